@@ -137,7 +137,6 @@ static int controller_run(struct controller_flags *f)
     const struct signals_handlers handlers = {
         .stop = controller_on_stop, .reload = controller_on_reload, .arg = &p};
     char identity[KUBE_IDENTITY_BYTES];
-    int r;
 
     if (kube_program_start(&base, "hub", f->kubeconfig, &handlers) < 0)
         return 1;
@@ -147,11 +146,7 @@ static int controller_run(struct controller_flags *f)
     f->hub.kube = base.kube;
     f->hub.metrics = base.metrics;
     f->hub.identity = identity;
-    r = hub_new(&hub, &f->hub);
-    if (r < 0) {
-        log_error("cannot start", L_ERR(r));
-        return 1;
-    }
+    hub = hub_new(&f->hub);
     p.hub = hub;
     return controller_serve(&p, f);
 }

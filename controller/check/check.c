@@ -3,7 +3,6 @@
 #include "controller/check/check_internal.h"
 #include "controller/hub/rules/effective.h"
 #include "controller/hub/rules/spec.h"
-#include "controller/hub/rules/url.h"
 #include "controller/kube/json.h"
 #include "exporter/agent/config.h"
 #include "exporter/agent/scorer.h"
@@ -197,9 +196,9 @@ static int config_make_summary(struct check *c, const struct api_config *api, co
     CLEANUP(problems_done) struct problems p = {0};
     int r = config_make_spec(&spec, c, api);
 
-    r = r ?: effective_make(e, "scorer", &spec, api);
     if (r < 0)
         return r;
+    effective_make(e, "scorer", &spec, api);
     *ret_error = e->reason == EFFECTIVE_OK ? NULL : e->error;
     if (*ret_error)
         return 0;
@@ -328,12 +327,9 @@ static int check_split_url(struct check *c)
 {
     static const struct str end = STR("/config");
     struct str url = str_trim(str_of(c->options->url)), path;
-    CLEANUP(cleanup_free) char *copy = str_dup(url), *origin = NULL;
+    CLEANUP(cleanup_free) char *copy = str_dup(url), *origin = url_origin(copy);
     size_t host;
-    int r = url_origin(copy, &origin);
 
-    if (r < 0)
-        return r;
     if (!*origin || utf8_valid_prefix(url) < url.n)
         return -EINVAL;
     host = (size_t)(strstr(copy, "://") - copy) + 3;

@@ -4,7 +4,6 @@
 
 #include "controller/hub/rules/effective.h"
 #include "controller/hub/rules/spec.h"
-#include "controller/hub/rules/url.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/problems.h"
@@ -39,12 +38,11 @@ static inline void check_summary(const struct effective *e)
 /* The URL is empty or one of the places. */
 static inline void check_place(const char *url, const char *const *allowed)
 {
-    char *origin = NULL, *other = NULL;
+    char *origin = url_origin(url), *other;
     bool found = *url == '\0';
 
-    assert(url_origin(url, &origin) == 0);
     for (; *allowed && !found; allowed++) {
-        assert(url_origin(*allowed, &other) == 0);
+        other = url_origin(*allowed);
         found = strcmp(origin, other) == 0;
         free(other);
     }
@@ -73,8 +71,8 @@ static inline void check_effective(const struct scorer_spec *spec, const struct 
 {
     struct effective e, again;
 
-    assert(effective_make(&e, "meta", spec, synced) == 0);
-    assert(effective_make(&again, "meta", spec, synced) == 0);
+    effective_make(&e, "meta", spec, synced);
+    effective_make(&again, "meta", spec, synced);
     assert(e.reason == again.reason && str_eq(buf_str(&e.text), buf_str(&again.text)));
     assert((e.text.n > 0) == (e.reason == EFFECTIVE_OK));
     if (e.reason == EFFECTIVE_OK)

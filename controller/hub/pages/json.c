@@ -1,18 +1,14 @@
 #include "controller/hub/pages/json.h"
 
-#include "controller/hub/pages/view.h"
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/effective.h"
-#include "controller/hub/rules/masks.h"
 #include "controller/hub/rules/pair.h"
 #include "controller/hub/rules/report.h"
 #include "controller/hub/rules/spec.h"
 #include "controller/hub/rules/work.h"
-#include "controller/hub/state/hub.h"
 #include "controller/hub/state/state.h"
 #include "controller/kube/json.h"
 #include "controller/kube/lease.h"
-#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/json.h"
 #include "exporter/base/loop.h"
@@ -21,6 +17,18 @@
 #include "exporter/ui/out.h"
 
 #include <errno.h>
+
+/* A state as programs and people read it. severity: "error", "warning", "pending", "none" or "ok". */
+struct words {
+    const char *word, *label, *severity;
+};
+
+static void member_words_of(struct out *o, const struct words *w)
+{
+    member_text(o, "state", w->word);
+    member_text(o, "label", w->label);
+    member_text(o, "severity", w->severity);
+}
 
 /* ---- What every answer of the hub's API begins with ---- */
 
@@ -33,9 +41,13 @@ static void begin_troubles(struct out *o, const struct hub *h)
     out_puts(o, "}");
 }
 
-/* {"role":..., "now":..., "namespace":..., "leading":..., "troubles":...: what every answer begins with. */
-static void json_begin(struct out *o, const struct hub *h)
+/* Counting 10,000 clusters here would delay the loop: if anything has changed, the hub counts within a
+ * second. */
+static void json_begin(struct out *o, struct hub *h)
 {
+    if (!h->tallied)
+        hub_schedule_tally(h);
+    out_puts(o, "{");
     member_text(o, "role", "controller");
     member_time(o, "now", loop_wall(h->o.loop).ms);
     member_text(o, "version", ds_version);
@@ -50,9 +62,132 @@ static void json_begin(struct out *o, const struct hub *h)
     begin_troubles(o, h);
 }
 
-/* ---- Scorers in the hub's JSON ---- */
+/* ---- One scorer on one cluster ---- */
+
+/* PAIR_BEHIND where that explains it. */
+static enum pair_state pair_shown(const struct hub_scorer *s, const struct hub_cluster *c)
+{
+    const struct pair_facts facts = hub_pair_facts(s, c, hub_pair_cell(s, c));
+
+    return pair_state_shown(pair_state(&facts), c->behind);
+}
+
+static void pair_state_members(struct out *o, enum pair_state p)
+{
+    member_words_of(o, &(struct words){pair_info[p].word, pair_info[p].label, pair_info[p].severity});
+}
+
+/* key: "cluster" or "scorer", of which `name` is. */
+static void pair_item(struct out *o, const char *key, const char *name, const struct hub_scorer *s,
+                      const struct hub_cluster *c)
+{
+    const struct pair_facts facts = hub_pair_facts(s, c, hub_pair_cell(s, c));
+    enum pair_state state = pair_state(&facts), shown = pair_state_shown(state, c->behind);
+    char reason[PAIR_REASON_BYTES];
+
+    pair_reason(reason, shown, &facts);
+    member_item(o);
+    out_puts(o, "{");
+    member_text(o, key, name);
+    pair_state_members(o, shown);
+    member_bool(o, "scores", pair_info[state].class == PAIR_CLASS_SCORING);
+    member_words(o, "error", reason);
+    out_puts(o, "}");
+}
+
+static bool pair_matches(const struct list_query *q, enum pair_state p)
+{
+    return list_has_state(q, pair_info[p].word) || list_has_state(q, pair_info[p].label);
+}
+
+/* ---- Scorers ---- */
 
 enum { URL_BYTES = 64 << 10 };
+
+enum scorer_view_state { SCORER_NOT_READY, SCORER_UNKNOWN, SCORER_DEGRADED, SCORER_READY };
+
+static const struct words scorer_words[] = {
+    [SCORER_NOT_READY] = {"notReady", "not ready", "error"},
+    [SCORER_UNKNOWN] = {"unknown", "unknown", "pending"},
+    [SCORER_DEGRADED] = {"degraded", "degraded", "warning"},
+    [SCORER_READY] = {"ready", "ready", "ok"},
+};
+
+/* A scorer as it is shown. */
+struct view {
+    const struct hub_scorer *s;
+    json_t *status;               /* a reference; on a standby, as the leader wrote it */
+    const char *ready;            /* of its condition Ready: "True", "False" or "Unknown" */
+    enum scorer_view_state state; /* by Ready; SCORER_DEGRADED when ready, but something about it fails */
+};
+
+/* All scorers whose names match the query. */
+struct views {
+    struct view *all;
+    size_t n;
+    struct list list; /* of struct view */
+};
+
+static bool scorer_is_degraded(const struct hub_scorer *s)
+{
+    const struct probe_status *p = probe_status(s->probe);
+
+    return *s->spec_error || *s->last_status.status.trouble || s->older || s->younger || s->tally.failing ||
+           (s->tally.n_named && s->tally.ranks[0] != RANK_PENDING) || s->tally.no_room ||
+           (p->probe.asked && !p->probe.ok) || (p->config.asked && !p->config.ok);
+}
+
+/* Only the leader probes and counts: on a standby, what the leader wrote is all there is. */
+static void view_fill(struct view *v, const struct hub_scorer *s)
+{
+    v->s = s;
+    v->status = s->hub->leading ? status_of_scorer(s, loop_wall(s->hub->o.loop))
+                                : json_incref(kube_map(s->object, "status", NULL));
+    v->ready = kube_str(kube_condition(v->status, "Ready"), "status", NULL) ?: "Unknown";
+    v->state = strcmp(v->ready, "False") == 0  ? SCORER_NOT_READY
+               : strcmp(v->ready, "True") != 0 ? SCORER_UNKNOWN
+               : scorer_is_degraded(s)         ? SCORER_DEGRADED
+                                               : SCORER_READY;
+}
+
+static void view_done(struct view *v)
+{
+    json_decref(v->status);
+}
+
+static void views_make(struct views *ret, struct hub *h, const struct list_query *q)
+{
+    bool by_state = *q->state || q->worst_first; /* else only listed scorers need theirs, which costs time */
+
+    ret->list.query = q;
+    ret->all = xcalloc(h->n_scorers + 1, sizeof(*ret->all));
+    for (size_t i = 0; i < h->n_scorers; i++) {
+        struct view *v = &ret->all[ret->n];
+
+        if (!list_matches(q, h->by_age[i]->name, h->by_age[i]->effective.score_name))
+            continue;
+        v->s = h->by_age[i];
+        if (by_state)
+            view_fill(v, v->s);
+        ret->n++;
+        if (list_has_state(q, scorer_words[v->state].word))
+            list_add(&ret->list, v->s->name, v->state, v);
+    }
+    list_sort(&ret->list);
+    for (size_t i = 0; !by_state && i < ret->list.n; i++) {
+        struct view *v = &ret->all[(const struct view *)ret->list.items[i].what - ret->all];
+
+        view_fill(v, v->s);
+    }
+}
+
+static void views_done(struct views *v)
+{
+    for (size_t i = 0; i < v->n; i++)
+        view_done(&v->all[i]);
+    free(v->all);
+    list_done(&v->list);
+}
 
 static void scorer_probe_part(struct out *o, const char *key, const struct probe_part *p,
                               const struct history *h, bool with_history)
@@ -90,13 +225,8 @@ static void scorer_clusters(struct out *o, const struct hub_scorer *s)
     member_count(o, "noRoom", t->no_room);
     out_puts(o, "}");
     member_list(o, "failingClusters");
-    for (size_t i = 0; i < t->n_named; i++) {
-        member_item(o);
-        out_puts(o, "{");
-        member_text(o, "name", t->named[i].cluster->name);
-        view_pair_members(o, s, t->named[i].cluster);
-        out_puts(o, "}");
-    }
+    for (size_t i = 0; i < t->n_named; i++)
+        pair_item(o, "name", t->named[i]->name, s, t->named[i]);
     out_puts(o, "]");
 }
 
@@ -122,20 +252,18 @@ static void scorer_same_score(struct out *o, const struct hub_scorer *s)
     member_bool(o, "sameObject", other && hub_scorer_shares_object(s));
 }
 
-static void json_scorer_members(struct out *o, const struct view_scorer *v, bool with_history)
+static void json_scorer_members(struct out *o, const struct view *v, bool with_history)
 {
     const struct hub_scorer *s = v->s;
     const struct effective *e = &s->effective;
-    const struct probe_status *p = v->probe;
+    const struct probe_status *p = probe_status(s->probe);
 
     member_text(o, "name", s->name);
     member_text(o, "scoreName", e->score_name);
-    member_text(o, "state", view_scorer_words[v->state].word);
-    member_text(o, "label", view_scorer_words[v->state].label);
-    member_text(o, "severity", view_scorer_words[v->state].severity);
+    member_words_of(o, &scorer_words[v->state]);
     member_text(o, "ready", v->ready);
     member_text(o, "healthCheck", s->has_spec ? health_check_word(s->spec.health_check) : NULL);
-    member_text(o, "health", v->health);
+    member_text(o, "health", kube_str(v->status, "healthStatus", NULL) ?: health_word(HEALTH_UNKNOWN));
     member_text(o, "configSyncMode", !s->has_spec ? NULL : s->spec.mode == SYNC_FULL ? "Full" : "None");
     member_text(o, "source",
                 !s->has_spec                                                ? NULL
@@ -156,7 +284,7 @@ static void json_scorer_members(struct out *o, const struct view_scorer *v, bool
 }
 
 /* "scorers":[...], with the members of each; "clusters" likewise. */
-static void json_scorer_list(struct out *o, const struct view_scorers *v)
+static void json_scorer_list(struct out *o, const struct views *v)
 {
     member_list(o, "scorers");
     for (size_t i = 0; i < v->list.n; i++) {
@@ -170,12 +298,10 @@ static void json_scorer_list(struct out *o, const struct view_scorers *v)
 
 int hub_json_scorers(struct hub *h, const struct list_query *q, struct buf *into)
 {
-    CLEANUP(view_scorers_done) struct view_scorers v = {0};
+    CLEANUP(views_done) struct views v = {0};
     struct out o = out_begin(into);
 
-    view_refresh_counts(h);
-    o.error = view_scorers_make(&v, h, q);
-    out_puts(&o, "{");
+    views_make(&v, h, q);
     json_begin(&o, h);
     json_scorer_list(&o, &v);
     list_metadata(&o, "metadata", &v.list);
@@ -225,25 +351,21 @@ static void scorer_summary_text(struct out *o, const struct buf *text)
     out_puts(o, "}");
 }
 
-static int scorer_choose(struct list *l, size_t by_state[PAIR_STATES], const struct hub_scorer *s)
+static void scorer_choose(struct list *l, size_t by_state[PAIR_STATES], const struct hub_scorer *s)
 {
     const struct hub_cluster *c;
-    size_t at = 0;
-    int r = 0;
 
-    while (r == 0 && (c = map_next(&s->hub->clusters, &at))) {
+    for (size_t at = 0; (c = map_next(&s->hub->clusters, &at));) {
         enum pair_state state;
 
         if (!c->managed)
             continue;
-        state = view_pair(s, c);
+        state = pair_shown(s, c);
         by_state[state]++;
-        if (list_matches(l->query, c->name, NULL) && (list_has_state(l->query, pair_info[state].word) ||
-                                                      list_has_state(l->query, pair_info[state].label)))
+        if (list_matches(l->query, c->name, NULL) && pair_matches(l->query, state))
             list_add(l, c->name, state, c);
     }
     list_sort(l);
-    return r;
 }
 
 static void scorer_states(struct out *o, const size_t by_state[PAIR_STATES])
@@ -254,7 +376,7 @@ static void scorer_states(struct out *o, const size_t by_state[PAIR_STATES])
             continue;
         member_item(o);
         out_puts(o, "{");
-        view_state_members(o, (enum pair_state)i);
+        pair_state_members(o, (enum pair_state)i);
         member_count(o, "count", by_state[i]);
         out_puts(o, "}");
     }
@@ -267,18 +389,14 @@ static void scorer_pairs(struct out *o, const struct list *l, const struct hub_s
     for (size_t i = 0; i < l->n; i++) {
         const struct hub_cluster *c = l->items[i].what;
 
-        member_item(o);
-        out_puts(o, "{");
-        member_text(o, "cluster", c->name);
-        view_pair_members(o, s, c);
-        out_puts(o, "}");
+        pair_item(o, "cluster", c->name, s, c);
     }
     out_puts(o, "]");
 }
 
 int hub_json_scorer(struct hub *h, const char *name, const struct list_query *q, struct buf *into)
 {
-    CLEANUP(view_scorer_done) struct view_scorer v = {0};
+    CLEANUP(view_done) struct view v = {0};
     CLEANUP(list_done) struct list l = {.query = q};
     const struct hub_scorer *s = hub_scorer_find(h, name);
     struct out o = out_begin(into);
@@ -286,13 +404,9 @@ int hub_json_scorer(struct hub *h, const char *name, const struct list_query *q,
 
     if (!s)
         return -ENOENT;
-    view_refresh_counts(h);
-    o.error = view_scorer_make(&v, s);
-    if (o.error == 0 && h->leading)
-        o.error = scorer_choose(&l, by_state, s);
-    if (o.error)
-        return o.error;
-    out_puts(&o, "{");
+    view_fill(&v, s);
+    if (h->leading)
+        scorer_choose(&l, by_state, s);
     json_begin(&o, h);
     json_scorer_members(&o, &v, true);
     scorer_summary_text(&o, &s->effective.text);
@@ -303,7 +417,71 @@ int hub_json_scorer(struct hub *h, const char *name, const struct list_query *q,
     return out_end(&o);
 }
 
-/* ---- Clusters in the hub's JSON, and clusters × scorers ---- */
+/* ---- Clusters ---- */
+
+enum cluster_state {
+    CLUSTER_NOT_WRITTEN,
+    CLUSTER_NOT_APPLIED,
+    CLUSTER_UNAVAILABLE,
+    CLUSTER_FAILING, /* at least one scorer fails */
+    CLUSTER_AGENT_TROUBLE,
+    CLUSTER_BEHIND,
+    CLUSTER_OK
+};
+
+static const struct words cluster_words[] = {
+    [CLUSTER_NOT_WRITTEN] = {"notWritten", "not written", "error"},
+    [CLUSTER_NOT_APPLIED] = {"notApplied", "not applied", "error"},
+    [CLUSTER_UNAVAILABLE] = {"unavailable", "not available", "warning"},
+    [CLUSTER_FAILING] = {"failing", "failing", "error"},
+    [CLUSTER_AGENT_TROUBLE] = {"agentTrouble", "agent in trouble", "warning"},
+    [CLUSTER_BEHIND] = {"behind", "behind", "warning"},
+    [CLUSTER_OK] = {"ok", "ok", "ok"},
+};
+
+/* The number of scorers that fail there, by its agent's report. */
+static size_t cluster_failing(const struct hub_cluster *c)
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < c->report.n; i++)
+        n += report_cell_fails(&c->report.cells[i]);
+    return n;
+}
+
+/* The worst that is wrong with a cluster. */
+static enum cluster_state cluster_state(const struct hub_cluster *c)
+{
+    if (*c->write.trouble)
+        return CLUSTER_NOT_WRITTEN;
+    if (*c->work.why)
+        return CLUSTER_NOT_APPLIED;
+    if (c->managed && (c->unavailable || c->addon_unavailable))
+        return CLUSTER_UNAVAILABLE;
+    if (c->managed && cluster_failing(c))
+        return CLUSTER_FAILING;
+    if (c->managed && c->report.exists && (c->report.problem || !c->report.config_ok))
+        return CLUSTER_AGENT_TROUBLE;
+    return c->behind ? CLUSTER_BEHIND : CLUSTER_OK;
+}
+
+/* To count what fails on each cluster costs more than the rest: only queries by state need it. managed_only:
+ * those that get a ManifestWork. */
+static void clusters_make(struct list *ret, struct hub *h, bool managed_only)
+{
+    const struct list_query *q = ret->query;
+    bool by_state = *q->state || q->worst_first;
+    const struct hub_cluster *c;
+
+    for (size_t at = 0; (c = map_next(&h->clusters, &at));) {
+        enum cluster_state state = by_state ? cluster_state(c) : CLUSTER_OK;
+
+        if ((c->managed || !managed_only) && list_matches(q, c->name, NULL) &&
+            list_has_state(q, cluster_words[state].word))
+            list_add(ret, c->name, state, c);
+    }
+    list_sort(ret);
+}
 
 /* Of a large fleet in trouble, the reasons of all pairs would be many megabytes. */
 enum { FAILING_NAMED = 3, REASONS_MAX = 1000 };
@@ -316,15 +494,11 @@ static void cluster_failing_scorers(struct out *o, const struct hub_cluster *c, 
 
     member_list(o, "failingScorers");
     for (size_t i = 0; i < h->n_scorers && named < size_min(failing, FAILING_NAMED); i++) {
-        const struct report_cell *cell = view_report(h->by_age[i], c);
+        const struct report_cell *cell = hub_pair_cell(h->by_age[i], c);
 
         if (!cell || !report_cell_fails(cell))
             continue;
-        member_item(o);
-        out_puts(o, "{");
-        member_text(o, "scorer", h->by_age[i]->name);
-        view_pair_members(o, h->by_age[i], c);
-        out_puts(o, "}");
+        pair_item(o, "scorer", h->by_age[i]->name, h->by_age[i], c);
         named++;
     }
     out_puts(o, "]");
@@ -346,14 +520,11 @@ static void cluster_work(struct out *o, const struct hub_cluster *c)
 
 static void json_cluster_members(struct out *o, const struct hub_cluster *c)
 {
-    const struct view_words *words = &view_cluster_words[view_cluster_state(c)];
     int64_t behind_ms = c->behind ? mono_diff(c->behind_since, loop_now(c->hub->o.loop)) : 0;
-    size_t failing = view_cluster_failing(c);
+    size_t failing = cluster_failing(c);
 
     member_text(o, "name", c->name);
-    member_text(o, "state", words->word);
-    member_text(o, "label", words->label);
-    member_text(o, "severity", words->severity);
+    member_words_of(o, &cluster_words[cluster_state(c)]);
     member_bool(o, "managed", c->managed);
     member_bool(o, "leaving", c->leaving);
     member_bool(o, "behind", c->behind);
@@ -392,9 +563,7 @@ int hub_json_clusters(struct hub *h, const struct list_query *q, struct buf *int
     CLEANUP(list_done) struct list l = {.query = q};
     struct out o = out_begin(into);
 
-    view_refresh_counts(h);
-    o.error = view_clusters(&l, h, false);
-    out_puts(&o, "{");
+    clusters_make(&l, h, false);
     json_begin(&o, h);
     json_cluster_list(&o, &l);
     list_metadata(&o, "metadata", &l);
@@ -404,22 +573,18 @@ int hub_json_clusters(struct hub *h, const struct list_query *q, struct buf *int
 
 /* ---- One cluster ---- */
 
-static int cluster_choose(struct list *l, const struct hub_cluster *c)
+static void cluster_choose(struct list *l, const struct hub_cluster *c)
 {
     const struct hub *h = c->hub;
-    int r = 0;
 
-    for (size_t i = 0; r == 0 && i < h->n_scorers; i++) {
+    for (size_t i = 0; i < h->n_scorers; i++) {
         const struct hub_scorer *s = h->by_age[i];
-        enum pair_state state = view_pair(s, c);
+        enum pair_state state = pair_shown(s, c);
 
-        if (list_matches(l->query, s->name, s->effective.score_name) &&
-            (list_has_state(l->query, pair_info[state].word) ||
-             list_has_state(l->query, pair_info[state].label)))
+        if (list_matches(l->query, s->name, s->effective.score_name) && pair_matches(l->query, state))
             list_add(l, s->name, state, s);
     }
     list_sort(l);
-    return r;
 }
 
 int hub_json_cluster(struct hub *h, const char *name, const struct list_query *q, struct buf *into)
@@ -430,20 +595,13 @@ int hub_json_cluster(struct hub *h, const char *name, const struct list_query *q
 
     if (!c)
         return -ENOENT;
-    view_refresh_counts(h);
     if (h->leading && c->managed)
-        o.error = cluster_choose(&l, c);
-    out_puts(&o, "{");
+        cluster_choose(&l, c);
     json_begin(&o, h);
     json_cluster_members(&o, c);
     member_list(&o, "pairs");
-    for (size_t i = 0; i < l.n; i++) {
-        member_item(&o);
-        out_puts(&o, "{");
-        member_text(&o, "scorer", l.items[i].name);
-        view_pair_members(&o, l.items[i].what, c);
-        out_puts(&o, "}");
-    }
+    for (size_t i = 0; i < l.n; i++)
+        pair_item(&o, "scorer", l.items[i].name, l.items[i].what, c);
     out_puts(&o, "]");
     list_metadata(&o, "metadata", &l);
     out_puts(&o, "}\n");
@@ -458,7 +616,7 @@ static void pairs_legend(struct out *o)
     for (size_t i = 0; i < PAIR_STATES; i++) {
         member_item(o);
         out_puts(o, "{");
-        view_state_members(o, (enum pair_state)i);
+        pair_state_members(o, (enum pair_state)i);
         out_puts(o, "}");
     }
     out_puts(o, "]");
@@ -468,12 +626,16 @@ static void pairs_reasons(struct out *o, const struct list *scorers, const struc
                           const enum pair_state *states, size_t *left)
 {
     char reason[PAIR_REASON_BYTES];
+    const struct hub_scorer *s;
+    struct pair_facts facts;
 
     member_object(o, "errors");
     for (size_t i = 0; i < scorers->n; i++) {
         if (!pair_info[states[i]].has_reason || *left == 0)
             continue;
-        hub_pair_reason(reason, states[i], c, view_report(scorers->items[i].what, c));
+        s = scorers->items[i].what;
+        facts = hub_pair_facts(s, c, hub_pair_cell(s, c));
+        pair_reason(reason, states[i], &facts);
         member_text(o, scorers->items[i].name, reason);
         (*left)--;
     }
@@ -489,7 +651,7 @@ static void pairs_row(struct out *o, const struct list *scorers, const struct hu
     member_text(o, "name", c->name);
     member_list(o, "states");
     for (size_t i = 0; i < scorers->n; i++) {
-        states[i] = view_pair(scorers->items[i].what, c);
+        states[i] = pair_shown(scorers->items[i].what, c);
         member_item(o);
         value_number(o, (double)states[i]);
     }
@@ -506,16 +668,11 @@ int hub_json_pairs(struct hub *h, const struct list_query *q, struct buf *into)
     struct out o = out_begin(into);
     size_t reasons_left = REASONS_MAX;
 
-    view_refresh_counts(h);
-    o.error = 0;
     for (size_t i = 0; i < h->n_scorers; i++)
         list_add(&scorers, h->by_age[i]->name, 0, h->by_age[i]);
     list_sort(&scorers);
-    if (o.error == 0 && h->leading)
-        o.error = view_clusters(&clusters, h, true);
-    if (o.error)
-        return o.error;
-    out_puts(&o, "{");
+    if (h->leading)
+        clusters_make(&clusters, h, true);
     json_begin(&o, h);
     pairs_legend(&o);
     member_list(&o, "scorers");
@@ -551,8 +708,8 @@ static void status_masks(struct out *o, const struct hub *h)
         member_text(o, "scoreName", m->list[i].score);
         if (hub_masks_counted(h)) {
             hub_mask_warning(warning, h, i, false);
-            member_count(o, "clusters", h->mask_counts[i].clusters);
-            member_count(o, "scores", h->mask_counts[i].scores);
+            member_count(o, "clusters", h->plan->mask_clusters[i]);
+            member_count(o, "scores", h->mask_scores[i]);
             member_words(o, "warning", warning);
         }
         out_puts(o, "}");
@@ -610,17 +767,12 @@ static void status_totals(struct out *o, const struct hub *h)
 
 int hub_json_status(struct hub *h, const struct list_query *q, struct buf *into)
 {
-    CLEANUP(view_scorers_done) struct view_scorers scorers = {0};
+    CLEANUP(views_done) struct views scorers = {0};
     CLEANUP(list_done) struct list clusters = {.query = q};
     struct out o = out_begin(into);
 
-    view_refresh_counts(h);
-    o.error = view_scorers_make(&scorers, h, q);
-    if (o.error == 0)
-        o.error = view_clusters(&clusters, h, false);
-    if (o.error)
-        return o.error;
-    out_puts(&o, "{");
+    views_make(&scorers, h, q);
+    clusters_make(&clusters, h, false);
     json_begin(&o, h);
     status_config(&o, h);
     member_web_config(&o, h->access);

@@ -34,6 +34,29 @@ struct probe_settings {
     bool public_only;                        /* refuse private addresses; see http.h */
 };
 
+enum probe_what { PROBE_HEALTH, PROBE_CONFIG, PROBE_PARTS };
+
+/* Health or configuration. message: one line. */
+struct probe_part {
+    bool asked;         /* at least one attempt has ended */
+    bool ok;            /* the last attempt */
+    unsigned failures;  /* consecutive */
+    const char *reason; /* a CamelCase literal for a condition */
+    char message[768];
+    double seconds;
+    int64_t at_ms; /* Unix time of the last attempt's end */
+};
+
+struct probe_status {
+    enum probe_health health;
+    struct probe_part probe;  /* health; reasons: Healthy, HTTPStatus, Timeout, Unreachable, TLS, ... */
+    struct probe_part config; /* Full mode; reasons: Synced, InvalidConfig, TokenHostNotAllowed, ... */
+    struct api_config synced; /* the last good one; owner is NULL if there is none */
+    int64_t next_ms;          /* Unix time of the next probe; 0 while one is in flight */
+    struct history
+        *history[PROBE_PARTS]; /* of each part, one column: seconds; NULL before the first attempt */
+};
+
 struct probe_env {
     struct loop *loop;
     struct http *http;
@@ -41,52 +64,25 @@ struct probe_env {
     const char *namespace; /* of the Secrets */
     const char *name;      /* of the DynamicScorer */
     const struct probe_settings *settings;
-};
-
-enum probe_what { PROBE_HEALTH, PROBE_CONFIG, PROBE_PARTS };
-
-/* Health or configuration. reason: a CamelCase word for a condition. message: one line. */
-struct probe_part {
-    bool asked;        /* at least one attempt has ended */
-    bool ok;           /* the last attempt */
-    unsigned failures; /* consecutive */
-    char reason[40], message[768];
-    double seconds;
-    int64_t at_ms; /* Unix time of the last attempt's end */
-};
-
-struct probe_status {
-    enum probe_health health;
-    struct probe_part
-        probe; /* health; reasons: Healthy, HTTPStatus, Timeout, Unreachable, TLS, DNS, Forbidden, ... */
-    struct probe_part
-        config; /* Full mode; reasons: Synced, InvalidConfig, TokenHostNotAllowed, TokenMissing, ... */
-    struct api_config synced; /* the last good one; owner is NULL if there is none */
-    int64_t next_ms;          /* Unix time of the next probe; 0 while one is in flight */
-    struct history
-        *history[PROBE_PARTS]; /* of each part, one column: seconds; NULL before the first attempt */
-};
-
-struct probe_callbacks {
-    /* Called on the loop after each attempt. May free the probe. */
+    /* Called on the loop after each attempt; must not change the probe. */
     void (*ended)(void *arg, enum probe_what what, const struct probe_part *part);
     void *arg;
 };
 
-/* What env points to must outlive the probe. Nothing is sent before probe_start(). -ENOMEM. */
-struct probe *probe_new(const struct probe_env *env, const struct probe_callbacks *cb);
+/* What env points to must outlive the probe. Nothing is sent before probe_start(). */
+struct probe *probe_new(const struct probe_env *env);
 struct probe *probe_free(struct probe *p);
 DEFINE_CLEANUP(struct probe, probe_free)
 
 /* Restores health and configuration from the scorer's status, before probe_start(), so that a new leader
  * neither forgets a configuration nor calls a healthy API unknown. Moves *synced. */
 void probe_resume(struct probe *p, enum probe_health health, struct api_config *synced);
-/* Sets the scorer's spec, of which a reference is kept. After a relevant change (any change, if the last
- * /config was rejected) the requests in flight are cancelled and, if started, a probe begins at once. None
- * mode drops the synced configuration. After a change of configURL health and configuration stay until the
- * new API has a verdict, as does the health of a scorer that was distributed without. -ENOMEM. */
-MUST_USE int probe_set(struct probe *p, const struct scorer_spec *spec);
-/* Probes now, and then at each interval. Does nothing if already started. -ENOMEM. */
+/* Sets the scorer's spec, of which a reference is kept. The requests in flight are cancelled and, if started,
+ * a probe begins at once. None mode drops the synced configuration. After a change of configURL health and
+ * configuration stay until the new API has a verdict, as does the health of a scorer that was distributed
+ * without. */
+void probe_set(struct probe *p, const struct scorer_spec *spec);
+/* Probes now, and then at each interval. Does nothing if already started. */
 void probe_start(struct probe *p);
 /* Cancels requests in flight; the status stays. */
 void probe_stop(struct probe *p);

@@ -1,15 +1,14 @@
 #include "controller/hub/rules/effective.h"
 
 #include "controller/hub/rules/spec.h"
-#include "controller/hub/rules/url.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/text.h"
+#include "exporter/num/num.h"
 #include "exporter/score/summary.h"
-#include "exporter/ui/out.h"
 
-#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -114,45 +113,32 @@ static void merge_names(struct merged *m, const char *name)
         m->score_name = name;
 }
 
-static int merge_params(struct merged *m)
+static void merge_params(struct merged *m)
 {
     const json_t *own = m->spec->own.scoring.params, *api = m->api ? m->api->scoring.params : NULL;
 
-    if (!own && !api)
-        return 0;
     m->params = json_object();
-    if (!m->params || (own && json_object_update(m->params, (json_t *)(uintptr_t)own) < 0) ||
-        (api && json_object_update(m->params, (json_t *)(uintptr_t)api) < 0))
-        return -ENOMEM;
-    return 0;
+    (void)json_object_update(m->params, (json_t *)(uintptr_t)own);
+    (void)json_object_update(m->params, (json_t *)(uintptr_t)api);
 }
 
 static void merged_done(struct merged *m)
 {
     json_decref(m->params);
     free(m->origin);
-    m->params = NULL;
-    m->origin = NULL;
 }
 
-/* The documents must outlive *ret. -ENOMEM. */
-static int merged_init(struct merged *ret, const char *name, const struct scorer_spec *spec,
-                       const struct api_config *synced)
+/* The documents must outlive *m. */
+static void merged_init(struct merged *m, const char *name, const struct scorer_spec *spec,
+                        const struct api_config *synced)
 {
-    CLEANUP(merged_done)
-    struct merged m = {.spec = spec, .api = spec->mode == SYNC_FULL ? synced : NULL};
-    int r = url_origin(cstr(spec->config_url), &m.origin);
-
-    r = r ?: merge_params(&m);
-    if (r < 0)
-        return r;
-    merge_names(&m, name);
-    merge_sources(&m);
-    merge_scoring(&m);
-    *ret = m;
-    m.origin = NULL;
-    m.params = NULL;
-    return 0;
+    *m = (struct merged){.spec = spec,
+                         .api = spec->mode == SYNC_FULL ? synced : NULL,
+                         .origin = url_origin(cstr(spec->config_url))};
+    merge_params(m);
+    merge_names(m, name);
+    merge_sources(m);
+    merge_scoring(m);
 }
 
 /* ---- Where tokens may go: the DynamicScorer decides, not the scoring API ---- */
@@ -163,218 +149,16 @@ struct token_gate {
     const char *hosts[2]; /* in the DynamicScorer, the field's own first; NULL for none */
 };
 
-/* 1 for the same origin, else 0; -ENOMEM. */
-static int same_origin(const char *origin, const char *url)
+static struct token_gate gate_of_source(const struct source_spec *own)
 {
-    CLEANUP(cleanup_free) char *other = NULL;
-    int r = url_origin(url, &other);
-
-    return r < 0 ? r : *other && strcmp(origin, other) == 0;
+    return (struct token_gate){.auth = &own->auth, .hosts = {own->host}};
 }
 
-/* 1 or 0; -ENOMEM. */
-static int gate_allows(const struct token_gate *g, const char *origin)
-{
-    const json_t *entry;
-    int r = 0;
-    size_t i;
-
-    json_array_foreach(g->auth->allowed_hosts, i, entry)
-    {
-        const char *allowed = cstr(kube_str(entry, NULL));
-
-        r = strcmp(allowed, "*") == 0 ? 1 : same_origin(origin, allowed);
-        if (r != 0)
-            return r;
-    }
-    for (i = 0; i < ARRAY_SIZE(g->hosts) && r == 0; i++)
-        if (g->hosts[i])
-            r = same_origin(origin, g->hosts[i]);
-    return r;
-}
-
-static int gate_explain(char why[SPEC_WHY_BYTES], const struct token_gate *g, const char *host,
-                        const char *origin, const char *field)
-{
-    BUF_AUTO(text, 16384);
-    int r = buf_printf(&text, "the credentials in Secret %.253s may not be sent to ", g->auth->token.name);
-
-    r = r ?: *origin ? buf_puts(&text, origin) : problem_quote(str_of(host), &text);
-    r = r ?: buf_puts(&text, ", which /config names; ");
-    if (r == 0 && *origin && !g->hosts[0]) /* the very line to add */
-        r = buf_printf(&text, "to allow it, set %s.host: %s", field, origin);
-    else if (r == 0)
-        r = buf_printf(&text, "allow it in %s.auth.allowedHosts", field);
-    if (r == 0)
-        text_line(why, SPEC_WHY_BYTES, buf_str(&text));
-    return r;
-}
-
-/* 1 with the reason when the token may not be sent to the host in /config; 0; -ENOMEM, -EFBIG. field:
- * where the gate is set. */
-static int gate_refuses(const struct token_gate *g, const char *host, const char *field,
-                        char why[SPEC_WHY_BYTES])
-{
-    CLEANUP(cleanup_free) char *origin = NULL;
-    int r;
-
-    if (!g->auth->token.name || !host)
-        return 0;
-    r = url_origin(host, &origin);
-    if (r == 0)
-        r = gate_allows(g, origin);
-    if (r != 0)
-        return r < 0 ? r : 0;
-    return gate_explain(why, g, host, origin, field) ?: 1;
-}
-
-static int source_refuses(const struct scorer_spec *spec, const struct api_config *synced, size_t i,
-                          char why[SPEC_WHY_BYTES])
-{
-    const struct source_spec *api = &synced->sources[i], *own = merged_token_source(spec, i),
-                             *fallback = merged_fallback(spec, i);
-    enum source_type type = api->type ?: (fallback ? fallback->type : SOURCE_UNSET) ?: SOURCE_PROMETHEUS;
-    char field[32];
-
-    if (!own || !source_kind(type)->path)
-        return 0;
-    (void)snprintf(field, sizeof(field), "spec.sources[%zu]", (size_t)(own - spec->own.sources));
-    if (spec->own.n_sources == 1)
-        (void)snprintf(field, sizeof(field), "spec.source");
-    return gate_refuses(&(struct token_gate){.auth = &own->auth, .hosts = {own->host}}, api->host, field,
-                        why);
-}
-
-bool effective_refuses(const struct scorer_spec *spec, const struct api_config *synced,
-                       char why[SPEC_WHY_BYTES])
+static struct token_gate gate_of_scoring(const struct scorer_spec *spec)
 {
     const struct scoring_spec *own = &spec->own.scoring;
-    int r = 0;
 
-    if (spec->mode != SYNC_FULL || !synced)
-        return false;
-    for (size_t i = 0; i < synced->n_sources && r == 0; i++)
-        r = source_refuses(spec, synced, i, why);
-    if (r == 0)
-        r = gate_refuses(&(struct token_gate){.auth = &own->auth, .hosts = {own->host, spec->config_url}},
-                         synced->scoring.host, "spec.scoring", why);
-    /* Refused when in doubt. */
-    if (r < 0)
-        (void)snprintf(why, SPEC_WHY_BYTES, "out of memory");
-    return r != 0;
-}
-
-/* ---- A summary that is active ---- */
-
-/* False when in doubt. */
-static bool gate_permits(const struct token_gate *g, struct token_ref token, const char *endpoint)
-{
-    CLEANUP(cleanup_free) char *origin = NULL;
-
-    return strcmp(cstr(g->auth->token.name), token.name) == 0 &&
-           strcmp(cstr(g->auth->token.key), token.key) == 0 && url_origin(cstr(endpoint), &origin) == 0 &&
-           gate_allows(g, origin) == 1;
-}
-
-static struct token_ref token_of(const json_t *source, const char *name, const char *key)
-{
-    return (struct token_ref){cstr(kube_str(source, name, NULL)), cstr(kube_str(source, key, NULL))};
-}
-
-static bool source_stays(const struct scorer_spec *spec, const json_t *source)
-{
-    struct token_ref token = token_of(source, "sourceEndpointAuthName", "sourceEndpointAuthKey");
-    bool stays = !*token.name;
-
-    for (size_t i = 0; i < spec->own.n_sources && !stays; i++) {
-        const struct source_spec *own = &spec->own.sources[i];
-        stays = gate_permits(&(struct token_gate){.auth = &own->auth, .hosts = {own->host}}, token,
-                             kube_str(source, "sourceEndpoint", NULL));
-    }
-    return stays;
-}
-
-static bool scoring_stays(const struct scorer_spec *spec, const json_t *summary)
-{
-    struct token_ref token = token_of(summary, "scoringEndpointAuthName", "scoringEndpointAuthKey");
-    const struct scoring_spec *own = &spec->own.scoring;
-
-    return !*token.name ||
-           gate_permits(&(struct token_gate){.auth = &own->auth, .hosts = {own->host, spec->config_url}},
-                        token, kube_str(summary, "scoringEndpoint", NULL));
-}
-
-/* Whether the spec allows each token in the summary to go where the summary sends it. */
-static bool effective_tokens_stay(const struct scorer_spec *spec, struct str summary)
-{
-    json_auto_t *o = NULL;
-    const json_t *source;
-    size_t i;
-
-    if (kube_json_parse(&o, summary, NULL) < 0 || !source_stays(spec, o) || !scoring_stays(spec, o))
-        return false;
-    json_array_foreach(kube_list(o, "sources", NULL), i,
-                       source) if (!source_stays(spec, source)) return false;
-    return true;
-}
-
-/* ---- Writes the summary as agents read it ---- */
-
-/* An object under construction, and the first error. */
-struct text_object {
-    json_t *o;
-    int r;
-};
-
-static void text_set(struct text_object *m, const char *key, json_t *value)
-{
-    if (json_object_set_new(m->o, key, value) < 0)
-        m->r = m->r ?: -ENOMEM;
-}
-
-/* A missing value is left out, for effective_check() to report. */
-static void text_set_string(struct text_object *m, const char *key, const char *s)
-{
-    if (s)
-        text_set(m, key, json_string(s));
-}
-
-static void text_set_secret(struct text_object *m, const char *name_key, const char *key_key,
-                            struct token_ref ref)
-{
-    text_set_string(m, name_key, cstr(ref.name));
-    text_set_string(m, key_key, cstr(ref.key));
-}
-
-static void text_set_endpoint(struct text_object *m, const char *key, const char *host, const char *path,
-                              const json_t *params)
-{
-    BUF_AUTO(url, SUMMARY_MAX_BYTES);
-    int r;
-
-    if (!host)
-        return;
-    r = url_join(&url, host, path);
-    if (r == 0 && params)
-        r = url_add_params(&url, params);
-    if (r == 0)
-        text_set(m, key, json_stringn(url.p, url.n));
-    m->r = m->r ?: r;
-}
-
-static void text_set_source(struct text_object *m, const struct source_spec *s, const char *query)
-{
-    const struct source_kind *kind = source_kind(s->type);
-
-    text_set_string(m, "sourceType", source_type_word(s->type));
-    if (!kind->path || (kind->endpoint_is_optional && !s->host))
-        text_set_string(m, "sourceEndpoint", "");
-    else
-        text_set_endpoint(m, "sourceEndpoint", s->host, s->path, NULL);
-    text_set_secret(m, "sourceEndpointAuthName", "sourceEndpointAuthKey", s->auth.token);
-    text_set_string(m, "sourceQuery", query);
-    text_set(m, "sourceRange", json_integer(s->range_s));
-    text_set(m, "sourceStep", json_integer(s->step_s));
+    return (struct token_gate){.auth = &own->auth, .hosts = {own->host, spec->config_url}};
 }
 
 static bool same_text(const char *a, const char *b)
@@ -382,124 +166,265 @@ static bool same_text(const char *a, const char *b)
     return strcmp(cstr(a), cstr(b)) == 0;
 }
 
-/* Whether both differ in the query alone: joined by `;`, they are one source, which older agents
- * understand, too. */
-static bool same_place(const struct source_spec *a, const struct source_spec *b)
+static bool same_origin(const char *origin, const char *url)
 {
-    return a->type == b->type && same_text(a->host, b->host) && same_text(a->path, b->path) &&
-           a->range_s == b->range_s && a->step_s == b->step_s &&
-           same_text(a->auth.token.name, b->auth.token.name) &&
-           same_text(a->auth.token.key, b->auth.token.key);
+    CLEANUP(cleanup_free) char *other = url_origin(cstr(url));
+
+    return *other && strcmp(origin, other) == 0;
 }
 
-/* Whether agents split it into the same queries, whatever quotes or comments the parts leave open. */
-static bool splits_back(const struct merged *m, struct str joined)
+static bool gate_allows(const struct token_gate *g, const char *url)
 {
-    size_t at = 0;
+    CLEANUP(cleanup_free) char *origin = url_origin(url);
+    const json_t *entry;
+    size_t i;
 
-    for (size_t i = 0; i < m->n_sources; i++) {
-        struct str query = str_of(m->sources[i].query), one;
-        size_t from = 0;
+    json_array_foreach(g->auth->allowed_hosts, i, entry)
+    {
+        const char *allowed = kube_str(entry, NULL);
 
-        while ((one = summary_next_query(query, &from)).n)
-            if (!str_eq(one, summary_next_query(joined, &at)))
-                return false;
+        if (same_text(allowed, "*") || same_origin(origin, allowed))
+            return true;
     }
-    return summary_next_query(joined, &at).n == 0;
+    return same_origin(origin, g->hosts[0]) || same_origin(origin, g->hosts[1]);
 }
 
-/* Appends the queries of all sources as one, if *ret_joined becomes true. */
-static int join_queries(const struct merged *m, struct buf *into, bool *ret_joined)
+/* field: where the gate is set. */
+static void gate_explain(char why[SPEC_WHY_BYTES], const struct token_gate *g, const char *host,
+                         const char *field)
 {
-    int r = 0;
+    CLEANUP(cleanup_free) char *origin = url_origin(host), *text = NULL;
+    BUF_AUTO(quoted, 1024);
+    bool unset = *origin && !g->hosts[0];
+    int n;
 
-    *ret_joined = false;
-    for (size_t i = 1; i < m->n_sources; i++)
-        if (!same_place(&m->sources[0], &m->sources[i]))
-            return 0;
-    for (size_t i = 0; i < m->n_sources && r == 0; i++) {
-        struct str query = str_trim(str_of(m->sources[i].query));
+    (void)!problem_quote(str_of(host), &quoted);
+    n = asprintf(&text,
+                 "the credentials in Secret %.253s may not be sent to %.*s, which /config names; %s %s%s%s",
+                 g->auth->token.name, STR_ARG(*origin ? str_of(origin) : buf_str(&quoted)),
+                 unset ? "to allow it, set" : "allow it in", field, unset ? ".host: " : ".auth.allowedHosts",
+                 unset ? origin : "");
+    text_line(why, SPEC_WHY_BYTES, (struct str){text, (size_t)n});
+}
 
-        r = (i ? buf_putc(into, ';') : 0) ?: buf_put_str(into, query);
+/* Whether the token may not be sent to the host in /config. */
+static bool gate_refuses(const struct token_gate *g, const char *host, const char *field,
+                         char why[SPEC_WHY_BYTES])
+{
+    if (!g->auth->token.name || !host || gate_allows(g, host))
+        return false;
+    gate_explain(why, g, host, field);
+    return true;
+}
+
+static bool source_refuses(const struct scorer_spec *spec, const struct api_config *synced, size_t i,
+                           char why[SPEC_WHY_BYTES])
+{
+    const struct source_spec *api = &synced->sources[i], *own = merged_token_source(spec, i),
+                             *fallback = merged_fallback(spec, i);
+    enum source_type type = api->type ?: (fallback ? fallback->type : SOURCE_UNSET) ?: SOURCE_PROMETHEUS;
+    struct token_gate gate;
+    char field[32] = "spec.source";
+
+    if (!own || !source_kind(type)->path)
+        return false;
+    if (spec->own.n_sources > 1)
+        (void)snprintf(field, sizeof(field), "spec.sources[%zu]", (size_t)(own - spec->own.sources));
+    gate = gate_of_source(own);
+    return gate_refuses(&gate, api->host, field, why);
+}
+
+bool effective_refuses(const struct scorer_spec *spec, const struct api_config *synced,
+                       char why[SPEC_WHY_BYTES])
+{
+    const struct token_gate gate = gate_of_scoring(spec);
+
+    if (spec->mode != SYNC_FULL || !synced)
+        return false;
+    for (size_t i = 0; i < synced->n_sources; i++)
+        if (source_refuses(spec, synced, i, why))
+            return true;
+    return gate_refuses(&gate, synced->scoring.host, "spec.scoring", why);
+}
+
+/* Whether the token in an active summary may still go where the summary sends it. keys: of the Secret's name,
+ * its key, and the endpoint. */
+static bool token_may_stay(const struct token_gate *gates, size_t n, const json_t *o,
+                           const char *const keys[3])
+{
+    const char *name = cstr(kube_str(o, keys[0], NULL)), *key = kube_str(o, keys[1], NULL);
+
+    for (size_t i = 0; *name && i < n; i++)
+        if (same_text(gates[i].auth->token.name, name) && same_text(gates[i].auth->token.key, key) &&
+            gate_allows(&gates[i], cstr(kube_str(o, keys[2], NULL))))
+            return true;
+    return !*name;
+}
+
+static bool effective_tokens_stay(const struct scorer_spec *spec, struct str summary)
+{
+    static const char *const of_source[] = {"sourceEndpointAuthName", "sourceEndpointAuthKey",
+                                            "sourceEndpoint"},
+                             *const of_scoring[] = {"scoringEndpointAuthName", "scoringEndpointAuthKey",
+                                                    "scoringEndpoint"};
+    const struct token_gate scoring = gate_of_scoring(spec);
+    struct token_gate gates[SPEC_MAX_SOURCES];
+    size_t n = spec->own.n_sources, i;
+    json_auto_t *o = NULL;
+    const json_t *source;
+    bool stay;
+
+    for (i = 0; i < n; i++)
+        gates[i] = gate_of_source(&spec->own.sources[i]);
+    stay = kube_json_parse(&o, summary, NULL) == 0 && token_may_stay(gates, n, o, of_source) &&
+           token_may_stay(&scoring, 1, o, of_scoring);
+    json_array_foreach(kube_list(o, "sources", NULL), i, source)
+    {
+        stay = stay && token_may_stay(gates, n, source, of_source);
     }
-    *ret_joined = r == 0 && splits_back(m, buf_str(into));
-    return r ?: buf_putc(into, '\0');
+    return stay;
 }
 
-static json_t *text_sources(const struct merged *m, int *r)
+/* ---- Writes the summary as agents read it ----
+ *
+ * A missing value is left out, for effective_check() to report. URLs need no ceiling of their own: the
+ * documents that they come from have one. */
+
+static struct buf url_join(const char *host, const char *path)
 {
-    json_t *list = json_array();
+    struct str h = str_trim(str_of(host)), p = str_trim(str_of(path));
+    struct buf url = {.max = SIZE_MAX};
 
-    for (size_t i = 0; i < m->n_sources; i++) {
-        struct text_object each = {.o = json_object()};
+    while (h.n && h.p[h.n - 1] == '/')
+        h.n--;
+    while (p.n && *p.p == '/')
+        p = (struct str){p.p + 1, p.n - 1};
+    (void)!(buf_put_str(&url, h) ?: buf_putc(&url, '/') ?: buf_put_str(&url, p));
+    return url;
+}
 
-        text_set_source(&each, &m->sources[i], m->sources[i].query);
-        if (json_array_append_new(list, each.o) < 0)
-            each.r = each.r ?: -ENOMEM;
-        *r = *r ?: each.r;
+static int url_put_value(struct buf *into, const json_t *v)
+{
+    char number[NUM_MAX];
+
+    if (json_is_string(v))
+        return buf_put_url(into, (struct str){json_string_value(v), json_string_length(v)});
+    if (json_is_integer(v))
+        return buf_printf(into, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+    if (json_is_real(v))
+        return buf_put_url(into, (struct str){number, num_put_double(number, json_real_value(v))});
+    return buf_puts(into, json_is_true(v) ? "true" : "false");
+}
+
+static int url_compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Appends the params, sorted by name, as a query string. */
+static void url_add_params(struct buf *url, const json_t *params)
+{
+    size_t n = json_object_size(params), i = 0;
+    CLEANUP(cleanup_free) const char **names = xcalloc(n + 1, sizeof(char *));
+    const char *fragment = n ? memchr(url->p, '#', url->n) : NULL, *key;
+    bool has_query;
+    json_t *v;
+
+    /* A fragment is never sent, and would hide what follows. */
+    if (fragment)
+        buf_truncate(url, (size_t)(fragment - url->p));
+    has_query = memchr(url->p, '?', url->n);
+    json_object_foreach((json_t *)(uintptr_t)params, key, v)
+    {
+        names[i++] = key;
     }
-    return list;
+    qsort(names, n, sizeof(char *), url_compare_names);
+    for (i = 0; i < n; i++)
+        (void)!(buf_putc(url, i || has_query ? '&' : '?') ?: buf_put_url(url, str_of(names[i]))
+                    ?: buf_putc(url, '=') ?: url_put_value(url, json_object_get(params, names[i])));
 }
 
-/* Sets *ret_list when `sources` is needed, too. */
-static void text_set_sources(struct text_object *m, const struct merged *from, size_t source, bool all,
-                             json_t **ret_list)
+static void text_set(json_t *o, const char *key, const char *s)
 {
-    const struct source_spec *s = &from->sources[source];
-    BUF_AUTO(joined, SUMMARY_MAX_BYTES);
-    bool is_joined = false;
+    if (s)
+        json_object_set_new(o, key, json_string(s));
+}
 
-    if (from->n_sources == 0) {
-        text_set_source(m, &(struct source_spec){.type = SOURCE_NONE}, "");
+static void text_set_secret(json_t *o, const char *name_key, const char *key_key, struct token_ref ref)
+{
+    text_set(o, name_key, cstr(ref.name));
+    text_set(o, key_key, cstr(ref.key));
+}
+
+static void text_set_endpoint(json_t *o, const char *key, const char *host, const char *path,
+                              const json_t *params)
+{
+    CLEANUP(buf_done) struct buf url = {.max = 0};
+
+    if (!host)
         return;
-    }
-    if (all && from->n_sources > 1)
-        m->r = m->r ?: join_queries(from, &joined, &is_joined);
-    text_set_source(m, s, is_joined ? joined.p : s->query);
-    if (all && from->n_sources > 1 && !is_joined)
-        *ret_list = text_sources(from, &m->r);
+    url = url_join(host, path);
+    url_add_params(&url, params);
+    json_object_set_new(o, key, json_stringn(url.p, url.n));
 }
 
-static void text_set_value(struct text_object *m, const char *key, const json_t *v)
+static void text_set_source(json_t *o, const struct source_spec *s)
+{
+    const struct source_kind *kind = source_kind(s->type);
+
+    text_set(o, "sourceType", source_type_word(s->type));
+    if (!kind->path || (kind->endpoint_is_optional && !s->host))
+        text_set(o, "sourceEndpoint", "");
+    else
+        text_set_endpoint(o, "sourceEndpoint", s->host, s->path, NULL);
+    text_set_secret(o, "sourceEndpointAuthName", "sourceEndpointAuthKey", s->auth.token);
+    text_set(o, "sourceQuery", s->query);
+    json_object_set_new(o, "sourceRange", json_integer(s->range_s));
+    json_object_set_new(o, "sourceStep", json_integer(s->step_s));
+}
+
+static void text_set_value(json_t *o, const char *key, const json_t *v)
 {
     int64_t n;
 
     if (v && kube_int(v, &n, NULL))
-        text_set(m, key, json_integer(n));
+        json_object_set_new(o, key, json_integer(n));
     else if (v)
-        text_set(m, key, json_incref((json_t *)(uintptr_t)v));
+        json_object_set(o, key, (json_t *)(uintptr_t)v);
 }
 
-static void text_set_destination(struct text_object *m, const struct scorer_spec *spec)
+static void text_set_destination(json_t *o, const struct scorer_spec *spec)
 {
-    text_set_string(m, "location", spec->location ?: "Internal");
-    text_set_string(m, "scoreDestination", spec->destination ?: "AddOnPlacementScore");
-    text_set_string(m, "scoreDimensionFormat", spec->dimension_format ?: "${scoreName}");
-    text_set_string(m, "scoreAggregation", spec->aggregation);
-    text_set_value(m, "scoreRange", spec->score_range);
-    text_set_value(m, "fallbackScore", spec->fallback_score);
-    text_set_value(m, "timeout", spec->timeout);
+    text_set(o, "location", spec->location ?: "Internal");
+    text_set(o, "scoreDestination", spec->destination ?: "AddOnPlacementScore");
+    text_set(o, "scoreDimensionFormat", spec->dimension_format ?: "${scoreName}");
+    text_set(o, "scoreAggregation", spec->aggregation);
+    text_set_value(o, "scoreRange", spec->score_range);
+    text_set_value(o, "fallbackScore", spec->fallback_score);
+    text_set_value(o, "timeout", spec->timeout);
 }
 
-/* The summary with all sources, or with the given one alone. A new reference. -ENOMEM, -EFBIG. */
-static int merged_summary(json_t **ret, const struct merged *m, size_t source, bool all)
+/* The summary: several sources are in its list `sources`, the first of them also in its own fields. A new
+ * reference. */
+static json_t *merged_summary(const struct merged *m)
 {
-    json_auto_t *o = json_object(), *sources = NULL;
-    struct text_object to = {.o = o};
+    static const struct source_spec none = {.type = SOURCE_NONE, .query = ""};
+    json_t *o = json_object(), *list = m->n_sources > 1 ? json_array() : NULL;
 
-    text_set_string(&to, "name", m->name);
-    text_set_string(&to, "scoreName", m->score_name);
-    text_set_sources(&to, m, source, all, &sources);
-    text_set_endpoint(&to, "scoringEndpoint", m->scoring.host, m->scoring.path, m->params);
-    text_set(&to, "scoringInterval", json_integer(m->scoring.interval_s));
-    text_set_secret(&to, "scoringEndpointAuthName", "scoringEndpointAuthKey", m->scoring.auth.token);
-    text_set_destination(&to, m->spec);
-    if (sources)
-        text_set(&to, "sources", json_incref(sources));
-    if (to.r < 0)
-        return to.r;
-    *ret = json_incref(o);
-    return 0;
+    text_set(o, "name", m->name);
+    text_set(o, "scoreName", m->score_name);
+    text_set_source(o, m->n_sources ? &m->sources[0] : &none);
+    text_set_endpoint(o, "scoringEndpoint", m->scoring.host, m->scoring.path, m->params);
+    json_object_set_new(o, "scoringInterval", json_integer(m->scoring.interval_s));
+    text_set_secret(o, "scoringEndpointAuthName", "scoringEndpointAuthKey", m->scoring.auth.token);
+    text_set_destination(o, m->spec);
+    for (size_t i = 0; list && i < m->n_sources; i++) {
+        json_array_append_new(list, json_object());
+        text_set_source(json_array_get(list, i), &m->sources[i]);
+    }
+    if (list)
+        json_object_set_new(o, "sources", list);
+    return o;
 }
 
 /* ---- What agents make of it ----
@@ -508,7 +433,7 @@ static int merged_summary(json_t **ret, const struct merged *m, size_t source, b
 
 /* Where a DynamicScorer or /config sets a summary's member. */
 static const struct field {
-    const char *member, *path;
+    const char *key, *path;
     bool is_of_source; /* path and offset are relative to a source */
     bool is_number, only_in_spec;
     size_t offset; /* in struct api_config or source_spec, of what /config says; unless only_in_spec */
@@ -530,10 +455,10 @@ static const struct field {
     {"sourceEndpointAuthKey", "auth.tokenSecretRef.key", .is_of_source = true, .only_in_spec = true},
 };
 
-static const struct field *find_field(struct str member)
+static const struct field *find_field(struct str key)
 {
     for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-        if (str_eq(member, str_of(fields[i].member)))
+        if (str_eq(key, str_of(fields[i].key)))
             return &fields[i];
     return NULL;
 }
@@ -555,178 +480,143 @@ static size_t count_sources(const struct merged *m, bool from_api)
     return from_api ? m->api->n_sources : m->spec->own.n_sources;
 }
 
-static int check_put_field(struct buf *into, const struct field *f, const struct merged *m, size_t i)
+/* A problem of the summary, whose path is "sourceStep" or "sources[1].sourceStep". */
+struct check {
+    struct str key;        /* "sourceStep"; empty for the summary as a whole */
+    const char *message;   /* what follows the key */
+    const struct field *f; /* NULL: of the DynamicScorer alone, and named alike */
+    size_t source;         /* index in its document */
+};
+
+static struct check check_of(const struct problem *x, const struct merged *m)
 {
-    bool api = is_from_api(f, m, i);
-    int r = buf_puts(into, api ? "" : "spec.");
+    struct str path = x->path;
+    size_t i = 0;
+    struct check c;
 
-    if (f->is_of_source && count_sources(m, api) > 1)
-        r = r ?: buf_printf(into, "sources[%zu].", i);
-    else if (f->is_of_source)
-        r = r ?: buf_puts(into, "source.");
-    return r ?: buf_printf(into, "%s%s", f->path, api ? " in /config" : "");
-}
+    if (str_starts(path, STR("sources[")) && memchr(path.p, '.', path.n)) {
+        const char *key = (const char *)memchr(path.p, '.', path.n) + 1;
 
-/* Of "sources[1].sourceStep" the first part; empty for the summary as a whole. */
-static struct str check_member(const struct problem *x)
-{
-    struct str key = {x->path.p, 0};
-
-    while (key.n < x->path.n && !strchr(".[", key.p[key.n]))
-        key.n++;
-    return key;
+        i = strtoul(path.p + strlen("sources["), NULL, 10);
+        path = (struct str){key, path.n - (size_t)(key - path.p)};
+    }
+    c = (struct check){.key = {path.p, 0}, .source = m->n_sources ? m->index[i] : 0};
+    while (c.key.n < path.n && !strchr(".[", path.p[c.key.n]))
+        c.key.n++;
+    c.message = c.key.n ? path.p + c.key.n : x->text;
+    c.f = find_field(c.key);
+    return c;
 }
 
 /* Names the field as the DynamicScorer or /config spells it. */
-static int check_put(struct buf *into, const struct problem *x, const struct merged *m, size_t source)
+static int check_print(struct buf *into, const struct check *c, const struct merged *m)
 {
-    struct str key = check_member(x);
-    const struct field *f = find_field(key);
-    int r = into->n ? buf_puts(into, "; ") : 0;
+    bool api = c->f && is_from_api(c->f, m, c->source);
+    char source[40] = "";
 
-    if (key.n == 0)
-        return r ?: buf_puts(into, x->text);
-    if (f)
-        r = r ?: check_put_field(into, f, m, m->n_sources ? m->index[source] : 0);
-    else
-        r = r ?: buf_puts(into, "spec.") ?: buf_put_str(into, key);
-    return r ?: buf_puts(into, x->text + key.n);
+    if (c->f && c->f->is_of_source && count_sources(m, api) > 1)
+        (void)snprintf(source, sizeof(source), "sources[%zu].", c->source);
+    else if (c->f && c->f->is_of_source)
+        (void)strcpy(source, "source.");
+    return buf_printf(into, "%s%s%s%.*s%s%s", into->n ? "; " : "", api || !c->key.n ? "" : "spec.", source,
+                      STR_ARG(c->f ? str_of(c->f->path) : c->key), api ? " in /config" : "", c->message);
 }
 
-/* Whether the value is the DynamicScorer's. A value missing from both is a fault of either. */
-static bool is_spec_value(const struct problem *x, const struct merged *m, size_t source)
-{
-    const struct field *f = find_field(check_member(x));
-
-    return f && !x->missing && !is_from_api(f, m, m->n_sources ? m->index[source] : 0);
-}
-
-/* Appends all problems of the kind. */
-static int check_list(char out[SPEC_WHY_BYTES], const struct problems *p, enum problem_kind kind,
-                      const struct merged *m, size_t source)
+/* All problems of the kind. */
+static void check_list(char out[SPEC_WHY_BYTES], const struct problems *p, enum problem_kind kind,
+                       const struct merged *m)
 {
     BUF_AUTO(list, 64 * 1024);
-    int r = buf_puts(&list, out);
 
-    for (size_t i = 0; i < p->n && r == 0; i++)
-        if (p->list[i].kind == kind)
-            r = check_put(&list, &p->list[i], m, source);
-    if (r == -ENOMEM)
-        return r;
+    for (size_t i = 0; i < p->n; i++) {
+        struct check c = check_of(&p->list[i], m);
+
+        if (p->list[i].kind == kind && check_print(&list, &c, m) < 0)
+            break;
+    }
     text_line(out, SPEC_WHY_BYTES, buf_str(&list));
-    return 0;
 }
 
-/* Sets reason and error, or interval and warning. `source`, `all`: what merged_summary() made the text from.
- * -ENOMEM. */
-static int effective_check(struct effective *e, struct str text, const struct merged *m, size_t source,
-                           bool all)
+/* Whether all values in error are the DynamicScorer's. A value missing from both is a fault of either. */
+static bool check_blames_spec(const struct problems *p, const struct merged *m)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        struct check c = check_of(&p->list[i], m);
+
+        if (p->list[i].kind == PROBLEM_ERROR && (!c.f || p->list[i].missing || is_from_api(c.f, m, c.source)))
+            return false;
+    }
+    return true;
+}
+
+/* Sets reason and error, or interval and warning. */
+static void effective_check(struct effective *e, struct str text, const struct merged *m)
 {
     CLEANUP(problems_done) struct problems p = {0};
     CLEANUP(summary_done) struct summary s = {0};
 
     summary_parse(&s, text, &p);
-    if (p.errors) {
-        e->reason = EFFECTIVE_INCOMPLETE;
-        e->only_spec_is_wrong = true;
-        for (size_t i = 0; i < p.n; i++)
-            if (p.list[i].kind == PROBLEM_ERROR)
-                e->only_spec_is_wrong &= is_spec_value(&p.list[i], m, source);
-        return check_list(e->error, &p, PROBLEM_ERROR, m, source);
+    if (!p.errors) {
+        e->interval_ms = s.interval_ms;
+        check_list(e->warning, &p, PROBLEM_WARNING, m);
+        return;
     }
-    e->interval_ms = s.interval_ms;
-    /* Several sources have been checked one by one. */
-    return all && m->n_sources > 1 ? 0 : check_list(e->warning, &p, PROBLEM_WARNING, m, source);
+    e->reason = EFFECTIVE_INCOMPLETE;
+    e->only_spec_is_wrong = check_blames_spec(&p, m);
+    check_list(e->error, &p, PROBLEM_ERROR, m);
 }
 
 /* ---- The effective configuration ---- */
 
-/* Appends and checks the summary, with the members of one source or of all. */
-static int effective_put_text(struct effective *e, struct buf *into, const struct merged *m, size_t source,
-                              bool all)
+static void effective_put_text(struct effective *e, const struct merged *m)
 {
-    json_auto_t *o = NULL;
-    int r = merged_summary(&o, m, source, all);
-
-    r = r ?: kube_json_print(o, into);
-    r = r ?: effective_check(e, buf_str(into), m, source, all);
-    if (r != -EFBIG)
-        return r;
-    e->reason = EFFECTIVE_INCOMPLETE;
-    (void)snprintf(e->error, sizeof(e->error), "spec: the summary exceeds 256 KiB");
-    return 0;
-}
-
-static int effective_put_all(struct effective *e, const struct merged *m)
-{
+    json_auto_t *o = merged_summary(m);
     BUF_AUTO(text, SUMMARY_MAX_BYTES);
-    int r = 0;
 
-    /* Several sources one by one, so that an error names its source. */
-    for (size_t i = 0; m->n_sources > 1 && i < m->n_sources && r == 0 && e->reason == EFFECTIVE_OK; i++) {
-        r = effective_put_text(e, &text, m, i, false);
-        buf_truncate(&text, 0);
+    if (kube_json_print(o, &text) < 0) {
+        e->reason = EFFECTIVE_INCOMPLETE;
+        (void)snprintf(e->error, sizeof(e->error), "spec: the summary exceeds 256 KiB");
+        return;
     }
-    if (r == 0 && e->reason == EFFECTIVE_OK)
-        r = effective_put_text(e, &text, m, 0, true);
-    if (r < 0 || e->reason != EFFECTIVE_OK)
-        return r;
+    effective_check(e, buf_str(&text), m);
+    if (e->reason != EFFECTIVE_OK)
+        return;
     buf_shrink(&text);
     e->text = buf_take(&text);
-    return 0;
 }
 
 /* Before the first /config, a field that the DynamicScorer leaves to it is no error. */
 static void effective_wait(struct effective *e)
 {
-    char why[SPEC_WHY_BYTES];
-    BUF_AUTO(text, 2 * SPEC_WHY_BYTES);
+    char text[2 * SPEC_WHY_BYTES];
 
-    memcpy(why, e->error, sizeof(why));
     e->reason = EFFECTIVE_WAITING;
-    if (buf_printf(&text, "no configuration received from spec.configURL yet: %s", why) == 0)
-        text_line(e->error, sizeof(e->error), buf_str(&text));
+    (void)snprintf(text, sizeof(text), "no configuration received from spec.configURL yet: %s", e->error);
+    text_line(e->error, sizeof(e->error), str_of(text));
 }
 
-static int effective_decide(struct effective *e, const struct merged *m)
+void effective_make(struct effective *ret, const char *name, const struct scorer_spec *spec,
+                    const struct api_config *synced)
 {
-    bool is_waiting = m->spec->mode == SYNC_FULL && !m->api;
-    int r = 0;
+    CLEANUP(merged_done) struct merged m;
+    struct effective e = {.reason = EFFECTIVE_OK, .mode = spec->mode};
+    bool is_waiting;
 
-    if (m->api && effective_refuses(m->spec, m->api, e->error)) {
-        e->reason = EFFECTIVE_TOKEN_HOST;
-        return 0;
-    }
-    if (is_waiting && !m->has_sources) {
-        e->reason = EFFECTIVE_INCOMPLETE;
-        (void)snprintf(e->error, sizeof(e->error), "spec.source: missing");
-    } else {
-        r = effective_put_all(e, m);
-    }
-    if (r == 0 && is_waiting && e->reason == EFFECTIVE_INCOMPLETE)
-        effective_wait(e);
-    return r;
-}
-
-int effective_make(struct effective *ret, const char *name, const struct scorer_spec *spec,
-                   const struct api_config *synced)
-{
-    CLEANUP(effective_done) struct effective e = {.reason = EFFECTIVE_OK};
-    CLEANUP(merged_done) struct merged m = {0};
-    int r = merged_init(&m, name, spec, synced);
-
-    if (r < 0)
-        return r;
-    e.mode = spec->mode;
+    merged_init(&m, name, spec, synced);
+    is_waiting = spec->mode == SYNC_FULL && !m.api;
     e.source = m.api ? CONFIG_FROM_API : CONFIG_FROM_SPEC;
-    if (m.score_name)
-        e.score_name = xstrdup(m.score_name);
-    r = effective_decide(&e, &m);
-    if (r < 0)
-        return r;
+    e.score_name = m.score_name ? xstrdup(m.score_name) : NULL;
+    if (m.api && effective_refuses(spec, m.api, e.error)) {
+        e.reason = EFFECTIVE_TOKEN_HOST;
+    } else if (is_waiting && !m.has_sources) {
+        e.reason = EFFECTIVE_INCOMPLETE;
+        (void)snprintf(e.error, sizeof(e.error), "spec.source: missing");
+    } else {
+        effective_put_text(&e, &m);
+    }
+    if (is_waiting && e.reason == EFFECTIVE_INCOMPLETE)
+        effective_wait(&e);
     *ret = e;
-    e = (struct effective){0};
-    return 0;
 }
 
 bool effective_keep(struct effective *now, struct effective *last, const struct scorer_spec *newest)
@@ -746,26 +636,26 @@ bool effective_keep(struct effective *now, struct effective *last, const struct 
     return true;
 }
 
-int effective_resume(struct effective *ret, struct str text, enum config_source source)
+bool effective_resume(struct effective *ret, struct str text, enum config_source source)
 {
-    CLEANUP(effective_done)
-    struct effective e = {.reason = EFFECTIVE_INCOMPLETE, .source = source, .kept = true};
     CLEANUP(problems_done) struct problems p = {0};
     CLEANUP(summary_done) struct summary s = {0};
 
     if (text.n <= SUMMARY_MAX_BYTES)
         summary_parse(&s, text, &p);
     if (text.n > SUMMARY_MAX_BYTES || p.errors)
-        return -EINVAL;
-    buf_init(&e.text, SUMMARY_MAX_BYTES);
-    e.mode = source == CONFIG_FROM_API ? SYNC_FULL : SYNC_NONE;
-    e.interval_ms = s.interval_ms;
-    e.score_name = xstrdup(s.score_name);
-    if (buf_put_str(&e.text, text) < 0)
-        return -ENOMEM;
-    *ret = e;
-    e = (struct effective){0};
-    return 0;
+        return false;
+    *ret = (struct effective){
+        .reason = EFFECTIVE_INCOMPLETE,
+        .mode = source == CONFIG_FROM_API ? SYNC_FULL : SYNC_NONE,
+        .source = source,
+        .interval_ms = s.interval_ms,
+        .score_name = xstrdup(s.score_name),
+        .text.max = SUMMARY_MAX_BYTES,
+        .kept = true,
+    };
+    (void)!buf_put_str(&ret->text, text);
+    return true;
 }
 
 void effective_done(struct effective *e)

@@ -37,13 +37,13 @@ static inline bool effective_usable(const struct effective *e)
 }
 
 /* name: metadata.name. synced: the last good /config, or NULL. A summary that is EFFECTIVE_OK passes
- * summary_parse() and is the same, byte for byte, for the same input. -ENOMEM. */
-MUST_USE int effective_make(struct effective *ret, const char *name, const struct scorer_spec *spec,
-                            const struct api_config *synced);
+ * summary_parse() and is the same, byte for byte, for the same input. */
+void effective_make(struct effective *ret, const char *name, const struct scorer_spec *spec,
+                    const struct api_config *synced);
 void effective_done(struct effective *e);
 /* The summary that a previous controller distributed, as kept in the status: active as after
- * effective_keep(). -EINVAL if agents would reject it; -ENOMEM. */
-MUST_USE int effective_resume(struct effective *ret, struct str text, enum config_source source);
+ * effective_keep(). False if agents would reject it. */
+bool effective_resume(struct effective *ret, struct str text, enum config_source source);
 /* Keeps the last good summary active while the newest spec is incomplete: moves *last into *now, with
  * now->kept set, and returns true. Not after a change of the mode or of the score name, nor when the
  * newest spec no longer allows where its tokens go. */

@@ -1,215 +1,186 @@
 #include "controller/hub/rules/plan.h"
 
-#include "exporter/base/buf.h"
+#include "controller/hub/rules/report.h"
 #include "exporter/base/glob.h"
 #include "exporter/base/hash.h"
-#include "exporter/base/map.h"
 
+#include <ctype.h>
 #include <errno.h>
-
-struct plan_masks;
+#include <inttypes.h>
+#include <stdio.h>
 
 /* ---- Masks ---- */
 
-/* A score pattern, shared by all masks that have it, with the entries that it matches. */
-struct pattern {
-    struct pattern *next;
-    bool any; /* the set is not empty */
-    uint64_t set[];
-};
+enum { NAME_BYTES = 253 }; /* of a longer one nothing is suggested */
 
-struct compiled_mask {
-    const char *cluster;
-    const struct pattern *scores;
-    size_t index; /* in the list */
-    size_t clusters;
-};
-
-struct plan_masks {
-    size_t words;
-    struct pattern *patterns;
-    struct compiled_mask *globs,
-        *names; /* with a pattern for clusters; with a name. Each sorted by cluster */
-    size_t n_globs, n_names;
-};
-
-struct entry_list {
-    const struct plan_entry *const *sorted;
-    size_t n;
-    const struct plan_entry *first;
-};
-
-static bool has_wildcard(const char *pattern)
+static int name_fold(char c)
 {
-    return strpbrk(pattern, "*?");
+    return c == '-' || c == '.' ? '_' : tolower((unsigned char)c);
 }
 
-static void pattern_add(struct pattern *p, const struct entry_list *all, const struct plan_entry *e)
+/* Levenshtein's distance, row by row; `limit` when it is not less. */
+static unsigned name_distance(const char *a, size_t n_a, const char *b, size_t n_b, unsigned limit)
 {
-    size_t i = (size_t)(e - all->first);
+    unsigned row[NAME_BYTES + 1];
 
-    p->set[i / 64] |= 1ull << (i % 64);
-    p->any = true;
-}
+    for (unsigned j = 0; j <= n_b; j++)
+        row[j] = j;
+    for (unsigned i = 1; i <= n_a; i++) {
+        unsigned diagonal = row[0], least = row[0] = i;
 
-static int pattern_by_score(const void *name, const void *at)
-{
-    const struct plan_entry *const *e = at;
+        for (unsigned j = 1; j <= n_b; j++) {
+            unsigned change = diagonal + (name_fold(a[i - 1]) != name_fold(b[j - 1]));
+            unsigned step = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
 
-    return strcmp(name, (*e)->score_name);
-}
-
-static void pattern_fill(struct pattern *p, const struct entry_list *all, const char *text)
-{
-    const struct plan_entry *const *found;
-
-    if (!has_wildcard(text)) {
-        found = all->n ? bsearch(text, all->sorted, all->n, sizeof(*all->sorted), pattern_by_score) : NULL;
-        if (found)
-            pattern_add(p, all, *found);
-        return;
+            diagonal = row[j];
+            row[j] = change < step ? change : step;
+            least = row[j] < least ? row[j] : least;
+        }
+        if (least >= limit)
+            return limit;
     }
-    for (size_t i = 0; i < all->n; i++)
-        if (glob_match(text, all->sorted[i]->score_name))
-            pattern_add(p, all, all->sorted[i]);
+    return row[n_b] < limit ? row[n_b] : limit;
 }
 
-/* The pattern of that text, from `known` or new. */
-static struct pattern *pattern_find(struct plan_masks *m, struct map *known, const struct entry_list *all,
-                                    const char *text)
+bool mask_name_is_nearer(const char *text, const char *name, unsigned *best)
 {
-    struct pattern *p = map_get(known, text);
+    size_t n_text = strlen(text), n_name = strlen(name);
+    size_t differ = n_text > n_name ? n_text - n_name : n_name - n_text;
+    /* Of a short name fewer letters can be wrong. */
+    unsigned limit = (unsigned)size_min(*best, n_text / 3 + 1), distance;
 
-    if (p)
-        return p;
-    p = xcalloc(1, sizeof(*p) + m->words * sizeof(*p->set));
-    p->next = m->patterns;
-    m->patterns = p;
-    pattern_fill(p, all, text);
-    map_set(known, text, p);
-    return p;
+    if (n_text > NAME_BYTES || n_name > NAME_BYTES || differ >= limit)
+        return false;
+    distance = name_distance(text, n_text, name, n_name, limit);
+    if (distance >= limit)
+        return false;
+    *best = distance;
+    return true;
 }
 
-static int mask_by_cluster(const void *a, const void *b)
+/* Appends the entries of one of the two lists. */
+static int masks_read_list(struct masks *m, const json_t *object, const char *key, char why[256])
 {
-    const struct compiled_mask *x = a, *y = b;
+    const json_t *list = kube_get(object, "spec", key, NULL), *entry;
+    size_t i;
 
-    return strcmp(x->cluster, y->cluster);
+    if (!list || json_is_null(list))
+        return 0;
+    if (!json_is_array(list)) {
+        (void)snprintf(why, 256, "spec.%s: expected a list of {clusterName, scoreName}", key);
+        return -EINVAL;
+    }
+    json_array_foreach(list, i, entry)
+    {
+        static const char *const names[] = {"clusterName", "scoreName"};
+        const char *texts[ARRAY_SIZE(names)];
+
+        for (size_t k = 0; k < ARRAY_SIZE(names); k++) {
+            texts[k] = kube_str(entry, names[k], NULL);
+            if (texts[k] && *texts[k])
+                continue;
+            (void)snprintf(why, 256, "spec.%s[%zu].%s: expected a name or a pattern with * and ?", key, i,
+                           names[k]);
+            return -EINVAL;
+        }
+        m->list[m->n++] = (struct mask){.cluster = texts[0], .score = texts[1]};
+    }
+    return 0;
 }
 
-static void masks_compile(struct plan_masks *m, const struct masks *masks, const struct entry_list *all)
+int masks_read(struct masks *ret, json_t *object, char why[256])
 {
-    CLEANUP(map_done) struct map known = {0};
+    size_t max = json_array_size(kube_list(object, "spec", "masks", NULL)) +
+                 json_array_size(kube_list(object, "spec", "mask", NULL));
+    CLEANUP(masks_done) struct masks m = {.list = xcalloc(max + 1, sizeof(struct mask))};
+    int r;
 
-    m->globs = xcalloc(masks->n + 1, sizeof(*m->globs));
-    m->names = xcalloc(masks->n + 1, sizeof(*m->names));
+    m.owner = json_incref(object);
+    r = masks_read_list(&m, object, "masks", why);
+    if (r == 0)
+        r = masks_read_list(&m, object, "mask", why);
+    if (r < 0)
+        return r;
+    *ret = m;
+    m = (struct masks){0};
+    return 0;
+}
+
+void masks_done(struct masks *m)
+{
+    json_decref(m->owner);
+    free(m->list);
+    *m = (struct masks){0};
+}
+
+/* ---- Masks as the plan looks them up ---- */
+
+/* Masks with the same cluster, a name or a pattern, are a list. */
+struct plan_mask {
+    struct plan_mask *next;
+    const uint64_t *scores; /* the entries that it matches */
+    size_t index;           /* in masks.list */
+};
+
+static void set_bit(uint64_t *set, size_t i)
+{
+    set[i / 64] |= 1ull << (i % 64);
+}
+
+/* The entries that a pattern matches; many masks share one. */
+static const uint64_t *plan_pattern(struct plan *p, const char *pattern)
+{
+    uint64_t *set = map_get(&p->patterns, pattern);
+
+    if (set)
+        return set;
+    set = xcalloc(p->words, sizeof(*set));
+    for (size_t i = 0; i < p->n; i++)
+        if (glob_match(pattern, p->entries[i].score_name))
+            set_bit(set, i);
+    map_set(&p->patterns, pattern, set);
+    return set;
+}
+
+static void plan_compile_masks(struct plan *p, const struct masks *masks)
+{
+    p->masks = (struct masks){.list = xcalloc(masks->n + 1, sizeof(struct mask)), .n = masks->n};
+    p->masks.owner = json_incref(masks->owner);
+    p->mask_clusters = xcalloc(masks->n + 1, sizeof(size_t));
+    p->compiled = xcalloc(masks->n + 1, sizeof(struct plan_mask));
     for (size_t i = 0; i < masks->n; i++) {
-        const struct mask *one = &masks->list[i];
-        const struct pattern *p = pattern_find(m, &known, all, one->score);
-        struct compiled_mask *to;
+        const struct mask *m = &p->masks.list[i];
 
-        to = has_wildcard(one->cluster) ? &m->globs[m->n_globs++] : &m->names[m->n_names++];
-        *to = (struct compiled_mask){one->cluster, p, i, 0};
+        p->masks.list[i] = masks->list[i];
+        p->compiled[i] = (struct plan_mask){
+            .next = map_get(&p->clusters, m->cluster), .scores = plan_pattern(p, m->score), .index = i};
+        map_set(&p->clusters, m->cluster, &p->compiled[i]);
+        if (strpbrk(m->cluster, "*?") && !p->compiled[i].next)
+            p->globs[p->n_globs++] = m->cluster;
     }
-    qsort(m->names, m->n_names, sizeof(*m->names), mask_by_cluster);
-    qsort(m->globs, m->n_globs, sizeof(*m->globs), mask_by_cluster);
 }
 
-static struct plan_masks *plan_masks_free(struct plan_masks *m)
+static void plan_apply(struct plan *p, const char *name, uint64_t *set)
 {
-    if (!m)
-        return NULL;
-    while (m->patterns) {
-        struct pattern *p = m->patterns;
-
-        m->patterns = p->next;
-        free(p);
+    for (const struct plan_mask *m = map_get(&p->clusters, name); m; m = m->next) {
+        p->mask_clusters[m->index]++;
+        for (size_t i = 0; i < p->words; i++)
+            set[i] &= ~m->scores[i];
     }
-    free(m->globs);
-    free(m->names);
-    free(m);
-    return NULL;
-}
-DEFINE_CLEANUP(struct plan_masks, plan_masks_free)
-
-/* sorted: pointers into `entries`, by score name. A set has `words` words, bit i for entries[i]. masks may
- * be NULL and must outlive the result. -ENOMEM. */
-static struct plan_masks *plan_masks_new(const struct masks *masks, const struct plan_entry *const *sorted,
-                                         size_t n, const struct plan_entry *entries, size_t words)
-{
-    CLEANUP(cleanup_plan_masks_free) struct plan_masks *m = xcalloc(1, sizeof(*m));
-    const struct entry_list all = {sorted, n, entries};
-
-    m->words = words;
-    if (masks && masks->n)
-        masks_compile(m, masks, &all);
-    return TAKE_PTR(m);
-}
-
-static void mask_apply(const struct plan_masks *m, struct compiled_mask *d, uint64_t *set)
-{
-    d->clusters++;
-    for (size_t i = 0; d->scores->any && i < m->words; i++)
-        set[i] &= ~d->scores->set[i];
-}
-
-/* The index of the first name that is not less than the cluster's. */
-static size_t masks_lower_bound(const struct plan_masks *m, const char *cluster)
-{
-    size_t low = 0, high = m->n_names;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (strcmp(m->names[middle].cluster, cluster) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
 }
 
 /* Removes from the set what the cluster leaves out, and counts the cluster for each mask that names it. */
-static void plan_masks_apply(struct plan_masks *m, const char *cluster, uint64_t *set)
+static void plan_apply_masks(struct plan *p, const char *cluster, uint64_t *set)
 {
-    bool match = false;
-
-    for (size_t i = 0; i < m->n_globs; i++) {
-        if (i == 0 || mask_by_cluster(&m->globs[i - 1], &m->globs[i]) != 0)
-            match = glob_match(m->globs[i].cluster, cluster);
-        if (match)
-            mask_apply(m, &m->globs[i], set);
-    }
-    for (size_t i = masks_lower_bound(m, cluster);
-         i < m->n_names && strcmp(m->names[i].cluster, cluster) == 0; i++)
-        mask_apply(m, &m->names[i], set);
-}
-
-/* Sets ret[i] to the number of clusters counted for masks->list[i]. */
-static void plan_masks_clusters(const struct plan_masks *m, size_t *ret)
-{
-    for (size_t i = 0; i < m->n_globs; i++)
-        ret[m->globs[i].index] = m->globs[i].clusters;
-    for (size_t i = 0; i < m->n_names; i++)
-        ret[m->names[i].index] = m->names[i].clusters;
+    plan_apply(p, cluster, set); /* a name has no wildcard */
+    for (size_t i = 0; i < p->n_globs; i++)
+        if (glob_match(p->globs[i], cluster))
+            plan_apply(p, p->globs[i], set);
 }
 
 /* ---- Groups ---- */
 
-enum { FIRST_CAP = 16, EMPTY_BYTES = 4 /* "[]" with quotes */ };
-
-struct plan {
-    const struct plan_entry *entries;
-    size_t n, words; /* words: per set */
-    size_t max_bytes;
-    const struct plan_entry **sorted; /* by score name */
-    size_t *escaped;                  /* size of each entry's text in a ManifestWork */
-    struct plan_masks *masks;
-    uint64_t *all, *wanted;     /* sets: all entries; those of the cluster at hand */
-    struct plan_group **groups; /* an open-addressing table by wanted set */
-    size_t cap, n_groups;       /* cap: a power of two */
-    struct buf text;            /* for hashing */
-};
+enum { EMPTY_BYTES = 4 /* "[]" with quotes */ };
 
 /* As API servers and webhooks count: Go's encoding/json also escapes <, >, &, U+2028 and U+2029. */
 static size_t escaped_bytes(struct str s)
@@ -229,116 +200,100 @@ static size_t escaped_bytes(struct str s)
     return n;
 }
 
-static int plan_by_score_name(const void *a, const void *b)
+static int plan_compare_names(const void *a, const void *b, void *entries)
 {
-    const struct plan_entry *const *x = a, *const *y = b;
+    const struct plan_entry *list = entries;
 
-    return strcmp((*x)->score_name, (*y)->score_name);
+    return strcmp(list[*(const size_t *)a].score_name, list[*(const size_t *)b].score_name);
 }
 
-static bool has_bit(const uint64_t *set, size_t i)
+static int plan_compare_scores(const void *a, const void *b, void *entries)
 {
-    return set[i / 64] >> (i % 64) & 1;
+    const struct plan_entry *list = entries;
+    uint64_t x = list[*(const size_t *)a].score, y = list[*(const size_t *)b].score;
+
+    return x < y ? -1 : x > y;
 }
 
-static void set_bit(uint64_t *set, size_t i)
+static void plan_copy_entries(struct plan *p, const struct plan_entry *entries)
 {
-    set[i / 64] |= 1ull << (i % 64);
-}
+    size_t bytes = 1;
+    char *at;
 
-static void plan_allocate(struct plan *p)
-{
-    p->sorted = xcalloc(p->n + 1, sizeof(*p->sorted));
-    p->escaped = xcalloc(p->n + 1, sizeof(*p->escaped));
-    p->all = xcalloc(p->words, sizeof(*p->all));
-    p->wanted = xcalloc(p->words, sizeof(*p->wanted));
-    p->groups = xcalloc(FIRST_CAP, sizeof(struct plan_group *));
-    p->cap = FIRST_CAP;
+    for (size_t i = 0; i < p->n; i++)
+        bytes += strlen(entries[i].score_name) + 1 + entries[i].text.n;
+    at = p->storage = xmalloc(bytes);
+    for (size_t i = 0; i < p->n; i++) {
+        struct str text = entries[i].text;
+
+        p->entries[i].score_name = at;
+        at = stpcpy(at, entries[i].score_name) + 1;
+        p->entries[i].text = (struct str){memcpy(at, cstr(text.p), text.n), text.n};
+        at += text.n;
+        p->entries[i].score = report_score(str_of(entries[i].score_name));
+        p->escaped[i] = escaped_bytes(text);
+        p->by_name[i] = p->by_score[i] = i;
+    }
+    qsort_r(p->by_name, p->n, sizeof(size_t), plan_compare_names, p->entries);
+    qsort_r(p->by_score, p->n, sizeof(size_t), plan_compare_scores, p->entries);
 }
 
 struct plan *plan_new(const struct plan_entry *entries, size_t n, const struct masks *masks, size_t max_bytes)
 {
-    CLEANUP(cleanup_plan_free) struct plan *p = xcalloc(1, sizeof(*p));
+    static const struct masks none;
+    struct plan *p = xcalloc(1, sizeof(*p));
 
-    p->entries = entries;
+    masks = masks ?: &none;
     p->n = n;
     p->words = n / 64 + 1;
     p->max_bytes = size_max(max_bytes, EMPTY_BYTES);
-    buf_init(&p->text, p->max_bytes);
-    plan_allocate(p);
-    for (size_t i = 0; i < n; i++) {
-        p->sorted[i] = &entries[i];
-        p->escaped[i] = escaped_bytes(entries[i].text);
-        set_bit(p->all, i);
-    }
-    qsort(p->sorted, n, sizeof(*p->sorted), plan_by_score_name);
-    p->masks = plan_masks_new(masks, p->sorted, n, entries, p->words);
-    return TAKE_PTR(p);
+    p->entries = xcalloc(n + 1, sizeof(*p->entries));
+    p->by_score = xcalloc(n + 1, sizeof(size_t));
+    p->by_name = xcalloc(n + 1, sizeof(size_t));
+    p->escaped = xcalloc(n + 1, sizeof(size_t));
+    p->globs = xcalloc(masks->n + 1, sizeof(char *));
+    plan_copy_entries(p, entries);
+    plan_compile_masks(p, masks);
+    return p;
 }
 
 struct plan *plan_free(struct plan *p)
 {
+    struct plan_group *g;
+    void *set;
+
     if (!p)
         return NULL;
-    for (size_t i = 0; p->groups && i < p->cap; i++)
-        free(p->groups[i]);
-    free(p->groups);
-    p->masks = plan_masks_free(p->masks);
-    free(p->sorted);
+    for (size_t at = 0; (g = map_next(&p->groups, &at)); free(g))
+        free(g->key);
+    for (size_t at = 0; (set = map_next(&p->patterns, &at));)
+        free(set);
+    map_done(&p->groups);
+    map_done(&p->patterns);
+    map_done(&p->clusters);
+    masks_done(&p->masks);
+    free(p->mask_clusters);
+    free(p->compiled);
+    free(p->globs);
+    free(p->entries);
+    free(p->by_score);
+    free(p->by_name);
     free(p->escaped);
-    free(p->all);
-    free(p->wanted);
-    buf_done(&p->text);
+    free(p->storage);
     free(p);
     return NULL;
-}
-
-/* The set before entries were left out; stored behind it. */
-static uint64_t *group_wanted(const struct plan *p, struct plan_group *g)
-{
-    return &g->set[p->words];
-}
-
-static size_t plan_set_bytes(const struct plan *p)
-{
-    return p->words * sizeof(uint64_t);
-}
-
-/* The slot of the group with that set, or a free one for it. There is always a free slot. */
-static struct plan_group **plan_slot(const struct plan *p, struct plan_group **groups, size_t cap,
-                                     const uint64_t *wanted)
-{
-    size_t i = hash_bytes((struct str){(const char *)wanted, plan_set_bytes(p)}) & (cap - 1);
-
-    while (groups[i] && memcmp(group_wanted(p, groups[i]), wanted, plan_set_bytes(p)) != 0)
-        i = (i + 1) & (cap - 1);
-    return &groups[i];
-}
-
-static void plan_grow(struct plan *p)
-{
-    size_t cap = p->cap * 2;
-    struct plan_group **groups = xcalloc(cap, sizeof(*groups));
-
-    for (size_t i = 0; i < p->cap; i++)
-        if (p->groups[i])
-            *plan_slot(p, groups, cap, group_wanted(p, p->groups[i])) = p->groups[i];
-    free(p->groups);
-    p->groups = groups;
-    p->cap = cap;
 }
 
 /* Adds entries in their order while there is room; one that is too large does not keep out smaller ones
  * after it. */
 static void group_fill(const struct plan *p, struct plan_group *g)
 {
-    const uint64_t *wanted = group_wanted(p, g);
     size_t room = p->max_bytes - EMPTY_BYTES;
 
     for (size_t i = 0; i < p->n; i++) {
         size_t bytes = p->escaped[i] + (g->scorers > 0); /* with a comma */
 
-        if (!has_bit(wanted, i))
+        if (!plan_group_lacks(p, g, i))
             continue;
         if (bytes > room) {
             g->left_out++;
@@ -350,74 +305,54 @@ static void group_fill(const struct plan *p, struct plan_group *g)
     }
 }
 
-static int group_new(struct plan_group **ret, struct plan *p)
+static struct plan_group *group_new(const struct plan *p, const uint64_t *wanted, const char *key)
 {
-    CLEANUP(cleanup_free) struct plan_group *g = xcalloc(1, sizeof(*g) + 2 * plan_set_bytes(p));
+    struct plan_group *g = xcalloc(1, sizeof(*g) + 2 * p->words * sizeof(uint64_t));
+    BUF_AUTO(text, p->max_bytes);
 
-    memcpy(group_wanted(p, g), p->wanted, plan_set_bytes(p));
+    memcpy(&g->set[p->words], wanted, p->words * sizeof(uint64_t));
     group_fill(p, g);
-    buf_truncate(&p->text, 0);
-    if (plan_text(p, g, &p->text) < 0)
-        return -ENOMEM;
-    g->bytes = p->text.n;
-    g->hash = plan_hash(buf_str(&p->text));
-    *ret = TAKE_PTR(g);
-    return 0;
+    (void)!plan_text(p, g, &text); /* no longer than it was counted */
+    g->key = xstrdup(key);
+    g->bytes = text.n;
+    g->hash = plan_hash(buf_str(&text));
+    return g;
 }
 
 const struct plan_group *plan_group_of(struct plan *p, const char *cluster)
 {
-    struct plan_group **slot;
+    CLEANUP(cleanup_free) uint64_t *wanted = xcalloc(p->words, sizeof(*wanted));
+    CLEANUP(cleanup_free) char *key = xmalloc(p->words * 16 + 1);
+    struct plan_group *g;
 
-    memcpy(p->wanted, p->all, plan_set_bytes(p));
-    plan_masks_apply(p->masks, cluster, p->wanted);
-    if (4 * (p->n_groups + 1) > 3 * p->cap)
-        plan_grow(p);
-    slot = plan_slot(p, p->groups, p->cap, p->wanted);
-    if (!*slot) {
-        if (group_new(slot, p) < 0)
-            return NULL;
-        p->n_groups++;
+    for (size_t i = 0; i < p->n; i++)
+        set_bit(wanted, i);
+    plan_apply_masks(p, cluster, wanted);
+    for (size_t i = 0; i < p->words; i++)
+        (void)sprintf(key + i * 16, "%016" PRIx64, wanted[i]);
+    g = map_get(&p->groups, key);
+    if (!g) {
+        g = group_new(p, wanted, key);
+        map_set(&p->groups, g->key, g);
     }
-    (*slot)->clusters++;
-    return *slot;
-}
-
-bool plan_group_lacks(const struct plan *p, const struct plan_group *g, size_t i)
-{
-    return has_bit(&g->set[p->words], i) && !plan_group_has(g, i);
-}
-
-void plan_mask_clusters(const struct plan *p, size_t *ret)
-{
-    plan_masks_clusters(p->masks, ret);
-}
-
-static int plan_put_entries(const struct plan *p, const struct plan_group *g, struct buf *into)
-{
-    char before = '[';
-    int r = 0;
-
-    for (size_t i = 0; i < p->n && r == 0; i++) {
-        const struct plan_entry *e = p->sorted[i];
-
-        if (!plan_group_has(g, (size_t)(e - p->entries)))
-            continue;
-        r = buf_putc(into, before);
-        if (r == 0)
-            r = buf_put_str(into, e->text);
-        before = ',';
-    }
-    if (r == 0 && before == '[')
-        r = buf_putc(into, '[');
-    return r == 0 ? buf_putc(into, ']') : r;
+    return g;
 }
 
 int plan_text(const struct plan *p, const struct plan_group *g, struct buf *into)
 {
     size_t mark = into->n;
-    int r = plan_put_entries(p, g, into);
+    char before = '[';
+    int r = 0;
 
+    for (size_t k = 0; k < p->n && r == 0; k++) {
+        size_t i = p->by_name[k];
+
+        if (!plan_group_has(g, i))
+            continue;
+        r = buf_putc(into, before) ?: buf_put_str(into, p->entries[i].text);
+        before = ',';
+    }
+    r = r ?: buf_puts(into, before == '[' ? "[]" : "]");
     if (r < 0)
         buf_truncate(into, mark);
     return r;

@@ -13,29 +13,15 @@
 
 /* ---- Reads an agent's report into few bytes ---- */
 
-enum { FIRST_CAP = 64, MAX_DIGITS = 9, TROUBLE_BYTES = 512 };
+enum { FIRST_CAP = 64, TROUBLE_BYTES = 512 };
 
-/* A cell, and what is needed until all are read. */
-struct found {
-    struct report_cell cell;
-    uint32_t place; /* in the document */
-    struct str error;
-};
-
-/* The document; texts are raw. */
+/* The document as it is read; texts are raw. */
 struct reading {
+    struct report *to;
     bool is_report; /* has a member that only reports have */
-    bool config_ok;
     struct str problems, hub_error;
-    struct found *list;
-    size_t n, cap;
-    uint64_t not_shown, over; /* over: cells past REPORT_MAX_CELLS */
+    size_t cap; /* of to->cells */
 };
-
-static void reading_done(struct reading *r)
-{
-    free(r->list);
-}
 
 /* The raw string; empty for a value of another type. */
 static void read_raw(struct jr *j, struct str *ret)
@@ -47,17 +33,14 @@ static void read_raw(struct jr *j, struct str *ret)
         jr_skip(j, NULL);
 }
 
-/* -ENOMEM. */
-static void read_score(struct str raw, uint64_t *ret)
+static uint64_t read_score(struct str raw)
 {
     CLEANUP(cleanup_free) char *plain = NULL;
 
-    if (!memchr(cstr(raw.p), '\\', raw.n)) {
-        *ret = report_score(raw);
-        return;
-    }
+    if (!memchr(cstr(raw.p), '\\', raw.n))
+        return report_score(raw);
     plain = xmalloc(raw.n * 3);
-    *ret = report_score((struct str){plain, jr_unescape(raw, plain)});
+    return report_score((struct str){plain, jr_unescape(raw, plain)});
 }
 
 /* Seconds since 1970 of "2026-11-21T06:23:01.123Z"; 0 if it is not a time. */
@@ -86,66 +69,76 @@ static enum scorer_state read_state(struct str raw)
     return i;
 }
 
-static void reading_add(struct reading *r, const struct found *f)
+/* 1 + the line's index in errors; 0 for an empty line, and past REPORT_MAX_ERRORS. */
+static uint16_t report_keep_error(struct report *to, struct str raw)
 {
-    if (r->n == REPORT_MAX_CELLS) {
-        r->over++;
-        return;
-    }
-    if (r->n == r->cap) {
-        size_t cap = r->cap ? r->cap * 2 : FIRST_CAP;
-        struct found *list = xreallocarray(r->list, cap, sizeof(*list));
+    char line[REPORT_ERROR_BYTES];
+    uint32_t i = 0;
 
-        r->list = list;
-        r->cap = cap;
+    text_line_json(line, sizeof(line), raw);
+    while (i < to->n_errors && strcmp(to->errors[i], line) != 0)
+        i++;
+    if (!*line || i == REPORT_MAX_ERRORS)
+        return 0;
+    if (i == to->n_errors) {
+        to->errors = xreallocarray(to->errors, i + 1, sizeof(*to->errors));
+        to->errors[to->n_errors++] = xstrdup(line);
     }
-    r->list[r->n] = *f;
-    r->list[r->n].place = (uint32_t)r->n;
-    r->n++;
+    return (uint16_t)(i + 1);
+}
+
+static void report_add_cell(struct reading *r, const struct report_cell *cell)
+{
+    struct report *to = r->to;
+
+    if (to->n == r->cap) {
+        r->cap = r->cap ? r->cap * 2 : FIRST_CAP;
+        to->cells = xreallocarray(to->cells, r->cap, sizeof(*to->cells));
+    }
+    to->cells[to->n++] = *cell;
 }
 
 static void read_cell(struct jr *j, struct reading *r)
 {
-    struct str key, name = {0}, state = {0}, error = {0}, stage = {0}, placement = {0}, success = {0};
-    struct found f = {0};
-    bool is_round_error;
+    enum { NAME, STATE, ERROR, STAGE, PLACEMENT, SUCCESS, MEMBERS };
+    static const char *const names[MEMBERS] = {"scoreName",   "state",          "error",
+                                               "failedStage", "placementError", "lastSuccess"};
+    struct str key, v[MEMBERS] = {0};
+    struct report_cell cell;
+    bool failed;
 
     jr_object(j);
     while (jr_member(j, &key)) {
-        if (jr_key_is(key, "scoreName"))
-            read_raw(j, &name);
-        else if (jr_key_is(key, "state"))
-            read_raw(j, &state);
-        else if (jr_key_is(key, "error"))
-            read_raw(j, &error);
-        else if (jr_key_is(key, "failedStage"))
-            read_raw(j, &stage);
-        else if (jr_key_is(key, "placementError"))
-            read_raw(j, &placement);
-        else if (jr_key_is(key, "lastSuccess"))
-            read_raw(j, &success);
+        size_t i = 0;
+
+        while (i < MEMBERS && !jr_key_is(key, names[i]))
+            i++;
+        if (i < MEMBERS)
+            read_raw(j, &v[i]);
         else
             jr_skip(j, NULL);
     }
-    f.cell.succeeded = read_time(success);
-    f.cell.state = read_state(state);
-    if (j->error || name.n == 0 || f.cell.state == SCORER_STATES)
+    cell = (struct report_cell){.succeeded = read_time(v[SUCCESS]), .state = read_state(v[STATE])};
+    if (j->error || v[NAME].n == 0 || cell.state == SCORER_STATES)
         return;
-    f.cell.placement = placement.n > 0;
-    is_round_error = f.cell.state == SCORER_FAILING || f.cell.state == SCORER_STALE;
-    f.cell.api_failed = is_round_error && jr_key_is(stage, round_stage_word(STAGE_SCORING));
-    f.error = error.n > 0 && is_round_error ? error : placement;
-    read_score(name, &f.cell.score);
-    reading_add(r, &f);
+    if (r->to->n == REPORT_MAX_CELLS) {
+        r->to->not_shown++;
+        return;
+    }
+    failed = cell.state == SCORER_FAILING || cell.state == SCORER_STALE;
+    cell.score = read_score(v[NAME]);
+    cell.placement = v[PLACEMENT].n > 0;
+    cell.api_failed = failed && jr_key_is(v[STAGE], round_stage_word(STAGE_SCORING));
+    if (report_cell_fails(&cell))
+        cell.error = report_keep_error(r->to, failed && v[ERROR].n ? v[ERROR] : v[PLACEMENT]);
+    report_add_cell(r, &cell);
 }
 
-static int read_cells(struct jr *j, struct reading *r)
+static void read_cells(struct jr *j, struct reading *r)
 {
-    int e = 0;
-
     if (jr_peek(j) != JR_ARRAY) {
         jr_skip(j, NULL);
-        return 0;
+        return;
     }
     r->is_report = true;
     jr_array(j);
@@ -155,7 +148,6 @@ static int read_cells(struct jr *j, struct reading *r)
         else
             jr_skip(j, NULL);
     }
-    return e;
 }
 
 static void read_config_ok(struct jr *j, struct reading *r)
@@ -163,38 +155,28 @@ static void read_config_ok(struct jr *j, struct reading *r)
     enum jr_type type = jr_peek(j);
 
     r->is_report |= type == JR_TRUE || type == JR_FALSE;
-    r->config_ok = type == JR_TRUE;
+    r->to->config_ok = type == JR_TRUE;
     jr_skip(j, NULL);
 }
 
-/* Too few digits to overflow; anything else counts as 0. */
+/* Anything but a number below a billion counts as 0. */
 static void read_not_shown(struct jr *j, struct reading *r)
 {
     struct str digits = {0};
+    uint64_t n;
 
     jr_skip(j, &digits);
-    r->not_shown = 0;
-    for (size_t i = 0; i < digits.n; i++) {
-        unsigned d = (unsigned)(digits.p[i] - '0');
-
-        if (d > 9 || i >= MAX_DIGITS) {
-            r->not_shown = 0;
-            return;
-        }
-        r->not_shown = r->not_shown * 10 + d;
-    }
+    r->to->not_shown += str_to_u64(digits, &n) && n < 1000000000 ? (uint32_t)n : 0;
 }
 
-/* -EINVAL if it is no report, -ENOMEM. */
-static int reading_read(struct reading *r, struct str text)
+static bool reading_read(struct reading *r, struct str text)
 {
     struct jr j;
     struct str key;
-    int e = 0;
 
     jr_init(&j, text, JR_STRICT);
     jr_object(&j);
-    while (e == 0 && jr_member(&j, &key)) {
+    while (jr_member(&j, &key)) {
         if (jr_key_is(key, "configurationInForce"))
             read_config_ok(&j, r);
         else if (jr_key_is(key, "configurationProblems"))
@@ -202,31 +184,22 @@ static int reading_read(struct reading *r, struct str text)
         else if (jr_key_is(key, "hubError"))
             read_raw(&j, &r->hub_error);
         else if (jr_key_is(key, "scorers"))
-            e = read_cells(&j, r);
+            read_cells(&j, r);
         else if (jr_key_is(key, "notShown"))
             read_not_shown(&j, r);
         else
             jr_skip(&j, NULL);
     }
-    if (e < 0)
-        return e;
-    return jr_end(&j) && r->is_report ? 0 : -EINVAL;
+    return jr_end(&j) && r->is_report;
 }
 
-static int found_by_score(const void *a, const void *b)
+/* A copy of the raw string as one line; NULL if it is empty. */
+static char *reading_line(struct str raw)
 {
-    const struct found *x = a, *y = b;
+    char line[TROUBLE_BYTES];
 
-    if (x->cell.score != y->cell.score)
-        return x->cell.score < y->cell.score ? -1 : 1;
-    return x->place < y->place ? -1 : x->place > y->place;
-}
-
-static int found_by_place(const void *a, const void *b)
-{
-    const struct found *x = a, *y = b;
-
-    return x->place < y->place ? -1 : x->place > y->place;
+    text_line_json(line, sizeof(line), raw);
+    return *line ? xstrdup(line) : NULL;
 }
 
 static int report_by_score(const void *a, const void *b)
@@ -236,103 +209,24 @@ static int report_by_score(const void *a, const void *b)
     return x->score < y->score ? -1 : x->score > y->score;
 }
 
-/* The first cell of a name stays. */
-static void reading_drop_repeated(struct reading *r)
-{
-    size_t n = 0;
-
-    if (r->n == 0)
-        return;
-    qsort(r->list, r->n, sizeof(*r->list), found_by_score);
-    for (size_t i = 0; i < r->n; i++)
-        if (n == 0 || r->list[n - 1].cell.score != r->list[i].cell.score)
-            r->list[n++] = r->list[i];
-    r->n = n;
-    qsort(r->list, r->n, sizeof(*r->list), found_by_place);
-}
-
-/* A copy of the raw string as one line; *ret stays NULL if it is empty. */
-static void report_keep_line(char **ret, struct str raw)
-{
-    char line[TROUBLE_BYTES];
-
-    text_line_json(line, sizeof(line), raw);
-    if (!line[0])
-        return;
-    *ret = xstrdup(line);
-}
-
-/* Sets *ret to 1 + the line's index in errors; not for an empty line, or past REPORT_MAX_ERRORS. */
-static void report_keep_error(struct report *to, const char *line, uint16_t *ret)
-{
-    uint32_t i = 0;
-    char **list;
-
-    while (i < to->n_errors && strcmp(to->errors[i], line) != 0)
-        i++;
-    if (!*line || i == REPORT_MAX_ERRORS)
-        return;
-    if (i == to->n_errors) {
-        list = xreallocarray(to->errors, i + 1, sizeof(*list));
-        to->errors = list;
-        list[i] = xstrdup(line);
-        to->n_errors++;
-    }
-    *ret = (uint16_t)(i + 1);
-}
-
-static int report_keep_errors(struct report *to, struct reading *r)
-{
-    char line[REPORT_ERROR_BYTES];
-    int e = 0;
-
-    for (size_t i = 0; i < r->n && e == 0; i++) {
-        struct found *f = &r->list[i];
-
-        if (!report_cell_fails(&f->cell))
-            continue;
-        text_line_json(line, sizeof(line), f->error);
-        report_keep_error(to, line, &f->cell.error);
-    }
-    return e;
-}
-
-static void report_keep_cells(struct report *to, const struct reading *r)
-{
-    if (r->n == 0)
-        return;
-    to->cells = xcalloc(r->n, sizeof(*to->cells));
-    for (size_t i = 0; i < r->n; i++)
-        to->cells[i] = r->list[i].cell;
-    to->n = (uint32_t)r->n;
-    qsort(to->cells, to->n, sizeof(*to->cells), report_by_score);
-}
-
 int report_parse(struct report *ret, struct str text)
 {
-    CLEANUP(reading_done) struct reading r = {0};
-    CLEANUP(report_done) struct report to = {0};
-    int e;
+    CLEANUP(report_done) struct report to = {.exists = text.n > 0, .hash = report_hash(text)};
+    struct reading r = {.to = &to};
 
     if (text.n == 0) {
-        *ret = to;
+        *ret = (struct report){0};
         return 0;
     }
-    e = reading_read(&r, text);
-    if (e < 0)
-        return e;
-    reading_drop_repeated(&r);
-    to.exists = true;
-    to.config_ok = r.config_ok;
-    to.hash = report_hash(text);
-    to.not_shown = (uint32_t)(r.not_shown + r.over);
-    report_keep_line(&to.problem, r.problems);
+    if (!reading_read(&r, text))
+        return -EINVAL;
+    to.problem = reading_line(r.problems);
     to.config_rejected = to.problem && !to.config_ok;
-    if (!to.problem)
-        report_keep_line(&to.problem, r.hub_error);
-    if (report_keep_errors(&to, &r) < 0)
-        return -ENOMEM;
-    report_keep_cells(&to, &r);
+    to.problem = to.problem ?: reading_line(r.hub_error);
+    if (to.n) {
+        qsort(to.cells, to.n, sizeof(*to.cells), report_by_score);
+        to.cells = xreallocarray(to.cells, to.n, sizeof(*to.cells));
+    }
     *ret = to;
     to = (struct report){0};
     return 0;
@@ -389,17 +283,11 @@ bool report_same(const struct report *a, const struct report *b)
     return same;
 }
 
-static int report_compare_score(const void *score, const void *at)
-{
-    uint64_t want = *(const uint64_t *)score;
-    const struct report_cell *c = at;
-
-    return want < c->score ? -1 : want > c->score;
-}
-
 const struct report_cell *report_find(const struct report *r, uint64_t score)
 {
-    return r->n ? bsearch(&score, r->cells, r->n, sizeof(*r->cells), report_compare_score) : NULL;
+    const struct report_cell key = {.score = score};
+
+    return r->n ? bsearch(&key, r->cells, r->n, sizeof(*r->cells), report_by_score) : NULL;
 }
 
 const char *report_error(const struct report *r, const struct report_cell *c)

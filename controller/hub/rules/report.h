@@ -33,7 +33,7 @@ struct report {
 };
 
 /* Unknown members are ignored, as are cells without a name or with an unknown state. An empty text is an
- * absent report. -EINVAL if the text is not a report; -ENOMEM. */
+ * absent report. -EINVAL if the text is not a report. */
 MUST_USE int report_parse(struct report *ret, struct str text);
 void report_done(struct report *r);
 /* Whether both are equal except for the times of the last successes. */

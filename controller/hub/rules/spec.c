@@ -1,21 +1,15 @@
 #include "controller/hub/rules/spec.h"
 
-#include "controller/hub/rules/url.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/http.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/text.h"
-#include "exporter/score/summary.h"
+#include "exporter/base/utf8.h"
 
+#include <curl/curl.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-
-/* All errors of one document, joined. */
-struct spec_reading {
-    struct buf errors;
-    bool no_memory;
-};
 
 /* An object in the document. map is NULL when it is absent; then all its members read as absent. */
 struct spec_place {
@@ -23,7 +17,7 @@ struct spec_place {
     char path[160]; /* "spec.source.params"; empty at the top of /config */
 };
 
-enum { SPEC_ERRORS_BYTES = 8192 };
+enum { SPEC_ERRORS_BYTES = 8192, HOST_MAX_BYTES = 4096 };
 
 /* What an api_config is read from. */
 enum spec_document {
@@ -32,155 +26,117 @@ enum spec_document {
     DOCUMENT_STATUS, /* from api_config_value(): has both `source` and, with all of them, `sources` */
 };
 
+/* ---- Origins ---- */
+
+/* User information is refused, as what precedes the `@` makes one host look like another. */
+static bool url_is_plain(struct str url)
+{
+    const char *host = url.n ? memchr(url.p, ':', url.n) : NULL;
+
+    if (!http_is_url(url))
+        return false;
+    for (size_t n = (size_t)(host - url.p) + sizeof("://") - 1; n < url.n && !strchr("/?#", url.p[n]); n++)
+        if (url.p[n] == '@' || url.p[n] == '\\')
+            return false;
+    return true;
+}
+
+/* NULL for a host with a zone, which is meaningful on one machine only, or with bytes that are not UTF-8:
+ * libcurl decodes %ff. */
+static char *url_print_origin(CURLU *u)
+{
+    static const CURLUPart which[] = {CURLUPART_SCHEME, CURLUPART_HOST, CURLUPART_PORT, CURLUPART_ZONEID};
+    char *parts[ARRAY_SIZE(which)] = {NULL}, *origin = NULL;
+
+    for (size_t i = 0; i < ARRAY_SIZE(which); i++)
+        (void)curl_url_get(u, which[i], &parts[i], CURLU_DEFAULT_PORT);
+    if (parts[1] && !parts[3] && strlen(parts[1]) < HOST_MAX_BYTES &&
+        utf8_valid_prefix(str_of(parts[1])) == strlen(parts[1]))
+        (void)asprintf(&origin, "%s://%s:%s", cstr(parts[0]), parts[1], cstr(parts[2]));
+    for (size_t i = 0; i < ARRAY_SIZE(which); i++)
+        curl_free(parts[i]);
+    for (char *p = origin; p && *p; p++)
+        *p = *p >= 'A' && *p <= 'Z' ? (char)(*p | 0x20) : *p;
+    return origin;
+}
+
+char *url_origin(const char *url)
+{
+    struct str trimmed = str_trim(str_of(url));
+    CLEANUP(cleanup_free) char *copy = str_dup(trimmed);
+    char *origin = NULL;
+    CURLU *u = curl_url();
+
+    if (url_is_plain(trimmed) && curl_url_set(u, CURLUPART_URL, copy, 0) == CURLUE_OK)
+        origin = url_print_origin(u);
+    curl_url_cleanup(u);
+    return origin ?: xstrdup("");
+}
+
 /* ---- Writes status.lastSyncedConfig ---- */
-
-/* An object under construction. jansson accepts NULL for a value that could not be made, and fails. */
-struct value_object {
-    json_t *o;
-    bool no_memory;
-};
-
-static void value_set(struct value_object *m, const char *key, json_t *value)
-{
-    if (json_object_set_new(m->o, key, value) < 0)
-        m->no_memory = true;
-}
-
-static void value_set_string(struct value_object *m, const char *key, const char *s)
-{
-    value_set(m, key, json_string(cstr(s)));
-}
-
-static void value_set_if_any(struct value_object *m, const char *key, const char *s)
-{
-    if (s)
-        value_set_string(m, key, s);
-}
-
-static json_t *value_end(struct value_object *m)
-{
-    if (!m->no_memory)
-        return m->o;
-    json_decref(m->o);
-    return NULL;
-}
-
-static json_t *scoring_params(const struct scoring_spec *s)
-{
-    struct value_object m = {.o = json_object()};
-
-    value_set(&m, "interval", json_integer(s->interval_s));
-    value_set_string(&m, "name", s->score_name);
-    if (s->params && json_object_update(m.o, (json_t *)(uintptr_t)s->params) < 0)
-        m.no_memory = true;
-    return value_end(&m);
-}
 
 static json_t *scoring_value(const struct scoring_spec *s)
 {
-    struct value_object m = {.o = json_object()};
+    json_t *params =
+        json_pack("{s:I, s:s}", "interval", (json_int_t)s->interval_s, "name", cstr(s->score_name));
 
-    value_set_if_any(&m, "host", s->host);
-    value_set(&m, "params", scoring_params(s));
-    value_set_string(&m, "path", s->path);
-    return value_end(&m);
-}
-
-static json_t *source_params(const struct source_spec *s)
-{
-    struct value_object m = {.o = json_object()};
-
-    value_set_string(&m, "query", s->query);
-    value_set(&m, "range", json_integer(s->range_s));
-    value_set(&m, "step", json_integer(s->step_s));
-    return value_end(&m);
+    if (s->params)
+        (void)json_object_update(params, (json_t *)(uintptr_t)s->params);
+    return json_pack("{s:s*, s:o, s:s}", "host", s->host, "params", params, "path", cstr(s->path));
 }
 
 static json_t *source_value(const struct source_spec *s)
 {
-    struct value_object m = {.o = json_object()};
-
-    value_set_if_any(&m, "host", s->host);
-    value_set(&m, "params", source_params(s));
-    value_set_string(&m, "path", s->path);
-    value_set_if_any(&m, "type", source_type_word(s->type));
-    return value_end(&m);
-}
-
-static json_t *sources_value(const struct api_config *c)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < c->n_sources; i++) {
-        if (json_array_append_new(list, source_value(&c->sources[i])) == 0)
-            continue;
-        json_decref(list);
-        return NULL;
-    }
-    return list;
+    return json_pack("{s:s*, s:{s:s, s:I, s:I}, s:s, s:s*}", "host", s->host, "params", "query",
+                     cstr(s->query), "range", (json_int_t)s->range_s, "step", (json_int_t)s->step_s, "path",
+                     cstr(s->path), "type", source_type_word(s->type));
 }
 
 json_t *api_config_value(const struct api_config *c)
 {
-    struct value_object m = {.o = json_object()};
+    json_t *value =
+        json_pack("{s:s, s:s, s:o, s:o}", "description", cstr(c->description), "name", cstr(c->name),
+                  "scoring", scoring_value(&c->scoring), "source", source_value(&c->sources[0]));
 
-    value_set_string(&m, "description", c->description);
-    value_set_string(&m, "name", c->name);
-    value_set(&m, "scoring", scoring_value(&c->scoring));
-    value_set(&m, "source", source_value(&c->sources[0]));
+    if (c->n_sources < 2)
+        return value;
     /* Another CRD may know one source only: a server that prunes the list keeps the first. */
-    if (c->n_sources > 1)
-        value_set(&m, "sources", sources_value(c));
-    return value_end(&m);
+    json_object_set_new(value, "sources", json_array());
+    for (size_t i = 0; i < c->n_sources; i++)
+        json_array_append_new(json_object_get(value, "sources"), source_value(&c->sources[i]));
+    return value;
 }
 
-/* ---- Members of users' documents ---- */
+/* ---- Members of users' documents, and all errors in them, joined ---- */
 
-/* Adds an error, formatted as by printf(). */
-static void spec_error(struct spec_reading *rd, const char *fmt, ...)
+static void PRINTF_LIKE(2, 3) spec_error(struct buf *errors, const char *fmt, ...)
 {
-    size_t mark = rd->errors.n;
     char text[SPEC_WHY_BYTES];
     va_list ap;
-    int r;
 
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    r = mark ? buf_puts(&rd->errors, "; ") : 0;
-    r = r ?: buf_puts(&rd->errors, text);
     /* Errors past the ceiling are left out. */
-    if (r < 0)
-        buf_truncate(&rd->errors, mark);
-    if (r == -ENOMEM)
-        rd->no_memory = true;
+    (void)!buf_printf(errors, "%s%s", errors->n ? "; " : "", text);
 }
 
 static void spec_describe(const json_t *v, char out[64])
 {
-    switch (v ? json_typeof(v) : JSON_NULL) {
-    case JSON_OBJECT:
-        (void)snprintf(out, 64, "an object");
-        break;
-    case JSON_ARRAY:
-        (void)snprintf(out, 64, "a list");
-        break;
-    case JSON_STRING:
-        (void)snprintf(out, 64, *json_string_value(v) ? "a string" : "an empty string");
-        break;
-    case JSON_INTEGER:
+    static const char *const kinds[] = {
+        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list", [JSON_STRING] = "a string",
+        [JSON_TRUE] = "true",        [JSON_FALSE] = "false",  [JSON_NULL] = "null",
+    };
+
+    if (json_is_integer(v))
         (void)snprintf(out, 64, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
-        break;
-    case JSON_REAL:
+    else if (json_is_real(v))
         (void)snprintf(out, 64, "%g", json_real_value(v));
-        break;
-    case JSON_TRUE:
-    case JSON_FALSE:
-        (void)snprintf(out, 64, json_is_true(v) ? "true" : "false");
-        break;
-    default:
-        (void)snprintf(out, 64, v ? "null" : "nothing");
-    }
+    else
+        (void)snprintf(out, 64, "%s",
+                       !v                                            ? "nothing"
+                       : json_is_string(v) && !*json_string_value(v) ? "an empty string"
+                                                                     : kinds[json_typeof(v)]);
 }
 
 static const char *spec_dot(const struct spec_place *at, const char *key)
@@ -190,41 +146,39 @@ static const char *spec_dot(const struct spec_place *at, const char *key)
 
 /* Adds "<path>.<key>: expected <what>, got <kind of value>". Strings are not shown, as a misplaced one may
  * be a token. */
-static void spec_expected(struct spec_reading *rd, const struct spec_place *at, const char *key,
-                          const char *what, const json_t *got)
+static void spec_expected(struct buf *errors, const struct spec_place *at, const char *key, const char *what,
+                          const json_t *got)
 {
     char kind[64];
 
     spec_describe(got, kind);
-    spec_error(rd, "%s%s%.100s: expected %s, got %s", at->path, spec_dot(at, key), key, what, kind);
+    spec_error(errors, "%s%s%.100s: expected %s, got %s", at->path, spec_dot(at, key), key, what, kind);
 }
 
-/* 0 without errors; else -EINVAL with all of them in `why`, or -ENOMEM. */
-static int spec_result(const struct spec_reading *rd, char why[SPEC_WHY_BYTES])
+/* 0 without errors; else -EINVAL with all of them in `why`. */
+static int spec_result(const struct buf *errors, char why[SPEC_WHY_BYTES])
 {
-    if (rd->no_memory)
-        return -ENOMEM;
-    if (rd->errors.n == 0)
+    if (errors->n == 0)
         return 0;
-    text_line(why, SPEC_WHY_BYTES, buf_str(&rd->errors));
+    text_line(why, SPEC_WHY_BYTES, buf_str(errors));
     return -EINVAL;
 }
 
 /* The member, which must be an object. */
-static struct spec_place spec_object(struct spec_reading *rd, const struct spec_place *at, const char *key)
+static struct spec_place spec_object(struct buf *errors, const struct spec_place *at, const char *key)
 {
     struct spec_place in = {.map = kube_get(at->map, key, NULL)};
 
     (void)snprintf(in.path, sizeof(in.path), "%.100s%s%.50s", at->path, spec_dot(at, key), key);
     if (in.map && !json_is_object(in.map)) {
-        spec_expected(rd, at, key, "an object", in.map);
+        spec_expected(errors, at, key, "an object", in.map);
         in.map = NULL;
     }
     return in;
 }
 
 /* NULL when absent, null or empty, and after an error. */
-static const char *spec_string(struct spec_reading *rd, const struct spec_place *at, const char *key)
+static const char *spec_string(struct buf *errors, const struct spec_place *at, const char *key)
 {
     const json_t *v = kube_get(at->map, key, NULL);
     const char *s = json_string_value(v);
@@ -232,16 +186,17 @@ static const char *spec_string(struct spec_reading *rd, const struct spec_place 
     if (!v)
         return NULL;
     if (!s)
-        spec_expected(rd, at, key, "a string", v);
+        spec_expected(errors, at, key, "a string", v);
     else if (strlen(s) != json_string_length(v))
-        spec_error(rd, "%s%s%s: expected a string without NUL characters", at->path, spec_dot(at, key), key);
+        spec_error(errors, "%s%s%s: expected a string without NUL characters", at->path, spec_dot(at, key),
+                   key);
     else if (*s)
         return s;
     return NULL;
 }
 
 /* Whole seconds; 0 when absent or null, and after an error. */
-static int64_t spec_seconds(struct spec_reading *rd, const struct spec_place *at, const char *key)
+static int64_t spec_seconds(struct buf *errors, const struct spec_place *at, const char *key)
 {
     const json_t *v = kube_get(at->map, key, NULL);
     int64_t n;
@@ -250,74 +205,53 @@ static int64_t spec_seconds(struct spec_reading *rd, const struct spec_place *at
         return 0;
     if (kube_int(v, &n, NULL) && n >= 0)
         return n;
-    spec_expected(rd, at, key, "a whole number of seconds", v);
+    spec_expected(errors, at, key, "a whole number of seconds", v);
     return 0;
-}
-
-static void spec_word_error(struct spec_reading *rd, const struct spec_place *at, const char *key,
-                            const char *got, const char *const *words)
-{
-    BUF_AUTO(list, 256);
-    BUF_AUTO(quoted, 512);
-    int r = problem_choices(words, &list);
-
-    r = r ?: problem_quote(str_of(got), &quoted);
-    if (r < 0)
-        rd->no_memory = true;
-    else
-        spec_error(rd, "%s%s%s: expected %.*s, got %.*s", at->path, spec_dot(at, key), key,
-                   STR_ARG(buf_str(&list)), STR_ARG(buf_str(&quoted)));
 }
 
 /* One of the NULL-terminated words, as the list spells it; the value may be in any case. NULL as for
  * spec_string(). */
-static const char *spec_word(struct spec_reading *rd, const struct spec_place *at, const char *key,
+static const char *spec_word(struct buf *errors, const struct spec_place *at, const char *key,
                              const char *const *words)
 {
-    const char *s = spec_string(rd, at, key);
+    const char *s = spec_string(errors, at, key);
+    BUF_AUTO(list, 256);
+    BUF_AUTO(quoted, 512);
 
     for (size_t i = 0; s && words[i]; i++)
         if (str_eq_nocase(str_of(s), str_of(words[i])))
             return words[i];
-    if (s)
-        spec_word_error(rd, at, key, s, words);
+    if (s && problem_choices(words, &list) == 0 && problem_quote(str_of(s), &quoted) == 0)
+        spec_error(errors, "%s%s%s: expected %.*s, got %.*s", at->path, spec_dot(at, key), key,
+                   STR_ARG(buf_str(&list)), STR_ARG(buf_str(&quoted)));
     return NULL;
 }
 
 /* The members name and key. */
-static struct token_ref spec_token(struct spec_reading *rd, const struct spec_place *at)
+static struct token_ref spec_token(struct buf *errors, const struct spec_place *at)
 {
-    size_t before = rd->errors.n;
-    struct token_ref ref = {.name = spec_string(rd, at, "name"), .key = spec_string(rd, at, "key")};
+    size_t before = errors->n;
+    struct token_ref ref = {.name = spec_string(errors, at, "name"), .key = spec_string(errors, at, "key")};
 
-    if (rd->errors.n == before && ref.key && !ref.name)
-        spec_error(rd, "%s: a key needs the name of its Secret", at->path);
+    if (errors->n == before && ref.key && !ref.name)
+        spec_error(errors, "%s: a key needs the name of its Secret", at->path);
     return ref;
 }
 
-/* ---- What a DynamicScorer and /config share ----
- *
- * The fields that a DynamicScorer and /config have in common: source, scoring API, and their parameters. */
+/* ---- What a DynamicScorer and /config share ---- */
 
 enum { MAX_PARAMS = 64, MAX_ALLOWED_HOSTS = 64 };
 
 /* Rejects an entry without an origin, as it would silently allow nothing. */
-static bool is_allowed_host(struct spec_reading *rd, const json_t *v)
+static bool is_allowed_host(const json_t *v)
 {
     const char *s = kube_str(v, NULL);
-    CLEANUP(cleanup_free) char *origin = NULL;
+    CLEANUP(cleanup_free) char *origin = s ? url_origin(s) : NULL;
 
-    if (!s)
-        return false;
-    if (strcmp(s, "*") == 0)
-        return true;
-    if (url_origin(s, &origin) == 0)
-        return *origin != '\0';
-    rd->no_memory = true;
-    return true;
+    return s && (strcmp(s, "*") == 0 || *origin);
 }
 
-static const json_t *config_allowed_hosts(struct spec_reading *rd, const struct spec_place *auth)
+static const json_t *config_allowed_hosts(struct buf *errors, const struct spec_place *auth)
 {
     const json_t *list = kube_get(auth->map, "allowedHosts", NULL), *entry;
     size_t i;
@@ -325,7 +259,7 @@ static const json_t *config_allowed_hosts(struct spec_reading *rd, const struct 
     if (!list)
         return NULL;
     if (!json_is_array(list) || json_array_size(list) > MAX_ALLOWED_HOSTS) {
-        spec_expected(rd, auth, "allowedHosts", "a list of at most 64 hosts", list);
+        spec_expected(errors, auth, "allowedHosts", "a list of at most 64 hosts", list);
         return NULL;
     }
     json_array_foreach(list, i, entry)
@@ -333,36 +267,39 @@ static const json_t *config_allowed_hosts(struct spec_reading *rd, const struct 
         char key[40];
 
         (void)snprintf(key, sizeof(key), "allowedHosts[%zu]", i);
-        if (!is_allowed_host(rd, entry))
-            spec_expected(rd, auth, key, "an origin such as https://prometheus.example:9090, or *", entry);
+        if (!is_allowed_host(entry))
+            spec_expected(errors, auth, key, "an origin such as https://prometheus.example:9090, or *",
+                          entry);
     }
     return json_array_size(list) ? list : NULL;
 }
 
-static void config_auth(struct spec_reading *rd, const struct spec_place *at, struct auth *a)
+static void config_auth(struct buf *errors, const struct spec_place *at, struct auth *a)
 {
-    struct spec_place auth = spec_object(rd, at, "auth"), ref = spec_object(rd, &auth, "tokenSecretRef");
+    struct spec_place auth = spec_object(errors, at, "auth"),
+                      ref = spec_object(errors, &auth, "tokenSecretRef");
 
-    a->token = spec_token(rd, &ref);
-    a->allowed_hosts = config_allowed_hosts(rd, &auth);
+    a->token = spec_token(errors, &ref);
+    a->allowed_hosts = config_allowed_hosts(errors, &auth);
 }
 
-static void config_source(struct spec_reading *rd, const struct spec_place *at, enum spec_document document,
+static void config_source(struct buf *errors, const struct spec_place *at, enum spec_document document,
                           struct source_spec *s)
 {
-    struct spec_place params = spec_object(rd, at, "params"), endpoint = spec_object(rd, at, "endpoint");
+    struct spec_place params = spec_object(errors, at, "params"),
+                      endpoint = spec_object(errors, at, "endpoint");
     bool is_text = json_is_string(kube_get(at->map, "query", NULL));
-    struct spec_place query = is_text ? (struct spec_place){0} : spec_object(rd, at, "query");
+    struct spec_place query = is_text ? (struct spec_place){0} : spec_object(errors, at, "query");
 
-    s->type = source_type_of(spec_word(rd, at, "type", source_type_words));
-    s->host = spec_string(rd, at, "host") ?: spec_string(rd, &endpoint, "host");
-    s->path = spec_string(rd, at, "path") ?: spec_string(rd, &endpoint, "path");
-    s->query = spec_string(rd, &params, "query")
-                   ?: (is_text ? spec_string(rd, at, "query") : spec_string(rd, &query, "query"));
-    s->range_s = spec_seconds(rd, &params, "range") ?: spec_seconds(rd, &query, "range");
-    s->step_s = spec_seconds(rd, &params, "step") ?: spec_seconds(rd, &query, "step");
+    s->type = source_type_of(spec_word(errors, at, "type", source_type_words));
+    s->host = spec_string(errors, at, "host") ?: spec_string(errors, &endpoint, "host");
+    s->path = spec_string(errors, at, "path") ?: spec_string(errors, &endpoint, "path");
+    s->query = spec_string(errors, &params, "query")
+                   ?: (is_text ? spec_string(errors, at, "query") : spec_string(errors, &query, "query"));
+    s->range_s = spec_seconds(errors, &params, "range") ?: spec_seconds(errors, &query, "range");
+    s->step_s = spec_seconds(errors, &params, "step") ?: spec_seconds(errors, &query, "step");
     if (document == DOCUMENT_SCORER)
-        config_auth(rd, at, &s->auth);
+        config_auth(errors, at, &s->auth);
 }
 
 static bool is_empty_source(const struct source_spec *s)
@@ -371,11 +308,11 @@ static bool is_empty_source(const struct source_spec *s)
            !s->auth.token.name && !s->auth.allowed_hosts;
 }
 
-static void config_source_list(struct spec_reading *rd, const struct spec_place *top, const json_t *list,
+static void config_source_list(struct buf *errors, const struct spec_place *top, const json_t *list,
                                enum spec_document document, struct api_config *c)
 {
     if (json_array_size(list) > SPEC_MAX_SOURCES) {
-        spec_error(rd, "%s%ssources: expected at most %d, got %zu", top->path, *top->path ? "." : "",
+        spec_error(errors, "%s%ssources: expected at most %d, got %zu", top->path, *top->path ? "." : "",
                    SPEC_MAX_SOURCES, json_array_size(list));
         return;
     }
@@ -385,13 +322,13 @@ static void config_source_list(struct spec_reading *rd, const struct spec_place 
         (void)snprintf(at.path, sizeof(at.path), "%.100s%ssources[%zu]", top->path, *top->path ? "." : "",
                        c->n_sources);
         if (json_is_object(at.map))
-            config_source(rd, &at, document, &c->sources[c->n_sources]);
+            config_source(errors, &at, document, &c->sources[c->n_sources]);
         else
-            spec_expected(rd, &at, "", "an object", at.map);
+            spec_expected(errors, &at, "", "an object", at.map);
     }
 }
 
-static void config_sources(struct spec_reading *rd, const struct spec_place *top, enum spec_document document,
+static void config_sources(struct buf *errors, const struct spec_place *top, enum spec_document document,
                            struct api_config *c)
 {
     const json_t *one = kube_get(top->map, "source", NULL), *many = kube_get(top->map, "sources", NULL);
@@ -399,15 +336,15 @@ static void config_sources(struct spec_reading *rd, const struct spec_place *top
     if (one && many && document != DOCUMENT_STATUS) {
         const char *where = *top->path ? "spec." : "";
 
-        spec_error(rd, "%ssource and %ssources: only one may be set", where, where);
+        spec_error(errors, "%ssource and %ssources: only one may be set", where, where);
     } else if (json_is_array(many)) {
-        config_source_list(rd, top, many, document, c);
+        config_source_list(errors, top, many, document, c);
     } else if (many) {
-        spec_expected(rd, top, "sources", "a list", many);
+        spec_expected(errors, top, "sources", "a list", many);
     } else if (one) {
-        struct spec_place at = spec_object(rd, top, "source");
+        struct spec_place at = spec_object(errors, top, "source");
 
-        config_source(rd, &at, document, &c->sources[c->n_sources++]);
+        config_source(errors, &at, document, &c->sources[c->n_sources++]);
     }
     if (c->n_sources == 1 && is_empty_source(&c->sources[0]))
         c->n_sources = 0;
@@ -420,89 +357,82 @@ static bool is_scalar(const json_t *v)
 
 /* The members of scoring.params other than name and interval, in an object of their own beside the
  * document. */
-static void config_params(struct spec_reading *rd, const struct spec_place *params, struct api_config *c)
+static void config_params(struct buf *errors, const struct spec_place *params, struct api_config *c)
 {
-    json_auto_t *others = json_object(), *owners = json_array();
+    json_auto_t *others = json_object();
     const char *key;
     json_t *v;
 
-    if (!others || !owners)
-        rd->no_memory = true;
     json_object_foreach((json_t *)(uintptr_t)params->map, key, v)
     {
         if (strcmp(key, "name") == 0 || strcmp(key, "interval") == 0)
             continue;
         if (!is_scalar(v))
-            spec_expected(rd, params, key, "a string, a number, true or false", v);
-        else if (json_object_set(others, key, v) < 0)
-            rd->no_memory = true;
+            spec_expected(errors, params, key, "a string, a number, true or false", v);
+        else
+            json_object_set(others, key, v);
     }
     if (json_object_size(others) > MAX_PARAMS)
-        spec_error(rd, "%s: expected at most %d parameters, got %zu", params->path, MAX_PARAMS,
+        spec_error(errors, "%s: expected at most %d parameters, got %zu", params->path, MAX_PARAMS,
                    json_object_size(others));
     if (json_object_size(others) == 0)
         return;
     c->scoring.params = others;
-    if (json_array_append_new(owners, c->owner) < 0 || json_array_append(owners, others) < 0) {
-        rd->no_memory = true;
-        c->scoring.params = NULL;
-    }
-    c->owner = json_incref(owners);
+    c->owner = json_pack("[o, O]", c->owner, others);
 }
 
-static void config_scoring(struct spec_reading *rd, const struct spec_place *top, enum spec_document document,
+static void config_scoring(struct buf *errors, const struct spec_place *top, enum spec_document document,
                            struct api_config *c)
 {
-    struct spec_place at = spec_object(rd, top, "scoring"), params = spec_object(rd, &at, "params"),
-                      endpoint = spec_object(rd, &at, "endpoint");
+    struct spec_place at = spec_object(errors, top, "scoring"), params = spec_object(errors, &at, "params"),
+                      endpoint = spec_object(errors, &at, "endpoint");
     struct scoring_spec *s = &c->scoring;
 
-    s->host = spec_string(rd, &at, "host") ?: spec_string(rd, &endpoint, "host");
-    s->path = spec_string(rd, &at, "path") ?: spec_string(rd, &endpoint, "path");
-    s->score_name = spec_string(rd, &params, "name");
-    s->interval_s = spec_seconds(rd, &params, "interval");
+    s->host = spec_string(errors, &at, "host") ?: spec_string(errors, &endpoint, "host");
+    s->path = spec_string(errors, &at, "path") ?: spec_string(errors, &endpoint, "path");
+    s->score_name = spec_string(errors, &params, "name");
+    s->interval_s = spec_seconds(errors, &params, "interval");
     if (document == DOCUMENT_SCORER)
-        config_auth(rd, &at, &s->auth);
-    config_params(rd, &params, c);
+        config_auth(errors, &at, &s->auth);
+    config_params(errors, &params, c);
 }
 
-/* Reads the fields that both documents have. *c is zeroed; the caller releases it also after an error. */
-static void spec_read_config(struct spec_reading *rd, struct api_config *c, json_t *owner,
+/* *c is zeroed; the caller releases it also after an error. */
+static void spec_read_config(struct buf *errors, struct api_config *c, json_t *owner,
                              const struct spec_place *top, enum spec_document document)
 {
     c->owner = json_incref(owner);
-    c->name = spec_string(rd, top, "name");
-    c->description = spec_string(rd, top, "description");
-    config_sources(rd, top, document, c);
-    config_scoring(rd, top, document, c);
+    c->name = spec_string(errors, top, "name");
+    c->description = spec_string(errors, top, "description");
+    config_sources(errors, top, document, c);
+    config_scoring(errors, top, document, c);
 }
 
 /* An error of a proxy may be JSON, too, but has neither member. */
-static void config_check_top(struct spec_reading *rd, const json_t *value)
+static void config_check_top(struct buf *errors, const json_t *value)
 {
     if (!json_is_object(value)) {
         struct spec_place nowhere = {0};
 
-        spec_expected(rd, &nowhere, "configuration", "an object with source and scoring", value);
+        spec_expected(errors, &nowhere, "configuration", "an object with source and scoring", value);
     } else if (!kube_get(value, "source", NULL) && !kube_get(value, "sources", NULL) &&
                !kube_get(value, "scoring", NULL)) {
-        spec_error(rd, "not a configuration: it has neither source nor scoring");
+        spec_error(errors, "not a configuration: it has neither source nor scoring");
     }
 }
 
 static int config_read(struct api_config *ret, json_t *value, enum spec_document document,
                        char why[SPEC_WHY_BYTES])
 {
-    struct spec_reading rd = {.errors.max = SPEC_ERRORS_BYTES};
+    BUF_AUTO(errors, SPEC_ERRORS_BYTES);
     CLEANUP(api_config_done) struct api_config c = {0};
     const struct spec_place top = {.map = value};
     int r;
 
-    config_check_top(&rd, value);
-    if (rd.errors.n == 0)
-        spec_read_config(&rd, &c, value, &top, document);
-    r = spec_result(&rd, why);
-    buf_done(&rd.errors);
+    config_check_top(&errors, value);
+    if (errors.n == 0)
+        spec_read_config(&errors, &c, value, &top, document);
+    r = spec_result(&errors, why);
     if (r < 0)
         return r;
     *ret = c;
@@ -534,13 +464,6 @@ void api_config_done(struct api_config *c)
 
 /* ---- The spec of a DynamicScorer ---- */
 
-static enum sync_mode spec_mode(struct spec_reading *rd, const struct spec_place *spec)
-{
-    static const char *const modes[] = {"Full", "None", NULL};
-
-    return spec_word(rd, spec, "configSyncMode", modes) == modes[0] ? SYNC_FULL : SYNC_NONE;
-}
-
 static const char *const health_checks[] = {
     [HEALTH_CHECK_HUB] = "Hub", [HEALTH_CHECK_AGENTS] = "Agents", [HEALTH_CHECK_NONE] = "None", NULL};
 
@@ -549,9 +472,9 @@ const char *health_check_word(enum health_check c)
     return health_checks[c];
 }
 
-static enum health_check spec_health_check(struct spec_reading *rd, const struct spec_place *spec)
+static enum health_check spec_health_check(struct buf *errors, const struct spec_place *spec)
 {
-    const char *word = spec_word(rd, spec, "healthCheck", health_checks);
+    const char *word = spec_word(errors, spec, "healthCheck", health_checks);
     enum health_check c = HEALTH_CHECK_HUB;
 
     while (word && health_checks[c] != word)
@@ -561,37 +484,35 @@ static enum health_check spec_health_check(struct spec_reading *rd, const struct
 
 enum health_check scorer_spec_health_check(const json_t *object)
 {
-    struct spec_reading rd = {.errors.max = SPEC_ERRORS_BYTES};
+    BUF_AUTO(errors, SPEC_ERRORS_BYTES);
     const struct spec_place spec = {.map = kube_map(object, "spec", NULL)};
-    enum health_check c = spec_health_check(&rd, &spec);
 
-    buf_done(&rd.errors);
-    return c;
+    return spec_health_check(&errors, &spec);
 }
 
-static void spec_config_url(struct spec_reading *rd, const struct spec_place *spec, struct scorer_spec *s)
+static void spec_config_url(struct buf *errors, const struct spec_place *spec, struct scorer_spec *s)
 {
-    struct spec_place auth = spec_object(rd, spec, "configAuth"),
-                      ref = spec_object(rd, &auth, "tokenSecretRef");
+    struct spec_place auth = spec_object(errors, spec, "configAuth"),
+                      ref = spec_object(errors, &auth, "tokenSecretRef");
 
-    s->config_url = spec_string(rd, spec, "configURL");
-    s->config_token = spec_token(rd, &ref);
+    s->config_url = spec_string(errors, spec, "configURL");
+    s->config_token = spec_token(errors, &ref);
     if (s->mode == SYNC_FULL && !s->config_url)
-        spec_expected(rd, spec, "configURL", "a URL, as configSyncMode is Full",
+        spec_expected(errors, spec, "configURL", "a URL, as configSyncMode is Full",
                       kube_get(spec->map, "configURL", NULL));
 }
 
 /* The values kept as written are checked with the summary. */
-static void spec_destination(struct spec_reading *rd, const struct spec_place *spec, struct scorer_spec *s)
+static void spec_destination(struct buf *errors, const struct spec_place *spec, struct scorer_spec *s)
 {
     static const char *const locations[] = {"Internal", "External", NULL};
     static const char *const destinations[] = {"AddOnPlacementScore", "None", NULL};
     static const char *const aggregations[] = {"last", "avg", "max", "min", "sum", NULL};
 
-    s->location = spec_word(rd, spec, "location", locations);
-    s->destination = spec_word(rd, spec, "scoreDestination", destinations);
-    s->dimension_format = spec_string(rd, spec, "scoreDimensionFormat");
-    s->aggregation = spec_word(rd, spec, "scoreAggregation", aggregations);
+    s->location = spec_word(errors, spec, "location", locations);
+    s->destination = spec_word(errors, spec, "scoreDestination", destinations);
+    s->dimension_format = spec_string(errors, spec, "scoreDimensionFormat");
+    s->aggregation = spec_word(errors, spec, "scoreAggregation", aggregations);
     s->score_range = kube_get(spec->map, "scoreRange", NULL);
     s->fallback_score = kube_get(spec->map, "fallbackScore", NULL);
     s->timeout = kube_get(spec->map, "timeout", NULL);
@@ -599,21 +520,21 @@ static void spec_destination(struct spec_reading *rd, const struct spec_place *s
 
 int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_BYTES])
 {
-    struct spec_reading rd = {.errors.max = SPEC_ERRORS_BYTES};
+    static const char *const modes[] = {"Full", "None", NULL};
+    BUF_AUTO(errors, SPEC_ERRORS_BYTES);
     CLEANUP(scorer_spec_done) struct scorer_spec s = {0};
     const struct spec_place top = {.map = object};
-    struct spec_place spec = spec_object(&rd, &top, "spec");
+    struct spec_place spec = spec_object(&errors, &top, "spec");
     int r;
 
-    if (!spec.map && rd.errors.n == 0)
-        spec_expected(&rd, &top, "spec", "an object", NULL);
-    s.mode = spec_mode(&rd, &spec);
-    s.health_check = spec_health_check(&rd, &spec);
-    spec_config_url(&rd, &spec, &s);
-    spec_read_config(&rd, &s.own, object, &spec, DOCUMENT_SCORER);
-    spec_destination(&rd, &spec, &s);
-    r = spec_result(&rd, why);
-    buf_done(&rd.errors);
+    if (!spec.map && errors.n == 0)
+        spec_expected(&errors, &top, "spec", "an object", NULL);
+    s.mode = spec_word(&errors, &spec, "configSyncMode", modes) == modes[0] ? SYNC_FULL : SYNC_NONE;
+    s.health_check = spec_health_check(&errors, &spec);
+    spec_config_url(&errors, &spec, &s);
+    spec_read_config(&errors, &s.own, object, &spec, DOCUMENT_SCORER);
+    spec_destination(&errors, &spec, &s);
+    r = spec_result(&errors, why);
     if (r < 0)
         return r;
     *ret = s;

@@ -16,6 +16,10 @@
 
 enum { SPEC_MAX_SOURCES = 16, SPEC_WHY_BYTES = 512, API_CONFIG_MAX_BYTES = 128 << 10 };
 
+/* "scheme://host:port" of an http or https URL, in lower case and with the port; an empty string for anything
+ * else. */
+char *url_origin(const char *url) __attribute__((malloc, returns_nonnull));
+
 enum sync_mode { SYNC_NONE, SYNC_FULL };
 
 /* Who finds out whether the scoring API is healthy. */
@@ -71,7 +75,7 @@ struct scorer_spec {
 
 /* Parses the spec of a DynamicScorer. object: the whole DynamicScorer, of which a reference is kept.
  * Unknown fields are ignored. -EINVAL with all errors in `why`, each with its field
- * ("spec.source.params.range: expected ..."); -ENOMEM. */
+ * ("spec.source.params.range: expected ..."). */
 MUST_USE int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_BYTES]);
 void scorer_spec_done(struct scorer_spec *s);
 /* The health check that the DynamicScorer asks for, even if its spec is invalid otherwise. */
@@ -79,23 +83,17 @@ enum health_check scorer_spec_health_check(const json_t *object);
 
 /* Parses the body of a /config response. All fields are optional, but `source` or `scoring` must be
  * present, so that an error document is not mistaken for a configuration. -EINVAL with all errors in
- * `why`: positions for malformed JSON, else fields. -ENOMEM. */
+ * `why`: positions for malformed JSON, else fields. */
 MUST_USE int api_config_parse(struct api_config *ret, struct str body, char why[SPEC_WHY_BYTES]);
 /* Like api_config_parse(), of status.lastSyncedConfig, in which empty strings and zeros stand for absent
  * values. Keeps a reference. */
 MUST_USE int api_config_read(struct api_config *ret, json_t *value, char why[SPEC_WHY_BYTES]);
 /* The value of status.lastSyncedConfig, with "" and 0 for absent members that its schema requires. A new
- * reference; NULL when out of memory. */
+ * reference. */
 json_t *api_config_value(const struct api_config *c);
 void api_config_done(struct api_config *c);
 
-/* Copies share the document. */
-static inline struct api_config api_config_copy(const struct api_config *c)
-{
-    json_incref(c->owner);
-    return *c;
-}
-
+/* The copy shares the document. */
 static inline struct scorer_spec scorer_spec_copy(const struct scorer_spec *s)
 {
     json_incref(s->own.owner);

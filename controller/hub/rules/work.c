@@ -5,8 +5,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/json.h"
 
-#include <errno.h>
-
 /* ---- Writing ---- */
 
 /* Literal JSON, followed by a string to be quoted and escaped; p is NULL for none. */
@@ -21,12 +19,30 @@ struct work_part {
 #define CONFIGMAP(name) \
     "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"" name "\",\"namespace\":"
 
-static int work_put_parts(struct buf *into, const struct work_part *parts, size_t n)
+int work_text(struct buf *into, const char *cluster, const char *agent_namespace, struct str summaries)
 {
+    const struct str namespace = str_of(agent_namespace);
+    const struct work_part parts[] = {
+        {cluster ? "{\"apiVersion\":\"work.open-cluster-management.io/v1\",\"kind\":\"ManifestWork\","
+                   "\"metadata\":{\"name\":\"" WORK_NAME "\",\"namespace\":"
+                 : "{\"metadata\":{",
+         {cluster, cluster ? strlen(cluster) : 0}},
+        {cluster ? "," : "", {0}},
+        {WORK_LABELS "},\"spec\":{\"workload\":{\"manifests\":[" CONFIGMAP(WORK_CONFIGMAP), namespace},
+        {",\"labels\":{\"app.kubernetes.io/managed-by\":\"dynamic-scoring\"}},\"data\":{\"summaries\":",
+         {cstr(summaries.p), summaries.n}},
+        {"}}," CONFIGMAP(WORK_STATUS), namespace},
+        {"}}]},\"manifestConfigs\":[{\"resourceIdentifier\":{\"group\":\"\",\"resource\":\"configmaps\","
+         "\"name\":\"" WORK_STATUS "\",\"namespace\":",
+         namespace},
+        {"},\"updateStrategy\":{\"type\":\"ReadOnly\"},\"feedbackRules\":[{\"type\":\"JSONPaths\","
+         "\"jsonPaths\":[{\"name\":\"status\",\"path\":\".data.status\"}]}]}]}}",
+         {0}},
+    };
     size_t mark = into->n;
     int r = 0;
 
-    for (size_t i = 0; i < n && r == 0; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0; i++) {
         r = buf_puts(into, parts[i].json);
         if (r == 0 && parts[i].string.p)
             r = buf_put_json(into, parts[i].string);
@@ -34,60 +50,6 @@ static int work_put_parts(struct buf *into, const struct work_part *parts, size_
     if (r < 0)
         buf_truncate(into, mark);
     return r;
-}
-
-/* From "spec" to the end of the object. */
-static int work_put_spec(struct buf *into, const char *agent_namespace, struct str summaries)
-{
-    const struct str namespace = str_of(agent_namespace);
-    const struct work_part parts[] = {
-        {"\"spec\":{\"workload\":{\"manifests\":[" CONFIGMAP(WORK_CONFIGMAP), namespace},
-        {",\"labels\":{\"app.kubernetes.io/managed-by\":\"dynamic-scoring\"}},\"data\":{\"summaries\":",
-         {cstr(summaries.p), summaries.n}},
-        {"}}," CONFIGMAP(WORK_STATUS), namespace},
-        {"}}]},\"manifestConfigs\":[{\"resourceIdentifier\":{\"group\":\"\",\"resource\":\"configmaps\","
-         "\"name\":"
-         "\"" WORK_STATUS "\",\"namespace\":",
-         namespace},
-        {"},\"updateStrategy\":{\"type\":\"ReadOnly\"},\"feedbackRules\":[{\"type\":\"JSONPaths\","
-         "\"jsonPaths\":"
-         "[{\"name\":\"status\",\"path\":\".data.status\"}]}]}]}}",
-         {0}},
-    };
-
-    return work_put_parts(into, parts, ARRAY_SIZE(parts));
-}
-
-static int work_put(struct buf *into, const struct work_part *head, size_t n, const char *agent_namespace,
-                    struct str summaries)
-{
-    size_t mark = into->n;
-    int r = work_put_parts(into, head, n);
-
-    if (r == 0)
-        r = work_put_spec(into, agent_namespace, summaries);
-    if (r < 0)
-        buf_truncate(into, mark);
-    return r;
-}
-
-int work_object(struct buf *into, const char *cluster, const char *agent_namespace, struct str summaries)
-{
-    const struct work_part head[] = {
-        {"{\"apiVersion\":\"work.open-cluster-management.io/v1\",\"kind\":\"ManifestWork\",\"metadata\":{"
-         "\"name\":\"" WORK_NAME "\",\"namespace\":",
-         str_of(cluster)},
-        {"," WORK_LABELS "},", {0}},
-    };
-
-    return work_put(into, head, ARRAY_SIZE(head), agent_namespace, summaries);
-}
-
-int work_patch(struct buf *into, const char *agent_namespace, struct str summaries)
-{
-    const struct work_part head[] = {{"{\"metadata\":{" WORK_LABELS "},", {0}}};
-
-    return work_put(into, head, ARRAY_SIZE(head), agent_namespace, summaries);
 }
 
 /* ---- Reading ---- */
@@ -127,27 +89,18 @@ static bool json_covers(const json_t *have, const json_t *want)
     return json_equal(have, want);
 }
 
-/* What work_patch() writes, without the summaries. NULL when out of memory. */
-static json_t *work_frame(const char *agent_namespace)
-{
-    BUF_AUTO(text, WORK_FRAME_BYTES);
-    json_t *want = NULL;
-
-    if (work_patch(&text, agent_namespace, STR("")) < 0 || kube_json_parse(&want, buf_str(&text), NULL) < 0)
-        return NULL;
-    if (json_object_del(work_configmap(want), "data") == 0)
-        return want;
-    json_decref(want);
-    return NULL;
-}
-
 static bool has_frame(const json_t *object, const char *agent_namespace)
 {
-    json_auto_t *want = work_frame(agent_namespace);
     const json_t *data = kube_map(work_configmap(object), "data", NULL);
+    json_auto_t *want = NULL;
+    BUF_AUTO(text, WORK_FRAME_BYTES);
 
-    return want && json_covers(object, want) && json_object_size(data) == 1 &&
-           kube_text(data, "summaries", NULL).p;
+    if (json_object_size(data) != 1 || !kube_text(data, "summaries", NULL).p ||
+        work_text(&text, NULL, agent_namespace, STR("")) < 0 ||
+        kube_json_parse(&want, buf_str(&text), NULL) < 0)
+        return false;
+    (void)json_object_del(work_configmap(want), "data");
+    return json_covers(object, want);
 }
 
 /* Whether the condition has the status, for that generation or a later one. `otherwise`: if it has no
@@ -187,7 +140,6 @@ static void found_read_status(struct work_found *f, const json_t *object)
 
     (void)kube_int(object, &generation, "metadata", "generation", NULL);
     f->applied = is_current(applied, "True", generation, 0);
-    f->available = is_current(kube_condition(status, "Available"), "True", generation, 0);
     if (f->applied)
         return;
     /* A manifest's condition may have no observedGeneration. */
@@ -218,7 +170,7 @@ bool work_found_same(const struct work_found *a, const struct work_found *b)
 {
     return a->exists == b->exists && a->deleting == b->deleting && a->ours == b->ours &&
            a->frame == b->frame && a->hash == b->hash && a->applied == b->applied &&
-           a->available == b->available && strcmp(a->why, b->why) == 0;
+           strcmp(a->why, b->why) == 0;
 }
 
 struct str work_feedback(const json_t *object)

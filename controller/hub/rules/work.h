@@ -19,23 +19,21 @@ enum { WORK_MAX_BYTES = 500 * 1024, WORK_FRAME_BYTES = 4096 };
 
 /* ---- Writing it, directly as JSON text, as the summaries of a fleet dominate the hub's memory ---- */
 
-/* Appends the whole object, for creation in the cluster's namespace. summaries: a JSON array, as text.
- * -ENOMEM, -EFBIG. */
-MUST_USE int work_object(struct buf *into, const char *cluster, const char *agent_namespace,
-                         struct str summaries);
-/* Appends the merge patch that turns any ManifestWork of this name into that object, apart from fields of
- * others. -ENOMEM, -EFBIG. */
-MUST_USE int work_patch(struct buf *into, const char *agent_namespace, struct str summaries);
+/* Appends the whole object, for creation in the cluster's namespace; without a cluster (NULL) the merge patch
+ * that turns any ManifestWork of this name into that object, apart from fields of others. summaries: a JSON
+ * array, as text. -EFBIG. */
+MUST_USE int work_text(struct buf *into, const char *cluster, const char *agent_namespace,
+                       struct str summaries);
 
 /* ---- Reading it: whether it is what is written and applied, and what the agent reports ---- */
 
 struct work_found {
     bool exists, deleting;
     bool ours;     /* has the label */
-    bool frame;    /* all but the summaries is as work_object() writes it, apart from additions of servers */
+    bool frame;    /* all but the summaries is as work_text() writes it, apart from additions of servers */
     uint64_t hash; /* plan_hash() of the summaries; 0 without */
-    bool applied, available; /* conditions of the work agent for the newest generation */
-    char why[256];           /* the work agent's error when it could not apply the ConfigMap; else empty */
+    bool applied;  /* by the work agent, for the newest generation */
+    char why[256]; /* the work agent's error when it could not apply the ConfigMap; else empty */
 };
 /* For reading ManifestWorks from the API server: replaces the summaries by their hash. */
 extern const struct kube_cut work_cut;

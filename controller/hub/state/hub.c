@@ -1,68 +1,11 @@
 #include "controller/hub/state/hub.h"
 
-#include "controller/hub/rules/spec.h"
-#include "controller/hub/rules/work.h"
 #include "controller/hub/state/state.h"
-#include "controller/kube/client.h"
-#include "controller/kube/event.h"
 #include "controller/kube/json.h"
-#include "controller/kube/lease.h"
-#include "controller/kube/watch.h"
-#include "controller/kube/writer.h"
-#include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
-#include "exporter/base/loop.h"
-#include "exporter/base/map.h"
+#include "exporter/metric/version.h"
 
-#include <errno.h>
 #include <stdio.h>
-
-/* ---- What to look at soon: many changes become one look ---- */
-
-enum { PLAN_MS = 20, TALLY_MS = 1000, KEY_BYTES = 300 };
-
-/* Never moves the timer to a later time: changes that keep coming do not put it off. */
-static void schedule_within(struct hub *h, struct timer *t, int64_t ms)
-{
-    mono_ms at = mono_add(loop_now(h->o.loop), ms);
-
-    if (mono_before(at, t->at))
-        kube_timer_move(h->o.loop, t, ms);
-}
-
-void hub_schedule_plan(struct hub *h)
-{
-    schedule_within(h, &h->replan, PLAN_MS);
-}
-
-void hub_schedule_tally(struct hub *h)
-{
-    h->tallied = false;
-    schedule_within(h, &h->retally, TALLY_MS);
-}
-
-static void schedule_status(struct hub *h, const char *kind, const char *name, bool hurry)
-{
-    char key[KEY_BYTES];
-
-    if (!h->active || !h->planned)
-        return;
-    (void)snprintf(key, sizeof(key), "%s/%s", kind, name);
-    if (hurry)
-        kube_queue_forget(h->status.queue, key);
-    kube_queue_add(h->status.queue, key);
-}
-
-void hub_schedule_status(struct hub *h, const char *kind, const char *name)
-{
-    schedule_status(h, kind, name, false);
-}
-
-void hub_hurry_status(struct hub *h, const char *kind, const char *name)
-{
-    schedule_status(h, kind, name, true);
-}
 
 /* ---- The watches, one for each kind of object in hub_kinds ---- */
 
@@ -129,11 +72,9 @@ static void watch_on_trouble(void *arg, const char *text)
         hub_update_active(w->hub);
 }
 
-static int watches_new(struct hub *h)
+static void watches_new(struct hub *h)
 {
-    int r = 0;
-
-    for (size_t i = 0; i < HUB_KINDS && r == 0; i++) {
+    for (size_t i = 0; i < HUB_KINDS; i++) {
         struct kube_watch_options o = watches[i].options;
 
         h->watches[i].hub = h;
@@ -147,19 +88,6 @@ static int watches_new(struct hub *h)
         o.arg = &h->watches[i];
         h->watches[i].watch = kube_watch_new(h->o.kube, &o);
     }
-    return r;
-}
-
-static void watches_free(struct hub *h)
-{
-    for (size_t i = 0; i < HUB_KINDS; i++)
-        h->watches[i].watch = kube_watch_free(h->watches[i].watch);
-}
-
-static void watches_hurry(struct hub *h)
-{
-    for (size_t i = 0; i < HUB_KINDS; i++)
-        kube_watch_hurry(h->watches[i].watch);
 }
 
 bool hub_synced(const struct hub *h)
@@ -170,15 +98,139 @@ bool hub_synced(const struct hub *h)
     return true;
 }
 
-/* ---- The hub ----
+/* ---- Strays ----
  *
- * Owns the Lease and the two timers by which many changes become one look: a new plan soon after the first
- * of them, statuses within a second. Wires all other files; state.h lists them. */
+ * DynamicScorers and DynamicScoringConfigs in namespaces that nobody watches: an Event and a line in
+ * the log say where to put them. What another controller attends to is not among them. Without the
+ * permission to watch all namespaces, they go unnoticed. */
+
+/* Longer than another controller takes to write its status or finalizer. */
+enum { UNATTENDED_MS = 10 * 1000, STRAY_KEY_BYTES = 1024 };
+
+struct hub_strays {
+    struct hub *hub;
+    struct stray_watch {
+        struct hub_strays *strays;
+        struct kube_watch *watch;
+    } scorers, configs;
+    struct kube_queue *queue; /* keys: "<kind>/<namespace>/<name>/<uid>" */
+    bool said;                /* that one of the kinds cannot be watched */
+};
+
+static void stray_report(const struct hub *h, const char *kind, const char *namespace, const char *name,
+                         const char *uid)
+{
+    json_auto_t *about =
+        json_pack("{s:{s:s, s:s, s:s}}", "metadata", "namespace", namespace, "name", name, "uid", uid);
+    char note[512];
+
+    (void)snprintf(
+        note, sizeof(note),
+        "No controller watches this namespace: apply the object to namespace %s, or run the controller "
+        "with --namespace=%s",
+        h->o.namespace, namespace);
+    log_warn("object in a namespace that no controller watches", L_STR("kind", kind),
+             L_STR("namespace", namespace), L_STR("name", name), L_STR("watched", h->o.namespace));
+    kube_events_add(h->events, &(const struct kube_event){.about = about,
+                                                          .api_version = HUB_API,
+                                                          .kind = kind,
+                                                          .warning = true,
+                                                          .reason = "NamespaceNotWatched",
+                                                          .action = "Reconcile",
+                                                          .note = note});
+}
+
+static void strays_work(void *arg, const char *key)
+{
+    const struct hub_strays *s = arg;
+    const struct kube_watch *watch;
+    char copy[STRAY_KEY_BYTES], *rest = copy;
+    const char *parts[4] = {0};
+
+    (void)snprintf(copy, sizeof(copy), "%s", key);
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+        parts[i] = strsep(&rest, "/");
+    watch = strcmp(parts[0], kube_dynamicscorers.kind) == 0 ? s->scorers.watch : s->configs.watch;
+    if (s->hub->active && kube_watch_has(watch, parts[1], parts[2]))
+        stray_report(s->hub, parts[0], parts[1], parts[2], parts[3]);
+    kube_queue_done(s->queue, key, true, -1);
+}
+
+/* Whether some controller has written to it. */
+static bool stray_is_attended(const json_t *object)
+{
+    return json_object_size(kube_map(object, "status", NULL)) ||
+           json_array_size(kube_list(object, "metadata", "finalizers", NULL)) || object_is_deleting(object);
+}
+
+static const char *stray_kind(const struct stray_watch *w)
+{
+    return w == &w->strays->scorers ? kube_dynamicscorers.kind : kube_dynamicscoringconfigs.kind;
+}
+
+static void strays_on_set(void *arg, json_t *object)
+{
+    struct stray_watch *w = arg;
+    struct kube_queue *q = w->strays->queue;
+    char key[STRAY_KEY_BYTES]; /* the API server limits all parts */
+
+    (void)snprintf(key, sizeof(key), "%s/%s/%s/%s", stray_kind(w), kube_namespace(object), kube_name(object),
+                   kube_uid(object));
+    if (stray_is_attended(object))
+        kube_queue_forget(q, key);
+    else
+        kube_queue_add_after(q, key, UNATTENDED_MS);
+}
+
+static void strays_on_trouble(void *arg, const char *text)
+{
+    const struct stray_watch *w = arg;
+
+    if (text && !w->strays->said && !kube_watch_synced(w->watch))
+        log_info("objects in other namespaces go unnoticed", L_STR("kind", stray_kind(w)),
+                 L_STR("err", text));
+    w->strays->said |= text != NULL;
+}
+
+static void strays_watch(struct hub_strays *s, struct stray_watch *w, const struct kube_resource *resource)
+{
+    char elsewhere[128];
+    const struct kube_watch_options o = {.resource = resource,
+                                         .field_selector = elsewhere,
+                                         .on_set = strays_on_set,
+                                         .on_trouble = strays_on_trouble,
+                                         .arg = w};
+
+    (void)snprintf(elsewhere, sizeof(elsewhere), "metadata.namespace!=%s", s->hub->o.namespace);
+    w->strays = s;
+    w->watch = kube_watch_new(s->hub->o.kube, &o);
+}
+
+static struct hub_strays *strays_new(struct hub *h)
+{
+    struct hub_strays *s = xcalloc(1, sizeof(*s));
+
+    s->hub = h;
+    s->queue = kube_queue_new(
+        h->o.loop, &(const struct kube_queue_options){.work = strays_work, .arg = s, .kube = h->o.kube});
+    strays_watch(s, &s->scorers, &kube_dynamicscorers);
+    strays_watch(s, &s->configs, &kube_dynamicscoringconfigs);
+    return s;
+}
+
+static void strays_free(struct hub_strays *s)
+{
+    (void)kube_watch_free(s->scorers.watch);
+    (void)kube_watch_free(s->configs.watch);
+    (void)kube_queue_free(s->queue);
+    free(s);
+}
+
+/* ---- The hub ---- */
 
 enum {
     FIRST_PROBES_MS = 1000, /* how long the first plan waits for the first probes */
     FIRST_PROBES_POLL_MS = 20,
-    RETRY_MS = 1000,
     RESYNC_MS = 5 * 60 * 1000,
 };
 
@@ -186,20 +238,16 @@ enum {
 
 static bool hub_is_probed(const struct hub_scorer *s)
 {
-    const struct probe_status *p = s->probe ? probe_status(s->probe) : NULL;
-    bool is_checked = s->spec.health_check == HEALTH_CHECK_HUB;
+    const struct probe_status *p = probe_status(s->probe);
 
-    return !p ||
-           (!hub_scorer_awaits_config(s) && (!is_checked || p->health != HEALTH_UNKNOWN || p->probe.asked));
+    return !hub_scorer_awaits_config(s) &&
+           (s->spec.health_check != HEALTH_CHECK_HUB || p->health != HEALTH_UNKNOWN || p->probe.asked);
 }
 
 static bool hub_all_probed(const struct hub *h)
 {
-    size_t at = 0;
-    const struct hub_scorer *s;
-
-    while ((s = map_next(&h->scorers, &at)))
-        if (!hub_is_probed(s))
+    for (size_t i = 0; i < h->n_scorers; i++)
+        if (!hub_is_probed(h->by_age[i]))
             return false;
     return true;
 }
@@ -207,7 +255,6 @@ static bool hub_all_probed(const struct hub *h)
 static void hub_on_replan(struct timer *t)
 {
     struct hub *h = CONTAINER_OF(t, struct hub, replan);
-    int r;
 
     kube_timer_move(h->o.loop, t, KUBE_FAR_MS);
     if (!h->active)
@@ -218,14 +265,11 @@ static void hub_on_replan(struct timer *t)
         return;
     }
     hub_clusters_mark_left(h);
-    r = hub_plan_make(h);
-    hub_count_reconcile(h, "plan", r == 0);
-    if (r < 0)
-        log_error("plan not made", L_ERR(r));
-    /* Also after a success: repairs what was missed while out of memory. */
-    kube_timer_move(h->o.loop, t, r < 0 ? RETRY_MS : RESYNC_MS);
+    hub_plan_make(h);
+    hub_count_reconcile(h, "plan", true);
+    kube_timer_move(h->o.loop, t, RESYNC_MS);
     hub_schedule_tally(h);
-    if (r == 0 && !h->planned) {
+    if (!h->planned) {
         h->planned = true;
         kube_timer_move(h->o.loop, &h->retally, 0);
     }
@@ -235,7 +279,6 @@ static void hub_on_retally(struct timer *t)
 {
     struct hub *h = CONTAINER_OF(t, struct hub, retally);
     const struct hub_config *c;
-    size_t at = 0;
 
     kube_timer_move(h->o.loop, t, KUBE_FAR_MS);
     if (!h->active)
@@ -245,7 +288,7 @@ static void hub_on_retally(struct timer *t)
         hub_schedule_status(h, "scorer", h->by_age[i]->name);
     if (h->config.object)
         hub_schedule_status(h, "config", HUB_CONFIG);
-    while ((c = map_next(&h->other_configs, &at)))
+    for (size_t at = 0; (c = map_next(&h->other_configs, &at));)
         hub_schedule_status(h, "config", kube_name(c->object));
 }
 
@@ -281,8 +324,8 @@ static void hub_on_leading(void *arg, bool leading)
 
     h->leading = leading;
     /* The Lease was just written, so the API server answers. */
-    if (leading && hub_synced(h))
-        watches_hurry(h);
+    for (size_t i = 0; i < HUB_KINDS && leading && hub_synced(h); i++)
+        kube_watch_hurry(h->watches[i].watch);
     hub_update_active(h);
 }
 
@@ -301,42 +344,24 @@ static void hub_start_lease(struct hub *h)
     h->leading = true;
 }
 
-static void hub_start_timers(struct hub *h)
+struct hub *hub_new(const struct hub_options *o)
 {
-    mono_ms far = mono_add(loop_now(h->o.loop), KUBE_FAR_MS);
-
-    h->replan.fn = hub_on_replan;
-    h->retally.fn = hub_on_retally;
-    loop_timer_set(h->o.loop, &h->replan, far);
-    loop_timer_set(h->o.loop, &h->retally, far);
-}
-
-int hub_new(struct hub **ret, const struct hub_options *o)
-{
-    CLEANUP(cleanup_hub_free) struct hub *h = xcalloc(1, sizeof(*h));
-    int r;
+    struct hub *h = xcalloc(1, sizeof(*h));
 
     h->o = *o;
     h->started_ms = loop_wall(o->loop).ms;
-    buf_init(&h->entry_texts, SIZE_MAX);
-    hub_start_timers(h);
+    h->replan.fn = hub_on_replan;
+    h->retally.fn = hub_on_retally;
+    kube_timer_move(o->loop, &h->replan, KUBE_FAR_MS);
+    kube_timer_move(o->loop, &h->retally, KUBE_FAR_MS);
     h->events =
         kube_events_new(o->kube, "dynamic-scoring.open-cluster-management.io/controller", o->identity);
-    r = 0;
-    if (r == 0)
-        hub_works_new(h);
-    if (r == 0)
-        hub_statuses_new(h);
-    if (r == 0)
-        r = watches_new(h);
-    if (r == 0)
-        r = hub_strays_new(&h->strays, h);
-    if (r == 0)
-        hub_start_lease(h);
-    if (r < 0)
-        return r;
-    *ret = TAKE_PTR(h);
-    return 0;
+    hub_works_new(h);
+    hub_statuses_new(h);
+    watches_new(h);
+    h->strays = strays_new(h);
+    hub_start_lease(h);
+    return h;
 }
 
 void hub_stop(struct hub *h, void (*done)(void *arg), void *arg)
@@ -349,42 +374,117 @@ void hub_stop(struct hub *h, void (*done)(void *arg), void *arg)
         done(arg);
 }
 
-static void hub_free_objects(struct hub *h)
-{
-    struct hub_scorer *s;
-    struct hub_cluster *c;
-    struct hub_config *other;
-    size_t at = 0;
-
-    while ((s = map_next(&h->scorers, &at)))
-        (void)hub_scorer_free(s);
-    map_done(&h->scorers);
-    free(h->by_age);
-    for (at = 0; (c = map_next(&h->clusters, &at));)
-        (void)hub_cluster_free(c);
-    map_done(&h->clusters);
-    for (at = 0; (other = map_next(&h->other_configs, &at));) {
-        hub_config_done(other);
-        free(other);
-    }
-    map_done(&h->other_configs);
-    hub_config_done(&h->config);
-}
-
 struct hub *hub_free(struct hub *h)
 {
     if (!h)
         return NULL;
     h->lease = kube_lease_free(h->lease);
-    watches_free(h);
-    h->strays = hub_strays_free(h->strays);
-    hub_works_free(h);
-    hub_statuses_free(h);
-    h->events = kube_events_free(h->events);
+    for (size_t i = 0; i < HUB_KINDS; i++)
+        h->watches[i].watch = kube_watch_free(h->watches[i].watch);
+    strays_free(h->strays);
     loop_timer_clear(h->o.loop, &h->replan);
     loop_timer_clear(h->o.loop, &h->retally);
+    hub_statuses_cancel(h);
+    h->status.queue = kube_queue_free(h->status.queue);
     hub_plan_done(h);
-    hub_free_objects(h);
+    hub_clusters_free(h);
+    h->events = kube_events_free(h->events);
+    hub_scorers_free(h);
+    hub_configs_free(h);
     free(h);
     return NULL;
+}
+
+/* ---- Gauges ----
+ *
+ * Only the active controller has gauges of scorers and clusters: two replicas would
+ * report everything twice, and a standby does not know it. */
+
+/* Sets the gauge, or removes it while its value is unknown. */
+static void gauge_set(struct metrics *m, enum metric id, const char *const *labels, bool known, double v)
+{
+    if (known)
+        metric_set(m, id, labels, v);
+    else
+        metric_remove(m, id, labels);
+}
+
+static void gauge_set_scorer(const struct hub *h, const struct hub_scorer *s)
+{
+    const struct tally *t = &s->tally;
+    const struct {
+        const char *state;
+        size_t n;
+    } clusters[] = {
+        {"selected", t->selected}, {"up_to_date", t->up_to_date}, {"applied", t->applied},
+        {"scoring", t->scoring},   {"failing", t->failing},       {"waiting", t->waiting},
+        {"silent", t->silent},     {"no_room", t->no_room},
+    };
+    enum probe_health health = hub_scorer_health(s);
+    const struct probe_part *config = &probe_status(s->probe)->config;
+    struct metrics *m = h->o.metrics;
+
+    gauge_set(m, METRIC_HUB_SCORER_HEALTHY, LV(s->name), h->active && health != HEALTH_UNKNOWN,
+              health != HEALTH_INACTIVE);
+    gauge_set(m, METRIC_HUB_SCORER_READY, LV(s->name), h->active, h->active && status_scorer_ready(s));
+    gauge_set(m, METRIC_HUB_SCORER_SYNCED, LV(s->name),
+              h->active && s->has_spec && s->spec.mode == SYNC_FULL && config->asked, config->ok);
+    for (size_t i = 0; i < ARRAY_SIZE(clusters); i++)
+        gauge_set(m, METRIC_HUB_SCORER_CLUSTERS, LV(s->name, clusters[i].state), h->active,
+                  (double)clusters[i].n);
+}
+
+static void gauge_set_totals(const struct hub *h)
+{
+    const struct hub_totals *t = &h->totals;
+    const struct {
+        const char *state;
+        size_t n;
+    } clusters[] = {{"up_to_date", t->up_to_date},
+                    {"behind", t->behind},
+                    {"failing", t->failing},
+                    {"leaving", t->leaving}};
+    struct metrics *m = h->o.metrics;
+
+    for (size_t i = 0; i < ARRAY_SIZE(clusters); i++)
+        gauge_set(m, METRIC_HUB_CLUSTERS, LV(clusters[i].state), h->active, (double)clusters[i].n);
+    gauge_set(m, METRIC_HUB_LAG, LV_NONE, h->active, t->lag_s);
+    gauge_set(m, METRIC_HUB_SUMMARIES, LV_NONE, h->active, (double)t->largest);
+    gauge_set(m, METRIC_HUB_LEFT_OUT, LV_NONE, h->active, (double)t->left_out);
+}
+
+/* Also on a standby. */
+static void gauge_set_watches(const struct hub *h)
+{
+    struct metrics *m = h->o.metrics;
+
+    for (size_t i = 0; i < HUB_KINDS; i++) {
+        const struct kube_watch *w = h->watches[i].watch;
+        const char *const *labels = LV(hub_kinds[i].resource->plural, "hub");
+        int64_t heard_ms = kube_watch_heard(w).ms;
+        bool needed = !kube_watch_trouble(w) || hub_watch_trouble(h, i);
+
+        gauge_set(m, METRIC_KUBE_UP, labels, needed, kube_watch_synced(w) && !kube_watch_trouble(w));
+        gauge_set(m, METRIC_KUBE_LAST_ANSWER, labels, needed && heard_ms > 0, (double)heard_ms / 1000);
+    }
+    if (h->lease)
+        metric_set(m, METRIC_KUBE_UP, LV("leases", "hub"), !kube_lease_trouble(h->lease));
+}
+
+void hub_set_metrics(struct hub *h)
+{
+    struct metrics *m = h->o.metrics;
+
+    /* The lag grows with time alone. */
+    h->tallied = h->tallied && h->totals.behind == 0;
+    hub_tally(h);
+    for (size_t i = 0; i < h->n_scorers; i++)
+        gauge_set_scorer(h, h->by_age[i]);
+    gauge_set_totals(h);
+    gauge_set_watches(h);
+    metric_set(m, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
+    metric_set(m, METRIC_HUB_LEADER, LV_NONE, h->leading);
+    metric_set(m, METRIC_HUB_QUEUE, LV("works"), (double)kube_queue_length(h->works.queue));
+    metric_set(m, METRIC_HUB_QUEUE, LV("status"), (double)kube_queue_length(h->status.queue));
+    metric_set(m, METRIC_HUB_EVENTS_DROPPED, LV_NONE, (double)kube_events_dropped(h->events, NULL));
 }

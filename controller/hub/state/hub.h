@@ -26,8 +26,8 @@ struct hub_options {
     unsigned api_qps, api_burst; /* write requests per second, and in a burst */
 };
 
-/* Starts watching the objects. Everything in the options must outlive the hub. -ENOMEM. */
-MUST_USE int hub_new(struct hub **ret, const struct hub_options *o);
+/* Starts watching the objects. Everything in the options must outlive the hub. */
+struct hub *hub_new(const struct hub_options *o);
 /* Stops leading and releases the Lease; then calls `done` (may be NULL), also after a failure. */
 void hub_stop(struct hub *h, void (*done)(void *arg), void *arg);
 struct hub *hub_free(struct hub *h);

@@ -1,10 +1,56 @@
 #include "controller/hub/state/state.h"
 
-#include "controller/hub/probe/probe.h"
-#include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/watch.h"
-#include "exporter/base/def.h"
+
+#include <stdio.h>
+
+/* ---- What to look at soon: many changes become one look ---- */
+
+enum { PLAN_MS = 20, TALLY_MS = 1000, KEY_BYTES = 300 };
+
+/* Never moves the timer to a later time: changes that keep coming do not put it off. */
+static void schedule_within(struct hub *h, struct timer *t, int64_t ms)
+{
+    mono_ms at = mono_add(loop_now(h->o.loop), ms);
+
+    if (mono_before(at, t->at))
+        kube_timer_move(h->o.loop, t, ms);
+}
+
+void hub_schedule_plan(struct hub *h)
+{
+    schedule_within(h, &h->replan, PLAN_MS);
+}
+
+void hub_schedule_tally(struct hub *h)
+{
+    h->tallied = false;
+    schedule_within(h, &h->retally, TALLY_MS);
+}
+
+static void schedule_status(struct hub *h, const char *kind, const char *name, bool hurry)
+{
+    char key[KEY_BYTES];
+
+    if (!h->active || !h->planned)
+        return;
+    (void)snprintf(key, sizeof(key), "%s/%s", kind, name);
+    if (hurry)
+        kube_queue_forget(h->status.queue, key);
+    kube_queue_add(h->status.queue, key);
+}
+
+void hub_schedule_status(struct hub *h, const char *kind, const char *name)
+{
+    schedule_status(h, kind, name, false);
+}
+
+void hub_hurry_status(struct hub *h, const char *kind, const char *name)
+{
+    schedule_status(h, kind, name, true);
+}
+
+/* ---- Questions ---- */
 
 const struct hub_kind hub_kinds[HUB_KINDS] = {
     [HUB_SCORERS] = {&kube_dynamicscorers, "DynamicScorers"},
@@ -21,15 +67,15 @@ bool object_is_deleting(const json_t *object)
 
 bool object_has_finalizer(const json_t *object, const char *finalizer)
 {
-    const json_t *one;
-    size_t i;
+    return kube_list_has(kube_list(object, "metadata", "finalizers", NULL), finalizer);
+}
 
-    json_array_foreach(kube_list(object, "metadata", "finalizers", NULL), i, one)
-    {
-        if (strcmp(cstr(kube_str(one, NULL)), finalizer) == 0)
-            return true;
-    }
-    return false;
+int64_t object_generation(const json_t *object)
+{
+    int64_t n = 0;
+
+    (void)kube_int(object, &n, "metadata", "generation", NULL);
+    return n;
 }
 
 bool hub_is_distributing(const struct hub *h)
@@ -50,11 +96,6 @@ const char *hub_watch_trouble(const struct hub *h, size_t kind)
     const struct kube_watch *w = h->watches[kind].watch;
 
     return kind == HUB_ADDONS && kube_watch_lacks_kind(w) ? NULL : kube_watch_trouble(w);
-}
-
-bool hub_config_has_finalizer(const struct hub *h)
-{
-    return object_has_finalizer(h->config.object, HUB_FINALIZER);
 }
 
 bool hub_work_is_ours(const struct hub *h, const struct work_found *w)
@@ -85,7 +126,7 @@ enum probe_health hub_scorer_health(const struct hub_scorer *s)
 {
     switch (s->spec.health_check) {
     case HEALTH_CHECK_HUB:
-        return s->probe ? probe_status(s->probe)->health : HEALTH_UNKNOWN;
+        return probe_status(s->probe)->health;
     case HEALTH_CHECK_AGENTS:
         return state_reported_health(&s->tally);
     default:
@@ -101,9 +142,9 @@ WORD_TABLE(health_word, enum probe_health, HEALTH_STATES,
 
 bool hub_scorer_awaits_config(const struct hub_scorer *s)
 {
-    const struct probe_status *p = s->probe ? probe_status(s->probe) : NULL;
+    const struct probe_status *p = probe_status(s->probe);
 
-    return p && s->has_spec && s->spec.mode == SYNC_FULL && !p->synced.owner && !p->config.asked &&
+    return s->has_spec && s->spec.mode == SYNC_FULL && !p->synced.owner && !p->config.asked &&
            !kube_str(s->object, "status", "summary", NULL);
 }
 
@@ -144,4 +185,106 @@ bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c)
     default:
         return true;
     }
+}
+
+/* ---- The end of a cluster ---- */
+
+struct hub_body *hub_body_unref(struct hub_body *b)
+{
+    if (!b || --b->refs)
+        return NULL;
+    buf_done(&b->text);
+    free(b);
+    return NULL;
+}
+
+void hub_cluster_free(struct hub_cluster *c)
+{
+    kube_object_done(&c->write);
+    (void)hub_body_unref(c->body);
+    report_done(&c->report);
+    free(c->unavailable);
+    free(c->addon_unavailable);
+    free(c->name);
+    free(c);
+}
+
+void hub_clusters_free_gone(struct hub *h)
+{
+    while (h->gone) {
+        struct hub_cluster *c = h->gone;
+
+        h->gone = c->next_gone;
+        hub_cluster_free(c);
+    }
+}
+
+/* ---- Masks that match nothing ---- */
+
+static const char *score_of(const struct hub_scorer *s)
+{
+    return cstr(s->effective.score_name);
+}
+
+bool hub_masks_counted(const struct hub *h)
+{
+    return h->plan && h->plan->masks.owner == h->config.masks.owner;
+}
+
+bool hub_mask_matches(const struct hub *h, size_t i)
+{
+    return h->plan->mask_clusters[i] && h->mask_scores[i];
+}
+
+static const char *cluster_near(const struct hub *h, const char *text)
+{
+    const struct hub_cluster *c;
+    const char *found = NULL;
+    unsigned best = MASK_FAR;
+    size_t at = 0;
+
+    while ((c = map_next(&h->clusters, &at)))
+        if (c->managed && mask_name_is_nearer(text, c->name, &best))
+            found = c->name;
+    return found;
+}
+
+/* Also by the name of the DynamicScorer, which is easily taken for that of its score. */
+static const char *score_near(const struct hub *h, const char *text)
+{
+    const char *found = NULL;
+    unsigned best = MASK_FAR;
+
+    for (size_t i = 0; i < h->n_scorers; i++)
+        if (*score_of(h->by_age[i]) && (mask_name_is_nearer(text, score_of(h->by_age[i]), &best) ||
+                                        mask_name_is_nearer(text, h->by_age[i]->name, &best)))
+            found = score_of(h->by_age[i]);
+    return found;
+}
+
+static int mask_put_part(char *into, size_t size, const char *what, const char *field, const char *text,
+                         const char *near)
+{
+    bool other = strpbrk(text, "[]{}()|");
+    int n = snprintf(into, size, "no %s matches %s \"%.80s\"", what, field, text);
+
+    if (other)
+        n += snprintf(into + n, size - (size_t)n, ": only * and ? are wildcards");
+    else if (near)
+        n += snprintf(into + n, size - (size_t)n, ": did you mean \"%.253s\"?", near);
+    return n;
+}
+
+void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i, bool near)
+{
+    const struct mask *m = &h->plan->masks.list[i];
+    int n = 0;
+
+    ret[0] = '\0';
+    if (!h->plan->mask_clusters[i])
+        n = mask_put_part(ret, MASK_WARNING_BYTES / 2, "cluster", "clusterName", m->cluster,
+                          near ? cluster_near(h, m->cluster) : NULL);
+    if (!h->mask_scores[i])
+        (void)mask_put_part(ret + n + (n ? snprintf(ret + n, 3, ", ") : 0), MASK_WARNING_BYTES / 2 - 2,
+                            "score", "scoreName", m->score, near ? score_near(h, m->score) : NULL);
 }

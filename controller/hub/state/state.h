@@ -1,14 +1,14 @@
-/* The hub's state: what it knows of scorers, clusters and configurations, and pure questions about it.
+/* The hub's state: what it knows of scorers, clusters and configurations.
  *
- * The room's files, bottom to top:
- *   state, status             data; statuses, conditions and Events, computed from it
- *   status_scorer, _config    the statuses of each kind
- *   hub_metrics, hub_tally    counters and gauges; the state of each pair, and counts over the fleet
- *   hub_masks, hub_plan       what each mask matches; a group of summaries for each cluster
- *   hub_clusters              what each ManifestWork needs, and writing it
- *   hub_scorers, hub_configs  own the objects
- *   hub_statuses, hub_strays  write statuses and finalizers; objects in namespaces that nobody watches
- *   hub                       the watches, what to look at soon, and all of it together
+ * The room's files, bottom to top, each using those before it only:
+ *   state      questions about the state, and what to look at soon: many changes become one look
+ *   tally      the state of each scorer on each cluster, and counts over the fleet
+ *   status     the statuses of DynamicScorers and DynamicScoringConfigs
+ *   statuses   writes statuses, finalizers and Events
+ *   clusters   what each ManifestWork should be, and writing it
+ *   configs    the DynamicScoringConfigs, and the plan made from them: a group of summaries for each cluster
+ *   scorers    the DynamicScorers, their probes and effective configurations
+ *   hub        watches, leader election, timers, metrics
  *
  * Everything runs on the loop. Pages may read all of it, and change nothing. */
 #ifndef DS_HUB_STATE_H
@@ -18,6 +18,7 @@
 #include "controller/hub/rules/effective.h"
 #include "controller/hub/rules/pair.h"
 #include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/report.h"
 #include "controller/hub/rules/spec.h"
 #include "controller/hub/rules/work.h"
 #include "controller/hub/state/hub.h"
@@ -27,6 +28,7 @@
 #include "controller/kube/watch.h"
 #include "controller/kube/writer.h"
 #include "controller/placement/items.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
@@ -39,6 +41,7 @@
 #define REFERENCE_FINALIZER "dynamic-scoring.open-cluster-management.io/dynamic-scoring-config-finalizer"
 
 enum { HUB_NAMED_CLUSTERS = 10 }; /* clusters named in a status */
+enum { RANK_FAILING, RANK_SILENT, RANK_PENDING };
 
 enum { HUB_SCORERS, HUB_CONFIGS, HUB_CLUSTERS, HUB_WORKS, HUB_ADDONS, HUB_KINDS };
 
@@ -51,7 +54,7 @@ extern const struct hub_kind {
 /* Clusters with the same kind of error. */
 struct cluster_errors {
     size_t n;
-    const struct hub_cluster *first; /* by name; NULL: none, or freed since they were counted */
+    const struct hub_cluster *first; /* by name; NULL: none */
 };
 
 /* Counts of the clusters selected for one scorer. */
@@ -68,18 +71,16 @@ struct tally {
     struct cluster_errors api_unhealthy; /* its agent failed on the scoring API */
     struct cluster_errors write_errors, apply_errors;
     struct cluster_errors unconfirmed; /* of up_to_date: neither applied nor an error yet */
-    size_t n_named; /* clusters that do not score: failing ones first, pending ones last, then by name */
-    struct {
-        const struct hub_cluster *cluster;
-        const struct report_cell *cell; /* NULL: the report does not name the scorer */
-        enum pair_state pair;
-    } named[HUB_NAMED_CLUSTERS];
+    size_t n_named;
+    /* Clusters that do not score: failing ones first, pending ones last, then by name. */
+    const struct hub_cluster *named[HUB_NAMED_CLUSTERS];
+    unsigned ranks[HUB_NAMED_CLUSTERS];
 };
 
 /* A request body, shared by the clusters of one group. */
 struct hub_body {
     unsigned refs;
-    const struct plan_group *group; /* NULL: for one cluster only, or of an earlier plan */
+    const struct plan_group *group; /* NULL: for one cluster only */
     struct buf text;
 };
 
@@ -92,9 +93,6 @@ struct last_status {
     json_t *sending; /* the status under way */
     json_t *before;  /* the object's status until then */
 };
-
-/* Cancels what is under way. */
-void last_status_done(struct last_status *s);
 
 struct hub_scorer {
     struct hub *hub;
@@ -135,6 +133,7 @@ struct hub_cluster {
     struct hub_body *body;          /* of the call */
     bool behind;                    /* its ManifestWork is not up to date */
     mono_ms behind_since;
+    struct hub_cluster *next_gone;
 };
 
 struct hub_config {
@@ -160,6 +159,7 @@ struct hub_totals {
     size_t n_named;
     /* Not written or not applied: those with an error first, then by name. */
     const struct hub_cluster *named[HUB_NAMED_CLUSTERS];
+    unsigned ranks[HUB_NAMED_CLUSTERS];
 };
 
 struct hub {
@@ -168,33 +168,26 @@ struct hub {
         struct hub *hub;
         struct kube_watch *watch;
     } watches[HUB_KINDS];
-    struct hub_strays *strays;
-    struct kube_lease *lease; /* NULL without election */
+    struct hub_strays *strays; /* in namespaces that nobody watches */
+    struct kube_lease *lease;  /* NULL without election */
     struct kube_events *events;
     bool leading, stopping;
     bool planned; /* since it leads: a status written before the first plan would lose counts */
     bool active;  /* leads, has listed all objects, and is not stopping: may probe and write */
     mono_ms active_since;
     struct map scorers, clusters; /* by name */
+    struct hub_cluster *gone;     /* no longer in the map, but perhaps in tallies: freed with the next one */
     struct hub_scorer **by_age;   /* all scorers, oldest first */
     size_t n_scorers;
     struct hub_config config;
     bool config_gone;         /* it existed, and was deleted */
     struct map other_configs; /* DynamicScoringConfigs of other names: name → struct hub_config * */
     struct plan *plan;        /* NULL: nothing to distribute */
-    struct plan_entry *entries;
-    struct hub_scorer **entry_scorers; /* the scorer of each entry */
-    size_t n_entries;
-    struct buf entry_texts;   /* storage of entries' texts */
-    uint64_t *entry_scores;   /* report_score() of each entry */
-    size_t *entries_by_score; /* sorted by entry_scores */
-    struct masks plan_masks;  /* the plan's own copy */
-    struct hub_mask_counts {
-        size_t clusters, scores;
-    } * mask_counts;           /* of each of these; NULL: not counted */
-    struct hub_body *body;     /* the last one made */
-    struct kube_writer works;  /* its keys: names of clusters */
-    struct kube_writer status; /* "scorer/<name>", "config/<name>" */
+    struct hub_scorer **entry_scorers; /* of each entry of the plan; NULL once deleted */
+    size_t *mask_scores;               /* for each mask of the plan, the scores that it matches */
+    struct hub_body *body;             /* the last one made */
+    struct kube_writer works;          /* its keys: names of clusters */
+    struct kube_writer status;         /* "scorer/<name>", "config/<name>" */
     struct timer replan, retally;
     bool tallied;    /* totals and tallies are up to date */
     bool was_behind; /* at the last tally */
@@ -203,14 +196,28 @@ struct hub {
     const struct access *access; /* of the HTTP server, for the status page; NULL before it serves */
 };
 
-/* Whether the DynamicScoringConfig exists and is not being deleted. */
-bool hub_is_distributing(const struct hub *h);
+/* ---- state.c ---- */
+
+/* Makes a new plan within 20 ms. */
+void hub_schedule_plan(struct hub *h);
+/* Counts clusters again, and then looks at all statuses, within a second. */
+void hub_schedule_tally(struct hub *h);
+/* Looks at the status of one object: kind "scorer" or "config". */
+void hub_schedule_status(struct hub *h, const char *kind, const char *name);
+/* Like hub_schedule_status(), but ends a back-off, because a user has changed the object. */
+void hub_hurry_status(struct hub *h, const char *kind, const char *name);
+
 /* Whether a kind's objects have been listed, or need not be: add-ons only if they can be. */
 bool hub_watch_listed(const struct hub *h, size_t kind);
 /* Why a kind of objects cannot be watched; NULL when it can, need not be, or nothing is known yet. */
 const char *hub_watch_trouble(const struct hub *h, size_t kind);
-/* No ManifestWork is created before our finalizer is set: the config could go, and leave the works behind. */
-bool hub_config_has_finalizer(const struct hub *h);
+
+bool object_is_deleting(const json_t *object);
+bool object_has_finalizer(const json_t *object, const char *finalizer);
+/* metadata.generation; 0 without. */
+int64_t object_generation(const json_t *object);
+/* Whether the DynamicScoringConfig exists and is not being deleted. */
+bool hub_is_distributing(const struct hub *h);
 /* NULL when there is none of that name. */
 struct hub_config *hub_config_find(struct hub *h, const char *name);
 struct hub_scorer *hub_scorer_find(const struct hub *h, const char *name);
@@ -227,93 +234,73 @@ bool hub_scorer_awaits_config(const struct hub_scorer *s);
 bool hub_scorer_is_eligible(const struct hub_scorer *s);
 /* Whether it shares the AddOnPlacementScore, but not the score name, with its older or younger one. */
 bool hub_scorer_shares_object(const struct hub_scorer *s);
-
-enum hub_target { TARGET_UNCHANGED, TARGET_WORK, TARGET_NO_WORK };
-
-/* What its ManifestWork should become. */
-enum hub_target hub_cluster_target(const struct hub *h, const struct hub_cluster *c);
-/* Whether its ManifestWork has become that. */
-bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c);
-
-bool object_is_deleting(const json_t *object);
-bool object_has_finalizer(const json_t *object, const char *finalizer);
 /* Whether a ManifestWork goes with the DynamicScoringConfig: ours, or one of the reference implementation
  * that we have not written yet. */
 bool hub_work_is_ours(const struct hub *h, const struct work_found *w);
 
-/* ---- hub.c: what to look at soon: many changes become one look ---- */
+enum hub_target { TARGET_UNCHANGED, TARGET_WORK, TARGET_NO_WORK };
 
-/* Makes a new plan within 20 ms. */
-void hub_schedule_plan(struct hub *h);
-/* Counts clusters again, and then looks at all statuses, within a second. */
-void hub_schedule_tally(struct hub *h);
-/* Looks at the status of one object: kind "scorer" or "config". */
-void hub_schedule_status(struct hub *h, const char *kind, const char *name);
-/* Like hub_schedule_status(), but ends a back-off, because a user has changed the object. */
-void hub_hurry_status(struct hub *h, const char *kind, const char *name);
+/* What a cluster's ManifestWork should become, and whether it has become that. */
+enum hub_target hub_cluster_target(const struct hub *h, const struct hub_cluster *c);
+bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c);
 
-/* ---- hub_metrics.c: counters and histograms ---- */
+struct hub_body *hub_body_unref(struct hub_body *b);
+void hub_cluster_free(struct hub_cluster *c);
+/* Frees h->gone. */
+void hub_clusters_free_gone(struct hub *h);
 
-void hub_count_probe(struct hub *h, const struct hub_scorer *s, enum probe_what what,
-                     const struct probe_part *part);
-/* For struct kube_writer. */
-void hub_count_write(void *hub, const char *operation, const struct kube_answer *a);
-/* Seconds from behind to up to date, of one cluster. */
-void hub_count_distributed(struct hub *h, double seconds);
-void hub_count_reconcile(struct hub *h, const char *controller, bool ok);
-void hub_forget_scorer_metrics(struct hub *h, const char *name);
-
-/* ---- hub_tally.c: what is known of a scorer on a cluster, for pair.h; and counts over the fleet ---- */
-
-/* Whether the cluster's summaries should contain the scorer. */
-bool hub_pair_is_selected(const struct hub_scorer *s, const struct hub_cluster *c);
-/* cell: of the cluster's report, NULL when it does not name the scorer. in_sync: the ManifestWork is up to
- * date. */
-enum pair_state hub_pair_state(const struct hub_scorer *s, const struct hub_cluster *c,
-                               const struct report_cell *cell, bool in_sync);
-/* One line; empty for states without a reason. */
-void hub_pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state state, const struct hub_cluster *c,
-                     const struct report_cell *cell);
-
-/* Brings h->totals and each scorer's tally up to date, if hub_schedule_tally() was called since the last
- * time. */
-void hub_tally(struct hub *h);
-/* Has tallies point into the cluster's new report instead of the one that it replaced. Counts follow with
- * the next hub_tally(). */
-void hub_tally_renew(struct hub *h, const struct hub_cluster *c);
-/* Drops a cluster that is about to be freed. */
-void hub_tally_forget(struct hub *h, const struct hub_cluster *c);
-
-/* ---- hub_masks.c ----
- *
- * How many clusters and scores each mask of the plan matches, and what may be meant by one that
- * matches nothing. Scores are those of all scorers, distributed or not. */
+/* Whether the counts of the plan's masks are those of the newest masks. */
+bool hub_masks_counted(const struct hub *h);
+bool hub_mask_matches(const struct hub *h, size_t i);
 
 enum { MASK_WARNING_BYTES = 800 };
 
-/* Counts for h->plan_masks, once each cluster has its group. -ENOMEM. */
-void hub_masks_count(struct hub *h);
-/* Whether the counts are those of the newest masks. */
-bool hub_masks_counted(const struct hub *h);
-size_t hub_masks_unmatched(const struct hub *h);
-bool hub_mask_matches(const struct hub *h, size_t i);
 /* Why mask i matches nothing, and which name may be meant; empty when it matches. With `near`, looks at all
  * names. */
 void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i, bool near);
 
-/* ---- hub_clusters.c: the managed ones, and those that still have a ManifestWork of ours ---- */
+/* ---- tally.c ---- */
 
-/* Starts the queue of ManifestWorks. -ENOMEM. */
+/* The scorer in the cluster's report; NULL when it is not there, or not selected. */
+const struct report_cell *hub_pair_cell(const struct hub_scorer *s, const struct hub_cluster *c);
+/* For pair_state() and pair_reason(). cell: as hub_pair_cell() returns it. */
+struct pair_facts hub_pair_facts(const struct hub_scorer *s, const struct hub_cluster *c,
+                                 const struct report_cell *cell);
+/* Brings h->totals and each scorer's tally up to date, if hub_schedule_tally() was called since the last
+ * time. */
+void hub_tally(struct hub *h);
+
+/* ---- status.c ---- */
+
+/* The complete status as a merge patch: null for members to remove. now: for conditions that change. A new
+ * reference. */
+json_t *status_of_scorer(const struct hub_scorer *s, unix_ms now);
+json_t *status_of_config(const struct hub *h, const struct hub_config *c, unix_ms now);
+/* Whether condition Ready is true. */
+bool status_scorer_ready(const struct hub_scorer *s);
+
+/* ---- statuses.c ---- */
+
+/* Cancels what is under way. */
+void last_status_done(struct last_status *s);
+void hub_statuses_new(struct hub *h);
+/* Cancels the writes under way. */
+void hub_statuses_cancel(struct hub *h);
+/* For struct kube_writer. */
+void hub_count_write(void *hub, const char *operation, const struct kube_answer *a);
+void hub_count_reconcile(struct hub *h, const char *controller, bool ok);
+
+/* ---- clusters.c: the managed ones, and those that still have a ManifestWork of ours ---- */
+
+/* Starts the queue of ManifestWorks. */
 void hub_works_new(struct hub *h);
 /* Cancels the writes under way. */
 void hub_works_cancel(struct hub *h);
-void hub_works_free(struct hub *h);
-struct hub_body *hub_body_unref(struct hub_body *b);
 /* Has the ManifestWork written if it is not as it should be. */
 void hub_cluster_reconcile(struct hub *h, struct hub_cluster *c);
 /* Before a plan: a cluster without a ManagedCluster has left. */
 void hub_clusters_mark_left(struct hub *h);
-struct hub_cluster *hub_cluster_free(struct hub_cluster *c);
+void hub_clusters_free(struct hub *h);
 
 void hub_managed_set(struct hub *h, json_t *object);
 void hub_managed_delete(struct hub *h, const char *namespace, const char *name);
@@ -322,50 +309,21 @@ void hub_addon_delete(struct hub *h, const char *namespace, const char *name);
 void hub_work_set(struct hub *h, json_t *object);
 void hub_work_delete(struct hub *h, const char *namespace, const char *name);
 
-/* ---- hub_plan.c: owns the plan, and copies of everything that it points into ---- */
-
-/* Finds duplicate score names, makes the plan, and assigns a group to each cluster. -ENOMEM, and no plan
- * then. */
-MUST_USE int hub_plan_make(struct hub *h);
-void hub_plan_done(struct hub *h);
-
-/* ---- hub_scorers.c: owns the DynamicScorers, their probes and effective configurations ---- */
-
-void hub_scorer_set(struct hub *h, json_t *object);
-void hub_scorer_delete(struct hub *h, const char *namespace, const char *name);
-struct hub_scorer *hub_scorer_free(struct hub_scorer *s);
-/* Starts all probes, or stops them, by h->active. */
-void hub_update_probes(struct hub *h);
-
-/* ---- hub_configs.c ----
- *
- * Owns the DynamicScoringConfigs: the one in use, and those of other names, whose status says that
- * they are not used. */
+/* ---- configs.c ---- */
 
 void hub_config_set(struct hub *h, json_t *object);
 void hub_config_delete(struct hub *h, const char *namespace, const char *name);
-void hub_config_done(struct hub_config *c);
-/* A merge patch that adds or removes our finalizer; NULL when it is as it should be, or with *ret_error =
- * -ENOMEM. */
-json_t *hub_config_finalizer_patch(const struct hub *h, const struct hub_config *c, int *ret_error);
+void hub_configs_free(struct hub *h);
+/* Finds duplicate score names, makes the plan, and assigns a group to each cluster. */
+void hub_plan_make(struct hub *h);
+void hub_plan_done(struct hub *h);
 
-/* ---- hub_statuses.c ----
- *
- * Writes statuses and finalizers by a queue of objects, and nothing that is already so. */
+/* ---- scorers.c ---- */
 
-void hub_statuses_new(struct hub *h);
-/* Cancels the writes under way. */
-void hub_statuses_cancel(struct hub *h);
-void hub_statuses_free(struct hub *h);
-
-/* ---- hub_strays.c ----
- *
- * DynamicScorers and DynamicScoringConfigs in namespaces that nobody watches: an Event and a line in
- * the log say where to put them. What another controller attends to is not among them. Without the
- * permission to watch all namespaces, they go unnoticed. */
-
-/* -ENOMEM. */
-MUST_USE int hub_strays_new(struct hub_strays **ret, struct hub *h);
-struct hub_strays *hub_strays_free(struct hub_strays *s);
+void hub_scorer_set(struct hub *h, json_t *object);
+void hub_scorer_delete(struct hub *h, const char *namespace, const char *name);
+void hub_scorers_free(struct hub *h);
+/* Starts all probes, or stops them, by h->active. */
+void hub_update_probes(struct hub *h);
 
 #endif

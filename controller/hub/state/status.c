@@ -1,88 +1,31 @@
-#include "controller/hub/state/status.h"
+/* Statuses of DynamicScorers and DynamicScoringConfigs, computed from the state. Pure. */
+#include "controller/hub/state/state.h"
 
-#include "controller/kube/event.h"
 #include "controller/kube/json.h"
-#include "controller/kube/writer.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/text.h"
 #include "exporter/ui/out.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-/* ---- Comparing statuses ---- */
+/* ---- Parts of the statuses of both kinds: conditions, and members of a merge patch ---- */
 
-void last_status_done(struct last_status *s)
-{
-    kube_object_done(&s->status);
-    kube_object_done(&s->finalizer);
-    free(s->key);
-    json_decref(s->sending);
-    json_decref(s->before);
-    json_decref(s->sent);
-    json_decref(s->result);
-    *s = (struct last_status){0};
-}
+enum truth { TRUTH_UNKNOWN, TRUTH_TRUE, TRUTH_FALSE };
 
-bool status_would_change(const json_t *status, const json_t *patch)
-{
-    const char *name;
-    const json_t *wanted;
-
-    json_object_foreach((json_t *)(uintptr_t)patch, name, wanted)
-    {
-        const json_t *found = json_object_get(status, name);
-
-        if (json_is_null(wanted) ? found != NULL : !found || !json_equal(found, wanted))
-            return true;
-    }
-    return false;
-}
-
-/* A copy without these members, and without this one of each condition. */
-static json_t *status_without(const json_t *status, const char *const *members, const char *of_condition)
-{
-    json_t *copy = json_deep_copy(status), *condition;
-    size_t i;
-
-    for (const char *const *m = members; *m; m++)
-        (void)json_object_del(copy, *m);
-    json_array_foreach(kube_list(copy, "conditions", NULL), i, condition)
-    {
-        (void)json_object_del(condition, of_condition);
-    }
-    return copy;
-}
-
-static bool status_equal_without(const json_t *a, const json_t *b, const char *const *members,
-                                 const char *of_condition)
-{
-    json_auto_t *x = status_without(a, members, of_condition), *y = status_without(b, members, of_condition);
-
-    return x && y && json_equal(x, y);
-}
-
-bool status_equal_but_times(const json_t *a, const json_t *b)
-{
-    static const char *const none[] = {NULL};
-
-    return status_equal_without(a, b, none, "lastTransitionTime");
-}
-
-bool status_equal_but_counts(const json_t *a, const json_t *b)
-{
-    static const char *const counts[] = {"clusters", "failingClusters", "masks", "summariesBytes", NULL};
-
-    return status_equal_without(a, b, counts, "message");
-}
-
-/* ---- Conditions and members ---- */
+/* A metav1.Condition without its times. A message contains nothing that changes all the time, such as
+ * latencies: each change is a write. */
+struct condition {
+    const char *type;
+    enum truth status;
+    char reason[64], message[1024];
+};
 
 static const char *const truth_words[] = {
     [TRUTH_UNKNOWN] = "Unknown", [TRUTH_TRUE] = "True", [TRUTH_FALSE] = "False"};
 
-void condition_set(struct status_condition *c, enum truth status, const char *reason, const char *fmt, ...)
+/* Makes the message one line of well-formed UTF-8. */
+static void PRINTF_LIKE(4, 5)
+    condition_set(struct condition *c, enum truth status, const char *reason, const char *fmt, ...)
 {
     char text[2 * sizeof(c->message)];
     va_list ap;
@@ -97,59 +40,51 @@ void condition_set(struct status_condition *c, enum truth status, const char *re
     text_line(c->message, sizeof(c->message), n < 0 ? STR("") : str_of(text));
 }
 
-json_int_t status_generation(const json_t *object)
+static void condition_copy(struct condition *c, const struct condition *from)
 {
-    int64_t n = 0;
-
-    (void)kube_int(object, &n, "metadata", "generation", NULL);
-    return n;
+    condition_set(c, from->status, from->reason, "%s", from->message);
 }
 
-static bool condition_read_truth(const char *word, enum truth *ret)
+/* Takes the condition from the object's status; false when that is of another generation. */
+static bool condition_resume(struct condition *c, const json_t *object)
 {
-    for (enum truth t = 0; word && t < ARRAY_SIZE(truth_words); t++)
-        if (strcmp(word, truth_words[t]) == 0) {
-            *ret = t;
+    const json_t *value = kube_condition(kube_get(object, "status", NULL), c->type);
+    const char *reason = kube_str(value, "reason", NULL), *message = kube_str(value, "message", NULL);
+    int64_t generation;
+
+    if (!reason || !message || !kube_int(value, &generation, "observedGeneration", NULL) ||
+        generation != object_generation(object))
+        return false;
+    for (enum truth t = 0; t < ARRAY_SIZE(truth_words); t++)
+        if (kube_condition_is(value, truth_words[t])) {
+            condition_set(c, t, reason, "%s", message);
             return true;
         }
     return false;
 }
 
-bool condition_resume(struct status_condition *c, const json_t *object)
-{
-    const json_t *value = kube_condition(kube_get(object, "status", NULL), c->type);
-    const char *reason = kube_str(value, "reason", NULL), *message = kube_str(value, "message", NULL);
-    int64_t generation;
-    enum truth status;
-
-    if (!reason || !message || !condition_read_truth(kube_str(value, "status", NULL), &status) ||
-        !kube_int(value, &generation, "observedGeneration", NULL) || generation != status_generation(object))
-        return false;
-    condition_set(c, status, reason, "%s", message);
-    return true;
-}
-
-json_t *conditions_value(const struct status_condition *list, size_t n, const json_t *object,
-                         const struct last_status *written, unix_ms now)
+/* The list as JSON. lastTransitionTime comes from the object's status while the condition's status stays
+ * the same, or from the last status sent where a CRD has pruned it. */
+static json_t *conditions_value(const struct condition *list, size_t n, const json_t *object,
+                                const struct last_status *written, unix_ms now)
 {
     const json_t *status = kube_get(object, "status", NULL);
-    json_auto_t *values = json_array();
+    json_t *values = json_array();
 
     for (size_t i = 0; i < n; i++) {
         const struct kube_condition c = {.type = list[i].type,
                                          .status = truth_words[list[i].status],
                                          .reason = list[i].reason,
                                          .message = list[i].message,
-                                         .generation = status_generation(object)};
+                                         .generation = object_generation(object)};
         const char *since = kube_condition_since(status, &c) ?: kube_condition_since(written->sent, &c);
 
-        if (json_array_append_new(values, kube_condition_value(&c, since, now)) < 0)
-            return NULL;
+        json_array_append_new(values, kube_condition_value(&c, since, now));
     }
-    return TAKE_PTR(values);
+    return values;
 }
 
-json_t *status_line(const char *text)
+static json_t *status_line(const char *text)
 {
     char line[1024];
 
@@ -157,139 +92,721 @@ json_t *status_line(const char *text)
     return json_string(line);
 }
 
-static int status_null_removed(json_t *value, json_t *before)
+static void status_null_removed(json_t *value, json_t *before)
 {
     const char *name;
     json_t *was;
-    int r = 0;
 
-    if (!json_is_object(value))
-        return 0;
     json_object_foreach(before, name, was)
     {
         json_t *is = json_object_get(value, name);
+
         if (is)
-            r = status_null_removed(is, was);
-        else if (!json_is_null(was))
-            r = json_object_set_new(value, name, json_null());
-        if (r < 0)
-            return -ENOMEM;
+            status_null_removed(is, was);
+        else if (json_is_object(value) && !json_is_null(was))
+            json_object_set_new(value, name, json_null());
     }
-    return 0;
 }
 
-int status_put(json_t *status, const char *member, json_t *value, const json_t *object)
-{
-    (void)json_object_set_new(status, member, value);
-    return status_null_removed(value, kube_get(object, "status", member, NULL));
-}
-
-int status_drop(json_t *status, const char *member, const json_t *object)
+/* Adds a member to a merge patch: members that the object's status has and `value` lacks become null, at
+ * any depth. Takes ownership of value; NULL removes the member. */
+static void status_put(json_t *status, const char *member, json_t *value, const json_t *object)
 {
     json_t *was = kube_get(object, "status", member, NULL);
 
-    if (!was || json_is_null(was))
-        return 0;
-    return json_object_set_new(status, member, json_null()) < 0 ? -ENOMEM : 0;
+    if (value)
+        status_null_removed(value, was);
+    if (value || was)
+        json_object_set_new(status, member, value ?: json_null());
 }
 
-const char *plural_s(size_t n)
+/* "" for one and "s" for any other number. */
+static const char *plural_s(size_t n)
 {
     return n == 1 ? "" : "s";
 }
 
-void condition_distributed(struct status_condition *c, size_t n)
+static void condition_distributed(struct condition *c, size_t n)
 {
     condition_set(c, TRUTH_TRUE, "Distributed", "distributed to %s%zu cluster%s", n == 1 ? "" : "all ", n,
                   plural_s(n));
 }
 
-void condition_clusters(struct status_condition *c, const char *reason, const char *what, size_t n, size_t of,
-                        const char *name, const char *why)
+/* "<what> 2 of 300 clusters: c1: no such namespace". */
+static void condition_clusters(struct condition *c, const char *reason, const char *what, size_t n, size_t of,
+                               const struct hub_cluster *first, const char *why)
 {
-    condition_set(c, TRUTH_FALSE, reason, "%s %zu of %zu clusters%s%s%s%s", what, n, of, name ? ": " : "",
-                  cstr(name), name && *why ? ": " : "", name ? why : "");
+    condition_set(c, TRUTH_FALSE, reason, "%s %zu of %zu clusters%s%s%s%s", what, n, of, first ? ": " : "",
+                  first ? first->name : "", first && *why ? ": " : "", first ? why : "");
 }
 
-const char *cluster_unconfirmed_reason(const struct hub_cluster *c)
+/* Why the cluster has not applied its up-to-date ManifestWork. */
+static const char *cluster_unconfirmed_reason(const struct hub_cluster *c)
 {
     return c->unavailable ? "the cluster is not available" : "the work agent has not applied it yet";
 }
 
-void condition_unconfirmed(struct status_condition *c, size_t n, size_t of, const struct hub_cluster *named)
+/* The work agents of n clusters have yet to apply the newest ManifestWork. */
+static void condition_unconfirmed(struct condition *c, size_t n, size_t of, const struct hub_cluster *first)
 {
-    condition_clusters(c, "Progressing", "ManifestWork not yet applied on", n, of, named ? named->name : NULL,
-                       named ? cluster_unconfirmed_reason(named) : "");
+    condition_clusters(c, "Progressing", "ManifestWork not yet applied on", n, of, first,
+                       first ? cluster_unconfirmed_reason(first) : "");
 }
 
-/* ---- Events ----
- *
- * Events for transitions of conditions. The progress of a roll-out is none, nor is what an earlier process
- * has seen. */
+/* ---- DynamicScoringConfigs: the state of the whole fleet ---- */
 
-static const struct {
-    const char *type;
-    bool from_unknown; /* Unknown → True is a transition, too */
-} sources[] = {
-    {"Healthy", true},          {"ConfigSynced", true}, {"Valid", false},
-    {"UniqueScoreName", false}, {"Scoring", false},     {"Ready", true},
-};
+enum { CONFIG_VALID, CONFIG_DISTRIBUTED, CONFIG_READY, CONFIG_CONDITIONS };
+enum { NAMED_SCORERS = 5, NAMES_BYTES = 2048 };
+enum { CONFIG_DISTRIBUTED_BYTES = 400 }; /* in the message of Ready */
+enum { NAMED_MASKS = 3, LISTED_MASKS = 20 };
 
-/* Reasons that come and go without anyone's doing. */
-static bool event_is_transient(const json_t *condition)
+#define REASON_UNMATCHED "MasksMatchNothing"
+
+/* "1 of 2 masks matches nothing: no cluster matches clusterName "c": did you mean "c1"?" */
+static void config_set_unmatched(const struct hub *h, size_t unmatched, struct condition *valid)
 {
-    static const char *const reasons[] = {"Progressing", "NotSelected", "NotNeeded", "Deleting"};
-    const char *reason = cstr(kube_str(condition, "reason", NULL));
+    BUF_AUTO(text, (NAMED_MASKS + 1) * MASK_WARNING_BYTES);
+    char warning[MASK_WARNING_BYTES];
+    size_t named = 0;
 
-    for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
-        if (strcmp(reason, reasons[i]) == 0)
-            return true;
-    return false;
+    for (size_t i = 0; i < h->plan->masks.n && named < NAMED_MASKS; i++) {
+        if (hub_mask_matches(h, i))
+            continue;
+        hub_mask_warning(warning, h, i, true);
+        (void)!buf_printf(&text, "%s%s", named++ ? "; " : "", warning);
+    }
+    if (unmatched > named)
+        (void)!buf_printf(&text, "; and %zu more", unmatched - named);
+    condition_set(valid, TRUTH_TRUE, REASON_UNMATCHED, "%zu of %zu mask%s match%s nothing: %.*s", unmatched,
+                  h->plan->masks.n, plural_s(h->plan->masks.n), unmatched == 1 ? "es" : "", (int)text.n,
+                  cstr(text.p));
 }
 
-static bool event_is_due(const json_t *was, const json_t *is, bool from_unknown)
+static void config_set_valid(const struct hub *h, const struct hub_config *c, struct condition *valid)
 {
-    if (event_is_transient(is))
-        return false;
-    if (kube_condition_is(is, "False"))
-        return !kube_condition_is(was, "False");
-    if (!kube_condition_is(is, "True") || event_is_transient(was))
-        return false;
-    return kube_condition_is(was, "False") || (from_unknown && kube_condition_is(was, "Unknown"));
+    size_t unmatched = 0;
+
+    for (size_t i = 0; hub_masks_counted(h) && i < h->plan->masks.n; i++)
+        unmatched += !hub_mask_matches(h, i);
+    if (*c->masks_error)
+        condition_set(valid, TRUTH_FALSE, "InvalidMasks", "%s; %s", c->masks_error,
+                      c->has_masks ? "the last valid masks stay active"
+                                   : "clusters keep their scorers until the masks are valid");
+    else if (unmatched)
+        config_set_unmatched(h, unmatched, valid);
+    else
+        condition_set(valid, TRUTH_TRUE, "Valid", "%zu mask%s", c->masks.n, plural_s(c->masks.n));
 }
 
-static bool event_same_text(const json_t *a, const json_t *b)
+static void config_set_deleting(const struct hub *h, struct condition *c)
 {
-    return strcmp(cstr(kube_str(a, "reason", NULL)), cstr(kube_str(b, "reason", NULL))) == 0 &&
-           strcmp(cstr(kube_str(a, "message", NULL)), cstr(kube_str(b, "message", NULL))) == 0;
+    const struct hub_totals *t = &h->totals;
+    const struct hub_cluster *first = t->n_named ? t->named[0] : NULL;
+
+    condition_set(c, TRUTH_FALSE, "Deleting", "waiting for %zu ManifestWork%s to be deleted%s%s%s%s",
+                  t->works, plural_s(t->works), first ? "; failed on " : "", first ? first->name : "",
+                  first && *first->write.trouble ? ": " : "", first ? first->write.trouble : "");
 }
 
-static void event_send(struct kube_events *e, const json_t *object, const char *kind, const json_t *condition)
+/* "no room for ...: a, b, c, d, e and 3 more": the scorers without room. */
+static void config_set_no_room(const struct hub *h, struct condition *c)
 {
-    kube_events_add(e, &(const struct kube_event){.about = object,
-                                                  .api_version = HUB_API,
-                                                  .kind = kind,
-                                                  .warning = kube_condition_is(condition, "False"),
-                                                  .reason = cstr(kube_str(condition, "reason", NULL)),
-                                                  .action = "Reconcile",
-                                                  .note = cstr(kube_str(condition, "message", NULL))});
-}
-
-void status_events(struct kube_events *e, const json_t *object, const char *kind, const json_t *before,
-                   const json_t *after)
-{
-    const json_t *news[ARRAY_SIZE(sources)];
+    BUF_AUTO(names, NAMES_BYTES);
     size_t n = 0;
 
-    for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
-        const json_t *is = kube_condition(after, sources[i].type);
-        size_t k = 0;
+    for (size_t i = 0; i < h->n_scorers; i++)
+        if (h->by_age[i]->tally.no_room && n++ < NAMED_SCORERS)
+            (void)!buf_printf(&names, "%s%s", n > 1 ? ", " : "", h->by_age[i]->name);
+    if (n > NAMED_SCORERS)
+        (void)!buf_printf(&names, " and %zu more", n - NAMED_SCORERS);
+    condition_set(c, TRUTH_FALSE, "NoRoom",
+                  "no room for %zu DynamicScorer%s in the ManifestWorks of some clusters, which hold at most "
+                  "%d KiB: %.*s",
+                  h->totals.left_out, plural_s(h->totals.left_out), WORK_MAX_BYTES / 1024, (int)names.n,
+                  cstr(names.p));
+}
 
-        if (!event_is_due(kube_condition(before, sources[i].type), is, sources[i].from_unknown))
-            continue;
-        while (k < n && !event_same_text(news[k], is)) /* Ready often repeats another condition */
-            k++;
-        if (k == n)
-            event_send(e, object, kind, news[n++] = is);
+static const char *config_cluster_error(const struct hub_cluster *c)
+{
+    return *c->write.trouble ? c->write.trouble : *c->work.why ? c->work.why : cluster_unconfirmed_reason(c);
+}
+
+/* Write errors go before apply errors. */
+static void config_set_error(const struct hub_totals *t, struct condition *c)
+{
+    const struct hub_cluster *first = NULL;
+
+    for (size_t i = 0; i < t->n_named && !first; i++)
+        if (!t->failing || *t->named[i]->write.trouble)
+            first = t->named[i];
+    condition_clusters(
+        c, "ClustersFailing", t->failing ? "ManifestWork not written on" : "ManifestWork not applied on",
+        t->failing ? t->failing : t->unapplied, t->managed, first, first ? config_cluster_error(first) : "");
+}
+
+static void config_set_distributed(const struct hub *h, struct condition *c)
+{
+    const struct hub_totals *t = &h->totals;
+
+    if (!hub_is_distributing(h))
+        config_set_deleting(h, c);
+    else if (!h->config.has_masks)
+        condition_set(c, TRUTH_FALSE, "InvalidMasks",
+                      "clusters keep their scorers until the masks are valid");
+    else if (!t->managed)
+        condition_set(c, TRUTH_FALSE, "NoClusters", "no ManagedCluster is accepted");
+    else if (t->failing || t->unapplied)
+        config_set_error(t, c);
+    else if (t->left_out)
+        config_set_no_room(h, c);
+    else if (t->behind)
+        condition_set(c, TRUTH_FALSE, "Progressing", "up to date on %zu of %zu clusters", t->up_to_date,
+                      t->managed);
+    else if (t->applied < t->managed)
+        condition_unconfirmed(c, t->managed - t->applied, t->managed, t->n_named ? t->named[0] : NULL);
+    else
+        condition_distributed(c, t->managed);
+}
+
+/* Ready when it works on some cluster; Distributed names the others. */
+static void config_set_ready(const struct hub *h, struct condition list[CONFIG_CONDITIONS])
+{
+    const struct condition *cause = NULL;
+    bool unmatched = strcmp(list[CONFIG_VALID].reason, REASON_UNMATCHED) == 0;
+
+    if (list[CONFIG_VALID].status != TRUTH_TRUE)
+        cause = &list[CONFIG_VALID];
+    else if (!hub_is_distributing(h) || !h->config.has_masks || h->totals.up_to_date <= h->totals.unapplied)
+        cause = &list[CONFIG_DISTRIBUTED];
+    if (cause)
+        condition_copy(&list[CONFIG_READY], cause);
+    else
+        condition_set(&list[CONFIG_READY], TRUTH_TRUE, "Ready", "%.*s%s%s",
+                      unmatched ? CONFIG_DISTRIBUTED_BYTES : -1, list[CONFIG_DISTRIBUTED].message,
+                      unmatched ? "; " : "", unmatched ? list[CONFIG_VALID].message : "");
+}
+
+static json_t *config_failing_value(const struct hub_totals *t)
+{
+    json_t *list = t->n_named ? json_array() : NULL;
+
+    for (size_t i = 0; i < t->n_named; i++)
+        json_array_append_new(list, json_pack("{s:s, s:o}", "name", t->named[i]->name, "error",
+                                              status_line(config_cluster_error(t->named[i]))));
+    return list;
+}
+
+static json_t *config_mask_value(const struct hub *h, size_t i)
+{
+    const struct mask *m = &h->plan->masks.list[i];
+    char warning[MASK_WARNING_BYTES];
+
+    hub_mask_warning(warning, h, i, false);
+    return json_pack("{s:o, s:o, s:I, s:I, s:o*}", "clusterName", status_line(m->cluster), "scoreName",
+                     status_line(m->score), "clusters", (json_int_t)h->plan->mask_clusters[i], "scores",
+                     (json_int_t)h->mask_scores[i], "warning", *warning ? status_line(warning) : NULL);
+}
+
+/* The first masks, those that match nothing before the others. NULL without any. */
+static json_t *config_masks_value(const struct hub *h)
+{
+    json_t *list;
+
+    if (!hub_masks_counted(h) || !h->plan->masks.n)
+        return NULL;
+    list = json_array();
+    for (int matching = 0; matching < 2; matching++)
+        for (size_t i = 0; i < h->plan->masks.n && json_array_size(list) < LISTED_MASKS; i++)
+            if (hub_mask_matches(h, i) == matching)
+                json_array_append_new(list, config_mask_value(h, i));
+    return list;
+}
+
+static void config_put_counts(const struct hub *h, json_t *status, const json_t *object)
+{
+    const struct hub_totals *t = &h->totals;
+    size_t distributed = h->plan ? h->plan->n : 0;
+
+    status_put(status, "clusters",
+               json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "managed", (json_int_t)t->managed, "upToDate",
+                         (json_int_t)t->up_to_date, "applied", (json_int_t)t->applied, "behind",
+                         (json_int_t)t->behind, "failing", (json_int_t)t->failing, "reporting",
+                         (json_int_t)t->reporting),
+               object);
+    status_put(status, "scorers",
+               json_pack("{s:I, s:I, s:I, s:I}", "total", (json_int_t)h->n_scorers, "distributed",
+                         (json_int_t)distributed, "leftOut", (json_int_t)(h->n_scorers - distributed),
+                         "noRoom", (json_int_t)t->left_out),
+               object);
+    status_put(status, "summariesBytes", json_integer((json_int_t)t->largest), object);
+    status_put(status, "masks", config_masks_value(h), object);
+    status_put(status, "failingClusters", config_failing_value(t), object);
+}
+
+static json_t *config_other_status(const struct hub_config *c, unix_ms now)
+{
+    struct condition ready = {.type = "Ready"};
+
+    condition_set(&ready, TRUTH_FALSE, "NotUsed",
+                  "not used: the controller uses only the DynamicScoringConfig named %s", HUB_CONFIG);
+    return json_pack("{s:I, s:o}", "observedGeneration", (json_int_t)object_generation(c->object),
+                     "conditions", conditions_value(&ready, 1, c->object, &c->last_status, now));
+}
+
+json_t *status_of_config(const struct hub *h, const struct hub_config *c, unix_ms now)
+{
+    struct condition list[CONFIG_CONDITIONS] = {[CONFIG_VALID] = {.type = "Valid"},
+                                                [CONFIG_DISTRIBUTED] = {.type = "Distributed"},
+                                                [CONFIG_READY] = {.type = "Ready"}};
+    json_t *status;
+
+    if (c != &h->config)
+        return config_other_status(c, now);
+    config_set_valid(h, c, &list[CONFIG_VALID]);
+    config_set_distributed(h, &list[CONFIG_DISTRIBUTED]);
+    config_set_ready(h, list);
+    status = json_pack("{s:I}", "observedGeneration", (json_int_t)object_generation(c->object));
+    config_put_counts(h, status, c->object);
+    status_put(status, "conditions",
+               conditions_value(list, CONFIG_CONDITIONS, c->object, &c->last_status, now), c->object);
+    return status;
+}
+
+/* ---- DynamicScorers: where one is distributed, and what agents report ---- */
+
+enum { NAMED_REASON_BYTES = 250 }; /* in a condition's message, which names several */
+
+/* Why the scorer is in no cluster's summaries, whatever the masks; NULL when it may be. */
+static const char *clusters_not_selected(const struct hub_scorer *s)
+{
+    if (!effective_usable(&s->effective))
+        return "not distributed: there is no valid summary";
+    if (s->older)
+        return "not distributed: an older DynamicScorer uses the same score name or AddOnPlacementScore";
+    if (hub_scorer_is_eligible(s))
+        return NULL;
+    if (hub_scorer_awaits_config(s))
+        return "not distributed: it is not known yet whether /config can be read";
+    return probe_status(s->probe)->health == HEALTH_INACTIVE
+               ? "not distributed: the scoring API is unhealthy"
+               : "not distributed: it is not known yet whether the scoring API is healthy";
+}
+
+/* The first error that keeps a ManifestWork from being up to date and applied, if there is one. */
+static bool clusters_set_error(const struct tally *t, struct condition *c)
+{
+    const struct hub_cluster *on = t->write_errors.first;
+
+    if (t->applied == t->selected)
+        return false;
+    if (t->write_errors.n) {
+        condition_clusters(c, "ClustersFailing", "ManifestWork not written on", t->write_errors.n,
+                           t->selected, on, on ? on->write.trouble : "");
+        return true;
     }
+    on = t->apply_errors.first;
+    if (t->apply_errors.n)
+        condition_clusters(c, "ClustersFailing", "ManifestWork not applied on", t->apply_errors.n,
+                           t->selected, on, on ? on->work.why : "");
+    return t->apply_errors.n > 0;
+}
+
+static void clusters_set_distributed(const struct hub_scorer *s, struct condition *c)
+{
+    const struct tally *t = &s->tally;
+
+    if (clusters_set_error(t, c))
+        return;
+    if (t->no_room)
+        condition_set(c, TRUTH_FALSE, "NoRoom",
+                      "no room in the ManifestWorks of %zu cluster%s, which hold at most %d KiB", t->no_room,
+                      plural_s(t->no_room), WORK_MAX_BYTES / 1024);
+    else if (!t->selected)
+        condition_set(c, TRUTH_FALSE, "Masked", "masked on all clusters");
+    else if (t->up_to_date < t->selected)
+        condition_set(c, TRUTH_FALSE, "Progressing", "up to date on %zu of %zu clusters", t->up_to_date,
+                      t->selected);
+    else if (t->unconfirmed.n)
+        condition_unconfirmed(c, t->unconfirmed.n, t->selected, t->unconfirmed.first);
+    else
+        condition_distributed(c, t->selected);
+}
+
+static void scorer_set_distributed(const struct hub_scorer *s, struct condition *c)
+{
+    const struct hub *h = s->hub;
+    const char *why = clusters_not_selected(s);
+
+    if (!h->config.object)
+        condition_set(c, TRUTH_FALSE, "NoConfig", "no DynamicScoringConfig named %s in namespace %s",
+                      HUB_CONFIG, h->o.namespace);
+    else if (!hub_is_distributing(h))
+        condition_set(c, TRUTH_FALSE, "ConfigDeleting", "DynamicScoringConfig %s is being deleted",
+                      HUB_CONFIG);
+    else if (!h->config.has_masks)
+        condition_set(c, TRUTH_FALSE, "InvalidMasks", "DynamicScoringConfig %s: %s", HUB_CONFIG,
+                      h->config.masks_error);
+    else if (why)
+        condition_set(c, TRUTH_FALSE, "NotSelected", "%s", why);
+    else if (!h->totals.managed)
+        condition_set(c, TRUTH_FALSE, "NoClusters", "no ManagedCluster is accepted");
+    else if (s->entry == SIZE_MAX)
+        condition_set(c, TRUTH_FALSE, "Progressing", "the summaries are being computed");
+    else
+        clusters_set_distributed(s, c);
+}
+
+/* ---- Where it scores, and where it does not ---- */
+
+/* In the order of a message. */
+static const struct class_words {
+    enum pair_class class;
+    const char *word;
+    size_t count; /* offset in struct tally */
+} class_words[] = {
+    {PAIR_CLASS_FAILING, "failing", offsetof(struct tally, failing)},
+    {PAIR_CLASS_SILENT, "silent", offsetof(struct tally, silent)},
+    {PAIR_CLASS_WAITING, "waiting", offsetof(struct tally, waiting)},
+    {PAIR_CLASS_SCORING, "scoring", offsetof(struct tally, scoring)},
+};
+
+/* The state of the scorer on a cluster that does not score, and why. */
+static enum pair_state named_state(const struct hub_scorer *s, size_t i, char why[PAIR_REASON_BYTES])
+{
+    const struct hub_cluster *c = s->tally.named[i];
+    const struct pair_facts facts = hub_pair_facts(s, c, hub_pair_cell(s, c));
+    enum pair_state state = pair_state(&facts);
+
+    pair_reason(why, state, &facts);
+    return state;
+}
+
+/* "<word> on 2", and unless it scores there: ": c1: <reason>, and 1 more". */
+static void clusters_put_class(const struct hub_scorer *s, const struct class_words *words, struct buf *into)
+{
+    const struct tally *t = &s->tally;
+    size_t n = *(const size_t *)(const void *)((const char *)t + words->count);
+    char why[PAIR_REASON_BYTES], of[64] = "";
+
+    if (!into->n)
+        (void)snprintf(of, sizeof(of), " of %zu cluster%s", t->selected, plural_s(t->selected));
+    else if (!n)
+        return;
+    (void)!buf_printf(into, "%s%s on %zu%s", into->n ? "; " : "", words->word, n, of);
+    for (size_t i = 0; i < t->n_named && words->class != PAIR_CLASS_SCORING; i++) {
+        if (pair_info[named_state(s, i, why)].class != words->class)
+            continue;
+        (void)!buf_printf(into, ": %s: %.*s", t->named[i]->name, NAMED_REASON_BYTES, why);
+        if (n > 1)
+            (void)!buf_printf(into, ", and %zu more", n - 1);
+        return;
+    }
+}
+
+/* All selected clusters by class, those of the condition first. */
+static void clusters_set_scoring(const struct hub_scorer *s, struct condition *c, enum truth status,
+                                 const char *reason, enum pair_class first)
+{
+    BUF_AUTO(text, sizeof(c->message) * 2);
+
+    for (size_t i = 0; i < ARRAY_SIZE(class_words); i++)
+        if (class_words[i].class == first)
+            clusters_put_class(s, &class_words[i], &text);
+    for (size_t i = 0; i < ARRAY_SIZE(class_words); i++)
+        if (class_words[i].class != first)
+            clusters_put_class(s, &class_words[i], &text);
+    condition_set(c, status, reason, "%.*s", (int)text.n, cstr(text.p));
+}
+
+static void scorer_set_scoring(const struct hub_scorer *s, struct condition *c)
+{
+    const struct tally *t = &s->tally;
+    size_t reported =
+        t->failing - t->unwritten - t->unapplied; /* condition Distributed is about the others */
+
+    if (!t->selected)
+        condition_set(c, TRUTH_UNKNOWN, "NotSelected", "selected for no cluster");
+    else if (reported)
+        clusters_set_scoring(s, c, TRUTH_FALSE, "ClustersFailing", PAIR_CLASS_FAILING);
+    else if (t->scoring)
+        clusters_set_scoring(s, c, TRUTH_TRUE, "Scoring", PAIR_CLASS_SCORING);
+    else if (t->waiting)
+        clusters_set_scoring(s, c, TRUTH_UNKNOWN, "Waiting", PAIR_CLASS_WAITING);
+    else if (t->n_named && t->ranks[0] != RANK_PENDING)
+        clusters_set_scoring(s, c, TRUTH_UNKNOWN, "Silent", PAIR_CLASS_SILENT);
+    else
+        clusters_set_scoring(s, c, TRUTH_UNKNOWN, "NoReports", PAIR_CLASS_SILENT);
+}
+
+static void scorer_set_reported(const struct hub_scorer *s, struct condition *c)
+{
+    const struct tally *t = &s->tally;
+    const struct hub_cluster *on = t->api_unhealthy.first;
+    const struct report_cell *cell = on ? hub_pair_cell(s, on) : NULL;
+
+    if (t->api_unhealthy.n)
+        condition_set(c, TRUTH_FALSE, "UnhealthyOnClusters",
+                      "unhealthy on %zu of %zu cluster%s%s%s%s%.*s; healthy on %zu", t->api_unhealthy.n,
+                      t->selected, plural_s(t->selected), on ? ": " : "", on ? on->name : "",
+                      cell ? ": " : "", NAMED_REASON_BYTES, cell ? report_error(&on->report, cell) : "",
+                      t->api_healthy);
+    else if (t->api_healthy)
+        condition_set(c, TRUTH_TRUE, "Healthy", "healthy on %zu of %zu cluster%s", t->api_healthy,
+                      t->selected, plural_s(t->selected));
+    else
+        condition_set(c, TRUTH_UNKNOWN, "NoReports", "no agent has reported on the scoring API yet");
+}
+
+static json_t *clusters_value(const struct tally *t)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "selected", (json_int_t)t->selected,
+                     "upToDate", (json_int_t)t->up_to_date, "applied", (json_int_t)t->applied, "scoring",
+                     (json_int_t)t->scoring, "failing", (json_int_t)t->failing, "waiting",
+                     (json_int_t)t->waiting, "silent", (json_int_t)t->silent, "noRoom",
+                     (json_int_t)t->no_room);
+}
+
+static json_t *clusters_failing_value(const struct hub_scorer *s)
+{
+    const struct tally *t = &s->tally;
+    json_t *list = t->n_named ? json_array() : NULL;
+
+    for (size_t i = 0; i < t->n_named; i++) {
+        char why[PAIR_REASON_BYTES];
+        enum pair_state state = named_state(s, i, why);
+
+        if (*why)
+            json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "name", t->named[i]->name, "state",
+                                                  pair_info[state].word, "error", status_line(why)));
+    }
+    return list;
+}
+
+/* Each condition covers one aspect; Ready says whether the scorer works on some cluster. */
+enum { SYNCED_BYTES = 300, DISTRIBUTED_BYTES = 300 }; /* in the message of Ready */
+enum { HEALTHY, SYNCED, VALID, UNIQUE, DISTRIBUTED, SCORING, READY, CONDITIONS };
+
+static const char *const types[CONDITIONS] = {
+    [HEALTHY] = "Healthy", [SYNCED] = "ConfigSynced",     [VALID] = "Valid", [UNIQUE] = "UniqueScoreName",
+    [SCORING] = "Scoring", [DISTRIBUTED] = "Distributed", [READY] = "Ready",
+};
+
+static void scorer_set_inactive(const struct hub_scorer *s, const struct probe_part *p, struct condition *c)
+{
+    const char *kept = s->hub->o.keep_unhealthy ? "; still distributed, as --keep-unhealthy is set" : "";
+
+    if (p->asked && p->ok)
+        condition_set(c, TRUTH_FALSE, "Recovering",
+                      "the scoring API responds again; healthy after %u consecutive successes%s",
+                      s->hub->o.probe.healthy_after, kept);
+    else if (p->asked)
+        condition_set(c, TRUTH_FALSE, p->reason, "%s%s", p->message, kept);
+    else if (!condition_resume(c, s->object) || c->status != TRUTH_FALSE)
+        condition_set(c, TRUTH_FALSE, "NotProbed", "the scoring API was unhealthy when last probed%s", kept);
+}
+
+/* By the hub's probes. */
+static void scorer_set_probed(const struct hub_scorer *s, struct condition *c)
+{
+    const struct probe_status *p = probe_status(s->probe);
+
+    if (p->health == HEALTH_INACTIVE)
+        scorer_set_inactive(s, &p->probe, c);
+    else if (p->health == HEALTH_ACTIVE && p->probe.asked && !p->probe.ok)
+        condition_set(c, TRUTH_TRUE, "Healthy",
+                      "the last probe failed; unhealthy after %u consecutive failures: %s",
+                      s->hub->o.probe.unhealthy_after, p->probe.message);
+    else if (p->health == HEALTH_ACTIVE)
+        condition_set(c, TRUTH_TRUE, "Healthy", "the scoring API responds");
+    else if (p->probe.asked)
+        condition_set(c, TRUTH_UNKNOWN, p->probe.reason, "%s", p->probe.message);
+    else
+        condition_set(c, TRUTH_UNKNOWN, "NotProbed", "the scoring API has not been probed yet");
+}
+
+static void scorer_set_healthy(const struct hub_scorer *s, struct condition *c)
+{
+    if (s->spec.health_check == HEALTH_CHECK_HUB)
+        scorer_set_probed(s, c);
+    else if (s->spec.health_check == HEALTH_CHECK_AGENTS)
+        scorer_set_reported(s, c);
+    else
+        condition_set(c, TRUTH_UNKNOWN, "NotChecked", "spec.healthCheck is None");
+}
+
+/* What stays active while /config cannot be read. */
+static const char *scorer_config_meanwhile(const struct hub_scorer *s)
+{
+    if (probe_status(s->probe)->synced.owner)
+        return "the last valid configuration stays active";
+    return s->effective.reason == EFFECTIVE_OK
+               ? "none has been read yet, so the fields of the DynamicScorer are active"
+               : "no configuration has been read yet";
+}
+
+static void scorer_set_synced(const struct hub_scorer *s, struct condition *c)
+{
+    const struct probe_status *p = probe_status(s->probe);
+
+    if (s->has_spec && s->spec.mode == SYNC_NONE)
+        condition_set(c, TRUTH_TRUE, "NotNeeded", "configSyncMode is None");
+    else if (p->config.asked && p->config.ok)
+        condition_set(c, TRUTH_TRUE, "Synced", "the configuration was read from the scoring API");
+    else if (p->config.asked)
+        condition_set(c, TRUTH_FALSE, p->config.reason, "%s; %s", p->config.message,
+                      scorer_config_meanwhile(s));
+    else if (!condition_resume(c, s->object) || (c->status == TRUTH_TRUE && !p->synced.owner))
+        condition_set(c, TRUTH_UNKNOWN, "NotAsked",
+                      "the configuration has not been read from the scoring API yet");
+}
+
+static void scorer_set_valid(const struct hub_scorer *s, struct condition *c)
+{
+    static const struct {
+        const char *reason;
+        enum truth status;
+    } reasons[] = {
+        [EFFECTIVE_OK] = {"Valid", TRUTH_TRUE},
+        [EFFECTIVE_INCOMPLETE] = {"Incomplete", TRUTH_FALSE},
+        [EFFECTIVE_TOKEN_HOST] = {"TokenHostNotAllowed", TRUTH_FALSE},
+        [EFFECTIVE_WAITING] = {"Waiting", TRUTH_UNKNOWN},
+    };
+    enum effective_reason reason = s->effective.reason;
+
+    if (*s->spec_error || !s->has_spec)
+        condition_set(c, TRUTH_FALSE, "InvalidSpec", "%s%s", s->spec_error,
+                      s->has_spec                       ? "; the last valid spec stays active"
+                      : effective_usable(&s->effective) ? "; the last valid summary stays active"
+                                                        : "");
+    else
+        condition_set(c, reasons[reason].status, reasons[reason].reason, "%s%s%s",
+                      reason != EFFECTIVE_OK  ? s->effective.error
+                      : *s->effective.warning ? "the summary is valid, but its rounds will fail: "
+                                              : "the summary is valid",
+                      reason == EFFECTIVE_OK ? s->effective.warning : "",
+                      s->effective.kept ? "; the last valid summary stays active" : "");
+}
+
+/* Two score names that map to one object. */
+static void scorer_set_same_object(const struct hub_scorer *s, struct condition *c)
+{
+    const struct hub_scorer *other = s->older ?: s->younger;
+
+    condition_set(c, TRUTH_FALSE, "DuplicateScoreName",
+                  "score name %.256s maps to AddOnPlacementScore %s, as does score name %.256s of the %s "
+                  "DynamicScorer %s; %s is not distributed",
+                  cstr(s->effective.score_name), s->object_name, cstr(other->effective.score_name),
+                  s->older ? "older" : "younger", other->name, s->older ? "this one" : "the younger one");
+}
+
+static void scorer_set_unique(const struct hub_scorer *s, struct condition *c)
+{
+    if (hub_scorer_shares_object(s))
+        scorer_set_same_object(s, c);
+    else if (s->older)
+        condition_set(c, TRUTH_FALSE, "DuplicateScoreName",
+                      "score name %s belongs to the older DynamicScorer %s; this one is not distributed",
+                      cstr(s->effective.score_name), s->older->name);
+    else if (s->younger)
+        condition_set(c, TRUTH_FALSE, "DuplicateScoreName",
+                      "score name %s is also used by the younger DynamicScorer %s, which is not distributed",
+                      cstr(s->effective.score_name), s->younger->name);
+    else if (!s->effective.score_name)
+        condition_set(c, TRUTH_UNKNOWN, "NoScoreName", "the score name is not known yet");
+    else
+        condition_set(c, TRUTH_TRUE, "Unique", "no other DynamicScorer uses score name %s",
+                      s->effective.score_name);
+}
+
+/* The condition that keeps the scorer from working on any cluster; NULL when none does. False goes before
+ * Unknown. */
+static const struct condition *scorer_blocking_condition(const struct hub_scorer *s,
+                                                         const struct condition list[])
+{
+    const struct tally *t = &s->tally;
+    bool is_probed = s->spec.health_check == HEALTH_CHECK_HUB; /* otherwise Scoring says more than Healthy */
+
+    if (list[VALID].status == TRUTH_FALSE)
+        return &list[VALID];
+    if (is_probed && list[HEALTHY].status == TRUTH_FALSE)
+        return &list[HEALTHY];
+    if (list[VALID].status == TRUTH_UNKNOWN)
+        return list[SYNCED].status == TRUTH_FALSE ? &list[SYNCED] : &list[VALID];
+    if (is_probed && list[HEALTHY].status == TRUTH_UNKNOWN)
+        return &list[HEALTHY];
+    if (t->up_to_date <= t->stuck)
+        return &list[DISTRIBUTED];
+    if (t->unavailable == t->selected)
+        return &list[SCORING];
+    return t->scoring || list[SCORING].status != TRUTH_FALSE ? NULL : &list[SCORING];
+}
+
+static void scorer_set_ready(const struct hub_scorer *s, const struct condition list[],
+                             struct condition *ready)
+{
+    const struct condition *cause = scorer_blocking_condition(s, list);
+    const struct condition *synced = &list[SYNCED], *distributed = &list[DISTRIBUTED];
+    bool unsynced = synced->status == TRUTH_FALSE;
+    bool partly = s->tally.no_room && distributed->status == TRUTH_FALSE;
+
+    if (cause)
+        condition_copy(ready, cause);
+    else
+        condition_set(ready, TRUTH_TRUE, "Ready", "%.*s%s%.*s%s%s", unsynced ? SYNCED_BYTES : 0,
+                      synced->message, unsynced ? "; " : "", partly ? DISTRIBUTED_BYTES : 0,
+                      distributed->message, partly ? "; " : "", list[SCORING].message);
+}
+
+static void scorer_set_conditions(const struct hub_scorer *s, struct condition list[CONDITIONS])
+{
+    for (size_t i = 0; i < CONDITIONS; i++)
+        list[i].type = types[i];
+    scorer_set_healthy(s, &list[HEALTHY]);
+    scorer_set_synced(s, &list[SYNCED]);
+    scorer_set_valid(s, &list[VALID]);
+    scorer_set_unique(s, &list[UNIQUE]);
+    scorer_set_distributed(s, &list[DISTRIBUTED]);
+    scorer_set_scoring(s, &list[SCORING]);
+    scorer_set_ready(s, list, &list[READY]);
+}
+
+bool status_scorer_ready(const struct hub_scorer *s)
+{
+    struct condition list[CONDITIONS];
+
+    scorer_set_conditions(s, list);
+    return list[READY].status == TRUTH_TRUE;
+}
+
+/* The members that describe the active configuration. */
+static void scorer_put_config(const struct hub_scorer *s, json_t *status)
+{
+    static const char *const sources[] = {[CONFIG_FROM_SPEC] = "Spec", [CONFIG_FROM_API] = "API"};
+    const struct api_config *synced = &probe_status(s->probe)->synced;
+    const struct effective *e = &s->effective;
+    bool usable = effective_usable(e);
+
+    status_put(status, "lastSyncedConfig", synced->owner ? api_config_value(synced) : NULL, s->object);
+    status_put(status, "scoreName", e->score_name ? json_string(e->score_name) : NULL, s->object);
+    status_put(status, "configSource", s->has_spec || usable ? json_string(sources[e->source]) : NULL,
+               s->object);
+    status_put(status, "summary", usable ? json_stringn(e->text.p, e->text.n) : NULL, s->object);
+    status_put(status, "interval",
+               usable ? json_sprintf("%" JSON_INTEGER_FORMAT "s", (json_int_t)e->interval_ms / 1000) : NULL,
+               s->object);
+}
+
+json_t *status_of_scorer(const struct hub_scorer *s, unix_ms now)
+{
+    struct condition list[CONDITIONS];
+    json_t *status = json_pack("{s:s, s:I}", "healthStatus", health_word(hub_scorer_health(s)),
+                               "observedGeneration", (json_int_t)object_generation(s->object));
+
+    scorer_set_conditions(s, list);
+    scorer_put_config(s, status);
+    status_put(status, "clusters", clusters_value(&s->tally), s->object);
+    status_put(status, "failingClusters", clusters_failing_value(s), s->object);
+    status_put(status, "conditions", conditions_value(list, CONDITIONS, s->object, &s->last_status, now),
+               s->object);
+    return status;
 }

@@ -197,19 +197,6 @@ static void compares_escaped_names_and_states(void **state)
     assert_non_null(find(&r, "a/\xc3\xa4\""));
 }
 
-static void keeps_the_first_cell_of_a_name(void **state)
-{
-    CLEANUP(report_done) struct report r = {0};
-
-    (void)state;
-    parse(&r,
-          "{\"scorers\":[{\"scoreName\":\"a\",\"state\":\"ok\"},{\"scoreName\":\"b\",\"state\":\"empty\"},"
-          "{\"scoreName\":\"a\",\"state\":\"failing\",\"error\":\"x\"}]}");
-    assert_int_equal(r.n, 2);
-    assert_int_equal(find(&r, "a")->state, SCORER_OK);
-    assert_int_equal(r.n_errors, 0);
-}
-
 /* n failing scorers, with `different` errors in turn. */
 static void put_failing(struct buf *text, unsigned n, unsigned different)
 {
@@ -384,7 +371,6 @@ int main(void)
         cmocka_unit_test(reads_an_empty_text_as_no_report),
         cmocka_unit_test(ignores_unknown_members_and_types),
         cmocka_unit_test(compares_escaped_names_and_states),
-        cmocka_unit_test(keeps_the_first_cell_of_a_name),
         cmocka_unit_test(keeps_each_error_once),
         cmocka_unit_test(reads_times_in_seconds),
         cmocka_unit_test(compares_without_times),

@@ -153,17 +153,6 @@ static void reads_its_own_status_back(void **state)
     }
 }
 
-static void shares_the_document_with_copies(void **state)
-{
-    struct api_config c = good_config(samples[0]), copy = api_config_copy(&c);
-
-    (void)state;
-    api_config_done(&c);
-    assert_string_equal(copy.scoring.score_name, "simple_prediction_score");
-    api_config_done(&copy);
-    assert_null(copy.owner);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,7 +161,6 @@ int main(void)
         cmocka_unit_test(rejects_what_is_not_a_configuration),
         cmocka_unit_test(writes_what_the_status_schema_requires),
         cmocka_unit_test(reads_its_own_status_back),
-        cmocka_unit_test(shares_the_document_with_copies),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,5 @@
-#include "controller/hub/rules/url.h"
-#include "exporter/base/buf.h"
+#include "controller/kube/json.h"
 #include "test/unit/hub/rules/spec_world.h"
-
-#include <errno.h>
 
 static void finds_the_origin_of_http_urls_only(void **state)
 {
@@ -53,9 +50,8 @@ static void finds_the_origin_of_http_urls_only(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        CLEANUP(cleanup_free) char *origin = NULL;
+        CLEANUP(cleanup_free) char *origin = url_origin(cases[i].url);
 
-        assert_int_equal(url_origin(cases[i].url, &origin), 0);
         if (strcmp(origin, cases[i].want) != 0)
             print_error("%s\n", cases[i].url);
         assert_string_equal(origin, cases[i].want);
@@ -64,65 +60,54 @@ static void finds_the_origin_of_http_urls_only(void **state)
 
 static void finds_no_origin_in_a_huge_host(void **state)
 {
-    CLEANUP(cleanup_free) char *url = malloc(70000), *origin = NULL;
+    CLEANUP(cleanup_free) char *url = malloc(70000), *origin;
 
     (void)state;
     assert_non_null(url);
     memset(url, 'a', 70000);
     memcpy(url, "http://", 7);
     url[69999] = '\0';
-    assert_int_equal(url_origin(url, &origin), 0);
+    origin = url_origin(url);
     assert_string_equal(origin, "");
 }
 
-static void joins_with_one_slash(void **state)
+/* Of host, path and parameters. */
+static void makes_the_scoring_url(void **state)
 {
     static const struct {
-        const char *host, *path, *want;
+        const char *host, *path, *params, *want;
     } cases[] = {
-        {"http://a", "/b", "http://a/b"},
-        {"http://a/", "/b", "http://a/b"},
-        {"http://a", "b", "http://a/b"},
-        {"http://a//", "//b/", "http://a/b/"},
-        {"http://a/p/", "/b", "http://a/p/b"},
-        {" http://a ", " /b ", "http://a/b"},
-        {"http://a", "/", "http://a/"},
-        {"http://a", "", "http://a/"},
-        {"http://good", "@evil", "http://good/@evil"},
+        {"http://a", "/b", "", "http://a/b"},
+        {"http://a/", "/b", "", "http://a/b"},
+        {"http://a", "b", "", "http://a/b"},
+        {"http://a//", "//b/", "", "http://a/b/"},
+        {"http://a/p/", "/b", "", "http://a/p/b"},
+        {" http://a ", " /b ", "", "http://a/b"},
+        {"http://a", "/", "", "http://a/"},
+        {"http://good", "@evil", "", "http://good/@evil"},
+        {"http://a", "b", "'z':1,'a':'x','m':true,'n':false", "http://a/b?a=x&m=true&n=false&z=1"},
+        {"http://a", "b?c=d", "'e':-5", "http://a/b?c=d&e=-5"},
+        {"http://a", "b#c?d", "'e':0.1", "http://a/b?e=0.1"},
+        {"http://a", "b", "'x':1e300,'y':2.0", "http://a/b?x=1e%2B300&y=2"},
+        {"http://a", "b", "'a b':'c&d=e?#/é','':''", "http://a/b?=&a%20b=c%26d%3De%3F%23%2F%C3%A9"},
+        {"http://a", "b", "'k':'-._~AZaz09'", "http://a/b?k=-._~AZaz09"},
     };
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        BUF_AUTO(url, 100);
+        CLEANUP(cleanup_free) char *members = NULL;
+        CLEANUP(effective_done) struct effective e;
+        json_auto_t *summary = NULL;
 
-        assert_int_equal(url_join(&url, cases[i].host, cases[i].path) ?: buf_putc(&url, '\0'), 0);
-        assert_string_equal(url.p, cases[i].want);
-    }
-}
+        assert_true(asprintf(&members, "'scoring':{'host':'%s','path':'%s','params':{%s}}", cases[i].host,
+                             cases[i].path, cases[i].params) > 0);
+        {
+            CLEANUP(scorer_spec_done) struct scorer_spec s = good_spec(members);
 
-static void appends_parameters(void **state)
-{
-    static const struct {
-        const char *url, *params, *want;
-    } cases[] = {
-        {"http://a/b", "{}", "http://a/b"},
-        {"http://a/b#c", "{}", "http://a/b#c"},
-        {"http://a/b", "{'z':1,'a':'x','m':true,'n':false}", "http://a/b?a=x&m=true&n=false&z=1"},
-        {"http://a/b?c=d", "{'e':-5}", "http://a/b?c=d&e=-5"},
-        {"http://a/b#c?d", "{'e':0.1}", "http://a/b?e=0.1"},
-        {"http://a/b", "{'x':1e300,'y':2.0}", "http://a/b?x=1e%2B300&y=2"},
-        {"http://a/b", "{'a b':'c&d=e?#/é','':''}", "http://a/b?=&a%20b=c%26d%3De%3F%23%2F%C3%A9"},
-        {"http://a/b", "{'k':'-._~AZaz09'}", "http://a/b?k=-._~AZaz09"},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        json_auto_t *params = value_of(cases[i].params);
-        BUF_AUTO(url, 200);
-
-        assert_int_equal(buf_puts(&url, cases[i].url) ?: url_add_params(&url, params), 0);
-        assert_int_equal(buf_putc(&url, '\0'), 0);
-        assert_string_equal(url.p, cases[i].want);
+            effective_make(&e, "n", &s, NULL);
+        }
+        summary = json_loadb(e.text.p, e.text.n, 0, NULL);
+        assert_string_equal(cstr(kube_str(summary, "scoringEndpoint", NULL)), cases[i].want);
     }
 }
 
@@ -131,8 +116,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_the_origin_of_http_urls_only),
         cmocka_unit_test(finds_no_origin_in_a_huge_host),
-        cmocka_unit_test(joins_with_one_slash),
-        cmocka_unit_test(appends_parameters),
+        cmocka_unit_test(makes_the_scoring_url),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

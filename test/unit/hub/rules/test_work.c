@@ -26,7 +26,7 @@ static json_t *sample(void)
     BUF_AUTO(text, 1 << 16);
     json_t *o, *metadata;
 
-    assert_int_equal(work_object(&text, "c1", "dynamic-scoring", str_of(summaries)), 0);
+    assert_int_equal(work_text(&text, "c1", "dynamic-scoring", str_of(summaries)), 0);
     o = parse(buf_str(&text));
     metadata = kube_get(o, "metadata", NULL);
     assert_int_equal(json_object_update_new(metadata, json_pack("{s:i, s:[s], s:s}", "generation", 2,
@@ -72,7 +72,7 @@ static void writes_the_whole_object(void **state)
     BUF_AUTO(text, 1 << 16);
 
     (void)state;
-    assert_int_equal(work_object(&text, "c1", "agents", STR("[{\"a\":\"\\n\"}]")), 0);
+    assert_int_equal(work_text(&text, "c1", "agents", STR("[{\"a\":\"\\n\"}]")), 0);
     assert_int_equal(buf_putc(&text, '\0'), 0);
     assert_string_equal(text.p, want);
 }
@@ -85,8 +85,8 @@ static void patches_only_its_own_fields(void **state)
     json_auto_t *object = NULL, *patch = NULL;
 
     (void)state;
-    assert_int_equal(work_object(&object_text, "c1", "agents", str_of(summaries)), 0);
-    assert_int_equal(work_patch(&patch_text, "agents", str_of(summaries)), 0);
+    assert_int_equal(work_text(&object_text, "c1", "agents", str_of(summaries)), 0);
+    assert_int_equal(work_text(&patch_text, NULL, "agents", str_of(summaries)), 0);
     object = parse(buf_str(&object_text));
     patch = parse(buf_str(&patch_text));
     assert_int_equal(json_object_size(patch), 2);
@@ -104,7 +104,7 @@ static void escapes_names(void **state)
     struct work_found f;
 
     (void)state;
-    assert_int_equal(work_object(&text, "c\"1", "a\\\"b", (struct str){0}), 0);
+    assert_int_equal(work_text(&text, "c\"1", "a\\\"b", (struct str){0}), 0);
     o = parse(buf_str(&text));
     assert_string_equal(kube_namespace(o), "c\"1");
     work_look(&f, o, "a\\\"b");
@@ -118,11 +118,11 @@ static void fits_the_frame_into_its_limit(void **state)
     BUF_AUTO(small, 100);
 
     (void)state;
-    assert_int_equal(work_object(&text, "c1", "dynamic-scoring", STR("")), 0);
+    assert_int_equal(work_text(&text, "c1", "dynamic-scoring", STR("")), 0);
     assert_true(text.n < WORK_FRAME_BYTES / 2);
     assert_int_equal(buf_putc(&small, 'x'), 0);
-    assert_int_equal(work_object(&small, "c1", "dynamic-scoring", STR("")), -EFBIG);
-    assert_int_equal(work_patch(&small, "dynamic-scoring", STR("")), -EFBIG);
+    assert_int_equal(work_text(&small, "c1", "dynamic-scoring", STR("")), -EFBIG);
+    assert_int_equal(work_text(&small, NULL, "dynamic-scoring", STR("")), -EFBIG);
     assert_int_equal(small.n, 1);
 }
 
@@ -132,12 +132,11 @@ static void reads_its_own_object(void **state)
     struct work_found f = look(o);
 
     (void)state;
-    assert_true(f.exists && f.ours && f.frame && !f.deleting && !f.applied && !f.available);
+    assert_true(f.exists && f.ours && f.frame && !f.deleting && !f.applied);
     assert_true(f.hash == plan_hash(str_of(summaries)));
     assert_string_equal(f.why, "");
     f = look(NULL);
-    assert_false(f.exists || f.ours || f.frame || f.deleting || f.applied || f.available || f.hash ||
-                 f.why[0]);
+    assert_false(f.exists || f.ours || f.frame || f.deleting || f.applied || f.hash || f.why[0]);
 }
 
 /* Each patch is merged into the sample; its labels replace all labels. */
@@ -228,28 +227,28 @@ static void reads_conditions_of_the_current_generation(void **state)
 {
     static const struct {
         const char *status;
-        bool applied, available;
+        bool applied;
         const char *why;
     } cases[] = {
-        {"{}", false, false, ""},
-        {"[]", false, false, ""},
-        {CONDITIONS(APPLIED("True", 2, "done")) "]}}", true, false, ""},
-        {CONDITIONS(APPLIED("True", 3, "done")) "]}}", true, false, ""},
-        {CONDITIONS(APPLIED("True", 1, "done")) "]}}", false, false, ""},
-        {CONDITIONS("{\"type\":\"Applied\",\"status\":\"True\"}") "]}}", false, false, ""},
+        {"{}", false, ""},
+        {"[]", false, ""},
+        {CONDITIONS(APPLIED("True", 2, "done")) "]}}", true, ""},
+        {CONDITIONS(APPLIED("True", 3, "done")) "]}}", true, ""},
+        {CONDITIONS(APPLIED("True", 1, "done")) "]}}", false, ""},
+        {CONDITIONS("{\"type\":\"Applied\",\"status\":\"True\"}") "]}}", false, ""},
         {CONDITIONS(
              "1,{\"type\":3},{\"type\":\"Available\",\"status\":\"True\",\"observedGeneration\":2}") "]}}",
-         false, true, ""},
-        {CONDITIONS("{\"type\":\"Available\",\"status\":\"False\",\"observedGeneration\":2}") "]}}", false,
          false, ""},
-        {CONDITIONS(APPLIED("False", 2, "not\\nall")) "]}}", false, false, "not all"},
-        {CONDITIONS(APPLIED("False", 1, "before")) "]}}", false, false, ""},
-        {CONDITIONS(APPLIED("False", 2, "")) "]}}", false, false, "R"},
-        {CONDITIONS(APPLIED("False", 2, "all")) CONFIGMAP(ONE("False", "this")) "]}}", false, false, "this"},
-        {CONDITIONS(APPLIED("False", 2, "all")) CONFIGMAP(ONE("True", "this")) "]}}", false, false, "all"},
-        {CONDITIONS(APPLIED("True", 2, "all")) CONFIGMAP(ONE("False", "this")) "]}}", true, false, ""},
-        {CONDITIONS("") "1," CONFIGMAP(APPLIED("False", 1, "before")) "]}}", false, false, ""},
-        {CONDITIONS("") "{}," CONFIGMAP(APPLIED("False", 2, "now")) "]}}", false, false, "now"},
+        {CONDITIONS("{\"type\":\"Available\",\"status\":\"False\",\"observedGeneration\":2}") "]}}", false,
+         ""},
+        {CONDITIONS(APPLIED("False", 2, "not\\nall")) "]}}", false, "not all"},
+        {CONDITIONS(APPLIED("False", 1, "before")) "]}}", false, ""},
+        {CONDITIONS(APPLIED("False", 2, "")) "]}}", false, "R"},
+        {CONDITIONS(APPLIED("False", 2, "all")) CONFIGMAP(ONE("False", "this")) "]}}", false, "this"},
+        {CONDITIONS(APPLIED("False", 2, "all")) CONFIGMAP(ONE("True", "this")) "]}}", false, "all"},
+        {CONDITIONS(APPLIED("True", 2, "all")) CONFIGMAP(ONE("False", "this")) "]}}", true, ""},
+        {CONDITIONS("") "1," CONFIGMAP(APPLIED("False", 1, "before")) "]}}", false, ""},
+        {CONDITIONS("") "{}," CONFIGMAP(APPLIED("False", 2, "now")) "]}}", false, "now"},
     };
 
     (void)state;
@@ -259,8 +258,7 @@ static void reads_conditions_of_the_current_generation(void **state)
 
         assert_int_equal(json_object_set_new(o, "status", parse(str_of(cases[i].status))), 0);
         f = look(o);
-        if (f.applied != cases[i].applied || f.available != cases[i].available ||
-            strcmp(f.why, cases[i].why) != 0)
+        if (f.applied != cases[i].applied || strcmp(f.why, cases[i].why) != 0)
             fail_msg("%s: %s", cases[i].status, f.why);
     }
 }

@@ -4,7 +4,6 @@
 
 #include "controller/hub/state/hub.h"
 #include "controller/hub/state/state.h"
-#include "controller/hub/state/status.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
 #include "exporter/metric/metrics.h"
@@ -78,7 +77,7 @@ static inline int setup(void **state)
     o.http = w->f->http;
     o.kube = w->f->kube;
     o.metrics = w->metrics;
-    assert_int_equal(hub_new(&w->hub, &o), 0);
+    w->hub = hub_new(&o);
     turn_until(w, is_active);
     *state = w;
     return 0;

@@ -242,10 +242,10 @@ static void makes_no_plan_while_the_last_valid_summary_stays_active(void **state
     assert_true(s->effective.kept);
     assert_true(probe_status(s->probe)->config.ok);
     for (unsigned i = 0; i < 1800; i++) {
-        const char *texts = w->hub->entry_texts.p;
+        const struct plan *plan = w->hub->plan;
 
         pass_time(w, 100);
-        plans += texts != w->hub->entry_texts.p;
+        plans += plan != w->hub->plan;
     }
     assert_in_range(plans, 0, 1);
     fake_free(api);

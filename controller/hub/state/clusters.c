@@ -1,20 +1,8 @@
 #include "controller/hub/state/state.h"
 
-#include "controller/hub/rules/plan.h"
-#include "controller/hub/rules/report.h"
-#include "controller/hub/rules/work.h"
-#include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/watch.h"
-#include "controller/kube/writer.h"
-#include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
-#include "exporter/base/loop.h"
-#include "exporter/base/map.h"
-
-#include <errno.h>
-#include <stdio.h>
+#include "exporter/metric/metrics.h"
 
 /* ---- Writing ManifestWorks ---- */
 
@@ -28,46 +16,28 @@ enum {
 
 /* ---- Bodies ---- */
 
-struct hub_body *hub_body_unref(struct hub_body *b)
-{
-    if (!b || --b->refs)
-        return NULL;
-    buf_done(&b->text);
-    free(b);
-    return NULL;
-}
-
-static int work_body_print(struct buf *into, const struct hub *h, const struct hub_cluster *c)
-{
-    BUF_AUTO(summaries, BODY_MAX_BYTES);
-    int r = plan_text(h->plan, c->group, &summaries);
-
-    if (r < 0)
-        return r;
-    return c->work.exists ? work_patch(into, h->o.agent_namespace, buf_str(&summaries))
-                          : work_object(into, c->name, h->o.agent_namespace, buf_str(&summaries));
-}
-
-/* A creation has a body of its own; a patch is the same for all clusters of a group. */
+/* A creation has a body of its own; a patch is the same for all clusters of a group. -EFBIG. */
 static int work_body_make(struct hub_body **ret, struct hub *h, const struct hub_cluster *c)
 {
+    const struct plan_group *group = c->work.exists ? c->group : NULL;
+    BUF_AUTO(summaries, BODY_MAX_BYTES);
     struct hub_body *b;
     int r;
 
-    if (c->work.exists && h->body && h->body->group == c->group) {
+    if (group && h->body && h->body->group == group) {
         h->body->refs++;
         *ret = h->body;
         return 0;
     }
     b = xcalloc(1, sizeof(*b));
-    *b = (struct hub_body){.refs = 1, .group = c->work.exists ? c->group : NULL};
-    buf_init(&b->text, BODY_MAX_BYTES);
-    r = work_body_print(&b->text, h, c);
+    *b = (struct hub_body){.refs = 1, .group = group, .text.max = BODY_MAX_BYTES};
+    r = plan_text(h->plan, c->group, &summaries);
+    r = r ?: work_text(&b->text, group ? NULL : c->name, h->o.agent_namespace, buf_str(&summaries));
     if (r < 0) {
         (void)hub_body_unref(b);
         return r;
     }
-    if (b->group) {
+    if (group) {
         (void)hub_body_unref(h->body);
         h->body = b;
         b->refs++;
@@ -154,7 +124,7 @@ static void work_on_deleted(struct kube_object *o, struct kube_answer *a)
     work_finish(c, ok, a->retry_after_ms);
 }
 
-static int work_write(struct hub *h, struct hub_cluster *c)
+static void work_write(struct hub *h, struct hub_cluster *c)
 {
     bool exists = c->work.exists;
     struct kube_request rq = {
@@ -164,15 +134,15 @@ static int work_write(struct hub *h, struct hub_cluster *c)
         .name = exists ? WORK_NAME : NULL,
         .metadata_only = true,
     };
-    int r;
+    int r = work_body_make(&c->body, h, c);
 
-    c->body = hub_body_unref(c->body);
-    r = work_body_make(&c->body, h, c);
-    if (r < 0)
-        return r;
+    if (r < 0) {
+        kube_object_set_trouble(&c->write, strerror(-r));
+        work_finish(c, false, -1);
+        return;
+    }
     rq.body_text = buf_str(&c->body->text);
-    kube_object_call(&c->write, c->body->group ? "patch" : "create", &rq, c->wanted_hash, work_on_written);
-    return 0;
+    kube_object_call(&c->write, exists ? "patch" : "create", &rq, c->wanted_hash, work_on_written);
 }
 
 static void work_delete(struct hub_cluster *c)
@@ -188,7 +158,6 @@ static void work_reconcile(void *arg, const char *name)
 {
     struct hub *h = arg;
     struct hub_cluster *c = map_get(&h->clusters, name);
-    int r = 0;
 
     /* A work that someone is deleting is created again once it is gone. */
     if (!c || !h->active || c->write.call || c->work.deleting || hub_cluster_in_sync(h, c)) {
@@ -196,14 +165,9 @@ static void work_reconcile(void *arg, const char *name)
         return;
     }
     if (hub_cluster_target(h, c) == TARGET_WORK)
-        r = work_write(h, c);
+        work_write(h, c);
     else
         work_delete(c);
-    if (r == 0)
-        return;
-    kube_object_set_trouble(&c->write, strerror(-r));
-    hub_count_reconcile(h, "works", false);
-    kube_object_end(&c->write, false, -1);
 }
 
 static void work_enqueue(struct hub *h, struct hub_cluster *c)
@@ -257,40 +221,20 @@ void hub_works_cancel(struct hub *h)
     }
 }
 
-void hub_works_free(struct hub *h)
-{
-    hub_works_cancel(h);
-    h->works.queue = kube_queue_free(h->works.queue);
-}
-
 /* ---- Clusters ---- */
 
 enum { UNAVAILABLE_BYTES = 256 };
 
-struct hub_cluster *hub_cluster_free(struct hub_cluster *c)
-{
-    if (!c)
-        return NULL;
-    kube_object_done(&c->write);
-    c->body = hub_body_unref(c->body);
-    report_done(&c->report);
-    free(c->unavailable);
-    free(c->addon_unavailable);
-    free(c->name);
-    free(c);
-    return NULL;
-}
-
-/* Frees it when nothing is known of it any more. */
-static void cluster_free_if_gone(struct hub *h, struct hub_cluster *c)
+/* Takes it away when nothing is known of it any more. */
+static void cluster_remove_if_gone(struct hub *h, struct hub_cluster *c)
 {
     if (c->managed || c->work.exists || c->write.call || c->addon_unavailable)
         return;
     (void)map_take(&h->clusters, c->name);
     kube_queue_forget(h->works.queue, c->name);
-    hub_tally_forget(h, c);
+    c->next_gone = h->gone;
+    h->gone = c;
     hub_schedule_tally(h);
-    (void)hub_cluster_free(c);
 }
 
 /* A cluster with a work only has left: its ManagedCluster would have been listed. While ManagedClusters
@@ -319,7 +263,8 @@ void hub_cluster_reconcile(struct hub *h, struct hub_cluster *c)
         return;
     if (hub_cluster_in_sync(h, c)) {
         if (c->behind && hub_cluster_target(h, c) == TARGET_WORK)
-            hub_count_distributed(h, (double)mono_diff(c->behind_since, now) / 1000);
+            metric_observe(h->o.metrics, METRIC_HUB_DISTRIBUTION, LV_NONE,
+                           (double)mono_diff(c->behind_since, now) / 1000);
         c->behind = false;
         work_forgive(c);
         return;
@@ -333,7 +278,7 @@ void hub_cluster_reconcile(struct hub *h, struct hub_cluster *c)
 static void cluster_written(struct hub *h, struct hub_cluster *c)
 {
     hub_cluster_reconcile(h, c);
-    cluster_free_if_gone(h, c);
+    cluster_remove_if_gone(h, c);
 }
 
 static struct hub_cluster *cluster_find_or_new(struct hub *h, const char *name)
@@ -382,7 +327,7 @@ void hub_addon_set(struct hub *h, json_t *object)
     if (!c)
         return;
     cluster_set_unavailable(c, &c->addon_unavailable, unavailable ? why : NULL);
-    cluster_free_if_gone(h, c);
+    cluster_remove_if_gone(h, c);
 }
 
 void hub_addon_delete(struct hub *h, const char *namespace, const char *name)
@@ -393,20 +338,17 @@ void hub_addon_delete(struct hub *h, const char *namespace, const char *name)
     if (!c)
         return;
     cluster_set_unavailable(c, &c->addon_unavailable, NULL);
-    cluster_free_if_gone(h, c);
+    cluster_remove_if_gone(h, c);
 }
 
 void hub_managed_set(struct hub *h, json_t *object)
 {
     struct hub_cluster *c = cluster_find_or_new(h, kube_name(object));
-    bool accepted = false, leaving = kube_str(object, "metadata", "deletionTimestamp", NULL) != NULL;
+    bool accepted = false, leaving = object_is_deleting(object);
     bool managed = kube_bool(object, &accepted, "spec", "hubAcceptsClient", NULL) && accepted && !leaving;
     char why[UNAVAILABLE_BYTES];
-    bool unavailable;
+    bool unavailable = object_is_unavailable(object, "ManagedClusterConditionAvailable", why);
 
-    if (!c)
-        return;
-    unavailable = object_is_unavailable(object, "ManagedClusterConditionAvailable", why);
     cluster_set_unavailable(c, &c->unavailable, unavailable ? why : NULL);
     if (c->managed != managed || c->leaving != leaving) {
         c->managed = managed;
@@ -415,7 +357,7 @@ void hub_managed_set(struct hub *h, json_t *object)
         hub_schedule_tally(h);
         hub_cluster_reconcile(h, c);
     }
-    cluster_free_if_gone(h, c);
+    cluster_remove_if_gone(h, c);
 }
 
 void hub_managed_delete(struct hub *h, const char *namespace, const char *name)
@@ -430,7 +372,7 @@ void hub_managed_delete(struct hub *h, const char *namespace, const char *name)
     c->group = NULL;
     hub_schedule_tally(h);
     hub_cluster_reconcile(h, c);
-    cluster_free_if_gone(h, c);
+    cluster_remove_if_gone(h, c);
 }
 
 /* ---- ManifestWorks ---- */
@@ -456,19 +398,15 @@ static bool cluster_read_report(struct hub_cluster *c, const json_t *object)
     changed = c->has_expired_score || !report_same(&c->report, &report);
     report_done(&c->report);
     c->report = report;
-    hub_tally_renew(c->hub, c);
     return changed;
 }
 
 void hub_work_set(struct hub *h, json_t *object)
 {
     struct hub_cluster *c = cluster_find_or_new(h, kube_namespace(object));
-    struct hub_cluster before;
+    const struct hub_cluster before = *c;
     bool changed;
 
-    if (!c)
-        return;
-    before = *c;
     work_observe(h, c, object);
     changed = cluster_read_report(c, object);
     c->leaving |= cluster_has_left(h, c);
@@ -493,5 +431,17 @@ void hub_work_delete(struct hub *h, const char *namespace, const char *name)
     report_done(&c->report);
     hub_schedule_tally(h);
     hub_cluster_reconcile(h, c);
-    cluster_free_if_gone(h, c);
+    cluster_remove_if_gone(h, c);
+}
+
+void hub_clusters_free(struct hub *h)
+{
+    struct hub_cluster *c;
+
+    hub_works_cancel(h);
+    h->works.queue = kube_queue_free(h->works.queue);
+    hub_clusters_free_gone(h);
+    for (size_t at = 0; (c = map_next(&h->clusters, &at));)
+        hub_cluster_free(c);
+    map_done(&h->clusters);
 }

@@ -1,17 +1,11 @@
 #include "controller/hub/state/state.h"
 
-#include "controller/hub/probe/probe.h"
-#include "controller/hub/rules/effective.h"
-#include "controller/hub/rules/spec.h"
 #include "controller/kube/json.h"
-#include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/log.h"
-#include "exporter/base/map.h"
+#include "exporter/metric/metrics.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <time.h>
 
 static bool scorer_same_summary(const struct effective *a, const struct effective *b)
 {
@@ -19,18 +13,14 @@ static bool scorer_same_summary(const struct effective *a, const struct effectiv
            strcmp(cstr(a->score_name), cstr(b->score_name)) == 0;
 }
 
-/* Computes the effective configuration. A change schedules a plan; out of memory, everything stays as it
- * was. */
+/* Computes the effective configuration. A change schedules a plan. */
 static void scorer_refresh(struct hub_scorer *s)
 {
     const struct api_config *synced = &probe_status(s->probe)->synced;
     bool full = s->spec.mode == SYNC_FULL && synced->owner;
-    struct effective now = {0};
+    struct effective now;
 
-    if (effective_make(&now, s->name, &s->spec, full ? synced : NULL) < 0) {
-        log_error("DynamicScorer not evaluated: out of memory", L_STR("scorer", s->name));
-        return;
-    }
+    effective_make(&now, s->name, &s->spec, full ? synced : NULL);
     if (effective_keep(&now, &s->effective, &s->spec))
         hub_schedule_status(s->hub, "scorer", s->name);
     else if (!scorer_same_summary(&now, &s->effective))
@@ -63,12 +53,22 @@ static uint64_t scorer_probe_hash(const struct probe_status *st)
     return h;
 }
 
+static void scorer_count_probe(const struct hub_scorer *s, enum probe_what what,
+                               const struct probe_part *part)
+{
+    const char *word = what == PROBE_HEALTH ? "health" : "config";
+    struct metrics *m = s->hub->o.metrics;
+
+    metric_add(m, METRIC_HUB_PROBES, LV(word, part->ok ? "ok" : part->reason, s->name), 1);
+    metric_observe(m, METRIC_HUB_PROBE_DURATION, LV(word, s->name), part->seconds);
+}
+
 static void scorer_on_probed(void *arg, enum probe_what what, const struct probe_part *part)
 {
     struct hub_scorer *s = arg;
     enum probe_health health = probe_status(s->probe)->health;
 
-    hub_count_probe(s->hub, s, what, part);
+    scorer_count_probe(s, what, part);
     if (health != s->health) {
         scorer_log_health(s, s->health);
         s->health = health;
@@ -94,7 +94,6 @@ static int scorer_compare_age(const void *pa, const void *pb)
     return a->created != b->created ? (a->created < b->created ? -1 : 1) : strcmp(a->name, b->name);
 }
 
-/* Each scorer made room for itself when it was created, so that sorting never fails. */
 static void scorers_sort_by_age(struct hub *h)
 {
     struct hub_scorer *s;
@@ -106,20 +105,10 @@ static void scorers_sort_by_age(struct hub *h)
     qsort(h->by_age, h->n_scorers, sizeof(struct hub_scorer *), scorer_compare_age);
 }
 
-static int64_t scorer_created(const json_t *object)
-{
-    const char *text = kube_str(object, "metadata", "creationTimestamp", NULL);
-    struct tm tm = {0};
-
-    return text && strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) ? (int64_t)timegm(&tm) : INT64_MAX;
-}
-
 /* ---- One scorer ---- */
 
-struct hub_scorer *hub_scorer_free(struct hub_scorer *s)
+static void scorer_free(struct hub_scorer *s)
 {
-    if (!s)
-        return NULL;
     (void)probe_free(s->probe);
     scorer_spec_done(&s->spec);
     effective_done(&s->effective);
@@ -127,7 +116,6 @@ struct hub_scorer *hub_scorer_free(struct hub_scorer *s)
     json_decref(s->object);
     free(s->name);
     free(s);
-    return NULL;
 }
 
 /* Clusters keep their last summary while the newest spec is invalid, also after a restart. */
@@ -139,8 +127,7 @@ static void scorer_resume_summary(struct hub_scorer *s)
 
     if (effective_usable(&s->effective) || !text.n)
         return;
-    if (effective_resume(&e, text, strcmp(cstr(source), "API") == 0 ? CONFIG_FROM_API : CONFIG_FROM_SPEC) <
-        0) {
+    if (!effective_resume(&e, text, strcmp(cstr(source), "API") == 0 ? CONFIG_FROM_API : CONFIG_FROM_SPEC)) {
         log_debug("status.summary ignored", L_STR("scorer", s->name));
         return;
     }
@@ -169,21 +156,21 @@ static void scorer_resume(struct hub_scorer *s)
 static struct hub_scorer *scorer_add(struct hub *h, json_t *object)
 {
     struct hub_scorer *s = xcalloc(1, sizeof(*s));
-    struct hub_scorer **by_age = xrealloc(h->by_age, (h->scorers.n + 1) * sizeof(struct hub_scorer *));
     struct probe_env env = {.loop = h->o.loop,
                             .http = h->o.http,
                             .hub = h->o.kube,
                             .namespace = h->o.namespace,
-                            .settings = &h->o.probe};
-    const struct probe_callbacks callbacks = {.ended = scorer_on_probed, .arg = s};
+                            .settings = &h->o.probe,
+                            .ended = scorer_on_probed,
+                            .arg = s};
 
-    h->by_age = by_age;
+    h->by_age = xreallocarray(h->by_age, h->scorers.n + 1, sizeof(struct hub_scorer *));
     env.name = s->name = xstrdup(kube_name(object));
-    s->probe = probe_new(&env, &callbacks);
+    s->probe = probe_new(&env);
     map_set(&h->scorers, s->name, s);
     s->hub = h;
     s->entry = SIZE_MAX;
-    s->created = scorer_created(object);
+    s->created = kube_time_parse(kube_str(object, "metadata", "creationTimestamp", NULL)).ms;
     s->object = json_incref(object);
     scorers_sort_by_age(h);
     scorer_resume(s);
@@ -197,8 +184,6 @@ static void scorer_read_spec(struct hub_scorer *s)
     char why[SPEC_WHY_BYTES];
     int r = scorer_spec_read(&spec, s->object, why);
 
-    if (r == -ENOMEM)
-        (void)snprintf(why, sizeof(why), "out of memory");
     if (r < 0) {
         if (!s->has_spec)
             s->spec.health_check = scorer_spec_health_check(s->object);
@@ -211,11 +196,9 @@ static void scorer_read_spec(struct hub_scorer *s)
     scorer_spec_done(&s->spec);
     s->spec = spec;
     s->has_spec = true;
-    r = probe_set(s->probe, &s->spec);
+    probe_set(s->probe, &s->spec);
     s->health = probe_status(s->probe)->health;
-    if (r < 0)
-        log_error("scoring API not probed: out of memory", L_STR("scorer", s->name));
-    else if (s->hub->active)
+    if (s->hub->active)
         probe_start(s->probe);
     scorer_refresh(s);
 }
@@ -226,14 +209,6 @@ static void scorer_follow(struct hub_scorer *s)
     scorer_resume(s);
     if (s->has_spec)
         scorer_refresh(s);
-}
-
-static int64_t scorer_generation(const json_t *object)
-{
-    int64_t n = 0;
-
-    (void)kube_int(object, &n, "metadata", "generation", NULL);
-    return n;
 }
 
 void hub_scorer_set(struct hub *h, json_t *object)
@@ -251,7 +226,7 @@ void hub_scorer_set(struct hub *h, json_t *object)
             hub_scorer_delete(h, kube_namespace(object), kube_name(object));
         return;
     }
-    changed = !s || scorer_generation(s->object) != scorer_generation(object);
+    changed = !s || object_generation(s->object) != object_generation(object);
     if (!s)
         s = scorer_add(h, object);
     json_decref(s->object);
@@ -273,15 +248,14 @@ void hub_scorer_delete(struct hub *h, const char *namespace, const char *name)
     (void)namespace;
     if (!s)
         return;
-    for (size_t i = 0; i < h->n_entries; i++)
-        if (h->entry_scorers[i] == s)
-            h->entry_scorers[i] = NULL;
-    hub_forget_scorer_metrics(h, name);
+    if (s->entry != SIZE_MAX)
+        h->entry_scorers[s->entry] = NULL;
+    metrics_forget(h->o.metrics, "scorer", name);
     scorers_sort_by_age(h);
     /* Found again by the next plan. */
     for (size_t i = 0; i < h->n_scorers; i++)
         h->by_age[i]->older = h->by_age[i]->younger = NULL;
-    (void)hub_scorer_free(s);
+    scorer_free(s);
     hub_schedule_plan(h);
     hub_schedule_tally(h);
 }
@@ -299,4 +273,12 @@ void hub_update_probes(struct hub *h)
             probe_start(s->probe);
         }
     }
+}
+
+void hub_scorers_free(struct hub *h)
+{
+    for (size_t i = 0; i < h->n_scorers; i++)
+        scorer_free(h->by_age[i]);
+    free(h->by_age);
+    map_done(&h->scorers);
 }

@@ -1,0 +1,254 @@
+/* The DynamicScoringConfigs: the one in use, those of other names, whose status says that they are not used;
+ * and the plan. */
+#include "controller/hub/state/state.h"
+
+#include "controller/kube/json.h"
+#include "exporter/base/glob.h"
+#include "exporter/base/log.h"
+
+static void config_done(struct hub_config *c)
+{
+    masks_done(&c->masks);
+    last_status_done(&c->last_status);
+    json_decref(c->object);
+    *c = (struct hub_config){0};
+}
+
+static void config_read_masks(struct hub_config *c)
+{
+    struct masks masks;
+    int r = masks_read(&masks, c->object, c->masks_error);
+
+    if (r < 0) {
+        log_warn("invalid masks, the last valid ones stay active", L_STR("err", c->masks_error));
+        return;
+    }
+    c->masks_error[0] = '\0';
+    masks_done(&c->masks);
+    c->masks = masks;
+    c->has_masks = true;
+}
+
+/* The map's key is the object's own name, so both change together. */
+static void config_set_other(struct hub *h, json_t *object)
+{
+    struct hub_config *c = map_get(&h->other_configs, kube_name(object));
+
+    if (!c)
+        c = xcalloc(1, sizeof(*c));
+    map_set(&h->other_configs, kube_name(object), c);
+    json_decref(c->object);
+    c->object = json_incref(object);
+}
+
+/* Whether a user has changed or deleted it. */
+static bool config_is_changed(const json_t *before, const json_t *object)
+{
+    return !before || object_generation(before) != object_generation(object) ||
+           object_is_deleting(before) != object_is_deleting(object);
+}
+
+static void config_set_used(struct hub *h, json_t *object)
+{
+    struct hub_config *c = &h->config;
+    bool changed, had_finalizer = object_has_finalizer(c->object, HUB_FINALIZER);
+
+    if (c->object && strcmp(kube_uid(c->object), kube_uid(object)) != 0)
+        config_done(c);
+    h->config_gone = false;
+    changed = config_is_changed(c->object, object);
+    json_decref(c->object);
+    c->object = json_incref(object);
+    if (changed) {
+        config_read_masks(c);
+        hub_hurry_status(h, "config", HUB_CONFIG);
+    }
+    if (changed || had_finalizer != object_has_finalizer(object, HUB_FINALIZER))
+        hub_schedule_plan(h);
+}
+
+void hub_config_set(struct hub *h, json_t *object)
+{
+    if (strcmp(kube_name(object), HUB_CONFIG) == 0)
+        config_set_used(h, object);
+    else
+        config_set_other(h, object);
+    hub_schedule_status(h, "config", kube_name(object));
+}
+
+void hub_config_delete(struct hub *h, const char *namespace, const char *name)
+{
+    struct hub_config *other;
+
+    (void)namespace;
+    if (strcmp(name, HUB_CONFIG) == 0) {
+        config_done(&h->config);
+        h->config_gone = true;
+        hub_schedule_plan(h);
+        return;
+    }
+    other = map_take(&h->other_configs, name);
+    if (other)
+        config_done(other);
+    free(other);
+}
+
+void hub_configs_free(struct hub *h)
+{
+    struct hub_config *other;
+
+    for (size_t at = 0; (other = map_next(&h->other_configs, &at)); free(other))
+        config_done(other);
+    map_done(&h->other_configs);
+    config_done(&h->config);
+}
+
+/* ---- The plan ---- */
+
+/* Owners of what no two scorers may share: a score name, and the AddOnPlacementScore that it leads to. */
+struct owners {
+    struct map names, objects;
+};
+
+static void plan_claim(struct owners *owners, struct hub_scorer *s)
+{
+    struct hub_scorer *owner = map_get(&owners->names, s->effective.score_name);
+
+    s->object_name[0] = '\0';
+    if (strcmp(cstr(s->spec.destination), "None") != 0)
+        (void)object_name(str_of(s->effective.score_name), s->object_name);
+    s->same_object = !owner;
+    if (!owner && *s->object_name)
+        owner = map_get(&owners->objects, s->object_name);
+    if (owner) {
+        s->older = owner;
+        owner->younger = s;
+        return;
+    }
+    map_set(&owners->names, s->effective.score_name, s);
+    if (*s->object_name)
+        map_set(&owners->objects, s->object_name, s);
+}
+
+/* The older of two scorers owns the score name, healthy or not: a name that changed owners with each
+ * failed probe would mix two scorers' scores. */
+static void plan_find_duplicates(struct hub *h)
+{
+    struct owners owners = {0};
+
+    for (size_t i = 0; i < h->n_scorers; i++) {
+        h->by_age[i]->older = h->by_age[i]->younger = NULL;
+        h->by_age[i]->eligible = hub_scorer_is_eligible(h->by_age[i]);
+    }
+    for (size_t i = 0; i < h->n_scorers; i++)
+        if (h->by_age[i]->effective.score_name)
+            plan_claim(&owners, h->by_age[i]);
+    map_done(&owners.names);
+    map_done(&owners.objects);
+}
+
+static bool plan_includes(const struct hub_scorer *s)
+{
+    return !s->older && effective_usable(&s->effective) && s->eligible;
+}
+
+void hub_plan_done(struct hub *h)
+{
+    struct hub_cluster *c;
+
+    h->body = hub_body_unref(h->body);
+    for (size_t at = 0; (c = map_next(&h->clusters, &at));)
+        c->group = NULL;
+    for (size_t i = 0; i < h->n_scorers; i++)
+        h->by_age[i]->entry = SIZE_MAX;
+    h->plan = plan_free(h->plan);
+    free(h->entry_scorers);
+    free(h->mask_scores);
+    h->entry_scorers = NULL;
+    h->mask_scores = NULL;
+}
+
+/* Without valid masks it is unknown which cluster gets what: everything stays as it is. No ManifestWork is
+ * created before our finalizer is set: the config could go, and leave the works behind. */
+static bool plan_is_possible(const struct hub *h)
+{
+    return hub_is_distributing(h) && object_has_finalizer(h->config.object, HUB_FINALIZER) &&
+           h->config.has_masks;
+}
+
+static void plan_make(struct hub *h)
+{
+    CLEANUP(cleanup_free)
+    struct plan_entry *entries = xcalloc(h->n_scorers + 1, sizeof(*entries));
+    size_t n = 0;
+
+    h->entry_scorers = xcalloc(h->n_scorers + 1, sizeof(struct hub_scorer *));
+    for (size_t i = 0; i < h->n_scorers; i++) {
+        struct hub_scorer *s = h->by_age[i];
+
+        if (!plan_includes(s))
+            continue;
+        entries[n] =
+            (struct plan_entry){.score_name = s->effective.score_name, .text = buf_str(&s->effective.text)};
+        h->entry_scorers[n] = s;
+        s->entry = n++;
+    }
+    h->plan = plan_new(entries, n, &h->config.masks, WORK_MAX_BYTES - WORK_FRAME_BYTES);
+}
+
+static void plan_assign(struct hub *h, struct hub_cluster *c)
+{
+    bool selected = hub_cluster_target(h, c) == TARGET_WORK;
+    uint64_t hash;
+
+    c->group = selected ? plan_group_of(h->plan, c->name) : NULL;
+    hash = c->group ? c->group->hash : 0;
+    /* Another writer undid other summaries: these need not wait. */
+    if (hash != c->wanted_hash && c->write.undone)
+        kube_queue_forget(h->works.queue, c->name);
+    c->wanted_hash = hash;
+    hub_cluster_reconcile(h, c);
+}
+
+static size_t plan_scores_matching(const struct hub *h, const char *pattern)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < h->n_scorers; i++) {
+        const char *score = h->by_age[i]->effective.score_name;
+
+        n += score && glob_match(pattern, score);
+    }
+    return n;
+}
+
+/* Scores are those of all scorers, distributed or not. Fleets have many masks with few different scores: each
+ * is matched once. */
+static void plan_count_scores(struct hub *h)
+{
+    const struct masks *m = &h->plan->masks;
+    CLEANUP(map_done) struct map known = {0};
+
+    h->mask_scores = xcalloc(m->n + 1, sizeof(*h->mask_scores));
+    for (size_t i = 0; i < m->n; i++) {
+        const size_t *first = map_get(&known, m->list[i].score);
+
+        h->mask_scores[i] = first ? *first : plan_scores_matching(h, m->list[i].score);
+        if (!first)
+            map_set(&known, m->list[i].score, &h->mask_scores[i]);
+    }
+}
+
+void hub_plan_make(struct hub *h)
+{
+    struct hub_cluster *c;
+
+    plan_find_duplicates(h);
+    hub_plan_done(h);
+    if (plan_is_possible(h)) {
+        plan_make(h);
+        plan_count_scores(h);
+    }
+    for (size_t at = 0; (c = map_next(&h->clusters, &at));)
+        plan_assign(h, c);
+}

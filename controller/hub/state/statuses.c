@@ -1,0 +1,429 @@
+/* Writes statuses and finalizers by a queue of objects, and nothing that is already so; sends Events. */
+#include "controller/hub/state/state.h"
+
+#include "controller/kube/json.h"
+#include "exporter/metric/metrics.h"
+
+void last_status_done(struct last_status *s)
+{
+    kube_object_done(&s->status);
+    kube_object_done(&s->finalizer);
+    free(s->key);
+    json_decref(s->sending);
+    json_decref(s->before);
+    json_decref(s->sent);
+    json_decref(s->result);
+    *s = (struct last_status){0};
+}
+
+/* ---- Comparing statuses ---- */
+
+/* Whether the merge patch would change anything in the status. */
+static bool status_would_change(const json_t *status, const json_t *patch)
+{
+    const char *name;
+    const json_t *wanted;
+
+    json_object_foreach((json_t *)(uintptr_t)patch, name, wanted)
+    {
+        const json_t *found = json_object_get(status, name);
+
+        if (json_is_null(wanted) ? found != NULL : !found || !json_equal(found, wanted))
+            return true;
+    }
+    return false;
+}
+
+/* A copy without these members, and without this one of each condition. */
+static json_t *status_without(const json_t *status, const char *const *members, const char *of_condition)
+{
+    json_t *copy = json_deep_copy(status), *condition;
+    size_t i;
+
+    for (const char *const *m = members; *m; m++)
+        (void)json_object_del(copy, *m);
+    json_array_foreach(kube_list(copy, "conditions", NULL), i, condition)
+    {
+        (void)json_object_del(condition, of_condition);
+    }
+    return copy;
+}
+
+static bool status_equal_without(const json_t *a, const json_t *b, const char *const *members,
+                                 const char *of_condition)
+{
+    json_auto_t *x = status_without(a, members, of_condition), *y = status_without(b, members, of_condition);
+
+    return json_equal(x, y);
+}
+
+/* But for the times of conditions. */
+static bool status_equal_but_times(const json_t *a, const json_t *b)
+{
+    static const char *const none[] = {NULL};
+
+    return status_equal_without(a, b, none, "lastTransitionTime");
+}
+
+/* But for counts, and the messages that contain them. */
+static bool status_equal_but_counts(const json_t *a, const json_t *b)
+{
+    static const char *const counts[] = {"clusters", "failingClusters", "masks", "summariesBytes", NULL};
+
+    return status_equal_without(a, b, counts, "message");
+}
+
+/* ---- Events ----
+ *
+ * Events for transitions of conditions. The progress of a roll-out is none, nor is what an earlier process
+ * has seen. */
+
+static const struct {
+    const char *type;
+    bool from_unknown; /* Unknown → True is a transition, too */
+} event_sources[] = {
+    {"Healthy", true},          {"ConfigSynced", true}, {"Valid", false},
+    {"UniqueScoreName", false}, {"Scoring", false},     {"Ready", true},
+};
+
+/* Reasons that come and go without anyone's doing. */
+static bool event_is_transient(const json_t *condition)
+{
+    static const char *const reasons[] = {"Progressing", "NotSelected", "NotNeeded", "Deleting"};
+    const char *reason = cstr(kube_str(condition, "reason", NULL));
+
+    for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
+        if (strcmp(reason, reasons[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool event_is_due(const json_t *was, const json_t *is, bool from_unknown)
+{
+    if (event_is_transient(is))
+        return false;
+    if (kube_condition_is(is, "False"))
+        return !kube_condition_is(was, "False");
+    if (!kube_condition_is(is, "True") || event_is_transient(was))
+        return false;
+    return kube_condition_is(was, "False") || (from_unknown && kube_condition_is(was, "Unknown"));
+}
+
+static bool event_same_text(const json_t *a, const json_t *b)
+{
+    return strcmp(cstr(kube_str(a, "reason", NULL)), cstr(kube_str(b, "reason", NULL))) == 0 &&
+           strcmp(cstr(kube_str(a, "message", NULL)), cstr(kube_str(b, "message", NULL))) == 0;
+}
+
+static void event_send(struct kube_events *e, const json_t *object, const char *kind, const json_t *condition)
+{
+    kube_events_add(e, &(const struct kube_event){.about = object,
+                                                  .api_version = HUB_API,
+                                                  .kind = kind,
+                                                  .warning = kube_condition_is(condition, "False"),
+                                                  .reason = cstr(kube_str(condition, "reason", NULL)),
+                                                  .action = "Reconcile",
+                                                  .note = cstr(kube_str(condition, "message", NULL))});
+}
+
+/* before may be NULL: then only for what is wrong. */
+static void status_events(struct kube_events *e, const json_t *object, const char *kind, const json_t *before,
+                          const json_t *after)
+{
+    const json_t *news[ARRAY_SIZE(event_sources)];
+    size_t n = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(event_sources); i++) {
+        const json_t *is = kube_condition(after, event_sources[i].type);
+        size_t k = 0;
+
+        if (!event_is_due(kube_condition(before, event_sources[i].type), is, event_sources[i].from_unknown))
+            continue;
+        while (k < n && !event_same_text(news[k], is)) /* Ready often repeats another condition */
+            k++;
+        if (k == n)
+            event_send(e, object, kind, news[n++] = is);
+    }
+}
+
+/* ---- Counters ---- */
+
+void hub_count_write(void *arg, const char *operation, const struct kube_answer *a)
+{
+    struct hub *h = arg;
+
+    metric_add(h->o.metrics, METRIC_HUB_WRITES, LV(operation, kube_verdict_word(a->verdict)), 1);
+}
+
+void hub_count_reconcile(struct hub *h, const char *controller, bool ok)
+{
+    metric_add(h->o.metrics, METRIC_HUB_RECONCILES, LV(controller, ok ? "success" : "failure"), 1);
+}
+
+/* ---- Whose status ---- */
+
+enum {
+    ACTIVE = 16,
+    MIN_RETRY_MS = 1000,
+    MAX_RETRY_MS = 60 * 1000,
+    COUNTS_MS_PER_CLUSTER = 10,
+    COUNTS_MAX_MS = 10000,
+};
+
+/* The parts of a scorer or a config that are needed here. */
+struct subject {
+    const struct kube_resource *resource;
+    json_t *object;
+    struct hub_config *config; /* NULL: a scorer */
+    const struct hub_scorer *scorer;
+    struct last_status *last;
+};
+
+static bool subject_find(struct hub *h, const char *key, struct subject *ret)
+{
+    const char *name = strchr(key, '/') + 1;
+    bool is_scorer = strncmp(key, "scorer/", 7) == 0;
+    struct hub_scorer *s = is_scorer ? hub_scorer_find(h, name) : NULL;
+    struct hub_config *c = is_scorer ? NULL : hub_config_find(h, name);
+
+    if (s)
+        *ret = (struct subject){&kube_dynamicscorers, s->object, NULL, s, &s->last_status};
+    else if (c)
+        *ret = (struct subject){&kube_dynamicscoringconfigs, c->object, c, NULL, &c->last_status};
+    return s || c;
+}
+
+static json_t *subject_status(struct hub *h, const struct subject *s)
+{
+    unix_ms now = loop_wall(h->o.loop);
+
+    hub_tally(h);
+    return s->scorer ? status_of_scorer(s->scorer, now) : status_of_config(h, s->config, now);
+}
+
+/* ---- The finalizer ---- */
+
+static bool config_works_left(const struct hub *h)
+{
+    const struct hub_cluster *c;
+    size_t at = 0;
+
+    while ((c = map_next(&h->clusters, &at)))
+        if (c->write.call || (c->work.exists && hub_work_is_ours(h, &c->work)))
+            return true;
+    return false;
+}
+
+/* The reference's goes when ours is there, or nothing is left to hold; an object that is being deleted
+ * accepts no new one. Order and all others stay. */
+static json_t *config_finalizers(const struct hub *h, const struct hub_config *c)
+{
+    bool used = c == &h->config, adds = used && hub_is_distributing(h);
+    bool has = object_has_finalizer(c->object, HUB_FINALIZER);
+    bool keeps = adds || (used && config_works_left(h));
+    json_t *wanted = json_array(), *one;
+    size_t i;
+
+    json_array_foreach(kube_list(c->object, "metadata", "finalizers", NULL), i, one)
+    {
+        const char *name = cstr(kube_str(one, NULL));
+        bool ours = strcmp(name, HUB_FINALIZER) == 0, reference = strcmp(name, REFERENCE_FINALIZER) == 0;
+
+        if (!(ours && !keeps) && !(reference && (!keeps || adds || has)))
+            json_array_append(wanted, one);
+    }
+    if (adds && !has)
+        json_array_append_new(wanted, json_string(HUB_FINALIZER));
+    return wanted;
+}
+
+/* A merge patch that adds or removes our finalizer; NULL when it is as it should be. */
+static json_t *config_finalizer_patch(const struct hub *h, const struct hub_config *c)
+{
+    json_t *current = kube_list(c->object, "metadata", "finalizers", NULL);
+    json_auto_t *wanted = config_finalizers(h, c);
+
+    if (current ? json_equal(current, wanted) : json_array_size(wanted) == 0)
+        return NULL;
+    /* With the version that was read, so that a finalizer that another writer adds meanwhile is not lost. */
+    return json_pack("{s:{s:s, s:O}}", "metadata", "resourceVersion", kube_version(c->object), "finalizers",
+                     wanted);
+}
+
+/* ---- Whether there is anything to write ---- */
+
+/* Milliseconds before new counts alone are written: during a roll-out to a large fleet they change every
+ * second. */
+static int64_t status_counts_wait(const struct hub *h, const struct subject *s, const json_t *wanted)
+{
+    int64_t pause = (int64_t)h->totals.managed * COUNTS_MS_PER_CLUSTER, since;
+
+    if (!s->last->sent)
+        return 0;
+    since = mono_diff(s->last->status.written_at, loop_now(h->o.loop));
+    pause = pause < COUNTS_MAX_MS ? pause : COUNTS_MAX_MS;
+    return since < pause && status_equal_but_counts(wanted, s->last->sent) ? pause - since : 0;
+}
+
+/* Whether the watch has yet to show our last write, so that the object's state is unknown. */
+static bool status_is_unseen(const struct subject *s)
+{
+    const struct last_status *l = s->last;
+
+    return l->key && (kube_object_see(&l->status, s->object) == KUBE_SEEN_OLD ||
+                      kube_object_see(&l->finalizer, s->object) == KUBE_SEEN_OLD);
+}
+
+/* Times do not count: where a CRD has no conditions, they would start anew each time. */
+static bool status_was_sent(const struct subject *s, const json_t *wanted)
+{
+    return s->last->sent && status_equal_but_times(wanted, s->last->sent);
+}
+
+/* Whether it was sent, and the object still has what the server stored of it. */
+static bool status_is_stored(const struct subject *s, const json_t *wanted)
+{
+    return json_equal(s->last->result, json_object_get(s->object, "status")) && status_was_sent(s, wanted);
+}
+
+/* ---- Writing ---- */
+
+static void status_take_answer(struct hub *h, const struct subject *s, const json_t *answer)
+{
+    struct last_status *l = s->last;
+
+    json_decref(l->sent);
+    json_decref(l->result);
+    l->sent = TAKE_PTR(l->sending);
+    l->result = json_incref(json_object_get(answer, "status"));
+    status_events(h->events, s->object, s->resource->kind, l->before, l->sent);
+}
+
+static void status_on_written(struct kube_object *o, struct kube_answer *a)
+{
+    struct hub *h = o->writer->arg;
+    struct subject s;
+    bool ok = a->verdict == KUBE_OK;
+
+    if (!subject_find(h, o->key, &s))
+        return;
+    if (ok && o == &s.last->status)
+        status_take_answer(h, &s, a->object);
+    hub_count_reconcile(h, "status", ok && o->wait_ms < 0);
+    kube_object_set_trouble(&s.last->status, ok ? "" : a->why);
+    /* After a finalizer comes the status, once the watch has shown the version that it led to. */
+    kube_object_end(o, ok || a->verdict == KUBE_NOT_FOUND, a->retry_after_ms);
+}
+
+static void status_prepare(struct hub *h, const char *key, const struct subject *s, json_t *status)
+{
+    struct last_status *l = s->last;
+
+    if (!l->key) {
+        l->key = xstrdup(key);
+        kube_object_init(&l->status, &h->status, l->key);
+        kube_object_init(&l->finalizer, &h->status, l->key);
+    }
+    json_decref(l->sending);
+    l->sending = json_incref(status);
+    json_decref(l->before);
+    l->before = json_object_get(s->object, "status");
+    /* Where a CRD has no conditions, each of them would cause an Event each time. */
+    if (!kube_get(l->before, "conditions", NULL) && l->sent)
+        l->before = l->sent;
+    (void)json_incref(l->before);
+}
+
+/* status: NULL for finalizers. */
+static void status_write(struct hub *h, const char *key, const struct subject *s, json_t *patch,
+                         json_t *status)
+{
+    struct last_status *l = s->last;
+    const struct kube_request rq = {
+        .method = KUBE_MERGE_PATCH,
+        .resource = s->resource,
+        .namespace = h->o.namespace,
+        .name = kube_name(s->object),
+        .subresource = status ? "status" : NULL,
+        .body = patch,
+    };
+
+    status_prepare(h, key, s, status);
+    if (status)
+        kube_object_call(&l->status, "status", &rq, l->status.written + !status_was_sent(s, status),
+                         status_on_written);
+    else
+        kube_object_call(&l->finalizer, "finalizer", &rq,
+                         object_is_deleting(s->object) ? l->finalizer.written + 2 : 1, status_on_written);
+}
+
+/* Whether a write has been started. */
+static bool status_reconcile_finalizers(struct hub *h, const char *key, const struct subject *s)
+{
+    json_auto_t *patch = s->config ? config_finalizer_patch(h, s->config) : NULL;
+
+    if (patch)
+        status_write(h, key, s, patch, NULL);
+    return patch;
+}
+
+static bool status_reconcile_status(struct hub *h, const char *key, const struct subject *s)
+{
+    json_auto_t *status = subject_status(h, s), *patch = NULL;
+    int64_t wait_ms;
+
+    if (!status_would_change(json_object_get(s->object, "status"), status) || status_is_stored(s, status))
+        return false;
+    wait_ms = status_was_sent(s, status) ? 0 : status_counts_wait(h, s, status);
+    if (wait_ms) {
+        kube_queue_add_after(h->status.queue, key, wait_ms);
+        return false;
+    }
+    patch = json_pack("{s:O}", "status", status);
+    status_write(h, key, s, patch, status);
+    return true;
+}
+
+static void status_work_on_key(void *arg, const char *key)
+{
+    struct hub *h = arg;
+    struct subject s;
+
+    /* An unseen write is reconciled again when the watch shows it. */
+    if (!h->active || !subject_find(h, key, &s) || status_is_unseen(&s) ||
+        (!status_reconcile_finalizers(h, key, &s) && !status_reconcile_status(h, key, &s)))
+        kube_queue_done(h->status.queue, key, true, -1);
+}
+
+void hub_statuses_new(struct hub *h)
+{
+    const struct kube_queue_options o = {.work = status_work_on_key,
+                                         .arg = h,
+                                         .kube = h->o.kube,
+                                         .max_active = ACTIVE,
+                                         .min_retry_ms = MIN_RETRY_MS,
+                                         .max_retry_ms = MAX_RETRY_MS,
+                                         .per_second = 10 * (h->o.api_qps / 4 + 1),
+                                         .burst = 10 * (h->o.api_burst / 4 + 1)};
+
+    h->status = (struct kube_writer){.kube = h->o.kube,
+                                     .query = "fieldManager=dynamic-scoring-controller",
+                                     .kind = "status",
+                                     .detail = "object",
+                                     .count = hub_count_write,
+                                     .arg = h};
+    h->status.queue = kube_queue_new(h->o.loop, &o);
+}
+
+void hub_statuses_cancel(struct hub *h)
+{
+    struct hub_config *c;
+    size_t at = 0;
+
+    /* Another controller writes them from now on. */
+    for (size_t i = 0; i < h->n_scorers; i++)
+        last_status_done(&h->by_age[i]->last_status);
+    last_status_done(&h->config.last_status);
+    while ((c = map_next(&h->other_configs, &at)))
+        last_status_done(&c->last_status);
+}

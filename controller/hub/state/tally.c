@@ -1,0 +1,188 @@
+#include "controller/hub/state/state.h"
+
+#include <malloc.h>
+
+/* ---- One scorer on one cluster ---- */
+
+static bool pair_is_sent(const struct hub_scorer *s, const struct hub_cluster *c)
+{
+    return c->managed && c->group && s->entry < s->hub->plan->n;
+}
+
+const struct report_cell *hub_pair_cell(const struct hub_scorer *s, const struct hub_cluster *c)
+{
+    if (!pair_is_sent(s, c) || !plan_group_has(c->group, s->entry))
+        return NULL;
+    return report_find(&c->report, s->hub->plan->entries[s->entry].score);
+}
+
+struct pair_facts hub_pair_facts(const struct hub_scorer *s, const struct hub_cluster *c,
+                                 const struct report_cell *cell)
+{
+    const struct loop *l = s->hub->o.loop;
+    bool sent = pair_is_sent(s, c);
+
+    return (struct pair_facts){
+        .not_sent = !sent,
+        .no_room = sent && plan_group_lacks(s->hub->plan, c->group, s->entry),
+        .masked = sent && !plan_group_has(c->group, s->entry),
+        .in_sync = !c->behind,
+        .applied = c->work.applied,
+        .sent_ms_ago = c->write.written_at.ms ? mono_diff(c->write.written_at, loop_now(l)) : INT64_MAX,
+        .unavailable_because = c->unavailable,
+        .addon_unavailable_because = c->addon_unavailable,
+        .write_error = c->write.trouble,
+        .apply_error = c->work.applied ? "" : c->work.why,
+        .report = &c->report,
+        .cell = cell,
+        .interval_ms = s->effective.interval_ms,
+        .now = loop_wall(l),
+    };
+}
+
+/* ---- The fleet ---- */
+
+/* Keeps the first HUB_NAMED_CLUSTERS. ranks: of those named. */
+static void tally_name(const struct hub_cluster **named, unsigned *ranks, size_t *n,
+                       const struct hub_cluster *c, unsigned rank)
+{
+    size_t at = *n;
+
+    while (at > 0 &&
+           (rank != ranks[at - 1] ? rank < ranks[at - 1] : strcmp(c->name, named[at - 1]->name) < 0))
+        at--;
+    if (at == HUB_NAMED_CLUSTERS)
+        return;
+    *n = size_min(*n + 1, HUB_NAMED_CLUSTERS);
+    memmove(&named[at + 1], &named[at], (*n - 1 - at) * sizeof(*named));
+    memmove(&ranks[at + 1], &ranks[at], (*n - 1 - at) * sizeof(*ranks));
+    named[at] = c;
+    ranks[at] = rank;
+}
+
+static void tally_count_error(struct cluster_errors *e, const struct hub_cluster *c)
+{
+    if (!e->first || strcmp(c->name, e->first->name) < 0)
+        e->first = c;
+    e->n++;
+}
+
+/* What a round says about the scoring API. One that the source failed says nothing. */
+static void tally_count_health(struct tally *t, const struct hub_cluster *c, enum pair_state p,
+                               const struct report_cell *cell)
+{
+    bool failed = p == PAIR_FAILING || p == PAIR_STALE;
+
+    if (pair_info[p].class == PAIR_CLASS_SCORING || p == PAIR_NOT_PLACED)
+        t->api_healthy++;
+    else if (failed && cell->api_failed)
+        tally_count_error(&t->api_unhealthy, c);
+}
+
+/* One scorer on one cluster selected for it. */
+static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const struct report_cell *cell)
+{
+    const struct pair_facts facts = hub_pair_facts(s, c, cell);
+    enum pair_state p = pair_state(&facts);
+    bool apply_error = !c->work.applied && c->work.why[0], in_sync = !c->behind;
+    struct tally *t = &s->tally;
+    size_t *const counts[PAIR_CLASSES] = {[PAIR_CLASS_SCORING] = &t->scoring,
+                                          [PAIR_CLASS_FAILING] = &t->failing,
+                                          [PAIR_CLASS_WAITING] = &t->waiting,
+                                          [PAIR_CLASS_SILENT] = &t->silent};
+
+    t->selected++;
+    t->up_to_date += in_sync;
+    t->applied += in_sync && c->work.applied;
+    ++*counts[pair_info[p].class];
+    tally_count_health(t, c, p, cell);
+    t->unwritten += p == PAIR_NOT_WRITTEN;
+    t->unapplied += p == PAIR_NOT_APPLIED;
+    t->stuck += in_sync && apply_error;
+    t->unavailable += p == PAIR_UNAVAILABLE;
+    if (c->write.trouble[0])
+        tally_count_error(&t->write_errors, c);
+    if (apply_error)
+        tally_count_error(&t->apply_errors, c);
+    else if (in_sync && !c->work.applied)
+        tally_count_error(&t->unconfirmed, c);
+    c->has_expired_score |= p == PAIR_EXPIRED;
+    if (pair_info[p].has_reason)
+        tally_name(t->named, t->ranks, &t->n_named, c,
+                   pair_info[p].class == PAIR_CLASS_FAILING ? RANK_FAILING
+                   : pair_is_pending(p)                     ? RANK_PENDING
+                                                            : RANK_SILENT);
+}
+
+/* Entries and cells are both sorted by the hash of their score names: one pass matches them. */
+static void tally_count_scorers(const struct hub *h, struct hub_cluster *c)
+{
+    const struct report *r = &c->report;
+    size_t at = 0;
+
+    for (size_t k = 0; k < h->plan->n; k++) {
+        size_t i = h->plan->by_score[k];
+        uint64_t score = h->plan->entries[i].score;
+        struct hub_scorer *s = h->entry_scorers[i];
+
+        while (at < r->n && r->cells[at].score < score)
+            at++;
+        if (s && plan_group_has(c->group, i))
+            tally_count_pair(s, c, at < r->n && r->cells[at].score == score ? &r->cells[at] : NULL);
+        else if (s && c->group->left_out && plan_group_lacks(h->plan, c->group, i))
+            s->tally.no_room++;
+    }
+}
+
+static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
+{
+    struct hub_totals *t = &h->totals;
+    bool in_sync = !c->behind && c->group, unavailable = c->unavailable || c->addon_unavailable;
+    bool write_error = c->write.trouble[0], apply_error = !c->work.applied && c->work.why[0], fails = false;
+    double lag = (double)mono_diff(c->behind_since, loop_now(h->o.loop)) / 1000;
+
+    c->has_expired_score = false;
+    t->works += c->work.exists;
+    t->leaving += c->leaving && c->work.exists;
+    t->lag_s = c->behind && lag > t->lag_s ? lag : t->lag_s;
+    if (!c->managed)
+        return;
+    t->managed++;
+    t->up_to_date += in_sync;
+    t->behind += !in_sync;
+    t->applied += in_sync && c->work.applied;
+    t->unapplied += in_sync && apply_error;
+    t->reporting += c->report.exists;
+    for (size_t i = 0; i < c->report.n && !fails && !unavailable; i++)
+        fails = report_cell_fails(&c->report.cells[i]);
+    t->with_failures += fails;
+    t->scoring_all += c->report.exists && !fails && !unavailable;
+    t->failing += write_error;
+    if (write_error || (in_sync && !c->work.applied))
+        tally_name(t->named, t->ranks, &t->n_named, c, !write_error && !apply_error);
+    if (!c->group)
+        return;
+    t->largest = size_max(t->largest, c->group->bytes);
+    tally_count_scorers(h, c);
+}
+
+void hub_tally(struct hub *h)
+{
+    struct hub_cluster *c;
+
+    if (h->tallied)
+        return;
+    h->tallied = true;
+    h->totals = (struct hub_totals){0};
+    for (size_t i = 0; i < h->n_scorers; i++)
+        h->by_age[i]->tally = (struct tally){0};
+    hub_clusters_free_gone(h);
+    for (size_t at = 0; (c = map_next(&h->clusters, &at));)
+        tally_count_cluster(h, c);
+    for (size_t i = 0; i < h->n_scorers; i++)
+        h->totals.left_out += h->by_age[i]->tally.no_room > 0;
+    /* Memory of a roll-out, bodies and connections by the dozen, is not needed until the next. */
+    if (h->was_behind && h->totals.behind == 0)
+        (void)malloc_trim(0);
+    h->was_behind = h->totals.behind > 0;
+}
