@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 from lib import remote
-from lib.outage import SERIES, export, folder_of, numbers, segments, spool, state
+from lib.outage import SERIES, export, folder_of, numbers, segments, state
 from lib.wait import LONG
 
 

@@ -70,7 +70,7 @@ def test_the_ceiling_is_kept_and_every_drop_is_counted(tmp_path, policy, storage
         with remote.Agent(tmp_path, scoring, [section], storage=storage) as agent:
             remote.wait_for("drops", lambda: agent.remote("samples_dropped_total") >= 5 * rows)
             if storage:
-                assert sum(map(size, segments(agent))) <= (96 << 10) * 1.5
+                assert sum(s.stat().st_size for s in segments(agent)) <= (96 << 10) * 1.5
             reasons = "full_oldest" if policy == "drop_oldest" else "full_newest"
             assert agent.remote("samples_dropped_total", reason=reasons) == agent.remote("samples_dropped_total")
             lines = [x for x in agent.log().splitlines() if "drop" in x and "level=debug" not in x and "hub" in x]
