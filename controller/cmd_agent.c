@@ -15,10 +15,10 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/trimmer.h"
 #include "exporter/metric/page.h"
 #include "exporter/score/error.h"
 #include "exporter/ui/list.h"
+#include "exporter/ui/site.h"
 #include "remotewrite/config.h"
 #include "remotewrite/sink.h"
 
@@ -69,7 +69,8 @@ enum { STOP_GRACE_MS = 5000, FLUSH_MS = 10000 };
 struct agent_flags {
     struct agent_options options;
     struct agent_kube_options kube;
-    struct web_options web;
+    bool lifecycle;            /* serve POST /-/reload */
+    const char *probe_address; /* NULL: none */
     struct server_flags server;
     struct agent_otlp_flags otlp;
     bool on_kubernetes;
@@ -151,10 +152,10 @@ static const struct flag agent_flags[] = {
      .expected = "host:port or :port, at most 16 times"},
     {"web.enable-lifecycle", NULL,
      "Serve POST /-/reload, which reloads the configuration file. Default false.", flag_switch,
-     FIELD(web.lifecycle)},
+     FIELD(lifecycle)},
     {"health-probe-bind-address", "ADDRESS",
      "Address that /-/healthy and /-/ready are served on, besides the others; 0 disables it. Default 0.",
-     flag_address, FIELD(web.probe_address), .expected = FLAG_ADDRESS_EXPECTED},
+     flag_address, FIELD(probe_address), .expected = FLAG_ADDRESS_EXPECTED},
     {"otlp.listen-address", "ADDRESS",
      "Address to receive OpenTelemetry metrics on, by OTLP/HTTP, for scorers with the source OpenTelemetry. "
      "The usual port is 4318. Default none.",
@@ -190,7 +191,7 @@ static const struct flag agent_flags[] = {
 /* What signals and the agent's hooks serve; all but the agent may be NULL. */
 struct running {
     struct agent *agent;
-    struct web *web; /* while it serves */
+    struct site *site; /* while it serves */
     struct rw_sink *remote_write;
     struct agent_kube *kube;
     struct agent_otlp *otlp;
@@ -203,8 +204,7 @@ static void agent_on_reload(void *arg)
 
     if (agent_reload(running->agent, NULL) < 0)
         log_debug("reload on SIGHUP failed");
-    if (running->web && web_reload_config(running->web, NULL) < 0)
-        log_debug("reload of the web configuration on SIGHUP failed");
+    (void)site_reload(running->site, NULL);
 }
 
 static void agent_on_stop(void *arg, void (*done)(void *arg), void *done_arg)
@@ -222,14 +222,12 @@ static int agent_serve(struct running *running, const struct agent_flags *f, str
     CLEANUP(cleanup_kube_guard_free) struct kube_guard *guard = NULL;
     struct agent *a = running->agent;
     CLEANUP(cleanup_free) char *why = NULL;
-    struct web_options o = f->web;
-    struct trimmer trimmer;
+    struct site_options o = {.probe_address = f->probe_address, .config_file = f->server.web_config_file};
     int r = server_flags_guard(&guard, &f->server, cluster, kube_rights_default);
 
-    o.config_file = f->server.web_config_file;
     o.guard = kube_guard_httpd(guard);
     if (r == 0)
-        r = web_start(&running->web, a, &o, &why);
+        r = web_start(&running->site, a, &o, f->lifecycle, &why);
     if (r == 0)
         r = agent_otlp_start(running->otlp, a, o.config_file, &why);
     if (r < 0) {
@@ -240,11 +238,10 @@ static int agent_serve(struct running *running, const struct agent_flags *f, str
         log_info("serving", L_STR("address", agent_state(a)->config->listen[i]));
     if (o.probe_address)
         log_info("serving probes", L_STR("address", o.probe_address));
-    trimmer_start(&trimmer, agent_state(a)->loop);
     r = loop_run(agent_state(a)->loop);
-    trimmer_stop(&trimmer);
     agent_otlp_stop(running->otlp, STOP_GRACE_MS);
-    running->web = web_stop(running->web, STOP_GRACE_MS);
+    agent_set_access(a, NULL);
+    running->site = site_stop(running->site, STOP_GRACE_MS);
     if (r < 0)
         log_error("the event loop failed", L_ERR(r));
     else
@@ -368,8 +365,8 @@ static const char *agent_complete_flags(struct agent_flags *f)
 
     f->options.log_level = f->server.has_log_level ? &f->server.log_level : NULL;
     f->options.log_format = f->server.has_log_format ? &f->server.log_format : NULL;
-    if (f->web.probe_address && strcmp(f->web.probe_address, "0") == 0)
-        f->web.probe_address = NULL;
+    if (f->probe_address && strcmp(f->probe_address, "0") == 0)
+        f->probe_address = NULL;
     if (f->otlp.listen && strcmp(f->otlp.listen, "0") == 0)
         f->otlp.listen = NULL;
     f->kube.once = f->options.once;

@@ -9,6 +9,7 @@
 #include "controller/server_flags.h"
 #include "controller/signals.h"
 #include "exporter/base/log.h"
+#include "exporter/ui/site.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -88,7 +89,7 @@ static const struct flag controller_flags[] = {
 struct program {
     struct kube_program *base;
     struct hub *hub;
-    struct hub_web *web; /* while it serves */
+    struct site *site; /* while it serves */
 };
 
 static void controller_on_stop(void *arg, void (*done)(void *arg), void *done_arg)
@@ -98,34 +99,31 @@ static void controller_on_stop(void *arg, void (*done)(void *arg), void *done_ar
 
 static void controller_on_reload(void *arg)
 {
-    struct program *p = arg;
-
-    if (p->web)
-        hub_web_reload(p->web);
+    (void)site_reload(((struct program *)arg)->site, NULL);
 }
 
 static int controller_serve(struct program *p, const struct controller_flags *f)
 {
     CLEANUP(cleanup_kube_guard_free) struct kube_guard *guard = NULL;
     CLEANUP(cleanup_free) char *why = NULL;
-    struct hub_web_options o = {.loop = p->base->loop,
-                                .hub = p->hub,
-                                .metrics = f->hub.metrics,
-                                .metrics_address = f->metrics_address,
-                                .health_address = f->health_address,
-                                .config_file = f->server.web_config_file};
+    struct site_options o = {.loop = p->base->loop,
+                             .metrics = f->hub.metrics,
+                             .listen = &f->metrics_address,
+                             .n_listen = strcmp(f->metrics_address, "0") != 0,
+                             .probe_address = f->health_address,
+                             .config_file = f->server.web_config_file};
     int r = server_flags_guard(&guard, &f->server, f->hub.kube, kube_rights_default);
 
     o.guard = kube_guard_httpd(guard);
     if (r == 0)
-        r = hub_web_start(&p->web, &o, &why);
+        r = hub_web_start(&p->site, p->hub, &o, &why);
     if (r < 0) {
         log_error("cannot serve", L_STR("err", why ? why : strerror(-r)));
         return 1;
     }
     log_info("serving", L_STR("metrics", f->metrics_address), L_STR("health", f->health_address));
     r = kube_program_run(p->base);
-    p->web = hub_web_stop(p->web, STOP_GRACE_MS);
+    p->site = site_stop(p->site, STOP_GRACE_MS);
     return kube_program_status(r);
 }
 

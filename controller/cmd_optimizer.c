@@ -8,6 +8,7 @@
 #include "controller/server_flags.h"
 #include "controller/signals.h"
 #include "exporter/base/log.h"
+#include "exporter/ui/site.h"
 #include "exporter/web/access.h"
 
 #include <stdio.h>
@@ -118,38 +119,33 @@ struct optimizer {
 
 static void optimizer_on_reload(void *arg)
 {
-    struct optimizer *p = arg;
-
-    if (p->web)
-        assist_web_reload(p->web);
+    (void)site_reload(assist_web_site(((const struct optimizer *)arg)->web), NULL);
 }
 
 static int optimizer_start_web(struct optimizer *p, const struct optimizer_flags *f,
                                struct kube_guard **guard)
 {
     CLEANUP(cleanup_free) char *why = NULL;
-    struct assist_web_options o = {.loop = p->base.loop,
-                                   .assist = p->assist,
-                                   .metrics = p->base.metrics,
-                                   .listen = f->listen,
-                                   .n_listen = f->n_listen,
-                                   .health_address =
-                                       strcmp(f->health_address, "0") ? f->health_address : NULL,
-                                   .config_file = f->server.web_config_file,
-                                   .allow_writes = f->allow_writes};
+    struct site_options o = {.loop = p->base.loop,
+                             .metrics = p->base.metrics,
+                             .listen = f->listen,
+                             .n_listen = f->n_listen,
+                             .probe_address = f->health_address,
+                             .config_file = f->server.web_config_file};
     int r = server_flags_guard(guard, &f->server, p->base.kube,
                                f->allow_writes ? optimizer_rights_of_writers : optimizer_rights_of_readers);
 
     bearer_init(&p->bearer, f->token_file, NULL, optimizer_is_open);
     o.guard = *guard ? kube_guard_httpd(*guard) : bearer_guard(&p->bearer);
     if (r == 0)
-        r = assist_web_start(&p->web, &o, &why);
+        r = assist_web_start(&p->web, p->assist, &o, f->allow_writes, &why);
     if (r < 0) {
         log_error("cannot serve", L_STR("err", why ? why : strerror(-r)));
         return r;
     }
     for (size_t i = 0; i < f->n_listen; i++)
-        log_info("serving", L_STR("address", f->listen[i]), L_INT("port", assist_web_port(p->web, i)));
+        log_info("serving", L_STR("address", f->listen[i]),
+                 L_INT("port", site_port(assist_web_site(p->web), i)));
     return 0;
 }
 

@@ -8,7 +8,6 @@
 #include "controller/signals.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/def.h"
-#include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
 #include "exporter/base/str.h"
 #include "exporter/ui/site.h"
@@ -99,23 +98,11 @@ static int watcher_read_environment(struct watcher_flags *f)
 
 /* ---- Serving ---- */
 
-static void watcher_healthz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+static bool watcher_is_ready(void *arg, struct buf *ret_why)
 {
-    (void)arg;
-    (void)rq;
-    httpd_reply_text(reply, 200, STR("ok"));
-}
-
-static void watcher_readyz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
-{
-    BUF_AUTO(why, WHY_MAX_BYTES);
     bool ready = false;
 
-    (void)rq;
-    if (policy_watcher_ready(arg, &ready, &why) < 0)
-        httpd_reply_text(reply, 503, STR("not ready\n"));
-    else
-        httpd_reply_text(reply, ready ? 200 : 503, ready ? STR("ok") : buf_str(&why));
+    return policy_watcher_ready(arg, &ready, ret_why) == 0 && ready;
 }
 
 struct watcher_program {
@@ -126,35 +113,21 @@ struct watcher_program {
 
 static void watcher_on_reload(void *arg)
 {
-    const struct watcher_program *p = arg;
-
-    if (p->site && site_reload(p->site, NULL) < 0)
-        log_debug("reload on SIGHUP failed");
-}
-
-static const char *watcher_address(const char *flag)
-{
-    return strcmp(flag, "0") == 0 ? NULL : flag;
+    (void)site_reload(((const struct watcher_program *)arg)->site, NULL);
 }
 
 static int watcher_serve(struct watcher_program *p, const struct watcher_flags *f)
 {
     CLEANUP(cleanup_kube_guard_free) struct kube_guard *guard = NULL;
     CLEANUP(cleanup_free) char *why = NULL;
-    const char *address = watcher_address(f->address);
-    const struct httpd_route probes[] = {
-        {.method = "GET", .path = "/healthz", .fn = watcher_healthz},
-        {.method = "GET", .path = "/readyz", .fn = watcher_readyz, .arg = p->watcher},
-    };
     struct site_options o = {.loop = p->base.loop,
                              .metrics = f->watcher.metrics,
-                             .listen = &address,
-                             .n_listen = address ? 1 : 0,
-                             .probe_address = watcher_address(f->health_address),
+                             .listen = &f->address,
+                             .n_listen = strcmp(f->address, "0") != 0,
+                             .probe_address = f->health_address,
                              .config_file = f->server.web_config_file,
-                             .probes = probes,
-                             .n_probes = ARRAY_SIZE(probes),
-                             .probes_everywhere = true};
+                             .is_ready = watcher_is_ready,
+                             .arg = p->watcher};
     int r = server_flags_guard(&guard, &f->server, f->watcher.kube, kube_rights_default);
 
     o.guard = kube_guard_httpd(guard);

@@ -8,10 +8,10 @@
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/problems.h"
-#include "exporter/base/trimmer.h"
 #include "exporter/models/instance.h"
 #include "exporter/models/model.h"
 #include "exporter/models/server.h"
+#include "exporter/ui/site.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -117,8 +117,7 @@ static void scorer_on_stop(void *arg, void (*done)(void *arg), void *done_arg)
 
 static void scorer_on_reload(void *arg)
 {
-    if (model_server_reload(*(struct model_server **)arg) < 0)
-        log_debug("reload of the web configuration on SIGHUP failed");
+    (void)site_reload(model_server_site(*(struct model_server **)arg), NULL);
 }
 
 static int scorer_serve(struct loop *loop, const struct scorer_flags *f, struct model_server **server)
@@ -131,7 +130,6 @@ static int scorer_serve(struct loop *loop, const struct scorer_flags *f, struct 
                                            .config_file = f->server.web_config_file,
                                            .token_file = f->token_file,
                                            .token = f->token_file ? NULL : getenv("SCORING_TOKEN")};
-    struct trimmer trimmer;
     int r = model_server_start(server, &o, &why);
 
     if (r < 0) {
@@ -140,10 +138,8 @@ static int scorer_serve(struct loop *loop, const struct scorer_flags *f, struct 
     }
     for (size_t i = 0; i < f->n_listen; i++)
         log_info("serving", L_STR("model", f->instance->model->name), L_STR("address", f->listen[i]),
-                 L_INT("port", model_server_port(*server, i)));
-    trimmer_start(&trimmer, loop);
+                 L_INT("port", site_port(model_server_site(*server), i)));
     r = loop_run(loop);
-    trimmer_stop(&trimmer);
     *server = model_server_stop(*server, STOP_GRACE_MS);
     if (r < 0)
         log_error("the event loop failed", L_ERR(r));

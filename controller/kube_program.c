@@ -4,7 +4,6 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/def.h"
 #include "exporter/base/log.h"
-#include "exporter/base/trimmer.h"
 #include "exporter/metric/version.h"
 
 #include <errno.h>
@@ -69,12 +68,9 @@ int kube_program_start(struct kube_program *p, const char *label, const char *ku
 
 int kube_program_run(struct kube_program *p)
 {
-    struct trimmer trimmer;
     int r;
 
-    trimmer_start(&trimmer, p->loop);
     r = loop_run(p->loop);
-    trimmer_stop(&trimmer);
     return r;
 }
 

@@ -2,7 +2,6 @@
 #include "controller/commands.h"
 #include "controller/flags.h"
 #include "exporter/base/def.h"
-#include "exporter/base/descriptors.h"
 #include "exporter/metric/version.h"
 
 #include <crypt.h>
@@ -10,6 +9,7 @@
 #include <gnu/libc-version.h>
 #include <gnutls/gnutls.h>
 #include <jansson.h>
+#include <limits.h>
 #include <malloc.h>
 #include <microhttpd.h>
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -18,9 +18,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <yaml.h>
 #include <zlib.h>
 #include <zstd.h>
+
+/* Below the first the program does not start: its own files, watches and listeners would leave none for
+ * rounds. */
+enum { DESCRIPTORS_MIN = 64, DESCRIPTORS_ENOUGH = 1 << 16 };
 
 static const struct command *const commands[] = {
     &command_agent,        &command_controller,     &command_optimizer, &command_check_config,
@@ -89,6 +94,22 @@ static void tune_allocator(void)
     (void)mallopt(M_ARENA_MAX, 2);
 }
 
+/* Raises the soft limit of open files to the hard one: many systems keep the soft one at 1,024 for programs
+ * that call select(), which this one does not. Returns the limit. */
+static unsigned main_raise_descriptors(void)
+{
+    struct rlimit files;
+    rlim_t now;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return UINT_MAX;
+    now = files.rlim_cur;
+    files.rlim_cur = files.rlim_max < DESCRIPTORS_ENOUGH ? files.rlim_max : DESCRIPTORS_ENOUGH;
+    if (files.rlim_cur > now && setrlimit(RLIMIT_NOFILE, &files) == 0)
+        now = files.rlim_cur;
+    return now < UINT_MAX ? (unsigned)now : UINT_MAX;
+}
+
 int main(int argc, char **argv)
 {
     bool manager = argc > 0 && main_is_called(argv[0], "manager");
@@ -108,7 +129,7 @@ int main(int argc, char **argv)
         main_print_usage(stdout);
         return 0;
     }
-    files = descriptors_raise();
+    files = main_raise_descriptors();
     if (files < DESCRIPTORS_MIN) {
         (void)fprintf(stderr,
                       "dynamic-scoring: the limit of open files is %u, at least %d are needed (ulimit -n)\n",

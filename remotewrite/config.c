@@ -4,9 +4,9 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/hash.h"
-#include "exporter/base/header.h"
 #include "exporter/base/http.h"
 #include "exporter/base/problems.h"
+#include "exporter/base/str.h"
 
 #include <curl/curl.h>
 #include <errno.h>

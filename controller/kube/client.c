@@ -3,13 +3,13 @@
 #include "controller/kube/client.h"
 
 #include "controller/kube/config.h"
+#include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/http.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/rand.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 

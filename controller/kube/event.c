@@ -3,10 +3,10 @@
 
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
+#include "exporter/base/backoff.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/rand.h"
 #include "exporter/base/utf8.h"
 
 #include <stdio.h>

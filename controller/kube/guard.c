@@ -8,7 +8,6 @@
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/digest.h"
 #include "exporter/base/json.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"

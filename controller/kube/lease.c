@@ -4,10 +4,10 @@
 
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
+#include "exporter/base/backoff.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/rand.h"
 #include "exporter/base/text.h"
 
 #include <stdio.h>

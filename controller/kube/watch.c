@@ -4,11 +4,11 @@
 
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
+#include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/rand.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>

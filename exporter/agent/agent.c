@@ -391,7 +391,7 @@ static void on_own_timer(struct timer *t)
     agent_render_own(CONTAINER_OF(t, struct agent, own_timer));
 }
 
-void agent_set_access(struct agent *a, const struct access *access)
+void agent_set_access(struct agent *a, struct access *access)
 {
     a->state.access = access;
 }

@@ -50,7 +50,7 @@ void agent_set_leading(struct agent *a, bool leading);
 bool agent_leads(const struct agent *a);
 
 /* What the status page shows about the HTTP server's configuration; NULL for nothing. */
-void agent_set_access(struct agent *a, const struct access *access);
+void agent_set_access(struct agent *a, struct access *access);
 
 /* Something that the program's own metrics show has changed: renders them soon. */
 void agent_touch(struct agent *a);
@@ -127,7 +127,7 @@ struct agent_state {
     size_t n_scorers;
     int64_t started_ms; /* Unix time */
     struct agent_hooks hooks;
-    const struct access *access; /* of the HTTP server; NULL before it serves */
+    struct access *access; /* of the HTTP server; NULL before it serves */
 };
 const struct agent_state *agent_state(const struct agent *a);
 

@@ -6,7 +6,6 @@
 #include "exporter/base/http.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/rand.h"
 #include "exporter/base/text.h"
 #include "exporter/metric/batch_builder.h"
 #include "exporter/metric/series.h"

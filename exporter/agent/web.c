@@ -8,37 +8,25 @@
 #include "exporter/base/httpd.h"
 #include "exporter/ui/list.h"
 #include "exporter/ui/site.h"
+#include "exporter/web/access.h"
 
 #include <errno.h>
 
 enum { STATUS_MAX_BYTES = 256 << 20, RELOAD_SPACING_MS = 1000 };
 
-struct web {
-    struct agent *agent;
-    struct site *site;
-};
-
-static void web_healthy(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+static bool web_is_ready(void *arg, struct buf *ret_why)
 {
-    (void)arg;
-    (void)rq;
-    httpd_reply_text(reply, 200, STR("healthy\n"));
-}
+    bool ready = agent_state(arg)->config;
 
-static void web_ready(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
-{
-    (void)rq;
-    if (agent_state(arg)->config)
-        httpd_reply_text(reply, 200, STR("ready\n"));
-    else
-        httpd_reply_text(reply, 503, STR("no configuration has been applied yet\n"));
+    if (!ready)
+        (void)!buf_puts(ret_why, "no configuration has been applied yet\n");
+    return ready;
 }
 
 static void web_reload(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     BUF_AUTO(why, 4u << 20);
-    struct web *w = arg;
-    int r = agent_reload(w->agent, &why), web = web_reload_config(w, &why);
+    int r = agent_reload(arg, &why), web = access_reload(agent_state(arg)->access, &why);
 
     (void)rq;
     r = r ?: web;
@@ -67,67 +55,39 @@ static void web_api_status(void *arg, const struct httpd_request *rq, struct htt
     api_reply(reply, r, why, &body);
 }
 
-int web_reload_config(struct web *w, struct buf *ret_why)
-{
-    return site_reload(w->site, ret_why);
-}
-
 static void web_on_access_changed(void *arg)
 {
     agent_touch(arg);
 }
 
-int web_start(struct web **ret, struct agent *a, const struct web_options *o, char **ret_why)
+int web_start(struct site **ret, struct agent *a, struct site_options *o, bool lifecycle, char **ret_why)
 {
     static const char *const pages[] = {"/", NULL};
     const struct agent_state *state = agent_state(a);
-    CLEANUP(cleanup_free) struct web *w = xcalloc(1, sizeof(*w));
-    const struct httpd_route probes[] = {
-        {.method = "GET", .path = "/-/healthy", .fn = web_healthy, .arg = a},
-        {.method = "GET", .path = "/-/ready", .fn = web_ready, .arg = a},
-    };
     const struct httpd_route routes[] = {
         {.method = "POST",
          .path = "/-/reload",
-         .fn = o->lifecycle ? web_reload : web_no_reload,
-         .arg = w,
+         .fn = lifecycle ? web_reload : web_no_reload,
+         .arg = a,
          .spacing_ms = RELOAD_SPACING_MS},
         {.method = "GET", .path = "/api/v1/status", .fn = web_api_status, .arg = a},
     };
-    const struct site_options site = {
-        .loop = state->loop,
-        .metrics = state->metrics,
-        .listen = (const char *const *)state->config->listen,
-        .n_listen = state->config->n_listen,
-        .probe_address = o->probe_address,
-        .config_file = o->config_file,
-        .guard = o->guard,
-        .probes = probes,
-        .n_probes = ARRAY_SIZE(probes),
-        .probes_everywhere = true,
-        .routes = routes,
-        .n_routes = ARRAY_SIZE(routes),
-        .pages = pages,
-        .page = state->page,
-        .changed = web_on_access_changed,
-        .arg = a,
-    };
-    int r = site_start(&w->site, &site, ret_why);
+    int r;
 
-    if (r < 0)
-        return r;
-    w->agent = a;
-    agent_set_access(a, site_access(w->site));
-    *ret = TAKE_PTR(w);
-    return 0;
-}
-
-struct web *web_stop(struct web *w, int grace_ms)
-{
-    if (!w)
-        return NULL;
-    agent_set_access(w->agent, NULL);
-    w->site = site_stop(w->site, grace_ms);
-    free(w);
-    return NULL;
+    o->loop = state->loop;
+    o->metrics = state->metrics;
+    o->listen = (const char *const *)state->config->listen;
+    o->n_listen = state->config->n_listen;
+    o->routes = routes;
+    o->n_routes = ARRAY_SIZE(routes);
+    o->pages = pages;
+    o->page = state->page;
+    o->is_ready = web_is_ready;
+    o->agent_probes = true;
+    o->changed = web_on_access_changed;
+    o->arg = a;
+    r = site_start(ret, o, ret_why);
+    if (r == 0)
+        agent_set_access(a, site_access(*ret));
+    return r;
 }

@@ -1,4 +1,4 @@
-/* Exponential back-off with jitter. */
+/* Exponential back-off with jitter, and the random numbers for it. */
 #ifndef DS_BASE_BACKOFF_H
 #define DS_BASE_BACKOFF_H
 
@@ -16,5 +16,11 @@ int64_t backoff_doubled_ms(unsigned nth, int64_t min_ms, int64_t max_ms);
  * it. When the server asked for more (retry_after_ms, -1 for nothing), that and up to a quarter, so that its
  * clients do not return all at once. */
 int64_t backoff_ms(const struct backoff *b, unsigned nth, int64_t retry_after_ms);
+
+/* Random numbers for jitter and names; not for secrets or keys. Any thread: 64 random bits, seeded from the
+ * kernel on first use. */
+uint64_t rand_u64(void);
+/* Uniform in [0, n); 0 for n = 0. */
+uint64_t rand_below(uint64_t n);
 
 #endif

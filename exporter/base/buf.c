@@ -1,6 +1,6 @@
 #include "exporter/base/buf.h"
 
-#include "exporter/base/huge.h"
+#include "exporter/base/memory.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -69,7 +69,8 @@ double loop_turn_seconds(const struct loop *l);
 /* One turn: waits at most max_wait_ms for an event, then runs everything that is due. A negative errno if the
  * wait failed. */
 int loop_turn(struct loop *l, int max_wait_ms);
-/* Runs turns until loop_stop(). */
+/* Runs turns until loop_stop(). Ten seconds after the start, and each minute from then on, returns freed
+ * memory to the system; the first time also unmaps code and constants. */
 int loop_run(struct loop *l);
 /* On the loop's thread. */
 void loop_stop(struct loop *l);

@@ -5,9 +5,10 @@
 #include "exporter/base/log.h"
 
 #include <stdio.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-enum { PATH_MAX_BYTES = 4096, FILE_MAX_BYTES = 64 << 10 };
+enum { PATH_MAX_BYTES = 4096, FILE_MAX_BYTES = 64 << 10, PAGE_BYTES = 4096, HUGE_BYTES = 2 << 20 };
 
 /* UINT64_MAX for none: "max", or no such file. */
 static uint64_t read_limit(const char *root, const char *mount, struct str group, const char *file)
@@ -81,6 +82,16 @@ uint64_t memory_limit(const char *root)
     }
     return lowest;
 }
+
+void huge_pages(void *p, size_t n)
+{
+    size_t skip = -(uintptr_t)p % PAGE_BYTES;
+
+    if (n >= 2 * HUGE_BYTES)
+        (void)madvise((char *)p + skip, (n - skip) / PAGE_BYTES * PAGE_BYTES, MADV_HUGEPAGE);
+}
+
+/* ---- Allocation that cannot fail (def.h) ---- */
 
 void memory_exhausted(size_t bytes)
 {

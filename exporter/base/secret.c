@@ -4,9 +4,13 @@
 
 #include "exporter/base/hash.h"
 
+#include <errno.h>
+#include <gnutls/crypto.h>
+#include <gnutls/gnutls.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <time.h>
 
 enum {
@@ -60,36 +64,33 @@ static size_t count_used_since(uint32_t now, uint32_t seconds)
 }
 
 /* Makes room for one more. Leaves out forms that were not used for a day, or for less if there are too
- * many. Out of memory, the table fills up to its last free slot, and no further. */
-static bool forms_grow(void)
+ * many. */
+static void forms_grow(void)
 {
     size_t old_slots = slots, want = FIRST_SLOTS, n;
-    struct form *old = forms, *grown;
+    struct form *old = forms;
     uint32_t now = now_s(), keep = KEEP_SECONDS;
 
     if ((n_forms + 1) * 2 <= slots)
-        return true;
+        return;
     while ((n = count_used_since(now, keep)) * 4 >= MAX_SLOTS && keep)
         keep /= 2;
     while (n * 4 >= want && want < MAX_SLOTS)
         want *= 2;
-    grown = n < want / 2 ? xcalloc(want, sizeof(*grown)) : NULL;
-    if (!grown)
-        return n_forms + 1 < slots;
-    forms = grown;
+    forms = xcalloc(want, sizeof(*forms));
     slots = want;
     n_forms = 0;
-    for (size_t i = 0; i < old_slots; i++)
+    for (size_t i = 0; i < old_slots && n < want / 2; i++)
         if (old[i].n && now - old[i].used_s <= keep)
             forms_put(old[i]);
     free(old);
-    return true;
 }
 
 static void form_used(struct str text)
 {
-    if (text.n < MIN_BYTES || text.n > UINT32_MAX || !forms_grow())
+    if (text.n < MIN_BYTES || text.n > UINT32_MAX)
         return;
+    forms_grow();
     forms_put((struct form){
         .head = head_of(text.p), .whole = hash_bytes(text), .n = (uint32_t)text.n, .used_s = now_s()});
     atomic_store(&any, true);
@@ -217,44 +218,31 @@ struct plain {
 
 static void plain_done(struct plain *x)
 {
-    if (x->p)
-        explicit_bzero(x->p, x->n);
+    explicit_bzero(x->p, x->n);
     free(x->p);
     free(x->from);
 }
 
-static bool plain_make(struct plain *x, const char *text, size_t n, bool resolve)
+static void plain_make(struct plain *x, const char *text, size_t n, bool resolve)
 {
     x->p = xmalloc(n + 1);
     x->from = xmalloc((n + 1) * sizeof(*x->from));
-    if (!x->p || !x->from)
-        return false;
-    for (size_t i = 0; i < n;) {
-        size_t k = 1;
-
+    for (size_t i = 0; i < n; x->n++) {
         x->from[x->n] = (uint32_t)i;
-        if (resolve)
-            k = unescape(text + i, n - i, &x->p[x->n]);
-        else
-            x->p[x->n] = text[i];
-        x->n++;
-        i += k;
+        x->p[x->n] = text[i];
+        i += resolve ? unescape(text + i, n - i, &x->p[x->n]) : 1;
     }
     x->from[x->n] = (uint32_t)n;
-    return true;
 }
 
-/* Lock held. Out of memory, nothing of the text is kept. */
+/* Lock held. */
 static size_t hide_forms(char *text, size_t n, bool resolve)
 {
     static const char mask[] = "***";
     CLEANUP(plain_done) struct plain x = {0};
     size_t out = 0, kept = 0;
 
-    if (!plain_make(&x, text, n, resolve)) {
-        memcpy(text, mask, size_min(n, sizeof(mask) - 1));
-        return size_min(n, sizeof(mask) - 1);
-    }
+    plain_make(&x, text, n, resolve);
     for (size_t i = 0; i + MIN_BYTES <= x.n;) {
         size_t found = secret_at(x.p + i, x.n - i);
 
@@ -314,4 +302,36 @@ const char *secret_token(struct str value, struct str *ret)
             return "not a token: it contains white space or characters not allowed in a header";
     *ret = token;
     return NULL;
+}
+
+/* ---- Digests ---- */
+
+enum { DIGEST_BYTES = 32, KEY_BYTES = 32 };
+
+static unsigned char digest_key[KEY_BYTES];
+static int digest_key_error;
+
+static void digest_make_key(void)
+{
+    digest_key_error = gnutls_rnd(GNUTLS_RND_KEY, digest_key, sizeof(digest_key));
+}
+
+int digest_parts(char ret[DIGEST_TEXT_BYTES], const struct str *parts, size_t n)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    unsigned char digest[DIGEST_BYTES];
+    gnutls_hmac_hd_t mac;
+    int r = 0;
+
+    (void)pthread_once(&once, digest_make_key);
+    if (digest_key_error || gnutls_hmac_init(&mac, GNUTLS_MAC_SHA256, digest_key, sizeof(digest_key)) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = gnutls_hmac(mac, &parts[i].n, sizeof(parts[i].n))
+                ?: parts[i].n ? gnutls_hmac(mac, parts[i].p, parts[i].n)
+                              : 0;
+    gnutls_hmac_deinit(mac, digest);
+    for (size_t i = 0; i < sizeof(digest); i++)
+        (void)snprintf(ret + 2 * i, 3, "%02x", digest[i]);
+    return r < 0 ? -ENOMEM : 0;
 }

@@ -8,6 +8,8 @@
 /* A buffer on the stack that is wiped and freed at the end of the scope. */
 #define SECRET_AUTO(name, m) CLEANUP(secret_done) struct buf name = {.max = (m)}
 
+enum { DIGEST_TEXT_BYTES = 65 };
+
 /* Like buf_done(), but wipes all bytes first. A buffer that grows leaves old bytes behind: reserve its
  * size with buf_room(). */
 void secret_done(struct buf *b);
@@ -18,6 +20,11 @@ char *secret_free(char *s);
  * rest must be printable ASCII without spaces, since it goes into a header. On success *ret is a part of
  * `value`, and the result is NULL; else the result says what is wrong, without any part of the value. */
 MUST_USE const char *secret_token(struct str value, struct str *ret);
+
+/* A digest of several parts, as hexadecimal text, terminated, to recognize secrets without keeping them:
+ * HMAC-SHA-256 (RFC 2104) with a random key per process. The borders between parts count. Never store it or
+ * send it anywhere. Any thread. -ENOMEM. */
+MUST_USE int digest_parts(char ret[DIGEST_TEXT_BYTES], const struct str *parts, size_t n);
 
 /* Hides the value in all text that secret_hide() sees from now on, until a day after the last call for the
  * same value. Values of fewer than 8 bytes are ignored: they would match everywhere. Only hashes are kept.

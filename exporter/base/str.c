@@ -85,3 +85,65 @@ struct str str_trim(struct str s)
         s.n--;
     return s;
 }
+
+/* After a mismatch only the last star is extended: each earlier one has matched the least it can, and more
+ * would not help. */
+bool glob_match(const char *pattern, const char *text)
+{
+    const char *star = NULL, *retry = NULL;
+
+    while (*text) {
+        if (*pattern == '*') {
+            star = pattern++;
+            retry = text;
+        } else if (*pattern == '?' || *pattern == *text) {
+            /* One character of UTF-8. */
+            do {
+                text++;
+            } while (*pattern == '?' && ((unsigned char)*text & 0xc0) == 0x80);
+            pattern++;
+        } else if (star) {
+            pattern = star + 1;
+            text = ++retry;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return *pattern == '\0';
+}
+
+bool header_is_name(struct str s)
+{
+    return s.n > 0 && s.n <= 256 && str_has_only(s, "!#$%&'*+-.^_`|~");
+}
+
+bool header_is_value(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (((unsigned char)s.p[i] < 0x20 && s.p[i] != '\t') || s.p[i] == 0x7f)
+            return false;
+    return s.n > 0 && s.n <= HEADER_VALUE_MAX;
+}
+
+bool header_is_reserved(struct str name)
+{
+    static const char *const reserved[] = {"Content-Type",
+                                           "Content-Encoding",
+                                           "Content-Length",
+                                           "User-Agent",
+                                           "Host",
+                                           "Authorization",
+                                           "Transfer-Encoding",
+                                           "Connection",
+                                           "Accept-Encoding",
+                                           "Expect",
+                                           "X-Prometheus-Remote-Write-Version",
+                                           "X-VictoriaMetrics-Remote-Write-Version"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(reserved); i++)
+        if (str_eq_nocase(name, str_of(reserved[i])))
+            return true;
+    return false;
+}

@@ -44,6 +44,21 @@ char *str_dup(struct str s) __attribute__((malloc, returns_nonnull));
 /* Removes spaces, tabs and line ends from both ends. */
 struct str str_trim(struct str s);
 
+/* Whether the whole text matches a pattern, as masks and aliases have them: * stands for any characters, ?
+ * for one. Takes at most time proportional to both lengths multiplied. */
+bool glob_match(const char *pattern, const char *text);
+
+/* ---- Headers of HTTP requests that users configure (RFC 9110, sections 5.1 and 5.5) ---- */
+
+enum { HEADER_VALUE_MAX = 4096 };
+
+/* A token of at most 256 bytes. */
+bool header_is_name(struct str s);
+/* One line of 1 to HEADER_VALUE_MAX bytes, without control characters other than tabs. */
+bool header_is_value(struct str s);
+/* Whether the protocol, libcurl, or settings for credentials set it. In any case. */
+bool header_is_reserved(struct str name);
+
 /* "" for NULL. */
 static inline const char *cstr(const char *s)
 {

@@ -8,7 +8,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/hash.h"
-#include "exporter/base/huge.h"
+#include "exporter/base/memory.h"
 #include "exporter/base/varint.h"
 #include "exporter/metric/series.h"
 #include "exporter/metric/series_set.h"

@@ -566,6 +566,7 @@ static size_t server_set_routes(struct model_server *s, struct httpd_route *to)
     const struct model *m = s->instance->model;
     struct httpd_route *from = to;
 
+    *to++ = (struct httpd_route){.method = "GET", .path = "/healthz", .fn = server_healthz};
     *to++ =
         (struct httpd_route){.method = "GET", .path = "/api/v1/status", .fn = server_api_status, .arg = s};
     for (size_t i = 0; i < m->n_endpoints; i++) {
@@ -594,8 +595,7 @@ static bool server_is_open(const struct httpd_request *rq)
 static int server_serve(struct model_server *s, const struct model_server_options *o, char **ret_why)
 {
     static const char *const pages[] = {"/", NULL};
-    static const struct httpd_route probe = {.method = "GET", .path = "/healthz", .fn = server_healthz};
-    struct httpd_route routes[1 + MODEL_MAX_ENDPOINTS * ROUTES_PER_ENDPOINT];
+    struct httpd_route routes[2 + MODEL_MAX_ENDPOINTS * ROUTES_PER_ENDPOINT];
     const struct site_options site = {.loop = o->loop,
                                       .metrics = s->metrics,
                                       .listen = o->listen,
@@ -603,9 +603,6 @@ static int server_serve(struct model_server *s, const struct model_server_option
                                       .max_body_bytes = MAX_BODIES_BYTES,
                                       .config_file = o->config_file,
                                       .guard = bearer_guard(&s->bearer),
-                                      .probes = &probe,
-                                      .n_probes = 1,
-                                      .probes_everywhere = true,
                                       .routes = routes,
                                       .n_routes = server_set_routes(s, routes),
                                       .pages = pages};
@@ -638,14 +635,9 @@ int model_server_start(struct model_server **ret, const struct model_server_opti
     return 0;
 }
 
-unsigned model_server_port(const struct model_server *s, size_t i)
+struct site *model_server_site(const struct model_server *s)
 {
-    return site_port(s->site, i);
-}
-
-int model_server_reload(struct model_server *s)
-{
-    return site_reload(s->site, NULL);
+    return s ? s->site : NULL;
 }
 
 static void server_on_drain_timer(struct timer *t)

@@ -4,6 +4,7 @@
 
 #include "exporter/base/loop.h"
 #include "exporter/models/instance.h"
+#include "exporter/ui/site.h"
 
 struct model_server;
 
@@ -19,10 +20,8 @@ struct model_server_options {
 /* Opens the instance and serves it. On failure *ret_why (from malloc) says what is wrong. */
 MUST_USE int model_server_start(struct model_server **ret, const struct model_server_options *o,
                                 char **ret_why);
-/* The bound port of listen address i. */
-unsigned model_server_port(const struct model_server *s, size_t i);
-/* Reads the web configuration file again. */
-MUST_USE int model_server_reload(struct model_server *s);
+/* NULL for NULL. */
+struct site *model_server_site(const struct model_server *s);
 /* Refuses new calls; done(arg) when those under way have been answered, or after a few seconds. */
 void model_server_drain(struct model_server *s, void (*done)(void *arg), void *arg);
 /* Closes the instance. Takes NULL, returns NULL. */

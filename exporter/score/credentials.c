@@ -2,9 +2,9 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/file.h"
-#include "exporter/base/header.h"
 #include "exporter/base/pem.h"
 #include "exporter/base/secret.h"
+#include "exporter/base/str.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>

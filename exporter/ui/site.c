@@ -7,39 +7,71 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { MAX_CONNECTIONS = 1024, PROBE_CONNECTIONS = 128, IDLE_SECONDS = 120 };
+enum {
+    MAX_CONNECTIONS = 1024,
+    PROBE_CONNECTIONS = 128,
+    IDLE_SECONDS = 120,
+    PROBE_ROUTES = 2,
+    WHY_MAX_BYTES = 1 << 20,
+};
 
 struct site {
-    struct loop *loop;
-    struct metrics *metrics;
-    void (*before_metrics)(void *arg);
-    void *arg;
+    struct site_options o;
     struct page *page, *own_page;
     struct assets *assets;
     struct access *access;
     struct httpd *main, *probes;
-    size_t n_listen; /* of main */
-    size_t n_routes;
+    size_t n_probes, n_routes;
     struct httpd_route routes[]; /* those for probes come first */
 };
+
+/* ---- Routes ---- */
 
 static void site_serve_metrics(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     struct site *s = arg;
 
-    if (s->before_metrics)
-        s->before_metrics(s->arg);
-    if (page_set_own(s->page, s->metrics) < 0)
+    if (s->o.before_metrics)
+        s->o.before_metrics(s->o.arg);
+    if (page_set_own(s->page, s->o.metrics) < 0)
         log_error("own metrics not renewed: out of memory");
     page_serve(s->page, rq, reply);
 }
 
-static void site_set_routes(struct site *s, const struct site_options *o)
+static void site_healthy(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
+    const struct site *s = arg;
+
+    (void)rq;
+    httpd_reply_text(reply, 200, s->o.agent_probes ? STR("healthy\n") : STR("ok"));
+}
+
+static void site_ready(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    const struct site *s = arg;
+    BUF_AUTO(why, WHY_MAX_BYTES);
+
+    (void)rq;
+    if (s->o.is_ready(s->o.arg, &why))
+        httpd_reply_text(reply, 200, s->o.agent_probes ? STR("ready\n") : STR("ok"));
+    else
+        httpd_reply_text(reply, 503, why.n ? buf_str(&why) : STR("not ready\n"));
+}
+
+static void site_set_routes(struct site *s)
+{
+    const struct site_options *o = &s->o;
     struct httpd_route *to = s->routes;
 
-    for (size_t i = 0; i < o->n_probes; i++)
-        *to++ = o->probes[i];
+    if (o->is_ready) {
+        *to++ = (struct httpd_route){.method = "GET",
+                                     .path = o->agent_probes ? "/-/healthy" : "/healthz",
+                                     .fn = site_healthy,
+                                     .arg = s};
+        *to++ = (struct httpd_route){
+            .method = "GET", .path = o->agent_probes ? "/-/ready" : "/readyz", .fn = site_ready, .arg = s};
+        s->n_probes = 2;
+    }
     *to++ = (struct httpd_route){.method = "GET",
                                  .path = "/metrics",
                                  .fn = o->page ? page_serve : site_serve_metrics,
@@ -52,91 +84,76 @@ static void site_set_routes(struct site *s, const struct site_options *o)
     s->n_routes = (size_t)(to - s->routes);
 }
 
-static int site_new(struct site **ret, const struct site_options *o)
-{
-    size_t most = o->n_probes + 1 + o->n_routes + ASSETS_MAX_ROUTES;
-    struct site *s = xcalloc(1, sizeof(*s) + most * sizeof(s->routes[0]));
-    int r = 0;
-
-    if (r == 0 && !o->page)
-        r = page_new_without_scores(&s->own_page);
-    if (r == 0 && o->pages)
-        r = assets_new(&s->assets);
-    if (r < 0) {
-        (void)site_stop(s, 0);
-        return r;
-    }
-    s->loop = o->loop;
-    s->metrics = o->metrics;
-    s->n_listen = o->n_listen;
-    s->before_metrics = o->before_metrics;
-    s->arg = o->arg;
-    s->page = o->page ? o->page : s->own_page;
-    site_set_routes(s, o);
-    *ret = s;
-    return 0;
-}
+/* ---- The servers ---- */
 
 /* Serves the routes on the addresses of `set`. */
-static int site_listen(struct httpd **ret, const struct site *s, const struct httpd_options *set,
-                       char **ret_why)
+static int site_listen(struct httpd **ret, const struct site *s, struct httpd_options set, char **ret_why)
 {
-    struct httpd_options o = *set;
-
-    o.idle_seconds = IDLE_SECONDS;
-    o.served = page_count_request;
-    o.cut = page_count_cut;
-    o.held = page_held;
-    o.served_arg = s->page;
-    return httpd_new(ret, s->loop, &o, ret_why);
+    set.idle_seconds = IDLE_SECONDS;
+    set.served = page_count_request;
+    set.cut = page_count_cut;
+    set.held = page_held;
+    set.served_arg = s->page;
+    return httpd_new(ret, s->o.loop, &set, ret_why);
 }
 
-static int site_listen_main(struct site *s, const struct site_options *o, char **ret_why)
+static int site_listen_all(struct site *s, char **ret_why)
 {
-    size_t first = o->probes_everywhere ? 0 : o->n_probes;
+    const struct site_options *o = &s->o;
+    bool has_main = o->n_listen, has_probes = o->probe_address && strcmp(o->probe_address, "0") != 0;
+    bool same = o->probes_apart && has_main && has_probes && strcmp(o->listen[0], o->probe_address) == 0;
+    size_t first = o->probes_apart && !same ? s->n_probes : 0;
     struct httpd_options main = {.listen = o->listen,
                                  .n_listen = o->n_listen,
                                  .max_connections = MAX_CONNECTIONS,
                                  .max_body_bytes = o->max_body_bytes,
                                  .routes = s->routes + first,
                                  .n_routes = s->n_routes - first};
-    int r;
-
-    access_configure(s->access, &main);
-    r = site_listen(&s->main, s, &main, ret_why);
-    if (r == 0)
-        access_serve(s->access, s->main);
-    return r;
-}
-
-static int site_listen_probes(struct site *s, const struct site_options *o, char **ret_why)
-{
     const struct httpd_options probes = {.listen = &o->probe_address,
                                          .n_listen = 1,
                                          .max_connections = PROBE_CONNECTIONS,
                                          .routes = s->routes,
-                                         .n_routes = o->n_probes};
+                                         .n_routes = s->n_probes};
+    int r = 0;
 
-    return site_listen(&s->probes, s, &probes, ret_why);
+    if (same && (o->config_file || o->guard)) {
+        *ret_why = xstrdup("the addresses of metrics and probes must differ: probes are not authenticated");
+        return -EINVAL;
+    }
+    access_configure(s->access, &main);
+    if (has_main)
+        r = site_listen(&s->main, s, main, ret_why);
+    if (r == 0 && has_main)
+        access_serve(s->access, s->main);
+    if (r == 0 && has_probes && !same)
+        r = site_listen(&s->probes, s, probes, ret_why);
+    return r;
 }
 
 int site_start(struct site **ret, const struct site_options *o, char **ret_why)
 {
+    struct site *s =
+        xcalloc(1, sizeof(*s) + (PROBE_ROUTES + 1 + o->n_routes + ASSETS_MAX_ROUTES) * sizeof(s->routes[0]));
     const struct access_options access = {.loop = o->loop,
                                           .metrics = o->metrics,
                                           .file = o->config_file,
                                           .guard = o->guard,
                                           .changed = o->changed,
                                           .arg = o->arg};
-    struct site *s = NULL;
-    int r = site_new(&s, o);
+    int r = 0;
 
-    if (r == 0)
+    s->o = *o;
+    if (!o->page)
+        r = page_new_without_scores(&s->own_page);
+    if (r == 0 && o->pages)
+        r = assets_new(&s->assets);
+    if (r == 0) {
+        s->page = o->page ? o->page : s->own_page;
+        site_set_routes(s);
         r = access_new(&s->access, &access, ret_why);
-    if (r == 0 && o->n_listen)
-        r = site_listen_main(s, o, ret_why);
-    if (r == 0 && o->probe_address)
-        r = site_listen_probes(s, o, ret_why);
+    }
+    if (r == 0)
+        r = site_listen_all(s, ret_why);
     if (r < 0) {
         (void)site_stop(s, 0);
         return r;
@@ -145,14 +162,14 @@ int site_start(struct site **ret, const struct site_options *o, char **ret_why)
     return 0;
 }
 
-const struct access *site_access(const struct site *s)
+struct access *site_access(const struct site *s)
 {
     return s->access;
 }
 
 int site_reload(struct site *s, struct buf *ret_why)
 {
-    return access_reload(s->access, ret_why);
+    return s ? access_reload(s->access, ret_why) : 0;
 }
 
 unsigned site_port(const struct site *s, size_t i)
@@ -162,7 +179,7 @@ unsigned site_port(const struct site *s, size_t i)
 
 bool site_is_open(const struct site *s)
 {
-    for (size_t i = 0; i < s->n_listen; i++)
+    for (size_t i = 0; i < s->o.n_listen; i++)
         if (!httpd_is_loopback(s->main, i))
             return !access_authenticates(s->access);
     return false;

@@ -1,5 +1,5 @@
 /* The HTTP servers of a role: one with access control, /metrics and the pages, and one for probes, plain and
- * open. */
+ * open. Probes are answered on the loop: they find one that hangs. */
 #ifndef DS_UI_SITE_H
 #define DS_UI_SITE_H
 
@@ -12,25 +12,29 @@
 
 struct site;
 
+/* The program that serves sets the first part, the role that is served the second one. */
 struct site_options {
     struct loop *loop;
     struct metrics *metrics;
-    const char *const *listen;        /* addresses of the server with access control */
-    size_t n_listen;                  /* 0: no such server */
-    const char *probe_address;        /* NULL: no server for probes */
+    const char *const *listen;       /* addresses of the server with access control */
+    size_t n_listen;                 /* 0: no such server */
+    const char *probe_address;       /* of an open server for probes alone; NULL or "0": none */
+    const char *config_file;         /* --web.config.file; NULL: none */
+    const struct httpd_guard *guard; /* as in struct access_options; must outlive the server */
+
     uint64_t max_body_bytes;          /* of all request bodies held at once; 0: httpd's own */
-    const char *config_file;          /* --web.config.file; NULL: none */
-    const struct httpd_guard *guard;  /* as in struct access_options */
-    const struct httpd_route *probes; /* copied, as is `routes` */
-    size_t n_probes;
-    bool probes_everywhere; /* the server with access control has them, too */
-    const struct httpd_route *routes;
+    const struct httpd_route *routes; /* copied */
     size_t n_routes;
     const char *const *pages; /* the paths of the pages, ended by NULL; NULL: none */
     /* What /metrics serves; must outlive the servers. NULL: `metrics` alone, rendered for each request after
      * before_metrics(arg), which may be NULL. */
     struct page *page;
     void (*before_metrics)(void *arg);
+    /* Whether the program is ready, for /readyz; if not, *ret_why may get the reasons. NULL: the role has no
+     * probes, or routes of its own for them. */
+    bool (*is_ready)(void *arg, struct buf *ret_why);
+    bool agent_probes;          /* named /-/healthy and /-/ready instead of /healthz and /readyz */
+    bool probes_apart;          /* the server with access control has them only if it has the same address */
     void (*changed)(void *arg); /* the web configuration file was read again; may be NULL */
     void *arg;
 };
@@ -39,9 +43,9 @@ struct site_options {
  * file. */
 MUST_USE int site_start(struct site **ret, const struct site_options *o, char **ret_why);
 /* For the status page; valid until site_stop(). */
-const struct access *site_access(const struct site *s);
-/* Reads the web configuration file again, as access_reload() does. */
-MUST_USE int site_reload(struct site *s, struct buf *ret_why);
+struct access *site_access(const struct site *s);
+/* Reads the web configuration file again, as access_reload() does; the log says how that went. Takes NULL. */
+int site_reload(struct site *s, struct buf *ret_why);
 /* The bound port of listen address i. */
 unsigned site_port(const struct site *s, size_t i);
 /* Whether anyone who reaches a listen address from another machine is served without authentication. */

@@ -4,7 +4,6 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/digest.h"
 #include "exporter/base/file.h"
 #include "exporter/base/httpd_tls.h"
 #include "exporter/base/log.h"

@@ -4,7 +4,6 @@
 
 #include "exporter/base/base64.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/digest.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/worker.h"
 

@@ -7,11 +7,12 @@
 #include "controller/assist/state/snapshot.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
+#include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"
 #include "exporter/ui/out.h"
-#include "exporter/ui/site.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@ static const char web_instructions[] =
     "policies_list lists the settings of each cluster. Then call plan with all of them, show the plan, and "
     "if it is wanted call apply with its planHash.";
 
-enum { STATUS_MAX_BYTES = 256 << 20, WHY_MAX_BYTES = 1 << 20 };
+enum { STATUS_MAX_BYTES = 256 << 20 };
 
 struct assist_web {
     struct loop *loop;
@@ -116,28 +117,17 @@ static json_t *web_plan_json(const struct assist_last_plan *p)
 
 /* ---- The server ---- */
 
-static void assist_web_healthz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
-{
-    (void)arg;
-    (void)rq;
-    httpd_reply_text(reply, 200, STR("ok"));
-}
-
-static void assist_web_readyz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+static bool assist_web_is_ready(void *arg, struct buf *ret_why)
 {
     const struct reader *reader = assist_reader(((const struct assist_web *)arg)->assist);
-    BUF_AUTO(why, WHY_MAX_BYTES);
-    int r = 0;
 
-    (void)rq;
-    if (reader_is_synced(reader)) {
-        httpd_reply_text(reply, 200, STR("ok"));
-        return;
-    }
-    for (enum kind k = 0; r == 0 && k < KINDS; k++)
-        if (reader_trouble(reader, k))
-            r = buf_printf(&why, "%s: %s\n", kind_info[k].resource->plural, reader_trouble(reader, k));
-    httpd_reply_text(reply, 503, r == 0 && why.n ? buf_str(&why) : STR("not ready\n"));
+    if (reader_is_synced(reader))
+        return true;
+    for (enum kind k = 0; k < KINDS; k++)
+        if (reader_trouble(reader, k) &&
+            buf_printf(ret_why, "%s: %s\n", kind_info[k].resource->plural, reader_trouble(reader, k)) < 0)
+            break;
+    return false;
 }
 
 static void assist_web_status(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
@@ -167,58 +157,45 @@ static void assist_web_set_metrics(void *arg)
     reader_set_metrics(assist_reader(w->assist), w->metrics);
 }
 
-static int assist_web_serve(struct assist_web *w, const struct assist_web_options *o, char **ret_why)
+static int assist_web_serve(struct assist_web *w, struct site_options *o, char **ret_why)
 {
     static const char *const pages[] = {"/", NULL};
-    const struct httpd_route probes[] = {
-        {.method = "GET", .path = "/healthz", .fn = assist_web_healthz},
-        {.method = "GET", .path = "/readyz", .fn = assist_web_readyz, .arg = w},
-    };
     const struct httpd_route own[] = {
         {.method = "GET", .path = "/api/v1/status", .fn = assist_web_status, .arg = w},
         {.method = "GET", .path = "/api/v1/plan", .fn = assist_web_plan, .arg = w},
     };
     size_t n = ARRAY_SIZE(own) + n_assist_operations + API_OWN_ROUTES;
     CLEANUP(cleanup_free) struct httpd_route *routes = xcalloc(n, sizeof(*routes));
-    struct site_options site = {.loop = o->loop,
-                                .metrics = o->metrics,
-                                .listen = o->listen,
-                                .n_listen = o->n_listen,
-                                .probe_address = o->health_address,
-                                .config_file = o->config_file,
-                                .guard = o->guard,
-                                .probes = probes,
-                                .n_probes = ARRAY_SIZE(probes),
-                                .probes_everywhere = true,
-                                .routes = routes,
-                                .pages = pages,
-                                .before_metrics = assist_web_set_metrics,
-                                .arg = w};
 
     memcpy(routes, own, sizeof(own));
-    site.n_routes = ARRAY_SIZE(own) + api_routes(w->api, routes + ARRAY_SIZE(own));
-    return site_start(&w->site, &site, ret_why);
+    o->routes = routes;
+    o->n_routes = ARRAY_SIZE(own) + api_routes(w->api, routes + ARRAY_SIZE(own));
+    o->pages = pages;
+    o->before_metrics = assist_web_set_metrics;
+    o->is_ready = assist_web_is_ready;
+    o->arg = w;
+    return site_start(&w->site, o, ret_why);
 }
 
-int assist_web_start(struct assist_web **ret, const struct assist_web_options *o, char **ret_why)
+int assist_web_start(struct assist_web **ret, struct assist *a, struct site_options *o, bool allow_writes,
+                     char **ret_why)
 {
     const struct api_options api = {
         .loop = o->loop,
         .metrics = o->metrics,
-        .operations = {assist_operations, n_assist_operations, o->assist},
+        .operations = {assist_operations, n_assist_operations, a},
         .instructions = web_instructions,
-        .allow_writes = o->allow_writes,
+        .allow_writes = allow_writes,
         .needs_token = o->guard != NULL,
     };
     struct assist_web *w = xcalloc(1, sizeof(*w));
     int r = api_new(&w->api, &api);
 
-    if (r == 0) {
-        w->assist = o->assist;
-        w->loop = o->loop;
-        w->metrics = o->metrics;
+    w->assist = a;
+    w->loop = o->loop;
+    w->metrics = o->metrics;
+    if (r == 0)
         r = assist_web_serve(w, o, ret_why);
-    }
     if (r < 0) {
         (void)assist_web_stop(w, 0);
         return r;
@@ -230,15 +207,9 @@ int assist_web_start(struct assist_web **ret, const struct assist_web_options *o
     return 0;
 }
 
-unsigned assist_web_port(const struct assist_web *w, size_t i)
+struct site *assist_web_site(const struct assist_web *w)
 {
-    return site_port(w->site, i);
-}
-
-void assist_web_reload(struct assist_web *w)
-{
-    if (site_reload(w->site, NULL) < 0)
-        log_debug("reload on SIGHUP failed");
+    return w ? w->site : NULL;
 }
 
 struct assist_web *assist_web_stop(struct assist_web *w, int grace_ms)

@@ -4,7 +4,7 @@
 #include "controller/assist/rules/request.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/digest.h"
+#include "exporter/base/secret.h"
 
 #include <errno.h>
 #include <inttypes.h>

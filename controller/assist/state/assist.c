@@ -12,9 +12,9 @@
 #include "controller/optimize/problem.h"
 #include "controller/optimize/solve.h"
 #include "exporter/base/arena.h"
+#include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/rand.h"
 #include "exporter/base/worker.h"
 #include "exporter/metric/metrics.h"
 

@@ -6,52 +6,27 @@
 #include "controller/hub/state/state.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
-#include "exporter/base/log.h"
 #include "exporter/ui/list.h"
-#include "exporter/ui/site.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 enum { STATUS_MAX_BYTES = 256 << 20 };
 
-struct hub_web {
-    struct hub *hub;
-    struct site *site;
-};
-
-static void web_healthz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+static bool hub_web_is_ready(void *arg, struct buf *ret_why)
 {
-    (void)arg;
-    (void)rq;
-    httpd_reply_text(reply, 200, STR("ok"));
-}
+    const struct hub *h = arg;
 
-static int web_unlisted(const struct hub *h, struct buf *into)
-{
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < HUB_KINDS; i++) {
+    if (hub_synced(arg))
+        return true;
+    for (size_t i = 0; i < HUB_KINDS; i++) {
         const char *trouble = hub_watch_trouble(h, i);
 
-        if (!hub_watch_listed(h, i))
-            r = buf_printf(into, "%s: not listed yet%s%s\n", hub_kinds[i].plural, trouble ? ": " : "",
-                           cstr(trouble));
+        if (!hub_watch_listed(h, i) && buf_printf(ret_why, "%s: not listed yet%s%s\n", hub_kinds[i].plural,
+                                                  trouble ? ": " : "", cstr(trouble)) < 0)
+            break;
     }
-    return r;
-}
-
-static void web_readyz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
-{
-    BUF_AUTO(why, 1u << 20);
-
-    (void)rq;
-    if (hub_synced(arg))
-        httpd_reply_text(reply, 200, STR("ok"));
-    else if (web_unlisted(arg, &why) < 0)
-        httpd_reply_text(reply, 503, STR("not ready\n"));
-    else
-        httpd_reply_text(reply, 503, buf_str(&why));
+    return false;
 }
 
 /* Answers with what `render` writes for the request's list parameters. */
@@ -133,22 +108,9 @@ static void web_set_metrics(void *arg)
     hub_set_metrics(arg);
 }
 
-/* The address, NULL if there is to be none. */
-static const char *web_wanted(const char *address)
-{
-    return address && strcmp(address, "0") != 0 ? address : NULL;
-}
-
-static int web_serve(struct site **ret, const struct hub_web_options *o, char **ret_why)
+int hub_web_start(struct site **ret, struct hub *h, struct site_options *o, char **ret_why)
 {
     static const char *const pages[] = {"/", "/scorer", "/cluster", NULL};
-    struct hub *h = o->hub;
-    const char *own = web_wanted(o->metrics_address), *health = web_wanted(o->health_address);
-    bool both = own && health && strcmp(own, health) == 0;
-    const struct httpd_route probes[] = {
-        {.method = "GET", .path = "/healthz", .fn = web_healthz},
-        {.method = "GET", .path = "/readyz", .fn = web_readyz, .arg = h},
-    };
     const struct httpd_route routes[] = {
         {.method = "GET", .path = "/api/v1/status", .fn = web_status, .arg = h},
         {.method = "GET", .path = "/api/v1/scorers", .fn = web_scorers, .arg = h},
@@ -157,56 +119,17 @@ static int web_serve(struct site **ret, const struct hub_web_options *o, char **
         {.method = "GET", .path = "/api/v1/scorer", .fn = web_scorer, .arg = h},
         {.method = "GET", .path = "/api/v1/cluster", .fn = web_cluster, .arg = h},
     };
-    const struct site_options site = {
-        .loop = o->loop,
-        .metrics = o->metrics,
-        .listen = &own,
-        .n_listen = own ? 1 : 0,
-        .probe_address = both ? NULL : health,
-        .config_file = o->config_file,
-        .guard = o->guard,
-        .probes = probes,
-        .n_probes = ARRAY_SIZE(probes),
-        .probes_everywhere = both,
-        .routes = routes,
-        .n_routes = ARRAY_SIZE(routes),
-        .pages = pages,
-        .before_metrics = web_set_metrics,
-        .arg = h,
-    };
+    int r;
 
-    if (both && (o->config_file || o->guard)) {
-        *ret_why = xstrdup("the addresses of metrics and probes must differ: probes are not authenticated");
-        return -EINVAL;
-    }
-    return site_start(ret, &site, ret_why);
-}
-
-int hub_web_start(struct hub_web **ret, const struct hub_web_options *o, char **ret_why)
-{
-    CLEANUP(cleanup_free) struct hub_web *w = xcalloc(1, sizeof(*w));
-    int r = web_serve(&w->site, o, ret_why);
-
-    if (r < 0)
-        return r;
-    w->hub = o->hub;
-    w->hub->access = site_access(w->site);
-    *ret = TAKE_PTR(w);
-    return 0;
-}
-
-void hub_web_reload(struct hub_web *w)
-{
-    if (site_reload(w->site, NULL) < 0)
-        log_debug("reload on SIGHUP failed");
-}
-
-struct hub_web *hub_web_stop(struct hub_web *w, int grace_ms)
-{
-    if (!w)
-        return NULL;
-    w->hub->access = NULL;
-    w->site = site_stop(w->site, grace_ms);
-    free(w);
-    return NULL;
+    o->routes = routes;
+    o->n_routes = ARRAY_SIZE(routes);
+    o->pages = pages;
+    o->before_metrics = web_set_metrics;
+    o->is_ready = hub_web_is_ready;
+    o->probes_apart = true;
+    o->arg = h;
+    r = site_start(ret, o, ret_why);
+    if (r == 0)
+        h->access = site_access(*ret);
+    return r;
 }

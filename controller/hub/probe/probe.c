@@ -8,7 +8,6 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/rand.h"
 #include "exporter/base/text.h"
 #include "exporter/score/credentials.h"
 

@@ -1,7 +1,7 @@
 #include "controller/hub/rules/plan.h"
 
 #include "controller/hub/rules/report.h"
-#include "exporter/base/glob.h"
+#include "exporter/base/str.h"
 #include "exporter/base/hash.h"
 
 #include <ctype.h>

@@ -3,7 +3,7 @@
 #include "controller/hub/state/state.h"
 
 #include "controller/kube/json.h"
-#include "exporter/base/glob.h"
+#include "exporter/base/str.h"
 #include "exporter/base/log.h"
 
 static void config_done(struct hub_config *c)

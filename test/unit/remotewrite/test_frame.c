@@ -1,8 +1,8 @@
 /* Frames against two things that know nothing of them: libsnappy, which takes them apart, and protobuf-c,
  * which reads them. */
+#include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/rand.h"
 #include "remotewrite/body.h"
 #include "test/unit/remotewrite/rw.h"
 
