@@ -63,8 +63,8 @@ int buf_putc(struct buf *b, char c)
 
 int buf_vprintf(struct buf *b, const char *fmt, va_list ap)
 {
+    char small[256], *large;
     va_list again;
-    char small[256], *to;
     int n, r;
 
     va_copy(again, ap);
@@ -74,16 +74,9 @@ int buf_vprintf(struct buf *b, const char *fmt, va_list ap)
         return -EINVAL;
     if ((size_t)n < sizeof(small))
         return buf_put(b, small, (size_t)n);
-
-    /* One more byte for vsnprintf()'s NUL, which does not count against the ceiling. */
-    if ((size_t)n > b->max || b->n > b->max - (size_t)n)
-        return -EFBIG;
-    to = malloc((size_t)n + 1);
-    if (!to)
-        return -ENOMEM;
-    (void)vsnprintf(to, (size_t)n + 1, fmt, ap);
-    r = buf_put(b, to, (size_t)n);
-    free(to);
+    large = xvasprintf(fmt, ap);
+    r = buf_put(b, large, (size_t)n);
+    free(large);
     return r;
 }
 
@@ -100,17 +93,10 @@ int buf_printf(struct buf *b, const char *fmt, ...)
 
 void buf_shrink(struct buf *b)
 {
-    char *p;
-
-    if (b->n == b->cap)
-        return;
     if (b->n == 0) {
         buf_done(b);
-        return;
+    } else if (b->n < b->cap) {
+        b->p = xrealloc(b->p, b->n);
+        b->cap = b->n;
     }
-    p = realloc(b->p, b->n);
-    if (!p)
-        return;
-    b->p = p;
-    b->cap = b->n;
 }

@@ -1,6 +1,7 @@
 #include "exporter/base/file.h"
 
 #include "exporter/base/clock.h"
+#include "exporter/base/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,18 +63,12 @@ int file_read(const char *path, struct buf *into)
     return file_read_within(path, into, 0);
 }
 
-struct file_stamp file_stamp(const char *path)
+uint64_t file_stamp(const char *path)
 {
     struct stat st;
 
     if (stat(path, &st) < 0)
-        return (struct file_stamp){0};
-    return (struct file_stamp){
-        .device = st.st_dev, .inode = st.st_ino, .size = st.st_size, .modified = st.st_mtim};
-}
-
-bool file_stamp_is(const struct file_stamp *a, const struct file_stamp *b)
-{
-    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
-           a->modified.tv_sec == b->modified.tv_sec && a->modified.tv_nsec == b->modified.tv_nsec;
+        return 0;
+    return hash_chain_u64(hash_chain_u64(hash_chain_u64(st.st_dev, st.st_ino), (uint64_t)st.st_size),
+                          (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec);
 }

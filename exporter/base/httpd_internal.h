@@ -72,6 +72,39 @@ struct httpd {
     uint64_t own_bytes; /* of the bodies of ANSWERING connections that are not shared */
 };
 
+enum { JOINED_FIELDS = 6 };
+
+enum exchange_state { READING, GUARDED, ALLOWED, WAITING, READY, ANSWERED };
+
+/* One request and its answer. Belongs to the listener's thread, but to the loop while WAITING, and to whoever
+ * holds the lock while GUARDED. It is ALLOWED from the guard's decision until the listener's thread sees
+ * it. */
+struct exchange {
+    struct httpd *server;
+    struct MHD_Connection *connection;
+    struct conn *conn;
+    const struct httpd_route *route; /* NULL if none matches the path */
+    enum exchange_state state;
+    bool head, close;
+    bool routed;             /* the route's method matches, too */
+    bool handling, deferred; /* the handler runs; its reply comes later. Loop's thread */
+    uint64_t body_announced; /* by Content-Length */
+    uint64_t body_bytes;     /* of the request's body that have come */
+    struct buf body;         /* those that are kept; its bytes count in the server's body_held */
+    unsigned body_status;    /* of the refusal of the body; 0: none */
+    struct httpd_request request;
+    struct buf arguments;        /* request.arguments */
+    char *joined[JOINED_FIELDS]; /* values of fields that come several times */
+    char allow[32];              /* the methods of a path, if it does not have the one asked for */
+    uint64_t ticket;             /* while GUARDED, as the next one */
+    mono_ms guarded_since;
+    bool own_error; /* the reply is of reply_error() */
+    unsigned status;
+    uint64_t answer_bytes;
+    struct httpd_reply reply;
+    STAILQ_ENTRY(exchange) next;
+};
+
 /* ---- Connections (httpd.c). Any thread ---- */
 
 /* Ignores what exceeds half of the open files allowed. */
@@ -85,6 +118,13 @@ void httpd_conn_set(struct httpd *h, struct conn *c, enum conn_state state);
 bool httpd_conn_answer(struct httpd *h, struct conn *c, uint64_t bytes, uint64_t version);
 /* Shuts down connections that are over a deadline or a limit. Returns the number of responses among them. */
 unsigned httpd_conns_sweep(struct httpd *h);
+
+/* ---- Heads (httpd_head.c) ---- */
+
+/* Reads the fields and the query of a request whose route is known. Refuses what a proxy in front might read
+ * in another way, a Host that a page of another site may have been given, and requests of other sites' pages
+ * that change something. The status and *ret_text of the refusal, or 0. Listener's thread. */
+unsigned httpd_head_read(struct exchange *x, const char *method, const char *version, const char **ret_text);
 
 /* ---- Requests (httpd_request.c) ---- */
 

@@ -6,7 +6,6 @@
  * noticed only afterwards. */
 #include "exporter/base/httpd_internal.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 
 enum {
@@ -20,45 +19,11 @@ enum {
     PACE_BYTES = 256 << 10,
     ALL_BODIES_MAX = 64 << 20,
     BODY_RETRY_SECONDS = 1,
-    ARGUMENTS_MAX = 64 << 10,
     QUEUE_MS = 10,        /* handlers run this long before the loop turns */
     BLOCK = 128 << 10,    /* of a response that is copied */
     PARTS_IN_PLACE = 256, /* see fits_in_place() */
     HEADER_IN_PLACE = 4 << 10,
     FIELDS_IN_PLACE = 64,
-    FIELDS = 6,
-};
-
-enum exchange_state { READING, GUARDED, ALLOWED, WAITING, READY, ANSWERED };
-
-/* One request and its answer. Belongs to the listener's thread, but to the loop while WAITING, and to whoever
- * holds the lock while GUARDED. It is ALLOWED from the guard's decision until the listener's thread sees
- * it. */
-struct exchange {
-    struct httpd *server;
-    struct MHD_Connection *connection;
-    struct conn *conn;
-    const struct httpd_route *route; /* NULL if none matches the path */
-    enum exchange_state state;
-    bool head, close;
-    bool routed;             /* the route's method matches, too */
-    bool handling, deferred; /* the handler runs; its reply comes later. Loop's thread */
-    uint64_t body_announced; /* by Content-Length */
-    uint64_t body_bytes;     /* of the request's body that have come */
-    struct buf body;         /* those that are kept; its bytes count in the server's body_held */
-    unsigned body_status;    /* of the refusal of the body; 0: none */
-    struct httpd_request request;
-    struct buf arguments;  /* request.arguments */
-    char *joined[FIELDS];  /* values of fields that come several times */
-    char allow[32];        /* the methods of a path, if it does not have the one asked for */
-    uint64_t ticket;       /* while GUARDED */
-    mono_ms guarded_since; /* while GUARDED */
-    bool suspended;        /* while GUARDED */
-    bool own_error;        /* the reply is of reply_error() */
-    unsigned status;
-    uint64_t answer_bytes;
-    struct httpd_reply reply;
-    STAILQ_ENTRY(exchange) next;
 };
 
 /* ---- The reply ---- */
@@ -269,269 +234,30 @@ static enum MHD_Result exchange_respond(struct exchange *x)
     return queued;
 }
 
-/* ---- The head ----
- *
- * A head that another program reads in another way lets a request be smuggled past a proxy (RFC 9112,
- * sections 3.2, 5.1 and 6.3). libmicrohttpd refuses most such heads itself from 0.9.77 on, with
- * MHD_USE_PEDANTIC_CHECKS. Before, it accepts them: it takes an empty name for the end of the head, joins
- * folded lines, and ends the target and values at a NUL. The head is then longer than what it shows of it. */
-
-struct head {
-    struct exchange *x;
-    unsigned hosts, lengths, codings;
-    bool bad_name, chunked;
-    size_t size; /* of the fields as clients write them, one space after the colon */
-    const char *host, *origin, *fetch_site;
-};
-
-/* A token of RFC 9110, section 5.6.2. */
-static bool head_is_token(const char *s)
-{
-    size_t n = strspn(s, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
-
-    return n && !s[n];
-}
-
-/* Sets the request's field; several of one name are joined, which the connection's memory bounds. */
-static void head_keep(struct exchange *x, struct str name, const char *value)
-{
-    struct httpd_request *rq = &x->request;
-    const struct {
-        struct str name;
-        const char **at;
-    } fields[FIELDS] = {
-        {STR("Accept"), &rq->accept},
-        {STR("Accept-Encoding"), &rq->accept_encoding},
-        {STR("If-None-Match"), &rq->if_none_match},
-        {STR("Content-Type"), &rq->content_type},
-        {STR("Content-Encoding"), &rq->content_encoding},
-        {STR("Authorization"), &rq->authorization},
-    };
-
-    for (size_t i = 0; i < FIELDS; i++) {
-        char *joined;
-
-        if (!str_eq_nocase(name, fields[i].name))
-            continue;
-        if (!**fields[i].at) {
-            *fields[i].at = value;
-            return;
-        }
-        joined = xasprintf("%s, %s", *fields[i].at, value);
-        free(x->joined[i]);
-        *fields[i].at = x->joined[i] = joined;
-    }
-}
-
-static enum MHD_Result head_on_field(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
-{
-    struct head *h = arg;
-    struct str n = str_of(name);
-
-    (void)kind;
-    value = cstr(value);
-    h->size += n.n + strlen(": ") + strlen(value) + strlen("\r\n");
-    if (!head_is_token(name)) {
-        h->bad_name = true;
-    } else if (str_eq_nocase(n, STR("Host"))) {
-        h->hosts++;
-        h->host = value;
-    } else if (str_eq_nocase(n, STR("Content-Length"))) {
-        h->lengths++;
-        h->x->body_announced = strtoull(value, NULL, 10);
-    } else if (str_eq_nocase(n, STR("Transfer-Encoding"))) {
-        h->codings++;
-        h->chunked = str_eq_nocase(str_of(value), STR("chunked"));
-    } else if (str_eq_nocase(n, STR("Origin"))) {
-        h->origin = value;
-    } else if (str_eq_nocase(n, STR("Sec-Fetch-Site"))) {
-        h->fetch_site = value;
-    } else {
-        head_keep(h->x, n, value);
-    }
-    return MHD_YES;
-}
-
-/* Whether the head has bytes that libmicrohttpd passed over, see above. More than one space after a colon
- * counts as such; spaces and line feeds that are missing elsewhere can make up for them. */
-static bool head_hides_bytes(const struct head *h, const char *method, const char *version)
-{
-    const struct exchange *x = h->x;
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    size_t line = strlen(method) + 1 + x->conn->target_size + 1 + strlen(version) + strlen("\r\n");
-
-    return !x->server->checks_heads && info->header_size > line + h->size + strlen("\r\n");
-}
-
-/* The host without port and brackets. */
-static struct str head_host(const char *authority)
-{
-    struct str s = str_of(authority);
-    const char *end = s.n && s.p[0] == '[' ? memchr(s.p, ']', s.n) : memchr(s.p, ':', s.n);
-
-    if (end)
-        s.n = (size_t)(end - s.p);
-    return s.n && s.p[0] == '[' ? (struct str){s.p + 1, s.n - 1} : s;
-}
-
-/* A page of another site that had its own name point to this host sends that name (DNS rebinding); an
- * address cannot be made to point elsewhere. */
-static bool head_is_local_host(const char *authority, const struct listener *l)
-{
-    struct str host = head_host(authority);
-    char text[INET6_ADDRSTRLEN];
-    unsigned char address[16];
-
-    (void)snprintf(text, sizeof(text), "%.*s", STR_ARG(host));
-    return str_eq_nocase(host, STR("localhost")) || str_eq_nocase(host, str_of(l->host)) ||
-           inet_pton(AF_INET, text, address) == 1 || inet_pton(AF_INET6, text, address) == 1;
-}
-
-/* Whether a page of another site sent the request. Other clients than browsers send neither field. */
-static bool head_is_cross_site(const struct head *h)
-{
-    const struct httpd_route *route = h->x->route;
-    const char *at = h->origin ? strstr(h->origin, "://") : NULL;
-    struct str from = at ? head_host(at + 3) : STR("");
-
-    if (route && route->local_origins &&
-        (str_eq_nocase(from, STR("localhost")) || str_eq(from, STR("127.0.0.1")) || str_eq(from, STR("::1"))))
-        return false;
-    if (h->fetch_site && strcmp(h->fetch_site, "same-origin") != 0 && strcmp(h->fetch_site, "none") != 0)
-        return true;
-    return h->origin && !(at && str_eq_nocase(str_of(at + 3), str_of(h->host)));
-}
-
-static const char *head_problem(const struct head *h, const char *method, const char *version)
-{
-    if (h->x->conn->target_has_nul)
-        return "400: NUL in the request target\n";
-    if (head_hides_bytes(h, method, version))
-        return "400: invalid header\n";
-    if (h->bad_name)
-        return "400: invalid name of a header field\n";
-    if (h->hosts > 1)
-        return "400: several Host fields\n";
-    if (h->lengths > 1 || h->codings > 1 || (h->lengths && h->codings))
-        return "400: several Content-Length or Transfer-Encoding fields\n";
-    return h->codings && !h->chunked ? "400: unsupported Transfer-Encoding\n" : NULL;
-}
-
-/* Reads the fields, and refuses what a proxy in front might read in another way, a Host that a page of
- * another site may have been given, and requests of other sites' pages that change something. False, with the
- * reply, if the request is refused. */
-static bool head_read(struct exchange *x, const char *method, const char *version)
-{
-    const struct listener *l = x->conn->listener;
-    struct head h = {.x = x};
-    const char *why;
-
-    (void)MHD_get_connection_values(x->connection, MHD_HEADER_KIND, head_on_field, &h);
-    why = head_problem(&h, method, version);
-    x->close = true;
-    if (why)
-        reply_error(x, MHD_HTTP_BAD_REQUEST, why);
-    else if (l->loopback && h.host && !head_is_local_host(h.host, l))
-        reply_error(x, MHD_HTTP_MISDIRECTED_REQUEST,
-                    "421: this address only serves requests whose Host is localhost or an IP address\n");
-    else if (strcmp(x->request.method, "GET") != 0 && head_is_cross_site(&h))
-        reply_error(x, MHD_HTTP_FORBIDDEN, "403: cross-origin request refused\n");
-    else
-        x->close = false;
-    return !x->close;
-}
-
-/* ---- What handlers ask of a request ---- */
-
-/* The request target has been read, nothing else. The request has no context until its head has been read. */
-void *httpd_on_target(void *cls, const char *target, struct MHD_Connection *connection)
-{
-    struct conn *c = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-
-    (void)cls;
-    c->target_size = strlen(cstr(target));
-    c->target_has_nul = strstr(cstr(target), "%00");
-    return NULL;
-}
-
-static enum MHD_Result on_argument(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
-{
-    struct buf *all = arg;
-
-    (void)kind;
-    return !value ||
-                   (buf_put(all, name, strlen(name) + 1) == 0 && buf_put(all, value, strlen(value) + 1) == 0)
-               ? MHD_YES
-               : MHD_NO;
-}
-
-const char *httpd_query(const struct httpd_request *rq, const char *name)
-{
-    struct str all = rq->arguments;
-
-    for (const char *p = all.p; all.n && p < all.p + all.n;) {
-        const char *value = p + strlen(p) + 1;
-
-        if (strcmp(p, name) == 0)
-            return value;
-        p = value + strlen(value) + 1;
-    }
-    return NULL;
-}
-
-/* On the loop, too: libmicrohttpd does not touch the head of a suspended connection. */
-const char *httpd_header(const struct httpd_request *rq, const char *name)
-{
-    const struct exchange *x = CONTAINER_OF(rq, const struct exchange, request);
-
-    return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
-}
-
 /* ---- The guard ----
  *
- * A request is entered before the guard is asked, so that a decision of another thread finds it whenever it
- * comes. Whoever takes it off the list, under the lock, decides: the guard, the deadline, or the end of the
- * server. */
-
-static void guard_apply(struct exchange *x, const struct httpd_refusal *refusal)
-{
-    x->state = refusal ? READY : ALLOWED;
-    if (!refusal)
-        return;
-    x->allow[0] = '\0';
-    reply_error(x, refusal->status, refusal->text);
-    x->reply.challenge = refusal->challenge;
-    x->reply.retry_after = refusal->retry_after;
-}
+ * The connection is suspended before the guard is asked, so that a decision of another thread finds the
+ * request whenever it comes. Whoever takes it off the list, under the lock, decides: the guard, the deadline,
+ * or the end of the server. */
 
 /* Takes it off the list and decides. The lock is held. */
 static void guard_leave(struct exchange *x, const struct httpd_refusal *refusal)
 {
     STAILQ_REMOVE(&x->server->guarded, x, exchange, next);
     x->server->n_guarded--;
-    guard_apply(x, refusal);
-    if (x->suspended)
-        MHD_resume_connection(x->connection); /* x may be gone after this */
-}
-
-/* NULL if it has been decided. The lock is held. */
-static struct exchange *guard_find(struct httpd *h, uint64_t ticket)
-{
-    struct exchange *x;
-
-    STAILQ_FOREACH(x, &h->guarded, next)
-    if (x->ticket == ticket)
-        return x;
-    return NULL;
+    x->state = refusal ? READY : ALLOWED;
+    if (refusal) {
+        x->allow[0] = '\0';
+        reply_error(x, refusal->status, refusal->text);
+        x->reply.challenge = refusal->challenge;
+        x->reply.retry_after = refusal->retry_after;
+    }
+    MHD_resume_connection(x->connection); /* x may be gone after this */
 }
 
 /* False, with the reply, if it may not wait. */
 static bool guard_enter(struct exchange *x)
 {
-    static const struct httpd_refusal full = {.status = MHD_HTTP_SERVICE_UNAVAILABLE,
-                                              .text = "503: too many requests wait for authentication\n",
-                                              .retry_after = GUARD_RETRY_SECONDS};
     struct httpd *h = x->server;
     bool stopping, ok;
 
@@ -544,55 +270,38 @@ static bool guard_enter(struct exchange *x)
         x->guarded_since = clock_system.mono(&clock_system);
         STAILQ_INSERT_TAIL(&h->guarded, x, next);
         h->n_guarded++;
+        MHD_suspend_connection(x->connection);
     }
     (void)pthread_mutex_unlock(&h->lock);
+    if (ok)
+        return true;
     if (stopping)
         reply_stopping(x);
-    else if (!ok)
-        guard_apply(x, &full);
-    return ok;
+    else
+        reply_error(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: too many requests wait for authentication\n");
+    x->reply.retry_after = stopping ? 0 : GUARD_RETRY_SECONDS;
+    return false;
 }
 
-/* What the guard said. If it has decided meanwhile, or the server has, that counts. */
-static enum httpd_access guard_settle(struct exchange *x, enum httpd_access access,
-                                      const struct httpd_refusal *refusal)
-{
-    struct httpd *h = x->server;
-    bool waits;
-
-    (void)pthread_mutex_lock(&h->lock);
-    waits = guard_find(h, x->ticket);
-    if (waits && access == HTTPD_LATER) {
-        x->suspended = true;
-        MHD_suspend_connection(x->connection);
-    } else {
-        if (waits)
-            guard_leave(x, access == HTTPD_ALLOW ? NULL : refusal);
-        access = x->state == ALLOWED ? HTTPD_ALLOW : HTTPD_REFUSE;
-    }
-    (void)pthread_mutex_unlock(&h->lock);
-    return access;
-}
-
-/* HTTPD_LATER: the connection is suspended, and the exchange may be gone already; HTTPD_REFUSE: the reply is
- * set. */
-static enum httpd_access guard_ask(struct exchange *x)
+static enum MHD_Result guard_ask(struct exchange *x)
 {
     const struct httpd_guard *g = x->server->options.guard;
     struct httpd_refusal refusal = {.status = MHD_HTTP_FORBIDDEN, .text = "403: forbidden\n"};
-    struct httpd_ticket ticket;
+    struct httpd_ticket ticket = {.server = x->server};
+    enum httpd_access access;
 
-    if (!g)
-        return HTTPD_ALLOW;
     x->request.peer = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
     if (x->server->options.tls)
         x->request.client_certificate = httpd_tls_peer(
             MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session);
     httpd_conn_set(x->server, x->conn, CONN_HANDLING);
     if (!guard_enter(x))
-        return HTTPD_REFUSE;
-    ticket = (struct httpd_ticket){.server = x->server, .id = x->ticket};
-    return guard_settle(x, g->check(g->arg, &x->request, &ticket, &refusal), &refusal);
+        return exchange_respond(x);
+    ticket.id = x->ticket;
+    access = g->check(g->arg, &x->request, &ticket, &refusal);
+    if (access != HTTPD_LATER)
+        httpd_decide(&ticket, access == HTTPD_ALLOW ? NULL : &refusal);
+    return MHD_YES;
 }
 
 void httpd_decide(const struct httpd_ticket *ticket, const struct httpd_refusal *refusal)
@@ -601,9 +310,11 @@ void httpd_decide(const struct httpd_ticket *ticket, const struct httpd_refusal 
     struct exchange *x;
 
     (void)pthread_mutex_lock(&h->lock);
-    x = guard_find(h, ticket->id);
-    if (x)
+    STAILQ_FOREACH(x, &h->guarded, next)
+    if (x->ticket == ticket->id) {
         guard_leave(x, refusal);
+        break;
+    }
     (void)pthread_mutex_unlock(&h->lock);
 }
 
@@ -709,17 +420,8 @@ static struct exchange *exchange_new(struct conn *c, struct MHD_Connection *conn
     x->connection = connection;
     x->conn = c;
     x->head = strcmp(method, "HEAD") == 0;
-    x->request = (struct httpd_request){.method = x->head ? "GET" : method,
-                                        .path = url,
-                                        .accept = "",
-                                        .accept_encoding = "",
-                                        .if_none_match = "",
-                                        .content_type = "",
-                                        .content_encoding = "",
-                                        .authorization = ""};
-    x->arguments.max = ARGUMENTS_MAX;
-    (void)MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, on_argument, &x->arguments);
-    x->request.arguments = buf_str(&x->arguments);
+    x->request.method = x->head ? "GET" : method;
+    x->request.path = url;
     httpd_conn_set(h, c, CONN_READING);
     (void)pthread_mutex_lock(&h->lock);
     h->under_way++;
@@ -733,7 +435,7 @@ static void exchange_free(struct exchange *x)
 
     reply_release(&x->reply);
     body_drop(x);
-    for (size_t i = 0; i < FIELDS; i++)
+    for (size_t i = 0; i < JOINED_FIELDS; i++)
         free(x->joined[i]);
     buf_done(&x->arguments);
     free(x);
@@ -831,17 +533,17 @@ static enum MHD_Result request_admit(struct exchange *x)
 /* The head has been read. libmicrohttpd closes the connection after an answer at this point. */
 static enum MHD_Result request_begin(struct exchange *x, const char *method, const char *version)
 {
+    const char *why;
+    unsigned refused;
+
     x->routed = find_route(x);
-    if (!head_read(x, method, version))
+    refused = httpd_head_read(x, method, version, &why);
+    if (refused) {
+        x->close = true;
+        reply_error(x, refused, why);
         return exchange_respond(x);
-    switch (guard_ask(x)) {
-    case HTTPD_ALLOW:
-        return request_admit(x);
-    case HTTPD_REFUSE:
-        return exchange_respond(x);
-    default:
-        return MHD_YES;
     }
+    return x->server->options.guard ? guard_ask(x) : request_admit(x);
 }
 
 enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, const char *url,

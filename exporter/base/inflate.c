@@ -18,10 +18,8 @@ struct inflate *inflate_new(void)
 {
     struct inflate *d = xcalloc(1, sizeof(*d));
 
-    if (d && inflateInit2(&d->z, MAX_WBITS + AUTOMATIC_HEADER) != Z_OK) {
-        free(d);
-        return NULL;
-    }
+    if (inflateInit2(&d->z, MAX_WBITS + AUTOMATIC_HEADER) != Z_OK)
+        memory_exhausted(sizeof(*d));
     return d;
 }
 
@@ -100,7 +98,7 @@ int inflate_body(struct str body, struct buf *into, char **ret_why)
 {
     CLEANUP(cleanup_inflate_free) struct inflate *d = inflate_new();
     size_t mark = into->n;
-    int r = d ? inflate_put(d, body, inflate_append, into) : -ENOMEM;
+    int r = inflate_put(d, body, inflate_append, into);
 
     if (r == 0)
         r = inflate_end(d);

@@ -8,7 +8,6 @@
 
 struct inflate;
 
-/* NULL when out of memory. */
 struct inflate *inflate_new(void);
 /* Takes NULL, returns NULL. */
 struct inflate *inflate_free(struct inflate *d);

@@ -1,4 +1,4 @@
-/* Owns the heap of timers, the watched descriptors, the queue of posts and the multi handle. Only the
+/* Owns the heap of timers, the queue of posts and the multi handle. Only the
  * queue is shared with other threads, behind `lock`. */
 #include "exporter/base/loop.h"
 
@@ -34,11 +34,8 @@ struct loop {
     bool stop;
     struct slot *heap; /* 1-based: heap[1] is due first */
     size_t n_timers, cap;
-    uint64_t settings; /* calls of loop_timer_set() */
-    struct watch *watches;
-    size_t n_watches, watches_cap;
-    struct watch **polled; /* the watches of this turn, and their descriptors */
-    struct curl_waitfd *fds;
+    uint64_t settings;   /* calls of loop_timer_set() */
+    struct watch *watch; /* NULL: none */
     pthread_mutex_t lock;
     struct post *posts, **posts_end;
     struct timer trim;
@@ -94,8 +91,6 @@ struct loop *loop_free(struct loop *l)
         (void)curl_multi_cleanup(l->multi);
     (void)pthread_mutex_destroy(&l->lock);
     free(l->heap);
-    free(l->polled);
-    free(l->fds);
     free(l);
     return NULL;
 }
@@ -177,26 +172,13 @@ void loop_timer_clear(struct loop *l, struct timer *t)
 
 void loop_watch_add(struct loop *l, struct watch *w)
 {
-    if (l->n_watches == l->watches_cap) {
-        size_t cap = size_max(8, l->watches_cap * 2);
-
-        l->polled = xrealloc(l->polled, cap * sizeof(struct watch *));
-        l->fds = xrealloc(l->fds, cap * sizeof(*l->fds));
-        l->watches_cap = cap;
-    }
-    l->n_watches++;
-    w->next = l->watches;
-    l->watches = w;
+    l->watch = w;
 }
 
 void loop_watch_remove(struct loop *l, struct watch *w)
 {
-    for (struct watch **at = &l->watches; *at; at = &(*at)->next)
-        if (*at == w) {
-            *at = w->next;
-            l->n_watches--;
-            return;
-        }
+    if (l->watch == w)
+        l->watch = NULL;
 }
 
 void loop_post(struct loop *l, struct post *p)
@@ -268,18 +250,6 @@ static void run_timers(struct loop *l)
     }
 }
 
-/* Skips watches that an earlier callback of this turn has removed: they may be freed. */
-static void run_watches(struct loop *l, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++) {
-        struct watch *w = l->fds[i].revents ? l->watches : NULL;
-        while (w && w != l->polled[i])
-            w = w->next;
-        if (w)
-            w->fn(w);
-    }
-}
-
 /* Reads all messages: one left unread would wait for the next event. */
 static void run_transfers(struct loop *l)
 {
@@ -305,18 +275,15 @@ static int wait_ms(struct loop *l, int max_wait_ms)
 
 int loop_turn(struct loop *l, int max_wait_ms)
 {
-    unsigned n = 0;
+    struct curl_waitfd fd = {.fd = l->watch ? l->watch->fd : -1, .events = CURL_WAIT_POLLIN};
     int running;
 
-    for (struct watch *w = l->watches; w; w = w->next) {
-        l->polled[n] = w;
-        l->fds[n++] = (struct curl_waitfd){.fd = w->fd, .events = CURL_WAIT_POLLIN};
-    }
-    if (curl_multi_poll(l->multi, l->fds, n, wait_ms(l, max_wait_ms), NULL) != CURLM_OK)
+    if (curl_multi_poll(l->multi, &fd, l->watch != NULL, wait_ms(l, max_wait_ms), NULL) != CURLM_OK)
         return -EIO;
     l->now = read_clock(l);
     l->began = seconds_now();
-    run_watches(l, n);
+    if (fd.revents)
+        l->watch->fn(l->watch);
     run_posts(l);
     run_timers(l);
     (void)curl_multi_perform(l->multi, &running);

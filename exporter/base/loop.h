@@ -23,7 +23,6 @@ struct timer {
 struct watch {
     void (*fn)(struct watch *);
     int fd;
-    struct watch *next;
 };
 
 /* Work posted to the loop by another thread. Embedded in its owner, which must live until fn runs. */
@@ -32,7 +31,7 @@ struct post {
     struct post *next;
 };
 
-/* -ENOMEM; -EMFILE without descriptors for curl's wake-up. The clock is not owned and must outlive the
+/* -EMFILE without descriptors for curl's wake-up. The clock is not owned and must outlive the
  * loop. */
 MUST_USE int loop_new(struct loop **ret, const struct clock *clock);
 /* Pending posts are dropped. */
@@ -51,6 +50,7 @@ void loop_timer_set(struct loop *l, struct timer *t, mono_ms at);
 /* Does nothing if the timer is not set. */
 void loop_timer_clear(struct loop *l, struct timer *t);
 
+/* One for each loop: signals. */
 void loop_watch_add(struct loop *l, struct watch *w);
 /* Does nothing if the watch was not added. */
 void loop_watch_remove(struct loop *l, struct watch *w);

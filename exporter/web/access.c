@@ -32,7 +32,7 @@ struct access {
     struct httpd_tls *tls;
     struct web_file *file;  /* the last valid one; NULL without one */
     char *watched[WATCHED]; /* the file, and those that it names; NULL for none */
-    struct file_stamp stamps[WATCHED];
+    uint64_t stamps[WATCHED];
     struct timer timer;
     struct access_status status;
     char *problems;
@@ -181,11 +181,8 @@ static void access_on_timer(struct timer *t)
     struct access *a = CONTAINER_OF(t, struct access, timer);
     bool changed = false;
 
-    for (size_t i = 0; i < WATCHED; i++) {
-        struct file_stamp now = file_stamp(cstr(a->watched[i]));
-
-        changed = changed || !file_stamp_is(&now, &a->stamps[i]);
-    }
+    for (size_t i = 0; i < WATCHED; i++)
+        changed = changed || file_stamp(cstr(a->watched[i])) != a->stamps[i];
     if (changed && access_reload(a, NULL) < 0)
         log_debug("web configuration not applied");
     loop_timer_set(a->o.loop, t, mono_add(loop_now(a->o.loop), LOOK_MS));

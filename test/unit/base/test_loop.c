@@ -313,54 +313,6 @@ static void watches_descriptors(void **state)
     (void)close(fds[1]);
 }
 
-static void remove_both(struct item *i)
-{
-    loop_watch_remove(i->loop, &i->watch);
-    if (i->other)
-        loop_watch_remove(i->loop, &i->other->watch);
-}
-
-/* A watch that another's callback removed may already be freed. */
-static void removed_watch_is_not_called(void **state)
-{
-    struct loop *l = *state;
-    struct item a = item(l, 'a'), b = item(l, 'b'), c = item(l, 'c');
-    int fds[2];
-
-    make_pipe(fds);
-    a.watch.fd = b.watch.fd = c.watch.fd = fds[0];
-    a.then = b.then = c.then = remove_both;
-    a.other = &b;
-    b.other = &a;
-    loop_watch_add(l, &a.watch);
-    loop_watch_add(l, &b.watch);
-    loop_watch_add(l, &c.watch);
-    fake_now++;
-    n_ran = 0;
-    assert_int_equal(loop_turn(l, 0), 0);
-    assert_int_equal(n_ran, 2); /* c, and one of the others */
-    turn_at(l, 1002, "");
-    (void)close(fds[0]);
-    (void)close(fds[1]);
-}
-
-static void watches_as_many_as_are_added(void **state)
-{
-    struct loop *l = *state;
-    struct item items[20];
-    int fds[2];
-
-    make_pipe(fds);
-    for (size_t i = 0; i < ARRAY_SIZE(items); i++) {
-        items[i] = item(l, (char)('a' + i));
-        items[i].watch.fd = fds[0];
-        loop_watch_add(l, &items[i].watch);
-    }
-    turn_at(l, 1001, "tsrqponmlkjihgfedcba");
-    (void)close(fds[0]);
-    (void)close(fds[1]);
-}
-
 static void post_again(struct item *i)
 {
     if (i->delay-- > 0)
@@ -561,8 +513,6 @@ int main(void)
         TEST(callbacks_may_clear_and_set_others),
         TEST(behaves_like_a_list_of_times),
         TEST(watches_descriptors),
-        TEST(removed_watch_is_not_called),
-        TEST(watches_as_many_as_are_added),
         TEST(runs_posts_in_order),
         TEST(post_may_free_itself),
         TEST(post_from_a_thread_wakes_the_loop),
