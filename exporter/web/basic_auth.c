@@ -19,8 +19,6 @@ enum {
     QUEUE_MAX = 32, /* of known users, and as many of unknown ones */
     QUEUE_SHARE = 2,
     GOOD_RESULTS = 256,
-    BAD_RESULTS = 64,
-    BAD_MS = 10 * 1000,
     NICE = 5,
     MAX_CREDENTIALS = 4096,
     SALT_AT = 7, /* in a hash, after "$2b$10$" */
@@ -45,10 +43,10 @@ struct auth_job {
     size_t n_tickets;
 };
 
-/* A result that need not be computed again. */
+/* A comparison that succeeded and need not be made again. */
 struct auth_result {
     char digest[DIGEST_TEXT_BYTES]; /* empty: free */
-    mono_ms at;                     /* last use of a good one, time of a bad one */
+    mono_ms used_at;
 };
 
 TAILQ_HEAD(auth_jobs, auth_job);
@@ -62,8 +60,7 @@ struct basic_auth {
     size_t n_users;
     struct auth_jobs queues[2]; /* of unknown and of known users */
     struct auth_job *running;
-    /* Good results stay until as many newer ones have been used. Bad ones never displace them. */
-    struct auth_result good[GOOD_RESULTS], bad[BAD_RESULTS];
+    struct auth_result good[GOOD_RESULTS]; /* each stays until as many newer ones have been used */
 };
 
 #define CHALLENGE "Basic realm=\"dynamic-scoring\", charset=\"UTF-8\""
@@ -113,40 +110,26 @@ static bool bcrypt_matches(const char *password, const char hash[BCRYPT_BYTES])
 
 /* ---- Results. The lock is held, here and below unless stated otherwise ---- */
 
-static struct auth_result *result_find(struct auth_result *list, size_t n, const char *digest)
+static bool result_is_good(struct basic_auth *b, const char *digest, mono_ms now)
 {
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(list[i].digest, digest) == 0)
-            return &list[i];
-    return NULL;
+    for (size_t i = 0; i < GOOD_RESULTS; i++)
+        if (strcmp(b->good[i].digest, digest) == 0) {
+            b->good[i].used_at = now;
+            return true;
+        }
+    return false;
 }
 
-/* False if the result is not known. */
-static bool result_get(struct basic_auth *b, const char *digest, mono_ms now, bool *ret_good)
+/* Takes the place that is free or was not used for the longest time. */
+static void result_put(struct basic_auth *b, const char *digest)
 {
-    struct auth_result *r = result_find(b->good, GOOD_RESULTS, digest);
+    struct auth_result *to = b->good;
 
-    *ret_good = r;
-    if (r) {
-        r->at = now;
-        return true;
-    }
-    r = result_find(b->bad, BAD_RESULTS, digest);
-    return r && mono_diff(r->at, now) < BAD_MS;
-}
-
-/* Takes the place of an earlier one, or of the one that is free or the oldest. */
-static void result_put(struct basic_auth *b, const char *digest, bool good)
-{
-    struct auth_result *list = good ? b->good : b->bad, *to, *oldest = list;
-    size_t n = good ? GOOD_RESULTS : BAD_RESULTS;
-
-    for (size_t i = 1; i < n; i++)
-        if (mono_before(list[i].at, oldest->at))
-            oldest = &list[i];
-    to = result_find(list, n, digest) ?: oldest;
+    for (size_t i = 1; i < GOOD_RESULTS; i++)
+        if (mono_before(b->good[i].used_at, to->used_at))
+            to = &b->good[i];
     memcpy(to->digest, digest, sizeof(to->digest));
-    to->at = clock_system.mono(&clock_system);
+    to->used_at = clock_system.mono(&clock_system);
 }
 
 /* ---- Jobs ---- */
@@ -240,7 +223,8 @@ static void job_run(struct basic_auth *b, struct auth_job *j)
         good = bcrypt_matches(j->password, j->hash) && j->known;
         (void)pthread_mutex_lock(&b->lock);
         b->running = NULL;
-        result_put(b, j->digest, good);
+        if (good)
+            result_put(b, j->digest);
         for (size_t i = 0; !b->closed && i < j->n_tickets; i++)
             httpd_decide(&j->tickets[i], good ? NULL : &unauthorized);
     } /* else the server has answered */
@@ -370,13 +354,12 @@ static enum httpd_access auth_look_up(struct basic_auth *b, struct auth_job **j,
 {
     const struct httpd_refusal *refused;
     struct auth_job *waiting;
-    bool good;
 
-    *ret = b->closed ? busy : unauthorized;
+    *ret = busy;
     if (b->closed)
         return HTTPD_REFUSE;
-    if (result_get(b, (*j)->digest, (*j)->since, &good))
-        return good ? HTTPD_ALLOW : HTTPD_REFUSE;
+    if (result_is_good(b, (*j)->digest, (*j)->since))
+        return HTTPD_ALLOW;
     waiting = job_find(b, *j);
     if (!waiting) {
         refused = job_enqueue(b, *j);

@@ -1,8 +1,8 @@
 #include "controller/hub/rules/plan.h"
 
 #include "controller/hub/rules/report.h"
-#include "exporter/base/str.h"
 #include "exporter/base/hash.h"
+#include "exporter/base/str.h"
 
 #include <ctype.h>
 #include <errno.h>

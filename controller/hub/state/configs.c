@@ -3,8 +3,8 @@
 #include "controller/hub/state/state.h"
 
 #include "controller/kube/json.h"
-#include "exporter/base/str.h"
 #include "exporter/base/log.h"
+#include "exporter/base/str.h"
 
 static void config_done(struct hub_config *c)
 {
