@@ -169,6 +169,18 @@ static inline bool wire_next(struct wire *w, struct wire_field *f)
     return false;
 }
 
+/* The last field with this number, as protobuf wants it; all zero without one. */
+static inline struct wire_field wire_last(struct str message, unsigned number)
+{
+    struct wire w = wire_of(message);
+    struct wire_field f, last = {0};
+
+    while (wire_next(&w, &f))
+        if (f.number == number)
+            last = f;
+    return last;
+}
+
 static inline double wire_double(uint64_t bits)
 {
     double v;

@@ -1,6 +1,5 @@
-/* Walks through a request: resources, metrics, points. Fields may come in any order, so each message is read
- * before the messages in it whose meaning depends on it. * The first point of a series builds its labels;
- * each later one finds the series by the hash of the bytes that name it, without an allocation. */
+/* Walks through a request: resources, metrics, points. The first point of a series builds its labels; each
+ * later one finds the series by the hash of the bytes that name it, without an allocation. */
 #include "exporter/otlp/ingest.h"
 
 #include "exporter/base/buf.h"
@@ -23,9 +22,18 @@ struct part {
     double value;
 };
 
+/* The 8 bytes each of a repeated field. */
+struct numbers {
+    uint64_t list[MAX_BUCKETS];
+    size_t n;
+};
+
 struct point {
     struct str message;
-    uint64_t attributes_hash, start_ns, time_ns, flags;
+    uint64_t attributes_hash, start_ns, time_ns, flags, count;
+    double value, sum;
+    bool has_value, has_sum, is_invalid;
+    struct numbers counts, bounds; /* of buckets */
     struct part parts[MAX_PARTS];
     size_t n_parts;
 };
@@ -90,7 +98,6 @@ struct ingest *ingest_new(struct store *store, const struct clock *clock,
     in->store = store;
     in->clock = clock;
     in->promotion = *promotion;
-    in->labels.arena.chunk_bytes = 16 << 10;
     return in;
 }
 
@@ -110,43 +117,7 @@ static void point_add(struct point *pt, enum part_kind kind, double bound, doubl
         pt->parts[pt->n_parts++] = (struct part){kind, bound, value};
 }
 
-/* Fields that points of each kind have. */
-static void point_read_common(struct point *pt, const struct wire_field *f, enum otlp_type type)
-{
-    if (f->number == kinds[type].attributes)
-        pt->attributes_hash = hash_chain(pt->attributes_hash, f->bytes);
-    else if (f->number == POINT_START)
-        pt->start_ns = f->value;
-    else if (f->number == POINT_TIME)
-        pt->time_ns = f->value;
-    else if (f->number == kinds[type].flags)
-        pt->flags = f->value;
-}
-
-static unsigned point_read_number(struct point *pt, enum otlp_type type)
-{
-    struct wire w = wire_of(pt->message);
-    bool has_value = false;
-    struct wire_field f = {0};
-    double value = 0;
-
-    while (wire_next(&w, &f))
-        if (f.number == NUMBER_DOUBLE || f.number == NUMBER_INT) {
-            value = f.number == NUMBER_INT ? (double)(int64_t)f.value : wire_double(f.value);
-            has_value = true;
-        } else {
-            point_read_common(pt, &f, type);
-        }
-    point_add(pt, PART_VALUE, 0, value);
-    return has_value || (pt->flags & FLAG_NO_RECORDED_VALUE) ? STORE_OK : OTLP_INVALID;
-}
-
-struct numbers {
-    uint64_t list[MAX_BUCKETS];
-    size_t n;
-};
-
-/* Appends fixed-size numbers of a field, packed or not. False if there are too many. */
+/* Appends numbers of a field, packed or not. False if there are too many. */
 static bool numbers_add(struct numbers *to, const struct wire_field *f)
 {
     size_t n = f->type == WIRE_BYTES ? f->bytes.n / 8 : 1;
@@ -160,11 +131,14 @@ static bool numbers_add(struct numbers *to, const struct wire_field *f)
 }
 
 /* Bounds must increase, with one more bucket than bounds, or none. Counts must add up to the count. */
-static unsigned point_add_buckets(struct point *pt, const struct numbers *counts,
-                                  const struct numbers *bounds, uint64_t count)
+static unsigned point_add_histogram(struct point *pt)
 {
+    const struct numbers *counts = &pt->counts, *bounds = &pt->bounds;
     uint64_t total = 0;
 
+    point_add(pt, PART_COUNT, 0, (double)pt->count);
+    if (pt->has_sum)
+        point_add(pt, PART_SUM, 0, pt->sum);
     for (size_t i = 0; i < bounds->n; i++)
         if (isnan(wire_double(bounds->list[i])) ||
             (i > 0 && wire_double(bounds->list[i]) <= wire_double(bounds->list[i - 1])))
@@ -175,87 +149,78 @@ static unsigned point_add_buckets(struct point *pt, const struct numbers *counts
         if (i < bounds->n && wire_double(bounds->list[i]) != HUGE_VAL)
             point_add(pt, PART_BUCKET, wire_double(bounds->list[i]), (double)total);
     }
-    point_add(pt, PART_BUCKET, HUGE_VAL, (double)count);
-    return counts->n == 0 || (counts->n == bounds->n + 1 && total == count) ? STORE_OK : OTLP_INVALID;
+    point_add(pt, PART_BUCKET, HUGE_VAL, (double)pt->count);
+    return counts->n == 0 || (counts->n == bounds->n + 1 && total == pt->count) ? STORE_OK : OTLP_INVALID;
 }
 
-static unsigned point_read_histogram(struct point *pt)
+static void point_add_quantile(struct point *pt, struct str message)
 {
-    struct numbers counts = {.n = 0}, bounds = {.n = 0};
-    struct wire w = wire_of(pt->message);
-    bool fits = true, has_sum = false;
-    struct wire_field f = {0};
-    uint64_t count = 0;
-    double sum = 0;
+    double quantile = wire_double(wire_last(message, QUANTILE_QUANTILE).value);
 
-    while (wire_next(&w, &f))
-        if (f.number == POINT_COUNT) {
-            count = f.value;
-        } else if (f.number == POINT_SUM) {
-            has_sum = true;
-            sum = wire_double(f.value);
-        } else if (f.number == HISTOGRAM_COUNTS) {
-            fits &= numbers_add(&counts, &f);
-        } else if (f.number == HISTOGRAM_BOUNDS) {
-            fits &= numbers_add(&bounds, &f);
-        } else {
-            point_read_common(pt, &f, OTLP_HISTOGRAM);
+    pt->is_invalid |= pt->n_parts == MAX_PARTS - 2 || isnan(quantile);
+    point_add(pt, PART_QUANTILE, quantile, wire_double(wire_last(message, QUANTILE_VALUE).value));
+}
+
+/* Fields that only points of this type have. */
+static void point_read_field(struct point *pt, const struct wire_field *f, enum otlp_type type)
+{
+    if (type == OTLP_HISTOGRAM || type == OTLP_SUMMARY) {
+        if (f->number == POINT_COUNT) {
+            pt->count = f->value;
+        } else if (f->number == POINT_SUM) {
+            pt->sum = wire_double(f->value);
+            pt->has_sum = true;
+        } else if (type == OTLP_SUMMARY && f->number == SUMMARY_QUANTILES) {
+            point_add_quantile(pt, f->bytes);
+        } else if (type == OTLP_HISTOGRAM && f->number == HISTOGRAM_COUNTS) {
+            pt->is_invalid |= !numbers_add(&pt->counts, f);
+        } else if (type == OTLP_HISTOGRAM && f->number == HISTOGRAM_BOUNDS) {
+            pt->is_invalid |= !numbers_add(&pt->bounds, f);
         }
-    point_add(pt, PART_COUNT, 0, (double)count);
-    if (has_sum)
-        point_add(pt, PART_SUM, 0, sum);
-    return fits ? point_add_buckets(pt, &counts, &bounds, count) : OTLP_INVALID;
+    } else if (f->number == NUMBER_DOUBLE || f->number == NUMBER_INT) {
+        pt->value = f->number == NUMBER_INT ? (double)(int64_t)f->value : wire_double(f->value);
+        pt->has_value = true;
+    }
 }
 
-static unsigned point_add_quantile(struct point *pt, struct str message)
+static unsigned point_read(struct point *pt, struct str message, enum otlp_type type, uint64_t temporality)
 {
-    double quantile = 0, value = 0;
     struct wire w = wire_of(message);
     struct wire_field f = {0};
-
-    while (wire_next(&w, &f))
-        if (f.number == QUANTILE_QUANTILE)
-            quantile = wire_double(f.value);
-        else if (f.number == QUANTILE_VALUE)
-            value = wire_double(f.value);
-    if (pt->n_parts == MAX_PARTS || isnan(quantile))
-        return OTLP_INVALID;
-    point_add(pt, PART_QUANTILE, quantile, value);
-    return STORE_OK;
-}
-
-static unsigned point_read_summary(struct point *pt)
-{
-    struct wire w = wire_of(pt->message);
     unsigned result = STORE_OK;
-    struct wire_field f = {0};
 
-    point_add(pt, PART_COUNT, 0, 0);
-    point_add(pt, PART_SUM, 0, 0);
-    while (wire_next(&w, &f) && result == STORE_OK)
-        if (f.number == POINT_COUNT)
-            pt->parts[0].value = (double)f.value;
-        else if (f.number == POINT_SUM)
-            pt->parts[1].value = wire_double(f.value);
-        else if (f.number == SUMMARY_QUANTILES)
-            result = point_add_quantile(pt, f.bytes);
-        else
-            point_read_common(pt, &f, OTLP_SUMMARY);
-    return result;
-}
-
-static unsigned point_read(struct point *pt, enum otlp_type type, uint64_t temporality)
-{
-    unsigned result;
-
+    pt->message = message;
+    pt->attributes_hash = 1;
+    pt->start_ns = pt->time_ns = pt->flags = pt->count = 0;
+    pt->value = pt->sum = 0;
+    pt->has_value = pt->has_sum = pt->is_invalid = false;
+    pt->counts.n = pt->bounds.n = pt->n_parts = 0;
     if (type == OTLP_EXPONENTIAL)
         return OTLP_UNSUPPORTED;
-    result = type == OTLP_HISTOGRAM ? point_read_histogram(pt)
-             : type == OTLP_SUMMARY ? point_read_summary(pt)
-                                    : point_read_number(pt, type);
+    while (wire_next(&w, &f)) {
+        if (f.number == kinds[type].attributes)
+            pt->attributes_hash = hash_chain(pt->attributes_hash, f.bytes);
+        else if (f.number == POINT_START)
+            pt->start_ns = f.value;
+        else if (f.number == POINT_TIME)
+            pt->time_ns = f.value;
+        else if (f.number == kinds[type].flags)
+            pt->flags = f.value;
+        else
+            point_read_field(pt, &f, type);
+    }
+    if (type == OTLP_HISTOGRAM) {
+        result = point_add_histogram(pt);
+    } else if (type == OTLP_SUMMARY) {
+        point_add(pt, PART_COUNT, 0, (double)pt->count);
+        point_add(pt, PART_SUM, 0, pt->sum);
+    } else {
+        point_add(pt, PART_VALUE, 0, pt->value);
+        pt->is_invalid = !pt->has_value && !(pt->flags & FLAG_NO_RECORDED_VALUE);
+    }
     if (kinds[type].temporal && temporality != TEMPORALITY_CUMULATIVE && temporality != TEMPORALITY_DELTA)
         return OTLP_TEMPORALITY;
-    return result;
+    return pt->is_invalid ? OTLP_INVALID : result;
 }
 
 /* ---- Storing a point. Lock of the store held ---- */
@@ -406,10 +371,7 @@ static void ingest_points(struct ingest *in, struct str data)
 
         if (f.number != DATA_POINTS)
             continue;
-        pt->message = f.bytes;
-        pt->attributes_hash = 1;
-        pt->start_ns = pt->time_ns = pt->flags = pt->n_parts = 0;
-        result = point_read(pt, in->metric.type, in->metric.temporality);
+        result = point_read(pt, f.bytes, in->metric.type, in->metric.temporality);
         if (pt->time_ns > in->resource_time_ns)
             in->resource_time_ns = pt->time_ns;
         if (result == STORE_OK)
@@ -418,63 +380,37 @@ static void ingest_points(struct ingest *in, struct str data)
     }
 }
 
-static enum otlp_type type_of(unsigned field, bool monotonic)
-{
-    switch (field) {
-    case METRIC_SUM:
-        return monotonic ? OTLP_COUNTER : OTLP_UP_DOWN_COUNTER;
-    case METRIC_HISTOGRAM:
-        return OTLP_HISTOGRAM;
-    case METRIC_EXPONENTIAL:
-        return OTLP_EXPONENTIAL;
-    case METRIC_SUMMARY:
-        return OTLP_SUMMARY;
-    default:
-        return OTLP_GAUGE;
-    }
-}
-
-static void ingest_describe(struct ingest *in, unsigned field, struct str data)
-{
-    struct wire w = wire_of(data);
-    bool monotonic = false;
-    struct wire_field f = {0};
-
-    in->metric.temporality = 0;
-    while (wire_next(&w, &f))
-        if (f.number == DATA_TEMPORALITY)
-            in->metric.temporality = f.value;
-        else if (f.number == DATA_MONOTONIC)
-            monotonic = f.value;
-    in->metric.type = type_of(field, monotonic);
-    if (!kinds[in->metric.type].temporal)
-        in->metric.temporality = 0; /* an unknown field, there */
-    in->metric.hash = hash_chain(hash_chain(in->resource_hash, in->metric.name), in->metric.unit);
-    in->metric.hash = hash_chain_u64(in->metric.hash, in->metric.type);
-}
-
 static void ingest_metric(struct ingest *in, struct str message)
 {
-    struct wire w = wire_of(message);
-    struct str data = {0};
-    unsigned field = 0;
-    struct wire_field f = {0};
+    static const struct {
+        unsigned field;
+        enum otlp_type type;
+    } types[] = {{METRIC_GAUGE, OTLP_GAUGE},
+                 {METRIC_SUM, OTLP_UP_DOWN_COUNTER},
+                 {METRIC_HISTOGRAM, OTLP_HISTOGRAM},
+                 {METRIC_EXPONENTIAL, OTLP_EXPONENTIAL},
+                 {METRIC_SUMMARY, OTLP_SUMMARY}};
+    struct wire_field data = {0};
 
-    in->metric.name = in->metric.unit = STR("");
-    while (wire_next(&w, &f))
-        if (f.number == METRIC_NAME) {
-            in->metric.name = f.bytes;
-        } else if (f.number == METRIC_UNIT) {
-            in->metric.unit = f.bytes;
-        } else if (f.number == METRIC_GAUGE || f.number == METRIC_SUM || f.number == METRIC_HISTOGRAM ||
-                   f.number == METRIC_EXPONENTIAL || f.number == METRIC_SUMMARY) {
-            field = f.number;
-            data = f.bytes;
+    in->metric.name = wire_last(message, METRIC_NAME).bytes;
+    in->metric.unit = wire_last(message, METRIC_UNIT).bytes;
+    for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+        struct wire_field f = wire_last(message, types[i].field);
+
+        if (f.from > data.from || !data.from) { /* of several the last one counts */
+            data = f;
+            in->metric.type = types[i].type;
         }
-    if (!field)
+    }
+    if (!data.from)
         return;
-    ingest_describe(in, field, data);
-    ingest_points(in, data);
+    if (in->metric.type == OTLP_UP_DOWN_COUNTER && wire_last(data.bytes, DATA_MONOTONIC).value)
+        in->metric.type = OTLP_COUNTER;
+    in->metric.temporality =
+        kinds[in->metric.type].temporal ? wire_last(data.bytes, DATA_TEMPORALITY).value : 0;
+    in->metric.hash = hash_chain(hash_chain(in->resource_hash, in->metric.name), in->metric.unit);
+    in->metric.hash = hash_chain_u64(in->metric.hash, in->metric.type);
+    ingest_points(in, data.bytes);
 }
 
 static void ingest_scope(struct ingest *in, struct str message)
@@ -492,13 +428,9 @@ static void ingest_resource(struct ingest *in, struct str message)
     struct wire w = wire_of(message);
     struct wire_field f = {0};
 
-    in->resource = STR("");
-    while (wire_next(&w, &f))
-        if (f.number == RESOURCE_METRICS_RESOURCE)
-            in->resource = f.bytes;
+    in->resource = wire_last(message, RESOURCE_METRICS_RESOURCE).bytes;
     in->resource_hash = hash_bytes(in->resource);
     in->resource_time_ns = 0;
-    w = wire_of(message);
     while (wire_next(&w, &f))
         if (f.number == RESOURCE_METRICS_SCOPE_METRICS)
             ingest_scope(in, f.bytes);

@@ -20,7 +20,7 @@ const char *otlp_result_word(unsigned result);
 
 struct ingest;
 
-/* The store and the clock must outlive it. -ENOMEM. */
+/* The store and the clock must outlive it. */
 struct ingest *ingest_new(struct store *store, const struct clock *clock,
                           const struct otlp_promotion *promotion);
 struct ingest *ingest_free(struct ingest *in);
@@ -32,8 +32,7 @@ struct ingest_outcome {
     char first[128];                /* the metric of the first point that was rejected, as it was sent */
 };
 
-/* Stores the points of a request, whose bytes decode_check() has accepted. -ENOMEM: a part was not stored,
- * and the request can be sent again. */
+/* Stores the points of a request, whose bytes decode_check() has accepted. */
 void ingest_request(struct ingest *in, struct str request, struct ingest_outcome *ret);
 
 #endif

@@ -11,11 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Text being written; the first error is kept. */
-struct text {
-    struct buf *buf;
-    int error;
-};
+enum { ARENA_BYTES = 16 << 10 };
 
 static void put(struct text *t, struct str s)
 {
@@ -113,6 +109,7 @@ static void put_unit(struct text *t, struct str unit, const struct unit_word *ta
             unit = str_of(table->word);
     for (size_t i = 0; i < unit.n; i++) {
         char c = is_metric_char(unit.p[i]) ? unit.p[i] : '_';
+
         if (c != '_' || last != '_')
             put_char(t, c);
         last = c;
@@ -179,22 +176,29 @@ int translate_metric_name(struct str name, struct str unit, enum otlp_type type,
     return t.error;
 }
 
+static void put_label_name(struct text *t, struct str name)
+{
+    size_t mark = t->buf->n;
+
+    while (name.n && !t->error) {
+        size_t n = utf8_char(name) ?: 1;
+
+        put_char(t, is_letter_or_digit(name.p[0]) ? name.p[0] : '_');
+        name = (struct str){name.p + n, name.n - n};
+    }
+    if (t->error || t->buf->n == mark)
+        return;
+    if (is_digit(t->buf->p[mark]))
+        put_front(t, mark, STR("key_"));
+    else if (t->buf->p[mark] == '_' && (t->buf->n == mark + 1 || t->buf->p[mark + 1] != '_'))
+        put_front(t, mark, STR("key"));
+}
+
 int translate_label_name(struct str name, struct buf *into)
 {
     struct text t = {.buf = into};
-    size_t mark = into->n;
 
-    while (name.n && !t.error) {
-        size_t n = utf8_char(name) ?: 1;
-        put_char(&t, is_letter_or_digit(name.p[0]) ? name.p[0] : '_');
-        name = (struct str){name.p + n, name.n - n};
-    }
-    if (t.error || into->n == mark)
-        return t.error;
-    if (is_digit(into->p[mark]))
-        put_front(&t, mark, STR("key_"));
-    else if (into->p[mark] == '_' && (into->n == mark + 1 || into->p[mark + 1] != '_'))
-        put_front(&t, mark, STR("key"));
+    put_label_name(&t, name);
     return t.error;
 }
 
@@ -257,8 +261,6 @@ static void put_base64(struct text *t, struct str s)
         t->buf->n += base64_encode(s, to);
 }
 
-static void put_any_value(struct text *t, struct str any_value);
-
 /* A JSON string with the escapes of Go's encoder, which is made for HTML. */
 static void put_json_string(struct text *t, struct str s)
 {
@@ -273,72 +275,9 @@ static void put_json_string(struct text *t, struct str s)
             put_char(t, plain.p[i]);
 }
 
-/* The last field of an AnyValue; false for an empty one. */
-static bool any_field(struct str any_value, struct wire_field *ret)
-{
-    struct wire w = wire_of(any_value);
-    bool found = false;
-    struct wire_field f = {0};
-
-    while (wire_next(&w, &f))
-        if (f.number >= ANY_STRING && f.number <= ANY_BYTES) {
-            *ret = f;
-            found = true;
-        }
-    return found;
-}
-
-static void put_json_value(struct text *t, struct str any_value)
-{
-    struct wire_field f = {0};
-
-    if (!any_field(any_value, &f)) {
-        put(t, STR("null"));
-    } else if (f.number == ANY_STRING) {
-        put_json_string(t, f.bytes);
-    } else if (f.number == ANY_BYTES) {
-        put_char(t, '"');
-        put_base64(t, f.bytes);
-        put_char(t, '"');
-    } else {
-        put_any_value(t, any_value);
-    }
-}
-
-static void put_json_array(struct text *t, struct str values)
-{
-    struct wire w = wire_of(values);
-    struct wire_field f = {0};
-    bool first = true;
-
-    put_char(t, '[');
-    while (!t->error && wire_next(&w, &f))
-        if (f.number == VALUES_VALUES) {
-            if (!first)
-                put_char(t, ',');
-            put_json_value(t, f.bytes);
-            first = false;
-        }
-    put_char(t, ']');
-}
-
 struct attribute {
     struct str key, value;
 };
-
-static struct attribute attribute_of(struct str key_value)
-{
-    struct attribute a = {STR(""), STR("")};
-    struct wire w = wire_of(key_value);
-    struct wire_field f = {0};
-
-    while (wire_next(&w, &f))
-        if (f.number == KEY_VALUE_KEY)
-            a.key = f.bytes;
-        else if (f.number == KEY_VALUE_VALUE)
-            a.value = f.bytes;
-    return a;
-}
 
 /* The attributes of a message, sorted by key; equal keys stay in their order. -EFBIG. */
 static int read_attributes(struct attribute *list, size_t max, size_t *ret_n, struct str message,
@@ -355,7 +294,8 @@ static int read_attributes(struct attribute *list, size_t max, size_t *ret_n, st
             continue;
         if (n == max)
             return -EFBIG;
-        a = attribute_of(f.bytes);
+        a = (struct attribute){wire_last(f.bytes, KEY_VALUE_KEY).bytes,
+                               wire_last(f.bytes, KEY_VALUE_VALUE).bytes};
         for (at = n++; at > 0 && str_cmp(a.key, list[at - 1].key) < 0; at--)
             list[at] = list[at - 1];
         list[at] = a;
@@ -364,65 +304,73 @@ static int read_attributes(struct attribute *list, size_t max, size_t *ret_n, st
     return 0;
 }
 
+static void put_value(struct text *t, struct str any_value, bool in_json);
+
+static void put_json_array(struct text *t, struct str values)
+{
+    struct wire w = wire_of(values);
+    struct wire_field f = {0};
+    const char *between = "";
+
+    put_char(t, '[');
+    while (!t->error && wire_next(&w, &f))
+        if (f.number == VALUES_VALUES) {
+            put(t, str_of(between));
+            put_value(t, f.bytes, true);
+            between = ",";
+        }
+    put_char(t, ']');
+}
+
 /* Keys are sorted; the later one of two with the same key wins. */
 static void put_json_map(struct text *t, struct str values)
 {
     struct attribute list[SERIES_MAX_LABELS];
     size_t n = 0;
-    bool first = true;
+    const char *between = "";
 
     t->error = t->error ?: read_attributes(list, ARRAY_SIZE(list), &n, values, VALUES_VALUES);
     put_char(t, '{');
     for (size_t i = 0; i < n && !t->error; i++) {
         if (i + 1 < n && str_eq(list[i].key, list[i + 1].key))
             continue;
-        if (!first)
-            put_char(t, ',');
-        first = false;
+        put(t, str_of(between));
         put_json_string(t, list[i].key);
         put_char(t, ':');
-        put_json_value(t, list[i].value);
+        put_value(t, list[i].value, true);
+        between = ",";
     }
     put_char(t, '}');
 }
 
-static void put_any_value(struct text *t, struct str any_value)
+/* The text of an attribute's value, the bytes of an AnyValue. Arrays and maps become JSON. */
+static void put_value(struct text *t, struct str any_value, bool in_json)
 {
-    struct wire_field f = {0};
+    struct wire w = wire_of(any_value);
+    struct wire_field f = {0}, next;
 
-    if (!any_field(any_value, &f))
-        return;
-    switch (f.number) {
-    case ANY_STRING:
-        put(t, f.bytes);
-        break;
-    case ANY_BOOL:
+    while (wire_next(&w, &next))
+        if (next.number >= ANY_STRING && next.number <= ANY_BYTES)
+            f = next;
+    if (f.number == 0 && in_json)
+        put(t, STR("null"));
+    else if (f.number == ANY_STRING)
+        in_json ? put_json_string(t, f.bytes) : put(t, f.bytes);
+    else if (f.number == ANY_BOOL)
         put(t, f.value ? STR("true") : STR("false"));
-        break;
-    case ANY_INT:
+    else if (f.number == ANY_INT)
         t->error = t->error ?: buf_printf(t->buf, "%lld", (long long)f.value);
-        break;
-    case ANY_DOUBLE:
+    else if (f.number == ANY_DOUBLE)
         put_double(t, wire_double(f.value));
-        break;
-    case ANY_ARRAY:
+    else if (f.number == ANY_ARRAY)
         put_json_array(t, f.bytes);
-        break;
-    case ANY_MAP:
+    else if (f.number == ANY_MAP)
         put_json_map(t, f.bytes);
-        break;
-    default:
+    else if (f.number == ANY_BYTES) {
+        put(t, in_json ? STR("\"") : STR(""));
         put_base64(t, f.bytes);
+        put(t, in_json ? STR("\"") : STR(""));
     }
-}
-
-/* Appends the text of an attribute's value: the bytes of an AnyValue. Arrays and maps become JSON. */
-static int translate_value(struct str any_value, struct buf *into)
-{
-    struct text t = {.buf = into};
-
-    put_any_value(&t, any_value);
-    return t.error;
 }
 
 /* ---- Promotion ---- */
@@ -466,15 +414,13 @@ bool otlp_promote(struct otlp_promotion *p, struct str names)
 /* ---- Labels ---- */
 
 /* Moves the text into the arena, and empties it. */
-static struct str labels_keep(struct labels *l, struct buf *b, int r)
+static struct str labels_keep(struct labels *l)
 {
-    char *copy = r == 0 ? arena_alloc(&l->arena, b->n + !b->n) : NULL;
-    struct str kept = {copy, copy ? b->n : 0};
+    struct str kept = {arena_alloc(&l->arena, l->buf.n + 1), l->buf.n};
 
     if (kept.n)
-        memcpy(copy, b->p, b->n);
-    l->error = l->error ?: r ?: copy ? 0 : -ENOMEM;
-    b->n = 0;
+        memcpy((char *)kept.p, l->buf.p, kept.n);
+    l->buf.n = 0;
     return kept;
 }
 
@@ -486,59 +432,56 @@ static struct series_label *labels_find(struct labels *l, struct str name)
     return NULL;
 }
 
-/* Adds a label; `replace` decides about one that is there already. */
-static void labels_put(struct labels *l, struct str name, struct str value, bool replace)
+/* Takes the text as the value of a label; `replace` decides about one that is there already. */
+static void labels_put(struct labels *l, struct str name, bool replace)
 {
     struct series_label *old = labels_find(l, name);
+    struct str value = labels_keep(l);
 
     if (old)
         old->value = replace ? value : old->value;
     else if (l->n == ARRAY_SIZE(l->list))
-        l->error = l->error ?: -EFBIG;
+        l->text.error = l->text.error ?: -EFBIG;
     else
         l->list[l->n++] = (struct series_label){name, value};
 }
 
-/* Whether an attribute of a resource makes up job or instance. */
-static bool is_identity(struct str key)
-{
-    return str_eq(key, STR("service.name")) || str_eq(key, STR("service.namespace")) ||
-           str_eq(key, STR("service.instance.id"));
-}
-
 /* Values of attributes whose names become the same are joined by a semicolon. */
-static void labels_put_attributes(struct labels *l, struct str message, unsigned number,
-                                  bool (*skipped)(struct str key))
+static void labels_put_attributes(struct labels *l, struct str message, unsigned number, bool skip_identity)
 {
     struct attribute list[SERIES_MAX_LABELS];
-    BUF_AUTO(text, SERIES_MAX_LABEL_BYTES);
+    struct text *t = &l->text;
     size_t n = 0;
-    int r = read_attributes(list, ARRAY_SIZE(list), &n, message, number);
 
-    l->error = l->error ?: r;
-    for (size_t i = 0; i < n && !l->error; i++) {
-        struct series_label *old;
-        struct str name;
+    t->error = t->error ?: read_attributes(list, ARRAY_SIZE(list), &n, message, number);
+    for (size_t i = 0; i < n && !t->error; i++) {
+        const struct series_label *old;
+        struct str key = list[i].key, name;
 
-        if (skipped && skipped(list[i].key))
+        if (skip_identity && (str_eq(key, STR("service.name")) || str_eq(key, STR("service.namespace")) ||
+                              str_eq(key, STR("service.instance.id"))))
             continue;
-        name = labels_keep(l, &text, translate_label_name(list[i].key, &text));
+        put_label_name(t, key);
+        name = labels_keep(l);
         old = labels_find(l, name);
-        if (old)
-            l->error = l->error ?: buf_put_str(&text, old->value) ?: buf_putc(&text, ';');
-        labels_put(l, name, labels_keep(l, &text, translate_value(list[i].value, &text)), true);
+        if (old) {
+            put(t, old->value);
+            put_char(t, ';');
+        }
+        put_value(t, list[i].value, false);
+        labels_put(l, name, true);
     }
 }
 
 /* Appends the text of the first attribute with this name; false without one. */
-static bool put_attribute(struct labels *l, struct str resource, struct str name, struct buf *into)
+static bool put_attribute(struct text *t, struct str resource, struct str name)
 {
     struct wire w = wire_of(resource);
     struct wire_field f = {0};
 
     while (wire_next(&w, &f))
-        if (f.number == RESOURCE_ATTRIBUTES && str_eq(attribute_of(f.bytes).key, name)) {
-            l->error = l->error ?: translate_value(attribute_of(f.bytes).value, into);
+        if (f.number == RESOURCE_ATTRIBUTES && str_eq(wire_last(f.bytes, KEY_VALUE_KEY).bytes, name)) {
+            put_value(t, wire_last(f.bytes, KEY_VALUE_VALUE).bytes, false);
             return true;
         }
     return false;
@@ -547,37 +490,41 @@ static bool put_attribute(struct labels *l, struct str resource, struct str name
 /* Returns whether there is any. */
 static bool labels_put_identity(struct labels *l, struct str resource)
 {
-    BUF_AUTO(text, SERIES_MAX_LABEL_BYTES);
-    BUF_AUTO(job, SERIES_MAX_LABEL_BYTES);
-    bool named = put_attribute(l, resource, STR("service.name"), &text), has_instance;
+    bool named = put_attribute(&l->text, resource, STR("service.name")), has_instance;
+    struct str service = labels_keep(l);
 
-    if (named && put_attribute(l, resource, STR("service.namespace"), &job))
-        l->error = l->error ?: buf_putc(&job, '/');
     if (named) {
-        l->error = l->error ?: buf_put_str(&job, buf_str(&text));
-        labels_put(l, STR("job"), labels_keep(l, &job, 0), true);
+        if (put_attribute(&l->text, resource, STR("service.namespace")))
+            put_char(&l->text, '/');
+        put(&l->text, service);
+        labels_put(l, STR("job"), true);
     }
-    text.n = 0;
-    has_instance = put_attribute(l, resource, STR("service.instance.id"), &text);
+    has_instance = put_attribute(&l->text, resource, STR("service.instance.id"));
     if (has_instance)
-        labels_put(l, STR("instance"), labels_keep(l, &text, 0), true);
+        labels_put(l, STR("instance"), true);
     return named || has_instance;
 }
 
 static void labels_put_promoted(struct labels *l, struct str resource, const struct otlp_promotion *p)
 {
-    BUF_AUTO(text, SERIES_MAX_LABEL_BYTES);
+    for (size_t i = 0; i < p->n && !l->text.error; i++) {
+        struct str name = p->list[i].label;
 
-    for (size_t i = 0; i < p->n && !l->error; i++) {
-        struct str value, name = p->list[i].label;
-
-        if (!put_attribute(l, resource, p->list[i].attribute, &text))
-            continue;
-        value = labels_keep(l, &text, 0);
-        if (!name.n)
-            name = labels_keep(l, &text, translate_label_name(p->list[i].attribute, &text));
-        labels_put(l, name, value, false);
+        if (!name.n) {
+            put_label_name(&l->text, p->list[i].attribute);
+            name = labels_keep(l);
+        }
+        if (put_attribute(&l->text, resource, p->list[i].attribute))
+            labels_put(l, name, false);
     }
+}
+
+static void labels_begin(struct labels *l)
+{
+    labels_done(l);
+    l->arena.chunk_bytes = ARENA_BYTES;
+    l->buf.max = SERIES_MAX_LABEL_BYTES;
+    l->text = (struct text){.buf = &l->buf};
 }
 
 /* Sorts by name and removes labels without a value. */
@@ -585,7 +532,7 @@ static int labels_finish(struct labels *l)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < l->n && !l->error; i++) {
+    for (size_t i = 0; i < l->n && !l->text.error; i++) {
         struct series_label label = l->list[i];
         size_t at = n;
 
@@ -599,37 +546,38 @@ static int labels_finish(struct labels *l)
         n++;
     }
     l->n = n;
-    return l->error;
+    return l->text.error;
 }
 
 void labels_done(struct labels *l)
 {
     arena_done(&l->arena);
+    buf_done(&l->buf);
     l->n = 0;
-    l->error = 0;
 }
 
 int labels_build(struct labels *l, const struct labels_source *s)
 {
-    BUF_AUTO(text, SERIES_MAX_LABEL_BYTES);
-
-    labels_done(l);
-    labels_put_attributes(l, s->point, s->attributes, NULL);
+    labels_begin(l);
+    labels_put_attributes(l, s->point, s->attributes, false);
     labels_put_promoted(l, s->resource, s->promotion);
     (void)labels_put_identity(l, s->resource);
+    put(&l->text, s->extra.value);
     if (s->extra.name.n)
-        labels_put(l, s->extra.name, labels_keep(l, &text, buf_put_str(&text, s->extra.value)), true);
-    labels_put(l, STR("__name__"), labels_keep(l, &text, buf_put_str(&text, s->name)), true);
+        labels_put(l, s->extra.name, true);
+    put(&l->text, s->name);
+    labels_put(l, STR("__name__"), true);
     return labels_finish(l);
 }
 
 int labels_target_info(struct labels *l, struct str resource)
 {
-    labels_done(l);
-    labels_put_attributes(l, resource, RESOURCE_ATTRIBUTES, is_identity);
+    labels_begin(l);
+    labels_put_attributes(l, resource, RESOURCE_ATTRIBUTES, true);
     if (l->n == 0 || !labels_put_identity(l, resource))
         l->n = 0;
-    else
-        labels_put(l, STR("__name__"), STR("target_info"), true);
+    put(&l->text, STR("target_info"));
+    if (l->n)
+        labels_put(l, STR("__name__"), true);
     return labels_finish(l);
 }
