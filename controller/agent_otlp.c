@@ -90,8 +90,7 @@ static void otlp_on_timer(struct timer *t)
 
 int agent_otlp_new(struct agent_otlp **ret, struct loop *loop, const struct agent_otlp_flags *f)
 {
-    CLEANUP(cleanup_agent_otlp_free) struct agent_otlp *x = NULL;
-    int r;
+    struct agent_otlp *x;
 
     *ret = NULL;
     if (!f->listen)
@@ -101,11 +100,8 @@ int agent_otlp_new(struct agent_otlp **ret, struct loop *loop, const struct agen
     x->loop = loop;
     x->timer.fn = otlp_on_timer;
     x->store = store_new(&clock_system);
-    r = 0;
     loop_timer_set(loop, &x->timer, mono_add(loop_now(loop), TURN_MS));
-    if (r < 0)
-        return r;
-    *ret = TAKE_PTR(x);
+    *ret = x;
     return 0;
 }
 

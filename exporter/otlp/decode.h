@@ -83,7 +83,7 @@ enum {
 MUST_USE int decode_check(struct str body, char why[DECODE_WHY_BYTES]);
 /* Appends a request in JSON to `into` as protobuf: field names in lowerCamelCase, integers as numbers or
  * strings, bytes in base64; unknown fields are ignored. -EBADMSG or -EFBIG and `why`, which is empty if
- * `into` is full; -ENOMEM. */
+ * `into` is full. */
 MUST_USE int decode_json(struct str json, struct buf *into, char why[DECODE_WHY_BYTES]);
 
 /* ---- Reading protobuf ---- */

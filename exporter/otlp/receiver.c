@@ -58,13 +58,19 @@ static bool encoding_of(const char *content_type, enum encoding *ret)
     return str_eq_nocase(type, str_of(media_type(*ret)));
 }
 
-/* A message of a number (field `number` if it is not 0) and a text, as both responses have it. */
+static int put_wire_bytes(struct buf *into, unsigned field, struct str bytes)
+{
+    char head[2 * VARINT_MAX], *end = put_varint(put_varint(head, field << 3 | WIRE_BYTES), bytes.n);
+
+    return buf_put(into, head, (size_t)(end - head)) ?: buf_put_str(into, bytes);
+}
+
+/* A message of a number and a text, as both responses have it. */
 static int put_wire_pair(struct buf *into, unsigned number, uint64_t v, unsigned field, struct str text)
 {
-    char head[4 * VARINT_MAX], *end = put_varint(put_varint(head, number << 3 | WIRE_VARINT), v);
+    char head[2 * VARINT_MAX], *end = put_varint(put_varint(head, number << 3 | WIRE_VARINT), v);
 
-    end = put_varint(put_varint(end, field << 3 | WIRE_BYTES), text.n);
-    return buf_put(into, head, (size_t)(end - head)) ?: buf_put_str(into, text);
+    return buf_put(into, head, (size_t)(end - head)) ?: put_wire_bytes(into, field, text);
 }
 
 /* {"code":3,"message":"..."}: members as JSON writes them. */
@@ -109,10 +115,9 @@ static int put_summary(const struct ingest_outcome *o, uint64_t rejected, struct
                        rejected + o->results[STORE_OK]);
     const char *between = ": ";
 
-    for (unsigned i = STORE_OK + 1; i < OTLP_RESULTS && r == 0; i++)
+    for (unsigned i = STORE_OK + 1; i < OTLP_RESULTS; i++)
         if (o->results[i]) {
-            r = buf_printf(into, "%s%s %llu", between, otlp_result_word(i),
-                           (unsigned long long)o->results[i]);
+            r = r ?: buf_printf(into, "%s%s %" PRIu64, between, otlp_result_word(i), o->results[i]);
             between = ", ";
         }
     return r ?: buf_printf(into, "; the first one is of the metric %s", o->first);
@@ -132,19 +137,14 @@ static int put_response(struct buf *into, enum encoding e, const struct ingest_o
     if (rejected == 0)
         return e == JSON ? buf_puts(into, "{}") : 0;
     r = put_summary(o, rejected, &summary);
-    if (e == JSON) {
-        (void)snprintf(number, sizeof(number), "\"rejectedDataPoints\":\"%llu\"",
-                       (unsigned long long)rejected);
-        r = r ?: buf_puts(into, "{\"partialSuccess\":");
-        r = r ?: put_json_pair(into, number, "errorMessage", buf_str(&summary));
-        return r ?: buf_putc(into, '}');
+    if (e == PROTOBUF) {
+        r = r ?: put_wire_pair(&partial, 1, rejected, 2, buf_str(&summary));
+        return r ?: put_wire_bytes(into, 1, buf_str(&partial));
     }
-    r = r ?: put_wire_pair(&partial, 1, rejected, 2, buf_str(&summary));
-    if (r == 0) {
-        char head[2 * VARINT_MAX], *end = put_varint(put_varint(head, 1 << 3 | WIRE_BYTES), partial.n);
-        r = buf_put(into, head, (size_t)(end - head)) ?: buf_put_str(into, buf_str(&partial));
-    }
-    return r;
+    (void)snprintf(number, sizeof(number), "\"rejectedDataPoints\":\"%" PRIu64 "\"", rejected);
+    r = r ?: buf_puts(into, "{\"partialSuccess\":");
+    r = r ?: put_json_pair(into, number, "errorMessage", buf_str(&summary));
+    return r ?: buf_putc(into, '}');
 }
 
 /* ---- Requests. Server's thread ---- */
@@ -152,8 +152,6 @@ static int put_response(struct buf *into, enum encoding e, const struct ingest_o
 static void otlp_reply(struct httpd_reply *reply, unsigned status, enum encoding e, const struct buf *body)
 {
     httpd_reply_copy(reply, buf_str(body));
-    if (reply->status == 500) /* out of memory */
-        return;
     reply->status = status;
     reply->content_type = media_type(e);
     reply->retry_after = status == 503 ? RETRY_SECONDS : 0;
@@ -179,21 +177,19 @@ static void otlp_error_body(const struct httpd_request *rq, struct httpd_reply *
     (void)encoding_of(rq->content_type, &e);
     if (text.n > STATUS_PREFIX)
         text = (struct str){text.p + STATUS_PREFIX, text.n - STATUS_PREFIX};
-    if (put_status(&body, e, reply->status, str_trim(text)) < 0)
-        return; /* the text stays */
+    (void)put_status(&body, e, reply->status, str_trim(text));
     httpd_reply_copy(reply, buf_str(&body));
     reply->content_type = media_type(e);
 }
 
+/* -EFBIG, or malformed. */
 static void otlp_refuse_errno(struct httpd_reply *reply, enum encoding e, int r, const char *what,
                               const char *why)
 {
     char limit[64];
 
     (void)snprintf(limit, sizeof(limit), "exceeds the limit of %d bytes", DECODED_MAX_BYTES);
-    if (r == -ENOMEM)
-        otlp_refuse(reply, e, 503, "out of memory", "");
-    else if (r == -EFBIG)
+    if (r == -EFBIG)
         otlp_refuse(reply, e, 413, "decoded request ", *why ? why : limit);
     else
         otlp_refuse(reply, e, 400, what, why);
@@ -241,7 +237,7 @@ static bool otlp_decode(struct otlp *x, const struct httpd_request *rq, struct h
     }
     otlp_refill(x);
     d = inflate_new();
-    r = d ? inflate_put(d, rq->body, inflating_put, &out) ?: inflate_end(d) : -ENOMEM;
+    r = inflate_put(d, rq->body, inflating_put, &out) ?: inflate_end(d);
     if (r == -EBUSY)
         otlp_refuse(reply, e, 503, "busy with requests that are compressed too much; send smaller batches",
                     "");
@@ -274,7 +270,6 @@ static void otlp_receive(void *arg, const struct httpd_request *rq, struct httpd
     struct str request, plain;
     struct otlp *x = arg;
     enum encoding e;
-    int r;
 
     if (!encoding_of(rq->content_type, &e)) {
         otlp_refuse(reply, e, 415,
@@ -288,11 +283,8 @@ static void otlp_receive(void *arg, const struct httpd_request *rq, struct httpd
         if (outcome.results[i])
             atomic_fetch_add(&x->points[i], outcome.results[i]);
     atomic_store(&x->last_ms, clock_system.wall(&clock_system).ms);
-    r = put_response(&body, e, &outcome);
-    if (r < 0)
-        otlp_refuse_errno(reply, e, -ENOMEM, "", "");
-    else
-        otlp_reply(reply, 200, e, &body);
+    (void)put_response(&body, e, &outcome);
+    otlp_reply(reply, 200, e, &body);
 }
 
 /* ---- The server. Loop's thread ---- */
