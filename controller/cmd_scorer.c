@@ -76,11 +76,6 @@ static struct flag *scorer_make_flags(const struct instance *i, char **ret_helps
     struct flag *flags = xcalloc(n + i->n_settings + 1, sizeof(*flags));
     char *helps = xcalloc(i->n_settings + 1, HELP_BYTES);
 
-    if (!flags || !helps) {
-        free(flags);
-        free(helps);
-        return NULL;
-    }
     memcpy(flags, scorer_flags, n * sizeof(*flags));
     for (size_t k = 0; k < i->n_settings; k++) {
         const struct instance_setting *s = &i->settings[k];
@@ -198,10 +193,8 @@ static int scorer_run_model(const struct model *m, int argc, char **argv)
     char name[64];
     int status;
 
-    if (instance_new(&i, m) < 0 || !(flags = scorer_make_flags(i, &helps))) {
-        log_error("cannot start", L_STR("err", "out of memory"));
-        return 1;
-    }
+    i = instance_new(m);
+    flags = scorer_make_flags(i, &helps);
     (void)snprintf(name, sizeof(name), "scorer %s", m->name);
     command.name = name;
     command.arguments = "[flags]";

@@ -86,25 +86,25 @@ bool instance_accepts(const struct instance_setting *s, const char *text)
     return setting_parse(s->setting, str_of(text), &(double){0});
 }
 
-static int setting_set(struct instance *i, struct instance_setting *s, struct str text)
+/* False if the text is not a valid value. */
+static bool setting_set(struct instance *i, struct instance_setting *s, struct str text)
 {
     enum setting_kind kind = s->setting->kind;
     double v = 0;
     char *copy;
 
     if (!setting_parse(s->setting, text, &v))
-        return -EINVAL;
+        return false;
     if (kind == SETTING_NUMBER) {
         *(double *)s->field = v;
     } else if (kind == SETTING_TEXT || kind == SETTING_TABLE || kind == SETTING_URL) {
         copy = arena_alloc(&i->arena, text.n + 1);
-        memcpy(copy, text.p, text.n);
-        copy[text.n] = '\0';
+        *(char *)mempcpy(copy, text.p, text.n) = '\0';
         *(const char **)s->field = copy;
     } else {
         *(int64_t *)s->field = llround(kind == SETTING_DURATION ? v * 1000 : v);
     }
-    return 0;
+    return true;
 }
 
 /* ---- The table ---- */
@@ -165,15 +165,6 @@ static size_t settings_add(struct instance_setting *to, const struct setting *ta
     return n;
 }
 
-static size_t settings_count(const struct setting *table)
-{
-    size_t n = 0;
-
-    while (table && table[n].name)
-        n++;
-    return n;
-}
-
 static bool endpoint_has_source(const struct model_endpoint *e)
 {
     return !str_eq_nocase(str_of(e->source_type), STR("none"));
@@ -182,9 +173,10 @@ static bool endpoint_has_source(const struct model_endpoint *e)
 static void settings_make(struct instance *i)
 {
     const struct model *m = i->model;
-    size_t most = settings_count(m->settings) +
-                  m->n_endpoints * (ARRAY_SIZE(source_settings) + ARRAY_SIZE(score_settings));
+    size_t most = m->n_endpoints * (ARRAY_SIZE(source_settings) + ARRAY_SIZE(score_settings));
 
+    for (const struct setting *s = m->settings; s && s->name; s++)
+        most++;
     i->settings = xcalloc(most, sizeof(*i->settings));
     i->n_settings = settings_add(i->settings, m->settings, "", i->state);
     for (size_t k = 0; k < m->n_endpoints; k++) {
@@ -199,92 +191,71 @@ static void settings_make(struct instance *i)
 
 /* ---- Where values come from ---- */
 
-static int settings_from_defaults(struct instance *i)
-{
-    int r = 0;
-
-    for (size_t k = 0; r == 0 && k < i->n_settings; k++)
-        if (i->settings[k].setting->otherwise)
-            r = setting_set(i, &i->settings[k], str_of(i->settings[k].setting->otherwise));
-    return r;
-}
-
-/* Quotes an invalid value for a problem; a URL without its credentials. */
-static int setting_quote(const struct instance_setting *s, struct str value, struct buf *into)
+/* Quotes a URL without its credentials. */
+static void setting_refuse(const struct instance_setting *s, const char *name, struct str value,
+                           unsigned line, unsigned column, struct problems *p)
 {
     BUF_AUTO(shown, MAX_FILE_BYTES);
+    BUF_AUTO(quoted, 1024);
 
-    if (s->setting->kind != SETTING_URL)
-        return problem_quote(value, into);
-    return http_url_for_people(value, &shown) ?: problem_quote(buf_str(&shown), into);
+    if (s->setting->kind == SETTING_URL && http_url_for_people(value, &shown) == 0)
+        value = buf_str(&shown);
+    if (problem_quote(value, &quoted) == 0)
+        problems_add(p, PROBLEM_ERROR, line, column, "%s: expected %s, got %.*s", name, s->expected,
+                     STR_ARG(buf_str(&quoted)));
 }
 
-static int settings_from_node(struct instance *i, const struct node *root, struct problems *p)
-{
-    int r = 0;
-
-    for (size_t k = 0; r != -ENOMEM && k < i->n_settings; k++) {
-        struct instance_setting *s = &i->settings[k];
-        const struct node *n = node_given(root, s->key);
-        bool is_scalar = n && n->kind != NODE_LIST && n->kind != NODE_MAP;
-        BUF_AUTO(quoted, 1024);
-
-        if (!n || n->kind == NODE_BROKEN || (!is_scalar && s->setting->kind == SETTING_TABLE))
-            continue;
-        r = is_scalar ? setting_set(i, s, n->text) : -EINVAL;
-        if (r == -EINVAL && is_scalar && s->setting->kind == SETTING_URL &&
-            setting_quote(s, n->text, &quoted) == 0)
-            problems_add(p, PROBLEM_ERROR, n->line, n->column, "%s: expected %s, got the string %.*s", s->key,
-                         s->expected, STR_ARG(buf_str(&quoted)));
-        else if (r == -EINVAL)
-            node_expected(n, p, "%s", s->expected);
-    }
-    return r == -ENOMEM ? r : 0;
-}
-
-static void settings_check_keys(const struct instance *i, const struct node *root, struct problems *p)
+static void settings_from_node(struct instance *i, const struct node *root, struct problems *p)
 {
     CLEANUP(cleanup_free) const char **known = xcalloc(i->n_settings + 1, sizeof(*known));
 
     for (size_t k = 0; k < i->n_settings; k++)
         known[k] = i->settings[k].key;
     node_only_keys(root, known, PROBLEM_ERROR, p);
+    for (size_t k = 0; k < i->n_settings; k++) {
+        struct instance_setting *s = &i->settings[k];
+        const struct node *n = node_given(root, s->key);
+        bool is_scalar = n && n->kind != NODE_LIST && n->kind != NODE_MAP;
+
+        if (!n || n->kind == NODE_BROKEN || (!is_scalar && s->setting->kind == SETTING_TABLE))
+            continue;
+        if (is_scalar && setting_set(i, s, n->text))
+            continue;
+        if (is_scalar && s->setting->kind == SETTING_URL)
+            setting_refuse(s, s->key, n->text, n->line, n->column, p);
+        else
+            node_expected(n, p, "%s", s->expected);
+    }
 }
 
-static int settings_from_file(struct instance *i, const char *path, struct problems *p)
+static void settings_from_file(struct instance *i, const char *path, struct problems *p)
 {
+    CLEANUP(cleanup_doc_free) struct doc *doc = NULL;
     BUF_AUTO(text, MAX_FILE_BYTES);
     const struct node *root;
     int r = file_read(path, &text);
 
-    if (r < 0 && r != -ENOMEM) {
+    if (r < 0) {
         problems_add(p, PROBLEM_ERROR, 0, 0, "%s", r == -EFBIG ? "larger than 1 MiB" : strerror(-r));
-        return -EINVAL;
+        return;
     }
-    if (r == 0)
-        r = doc_parse(&i->doc, buf_str(&text), p);
-    if (r < 0)
-        return r;
-    root = doc_root(i->doc);
+    if (doc_parse(&doc, buf_str(&text), p) < 0)
+        return;
+    root = doc_root(doc);
     if (root->kind != NODE_MAP && root->kind != NODE_NULL) {
         node_expected(root, p, "an object");
-        return -EINVAL;
+        return;
     }
-    settings_check_keys(i, root, p);
-    r = settings_from_node(i, root, p);
-    if (r == 0 && i->model->read_file && root->kind == NODE_MAP)
+    settings_from_node(i, root, p);
+    if (i->model->read_file && root->kind == NODE_MAP)
         i->model->read_file(i->state, root, p);
-    return r ?: p->errors ? -EINVAL : 0;
 }
 
-static int settings_from_environment(struct instance *i, struct problems *p)
+static void settings_from_environment(struct instance *i, struct problems *p)
 {
-    int r = 0;
-
-    for (size_t k = 0; r != -ENOMEM && k < i->n_settings; k++) {
+    for (size_t k = 0; k < i->n_settings; k++) {
         struct instance_setting *s = &i->settings[k];
         const char *name = s->setting->variable, *value = name ? getenv(name) : NULL;
-        BUF_AUTO(quoted, 1024);
 
         if (!value || !*value) {
             name = s->variable;
@@ -292,40 +263,27 @@ static int settings_from_environment(struct instance *i, struct problems *p)
         }
         if (!value || !*value) /* as in a manifest that leaves a variable empty */
             continue;
-        r = setting_set(i, s, str_of(value));
-        if (r == -EINVAL && setting_quote(s, str_of(value), &quoted) == 0)
-            problems_add(p, PROBLEM_ERROR, 0, 0, "%s: expected %s, got %.*s", name, s->expected,
-                         STR_ARG(buf_str(&quoted)));
+        if (!setting_set(i, s, str_of(value)))
+            setting_refuse(s, name, str_of(value), 0, 0, p);
     }
-    return p->errors ? -EINVAL : 0;
-}
-
-static int settings_from_flags(struct instance *i)
-{
-    int r = 0;
-
-    for (size_t k = 0; r == 0 && k < i->n_settings; k++)
-        if (i->settings[k].flag)
-            r = setting_set(i, &i->settings[k], str_of(i->settings[k].flag));
-    return r;
 }
 
 int instance_configure(struct instance *i, const char *path, struct problems *file, struct problems *others)
 {
-    int r = path ? settings_from_file(i, path, file) : 0, more;
-
-    if (r == -ENOMEM)
-        return r;
-    more = settings_from_environment(i, others) ?: settings_from_flags(i);
-    return r ?: more;
+    if (path)
+        settings_from_file(i, path, file);
+    settings_from_environment(i, others);
+    for (size_t k = 0; k < i->n_settings; k++)
+        if (i->settings[k].flag)
+            (void)setting_set(i, &i->settings[k], str_of(i->settings[k].flag));
+    return file->errors || others->errors ? -EINVAL : 0;
 }
 
 /* ---- Life ---- */
 
-int instance_new(struct instance **ret, const struct model *m)
+struct instance *instance_new(const struct model *m)
 {
-    CLEANUP(cleanup_instance_free) struct instance *i = xcalloc(1, sizeof(*i));
-    int r;
+    struct instance *i = xcalloc(1, sizeof(*i));
 
     i->model = m;
     i->arena.chunk_bytes = ARENA_BYTES;
@@ -333,10 +291,10 @@ int instance_new(struct instance **ret, const struct model *m)
     i->endpoints = xcalloc(m->n_endpoints, sizeof(*i->endpoints));
     memcpy(i->endpoints, m->endpoints, m->n_endpoints * sizeof(*i->endpoints));
     settings_make(i);
-    r = settings_from_defaults(i);
-    if (r == 0)
-        *ret = TAKE_PTR(i);
-    return r;
+    for (size_t k = 0; k < i->n_settings; k++)
+        if (i->settings[k].setting->otherwise)
+            (void)setting_set(i, &i->settings[k], str_of(i->settings[k].setting->otherwise));
+    return i;
 }
 
 int instance_open(struct instance *i, const struct model_env *env, char **ret_why)
@@ -346,7 +304,7 @@ int instance_open(struct instance *i, const struct model_env *env, char **ret_wh
 
 void instance_close(struct instance *i)
 {
-    if (!i->closed && i->state && i->model->close)
+    if (!i->closed && i->model->close)
         i->model->close(i->state);
     i->closed = true;
 }
@@ -356,7 +314,6 @@ struct instance *instance_free(struct instance *i)
     if (!i)
         return NULL;
     instance_close(i);
-    (void)doc_free(i->doc);
     arena_done(&i->arena);
     free(i->settings);
     free(i->endpoints);

@@ -24,12 +24,11 @@ struct instance {
     struct instance_setting *settings;
     size_t n_settings;
     struct arena arena; /* of the texts */
-    struct doc *doc;
     bool closed;
 };
 
-/* With the defaults. -ENOMEM. */
-MUST_USE int instance_new(struct instance **ret, const struct model *m);
+/* With the defaults. */
+struct instance *instance_new(const struct model *m);
 /* Closes the model. Takes NULL, returns NULL. */
 struct instance *instance_free(struct instance *i);
 DEFINE_CLEANUP(struct instance, instance_free)
@@ -37,10 +36,10 @@ DEFINE_CLEANUP(struct instance, instance_free)
 /* Whether the text is a valid value. */
 bool instance_accepts(const struct instance_setting *s, const char *text);
 /* Applies the configuration file (NULL: none), the environment and the flags, of which the last one wins.
- * Problems of the file are added to `file`, others to `others`. -EINVAL, -ENOMEM. */
+ * Problems of the file are added to `file`, others to `others`; -EINVAL if there are any. */
 MUST_USE int instance_configure(struct instance *i, const char *path, struct problems *file,
                                 struct problems *others);
-/* Makes the model ready. -EINVAL and *ret_why (from malloc), -ENOMEM. */
+/* Makes the model ready. On failure *ret_why (from malloc) says why. */
 MUST_USE int instance_open(struct instance *i, const struct model_env *env, char **ret_why);
 /* Ends all calls that wait for an answer. */
 void instance_close(struct instance *i);

@@ -255,7 +255,6 @@ static int question_send(struct llm_question *q)
 {
     struct llm_round *r = q->round;
     const struct llm *m = r->llm;
-    int64_t left = mono_diff(loop_now(m->loop), r->deadline.at);
     const struct str body = buf_str(&q->body);
     const struct http_request rq = {.url = m->endpoint,
                                     .content_type = "application/json",
@@ -263,7 +262,7 @@ static int question_send(struct llm_question *q)
                                     .body = &body,
                                     .body_parts = 1,
                                     .max_answer = ANSWER_MAX,
-                                    .timeout_ms = left > 0 ? left : 1};
+                                    .timeout_ms = m->timeout_ms + 1000 /* the deadline comes first */};
 
     q->attempts++;
     return http_start(&q->call, m->http, &rq, question_on_answer, q);

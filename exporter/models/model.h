@@ -94,7 +94,7 @@ struct model {
     const struct setting *settings; /* ends with one without a name; NULL: none */
     size_t size;                    /* of the state */
     bool takes_any_body;            /* the request is not read: its body may be anything */
-    /* Reads the lists of the configuration file; the document stays as long as the state. May be NULL. */
+    /* Reads the lists of the configuration file; the May be NULL. */
     void (*read_file)(void *state, const struct node *root, struct problems *p);
     /* Before any call. -EINVAL with *ret_why (from malloc), -ENOMEM. close() is called in any case. Both may
      * be NULL. */

@@ -8,7 +8,6 @@
 #include "exporter/base/httpd.h"
 #include "exporter/base/inflate.h"
 #include "exporter/base/json.h"
-#include "exporter/base/text.h"
 #include "exporter/base/worker.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"
@@ -19,6 +18,7 @@
 #include "exporter/web/access.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -253,6 +253,16 @@ static void server_free_call(void *arg)
     free(c);
 }
 
+static void call_set_why(struct call *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void call_set_why(struct call *c, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(c->scoring.why, sizeof(c->scoring.why), fmt, ap);
+    va_end(ap);
+}
+
 static bool is_compressed(const struct call *c)
 {
     return *c->rq->content_encoding && !str_eq_nocase(str_of(c->rq->content_encoding), STR("identity"));
@@ -261,29 +271,24 @@ static bool is_compressed(const struct call *c)
 /* Decodes the body. */
 static int call_read_body(struct call *c, struct str *ret)
 {
-    static const char *const known[] = {"gzip", "x-gzip", "deflate"};
     struct str coding = str_of(c->rq->content_encoding);
     CLEANUP(cleanup_free) char *why = NULL;
-    bool is_known = false;
     int r;
 
     *ret = c->rq->body;
     if (!is_compressed(c))
         return 0;
-    for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-        is_known |= str_eq_nocase(coding, str_of(known[i]));
-    if (!is_known) {
-        (void)snprintf(c->scoring.why, sizeof(c->scoring.why),
-                       "unsupported Content-Encoding; supported are gzip and deflate");
+    if (!str_eq_nocase(coding, STR("gzip")) && !str_eq_nocase(coding, STR("x-gzip")) &&
+        !str_eq_nocase(coding, STR("deflate"))) {
+        call_set_why(c, "unsupported Content-Encoding; supported are gzip and deflate");
         return -EPROTONOSUPPORT;
     }
     r = inflate_body(c->rq->body, &c->body, &why);
     *ret = buf_str(&c->body);
     if (r == -EFBIG)
-        (void)snprintf(c->scoring.why, sizeof(c->scoring.why), "the decoded body is larger than %zu MiB",
-                       c->body.max >> 20);
+        call_set_why(c, "the decoded body is larger than %zu MiB", c->body.max >> 20);
     else if (r < 0)
-        (void)snprintf(c->scoring.why, sizeof(c->scoring.why), "the body %s", why ? why : "is damaged");
+        call_set_why(c, "the body %s", why ? why : "is damaged");
     return r == -EFBIG ? -E2BIG : r == -EBADMSG ? -EINVAL : r;
 }
 
@@ -295,7 +300,7 @@ static void call_conclude(struct call *c, int r)
     int read = request_end(&s->request), written = results_end(&s->results);
 
     if (read < 0)
-        (void)snprintf(s->why, sizeof(s->why), "%s", s->request.why);
+        call_set_why(c, "%s", s->request.why);
     c->result = read ?: r ?: written;
     if (c->result == 0)
         call_show(c, body);
@@ -320,51 +325,41 @@ static void call_run(struct job *j)
         call_conclude(c, i->model->score(i->state, &c->scoring));
 }
 
-static unsigned call_status(const struct call *c, const char **ret_why)
+/* Sets the status; and the reason of a failure, unless there is one. */
+static void call_judge(struct call *c)
 {
-    const char *own = *c->scoring.why ? c->scoring.why : NULL;
+    static const struct {
+        int result;
+        unsigned status;
+        const char *why;
+    } table[] = {
+        {0, 200, ""},
+        {-EINVAL, 400, "invalid request"},
+        {-E2BIG, 413, "the body is too large"},
+        {-EPROTONOSUPPORT, 415, "unsupported Content-Encoding"},
+        {-EIO, 502, "the model's service failed"},
+        {-ETIME, 503, "too many calls: this one waited too long"},
+        {-ECANCELED, 503, "shutting down"},
+        {-EFBIG, 500, "the answer would be larger than 256 MiB"},
+        {-ENOMEM, 503, "out of memory"},
+    };
+    size_t i = 0;
 
-    switch (c->result) {
-    case 0:
-        return 200;
-    case -EINVAL:
-        *ret_why = own ? own : "invalid request";
-        return 400;
-    case -E2BIG:
-        *ret_why = own;
-        return 413;
-    case -EPROTONOSUPPORT:
-        *ret_why = own;
-        return 415;
-    case -EIO:
-        *ret_why = own ? own : "the model's service failed";
-        return 502;
-    case -ETIME:
-        *ret_why = "too many calls: this one waited too long";
-        return 503;
-    case -ECANCELED:
-        *ret_why = "shutting down";
-        return 503;
-    case -EFBIG:
-        *ret_why = "the answer would be larger than 256 MiB";
-        return 500;
-    default:
-        *ret_why = "out of memory";
-        return 503;
-    }
+    while (i + 1 < ARRAY_SIZE(table) && table[i].result != c->result)
+        i++;
+    c->status = table[i].status;
+    if (c->status != 200 && !*c->scoring.why)
+        call_set_why(c, "%s", table[i].why);
 }
 
 static void call_fill_reply(struct call *c)
 {
     struct httpd_reply *reply = c->reply;
-    const char *why = "";
 
-    c->status = call_status(c, &why);
+    call_judge(c);
     if (c->status != 200) {
         struct out o;
 
-        if (why != c->scoring.why)
-            text_line(c->scoring.why, sizeof(c->scoring.why), str_of(why));
         buf_truncate(&c->answer, 0);
         o = out_begin(&c->answer);
         out_puts(&o, "{");
@@ -476,27 +471,22 @@ static void call_ended(struct job *j)
         server_finish_call(c);
 }
 
-static void server_refuse(const struct served_endpoint *e, struct httpd_reply *reply, const char *text)
-{
-    metric_add(e->server->metrics, METRIC_SCORER_REQUESTS, LV("503", e->scoring), 1);
-    httpd_reply_text(reply, 503, str_of(text));
-    reply->content_type = "application/json";
-    reply->retry_after = 1;
-}
-
 static void server_scoring(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     struct served_endpoint *e = arg;
     struct model_server *s = e->server;
-    struct call *c = s->draining || s->n_calls == MAX_CALLS ? NULL : server_new_call(e, rq, reply);
+    struct call *c;
 
-    if (!c) {
-        server_refuse(e, reply,
-                      s->draining               ? "{\"error\":\"shutting down\"}"
-                      : s->n_calls == MAX_CALLS ? "{\"error\":\"too many calls at a time\"}"
-                                                : "{\"error\":\"out of memory\"}");
+    if (s->draining || s->n_calls == MAX_CALLS) {
+        metric_add(s->metrics, METRIC_SCORER_REQUESTS, LV("503", e->scoring), 1);
+        httpd_reply_text(reply, 503,
+                         s->draining ? STR("{\"error\":\"shutting down\"}")
+                                     : STR("{\"error\":\"too many calls at a time\"}"));
+        reply->content_type = "application/json";
+        reply->retry_after = 1;
         return;
     }
+    c = server_new_call(e, rq, reply);
     metric_set(s->metrics, METRIC_SCORER_CALLS, LV_NONE, ++s->n_calls);
     httpd_defer(reply);
     c->job = (struct job){.run = call_run, .done = call_ended};

@@ -39,9 +39,8 @@ static void table_add(struct table *t, size_t at, double score)
 {
     if (t->n == t->cap) {
         size_t cap = t->cap ? t->cap * 2 : FIRST_ROWS;
-        struct table_row *rows = xrealloc(t->rows, cap * sizeof(*rows));
 
-        t->rows = rows;
+        t->rows = xreallocarray(t->rows, cap, sizeof(*t->rows));
         t->cap = cap;
     }
     t->rows[t->n++] = (struct table_row){at, t->text.n - at, score};
@@ -112,16 +111,14 @@ static int table_parse(struct table *t, const char *text, char **ret_why)
         if (row.n == 0)
             continue;
         r = table_parse_row(t, row);
-        if (r == -EINVAL && asprintf(ret_why,
-                                     "row \"%.*s\": expected labels and a score, like "
-                                     "app=app01,device=all 80",
-                                     (int)size_min(row.n, 80), row.p) < 0)
-            r = -ENOMEM;
+        if (r == -EINVAL)
+            *ret_why = xasprintf("row \"%.*s\": expected labels and a score, like app=app01,device=all 80",
+                                 (int)size_min(row.n, 80), row.p);
     }
     return r;
 }
 
-static int table_read_row(struct table *t, const struct node *row, struct problems *p)
+static void table_read_row(struct table *t, const struct node *row, struct problems *p)
 {
     const struct node *metric = node_get(row, "metric"), *score = node_get(row, "score");
     static const char *const keys[] = {"metric", "score", NULL};
@@ -138,11 +135,11 @@ static int table_read_row(struct table *t, const struct node *row, struct proble
         for (size_t i = 0; r == 0 && i < metric->n; i++)
             r = table_put_label(t, i == 0, metric->items[i]->key, metric->items[i]->text);
         r = r ?: buf_putc(&t->text, '}');
-        if (r == 0)
+        if (r < 0)
+            node_problem(row, p, PROBLEM_ERROR, "the scores together are too large");
+        else
             table_add(t, at, v);
-        return r;
     }
-    return 0;
 }
 
 static void table_read(struct table *t, const struct node *list, struct problems *p)
@@ -152,8 +149,7 @@ static void table_read(struct table *t, const struct node *list, struct problems
         return;
     }
     for (size_t i = 0; i < list->n; i++)
-        if (table_read_row(t, list->items[i], p) < 0)
-            node_problem(list->items[i], p, PROBLEM_ERROR, "the scores together are too large");
+        table_read_row(t, list->items[i], p);
 }
 
 static void table_write(const struct table *t, struct results *rs)

@@ -32,29 +32,6 @@ static void request_fail(struct request *rq, int error, const char *fmt, ...)
     (void)jr_fail(&rq->j, "refused");
 }
 
-/* Takes over an error of the grammar. */
-static void request_check(struct request *rq)
-{
-    if (rq->j.error)
-        request_fail(rq, -EINVAL, "%s", rq->j.error);
-}
-
-static bool request_grow(struct request *rq)
-{
-    size_t cap = rq->cap ? rq->cap * 2 : FIRST_SAMPLES;
-    double *times = xrealloc(rq->times, cap * sizeof(*times)), *values;
-
-    rq->times = times;
-    values = times ? xrealloc(rq->values, cap * sizeof(*values)) : NULL;
-    if (!values) {
-        request_fail(rq, -ENOMEM, "out of memory");
-        return false;
-    }
-    rq->values = values;
-    rq->cap = cap;
-    return true;
-}
-
 /* A number, or a string of one as Prometheus writes it. */
 static bool request_read_value(struct jr *j, double *ret)
 {
@@ -74,8 +51,11 @@ static bool request_read_sample(struct request *rq)
     struct jr *j = &rq->j;
     struct str raw;
 
-    if (rq->n == rq->cap && !request_grow(rq))
-        return false;
+    if (rq->n == rq->cap) { /* the body bounds their number */
+        rq->cap = rq->cap ? rq->cap * 2 : FIRST_SAMPLES;
+        rq->times = xreallocarray(rq->times, rq->cap, sizeof(*rq->times));
+        rq->values = xreallocarray(rq->values, rq->cap, sizeof(*rq->values));
+    }
     if (jr_peek(j) != JR_ARRAY)
         return false;
     (void)jr_array(j);
@@ -170,8 +150,8 @@ static void request_leave_data(struct request *rq)
             request_fail(rq, -EINVAL, "duplicate \"data\"");
         (void)jr_skip(&rq->j, NULL);
     }
-    (void)jr_end(&rq->j);
-    request_check(rq);
+    if (!jr_end(&rq->j))
+        request_fail(rq, -EINVAL, "%s", rq->j.error);
 }
 
 bool request_next(struct request *rq, struct input_series *ret)

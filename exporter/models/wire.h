@@ -41,7 +41,7 @@ void request_begin(struct request *rq, struct str body);
 /* False at the end, or after an error. */
 bool request_next(struct request *rq, struct input_series *ret);
 /* Frees the reader, but not `why`. Whatever has not been read is checked, too. -EINVAL, -E2BIG for more than
- * REQUEST_MAX_SERIES, -ENOMEM. */
+ * REQUEST_MAX_SERIES. */
 MUST_USE int request_end(struct request *rq);
 
 /* Reads a series of an earlier request again, from its `raw`; request_abandon() follows. -ENOMEM, with an

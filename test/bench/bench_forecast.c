@@ -125,7 +125,7 @@ int main(int argc, char **argv)
         must(f && fwrite(w.in.p, 1, w.in.n, f) == w.in.n && fclose(f) == 0);
         return 0;
     }
-    must(instance_new(&w.instance, &model_forecast) == 0);
+    w.instance = instance_new(&model_forecast);
     read_ms = measure_ms(read_only, &w, REPEATS);
     forecast_ms = measure_ms(forecast, &w, REPEATS);
     must(w.results == SERIES);
