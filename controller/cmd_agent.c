@@ -5,7 +5,6 @@
 #include "controller/kube/guard.h"
 #include "controller/server_flags.h"
 #include "controller/signals.h"
-#include "controller/terminal.h"
 #include "exporter/agent/agent.h"
 #include "exporter/agent/config.h"
 #include "exporter/agent/scorer.h"
@@ -38,7 +37,7 @@ static int agent_print(const struct agent_state *a, enum output output)
     BUF_AUTO(text, OUTPUT_MAX_BYTES);
     int r = output == OUTPUT_JSON   ? status_json(a, &all, &text)
             : output == OUTPUT_PROM ? page_print(a->page, &text)
-                                    : status_table(a, terminal_width(), &text);
+                                    : status_table(a, isatty(STDOUT_FILENO), &text);
 
     if (r < 0) {
         (void)fprintf(stderr, "cannot print: %s\n", strerror(-r));

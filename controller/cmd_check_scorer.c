@@ -3,7 +3,6 @@
 #include "controller/check/findings.h"
 #include "controller/commands.h"
 #include "controller/flags.h"
-#include "controller/terminal.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/file.h"
 #include "exporter/base/secret.h"
@@ -70,7 +69,7 @@ static int checker_read_token(const char *path, struct buf *file, struct str *re
 static int checker_print(const struct findings *findings, bool json)
 {
     BUF_AUTO(text, SCORER_FINDINGS_MAX_BYTES);
-    int r = json ? findings_json(findings, &text) : findings_table(findings, terminal_width(), &text);
+    int r = json ? findings_json(findings, &text) : findings_table(findings, &text);
 
     if (r == 0 && (fwrite(text.p, 1, text.n, stdout) != text.n || fflush(stdout) != 0))
         r = -errno;

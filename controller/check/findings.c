@@ -171,7 +171,7 @@ static void findings_put_count(struct out *o, size_t n, const char *one, const c
     out_puts(o, n == 1 ? one : many);
 }
 
-static void findings_put_row(struct out *o, const struct call_row *row, unsigned width)
+static void findings_put_row(struct out *o, const struct call_row *row)
 {
     char line[1024], seconds[WORDS_BYTES];
     size_t n = (size_t)snprintf(line, sizeof(line), "%s %-*s %s", row->ok ? "✓" : "✗", WHAT_CHARS, row->what,
@@ -180,18 +180,18 @@ static void findings_put_row(struct out *o, const struct call_row *row, unsigned
     words_seconds(row->seconds, seconds);
     if (row->ok && row->seconds > 0)
         (void)snprintf(line + n, sizeof(line) - n, ", in %s", seconds);
-    grid_cut(o, str_of(line), width ? width : SIZE_MAX);
+    grid_clean(o, str_of(line));
     out_puts(o, "\n");
 }
 
-static void findings_put_scores(struct out *o, const struct batch *b, unsigned width)
+static void findings_put_scores(struct out *o, const struct batch *b)
 {
     struct ranking ranking;
 
     rank_scores(b, SHOWN_SCORES, &ranking);
     if (ranking.n == 0)
         return;
-    grid_scores(o, b, ranking.highest, ranking.n, INDENT, width);
+    grid_scores(o, b, ranking.highest, ranking.n, INDENT);
     if (ranking.numbers > ranking.n) {
         out_puts(o, "    … and ");
         findings_put_count(o, ranking.numbers - ranking.n, "more\n", "more\n");
@@ -249,7 +249,7 @@ static void findings_put_items(struct out *o, const struct items *items)
     out_puts(o, items->n ? "\n" : "");
 }
 
-static void findings_put_outcome(struct out *o, const struct findings *r, unsigned width)
+static void findings_put_outcome(struct out *o, const struct findings *r)
 {
     const struct outcome *x = &r->outcome;
 
@@ -261,7 +261,7 @@ static void findings_put_outcome(struct out *o, const struct findings *r, unsign
     out_puts(o, "\n");
     findings_put_items(o, &x->items);
     findings_put_losses(o, x);
-    findings_put_scores(o, x->batch, width);
+    findings_put_scores(o, x->batch);
 }
 
 static void findings_put_finding(struct out *o, const struct finding *f)
@@ -297,14 +297,14 @@ static void findings_put_verdict(struct out *o, const struct findings *r)
     out_puts(o, "\n");
 }
 
-int findings_table(const struct findings *r, unsigned width, struct buf *into)
+int findings_table(const struct findings *r, struct buf *into)
 {
     struct out o = out_begin(into);
 
     for (size_t i = 0; i < r->n_rows; i++)
-        findings_put_row(&o, &r->rows[i], width);
+        findings_put_row(&o, &r->rows[i]);
     if (r->outcome.batch)
-        findings_put_outcome(&o, r, width);
+        findings_put_outcome(&o, r);
     for (size_t i = 0; i < r->n_findings; i++)
         findings_put_finding(&o, &r->findings[i]);
     findings_put_verdict(&o, r);

@@ -54,9 +54,8 @@ struct call_row *findings_add_row(struct findings *r, const char *what);
 void findings_add(struct findings *r, enum rule rule, const char *fmt, ...) PRINTF_LIKE(3, 4);
 bool findings_has_problems(const struct findings *r);
 
-/* Appends the report for people, in lines of `width` characters (0: no limit), or for programs. -ENOMEM,
- * -EFBIG. */
-MUST_USE int findings_table(const struct findings *r, unsigned width, struct buf *into);
+/* Appends the report for people, or for programs. -EFBIG. */
+MUST_USE int findings_table(const struct findings *r, struct buf *into);
 MUST_USE int findings_json(const struct findings *r, struct buf *into);
 
 #endif

@@ -48,13 +48,10 @@ enum { PROBLEMS_MAX_BYTES = 1 << 20 };
 
 static void override_string(char **field, const char *flag)
 {
-    char *copy;
-
     if (!flag)
         return;
-    copy = xstrdup(flag);
     free(*field);
-    *field = copy;
+    *field = xstrdup(flag);
 }
 
 static void apply_flags(struct config *c, const struct agent_options *o)
@@ -62,15 +59,10 @@ static void apply_flags(struct config *c, const struct agent_options *o)
     override_string(&c->cluster_name, o->cluster_name);
     override_string(&c->secrets_dir, o->secrets_dir);
     override_string(&c->storage_path, o->storage_path);
-    if (o->n_listen) {
-        for (size_t i = 0; i < CONFIG_MAX_LISTEN; i++) {
-            free(c->listen[i]);
-            c->listen[i] = NULL;
-        }
-        c->n_listen = 0;
-        for (size_t i = 0; i < o->n_listen; i++)
-            override_string(&c->listen[c->n_listen++], o->listen[i]);
-    }
+    while (o->n_listen && c->n_listen)
+        free(TAKE_PTR(c->listen[--c->n_listen]));
+    for (size_t i = 0; i < o->n_listen; i++)
+        c->listen[c->n_listen++] = xstrdup(o->listen[i]);
     if (o->log_level)
         c->log_level = *o->log_level;
     if (o->log_format)
@@ -201,12 +193,9 @@ static void apply_config(struct agent *a, struct config **config)
 static void record_reload(struct agent *a, bool ok, const struct problems *p, struct buf *why)
 {
     BUF_AUTO(text, PROBLEMS_MAX_BYTES);
-    int r = problems_print(p, &text);
 
-    if (r == 0 && why)
-        r = buf_put_str(why, buf_str(&text));
-    if (r < 0) /* the log has them */
-        log_debug("problems not kept for the status page", L_ERR(r));
+    if (problems_print(p, &text) < 0 || (why && buf_put_str(why, buf_str(&text)) < 0))
+        log_debug("too many problems for the status page"); /* the log has them */
     free(a->state.reload.problems);
     a->state.reload = (struct reload_status){
         .ok = ok, .at_ms = loop_wall(a->state.loop).ms, .problems = text.n ? str_dup(buf_str(&text)) : NULL};
@@ -248,25 +237,12 @@ static int load_options(struct agent *a, struct config **ret, struct problems *p
     return r;
 }
 
-static void copy_summaries(struct summaries *ret, const struct summaries *from)
+static void swap_summaries(struct config *a, struct config *b)
 {
-    CLEANUP(summaries_done) struct summaries s = {.list = xcalloc(from->n + 1, sizeof(*s.list))};
+    struct summaries was = a->summaries;
 
-    for (; s.n < from->n; s.n++)
-        s.list[s.n] = summary_copy(&from->list[s.n]);
-    *ret = s;
-    s = (struct summaries){0};
-}
-
-static void log_rejected(const struct agent *a, const struct problems *p, int r)
-{
-    const char *what = a->state.config ? "configuration rejected, the last valid one stays active"
-                                       : "configuration rejected";
-
-    if (r == -EINVAL)
-        log_error(what, problems_origin(p), L_INT("errors", p->errors));
-    else
-        log_error(what, problems_origin(p), L_ERR(r));
+    a->summaries = b->summaries;
+    b->summaries = was;
 }
 
 /* Applies *c if r is 0, and reports the outcome. */
@@ -280,7 +256,9 @@ static int finish_reload(struct agent *a, int r, struct config **c, struct probl
     if (r == 0)
         log_info("configuration applied", problems_origin(p), L_INT("scorers", a->state.config->summaries.n));
     else
-        log_rejected(a, p, r);
+        log_error(a->state.config ? "configuration rejected, the last valid one stays active"
+                                  : "configuration rejected",
+                  problems_origin(p), L_INT("errors", p->errors));
     return r;
 }
 
@@ -294,49 +272,37 @@ int agent_reload(struct agent *a, struct buf *ret_why)
     if (a->piped.n)
         log_warn("configuration not read again: the file is a pipe", L_STR("file", a->options->config_file));
     r = load_options(a, &c, &p);
-    if (r == 0 && a->text_name) {
-        summaries_done(&c->summaries);
-        copy_summaries(&c->summaries, &a->state.config->summaries);
-    }
+    if (r == 0 && a->text_name)
+        swap_summaries(c, a->state.config); /* which is about to go */
     return finish_reload(a, r, &c, &p, ret_why);
-}
-
-/* Completes the summaries of `text` with the file and the flags. The file was valid at the start; if it no
- * longer is, nothing can change before it is corrected. */
-static int load_around(struct agent *a, struct config **ret, struct config *text, struct problems *p)
-{
-    CLEANUP(problems_done) struct problems of_file = {0};
-    int r;
-
-    problems_init(&of_file, a->options->config_file ? a->options->config_file : "flags");
-    r = load_options(a, ret, &of_file);
-    problems_log(&of_file);
-    if (r == -EINVAL)
-        problems_add(p, PROBLEM_ERROR, 0, 0, "%s is invalid, see the log", of_file.file);
-    if (r < 0)
-        return r;
-    summaries_done(&(*ret)->summaries);
-    (*ret)->summaries = text->summaries;
-    text->summaries = (struct summaries){0};
-    return 0;
 }
 
 int agent_apply_text(struct agent *a, const char *what, struct str text, struct buf *ret_why)
 {
     CLEANUP(cleanup_config_free) struct config *of_text = NULL, *c = NULL;
-    CLEANUP(problems_done) struct problems p = {0};
-    CLEANUP(cleanup_free) char *copy = xstrdup(what);
-    int r = 0;
+    CLEANUP(problems_done) struct problems p = {0}, of_file = {0};
+    char *copy = xstrdup(what); /* it may be the current name */
+    int r;
 
     problems_init(&p, what);
+    problems_init(&of_file, a->options->config_file ? a->options->config_file : "flags");
     if (str_eq(str_trim(text), STR("null"))) /* as Go writes an empty list */
         text = STR("[]");
-    r = config_parse(&of_text, text, a->options->section, &p) ?: load_around(a, &c, of_text, &p);
+    r = config_parse(&of_text, text, a->options->section, &p);
+    if (r == 0) { /* what the file and the flags say besides the summaries */
+        r = load_options(a, &c, &of_file);
+        problems_log(&of_file);
+        if (r < 0)
+            problems_add(&p, PROBLEM_ERROR, 0, 0, "%s is invalid, see the log", of_file.file);
+    }
+    if (r == 0)
+        swap_summaries(c, of_text);
     r = finish_reload(a, r, &c, &p, ret_why);
     if (r == 0) {
         free(a->text_name);
         a->state.config_origin = a->text_name = TAKE_PTR(copy);
     }
+    free(copy);
     return r;
 }
 
@@ -498,19 +464,14 @@ int agent_new(struct agent **ret, struct loop *loop, const struct agent_options 
     return 0;
 }
 
-static void free_scorers(struct scorer **list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        (void)scorer_free(list[i]);
-    free(list);
-}
-
 struct agent *agent_free(struct agent *a)
 {
     if (!a)
         return NULL;
     loop_timer_clear(a->state.loop, &a->own_timer);
-    free_scorers(a->state.scorers, a->state.n_scorers);
+    for (size_t i = 0; i < a->state.n_scorers; i++)
+        (void)scorer_free(a->state.scorers[i]);
+    free(a->state.scorers);
     loop_on_turn(a->state.loop, NULL, NULL);
     (void)worker_free(a->worker);
     (void)page_free(a->state.page);

@@ -4,7 +4,6 @@
 #include "exporter/agent/scorer.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/utf8.h"
 #include "exporter/metric/page.h"
 #include "exporter/metric/series.h"
 #include "exporter/otlp/ingest.h"
@@ -422,11 +421,10 @@ int status_json(const struct agent_state *a, const struct list_query *q, struct 
 /* ---- The table of `agent --once`, for people who write a scoring API: what each scorer did, and its scores
  * ---- */
 
-enum { INDENT = 4, LINE_MAX_BYTES = 1 << 20 };
+enum { INDENT = 4 };
 
 struct table {
     struct out o;
-    unsigned width;
     bool colours;
 };
 
@@ -453,43 +451,19 @@ static struct phrase phrase_seconds(double seconds)
     return p;
 }
 
-/* The bytes of s that go on a line of `room` characters: up to the last space, or all that fit. */
-static size_t table_fit(struct str s, size_t room)
-{
-    size_t at = 0, space = 0;
-
-    for (size_t chars = 0; at < s.n; chars++) {
-        if (chars == room)
-            return s.p[at] == ' ' || space == 0 ? at : space;
-        if (s.p[at] == ' ')
-            space = at;
-        at += size_max(utf8_char((struct str){s.p + at, s.n - at}), 1);
-    }
-    return at;
-}
-
-/* A line of prose, wrapped at the width; continuation lines are indented further. */
-static void table_line(struct table *t, size_t indent, const char *fmt, ...) PRINTF_LIKE(3, 4);
-static void table_line(struct table *t, size_t indent, const char *fmt, ...)
+/* A line of prose. */
+static void table_line(struct table *t, int indent, const char *fmt, ...) PRINTF_LIKE(3, 4);
+static void table_line(struct table *t, int indent, const char *fmt, ...)
 {
     CLEANUP(cleanup_free) char *text = NULL;
-    BUF_AUTO(line, LINE_MAX_BYTES);
-    struct out o = out_begin(&line);
-    struct str rest;
     va_list ap;
 
     va_start(ap, fmt);
     text = xvasprintf(fmt, ap);
     va_end(ap);
-    grid_clean(&o, str_of(text));
-    rest = buf_str(&line);
-    for (size_t deep = indent; rest.n; deep = indent + 2) {
-        size_t room = t->width > deep + 16 ? t->width - deep : t->width ? 16 : SIZE_MAX;
-        size_t n = table_fit(rest, room);
-
-        out_printf(&t->o, "%*s%.*s\n", (int)deep, "", (int)n, rest.p);
-        rest = str_trim((struct str){rest.p + n, rest.n - n});
-    }
+    out_printf(&t->o, "%*s", indent, "");
+    grid_clean(&t->o, str_of(text));
+    out_puts(&t->o, "\n");
 }
 
 static void table_headline(struct table *t, const struct scorer *s)
@@ -503,17 +477,13 @@ static void table_headline(struct table *t, const struct scorer *s)
     };
     const char *mark = looks[scorer_state(s)].mark, *colour = looks[scorer_state(s)].colour;
     const struct summary *summary = scorer_summary(s);
-    size_t used = grid_chars(str_of(mark)) + 2;
-    BUF_AUTO(names, LINE_MAX_BYTES);
-    struct out o = out_begin(&names);
 
-    grid_clean(&o, str_of(summary->score_name));
-    if (strcmp(summary->name, summary->score_name) != 0) {
-        out_puts(&o, ", of ");
-        grid_clean(&o, str_of(summary->name));
-    }
     out_printf(&t->o, t->colours ? "%s%s\033[0m  \033[1m" : "%s%s  ", t->colours ? colour : "", mark);
-    grid_cut(&t->o, buf_str(&names), t->width == 0 ? SIZE_MAX : t->width > used + 1 ? t->width - used : 1);
+    grid_clean(&t->o, str_of(summary->score_name));
+    if (strcmp(summary->name, summary->score_name) != 0) {
+        out_puts(&t->o, ", of ");
+        grid_clean(&t->o, str_of(summary->name));
+    }
     out_puts(&t->o, t->colours ? "\033[0m\n" : "\n");
 }
 
@@ -585,7 +555,7 @@ static void table_scores(struct table *t, const struct scorer *s)
     rank_scores(scorer_batch(s), RANKED_MAX, &r);
     if (r.n) {
         out_puts(&t->o, "\n");
-        grid_scores(&t->o, scorer_batch(s), r.highest, r.n, INDENT, t->width);
+        grid_scores(&t->o, scorer_batch(s), r.highest, r.n, INDENT);
     }
     if (r.numbers > r.n)
         table_line(t, INDENT, "… and %s", phrase_count(r.numbers - r.n, "more", "more").s);
@@ -609,10 +579,9 @@ static void table_scorer(struct table *t, const struct scorer *s)
     out_puts(&t->o, "\n");
 }
 
-int status_table(const struct agent_state *a, unsigned width, struct buf *into)
+int status_table(const struct agent_state *a, bool on_terminal, struct buf *into)
 {
-    struct table t = {
-        .o = out_begin(into), .width = width, .colours = width > 0 && !*cstr(getenv("NO_COLOR"))};
+    struct table t = {.o = out_begin(into), .colours = on_terminal && !*cstr(getenv("NO_COLOR"))};
     struct totals totals = scorer_totals(a);
 
     for (size_t i = 0; i < a->n_scorers; i++)

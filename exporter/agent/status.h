@@ -5,9 +5,9 @@
 #include "exporter/agent/agent.h"
 #include "exporter/ui/list.h"
 
-/* The JSON of /api/v1/status, with the scorers that the query asks for. -ENOMEM, -EFBIG. */
+/* The JSON of /api/v1/status, with the scorers that the query asks for. -EFBIG. */
 MUST_USE int status_json(const struct agent_state *a, const struct list_query *q, struct buf *into);
-/* A table for the terminal, `width` columns wide; 0 for no limit. -ENOMEM, -EFBIG. */
-MUST_USE int status_table(const struct agent_state *a, unsigned width, struct buf *into);
+/* A table for people; with colours on a terminal, unless $NO_COLOR is set. -EFBIG. */
+MUST_USE int status_table(const struct agent_state *a, bool on_terminal, struct buf *into);
 
 #endif

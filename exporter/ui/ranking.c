@@ -52,7 +52,7 @@ size_t shown_labels(const struct batch *b, size_t series, struct shown_label ret
 
 /* ---- Columns for a terminal ---- */
 
-enum { GAP = 2, NARROWEST = 3, CELL_BYTES = 1 << 20 };
+enum { GAP = 2, WIDEST = 60, CELL_BYTES = 1 << 20 };
 
 struct grid {
     char *cells[RANKED_MAX][SHOWN_LABELS]; /* NULL: the row does not have this label */
@@ -60,10 +60,10 @@ struct grid {
     size_t widths[SHOWN_LABELS];
     char scores[RANKED_MAX][NUM_MAX];
     size_t whole[RANKED_MAX]; /* characters of a score before its point */
-    size_t whole_max, score_width;
+    size_t whole_max;
 };
 
-size_t grid_chars(struct str s)
+static size_t grid_chars(struct str s)
 {
     size_t chars = 0;
 
@@ -127,7 +127,7 @@ static void grid_add_labels(struct grid *g, size_t row, const struct batch *b, s
         g->cells[row][place] = str_dup(buf_str(&text));
         g->names[place] = labels[i].name;
         g->widths[place] = size_max(g->widths[place], strlen(labels[i].name));
-        g->widths[place] = size_max(g->widths[place], grid_chars(buf_str(&text)));
+        g->widths[place] = size_min(size_max(g->widths[place], grid_chars(buf_str(&text))), WIDEST);
     }
 }
 
@@ -136,24 +136,6 @@ static void grid_add_score(struct grid *g, size_t row, double v)
     g->scores[row][num_put_double(g->scores[row], v)] = '\0';
     g->whole[row] = strcspn(g->scores[row], ".");
     g->whole_max = size_max(g->whole_max, g->whole[row]);
-}
-
-/* Takes characters from whichever column is the widest until the line fits. */
-static void grid_shrink(struct grid *g, size_t indent, size_t width)
-{
-    size_t total = indent + g->score_width;
-
-    for (size_t i = 0; i < SHOWN_LABELS; i++)
-        total += g->names[i] ? g->widths[i] + GAP : 0;
-    for (; width && total > width; total--) {
-        size_t widest = 0;
-        for (size_t i = 1; i < SHOWN_LABELS; i++)
-            if (g->widths[i] > g->widths[widest])
-                widest = i;
-        if (g->widths[widest] <= NARROWEST)
-            return;
-        g->widths[widest]--;
-    }
 }
 
 /* Columns of `cells`, which start at `indent`. */
@@ -182,8 +164,7 @@ static void grid_put_header(struct out *o, const struct grid *g, size_t indent)
     out_puts(o, "SCORE\n");
 }
 
-void grid_scores(struct out *o, const struct batch *b, const size_t *series, size_t n, size_t indent,
-                 size_t width)
+void grid_scores(struct out *o, const struct batch *b, const size_t *series, size_t n, size_t indent)
 {
     CLEANUP(cleanup_free) struct grid *g = xcalloc(1, sizeof(*g));
 
@@ -191,10 +172,6 @@ void grid_scores(struct out *o, const struct batch *b, const size_t *series, siz
         grid_add_labels(g, row, b, series[row]);
         grid_add_score(g, row, b->values[series[row]]);
     }
-    g->score_width = strlen("SCORE");
-    for (size_t row = 0; row < n; row++)
-        g->score_width = size_max(g->score_width, g->whole_max - g->whole[row] + strlen(g->scores[row]));
-    grid_shrink(g, indent, width);
     grid_put_header(o, g, indent);
     for (size_t row = 0; row < n; row++) {
         grid_put_row(o, g, g->cells[row], indent);
