@@ -7,12 +7,12 @@
 #include "exporter/base/httpd_tls.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/str.h"
-#include "exporter/web/basic_auth.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 enum { MAX_INTERVAL_MS = 3600 * 1000, MAX_BURST = 1000000, MAX_PATH_BYTES = 4096, MAX_VALUE_BYTES = 8192 };
+enum { BCRYPT_SALT_AT = 7 }; /* in a hash, after "$2b$10$" */
 
 /* What the functions of one file share. */
 struct web_reader {
@@ -214,6 +214,20 @@ static void web_read_http(struct web_reader *w, const struct node *root)
 }
 
 /* ---- basic_auth_users, rate_limit ---- */
+
+unsigned bcrypt_cost(struct str hash)
+{
+    static const char digits[] = "0123456789";
+    unsigned cost;
+
+    if (hash.n != BCRYPT_BYTES || hash.p[0] != '$' || hash.p[1] != '2' || !memchr("aby", hash.p[2], 3) ||
+        hash.p[3] != '$' || !memchr(digits, hash.p[4], 10) || !memchr(digits, hash.p[5], 10) ||
+        hash.p[6] != '$' ||
+        !str_has_only((struct str){hash.p + BCRYPT_SALT_AT, hash.n - BCRYPT_SALT_AT}, "./"))
+        return 0;
+    cost = (unsigned)(hash.p[4] - '0') * 10 + (unsigned)(hash.p[5] - '0');
+    return cost >= 4 && cost <= 31 ? cost : 0;
+}
 
 static void web_read_user(struct web_reader *w, const struct node *n)
 {

@@ -7,9 +7,20 @@
 #include "exporter/base/httpd.h"
 #include "exporter/base/httpd_tls.h"
 #include "exporter/base/problems.h"
-#include "exporter/web/basic_auth.h"
+#include "exporter/base/str.h"
 
-enum { WEB_FILE_MAX_BYTES = 1 << 20, WEB_FILE_MAX_USERS = 1000, WEB_FILE_HEADERS = 5 };
+enum {
+    WEB_FILE_MAX_BYTES = 1 << 20,
+    WEB_FILE_MAX_USERS = 1000,
+    WEB_FILE_HEADERS = 5,
+    BCRYPT_BYTES = 60,     /* of a hash, without a NUL */
+    BCRYPT_MAX_COST = 18,  /* one comparison takes a quarter of a minute */
+    BCRYPT_SLOW_COST = 14, /* a second */
+};
+
+struct web_user {
+    struct str name, hash;
+};
 
 /* All strings belong to `arena`. */
 struct web_file {
@@ -24,6 +35,9 @@ struct web_file {
     int64_t interval_ms; /* of the rate limit; 0: none */
     int64_t burst;
 };
+
+/* The cost of a hash; 0 if it is none with $2a$, $2b$ or $2y$ and a cost from 4 to 31. */
+unsigned bcrypt_cost(struct str hash);
 
 /* Reads `text`; relative paths in it are relative to `dir`. Every problem is added to p. -EINVAL if there are
  * errors. Does not read other files. */

@@ -2,7 +2,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd_tls.h"
 #include "exporter/base/problems.h"
-#include "exporter/web/basic_auth.h"
 #include "exporter/web/web_file.h"
 
 #include <assert.h>
