@@ -112,18 +112,6 @@ static int open_socket(const struct sockaddr *a, socklen_t n, int *ret_fd)
     return 0;
 }
 
-/* A dual-stack socket, or IPv4 only if the kernel lacks IPv6. */
-static int open_everywhere(unsigned port, int *ret_fd)
-{
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
-    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    int r = open_socket((struct sockaddr *)&six, sizeof(six), ret_fd);
-
-    if (r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL)
-        r = open_socket((struct sockaddr *)&four, sizeof(four), ret_fd);
-    return r;
-}
-
 /* Prefers IPv4 if a name has both kinds of address, as Go programs do. */
 static int open_host(struct str host, unsigned port, int *ret_fd, const char **ret_why)
 {
@@ -176,7 +164,9 @@ static int listener_open(struct listener *l, const char *address, char **ret_why
     wrong = listen_split(address, &host, &l->port);
     if (wrong)
         return httpd_explain(ret_why, -EINVAL, "listen on %s: %s", address, wrong);
-    r = host.n ? open_host(host, l->port, &l->fd, &wrong) : open_everywhere(l->port, &l->fd);
+    r = open_host(host.n ? host : STR("::"), l->port, &l->fd, &wrong); /* dual-stack */
+    if (!host.n && (r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL))
+        r = open_host(STR("0.0.0.0"), l->port, &l->fd, &wrong);
     if (wrong)
         return httpd_explain(ret_why, r, "listen on %s: could not resolve host: %s", address, wrong);
     text = strerror(-r); /* starts with an upper-case letter */
@@ -432,6 +422,7 @@ static int listener_start(struct listener *l)
                                  MHD_OPTION_CONNECTION_LIMIT, o->max_connections + SPARE_CONNECTIONS, //
                                  MHD_OPTION_CONNECTION_TIMEOUT, o->idle_seconds,                      //
                                  MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,       //
+                                 MHD_OPTION_UNESCAPE_CALLBACK, httpd_unescape, NULL,                  //
                                  MHD_OPTION_URI_LOG_CALLBACK, httpd_on_target, l,                     //
                                  MHD_OPTION_NOTIFY_COMPLETED, httpd_on_completed, l,                  //
                                  MHD_OPTION_NOTIFY_CONNECTION, httpd_on_connection, l,                //

@@ -203,6 +203,14 @@ void *httpd_on_target(void *cls, const char *target, struct MHD_Connection *conn
     return NULL;
 }
 
+/* Leaves what is no escape as it is, in all versions of libmicrohttpd. */
+size_t httpd_unescape(void *cls, struct MHD_Connection *connection, char *text)
+{
+    (void)cls;
+    (void)connection;
+    return MHD_http_unescape(text);
+}
+
 const char *httpd_query(const struct httpd_request *rq, const char *name)
 {
     struct str all = rq->arguments;

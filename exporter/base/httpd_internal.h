@@ -126,10 +126,13 @@ unsigned httpd_conns_sweep(struct httpd *h);
  * that change something. The status and *ret_text of the refusal, or 0. Listener's thread. */
 unsigned httpd_head_read(struct exchange *x, const char *method, const char *version, const char **ret_text);
 
+/* libmicrohttpd's callbacks. */
+void *httpd_on_target(void *cls, const char *target, struct MHD_Connection *connection);
+size_t httpd_unescape(void *cls, struct MHD_Connection *connection, char *text);
+
 /* ---- Requests (httpd_request.c) ---- */
 
 /* libmicrohttpd's callbacks. */
-void *httpd_on_target(void *cls, const char *target, struct MHD_Connection *connection);
 enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, const char *url,
                                  const char *method, const char *version, const char *upload,
                                  size_t *upload_size, void **context);
