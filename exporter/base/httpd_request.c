@@ -310,11 +310,11 @@ void httpd_decide(const struct httpd_ticket *ticket, const struct httpd_refusal 
     struct exchange *x;
 
     (void)pthread_mutex_lock(&h->lock);
-    STAILQ_FOREACH(x, &h->guarded, next)
-    if (x->ticket == ticket->id) {
+    x = STAILQ_FIRST(&h->guarded);
+    while (x && x->ticket != ticket->id)
+        x = STAILQ_NEXT(x, next);
+    if (x)
         guard_leave(x, refusal);
-        break;
-    }
     (void)pthread_mutex_unlock(&h->lock);
 }
 
@@ -354,19 +354,24 @@ static void body_drop(struct exchange *x)
     x->request.body = (struct str){0};
 }
 
-/* False if all bodies together are too large. */
+/* False if all bodies together are too large, or there is no memory. */
 static bool body_keep(struct exchange *x, const char *piece, size_t n)
 {
     struct httpd *h = x->server;
     uint64_t max = h->options.max_body_bytes ? h->options.max_body_bytes : ALL_BODIES_MAX;
     bool ok;
 
-    x->body.max = x->route->max_body;
     (void)pthread_mutex_lock(&h->lock);
-    ok = n <= max && h->body_held <= max - n && buf_put(&x->body, piece, n) == 0;
+    ok = n <= max && h->body_held <= max - n;
     h->body_held += ok ? n : 0;
     (void)pthread_mutex_unlock(&h->lock);
-    return ok;
+    x->body.max = x->route->max_body;
+    if (!ok || buf_put(&x->body, piece, n) == 0)
+        return ok;
+    (void)pthread_mutex_lock(&h->lock);
+    h->body_held -= n;
+    (void)pthread_mutex_unlock(&h->lock);
+    return false;
 }
 
 /* Keeps a piece, unless the route takes none or a limit is reached; false: the connection is to be closed. */

@@ -2,10 +2,11 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
-#include "exporter/ui/assets.h"
+#include "exporter/metric/negotiate.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <zlib.h>
 
 enum {
     MAX_CONNECTIONS = 1024,
@@ -13,17 +14,109 @@ enum {
     IDLE_SECONDS = 120,
     PROBE_ROUTES = 2,
     WHY_MAX_BYTES = 1 << 20,
+    PAGES_MAX = 8,
+    ETAG_BYTES = 80,
+    GZIP_WINDOW = 15 + 16,
+};
+
+/* One of the pages' files as HTTP serves it: revalidated by ETag, compressed where the client takes gzip, and
+ * with a policy that lets a browser load nothing from elsewhere. */
+struct asset {
+    const struct asset_file *file;
+    struct asset_form {
+        struct iovec body;
+        char etag[ETAG_BYTES];
+    } plain, gzip;
 };
 
 struct site {
     struct site_options o;
     struct page *page, *own_page;
-    struct assets *assets;
+    struct asset *assets;
     struct access *access;
     struct httpd *main, *probes;
     size_t n_probes, n_routes;
     struct httpd_route routes[]; /* those for probes come first */
 };
+
+/* ---- The pages' files ---- */
+
+static const char asset_policy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/* RFC 9110, 13.1.2: a list of tags, each perhaps weak, or "*". */
+static bool etag_matches(const char *header, const char *etag)
+{
+    size_t n = strlen(etag);
+
+    for (const char *p = header; *p; p += strcspn(p, ","), p += *p == ',') {
+        p += strspn(p, " \t");
+        if (*p == '*')
+            return true;
+        p += strncmp(p, "W/", 2) == 0 ? 2 : 0;
+        if (strncmp(p, etag, n) == 0 && strchr(", \t", p[n]))
+            return true;
+    }
+    return false;
+}
+
+/* Any server's thread; nothing of it changes while the server runs. */
+static void asset_serve(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    struct asset *a = arg;
+    bool gzip = negotiate_gzip(rq->accept_encoding);
+    struct asset_form *form = gzip ? &a->gzip : &a->plain;
+
+    reply->content_type = a->file->content_type;
+    reply->vary = "Accept-Encoding";
+    reply->cache_control = "no-cache";
+    reply->csp = asset_policy;
+    reply->etag = form->etag;
+    if (etag_matches(rq->if_none_match, form->etag)) {
+        reply->status = 304;
+        return;
+    }
+    reply->content_encoding = gzip ? "gzip" : NULL;
+    reply->parts = &form->body;
+    reply->n_parts = 1;
+}
+
+static void asset_compress(struct asset *a)
+{
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)a->file->content.p, .avail_in = (uInt)a->file->content.n};
+
+    if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 9, Z_DEFAULT_STRATEGY) != Z_OK)
+        memory_exhausted(a->file->content.n);
+    z.avail_out = (uInt)deflateBound(&z, a->file->content.n);
+    z.next_out = a->gzip.body.iov_base = xmalloc(z.avail_out);
+    (void)deflate(&z, Z_FINISH); /* cannot fail: deflateBound() made room for all */
+    a->gzip.body.iov_len = z.total_out;
+    (void)deflateEnd(&z);
+}
+
+/* Makes the routes of all files, and of the page at each of `pages`. Returns their end. */
+static struct httpd_route *assets_open(struct site *s, const char *const *pages, struct httpd_route *to)
+{
+    s->assets = xcalloc(asset_files_n, sizeof(*s->assets));
+    for (size_t i = 0; i < asset_files_n; i++) {
+        struct asset *a = &s->assets[i];
+        struct httpd_route route = {.method = "GET", .fn = asset_serve, .arg = a, .direct = true};
+
+        a->file = &asset_files[i];
+        a->plain.body = (struct iovec){(void *)(uintptr_t)a->file->content.p, a->file->content.n};
+        (void)snprintf(a->plain.etag, ETAG_BYTES, "\"%s\"", a->file->hash);
+        (void)snprintf(a->gzip.etag, ETAG_BYTES, "\"%s-gzip\"", a->file->hash);
+        asset_compress(a);
+        route.path = a->file->path;
+        if (strcmp(route.path, "/ui/index.html") != 0)
+            *to++ = route;
+        else
+            for (size_t k = 0; k < PAGES_MAX && (route.path = pages[k]); k++)
+                *to++ = route;
+    }
+    return to;
+}
 
 /* ---- Routes ---- */
 
@@ -80,7 +173,7 @@ static void site_set_routes(struct site *s)
     for (size_t i = 0; i < o->n_routes; i++)
         *to++ = o->routes[i];
     if (o->pages)
-        to += assets_routes(s->assets, o->pages, to);
+        to = assets_open(s, o->pages, to);
     s->n_routes = (size_t)(to - s->routes);
 }
 
@@ -132,8 +225,8 @@ static int site_listen_all(struct site *s, char **ret_why)
 
 int site_start(struct site **ret, const struct site_options *o, char **ret_why)
 {
-    struct site *s =
-        xcalloc(1, sizeof(*s) + (PROBE_ROUTES + 1 + o->n_routes + ASSETS_MAX_ROUTES) * sizeof(s->routes[0]));
+    struct site *s = xcalloc(1, sizeof(*s) + (PROBE_ROUTES + 1 + o->n_routes + asset_files_n + PAGES_MAX) *
+                                                 sizeof(s->routes[0]));
     const struct access_options access = {.loop = o->loop,
                                           .metrics = o->metrics,
                                           .file = o->config_file,
@@ -145,8 +238,6 @@ int site_start(struct site **ret, const struct site_options *o, char **ret_why)
     s->o = *o;
     if (!o->page)
         r = page_new_without_scores(&s->own_page);
-    if (r == 0 && o->pages)
-        r = assets_new(&s->assets);
     if (r == 0) {
         s->page = o->page ? o->page : s->own_page;
         site_set_routes(s);
@@ -194,7 +285,9 @@ struct site *site_stop(struct site *s, int grace_ms)
     s->probes = httpd_stop(s->probes, grace_ms);
     s->access = access_free(s->access);
     s->own_page = page_free(s->own_page);
-    s->assets = assets_free(s->assets);
+    for (size_t i = 0; s->assets && i < asset_files_n; i++)
+        free(s->assets[i].gzip.body.iov_base);
+    free(s->assets);
     free(s);
     return NULL;
 }

@@ -10,6 +10,14 @@
 #include "exporter/metric/page.h"
 #include "exporter/web/access.h"
 
+/* One of the pages' files, as embed.cmake writes it into the program. */
+struct asset_file {
+    const char *path, *content_type, *hash;
+    struct str content;
+};
+extern const struct asset_file asset_files[];
+extern const size_t asset_files_n;
+
 struct site;
 
 /* The program that serves sets the first part, the role that is served the second one. */
