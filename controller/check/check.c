@@ -10,6 +10,7 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/text.h"
+#include "exporter/base/url.h"
 #include "exporter/base/utf8.h"
 #include "exporter/metric/version.h"
 

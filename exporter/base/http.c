@@ -1,161 +1,292 @@
-/* Owns the easy handles and the calls in progress; the loop's multi handle owns the connections and the DNS
- * cache.
- *
- * curl frees a handle's transfer buffers after a success, so an idle handle costs a few KiB. It may keep them
- * after a failure or a cancel, so such handles are not reused. */
+/* Owns the calls in progress; the loop's multi handle owns the connections and the DNS cache. */
 #include "exporter/base/http_internal.h"
 #include "exporter/base/secret.h"
+#include "exporter/base/url.h"
 
 #include <errno.h>
-#include <strings.h>
+#include <stdio.h>
 
 enum {
-    MAX_IDLE_HANDLES = 16,
-    /* Idle and busy together; with more, curl closes idle ones. */
-    MAX_CONNECTIONS = 512,
-    SHOWN_BYTES = 64 << 10, /* of an error's body, at most */
+    MAX_CONNECTIONS = 512, /* idle and busy together; with more, curl closes idle ones */
+    MAX_HEADER_BYTES = 256 << 10,
+    WINDOW = 256 << 10,      /* bytes of a stream buffered at most; one piece of curl's may exceed it */
+    LARGE_BYTES = 256 << 10, /* of a body, which then goes on in turns */
+    SHOWN_BYTES = 64 << 10,  /* of an error's body, at most */
+    BODY_MS = 2000,          /* status_decides: to read the body */
+    BODY_MS_2XX = 200,
 };
 
-static void on_transfer_done(void *arg, CURL *easy, CURLcode code);
+/* A server that sends as fast as curl reads would keep curl, and with it the loop, until the body ends. */
+static const double TURN_SECONDS = 0.004;
 
-/* Go programs, such as the reference agent, also read HTTP_PROXY in upper case. curl does not, because in
- * a CGI program it holds a request's `Proxy:` header (httpoxy), so it is ignored under CGI. */
-static int adopt_upper_case_proxy(void)
+/* ---- The answer's headers ---- */
+
+/* Whether the location is in the origin of the current URL (RFC 6454), or no URL, which libcurl refuses.
+ * Elsewhere the series would reach a server that nobody configured, and its answer the status page. */
+static bool redirect_is_allowed(struct http_call *c, struct str location)
 {
-    const char *proxy = getenv("HTTP_PROXY");
+    CLEANUP(cleanup_curl_url) CURLU *u = http_last_url(c);
+    CLEANUP(cleanup_free) char *text = str_dup(location), *from = u ? url_origin_of(u) : NULL, *to = NULL;
 
-    if (!proxy || getenv("http_proxy") || getenv("REQUEST_METHOD"))
-        return 0;
-    return setenv("http_proxy", proxy, 1) < 0 ? -ENOMEM : 0;
+    if (!from || curl_url_set(u, CURLUPART_URL, text, CURLU_URLENCODE) != CURLUE_OK)
+        return true;
+    to = url_origin_of(u);
+    if (!to || strcmp(from, to) == 0)
+        return true;
+    /* "http://host:" and "https://host:" */
+    if (strncmp(from, "http:", 5) == 0 && strncmp(to, "https:", 6) == 0 &&
+        strncmp(from + 4, to + 5, (size_t)(strrchr(from, ':') - from) - 3) == 0)
+        http_fail(c, HTTP_REDIRECT, "redirect from %s to %s is not followed: configure the https:// URL",
+                  from, to);
+    else
+        http_fail(c, HTTP_REDIRECT,
+                  "redirect from %s to %s is not followed: it is another origin; configure its URL if it is "
+                  "the right one",
+                  from, to);
+    return false;
 }
 
-int http_new(struct http **ret, struct loop *loop, const char *user_agent)
+static void on_content_encoding(struct http_call *c, struct str value)
 {
-    CLEANUP(cleanup_http_free) struct http *h = xcalloc(1, sizeof(*h));
+    bool is_known = str_eq_nocase(value, STR("gzip")) || str_eq_nocase(value, STR("x-gzip")) ||
+                    str_eq_nocase(value, STR("deflate"));
 
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return -ENOMEM;
-    h->user_agent = str_dup(str_of(user_agent));
-    h->idle = xcalloc(MAX_IDLE_HANDLES, sizeof(CURL *));
-    if (!h->user_agent || !h->idle || adopt_upper_case_proxy() < 0)
-        return -ENOMEM;
-    TAILQ_INIT(&h->shares);
-    h->ca_file = getenv("SSL_CERT_FILE");
-    h->ca_dir = getenv("SSL_CERT_DIR");
-    h->loop = loop;
-    http_set_budget(h, 0);
-    h->multi = loop_multi(loop, on_transfer_done, h);
-    (void)curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)MAX_CONNECTIONS);
-    *ret = TAKE_PTR(h);
-    return 0;
-}
-
-struct http *http_free(struct http *h)
-{
-    if (!h)
-        return NULL;
-    while (!LIST_EMPTY(&h->calls))
-        (void)http_cancel(LIST_FIRST(&h->calls));
-    while (h->n_idle)
-        curl_easy_cleanup(h->idle[--h->n_idle]);
-    free(h->idle);
-    free(h->user_agent);
-    free(h);
-    return NULL;
-}
-
-static CURL *take_handle(struct http *h)
-{
-    return h->n_idle ? h->idle[--h->n_idle] : curl_easy_init();
-}
-
-static void give_handle(struct http *h, CURL *easy, bool clean)
-{
-    if (!clean || h->n_idle == MAX_IDLE_HANDLES) {
-        curl_easy_cleanup(easy);
+    if (value.n == 0 || str_eq_nocase(value, STR("identity")) || c->rq.status_decides)
         return;
-    }
-    curl_easy_reset(easy);
-    h->idle[h->n_idle++] = easy;
+    if (!is_known || c->encoded || (c->rq.on_data && http_status(c) / 100 == 2))
+        (void)snprintf(c->encoding, sizeof(c->encoding), "%.*s", STR_ARG(value));
+    c->encoded = true;
 }
+
+static bool on_field(struct http_call *c, struct str name, struct str value)
+{
+    if (str_eq_nocase(name, STR("Location")) && !c->rq.no_redirects && http_status(c) / 100 == 3)
+        return redirect_is_allowed(c, value);
+    if (c->rq.on_header)
+        c->rq.on_header(c->arg, name, value);
+    if (str_eq_nocase(name, STR("Content-Encoding")))
+        on_content_encoding(c, value);
+    return true;
+}
+
+void http_call_soon(struct http_call *c)
+{
+    if (!c->soon.place)
+        loop_timer_set(c->http->loop, &c->soon, loop_now(c->http->loop));
+}
+
+static void on_headers_end(struct http_call *c)
+{
+    long status = http_status(c);
+
+    if (c->rq.status_decides && !c->decided && status >= 200) {
+        c->decided = true;
+        loop_timer_set(c->http->loop, &c->idle,
+                       mono_add(loop_now(c->http->loop), status <= 299 ? BODY_MS_2XX : BODY_MS));
+    }
+    if (c->rq.on_data && status / 100 == 2) {
+        c->streaming = c->stream_begun = true;
+        c->answer.body.max = WINDOW + CURL_MAX_READ_SIZE;
+        http_call_soon(c);
+    }
+}
+
+size_t http_on_header(char *p, size_t size, size_t n, void *arg)
+{
+    struct http_call *c = arg;
+    struct str line = str_trim((struct str){p, size * n});
+    const char *colon = line.n ? memchr(line.p, ':', line.n) : NULL;
+
+    c->header_bytes += size * n;
+    c->last_byte = loop_now(c->http->loop);
+    if (c->header_bytes > MAX_HEADER_BYTES) {
+        http_fail(c, HTTP_TOO_LARGE, "response headers exceed the limit of %d bytes", MAX_HEADER_BYTES);
+        return 0;
+    }
+    if (str_starts(line, STR("HTTP/"))) { /* of each answer of a redirect chain and each interim answer */
+        c->encoded = false;
+        c->encoding[0] = '\0';
+    } else if (line.n == 0) {
+        on_headers_end(c);
+    } else if (colon) {
+        size_t at = (size_t)(colon - line.p);
+
+        if (!on_field(c, (struct str){line.p, at}, str_trim((struct str){colon + 1, line.n - at - 1})))
+            return 0;
+    }
+    return size * n;
+}
+
+/* ---- The answer's body ---- */
+
+/* False when the body ends here: it was cut on purpose, or the answer has an error. */
+static bool body_put(struct http_call *c, struct str piece)
+{
+    struct buf *body = &c->answer.body;
+    curl_off_t announced =
+        c->encoded || c->rq.cut_answer ? 0 : http_info_off(c, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T);
+    size_t need = body->n == 0 && announced > 0 ? (size_t)announced : body->n + piece.n;
+    char *room;
+    int r;
+
+    if (announced > 0 && (uint64_t)announced > body->max) {
+        http_fail(c, HTTP_TOO_LARGE, "response of %lld bytes exceeds the limit of %zu bytes",
+                  (long long)announced, body->max);
+        return false;
+    }
+    r = http_charge(c, need);
+    /* Content-Length bytes at once, so that a large body is not moved while it grows. */
+    if (r == 0 && body->n == 0 && announced > 0)
+        r = buf_room(body, need, &room);
+    c->cut = c->rq.cut_answer && piece.n > body->max - body->n;
+    if (r == 0)
+        r = buf_put(body, piece.p, c->cut ? body->max - body->n : piece.n);
+    if (r == -EFBIG)
+        http_fail(c, HTTP_TOO_LARGE, "response exceeds the limit of %zu bytes", body->max);
+    else if (r == -EDQUOT)
+        http_fail_budget(c, "the response does not fit");
+    else if (r == -EAGAIN && c->encoded) /* a part of the piece is decoded already */
+        http_fail_budget(c, "no room for an encoded response");
+    else if (r == -EAGAIN)
+        c->paused = true;
+    else if (r < 0)
+        http_fail(c, HTTP_MEMORY, "out of memory for the response");
+    return r == 0 && !c->cut;
+}
+
+/* Returns 1 to stop the decoding; the answer then says why. */
+static int body_put_decoded(void *arg, struct str out)
+{
+    return !body_put(arg, out);
+}
+
+/* Reports what is wrong with an encoded body; r: of the decoder. */
+static void body_check(struct http_call *c, int r)
+{
+    if (r < 0)
+        http_fail(c, HTTP_BROKEN, "response has Content-Encoding gzip, but its body %s",
+                  r == -ENOMEM ? "does not fit into memory" : inflate_error(c->gzip));
+}
+
+/* The status of an error says more than its body, so that a body that cannot be decoded is no error there. */
+static bool body_put_encoded(struct http_call *c, struct str piece)
+{
+    int r = -EBADMSG;
+
+    if (c->encoding[0]) {
+        http_fail(c, HTTP_BROKEN, "response has Content-Encoding %s, an encoding that was not asked for",
+                  c->encoding);
+    } else {
+        if (!c->gzip)
+            c->gzip = inflate_new();
+        r = inflate_put(c->gzip, piece, body_put_decoded, c);
+        body_check(c, r);
+    }
+    if (c->answer.error == HTTP_BROKEN && http_status(c) / 100 != 2)
+        c->cut = true;
+    return r == 0;
+}
+
+/* The callback only buffers a stream's data; a timer passes it to on_data in the loop's next turn, so that
+ * on_data may start and cancel calls, which curl forbids inside its callbacks. While the buffer is full, the
+ * transfer is paused. */
+static bool stream_put(struct http_call *c, struct str piece)
+{
+    c->paused = c->answer.body.n && c->answer.body.n + piece.n > WINDOW;
+    if (!c->paused && buf_put(&c->answer.body, piece.p, piece.n) < 0)
+        http_fail(c, HTTP_MEMORY, "out of memory for the response");
+    http_call_soon(c);
+    return !c->paused && c->answer.error == HTTP_OK;
+}
+
+size_t http_on_body(char *p, size_t size, size_t n, void *arg)
+{
+    struct http_call *c = arg;
+    struct str piece = {p, size * n};
+    bool ok = false;
+
+    c->last_byte = loop_now(c->http->loop);
+    if (c->encoded) {
+        ok = body_put_encoded(c, piece);
+    } else if (c->streaming) {
+        ok = stream_put(c, piece);
+    } else if (c->answer.body.n > LARGE_BYTES && loop_turn_seconds(c->http->loop) > TURN_SECONDS) {
+        http_call_soon(c);
+        c->paused = true;
+    } else {
+        ok = body_put(c, piece);
+    }
+    return ok ? piece.n : c->paused ? CURL_WRITEFUNC_PAUSE : 0;
+}
+
+/* ---- Calls ---- */
 
 static struct http_call *call_free(struct http_call *c)
 {
     if (!c)
         return NULL;
-    http_tear_down(c);
+    curl_easy_cleanup(c->easy);
+    curl_slist_free_all(c->headers);
+    curl_slist_free_all(c->connect_to);
+    c->gzip = inflate_free(c->gzip);
     buf_done(&c->answer.body);
-    free(c->joined);
     free(c);
     return NULL;
 }
 DEFINE_CLEANUP(struct http_call, call_free)
 
-static struct http_call *call_new(struct http *h, const struct http_request *rq)
+/* Ends the transfer; the call remains for `done`. */
+static void call_leave(struct http_call *c)
 {
-    struct http_call *c = xcalloc(1, sizeof(*c) + rq->body_parts * sizeof(c->parts[0]));
+    struct loop *l = c->http->loop;
 
-    c->http = h;
-    c->rq = *rq;
-    c->rq.cut_answer = rq->cut_answer || rq->status_decides;
-    c->answer.retry_after_ms = -1;
-    buf_init(&c->answer.body, rq->max_answer);
-    c->n_parts = rq->body_parts;
-    for (size_t i = 0; i < rq->body_parts; i++) {
-        c->parts[i] = rq->body[i];
-        c->body_bytes += rq->body[i].n;
-    }
-    return c;
-}
-
-static bool is_http(const char *url)
-{
-    return strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
-}
-
-int http_start(struct http_call **ret, struct http *h, const struct http_request *rq, http_done_fn done,
-               void *arg)
-{
-    CLEANUP(cleanup_call_free) struct http_call *c = NULL;
-    CURL *easy;
-    int r;
-
-    if (!is_http(rq->url) || rq->timeout_ms <= 0)
-        return -EINVAL;
-    c = call_new(h, rq);
-    c->done = done;
-    c->arg = arg;
-    http_secrets_used(rq);
-    easy = take_handle(h);
-    r = http_set_up(c, easy, rq);
-    if (r == 0)
-        http_stream_start(c);
-    if (r == 0 && curl_multi_add_handle(h->multi, easy) != CURLM_OK)
-        r = -ENOMEM;
-    if (r < 0) {
-        http_stream_stop(c);
-        give_handle(h, easy, false);
-        return r;
-    }
-    c->easy = easy;
-    LIST_INSERT_HEAD(&h->calls, c, entry);
-    http_share_join(rq->share ? rq->share : &c->own_share, c);
-    *ret = TAKE_PTR(c);
-    return 0;
+    loop_timer_clear(l, &c->soon);
+    loop_timer_clear(l, &c->idle);
+    if (c->gone)
+        *c->gone = true;
+    c->gone = NULL;
+    /* Also removes an unread message of the transfer from curl's queue. */
+    (void)curl_multi_remove_handle(c->http->multi, c->easy);
+    curl_easy_cleanup(c->easy);
+    c->easy = NULL;
+    LIST_REMOVE(c, entry);
+    http_share_leave(c);
 }
 
 struct http_call *http_cancel(struct http_call *c)
 {
     if (!c || c->finishing)
         return NULL;
-    http_stream_stop(c);
-    loop_timer_clear(c->http->loop, &c->body_end);
-    /* Also removes an unread message of the transfer from curl's queue. */
-    (void)curl_multi_remove_handle(c->http->multi, c->easy);
-    give_handle(c->http, c->easy, false);
-    LIST_REMOVE(c, entry);
-    http_share_leave(c);
+    call_leave(c);
     return call_free(c);
+}
+
+/* False when on_data ended the call. */
+static bool stream_pass(struct http_call *c, struct str piece)
+{
+    bool gone = false;
+
+    c->gone = &gone;
+    c->rq.on_data(c->arg, piece);
+    if (!gone)
+        c->gone = NULL;
+    return !gone;
+}
+
+/* Passes the buffered bytes to on_data. False if that ended the call. */
+static bool stream_flush(struct http_call *c)
+{
+    BUF_AUTO(got, 0);
+
+    if (c->stream_begun) {
+        c->stream_begun = false;
+        if (!stream_pass(c, STR("")))
+            return false;
+    }
+    if (!c->streaming || c->answer.body.n == 0)
+        return true;
+    got = buf_take(&c->answer.body);
+    return stream_pass(c, buf_str(&got));
 }
 
 /* The body of an error is shown, cut short. It is read before that, since half of a token would not be
@@ -172,18 +303,22 @@ static void hide_secrets(struct buf *body)
 
 static void fill_answer(struct http_call *c, CURLcode code)
 {
+    enum { MAX_RETRY_SECONDS = 366 * 24 * 3600 };
     struct http_answer *a = &c->answer;
-    curl_off_t us = 0, sent = 0, received = 0;
+    curl_off_t retry_after = http_info_off(c, CURLINFO_RETRY_AFTER);
+    char *type = NULL;
 
     http_explain(c, code);
-    (void)curl_easy_getinfo(c->easy, CURLINFO_TOTAL_TIME_T, &us);
-    (void)curl_easy_getinfo(c->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
-    (void)curl_easy_getinfo(c->easy, CURLINFO_SIZE_DOWNLOAD_T, &received);
-    a->seconds = (double)us / 1e6;
-    a->sent = (uint64_t)sent;
-    a->received = (uint64_t)received;
+    a->seconds = (double)http_info_off(c, CURLINFO_TOTAL_TIME_T) / 1e6;
+    a->sent = (uint64_t)http_info_off(c, CURLINFO_SIZE_UPLOAD_T);
+    a->received = (uint64_t)http_info_off(c, CURLINFO_SIZE_DOWNLOAD_T);
+    a->retry_after_ms =
+        retry_after > 0 ? (int64_t)(retry_after < MAX_RETRY_SECONDS ? retry_after : MAX_RETRY_SECONDS) * 1000
+                        : -1;
+    if (curl_easy_getinfo(c->easy, CURLINFO_CONTENT_TYPE, &type) == CURLE_OK && type)
+        (void)snprintf(a->content_type, sizeof(a->content_type), "%s", type);
     if (a->error == HTTP_OK)
-        (void)curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &a->status);
+        a->status = http_status(c);
     else
         buf_done(&a->body); /* incomplete */
     secret_hide_text(a->reason);
@@ -193,26 +328,19 @@ static void fill_answer(struct http_call *c, CURLcode code)
 
 /* The handle and the list entry are released first, so that `done` may start and cancel calls or free the
  * client. */
-void http_finish(struct http_call *c, CURLcode code)
+static void http_finish(struct http_call *c, CURLcode code)
 {
-    bool clean = code == CURLE_OK;
-
-    if (!http_stream_end(c))
+    if (!stream_flush(c))
         return;
-    http_stream_stop(c);
-    loop_timer_clear(c->http->loop, &c->body_end);
     if (c->decided || (c->cut && code == CURLE_WRITE_ERROR)) {
         c->answer.error = HTTP_OK;
         c->answer.reason[0] = '\0';
         code = CURLE_OK;
-    } else if (code == CURLE_OK) {
-        http_end_body(c);
+    } else if (code == CURLE_OK && c->gzip) {
+        body_check(c, inflate_end(c->gzip));
     }
     fill_answer(c, code);
-    (void)curl_multi_remove_handle(c->http->multi, c->easy);
-    give_handle(c->http, c->easy, clean);
-    LIST_REMOVE(c, entry);
-    http_share_leave(c);
+    call_leave(c);
     c->finishing = true;
     c->done(c->arg, &c->answer);
     (void)call_free(c);
@@ -225,4 +353,115 @@ static void on_transfer_done(void *arg, CURL *easy, CURLcode code)
     (void)arg;
     if (curl_easy_getinfo(easy, CURLINFO_PRIVATE, &c) == CURLE_OK && c)
         http_finish(c, code);
+}
+
+static void on_soon(struct timer *t)
+{
+    struct http_call *c = CONTAINER_OF(t, struct http_call, soon);
+    CURLcode code;
+
+    if (c->share->evicted) {
+        http_fail_budget(c, "other responses are waiting");
+        http_finish(c, CURLE_ABORTED_BY_CALLBACK);
+        return;
+    }
+    if (!stream_flush(c) || !c->paused)
+        return;
+    c->paused = false;
+    /* Calls http_on_body() at once; this is the only report of a failure there. */
+    code = curl_easy_pause(c->easy, CURLPAUSE_CONT);
+    if (code != CURLE_OK)
+        http_finish(c, code);
+}
+
+static void on_idle(struct timer *t)
+{
+    struct http_call *c = CONTAINER_OF(t, struct http_call, idle);
+    mono_ms until = mono_add(c->last_byte, c->rq.idle_timeout_ms);
+
+    if (!c->decided && mono_before(loop_now(c->http->loop), until)) {
+        loop_timer_set(c->http->loop, t, until);
+        return;
+    }
+    http_fail(c, HTTP_TIMEOUT, "no data received for %.1f s", (double)c->rq.idle_timeout_ms / 1e3);
+    http_finish(c, CURLE_OPERATION_TIMEDOUT);
+}
+
+static struct http_call *call_new(struct http *h, const struct http_request *rq)
+{
+    struct http_call *c = xcalloc(1, sizeof(*c) + rq->body_parts * sizeof(c->parts[0]));
+
+    c->http = h;
+    c->easy = curl_easy_init();
+    c->rq = *rq;
+    c->rq.cut_answer = rq->cut_answer || rq->status_decides;
+    c->soon.fn = on_soon;
+    c->idle.fn = on_idle;
+    buf_init(&c->answer.body, rq->max_answer);
+    for (size_t i = 0; i < rq->body_parts; i++) {
+        c->parts[i] = rq->body[i];
+        c->body_bytes += rq->body[i].n;
+    }
+    return c;
+}
+
+int http_start(struct http_call **ret, struct http *h, const struct http_request *rq, http_done_fn done,
+               void *arg)
+{
+    CLEANUP(cleanup_call_free) struct http_call *c = NULL;
+    struct str token = rq->bearer;
+
+    if (!http_is_url(str_of(rq->url)) || rq->timeout_ms <= 0 ||
+        (token.n && (secret_token(rq->bearer, &token) || token.n != rq->bearer.n)))
+        return -EINVAL;
+    c = call_new(h, rq);
+    c->done = done;
+    c->arg = arg;
+    if (!http_set_up(c) || curl_multi_add_handle(h->multi, c->easy) != CURLM_OK)
+        return -EINVAL;
+    c->last_byte = loop_now(h->loop);
+    if (rq->idle_timeout_ms > 0)
+        loop_timer_set(h->loop, &c->idle, mono_add(c->last_byte, rq->idle_timeout_ms));
+    LIST_INSERT_HEAD(&h->calls, c, entry);
+    http_share_join(rq->share ? rq->share : &c->own_share, c);
+    *ret = TAKE_PTR(c);
+    return 0;
+}
+
+/* Go programs, such as the reference agent, also read HTTP_PROXY in upper case. curl does not, because in
+ * a CGI program it holds a request's `Proxy:` header (httpoxy), so it is ignored under CGI. */
+static void adopt_upper_case_proxy(void)
+{
+    const char *proxy = getenv("HTTP_PROXY");
+
+    if (proxy && !getenv("REQUEST_METHOD"))
+        (void)setenv("http_proxy", proxy, 0);
+}
+
+int http_new(struct http **ret, struct loop *loop, const char *user_agent)
+{
+    struct http *h = xcalloc(1, sizeof(*h));
+
+    adopt_upper_case_proxy();
+    TAILQ_INIT(&h->shares);
+    h->loop = loop;
+    h->user_agent = xstrdup(user_agent);
+    h->ca_file = getenv("SSL_CERT_FILE");
+    h->ca_dir = getenv("SSL_CERT_DIR");
+    http_set_budget(h, 0);
+    h->multi = loop_multi(loop, on_transfer_done, h);
+    (void)curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)MAX_CONNECTIONS);
+    *ret = h;
+    return 0;
+}
+
+struct http *http_free(struct http *h)
+{
+    if (!h)
+        return NULL;
+    while (!LIST_EMPTY(&h->calls))
+        (void)http_cancel(LIST_FIRST(&h->calls));
+    free(h->user_agent);
+    free(h);
+    return NULL;
 }

@@ -26,7 +26,7 @@ enum http_error {
     HTTP_TOO_LARGE, /* body or headers over their limit */
     HTTP_BROKEN,    /* truncated, not HTTP, bad encoding, too many redirects */
     HTTP_REDIRECT,  /* to another origin */
-    HTTP_MEMORY,
+    HTTP_MEMORY,    /* over the budget */
     HTTP_ERRORS
 };
 
@@ -71,8 +71,8 @@ struct http_request {
      * nor Accept-Encoding is sent. Goes with no_redirects. */
     bool status_decides;
     bool accept_gzip; /* for networks slower than decoding; not with on_data */
-    /* Connect to public addresses only (address.h), also on redirects. Disables `proxy` and the environment's
-     * proxies, which would connect on our behalf, and the reuse of connections. */
+    /* Connect only to globally reachable addresses (RFC 6890), also on redirects. Disables `proxy` and the
+     * environment's proxies, which would connect on our behalf, and the reuse of connections. */
     bool public_only;
     /* Called with the arg of `done` for each header of the answer, and of the redirects before it. */
     void (*on_header)(void *arg, struct str name, struct str value);
@@ -91,7 +91,7 @@ struct http_answer {
     bool refused;           /* HTTP_CONNECT because of public_only */
     long status;            /* 0 without an answer */
     struct buf body;        /* `done` may take it with buf_take() */
-    int64_t retry_after_ms; /* from Retry-After (seconds or HTTP date), else -1 */
+    int64_t retry_after_ms; /* from Retry-After (seconds or HTTP date); -1 if absent or 0 */
     char content_type[128];
     double seconds;          /* whole call */
     uint64_t sent, received; /* bytes of body on the wire */
@@ -100,7 +100,7 @@ struct http_answer {
 /* Runs on the loop once per call, never from inside http_start(). The answer is freed after it returns. */
 typedef void (*http_done_fn)(void *arg, struct http_answer *a);
 
-/* user_agent as "name/version". -ENOMEM. */
+/* user_agent as "name/version". Always 0. */
 MUST_USE int http_new(struct http **ret, struct loop *loop, const char *user_agent);
 /* Cancels all calls. To be called before loop_free(); allowed from a `done`. */
 struct http *http_free(struct http *h);
@@ -116,8 +116,8 @@ MUST_USE int http_share_hold(struct http_share *s, struct http *h, size_t bytes)
 /* After the calls of the share, and its bodies, are gone. */
 void http_share_done(struct http_share *s);
 
-/* Starts a call. -ENOMEM; -EINVAL if the URL is not http or https, secret_token() rejects the bearer
- * token, or timeout_ms is not positive. On failure `done` is not called. */
+/* Starts a call. -EINVAL, without `done`, if the URL is not http or https, secret_token() rejects the bearer
+ * token, or timeout_ms is not positive. */
 MUST_USE int http_start(struct http_call **ret, struct http *h, const struct http_request *r,
                         http_done_fn done, void *arg);
 /* Ends a call; `done` is not called. Takes NULL, returns NULL. */
@@ -127,7 +127,7 @@ struct http_call *http_cancel(struct http_call *c);
  * "http:///host", which are mistakes. */
 bool http_is_url(struct str url);
 /* Appends the URL for logs and pages: without user:password@ and the values of parameters, other than those
- * of the query API. -ENOMEM, -EFBIG. */
+ * of the query API. The text may go on after the URL. -ENOMEM, -EFBIG. */
 MUST_USE int http_url_for_people(struct str url, struct buf *into);
 
 #endif

@@ -16,9 +16,7 @@ enum {
 
 void http_set_budget(struct http *h, uint64_t bytes)
 {
-    uint64_t half = bytes ? 0 : memory_limit("") / 2;
-
-    h->budget_max = bytes ? bytes : half > LEAST_BYTES ? half : LEAST_BYTES;
+    h->budget_max = bytes ? bytes : size_max(memory_limit("") / 2, LEAST_BYTES);
 }
 
 void http_budget(const struct http *h, uint64_t *ret_used, uint64_t *ret_max)
@@ -30,11 +28,6 @@ void http_budget(const struct http *h, uint64_t *ret_used, uint64_t *ret_max)
 static uint64_t counted(uint64_t bytes)
 {
     return bytes > FREE_BYTES ? bytes - FREE_BYTES : 0;
-}
-
-static bool is_holder(const struct http_share *s)
-{
-    return counted(s->held) > 0;
 }
 
 static bool share_grant(struct http_share *s, size_t bytes)
@@ -52,59 +45,35 @@ static bool share_grant(struct http_share *s, size_t bytes)
 
 static void share_evict(struct http_share *s)
 {
+    if (!s)
+        return;
     s->evicted = true;
     http_call_soon(s->call);
 }
 
-/* The part of each if all held the same. */
-static uint64_t budget_part(const struct http *h, const struct http_share *asking)
+/* The share to end so that others go on; NULL to wait. `asking` does not fit; NULL when some was freed. */
+static struct http_share *budget_victim(const struct http *h, const struct http_share *asking)
 {
-    const struct http_share *s;
-    uint64_t n = 0;
-
-    TAILQ_FOREACH (s, &h->shares, entry)
-        n += is_holder(s) || s == asking;
-    return h->budget_max / n;
-}
-
-static struct http_share *largest_over(const struct http *h, const struct http_share *asking, uint64_t part)
-{
-    struct http_share *largest = NULL, *s;
-
-    TAILQ_FOREACH (s, &h->shares, entry)
-        if (s != asking && s->call && counted(s->held) > part && (!largest || s->held >= largest->held))
-            largest = s;
-    return largest;
-}
-
-/* If no holder can go on, ends the one that started last. */
-static void budget_resolve(struct http *h)
-{
-    struct http_share *youngest = NULL, *s;
+    struct http_share *largest = NULL, *youngest = NULL, *s;
+    uint64_t holders = 0, part;
+    bool all_wait = true;
 
     TAILQ_FOREACH (s, &h->shares, entry) {
-        if (s->evicted || (is_holder(s) && !s->want))
-            return;
-        if (s->want && is_holder(s))
-            youngest = s;
-    }
-    if (youngest)
-        share_evict(youngest);
-}
+        bool holds = counted(s->held) > 0;
 
-static void budget_make_room(struct http *h, struct http_share *asking)
-{
-    uint64_t part = budget_part(h, asking);
-    struct http_share *over, *s;
-
-    TAILQ_FOREACH (s, &h->shares, entry)
         if (s->evicted)
-            return; /* there will be room */
-    over = counted(asking->held + asking->want) <= part ? largest_over(h, asking, part) : NULL;
-    if (over)
-        share_evict(over);
-    else
-        budget_resolve(h);
+            return NULL; /* there will be room */
+        holders += holds || s == asking;
+        all_wait &= !holds || s->want;
+        if (holds && s->want)
+            youngest = s;
+        if (s != asking && s->call && (!largest || s->held >= largest->held))
+            largest = s;
+    }
+    part = h->budget_max / (holders ? holders : 1);
+    if (asking && largest && counted(largest->held) > part && counted(asking->held + asking->want) <= part)
+        return largest;
+    return all_wait ? youngest : NULL;
 }
 
 static void budget_wake(struct http *h)
@@ -122,7 +91,7 @@ static void budget_wake(struct http *h)
         is_granted = true;
     }
     if (!is_granted)
-        budget_resolve(h);
+        share_evict(budget_victim(h, NULL));
 }
 
 static void share_enter(struct http_share *s, struct http *h)
@@ -186,7 +155,7 @@ int http_charge(struct http_call *c, size_t need)
         return 0;
     }
     s->want = want;
-    budget_make_room(c->http, s);
+    share_evict(budget_victim(c->http, s));
     return -EAGAIN;
 }
 

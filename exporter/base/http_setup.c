@@ -1,52 +1,23 @@
-/* Sets the options of a transfer. */
+/* The options of a call: what is sent, to where, and whom it trusts. */
 #include "exporter/base/http_internal.h"
-#include "exporter/base/inflate.h"
 #include "exporter/base/secret.h"
+#include "exporter/base/url.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <unistd.h>
+#include <arpa/inet.h>
 
 enum {
     CONNECT_TIMEOUT_MS = 10000,
     MAX_REDIRECTS = 5,
     CA_CACHE_SECONDS = 300,
-    /* A smaller body is sent in the same packet as the headers. */
-    JOIN_BELOW = 16 << 10,
+    JOIN_BELOW = 16 << 10, /* a smaller body is sent in the same packet as the headers */
     LARGE_BODY = 256 << 10,
     LARGE_BUFFER = 512 << 10,
     READ_BUFFER = 64 << 10,
 };
 
-/* Headers of every call, after one of the two Accept-Encoding. On a local network decoding costs more than
- * compression saves; a compressed response is decoded nevertheless. `Expect: 100-continue` would cost a round
- * trip. */
-static struct curl_slist common_headers[] = {
-    {.data = (char *)(uintptr_t) "Accept: application/json", .next = &common_headers[1]},
-    {.data = (char *)(uintptr_t) "Expect:", .next = NULL},
-};
-static struct curl_slist accept_identity = {.data = (char *)(uintptr_t) "Accept-Encoding: identity",
-                                            .next = common_headers};
-static struct curl_slist accept_gzip = {.data = (char *)(uintptr_t) "Accept-Encoding: gzip",
-                                        .next = common_headers};
-/* status_decides: suppresses curl's own Accept. */
-static struct curl_slist accept_nothing = {.data = (char *)(uintptr_t) "Accept:", .next = &common_headers[1]};
+#define SET(option, value) (c->bad_option |= curl_easy_setopt(c->easy, option, value) != CURLE_OK)
 
-static struct curl_slist *common_of(const struct http_call *c)
-{
-    if (c->rq.status_decides)
-        return &accept_nothing;
-    return c->rq.accept_gzip ? &accept_gzip : &accept_identity;
-}
-
-#define SET(option, value)                                           \
-    do {                                                             \
-        CURLcode code_ = curl_easy_setopt(easy, option, value);      \
-        if (code_ != CURLE_OK)                                       \
-            return code_ == CURLE_OUT_OF_MEMORY ? -ENOMEM : -EINVAL; \
-    } while (0)
-
-static int set_limits(const struct http_call *c, CURL *easy)
+static void set_limits(struct http_call *c)
 {
     long connect_ms = c->rq.timeout_ms < CONNECT_TIMEOUT_MS ? (long)c->rq.timeout_ms : CONNECT_TIMEOUT_MS;
 
@@ -63,7 +34,6 @@ static int set_limits(const struct http_call *c, CURL *easy)
     SET(CURLOPT_FOLLOWLOCATION, (long)!c->rq.no_redirects);
     SET(CURLOPT_MAXREDIRS, (long)MAX_REDIRECTS);
     SET(CURLOPT_POSTREDIR, (long)(CURL_REDIR_POST_301 | CURL_REDIR_POST_302));
-    return 0;
 }
 
 /* A missing SSL_CERT_FILE leaves SSL_CERT_DIR, as in Go: one manifest sets both for all clusters, but
@@ -73,253 +43,360 @@ static const char *ca_file_now(const struct http *h)
     return h->ca_file && h->ca_dir && access(h->ca_file, F_OK) < 0 ? NULL : h->ca_file;
 }
 
-static int set_tls(const struct http *h, CURL *easy)
-{
-    SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    SET(CURLOPT_SSL_VERIFYPEER, 1L);
-    SET(CURLOPT_SSL_VERIFYHOST, 2L);
-    SET(CURLOPT_CA_CACHE_TIMEOUT, (long)CA_CACHE_SECONDS);
-    if (h->ca_file || h->ca_dir)
-        SET(CURLOPT_CAINFO, ca_file_now(h));
-    /* curl shares the certificates of one file among connections, but not those of a folder: 840 kB each. */
-    SET(CURLOPT_CAPATH, h->ca_dir);
-    return 0;
-}
-
-static int set_bearer(CURL *easy, struct str bearer)
-{
-    struct str token;
-    char *copy;
-    CURLcode code;
-
-    if (bearer.n == 0)
-        return 0;
-    if (secret_token(bearer, &token) || token.n != bearer.n)
-        return -EINVAL;
-    copy = str_dup(token);
-    code = curl_easy_setopt(easy, CURLOPT_XOAUTH2_BEARER, copy);
-    copy = secret_free(copy);
-    if (code != CURLE_OK)
-        return -ENOMEM;
-    SET(CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
-    return 0;
-}
-
-static void join_body(struct http_call *c)
-{
-    char *at = xmalloc(c->body_bytes + 1);
-
-    c->joined = at;
-    for (size_t i = 0; i < c->n_parts; i++)
-        if (c->parts[i].n)
-            at = mempcpy(at, c->parts[i].p, c->parts[i].n);
-}
-
-static int set_body(struct http_call *c, CURL *easy)
-{
-    SET(CURLOPT_POST, 1L);
-    SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)c->body_bytes);
-    if (c->body_bytes < JOIN_BELOW) {
-        join_body(c);
-        SET(CURLOPT_POSTFIELDS, c->joined);
-        return 0;
-    }
-    if (c->body_bytes >= LARGE_BODY)
-        SET(CURLOPT_UPLOAD_BUFFERSIZE, (long)LARGE_BUFFER);
-    SET(CURLOPT_READFUNCTION, http_on_read);
-    SET(CURLOPT_READDATA, c);
-    SET(CURLOPT_SEEKFUNCTION, http_on_seek);
-    SET(CURLOPT_SEEKDATA, c);
-    return 0;
-}
-
-static int set_method(struct http_call *c, CURL *easy, const char *method)
-{
-    bool has_body = c->n_parts > 0;
-
-    if (!method)
-        method = has_body ? "POST" : "GET";
-    if (has_body || strcmp(method, "POST") == 0) {
-        int r = set_body(c, easy);
-        if (r < 0)
-            return r;
-    }
-    c->head = strcmp(method, "HEAD") == 0;
-    if (c->head)
-        SET(CURLOPT_NOBODY, 1L);
-    else if (strcmp(method, has_body ? "POST" : "GET") != 0 && strcmp(method, "POST") != 0)
-        SET(CURLOPT_CUSTOMREQUEST, method);
-    return 0;
-}
-
-static void list_append(struct curl_slist **list, const char *text)
-{
-    struct curl_slist *more = curl_slist_append(*list, text);
-
-    *list = more ? more : *list;
-}
-
-/* Puts the caller's headers between Content-Type and the common ones. */
-static int set_extra_headers(struct http_call *c, const struct http_request *rq)
-{
-    struct curl_slist *last;
-
-    for (size_t i = 0; i < rq->n_headers; i++)
-        list_append(&c->extra, rq->headers[i]);
-    for (last = c->extra; last && last->next;)
-        last = last->next;
-    if (last) {
-        last->next = common_of(c);
-        c->headers.next = c->extra;
-    }
-    return 0;
-}
-
-static int set_headers(struct http_call *c, CURL *easy, const char *content_type)
-{
-    /* A header without a value makes curl omit its own Content-Type. */
-    int n = snprintf(c->content_type, sizeof(c->content_type), "Content-Type:%s%s", content_type ? " " : "",
-                     cstr(content_type));
-
-    if (n < 0 || (size_t)n >= sizeof(c->content_type))
-        return -EINVAL;
-    c->headers = (struct curl_slist){.data = c->content_type, .next = common_of(c)};
-    SET(CURLOPT_HTTPHEADER, &c->headers);
-    SET(CURLOPT_USERAGENT, c->http->user_agent);
-    return 0;
-}
-
 static struct curl_blob blob_of(struct str s)
 {
     return (struct curl_blob){.data = (void *)(uintptr_t)s.p, .len = s.n, .flags = CURL_BLOB_NOCOPY};
 }
 
-static int set_tls_blobs(CURL *easy, const struct http_tls *tls)
+static void set_tls(struct http_call *c)
 {
+    const struct http *h = c->http;
+    const struct http_tls none = {0}, *tls = c->rq.tls ? c->rq.tls : &none;
     struct curl_blob ca = blob_of(tls->ca), cert = blob_of(tls->cert), key = blob_of(tls->key);
 
-    if (tls->ca.n) {
-        SET(CURLOPT_CAINFO, NULL);
-        SET(CURLOPT_CAPATH, NULL);
+    SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    SET(CURLOPT_SSL_VERIFYPEER, (long)!tls->insecure);
+    SET(CURLOPT_SSL_VERIFYHOST, tls->insecure ? 0L : 2L);
+    SET(CURLOPT_CA_CACHE_TIMEOUT, (long)CA_CACHE_SECONDS);
+    if (tls->ca_file || tls->ca.n || h->ca_file || h->ca_dir)
+        SET(CURLOPT_CAINFO, tls->ca.n ? NULL : tls->ca_file ? tls->ca_file : ca_file_now(h));
+    /* curl shares the certificates of one file among connections, but not those of a folder: 840 kB each. */
+    SET(CURLOPT_CAPATH, tls->ca_file || tls->ca.n ? NULL : h->ca_dir);
+    if (tls->ca.n)
         SET(CURLOPT_CAINFO_BLOB, &ca);
+    if (tls->cert_file) {
+        SET(CURLOPT_SSLCERT, tls->cert_file);
+        SET(CURLOPT_SSLKEY, tls->key_file);
     }
     if (tls->cert.n) {
         SET(CURLOPT_SSLCERT_BLOB, &cert);
         SET(CURLOPT_SSLKEY_BLOB, &key);
     }
-    return 0;
 }
 
-static int set_call_tls(CURL *easy, const struct http_tls *tls)
+static void set_credentials(struct http_call *c)
 {
-    if (tls->ca_file) {
-        SET(CURLOPT_CAINFO, tls->ca_file);
-        SET(CURLOPT_CAPATH, NULL);
+    char *token = str_dup(c->rq.bearer);
+
+    if (*token) {
+        SET(CURLOPT_XOAUTH2_BEARER, token);
+        SET(CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
     }
-    if (tls->cert_file) {
-        SET(CURLOPT_SSLCERT, tls->cert_file);
-        SET(CURLOPT_SSLKEY, tls->key_file);
+    (void)secret_free(token);
+    if (c->rq.user) {
+        SET(CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
+        SET(CURLOPT_USERNAME, c->rq.user);
+        SET(CURLOPT_PASSWORD, cstr(c->rq.password));
     }
-    if (tls->insecure) {
-        SET(CURLOPT_SSL_VERIFYPEER, 0L);
-        SET(CURLOPT_SSL_VERIFYHOST, 0L);
-    }
-    return set_tls_blobs(easy, tls);
 }
 
-struct url_parts {
-    CURLU *u;
-    char *host, *port, *url;
-};
-
-static void url_parts_done(struct url_parts *p)
+static size_t on_read(char *to, size_t size, size_t n, void *arg)
 {
-    curl_free(p->host);
-    curl_free(p->port);
-    curl_free(p->url);
-    curl_url_cleanup(p->u);
+    struct http_call *c = arg;
+    size_t room = size * n, done = 0;
+
+    while (done < room && c->part < c->rq.body_parts) {
+        struct str part = c->parts[c->part];
+        size_t some = size_min(room - done, part.n - c->offset);
+
+        if (some)
+            memcpy(to + done, part.p + c->offset, some);
+        done += some;
+        c->offset += some;
+        if (c->offset == part.n) {
+            c->part++;
+            c->offset = 0;
+        }
+    }
+    return done;
+}
+
+/* curl sends the body again after a redirect that keeps the POST, or if a reused connection was closed. */
+static int on_seek(void *arg, curl_off_t offset, int origin)
+{
+    struct http_call *c = arg;
+    size_t part = 0;
+
+    if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > c->body_bytes)
+        return CURL_SEEKFUNC_FAIL;
+    while (part < c->rq.body_parts && (size_t)offset >= c->parts[part].n)
+        offset -= (curl_off_t)c->parts[part++].n;
+    c->part = part;
+    c->offset = (size_t)offset;
+    return CURL_SEEKFUNC_OK;
+}
+
+static void set_body(struct http_call *c)
+{
+    SET(CURLOPT_POST, 1L);
+    SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)c->body_bytes);
+    if (c->body_bytes < JOIN_BELOW) {
+        char joined[JOIN_BELOW];
+
+        (void)on_read(joined, 1, sizeof(joined), c);
+        SET(CURLOPT_COPYPOSTFIELDS, joined);
+        return;
+    }
+    if (c->body_bytes >= LARGE_BODY)
+        SET(CURLOPT_UPLOAD_BUFFERSIZE, (long)LARGE_BUFFER);
+    SET(CURLOPT_READFUNCTION, on_read);
+    SET(CURLOPT_READDATA, c);
+    SET(CURLOPT_SEEKFUNCTION, on_seek);
+    SET(CURLOPT_SEEKDATA, c);
+}
+
+static void set_method(struct http_call *c)
+{
+    const char *own = c->rq.body_parts ? "POST" : "GET", *method = c->rq.method ? c->rq.method : own;
+
+    if (c->rq.body_parts || strcmp(method, "POST") == 0)
+        set_body(c);
+    if (strcmp(method, "HEAD") == 0)
+        SET(CURLOPT_NOBODY, 1L);
+    else if (strcmp(method, own) != 0 && strcmp(method, "POST") != 0)
+        SET(CURLOPT_CUSTOMREQUEST, method);
+}
+
+static void append_header(struct http_call *c, const char *line)
+{
+    c->headers = curl_slist_append(c->headers, line);
 }
 
 /* curl verifies the URL's host name and sends it as SNI. So the URL gets the server's name, and
  * CURLOPT_CONNECT_TO leads to the real host. */
-static int set_server_name(struct http_call *c, CURL *easy, const char *url, const char *name)
+static void set_server_name(struct http_call *c, const char *name)
 {
-    CLEANUP(url_parts_done) struct url_parts p = {.u = curl_url()};
-    char text[1024];
+    CLEANUP(cleanup_curl_url) CURLU *u = curl_url();
+    CLEANUP(cleanup_free) char *origin = NULL, *route = NULL, *header = NULL;
+    char *url = NULL;
 
-    if (curl_url_set(p.u, CURLUPART_URL, url, 0) != CURLUE_OK ||
-        curl_url_get(p.u, CURLUPART_HOST, &p.host, 0) != CURLUE_OK ||
-        curl_url_get(p.u, CURLUPART_PORT, &p.port, CURLU_DEFAULT_PORT) != CURLUE_OK ||
-        curl_url_set(p.u, CURLUPART_HOST, name, 0) != CURLUE_OK ||
-        curl_url_get(p.u, CURLUPART_URL, &p.url, 0) != CURLUE_OK ||
-        snprintf(text, sizeof(text), "%s:%s:%s:%s", name, p.port, p.host, p.port) >= (int)sizeof(text))
-        return -EINVAL;
-    SET(CURLOPT_URL, p.url);
-    list_append(&c->connect_to, text);
+    if (curl_url_set(u, CURLUPART_URL, c->rq.url, 0) == CURLUE_OK)
+        origin = url_origin_of(u);
+    if (!origin || curl_url_set(u, CURLUPART_HOST, name, 0) != CURLUE_OK ||
+        curl_url_get(u, CURLUPART_URL, &url, 0) != CURLUE_OK) {
+        c->bad_option = true;
+        return;
+    }
+    SET(CURLOPT_URL, url);
+    curl_free(url);
+    route = xasprintf("::%s", strstr(origin, "://") + 3);
+    c->connect_to = curl_slist_append(NULL, route);
     SET(CURLOPT_CONNECT_TO, c->connect_to);
-    (void)snprintf(text, sizeof(text), "Host: %s:%s", p.host, p.port);
-    list_append(&c->extra, text);
-    return 0;
+    header = xasprintf("Host: %s", route + 2);
+    append_header(c, header);
 }
 
-/* Options that few callers set. */
-static int set_extras(struct http_call *c, CURL *easy, const struct http_request *rq)
+static void set_headers(struct http_call *c)
 {
-    const char *server_name = rq->tls ? rq->tls->server_name : NULL;
-    int r = server_name ? set_server_name(c, easy, rq->url, server_name) : 0;
+    const struct http_request *rq = &c->rq;
+    /* A header without a value makes curl omit its own Content-Type. */
+    CLEANUP(cleanup_free)
+    char *type = xasprintf("Content-Type:%s%s", rq->content_type ? " " : "", cstr(rq->content_type));
 
-    r = r ?: set_extra_headers(c, rq);
-    if (r < 0)
-        return r;
-    /* The status of a proxy's answer to CONNECT decides nothing. */
-    if (rq->status_decides)
-        SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    if (rq->proxy) {
-        SET(CURLOPT_PROXY, rq->proxy);
+    append_header(c, type);
+    if (rq->tls && rq->tls->server_name)
+        set_server_name(c, rq->tls->server_name);
+    for (size_t i = 0; i < rq->n_headers; i++)
+        append_header(c, rq->headers[i]);
+    /* On a local network decoding costs more than compression saves; a compressed response is decoded
+     * nevertheless. */
+    if (!rq->status_decides)
+        append_header(c, rq->accept_gzip ? "Accept-Encoding: gzip" : "Accept-Encoding: identity");
+    append_header(c, rq->status_decides ? "Accept:" : "Accept: application/json");
+    append_header(c, "Expect:"); /* `100-continue` would cost a round trip */
+    SET(CURLOPT_HTTPHEADER, c->headers);
+    SET(CURLOPT_USERAGENT, c->http->user_agent);
+}
+
+/* ---- public_only: IANA's special-purpose registries (RFC 6890) ---- */
+
+struct prefix {
+    uint8_t bytes[16];
+    unsigned bits;
+};
+
+static const struct prefix not_public_4[] = {
+    {{0}, 8},             /* this network */
+    {{10}, 8},            /* private */
+    {{100, 64}, 10},      /* shared: carriers, pods of some clouds */
+    {{127}, 8},           /* loopback */
+    {{169, 254}, 16},     /* link-local: the clouds' metadata services */
+    {{172, 16}, 12},      /* private */
+    {{192, 0, 0}, 24},    /* protocol assignments */
+    {{192, 0, 2}, 24},    /* documentation */
+    {{192, 88, 99}, 24},  /* 6to4 relays, deprecated */
+    {{192, 168}, 16},     /* private */
+    {{198, 18}, 15},      /* benchmarks */
+    {{198, 51, 100}, 24}, /* documentation */
+    {{203, 0, 113}, 24},  /* documentation */
+    {{224}, 3},           /* multicast, reserved, broadcast */
+};
+
+/* IPv6 prefixes of addresses that embed an IPv4 address at byte `at`. */
+static const struct {
+    struct prefix prefix;
+    unsigned at;
+} embedded[] = {
+    {{{[10] = 0xff, 0xff}, 96}, 12},      /* ::ffff:0:0/96, mapped */
+    {{{0x00, 0x64, 0xff, 0x9b}, 96}, 12}, /* 64:ff9b::/96, NAT64 */
+    {{{0x20, 0x02}, 16}, 2},              /* 2002::/16, 6to4 */
+};
+
+/* Global unicast, and its parts that are not public. All other addresses are special or unassigned. */
+static const struct prefix unicast_6 = {{0x20}, 3};
+static const struct prefix not_public_6[] = {
+    {{0x20, 0x01, 0x00}, 23},       /* protocol assignments, Teredo */
+    {{0x20, 0x01, 0x0d, 0xb8}, 32}, /* documentation */
+    {{0x3f, 0xff}, 20},             /* documentation */
+};
+
+static bool has_prefix(const uint8_t *address, const struct prefix *p)
+{
+    unsigned whole = p->bits / 8, rest = p->bits % 8;
+    uint8_t mask = (uint8_t)(0xff00u >> rest);
+
+    return memcmp(address, p->bytes, whole) == 0 &&
+           (rest == 0 || (address[whole] & mask) == (p->bytes[whole] & mask));
+}
+
+static bool is_public_4(const uint8_t *address)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(not_public_4); i++)
+        if (has_prefix(address, &not_public_4[i]))
+            return false;
+    return true;
+}
+
+static bool is_public_6(const uint8_t *address)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(embedded); i++)
+        if (has_prefix(address, &embedded[i].prefix))
+            return is_public_4(address + embedded[i].at);
+    for (size_t i = 0; i < ARRAY_SIZE(not_public_6); i++)
+        if (has_prefix(address, &not_public_6[i]))
+            return false;
+    return has_prefix(address, &unicast_6);
+}
+
+bool http_is_public(const struct sockaddr *a)
+{
+    struct sockaddr_in in4;
+    struct sockaddr_in6 in6;
+
+    memcpy(&in4, a, a->sa_family == AF_INET ? sizeof(in4) : 0);
+    memcpy(&in6, a, a->sa_family == AF_INET6 ? sizeof(in6) : 0);
+    return a->sa_family == AF_INET    ? is_public_4((const uint8_t *)&in4.sin_addr)
+           : a->sa_family == AF_INET6 ? is_public_6(in6.sin6_addr.s6_addr)
+                                      : false;
+}
+
+/* The check is on the address that curl is about to connect to, not on the name, so it also covers redirects
+ * and names that resolve differently the second time. If a name has several addresses, the last one tried
+ * decides the error. */
+static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
+{
+    struct http_call *c = arg;
+    struct sockaddr_in in4 = {0};
+    struct sockaddr_in6 in6 = {0};
+    bool is_6 = a->family == AF_INET6;
+
+    (void)purpose;
+    memcpy(&in4, &a->addr, sizeof(in4));
+    memcpy(&in6, &a->addr, is_6 ? sizeof(in6) : 0);
+    c->socket_port = ntohs(in4.sin_port); /* at the same place in both */
+    if (!c->rq.public_only || http_is_public(&a->addr)) {
+        c->refused[0] = '\0';
+        return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
+    }
+    (void)inet_ntop(a->family, is_6 ? (void *)&in6.sin6_addr : &in4.sin_addr, c->refused, sizeof(c->refused));
+    return CURL_SOCKET_BAD;
+}
+
+/* curl may follow a redirect over an existing connection without opening a socket, so the peer is checked
+ * again before each request. */
+static int on_connected(void *arg, char *peer, char *local, int peer_port, int local_port)
+{
+    struct http_call *c = arg;
+    struct sockaddr_in in4 = {.sin_family = AF_INET};
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
+    bool is_4 = inet_pton(AF_INET, peer, &in4.sin_addr) == 1;
+
+    (void)local;
+    (void)peer_port;
+    (void)local_port;
+    if ((is_4 || inet_pton(AF_INET6, peer, &in6.sin6_addr) == 1) &&
+        http_is_public(is_4 ? (const struct sockaddr *)&in4 : (const struct sockaddr *)&in6))
+        return CURL_PREREQFUNC_OK;
+    (void)snprintf(c->refused, sizeof(c->refused), "%s", peer);
+    return CURL_PREREQFUNC_ABORT;
+}
+
+static void set_route(struct http_call *c)
+{
+    SET(CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
+    SET(CURLOPT_OPENSOCKETDATA, c);
+    if (c->rq.proxy) {
+        SET(CURLOPT_PROXY, c->rq.proxy);
         SET(CURLOPT_NOPROXY, "");
     }
-    if (rq->user) {
-        SET(CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
-        SET(CURLOPT_USERNAME, rq->user);
-        SET(CURLOPT_PASSWORD, cstr(rq->password));
+    /* The status of a proxy's answer to CONNECT decides nothing. */
+    if (c->rq.status_decides)
+        SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    if (c->rq.public_only) {
+        SET(CURLOPT_PREREQFUNCTION, on_connected);
+        SET(CURLOPT_PREREQDATA, c);
+        SET(CURLOPT_FRESH_CONNECT, 1L);
+        SET(CURLOPT_FORBID_REUSE, 1L);
+        SET(CURLOPT_PROXY, "");
     }
-    if (rq->tls && (r = set_call_tls(easy, rq->tls)) < 0)
-        return r;
-    return rq->public_only ? http_set_public_only(c, easy) : 0;
 }
 
-static int set_callbacks(struct http_call *c, CURL *easy)
+static void header_used(const char *header)
 {
+    /* Headers whose values are no secrets. All others may be: X-Api-Key, Cookie and so on. */
+    static const char *const open[] = {"Accept",        "Content-Encoding",
+                                       "Host",          "X-Prometheus-Remote-Write-Version",
+                                       "X-Scope-OrgID", "X-VictoriaMetrics-Remote-Write-Version"};
+    struct str name = {header, strcspn(header, ":")},
+               value = str_trim(str_of(header + name.n + !!header[name.n]));
+    const char *space = value.n ? memchr(value.p, ' ', value.n) : NULL;
+
+    for (size_t i = 0; i < ARRAY_SIZE(open); i++)
+        if (str_eq_nocase(name, str_of(open[i])))
+            return;
+    if (space && str_eq_nocase(name, STR("Authorization"))) /* without the scheme */
+        value = str_trim((struct str){space + 1, value.n - (size_t)(space + 1 - value.p)});
+    secret_used(value);
+}
+
+/* A server may return the secrets of a call, so no text may show them from now on. */
+static void call_secrets_used(const struct http_request *rq)
+{
+    secret_used(rq->bearer);
+    if (rq->user && rq->password)
+        secret_used_basic(str_of(rq->user), str_of(rq->password));
+    for (size_t i = 0; i < rq->n_headers; i++)
+        header_used(rq->headers[i]);
+    url_secrets_used(rq->url);
+    if (rq->proxy)
+        url_secrets_used(rq->proxy);
+}
+
+bool http_set_up(struct http_call *c)
+{
+    call_secrets_used(&c->rq);
+    SET(CURLOPT_URL, c->rq.url);
+    set_limits(c);
+    set_tls(c);
+    set_headers(c);
+    set_credentials(c);
+    set_route(c);
+    set_method(c);
     SET(CURLOPT_PRIVATE, c);
     SET(CURLOPT_ERRORBUFFER, c->curl_error);
     SET(CURLOPT_HEADERFUNCTION, http_on_header);
     SET(CURLOPT_HEADERDATA, c);
     SET(CURLOPT_WRITEFUNCTION, http_on_body);
     SET(CURLOPT_WRITEDATA, c);
-    SET(CURLOPT_OPENSOCKETFUNCTION, http_on_open_socket);
-    SET(CURLOPT_OPENSOCKETDATA, c);
-    return 0;
-}
-
-int http_set_up(struct http_call *c, CURL *easy, const struct http_request *rq)
-{
-    SET(CURLOPT_URL, rq->url);
-    return set_limits(c, easy)
-               ?: set_tls(c->http, easy)
-               ?: set_headers(c, easy, rq->content_type)
-               ?: set_bearer(easy, rq->bearer)
-               ?: set_extras(c, easy, rq)
-               ?: set_method(c, easy, rq->method)
-               ?: set_callbacks(c, easy);
-}
-
-/* The last of the caller's headers points to the common ones, which are static. */
-void http_tear_down(struct http_call *c)
-{
-    for (struct curl_slist *h = c->extra; h; h = h->next)
-        if (h->next == common_of(c))
-            h->next = NULL;
-    curl_slist_free_all(c->extra);
-    curl_slist_free_all(c->connect_to);
-    c->gzip = inflate_free(c->gzip);
+    return !c->bad_option;
 }

@@ -7,6 +7,7 @@
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/problems.h"
+#include "exporter/base/url.h"
 #include "exporter/base/utf8.h"
 #include "exporter/score/summary.h"
 

@@ -6,6 +6,7 @@
 #include "exporter/base/escape.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/text.h"
+#include "exporter/base/url.h"
 #include "exporter/num/num.h"
 #include "exporter/score/summary.h"
 

@@ -1,12 +1,10 @@
 #include "controller/hub/rules/spec.h"
 
 #include "exporter/base/buf.h"
-#include "exporter/base/http.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/text.h"
-#include "exporter/base/utf8.h"
+#include "exporter/base/url.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +15,7 @@ struct spec_place {
     char path[160]; /* "spec.source.params"; empty at the top of /config */
 };
 
-enum { SPEC_ERRORS_BYTES = 8192, HOST_MAX_BYTES = 4096 };
+enum { SPEC_ERRORS_BYTES = 8192 };
 
 /* What an api_config is read from. */
 enum spec_document {
@@ -25,53 +23,6 @@ enum spec_document {
     DOCUMENT_CONFIG, /* a /config response */
     DOCUMENT_STATUS, /* from api_config_value(): has both `source` and, with all of them, `sources` */
 };
-
-/* ---- Origins ---- */
-
-/* User information is refused, as what precedes the `@` makes one host look like another. */
-static bool url_is_plain(struct str url)
-{
-    const char *host = url.n ? memchr(url.p, ':', url.n) : NULL;
-
-    if (!http_is_url(url))
-        return false;
-    for (size_t n = (size_t)(host - url.p) + sizeof("://") - 1; n < url.n && !strchr("/?#", url.p[n]); n++)
-        if (url.p[n] == '@' || url.p[n] == '\\')
-            return false;
-    return true;
-}
-
-/* NULL for a host with a zone, which is meaningful on one machine only, or with bytes that are not UTF-8:
- * libcurl decodes %ff. */
-static char *url_print_origin(CURLU *u)
-{
-    static const CURLUPart which[] = {CURLUPART_SCHEME, CURLUPART_HOST, CURLUPART_PORT, CURLUPART_ZONEID};
-    char *parts[ARRAY_SIZE(which)] = {NULL}, *origin = NULL;
-
-    for (size_t i = 0; i < ARRAY_SIZE(which); i++)
-        (void)curl_url_get(u, which[i], &parts[i], CURLU_DEFAULT_PORT);
-    if (parts[1] && !parts[3] && strlen(parts[1]) < HOST_MAX_BYTES &&
-        utf8_valid_prefix(str_of(parts[1])) == strlen(parts[1]))
-        (void)asprintf(&origin, "%s://%s:%s", cstr(parts[0]), parts[1], cstr(parts[2]));
-    for (size_t i = 0; i < ARRAY_SIZE(which); i++)
-        curl_free(parts[i]);
-    for (char *p = origin; p && *p; p++)
-        *p = *p >= 'A' && *p <= 'Z' ? (char)(*p | 0x20) : *p;
-    return origin;
-}
-
-char *url_origin(const char *url)
-{
-    struct str trimmed = str_trim(str_of(url));
-    CLEANUP(cleanup_free) char *copy = str_dup(trimmed);
-    char *origin = NULL;
-    CURLU *u = curl_url();
-
-    if (url_is_plain(trimmed) && curl_url_set(u, CURLUPART_URL, copy, 0) == CURLUE_OK)
-        origin = url_print_origin(u);
-    curl_url_cleanup(u);
-    return origin ?: xstrdup("");
-}
 
 /* ---- Writes status.lastSyncedConfig ---- */
 

@@ -16,10 +16,6 @@
 
 enum { SPEC_MAX_SOURCES = 16, SPEC_WHY_BYTES = 512, API_CONFIG_MAX_BYTES = 128 << 10 };
 
-/* "scheme://host:port" of an http or https URL, in lower case and with the port; an empty string for anything
- * else. */
-char *url_origin(const char *url) __attribute__((malloc, returns_nonnull));
-
 enum sync_mode { SYNC_NONE, SYNC_FULL };
 
 /* Who finds out whether the scoring API is healthy. */

@@ -1,0 +1,209 @@
+#include "exporter/base/url.h"
+
+#include "exporter/base/buf.h"
+#include "exporter/base/http.h"
+#include "exporter/base/secret.h"
+#include "exporter/base/utf8.h"
+
+#include <strings.h>
+
+enum { ORIGIN_MAX = 4096 };
+
+/* The length of the part of s before the first of the characters. */
+static size_t length_until(struct str s, const char *stops)
+{
+    size_t n = 0;
+
+    while (n < s.n && (s.p[n] == '\0' || !strchr(stops, s.p[n])))
+        n++;
+    return n;
+}
+
+static size_t after_last_at(struct str s)
+{
+    const char *at = s.n ? memrchr(s.p, '@', s.n) : NULL;
+
+    return at ? (size_t)(at - s.p) + 1 : 0;
+}
+
+/* True for the "user:pa" of `user:pa/ss@host`, which is not host:port. */
+static bool has_invalid_port(struct str authority)
+{
+    const char *colon = authority.n ? memrchr(authority.p, ':', authority.n) : NULL;
+
+    if (!colon || memchr(colon, ']', authority.n - (size_t)(colon - authority.p)))
+        return false;
+    for (const char *p = colon + 1; p < authority.p + authority.n; p++)
+        if (*p < '0' || *p > '9')
+            return true;
+    return false;
+}
+
+/* Length of the user information at the start. A password with an unescaped `/`, `?` or `#` makes the URL
+ * invalid, but must not be shown either. */
+static size_t userinfo_length(struct str rest)
+{
+    struct str authority = {rest.p, length_until(rest, "/?#")};
+
+    return after_last_at(authority) ?: has_invalid_port(authority) ? after_last_at(rest) : 0;
+}
+
+/* Parameters of the query API are shown; others may be tokens. */
+static bool is_open_parameter(struct str name)
+{
+    return str_eq(name, STR("query")) || str_eq(name, STR("start")) || str_eq(name, STR("end")) ||
+           str_eq(name, STR("step"));
+}
+
+static int put_parameters(struct str s, struct buf *into)
+{
+    const char *name = NULL; /* of the parameter that is being read */
+    bool in_query = false;
+    int r = 0;
+
+    for (size_t i = 0; i < s.n && r == 0; i++) {
+        struct str rest = {s.p + i, s.n - i};
+        size_t n = 1;
+
+        if (length_until(rest, " \t\r\n\"'<>") == 0) {
+            in_query = false;
+        } else if (length_until(rest, "?#") == 0 || (in_query && length_until(rest, "&;") == 0)) {
+            in_query = true;
+            name = rest.p + 1;
+        } else if (in_query && name && *rest.p == '=') {
+            n += length_until((struct str){rest.p + 1, rest.n - 1}, "&;# \t\r\n\"'<>");
+            if (n > 1 && !is_open_parameter((struct str){name, (size_t)(rest.p - name)})) {
+                r = buf_puts(into, "=***");
+                i += n - 1;
+                n = 0;
+            }
+            name = NULL;
+        }
+        r = r ?: buf_put(into, rest.p, n);
+        i += n ? n - 1 : 0;
+    }
+    return r;
+}
+
+bool http_is_url(struct str url)
+{
+    size_t n = url.n >= 7 && strncasecmp(url.p, "http://", 7) == 0    ? 7
+               : url.n >= 8 && strncasecmp(url.p, "https://", 8) == 0 ? 8
+                                                                      : 0;
+
+    return n && n < url.n && url.p[n] != '/';
+}
+
+int http_url_for_people(struct str url, struct buf *into)
+{
+    const char *scheme = url.n ? memmem(url.p, url.n, "://", 3) : NULL;
+    size_t skip = scheme ? (size_t)(scheme - url.p) + 3 : 0, mark = into->n, user;
+    int r;
+
+    /* A later "://", for example in a query, does not end a scheme. */
+    if (skip && length_until(url, "/?#") < skip - 2)
+        skip = 0;
+    user = skip + userinfo_length((struct str){url.p + skip, url.n - skip});
+    r = buf_put(into, url.p, skip) ?: put_parameters((struct str){url.p + user, url.n - user}, into);
+    if (r < 0)
+        buf_truncate(into, mark);
+    return r;
+}
+
+static bool is_secret_name(const char *name)
+{
+    static const char *const words[] = {"token", "key", "secret", "pass",    "pwd",
+                                        "auth",  "sig", "cred",   "session", "jwt"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        if (strcasestr(name, words[i]))
+            return true;
+    return false;
+}
+
+static void parameters_used(char *query)
+{
+    for (char *rest = query, *value; (value = strsep(&rest, "&;"));) {
+        const char *name = strsep(&value, "=");
+        char *plain;
+        int n = 0;
+
+        if (!value || !is_secret_name(name))
+            continue;
+        plain = curl_easy_unescape(NULL, value, 0, &n);
+        if (plain) {
+            secret_used((struct str){plain, (size_t)n});
+            explicit_bzero(plain, (size_t)n);
+        }
+        curl_free(plain);
+    }
+}
+
+void url_secrets_used(const char *url)
+{
+    CLEANUP(cleanup_curl_url) CURLU *u = strpbrk(url, "?@") ? curl_url() : NULL;
+    char *user = NULL, *password = NULL, *query = NULL;
+
+    if (!u || curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK)
+        return;
+    if (curl_url_get(u, CURLUPART_PASSWORD, &password, CURLU_URLDECODE) == CURLUE_OK) {
+        (void)curl_url_get(u, CURLUPART_USER, &user, CURLU_URLDECODE);
+        secret_used_basic(str_of(user), str_of(password));
+    }
+    if (curl_url_get(u, CURLUPART_QUERY, &query, 0) == CURLUE_OK)
+        parameters_used(query);
+    curl_free(user);
+    curl_free(password);
+    curl_free(query);
+}
+
+char *url_origin_of(CURLU *u)
+{
+    char *scheme = NULL, *host = NULL, *port = NULL, *origin = NULL;
+
+    if (curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
+        curl_url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+        curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK)
+        origin = xasprintf("%s://%s:%s", scheme, host, port);
+    for (char *p = origin; p && *p; p++)
+        *p = (char)(*p >= 'A' && *p <= 'Z' ? *p | 0x20 : *p);
+    curl_free(scheme);
+    curl_free(host);
+    curl_free(port);
+    return origin;
+}
+
+static bool has_user(struct str url)
+{
+    size_t host = length_until(url, "/") + 2;
+
+    return length_until((struct str){url.p + host, url.n - host}, "@\\") <
+           length_until((struct str){url.p + host, url.n - host}, "/?#");
+}
+
+/* libcurl keeps the zone of an IPv6 address apart from the host; it is meaningful on one machine only. */
+static bool has_zone(CURLU *u)
+{
+    char *zone = NULL;
+    bool has = curl_url_get(u, CURLUPART_ZONEID, &zone, 0) == CURLUE_OK;
+
+    curl_free(zone);
+    return has;
+}
+
+char *url_origin(const char *url)
+{
+    CLEANUP(cleanup_free) char *text = str_dup(str_trim(str_of(url)));
+    CLEANUP(cleanup_curl_url) CURLU *u = curl_url();
+    char *origin = NULL;
+
+    if (http_is_url(str_of(text)) && !has_user(str_of(text)) &&
+        curl_url_set(u, CURLUPART_URL, text, 0) == CURLUE_OK && !has_zone(u))
+        origin = url_origin_of(u);
+    /* libcurl decodes %ff in a host; no name that can be written as JSON has such bytes. */
+    if (origin && (strlen(origin) > ORIGIN_MAX || utf8_valid_prefix(str_of(origin)) < strlen(origin))) {
+        free(origin);
+        origin = NULL;
+    }
+    return origin ? origin : xstrdup("");
+}
