@@ -25,10 +25,10 @@ struct node {
     unsigned line, column; /* column: in characters for YAML, in bytes for JSON */
     struct str key;        /* if the parent is a map */
     unsigned key_line, key_column;
-    struct str text; /* of a scalar, with escapes replaced */
+    struct str text; /* of a scalar, with escapes replaced; terminated */
     struct node **items;
     size_t n;
-    const struct node *parent;
+    struct node *parent;
     size_t index; /* in the parent */
 };
 
@@ -39,7 +39,7 @@ enum { DOC_MAX_DEPTH = 32, DOC_MAX_NODES = 200000 };
 /* Parses the text, which need not outlive the call: strict JSON if it starts with `{` or `[` after white
  * space, else YAML. An empty document is one null. Problems (syntax, duplicate keys, aliases, exceeded
  * limits, several documents, ill-formed UTF-8) are added to p. Returns 0 and sets *ret if there is a tree,
- * despite any problems; else -EINVAL or -ENOMEM. */
+ * despite any problems; else -EINVAL. */
 MUST_USE int doc_parse(struct doc **ret, struct str text, struct problems *p);
 struct doc *doc_free(struct doc *d);
 DEFINE_CLEANUP(struct doc, doc_free)
@@ -51,8 +51,6 @@ const struct node *node_get(const struct node *map, const char *key);
 const struct node *node_given(const struct node *map, const char *key);
 /* The value of a NODE_INT; false for other kinds and on overflow. */
 bool node_to_int(const struct node *n, int64_t *ret);
-/* Appends "summaries[2].scoringInterval"; nothing for the root. -ENOMEM, -EFBIG. */
-MUST_USE int node_path(const struct node *n, struct buf *into);
 /* Adds a problem at the node: "<path>: <text>". */
 void node_problem(const struct node *n, struct problems *p, enum problem_kind kind, const char *fmt, ...)
     PRINTF_LIKE(4, 5);

@@ -21,7 +21,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/str.h"
 
-enum { JR_MAX_DEPTH = 256 };
+enum { JR_MAX_DEPTH = 256, JR_MAX_WORD = 64 };
 
 enum jr_type { JR_NONE, JR_OBJECT, JR_ARRAY, JR_STRING, JR_NUMBER, JR_TRUE, JR_FALSE, JR_NULL, JR_NONFINITE };
 
@@ -75,7 +75,8 @@ bool jr_fail(struct jr *j, const char *why);
 
 /* Like jr_key_is(), with escapes replaced as jr_unescape() does. */
 bool jr_key_spells(struct str raw, const char *word);
-/* Whether a raw name (which may hold escapes) spells `word`, which has no backslash. */
+/* Whether a raw name (which may hold escapes) spells `word`, of at most JR_MAX_WORD bytes and without a
+ * backslash. */
 static inline bool jr_key_is(struct str raw, const char *word)
 {
     size_t n = strlen(word);

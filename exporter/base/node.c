@@ -6,41 +6,175 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 
-/* Reports unknown keys. Most are spelling mistakes, so the nearest known name is suggested. */
+enum { NAME_MAX_BYTES = 40, MESSAGE_MAX = 64 * 1024, SHOWN_MAX = 80, KEY_MAX = 48, SHOWN = 32 };
 
-enum { NAME_MAX_BYTES = 40 };
-
-static size_t min3(size_t a, size_t b, size_t c)
+const struct node *node_get(const struct node *map, const char *key)
 {
-    return size_min(size_min(a, b), c);
+    struct str name = str_of(key);
+
+    if (!map || map->kind != NODE_MAP)
+        return NULL;
+    for (size_t i = 0; i < map->n; i++)
+        if (str_eq(map->items[i]->key, name))
+            return map->items[i];
+    return NULL;
 }
 
-/* The restricted Damerau-Levenshtein distance (insertions, deletions, replacements, swaps of neighbours),
- * ignoring case. Both names have at most NAME_MAX_BYTES. */
+const struct node *node_given(const struct node *map, const char *key)
+{
+    const struct node *n = node_get(map, key);
+
+    return n && n->kind != NODE_NULL ? n : NULL;
+}
+
+/* ---- Problems at a node ---- */
+
+/* Whether the node is in a field for credentials: nothing of its value may be shown. */
+static bool is_secret_node(const struct node *n)
+{
+    static const char *const secret[] = {"authorization", "basic_auth",  "basic_auth_users",
+                                         "headers",       "credentials", "password"};
+
+    for (; n->parent; n = n->parent)
+        for (size_t i = 0; n->parent->kind == NODE_MAP && i < ARRAY_SIZE(secret); i++)
+            if (str_eq_nocase(n->key, str_of(secret[i])))
+                return true;
+    return false;
+}
+
+/* A value may stand where a key should: `authorization: {Bearer abc}`. Names have no digits and no spaces. */
+static bool is_secret_key(const struct node *n)
+{
+    bool is_name = n->key.n <= KEY_MAX;
+
+    for (size_t i = 0; i < n->key.n; i++)
+        is_name &= n->key.p[i] == '_' || n->key.p[i] == '-' || isalpha((unsigned char)n->key.p[i]);
+    return !is_name && is_secret_node(n->parent);
+}
+
+/* Appends "summaries[2].scoringInterval"; nothing for the root. */
+static int node_put_path(const struct node *n, struct buf *into)
+{
+    bool is_plain = n->key.n > 0 && n->key.n <= SHOWN_MAX && str_has_only(n->key, "_-");
+    int r;
+
+    if (!n->parent)
+        return 0;
+    r = node_put_path(n->parent, into);
+    if (r < 0)
+        return r;
+    if (n->parent->kind == NODE_LIST)
+        return buf_printf(into, "[%zu]", n->index);
+    if (is_secret_key(n))
+        return buf_puts(into, "[...]");
+    if (is_plain)
+        return buf_printf(into, "%s%.*s", n->parent->parent ? "." : "", STR_ARG(n->key));
+    return buf_puts(into, "[") ?: problem_quote(n->key, into) ?: buf_puts(into, "]");
+}
+
+/* A root scalar is not shown: the file is not a configuration then, and may be a secret. */
+static int node_put_value(const struct node *n, struct buf *into)
+{
+    if (is_secret_node(n) && n->kind != NODE_LIST && n->kind != NODE_MAP && n->kind != NODE_NULL)
+        return buf_puts(into, "a value");
+    switch (n->kind) {
+    case NODE_LIST:
+        return buf_puts(into, "a list");
+    case NODE_MAP:
+        return buf_puts(into, "an object");
+    case NODE_NULL:
+        return buf_puts(into, n->parent ? "null" : "nothing");
+    case NODE_STRING:
+        if (!n->parent)
+            return buf_puts(into, "a string");
+        if (n->text.n == 0)
+            return buf_puts(into, "an empty string");
+        return buf_puts(into, "the string ") ?: problem_quote(n->text, into);
+    default:
+        return n->parent ? buf_printf(into, "%.*s", (int)size_min(n->text.n, SHOWN_MAX), n->text.p)
+                         : buf_puts(into, "a single value");
+    }
+}
+
+/* "<path>: <text>", or "<path>: expected <text>, got <value>". */
+static void node_report(const struct node *n, struct problems *p, const struct problem *at, bool expected,
+                        const char *fmt, va_list ap)
+{
+    BUF_AUTO(path, MESSAGE_MAX);
+    BUF_AUTO(text, MESSAGE_MAX);
+    int r = node_put_path(n, &path);
+
+    r = r ?: buf_puts(&text, expected ? "expected " : "") ?: buf_vprintf(&text, fmt, ap);
+    if (expected)
+        r = r ?: buf_puts(&text, ", got ") ?: node_put_value(n, &text);
+    problems_add_field(p, at, buf_str(&path),
+                       r == 0 ? buf_str(&text) : STR("the description of the problem is too long"));
+}
+
+void node_problem(const struct node *n, struct problems *p, enum problem_kind kind, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    node_report(n, p, &(struct problem){.kind = kind, .line = n->line, .column = n->column}, false, fmt, ap);
+    va_end(ap);
+}
+
+void node_key_problem(const struct node *n, struct problems *p, enum problem_kind kind, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    node_report(n, p, &(struct problem){.kind = kind, .line = n->key_line, .column = n->key_column}, false,
+                fmt, ap);
+    va_end(ap);
+}
+
+void node_expected(const struct node *n, struct problems *p, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (n->kind == NODE_BROKEN)
+        return;
+    va_start(ap, fmt);
+    node_report(n, p, &(struct problem){.line = n->line, .column = n->column}, true, fmt, ap);
+    va_end(ap);
+}
+
+void node_missing(const struct node *map, const char *key, struct problems *p, const char *what)
+{
+    struct problem at = {.missing = true, .line = map->line, .column = map->column};
+    CLEANUP(cleanup_free) char *text = xasprintf("missing, expected %s", what);
+    BUF_AUTO(path, MESSAGE_MAX);
+
+    if (node_put_path(map, &path) == 0 && buf_printf(&path, "%s%s", map->parent ? "." : "", key) == 0)
+        problems_add_field(p, &at, buf_str(&path), str_of(text));
+}
+
+/* ---- Unknown keys: most are spelling mistakes, so the nearest known name is suggested ---- */
+
+/* Levenshtein's distance, ignoring case. Both names have at most NAME_MAX_BYTES. */
 static size_t edit_distance(struct str a, struct str b)
 {
-    size_t rows[3][NAME_MAX_BYTES + 1];
+    size_t row[NAME_MAX_BYTES + 1];
 
     for (size_t j = 0; j <= b.n; j++)
-        rows[0][j] = j;
+        row[j] = j;
     for (size_t i = 1; i <= a.n; i++) {
-        size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *two_above = rows[(i + 1) % 3];
-        int ca = tolower((unsigned char)a.p[i - 1]),
-            before_a = i > 1 ? tolower((unsigned char)a.p[i - 2]) : -1;
+        size_t before = row[0];
 
         row[0] = i;
         for (size_t j = 1; j <= b.n; j++) {
-            int cb = tolower((unsigned char)b.p[j - 1]);
+            bool differ = tolower((unsigned char)a.p[i - 1]) != tolower((unsigned char)b.p[j - 1]);
+            size_t replaced = before + differ;
 
-            row[j] = min3(above[j] + 1, row[j - 1] + 1, above[j - 1] + (ca == cb ? 0 : 1));
-            if (j > 1 && before_a == cb && tolower((unsigned char)b.p[j - 2]) == ca)
-                row[j] = size_min(row[j], two_above[j - 2] + 1);
+            before = row[j];
+            row[j] = size_min(size_min(row[j], row[j - 1]) + 1, replaced);
         }
     }
-    return rows[a.n % 3][b.n];
+    return row[b.n];
 }
 
 const char *name_nearest(struct str key, const char *const *known)
@@ -62,39 +196,96 @@ const char *name_nearest(struct str key, const char *const *known)
     return best;
 }
 
-static bool is_known(struct str key, const char *const *known)
-{
-    while (*known && !str_eq(key, str_of(*known)))
-        known++;
-    return *known != NULL;
-}
-
 static void report_unknown_key(const struct node *n, const char *const *known, enum problem_kind kind,
                                struct problems *p)
 {
     const char *name = name_nearest(n->key, known);
     BUF_AUTO(list, 4096);
 
-    if (name) {
-        node_key_problem(n, p, kind, "unknown key, did you mean %s?", name);
-        return;
-    }
     for (size_t i = 0; known[i]; i++)
         (void)!buf_printf(&list, "%s%s", i ? ", " : "", known[i]);
-    node_key_problem(n, p, kind, "unknown key, expected one of %.*s", STR_ARG(buf_str(&list)));
+    if (name)
+        node_key_problem(n, p, kind, "unknown key, did you mean %s?", name);
+    else
+        node_key_problem(n, p, kind, "unknown key, expected one of %.*s", STR_ARG(buf_str(&list)));
 }
 
 void node_only_keys(const struct node *map, const char *const *known, enum problem_kind kind,
                     struct problems *p)
 {
-    if (!map || map->kind != NODE_MAP)
-        return;
-    for (size_t i = 0; i < map->n; i++)
-        if (!is_known(map->items[i]->key, known))
+    for (size_t i = 0; map && map->kind == NODE_MAP && i < map->n; i++) {
+        size_t k = 0;
+
+        while (known[k] && !str_eq(map->items[i]->key, str_of(known[k])))
+            k++;
+        if (!known[k])
             report_unknown_key(map->items[i], known, kind, p);
+    }
 }
 
-/* Sizes and durations with units. */
+/* ---- Values ---- */
+
+bool node_to_int(const struct node *n, int64_t *ret)
+{
+    char *end;
+    long long v;
+
+    if (n->kind != NODE_INT)
+        return false;
+    errno = 0;
+    v = strtoll(n->text.p, &end, 10); /* the text is terminated */
+    *ret = v;
+    return errno == 0;
+}
+
+bool node_str(const struct node *map, const char *key, struct problems *p, struct str *ret)
+{
+    const struct node *n = node_given(map, key);
+
+    if (!n)
+        return true;
+    if (n->kind == NODE_STRING && !memchr(n->text.p, '\0', n->text.n)) {
+        *ret = n->text;
+        return true;
+    }
+    if (n->kind == NODE_BOOL || n->kind == NODE_INT || n->kind == NODE_DOUBLE)
+        node_expected(n, p, "a string (put it in quotes)");
+    else
+        node_expected(n, p, n->kind == NODE_STRING ? "a string without NUL characters" : "a string");
+    return false;
+}
+
+bool node_bool(const struct node *map, const char *key, struct problems *p, bool *ret)
+{
+    const struct node *n = node_given(map, key);
+
+    if (!n)
+        return true;
+    if (n->kind == NODE_BOOL) {
+        *ret = n->text.p[0] == 't' || n->text.p[0] == 'T';
+        return true;
+    }
+    node_expected(n, p, "true or false");
+    return false;
+}
+
+bool node_int(const struct node *map, const char *key, struct problems *p, int64_t min, int64_t max,
+              int64_t *ret)
+{
+    const struct node *n = node_given(map, key);
+    int64_t v;
+
+    if (!n)
+        return true;
+    if (node_to_int(n, &v) && v >= min && v <= max) {
+        *ret = v;
+        return true;
+    }
+    node_expected(n, p, "a whole number from %" PRId64 " to %" PRId64, min, max);
+    return false;
+}
+
+/* ---- Sizes and durations with units ---- */
 
 struct unit {
     const char *name;
@@ -111,8 +302,6 @@ static const struct unit times[] = {
     {"y", 31536000000}, {"w", 604800000}, {"d", 86400000}, {"h", 3600000},
     {"m", 60000},       {"s", 1000},      {"ms", 1},
 };
-
-enum { SHOWN = 32 };
 
 /* Formats v in the largest unit that divides it. */
 static void format_in_units(char out[SHOWN], uint64_t v, const struct unit *units, size_t n, const char *bare)
@@ -146,10 +335,9 @@ static bool parse_size(const struct node *n, uint64_t *ret)
 
     if ((n->kind != NODE_INT && n->kind != NODE_STRING) || !take_digits(&s, &v))
         return false;
-    if (n->kind == NODE_INT) {
-        *ret = v;
+    *ret = v;
+    if (n->kind == NODE_INT)
         return s.n == 0;
-    }
     s = str_trim(s);
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
         if (str_eq_nocase(s, str_of(sizes[i].name)))
@@ -256,242 +444,5 @@ bool node_duration(const struct node *map, const char *key, struct problems *p, 
     format_in_units(low, (uint64_t)min_ms, &times[2], 5, "s");
     format_in_units(high, (uint64_t)max_ms, &times[2], 5, "s");
     node_expected(n, p, "a duration from %s to %s (a number of seconds, or like 30s, 5m, 1h30m)", low, high);
-    return false;
-}
-
-enum { MESSAGE_MAX = 64 * 1024, SHOWN_MAX = 80, KEY_MAX = 48 };
-
-const struct node *node_get(const struct node *map, const char *key)
-{
-    struct str name = str_of(key);
-
-    if (!map || map->kind != NODE_MAP)
-        return NULL;
-    for (size_t i = 0; i < map->n; i++)
-        if (str_eq(map->items[i]->key, name))
-            return map->items[i];
-    return NULL;
-}
-
-const struct node *node_given(const struct node *map, const char *key)
-{
-    const struct node *n = node_get(map, key);
-
-    return n && n->kind != NODE_NULL ? n : NULL;
-}
-
-bool node_to_int(const struct node *n, int64_t *ret)
-{
-    struct str s = n->text;
-    bool negative = s.n && s.p[0] == '-';
-    int64_t v = 0;
-
-    if (n->kind != NODE_INT)
-        return false;
-    for (size_t i = negative || s.p[0] == '+' ? 1 : 0; i < s.n; i++) {
-        int digit = s.p[i] - '0';
-
-        if (__builtin_mul_overflow(v, 10, &v) || __builtin_sub_overflow(v, digit, &v))
-            return false;
-    }
-    /* v is negative, as INT64_MIN has no positive counterpart. */
-    return negative ? (*ret = v, true) : !__builtin_sub_overflow(0, v, ret);
-}
-
-static bool is_plain_key(struct str key)
-{
-    return key.n > 0 && key.n <= SHOWN_MAX && str_has_only(key, "_-");
-}
-
-/* Whether the node is in a field for credentials: nothing of its value may be shown. */
-static bool is_secret_node(const struct node *n)
-{
-    static const char *const secret[] = {"authorization", "basic_auth",  "basic_auth_users",
-                                         "headers",       "credentials", "password"};
-
-    for (; n->parent; n = n->parent)
-        for (size_t i = 0; n->parent->kind == NODE_MAP && i < ARRAY_SIZE(secret); i++)
-            if (str_eq_nocase(n->key, str_of(secret[i])))
-                return true;
-    return false;
-}
-
-/* A value may stand where a key should: `authorization: {Bearer abc}`. Names have no digits and no spaces. */
-static bool is_secret_key(const struct node *n)
-{
-    bool is_name = n->key.n <= KEY_MAX;
-
-    for (size_t i = 0; i < n->key.n; i++)
-        is_name &= n->key.p[i] == '_' || n->key.p[i] == '-' || isalpha((unsigned char)n->key.p[i]);
-    return !is_name && is_secret_node(n->parent);
-}
-
-static int node_put_step(const struct node *n, struct buf *into, bool first)
-{
-    if (n->parent->kind == NODE_LIST)
-        return buf_printf(into, "[%zu]", n->index);
-    if (is_secret_key(n))
-        return buf_puts(into, "[...]");
-    if (is_plain_key(n->key))
-        return buf_printf(into, "%s%.*s", first ? "" : ".", STR_ARG(n->key));
-    return buf_puts(into, "[") ?: problem_quote(n->key, into) ?: buf_puts(into, "]");
-}
-
-int node_path(const struct node *n, struct buf *into)
-{
-    const struct node *steps[DOC_MAX_DEPTH + 1];
-    size_t depth = 0, mark = into->n;
-    int r = 0;
-
-    for (; n->parent && depth < ARRAY_SIZE(steps); n = n->parent)
-        steps[depth++] = n;
-    for (size_t i = depth; i > 0 && r == 0; i--)
-        r = node_put_step(steps[i - 1], into, i == depth);
-    if (r < 0)
-        buf_truncate(into, mark);
-    return r;
-}
-
-/* `text` holds a path of path_n bytes followed by the message; r is the error of filling it, or 0. */
-static void node_add_problem(struct problems *p, const struct problem *at, int r, const struct buf *text,
-                             size_t path_n)
-{
-    if (r == 0)
-        problems_add_field(p, at, (struct str){text->p, path_n},
-                           (struct str){text->p + path_n, text->n - path_n});
-    else
-        problems_add_field(p, at, STR(""), STR("the description of the problem is too long"));
-}
-
-static void node_vproblem(const struct node *n, struct problems *p, const struct problem *at, const char *fmt,
-                          va_list ap)
-{
-    BUF_AUTO(text, MESSAGE_MAX);
-    int r = node_path(n, &text);
-    size_t path_n = text.n;
-
-    r = r ?: buf_vprintf(&text, fmt, ap);
-    node_add_problem(p, at, r, &text, path_n);
-}
-
-void node_problem(const struct node *n, struct problems *p, enum problem_kind kind, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    node_vproblem(n, p, &(struct problem){.kind = kind, .line = n->line, .column = n->column}, fmt, ap);
-    va_end(ap);
-}
-
-void node_key_problem(const struct node *n, struct problems *p, enum problem_kind kind, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    node_vproblem(n, p, &(struct problem){.kind = kind, .line = n->key_line, .column = n->key_column}, fmt,
-                  ap);
-    va_end(ap);
-}
-
-/* A root scalar is not shown: the file is not a configuration then, and may be a secret. */
-static int node_put_value(const struct node *n, struct buf *into)
-{
-    if (is_secret_node(n) && n->kind != NODE_LIST && n->kind != NODE_MAP && n->kind != NODE_NULL)
-        return buf_puts(into, "a value");
-    switch (n->kind) {
-    case NODE_LIST:
-        return buf_puts(into, "a list");
-    case NODE_MAP:
-        return buf_puts(into, "an object");
-    case NODE_NULL:
-        return buf_puts(into, n->parent ? "null" : "nothing");
-    case NODE_STRING:
-        if (!n->parent)
-            return buf_puts(into, "a string");
-        if (n->text.n == 0)
-            return buf_puts(into, "an empty string");
-        return buf_puts(into, "the string ") ?: problem_quote(n->text, into);
-    default:
-        return n->parent ? buf_printf(into, "%.*s", (int)size_min(n->text.n, SHOWN_MAX), n->text.p)
-                         : buf_puts(into, "a single value");
-    }
-}
-
-void node_expected(const struct node *n, struct problems *p, const char *fmt, ...)
-{
-    BUF_AUTO(text, MESSAGE_MAX);
-    size_t path_n;
-    va_list ap;
-    int r;
-
-    if (n->kind == NODE_BROKEN)
-        return;
-    r = node_path(n, &text);
-    path_n = text.n;
-    va_start(ap, fmt);
-    r = r ?: buf_puts(&text, "expected ") ?: buf_vprintf(&text, fmt, ap);
-    va_end(ap);
-    r = r ?: buf_puts(&text, ", got ") ?: node_put_value(n, &text);
-    node_add_problem(p, &(struct problem){.kind = PROBLEM_ERROR, .line = n->line, .column = n->column}, r,
-                     &text, path_n);
-}
-
-void node_missing(const struct node *map, const char *key, struct problems *p, const char *what)
-{
-    struct problem at = {.kind = PROBLEM_ERROR, .missing = true, .line = map->line, .column = map->column};
-    BUF_AUTO(text, MESSAGE_MAX);
-    int r = node_path(map, &text);
-    size_t path_n;
-
-    r = r ?: buf_printf(&text, "%s%s", map->parent ? "." : "", key);
-    path_n = text.n;
-    r = r ?: buf_printf(&text, "missing, expected %s", what);
-    node_add_problem(p, &at, r, &text, path_n);
-}
-
-bool node_str(const struct node *map, const char *key, struct problems *p, struct str *ret)
-{
-    const struct node *n = node_given(map, key);
-
-    if (!n)
-        return true;
-    if (n->kind == NODE_STRING && !memchr(n->text.p, '\0', n->text.n)) {
-        *ret = n->text;
-        return true;
-    }
-    if (n->kind == NODE_BOOL || n->kind == NODE_INT || n->kind == NODE_DOUBLE)
-        node_expected(n, p, "a string (put it in quotes)");
-    else
-        node_expected(n, p, n->kind == NODE_STRING ? "a string without NUL characters" : "a string");
-    return false;
-}
-
-bool node_bool(const struct node *map, const char *key, struct problems *p, bool *ret)
-{
-    const struct node *n = node_given(map, key);
-
-    if (!n)
-        return true;
-    if (n->kind == NODE_BOOL) {
-        *ret = n->text.p[0] == 't' || n->text.p[0] == 'T';
-        return true;
-    }
-    node_expected(n, p, "true or false");
-    return false;
-}
-
-bool node_int(const struct node *map, const char *key, struct problems *p, int64_t min, int64_t max,
-              int64_t *ret)
-{
-    const struct node *n = node_given(map, key);
-    int64_t v;
-
-    if (!n)
-        return true;
-    if (node_to_int(n, &v) && v >= min && v <= max) {
-        *ret = v;
-        return true;
-    }
-    node_expected(n, p, "a whole number from %" PRId64 " to %" PRId64, min, max);
     return false;
 }

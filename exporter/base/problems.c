@@ -23,55 +23,39 @@ void problems_done(struct problems *p)
     *p = (struct problems){0};
 }
 
-/* The list stores no capacity: it doubles whenever its length is a power of two. */
-static void problems_grow(struct problems *p)
-{
-    if ((p->n & (p->n - 1)) == 0)
-        p->list = xrealloc(p->list, (p->n ? 2 * p->n : 1) * sizeof(*p->list));
-}
-
-/* Counts a problem; true when the list has room for its text. */
-static bool count_problem(struct problems *p, enum problem_kind kind)
-{
-    if (kind == PROBLEM_ERROR)
-        p->errors++;
-    if (p->n == PROBLEMS_MAX)
-        p->left_out++;
-    return p->n < PROBLEMS_MAX;
-}
-
-/* Takes ownership of text, which starts with a path of path_n bytes. */
+/* Takes ownership of text, which starts with a path of path_n bytes. The list doubles whenever its length is
+ * a power of two. */
 static void push_problem(struct problems *p, const struct problem *at, char *text, size_t path_n)
 {
     struct problem *x;
-    size_t skip = path_n ? path_n + strlen(": ") : 0;
 
-    problems_grow(p);
+    p->errors += at->kind == PROBLEM_ERROR;
+    if (p->n == PROBLEMS_MAX) {
+        p->left_out++;
+        free(text);
+        return;
+    }
+    if ((p->n & (p->n - 1)) == 0)
+        p->list = xreallocarray(p->list, size_max(2 * p->n, 1), sizeof(*p->list));
     x = &p->list[p->n++];
     *x = *at;
     x->text = text;
     x->path = (struct str){text, path_n};
-    x->message = str_of(text + skip);
+    x->message = str_of(text + path_n + (path_n ? strlen(": ") : 0));
 }
 
 void problems_add(struct problems *p, enum problem_kind kind, unsigned line, unsigned column, const char *fmt,
                   ...)
 {
     va_list ap;
-    char *text;
 
-    if (!count_problem(p, kind))
-        return;
     va_start(ap, fmt);
-    text = xvasprintf(fmt, ap);
+    push_problem(p, &(struct problem){.kind = kind, .line = line, .column = column}, xvasprintf(fmt, ap), 0);
     va_end(ap);
-    push_problem(p, &(struct problem){.kind = kind, .line = line, .column = column}, text, 0);
 }
 
 void problems_add_field(struct problems *p, const struct problem *at, struct str path, struct str message)
 {
-    if (!count_problem(p, at->kind))
-        return;
     push_problem(p, at, xasprintf("%.*s%s%.*s", STR_ARG(path), path.n ? ": " : "", STR_ARG(message)), path.n);
 }
 
@@ -115,39 +99,6 @@ int problems_print(const struct problems *p, struct buf *into)
     return r;
 }
 
-static int problem_put_escaped(struct str text, struct buf *into)
-{
-    for (size_t i = 0; i < text.n;) {
-        size_t n = utf8_char((struct str){text.p + i, text.n - i});
-        unsigned char c = (unsigned char)text.p[i];
-        int r;
-
-        if (n == 0 || c < 0x20 || c == 0x7f)
-            r = buf_printf(into, "\\x%02x", c);
-        else
-            r = buf_put(into, text.p + i, n);
-        if (r < 0)
-            return r;
-        i += n ? n : 1;
-    }
-    return 0;
-}
-
-/* Splits the text into a scheme and the rest after the last `@`. Anything before the `@` may be a password,
- * even in a malformed URL. */
-static void split_credentials(struct str text, struct str *scheme, struct str *rest)
-{
-    const char *slashes = memmem(text.p, text.n, "://", 3);
-    const char *at = memrchr(text.p, '@', text.n);
-    const char *query;
-
-    *scheme = (struct str){text.p, slashes && at && at > slashes ? (size_t)(slashes + 3 - text.p) : 0};
-    *rest = at ? (struct str){at + 1, (size_t)(text.p + text.n - at - 1)} : text;
-    query = slashes ? memchr(rest->p, '?', rest->n) : NULL;
-    if (query)
-        rest->n = (size_t)(query - rest->p);
-}
-
 int problem_choices(const char *const *words, struct buf *into)
 {
     int r = 0;
@@ -157,26 +108,44 @@ int problem_choices(const char *const *words, struct buf *into)
     return r;
 }
 
+static int problem_put_escaped(struct str text, struct buf *into)
+{
+    int r = 0;
+
+    while (r == 0 && text.n) {
+        size_t n = utf8_char(text);
+        unsigned char c = (unsigned char)*text.p;
+
+        r = n == 0 || c < 0x20 || c == 0x7f ? buf_printf(into, "\\x%02x", c) : buf_put(into, text.p, n);
+        n = n ? n : 1;
+        text = (struct str){text.p + n, text.n - n};
+    }
+    return r;
+}
+
+/* Anything before an `@` may be a password, even in a malformed URL. */
 int problem_quote(struct str given, struct buf *into)
 {
-    BUF_AUTO(copy, READ_MAX);
-    struct str scheme, rest, shown, text = STR("");
+    CLEANUP(cleanup_free) char *copy = str_dup((struct str){given.p, size_min(given.n, READ_MAX)});
+    /* Before it is cut: half of a secret would not be found. */
+    struct str all = {copy, secret_hide(copy, size_min(given.n, READ_MAX))}, shown = all;
+    const char *slashes = memmem(all.p, all.n, "://", 3), *at = memrchr(all.p, '@', all.n), *query;
     size_t mark = into->n;
-    int r = buf_put(&copy, given.p, size_min(given.n, READ_MAX));
+    int r = buf_putc(into, '"');
 
-    if (r < 0)
-        return r;
-    if (copy.n) /* before it is cut: half of a secret would not be found */
-        text = (struct str){copy.p, secret_hide(copy.p, copy.n)};
-    split_credentials(text, &scheme, &rest);
-    shown = utf8_valid_prefix(rest) == rest.n ? utf8_cut(rest, QUOTE_MAX)
-                                              : (struct str){rest.p, size_min(rest.n, QUOTE_MAX)};
-    r = buf_putc(into, '"');
-    if (r == 0 && rest.p != text.p)
-        r = problem_put_escaped(scheme, into) ?: buf_puts(into, "***@");
+    if (at) {
+        if (slashes && slashes < at)
+            r = r ?: problem_put_escaped((struct str){all.p, (size_t)(slashes + 3 - all.p)}, into);
+        r = r ?: buf_puts(into, "***@");
+        shown = (struct str){at + 1, (size_t)(all.p + all.n - at - 1)};
+    }
+    query = slashes ? memchr(shown.p, '?', shown.n) : NULL;
+    shown.n = size_min(query ? (size_t)(query - shown.p) : shown.n, QUOTE_MAX);
+    while (shown.n && shown.p + shown.n < all.p + all.n && ((unsigned char)shown.p[shown.n] & 0xc0) == 0x80)
+        shown.n--;
     r = r ?: problem_put_escaped(shown, into);
-    if (r == 0 && rest.p + shown.n < text.p + text.n)
-        r = buf_puts(into, "...");
+    if (shown.p + shown.n < all.p + all.n)
+        r = r ?: buf_puts(into, "...");
     r = r ?: buf_putc(into, '"');
     if (r < 0)
         buf_truncate(into, mark);

@@ -27,7 +27,6 @@ struct problems {
     size_t left_out; /* errors and warnings past PROBLEMS_MAX */
 };
 
-/* -ENOMEM. */
 void problems_init(struct problems *p, const char *file);
 void problems_done(struct problems *p);
 void problems_add(struct problems *p, enum problem_kind kind, unsigned line, unsigned column, const char *fmt,

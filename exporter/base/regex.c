@@ -26,18 +26,6 @@ struct regex_matcher {
     struct str subject;
 };
 
-static void *regex_alloc(size_t n, void *arg)
-{
-    (void)arg;
-    return xmalloc(n);
-}
-
-static void regex_dealloc(void *p, void *arg)
-{
-    (void)arg;
-    free(p);
-}
-
 static int regex_compile(struct regex *x, struct str expression, pcre2_compile_context *context,
                          char why[REGEX_WHY_BYTES])
 {
@@ -48,8 +36,6 @@ static int regex_compile(struct regex *x, struct str expression, pcre2_compile_c
     (void)pcre2_set_max_pattern_length(context, REGEX_MAX_BYTES);
     (void)pcre2_set_parens_nest_limit(context, MAX_NESTING);
     x->code = pcre2_compile((PCRE2_SPTR)expression.p, expression.n, options, &error, &offset, context);
-    if (!x->code && error == PCRE2_ERROR_HEAP_FAILED)
-        return -ENOMEM;
     if (!x->code) {
         (void)pcre2_get_error_message(error, (PCRE2_UCHAR *)text, sizeof(text));
         (void)snprintf(why, REGEX_WHY_BYTES, "%s at offset %zu", text, offset);
@@ -66,12 +52,13 @@ static int regex_compile(struct regex *x, struct str expression, pcre2_compile_c
 int regex_new(struct regex **ret, struct str expression, char why[REGEX_WHY_BYTES])
 {
     struct regex *x = xcalloc(1, sizeof(*x));
-    pcre2_general_context *general = pcre2_general_context_create(regex_alloc, regex_dealloc, NULL);
-    pcre2_compile_context *context = general ? pcre2_compile_context_create(general) : NULL;
-    int r = x && context ? regex_compile(x, expression, context, why) : -ENOMEM;
+    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+    int r;
 
+    if (!context)
+        memory_exhausted(sizeof(*x));
+    r = regex_compile(x, expression, context, why);
     pcre2_compile_context_free(context);
-    pcre2_general_context_free(general);
     if (r < 0)
         x = regex_free(x);
     else
@@ -91,13 +78,11 @@ struct regex *regex_free(struct regex *x)
 struct regex_matcher *regex_matcher_new(void)
 {
     struct regex_matcher *m = xcalloc(1, sizeof(*m));
-    pcre2_general_context *general = pcre2_general_context_create(regex_alloc, regex_dealloc, NULL);
 
-    if (m && general) {
-        m->context = pcre2_match_context_create(general);
-        m->data = pcre2_match_data_create(REGEX_MAX_GROUPS + 1, general);
-    }
-    pcre2_general_context_free(general);
+    m->context = pcre2_match_context_create(NULL);
+    m->data = pcre2_match_data_create(REGEX_MAX_GROUPS + 1, NULL);
+    if (!m->context || !m->data)
+        memory_exhausted(sizeof(*m));
     (void)pcre2_set_match_limit(m->context, MATCH_LIMIT);
     (void)pcre2_set_depth_limit(m->context, DEPTH_LIMIT);
     (void)pcre2_set_heap_limit(m->context, HEAP_LIMIT_KIB);

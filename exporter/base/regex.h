@@ -11,7 +11,7 @@ enum { REGEX_MAX_BYTES = 1024, REGEX_MAX_GROUPS = 99, REGEX_WHY_BYTES = 192 };
 /* A compiled expression. Immutable. */
 struct regex;
 
-/* -EINVAL with a reason that names the offset in the expression, -ENOMEM. */
+/* -EINVAL with a reason that names the offset in the expression. */
 MUST_USE int regex_new(struct regex **ret, struct str expression, char why[REGEX_WHY_BYTES]);
 struct regex *regex_free(struct regex *x);
 

@@ -38,9 +38,9 @@ static struct str line_tail(struct str s, size_t max)
     return (struct str){s.p + from, s.n - from};
 }
 
-static void line_make(char *out, size_t size, struct str s, size_t tail)
+void text_line(char *out, size_t size, struct str s)
 {
-    size_t n = 0;
+    size_t tail = size < TAIL_MIN_BYTES ? 0 : size / 3, n = 0;
 
     s = str_trim(s);
     if (fill_line(out, &n, size - 1, s).n) {
@@ -52,37 +52,21 @@ static void line_make(char *out, size_t size, struct str s, size_t tail)
     out[n] = '\0';
 }
 
-/* How much of the end a line keeps. */
-static size_t line_tail_bytes(size_t size)
-{
-    return size < TAIL_MIN_BYTES ? 0 : size / 3;
-}
-
-void text_line(char *out, size_t size, struct str s)
-{
-    line_make(out, size, s, line_tail_bytes(size));
-}
-
 void text_line_json(char *out, size_t size, struct str raw)
 {
-    /* Enough to fill any line, were it all escapes of six bytes for one. */
-    enum { MOST = 8192 };
-    CLEANUP(cleanup_free) char *plain = NULL;
-    size_t tail = raw.n > MOST ? 0 : line_tail_bytes(size);
+    enum { MOST = 8192 }; /* an escape that this cuts shows as U+FFFD */
+    struct str some = {raw.p, size_min(raw.n, MOST)};
+    CLEANUP(cleanup_free) char *plain = xmalloc(some.n * 3 + 1);
 
-    /* An escape that is cut in the middle shows as U+FFFD, far behind what fits into a line. */
-    raw.n = size_min(raw.n, MOST);
-    while (raw.n && raw.n == MOST && raw.p[raw.n - 1] == '\\')
-        raw.n--;
-    plain = xmalloc(raw.n * 3 + 1);
-    line_make(out, size, (struct str){plain, secret_hide(plain, jr_unescape(raw, plain))}, tail);
+    text_line(out, size, (struct str){plain, secret_hide(plain, jr_unescape(some, plain))});
 }
 
 void text_http_status(char *out, size_t size, long status, struct str body)
 {
-    const char *phrase = status >= 100 && status < 600 ? MHD_get_reason_phrase_for((unsigned)status) : "";
-    int n = snprintf(out, size, "HTTP %ld%s%s", status, *phrase && strcmp(phrase, "Unknown") != 0 ? " " : "",
-                     strcmp(phrase, "Unknown") != 0 ? phrase : "");
+    const char *phrase =
+        status >= 100 && status < 600 ? MHD_get_reason_phrase_for((unsigned)status) : "Unknown";
+    bool known = strcmp(phrase, "Unknown") != 0;
+    int n = snprintf(out, size, "HTTP %ld%s%s", status, known ? " " : "", known ? phrase : "");
 
     body = str_trim(body);
     if (n < 0 || (size_t)n + 8 >= size || body.n == 0)

@@ -3,6 +3,7 @@
 #define DS_MODELS_INSTANCE_H
 
 #include "exporter/base/arena.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/models/model.h"
 

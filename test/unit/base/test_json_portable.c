@@ -1,4 +1,3 @@
-/* The tests of test_json.c on a build without SSE2: these definitions take the place of the library's. */
+/* The tests of test_json.c without SSE2. */
 #define DS_NO_SIMD
-#include "exporter/base/json.c"
 #include "test/unit/base/test_json.c"
