@@ -50,7 +50,8 @@ def test_placements_follow_the_samples_score(name):
         config = objects["ConfigMap", generator["configMapRef"]]["data"]
         assert (config["kind"], config["statusListKey"], config["matchKey"]) == ("placementdecisions", "decisions", "clusterName")
     else:
-        checks = objects["ClusterQueue", "scored"]["spec"]["admissionChecks"]
+        strategy = objects["ClusterQueue", "scored"]["spec"]["admissionChecksStrategy"]
+        checks = [check["name"] for check in strategy["admissionChecks"]]
         named = [objects["AdmissionCheck", check]["spec"]["parameters"] for check in checks]
         # Open Cluster Management's controller names the MultiKueueConfig as its AdmissionCheck and the Placement are named.
         assert checks[0] == placement["metadata"]["name"] and [(p["kind"], p["name"]) for p in named] == [
