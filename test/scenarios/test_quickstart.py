@@ -211,6 +211,8 @@ def test_line_by_line(world, fake):
         else:
             world.shell.run(commands)
     assert not before, f"no such commands: {list(before)}"
+    scores = [world.items(cluster, "sample-my-score")["sample_my_score"] for cluster in ("worker01", "worker02")]
+    assert -100 <= scores[0] < scores[1] < 0, scores
     check_tokens(world)
     check_article(world, fake)
 

@@ -58,6 +58,7 @@ class Shell:
         """Runs them until they print this."""
 
         def check():
-            assert comparable(language, self.run(commands)) == comparable(language, text), commands
+            printed = self.run(commands)
+            assert comparable(language, printed) == comparable(language, text), f"{commands}prints:\n{printed}"
 
         eventually(check, LONG, every=0.5)
