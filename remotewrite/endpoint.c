@@ -585,11 +585,7 @@ void endpoint_withdraw(struct endpoint *e, const char *score_name, unix_ms at)
 
 void endpoint_metrics(struct endpoint *e, const struct metrics *m, unix_ms at)
 {
-    struct endpoint_item i = {.at = at, .bytes = METRICS_BYTES};
-
-    if (metrics_copy(&i.metrics, m) < 0)
-        memory_exhausted(METRICS_BYTES);
-    inbox_put(e, i);
+    inbox_put(e, (struct endpoint_item){.metrics = metrics_copy(m), .at = at, .bytes = METRICS_BYTES});
 }
 
 void endpoint_state(struct endpoint *e, struct endpoint_state *ret)

@@ -6,7 +6,6 @@
 #include "exporter/base/json.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
-#include "exporter/metric/batch_builder.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/answer.h"
 #include "exporter/score/error.h"

@@ -10,13 +10,9 @@
 
 enum {
     CELLS_OF_WORKLOAD = 120, /* in rows, for each setting of a site */
-    MARGIN_PART = 25,        /* of the highest score: the margin of rows at first */
     CELLS_WANTED = 12 << 20, /* in all rows */
     PATIENCE = 30,           /* evaluations without a lower value, after which steps become shorter */
 };
-
-/* Of the highest score: a product and a difference that are not above it, in single precision. */
-static const double ROUNDING = 0x1p-22;
 
 /* Of slopes that are no more than what sums of fractions lose. */
 static const double NORM_MIN = 1e-18;
@@ -24,6 +20,309 @@ static const double NORM_MIN = 1e-18;
 static const double PRICE_MAX = 0x1p41;
 
 static const double FIRST_FACTOR = 0.4, LAST_FACTOR = 0.002;
+
+/* ---- Prices ---- */
+
+enum { SCAN_BLOCK = 64, ROW_CELLS_MAX = 16 << 20, SAMPLED_ROWS = 32 };
+
+void prices_init(struct prices *x, struct layout *l)
+{
+    const struct problem *p = l->p;
+    size_t n = p->n_workloads + SCAN_BLOCK;
+
+    *x = (struct prices){
+        .l = l,
+        .stride = 1,
+        .workload = layout_zeroed(l, n, sizeof(*x->workload)),
+        .threshold = layout_zeroed(l, n, sizeof(*x->threshold)),
+        .is_running = layout_zeroed(l, n, sizeof(*x->is_running)),
+        .limit = layout_zeroed(l, p->n_limits + 1, sizeof(*x->limit)),
+        .resource = layout_zeroed(l, (p->n_settings + 1) * p->n_resources, sizeof(*x->resource)),
+    };
+}
+
+void prices_set(struct prices *x, uint32_t workload, int64_t price)
+{
+    int64_t whole = price / PRICE_ONE;
+
+    x->workload[workload] = price;
+    x->threshold[workload] = (int16_t)(whole > INT16_MAX ? INT16_MAX : whole);
+}
+
+void prices_at_site(struct prices *x, uint32_t site, bool is_there)
+{
+    const struct layout *l = x->l;
+
+    for (size_t i = l->running_first[site]; i < l->running_first[site + 1]; i++)
+        x->is_running[l->running[i]] = is_there;
+}
+
+/* What resources besides the main one cost; -1 if there is not enough of one. Rounded down, so that all that
+ * fits costs no more than the supply. */
+static int64_t resources_cost(const struct prices *x, uint32_t setting, uint32_t workload)
+{
+    const struct problem *p = x->l->p;
+    const int64_t *supply = problem_supply(p, setting), *request = problem_request(p, workload);
+    int64_t cost = 0;
+
+    for (size_t r = 0; r < p->n_resources; r++) {
+        int64_t price = x->resource[setting * p->n_resources + r];
+
+        if (request[r] > supply[r])
+            return -1;
+        if (price > 0 && request[r] > 0)
+            cost += (int64_t)((__int128)price * request[r] / supply[r]);
+    }
+    return cost;
+}
+
+static int64_t limits_cost(const struct prices *x, uint32_t site, uint32_t workload)
+{
+    const struct layout *l = x->l;
+    int64_t cost = 0;
+
+    for (size_t i = l->limits_first[workload]; i < l->limits_first[workload + 1]; i++) {
+        uint32_t limit = l->limits_of[i];
+
+        if (x->limit[limit] > 0 && limit_has_site(&l->p->limits[limit], site))
+            cost += x->limit[limit];
+    }
+    return cost;
+}
+
+static void offer(const struct prices *x, uint32_t setting, uint32_t workload, int64_t worth,
+                  struct knapsack *k)
+{
+    const struct layout *l = x->l;
+    int64_t value = worth - x->workload[workload];
+
+    if (l->p->n_resources > 1) {
+        int64_t cost = resources_cost(x, setting, workload);
+
+        if (cost < 0)
+            return;
+        value -= cost;
+    }
+    if (x->has_limits)
+        value -= limits_cost(x, l->site_of[setting], workload);
+    if (value > 0) {
+        k->items[k->n++] = (struct knapsack_item){
+            .value = value, .amount = layout_amount(l, setting, workload), .what = workload};
+    }
+}
+
+int64_t prices_value(const struct prices *x, uint32_t setting, uint32_t workload)
+{
+    const struct problem *p = x->l->p;
+    int64_t value = problem_score(p, setting, workload) * PRICE_ONE - x->workload[workload];
+
+    if (x->is_running[workload])
+        value += p->move_cost * PRICE_ONE + x->stay;
+    if (p->n_resources > 1)
+        value -= resources_cost(x, setting, workload);
+    return value - (x->has_limits ? limits_cost(x, x->l->site_of[setting], workload) : 0);
+}
+
+/* Whether one of a block's scores is above its threshold. */
+__attribute__((optimize("O3"))) static bool block_is_above(const int16_t *scores, const int16_t *threshold)
+{
+    int16_t any = 0;
+
+    for (int i = 0; i < SCAN_BLOCK; i++)
+        any |= (int16_t)(scores[i] > threshold[i]);
+    return any;
+}
+
+static size_t next_above(const int16_t *scores, const int16_t *threshold, size_t from, size_t n)
+{
+    while (from < n) {
+        if (from % SCAN_BLOCK == 0) {
+            while (from + SCAN_BLOCK <= n && !block_is_above(&scores[from], &threshold[from]))
+                from += SCAN_BLOCK;
+            if (from >= n)
+                break;
+        }
+        if (scores[from] > threshold[from])
+            return from;
+        from++;
+    }
+    return n;
+}
+
+/* What a grain costs, for a cell of the knapsack. */
+int64_t prices_of_cell(const struct layout *l, uint32_t setting, int64_t grain)
+{
+    if (!l->is_scaled[setting])
+        return grain;
+    return (int64_t)((__int128)grain * layout_supply(l, setting) / KNAPSACK_CELLS);
+}
+
+int64_t prices_of_grain(const struct layout *l, uint32_t setting, int64_t cell)
+{
+    if (!l->is_scaled[setting])
+        return cell;
+    return (int64_t)((__int128)cell * KNAPSACK_CELLS / layout_supply(l, setting));
+}
+
+static void offer_copied(const struct prices *x, const struct rows *rows, uint32_t setting,
+                         struct knapsack *k)
+{
+    const struct row_cell *c = &rows->cells[rows->first[setting]];
+
+    for (size_t i = 0; i < rows->n[setting]; i++) {
+        if (c[i].score > x->threshold[c[i].workload] && !x->is_running[c[i].workload])
+            offer(x, setting, c[i].workload, (int64_t)c[i].score * PRICE_ONE, k);
+    }
+    /* An amount is up to a cell less than the grains come to. */
+    k->outside_price = prices_of_cell(x->l, setting, rows->grain[setting]);
+    k->outside = rows->margin - (x->l->is_scaled[setting] ? k->outside_price + 1 : 0);
+}
+
+void prices_items(const struct prices *x, const struct rows *rows, uint32_t setting, struct knapsack *k)
+{
+    const struct layout *l = x->l;
+    const struct problem *p = l->p;
+    size_t n = p->n_workloads;
+    const int16_t *scores = &p->scores[setting * n];
+    uint32_t site = l->site_of[setting];
+
+    knapsack_clear(k);
+    if (rows && rows->is_filled && rows->first[setting] != SIZE_MAX) {
+        offer_copied(x, rows, setting, k);
+    } else {
+        for (size_t i = 0, w; x->stride > 1 && (w = layout_sample(i, site, x->stride)) < n; i++) {
+            if (scores[w] > x->threshold[w] && !x->is_running[w])
+                offer(x, setting, (uint32_t)w, (int64_t)scores[w] * PRICE_ONE, k);
+        }
+        for (size_t w = x->stride > 1 ? n : 0; (w = next_above(scores, x->threshold, w, n)) < n; w++) {
+            if (!x->is_running[w])
+                offer(x, setting, (uint32_t)w, (int64_t)scores[w] * PRICE_ONE, k);
+        }
+    }
+    for (size_t i = l->running_first[site]; i < l->running_first[site + 1]; i++) {
+        uint32_t w = l->running[i];
+
+        if (scores[w] != SCORE_IMPOSSIBLE)
+            offer(x, setting, w, (scores[w] + p->move_cost) * PRICE_ONE + x->stay, k);
+    }
+}
+
+/* ---- Rows ---- */
+
+void rows_init(struct rows *x, struct layout *l)
+{
+    const struct problem *p = l->p;
+    size_t n = size_min(p->n_workloads * p->n_settings, ROW_CELLS_MAX);
+
+    *x = (struct rows){
+        .cells = layout_alloc(l, n + 1, sizeof(*x->cells)), /* pages that are not written cost nothing */
+        .first = layout_alloc(l, p->n_settings + 1, sizeof(*x->first)),
+        .n = layout_alloc(l, p->n_settings + 1, sizeof(*x->n)),
+        .grain = layout_zeroed(l, p->n_settings + 1, sizeof(*x->grain)),
+        .workload = layout_alloc(l, p->n_workloads + 1, sizeof(*x->workload)),
+        .base = layout_alloc(l, p->n_workloads + 1, sizeof(*x->base)),
+        .grains = layout_alloc(l, p->n_workloads + 1, sizeof(*x->grains)),
+    };
+    for (size_t w = 0; w < p->n_workloads; w++)
+        x->grains[w] = (float)layout_request(l, w);
+}
+
+/* As block_is_above(), with grains that cost something. */
+__attribute__((optimize("O3"))) static bool block_is_worth(const int16_t *scores, const float *base,
+                                                           const float *grains, float grain)
+{
+    int any = 0;
+
+    for (int i = 0; i < SCAN_BLOCK; i++) {
+        float above = (float)scores[i] - base[i] - grain * grains[i];
+
+        any |= (scores[i] > 0) & (above > 0);
+    }
+    return any;
+}
+
+static bool rows_fill_one(struct rows *x, const struct problem *p, size_t k, size_t *used, size_t size)
+{
+    const int16_t *scores = &p->scores[k * p->n_workloads];
+    float grain = (float)x->grain[k] / PRICE_ONE;
+
+    for (size_t w = 0; w < p->n_workloads; w++) {
+        if (w % SCAN_BLOCK == 0) {
+            while (w + SCAN_BLOCK <= p->n_workloads &&
+                   !block_is_worth(&scores[w], &x->base[w], &x->grains[w], grain))
+                w += SCAN_BLOCK;
+            if (w >= p->n_workloads)
+                break;
+        }
+        if (scores[w] > 0 && (float)scores[w] - x->base[w] - grain * x->grains[w] > 0) {
+            if (*used == size)
+                return false;
+            x->cells[(*used)++] = (struct row_cell){(uint32_t)w, scores[w]};
+        }
+    }
+    return true;
+}
+
+static void set_base(struct rows *x, const struct prices *prices, int64_t margin)
+{
+    for (size_t w = 0; w < prices->l->p->n_workloads; w++) {
+        x->workload[w] = prices->workload[w];
+        x->base[w] = (float)(prices->workload[w] - margin) / PRICE_ONE - 0.125F; /* for rounding */
+    }
+    x->margin = margin;
+}
+
+void rows_fill(struct rows *x, const struct prices *prices, int64_t margin)
+{
+    const struct problem *p = prices->l->p;
+    size_t used = 0, size = size_min(p->n_workloads * p->n_settings, ROW_CELLS_MAX);
+
+    set_base(x, prices, margin);
+    for (size_t k = 0; k < p->n_settings; k++) {
+        x->first[k] = used;
+        x->n[k] = 0;
+        if (rows_fill_one(x, p, k, &used, size)) {
+            x->n[k] = used - x->first[k];
+        } else {
+            used = x->first[k];
+            x->first[k] = SIZE_MAX;
+        }
+    }
+    x->is_filled = true;
+}
+
+size_t rows_estimate(struct rows *x, const struct prices *prices, int64_t margin)
+{
+    const struct problem *p = prices->l->p;
+    size_t step = p->n_settings / SAMPLED_ROWS + 1, cells = 0;
+    size_t size = size_min(p->n_workloads * p->n_settings, ROW_CELLS_MAX);
+
+    set_base(x, prices, margin);
+    x->is_filled = false;
+    for (size_t k = 0; k < p->n_settings; k += step) {
+        size_t used = 0;
+
+        (void)rows_fill_one(x, p, k, &used, size);
+        cells += used;
+    }
+    return cells * step;
+}
+
+bool rows_reach(struct rows *x, const struct prices *prices, int64_t margin)
+{
+    int64_t lower = 0;
+
+    if (!x->is_filled)
+        return false;
+    for (size_t w = 0; w < prices->l->p->n_workloads; w++) {
+        if (x->workload[w] - prices->workload[w] > lower)
+            lower = x->workload[w] - prices->workload[w];
+    }
+    x->margin = margin - lower;
+    return lower <= margin / 2;
+}
+
+/* ---- The bound ---- */
 
 __attribute__((optimize("O3"))) static void raise_best(int16_t *best, const int16_t *scores, size_t n)
 {
@@ -73,58 +372,6 @@ void dual_init(struct dual *x, struct layout *l, struct knapsack *k)
     prices_init(&x->prices, l);
     rows_init(&x->rows, l);
     bound_trivially(x);
-}
-
-__attribute__((optimize("O3"))) static void raise_prices(float *best, const int16_t *scores,
-                                                         const float *grains, float grain, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        float v = (float)scores[i] - grain * grains[i];
-
-        best[i] = v > best[i] ? v : best[i];
-    }
-}
-
-/* Each workload at its best site, once grains are paid for, and all grains sold. Rounded up: what single
- * precision may lose is added. */
-static void bound_by_grains(struct dual *x, const float *best, double grains)
-{
-    const struct problem *p = x->l->p;
-    double rounding = ROUNDING * MARGIN_PART * ((double)x->widest / PRICE_ONE + 1);
-    double bound = grains + (double)(p->move_cost * (int64_t)p->n_running);
-
-    for (size_t w = 0; w < p->n_workloads; w++)
-        bound += (double)x->l->replicas[w] * ((double)best[w] + rounding);
-    bound = floor(bound + 1e-9 * fabs(bound));
-    if (bound < (double)x->bound)
-        x->bound = (int64_t)bound;
-}
-
-/* Starts from prices per grain, x->grain, of what the sites are set to; settings may be NO_SETTING. With
- * all settings of the problem, that is a bound as well. */
-static void dual_start(struct dual *x, const uint32_t *setting)
-{
-    const struct problem *p = x->l->p;
-    size_t n = p->n_workloads;
-    CLEANUP(cleanup_free) float *best = xcalloc(n + 1, sizeof(*best));
-    double grains = 0;
-    size_t n_set = 0;
-
-    for (size_t s = 0; s < p->n_sites; s++) {
-        uint32_t k = setting[s];
-        float grain;
-
-        if (k == NO_SETTING)
-            continue;
-        grain = (float)x->grain[k] / PRICE_ONE;
-        raise_prices(best, &p->scores[k * n], x->rows.grains, grain, n);
-        grains += (double)layout_supply(x->l, k) * (double)grain;
-        n_set++;
-    }
-    if (n_set == p->n_settings)
-        bound_by_grains(x, best, grains);
-    for (size_t w = 0; w < n; w++)
-        x->price[w] = (double)best[w] * PRICE_ONE;
 }
 
 /* The prices as whole numbers, none below 0. */
@@ -268,7 +515,7 @@ static void refresh_rows(struct dual *x)
     rows_fill(&x->rows, &x->prices, x->margin);
 }
 
-static void dual_refresh(struct dual *x)
+void dual_refresh(struct dual *x)
 {
     round_prices(x);
     refresh_rows(x);
@@ -350,251 +597,4 @@ void dual_step(struct dual *x, int64_t target)
 
         x->price[i] = price <= 0 ? 0 : price < PRICE_MAX ? price : PRICE_MAX;
     }
-}
-
-/* ---- Prices to begin with ---- */
-
-/* Each workload spreads over the sites, the more to a site the more it gains there after paying for its
- * grains. A site's price rises by the logarithm of what is requested from it to what it supplies: Sinkhorn's
- * iteration, with Nesterov's momentum, without which the level that all prices share takes hundreds of
- * rounds. Spreading is narrowed while the prices settle: at first with a sample of the workloads, then with
- * all of them, but only the sites that each may choose. Knows neither knapsacks nor settings. */
-enum { STAGES = 2, SAMPLE_ROUNDS = 20, ROUNDS = 15, SAMPLE_CELLS = 1 << 20 };
-
-static const float MOMENTUM = 0.9F;
-static const float CHANGE_MAX = 0.5F;
-/* Of the rows' margin: how far workloads spread, at the beginning and at the end. */
-static const float HEAT_OF_SAMPLE = 8, HEAT = 0.25F, LAST_HEAT = 0.015F;
-
-struct tune_cell {
-    uint32_t site;
-    float score;
-};
-
-struct tune {
-    struct dual *dual;
-    const uint32_t *setting;
-    struct tune_cell *cells; /* by workload */
-    size_t *first;           /* [workload + 1] into cells */
-    float *weight;           /* [site]: of a workload's cells */
-    /* [site]: the price of a grain; the same ahead, where it is evaluated, and that with the lowest value;
-     * what is requested; and that by the size of requests */
-    float *price, *ahead, *lowest, *requested, *squares;
-    float mean;  /* of the grains of a workload */
-    float share; /* of all requests, by the workloads that have cells */
-};
-
-static float tune_supply(const struct tune *t, uint32_t setting)
-{
-    return (float)layout_supply(t->dual->l, setting);
-}
-
-static void tune_init(struct tune *t, struct dual *x, const uint32_t *setting)
-{
-    const struct problem *p = x->l->p;
-    size_t n = p->n_sites + 1;
-
-    *t = (struct tune){
-        .dual = x,
-        .setting = setting,
-        .first = layout_zeroed(x->l, p->n_workloads + 2, sizeof(*t->first)),
-        .weight = layout_alloc(x->l, n, sizeof(*t->weight)),
-        .price = layout_zeroed(x->l, 5 * n, sizeof(*t->price)),
-    };
-    t->ahead = t->price + n;
-    t->lowest = t->ahead + n;
-    t->requested = t->lowest + n;
-    t->squares = t->requested + n;
-    for (size_t w = 0; w < p->n_workloads; w++)
-        t->mean += x->rows.grains[w] / (float)p->n_workloads;
-    for (size_t s = 0; s < p->n_sites; s++)
-        t->lowest[s] = setting[s] == NO_SETTING ? 0 : (float)x->grain[setting[s]] / PRICE_ONE;
-}
-
-static void tune_reserve(struct tune *t, size_t n)
-{
-    free(t->cells);
-    t->cells = xmalloc((n + 1) * sizeof(*t->cells));
-}
-
-/* All sites, of one in so many workloads. */
-static void take_sample(struct tune *t)
-{
-    const struct problem *p = t->dual->l->p;
-    size_t n = p->n_workloads, used = 0;
-    size_t wanted = size_max(SAMPLE_CELLS / (p->n_sites + 1), p->n_sites) + 1, stride = n / wanted + 1;
-    float all = 0, sampled = 0;
-
-    tune_reserve(t, (n / stride + 1) * p->n_sites);
-    for (size_t w = 0; w < n; w++) {
-        t->first[w] = used;
-        all += t->dual->rows.grains[w];
-        if (w != layout_sample(w / stride, 0, stride))
-            continue;
-        sampled += t->dual->rows.grains[w];
-        for (uint32_t s = 0; s < p->n_sites; s++) {
-            if (t->setting[s] != NO_SETTING && problem_score(p, t->setting[s], w) > 0)
-                t->cells[used++] = (struct tune_cell){s, problem_score(p, t->setting[s], w)};
-        }
-    }
-    t->first[n] = used;
-    t->share = sampled / all;
-}
-
-/* The cells of the rows. */
-static void take_rows(struct tune *t)
-{
-    const struct problem *p = t->dual->l->p;
-    const struct rows *rows = &t->dual->rows;
-    size_t *first = t->first + 1; /* one further while they are counted and filled in */
-
-    memset(t->first, 0, (p->n_workloads + 2) * sizeof(*t->first));
-    for (size_t s = 0; s < p->n_sites; s++) {
-        uint32_t k = t->setting[s];
-
-        for (size_t i = 0; k != NO_SETTING && i < rows_length(rows, k); i++)
-            first[rows->cells[rows->first[k] + i].workload + 1]++;
-    }
-    for (size_t w = 0; w < p->n_workloads; w++)
-        first[w + 1] += first[w];
-    tune_reserve(t, first[p->n_workloads]);
-    for (uint32_t s = 0; s < p->n_sites; s++) {
-        uint32_t k = t->setting[s];
-
-        for (size_t i = 0; k != NO_SETTING && i < rows_length(rows, k); i++) {
-            const struct row_cell *c = &rows->cells[rows->first[k] + i];
-
-            t->cells[first[c->workload]++] = (struct tune_cell){s, c->score};
-        }
-    }
-    t->share = 1;
-}
-
-/* exp(x) for x <= 0, about: all that matters is that it falls fast. The same on every machine. */
-static inline float weight_of(float x)
-{
-    float y = 1 + x / 16;
-
-    y = y > 0 ? y : 0;
-    y *= y;
-    y *= y;
-    y *= y;
-    return y * y;
-}
-
-/* What a workload requests of each site. Returns its best gain. */
-__attribute__((optimize("O3"))) static float request_sites(struct tune *t, size_t workload, float cold)
-{
-    const struct tune_cell *c = &t->cells[t->first[workload]];
-    size_t n = t->first[workload + 1] - t->first[workload];
-    float grains = t->dual->rows.grains[workload], best = 0, total;
-
-    for (size_t i = 0; i < n; i++) {
-        t->weight[i] = c[i].score - t->ahead[c[i].site] * grains;
-        best = t->weight[i] > best ? t->weight[i] : best;
-    }
-    total = weight_of(-best * cold); /* of being left out */
-    for (size_t i = 0; i < n; i++) {
-        t->weight[i] = weight_of((t->weight[i] - best) * cold);
-        total += t->weight[i];
-    }
-    for (size_t i = 0; i < n; i++) {
-        float requested = t->weight[i] * grains / total;
-
-        t->requested[c[i].site] += requested;
-        t->squares[c[i].site] += requested * grains;
-    }
-    return best;
-}
-
-static void change_prices(struct tune *t, float heat)
-{
-    for (size_t s = 0; s < t->dual->l->p->n_sites; s++) {
-        float supply = t->setting[s] == NO_SETTING ? 0 : t->share * tune_supply(t, t->setting[s]);
-        float was = t->price[s], size = t->mean / 2, change;
-
-        if (supply <= 0)
-            continue;
-        if (t->squares[s] > size * t->requested[s])
-            size = t->squares[s] / t->requested[s];
-        change = logf(t->requested[s] / supply + 1e-6F);
-        change = change < -CHANGE_MAX ? -CHANGE_MAX : change > CHANGE_MAX ? CHANGE_MAX : change;
-        t->price[s] = t->ahead[s] + heat / size * change;
-        t->price[s] = t->price[s] > 0 ? t->price[s] : 0;
-        t->ahead[s] = t->price[s] + MOMENTUM * (t->price[s] - was);
-        t->ahead[s] = t->ahead[s] > 0 ? t->ahead[s] : 0;
-    }
-}
-
-/* The value of the prices ahead: as the dual's, with fractions of workloads. */
-static double tune_round(struct tune *t, float heat)
-{
-    const struct problem *p = t->dual->l->p;
-    double value = 0;
-
-    memset(t->requested, 0, p->n_sites * sizeof(*t->requested));
-    memset(t->squares, 0, p->n_sites * sizeof(*t->squares));
-    for (size_t s = 0; s < p->n_sites; s++)
-        value +=
-            t->setting[s] == NO_SETTING ? 0 : (double)t->ahead[s] * t->share * tune_supply(t, t->setting[s]);
-    for (size_t w = 0; w < p->n_workloads; w++) {
-        if (t->first[w + 1] > t->first[w])
-            value += (double)request_sites(t, w, 1 / heat);
-    }
-    return value;
-}
-
-static void tune_rounds(struct tune *t, int rounds, float from, float to)
-{
-    size_t n = t->dual->l->p->n_sites;
-    double lowest = INFINITY;
-    float cooling = powf(to / from, 1.0F / (float)rounds), heat = from;
-
-    memcpy(t->price, t->lowest, n * sizeof(*t->price));
-    memcpy(t->ahead, t->lowest, n * sizeof(*t->price));
-    for (int i = 0; i < rounds && !layout_stopped(t->dual->l); i++) {
-        double value = tune_round(t, heat);
-
-        if (value < lowest) {
-            lowest = value;
-            memcpy(t->lowest, t->ahead, n * sizeof(*t->lowest));
-        }
-        change_prices(t, heat);
-        heat *= cooling;
-    }
-    for (size_t s = 0; s < n; s++) {
-        if (t->setting[s] != NO_SETTING)
-            t->dual->grain[t->setting[s]] = (int64_t)(t->lowest[s] * PRICE_ONE);
-    }
-}
-
-static void tune_by_sample(struct tune *t, float margin)
-{
-    take_sample(t);
-    tune_rounds(t, SAMPLE_ROUNDS, margin * HEAT_OF_SAMPLE, margin * HEAT);
-    dual_start(t->dual, t->setting);
-}
-
-static void tune_by_rows(struct tune *t, float margin)
-{
-    float heat = margin * HEAT, cooling = sqrtf(LAST_HEAT / HEAT);
-
-    for (int stage = 0; stage < STAGES && !layout_stopped(t->dual->l); stage++) {
-        dual_refresh(t->dual);
-        take_rows(t);
-        tune_rounds(t, ROUNDS, heat, heat * cooling);
-        heat *= cooling;
-        dual_start(t->dual, t->setting);
-    }
-}
-
-void tune_prices(struct dual *x, const uint32_t *setting, bool by_sample)
-{
-    float margin = (float)x->widest / PRICE_ONE;
-    struct tune t;
-
-    tune_init(&t, x, setting);
-    if (t.mean > 0)
-        by_sample ? tune_by_sample(&t, margin) : tune_by_rows(&t, margin);
-    free(t.cells);
 }

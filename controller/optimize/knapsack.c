@@ -33,10 +33,8 @@ void knapsack_init(struct knapsack *k, size_t max_items)
         .items = xmalloc((max_items + 1) * sizeof(*k->items)),
         .held = xmalloc((max_items + 1) * sizeof(*k->held)),
         .core = xmalloc((max_items + 1) * sizeof(*k->core)),
-        .sorted = xmalloc((max_items + 1) * sizeof(*k->sorted)),
         .best = xmalloc((KNAPSACK_CELLS + 1) * sizeof(*k->best)),
         .taken = xmalloc(rows * (KNAPSACK_CELLS + 1) + 1),
-        .class_first = xmalloc((KNAPSACK_CELLS + 2) * sizeof(*k->class_first)),
     };
     knapsack_clear(k);
 }
@@ -46,10 +44,8 @@ void knapsack_done(struct knapsack *k)
     free(k->items);
     free(k->held);
     free(k->core);
-    free(k->sorted);
     free(k->best);
     free(k->taken);
-    free(k->class_first);
     *k = (struct knapsack){0};
 }
 
@@ -70,11 +66,6 @@ void knapsack_hold(struct knapsack *k)
     k->n = 0;
 }
 
-static bool item_is_better(const struct knapsack_item *a, const struct knapsack_item *b)
-{
-    return a->value != b->value ? a->value > b->value : a->what < b->what;
-}
-
 static void item_swap(struct knapsack_item *a, struct knapsack_item *b)
 {
     struct knapsack_item t = *a;
@@ -83,59 +74,28 @@ static void item_swap(struct knapsack_item *a, struct knapsack_item *b)
     *b = t;
 }
 
-/* Moves the `want` best of n items to the front: Hoare's selection. */
-static void select_best(struct knapsack_item *x, size_t n, size_t want)
+/* By amount, then the best first. */
+static int compare_in_class(const void *pa, const void *pb)
 {
-    while (n > want && n > 1) {
-        struct knapsack_item pivot;
-        size_t i = 0, k = n - 1;
+    const struct knapsack_item *a = pa, *b = pb;
 
-        if (item_is_better(&x[n / 2], &x[0]))
-            item_swap(&x[n / 2], &x[0]);
-        if (item_is_better(&x[n - 1], &x[0]))
-            item_swap(&x[n - 1], &x[0]);
-        if (item_is_better(&x[n - 1], &x[n / 2]))
-            item_swap(&x[n - 1], &x[n / 2]);
-        pivot = x[n / 2];
-        for (;;) {
-            while (item_is_better(&x[i], &pivot))
-                i++;
-            while (item_is_better(&pivot, &x[k]))
-                k--;
-            if (i >= k)
-                break;
-            item_swap(&x[i++], &x[k--]);
-        }
-        if (want <= i) { /* x[0 .. i - 1] are no worse than the rest */
-            n = i;
-        } else {
-            x += i;
-            n -= i;
-            want -= i;
-        }
-    }
+    if (a->amount != b->amount)
+        return a->amount < b->amount ? -1 : 1;
+    if (a->value != b->value)
+        return a->value > b->value ? -1 : 1;
+    return (a->what > b->what) - (a->what < b->what);
 }
 
 /* Leaves the items of the core that can matter. Returns their number. */
 static size_t thin_out(struct knapsack *k, size_t n_core, uint32_t cells)
 {
-    uint32_t *first = k->class_first;
-    size_t n = 0;
+    size_t n = 0, in_class = 0;
 
-    memset(first, 0, (cells + 2) * sizeof(*first));
-    for (size_t i = 0; i < n_core; i++)
-        first[k->core[i].amount + 1]++;
-    for (uint32_t a = 0; a <= cells; a++)
-        first[a + 1] += first[a];
-    for (size_t i = n_core; i-- > 0;) /* from behind, so that first[] ends where each class begins */
-        k->sorted[--first[k->core[i].amount + 1]] = k->core[i];
-    for (uint32_t a = 1; a <= cells; a++) {
-        size_t from = first[a + 1], to = a < cells ? first[a + 2] : n_core;
-        size_t want = size_min(cells / a, to - from);
-
-        select_best(&k->sorted[from], to - from, want);
-        memcpy(&k->core[n], &k->sorted[from], want * sizeof(*k->core));
-        n += want;
+    qsort(k->core, n_core, sizeof(*k->core), compare_in_class);
+    for (size_t i = 0; i < n_core; i++) {
+        in_class = i > 0 && k->core[i].amount == k->core[i - 1].amount ? in_class + 1 : 0;
+        if (in_class < cells / k->core[i].amount)
+            k->core[n++] = k->core[i];
     }
     return n;
 }

@@ -27,11 +27,10 @@ struct knapsack {
     struct knapsack_item *held; /* by knapsack_hold() */
     size_t n_held;
     /* Rest: internal. */
-    struct knapsack_item *core, *sorted;
+    struct knapsack_item *core;
     int64_t tolerance;
     int64_t *best;
     uint8_t *taken;
-    uint32_t *class_first;
 };
 
 #define KNAPSACK_ALL (INT64_MAX / 4)

@@ -4,7 +4,33 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/def.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+int problem_pair_compare(const void *pa, const void *pb)
+{
+    const struct problem_pair *a = pa, *b = pb;
+
+    if (a->workload != b->workload)
+        return a->workload < b->workload ? -1 : 1;
+    return (a->site > b->site) - (a->site < b->site);
+}
+
+void solution_done(struct solution *s)
+{
+    free(s->setting);
+    free(s->placed);
+    *s = (struct solution){0};
+}
+
+double solution_gap(const struct solution *s)
+{
+    double size = s->objective < 0 ? -(double)s->objective : (double)s->objective;
+
+    if (s->bound == INT64_MIN)
+        return 0;
+    return ((double)s->bound - (double)s->objective) / (size > 1 ? size : 1);
+}
 
 void *layout_alloc(struct layout *l, size_t n, size_t size)
 {

@@ -1,9 +1,458 @@
 #include "controller/optimize/primal.h"
 
 #include "controller/optimize/problem.h"
+#include "exporter/base/def.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+static size_t placing_slots(const struct placing *x)
+{
+    return x->l->slots_first[x->l->p->n_workloads];
+}
+
+static void placing_init(struct placing *x, struct layout *l)
+{
+    const struct problem *p = l->p;
+    size_t slots = l->slots_first[p->n_workloads] + 1, sites = p->n_sites + 1;
+
+    *x = (struct placing){
+        .l = l,
+        .setting = layout_alloc(l, sites, sizeof(*x->setting)),
+        .head = layout_alloc(l, sites, sizeof(*x->head)),
+        .left = layout_alloc(l, sites * p->n_resources, sizeof(*x->left)),
+        .count = layout_alloc(l, p->n_workloads + 1, sizeof(*x->count)),
+        .workload = layout_alloc(l, slots, sizeof(*x->workload)),
+        .site = layout_alloc(l, slots, sizeof(*x->site)),
+        .next = layout_alloc(l, slots, sizeof(*x->next)),
+        .previous = layout_alloc(l, slots, sizeof(*x->previous)),
+        .gain = layout_alloc(l, slots, sizeof(*x->gain)),
+        .used = layout_alloc(l, p->n_limits + 1, sizeof(*x->used)),
+    };
+    for (size_t w = 0; w < p->n_workloads; w++) {
+        for (size_t i = l->slots_first[w]; i < l->slots_first[w + 1]; i++)
+            x->workload[i] = (uint32_t)w;
+    }
+    placing_clear(x);
+}
+
+void placing_clear(struct placing *x)
+{
+    const struct problem *p = x->l->p;
+
+    memset(x->setting, 0xff, p->n_sites * sizeof(*x->setting));
+    memset(x->head, 0xff, p->n_sites * sizeof(*x->head));
+    memset(x->left, 0, p->n_sites * p->n_resources * sizeof(*x->left));
+    memset(x->count, 0, p->n_workloads * sizeof(*x->count));
+    memset(x->site, 0xff, placing_slots(x) * sizeof(*x->site));
+    memset(x->used, 0, p->n_limits * sizeof(*x->used));
+    x->sum = 0;
+    x->n_stays = 0;
+}
+
+static void placing_copy(struct placing *to, const struct placing *from)
+{
+    const struct problem *p = to->l->p;
+    size_t slots = placing_slots(to);
+
+    memcpy(to->setting, from->setting, p->n_sites * sizeof(*to->setting));
+    memcpy(to->head, from->head, p->n_sites * sizeof(*to->head));
+    memcpy(to->left, from->left, p->n_sites * p->n_resources * sizeof(*to->left));
+    memcpy(to->count, from->count, p->n_workloads * sizeof(*to->count));
+    memcpy(to->site, from->site, slots * sizeof(*to->site));
+    memcpy(to->next, from->next, slots * sizeof(*to->next));
+    memcpy(to->previous, from->previous, slots * sizeof(*to->previous));
+    memcpy(to->gain, from->gain, slots * sizeof(*to->gain));
+    memcpy(to->used, from->used, p->n_limits * sizeof(*to->used));
+    to->sum = from->sum;
+    to->n_stays = from->n_stays;
+}
+
+bool placing_stays(const struct placing *x, uint32_t workload, uint32_t site)
+{
+    const uint32_t *running = &x->l->running[x->l->running_first[site]];
+    size_t n = x->l->running_first[site + 1] - x->l->running_first[site];
+
+    while (n > 0) {
+        size_t half = n / 2;
+
+        if (running[half] == workload)
+            return true;
+        if (running[half] < workload) {
+            running += half + 1;
+            n -= half + 1;
+        } else {
+            n = half;
+        }
+    }
+    return false;
+}
+
+int64_t placing_gain(const struct placing *x, uint32_t workload, uint32_t setting)
+{
+    int64_t gain = problem_score(x->l->p, setting, workload);
+
+    return gain + (placing_stays(x, workload, x->l->site_of[setting]) ? x->l->p->move_cost : 0);
+}
+
+/* The slot of the workload on the site, or NO_SLOT. */
+static uint32_t placing_slot_on(const struct placing *x, uint32_t workload, uint32_t site)
+{
+    uint32_t first = (uint32_t)x->l->slots_first[workload];
+
+    for (uint32_t i = first; i < first + x->count[workload]; i++) {
+        if (x->site[i] == site)
+            return i;
+    }
+    return NO_SLOT;
+}
+
+static uint32_t placing_least(const struct placing *x, uint32_t workload)
+{
+    uint32_t first = (uint32_t)x->l->slots_first[workload];
+    uint32_t least = first;
+
+    if (first + x->count[workload] < x->l->slots_first[workload + 1])
+        return NO_SLOT;
+    for (uint32_t i = first; i < first + x->count[workload]; i++) {
+        if (x->gain[i] < x->gain[least])
+            least = i;
+    }
+    return least;
+}
+
+static bool placing_is_limited(const struct placing *x, uint32_t workload, uint32_t site)
+{
+    const struct layout *l = x->l;
+
+    for (size_t i = l->limits_first[workload]; i < l->limits_first[workload + 1]; i++) {
+        const struct problem_limit *limit = &l->p->limits[l->limits_of[i]];
+
+        if (x->used[l->limits_of[i]] >= limit->max && limit_has_site(limit, site))
+            return true;
+    }
+    return false;
+}
+
+static bool placing_fits(const struct placing *x, uint32_t workload, uint32_t site)
+{
+    const struct problem *p = x->l->p;
+
+    for (size_t r = 0; r < p->n_resources; r++) {
+        if (problem_request(p, workload)[r] > x->left[site * p->n_resources + r])
+            return false;
+    }
+    return !placing_is_limited(x, workload, site);
+}
+
+static void placing_set(struct placing *x, uint32_t site, uint32_t setting)
+{
+    size_t n = x->l->p->n_resources;
+
+    x->setting[site] = setting;
+    for (size_t r = 0; r < n; r++)
+        x->left[site * n + r] = setting == NO_SETTING ? 0 : problem_supply(x->l->p, setting)[r];
+}
+
+/* Another setting for what is there, all of which it has room for. */
+static void placing_change(struct placing *x, uint32_t site, uint32_t setting)
+{
+    placing_set(x, site, setting);
+    for (uint32_t i = x->head[site]; i != NO_SLOT; i = x->next[i]) {
+        int64_t gain = placing_gain(x, x->workload[i], setting);
+
+        for (size_t r = 0; r < x->l->p->n_resources; r++)
+            x->left[site * x->l->p->n_resources + r] -= problem_request(x->l->p, x->workload[i])[r];
+        x->sum += gain - x->gain[i];
+        x->gain[i] = gain;
+    }
+}
+
+/* Books one replica, or takes it back. */
+static void placing_book(struct placing *x, uint32_t workload, uint32_t site, int sign)
+{
+    const struct layout *l = x->l;
+    size_t n = l->p->n_resources;
+
+    for (size_t r = 0; r < n; r++)
+        x->left[site * n + r] -= sign * problem_request(l->p, workload)[r];
+    for (size_t i = l->limits_first[workload]; i < l->limits_first[workload + 1]; i++) {
+        if (limit_has_site(&l->p->limits[l->limits_of[i]], site))
+            x->used[l->limits_of[i]] += (uint32_t)sign;
+    }
+    x->n_stays += placing_stays(x, workload, site) ? sign : 0;
+}
+
+static void placing_link(struct placing *x, uint32_t slot, uint32_t site)
+{
+    x->site[slot] = site;
+    x->previous[slot] = NO_SLOT;
+    x->next[slot] = x->head[site];
+    if (x->head[site] != NO_SLOT)
+        x->previous[x->head[site]] = slot;
+    x->head[site] = slot;
+}
+
+static void placing_unlink(struct placing *x, uint32_t slot)
+{
+    if (x->previous[slot] != NO_SLOT)
+        x->next[x->previous[slot]] = x->next[slot];
+    else
+        x->head[x->site[slot]] = x->next[slot];
+    if (x->next[slot] != NO_SLOT)
+        x->previous[x->next[slot]] = x->previous[slot];
+    x->site[slot] = NO_SITE;
+}
+
+static void placing_add(struct placing *x, uint32_t workload, uint32_t site)
+{
+    uint32_t slot = (uint32_t)x->l->slots_first[workload] + x->count[workload]++;
+
+    placing_link(x, slot, site);
+    x->gain[slot] = placing_gain(x, workload, x->setting[site]);
+    x->sum += x->gain[slot];
+    placing_book(x, workload, site, 1);
+}
+
+static void placing_remove(struct placing *x, uint32_t slot)
+{
+    uint32_t workload = x->workload[slot], site = x->site[slot];
+    uint32_t last = (uint32_t)x->l->slots_first[workload] + --x->count[workload];
+
+    x->sum -= x->gain[slot];
+    placing_book(x, workload, site, -1);
+    placing_unlink(x, slot);
+    if (slot != last) {
+        uint32_t other = x->site[last];
+
+        placing_unlink(x, last);
+        placing_link(x, slot, other);
+        x->gain[slot] = x->gain[last];
+    }
+}
+
+void placing_export(const struct placing *x, struct solution *ret)
+{
+    const struct problem *p = x->l->p;
+
+    *ret = (struct solution){
+        .setting = xmalloc((p->n_sites + 1) * sizeof(*ret->setting)),
+        .placed = xmalloc((placing_slots(x) + 1) * sizeof(*ret->placed)),
+        .n_moves = p->n_running - (size_t)x->n_stays,
+        .objective = x->sum - p->move_cost * (int64_t)p->n_running,
+    };
+    for (size_t s = 0; s < p->n_sites; s++)
+        ret->setting[s] = x->head[s] == NO_SLOT ? NO_SETTING : x->setting[s];
+    for (uint32_t i = 0; i < placing_slots(x); i++) {
+        if (x->site[i] != NO_SITE)
+            ret->placed[ret->n_placed++] = (struct problem_pair){x->workload[i], x->site[i]};
+    }
+    qsort(ret->placed, ret->n_placed, sizeof(*ret->placed), problem_pair_compare);
+}
+
+/* ---- Small changes ---- */
+
+enum { POLISH_MAX = 1 << 22, POLISH_ROUNDS = 20 };
+
+/* Whether a change is for the better: more gain, or as much with lower indices, and no more moves than
+ * before or than allowed. */
+static bool is_better(const struct placing *x, int64_t sum, int64_t stays, bool is_lower)
+{
+    if (x->n_stays < stays && (x->sum == sum || x->n_stays < x->l->stays_needed))
+        return false;
+    return x->sum > sum || (x->sum == sum && (is_lower || x->n_stays > stays));
+}
+
+static bool is_there(const struct placing *x, uint32_t workload, uint32_t site)
+{
+    return placing_slot_on(x, workload, site) != NO_SLOT;
+}
+
+/* Adds the workload to the site; one without a setting gets the best for it. */
+static bool polish_put(struct placing *x, uint32_t workload, uint32_t site)
+{
+    const struct problem *p = x->l->p;
+    uint32_t best = NO_SETTING;
+
+    if (x->head[site] != NO_SLOT) {
+        if (problem_score(p, x->setting[site], workload) == SCORE_IMPOSSIBLE ||
+            !placing_fits(x, workload, site))
+            return false;
+        placing_add(x, workload, site);
+        return true;
+    }
+    for (uint32_t k = p->first_setting[site]; k < p->first_setting[site + 1]; k++) {
+        if (problem_score(p, k, workload) == SCORE_IMPOSSIBLE ||
+            (best != NO_SETTING && problem_score(p, k, workload) <= problem_score(p, best, workload)))
+            continue;
+        placing_set(x, site, k);
+        if (placing_fits(x, workload, site))
+            best = k;
+    }
+    placing_set(x, site, best);
+    if (best != NO_SETTING)
+        placing_add(x, workload, site);
+    return best != NO_SETTING;
+}
+
+/* Puts back on a site what was there with this setting. */
+static void put_back(struct placing *x, uint32_t workload, uint32_t site, uint32_t setting)
+{
+    if (x->head[site] == NO_SLOT)
+        placing_set(x, site, setting);
+    placing_add(x, workload, site);
+}
+
+/* Removes it; a site that is empty then has no setting. */
+static void take_away(struct placing *x, uint32_t workload, uint32_t site)
+{
+    placing_remove(x, placing_slot_on(x, workload, site));
+    if (x->head[site] == NO_SLOT)
+        placing_set(x, site, NO_SETTING);
+}
+
+/* Moves a replica from a site (NO_SITE: one that is not placed) to another. */
+static bool shift(struct placing *x, uint32_t workload, uint32_t from, uint32_t to)
+{
+    uint32_t setting = from == NO_SITE ? NO_SETTING : x->setting[from];
+    int64_t sum = x->sum, stays = x->n_stays;
+
+    if (from == to || is_there(x, workload, to))
+        return false;
+    if (from != NO_SITE)
+        take_away(x, workload, from);
+    if (polish_put(x, workload, to)) {
+        if (is_better(x, sum, stays, from != NO_SITE && to < from))
+            return true;
+        take_away(x, workload, to);
+    }
+    if (from != NO_SITE)
+        put_back(x, workload, from, setting);
+    return false;
+}
+
+/* Swaps a on site s and b on site t, a < b. */
+static bool swap(struct placing *x, uint32_t a, uint32_t s, uint32_t b, uint32_t t)
+{
+    const struct problem *p = x->l->p;
+    uint32_t of_s = x->setting[s], of_t = x->setting[t];
+    int64_t sum = x->sum, stays = x->n_stays;
+    bool is_done = false;
+
+    if (s == t || problem_score(p, of_t, a) == SCORE_IMPOSSIBLE ||
+        problem_score(p, of_s, b) == SCORE_IMPOSSIBLE || is_there(x, a, t) || is_there(x, b, s))
+        return false;
+    if (placing_gain(x, a, of_t) + placing_gain(x, b, of_s) + (t < s) <=
+        x->gain[placing_slot_on(x, a, s)] + x->gain[placing_slot_on(x, b, t)])
+        return false;
+    placing_remove(x, placing_slot_on(x, a, s));
+    placing_remove(x, placing_slot_on(x, b, t));
+    if (placing_fits(x, a, t)) {
+        placing_add(x, a, t);
+        if (placing_fits(x, b, s)) {
+            placing_add(x, b, s);
+            is_done = is_better(x, sum, stays, t < s);
+            if (!is_done)
+                placing_remove(x, placing_slot_on(x, b, s));
+        }
+        if (!is_done)
+            placing_remove(x, placing_slot_on(x, a, t));
+    }
+    if (!is_done) {
+        placing_add(x, a, s);
+        placing_add(x, b, t);
+    }
+    return is_done;
+}
+
+/* The i-th site of a workload, in no order; NO_SITE for a replica that is not placed. */
+static uint32_t site_of_replica(const struct placing *x, uint32_t workload, uint32_t i)
+{
+    return i < x->count[workload] ? x->site[x->l->slots_first[workload] + i] : NO_SITE;
+}
+
+static bool shift_workload(struct placing *x, uint32_t workload)
+{
+    uint32_t replicas = (uint32_t)(x->l->slots_first[workload + 1] - x->l->slots_first[workload]);
+    bool changed = false;
+
+    for (uint32_t i = 0; i < replicas && i <= x->count[workload]; i++) {
+        for (uint32_t to = 0; to < x->l->p->n_sites; to++)
+            changed |= shift(x, workload, site_of_replica(x, workload, i), to);
+    }
+    return changed;
+}
+
+static bool swap_workload(struct placing *x, uint32_t a)
+{
+    bool changed = false;
+
+    for (uint32_t b = a + 1; b < x->l->p->n_workloads; b++) {
+        for (uint32_t i = 0; i < x->count[a]; i++) {
+            for (uint32_t k = 0; k < x->count[b]; k++)
+                changed |= swap(x, a, site_of_replica(x, a, i), b, site_of_replica(x, b, k));
+        }
+    }
+    return changed;
+}
+
+/* Whether the site's workloads may be there with this setting, and what they gain. */
+static bool gain_with(const struct placing *x, uint32_t site, uint32_t setting, int64_t *gain)
+{
+    const struct problem *p = x->l->p;
+    const int64_t *now = problem_supply(p, x->setting[site]), *then = problem_supply(p, setting);
+
+    *gain = 0;
+    for (size_t r = 0; r < p->n_resources; r++) {
+        if (now[r] - x->left[site * p->n_resources + r] > then[r])
+            return false;
+    }
+    for (uint32_t i = x->head[site]; i != NO_SLOT; i = x->next[i]) {
+        if (problem_score(p, setting, x->workload[i]) == SCORE_IMPOSSIBLE)
+            return false;
+        *gain += placing_gain(x, x->workload[i], setting);
+    }
+    return true;
+}
+
+/* The first of the best settings for what is on the site. */
+static bool reset_site(struct placing *x, uint32_t site)
+{
+    const struct problem *p = x->l->p;
+    uint32_t now = x->setting[site];
+    int64_t most, gain;
+
+    if (x->head[site] == NO_SLOT || !gain_with(x, site, now, &most))
+        return false;
+    for (uint32_t k = p->first_setting[site]; k < p->first_setting[site + 1]; k++) {
+        if (!gain_with(x, site, k, &gain) || gain < most || (gain == most && k >= now))
+            continue;
+        placing_change(x, site, k);
+        return true;
+    }
+    return false;
+}
+
+void polish(struct placing *x)
+{
+    const struct problem *p = x->l->p;
+    size_t slots = x->l->slots_first[p->n_workloads];
+    bool changed = true;
+
+    if (slots * (slots + p->n_sites) > POLISH_MAX)
+        return;
+    for (int round = 0; round < POLISH_ROUNDS && changed; round++) {
+        changed = false;
+        for (uint32_t s = 0; s < p->n_sites; s++)
+            changed |= reset_site(x, s);
+        for (uint32_t w = 0; w < p->n_workloads && !layout_stopped(x->l); w++) {
+            changed |= shift_workload(x, w);
+            changed |= swap_workload(x, w);
+        }
+    }
+}
+
+/* ---- Answers from the bound's picks, and their improvement ---- */
 
 enum { GUIDED_STEPS = 12, GUIDE_ALL = GUIDED_STEPS * GUIDED_STEPS, PASSES = 3, CONSTRUCT_CANDIDATES = 2048 };
 
@@ -267,35 +716,4 @@ void primal_repair(struct primal *x, const struct dual *d)
     for (int pass = 0; pass < PASSES && improve(x, &d->rows, false); pass++)
         ;
     primal_keep(x);
-}
-
-int64_t primal_most_stays(struct primal *x)
-{
-    const struct layout *l = x->l;
-    const struct problem *p = l->p;
-    struct knapsack *k = x->knapsack;
-    int64_t sum = 0, placed = 0;
-
-    for (size_t s = 0; s < p->n_sites; s++) {
-        int64_t most = 0;
-
-        for (uint32_t i = p->first_setting[s]; i < p->first_setting[s + 1]; i++) {
-            int64_t value;
-
-            knapsack_clear(k);
-            for (size_t n = l->running_first[s]; n < l->running_first[s + 1]; n++) {
-                if (problem_score(p, i, l->running[n]) != SCORE_IMPOSSIBLE)
-                    k->items[k->n++] =
-                        (struct knapsack_item){PRICE_ONE, layout_amount(l, i, l->running[n]), l->running[n]};
-            }
-            value = knapsack_solve(k, l->cells[i]) / PRICE_ONE;
-            most = value > most ? value : most;
-        }
-        sum += most;
-    }
-    for (size_t i = 0, n = 0; i < p->n_running; i++) { /* no more than a workload has replicas */
-        n = i > 0 && p->running[i].workload == p->running[i - 1].workload ? n + 1 : 1;
-        placed += n <= p->replicas[p->running[i].workload];
-    }
-    return sum < placed ? sum : placed;
 }

@@ -1,17 +1,49 @@
-/* Answers: built from the bound's picks, and improved. */
+/* Answers: who is where, what is left, and what it is worth. Built from the bound's picks, and improved. */
 #ifndef DS_OPTIMIZE_PRIMAL_H
 #define DS_OPTIMIZE_PRIMAL_H
 
 #include "controller/optimize/dual.h"
 #include "controller/optimize/knapsack.h"
 #include "controller/optimize/layout.h"
-#include "controller/optimize/placing.h"
-#include "controller/optimize/prices.h"
 #include "controller/optimize/problem.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+enum { NO_SITE = UINT32_MAX, NO_SLOT = UINT32_MAX };
+
+/* An answer that is being searched. Keeps all rules but max_moves, of which it counts the stays. A slot is
+ * one replica of a workload; those of workload w are l->slots_first[w] and on, the placed ones
+ * first. */
+struct placing {
+    struct layout *l;
+    uint32_t *setting;  /* [site], or NO_SETTING */
+    uint32_t *head;     /* [site]: the first of its slots, or NO_SLOT */
+    int64_t *left;      /* [site * n_resources + resource] */
+    uint32_t *count;    /* [workload]: placed replicas */
+    uint32_t *workload; /* [slot] */
+    uint32_t *site;     /* [slot] */
+    uint32_t *next, *previous;
+    int64_t *gain;  /* [slot]: the score, and move_cost for a replica that stays */
+    uint32_t *used; /* [limit] */
+    int64_t sum;    /* of gains */
+    int64_t n_stays;
+};
+
+/* Nothing is placed. */
+void placing_clear(struct placing *x);
+
+/* What the workload gains there; a possible combination. */
+int64_t placing_gain(const struct placing *x, uint32_t workload, uint32_t setting);
+bool placing_stays(const struct placing *x, uint32_t workload, uint32_t site);
+/* The answer: settings without a workload are dropped. */
+void placing_export(const struct placing *x, struct solution *ret);
+
+/* Small changes: shifts, swaps, other settings. Among answers of the same worth, lower indices. Ends where
+ * none of them helps, or the search must end; does nothing to problems so large that looking at all pairs
+ * takes seconds. */
+void polish(struct placing *x);
 
 struct primal {
     struct layout *l;
@@ -40,7 +72,5 @@ void primal_repair(struct primal *x, const struct dual *d);
 void primal_place(struct primal *x, const struct dual_pick *picks, size_t n);
 /* Keeps the present answer if it is the best. */
 void primal_keep(struct primal *x);
-/* A number of stays that no answer exceeds. */
-int64_t primal_most_stays(struct primal *x);
 
 #endif

@@ -7,12 +7,13 @@
  *
  * Indices stand for names in ascending order: among equal answers the one with lower indices is taken.
  * Amounts are thousandths, as Kubernetes' quantities; scores are multiples of `unit`, so that sums are exact
- * and a bound may be rounded down to a multiple. Everything is borrowed.
+ * and a bound may be rounded down to a multiple. Everything is borrowed, lists ascend, indices are in range.
  *
  * Nothing placed keeps every rule but max_moves. */
 #ifndef DS_OPTIMIZE_PROBLEM_H
 #define DS_OPTIMIZE_PROBLEM_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -70,10 +71,6 @@ static inline const int64_t *problem_supply(const struct problem *p, size_t sett
 /* For qsort() and bsearch(): by workload, then site. */
 int problem_pair_compare(const void *a, const void *b);
 
-/* NULL for a problem that is well-formed: indices in range, lists in order, amounts and costs not negative,
- * at least one of replicas and resources. Otherwise what is wrong with it, a literal. */
-const char *problem_check(const struct problem *p);
-
 enum { NO_SETTING = UINT32_MAX };
 
 struct solution {
@@ -92,5 +89,15 @@ void solution_done(struct solution *s);
 /* How far the objective is from the bound, relative to the larger of the objective's size and 1: 0 is proven
  * optimal, or proven infeasible. */
 double solution_gap(const struct solution *s);
+
+struct solve_options {
+    int64_t deadline_ms;       /* from now */
+    const atomic_bool *cancel; /* set by another thread: ends the search early; may be NULL */
+};
+
+/* Solves a problem: by relaxation, whose bound and answer are often enough, then small ones by branch and
+ * bound. Blocks: for a worker's thread. The same problem gives the same solution unless a deadline cuts the
+ * search. */
+void solve(struct solution *ret, const struct problem *p, const struct solve_options *o);
 
 #endif

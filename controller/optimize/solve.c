@@ -1,10 +1,6 @@
-#include "controller/optimize/solve.h"
-
 #include "controller/optimize/dual.h"
 #include "controller/optimize/knapsack.h"
 #include "controller/optimize/layout.h"
-#include "controller/optimize/placing.h"
-#include "controller/optimize/prices.h"
 #include "controller/optimize/primal.h"
 #include "controller/optimize/problem.h"
 #include "exporter/base/def.h"
@@ -583,14 +579,13 @@ static void relax_branch(struct relax *x)
 static void relax_export(struct relax *x, struct solution *ret)
 {
     const struct problem *p = x->layout.p;
+    struct placing *answer = x->primal.has_best ? &x->primal.best : &x->primal.now;
 
-    if (x->primal.has_best) {
-        polish(&x->primal.best);
-    } else {
-        placing_clear(&x->primal.now);
-        placing_copy(&x->primal.best, &x->primal.now);
-    }
-    placing_export(&x->primal.best, ret);
+    if (x->primal.has_best)
+        polish(answer);
+    else
+        placing_clear(answer);
+    placing_export(answer, ret);
     ret->engine = x->has_branched ? "branch and bound" : "relaxation";
     ret->deadline_reached = x->layout.stopped;
     ret->bound =
@@ -599,8 +594,6 @@ static void relax_export(struct relax *x, struct solution *ret)
         ret->is_infeasible = true;
         ret->n_moves = 0;
         ret->objective = 0;
-        if (x->dual.bound == INT64_MIN || primal_most_stays(&x->primal) < x->layout.stays_needed)
-            ret->bound = INT64_MIN;
     }
     if (ret->is_infeasible ? ret->bound == INT64_MIN : ret->bound <= ret->objective)
         ret->deadline_reached = false;
@@ -616,12 +609,10 @@ static bool relax_needs_settings(const struct relax *x)
            p->n_workloads * p->n_settings < CONSTRUCTED_CELLS;
 }
 
-int solve(struct solution *ret, const struct problem *p, const struct solve_options *o)
+void solve(struct solution *ret, const struct problem *p, const struct solve_options *o)
 {
     struct relax x;
 
-    if (problem_check(p))
-        return -EINVAL;
     relax_init(&x, p, o);
     x.is_constructed = relax_needs_settings(&x);
     if (x.is_constructed)
@@ -634,5 +625,4 @@ int solve(struct solution *ret, const struct problem *p, const struct solve_opti
         relax_branch(&x);
     relax_export(&x, ret);
     relax_done(&x);
-    return 0;
 }

@@ -7,7 +7,6 @@
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
-#include "exporter/metric/batch_builder.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"

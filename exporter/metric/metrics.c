@@ -140,7 +140,7 @@ static char *join_values(const char *const *labels, size_t n)
     for (size_t i = 0; i < n; i++)
         bytes += strlen(labels[i]) + 1;
     values = p = xcalloc(bytes, 1);
-    for (size_t i = 0; i < n && values; i++)
+    for (size_t i = 0; i < n; i++)
         p = stpcpy(p, labels[i]) + 1;
     return values;
 }
@@ -151,19 +151,12 @@ static struct child *family_insert(struct family *f, size_t at, const char *cons
     struct child c = {0};
 
     if (f->n == f->cap) {
-        size_t cap = size_max(4, f->cap * 2);
-        struct child *list = xrealloc(f->list, cap * sizeof(*list));
-
-        f->list = list;
-        f->cap = cap;
+        f->cap = size_max(4, f->cap * 2);
+        f->list = xreallocarray(f->list, f->cap, sizeof(*f->list));
     }
     c.values = join_values(labels, n_labels);
     if (histogram)
         c.in_bucket = xcalloc(BUCKETS, sizeof(*c.in_bucket));
-    if (!c.values || (histogram && !c.in_bucket)) {
-        child_done(&c);
-        return NULL;
-    }
     memmove(&f->list[at + 1], &f->list[at], (f->n - at) * sizeof(*f->list));
     f->list[at] = c;
     f->n++;
@@ -182,18 +175,12 @@ static struct child *get_child(struct metrics *m, enum metric id, const char *co
 
 void metric_add(struct metrics *m, enum metric id, const char *const *labels, double v)
 {
-    struct child *c = get_child(m, id, labels);
-
-    if (c)
-        c->value += v;
+    get_child(m, id, labels)->value += v;
 }
 
 void metric_set(struct metrics *m, enum metric id, const char *const *labels, double v)
 {
-    struct child *c = get_child(m, id, labels);
-
-    if (c)
-        c->value = v;
+    get_child(m, id, labels)->value = v;
 }
 
 void metric_observe(struct metrics *m, enum metric id, const char *const *labels, double seconds)
@@ -201,8 +188,6 @@ void metric_observe(struct metrics *m, enum metric id, const char *const *labels
     struct child *c = get_child(m, id, labels);
     size_t i = 0;
 
-    if (!c)
-        return;
     while (i < BUCKETS && seconds > buckets[i].bound)
         i++;
     if (i < BUCKETS)
@@ -252,47 +237,33 @@ double metric_get(const struct metrics *m, enum metric id, const char *const *la
     return family_find(&m->families[id], labels, count_labels(id), &at) ? m->families[id].list[at].value : 0;
 }
 
-static int child_copy(struct child *to, const struct child *from, size_t n_labels)
+static void child_copy(struct child *to, const struct child *from, size_t n_labels)
 {
     const char *end = from->values;
 
     for (size_t i = 0; i < n_labels; i++)
         end = next_label_value(end);
-    *to = (struct child){.value = from->value, .count = from->count};
-    to->values = xmalloc((size_t)(end - from->values) + 1);
-    memcpy(to->values, from->values, (size_t)(end - from->values));
+    *to = *from;
+    to->values =
+        memcpy(xmalloc((size_t)(end - from->values) + 1), from->values, (size_t)(end - from->values));
     if (from->in_bucket)
-        to->in_bucket = xmalloc(BUCKETS * sizeof(*to->in_bucket));
-    if (!to->values || (from->in_bucket && !to->in_bucket)) {
-        child_done(to);
-        return -ENOMEM;
-    }
-    if (from->in_bucket)
-        memcpy(to->in_bucket, from->in_bucket, BUCKETS * sizeof(*to->in_bucket));
-    return 0;
+        to->in_bucket = memcpy(xmalloc(BUCKETS * sizeof(*to->in_bucket)), from->in_bucket,
+                               BUCKETS * sizeof(*to->in_bucket));
 }
 
-int metrics_copy(struct metrics **ret, const struct metrics *m)
+struct metrics *metrics_copy(const struct metrics *m)
 {
-    CLEANUP(cleanup_metrics_free) struct metrics *copy = metrics_new(m->owner);
-    int r = 0;
+    struct metrics *copy = metrics_new(m->owner);
 
-    for (enum metric id = 0; r == 0 && id < METRICS; id++) {
+    for (enum metric id = 0; id < METRICS; id++) {
         const struct family *from = &m->families[id];
         struct family *to = &copy->families[id];
 
-        if (from->n == 0)
-            continue;
-        to->list = xcalloc(from->n, sizeof(*to->list));
-        to->cap = from->n;
-        r = 0;
-        for (; r == 0 && to->n < from->n; to->n += r == 0)
-            r = child_copy(&to->list[to->n], &from->list[to->n], count_labels(id));
+        to->list = from->n ? xcalloc(from->n, sizeof(*to->list)) : NULL;
+        for (to->cap = from->n; to->n < from->n; to->n++)
+            child_copy(&to->list[to->n], &from->list[to->n], count_labels(id));
     }
-    if (r < 0)
-        return r;
-    *ret = TAKE_PTR(copy);
-    return 0;
+    return copy;
 }
 
 static size_t sample_labels(enum metric id, const struct child *c, struct metric_label *ret)

@@ -26,7 +26,7 @@ extern const struct metric_info metric_infos[METRICS];
 
 struct metrics;
 
-/* A registry for the metrics of one owner. -ENOMEM. */
+/* A registry for the metrics of one owner. */
 struct metrics *metrics_new(enum metric_owner owner);
 struct metrics *metrics_free(struct metrics *m);
 DEFINE_CLEANUP(struct metrics, metrics_free)
@@ -35,7 +35,7 @@ DEFINE_CLEANUP(struct metrics, metrics_free)
 #define LV(...) ((const char *const[]){__VA_ARGS__})
 #define LV_NONE NULL
 
-/* Counters and gauges; a counter's v is not negative. Out of memory, the change is lost and nothing else. */
+/* Counters and gauges; a counter's v is not negative. */
 void metric_add(struct metrics *m, enum metric id, const char *const *labels, double v);
 void metric_set(struct metrics *m, enum metric id, const char *const *labels, double v);
 /* Histograms of seconds, with buckets from 1 ms to 5 minutes. */
@@ -64,10 +64,9 @@ struct metric_sample {
 
 /* Calls fn for every sample, family by family, in a stable order, until it returns other than 0. */
 int metrics_each(const struct metrics *m, int (*fn)(void *arg, const struct metric_sample *s), void *arg);
-/* A registry with the same values. -ENOMEM. */
-MUST_USE int metrics_copy(struct metrics **ret, const struct metrics *m);
-/* Appends every sample as text 0.0.4 or OpenMetrics 1.0, with TYPE and HELP of its family. -ENOMEM,
- * -EFBIG. */
+/* A registry with the same values. */
+struct metrics *metrics_copy(const struct metrics *m);
+/* Appends every sample as text 0.0.4 or OpenMetrics 1.0, with TYPE and HELP of its family. -EFBIG. */
 MUST_USE int metrics_render(const struct metrics *m, bool openmetrics, struct buf *into);
 
 /* Sets the process_* metrics from /proc/self. */

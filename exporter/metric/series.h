@@ -105,10 +105,10 @@ MUST_USE int batch_builder_new(struct batch_builder **ret, const struct batch_op
 struct batch_builder *batch_builder_free(struct batch_builder *b);
 DEFINE_CLEANUP(struct batch_builder, batch_builder_free)
 void batch_builder_set_max(struct batch_builder *b, size_t max_series);
-/* Starts a batch; an unfinished one is discarded. -ENOMEM. */
+/* Starts a batch; an unfinished one is discarded. */
 void batch_begin(struct batch_builder *b);
 /* Adds a result. A result whose labels equal those of an earlier one replaces its value and is counted.
- * -ENOSPC past max_series, -ENOMEM; the batch is lost then. */
+ * -ENOSPC past max_series, -ENOMEM past 4 GiB; the batch is lost then. */
 MUST_USE int batch_add(struct batch_builder *b, const struct batch_labels *labels, double value);
 /* Most answers spell the same labels in the same order as the previous one. If text starts with the
  * spelling expected next, returns its length: batch_add_spelled() then adds to that series without reading

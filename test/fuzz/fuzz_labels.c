@@ -1,7 +1,6 @@
 /* Label values, cut at NUL: a set of series returns the same bytes. */
 #include "exporter/base/clock.h"
 #include "exporter/base/hash.h"
-#include "exporter/metric/batch_builder.h"
 #include "exporter/metric/series.h"
 #include "exporter/metric/series_set.h"
 

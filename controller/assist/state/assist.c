@@ -10,7 +10,6 @@
 #include "controller/assist/state/snapshot.h"
 #include "controller/kube/json.h"
 #include "controller/optimize/problem.h"
-#include "controller/optimize/solve.h"
 #include "exporter/base/arena.h"
 #include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
@@ -304,12 +303,9 @@ static int plan_solve(struct plan_job *j, const struct model *m)
 
     p->request = json_incref(j->request->json);
     p->namespace = j->request->namespace;
-    r = solve(&s, &m->problem, &o);
+    solve(&s, &m->problem, &o);
     p->seconds = (double)mono_diff(begin, clock_system.mono(&clock_system)) / 1000;
-    if (r == -EINVAL)
-        return objection_set(&j->objection, 500, "", "the problem is not well-formed: %s",
-                             cstr(problem_check(&m->problem)));
-    r = r ?: plan_describe(p, m, &s, j);
+    r = plan_describe(p, m, &s, j);
     if (r == 0)
         j->plan = TAKE_PTR(p);
     return r;

@@ -1,7 +1,6 @@
 /* The page is served to hand-made requests; no HTTP server takes part. */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/metric/batch_builder.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/page.h"
 #include "exporter/metric/series.h"

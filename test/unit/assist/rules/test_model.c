@@ -2,6 +2,7 @@
 #include "controller/assist/rules/model.h"
 #include "controller/optimize/problem.h"
 #include "test/unit/assist/rules/guide.h"
+#include "test/unit/optimize/problem_check.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -2,8 +2,6 @@
  *
  * Most rounds return the series of the previous round. Each result is looked up in the last set, by its
  * spelling and then by its name; batch_seal() reuses that set if no series came or went. */
-#include "exporter/metric/batch_builder.h"
-
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/escape.h"
@@ -12,9 +10,158 @@
 #include "exporter/base/varint.h"
 #include "exporter/metric/series.h"
 #include "exporter/metric/series_set.h"
-#include "exporter/metric/spellings.h"
 
 #include <errno.h>
+
+/* How the last answer spelled the labels of its results.
+ *
+ * Most answers name the same series in the same order and in the same bytes as the previous one. For each
+ * result, the place of its series is kept with the length and a keyed hash of the bytes that spelled its
+ * labels. If the next answer has these bytes where they are expected, they need not be parsed, checked and
+ * rendered again. A false match needs 64 bits to agree by chance at just that position. */
+struct spelling {
+    uint64_t hash;
+    uint32_t bytes, place;
+};
+
+struct spellings {
+    struct spelling *was, *now; /* in the order of the last answer, and of the current one */
+    size_t n_was, n_now, cap_now;
+    size_t next;     /* index in `was` of the one expected next */
+    uint32_t *index; /* index in `was` + 1 by place; built for the first unexpected result */
+};
+
+enum { PIECES = DS_LABELS - 2 }; /* labels whose values come from results */
+
+/* A series that the last set does not have. */
+struct fresh {
+    uint64_t hash;
+    size_t at, n, name_n; /* its record in fresh_text */
+    double value;
+    uint32_t result;
+    uint32_t id;  /* order of arrival: its place until the batch is sealed is last_count + id */
+    uint32_t cut; /* 1-based index in cuts; 0: no label was truncated */
+};
+
+struct batch_builder {
+    char *cluster_name, *score_name;
+    size_t max_series;
+    struct buf constants;
+    /* The text before the i-th value of a result and, last, after all of them: slices of constants. */
+    struct str piece[PIECES + 1];
+    enum ds_label label[PIECES];
+
+    struct series_set *last;    /* of the previous batch */
+    struct spellings spellings; /* of last's series */
+    size_t label_max;
+
+    /* While a batch is being built. */
+    struct buf name;
+    double *values;    /* by series of last */
+    uint32_t *results; /* index of the result that gave each value */
+    uint8_t *seen;
+    size_t n_seen, n_results, duplicates;
+    struct buf fresh_text;
+    struct fresh *fresh;
+    size_t n_fresh, fresh_cap;
+    uint32_t *fresh_slots;
+    size_t fresh_mask;
+    struct cut_labels *cuts; /* their series is a place */
+    size_t n_cuts, cuts_cap, merged_by_cut;
+    uint32_t *known_cut; /* like fresh.cut, by series of last; NULL before the first */
+};
+
+/* The series of the previous batch. */
+static size_t batch_last_count(const struct batch_builder *b)
+{
+    return b->last ? series_count(b->last) : 0;
+}
+
+/* ---- Spellings ---- */
+
+/* The length of the expected spelling if text starts with it, else 0. */
+static size_t spellings_match(const struct spellings *s, struct str text)
+{
+    const struct spelling *next;
+
+    if (s->next == s->n_was)
+        return 0;
+    next = &s->was[s->next];
+    return next->bytes <= text.n && hash_bytes((struct str){text.p, next->bytes}) == next->hash ? next->bytes
+                                                                                                : 0;
+}
+
+static void spellings_append(struct spellings *s, const struct spelling *one)
+{
+    if (UNLIKELY(s->n_now == s->cap_now)) {
+        size_t cap = size_max(size_max(64, s->n_was), s->cap_now * 2);
+        struct spelling *now = xrealloc(s->now, cap * sizeof(*now));
+        s->now = now;
+        s->cap_now = cap;
+    }
+    s->now[s->n_now++] = *one;
+}
+
+static void spellings_take(struct spellings *s, size_t *ret)
+{
+    const struct spelling *one = &s->was[s->next++];
+
+    *ret = one->place;
+    spellings_append(s, one);
+}
+
+static void spellings_note(struct spellings *s, struct str text, size_t place)
+{
+    struct spelling one = {.bytes = (uint32_t)text.n, .place = (uint32_t)place};
+
+    if (text.n == 0 || text.n > UINT32_MAX)
+        return;
+    one.hash = hash_bytes(text);
+    spellings_append(s, &one);
+}
+
+/* After an unexpected result for a known place of n_places: expects what followed it in the last answer. */
+static void spellings_follow(struct spellings *s, size_t place, size_t n_places)
+{
+    if (s->n_was == 0)
+        return;
+    if (!s->index) {
+        s->index = xcalloc(n_places, sizeof(*s->index));
+        for (size_t i = 0; i < s->n_was; i++)
+            s->index[s->was[i].place] = (uint32_t)i + 1;
+    }
+    if (s->index[place])
+        s->next = s->index[place];
+}
+
+/* Discards the current answer and keeps the last one. */
+static void spellings_drop(struct spellings *s)
+{
+    free(s->now);
+    free(s->index);
+    s->now = NULL;
+    s->index = NULL;
+    s->n_now = s->cap_now = s->next = 0;
+}
+
+/* The answer is complete: the next one is compared with it. `moved` maps old places to new ones; NULL:
+ * unchanged. */
+static void spellings_keep(struct spellings *s, const uint32_t *moved)
+{
+    for (size_t i = 0; moved && i < s->n_now; i++)
+        s->now[i].place = moved[s->now[i].place];
+    free(s->was);
+    s->was = TAKE_PTR(s->now);
+    s->n_was = s->n_now;
+    spellings_drop(s);
+}
+
+static void spellings_done(struct spellings *s)
+{
+    spellings_drop(s);
+    free(s->was);
+    *s = (struct spellings){0};
+}
 
 /* Immutable sets of series and the batches that hold them. */
 

@@ -1,17 +1,10 @@
+/* What problem.h asks of a problem. */
+#ifndef DS_TEST_OPTIMIZE_PROBLEM_CHECK_H
+#define DS_TEST_OPTIMIZE_PROBLEM_CHECK_H
+
 #include "controller/optimize/problem.h"
 
-#include <stdlib.h>
-
-int problem_pair_compare(const void *pa, const void *pb)
-{
-    const struct problem_pair *a = pa, *b = pb;
-
-    if (a->workload != b->workload)
-        return a->workload < b->workload ? -1 : 1;
-    return (a->site > b->site) - (a->site < b->site);
-}
-
-static bool list_ascends(const uint32_t *list, size_t n, size_t below)
+static inline bool list_ascends(const uint32_t *list, size_t n, size_t below)
 {
     for (size_t i = 0; i < n; i++) {
         if (list[i] >= below || (i > 0 && list[i] <= list[i - 1]))
@@ -20,7 +13,7 @@ static bool list_ascends(const uint32_t *list, size_t n, size_t below)
     return true;
 }
 
-static const char *check_sizes(const struct problem *p)
+static inline const char *check_sizes(const struct problem *p)
 {
     if (p->n_resources == 0)
         return "no resource";
@@ -35,7 +28,7 @@ static const char *check_sizes(const struct problem *p)
     return NULL;
 }
 
-static const char *check_amounts(const struct problem *p)
+static inline const char *check_amounts(const struct problem *p)
 {
     for (size_t i = 0; i < p->n_workloads; i++) {
         if (p->replicas[i] == 0)
@@ -52,7 +45,7 @@ static const char *check_amounts(const struct problem *p)
     return NULL;
 }
 
-static const char *check_running(const struct problem *p)
+static inline const char *check_running(const struct problem *p)
 {
     if (p->move_cost < 0 || p->move_cost > MOVE_COST_MAX)
         return "a cost of moves that is out of range";
@@ -67,7 +60,7 @@ static const char *check_running(const struct problem *p)
     return NULL;
 }
 
-const char *problem_check(const struct problem *p)
+static inline const char *problem_check(const struct problem *p)
 {
     const char *wrong = check_sizes(p) ?: check_amounts(p) ?: check_running(p);
 
@@ -81,18 +74,4 @@ const char *problem_check(const struct problem *p)
     return wrong;
 }
 
-void solution_done(struct solution *s)
-{
-    free(s->setting);
-    free(s->placed);
-    *s = (struct solution){0};
-}
-
-double solution_gap(const struct solution *s)
-{
-    double size = s->objective < 0 ? -(double)s->objective : (double)s->objective;
-
-    if (s->bound == INT64_MIN)
-        return 0;
-    return ((double)s->bound - (double)s->objective) / (size > 1 ? size : 1);
-}
+#endif
