@@ -154,20 +154,6 @@ static void placing_set(struct placing *x, uint32_t site, uint32_t setting)
         x->left[site * n + r] = setting == NO_SETTING ? 0 : problem_supply(x->l->p, setting)[r];
 }
 
-/* Another setting for what is there, all of which it has room for. */
-static void placing_change(struct placing *x, uint32_t site, uint32_t setting)
-{
-    placing_set(x, site, setting);
-    for (uint32_t i = x->head[site]; i != NO_SLOT; i = x->next[i]) {
-        int64_t gain = placing_gain(x, x->workload[i], setting);
-
-        for (size_t r = 0; r < x->l->p->n_resources; r++)
-            x->left[site * x->l->p->n_resources + r] -= problem_request(x->l->p, x->workload[i])[r];
-        x->sum += gain - x->gain[i];
-        x->gain[i] = gain;
-    }
-}
-
 /* Books one replica, or takes it back. */
 static void placing_book(struct placing *x, uint32_t workload, uint32_t site, int sign)
 {
@@ -396,43 +382,6 @@ static bool swap_workload(struct placing *x, uint32_t a)
     return changed;
 }
 
-/* Whether the site's workloads may be there with this setting, and what they gain. */
-static bool gain_with(const struct placing *x, uint32_t site, uint32_t setting, int64_t *gain)
-{
-    const struct problem *p = x->l->p;
-    const int64_t *now = problem_supply(p, x->setting[site]), *then = problem_supply(p, setting);
-
-    *gain = 0;
-    for (size_t r = 0; r < p->n_resources; r++) {
-        if (now[r] - x->left[site * p->n_resources + r] > then[r])
-            return false;
-    }
-    for (uint32_t i = x->head[site]; i != NO_SLOT; i = x->next[i]) {
-        if (problem_score(p, setting, x->workload[i]) == SCORE_IMPOSSIBLE)
-            return false;
-        *gain += placing_gain(x, x->workload[i], setting);
-    }
-    return true;
-}
-
-/* The first of the best settings for what is on the site. */
-static bool reset_site(struct placing *x, uint32_t site)
-{
-    const struct problem *p = x->l->p;
-    uint32_t now = x->setting[site];
-    int64_t most, gain;
-
-    if (x->head[site] == NO_SLOT || !gain_with(x, site, now, &most))
-        return false;
-    for (uint32_t k = p->first_setting[site]; k < p->first_setting[site + 1]; k++) {
-        if (!gain_with(x, site, k, &gain) || gain < most || (gain == most && k >= now))
-            continue;
-        placing_change(x, site, k);
-        return true;
-    }
-    return false;
-}
-
 void polish(struct placing *x)
 {
     const struct problem *p = x->l->p;
@@ -443,8 +392,6 @@ void polish(struct placing *x)
         return;
     for (int round = 0; round < POLISH_ROUNDS && changed; round++) {
         changed = false;
-        for (uint32_t s = 0; s < p->n_sites; s++)
-            changed |= reset_site(x, s);
         for (uint32_t w = 0; w < p->n_workloads && !layout_stopped(x->l); w++) {
             changed |= shift_workload(x, w);
             changed |= swap_workload(x, w);

@@ -40,7 +40,7 @@ bool placing_stays(const struct placing *x, uint32_t workload, uint32_t site);
 /* The answer: settings without a workload are dropped. */
 void placing_export(const struct placing *x, struct solution *ret);
 
-/* Small changes: shifts, swaps, other settings. Among answers of the same worth, lower indices. Ends where
+/* Small changes: shifts and swaps. Among answers of the same worth, lower indices. Ends where
  * none of them helps, or the search must end; does nothing to problems so large that looking at all pairs
  * takes seconds. */
 void polish(struct placing *x);

@@ -252,22 +252,6 @@ static void branch_try_answer(struct branch *b, bool is_whole)
     primal_keep(a);
 }
 
-/* Whether as many replicas may stay as max_moves wants. */
-static bool branch_may_stay(const struct branch *b)
-{
-    int64_t n = b->stays;
-
-    for (size_t i = 0; i < b->p.n_running && n < b->answers->l->stays_needed; i++) {
-        const struct problem_pair *at = &b->p.running[i];
-        bool may = false;
-
-        for (uint32_t k = b->p.first_setting[at->site]; k < b->p.first_setting[at->site + 1]; k++)
-            may |= branch_is_open(b, k, at->workload);
-        n += may;
-    }
-    return n >= b->answers->l->stays_needed;
-}
-
 static void branch_begin_node(struct branch *b)
 {
     struct dual *x = &b->dual;
@@ -290,8 +274,6 @@ static int branch_bound_node(struct branch *b)
     for (int i = 0; i < STEPS_OF_NODE; i++) {
         int r;
 
-        if (!branch_may_stay(b))
-            return 1;
         if (b->n_open == 0) {
             branch_try_answer(b, true);
             return 1;
