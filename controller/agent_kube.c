@@ -1,38 +1,42 @@
 /* Owns the Lease, and while this agent leads the AddOnPlacementScores and the report. */
 #include "controller/agent_kube.h"
 
-#include "controller/agent_report.h"
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "controller/kube/lease.h"
 #include "controller/kube/watch.h"
+#include "controller/kube/writer.h"
 #include "controller/placement/items.h"
 #include "controller/placement/placement.h"
 #include "exporter/agent/agent.h"
 #include "exporter/agent/config.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/base/base64.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/hash.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/problems.h"
+#include "exporter/base/text.h"
+#include "exporter/base/utf8.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/sink.h"
 #include "exporter/score/credentials.h"
+#include "exporter/score/error.h"
+#include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 #include "remotewrite/config.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-/* ---- Agent secrets ---- */
+#define DEFAULT_NAMESPACE "dynamic-scoring"
+#define DEFAULT_ADDON     "dynamic-scoring"
+#define DEFAULT_CONFIGMAP "dynamic-scoring-config"
 
-/* Credentials from Secrets in the agent's namespace, each watched by its name, so that a new or changed
- * Secret takes effect at once. */
-
-struct agent_secrets;
-
+/* A Secret that the configuration names. */
 struct watched {
-    struct agent_secrets *all;
+    struct agent_kube *k;
     struct watched *next;
     char *name;
     struct kube_watch *watch;
@@ -41,16 +45,44 @@ struct watched {
     bool wanted;
 };
 
-struct agent_secrets {
-    struct secrets secrets;
-    const struct agent_state *agent;
-    struct kube *kube;
-    const char *namespace;
-    struct watched *list;
-    struct timer prepared; /* calls `ready` */
-    void (*ready)(void *arg);
-    void *arg;
+struct report {
+    struct kube_writer writer; /* its queue is NULL without a cluster, as on a standby */
+    struct kube_object object;
+    struct timer timer;
+    uint64_t written_states, sent_states; /* a hash of all but the times; 0: none */
+    mono_ms written_at;
+    int64_t recheck_ms; /* until an error that was withheld is reported; INT64_MAX: none was */
 };
+
+struct agent_kube {
+    struct sink sink; /* AddOnPlacementScores */
+    struct agent *agent;
+    struct agent_kube_options o;
+    struct kube *hub, *cluster;
+    struct secrets secrets;  /* reads `watched` */
+    struct watched *watched; /* none if tokens come from files */
+    struct kube_watch *configmap;
+    struct placement *placement; /* NULL without a hub, as on a standby */
+    struct report report;
+    struct kube_lease *lease; /* NULL without an election */
+    char identity[KUBE_IDENTITY_BYTES], lease_name[OBJECT_NAME_MAX + 1];
+    char *namespace, *configmap_namespace, *configmap_name;
+    char *owner;
+    char *what;         /* "configmap namespace/name" */
+    const char *shown;  /* "namespace/name", a part of it */
+    bool scorers_known; /* the ConfigMap was read, or does not exist */
+    json_t *first;      /* with `once`: the ConfigMap */
+    struct timer once;  /* applies it when its Secrets have been read */
+};
+
+static struct loop *kube_agent_loop(const struct agent_kube *k)
+{
+    return agent_state(k->agent)->loop;
+}
+
+/* ---- Credentials from Secrets in the agent's namespace ----
+ *
+ * Each is watched by its name, so that a new or changed Secret takes effect at once. */
 
 static void secrets_drop_data(struct watched *w)
 {
@@ -59,15 +91,12 @@ static void secrets_drop_data(struct watched *w)
     w->data = NULL;
 }
 
-static struct watched *secrets_watched_free(struct watched *w)
+static void secrets_watched_free(struct watched *w)
 {
-    if (!w)
-        return NULL;
     w->watch = kube_watch_free(w->watch);
     secrets_drop_data(w);
     free(w->name);
     free(w);
-    return NULL;
 }
 
 /* Otherwise a summary could send the hub's credentials, a Secret of the same namespace, anywhere. */
@@ -79,15 +108,9 @@ static bool secrets_is_forbidden(const char *name, const json_t *data)
            json_object_get(data, "kubeconfig");
 }
 
-/* That of a service account's Secret is the API server's. */
-static bool secrets_type_trusts_ca(const char *type)
+static struct watched *secrets_find(const struct agent_kube *k, const char *name)
 {
-    return !*type || strcmp(type, "Opaque") == 0 || strcmp(type, "kubernetes.io/tls") == 0;
-}
-
-static const struct watched *secrets_find(const struct secrets *base, const char *name)
-{
-    const struct watched *w = CONTAINER_OF(base, const struct agent_secrets, secrets)->list;
+    struct watched *w = k->watched;
 
     while (w && strcmp(w->name, name) != 0)
         w = w->next;
@@ -96,7 +119,7 @@ static const struct watched *secrets_find(const struct secrets *base, const char
 
 static int secrets_look(struct secrets *base, const char *name, bool *ret_trusts_ca, const char **ret_why)
 {
-    const struct watched *w = secrets_find(base, name);
+    const struct watched *w = secrets_find(CONTAINER_OF(base, struct agent_kube, secrets), name);
 
     if (!w || !w->data) {
         *ret_why = w ? kube_watch_trouble(w->watch) : NULL;
@@ -113,7 +136,8 @@ static int secrets_look(struct secrets *base, const char *name, bool *ret_trusts
 static int secrets_read(struct secrets *base, const char *name, const char *key, struct buf *into,
                         const char **ret_why)
 {
-    struct str value = kube_text(secrets_find(base, name)->data, key, NULL);
+    const struct watched *w = secrets_find(CONTAINER_OF(base, struct agent_kube, secrets), name);
+    struct str value = kube_text(w->data, key, NULL);
     int r = value.p ? base64_decode(value, into) : -ENOENT;
 
     if (r == -EINVAL)
@@ -131,7 +155,7 @@ static bool secrets_is_named(const struct summary *sum, const char *secret)
 
 static void secrets_wake(const struct watched *w)
 {
-    const struct agent_state *a = w->all->agent;
+    const struct agent_state *a = agent_state(w->k->agent);
 
     for (size_t i = 0; i < a->n_scorers; i++)
         if (secrets_is_named(scorer_summary(a->scorers[i]), w->name))
@@ -142,7 +166,9 @@ static void secrets_on_set(void *arg, json_t *object)
 {
     struct watched *w = arg;
     json_t *data = kube_map(object, "data", NULL);
-    bool trusts_ca = secrets_type_trusts_ca(cstr(kube_str(object, "type", NULL)));
+    const char *type = cstr(kube_str(object, "type", NULL));
+    /* The authority in a service account's Secret is the API server's. */
+    bool trusts_ca = !*type || strcmp(type, "Opaque") == 0 || strcmp(type, "kubernetes.io/tls") == 0;
 
     if (w->data && w->trusts_ca == trusts_ca && json_equal(w->data, data))
         return;
@@ -165,32 +191,21 @@ static void secrets_on_delete(void *arg, const char *namespace, const char *name
     secrets_drop_data(w);
 }
 
-static void secrets_on_prepared(struct timer *t)
+/* With `once`: applies the ConfigMap in the loop's next turn when each Secret was read or cannot be read. The
+ * scorers that this starts may free the very watch that reports here. */
+static void secrets_check_ready(struct agent_kube *k)
 {
-    struct agent_secrets *s = CONTAINER_OF(t, struct agent_secrets, prepared);
-    void (*ready)(void *arg) = s->ready;
-
-    s->ready = NULL;
-    if (ready)
-        ready(s->arg);
-}
-
-/* In the loop's next turn `ready` starts the scorers, which may free this very watch. */
-static void secrets_check_ready(struct agent_secrets *s)
-{
-    if (!s->ready)
+    if (!k->first)
         return;
-    for (const struct watched *w = s->list; w; w = w->next)
+    for (const struct watched *w = k->watched; w; w = w->next)
         if (!kube_watch_synced(w->watch) && !kube_watch_trouble(w->watch))
             return;
-    loop_timer_set(s->agent->loop, &s->prepared, loop_now(s->agent->loop));
+    loop_timer_set(kube_agent_loop(k), &k->once, loop_now(kube_agent_loop(k)));
 }
 
 static void secrets_on_synced(void *arg)
 {
-    const struct watched *w = arg;
-
-    secrets_check_ready(w->all);
+    secrets_check_ready(((struct watched *)arg)->k);
 }
 
 static void secrets_on_trouble(void *arg, const char *text)
@@ -199,142 +214,279 @@ static void secrets_on_trouble(void *arg, const char *text)
 
     if (text)
         log_warn("watch of secret failed", L_STR("secret", w->name), L_STR("err", text));
-    secrets_check_ready(w->all);
+    secrets_check_ready(w->k);
 }
 
-static int secrets_watch(struct agent_secrets *s, const char *name)
+static void secrets_want(struct agent_kube *k, const char *name)
 {
-    struct watched *w = xcalloc(1, sizeof(*w));
-    struct kube_watch_options o = {
-        .resource = &kube_secrets,
-        .namespace = s->namespace,
-        .name = name,
-        .on_set = secrets_on_set,
-        .on_delete = secrets_on_delete,
-        .on_synced = secrets_on_synced,
-        .on_trouble = secrets_on_trouble,
-        .arg = w,
-    };
+    struct kube_watch_options o = {.resource = &kube_secrets,
+                                   .namespace = k->namespace,
+                                   .name = name,
+                                   .on_set = secrets_on_set,
+                                   .on_delete = secrets_on_delete,
+                                   .on_synced = secrets_on_synced,
+                                   .on_trouble = secrets_on_trouble};
+    struct watched *w = name ? secrets_find(k, name) : NULL;
 
-    w->all = s;
-    w->wanted = true;
-    w->name = xstrdup(name);
-    w->watch = kube_watch_new(s->kube, &o);
-    w->next = s->list;
-    s->list = w;
-    return 0;
-}
-
-static void secrets_want(struct agent_secrets *s, const char *name)
-{
-    struct watched *w = s->list;
-
-    if (!name)
-        return;
-    while (w && strcmp(w->name, name) != 0)
-        w = w->next;
+    if (name && !w) {
+        w = xcalloc(1, sizeof(*w));
+        *w = (struct watched){.k = k, .next = k->watched, .name = xstrdup(name)};
+        k->watched = w;
+        o.arg = w;
+        w->watch = kube_watch_new(k->cluster, &o);
+    }
     if (w)
         w->wanted = true;
-    else if (secrets_watch(s, name) < 0)
-        log_error("secret not watched: out of memory", L_STR("secret", name));
 }
 
-static void secrets_want_all_of(struct agent_secrets *s, const struct summary *sum)
+/* Watches the Secrets that these summaries refer to, and no others. */
+static void secrets_sync(struct agent_kube *k, const struct summaries *wanted)
 {
-    for (size_t k = 0; k < summary_sources(sum); k++)
-        secrets_want(s, summary_source(sum, k).auth.name);
-    secrets_want(s, sum->scoring_auth.name);
-}
-
-/* The same for a configuration yet to be applied; `ready` runs once, in a later turn, when each of the
- * Secrets was read or cannot be read. */
-static void agent_secrets_prepare(struct agent_secrets *s, const struct summaries *wanted,
-                                  void (*ready)(void *arg), void *arg)
-{
-    for (size_t i = 0; i < wanted->n; i++)
-        secrets_want_all_of(s, &wanted->list[i]);
-    s->ready = ready;
-    s->arg = arg;
-    secrets_check_ready(s);
-}
-
-/* Watches the Secrets that the agent's configuration refers to, and no others. */
-static void agent_secrets_sync(struct agent_secrets *s)
-{
-    const struct summaries *wanted = &s->agent->config->summaries;
-
-    for (struct watched *w = s->list; w; w = w->next)
+    for (struct watched *w = k->watched; w; w = w->next)
         w->wanted = false;
-    for (size_t i = 0; i < wanted->n; i++)
-        secrets_want_all_of(s, &wanted->list[i]);
-    for (struct watched **at = &s->list; *at;) {
+    for (size_t i = 0; k->secrets.read && i < wanted->n; i++) {
+        const struct summary *sum = &wanted->list[i];
+
+        for (size_t n = 0; n < summary_sources(sum); n++)
+            secrets_want(k, summary_source(sum, n).auth.name);
+        secrets_want(k, sum->scoring_auth.name);
+    }
+    for (struct watched **at = &k->watched; *at;) {
         struct watched *w = *at;
         if (w->wanted) {
             at = &w->next;
         } else {
             *at = w->next;
-            (void)secrets_watched_free(w);
+            secrets_watched_free(w);
         }
     }
 }
 
-/* -ENOMEM. The namespace is not owned. */
-static struct agent_secrets *agent_secrets_new(const struct agent_state *a, struct kube *k,
-                                               const char *namespace)
-{
-    struct agent_secrets *s = xcalloc(1, sizeof(*s));
+/* ---- The report ----
+ *
+ * The ConfigMap `dynamic-scoring-status` in the agent's namespace: the state of each scorer, for the hub and
+ * for people without access to the agent. Its key `status` holds one JSON object, small enough for a
+ * ManifestWork's feedback rule. */
 
-    *s = (struct agent_secrets){.secrets = {.look = secrets_look, .read = secrets_read},
-                                .agent = a,
-                                .kube = k,
-                                .namespace = namespace,
-                                .prepared.fn = secrets_on_prepared};
-    return s;
-}
-
-static struct agent_secrets *agent_secrets_free(struct agent_secrets *s)
-{
-    if (!s)
-        return NULL;
-    loop_timer_clear(s->agent->loop, &s->prepared);
-    while (s->list) {
-        struct watched *w = s->list;
-        s->list = w->next;
-        (void)secrets_watched_free(w);
-    }
-    free(s);
-    return NULL;
-}
-
-static struct secrets *agent_secrets_reader(struct agent_secrets *s)
-{
-    return &s->secrets;
-}
-
-/* ---- Agent kube ---- */
-
-#define DEFAULT_NAMESPACE "dynamic-scoring"
-#define DEFAULT_ADDON     "dynamic-scoring"
-#define DEFAULT_CONFIGMAP "dynamic-scoring-config"
-
-struct agent_kube {
-    struct sink sink; /* AddOnPlacementScores */
-    struct agent *agent;
-    struct agent_kube_options o;
-    struct kube *hub, *cluster;
-    struct agent_secrets *secrets;
-    struct kube_watch *configmap;
-    struct placement *placement; /* NULL without a hub, as on a standby */
-    struct agent_report *report; /* NULL without a cluster, as on a standby */
-    struct kube_lease *lease;    /* NULL without an election */
-    char identity[KUBE_IDENTITY_BYTES], lease_name[OBJECT_NAME_MAX + 1];
-    char *namespace, *configmap_namespace, *configmap_name;
-    char *owner;
-    char *what;         /* "configmap namespace/name" */
-    const char *shown;  /* "namespace/name", a part of it */
-    bool scorers_known; /* the ConfigMap was read, or does not exist */
-    json_t *first;      /* with `once`: the ConfigMap, while its Secrets are read */
+enum {
+    GATHER_MS = 1000,      /* delay, so that changes that come together are one write */
+    TIMES_MS = 300 * 1000, /* interval of writes when only times change */
+    SCORERS_BYTES = 50000, /* of the list: status feedback carries about 59 KB in one string */
+    ERROR_BYTES = 400,
+    PROBLEM_BYTES = 2000,
 };
+
+#define REPORT_CONFIGMAP "dynamic-scoring-status"
+#define REPORT_KEY       "status"
+
+static json_t *report_line(const char *text)
+{
+    char line[ERROR_BYTES];
+
+    text_line(line, sizeof(line), str_of(text));
+    return json_string(line);
+}
+
+/* Several lines: the first say the most. */
+static json_t *report_lines(const char *text)
+{
+    struct str s = str_of(text);
+
+    s = utf8_cut((struct str){s.p, utf8_valid_prefix(s)}, PROBLEM_BYTES);
+    return json_stringn(s.p, s.n);
+}
+
+static json_t *report_time(int64_t ms)
+{
+    char text[32];
+
+    if (ms == 0)
+        return json_null();
+    unix_ms_format((unix_ms){ms}, text);
+    return json_string(text);
+}
+
+/* An error of the hub's API server, or "" while it may be one of a short absence. That costs no score, which
+ * is valid for one and a half intervals or more, and a fleet that reported it would have its reports copied
+ * to the hub, twice, just when the hub returns. */
+static const char *report_hub_error(struct agent_kube *k, const char *text, int64_t interval_ms)
+{
+    int64_t grace = interval_ms > KUBE_GRACE_MS ? interval_ms : KUBE_GRACE_MS;
+    int64_t left = grace - (k->hub ? kube_absence_ms(k->hub) : grace);
+
+    if (!*cstr(text) || left <= 0)
+        return cstr(text);
+    k->report.recheck_ms = left < k->report.recheck_ms ? left : k->report.recheck_ms;
+    return "";
+}
+
+/* Whose fault the failure of the last round is; NULL if it did not fail, or by the agent's own fault. */
+static const char *report_failed_stage(const struct scorer_status *st)
+{
+    bool is_own =
+        st->last.error == ROUND_MEMORY || st->last.error == ROUND_SECRET || st->last.error == ROUND_SERIES;
+
+    return st->rounds && st->last.error != ROUND_OK && !is_own ? round_stage_word(st->last.stage) : NULL;
+}
+
+static json_t *report_scorer(struct agent_kube *k, const struct scorer *s, bool times)
+{
+    const struct scorer_status *st = scorer_status(s);
+    const char *trouble = report_hub_error(k, k->placement ? placement_trouble(k->placement, s) : "",
+                                           scorer_summary(s)->interval_ms);
+    char error[ROUND_REASON_BYTES];
+
+    scorer_error_text(st, error, sizeof(error));
+    return json_pack("{s:s, s:s, s:o*, s:s*, s:o*, s:o*}", "scoreName", scorer_summary(s)->score_name,
+                     "state", scorer_state_word(scorer_state(s)), "lastSuccess",
+                     times ? report_time(st->succeeded_ms) : NULL, "failedStage", report_failed_stage(st),
+                     "error", error[0] ? report_line(error) : NULL, "placementError",
+                     trouble[0] ? report_line(trouble) : NULL);
+}
+
+/* Scorers beyond SCORERS_BYTES are counted in `notShown`. */
+static json_t *report_scorers(struct agent_kube *k, bool times, size_t *ret_left_out)
+{
+    const struct agent_state *a = agent_state(k->agent);
+    json_t *list = json_array();
+    size_t bytes = 0, i = 0;
+
+    for (; i < a->n_scorers; i++) {
+        json_t *one = report_scorer(k, a->scorers[i], times);
+        bytes += json_dumpb(one, NULL, 0, JSON_COMPACT) + 2;
+        if (bytes > SCORERS_BYTES) {
+            json_decref(one);
+            break;
+        }
+        (void)json_array_append_new(list, one);
+    }
+    *ret_left_out = a->n_scorers - i;
+    return list;
+}
+
+static json_t *report_value(struct agent_kube *k, bool times)
+{
+    const struct reload_status *reload = &agent_state(k->agent)->reload;
+    const char *hub = k->placement ? placement_hub_trouble(k->placement) : NULL;
+    size_t left_out;
+    json_t *scorers;
+
+    k->report.recheck_ms = INT64_MAX;
+    scorers = report_scorers(k, times, &left_out);
+    hub = report_hub_error(k, hub, 0);
+    return json_pack("{s:b, s:o*, s:o*, s:o, s:o*}", "configurationInForce", reload->ok,
+                     "configurationProblems", reload->problems ? report_lines(reload->problems) : NULL,
+                     "hubError", *hub ? report_line(hub) : NULL, "scorers", scorers, "notShown",
+                     left_out ? json_integer((json_int_t)left_out) : NULL);
+}
+
+static char *report_text(struct agent_kube *k, bool times)
+{
+    json_auto_t *value = report_value(k, times);
+
+    return json_dumps(value, JSON_COMPACT);
+}
+
+static uint64_t report_hash(struct agent_kube *k)
+{
+    CLEANUP(cleanup_free) char *text = report_text(k, false);
+
+    return hash_bytes(str_of(text));
+}
+
+static void report_set_timer(struct agent_kube *k, int64_t ms)
+{
+    kube_timer_move(kube_agent_loop(k), &k->report.timer, ms);
+}
+
+static void report_on_timer(struct timer *t)
+{
+    struct agent_kube *k = CONTAINER_OF(t, struct agent_kube, report.timer);
+    int64_t age = mono_diff(k->report.written_at, loop_now(kube_agent_loop(k)));
+
+    if (k->report.written_states == report_hash(k) && age < TIMES_MS)
+        report_set_timer(k, k->report.recheck_ms < TIMES_MS - age ? k->report.recheck_ms : TIMES_MS - age);
+    else
+        kube_queue_add(k->report.writer.queue, REPORT_KEY);
+}
+
+/* Something may have changed. A new state or error is written soon, mere times within five minutes: a work
+ * agent copies each write into its ManifestWork on the hub, which is then sent as a whole to all who watch
+ * it. */
+static void report_touch(struct agent_kube *k)
+{
+    mono_ms soon = mono_add(loop_now(kube_agent_loop(k)), GATHER_MS);
+
+    if (k->report.writer.queue && (k->report.timer.place == 0 || mono_before(soon, k->report.timer.at)))
+        report_set_timer(k, GATHER_MS);
+}
+
+static void report_write(struct agent_kube *k, enum kube_method method);
+
+static void report_on_written(struct kube_object *o, struct kube_answer *a)
+{
+    struct agent_kube *k = CONTAINER_OF(o, struct agent_kube, report.object);
+
+    if (a->verdict == KUBE_NOT_FOUND && strcmp(o->operation, "patch") == 0) {
+        report_write(k, KUBE_CREATE);
+    } else if (a->verdict != KUBE_OK) {
+        kube_object_fail(o, a);
+    } else {
+        k->report.written_states = k->report.sent_states;
+        k->report.written_at = loop_now(kube_agent_loop(k));
+        if (k->report.recheck_ms < INT64_MAX && k->report.timer.place == 0)
+            report_set_timer(k, k->report.recheck_ms);
+        kube_object_set_trouble(o, "");
+        kube_object_end(o, true, -1);
+    }
+}
+
+static void report_write(struct agent_kube *k, enum kube_method method)
+{
+    CLEANUP(cleanup_free) char *text = report_text(k, true);
+    bool creates = method == KUBE_CREATE;
+    json_auto_t *body =
+        json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s}}, s:{s:s}}", "apiVersion", "v1", "kind", "ConfigMap",
+                  "metadata", "name", REPORT_CONFIGMAP, "namespace", k->namespace, "labels",
+                  "app.kubernetes.io/managed-by", "dynamic-scoring", "data", REPORT_KEY, text);
+    const struct kube_request rq = {
+        .method = method,
+        .resource = &kube_configmaps,
+        .namespace = k->namespace,
+        .name = creates ? NULL : REPORT_CONFIGMAP,
+        .body = body,
+    };
+
+    k->report.sent_states = report_hash(k);
+    kube_object_call(&k->report.object, creates ? "create" : "patch", &rq, 0, report_on_written);
+}
+
+static void report_work(void *arg, const char *what)
+{
+    (void)what;
+    report_write(arg, KUBE_MERGE_PATCH);
+}
+
+static void report_start(struct agent_kube *k)
+{
+    const struct kube_queue_options q = {
+        .work = report_work, .arg = k, .kube = k->cluster, .min_retry_ms = 5000};
+    struct report *r = &k->report;
+
+    *r = (struct report){.timer.fn = report_on_timer};
+    r->writer = (struct kube_writer){.kube = k->cluster, .kind = "report", .detail = "key"};
+    r->writer.queue = kube_queue_new(kube_agent_loop(k), &q);
+    kube_object_init(&r->object, &r->writer, REPORT_KEY);
+}
+
+static void report_stop(struct agent_kube *k)
+{
+    if (!k->report.writer.queue)
+        return;
+    loop_timer_clear(kube_agent_loop(k), &k->report.timer);
+    kube_object_done(&k->report.object);
+    k->report.writer.queue = kube_queue_free(k->report.writer.queue);
+}
 
 /* ---- What only the leader does ---- */
 
@@ -345,26 +497,22 @@ static const char *leader_addon(const struct agent_kube *k)
 
 static int leader_begin(struct agent_kube *k)
 {
-    const struct agent_state *a = agent_state(k->agent);
     const struct placement_options placement = {.hub = k->hub,
                                                 .agent = k->agent,
-                                                .metrics = a->metrics,
+                                                .metrics = agent_state(k->agent)->metrics,
                                                 .cluster_name = k->o.cluster_name,
                                                 .owner = k->owner,
                                                 .adopt_unowned = k->o.adopt_unowned};
-    struct agent_report_options report = {
-        .agent = a, .cluster = k->cluster, .hub = k->hub, .namespace = k->namespace};
     int r = k->hub ? placement_new(&k->placement, &placement) : 0;
 
-    report.placement = k->placement;
     if (r == 0 && k->cluster && !k->o.once)
-        k->report = agent_report_new(&report);
+        report_start(k);
     return r;
 }
 
 static void leader_end(struct agent_kube *k)
 {
-    k->report = agent_report_free(k->report);
+    report_stop(k);
     k->placement = placement_free(k->placement);
 }
 
@@ -381,7 +529,7 @@ static void leader_on_change(void *arg, bool leading)
 /* Without an election this agent leads. */
 static int leader_start(struct agent_kube *k)
 {
-    CLEANUP(cleanup_free) char *name = NULL;
+    CLEANUP(cleanup_free) char *name = xasprintf("%s-agent", leader_addon(k));
     const struct kube_lease_options o = {.namespace = k->namespace,
                                          .name = k->lease_name,
                                          .identity = k->identity,
@@ -390,20 +538,11 @@ static int leader_start(struct agent_kube *k)
 
     if (!k->o.leader_elect || k->o.once)
         return leader_begin(k);
-    if (asprintf(&name, "%s-agent", leader_addon(k)) < 0)
-        return name = NULL, -ENOMEM;
     (void)object_name(str_of(name), k->lease_name);
     kube_lease_make_identity(k->identity);
     agent_set_leading(k->agent, false);
     k->lease = kube_lease_new(k->cluster, &o);
     return 0;
-}
-
-/* Something that the report shows may have changed. */
-static void leader_touch(struct agent_kube *k)
-{
-    if (k->report)
-        agent_report_touch(k->report);
 }
 
 void agent_kube_render(const struct agent_kube *k)
@@ -470,7 +609,7 @@ static void configmap_apply(struct agent_kube *k, struct str text)
     k->scorers_known = true; /* applying passes the scorers on to the placement */
     if (agent_apply_text(k->agent, k->what, text, NULL) < 0)
         k->scorers_known = known;
-    leader_touch(k);
+    report_touch(k);
 }
 
 static struct str configmap_text(const struct agent_kube *k, const json_t *object)
@@ -487,12 +626,12 @@ static struct str configmap_text(const struct agent_kube *k, const json_t *objec
 static void once_stop(struct agent_kube *k)
 {
     k->configmap = kube_watch_free(k->configmap);
-    loop_stop(agent_state(k->agent)->loop);
+    loop_stop(kube_agent_loop(k));
 }
 
-static void once_apply(void *arg)
+static void once_apply(struct timer *t)
 {
-    struct agent_kube *k = arg;
+    struct agent_kube *k = CONTAINER_OF(t, struct agent_kube, once);
     int r = agent_apply_text(k->agent, k->what, configmap_text(k, k->first), NULL);
 
     if (r < 0 || agent_state(k->agent)->n_scorers == 0)
@@ -504,17 +643,13 @@ static void once_prepare(struct agent_kube *k, json_t *object)
 {
     CLEANUP(cleanup_config_free) struct config *c = NULL;
     CLEANUP(problems_done) struct problems p = {0};
-    const struct summaries none = {0};
-    int r;
 
     problems_init(&p, k->what);
     k->configmap = kube_watch_free(k->configmap);
     k->first = json_incref(object);
-    r = config_parse(&c, kube_text(object, "data", "summaries", NULL), &rw_config_section, &p);
-    if (k->secrets)
-        agent_secrets_prepare(k->secrets, r == 0 ? &c->summaries : &none, once_apply, k);
-    else
-        once_apply(k);
+    if (config_parse(&c, kube_text(object, "data", "summaries", NULL), &rw_config_section, &p) == 0)
+        secrets_sync(k, &c->summaries);
+    secrets_check_ready(k);
 }
 
 /* ---- What the watch of the ConfigMap reports ---- */
@@ -582,15 +717,14 @@ static void sink_round(struct sink *s, const struct scorer *scorer)
 
     if (k->placement)
         placement_round(k->placement, scorer);
-    leader_touch(k);
+    report_touch(k);
 }
 
 static void sink_applied(struct sink *s, struct scorer *const *scorers, size_t n)
 {
     struct agent_kube *k = CONTAINER_OF(s, struct agent_kube, sink);
 
-    if (k->secrets)
-        agent_secrets_sync(k->secrets);
+    secrets_sync(k, &agent_state(k->agent)->config->summaries);
     if (k->placement && (k->scorers_known || !k->cluster))
         placement_sync(k->placement, scorers, n);
 }
@@ -598,13 +732,8 @@ static void sink_applied(struct sink *s, struct scorer *const *scorers, size_t n
 static const struct sink_ops sink_ops = {
     .name = "AddOnPlacementScore", .round = sink_round, .applied = sink_applied};
 
-static int join_name(char **ret, const char *before, const char *namespace, const char *name)
-{
-    return asprintf(ret, "%s%s/%s", before, namespace, name) < 0 ? (*ret = NULL, -ENOMEM) : 0;
-}
-
 /* "namespace/name" or "name", in the agent's own namespace. */
-static int set_names(struct agent_kube *k)
+static void set_names(struct agent_kube *k)
 {
     const struct agent_kube_options *o = &k->o;
     const char *configmap = o->configmap ? o->configmap : DEFAULT_CONFIGMAP, *slash = strchr(configmap, '/');
@@ -613,15 +742,12 @@ static int set_names(struct agent_kube *k)
     k->namespace = xstrdup(o->addon_namespace ? o->addon_namespace : own ? own : DEFAULT_NAMESPACE);
     k->configmap_namespace = slash ? xstrndup(configmap, (size_t)(slash - configmap)) : xstrdup(k->namespace);
     k->configmap_name = xstrdup(slash ? slash + 1 : configmap);
-    if (!k->configmap_namespace || !k->configmap_name ||
-        join_name(&k->owner, "", k->namespace, leader_addon(k)) < 0 ||
-        join_name(&k->what, "configmap ", k->configmap_namespace, k->configmap_name) < 0)
-        return -ENOMEM;
+    k->owner = xasprintf("%s/%s", k->namespace, leader_addon(k));
+    k->what = xasprintf("configmap %s/%s", k->configmap_namespace, k->configmap_name);
     k->shown = strchr(k->what, ' ') + 1;
-    return 0;
 }
 
-static int start_cluster(struct agent_kube *k, bool secrets)
+static void start_cluster(struct agent_kube *k, bool secrets)
 {
     const struct kube_watch_options watch = {
         .resource = &kube_configmaps,
@@ -635,31 +761,28 @@ static int start_cluster(struct agent_kube *k, bool secrets)
     };
 
     if (secrets)
-        k->secrets = agent_secrets_new(agent_state(k->agent), k->cluster, k->namespace);
+        k->secrets = (struct secrets){.look = secrets_look, .read = secrets_read};
     k->configmap = kube_watch_new(k->cluster, &watch);
-    return 0;
 }
 
 int agent_kube_new(struct agent_kube **ret, struct agent *a, const struct agent_kube_options *o, bool secrets)
 {
     CLEANUP(cleanup_agent_kube_free) struct agent_kube *k = xcalloc(1, sizeof(*k));
-    int r = 0;
+    const struct agent_state *state = agent_state(a);
+    int r;
 
     k->sink.ops = &sink_ops;
+    k->once.fn = once_apply;
     k->agent = a;
     k->o = *o;
     if (agent_kube_has_cluster(o))
-        k->cluster = kube_new(agent_state(a)->loop, agent_state(a)->http, "cluster", o->managed_kubeconfig);
-    if (r == 0)
-        r = set_names(k);
-    if (r == 0 && o->hub_kubeconfig && !o->once)
-        k->hub = kube_new(agent_state(a)->loop, agent_state(a)->http, "hub", o->hub_kubeconfig);
-    if (r == 0 && k->cluster)
-        r = start_cluster(k, secrets);
-    if (r == 0)
-        r = leader_start(k);
-    if (r == 0)
-        r = agent_add_sink(a, &k->sink);
+        k->cluster = kube_new(state->loop, state->http, "cluster", o->managed_kubeconfig);
+    set_names(k);
+    if (o->hub_kubeconfig && !o->once)
+        k->hub = kube_new(state->loop, state->http, "hub", o->hub_kubeconfig);
+    if (k->cluster)
+        start_cluster(k, secrets);
+    r = leader_start(k) ?: agent_add_sink(a, &k->sink);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(k);
@@ -674,7 +797,8 @@ struct agent_kube *agent_kube_free(struct agent_kube *k)
     leader_end(k);
     k->configmap = kube_watch_free(k->configmap);
     json_decref(k->first);
-    k->secrets = agent_secrets_free(k->secrets);
+    loop_timer_clear(kube_agent_loop(k), &k->once);
+    secrets_sync(k, &(struct summaries){0});
     k->hub = kube_free(k->hub);
     k->cluster = kube_free(k->cluster);
     free(k->namespace);
@@ -693,7 +817,7 @@ struct kube *agent_kube_cluster(struct agent_kube *k)
 
 struct secrets *agent_kube_secrets(struct agent_kube *k)
 {
-    return k->secrets ? agent_secrets_reader(k->secrets) : NULL;
+    return k->secrets.read ? &k->secrets : NULL;
 }
 
 int agent_kube_start(struct agent_kube *k)

@@ -24,14 +24,6 @@ struct agent_otlp {
     uint64_t refused, evicted; /* at the last warning */
 };
 
-bool agent_otlp_parse_k8s(void *field, const char *value, const struct flag *f)
-{
-    bool on, known = flag_switch(&on, value, f);
-
-    *(bool *)field = !on;
-    return known;
-}
-
 bool agent_otlp_parse_promoted(void *field, const char *value, const struct flag *f)
 {
     struct otlp_promotion p = {0};
@@ -135,7 +127,7 @@ int agent_otlp_start(struct agent_otlp *x, struct agent *agent, const char *web_
                               .store = x->store,
                               .listen = x->flags.listen,
                               .config_file = web_config_file};
-    if (!x->flags.without_k8s)
+    if (x->flags.k8s_labels)
         otlp_promote_k8s(&o.promotion);
     (void)otlp_promote(&o.promotion, str_of(x->flags.promoted)); /* fits, as the flag was checked */
     r = otlp_start(&x->receiver, &o, ret_why);

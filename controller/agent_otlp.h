@@ -8,13 +8,12 @@
 
 struct agent_otlp_flags {
     const char *listen;    /* NULL: no receiver */
-    bool without_k8s;      /* resource attributes of Kubernetes do not become labels */
+    bool k8s_labels;       /* resource attributes of Kubernetes become labels */
     const char *promoted;  /* further resource attributes, separated by commas; NULL: none */
     const char *query_url; /* what sources of type OpenTelemetry without an endpoint query; NULL: the agent */
 };
 
-/* For struct flag: --otlp.k8s-labels and --otlp.promote-resource-attributes. */
-bool agent_otlp_parse_k8s(void *field, const char *value, const struct flag *f);
+/* For struct flag: --otlp.promote-resource-attributes. */
 bool agent_otlp_parse_promoted(void *field, const char *value, const struct flag *f);
 /* --otlp.query-url. */
 bool agent_otlp_parse_url(void *field, const char *value, const struct flag *f);

@@ -1,5 +1,4 @@
 /* `dynamic-scoring check-config FILE`: prints every problem of a configuration. */
-#include "controller/commands.h"
 #include "controller/flags.h"
 #include "exporter/agent/config.h"
 #include "exporter/base/buf.h"
@@ -9,7 +8,6 @@
 #include "exporter/web/web_file.h"
 #include "remotewrite/config.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 struct check_options {
@@ -17,8 +15,8 @@ struct check_options {
 };
 
 static const struct flag check_flags[] = {
-    {"web", "FILE", "Check a web configuration file, as --web.config.file takes it, and its certificates.",
-     flag_text, offsetof(struct check_options, web), .expected = "a path"},
+    {"web", FLAG_PATH, .field = offsetof(struct check_options, web),
+     "Check a web configuration file, as --web.config.file takes it, and its certificates."},
     {.name = NULL},
 };
 
@@ -37,12 +35,6 @@ static void check_cluster_name(const struct config *c, struct problems *p)
                 return;
             }
     }
-}
-
-static int check_no_memory(void)
-{
-    (void)fprintf(stderr, "out of memory\n");
-    return 1;
 }
 
 /* Prints the problems, and the line that ends a check: `valid` if there are no errors. */
@@ -69,8 +61,6 @@ static int check_file(const char *path)
 
     problems_init(&p, path);
     r = config_load(&c, path, &rw_config_section, &p);
-    if (r == -ENOMEM)
-        return check_no_memory();
     if (r == 0) {
         check_cluster_name(c, &p);
         (void)snprintf(valid, sizeof(valid), "%zu scorer%s", c->summaries.n, c->summaries.n == 1 ? "" : "s");
@@ -90,8 +80,6 @@ static int check_web_file(const char *path)
     r = web_file_read(&f, path, &p);
     if (r == 0 && f->has_tls)
         r = web_file_set_tls(f, &tls, &p);
-    if (r == -ENOMEM)
-        return check_no_memory();
     if (r == 0)
         (void)snprintf(valid, sizeof(valid), "%s, %zu user%s", f->has_tls ? "TLS" : "no TLS", f->n_users,
                        f->n_users == 1 ? "" : "s");
@@ -99,23 +87,18 @@ static int check_web_file(const char *path)
     return check_report(path, &p, r, valid);
 }
 
-static int check_main(int argc, char **argv)
+static int check_main(char **argv)
 {
-    CLEANUP(cleanup_free) const char **files = xcalloc((size_t)argc, sizeof(*files));
     struct check_options options = {0};
-    int n = files ? flags_parse(&command_check_config, argc, argv, &options, files) : -1, status = 0;
+    int status;
 
-    if (n == -2)
-        return 0;
-    if (n < 0)
-        return EXIT_USAGE;
-    if (n == 0 && !options.web)
+    if (!flags_parse(&command_check_config, argv, &options, &status))
+        return status;
+    if (!argv[1] && !options.web)
         return flags_error(&command_check_config, "missing argument: FILE", "");
-    if (options.web && check_web_file(options.web) != 0)
-        status = 1;
-    for (int i = 0; i < n; i++)
-        if (check_file(files[i]) != 0)
-            status = 1;
+    status = options.web ? check_web_file(options.web) : 0;
+    for (char **file = argv + 1; *file; file++)
+        status |= check_file(*file);
     return status;
 }
 
@@ -126,5 +109,6 @@ const struct command command_check_config = {
             "status 1 if "
             "there are errors.",
     .flags = check_flags,
+    .takes_arguments = true,
     .run = check_main,
 };

@@ -1,12 +1,11 @@
 /* `dynamic-scoring check-scorer URL`: what the hub and an agent make of a scoring API. */
 #include "controller/check/check.h"
 #include "controller/check/findings.h"
-#include "controller/commands.h"
 #include "controller/flags.h"
+#include "controller/role.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/file.h"
 #include "exporter/base/secret.h"
-#include "exporter/base/utf8.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,40 +15,28 @@ enum { TOKEN_MAX_BYTES = 64 << 10, SCORER_FINDINGS_MAX_BYTES = 64 << 20 };
 struct checker_options {
     struct check_options check;
     const char *token_file;
-    bool json;
+    int output; /* of `outputs` */
 };
 
-static bool checker_parse_output(void *field, const char *v, const struct flag *f)
-{
-    (void)f;
-    *(bool *)field = strcmp(v, "json") == 0;
-    return *(bool *)field || strcmp(v, "table") == 0;
-}
-
-static bool checker_parse_text(void *field, const char *v, const struct flag *f)
-{
-    return flag_text(field, v, f) && utf8_valid_prefix(str_of(v)) == strlen(v);
-}
+static const char *const outputs[] = {"table", "json", NULL};
 
 #define FIELD(name) .field = offsetof(struct checker_options, name)
 
 static const struct flag checker_flags[] = {
-    {"token-file", "FILE", "Bearer token of the scoring API. Also checks that other tokens are refused.",
-     flag_text, FIELD(token_file), .expected = "a path"},
-    {"ca-file", "FILE", "CA certificates to verify the server with. Default: SSL_CERT_FILE, or the system's.",
-     flag_text, FIELD(check.ca_file), .expected = "a path"},
-    {"timeout", "DURATION",
+    {"token-file", FLAG_PATH, FIELD(token_file),
+     "Bearer token of the scoring API. Also checks that other tokens are refused."},
+    {"ca-file", FLAG_PATH, FIELD(check.ca_file),
+     "CA certificates to verify the server with. Default: SSL_CERT_FILE, or the system's."},
+    {"timeout", FLAG_DURATION, FIELD(check.timeout_ms),
      "Deadline of each call. Default: that of an agent's round, which is the interval of /config, at least "
      "10s.",
-     flag_duration, FIELD(check.timeout_ms), .expected = "a duration from 100ms to 5m", .min = 100,
-     .max = 300 * 1000},
-    {"cluster-name", "NAME", "Name of the cluster, for ${cluster}. Default cluster1.", checker_parse_text,
-     FIELD(check.cluster_name), .expected = "a name"},
-    {"score-dimension-format", "FORMAT",
-     "Names of the items, as scoreDimensionFormat of a DynamicScorer. Default ${scoreName}.",
-     checker_parse_text, FIELD(check.dimension_format), .expected = "a text in UTF-8"},
-    {"output", "FORMAT", "Output: table or json. Default table.", checker_parse_output, FIELD(json),
-     .expected = "table or json"},
+     .min = 100, .max = 300 * 1000},
+    {"cluster-name", FLAG_NAME, FIELD(check.cluster_name),
+     "Name of the cluster, for ${cluster}. Default cluster1."},
+    {"score-dimension-format", FLAG_NAME, FIELD(check.dimension_format),
+     "Names of the items, as scoreDimensionFormat of a DynamicScorer. Default ${scoreName}.", "FORMAT",
+     "a text in UTF-8"},
+    {"output", FLAG_WORD, FIELD(output), "Output: table or json. Default table.", .words = outputs},
     {.name = NULL},
 };
 
@@ -71,11 +58,7 @@ static int checker_print(const struct findings *findings, bool json)
     BUF_AUTO(text, SCORER_FINDINGS_MAX_BYTES);
     int r = json ? findings_json(findings, &text) : findings_table(findings, &text);
 
-    if (r == 0 && (fwrite(text.p, 1, text.n, stdout) != text.n || fflush(stdout) != 0))
-        r = -errno;
-    if (r < 0)
-        (void)fprintf(stderr, "cannot print: %s\n", strerror(-r));
-    return r < 0 ? 1 : findings_has_problems(findings);
+    return terminal_print(buf_str(&text), r) ? findings_has_problems(findings) : 1;
 }
 
 static int checker_check(const struct checker_options *o)
@@ -96,24 +79,22 @@ static int checker_check(const struct checker_options *o)
         (void)fprintf(stderr, "%s: %s\n", findings.url, findings.unreachable);
         return EXIT_USAGE;
     }
-    return checker_print(&findings, o->json);
+    return checker_print(&findings, o->output == 1);
 }
 
-static int checker_main(int argc, char **argv)
+static int checker_main(char **argv)
 {
-    CLEANUP(cleanup_free) const char **urls = xcalloc((size_t)argc, sizeof(*urls));
-    SECRET_AUTO(token, TOKEN_MAX_BYTES);
     struct checker_options o = {.check = {.cluster_name = "cluster1", .dimension_format = "${scoreName}"}};
-    int n = urls ? flags_parse(&command_check_scorer, argc, argv, &o, urls) : -1;
+    SECRET_AUTO(token, TOKEN_MAX_BYTES);
+    int status;
 
-    if (n == -2)
-        return 0;
-    if (n < 0)
-        return EXIT_USAGE;
-    if (n != 1)
-        return flags_error(&command_check_scorer, n ? "unexpected argument: " : "missing argument: URL",
-                           n ? urls[1] : "");
-    o.check.url = urls[0];
+    if (!flags_parse(&command_check_scorer, argv, &o, &status))
+        return status;
+    if (!argv[1])
+        return flags_error(&command_check_scorer, "missing argument: URL", "");
+    if (argv[2])
+        return flags_error(&command_check_scorer, "unexpected argument: ", argv[2]);
+    o.check.url = argv[1];
     if (o.token_file && checker_read_token(o.token_file, &token, &o.check.token) < 0)
         return EXIT_USAGE;
     return checker_check(&o);
@@ -124,5 +105,6 @@ const struct command command_check_scorer = {
     .arguments = "[flags] URL",
     .help = "Check a scoring API: what the hub and an agent make of its answers, and which rules it breaks.",
     .flags = checker_flags,
+    .takes_arguments = true,
     .run = checker_main,
 };

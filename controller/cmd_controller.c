@@ -1,156 +1,120 @@
 /* `dynamic-scoring controller`: the hub's part. */
-#include "controller/commands.h"
 #include "controller/flags.h"
 #include "controller/hub/pages/web.h"
 #include "controller/hub/state/hub.h"
 #include "controller/kube/guard.h"
 #include "controller/kube/lease.h"
-#include "controller/kube_program.h"
-#include "controller/server_flags.h"
-#include "controller/signals.h"
+#include "controller/role.h"
 #include "exporter/base/log.h"
 #include "exporter/ui/site.h"
 
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-
-enum {
-    STOP_GRACE_MS = 5000,
-    MAX_INTERVAL_MS = 24 * 3600 * 1000,
-    MAX_TIMEOUT_MS = 300 * 1000,
-};
-
 struct controller_flags {
     struct hub_options hub;
-    const char *kubeconfig;
-    const char *metrics_address, *health_address;
+    const char *kubeconfig, *metrics_address, *health_address;
     struct server_flags server;
 };
-
-/* ---- Flags ---- */
 
 #define FIELD(name) .field = offsetof(struct controller_flags, name)
 
 static const struct flag controller_flags[] = {
-    {"kubeconfig", "FILE", "Kubeconfig of the hub. Default: the pod's service account.", flag_text,
-     FIELD(kubeconfig), .expected = "a path"},
-    {"namespace", "NAMESPACE",
+    {"kubeconfig", FLAG_PATH, FIELD(kubeconfig),
+     "Kubeconfig of the hub. Default: the pod's service account."},
+    {"namespace", FLAG_NAMESPACE, FIELD(hub.namespace),
      "Namespace of DynamicScorers, the DynamicScoringConfig, their Secrets and the Lease. Default "
-     "open-cluster-management.",
-     flag_namespace, FIELD(hub.namespace), .expected = FLAG_NAMESPACE_EXPECTED},
-    {"agent-namespace", "NAMESPACE",
-     "Namespace of the agent and its ConfigMap on managed clusters. Default dynamic-scoring.", flag_namespace,
-     FIELD(hub.agent_namespace), .expected = FLAG_NAMESPACE_EXPECTED},
-    {"addon-name", "NAME",
+     "open-cluster-management."},
+    {"agent-namespace", FLAG_NAMESPACE, FIELD(hub.agent_namespace),
+     "Namespace of the agent and its ConfigMap on managed clusters. Default dynamic-scoring."},
+    {"addon-name", FLAG_NAME, FIELD(hub.addon_name),
      "Add-on that installs the agents: a cluster whose ManagedClusterAddOn of that name is not available "
-     "counts as silent. Default dynamic-scoring-framework.",
-     flag_text, FIELD(hub.addon_name), .expected = "a name"},
-    {"leader-elect", NULL, "Elect a leader among replicas; the others stand by. Default false.", flag_switch,
-     FIELD(hub.leader_elect)},
-    {"metrics-bind-address", "ADDRESS",
-     "Address that /metrics and the status pages are served on; 0 disables them. Default :8080.",
-     flag_address, FIELD(metrics_address), .expected = FLAG_ADDRESS_EXPECTED},
-    {"health-probe-bind-address", "ADDRESS",
-     "Address that /healthz and /readyz are served on; 0 disables them. Default :8081.", flag_address,
-     FIELD(health_address), .expected = FLAG_ADDRESS_EXPECTED},
-    {"health-check-interval", "DURATION",
-     "Interval between health checks of a scoring API, from 1s to 24h. Default 30s.", flag_duration,
-     FIELD(hub.probe.interval_ms), .expected = "a duration from 1s to 24h", .min = 1000,
-     .max = MAX_INTERVAL_MS},
-    {"health-check-timeout", "DURATION",
-     "Timeout of each request to a scoring API, from 100ms to 5m. Default 10s.", flag_duration,
-     FIELD(hub.probe.timeout_ms), .expected = "a duration from 100ms to 5m", .min = 100,
-     .max = MAX_TIMEOUT_MS},
-    {"unhealthy-threshold", "N",
-     "Consecutive failures after which a scoring API is unhealthy, 1 to 100. Default 3.", flag_number,
-     FIELD(hub.probe.unhealthy_after), .expected = "1 to 100", .max = 100},
-    {"healthy-threshold", "N",
-     "Consecutive successes after which a scoring API is healthy again, 1 to 100. Default 2.", flag_number,
-     FIELD(hub.probe.healthy_after), .expected = "1 to 100", .max = 100},
-    {"keep-unhealthy", NULL, "Keep unhealthy scorers in the clusters' summaries. Default false.", flag_switch,
-     FIELD(hub.keep_unhealthy)},
-    {"refuse-private-addresses", NULL,
-     "Refuse to connect to scoring APIs at private, loopback and link-local addresses. Default false.",
-     flag_switch, FIELD(hub.probe.public_only)},
-    {"kube-api-qps", "N",
+     "counts as silent. Default dynamic-scoring-framework."},
+    {"leader-elect", FLAG_SWITCH, FIELD(hub.leader_elect),
+     "Elect a leader among replicas; the others stand by. Default false."},
+    {"metrics-bind-address", FLAG_ADDRESS, FIELD(metrics_address),
+     "Address that /metrics and the status pages are served on; 0 disables them. Default :8080."},
+    {"health-probe-bind-address", FLAG_ADDRESS, FIELD(health_address),
+     "Address that /healthz and /readyz are served on; 0 disables them. Default :8081."},
+    {"health-check-interval", FLAG_DURATION, FIELD(hub.probe.interval_ms),
+     "Interval between health checks of a scoring API, from 1s to 24h. Default 30s.", .min = 1000,
+     .max = 24 * 3600 * 1000},
+    {"health-check-timeout", FLAG_DURATION, FIELD(hub.probe.timeout_ms),
+     "Timeout of each request to a scoring API, from 100ms to 5m. Default 10s.", .min = 100,
+     .max = 300 * 1000},
+    {"unhealthy-threshold", FLAG_NUMBER, FIELD(hub.probe.unhealthy_after),
+     "Consecutive failures after which a scoring API is unhealthy, 1 to 100. Default 3.", .max = 100},
+    {"healthy-threshold", FLAG_NUMBER, FIELD(hub.probe.healthy_after),
+     "Consecutive successes after which a scoring API is healthy again, 1 to 100. Default 2.", .max = 100},
+    {"keep-unhealthy", FLAG_SWITCH, FIELD(hub.keep_unhealthy),
+     "Keep unhealthy scorers in the clusters' summaries. Default false."},
+    {"refuse-private-addresses", FLAG_SWITCH, FIELD(hub.probe.public_only),
+     "Refuse to connect to scoring APIs at private, loopback and link-local addresses. Default false."},
+    {"kube-api-qps", FLAG_NUMBER, FIELD(hub.api_qps),
      "ManifestWorks written per second, 1 to 100000, and a quarter more for clusters that join. Default 200.",
-     flag_number, FIELD(hub.api_qps), .expected = "1 to 100000", .max = 100000},
-    {"kube-api-burst", "N", "ManifestWorks written at once, 1 to 100000. Default 400.", flag_number,
-     FIELD(hub.api_burst), .expected = "1 to 100000", .max = 100000},
+     .max = 100000},
+    {"kube-api-burst", FLAG_NUMBER, FIELD(hub.api_burst),
+     "ManifestWorks written at once, 1 to 100000. Default 400.", .max = 100000},
     {.name = NULL},
 };
 
 #undef FIELD
 
-/* ---- Running ---- */
-
-struct program {
-    struct kube_program *base;
+struct controller {
+    struct role role;
     struct hub *hub;
     struct site *site; /* while it serves */
 };
 
-static void controller_on_stop(void *arg, void (*done)(void *arg), void *done_arg)
+static void controller_on_stop(struct role *r, void (*done)(void *arg), void *done_arg)
 {
-    hub_stop(((struct program *)arg)->hub, done, done_arg);
+    hub_stop(CONTAINER_OF(r, struct controller, role)->hub, done, done_arg);
 }
 
-static void controller_on_reload(void *arg)
+static void controller_on_reload(struct role *r)
 {
-    (void)site_reload(((struct program *)arg)->site, NULL);
+    (void)site_reload(CONTAINER_OF(r, struct controller, role)->site, NULL);
 }
 
-static int controller_serve(struct program *p, const struct controller_flags *f)
+static int controller_serve(struct controller *c, const struct controller_flags *f)
 {
-    CLEANUP(cleanup_kube_guard_free) struct kube_guard *guard = NULL;
-    CLEANUP(cleanup_free) char *why = NULL;
-    struct site_options o = {.loop = p->base->loop,
-                             .metrics = f->hub.metrics,
+    struct site_options o = {.loop = c->role.loop,
+                             .metrics = c->role.metrics,
                              .listen = &f->metrics_address,
-                             .n_listen = strcmp(f->metrics_address, "0") != 0,
+                             .n_listen = flag_address(f->metrics_address) != NULL,
                              .probe_address = f->health_address,
-                             .config_file = f->server.web_config_file};
-    int r = server_flags_guard(&guard, &f->server, f->hub.kube, kube_rights_default);
+                             .config_file = f->server.web_config_file,
+                             .guard = kube_guard_httpd(c->role.guard)};
+    char *why = NULL;
+    int r = hub_web_start(&c->site, c->hub, &o, &why);
 
-    o.guard = kube_guard_httpd(guard);
-    if (r == 0)
-        r = hub_web_start(&p->site, p->hub, &o, &why);
-    if (r < 0) {
-        log_error("cannot serve", L_STR("err", why ? why : strerror(-r)));
-        return 1;
-    }
+    if (r < 0)
+        return role_failed("cannot serve", r, why);
     log_info("serving", L_STR("metrics", f->metrics_address), L_STR("health", f->health_address));
-    r = kube_program_run(p->base);
-    p->site = site_stop(p->site, STOP_GRACE_MS);
-    return kube_program_status(r);
+    r = role_run(&c->role);
+    c->site = site_stop(c->site, STOP_GRACE_MS);
+    return role_ended(r);
 }
 
-static int controller_run(struct controller_flags *f)
+static int controller_run(struct controller *c, struct controller_flags *f)
 {
-    CLEANUP(kube_program_done) struct kube_program base = {0};
-    CLEANUP(cleanup_hub_free) struct hub *hub = NULL;
-    struct program p = {.base = &base};
-    const struct signals_handlers handlers = {
-        .stop = controller_on_stop, .reload = controller_on_reload, .arg = &p};
     char identity[KUBE_IDENTITY_BYTES];
+    int status;
 
-    if (kube_program_start(&base, "hub", f->kubeconfig, &handlers) < 0)
+    if (role_open_kube(&c->role, "hub", f->kubeconfig, &f->server, kube_rights_default) < 0)
         return 1;
     kube_lease_make_identity(identity);
-    f->hub.loop = base.loop;
-    f->hub.http = base.http;
-    f->hub.kube = base.kube;
-    f->hub.metrics = base.metrics;
+    f->hub.loop = c->role.loop;
+    f->hub.http = c->role.http;
+    f->hub.kube = c->role.kube;
+    f->hub.metrics = c->role.metrics;
     f->hub.identity = identity;
-    hub = hub_new(&f->hub);
-    p.hub = hub;
-    return controller_serve(&p, f);
+    c->hub = hub_new(&f->hub);
+    status = controller_serve(c, f);
+    c->hub = hub_free(c->hub);
+    return status;
 }
 
-static int controller_main(int argc, char **argv)
+static int controller_main(char **argv)
 {
+    struct controller c = {.role = {.on_stop = controller_on_stop, .on_reload = controller_on_reload}};
     struct controller_flags f = {
         .hub =
             {.namespace = "open-cluster-management",
@@ -163,12 +127,14 @@ static int controller_main(int argc, char **argv)
         .health_address = ":8081",
         .server = server_flags_default,
     };
-    int status = flags_parse_all(&command_controller, argc, argv, &f);
+    int status;
 
-    if (status >= 0)
+    if (!flags_parse(&command_controller, argv, &f, &status))
         return status;
-    log_setup(f.server.log_level, f.server.log_format);
-    return controller_run(&f);
+    server_flags_setup_log(&f.server);
+    status = controller_run(&c, &f);
+    role_close(&c.role);
+    return status;
 }
 
 const struct command command_controller = {

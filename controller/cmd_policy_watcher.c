@@ -1,36 +1,25 @@
 /* `dynamic-scoring policy-watcher`: says in a ClusterClaim whether a cluster complies with its Policies. */
-#include "controller/commands.h"
 #include "controller/flags.h"
 #include "controller/kube/guard.h"
-#include "controller/kube_program.h"
 #include "controller/policy/watcher.h"
-#include "controller/server_flags.h"
-#include "controller/signals.h"
+#include "controller/role.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/def.h"
 #include "exporter/base/log.h"
 #include "exporter/base/str.h"
 #include "exporter/ui/site.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum {
-    STOP_GRACE_MS = 5000,
     DEFAULT_STABLE_MS = 120 * 1000,
     MAX_STABLE_S = 24 * 3600,
     MAX_CLAIM_NAME = 253,
-    WHY_MAX_BYTES = 16 << 10,
+    NOT_SET = -1,
 };
 
 struct watcher_flags {
     struct policy_watcher_options watcher;
-    const char *kubeconfig;
-    const char *address, *health_address;
+    const char *kubeconfig, *address, *health_address;
     struct server_flags server;
 };
-
-/* ---- Flags ---- */
 
 /* An RFC 1123 subdomain, as the API server wants of an object's name. */
 static bool watcher_parse_claim(void *field, const char *v, const struct flag *f)
@@ -42,58 +31,56 @@ static bool watcher_parse_claim(void *field, const char *v, const struct flag *f
     return n > 0 && n <= MAX_CLAIM_NAME && !v[n] && !strchr("-.", v[0]) && !strchr("-.", v[n - 1]);
 }
 
-#define FIELD(name)     .field = offsetof(struct watcher_flags, name)
-#define CLAIM_EXPECTED  "a name: at most 253 of a-z, 0-9, - and ., not starting or ending with - or ."
-#define DEFAULT_CLAIM   "policy-watcher-claim"
-#define STABLE_VARIABLE "STABLE_DURATION_SEC"
-#define STABLE_EXPECTED "a number of seconds from 0 to 86400"
-#define POLL_VARIABLE   "POLL_INTERVAL_SEC"
-#define NOT_SET         (-1)
+#define CLAIM_EXPECTED "a name: at most 253 of a-z, 0-9, - and ., not starting or ending with - or ."
+#define FIELD(name)    .field = offsetof(struct watcher_flags, name)
 
 static const struct flag watcher_flags[] = {
-    {"kubeconfig", "FILE", "Kubeconfig of the cluster. Default: the pod's service account.", flag_text,
-     FIELD(kubeconfig), .expected = "a path"},
-    {"namespace", "NAMESPACE",
+    {"kubeconfig", FLAG_PATH, FIELD(kubeconfig),
+     "Kubeconfig of the cluster. Default: the pod's service account."},
+    {"namespace", FLAG_NAMESPACE, FIELD(watcher.namespace),
      "Namespace of the Policies: the name of the cluster on the hub. Default: $WATCH_NAMESPACE, then "
-     "default.",
-     flag_namespace, FIELD(watcher.namespace), .expected = FLAG_NAMESPACE_EXPECTED},
-    {"claim", "NAME", "ClusterClaim to write. Default: $TARGET_CLAIM_NAME, then policy-watcher-claim.",
-     watcher_parse_claim, FIELD(watcher.claim), .expected = CLAIM_EXPECTED},
-    {"stable-duration", "DURATION",
+     "default."},
+    {"claim", FLAG_OTHER, FIELD(watcher.claim),
+     "ClusterClaim to write. Default: $TARGET_CLAIM_NAME, then policy-watcher-claim.", "NAME", CLAIM_EXPECTED,
+     .parse = watcher_parse_claim},
+    {"stable-duration", FLAG_DURATION, FIELD(watcher.stable_ms),
      "How long all Policies must be compliant without a break before the claim is, from 0s to 24h. Default: "
      "$STABLE_DURATION_SEC, then 2m.",
-     flag_duration, FIELD(watcher.stable_ms), .expected = "a duration from 0s to 24h",
      .max = MAX_STABLE_S * 1000},
-    {"web.listen-address", "ADDRESS",
-     "Address that /metrics, /healthz and /readyz are served on; 0 disables them. Default :8080.",
-     flag_address, FIELD(address), .expected = FLAG_ADDRESS_EXPECTED},
-    {"health-probe-bind-address", "ADDRESS",
-     "Address that /healthz and /readyz are served on, besides the other; 0 disables it. Default 0.",
-     flag_address, FIELD(health_address), .expected = FLAG_ADDRESS_EXPECTED},
+    {"web.listen-address", FLAG_ADDRESS, FIELD(address),
+     "Address that /metrics, /healthz and /readyz are served on; 0 disables them. Default :8080."},
+    {"health-probe-bind-address", FLAG_ADDRESS, FIELD(health_address),
+     "Address that /healthz and /readyz are served on, besides the other; 0 disables it. Default 0."},
     {.name = NULL},
 };
 
 #undef FIELD
 
-/* The environment of the reference implementation's manifests, where no flag says otherwise. Returns the exit
- * status, or -1 to go on. */
-static int watcher_read_environment(struct watcher_flags *f)
+/* The environment of the reference implementation's manifests, where no flag says otherwise. False, and the
+ * exit status, if it is invalid. */
+static bool watcher_read_environment(struct watcher_flags *f, int *ret_status)
 {
+    const struct command *c = &command_policy_watcher;
     const char *namespace = getenv("WATCH_NAMESPACE"), *claim = getenv("TARGET_CLAIM_NAME");
-    const char *stable = getenv(STABLE_VARIABLE);
-    uint64_t seconds = 0;
+    const char *stable = getenv("STABLE_DURATION_SEC");
+    uint64_t seconds = DEFAULT_STABLE_MS / 1000;
 
-    if (!f->watcher.namespace && !flag_namespace(&f->watcher.namespace, namespace ?: "default", NULL))
-        return flags_error(&command_policy_watcher, "WATCH_NAMESPACE must be " FLAG_NAMESPACE_EXPECTED ": ",
-                           namespace);
-    if (!f->watcher.claim && !watcher_parse_claim(&f->watcher.claim, claim ?: DEFAULT_CLAIM, NULL))
-        return flags_error(&command_policy_watcher, "TARGET_CLAIM_NAME must be " CLAIM_EXPECTED ": ", claim);
-    if (f->watcher.stable_ms != NOT_SET)
-        return -1;
-    if (stable && (!str_to_u64(str_of(stable), &seconds) || seconds > MAX_STABLE_S))
-        return flags_error(&command_policy_watcher, STABLE_VARIABLE " must be " STABLE_EXPECTED ": ", stable);
-    f->watcher.stable_ms = stable ? (int64_t)seconds * 1000 : DEFAULT_STABLE_MS;
-    return -1;
+    if (!f->watcher.namespace)
+        f->watcher.namespace = namespace ?: "default";
+    if (!flag_is_namespace(f->watcher.namespace))
+        *ret_status = flags_error(c, "WATCH_NAMESPACE must be " FLAG_NAMESPACE_EXPECTED ": ", namespace);
+    else if (!f->watcher.claim &&
+             !watcher_parse_claim(&f->watcher.claim, claim ?: "policy-watcher-claim", NULL))
+        *ret_status = flags_error(c, "TARGET_CLAIM_NAME must be " CLAIM_EXPECTED ": ", claim);
+    else if (f->watcher.stable_ms == NOT_SET && stable &&
+             (!str_to_u64(str_of(stable), &seconds) || seconds > MAX_STABLE_S))
+        *ret_status =
+            flags_error(c, "STABLE_DURATION_SEC must be a number of seconds from 0 to 86400: ", stable);
+    else
+        *ret_status = 0;
+    if (f->watcher.stable_ms == NOT_SET)
+        f->watcher.stable_ms = (int64_t)seconds * 1000;
+    return *ret_status == 0;
 }
 
 /* ---- Serving ---- */
@@ -105,80 +92,68 @@ static bool watcher_is_ready(void *arg, struct buf *ret_why)
     return policy_watcher_ready(arg, &ready, ret_why) == 0 && ready;
 }
 
-struct watcher_program {
-    struct kube_program base;
+struct watcher {
+    struct role role;
     struct policy_watcher *watcher;
     struct site *site; /* while it serves */
 };
 
-static void watcher_on_reload(void *arg)
+static void watcher_on_reload(struct role *r)
 {
-    (void)site_reload(((const struct watcher_program *)arg)->site, NULL);
+    (void)site_reload(CONTAINER_OF(r, struct watcher, role)->site, NULL);
 }
 
-static int watcher_serve(struct watcher_program *p, const struct watcher_flags *f)
+static int watcher_serve(struct watcher *w, const struct watcher_flags *f)
 {
-    CLEANUP(cleanup_kube_guard_free) struct kube_guard *guard = NULL;
-    CLEANUP(cleanup_free) char *why = NULL;
-    struct site_options o = {.loop = p->base.loop,
-                             .metrics = f->watcher.metrics,
-                             .listen = &f->address,
-                             .n_listen = strcmp(f->address, "0") != 0,
-                             .probe_address = f->health_address,
-                             .config_file = f->server.web_config_file,
-                             .is_ready = watcher_is_ready,
-                             .arg = p->watcher};
-    int r = server_flags_guard(&guard, &f->server, f->watcher.kube, kube_rights_default);
+    const struct site_options o = {.loop = w->role.loop,
+                                   .metrics = w->role.metrics,
+                                   .listen = &f->address,
+                                   .n_listen = flag_address(f->address) != NULL,
+                                   .probe_address = f->health_address,
+                                   .config_file = f->server.web_config_file,
+                                   .guard = kube_guard_httpd(w->role.guard),
+                                   .is_ready = watcher_is_ready,
+                                   .arg = w->watcher};
+    char *why = NULL;
+    int r = site_start(&w->site, &o, &why);
 
-    o.guard = kube_guard_httpd(guard);
-    if (r == 0)
-        r = site_start(&p->site, &o, &why);
-    if (r < 0) {
-        log_error("cannot serve", L_STR("err", why ? why : strerror(-r)));
-        return 1;
-    }
+    if (r < 0)
+        return role_failed("cannot serve", r, why);
     log_info("watching Policies", L_STR("namespace", f->watcher.namespace), L_STR("claim", f->watcher.claim),
              L_INT("stable_seconds", f->watcher.stable_ms / 1000), L_STR("address", f->address));
-    r = kube_program_run(&p->base);
-    p->site = site_stop(p->site, STOP_GRACE_MS);
-    return kube_program_status(r);
+    r = role_run(&w->role);
+    w->site = site_stop(w->site, STOP_GRACE_MS);
+    return role_ended(r);
 }
 
-static int watcher_run(struct watcher_flags *f)
+static int watcher_run(struct watcher *w, struct watcher_flags *f)
 {
-    struct watcher_program p = {0};
-    const struct signals_handlers handlers = {.reload = watcher_on_reload, .arg = &p};
-    int status = 1, r = kube_program_start(&p.base, "cluster", f->kubeconfig, &handlers);
+    int r;
 
-    f->watcher.kube = p.base.kube;
-    f->watcher.metrics = p.base.metrics;
-    if (r == 0 && (r = policy_watcher_new(&p.watcher, &f->watcher)) < 0)
-        log_error("cannot start", L_ERR(r));
-    if (r == 0)
-        status = watcher_serve(&p, f);
-    p.watcher = policy_watcher_free(p.watcher);
-    kube_program_done(&p.base);
-    return status;
+    if (role_open_kube(&w->role, "cluster", f->kubeconfig, &f->server, kube_rights_default) < 0)
+        return 1;
+    f->watcher.kube = w->role.kube;
+    f->watcher.metrics = w->role.metrics;
+    r = policy_watcher_new(&w->watcher, &f->watcher);
+    return r < 0 ? role_failed("cannot start", r, NULL) : watcher_serve(w, f);
 }
 
-static int watcher_main(int argc, char **argv)
+static int watcher_main(char **argv)
 {
+    struct watcher w = {.role.on_reload = watcher_on_reload};
     struct watcher_flags f = {
-        .watcher = {.stable_ms = NOT_SET},
-        .address = ":8080",
-        .health_address = "0",
-        .server = server_flags_default,
-    };
-    int status = flags_parse_all(&command_policy_watcher, argc, argv, &f);
+        .watcher.stable_ms = NOT_SET, .address = ":8080", .server = server_flags_default};
+    int status;
 
-    if (status < 0)
-        status = watcher_read_environment(&f);
-    if (status >= 0)
+    if (!flags_parse(&command_policy_watcher, argv, &f, &status) || !watcher_read_environment(&f, &status))
         return status;
-    log_setup(f.server.log_level, f.server.log_format);
-    if (getenv(POLL_VARIABLE))
+    server_flags_setup_log(&f.server);
+    if (getenv("POLL_INTERVAL_SEC"))
         log_info("$POLL_INTERVAL_SEC has no effect: Policies are watched, not polled");
-    return watcher_run(&f);
+    status = watcher_run(&w, &f);
+    w.watcher = policy_watcher_free(w.watcher);
+    role_close(&w.role);
+    return status;
 }
 
 const struct command command_policy_watcher = {

@@ -1,12 +1,7 @@
 /* `dynamic-scoring scorer MODEL`: a scoring API of our own. */
-#include "controller/commands.h"
 #include "controller/flags.h"
-#include "controller/server_flags.h"
-#include "controller/signals.h"
-#include "exporter/base/clock.h"
-#include "exporter/base/def.h"
+#include "controller/role.h"
 #include "exporter/base/log.h"
-#include "exporter/base/loop.h"
 #include "exporter/base/problems.h"
 #include "exporter/models/instance.h"
 #include "exporter/models/model.h"
@@ -16,33 +11,32 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { STOP_GRACE_MS = 5000, MAX_LISTEN = 16, HELP_BYTES = 1024 };
+enum { HELP_BYTES = 1024 };
 
 struct scorer_flags {
     struct instance *instance;
-    const char *listen[MAX_LISTEN];
-    size_t n_listen;
+    struct flag_list listen;
     const char *config_file, *token_file;
     struct server_flags server;
 };
 
-/* ---- Flags ---- */
+#define FIELD(name) .field = offsetof(struct scorer_flags, name)
 
-static bool scorer_parse_listen(void *field, const char *v, const struct flag *f)
-{
-    struct scorer_flags *o = field;
-
-    (void)f;
-    if (o->n_listen == MAX_LISTEN || !strrchr(v, ':'))
-        return false;
-    o->listen[o->n_listen++] = v;
-    return true;
-}
+static const struct flag scorer_flags[] = {
+    {"web.listen-address", FLAG_LISTEN, FIELD(listen),
+     "Address to listen on; may be repeated. Default :8000."},
+    {"config.file", FLAG_PATH, FIELD(config_file),
+     "Settings of the model in YAML or JSON; environment variables and flags override it. Default none."},
+    {"token-file", FLAG_PATH, FIELD(token_file),
+     "File with the bearer token that callers must send, such as a mounted Secret; read for each call. "
+     "Default $TOKEN_FILE; or the token itself in $SCORING_TOKEN. Without either every call is answered."},
+    {.name = NULL},
+};
 
 /* A setting of the model; the flag has the setting's name. */
 static bool scorer_parse_setting(void *field, const char *v, const struct flag *f)
 {
-    struct instance *i = ((struct scorer_flags *)field)->instance;
+    const struct instance *i = *(struct instance **)field;
 
     for (size_t k = 0; k < i->n_settings; k++)
         if (strcmp(i->settings[k].name, f->name) == 0) {
@@ -51,23 +45,6 @@ static bool scorer_parse_setting(void *field, const char *v, const struct flag *
         }
     return false;
 }
-
-#define FIELD(name) .field = offsetof(struct scorer_flags, name)
-
-static const struct flag scorer_flags[] = {
-    {"web.listen-address", "ADDRESS", "Address to listen on; may be repeated. Default :8000.",
-     scorer_parse_listen, .expected = "host:port or :port, at most 16 times"},
-    {"config.file", "FILE",
-     "Settings of the model in YAML or JSON; environment variables and flags override it. Default none.",
-     flag_text, FIELD(config_file), .expected = "a path"},
-    {"token-file", "FILE",
-     "File with the bearer token that callers must send, such as a mounted Secret; read for each call. "
-     "Default $TOKEN_FILE; or the token itself in $SCORING_TOKEN. Without either every call is answered.",
-     flag_text, FIELD(token_file), .expected = "a path"},
-    {.name = NULL},
-};
-
-#undef FIELD
 
 /* The flags of the role and the model, ended by one without a name. Both lists are to be freed. */
 static struct flag *scorer_make_flags(const struct instance *i, char **ret_helps)
@@ -86,14 +63,18 @@ static struct flag *scorer_make_flags(const struct instance *i, char **ret_helps
                        otherwise ? " Default " : "", cstr(otherwise), otherwise ? "." : "", s->variable,
                        more ? " or $" : "", cstr(more));
         flags[n + k] = (struct flag){.name = s->name,
-                                     .value = s->setting->value,
+                                     .type = FLAG_OTHER,
+                                     FIELD(instance),
                                      .help = help,
-                                     .parse = scorer_parse_setting,
-                                     .expected = s->expected};
+                                     .value = s->setting->value,
+                                     .expected = s->expected,
+                                     .parse = scorer_parse_setting};
     }
     *ret_helps = helps;
     return flags;
 }
+
+#undef FIELD
 
 static void scorer_print_models(FILE *to)
 {
@@ -105,48 +86,47 @@ static void scorer_print_models(FILE *to)
 
 /* ---- Running ---- */
 
-static void scorer_on_stop(void *arg, void (*done)(void *arg), void *done_arg)
+struct scorer_role {
+    struct role role;
+    struct model_server *server; /* while it serves */
+};
+
+static void scorer_on_stop(struct role *r, void (*done)(void *arg), void *done_arg)
 {
-    model_server_drain(*(struct model_server **)arg, done, done_arg);
+    model_server_drain(CONTAINER_OF(r, struct scorer_role, role)->server, done, done_arg);
 }
 
-static void scorer_on_reload(void *arg)
+static void scorer_on_reload(struct role *r)
 {
-    (void)site_reload(model_server_site(*(struct model_server **)arg), NULL);
+    (void)site_reload(model_server_site(CONTAINER_OF(r, struct scorer_role, role)->server), NULL);
 }
 
-static int scorer_serve(struct loop *loop, const struct scorer_flags *f, struct model_server **server)
+static int scorer_serve(struct scorer_role *s, const struct scorer_flags *f)
 {
-    CLEANUP(cleanup_free) char *why = NULL;
-    const struct model_server_options o = {.loop = loop,
+    const struct model_server_options o = {.loop = s->role.loop,
                                            .instance = f->instance,
-                                           .listen = f->listen,
-                                           .n_listen = f->n_listen,
+                                           .listen = f->listen.items,
+                                           .n_listen = f->listen.n,
                                            .config_file = f->server.web_config_file,
                                            .token_file = f->token_file,
                                            .token = f->token_file ? NULL : getenv("SCORING_TOKEN")};
-    int r = model_server_start(server, &o, &why);
+    char *why = NULL;
+    int r = model_server_start(&s->server, &o, &why);
 
-    if (r < 0) {
-        log_error("cannot serve", L_STR("err", why ? why : strerror(-r)));
-        return 1;
-    }
-    for (size_t i = 0; i < f->n_listen; i++)
-        log_info("serving", L_STR("model", f->instance->model->name), L_STR("address", f->listen[i]),
-                 L_INT("port", site_port(model_server_site(*server), i)));
-    r = loop_run(loop);
-    *server = model_server_stop(*server, STOP_GRACE_MS);
     if (r < 0)
-        log_error("the event loop failed", L_ERR(r));
-    else
-        log_info("stopped");
-    return r < 0;
+        return role_failed("cannot serve", r, why);
+    for (size_t i = 0; i < f->listen.n; i++)
+        log_info("serving", L_STR("model", f->instance->model->name), L_STR("address", f->listen.items[i]),
+                 L_INT("port", site_port(model_server_site(s->server), i)));
+    r = role_run(&s->role);
+    s->server = model_server_stop(s->server, STOP_GRACE_MS);
+    return role_ended(r);
 }
 
 /* Says what is wrong with the settings. */
 static int scorer_configure(const struct scorer_flags *f)
 {
-    struct problems file = {0}, others = {0};
+    CLEANUP(problems_done) struct problems file = {0}, others = {0};
     int r;
 
     problems_init(&file, cstr(f->config_file));
@@ -154,87 +134,67 @@ static int scorer_configure(const struct scorer_flags *f)
     r = instance_configure(f->instance, f->config_file, &file, &others);
     problems_log(&file);
     problems_log(&others);
-    problems_done(&file);
-    problems_done(&others);
     return r;
 }
 
-static int scorer_run(struct scorer_flags *f)
+static int scorer_run(const struct scorer_flags *f)
 {
-    CLEANUP(cleanup_loop_free) struct loop *loop = NULL;
-    struct model_server *server = NULL;
-    const struct signals_handlers handlers = {
-        .stop = scorer_on_stop, .reload = scorer_on_reload, .arg = &server};
-    struct signals signals;
-    int status, r = scorer_configure(f);
+    struct scorer_role s = {.role = {.on_stop = scorer_on_stop, .on_reload = scorer_on_reload}};
+    int status = 1, r = scorer_configure(f);
 
-    if (r == 0)
-        r = loop_new(&loop, &clock_system);
-    if (r == 0)
-        r = signals_start(&signals, loop, &handlers);
-    if (r < 0) {
-        log_error("cannot start", L_STR("err", r == -EINVAL ? "invalid settings" : strerror(-r)));
-        return 1;
-    }
-    status = scorer_serve(loop, f, &server);
-    signals_stop(&signals);
+    if (r < 0)
+        return role_failed("cannot start", r, r == -EINVAL ? xstrdup("invalid settings") : NULL);
+    if (role_open(&s.role) == 0)
+        status = scorer_serve(&s, f);
+    role_close(&s.role);
     return status;
 }
 
 /* Reads the flags of the model and runs it. */
-static int scorer_run_model(const struct model *m, int argc, char **argv)
+static int scorer_run_model(const struct model *m, char **argv)
 {
-    static const char *const by_default = ":8000";
     CLEANUP(cleanup_instance_free) struct instance *i = NULL;
     CLEANUP(cleanup_free) struct flag *flags = NULL;
-    CLEANUP(cleanup_free) char *helps = NULL;
+    CLEANUP(cleanup_free) char *helps = NULL, *name = xasprintf("scorer %s", m->name);
     struct scorer_flags f = {.server = server_flags_default};
     struct command command = command_scorer;
-    char name[64];
     int status;
 
     i = instance_new(m);
     flags = scorer_make_flags(i, &helps);
-    (void)snprintf(name, sizeof(name), "scorer %s", m->name);
     command.name = name;
     command.arguments = "[flags]";
     command.help = m->help;
     command.flags = flags;
-    command.shared = server_flags_anywhere;
     f.instance = i;
-    status = flags_parse_all(&command, argc, argv, &f);
-    if (status >= 0)
+    if (!flags_parse(&command, argv, &f, &status))
         return status;
-    if (f.n_listen == 0)
-        f.listen[f.n_listen++] = by_default;
+    if (f.listen.n == 0)
+        f.listen.items[f.listen.n++] = ":8000";
     if (!f.token_file && *cstr(getenv("TOKEN_FILE")))
         f.token_file = getenv("TOKEN_FILE");
     if (f.token_file && *cstr(getenv("SCORING_TOKEN")))
         return flags_error(&command, "--token-file and $SCORING_TOKEN exclude each other", "");
-    log_setup(f.server.log_level, f.server.log_format);
+    server_flags_setup_log(&f.server);
     return scorer_run(&f);
 }
 
-static int scorer_run_command(int argc, char **argv)
+static int scorer_main(char **argv)
 {
-    const struct model *m = argc > 1 ? model_find(argv[1]) : NULL;
+    const struct model *m = argv[1] ? model_find(argv[1]) : NULL;
     struct scorer_flags ignored = {.server = server_flags_default};
-    struct command command = command_scorer;
     int status;
 
     if (m)
-        return scorer_run_model(m, argc - 1, argv + 1);
-    if (argc > 1 && *argv[1] != '-') {
-        (void)fprintf(stderr, "dynamic-scoring scorer: unknown model '%s'\n", argv[1]);
-    } else if (argc > 1) {
-        command.shared = server_flags_anywhere;
-        status = flags_parse_all(&command, argc, argv, &ignored);
+        return scorer_run_model(m, argv + 1);
+    if (argv[1] && *argv[1] == '-' && !flags_parse(&command_scorer, argv, &ignored, &status)) {
         if (status == 0)
             scorer_print_models(stdout);
-        if (status >= 0)
-            return status;
+        return status;
     }
-    if (argc < 2 || *argv[1] == '-')
+    if (argv[1] && *argv[1] != '-')
+        (void)fprintf(stderr, "dynamic-scoring scorer: unknown model '%s'\n", argv[1]);
+    else
         (void)fprintf(stderr, "dynamic-scoring scorer: missing argument: MODEL\n");
     scorer_print_models(stderr);
     return EXIT_USAGE;
@@ -245,6 +205,7 @@ const struct command command_scorer = {
     .arguments = "MODEL [flags]",
     .help = "Serve a scoring API with one of the built-in models.",
     .flags = scorer_flags,
+    .shared = server_flags + SERVER_FLAGS_OF_CLUSTER,
     .shared_at = offsetof(struct scorer_flags, server),
-    .run = scorer_run_command,
+    .run = scorer_main,
 };

@@ -1,6 +1,5 @@
 /* `dynamic-scoring spool ls|verify|export PATH`: reads what waits for remote-write endpoints, and changes
  * nothing. */
-#include "controller/commands.h"
 #include "controller/flags.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -14,7 +13,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-enum { SEGMENT_FILE_MAX = 256 << 20, TEXT_MAX = 1 << 30, PATH_BYTES = 4096 };
+enum { SEGMENT_FILE_MAX = 256 << 20, TEXT_MAX = 1 << 30 };
 
 /* How to read records, and the totals. */
 struct spool_scan {
@@ -151,17 +150,15 @@ static void spool_each(struct spool_scan *l, const char *dir, int (*filter)(cons
 {
     struct dirent **list;
     int n = scandir(dir, &list, filter, alphasort);
-    char path[PATH_BYTES];
 
     if (n < 0) {
         spool_complain(l, dir, strerror(errno));
         return;
     }
     for (int i = 0; i < n; i++) {
-        int length = snprintf(path, sizeof(path), "%s/%s", dir, list[i]->d_name);
+        CLEANUP(cleanup_free) char *path = xasprintf("%s/%s", dir, list[i]->d_name);
 
-        if (length > 0 && (size_t)length < sizeof(path))
-            fn(l, path);
+        fn(l, path);
         free(list[i]);
     }
     free(list);
@@ -189,16 +186,15 @@ static void spool_scan_dir(struct spool_scan *l, const char *dir)
 /* A segment, an endpoint's directory, or a whole storage path. */
 static void spool_scan(struct spool_scan *l, const char *path)
 {
-    char all[PATH_BYTES];
+    CLEANUP(cleanup_free) char *all = xasprintf("%s/remote-write", path);
     struct stat st;
-    int n = snprintf(all, sizeof(all), "%s/remote-write", path);
     uint64_t before = l->files + l->aside;
 
     if (stat(path, &st) < 0)
         spool_complain(l, path, strerror(errno));
     else if (!S_ISDIR(st.st_mode))
         spool_scan_file(l, path);
-    else if (n > 0 && (size_t)n < sizeof(all) && stat(all, &st) == 0)
+    else if (stat(all, &st) == 0)
         spool_each(l, all, spool_is_visible, spool_scan_dir);
     else
         spool_scan_dir(l, path);
@@ -206,49 +202,43 @@ static void spool_scan(struct spool_scan *l, const char *path)
         (void)fprintf(stderr, "%s: no segments\n", path);
 }
 
-static const struct flag spool_flags[] = {{.name = NULL}};
-
-static int spool_run(struct spool_scan *l, const char *what, const char **paths, int n)
+static int spool_main(char **argv)
 {
-    for (int i = 0; i < n; i++)
-        spool_scan(l, paths[i]);
-    if (strcmp(what, "export") != 0 && l->files + l->aside > 0) {
+    struct spool_scan l = {.on_record = spool_count};
+    const char *what;
+    int status;
+
+    if (!flags_parse(&command_spool, argv, NULL, &status))
+        return status;
+    what = cstr(argv[1]);
+    if (strcmp(what, "ls") == 0)
+        l.list = true;
+    else if (strcmp(what, "verify") == 0)
+        l.on_record = spool_verify;
+    else if (strcmp(what, "export") == 0)
+        l.on_record = spool_print;
+    else
+        what = "";
+    if (!*what || !argv[2])
+        return flags_error(&command_spool, "expected ls, verify or export, and a path", "");
+    for (char **path = argv + 2; *path; path++)
+        spool_scan(&l, *path);
+    if (l.on_record != spool_print && l.files + l.aside > 0) {
         (void)printf("%" PRIu64 " records, %" PRIu64 " samples, %" PRIu64 " damaged places, %" PRIu64
                      " bytes lost",
-                     l->records, l->samples, l->damaged_places, l->damaged_bytes);
-        if (l->aside)
-            (void)printf(", %" PRIu64 " files set aside", l->aside);
+                     l.records, l.samples, l.damaged_places, l.damaged_bytes);
+        if (l.aside)
+            (void)printf(", %" PRIu64 " files set aside", l.aside);
         (void)printf("\n");
     }
-    return l->failed || l->damaged_places || fflush(stdout) != 0;
-}
-
-static int spool_main(int argc, char **argv)
-{
-    CLEANUP(cleanup_free) const char **rest = xcalloc((size_t)argc, sizeof(*rest));
-    int n = rest ? flags_parse(&command_spool, argc, argv, NULL, rest) : -1;
-    struct spool_scan l = {.on_record = spool_count};
-
-    if (n == -2)
-        return 0;
-    if (n < 0)
-        return EXIT_USAGE;
-    if (n >= 2 && strcmp(rest[0], "ls") == 0)
-        l.list = true;
-    else if (n >= 2 && strcmp(rest[0], "verify") == 0)
-        l.on_record = spool_verify;
-    else if (n >= 2 && strcmp(rest[0], "export") == 0)
-        l.on_record = spool_print;
-    else {
-        return flags_error(&command_spool, "expected ls, verify or export, and a path", "");
-    }
-    return spool_run(&l, rest[0], rest + 1, n - 1);
+    return l.failed || l.damaged_places || fflush(stdout) != 0;
 }
 
 const struct command command_spool = {
     .name = "spool",
     .arguments = "ls|verify|export PATH...",
     .help = "Inspect a remote-write spool: a segment, an endpoint's directory, or the storage path.",
-    .flags = spool_flags,
+    .flags = &(const struct flag){.name = NULL},
+    .takes_arguments = true,
     .run = spool_main,
 };

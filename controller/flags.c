@@ -1,154 +1,52 @@
 #include "controller/flags.h"
 
-#include "controller/kube/guard.h"
-#include "controller/server_flags.h"
-#include "exporter/base/def.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
-#include "exporter/base/log.h"
+#include "exporter/base/problems.h"
+#include "exporter/base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_NAMESPACE = 63 };
+enum { MAX_NAMESPACE = 63, EXPECTED_BYTES = 256 };
 
-static void flags_print_table(const struct flag *table)
+static const struct {
+    const char *value, *expected;
+} flag_types[] = {
+    [FLAG_SWITCH] = {NULL, "true or false"},
+    [FLAG_PATH] = {"FILE", "a path"},
+    [FLAG_NAME] = {"NAME", "a name"},
+    [FLAG_NAMESPACE] = {"NAMESPACE", FLAG_NAMESPACE_EXPECTED},
+    [FLAG_ADDRESS] = {"ADDRESS", "host:port, :port, or 0 for none; ports are 0 to 65535"},
+    [FLAG_LISTEN] = {"ADDRESS", "host:port or :port, at most 16 times"},
+    [FLAG_NUMBER] = {"N", NULL},
+    [FLAG_DURATION] = {"DURATION", NULL},
+    [FLAG_WORD] = {"FORMAT", NULL},
+    [FLAG_OTHER] = {NULL, "true or false"},
+};
+
+static const char *flag_value_name(const struct flag *f)
 {
-    for (const struct flag *f = table; f && f->name; f++)
-        (void)printf("  --%s%s%s\n        %s\n", f->name, f->value ? "=" : "", f->value ? f->value : "",
-                     f->help);
+    return f->value ? f->value : flag_types[f->type].value;
 }
 
-static void flags_print_help(const struct command *c)
-{
-    (void)printf("usage: dynamic-scoring %s %s\n\n%s\n", c->name, c->arguments, c->help);
-    if (!c->flags[0].name)
-        return;
-    (void)printf("\nflags:\n");
-    flags_print_table(c->flags);
-    flags_print_table(c->shared);
-}
+/* ---- Values ---- */
 
-static const struct flag *flags_find(const struct flag *table, const char *name, size_t n)
-{
-    for (const struct flag *f = table; f && f->name; f++)
-        if (strlen(f->name) == n && strncmp(f->name, name, n) == 0)
-            return f;
-    return NULL;
-}
-
-static int flags_refuse(const struct command *c, const char *name, size_t n, const char *what,
-                        const char *more)
-{
-    (void)fprintf(stderr, "dynamic-scoring %s: --%.*s: %s%s\nTry 'dynamic-scoring %s --help'.\n", c->name,
-                  (int)n, name, what, more, c->name);
-    return -1;
-}
-
-/* Parses the flag at argv[i]. Returns the number of arguments used, or -1. */
-static int flags_parse_one(const struct command *c, int argc, char **argv, int i, void *options)
-{
-    const char *name = argv[i] + (argv[i][1] == '-' ? 2 : 1);
-    size_t n = strcspn(name, "=");
-    const char *value = name[n] == '=' ? name + n + 1 : NULL;
-    const struct flag *f = flags_find(c->flags, name, n);
-    char *at = options;
-    int used = 1;
-
-    if (!f) {
-        f = flags_find(c->shared, name, n);
-        at += c->shared_at;
-    }
-    if (!f)
-        return flags_refuse(c, name, n, "unknown flag", "");
-    if (f->value && !value) {
-        if (i + 1 >= argc)
-            return flags_refuse(c, name, n, "expected a value: ", f->value);
-        value = argv[i + 1];
-        used = 2;
-    }
-    if (!f->parse(at + f->field, value ? value : "true", f))
-        return flags_refuse(c, name, n, "expected ", f->value ? f->expected : "true or false");
-    return used;
-}
-
-int flags_parse(const struct command *c, int argc, char **argv, void *options, const char **rest)
-{
-    int n = 0;
-
-    for (int i = 1; i < argc;) {
-        int used = 1;
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "-help") == 0) {
-            flags_print_help(c);
-            return -2;
-        }
-        if (strcmp(argv[i], "--") == 0) {
-            for (i++; i < argc; i++)
-                rest[n++] = argv[i];
-            break;
-        }
-        if (argv[i][0] == '-' && argv[i][1])
-            used = flags_parse_one(c, argc, argv, i, options);
-        else
-            rest[n++] = argv[i];
-        if (used < 0)
-            return -1;
-        i += used;
-    }
-    return n;
-}
-
-int flags_error(const struct command *c, const char *error, const char *detail)
-{
-    (void)fprintf(stderr, "dynamic-scoring %s: %s%s\nTry 'dynamic-scoring %s --help'.\n", c->name, error,
-                  detail, c->name);
-    return EXIT_USAGE;
-}
-
-int flags_parse_all(const struct command *c, int argc, char **argv, void *options)
-{
-    CLEANUP(cleanup_free) const char **rest = xcalloc((size_t)argc, sizeof(*rest));
-    int n = rest ? flags_parse(c, argc, argv, options, rest) : -1;
-
-    if (n > 0)
-        return flags_error(c, "unexpected argument: ", rest[0]);
-    return n == -2 ? 0 : n < 0 ? EXIT_USAGE : -1;
-}
-
-bool flag_text(void *field, const char *value, const struct flag *f)
-{
-    (void)f;
-    *(const char **)field = value;
-    return *value;
-}
-
-bool flag_namespace(void *field, const char *value, const struct flag *f)
+bool flag_is_namespace(const char *value)
 {
     size_t n = strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-");
 
-    (void)f;
-    *(const char **)field = value;
     return n > 0 && n <= MAX_NAMESPACE && !value[n] && value[0] != '-' && value[n - 1] != '-';
 }
 
-bool flag_switch(void *field, const char *value, const struct flag *f)
+static bool flag_parse_number(const char *value, int64_t max, unsigned *ret)
 {
-    (void)f;
-    *(bool *)field = strcmp(value, "true") == 0;
-    return *(bool *)field || strcmp(value, "false") == 0;
-}
+    uint64_t n = 0;
 
-bool flag_number(void *field, const char *value, const struct flag *f)
-{
-    char *end;
-    unsigned long n;
-
-    if (*value < '0' || *value > '9')
+    if (!str_to_u64(str_of(value), &n) || n < 1 || n > (uint64_t)max)
         return false;
-    n = strtoul(value, &end, 10); /* ULONG_MAX on overflow */
-    if (*end || n < 1 || n > (unsigned long)f->max)
-        return false;
-    *(unsigned *)field = (unsigned)n;
+    *ret = (unsigned)n;
     return true;
 }
 
@@ -175,7 +73,7 @@ static size_t flag_duration_part(const char *v, double *ret)
     return 0;
 }
 
-bool flag_duration(void *field, const char *value, const struct flag *f)
+static bool flag_parse_duration(const char *value, const struct flag *f, int64_t *ret)
 {
     double sum = 0;
 
@@ -188,85 +86,178 @@ bool flag_duration(void *field, const char *value, const struct flag *f)
         sum += part;
         value += used;
     } while (*value);
-    if (sum < (double)f->min || sum > (double)f->max)
+    *ret = (int64_t)(sum + 0.5);
+    return sum >= (double)f->min && sum <= (double)f->max;
+}
+
+static bool flag_parse_listen(const char *value, struct flag_list *list)
+{
+    if (list->n == FLAG_LISTEN_MAX || !strrchr(value, ':'))
         return false;
-    *(int64_t *)field = (int64_t)(sum + 0.5);
+    list->items[list->n++] = value;
     return true;
 }
 
-enum { MAX_CACHE_TTL_MS = 3600 * 1000, MIN_TIMEOUT_MS = 100, MAX_TIMEOUT_MS = 60 * 1000 };
-
-const struct server_flags server_flags_default = {
-    .log_level = LOG_LEVEL_INFO,
-    .log_format = LOG_FORMAT_LOGFMT,
-    .guard = {.cache_ttl_ms = 60 * 1000, .timeout_ms = 10 * 1000},
-};
-
-static bool server_parse_log_level(void *field, const char *v, const struct flag *f)
+static bool flag_parse_word(const char *value, const struct flag *f, int *ret)
 {
-    struct server_flags *flags = field;
-
-    (void)f;
-    flags->has_log_level = true;
-    return log_level_parse(str_of(v), &flags->log_level);
+    for (*ret = 0; f->words[*ret]; ++*ret)
+        if (strcmp(value, f->words[*ret]) == 0)
+            return true;
+    return false;
 }
 
-static bool server_parse_log_format(void *field, const char *v, const struct flag *f)
+static bool flag_parse_text(const struct flag *f, const char *value, const char **ret)
 {
-    struct server_flags *flags = field;
-
-    (void)f;
-    flags->has_log_format = true;
-    return log_format_parse(str_of(v), &flags->log_format);
+    *ret = value;
+    switch (f->type) {
+    case FLAG_NAME:
+        return *value && utf8_valid_prefix(str_of(value)) == strlen(value);
+    case FLAG_NAMESPACE:
+        return flag_is_namespace(value);
+    case FLAG_ADDRESS:
+        return strcmp(value, "0") == 0 || httpd_is_address(value);
+    default:
+        return *value;
+    }
 }
 
-#define FIELD(name) .field = offsetof(struct server_flags, name)
-
-const struct flag server_flags[] = {
-    {"web.kubernetes-auth", NULL,
-     "Answer a request only if the user of its bearer token or client certificate may, by the RBAC of the "
-     "cluster, get /metrics, post /-/reload, post /optimize (in the optimizer: requests that plan or write), "
-     "or get /status for all other paths; probes on an address of their own stay open. Default false.",
-     flag_switch, FIELD(kubernetes_auth)},
-    {"web.kubernetes-auth.cache-ttl", "DURATION",
-     "How long an allowed token is not reviewed again, from 0s to 1h; a refused one, for at most 10s of it. "
-     "Default 1m.",
-     flag_duration, FIELD(guard.cache_ttl_ms), .expected = "a duration from 0s to 1h",
-     .max = MAX_CACHE_TTL_MS},
-    {"web.kubernetes-auth.timeout", "DURATION",
-     "Timeout of the API server's review of a token, from 100ms to 1m. Default 10s.", flag_duration,
-     FIELD(guard.timeout_ms), .expected = "a duration from 100ms to 1m", .min = MIN_TIMEOUT_MS,
-     .max = MAX_TIMEOUT_MS},
-    {"web.config.file", "FILE",
-     "Web configuration file, as Prometheus' exporters have it: TLS, basic authentication, headers and a "
-     "rate limit. Not for the address of the probes. Read again when it changes. Default none.",
-     flag_text, FIELD(web_config_file), .expected = "a path"},
-    {"log.level", "LEVEL", "Log level: debug, info, warn or error. Default info.", server_parse_log_level,
-     .expected = "debug, info, warn or error"},
-    {"log.format", "FORMAT", "Log format: logfmt or json. Default logfmt.", server_parse_log_format,
-     .expected = "logfmt or json"},
-    {.name = NULL},
-};
-
-#undef FIELD
-
-const struct flag *const server_flags_anywhere = server_flags + 3;
-
-int server_flags_guard(struct kube_guard **ret, const struct server_flags *f, struct kube *k,
-                       const struct kube_path_right *rights)
+static bool flag_parse(const struct flag *f, const char *value, void *field)
 {
-    struct kube_guard_options o = f->guard;
+    switch (f->type) {
+    case FLAG_SWITCH:
+        *(bool *)field = strcmp(value, "true") == 0;
+        return *(bool *)field || strcmp(value, "false") == 0;
+    case FLAG_LISTEN:
+        return flag_parse_listen(value, field);
+    case FLAG_NUMBER:
+        return flag_parse_number(value, f->max, field);
+    case FLAG_DURATION:
+        return flag_parse_duration(value, f, field);
+    case FLAG_WORD:
+        return flag_parse_word(value, f, field);
+    case FLAG_OTHER:
+        return f->parse(field, value, f);
+    default:
+        return flag_parse_text(f, value, field);
+    }
+}
 
-    *ret = NULL;
-    o.kube = k;
-    if (f->kubernetes_auth)
-        *ret = kube_guard_new(&o, rights);
+/* "1s", "5m", "24h" */
+static void flag_print_duration(int64_t ms, struct buf *into)
+{
+    bool h = ms && ms % 3600000 == 0, m = ms && ms % 60000 == 0, s = ms % 1000 == 0;
+    int64_t n = h ? ms / 3600000 : m ? ms / 60000 : s ? ms / 1000 : ms;
+
+    (void)!buf_printf(into, "%lld%s", (long long)n, h ? "h" : m ? "m" : s ? "s" : "ms");
+}
+
+static void flag_print_expected(const struct flag *f, struct buf *into)
+{
+    if (f->expected || flag_types[f->type].expected) {
+        (void)!buf_puts(into, f->expected ? f->expected : flag_types[f->type].expected);
+    } else if (f->type == FLAG_WORD) {
+        (void)!problem_choices(f->words, into);
+    } else if (f->type == FLAG_NUMBER) {
+        (void)!buf_printf(into, "1 to %lld", (long long)f->max);
+    } else {
+        (void)!buf_puts(into, "a duration from ");
+        flag_print_duration(f->min, into);
+        (void)!buf_puts(into, " to ");
+        flag_print_duration(f->max, into);
+    }
+}
+
+/* ---- The command line ---- */
+
+static void flags_print_table(const struct flag *table)
+{
+    for (const struct flag *f = table; f && f->name; f++)
+        (void)printf("  --%s%s%s\n        %s\n", f->name, flag_value_name(f) ? "=" : "",
+                     cstr(flag_value_name(f)), f->help);
+}
+
+static void flags_print_help(const struct command *c)
+{
+    (void)printf("usage: dynamic-scoring %s %s\n\n%s\n", c->name, c->arguments, c->help);
+    if (!c->flags[0].name)
+        return;
+    (void)printf("\nflags:\n");
+    flags_print_table(c->flags);
+    flags_print_table(c->shared);
+}
+
+static const struct flag *flags_find(const struct flag *table, struct str name)
+{
+    for (const struct flag *f = table; f && f->name; f++)
+        if (str_eq(str_of(f->name), name))
+            return f;
+    return NULL;
+}
+
+int flags_error(const struct command *c, const char *error, const char *detail)
+{
+    (void)fprintf(stderr, "dynamic-scoring %s: %s%s\nTry 'dynamic-scoring %s --help'.\n", c->name, error,
+                  detail, c->name);
+    return EXIT_USAGE;
+}
+
+static size_t flags_refuse(const struct command *c, struct str name, const char *what, const char *more)
+{
+    CLEANUP(cleanup_free) char *error = xasprintf("--%.*s: %s", STR_ARG(name), what);
+
+    (void)flags_error(c, error, more);
     return 0;
 }
 
-bool flag_address(void *field, const char *value, const struct flag *f)
+/* Parses the flag at argv[0]. Returns the number of arguments used; 0 after an error on stderr. */
+static size_t flags_parse_one(const struct command *c, char **argv, char *options)
 {
-    (void)f;
-    *(const char **)field = value;
-    return strcmp(value, "0") == 0 || httpd_is_address(value);
+    const char *text = argv[0] + (argv[0][1] == '-' ? 2 : 1);
+    const struct str name = {text, strcspn(text, "=")};
+    const char *value = text[name.n] == '=' ? text + name.n + 1 : NULL;
+    const struct flag *f = flags_find(c->flags, name);
+    BUF_AUTO(expected, EXPECTED_BYTES);
+    size_t used = 1;
+
+    if (!f && (f = flags_find(c->shared, name)))
+        options += c->shared_at;
+    if (!f)
+        return flags_refuse(c, name, "unknown flag", "");
+    if (!value && !flag_value_name(f))
+        value = "true";
+    if (!value && !argv[used])
+        return flags_refuse(c, name, "expected a value: ", flag_value_name(f));
+    if (!value)
+        value = argv[used++];
+    if (flag_parse(f, value, options + f->field))
+        return used;
+    flag_print_expected(f, &expected);
+    return flags_refuse(c, name, "expected ", buf_putc(&expected, '\0') < 0 ? "another value" : expected.p);
+}
+
+bool flags_parse(const struct command *c, char **argv, void *options, int *ret_status)
+{
+    bool only_arguments = false;
+    size_t n = 1, used;
+
+    for (char **at = argv + 1; *at; at += used) {
+        used = 1;
+        if (only_arguments || **at != '-' || !(*at)[1]) {
+            argv[n++] = *at;
+        } else if (strcmp(*at, "--") == 0) {
+            only_arguments = true;
+        } else if (strcmp(*at, "--help") == 0 || strcmp(*at, "-h") == 0 || strcmp(*at, "-help") == 0) {
+            flags_print_help(c);
+            *ret_status = 0;
+            return false;
+        } else if (!(used = flags_parse_one(c, at, options))) {
+            *ret_status = EXIT_USAGE;
+            return false;
+        }
+    }
+    argv[n] = NULL;
+    if (n == 1 || c->takes_arguments)
+        return true;
+    *ret_status = flags_error(c, "unexpected argument: ", argv[1]);
+    return false;
 }

@@ -6,50 +6,61 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum flag_type {
+    FLAG_SWITCH,    /* bool */
+    FLAG_PATH,      /* const char *: not empty; not copied, like all texts */
+    FLAG_NAME,      /* const char *: not empty, UTF-8 */
+    FLAG_NAMESPACE, /* const char *: an RFC 1123 label, as the API server wants of a namespace */
+    FLAG_ADDRESS,   /* const char *: "host:port", ":port", or "0" for none */
+    FLAG_LISTEN,    /* struct flag_list of "host:port" and ":port" */
+    FLAG_NUMBER,    /* unsigned: from 1 to max */
+    FLAG_DURATION,  /* int64_t: milliseconds from min to max, as Go writes it: 500ms, 1.5s, 1m30s */
+    FLAG_WORD,      /* int: the index of one of `words` */
+    FLAG_OTHER,     /* by `parse` */
+};
+
+enum { FLAG_LIST_MAX = 256, FLAG_LISTEN_MAX = 16 };
+
+struct flag_list {
+    const char *items[FLAG_LIST_MAX];
+    size_t n;
+};
+
 struct flag {
-    const char *name;  /* without dashes */
-    const char *value; /* the value's name in the help; NULL: a switch */
+    const char *name; /* without dashes */
+    enum flag_type type;
+    size_t field; /* offset in the options given to flags_parse() */
     const char *help;
-    /* Parses the value ("true" or "false" for a switch) into the field. The last flag of a name wins.
-     * False if invalid. */
+    const char *value;    /* the value's name in the help; NULL: that of the type */
+    const char *expected; /* what an invalid value is not, for the error: "a path"; NULL: that of the type */
+    int64_t min, max;
+    const char *const *words; /* ends with NULL */
+    /* Parses the value into the field; false if invalid. */
     bool (*parse)(void *field, const char *value, const struct flag *f);
-    size_t field;         /* offset in the options given to flags_parse() */
-    const char *expected; /* what an invalid value is not, for the error: "a path" */
-    int64_t min, max;     /* of a flag_duration, in milliseconds; max alone of a flag_number */
 };
 
 /* A subcommand. */
 struct command {
     const char *name, *arguments, *help;
-    const struct flag *flags;          /* ends with one without a name */
-    const struct flag *shared;         /* more of them, which other commands have as well; NULL for none */
-    size_t shared_at;                  /* the offset of their fields' struct in the options */
-    int (*run)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit status */
+    const struct flag *flags;  /* ends with one without a name */
+    const struct flag *shared; /* more of them, which other commands have as well; NULL for none */
+    size_t shared_at;          /* the offset of their fields' struct in the options */
+    bool takes_arguments;      /* other than flags */
+    int (*run)(char **argv);   /* argv[0] is the subcommand; returns the exit status */
 };
+
+extern const struct command command_agent, command_controller, command_optimizer, command_check_config,
+    command_check_scorer, command_policy_watcher, command_scorer, command_spool;
 
 enum { EXIT_USAGE = 2 };
 
-/* Parses flags into *options and moves the other arguments to rest[], which has room for argc. Returns
- * their number, or -1 after an error on stderr (exit with EXIT_USAGE), or -2 after printing the help (exit
- * with 0). */
-int flags_parse(const struct command *c, int argc, char **argv, void *options, const char **rest);
-/* Like flags_parse() for a command without other arguments. Returns -1 to go on, or the exit status. */
-int flags_parse_all(const struct command *c, int argc, char **argv, void *options);
+/* Parses flags into *options; the last flag of a name wins. Other arguments are moved to argv[1] and so on,
+ * and end with NULL. False to exit with *ret_status: after the help, or an error on stderr. */
+bool flags_parse(const struct command *c, char **argv, void *options, int *ret_status);
 /* Prints the error and the hint to use --help; returns EXIT_USAGE. */
 int flags_error(const struct command *c, const char *error, const char *detail);
 
-/* ---- Types of values: functions for struct flag's `parse` ---- */
-
-/* const char *: a non-empty text, not copied. */
-bool flag_text(void *field, const char *value, const struct flag *f);
-/* const char *: an RFC 1123 label, as the API server wants of a namespace; not copied. */
-bool flag_namespace(void *field, const char *value, const struct flag *f);
 #define FLAG_NAMESPACE_EXPECTED "a namespace: at most 63 of a-z, 0-9 and -, not starting or ending with -"
-/* bool: a switch. */
-bool flag_switch(void *field, const char *value, const struct flag *f);
-/* unsigned: from 1 to max. */
-bool flag_number(void *field, const char *value, const struct flag *f);
-/* int64_t: milliseconds, from a duration as Go writes it: 500ms, 1.5s, 1m30s. */
-bool flag_duration(void *field, const char *value, const struct flag *f);
+bool flag_is_namespace(const char *value);
 
 #endif

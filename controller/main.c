@@ -1,5 +1,4 @@
 /* One program, one subcommand per role. */
-#include "controller/commands.h"
 #include "controller/flags.h"
 #include "exporter/base/def.h"
 #include "exporter/metric/version.h"
@@ -67,10 +66,10 @@ static void main_print_version(void)
 
 /* "manager FLAGS" and "dynamic-scoring-addon agent FLAGS" are the reference implementation's programs: with
  * links of these names, its manifests start ours. */
-static int main_run(int argc, char **argv)
+static int main_run(char **argv)
 {
     if (main_is_called(argv[0], "manager"))
-        return command_controller.run(argc, argv);
+        return command_controller.run(argv);
     if (main_is_called(argv[0], "dynamic-scoring-addon") && strcmp(argv[1], "controller") == 0) {
         (void)fprintf(stderr, "dynamic-scoring-addon controller: nothing to run, since an AddOnTemplate "
                               "installs the agents: delete this Deployment\n");
@@ -78,7 +77,7 @@ static int main_run(int argc, char **argv)
     }
     for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
         if (strcmp(argv[1], commands[i]->name) == 0)
-            return commands[i]->run(argc - 1, argv + 1);
+            return commands[i]->run(argv + 1);
     (void)fprintf(stderr, "dynamic-scoring: unknown command '%s'\n", argv[1]);
     main_print_usage(stderr);
     return EXIT_USAGE;
@@ -144,7 +143,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "dynamic-scoring: cannot initialize libcurl\n");
         return 1;
     }
-    status = main_run(argc, argv);
+    status = main_run(argv);
     curl_global_cleanup();
     return status;
 }

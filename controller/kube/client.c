@@ -286,9 +286,10 @@ static char *url_path(const struct kube_request *rq)
         return xstrdup(rq->path);
     if (!url_is_segment(rq->namespace) || !url_is_segment(rq->name))
         return NULL;
-    return xasprintf("%s%s/%s%s%s/%s%s%s%s%s", *res->group ? "/apis/" : "/api", res->group, res->version,
-                     rq->namespace ? "/namespaces/" : "", cstr(rq->namespace), res->plural,
-                     rq->name ? "/" : "", cstr(rq->name), rq->subresource ? "/" : "", cstr(rq->subresource));
+    return xasprintf("%s%s%s/%s%s%s%s/%s%s%s%s%s", *res->group ? "/apis" : "/api", *res->group ? "/" : "",
+                     res->group, res->version, rq->namespace ? "/namespaces" : "", rq->namespace ? "/" : "",
+                     cstr(rq->namespace), res->plural, rq->name ? "/" : "", cstr(rq->name),
+                     rq->subresource ? "/" : "", cstr(rq->subresource));
 }
 
 static int url_put_parameter(struct buf *b, const char *name, const char *value)

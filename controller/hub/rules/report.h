@@ -1,5 +1,5 @@
 /* What a cluster's agent reports about its scorers (the ConfigMap dynamic-scoring-status, see
- * agent_report.h), read into few bytes, as they are kept for all clusters times all scorers. */
+ * agent_kube.c), read into few bytes, as they are kept for all clusters times all scorers. */
 #ifndef DS_HUB_REPORT_H
 #define DS_HUB_REPORT_H
 

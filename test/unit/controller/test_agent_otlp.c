@@ -37,13 +37,6 @@ void agent_touch(struct agent *a)
     (void)a;
 }
 
-bool flag_switch(void *field, const char *value, const struct flag *f)
-{
-    (void)f;
-    *(bool *)field = value;
-    return value;
-}
-
 static int64_t mono_now;
 
 static mono_ms fake_mono(const struct clock *c)

@@ -1,0 +1,192 @@
+#include "controller/role.h"
+
+#include "exporter/base/clock.h"
+#include "exporter/base/log.h"
+#include "exporter/metric/version.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/* ---- Flags ---- */
+
+const struct server_flags server_flags_default = {
+    .log_level = -1, .log_format = -1, .guard = {.cache_ttl_ms = 60 * 1000, .timeout_ms = 10 * 1000}};
+
+static const char *const log_levels[] = {"debug", "info", "warn", "error", NULL}; /* enum log_level */
+static const char *const log_formats[] = {"logfmt", "json", NULL};                /* enum log_format */
+
+#define FIELD(name) .field = offsetof(struct server_flags, name)
+
+const struct flag server_flags[] = {
+    {"web.kubernetes-auth", FLAG_SWITCH, FIELD(kubernetes_auth),
+     "Answer a request only if the user of its bearer token or client certificate may, by the RBAC of the "
+     "cluster, get /metrics, post /-/reload, post /optimize (in the optimizer: requests that plan or write), "
+     "or get /status for all other paths; probes on an address of their own stay open. Default false."},
+    {"web.kubernetes-auth.cache-ttl", FLAG_DURATION, FIELD(guard.cache_ttl_ms),
+     "How long an allowed token is not reviewed again, from 0s to 1h; a refused one, for at most 10s of it. "
+     "Default 1m.",
+     .max = 3600 * 1000},
+    {"web.kubernetes-auth.timeout", FLAG_DURATION, FIELD(guard.timeout_ms),
+     "Timeout of the API server's review of a token, from 100ms to 1m. Default 10s.", .min = 100,
+     .max = 60 * 1000},
+    {"web.config.file", FLAG_PATH, FIELD(web_config_file),
+     "Web configuration file, as Prometheus' exporters have it: TLS, basic authentication, headers and a "
+     "rate limit. Not for the address of the probes. Read again when it changes. Default none."},
+    {"log.level", FLAG_WORD, FIELD(log_level), "Log level: debug, info, warn or error. Default info.",
+     "LEVEL", .words = log_levels},
+    {"log.format", FLAG_WORD, FIELD(log_format), "Log format: logfmt or json. Default logfmt.",
+     .words = log_formats},
+    {.name = NULL},
+};
+
+#undef FIELD
+
+void server_flags_setup_log(const struct server_flags *f)
+{
+    log_setup(f->log_level < 0 ? LOG_LEVEL_INFO : (enum log_level)f->log_level,
+              f->log_format < 0 ? LOG_FORMAT_LOGFMT : (enum log_format)f->log_format);
+}
+
+const char *flag_address(const char *value)
+{
+    return value && strcmp(value, "0") != 0 ? value : NULL;
+}
+
+/* ---- The role ---- */
+
+static void role_on_stopped(void *arg)
+{
+    loop_stop(((struct role *)arg)->loop);
+}
+
+static void role_on_signal(struct watch *w)
+{
+    struct role *r = CONTAINER_OF(w, struct role, signals);
+    struct signalfd_siginfo info;
+
+    while (read(w->fd, &info, sizeof(info)) == sizeof(info)) {
+        if (info.ssi_signo == SIGHUP) {
+            r->on_reload(r);
+            continue;
+        }
+        log_info("stopping", L_STR("signal", strsignal((int)info.ssi_signo)));
+        if (r->on_stop && !r->stopping)
+            r->on_stop(r, role_on_stopped, r);
+        else
+            loop_stop(r->loop);
+        r->stopping = true;
+    }
+}
+
+static int role_watch_signals(struct role *r)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGHUP);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return -errno;
+    r->signals = (struct watch){.fn = role_on_signal, .fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)};
+    if (r->signals.fd < 0)
+        return -errno;
+    loop_watch_add(r->loop, &r->signals);
+    return 0;
+}
+
+int role_open(struct role *r)
+{
+    int error = loop_new(&r->loop, &clock_system) ?: role_watch_signals(r);
+
+    if (error < 0)
+        (void)role_failed("cannot start", error, NULL);
+    return error;
+}
+
+static void role_on_turn(void *arg, double seconds)
+{
+    metric_observe(arg, METRIC_LOOP_STALL, LV_NONE, seconds);
+}
+
+int role_open_kube(struct role *r, const char *label, const char *kubeconfig, const struct server_flags *f,
+                   const struct kube_path_right *rights)
+{
+    CLEANUP(cleanup_free) char *agent = xasprintf("dynamic-scoring/%s", ds_version);
+    int error = role_open(r);
+
+    if (error < 0)
+        return error;
+    error = http_new(&r->http, r->loop, agent);
+    if (error < 0) {
+        (void)role_failed("cannot start", error, NULL);
+        return error;
+    }
+    r->kube = kube_new(r->loop, r->http, label, kubeconfig);
+    r->metrics = metrics_new(METRIC_OWNER_LOOP);
+    metric_set(r->metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
+    loop_on_turn(r->loop, role_on_turn, r->metrics);
+    (void)role_guard(r, r->kube, f, rights);
+    /* Later the last good credentials stay in use; at the start a bad kubeconfig is a mistake. */
+    if (!kube_trouble(r->kube))
+        return 0;
+    (void)role_failed("cannot start", 0, xstrdup(kube_trouble(r->kube)));
+    return -EINVAL;
+}
+
+const struct httpd_guard *role_guard(struct role *r, struct kube *k, const struct server_flags *f,
+                                     const struct kube_path_right *rights)
+{
+    struct kube_guard_options o = f->guard;
+
+    o.kube = k;
+    if (f->kubernetes_auth)
+        r->guard = kube_guard_new(&o, rights);
+    return kube_guard_httpd(r->guard);
+}
+
+int role_failed(const char *what, int r, char *why)
+{
+    log_error(what, L_STR("err", why ? why : strerror(-r)));
+    free(why);
+    return 1;
+}
+
+int role_run(struct role *r)
+{
+    return loop_run(r->loop);
+}
+
+int role_ended(int r)
+{
+    if (r < 0)
+        log_error("the event loop failed", L_ERR(r));
+    else
+        log_info("stopped");
+    return r < 0;
+}
+
+void role_close(struct role *r)
+{
+    if (r->signals.fn) {
+        loop_watch_remove(r->loop, &r->signals);
+        (void)close(r->signals.fd);
+    }
+    r->guard = kube_guard_free(r->guard);
+    r->metrics = metrics_free(r->metrics);
+    r->kube = kube_free(r->kube);
+    r->http = http_free(r->http);
+    r->loop = loop_free(r->loop);
+}
+
+bool terminal_print(struct str text, int r)
+{
+    if (r == 0 && (fwrite(text.p, 1, text.n, stdout) != text.n || fflush(stdout) != 0))
+        r = -errno;
+    if (r < 0)
+        (void)fprintf(stderr, "cannot print: %s\n", strerror(-r));
+    return r == 0;
+}

@@ -1,0 +1,72 @@
+/* What the roles of the program share, from the first signal to the exit status. */
+#ifndef DS_CONTROLLER_ROLE_H
+#define DS_CONTROLLER_ROLE_H
+
+#include "controller/flags.h"
+#include "controller/kube/client.h"
+#include "controller/kube/guard.h"
+#include "exporter/base/http.h"
+#include "exporter/base/loop.h"
+#include "exporter/metric/metrics.h"
+
+enum { STOP_GRACE_MS = 5000 }; /* for HTTP responses under way */
+
+/* ---- Flags ---- */
+
+struct server_flags {
+    int log_level, log_format;   /* -1: not given */
+    const char *web_config_file; /* NULL: none */
+    bool kubernetes_auth;
+    struct kube_guard_options guard; /* without the client */
+};
+
+/* What is in force without the flags. */
+extern const struct server_flags server_flags_default;
+/* For struct command. */
+extern const struct flag server_flags[];
+/* So many of them, the first, need a cluster. */
+enum { SERVER_FLAGS_OF_CLUSTER = 3 };
+
+void server_flags_setup_log(const struct server_flags *f);
+/* NULL for "0", no address. */
+const char *flag_address(const char *value);
+
+/* ---- The role ---- */
+
+struct role {
+    struct loop *loop;
+    /* NULL without role_open_kube() */
+    struct http *http;
+    struct kube *kube;
+    struct metrics *metrics;
+    struct kube_guard *guard;
+    /* SIGINT or SIGTERM: ends what must end before the loop stops, then calls done(done_arg). NULL: nothing
+     * must. A second such signal stops the loop at once. */
+    void (*on_stop)(struct role *r, void (*done)(void *arg), void *done_arg);
+    void (*on_reload)(struct role *r); /* SIGHUP */
+    struct watch signals;
+    bool stopping;
+};
+
+/* The loop and the signals; before any thread starts, so that all threads leave signals to the loop. A
+ * negative errno, and the log says why. */
+MUST_USE int role_open(struct role *r);
+/* Also the client of an API server, as for kube_new(), and the guard that the flags ask for. */
+MUST_USE int role_open_kube(struct role *r, const char *label, const char *kubeconfig,
+                            const struct server_flags *f, const struct kube_path_right *rights);
+/* The guard of the HTTP server, if a flag asks for one. The rights are as for kube_guard_new(). */
+const struct httpd_guard *role_guard(struct role *r, struct kube *k, const struct server_flags *f,
+                                     const struct kube_path_right *rights);
+/* Logs why something did not start; why (may be NULL) is freed. Returns the exit status. */
+int role_failed(const char *what, int r, char *why);
+/* Runs the loop until a signal stops it. Negative errno. */
+MUST_USE int role_run(struct role *r);
+/* The exit status for what role_run() returned; the log says that it has ended. */
+int role_ended(int r);
+/* Frees all, after what uses it; also after a start that failed. */
+void role_close(struct role *r);
+
+/* Prints the text; r is the outcome of making it. False, and stderr says why, if it cannot be printed. */
+bool terminal_print(struct str text, int r);
+
+#endif
