@@ -18,6 +18,7 @@ enum {
     FIRST_SLOTS = 256,
     MAX_SLOTS = 1 << 16, /* 1.5 MB */
     KEEP_SECONDS = 24 * 3600,
+    KEEP_FULL_SECONDS = 3600,
 };
 
 struct form {
@@ -54,33 +55,20 @@ static void forms_put(struct form f)
     forms[at] = f;
 }
 
-static size_t count_used_since(uint32_t now, uint32_t seconds)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < slots; i++)
-        n += forms[i].n && now - forms[i].used_s <= seconds;
-    return n;
-}
-
-/* Makes room for one more. Leaves out forms that were not used for a day, or for less if there are too
- * many. */
+/* Makes room for one more. Leaves out forms that were not used for a day; of a full table, those not used for
+ * an hour, and what exceeds half of it: they come back with their next use. */
 static void forms_grow(void)
 {
-    size_t old_slots = slots, want = FIRST_SLOTS, n;
+    uint32_t now = now_s(), keep = slots < MAX_SLOTS ? KEEP_SECONDS : KEEP_FULL_SECONDS;
+    size_t old_slots = slots;
     struct form *old = forms;
-    uint32_t now = now_s(), keep = KEEP_SECONDS;
 
     if ((n_forms + 1) * 2 <= slots)
         return;
-    while ((n = count_used_since(now, keep)) * 4 >= MAX_SLOTS && keep)
-        keep /= 2;
-    while (n * 4 >= want && want < MAX_SLOTS)
-        want *= 2;
-    forms = xcalloc(want, sizeof(*forms));
-    slots = want;
+    slots = slots ? size_min(slots * 2, MAX_SLOTS) : FIRST_SLOTS;
+    forms = xcalloc(slots, sizeof(*forms));
     n_forms = 0;
-    for (size_t i = 0; i < old_slots && n < want / 2; i++)
+    for (size_t i = 0; i < old_slots && n_forms < slots / 4; i++)
         if (old[i].n && now - old[i].used_s <= keep)
             forms_put(old[i]);
     free(old);

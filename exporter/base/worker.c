@@ -5,8 +5,6 @@
 #include <pthread.h>
 #include <signal.h>
 
-enum { LARGE_BYTES = 1 << 20 };
-
 struct worker {
     struct loop *loop;
     pthread_t thread;
@@ -147,34 +145,4 @@ void worker_do(struct worker *w, struct job *j, size_t bytes)
     }
     j->run(j);
     j->done(j);
-}
-
-struct free_job {
-    struct job job;
-    struct buf buf;
-};
-
-static void free_run(struct job *j)
-{
-    buf_done(&CONTAINER_OF(j, struct free_job, job)->buf);
-}
-
-static void free_end(struct job *j)
-{
-    struct free_job *f = CONTAINER_OF(j, struct free_job, job);
-
-    buf_done(&f->buf);
-    free(f);
-}
-
-void worker_free_buf(struct worker *w, struct buf *b)
-{
-    struct free_job *f = w && b->cap >= LARGE_BYTES ? xmalloc(sizeof(*f)) : NULL;
-
-    if (!f) {
-        buf_done(b);
-        return;
-    }
-    *f = (struct free_job){.job = {.run = free_run, .done = free_end}, .buf = buf_take(b)};
-    worker_start(w, &f->job);
 }

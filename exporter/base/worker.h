@@ -3,7 +3,6 @@
 #ifndef DS_BASE_WORKER_H
 #define DS_BASE_WORKER_H
 
-#include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
 
 #include <pthread.h>
@@ -27,7 +26,7 @@ struct job {
     STAILQ_ENTRY(job) entry;
 };
 
-/* -ENOMEM, -EAGAIN. */
+/* -EAGAIN. */
 MUST_USE int worker_new(struct worker **ret, struct loop *loop);
 /* Waits for the job that is running. All others are done() without run(). Takes NULL, returns NULL. */
 struct worker *worker_free(struct worker *w);
@@ -37,7 +36,5 @@ DEFINE_CLEANUP(struct worker, worker_free)
 void worker_start(struct worker *w, struct job *j);
 /* Runs a job that reads `bytes`: on the worker, or at once if they are few or w is NULL. */
 void worker_do(struct worker *w, struct job *j, size_t bytes);
-/* Frees the buffer: returning hundreds of megabytes to the kernel takes time, too. w may be NULL. */
-void worker_free_buf(struct worker *w, struct buf *b);
 
 #endif

@@ -79,7 +79,7 @@ static void otlp_free(struct source *s)
     loop_timer_clear(o->env->loop, &o->timer);
     (void)otlp_cancel(o);
     for (size_t i = 0; i < o->n; i++)
-        worker_free_buf(o->env->worker, &o->results[i]);
+        buf_done(&o->results[i]);
     free(o);
 }
 

@@ -69,7 +69,7 @@ static void prometheus_free(struct source *s)
     if (p->checking)
         p->checking->fetch = NULL;
     for (size_t i = 0; i < p->n; i++) {
-        worker_free_buf(p->env->worker, &p->fetched[i].body);
+        buf_done(&p->fetched[i].body);
         prom_answer_done(&p->fetched[i].answer);
     }
     (void)credentials_free(p->credentials);

@@ -1,6 +1,5 @@
 #include "exporter/base/worker.h"
 
-#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 
@@ -134,20 +133,6 @@ static void ends_every_job(void **state)
     assert_int_equal(loop_turn(e->loop, 0), 0); /* no post is left behind */
 }
 
-static void frees_large_buffers(void **state)
-{
-    struct env *e = *state;
-
-    for (size_t n = 1; n <= 8 << 20; n *= 2) {
-        struct buf b = {.max = n};
-        char *room;
-
-        assert_int_equal(buf_room(&b, n, &room), 0);
-        worker_free_buf(n % 3 ? e->worker : NULL, &b);
-        assert_null(b.p);
-    }
-}
-
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -156,7 +141,6 @@ int main(void)
         CASE(runs_jobs_in_order_beside_the_loop),
         CASE(ends_jobs_that_finish_while_others_end),
         CASE(ends_every_job),
-        CASE(frees_large_buffers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
