@@ -17,30 +17,6 @@ enum { NAME_MAX_BYTES = 64, SHOWN_URL_MAX = 4096, CHUNK_BYTES = 1024 };
 
 const char *const rw_form_words[RW_FORMS] = {[RW_FORM_V1] = "1.0", [RW_FORM_VM] = "vm", [RW_FORM_V2] = "2.0"};
 
-static void *config_alloc(struct rw_endpoint_config *c, size_t n)
-{
-    void *p = arena_alloc(&c->memory, n);
-
-    return p;
-}
-
-static char *config_keep(struct rw_endpoint_config *c, struct str text)
-{
-    char *copy = config_alloc(c, text.n + 1);
-
-    *(char *)mempcpy(copy, cstr(text.p), text.n) = '\0';
-    return copy;
-}
-
-/* A copy of a string; NULL if it is absent, empty or not a string (a problem). */
-static char *read_text(struct rw_endpoint_config *c, const struct node *map, const char *key,
-                       struct problems *p)
-{
-    struct str s = {0};
-
-    return node_str(map, key, p, &s) && s.n ? config_keep(c, s) : NULL;
-}
-
 static bool is_url(const char *url, bool proxy)
 {
     static const char *const schemes[] = {"http://",    "https://",  "socks4://",
@@ -60,24 +36,10 @@ static bool is_url(const char *url, bool proxy)
     return c == CURLUE_OK;
 }
 
-/* A member that is an object; NULL if it is absent or of another type (a problem). */
-static const struct node *read_object(const struct node *map, const char *key, const char *const *known,
-                                      struct problems *p)
-{
-    const struct node *n = node_given(map, key);
-
-    if (n && n->kind != NODE_MAP) {
-        node_expected(n, p, "an object");
-        return NULL;
-    }
-    if (n && known)
-        node_only_keys(n, known, PROBLEM_ERROR, p);
-    return n;
-}
-
 static void pairs_add(struct rw_endpoint_config *c, struct rw_pairs *pairs, const struct node *n)
 {
-    pairs->list[pairs->n++] = (struct rw_pair){config_keep(c, n->key), config_keep(c, n->text)};
+    pairs->list[pairs->n++] =
+        (struct rw_pair){arena_text(&c->memory, n->key), arena_text(&c->memory, n->text)};
 }
 
 static bool pairs_reserve(struct rw_endpoint_config *c, struct rw_pairs *pairs, const struct node *map,
@@ -87,13 +49,13 @@ static bool pairs_reserve(struct rw_endpoint_config *c, struct rw_pairs *pairs, 
         node_problem(map, p, PROBLEM_ERROR, "expected at most %zu entries, got %zu", most, map->n);
         return false;
     }
-    pairs->list = config_alloc(c, map->n * sizeof(*pairs->list));
+    pairs->list = arena_alloc(&c->memory, map->n * sizeof(*pairs->list));
     return true;
 }
 
 static void read_headers(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
 {
-    const struct node *headers = read_object(map, "headers", NULL, p);
+    const struct node *headers = node_object(map, "headers", NULL, p);
 
     if (!headers || !pairs_reserve(c, &c->headers, headers, RW_MAX_HEADERS, p))
         return;
@@ -132,14 +94,14 @@ static void check_exclusive(const struct node *map, const char *a, const char *b
 static void read_basic(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
 {
     static const char *const known[] = {"username", "password", "password_file", NULL};
-    const struct node *n = read_object(map, "basic_auth", known, p);
+    const struct node *n = node_object(map, "basic_auth", known, p);
 
     if (!n)
         return;
     check_exclusive(n, "password", "password_file", p);
-    c->user = read_text(c, n, "username", p);
-    c->password = read_text(c, n, "password", p);
-    c->password_file = read_text(c, n, "password_file", p);
+    c->user = node_text(n, "username", p, &c->memory);
+    c->password = node_text(n, "password", p, &c->memory);
+    c->password_file = node_text(n, "password_file", p, &c->memory);
     if (!node_given(n, "username"))
         node_missing(n, "username", p, "a user name");
     check_secret(c->user, n, "username", p);
@@ -149,20 +111,20 @@ static void read_basic(struct rw_endpoint_config *c, const struct node *map, str
 static void read_authorization(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
 {
     static const char *const known[] = {"type", "credentials", "credentials_file", NULL};
-    const struct node *n = read_object(map, "authorization", known, p);
+    const struct node *n = node_object(map, "authorization", known, p);
 
     if (!n)
         return;
     check_exclusive(n, "credentials", "credentials_file", p);
-    c->auth_type = read_text(c, n, "type", p);
+    c->auth_type = node_text(n, "type", p, &c->memory);
     if (!c->auth_type)
-        c->auth_type = config_keep(c, STR("Bearer"));
+        c->auth_type = arena_text(&c->memory, STR("Bearer"));
     if (!header_is_name(str_of(c->auth_type)))
         node_expected(node_get(n, "type"), p, "a word like Bearer");
     else if (str_eq_nocase(str_of(c->auth_type), STR("Basic")))
         node_problem(node_get(n, "type"), p, PROBLEM_ERROR, "expected basic_auth instead");
-    c->credentials = read_text(c, n, "credentials", p);
-    c->credentials_file = read_text(c, n, "credentials_file", p);
+    c->credentials = node_text(n, "credentials", p, &c->memory);
+    c->credentials_file = node_text(n, "credentials_file", p, &c->memory);
     if (!node_given(n, "credentials") && !node_given(n, "credentials_file"))
         node_missing(n, "credentials_file", p, "a path");
     check_secret(c->credentials, n, "credentials", p);
@@ -175,14 +137,14 @@ static void read_tls(struct rw_endpoint_config *c, const struct node *map, struc
 {
     static const char *const known[] = {
         "ca_file", "cert_file", "key_file", "server_name", "insecure_skip_verify", NULL};
-    const struct node *n = read_object(map, "tls_config", known, p);
+    const struct node *n = node_object(map, "tls_config", known, p);
 
     if (!n)
         return;
-    c->ca_file = read_text(c, n, "ca_file", p);
-    c->cert_file = read_text(c, n, "cert_file", p);
-    c->key_file = read_text(c, n, "key_file", p);
-    c->server_name = read_text(c, n, "server_name", p);
+    c->ca_file = node_text(n, "ca_file", p, &c->memory);
+    c->cert_file = node_text(n, "cert_file", p, &c->memory);
+    c->key_file = node_text(n, "key_file", p, &c->memory);
+    c->server_name = node_text(n, "server_name", p, &c->memory);
     (void)node_bool(n, "insecure_skip_verify", p, &c->insecure_skip_verify);
     if (!c->cert_file != !c->key_file)
         node_problem(n, p, PROBLEM_ERROR, "cert_file and key_file must be set together");
@@ -208,8 +170,8 @@ static void read_queue(struct rw_endpoint_config *c, const struct node *map, str
         "max_samples_per_send", "batch_send_deadline", "min_backoff", "max_backoff",
         "sample_age_limit",     "max_spool_bytes",     "full_policy", NULL};
     static const char *const known_metadata[] = {"send", "send_interval", NULL};
-    const struct node *n = read_object(map, "queue_config", known, p),
-                      *metadata = read_object(map, "metadata_config", known_metadata, p);
+    const struct node *n = node_object(map, "queue_config", known, p),
+                      *metadata = node_object(map, "metadata_config", known_metadata, p);
 
     if (n) {
         (void)node_int(n, "max_samples_per_send", p, 1, 1000000, &c->max_samples_per_send);
@@ -237,7 +199,7 @@ static int compare_pairs(const void *a, const void *b)
 
 static void read_external_labels(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
 {
-    const struct node *labels = read_object(map, "external_labels", NULL, p);
+    const struct node *labels = node_object(map, "external_labels", NULL, p);
 
     if (!labels || !pairs_reserve(c, &c->external_labels, labels, RW_MAX_EXTERNAL_LABELS, p))
         return;
@@ -315,7 +277,7 @@ static void endpoint_read_url(struct rw_endpoint_config *c, const struct node *m
         node_missing(map, "url", p, what);
         return;
     }
-    c->url = read_text(c, map, "url", p);
+    c->url = node_text(map, "url", p, &c->memory);
     if (!c->url && n->kind != NODE_STRING)
         return;
     if (!c->url || !is_url(c->url, false)) {
@@ -326,7 +288,7 @@ static void endpoint_read_url(struct rw_endpoint_config *c, const struct node *m
         node_problem(n, p, PROBLEM_ERROR, "longer than 4 KiB");
         return;
     }
-    c->url_shown = config_keep(c, (struct str){shown.p, strcspn(shown.p, "?#")});
+    c->url_shown = arena_text(&c->memory, (struct str){shown.p, strcspn(shown.p, "?#")});
 }
 
 /* The default name is derived from the URL, so that the spool keeps its folder as long as the URL is the
@@ -344,7 +306,7 @@ static void endpoint_read_name(struct rw_endpoint_config *c, const struct node *
         s = str_of(name);
     }
     if (s.n <= NAME_MAX_BYTES && s.p[0] != '.' && str_has_only(s, "-_."))
-        c->name = config_keep(c, s);
+        c->name = arena_text(&c->memory, s);
     else
         node_expected(node_get(map, "name"), p,
                       "at most 64 letters, digits, '-', '_' and '.', not starting with '.'");
@@ -431,7 +393,7 @@ static struct rw_endpoint_config *endpoint_read(const struct node *map, struct p
     read_basic(c, map, p);
     read_authorization(c, map, p);
     read_tls(c, map, p);
-    c->proxy_url = read_text(c, map, "proxy_url", p);
+    c->proxy_url = node_text(map, "proxy_url", p, &c->memory);
     if (c->proxy_url && !is_url(c->proxy_url, true))
         node_expected(node_get(map, "proxy_url"), p, "a URL: http://host:port, https://... or socks5://...");
     read_queue(c, map, p);

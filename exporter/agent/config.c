@@ -89,15 +89,8 @@ static void read_limits(struct limits *l, const struct node *root, struct proble
     static const char *const known[] = {
         "memory",          "responseBytes", "seriesPerScorer",     "series", "otlpMemory", "otlpSeries",
         "labelValueBytes", "roundTime",     "staleAfterIntervals", NULL};
-    const struct node *n = node_given(root, "limits");
+    const struct node *n = node_object(root, "limits", known, p);
 
-    if (!n)
-        return;
-    if (n->kind != NODE_MAP) {
-        node_expected(n, p, "an object");
-        return;
-    }
-    node_only_keys(n, known, PROBLEM_ERROR, p);
     (void)node_bytes(n, "responseBytes", p, 1 << 10, 4ull << 30, &l->response_bytes);
     (void)node_bytes(n, "memory", p, 1 << 20, 1ull << 44, &l->memory_bytes);
     (void)node_int(n, "seriesPerScorer", p, 1, 10000000, &l->series_per_scorer);

@@ -35,3 +35,11 @@ void arena_done(struct arena *a)
         free(c);
     }
 }
+
+char *arena_text(struct arena *a, struct str text)
+{
+    char *copy = arena_alloc(a, text.n + 1);
+
+    *(char *)mempcpy(copy, cstr(text.p), text.n) = '\0';
+    return copy;
+}

@@ -2,7 +2,7 @@
 #ifndef DS_BASE_ARENA_H
 #define DS_BASE_ARENA_H
 
-#include <stddef.h>
+#include "exporter/base/str.h"
 
 struct arena_chunk;
 
@@ -13,6 +13,8 @@ struct arena {
 
 /* n bytes, not zeroed, aligned for pointers, integers and doubles. */
 void *arena_alloc(struct arena *a, size_t n) __attribute__((malloc, returns_nonnull));
+/* A terminated copy. */
+char *arena_text(struct arena *a, struct str text) __attribute__((malloc, returns_nonnull));
 /* Frees everything. The arena may be used again. */
 void arena_done(struct arena *a);
 

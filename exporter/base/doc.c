@@ -59,10 +59,7 @@ static int PRINTF_LIKE(3, 4) build_refuse(struct builder *b, struct place at, co
 /* A terminated copy in the document. */
 static struct str build_text(struct builder *b, struct str text)
 {
-    char *copy = arena_alloc(&b->doc->memory, text.n + 1);
-
-    *(char *)mempcpy(copy, text.p, text.n) = '\0';
-    return (struct str){copy, text.n};
+    return (struct str){arena_text(&b->doc->memory, text), text.n};
 }
 
 /* Like build_text(), for the raw bytes of a JSON string; replaces escapes. */

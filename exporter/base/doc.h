@@ -7,6 +7,7 @@
 #ifndef DS_BASE_DOC_H
 #define DS_BASE_DOC_H
 
+#include "exporter/base/arena.h"
 #include "exporter/base/problems.h"
 
 enum node_kind {
@@ -67,6 +68,14 @@ void node_missing(const struct node *map, const char *key, struct problems *p, c
 /* Typed getters: return true and leave *ret unchanged if the member is absent or null; add a problem and
  * return false on a wrong type, a value out of bounds, or a string with a NUL. */
 bool node_str(const struct node *map, const char *key, struct problems *p, struct str *ret);
+/* The string in the arena, terminated; NULL if it is empty, too, and after a problem. */
+char *node_text(const struct node *map, const char *key, struct problems *p, struct arena *a);
+/* The index of the NULL-terminated word that the string is, in any case; 0 if it is empty, too, and after a
+ * problem. */
+unsigned node_choice(const struct node *map, const char *key, struct problems *p, const char *const *words);
+/* The member, an object whose keys are all `known` (NULL: any); NULL if it is absent, and after a problem. */
+const struct node *node_object(const struct node *map, const char *key, const char *const *known,
+                               struct problems *p);
 bool node_bool(const struct node *map, const char *key, struct problems *p, bool *ret);
 bool node_int(const struct node *map, const char *key, struct problems *p, int64_t min, int64_t max,
               int64_t *ret);

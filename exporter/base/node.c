@@ -1,4 +1,5 @@
 /* Reads a document's tree: members, typed values, and problems with the path of their node. */
+#include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/problems.h"
@@ -253,6 +254,42 @@ bool node_str(const struct node *map, const char *key, struct problems *p, struc
     else
         node_expected(n, p, n->kind == NODE_STRING ? "a string without NUL characters" : "a string");
     return false;
+}
+
+char *node_text(const struct node *map, const char *key, struct problems *p, struct arena *a)
+{
+    struct str s = {0};
+
+    return node_str(map, key, p, &s) && s.n ? arena_text(a, s) : NULL;
+}
+
+unsigned node_choice(const struct node *map, const char *key, struct problems *p, const char *const *words)
+{
+    struct str s = {0};
+    BUF_AUTO(list, 256);
+
+    if (!node_str(map, key, p, &s) || s.n == 0)
+        return 0;
+    for (unsigned i = 0; words[i]; i++)
+        if (str_eq_nocase(s, str_of(words[i])))
+            return i;
+    (void)!problem_choices(words, &list);
+    node_expected(node_get(map, key), p, "%.*s", STR_ARG(buf_str(&list)));
+    return 0;
+}
+
+const struct node *node_object(const struct node *map, const char *key, const char *const *known,
+                               struct problems *p)
+{
+    const struct node *n = node_given(map, key);
+
+    if (n && n->kind != NODE_MAP) {
+        node_expected(n, p, "an object");
+        return NULL;
+    }
+    if (n && known)
+        node_only_keys(n, known, PROBLEM_ERROR, p);
+    return n;
 }
 
 bool node_bool(const struct node *map, const char *key, struct problems *p, bool *ret)

@@ -119,18 +119,14 @@ int regex_match(struct regex_matcher *m, const struct regex *x, struct str subje
 static size_t group_number(const struct regex_matcher *m, struct str name)
 {
     char text[33]; /* PCRE2's names have at most 32 characters */
-    size_t n = 0;
+    uint64_t n;
     int number;
 
-    if (name.n == 0 || name.n >= sizeof(text))
+    if (str_to_u64(name, &n))
+        return *name.p == '0' && name.n > 1 ? SIZE_MAX : n;
+    if (name.n >= sizeof(text))
         return SIZE_MAX;
-    for (size_t i = 0; i < name.n; i++)
-        n = name.p[i] >= '0' && name.p[i] <= '9' && n <= REGEX_MAX_GROUPS ? n * 10 + (size_t)(name.p[i] - '0')
-                                                                          : SIZE_MAX;
-    if (n <= REGEX_MAX_GROUPS)
-        return name.p[0] == '0' && name.n > 1 ? SIZE_MAX : n;
-    memcpy(text, name.p, name.n);
-    text[name.n] = '\0';
+    *(char *)mempcpy(text, cstr(name.p), name.n) = '\0';
     number = pcre2_substring_number_from_name(m->regex->code, (PCRE2_SPTR)text);
     return number > 0 ? (size_t)number : SIZE_MAX;
 }

@@ -339,38 +339,6 @@ struct reader {
     struct problems *p;
 };
 
-static char *field_keep(struct reader *r, struct str text)
-{
-    char *copy = arena_alloc(r->arena, text.n + 1);
-
-    *(char *)mempcpy(copy, text.p, text.n) = '\0';
-    return copy;
-}
-
-/* A string; NULL if it is absent, empty or invalid. */
-static char *field_text(struct reader *r, const char *key)
-{
-    struct str s = {0};
-
-    return node_str(r->map, key, r->p, &s) && s.n ? field_keep(r, s) : NULL;
-}
-
-/* The index of one of the NULL-terminated words, in any case; the first is the default. */
-static unsigned field_choice(struct reader *r, const char *key, const char *const *words)
-{
-    struct str s = {0};
-    BUF_AUTO(list, 256);
-
-    if (!node_str(r->map, key, r->p, &s) || s.n == 0)
-        return 0;
-    for (unsigned i = 0; words[i]; i++)
-        if (str_eq_nocase(s, str_of(words[i])))
-            return i;
-    if (problem_choices(words, &list) == 0)
-        node_expected(node_get(r->map, key), r->p, "%.*s", STR_ARG(buf_str(&list)));
-    return 0;
-}
-
 /* Whole seconds from 1 to max; the fallback for zero, which a Go program writes for a number that was never
  * set. */
 static int64_t field_seconds(struct reader *r, const char *key, int64_t max, int64_t fallback)
@@ -401,7 +369,7 @@ static char *field_file_name(struct reader *r, const char *key)
     if (!node_str(r->map, key, r->p, &s) || s.n == 0)
         return NULL;
     if (s.n <= SECRET_NAME_MAX && s.p[0] != '.' && str_has_only(s, "-_."))
-        return field_keep(r, s);
+        return arena_text(r->arena, s);
     node_expected(node_get(r->map, key), r->p,
                   "at most 253 letters, digits, '-', '_' and '.', not starting with '.'");
     return NULL;
@@ -427,7 +395,7 @@ static char *complete_url(struct reader *r, const char *url, const char *path)
     if (c == CURLUE_OK && strcmp(there, "/") == 0)
         c = curl_url_set(u, CURLUPART_PATH, path, 0) ?: curl_url_get(u, CURLUPART_URL, &whole, 0);
     if (c == CURLUE_OK)
-        kept = field_keep(r, str_of(whole ? whole : url));
+        kept = arena_text(r->arena, str_of(whole ? whole : url));
     curl_free(there);
     curl_free(whole);
     curl_url_cleanup(u);
@@ -480,7 +448,7 @@ static char *read_query(struct reader *r, const char *what)
     else if (summary_next_query(s, &at).n == 0)
         node_expected(node_get(r->map, "sourceQuery"), r->p, "%s", what);
     else
-        return field_keep(r, s);
+        return arena_text(r->arena, s);
     return NULL;
 }
 
@@ -511,7 +479,7 @@ static struct summary_source read_source(struct reader *r)
     struct summary_source s = no_source;
     const struct source_kind *kind;
 
-    s.type = source_type_at(field_choice(r, "sourceType", source_type_words));
+    s.type = source_type_at(node_choice(r->map, "sourceType", r->p, source_type_words));
     if (s.type == SOURCE_NONE)
         return s;
     kind = source_kind(s.type);
@@ -615,7 +583,7 @@ static char *read_score_name(struct reader *r)
     else if (str_trim(s).n == 0 || s.n > SCORE_NAME_MAX)
         node_expected(n, r->p, what);
     else
-        return field_keep(r, s);
+        return arena_text(r->arena, s);
     return NULL;
 }
 
@@ -628,7 +596,7 @@ static void read_scoring_fields(struct reader *r, struct summary *s)
     s->scoring_auth = field_secret(r, "scoringEndpointAuthName", "scoringEndpointAuthKey");
     s->interval_ms = 1000 * field_seconds(r, "scoringInterval", INTERVAL_MAX_S, INTERVAL_DEFAULT_S);
     (void)node_duration(r->map, "timeout", r->p, 0, TIMEOUT_MAX_MS, &s->timeout_ms);
-    s->location = field_choice(r, "location", locations);
+    s->location = node_choice(r->map, "location", r->p, locations);
 }
 
 static bool read_bound(struct reader *r, const struct node *range, const char *key, double *ret)
@@ -676,11 +644,11 @@ static void read_destination_fields(struct reader *r, struct summary *s)
         [AGGREGATE_MIN] = "min",   [AGGREGATE_SUM] = "sum", NULL};
     int64_t fallback = 0;
 
-    s->destination = field_choice(r, "scoreDestination", destinations);
-    s->dimension_format = field_text(r, "scoreDimensionFormat");
+    s->destination = node_choice(r->map, "scoreDestination", r->p, destinations);
+    s->dimension_format = node_text(r->map, "scoreDimensionFormat", r->p, r->arena);
     if (!s->dimension_format)
-        s->dimension_format = field_keep(r, STR("${scoreName}"));
-    s->aggregation = field_choice(r, "scoreAggregation", aggregations);
+        s->dimension_format = arena_text(r->arena, STR("${scoreName}"));
+    s->aggregation = node_choice(r->map, "scoreAggregation", r->p, aggregations);
     read_range(r, s);
     s->has_fallback =
         node_given(r->map, "fallbackScore") && node_int(r->map, "fallbackScore", r->p, -100, 100, &fallback);
@@ -704,7 +672,7 @@ static void summary_read(struct summary *s, const struct node *map, enum problem
     s->line = map->line;
     s->column = map->column;
     s->score_name = read_score_name(&r);
-    s->name = field_text(&r, "name") ?: s->score_name;
+    s->name = node_text(r.map, "name", r.p, r.arena) ?: s->score_name;
     read_sources(&r, s);
     read_scoring_fields(&r, s);
     read_destination_fields(&r, s);

@@ -21,32 +21,6 @@ struct web_reader {
     struct problems *p;
 };
 
-/* A terminated copy. */
-static const char *web_copy(struct web_reader *w, struct str s)
-{
-    char *copy = arena_alloc(&w->file->arena, s.n + 1);
-
-    if (s.n)
-        memcpy(copy, s.p, s.n);
-    copy[s.n] = '\0';
-    return copy;
-}
-
-/* The section of this name with its keys checked, NULL if it is absent. */
-static const struct node *web_section(struct web_reader *w, const struct node *root, const char *key,
-                                      const char *const *known)
-{
-    const struct node *n = node_given(root, key);
-
-    if (n && n->kind != NODE_MAP) {
-        node_expected(n, w->p, "an object");
-        return NULL;
-    }
-    if (n && known)
-        node_only_keys(n, known, PROBLEM_ERROR, w->p);
-    return n && n->n ? n : NULL;
-}
-
 /* ---- tls_server_config ---- */
 
 static const char *const tls_keys[] = {"cert",
@@ -64,14 +38,6 @@ static const char *const tls_keys[] = {"cert",
                                        "curve_preferences",
                                        NULL};
 
-/* NULL if the member is absent or empty. */
-static const char *web_text(struct web_reader *w, const struct node *map, const char *key)
-{
-    struct str s = {0};
-
-    return node_str(map, key, w->p, &s) && s.n ? web_copy(w, s) : NULL;
-}
-
 static const char *web_path(struct web_reader *w, const struct node *map, const char *key)
 {
     struct str s = {0};
@@ -85,13 +51,14 @@ static const char *web_path(struct web_reader *w, const struct node *map, const 
     }
     (void)snprintf(path, sizeof(path), "%s%s%.*s", s.p[0] == '/' ? "" : w->dir, s.p[0] == '/' ? "" : "/",
                    STR_ARG(s));
-    return web_copy(w, str_of(path));
+    return arena_text(&w->file->arena, str_of(path));
 }
 
 static struct httpd_tls_pem web_pem(struct web_reader *w, const struct node *map, const char *text,
                                     const char *file)
 {
-    struct httpd_tls_pem pem = {.file = web_path(w, map, file), .text = web_text(w, map, text)};
+    struct httpd_tls_pem pem = {.file = web_path(w, map, file),
+                                .text = node_text(map, text, w->p, &w->file->arena)};
 
     if (pem.file && pem.text)
         node_problem(node_get(map, text), w->p, PROBLEM_ERROR,
@@ -113,27 +80,27 @@ static struct httpd_tls_list web_words(struct web_reader *w, const struct node *
     for (i = 0; i < n->n; i++) {
         if (n->items[i]->kind != NODE_STRING || !n->items[i]->text.n)
             node_expected(n->items[i], w->p, "a string");
-        items[i] = web_copy(w, n->items[i]->text);
+        items[i] = arena_text(&w->file->arena, n->items[i]->text);
     }
     return (struct httpd_tls_list){.items = items, .n = n->n};
 }
 
 static void web_read_tls(struct web_reader *w, const struct node *root)
 {
-    const struct node *n = web_section(w, root, "tls_server_config", tls_keys);
+    const struct node *n = node_object(root, "tls_server_config", tls_keys, w->p);
     struct web_file *f = w->file;
     bool prefer = true;
 
-    if (!n)
+    if (!n || !n->n)
         return;
     f->has_tls = true;
     f->tls = (struct httpd_tls_settings){
         .cert = web_pem(w, n, "cert", "cert_file"),
         .key = web_pem(w, n, "key", "key_file"),
         .client_ca = web_pem(w, n, "client_ca", "client_ca_file"),
-        .client_auth_type = web_text(w, n, "client_auth_type"),
-        .min_version = web_text(w, n, "min_version"),
-        .max_version = web_text(w, n, "max_version"),
+        .client_auth_type = node_text(n, "client_auth_type", w->p, &w->file->arena),
+        .min_version = node_text(n, "min_version", w->p, &w->file->arena),
+        .max_version = node_text(n, "max_version", w->p, &w->file->arena),
         .client_allowed_sans = web_words(w, n, "client_allowed_sans"),
         .cipher_suites = web_words(w, n, "cipher_suites"),
         .curve_preferences = web_words(w, n, "curve_preferences"),
@@ -190,8 +157,8 @@ static void web_read_header(struct web_reader *w, const struct node *n, size_t r
         (void)!problem_choices(values, &choices);
         node_problem(n, w->p, PROBLEM_ERROR, "expected %.*s", STR_ARG(buf_str(&choices)));
     } else {
-        w->file->headers[w->file->n_headers++] =
-            (struct httpd_header){.name = header_rules[rule].name, .value = web_copy(w, n->text)};
+        w->file->headers[w->file->n_headers++] = (struct httpd_header){
+            .name = header_rules[rule].name, .value = arena_text(&w->file->arena, n->text)};
     }
 }
 
@@ -199,13 +166,13 @@ static void web_read_http(struct web_reader *w, const struct node *root)
 {
     static const char *const keys[] = {"http2", "headers", NULL};
     const char *names[ARRAY_SIZE(header_rules) + 1] = {0};
-    const struct node *n = web_section(w, root, "http_server_config", keys), *headers;
+    const struct node *n = node_object(root, "http_server_config", keys, w->p), *headers;
     bool http2 = true;
 
     (void)node_bool(n, "http2", w->p, &http2);
     for (size_t i = 0; i < ARRAY_SIZE(header_rules); i++)
         names[i] = header_rules[i].name;
-    headers = n ? web_section(w, n, "headers", names) : NULL;
+    headers = n ? node_object(n, "headers", names, w->p) : NULL;
     for (size_t i = 0; headers && i < ARRAY_SIZE(header_rules); i++) {
         const struct node *field = node_get(headers, names[i]);
         if (field)
@@ -246,14 +213,14 @@ static void web_read_user(struct web_reader *w, const struct node *n)
             node_problem(n, w->p, PROBLEM_WARNING,
                          "cost %u: checking a password takes several seconds, longer than some clients wait",
                          cost);
-        f->users[f->n_users].name = (struct str){web_copy(w, n->key), n->key.n};
-        f->users[f->n_users++].hash = (struct str){web_copy(w, n->text), n->text.n};
+        f->users[f->n_users].name = (struct str){arena_text(&w->file->arena, n->key), n->key.n};
+        f->users[f->n_users++].hash = (struct str){arena_text(&w->file->arena, n->text), n->text.n};
     }
 }
 
 static void web_read_users(struct web_reader *w, const struct node *root)
 {
-    const struct node *n = web_section(w, root, "basic_auth_users", NULL);
+    const struct node *n = node_object(root, "basic_auth_users", NULL, w->p);
 
     if (!n)
         return;
@@ -270,7 +237,7 @@ static void web_read_users(struct web_reader *w, const struct node *root)
 static void web_read_limit(struct web_reader *w, const struct node *root)
 {
     static const char *const keys[] = {"interval", "burst", NULL};
-    const struct node *n = web_section(w, root, "rate_limit", keys), *interval = node_given(n, "interval");
+    const struct node *n = node_object(root, "rate_limit", keys, w->p), *interval = node_given(n, "interval");
     struct web_file *f = w->file;
 
     if (interval && interval->kind != NODE_STRING && !str_eq(interval->text, STR("0")))
