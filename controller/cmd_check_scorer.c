@@ -1,6 +1,5 @@
 /* `dynamic-scoring check-scorer URL`: what the hub and an agent make of a scoring API. */
 #include "controller/check/check.h"
-#include "controller/check/findings.h"
 #include "controller/flags.h"
 #include "controller/role.h"
 #include "exporter/base/buf.h"
@@ -58,23 +57,16 @@ static int checker_print(const struct findings *findings, bool json)
     BUF_AUTO(text, SCORER_FINDINGS_MAX_BYTES);
     int r = json ? findings_json(findings, &text) : findings_table(findings, &text);
 
-    return terminal_print(buf_str(&text), r) ? findings_has_problems(findings) : 1;
+    return terminal_print(buf_str(&text), r) ? findings->by_level[RULE_PROBLEM] > 0 : 1;
 }
 
 static int checker_check(const struct checker_options *o)
 {
-    CLEANUP(findings_done) struct findings findings;
-    int r;
+    CLEANUP(findings_done) struct findings findings = {0};
 
-    findings_init(&findings);
-    r = check_run(&findings, &o->check);
-    if (r == -EINVAL)
+    if (check_run(&findings, &o->check) < 0)
         return flags_error(&command_check_scorer, "expected an http or https URL without a user, got ",
                            o->check.url);
-    if (r < 0) {
-        (void)fprintf(stderr, "%s\n", strerror(-r));
-        return 1;
-    }
     if (*findings.unreachable) {
         (void)fprintf(stderr, "%s: %s\n", findings.url, findings.unreachable);
         return EXIT_USAGE;

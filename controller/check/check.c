@@ -1,23 +1,41 @@
+/* One HTTP call after the other, as the hub and an agent would make them. */
 #include "controller/check/check.h"
 
-#include "controller/check/check_internal.h"
 #include "controller/hub/rules/effective.h"
 #include "controller/hub/rules/spec.h"
 #include "controller/kube/json.h"
 #include "exporter/agent/config.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/http.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/text.h"
 #include "exporter/base/url.h"
 #include "exporter/base/utf8.h"
 #include "exporter/metric/version.h"
+#include "exporter/ui/out.h"
+#include "exporter/ui/ranking.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-/* One HTTP call after the other, as an agent would make them. */
+enum { MAX_HEALTH_BYTES = 64 << 10, REQUEST_MAX_BYTES = 256 << 20 };
+
+struct check {
+    const struct check_options *options;
+    struct findings *findings;
+    struct loop *loop;
+    struct http *http;
+    struct http_tls tls;
+    char *origin;           /* scheme, host and port of the URL that is checked */
+    char *prefix;           /* the URL of /config without that */
+    struct summary summary; /* the scorer's, as an agent would have it */
+    char *scoring_url;      /* that is called: at `origin`, whatever host /config names
+                      */
+};
+
+/* ---- A call ---- */
 
 struct call_wait {
     struct http_answer *into;
@@ -34,35 +52,42 @@ static void check_on_answer(void *arg, struct http_answer *a)
     w->ended = true;
 }
 
-int check_call(struct check *c, const struct check_request *rq, struct http_answer *ret)
+static void call_done(struct http_answer *a)
+{
+    buf_done(&a->body);
+}
+
+static bool call_succeeded(const struct http_answer *a)
+{
+    return a->error == HTTP_OK && a->status / 100 == 2;
+}
+
+/* Blocks. body: empty for GET. */
+static void check_call(struct check *c, const char *url, struct str body, struct str token, size_t max_answer,
+                       struct http_answer *ret)
 {
     const struct http_request q = {
-        .url = rq->url,
-        .content_type = rq->body.n ? "application/json" : NULL,
-        .bearer = rq->token,
-        .body = &rq->body,
-        .body_parts = rq->body.n > 0,
-        .max_answer = rq->max_answer,
+        .url = url,
+        .content_type = body.n ? "application/json" : NULL,
+        .bearer = token,
+        .body = &body,
+        .body_parts = body.n > 0,
+        .max_answer = max_answer,
         .timeout_ms = c->options->timeout_ms ?: scorer_timeout_ms(&c->summary, &limits_default),
         .tls = &c->tls,
     };
     struct call_wait wait = {.into = ret};
     struct http_call *call = NULL;
-    int r = http_start(&call, c->http, &q, check_on_answer, &wait);
 
-    while (r == 0 && !wait.ended)
-        r = loop_turn(c->loop, 1000);
-    if (r < 0 && !wait.ended)
-        (void)http_cancel(call);
-    if (r == 0 && ret->error == HTTP_MEMORY)
-        r = -ENOMEM;
-    if (r < 0 && wait.ended)
-        buf_done(&ret->body);
-    return r;
+    *ret = (struct http_answer){.error = HTTP_URL, .reason = "the URL cannot be used"};
+    if (http_start(&call, c->http, &q, check_on_answer, &wait) < 0)
+        return;
+    while (!wait.ended)
+        (void)loop_turn(c->loop, 1000);
 }
 
 /* "HTTP 500 Internal Server Error: ...", or why there was no answer. */
-static void check_describe(const struct http_answer *a, char out[FINDINGS_TEXT_BYTES])
+static void call_describe(const struct http_answer *a, char out[FINDINGS_TEXT_BYTES])
 {
     if (a->error != HTTP_OK)
         text_line(out, FINDINGS_TEXT_BYTES, str_of(a->reason));
@@ -71,102 +96,68 @@ static void check_describe(const struct http_answer *a, char out[FINDINGS_TEXT_B
                          a->status / 100 == 2 ? STR("") : buf_str(&a->body));
 }
 
-static bool call_is_json(const char *content_type)
+/* The next row, from the answer. */
+static struct call_row *call_add_row(struct check *c, const char *what, const struct http_answer *a)
 {
-    size_t n = strcspn(content_type, ";");
-    struct str type = str_trim((struct str){content_type, n});
+    struct call_row *row = findings_add_row(c->findings, what);
 
-    return str_eq_nocase(type, STR("application/json")) ||
-           (type.n > 5 && str_eq_nocase((struct str){type.p + type.n - 5, 5}, STR("+json")));
-}
-
-void check_take_answer(struct check *c, struct call_row *row, const struct http_answer *a)
-{
     row->status = a->status;
     row->seconds = a->seconds;
-    check_describe(a, row->text);
-    if (a->error == HTTP_OK && a->status / 100 == 2 && a->body.n && !call_is_json(a->content_type))
+    call_describe(a, row->text);
+    return row;
+}
+
+static void call_check_type(struct check *c, const struct http_answer *a)
+{
+    struct str type = str_trim((struct str){a->content_type, strcspn(a->content_type, ";")});
+    bool is_json = str_eq_nocase(type, STR("application/json")) ||
+                   (type.n > 5 && str_eq_nocase((struct str){type.p + type.n - 5, 5}, STR("+json")));
+
+    if (call_succeeded(a) && a->body.n && !is_json)
         findings_add(c->findings, RULE_CONTENT_TYPE, "%s%s", *a->content_type ? "it is " : "there is none",
                      a->content_type);
 }
 
-/* /healthz and /config, as the hub reads them. */
+/* ---- /healthz and /config, as the hub reads them ---- */
 
-enum { MAX_HEALTH_BYTES = 64 << 10 };
-
-/* A DynamicScorer that adds what /config may leave out. */
-static int config_make_spec(struct scorer_spec *ret, const struct check *c, const struct api_config *api)
-{
-    const char *name = api && api->name ? api->name : "score";
-    char why[SPEC_WHY_BYTES];
-    json_auto_t *o = json_pack("{s:{s:s, s:s, s:s, s:{s:s, s:{s:s}}, s:{s:{s:s}}}}", "spec", "configSyncMode",
-                               "Full", "configURL", c->findings->url, "scoreDimensionFormat",
-                               c->options->dimension_format, "source", "host", "http://prometheus:9090",
-                               "params", "query", "up", "scoring", "params", "name", name);
-    int r = o ? scorer_spec_read(ret, o, why) : -ENOMEM;
-
-    return r == -EINVAL ? -ENOMEM : r;
-}
-
-/* The path and what follows of a URL that has an origin. */
-static const char *config_path_of(const char *url)
-{
-    const char *host = strstr(url, "://");
-
-    return host ? host + 3 + strcspn(host + 3, "/?#") : url + strlen(url);
-}
-
-static bool config_cannot_connect(const struct http_answer *a)
+static bool health_cannot_connect(const struct http_answer *a)
 {
     return a->error == HTTP_URL || a->error == HTTP_DNS || a->error == HTTP_CONNECT || a->error == HTTP_TLS;
 }
 
-static int config_check_health(struct check *c)
+static void check_health(struct check *c)
 {
-    CLEANUP(cleanup_free) char *url = NULL;
-    struct http_answer a = {0};
-    struct call_row *row;
-    int r = asprintf(&url, "%s/healthz", c->origin) < 0 ? -ENOMEM : 0;
+    CLEANUP(call_done) struct http_answer a = {0};
+    char url[strlen(c->origin) + sizeof("/healthz")];
+    const struct call_row *row;
 
-    r = r ?: check_call(c, &(struct check_request){.url = url, .max_answer = MAX_HEALTH_BYTES}, &a);
-    if (r < 0)
-        return r;
-    if (config_cannot_connect(&a)) {
-        check_describe(&a, c->findings->unreachable);
-        return 0;
+    (void)stpcpy(stpcpy(url, c->origin), "/healthz");
+    check_call(c, url, STR(""), STR(""), MAX_HEALTH_BYTES, &a);
+    if (health_cannot_connect(&a)) {
+        call_describe(&a, c->findings->unreachable);
+        return;
     }
-    row = findings_add_row(c->findings, "GET /healthz");
-    row->status = a.status;
-    row->seconds = a.seconds;
-    check_describe(&a, row->text);
-    if (a.error != HTTP_OK || a.status / 100 != 2)
+    row = call_add_row(c, "GET /healthz", &a);
+    if (!call_succeeded(&a))
         findings_add(c->findings, RULE_HEALTHZ, "%s", row->text);
-    buf_done(&a.body);
-    return 0;
 }
 
 /* Asks with the token if it must, which the hub does with spec.configAuth. */
-static int config_ask(struct check *c, struct http_answer *ret)
+static void config_ask(struct check *c, struct http_answer *ret)
 {
-    struct check_request rq = {.url = c->findings->url, .max_answer = API_CONFIG_MAX_BYTES};
-    int r = check_call(c, &rq, ret);
-
-    if (r < 0 || !c->options->token.n || (ret->status != 401 && ret->status != 403))
-        return r;
+    check_call(c, c->findings->url, STR(""), STR(""), API_CONFIG_MAX_BYTES, ret);
+    if (!c->options->token.n || (ret->status != 401 && ret->status != 403))
+        return;
     buf_done(&ret->body);
-    rq.token = c->options->token;
-    return check_call(c, &rq, ret);
+    check_call(c, c->findings->url, STR(""), c->options->token, API_CONFIG_MAX_BYTES, ret);
 }
 
 /* Whether it is not something else, such as the JSON of an error. */
-static bool config_is_one(struct str body, char why[256])
+static bool config_is_one(struct str body)
 {
     json_auto_t *o = NULL;
 
-    if (kube_json_parse(&o, body, why) < 0)
-        return false;
-    (void)snprintf(why, 256, "%s",
-                   json_is_object(o) ? "it has neither source nor scoring" : "it is no object");
+    (void)!kube_json_parse(&o, body, NULL);
     return kube_get(o, "source", NULL) || kube_get(o, "sources", NULL) || kube_get(o, "scoring", NULL);
 }
 
@@ -179,9 +170,9 @@ static void config_check_members(struct check *c, const struct api_config *api)
         findings_add(c->findings, RULE_CONFIG_SOURCE, "source: missing");
     for (size_t i = 0; i < api->n_sources; i++) {
         const struct source_spec *s = &api->sources[i];
-        const struct source_kind *type = source_kind(s->type ?: SOURCE_PROMETHEUS);
-        bool no_host = type->path && !type->endpoint_is_optional && !s->host;
-        bool no_query = type->query && !s->query;
+        const struct source_kind *kind = source_kind(s->type ?: SOURCE_PROMETHEUS);
+        bool no_host = kind->path && !kind->endpoint_is_optional && !s->host;
+        bool no_query = kind->query && !s->query;
 
         if (no_host || no_query)
             findings_add(c->findings, RULE_CONFIG_SOURCE, "%s%s%s: missing", no_host ? "source.host" : "",
@@ -189,129 +180,375 @@ static void config_check_members(struct check *c, const struct api_config *api)
     }
 }
 
-/* The scorer with this /config, or without one: what agents get. */
-static int config_make_summary(struct check *c, const struct api_config *api, const char **ret_error,
-                               struct effective *e)
+/* Sets the summary that agents get with this /config (NULL: without one), of a
+ * DynamicScorer that adds what /config may leave out. */
+static void config_make_summary(struct check *c, const struct api_config *api, struct effective *e)
 {
+    const char *name = api && api->name ? api->name : "score";
+    json_auto_t *o = json_pack("{s:{s:s, s:s, s:s, s:{s:s, s:{s:s}}, s:{s:{s:s}}}}", "spec", "configSyncMode",
+                               "Full", "configURL", c->findings->url, "scoreDimensionFormat",
+                               c->options->dimension_format, "source", "host", "http://prometheus:9090",
+                               "params", "query", "up", "scoring", "params", "name", name);
     CLEANUP(scorer_spec_done) struct scorer_spec spec = {0};
     CLEANUP(problems_done) struct problems p = {0};
-    int r = config_make_spec(&spec, c, api);
+    char why[SPEC_WHY_BYTES];
 
-    if (r < 0)
-        return r;
+    if (scorer_spec_read(&spec, o, why) < 0)
+        abort();
     effective_make(e, "scorer", &spec, api);
-    *ret_error = e->reason == EFFECTIVE_OK ? NULL : e->error;
-    if (*ret_error)
-        return 0;
-    buf_truncate(&c->findings->summary, 0);
-    r = buf_put_str(&c->findings->summary, buf_str(&e->text));
+    if (e->reason != EFFECTIVE_OK)
+        return;
+    c->findings->summary.max = e->text.n;
+    (void)!buf_put_str(&c->findings->summary, buf_str(&e->text));
     summary_parse(&c->summary, buf_str(&e->text), &p);
-    return r;
-}
-
-static int config_set_default(struct check *c)
-{
-    CLEANUP(effective_done) struct effective e = {0};
-    const char *error = NULL;
-    int r = config_make_summary(c, NULL, &error, &e);
-
-    return r ?: asprintf(&c->scoring_url, "%s%s/scoring", c->origin, c->prefix) < 0 ? -ENOMEM : 0;
 }
 
 static void config_describe(struct check *c, struct call_row *row, const struct effective *e)
 {
     const struct summary *s = &c->summary;
     long long interval = s->interval_ms / 1000, range = s->source.range_s, step = s->source.step_s;
+    char source[128] = "without a source", text[4096];
 
-    if (s->source.type == SOURCE_NONE)
-        (void)snprintf(row->text, sizeof(row->text), "%s, every %llds, without a source", s->score_name,
-                       interval);
-    else
-        (void)snprintf(row->text, sizeof(row->text), "%s, every %llds, from %s: range %llds, step %llds",
-                       s->score_name, interval, source_type_word(s->source.type), range, step);
-    if (*e->warning) {
-        size_t n = strlen(row->text);
-        (void)snprintf(row->text + n, sizeof(row->text) - n, "; %s", e->warning);
-    }
+    if (s->source.type != SOURCE_NONE)
+        (void)snprintf(source, sizeof(source), "from %s: range %llds, step %llds",
+                       source_type_word(s->source.type), range, step);
+    (void)snprintf(text, sizeof(text), "%s, every %llds, %s%s%s", s->score_name, interval, source,
+                   *e->warning ? "; " : "", e->warning);
+    text_line(row->text, sizeof(row->text), str_of(text));
 }
 
-/* Reads the body of a 2xx; the finding is added if the hub would not take it. */
-static int config_read_body(struct check *c, struct call_row *row, struct str body, bool *ret_read)
+/* Reads the body of a 2xx; adds the finding if the hub would not take it, and
+ * returns false. */
+static bool config_read_body(struct check *c, struct call_row *row, struct str body)
 {
     CLEANUP(api_config_done) struct api_config api = {0};
     CLEANUP(effective_done) struct effective e = {0};
-    char why[SPEC_WHY_BYTES], not_one[256];
-    const char *error = why;
-    int r = 0;
+    char why[SPEC_WHY_BYTES];
+    const char *path;
 
-    if (!config_is_one(body, not_one)) {
-        findings_add(c->findings, RULE_CONFIG, "%s", not_one);
-        return 0;
+    if (api_config_parse(&api, body, why) < 0) {
+        findings_add(c->findings, config_is_one(body) ? RULE_CONFIG_FIELDS : RULE_CONFIG, "%s", why);
+        return false;
     }
-    r = api_config_parse(&api, body, why);
-    if (r == 0)
-        r = config_make_summary(c, &api, &error, &e);
-    if (r < 0 && r != -EINVAL)
-        return r;
-    if (error) {
-        findings_add(c->findings, RULE_CONFIG_FIELDS, "%s", error);
-        return 0;
+    config_make_summary(c, &api, &e);
+    if (e.reason != EFFECTIVE_OK) {
+        findings_add(c->findings, RULE_CONFIG_FIELDS, "%s", e.error);
+        return false;
     }
     config_check_members(c, &api);
     config_describe(c, row, &e);
-    *ret_read = true;
-    r = asprintf(&c->scoring_url, "%s%s", c->origin, config_path_of(c->summary.scoring_endpoint));
-    return r < 0 ? -ENOMEM : 0;
+    path = strstr(c->summary.scoring_endpoint, "://") + strlen("://");
+    return asprintf(&c->scoring_url, "%s%s", c->origin, path + strcspn(path, "/?#")) >= 0;
 }
 
-static int config_check_again(struct check *c, struct str first)
+static void config_check_again(struct check *c, struct str first)
 {
+    CLEANUP(call_done) struct http_answer a = {0};
     json_auto_t *one = NULL, *other = NULL;
-    struct http_answer a = {0};
-    int r = config_ask(c, &a);
 
-    if (r == 0 && (kube_json_parse(&one, first, NULL) < 0 ||
-                   kube_json_parse(&other, buf_str(&a.body), NULL) < 0 || !json_equal(one, other)))
+    config_ask(c, &a);
+    if (kube_json_parse(&one, first, NULL) < 0 || kube_json_parse(&other, buf_str(&a.body), NULL) < 0 ||
+        !json_equal(one, other))
         findings_add(c->findings, RULE_CONFIG_STABLE,
                      "the second call was answered with another configuration");
-    buf_done(&a.body);
-    return r;
 }
 
-static int config_check_config(struct check *c)
+/* Sets c->summary and c->scoring_url, from defaults if /config cannot be read.
+ */
+static void check_config(struct check *c)
 {
-    struct http_answer a = {0};
+    CLEANUP(call_done) struct http_answer a = {0};
     struct call_row *row;
-    bool read = false;
-    int r = config_ask(c, &a);
+    bool is_read = false;
 
-    if (r < 0)
-        return r;
-    row = findings_add_row(c->findings, "GET /config");
-    check_take_answer(c, row, &a);
-    if (a.error != HTTP_OK || a.status / 100 != 2)
+    config_ask(c, &a);
+    row = call_add_row(c, "GET /config", &a);
+    call_check_type(c, &a);
+    if (!call_succeeded(&a))
         findings_add(c->findings, RULE_CONFIG, "%s", row->text);
     else
-        r = config_read_body(c, row, buf_str(&a.body), &read);
-    if (r == 0)
-        r = read ? config_check_again(c, buf_str(&a.body)) : config_set_default(c);
-    buf_done(&a.body);
-    return r;
-}
+        is_read = config_read_body(c, row, buf_str(&a.body));
+    if (is_read) {
+        config_check_again(c, buf_str(&a.body));
+    } else {
+        CLEANUP(effective_done) struct effective e = {0};
 
-/* Asks for /healthz and /config, and sets c->summary and c->scoring_url, from defaults if /config cannot be
- * read. findings->unreachable is set if nothing answers. -ENOMEM. */
-static int check_config(struct check *c)
-{
-    int r = config_check_health(c);
-
-    if (r == 0 && !*c->findings->unreachable)
-        r = config_check_config(c);
-    if (r < 0 || *c->findings->unreachable)
-        return r;
+        config_make_summary(c, NULL, &e);
+        if (asprintf(&c->scoring_url, "%s%s/scoring", c->origin, c->prefix) < 0)
+            abort();
+    }
     c->findings->scoring_url = xstrdup(c->summary.scoring_endpoint);
-    return 0;
 }
+
+/* ---- The scoring path ----
+ *
+ * The first call, with plain series, decides whether there is anything more to
+ * ask; the others differ from it in one thing each, so that a failure tells its
+ * rule. */
+
+struct scoring_probe {
+    const char *what;
+    enum rule rule; /* that a failure breaks; RULE_SCORING: the answer tells */
+    enum series_kind kind;
+    size_t n; /* series */
+};
+
+static const struct scoring_probe plain_probe = {"10 series", RULE_SCORING, SERIES_PLAIN, 10},
+                                  sourceless_probe = {"no source", RULE_SCORING, SERIES_PLAIN, 0};
+static const struct scoring_probe other_probes[] = {
+    {"no series", RULE_EMPTY_DATA, SERIES_PLAIN, 0},
+    {"a series of one point", RULE_SHORT_SERIES, SERIES_OF_ONE_POINT, 10},
+    {"a series without points", RULE_SHORT_SERIES, SERIES_WITHOUT_POINTS, 10},
+    {"NaN and infinite values", RULE_NAN_VALUES, SERIES_WITH_NAN, 10},
+    {"unusual labels", RULE_LABELS_KEPT, SERIES_WITH_ODD_LABELS, 6},
+    {"series with equal labels", RULE_DUPLICATE_SERIES, SERIES_TWICE, 10},
+    {"10,000 series", RULE_MANY_SERIES, SERIES_PLAIN, 10000},
+};
+
+struct scoring {
+    struct check *c;
+    const struct scoring_probe *first_probe;
+    struct series_plan plan;
+    struct buf body;
+    struct reading_of_answer first;
+};
+
+static struct call_row *scoring_call(struct scoring *s, const char *what, struct str body, struct str token,
+                                     struct http_answer *ret)
+{
+    struct call_row *row;
+
+    check_call(s->c, s->c->scoring_url, body, token, limits_default.response_bytes, ret);
+    row = call_add_row(s->c, what, ret);
+    call_check_type(s->c, ret);
+    return row;
+}
+
+static void scoring_read(const struct scoring *s, struct reading_of_answer *ret, struct str body)
+{
+    answer_read(ret, s->c->options->cluster_name, s->c->summary.score_name, body);
+}
+
+static enum rule scoring_rule_of_failure(const struct scoring_probe *p, const struct http_answer *a)
+{
+    if (p->rule != RULE_SCORING)
+        return p->rule;
+    if (a->error == HTTP_TIMEOUT)
+        return RULE_SCORING_TIME;
+    if (a->error == HTTP_TOO_LARGE)
+        return RULE_RESPONSE_SIZE;
+    return a->status == 401 || a->status == 403 ? RULE_TOKEN_ACCEPTED : RULE_SCORING;
+}
+
+static void scoring_add_failure(struct scoring *s, const struct scoring_probe *p, const struct http_answer *a,
+                                const char *text)
+{
+    enum rule rule = scoring_rule_of_failure(p, a);
+    bool no_token = rule == RULE_TOKEN_ACCEPTED && s->c->options->token.n == 0;
+
+    findings_add(s->c->findings, rule, "%s%s", text,
+                 no_token ? " (no token was sent; --token-file sends one)" : "");
+}
+
+/* Faults of single results. A fault of the first call is no news in another. */
+static void scoring_judge_results(struct scoring *s, const struct scoring_probe *p,
+                                  const struct reading_of_answer *a)
+{
+    bool is_first = p == s->first_probe;
+    struct findings *findings = s->c->findings;
+
+    if (a->stats.invalid && (is_first || s->first.stats.invalid == 0))
+        findings_add(findings, is_first ? a->rule : p->rule, "%s (the agent drops %zu of %zu results)",
+                     a->stats.first_invalid, a->stats.invalid, a->stats.results);
+    if (*a->odd_label)
+        findings_add(findings, RULE_LABEL_STRINGS, "%s", a->odd_label);
+    if (a->not_finite && (is_first || s->first.not_finite == 0))
+        findings_add(findings, is_first ? RULE_SCORE_FINITE : p->rule,
+                     "%zu of %zu scores are NaN or infinite", a->not_finite, series_count(a->batch->set));
+}
+
+static void scoring_judge_time(struct scoring *s, const struct scoring_probe *p, double seconds)
+{
+    int64_t interval_ms = s->c->summary.interval_ms;
+
+    if (seconds * 1000 > (double)interval_ms && (p == s->first_probe || p->rule == RULE_MANY_SERIES))
+        findings_add(s->c->findings, p == s->first_probe ? RULE_SCORING_TIME : p->rule,
+                     "the answer took %.3g s, the interval is %.3g s", seconds, (double)interval_ms / 1000);
+}
+
+/* Keeps the answer, too. */
+static void scoring_judge_first(struct scoring *s, const struct scoring_probe *p, struct reading_of_answer *a)
+{
+    struct findings *findings = s->c->findings;
+    struct agent_outcome *out = &findings->outcome;
+
+    if (a->duplicates)
+        findings_add(findings, RULE_LABELS_DISTINCT, "of %zu results the agent keeps %zu", a->stats.results,
+                     series_count(a->batch->set));
+    if (a->stats.cut)
+        findings_add(findings, RULE_LABEL_LENGTH, "the agent cuts %zu values", a->stats.cut);
+    if (a->stats.results == 0 && p->n)
+        findings_add(findings, RULE_NO_RESULTS, "%zu series of %zu points each have no result", p->n,
+                     s->plan.points);
+    (void)!items_make(&out->items, a->batch, &s->c->summary);
+    s->first = *a;
+    a->batch = NULL;
+    out->batch = batch_ref(s->first.batch);
+    out->stats = s->first.stats;
+    out->duplicates = s->first.duplicates;
+    (void)object_name(str_of(s->c->summary.score_name), out->object);
+    if (out->items.clamped)
+        findings_add(findings, RULE_SCORE_RANGE, "%zu of %zu values are clamped", out->items.clamped,
+                     out->items.n);
+}
+
+/* Adds a finding about the series: "<before>: pod="a", meta="b"", cut in the
+ * middle if it is long. */
+static void scoring_add_series(struct scoring *s, enum rule rule, const char *before, const struct batch *b,
+                               size_t series)
+{
+    struct shown_label labels[SHOWN_LABELS];
+    size_t n = shown_labels(b, series, labels);
+    char line[FINDINGS_TEXT_BYTES];
+    BUF_AUTO(text, 1 << 20);
+    struct out o = out_begin(&text);
+
+    for (size_t i = 0; i < n; i++) {
+        out_printf(&o, "%s%s=", i ? ", " : "", labels[i].name);
+        value_text(&o, labels[i].value);
+    }
+    text_line(line, sizeof(line), out_end(&o) == 0 && n ? buf_str(&text) : STR("no labels"));
+    findings_add(s->c->findings, rule, "%s: %s", before, line);
+}
+
+/* The answer that keeps all labels. */
+static void scoring_expect(struct scoring *s, const struct scoring_probe *p, struct reading_of_answer *ret)
+{
+    BUF_AUTO(text, REQUEST_MAX_BYTES);
+
+    series_put_answer(&text, &s->plan, p->kind, p->n);
+    scoring_read(s, ret, buf_str(&text));
+}
+
+/* Results may be about something else than the series: then their labels say
+ * nothing. */
+static void scoring_judge_labels(struct scoring *s, const struct scoring_probe *p,
+                                 const struct reading_of_answer *a)
+{
+    CLEANUP(answer_done) struct reading_of_answer plain, sent;
+    size_t changed;
+
+    scoring_expect(s, s->first_probe, &plain);
+    scoring_expect(s, p, &sent);
+    if (answer_new_series(s->first.batch, plain.batch, false) != SIZE_MAX)
+        return;
+    changed = answer_new_series(a->batch, sent.batch, false);
+    if (changed != SIZE_MAX)
+        scoring_add_series(s, p->rule, "no series was sent with these labels", a->batch, changed);
+    else if (s->first.stats.results == s->first_probe->n && a->stats.results < p->n)
+        findings_add(s->c->findings, p->rule, "%zu of %zu series have no result", p->n - a->stats.results,
+                     p->n);
+}
+
+static void scoring_judge(struct scoring *s, const struct scoring_probe *p, struct call_row *row,
+                          struct reading_of_answer *a)
+{
+    if (a->error != ROUND_OK) {
+        text_line(row->text, sizeof(row->text), str_of(a->why));
+        findings_add(s->c->findings, p->rule == RULE_SCORING ? a->rule : p->rule, "%s", a->why);
+        return;
+    }
+    (void)snprintf(row->text, sizeof(row->text), "%zu result%s, %zu series", a->stats.results,
+                   a->stats.results == 1 ? "" : "s", series_count(a->batch->set));
+    scoring_judge_results(s, p, a);
+    scoring_judge_time(s, p, row->seconds);
+    if (p == s->first_probe)
+        scoring_judge_first(s, p, a);
+    else if (p->kind == SERIES_WITH_ODD_LABELS)
+        scoring_judge_labels(s, p, a);
+}
+
+static void scoring_run(struct scoring *s, const struct scoring_probe *p)
+{
+    CLEANUP(answer_done) struct reading_of_answer a = {.error = ROUND_OK};
+    CLEANUP(call_done) struct http_answer answer = {0};
+    struct call_row *row;
+
+    buf_truncate(&s->body, 0);
+    series_put_request(&s->body, &s->plan, p->kind, p->n);
+    row = scoring_call(s, p->what, buf_str(&s->body), s->c->options->token, &answer);
+    if (!call_succeeded(&answer)) {
+        scoring_add_failure(s, p, &answer, row->text);
+        return;
+    }
+    scoring_read(s, &a, buf_str(&answer.body));
+    scoring_judge(s, p, row, &a);
+}
+
+/* Compares the series of the first call and of another with the same body. */
+static void scoring_repeat(struct scoring *s)
+{
+    CLEANUP(answer_done) struct reading_of_answer a = {.error = ROUND_OK};
+    CLEANUP(call_done) struct http_answer answer = {0};
+    struct call_row *row =
+        scoring_call(s, "the same again", buf_str(&s->body), s->c->options->token, &answer);
+    size_t changed;
+
+    if (!call_succeeded(&answer)) {
+        scoring_add_failure(s, s->first_probe, &answer, row->text);
+        return;
+    }
+    scoring_read(s, &a, buf_str(&answer.body));
+    if (a.error != ROUND_OK) {
+        findings_add(s->c->findings, a.rule, "%s", a.why);
+        return;
+    }
+    changed = answer_new_series(a.batch, s->first.batch, true);
+    (void)snprintf(row->text, sizeof(row->text), "%s",
+                   changed == SIZE_MAX ? "the same series" : "other series");
+    if (changed != SIZE_MAX)
+        scoring_add_series(s, RULE_LABELS_STABLE, "new in the second call", a.batch, changed);
+}
+
+/* A call that must be refused. */
+static void scoring_refusal(struct scoring *s, const char *what, struct str body, struct str token,
+                            enum rule rule)
+{
+    CLEANUP(call_done) struct http_answer answer = {0};
+    const struct call_row *row = scoring_call(s, what, body, token, &answer);
+    long status = answer.status;
+    bool refused = rule == RULE_TOKEN_REFUSED ? status == 401 || status == 403 : status / 100 == 4;
+
+    if (answer.error != HTTP_OK || !refused)
+        findings_add(s->c->findings, rule, "%s", row->text);
+}
+
+static void check_scoring(struct check *c)
+{
+    static const struct str not_json = STR("{\"data\":["), no_data = STR("{\"data\":[]}");
+    bool has_source = c->summary.source.type != SOURCE_NONE;
+    struct scoring s = {
+        .c = c, .first_probe = has_source ? &plain_probe : &sourceless_probe, .body.max = REQUEST_MAX_BYTES};
+
+    series_plan_make(&s.plan, &c->summary, loop_wall(c->loop).ms / 1000);
+    scoring_run(&s, s.first_probe);
+    if (s.first.batch) {
+        scoring_repeat(&s);
+        for (size_t i = 0; has_source && i < ARRAY_SIZE(other_probes); i++)
+            scoring_run(&s, &other_probes[i]);
+        if (has_source)
+            scoring_refusal(&s, "a body cut short", not_json, c->options->token, RULE_MALFORMED_BODY);
+    }
+    if (s.first.batch && c->options->token.n) {
+        scoring_refusal(&s, "without the token", no_data, STR(""), RULE_TOKEN_REFUSED);
+        scoring_refusal(&s, "a wrong token", no_data, STR("not-the-token-of-this-scoring-api"),
+                        RULE_TOKEN_REFUSED);
+    }
+    buf_done(&s.body);
+    answer_done(&s.first);
+}
+
+/* ---- The whole ---- */
 
 static void check_done(struct check *c)
 {
@@ -323,7 +560,7 @@ static void check_done(struct check *c)
     (void)loop_free(c->loop);
 }
 
-/* http://host:8000/performance/config, or the same without /config. */
+/* http://host:8000/performance/config, or the same without /config. -EINVAL. */
 static int check_split_url(struct check *c)
 {
     static const struct str end = STR("/config");
@@ -342,11 +579,10 @@ static int check_split_url(struct check *c)
         path.n -= end.n;
     c->origin = str_dup((struct str){url.p, host});
     c->prefix = str_dup(path);
-    if (!c->origin || !c->prefix ||
-        asprintf(&c->findings->url, "%s%s/config%s", c->origin, c->prefix,
-                 copy + host + strcspn(copy + host, "?#")) < 0)
-        return -ENOMEM;
-    return 0;
+    return asprintf(&c->findings->url, "%s%s/config%s", c->origin, c->prefix,
+                    copy + host + strcspn(copy + host, "?#")) < 0
+               ? -EINVAL
+               : 0;
 }
 
 int check_run(struct findings *ret, const struct check_options *options)
@@ -357,8 +593,12 @@ int check_run(struct findings *ret, const struct check_options *options)
 
     r = r ?: loop_new(&c.loop, &clock_system);
     r = r ?: http_new(&c.http, c.loop, ds_user_agent);
-    r = r ?: check_config(&c);
-    if (r == 0 && !*ret->unreachable)
-        r = check_scoring(&c);
-    return r;
+    if (r < 0)
+        return r;
+    check_health(&c);
+    if (*ret->unreachable)
+        return 0;
+    check_config(&c);
+    check_scoring(&c);
+    return 0;
 }

@@ -1,9 +1,75 @@
-/* Checks a scoring API as its author sees it: what the hub and an agent make of its answers, and which rules
- * it breaks. */
+/* Checks a scoring API as its author sees it: what the hub and an agent make of
+ * its answers, and which rules it breaks. */
 #ifndef DS_CHECK_CHECK_H
 #define DS_CHECK_CHECK_H
 
-#include "controller/check/findings.h"
+#include "controller/placement/items.h"
+#include "exporter/base/buf.h"
+#include "exporter/metric/series.h"
+#include "exporter/score/answer.h"
+#include "exporter/score/error.h"
+#include "exporter/score/summary.h"
+
+/* ---- The rules that a scoring API follows. rules.def says what each means
+ * ---- */
+
+enum rule_level { RULE_PROBLEM, RULE_WARNING, RULE_LEVELS };
+
+enum rule {
+#define RULE(id, level, word, what, why, mend) RULE_##id,
+#include "controller/check/rules.def"
+#undef RULE
+    RULES
+};
+
+/* ---- findings.c: a row for each call, the findings by rule, and what an agent
+ * makes of the answer ---- */
+
+enum { FINDINGS_MAX_ROWS = 24, FINDINGS_TEXT_BYTES = 640 };
+
+struct call_row {
+    const char *what; /* a literal */
+    bool ok;
+    long status; /* of HTTP; 0 without an answer */
+    double seconds;
+    char text[FINDINGS_TEXT_BYTES]; /* one line */
+};
+
+struct findings {
+    char *url;                             /* of /config */
+    char *scoring_url;                     /* that agents call; NULL before /config was asked for */
+    char unreachable[FINDINGS_TEXT_BYTES]; /* why there is nothing to check; empty
+                                            if there is */
+    struct buf summary;                    /* the scorer as the hub distributes it, a JSON object */
+    struct call_row rows[FINDINGS_MAX_ROWS];
+    size_t n_rows;
+    struct finding { /* one for each rule that is broken */
+        enum rule rule;
+        const char *what; /* the row that it is about */
+        char detail[FINDINGS_TEXT_BYTES];
+    } findings[RULES];
+    size_t n_findings, by_level[RULE_LEVELS];
+    /* What an agent makes of the first answer with series. */
+    struct agent_outcome {
+        struct batch *batch; /* NULL: no agent can read any answer */
+        struct answer_stats stats;
+        size_t duplicates;
+        struct items items;
+        char object[OBJECT_NAME_MAX + 1]; /* name of the AddOnPlacementScore */
+    } outcome;
+};
+
+void findings_done(struct findings *r);
+/* The next row, which is ok until a finding is added. Its text is empty. */
+struct call_row *findings_add_row(struct findings *r, const char *what);
+/* Adds a finding about the last row; only the first of a rule counts. */
+void findings_add(struct findings *r, enum rule rule, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* Appends the report for people, in lines of `width` characters (0: no limit),
+ * or for programs. -EFBIG. */
+MUST_USE int findings_table(const struct findings *r, unsigned width, struct buf *into);
+MUST_USE int findings_json(const struct findings *r, struct buf *into);
+
+/* ---- check.c ---- */
 
 struct check_options {
     const char *url;              /* of the scoring API: its base, or its /config */
@@ -14,9 +80,58 @@ struct check_options {
     const char *dimension_format; /* as of a DynamicScorer */
 };
 
-/* Makes all calls, one after the other, and fills *ret, which findings_init() has prepared. Blocks. 0 also if
- * there are findings, or if the scoring API cannot be reached (ret->unreachable). -EINVAL if options->url is
- * no URL; -ENOMEM. */
+/* Makes all calls, one after the other, and fills *ret, which is zeroed.
+ * Blocks. 0 also if there are findings, or if the scoring API cannot be reached
+ * (ret->unreachable). -EINVAL if options->url is no URL. */
 MUST_USE int check_run(struct findings *ret, const struct check_options *options);
+
+/* ---- series.c: the series that are sent ---- */
+
+/* What to generate, from the query: the labels that its results have, and the
+ * points of its range. */
+struct series_plan {
+    struct str labels[16]; /* slices of the query, or literals */
+    size_t n_labels;
+    size_t points;
+    int64_t from_s, step_s;
+};
+
+enum series_kind {
+    SERIES_PLAIN,
+    SERIES_OF_ONE_POINT, /* the first of them; the others are plain */
+    SERIES_WITHOUT_POINTS,
+    SERIES_WITH_NAN,
+    SERIES_WITH_ODD_LABELS,
+    SERIES_TWICE,
+};
+
+/* now_s: end of the range. The plan borrows from the summary. */
+void series_plan_make(struct series_plan *ret, const struct summary *s, int64_t now_s);
+/* Appends the body of a call with n series. The same plan gives the same bytes.
+ */
+void series_put_request(struct buf *into, const struct series_plan *p, enum series_kind kind, size_t n);
+/* Appends the answer of a scoring API that gives each series a score under the
+ * same labels. */
+void series_put_answer(struct buf *into, const struct series_plan *p, enum series_kind kind, size_t n);
+
+/* ---- series.c: an answer as an agent reads it ---- */
+
+struct reading_of_answer {
+    enum round_error error; /* ROUND_OK: batch is set */
+    enum rule rule;         /* that the error breaks */
+    char why[ROUND_REASON_BYTES];
+    struct answer_stats stats;
+    struct batch *batch;
+    size_t duplicates, not_finite;
+    char odd_label[200]; /* the first label whose value is no string; empty: none
+                        */
+};
+
+void answer_read(struct reading_of_answer *ret, const char *cluster_name, const char *score_name,
+                 struct str body);
+void answer_done(struct reading_of_answer *a);
+/* The first series of a that is not in b, by all labels or by all but meta.
+ * SIZE_MAX: none. */
+size_t answer_new_series(const struct batch *a, const struct batch *b, bool with_meta);
 
 #endif

@@ -1,33 +1,22 @@
-#include "controller/check/findings.h"
+#include "controller/check/check.h"
 
-#include "controller/check/rules.h"
-#include "exporter/base/buf.h"
-#include "exporter/base/def.h"
 #include "exporter/base/json.h"
 #include "exporter/base/text.h"
 #include "exporter/ui/out.h"
 #include "exporter/ui/ranking.h"
 
-#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-const struct rule_info rule_info[RULES] = {
+static const struct rule_info {
+    enum rule_level level;
+    const char *word; /* its id for people */
+    const char *what, *why, *mend;
+} rule_info[RULES] = {
 #define RULE(id, level, word, what, why, mend) [RULE_##id] = {RULE_##level, word, what, why, mend},
 #include "controller/check/rules.def"
 #undef RULE
 };
-
-WORD_TABLE(rule_level_word, enum rule_level, RULE_LEVELS,
-           {[RULE_PROBLEM] = "problem", [RULE_WARNING] = "warning"});
-
-enum { SUMMARY_MAX_BYTES = 1 << 20 };
-
-void findings_init(struct findings *r)
-{
-    *r = (struct findings){.url = NULL};
-    buf_init(&r->summary, SUMMARY_MAX_BYTES);
-}
 
 void findings_done(struct findings *r)
 {
@@ -36,43 +25,29 @@ void findings_done(struct findings *r)
     buf_done(&r->summary);
     r->outcome.batch = batch_unref(r->outcome.batch);
     items_done(&r->outcome.items);
-    *r = (struct findings){.url = NULL};
 }
 
 struct call_row *findings_add_row(struct findings *r, const char *what)
 {
     struct call_row *row = &r->rows[r->n_rows++];
 
-    assert(r->n_rows <= FINDINGS_MAX_ROWS);
     *row = (struct call_row){.what = what, .ok = true};
     return row;
-}
-
-static bool findings_has(const struct findings *r, enum rule rule)
-{
-    for (size_t i = 0; i < r->n_findings; i++)
-        if (r->findings[i].rule == rule)
-            return true;
-    return false;
-}
-
-bool findings_has_problems(const struct findings *r)
-{
-    return r->by_level[RULE_PROBLEM] > 0;
 }
 
 void findings_add(struct findings *r, enum rule rule, const char *fmt, ...)
 {
     struct call_row *row = &r->rows[r->n_rows - 1];
     enum rule_level level = rule_info[rule].level;
-    struct finding *f;
+    struct finding *f = &r->findings[r->n_findings];
     char text[2048];
     va_list ap;
 
     row->ok = row->ok && level != RULE_PROBLEM;
-    if (findings_has(r, rule))
-        return;
-    f = &r->findings[r->n_findings++];
+    for (size_t i = 0; i < r->n_findings; i++)
+        if (r->findings[i].rule == rule)
+            return;
+    r->n_findings++;
     r->by_level[level]++;
     f->rule = rule;
     f->what = row->what;
@@ -82,7 +57,7 @@ void findings_add(struct findings *r, enum rule rule, const char *fmt, ...)
     text_line(f->detail, sizeof(f->detail), str_of(text));
 }
 
-/* The report for programs. README.md documents each member. */
+/* ---- For programs ---- */
 
 static void json_call(struct out *o, const struct call_row *row)
 {
@@ -103,7 +78,7 @@ static void json_finding(struct out *o, const struct finding *f)
     member_item(o);
     out_puts(o, "{");
     member_text(o, "rule", rule->word);
-    member_text(o, "level", rule_level_word(rule->level));
+    member_text(o, "level", rule->level == RULE_PROBLEM ? "problem" : "warning");
     member_text(o, "call", f->what);
     member_text(o, "detail", f->detail);
     member_text(o, "expected", rule->what);
@@ -112,7 +87,7 @@ static void json_finding(struct out *o, const struct finding *f)
     out_puts(o, "}");
 }
 
-static void json_outcome(struct out *o, const struct outcome *x)
+static void json_outcome(struct out *o, const struct agent_outcome *x)
 {
     if (!member_object_if(o, "agent", x->batch))
         return;
@@ -138,12 +113,11 @@ int findings_json(const struct findings *r, struct buf *into)
     out_puts(&o, "{");
     member_url(&o, "configURL", r->url);
     member_url(&o, "scoringURL", r->scoring_url);
-    member_bool(&o, "ok", !findings_has_problems(r));
+    member_bool(&o, "ok", !r->by_level[RULE_PROBLEM]);
     member_count(&o, "problems", r->by_level[RULE_PROBLEM]);
     member_count(&o, "warnings", r->by_level[RULE_WARNING]);
-    if (member_object_if(&o, "summary", r->summary.n > 0)) {
+    if (member_object_if(&o, "summary", r->summary.n > 0))
         out_str(&o, (struct str){r->summary.p + 1, r->summary.n - 1}); /* after its `{` */
-    }
     member_list(&o, "calls");
     for (size_t i = 0; i < r->n_rows; i++)
         json_call(&o, &r->rows[i]);
@@ -157,21 +131,20 @@ int findings_json(const struct findings *r, struct buf *into)
     return out_end(&o);
 }
 
-/* The report for people. */
+/* ---- For people ---- */
 
 enum { INDENT = 4, WHAT_CHARS = 26, SHOWN_SCORES = 10, SHOWN_ITEMS = 3, ITEM_CHARS = 80 };
 
-static void findings_put_count(struct out *o, size_t n, const char *one, const char *many)
+/* "1 problem", "1,234 problems". */
+static void table_count(struct out *o, size_t n, const char *one, const char *more)
 {
     char words[WORDS_BYTES];
 
     words_count(n, words);
-    out_puts(o, words);
-    out_puts(o, " ");
-    out_puts(o, n == 1 ? one : many);
+    out_printf(o, "%s %s%s", words, one, n == 1 ? "" : more);
 }
 
-static void findings_put_row(struct out *o, const struct call_row *row)
+static void table_row(struct out *o, const struct call_row *row)
 {
     char line[1024], seconds[WORDS_BYTES];
     size_t n = (size_t)snprintf(line, sizeof(line), "%s %-*s %s", row->ok ? "✓" : "✗", WHAT_CHARS, row->what,
@@ -184,22 +157,21 @@ static void findings_put_row(struct out *o, const struct call_row *row)
     out_puts(o, "\n");
 }
 
-static void findings_put_scores(struct out *o, const struct batch *b)
+static void table_ranking(struct out *o, const struct batch *b)
 {
     struct ranking ranking;
 
     rank_scores(b, SHOWN_SCORES, &ranking);
-    if (ranking.n == 0)
-        return;
-    grid_scores(o, b, ranking.highest, ranking.n, INDENT);
+    if (ranking.n)
+        grid_scores(o, b, ranking.highest, ranking.n, INDENT);
     if (ranking.numbers > ranking.n) {
         out_puts(o, "    … and ");
-        findings_put_count(o, ranking.numbers - ranking.n, "more\n", "more\n");
+        table_count(o, ranking.numbers - ranking.n, "more\n", "");
     }
 }
 
 /* What became of the results that have no item of their own. */
-static void findings_put_losses(struct out *o, const struct outcome *x)
+static void table_losses(struct out *o, const struct agent_outcome *x)
 {
     const struct {
         size_t n;
@@ -218,14 +190,13 @@ static void findings_put_losses(struct out *o, const struct outcome *x)
     for (size_t i = 0; i < ARRAY_SIZE(losses); i++)
         if (losses[i].n) {
             out_puts(o, "    ");
-            findings_put_count(o, losses[i].n, "result ", "results ");
-            out_puts(o, losses[i].text);
-            out_puts(o, "\n");
+            table_count(o, losses[i].n, "result", "s");
+            out_printf(o, " %s\n", losses[i].text);
         }
 }
 
 /* The first items by name: "a = 1, b = 2, … and 8 more". */
-static void findings_put_items(struct out *o, const struct items *items)
+static void table_items(struct out *o, const struct items *items)
 {
     struct jr j;
     struct str key, value;
@@ -244,69 +215,51 @@ static void findings_put_items(struct out *o, const struct items *items)
     }
     if (items->n > i) {
         out_puts(o, ", … and ");
-        findings_put_count(o, items->n - i, "more", "more");
+        table_count(o, items->n - i, "more", "");
     }
     out_puts(o, items->n ? "\n" : "");
 }
 
-static void findings_put_outcome(struct out *o, const struct findings *r)
+static void table_outcome(struct out *o, const struct agent_outcome *x)
 {
-    const struct outcome *x = &r->outcome;
-
     out_puts(o, "\nWhat an agent makes of the first answer: ");
-    findings_put_count(o, series_count(x->batch->set), "series, ", "series, ");
-    findings_put_count(o, x->items.n, "item", "items");
-    out_puts(o, " of the AddOnPlacementScore ");
-    out_puts(o, x->object);
-    out_puts(o, "\n");
-    findings_put_items(o, &x->items);
-    findings_put_losses(o, x);
-    findings_put_scores(o, x->batch);
+    table_count(o, series_count(x->batch->set), "series, ", "");
+    table_count(o, x->items.n, "item", "s");
+    out_printf(o, " of the AddOnPlacementScore %s\n", x->object);
+    table_items(o, &x->items);
+    table_losses(o, x);
+    table_ranking(o, x->batch);
 }
 
-static void findings_put_finding(struct out *o, const struct finding *f)
+static void table_finding(struct out *o, const struct finding *f)
 {
     const struct rule_info *rule = &rule_info[f->rule];
 
-    out_puts(o, rule->level == RULE_PROBLEM ? "\n✗ " : "\n! ");
-    out_puts(o, rule->word);
-    out_puts(o, ": ");
-    out_puts(o, rule->what);
-    out_puts(o, "\n    ");
-    out_puts(o, f->what);
-    out_puts(o, ": ");
+    out_printf(o, "\n%s %s: %s\n    %s: ", rule->level == RULE_PROBLEM ? "✗" : "!", rule->word, rule->what,
+               f->what);
     grid_clean(o, str_of(f->detail));
-    out_puts(o, "\n    ");
-    out_puts(o, rule->mend);
-    out_puts(o, "\n");
-}
-
-static void findings_put_verdict(struct out *o, const struct findings *r)
-{
-    out_puts(o, "\n");
-    out_url(o, r->url);
-    out_puts(o, ": ");
-    if (r->n_findings == 0)
-        out_puts(o, "no problems");
-    if (r->by_level[RULE_PROBLEM])
-        findings_put_count(o, r->by_level[RULE_PROBLEM], "problem", "problems");
-    if (r->by_level[RULE_PROBLEM] && r->by_level[RULE_WARNING])
-        out_puts(o, ", ");
-    if (r->by_level[RULE_WARNING])
-        findings_put_count(o, r->by_level[RULE_WARNING], "warning", "warnings");
-    out_puts(o, "\n");
+    out_printf(o, "\n    %s\n", rule->mend);
 }
 
 int findings_table(const struct findings *r, struct buf *into)
 {
+    size_t problems = r->by_level[RULE_PROBLEM], warnings = r->by_level[RULE_WARNING];
     struct out o = out_begin(into);
 
     for (size_t i = 0; i < r->n_rows; i++)
-        findings_put_row(&o, &r->rows[i]);
+        table_row(&o, &r->rows[i]);
     if (r->outcome.batch)
-        findings_put_outcome(&o, r);
+        table_outcome(&o, &r->outcome);
     for (size_t i = 0; i < r->n_findings; i++)
-        findings_put_finding(&o, &r->findings[i]);
-    findings_put_verdict(&o, r);
+        table_finding(&o, &r->findings[i]);
+    out_puts(&o, "\n");
+    out_url(&o, r->url);
+    out_puts(&o, r->n_findings ? ": " : ": no problems");
+    if (problems)
+        table_count(&o, problems, "problem", "s");
+    out_puts(&o, problems && warnings ? ", " : "");
+    if (warnings)
+        table_count(&o, warnings, "warning", "s");
+    out_puts(&o, "\n");
     return out_end(&o);
 }
