@@ -1,7 +1,7 @@
 /* `dynamic-scoring controller`: the hub's part. */
 #include "controller/flags.h"
 #include "controller/hub/pages/web.h"
-#include "controller/hub/state/hub.h"
+#include "controller/hub/state/state.h"
 #include "controller/kube/guard.h"
 #include "controller/kube/lease.h"
 #include "controller/role.h"

@@ -1,8 +1,7 @@
 /* One HTTP call after the other, as the hub and an agent would make them. */
 #include "controller/check/check.h"
 
-#include "controller/hub/rules/effective.h"
-#include "controller/hub/rules/spec.h"
+#include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
 #include "exporter/agent/config.h"
 #include "exporter/agent/scorer.h"

@@ -2,8 +2,7 @@
 #ifndef DS_FUZZ_EFFECTIVE_CHECKS_H
 #define DS_FUZZ_EFFECTIVE_CHECKS_H
 
-#include "controller/hub/rules/effective.h"
-#include "controller/hub/rules/spec.h"
+#include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/problems.h"

@@ -1,7 +1,7 @@
 #include "controller/assist/state/reader.h"
 
 #include "controller/assist/state/lister.h"
-#include "controller/hub/rules/work.h"
+#include "controller/hub/rules/rules.h"
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"

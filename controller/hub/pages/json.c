@@ -1,16 +1,12 @@
 #include "controller/hub/pages/json.h"
 
 #include "controller/hub/probe/probe.h"
-#include "controller/hub/rules/effective.h"
-#include "controller/hub/rules/pair.h"
-#include "controller/hub/rules/report.h"
-#include "controller/hub/rules/spec.h"
-#include "controller/hub/rules/work.h"
+#include "controller/hub/rules/rules.h"
 #include "controller/hub/state/state.h"
 #include "controller/kube/json.h"
 #include "controller/kube/lease.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/json.h"
+#include "exporter/base/http.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
 #include "exporter/metric/version.h"
@@ -22,6 +18,12 @@
 struct words {
     const char *word, *label, *severity;
 };
+
+static void item_begin(struct out *o)
+{
+    member_item(o);
+    out_puts(o, "{");
+}
 
 static void member_words_of(struct out *o, const struct words *w)
 {
@@ -62,6 +64,13 @@ static void json_begin(struct out *o, struct hub *h)
     begin_troubles(o, h);
 }
 
+static int json_end(struct out *o, const struct list *l)
+{
+    list_metadata(o, "metadata", l);
+    out_puts(o, "}\n");
+    return out_end(o);
+}
+
 /* ---- One scorer on one cluster ---- */
 
 /* PAIR_BEHIND where that explains it. */
@@ -86,8 +95,7 @@ static void pair_item(struct out *o, const char *key, const char *name, const st
     char reason[PAIR_REASON_BYTES];
 
     pair_reason(reason, shown, &facts);
-    member_item(o);
-    out_puts(o, "{");
+    item_begin(o);
     member_text(o, key, name);
     pair_state_members(o, shown);
     member_bool(o, "scores", pair_info[state].class == PAIR_CLASS_SCORING);
@@ -215,14 +223,8 @@ static void scorer_clusters(struct out *o, const struct hub_scorer *s)
     const struct tally *t = &s->tally;
 
     member_object(o, "clusters");
-    member_count(o, "selected", t->selected);
-    member_count(o, "upToDate", t->up_to_date);
-    member_count(o, "applied", t->applied);
-    member_count(o, "scoring", t->scoring);
-    member_count(o, "failing", t->failing);
-    member_count(o, "waiting", t->waiting);
-    member_count(o, "silent", t->silent);
-    member_count(o, "noRoom", t->no_room);
+    for (size_t i = 0; i < TALLY_FIELDS; i++)
+        member_count(o, tally_fields[i].member, tally_count(t, i));
     out_puts(o, "}");
     member_list(o, "failingClusters");
     for (size_t i = 0; i < t->n_named; i++)
@@ -288,8 +290,7 @@ static void json_scorer_list(struct out *o, const struct views *v)
 {
     member_list(o, "scorers");
     for (size_t i = 0; i < v->list.n; i++) {
-        member_item(o);
-        out_puts(o, "{");
+        item_begin(o);
         json_scorer_members(o, v->list.items[i].what, v->list.query->with_history);
         out_puts(o, "}");
     }
@@ -304,51 +305,38 @@ int hub_json_scorers(struct hub *h, const struct list_query *q, struct buf *into
     views_make(&v, h, q);
     json_begin(&o, h);
     json_scorer_list(&o, &v);
-    list_metadata(&o, "metadata", &v.list);
-    out_puts(&o, "}\n");
-    return out_end(&o);
+    return json_end(&o, &v.list);
 }
 
 /* ---- One scorer ---- */
 
-/* The summary that agents get, as it is but for user and password in its URLs. */
-static void scorer_summary_text(struct out *o, const struct buf *text)
+/* The URL without user and password. */
+static json_t *url_value(const json_t *url)
 {
-    struct jr j;
-    struct str key, value;
+    BUF_AUTO(text, URL_BYTES);
 
-    if (text->n == 0) {
-        member_text(o, "summary", NULL);
-        return;
-    }
-    member_object(o, "summary");
-    jr_init(&j, buf_str(text), JR_STRICT);
-    jr_object(&j);
-    while (jr_member(&j, &key)) {
-        BUF_AUTO(url, URL_BYTES);
-        char name[64];
-        char *to;
+    return http_url_for_people(kube_text(url, NULL), &text) == 0 ? json_stringn(cstr(text.p), text.n) : NULL;
+}
 
-        if (jr_peek(&j) != JR_STRING || key.n >= sizeof(name) || key.n < 8 ||
-            memcmp(key.p + key.n - 8, "Endpoint", 8) != 0) {
-            jr_skip(&j, &value);
-            out_puts(o, o->b->n && o->b->p[o->b->n - 1] == '{' ? "\"" : ",\"");
-            out_str(o, key);
-            out_puts(o, "\":");
-            out_str(o, value);
-            continue;
-        }
-        memcpy(name, key.p, key.n);
-        name[key.n] = '\0';
-        jr_string(&j, &value);
-        if (o->error == 0)
-            o->error = buf_room(&url, 3 * value.n + 1, &to);
-        if (o->error == 0) {
-            to[jr_unescape(value, to)] = '\0';
-            member_url(o, name, to);
-        }
+/* The summary that agents get, as it is but for user and password in its URLs. */
+static void scorer_summary(struct out *o, const struct buf *text)
+{
+    json_auto_t *summary = NULL;
+    const char *key;
+    json_t *value;
+    void *next;
+
+    (void)!kube_json_parse(&summary, buf_str(text), NULL);
+    json_object_foreach_safe(summary, next, key, value)
+    {
+        if (strstr(key, "Endpoint") && !strstr(key, "EndpointAuth"))
+            json_object_set_new(summary, key, url_value(value));
     }
-    out_puts(o, "}");
+    member(o, "summary");
+    if (summary && o->error == 0)
+        o->error = kube_json_print(summary, o->b);
+    if (!summary)
+        out_puts(o, "null");
 }
 
 static void scorer_choose(struct list *l, size_t by_state[PAIR_STATES], const struct hub_scorer *s)
@@ -374,8 +362,7 @@ static void scorer_states(struct out *o, const size_t by_state[PAIR_STATES])
     for (size_t i = 0; i < PAIR_STATES; i++) {
         if (by_state[i] == 0)
             continue;
-        member_item(o);
-        out_puts(o, "{");
+        item_begin(o);
         pair_state_members(o, (enum pair_state)i);
         member_count(o, "count", by_state[i]);
         out_puts(o, "}");
@@ -409,12 +396,10 @@ int hub_json_scorer(struct hub *h, const char *name, const struct list_query *q,
         scorer_choose(&l, by_state, s);
     json_begin(&o, h);
     json_scorer_members(&o, &v, true);
-    scorer_summary_text(&o, &s->effective.text);
+    scorer_summary(&o, &s->effective.text);
     scorer_states(&o, by_state);
     scorer_pairs(&o, &l, s);
-    list_metadata(&o, "metadata", &l);
-    out_puts(&o, "}\n");
-    return out_end(&o);
+    return json_end(&o, &l);
 }
 
 /* ---- Clusters ---- */
@@ -550,8 +535,7 @@ static void json_cluster_list(struct out *o, const struct list *l)
 {
     member_list(o, "clusters");
     for (size_t i = 0; i < l->n; i++) {
-        member_item(o);
-        out_puts(o, "{");
+        item_begin(o);
         json_cluster_members(o, l->items[i].what);
         out_puts(o, "}");
     }
@@ -566,9 +550,7 @@ int hub_json_clusters(struct hub *h, const struct list_query *q, struct buf *int
     clusters_make(&l, h, false);
     json_begin(&o, h);
     json_cluster_list(&o, &l);
-    list_metadata(&o, "metadata", &l);
-    out_puts(&o, "}\n");
-    return out_end(&o);
+    return json_end(&o, &l);
 }
 
 /* ---- One cluster ---- */
@@ -603,9 +585,7 @@ int hub_json_cluster(struct hub *h, const char *name, const struct list_query *q
     for (size_t i = 0; i < l.n; i++)
         pair_item(&o, "scorer", l.items[i].name, l.items[i].what, c);
     out_puts(&o, "]");
-    list_metadata(&o, "metadata", &l);
-    out_puts(&o, "}\n");
-    return out_end(&o);
+    return json_end(&o, &l);
 }
 
 /* ---- Clusters × scorers ---- */
@@ -614,8 +594,7 @@ static void pairs_legend(struct out *o)
 {
     member_list(o, "legend");
     for (size_t i = 0; i < PAIR_STATES; i++) {
-        member_item(o);
-        out_puts(o, "{");
+        item_begin(o);
         pair_state_members(o, (enum pair_state)i);
         out_puts(o, "}");
     }
@@ -646,8 +625,7 @@ static void pairs_reasons(struct out *o, const struct list *scorers, const struc
 static void pairs_row(struct out *o, const struct list *scorers, const struct hub_cluster *c,
                       enum pair_state *states, size_t *reasons_left)
 {
-    member_item(o);
-    out_puts(o, "{");
+    item_begin(o);
     member_text(o, "name", c->name);
     member_list(o, "states");
     for (size_t i = 0; i < scorers->n; i++) {
@@ -685,9 +663,7 @@ int hub_json_pairs(struct hub *h, const struct list_query *q, struct buf *into)
     for (size_t i = 0; i < clusters.n; i++)
         pairs_row(&o, &scorers, clusters.items[i].what, states, &reasons_left);
     out_puts(&o, "]");
-    list_metadata(&o, "metadata", &clusters);
-    out_puts(&o, "}\n");
-    return out_end(&o);
+    return json_end(&o, &clusters);
 }
 
 /* ---- The overview: the controller, its configuration, totals, and the first scorers and clusters ---- */
@@ -702,8 +678,7 @@ static void status_masks(struct out *o, const struct hub *h)
     member_count(o, "masks", m->n);
     member_list(o, "firstMasks");
     for (size_t i = 0; i < size_min(m->n, MASKS_LISTED); i++) {
-        member_item(o);
-        out_puts(o, "{");
+        item_begin(o);
         member_text(o, "clusterName", m->list[i].cluster);
         member_text(o, "scoreName", m->list[i].score);
         if (hub_masks_counted(h)) {

@@ -2,7 +2,7 @@
 #ifndef DS_HUB_JSON_H
 #define DS_HUB_JSON_H
 
-#include "controller/hub/state/hub.h"
+#include "controller/hub/state/state.h"
 #include "exporter/base/buf.h"
 #include "exporter/ui/list.h"
 

@@ -3,7 +3,7 @@
 #ifndef DS_HUB_WEB_H
 #define DS_HUB_WEB_H
 
-#include "controller/hub/state/hub.h"
+#include "controller/hub/state/state.h"
 #include "exporter/ui/site.h"
 
 /* Sets the role's part of *o. Call site_stop() before the hub is freed. On failure *ret_why (from malloc)

@@ -1,6 +1,6 @@
 #include "controller/hub/probe/probe.h"
 
-#include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
 #include "exporter/base/backoff.h"
 #include "exporter/base/base64.h"

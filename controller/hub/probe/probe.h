@@ -17,7 +17,7 @@
 #ifndef DS_HUB_PROBE_H
 #define DS_HUB_PROBE_H
 
-#include "controller/hub/rules/spec.h"
+#include "controller/hub/rules/rules.h"
 #include "controller/kube/client.h"
 #include "exporter/ui/out.h"
 

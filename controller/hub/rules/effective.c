@@ -1,14 +1,10 @@
-#include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/rules.h"
 
-#include "controller/hub/rules/spec.h"
-#include "controller/kube/json.h"
-#include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/text.h"
 #include "exporter/base/url.h"
 #include "exporter/num/num.h"
-#include "exporter/score/summary.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -1,6 +1,4 @@
-#include "controller/hub/rules/pair.h"
-
-#include "exporter/score/error.h"
+#include "controller/hub/rules/rules.h"
 
 #include <stdio.h>
 

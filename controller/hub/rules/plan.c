@@ -1,6 +1,5 @@
-#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/rules.h"
 
-#include "controller/hub/rules/report.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/str.h"
 

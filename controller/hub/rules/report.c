@@ -1,9 +1,8 @@
-#include "controller/hub/rules/report.h"
+#include "controller/hub/rules/rules.h"
 
 #include "exporter/base/hash.h"
 #include "exporter/base/json.h"
 #include "exporter/base/text.h"
-#include "exporter/score/error.h"
 #include "exporter/score/round.h"
 
 #include <errno.h>

@@ -1,8 +1,5 @@
-#include "controller/hub/rules/work.h"
+#include "controller/hub/rules/rules.h"
 
-#include "controller/hub/rules/plan.h"
-#include "controller/kube/json.h"
-#include "exporter/base/buf.h"
 #include "exporter/base/json.h"
 
 /* ---- Writing ---- */

@@ -1,6 +1,5 @@
-#include "controller/hub/state/hub.h"
-
 #include "controller/hub/state/state.h"
+
 #include "controller/kube/json.h"
 #include "exporter/base/log.h"
 #include "exporter/metric/version.h"
@@ -283,6 +282,7 @@ static void hub_on_retally(struct timer *t)
     kube_timer_move(h->o.loop, t, KUBE_FAR_MS);
     if (!h->active)
         return;
+    h->looked_at = loop_now(h->o.loop);
     hub_tally(h);
     for (size_t i = 0; i < h->n_scorers; i++)
         hub_schedule_status(h, "scorer", h->by_age[i]->name);
@@ -411,15 +411,6 @@ static void gauge_set(struct metrics *m, enum metric id, const char *const *labe
 
 static void gauge_set_scorer(const struct hub *h, const struct hub_scorer *s)
 {
-    const struct tally *t = &s->tally;
-    const struct {
-        const char *state;
-        size_t n;
-    } clusters[] = {
-        {"selected", t->selected}, {"up_to_date", t->up_to_date}, {"applied", t->applied},
-        {"scoring", t->scoring},   {"failing", t->failing},       {"waiting", t->waiting},
-        {"silent", t->silent},     {"no_room", t->no_room},
-    };
     enum probe_health health = hub_scorer_health(s);
     const struct probe_part *config = &probe_status(s->probe)->config;
     struct metrics *m = h->o.metrics;
@@ -429,9 +420,9 @@ static void gauge_set_scorer(const struct hub *h, const struct hub_scorer *s)
     gauge_set(m, METRIC_HUB_SCORER_READY, LV(s->name), h->active, h->active && status_scorer_ready(s));
     gauge_set(m, METRIC_HUB_SCORER_SYNCED, LV(s->name),
               h->active && s->has_spec && s->spec.mode == SYNC_FULL && config->asked, config->ok);
-    for (size_t i = 0; i < ARRAY_SIZE(clusters); i++)
-        gauge_set(m, METRIC_HUB_SCORER_CLUSTERS, LV(s->name, clusters[i].state), h->active,
-                  (double)clusters[i].n);
+    for (size_t i = 0; i < TALLY_FIELDS; i++)
+        gauge_set(m, METRIC_HUB_SCORER_CLUSTERS, LV(s->name, tally_fields[i].state), h->active,
+                  (double)tally_count(&s->tally, i));
 }
 
 static void gauge_set_totals(const struct hub *h)

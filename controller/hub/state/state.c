@@ -6,7 +6,7 @@
 
 /* ---- What to look at soon: many changes become one look ---- */
 
-enum { PLAN_MS = 20, TALLY_MS = 1000, KEY_BYTES = 300 };
+enum { PLAN_MS = 20, TALLY_MS = 1000, TALLY_MS_PER_CLUSTER = 10, TALLY_MAX_MS = 10000, KEY_BYTES = 300 };
 
 /* Never moves the timer to a later time: changes that keep coming do not put it off. */
 static void schedule_within(struct hub *h, struct timer *t, int64_t ms)
@@ -22,10 +22,15 @@ void hub_schedule_plan(struct hub *h)
     schedule_within(h, &h->replan, PLAN_MS);
 }
 
+/* During a roll-out to a large fleet counts change all the time, and each look is a write of each status. */
 void hub_schedule_tally(struct hub *h)
 {
+    int64_t pause = (int64_t)h->totals.managed * TALLY_MS_PER_CLUSTER;
+
+    pause = pause < TALLY_MAX_MS ? pause : TALLY_MAX_MS;
+    pause -= mono_diff(h->looked_at, loop_now(h->o.loop));
     h->tallied = false;
-    schedule_within(h, &h->retally, TALLY_MS);
+    schedule_within(h, &h->retally, pause > TALLY_MS ? pause : TALLY_MS);
 }
 
 static void schedule_status(struct hub *h, const char *kind, const char *name, bool hurry)

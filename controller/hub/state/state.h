@@ -1,4 +1,7 @@
-/* The hub's state: what it knows of scorers, clusters and configurations.
+/* The hub's controller: distributes DynamicScorers to managed clusters by ManifestWorks, as the
+ * DynamicScoringConfig says, and writes the outcome into their statuses. Level-based: a change only says
+ * what to look at again, and a relist repairs what was missed. Only the leader probes, writes and sends
+ * Events; a standby watches the objects, so that it can take over at once.
  *
  * The room's files, bottom to top, each using those before it only:
  *   state      questions about the state, and what to look at soon: many changes become one look
@@ -15,13 +18,7 @@
 #define DS_HUB_STATE_H
 
 #include "controller/hub/probe/probe.h"
-#include "controller/hub/rules/effective.h"
-#include "controller/hub/rules/pair.h"
-#include "controller/hub/rules/plan.h"
-#include "controller/hub/rules/report.h"
-#include "controller/hub/rules/spec.h"
-#include "controller/hub/rules/work.h"
-#include "controller/hub/state/hub.h"
+#include "controller/hub/rules/rules.h"
 #include "controller/kube/client.h"
 #include "controller/kube/event.h"
 #include "controller/kube/lease.h"
@@ -32,6 +29,8 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
+#include "exporter/metric/metrics.h"
+#include "exporter/ui/out.h"
 #include "exporter/web/access.h"
 
 #define HUB_API       "dynamic-scoring.open-cluster-management.io/v1alpha1"
@@ -42,6 +41,20 @@
 
 enum { HUB_NAMED_CLUSTERS = 10 }; /* clusters named in a status */
 enum { RANK_FAILING, RANK_SILENT, RANK_PENDING };
+
+struct hub_options {
+    struct loop *loop;
+    struct http *http;
+    struct kube *kube;
+    struct metrics *metrics;     /* of METRIC_OWNER_LOOP */
+    const char *namespace;       /* of the objects, the Lease and the Secrets */
+    const char *agent_namespace; /* on managed clusters */
+    const char *addon_name;      /* of the ManagedClusterAddOns that tell whether agents run */
+    const char *identity;        /* of this process, for the Lease and Events */
+    struct probe_settings probe;
+    bool leader_elect, keep_unhealthy;
+    unsigned api_qps, api_burst; /* write requests per second, and in a burst */
+};
 
 enum { HUB_SCORERS, HUB_CONFIGS, HUB_CLUSTERS, HUB_WORKS, HUB_ADDONS, HUB_KINDS };
 
@@ -189,8 +202,9 @@ struct hub {
     struct kube_writer works;          /* its keys: names of clusters */
     struct kube_writer status;         /* "scorer/<name>", "config/<name>" */
     struct timer replan, retally;
-    bool tallied;    /* totals and tallies are up to date */
-    bool was_behind; /* at the last tally */
+    mono_ms looked_at; /* when all statuses were looked at the last time */
+    bool tallied;      /* totals and tallies are up to date */
+    bool was_behind;   /* at the last tally */
     struct hub_totals totals;
     int64_t started_ms;
     const struct access *access; /* of the HTTP server, for the status page; NULL before it serves */
@@ -200,7 +214,8 @@ struct hub {
 
 /* Makes a new plan within 20 ms. */
 void hub_schedule_plan(struct hub *h);
-/* Counts clusters again, and then looks at all statuses, within a second. */
+/* Counts clusters again, and then looks at all statuses: within a second, or at most 10 ms for each cluster
+ * or 10 s after the last time. */
 void hub_schedule_tally(struct hub *h);
 /* Looks at the status of one object: kind "scorer" or "config". */
 void hub_schedule_status(struct hub *h, const char *kind, const char *name);
@@ -260,6 +275,19 @@ enum { MASK_WARNING_BYTES = 800 };
 void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i, bool near);
 
 /* ---- tally.c ---- */
+
+enum { TALLY_FIELDS = 8 };
+
+/* Counts of a tally that are told: the member of statuses and of JSON, and the state of the metric. */
+extern const struct tally_field {
+    const char *member, *state;
+    size_t offset;
+} tally_fields[TALLY_FIELDS];
+
+static inline size_t tally_count(const struct tally *t, size_t field)
+{
+    return *(const size_t *)(const void *)((const char *)t + tally_fields[field].offset);
+}
 
 /* The scorer in the cluster's report; NULL when it is not there, or not selected. */
 const struct report_cell *hub_pair_cell(const struct hub_scorer *s, const struct hub_cluster *c);
@@ -325,5 +353,21 @@ void hub_scorer_delete(struct hub *h, const char *namespace, const char *name);
 void hub_scorers_free(struct hub *h);
 /* Starts all probes, or stops them, by h->active. */
 void hub_update_probes(struct hub *h);
+
+/* ---- hub.c ---- */
+
+/* Starts watching the objects. Everything in the options must outlive the hub. */
+struct hub *hub_new(const struct hub_options *o);
+/* Stops leading and releases the Lease; then calls `done` (may be NULL), also after a failure. */
+void hub_stop(struct hub *h, void (*done)(void *arg), void *arg);
+struct hub *hub_free(struct hub *h);
+DEFINE_CLEANUP(struct hub, hub_free)
+
+/* Whether all objects have been listed once. */
+bool hub_synced(const struct hub *h);
+/* Starts or stops probing and writing, after h->leading or the state of the watches has changed. */
+void hub_update_active(struct hub *h);
+/* Brings the gauges up to date, before they are rendered. */
+void hub_set_metrics(struct hub *h);
 
 #endif

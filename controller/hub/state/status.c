@@ -559,11 +559,11 @@ static void scorer_set_reported(const struct hub_scorer *s, struct condition *c)
 
 static json_t *clusters_value(const struct tally *t)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "selected", (json_int_t)t->selected,
-                     "upToDate", (json_int_t)t->up_to_date, "applied", (json_int_t)t->applied, "scoring",
-                     (json_int_t)t->scoring, "failing", (json_int_t)t->failing, "waiting",
-                     (json_int_t)t->waiting, "silent", (json_int_t)t->silent, "noRoom",
-                     (json_int_t)t->no_room);
+    json_t *value = json_object();
+
+    for (size_t i = 0; i < TALLY_FIELDS; i++)
+        json_object_set_new(value, tally_fields[i].member, json_integer((json_int_t)tally_count(t, i)));
+    return value;
 }
 
 static json_t *clusters_failing_value(const struct hub_scorer *s)

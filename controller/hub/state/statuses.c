@@ -34,43 +34,16 @@ static bool status_would_change(const json_t *status, const json_t *patch)
     return false;
 }
 
-/* A copy without these members, and without this one of each condition. */
-static json_t *status_without(const json_t *status, const char *const *members, const char *of_condition)
+static json_t *status_without_times(const json_t *status)
 {
     json_t *copy = json_deep_copy(status), *condition;
     size_t i;
 
-    for (const char *const *m = members; *m; m++)
-        (void)json_object_del(copy, *m);
     json_array_foreach(kube_list(copy, "conditions", NULL), i, condition)
     {
-        (void)json_object_del(condition, of_condition);
+        (void)json_object_del(condition, "lastTransitionTime");
     }
     return copy;
-}
-
-static bool status_equal_without(const json_t *a, const json_t *b, const char *const *members,
-                                 const char *of_condition)
-{
-    json_auto_t *x = status_without(a, members, of_condition), *y = status_without(b, members, of_condition);
-
-    return json_equal(x, y);
-}
-
-/* But for the times of conditions. */
-static bool status_equal_but_times(const json_t *a, const json_t *b)
-{
-    static const char *const none[] = {NULL};
-
-    return status_equal_without(a, b, none, "lastTransitionTime");
-}
-
-/* But for counts, and the messages that contain them. */
-static bool status_equal_but_counts(const json_t *a, const json_t *b)
-{
-    static const char *const counts[] = {"clusters", "failingClusters", "masks", "summariesBytes", NULL};
-
-    return status_equal_without(a, b, counts, "message");
 }
 
 /* ---- Events ----
@@ -166,8 +139,6 @@ enum {
     ACTIVE = 16,
     MIN_RETRY_MS = 1000,
     MAX_RETRY_MS = 60 * 1000,
-    COUNTS_MS_PER_CLUSTER = 10,
-    COUNTS_MAX_MS = 10000,
 };
 
 /* The parts of a scorer or a config that are needed here. */
@@ -252,19 +223,6 @@ static json_t *config_finalizer_patch(const struct hub *h, const struct hub_conf
 
 /* ---- Whether there is anything to write ---- */
 
-/* Milliseconds before new counts alone are written: during a roll-out to a large fleet they change every
- * second. */
-static int64_t status_counts_wait(const struct hub *h, const struct subject *s, const json_t *wanted)
-{
-    int64_t pause = (int64_t)h->totals.managed * COUNTS_MS_PER_CLUSTER, since;
-
-    if (!s->last->sent)
-        return 0;
-    since = mono_diff(s->last->status.written_at, loop_now(h->o.loop));
-    pause = pause < COUNTS_MAX_MS ? pause : COUNTS_MAX_MS;
-    return since < pause && status_equal_but_counts(wanted, s->last->sent) ? pause - since : 0;
-}
-
 /* Whether the watch has yet to show our last write, so that the object's state is unknown. */
 static bool status_is_unseen(const struct subject *s)
 {
@@ -277,7 +235,9 @@ static bool status_is_unseen(const struct subject *s)
 /* Times do not count: where a CRD has no conditions, they would start anew each time. */
 static bool status_was_sent(const struct subject *s, const json_t *wanted)
 {
-    return s->last->sent && status_equal_but_times(wanted, s->last->sent);
+    json_auto_t *sent = status_without_times(s->last->sent), *now = status_without_times(wanted);
+
+    return sent && json_equal(sent, now);
 }
 
 /* Whether it was sent, and the object still has what the server stored of it. */
@@ -315,25 +275,6 @@ static void status_on_written(struct kube_object *o, struct kube_answer *a)
     kube_object_end(o, ok || a->verdict == KUBE_NOT_FOUND, a->retry_after_ms);
 }
 
-static void status_prepare(struct hub *h, const char *key, const struct subject *s, json_t *status)
-{
-    struct last_status *l = s->last;
-
-    if (!l->key) {
-        l->key = xstrdup(key);
-        kube_object_init(&l->status, &h->status, l->key);
-        kube_object_init(&l->finalizer, &h->status, l->key);
-    }
-    json_decref(l->sending);
-    l->sending = json_incref(status);
-    json_decref(l->before);
-    l->before = json_object_get(s->object, "status");
-    /* Where a CRD has no conditions, each of them would cause an Event each time. */
-    if (!kube_get(l->before, "conditions", NULL) && l->sent)
-        l->before = l->sent;
-    (void)json_incref(l->before);
-}
-
 /* status: NULL for finalizers. */
 static void status_write(struct hub *h, const char *key, const struct subject *s, json_t *patch,
                          json_t *status)
@@ -347,14 +288,25 @@ static void status_write(struct hub *h, const char *key, const struct subject *s
         .subresource = status ? "status" : NULL,
         .body = patch,
     };
+    json_t *before = json_object_get(s->object, "status");
 
-    status_prepare(h, key, s, status);
-    if (status)
-        kube_object_call(&l->status, "status", &rq, l->status.written + !status_was_sent(s, status),
-                         status_on_written);
-    else
+    if (!l->key) {
+        l->key = xstrdup(key);
+        kube_object_init(&l->status, &h->status, l->key);
+        kube_object_init(&l->finalizer, &h->status, l->key);
+    }
+    if (!status) {
         kube_object_call(&l->finalizer, "finalizer", &rq,
                          object_is_deleting(s->object) ? l->finalizer.written + 2 : 1, status_on_written);
+        return;
+    }
+    json_decref(l->sending);
+    json_decref(l->before);
+    l->sending = json_incref(status);
+    /* Where a CRD has no conditions, each of them would cause an Event each time. */
+    l->before = json_incref(kube_get(before, "conditions", NULL) || !l->sent ? before : l->sent);
+    kube_object_call(&l->status, "status", &rq, l->status.written + !status_was_sent(s, status),
+                     status_on_written);
 }
 
 /* Whether a write has been started. */
@@ -370,15 +322,9 @@ static bool status_reconcile_finalizers(struct hub *h, const char *key, const st
 static bool status_reconcile_status(struct hub *h, const char *key, const struct subject *s)
 {
     json_auto_t *status = subject_status(h, s), *patch = NULL;
-    int64_t wait_ms;
 
     if (!status_would_change(json_object_get(s->object, "status"), status) || status_is_stored(s, status))
         return false;
-    wait_ms = status_was_sent(s, status) ? 0 : status_counts_wait(h, s, status);
-    if (wait_ms) {
-        kube_queue_add_after(h->status.queue, key, wait_ms);
-        return false;
-    }
     patch = json_pack("{s:O}", "status", status);
     status_write(h, key, s, patch, status);
     return true;

@@ -1,5 +1,7 @@
 #include "controller/hub/state/state.h"
 
+#include "exporter/ui/out.h"
+
 #include <malloc.h>
 
 /* ---- One scorer on one cluster ---- */
@@ -41,6 +43,17 @@ struct pair_facts hub_pair_facts(const struct hub_scorer *s, const struct hub_cl
 }
 
 /* ---- The fleet ---- */
+
+#define FIELD(member, state)                          \
+    {                                                 \
+        member, #state, offsetof(struct tally, state) \
+    }
+
+const struct tally_field tally_fields[TALLY_FIELDS] = {
+    FIELD("selected", selected), FIELD("upToDate", up_to_date), FIELD("applied", applied),
+    FIELD("scoring", scoring),   FIELD("failing", failing),     FIELD("waiting", waiting),
+    FIELD("silent", silent),     FIELD("noRoom", no_room),
+};
 
 /* Keeps the first HUB_NAMED_CLUSTERS. ranks: of those named. */
 static void tally_name(const struct hub_cluster **named, unsigned *ranks, size_t *n,

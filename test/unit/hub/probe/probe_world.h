@@ -3,7 +3,7 @@
 #define DS_TEST_PROBE_WORLD_H
 
 #include "controller/hub/probe/probe.h"
-#include "controller/hub/rules/spec.h"
+#include "controller/hub/rules/rules.h"
 #include "exporter/base/loop.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"

@@ -1,5 +1,5 @@
 /* The schedule of a probe, its verdicts, and what a change resets. */
-#include "controller/hub/rules/spec.h"
+#include "controller/hub/rules/rules.h"
 #include "exporter/base/loop.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/hub/probe/probe_world.h"

@@ -2,8 +2,7 @@
 #ifndef DS_TEST_SPEC_WORLD_H
 #define DS_TEST_SPEC_WORLD_H
 
-#include "controller/hub/rules/effective.h"
-#include "controller/hub/rules/spec.h"
+#include "controller/hub/rules/rules.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Effective summaries: precedence, defaults, and errors with their fields. */
-#include "controller/hub/rules/spec.h"
+#include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "test/unit/hub/rules/spec_world.h"

@@ -2,7 +2,6 @@
 #ifndef DS_TEST_HUB_WORLD_H
 #define DS_TEST_HUB_WORLD_H
 
-#include "controller/hub/state/hub.h"
 #include "controller/hub/state/state.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"

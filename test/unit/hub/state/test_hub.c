@@ -1,6 +1,5 @@
 /* The controller with an API server that refuses, hangs and answers wrongly; the scenarios use a real one. */
-#include "controller/hub/rules/work.h"
-#include "controller/hub/state/hub.h"
+#include "controller/hub/rules/rules.h"
 #include "controller/hub/state/state.h"
 #include "exporter/base/map.h"
 #include "test/fakes/fake_server.h"

@@ -1,6 +1,5 @@
 /* ManifestWorks when answers and watch events arrive in any order, and with other writers. */
-#include "controller/hub/rules/work.h"
-#include "controller/hub/state/hub.h"
+#include "controller/hub/rules/rules.h"
 #include "controller/hub/state/state.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"

@@ -1,7 +1,6 @@
 /* A controller that starts, stands by and takes over. */
 #include "controller/hub/probe/probe.h"
-#include "controller/hub/rules/effective.h"
-#include "controller/hub/state/hub.h"
+#include "controller/hub/rules/rules.h"
 #include "controller/hub/state/state.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/hub/state/hub_world.h"

@@ -1,0 +1,391 @@
+/* Pure rules: which summaries each cluster gets, the ManifestWork that carries them, and what comes back. */
+#ifndef DS_HUB_RULES_H
+#define DS_HUB_RULES_H
+
+#include "controller/kube/json.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/map.h"
+#include "exporter/score/error.h"
+#include "exporter/score/summary.h"
+
+/* ---- spec.c: the spec of a DynamicScorer and the /config of a scoring API, parsed into one struct ----
+ *
+ * Both have a source and a scoring endpoint; a DynamicScorer has more. All strings point into a JSON
+ * document that is owned here. A value that is absent, null or empty reads as NULL (0 for numbers): the
+ * effective configuration adds the defaults. controller/README.md has the aliases. */
+
+enum { SPEC_MAX_SOURCES = 16, SPEC_WHY_BYTES = 512, API_CONFIG_MAX_BYTES = 128 << 10 };
+
+enum sync_mode { SYNC_NONE, SYNC_FULL };
+
+/* Who finds out whether the scoring API is healthy. */
+enum health_check { HEALTH_CHECK_HUB, HEALTH_CHECK_AGENTS, HEALTH_CHECK_NONE };
+/* "Hub", "Agents", "None". */
+const char *health_check_word(enum health_check c);
+
+/* A Secret, and the key of its bearer token. name is NULL for none; key, for its other credentials alone. */
+struct token_ref {
+    const char *name, *key;
+};
+
+/* Credentials, and the hosts that they may be sent to in addition to the DynamicScorer's own. Never set in
+ * /config. */
+struct auth {
+    struct token_ref token;
+    const json_t *allowed_hosts; /* strings such as "https://prometheus.example:9090", or "*"; NULL: none */
+};
+
+struct source_spec {
+    enum source_type type;
+    const char *host, *path, *query;
+    int64_t range_s, step_s;
+    struct auth auth;
+};
+
+struct scoring_spec {
+    const char *host, *path, *score_name;
+    int64_t interval_s;
+    const json_t *params; /* query parameters: strings, numbers, booleans; NULL: none */
+    struct auth auth;
+};
+
+/* The fields that both documents have. */
+struct api_config {
+    json_t *owner; /* a reference; NULL: nothing read */
+    const char *name, *description;
+    struct source_spec sources[SPEC_MAX_SOURCES];
+    size_t n_sources;
+    struct scoring_spec scoring;
+};
+
+struct scorer_spec {
+    enum sync_mode mode;
+    enum health_check health_check;
+    const char *config_url;
+    struct token_ref config_token;      /* of configAuth; the Secret is in the controller's namespace */
+    const char *location, *destination; /* canonical spellings */
+    const char *dimension_format, *aggregation;
+    const json_t *score_range, *fallback_score, *timeout; /* as written */
+    struct api_config own;
+};
+
+/* Parses the spec of a DynamicScorer. object: the whole DynamicScorer, of which a reference is kept.
+ * Unknown fields are ignored. -EINVAL with all errors in `why`, each with its field
+ * ("spec.source.params.range: expected ..."). */
+MUST_USE int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_BYTES]);
+void scorer_spec_done(struct scorer_spec *s);
+/* The health check that the DynamicScorer asks for, even if its spec is invalid otherwise. */
+enum health_check scorer_spec_health_check(const json_t *object);
+
+/* Parses the body of a /config response. All fields are optional, but `source` or `scoring` must be
+ * present, so that an error document is not mistaken for a configuration. -EINVAL with all errors in
+ * `why`: positions for malformed JSON, else fields. */
+MUST_USE int api_config_parse(struct api_config *ret, struct str body, char why[SPEC_WHY_BYTES]);
+/* Like api_config_parse(), of status.lastSyncedConfig, in which empty strings and zeros stand for absent
+ * values. Keeps a reference. */
+MUST_USE int api_config_read(struct api_config *ret, json_t *value, char why[SPEC_WHY_BYTES]);
+/* The value of status.lastSyncedConfig, with "" and 0 for absent members that its schema requires. A new
+ * reference. */
+json_t *api_config_value(const struct api_config *c);
+void api_config_done(struct api_config *c);
+
+/* The copy shares the document. */
+static inline struct scorer_spec scorer_spec_copy(const struct scorer_spec *s)
+{
+    json_incref(s->own.owner);
+    return *s;
+}
+
+/* ---- effective.c: the summary that agents receive ----
+ *
+ * In Full mode a field comes from /config, else from the DynamicScorer, else from the default; in None
+ * mode /config is ignored. scoring.host defaults to the host of configURL. */
+
+enum effective_reason {
+    EFFECTIVE_OK,
+    EFFECTIVE_INCOMPLETE, /* a field is missing or invalid: agents would reject the summary */
+    EFFECTIVE_TOKEN_HOST, /* /config would send a token to a host that the DynamicScorer does not allow */
+    EFFECTIVE_WAITING, /* Full mode, nothing synced yet, and the DynamicScorer's own fields are incomplete */
+};
+
+enum config_source { CONFIG_FROM_SPEC, CONFIG_FROM_API };
+
+struct effective {
+    enum effective_reason reason;
+    char error[SPEC_WHY_BYTES]; /* names the fields as the DynamicScorer spells them; empty on EFFECTIVE_OK */
+    char warning[SPEC_WHY_BYTES]; /* on EFFECTIVE_OK: what agents accept but will fail with; usually empty */
+    enum sync_mode mode;
+    enum config_source source;
+    char *score_name; /* also set on errors in other fields; NULL when unknown */
+    struct buf text;  /* the summary, a compact JSON object; empty unless EFFECTIVE_OK or kept */
+    int64_t interval_ms;
+    bool only_spec_is_wrong; /* on EFFECTIVE_INCOMPLETE: no /config would help */
+    bool kept; /* the last good summary stays active: only reason and error are about the newest */
+};
+
+/* Whether there is a summary to distribute. */
+static inline bool effective_usable(const struct effective *e)
+{
+    return e->text.n > 0;
+}
+
+/* name: metadata.name. synced: the last good /config, or NULL. A summary that is EFFECTIVE_OK passes
+ * summary_parse() and is the same, byte for byte, for the same input. */
+void effective_make(struct effective *ret, const char *name, const struct scorer_spec *spec,
+                    const struct api_config *synced);
+void effective_done(struct effective *e);
+/* The summary that a previous controller distributed, as kept in the status: active as after
+ * effective_keep(). False if agents would reject it. */
+bool effective_resume(struct effective *ret, struct str text, enum config_source source);
+/* Keeps the last good summary active while the newest spec is incomplete: moves *last into *now, with
+ * now->kept set, and returns true. Not after a change of the mode or of the score name, nor when the
+ * newest spec no longer allows where its tokens go. */
+bool effective_keep(struct effective *now, struct effective *last, const struct scorer_spec *newest);
+
+/* Whether `synced` would send a token of the DynamicScorer to a host that is not allowed: such a /config
+ * is rejected. `why` then names the host and the field that would allow it. */
+bool effective_refuses(const struct scorer_spec *spec, const struct api_config *synced,
+                       char why[SPEC_WHY_BYTES]);
+
+/* ---- report.c: what a cluster's agent reports about its scorers ----
+ *
+ * The ConfigMap dynamic-scoring-status, see agent_kube.c, read into few bytes, as they are kept for all
+ * clusters times all scorers. */
+
+struct report_cell {
+    uint64_t score;     /* report_score() of the score name */
+    uint32_t succeeded; /* lastSuccess, Unix time in seconds; 0: never or unknown */
+    enum scorer_state state : 8;
+    bool placement : 1;  /* the AddOnPlacementScore cannot be written; state may still be ok */
+    bool api_failed : 1; /* the scoring API made the last round fail */
+    uint16_t error;      /* 1 + index in errors; 0: none kept */
+};
+
+enum { REPORT_MAX_ERRORS = 64, REPORT_ERROR_BYTES = 416, REPORT_MAX_CELLS = 4096 };
+
+struct report {
+    bool exists;          /* an agent has reported */
+    bool config_ok;       /* configurationInForce */
+    bool config_rejected; /* the agent's scorers are those of an older configuration, or none */
+    uint64_t hash;        /* report_hash() of the text, so that the same text is not read again */
+    char *problem;        /* configurationProblems or hubError, one line; NULL for none */
+    struct report_cell *cells;
+    uint32_t n, not_shown; /* not_shown: the agent's scorers without a cell */
+    uint32_t n_errors;
+    char **errors; /* one line each, all different; of the first failing cells */
+};
+
+/* Unknown members are ignored, as are cells without a name or with an unknown state. An empty text is an
+ * absent report. -EINVAL if the text is not a report. */
+MUST_USE int report_parse(struct report *ret, struct str text);
+void report_done(struct report *r);
+/* Whether both are equal except for the times of the last successes. */
+bool report_same(const struct report *a, const struct report *b);
+/* NULL when the report does not name the score. */
+const struct report_cell *report_find(const struct report *r, uint64_t score);
+/* The cell's error; "" when none was kept. */
+const char *report_error(const struct report *r, const struct report_cell *c);
+uint64_t report_score(struct str score_name);
+uint64_t report_hash(struct str text);
+/* Whether the cell is scoring (ok, empty) or failing (failing, stale, or without placement score). A
+ * waiting cell is neither. */
+bool report_cell_scores(const struct report_cell *c);
+bool report_cell_fails(const struct report_cell *c);
+
+/* ---- pair.c: the state of one scorer on one cluster, and the words for it ---- */
+
+/* In the order in which people see them: failing first, then not scoring, then scoring. */
+enum pair_state {
+    PAIR_NOT_WRITTEN, /* the hub cannot write the ManifestWork */
+    PAIR_NOT_APPLIED, /* the work agent cannot apply the ManifestWork */
+    PAIR_REFUSED,     /* the agent rejects its configuration and has no older one with this scorer */
+    PAIR_FAILING,
+    PAIR_STALE,       /* failing, and its scores have expired */
+    PAIR_NOT_PLACED,  /* scores, but its AddOnPlacementScore cannot be written */
+    PAIR_UNAVAILABLE, /* the cluster, or the agent's add-on on it, is not available */
+    PAIR_EXPIRED,     /* the last success is too old for a running agent */
+    PAIR_REPORT_FULL, /* the agent's report has no room for this scorer */
+    PAIR_NO_REPORT,
+    PAIR_BEHIND,  /* the newest configuration has not reached the cluster */
+    PAIR_WAITING, /* no round has finished yet */
+    PAIR_NO_ROOM, /* the cluster's ManifestWork has no room for this scorer */
+    PAIR_MASKED,
+    PAIR_NOT_SENT,   /* the scorer is in no summary, or the cluster is not managed */
+    PAIR_OLD_CONFIG, /* scores by an older configuration, as the agent rejects the newest */
+    PAIR_EMPTY,      /* scores, but had nothing to score */
+    PAIR_OK,
+    PAIR_STATES
+};
+
+enum pair_class {
+    PAIR_CLASS_SCORING,
+    PAIR_CLASS_FAILING,
+    PAIR_CLASS_WAITING,
+    PAIR_CLASS_SILENT,
+    PAIR_CLASS_UNSELECTED,
+    PAIR_CLASSES
+};
+
+struct pair_info {
+    const char *word;  /* in statuses and JSON; several states share "silent", "refused" and "ok" */
+    const char *label; /* for people */
+    enum pair_class class;
+    const char *severity; /* "error", "warning", "pending", "none" or "ok" */
+    bool has_reason;      /* whether pair_reason() returns text */
+};
+
+extern const struct pair_info pair_info[PAIR_STATES];
+
+/* Everything that decides a state. Borrowed; texts may be NULL. */
+struct pair_facts {
+    bool not_sent, no_room, masked;  /* why the cluster is not selected; all false when it is */
+    bool in_sync;                    /* the ManifestWork holds the newest summaries */
+    bool applied;                    /* and the work agent has applied it */
+    int64_t sent_ms_ago;             /* since the summaries last changed; INT64_MAX: not since the start */
+    const char *unavailable_because; /* NULL when the cluster is available */
+    const char *addon_unavailable_because; /* NULL when the agent's add-on is, or there is none */
+    const char *write_error, *apply_error;
+    const struct report *report;
+    const struct report_cell *cell; /* NULL when the report does not name the scorer */
+    int64_t interval_ms;            /* the scorer's */
+    unix_ms now;
+};
+
+enum { PAIR_REASON_BYTES = 640 };
+
+/* Never PAIR_BEHIND, so that tallies count what the agent does meanwhile. */
+enum pair_state pair_state(const struct pair_facts *f);
+
+/* Whether it does not score only because something has yet to happen: no news, but no error either. */
+bool pair_is_pending(enum pair_state s);
+
+/* What people see: PAIR_BEHIND instead of a pending state, or one in which all is well, while the cluster is
+ * behind. */
+enum pair_state pair_state_shown(enum pair_state s, bool behind);
+
+/* One line; empty for states without a reason. Only the texts, the report, the cell, `in_sync` and `applied`
+ * are needed. */
+void pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state s, const struct pair_facts *f);
+
+/* ---- plan.c: which summaries each cluster receives, by all scorers and the masks ----
+ *
+ * Most clusters receive the same, so they are grouped by their set of scorers. A group keeps only the set
+ * and a hash of its text; the text is made when a ManifestWork is written. */
+
+/* Which cluster leaves out which score. `*` matches any characters, `?` one. */
+struct mask {
+    const char *cluster, *score;
+};
+
+struct masks {
+    json_t *owner;
+    struct mask *list;
+    size_t n;
+};
+
+/* Parses spec.masks and its alias spec.mask. object: the whole DynamicScoringConfig, of which a reference
+ * is kept. -EINVAL with the first error in `why` ("spec.masks[2].scoreName: expected ..."). */
+MUST_USE int masks_read(struct masks *ret, json_t *object, char why[256]);
+void masks_done(struct masks *m);
+
+enum { MASK_FAR = 4 };
+
+/* Whether `name` may be what someone meant who wrote `text`, and is nearer than *best edits, which starts at
+ * MASK_FAR. Then sets *best. Case does not count, nor which of `-`, `_` and `.` separates words. */
+bool mask_name_is_nearer(const char *text, const char *name, unsigned *best);
+
+struct plan_entry {
+    const char *score_name; /* unique among the entries */
+    struct str text;        /* the summary */
+    uint64_t score;         /* report_score() of the name */
+};
+
+/* Read-only. */
+struct plan {
+    struct plan_entry *entries; /* in the order in which they are given room, the oldest first */
+    size_t n, words;            /* words: of a set of entries */
+    size_t *by_score;           /* indices of the entries, sorted by `score` */
+    struct masks masks;
+    size_t *mask_clusters; /* for each mask, the clusters that it names, of those for which
+                            * plan_group_of() was called */
+    /* For plan.c. */
+    char *storage;
+    size_t max_bytes, *by_name, *escaped;
+    struct plan_mask *compiled;
+    const char **globs; /* the different patterns of clusters */
+    size_t n_globs;
+    struct map patterns, clusters, groups;
+};
+
+struct plan_group {
+    uint64_t hash; /* plan_hash() of the text */
+    size_t bytes;  /* of the text */
+    size_t scorers;
+    size_t left_out; /* scorers without room under max_bytes */
+    char *key;
+    uint64_t set[]; /* bit i: entry i; behind it the set before entries were left out */
+};
+
+/* Copies the entries, and keeps a reference to the masks' document. masks may be NULL. max_bytes limits the
+ * text as a ManifestWork counts it: escaped as a JSON string, as API servers write it. */
+struct plan *plan_new(const struct plan_entry *entries, size_t n, const struct masks *masks,
+                      size_t max_bytes);
+struct plan *plan_free(struct plan *p);
+DEFINE_CLEANUP(struct plan, plan_free)
+
+/* The group of a cluster; owned by the plan. */
+const struct plan_group *plan_group_of(struct plan *p, const char *cluster);
+/* Whether the group has entry i. */
+static inline bool plan_group_has(const struct plan_group *g, size_t i)
+{
+    return g->set[i / 64] >> (i % 64) & 1;
+}
+/* Whether entry i is left out for lack of room. */
+static inline bool plan_group_lacks(const struct plan *p, const struct plan_group *g, size_t i)
+{
+    return g->set[p->words + i / 64] >> (i % 64) & 1 && !plan_group_has(g, i);
+}
+/* Appends the text: a JSON array of the entries in byte order of their score names. -EFBIG. */
+MUST_USE int plan_text(const struct plan *p, const struct plan_group *g, struct buf *into);
+/* Texts are compared by this hash, which is never 0. */
+uint64_t plan_hash(struct str text);
+
+/* ---- work.c: the ManifestWork with a cluster's summaries ----
+ *
+ * It has two manifests: the ConfigMap dynamic-scoring-config with the summaries, and the agent's ConfigMap
+ * dynamic-scoring-status, ReadOnly with a feedback rule. It is written directly as JSON text, as the
+ * summaries of a fleet dominate the hub's memory. */
+
+#define WORK_NAME        "dynamic-scoring-config-manifestwork"
+#define WORK_LABEL       "dynamic-scoring.open-cluster-management.io/managed-by"
+#define WORK_LABEL_VALUE "controller"
+#define WORK_CONFIGMAP   "dynamic-scoring-config"
+#define WORK_STATUS      "dynamic-scoring-status"
+/* The webhook of ManifestWorks rejects manifests of more than 500 KiB in total. WORK_FRAME_BYTES: for all
+ * but the summaries. */
+enum { WORK_MAX_BYTES = 500 * 1024, WORK_FRAME_BYTES = 4096 };
+
+/* Appends the whole object, for creation in the cluster's namespace; without a cluster (NULL) the merge patch
+ * that turns any ManifestWork of this name into that object, apart from fields of others. summaries: a JSON
+ * array, as text. -EFBIG. */
+MUST_USE int work_text(struct buf *into, const char *cluster, const char *agent_namespace,
+                       struct str summaries);
+
+struct work_found {
+    bool exists, deleting;
+    bool ours;     /* has the label */
+    bool frame;    /* all but the summaries is as work_text() writes it, apart from additions of servers */
+    uint64_t hash; /* plan_hash() of the summaries; 0 without */
+    bool applied;  /* by the work agent, for the newest generation */
+    char why[256]; /* the work agent's error when it could not apply the ConfigMap; else empty */
+};
+/* For reading ManifestWorks from the API server: replaces the summaries by their hash. */
+extern const struct kube_cut work_cut;
+/* object: from the API server, cut or whole. */
+void work_look(struct work_found *ret, const json_t *object, const char *agent_namespace);
+bool work_found_same(const struct work_found *a, const struct work_found *b);
+/* The agent's report in the status feedback, borrowed from object; p is NULL when there is none. */
+struct str work_feedback(const json_t *object);
+
+#endif
