@@ -64,9 +64,8 @@ void findings_done(struct findings *r);
 struct call_row *findings_add_row(struct findings *r, const char *what);
 /* Adds a finding about the last row; only the first of a rule counts. */
 void findings_add(struct findings *r, enum rule rule, const char *fmt, ...) PRINTF_LIKE(3, 4);
-/* Appends the report for people, in lines of `width` characters (0: no limit),
- * or for programs. -EFBIG. */
-MUST_USE int findings_table(const struct findings *r, unsigned width, struct buf *into);
+/* Appends the report for people, or for programs. -EFBIG. */
+MUST_USE int findings_table(const struct findings *r, struct buf *into);
 MUST_USE int findings_json(const struct findings *r, struct buf *into);
 
 /* ---- check.c ---- */

@@ -310,28 +310,37 @@ int hub_json_scorers(struct hub *h, const struct list_query *q, struct buf *into
 
 /* ---- One scorer ---- */
 
-/* The URL without user and password. */
-static json_t *url_value(const json_t *url)
+/* Leaves user and password out of the URLs of a summary and of its sources. */
+static void summary_clean(json_t *summary)
 {
-    BUF_AUTO(text, URL_BYTES);
+    const char *key;
+    json_t *value;
+    size_t i;
+    void *next;
 
-    return http_url_for_people(kube_text(url, NULL), &text) == 0 ? json_stringn(cstr(text.p), text.n) : NULL;
+    json_object_foreach_safe(summary, next, key, value)
+    {
+        BUF_AUTO(url, URL_BYTES);
+
+        if (strcmp(key, "sourceEndpoint") != 0 && strcmp(key, "scoringEndpoint") != 0)
+            continue;
+        if (http_url_for_people(kube_text(value, NULL), &url) < 0)
+            buf_done(&url);
+        json_object_set_new(summary, key, json_stringn(cstr(url.p), url.n));
+    }
+    json_array_foreach(kube_list(summary, "sources", NULL), i, value)
+    {
+        summary_clean(value);
+    }
 }
 
-/* The summary that agents get, as it is but for user and password in its URLs. */
+/* The summary that agents get. */
 static void scorer_summary(struct out *o, const struct buf *text)
 {
     json_auto_t *summary = NULL;
-    const char *key;
-    json_t *value;
-    void *next;
 
     (void)!kube_json_parse(&summary, buf_str(text), NULL);
-    json_object_foreach_safe(summary, next, key, value)
-    {
-        if (strstr(key, "Endpoint") && !strstr(key, "EndpointAuth"))
-            json_object_set_new(summary, key, url_value(value));
-    }
+    summary_clean(summary);
     member(o, "summary");
     if (summary && o->error == 0)
         o->error = kube_json_print(summary, o->b);
