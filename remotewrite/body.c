@@ -1,15 +1,11 @@
 #include "remotewrite/body.h"
 
-#include "exporter/base/arena.h"
-#include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/hash.h"
+#include "exporter/base/strset.h"
 #include "exporter/base/varint.h"
 #include "exporter/metric/series.h"
-#include "remote_v1.pb-c.h"
-#include "remote_v2.pb-c.h"
-#include "remotewrite/bytes.h"
-#include "remotewrite/labels.h"
+#include "remotewrite/format.h"
 #include "remotewrite/metadata.h"
 
 #include <errno.h>
@@ -180,27 +176,26 @@ static void make_block(struct frame *f, struct packer *k, char *raw, const struc
     f->block_n = (size_t)(k->out - f->block);
 }
 
-int frame_new(struct frame **ret, const struct label_bytes *l, const uint32_t *pick, size_t first, size_t n,
-              int64_t at)
+struct frame *frame_new(const struct label_bytes *l, const uint32_t *pick, size_t first, size_t n, int64_t at)
 {
-    CLEANUP(cleanup_frame_free) struct frame *f = xcalloc(1, sizeof(*f));
+    struct frame *f = xcalloc(1, sizeof(*f));
     CLEANUP(cleanup_free) char *raw = NULL;
-    CLEANUP(cleanup_free) struct seen *seen = xcalloc(1u << HASH_BITS, sizeof(*seen));
-    struct packer k = {.seen = seen};
+    CLEANUP(cleanup_free) struct seen *seen = NULL;
+    struct packer k = {0};
 
     f->n = n;
     f->time_n = frame_time_bytes(at);
     f->raw_n = raw_size(f, l, pick, first);
     if (f->raw_n > RAW_MAX)
-        return -EFBIG;
+        return frame_free(f);
+    k.seen = seen = xcalloc(1u << HASH_BITS, sizeof(*seen));
     k.raw = raw = xmalloc(f->raw_n + 1);
     f->block = xmalloc(f->raw_n + f->raw_n / 6 + 8 * n + 32);
     f->value_at = xmalloc(n * sizeof(f->value_at[0]));
     f->series = xmalloc(n * sizeof(f->series[0]));
     make_block(f, &k, raw, l, pick, first, at);
     f->block = xrealloc(f->block, f->block_n);
-    *ret = TAKE_PTR(f);
-    return 0;
+    return f;
 }
 
 struct frame *frame_free(struct frame *f)
@@ -248,178 +243,60 @@ void frame_fill(const struct frame *f, char *out, const double *values, int64_t 
         fill(f, out, values, time, f->time_n);
 }
 
-/* ---- 2.0 ---- */
-
-enum { CHUNK_BYTES = 256 << 10 };
-
-/* Memory for the message read: protobuf-c allocates a dozen pieces per series, all freed at once. */
-static void *message_alloc(void *arg, size_t n)
-{
-    return arena_alloc(arg, n);
-}
-
-static void message_free(void *arg, void *p)
-{
-    (void)arg;
-    (void)p;
-}
-
-/* The parts of a 2.0 message; strings stay where protobuf-c put them. */
-struct v2_message {
-    struct arena memory; /* of all below */
-    Rw__V1__WriteRequest *v1;
-    char **symbols;
-    size_t n_symbols;
-    uint32_t *slots; /* indices of symbols by hash; 0: free, because the empty string is never looked up */
-    size_t mask;
-    uint32_t *refs;
-    Rw__V2__TimeSeries *series, **series_places;
-    Rw__V2__Sample *samples, **sample_places;
-    Rw__V2__Metadata *metadata; /* one per series; refer to help */
-    const struct families *own;
-};
-
-static void v2_message_done(struct v2_message *m)
-{
-    arena_done(&m->memory);
-}
-
-static int v2_message_reserve(struct v2_message *m)
-{
-    size_t labels = 0, samples = 0, slots = 16, n = m->v1->n_timeseries;
-
-    for (size_t i = 0; i < n; i++) {
-        labels += m->v1->timeseries[i]->n_labels;
-        samples += m->v1->timeseries[i]->n_samples;
-    }
-    while (slots < (2 * labels + n + 2) * 2)
-        slots *= 2;
-    m->mask = slots - 1;
-    if (!(m->slots = arena_alloc(&m->memory, slots * sizeof(m->slots[0]))) ||
-        !(m->symbols = arena_alloc(&m->memory, (2 * labels + n + 2) * sizeof(char *))) ||
-        !(m->refs = arena_alloc(&m->memory, 2 * labels * sizeof(m->refs[0]))) ||
-        !(m->series = arena_alloc(&m->memory, n * sizeof(m->series[0]))) ||
-        !(m->series_places = arena_alloc(&m->memory, n * sizeof(m->series_places[0]))) ||
-        !(m->samples = arena_alloc(&m->memory, samples * sizeof(m->samples[0]))) ||
-        !(m->metadata = arena_alloc(&m->memory, n * sizeof(m->metadata[0]))) ||
-        !(m->sample_places = arena_alloc(&m->memory, samples * sizeof(m->sample_places[0]))))
-        return -ENOMEM;
-    memset(m->slots, 0, slots * sizeof(m->slots[0]));
-    return 0;
-}
-
-static uint32_t v2_symbol(struct v2_message *m, char *text)
-{
-    size_t i;
-
-    if (!*text)
-        return 0;
-    i = hash_bytes(str_of(text)) & m->mask;
-    while (m->slots[i]) {
-        if (strcmp(m->symbols[m->slots[i]], text) == 0)
-            return m->slots[i];
-        i = (i + 1) & m->mask;
-    }
-    m->symbols[m->n_symbols] = text;
-    return m->slots[i] = (uint32_t)m->n_symbols++;
-}
-
-static const struct family score_family = {.type = FAMILY_GAUGE, .help = SCORE_HELP};
-
-/* NULL if unknown: of own metrics from before a restart that relabelling renamed. */
-static const struct family *v2_family(const struct v2_message *m, const Rw__V1__TimeSeries *s)
-{
-    if (!m->own)
-        return &score_family;
-    for (size_t i = 0; i < s->n_labels; i++)
-        if (strcmp(s->labels[i]->name, "__name__") == 0)
-            return families_find(m->own, str_of(s->labels[i]->value));
-    return NULL;
-}
-
-static void v2_set_metadata(struct v2_message *m, const struct family *f, Rw__V2__TimeSeries *to,
-                            Rw__V2__Metadata *metadata)
-{
-    rw__v2__metadata__init(metadata);
-    metadata->has_type = metadata->has_help_ref = true;
-    metadata->type = (Rw__V2__Metadata__Type)f->type;
-    metadata->help_ref = v2_symbol(m, (char *)(uintptr_t)f->help);
-    to->metadata = metadata;
-}
-
-static void v2_set_sample(const struct v2_message *m, const struct family *f, const Rw__V1__Sample *from,
-                          Rw__V2__Sample *to)
-{
-    rw__v2__sample__init(to);
-    to->has_value = to->has_timestamp = true;
-    to->value = from->value;
-    to->timestamp = from->timestamp;
-    /* Samples from before are of an earlier process. */
-    if (m->own && f && f->type != FAMILY_GAUGE && m->own->started_ms &&
-        m->own->started_ms <= from->timestamp) {
-        to->has_start_timestamp = true;
-        to->start_timestamp = m->own->started_ms;
-    }
-}
-
-/* Adds series i; refs and samples come from the shared arrays, from *refs and *samples on. */
-static void v2_message_add(struct v2_message *m, size_t i, size_t *refs, size_t *samples)
-{
-    const Rw__V1__TimeSeries *from = m->v1->timeseries[i];
-    Rw__V2__TimeSeries *to = m->series_places[i] = &m->series[i];
-    const struct family *family = v2_family(m, from);
-
-    rw__v2__time_series__init(to);
-    to->labels_refs = m->refs + *refs;
-    to->n_labels_refs = 2 * from->n_labels;
-    for (size_t k = 0; k < from->n_labels; k++) {
-        m->refs[(*refs)++] = v2_symbol(m, from->labels[k]->name);
-        m->refs[(*refs)++] = v2_symbol(m, from->labels[k]->value);
-    }
-    if (family)
-        v2_set_metadata(m, family, to, &m->metadata[i]);
-    to->samples = m->sample_places + *samples;
-    to->n_samples = from->n_samples;
-    for (size_t k = 0; k < from->n_samples; k++, (*samples)++) {
-        m->sample_places[*samples] = &m->samples[*samples];
-        v2_set_sample(m, family, from->samples[k], &m->samples[*samples]);
-    }
-}
-
-/* Appends the 2.0 message with type and help. Counters of `own` metrics get a start timestamp too. -EBADMSG,
- * -ENOMEM, -EFBIG. */
-static int v2_message_put(struct str v1, const struct families *own, struct buf *into)
-{
-    static char empty[] = "";
-    CLEANUP(v2_message_done) struct v2_message m = {.memory = {.chunk_bytes = CHUNK_BYTES}, .own = own};
-    ProtobufCAllocator memory = {.alloc = message_alloc, .free = message_free, .allocator_data = &m.memory};
-    Rw__V2__Request rq = RW__V2__REQUEST__INIT;
-    size_t refs = 0, samples = 0;
-    char *room;
-    int r;
-
-    m.v1 = rw__v1__write_request__unpack(&memory, v1.n, (const uint8_t *)v1.p);
-    if (!m.v1)
-        return -EBADMSG;
-    r = v2_message_reserve(&m);
-    if (r < 0)
-        return r;
-    m.symbols[m.n_symbols++] = empty;
-    for (size_t i = 0; i < m.v1->n_timeseries; i++)
-        v2_message_add(&m, i, &refs, &samples);
-    rq.symbols = m.symbols;
-    rq.n_symbols = m.n_symbols;
-    rq.timeseries = m.series_places;
-    rq.n_timeseries = m.v1->n_timeseries;
-    r = buf_room(into, rw__v2__request__get_packed_size(&rq), &room);
-    if (r == 0)
-        into->n += rw__v2__request__pack(&rq, (uint8_t *)room);
-    return r;
-}
-
-/* ---- Bodies from payloads ---- */
+/* ---- Messages ---- */
 
 enum { ZSTD_LEVEL = 1 };
+enum { SERIES_LABEL = 1, SERIES_SAMPLE = 2 }; /* fields of prometheus.TimeSeries */
+
+/* Takes a length-delimited field from the beginning of `rest`; *ret is its content. False if there is none. */
+static bool field_take(struct str *rest, uint64_t *ret_number, struct str *ret)
+{
+    const char *end = rest->p + rest->n, *p;
+    uint64_t tag, n;
+
+    if (rest->n == 0 || !(p = get_varint(rest->p, end, &tag)) || (tag & 7) != 2 ||
+        !(p = get_varint(p, end, &n)) || n > (uint64_t)(end - p))
+        return false;
+    *ret_number = tag >> 3;
+    *ret = (struct str){p, n};
+    *rest = (struct str){p + n, (size_t)(end - p) - n};
+    return true;
+}
+
+/* Takes a label from the beginning of a TimeSeries, if it begins with one. */
+static bool label_take(struct str *rest, struct label *ret)
+{
+    struct str after = *rest, label;
+    uint64_t number;
+
+    if (!field_take(&after, &number, &label) || number != SERIES_LABEL ||
+        !field_take(&label, &number, &ret->name) || !field_take(&label, &number, &ret->value))
+        return false;
+    *rest = after;
+    return true;
+}
+
+/* The content of an encoded series: its labels, then its one sample. Empty if there is none. */
+static struct str series_content(struct str series)
+{
+    struct str content = STR("");
+    uint64_t number;
+
+    return field_take(&series, &number, &content) ? content : STR("");
+}
+
+/* Reads the sample that begins `rest`; *ret is the message. */
+static bool sample_take(struct str rest, uint64_t *ret_bits, int64_t *ret_at, struct str *ret)
+{
+    uint64_t number, at;
+
+    if (!field_take(&rest, &number, ret) || number != SERIES_SAMPLE || ret->n < SAMPLE_FIXED ||
+        ret->p[0] != 0x09 || ret->p[9] != 0x10 || !get_varint(ret->p + SAMPLE_FIXED, ret->p + ret->n, &at))
+        return false;
+    *ret_bits = get_u64(ret->p + 1);
+    *ret_at = (int64_t)at;
+    return true;
+}
 
 int body_unpack(struct str block, struct buf *into)
 {
@@ -440,45 +317,151 @@ int body_unpack(struct str block, struct buf *into)
     return 0;
 }
 
-/* Skips a field, which must be length-delimited; *ret_field is its number. NULL if there is none. */
-static const char *next_field(const char *p, const char *end, uint64_t *ret_field)
-{
-    uint64_t tag, n;
-
-    p = get_varint(p, end, &tag);
-    if (!p || (tag & 7) != 2)
-        return NULL;
-    p = get_varint(p, end, &n);
-    if (!p || n > (uint64_t)(end - p))
-        return NULL;
-    *ret_field = tag >> 3;
-    return p + n;
-}
-
 int body_series(struct str message, struct str **ret, size_t *ret_n)
 {
     CLEANUP(cleanup_free) struct str *list = NULL;
-    const char *p = message.p, *end = message.p + message.n, *next;
     size_t n = 0, cap = 0;
-    uint64_t field;
+    struct str content;
+    uint64_t number;
 
-    for (; p < end; p = next) {
-        next = next_field(p, end, &field);
-        if (!next)
+    while (message.n) {
+        const char *begin = message.p;
+
+        if (!field_take(&message, &number, &content))
             return -EBADMSG;
-        if (field != 1)
+        if (number != 1)
             continue;
-        if (n == cap) {
-            struct str *more = xrealloc(list, (cap = size_max(64, cap * 2)) * sizeof(*list));
-
-            list = more;
-        }
-        list[n++] = (struct str){p, (size_t)(next - p)};
+        if (n == cap)
+            list = xrealloc(list, (cap = size_max(64, cap * 2)) * sizeof(*list));
+        list[n++] = (struct str){begin, (size_t)(message.p - begin)};
     }
     *ret = TAKE_PTR(list);
     *ret_n = n;
     return 0;
 }
+
+uint64_t body_series_hash(struct str series)
+{
+    struct str rest = series_content(series), labels = rest;
+    struct label label;
+
+    while (label_take(&rest, &label))
+        ;
+    return hash_bytes((struct str){labels.p, (size_t)(rest.p - labels.p)});
+}
+
+/* ---- 2.0 ---- */
+
+enum {
+    V2_REF_MAX = 5,     /* bytes of a reference to a symbol */
+    V2_SERIES_MAX = 64, /* of a series without its references */
+    V2_SYMBOLS = 4,     /* fields of io.prometheus.write.v2.Request */
+    V2_TIMESERIES = 5,
+};
+
+struct v2_message {
+    struct strset symbols;
+    struct buf series;
+    const struct families *own;
+};
+
+static void v2_message_done(struct v2_message *m)
+{
+    strset_done(&m->symbols);
+    buf_done(&m->series);
+}
+
+static char *put_field(char *p, unsigned number, size_t n)
+{
+    *p++ = (char)(number << 3 | 2);
+    return put_varint(p, n);
+}
+
+/* Type and help, unless they are unknown: of own metrics from before a restart that relabelling renamed. */
+static char *v2_put_metadata(char *p, struct v2_message *m, const struct family *f)
+{
+    size_t help;
+
+    if (!f)
+        return p;
+    help = strset_add(&m->symbols, str_of(f->help));
+    p = put_field(p, 5, 3 + varint_size(help));
+    *p++ = 1 << 3;
+    p = put_varint(p, f->type);
+    *p++ = 3 << 3;
+    return put_varint(p, help);
+}
+
+/* The sample of 1.0 has the same fields. Those of own counters also get the start of the process, unless they
+ * are of an earlier one. */
+static char *v2_put_sample(char *p, const struct v2_message *m, const struct family *f, struct str sample,
+                           int64_t at)
+{
+    int64_t start =
+        m->own && f && f->type != FAMILY_GAUGE && m->own->started_ms <= at ? m->own->started_ms : 0;
+
+    p = put_field(p, 2, sample.n + (start ? 1 + varint_size((uint64_t)start) : 0));
+    p = mempcpy(p, sample.p, sample.n);
+    if (start) {
+        *p++ = 3 << 3;
+        p = put_varint(p, (uint64_t)start);
+    }
+    return p;
+}
+
+static int v2_add_series(struct v2_message *m, struct str rest)
+{
+    static const struct family score_family = {.type = FAMILY_GAUGE, .help = SCORE_HELP};
+    const struct family *family = m->own ? NULL : &score_family;
+    char refs[2 * LABELS_MAX * V2_REF_MAX], more[V2_SERIES_MAX], *end = refs, *p = more, *to;
+    struct str sample;
+    struct label label;
+    uint64_t bits;
+    int64_t at;
+    size_t refs_n, n;
+
+    for (size_t i = 0; label_take(&rest, &label); i++) {
+        if (i == LABELS_MAX)
+            return -EBADMSG;
+        end = put_varint(end, strset_add(&m->symbols, label.name));
+        end = put_varint(end, strset_add(&m->symbols, label.value));
+        if (m->own && str_eq(label.name, STR("__name__")))
+            family = families_find(m->own, label.value);
+    }
+    if (!sample_take(rest, &bits, &at, &sample) || sample.n > SAMPLE_FIXED + VARINT_MAX)
+        return -EBADMSG;
+    p = v2_put_metadata(v2_put_sample(p, m, family, sample, at), m, family);
+    refs_n = (size_t)(end - refs);
+    n = 1 + varint_size(refs_n) + refs_n + (size_t)(p - more);
+    if (buf_room(&m->series, 1 + VARINT_MAX + n, &to) < 0)
+        return -EFBIG;
+    end = put_field(put_field(to, V2_TIMESERIES, n), 1, refs_n);
+    end = mempcpy(mempcpy(end, refs, refs_n), more, (size_t)(p - more));
+    m->series.n += (size_t)(end - to);
+    return 0;
+}
+
+/* Appends the 2.0 message of a 1.0 message, with type and help. */
+static int v2_message_put(struct str v1, const struct families *own, struct buf *into)
+{
+    CLEANUP(v2_message_done) struct v2_message m = {.series = {.max = BODY_MAX}, .own = own};
+    struct str series;
+    uint64_t number;
+    int r = 0;
+
+    (void)strset_add(&m.symbols, STR("")); /* the first symbol is empty */
+    while (r == 0 && v1.n)
+        r = !field_take(&v1, &number, &series) ? -EBADMSG : number == 1 ? v2_add_series(&m, series) : 0;
+    for (size_t i = 0; i < m.symbols.n && r == 0; i++) {
+        char head[1 + VARINT_MAX];
+        size_t n = (size_t)(put_field(head, V2_SYMBOLS, m.symbols.list[i].n) - head);
+
+        r = buf_put(into, head, n) ?: buf_put_str(into, m.symbols.list[i]);
+    }
+    return r ?: buf_put_str(into, buf_str(&m.series));
+}
+
+/* ---- Bodies from payloads ---- */
 
 static int put_compressed(struct str message, bool zstd, struct buf *into)
 {
@@ -493,7 +476,7 @@ static int put_compressed(struct str message, bool zstd, struct buf *into)
     else if (snappy_compress(message.p, message.n, room, &n) != SNAPPY_OK)
         return -EBADMSG;
     if (zstd && ZSTD_isError(n))
-        return -ENOMEM;
+        return -EBADMSG;
     into->n += n;
     return 0;
 }
@@ -506,35 +489,6 @@ int body_put(enum rw_form form, struct str message, const struct families *own, 
     return r ?: put_compressed(form == RW_FORM_V2 ? buf_str(&v2) : message, form == RW_FORM_VM, into);
 }
 
-uint64_t body_series_hash(struct str series)
-{
-    const char *end = series.p + series.n, *labels, *p, *next;
-    uint64_t field;
-
-    /* A tag of one byte and the length, then the labels, then the samples. */
-    p = labels = get_varint(series.p + 1, end, &field);
-    while (p && p < end && (next = next_field(p, end, &field)) && field == 1)
-        p = next;
-    return p ? hash_bytes((struct str){labels, (size_t)(p - labels)}) : 0;
-}
-
-/* The series of the part, which are contiguous, unless some are skipped. */
-static int part_message(const struct str *series, const struct body_part *part, struct buf *kept,
-                        struct str *ret)
-{
-    struct str first = series[part->from], last = series[part->to - 1];
-    int r = 0;
-
-    *ret = (struct str){first.p, (size_t)(last.p + last.n - first.p)};
-    if (!part->skip)
-        return 0;
-    for (size_t i = part->from; i < part->to && r == 0; i++)
-        if (!part->skip[i])
-            r = buf_put_str(kept, series[i]);
-    *ret = buf_str(kept);
-    return r;
-}
-
 int body_make(enum rw_form form, struct str block, const struct body_part *part, struct buf *into)
 {
     CLEANUP(cleanup_free) struct str *series = NULL;
@@ -544,77 +498,69 @@ int body_make(enum rw_form form, struct str block, const struct body_part *part,
     size_t n;
     int r = body_unpack(block, &message) ?: body_series(buf_str(&message), &series, &n);
 
+    if (r == 0 && (part->from >= part->to || part->to > n))
+        r = -EBADMSG;
     if (r < 0)
         return r;
-    if (part->from >= part->to || part->to > n)
-        return -EBADMSG;
-    r = part_message(series, part, &kept, &content);
-    return r < 0 ? r : body_put(form, content, part->own, into);
+    /* The series of the part are contiguous, unless some are skipped. */
+    content = (struct str){series[part->from].p,
+                           (size_t)(series[part->to - 1].p + series[part->to - 1].n - series[part->from].p)};
+    for (size_t i = part->from; part->skip && i < part->to && r == 0; i++)
+        if (!part->skip[i])
+            r = buf_put_str(&kept, series[i]);
+    return r ?: body_put(form, part->skip ? buf_str(&kept) : content, part->own, into);
 }
 
-static int put_name(const Rw__V1__TimeSeries *s, struct buf *into)
+/* ---- Text ---- */
+
+/* Appends `name{label="value",...}` of the labels, and takes them from `rest`. */
+static int put_name(struct str *rest, struct buf *into)
 {
+    struct str labels = *rest;
     const char *before = "{";
+    struct label label;
     int r = 0;
 
-    for (size_t i = 0; i < s->n_labels && r == 0; i++)
-        if (strcmp(s->labels[i]->name, "__name__") == 0)
-            r = buf_puts(into, s->labels[i]->value);
-    for (size_t i = 0; i < s->n_labels && r == 0; i++) {
-        if (strcmp(s->labels[i]->name, "__name__") == 0)
+    while (r == 0 && label_take(rest, &label))
+        if (str_eq(label.name, STR("__name__")))
+            r = buf_put_str(into, label.value);
+    while (r == 0 && label_take(&labels, &label)) {
+        if (str_eq(label.name, STR("__name__")))
             continue;
-        r = buf_printf(into, "%s%s=\"", before, s->labels[i]->name);
-        r = r ?: buf_put_label_value(into, str_of(s->labels[i]->value)) ?: buf_putc(into, '"');
+        r = buf_printf(into, "%s%.*s=\"", before, STR_ARG(label.name)) ?: buf_put_label_value(into, label.value)
+                ?: buf_putc(into, '"');
         before = ",";
     }
     return r == 0 && *before == ',' ? buf_putc(into, '}') : r;
 }
 
-static void request_free(Rw__V1__WriteRequest **rq)
-{
-    rw__v1__write_request__free_unpacked(*rq, NULL);
-}
-
 int body_series_name(struct str series, struct buf *into)
 {
-    CLEANUP(request_free)
-    Rw__V1__WriteRequest *rq = rw__v1__write_request__unpack(NULL, series.n, (const uint8_t *)series.p);
+    struct str content = series_content(series);
 
-    if (!rq || rq->n_timeseries != 1)
-        return -EBADMSG;
-    return put_name(rq->timeseries[0], into);
-}
-
-static int print_series(const Rw__V1__TimeSeries *s, struct buf *into)
-{
-    int r = 0;
-
-    for (size_t i = 0; i < s->n_samples && r == 0; i++) {
-        uint64_t bits;
-
-        memcpy(&bits, &s->samples[i]->value, sizeof(bits));
-        r = put_name(s, into);
-        if (r == 0 && bits == RW_STALE_BITS)
-            r = buf_puts(into, " stale");
-        else if (r == 0)
-            r = buf_printf(into, " %.17g", s->samples[i]->value);
-        r = r ?: buf_printf(into, " %lld\n", (long long)s->samples[i]->timestamp);
-    }
-    return r;
+    return content.n ? put_name(&content, into) : -EBADMSG;
 }
 
 int body_print(struct str block, struct buf *into)
 {
-    CLEANUP(request_free) Rw__V1__WriteRequest *rq = NULL;
     BUF_AUTO(message, BODY_MAX);
     int r = body_unpack(block, &message);
+    struct str rest = buf_str(&message), series, sample;
+    uint64_t number, bits;
+    int64_t at;
+    double value;
 
-    if (r < 0)
-        return r;
-    rq = rw__v1__write_request__unpack(NULL, message.n, (const uint8_t *)message.p);
-    if (!rq)
-        return -EBADMSG;
-    for (size_t i = 0; i < rq->n_timeseries && r == 0; i++)
-        r = print_series(rq->timeseries[i], into);
+    while (r == 0 && rest.n) {
+        if (!field_take(&rest, &number, &series))
+            return -EBADMSG;
+        if (number != 1)
+            continue;
+        r = put_name(&series, into);
+        if (r == 0 && !sample_take(series, &bits, &at, &sample))
+            return -EBADMSG;
+        memcpy(&value, &bits, sizeof(value));
+        r = r ?: bits == RW_STALE_BITS ? buf_puts(into, " stale") : buf_printf(into, " %.17g", value);
+        r = r ?: buf_printf(into, " %lld\n", (long long)at);
+    }
     return r;
 }

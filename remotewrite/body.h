@@ -24,18 +24,17 @@ enum { BODY_MAX = 256 << 20 };
 struct frame {
     char *block;
     size_t block_n;
-    size_t n; /* series */
-    uint32_t
-        *value_at;    /* offset of each series' value in the block; the timestamp follows one byte after it */
-    uint32_t *series; /* index of each series in its set, and so of its value in a batch */
-    unsigned time_n;  /* bytes of a timestamp */
-    size_t raw_n;     /* bytes of the message before compression */
+    size_t n;           /* series */
+    uint32_t *value_at; /* offset of each series' value; the timestamp follows one byte after it */
+    uint32_t *series;   /* index of each series in its set, and so of its value in a batch */
+    unsigned time_n;    /* bytes of a timestamp */
+    size_t raw_n;       /* bytes of the message before compression */
 };
 
 /* A frame of the series pick[0..n) of l, or of n series from `first` on if pick is NULL. It serves for
- * timestamps that take as many bytes as `at`. -ENOMEM, -EFBIG. */
-MUST_USE int frame_new(struct frame **ret, const struct label_bytes *l, const uint32_t *pick, size_t first,
-                       size_t n, int64_t at);
+ * timestamps that take as many bytes as `at`. NULL if the message would exceed 128 MiB. */
+struct frame *frame_new(const struct label_bytes *l, const uint32_t *pick, size_t first, size_t n,
+                        int64_t at);
 struct frame *frame_free(struct frame *f);
 DEFINE_CLEANUP(struct frame, frame_free)
 /* The bytes that a timestamp takes. */
@@ -44,10 +43,11 @@ unsigned frame_time_bytes(int64_t at);
  * stale markers if values is NULL. Every NaN becomes the ordinary one. */
 void frame_fill(const struct frame *f, char *out, const double *values, int64_t at);
 
-/* Appends the decompressed message. -EBADMSG if the block is not snappy, -EFBIG past BODY_MAX, -ENOMEM. */
+/* What follows appends to a buffer: -EBADMSG for what is no encoded request, -EFBIG past the buffer's ceiling. */
+
+/* The decompressed message. */
 MUST_USE int body_unpack(struct str block, struct buf *into);
-/* Splits a message into its series: a slice for each TimeSeries, with tag and length. *ret from malloc.
- * -EBADMSG, -ENOMEM. */
+/* Splits a message into its series: a slice for each TimeSeries, with tag and length. *ret from malloc. */
 MUST_USE int body_series(struct str message, struct str **ret, size_t *ret_n);
 /* A part of a payload. */
 struct body_part {
@@ -55,15 +55,15 @@ struct body_part {
     const bool *skip;           /* by series: leave it out; NULL: none. Not all */
     const struct families *own; /* for 2.0: metadata of the program's own metrics; NULL: they are scores */
 };
-/* Appends a body in this form with a part of a payload. -EBADMSG, -ENOMEM, -EFBIG. */
+/* A body in this form with a part of a payload. */
 MUST_USE int body_make(enum rw_form form, struct str block, const struct body_part *part, struct buf *into);
-/* Appends a body in this form with a 1.0 message; `own` as above. -EBADMSG, -ENOMEM, -EFBIG. */
+/* A body in this form with a 1.0 message; `own` as above. */
 MUST_USE int body_put(enum rw_form form, struct str message, const struct families *own, struct buf *into);
 /* A hash of the series' labels. */
 uint64_t body_series_hash(struct str series);
-/* Appends the name of an encoded series, `name{label="value",...}`. -EBADMSG, -ENOMEM, -EFBIG. */
+/* The name of an encoded series, `name{label="value",...}`. */
 MUST_USE int body_series_name(struct str series, struct buf *into);
-/* Appends a line for each sample of a payload, `name{...} value timestamp`. -EBADMSG, -ENOMEM, -EFBIG. */
+/* A line for each sample of a payload, `name{...} value timestamp`. */
 MUST_USE int body_print(struct str block, struct buf *into);
 
 #endif

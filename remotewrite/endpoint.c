@@ -61,7 +61,7 @@ struct endpoint {
     /* The thread's own, except that loop_post() is for any thread. */
     struct loop *loop;
     struct http *http;
-    struct transport *transport, *metadata_transport;
+    struct transport transport, metadata_transport;
     struct spool *spool;
     struct queue *queue;
     struct intake *intake;
@@ -301,17 +301,12 @@ static void thread_on_turn(void *arg, double seconds)
 
 static void thread_take_item(struct endpoint *e, struct endpoint_item *i)
 {
-    int64_t now = loop_wall(e->loop).ms;
-    int r;
-
     if (i->batch)
-        r = intake_publish(e->intake, i->batch, now);
+        intake_publish(e->intake, i->batch);
     else if (i->withdraw)
-        r = intake_withdraw(e->intake, str_of(i->withdraw), i->at.ms, now);
+        intake_withdraw(e->intake, str_of(i->withdraw), i->at.ms);
     else
-        r = intake_metrics(e->intake, i->metrics, i->at.ms, now);
-    if (r < 0)
-        log_error("samples not queued", L_STR("remote_name", e->config->name), L_ERR(r));
+        intake_metrics(e->intake, i->metrics, i->at.ms);
 }
 
 static void thread_on_flush_end(struct timer *t)
@@ -400,7 +395,7 @@ static void thread_open(struct endpoint *e)
         .age_limit_ms = c->sample_age_limit_ms,
         .memory_bytes = MEMORY_BYTES,
     };
-    struct sender_options so = {.config = c, .loop = e->loop, .transport = e->transport};
+    struct sender_options so = {.config = c, .loop = e->loop, .transport = &e->transport};
 
     qo.max_memory = e->dir && qo.max_bytes > MEMORY_ONLY_BYTES ? MEMORY_ONLY_BYTES : qo.max_bytes;
     so.queue = e->queue = queue_new(&qo);
@@ -412,7 +407,7 @@ static void thread_open(struct endpoint *e)
                  L_STR("remote_name", c->name));
     so.families = intake_families(e->intake);
     e->metadata = (struct metadata){
-        .config = c, .loop = e->loop, .transport = e->metadata_transport, .families = so.families};
+        .config = c, .loop = e->loop, .transport = &e->metadata_transport, .families = so.families};
     e->sender = sender_new(&so);
 }
 
@@ -468,8 +463,8 @@ int endpoint_new(struct endpoint **ret, const struct endpoint_options *o)
     r = loop_new(&e->loop, &clock_system) ?: http_new(&e->http, e->loop, ds_user_agent);
     if (r < 0)
         return r;
-    e->transport = transport_http_new(e->http, e->config);
-    e->metadata_transport = transport_http_new(e->http, e->config);
+    transport_init(&e->transport, e->http, e->config);
+    transport_init(&e->metadata_transport, e->http, e->config);
     r = thread_start(&e->thread, thread_run, e);
     if (r < 0)
         return r;
@@ -533,8 +528,6 @@ struct endpoint *endpoint_free(struct endpoint *e)
     if (!e)
         return NULL;
     endpoint_join(e);
-    (void)transport_http_free(e->transport);
-    (void)transport_http_free(e->metadata_transport);
     (void)http_free(e->http);
     (void)loop_free(e->loop);
     items_free(e->inbox);

@@ -37,7 +37,7 @@ struct endpoint_state {
     size_t n_durations;
 };
 
-/* Starts the thread. -EAGAIN, -EMFILE, -ENOMEM. */
+/* Starts the thread. -EAGAIN, -EMFILE. */
 MUST_USE int endpoint_new(struct endpoint **ret, const struct endpoint_options *o);
 /* Asks the thread to stop: it queues stale markers, sends what it can within flush_ms, and ends. Does not
  * wait. Only the first call counts. */

@@ -1,7 +1,6 @@
 #include "remotewrite/format.h"
 
-#include "exporter/base/buf.h"
-#include "remotewrite/bytes.h"
+#include <isa-l/crc.h>
 
 const char segment_magic[SEGMENT_HEAD + 1] = "DSRWSEG1";
 
@@ -19,6 +18,11 @@ enum {
     AT_FIRST = 32,
     AT_LAST = 40,
 };
+
+uint32_t crc32c(uint32_t before, struct str bytes)
+{
+    return ~crc32_iscsi((unsigned char *)(uintptr_t)bytes.p, (int)bytes.n, ~before);
+}
 
 void record_head_put(char out[RECORD_HEAD], const struct record_head *h, struct str payload)
 {
@@ -163,40 +167,31 @@ enum { POSITION_HEAD = 24, LANE_HEAD = 18, POSITION_CRC = 8, POSITION_COUNT = 12
 
 static const char position_magic[] = "DSRWPOS1";
 
-int position_begin(struct buf *into, uint64_t generation)
-{
-    char head[POSITION_HEAD] = {0};
-
-    memcpy(head, position_magic, 8);
-    put_u64(head + POSITION_GENERATION, generation);
-    return buf_put(into, head, sizeof(head));
-}
-
-int position_add(struct buf *into, const struct position_lane *l)
-{
-    size_t mark = into->n;
-    char head[LANE_HEAD];
-    int r;
-
-    put_u64(head, l->seq);
-    put_u64(head + 8, (uint64_t)l->last_ms);
-    put_u16(head + 16, (uint16_t)l->name.n);
-    r = buf_put(into, head, sizeof(head)) ?: buf_put_str(into, l->name);
-    if (r < 0)
-        buf_truncate(into, mark);
-    else
-        put_u32(into->p + POSITION_COUNT, get_u32(into->p + POSITION_COUNT) + 1);
-    return r;
-}
-
 static uint32_t position_crc(struct str bytes)
 {
     return crc32c(0, (struct str){bytes.p + POSITION_COUNT, bytes.n - POSITION_COUNT});
 }
 
-void position_end(struct buf *into)
+int position_write(struct buf *into, uint64_t generation, const struct position_lane *lanes, size_t n)
 {
-    put_u32(into->p + POSITION_CRC, position_crc(buf_str(into)));
+    char head[POSITION_HEAD] = {0};
+    int r;
+
+    memcpy(head, position_magic, 8);
+    put_u64(head + POSITION_GENERATION, generation);
+    put_u32(head + POSITION_COUNT, (uint32_t)n);
+    r = buf_put(into, head, sizeof(head));
+    for (size_t i = 0; i < n && r == 0; i++) {
+        char lane[LANE_HEAD];
+
+        put_u64(lane, lanes[i].seq);
+        put_u64(lane + 8, (uint64_t)lanes[i].last_ms);
+        put_u16(lane + 16, (uint16_t)lanes[i].name.n);
+        r = buf_put(into, lane, sizeof(lane)) ?: buf_put_str(into, lanes[i].name);
+    }
+    if (r == 0)
+        put_u32(into->p + POSITION_CRC, position_crc(buf_str(into)));
+    return r;
 }
 
 bool position_next(struct position_reader *r, struct position_lane *ret)

@@ -9,6 +9,57 @@
 
 #include "exporter/base/buf.h"
 
+#include <endian.h>
+
+/* ---- Little-endian numbers at any address ---- */
+
+static inline void put_u16(char *p, uint16_t v)
+{
+    v = htole16(v);
+    memcpy(p, &v, sizeof(v));
+}
+
+static inline void put_u32(char *p, uint32_t v)
+{
+    v = htole32(v);
+    memcpy(p, &v, sizeof(v));
+}
+
+static inline void put_u64(char *p, uint64_t v)
+{
+    v = htole64(v);
+    memcpy(p, &v, sizeof(v));
+}
+
+static inline uint16_t get_u16(const char *p)
+{
+    uint16_t v;
+
+    memcpy(&v, p, sizeof(v));
+    return le16toh(v);
+}
+
+static inline uint32_t get_u32(const char *p)
+{
+    uint32_t v;
+
+    memcpy(&v, p, sizeof(v));
+    return le32toh(v);
+}
+
+static inline uint64_t get_u64(const char *p)
+{
+    uint64_t v;
+
+    memcpy(&v, p, sizeof(v));
+    return le64toh(v);
+}
+
+/* CRC-32C (Castagnoli; RFC 3720, appendix B.4). Continues the checksum `before`; 0 to start. At most 2 GiB. */
+uint32_t crc32c(uint32_t before, struct str bytes);
+
+/* ---- Segments ---- */
+
 enum record_kind { RECORD_SAMPLES = 1, RECORD_MARKERS = 2 };
 
 /* The description of a record, without its payload. */
@@ -54,6 +105,8 @@ bool segment_has_other_version(struct str bytes);
  * it says is plausible, but not verified; lane.p is NULL if its name is cut. False if there is none. */
 bool segment_next_lost(struct str bytes, size_t *at, size_t end, struct record_head *ret);
 
+/* ---- Read positions ---- */
+
 /* How far each lane has been delivered, in two files written alternately, so that a torn write leaves the
  * other intact. Written after each delivery without a sync: after kill -9 nothing is lost, after a power
  * cut records may be sent again. */
@@ -63,11 +116,9 @@ struct position_lane {
     int64_t last_ms; /* the newest timestamp ever queued */
 };
 
-/* Writes such a file to an empty buffer: begin, a call for each lane, end. The generation grows by one with
- * each write. -ENOMEM, -EFBIG. */
-MUST_USE int position_begin(struct buf *into, uint64_t generation);
-MUST_USE int position_add(struct buf *into, const struct position_lane *l);
-void position_end(struct buf *into);
+/* Writes such a file to an empty buffer. The generation grows by one with each write. -EFBIG. */
+MUST_USE int position_write(struct buf *into, uint64_t generation, const struct position_lane *lanes,
+                            size_t n);
 
 struct position_reader {
     const char *next, *end;

@@ -1,12 +1,10 @@
 /* Owns each scorer's set of series and the frames built from it. */
 #include "remotewrite/intake.h"
 
-#include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/log.h"
 #include "exporter/metric/series_set.h"
 #include "remotewrite/body.h"
-#include "remotewrite/bytes.h"
 #include "remotewrite/format.h"
 #include "remotewrite/metadata.h"
 #include "remotewrite/spool.h"
@@ -25,8 +23,9 @@ struct intake_lane {
     size_t n_frames;
     struct label_bytes *labels; /* active series without a set: of the previous run, or the own metrics */
     int64_t grace_until_ms;
-    size_t n;       /* active series */
-    size_t invalid; /* series of the set that are dropped */
+    size_t n;         /* active series */
+    size_t invalid;   /* series of the set that are dropped */
+    size_t too_large; /* series whose requests would be too large */
     size_t name_n;
     char name[];
 };
@@ -56,23 +55,26 @@ static uint32_t active_crc(struct str bytes)
 
 int active_put(struct buf *into, struct str lane, const struct label_bytes *l)
 {
-    char head[ACTIVE_HEAD] = {0}, *p;
-    int r = buf_room(into, ACTIVE_HEAD + lane.n + l->bytes_n + 4 * l->n, &p);
+    size_t n = ACTIVE_HEAD + lane.n + l->bytes_n + 4 * l->n;
+    char *head, *p;
+    int r = buf_room(into, n, &head);
 
     if (r < 0)
         return r;
+    memset(head, 0, ACTIVE_HEAD);
     memcpy(head, active_magic, 8);
     put_u32(head + ACTIVE_COUNT, (uint32_t)l->n);
     put_u32(head + ACTIVE_LANE, (uint32_t)lane.n);
-    r = buf_put(into, head, ACTIVE_HEAD) ?: buf_put_str(into, lane);
-    for (size_t i = 0; i < l->n && r == 0; i++) {
-        char length[4];
+    p = mempcpy(head + ACTIVE_HEAD, lane.p, lane.n);
+    for (size_t i = 0; i < l->n; i++) {
+        struct str labels = label_bytes_at(l, i);
 
-        put_u32(length, (uint32_t)label_bytes_at(l, i).n);
-        r = buf_put(into, length, 4) ?: buf_put_str(into, label_bytes_at(l, i));
+        put_u32(p, (uint32_t)labels.n);
+        p = mempcpy(p + 4, labels.p, labels.n);
     }
-    put_u32(into->p + ACTIVE_CRC, active_crc(buf_str(into)));
-    return r;
+    put_u32(head + ACTIVE_CRC, active_crc((struct str){head, n}));
+    into->n += n;
+    return 0;
 }
 
 static int active_read_series(struct str rest, uint32_t n, struct label_bytes *l)
@@ -210,20 +212,16 @@ static void intake_load_file(struct intake *in, const char *name)
 void intake_attach(struct intake *in, struct spool *spool)
 {
     const struct dirent *entry;
-    DIR *d;
+    DIR *d = spool ? spool_list(spool) : NULL;
 
     in->spool = spool;
-    if (!spool)
-        return;
-    for (struct intake_lane *l = in->lanes; l; l = l->next) {
-        CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL;
+    for (struct intake_lane *l = in->lanes; spool && l; l = l->next) {
+        CLEANUP(cleanup_label_bytes_free)
+        struct label_bytes *labels = l->set ? label_bytes_new(l->set, in->config, NULL) : NULL;
 
-        if (l->set && label_bytes_new(&labels, l->set, in->config, NULL) < 0)
-            continue;
-        if (l->set || l->labels)
+        if (labels || l->labels)
             intake_save(in, l, labels ? labels : l->labels);
     }
-    d = spool_list(spool);
     while (d && (entry = readdir(d)))
         if (strncmp(entry->d_name, "active.", 7) == 0)
             intake_load_file(in, entry->d_name);
@@ -257,8 +255,8 @@ static int64_t lane_next_ms(const struct intake *in, const struct intake_lane *l
 }
 
 /* Queues a frame with values, or with stale markers if values is NULL. */
-static int lane_append(struct intake *in, const struct intake_lane *l, const struct frame *f,
-                       const double *values, int64_t at_ms, int64_t now_ms)
+static void lane_append(struct intake *in, const struct intake_lane *l, const struct frame *f,
+                        const double *values, int64_t at_ms)
 {
     char *payload = xmalloc(f->block_n);
     struct record_head h = {.kind = values ? RECORD_SAMPLES : RECORD_MARKERS,
@@ -268,60 +266,50 @@ static int lane_append(struct intake *in, const struct intake_lane *l, const str
                             .lane = lane_score(l)};
 
     frame_fill(f, payload, values, at_ms);
-    return queue_append(in->queue, &h, payload, f->block_n, now_ms);
-}
-
-static int lane_append_markers(struct intake *in, const struct intake_lane *l,
-                               const struct label_bytes *labels, const uint32_t *pick, size_t n,
-                               int64_t at_ms, int64_t now_ms)
-{
-    size_t most = (size_t)in->config->max_samples_per_send;
-    int r = 0;
-
-    for (size_t i = 0; i < n && r == 0; i += most) {
-        CLEANUP(cleanup_frame_free) struct frame *f = NULL;
-
-        r = frame_new(&f, labels, pick + i, 0, size_min(most, n - i), at_ms)
-                ?: lane_append(in, l, f, NULL, at_ms, now_ms);
-    }
-    return r;
+    queue_append(in->queue, &h, payload, f->block_n);
 }
 
 /* Queues stale markers for active series that are not in `now`, which may be NULL. */
-static int lane_end_missing(struct intake *in, struct intake_lane *l, const struct label_bytes *now,
-                            int64_t at_ms, int64_t now_ms)
+static void lane_end_missing(struct intake *in, const struct intake_lane *l, const struct label_bytes *now,
+                             int64_t at_ms)
 {
-    CLEANUP(cleanup_label_bytes_free) struct label_bytes *was = NULL;
+    CLEANUP(cleanup_label_bytes_free)
+    struct label_bytes *was = !l->labels && l->set ? label_bytes_new(l->set, in->config, NULL) : NULL;
     CLEANUP(cleanup_free) uint32_t *gone = NULL;
-    const struct label_bytes *before = l->labels;
-    size_t n;
-    int r = 0;
+    const struct label_bytes *before = was ? was : l->labels;
+    size_t most = (size_t)in->config->max_samples_per_send;
+    size_t n = before ? label_bytes_missing(before, now, &gone) : 0;
 
-    if (!before && l->set) {
-        r = label_bytes_new(&was, l->set, in->config, NULL);
-        before = was;
+    for (size_t i = 0; i < n; i += most) {
+        CLEANUP(cleanup_frame_free)
+        struct frame *f = frame_new(before, gone + i, 0, size_min(most, n - i), at_ms);
+
+        if (f)
+            lane_append(in, l, f, NULL, at_ms);
     }
-    if (r < 0 || !before)
-        return r;
-    n = label_bytes_missing(before, now, &gone);
-    return lane_append_markers(in, l, before, gone, n, at_ms, now_ms);
 }
 
-static int lane_make_frames(struct intake *in, struct intake_lane *l, const struct label_bytes *labels,
-                            int64_t at_ms)
+static void lane_make_frames(const struct intake *in, struct intake_lane *l, const struct label_bytes *labels,
+                             int64_t at_ms)
 {
     size_t most = (size_t)in->config->max_samples_per_send;
-    int r = 0;
 
     lane_drop_frames(l);
     l->frames = xcalloc(labels->n / most + 1, sizeof(struct frame *));
-    for (size_t i = 0; i < labels->n && r == 0; i += most) {
-        r = frame_new(&l->frames[l->n_frames], labels, NULL, i, size_min(most, labels->n - i), at_ms);
-        l->n_frames += r == 0;
+    l->too_large = 0;
+    for (size_t i = 0; i < labels->n; i += most) {
+        size_t n = size_min(most, labels->n - i);
+        struct frame *f = frame_new(labels, NULL, i, n, at_ms);
+
+        if (f)
+            l->frames[l->n_frames++] = f;
+        else
+            l->too_large += n;
     }
-    if (r < 0)
-        lane_drop_frames(l);
-    return r;
+    if (l->too_large)
+        log_error("series dropped: a request with max_samples_per_send series is too large",
+                  L_STR("remote_name", in->config->name), L_STR("score_name", l->name),
+                  L_INT("series", l->too_large));
 }
 
 /* Stores the active series on disk. A crash may come in between, hence the order: stale markers first,
@@ -330,6 +318,16 @@ static void lane_remember(struct intake *in, const struct intake_lane *l, const 
 {
     queue_sync(in->queue);
     intake_save(in, l, labels);
+}
+
+/* Queues the frames of the lane, and counts the series that have none. */
+static void lane_publish(struct intake *in, const struct intake_lane *l, const double *values, int64_t at_ms)
+{
+    for (size_t i = 0; i < l->n_frames; i++)
+        lane_append(in, l, l->frames[i], values, at_ms);
+    queue_count_drop(in->queue, DROP_INVALID, l->invalid);
+    queue_count_drop(in->queue, DROP_MEMORY, l->too_large);
+    queue_sync(in->queue);
 }
 
 /* Logs each invalid name once. */
@@ -362,71 +360,49 @@ static void lane_log_dropped(struct intake *in, const struct intake_lane *l, con
 }
 
 /* The scorer's first batch, or one with other series than the last. */
-static int lane_set_series(struct intake *in, struct intake_lane *l, struct series_set *set, int64_t at_ms,
-                           int64_t now_ms)
+static void lane_set_series(struct intake *in, struct intake_lane *l, struct series_set *set, int64_t at_ms)
 {
-    CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL;
-    int r = label_bytes_new(&labels, set, in->config, &in->families)
-                ?: lane_end_missing(in, l, labels, at_ms, now_ms);
+    CLEANUP(cleanup_label_bytes_free)
+    struct label_bytes *labels = label_bytes_new(set, in->config, &in->families);
 
-    if (r < 0)
-        return r;
+    lane_end_missing(in, l, labels, at_ms);
     lane_remember(in, l, labels);
-    r = lane_make_frames(in, l, labels, at_ms);
-    if (r < 0)
-        return r;
+    lane_make_frames(in, l, labels, at_ms);
     lane_log_dropped(in, l, labels);
     l->invalid = labels->invalid + labels->over_limit;
     l->labels = label_bytes_free(l->labels);
     (void)series_set_unref(l->set);
     l->set = series_set_ref(set);
     l->n = labels->n;
-    return 0;
 }
 
-static bool lane_frames_fit(const struct intake_lane *l, const struct series_set *set, int64_t at_ms)
-{
-    return l->set == set && l->frames &&
-           (l->n_frames == 0 || l->frames[0]->time_n == frame_time_bytes(at_ms));
-}
-
-int intake_publish(struct intake *in, const struct batch *b, int64_t now_ms)
+void intake_publish(struct intake *in, const struct batch *b)
 {
     struct intake_lane *l = lane_get(in, str_of(b->score_name), true);
     int64_t at_ms = lane_next_ms(in, l, b->at.ms);
-    int r = lane_frames_fit(l, b->set, at_ms) ? 0 : lane_set_series(in, l, b->set, at_ms, now_ms);
 
-    if (r < 0) {
-        queue_count_drop(in->queue, DROP_MEMORY, series_count(b->set));
-        return r;
-    }
-    for (size_t i = 0; i < l->n_frames; i++)
-        r = lane_append(in, l, l->frames[i], b->values, at_ms, now_ms) ?: r;
-    queue_count_drop(in->queue, DROP_INVALID, l->invalid);
-    queue_sync(in->queue);
-    return r;
+    if (l->set != b->set || (l->n_frames && l->frames[0]->time_n != frame_time_bytes(at_ms)))
+        lane_set_series(in, l, b->set, at_ms);
+    lane_publish(in, l, b->values, at_ms);
 }
 
 /* Ends every series of the lane. */
-static int lane_end(struct intake *in, struct intake_lane *l, int64_t at_ms, int64_t now_ms)
+static void lane_end(struct intake *in, struct intake_lane *l, int64_t at_ms)
 {
-    int r = lane_end_missing(in, l, NULL, lane_next_ms(in, l, at_ms), now_ms);
-
-    if (r < 0)
-        return r;
+    lane_end_missing(in, l, NULL, lane_next_ms(in, l, at_ms));
     lane_remember(in, l, NULL);
     lane_drop_frames(l);
     l->labels = label_bytes_free(l->labels);
     l->set = series_set_unref(l->set);
     l->n = 0;
-    return 0;
 }
 
-int intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms, int64_t now_ms)
+void intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms)
 {
     struct intake_lane *l = lane_get(in, score_name, false);
 
-    return l ? lane_end(in, l, at_ms, now_ms) : 0;
+    if (l)
+        lane_end(in, l, at_ms);
 }
 
 void intake_grace(struct intake *in, int64_t now_ms)
@@ -440,17 +416,14 @@ void intake_grace(struct intake *in, int64_t now_ms)
             continue;
         log_info("scorer missing since the restart, ending its series",
                  L_STR("remote_name", in->config->name), L_STR("score_name", l->name), L_INT("series", l->n));
-        if (lane_end(in, l, now_ms, now_ms) < 0)
-            l->grace_until_ms = now_ms + INTAKE_GRACE_MS;
+        lane_end(in, l, now_ms);
     }
 }
 
 void intake_stop(struct intake *in, int64_t now_ms)
 {
     for (struct intake_lane *l = in->lanes; l; l = l->next)
-        if (lane_end(in, l, now_ms, now_ms) < 0)
-            log_error("stale markers not queued: out of memory", L_STR("remote_name", in->config->name),
-                      L_STR("score_name", l->name));
+        lane_end(in, l, now_ms);
 }
 
 const struct families *intake_families(const struct intake *in)
@@ -486,15 +459,13 @@ static int collect_sample(void *arg, const struct metric_sample *s)
     struct collector *c = arg;
     struct label labels[1 + METRIC_MAX_LABELS];
     char name[FAMILY_NAME_MAX + 1];
-    int r;
 
     (void)snprintf(name, sizeof(name), "%s%s", s->info->name, s->suffix);
     labels[0] = (struct label){STR("__name__"), str_of(name)};
     for (size_t i = 0; i < s->n_labels; i++)
         labels[1 + i] = (struct label){s->labels[i].name, s->labels[i].value};
-    r = label_maker_add(c->maker, labels, 1 + s->n_labels, (uint32_t)c->n);
-    if (r <= 0)
-        return r;
+    if (!label_maker_add(c->maker, labels, 1 + s->n_labels, (uint32_t)c->n))
+        return 0;
     if (c->n == c->cap)
         c->values = xrealloc(c->values, (c->cap = size_max(256, c->cap * 2)) * sizeof(c->values[0]));
     c->values[c->n++] = s->value;
@@ -503,41 +474,29 @@ static int collect_sample(void *arg, const struct metric_sample *s)
     return 0;
 }
 
-/* The own metrics are few and their series change often: only the labels are kept, not the frames. */
-static int publish_metrics(struct intake *in, struct intake_lane *l, struct label_bytes *labels,
-                           const double *values, int64_t at_ms, int64_t now_ms)
+/* They are few and their series change often: only the labels are kept, not the frames. */
+void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms)
 {
-    bool same = l->labels && l->labels->n == labels->n && l->labels->bytes_n == labels->bytes_n &&
-                memcmp(l->labels->bytes, labels->bytes, labels->bytes_n) == 0;
-    int r = same ? 0 : lane_end_missing(in, l, labels, at_ms, now_ms);
-
-    if (r == 0 && !same)
-        lane_remember(in, l, labels);
-    r = r ?: lane_make_frames(in, l, labels, at_ms);
-    for (size_t i = 0; r == 0 && i < l->n_frames; i++)
-        r = lane_append(in, l, l->frames[i], values, at_ms, now_ms);
-    lane_drop_frames(l);
-    queue_sync(in->queue);
-    return r;
-}
-
-int intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms, int64_t now_ms)
-{
-    CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL;
-    CLEANUP(cleanup_label_maker_free) struct label_maker *maker = label_maker_new(in->config);
+    CLEANUP(cleanup_label_maker_free) struct label_maker *maker = label_maker_new(in->config, 0);
     struct collector c = {.families = &in->families, .maker = maker};
     struct intake_lane *l = lane_get(in, STR(""), true);
-    int r = metrics_each(m, collect_sample, &c);
+    struct label_bytes *labels;
 
+    (void)metrics_each(m, collect_sample, &c);
     labels = label_maker_end(maker);
-    r = r ?: publish_metrics(in, l, labels, c.values, lane_next_ms(in, l, at_ms), now_ms);
-    free(c.values);
-    if (r < 0)
-        return r;
+    at_ms = lane_next_ms(in, l, at_ms);
+    if (!l->labels || !str_eq((struct str){l->labels->bytes, l->labels->bytes_n},
+                              (struct str){labels->bytes, labels->bytes_n})) {
+        lane_end_missing(in, l, labels, at_ms);
+        lane_remember(in, l, labels);
+    }
+    lane_make_frames(in, l, labels, at_ms);
     intake_warn_names(in, labels);
-    queue_count_drop(in->queue, DROP_INVALID, labels->invalid);
+    l->invalid = labels->invalid;
+    lane_publish(in, l, c.values, at_ms);
+    lane_drop_frames(l);
+    free(c.values);
     (void)label_bytes_free(l->labels);
-    l->labels = TAKE_PTR(labels);
-    l->n = l->labels->n;
-    return 0;
+    l->labels = labels;
+    l->n = labels->n;
 }

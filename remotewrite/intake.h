@@ -24,12 +24,12 @@ void intake_attach(struct intake *in, struct spool *spool);
 struct intake *intake_free(struct intake *in);
 
 /* Queues stale markers for series that disappeared, then the samples of the batch. On return, all of it is
- * on disk, or in memory if the disk fails. -ENOMEM, -EFBIG: the samples are counted as dropped. */
-MUST_USE int intake_publish(struct intake *in, const struct batch *b, int64_t now_ms);
+ * on disk, or in memory if the disk fails. What cannot be queued is counted as dropped. */
+void intake_publish(struct intake *in, const struct batch *b);
 /* Queues stale markers for all series of a scorer. */
-MUST_USE int intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms, int64_t now_ms);
+void intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms);
 /* Queues the program's own metrics. */
-MUST_USE int intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms, int64_t now_ms);
+void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms);
 /* Queues stale markers for series of the previous run that have not come back within the grace period. */
 void intake_grace(struct intake *in, int64_t now_ms);
 /* A clean stop: queues stale markers for every active series. */
@@ -39,7 +39,7 @@ const struct families *intake_families(const struct intake *in);
 /* The number of active series. */
 size_t intake_series(const struct intake *in);
 
-/* A file of active series, written to an empty buffer. -ENOMEM, -EFBIG; -EBADMSG. */
+/* A file of active series, written to an empty buffer: -EFBIG, and -EBADMSG if it is damaged. */
 MUST_USE int active_put(struct buf *into, struct str lane, const struct label_bytes *l);
 MUST_USE int active_read(struct str bytes, struct str *ret_lane, struct label_bytes **ret);
 

@@ -4,6 +4,7 @@
 #include "exporter/base/hash.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/regex.h"
+#include "exporter/base/strset.h"
 #include "exporter/base/varint.h"
 #include "remotewrite/config.h"
 #include "remotewrite/metadata.h"
@@ -43,20 +44,12 @@ static const char *const action_words[RELABEL_ACTIONS] = {
 static const char *const rule_keys[] = {"source_labels", "separator", "target_label", "regex", "replacement",
                                         "action",        NULL};
 
-static char *rule_keep(struct str text)
-{
-    char *copy = xmalloc(text.n + 1);
-
-    *(char *)mempcpy(copy, cstr(text.p), text.n) = '\0';
-    return copy;
-}
-
 static char *rule_read_text(const struct node *n, const char *key, const char *fallback, struct problems *p)
 {
     struct str s = str_of(fallback);
 
     (void)node_str(n, key, p, &s);
-    return rule_keep(s);
+    return str_dup(s);
 }
 
 static void rule_read_sources(struct relabel_rule *rule, const struct node *n, struct problems *p)
@@ -71,7 +64,7 @@ static void rule_read_sources(struct relabel_rule *rule, const struct node *n, s
         if (list->items[i]->kind != NODE_STRING || list->items[i]->text.n == 0)
             node_expected(list->items[i], p, "a label name");
         else
-            rule->sources[rule->n_sources++] = rule_keep(list->items[i]->text);
+            rule->sources[rule->n_sources++] = str_dup(list->items[i]->text);
 }
 
 static void rule_read_action(struct relabel_rule *rule, const struct node *n, struct problems *p)
@@ -92,11 +85,8 @@ static void rule_read_regex(struct relabel_rule *rule, const struct node *n, str
 {
     struct str s = STR("(.*)");
     char why[REGEX_WHY_BYTES];
-    int r = node_str(n, "regex", p, &s) ? regex_new(&rule->regex, s, why) : 0;
 
-    if (r == -ENOMEM)
-        memory_exhausted(s.n);
-    if (r < 0)
+    if (node_str(n, "regex", p, &s) && regex_new(&rule->regex, s, why) < 0)
         node_problem(node_get(n, "regex"), p, PROBLEM_ERROR, "expected a regular expression: %s", why);
 }
 
@@ -297,7 +287,7 @@ static int apply_rule(const struct relabel_rule *rule, struct label_list *l)
 }
 
 /* 1 if the series is kept, 0 if a rule drops it. -EFBIG for too many or too long labels, -ELOOP if an
- * expression exceeds its limits, -EINVAL for labels that are not UTF-8, -ENOMEM. */
+ * expression exceeds its limits, -EINVAL for labels that are not UTF-8. */
 static int relabel_apply(const struct relabel_rules *r, struct label_list *l)
 {
     int kept = 1;
@@ -366,32 +356,25 @@ static char *put_string(char *p, unsigned field, struct str s)
 
 static int labels_encode(const struct label_list *l, struct buf *into)
 {
-    size_t room = 0;
-    char *to, *p;
-    int r;
-
-    for (size_t i = 0; i < l->n; i++)
-        room += 1 + VARINT_MAX + string_size(l->list[i].name) + string_size(l->list[i].value);
-    r = buf_room(into, room, &to);
-    if (r < 0)
-        return r;
-    p = to;
     for (size_t i = 0; i < l->n; i++) {
         const struct label *label = &l->list[i];
+        size_t n = string_size(label->name) + string_size(label->value);
+        char *p;
 
+        if (buf_room(into, 1 + VARINT_MAX + n, &p) < 0)
+            return -EFBIG;
         *p++ = TIMESERIES_LABELS << 3 | 2;
-        p = put_varint(p, string_size(label->name) + string_size(label->value));
-        p = put_string(p, LABEL_NAME, label->name);
-        p = put_string(p, LABEL_VALUE, label->value);
+        p = put_string(put_string(put_varint(p, n), LABEL_NAME, label->name), LABEL_VALUE, label->value);
+        into->n = (size_t)(p - into->p);
     }
-    into->n += (size_t)(p - to);
     return 1;
 }
 
 /* Relabels, checks and sorts the list and appends the encoded labels to `into`: 1, or 0 if a rule drops
- * the series. -EINVAL for invalid labels, -ELOOP if an expression exceeds its limits, -ENOMEM, -EFBIG. */
+ * the series. -EINVAL for invalid labels, -ELOOP if an expression exceeds its limits, -EFBIG. */
 static int labels_pack(struct label_list *l, const struct rw_endpoint_config *c, struct buf *into)
 {
+    size_t mark = into->n;
     int r = 0;
 
     /* A label of the series overrides an external one of the same name. */
@@ -410,7 +393,10 @@ static int labels_pack(struct label_list *l, const struct rw_endpoint_config *c,
     r = r ?: labels_normalize(l);
     if (r == 0 && c->relabel.n)
         r = labels_check_names(l);
-    return r < 0 ? r : labels_encode(l, into);
+    r = r < 0 ? r : labels_encode(l, into);
+    if (r < 0)
+        buf_truncate(into, mark);
+    return r;
 }
 
 struct label_bytes *label_bytes_free(struct label_bytes *l)
@@ -439,54 +425,26 @@ static void label_bytes_reject(struct label_bytes *l, const struct label_list *l
     memcpy(l->bad_names[l->n_bad_names++], name, sizeof(name));
 }
 
-/* Open hash table of packed labels: index of the series + 1. */
-struct label_index {
-    uint32_t *slots;
-    size_t mask;
-};
-
-static struct label_index label_index_new(size_t n)
-{
-    size_t size = 16;
-
-    while (size < n * 2)
-        size *= 2;
-    return (struct label_index){xcalloc(size, sizeof(uint32_t)), size - 1};
-}
-
-/* The slot of these labels, or the free slot for them. */
-static uint32_t *label_index_find(const struct label_index *x, const struct label_bytes *l, struct str labels)
-{
-    size_t i = hash_bytes(labels) & x->mask;
-
-    while (x->slots[i] && !str_eq(label_bytes_at(l, x->slots[i] - 1), labels))
-        i = (i + 1) & x->mask;
-    return &x->slots[i];
-}
-
 /* Relabelling may merge series. The first is kept: two samples with one timestamp would contradict each
  * other. */
 static void label_bytes_deduplicate(struct label_bytes *l)
 {
-    struct label_index x = label_index_new(l->n);
-    size_t n = 0;
+    CLEANUP(strset_done) struct strset seen = {0};
 
     for (size_t i = 0; i < l->n; i++) {
-        struct str labels = label_bytes_at(l, i);
-        uint32_t *slot = label_index_find(&x, l, labels);
-        size_t to = l->at[n];
+        struct str labels = label_bytes_at(l, i), to = {l->bytes + l->at[seen.n], labels.n};
+        size_t n = seen.n;
 
-        if (*slot)
+        if (strset_find(&seen, labels) != SIZE_MAX)
             continue;
-        memmove(l->bytes + to, labels.p, labels.n);
+        memmove(l->bytes + l->at[n], labels.p, labels.n);
+        (void)strset_add(&seen, to);
         l->series[n] = l->series[i];
-        l->at[++n] = to + labels.n;
-        *slot = (uint32_t)n;
+        l->at[n + 1] = l->at[n] + labels.n;
     }
-    free(x.slots);
-    l->invalid += l->n - n;
-    l->n = n;
-    l->bytes_n = l->at[n];
+    l->invalid += l->n - seen.n;
+    l->n = seen.n;
+    l->bytes_n = l->at[l->n];
 }
 
 /* ---- Making label bytes ---- */
@@ -507,7 +465,7 @@ static void label_maker_grow(struct label_maker *m, size_t cap)
     m->cap = cap;
 }
 
-struct label_maker *label_maker_new(const struct rw_endpoint_config *c)
+struct label_maker *label_maker_new(const struct rw_endpoint_config *c, size_t series)
 {
     struct label_maker *m = xmalloc(sizeof(*m));
     char *room;
@@ -516,10 +474,9 @@ struct label_maker *label_maker_new(const struct rw_endpoint_config *c)
     buf_init(&m->list.room, LABEL_ROOM);
     buf_init(&m->bytes, BYTES_MAX);
     m->out = xcalloc(1, sizeof(*m->out));
-    label_maker_grow(m, 0);
+    label_maker_grow(m, series);
     m->list.matcher = regex_matcher_new();
-    if (buf_room(&m->list.room, LABEL_ROOM, &room) < 0)
-        memory_exhausted(LABEL_ROOM);
+    (void)!buf_room(&m->list.room, LABEL_ROOM, &room);
     return m;
 }
 
@@ -535,7 +492,7 @@ struct label_maker *label_maker_free(struct label_maker *m)
     return NULL;
 }
 
-int label_maker_add(struct label_maker *m, const struct label *labels, size_t n, uint32_t series)
+bool label_maker_add(struct label_maker *m, const struct label *labels, size_t n, uint32_t series)
 {
     struct label_bytes *out = m->out;
     int r = 0;
@@ -545,18 +502,16 @@ int label_maker_add(struct label_maker *m, const struct label *labels, size_t n,
     for (size_t i = 0; i < n && r == 0; i++)
         r = label_list_add(&m->list, labels[i].name, labels[i].value);
     r = r ?: labels_pack(&m->list, m->config, &m->bytes);
-    if (r == -ENOMEM)
-        return r;
     out->over_limit += r == -ELOOP;
     if (r < 0 && r != -ELOOP)
         label_bytes_reject(out, &m->list);
     if (r != 1)
-        return 0;
+        return false;
     if (out->n == m->cap)
         label_maker_grow(m, size_max(256, m->cap * 2));
     out->series[out->n++] = series;
     out->at[out->n] = m->bytes.n;
-    return 1;
+    return true;
 }
 
 struct str label_maker_name(struct label_maker *m)
@@ -574,42 +529,36 @@ struct label_bytes *label_maker_end(struct label_maker *m)
     return TAKE_PTR(m->out);
 }
 
-int label_bytes_new(struct label_bytes **ret, const struct series_set *set,
-                    const struct rw_endpoint_config *c, struct families *families)
+struct label_bytes *label_bytes_new(const struct series_set *set, const struct rw_endpoint_config *c,
+                                    struct families *families)
 {
-    CLEANUP(cleanup_label_maker_free) struct label_maker *m = label_maker_new(c);
+    size_t n = series_count(set);
+    CLEANUP(cleanup_label_maker_free) struct label_maker *m = label_maker_new(c, n);
     struct label labels[1 + DS_LABELS] = {{STR("__name__"), STR(SCORE_METRIC)}};
     struct str values[DS_LABELS];
-    size_t n = series_count(set);
-    int r = 0;
 
-    label_maker_grow(m, n);
-    for (size_t i = 0; i < n && r >= 0; i++) {
+    for (size_t i = 0; i < n; i++) {
         series_labels(set, i, values);
         for (size_t k = 0; k < DS_LABELS; k++)
             labels[1 + k] = (struct label){ds_label_names[k], values[k]};
-        r = label_maker_add(m, labels, ARRAY_SIZE(labels), (uint32_t)i);
         /* Only relabelling changes the name. */
-        if (r == 1 && families && (c->relabel.n || m->out->n == 1))
+        if (label_maker_add(m, labels, ARRAY_SIZE(labels), (uint32_t)i) && families &&
+            (c->relabel.n || m->out->n == 1))
             families_note(families, label_maker_name(m), "", FAMILY_GAUGE, SCORE_HELP);
     }
-    if (r < 0)
-        return r;
-    *ret = label_maker_end(m);
-    return 0;
+    return label_maker_end(m);
 }
 
 size_t label_bytes_missing(const struct label_bytes *in, const struct label_bytes *not_in, uint32_t **ret)
 {
+    CLEANUP(strset_done) struct strset there = {0};
     uint32_t *missing = *ret = xmalloc(in->n * sizeof(*missing));
-    struct label_index x = label_index_new(not_in ? not_in->n : 0);
     size_t n = 0;
 
     for (size_t i = 0; not_in && i < not_in->n; i++)
-        *label_index_find(&x, not_in, label_bytes_at(not_in, i)) = (uint32_t)i + 1;
+        (void)strset_add(&there, label_bytes_at(not_in, i));
     for (size_t i = 0; i < in->n; i++)
-        if (!not_in || !*label_index_find(&x, not_in, label_bytes_at(in, i)))
+        if (strset_find(&there, label_bytes_at(in, i)) == SIZE_MAX)
             missing[n++] = (uint32_t)i;
-    free(x.slots);
     return n;
 }

@@ -47,10 +47,9 @@ static inline struct str label_bytes_at(const struct label_bytes *l, size_t i)
 
 struct label_bytes *label_bytes_free(struct label_bytes *l);
 DEFINE_CLEANUP(struct label_bytes, label_bytes_free)
-/* The labels of a whole set; notes what the metrics are called in `families`, unless that is NULL.
- * -ENOMEM. */
-MUST_USE int label_bytes_new(struct label_bytes **ret, const struct series_set *set,
-                             const struct rw_endpoint_config *c, struct families *families);
+/* The labels of a whole set; notes what the metrics are called in `families`, unless that is NULL. */
+struct label_bytes *label_bytes_new(const struct series_set *set, const struct rw_endpoint_config *c,
+                                    struct families *families);
 /* Indices of the series of `in` that `not_in` lacks, and their number; `not_in` may be NULL. *ret from
  * malloc. */
 size_t label_bytes_missing(const struct label_bytes *in, const struct label_bytes *not_in, uint32_t **ret);
@@ -58,14 +57,13 @@ size_t label_bytes_missing(const struct label_bytes *in, const struct label_byte
 /* Whether Prometheus takes it as the name of a label, or of a metric. */
 bool label_is_name(struct str s, bool metric);
 
-/* Makes label bytes, one series after the other. */
+/* Makes label bytes, one series after the other; `series` is how many there will be about. */
 struct label_maker;
-struct label_maker *label_maker_new(const struct rw_endpoint_config *c);
+struct label_maker *label_maker_new(const struct rw_endpoint_config *c, size_t series);
 struct label_maker *label_maker_free(struct label_maker *m);
 DEFINE_CLEANUP(struct label_maker, label_maker_free)
-/* Adds a series with this index: 1. 0 if a rule drops it, or if it is counted as invalid or over_limit.
- * -ENOMEM. */
-MUST_USE int label_maker_add(struct label_maker *m, const struct label *labels, size_t n, uint32_t series);
+/* Adds a series with this index. False if a rule drops it, or if it is counted as invalid or over_limit. */
+bool label_maker_add(struct label_maker *m, const struct label *labels, size_t n, uint32_t series);
 /* The metric name of the series added last. */
 struct str label_maker_name(struct label_maker *m);
 /* Takes what was made out of the maker, which is then only to be freed. */

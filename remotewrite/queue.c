@@ -1,9 +1,6 @@
 /* Owns the lanes and the records in them. */
 #include "remotewrite/queue.h"
 
-#include "exporter/base/buf.h"
-#include "remotewrite/format.h"
-
 #include <errno.h>
 
 enum {
@@ -43,6 +40,7 @@ struct queue {
     struct spool *spool;
     struct queue_options o;
     struct lane *lanes, **lanes_end;
+    size_t n_lanes;
     struct lane *served; /* the lane picked last */
     unsigned picks;
     struct record *picked;
@@ -125,6 +123,7 @@ static struct lane *queue_lane(struct queue *q, struct str name)
         memcpy(l->name, name.p, name.n);
     *q->lanes_end = l;
     q->lanes_end = &l->next;
+    q->n_lanes++;
     return l;
 }
 
@@ -367,17 +366,16 @@ static struct record *record_new(const struct record_head *h)
     return r;
 }
 
-int queue_append(struct queue *q, struct record_head *h, char *payload, size_t payload_n, int64_t now_ms)
+void queue_append(struct queue *q, struct record_head *h, char *payload, size_t payload_n)
 {
     enum queue_drop full = q->o.policy == RW_DROP_NEWEST ? DROP_FULL_NEWEST : DROP_FULL_OLDEST;
     bool too_large = h->lane.n > LANE_NAME_MAX || payload_n > RECORD_MAX;
     struct record *r;
 
-    queue_expire(q, now_ms);
     if (too_large || !queue_make_room(q, RECORD_HEAD + h->lane.n + payload_n)) {
         queue_count_drop(q, too_large ? DROP_MEMORY : full, h->samples);
         free(payload);
-        return too_large ? -EFBIG : 0;
+        return;
     }
     h->seq = q->next_seq++;
     r = record_new(h);
@@ -386,7 +384,6 @@ int queue_append(struct queue *q, struct record_head *h, char *payload, size_t p
     (void)queue_link(q, queue_lane(q, h->lane), r);
     if (q->spool)
         queue_store(q, r);
-    return 0;
 }
 
 void queue_sync(struct queue *q)
@@ -506,22 +503,18 @@ struct queue_stats queue_stats(const struct queue *q)
 static int queue_encode_positions(const struct queue *q, const struct spool_segment *segment,
                                   struct buf *into)
 {
-    int r = position_begin(into, segment ? 1 : q->generation);
+    CLEANUP(cleanup_free) struct position_lane *lanes = xmalloc(q->n_lanes * sizeof(*lanes));
     size_t n = 0;
 
-    for (const struct lane *l = q->lanes; l && n++ < LANES_KEPT && r == 0; l = l->next) {
+    for (const struct lane *l = q->lanes; l && n < LANES_KEPT; l = l->next) {
         const struct record *first = segment ? l->head : NULL;
         uint64_t done = segment ? UINT64_MAX : l->done;
 
         while (first && first->place.segment != segment)
             first = first->next;
-        if (first)
-            done = first->seq - 1;
-        r = position_add(into, &(struct position_lane){lane_name(l), done, l->last_ms});
+        lanes[n++] = (struct position_lane){lane_name(l), first ? first->seq - 1 : done, l->last_ms};
     }
-    if (r == 0)
-        position_end(into);
-    return r;
+    return position_write(into, segment ? 1 : q->generation, lanes, n);
 }
 
 /* Stores the positions of late segments. If that fails, those of the spool must not be stored either. */
@@ -746,7 +739,7 @@ int queue_payload(struct queue *q, struct record *r, struct str *ret)
     BUF_AUTO(bytes, RECORD_MAX + RECORD_HEAD + LANE_NAME_MAX);
     int error = r->payload ? 0 : spool_read(q->spool, r->place, &bytes);
 
-    if (error < 0 && error != -EBADMSG && error != -ENOMEM) {
+    if (error < 0 && error != -EBADMSG) {
         queue_unload_segment(q, r->place.segment, error);
         return -ESTALE;
     }

@@ -21,7 +21,7 @@ enum queue_drop {
     DROP_FULL_NEWEST,
     DROP_TOO_OLD,
     DROP_DAMAGED, /* in a spool file that was damaged or removed */
-    DROP_MEMORY,  /* out of memory, or over a limit of the format */
+    DROP_MEMORY,  /* over a limit of the format */
     DROP_REJECTED,
     DROP_INVALID, /* invalid labels */
     DROP_BUSY,    /* the inbox was full: disk or CPU cannot keep up */
@@ -71,10 +71,9 @@ MUST_USE int queue_attach(struct queue *q, struct spool *spool);
 /* The spool is gone: keeps what is in memory and drops the rest. The number of samples dropped. */
 uint64_t queue_detach(struct queue *q);
 
-/* Takes ownership of the payload, also on failure, and assigns the sequence number. Samples dropped by a
- * limit are counted. -EFBIG for a lane's name or a payload over its limit: counted as dropped too. */
-MUST_USE int queue_append(struct queue *q, struct record_head *h, char *payload, size_t payload_n,
-                          int64_t now_ms);
+/* Takes ownership of the payload, and assigns the sequence number. What is dropped by a limit, or because it
+ * is too large for the format, is counted. */
+void queue_append(struct queue *q, struct record_head *h, char *payload, size_t payload_n);
 /* Syncs everything appended to disk; what cannot be synced stays in memory. */
 void queue_sync(struct queue *q);
 /* The newest timestamp ever appended to the lane, INT64_MIN if none. It never goes back. */
@@ -85,7 +84,7 @@ void queue_expire(struct queue *q, int64_t now_ms);
 /* The record to send next or NULL. One at a time: until queue_finish() or queue_put_back(). */
 struct record *queue_pick(struct queue *q, int64_t now_ms);
 /* The payload of the picked record, read from disk if needed; valid until the record is finished or put
- * back. -EBADMSG: damaged. -ENOMEM. -ESTALE: its segment cannot be read, so that the record waits in the
+ * back. -EBADMSG: damaged. -ESTALE: its segment cannot be read, so that the record waits in the
  * spool for queue_retry_unread() and is no longer valid. */
 MUST_USE int queue_payload(struct queue *q, struct record *r, struct str *ret);
 /* The lane of a record. */

@@ -14,7 +14,6 @@
 /* Halving keeps one piece per level, and a record has fewer than 2^32 series. */
 enum { MAX_PIECES = 64, NAMED_SERIES = 5, FOUND_SERIES = 400 };
 enum {
-    NO_MEMORY_MS = 1000,
     RETRY_AFTER_MAX_MS = 3600 * 1000,
     LOG_MS = 60 * 1000,
     SEARCHES_MAX = FOUND_SERIES, /* rejected requests in SEARCHES_MS that are halved */
@@ -215,7 +214,7 @@ static uint32_t sender_piece_samples(const struct sender *s, struct piece p)
     return n;
 }
 
-/* The current record's series; `message` holds them. -EBADMSG, -ENOMEM. */
+/* The current record's series; `message` holds them. -EBADMSG. */
 static int record_series(struct sender *s, struct buf *message, struct str **ret)
 {
     size_t n;
@@ -359,12 +358,6 @@ static void sender_wait(struct sender *s, int64_t ms)
     s->stats.state = SENDER_BACKING_OFF;
     s->stats.retry_at_ms = loop_wall(s->o.loop).ms + ms;
     loop_timer_set(s->o.loop, &s->timer, mono_add(loop_now(s->o.loop), ms));
-}
-
-static void sender_wait_for_memory(struct sender *s)
-{
-    sender_note_error(s, "out of memory");
-    sender_wait(s, NO_MEMORY_MS);
 }
 
 static void sender_finish_record(struct sender *s, enum queue_drop why)
@@ -544,9 +537,8 @@ static void sender_on_answer(void *arg, const struct transport_answer *a)
 static void sender_start(struct sender *s, struct str body)
 {
     char why[256] = "";
-    int r = s->o.transport->start(s->o.transport, s->form, body, sender_on_answer, s, why);
 
-    if (r < 0) {
+    if (s->o.transport->start(s->o.transport, s->form, body, sender_on_answer, s, why) < 0) {
         sender_back_off(s, why, -1);
         return;
     }
@@ -570,34 +562,25 @@ static bool sender_take_record(struct sender *s)
     s->accepted = s->rejected = s->refusals = s->named = 0;
     s->n_found = 0;
     error = queue_payload(s->o.queue, r, &s->payload);
-    if (error == 0) {
-        sender_skip_rejected(s);
-        return true;
-    }
     if (error == -ESTALE) { /* it waits in the spool until it can be read */
         s->record = NULL;
-    } else if (error == -EBADMSG) {
+    } else if (error < 0) {
         log_error("damaged record in the spool dropped", L_STR("remote_name", s->o.config->name),
                   L_INT("samples", r->samples));
         s->rejected = r->samples;
         sender_finish_record(s, DROP_DAMAGED);
     } else {
-        queue_put_back(s->o.queue);
-        s->record = NULL;
-        sender_wait_for_memory(s);
+        sender_skip_rejected(s);
     }
     return true;
 }
 
 static void sender_start_piece(struct sender *s)
 {
-    bool own = queue_record_lane(s->record).n == 0;
-    struct body_part part = {.skip = s->skip, .own = own ? s->o.families : NULL};
+    struct piece p = s->pieces[s->n_pieces - 1];
     struct str body = s->payload;
-    struct piece p;
     int r = 0;
 
-    p = s->pieces[s->n_pieces - 1];
     if (s->max_series && p.to - p.from > s->max_series && s->n_pieces < MAX_PIECES) {
         split_piece(s, p.from + s->max_series);
         p.to = p.from + s->max_series;
@@ -606,10 +589,12 @@ static void sender_start_piece(struct sender *s)
         s->n_pieces--;
         return;
     }
-    part.from = p.from;
-    part.to = p.to;
     s->form = s->plain || s->doubting ? RW_FORM_V1 : sender_form(s);
     if (s->form != RW_FORM_V1 || s->skip || p.from > 0 || p.to < s->record->samples) {
+        bool own = queue_record_lane(s->record).n == 0;
+        const struct body_part part = {
+            .from = p.from, .to = p.to, .skip = s->skip, .own = own ? s->o.families : NULL};
+
         r = body_make(s->form, s->payload, &part, &s->body);
         body = buf_str(&s->body);
     }
@@ -618,10 +603,6 @@ static void sender_start_piece(struct sender *s)
         return;
     }
     buf_done(&s->body);
-    if (r == -ENOMEM) {
-        sender_wait_for_memory(s);
-        return;
-    }
     s->rejected += sender_piece_samples(s, p);
     s->n_pieces = 0;
     sender_finish_record(s, DROP_DAMAGED);

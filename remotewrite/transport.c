@@ -1,7 +1,6 @@
 /* Requests over HTTP: headers of each format, credentials, and the response. */
 #include "remotewrite/transport.h"
 
-#include "exporter/base/buf.h"
 #include "exporter/base/file.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
@@ -37,17 +36,6 @@ enum rw_verdict transport_verdict(const struct transport_answer *a)
 
 enum { SECRET_MAX = 64 << 10, HEADER_MAX = 80 << 10, OWN_HEADERS = 4 };
 
-struct http_transport {
-    struct transport transport;
-    struct http *http;
-    const struct rw_endpoint_config *config;
-    struct http_tls tls;
-    struct http_call *call;
-    transport_done_fn done;
-    void *arg;
-    struct transport_answer answer;
-};
-
 static const struct {
     const char *content_type, *headers[2];
 } forms[RW_FORMS] = {
@@ -82,11 +70,11 @@ static int put_secret(const char *value, const char *file, struct buf *into, cha
     int r;
 
     if (!file)
-        return buf_puts(into, cstr(value));
+        return buf_puts(into, cstr(value)) ?: buf_putc(into, '\0');
     r = file_read(file, into);
     if (r < 0) {
         (void)snprintf(why, 256, "credentials file %.150s: %s", file, strerror(-r));
-        return r == -ENOMEM ? r : -EINVAL;
+        return r;
     }
     secret = str_trim((struct str){into->p + mark, into->n - mark});
     for (size_t i = 0; i < secret.n; i++)
@@ -96,12 +84,12 @@ static int put_secret(const char *value, const char *file, struct buf *into, cha
         }
     memmove(into->p + mark, secret.p, secret.n);
     buf_truncate(into, mark + secret.n);
-    return 0;
+    return buf_putc(into, '\0');
 }
 
-static int put_text_headers(const struct http_transport *t, struct request_headers *h, char why[256])
+static int make_headers(const struct rw_endpoint_config *c, enum rw_form form, struct request_headers *h,
+                        char why[256])
 {
-    const struct rw_endpoint_config *c = t->config;
     int r = 0;
 
     for (size_t i = 0; i < c->headers.n && r == 0; i++)
@@ -109,18 +97,9 @@ static int put_text_headers(const struct http_transport *t, struct request_heade
                 ?: buf_putc(&h->text, '\0');
     if (r == 0 && (c->credentials || c->credentials_file))
         r = buf_printf(&h->text, "Authorization: %s ", c->auth_type)
-                ?: put_secret(c->credentials, c->credentials_file, &h->text, why) ?: buf_putc(&h->text, '\0');
-    return r;
-}
-
-static int make_headers(const struct http_transport *t, enum rw_form form, struct request_headers *h,
-                        char why[256])
-{
-    const struct rw_endpoint_config *c = t->config;
-    int r = put_text_headers(t, h, why);
-
+                ?: put_secret(c->credentials, c->credentials_file, &h->text, why);
     if (r == 0 && c->user)
-        r = put_secret(c->password, c->password_file, &h->password, why) ?: buf_putc(&h->password, '\0');
+        r = put_secret(c->password, c->password_file, &h->password, why);
     if (r < 0)
         return r;
     h->list[h->n++] = forms[form].headers[0];
@@ -148,11 +127,6 @@ void transport_note_header(struct transport_answer *a, struct str name, struct s
         a->encoded = value.n && !str_eq_nocase(value, STR("identity"));
 }
 
-static void transport_on_header(void *arg, struct str name, struct str value)
-{
-    transport_note_header(&((struct http_transport *)arg)->answer, name, value);
-}
-
 void transport_note_body(struct transport_answer *a, struct str body)
 {
     int n;
@@ -166,9 +140,14 @@ void transport_note_body(struct transport_answer *a, struct str body)
     text_line(a->text + n, sizeof(a->text) - (size_t)n, body);
 }
 
+static void transport_on_header(void *arg, struct str name, struct str value)
+{
+    transport_note_header(&((struct transport *)arg)->answer, name, value);
+}
+
 static void transport_on_answer(void *arg, struct http_answer *a)
 {
-    struct http_transport *t = arg;
+    struct transport *t = arg;
     struct transport_answer *answer = &t->answer;
 
     answer->error = a->error;
@@ -183,10 +162,9 @@ static void transport_on_answer(void *arg, struct http_answer *a)
     t->done(t->arg, answer);
 }
 
-static int transport_start(struct transport *transport, enum rw_form form, struct str body,
-                           transport_done_fn done, void *arg, char why[256])
+static int transport_start(struct transport *t, enum rw_form form, struct str body, transport_done_fn done,
+                           void *arg, char why[256])
 {
-    struct http_transport *t = CONTAINER_OF(transport, struct http_transport, transport);
     const struct rw_endpoint_config *c = t->config;
     CLEANUP(request_headers_done)
     struct request_headers h = {.text = {.max = HEADER_MAX + SECRET_MAX}, .password = {.max = SECRET_MAX}};
@@ -205,7 +183,7 @@ static int transport_start(struct transport *transport, enum rw_form form, struc
         .status_decides = true,
         .on_header = transport_on_header,
     };
-    int r = make_headers(t, form, &h, why);
+    int r = make_headers(c, form, &h, why);
 
     if (r == 0) {
         rq.n_headers = h.n;
@@ -216,40 +194,24 @@ static int transport_start(struct transport *transport, enum rw_form form, struc
         r = http_start(&t->call, t->http, &rq, transport_on_answer, t);
     }
     if (r < 0 && !*why)
-        (void)snprintf(why, 256, "%s", r == -ENOMEM ? "out of memory" : "cannot start the request");
+        (void)snprintf(why, 256, "cannot start the request: %s", strerror(-r));
     return r;
 }
 
-static void transport_cancel(struct transport *transport)
+static void transport_cancel(struct transport *t)
 {
-    struct http_transport *t = CONTAINER_OF(transport, struct http_transport, transport);
-
     t->call = http_cancel(t->call);
 }
 
-struct transport *transport_http_new(struct http *http, const struct rw_endpoint_config *c)
+void transport_init(struct transport *t, struct http *http, const struct rw_endpoint_config *c)
 {
-    struct http_transport *t = xcalloc(1, sizeof(*t));
-
-    t->transport = (struct transport){.start = transport_start, .cancel = transport_cancel};
-    t->http = http;
-    t->config = c;
-    t->tls = (struct http_tls){.ca_file = c->ca_file,
-                               .cert_file = c->cert_file,
-                               .key_file = c->key_file,
-                               .server_name = c->server_name,
-                               .insecure = c->insecure_skip_verify};
-    return &t->transport;
-}
-
-struct transport *transport_http_free(struct transport *transport)
-{
-    struct http_transport *t;
-
-    if (!transport)
-        return NULL;
-    t = CONTAINER_OF(transport, struct http_transport, transport);
-    (void)http_cancel(t->call);
-    free(t);
-    return NULL;
+    *t = (struct transport){.http = http,
+                            .config = c,
+                            .tls = {.ca_file = c->ca_file,
+                                    .cert_file = c->cert_file,
+                                    .key_file = c->key_file,
+                                    .server_name = c->server_name,
+                                    .insecure = c->insecure_skip_verify},
+                            .start = transport_start,
+                            .cancel = transport_cancel};
 }

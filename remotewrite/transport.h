@@ -1,4 +1,4 @@
-/* How requests reach an endpoint: over HTTP, or a fake in tests; and what to do about the response. */
+/* How requests reach an endpoint, and what to do about the response. */
 #ifndef DS_REMOTEWRITE_TRANSPORT_H
 #define DS_REMOTEWRITE_TRANSPORT_H
 
@@ -21,13 +21,24 @@ struct transport_answer {
 
 typedef void (*transport_done_fn)(void *arg, const struct transport_answer *a);
 
+/* One request at a time. */
 struct transport {
-    /* Starts a request; `done` is called once, later. The body must live until then. -ENOMEM or -EINVAL
-     * with the reason in `why`: the request was not started. */
+    /* Starts a request; `done` is called once, later. The body must live until then. A negative errno with the
+     * reason in `why`: the request was not started. Tests put a fake here. */
     int (*start)(struct transport *t, enum rw_form form, struct str body, transport_done_fn done, void *arg,
                  char why[256]);
     void (*cancel)(struct transport *t);
+    struct http *http;
+    const struct rw_endpoint_config *config;
+    struct http_tls tls;
+    struct http_call *call;
+    transport_done_fn done;
+    void *arg;
+    struct transport_answer answer;
 };
+
+/* Over HTTP; owns neither argument. */
+void transport_init(struct transport *t, struct http *http, const struct rw_endpoint_config *c);
 
 enum rw_verdict {
     VERDICT_SENT,
@@ -46,9 +57,5 @@ void transport_note_header(struct transport_answer *a, struct str name, struct s
 /* Writes "status 400: <body>" to a->text, unless the status is 2xx: one line of at most 511 bytes of UTF-8
  * without control characters. */
 void transport_note_body(struct transport_answer *a, struct str body);
-
-/* A transport over HTTP, which owns neither argument. */
-struct transport *transport_http_new(struct http *http, const struct rw_endpoint_config *c);
-struct transport *transport_http_free(struct transport *t);
 
 #endif

@@ -7,7 +7,7 @@
 #include "exporter/score/error.h"
 #include "remote_v1.pb-c.h"
 #include "remotewrite/body.h"
-#include "remotewrite/bytes.h"
+#include "remotewrite/format.h"
 #include "remotewrite/config.h"
 #include "remotewrite/labels.h"
 #include "test/bench/gen.h"
@@ -44,7 +44,7 @@ static void make_labels(void *arg)
     struct work *w = arg;
 
     w->labels = label_bytes_free(w->labels);
-    must(label_bytes_new(&w->labels, w->batch->set, &w->config, NULL) == 0);
+    w->labels = label_bytes_new(w->batch->set, &w->config, NULL);
 }
 
 static void make_frames(void *arg)
@@ -53,7 +53,7 @@ static void make_frames(void *arg)
 
     for (size_t i = 0; i < PARTS; i++) {
         w->frames[i] = frame_free(w->frames[i]);
-        must(frame_new(&w->frames[i], w->labels, NULL, i * PART, PART, AT) == 0);
+        w->frames[i] = frame_new(w->labels, NULL, i * PART, PART, AT);
     }
 }
 

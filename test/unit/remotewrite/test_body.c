@@ -20,8 +20,8 @@ static void make_block(struct buf *into)
 
     b->values[1] = rw_double(1ull << 63);
     b->values[2] = rw_double(RW_NAN_BITS);
-    assert_int_equal(label_bytes_new(&l, b->set, c, NULL), 0);
-    assert_int_equal(frame_new(&f, l, NULL, 0, l->n, AT), 0);
+    l = label_bytes_new(b->set, c, NULL);
+    f = frame_new(l, NULL, 0, l->n, AT);
     assert_int_equal(buf_room(into, f->block_n, &room), 0);
     frame_fill(f, room, b->values, AT);
     into->n = f->block_n;

@@ -1,7 +1,7 @@
 #include "remotewrite/format.h"
 
 #include "exporter/base/buf.h"
-#include "remotewrite/bytes.h"
+#include "remotewrite/format.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -249,10 +249,7 @@ static const struct position_lane lanes[] = {
 
 static void put_positions(struct buf *b)
 {
-    assert_int_equal(position_begin(b, 42), 0);
-    for (size_t i = 0; i < ARRAY_SIZE(lanes); i++)
-        assert_int_equal(position_add(b, &lanes[i]), 0);
-    position_end(b);
+    assert_int_equal(position_write(b, 42, lanes, ARRAY_SIZE(lanes)), 0);
 }
 
 static void reads_positions_over_older_bytes(void **state)

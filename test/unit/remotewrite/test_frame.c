@@ -49,7 +49,7 @@ static struct label_bytes *labels_of(const struct batch *b, const char *yaml)
     struct rw_endpoint_config *c = rw_endpoint(yaml);
     struct label_bytes *l;
 
-    assert_int_equal(label_bytes_new(&l, b->set, c, NULL), 0);
+    l = label_bytes_new(b->set, c, NULL);
     (void)rw_endpoint_config_unref(c);
     return l;
 }
@@ -67,7 +67,7 @@ static void frames_any_subset_of_series(void **state)
         struct frame *f;
         char *block;
 
-        assert_int_equal(frame_new(&f, l, NULL, first, n, AT), 0);
+        f = frame_new(l, NULL, first, n, AT);
         block = malloc(f->block_n);
         for (int round = 0; round < 3; round++) {
             for (size_t i = 0; i < counts[k]; i++)
@@ -103,7 +103,7 @@ static void writes_odd_values_exactly(void **state)
 
     (void)state;
     memcpy(b->values, bits, sizeof(bits));
-    assert_int_equal(frame_new(&f, l, NULL, 0, l->n, AT), 0);
+    f = frame_new(l, NULL, 0, l->n, AT);
     block = malloc(f->block_n);
     frame_fill(f, block, b->values, AT);
     assert_frame(f, l, NULL, 0, block, b->values, AT);
@@ -142,7 +142,7 @@ static void frames_long_and_non_ascii_labels(void **state)
     assert_int_equal(batch_seal(builder, (unix_ms){AT}, &b, NULL), 0);
     l = labels_of(b, "[{url: 'http://h/'}]");
     assert_int_equal(l->n, 40);
-    assert_int_equal(frame_new(&f, l, NULL, 0, l->n, AT), 0);
+    f = frame_new(l, NULL, 0, l->n, AT);
     block = malloc(f->block_n);
     frame_fill(f, block, b->values, AT);
     assert_frame(f, l, NULL, 0, block, b->values, AT);
@@ -189,7 +189,7 @@ static void frames_random_labels(void **state)
         l.bytes = bytes.p;
         l.at = at;
         l.series = pick;
-        assert_int_equal(frame_new(&f, &l, k % 2 ? pick : NULL, 0, l.n, AT), 0);
+        f = frame_new(&l, k % 2 ? pick : NULL, 0, l.n, AT);
         block = malloc(f->block_n);
         frame_fill(f, block, NULL, AT);
         assert_frame(f, &l, NULL, 0, block, NULL, AT);
@@ -209,7 +209,7 @@ static void frames_timestamps_of_any_length(void **state)
         struct frame *f;
         char *block;
 
-        assert_int_equal(frame_new(&f, l, NULL, 0, l->n, times[i]), 0);
+        f = frame_new(l, NULL, 0, l->n, times[i]);
         assert_int_equal(f->time_n, frame_time_bytes(times[i]));
         block = malloc(f->block_n);
         frame_fill(f, block, b->values, times[i]);

@@ -10,7 +10,7 @@
 enum { MINUTE = 60 * 1000 };
 static const int64_t START = 1760000000000;
 
-static int put(struct queue *q, const char *lane, int64_t at, size_t bytes)
+static void put(struct queue *q, const char *lane, int64_t at, size_t bytes)
 {
     struct record_head h = {
         .kind = RECORD_SAMPLES, .samples = 10, .first_ms = at, .last_ms = at, .lane = str_of(lane)};
@@ -19,7 +19,8 @@ static int put(struct queue *q, const char *lane, int64_t at, size_t bytes)
     assert_non_null(payload);
     memset(payload, 'p', bytes);
     (void)snprintf(payload, bytes, "%s %lld", lane, (long long)at);
-    return queue_append(q, &h, payload, bytes, at);
+    queue_expire(q, at);
+    queue_append(q, &h, payload, bytes);
 }
 
 /* Takes the next record, which must be this one, and delivers it. */
@@ -59,16 +60,16 @@ static void serves_fresh_lanes_first_and_each_in_order(void **state)
 
     (void)state;
     for (int i = 0; i < 6; i++)
-        assert_int_equal(put(q, "old", START + i, 40), 0);
-    assert_int_equal(put(q, "a", START, 40), 0);
-    assert_int_equal(put(q, "b", START, 40), 0);
+        put(q, "old", START + i, 40);
+    put(q, "a", START, 40);
+    put(q, "b", START, 40);
     expect(q, "a", START);
     expect(q, "b", START);
     for (int i = 0; i < 2; i++)
         expect(q, "old", START + i);
     /* A fresh lane goes before the backlog, but not always. */
     for (int i = 0; i < 3; i++)
-        assert_int_equal(put(q, "a", START + 10 + i, 40), 0);
+        put(q, "a", START + 10 + i, 40);
     int64_t next_old = START + 2, next_a = START + 10;
     while (stats_of(q).records) {
         struct record *r = queue_pick(q, START);
@@ -89,7 +90,7 @@ static void picks_a_record_again_after_put_back(void **state)
     struct record *r;
 
     (void)state;
-    assert_int_equal(put(q, "a", START, 40), 0);
+    put(q, "a", START, 40);
     r = queue_pick(q, START);
     queue_put_back(q);
     assert_ptr_equal(queue_pick(q, START), r);
@@ -117,7 +118,7 @@ static void holds_an_hour_of_outage(void **state)
                 assert_int_equal(spool_new(&spool, dir, 2500), 0);
             q = queue_of(spool, 20 * 1049, policies[p], 0);
             for (int i = 0; i < 60; i++) {
-                assert_int_equal(put(q, "a", START + i * MINUTE, 1000), 0);
+                put(q, "a", START + i * MINUTE, 1000);
                 queue_sync(q);
                 s = stats_of(q);
                 assert_true(s.memory <= 20 * 1049);
@@ -150,7 +151,7 @@ static void drops_records_over_the_age_limit(void **state)
 
     (void)state;
     for (int i = 0; i < 60; i++) {
-        assert_int_equal(put(q, "a", START + i * MINUTE, 100), 0);
+        put(q, "a", START + i * MINUTE, 100);
         assert_true(stats_of(q).records <= 11);
     }
     assert_int_equal(stats_of(q).dropped[DROP_TOO_OLD], 10 * (60 - stats_of(q).records));
@@ -170,10 +171,10 @@ static void never_drops_the_picked_record(void **state)
     (void)state;
     assert_int_equal(spool_new(&spool, dir, 2500), 0);
     q = queue_of(spool, 10000, RW_DROP_OLDEST, MINUTE);
-    assert_int_equal(put(q, "a", START, 1000), 0);
+    put(q, "a", START, 1000);
     r = queue_pick(q, START);
     for (int i = 1; i < 100; i++) {
-        assert_int_equal(put(q, "a", START + i * 100 * MINUTE, 1000), 0);
+        put(q, "a", START + i * 100 * MINUTE, 1000);
         queue_sync(q);
     }
     /* Behind it, the age limit holds. */
@@ -198,7 +199,7 @@ static void resumes_after_a_restart(void **state)
         q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
         if (run == 0)
             for (int i = 0; i < 25; i++)
-                assert_int_equal(put(q, "a", START + i, 500), 0);
+                put(q, "a", START + i, 500);
         queue_sync(q);
         assert_int_equal(stats_of(q).records, 25 - run * 5);
         assert_int_equal(queue_last_ms(q, STR("a")), START + 24);
@@ -215,7 +216,7 @@ static void resumes_after_a_restart(void **state)
     assert_int_equal(stats_of(q).records, 0);
     assert_int_equal(spool->bytes, 0);
     /* Numbers go on, so that old positions never hide new records. */
-    assert_int_equal(put(q, "a", START + 100, 500), 0);
+    put(q, "a", START + 100, 500);
     queue_sync(q);
     (void)queue_free(q);
     (void)spool_free(spool);
@@ -254,7 +255,7 @@ static void loses_one_record_to_damage(void **state)
     assert_int_equal(spool_new(&spool, dir, 1 << 20), 0);
     q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
     for (int i = 0; i < 10; i++) {
-        assert_int_equal(put(q, "a", START + i, 500), 0);
+        put(q, "a", START + i, 500);
         queue_sync(q);
     }
     (void)snprintf(path, sizeof(path), "%s/000000000001.seg", dir);
