@@ -495,7 +495,7 @@ static const char *leader_addon(const struct agent_kube *k)
     return k->o.addon_name ? k->o.addon_name : DEFAULT_ADDON;
 }
 
-static int leader_begin(struct agent_kube *k)
+static void leader_begin(struct agent_kube *k)
 {
     const struct placement_options placement = {.hub = k->hub,
                                                 .agent = k->agent,
@@ -503,11 +503,11 @@ static int leader_begin(struct agent_kube *k)
                                                 .cluster_name = k->o.cluster_name,
                                                 .owner = k->owner,
                                                 .adopt_unowned = k->o.adopt_unowned};
-    int r = k->hub ? placement_new(&k->placement, &placement) : 0;
 
-    if (r == 0 && k->cluster && !k->o.once)
+    if (k->hub)
+        k->placement = placement_new(&placement);
+    if (k->cluster && !k->o.once)
         report_start(k);
-    return r;
 }
 
 static void leader_end(struct agent_kube *k)
@@ -521,13 +521,13 @@ static void leader_on_change(void *arg, bool leading)
     struct agent_kube *k = arg;
 
     leader_end(k);
-    if (leading && leader_begin(k) < 0)
-        log_error("scores and report not written: out of memory");
+    if (leading)
+        leader_begin(k);
     agent_set_leading(k->agent, leading);
 }
 
 /* Without an election this agent leads. */
-static int leader_start(struct agent_kube *k)
+static void leader_start(struct agent_kube *k)
 {
     CLEANUP(cleanup_free) char *name = xasprintf("%s-agent", leader_addon(k));
     const struct kube_lease_options o = {.namespace = k->namespace,
@@ -536,13 +536,14 @@ static int leader_start(struct agent_kube *k)
                                          .on_change = leader_on_change,
                                          .arg = k};
 
-    if (!k->o.leader_elect || k->o.once)
-        return leader_begin(k);
+    if (!k->o.leader_elect || k->o.once) {
+        leader_begin(k);
+        return;
+    }
     (void)object_name(str_of(name), k->lease_name);
     kube_lease_make_identity(k->identity);
     agent_set_leading(k->agent, false);
     k->lease = kube_lease_new(k->cluster, &o);
-    return 0;
 }
 
 void agent_kube_render(const struct agent_kube *k)
@@ -782,7 +783,8 @@ int agent_kube_new(struct agent_kube **ret, struct agent *a, const struct agent_
         k->hub = kube_new(state->loop, state->http, "hub", o->hub_kubeconfig);
     if (k->cluster)
         start_cluster(k, secrets);
-    r = leader_start(k) ?: agent_add_sink(a, &k->sink);
+    leader_start(k);
+    r = agent_add_sink(a, &k->sink);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(k);

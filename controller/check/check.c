@@ -389,7 +389,7 @@ static void scoring_judge_first(struct scoring *s, const struct scoring_probe *p
     if (a->stats.results == 0 && p->n)
         findings_add(findings, RULE_NO_RESULTS, "%zu series of %zu points each have no result", p->n,
                      s->plan.points);
-    (void)!items_make(&out->items, a->batch, &s->c->summary);
+    out->items = items_make(a->batch, &s->c->summary);
     s->first = *a;
     a->batch = NULL;
     out->batch = batch_ref(s->first.batch);

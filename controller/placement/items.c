@@ -1,13 +1,11 @@
-/* Names are rendered into one text and looked up by open hashing, so that 20,000 results take a few
- * milliseconds. */
 #include "controller/placement/items.h"
 
-#include "exporter/base/buf.h"
+#include "exporter/base/arena.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/json.h"
+#include "exporter/base/strset.h"
 #include "exporter/num/num.h"
 
-#include <errno.h>
 #include <math.h>
 
 /* ---- Names ---- */
@@ -76,67 +74,54 @@ static size_t format_placeholder_at(struct str s, enum ds_label *ret)
     return 0;
 }
 
-static void format_add_part(struct dimension_format *f, struct str text, enum ds_label label)
+/* Takes the next part of a format: a placeholder for *ret_label, or with DS_LABELS a text. False at its end. */
+static bool format_take(struct str *rest, struct str *ret_text, enum ds_label *ret_label)
 {
-    struct dimension_part *parts = xrealloc(f->parts, (f->n + 1) * sizeof(*parts));
+    enum ds_label next;
+    size_t n;
 
-    f->parts = parts;
-    f->parts[f->n++] = (struct dimension_part){text, label};
-    if (text.n == 0)
-        f->labels |= 1u << label;
-    if (text.n == 0 && label != DS_CLUSTER && label != DS_SCORE_NAME)
-        f->per_series = true;
+    *ret_label = DS_LABELS;
+    if (rest->n == 0)
+        return false;
+    n = format_placeholder_at(*rest, ret_label);
+    if (n == 0)
+        do
+            n++;
+        while (n < rest->n && !format_placeholder_at((struct str){rest->p + n, rest->n - n}, &next));
+    *ret_text = (struct str){rest->p, n};
+    *rest = (struct str){rest->p + n, rest->n - n};
+    return true;
 }
 
-void dimension_format_parse(struct dimension_format *ret, struct str format)
+int item_name_put(struct str format, const struct str labels[DS_LABELS], struct buf *into)
 {
-    CLEANUP(dimension_format_done) struct dimension_format f = {0};
-    size_t from = 0;
-
-    for (size_t at = 0; at <= format.n;) {
-        enum ds_label label = DS_LABELS;
-        size_t n = format_placeholder_at((struct str){format.p + at, format.n - at}, &label);
-
-        if (n == 0 && at < format.n) {
-            at++;
-            continue;
-        }
-        if (at > from)
-            format_add_part(&f, (struct str){format.p + from, at - from}, DS_LABELS);
-        if (n == 0)
-            break;
-        format_add_part(&f, STR(""), label);
-        at += n;
-        from = at;
-    }
-    *ret = f;
-    f = (struct dimension_format){0};
-}
-
-void dimension_format_done(struct dimension_format *f)
-{
-    free(f->parts);
-    *f = (struct dimension_format){0};
-}
-
-int dimension_format_render(const struct dimension_format *f, const struct str labels[DS_LABELS],
-                            struct buf *into)
-{
+    enum ds_label label;
+    struct str text;
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < f->n; i++) {
-        const struct dimension_part *part = &f->parts[i];
-
-        r = buf_put_str(into, part->text.n ? part->text : labels[part->label]);
-    }
+    while (r == 0 && format_take(&format, &text, &label))
+        r = buf_put_str(into, label < DS_LABELS ? labels[label] : text);
     return r;
+}
+
+/* Bit 1 << i for each label i that the format has. */
+static unsigned format_labels(struct str format)
+{
+    enum ds_label label;
+    unsigned labels = 0;
+    struct str text;
+
+    while (format_take(&format, &text, &label))
+        labels |= label < DS_LABELS ? 1u << label : 0;
+    return labels;
 }
 
 /* ---- Items ---- */
 
+enum { NAME_MAX_BYTES = 1 << 20, NAMES_CHUNK = 16 << 10 };
+
 struct item {
-    size_t at, n; /* the name, in maker.names */
-    uint64_t hash;
+    struct str name;
     double value; /* last, sum, max or min so far */
     size_t results;
     uint64_t uncut; /* of the last result */
@@ -146,59 +131,25 @@ struct item {
 struct maker {
     const struct batch *batch;
     const struct summary *summary;
-    struct dimension_format format;
-    struct buf names;
+    unsigned labels; /* those that the format has */
+    struct arena names;
+    struct strset places; /* of names in the list */
     struct item *list;
-    size_t n;
-    uint32_t *slots; /* 1-based places in list; a power of two, at least twice the series */
-    size_t mask;
     size_t cut; /* the next of batch->cuts */
     struct items *items;
 };
 
-static void maker_done(struct maker *m)
+/* The item of this name, found or added. */
+static struct item *maker_item(struct maker *m, struct str name)
 {
-    dimension_format_done(&m->format);
-    buf_done(&m->names);
-    free(m->list);
-    free(m->slots);
-}
+    size_t place = strset_find(&m->places, name);
 
-static void maker_init(struct maker *m, size_t series)
-{
-    size_t slots = 16;
-
-    while (slots < series * 2)
-        slots *= 2;
-    buf_init(&m->names, SIZE_MAX / 2);
-    m->mask = slots - 1;
-    m->slots = xcalloc(slots, sizeof(*m->slots));
-    m->list = xcalloc(size_max(series, 1), sizeof(*m->list));
-    dimension_format_parse(&m->format, str_of(m->summary->dimension_format));
-}
-
-static struct str item_name(const struct maker *m, const struct item *i)
-{
-    return (struct str){m->names.p + i->at, i->n};
-}
-
-/* The item named by the end of m->names, found or added. */
-static struct item *maker_find_or_add(struct maker *m, size_t at)
-{
-    struct str name = {m->names.p + at, m->names.n - at};
-    uint64_t hash = hash_bytes(name);
-    size_t slot = hash & m->mask;
-
-    for (; m->slots[slot]; slot = (slot + 1) & m->mask) {
-        struct item *i = &m->list[m->slots[slot] - 1];
-        if (i->hash == hash && str_eq(item_name(m, i), name)) {
-            buf_truncate(&m->names, at);
-            return i;
-        }
+    if (place == SIZE_MAX) {
+        name.p = memcpy(arena_alloc(&m->names, name.n), name.p, name.n);
+        place = strset_add(&m->places, name);
+        m->list[place] = (struct item){.name = name};
     }
-    m->list[m->n] = (struct item){.at = at, .n = name.n, .hash = hash};
-    m->slots[slot] = (uint32_t)++m->n;
-    return &m->list[m->n - 1];
+    return &m->list[place];
 }
 
 static void item_aggregate(struct item *i, enum score_aggregation how, double v, uint32_t order)
@@ -235,38 +186,33 @@ static uint64_t maker_uncut(struct maker *m, size_t series)
         return 0;
     cut = &m->batch->cuts[m->cut++];
     for (unsigned i = 0; i < DS_LABELS; i++)
-        if (m->format.labels & (1u << i) && cut->uncut[i])
+        if (m->labels & (1u << i) && cut->uncut[i])
             h = hash_chain_u64(hash_chain_u64(h, i), cut->uncut[i]);
     return h;
 }
 
-static int maker_add_series(struct maker *m, size_t i)
+static void maker_add_series(struct maker *m, size_t i, struct buf *name)
 {
     double v = m->batch->values[i];
-    size_t at = m->names.n;
     struct str labels[DS_LABELS];
     struct item *item;
     uint64_t uncut = maker_uncut(m, i);
-    int r;
 
     if (!isfinite(v)) {
         m->items->left_out++;
-        return 0;
+        return;
     }
     series_labels(m->batch->set, i, labels);
-    r = dimension_format_render(&m->format, labels, &m->names);
-    if (r < 0)
-        return -ENOMEM;
-    if (m->names.n == at) {
+    name->n = 0;
+    if (item_name_put(str_of(m->summary->dimension_format), labels, name) < 0 || name->n == 0) {
         m->items->unnamed++;
-        return 0;
+        return;
     }
-    item = maker_find_or_add(m, at);
+    item = maker_item(m, buf_str(name));
     m->items->merged += item->results > 0;
     m->items->merged_by_cut += item->results > 0 && item->uncut != uncut;
     item->uncut = uncut;
     item_aggregate(item, m->summary->aggregation, v, m->batch->order ? m->batch->order[i] : (uint32_t)i);
-    return 0;
 }
 
 /* Floor: a cast would turn -0.5 into 0. */
@@ -297,147 +243,111 @@ static size_t items_store_excess(struct str name)
     return more;
 }
 
-/* Appends one item, or counts it as truncated when it exceeds *room, the bytes left in the store. */
-static int items_put(struct items *o, struct str name, int value, size_t *room)
+static struct items items_begin(void)
+{
+    struct items items = {.json.max = ITEMS_MAX_BYTES * 2, .room = ITEMS_MAX_BYTES - 2};
+
+    (void)!buf_putc(&items.json, '[');
+    return items;
+}
+
+/* Appends one item, unless it would exceed what the store takes. Later items are omitted too then, or the set
+ * would depend on the length of names. */
+static void items_put(struct items *o, struct str name, int value)
 {
     size_t mark = o->json.n, took;
     char number[NUM_MAX];
-    int r = buf_puts(&o->json, o->n ? ",{\"name\":" : "{\"name\":") ?: buf_put_json(&o->json, name)
+    int r = o->truncated ? -1
+                         : buf_puts(&o->json, o->n ? ",{\"name\":" : "{\"name\":") ?: buf_put_json(&o->json, name)
                 ?: buf_puts(&o->json, value < 0 ? ",\"value\":-" : ",\"value\":")
                 ?: buf_put(&o->json, number, num_put_u64(number, (uint64_t)(value < 0 ? -value : value)))
                 ?: buf_putc(&o->json, '}');
 
-    if (r < 0)
-        return -ENOMEM;
     took = o->json.n - mark + items_store_excess(name);
-    if (took > *room) {
+    if (r < 0 || took > o->room) {
         buf_truncate(&o->json, mark);
         o->truncated++;
-        return 0;
+        return;
     }
-    *room -= took;
+    o->room -= took;
     o->n++;
-    return 0;
 }
 
-static int items_by_name(const void *a, const void *b, void *arg)
+static struct items items_end(struct items *o)
 {
-    return str_cmp(item_name(arg, a), item_name(arg, b));
+    (void)!buf_putc(&o->json, ']');
+    buf_shrink(&o->json);
+    return *o;
 }
 
-static int items_put_all(struct maker *m)
+static int items_by_name(const void *a, const void *b)
 {
-    size_t room = ITEMS_MAX_BYTES - 2;
-    int r = buf_putc(&m->items->json, '[');
-
-    if (m->n)
-        qsort_r(m->list, m->n, sizeof(*m->list), items_by_name, m);
-    for (size_t i = 0; r == 0 && i < m->n; i++) {
-        const struct item *item = &m->list[i];
-        double v =
-            m->summary->aggregation == AGGREGATE_AVG ? item->value / (double)item->results : item->value;
-        bool clamped;
-        int value = items_value(m->summary, v, &clamped);
-
-        m->items->clamped += clamped;
-        if (m->items->truncated) /* later items too, or the set would depend on the length of names */
-            m->items->truncated++;
-        else
-            r = items_put(m->items, item_name(m, item), value, &room);
-    }
-    return r < 0 ? -ENOMEM : buf_putc(&m->items->json, ']') < 0 ? -ENOMEM : 0;
+    return str_cmp(((const struct item *)a)->name, ((const struct item *)b)->name);
 }
 
-int items_make(struct items *ret, const struct batch *b, const struct summary *s)
+/* fallback: all have the value of fallbackScore. */
+static struct items items_of_batch(const struct batch *b, const struct summary *s, bool fallback)
 {
-    CLEANUP(items_done) struct items items = {.json.max = ITEMS_MAX_BYTES * 2};
-    CLEANUP(maker_done) struct maker m = {.batch = b, .summary = s, .items = &items};
+    struct items items = items_begin();
+    struct maker m = {.batch = b,
+                      .summary = s,
+                      .labels = format_labels(str_of(s->dimension_format)),
+                      .names = {.chunk_bytes = NAMES_CHUNK},
+                      .items = &items};
     size_t n = series_count(b->set);
-    int r = 0;
+    BUF_AUTO(name, NAME_MAX_BYTES);
 
-    maker_init(&m, n);
-    for (size_t i = 0; r == 0 && i < n; i++)
-        r = maker_add_series(&m, i);
-    if (r == 0)
-        r = items_put_all(&m);
-    if (r < 0)
-        return r;
-    buf_shrink(&items.json);
-    *ret = items;
-    items = (struct items){0};
-    return 0;
-}
+    m.list = xmalloc(n * sizeof(*m.list));
+    for (size_t i = 0; i < n; i++)
+        maker_add_series(&m, i, &name);
+    qsort(m.list, m.places.n, sizeof(*m.list), items_by_name);
+    for (size_t i = 0; i < m.places.n; i++) {
+        const struct item *item = &m.list[i];
+        bool clamped;
+        int value = items_value(
+            s, s->aggregation == AGGREGATE_AVG ? item->value / (double)item->results : item->value, &clamped);
 
-static int items_unescape(struct buf *into, struct str raw)
-{
-    char *to;
-
-    into->n = 0;
-    if (buf_room(into, raw.n * 3 + 1, &to) < 0)
-        return -ENOMEM;
-    into->n = jr_unescape(raw, to);
-    return 0;
-}
-
-/* The raw name of the next {"name": ...}, or an empty one. */
-static struct str items_read_name(struct jr *j)
-{
-    struct str key, name = STR("");
-
-    (void)jr_object(j);
-    while (jr_member(j, &key))
-        if (jr_key_is(key, "name"))
-            (void)jr_string(j, &name);
-        else
-            (void)jr_skip(j, NULL);
-    return name;
-}
-
-int items_refill(struct items *ret, struct str like, int value)
-{
-    CLEANUP(items_done) struct items items = {.json.max = ITEMS_MAX_BYTES * 2};
-    BUF_AUTO(name, SIZE_MAX / 2);
-    size_t room = ITEMS_MAX_BYTES - 2;
-    struct jr j;
-    int r = buf_putc(&items.json, '[');
-
-    jr_init(&j, like, JR_STRICT);
-    (void)jr_array(&j);
-    while (r == 0 && jr_item(&j)) {
-        r = items_unescape(&name, items_read_name(&j));
-        if (r == 0 && name.n)
-            r = items_put(&items, buf_str(&name), value, &room);
+        items.clamped += clamped;
+        items_put(&items, item->name, fallback ? s->fallback : value);
     }
-    r = r ?: buf_putc(&items.json, ']');
-    if (r < 0)
-        return -ENOMEM;
-    if (!jr_end(&j))
-        return -EINVAL;
-    *ret = items;
-    items = (struct items){0};
-    return 0;
+    strset_done(&m.places);
+    arena_done(&m.names);
+    free(m.list);
+    return items_end(&items);
 }
 
-int items_single(struct items *ret, const struct summary *s, const char *cluster_name, int value)
+struct items items_make(const struct batch *b, const struct summary *s)
 {
-    CLEANUP(items_done) struct items items = {.json.max = ITEMS_MAX_BYTES * 2};
-    CLEANUP(dimension_format_done) struct dimension_format f = {0};
-    BUF_AUTO(name, SIZE_MAX / 2);
-    size_t room = ITEMS_MAX_BYTES - 2;
-    int r = 0;
+    return items_of_batch(b, s, false);
+}
 
-    dimension_format_parse(&f, str_of(s->dimension_format));
-    for (size_t i = 0; r == 0 && !f.per_series && i < f.n; i++)
-        r = buf_put_str(&name, f.parts[i].text.n                ? f.parts[i].text
-                               : f.parts[i].label == DS_CLUSTER ? str_of(cluster_name)
-                                                                : str_of(s->score_name));
-    r = r ?: buf_putc(&items.json, '[') ?: (name.n ? items_put(&items, buf_str(&name), value, &room) : 0);
-    r = r ?: buf_putc(&items.json, ']');
-    if (r < 0)
-        return -ENOMEM;
-    *ret = items;
-    items = (struct items){0};
-    return 0;
+struct items items_fallback(const struct batch *last, const json_t *found, const struct summary *s,
+                            const char *cluster_name)
+{
+    const struct str labels[DS_LABELS] = {
+        [DS_CLUSTER] = str_of(cluster_name), [DS_SCORE_NAME] = str_of(s->score_name)};
+    struct items items;
+    BUF_AUTO(name, NAME_MAX_BYTES);
+    json_t *item;
+    size_t i;
+
+    if (last) {
+        items = items_of_batch(last, s, true);
+        return (struct items){.json = items.json, .n = items.n, .truncated = items.truncated};
+    }
+    items = items_begin();
+    json_array_foreach(found, i, item)
+    {
+        const json_t *text = json_object_get(item, "name");
+
+        if (json_string_length(text))
+            items_put(&items, (struct str){json_string_value(text), json_string_length(text)}, s->fallback);
+    }
+    if (items.n == 0 && json_array_size(found) == 0 &&
+        !(format_labels(str_of(s->dimension_format)) & ~(1u << DS_CLUSTER | 1u << DS_SCORE_NAME)) &&
+        item_name_put(str_of(s->dimension_format), labels, &name) == 0 && name.n)
+        items_put(&items, buf_str(&name), s->fallback);
+    return items_end(&items);
 }
 
 void items_done(struct items *i)

@@ -1,20 +1,14 @@
 #include "controller/placement/placement.h"
 
-#include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "controller/kube/watch.h"
-#include "controller/kube/writer.h"
-#include "controller/placement/items.h"
 #include "controller/placement/slot.h"
-#include "exporter/agent/agent.h"
 #include "exporter/agent/scorer.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/score/summary.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 struct placement {
@@ -22,7 +16,7 @@ struct placement {
     struct kube_writer writer; /* its keys: object names */
     struct kube_watch *watch;
     struct slot **slots;
-    size_t n, cap;
+    size_t n;
     bool may_write;  /* the first list is complete, or its failure is known */
     bool complete;   /* the first list is complete: an unknown object does not exist */
     bool configured; /* the scorers are known */
@@ -54,18 +48,15 @@ static void placement_on_late_timer(struct timer *t)
         placement_round(s->placement, s->scorer);
 }
 
-static void placement_add_slot(struct placement *p, const char *object, struct slot **ret)
+static struct slot *placement_add_slot(struct placement *p, const char *object)
 {
-    if (p->n == p->cap) {
-        size_t cap = size_max(8, p->cap * 2);
-        struct slot **slots = xrealloc(p->slots, cap * sizeof(struct slot *));
-        p->slots = slots;
-        p->cap = cap;
-    }
-    p->slots[p->n] = slot_new(p, object);
-    *ret = p->slots[p->n++];
-    (*ret)->late.fn = placement_on_late_timer;
-    kube_object_init(&(*ret)->write, &p->writer, (*ret)->object);
+    struct slot *s = slot_new(p, object);
+
+    p->slots = xrealloc(p->slots, (p->n + 1) * sizeof(struct slot *));
+    p->slots[p->n++] = s;
+    s->late.fn = placement_on_late_timer;
+    kube_object_init(&s->write, &p->writer, s->object);
+    return s;
 }
 
 static void placement_remove(struct placement *p, struct slot *s)
@@ -95,15 +86,13 @@ static void placement_update_metrics(struct placement *p)
 static void placement_refresh(struct placement *p, struct slot *s)
 {
     struct loop *l = kube_loop(p->o.hub);
-    int64_t left_ms = 0;
-    int r = slot_update(s, &p->o, loop_wall(l));
 
-    if (r == 0 && slot_falls_back(s)) {
-        left_ms = s->valid_until_ms - loop_wall(l).ms;
+    slot_update(s, &p->o, loop_wall(l));
+    if (slot_falls_back(s)) {
+        int64_t left_ms = s->valid_until_ms - loop_wall(l).ms;
+
         loop_timer_set(l, &s->late, mono_add(loop_now(l), left_ms > 0 ? left_ms : 1));
     }
-    if (r < 0)
-        log_error("AddOnPlacementScore not updated: out of memory", L_STR("object", s->object));
 }
 
 /* ---- The calls for one object: create, get its owner, claim it, patch its status, delete ---- */
@@ -339,10 +328,8 @@ static void write_next(struct slot *s)
         write_call(s, "delete", (struct kube_request){.method = KUBE_DELETE, .name = s->object}, 0,
                    write_on_deleted);
     } else if (!s->scorer) {
-        char object[OBJECT_NAME_MAX + 1];
-        memcpy(object, s->object, sizeof(object));
+        kube_queue_done(p->writer.queue, s->object, true, -1);
         placement_remove(p, s);
-        kube_queue_done(p->writer.queue, object, true, -1);
     } else if (!slot_is_due(s, loop_wall(kube_loop(p->o.hub)))) {
         write_done(s, true);
     } else if (!s->exists) {
@@ -405,7 +392,7 @@ static void placement_on_set(void *arg, json_t *object)
     if (!s && p->complete)
         return;
     if (!s)
-        placement_add_slot(p, kube_name(object), &s);
+        s = placement_add_slot(p, kube_name(object));
     kube_object_watched(&s->write, object);
     if (s->write.call) /* its answer tells whether this came later */
         return;
@@ -478,9 +465,9 @@ static void placement_count(void *arg, const char *operation, const struct kube_
     metric_observe(m, METRIC_PLACEMENT_DURATION, LV(operation), a->seconds);
 }
 
-int placement_new(struct placement **ret, const struct placement_options *o)
+struct placement *placement_new(const struct placement_options *o)
 {
-    CLEANUP(cleanup_placement_free) struct placement *p = xcalloc(1, sizeof(*p));
+    struct placement *p = xcalloc(1, sizeof(*p));
     const struct kube_queue_options q = {.work = placement_work, .arg = p, .kube = o->hub};
     const struct kube_watch_options w = {
         .resource = &kube_addonplacementscores,
@@ -493,7 +480,6 @@ int placement_new(struct placement **ret, const struct placement_options *o)
         .on_trouble = placement_on_trouble,
         .arg = p,
     };
-    int r;
 
     p->o = *o;
     p->writer = (struct kube_writer){.kube = o->hub,
@@ -502,13 +488,8 @@ int placement_new(struct placement **ret, const struct placement_options *o)
                                      .count = placement_count,
                                      .arg = p};
     p->writer.queue = kube_queue_new(kube_loop(o->hub), &q);
-    r = 0;
-    if (r == 0)
-        p->watch = kube_watch_new(o->hub, &w);
-    if (r < 0)
-        return r;
-    *ret = TAKE_PTR(p);
-    return 0;
+    p->watch = kube_watch_new(o->hub, &w);
+    return p;
 }
 
 struct placement *placement_free(struct placement *p)
@@ -558,7 +539,7 @@ static void placement_assign(struct placement *p, const struct scorer *scorer)
         return;
     }
     if (!s)
-        placement_add_slot(p, object, &s);
+        s = placement_add_slot(p, object);
     slot_assign(s, scorer);
     placement_refresh(p, s);
 }

@@ -26,16 +26,14 @@ struct placement_options {
     bool adopt_unowned;       /* take over an object of a scorer's name that names no owner */
 };
 
-/* -ENOMEM. */
-MUST_USE int placement_new(struct placement **ret, const struct placement_options *o);
+struct placement *placement_new(const struct placement_options *o);
 /* Leaves the objects as they are. */
 struct placement *placement_free(struct placement *p);
-DEFINE_CLEANUP(struct placement, placement_free)
 
 /* A round of the scorer ended, or its scores expired. */
 void placement_round(struct placement *p, const struct scorer *s);
 /* Sets the scorers, in the order of the configuration; they must live until the next call. If two lead to
- * one object name, the first gets the object. -ENOMEM: some scorers have no object for now. */
+ * one object name, the first gets the object. */
 void placement_sync(struct placement *p, struct scorer *const *scorers, size_t n);
 
 /* What is wrong with the scorer's object, for people; "" if nothing. */

@@ -1,18 +1,13 @@
 #include "controller/placement/slot.h"
 
 #include "controller/kube/json.h"
-#include "controller/placement/items.h"
 #include "exporter/agent/scorer.h"
-#include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/hash.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/metric/series.h"
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 /* ---- Whose an AddOnPlacementScore is ---- */
@@ -54,40 +49,19 @@ WORD_TABLE(
     condition_word, enum condition_type, CONDITIONS,
     {[CONDITION_SCORED] = "Scored", [CONDITION_CLAMPED] = "Clamped", [CONDITION_TRUNCATED] = "Truncated"});
 
-/* Under the names of the last items, or that of the only one there can be. */
-static int slot_fallback_items(const struct slot *s, const char *cluster_name, struct items *ret)
+static struct items slot_make_items(const struct slot *s, const char *cluster_name)
 {
     const struct summary *sum = scorer_summary(s->scorer);
-    struct items was = {0};
-    int r;
+    struct items none = {.json.max = 8};
 
-    if (s->last) {
-        r = items_make(&was, s->last, sum);
-        if (r == 0)
-            r = items_refill(ret, buf_str(&was.json), sum->fallback);
-        items_done(&was);
-        return r;
-    }
-    if (s->found.n > 2)
-        return items_refill(ret, buf_str(&s->found), sum->fallback);
-    return items_single(ret, sum, cluster_name, sum->fallback);
-}
-
-static int slot_make_items(const struct slot *s, const char *cluster_name, struct items *ret)
-{
-    switch (s->items) {
-    case ITEMS_OF_ROUND:
-        return items_make(ret, s->batch, scorer_summary(s->scorer));
-    case ITEMS_OF_LAST:
-        return items_make(ret, s->last, scorer_summary(s->scorer));
-    case ITEMS_OF_FALLBACK:
-        return slot_fallback_items(s, cluster_name, ret);
-    case ITEMS_FOUND:
-    case ITEMS_NONE:
-        break;
-    }
-    *ret = (struct items){.json.max = 8};
-    return buf_puts(&ret->json, "[]") < 0 ? -ENOMEM : 0;
+    if (s->items == ITEMS_OF_ROUND)
+        return items_make(s->batch, sum);
+    if (s->items == ITEMS_OF_LAST)
+        return items_make(s->last, sum);
+    if (s->items == ITEMS_OF_FALLBACK)
+        return items_fallback(s->last, s->found, sum, cluster_name);
+    (void)!buf_puts(&none.json, "[]");
+    return none;
 }
 
 json_t *slot_create_body(const struct slot *s, const struct placement_options *o)
@@ -108,46 +82,37 @@ json_t *slot_claim_body(const struct slot *s, const struct placement_options *o,
 
 static json_t *object_conditions(const struct slot *s)
 {
-    json_auto_t *list = json_array();
+    json_t *list = json_array();
 
-    for (enum condition_type i = 0; list && i < CONDITIONS; i++) {
+    for (enum condition_type i = 0; i < CONDITIONS; i++) {
         const struct condition *c = &s->conditions[i];
         const struct kube_condition value = {.type = condition_word(i),
                                              .status = c->on ? "True" : "False",
                                              .reason = c->reason,
                                              .message = c->message};
 
-        if (json_array_append_new(list, kube_condition_value(&value, NULL, (unix_ms){c->since_ms})) < 0)
-            return NULL;
+        (void)json_array_append_new(list, kube_condition_value(&value, NULL, (unix_ms){c->since_ms}));
     }
-    return TAKE_PTR(list);
-}
-
-static json_t *object_valid_until(const struct slot *s)
-{
-    char text[KUBE_TIME_BYTES];
-
-    if (s->valid_until_ms % 1000)
-        unix_ms_format((unix_ms){s->valid_until_ms}, text);
-    else
-        kube_time_format((unix_ms){s->valid_until_ms}, text);
-    return s->valid_until_ms ? json_string(text) : json_null();
+    return list;
 }
 
 json_t *slot_status_body(const struct slot *s, const struct placement_options *o)
 {
-    struct items items = {0};
+    CLEANUP(items_done) struct items items = slot_make_items(s, o->cluster_name);
+    char until[KUBE_TIME_BYTES];
     json_t *scores = NULL;
 
     if (s->items == ITEMS_FOUND)
         return json_pack("{s:{s:o}}", "status", "conditions", object_conditions(s));
-    if (slot_make_items(s, o->cluster_name, &items) < 0)
-        return NULL;
+    if (s->valid_until_ms % 1000)
+        unix_ms_format((unix_ms){s->valid_until_ms}, until);
+    else
+        kube_time_format((unix_ms){s->valid_until_ms}, until);
     if (kube_json_parse(&scores, buf_str(&items.json), NULL) < 0)
-        scores = NULL;
-    items_done(&items);
-    return json_pack("{s:{s:o, s:o, s:o}}", "status", "scores", scores, "validUntil", object_valid_until(s),
-                     "conditions", object_conditions(s));
+        return NULL;
+    return json_pack("{s:{s:o, s:o, s:o}}", "status", "scores", scores, "validUntil",
+                     s->valid_until_ms ? json_string(until) : json_null(), "conditions",
+                     object_conditions(s));
 }
 
 static void object_learn_condition(struct slot *s, enum condition_type type, const json_t *status)
@@ -165,16 +130,16 @@ static void object_learn_condition(struct slot *s, enum condition_type type, con
 
 void slot_learn(struct slot *s, const json_t *object)
 {
-    const json_t *status = kube_get(object, "status", NULL), *scores = kube_list(status, "scores", NULL);
+    const json_t *status = kube_get(object, "status", NULL);
+    json_t *scores = kube_list(status, "scores", NULL);
 
     for (enum condition_type i = 0; i < CONDITIONS; i++)
         object_learn_condition(s, i, status);
     if (!scores || s->last)
         return;
-    s->found.n = 0;
+    json_decref(s->found);
+    s->found = json_incref(scores);
     s->found_until_ms = kube_time_parse(kube_str(status, "validUntil", NULL)).ms;
-    if (kube_json_print(scores, &s->found) < 0)
-        s->found.n = 0; /* then a fallback has no names to use */
 }
 
 /* By the second: a program that writes an object back may drop the fraction. */
@@ -206,8 +171,13 @@ struct slot *slot_new(struct placement *p, const char *object)
 
     s->placement = p;
     (void)snprintf(s->object, sizeof(s->object), "%s", object);
-    buf_init(&s->found, ITEMS_MAX_BYTES * 4);
     return s;
+}
+
+static void slot_drop_found(struct slot *s)
+{
+    json_decref(s->found);
+    s->found = NULL;
 }
 
 struct slot *slot_free(struct slot *s)
@@ -217,7 +187,7 @@ struct slot *slot_free(struct slot *s)
     kube_object_done(&s->write);
     s->batch = batch_unref(s->batch);
     s->last = batch_unref(s->last);
-    buf_done(&s->found);
+    slot_drop_found(s);
     free(s->score_name);
     free(s);
     return NULL;
@@ -226,19 +196,17 @@ struct slot *slot_free(struct slot *s)
 void slot_assign(struct slot *s, const struct scorer *scorer)
 {
     const char *name = scorer_summary(scorer)->score_name;
-    char *copy;
 
-    if (!s->score_name || strcmp(s->score_name, name) != 0) {
-        copy = xstrdup(name);
-        if (s->score_name) /* its items belong to another scorer: no fallback for this one */
-            buf_done(&s->found);
-        free(s->score_name);
-        s->score_name = copy;
-        s->batch = batch_unref(s->batch);
-        s->last = batch_unref(s->last);
-        s->wanted = s->expired = false;
-    }
     s->scorer = scorer;
+    if (s->score_name && strcmp(s->score_name, name) == 0)
+        return;
+    if (s->score_name) /* its items belong to another scorer: no fallback for this one */
+        slot_drop_found(s);
+    free(s->score_name);
+    s->score_name = xstrdup(name);
+    s->batch = batch_unref(s->batch);
+    s->last = batch_unref(s->last);
+    s->wanted = s->expired = false;
 }
 
 bool slot_falls_back(const struct slot *s)
@@ -257,25 +225,26 @@ static enum slot_items slot_choose_items(const struct slot *s, bool empty, unix_
         return ITEMS_OF_ROUND;
     if (in_time && s->last && s->last_until_ms > now.ms)
         return ITEMS_OF_LAST;
-    if (!s->last && s->found.n > 2 && s->found_until_ms > now.ms)
+    if (!s->last && json_array_size(s->found) && s->found_until_ms > now.ms)
         return ITEMS_FOUND;
     return sum->has_fallback ? ITEMS_OF_FALLBACK : ITEMS_NONE;
 }
 
-static void slot_set_condition(struct slot *s, enum condition_type type, bool on, const char *reason,
-                               unix_ms now)
+static PRINTF_LIKE(5, 6) void slot_set(struct slot *s, enum condition_type type, bool on, const char *reason,
+                                       const char *message, ...)
 {
     struct condition *c = &s->conditions[type];
+    va_list ap;
 
     if (!c->known || c->on != on)
-        c->since_ms = now.ms;
+        c->since_ms = s->updated_at.ms;
     c->known = true;
     c->on = on;
     (void)snprintf(c->reason, sizeof(c->reason), "%s", reason);
+    va_start(ap, message);
+    (void)vsnprintf(c->message, sizeof(c->message), message, ap);
+    va_end(ap);
 }
-
-#define SET_MESSAGE(s, type, ...) \
-    (void)snprintf((s)->conditions[type].message, sizeof((s)->conditions[type].message), __VA_ARGS__)
 
 static const char *slot_consequence(const struct slot *s, const struct items *items)
 {
@@ -284,85 +253,64 @@ static const char *slot_consequence(const struct slot *s, const struct items *it
     return s->items == ITEMS_OF_FALLBACK ? "fallbackScore is used" : "the last scores stay until validUntil";
 }
 
-static void slot_set_empty(struct slot *s, const struct items *made, const char *consequence, unix_ms now)
-{
-    const struct scorer_status *st = scorer_status(s->scorer);
-    bool no_series = scorer_summary(s->scorer)->source.type != SOURCE_NONE && st->last.source_series == 0;
-
-    if (st->last.answer.results) {
-        slot_set_condition(s, CONDITION_SCORED, false, "NoItems", now);
-        SET_MESSAGE(s, CONDITION_SCORED,
-                    "no item from %zu results of the scoring API: %zu are NaN or infinite, %zu have an empty "
-                    "name; %s",
-                    st->last.answer.results, made->left_out, made->unnamed, consequence);
-    } else {
-        slot_set_condition(s, CONDITION_SCORED, false, no_series ? "SourceEmpty" : "NoResults", now);
-        SET_MESSAGE(s, CONDITION_SCORED, "%s; %s",
-                    no_series ? "the source returned no series" : "the scoring API returned no results",
-                    consequence);
-    }
-}
-
 /* made: by the last successful round; shown: what the object gets. */
-static void slot_set_scored(struct slot *s, const struct items *made, const struct items *shown, unix_ms now)
+static void slot_set_scored(struct slot *s, const struct items *made, const struct items *shown)
 {
     const struct scorer_status *st = scorer_status(s->scorer);
-    const char *consequence = slot_consequence(s, shown);
+    const char *then = slot_consequence(s, shown);
+    bool no_series = scorer_summary(s->scorer)->source.type != SOURCE_NONE && st->last.source_series == 0;
     char left_out[128] = "", error[1024];
 
     if (made->left_out || made->unnamed)
         (void)snprintf(left_out, sizeof(left_out),
                        "; skipped %zu results that are NaN or infinite and %zu with an empty name",
                        made->left_out, made->unnamed);
-
     if (st->last.error != ROUND_OK) {
-        slot_set_condition(s, CONDITION_SCORED, false,
-                           st->last.stage == STAGE_SCORING ? "ScoringFailed" : "SourceFailed", now);
         scorer_error_text(st, error, sizeof(error));
-        SET_MESSAGE(s, CONDITION_SCORED, "%s; %s", error, consequence);
-    } else if (made->n == 0) {
-        slot_set_empty(s, made, consequence, now);
+        slot_set(s, CONDITION_SCORED, false,
+                 st->last.stage == STAGE_SCORING ? "ScoringFailed" : "SourceFailed", "%s; %s", error, then);
+    } else if (made->n) {
+        slot_set(s, CONDITION_SCORED, true, "Scored", "%zu %s%s", made->n, made->n == 1 ? "item" : "items",
+                 left_out);
+    } else if (st->last.answer.results) {
+        slot_set(s, CONDITION_SCORED, false, "NoItems",
+                 "no item from %zu results of the scoring API: %zu are NaN or infinite, %zu have an empty "
+                 "name; %s",
+                 st->last.answer.results, made->left_out, made->unnamed, then);
     } else {
-        slot_set_condition(s, CONDITION_SCORED, true, "Scored", now);
-        SET_MESSAGE(s, CONDITION_SCORED, "%zu %s%s", made->n, made->n == 1 ? "item" : "items", left_out);
+        slot_set(s, CONDITION_SCORED, false, no_series ? "SourceEmpty" : "NoResults", "%s; %s",
+                 no_series ? "the source returned no series" : "the scoring API returned no results", then);
     }
 }
 
-static void slot_set_clamped(struct slot *s, const struct items *items, unix_ms now)
+static void slot_set_clamped(struct slot *s, const struct items *items)
 {
-    bool clamped = items->clamped > 0;
-
-    slot_set_condition(s, CONDITION_CLAMPED, clamped, clamped ? "OutOfRange" : "InRange", now);
-    if (clamped)
-        SET_MESSAGE(s, CONDITION_CLAMPED,
-                    "%zu of %zu values clamped to -100..100; set scoreRange to scale instead", items->clamped,
-                    items->n + items->truncated);
+    if (items->clamped)
+        slot_set(s, CONDITION_CLAMPED, true, "OutOfRange",
+                 "%zu of %zu values clamped to -100..100; set scoreRange to scale instead", items->clamped,
+                 items->n + items->truncated);
     else
-        SET_MESSAGE(s, CONDITION_CLAMPED, "all values are within -100..100");
+        slot_set(s, CONDITION_CLAMPED, false, "InRange", "all values are within -100..100");
 }
 
-static void slot_set_truncated(struct slot *s, const struct items *items, unix_ms now)
+static void slot_set_truncated(struct slot *s, const struct items *items)
 {
     size_t merged = items->merged_by_cut + (s->items == ITEMS_OF_ROUND ? s->batch->merged_by_cut : 0);
-    bool truncated = items->truncated || merged;
     char labels[160] = "";
 
-    slot_set_condition(s, CONDITION_TRUNCATED, truncated,
-                       items->truncated ? "TooManyItems"
-                       : merged         ? "LabelsTruncated"
-                                        : "Complete",
-                       now);
     if (merged)
         (void)snprintf(
             labels, sizeof(labels),
             "%zu result%s merged with others whose labels differ only beyond limits.labelValueBytes", merged,
             merged == 1 ? "" : "s");
     if (items->truncated)
-        SET_MESSAGE(s, CONDITION_TRUNCATED,
-                    "%zu of %zu items omitted, the last by name: an object holds at most 1.5 MiB%s%s",
-                    items->truncated, items->n + items->truncated, merged ? "; " : "", labels);
+        slot_set(s, CONDITION_TRUNCATED, true, "TooManyItems",
+                 "%zu of %zu items omitted, the last by name: an object holds at most 1.5 MiB%s%s",
+                 items->truncated, items->n + items->truncated, merged ? "; " : "", labels);
+    else if (merged)
+        slot_set(s, CONDITION_TRUNCATED, true, "LabelsTruncated", "%s", labels);
     else
-        SET_MESSAGE(s, CONDITION_TRUNCATED, "%s", merged ? labels : "all items are written");
+        slot_set(s, CONDITION_TRUNCATED, false, "Complete", "all items are written");
 }
 
 static uint64_t slot_hash(const struct slot *s, const struct items *items)
@@ -425,43 +373,38 @@ static void slot_keep_last(struct slot *s)
     if (s->last != s->batch) {
         s->last = batch_unref(s->last);
         s->last = batch_ref(s->batch);
-        buf_done(&s->found);
+        slot_drop_found(s);
     }
     s->last_until_ms = s->valid_until_ms;
 }
 
-int slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
+void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
 {
     CLEANUP(items_done) struct items made = {0};
     CLEANUP(items_done) struct items other = {0};
-    const struct items *shown = &other;
+    const struct items *shown = &made;
     bool new_batch;
-    int r = 0;
 
     if (scorer_status(s->scorer)->rounds == 0)
-        return 0;
+        return;
+    s->updated_at = now;
     new_batch = slot_take_batch(s);
     if (s->batch && !s->expired)
-        r = items_make(&made, s->batch, scorer_summary(s->scorer));
-    if (r < 0)
-        return r;
+        made = items_make(s->batch, scorer_summary(s->scorer));
     s->items = slot_choose_items(s, made.n == 0, now);
-    if (s->items == ITEMS_OF_ROUND)
-        shown = &made;
-    else
-        r = slot_make_items(s, o->cluster_name, &other);
-    if (r < 0)
-        return r;
+    if (s->items != ITEMS_OF_ROUND) {
+        other = slot_make_items(s, o->cluster_name);
+        shown = &other;
+    }
     slot_set_times(s, now);
     if (made.n)
         slot_keep_last(s);
-    slot_set_scored(s, &made, shown, now);
-    slot_set_clamped(s, shown, now);
-    slot_set_truncated(s, shown, now);
+    slot_set_scored(s, &made, shown);
+    slot_set_clamped(s, shown);
+    slot_set_truncated(s, shown);
     s->hash = slot_hash(s, shown);
     s->wanted = true;
     slot_count(s, o, shown, new_batch ? &made : NULL);
-    return 0;
 }
 
 bool slot_is_due(const struct slot *s, unix_ms now)

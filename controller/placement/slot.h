@@ -43,11 +43,12 @@ struct slot {
     bool expired;        /* its scores are too old */
     struct batch *last;  /* of the last round that had items */
     int64_t last_until_ms;
-    struct buf found; /* items of the object found at the start; until there is one */
+    json_t *found; /* items of the object found at the start; until there is one */
     int64_t found_until_ms;
     enum slot_items items;
     struct timer late; /* when ITEMS_OF_LAST or ITEMS_FOUND end; set by placement */
     struct condition conditions[CONDITIONS];
+    unix_ms updated_at;
     int64_t life_ms;        /* validity of scores */
     int64_t valid_until_ms; /* Unix time, 0 for none */
     uint64_t hash;          /* of the wanted state but its times */
@@ -65,15 +66,14 @@ struct slot {
 /* "Scored", ... */
 const char *condition_word(enum condition_type t);
 
-/* -ENOMEM. */
 struct slot *slot_new(struct placement *p, const char *object);
 struct slot *slot_free(struct slot *s);
-/* Assigns the object to the scorer, forgetting another scorer's state. -ENOMEM. */
+/* Assigns the object to the scorer, forgetting another scorer's state. */
 void slot_assign(struct slot *s, const struct scorer *scorer);
 /* Whether its items end at valid_until_ms without a round or an expiry that would tell. */
 bool slot_falls_back(const struct slot *s);
-/* Derives the wanted state from the scorer's last round, and counts it in the metrics. -ENOMEM. */
-MUST_USE int slot_update(struct slot *s, const struct placement_options *o, unix_ms now);
+/* Derives the wanted state from the scorer's last round, and counts it in the metrics. */
+void slot_update(struct slot *s, const struct placement_options *o, unix_ms now);
 /* Whether the object must be written: its state differs, or half of validUntil has passed. */
 bool slot_is_due(const struct slot *s, unix_ms now);
 /* Takes over the conditions' transition times and the items of an existing object. */
@@ -87,8 +87,7 @@ bool object_is_labelled(const json_t *object);
 /* Whom an object that is not ours names as its owner: another agent, an owner reference, another add-on or
  * tool. False for nobody, as with objects of the reference implementation. */
 bool object_owner(const json_t *object, char ret[OWNER_BYTES]);
-/* Whether the object still has the state last written. True when out of memory, and while another state
- * waits to be written. */
+/* Whether the object still has the state last written. True while another state waits to be written. */
 bool slot_matches(const struct slot *s, const struct placement_options *o, const json_t *object);
 
 /* How long an AddOnPlacementScore is valid: never longer than the scorer's series live, and at most half of
@@ -107,7 +106,7 @@ static inline bool validity_is_due(int64_t written_ms, int64_t wanted_ms, int64_
     return written_ms > wanted_ms || (written_ms < wanted_ms && written_ms - now_ms < life_ms / 2);
 }
 
-/* Request bodies. NULL when out of memory. */
+/* Request bodies. */
 json_t *slot_create_body(const struct slot *s, const struct placement_options *o);
 /* version: of the object, which the server must still have; NULL: any. */
 json_t *slot_claim_body(const struct slot *s, const struct placement_options *o, const char *version);

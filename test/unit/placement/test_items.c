@@ -4,7 +4,6 @@
 
 #include "test/unit/placement/placement_world.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
@@ -12,10 +11,8 @@
 static struct items make(const struct result *results, size_t n, const struct summary *s)
 {
     CLEANUP(cleanup_batch_unref) struct batch *b = batch_of(s->score_name, results, n);
-    struct items items;
 
-    assert_int_equal(items_make(&items, b, s), 0);
-    return items;
+    return items_make(b, s);
 }
 
 static void assert_json(const struct items *i, const char *want)
@@ -155,7 +152,7 @@ static void keeps_the_order_of_results_across_rounds(void **state)
             assert_int_equal(batch_add(b, &l, rounds[i][k]), 0);
         }
         assert_int_equal(batch_seal(b, (unix_ms){0}, &batch, NULL), 0);
-        assert_int_equal(items_make(&got, batch, &s), 0);
+        got = items_make(batch, &s);
         (void)snprintf(want, sizeof(want), "[{\"name\":\"x\",\"value\":%d}]",
                        rounds[i][strlen(rounds[i]) - 1]);
         assert_json(&got, want);
@@ -210,7 +207,7 @@ static void makes_twenty_thousand_items_fast(void **state)
 
     (void)state;
     (void)clock_gettime(CLOCK_MONOTONIC, &t0);
-    assert_int_equal(items_make(&got, b, &s), 0);
+    got = items_make(b, &s);
     (void)clock_gettime(CLOCK_MONOTONIC, &t1);
     print_message("20,000 items: %.1f ms, %zu bytes\n",
                   (double)(t1.tv_sec - t0.tv_sec) * 1e3 + (double)(t1.tv_nsec - t0.tv_nsec) / 1e6,
@@ -249,19 +246,17 @@ static void refills_names_with_another_value(void **state)
 {
     static const char list[] = "[{\"value\":5,\"name\":\"a\\\"b\"},{\"name\":\"\",\"value\":1},{\"value\":7},"
                                "{\"name\":\"c\",\"value\":-3}]";
+    json_t *found = json_loads(list, 0, NULL);
+    struct summary s = summary_of("cpu", "${node}");
     struct items got;
 
     (void)state;
-    assert_int_equal(items_refill(&got, str_of(list), -100), 0);
+    s.fallback = -100;
+    got = items_fallback(NULL, found, &s, "c1");
     assert_json(&got, "[{\"name\":\"a\\\"b\",\"value\":-100},{\"name\":\"c\",\"value\":-100}]");
     assert_int_equal(got.n, 2);
     items_done(&got);
-    assert_int_equal(items_refill(&got, STR("[]"), 1), 0);
-    assert_json(&got, "[]");
-    items_done(&got);
-    assert_int_equal(items_refill(&got, STR("{}"), 1), -EINVAL);
-    assert_int_equal(items_refill(&got, STR("[{\"name\":1}]"), 1), -EINVAL);
-    assert_int_equal(items_refill(&got, STR("[{\"name\":\"a\"}"), 1), -EINVAL);
+    json_decref(found);
 }
 
 static void makes_a_single_item_without_series(void **state)
@@ -280,7 +275,8 @@ static void makes_a_single_item_without_series(void **state)
         struct summary s = summary_of("cpu", cases[i].format);
         struct items got;
 
-        assert_int_equal(items_single(&got, &s, "c1", -7), 0);
+        s.fallback = -7;
+        got = items_fallback(NULL, NULL, &s, "c1");
         assert_json(&got, cases[i].want);
         items_done(&got);
     }
@@ -292,7 +288,6 @@ static struct items make_truncated(const char *uncut, const struct summary *s)
     const struct batch_options o = {.cluster_name = "c1", .score_name = "cpu", .max_series = 100};
     CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
     CLEANUP(cleanup_batch_unref) struct batch *batch = NULL;
-    struct items items;
 
     assert_int_equal(batch_builder_new(&b, &o), 0);
     batch_begin(b);
@@ -305,8 +300,7 @@ static struct items make_truncated(const char *uncut, const struct summary *s)
         assert_int_equal(batch_add(b, &l, 1), 0);
     }
     assert_int_equal(batch_seal(b, (unix_ms){0}, &batch, NULL), 0);
-    assert_int_equal(items_make(&items, batch, s), 0);
-    return items;
+    return items_make(batch, s);
 }
 
 static void counts_results_that_truncated_labels_make_one_item(void **state)
