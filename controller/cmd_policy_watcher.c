@@ -87,9 +87,7 @@ static bool watcher_read_environment(struct watcher_flags *f, int *ret_status)
 
 static bool watcher_is_ready(void *arg, struct buf *ret_why)
 {
-    bool ready = false;
-
-    return policy_watcher_ready(arg, &ready, ret_why) == 0 && ready;
+    return policy_watcher_ready(arg, ret_why);
 }
 
 struct watcher {
@@ -128,14 +126,12 @@ static int watcher_serve(struct watcher *w, const struct watcher_flags *f)
 
 static int watcher_run(struct watcher *w, struct watcher_flags *f)
 {
-    int r;
-
     if (role_open_kube(&w->role, "cluster", f->kubeconfig, &f->server, kube_rights_default) < 0)
         return 1;
     f->watcher.kube = w->role.kube;
     f->watcher.metrics = w->role.metrics;
-    r = policy_watcher_new(&w->watcher, &f->watcher);
-    return r < 0 ? role_failed("cannot start", r, NULL) : watcher_serve(w, f);
+    w->watcher = policy_watcher_new(&f->watcher);
+    return watcher_serve(w, f);
 }
 
 static int watcher_main(char **argv)

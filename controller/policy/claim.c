@@ -130,11 +130,9 @@ bool policy_tally_is_compliant(const struct policy_tally *t)
     return t->n[POLICY_COMPLIANT] > 0 && t->n[POLICY_COMPLIANT] == policy_tally_enabled(t);
 }
 
-int64_t policy_tally_stable_ms(const struct policy_tally *t, unix_ms one_clock, unix_ms other_clock)
+int64_t policy_tally_stable_ms(const struct policy_tally *t, unix_ms now)
 {
-    int64_t now = one_clock.ms < other_clock.ms ? one_clock.ms : other_clock.ms;
-
-    return t->lacks_a_time || t->since.ms == 0 || now < t->since.ms ? 0 : now - t->since.ms;
+    return t->lacks_a_time || t->since.ms == 0 || now.ms < t->since.ms ? 0 : now.ms - t->since.ms;
 }
 
 unix_ms claim_written_at(const json_t *claim, const char *manager)

@@ -47,9 +47,9 @@ void policy_tally_add(struct policy_tally *t, const struct policy *p);
 size_t policy_tally_enabled(const struct policy_tally *t);
 /* Whether there are enabled policies, and all are compliant. */
 bool policy_tally_is_compliant(const struct policy_tally *t);
-/* For how long all have been compliant without a break, in milliseconds, by the earlier of two clocks: one of
- * them may have jumped. 0 if unknown. Policies that are gone by now are not known. */
-int64_t policy_tally_stable_ms(const struct policy_tally *t, unix_ms one_clock, unix_ms other_clock);
+/* For how long all have been compliant without a break, in milliseconds; 0 if unknown. Policies that are gone
+ * by now are not known. */
+int64_t policy_tally_stable_ms(const struct policy_tally *t, unix_ms now);
 
 enum claim_value { CLAIM_EMPTY, CLAIM_NONCOMPLIANT, CLAIM_COMPLIANT, CLAIM_VALUES };
 

@@ -1,26 +1,24 @@
 /* Owns the two watches and what they told. An event only leads to a new decision, which is made from all
- * that is known.
- *
- * Nothing becomes `compliant` by old news: a list of the Policies, read right before the claim is written,
- * has to show the same as the watch. */
+ * that is known. */
 #include "controller/policy/watcher.h"
 
-#include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "controller/kube/watch.h"
 #include "controller/kube/writer.h"
 #include "controller/policy/claim.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
-#include "exporter/base/loop.h"
 #include "exporter/base/map.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 #define FIELD_MANAGER "dynamic-scoring-policy-watcher"
 
-enum { CLAIM_BYTES = 64, CLAIM_VERSION_BYTES = 64 };
+enum {
+    CLAIM_BYTES = 64,
+    CLAIM_VERSION_BYTES = 64,
+    BLIND_MIN_MS = 60 * 1000, /* a compliant claim without news lasts as long at least */
+    RETRY_MS = 5000,
+};
 
 struct known_policy {
     struct policy policy;
@@ -39,29 +37,20 @@ struct policy_watcher {
     struct policy_watcher_options o;
     struct kube_watch *policy_watch, *claim_watch;
     struct kube_writer writer; /* of one key */
-    struct kube_object object; /* the claim, or the check before it is written */
-    bool is_writing;           /* it is the claim */
-    bool is_check_refused;     /* the last check was, which keeps the queue waiting */
-    struct timer timer;        /* when to decide again without an event */
-    struct map policies;       /* of struct known_policy */
+    struct kube_object object;
+    bool is_writing;
+    struct timer timer;  /* when to decide again without an event */
+    struct map policies; /* of struct known_policy */
     struct known_claim claim;
 
     /* A run: all enabled policies are compliant without a break. */
     bool has_run, is_broken; /* is_broken: there was a break since the last decision */
     mono_ms run_since;
-    bool is_resumed;  /* the run was found at the start, and when it began has yet to be read */
     mono_ms blind_at; /* since when there is no news although the API server answers; 0: there is */
     bool is_decided;
     enum claim_value wanted; /* if is_decided */
 };
 
-enum {
-    BLIND_MIN_MS = 60 * 1000, /* a compliant claim without news lasts as long at least */
-    RETRY_MS = 5000,
-    CHECK_MAX_BYTES = 64 << 20,
-};
-
-/* Decides what the claim should be, and asks for what that needs. */
 static void watcher_decide(struct policy_watcher *w);
 
 static mono_ms watcher_now(const struct policy_watcher *w)
@@ -78,13 +67,11 @@ static void watcher_decide_in(struct policy_watcher *w, int64_t ms)
     loop_timer_set(kube_loop(w->o.kube), &w->timer, at);
 }
 
-/* ---- The claim: what others make of it, the check before it becomes compliant, and writing it ----
+/* ---- The claim ----
  *
  * Two watchers may run at once while one replaces the other. They see the same Policies, but not since the
  * same moment, so that each takes over the other's value instead of undoing it: `noncompliant` at once, as
  * the other has seen a break; `compliant` if all are compliant, as the other has seen for how long. */
-
-/* ---- What is there ---- */
 
 static bool claim_has(const struct policy_watcher *w, enum claim_value v)
 {
@@ -94,11 +81,6 @@ static bool claim_has(const struct policy_watcher *w, enum claim_value v)
 static bool claim_needs_write(const struct policy_watcher *w)
 {
     return w->is_decided && !claim_has(w, w->wanted);
-}
-
-static bool claim_needs_check(const struct policy_watcher *w)
-{
-    return w->is_resumed || (claim_needs_write(w) && w->wanted == CLAIM_COMPLIANT);
 }
 
 static void claim_show(struct policy_watcher *w)
@@ -134,7 +116,7 @@ static void claim_on_edit(struct policy_watcher *w)
     } else if (w->wanted == CLAIM_COMPLIANT) {
         w->is_broken = true;
     } else if (claim_has(w, CLAIM_COMPLIANT) && w->has_run) {
-        w->run_since = mono_add(loop_now(kube_loop(w->o.kube)), -w->o.stable_ms);
+        w->run_since = mono_add(watcher_now(w), -w->o.stable_ms);
     }
 }
 
@@ -144,7 +126,7 @@ static void claim_on_set(void *arg, json_t *object)
 
     if (!claim_take(w, object) || !kube_watch_synced(w->claim_watch))
         return;
-    if (w->is_decided && !w->is_writing && !claim_has(w, w->wanted))
+    if (!w->is_writing && claim_needs_write(w))
         claim_on_edit(w);
     watcher_decide(w);
 }
@@ -161,9 +143,7 @@ static void claim_on_delete(void *arg, const char *namespace, const char *name)
     watcher_decide(w);
 }
 
-/* ---- Writing ---- */
-
-static void write_on_answer(struct kube_object *o, struct kube_answer *a)
+static void claim_on_written(struct kube_object *o, struct kube_answer *a)
 {
     struct policy_watcher *w = CONTAINER_OF(o, struct policy_watcher, object);
 
@@ -180,8 +160,10 @@ static void write_on_answer(struct kube_object *o, struct kube_answer *a)
     watcher_decide(w);
 }
 
-static void write_start(struct policy_watcher *w)
+/* The queue's work. */
+static void claim_work(void *arg, const char *key)
 {
+    struct policy_watcher *w = arg;
     const char *value = claim_value_word(w->wanted);
     bool exists = w->claim.exists;
     json_auto_t *body = exists
@@ -194,118 +176,15 @@ static void write_start(struct policy_watcher *w)
                                     .name = exists ? w->o.claim : NULL,
                                     .body = body};
 
-    w->is_writing = true;
-    kube_object_call(&w->object, exists ? "patch" : "create", &rq, (uint64_t)w->wanted + 1, write_on_answer);
-}
-
-/* ---- The check ---- */
-
-/* Whether the list shows what the watch knows: all enabled policies compliant, and no others. */
-static bool check_confirms(const struct policy_watcher *w, const json_t *items, struct policy_tally *t)
-{
-    struct policy_tally known = {0};
-    const struct known_policy *p;
-    json_t *item;
-    size_t i;
-
-    json_array_foreach(items, i, item)
-    {
-        struct policy is;
-
-        policy_read(&is, item);
-        policy_tally_add(t, &is);
-        p = map_get(&w->policies, kube_name(item));
-        if (is.state != POLICY_DISABLED && !(p && policy_stayed_compliant(&p->policy, &is)))
-            return false;
-    }
-    for (size_t at = 0; (p = map_next(&w->policies, &at));)
-        policy_tally_add(&known, &p->policy);
-    return policy_tally_is_compliant(t) && policy_tally_enabled(t) == policy_tally_enabled(&known);
-}
-
-/* When the run began that was there at the start: by the objects' own times; or long ago if the claim says so
- * and no policy has broken it since. */
-static void check_resume(struct policy_watcher *w, const struct policy_tally *t, unix_ms server)
-{
-    struct loop *l = kube_loop(w->o.kube);
-    int64_t stable = server.ms ? policy_tally_stable_ms(t, loop_wall(l), server) : 0;
-    bool claimed = claim_has(w, CLAIM_COMPLIANT) && t->broken_at.ms < w->claim.written_at.ms;
-
-    if (claimed || stable > w->o.stable_ms)
-        stable = w->o.stable_ms;
-    w->run_since = mono_add(loop_now(l), -stable);
-    w->is_resumed = false;
-    log_info("policies were compliant at the start", L_INT("stable_ms", stable));
-}
-
-static void check_on_list(struct kube_object *o, struct kube_answer *a)
-{
-    struct policy_watcher *w = CONTAINER_OF(o, struct policy_watcher, object);
-    struct policy_tally t = {0};
-    bool confirms = a->verdict == KUBE_OK && w->has_run && !w->is_broken &&
-                    check_confirms(w, kube_list(a->object, "items", NULL), &t);
-
-    w->is_check_refused = a->verdict != KUBE_OK;
-    if (w->is_check_refused)
-        log_warn("Policies not listed, the claim does not become compliant", L_STR("err", a->why));
-    else if (!confirms && w->policy_watch)
-        kube_watch_hurry(w->policy_watch); /* it is behind */
-    if (confirms && w->is_resumed) {
-        check_resume(w, &t, a->date);
-        watcher_decide(w);
-    }
-    if (confirms && claim_needs_write(w))
-        write_start(w);
-    else
-        kube_object_end(o, confirms || !claim_needs_check(w), a->retry_after_ms);
-}
-
-static void check_start(struct policy_watcher *w)
-{
-    const struct kube_request rq = {.method = KUBE_LIST,
-                                    .resource = &kube_policies,
-                                    .namespace = w->o.namespace,
-                                    .max_answer = CHECK_MAX_BYTES};
-
-    kube_object_call(&w->object, NULL, &rq, 0, check_on_list);
-}
-
-/* Writes the claim, if it is not as wanted. -ENOMEM. */
-static void claim_touch(struct policy_watcher *w)
-{
-    claim_show(w);
-    if (w->is_check_refused && !claim_needs_check(w)) {
-        /* What needs no check does not wait until the next one may be made. */
-        kube_queue_forget(w->writer.queue, w->o.claim);
-        w->is_check_refused = false;
-    }
-    if (w->is_resumed || claim_needs_write(w))
-        kube_queue_add(w->writer.queue, w->o.claim);
-}
-
-/* The queue's work. */
-static void claim_work(void *arg, const char *key)
-{
-    struct policy_watcher *w = arg;
-
-    if (claim_needs_check(w))
-        check_start(w);
-    else if (claim_needs_write(w))
-        write_start(w);
-    else
+    if (!claim_needs_write(w)) {
         kube_queue_done(w->writer.queue, key, true, -1);
+        return;
+    }
+    w->is_writing = true;
+    kube_object_call(&w->object, exists ? "patch" : "create", &rq, (uint64_t)w->wanted + 1, claim_on_written);
 }
 
 /* ---- What the watch of the Policies tells ---- */
-
-static void policies_clear(struct policy_watcher *w)
-{
-    struct known_policy *p;
-
-    for (size_t at = 0; (p = map_next(&w->policies, &at));)
-        free(p);
-    map_done(&w->policies);
-}
 
 static struct known_policy *policies_add(struct policy_watcher *w, const char *name)
 {
@@ -315,14 +194,6 @@ static struct known_policy *policies_add(struct policy_watcher *w, const char *n
     memcpy(p->name, name, n);
     map_set(&w->policies, p->name, p);
     return p;
-}
-
-/* Out of memory: reads them anew later. */
-static void policies_forget(struct policy_watcher *w)
-{
-    w->policy_watch = kube_watch_free(w->policy_watch);
-    policies_clear(w);
-    watcher_decide_in(w, RETRY_MS);
 }
 
 static void policies_on_set(void *arg, json_t *object)
@@ -336,12 +207,8 @@ static void policies_on_set(void *arg, json_t *object)
         w->is_broken = true;
     if (!known)
         known = policies_add(w, kube_name(object));
-    if (known) {
-        known->policy = is;
-        watcher_decide_in(w, 0);
-    } else {
-        policies_forget(w);
-    }
+    known->policy = is;
+    watcher_decide_in(w, 0);
 }
 
 static void policies_on_delete(void *arg, const char *namespace, const char *name)
@@ -376,20 +243,6 @@ static void policies_on_trouble(void *arg, const char *text)
     watcher_decide_in(w, 0);
 }
 
-static int policies_watch(struct policy_watcher *w)
-{
-    const struct kube_watch_options o = {.resource = &kube_policies,
-                                         .namespace = w->o.namespace,
-                                         .on_set = policies_on_set,
-                                         .on_delete = policies_on_delete,
-                                         .on_synced = policies_on_synced,
-                                         .on_trouble = policies_on_trouble,
-                                         .arg = w};
-
-    w->policy_watch = kube_watch_new(w->o.kube, &o);
-    return 0;
-}
-
 /* ---- Deciding ---- */
 
 static void watcher_count(struct policy_watcher *w, struct policy_tally *t)
@@ -403,23 +256,6 @@ static void watcher_count(struct policy_watcher *w, struct policy_tally *t)
                    (double)t->n[i]);
 }
 
-/* Whether there has been no news for too long. Does not count while the API server is away, when nothing can
- * be written either: its return brings news first. */
-static bool watcher_is_blind(struct policy_watcher *w)
-{
-    int64_t limit = w->o.stable_ms > BLIND_MIN_MS ? w->o.stable_ms : BLIND_MIN_MS;
-    mono_ms now = watcher_now(w);
-
-    if (w->policy_watch && kube_watch_synced(w->policy_watch) && !kube_watch_trouble(w->policy_watch)) {
-        w->blind_at = (mono_ms){0};
-        return false;
-    }
-    if (w->blind_at.ms == 0 || kube_is_away(w->o.kube))
-        w->blind_at = now;
-    watcher_decide_in(w, RETRY_MS);
-    return mono_diff(w->blind_at, now) >= limit;
-}
-
 static void watcher_want(struct policy_watcher *w, enum claim_value v)
 {
     if (!w->is_decided || w->wanted != v)
@@ -427,65 +263,73 @@ static void watcher_want(struct policy_watcher *w, enum claim_value v)
                  L_INT("policies", (int64_t)w->policies.n));
     w->is_decided = true;
     w->wanted = v;
-    claim_touch(w);
+    claim_show(w);
+    if (claim_needs_write(w))
+        kube_queue_add(w->writer.queue, w->o.claim);
+}
+
+/* For how long the policies were compliant before the start: by the objects' own times; or long enough if the
+ * claim says so and no policy has broken it since. */
+static int64_t watcher_stable_at_start(const struct policy_watcher *w, const struct policy_tally *t)
+{
+    int64_t stable = policy_tally_stable_ms(t, loop_wall(kube_loop(w->o.kube)));
+    bool claimed = claim_has(w, CLAIM_COMPLIANT) && t->broken_at.ms < w->claim.written_at.ms;
+
+    if (claimed || stable > w->o.stable_ms)
+        stable = w->o.stable_ms;
+    log_info("policies were compliant at the start", L_INT("stable_ms", stable));
+    return stable;
 }
 
 /* All policies are compliant, and this is what the watch knows now. */
-static void watcher_decide_run(struct policy_watcher *w)
+static void watcher_decide_run(struct policy_watcher *w, const struct policy_tally *t)
 {
     int64_t left;
 
-    if (!w->has_run || w->is_broken) {
-        w->is_resumed = !w->is_decided && !w->has_run;
-        w->has_run = true;
-        w->run_since = watcher_now(w);
-    }
+    if (!w->has_run || w->is_broken)
+        w->run_since = mono_add(watcher_now(w), w->is_decided ? 0 : -watcher_stable_at_start(w, t));
     left = w->o.stable_ms - mono_diff(w->run_since, watcher_now(w));
-    if (w->is_resumed) {
-        claim_touch(w);
-    } else if (left > 0) {
-        watcher_want(w, CLAIM_NONCOMPLIANT);
+    watcher_want(w, left > 0 ? CLAIM_NONCOMPLIANT : CLAIM_COMPLIANT);
+    if (left > 0)
         watcher_decide_in(w, left);
-    } else {
-        watcher_want(w, CLAIM_COMPLIANT);
-    }
 }
 
-/* Without news what was decided stays, but nothing stays compliant for long. */
-static void watcher_decide_blind(struct policy_watcher *w, bool for_too_long)
+/* Without news what was decided stays, but nothing stays compliant for long. Does not count while the API
+ * server is away, when nothing can be written either: its return brings news first. */
+static void watcher_decide_blind(struct policy_watcher *w)
 {
-    bool is_noncompliant = w->is_decided && w->wanted == CLAIM_NONCOMPLIANT;
-    bool is_compliant = w->is_decided ? w->wanted == CLAIM_COMPLIANT : claim_has(w, CLAIM_COMPLIANT);
+    int64_t limit = w->o.stable_ms > BLIND_MIN_MS ? w->o.stable_ms : BLIND_MIN_MS;
+    mono_ms now = watcher_now(w);
 
-    if (is_compliant && for_too_long) {
+    if (w->blind_at.ms == 0 || kube_is_away(w->o.kube))
+        w->blind_at = now;
+    watcher_decide_in(w, RETRY_MS);
+    if ((w->is_decided ? w->wanted == CLAIM_COMPLIANT : claim_has(w, CLAIM_COMPLIANT)) &&
+        mono_diff(w->blind_at, now) >= limit) {
         log_warn("no news of the Policies for too long: they no longer count as compliant");
-        w->has_run = w->is_resumed = false;
-        is_noncompliant = true;
-    }
-    if (is_noncompliant)
+        w->has_run = false;
         watcher_want(w, CLAIM_NONCOMPLIANT);
+    } else if (w->is_decided && w->wanted == CLAIM_NONCOMPLIANT) {
+        watcher_want(w, CLAIM_NONCOMPLIANT);
+    }
 }
 
 static void watcher_decide(struct policy_watcher *w)
 {
-    bool lacks_kind = w->policy_watch && kube_watch_lacks_kind(w->policy_watch);
-    bool for_too_long, is_compliant;
+    bool lacks_kind = kube_watch_lacks_kind(w->policy_watch), is_compliant;
     struct policy_tally t = {0};
 
-    if (!w->policy_watch && policies_watch(w) < 0)
-        watcher_decide_in(w, RETRY_MS);
     if (!kube_watch_synced(w->claim_watch))
         return;
-    for_too_long = !lacks_kind && watcher_is_blind(w);
-    if (!lacks_kind && w->blind_at.ms) {
-        watcher_decide_blind(w, for_too_long);
+    if (!lacks_kind && (!kube_watch_synced(w->policy_watch) || kube_watch_trouble(w->policy_watch))) {
+        watcher_decide_blind(w);
         return;
     }
+    w->blind_at = (mono_ms){0};
     watcher_count(w, &t);
     is_compliant = !lacks_kind && policy_tally_is_compliant(&t);
-    w->is_resumed &= is_compliant;
     if (is_compliant)
-        watcher_decide_run(w);
+        watcher_decide_run(w, &t);
     else
         watcher_want(w, lacks_kind || policy_tally_enabled(&t) == 0 ? CLAIM_EMPTY : CLAIM_NONCOMPLIANT);
     w->has_run = is_compliant;
@@ -525,29 +369,26 @@ static void claims_count(void *arg, const char *operation, const struct kube_ans
     metric_add(w->o.metrics, METRIC_POLICY_CLAIM_WRITES, LV(operation, kube_verdict_word(a->verdict)), 1);
 }
 
-static int claims_watch(struct policy_watcher *w)
+struct policy_watcher *policy_watcher_new(const struct policy_watcher_options *o)
 {
-    const struct kube_watch_options o = {.resource = &kube_clusterclaims,
-                                         .name = w->o.claim,
-                                         .on_set = claim_on_set,
-                                         .on_delete = claim_on_delete,
-                                         .on_synced = claims_on_synced,
-                                         .on_trouble = claims_on_trouble,
-                                         .arg = w};
-
-    w->claim_watch = kube_watch_new(w->o.kube, &o);
-    return 0;
-}
-
-int policy_watcher_new(struct policy_watcher **ret, const struct policy_watcher_options *o)
-{
-    CLEANUP(cleanup_policy_watcher_free) struct policy_watcher *w = xcalloc(1, sizeof(*w));
+    struct policy_watcher *w = xcalloc(1, sizeof(*w));
     const struct kube_queue_options queue = {
         .work = claim_work, .arg = w, .kube = o->kube, .max_retry_ms = RETRY_MS};
-    int r = 0;
+    const struct kube_watch_options policies = {.resource = &kube_policies,
+                                                .namespace = o->namespace,
+                                                .on_set = policies_on_set,
+                                                .on_delete = policies_on_delete,
+                                                .on_synced = policies_on_synced,
+                                                .on_trouble = policies_on_trouble,
+                                                .arg = w};
+    const struct kube_watch_options claims = {.resource = &kube_clusterclaims,
+                                              .name = o->claim,
+                                              .on_set = claim_on_set,
+                                              .on_delete = claim_on_delete,
+                                              .on_synced = claims_on_synced,
+                                              .on_trouble = claims_on_trouble,
+                                              .arg = w};
 
-    if (r < 0)
-        return r;
     w->o = *o;
     w->timer.fn = watcher_on_timer;
     w->writer = (struct kube_writer){.kube = o->kube,
@@ -558,19 +399,15 @@ int policy_watcher_new(struct policy_watcher **ret, const struct policy_watcher_
                                      .arg = w};
     kube_object_init(&w->object, &w->writer, o->claim);
     w->writer.queue = kube_queue_new(kube_loop(o->kube), &queue);
-    r = 0;
-    if (r == 0)
-        r = policies_watch(w);
-    if (r == 0)
-        r = claims_watch(w);
-    if (r < 0)
-        return r;
-    *ret = TAKE_PTR(w);
-    return 0;
+    w->policy_watch = kube_watch_new(o->kube, &policies);
+    w->claim_watch = kube_watch_new(o->kube, &claims);
+    return w;
 }
 
 struct policy_watcher *policy_watcher_free(struct policy_watcher *w)
 {
+    struct known_policy *p;
+
     if (!w)
         return NULL;
     loop_timer_clear(kube_loop(w->o.kube), &w->timer);
@@ -578,26 +415,26 @@ struct policy_watcher *policy_watcher_free(struct policy_watcher *w)
     w->writer.queue = kube_queue_free(w->writer.queue);
     w->policy_watch = kube_watch_free(w->policy_watch);
     w->claim_watch = kube_watch_free(w->claim_watch);
-    policies_clear(w);
+    for (size_t at = 0; (p = map_next(&w->policies, &at));)
+        free(p);
+    map_done(&w->policies);
     free(w);
     return NULL;
 }
 
-int policy_watcher_ready(const struct policy_watcher *w, bool *ret, struct buf *why)
+bool policy_watcher_ready(const struct policy_watcher *w, struct buf *why)
 {
     const struct kube_watch *watches[] = {w->policy_watch, w->claim_watch};
     static const char *const names[] = {"policies", "clusterclaims"};
-    int r = 0;
+    bool ready = true;
 
-    *ret = true;
-    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(watches); i++) {
-        const struct kube_watch *one = watches[i];
-        const char *trouble = one ? kube_watch_trouble(one) : NULL;
+    for (size_t i = 0; i < ARRAY_SIZE(watches); i++) {
+        const char *trouble = kube_watch_trouble(watches[i]);
 
-        if (one && (kube_watch_synced(one) || (i == 0 && kube_watch_lacks_kind(one))))
+        if (kube_watch_synced(watches[i]) || (i == 0 && kube_watch_lacks_kind(watches[i])))
             continue;
-        *ret = false;
-        r = buf_printf(why, "%s: not listed yet%s%s\n", names[i], trouble ? ": " : "", cstr(trouble));
+        ready = false;
+        (void)!buf_printf(why, "%s: not listed yet%s%s\n", names[i], trouble ? ": " : "", cstr(trouble));
     }
-    return r;
+    return ready;
 }

@@ -16,13 +16,11 @@ struct policy_watcher_options {
     int64_t stable_ms;
 };
 
-/* -ENOMEM. */
-MUST_USE int policy_watcher_new(struct policy_watcher **ret, const struct policy_watcher_options *o);
+struct policy_watcher *policy_watcher_new(const struct policy_watcher_options *o);
 /* Leaves the ClusterClaim as it is. Takes NULL, returns NULL. */
 struct policy_watcher *policy_watcher_free(struct policy_watcher *w);
-DEFINE_CLEANUP(struct policy_watcher, policy_watcher_free)
 
-/* Whether it knows the Policies and the ClusterClaim. If not, appends why. -ENOMEM, -EFBIG for `why`. */
-MUST_USE int policy_watcher_ready(const struct policy_watcher *w, bool *ret, struct buf *why);
+/* Whether it knows the Policies and the ClusterClaim; if not, appends why. */
+bool policy_watcher_ready(const struct policy_watcher *w, struct buf *why);
 
 #endif
