@@ -5,8 +5,8 @@
 #include "exporter/base/strset.h"
 #include "exporter/base/varint.h"
 #include "exporter/metric/series.h"
+#include "remote_v1.pb-c.h"
 #include "remotewrite/format.h"
-#include "remotewrite/metadata.h"
 
 #include <errno.h>
 #include <snappy-c.h>
@@ -509,6 +509,44 @@ int body_make(enum rw_form form, struct str block, const struct body_part *part,
         if (!part->skip[i])
             r = buf_put_str(&kept, series[i]);
     return r ?: body_put(form, part->skip ? buf_str(&kept) : content, part->own, into);
+}
+
+/* Of a histogram's names, the one that ends with _count stands for the family. */
+static bool family_is_listed(const struct family *f)
+{
+    return f->name[f->stem_n] == '\0' || strcmp(f->name + f->stem_n, "_count") == 0;
+}
+
+static int put_family(const struct family *f, struct buf *message)
+{
+    Rw__V1__MetricMetadata m = RW__V1__METRIC_METADATA__INIT, *place = &m;
+    Rw__V1__WriteRequest rq = RW__V1__WRITE_REQUEST__INIT;
+    char stem[FAMILY_NAME_MAX + 1], *room;
+    int r;
+
+    *(char *)mempcpy(stem, f->name, f->stem_n) = '\0';
+    m.type = (Rw__V1__MetricMetadata__Type)f->type;
+    m.metric_family_name = stem;
+    m.help = (char *)(uintptr_t)f->help;
+    rq.metadata = &place;
+    rq.n_metadata = 1;
+    r = buf_room(message, rw__v1__write_request__get_packed_size(&rq), &room);
+    if (r == 0)
+        message->n += rw__v1__write_request__pack(&rq, (uint8_t *)room);
+    return r;
+}
+
+int metadata_body(enum rw_form form, const struct families *families, struct buf *into)
+{
+    BUF_AUTO(message, BODY_MAX);
+    const struct family *f;
+    size_t at = 0;
+    int r = 0;
+
+    while (r == 0 && (f = map_next(&families->by_name, &at)))
+        if (family_is_listed(f))
+            r = put_family(f, &message);
+    return r < 0 || message.n == 0 ? r : body_put(form, buf_str(&message), NULL, into);
 }
 
 /* ---- Text ---- */

@@ -13,8 +13,6 @@
 #include "remotewrite/config.h"
 #include "remotewrite/labels.h"
 
-struct families;
-
 enum { BODY_MAX = 256 << 20 };
 
 /* Prometheus' stale marker, and the ordinary NaN. */
@@ -59,6 +57,9 @@ struct body_part {
 MUST_USE int body_make(enum rw_form form, struct str block, const struct body_part *part, struct buf *into);
 /* A body in this form with a 1.0 message; `own` as above. */
 MUST_USE int body_put(enum rw_form form, struct str message, const struct families *own, struct buf *into);
+/* A request of 1.0 or vm that carries only metadata, which these have no place for beside the samples; nothing
+ * if there is none. */
+MUST_USE int metadata_body(enum rw_form form, const struct families *families, struct buf *into);
 /* A hash of the series' labels. */
 uint64_t body_series_hash(struct str series);
 /* The name of an encoded series, `name{label="value",...}`. */

@@ -66,7 +66,6 @@ struct endpoint {
     struct queue *queue;
     struct intake *intake;
     struct sender *sender;
-    struct metadata metadata;
     int spool_error; /* of the last try to open it */
     unsigned spool_failures;
     mono_ms spool_retry_at;
@@ -230,7 +229,6 @@ static void thread_publish_state(struct endpoint *e)
 
     memset(&now, 0, sizeof(now));
     now.sender = *sender_stats(e->sender);
-    now.metadata = e->metadata.stats;
     now.spool = spool_stats(e->spool);
     now.spool_error = e->spool_error;
     now.series = intake_series(e->intake);
@@ -360,15 +358,6 @@ static void thread_on_wake(struct post *p)
     sender_kick(e->sender);
 }
 
-/* Not before samples were accepted, because the form is known only then. */
-static void thread_send_metadata(struct endpoint *e)
-{
-    const struct sender_stats *s = sender_stats(e->sender);
-
-    if (s->samples && s->failures == 0 && !e->stopping)
-        metadata_tick(&e->metadata, s->form);
-}
-
 static void thread_on_tick(struct timer *t)
 {
     struct endpoint *e = CONTAINER_OF(t, struct endpoint, tick);
@@ -381,7 +370,7 @@ static void thread_on_tick(struct timer *t)
     spool_log_writes(e);
     queue_save_position(e->queue, true);
     log_drops(e);
-    thread_send_metadata(e);
+    sender_tick(e->sender);
     sender_kick(e->sender);
     endpoint_set_timer(e, t, TICK_MS);
 }
@@ -395,7 +384,10 @@ static void thread_open(struct endpoint *e)
         .age_limit_ms = c->sample_age_limit_ms,
         .memory_bytes = MEMORY_BYTES,
     };
-    struct sender_options so = {.config = c, .loop = e->loop, .transport = &e->transport};
+    struct sender_options so = {.config = c,
+                                .loop = e->loop,
+                                .transport = &e->transport,
+                                .metadata_transport = &e->metadata_transport};
 
     qo.max_memory = e->dir && qo.max_bytes > MEMORY_ONLY_BYTES ? MEMORY_ONLY_BYTES : qo.max_bytes;
     so.queue = e->queue = queue_new(&qo);
@@ -406,8 +398,6 @@ static void thread_open(struct endpoint *e)
         log_warn("no storage path: pending samples are kept in memory and lost at a restart",
                  L_STR("remote_name", c->name));
     so.families = intake_families(e->intake);
-    e->metadata = (struct metadata){
-        .config = c, .loop = e->loop, .transport = &e->metadata_transport, .families = so.families};
     e->sender = sender_new(&so);
 }
 
@@ -415,7 +405,6 @@ static void thread_open(struct endpoint *e)
 static void thread_close(struct endpoint *e)
 {
     e->sender = sender_free(e->sender);
-    metadata_done(&e->metadata);
     spool_watch(e, true);
     queue_save_position(e->queue, true);
     spool_last_words(e);

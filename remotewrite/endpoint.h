@@ -5,7 +5,6 @@
 
 #include "exporter/base/clock.h"
 #include "remotewrite/intake.h"
-#include "remotewrite/metadata.h"
 #include "remotewrite/queue.h"
 #include "remotewrite/sender.h"
 #include "remotewrite/spool.h"
@@ -26,7 +25,6 @@ struct endpoint_options {
 struct endpoint_state {
     struct queue_stats queue;
     struct sender_stats sender;
-    struct metadata_stats metadata;
     struct spool_stats spool;
     int spool_error; /* negative errno: why the spool is not open */
     size_t series;

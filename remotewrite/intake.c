@@ -6,14 +6,13 @@
 #include "exporter/metric/series_set.h"
 #include "remotewrite/body.h"
 #include "remotewrite/format.h"
-#include "remotewrite/metadata.h"
 #include "remotewrite/spool.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { INTAKE_WARNED = 64, CLOCK_BACK_MS = 3600 * 1000 };
+enum { CLOCK_BACK_MS = 3600 * 1000 };
 
 /* The series of one scorer; without a name, the program's own metrics. */
 struct intake_lane {
@@ -36,8 +35,6 @@ struct intake {
     struct spool *spool;
     struct intake_lane *lanes;
     struct families families;
-    uint64_t warned[INTAKE_WARNED]; /* hashes of invalid names */
-    size_t n_warned;
 };
 
 /* ---- Active series on disk ---- */
@@ -330,29 +327,13 @@ static void lane_publish(struct intake *in, const struct intake_lane *l, const d
     queue_sync(in->queue);
 }
 
-/* Logs each invalid name once. */
-static void intake_warn_names(struct intake *in, const struct label_bytes *labels)
+static void lane_log_dropped(const struct intake *in, const struct intake_lane *l,
+                             const struct label_bytes *labels)
 {
-    for (size_t i = 0; i < labels->n_bad_names; i++) {
-        uint64_t hash = hash_bytes(str_of(labels->bad_names[i]));
-        size_t k = 0;
-
-        while (k < in->n_warned && in->warned[k] != hash)
-            k++;
-        if (k < in->n_warned || k == INTAKE_WARNED)
-            continue;
-        in->warned[in->n_warned++] = hash;
-        log_warn("series dropped: invalid name after relabelling", L_STR("remote_name", in->config->name),
-                 L_STR("name", labels->bad_names[i]));
-    }
-}
-
-static void lane_log_dropped(struct intake *in, const struct intake_lane *l, const struct label_bytes *labels)
-{
-    intake_warn_names(in, labels);
     if (labels->invalid)
         log_warn("series with invalid labels dropped", L_STR("remote_name", in->config->name),
-                 L_STR("score_name", l->name), L_INT("series", labels->invalid));
+                 L_STR("score_name", l->name), L_INT("series", labels->invalid),
+                 L_STR("invalid_name", labels->bad_name));
     if (labels->over_limit)
         log_warn("series dropped: a regex of write_relabel_configs exceeded its match limit",
                  L_STR("remote_name", in->config->name), L_STR("score_name", l->name),
@@ -489,9 +470,9 @@ void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms)
                               (struct str){labels->bytes, labels->bytes_n})) {
         lane_end_missing(in, l, labels, at_ms);
         lane_remember(in, l, labels);
+        lane_log_dropped(in, l, labels);
     }
     lane_make_frames(in, l, labels, at_ms);
-    intake_warn_names(in, labels);
     l->invalid = labels->invalid;
     lane_publish(in, l, c.values, at_ms);
     lane_drop_frames(l);

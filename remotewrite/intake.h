@@ -11,7 +11,6 @@
 #include "remotewrite/labels.h"
 #include "remotewrite/queue.h"
 
-struct families;
 struct intake;
 
 enum { INTAKE_GRACE_MS = 5 * 60 * 1000 };

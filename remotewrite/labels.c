@@ -7,7 +7,6 @@
 #include "exporter/base/strset.h"
 #include "exporter/base/varint.h"
 #include "remotewrite/config.h"
-#include "remotewrite/metadata.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -33,6 +32,57 @@ struct relabel_rule {
     size_t n_sources;
     char *separator, *target, *replacement;
 };
+
+/* ---- Type and help ---- */
+
+void families_done(struct families *f)
+{
+    struct family *one;
+    size_t at = 0;
+
+    while ((one = map_next(&f->by_name, &at)))
+        free(one);
+    map_done(&f->by_name);
+}
+
+const struct family *families_find(const struct families *f, struct str name)
+{
+    char key[FAMILY_NAME_MAX + 1];
+
+    if (name.n == 0 || name.n > FAMILY_NAME_MAX)
+        return NULL;
+    memcpy(key, name.p, name.n);
+    key[name.n] = '\0';
+    return map_get(&f->by_name, key);
+}
+
+static size_t stem_bytes(struct str name, const char *suffix)
+{
+    size_t n = strlen(suffix);
+    bool ends = name.n > n && memcmp(name.p + name.n - n, suffix, n) == 0;
+
+    return ends ? name.n - n : name.n;
+}
+
+void families_note(struct families *f, struct str name, const char *suffix, enum family_type type,
+                   const char *help)
+{
+    const struct family *was = families_find(f, name);
+    struct family *one;
+
+    if (name.n == 0 || name.n > FAMILY_NAME_MAX || (was && was->type == type && was->help == help))
+        return;
+    if (was)
+        free(map_take(&f->by_name, was->name));
+    if (f->by_name.n >= FAMILIES_MAX)
+        return;
+    one = xcalloc(1, sizeof(*one) + name.n + 1);
+    memcpy(one->name, name.p, name.n);
+    one->type = type;
+    one->help = help;
+    one->stem_n = stem_bytes(name, suffix);
+    map_set(&f->by_name, one->name, one);
+}
 
 /* ---- Reading `write_relabel_configs` ---- */
 
@@ -410,21 +460,6 @@ struct label_bytes *label_bytes_free(struct label_bytes *l)
     return NULL;
 }
 
-/* Counts a series with invalid labels, and notes its invalid name. */
-static void label_bytes_reject(struct label_bytes *l, const struct label_list *list)
-{
-    char name[LABEL_BAD_NAME_BYTES];
-
-    l->invalid++;
-    if (list->bad_name.n == 0 || l->n_bad_names == LABEL_BAD_NAMES)
-        return;
-    (void)snprintf(name, sizeof(name), "%.*s", STR_ARG(list->bad_name));
-    for (size_t i = 0; i < l->n_bad_names; i++)
-        if (strcmp(l->bad_names[i], name) == 0)
-            return;
-    memcpy(l->bad_names[l->n_bad_names++], name, sizeof(name));
-}
-
 /* Relabelling may merge series. The first is kept: two samples with one timestamp would contradict each
  * other. */
 static void label_bytes_deduplicate(struct label_bytes *l)
@@ -503,8 +538,9 @@ bool label_maker_add(struct label_maker *m, const struct label *labels, size_t n
         r = label_list_add(&m->list, labels[i].name, labels[i].value);
     r = r ?: labels_pack(&m->list, m->config, &m->bytes);
     out->over_limit += r == -ELOOP;
-    if (r < 0 && r != -ELOOP)
-        label_bytes_reject(out, &m->list);
+    out->invalid += r < 0 && r != -ELOOP;
+    if (r < 0 && !*out->bad_name)
+        (void)snprintf(out->bad_name, sizeof(out->bad_name), "%.*s", STR_ARG(m->list.bad_name));
     if (r != 1)
         return false;
     if (out->n == m->cap)

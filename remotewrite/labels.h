@@ -9,9 +9,9 @@
 #define DS_REMOTEWRITE_LABELS_H
 
 #include "exporter/base/doc.h"
+#include "exporter/base/map.h"
 #include "exporter/metric/series.h"
 
-struct families;
 struct relabel_rule;
 struct rw_endpoint_config;
 
@@ -24,7 +24,37 @@ struct label {
     struct str name, value;
 };
 
-enum { LABELS_MAX = 128, LABEL_BAD_NAMES = 4, LABEL_BAD_NAME_BYTES = 64 };
+/* ---- Type and help of metrics, by name after relabelling ---- */
+
+/* More names than this are the work of a rule that makes a name for each series. */
+enum { FAMILIES_MAX = 1000, FAMILY_NAME_MAX = 255 };
+
+/* prometheus.MetricMetadata.MetricType, the same in 1.0 and 2.0. */
+enum family_type { FAMILY_COUNTER = 1, FAMILY_GAUGE = 2, FAMILY_HISTOGRAM = 3 };
+
+struct family {
+    enum family_type type;
+    const char *help; /* static */
+    size_t stem_n;    /* bytes of the name without a histogram's suffix */
+    char name[];
+};
+
+struct families {
+    struct map by_name;
+    int64_t started_ms; /* when the counters began; 0: unknown */
+};
+
+void families_done(struct families *f);
+/* Adds or updates the metadata of a name. `suffix` is a histogram's, "" for none. Ignored if there is no
+ * room. */
+void families_note(struct families *f, struct str name, const char *suffix, enum family_type type,
+                   const char *help);
+/* NULL if unknown. */
+const struct family *families_find(const struct families *f, struct str name);
+
+/* ---- Labels ---- */
+
+enum { LABELS_MAX = 128, LABEL_BAD_NAME_BYTES = 64 };
 
 /* The encoded labels of many series, back to back: the `labels` fields of a TimeSeries. */
 struct label_bytes {
@@ -35,9 +65,7 @@ struct label_bytes {
     uint32_t *series;  /* index of each in the set it comes from; NULL: the same index */
     size_t invalid;    /* series with invalid names, or with repeated, missing or too many labels */
     size_t over_limit; /* series for which an expression exceeded its limits */
-    /* The first few invalid names, maybe truncated. */
-    char bad_names[LABEL_BAD_NAMES][LABEL_BAD_NAME_BYTES];
-    size_t n_bad_names;
+    char bad_name[LABEL_BAD_NAME_BYTES]; /* the first invalid one, maybe truncated */
 };
 
 static inline struct str label_bytes_at(const struct label_bytes *l, size_t i)

@@ -23,7 +23,6 @@ enum {
     VM_PROBE_MS = 24 * 3600 * 1000,
     REJECTS = 1024,
     REJECT_WAYS = 8, /* places that an entry may have */
-    REJECT_MAX_MS = 3600 * 1000,
 };
 
 /* Series [from, to) of the current record, without those to be skipped. */
@@ -31,13 +30,11 @@ struct piece {
     uint32_t from, to;
 };
 
-/* A series that the endpoint rejected, by hash. It is left out of later requests for a while, so that it is
- * not searched for again: five minutes at first, because a cause such as a sample out of order passes, then
- * twice as long each time, up to an hour. */
+/* A series that the endpoint rejected, by hash. It is left out of later requests for five minutes, so that it is
+ * not searched for again; no longer, because a cause such as a sample out of order passes. */
 struct reject {
     uint64_t hash;
     mono_ms until;
-    int64_t ms; /* how long it was left out the last time */
 };
 
 struct sender {
@@ -77,6 +74,11 @@ struct sender {
     mono_ms failure_logged_at, drop_logged_at;
     bool failing_logged;
     uint64_t dropped_unlogged; /* samples */
+    /* Metadata for 1.0 and vm: neither waits for samples nor holds them up. */
+    struct buf metadata;
+    bool metadata_in_flight;
+    unsigned metadata_failures; /* consecutive */
+    mono_ms metadata_at;        /* the next request */
 };
 
 /* ---- Log lines ---- */
@@ -128,7 +130,7 @@ static void sender_reject(struct sender *s, uint32_t samples, const char *why)
 
 /* ---- Series that were rejected ---- */
 
-/* The entry of the hash, or the one that it replaces: of its places, the one that ends first. */
+/* The entry of the hash, or one of its places that is free. */
 static struct reject *reject_find(struct sender *s, uint64_t hash)
 {
     struct reject *place = NULL;
@@ -138,7 +140,7 @@ static struct reject *reject_find(struct sender *s, uint64_t hash)
 
         if (e->hash == hash)
             return e;
-        if (!place || mono_before(e->until, place->until))
+        if (!place || !mono_before(loop_now(s->o.loop), e->until))
             place = e;
     }
     return place;
@@ -146,19 +148,8 @@ static struct reject *reject_find(struct sender *s, uint64_t hash)
 
 static void reject_add(struct sender *s, uint64_t hash)
 {
-    struct reject *e = reject_find(s, hash);
-    mono_ms now = loop_now(s->o.loop);
-
-    if (e->hash != hash)
-        *e = (struct reject){.hash = hash};
-    /* One that was well for as long as it was left out begins anew. */
-    if (e->ms == 0 || !mono_before(now, mono_add(e->until, e->ms)))
-        e->ms = SENDER_REJECT_MS;
-    else
-        e->ms = e->ms * 2 < REJECT_MAX_MS ? e->ms * 2 : REJECT_MAX_MS;
-    e->until = mono_add(now, e->ms);
-    if (mono_before(s->rejects_until, e->until))
-        s->rejects_until = e->until;
+    s->rejects_until = mono_add(loop_now(s->o.loop), SENDER_REJECT_MS);
+    *reject_find(s, hash) = (struct reject){hash, s->rejects_until};
 }
 
 static bool reject_has(struct sender *s, uint64_t hash)
@@ -323,6 +314,7 @@ struct sender *sender_new(const struct sender_options *o)
     s->o = *o;
     s->timer.fn = sender_on_timer;
     buf_init(&s->body, BODY_MAX);
+    buf_init(&s->metadata, BODY_MAX);
     s->stats.form = sender_form(s);
     return s;
 }
@@ -333,6 +325,9 @@ struct sender *sender_free(struct sender *s)
         return NULL;
     loop_timer_clear(s->o.loop, &s->timer);
     s->o.transport->cancel(s->o.transport);
+    if (s->metadata_in_flight)
+        s->o.metadata_transport->cancel(s->o.metadata_transport);
+    buf_done(&s->metadata);
     if (s->record)
         queue_put_back(s->o.queue);
     buf_done(&s->body);
@@ -633,6 +628,50 @@ void sender_hurry(struct sender *s, int64_t ms)
             sender_wait(s, s->not_before.ms - now.ms);
     }
     sender_kick(s);
+}
+
+/* ---- Metadata ---- */
+
+/* The specification asks for no more than for samples: 5xx, 429 and no response are retried. */
+static void metadata_on_answer(void *arg, const struct transport_answer *a)
+{
+    const struct backoff backoff = {1000, 60 * 1000, RETRY_AFTER_MAX_MS};
+    struct sender *s = arg;
+    enum rw_verdict v = transport_verdict(a);
+    int64_t wait_ms = s->o.config->metadata_interval_ms;
+
+    s->metadata_in_flight = false;
+    buf_done(&s->metadata);
+    s->metadata_failures = v == VERDICT_SENT ? 0 : s->metadata_failures + 1;
+    if (s->metadata_failures == 1)
+        log_warn(v == VERDICT_RETRY ? "sending metadata failed, retrying"
+                                    : "metadata rejected by the endpoint",
+                 L_STR("remote_name", s->o.config->name), L_STR("err", a->text));
+    s->stats.metadata_sent += v == VERDICT_SENT;
+    s->stats.metadata_retried += v == VERDICT_RETRY;
+    s->stats.metadata_failed += v != VERDICT_SENT && v != VERDICT_RETRY;
+    if (v == VERDICT_RETRY)
+        wait_ms = backoff_ms(&backoff, s->metadata_failures, a->retry_after_ms);
+    s->metadata_at = mono_add(loop_now(s->o.loop), wait_ms);
+}
+
+/* Not before samples were accepted, because the form is known only then. */
+void sender_tick(struct sender *s)
+{
+    const struct sender_stats *st = &s->stats;
+    mono_ms now = loop_now(s->o.loop);
+    char why[256] = "";
+
+    if (!s->o.config->metadata_send || st->samples == 0 || st->failures || s->hurried ||
+        st->form == RW_FORM_V2 || s->metadata_in_flight || mono_before(now, s->metadata_at))
+        return;
+    s->metadata_at = mono_add(now, s->o.config->metadata_interval_ms);
+    s->metadata_in_flight =
+        metadata_body(st->form, s->o.families, &s->metadata) == 0 && s->metadata.n &&
+        s->o.metadata_transport->start(s->o.metadata_transport, st->form, buf_str(&s->metadata),
+                                       metadata_on_answer, s, why) == 0;
+    if (!s->metadata_in_flight)
+        buf_done(&s->metadata);
 }
 
 bool sender_done(const struct sender *s)

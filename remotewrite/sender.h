@@ -8,7 +8,6 @@
 #include "remotewrite/queue.h"
 #include "remotewrite/transport.h"
 
-struct families;
 struct sender;
 
 enum { SENDER_PROBE_MS = 3600 * 1000, SENDER_REJECT_MS = 5 * 60 * 1000 };
@@ -16,9 +15,9 @@ enum { SENDER_PROBE_MS = 3600 * 1000, SENDER_REJECT_MS = 5 * 60 * 1000 };
 struct sender_options {
     const struct rw_endpoint_config *config;
     struct loop *loop;
-    struct transport *transport;
+    struct transport *transport, *metadata_transport;
     struct queue *queue;
-    const struct families *families; /* of the program's own metrics */
+    const struct families *families;
 };
 
 enum sender_state { SENDER_IDLE, SENDER_SENDING, SENDER_BACKING_OFF };
@@ -28,11 +27,12 @@ struct sender_stats {
     enum rw_form form;
     uint64_t samples, bytes, requests; /* delivered; bytes as compressed */
     uint64_t failed, retried;          /* samples that the endpoint rejected; samples sent again */
-    int64_t highest_sent_ms;           /* timestamp; 0 for none */
-    int64_t last_sent_at_ms;           /* wall clock; 0 for never */
-    int64_t retry_at_ms;               /* wall clock of the next try while backing off */
-    unsigned failures;                 /* consecutive */
-    char error[512];                   /* the last failure, in the receiver's words; empty after recovery */
+    uint64_t metadata_sent, metadata_failed, metadata_retried; /* requests */
+    int64_t highest_sent_ms;                                   /* timestamp; 0 for none */
+    int64_t last_sent_at_ms;                                   /* wall clock; 0 for never */
+    int64_t retry_at_ms; /* wall clock of the next try while backing off */
+    unsigned failures;   /* consecutive */
+    char error[512];     /* the last failure, in the receiver's words; empty after recovery */
     int64_t error_at_ms;
     double seconds; /* that the last request took */
 };
@@ -41,6 +41,8 @@ struct sender *sender_new(const struct sender_options *o);
 struct sender *sender_free(struct sender *s);
 /* To be called when something was queued. */
 void sender_kick(struct sender *s);
+/* To be called about every second: sends the metadata that is due. */
+void sender_tick(struct sender *s);
 /* For the flush of a stop, which lasts ms: ends a wait, but not before the receiver's Retry-After has passed,
  * and gives up at the first failure from now on. */
 void sender_hurry(struct sender *s, int64_t ms);

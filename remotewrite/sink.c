@@ -137,9 +137,9 @@ static void rw_set_counters(struct metrics *m, const char *const *labels, const 
     metric_set(m, METRIC_RW_FAILED, labels, (double)st->sender.failed);
     metric_set(m, METRIC_RW_RETRIED, labels, (double)st->sender.retried);
     metric_set(m, METRIC_RW_BYTES, labels, (double)st->sender.bytes);
-    metric_set(m, METRIC_RW_METADATA, labels, (double)st->metadata.sent);
-    metric_set(m, METRIC_RW_METADATA_FAILED, labels, (double)st->metadata.failed);
-    metric_set(m, METRIC_RW_METADATA_RETRIED, labels, (double)st->metadata.retried);
+    metric_set(m, METRIC_RW_METADATA, labels, (double)st->sender.metadata_sent);
+    metric_set(m, METRIC_RW_METADATA_FAILED, labels, (double)st->sender.metadata_failed);
+    metric_set(m, METRIC_RW_METADATA_RETRIED, labels, (double)st->sender.metadata_retried);
     metric_set(m, METRIC_RW_DAMAGED, labels, (double)(st->spool.damaged_bytes + st->spool.torn_bytes));
     for (unsigned i = 0; i < DROPS; i++) {
         with_reason[0] = queue_drop_words[i];

@@ -1,6 +1,5 @@
 #include "exporter/base/buf.h"
 #include "remote_v2.pb-c.h"
-#include "remotewrite/metadata.h"
 #include "test/unit/remotewrite/rw.h"
 
 #include <errno.h>
