@@ -107,15 +107,24 @@ static void write_done(struct slot *s, bool ok)
     kube_object_end(&s->write, ok, -1);
 }
 
-static void write_failed(struct slot *s, const struct kube_answer *a)
-{
-    placement_update_metrics(s->placement);
-    kube_object_fail(&s->write, a);
-}
-
 static struct slot *write_slot(struct kube_object *o)
 {
     return CONTAINER_OF(o, struct slot, write);
+}
+
+/* Whether the call went well. If not, the turn is over: what is gone meanwhile is created in the next one. */
+static bool write_is_ok(struct slot *s, const struct kube_answer *a)
+{
+    if (a->verdict == KUBE_OK)
+        return true;
+    if (a->verdict == KUBE_NOT_FOUND) {
+        s->exists = s->written = false;
+        write_done(s, false);
+    } else {
+        placement_update_metrics(s->placement);
+        kube_object_fail(&s->write, a);
+    }
+    return false;
 }
 
 /* state: see kube_object_call(). */
@@ -147,10 +156,8 @@ static void write_on_adopted(struct kube_object *o, struct kube_answer *a)
 {
     struct slot *s = write_slot(o);
 
-    if (a->verdict != KUBE_OK) {
-        write_failed(s, a);
+    if (!write_is_ok(s, a))
         return;
-    }
     log_info("AddOnPlacementScore adopted", L_STR("object", s->object));
     s->exists = true;
     s->foreign = false;
@@ -171,24 +178,20 @@ static void write_claim(struct slot *s, const char *version,
                0, done);
 }
 
-/* Its scores count until the first round has succeeded. Those without an end get one. */
-static void write_adopt(struct slot *s, const json_t *object)
+/* Adopts the object if that is asked for and nobody owns it; its scores count until the first round has
+ * succeeded, and those without an end get one. */
+static void write_not_ours(struct slot *s, const json_t *object)
 {
+    char owner[OWNER_BYTES];
+
+    if (object_owner(object, owner) || !s->placement->o.adopt_unowned || !s->scorer) {
+        write_leave_alone(s, owner);
+        return;
+    }
     slot_learn(s, object);
     if (!s->found_until_ms)
         s->found_until_ms = loop_wall(kube_loop(s->placement->o.hub)).ms + s->life_ms;
     write_claim(s, kube_version(object), write_on_adopted);
-}
-
-static void write_not_ours(struct slot *s, const json_t *object)
-{
-    char owner[OWNER_BYTES];
-    bool owned = object_owner(object, owner);
-
-    if (!owned && s->placement->o.adopt_unowned && s->scorer)
-        write_adopt(s, object);
-    else
-        write_leave_alone(s, owner);
 }
 
 /* Without the right to do so, its scores are written all the same. */
@@ -196,19 +199,14 @@ static void write_on_labelled(struct kube_object *o, struct kube_answer *a)
 {
     struct slot *s = write_slot(o);
 
-    if (a->verdict == KUBE_NOT_FOUND) {
-        s->exists = false;
-        write_done(s, false);
-    } else if (a->verdict == KUBE_FORBIDDEN) {
+    if (a->verdict == KUBE_FORBIDDEN)
         log_warn("label not restored, changes by other writers go unnoticed", L_STR("object", s->object),
                  L_STR("err", a->why));
-        write_next(s);
-    } else if (a->verdict != KUBE_OK) {
-        write_failed(s, a);
-    } else {
+    else if (!write_is_ok(s, a))
+        return;
+    else
         log_info("label restored", L_STR("object", s->object));
-        write_next(s);
-    }
+    write_next(s);
 }
 
 /* Without this check a new scorer would take over, and later delete, another program's object. */
@@ -216,22 +214,19 @@ static void write_on_owner(struct kube_object *o, struct kube_answer *a)
 {
     struct slot *s = write_slot(o);
 
-    if (a->verdict == KUBE_NOT_FOUND) { /* gone meanwhile */
-        s->exists = false;
-        write_done(s, false);
-    } else if (a->verdict != KUBE_OK) {
-        write_failed(s, a);
-    } else if (!object_is_ours(a->object, s->placement->o.owner)) {
+    if (!write_is_ok(s, a))
+        return;
+    if (!object_is_ours(a->object, s->placement->o.owner)) {
         write_not_ours(s, a->object);
-    } else {
-        slot_learn(s, a->object);
-        s->exists = true;
-        s->foreign = false;
-        if (object_is_labelled(a->object))
-            write_next(s);
-        else
-            write_claim(s, NULL, write_on_labelled);
+        return;
     }
+    slot_learn(s, a->object);
+    s->exists = true;
+    s->foreign = false;
+    if (object_is_labelled(a->object))
+        write_next(s);
+    else
+        write_claim(s, NULL, write_on_labelled);
 }
 
 static void write_on_created(struct kube_object *o, struct kube_answer *a)
@@ -240,8 +235,9 @@ static void write_on_created(struct kube_object *o, struct kube_answer *a)
 
     if (a->verdict == KUBE_EXISTS) {
         write_call(s, NULL, (struct kube_request){.method = KUBE_GET, .name = s->object}, 0, write_on_owner);
-    } else if (a->verdict != KUBE_OK) {
-        write_failed(s, a);
+    } else if (a->verdict != KUBE_OK) { /* not found: the namespace */
+        placement_update_metrics(s->placement);
+        kube_object_fail(o, a);
     } else {
         s->exists = true;
         s->foreign = s->written = false;
@@ -256,35 +252,22 @@ static void write_create(struct slot *s)
     write_call(s, "create", (struct kube_request){.method = KUBE_CREATE, .body = body}, 0, write_on_created);
 }
 
-static void write_status_succeeded(struct slot *s)
+static void write_on_status(struct kube_object *o, struct kube_answer *a)
 {
+    struct slot *s = write_slot(o);
     struct placement *p = s->placement;
 
+    if (!write_is_ok(s, a))
+        return;
     s->written_hash = s->sent_hash;
     s->written_until_ms = s->sent_until_ms;
     if (s->scorer)
         metric_set(p->o.metrics, METRIC_PLACEMENT_LAST_WRITE, LV(s->score_name),
                    (double)loop_wall(kube_loop(p->o.hub)).ms / 1000);
-    kube_object_set_trouble(&s->write, "");
-    s->overwritten = kube_object_is_overtaken(&s->write);
-    s->exists = !s->write.vanished;
+    kube_object_set_trouble(o, "");
+    s->overwritten = kube_object_is_overtaken(o);
+    s->exists = !o->vanished;
     s->written = !s->overwritten;
-}
-
-static void write_on_status(struct kube_object *o, struct kube_answer *a)
-{
-    struct slot *s = write_slot(o);
-
-    if (a->verdict == KUBE_NOT_FOUND) {
-        s->exists = s->written = false;
-        write_done(s, false);
-        return;
-    }
-    if (a->verdict != KUBE_OK) {
-        write_failed(s, a);
-        return;
-    }
-    write_status_succeeded(s);
     if (o->wait_ms >= 0)
         write_done(s, true);
     else
@@ -311,10 +294,8 @@ static void write_on_deleted(struct kube_object *o, struct kube_answer *a)
 {
     struct slot *s = write_slot(o);
 
-    if (a->verdict != KUBE_OK && a->verdict != KUBE_NOT_FOUND) {
-        write_failed(s, a);
+    if (a->verdict != KUBE_NOT_FOUND && !write_is_ok(s, a))
         return;
-    }
     log_info("AddOnPlacementScore deleted", L_STR("object", s->object));
     s->exists = s->written = false;
     write_next(s); /* its scorer may be back */
@@ -372,14 +353,6 @@ static void placement_enqueue_all(struct placement *p)
 
 /* ---- State on the hub ---- */
 
-static void placement_repair(struct placement *p, struct slot *s)
-{
-    log_info("AddOnPlacementScore changed by another writer, writing it again", L_STR("object", s->object));
-    s->overwritten = true;
-    s->written = false;
-    placement_enqueue(p, s);
-}
-
 /* Only objects of the first list can be left over from before a restart. Later ones with this agent's name
  * come from another replica, which may already know a scorer that this one does not. */
 static void placement_on_set(void *arg, json_t *object)
@@ -400,10 +373,15 @@ static void placement_on_set(void *arg, json_t *object)
         slot_learn(s, object);
     s->exists = true;
     s->foreign = false;
-    if (s->scorer && s->written && kube_object_is_overtaken(&s->write) && !slot_matches(s, &p->o, object))
-        placement_repair(p, s);
-    else if (!s->scorer && p->configured)
+    if (s->scorer && s->written && kube_object_is_overtaken(&s->write) && !slot_matches(s, &p->o, object)) {
+        log_info("AddOnPlacementScore changed by another writer, writing it again",
+                 L_STR("object", s->object));
+        s->overwritten = true;
+        s->written = false;
         placement_enqueue(p, s);
+    } else if (!s->scorer && p->configured) {
+        placement_enqueue(p, s);
+    }
 }
 
 /* Also when the object has only lost the label that the watch selects by. */
