@@ -75,6 +75,11 @@ enum { SEGMENT_HEAD = 8, RECORD_HEAD = 48, LANE_NAME_MAX = 1024, RECORD_MAX = 64
 
 extern const char segment_magic[SEGMENT_HEAD + 1];
 
+static inline size_t record_size(const struct record_head *h, size_t payload_n)
+{
+    return RECORD_HEAD + h->lane.n + payload_n;
+}
+
 /* Encodes the first RECORD_HEAD bytes of a record; in the file, the lane's name and the payload follow. */
 void record_head_put(char out[RECORD_HEAD], const struct record_head *h, struct str payload);
 

@@ -27,11 +27,9 @@ const char *const queue_drop_words[DROPS] = {
 struct lane {
     struct lane *next;
     struct record *head, *tail;
-    uint64_t done;   /* this record of the lane and all before it were sent or dropped */
-    int64_t last_ms; /* newest timestamp ever appended */
-    /* While segments are read: the record inserted last, and `done` of the segment. */
-    struct record *inserted;
-    uint64_t segment_done;
+    uint64_t done;         /* this record of the lane and all before it were sent or dropped */
+    int64_t last_ms;       /* newest timestamp ever appended */
+    uint64_t segment_done; /* `done` of the segment being read */
     size_t name_n;
     char name[];
 };
@@ -130,11 +128,11 @@ static struct lane *queue_lane(struct queue *q, struct str name)
 /* Where a record with this number goes in the lane: by number, but not before the picked one. */
 static struct record **lane_place(const struct queue *q, struct lane *l, uint64_t seq)
 {
-    struct record *from = l->tail && l->tail->seq < seq ? l->tail : l->inserted;
+    struct record *from = l->tail && l->tail->head.seq < seq ? l->tail
+                          : l->head == q->picked             ? q->picked
+                                                             : NULL;
 
-    if (!from || from->seq >= seq)
-        from = l->head && l->head == q->picked ? l->head : NULL;
-    for (struct record *next = from ? from->next : l->head; next && next->seq < seq; next = next->next)
+    for (struct record *next = from ? from->next : l->head; next && next->head.seq < seq; next = next->next)
         from = next;
     return from ? &from->next : &l->head;
 }
@@ -143,28 +141,28 @@ static struct record **lane_place(const struct queue *q, struct lane *l, uint64_
 static void queue_count_unsaved(struct queue *q, const struct record *r, int sign)
 {
     q->memory_only += (uint64_t)sign * r->payload_n;
-    q->stats.unsaved += (uint64_t)sign * r->samples;
+    q->stats.unsaved += (uint64_t)sign * r->head.samples;
 }
 
-/* Adds a record whose payload and place are set to the lane. False if the lane has its number. */
-static bool queue_link(struct queue *q, struct lane *l, struct record *r)
+/* Adds the record to its lane. False if the lane has its number. */
+static bool queue_link(struct queue *q, struct record *r)
 {
-    struct record **at = lane_place(q, l, r->seq);
+    struct lane *l = r->lane;
+    struct record **at = lane_place(q, l, r->head.seq);
 
-    if (*at && (*at)->seq == r->seq)
+    if (*at && (*at)->head.seq == r->head.seq)
         return false;
-    r->lane = l;
     r->next = *at;
-    *at = l->inserted = r;
+    *at = r;
     if (!r->next)
         l->tail = r;
-    l->last_ms = later(l->last_ms, r->last_ms);
-    q->stats.newest_ever_ms = later(q->stats.newest_ever_ms, r->last_ms);
+    l->last_ms = later(l->last_ms, r->head.last_ms);
+    q->stats.newest_ever_ms = later(q->stats.newest_ever_ms, r->head.last_ms);
     q->stats.records++;
-    q->stats.samples += r->samples;
+    q->stats.samples += r->head.samples;
     if (r->payload)
         q->stats.memory += r->payload_n;
-    if (!r->place.segment)
+    if (!r->segment)
         queue_count_unsaved(q, r, 1);
     return true;
 }
@@ -186,14 +184,12 @@ static struct record *queue_unlink(struct queue *q, struct record **at)
         before = p;
     if (l->tail == r)
         l->tail = before;
-    if (l->inserted == r)
-        l->inserted = NULL;
     *at = r->next;
     q->stats.records--;
-    q->stats.samples -= r->samples;
+    q->stats.samples -= r->head.samples;
     if (r->payload)
         q->stats.memory -= r->payload_n;
-    if (!r->place.segment)
+    if (!r->segment)
         queue_count_unsaved(q, r, -1);
     record_forget_unsynced(r);
     return r;
@@ -205,15 +201,15 @@ static void queue_remove(struct queue *q, struct record **at)
     struct record *r = *at;
     struct lane *l = r->lane;
 
-    if (r->place.segment && r->place.segment->late) {
+    if (r->segment && r->segment->late) {
         q->position_changed = true;
-    } else if (r == l->head && r->seq > l->done) {
-        l->done = r->seq;
+    } else if (r == l->head && r->head.seq > l->done) {
+        l->done = r->head.seq;
         q->position_changed = true;
     }
     (void)queue_unlink(q, at);
-    if (r->place.segment)
-        spool_forget(q->spool, r->place);
+    if (r->segment)
+        spool_forget(q->spool, r->segment);
     record_free(r);
 }
 
@@ -224,7 +220,7 @@ void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples)
 
 static void queue_drop(struct queue *q, struct record **at, enum queue_drop why)
 {
-    queue_count_drop(q, why, (*at)->samples);
+    queue_count_drop(q, why, (*at)->head.samples);
     queue_remove(q, at);
 }
 
@@ -232,8 +228,8 @@ static void queue_drop(struct queue *q, struct record **at, enum queue_drop why)
 static void queue_leave_disk(struct queue *q, struct record *r, bool forget)
 {
     if (forget)
-        spool_forget(q->spool, r->place);
-    r->place = (struct spool_place){0};
+        spool_forget(q->spool, r->segment);
+    r->segment = NULL;
     record_forget_unsynced(r);
     queue_count_unsaved(q, r, 1);
 }
@@ -247,7 +243,7 @@ static uint64_t queue_empty_segment(struct queue *q, const struct spool_segment 
 
     for (struct lane *l = q->lanes; l; l = l->next)
         for (struct record **at = &l->head, *r; (r = *at);) {
-            bool in_it = segment ? r->place.segment == segment : r->place.segment != NULL;
+            bool in_it = segment ? r->segment == segment : r->segment != NULL;
             bool keep = r == q->picked || (!segment && r->payload);
 
             if (in_it && (keep || !segment))
@@ -289,9 +285,9 @@ static bool queue_drop_in_memory(struct queue *q)
     for (struct lane *l = q->lanes; l; l = l->next) {
         struct record **at = &l->head;
 
-        while (*at && ((*at)->place.segment || *at == q->picked))
+        while (*at && ((*at)->segment || *at == q->picked))
             at = &(*at)->next;
-        if (*at && (!oldest || (*at)->seq < (*oldest)->seq))
+        if (*at && (!oldest || (*at)->head.seq < (*oldest)->head.seq))
             oldest = at;
     }
     if (oldest)
@@ -328,7 +324,7 @@ void queue_expire(struct queue *q, int64_t now_ms)
     for (struct lane *l = q->o.age_limit_ms ? q->lanes : NULL; l; l = l->next) {
         struct record **at = l->head && l->head == q->picked ? &l->head->next : &l->head;
 
-        while (*at && (*at)->last_ms < now_ms - q->o.age_limit_ms)
+        while (*at && (*at)->head.last_ms < now_ms - q->o.age_limit_ms)
             queue_drop(q, at, DROP_TOO_OLD);
     }
 }
@@ -338,13 +334,7 @@ void queue_expire(struct queue *q, int64_t now_ms)
 /* Writes the record, which is in memory only, to disk; it stays so if that fails. */
 static void queue_store(struct queue *q, struct record *r)
 {
-    const struct record_head h = {.seq = r->seq,
-                                  .kind = r->kind,
-                                  .samples = r->samples,
-                                  .first_ms = r->first_ms,
-                                  .last_ms = r->last_ms,
-                                  .lane = lane_name(r->lane)};
-    int error = spool_append(q->spool, &h, (struct str){r->payload, r->payload_n}, &r->place);
+    int error = spool_append(q->spool, &r->head, (struct str){r->payload, r->payload_n}, &r->segment, &r->at);
 
     if (error < 0) {
         q->append_error = error;
@@ -354,15 +344,14 @@ static void queue_store(struct queue *q, struct record *r)
     LIST_INSERT_HEAD(&q->unsynced, r, unsynced);
 }
 
-static struct record *record_new(const struct record_head *h)
+static struct record *record_new(struct lane *l, const struct record_head *h, size_t payload_n)
 {
-    struct record *r = xmalloc(sizeof(*r));
+    struct record *r = xcalloc(1, sizeof(*r));
 
-    *r = (struct record){.seq = h->seq,
-                         .kind = h->kind,
-                         .samples = h->samples,
-                         .first_ms = h->first_ms,
-                         .last_ms = h->last_ms};
+    r->lane = l;
+    r->head = *h;
+    r->head.lane = lane_name(l);
+    r->payload_n = payload_n;
     return r;
 }
 
@@ -372,16 +361,15 @@ void queue_append(struct queue *q, struct record_head *h, char *payload, size_t 
     bool too_large = h->lane.n > LANE_NAME_MAX || payload_n > RECORD_MAX;
     struct record *r;
 
-    if (too_large || !queue_make_room(q, RECORD_HEAD + h->lane.n + payload_n)) {
+    if (too_large || !queue_make_room(q, record_size(h, payload_n))) {
         queue_count_drop(q, too_large ? DROP_MEMORY : full, h->samples);
         free(payload);
         return;
     }
     h->seq = q->next_seq++;
-    r = record_new(h);
+    r = record_new(queue_lane(q, h->lane), h, payload_n);
     r->payload = payload;
-    r->payload_n = payload_n;
-    (void)queue_link(q, queue_lane(q, h->lane), r);
+    (void)queue_link(q, r);
     if (q->spool)
         queue_store(q, r);
 }
@@ -414,7 +402,7 @@ void queue_store_waiting(struct queue *q)
         return;
     for (struct lane *l = q->lanes; l; l = l->next)
         for (struct record *r = l->head; r && q->append_error == 0; r = r->next)
-            if (!r->place.segment && r->seq && q->spool->bytes + r->payload_n < q->o.max_bytes)
+            if (!r->segment && r->head.seq && q->spool->bytes + r->payload_n < q->o.max_bytes)
                 queue_store(q, r);
     queue_sync(q);
 }
@@ -438,7 +426,7 @@ static struct lane *queue_next_lane(struct queue *q)
 
     for (const struct lane *turns = q->lanes; turns; turns = turns->next) {
         l = l && l->next ? l->next : q->lanes;
-        if (l->head && want_fresh && l->head->last_ms >= l->last_ms)
+        if (l->head && want_fresh && l->head->head.last_ms >= l->last_ms)
             return l;
         if (l->head && !any)
             any = l;
@@ -459,11 +447,6 @@ struct record *queue_pick(struct queue *q, int64_t now_ms)
     return l->head;
 }
 
-struct str queue_record_lane(const struct record *r)
-{
-    return lane_name(r->lane);
-}
-
 void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped)
 {
     queue_count_drop(q, why, dropped);
@@ -475,12 +458,12 @@ void queue_put_back(struct queue *q)
 {
     struct record *r = TAKE_PTR(q->picked);
 
-    if (r->seq)
+    if (r->head.seq)
         return;
     /* It lost its number to older ones, see queue_attach(): now it is the last of its lane. */
     (void)queue_unlink(q, &r->lane->head);
-    r->seq = q->next_seq++;
-    (void)queue_link(q, r->lane, r);
+    r->head.seq = q->next_seq++;
+    (void)queue_link(q, r);
 }
 
 struct queue_stats queue_stats(const struct queue *q)
@@ -490,9 +473,9 @@ struct queue_stats queue_stats(const struct queue *q)
     for (const struct lane *l = q->lanes; l; l = l->next) {
         if (!l->head)
             continue;
-        if (!now.oldest_ms || l->head->first_ms < now.oldest_ms)
-            now.oldest_ms = l->head->first_ms;
-        now.newest_ms = later(now.newest_ms, l->tail->last_ms);
+        if (!now.oldest_ms || l->head->head.first_ms < now.oldest_ms)
+            now.oldest_ms = l->head->head.first_ms;
+        now.newest_ms = later(now.newest_ms, l->tail->head.last_ms);
     }
     return now;
 }
@@ -510,9 +493,9 @@ static int queue_encode_positions(const struct queue *q, const struct spool_segm
         const struct record *first = segment ? l->head : NULL;
         uint64_t done = segment ? UINT64_MAX : l->done;
 
-        while (first && first->place.segment != segment)
+        while (first && first->segment != segment)
             first = first->next;
-        lanes[n++] = (struct position_lane){lane_name(l), first ? first->seq - 1 : done, l->last_ms};
+        lanes[n++] = (struct position_lane){lane_name(l), first ? first->head.seq - 1 : done, l->last_ms};
     }
     return position_write(into, segment ? 1 : q->generation, lanes, n);
 }
@@ -597,8 +580,7 @@ static void queue_read_late(struct queue *q, const struct spool_segment *segment
             queue_lane(q, from.name)->segment_done = from.seq;
 }
 
-static void queue_read_record(struct queue *q, struct spool_segment *segment, const struct segment_item *item,
-                              struct str bytes)
+static void queue_read_record(struct queue *q, struct spool_segment *segment, const struct segment_item *item)
 {
     const struct record_head *h = &item->head;
     struct lane *l = queue_lane(q, h->lane);
@@ -612,49 +594,35 @@ static void queue_read_record(struct queue *q, struct spool_segment *segment, co
         queue_count_drop(q, DROP_FULL_OLDEST, h->samples);
         return;
     }
-    r = record_new(h);
-    r->payload_n = item->payload.n;
-    r->place = (struct spool_place){segment, (uint32_t)item->at, (uint32_t)(item->payload.p - bytes.p),
-                                    (uint32_t)item->payload.n};
-    if (queue_link(q, l, r))
+    r = record_new(l, h, item->payload.n);
+    r->segment = segment;
+    r->at = (uint32_t)item->at;
+    if (queue_link(q, r))
         segment->live++;
     else
         free(r);
 }
 
-/* True if the lost record was delivered, or waits because it was written a second time after the disk failed.
- * Without the name of its lane, those with numbers above all delivered ones were not delivered. */
-static bool queue_needs_no(const struct queue *q, const struct record_head *h)
+/* Whether the lost record was delivered. Without the name of its lane, those with numbers above all delivered
+ * ones were not. */
+static bool queue_has_sent(const struct queue *q, const struct record_head *h)
 {
-    for (const struct lane *l = q->lanes; l; l = l->next) {
-        const struct record *r = l->head;
-
+    for (const struct lane *l = q->lanes; l; l = l->next)
         if ((!h->lane.p || str_eq(h->lane, lane_name(l))) && h->seq <= l->segment_done)
             return true;
-        while (r && r->seq < h->seq)
-            r = r->next;
-        if (r && r->seq == h->seq)
-            return true;
-    }
     return false;
 }
 
-/* A torn record was not finished, so the rest of the file is whole. */
 static void queue_read_damage(struct queue *q, struct spool_segment *segment, const struct segment_item *item,
-                              bool torn, struct str bytes)
+                              struct str bytes)
 {
-    struct spool_stats *found = &q->spool->found;
     struct record_head h;
 
     for (size_t at = item->at; segment_next_lost(bytes, &at, item->at + item->n, &h);)
-        if (!queue_needs_no(q, &h))
+        if (!queue_has_sent(q, &h))
             queue_count_drop(q, DROP_DAMAGED, h.samples);
-    if (torn) {
-        found->torn_bytes += item->n;
-        return;
-    }
-    found->damaged_places++;
-    found->damaged_bytes += item->n;
+    q->spool->found.damaged_places++;
+    q->spool->found.damaged_bytes += item->n;
     segment->damaged = true;
 }
 
@@ -668,14 +636,13 @@ static void queue_make_late(struct queue *q, struct spool_segment *segment)
         (void)!spool_store_late(q->spool, segment); /* else before the positions of the spool are stored */
 }
 
-/* Reads the records first, because damage may have cost one that is also elsewhere. */
+/* What is torn was not finished, so that it was never taken, and the rest of the file is whole. */
 static void queue_read_segment(struct queue *q, struct spool_segment *segment)
 {
     BUF_AUTO(bytes, SEGMENT_FILE_MAX);
     struct segment_reader from;
     struct segment_item item;
     enum segment_found what;
-    bool damage = false;
     int r = spool_load(q->spool, segment, &bytes);
 
     if (r < 0) {
@@ -687,28 +654,22 @@ static void queue_read_segment(struct queue *q, struct spool_segment *segment)
     from = (struct segment_reader){.bytes = buf_str(&bytes)};
     while ((what = segment_next(&from, &item)) != SEGMENT_END)
         if (what == SEGMENT_RECORD)
-            queue_read_record(q, segment, &item, buf_str(&bytes));
-        else
-            damage = !segment->scanned;
-    from = (struct segment_reader){.bytes = buf_str(&bytes)};
-    while (damage && (what = segment_next(&from, &item)) != SEGMENT_END)
-        if (what != SEGMENT_RECORD)
-            queue_read_damage(q, segment, &item, what == SEGMENT_TORN, buf_str(&bytes));
-    segment->scanned = segment->scanned || damage;
+            queue_read_record(q, segment, &item);
+        else if (what == SEGMENT_TORN)
+            q->spool->found.torn_bytes += item.n;
+        else if (!segment->scanned)
+            queue_read_damage(q, segment, &item, buf_str(&bytes));
+    segment->scanned = true;
 }
 
-/* The newest first: if a record was written twice, damage to the older copy costs nothing. */
 static void queue_read_unread(struct queue *q)
 {
-    struct spool_segment *before;
+    struct spool_segment *segment, *after;
 
-    for (struct spool_segment *segment = TAILQ_LAST(&q->spool->unread, spool_segments); segment;
-         segment = before) {
-        before = TAILQ_PREV(segment, spool_segments, entry);
+    for (segment = TAILQ_FIRST(&q->spool->unread); segment; segment = after) {
+        after = TAILQ_NEXT(segment, entry);
         queue_read_segment(q, segment);
     }
-    for (struct lane *l = q->lanes; l; l = l->next)
-        l->inserted = NULL;
     spool_trim(q->spool);
 }
 
@@ -726,7 +687,7 @@ static void queue_unload_segment(struct queue *q, struct spool_segment *segment,
     queue_make_late(q, segment);
     for (struct lane *l = q->lanes; l; l = l->next)
         for (struct record **at = &l->head; *at;)
-            if ((*at)->place.segment == segment)
+            if ((*at)->segment == segment)
                 record_free(queue_unlink(q, at));
             else
                 at = &(*at)->next;
@@ -737,10 +698,11 @@ static void queue_unload_segment(struct queue *q, struct spool_segment *segment,
 int queue_payload(struct queue *q, struct record *r, struct str *ret)
 {
     BUF_AUTO(bytes, RECORD_MAX + RECORD_HEAD + LANE_NAME_MAX);
-    int error = r->payload ? 0 : spool_read(q->spool, r->place, &bytes);
+    int error =
+        r->payload ? 0 : spool_read(q->spool, r->segment, r->at, record_size(&r->head, r->payload_n), &bytes);
 
     if (error < 0 && error != -EBADMSG) {
-        queue_unload_segment(q, r->place.segment, error);
+        queue_unload_segment(q, r->segment, error);
         return -ESTALE;
     }
     if (error < 0)
@@ -759,8 +721,8 @@ static void queue_renumber(struct queue *q, uint64_t add)
 {
     for (struct lane *l = q->lanes; l; l = l->next)
         for (struct record *r = l->head; r; r = r->next)
-            if (!r->place.segment)
-                r->seq += add;
+            if (!r->segment)
+                r->head.seq += add;
 }
 
 int queue_attach(struct queue *q, struct spool *spool)
@@ -778,8 +740,8 @@ int queue_attach(struct queue *q, struct spool *spool)
     queue_renumber(q, q->next_seq - IN_MEMORY);
     q->next_seq += used;
     /* If older records follow the picked one, its delivery says nothing about them: it gets no number. */
-    if (q->picked && q->picked->next && q->picked->next->seq < q->picked->seq)
-        q->picked->seq = 0;
+    if (q->picked && q->picked->next && q->picked->next->head.seq < q->picked->head.seq)
+        q->picked->head.seq = 0;
     q->position_changed = true;
     queue_store_waiting(q);
     return 0;

@@ -41,12 +41,10 @@ struct queue_options {
 struct record {
     struct record *next; /* in its lane */
     struct lane *lane;
-    uint64_t seq;
-    enum record_kind kind;
-    uint32_t samples;
-    int64_t first_ms, last_ms;
-    struct spool_place place;
-    char *payload; /* NULL: on disk only */
+    struct record_head head;
+    struct spool_segment *segment; /* NULL: in memory only */
+    uint32_t at;                   /* offset in the segment */
+    char *payload;                 /* NULL: on disk only */
     size_t payload_n;
     LIST_ENTRY(record) unsynced; /* le_prev is NULL if it is not in the list */
 };
@@ -87,8 +85,6 @@ struct record *queue_pick(struct queue *q, int64_t now_ms);
  * back. -EBADMSG: damaged. -ESTALE: its segment cannot be read, so that the record waits in the
  * spool for queue_retry_unread() and is no longer valid. */
 MUST_USE int queue_payload(struct queue *q, struct record *r, struct str *ret);
-/* The lane of a record. */
-struct str queue_record_lane(const struct record *r);
 /* Removes the picked record; `dropped` of its samples were not delivered and are counted under `why`. */
 void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped);
 void queue_put_back(struct queue *q);

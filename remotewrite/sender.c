@@ -122,7 +122,7 @@ static void sender_reject(struct sender *s, uint32_t samples, const char *why)
     if (s->dropped_unlogged == 0 || within(now, s->drop_logged_at, LOG_MS))
         return;
     log_error("samples rejected by the endpoint, dropped", L_STR("remote_name", s->o.config->name),
-              L_INT("samples", s->dropped_unlogged), L_INT("timestamp_ms", s->record->last_ms),
+              L_INT("samples", s->dropped_unlogged), L_INT("timestamp_ms", s->record->head.last_ms),
               L_STR("err", why));
     s->drop_logged_at = now;
     s->dropped_unlogged = 0;
@@ -211,7 +211,7 @@ static int record_series(struct sender *s, struct buf *message, struct str **ret
     size_t n;
     int r = body_unpack(s->payload, message) ?: body_series(buf_str(message), ret, &n);
 
-    return r == 0 && n < s->record->samples ? -EBADMSG : r;
+    return r == 0 && n < s->record->head.samples ? -EBADMSG : r;
 }
 
 /* Marks the series of the current record that were rejected before. */
@@ -222,10 +222,10 @@ static void sender_skip_rejected(struct sender *s)
 
     if (!mono_before(loop_now(s->o.loop), s->rejects_until) || record_series(s, &message, &series) < 0)
         return;
-    s->skip = xcalloc(s->record->samples, sizeof(*s->skip));
-    for (uint32_t i = 0; i < s->record->samples; i++)
+    s->skip = xcalloc(s->record->head.samples, sizeof(*s->skip));
+    for (uint32_t i = 0; i < s->record->head.samples; i++)
         s->skip[i] = reject_has(s, body_series_hash(series[i]));
-    sender_reject(s, s->record->samples - sender_piece_samples(s, s->pieces[0]),
+    sender_reject(s, s->record->head.samples - sender_piece_samples(s, s->pieces[0]),
                   "series rejected before are left out");
 }
 
@@ -244,7 +244,7 @@ static void note_rejected_series(struct sender *s, struct piece p, const char *t
         s->found[s->n_found++] = body_series_hash(series[p.from]);
     if (s->named++ < NAMED_SERIES && body_series_name(series[p.from], &shown) == 0)
         log_warn("series rejected by the endpoint", L_STR("remote_name", s->o.config->name),
-                 L_SL("series", buf_str(&shown)), L_INT("timestamp_ms", s->record->last_ms),
+                 L_SL("series", buf_str(&shown)), L_INT("timestamp_ms", s->record->head.last_ms),
                  L_STR("err", text));
 }
 
@@ -252,7 +252,7 @@ static void note_rejected_series(struct sender *s, struct piece p, const char *t
 static bool search_pays(struct sender *s)
 {
     mono_ms now = loop_now(s->o.loop);
-    unsigned levels = 32 - (unsigned)__builtin_clz(s->record->samples | 1);
+    unsigned levels = 32 - (unsigned)__builtin_clz(s->record->head.samples | 1);
 
     if (!mono_before(now, mono_add(s->searches_from, SEARCHES_MS))) {
         s->searches_from = now;
@@ -273,11 +273,7 @@ static void sender_note_accepted(struct sender *s)
     mono_ms now = loop_now(s->o.loop);
 
     s->hopeless_until = (mono_ms){0};
-    if (s->max_series == 0 || mono_before(now, s->max_series_until))
-        return;
-    s->max_series *= 2;
-    s->max_series_until = mono_add(now, MAX_SERIES_MS);
-    if (s->max_series >= s->o.config->max_samples_per_send)
+    if (s->max_series && !mono_before(now, s->max_series_until))
         s->max_series = 0;
 }
 
@@ -384,7 +380,7 @@ static void sender_on_timer(struct timer *t)
     int64_t limit = s->o.config->sample_age_limit_ms;
 
     s->waiting = false;
-    if (s->record && limit && s->record->last_ms < loop_wall(s->o.loop).ms - limit)
+    if (s->record && limit && s->record->head.last_ms < loop_wall(s->o.loop).ms - limit)
         sender_drop_old(s);
     sender_kick(s);
 }
@@ -420,8 +416,8 @@ static void sender_on_accepted(struct sender *s, const struct transport_answer *
     st->samples += written;
     if (written) {
         st->last_sent_at_ms = loop_wall(s->o.loop).ms;
-        if (s->record->last_ms > st->highest_sent_ms)
-            st->highest_sent_ms = s->record->last_ms;
+        if (s->record->head.last_ms > st->highest_sent_ms)
+            st->highest_sent_ms = s->record->head.last_ms;
         sender_note_accepted(s);
     }
     sender_log_success(s);
@@ -553,7 +549,7 @@ static bool sender_take_record(struct sender *s)
         return false;
     s->record = r;
     s->n_pieces = 1;
-    s->pieces[0] = (struct piece){0, r->samples};
+    s->pieces[0] = (struct piece){0, r->head.samples};
     s->accepted = s->rejected = s->refusals = s->named = 0;
     s->n_found = 0;
     error = queue_payload(s->o.queue, r, &s->payload);
@@ -561,8 +557,8 @@ static bool sender_take_record(struct sender *s)
         s->record = NULL;
     } else if (error < 0) {
         log_error("damaged record in the spool dropped", L_STR("remote_name", s->o.config->name),
-                  L_INT("samples", r->samples));
-        s->rejected = r->samples;
+                  L_INT("samples", r->head.samples));
+        s->rejected = r->head.samples;
         sender_finish_record(s, DROP_DAMAGED);
     } else {
         sender_skip_rejected(s);
@@ -585,8 +581,8 @@ static void sender_start_piece(struct sender *s)
         return;
     }
     s->form = s->plain || s->doubting ? RW_FORM_V1 : sender_form(s);
-    if (s->form != RW_FORM_V1 || s->skip || p.from > 0 || p.to < s->record->samples) {
-        bool own = queue_record_lane(s->record).n == 0;
+    if (s->form != RW_FORM_V1 || s->skip || p.from > 0 || p.to < s->record->head.samples) {
+        bool own = s->record->head.lane.n == 0;
         const struct body_part part = {
             .from = p.from, .to = p.to, .skip = s->skip, .own = own ? s->o.families : NULL};
 

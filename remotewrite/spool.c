@@ -467,9 +467,10 @@ static int spool_rotate(struct spool *s, size_t need)
     return s->current ? 0 : spool_begin_segment(s);
 }
 
-int spool_append(struct spool *s, const struct record_head *h, struct str payload, struct spool_place *ret)
+int spool_append(struct spool *s, const struct record_head *h, struct str payload,
+                 struct spool_segment **ret_segment, uint32_t *ret_at)
 {
-    size_t total = RECORD_HEAD + h->lane.n + payload.n;
+    size_t total = record_size(h, payload.n);
     char head[RECORD_HEAD];
     struct iovec parts[] = {
         {head, RECORD_HEAD},
@@ -491,10 +492,8 @@ int spool_append(struct spool *s, const struct record_head *h, struct str payloa
             spool_close_current(s);
         return r;
     }
-    *ret = (struct spool_place){.segment = s->current,
-                                .record = s->current->size,
-                                .at = s->current->size + RECORD_HEAD + (uint32_t)h->lane.n,
-                                .n = (uint32_t)payload.n};
+    *ret_segment = s->current;
+    *ret_at = s->current->size;
     s->current->size += (uint32_t)total;
     s->current->live++;
     s->bytes += total;
@@ -520,39 +519,35 @@ int spool_sync(struct spool *s)
     return r;
 }
 
-int spool_read(struct spool *s, struct spool_place at, struct buf *into)
+int spool_read(struct spool *s, struct spool_segment *segment, uint32_t at, size_t n, struct buf *into)
 {
-    CLEANUP(cleanup_close) int fd = -1;
-    size_t total = at.at - at.record + at.n, mark = into->n;
+    CLEANUP(cleanup_close)
+    int fd = openat(s->dir_fd, spool_name(segment, ".seg").text, O_RDONLY | O_CLOEXEC);
     struct segment_item item;
     char *room;
     ssize_t got;
-    int r = buf_room(into, total, &room);
 
-    if (r < 0)
-        return r;
-    fd = openat(s->dir_fd, spool_name(at.segment, ".seg").text, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT ? -EBADMSG : -errno;
-    got = pread(fd, room, total, at.record);
+    if (buf_room(into, n, &room) < 0)
+        return -EBADMSG;
+    got = pread(fd, room, n, at);
     if (got < 0)
         return -errno;
-    if ((size_t)got != total || !record_read((struct str){room, total}, 0, &item) || item.payload.n != at.n) {
-        at.segment->damaged = true;
+    if ((size_t)got != n || !record_read((struct str){room, n}, 0, &item) || item.n != n) {
+        segment->damaged = true;
         s->found.damaged_places++;
-        s->found.damaged_bytes += total;
+        s->found.damaged_bytes += n;
         return -EBADMSG;
     }
-    memmove(room, item.payload.p, at.n);
-    into->n = mark + at.n;
+    memmove(room, item.payload.p, item.payload.n);
+    into->n = item.payload.n;
     return 0;
 }
 
-void spool_forget(struct spool *s, struct spool_place at)
+void spool_forget(struct spool *s, struct spool_segment *segment)
 {
-    struct spool_segment *segment = at.segment;
-
-    if (!segment || --segment->live > 0)
+    if (--segment->live > 0)
         return;
     if (segment != s->current || segment->size > s->segment_bytes / 4)
         spool_remove_segment(s, segment);

@@ -75,13 +75,6 @@ void spool_ask_for(const char *dir);
 /* Whether another process has asked since the spool was opened. */
 bool spool_is_asked_for(const struct spool *s);
 
-/* Where a record is. */
-struct spool_place {
-    struct spool_segment *segment; /* NULL: nowhere */
-    uint32_t record;               /* offset of its head */
-    uint32_t at, n;                /* offset and length of its payload */
-};
-
 /* Appends the content of an unread segment to `bytes`, and its own positions if it has any: 0, and the
  * segment is among those that were read. Another errno: it stays unread, which is logged once. -ENOENT: it is
  * gone, or of another version and was set aside; the segment is freed. */
@@ -93,15 +86,17 @@ MUST_USE int spool_store_late(struct spool *s, struct spool_segment *segment);
 
 /* All zero for NULL. */
 struct spool_stats spool_stats(const struct spool *s);
-/* Appends a record and counts it as live. On error, a negative errno, nothing is stored. */
+/* Appends a record, and counts it as live in its segment. On error, a negative errno, nothing is stored. */
 MUST_USE int spool_append(struct spool *s, const struct record_head *h, struct str payload,
-                          struct spool_place *ret);
+                          struct spool_segment **ret_segment, uint32_t *ret_at);
 /* Syncs what was appended to disk. On failure it may not be there. */
 MUST_USE int spool_sync(struct spool *s);
-/* Appends the payload to `into` after verifying its checksum. -EBADMSG if it is damaged, or its file gone. */
-MUST_USE int spool_read(struct spool *s, struct spool_place at, struct buf *into);
+/* Reads the payload of a record of n bytes after verifying its checksum; `into` is empty. -EBADMSG if it is
+ * damaged, or its file gone. */
+MUST_USE int spool_read(struct spool *s, struct spool_segment *segment, uint32_t at, size_t n,
+                        struct buf *into);
 /* The record is no longer needed; segments without live records are removed. */
-void spool_forget(struct spool *s, struct spool_place at);
+void spool_forget(struct spool *s, struct spool_segment *segment);
 /* Bytes of the segments that are unread or set aside. */
 uint64_t spool_idle_bytes(const struct spool *s);
 /* Removes the current segment if it has no live records, to make room; else false. */

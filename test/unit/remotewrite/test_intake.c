@@ -57,7 +57,7 @@ static void drain(struct run *r, size_t *ret_values, size_t *ret_markers)
 
     *ret_values = *ret_markers = 0;
     while ((rec = queue_pick(r->queue, START))) {
-        *(rec->kind == RECORD_MARKERS ? ret_markers : ret_values) += rec->samples;
+        *(rec->head.kind == RECORD_MARKERS ? ret_markers : ret_values) += rec->head.samples;
         queue_finish(r->queue, rec, DROP_REJECTED, 0);
     }
     queue_save_position(r->queue, false);

@@ -35,7 +35,7 @@ static void expect(struct queue *q, const char *lane, int64_t at)
     assert_int_equal(queue_payload(q, r, &payload), 0);
     (void)snprintf(want, sizeof(want), "%s %lld", lane, (long long)at);
     assert_string_equal(payload.p, want);
-    assert_int_equal(r->last_ms, at);
+    assert_int_equal(r->head.last_ms, at);
     queue_finish(q, r, DROP_REJECTED, 0);
 }
 
@@ -75,7 +75,7 @@ static void serves_fresh_lanes_first_and_each_in_order(void **state)
         struct record *r = queue_pick(q, START);
         int64_t *next = strncmp(r->payload, "old", 3) == 0 ? &next_old : &next_a;
 
-        assert_int_equal(r->last_ms, (*next)++);
+        assert_int_equal(r->head.last_ms, (*next)++);
         queue_finish(q, r, DROP_REJECTED, 0);
     }
     assert_null(queue_pick(q, START));
@@ -130,10 +130,10 @@ static void holds_an_hour_of_outage(void **state)
             while (stats_of(q).records) {
                 struct record *r = queue_pick(q, START);
 
-                assert_true(r->last_ms > last);
+                assert_true(r->head.last_ms > last);
                 if (kept == 0 && policies[p] == RW_DROP_NEWEST)
-                    assert_int_equal(r->last_ms, START);
-                last = r->last_ms;
+                    assert_int_equal(r->head.last_ms, START);
+                last = r->head.last_ms;
                 queue_finish(q, r, DROP_REJECTED, 0);
                 kept++;
             }
@@ -270,7 +270,7 @@ static void loses_one_record_to_damage(void **state)
         assert_true(error == 0 || error == -EBADMSG);
         good += error == 0;
         bad += error != 0;
-        queue_finish(q, r, DROP_DAMAGED, error ? r->samples : 0);
+        queue_finish(q, r, DROP_DAMAGED, error ? r->head.samples : 0);
     }
     assert_int_equal(good, 9);
     assert_int_equal(bad, 1);

@@ -85,12 +85,12 @@ static bool world_send(struct world *w)
     if (error == -ESTALE)
         return true;
     if (error == 0) {
-        assert_int_equal(atoll(payload.p), r->last_ms - START);
-        w->sent[r->last_ms - START]++;
+        assert_int_equal(atoll(payload.p), r->head.last_ms - START);
+        w->sent[r->head.last_ms - START]++;
     } else {
         assert_int_equal(error, -EBADMSG);
     }
-    queue_finish(w->queue, r, DROP_DAMAGED, error ? r->samples : 0);
+    queue_finish(w->queue, r, DROP_DAMAGED, error ? r->head.samples : 0);
     queue_save_position(w->queue, false);
     return true;
 }
