@@ -2,6 +2,7 @@
 
 #include "exporter/base/escape.h"
 #include "exporter/base/hash.h"
+#include "exporter/base/map.h"
 #include "exporter/base/strset.h"
 #include "exporter/base/varint.h"
 #include "exporter/metric/series.h"
@@ -248,7 +249,7 @@ void frame_fill(const struct frame *f, char *out, const double *values, int64_t 
 enum { ZSTD_LEVEL = 1 };
 enum { SERIES_LABEL = 1, SERIES_SAMPLE = 2 }; /* fields of prometheus.TimeSeries */
 
-/* Takes a length-delimited field from the beginning of `rest`; *ret is its content. False if there is none. */
+/* Takes a length-delimited field from the beginning of `rest`; *ret is its content. False without one. */
 static bool field_take(struct str *rest, uint64_t *ret_number, struct str *ret)
 {
     const char *end = rest->p + rest->n, *p;
@@ -371,7 +372,7 @@ static void v2_message_done(struct v2_message *m)
     buf_done(&m->series);
 }
 
-static char *put_field(char *p, unsigned number, size_t n)
+static char *put_tag(char *p, unsigned number, size_t n)
 {
     *p++ = (char)(number << 3 | 2);
     return put_varint(p, n);
@@ -385,7 +386,7 @@ static char *v2_put_metadata(char *p, struct v2_message *m, const struct family 
     if (!f)
         return p;
     help = strset_add(&m->symbols, str_of(f->help));
-    p = put_field(p, 5, 3 + varint_size(help));
+    p = put_tag(p, 5, 3 + varint_size(help));
     *p++ = 1 << 3;
     p = put_varint(p, f->type);
     *p++ = 3 << 3;
@@ -400,7 +401,7 @@ static char *v2_put_sample(char *p, const struct v2_message *m, const struct fam
     int64_t start =
         m->own && f && f->type != FAMILY_GAUGE && m->own->started_ms <= at ? m->own->started_ms : 0;
 
-    p = put_field(p, 2, sample.n + (start ? 1 + varint_size((uint64_t)start) : 0));
+    p = put_tag(p, 2, sample.n + (start ? 1 + varint_size((uint64_t)start) : 0));
     p = mempcpy(p, sample.p, sample.n);
     if (start) {
         *p++ = 3 << 3;
@@ -435,7 +436,7 @@ static int v2_add_series(struct v2_message *m, struct str rest)
     n = 1 + varint_size(refs_n) + refs_n + (size_t)(p - more);
     if (buf_room(&m->series, 1 + VARINT_MAX + n, &to) < 0)
         return -EFBIG;
-    end = put_field(put_field(to, V2_TIMESERIES, n), 1, refs_n);
+    end = put_tag(put_tag(to, V2_TIMESERIES, n), 1, refs_n);
     end = mempcpy(mempcpy(end, refs, refs_n), more, (size_t)(p - more));
     m->series.n += (size_t)(end - to);
     return 0;
@@ -454,7 +455,7 @@ static int v2_message_put(struct str v1, const struct families *own, struct buf 
         r = !field_take(&v1, &number, &series) ? -EBADMSG : number == 1 ? v2_add_series(&m, series) : 0;
     for (size_t i = 0; i < m.symbols.n && r == 0; i++) {
         char head[1 + VARINT_MAX];
-        size_t n = (size_t)(put_field(head, V2_SYMBOLS, m.symbols.list[i].n) - head);
+        size_t n = (size_t)(put_tag(head, V2_SYMBOLS, m.symbols.list[i].n) - head);
 
         r = buf_put(into, head, n) ?: buf_put_str(into, m.symbols.list[i]);
     }
@@ -565,8 +566,8 @@ static int put_name(struct str *rest, struct buf *into)
     while (r == 0 && label_take(&labels, &label)) {
         if (str_eq(label.name, STR("__name__")))
             continue;
-        r = buf_printf(into, "%s%.*s=\"", before, STR_ARG(label.name)) ?: buf_put_label_value(into, label.value)
-                ?: buf_putc(into, '"');
+        r = buf_printf(into, "%s%.*s=\"", before, STR_ARG(label.name));
+        r = r ?: buf_put_label_value(into, label.value) ?: buf_putc(into, '"');
         before = ",";
     }
     return r == 0 && *before == ',' ? buf_putc(into, '}') : r;

@@ -41,7 +41,7 @@ unsigned frame_time_bytes(int64_t at);
  * stale markers if values is NULL. Every NaN becomes the ordinary one. */
 void frame_fill(const struct frame *f, char *out, const double *values, int64_t at);
 
-/* What follows appends to a buffer: -EBADMSG for what is no encoded request, -EFBIG past the buffer's ceiling. */
+/* What follows appends to a buffer: -EBADMSG for what is no encoded request, -EFBIG past the ceiling. */
 
 /* The decompressed message. */
 MUST_USE int body_unpack(struct str block, struct buf *into);
@@ -57,8 +57,8 @@ struct body_part {
 MUST_USE int body_make(enum rw_form form, struct str block, const struct body_part *part, struct buf *into);
 /* A body in this form with a 1.0 message; `own` as above. */
 MUST_USE int body_put(enum rw_form form, struct str message, const struct families *own, struct buf *into);
-/* A request of 1.0 or vm that carries only metadata, which these have no place for beside the samples; nothing
- * if there is none. */
+/* A request of 1.0 or vm with metadata alone, for which these have no place beside samples; nothing without
+ * any. */
 MUST_USE int metadata_body(enum rw_form form, const struct families *families, struct buf *into);
 /* A hash of the series' labels. */
 uint64_t body_series_hash(struct str series);

@@ -55,7 +55,7 @@ static inline uint64_t get_u64(const char *p)
     return le64toh(v);
 }
 
-/* CRC-32C (Castagnoli; RFC 3720, appendix B.4). Continues the checksum `before`; 0 to start. At most 2 GiB. */
+/* CRC-32C (RFC 3720, appendix B.4). Continues the checksum `before`, 0 to start. At most 2 GiB. */
 uint32_t crc32c(uint32_t before, struct str bytes);
 
 /* ---- Segments ---- */

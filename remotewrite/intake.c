@@ -1,6 +1,7 @@
 /* Owns each scorer's set of series and the frames built from it. */
 #include "remotewrite/intake.h"
 
+#include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/log.h"
 #include "exporter/metric/series_set.h"

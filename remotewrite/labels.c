@@ -1,7 +1,6 @@
 #include "remotewrite/labels.h"
 
 #include "exporter/base/buf.h"
-#include "exporter/base/hash.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/regex.h"
 #include "exporter/base/strset.h"

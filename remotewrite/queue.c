@@ -1,6 +1,8 @@
 /* Owns the lanes and the records in them. */
 #include "remotewrite/queue.h"
 
+#include "exporter/base/buf.h"
+
 #include <errno.h>
 
 enum {

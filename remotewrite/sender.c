@@ -30,8 +30,8 @@ struct piece {
     uint32_t from, to;
 };
 
-/* A series that the endpoint rejected, by hash. It is left out of later requests for five minutes, so that it is
- * not searched for again; no longer, because a cause such as a sample out of order passes. */
+/* A series that the endpoint rejected, by hash. It is left out of later requests for five minutes, so that it
+ * is not searched for again; no longer, because a cause such as a sample out of order passes. */
 struct reject {
     uint64_t hash;
     mono_ms until;

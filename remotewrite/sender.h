@@ -5,6 +5,7 @@
 #define DS_REMOTEWRITE_SENDER_H
 
 #include "exporter/base/loop.h"
+#include "remotewrite/labels.h"
 #include "remotewrite/queue.h"
 #include "remotewrite/transport.h"
 

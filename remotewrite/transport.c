@@ -1,6 +1,7 @@
 /* Requests over HTTP: headers of each format, credentials, and the response. */
 #include "remotewrite/transport.h"
 
+#include "exporter/base/buf.h"
 #include "exporter/base/file.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"

@@ -23,8 +23,8 @@ typedef void (*transport_done_fn)(void *arg, const struct transport_answer *a);
 
 /* One request at a time. */
 struct transport {
-    /* Starts a request; `done` is called once, later. The body must live until then. A negative errno with the
-     * reason in `why`: the request was not started. Tests put a fake here. */
+    /* Starts a request; `done` is called once, later. The body must live until then. A negative errno with
+     * the reason in `why`: the request was not started. Tests put a fake here. */
     int (*start)(struct transport *t, enum rw_form form, struct str body, transport_done_fn done, void *arg,
                  char why[256]);
     void (*cancel)(struct transport *t);

@@ -74,7 +74,7 @@ static size_t format_placeholder_at(struct str s, enum ds_label *ret)
     return 0;
 }
 
-/* Takes the next part of a format: a placeholder for *ret_label, or with DS_LABELS a text. False at its end. */
+/* Takes the first part of a format: a placeholder for *ret_label, or a text with DS_LABELS. */
 static bool format_take(struct str *rest, struct str *ret_text, enum ds_label *ret_label)
 {
     enum ds_label next;
@@ -257,8 +257,9 @@ static void items_put(struct items *o, struct str name, int value)
 {
     size_t mark = o->json.n, took;
     char number[NUM_MAX];
-    int r = o->truncated ? -1
-                         : buf_puts(&o->json, o->n ? ",{\"name\":" : "{\"name\":") ?: buf_put_json(&o->json, name)
+    int r = o->truncated ? -1 : buf_puts(&o->json, o->n ? ",{\"name\":" : "{\"name\":");
+
+    r = r ?: buf_put_json(&o->json, name)
                 ?: buf_puts(&o->json, value < 0 ? ",\"value\":-" : ",\"value\":")
                 ?: buf_put(&o->json, number, num_put_u64(number, (uint64_t)(value < 0 ? -value : value)))
                 ?: buf_putc(&o->json, '}');

@@ -2,8 +2,11 @@
 
 #include "controller/kube/json.h"
 #include "controller/kube/watch.h"
+#include "controller/kube/writer.h"
+#include "controller/placement/items.h"
 #include "controller/placement/slot.h"
 #include "exporter/agent/scorer.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"

@@ -2,8 +2,10 @@
 
 #include "controller/kube/json.h"
 #include "exporter/agent/scorer.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
 #include "exporter/metric/metrics.h"
+#include "exporter/metric/series.h"
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"

@@ -6,7 +6,9 @@
 #include "controller/kube/watch.h"
 #include "controller/kube/writer.h"
 #include "controller/policy/claim.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
+#include "exporter/base/loop.h"
 #include "exporter/base/map.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Strings without duplicates, each with its place in the order of their arrival. They are not copied, and must
+/* Strings without duplicates, each with its place in the order of arrival. They are not copied, and must
  * neither move nor change. */
 #ifndef DS_BASE_STRSET_H
 #define DS_BASE_STRSET_H
