@@ -173,7 +173,7 @@ static inline bool wire_next(struct wire *w, struct wire_field *f)
 static inline struct wire_field wire_last(struct str message, unsigned number)
 {
     struct wire w = wire_of(message);
-    struct wire_field f, last = {0};
+    struct wire_field f = {0}, last = {0};
 
     while (wire_next(&w, &f))
         if (f.number == number)
