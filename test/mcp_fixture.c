@@ -15,11 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* clang-format off */
-#define NOTHING "{\"type\":\"object\",\"properties\":{}}"
-#define TEXT "{\"type\":\"object\",\"required\":[\"text\"],\"properties\":{\"text\":{\"type\":\"string\"}}}"
-/* clang-format on */
-
 static void fixture_answer(void *arg, struct call *c)
 {
     (void)arg;
@@ -29,25 +24,34 @@ static void fixture_answer(void *arg, struct call *c)
 static void fixture_fail(void *arg, struct call *c)
 {
     (void)arg;
-    call_fail(c, 500, NULL, "This tool intentionally returns an error for testing");
+    call_fail(c, 500, "This tool intentionally returns an error for testing");
 }
 
+/* clang-format off */
+#define FIXTURE_TOOL(name) \
+    "{\"name\":\"" name "\",\"title\":\"Test\",\"description\":\"Tests.\",\"input\":\"nothing\",\"output\":\"text\"}"
+
+static const char fixture_schemas[] =
+    "{\"nothing\":{\"type\":\"object\",\"properties\":{}},"
+    "\"text\":{\"type\":\"object\",\"required\":[\"text\"],\"properties\":{\"text\":{\"type\":\"string\"}}},"
+    "\"operations\":["
+    FIXTURE_TOOL("test_simple_text") "," FIXTURE_TOOL("test_error_handling") ","
+    FIXTURE_TOOL("test_logging_tool") "," FIXTURE_TOOL("test_streaming_elicitation") "]}";
+/* clang-format on */
+
 static const struct operation fixture_tools[] = {
-    {"test_simple_text", NULL, NULL, "Text", "Answers with text.", NOTHING, TEXT, OPERATION_READS, true,
-     false, fixture_answer},
-    {"test_error_handling", NULL, NULL, "Error", "Fails.", NOTHING, TEXT, OPERATION_READS, true, false,
-     fixture_fail},
-    {"test_logging_tool", NULL, NULL, "Logging", "Logs nothing.", NOTHING, TEXT, OPERATION_READS, true, false,
-     fixture_answer},
-    {"test_streaming_elicitation", NULL, NULL, "Elicitation", "Asks nothing.", NOTHING, TEXT, OPERATION_READS,
-     true, false, fixture_answer},
+    {"test_simple_text", fixture_answer},
+    {"test_error_handling", fixture_fail},
+    {"test_logging_tool", fixture_answer},
+    {"test_streaming_elicitation", fixture_answer},
 };
 
 int main(int argc, char **argv)
 {
-    const struct operation *table[ARRAY_SIZE(fixture_tools)];
     struct httpd_route routes[ARRAY_SIZE(fixture_tools) + API_OWN_ROUTES];
-    struct api_options o = {.operations = {table, ARRAY_SIZE(table), NULL},
+    struct api_options o = {.schemas = fixture_schemas,
+                            .operations = fixture_tools,
+                            .n_operations = ARRAY_SIZE(fixture_tools),
                             .instructions = "Test the protocol."};
     struct httpd_options serve = {.n_listen = 1, .max_connections = 64, .idle_seconds = 60, .routes = routes};
     const char *address = argc == 2 ? argv[1] : "";
@@ -56,8 +60,6 @@ int main(int argc, char **argv)
     char *why = NULL;
     int r = loop_new(&o.loop, &clock_system);
 
-    for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-        table[i] = &fixture_tools[i];
     if (r == 0)
         o.metrics = metrics_new(METRIC_OWNER_LOOP);
     if (r == 0)

@@ -3,7 +3,6 @@
  * resident memory beside the server's answers. */
 #include "controller/assist/state/assist.h"
 #include "controller/assist/state/reader.h"
-#include "controller/assist/state/snapshot.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
@@ -144,7 +143,7 @@ static void wait_synced(struct bench *b, const struct reader *reader)
         assert_int_equal(loop_turn(b->f->loop, 5), 0);
 }
 
-static void on_read(void *arg, struct snapshot *s, const struct outcome *failure)
+static void on_read(void *arg, struct snapshot *s, const struct objection *failure)
 {
     struct bench *b = arg;
 
@@ -190,19 +189,20 @@ static json_t *request(void)
     return o;
 }
 
-static void on_planned(void *arg, const struct outcome *o)
+static void on_planned(struct call *c)
 {
-    struct bench *b = arg;
+    struct bench *b = c->arg;
 
-    (void)printf("status %u %s, %zu placed\n", o->status, o->detail,
-                 json_array_size(json_object_get(o->body, "placements")));
+    (void)printf("status %u %s, %zu placed\n", c->status, cstr(kube_str(c->answer, "detail", NULL)),
+                 json_array_size(json_object_get(c->answer, "placements")));
+    json_decref(c->answer);
     b->ended++;
 }
 
 static void bench_plan(struct bench *b)
 {
     const struct assist_options o = {.loop = b->f->loop, .kube = b->f->kube, .deadline_ms = 10000};
-    json_auto_t *json = request();
+    struct call call = {.input = request(), .max_bytes = SIZE_MAX, .ended = on_planned, .arg = b};
     struct assist *a;
 
     assert_int_equal(assist_new(&a, &o), 0);
@@ -212,10 +212,11 @@ static void bench_plan(struct bench *b)
     push_pages(b, WORK_PATH, WORKLOADS, workload_put);
     push_pages(b, SCORE_PATH, CLUSTERS, first_score_put);
     begin(b);
-    assist_plan(a, json, true, on_planned, b);
+    assist_plan(a, &call);
     fake_kube_turn(b->f, &b->ended, 1);
     report(b, "plan 10,000 workloads on 1,000 clusters");
     (void)assist_free(a);
+    json_decref(call.input);
 }
 
 int main(void)

@@ -4,7 +4,6 @@
 
 #include "controller/assist/api/api.h"
 #include "controller/assist/api/operation.h"
-#include "controller/assist/operations/operations.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/loop.h"
@@ -25,19 +24,22 @@ static inline void echo_run(void *arg, struct call *c)
 static inline struct api *echo_api(void)
 {
     static struct operation operations[ECHO_MAX];
-    static const struct operation *table[ECHO_MAX];
     static struct api *api;
-    struct api_options o = {.operations = {table, n_assist_operations, NULL}, .instructions = ""};
+    struct api_options o = {.schemas = assist_schemas, .operations = operations, .instructions = ""};
+    static json_t *schemas;
+    const json_t *one;
+    size_t i;
 
     if (api)
         return api;
-    assert(n_assist_operations <= ECHO_MAX && loop_new(&o.loop, &clock_system) == 0);
-    o.metrics = metrics_new(METRIC_OWNER_LOOP);
-    for (size_t i = 0; i < n_assist_operations; i++) {
-        operations[i] = *assist_operations[i];
-        operations[i].run = echo_run;
-        table[i] = &operations[i];
+    schemas = json_loads(assist_schemas, 0, NULL);
+    json_array_foreach(json_object_get(schemas, "operations"), i, one)
+    {
+        operations[o.n_operations++] =
+            (struct operation){json_string_value(json_object_get(one, "name")), echo_run};
     }
+    assert(o.n_operations <= ECHO_MAX && loop_new(&o.loop, &clock_system) == 0);
+    o.metrics = metrics_new(METRIC_OWNER_LOOP);
     assert(api_new(&api, &o) == 0);
     return api;
 }

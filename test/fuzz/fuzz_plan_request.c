@@ -1,11 +1,9 @@
-/* Requests for plans, as the schema lets them through: one that is refused says which field is wrong, and all
- * names of one that is read can be part of a URL's path. */
+/* Requests for plans, as the schema lets them through, on a hub with one object of each name that the corpus has:
+ * one that is refused says why, and the problem of any other is well-formed. */
+#include "controller/assist/api/api.h"
 #include "controller/assist/api/schema.h"
-#include "controller/assist/api/schemas.h"
-#include "controller/assist/rules/request.h"
-
-#include <jansson.h>
-#include <string.h>
+#include "controller/assist/rules/model.h"
+#include "test/unit/assist/rules/guide.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -15,44 +13,25 @@ static void require(bool good)
         abort();
 }
 
-static size_t nobody(void *arg, struct str name)
-{
-    (void)arg;
-    return name.n % 2 ? 0 : SIZE_MAX;
-}
-
-static void ignore(void *arg, size_t app, size_t device)
-{
-    (void)arg;
-    require((app == 0 || app == SIZE_MAX) && (device == 0 || device == SIZE_MAX));
-}
-
-static void check_request(const struct plan_request *r, struct str text)
-{
-    const struct score_matcher matcher = {nobody, nobody, ignore, NULL};
-
-    require(r->n_clusters && r->n_workloads && r->n_scores && !strchr(r->namespace, '/'));
-    for (size_t i = 0; i < r->n_clusters; i++)
-        require(*r->clusters[i].name && !strchr(r->clusters[i].name, '/'));
-    for (size_t i = 0; i < r->n_scores; i++)
-        score_format_match(&r->scores[i].format, text, &matcher);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static json_t *schema;
+    static json_t *schemas;
+    static struct guide guide;
     json_auto_t *json = json_loadb((const char *)data, size, 0, NULL);
     struct schema_problem problem;
     struct objection ob = {0};
-    struct plan_request *r = NULL;
+    struct model *m = NULL;
 
-    schema = schema ? schema : json_loads(schema_plan_request, 0, NULL);
-    if (!json || !schema_accepts(schema, json, &problem))
+    if (!schemas) {
+        schemas = json_loads(assist_schemas, 0, NULL);
+        guide = guide_new(GUIDE);
+    }
+    if (!json || !schema_accepts(json_object_get(schemas, "plan_request"), json, &problem))
         return 0;
-    if (request_read(&r, json, &ob) < 0)
-        require(ob.status == 422 && ob.detail[0]);
+    if (model_new(&m, json, guide.hub, &ob) < 0)
+        require((ob.status == 422 || ob.status == 404) && ob.detail[0]);
     else
-        check_request(r, (struct str){(const char *)data, size_min(size, 64)});
-    (void)request_free(r);
+        require(!problem_check(&m->problem));
+    (void)model_free(m);
     return 0;
 }

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct api *api = echo_api();
     const struct api_operation *op = &api->operations[size ? *data % api->n : 0];
-    bool is_get = strcmp(op->o->method, "GET") == 0;
+    bool is_get = strcmp(op->method, "GET") == 0;
     struct httpd_request rq = {.content_type = is_get ? "" : "application/json", .content_encoding = ""};
     struct httpd_reply reply = {0};
     struct schema_problem problem;

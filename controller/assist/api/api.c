@@ -75,7 +75,7 @@ static json_t *rest_read_body(const struct httpd_request *rq, struct httpd_reply
 static void rest_serve(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     const struct api_operation *op = arg;
-    bool is_get = strcmp(op->o->method, "GET") == 0;
+    bool is_get = strcmp(op->method, "GET") == 0;
     json_t *input = is_get ? rest_read_query(op, rq) : rest_read_body(rq, reply);
     struct schema_problem problem;
     struct api_request *r;
@@ -105,11 +105,6 @@ enum { MAX_BYTES = 1 << 20 };
 
 #define ERROR_REF "#/components/schemas/Error"
 
-static json_t *openapi_body(json_t *schema)
-{
-    return json_pack("{s:{s:{s:o}}}", "content", "application/json", "schema", schema);
-}
-
 /* Errors of the HTTP server itself, such as a wrong token, are text. */
 static json_t *openapi_error(const char *description)
 {
@@ -120,11 +115,10 @@ static json_t *openapi_error(const char *description)
 
 static json_t *openapi_responses(const struct api_operation *op)
 {
-    json_t *ok = openapi_body(json_incref(op->output));
-
-    (void)json_object_set_new(ok, "description", json_string("The answer."));
-    return json_pack("{s:o,s:o,s:o,s:o}", "200", ok, "400", openapi_error("The request cannot be read."),
-                     "422", openapi_error("An argument is invalid: \"field\" says which."), "default",
+    return json_pack("{s:{s:s,s:{s:{s:O}}},s:o,s:o,s:o}", "200", "description", "The answer.", "content",
+                     "application/json", "schema", op->output, "400",
+                     openapi_error("The request cannot be read."), "422",
+                     openapi_error("An argument is invalid: \"field\" says which."), "default",
                      openapi_error("Another error."));
 }
 
@@ -147,18 +141,16 @@ static json_t *openapi_parameters(const json_t *input)
 
 static json_t *openapi_operation(const struct api_operation *op)
 {
-    json_t *o = json_pack("{s:s,s:s,s:s,s:o}", "operationId", op->o->name, "summary", op->o->title,
-                          "description", op->o->description, "responses", openapi_responses(op)),
-           *body;
+    json_t *o = json_pack("{s:s,s:s,s:s,s:o}", "operationId", op->o->name, "summary", op->title,
+                          "description", op->description, "responses", openapi_responses(op));
 
-    if (strcmp(op->o->method, "GET") == 0) {
+    if (strcmp(op->method, "GET") == 0)
         (void)json_object_set_new(o, "parameters", openapi_parameters(op->input));
-        return o;
-    }
-    body = openapi_body(json_incref(op->input));
-    (void)json_object_set_new(body, "required",
-                              json_boolean(json_array_size(json_object_get(op->input, "required")) > 0));
-    (void)json_object_set_new(o, "requestBody", body);
+    else
+        (void)json_object_set_new(
+            o, "requestBody",
+            json_pack("{s:{s:{s:O}},s:b}", "content", "application/json", "schema", op->input, "required",
+                      (int)(json_array_size(json_object_get(op->input, "required")) > 0)));
     return o;
 }
 
@@ -167,16 +159,14 @@ static json_t *openapi_paths(const struct api *a)
     json_t *paths = json_object();
 
     for (size_t i = 0; i < a->n; i++) {
-        const struct operation *o = a->operations[i].o;
+        const struct api_operation *op = &a->operations[i];
+        json_t *path = op->path ? json_object_get(paths, op->path) : NULL;
 
-        json_t *path = o->method ? json_object_get(paths, o->path) : NULL;
-
-        if (!o->method)
-            continue;
-        if (!path)
-            (void)json_object_set_new(paths, o->path, path = json_object());
-        (void)json_object_set_new(path, strcmp(o->method, "GET") == 0 ? "get" : "post",
-                                  openapi_operation(&a->operations[i]));
+        if (op->path && !path)
+            (void)json_object_set_new(paths, op->path, path = json_object());
+        if (path)
+            (void)json_object_set_new(path, strcmp(op->method, "GET") == 0 ? "get" : "post",
+                                      openapi_operation(op));
     }
     return paths;
 }
@@ -213,52 +203,64 @@ static void openapi_serve(void *arg, const struct httpd_request *rq, struct http
 
 /* ---- The API ---- */
 
-static int api_read_schema(json_t **ret, const struct operation *o, const char *text)
-{
-    json_error_t e;
-
-    *ret = json_loads(text, 0, &e);
-    if (*ret)
-        return 0;
-    log_error("invalid schema of an operation", L_STR("operation", o->name), L_STR("err", e.text));
-    return -EINVAL;
-}
-
 /* Failures that an operation may answer with are counted from 0, so that the first one is an increase. */
-static void api_count_from_zero(const struct api *a, const struct operation *o)
+static void api_count_from_zero(const struct api_operation *op)
 {
     static const char *const codes[] = {"500", "503", "504"};
 
     for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
-        if (o->method)
-            metric_add(a->metrics, METRIC_OPTIMIZER_REQUESTS, LV(codes[i], "rest", o->name), 0);
-        if (o->is_tool)
-            metric_add(a->metrics, METRIC_OPTIMIZER_REQUESTS, LV(codes[i], "mcp", o->name), 0);
+        if (op->path)
+            metric_add(op->api->metrics, METRIC_OPTIMIZER_REQUESTS, LV(codes[i], "rest", op->o->name), 0);
+        metric_add(op->api->metrics, METRIC_OPTIMIZER_REQUESTS, LV(codes[i], "mcp", op->o->name), 0);
     }
+}
+
+static int api_add(struct api *a, const struct api_options *o, const json_t *described)
+{
+    const char *name = cstr(kube_str(described, "name", NULL));
+    struct api_operation *op = &a->operations[a->n++];
+
+    *op = (struct api_operation){
+        .api = a,
+        .method = kube_str(described, "method", NULL),
+        .path = kube_str(described, "path", NULL),
+        .title = kube_str(described, "title", NULL),
+        .description = kube_str(described, "description", NULL),
+        .input = json_object_get(a->schemas, cstr(kube_str(described, "input", NULL))),
+        .output = json_object_get(a->schemas, cstr(kube_str(described, "output", NULL))),
+        .writes = json_is_true(json_object_get(described, "writes")),
+    };
+    op->has_dry_run = kube_get(op->input, "properties", "dryRun", NULL);
+    for (size_t i = 0; i < o->n_operations; i++)
+        if (strcmp(o->operations[i].name, name) == 0)
+            op->o = &o->operations[i];
+    if (!op->o || !op->title || !op->description || !op->input || !op->output) {
+        log_error("invalid description of an operation", L_STR("operation", name));
+        return -EINVAL;
+    }
+    api_count_from_zero(op);
+    return 0;
 }
 
 int api_new(struct api **ret, const struct api_options *o)
 {
-    size_t n = o->operations.n;
+    json_error_t e;
+    json_t *schemas = json_loads(o->schemas, 0, &e), *list = kube_list(schemas, "operations", NULL);
+    size_t n = json_array_size(list);
     CLEANUP(cleanup_api_free) struct api *a = xcalloc(1, sizeof(*a) + n * sizeof(a->operations[0]));
     int r = worker_new(&a->worker, o->loop);
 
-    if (r < 0)
-        return r;
-    a->loop = o->loop;
+    a->schemas = schemas;
     a->metrics = o->metrics;
-    a->arg = o->operations.arg;
+    a->arg = o->arg;
     a->instructions = o->instructions;
     a->allow_writes = o->allow_writes;
-    for (size_t i = 0; r == 0 && i < n; i++) {
-        struct api_operation *op = &a->operations[a->n++];
-
-        *op = (struct api_operation){.api = a, .o = o->operations.table[i]};
-        api_count_from_zero(a, op->o);
-        r = api_read_schema(&op->input, op->o, op->o->input);
-        if (r == 0)
-            r = api_read_schema(&op->output, op->o, op->o->output);
+    if (!schemas) {
+        log_error("invalid schemas of operations", L_STR("err", e.text));
+        return -EINVAL;
     }
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = api_add(a, o, json_array_get(list, i));
     if (r < 0)
         return r;
     openapi_build(a, o->needs_token);
@@ -272,13 +274,11 @@ struct api *api_free(struct api *a)
     if (!a)
         return NULL;
     a->worker = worker_free(a->worker);
-    for (size_t i = 0; i < a->n; i++) {
-        json_decref(a->operations[i].input);
-        json_decref(a->operations[i].output);
+    for (size_t i = 0; i < a->n; i++)
         json_decref(a->operations[i].tool_input);
-    }
-    buf_done(&a->openapi);
+    json_decref(a->schemas);
     json_decref(a->tools);
+    buf_done(&a->openapi);
     free(a);
     return NULL;
 }
@@ -288,9 +288,9 @@ size_t api_routes(struct api *a, struct httpd_route *to)
     struct httpd_route *from = to;
 
     for (size_t i = 0; i < a->n; i++)
-        if (a->operations[i].o->method)
-            *to++ = (struct httpd_route){.method = a->operations[i].o->method,
-                                         .path = a->operations[i].o->path,
+        if (a->operations[i].path)
+            *to++ = (struct httpd_route){.method = a->operations[i].method,
+                                         .path = a->operations[i].path,
                                          .fn = rest_serve,
                                          .arg = &a->operations[i],
                                          .max_body = API_MAX_BODY};

@@ -28,7 +28,13 @@ enum mcp_code {
 #define MCP_STATEFUL  "2025-11-25" /* the last one with it */
 #define MCP_META      "io.modelcontextprotocol/"
 
-enum { MCP_TTL_MS = 300 * 1000 }; /* how long clients may keep the list of tools */
+enum {
+    MCP_TTL_MS = 300 * 1000, /* how long clients may keep the list of tools */
+    ANSWER_BYTES = 4 << 10,  /* of a tool, unless maxBytes asks for more */
+    ANSWER_MIN_BYTES = 1 << 10,
+    ANSWER_MAX_BYTES = 64 << 10,
+    NOTE_BYTES = 160, /* at least those of the note that nothing was applied */
+};
 
 /* ---- Replies ---- */
 
@@ -177,29 +183,19 @@ static bool mcp_check_version(struct mcp_message *m)
 
 /* ---- Operations as tools ---- */
 
-enum {
-    TOOLS_MAX_BYTES = 1 << 20,
-    ANSWER_BYTES = 4 << 10, /* of a tool, unless maxBytes asks for more */
-    ANSWER_MIN_BYTES = 1 << 10,
-    ANSWER_MAX_BYTES = 64 << 10,
-    NOTE_BYTES = 160, /* at least those of the note that nothing was applied */
-};
-
 #define PLANS_ONLY                                                                                           \
     " This server does not let assistants write: dryRun is always true here, and nothing is applied unless " \
-    "it "                                                                                                    \
-    "is started with --mcp.allow-writes."
+    "it is started with --mcp.allow-writes."
 
-static bool tool_writes(const struct api_operation *op)
-{
-    return op->o->effect != OPERATION_READS && op->api->allow_writes;
-}
-
-/* Operations with an effect are offered if they may have it, or can do without it. */
+/* Operations that write are offered if they may, or can do without. */
 static bool tool_is_offered(const struct api_operation *op)
 {
-    return op->o->is_tool &&
-           (op->o->effect == OPERATION_READS || op->api->allow_writes || op->o->has_dry_run);
+    return !op->writes || op->api->allow_writes || op->has_dry_run;
+}
+
+static bool tool_only_plans(const struct api_operation *op)
+{
+    return op->writes && !op->api->allow_writes;
 }
 
 /* The operation's schema and maxBytes. */
@@ -217,26 +213,22 @@ static json_t *tool_input(const struct api_operation *op)
     return schema;
 }
 
-static json_t *tool_describe(const struct api_operation *op)
-{
-    bool writes = tool_writes(op), forced = op->o->effect != OPERATION_READS && !writes;
-
-    return json_pack("{s:s,s:s,s:s+,s:O,s:O,s:{s:s,s:b,s:b,s:b,s:b}}", "name", op->o->name, "title",
-                     op->o->title, "description", op->o->description, forced ? PLANS_ONLY : "", "inputSchema",
-                     op->tool_input, "outputSchema", op->output, "annotations", "title", op->o->title,
-                     "readOnlyHint", !writes, "destructiveHint",
-                     writes && op->o->effect == OPERATION_DESTROYS, "idempotentHint",
-                     !writes || op->o->effect == OPERATION_DESTROYS, "openWorldHint", 0);
-}
-
 void mcp_build_tools(struct api *a)
 {
     a->tools = json_array();
     for (size_t i = 0; i < a->n; i++) {
-        if (!tool_is_offered(&a->operations[i]))
+        struct api_operation *op = &a->operations[i];
+        bool writes = op->writes && a->allow_writes;
+
+        if (!tool_is_offered(op))
             continue;
-        a->operations[i].tool_input = tool_input(&a->operations[i]);
-        (void)json_array_append_new(a->tools, tool_describe(&a->operations[i]));
+        op->tool_input = tool_input(op);
+        (void)json_array_append_new(
+            a->tools, json_pack("{s:s,s:s,s:s+,s:O,s:O,s:{s:s,s:b,s:b,s:b,s:b}}", "name", op->o->name,
+                                "title", op->title, "description", op->description,
+                                tool_only_plans(op) ? PLANS_ONLY : "", "inputSchema", op->tool_input,
+                                "outputSchema", op->output, "annotations", "title", op->title, "readOnlyHint",
+                                !writes, "destructiveHint", writes, "idempotentHint", 1, "openWorldHint", 0));
     }
 }
 
@@ -271,25 +263,12 @@ static int tool_put_error(const json_t *error, size_t max_bytes, struct buf *int
     return buf_puts(into, detail);
 }
 
-/* Says in the answer why nothing was written; in a copy, since the answer may be another's, too. */
-static void tool_add_note(struct api_request *r)
-{
-    json_t *answer = json_copy(r->call.answer);
-    json_t *notes = list_head(json_object_get(answer, "notes"), SIZE_MAX);
-
-    list_note(notes, "nothing was applied: this server was started without --mcp.allow-writes, so dryRun was "
-                     "set");
-    (void)json_object_set_new(answer, "notes", notes);
-    json_decref(r->call.answer);
-    r->call.answer = answer;
-}
-
-static int tool_print_members(const struct api_request *r, struct buf *into)
+/* The result's members. */
+static int tool_print_members(struct api_request *r, struct buf *into)
 {
     bool failed = r->call.status != 200;
     BUF_AUTO(text, API_MAX_ANSWER);
-    int e = failed ? tool_put_error(r->call.answer, r->call.max_bytes, &text)
-                   : kube_json_print(r->call.answer, &text);
+    int e = failed ? tool_put_error(r->call.answer, r->call.max_bytes, &text) : api_request_print(r, &text);
 
     e = e ?: buf_puts(into, "\"content\":[{\"type\":\"text\",\"text\":");
     e = e ?: buf_put_json(into, buf_str(&text));
@@ -299,21 +278,17 @@ static int tool_print_members(const struct api_request *r, struct buf *into)
 
 static int tool_print(struct api_request *r, struct buf *into)
 {
-    json_auto_t *more = json_object();
-    BUF_AUTO(tail, TOOLS_MAX_BYTES);
+    json_auto_t *o = json_pack("{s:s,s:O,s:{}}", "jsonrpc", "2.0", "id", r->id, "result");
     int e;
 
     if (r->is_stateless)
-        mcp_add_stateless(more);
-    if (r->forced_dry_run && r->call.status == 200)
-        tool_add_note(r);
-    e = kube_json_print(more, &tail);
-    e = e ?: buf_puts(into, "{\"jsonrpc\":\"2.0\",\"id\":");
-    e = e ?: kube_json_print(r->id, into);
-    e = e ?: buf_puts(into, ",\"result\":{");
-    e = e ?: tool_print_members(r, into);
-    /* `more` without its first brace. */
-    return e ?: buf_printf(into, "%s%.*s}", r->is_stateless ? "," : "", (int)tail.n - 1, tail.p + 1);
+        mcp_add_stateless(json_object_get(o, "result"));
+    e = kube_json_print(o, into);
+    if (e < 0)
+        return e;
+    buf_truncate(into, into->n - 2); /* the braces */
+    e = r->is_stateless ? buf_putc(into, ',') : 0;
+    return e ?: tool_print_members(r, into) ?: buf_puts(into, "}}");
 }
 
 /* A call that does not begin: it is for the assistant to mend, and so no error of the protocol. */
@@ -335,12 +310,15 @@ static void tool_start(const struct mcp_message *m, const struct api_operation *
     r->http_status = 200;
     r->id = json_incref(m->id);
     r->is_stateless = m->is_stateless;
-    r->forced_dry_run = op->o->effect != OPERATION_READS && !op->api->allow_writes;
     r->call.max_bytes = max_bytes ? (size_t)json_integer_value(max_bytes) : ANSWER_BYTES;
-    r->call.max_bytes -= r->forced_dry_run ? NOTE_BYTES : 0;
     (void)json_object_del(input, "maxBytes");
-    if (r->forced_dry_run)
+    if (tool_only_plans(op)) {
+        r->call.note =
+            "nothing was applied: this server was started without --mcp.allow-writes, so dryRun was "
+            "set";
+        r->call.max_bytes -= NOTE_BYTES;
         (void)json_object_set_new(input, "dryRun", json_true());
+    }
     api_request_start(op, r, input);
 }
 

@@ -1,75 +1,40 @@
 #include "controller/assist/api/request.h"
 
-#include "controller/assist/api/operation.h"
 #include "controller/kube/json.h"
-#include "exporter/base/buf.h"
-#include "exporter/base/httpd.h"
+#include "exporter/base/doc.h"
+#include "exporter/base/text.h"
 #include "exporter/base/utf8.h"
-#include "exporter/base/worker.h"
-#include "exporter/metric/metrics.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+/* ---- Objections ---- */
+
+void objection_at(struct objection *ob, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(ob->field, sizeof(ob->field), fmt, args);
+    va_end(args);
+}
+
+int objection_set(struct objection *ob, unsigned status, const char *fmt, ...)
+{
+    char text[2048];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    ob->status = status;
+    text_line(ob->detail, sizeof(ob->detail), str_of(text));
+    return -EINVAL;
+}
+
 /* ---- Calls ---- */
-
-/* On any thread: frees input and answer. */
-static void call_clear(struct call *c)
-{
-    json_decref(TAKE_PTR(c->input));
-    json_decref(TAKE_PTR(c->answer));
-}
-
-static void call_close(struct call *c)
-{
-    call_clear(c);
-    if (c->later.item)
-        c->later.free_items(c->later.arg);
-    c->later.item = NULL;
-}
-
-void call_items_later(struct call *c, json_t *(*item)(void *arg, size_t i), size_t n,
-                      void (*free_items)(void *arg), void *arg)
-{
-    c->later.item = item;
-    c->later.n = n;
-    c->later.free_items = free_items;
-    c->later.arg = arg;
-}
-
-static int call_print_items(const struct call *c, struct buf *into)
-{
-    int r = buf_putc(into, '[');
-
-    for (size_t i = 0; i < c->later.n && r == 0; i++) {
-        json_auto_t *item = c->later.item(c->later.arg, i);
-
-        r = i ? buf_putc(into, ',') : 0;
-        r = r ?: kube_json_print(item, into);
-    }
-    return r ?: buf_putc(into, ']');
-}
-
-static int call_print(const struct call *c, struct buf *into)
-{
-    bool first = true;
-    const char *name;
-    json_t *value;
-    int r;
-
-    if (!c->later.item)
-        return kube_json_print(c->answer, into);
-    r = buf_putc(into, '{');
-    json_object_foreach(c->answer, name, value)
-    {
-        r = r ?: buf_printf(into, "%s\"%s\":", first ? "" : ",", name);
-        r = r ?: strcmp(name, "items") == 0 ? call_print_items(c, into) : kube_json_print(value, into);
-        first = false;
-    }
-    return r ?: buf_putc(into, '}');
-}
 
 const char *call_text(const struct call *c, const char *name)
 {
@@ -78,37 +43,71 @@ const char *call_text(const struct call *c, const char *name)
     return text && *text ? text : NULL;
 }
 
-void call_done(struct call *c, json_t *answer)
+static void call_end(struct call *c, unsigned status, json_t *answer)
 {
-    c->status = 200;
+    c->status = status;
     c->answer = answer;
-    c->ended(c);
+    if (!c->make)
+        c->ended(c);
 }
 
-void call_fail(struct call *c, unsigned status, json_t *more, const char *fmt, ...)
+void call_done(struct call *c, json_t *answer)
 {
-    CLEANUP(cleanup_free) char *detail = NULL;
-    va_list ap;
+    call_end(c, 200, answer);
+}
 
-    va_start(ap, fmt);
-    detail = xvasprintf(fmt, ap);
-    va_end(ap);
-    c->status = status;
-    c->answer = json_pack("{s:s%}", "detail", detail, utf8_valid_prefix(str_of(detail)));
-    if (status == 503 || status == 504)
-        (void)json_object_set_new(c->answer, "retryAfterSeconds", json_integer(CALL_RETRY_AFTER_S));
-    if (more)
-        (void)json_object_update_missing(c->answer, more);
+void call_refuse(struct call *c, const struct objection *ob, json_t *more)
+{
+    json_t *answer = json_pack("{s:s%}", "detail", ob->detail, utf8_valid_prefix(str_of(ob->detail)));
+
+    if (*ob->field)
+        (void)json_object_set_new(answer, "field", json_string(ob->field));
+    if (ob->status == 503 || ob->status == 504)
+        (void)json_object_set_new(answer, "retryAfterSeconds", json_integer(CALL_RETRY_AFTER_S));
+    (void)json_object_update_missing(answer, more);
     json_decref(more);
+    call_end(c, ob->status, answer);
+}
+
+void call_fail(struct call *c, unsigned status, const char *fmt, ...)
+{
+    struct objection ob = {.status = status};
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(ob.detail, sizeof(ob.detail), fmt, args);
+    va_end(args);
+    call_refuse(c, &ob, NULL);
+}
+
+bool call_duration(struct call *c, const char *name, int64_t min_ms, int64_t max_ms, int64_t *ret_ms)
+{
+    const char *text = json_string_value(json_object_get(c->input, name));
+    struct objection ob = {0};
+
+    if (!text || (duration_parse(str_of(text), ret_ms) && *ret_ms >= min_ms && *ret_ms <= max_ms))
+        return true;
+    objection_at(&ob, "%s", name);
+    (void)objection_set(&ob, 422, "%s: expected a duration of %lld ms to %lld s, such as \"5s\"", name,
+                        (long long)min_ms, (long long)max_ms / 1000);
+    call_refuse(c, &ob, NULL);
+    return false;
+}
+
+void call_make(struct call *c, void (*make)(struct call *c, void *arg), void (*free_arg)(void *arg),
+               void *arg)
+{
+    c->make = make;
+    c->free_arg = free_arg;
+    c->arg = arg;
     c->ended(c);
 }
 
 /* ---- Lists ---- */
 
 /* Of the bytes of an answer, these are for the members around the items. */
-enum { ENVELOPE_BYTES = 400, MIN_BYTES = 512 };
+enum { ENVELOPE_BYTES = 400, MIN_BYTES = 512, MEMBER_BYTES = 4 /* quotes, colon, comma */ };
 
-/* A number of the input; `otherwise` without. */
 static size_t listing_number(const struct call *c, const char *name, size_t otherwise)
 {
     const json_t *v = json_object_get(c->input, name);
@@ -116,54 +115,107 @@ static size_t listing_number(const struct call *c, const char *name, size_t othe
     return json_is_integer(v) && json_integer_value(v) >= 0 ? (size_t)json_integer_value(v) : otherwise;
 }
 
-void listing_init(struct listing *l, const struct call *c)
+void listing_init(struct listing *l, struct call *c)
 {
     size_t max = c->max_bytes;
 
-    *l = (struct listing){.items = json_array(),
-                          .max_bytes = max == SIZE_MAX ? max : size_max(max, MIN_BYTES) - ENVELOPE_BYTES,
+    *l = (struct listing){.call = c,
+                          .head = json_object(),
+                          .notes = json_array(),
+                          .room = max == SIZE_MAX ? max : size_max(max, MIN_BYTES) - ENVELOPE_BYTES,
                           .from = listing_number(c, "offset", 0),
                           .limit = listing_number(c, "limit", SIZE_MAX)};
+    c->has_items = true;
+}
+
+bool listing_is_short(const struct listing *l)
+{
+    return l->call->max_bytes != SIZE_MAX;
+}
+
+static void listing_take_room(struct listing *l, size_t n)
+{
+    if (listing_is_short(l))
+        l->room -= size_min(n, l->room);
+}
+
+void listing_put(struct listing *l, const char *name, json_t *value)
+{
+    if (listing_is_short(l))
+        listing_take_room(l, strlen(name) + MEMBER_BYTES +
+                                 json_dumpb(value, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY));
+    (void)json_object_set_new(l->head, name, value);
+}
+
+void listing_put_if_short(struct listing *l, const char *name, json_t *value, const char *advice)
+{
+    if (!listing_is_short(l) || json_dumpb(value, NULL, 0, JSON_COMPACT) <= l->room / 2) {
+        listing_put(l, name, value);
+        return;
+    }
+    json_decref(value);
+    listing_note(l, "%s is left out as it is too long: %s.", name, advice);
+}
+
+void listing_note(struct listing *l, const char *fmt, ...)
+{
+    json_t *text;
+    va_list ap;
+
+    va_start(ap, fmt);
+    text = json_vsprintf(fmt, ap);
+    va_end(ap);
+    listing_take_room(l, json_string_length(text) + MEMBER_BYTES);
+    (void)json_array_append_new(l->notes, text);
 }
 
 bool listing_wants(struct listing *l)
 {
     size_t at = l->total++;
 
-    return !l->is_full && at >= l->from && json_array_size(l->items) < l->limit;
+    return !l->is_full && at >= l->from && l->shown < l->limit;
 }
 
 void listing_add(struct listing *l, json_t *item)
 {
-    size_t n = l->max_bytes == SIZE_MAX ? 0 : json_dumpb(item, NULL, 0, JSON_COMPACT) + 1;
+    struct buf *items = &l->call->items;
+    size_t mark = items->n;
 
-    if (l->bytes + n > l->max_bytes) {
+    if (mark)
+        (void)!buf_putc(items, ',');
+    if (kube_json_print(item, items) < 0 || items->n - mark > l->room) {
+        buf_truncate(items, mark);
         l->is_full = true;
-        json_decref(item);
     } else {
-        l->bytes += n;
-        (void)json_array_append_new(l->items, item);
+        listing_take_room(l, items->n - mark);
+        l->shown++;
     }
+    json_decref(item);
 }
 
-json_t *listing_end(struct listing *l)
+void listing_end(struct listing *l)
 {
-    size_t shown = json_array_size(l->items), next = l->from + shown;
-    json_t *o = json_pack("{s:o,s:I,s:I}", "items", TAKE_PTR(l->items), "total", (json_int_t)l->total,
-                          "shown", (json_int_t)shown);
-    char note[200];
+    size_t next = l->from + l->shown;
 
-    if (next >= l->total)
-        return o;
-    if (shown == 0 && l->is_full)
-        (void)snprintf(note, sizeof(note), "element %zu of %zu alone is too long: ask with a larger maxBytes",
-                       next, l->total);
+    (void)json_object_set_new(l->head, "total", json_integer((json_int_t)l->total));
+    (void)json_object_set_new(l->head, "shown", json_integer((json_int_t)l->shown));
+    if (json_array_size(l->notes) > 0)
+        (void)json_object_set(l->head, "notes", l->notes);
+    json_decref(l->notes);
+    if (next < l->total) {
+        (void)json_object_set_new(l->head, "next", json_integer((json_int_t)next));
+        (void)json_object_set_new(
+            l->head, "note",
+            l->shown == 0 && l->is_full
+                ? json_sprintf("element %zu of %zu alone is too long: ask with a larger maxBytes", next,
+                               l->total)
+                : json_sprintf("%zu of %zu shown%s: ask again with offset %zu for more", l->shown, l->total,
+                               l->is_full ? ", cut at maxBytes" : "", next));
+    }
+    if (l->call->status) /* an error */
+        json_decref(l->head);
     else
-        (void)snprintf(note, sizeof(note), "%zu of %zu shown%s: ask again with offset %zu for more", shown,
-                       l->total, l->is_full ? ", cut at maxBytes" : "", next);
-    (void)json_object_set_new(o, "next", json_integer((json_int_t)next));
-    (void)json_object_set_new(o, "note", json_string(note));
-    return o;
+        call_done(l->call, l->head);
 }
 
 void list_note(json_t *list, const char *fmt, ...)
@@ -184,28 +236,7 @@ json_t *list_head(const json_t *list, size_t n)
     return head;
 }
 
-/* An answer of fewer values and bytes of text is printed within about a millisecond. */
-enum { SMALL_VALUES = 5000, SMALL_BYTES = 256 << 10 };
-
-/* ---- Answers ---- */
-
-/* Counts values and bytes until they are too many; false then. */
-static bool json_is_small(const json_t *o, long *values, long *bytes)
-{
-    const char *name;
-    json_t *part;
-
-    if (--*values < 0)
-        return false;
-    if (json_is_string(o))
-        return (*bytes -= (long)json_string_length(o)) >= 0;
-    for (size_t i = 0; i < json_array_size(o); i++)
-        if (!json_is_small(json_array_get(o, i), values, bytes))
-            return false;
-    json_object_foreach((json_t *)(uintptr_t)o, name,
-                        part) if (!json_is_small(part, values, bytes)) return false;
-    return true;
-}
+/* ---- Bodies ---- */
 
 /* A body that the server sends, with the array that its parts are in. */
 struct sent_body {
@@ -247,114 +278,6 @@ void api_reply_json(struct httpd_reply *reply, unsigned status, json_t *o)
     json_decref(o);
 }
 
-/* ---- Life ---- */
-
-/* Worker's thread, or the loop's. */
-static void request_write(struct job *j)
-{
-    struct api_request *r = CONTAINER_OF(j, struct api_request, job);
-
-    r->r = r->print(r, &r->body);
-    /* Freeing a large tree takes time, too. */
-    call_clear(&r->call);
-}
-
-static void request_done(struct job *j)
-{
-    struct api_request *r = CONTAINER_OF(j, struct api_request, job);
-    struct httpd_reply *reply = r->reply;
-
-    if (r->r < 0)
-        httpd_reply_text(reply, 500, STR("the answer is too large\n"));
-    else
-        reply_take(reply, r->http_status ? r->http_status : r->call.status, &r->body);
-    if (reply->status == 503)
-        reply->retry_after = CALL_RETRY_AFTER_S;
-    if (r->deferred)
-        httpd_finish(reply);
-    json_decref(r->id);
-    call_close(&r->call);
-    buf_done(&r->body);
-    free(r);
-}
-
-static void request_answer(struct api_request *r, const struct api *a)
-{
-    long values = SMALL_VALUES, bytes = SMALL_BYTES;
-    bool is_small = r->call.later.n == 0 && json_is_small(r->call.answer, &values, &bytes);
-
-    if (!is_small && r->starting) {
-        httpd_defer(r->reply);
-        r->deferred = true;
-    }
-    if (!is_small) {
-        worker_start(a->worker, &r->job);
-        return;
-    }
-    request_write(&r->job);
-    request_done(&r->job);
-}
-
-static void request_on_ended(struct call *c)
-{
-    struct api_request *r = CONTAINER_OF(c, struct api_request, call);
-    char code[16];
-
-    (void)snprintf(code, sizeof(code), "%u", c->status);
-    metric_add(r->operation->api->metrics, METRIC_OPTIMIZER_REQUESTS,
-               LV(code, r->interface, r->operation->o->name), 1);
-    r->ended = true;
-    if (!r->starting)
-        request_answer(r, r->operation->api);
-}
-
-struct api_request *api_request_new(struct httpd_reply *reply)
-{
-    struct api_request *r = xcalloc(1, sizeof(*r));
-
-    r->reply = reply;
-    r->body.max = API_MAX_ANSWER;
-    r->job.run = request_write;
-    r->job.done = request_done;
-    r->r = -EFBIG; /* unless it is printed */
-    r->call.max_bytes = SIZE_MAX;
-    r->call.ended = request_on_ended;
-    return r;
-}
-
-void api_request_start(const struct api_operation *op, struct api_request *r, json_t *input)
-{
-    r->operation = op;
-    r->call.input = input;
-    r->starting = true;
-    op->o->run(op->api->arg, &r->call);
-    if (r->ended) {
-        request_answer(r, op->api);
-        return;
-    }
-    r->starting = false;
-    r->deferred = true;
-    httpd_defer(r->reply);
-}
-
-int api_request_print(struct api_request *r, struct buf *into)
-{
-    return call_print(&r->call, into);
-}
-
-void api_answer(const struct api *a, struct httpd_reply *reply, json_t *answer)
-{
-    struct api_request *r = api_request_new(reply);
-
-    r->call.answer = answer;
-    r->call.status = 200;
-    r->print = api_request_print;
-    r->starting = true;
-    request_answer(r, a);
-}
-
-/* ---- Bodies ---- */
-
 static bool json_is_deeper(const json_t *o, unsigned levels)
 {
     const char *name;
@@ -391,4 +314,114 @@ bool api_media_type_is(const char *content_type, const char *type)
     size_t n = strcspn(content_type, "; \t");
 
     return n == strlen(type) && strncasecmp(content_type, type, n) == 0;
+}
+
+/* ---- The life of a request ---- */
+
+/* Worker's thread, or the loop's. */
+static void request_write(struct job *j)
+{
+    struct api_request *r = CONTAINER_OF(j, struct api_request, job);
+
+    if (r->call.make)
+        r->call.make(&r->call, r->call.arg);
+    r->r = r->print(r, &r->body);
+    /* Freeing a large tree takes time, too. */
+    json_decref(TAKE_PTR(r->call.input));
+    json_decref(TAKE_PTR(r->call.answer));
+    buf_done(&r->call.items);
+}
+
+static void request_done(struct job *j)
+{
+    struct api_request *r = CONTAINER_OF(j, struct api_request, job);
+    const struct api_operation *op = r->operation;
+    struct httpd_reply *reply = r->reply;
+    char code[16];
+
+    if (r->r == -ECANCELED)
+        httpd_reply_text(reply, r->call.status = 503, STR("the optimizer is shutting down\n"));
+    else if (r->r < 0)
+        httpd_reply_text(reply, r->call.status = 500, STR("the answer is too large\n"));
+    else
+        reply_take(reply, r->http_status ? r->http_status : r->call.status, &r->body);
+    if (reply->status == 503)
+        reply->retry_after = CALL_RETRY_AFTER_S;
+    (void)snprintf(code, sizeof(code), "%u", r->call.status);
+    if (op)
+        metric_add(op->api->metrics, METRIC_OPTIMIZER_REQUESTS, LV(code, r->interface, op->o->name), 1);
+    if (r->is_deferred)
+        httpd_finish(reply);
+    if (r->call.free_arg)
+        r->call.free_arg(r->call.arg);
+    json_decref(r->call.input);
+    json_decref(r->call.answer);
+    json_decref(r->id);
+    buf_done(&r->call.items);
+    buf_done(&r->body);
+    free(r);
+}
+
+static void request_on_ended(struct call *c)
+{
+    struct api_request *r = CONTAINER_OF(c, struct api_request, call);
+
+    r->has_ended = true;
+    if (!r->is_starting)
+        worker_start(r->worker, &r->job);
+}
+
+struct api_request *api_request_new(struct httpd_reply *reply)
+{
+    struct api_request *r = xcalloc(1, sizeof(*r));
+
+    r->reply = reply;
+    r->body.max = r->call.items.max = API_MAX_ANSWER;
+    r->job.run = request_write;
+    r->job.done = request_done;
+    r->r = -ECANCELED; /* unless it is printed */
+    r->call.max_bytes = SIZE_MAX;
+    r->call.ended = request_on_ended;
+    return r;
+}
+
+void api_request_start(const struct api_operation *op, struct api_request *r, json_t *input)
+{
+    r->operation = op;
+    r->worker = op->api->worker;
+    r->call.input = input;
+    r->is_starting = true;
+    op->o->run(op->api->arg, &r->call);
+    r->is_starting = false;
+    if (r->has_ended && !r->call.make) {
+        request_write(&r->job);
+        request_done(&r->job);
+        return;
+    }
+    r->is_deferred = true;
+    httpd_defer(r->reply);
+    if (r->has_ended)
+        worker_start(r->worker, &r->job);
+}
+
+int api_request_print(struct api_request *r, struct buf *into)
+{
+    const struct call *c = &r->call;
+    int e = kube_json_print(c->answer, into);
+
+    if (e < 0 || !c->has_items || c->status != 200)
+        return e;
+    buf_truncate(into, into->n - 1); /* the brace: the answer has other members */
+    return buf_puts(into, ",\"items\":[") ?: buf_put_str(into, buf_str(&c->items)) ?: buf_puts(into, "]}");
+}
+
+void api_answer(const struct api *a, struct httpd_reply *reply, json_t *answer)
+{
+    struct api_request *r = api_request_new(reply);
+
+    r->print = api_request_print;
+    r->is_deferred = true;
+    httpd_defer(reply);
+    r->worker = a->worker;
+    call_done(&r->call, answer);
 }

@@ -4,13 +4,11 @@
 
 #include "controller/assist/api/api.h"
 #include "controller/assist/api/operation.h"
-#include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/worker.h"
 
-enum { CALL_RETRY_AFTER_S = 5 }; /* what errors of 503 and 504 advise */
-
 enum {
+    CALL_RETRY_AFTER_S = 5, /* what errors of 503 and 504 advise */
     API_MAX_BODY = 16 << 20,
     API_MAX_ANSWER = 512 << 20,
     API_MAX_DEPTH = 64, /* of a request's JSON */
@@ -19,13 +17,17 @@ enum {
 struct api_operation {
     struct api *api;
     const struct operation *o;
-    json_t *input, *output, *tool_input; /* the schemas; the last with maxBytes */
+    const char *method, *path; /* NULL: a tool only */
+    const char *title, *description;
+    const json_t *input, *output; /* the schemas */
+    bool writes, has_dry_run;
+    json_t *tool_input; /* the schema with maxBytes */
 };
 
 struct api {
-    struct loop *loop;
     struct metrics *metrics;
     struct worker *worker;
+    json_t *schemas;
     void *arg; /* of the operations */
     const char *instructions;
     bool allow_writes;
@@ -39,11 +41,12 @@ struct api {
 struct api_request {
     struct call call;
     struct job job;
-    const struct api_operation *operation;
-    const char *interface; /* "rest", "mcp": of the metric */
+    const struct api_operation *operation; /* NULL for api_answer() */
+    const char *interface;                 /* "rest", "mcp": of the metric */
     struct httpd_reply *reply;
-    bool starting, ended, deferred;
-    /* Writes the body for the call's status and answer. On the worker if the answer is large. */
+    bool is_starting, has_ended, is_deferred;
+    struct worker *worker;
+    /* Writes the body for the call's status and answer, on the worker unless it comes at once. */
     int (*print)(struct api_request *r, struct buf *into);
     unsigned http_status; /* 0: that of the call */
     struct buf body;
@@ -51,14 +54,13 @@ struct api_request {
     /* mcp.c: */
     json_t *id;
     bool is_stateless; /* protocol of 2026-07-28 and later */
-    bool forced_dry_run;
 };
 
+struct api_request *api_request_new(struct httpd_reply *reply);
 /* Starts the call; input is taken. The request is answered and freed when it has ended. */
 void api_request_start(const struct api_operation *op, struct api_request *r, json_t *input);
 /* Prints the call's answer as it is. */
 int api_request_print(struct api_request *r, struct buf *into);
-struct api_request *api_request_new(struct httpd_reply *reply);
 
 /* Parses a body: not JSON, or too deep: -EINVAL and a sentence in `why`. */
 MUST_USE int api_parse(json_t **ret, struct str body, char why[256]);

@@ -1,11 +1,8 @@
 /* GET /policies and /workloads: what a request for a plan may name. */
-#include "controller/assist/api/operation.h"
-#include "controller/assist/api/schemas.h"
-#include "controller/assist/operations/answer.h"
 #include "controller/assist/operations/operations.h"
 #include "controller/assist/rules/model.h"
-#include "controller/assist/state/reader.h"
-#include "controller/assist/state/snapshot.h"
+#include "controller/assist/rules/snapshot.h"
+#include "controller/assist/state/assist.h"
 #include "controller/kube/json.h"
 
 #include <stdio.h>
@@ -53,11 +50,6 @@ static json_t *resources_of_labels(const json_t *object, const char *prefix)
     return amounts;
 }
 
-static json_t *named(const json_t *object)
-{
-    return json_pack("{s:s}", "name", kube_name(object));
-}
-
 /* ---- Which clusters Placements have selected ---- */
 
 static const char *decisions_key(char key[KEY_BYTES], const char *namespace, const char *placement)
@@ -103,6 +95,45 @@ static json_t *decisions_selected(const json_t *index, const char *namespace, co
     char key[KEY_BYTES];
 
     return json_object_get(index, decisions_key(key, namespace, placement));
+}
+
+/* ---- Policies and workloads alike ---- */
+
+/* Whether an argument is absent, or the item's member of that name. */
+static bool choice_matches(const struct call *c, const json_t *item, const char *name)
+{
+    const char *wanted = call_text(c, name);
+
+    return !wanted || strcmp(wanted, cstr(kube_str(item, name, NULL))) == 0;
+}
+
+static json_t *choice_name(const json_t *item)
+{
+    return json_pack("{s:O}", "name", json_object_get(item, "name"));
+}
+
+/* Puts the member that a request for a plan takes as it is, unless the items are of several namespaces. */
+static void choices_put(struct listing *l, const json_t *items, const char *member, json_t *value,
+                        const char *arguments)
+{
+    const char *first = cstr(kube_str(json_array_get(items, 0), "namespace", NULL));
+    char advice[100];
+
+    (void)snprintf(advice, sizeof(advice), "ask with %s, or with a larger maxBytes", arguments);
+    for (size_t i = 0; i < json_array_size(items); i++)
+        if (strcmp(first, cstr(kube_str(json_array_get(items, i), "namespace", NULL))) != 0) {
+            json_decref(value);
+            listing_note(l, "The items are in several namespaces: %s is there with `namespace`.", member);
+            return;
+        }
+    listing_put_if_short(l, member, value, advice);
+}
+
+static void choices_add(struct listing *l, const json_t *items)
+{
+    for (size_t i = 0; i < json_array_size(items); i++)
+        if (listing_wants(l))
+            listing_add(l, json_incref(json_array_get(items, i)));
 }
 
 /* ---- Policies ---- */
@@ -173,33 +204,11 @@ static json_t *policy_clusters(const struct snapshot *hub, const json_t *policy,
     return bound;
 }
 
-static bool policies_are_disabled(const json_t *policy)
-{
-    bool disabled;
-
-    return kube_bool(policy, &disabled, "spec", "disabled", NULL) && disabled;
-}
-
-static const char *policies_device(const json_t *policy)
-{
-    return cstr(kube_label(policy, SUPPLIED "-device"));
-}
-
-static bool policies_match(const struct answer *a, const json_t *policy, const json_t *clusters)
-{
-    const char *kind = call_text(a->call, "kind"), *device = call_text(a->call, "device");
-    const char *cluster = call_text(a->call, "cluster");
-
-    return (!kind || strcmp(kind, cstr(resources_kind(policy, SUPPLIED))) == 0) &&
-           (!device || strcmp(device, policies_device(policy)) == 0) &&
-           (!cluster || json_array_size(clusters) == 0 || kube_list_has(clusters, cluster));
-}
-
 /* [{"cluster", "compliant"}] from the status that the governance controllers keep. */
-static json_t *policies_compliance(const struct answer *a, const json_t *policy)
+static json_t *policies_compliance(const json_t *policy, size_t max)
 {
-    size_t max = answer_is_short(a) ? FEW_COMPLIANT : SIZE_MAX, i;
     json_t *list = json_array(), *one;
+    size_t i;
 
     json_array_foreach(kube_list(policy, "status", "status", NULL), i, one)
     {
@@ -213,52 +222,68 @@ static json_t *policies_compliance(const struct answer *a, const json_t *policy)
     return list;
 }
 
-static json_t *policies_item(const struct answer *a, const json_t *policy, json_t *clusters, const char *by)
+static json_t *policies_item(const struct listing *l, const struct snapshot *hub, const json_t *policy,
+                             const json_t *decisions)
 {
-    return json_pack("{s:s,s:s,s:O,s:s,s:s,s:o,s:s,s:b,s:o}", "namespace", kube_namespace(policy), "name",
+    const char *by = "any";
+    json_t *clusters = policy_clusters(hub, policy, decisions, &by);
+    bool disabled = false;
+
+    (void)kube_bool(policy, &disabled, "spec", "disabled", NULL);
+    return json_pack("{s:s,s:s,s:o,s:s,s:s,s:o,s:s,s:b,s:o}", "namespace", kube_namespace(policy), "name",
                      kube_name(policy), "clusters", clusters, "clustersBy", by, "kind",
                      cstr(resources_kind(policy, SUPPLIED)), "amounts", resources_of_labels(policy, SUPPLIED),
-                     "device", policies_device(policy), "disabled", policies_are_disabled(policy),
-                     "compliance", policies_compliance(a, policy));
+                     "device", cstr(resources_label(policy, SUPPLIED, "-device")), "disabled", disabled,
+                     "compliance",
+                     policies_compliance(policy, listing_is_short(l) ? FEW_COMPLIANT : SIZE_MAX));
 }
 
-/* What the request's member `clusters` is made of, while policies are read one by one. */
-struct policies_offer {
-    const char *namespace; /* NULL: none yet */
-    bool is_mixed;         /* of several namespaces */
-    json_t *by_cluster;    /* {"cluster": [{"name": policy}]}; "": for any */
-};
-
-static void policies_offer_add(struct policies_offer *offer, const json_t *policy, const json_t *clusters)
+static bool policies_match(const struct call *c, const json_t *item)
 {
-    const json_t *cluster;
-    size_t i;
+    const json_t *clusters = json_object_get(item, "clusters");
+    const char *cluster = call_text(c, "cluster");
 
-    if (policies_are_disabled(policy))
-        return;
-    offer->is_mixed |= offer->namespace && strcmp(offer->namespace, kube_namespace(policy)) != 0;
-    offer->namespace = kube_namespace(policy);
-    if (json_array_size(clusters) == 0)
-        (void)json_array_append_new(list_of(offer->by_cluster, ""), named(policy));
-    json_array_foreach(clusters, i, cluster)
+    return choice_matches(c, item, "kind") && choice_matches(c, item, "device") &&
+           (!cluster || json_array_size(clusters) == 0 || kube_list_has(clusters, cluster));
+}
+
+/* What the request's member `clusters` is made of: {"cluster": [{"name": policy}]}; "": for any. */
+static json_t *policies_by_cluster(const json_t *items)
+{
+    json_t *by_cluster = json_object();
+    const json_t *item, *cluster;
+    size_t i, j;
+
+    json_array_foreach(items, i, item)
     {
-        (void)json_array_append_new(list_of(offer->by_cluster, json_string_value(cluster)), named(policy));
+        const json_t *clusters = json_object_get(item, "clusters");
+
+        if (json_is_true(json_object_get(item, "disabled")))
+            continue;
+        if (json_array_size(clusters) == 0)
+            (void)json_array_append_new(list_of(by_cluster, ""), choice_name(item));
+        json_array_foreach(clusters, j, cluster)
+        {
+            (void)json_array_append_new(list_of(by_cluster, json_string_value(cluster)), choice_name(item));
+        }
     }
+    return by_cluster;
 }
 
 /* Clusters in ascending order; those that exist. */
-static json_t *policies_offer_value(const struct answer *a, const struct policies_offer *offer)
+static json_t *policies_offer(const struct call *c, const struct snapshot *hub, const json_t *items)
 {
-    const char *only = call_text(a->call, "cluster");
+    json_auto_t *by_cluster = policies_by_cluster(items);
+    const char *only = call_text(c, "cluster");
     json_t *list = json_array();
     const json_t *cluster;
     size_t at = 0;
 
-    while ((cluster = snapshot_next(a->hub, KIND_CLUSTERS, &at))) {
+    while ((cluster = snapshot_next(hub, KIND_CLUSTERS, &at))) {
         const char *name = kube_name(cluster);
-        json_auto_t *policies = list_head(json_object_get(offer->by_cluster, name), SIZE_MAX);
+        json_auto_t *policies = list_head(json_object_get(by_cluster, name), SIZE_MAX);
 
-        (void)json_array_extend(policies, list_of(offer->by_cluster, ""));
+        (void)json_array_extend(policies, list_of(by_cluster, ""));
         if (json_array_size(policies) > 0 && (!only || strcmp(only, name) == 0))
             (void)json_array_append_new(list,
                                         json_pack("{s:s,s:O}", "name", name, "availablePolicies", policies));
@@ -266,166 +291,79 @@ static json_t *policies_offer_value(const struct answer *a, const struct policie
     return list;
 }
 
-static void policies_put_offer(struct answer *a, const json_t *decisions)
+static void policies_fill(struct listing *l, const struct snapshot *hub)
 {
-    json_auto_t *by_cluster = json_object();
-    struct policies_offer offer = {.by_cluster = by_cluster};
+    json_auto_t *decisions = decisions_index(hub), *items = json_array();
     size_t at = 0, unusable = 0;
     const json_t *policy;
 
-    while ((policy = snapshot_next(a->hub, KIND_POLICIES, &at))) {
-        const char *by;
-        json_auto_t *clusters = policy_clusters(a->hub, policy, decisions, &by);
+    while ((policy = snapshot_next(hub, KIND_POLICIES, &at))) {
+        json_auto_t *item = policies_item(l, hub, policy, decisions);
 
         if (!resources_kind(policy, SUPPLIED))
             unusable++;
-        else if (policies_match(a, policy, clusters))
-            policies_offer_add(&offer, policy, clusters);
+        else if (policies_match(l->call, item))
+            (void)json_array_append(items, item);
     }
-    if (offer.is_mixed)
-        answer_note(a, "The policies are in several namespaces: clusters is there with `namespace`.");
-    else
-        answer_put_if_short(a, "clusters", policies_offer_value(a, &offer),
-                            "ask with cluster, kind or device, or with a larger maxBytes");
+    choices_put(l, items, "clusters", policies_offer(l->call, hub, items), "cluster, kind or device");
     if (unusable)
-        answer_note(a, "%zu Policies are not listed: they lack the label " SUPPLIED "-kind.", unusable);
+        listing_note(l, "%zu Policies are not listed: they lack the label " SUPPLIED "-kind.", unusable);
+    choices_add(l, items);
 }
 
-static void policies_answer(struct answer *a)
-{
-    json_auto_t *decisions = decisions_index(a->hub);
-    const json_t *policy;
-    size_t at = 0;
-
-    policies_put_offer(a, decisions);
-    while ((policy = snapshot_next(a->hub, KIND_POLICIES, &at))) {
-        const char *by;
-        json_auto_t *clusters =
-            resources_kind(policy, SUPPLIED) ? policy_clusters(a->hub, policy, decisions, &by) : NULL;
-
-        if (clusters && policies_match(a, policy, clusters) && listing_wants(&a->listing))
-            listing_add(&a->listing, policies_item(a, policy, clusters, by));
-    }
-}
-
-static void policies_run(void *arg, struct call *c)
+void policies_list(void *assist, struct call *c)
 {
     const struct reader_query q = {.kinds = KIND_BIT(KIND_POLICIES) | KIND_BIT(KIND_CLUSTERS) |
                                             KIND_BIT(KIND_BINDINGS) | KIND_BIT(KIND_DECISIONS),
                                    .namespace = call_text(c, "namespace")};
 
-    answer_from_hub(arg, c, &q, policies_answer);
+    reader_answer(assist_reader(assist), c, &q, policies_fill);
 }
-
-const struct operation policies_list = {
-    .name = "policies_list",
-    .method = "GET",
-    .path = "/policies",
-    .title = "List policies",
-    .description =
-        "Lists the Policies among which an optimization chooses for each cluster: those with the label "
-        "resource-supply-kind, with the amounts of resources that a cluster supplies under the policy, the "
-        "device, and whether clusters comply. `clusters` of the answer is ready to be passed to "
-        "optimize_optimize_post: the clusters with their available policies, disabled ones left out. A "
-        "policy is for the cluster that its label cluster-name or the end of its name says, or for those "
-        "that a PlacementBinding selects, or for any (clustersBy). An optimization is for one namespace.",
-    .input = schema_policies_list_input,
-    .output = schema_policies_list_output,
-    .effect = OPERATION_READS,
-    .is_tool = true,
-    .run = policies_run,
-};
 
 /* ---- Workloads ---- */
 
-static bool workloads_match(const struct answer *a, const json_t *o)
+static json_t *workloads_item(const struct listing *l, const json_t *o, const json_t *decisions)
 {
-    const char *app = call_text(a->call, "app"), *kind = call_text(a->call, "kind");
-
-    return (!app || strcmp(app, cstr(kube_label(o, "app"))) == 0) &&
-           (!kind || strcmp(kind, cstr(resources_kind(o, ASKED))) == 0);
-}
-
-static json_t *workloads_item(const struct answer *a, const json_t *o, const json_t *decisions)
-{
-    const char *placement = input_placement_name(o);
+    const char *placement = workload_placement(o);
     const json_t *runs = decisions_selected(decisions, kube_namespace(o), placement);
 
     return json_pack("{s:s,s:s,s:s,s:s,s:o,s:s,s:o,s:I}", "namespace", kube_namespace(o), "name",
                      kube_name(o), "app", cstr(kube_label(o, "app")), "kind", cstr(resources_kind(o, ASKED)),
                      "amounts", resources_of_labels(o, ASKED), "placement", placement, "runsOn",
-                     list_head(runs, answer_is_short(a) ? FEW_CLUSTERS : SIZE_MAX), "runsOnTotal",
+                     list_head(runs, listing_is_short(l) ? FEW_CLUSTERS : SIZE_MAX), "runsOnTotal",
                      (json_int_t)json_array_size(runs));
 }
 
-static bool workloads_are_usable(const json_t *o)
+static void workloads_fill(struct listing *l, const struct snapshot *hub)
 {
-    return kube_label(o, "app") && resources_kind(o, ASKED) && input_placement_name(o);
-}
-
-/* Puts the request's member with all workloads of one namespace. */
-static void workloads_put_targets(struct answer *a)
-{
-    json_auto_t *targets = json_array();
-    const char *namespace = NULL;
-    bool is_mixed = false;
-    size_t unusable = 0, at = 0;
+    json_auto_t *decisions = decisions_index(hub), *items = json_array();
+    json_t *targets = json_array();
+    size_t at = 0, unusable = 0;
     const json_t *o;
 
-    while ((o = snapshot_next(a->hub, KIND_WORKLOADS, &at))) {
-        unusable += !workloads_are_usable(o);
-        if (!workloads_are_usable(o) || !workloads_match(a, o))
+    while ((o = snapshot_next(hub, KIND_WORKLOADS, &at))) {
+        bool is_usable = kube_label(o, "app") && resources_kind(o, ASKED) && workload_placement(o);
+        json_auto_t *item = is_usable ? workloads_item(l, o, decisions) : NULL;
+
+        unusable += !is_usable;
+        if (!item || !choice_matches(l->call, item, "app") || !choice_matches(l->call, item, "kind"))
             continue;
-        is_mixed |= namespace && strcmp(namespace, kube_namespace(o)) != 0;
-        namespace = kube_namespace(o);
-        (void)json_array_append_new(targets, named(o));
+        (void)json_array_append(items, item);
+        (void)json_array_append_new(targets, choice_name(item));
     }
-    if (is_mixed)
-        answer_note(a, "The workloads are in several namespaces: targetWorkloads is there with "
-                       "`namespace`.");
-    else
-        answer_put_if_short(a, "targetWorkloads", TAKE_PTR(targets),
-                            "ask with app or kind, or with a larger maxBytes");
+    choices_put(l, items, "targetWorkloads", targets, "app or kind");
     if (unusable)
-        answer_note(a,
-                    "%zu ManifestWorkReplicaSets are not listed: they lack the label app, the "
-                    "label " ASKED "-kind, or a placementRef.",
-                    unusable);
+        listing_note(l,
+                     "%zu ManifestWorkReplicaSets are not listed: they lack the label app, the label " ASKED
+                     "-kind, or a placementRef.",
+                     unusable);
+    choices_add(l, items);
 }
 
-static void workloads_answer(struct answer *a)
-{
-    json_auto_t *decisions = decisions_index(a->hub);
-    const json_t *o;
-    size_t at = 0;
-
-    workloads_put_targets(a);
-    while ((o = snapshot_next(a->hub, KIND_WORKLOADS, &at)))
-        if (workloads_are_usable(o) && workloads_match(a, o) && listing_wants(&a->listing))
-            listing_add(&a->listing, workloads_item(a, o, decisions));
-}
-
-static void workloads_run(void *arg, struct call *c)
+void workloads_list(void *assist, struct call *c)
 {
     const struct reader_query q = {.kinds = KIND_BIT(KIND_WORKLOADS) | KIND_BIT(KIND_DECISIONS),
                                    .namespace = call_text(c, "namespace")};
 
-    answer_from_hub(arg, c, &q, workloads_answer);
+    reader_answer(assist_reader(assist), c, &q, workloads_fill);
 }
-
-const struct operation workloads_list = {
-    .name = "workloads_list",
-    .method = "GET",
-    .path = "/workloads",
-    .title = "List workloads",
-    .description =
-        "Lists the workloads that can be placed: ManifestWorkReplicaSets with the labels app and "
-        "resource-request-kind. Each has the amounts of resources that it asks for, and the clusters where "
-        "it runs now. targetWorkloads is ready to be passed to optimize_optimize_post, and may be "
-        "shortened to the workloads that the user means. An optimization is for one namespace.",
-    .input = schema_workloads_list_input,
-    .output = schema_workloads_list_output,
-    .effect = OPERATION_READS,
-    .is_tool = true,
-    .run = workloads_run,
-};

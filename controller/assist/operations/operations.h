@@ -1,14 +1,13 @@
-/* The table of what the optimizer can be asked for. */
+/* What the optimizer can be asked for, beside plans; `assist` is a struct assist. */
 #ifndef DS_ASSIST_OPERATIONS_OPERATIONS_H
 #define DS_ASSIST_OPERATIONS_OPERATIONS_H
 
 #include "controller/assist/api/operation.h"
 
-extern const struct operation scores_get, policies_list, workloads_list, scorers_list, scorer_explain;
-extern const struct operation plan_post, apply_post, optimize_post, reset_post;
-
-/* In the order in which they are shown; the argument of each is a struct assist. */
-extern const struct operation *const assist_operations[];
-extern const size_t n_assist_operations;
+void scores_get(void *assist, struct call *c);
+void policies_list(void *assist, struct call *c);
+void workloads_list(void *assist, struct call *c);
+void scorers_list(void *assist, struct call *c);
+void scorer_explain(void *assist, struct call *c);
 
 #endif

@@ -2,9 +2,9 @@
 
 #include "controller/assist/api/api.h"
 #include "controller/assist/operations/operations.h"
+#include "controller/assist/rules/snapshot.h"
 #include "controller/assist/state/assist.h"
 #include "controller/assist/state/reader.h"
-#include "controller/assist/state/snapshot.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
@@ -23,6 +23,18 @@ static const char web_instructions[] =
     "one is the preference (performance, power consumption, ...); workloads_list lists what can be placed; "
     "policies_list lists the settings of each cluster. Then call plan with all of them, show the plan, and "
     "if it is wanted call apply with its planHash.";
+
+static const struct operation web_operations[] = {
+    {"get_addonplacementscores_addonplacementscores_get", scores_get},
+    {"policies_list", policies_list},
+    {"workloads_list", workloads_list},
+    {"scorers_list", scorers_list},
+    {"scorer_explain", scorer_explain},
+    {"plan", assist_plan},
+    {"apply", assist_apply},
+    {"optimize_optimize_post", assist_optimize},
+    {"reset_reset_post", assist_reset},
+};
 
 enum { STATUS_MAX_BYTES = 256 << 20 };
 
@@ -164,7 +176,7 @@ static int assist_web_serve(struct assist_web *w, struct site_options *o, char *
         {.method = "GET", .path = "/api/v1/status", .fn = assist_web_status, .arg = w},
         {.method = "GET", .path = "/api/v1/plan", .fn = assist_web_plan, .arg = w},
     };
-    size_t n = ARRAY_SIZE(own) + n_assist_operations + API_OWN_ROUTES;
+    size_t n = ARRAY_SIZE(own) + ARRAY_SIZE(web_operations) + API_OWN_ROUTES;
     CLEANUP(cleanup_free) struct httpd_route *routes = xcalloc(n, sizeof(*routes));
 
     memcpy(routes, own, sizeof(own));
@@ -183,7 +195,10 @@ int assist_web_start(struct assist_web **ret, struct assist *a, struct site_opti
     const struct api_options api = {
         .loop = o->loop,
         .metrics = o->metrics,
-        .operations = {assist_operations, n_assist_operations, a},
+        .schemas = assist_schemas,
+        .operations = web_operations,
+        .n_operations = ARRAY_SIZE(web_operations),
+        .arg = a,
         .instructions = web_instructions,
         .allow_writes = allow_writes,
         .needs_token = o->guard != NULL,

@@ -1,113 +1,18 @@
 #include "controller/assist/rules/answer.h"
 
-#include "controller/assist/api/operation.h"
 #include "controller/assist/rules/objects.h"
 #include "controller/kube/json.h"
-#include "controller/optimize/problem.h"
 
 #include <stdio.h>
 
 /* ---- What has no place, and why ---- */
 
-enum left_out_reason {
-    LEFT_OUT_KIND_DIFFERS,
-    LEFT_OUT_NO_SCORE,
-    LEFT_OUT_PINNED,
-    LEFT_OUT_NO_CAPACITY,
-    LEFT_OUT_NEGATIVE_SCORE,
-    LEFT_OUT_SPREAD,
-    LEFT_OUT_MOVE_BUDGET,
-    LEFT_OUT_REASONS
-};
-
-struct left_out {
-    uint32_t workload, replicas; /* replicas without a place */
-    enum left_out_reason reason;
-    char message[256];
-};
-
-/* "NoCapacity" */
-static const char *left_out_reason_word(enum left_out_reason r);
-WORD_TABLE(left_out_reason_word, enum left_out_reason, LEFT_OUT_REASONS,
-           {[LEFT_OUT_KIND_DIFFERS] = "KindDiffers",
-            [LEFT_OUT_NO_SCORE] = "NoScore",
-            [LEFT_OUT_PINNED] = "Pinned",
-            [LEFT_OUT_NO_CAPACITY] = "NoCapacity",
-            [LEFT_OUT_NEGATIVE_SCORE] = "NegativeScore",
-            [LEFT_OUT_SPREAD] = "Spread",
-            [LEFT_OUT_MOVE_BUDGET] = "MoveBudget"});
-
-enum { NO_LIMIT = UINT32_MAX };
-
 struct finding {
     const struct model *m;
     const struct solution *s;
-    size_t *first;    /* [workload]: of its placements in the solution; one more */
-    uint32_t *limit;  /* [workload]: the first full limit of it alone */
-    uint32_t *next;   /* [limit]: the next one of the same workload */
-    uint32_t *shared; /* full limits of several workloads */
-    size_t n_shared;
-    bool *blocked, *taken; /* [site]: for the workload that is looked at */
+    size_t *first;                     /* [workload]: of its placements in the solution; one more */
+    uint32_t *used[MODEL_MAX_SPREADS]; /* [value]: replicas of the members of a spread */
 };
-
-static bool has_u32(const uint32_t *list, size_t n, uint32_t v)
-{
-    return n && bsearch(&v, list, n, sizeof(v), model_u32_compare);
-}
-
-static size_t limit_used(const struct finding *f, const struct problem_limit *l)
-{
-    size_t used = 0;
-
-    for (size_t i = 0; i < l->n_workloads; i++)
-        for (size_t j = f->first[l->workloads[i]]; j < f->first[l->workloads[i] + 1]; j++)
-            used += has_u32(l->sites, l->n_sites, f->s->placed[j].site);
-    return used;
-}
-
-static void finding_sort_limits(struct finding *f)
-{
-    const struct problem *p = &f->m->problem;
-
-    for (size_t w = 0; w < p->n_workloads; w++)
-        f->limit[w] = NO_LIMIT;
-    for (size_t i = 0; i < p->n_limits; i++) {
-        const struct problem_limit *l = &p->limits[i];
-
-        if (limit_used(f, l) < l->max)
-            continue;
-        if (l->n_workloads > 1) {
-            f->shared[f->n_shared++] = (uint32_t)i;
-            continue;
-        }
-        f->next[i] = f->limit[l->workloads[0]];
-        f->limit[l->workloads[0]] = (uint32_t)i;
-    }
-}
-
-static void finding_block(struct finding *f, const struct problem_limit *l)
-{
-    for (size_t i = 0; i < l->n_sites; i++)
-        f->blocked[l->sites[i]] = true;
-}
-
-static void finding_look_at(struct finding *f, uint32_t w)
-{
-    const struct problem *p = &f->m->problem;
-
-    memset(f->blocked, 0, p->n_sites * sizeof(bool));
-    memset(f->taken, 0, p->n_sites * sizeof(bool));
-    for (size_t j = f->first[w]; j < f->first[w + 1]; j++)
-        f->taken[f->s->placed[j].site] = true;
-    for (uint32_t i = f->limit[w]; i != NO_LIMIT; i = f->next[i])
-        finding_block(f, &p->limits[i]);
-    for (size_t i = 0; i < f->n_shared; i++) {
-        const struct problem_limit *l = &p->limits[f->shared[i]];
-
-        if (has_u32(l->workloads, l->n_workloads, w))
-            finding_block(f, l);
-    }
-}
 
 static bool fits_alone(const struct problem *p, size_t setting, size_t w)
 {
@@ -119,9 +24,35 @@ static bool fits_alone(const struct problem *p, size_t setting, size_t w)
     return true;
 }
 
+/* Whether one more replica on the site would exceed a spread. */
+static bool spread_is_full(const struct finding *f, uint32_t w, uint32_t site)
+{
+    for (size_t i = 0; i < f->m->n_spreads; i++) {
+        const struct model_spread *s = &f->m->spreads[i];
+        uint32_t value = s->value[site], n = 0;
+
+        if (s->is_member)
+            n = s->is_member[w] ? f->used[i][value] : 0;
+        else
+            for (size_t j = f->first[w]; j < f->first[w + 1]; j++)
+                n += s->value[f->s->placed[j].site] == value;
+        if (n >= s->max)
+            return true;
+    }
+    return false;
+}
+
+static bool is_placed(const struct finding *f, uint32_t w, uint32_t site)
+{
+    for (size_t j = f->first[w]; j < f->first[w + 1]; j++)
+        if (f->s->placed[j].site == site)
+            return true;
+    return false;
+}
+
 /* How many settings are left of those that a workload might use, as one rule after the other is kept. */
 struct places {
-    size_t scored, fitting, gaining, free, allowed;
+    size_t supplied, scored, fitting, gaining, free, allowed;
 };
 
 static struct places finding_count(const struct finding *f, uint32_t w)
@@ -133,6 +64,7 @@ static struct places finding_count(const struct finding *f, uint32_t w)
         int16_t score = problem_score(p, setting, w);
         uint32_t site = f->m->settings[setting].site;
 
+        n.supplied += f->m->sites[site].kind_id == f->m->workloads[w].kind_id;
         if (score == SCORE_IMPOSSIBLE)
             continue;
         n.scored++;
@@ -142,112 +74,84 @@ static struct places finding_count(const struct finding *f, uint32_t w)
         if (score <= 0)
             continue;
         n.gaining++;
-        if (f->taken[site])
+        if (is_placed(f, w, site))
             continue;
         n.free++;
-        n.allowed += !f->blocked[site];
+        n.allowed += !spread_is_full(f, w, site);
     }
     return n;
 }
 
-static void PRINTF_LIKE(3, 4)
-    left_out_because(struct left_out *l, enum left_out_reason reason, const char *fmt, ...)
+/* The reason, and the sentence that explains it. */
+static const char *finding_explain(const struct finding *f, uint32_t w, char message[256])
 {
-    va_list args;
-
-    l->reason = reason;
-    va_start(args, fmt);
-    (void)vsnprintf(l->message, sizeof(l->message), fmt, args);
-    va_end(args);
-}
-
-static void finding_explain(struct finding *f, struct left_out *l)
-{
-    const struct model_workload *w = &f->m->workloads[l->workload];
-    const char *kind = f->m->kinds[w->kind_id];
-    struct places n;
-
-    finding_look_at(f, l->workload);
-    n = finding_count(f, l->workload);
-    if (!w->has_kind)
-        left_out_because(l, LEFT_OUT_KIND_DIFFERS, "No policy of the request supplies %.60s.", kind);
-    else if (!n.scored && w->lost_to_rules)
-        left_out_because(l, LEFT_OUT_PINNED, "pin and forbid leave no cluster that has a score for it.");
-    else if (!n.scored)
-        left_out_because(l, LEFT_OUT_NO_SCORE, "No policy that supplies %.60s has a score for app %.60s.",
-                         kind, w->app);
-    else if (f->s->is_infeasible)
-        left_out_because(l, LEFT_OUT_MOVE_BUDGET, "No answer within moves.max was found.");
-    else if (!n.fitting)
-        left_out_because(l, LEFT_OUT_NO_CAPACITY,
-                         "No policy with a score for it supplies as much as one replica requests.");
-    else if (!n.gaining)
-        left_out_because(l, LEFT_OUT_NEGATIVE_SCORE, "No score is above 0 where it fits.");
-    else if (!n.free)
-        left_out_because(l, LEFT_OUT_NO_CAPACITY,
-                         "A cluster holds one replica, and no further cluster has room and a score above 0.");
-    else if (!n.allowed)
-        left_out_because(l, LEFT_OUT_SPREAD, "spread allows no further replica where it fits.");
-    else if (f->m->problem.max_moves != SIZE_MAX && f->s->n_moves >= f->m->problem.max_moves)
-        left_out_because(l, LEFT_OUT_MOVE_BUDGET,
-                         "There is no room without moving others, and moves.max allows no further move.");
-    else
-        left_out_because(l, LEFT_OUT_NO_CAPACITY,
-                         "Where it fits, the room is taken by workloads that gain more.");
-}
-
-static void finding_run(struct finding *f, struct left_out *list, size_t n)
-{
+    const struct model_workload *workload = &f->m->workloads[w];
     const struct problem *p = &f->m->problem;
+    struct places n = finding_count(f, w);
+    const struct {
+        bool holds;
+        const char *reason, *message;
+    } rows[] = {
+        {!n.supplied, "KindDiffers", "No policy of the request supplies %.60s."},
+        {!n.scored && workload->lost_to_rules, "Pinned",
+         "pin and forbid leave no cluster that has a score for it."},
+        {!n.scored, "NoScore", "No policy that supplies %.60s has a score for app %.60s."},
+        {f->s->is_infeasible, "MoveBudget", "No answer within moves.max was found."},
+        {!n.fitting, "NoCapacity", "No policy with a score for it supplies as much as one replica requests."},
+        {!n.gaining, "NegativeScore", "No score is above 0 where it fits."},
+        {!n.free, "NoCapacity",
+         "A cluster holds one replica, and no further cluster has room and a score above 0."},
+        {!n.allowed, "Spread", "spread allows no further replica where it fits."},
+        {p->max_moves != SIZE_MAX && f->s->n_moves >= p->max_moves, "MoveBudget",
+         "There is no room without moving others, and moves.max allows no further move."},
+        {true, "NoCapacity", "Where it fits, the room is taken by workloads that gain more."},
+    };
+    size_t i = 0;
 
-    f->limit = xcalloc(p->n_workloads + 1, sizeof(uint32_t));
-    f->next = xcalloc(p->n_limits + 1, sizeof(uint32_t));
-    f->shared = xcalloc(p->n_limits + 1, sizeof(uint32_t));
-    f->blocked = xcalloc(p->n_sites + 1, sizeof(bool));
-    f->taken = xcalloc(p->n_sites + 1, sizeof(bool));
-    finding_sort_limits(f);
-    for (size_t i = 0; i < n; i++)
-        finding_explain(f, &list[i]);
-    free(f->limit);
-    free(f->next);
-    free(f->shared);
-    free(f->blocked);
-    free(f->taken);
+    while (!rows[i].holds)
+        i++;
+    (void)snprintf(message, 256, rows[i].message, workload->kind, workload->app);
+    return rows[i].reason;
 }
 
-/* All of them, ascending by workload; to be freed. */
-static struct left_out *left_out_find(size_t *ret_n, const struct model *m, const struct solution *s)
+static void finding_count_used(struct finding *f)
+{
+    for (size_t i = 0; i < f->m->n_spreads; i++) {
+        const struct model_spread *s = &f->m->spreads[i];
+
+        f->used[i] = xcalloc(s->n_values + 1, sizeof(uint32_t));
+        for (size_t j = 0; s->is_member && j < f->s->n_placed; j++)
+            f->used[i][s->value[f->s->placed[j].site]] += s->is_member[f->s->placed[j].workload];
+    }
+}
+
+static void answer_left_out(json_t *list, const struct model *m, const struct solution *s)
 {
     CLEANUP(cleanup_free) size_t *first = xcalloc(m->problem.n_workloads + 1, sizeof(*first));
     struct finding f = {.m = m, .s = s, .first = first};
-    struct left_out *list = xcalloc(m->problem.n_workloads + 1, sizeof(*list));
-    size_t n = 0, at = 0;
 
+    for (size_t i = 0; i < s->n_placed; i++)
+        first[s->placed[i].workload + 1]++;
+    for (size_t w = 0; w < m->problem.n_workloads; w++)
+        first[w + 1] += first[w];
+    finding_count_used(&f);
     for (uint32_t w = 0; w < m->problem.n_workloads; w++) {
-        f.first[w] = at;
-        while (at < s->n_placed && s->placed[at].workload == w)
-            at++;
-        f.first[w + 1] = at;
-        if (at - f.first[w] < m->problem.replicas[w])
-            list[n++] = (struct left_out){w, m->problem.replicas[w] - (uint32_t)(at - f.first[w]), 0, ""};
+        size_t n = first[w + 1] - first[w];
+        char message[256];
+
+        if (n < m->problem.replicas[w]) {
+            const char *reason = finding_explain(&f, w, message);
+
+            (void)json_array_append_new(
+                list, json_pack("{s:s, s:i, s:s, s:s}", "workload", m->workloads[w].name, "replicas",
+                                (int)(m->problem.replicas[w] - n), "reason", reason, "message", message));
+        }
     }
-    finding_run(&f, list, n);
-    *ret_n = n;
-    return list;
+    for (size_t i = 0; i < m->n_spreads; i++)
+        free(f.used[i]);
 }
 
 /* ---- The answer ---- */
-
-WORD_TABLE(
-    answer_status_word, enum answer_status, ANSWER_STATUSES,
-    {[ANSWER_OPTIMAL] = "Optimal", [ANSWER_FEASIBLE] = "Feasible", [ANSWER_INFEASIBLE] = "Infeasible"});
-
-enum answer_status answer_status(const struct solution *s)
-{
-    if (s->is_infeasible)
-        return ANSWER_INFEASIBLE;
-    return s->objective == s->bound ? ANSWER_OPTIMAL : ANSWER_FEASIBLE;
-}
 
 /* Thousandths as a number. */
 static json_t *amount_value(int64_t v)
@@ -283,8 +187,8 @@ static void answer_clusters(json_t *list, const struct model *m, const struct so
             continue;
         (void)json_array_append_new(
             list, json_pack("{s:s, s:s, s:s?, s:s?, s:o, s:o}", "name", m->sites[i].cluster_name, "kind",
-                            m->kinds[m->sites[i].kind_id], "device", in_force ? in_force->device : NULL,
-                            "policy", in_force ? in_force->policy : NULL, "supplied",
+                            m->sites[i].kind, "device", in_force ? in_force->device : NULL, "policy",
+                            in_force ? in_force->policy : NULL, "supplied",
                             amount_value(in_force ? problem_supply(&m->problem, s->setting[i])[0] : 0),
                             "used", amount_value(used[i])));
     }
@@ -319,42 +223,14 @@ static void answer_moves(json_t *list, const struct model *m, const struct solut
     }
 }
 
-static void answer_left_out(json_t *list, const struct model *m, const struct solution *s)
-{
-    size_t n = 0;
-    CLEANUP(cleanup_free) struct left_out *found = left_out_find(&n, m, s);
-
-    for (size_t i = 0; i < n; i++)
-        (void)json_array_append_new(
-            list, json_pack("{s:s, s:i, s:s, s:s}", "workload", m->workloads[found[i].workload].name,
-                            "replicas", (int)found[i].replicas, "reason",
-                            left_out_reason_word(found[i].reason), "message", found[i].message));
-}
-
-static json_t *missing_value(const struct model *m)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < size_min(m->n_missing, MODEL_MISSING_SHOWN); i++) {
-        const struct model_setting *setting = &m->settings[m->missing[i].setting];
-
-        (void)json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s}", "workload", m->workloads[m->missing[i].workload].name,
-                            "cluster", m->sites[setting->site].cluster_name, "device", setting->device));
-    }
-    return json_pack("{s:I, s:o}", "count", (json_int_t)m->n_missing, "first", list);
-}
-
 static bool reports_claim(const json_t *cluster)
 {
-    json_t *claims = kube_list(cluster, "status", "clusterClaims", NULL), *one;
+    const json_t *one;
     size_t i;
 
-    json_array_foreach(claims, i, one)
+    json_array_foreach(kube_list(cluster, "status", "clusterClaims", NULL), i, one)
     {
-        const char *name = kube_str(one, "name", NULL);
-
-        if (name && strcmp(name, POLICY_CLAIM) == 0)
+        if (strcmp(cstr(kube_str(one, "name", NULL)), POLICY_CLAIM) == 0)
             return true;
     }
     return false;
@@ -367,29 +243,30 @@ static void answer_note_claims(json_t *notes, const struct model *m, const struc
 
     for (size_t i = 0; i < m->problem.n_sites; i++)
         if (s->setting[i] != NO_SETTING && m->sites[i].cluster != SIZE_MAX &&
-            !reports_claim(m->in->clusters[m->sites[i].cluster])) {
+            !reports_claim(m->clusters[m->sites[i].cluster].object)) {
             first = first ? first : m->sites[i].cluster_name;
             n++;
         }
     if (n)
         list_note(notes,
-                  "%zu clusters (first: %.100s) report no ClusterClaim %s: workloads wait there until "
-                  "a policy "
-                  "watcher runs.",
+                  "%zu clusters (first: %.100s) report no ClusterClaim %s: workloads wait there until a "
+                  "policy watcher runs.",
                   n, first, POLICY_CLAIM);
 }
 
 static void answer_notes(json_t *notes, const struct model *m, const struct solution *s)
 {
+    const struct snapshot_list *set_bindings = &m->hub->lists[KIND_SET_BINDINGS];
+
     if (m->is_rounded)
         list_note(notes, "Scores are rounded to multiples of %g.", 1 / m->per_point);
     if (m->n_expired)
         list_note(notes, "%zu AddOnPlacementScores have expired and count as missing.", m->n_expired);
     answer_note_claims(notes, m, s);
-    if (m->in->lacks_set_binding)
+    if (set_bindings->n == 0 && !set_bindings->lacks_kind)
         list_note(notes,
                   "Namespace %.100s has no ManagedClusterSetBinding: Placements there select no cluster.",
-                  m->in->request->namespace);
+                  m->namespace);
 }
 
 static json_t *points_or_null(const struct model *m, int64_t units, bool is_known)
@@ -408,9 +285,10 @@ static const struct answer_list {
 json_t *answer_make(const struct model *m, const struct solution *s)
 {
     bool has_bound = s->bound != INT64_MIN && s->bound != INT64_MAX;
+    const char *status = s->is_infeasible ? "Infeasible" : s->objective == s->bound ? "Optimal" : "Feasible";
     json_t *totals = json_object(),
-           *all = json_pack("{s:s, s:o, s:o, s:o, s:s, s:b}", "status", answer_status_word(answer_status(s)),
-                            "objective_value", points_or_null(m, s->objective, !s->is_infeasible), "bound",
+           *all = json_pack("{s:s, s:o, s:o, s:o, s:s, s:b}", "status", status, "objective_value",
+                            points_or_null(m, s->objective, !s->is_infeasible), "bound",
                             points_or_null(m, s->bound, has_bound), "gap",
                             has_bound ? json_real(solution_gap(s)) : json_null(), "engine", cstr(s->engine),
                             "deadlineReached", (int)s->deadline_reached);
@@ -425,14 +303,16 @@ json_t *answer_make(const struct model *m, const struct solution *s)
                                       json_integer((json_int_t)json_array_size(list)));
         (void)json_object_set_new(all, answer_lists[i].key, list);
     }
-    (void)json_object_set_new(all, "missingScores", missing_value(m));
+    (void)json_object_set_new(
+        all, "missingScores",
+        json_pack("{s:I, s:O}", "count", (json_int_t)m->n_missing, "first", m->missing));
     (void)json_object_set_new(all, "totals", totals);
     return all;
 }
 
 /* ---- For those who want few bytes ---- */
 
-/* The length is found by printing, which texts and lists that are longer by themselves save. */
+/* Printing finds the length, which texts and lists that are longer by themselves save. */
 static bool answer_fits(const json_t *answer, size_t max_bytes)
 {
     size_t least = json_string_length(json_object_get(answer, "output_yaml"));
@@ -442,6 +322,7 @@ static bool answer_fits(const json_t *answer, size_t max_bytes)
     return least <= max_bytes && json_dumpb(answer, NULL, 0, JSON_COMPACT) <= max_bytes;
 }
 
+/* Lists have at most n elements, but for the notes, which are the last of them. */
 static json_t *answer_shorten(const json_t *answer, size_t n)
 {
     json_t *out = json_copy((json_t *)(uintptr_t)answer),
@@ -461,16 +342,15 @@ static json_t *answer_shorten(const json_t *answer, size_t n)
 
 json_t *answer_cut(const json_t *answer, size_t max_bytes)
 {
-    static const size_t lengths[] = {1000, 300, 100, 50, 30, 20, 12, 8, 5, 3, 2, 1, 0};
+    size_t n = 1000;
     json_t *out = NULL;
 
     if (max_bytes == SIZE_MAX || answer_fits(answer, max_bytes))
         return json_incref((json_t *)(uintptr_t)answer);
-    for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+    do {
         json_decref(out);
-        out = answer_shorten(answer, lengths[i]);
-        if (answer_fits(out, max_bytes))
-            return out;
-    }
+        n = n * 2 / 3;
+        out = answer_shorten(answer, n);
+    } while (n && !answer_fits(out, max_bytes));
     return out;
 }

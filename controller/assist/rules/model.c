@@ -1,153 +1,321 @@
 #include "controller/assist/rules/model.h"
 
 #include "controller/kube/json.h"
-#include "exporter/base/arena.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/def.h"
+#include "exporter/base/hash.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
-/* ---- Quantities ---- */
-
-enum { MAX_DIGITS = 18 };
-
-static const struct {
-    const char *suffix;
-    int tens;  /* power of ten */
-    int shift; /* power of two */
-} units[] = {
-    {"", 0, 0},    {"n", -9, 0},  {"u", -6, 0},  {"m", -3, 0},  {"k", 3, 0},   {"M", 6, 0},
-    {"G", 9, 0},   {"T", 12, 0},  {"P", 15, 0},  {"E", 18, 0},  {"Ki", 0, 10}, {"Mi", 0, 20},
-    {"Gi", 0, 30}, {"Ti", 0, 40}, {"Pi", 0, 50}, {"Ei", 0, 60},
+enum {
+    ARENA_BYTES = 64 << 10,
+    KEY_BYTES = 600,
+    MATCH_STEPS = 10000, /* of a score item's name: enough unless its parts cannot be told apart */
+    MAX_DECIMALS = 4,
+    MAX_SCORE = 32000,
+    MAX_POLICIES = 64, /* of one cluster, as the schema has it */
+    MAX_LIMITS = 5 * 1000 * 1000,
 };
 
-static bool is_decimal(char c)
+#define MAX_CELLS ((size_t)600 * 1000 * 1000)
+
+#define REQUESTED "resource-request"
+#define SUPPLIED  "resource-supply"
+
+/* n elements, zeroed. */
+static void *model_alloc(struct model *m, size_t n, size_t size)
 {
-    return c >= '0' && c <= '9';
+    return memset(arena_alloc(&m->arena, (n + 1) * size), 0, (n + 1) * size);
 }
 
-/* "e3", "E-2" */
-static bool exponent_parse(struct str s, int *ret)
+static uint32_t model_id(struct map *ids, const char *name)
 {
-    uint64_t n;
-    bool is_negative;
+    uintptr_t id = (uintptr_t)map_get(ids, name);
 
-    if (s.n < 2 || (s.p[0] != 'e' && s.p[0] != 'E'))
-        return false;
-    is_negative = s.p[1] == '-';
-    if (is_negative || s.p[1] == '+')
-        s = (struct str){s.p + 1, s.n - 1};
-    if (!str_to_u64((struct str){s.p + 1, s.n - 1}, &n) || n > 99)
-        return false;
-    *ret = is_negative ? -(int)n : (int)n;
-    return true;
+    if (!id)
+        map_set(ids, name, (void *)(id = ids->n + 1));
+    return (uint32_t)(id - 1);
 }
 
-static bool unit_parse(struct str s, int *ret_tens, int *ret_shift)
+/* SIZE_MAX without. */
+static size_t model_find(const struct map *ids, const char *name)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(units); i++)
-        if (str_eq(s, str_of(units[i].suffix))) {
-            *ret_tens = units[i].tens;
-            *ret_shift = units[i].shift;
-            return true;
-        }
-    *ret_shift = 0;
-    return exponent_parse(s, ret_tens);
+    return (uintptr_t)map_get(ids, name) - (uintptr_t)1;
 }
 
-bool quantity_parse(struct str text, int64_t *ret)
-{
-    unsigned __int128 v = 0;
-    size_t at = text.n > 0 && text.p[0] == '+' ? 1 : 0, digits = 0;
-    int tens, shift, decimals = 0;
-    bool has_point = false;
+/* ---- The request ---- */
 
-    for (; at < text.n && (is_decimal(text.p[at]) || (text.p[at] == '.' && !has_point)); at++) {
-        if (text.p[at] == '.') {
-            has_point = true;
-            continue;
-        }
-        v = v * 10 + (unsigned)(text.p[at] - '0');
-        decimals += has_point;
-        if (++digits > MAX_DIGITS)
-            return false;
+const char *request_namespace(const json_t *request)
+{
+    const char *namespace = kube_str(request, "namespace", NULL);
+
+    return namespace ? namespace : "default";
+}
+
+/* Reference documents have both spellings. */
+static const char *preference_score(const json_t *o)
+{
+    const char *usual = kube_str(o, "addonPlacementScore", NULL);
+
+    return usual ? usual : kube_str(o, "addOnPlacementScore", NULL);
+}
+
+const char *request_score(const json_t *request)
+{
+    return preference_score(json_object_get(request, "preference"));
+}
+
+static int64_t number_of(const json_t *map, const char *key, int64_t otherwise)
+{
+    (void)kube_int(map, &otherwise, key, NULL);
+    return otherwise;
+}
+
+static int format_add(struct model_score *s, enum score_part_kind kind, struct str text, struct objection *ob)
+{
+    if (kind == SCORE_LITERAL && text.n == 0)
+        return 0;
+    for (size_t i = 0; i < s->n_parts && (kind == SCORE_APP || kind == SCORE_DEVICE); i++)
+        if (s->parts[i].kind == kind)
+            return objection_set(ob, 422, "scoreDimensionFormat has a placeholder twice");
+    if (s->n_parts == ARRAY_SIZE(s->parts))
+        return objection_set(ob, 422, "scoreDimensionFormat has more than 16 parts");
+    s->parts[s->n_parts].kind = kind;
+    s->parts[s->n_parts++].text = text;
+    return 0;
+}
+
+static int format_parse(struct model_score *s, const char *text, struct objection *ob)
+{
+    int r = 0;
+
+    while (*text && r == 0) {
+        const char *open = strstr(text, "${"), *close = open ? strchr(open, '}') : NULL;
+        struct str name = {open ? open + 2 : NULL, close ? (size_t)(close - open - 2) : 0};
+
+        if (open && name.n == 0)
+            return objection_set(ob, 422,
+                                 "scoreDimensionFormat has a placeholder without a name or without }");
+        r = format_add(s, SCORE_LITERAL, (struct str){text, open ? (size_t)(open - text) : strlen(text)}, ob);
+        if (r == 0 && open)
+            r = format_add(s,
+                           str_eq(name, STR("app"))      ? SCORE_APP
+                           : str_eq(name, STR("device")) ? SCORE_DEVICE
+                                                         : SCORE_ANY,
+                           name, ob);
+        text = open ? close + 1 : "";
     }
-    if (digits == 0 || !unit_parse((struct str){text.p + at, text.n - at}, &tens, &shift))
+    return r;
+}
+
+/* One score, or several to be added up, for which the sum's format counts unless they have their own. */
+static int model_read_preference(struct model *m, struct objection *ob)
+{
+    const json_t *sum = json_object_get(m->request, "preference"), *list = json_object_get(sum, "scores");
+    int r = 0;
+
+    objection_at(ob, "preference.scores");
+    if (list && preference_score(sum))
+        return objection_set(ob, 422, "preference.scores excludes preference.addonPlacementScore");
+    m->n_scores = list ? json_array_size(list) : 1;
+    for (size_t i = 0; i < m->n_scores && r == 0; i++) {
+        const json_t *o = list ? json_array_get(list, i) : sum, *weight = json_object_get(o, "weight");
+        const char *own = kube_str(o, "scoreDimensionFormat", NULL);
+        const char *format = own ? own : kube_str(sum, "scoreDimensionFormat", NULL);
+        struct model_score *s = &m->scores[i];
+
+        objection_at(ob, list ? "preference.scores[%zu]" : "preference", i);
+        s->name = preference_score(o);
+        s->weight = weight ? json_number_value(weight) : 1;
+        if (!s->name || !format)
+            return objection_set(ob, 422, "%s is missing",
+                                 s->name ? "scoreDimensionFormat" : "addonPlacementScore");
+        r = format_parse(s, format, ob);
+    }
+    return r;
+}
+
+/* ---- What the model depends on ---- */
+
+/* Takes the entry. */
+static json_t *basis_add(struct model *m, const char *kind, const char *name, json_t *entry)
+{
+    char key[KEY_BYTES];
+
+    (void)snprintf(key, sizeof(key), "%s/%s", kind, name);
+    (void)json_object_set_new(m->basis, key, entry);
+    return entry;
+}
+
+static bool label_counts(const struct model *m, const char *key)
+{
+    static const char *const known[] = {"app", "cluster-name", "name"};
+    const json_t *spread;
+    size_t i;
+
+    json_array_foreach(json_object_get(m->request, "spread"), i, spread)
+    {
+        if (strcmp(cstr(kube_str(spread, "label", NULL)), key) == 0)
+            return true;
+    }
+    for (i = 0; i < ARRAY_SIZE(known); i++)
+        if (strcmp(known[i], key) == 0)
+            return true;
+    return str_starts(str_of(key), STR(REQUESTED "-")) || str_starts(str_of(key), STR(SUPPLIED "-"));
+}
+
+static json_t *labels_that_count(const struct model *m, const json_t *object)
+{
+    json_t *out = json_object(), *value;
+    const char *key;
+
+    json_object_foreach(kube_map(object, "metadata", "labels", NULL), key, value)
+    {
+        if (label_counts(m, key))
+            (void)json_object_set(out, key, value);
+    }
+    return out;
+}
+
+/* Members that one object lacks or has otherwise, as "labels, placementRef". */
+static void changes_name_members(const json_t *of, const json_t *other, bool absent_only, struct buf *into)
+{
+    const char *key;
+    json_t *v;
+
+    json_object_foreach((json_t *)(uintptr_t)of, key, v)
+    {
+        const json_t *there = json_object_get(other, key);
+
+        if (absent_only ? !there : !json_equal(v, there))
+            (void)!buf_printf(into, "%s%s", into->n ? ", " : "", key);
+    }
+}
+
+static void changes_add(json_t *list, const char *key, const json_t *before, const json_t *now)
+{
+    const char *name = strchr(key, '/') + 1;
+    BUF_AUTO(what, 4096);
+
+    if (before && now) {
+        changes_name_members(before, now, false, &what);
+        changes_name_members(now, before, true, &what);
+    } else
+        (void)!buf_puts(&what, now ? "is new" : "is gone");
+    (void)json_array_append_new(list, json_pack("{s:s%, s:s, s:s%}", "kind", key, (size_t)(name - key - 1),
+                                                "name", name, "what", what.p, what.n));
+}
+
+/* Whether an earlier attempt to apply the plan causes the difference. */
+static bool change_is_of_plan(const struct model *now, const char *key, const char *plan)
+{
+    const char *name = strchr(key, '/') + 1;
+    const json_t *placement = snapshot_get(now->hub, KIND_PLACEMENTS, now->namespace, name);
+
+    return str_starts(str_of(key), STR("PlacementDecision/")) &&
+           strcmp(cstr(kube_annotation(placement, PLAN_ANNOTATION)), plan) == 0;
+}
+
+json_t *model_changes(const json_t *before, const struct model *now, const char *plan)
+{
+    json_t *list = json_array(), *v;
+    const char *key;
+
+    json_object_foreach((json_t *)(uintptr_t)before, key, v)
+    {
+        const json_t *other = json_object_get(now->basis, key);
+
+        if (!json_equal(v, other) && !change_is_of_plan(now, key, plan))
+            changes_add(list, key, v, other);
+    }
+    json_object_foreach(now->basis, key, v)
+    {
+        if (!json_object_get(before, key) && !change_is_of_plan(now, key, plan))
+            changes_add(list, key, NULL, v);
+    }
+    return list;
+}
+
+/* ---- Labels and quantities ---- */
+
+bool quantity_parse(const char *text, int64_t *ret)
+{
+    static const char *const decimal[] = {"n", "u", "m", "", "k", "M", "G", "T", "P", "E"};
+    static const char *const binary[] = {"Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+    const char *number = *text == '+' ? text + 1 : text;
+    size_t digits = strspn(number, "0123456789.");
+    long double factor = 0, v;
+    char *end;
+
+    if (digits == 0 || strchr("xX", number[digits] ? number[digits] : ' '))
         return false;
-    /* At most 60 bits by 60 bits here, and by ten while it is within the bound. */
-    v <<= shift;
-    for (tens += 3 - decimals; tens > 0 && v > 0 && v <= QUANTITY_MAX; tens--)
-        v *= 10;
-    for (; tens < 0 && v > 0; tens++)
-        v = (v + 9) / 10;
-    if (v > QUANTITY_MAX)
+    v = strtold(number, &end);
+    for (size_t i = 0; i < ARRAY_SIZE(decimal); i++)
+        if (strcmp(end, decimal[i]) == 0)
+            factor = powl(1000, (long double)i - 2); /* thousandths */
+    for (size_t i = 0; i < ARRAY_SIZE(binary); i++)
+        if (strcmp(end, binary[i]) == 0)
+            factor = 1000 * powl(1024, (long double)i + 1);
+    /* 0.1 is a little more than 0.1 in binary. */
+    v = ceill(v * factor * (1 - 1e-17L));
+    if (end < number + digits || (end > number + digits && *end) || factor == 0 || v > QUANTITY_MAX)
         return false;
     *ret = (int64_t)v;
     return true;
 }
 
+/* NULL after the objection. */
+static const char *label_read(const json_t *object, const char *kind, const char *label, struct objection *ob)
+{
+    const char *s = kube_label(object, label);
+
+    if (s && *s)
+        return s;
+    (void)objection_set(ob, 422, "%s %s has no label %s", kind, kube_name(object), label);
+    return NULL;
+}
+
+/* [resource]: of the labels <prefix>-amount and <prefix>-amount.<kind>. */
+static int amounts_read(const struct model *m, const json_t *object, const char *kind, const char *prefix,
+                        int64_t *into, struct objection *ob)
+{
+    for (size_t i = 0; i <= m->n_extra; i++) {
+        char label[320];
+        const char *s;
+
+        (void)snprintf(label, sizeof(label), "%s-amount%s%s", prefix, i ? "." : "", i ? m->extra[i - 1] : "");
+        s = kube_label(object, label);
+        if (!s && i)
+            continue;
+        s = label_read(object, kind, label, ob);
+        if (!s)
+            return -EINVAL;
+        if (!quantity_parse(s, &into[i]))
+            return objection_set(ob, 422,
+                                 "%s %s: label %s is \"%s\", expected an amount such as 2, 500m or 2Gi", kind,
+                                 kube_name(object), label, s);
+    }
+    return 0;
+}
+
 /* ---- Workloads ---- */
 
-enum { ARENA_BYTES = 64 << 10 };
-
-#define REQUEST_AMOUNT "resource-request-amount"
-
-const char *input_placement_name(const json_t *workload)
+const char *workload_placement(const json_t *workload)
 {
     return kube_str(json_array_get(kube_list(workload, "spec", "placementRefs", NULL), 0), "name", NULL);
 }
 
-static uint32_t model_id(struct map *ids, const char ***names, size_t *n, struct model *m, const char *name)
-{
-    uintptr_t known = (uintptr_t)map_get(ids, name);
-
-    if (known)
-        return (uint32_t)(known - 1);
-    if ((*n & (*n - 1)) == 0) { /* a power of two: full */
-        const char **all = model_alloc(m, *n ? *n * 2 : 1, sizeof(char *));
-
-        if (*n)
-            memcpy(all, *names, *n * sizeof(char *));
-        *names = all;
-    }
-    map_set(ids, name, (void *)(uintptr_t)(*n + 1));
-    (*names)[*n] = name;
-    return (uint32_t)(*n)++;
-}
-
-static int model_label(const json_t *object, const char *kind, const char *label, const char *field,
-                       const char **ret, struct objection *ob)
-{
-    const char *s = kube_label(object, label);
-
-    if (!s || !*s)
-        return objection_set(ob, 422, field, "%s %s has no label %s", kind, kube_name(object), label);
-    *ret = s;
-    return 0;
-}
-
-static int model_amount(const json_t *object, const char *kind, const char *label, const char *field,
-                        int64_t *ret, struct objection *ob)
-{
-    const char *s = NULL;
-    int r = model_label(object, kind, label, field, &s, ob);
-
-    if (r < 0)
-        return r;
-    if (!quantity_parse(str_of(s), ret))
-        return objection_set(ob, 422, field,
-                             "%s %s: label %s is \"%s\", expected an amount such as 2, 500m or 2Gi", kind,
-                             kube_name(object), label, s);
-    return 0;
-}
-
 /* The resources that its labels name beside the main one. */
-static int model_note_extras(struct model *m, json_t *labels, const char *field, struct objection *ob)
+static int workload_note_extras(struct model *m, const json_t *object, struct objection *ob)
 {
-    static const struct str prefix = {REQUEST_AMOUNT ".", sizeof(REQUEST_AMOUNT ".") - 1};
+    static const struct str prefix = {REQUESTED "-amount.", sizeof(REQUESTED "-amount.") - 1};
     const char *key;
     json_t *v;
 
-    json_object_foreach(labels, key, v)
+    json_object_foreach(kube_map(object, "metadata", "labels", NULL), key, v)
     {
         size_t i = 0;
 
@@ -156,7 +324,7 @@ static int model_note_extras(struct model *m, json_t *labels, const char *field,
         while (i < m->n_extra && strcmp(m->extra[i], key + prefix.n) != 0)
             i++;
         if (i == MODEL_MAX_RESOURCES - 1)
-            return objection_set(ob, 422, field, "workloads request more than %d kinds of resources",
+            return objection_set(ob, 422, "workloads request more than %d kinds of resources",
                                  MODEL_MAX_RESOURCES);
         m->extra[i] = key + prefix.n;
         m->n_extra = size_max(m->n_extra, i + 1);
@@ -164,111 +332,88 @@ static int model_note_extras(struct model *m, json_t *labels, const char *field,
     return 0;
 }
 
-/* [resource]: of the labels <prefix> and <prefix>.<kind>. */
-static int model_amounts(const struct model *m, const json_t *object, const char *kind, const char *prefix,
-                         const char *field, int64_t *into, struct objection *ob)
+static int workload_read(struct model *m, struct model_workload *w, struct objection *ob)
 {
-    int r = model_amount(object, kind, prefix, field, &into[0], ob);
+    const json_t *o = snapshot_get(m->hub, KIND_WORKLOADS, m->namespace, w->name);
 
-    for (size_t i = 0; i < m->n_extra && r == 0; i++) {
-        char label[320];
-
-        (void)snprintf(label, sizeof(label), "%s.%s", prefix, m->extra[i]);
-        if (kube_label(object, label))
-            r = model_amount(object, kind, label, field, &into[i + 1], ob);
-    }
-    return r;
-}
-
-static int model_read_workload(struct model *m, struct model_workload *w, size_t i, struct objection *ob)
-{
-    const json_t *o = m->in->workloads[i];
-    const char *kind = NULL, *name = m->in->request->workloads[i].name;
-    char field[64];
-    int r;
-
-    *w = (struct model_workload){.name = name, .request = i};
-    (void)snprintf(field, sizeof(field), "targetWorkloads[%zu].name", i);
+    w->object = o;
     if (!o)
-        return objection_set(ob, 404, field, "there is no ManifestWorkReplicaSet %s in namespace %s", name,
-                             m->in->request->namespace);
-    r = model_label(o, "ManifestWorkReplicaSet", "app", field, &w->app, ob);
-    r = r ?: model_label(o, "ManifestWorkReplicaSet", "resource-request-kind", field, &kind, ob);
-    r = r ?: model_note_extras(m, kube_map(o, "metadata", "labels", NULL), field, ob);
-    if (r < 0)
-        return r;
-    w->app_id = model_id(&m->app_ids, &m->apps, &m->n_apps, m, w->app);
-    w->kind_id = model_id(&m->kind_ids, &m->kinds, &m->n_kinds, m, kind);
-    w->placement = input_placement_name(o);
+        return objection_set(ob, 404, "there is no ManifestWorkReplicaSet %s in namespace %s", w->name,
+                             m->namespace);
+    w->app = label_read(o, "ManifestWorkReplicaSet", "app", ob);
+    w->kind = w->app ? label_read(o, "ManifestWorkReplicaSet", REQUESTED "-kind", ob) : NULL;
+    w->placement = workload_placement(o);
+    if (!w->kind)
+        return -EINVAL;
     if (!w->placement)
-        return objection_set(ob, 422, field, "ManifestWorkReplicaSet %s has no spec.placementRefs", name);
-    return 0;
+        return objection_set(ob, 422, "ManifestWorkReplicaSet %s has no spec.placementRefs", w->name);
+    w->app_id = model_id(&m->app_ids, w->app);
+    w->kind_id = model_id(&m->kind_ids, w->kind);
+    (void)basis_add(m, "ManifestWorkReplicaSet", w->name,
+                    json_pack("{s:o, s:s}", "labels", labels_that_count(m, o), "placementRef", w->placement));
+    return workload_note_extras(m, o, ob);
 }
 
-static int workload_by_name(const void *a, const void *b)
+static int workload_compare(const void *a, const void *b)
 {
     return strcmp(((const struct model_workload *)a)->name, ((const struct model_workload *)b)->name);
 }
 
 /* No two workloads may want to write the same Placement. */
-static int model_check_placements(const struct model *m, struct objection *ob)
+static int workload_index(struct model *m, size_t i, struct objection *ob)
 {
-    struct map seen = {0};
-    int r = 0;
+    const struct model_workload *w = &m->workloads[i], *other = map_get(&m->by_placement, w->placement);
 
-    for (size_t i = 0; i < m->problem.n_workloads && r == 0; i++) {
-        const struct model_workload *w = &m->workloads[i], *other = map_get(&seen, w->placement);
-        char field[64];
-
-        (void)snprintf(field, sizeof(field), "targetWorkloads[%zu].name", w->request);
-        if (other)
-            r = objection_set(ob, 422, field,
-                              "ManifestWorkReplicaSets %s and %s refer to the same Placement %s", other->name,
-                              w->name, w->placement);
-        else
-            map_set(&seen, w->placement, (void *)(uintptr_t)w);
-    }
-    map_done(&seen);
-    return r;
+    if (other)
+        return objection_set(ob, 422, "ManifestWorkReplicaSets %s and %s refer to the same Placement %s",
+                             other->name, w->name, w->placement);
+    map_set(&m->by_placement, w->placement, &m->workloads[i]);
+    map_set(&m->workload_ids, w->name, (void *)(uintptr_t)(i + 1));
+    return 0;
 }
 
 static int model_read_workloads(struct model *m, struct objection *ob)
 {
-    size_t n = m->in->request->n_workloads;
+    const json_t *list = json_object_get(m->request, "targetWorkloads");
+    size_t n = json_array_size(list);
     uint32_t *replicas = model_alloc(m, n, sizeof(uint32_t));
     int64_t *requests;
     int r = 0;
 
     m->workloads = model_alloc(m, n, sizeof(*m->workloads));
-    for (size_t i = 0; i < n && r == 0; i++)
-        r = model_read_workload(m, &m->workloads[i], i, ob);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        objection_at(ob, "targetWorkloads[%zu].name", i);
+        m->workloads[i].name = kube_str(json_array_get(list, i), "name", NULL);
+        m->workloads[i].at = i;
+        r = workload_read(m, &m->workloads[i], ob);
+    }
     if (r < 0)
         return r;
-    qsort(m->workloads, n, sizeof(*m->workloads), workload_by_name);
+    qsort(m->workloads, n, sizeof(*m->workloads), workload_compare);
     m->problem.n_workloads = n;
     m->problem.n_resources = 1 + m->n_extra;
-    requests = model_alloc(m, n * m->problem.n_resources, sizeof(int64_t));
-    for (size_t i = 0; i < n && r == 0; i++) {
-        size_t at = m->workloads[i].request;
-        char field[64];
-
-        replicas[i] = m->in->request->workloads[at].replicas;
-        (void)snprintf(field, sizeof(field), "targetWorkloads[%zu].name", at);
-        r = model_amounts(m, m->in->workloads[at], "ManifestWorkReplicaSet", REQUEST_AMOUNT, field,
-                          &requests[i * m->problem.n_resources], ob);
-    }
     m->problem.replicas = replicas;
-    m->problem.requests = requests;
-    return r ?: model_check_placements(m, ob);
+    m->problem.requests = requests = model_alloc(m, n * m->problem.n_resources, sizeof(int64_t));
+    for (size_t i = 0; i < n && r == 0; i++) {
+        const struct model_workload *w = &m->workloads[i];
+
+        objection_at(ob, "targetWorkloads[%zu].name", w->at);
+        replicas[i] = (uint32_t)number_of(json_array_get(list, w->at), "replicas", 1);
+        r = workload_index(m, i, ob);
+        r = r
+                ?: amounts_read(m, w->object, "ManifestWorkReplicaSet", REQUESTED,
+                                &requests[i * m->problem.n_resources], ob);
+    }
+    return r;
 }
 
-/* ---- Sites ---- */
+/* ---- Clusters and their policies ---- */
 
 /* A policy of a cluster, before it has its place. */
 struct offer {
-    size_t cluster, input;
-    const char *cluster_name, *policy, *device, *kind;
-    uint32_t kind_id;
+    const json_t *object;
+    const char *cluster_name, *kind, *device;
+    size_t cluster, at; /* in the request */
 };
 
 static int offer_compare(const void *pa, const void *pb)
@@ -280,44 +425,44 @@ static int offer_compare(const void *pa, const void *pb)
     return r ?: strcmp(a->device, b->device);
 }
 
-static int offer_read(struct model *m, struct offer *o, size_t c, size_t i, struct objection *ob)
+static int offer_read(struct model *m, struct offer *o, const char *name, struct objection *ob)
 {
-    const struct request_cluster *cluster = &m->in->request->clusters[c];
-    const json_t *policy = m->in->policies[cluster->first_policy + i];
-    char field[80];
-    int r;
-
-    *o = (struct offer){.cluster = c,
-                        .input = cluster->first_policy + i,
-                        .cluster_name = cluster->name,
-                        .policy = cluster->policies.names[i]};
-    (void)snprintf(field, sizeof(field), "clusters[%zu].availablePolicies[%zu].name", c, i);
-    if (!policy)
-        return objection_set(ob, 404, field, "there is no Policy %s in namespace %s", o->policy,
-                             m->in->request->namespace);
-    r = model_label(policy, "Policy", "resource-supply-kind", field, &o->kind, ob);
-    r = r ?: model_label(policy, "Policy", "resource-supply-device", field, &o->device, ob);
-    if (r == 0)
-        o->kind_id = model_id(&m->kind_ids, &m->kinds, &m->n_kinds, m, o->kind);
-    return r;
+    o->object = snapshot_get(m->hub, KIND_POLICIES, m->namespace, name);
+    if (!o->object)
+        return objection_set(ob, 404, "there is no Policy %s in namespace %s", cstr(name), m->namespace);
+    o->kind = label_read(o->object, "Policy", SUPPLIED "-kind", ob);
+    o->device = o->kind ? label_read(o->object, "Policy", SUPPLIED "-device", ob) : NULL;
+    if (!o->device)
+        return -EINVAL;
+    (void)basis_add(m, "Policy", name, json_pack("{s:o}", "labels", labels_that_count(m, o->object)));
+    return 0;
 }
 
-static int model_read_offers(struct model *m, struct offer *offers, struct objection *ob)
+static int cluster_read(struct model *m, size_t c, const json_t *policies, struct offer **into,
+                        struct objection *ob)
 {
-    const struct plan_request *rq = m->in->request;
+    struct model_cluster *cluster = &m->clusters[c];
+    const json_t *one;
+    size_t i;
+    int r;
 
-    for (size_t c = 0; c < rq->n_clusters; c++) {
-        char field[64];
+    objection_at(ob, "clusters[%zu].name", c);
+    cluster->object = snapshot_get(m->hub, KIND_CLUSTERS, "", cluster->name);
+    if (!cluster->object)
+        return objection_set(ob, 404, "there is no ManagedCluster %s", cluster->name);
+    if (model_id(&m->cluster_ids, cluster->name) != c)
+        return objection_set(ob, 422, "cluster %s appears twice", cluster->name);
+    (void)basis_add(m, "ManagedCluster", cluster->name,
+                    json_pack("{s:o}", "labels", labels_that_count(m, cluster->object)));
+    json_array_foreach(policies, i, one)
+    {
+        struct offer *o = (*into)++;
 
-        (void)snprintf(field, sizeof(field), "clusters[%zu].name", c);
-        if (!m->in->clusters[c])
-            return objection_set(ob, 404, field, "there is no ManagedCluster %s", rq->clusters[c].name);
-        for (size_t i = 0; i < rq->clusters[c].policies.n; i++) {
-            int r = offer_read(m, &offers[rq->clusters[c].first_policy + i], c, i, ob);
-
-            if (r < 0)
-                return r;
-        }
+        *o = (struct offer){.cluster_name = cluster->name, .cluster = c, .at = i};
+        objection_at(ob, "clusters[%zu].availablePolicies[%zu].name", c, i);
+        r = offer_read(m, o, kube_str(one, "name", NULL), ob);
+        if (r < 0)
+            return r;
     }
     return 0;
 }
@@ -326,202 +471,577 @@ static int model_read_offers(struct model *m, struct offer *offers, struct objec
 static int model_add_settings(struct model *m, const struct offer *offers, size_t n, struct objection *ob)
 {
     struct problem *p = &m->problem;
-    int64_t *supplies = model_alloc(m, (n + 1) * p->n_resources, sizeof(int64_t));
-    uint32_t *first = model_alloc(m, n + 1, sizeof(uint32_t));
+    int64_t *supplies = model_alloc(m, n * p->n_resources, sizeof(int64_t));
+    uint32_t *first = (uint32_t *)(uintptr_t)p->first_setting;
     int r = 0;
 
-    m->settings = model_alloc(m, n + 1, sizeof(*m->settings));
-    m->sites = model_alloc(m, n + 1, sizeof(*m->sites));
+    m->settings = model_alloc(m, n, sizeof(*m->settings));
     for (size_t i = 0; i < n && r == 0; i++) {
         const struct offer *o = &offers[i], *last = i ? &offers[i - 1] : NULL;
-        bool same = last && last->cluster == o->cluster && last->kind_id == o->kind_id;
-        char field[80];
+        bool same = last && last->cluster == o->cluster && strcmp(last->kind, o->kind) == 0;
 
+        objection_at(ob, "clusters");
         if (same && strcmp(last->device, o->device) == 0)
-            return objection_set(ob, 422, "clusters", "cluster %s: Policies %s and %s both supply device %s",
-                                 o->cluster_name, last->policy, o->policy, o->device);
+            return objection_set(ob, 422, "cluster %s: Policies %s and %s both supply device %s",
+                                 o->cluster_name, kube_name(last->object), kube_name(o->object), o->device);
         if (!same) {
             first[p->n_sites] = (uint32_t)i;
-            m->sites[p->n_sites++] = (struct model_site){o->cluster, o->cluster_name, o->kind_id};
+            m->sites[p->n_sites++] =
+                (struct model_site){o->cluster, o->cluster_name, o->kind, model_id(&m->kind_ids, o->kind)};
         }
-        m->settings[i] = (struct model_setting){(uint32_t)p->n_sites - 1, o->policy, o->device, o->input};
-        (void)snprintf(field, sizeof(field), "clusters[%zu].availablePolicies[%zu].name", o->cluster,
-                       o->input - m->in->request->clusters[o->cluster].first_policy);
-        r = model_amounts(m, m->in->policies[o->input], "Policy", "resource-supply-amount", field,
-                          &supplies[i * p->n_resources], ob);
+        m->settings[i] = (struct model_setting){(uint32_t)p->n_sites - 1, kube_name(o->object), o->device};
+        objection_at(ob, "clusters[%zu].availablePolicies[%zu].name", o->cluster, o->at);
+        r = amounts_read(m, o->object, "Policy", SUPPLIED, &supplies[i * p->n_resources], ob);
     }
-    first[p->n_sites] = (uint32_t)n;
     p->n_settings = n;
-    p->first_setting = first;
     p->supplies = supplies;
     return r;
 }
 
-static void model_note_kinds(struct model *m)
+static size_t count_decisions(const struct snapshot *hub)
 {
-    CLEANUP(cleanup_free) bool *is_supplied = xcalloc(m->n_kinds + 1, sizeof(bool));
+    size_t n = 0, at = 0;
+    const json_t *o;
 
-    for (size_t s = 0; s < m->problem.n_sites; s++)
-        is_supplied[m->sites[s].kind_id] = true;
-    for (size_t w = 0; w < m->problem.n_workloads; w++)
-        m->workloads[w].has_kind = is_supplied[m->workloads[w].kind_id];
+    while ((o = snapshot_next(hub, KIND_DECISIONS, &at)))
+        n += json_array_size(kube_list(o, "status", "decisions", NULL));
+    return n;
 }
 
-/* Sites and their settings. */
-static int model_read_sites(struct model *m, struct objection *ob)
+static int model_read_clusters(struct model *m, struct objection *ob)
 {
-    size_t n = m->in->request->n_policies;
-    CLEANUP(cleanup_free) struct offer *offers = xcalloc(n + 1, sizeof(*offers));
-    int r = model_read_offers(m, offers, ob);
+    const json_t *list = json_object_get(m->request, "clusters"), *one;
+    CLEANUP(cleanup_free) struct offer *offers = NULL;
+    struct offer *end;
+    size_t n = 0, i;
+    int r = 0;
 
+    json_array_foreach(list, i, one) n += json_array_size(json_object_get(one, "availablePolicies"));
+    end = offers = xcalloc(n + 1, sizeof(*offers));
+    m->n_clusters = json_array_size(list);
+    m->clusters = model_alloc(m, m->n_clusters, sizeof(*m->clusters));
+    /* There is room for clusters where workloads run without being offered there. */
+    m->sites = model_alloc(m, n + count_decisions(m->hub), sizeof(*m->sites));
+    m->problem.first_setting = model_alloc(m, n + count_decisions(m->hub) + 1, sizeof(uint32_t));
+    for (i = 0; i < m->n_clusters && r == 0; i++) {
+        one = json_array_get(list, i);
+        m->clusters[i].name = kube_str(one, "name", NULL);
+        r = cluster_read(m, i, json_object_get(one, "availablePolicies"), &end, ob);
+    }
     if (r < 0)
         return r;
     qsort(offers, n, sizeof(*offers), offer_compare);
-    r = model_add_settings(m, offers, n, ob);
-    if (r == 0)
-        model_note_kinds(m);
-    return r;
+    return model_add_settings(m, offers, n, ob);
 }
 
 /* ---- Where workloads run ---- */
 
-struct run {
-    const char *cluster;
-    uint32_t workload, kind_id;
-};
-
-static int site_order(const struct model_site *s, const char *cluster, const char *kind,
-                      const struct model *m)
+static const char *site_key(struct model *m, const char *cluster, uint32_t kind_id)
 {
-    int r = strcmp(s->cluster_name, cluster);
+    char *key = model_alloc(m, strlen(cluster) + 12, 1);
 
-    return r ?: strcmp(m->kinds[s->kind_id], kind);
+    (void)sprintf(key, "%s/%" PRIu32, cluster, kind_id);
+    return key;
 }
 
-/* The site, or n_sites. */
-static size_t site_find(const struct model *m, const char *cluster, uint32_t kind_id)
+/* Of a cluster and a kind; a new one without settings unless it is offered. */
+static uint32_t site_of(struct model *m, struct map *sites, const char *cluster,
+                        const struct model_workload *w)
 {
-    size_t low = 0, high = m->problem.n_sites;
+    const char *key = site_key(m, cluster, w->kind_id);
+    size_t found = model_find(sites, key);
 
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        int r = site_order(&m->sites[mid], cluster, m->kinds[kind_id], m);
-
-        if (r == 0)
-            return mid;
-        if (r < 0)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return m->problem.n_sites;
-}
-
-static size_t decisions_of(const json_t *decision, json_t **ret)
-{
-    *ret = kube_list(decision, "status", "decisions", NULL);
-    return json_array_size(*ret);
+    if (found != SIZE_MAX)
+        return (uint32_t)found;
+    map_set(sites, key, (void *)(uintptr_t)(m->problem.n_sites + 1));
+    m->sites[m->problem.n_sites] = (struct model_site){SIZE_MAX, cluster, w->kind, w->kind_id};
+    return (uint32_t)m->problem.n_sites++;
 }
 
 /* Those of the targets' Placements. */
-static size_t runs_read(const struct model *m, const struct map *by_placement, struct run *into)
+static size_t model_list_running(struct model *m, struct map *sites, struct problem_pair *into)
 {
-    size_t n = 0;
+    size_t n = 0, at = 0, i;
+    const json_t *o, *one;
 
-    for (size_t i = 0; i < m->in->n_decisions; i++) {
-        const char *placement = kube_label(m->in->decisions[i], PLACEMENT_LABEL);
-        const struct model_workload *w = placement ? map_get(by_placement, placement) : NULL;
-        json_t *list;
-        size_t count = w ? decisions_of(m->in->decisions[i], &list) : 0;
+    while ((o = snapshot_next(m->hub, KIND_DECISIONS, &at))) {
+        const char *placement = kube_label(o, PLACEMENT_LABEL);
+        const struct model_workload *w = placement ? map_get(&m->by_placement, placement) : NULL;
 
-        for (size_t j = 0; j < count; j++) {
-            const char *cluster = kube_str(json_array_get(list, j), "clusterName", NULL);
+        if (!w || strcmp(kube_namespace(o), m->namespace) != 0)
+            continue;
+        json_array_foreach(kube_list(o, "status", "decisions", NULL), i, one)
+        {
+            const char *cluster = kube_str(one, "clusterName", NULL);
 
-            if (cluster && *cluster && into)
-                into[n] = (struct run){cluster, (uint32_t)(w - m->workloads), w->kind_id};
-            n += cluster && *cluster;
+            if (cluster && *cluster)
+                into[n++] =
+                    (struct problem_pair){(uint32_t)(w - m->workloads), site_of(m, sites, cluster, w)};
         }
     }
     return n;
 }
 
-static int run_compare(const void *pa, const void *pb)
-{
-    const struct run *a = pa, *b = pb;
-    int r = strcmp(a->cluster, b->cluster);
-
-    return r ?: (a->kind_id > b->kind_id) - (a->kind_id < b->kind_id);
-}
-
-/* A workload may run where nothing is offered: such a cluster becomes a site without settings. */
-static void model_add_running(struct model *m, const struct run *runs, size_t n)
+static void model_read_running(struct model *m)
 {
     struct problem *p = &m->problem;
-    struct problem_pair *pairs = model_alloc(m, n, sizeof(*pairs));
-    struct model_site *sites = model_alloc(m, p->n_sites + n, sizeof(*sites));
-    uint32_t *first = model_alloc(m, p->n_sites + n + 1, sizeof(uint32_t));
-    size_t n_sites = p->n_sites;
+    struct problem_pair *pairs = model_alloc(m, count_decisions(m->hub), sizeof(*pairs));
+    uint32_t *first = (uint32_t *)(uintptr_t)p->first_setting;
+    size_t n, n_offered = p->n_sites;
+    struct map sites = {0};
+    json_t *names = NULL;
 
-    memcpy(sites, m->sites, n_sites * sizeof(*sites));
-    memcpy(first, p->first_setting, n_sites * sizeof(*first));
-    for (size_t i = 0; i < n; i++) {
-        size_t site = site_find(m, runs[i].cluster, runs[i].kind_id);
-
-        if (site == p->n_sites) {
-            if (i == 0 || run_compare(&runs[i], &runs[i - 1]) != 0) {
-                sites[n_sites] = (struct model_site){SIZE_MAX, runs[i].cluster, runs[i].kind_id};
-                first[n_sites++] = (uint32_t)p->n_settings;
-            }
-            site = n_sites - 1;
-        }
-        pairs[i] = (struct problem_pair){runs[i].workload, (uint32_t)site};
-    }
+    for (size_t i = 0; i < p->n_sites; i++)
+        map_set(&sites, site_key(m, m->sites[i].cluster_name, m->sites[i].kind_id),
+                (void *)(uintptr_t)(i + 1));
+    n = model_list_running(m, &sites, pairs);
+    map_done(&sites);
+    for (size_t i = n_offered; i <= p->n_sites; i++)
+        first[i] = (uint32_t)p->n_settings;
     qsort(pairs, n, sizeof(*pairs), problem_pair_compare);
-    for (size_t i = 0; i < n; i++)
-        if (p->n_running == 0 || problem_pair_compare(&pairs[i], &pairs[p->n_running - 1]) != 0)
-            pairs[p->n_running++] = pairs[i];
-    first[n_sites] = (uint32_t)p->n_settings;
-    m->sites = sites;
-    p->first_setting = first;
-    p->n_sites = n_sites;
+    for (size_t i = 0; i < n; i++) {
+        const struct problem_pair *last = p->n_running ? &pairs[p->n_running - 1] : NULL;
+
+        if (last && problem_pair_compare(&pairs[i], last) == 0)
+            continue;
+        if (!last || last->workload != pairs[i].workload) {
+            names = json_array();
+            (void)basis_add(m, "PlacementDecision", m->workloads[pairs[i].workload].placement,
+                            json_pack("{s:o}", "clusters", names));
+        }
+        (void)json_array_append_new(names, json_string(m->sites[pairs[i].site].cluster_name));
+        pairs[p->n_running++] = pairs[i];
+    }
     p->running = pairs;
 }
 
-static void model_read_running(struct model *m)
-{
-    struct map by_placement = {0};
-    CLEANUP(cleanup_free) struct run *runs = NULL;
-    size_t n;
+/* ---- Scores ---- */
 
-    for (size_t w = 0; w < m->problem.n_workloads; w++)
-        map_set(&by_placement, m->workloads[w].placement, &m->workloads[w]);
-    n = runs_read(m, &by_placement, NULL);
-    runs = n ? xcalloc(n, sizeof(*runs)) : NULL;
-    if (n) {
-        (void)runs_read(m, &by_placement, runs);
-        qsort(runs, n, sizeof(*runs), run_compare);
-        model_add_running(m, runs, n);
+/* The scores of one cluster: a cell for each app and setting. */
+struct board {
+    struct model *m;
+    const struct model_score *score; /* that is being read */
+    size_t first, n;                 /* the cluster's settings */
+    double *sums;                    /* [app * n + setting - first] */
+    int32_t *best, value;            /* of the score, and of its item that is being read */
+    bool *has_best, *is_missing;
+    unsigned steps;
+};
+
+static size_t board_app(const struct board *b, struct str name)
+{
+    char text[256];
+
+    if (name.n >= sizeof(text))
+        return SIZE_MAX;
+    memcpy(text, name.p, name.n);
+    text[name.n] = '\0';
+    return model_find(&b->m->app_ids, text);
+}
+
+static size_t board_device(const struct board *b, struct str name)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (str_eq(name, str_of(b->m->settings[b->first + i].device)))
+            return i;
+    return SIZE_MAX;
+}
+
+/* Of several items that match the same cell the highest counts. SIZE_MAX: of all apps, of all devices. */
+static void board_found(struct board *b, size_t app, size_t device)
+{
+    const char *name = device == SIZE_MAX ? NULL : b->m->settings[b->first + device].device;
+
+    for (size_t a = app == SIZE_MAX ? 0 : app; a < b->m->app_ids.n && (app == SIZE_MAX || a == app); a++)
+        for (size_t i = 0; i < b->n; i++) {
+            size_t cell = a * b->n + i;
+
+            if (name && strcmp(b->m->settings[b->first + i].device, name) != 0)
+                continue;
+            if (!b->has_best[cell] || b->best[cell] < b->value)
+                b->best[cell] = b->value;
+            b->has_best[cell] = true;
+        }
+}
+
+/* Finds every way in which the rest of an item's name matches the parts from this one on. */
+static void board_match(struct board *b, size_t part, struct str rest, size_t app, size_t device)
+{
+    const struct model_score *s = b->score;
+    enum score_part_kind kind = s->parts[part].kind;
+    bool is_last = part + 1 >= s->n_parts;
+
+    if (part == s->n_parts) {
+        if (rest.n == 0)
+            board_found(b, app, device);
+        return;
     }
-    map_done(&by_placement);
+    if (kind == SCORE_LITERAL) {
+        size_t n = s->parts[part].text.n;
+
+        if (str_starts(rest, s->parts[part].text))
+            board_match(b, part + 1, (struct str){rest.p + n, rest.n - n}, app, device);
+        return;
+    }
+    for (size_t n = is_last ? rest.n : 1; n > 0 && n <= rest.n && b->steps < MATCH_STEPS; n++) {
+        struct str name = {rest.p, n}, left = {rest.p + n, rest.n - n};
+        bool ends =
+            is_last || s->parts[part + 1].kind != SCORE_LITERAL || str_starts(left, s->parts[part + 1].text);
+
+        b->steps++;
+        if (ends && kind == SCORE_APP)
+            app = board_app(b, name);
+        if (ends && kind == SCORE_DEVICE)
+            device = board_device(b, name);
+        if (ends && (kind != SCORE_APP || app != SIZE_MAX) && (kind != SCORE_DEVICE || device != SIZE_MAX))
+            board_match(b, part + 1, left, app, device);
+    }
+}
+
+/* Adds one score of the cluster; `score` is NULL without the object. */
+static void board_read(struct board *b, const struct score *score, const char *cluster)
+{
+    size_t cells = b->m->app_ids.n * b->n;
+    uint64_t hash = 0;
+    char name[KEY_BYTES], text[20];
+
+    memset(b->has_best, 0, cells * sizeof(bool));
+    for (size_t i = 0; score && !score->is_expired && i < score->n_items; i++) {
+        b->value = score->items[i].value;
+        b->steps = 0;
+        board_match(b, 0, score->items[i].name, SIZE_MAX, SIZE_MAX);
+    }
+    for (size_t i = 0; i < cells; i++) {
+        hash = hash_chain_u64(hash, b->has_best[i] ? (uint64_t)(int64_t)b->best[i] : UINT64_MAX / 2);
+        if (b->has_best[i])
+            b->sums[i] += b->score->weight * b->best[i];
+        else
+            b->is_missing[i] = true;
+    }
+    (void)snprintf(name, sizeof(name), "%s/%s", cluster, b->score->name);
+    (void)snprintf(text, sizeof(text), "%016" PRIx64, hash);
+    (void)basis_add(b->m, "AddOnPlacementScore", name,
+                    json_pack("{s:s, s:s}", "values", text, "validity",
+                              !score              ? "missing"
+                              : score->is_expired ? "expired"
+                                                  : "valid"));
+}
+
+static void model_note_missing(struct model *m, size_t w, size_t setting)
+{
+    const struct model_setting *s = &m->settings[setting];
+
+    if (m->n_missing++ < MODEL_MISSING_SHOWN)
+        (void)json_array_append_new(m->missing,
+                                    json_pack("{s:s, s:s, s:s}", "workload", m->workloads[w].name, "cluster",
+                                              m->sites[s->site].cluster_name, "device", s->device));
+}
+
+static void board_write(const struct board *b, int16_t *scores)
+{
+    struct model *m = b->m;
+
+    for (size_t i = 0; i < b->n; i++) {
+        size_t setting = b->first + i;
+        int16_t *row = &scores[setting * m->problem.n_workloads];
+        uint32_t kind_id = m->sites[m->settings[setting].site].kind_id;
+
+        for (size_t w = 0; w < m->problem.n_workloads; w++) {
+            size_t cell = m->workloads[w].app_id * b->n + i;
+
+            row[w] = SCORE_IMPOSSIBLE;
+            if (m->workloads[w].kind_id != kind_id)
+                continue;
+            if (b->is_missing[cell])
+                model_note_missing(m, w, setting);
+            else
+                row[w] = (int16_t)lround(b->sums[cell] * m->per_point);
+        }
+    }
+}
+
+static bool is_whole(double v)
+{
+    return fabs(v - round(v)) < 1e-9 * fmax(1, fabs(v));
+}
+
+static bool scale_is_exact(const struct model *m, double move_cost, double scale)
+{
+    bool exact = is_whole(move_cost * scale);
+
+    for (size_t i = 0; i < m->n_scores; i++)
+        exact = exact && is_whole(m->scores[i].weight * scale);
+    return exact;
+}
+
+/* The smallest power of ten that makes all sums whole numbers; else as fine as 16 bits allow. `highest`: what
+ * no sum exceeds. */
+static void model_choose_unit(struct model *m, double highest)
+{
+    double move_cost = json_number_value(kube_get(m->request, "moves", "cost", NULL)), scale = 1;
+
+    for (int i = 0; i < MAX_DECIMALS && !scale_is_exact(m, move_cost, scale); i++)
+        scale *= 10;
+    m->is_rounded = !scale_is_exact(m, move_cost, scale) || highest * scale > MAX_SCORE;
+    if (m->is_rounded)
+        scale = highest > 0 ? MAX_SCORE / highest : 1;
+    m->per_point = scale;
+    m->problem.unit = 1 / scale;
+    m->problem.move_cost = llround(fmin(move_cost * scale, MOVE_COST_MAX));
+}
+
+/* Adds what a score may contribute to a sum at most. */
+static int model_check_score(struct model *m, const struct model_score *score, double *highest,
+                             struct objection *ob)
+{
+    double most = -1;
+
+    for (size_t c = 0; c < m->n_clusters; c++) {
+        const struct score *s = snapshot_get(m->hub, KIND_SCORES, m->clusters[c].name, score->name);
+
+        m->n_expired += s && s->is_expired;
+        most = s ? fmax(most, 0) : most;
+        for (size_t i = 0; s && i < s->n_items; i++)
+            most = fmax(most, fabs((double)s->items[i].value));
+    }
+    if (most < 0)
+        return objection_set(ob, 404, "no cluster of the request has an AddOnPlacementScore %s", score->name);
+    *highest += fabs(score->weight) * most;
+    return 0;
+}
+
+/* The settings of the cluster of setting `first`: its sites are neighbours. */
+static size_t board_size(const struct model *m, size_t first)
+{
+    size_t end = first, cluster = m->sites[m->settings[first].site].cluster;
+
+    while (end < m->problem.n_settings && m->sites[m->settings[end].site].cluster == cluster)
+        end++;
+    return end - first;
+}
+
+static void model_fill_scores(struct model *m, int16_t *scores)
+{
+    size_t cells = m->app_ids.n * MAX_POLICIES;
+    CLEANUP(cleanup_free) double *sums = xcalloc(cells, sizeof(double));
+    CLEANUP(cleanup_free) int32_t *best = xcalloc(cells, sizeof(int32_t));
+    CLEANUP(cleanup_free) bool *flags = xcalloc(cells * 2, sizeof(bool));
+    struct board b = {.m = m, .sums = sums, .best = best, .has_best = flags, .is_missing = flags + cells};
+
+    for (; b.first < m->problem.n_settings; b.first += b.n) {
+        const char *cluster = m->sites[m->settings[b.first].site].cluster_name;
+
+        b.n = board_size(m, b.first);
+        memset(sums, 0, m->app_ids.n * b.n * sizeof(double));
+        memset(b.is_missing, 0, m->app_ids.n * b.n * sizeof(bool));
+        for (b.score = m->scores; b.score < m->scores + m->n_scores; b.score++)
+            board_read(&b, snapshot_get(m->hub, KIND_SCORES, cluster, b.score->name), cluster);
+        board_write(&b, scores);
+    }
+}
+
+static int model_read_scores(struct model *m, int16_t **ret, struct objection *ob)
+{
+    size_t cells = m->problem.n_workloads * m->problem.n_settings;
+    double highest = 0;
+    int r = 0;
+
+    objection_at(ob, "preference.addonPlacementScore");
+    for (size_t i = 0; i < m->n_scores && r == 0; i++)
+        r = model_check_score(m, &m->scores[i], &highest, ob);
+    if (r < 0)
+        return r;
+    objection_at(ob, "targetWorkloads");
+    if (cells > MAX_CELLS)
+        return objection_set(
+            ob, 422, "%zu workloads with %zu policies are %zu combinations, at most %zu can be solved",
+            m->problem.n_workloads, m->problem.n_settings, cells, MAX_CELLS);
+    model_choose_unit(m, highest);
+    m->problem.scores = *ret = model_alloc(m, cells, sizeof(int16_t));
+    model_fill_scores(m, *ret);
+    return 0;
+}
+
+/* ---- Pins and forbidden places ---- */
+
+/* The index of a name; SIZE_MAX after the objection. */
+static size_t name_find(const struct map *ids, const char *name, const char *list, struct objection *ob)
+{
+    size_t i = model_find(ids, cstr(name));
+
+    if (i == SIZE_MAX)
+        (void)objection_set(ob, 422, "%s: %s is not among %s", ob->field, cstr(name), list);
+    return i;
+}
+
+static int model_apply_rules(struct model *m, int16_t *scores, const char *option, bool is_pin,
+                             struct objection *ob)
+{
+    CLEANUP(cleanup_free) bool *is_named = xcalloc(m->n_clusters + 1, sizeof(bool));
+    const json_t *rule, *cluster;
+    size_t i, j, w, c;
+
+    json_array_foreach(json_object_get(m->request, option), i, rule)
+    {
+        objection_at(ob, "%s[%zu].workload", option, i);
+        w = name_find(&m->workload_ids, kube_str(rule, "workload", NULL), "targetWorkloads", ob);
+        if (w == SIZE_MAX)
+            return -EINVAL;
+        memset(is_named, 0, m->n_clusters * sizeof(bool));
+        json_array_foreach(json_object_get(rule, "clusters"), j, cluster)
+        {
+            objection_at(ob, "%s[%zu].clusters[%zu]", option, i, j);
+            c = name_find(&m->cluster_ids, json_string_value(cluster), "clusters", ob);
+            if (c == SIZE_MAX)
+                return -EINVAL;
+            is_named[c] = true;
+        }
+        for (size_t s = 0; s < m->problem.n_settings; s++) {
+            int16_t *score = &scores[s * m->problem.n_workloads + w];
+
+            if (is_named[m->sites[m->settings[s].site].cluster] == is_pin || *score == SCORE_IMPOSSIBLE)
+                continue;
+            *score = SCORE_IMPOSSIBLE;
+            m->workloads[w].lost_to_rules = true;
+        }
+    }
+    return 0;
+}
+
+/* ---- Spreading ---- */
+
+/* What the limits of one spread are made of. */
+struct spreading {
+    const struct model_spread *spread;
+    uint32_t *sites;     /* of the request's clusters, by value; ascending for each */
+    size_t *first;       /* [n_values + 1]: of each value in sites */
+    uint32_t *workloads; /* the members, or all; ascending */
+    size_t n_workloads;
+};
+
+static int spread_read_members(struct model *m, struct model_spread *s, const json_t *list, size_t at,
+                               struct objection *ob)
+{
+    const json_t *one;
+    size_t i, w;
+
+    if (list)
+        s->is_member = model_alloc(m, m->problem.n_workloads, sizeof(bool));
+    json_array_foreach(list, i, one)
+    {
+        objection_at(ob, "spread[%zu].workloads[%zu]", at, i);
+        w = name_find(&m->workload_ids, json_string_value(one), "targetWorkloads", ob);
+        if (w == SIZE_MAX)
+            return -EINVAL;
+        s->is_member[w] = true;
+    }
+    return 0;
+}
+
+/* Sites of clusters outside of the request, which come last, have a value that no limit is about. */
+static void spread_sort_sites(struct model *m, struct model_spread *s, const char *label,
+                              struct spreading *ret)
+{
+    size_t n = 0, *next;
+    struct map values = {0};
+
+    s->value = model_alloc(m, m->problem.n_sites, sizeof(uint32_t));
+    for (; n < m->problem.n_sites && m->sites[n].cluster != SIZE_MAX; n++)
+        s->value[n] = model_id(&values, cstr(kube_label(m->clusters[m->sites[n].cluster].object, label)));
+    s->n_values = values.n;
+    for (size_t i = n; i < m->problem.n_sites; i++)
+        s->value[i] = (uint32_t)s->n_values;
+    map_done(&values);
+    ret->sites = model_alloc(m, n, sizeof(uint32_t));
+    ret->first = model_alloc(m, s->n_values + 1, sizeof(size_t));
+    next = model_alloc(m, s->n_values + 1, sizeof(size_t));
+    for (size_t i = 0; i < n; i++)
+        ret->first[s->value[i] + 1]++;
+    for (size_t v = 0; v < s->n_values; v++)
+        next[v + 1] = ret->first[v + 1] += ret->first[v];
+    for (size_t i = 0; i < n; i++)
+        ret->sites[next[s->value[i]]++] = (uint32_t)i;
+}
+
+static size_t spread_add_limits(const struct model *m, const struct spreading *g, struct problem_limit *into)
+{
+    const struct model_spread *s = g->spread;
+    size_t n = 0;
+
+    for (size_t v = 0; v < s->n_values; v++) {
+        struct problem_limit one = {.workloads = g->workloads,
+                                    .n_workloads = s->is_member ? g->n_workloads : 1,
+                                    .sites = &g->sites[g->first[v]],
+                                    .n_sites = g->first[v + 1] - g->first[v],
+                                    .max = s->max};
+
+        for (size_t i = 0; i < (s->is_member ? 1 : g->n_workloads); i++, one.workloads++)
+            if (s->is_member || m->problem.replicas[*one.workloads] > s->max) {
+                if (into)
+                    into[n] = one;
+                n++;
+            }
+    }
+    return n;
+}
+
+static int model_read_spreads(struct model *m, struct objection *ob)
+{
+    const json_t *list = json_object_get(m->request, "spread"), *o;
+    struct spreading groups[MODEL_MAX_SPREADS] = {0};
+    struct problem_limit *limits;
+    size_t n = 0, i;
+
+    json_array_foreach(list, i, o)
+    {
+        struct model_spread *s = &m->spreads[m->n_spreads++];
+        struct spreading *g = &groups[i];
+
+        s->max = (uint32_t)number_of(o, "max", 1);
+        if (spread_read_members(m, s, json_object_get(o, "workloads"), i, ob) < 0)
+            return -EINVAL;
+        spread_sort_sites(m, s, cstr(kube_str(o, "label", NULL)), g);
+        g->spread = s;
+        g->workloads = model_alloc(m, m->problem.n_workloads, sizeof(uint32_t));
+        for (uint32_t w = 0; w < m->problem.n_workloads; w++)
+            if (!s->is_member || s->is_member[w])
+                g->workloads[g->n_workloads++] = w;
+        n += spread_add_limits(m, g, NULL);
+    }
+    objection_at(ob, "spread");
+    if (n > MAX_LIMITS)
+        return objection_set(ob, 422, "spreading takes more than %d limits", MAX_LIMITS);
+    m->problem.limits = limits = model_alloc(m, n, sizeof(*limits));
+    for (i = 0; i < m->n_spreads; i++)
+        m->problem.n_limits += spread_add_limits(m, &groups[i], limits + m->problem.n_limits);
+    return 0;
 }
 
 /* ---- The model ---- */
 
-int model_new(struct model **ret, const struct inputs *in, struct objection *ob)
+int model_new(struct model **ret, const json_t *request, const struct snapshot *hub, struct objection *ob)
 {
     CLEANUP(cleanup_model_free) struct model *m = xcalloc(1, sizeof(*m));
+    int16_t *scores = NULL;
+    int64_t max_moves = number_of(json_object_get(request, "moves"), "max", -1);
     int r;
 
-    m->in = in;
+    m->request = request;
+    m->hub = hub;
+    m->namespace = request_namespace(request);
+    m->basis = json_object();
+    m->missing = json_array();
     m->arena.chunk_bytes = ARENA_BYTES;
-    m->problem.max_moves = in->request->max_moves;
-    r = model_read_workloads(m, ob);
-    r = r ?: model_read_sites(m, ob);
+    m->problem.max_moves = max_moves < 0 ? SIZE_MAX : (size_t)max_moves;
+    r = model_read_preference(m, ob);
+    r = r ?: model_read_workloads(m, ob);
+    r = r ?: model_read_clusters(m, ob);
     if (r == 0)
         model_read_running(m);
-    r = r ?: model_read_scores(m, ob);
-    r = r ?: model_apply_rules(m, ob);
-    r = r ?: model_read_limits(m, ob);
+    r = r ?: model_read_scores(m, &scores, ob);
+    r = r ?: model_apply_rules(m, scores, "pin", true, ob);
+    r = r ?: model_apply_rules(m, scores, "forbid", false, ob);
+    r = r ?: model_read_spreads(m, ob);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(m);
@@ -532,8 +1052,13 @@ struct model *model_free(struct model *m)
 {
     if (!m)
         return NULL;
-    map_done(&m->kind_ids);
     map_done(&m->app_ids);
+    map_done(&m->kind_ids);
+    map_done(&m->cluster_ids);
+    map_done(&m->workload_ids);
+    map_done(&m->by_placement);
+    json_decref(m->missing);
+    json_decref(m->basis);
     arena_done(&m->arena);
     free(m);
     return NULL;

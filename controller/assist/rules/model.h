@@ -1,126 +1,115 @@
-/* From names to numbers: builds the placement problem of a request. */
+/* From names to numbers: builds the placement problem of a request from the hub's objects. */
 #ifndef DS_ASSIST_RULES_MODEL_H
 #define DS_ASSIST_RULES_MODEL_H
 
-#include "controller/assist/rules/request.h"
+#include "controller/assist/api/operation.h"
+#include "controller/assist/rules/snapshot.h"
 #include "controller/optimize/problem.h"
 #include "exporter/base/arena.h"
 #include "exporter/base/map.h"
 #include "exporter/base/str.h"
 
-#include <string.h>
-
-/* Label of the objects that plans become, and annotation with the plan's hash. */
-#define GENERATED_LABEL "dynamic-scoring-framework-mcp/generated"
-#define PLAN_ANNOTATION "dynamic-scoring.open-cluster-management.io/plan"
-#define PLACEMENT_LABEL "cluster.open-cluster-management.io/placement" /* of a PlacementDecision */
-
-/* An AddOnPlacementScore of a cluster. */
-struct input_score {
-    bool exists, is_expired;
-    const struct score_item *items;
-    size_t n_items;
-};
-
-/* Objects are NULL where the hub has none. They are shared with the loop's thread: nobody changes them. */
-struct inputs {
-    const struct plan_request *request;
-    json_t **clusters;          /* [cluster]: ManagedCluster */
-    json_t **policies;          /* [request_cluster.first_policy + policy] */
-    json_t **workloads;         /* [workload]: ManifestWorkReplicaSet */
-    json_t **placements;        /* [workload]: the Placement that its first placementRef names */
-    struct input_score *scores; /* [cluster * n_scores + score] */
-    json_t **decisions;         /* PlacementDecisions of the namespace */
-    size_t n_decisions;
-    json_t **generated; /* Placements and PlacementBindings with the label in the namespace */
-    size_t n_generated;
-    bool has_cel; /* the hub's Placements know celSelector */
-    bool
-        lacks_set_binding; /* the namespace has no ManagedClusterSetBinding: Placements there select nobody */
-};
-
-/* The name of the Placement that a ManifestWorkReplicaSet refers to first; NULL without. */
-const char *input_placement_name(const json_t *workload);
-
 struct model_workload {
-    const char *name, *app, *placement;
-    size_t request; /* index in the request and in the inputs */
+    const char *name, *app, *placement, *kind;
+    const json_t *object; /* ManifestWorkReplicaSet */
+    size_t at;            /* in the request */
     uint32_t app_id, kind_id;
     bool lost_to_rules; /* a pin or forbid took a possible place from it */
-    bool has_kind;      /* a policy supplies its kind */
+};
+
+struct model_cluster {
+    const char *name;
+    const json_t *object; /* ManagedCluster */
 };
 
 struct model_site {
-    size_t
-        cluster; /* index in the request; SIZE_MAX for a cluster that is not in it, where a workload runs */
-    const char *cluster_name;
+    size_t cluster; /* SIZE_MAX for a cluster that is not in the request, where a workload runs */
+    const char *cluster_name, *kind;
     uint32_t kind_id;
 };
 
 struct model_setting {
     uint32_t site;
     const char *policy, *device;
-    size_t input; /* index of the policy in the inputs */
 };
 
-struct model_missing {
-    uint32_t workload, setting;
+/* At most `max` replicas, of the members together or of each workload by itself, on sites with one value. */
+struct model_spread {
+    uint32_t *value; /* [site]: a number for the value of the cluster's label */
+    size_t n_values;
+    bool *is_member; /* [workload]; NULL: each by itself */
+    uint32_t max;
 };
 
-enum { MODEL_MISSING_SHOWN = 20, MODEL_MAX_RESOURCES = 16 };
+enum { MODEL_MAX_RESOURCES = 16, MODEL_MAX_SPREADS = 16, MODEL_MAX_SCORES = 8, MODEL_MISSING_SHOWN = 20 };
+
+enum score_part_kind { SCORE_LITERAL, SCORE_APP, SCORE_DEVICE, SCORE_ANY };
+
+/* How a score's items are named: `scoreDimensionFormat`, such as "${app};${device}". A placeholder matches at
+ * least one byte, others than these two any text; the text around placeholders is literal. */
+struct model_score {
+    const char *name;
+    double weight;
+    struct {
+        enum score_part_kind kind;
+        struct str text; /* of a literal */
+    } parts[16];
+    size_t n_parts;
+};
 
 struct model {
-    const struct inputs *in;
+    const json_t *request; /* keeps the schema plan_request; has the strings, as the hub's objects do */
+    const struct snapshot *hub;
+    const char *namespace;
     struct problem problem;
+    struct model_cluster *clusters; /* as in the request */
+    size_t n_clusters;
     struct model_workload *workloads; /* ascending by name, as the problem has them */
     struct model_site *sites; /* ascending by cluster and kind; then those that only have running ones */
     struct model_setting *settings;
-    struct map kind_ids, app_ids; /* name → id + 1 */
-    const char **kinds, **apps;
-    size_t n_kinds, n_apps;
+    struct model_spread spreads[MODEL_MAX_SPREADS];
+    size_t n_spreads;
+    struct model_score scores[MODEL_MAX_SCORES];
+    size_t n_scores;
     const char *extra[MODEL_MAX_RESOURCES]; /* resources beside the main one; resource i + 1 of the problem */
     size_t n_extra;
     double per_point; /* multiples of the problem's unit in one point of the score */
     bool is_rounded;
-    struct model_missing missing[MODEL_MISSING_SHOWN];
+    json_t *missing; /* [{"workload", "cluster", "device"}]: the first combinations without a score */
     size_t n_missing, n_expired;
-    uint64_t *score_hashes; /* [cluster * n_scores + score]: of the values that count */
+    json_t *basis; /* {"<Kind>/<name>": {...}}: what the model depends on */
+    struct map app_ids, kind_ids, cluster_ids, workload_ids, by_placement;
     struct arena arena;
 };
 
-/* -EINVAL with the objection. The inputs must outlive the model. */
-MUST_USE int model_new(struct model **ret, const struct inputs *in, struct objection *ob);
+/* -EINVAL with the objection. Request and snapshot must outlive the model, and no other thread may use
+ * them. */
+MUST_USE int model_new(struct model **ret, const json_t *request, const struct snapshot *hub,
+                       struct objection *ob);
 /* Takes NULL, returns NULL. */
 struct model *model_free(struct model *m);
 DEFINE_CLEANUP(struct model, model_free)
 
-/* For qsort() and bsearch(). */
-int model_u32_compare(const void *a, const void *b);
+/* [{"kind", "name", "what"}]: how the model's basis differs from an earlier one, `what` naming the members.
+ * Where workloads run by Placements of the plan with this hash does not count. */
+json_t *model_changes(const json_t *before, const struct model *now, const char *plan);
 
 static inline double model_points(const struct model *m, int64_t units)
 {
     return (double)units / m->per_point;
 }
 
-/* n elements of the arena, zeroed; not for n = 0. */
-static inline void *model_alloc(struct model *m, size_t n, size_t size)
-{
-    return memset(arena_alloc(&m->arena, n * size), 0, n * size);
-}
-
-/* ---- model_scores.c: -EINVAL with the objection ---- */
-
-/* The scores of all workloads with all settings. */
-MUST_USE int model_read_scores(struct model *m, struct objection *ob);
-/* Pins and forbidden places. */
-MUST_USE int model_apply_rules(struct model *m, struct objection *ob);
-/* Spreading. */
-MUST_USE int model_read_limits(struct model *m, struct objection *ob);
+/* The namespace of a request, and the name of its score; NULL for several. */
+const char *request_namespace(const json_t *request);
+const char *request_score(const json_t *request);
+/* The name of the Placement that a ManifestWorkReplicaSet refers to first; NULL without. */
+const char *workload_placement(const json_t *workload);
 
 /* Larger amounts are refused, so that sums of many do not overflow. */
 #define QUANTITY_MAX INT64_C(1000000000000000)
 
-/* Thousandths, rounded up. False for what is no quantity, is negative, or exceeds QUANTITY_MAX. */
-bool quantity_parse(struct str text, int64_t *ret);
+/* A quantity of Kubernetes in thousandths, rounded up. False for what is no quantity, is negative, or exceeds
+ * QUANTITY_MAX. */
+bool quantity_parse(const char *text, int64_t *ret);
 
 #endif

@@ -1,16 +1,9 @@
 #include "controller/assist/state/apply.h"
 
-#include "controller/assist/api/operation.h"
-#include "controller/assist/rules/model.h"
-#include "controller/assist/state/lister.h"
-#include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
-#include "exporter/base/loop.h"
-#include "exporter/base/text.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 enum {
@@ -18,10 +11,7 @@ enum {
     APPLY_MS = 60 * 1000, /* for all, and */
     APPLY_STEP_MS = 50,   /* for each step, to check and again to write it */
     KEY_BYTES = 320,
-    REMARK_BYTES = 256, /* of `detail`, for what is written */
 };
-
-enum apply_mode { APPLY_LISTING, APPLY_CHECKING, APPLY_WRITING };
 
 /* In the order of writing: Placements exist before the bindings and workloads that refer to them, and are
  * deleted after them. */
@@ -31,7 +21,7 @@ enum step_state { STEP_PENDING, STEP_WRITTEN, STEP_UNKNOWN /* no answer to the w
 
 struct step {
     enum kube_method method; /* KUBE_CREATE, KUBE_MERGE_PATCH, KUBE_DELETE */
-    const struct kube_resource *resource;
+    enum kind kind;
     const char *name;
     json_t *body;     /* to send, but for the options of a deletion's check */
     enum phase phase; /* all of a phase end before the next begins */
@@ -47,38 +37,19 @@ struct apply_slot {
 struct apply {
     struct apply_options o;
     char *namespace;
-    enum apply_mode mode;
-    json_t *owned; /* {"Placement/x": object}: those that have the label */
+    struct snapshot *hub; /* the objects that have the label */
+    bool is_writing;      /* after the check */
     struct step *steps;
     size_t n, next; /* next: to start */
     unsigned active;
-    struct lister *lister;
-    size_t listed; /* of apply_resources: the one that is listed, or all */
     struct apply_slot slots[APPLY_CALLS];
     struct timer deadline;
-    struct outcome end; /* set with its status */
-    json_t *conflicts;  /* "Kind/name" of objects without the label */
-    json_t *failed;     /* of a reset: "Kind/name: why" */
+    struct objection failure; /* the first one */
+    json_t *conflicts;        /* "Kind/name" of objects without the label */
+    json_t *failed;           /* of a reset: "Kind/name: why" */
 };
 
-static const struct kube_resource *const apply_resources[] = {&kube_placements, &kube_placementbindings};
-
 static void apply_pump(struct apply *ap);
-
-/* The first failure counts. */
-static void PRINTF_LIKE(3, 4) apply_fail(struct apply *ap, unsigned status, const char *fmt, ...)
-{
-    char text[1024];
-    va_list args;
-
-    if (ap->end.status)
-        return;
-    va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    ap->end.status = status;
-    text_line(ap->end.detail, sizeof(ap->end.detail) - REMARK_BYTES, str_of(text));
-}
 
 struct apply *apply_free(struct apply *ap)
 {
@@ -86,115 +57,73 @@ struct apply *apply_free(struct apply *ap)
         return NULL;
     for (size_t i = 0; i < APPLY_CALLS; i++)
         (void)kube_cancel(ap->slots[i].call);
-    (void)lister_free(ap->lister);
     loop_timer_clear(ap->o.loop, &ap->deadline);
     for (size_t i = 0; i < ap->n; i++)
         json_decref(ap->steps[i].body);
     free(ap->steps);
-    json_decref(ap->owned);
+    (void)snapshot_free(ap->hub);
     json_decref(ap->o.objects);
     json_decref(ap->conflicts);
     json_decref(ap->failed);
-    json_decref(ap->end.body);
     free(ap->namespace);
     free(ap);
     return NULL;
 }
-DEFINE_CLEANUP(struct apply, apply_free)
 
 /* ---- Steps ---- */
 
-static const struct kube_resource *resource_of(const json_t *object)
+/* The body is taken. */
+static void step_add(struct apply *ap, enum kube_method method, enum kind kind, const char *name,
+                     json_t *body, enum phase phase)
 {
-    const char *kind = kube_str(object, "kind", NULL);
-
-    return kind && strcmp(kind, kube_placementbindings.kind) == 0 ? &kube_placementbindings
-                                                                  : &kube_placements;
-}
-
-static void step_key(const struct kube_resource *resource, const char *name, char out[KEY_BYTES])
-{
-    (void)snprintf(out, KEY_BYTES, "%s/%s", resource->kind, name);
+    ap->steps[ap->n++] =
+        (struct step){.method = method, .kind = kind, .name = name, .body = body, .phase = phase};
 }
 
 /* A merge patch (RFC 7386) to the spec, label and annotation: what others have added stays, and so does the
  * status. The uid makes the API server refuse if the object has been replaced since it was listed. */
 static json_t *step_patch(const json_t *before, const json_t *object)
 {
-    json_t *spec = json_deep_copy(json_object_get(object, "spec")), *v;
-    const char *key;
-
-    json_object_foreach(json_object_get(before, "spec"), key, v)
-    {
-        if (!json_object_get(spec, key))
-            (void)json_object_set_new(spec, key, json_null());
-    }
-    return json_pack("{s:{s:s, s:{s:s}, s:{s:s}}, s:o}", "metadata", "uid", kube_uid(before), "labels",
+    return json_pack("{s:{s:s, s:{s:s}, s:{s:s}}, s:O}", "metadata", "uid", kube_uid(before), "labels",
                      GENERATED_LABEL, "true", "annotations", PLAN_ANNOTATION,
-                     cstr(kube_annotation(object, PLAN_ANNOTATION)), "spec", spec);
+                     cstr(kube_annotation(object, PLAN_ANNOTATION)), "spec", json_object_get(object, "spec"));
 }
 
-static json_t *step_delete_options(const json_t *before)
+/* From what is wanted: Placements of clusters, bindings, Placements of workloads. */
+static void steps_add_wanted(struct apply *ap, json_t *wanted)
 {
-    return json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "DeleteOptions", "preconditions",
-                     "uid", kube_uid(before));
-}
-
-static void steps_add_wanted(struct apply *ap, json_t *object, bool *had_binding, json_t *wanted)
-{
-    struct step s = {.resource = resource_of(object), .name = kube_name(object), .method = KUBE_CREATE};
-    const json_t *before;
-    char key[KEY_BYTES];
-
-    step_key(s.resource, s.name, key);
-    before = json_object_get(ap->owned, key);
-    (void)json_object_set_new(wanted, key, json_true());
-    if (s.resource == &kube_placementbindings) {
-        *had_binding = true;
-        s.phase = NEW_BINDINGS;
-        if (before) /* by an earlier attempt: their names are unique to the plan */
-            return;
-    } else {
-        s.phase = *had_binding ? WORKLOADS : NEW_PLACEMENTS;
-    }
-    if (before)
-        s.method = KUBE_MERGE_PATCH;
-    s.body = before ? step_patch(before, object) : json_incref(object);
-    ap->steps[ap->n++] = s;
-}
-
-static void steps_add_old(struct apply *ap, const json_t *wanted, const struct kube_resource *resource,
-                          enum phase phase)
-{
-    const char *key;
-    json_t *object;
-
-    json_object_foreach(ap->owned, key, object)
-    {
-        if (resource_of(object) == resource && !json_object_get(wanted, key))
-            ap->steps[ap->n++] = (struct step){.resource = resource,
-                                               .name = kube_name(object),
-                                               .method = KUBE_DELETE,
-                                               .body = step_delete_options(object),
-                                               .phase = phase};
-    }
-}
-
-/* From what is wanted and what is there. */
-static void steps_make(struct apply *ap)
-{
-    json_auto_t *wanted = json_object();
     bool had_binding = false;
-    json_t *object;
+    json_t *object, *before;
     size_t i;
 
-    ap->steps = xcalloc(json_array_size(ap->o.objects) + json_object_size(ap->owned) + 1, sizeof(*ap->steps));
     json_array_foreach(ap->o.objects, i, object)
     {
-        steps_add_wanted(ap, object, &had_binding, wanted);
+        bool is_binding = strcmp(cstr(kube_str(object, "kind", NULL)), kube_placementbindings.kind) == 0;
+        enum kind kind = is_binding ? KIND_BINDINGS : KIND_PLACEMENTS;
+        enum phase phase = is_binding ? NEW_BINDINGS : had_binding ? WORKLOADS : NEW_PLACEMENTS;
+
+        had_binding |= is_binding;
+        before = snapshot_get(ap->hub, kind, ap->namespace, kube_name(object));
+        if (before)
+            (void)json_object_set_new(wanted, kube_uid(before), json_true());
+        if (!before)
+            step_add(ap, KUBE_CREATE, kind, kube_name(object), json_incref(object), phase);
+        else if (!is_binding) /* one that is there is of an earlier attempt: their names are the plan's own */
+            step_add(ap, KUBE_MERGE_PATCH, kind, kube_name(object), step_patch(before, object), phase);
     }
-    steps_add_old(ap, wanted, &kube_placementbindings, OLD_BINDINGS);
-    steps_add_old(ap, wanted, &kube_placements, OLD_PLACEMENTS);
+}
+
+static void steps_add_old(struct apply *ap, const json_t *wanted, enum kind kind, enum phase phase)
+{
+    const json_t *o;
+    size_t at = 0;
+
+    while ((o = snapshot_next(ap->hub, kind, &at)))
+        if (!json_object_get(wanted, kube_uid(o)))
+            step_add(ap, KUBE_DELETE, kind, kube_name(o),
+                     json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "DeleteOptions",
+                               "preconditions", "uid", kube_uid(o)),
+                     phase);
 }
 
 /* ---- The end ---- */
@@ -208,77 +137,73 @@ static json_t *apply_written(const struct apply *ap)
     json_t *all = ap->o.objects ? json_pack("{s:[], s:[], s:[]}", "created", "updated", "deleted")
                                 : json_pack("{s:[], s:O}", "deleted", "failed", ap->failed);
 
-    if (ap->end.status)
+    if (ap->failure.status)
         (void)json_object_set_new(all, "unknown", json_array());
     for (size_t i = 0; i < ap->n; i++) {
         const struct step *s = &ap->steps[i];
 
         if (s->state != STEP_PENDING)
             list_note(json_object_get(all, s->state == STEP_WRITTEN ? words[s->method] : "unknown"), "%s/%s",
-                      s->resource->kind, s->name);
+                      kind_info[s->kind].resource->kind, s->name);
     }
     return all;
 }
 
-/* What an apply that failed has left on the hub. */
-static void apply_note_written(struct apply *ap)
+static void apply_end_failed(struct apply *ap)
 {
-    size_t n = strlen(ap->end.detail), written = 0, unknown = 0;
-    char *to = ap->end.detail + n;
+    struct objection ob = {0};
+    json_auto_t *more = json_object(), *all = apply_written(ap);
+    size_t written = 0, unknown = json_array_size(json_object_get(all, "unknown"));
 
-    for (size_t i = 0; i < ap->n; i++) {
+    for (size_t i = 0; i < ap->n; i++)
         written += ap->steps[i].state == STEP_WRITTEN;
-        unknown += ap->steps[i].state == STEP_UNKNOWN;
-    }
     if (written + unknown == 0)
-        (void)snprintf(to, sizeof(ap->end.detail) - n, "; nothing is changed");
+        (void)objection_set(&ob, ap->failure.status, "%.700s; nothing is changed", ap->failure.detail);
     else
-        (void)snprintf(
-            to, sizeof(ap->end.detail) - n,
-            "; %zu of %zu writes succeeded and %zu more may have: apply again to complete them, or "
-            "POST /reset to delete what plans made",
-            written, ap->n, unknown);
-    if (written + unknown || json_array_size(ap->conflicts))
-        ap->end.body = json_pack("{s:o*, s:O*}", "written", written + unknown ? apply_written(ap) : NULL,
-                                 "conflicts", json_array_size(ap->conflicts) ? ap->conflicts : NULL);
+        (void)objection_set(&ob, ap->failure.status,
+                            "%.700s; %zu of %zu writes succeeded and %zu more may have: apply again to "
+                            "complete them, or POST /reset to delete what plans made",
+                            ap->failure.detail, written, ap->n, unknown);
+    if (written + unknown)
+        (void)json_object_set(more, "written", all);
+    if (json_array_size(ap->conflicts))
+        (void)json_object_set(more, "conflicts", ap->conflicts);
+    log_warn("writing the plan failed", L_STR("namespace", ap->namespace), L_STR("err", ob.detail));
+    ap->o.done(ap->o.arg, &ob, json_object_size(more) ? more : NULL);
 }
 
 static void apply_end(struct apply *ap)
 {
+    json_auto_t *written = NULL;
+
     loop_timer_clear(ap->o.loop, &ap->deadline);
-    if (ap->end.status) {
-        apply_note_written(ap);
-        log_warn("writing the plan failed", L_STR("namespace", ap->namespace), L_STR("err", ap->end.detail));
-    } else {
-        ap->end.body = apply_written(ap);
-        ap->end.status = 200;
-        log_info(ap->o.objects ? "wrote the plan" : "deleted what plans had made",
-                 L_STR("namespace", ap->namespace), L_INT("writes", ap->n));
+    if (ap->failure.status) {
+        apply_end_failed(ap);
+        return;
     }
-    ap->o.done(ap->o.arg, &ap->end);
+    log_info(ap->o.objects ? "wrote the plan" : "deleted what plans had made",
+             L_STR("namespace", ap->namespace), L_INT("writes", ap->n));
+    written = apply_written(ap);
+    ap->o.done(ap->o.arg, NULL, written);
 }
 
-/* All calls of the mode have ended. */
-static void apply_next_mode(struct apply *ap)
+/* All calls to check, or to write, have ended. */
+static void apply_next(struct apply *ap)
 {
     size_t conflicts = json_array_size(ap->conflicts);
 
-    if (ap->mode == APPLY_LISTING && !ap->end.status)
-        steps_make(ap);
-    if (conflicts)
-        apply_fail(ap, 409,
-                   "%.120s%s already exists and was not made by a plan (it has no label " GENERATED_LABEL
-                   "=true): delete or rename it",
-                   json_string_value(json_array_get(ap->conflicts, 0)), conflicts > 1 ? " and others" : "");
-    if (ap->mode == APPLY_WRITING || ap->end.status) {
+    if (conflicts && !ap->failure.status)
+        (void)objection_set(
+            &ap->failure, 409,
+            "%.120s%s already exists and was not made by a plan (it has no label " GENERATED_LABEL
+            "=true): delete or rename it",
+            json_string_value(json_array_get(ap->conflicts, 0)), conflicts > 1 ? " and others" : "");
+    if (ap->is_writing || ap->failure.status) {
         apply_end(ap);
         return;
     }
-    ap->mode = ap->mode == APPLY_LISTING && ap->o.objects ? APPLY_CHECKING : APPLY_WRITING;
+    ap->is_writing = true;
     ap->next = 0;
-    /* It is set already, and so it can be moved. */
-    loop_timer_set(ap->o.loop, &ap->deadline,
-                   mono_add(loop_now(ap->o.loop), APPLY_MS + APPLY_STEP_MS * (int64_t)ap->n));
     apply_pump(ap);
 }
 
@@ -286,17 +211,12 @@ static void apply_next_mode(struct apply *ap)
 
 void apply_count_from_zero(struct metrics *m)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(apply_resources); i++)
-        for (enum kube_verdict v = 0; v < KUBE_VERDICTS; v++)
-            metric_add(m, METRIC_OPTIMIZER_WRITES, LV(apply_resources[i]->kind, kube_verdict_word(v)), 0);
-}
+    static const enum kind kinds[] = {KIND_PLACEMENTS, KIND_BINDINGS};
 
-/* A check that is refused is a write that is refused. */
-static void apply_count(const struct apply *ap, const struct step *s, const struct kube_answer *a)
-{
-    if ((ap->mode != APPLY_CHECKING || a->verdict != KUBE_OK) && ap->o.metrics)
-        metric_add(ap->o.metrics, METRIC_OPTIMIZER_WRITES,
-                   LV(s->resource->kind, kube_verdict_word(a->verdict)), 1);
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+        for (enum kube_verdict v = 0; v < KUBE_VERDICTS; v++)
+            metric_add(m, METRIC_OPTIMIZER_WRITES,
+                       LV(kind_info[kinds[i]].resource->kind, kube_verdict_word(v)), 0);
 }
 
 static void apply_on_step(void *arg, struct kube_answer *a)
@@ -304,107 +224,59 @@ static void apply_on_step(void *arg, struct kube_answer *a)
     struct apply_slot *slot = arg;
     struct apply *ap = slot->apply;
     struct step *s = &ap->steps[slot->step];
+    const char *kind = kind_info[s->kind].resource->kind;
     /* A deletion of what is gone has succeeded. */
     bool ok = a->verdict == KUBE_OK || (s->method == KUBE_DELETE && a->verdict == KUBE_NOT_FOUND);
 
     slot->call = NULL;
     ap->active--;
-    apply_count(ap, s, a);
-    if (ap->mode == APPLY_WRITING && ok)
+    /* A check that is refused is a write that is refused. */
+    if ((ap->is_writing || a->verdict != KUBE_OK) && ap->o.metrics)
+        metric_add(ap->o.metrics, METRIC_OPTIMIZER_WRITES, LV(kind, kube_verdict_word(a->verdict)), 1);
+    if (ap->is_writing && ok)
         s->state = STEP_WRITTEN;
-    else if (ap->mode == APPLY_WRITING && a->verdict == KUBE_RETRY)
+    else if (ap->is_writing && a->verdict == KUBE_RETRY)
         s->state = STEP_UNKNOWN;
-    if (ap->mode == APPLY_CHECKING && a->verdict == KUBE_EXISTS)
-        list_note(ap->conflicts, "%s/%s", s->resource->kind, s->name);
-    else if (!ok && ap->o.objects)
-        apply_fail(ap, outcome_status(a->verdict), "%s", a->why);
-    else if (!ok)
-        list_note(ap->failed, "%s/%s: %s", s->resource->kind, s->name, a->why);
+    if (!ap->is_writing && a->verdict == KUBE_EXISTS)
+        list_note(ap->conflicts, "%s/%s", kind, s->name);
+    else if (!ok && !ap->o.objects)
+        list_note(ap->failed, "%s/%s: %s", kind, s->name, a->why);
+    else if (!ok && !ap->failure.status)
+        (void)objection_set(&ap->failure, reader_status(a->verdict), "%s", a->why);
     apply_pump(ap);
-}
-
-static struct apply_slot *apply_free_slot(struct apply *ap)
-{
-    for (size_t i = 0; i < APPLY_CALLS; i++)
-        if (!ap->slots[i].call)
-            return &ap->slots[i];
-    return NULL;
 }
 
 static void apply_start_step(struct apply *ap, size_t i)
 {
-    struct apply_slot *slot = apply_free_slot(ap);
+    struct apply_slot *slot = ap->slots;
     const struct step *s = &ap->steps[i];
-    bool check = ap->mode == APPLY_CHECKING, deletes = s->method == KUBE_DELETE;
+    bool deletes = s->method == KUBE_DELETE;
     json_auto_t *body = json_copy(s->body);
     const struct kube_request rq = {
         .method = s->method,
-        .resource = s->resource,
+        .resource = kind_info[s->kind].resource,
         .namespace = ap->namespace,
         .name = s->method == KUBE_CREATE ? NULL : s->name,
         .body = body,
         .query = deletes ? NULL
-                 : check ? "fieldManager=dynamic-scoring-optimizer&fieldValidation=Strict&dryRun=All"
-                         : "fieldManager=dynamic-scoring-optimizer&fieldValidation=Strict",
+                 : ap->is_writing
+                     ? "fieldManager=dynamic-scoring-optimizer&fieldValidation=Strict"
+                     : "fieldManager=dynamic-scoring-optimizer&fieldValidation=Strict&dryRun=All",
     };
 
-    if (check && deletes)
+    if (!ap->is_writing && deletes)
         (void)json_object_set_new(body, "dryRun", json_pack("[s]", "All"));
+    while (slot->call)
+        slot++;
     slot->step = i;
     slot->call = kube_start(ap->o.kube, &rq, apply_on_step, slot);
     ap->active++;
 }
 
-/* ---- What is there ---- */
-
-static void apply_on_object(void *arg, json_t *object)
-{
-    struct apply *ap = arg;
-    const struct kube_resource *resource = apply_resources[ap->listed];
-    char key[KEY_BYTES];
-
-    step_key(resource, kube_name(object), key);
-    (void)json_object_set_new(object, "kind", json_string(resource->kind));
-    (void)json_object_set(ap->owned, key, object);
-}
-
-static int apply_start_list(struct apply *ap);
-
-static void apply_on_list(void *arg, enum kube_verdict verdict, const char *why)
-{
-    struct apply *ap = arg;
-
-    /* Reset of a hub without one of the kinds has nothing to delete there. */
-    if (verdict != KUBE_OK && !(verdict == KUBE_NO_KIND && !ap->o.objects))
-        apply_fail(ap, outcome_status(verdict), "%s", why);
-    ap->lister = lister_free(ap->lister);
-    if (++ap->listed < ARRAY_SIZE(apply_resources) && !ap->end.status) {
-        if (apply_start_list(ap) == 0)
-            return;
-        apply_fail(ap, 500, "cannot send the request");
-    }
-    apply_next_mode(ap);
-}
-
-static int apply_start_list(struct apply *ap)
-{
-    const struct lister_options o = {.kube = ap->o.kube,
-                                     .resource = apply_resources[ap->listed],
-                                     .namespace = ap->namespace,
-                                     .label_selector = GENERATED_LABEL "=true",
-                                     .on_object = apply_on_object,
-                                     .done = apply_on_list,
-                                     .arg = ap};
-
-    return lister_start(&ap->lister, &o);
-}
-
-/* ---- The order ---- */
-
 /* Whether a step may start while others are under way: phases do not overlap. */
 static bool phase_allows(const struct apply *ap, size_t i)
 {
-    for (size_t j = 0; j < APPLY_CALLS && ap->mode == APPLY_WRITING; j++)
+    for (size_t j = 0; j < APPLY_CALLS && ap->is_writing; j++)
         if (ap->slots[j].call)
             return ap->steps[ap->slots[j].step].phase == ap->steps[i].phase;
     return true;
@@ -412,10 +284,10 @@ static bool phase_allows(const struct apply *ap, size_t i)
 
 static void apply_pump(struct apply *ap)
 {
-    while (ap->active < APPLY_CALLS && !ap->end.status && ap->next < ap->n && phase_allows(ap, ap->next))
+    while (ap->active < APPLY_CALLS && !ap->failure.status && ap->next < ap->n && phase_allows(ap, ap->next))
         apply_start_step(ap, ap->next++);
     if (ap->active == 0)
-        apply_next_mode(ap);
+        apply_next(ap);
 }
 
 /* The API server is too slow. What was sent may have been done. */
@@ -426,32 +298,59 @@ static void apply_on_deadline(struct timer *t)
     for (size_t i = 0; i < APPLY_CALLS; i++)
         if (ap->slots[i].call) {
             ap->slots[i].call = kube_cancel(ap->slots[i].call);
-            if (ap->mode == APPLY_WRITING)
+            if (ap->is_writing)
                 ap->steps[ap->slots[i].step].state = STEP_UNKNOWN;
         }
-    ap->lister = lister_free(ap->lister);
-    ap->active = 0;
-    apply_fail(ap, 504, "the hub's API server did not answer in time");
-    apply_next_mode(ap);
+    if (!ap->failure.status)
+        (void)objection_set(&ap->failure, 504, "the hub's API server did not answer in time");
+    apply_end(ap);
 }
 
-int apply_start(struct apply **ret, const struct apply_options *o)
+/* ---- The beginning ---- */
+
+static void apply_on_read(void *arg, struct snapshot *s, const struct objection *failure)
 {
-    CLEANUP(cleanup_apply_free) struct apply *ap = xcalloc(1, sizeof(*ap));
-    int r;
+    struct apply *ap = arg;
+    json_auto_t *wanted = json_object();
+
+    ap->hub = s;
+    if (failure) {
+        ap->failure = *failure;
+        apply_end(ap);
+        return;
+    }
+    ap->steps =
+        xcalloc(json_array_size(ap->o.objects) + s->lists[KIND_PLACEMENTS].n + s->lists[KIND_BINDINGS].n + 1,
+                sizeof(*ap->steps));
+    steps_add_wanted(ap, wanted);
+    steps_add_old(ap, wanted, KIND_BINDINGS, OLD_BINDINGS);
+    steps_add_old(ap, wanted, KIND_PLACEMENTS, OLD_PLACEMENTS);
+    loop_timer_set(ap->o.loop, &ap->deadline,
+                   mono_add(loop_now(ap->o.loop), APPLY_MS + 2 * APPLY_STEP_MS * (int64_t)ap->n));
+    apply_pump(ap);
+}
+
+struct apply *apply_new(const struct apply_options *o)
+{
+    struct apply *ap = xcalloc(1, sizeof(*ap));
 
     ap->o = *o;
     json_incref(ap->o.objects);
-    ap->deadline.fn = apply_on_deadline;
     ap->namespace = xstrdup(o->namespace);
-    ap->owned = json_object();
+    ap->is_writing = !o->objects; /* nothing to check */
+    ap->deadline.fn = apply_on_deadline;
     ap->conflicts = json_array();
     ap->failed = json_array();
     for (size_t i = 0; i < APPLY_CALLS; i++)
         ap->slots[i].apply = ap;
-    loop_timer_set(o->loop, &ap->deadline, mono_add(loop_now(o->loop), APPLY_MS));
-    r = apply_start_list(ap);
-    if (r == 0)
-        *ret = TAKE_PTR(ap);
-    return r;
+    return ap;
+}
+
+void apply_run(struct apply *ap)
+{
+    const struct reader_query q = {.kinds = KIND_BIT(KIND_PLACEMENTS) | KIND_BIT(KIND_BINDINGS),
+                                   .namespace = ap->namespace,
+                                   .label_selector = GENERATED_LABEL "=true"};
+
+    reader_read(ap->o.reader, &q, apply_on_read, ap);
 }

@@ -9,29 +9,30 @@
 #define DS_ASSIST_STATE_APPLY_H
 
 #include "controller/assist/state/reader.h"
-#include "controller/kube/client.h"
-#include "exporter/metric/metrics.h"
 
 struct apply;
 
 struct apply_options {
     struct loop *loop;
     struct kube *kube;
+    struct reader *reader;
     struct metrics *metrics;
     const char *namespace; /* copied */
     json_t *objects;       /* the objects wanted, a list; NULL: delete all that have the label */
-    outcome_fn done;       /* not from inside apply_start() */
+    /* Without a failure, `written` (borrowed) is {"created", "updated", "deleted"} with objects, else
+     * {"deleted", "failed"}: lists of "Kind/name". After a failure it is NULL if nothing was written, or
+     * {"written": {"created", "updated", "deleted", "unknown"}, "conflicts"}, where `unknown` may have been
+     * written, and `conflicts` are objects of the same names that no plan made. May free it. */
+    void (*done)(void *arg, const struct objection *failure, json_t *written);
     void *arg;
 };
 
 /* So that the first write of a kind and result is an increase, too. */
 void apply_count_from_zero(struct metrics *m);
-/* -EINVAL for a namespace that is no path segment: `done` is never called. The body is {"created", "updated",
- * "deleted"} with objects, else {"deleted", "failed"}: lists of "Kind/name". After a failure it is NULL if
- * nothing was written, or {"written": {"created", "updated", "deleted", "unknown"}, "conflicts"}, where
- * `unknown` may have been written, and `conflicts` are objects of the same names that no plan made. */
-MUST_USE int apply_start(struct apply **ret, const struct apply_options *o);
-/* Stops where it is, without calling `done`. Takes NULL, returns NULL. */
+struct apply *apply_new(const struct apply_options *o);
+/* Ends with `done`, now or later, and before the reader is freed or apply_free() is called. */
+void apply_run(struct apply *ap);
+/* After the list was read: stops where it is, without calling `done`. Takes NULL, returns NULL. */
 struct apply *apply_free(struct apply *ap);
 
 #endif

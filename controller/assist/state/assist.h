@@ -27,14 +27,15 @@ DEFINE_CLEANUP(struct assist, assist_free)
 struct reader *assist_reader(const struct assist *a);
 const struct assist_options *assist_options(const struct assist *a);
 
-/* Each of these ends with `done`, now or, within a deadline of its own, later. */
+/* ---- Operations: `a` is the assist ---- */
 
-/* Plans; and, unless plan_only or the request says dryRun, applies the plan at once. */
-void assist_plan(struct assist *a, json_t *request, bool plan_only, outcome_fn done, void *arg);
+void assist_plan(void *a, struct call *c);
+/* Plans, and applies the plan at once unless the request says dryRun. */
+void assist_optimize(void *a, struct call *c);
 /* Applies a plan unless what it was made from has changed. */
-void assist_apply(struct assist *a, const char *hash, outcome_fn done, void *arg);
+void assist_apply(void *a, struct call *c);
 /* Deletes what plans have made in the namespace. */
-void assist_reset(struct assist *a, const char *namespace, outcome_fn done, void *arg);
+void assist_reset(void *a, struct call *c);
 
 struct assist_last_plan {
     unix_ms at;            /* when it was made */
@@ -45,8 +46,8 @@ struct assist_last_plan {
     json_t *answer;        /* that of POST /plan, without output_yaml */
 };
 
-/* The last plan that was made; NULL before the first. Borrowed until the loop's
- * next turn. For the page, see operations/web.c. */
+/* The last plan that was made; NULL before the first. Borrowed until the loop's next turn. For the page, see
+ * operations/web.c. */
 const struct assist_last_plan *assist_last_plan(const struct assist *a);
 
 #endif

@@ -1,40 +1,43 @@
 #include "controller/assist/state/reader.h"
 
-#include "controller/assist/state/lister.h"
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/log.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/queue.h>
 
-#define PLACEMENT_SCHEMA "/openapi/v3/apis/cluster.open-cluster-management.io/v1beta1"
-#define CEL_MEMBER       "\"celSelector\""
-
+/* Pages grow until they have some WANTED_BYTES: reading one then holds the loop for about 10 ms. */
 enum {
     READ_MS = 60 * 1000,
     WORK_TIMEOUT_MS = 5000,
     PROBE_MS = 30 * 1000,
     RETRY_MS = 5 * 1000, /* while a kind cannot be listed */
-    SCHEMA_MAX_BYTES = 16 << 20,
+    FIRST_PAGE = 20,
+    LARGEST_PAGE = 2000,
+    WANTED_BYTES = 1 << 20,
+    PAGE_MAX_BYTES = 16 << 20,
+    LIST_MAX_BYTES = 512 << 20,
+    LIST_MAX_OBJECTS = 400 * 1000,
+    LIST_MAX_PAGES = 5000,
+    QUERY_BYTES = 64 << 10,
     SELECTOR_BYTES = 300,
 };
 
-/* One read, or the probe: its steps are the kinds in order, then the single objects. */
+/* One read, or the probe: its steps are the kinds in order, then the ManifestWork. */
 struct read {
     struct reader *reader;
     struct reader_query query;
-    struct snapshot *snapshot; /* NULL: a probe */
-    unsigned step;             /* a kind; KINDS: the ManifestWork; one more: the schema */
-    struct lister *lister;
+    struct snapshot *snapshot; /* NULL: a probe, which reads one object of each kind */
+    unsigned step;             /* a kind; KINDS: the ManifestWork */
     struct kube_call *call;
-    char selector[SELECTOR_BYTES];
-    struct buf schema; /* so far */
+    char *next; /* continue token of the page that is asked for; NULL: the first */
+    size_t page, n_pages, n_objects, n_bytes; /* of the list */
     struct timer deadline;
     reader_done_fn done;
     void *arg;
@@ -52,14 +55,13 @@ struct reader {
     struct loop *loop;
     struct kube *kube;
     struct reader_kind kinds[KINDS];
-    bool has_cel;
     LIST_HEAD(, read) reads;
     unsigned n_reads;
     struct read probe;
     struct timer next_probe;
 };
 
-unsigned outcome_status(enum kube_verdict verdict)
+unsigned reader_status(enum kube_verdict verdict)
 {
     static const unsigned statuses[KUBE_VERDICTS] = {
         [KUBE_OK] = 200,       [KUBE_RETRY] = 503,   [KUBE_UNAUTHORIZED] = 503, [KUBE_FORBIDDEN] = 403,
@@ -133,17 +135,17 @@ void reader_set_metrics(const struct reader *r, struct metrics *m)
 /* ---- One read ---- */
 
 static void read_next(struct read *rd);
+static void reader_end_probe(struct reader *r);
 
 static void read_stop(struct read *rd)
 {
-    rd->lister = lister_free(rd->lister);
     rd->call = kube_cancel(rd->call);
     loop_timer_clear(rd->reader->loop, &rd->deadline);
-    buf_done(&rd->schema);
+    free(TAKE_PTR(rd->next));
 }
 
 /* Either the snapshot or the failure is handed over. */
-static void read_end(struct read *rd, const struct outcome *failure)
+static void read_end(struct read *rd, const struct objection *failure)
 {
     struct snapshot *s = TAKE_PTR(rd->snapshot);
 
@@ -156,42 +158,30 @@ static void read_end(struct read *rd, const struct outcome *failure)
     free(rd);
 }
 
-static void PRINTF_LIKE(3, 4) read_fail(struct read *rd, unsigned status, const char *fmt, ...)
+static void read_fail(struct read *rd, unsigned status, const char *what, const char *why)
 {
-    struct outcome o = {.status = status};
-    va_list args;
+    struct objection ob = {0};
 
-    va_start(args, fmt);
-    (void)vsnprintf(o.detail, sizeof(o.detail), fmt, args);
-    va_end(args);
-    read_end(rd, &o);
+    (void)objection_set(&ob, status, "%s%s%s", what, *what ? " cannot be listed: " : "", why);
+    read_end(rd, &ob);
 }
 
 static void read_on_deadline(struct timer *t)
 {
-    read_fail(CONTAINER_OF(t, struct read, deadline), 504, "the hub's API server did not answer in time");
+    read_fail(CONTAINER_OF(t, struct read, deadline), 504, "", "the hub's API server did not answer in time");
 }
 
 /* ---- Lists ---- */
 
-static void read_on_object(void *arg, json_t *object)
+static void read_end_list(struct read *rd, enum kube_verdict verdict, const char *why)
 {
-    struct read *rd = arg;
-
-    if (rd->snapshot)
-        snapshot_add(rd->snapshot, (enum kind)rd->step, object);
-}
-
-static void read_on_list(void *arg, enum kube_verdict verdict, const char *why)
-{
-    struct read *rd = arg;
-    CLEANUP(cleanup_lister_free) struct lister *lister = TAKE_PTR(rd->lister);
     enum kind kind = (enum kind)rd->step;
 
-    (void)lister;
-    reader_note(rd->reader, kind, verdict, why);
+    free(TAKE_PTR(rd->next));
+    if (verdict != KUBE_INVALID) /* of a namespace, which says nothing about the kind */
+        reader_note(rd->reader, kind, verdict, why);
     if (rd->snapshot && verdict != KUBE_OK && verdict != KUBE_NO_KIND) {
-        read_fail(rd, outcome_status(verdict), "%s cannot be listed: %s", kind_info[kind].plural, why);
+        read_fail(rd, reader_status(verdict), kind_info[kind].plural, why);
         return;
     }
     if (rd->snapshot) {
@@ -202,32 +192,97 @@ static void read_on_list(void *arg, enum kube_verdict verdict, const char *why)
     read_next(rd);
 }
 
-static int read_start_list(struct read *rd)
+/* NULL, or which ceiling the page exceeds. */
+static const char *read_exceeded(struct read *rd, const struct kube_answer *a, const char *next)
+{
+    rd->n_bytes += a->bytes;
+    rd->n_objects += json_array_size(kube_list(a->object, "items", NULL));
+    if (++rd->n_pages > LIST_MAX_PAGES)
+        return "the list has more than 5,000 pages";
+    if (rd->n_objects > LIST_MAX_OBJECTS)
+        return "the list has more than 400,000 objects";
+    if (rd->n_bytes > LIST_MAX_BYTES)
+        return "the list exceeds 512 MiB";
+    if (next && rd->next && strcmp(next, rd->next) == 0)
+        return "the API server repeats a continue token";
+    return NULL;
+}
+
+static void read_take_page(struct read *rd, const struct kube_answer *a, const char *next)
+{
+    json_t *object;
+    size_t i;
+
+    json_array_foreach(kube_list(a->object, "items", NULL), i, object)
+    {
+        if (rd->snapshot)
+            snapshot_add(rd->snapshot, (enum kind)rd->step, object);
+    }
+    free(rd->next);
+    rd->next = next ? xstrdup(next) : NULL;
+    if (a->bytes < WANTED_BYTES / 4)
+        rd->page = size_min(rd->page * 4, LARGEST_PAGE);
+    else if (a->bytes > WANTED_BYTES * 2)
+        rd->page = size_max(rd->page / 2, 1);
+}
+
+static void read_ask_page(struct read *rd);
+
+static void read_on_page(void *arg, struct kube_answer *a)
+{
+    struct read *rd = arg;
+    const char *next = kube_str(a->object, "metadata", "continue", NULL), *exceeded = NULL;
+
+    rd->call = NULL;
+    next = next && *next ? next : NULL;
+    if (a->verdict == KUBE_OK)
+        exceeded = read_exceeded(rd, a, next);
+    if (a->verdict == KUBE_TOO_LARGE && rd->page > 1)
+        rd->page /= 2;
+    else if (exceeded || a->verdict != KUBE_OK) {
+        read_end_list(rd, exceeded ? KUBE_TOO_LARGE : a->verdict, exceeded ? exceeded : a->why);
+        return;
+    } else
+        read_take_page(rd, a, next);
+    if (a->verdict == KUBE_OK && (!next || !rd->snapshot))
+        read_end_list(rd, KUBE_OK, "");
+    else
+        read_ask_page(rd);
+}
+
+static void read_ask_page(struct read *rd)
 {
     enum kind kind = (enum kind)rd->step;
     const struct reader_query *q = &rd->query;
     const char *only = kind == KIND_CLUSTERS ? q->cluster : kind == KIND_SCORES ? q->score : NULL;
-    const struct lister_options o = {
-        .kube = rd->reader->kube,
+    char selector[SELECTOR_BYTES];
+    BUF_AUTO(query, QUERY_BYTES);
+    struct kube_request rq = {
+        .method = KUBE_LIST,
         .resource = kind_info[kind].resource,
         .namespace = kind == KIND_CLUSTERS ? NULL
                      : kind == KIND_SCORES ? q->cluster
                                            : q->namespace,
-        .label_selector = kind_info[kind].label_selector,
-        .field_selector = only ? rd->selector : NULL,
-        .first_only = !rd->snapshot,
-        .on_object = read_on_object,
-        .done = read_on_list,
-        .arg = rd,
+        .label_selector = q->label_selector ? q->label_selector : kind_info[kind].label_selector,
+        .field_selector = only ? selector : NULL,
+        .max_answer = PAGE_MAX_BYTES,
     };
+    int r = buf_printf(&query, "limit=%zu", rd->page);
 
-    if (only && !str_has_only(str_of(only), "-."))
-        return -EINVAL;
-    (void)snprintf(rd->selector, sizeof(rd->selector), "metadata.name=%.253s", cstr(only));
-    return lister_start(&rd->lister, &o);
+    (void)snprintf(selector, sizeof(selector), "metadata.name=%.253s", cstr(only));
+    if (rd->next)
+        r = r ?: buf_puts(&query, "&continue=") ?: buf_put_url(&query, str_of(rd->next));
+    r = r ?: buf_putc(&query, '\0');
+    rq.query = query.p;
+    if (r < 0)
+        read_end_list(rd, KUBE_TOO_LARGE, "the API server's continue token is too long");
+    else if (only && !str_has_only(str_of(only), "-."))
+        read_fail(rd, 422, "", "a cluster or a score has a name that no Kubernetes object can have");
+    else
+        rd->call = kube_start(rd->reader->kube, &rq, read_on_page, rd);
 }
 
-/* ---- Single objects ---- */
+/* ---- The ManifestWork ---- */
 
 static void read_on_work(void *arg, struct kube_answer *a)
 {
@@ -237,12 +292,11 @@ static void read_on_work(void *arg, struct kube_answer *a)
     if (a->verdict == KUBE_OK)
         rd->snapshot->work = json_incref(a->object);
     else if (a->verdict != KUBE_NOT_FOUND && a->verdict != KUBE_NO_KIND)
-        rd->snapshot->work_trouble = str_dup(str_of(a->why));
-    rd->step++;
-    read_next(rd);
+        rd->snapshot->work_trouble = xstrdup(a->why);
+    read_end(rd, NULL);
 }
 
-static int read_start_work(struct read *rd)
+static void read_ask_work(struct read *rd)
 {
     const struct kube_request rq = {.method = KUBE_GET,
                                     .resource = &kube_manifestworks,
@@ -251,82 +305,34 @@ static int read_start_work(struct read *rd)
                                     .timeout_ms = WORK_TIMEOUT_MS};
 
     rd->call = kube_start(rd->reader->kube, &rq, read_on_work, rd);
-    return 0;
-}
-
-static void read_on_piece(void *arg, struct str piece)
-{
-    (void)buf_put_str(&((struct read *)arg)->schema, piece);
-}
-
-/* A hub that does not say so has no celSelector until it does: the next plan asks again. */
-static void read_on_schema(void *arg, struct kube_answer *a)
-{
-    struct read *rd = arg;
-    struct str text = buf_str(&rd->schema);
-
-    rd->call = NULL;
-    rd->reader->has_cel =
-        a->verdict == KUBE_OK && text.n && memmem(text.p, text.n, CEL_MEMBER, strlen(CEL_MEMBER));
-    rd->step++;
-    read_next(rd);
-}
-
-static int read_start_schema(struct read *rd)
-{
-    const struct kube_request rq = {.method = KUBE_GET, .path = PLACEMENT_SCHEMA, .on_data = read_on_piece};
-
-    buf_init(&rd->schema, SCHEMA_MAX_BYTES);
-    rd->call = kube_start(rd->reader->kube, &rq, read_on_schema, rd);
-    return 0;
 }
 
 /* ---- The steps ---- */
 
-static bool read_wants(const struct read *rd)
-{
-    if (rd->step == KINDS)
-        return rd->query.wants_work;
-    if (rd->step > KINDS)
-        return rd->query.wants_cel && !rd->reader->has_cel;
-    return rd->query.kinds & KIND_BIT(rd->step);
-}
-
-static void reader_end_probe(struct reader *r);
-
 /* Starts the next step, or ends. */
 static void read_next(struct read *rd)
 {
-    int r = 0;
-
-    while (rd->step <= KINDS + 1 && !read_wants(rd))
+    while (rd->step < KINDS && !(rd->query.kinds & KIND_BIT(rd->step)))
         rd->step++;
+    rd->page = rd->snapshot ? FIRST_PAGE : 1;
+    rd->n_pages = rd->n_objects = rd->n_bytes = 0;
     if (rd->step < KINDS)
-        r = read_start_list(rd);
-    else if (rd->step == KINDS)
-        r = read_start_work(rd);
-    else if (rd->step == KINDS + 1)
-        r = read_start_schema(rd);
+        read_ask_page(rd);
     else if (!rd->snapshot)
         reader_end_probe(rd->reader);
-    else {
-        rd->snapshot->has_cel = rd->reader->has_cel;
+    else if (rd->query.wants_work)
+        read_ask_work(rd);
+    else
         read_end(rd, NULL);
-    }
-    if (r < 0 && !rd->snapshot)
-        reader_end_probe(rd->reader);
-    else if (r < 0)
-        read_fail(rd, 422, "a namespace or a name is not that of a Kubernetes object");
 }
 
 void reader_read(struct reader *r, const struct reader_query *q, reader_done_fn done, void *arg)
 {
-    struct outcome refusal = {.status = 503};
+    struct objection refusal = {0};
     struct read *rd;
 
     if (r->n_reads == READER_MAX_READS) {
-        (void)snprintf(refusal.detail, sizeof(refusal.detail), "%u requests are reading the hub; try again",
-                       r->n_reads);
+        (void)objection_set(&refusal, 503, "%u requests are reading the hub; try again", r->n_reads);
         done(arg, NULL, &refusal);
         return;
     }
@@ -341,6 +347,57 @@ void reader_read(struct reader *r, const struct reader_query *q, reader_done_fn 
     LIST_INSERT_HEAD(&r->reads, rd, entry);
     r->n_reads++;
     read_next(rd);
+}
+
+/* ---- Answers ---- */
+
+struct asking {
+    struct call *call;
+    struct snapshot *hub;
+    void (*fill)(struct listing *l, const struct snapshot *hub);
+};
+
+static void asking_free(void *arg)
+{
+    (void)snapshot_free(((struct asking *)arg)->hub);
+    free(arg);
+}
+
+/* Worker's thread. */
+static void asking_make(struct call *c, void *arg)
+{
+    const struct asking *asking = arg;
+    json_auto_t *missing = json_array();
+    struct listing l;
+
+    listing_init(&l, c);
+    snapshot_note_missing_kinds(asking->hub, missing);
+    for (size_t i = 0; i < json_array_size(missing); i++)
+        listing_note(&l, "%s", json_string_value(json_array_get(missing, i)));
+    asking->fill(&l, asking->hub);
+    listing_end(&l);
+}
+
+static void asking_on_read(void *arg, struct snapshot *s, const struct objection *failure)
+{
+    struct asking *asking = arg;
+
+    asking->hub = s;
+    if (s) {
+        call_make(asking->call, asking_make, asking_free, asking);
+        return;
+    }
+    call_refuse(asking->call, failure, NULL);
+    asking_free(asking);
+}
+
+void reader_answer(struct reader *r, struct call *c, const struct reader_query *q,
+                   void (*fill)(struct listing *l, const struct snapshot *hub))
+{
+    struct asking *asking = xmalloc(sizeof(*asking));
+
+    *asking = (struct asking){.call = c, .fill = fill};
+    reader_read(r, q, asking_on_read, asking);
 }
 
 /* ---- The probe ---- */
@@ -364,7 +421,7 @@ static void reader_on_probe(struct timer *t)
     struct reader *r = CONTAINER_OF(t, struct reader, next_probe);
 
     reader_probe_in(r, READ_MS);
-    if (r->probe.lister) /* a server that hangs: the last one has not ended */
+    if (r->probe.call) /* a server that hangs: the last one has not ended */
         return;
     r->probe.step = 0;
     read_next(&r->probe);
@@ -388,7 +445,7 @@ struct reader *reader_free(struct reader *r)
     if (!r)
         return NULL;
     while (!LIST_EMPTY(&r->reads))
-        read_fail(LIST_FIRST(&r->reads), 503, "the optimizer is shutting down");
+        read_fail(LIST_FIRST(&r->reads), 503, "", "the optimizer is shutting down");
     read_stop(&r->probe);
     loop_timer_clear(r->loop, &r->next_probe);
     free(r);

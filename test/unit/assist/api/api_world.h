@@ -26,17 +26,21 @@ struct api_world {
 static void world_echo(void *arg, struct call *c)
 {
     (void)arg;
-    call_done(c, json_pack("{s:O,s:I}", "input", c->input, "maxBytes",
-                           c->max_bytes == SIZE_MAX ? (json_int_t)-1 : (json_int_t)c->max_bytes));
+    call_done(c, json_pack("{s:O,s:s*}", "input", c->input, "note", c->note));
 }
 
 static void world_fail(void *arg, struct call *c)
 {
+    struct objection ob = {0};
+
     (void)arg;
-    if (json_object_get(c->input, "name"))
-        call_fail(c, 404, json_pack("{s:s}", "field", "name"), "workload \"%s\" not found", "a\xff");
-    else
-        call_fail(c, 409, NULL, "in the way");
+    if (json_object_get(c->input, "name")) {
+        objection_at(&ob, "name");
+        (void)objection_set(&ob, 404, "workload \"%s\" not found", "a\xff");
+        call_refuse(c, &ob, NULL);
+    } else {
+        call_fail(c, 409, "in the way");
+    }
 }
 
 static void world_hold(void *arg, struct call *c)
@@ -53,44 +57,45 @@ static void world_list(void *arg, struct call *c)
     for (int i = 0; i < 1000; i++)
         if (listing_wants(&l))
             listing_add(&l, json_pack("{s:i,s:s}", "i", i, "text", "some text that takes room"));
-    call_done(c, listing_end(&l));
+    listing_end(&l);
 }
 
-#define WORLD_INPUT                                                                                          \
-    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"name\":{\"type\":\"string\","     \
-    "\"description\":\"A name.\"},\"n\":{\"type\":\"integer\",\"minimum\":1},\"names\":{\"type\":\"array\"," \
-    "\"items\":{\"type\":\"string\"}},\"dryRun\":{\"type\":\"boolean\"}}}"
-#define WORLD_LIST                                                                                           \
-    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"offset\":{\"type\":\"integer\"}," \
-    "\"limit\":{\"type\":\"integer\",\"minimum\":1}}}"
-#define WORLD_OUTPUT "{\"type\":\"object\"}"
+#define WORLD_OPERATION(name, method, path, input, more)                       \
+    "{\"name\":\"" name "\",\"method\":\"" method "\",\"path\":\"" path        \
+    "\",\"title\":\"A title\",\"description\":\"Does it.\",\"input\":\"" input \
+    "\",\"output\":\"output\"" more "}"
+
+static const char world_schemas[] =
+    "{\"output\":{\"type\":\"object\"},\"input\":{\"type\":\"object\",\"additionalProperties\":false,"
+    "\"properties\":{\"name\":{\"type\":\"string\",\"description\":\"A name.\"},\"n\":{\"type\":\"integer\","
+    "\"minimum\":1},\"names\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}},\"dry\":{\"type\":"
+    "\"object\",\"additionalProperties\":false,\"properties\":{\"dryRun\":{\"type\":\"boolean\"}}},\"list\":{"
+    "\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"offset\":{\"type\":\"integer\"},"
+    "\"limit\":{\"type\":\"integer\",\"minimum\":1}}},\"operations\":["
+    // clang-format off
+    WORLD_OPERATION("echo_get", "GET", "/echo", "input", "") ","
+    WORLD_OPERATION("echo", "POST", "/echo", "input", "") ","
+    WORLD_OPERATION("fail", "POST", "/fail", "input", "") ","
+    WORLD_OPERATION("hold", "POST", "/hold", "input", "") ","
+    WORLD_OPERATION("list", "GET", "/list", "list", "") ","
+    WORLD_OPERATION("write", "POST", "/write", "input", ",\"writes\":true") ","
+    WORLD_OPERATION("write_or_plan", "POST", "/write-or-plan", "dry", ",\"writes\":true")
+    // clang-format on
+    "]}";
 
 static const struct operation world_operations[] = {
-    {"echo_get", "GET", "/echo", "Echo", "Echoes.", WORLD_INPUT, WORLD_OUTPUT, OPERATION_READS, true, false,
-     world_echo},
-    {"echo", "POST", "/echo", "Echo", "Echoes.", WORLD_INPUT, WORLD_OUTPUT, OPERATION_READS, true, false,
-     world_echo},
-    {"fail", "POST", "/fail", "Fail", "Fails.", WORLD_INPUT, WORLD_OUTPUT, OPERATION_READS, true, false,
-     world_fail},
-    {"hold", "POST", "/hold", "Hold", "Answers later.", WORLD_INPUT, WORLD_OUTPUT, OPERATION_READS, false,
-     false, world_hold},
-    {"list", "GET", "/list", "List", "Lists.", WORLD_LIST, WORLD_OUTPUT, OPERATION_READS, true, false,
-     world_list},
-    {"write", "POST", "/write", "Write", "Writes.", WORLD_INPUT, WORLD_OUTPUT, OPERATION_DESTROYS, true,
-     false, world_echo},
-    {"write_or_plan", "POST", "/write-or-plan", "Write or plan", "Writes or plans.", WORLD_INPUT,
-     WORLD_OUTPUT, OPERATION_DESTROYS, true, true, world_echo},
+    {"echo_get", world_echo}, {"echo", world_echo},  {"fail", world_fail},          {"hold", world_hold},
+    {"list", world_list},     {"write", world_echo}, {"write_or_plan", world_echo},
 };
-
-static const struct operation *world_table[ARRAY_SIZE(world_operations)];
 
 static struct api_options world_options(struct api_world *w)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(world_operations); i++)
-        world_table[i] = &world_operations[i];
     return (struct api_options){.loop = w->loop,
                                 .metrics = w->metrics,
-                                .operations = {world_table, ARRAY_SIZE(world_table), w},
+                                .schemas = world_schemas,
+                                .operations = world_operations,
+                                .n_operations = ARRAY_SIZE(world_operations),
+                                .arg = w,
                                 .instructions = "Call tools."};
 }
 

@@ -74,8 +74,6 @@ static void refuses_messages_that_are_none(void **state)
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}", -32602, 200},
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{\"cursor\":\"x\"}}", -32602,
          200},
-        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"hold\"}}", -32602,
-         200},
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"write\"}}", -32602,
          200},
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\"}", -32602, 200},
@@ -141,15 +139,15 @@ static void offers_writes_where_they_are_allowed(void **state)
     json_t *o = ask(*state, ASK("tools/list", "")), *tools, *write, *annotations;
 
     tools = json_object_get(json_object_get(o, "result"), "tools");
-    assert_int_equal(json_array_size(tools), 6);
-    write = json_array_get(tools, 4);
+    assert_int_equal(json_array_size(tools), 7);
+    write = json_array_get(tools, 5);
     annotations = json_object_get(write, "annotations");
     assert_string_equal(json_string_value(json_object_get(write, "name")), "write");
     assert_true(json_is_false(json_object_get(annotations, "readOnlyHint")));
     assert_true(json_is_true(json_object_get(annotations, "destructiveHint")));
     json_decref(o);
     o = ask(*state, CALL("\"name\":\"write_or_plan\",\"arguments\":{\"dryRun\":false}"));
-    assert_null(strstr(text_of(o), "notes"));
+    assert_null(strstr(text_of(o), "note"));
     assert_non_null(strstr(text_of(o), "\"dryRun\":false"));
     json_decref(o);
 }
@@ -160,8 +158,6 @@ static void only_plans_where_writes_are_not_allowed(void **state)
 
     assert_non_null(strstr(text_of(o), "\"dryRun\":true"));
     assert_non_null(strstr(text_of(o), "--mcp.allow-writes"));
-    assert_true(strlen(text_of(o)) - strlen("{\"input\":{\"dryRun\":true},\"maxBytes\":3936}") <=
-                4096 - 3936);
     json_decref(o);
 }
 
@@ -170,7 +166,7 @@ static void tells_the_assistant_what_failed(void **state)
     static const char *const cases[][2] = {
         {CALL("\"name\":\"fail\""), "in the way"},
         {CALL("\"name\":\"fail\",\"arguments\":{\"name\":\"a\"}"),
-         "{\"detail\":\"workload \\\"a\",\"field\":\"name\"}"},
+         "{\"detail\":\"workload \\\"a\xef\xbf\xbd\\\" not found\",\"field\":\"name\"}"},
         {CALL("\"name\":\"echo\",\"arguments\":{\"n\":0}"), "n: must be at least 1"},
         {CALL("\"name\":\"echo\",\"arguments\":[]"), "arguments: must be an object"},
         {CALL("\"name\":\"echo\",\"arguments\":{\"maxBytes\":1}"), "maxBytes: must be at least 1024"},

@@ -4,7 +4,7 @@
 #define DS_TEST_ASSIST_GUIDE_H
 
 #include "controller/assist/rules/model.h"
-#include "controller/assist/rules/request.h"
+#include "controller/assist/rules/snapshot.h"
 #include "controller/optimize/problem.h"
 
 #include <assert.h>
@@ -21,18 +21,18 @@
              "','scoreDimensionFormat':'${app};${device}'}" more "}"
 #define GUIDE GUIDE_WITH("example-performance-score", "")
 
-static const struct score_item guide_performance[] = {
-    {{"app01;2g.24gb", 13}, 10}, {{"app01;3g.48gb", 13}, 60}, {{"app01;all", 9}, 80},
-    {{"app02;2g.24gb", 13}, 15}, {{"app02;3g.48gb", 13}, 55}, {{"app02;all", 9}, 80},
-};
-static const struct score_item guide_power[] = {
-    {{"app01;2g.24gb", 13}, 80}, {{"app01;3g.48gb", 13}, 30}, {{"app01;all", 9}, 20},
-    {{"app02;2g.24gb", 13}, 90}, {{"app02;3g.48gb", 13}, 55}, {{"app02;all", 9}, 10},
-};
+static const char guide_performance[] = "[{'name':'app01;2g.24gb','value':10},{'name':'app01;3g.48gb','value'"
+                                        ":60},{'name':'app01;all','value':80},"
+                                        "{'name':'app02;2g.24gb','value':15},{'name':'app02;3g.48gb','value':"
+                                        "55},{'name':'app02;all','value':80}]";
+static const char guide_power[] = "[{'name':'app01;2g.24gb','value':80},{'name':'app01;3g.48gb','value':30},{"
+                                  "'name':'app01;all','value':20},"
+                                  "{'name':'app02;2g.24gb','value':90},{'name':'app02;3g.48gb','value':55},{'"
+                                  "name':'app02;all','value':10}]";
 
 struct guide {
-    struct plan_request *request;
-    struct inputs in;
+    json_t *request;
+    struct snapshot *hub;
 };
 
 /* Quotes are single, as they have fewer backslashes. */
@@ -49,86 +49,121 @@ static inline json_t *guide_json(const char *text)
     return o;
 }
 
-static inline json_t *guide_policy(const char *name)
+/* The object is taken. */
+static inline void guide_add(struct guide *g, enum kind kind, json_t *object)
+{
+    assert(object);
+    snapshot_add(g->hub, kind, object);
+    json_decref(object);
+    snapshot_sort(g->hub, kind);
+}
+
+static inline void guide_add_policy(struct guide *g, const char *name)
 {
     bool none = strstr(name, "disable"), three = strstr(name, "3g");
 
-    return json_pack("{s:{s:s, s:{s:s, s:s, s:s}}}", "metadata", "name", name, "labels",
-                     "resource-supply-kind", "gpu", "resource-supply-amount",
-                     none    ? "1"
-                     : three ? "2"
-                             : "3",
-                     "resource-supply-device",
-                     none    ? "all"
-                     : three ? "3g.48gb"
-                             : "2g.24gb");
+    guide_add(g, KIND_POLICIES,
+              json_pack("{s:{s:s, s:s, s:{s:s, s:s, s:s}}}", "metadata", "namespace", "default", "name", name,
+                        "labels", "resource-supply-kind", "gpu", "resource-supply-amount",
+                        none    ? "1"
+                        : three ? "2"
+                                : "3",
+                        "resource-supply-device",
+                        none    ? "all"
+                        : three ? "3g.48gb"
+                                : "2g.24gb"));
 }
 
-static inline json_t *guide_workload(const char *name)
+static inline void guide_add_workload(struct guide *g, const char *name)
 {
     const char *app = strncmp(name, "mwrs-", 5) == 0 ? name + 5 : name;
 
-    return json_pack("{s:{s:s, s:{s:s, s:s, s:s}}, s:{s:[{s:s+}]}}", "metadata", "name", name, "labels",
-                     "app", app, "resource-request-kind", "gpu", "resource-request-amount", "2", "spec",
-                     "placementRefs", "name", app, "-placement");
+    guide_add(g, KIND_WORKLOADS,
+              json_pack("{s:{s:s, s:s, s:{s:s, s:s, s:s}}, s:{s:[{s:s+}]}}", "metadata", "namespace",
+                        "default", "name", name, "labels", "app", app, "resource-request-kind", "gpu",
+                        "resource-request-amount", "2", "spec", "placementRefs", "name", app, "-placement"));
 }
 
-static inline struct input_score guide_score(const char *name)
+static inline void guide_add_cluster(struct guide *g, const char *name)
 {
-    if (strcmp(name, "example-performance-score") == 0)
-        return (struct input_score){true, false, guide_performance, ARRAY_SIZE(guide_performance)};
-    if (strcmp(name, "example-powerconsumption-score") == 0)
-        return (struct input_score){true, false, guide_power, ARRAY_SIZE(guide_power)};
-    return (struct input_score){0};
+    guide_add(g, KIND_CLUSTERS,
+              json_pack("{s:{s:s, s:{s:s}}, s:{s:[{s:s, s:s}]}}", "metadata", "name", name, "labels",
+                        "cluster-name", name, "status", "clusterClaims", "name", "policy-watcher-claim",
+                        "value", "empty"));
 }
 
-/* Everything that the request names, but for scores of other names. */
+static inline void guide_add_score(struct guide *g, const char *cluster, const char *name, const char *items)
+{
+    guide_add(g, KIND_SCORES,
+              json_pack("{s:{s:s, s:s}, s:{s:o}}", "metadata", "namespace", cluster, "name", name, "status",
+                        "scores", guide_json(items)));
+}
+
+/* Everything that the request names, and the guide's scores. */
 static inline struct guide guide_new(const char *request)
 {
-    struct guide g = {0};
-    struct objection ob = {0};
-    json_auto_t *json = guide_json(request);
-    const struct plan_request *rq;
+    struct guide g = {.request = guide_json(request), .hub = snapshot_new((unix_ms){1})};
+    const json_t *one, *policy;
+    size_t i, j;
 
-    if (request_read(&g.request, json, &ob) < 0) {
-        (void)fprintf(stderr, "%s\n", ob.detail);
-        abort();
-    }
-    rq = g.in.request = g.request;
-    g.in.clusters = calloc(rq->n_clusters, sizeof(json_t *));
-    g.in.policies = calloc(rq->n_policies + 1, sizeof(json_t *));
-    g.in.workloads = calloc(rq->n_workloads, sizeof(json_t *));
-    g.in.placements = calloc(rq->n_workloads, sizeof(json_t *));
-    g.in.scores = calloc(rq->n_clusters * rq->n_scores, sizeof(*g.in.scores));
-    g.in.decisions = calloc(8, sizeof(json_t *));
-    g.in.generated = calloc(8, sizeof(json_t *));
-    for (size_t c = 0; c < rq->n_clusters; c++) {
-        const struct request_cluster *one = &rq->clusters[c];
+    json_array_foreach(json_object_get(g.request, "clusters"), i, one)
+    {
+        const char *cluster = json_string_value(json_object_get(one, "name"));
 
-        g.in.clusters[c] = json_pack("{s:{s:s, s:{s:s}}, s:{s:[{s:s, s:s}]}}", "metadata", "name", one->name,
-                                     "labels", "cluster-name", one->name, "status", "clusterClaims", "name",
-                                     "policy-watcher-claim", "value", "empty");
-        for (size_t i = 0; i < one->policies.n; i++)
-            g.in.policies[one->first_policy + i] = guide_policy(one->policies.names[i]);
-        for (size_t i = 0; i < rq->n_scores; i++)
-            g.in.scores[c * rq->n_scores + i] = guide_score(rq->scores[i].name);
+        guide_add_cluster(&g, cluster);
+        guide_add_score(&g, cluster, "example-performance-score", guide_performance);
+        guide_add_score(&g, cluster, "example-powerconsumption-score", guide_power);
+        json_array_foreach(json_object_get(one, "availablePolicies"), j, policy)
+        {
+            guide_add_policy(&g, json_string_value(json_object_get(policy, "name")));
+        }
     }
-    for (size_t i = 0; i < rq->n_workloads; i++)
-        g.in.workloads[i] = guide_workload(rq->workloads[i].name);
+    json_array_foreach(json_object_get(g.request, "targetWorkloads"), i, one)
+    {
+        guide_add_workload(&g, json_string_value(json_object_get(one, "name")));
+    }
+    guide_add(&g, KIND_SET_BINDINGS, json_pack("{s:{s:s}}", "metadata", "namespace", "default"));
     return g;
+}
+
+/* A json_t, or struct score of KIND_SCORES, whose cluster is to be said. */
+static inline void *guide_get(const struct guide *g, enum kind kind, const char *cluster, const char *name)
+{
+    void *found = snapshot_get(g->hub, kind,
+                               kind == KIND_CLUSTERS ? ""
+                               : kind == KIND_SCORES ? cluster
+                                                     : "default",
+                               name);
+
+    assert(found);
+    return found;
+}
+
+static inline void guide_remove(struct guide *g, enum kind kind, const char *name)
+{
+    struct snapshot_list *list = &g->hub->lists[kind];
+
+    for (size_t i = 0; i < list->n; i++)
+        if (strcmp(list->slots[i].name, name) == 0) {
+            json_decref(list->slots[i].value);
+            memmove(&list->slots[i], &list->slots[i + 1], (--list->n - i) * sizeof(*list->slots));
+        }
 }
 
 /* The workload's replica runs on the cluster. */
 static inline void guide_runs(struct guide *g, const char *placement, const char *cluster)
 {
-    g->in.decisions[g->in.n_decisions++] =
-        json_pack("{s:{s:s, s:{s:s}}, s:{s:[{s:s}]}}", "metadata", "name", "d", "labels", PLACEMENT_LABEL,
-                  placement, "status", "decisions", "clusterName", cluster);
+    guide_add(g, KIND_DECISIONS,
+              json_pack("{s:{s:s, s:s, s:{s:s}}, s:{s:[{s:s}]}}", "metadata", "namespace", "default", "name",
+                        "d", "labels", PLACEMENT_LABEL, placement, "status", "decisions", "clusterName",
+                        cluster));
 }
 
-static inline void guide_label(json_t *object, const char *key, const char *value)
+/* NULL: removes it. */
+static inline void guide_label(const struct guide *g, enum kind kind, const char *name, const char *key,
+                               const char *value)
 {
-    json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
+    json_t *labels = json_object_get(json_object_get(guide_get(g, kind, NULL, name), "metadata"), "labels");
 
     if (value)
         (void)json_object_set_new(labels, key, json_string(value));
@@ -138,28 +173,8 @@ static inline void guide_label(json_t *object, const char *key, const char *valu
 
 static inline void guide_done(struct guide *g)
 {
-    const struct plan_request *rq = g->request;
-
-    for (size_t c = 0; c < rq->n_clusters; c++)
-        json_decref(g->in.clusters[c]);
-    for (size_t i = 0; i < rq->n_policies; i++)
-        json_decref(g->in.policies[i]);
-    for (size_t i = 0; i < rq->n_workloads; i++) {
-        json_decref(g->in.workloads[i]);
-        json_decref(g->in.placements[i]);
-    }
-    for (size_t i = 0; i < 8; i++) {
-        json_decref(g->in.decisions[i]);
-        json_decref(g->in.generated[i]);
-    }
-    free(g->in.clusters);
-    free(g->in.policies);
-    free(g->in.workloads);
-    free(g->in.placements);
-    free(g->in.scores);
-    free(g->in.decisions);
-    free(g->in.generated);
-    (void)request_free(g->request);
+    json_decref(g->request);
+    g->hub = snapshot_free(g->hub);
 }
 
 /* A solution: workload w goes to site places[w] with the setting of that index; UINT32_MAX: nowhere. */

@@ -20,7 +20,7 @@ static json_t *answer_of(struct guide *g, const uint32_t *at, const uint32_t *wi
     struct solution s;
     json_t *answer = NULL;
 
-    assert_int_equal(model_new(&m, &g->in, &ob), 0);
+    assert_int_equal(model_new(&m, g->request, g->hub, &ob), 0);
     s = guide_solution(m, at, with);
     s.bound += above;
     answer = answer_make(m, &s);
@@ -86,9 +86,9 @@ static void notes_what_holds_a_plan_back(void **state)
     json_t *a;
 
     (void)state;
-    g.in.lacks_set_binding = true;
-    (void)json_object_del(g.in.clusters[1], "status");
-    g.in.scores[0].is_expired = true;
+    guide_remove(&g, KIND_SET_BINDINGS, "");
+    (void)json_object_del(guide_get(&g, KIND_CLUSTERS, NULL, "worker02"), "status");
+    ((struct score *)guide_get(&g, KIND_SCORES, "worker01", "example-performance-score"))->is_expired = true;
     a = answer_of(&g, (uint32_t[]){UINT32_MAX, 1}, settings, 0);
     holds(a, "notes",
           "[\"1 AddOnPlacementScores have expired and count as missing.\","

@@ -21,7 +21,7 @@ static void is_left_out(struct guide *g, const uint32_t *sites, const uint32_t *
     struct solution s;
     json_t *answer = NULL, *list;
 
-    assert_int_equal(model_new(&m, &g->in, &ob), 0);
+    assert_int_equal(model_new(&m, g->request, g->hub, &ob), 0);
     s = guide_solution(m, sites, settings);
     answer = answer_make(m, &s);
     list = json_object_get(answer, "leftOut");
@@ -69,7 +69,7 @@ static void says_why(void **state)
         struct guide g = guide_new(cases[i].request);
 
         if (cases[i].label)
-            guide_label(g.in.workloads[0], cases[i].label, cases[i].value);
+            guide_label(&g, KIND_WORKLOADS, "mwrs-app01", cases[i].label, cases[i].value);
         is_left_out(&g, (uint32_t[]){cases[i].site, 1}, settings, cases[i].expected);
     }
 }

@@ -1,5 +1,6 @@
 /* Placement problems of requests: indices follow names, and each option has its place. */
 #include "controller/assist/rules/model.h"
+#include "controller/kube/json.h"
 #include "controller/optimize/problem.h"
 #include "test/unit/assist/rules/guide.h"
 #include "test/unit/optimize/problem_check.h"
@@ -15,7 +16,7 @@ static struct model *model_of(struct guide *g)
     struct model *m = NULL;
     struct objection ob = {0};
 
-    if (model_new(&m, &g->in, &ob) < 0)
+    if (model_new(&m, g->request, g->hub, &ob) < 0)
         fail_msg("%s: %s", ob.field, ob.detail);
     assert_null(problem_check(&m->problem));
     return m;
@@ -26,7 +27,7 @@ static void objects_to(struct guide *g, unsigned status, const char *field, cons
     struct model *m = NULL;
     struct objection ob = {0};
 
-    assert_int_equal(model_new(&m, &g->in, &ob), -EINVAL);
+    assert_int_equal(model_new(&m, g->request, g->hub, &ob), -EINVAL);
     assert_string_equal(ob.detail, detail);
     assert_string_equal(ob.field, field);
     assert_int_equal(ob.status, status);
@@ -79,15 +80,15 @@ static void counts_missing_and_expired_scores(void **state)
     struct model *m;
 
     (void)state;
-    g.in.scores[0].is_expired = true;
-    g.in.scores[1].n_items = 5; /* without app02;all */
+    ((struct score *)guide_get(&g, KIND_SCORES, "worker01", "example-performance-score"))->is_expired = true;
+    ((struct score *)guide_get(&g, KIND_SCORES, "worker02", "example-performance-score"))->n_items = 5;
     m = model_of(&g);
     assert_int_equal(m->n_expired, 1);
     assert_int_equal(m->n_missing, 7);
     assert_int_equal(problem_score(&m->problem, 0, 0), SCORE_IMPOSSIBLE);
     assert_int_equal(problem_score(&m->problem, 5, 1), SCORE_IMPOSSIBLE);
     assert_int_equal(problem_score(&m->problem, 4, 0), 60);
-    assert_true(m->missing[6].workload == 1 && m->missing[6].setting == 5);
+    assert_string_equal(kube_str(json_array_get(m->missing, 6), "device", NULL), "all");
     (void)model_free(m);
     guide_done(&g);
 }
@@ -131,14 +132,13 @@ static void keeps_kinds_apart(void **state)
     struct model *m;
 
     (void)state;
-    guide_label(g.in.policies[0], "resource-supply-kind", "fpga");
-    guide_label(g.in.workloads[1], "resource-request-kind", "fpga");
+    guide_label(&g, KIND_POLICIES, "policy-enable-mig-2g-worker01", "resource-supply-kind", "fpga");
+    guide_label(&g, KIND_WORKLOADS, "mwrs-app02", "resource-request-kind", "fpga");
     m = model_of(&g);
     assert_int_equal(m->problem.n_sites, 3); /* worker01 fpga, worker01 gpu, worker02 gpu */
     assert_int_equal(problem_score(&m->problem, 0, 1), 15);
     assert_int_equal(problem_score(&m->problem, 0, 0), SCORE_IMPOSSIBLE);
     assert_int_equal(problem_score(&m->problem, 1, 1), SCORE_IMPOSSIBLE);
-    assert_true(m->workloads[0].has_kind && m->workloads[1].has_kind);
     (void)model_free(m);
     guide_done(&g);
 }
@@ -149,8 +149,8 @@ static void fits_more_resources_than_one(void **state)
     struct model *m;
 
     (void)state;
-    guide_label(g.in.workloads[0], "resource-request-amount.memory", "16Gi");
-    guide_label(g.in.policies[0], "resource-supply-amount.memory", "48Gi");
+    guide_label(&g, KIND_WORKLOADS, "mwrs-app01", "resource-request-amount.memory", "16Gi");
+    guide_label(&g, KIND_POLICIES, "policy-enable-mig-2g-worker01", "resource-supply-amount.memory", "48Gi");
     m = model_of(&g);
     assert_int_equal(m->problem.n_resources, 2);
     assert_true(problem_request(&m->problem, 0)[1] == INT64_C(17179869184000));
@@ -209,12 +209,12 @@ static void limits_replicas_for_each_value_of_a_label(void **state)
     struct model *m;
 
     (void)state;
-    guide_label(g.in.clusters[0], "zone", "b");
-    guide_label(g.in.clusters[2], "zone", "b");
+    guide_label(&g, KIND_CLUSTERS, "worker01", "zone", "b");
+    guide_label(&g, KIND_CLUSTERS, "worker03", "zone", "b");
     m = model_of(&g);
     assert_int_equal(m->problem.n_limits, 4); /* two zones: "" and b; of app02 alone none is needed */
-    assert_true(m->problem.limits[0].n_workloads == 1 && m->problem.limits[0].sites[0] == 1);
-    assert_true(m->problem.limits[1].n_sites == 2 && m->problem.limits[1].sites[1] == 2);
+    assert_true(m->problem.limits[0].n_sites == 2 && m->problem.limits[0].sites[1] == 2);
+    assert_true(m->problem.limits[1].n_workloads == 1 && m->problem.limits[1].sites[0] == 1);
     assert_true(m->problem.limits[3].n_workloads == 2 && m->problem.limits[3].max == 1);
     (void)model_free(m);
     guide_done(&g);
@@ -225,18 +225,15 @@ static void objects_to_what_is_not_there(void **state)
     struct guide g = guide_new(GUIDE);
 
     (void)state;
-    json_decref(g.in.policies[4]);
-    g.in.policies[4] = NULL;
+    guide_remove(&g, KIND_POLICIES, "policy-enable-mig-3g-worker02");
     objects_to(&g, 404, "clusters[1].availablePolicies[1].name",
                "there is no Policy policy-enable-mig-3g-worker02 in namespace default");
     g = guide_new(GUIDE);
-    json_decref(g.in.workloads[1]);
-    g.in.workloads[1] = NULL;
+    guide_remove(&g, KIND_WORKLOADS, "mwrs-app02");
     objects_to(&g, 404, "targetWorkloads[1].name",
                "there is no ManifestWorkReplicaSet mwrs-app02 in namespace default");
     g = guide_new(GUIDE);
-    json_decref(g.in.clusters[0]);
-    g.in.clusters[0] = NULL;
+    guide_remove(&g, KIND_CLUSTERS, "worker01");
     objects_to(&g, 404, "clusters[0].name", "there is no ManagedCluster worker01");
     g = guide_new(GUIDE_WITH("nothing", ""));
     objects_to(&g, 404, "preference.addonPlacementScore",
@@ -248,20 +245,20 @@ static void objects_to_labels(void **state)
     struct guide g = guide_new(GUIDE);
 
     (void)state;
-    guide_label(g.in.policies[0], "resource-supply-device", NULL);
+    guide_label(&g, KIND_POLICIES, "policy-enable-mig-2g-worker01", "resource-supply-device", NULL);
     objects_to(&g, 422, "clusters[0].availablePolicies[0].name",
                "Policy policy-enable-mig-2g-worker01 has no label resource-supply-device");
     g = guide_new(GUIDE);
-    guide_label(g.in.policies[0], "resource-supply-amount", "three");
+    guide_label(&g, KIND_POLICIES, "policy-enable-mig-2g-worker01", "resource-supply-amount", "three");
     objects_to(&g, 422, "clusters[0].availablePolicies[0].name",
                "Policy policy-enable-mig-2g-worker01: label resource-supply-amount is \"three\", expected an "
                "amount such "
                "as 2, 500m or 2Gi");
     g = guide_new(GUIDE);
-    guide_label(g.in.workloads[0], "app", NULL);
+    guide_label(&g, KIND_WORKLOADS, "mwrs-app01", "app", NULL);
     objects_to(&g, 422, "targetWorkloads[0].name", "ManifestWorkReplicaSet mwrs-app01 has no label app");
     g = guide_new(GUIDE);
-    guide_label(g.in.policies[0], "resource-supply-device", "3g.48gb");
+    guide_label(&g, KIND_POLICIES, "policy-enable-mig-2g-worker01", "resource-supply-device", "3g.48gb");
     objects_to(&g, 422, "clusters",
                "cluster worker01: Policies policy-enable-mig-2g-worker01 and policy-enable-mig-3g-worker01 "
                "both supply "
@@ -285,8 +282,8 @@ static void objects_to_names_outside_of_the_request(void **state)
 static void objects_to_two_workloads_with_one_placement(void **state)
 {
     struct guide g = guide_new(GUIDE);
-    json_t *ref =
-        json_array_get(json_object_get(json_object_get(g.in.workloads[1], "spec"), "placementRefs"), 0);
+    json_t *ref = json_array_get(
+        kube_list(guide_get(&g, KIND_WORKLOADS, NULL, "mwrs-app02"), "spec", "placementRefs", NULL), 0);
 
     (void)state;
     (void)json_object_set_new(ref, "name", json_string("app01-placement"));

@@ -1,6 +1,5 @@
 /* Lists on request: pages, ceilings, failures, and what is known between requests. */
 #include "controller/assist/state/reader.h"
-#include "controller/assist/state/snapshot.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
@@ -23,7 +22,7 @@ struct test {
     struct fake_kube *f;
     struct reader *reader;
     struct snapshot *snapshot;
-    struct outcome failure;
+    struct objection failure;
     unsigned ended;
 };
 
@@ -56,14 +55,14 @@ static void begin(struct test *t)
         assert_int_equal(loop_turn(t->f->loop, 5), 0);
 }
 
-static void on_read(void *arg, struct snapshot *s, const struct outcome *failure)
+static void on_read(void *arg, struct snapshot *s, const struct objection *failure)
 {
     struct test *t = arg;
 
     t->ended++;
     t->snapshot = snapshot_free(t->snapshot);
     t->snapshot = s;
-    t->failure = failure ? *failure : (struct outcome){.status = 200};
+    t->failure = failure ? *failure : (struct objection){.status = 200};
 }
 
 static void reads(struct test *t, const struct reader_query *q, unsigned status)
@@ -202,22 +201,19 @@ static void knows_which_kinds_are_not_installed(void **state)
                         "Policies are not installed on the hub.");
 }
 
-static void reads_the_manifestwork_and_the_schema(void **state)
+static void reads_the_manifestwork(void **state)
 {
     struct test *t = *state;
-    const struct reader_query q = {.cluster = "c1", .wants_work = true, .wants_cel = true};
+    const struct reader_query q = {.cluster = "c1", .wants_work = true};
 
     begin(t);
-    fake_aside(t->f->server, (struct fake_answer){.only_path = "/openapi/", .body = "{\"celSelector\":{}}"});
     fake_push(t->f->server, (struct fake_answer){.body = "{\"kind\":\"ManifestWork\"}"});
     reads(t, &q, 200);
-    assert_true(t->snapshot->has_cel);
     assert_string_equal(kube_str(t->snapshot->work, "kind", NULL), "ManifestWork");
     fake_kube_status(t->f, 403, "Forbidden", "not you");
     reads(t, &q, 200);
     assert_null(t->snapshot->work);
     assert_non_null(strstr(t->snapshot->work_trouble, "not you"));
-    assert_int_equal(fake_asides(t->f->server), 1);
 }
 
 static void limits_reads_and_ends_them(void **state)
@@ -246,7 +242,7 @@ int main(void)
         CASE(selects_on_the_server),
         CASE(says_what_cannot_be_listed),
         CASE(knows_which_kinds_are_not_installed),
-        CASE(reads_the_manifestwork_and_the_schema),
+        CASE(reads_the_manifestwork),
         CASE(limits_reads_and_ends_them),
     };
 

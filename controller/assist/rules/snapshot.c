@@ -1,9 +1,7 @@
-#include "controller/assist/state/snapshot.h"
+#include "controller/assist/rules/snapshot.h"
 
 #include "controller/assist/api/operation.h"
 #include "controller/kube/json.h"
-
-enum { CUT_MEMBERS = 8 };
 
 const struct kind_info kind_info[KINDS] = {
     [KIND_CLUSTERS] = {&kube_managedclusters, "ManagedClusters"},
@@ -19,51 +17,21 @@ const struct kind_info kind_info[KINDS] = {
     [KIND_SCORES] = {&kube_addonplacementscores, "AddOnPlacementScores"},
 };
 
-/* ---- What is kept of an object ---- */
-
 /* A ManifestWorkReplicaSet may have half a megabyte of manifests. */
-static const struct {
-    const char *spec[CUT_MEMBERS], *status[CUT_MEMBERS], *more[CUT_MEMBERS];
-} kept[KINDS] = {
-    [KIND_CLUSTERS] = {.spec = {"hubAcceptsClient"}, .status = {"clusterClaims", "conditions"}},
-    [KIND_POLICIES] = {.spec = {"disabled"}, .status = {"status"}},
-    [KIND_WORKLOADS] = {.spec = {"placementRefs"}},
-    [KIND_SCORERS] = {.spec = {"name", "description", "scoreDimensionFormat", "scoreDestination",
-                               "healthCheck", "scoring"},
-                      .status = {"clusters", "conditions", "failingClusters", "healthStatus",
-                                 "lastSyncedConfig", "scoreName"}},
-    [KIND_DECISIONS] = {.status = {"decisions"}},
-    [KIND_BINDINGS] = {.more = {"placementRef", "subjects"}},
-    [KIND_SCORES] = {.status = {"conditions"}},
-};
-
-static void cut_members(json_t *object, const char *const *names)
+static void snapshot_cut(json_t *object)
 {
-    const char *name;
-    json_t *value;
-    void *next;
+    static const char *const members[][2] = {
+        {"metadata", "managedFields"},
+        {"metadata", "resourceVersion"},
+        {"metadata", "generation"},
+        {"metadata", "creationTimestamp"},
+        {"spec", "manifestWorkTemplate"},
+        {"spec", "policy-templates"},
+        {"status", "scores"},
+    };
 
-    json_object_foreach_safe(object, next, name, value)
-    {
-        size_t i = 0;
-
-        while (i < CUT_MEMBERS && names[i] && strcmp(names[i], name) != 0)
-            i++;
-        if (i == CUT_MEMBERS || !names[i])
-            (void)json_object_del(object, name);
-    }
-}
-
-static void cut_object(enum kind kind, json_t *object)
-{
-    static const char *const metadata[CUT_MEMBERS] = {"name", "namespace", "labels", "annotations"};
-    const char *top[CUT_MEMBERS] = {"metadata", "spec", "status"};
-
-    memcpy(top + 3, kept[kind].more, sizeof(top) - 3 * sizeof(*top));
-    cut_members(object, top);
-    cut_members(kube_map(object, "metadata", NULL), metadata);
-    cut_members(kube_map(object, "spec", NULL), kept[kind].spec);
-    cut_members(kube_map(object, "status", NULL), kept[kind].status);
+    for (size_t i = 0; i < ARRAY_SIZE(members); i++)
+        (void)json_object_del(json_object_get(object, members[i][0]), members[i][1]);
     (void)json_object_del(kube_map(object, "metadata", "annotations", NULL),
                           "kubectl.kubernetes.io/last-applied-configuration");
 }
@@ -130,17 +98,9 @@ struct snapshot *snapshot_new(unix_ms now)
     return s;
 }
 
-struct snapshot *snapshot_ref(const struct snapshot *s)
-{
-    struct snapshot *own = (struct snapshot *)(uintptr_t)s;
-
-    own->refs++;
-    return own;
-}
-
 struct snapshot *snapshot_free(struct snapshot *s)
 {
-    if (!s || s->refs-- > 0)
+    if (!s)
         return NULL;
     for (size_t kind = 0; kind < KINDS; kind++) {
         for (size_t i = 0; i < s->lists[kind].n; i++) {
@@ -167,7 +127,7 @@ void snapshot_add(struct snapshot *s, enum kind kind, json_t *object)
         list->slots = xrealloc(list->slots, list->cap * sizeof(*list->slots));
     }
     value = kind == KIND_SCORES ? (void *)score_new(object, s->now) : json_incref(object);
-    cut_object(kind, object);
+    snapshot_cut(object);
     list->slots[list->n++] = (struct snapshot_slot){kube_namespace(object), kube_name(object), value};
 }
 
@@ -185,7 +145,7 @@ void snapshot_sort(struct snapshot *s, enum kind kind)
         qsort(s->lists[kind].slots, s->lists[kind].n, sizeof(struct snapshot_slot), slot_compare);
 }
 
-static void *snapshot_find(const struct snapshot *s, enum kind kind, const char *namespace, const char *name)
+void *snapshot_get(const struct snapshot *s, enum kind kind, const char *namespace, const char *name)
 {
     const struct snapshot_slot wanted = {.namespace = namespace, .name = name}, *found = NULL;
     const struct snapshot_list *list = &s->lists[kind];
@@ -195,24 +155,9 @@ static void *snapshot_find(const struct snapshot *s, enum kind kind, const char 
     return found ? found->value : NULL;
 }
 
-json_t *snapshot_get(const struct snapshot *s, enum kind kind, const char *namespace, const char *name)
-{
-    return snapshot_find(s, kind, namespace, name);
-}
-
-json_t *snapshot_next(const struct snapshot *s, enum kind kind, size_t *at)
+void *snapshot_next(const struct snapshot *s, enum kind kind, size_t *at)
 {
     return *at < s->lists[kind].n ? s->lists[kind].slots[(*at)++].value : NULL;
-}
-
-const struct score *snapshot_score(const struct snapshot *s, const char *cluster, const char *name)
-{
-    return snapshot_find(s, KIND_SCORES, cluster, name);
-}
-
-const struct score *snapshot_next_score(const struct snapshot *s, size_t *at)
-{
-    return *at < s->lists[KIND_SCORES].n ? s->lists[KIND_SCORES].slots[(*at)++].value : NULL;
 }
 
 void snapshot_note_missing_kinds(const struct snapshot *s, json_t *notes)

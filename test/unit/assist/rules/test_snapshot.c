@@ -1,4 +1,4 @@
-#include "controller/assist/state/snapshot.h"
+#include "controller/assist/rules/snapshot.h"
 #include "exporter/base/clock.h"
 
 #include <setjmp.h>
@@ -17,40 +17,21 @@ static void add(struct snapshot *s, enum kind kind, const char *text)
     snapshot_add(s, kind, o);
 }
 
-static void keeps_what_is_needed_of_each_kind(void **state)
+static void drops_what_is_large(void **state)
 {
-    static const struct {
-        enum kind kind;
-        const char *object, *want;
-    } cases[] = {
-        {KIND_WORKLOADS,
-         "{\"kind\":\"x\",\"metadata\":{\"name\":\"a\",\"uid\":\"u\",\"managedFields\":[1],\"annotations\":"
-         "{\"kubectl.kubernetes.io/last-applied-configuration\":\"{}\",\"b\":\"c\"}},\"spec\":"
-         "{\"placementRefs\":[{\"name\":\"p\"}],\"manifestWorkTemplate\":{\"workload\":{}}},\"status\":{"
-         "\"x\":1}}",
-         "{\"metadata\":{\"annotations\":{\"b\":\"c\"},\"name\":\"a\"},\"spec\":{\"placementRefs\":[{"
-         "\"name\":"
-         "\"p\"}]},\"status\":{}}"},
-        {KIND_BINDINGS,
-         "{\"metadata\":{},\"placementRef\":{},\"subjects\":[],\"other\":1,\"status\":{\"x\":1}}",
-         "{\"metadata\":{},\"placementRef\":{},\"status\":{},\"subjects\":[]}"},
-        {KIND_CLUSTERS, "{\"spec\":{\"taints\":[]},\"status\":{\"version\":{}}}",
-         "{\"spec\":{},\"status\":{}}"},
-        {KIND_PLACEMENTS, "[]", "[]"},
-    };
+    struct snapshot *s = snapshot_new((unix_ms){NOW});
+    char *text;
 
     (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct snapshot *s = snapshot_new((unix_ms){NOW});
-        size_t at = 0;
-        char *text;
-
-        add(s, cases[i].kind, cases[i].object);
-        text = json_dumps(snapshot_next(s, cases[i].kind, &at), JSON_COMPACT | JSON_SORT_KEYS);
-        assert_string_equal(text, cases[i].want);
-        free(text);
-        (void)snapshot_free(s);
-    }
+    add(s, KIND_WORKLOADS,
+        "{\"metadata\":{\"name\":\"a\",\"uid\":\"u\",\"managedFields\":[1],\"annotations\":{"
+        "\"kubectl.kubernetes.io/last-applied-configuration\":\"{}\",\"b\":\"c\"}},\"spec\":"
+        "{\"placementRefs\":[{\"name\":\"p\"}],\"manifestWorkTemplate\":{\"workload\":{}}},\"status\":[]}");
+    text = json_dumps(snapshot_get(s, KIND_WORKLOADS, "", "a"), JSON_COMPACT | JSON_SORT_KEYS);
+    assert_string_equal(text, "{\"metadata\":{\"annotations\":{\"b\":\"c\"},\"name\":\"a\",\"uid\":\"u\"},"
+                              "\"spec\":{\"placementRefs\":[{\"name\":\"p\"}]},\"status\":[]}");
+    free(text);
+    (void)snapshot_free(s);
 }
 
 static void finds_objects_and_lists_them_in_order(void **state)
@@ -91,22 +72,22 @@ static void reads_scores_whose_items_are_usable(void **state)
     add(s, KIND_SCORES, "{\"metadata\":{\"name\":\"s\"}}");
     add(s, KIND_SCORES, SCORE("t", "2026-11-21T06:23:00Z", "[]"));
     snapshot_sort(s, KIND_SCORES);
-    one = snapshot_score(s, "c1", "s");
+    one = snapshot_get(s, KIND_SCORES, "c1", "s");
     assert_int_equal(one->n_items, 3);
     assert_true(str_eq(one->items[0].name, STR("")) && one->items[0].value == 12);
     assert_true(str_eq(one->items[1].name, STR("a;x")) && one->items[1].value == 100);
     assert_true(str_eq(one->items[2].name, STR("b")) && one->items[2].value == -7);
     assert_false(one->is_expired); /* at the very second it still counts */
-    empty = snapshot_score(s, "", "s");
+    empty = snapshot_get(s, KIND_SCORES, "", "s");
     assert_true(empty->n_items == 0 && !empty->valid_until.ms && !empty->is_expired);
-    assert_true(snapshot_score(s, "c1", "t")->is_expired);
+    assert_true(((const struct score *)snapshot_get(s, KIND_SCORES, "c1", "t"))->is_expired);
     (void)snapshot_free(s);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keeps_what_is_needed_of_each_kind),
+        cmocka_unit_test(drops_what_is_large),
         cmocka_unit_test(finds_objects_and_lists_them_in_order),
         cmocka_unit_test(reads_scores_whose_items_are_usable),
     };
