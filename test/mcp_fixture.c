@@ -29,7 +29,8 @@ static void fixture_fail(void *arg, struct call *c)
 
 /* clang-format off */
 #define FIXTURE_TOOL(name) \
-    "{\"name\":\"" name "\",\"title\":\"Test\",\"description\":\"Tests.\",\"input\":\"nothing\",\"output\":\"text\"}"
+    "{\"name\":\"" name "\",\"title\":\"Test\",\"description\":\"Tests.\",\"input\":\"nothing\"," \
+    "\"output\":\"text\"}"
 
 static const char fixture_schemas[] =
     "{\"nothing\":{\"type\":\"object\",\"properties\":{}},"

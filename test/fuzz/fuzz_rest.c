@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool is_get = strcmp(op->method, "GET") == 0;
     struct httpd_request rq = {.content_type = is_get ? "" : "application/json", .content_encoding = ""};
     struct httpd_reply reply = {0};
-    struct schema_problem problem;
+    struct objection ob;
     struct httpd_route routes[ECHO_MAX + API_OWN_ROUTES], *route;
     json_auto_t *answer = NULL;
     BUF_AUTO(copy, SIZE_MAX);
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     route->fn(route->arg, &rq, &reply);
     answer = echo_body(&reply);
     if (reply.status == 200) {
-        assert(schema_accepts(op->input, json_object_get(answer, "input"), &problem));
+        assert(schema_accepts(op->input, json_object_get(answer, "input"), "body", &ob));
     } else {
         assert(reply.status == 400 || reply.status == 422);
         assert(json_is_string(json_object_get(answer, "detail")));

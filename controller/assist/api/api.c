@@ -1,7 +1,6 @@
 #include "controller/assist/api/api.h"
 
 #include "controller/assist/api/request.h"
-#include "controller/assist/api/schema.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
@@ -17,28 +16,29 @@
 
 /* ---- REST: query parameters or a JSON body in, JSON out ---- */
 
-static void rest_refuse(struct httpd_reply *reply, unsigned status, const char *detail, const char *field)
+static void rest_refuse(struct httpd_reply *reply, unsigned status, const char *detail)
 {
-    api_reply_json(reply, status,
-                   *field ? json_pack("{s:s,s:s}", "detail", detail, "field", field)
-                          : json_pack("{s:s}", "detail", detail));
+    api_reply_json(reply, status, json_pack("{s:s}", "detail", detail));
 }
 
-/* A parameter that may be repeated is a list. */
-static int rest_add_parameter(json_t *into, const json_t *properties, const char *name, const char *value)
+/* The value of a query parameter: an integer if the schema asks for one and the text is one, else a string.
+ * NULL if it is not well-formed UTF-8. */
+static json_t *rest_read_text(const json_t *schema, const char *text)
 {
-    const json_t *schema = json_object_get(properties, name);
-    json_t *list = json_object_get(into, name);
+    const char *type = json_string_value(json_object_get(schema, "type"));
+    char *end;
+    long long integer;
 
-    if (!schema_has_type(schema, "array"))
-        return json_object_set_new(into, name, schema_read_text(schema, value));
-    if (!list)
-        (void)json_object_set_new(into, name, list = json_array());
-    return json_array_append_new(list, schema_read_text(json_object_get(schema, "items"), value));
+    errno = 0;
+    integer = strtoll(text, &end, 10);
+    if (strcmp(cstr(type), "integer") == 0 && !*end && end > text && errno == 0 && *text != ' ')
+        return json_integer(integer);
+    return json_string(text);
 }
 
-/* The arguments of a GET. NULL for text that is not UTF-8. */
-static json_t *rest_read_query(const struct api_operation *op, const struct httpd_request *rq)
+/* The arguments of a GET; NULL after a refusal. */
+static json_t *rest_read_query(const struct api_operation *op, const struct httpd_request *rq,
+                               struct httpd_reply *reply)
 {
     const json_t *properties = json_object_get(op->input, "properties");
     const char *end = rq->arguments.p + rq->arguments.n, *value;
@@ -47,7 +47,8 @@ static json_t *rest_read_query(const struct api_operation *op, const struct http
     for (const char *name = rq->arguments.p; rq->arguments.n && name < end;
          name = value + strlen(value) + 1) {
         value = name + strlen(name) + 1;
-        if (rest_add_parameter(o, properties, name, value) < 0) {
+        if (json_object_set_new(o, name, rest_read_text(json_object_get(properties, name), value)) < 0) {
+            rest_refuse(reply, 400, "the query parameters are not UTF-8");
             json_decref(o);
             return NULL;
         }
@@ -63,40 +64,21 @@ static json_t *rest_read_body(const struct httpd_request *rq, struct httpd_reply
 
     if (rq->body.n == 0 && !*rq->content_type)
         return json_object();
-    if (!api_media_type_is(rq->content_type, "application/json") || *rq->content_encoding) {
-        rest_refuse(reply, 415, "the body must be application/json, not compressed", "");
-        return NULL;
-    }
-    if (api_parse(&o, rq->body, why) < 0)
-        rest_refuse(reply, 400, why, "");
+    if (!api_media_type_is(rq->content_type, "application/json") || *rq->content_encoding)
+        rest_refuse(reply, 415, "the body must be application/json, not compressed");
+    else if (kube_json_parse(&o, rq->body, why) < 0)
+        rest_refuse(reply, 400, why);
     return o;
 }
 
 static void rest_serve(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     const struct api_operation *op = arg;
-    bool is_get = strcmp(op->method, "GET") == 0;
-    json_t *input = is_get ? rest_read_query(op, rq) : rest_read_body(rq, reply);
-    struct schema_problem problem;
-    struct api_request *r;
+    json_t *input =
+        strcmp(op->method, "GET") == 0 ? rest_read_query(op, rq, reply) : rest_read_body(rq, reply);
 
-    if (!input && is_get)
-        rest_refuse(reply, 400, "the query parameters are not UTF-8", "");
-    if (!input)
-        return;
-    if (!schema_accepts(op->input, input, &problem)) {
-        char detail[sizeof(problem.field) + sizeof(problem.text) + 4];
-
-        (void)snprintf(detail, sizeof(detail), "%s: %s", *problem.field ? problem.field : "body",
-                       problem.text);
-        rest_refuse(reply, 422, detail, problem.field);
-        json_decref(input);
-        return;
-    }
-    r = api_request_new(reply);
-    r->interface = "rest";
-    r->print = api_request_print;
-    api_request_start(op, r, input);
+    if (input)
+        api_request_start(op, api_request_new(reply, "rest", api_request_print), input, op->input);
 }
 
 /* ---- The document of the REST requests (https://spec.openapis.org/oas/v3.1.1) ---- */

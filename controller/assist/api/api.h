@@ -1,5 +1,5 @@
-/* Serves operations over HTTP: as REST requests, as tools of the Model Context Protocol at /mcp, and described
- * in /openapi.json. All on the loop; answers that do not come at once are printed on a worker. */
+/* Serves operations over HTTP: as REST requests, as tools of the Model Context Protocol at /mcp, and
+ * described in /openapi.json. All on the loop; answers that do not come at once are printed on a worker. */
 #ifndef DS_ASSIST_API_API_H
 #define DS_ASSIST_API_API_H
 
@@ -16,8 +16,8 @@ extern const char assist_schemas[];
 struct api_options {
     struct loop *loop;
     struct metrics *metrics;
-    /* A JSON text like assist_schemas. Of its operations: {name, title, description}; `input` and `output`, the
-     * names of schemas (JSON Schema 2020-12, objects); `method` ("GET": arguments are query parameters;
+    /* A JSON text like assist_schemas. Of its operations: {name, title, description}; `input` and `output`,
+     * the names of schemas (JSON Schema 2020-12, objects); `method` ("GET": arguments are query parameters;
      * "POST": a JSON body) and `path`, without which it is a tool only; `writes`, if it replaces or deletes
      * objects on the cluster, which those with an argument `dryRun` can do without. */
     const char *schemas;

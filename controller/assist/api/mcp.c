@@ -1,15 +1,12 @@
 /* The tools of the Model Context Protocol, over Streamable HTTP with plain JSON answers. Two generations:
  * revision 2026-07-28 is stateless, and each request says its version in params._meta and in headers; earlier
  * ones begin with `initialize`, after which nothing has to be remembered here either. */
-#include "controller/assist/api/operation.h"
 #include "controller/assist/api/request.h"
-#include "controller/assist/api/schema.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/json.h"
 #include "exporter/base/str.h"
-#include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"
 
 #include <stdio.h>
@@ -33,7 +30,6 @@ enum {
     ANSWER_BYTES = 4 << 10,  /* of a tool, unless maxBytes asks for more */
     ANSWER_MIN_BYTES = 1 << 10,
     ANSWER_MAX_BYTES = 64 << 10,
-    NOTE_BYTES = 160, /* at least those of the note that nothing was applied */
 };
 
 /* ---- Replies ---- */
@@ -253,14 +249,14 @@ static const struct api_operation *tool_find(const struct api *a, const char *na
     return NULL;
 }
 
-/* What an assistant reads of an error: the sentence, and all members if there are more that fit. */
+/* What an assistant reads of an error: the sentence, and all members if they say more and fit. */
 static int tool_put_error(const json_t *error, size_t max_bytes, struct buf *into)
 {
-    const char *detail = cstr(json_string_value(json_object_get(error, "detail")));
+    size_t usual = 1 + (json_object_get(error, "field") != NULL);
 
-    if (json_object_size(error) > 1 && json_dumpb(error, NULL, 0, JSON_COMPACT) <= max_bytes)
+    if (json_object_size(error) > usual && json_dumpb(error, NULL, 0, JSON_COMPACT) <= max_bytes)
         return kube_json_print(error, into);
-    return buf_puts(into, detail);
+    return buf_puts(into, cstr(json_string_value(json_object_get(error, "detail"))));
 }
 
 /* The result's members. */
@@ -291,59 +287,28 @@ static int tool_print(struct api_request *r, struct buf *into)
     return e ?: tool_print_members(r, into) ?: buf_puts(into, "}}");
 }
 
-/* A call that does not begin: it is for the assistant to mend, and so no error of the protocol. */
-static void tool_refuse(const struct mcp_message *m, const struct api_operation *op, const char *text)
-{
-    metric_add(op->api->metrics, METRIC_OPTIMIZER_REQUESTS, LV("422", "mcp", op->o->name), 1);
-    mcp_reply_result(m,
-                     json_pack("{s:[{s:s,s:s}],s:b}", "content", "type", "text", "text", text, "isError", 1));
-}
-
-/* The input is taken. */
-static void tool_start(const struct mcp_message *m, const struct api_operation *op, json_t *input)
-{
-    struct api_request *r = api_request_new(m->reply);
-    const json_t *max_bytes = json_object_get(input, "maxBytes");
-
-    r->interface = "mcp";
-    r->print = tool_print;
-    r->http_status = 200;
-    r->id = json_incref(m->id);
-    r->is_stateless = m->is_stateless;
-    r->call.max_bytes = max_bytes ? (size_t)json_integer_value(max_bytes) : ANSWER_BYTES;
-    (void)json_object_del(input, "maxBytes");
-    if (tool_only_plans(op)) {
-        r->call.note =
-            "nothing was applied: this server was started without --mcp.allow-writes, so dryRun was "
-            "set";
-        r->call.max_bytes -= NOTE_BYTES;
-        (void)json_object_set_new(input, "dryRun", json_true());
-    }
-    api_request_start(op, r, input);
-}
-
 static void mcp_call_tool(const struct mcp_message *m)
 {
     const struct api_operation *op = tool_find(m->api, json_string_value(json_object_get(m->params, "name")));
-    const json_t *arguments = json_object_get(m->params, "arguments");
-    struct schema_problem problem;
-    json_t *input;
+    json_t *arguments = json_object_get(m->params, "arguments");
+    struct api_request *r;
 
     if (!op) {
         mcp_reply_error(m, MCP_INVALID_PARAMS, NULL, "unknown tool: tools/list names those that there are");
         return;
     }
-    input = arguments ? json_copy((json_t *)(uintptr_t)arguments) : json_object();
-    if (!schema_accepts(op->tool_input, input, &problem)) {
-        char text[sizeof(problem.field) + sizeof(problem.text) + 4];
-
-        (void)snprintf(text, sizeof(text), "%s: %s", *problem.field ? problem.field : "arguments",
-                       problem.text);
-        tool_refuse(m, op, text);
-        json_decref(input);
-        return;
+    r = api_request_new(m->reply, "mcp", tool_print);
+    r->http_status = 200;
+    r->id = json_incref(m->id);
+    r->is_stateless = m->is_stateless;
+    r->call.max_bytes = ANSWER_BYTES;
+    arguments = arguments ? json_copy(arguments) : json_object();
+    if (tool_only_plans(op)) {
+        r->call.note =
+            "nothing was applied: this server was started without --mcp.allow-writes, so dryRun was set";
+        (void)json_object_set_new(arguments, "dryRun", json_true());
     }
-    tool_start(m, op, input);
+    api_request_start(op, r, arguments, op->tool_input);
 }
 
 /* ---- Methods ---- */
@@ -423,7 +388,7 @@ void mcp_handle(struct mcp_message *m, struct str body)
     char why[256] = "";
     json_t *o = NULL;
 
-    if (api_parse(&o, body, why) < 0)
+    if (kube_json_parse(&o, body, why) < 0)
         mcp_reply_error(m, MCP_PARSE_ERROR, NULL, why);
     else if (mcp_read(m, o) && mcp_check_version(m)) {
         if (m->method && m->id)

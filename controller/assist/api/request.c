@@ -1,6 +1,8 @@
 #include "controller/assist/api/request.h"
 
+#include "controller/assist/api/schema.h"
 #include "controller/kube/json.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/text.h"
 #include "exporter/base/utf8.h"
@@ -278,37 +280,6 @@ void api_reply_json(struct httpd_reply *reply, unsigned status, json_t *o)
     json_decref(o);
 }
 
-static bool json_is_deeper(const json_t *o, unsigned levels)
-{
-    const char *name;
-    json_t *part;
-
-    if (!json_is_object(o) && !json_is_array(o))
-        return false;
-    if (levels == 0)
-        return true;
-    for (size_t i = 0; i < json_array_size(o); i++)
-        if (json_is_deeper(json_array_get(o, i), levels - 1))
-            return true;
-    json_object_foreach((json_t *)(uintptr_t)o, name, part) if (json_is_deeper(part, levels - 1)) return true;
-    return false;
-}
-
-int api_parse(json_t **ret, struct str body, char why[256])
-{
-    json_t *o = NULL;
-    int r = kube_json_parse(&o, body, why);
-
-    if (r == 0 && json_is_deeper(o, API_MAX_DEPTH)) {
-        (void)snprintf(why, 256, "more than %d levels of JSON", API_MAX_DEPTH);
-        json_decref(o);
-        return -EINVAL;
-    }
-    if (r == 0)
-        *ret = o;
-    return r;
-}
-
 bool api_media_type_is(const char *content_type, const char *type)
 {
     size_t n = strcspn(content_type, "; \t");
@@ -371,11 +342,14 @@ static void request_on_ended(struct call *c)
         worker_start(r->worker, &r->job);
 }
 
-struct api_request *api_request_new(struct httpd_reply *reply)
+struct api_request *api_request_new(struct httpd_reply *reply, const char *interface,
+                                    int (*print)(struct api_request *r, struct buf *into))
 {
     struct api_request *r = xcalloc(1, sizeof(*r));
 
     r->reply = reply;
+    r->interface = interface;
+    r->print = print;
     r->body.max = r->call.items.max = API_MAX_ANSWER;
     r->job.run = request_write;
     r->job.done = request_done;
@@ -385,13 +359,25 @@ struct api_request *api_request_new(struct httpd_reply *reply)
     return r;
 }
 
-void api_request_start(const struct api_operation *op, struct api_request *r, json_t *input)
+void api_request_start(const struct api_operation *op, struct api_request *r, json_t *input,
+                       const json_t *schema)
 {
+    bool is_body = strcmp(r->interface, "rest") == 0;
+    struct objection ob;
+
     r->operation = op;
     r->worker = op->api->worker;
     r->call.input = input;
     r->is_starting = true;
-    op->o->run(op->api->arg, &r->call);
+    if (!schema_accepts(schema, input, is_body ? "body" : "arguments", &ob))
+        call_refuse(&r->call, &ob, NULL);
+    else {
+        const json_t *max_bytes = json_object_get(input, "maxBytes"); /* of a tool */
+
+        r->call.max_bytes = max_bytes ? (size_t)json_integer_value(max_bytes) : r->call.max_bytes;
+        (void)json_object_del(input, "maxBytes");
+        op->o->run(op->api->arg, &r->call);
+    }
     r->is_starting = false;
     if (r->has_ended && !r->call.make) {
         request_write(&r->job);
@@ -417,9 +403,8 @@ int api_request_print(struct api_request *r, struct buf *into)
 
 void api_answer(const struct api *a, struct httpd_reply *reply, json_t *answer)
 {
-    struct api_request *r = api_request_new(reply);
+    struct api_request *r = api_request_new(reply, "", api_request_print);
 
-    r->print = api_request_print;
     r->is_deferred = true;
     httpd_defer(reply);
     r->worker = a->worker;

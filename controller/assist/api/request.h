@@ -11,7 +11,6 @@ enum {
     CALL_RETRY_AFTER_S = 5, /* what errors of 503 and 504 advise */
     API_MAX_BODY = 16 << 20,
     API_MAX_ANSWER = 512 << 20,
-    API_MAX_DEPTH = 64, /* of a request's JSON */
 };
 
 struct api_operation {
@@ -42,11 +41,10 @@ struct api_request {
     struct call call;
     struct job job;
     const struct api_operation *operation; /* NULL for api_answer() */
-    const char *interface;                 /* "rest", "mcp": of the metric */
+    const char *interface;
     struct httpd_reply *reply;
     bool is_starting, has_ended, is_deferred;
     struct worker *worker;
-    /* Writes the body for the call's status and answer, on the worker unless it comes at once. */
     int (*print)(struct api_request *r, struct buf *into);
     unsigned http_status; /* 0: that of the call */
     struct buf body;
@@ -56,14 +54,17 @@ struct api_request {
     bool is_stateless; /* protocol of 2026-07-28 and later */
 };
 
-struct api_request *api_request_new(struct httpd_reply *reply);
-/* Starts the call; input is taken. The request is answered and freed when it has ended. */
-void api_request_start(const struct api_operation *op, struct api_request *r, json_t *input);
+/* interface: "rest", "mcp", for the metric. `print` writes the body for the call's status and answer, on the
+ * worker unless it comes at once. */
+struct api_request *api_request_new(struct httpd_reply *reply, const char *interface,
+                                    int (*print)(struct api_request *r, struct buf *into));
+/* Starts the call, unless the input, which is taken, does not keep the schema. The request is answered and
+ * freed when it has ended. */
+void api_request_start(const struct api_operation *op, struct api_request *r, json_t *input,
+                       const json_t *schema);
 /* Prints the call's answer as it is. */
 int api_request_print(struct api_request *r, struct buf *into);
 
-/* Parses a body: not JSON, or too deep: -EINVAL and a sentence in `why`. */
-MUST_USE int api_parse(json_t **ret, struct str body, char why[256]);
 /* Whether the media type is this one, whatever its parameters. */
 bool api_media_type_is(const char *content_type, const char *type);
 /* Replies with JSON, which is taken. */

@@ -3,6 +3,7 @@
 #include "controller/assist/rules/model.h"
 #include "controller/assist/rules/snapshot.h"
 #include "controller/assist/state/assist.h"
+#include "controller/assist/state/reader.h"
 #include "controller/kube/json.h"
 
 #include <stdio.h>
@@ -113,7 +114,7 @@ static json_t *choice_name(const json_t *item)
 }
 
 /* Puts the member that a request for a plan takes as it is, unless the items are of several namespaces. */
-static void choices_put(struct listing *l, const json_t *items, const char *member, json_t *value,
+static void choices_put(struct listing *l, const json_t *items, const char *name, json_t *value,
                         const char *arguments)
 {
     const char *first = cstr(kube_str(json_array_get(items, 0), "namespace", NULL));
@@ -123,10 +124,10 @@ static void choices_put(struct listing *l, const json_t *items, const char *memb
     for (size_t i = 0; i < json_array_size(items); i++)
         if (strcmp(first, cstr(kube_str(json_array_get(items, i), "namespace", NULL))) != 0) {
             json_decref(value);
-            listing_note(l, "The items are in several namespaces: %s is there with `namespace`.", member);
+            listing_note(l, "The items are in several namespaces: %s is there with `namespace`.", name);
             return;
         }
-    listing_put_if_short(l, member, value, advice);
+    listing_put_if_short(l, name, value, advice);
 }
 
 static void choices_add(struct listing *l, const json_t *items)

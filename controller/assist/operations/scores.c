@@ -2,6 +2,7 @@
 #include "controller/assist/operations/operations.h"
 #include "controller/assist/rules/snapshot.h"
 #include "controller/assist/state/assist.h"
+#include "controller/assist/state/reader.h"
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
 #include "controller/placement/items.h"
@@ -405,9 +406,9 @@ static void explain_scorer(struct explanation *f)
                     "DynamicScorer %s has no conditions: the controller has not looked at it yet.",
                     kube_name(f->scorer));
     if (destination && str_eq_nocase(str_of(destination), STR("none")))
-        explain_add(f, "DynamicScorer", NULL,
-                    "spec.scoreDestination is None: its scores are metrics only, no "
-                    "AddOnPlacementScore is written.");
+        explain_add(
+            f, "DynamicScorer", NULL,
+            "spec.scoreDestination is None: its scores are metrics only, no AddOnPlacementScore is written.");
     explain_condition(f, "Valid", ": an invalid scorer is not distributed");
     if (by_hub)
         explain_condition(f, "Healthy",
@@ -438,21 +439,6 @@ static bool explain_sends_score(const struct explanation *f, const char *score)
     return false;
 }
 
-/* What the hub's controller says of this cluster, where the ManifestWork cannot be read. */
-static void explain_failing_clusters(struct explanation *f)
-{
-    const json_t *one;
-    size_t i;
-
-    json_array_foreach(kube_list(f->scorer, "status", "failingClusters", NULL), i, one)
-    {
-        if (strcmp(cstr(kube_str(one, "name", NULL)), f->cluster) == 0)
-            explain_add(f, "DynamicScorer", kube_str(one, "error", NULL),
-                        "The controller counts the cluster as %s for this scorer.",
-                        cstr(kube_str(one, "state", NULL)));
-    }
-}
-
 static void explain_report(struct explanation *f, const struct work_found *found, const struct report *report,
                            const char *score)
 {
@@ -471,9 +457,9 @@ static void explain_report(struct explanation *f, const struct work_found *found
     if (state == PAIR_OK)
         return;
     if (state == PAIR_EMPTY) {
-        explain_add(f, "agent", NULL,
-                    "The agent of the cluster scores, but its source had nothing to score: no item "
-                    "is written.");
+        explain_add(
+            f, "agent", NULL,
+            "The agent of the cluster scores, but its source had nothing to score: no item is written.");
         return;
     }
     pair_reason(why, state, &facts);
@@ -487,22 +473,18 @@ static void explain_work(struct explanation *f)
     struct work_found found;
     struct report report = {0};
 
-    if (f->hub->work_trouble) {
+    if (f->hub->work_trouble)
         explain_add(f, "ManifestWork", NULL, "The report of the cluster's agent cannot be read: %s.",
                     f->hub->work_trouble);
-        explain_failing_clusters(f);
+    else if (!f->hub->work)
+        explain_add(
+            f, "ManifestWork", NULL,
+            "The hub sends no configuration to the cluster: there is no ManifestWork in namespace %s. "
+            "Its controller writes it once a DynamicScoringConfig exists; an agent with a "
+            "configuration of its own needs none.",
+            f->cluster);
+    if (!f->hub->work)
         return;
-    }
-    if (!f->hub->work) {
-        explain_add(f, "ManifestWork", NULL,
-                    "The hub sends no configuration to the cluster: there is no ManifestWork in "
-                    "namespace %s. Its "
-                    "controller writes it once a DynamicScoringConfig exists; an agent with a "
-                    "configuration of its "
-                    "own needs none.",
-                    f->cluster);
-        return;
-    }
     work_look(&found, f->hub->work, "");
     if (score && !explain_sends_score(f, score)) {
         explain_add(f, "ManifestWork", NULL,

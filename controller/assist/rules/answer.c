@@ -1,7 +1,10 @@
 #include "controller/assist/rules/answer.h"
 
+#include "controller/assist/api/operation.h"
 #include "controller/assist/rules/objects.h"
+#include "controller/assist/rules/snapshot.h"
 #include "controller/kube/json.h"
+#include "controller/optimize/problem.h"
 
 #include <stdio.h>
 

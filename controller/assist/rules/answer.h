@@ -3,6 +3,7 @@
 #define DS_ASSIST_RULES_ANSWER_H
 
 #include "controller/assist/rules/model.h"
+#include "controller/optimize/problem.h"
 
 /* An object with all but output_yaml, planHash and applied. */
 json_t *answer_make(const struct model *m, const struct solution *s);

@@ -105,6 +105,20 @@ const char *request_score(const json_t *request);
 /* The name of the Placement that a ManifestWorkReplicaSet refers to first; NULL without. */
 const char *workload_placement(const json_t *workload);
 
+/* n elements of the arena, zeroed. */
+void *model_alloc(struct model *m, size_t n, size_t size);
+/* The index of a name; SIZE_MAX without. */
+size_t model_index(const struct map *ids, const char *name);
+/* Notes what the model depends on; the entry is taken. */
+void model_note_basis(struct model *m, const char *kind, const char *name, json_t *entry);
+
+/* ---- scores.c: -EINVAL with the objection ---- */
+
+/* One score, or several to be added up, for which the sum's format counts unless they have their own. */
+MUST_USE int model_read_preference(struct model *m, struct objection *ob);
+/* *ret: problem.scores. */
+MUST_USE int model_read_scores(struct model *m, int16_t **ret, struct objection *ob);
+
 /* Larger amounts are refused, so that sums of many do not overflow. */
 #define QUANTITY_MAX INT64_C(1000000000000000)
 

@@ -1,7 +1,9 @@
 #include "controller/assist/rules/objects.h"
 
+#include "controller/assist/api/operation.h"
+#include "controller/assist/rules/snapshot.h"
 #include "controller/kube/json.h"
-#include "exporter/base/escape.h"
+#include "controller/optimize/problem.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/json.h"
 

@@ -4,6 +4,7 @@
 #define DS_ASSIST_RULES_OBJECTS_H
 
 #include "controller/assist/rules/model.h"
+#include "controller/optimize/problem.h"
 #include "exporter/base/buf.h"
 
 #define POLICY_CLAIM "policy-watcher-claim"

@@ -1,8 +1,13 @@
 #include "controller/assist/state/apply.h"
 
+#include "controller/assist/api/operation.h"
+#include "controller/assist/rules/snapshot.h"
+#include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
+#include "exporter/base/loop.h"
+#include "exporter/metric/metrics.h"
 
 #include <stdio.h>
 

@@ -1,16 +1,21 @@
 #include "controller/assist/state/assist.h"
 
+#include "controller/assist/api/operation.h"
 #include "controller/assist/rules/answer.h"
 #include "controller/assist/rules/model.h"
 #include "controller/assist/rules/objects.h"
+#include "controller/assist/rules/snapshot.h"
 #include "controller/assist/state/apply.h"
 #include "controller/kube/json.h"
+#include "controller/optimize/problem.h"
 #include "controller/optimize/solve.h"
 #include "exporter/base/arena.h"
 #include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/loop.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/worker.h"
+#include "exporter/metric/metrics.h"
 
 #include <errno.h>
 #include <stdatomic.h>

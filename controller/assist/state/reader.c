@@ -12,15 +12,12 @@
 #include <stdio.h>
 #include <sys/queue.h>
 
-/* Pages grow until they have some WANTED_BYTES: reading one then holds the loop for about 10 ms. */
 enum {
     READ_MS = 60 * 1000,
     WORK_TIMEOUT_MS = 5000,
     PROBE_MS = 30 * 1000,
     RETRY_MS = 5 * 1000, /* while a kind cannot be listed */
-    FIRST_PAGE = 20,
-    LARGEST_PAGE = 2000,
-    WANTED_BYTES = 1 << 20,
+    PAGE_OBJECTS = 100,  /* at first; fewer if they are too large */
     PAGE_MAX_BYTES = 16 << 20,
     LIST_MAX_BYTES = 512 << 20,
     LIST_MAX_OBJECTS = 400 * 1000,
@@ -220,10 +217,6 @@ static void read_take_page(struct read *rd, const struct kube_answer *a, const c
     }
     free(rd->next);
     rd->next = next ? xstrdup(next) : NULL;
-    if (a->bytes < WANTED_BYTES / 4)
-        rd->page = size_min(rd->page * 4, LARGEST_PAGE);
-    else if (a->bytes > WANTED_BYTES * 2)
-        rd->page = size_max(rd->page / 2, 1);
 }
 
 static void read_ask_page(struct read *rd);
@@ -314,7 +307,7 @@ static void read_next(struct read *rd)
 {
     while (rd->step < KINDS && !(rd->query.kinds & KIND_BIT(rd->step)))
         rd->step++;
-    rd->page = rd->snapshot ? FIRST_PAGE : 1;
+    rd->page = rd->snapshot ? PAGE_OBJECTS : 1;
     rd->n_pages = rd->n_objects = rd->n_bytes = 0;
     if (rd->step < KINDS)
         read_ask_page(rd);
@@ -357,14 +350,14 @@ struct asking {
     void (*fill)(struct listing *l, const struct snapshot *hub);
 };
 
-static void asking_free(void *arg)
+static void reader_free_asking(void *arg)
 {
     (void)snapshot_free(((struct asking *)arg)->hub);
     free(arg);
 }
 
 /* Worker's thread. */
-static void asking_make(struct call *c, void *arg)
+static void reader_make_answer(struct call *c, void *arg)
 {
     const struct asking *asking = arg;
     json_auto_t *missing = json_array();
@@ -378,17 +371,17 @@ static void asking_make(struct call *c, void *arg)
     listing_end(&l);
 }
 
-static void asking_on_read(void *arg, struct snapshot *s, const struct objection *failure)
+static void reader_on_read(void *arg, struct snapshot *s, const struct objection *failure)
 {
     struct asking *asking = arg;
 
     asking->hub = s;
     if (s) {
-        call_make(asking->call, asking_make, asking_free, asking);
+        call_make(asking->call, reader_make_answer, reader_free_asking, asking);
         return;
     }
     call_refuse(asking->call, failure, NULL);
-    asking_free(asking);
+    reader_free_asking(asking);
 }
 
 void reader_answer(struct reader *r, struct call *c, const struct reader_query *q,
@@ -397,7 +390,7 @@ void reader_answer(struct reader *r, struct call *c, const struct reader_query *
     struct asking *asking = xmalloc(sizeof(*asking));
 
     *asking = (struct asking){.call = c, .fill = fill};
-    reader_read(r, q, asking_on_read, asking);
+    reader_read(r, q, reader_on_read, asking);
 }
 
 /* ---- The probe ---- */

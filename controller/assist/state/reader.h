@@ -1,6 +1,6 @@
-/* Reads from the hub what a request needs when it comes: lists, page by page, and one ManifestWork. Nothing is
- * kept. Between requests one object of each kind is listed every half a minute, so that the page, the gauges,
- * /readyz and the log say what cannot be read before somebody asks for it.
+/* Reads from the hub what a request needs when it comes: lists, page by page, and one ManifestWork. Nothing
+ * is kept. Between requests one object of each kind is listed every half a minute, so that the page, the
+ * gauges, /readyz and the log say what cannot be read before somebody asks for it.
  *
  * Rights: list on all kinds of snapshot.h, in all namespaces, and get on the ManifestWork
  * dynamic-scoring-config-manifestwork. */

@@ -6,6 +6,7 @@
 #include "controller/assist/rules/model.h"
 #include "controller/assist/rules/snapshot.h"
 #include "controller/optimize/problem.h"
+#include "exporter/base/clock.h"
 
 #include <assert.h>
 #include <stdio.h>

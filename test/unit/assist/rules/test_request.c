@@ -18,11 +18,11 @@ static bool keeps_schema(const json_t *json, const char *wrong_field)
 {
     json_auto_t *schemas = json_loads(assist_schemas, 0, NULL);
     const json_t *schema = json_object_get(schemas, "plan_request");
-    struct schema_problem problem;
-    bool keeps = schema_accepts(schema, json, &problem);
+    struct objection ob = {0};
+    bool keeps = schema_accepts(schema, json, "body", &ob);
 
     assert_non_null(schema);
-    assert_string_equal(problem.field, wrong_field);
+    assert_string_equal(ob.field, wrong_field);
     return keeps;
 }
 

@@ -1,5 +1,6 @@
 /* Formats of score items: which names they match. */
 #include "controller/assist/rules/model.h"
+#include "exporter/base/clock.h"
 #include "test/unit/assist/rules/guide.h"
 
 #include <setjmp.h>

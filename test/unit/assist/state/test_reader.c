@@ -1,4 +1,5 @@
 /* Lists on request: pages, ceilings, failures, and what is known between requests. */
+#include "controller/assist/rules/snapshot.h"
 #include "controller/assist/state/reader.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
@@ -103,7 +104,7 @@ static void reads_all_pages(void **state)
     push(t, POLICIES, "", fake_kube_object(t->f, "ns", "p", "1"));
     reads(t, &policies, 200);
     asked(t, "GET " POLICIES "namespaces/ns/policies?labelSelector="
-             "%21policy.open-cluster-management.io%2Froot-policy&limit=80&continue=a%20b");
+             "%21policy.open-cluster-management.io%2Froot-policy&limit=100&continue=a%20b");
     assert_int_equal(t->snapshot->lists[KIND_POLICIES].n, 2);
     assert_non_null(snapshot_get(t->snapshot, KIND_POLICIES, "ns", "p"));
     assert_int_equal(fake_requests(t->f->server), KINDS + 2);
@@ -132,7 +133,7 @@ static void asks_for_smaller_pages(void **state)
     fake_push(t->f->server, (struct fake_answer){.only_path = POLICIES, .body = large.p});
     reads(t, &policies, 200);
     asked(t, "GET " POLICIES "namespaces/ns/policies?labelSelector="
-             "%21policy.open-cluster-management.io%2Froot-policy&limit=10");
+             "%21policy.open-cluster-management.io%2Froot-policy&limit=50");
 }
 
 static void selects_on_the_server(void **state)
@@ -142,10 +143,10 @@ static void selects_on_the_server(void **state)
 
     begin(t);
     reads(t, &q, 200);
-    asked(t, "GET " SCORES "addonplacementscores?fieldSelector=metadata.name%3Ds&limit=20");
+    asked(t, "GET " SCORES "addonplacementscores?fieldSelector=metadata.name%3Ds&limit=100");
     q.cluster = "c1";
     reads(t, &q, 200);
-    asked(t, "GET " SCORES "namespaces/c1/addonplacementscores?fieldSelector=metadata.name%3Ds&limit=20");
+    asked(t, "GET " SCORES "namespaces/c1/addonplacementscores?fieldSelector=metadata.name%3Ds&limit=100");
     q.score = "s,metadata.namespace=x";
     reads(t, &q, 422);
 }
