@@ -8,8 +8,6 @@
 #include "controller/assist/state/apply.h"
 #include "controller/kube/json.h"
 #include "controller/optimize/problem.h"
-#include "controller/optimize/solve.h"
-#include "exporter/base/arena.h"
 #include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
