@@ -2,26 +2,34 @@
  * each series, several at a time, until all are answered or the deadline has come. A series without an answer
  * is left out; the call fails if that leaves none, so that an agent keeps the scores that it has. Everything
  * runs on the loop. */
+#include "exporter/models/llm.h"
 #include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/file.h"
 #include "exporter/base/http.h"
+#include "exporter/base/json.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"
-#include "exporter/models/llm_text.h"
 #include "exporter/models/model.h"
 #include "exporter/models/wire.h"
+#include "exporter/num/num.h"
+#include "exporter/score/error.h"
 
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include <errno.h>
+#include <jansson.h>
 #include <math.h>
+#include <pcre2.h>
 #include <stdio.h>
 #include <sys/queue.h>
 
 enum {
+    NUMBER_MAX = 64,
+    LLM_REASON_BYTES = 300,
     MAX_SERIES = 100000, /* of a round */
     MAX_ATTEMPTS = 4,
     TEMPLATE_MAX = 256 << 10,
@@ -79,6 +87,229 @@ struct llm_round {
 
 static void llm_ask_more(struct llm *m);
 
+/* ---- The number ---- */
+
+/* A word that is a number: behind a label ("value:0.83"), within punctuation, with separators of thousands,
+ * and with U+2212 for a minus. The first alternative passes over "1." that begins a line and has text behind
+ * it. */
+#define BREAK "[\\s=\"'`(){}\\[\\]<>|*~$]"
+static const char number_pattern[] = "^[ \\t]*\\d{1,2}\\.(?=" BREAK ")[ \\t]*(?!\\n|\\z)(*SKIP)(*FAIL)"
+                                     "|(?:(?<=" BREAK ")|\\A)"
+                                     "(?:[A-Za-z](?:(?!" BREAK ")[^:])*:)?[,;:!?_#]*"
+                                     "((?:[+-]|\xe2\x88\x92)?"
+                                     "(?:(?:\\d{1,3}(?:,\\d{3})+|\\d+)(?:\\.\\d*)?|\\.\\d+)"
+                                     "(?:[eE][+-]?\\d+)?)"
+                                     "[.,;:!?%_]*(?=" BREAK "|\\z)";
+
+/* The text of the pattern's group as strtod() reads it. */
+static bool number_read(struct str word, double *ret)
+{
+    static const struct str minus = STR("\xe2\x88\x92");
+    char copy[NUMBER_MAX + 1];
+    size_t n = 0, i = 0;
+
+    if (word.n > NUMBER_MAX)
+        return false;
+    if (str_starts(word, minus)) {
+        copy[n++] = '-';
+        i = minus.n;
+    }
+    for (; i < word.n; i++)
+        if (word.p[i] != ',')
+            copy[n++] = word.p[i];
+    copy[n] = '\0';
+    *ret = strtod(copy, NULL);
+    return isfinite(*ret);
+}
+
+bool llm_find_number(struct str text, double *ret)
+{
+    int error;
+    PCRE2_SIZE at;
+    pcre2_code *code =
+        pcre2_compile((PCRE2_SPTR)number_pattern, PCRE2_ZERO_TERMINATED, PCRE2_MULTILINE, &error, &at, NULL);
+    pcre2_match_data *match = pcre2_match_data_create_from_pattern(code, NULL);
+    const PCRE2_SIZE *found = pcre2_get_ovector_pointer(match);
+    bool ok = false;
+
+    for (at = 0; !ok && pcre2_match(code, (PCRE2_SPTR)text.p, text.n, at, 0, match, NULL) > 0; at = found[3])
+        ok = number_read((struct str){text.p + found[2], found[3] - found[2]}, ret);
+    pcre2_match_data_free(match);
+    pcre2_code_free(code);
+    return ok;
+}
+
+/* ---- The prompt ---- */
+
+static const char llm_default_template[] = "Predict the next value of this time series.\n"
+                                           "Answer with one number and nothing else.\n"
+                                           "\n"
+                                           "timeseries_kind: ${timeseries_kind}\n"
+                                           "app_name: ${app_name}\n"
+                                           "${tendency}\n"
+                                           "\n"
+                                           "timestamp : value\n"
+                                           "${values}";
+
+enum { VALUES, LABELS, APP_NAME, TIMESERIES_KIND, TENDENCY, PLACEHOLDERS };
+static const char *const placeholders[] = {"${values}", "${labels}", "${app_name}", "${timeseries_kind}",
+                                           "${tendency}"};
+
+/* The placeholder at p; PLACEHOLDERS if there is none. */
+static size_t placeholder_at(const char *p)
+{
+    size_t i = 0;
+
+    while (i < PLACEHOLDERS && strncmp(p, placeholders[i], strlen(placeholders[i])) != 0)
+        i++;
+    return i;
+}
+
+static int template_line(const char *template, const char *at)
+{
+    int line = 1;
+
+    for (; template <at; template ++)
+        line += *template == '\n';
+    return line;
+}
+
+/* -EINVAL with what is wrong in *ret_why. */
+static int template_check(const char *template, char **ret_why)
+{
+    const char *p = strstr(template, "${");
+
+    while (p && placeholder_at(p) < PLACEHOLDERS)
+        p = strstr(p + 2, "${");
+    if (!p && strstr(template, placeholders[VALUES]))
+        return 0;
+    *ret_why = p ? xasprintf("line %d: unknown placeholder \"%.*s\"; known are ${values}, ${labels}, "
+                             "${app_name}, ${timeseries_kind} and ${tendency}",
+                             template_line(template, p), (int)strcspn(p, "} \n") + 1, p)
+                 : xstrdup("it has no ${values}, so that every series would have the same answer");
+    return -EINVAL;
+}
+
+static int prompt_put_number(struct buf *into, double v)
+{
+    char text[NUM_MAX];
+
+    return buf_put(into, text, num_put_double(text, v));
+}
+
+static int prompt_put_values(struct buf *into, const struct input_series *s)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < s->n; i++)
+        if (isfinite(s->values[i]))
+            r = prompt_put_number(into, s->times[i])
+                    ?: buf_puts(into, " : ") ?: prompt_put_number(into, s->values[i]) ?: buf_putc(into, '\n');
+    return r;
+}
+
+static int prompt_put_placeholder(struct buf *into, size_t which, const struct llm *m,
+                                  const struct input_series *s)
+{
+    struct str name;
+    char *room;
+    int r;
+
+    switch (which) {
+    case VALUES:
+        return prompt_put_values(into, s);
+    case LABELS:
+        return buf_put_str(into, s->metric);
+    case APP_NAME:
+        if (!series_label(s->metric, "pod", &name) && !series_label(s->metric, "namespace", &name))
+            return buf_puts(into, "unknown");
+        r = buf_room(into, name.n * 3, &room);
+        into->n += r == 0 ? jr_unescape(name, room) : 0;
+        return r;
+    case TIMESERIES_KIND:
+        return buf_puts(into, m->timeseries_kind);
+    default:
+        return buf_puts(into, m->tendency.p);
+    }
+}
+
+/* Samples that are not finite are left out. */
+static int prompt_put(struct buf *into, const struct llm *m, const struct input_series *s)
+{
+    int r = 0;
+
+    for (const char *t = m->template.p; r == 0 && *t;) {
+        size_t which = placeholder_at(t), n;
+
+        if (which < PLACEHOLDERS) {
+            r = prompt_put_placeholder(into, which, m, s);
+            n = strlen(placeholders[which]);
+        } else {
+            n = 1 + strcspn(t + 1, "$");
+            r = buf_put(into, t, n);
+        }
+        t += n;
+    }
+    return r;
+}
+
+/* ---- The API ---- */
+
+/* Whether the path is that of chat completions; otherwise it is that of completions. */
+static bool endpoint_is_chat(const char *endpoint)
+{
+    static const struct str chat = STR("/chat/completions");
+    size_t n = strcspn(endpoint, "?#");
+
+    while (n && endpoint[n - 1] == '/')
+        n--;
+    return n >= chat.n && memcmp(endpoint + n - chat.n, chat.p, chat.n) == 0;
+}
+
+/* The body of a request of the OpenAI-compatible API. */
+static int request_put(struct buf *into, const struct llm *m, struct str prompt)
+{
+    bool chat = endpoint_is_chat(m->endpoint);
+
+    return buf_puts(into, "{\"model\":")
+               ?: buf_put_json(into, str_of(m->name))
+               ?: buf_puts(into, chat ? ",\"messages\":[{\"role\":\"user\",\"content\":" : ",\"prompt\":")
+               ?: buf_put_json(into, prompt)
+               ?: buf_puts(into, chat ? "}],\"temperature\":" : ",\"temperature\":")
+               ?: prompt_put_number(into, m->temperature)
+               ?: buf_printf(into, ",\"max_tokens\":%lld}", (long long)m->max_tokens);
+}
+
+enum answer { LLM_NUMBER, LLM_NO_NUMBER, LLM_INVALID };
+
+/* Reads the number in the text of the first choice, else says why there is none. */
+static enum answer answer_read(struct str body, double *ret, char why[LLM_REASON_BYTES])
+{
+    json_error_t e;
+    json_t *root = json_loadb(body.p ? body.p : "", body.n, 0, &e);
+    const json_t *choice = json_array_get(json_object_get(root, "choices"), 0);
+    const json_t *text =
+        json_object_get(choice, "text") ?: json_object_get(json_object_get(choice, "message"), "content");
+    struct str said = {json_string_value(text), json_string_length(text)};
+    enum answer result = LLM_INVALID;
+    char line[80];
+
+    if (!root) {
+        (void)snprintf(why, LLM_REASON_BYTES, "the answer is not valid: %s", e.text);
+    } else if (!said.p) {
+        (void)snprintf(why, LLM_REASON_BYTES,
+                       "the answer has neither choices[0].text nor choices[0].message.content");
+    } else if (!llm_find_number(said, ret)) {
+        result = LLM_NO_NUMBER;
+        text_line(line, sizeof(line), said);
+        (void)snprintf(why, LLM_REASON_BYTES, "the answer has no number: \"%s\"", line);
+    } else {
+        result = LLM_NUMBER;
+    }
+    json_decref(root);
+    return result;
+}
+
 /* ---- The end of a round ---- */
 
 static void question_free(struct llm_question *q)
@@ -135,26 +366,14 @@ enum verdict { VERDICT_ANSWER, VERDICT_RETRY, VERDICT_GIVE_UP, VERDICT_GIVE_UP_A
 
 static enum verdict answer_judge(const struct http_answer *a)
 {
-    if (a->error == HTTP_URL || a->error == HTTP_TLS || a->error == HTTP_REDIRECT)
-        return VERDICT_GIVE_UP_ALL;
-    if (a->error != HTTP_OK)
-        return a->error == HTTP_TOO_LARGE ? VERDICT_GIVE_UP : VERDICT_RETRY;
-    switch (a->status) {
-    case 400: /* a prompt that is too long, for one */
-    case 413:
-    case 422:
-        return VERDICT_GIVE_UP;
-    case 408:
-    case 425:
-    case 429:
-    case 500:
-    case 502:
-    case 503:
-    case 504:
-        return VERDICT_RETRY;
-    default:
-        return a->status / 100 == 2 ? VERDICT_ANSWER : VERDICT_GIVE_UP_ALL;
-    }
+    enum round_error e = round_error_of_answer(a);
+    bool may_pass = round_error_retry(e) == ROUND_RETRY_SOON && e != ROUND_TLS;
+
+    if (e == ROUND_OK)
+        return VERDICT_ANSWER;
+    if (e == ROUND_TOO_LARGE || a->status == 400 || a->status == 413 || a->status == 422)
+        return VERDICT_GIVE_UP; /* a prompt that is too long, for one */
+    return may_pass || a->status == 408 || a->status == 425 ? VERDICT_RETRY : VERDICT_GIVE_UP_ALL;
 }
 
 static void llm_count(const struct llm *m, const char *result)
@@ -167,7 +386,7 @@ static void question_read_answer(struct llm_question *q, struct str body)
     static const char *const results[] = {
         [LLM_NUMBER] = "success", [LLM_NO_NUMBER] = "no_number", [LLM_INVALID] = "invalid"};
     struct llm_round *r = q->round;
-    enum llm_answer read = llm_read_answer(body, &q->item->score, r->why);
+    enum answer read = answer_read(body, &q->item->score, r->why);
 
     if (read != LLM_NUMBER)
         q->item->score = NAN;
@@ -233,7 +452,6 @@ static void question_on_answer(void *arg, struct http_answer *a)
 static int question_write(struct llm_question *q)
 {
     const struct llm *m = q->round->llm;
-    const struct llm_prompt p = {m->template.p, m->timeseries_kind, m->tendency.p};
     BUF_AUTO(prompt, PROMPT_MAX);
     struct input_series series;
     struct request again;
@@ -243,12 +461,10 @@ static int question_write(struct llm_question *q)
     series.times += skipped;
     series.values += skipped;
     series.n -= skipped;
-    e = e ?: llm_put_prompt(&prompt, &p, &series);
+    e = e ?: prompt_put(&prompt, m, &series);
     request_abandon(&again);
     buf_init(&q->body, 2 * PROMPT_MAX);
-    return e
-               ?: llm_put_request(&q->body, llm_is_chat(m->endpoint), m->name, m->temperature, m->max_tokens,
-                                  buf_str(&prompt));
+    return e ?: request_put(&q->body, m, buf_str(&prompt));
 }
 
 static int question_send(struct llm_question *q)
@@ -432,7 +648,7 @@ static int llm_open(void *state, const struct model_env *env, char **ret_why)
     buf_init(&m->endpoint_shown, ENDPOINT_MAX);
     r = llm_read_text(&m->template, m->template_file, llm_default_template, ret_why)
             ?: llm_read_text(&m->tendency, m->tendency_file, "", ret_why);
-    r = r ?: llm_template_check(m->template.p, &why);
+    r = r ?: template_check(m->template.p, &why);
     if (r == -EINVAL && why)
         r = llm_explain(ret_why, m->template_file, why);
     r = r ?: http_url_for_people(str_of(m->endpoint), &m->endpoint_shown);
