@@ -8,7 +8,6 @@
 #include "exporter/agent/config.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/agent/status.h"
-#include "exporter/agent/web.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"

@@ -3,7 +3,6 @@
 #include "controller/role.h"
 #include "exporter/base/log.h"
 #include "exporter/base/problems.h"
-#include "exporter/models/instance.h"
 #include "exporter/models/model.h"
 #include "exporter/models/server.h"
 #include "exporter/ui/site.h"

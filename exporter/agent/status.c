@@ -3,6 +3,7 @@
 #include "exporter/agent/agent.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/httpd.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/page.h"
 #include "exporter/metric/series.h"
@@ -11,9 +12,13 @@
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"
+#include "exporter/ui/list.h"
 #include "exporter/ui/out.h"
 #include "exporter/ui/ranking.h"
+#include "exporter/ui/site.h"
+#include "exporter/web/access.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 static const char *status_hint(enum round_error e, enum round_stage stage)
@@ -595,4 +600,87 @@ int status_table(const struct agent_state *a, bool on_terminal, struct buf *into
     else
         out_puts(&t.o, "no scorers configured: add some under `summaries`\n");
     return out_end(&t.o);
+}
+
+/* ---- HTTP: /metrics is answered on the server's thread, all else on the loop, so that a probe of
+ * /-/healthy finds a loop that hangs ---- */
+
+enum { STATUS_MAX_BYTES = 256 << 20, RELOAD_SPACING_MS = 1000 };
+
+static bool web_is_ready(void *arg, struct buf *ret_why)
+{
+    bool ready = agent_state(arg)->config;
+
+    if (!ready)
+        (void)!buf_puts(ret_why, "no configuration has been applied yet\n");
+    return ready;
+}
+
+static void web_reload(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    BUF_AUTO(why, 4u << 20);
+    int r = agent_reload(arg, &why), web = access_reload(agent_state(arg)->access, &why);
+
+    (void)rq;
+    r = r ?: web;
+    if (buf_puts(&why, r == 0 ? "configuration applied\n"
+                              : "configuration rejected; the last valid configuration stays active\n") < 0)
+        buf_truncate(&why, 0); /* the status code says enough */
+    httpd_reply_text(reply, r == 0 ? 200 : r == -EINVAL ? 400 : 500, buf_str(&why));
+}
+
+static void web_no_reload(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    (void)arg;
+    (void)rq;
+    httpd_reply_text(reply, 403,
+                     STR("Lifecycle API is not enabled: start the agent with --web.enable-lifecycle, or "
+                         "send it SIGHUP.\n"));
+}
+
+static void web_api_status(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    CLEANUP(list_query_done) struct list_query q = {0};
+    BUF_AUTO(body, STATUS_MAX_BYTES);
+    const char *why = "";
+    int r = list_query_read(&q, rq, &why) ?: status_json(agent_state(arg), &q, &body);
+
+    api_reply(reply, r, why, &body);
+}
+
+static void web_on_access_changed(void *arg)
+{
+    agent_touch(arg);
+}
+
+int web_start(struct site **ret, struct agent *a, struct site_options *o, bool lifecycle, char **ret_why)
+{
+    static const char *const pages[] = {"/", NULL};
+    const struct agent_state *state = agent_state(a);
+    const struct httpd_route routes[] = {
+        {.method = "POST",
+         .path = "/-/reload",
+         .fn = lifecycle ? web_reload : web_no_reload,
+         .arg = a,
+         .spacing_ms = RELOAD_SPACING_MS},
+        {.method = "GET", .path = "/api/v1/status", .fn = web_api_status, .arg = a},
+    };
+    int r;
+
+    o->loop = state->loop;
+    o->metrics = state->metrics;
+    o->listen = (const char *const *)state->config->listen;
+    o->n_listen = state->config->n_listen;
+    o->routes = routes;
+    o->n_routes = ARRAY_SIZE(routes);
+    o->pages = pages;
+    o->page = state->page;
+    o->is_ready = web_is_ready;
+    o->agent_probes = true;
+    o->changed = web_on_access_changed;
+    o->arg = a;
+    r = site_start(ret, o, ret_why);
+    if (r == 0)
+        agent_set_access(a, site_access(*ret));
+    return r;
 }

@@ -1,5 +1,5 @@
 /* Settings first: which there are, what their values may be, and where these come from. */
-#include "exporter/models/instance.h"
+#include "exporter/models/model.h"
 
 #include "exporter/base/arena.h"
 #include "exporter/base/buf.h"

@@ -1,4 +1,4 @@
-/* A model: the part of a scoring API that differs from the others. An instance (instance.h) has its settings,
+/* A model: the part of a scoring API that differs from the others. An instance has its settings,
  * and the server (server.h) does the rest.
  *
  * A model is a constant in the table of models.c. Its state is a struct of its own, zeroed, into which the
@@ -6,6 +6,7 @@
 #ifndef DS_MODELS_MODEL_H
 #define DS_MODELS_MODEL_H
 
+#include "exporter/base/arena.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
@@ -118,5 +119,47 @@ extern const struct model *const models[];
 const struct model *model_find(const char *name);
 
 extern const struct model model_forecast, model_llm, model_mean, model_static;
+
+/* ---- An instance: a model with its settings ---- */
+
+/* A setting of the model, or of what one of its endpoints says in /config. */
+struct instance_setting {
+    const struct setting *setting;
+    char name[64];      /* of the flag: "min-length", "performance.score-name" */
+    char variable[64];  /* "MIN_LENGTH", "PERFORMANCE_SCORE_NAME" */
+    char key[64];       /* in the configuration file: "minLength", "performanceScoreName" */
+    char expected[128]; /* "a whole number from 1 to 100" */
+    void *field;
+    const char *flag; /* the flag's value; NULL if it was not given */
+};
+
+struct instance {
+    const struct model *model;
+    struct model_endpoint *endpoints; /* with the settings */
+    void *state;                      /* the model's */
+    struct instance_setting *settings;
+    size_t n_settings;
+    struct arena arena; /* of the texts */
+    bool closed;
+};
+
+/* With the defaults. */
+struct instance *instance_new(const struct model *m);
+/* Closes the model. Takes NULL, returns NULL. */
+struct instance *instance_free(struct instance *i);
+DEFINE_CLEANUP(struct instance, instance_free)
+
+/* Whether the text is a valid value. */
+bool instance_accepts(const struct instance_setting *s, const char *text);
+/* Applies the configuration file (NULL: none), the environment and the flags, of which the last one wins.
+ * Problems of the file are added to `file`, others to `others`; -EINVAL if there are any. */
+MUST_USE int instance_configure(struct instance *i, const char *path, struct problems *file,
+                                struct problems *others);
+/* Makes the model ready. On failure *ret_why (from malloc) says why. */
+MUST_USE int instance_open(struct instance *i, const struct model_env *env, char **ret_why);
+/* Ends all calls that wait for an answer. */
+void instance_close(struct instance *i);
+/* Appends what GET /config of an endpoint answers. -ENOMEM, -EFBIG. */
+MUST_USE int instance_put_config(const struct instance *i, size_t endpoint, struct buf *into);
 
 #endif

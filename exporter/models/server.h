@@ -3,7 +3,7 @@
 #define DS_MODELS_SERVER_H
 
 #include "exporter/base/loop.h"
-#include "exporter/models/instance.h"
+#include "exporter/models/model.h"
 #include "exporter/ui/site.h"
 
 struct model_server;
