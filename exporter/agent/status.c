@@ -213,12 +213,14 @@ static void json_scores(struct out *o, const struct scorer *s)
     struct ranking r;
 
     rank_scores(scorer_batch(s), BEST_AND_WORST, &r);
-    for (unsigned lowest = 0; lowest < 2; lowest++) {
-        member_list(o, lowest ? "lowest" : "highest");
-        for (size_t i = 0; i < r.n; i++)
-            json_score(o, scorer_batch(s), lowest ? r.lowest[i] : r.highest[i]);
-        out_puts(o, "]");
-    }
+    member_list(o, "highest");
+    for (size_t i = 0; i < r.n; i++)
+        json_score(o, scorer_batch(s), r.highest[i]);
+    out_puts(o, "]");
+    member_list(o, "lowest");
+    for (size_t i = 0; i < r.n; i++)
+        json_score(o, scorer_batch(s), r.lowest[i]);
+    out_puts(o, "]");
     member_count(o, "nanScores", r.nans);
 }
 
