@@ -341,64 +341,36 @@ static void url_add_params(struct buf *url, const json_t *params)
                     ?: buf_putc(url, '=') ?: url_put_value(url, json_object_get(params, names[i])));
 }
 
-static void text_set(json_t *o, const char *key, const char *s)
-{
-    if (s)
-        json_object_set_new(o, key, json_string(s));
-}
-
-static void text_set_secret(json_t *o, const char *name_key, const char *key_key, struct token_ref ref)
-{
-    text_set(o, name_key, cstr(ref.name));
-    text_set(o, key_key, cstr(ref.key));
-}
-
-static void text_set_endpoint(json_t *o, const char *key, const char *host, const char *path,
-                              const json_t *params)
+/* NULL without a host. */
+static json_t *text_endpoint(const char *host, const char *path, const json_t *params)
 {
     CLEANUP(buf_done) struct buf url = {.max = 0};
 
     if (!host)
-        return;
+        return NULL;
     url = url_join(host, path);
     url_add_params(&url, params);
-    json_object_set_new(o, key, json_stringn(url.p, url.n));
+    return json_stringn(url.p, url.n);
 }
 
-static void text_set_source(json_t *o, const struct source_spec *s)
+static json_t *text_source(const struct source_spec *s)
 {
     const struct source_kind *kind = source_kind(s->type);
+    bool no_endpoint = !kind->path || (kind->endpoint_is_optional && !s->host);
 
-    text_set(o, "sourceType", source_type_word(s->type));
-    if (!kind->path || (kind->endpoint_is_optional && !s->host))
-        text_set(o, "sourceEndpoint", "");
-    else
-        text_set_endpoint(o, "sourceEndpoint", s->host, s->path, NULL);
-    text_set_secret(o, "sourceEndpointAuthName", "sourceEndpointAuthKey", s->auth.token);
-    text_set(o, "sourceQuery", s->query);
-    json_object_set_new(o, "sourceRange", json_integer(s->range_s));
-    json_object_set_new(o, "sourceStep", json_integer(s->step_s));
+    return json_pack("{s:s, s:o*, s:s, s:s, s:s*, s:I, s:I}", "sourceType", source_type_word(s->type),
+                     "sourceEndpoint", no_endpoint ? json_string("") : text_endpoint(s->host, s->path, NULL),
+                     "sourceEndpointAuthName", cstr(s->auth.token.name), "sourceEndpointAuthKey",
+                     cstr(s->auth.token.key), "sourceQuery", s->query, "sourceRange", (json_int_t)s->range_s,
+                     "sourceStep", (json_int_t)s->step_s);
 }
 
-static void text_set_value(json_t *o, const char *key, const json_t *v)
+/* As written, but 5.0 as 5. */
+static json_t *text_value(const json_t *v)
 {
     int64_t n;
 
-    if (v && kube_int(v, &n, NULL))
-        json_object_set_new(o, key, json_integer(n));
-    else if (v)
-        json_object_set(o, key, (json_t *)(uintptr_t)v);
-}
-
-static void text_set_destination(json_t *o, const struct scorer_spec *spec)
-{
-    text_set(o, "location", spec->location ?: "Internal");
-    text_set(o, "scoreDestination", spec->destination ?: "AddOnPlacementScore");
-    text_set(o, "scoreDimensionFormat", spec->dimension_format ?: "${scoreName}");
-    text_set(o, "scoreAggregation", spec->aggregation);
-    text_set_value(o, "scoreRange", spec->score_range);
-    text_set_value(o, "fallbackScore", spec->fallback_score);
-    text_set_value(o, "timeout", spec->timeout);
+    return v && kube_int(v, &n, NULL) ? json_integer(n) : json_incref((json_t *)(uintptr_t)v);
 }
 
 /* The summary: several sources are in its list `sources`, the first of them also in its own fields. A new
@@ -406,21 +378,27 @@ static void text_set_destination(json_t *o, const struct scorer_spec *spec)
 static json_t *merged_summary(const struct merged *m)
 {
     static const struct source_spec none = {.type = SOURCE_NONE, .query = ""};
-    json_t *o = json_object(), *list = m->n_sources > 1 ? json_array() : NULL;
+    const struct scorer_spec *spec = m->spec;
+    const struct scoring_spec *scoring = &m->scoring;
+    json_auto_t *source = text_source(m->n_sources ? &m->sources[0] : &none), *rest = NULL;
+    json_t *o = json_pack("{s:s*, s:s*}", "name", m->name, "scoreName", m->score_name), *list;
 
-    text_set(o, "name", m->name);
-    text_set(o, "scoreName", m->score_name);
-    text_set_source(o, m->n_sources ? &m->sources[0] : &none);
-    text_set_endpoint(o, "scoringEndpoint", m->scoring.host, m->scoring.path, m->params);
-    json_object_set_new(o, "scoringInterval", json_integer(m->scoring.interval_s));
-    text_set_secret(o, "scoringEndpointAuthName", "scoringEndpointAuthKey", m->scoring.auth.token);
-    text_set_destination(o, m->spec);
-    for (size_t i = 0; list && i < m->n_sources; i++) {
-        json_array_append_new(list, json_object());
-        text_set_source(json_array_get(list, i), &m->sources[i]);
-    }
-    if (list)
-        json_object_set_new(o, "sources", list);
+    rest = json_pack("{s:o*, s:I, s:s, s:s, s:s, s:s, s:s, s:s*, s:o*, s:o*, s:o*}", "scoringEndpoint",
+                     text_endpoint(scoring->host, scoring->path, m->params), "scoringInterval",
+                     (json_int_t)scoring->interval_s, "scoringEndpointAuthName",
+                     cstr(scoring->auth.token.name), "scoringEndpointAuthKey", cstr(scoring->auth.token.key),
+                     "location", spec->location ?: "Internal", "scoreDestination",
+                     spec->destination ?: "AddOnPlacementScore", "scoreDimensionFormat",
+                     spec->dimension_format ?: "${scoreName}", "scoreAggregation", spec->aggregation,
+                     "scoreRange", text_value(spec->score_range), "fallbackScore",
+                     text_value(spec->fallback_score), "timeout", text_value(spec->timeout));
+    (void)json_object_update(o, source);
+    (void)json_object_update(o, rest);
+    if (m->n_sources < 2)
+        return o;
+    json_object_set_new(o, "sources", list = json_array());
+    for (size_t i = 0; i < m->n_sources; i++)
+        json_array_append_new(list, text_source(&m->sources[i]));
     return o;
 }
 
