@@ -216,8 +216,7 @@ static void config_describe(struct check *c, struct call_row *row, const struct 
     text_line(row->text, sizeof(row->text), str_of(text));
 }
 
-/* Reads the body of a 2xx; adds the finding if the hub would not take it, and
- * returns false. */
+/* Reads the body of a 2xx; adds the finding if the hub would not take it, and returns false. */
 static bool config_read_body(struct check *c, struct call_row *row, struct str body)
 {
     CLEANUP(api_config_done) struct api_config api = {0};
@@ -401,8 +400,7 @@ static void scoring_judge_first(struct scoring *s, const struct scoring_probe *p
                      out->items.n);
 }
 
-/* Adds a finding about the series: "<before>: pod="a", meta="b"", cut in the
- * middle if it is long. */
+/* Adds a finding about the series: "<before>: pod="a", meta="b"", cut in the middle if it is long. */
 static void scoring_add_series(struct scoring *s, enum rule rule, const char *before, const struct batch *b,
                                size_t series)
 {
@@ -429,8 +427,7 @@ static void scoring_expect(struct scoring *s, const struct scoring_probe *p, str
     scoring_read(s, ret, buf_str(&text));
 }
 
-/* Results may be about something else than the series: then their labels say
- * nothing. */
+/* Results may be about something else than the series: then their labels say nothing. */
 static void scoring_judge_labels(struct scoring *s, const struct scoring_probe *p,
                                  const struct reading_of_answer *a)
 {

@@ -79,15 +79,13 @@ struct check_options {
     const char *dimension_format; /* as of a DynamicScorer */
 };
 
-/* Makes all calls, one after the other, and fills *ret, which is zeroed.
- * Blocks. 0 also if there are findings, or if the scoring API cannot be reached
- * (ret->unreachable). -EINVAL if options->url is no URL. */
+/* Makes all calls, one after the other, and fills *ret, which is zeroed. Blocks. 0 also if there are
+ * findings, or if the scoring API cannot be reached (ret->unreachable). -EINVAL if options->url is no URL. */
 MUST_USE int check_run(struct findings *ret, const struct check_options *options);
 
 /* ---- series.c: the series that are sent ---- */
 
-/* What to generate, from the query: the labels that its results have, and the
- * points of its range. */
+/* What to generate, from the query: the labels that its results have, and the points of its range. */
 struct series_plan {
     struct str labels[16]; /* slices of the query, or literals */
     size_t n_labels;
@@ -109,8 +107,7 @@ void series_plan_make(struct series_plan *ret, const struct summary *s, int64_t 
 /* Appends the body of a call with n series. The same plan gives the same bytes.
  */
 void series_put_request(struct buf *into, const struct series_plan *p, enum series_kind kind, size_t n);
-/* Appends the answer of a scoring API that gives each series a score under the
- * same labels. */
+/* Appends the answer of a scoring API that gives each series a score under the same labels. */
 void series_put_answer(struct buf *into, const struct series_plan *p, enum series_kind kind, size_t n);
 
 /* ---- series.c: an answer as an agent reads it ---- */
@@ -129,8 +126,7 @@ struct reading_of_answer {
 void answer_read(struct reading_of_answer *ret, const char *cluster_name, const char *score_name,
                  struct str body);
 void answer_done(struct reading_of_answer *a);
-/* The first series of a that is not in b, by all labels or by all but meta.
- * SIZE_MAX: none. */
+/* The first series of a that is not in b, by all labels or by all but meta. SIZE_MAX: none. */
 size_t answer_new_series(const struct batch *a, const struct batch *b, bool with_meta);
 
 #endif

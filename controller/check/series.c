@@ -30,8 +30,7 @@ static struct str series_word(struct str *rest)
     return word;
 }
 
-/* The labels in the parentheses after the first `by` of a query; false if there
- * is none. */
+/* The labels in the parentheses after the first `by` of a query; false if there is none. */
 static bool series_find_grouping(struct series_plan *p, struct str query)
 {
     struct str word;
@@ -174,8 +173,7 @@ static enum rule answer_rule_of_drop(const struct answer_stats *s)
     return strstr(s->first_invalid, "].score") ? RULE_SCORE : RULE_RESULTS;
 }
 
-/* Looks at the labels of one result as they are written: the agent takes some
- * that are no strings. */
+/* Looks at the labels of one result as they are written: the agent takes some that are no strings. */
 static void answer_scan_metric(struct jr *j, size_t result, char out[200])
 {
     struct str key;

@@ -1,5 +1,4 @@
-/* One thread for work that would hold the loop for too long: reading a large response, rendering its
- * scores. */
+/* One thread for work that would hold the loop for too long: reading a large response, rendering its scores. */
 #ifndef DS_BASE_WORKER_H
 #define DS_BASE_WORKER_H
 

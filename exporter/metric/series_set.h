@@ -11,9 +11,8 @@ struct series_slot {
     uint32_t tag;    /* upper half of the hash: most mismatches end here without comparing names */
 };
 
-/* Where a series' record is in the text. A record is the name followed by its labels, each a varint
- * `length in the name << 1 | escaped`; for an escaped value a varint length and the unescaped value
- * follow. */
+/* Where a series' record is in the text. A record is the name followed by its labels, each a varint `length
+ * in the name << 1 | escaped`; for an escaped value a varint length and the unescaped value follow. */
 struct series_place {
     uint32_t name, labels;
 };

@@ -561,8 +561,7 @@ static void round_add(struct llm_round *r, const struct input_series *in)
     r->items[r->n_items++] = (struct llm_item){.raw = in->raw, .metric = in->metric, .score = NAN};
 }
 
-/* The endpoint's own key, else the caller's token, else none. -EIO with the reason in the
- * scoring. */
+/* The endpoint's own key, else the caller's token, else none. -EIO with the reason in the scoring. */
 static int round_read_key(struct llm_round *r)
 {
     const char *variable = getenv("OPENAI_API_KEY"), *path = r->llm->api_key_file, *wrong = NULL;
