@@ -19,6 +19,7 @@ enum {
     MIN_RETRY_MS = 1000,
     MAX_RETRY_MS = 60 * 1000,
     DEFAULT_PAGE = 500,
+    MAX_PAGES = 10000, /* of a list: a server that never ends one */
     PAGE_BYTES = 16 << 20,
     EVENT_BYTES = 4 << 20,
     QUERY_BYTES = 64 << 10,
@@ -37,7 +38,7 @@ struct kube_watch {
     /* The list */
     bool need_list;
     char *next_page; /* continue token; NULL for the first page */
-    size_t page;
+    size_t page, n_pages;
     unsigned list_failures;
     bool lacks_kind;
     /* The stream */
@@ -278,6 +279,7 @@ static void watch_start_list(struct kube_watch *w)
     if (!w->next_page) {
         json_decref(w->listed);
         w->listed = json_object();
+        w->n_pages = 0;
     }
     rq = watch_request(w, query.p);
     w->call = kube_start(w->kube, &rq, watch_on_page, w);
@@ -309,6 +311,7 @@ static void watch_list_page(struct kube_watch *w, const json_t *list)
 {
     const char *next = cstr(kube_str(list, "metadata", "continue", NULL)), *version = kube_version(list);
     bool ok = *version && strlen(version) < VERSION_BYTES;
+    bool repeats = w->next_page && strcmp(next, w->next_page) == 0;
     json_t *item;
     size_t i;
 
@@ -321,6 +324,9 @@ static void watch_list_page(struct kube_watch *w, const json_t *list)
     watch_drop_page(w);
     if (!ok) {
         watch_list_failed(w, "the answer is not a list of Kubernetes objects", -1);
+    } else if (repeats || ++w->n_pages == MAX_PAGES) {
+        watch_list_failed(
+            w, repeats ? "the API server repeats a continue token" : "a list has too many pages", -1);
     } else if (*next) {
         w->next_page = xstrdup(next);
         watch_start_list(w);

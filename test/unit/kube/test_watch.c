@@ -88,6 +88,27 @@ static void lists_anew_after_an_expired_continue_token(void **state)
     assert_watches_from(t, 3, "20");
 }
 
+/* Followed for ever it would be as many requests as the server can answer. */
+static void backs_off_from_a_continue_token_that_repeats(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    fake_kube_list(f, "10", "t", obj(t, "a", "1"));
+    fake_kube_list(f, "10", "t", obj(t, "b", "1"));
+    fake_kube_list(f, "20", NULL, obj(t, "b", "1"));
+    fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "21"));
+    begin(t);
+    expect(t, 3, "+ns/a@1 +ns/b@1 trouble ");
+    fake_kube_requests(f, 2);
+    fake_kube_idle(f);
+    assert_string_equal(kube_watch_trouble(t->watch), "the API server repeats a continue token");
+    fake_kube_advance(f, 1000);
+    expect(t, 3, "-ns/a ok synced ");
+    assert_null(kube_watch_trouble(t->watch));
+    assert_string_equal(fake_kube_asked(f, 2), "GET /api/v1/namespaces/ns/configmaps?limit=500");
+}
+
 static void asks_for_smaller_pages_when_one_is_too_large(void **state)
 {
     struct told *t = *state;
@@ -275,6 +296,7 @@ int main(void)
         CASE(watches_a_single_object),
         CASE(lists_page_by_page),
         CASE(lists_anew_after_an_expired_continue_token),
+        CASE(backs_off_from_a_continue_token_that_repeats),
         CASE(asks_for_smaller_pages_when_one_is_too_large),
         CASE(reads_a_compressed_list),
         CASE(reads_a_stream_split_anywhere),
