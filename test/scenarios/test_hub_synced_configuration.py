@@ -44,6 +44,20 @@ def test_it_is_read_again(hub, fake, start_controller):
     wait_until(lambda: summaries(hub, "c1")["cpu"]["sourceQuery"] == "rate(x[5m])", "it is distributed")
 
 
+def test_fields_that_it_overrides_are_named(hub, fake, start_controller):
+    """Who edits spec.source sees why nothing happens."""
+    distributed(hub, fake, start_controller)
+    read = "the configuration was read from the scoring API"
+    assert hub.wait_scorer("s", "ConfigSynced", "True", "Synced")[2] == read
+    mine = source(query="mine")
+    hub.apply_scorer("s", full(fake.url + "/config", source=mine, scoring={"params": {"name": "cpu", "interval": 99}}))
+    words = f"{read}; in mode Full it overrides spec.source.params.query, spec.scoring.params.interval"
+    wait_until(lambda: hub.wait_scorer("s", "ConfigSynced", "True")[2] == words, words)
+    fake.on("/config", answer(api_config("cpu", source=mine)))
+    words = f"{read}; in mode Full it overrides spec.scoring.params.interval"
+    wait_until(lambda: hub.wait_scorer("s", "ConfigSynced", "True")[2] == words, words)
+
+
 def test_none_forgets_it(hub, fake, start_controller):
     distributed(hub, fake, start_controller)
     hub.apply_scorer("s", own("mine", fake.url, source=source(query="mine")))

@@ -138,6 +138,51 @@ static void merged_init(struct merged *m, const char *name, const struct scorer_
     merge_scoring(m);
 }
 
+/* ---- What /config overrides ---- */
+
+static void override_note(struct buf *into, const char *object, const char *field, bool differs)
+{
+    if (differs)
+        (void)!buf_printf(into, "%s%s.%s", into->n ? ", " : "", object, field);
+}
+
+static bool text_overrides(const char *api, const char *own)
+{
+    return api && own && strcmp(api, own) != 0;
+}
+
+static bool number_overrides(int64_t api, int64_t own)
+{
+    return api && own && api != own;
+}
+
+void effective_overrides(const struct scorer_spec *spec, const struct api_config *synced, struct buf *into)
+{
+    const struct scoring_spec *own_scoring = &spec->own.scoring, *scoring = &synced->scoring;
+
+    for (size_t i = 0; i < synced->n_sources; i++) {
+        const struct source_spec *own = merged_fallback(spec, i), *api = &synced->sources[i];
+        char object[64] = "spec.source";
+
+        if (!own)
+            continue;
+        if (spec->own.n_sources > 1)
+            (void)snprintf(object, sizeof(object), "spec.sources[%zu]", i);
+        override_note(into, object, "type", number_overrides(api->type, own->type));
+        override_note(into, object, "host", text_overrides(api->host, own->host));
+        override_note(into, object, "path", text_overrides(api->path, own->path));
+        override_note(into, object, "params.query", text_overrides(api->query, own->query));
+        override_note(into, object, "params.range", number_overrides(api->range_s, own->range_s));
+        override_note(into, object, "params.step", number_overrides(api->step_s, own->step_s));
+    }
+    override_note(into, "spec.scoring", "host", text_overrides(scoring->host, own_scoring->host));
+    override_note(into, "spec.scoring", "path", text_overrides(scoring->path, own_scoring->path));
+    override_note(into, "spec.scoring", "params.name",
+                  text_overrides(scoring->score_name, own_scoring->score_name));
+    override_note(into, "spec.scoring", "params.interval",
+                  number_overrides(scoring->interval_s, own_scoring->interval_s));
+}
+
 /* ---- Where tokens may go: the DynamicScorer decides, not the scoring API ---- */
 
 /* A token, and the hosts that it may be sent to. */

@@ -148,6 +148,10 @@ bool effective_keep(struct effective *now, struct effective *last, const struct 
 bool effective_refuses(const struct scorer_spec *spec, const struct api_config *synced,
                        char why[SPEC_WHY_BYTES]);
 
+/* Appends the fields of the DynamicScorer that the /config of mode Full replaces by other values, such as
+ * "spec.source.params.query, spec.scoring.params.interval"; nothing if there are none. */
+void effective_overrides(const struct scorer_spec *spec, const struct api_config *synced, struct buf *into);
+
 /* ---- report.c: what a cluster's agent reports about its scorers ----
  *
  * The ConfigMap dynamic-scoring-status, see agent_kube.c, read into few bytes, as they are kept for all

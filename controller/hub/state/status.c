@@ -644,6 +644,17 @@ static const char *scorer_config_meanwhile(const struct hub_scorer *s)
                : "no configuration has been read yet";
 }
 
+/* Users edit such fields, and nothing happens. */
+static void scorer_set_overridden(const struct hub_scorer *s, struct condition *c)
+{
+    BUF_AUTO(fields, sizeof(c->message));
+
+    if (s->has_spec)
+        effective_overrides(&s->spec, &probe_status(s->probe)->synced, &fields);
+    condition_set(c, TRUTH_TRUE, "Synced", "the configuration was read from the scoring API%s%.*s",
+                  fields.n ? "; in mode Full it overrides " : "", STR_ARG(buf_str(&fields)));
+}
+
 static void scorer_set_synced(const struct hub_scorer *s, struct condition *c)
 {
     const struct probe_status *p = probe_status(s->probe);
@@ -651,7 +662,7 @@ static void scorer_set_synced(const struct hub_scorer *s, struct condition *c)
     if (s->has_spec && s->spec.mode == SYNC_NONE)
         condition_set(c, TRUTH_TRUE, "NotNeeded", "configSyncMode is None");
     else if (p->config.asked && p->config.ok)
-        condition_set(c, TRUTH_TRUE, "Synced", "the configuration was read from the scoring API");
+        scorer_set_overridden(s, c);
     else if (p->config.asked)
         condition_set(c, TRUTH_FALSE, p->config.reason, "%s; %s", p->config.message,
                       scorer_config_meanwhile(s));
