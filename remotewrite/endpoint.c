@@ -31,7 +31,8 @@ enum {
 
 static const struct backoff spool_backoff = {1000, 60 * 1000, 60 * 1000};
 
-/* What the agent's loop hands over: a batch, the name of a scorer to withdraw, or the program's own metrics. */
+/* What the agent's loop hands over: a batch, the name of a scorer to withdraw, or the program's own
+ * metrics. */
 struct endpoint_item {
     struct endpoint_item *next;
     struct batch *batch;

@@ -1,7 +1,8 @@
 /* The records waiting to be sent to one endpoint, in memory and on disk. Sender thread only.
  *
- * A lane holds the records of one scorer in order; a series is in exactly one lane. Lanes without a backlog
- * are served first, so that fresh samples do not wait for a backlog to drain. Within a lane, order is kept.
+ * A lane holds the records of one scorer in order; a series is in exactly one lane. Lanes without a
+ * backlog are served first, so that fresh samples do not wait for a backlog to drain. Within a lane, order
+ * is kept.
  *
  * The queue works with a spool or without, and gets or loses one while it runs. What cannot be written stays
  * in memory. */
@@ -95,7 +96,8 @@ void queue_save_position(struct queue *q, bool wait_for_disk);
 
 /* Tries to store the records that are in memory only. */
 void queue_store_waiting(struct queue *q);
-/* Tries to read the unread segments of the spool again. Their records go before newer ones that still wait. */
+/* Tries to read the unread segments of the spool again. Their records go before newer ones that still
+ * wait. */
 void queue_retry_unread(struct queue *q);
 
 #endif

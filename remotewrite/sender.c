@@ -69,7 +69,8 @@ struct sender {
     mono_ms hopeless_until;   /* everything is rejected: do not search until then */
     unsigned searches;        /* rejected requests since searches_from */
     mono_ms searches_from;
-    /* When lines were logged last, 0 for never: a receiver that fails every other second costs one a minute. */
+    /* When lines were logged last, 0 for never: a receiver that fails every other second costs one a
+     * minute. */
     mono_ms failure_logged_at, drop_logged_at;
     bool failing_logged;
     uint64_t dropped_unlogged; /* samples */

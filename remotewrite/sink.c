@@ -282,7 +282,8 @@ static const struct rw_endpoint_config *rw_config_find(const struct rw_config *c
     return NULL;
 }
 
-/* Stops endpoints that were removed or changed. Changed ones send stale markers too: their labels may differ. */
+/* Stops endpoints that were removed or changed. Changed ones send stale markers too: their labels may
+ * differ. */
 static void rw_stop_changed(struct rw_sink *s, const struct rw_config *c)
 {
     struct endpoint *stop[RW_MAX_ENDPOINTS] = {0};

@@ -88,7 +88,8 @@ struct kube_condition {
     int64_t generation; /* observedGeneration; 0 leaves it out */
 };
 
-/* The condition of that type in a status, or in any object with a list `conditions`; NULL when there is none. */
+/* The condition of that type in a status, or in any object with a list `conditions`; NULL when there is
+ * none. */
 const json_t *kube_condition(const json_t *status, const char *type);
 /* Whether the condition has that status ("True", ...). NULL has none. */
 bool kube_condition_is(const json_t *condition, const char *status);

@@ -14,7 +14,8 @@
 enum { NO_SITE = UINT32_MAX, NO_SLOT = UINT32_MAX };
 
 /* An answer that is being searched. Keeps all rules but max_moves, of which it counts the stays. A slot is
- * one replica of a workload; those of workload w are l->slots_first[w] and on, the placed ones first. */
+ * one replica of a workload; those of workload w are l->slots_first[w] and on, the placed ones
+ * first. */
 struct placing {
     struct layout *l;
     uint32_t *setting;  /* [site], or NO_SETTING */
@@ -39,8 +40,9 @@ bool placing_stays(const struct placing *x, uint32_t workload, uint32_t site);
 /* The answer: settings without a workload are dropped. */
 void placing_export(const struct placing *x, struct solution *ret);
 
-/* Small changes: shifts and swaps. Among answers of the same worth, lower indices. Ends where none of them
- * helps, or the search must end; does nothing to problems so large that looking at all pairs takes seconds. */
+/* Small changes: shifts and swaps. Among answers of the same worth, lower indices. Ends where
+ * none of them helps, or the search must end; does nothing to problems so large that looking at all pairs
+ * takes seconds. */
 void polish(struct placing *x);
 
 struct primal {

@@ -289,7 +289,8 @@ static bool stream_flush(struct http_call *c)
     return stream_pass(c, buf_str(&got));
 }
 
-/* The body of an error is shown, cut short. It is read before that, since half of a token would not be found. */
+/* The body of an error is shown, cut short. It is read before that, since half of a token would not be
+ * found. */
 static void hide_secrets(struct buf *body)
 {
     size_t n = size_min(body->n, SHOWN_BYTES), left = n ? secret_hide(body->p, n) : 0;

@@ -6,8 +6,9 @@
  * nothing, only displace each other. There is no limit per address: scrapers behind one NAT, and all that
  * comes through a Service, have the same one.
  *
- * A connection is ended by shutdown(2), upon which libmicrohttpd closes it. Its entry is removed before that,
- * under the lock, so that a descriptor in the table is never one that the kernel has given to someone else. */
+ * A connection is ended by shutdown(2), upon which libmicrohttpd closes it. Its entry is removed before
+ * that, under the lock, so that a descriptor in the table is never one that the kernel has given to
+ * someone else. */
 #include "exporter/base/httpd_internal.h"
 
 #include <errno.h>

@@ -117,8 +117,9 @@ struct httpd_options {
     size_t n_routes;
     const struct httpd_guard *guard; /* must outlive the server; NULL: everyone may send every request */
     struct httpd_tls *tls;           /* must outlive the server; NULL: plain HTTP */
-    /* Called after each answer with the route's path ("other" if none matched), the status, and the bytes of
-     * the body (0 for HEAD and if the client disconnected early). Runs on a server's thread. May be NULL. */
+    /* Called after each answer with the route's path ("other" if none matched), the status, and the bytes
+     * of the body (0 for HEAD and if the client disconnected early). Runs on a server's thread. May be
+     * NULL. */
     void (*served)(void *arg, const char *route, unsigned status, uint64_t bytes);
     /* So many responses were cut because their clients read too slowly. Any thread. May be NULL. */
     void (*cut)(void *arg, unsigned n);
@@ -153,7 +154,8 @@ void httpd_decide(const struct httpd_ticket *ticket, const struct httpd_refusal 
 /* In a handler on the loop, not of a spaced route: the reply follows later. Until httpd_finish() the request
  * and the reply stay valid. A disconnect of the client is not noticed. */
 void httpd_defer(struct httpd_reply *reply);
-/* Sends a deferred reply, which must not be used any more. On the loop's thread, once, before httpd_stop(). */
+/* Sends a deferred reply, which must not be used any more. On the loop's thread, once, before
+ * httpd_stop(). */
 void httpd_finish(struct httpd_reply *reply);
 /* A query argument, NULL if absent; valid as long as the request. */
 const char *httpd_query(const struct httpd_request *rq, const char *name);

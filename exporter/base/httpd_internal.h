@@ -77,7 +77,8 @@ enum { JOINED_FIELDS = 6 };
 enum exchange_state { READING, GUARDED, ALLOWED, WAITING, READY, ANSWERED };
 
 /* One request and its answer. Belongs to the listener's thread, but to the loop while WAITING, and to whoever
- * holds the lock while GUARDED. It is ALLOWED from the guard's decision until the listener's thread sees it. */
+ * holds the lock while GUARDED. It is ALLOWED from the guard's decision until the listener's thread sees
+ * it. */
 struct exchange {
     struct httpd *server;
     struct MHD_Connection *connection;

@@ -34,8 +34,9 @@ struct httpd_tls_settings {
     struct httpd_tls_list curve_preferences;
 };
 
-/* Reads the files and checks everything. *s must stay valid until it is replaced or the result is freed. On
- * failure a negative errno and *ret_why, from malloc, which begins with the field's name and names the file. */
+/* Reads the files and checks everything. *s must stay valid until it is replaced or the result is freed.
+ * On failure a negative errno and *ret_why, from malloc, which begins with the
+ * field's name and names the file. */
 MUST_USE int httpd_tls_new(struct httpd_tls **ret, const struct httpd_tls_settings *s, char **ret_why);
 /* Not before the server that uses it was stopped. Takes NULL, returns NULL. */
 struct httpd_tls *httpd_tls_free(struct httpd_tls *t);

@@ -38,7 +38,8 @@ struct jr {
     unsigned flags;
     unsigned depth; /* of open objects and arrays */
     bool first;     /* at the start of the innermost object or array */
-    /* A bit for each of the 64 bytes at `block` that may end or interrupt a string; 0 before the first scan. */
+    /* A bit for each of the 64 bytes at `block` that may end or interrupt a string; 0 before the first
+     * scan. */
     const char *block;
     uint64_t stops;
     uint64_t kinds[(JR_MAX_DEPTH + 63) / 64]; /* one bit per level: 1 for an object */

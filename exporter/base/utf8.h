@@ -1,4 +1,5 @@
-/* UTF-8 as RFC 3629 and Unicode chapter 3 define it: no overlong forms, no surrogates, nothing over U+10FFFF. */
+/* UTF-8 as RFC 3629 and Unicode chapter 3 define it: no overlong forms, no surrogates, nothing over
+ * U+10FFFF. */
 #ifndef DS_BASE_UTF8_H
 #define DS_BASE_UTF8_H
 
@@ -8,8 +9,9 @@
 
 /* The length (1..4) of the well-formed character at s.p, or 0 if there is none (s empty or ill-formed). */
 size_t utf8_char(struct str s);
-/* The length of the ill-formed part at s.p, where utf8_char() returned 0: the longest prefix of a character,
- * or a single byte. Unicode 3.9 and browsers replace each such part by one U+FFFD. 0 only if s is empty. */
+/* The length of the ill-formed part at s.p, where utf8_char() returned 0: the longest prefix of a
+ * character, or a single byte. Unicode 3.9 and browsers replace each such part by one U+FFFD. 0 only if s
+ * is empty. */
 size_t utf8_bad_part(struct str s);
 /* The offset of the first ill-formed byte; s.n if s is well formed. */
 size_t utf8_valid_prefix(struct str s);

@@ -1,4 +1,5 @@
-/* One thread for work that would hold the loop for too long: reading a large response, rendering its scores. */
+/* One thread for work that would hold the loop for too long: reading a large response, rendering its
+ * scores. */
 #ifndef DS_BASE_WORKER_H
 #define DS_BASE_WORKER_H
 

@@ -123,8 +123,9 @@ static inline double from_bits(uint64_t bits)
     return v;
 }
 
-/* The upper 128 bits of w * 10^q, both with their top bit set, as far as they can matter: the low half of the
- * power is only multiplied when the bits below the rounding bit are all ones, where a carry could reach it. */
+/* The upper 128 bits of w * 10^q, both with their top bit set, as far as they can matter: the low half of
+ * the power is only multiplied when the bits below the rounding bit are all ones, where a carry could
+ * reach it. */
 static inline unsigned __int128 scaled(uint64_t w, int64_t q)
 {
     const uint64_t *t = num_pow10[q - NUM_POW10_FIRST];
@@ -135,7 +136,8 @@ static inline unsigned __int128 scaled(uint64_t w, int64_t q)
     return product;
 }
 
-/* A value below the normal range: fewer bits, rounded where they end. `m` has two bits more than a fraction. */
+/* A value below the normal range: fewer bits, rounded where they end. `m` has two bits more than a
+ * fraction. */
 static uint64_t subnormal_bits(uint64_t m, int64_t exponent)
 {
     if (exponent <= -63)
@@ -201,7 +203,8 @@ static size_t significant(const struct number *n, char *out, size_t max, bool *r
     return count;
 }
 
-/* strtod() on digits and an exponent, with no point, which is the one thing there that depends on a locale. */
+/* strtod() on digits and an exponent, with no point, which is the one thing there that depends on a
+ * locale. */
 static double read_long(const struct number *n)
 {
     char text[TIE_DIGITS + 32];

@@ -12,7 +12,8 @@
  * configuration stays.
  *
  * Retries come after 1 s, doubling up to the interval: for health while it is unknown, and for a
- * configuration that failed. An unhealthy API that responds again is asked every second until it is healthy. */
+ * configuration that failed. An unhealthy API that responds again is asked every second until it is
+ * healthy. */
 #ifndef DS_HUB_PROBE_H
 #define DS_HUB_PROBE_H
 

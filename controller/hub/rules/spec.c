@@ -305,7 +305,8 @@ static bool is_scalar(const json_t *v)
     return json_is_number(v) || json_is_boolean(v) || kube_str(v, NULL);
 }
 
-/* The members of scoring.params other than name and interval, in an object of their own beside the document. */
+/* The members of scoring.params other than name and interval, in an object of their own beside the
+ * document. */
 static void config_params(struct buf *errors, const struct spec_place *params, struct api_config *c)
 {
     json_auto_t *others = json_object();

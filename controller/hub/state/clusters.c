@@ -116,7 +116,8 @@ static void work_on_deleted(struct kube_object *o, struct kube_answer *a)
     if (a->verdict == KUBE_NOT_FOUND)
         c->work = (struct work_found){0};
     else if (ok)
-        /* The work agent's finalizer may keep it for a while; the watch may also have shown its end already. */
+        /* The work agent's finalizer may keep it for a while; the watch may also have shown its end
+         * already. */
         c->work.deleting = c->work.exists;
     else
         work_set_failed(c, a);
