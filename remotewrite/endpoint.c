@@ -66,7 +66,8 @@ struct endpoint {
     struct queue *queue;
     struct intake *intake;
     struct sender *sender;
-    int spool_error; /* of the last try to open it */
+    int spool_error;             /* of the last try to open it */
+    struct spool_stats unopened; /* what was found then */
     unsigned spool_failures;
     mono_ms spool_retry_at;
     struct post wake;
@@ -98,16 +99,21 @@ static size_t segment_bytes(uint64_t max_bytes)
 }
 
 /* Notes why the spool is not open; logs it once until it is. */
-static void spool_note_failure(struct endpoint *e, int error)
+static void spool_note_failure(struct endpoint *e, const struct spool *spool, int error)
 {
+    const char *text;
+
     if (e->draining) /* the leader has it; there is nothing to send here */
         return;
     if (error == -EBUSY)
         spool_ask_for(e->dir);
+    e->unopened = spool_stats(spool);
+    text = error == -EBUSY        ? "spool is in use by another process, keeping samples in memory"
+           : e->unopened.unread.n ? "cannot read a spool segment, keeping samples in memory"
+                                  : "cannot open the spool, keeping samples in memory";
     if (e->spool_error == 0)
-        log_error(error == -EBUSY ? "spool is in use by another process, keeping samples in memory"
-                                  : "cannot open the spool, keeping samples in memory",
-                  L_STR("remote_name", e->config->name), L_STR("dir", e->dir), L_ERR(error));
+        log_error(text, L_STR("remote_name", e->config->name), L_STR("dir", e->dir),
+                  L_STR("err", e->unopened.unread.n ? e->unopened.error : strerror(-error)));
     e->spool_error = error;
     spool_retry_later(e);
 }
@@ -117,12 +123,11 @@ static void spool_log_recovery(const struct endpoint *e, uint64_t lost)
     struct spool_stats found = spool_stats(e->spool);
     struct queue_stats s = queue_stats(e->queue);
 
-    if (s.records || found.damaged_places || found.torn_bytes || found.unread.n)
-        LOG_AT(found.damaged_places || lost || found.unread.n ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "spool read",
+    if (s.records || found.damaged_places || found.torn_bytes)
+        LOG_AT(found.damaged_places || lost ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "spool read",
                L_STR("remote_name", e->config->name), L_INT("samples", s.samples),
                L_INT("records", s.records), L_INT("samples_lost", lost),
-               L_INT("damaged_bytes", found.damaged_bytes), L_INT("torn_bytes", found.torn_bytes),
-               L_INT("unread_segments", found.unread.n), L_INT("unread_bytes", found.unread.bytes));
+               L_INT("damaged_bytes", found.damaged_bytes), L_INT("torn_bytes", found.torn_bytes));
 }
 
 static void spool_open(struct endpoint *e)
@@ -133,7 +138,7 @@ static void spool_open(struct endpoint *e)
         spool_new(&spool, e->dir, segment_bytes(e->config->max_spool_bytes)) ?: queue_attach(e->queue, spool);
 
     if (r < 0) {
-        spool_note_failure(e, r);
+        spool_note_failure(e, spool, r);
         return;
     }
     e->spool = TAKE_PTR(spool);
@@ -141,6 +146,7 @@ static void spool_open(struct endpoint *e)
         log_info("spool opened", L_STR("remote_name", e->config->name), L_STR("dir", e->dir));
     e->spool_error = 0;
     e->spool_failures = 0;
+    e->unopened = (struct spool_stats){0};
     spool_log_recovery(e, queue_stats(e->queue).dropped[DROP_DAMAGED] - lost);
     intake_attach(e->intake, e->spool);
 }
@@ -157,6 +163,14 @@ static void spool_on_removed(struct endpoint *e)
     spool_open(e);
 }
 
+/* The queue has left it. */
+static void spool_on_unreadable(struct endpoint *e)
+{
+    intake_attach(e->intake, NULL);
+    spool_note_failure(e, e->spool, e->spool->read_error);
+    e->spool = spool_free(e->spool);
+}
+
 /* What failed is tried again with back-off, or `now`. */
 static void spool_mend(struct endpoint *e, bool now)
 {
@@ -167,11 +181,9 @@ static void spool_mend(struct endpoint *e, bool now)
             spool_open(e);
         return;
     }
-    if (due)
-        queue_retry_unread(e->queue);
     if (due || queue_stats(e->queue).disk_error == 0)
         queue_store_waiting(e->queue);
-    if (queue_stats(e->queue).disk_error == 0 && spool_stats(e->spool).unread.n == 0)
+    if (queue_stats(e->queue).disk_error == 0)
         e->spool_failures = 0;
     else if (due)
         spool_retry_later(e);
@@ -181,7 +193,9 @@ static void spool_watch(struct endpoint *e, bool now)
 {
     if (!e->dir)
         return;
-    if (e->spool && !spool_is_there(e->spool))
+    if (e->spool && e->spool->read_error < 0)
+        spool_on_unreadable(e);
+    else if (e->spool && !spool_is_there(e->spool))
         spool_on_removed(e);
     else if (e->spool)
         spool_trim(e->spool);
@@ -203,15 +217,14 @@ static void spool_log_writes(struct endpoint *e)
 /* What fdatasync() has confirmed waits for the next start; the rest is lost. */
 static void spool_last_words(struct endpoint *e)
 {
-    struct spool_stats found = spool_stats(e->spool);
     struct queue_stats s = queue_stats(e->queue);
     int error = e->spool_error < 0 ? e->spool_error : s.disk_error;
 
-    if (s.samples > s.unsaved || found.unread.n)
+    if (s.samples > s.unsaved || e->unopened.unread.n)
         log_info(e->draining ? "samples remain in the spool for the leader"
                              : "samples remain in the spool for the next start",
                  L_STR("remote_name", e->config->name), L_INT("samples", s.samples - s.unsaved),
-                 L_INT("unread_bytes", found.unread.bytes));
+                 L_INT("unread_bytes", e->unopened.unread.bytes));
     if (s.unsaved == 0)
         return;
     queue_count_drop(e->queue, DROP_UNSAVED, s.unsaved);
@@ -229,7 +242,7 @@ static void thread_publish_state(struct endpoint *e)
 
     memset(&now, 0, sizeof(now));
     now.sender = *sender_stats(e->sender);
-    now.spool = spool_stats(e->spool);
+    now.spool = e->spool ? spool_stats(e->spool) : e->unopened;
     now.spool_error = e->spool_error;
     now.series = intake_series(e->intake);
     now.has_spool = e->spool != NULL;

@@ -13,8 +13,6 @@ enum {
     SEGMENT_FILE_MAX = 256 << 20,
 };
 
-/* The numbers in an unread segment are unknown: new records skip this many, so as not to get them again. */
-static const uint64_t UNREAD_NUMBERS = 1ull << 32;
 /* Added to the numbers of records in memory while those of a spool are read, which go before them. */
 static const uint64_t IN_MEMORY = 1ull << 63;
 
@@ -29,9 +27,8 @@ const char *const queue_drop_words[DROPS] = {
 struct lane {
     struct lane *next;
     struct record *head, *tail;
-    uint64_t done;         /* this record of the lane and all before it were sent or dropped */
-    int64_t last_ms;       /* newest timestamp ever appended */
-    uint64_t segment_done; /* `done` of the segment being read */
+    uint64_t done;   /* this record of the lane and all before it were sent or dropped */
+    int64_t last_ms; /* newest timestamp ever appended */
     size_t name_n;
     char name[];
 };
@@ -203,9 +200,7 @@ static void queue_remove(struct queue *q, struct record **at)
     struct record *r = *at;
     struct lane *l = r->lane;
 
-    if (r->segment && r->segment->late) {
-        q->position_changed = true;
-    } else if (r == l->head && r->head.seq > l->done) {
+    if (r == l->head && r->head.seq > l->done) {
         l->done = r->head.seq;
         q->position_changed = true;
     }
@@ -274,8 +269,7 @@ static bool queue_fits(const struct queue *q, uint64_t need)
     /* Without a spool, or while writes to it fail, new records stay in memory. */
     if ((!q->spool || queue_disk_fails(q)) && q->memory_only + need > q->o.max_memory)
         return false;
-    /* Segments that are unread or set aside count up to half of the limit, so that new samples always have
-     * room. */
+    /* Segments that are set aside count up to half of the limit, so that new samples always have room. */
     return !q->spool || q->spool->bytes + (idle < half ? idle : half) + need <= q->o.max_bytes;
 }
 
@@ -484,46 +478,14 @@ struct queue_stats queue_stats(const struct queue *q)
 
 /* ---- Read positions ---- */
 
-/* The positions of the spool (NULL), or in a late segment: all before the first record that waits. */
-static int queue_encode_positions(const struct queue *q, const struct spool_segment *segment,
-                                  struct buf *into)
+static int queue_encode_positions(const struct queue *q, struct buf *into)
 {
     CLEANUP(cleanup_free) struct position_lane *lanes = xmalloc(q->n_lanes * sizeof(*lanes));
     size_t n = 0;
 
-    for (const struct lane *l = q->lanes; l && n < LANES_KEPT; l = l->next) {
-        const struct record *first = segment ? l->head : NULL;
-        uint64_t done = segment ? UINT64_MAX : l->done;
-
-        while (first && first->segment != segment)
-            first = first->next;
-        lanes[n++] = (struct position_lane){lane_name(l), first ? first->head.seq - 1 : done, l->last_ms};
-    }
-    return position_write(into, segment ? 1 : q->generation, lanes, n);
-}
-
-/* Stores the positions of late segments. If that fails, those of the spool must not be stored either. */
-static int queue_save_late(struct queue *q)
-{
-    struct spool_segment *segment;
-    int r = 0;
-
-    TAILQ_FOREACH (segment, &q->spool->unread, entry)
-        if (r == 0 && !segment->positions_stored && segment->positions.n)
-            r = spool_store_late(q->spool, segment);
-    TAILQ_FOREACH (segment, &q->spool->segments, entry) {
-        BUF_AUTO(now, POSITION_MAX);
-
-        if (!segment->late || r < 0)
-            continue;
-        r = queue_encode_positions(q, segment, &now);
-        if (r < 0 || (segment->positions_stored && str_eq(buf_str(&now), buf_str(&segment->positions))))
-            continue;
-        buf_done(&segment->positions);
-        segment->positions = buf_take(&now);
-        r = spool_store_late(q->spool, segment);
-    }
-    return r;
+    for (const struct lane *l = q->lanes; l && n < LANES_KEPT; l = l->next)
+        lanes[n++] = (struct position_lane){lane_name(l), l->done, l->last_ms};
+    return position_write(into, q->generation, lanes, n);
 }
 
 void queue_save_position(struct queue *q, bool wait_for_disk)
@@ -534,8 +496,7 @@ void queue_save_position(struct queue *q, bool wait_for_disk)
     if (!q->spool || (!q->position_changed && !(wait_for_disk && q->position_unsynced)))
         return;
     q->generation++;
-    r = queue_save_late(q)
-            ?: queue_encode_positions(q, NULL, &bytes)
+    r = queue_encode_positions(q, &bytes)
             ?: spool_put_position(q->spool, q->generation & 1, buf_str(&bytes), wait_for_disk);
     if (r < 0) {
         q->stats.disk_error = r;
@@ -556,6 +517,8 @@ static int queue_read_positions(struct queue *q, struct spool *spool)
     if (r < 0)
         return r;
     q->generation = positions.generation;
+    for (struct lane *l = q->lanes; l; l = l->next)
+        l->done = 0;
     while (position_next(&positions, &from)) {
         struct lane *l = queue_lane(q, from.name);
 
@@ -569,19 +532,6 @@ static int queue_read_positions(struct queue *q, struct spool *spool)
 
 /* ---- Reading segments ---- */
 
-/* If the positions of a late segment are damaged, all its records are sent, some perhaps again. */
-static void queue_read_late(struct queue *q, const struct spool_segment *segment)
-{
-    struct position_reader positions;
-    struct position_lane from;
-
-    for (struct lane *l = q->lanes; l; l = l->next)
-        l->segment_done = segment->late ? 0 : l->done;
-    if (segment->late && position_open(&positions, buf_str(&segment->positions)))
-        while (position_next(&positions, &from))
-            queue_lane(q, from.name)->segment_done = from.seq;
-}
-
 static void queue_read_record(struct queue *q, struct spool_segment *segment, const struct segment_item *item)
 {
     const struct record_head *h = &item->head;
@@ -590,7 +540,7 @@ static void queue_read_record(struct queue *q, struct spool_segment *segment, co
 
     if (h->seq >= q->next_seq)
         q->next_seq = h->seq + 1;
-    if (h->seq <= l->segment_done)
+    if (h->seq <= l->done)
         return;
     if (q->stats.records >= QUEUE_MAX_RECORDS) {
         queue_count_drop(q, DROP_FULL_OLDEST, h->samples);
@@ -610,7 +560,7 @@ static void queue_read_record(struct queue *q, struct spool_segment *segment, co
 static bool queue_has_sent(const struct queue *q, const struct record_head *h)
 {
     for (const struct lane *l = q->lanes; l; l = l->next)
-        if ((!h->lane.p || str_eq(h->lane, lane_name(l))) && h->seq <= l->segment_done)
+        if ((!h->lane.p || str_eq(h->lane, lane_name(l))) && h->seq <= l->done)
             return true;
     return false;
 }
@@ -628,18 +578,8 @@ static void queue_read_damage(struct queue *q, struct spool_segment *segment, co
     segment->damaged = true;
 }
 
-static void queue_make_late(struct queue *q, struct spool_segment *segment)
-{
-    if (segment->late)
-        return;
-    segment->late = true;
-    /* From now on the spool's read positions may pass records that the segment holds. */
-    if (queue_encode_positions(q, NULL, &segment->positions) == 0)
-        (void)!spool_store_late(q->spool, segment); /* else before the positions of the spool are stored */
-}
-
 /* What is torn was not finished, so that it was never taken, and the rest of the file is whole. */
-static void queue_read_segment(struct queue *q, struct spool_segment *segment)
+static int queue_read_segment(struct queue *q, struct spool_segment *segment)
 {
     BUF_AUTO(bytes, SEGMENT_FILE_MAX);
     struct segment_reader from;
@@ -647,54 +587,29 @@ static void queue_read_segment(struct queue *q, struct spool_segment *segment)
     enum segment_found what;
     int r = spool_load(q->spool, segment, &bytes);
 
-    if (r < 0) {
-        if (r != -ENOENT)
-            queue_make_late(q, segment);
-        return;
-    }
-    queue_read_late(q, segment);
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
     from = (struct segment_reader){.bytes = buf_str(&bytes)};
     while ((what = segment_next(&from, &item)) != SEGMENT_END)
         if (what == SEGMENT_RECORD)
             queue_read_record(q, segment, &item);
         else if (what == SEGMENT_TORN)
             q->spool->found.torn_bytes += item.n;
-        else if (!segment->scanned)
+        else
             queue_read_damage(q, segment, &item, buf_str(&bytes));
-    segment->scanned = true;
+    return 0;
 }
 
-static void queue_read_unread(struct queue *q)
+/* A segment cannot be read: leaves the spool with all that it holds to the next queue_attach(). */
+static void queue_abandon_spool(struct queue *q)
 {
-    struct spool_segment *segment, *after;
-
-    for (segment = TAILQ_FIRST(&q->spool->unread); segment; segment = after) {
-        after = TAILQ_NEXT(segment, entry);
-        queue_read_segment(q, segment);
-    }
-    spool_trim(q->spool);
-}
-
-void queue_retry_unread(struct queue *q)
-{
-    if (!q->spool || TAILQ_EMPTY(&q->spool->unread))
-        return;
-    queue_read_unread(q);
-    q->position_changed = true;
-}
-
-/* A record could not be read: those of its segment wait for queue_retry_unread(). */
-static void queue_unload_segment(struct queue *q, struct spool_segment *segment, int error)
-{
-    queue_make_late(q, segment);
     for (struct lane *l = q->lanes; l; l = l->next)
         for (struct record **at = &l->head; *at;)
-            if ((*at)->segment == segment)
+            if ((*at)->segment)
                 record_free(queue_unlink(q, at));
             else
                 at = &(*at)->next;
-    q->picked = NULL;
-    spool_unload(q->spool, segment, error);
+    q->spool = NULL;
 }
 
 int queue_payload(struct queue *q, struct record *r, struct str *ret)
@@ -704,7 +619,9 @@ int queue_payload(struct queue *q, struct record *r, struct str *ret)
         r->payload ? 0 : spool_read(q->spool, r->segment, r->at, record_size(&r->head, r->payload_n), &bytes);
 
     if (error < 0 && error != -EBADMSG) {
-        queue_unload_segment(q, r->segment, error);
+        queue_save_position(q, false);
+        q->picked = NULL;
+        queue_abandon_spool(q);
         return -ESTALE;
     }
     if (error < 0)
@@ -727,8 +644,21 @@ static void queue_renumber(struct queue *q, uint64_t add)
                 r->head.seq += add;
 }
 
+static int queue_read_segments(struct queue *q)
+{
+    struct spool_segment *segment, *after;
+    int r = 0;
+
+    for (segment = TAILQ_FIRST(&q->spool->segments); segment && r == 0; segment = after) {
+        after = TAILQ_NEXT(segment, entry);
+        r = queue_read_segment(q, segment);
+    }
+    return r;
+}
+
 int queue_attach(struct queue *q, struct spool *spool)
 {
+    const struct queue_stats before = q->stats;
     uint64_t used = q->next_seq;
     int r = queue_read_positions(q, spool);
 
@@ -736,9 +666,15 @@ int queue_attach(struct queue *q, struct spool *spool)
         return r;
     q->spool = spool;
     queue_renumber(q, IN_MEMORY);
-    queue_read_unread(q);
-    if (!TAILQ_EMPTY(&spool->unread))
-        q->next_seq += UNREAD_NUMBERS;
+    r = queue_read_segments(q);
+    if (r < 0) {
+        queue_abandon_spool(q);
+        queue_renumber(q, -IN_MEMORY);
+        q->next_seq = used;
+        q->stats = before;
+        return r;
+    }
+    spool_trim(spool);
     queue_renumber(q, q->next_seq - IN_MEMORY);
     q->next_seq += used;
     /* If older records follow the picked one, its delivery says nothing about them: it gets no number. */

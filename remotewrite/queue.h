@@ -64,7 +64,7 @@ struct queue *queue_free(struct queue *q);
 DEFINE_CLEANUP(struct queue, queue_free)
 
 /* The queue has no spool: takes the records of this one, which is not owned and go before those in memory,
- * and stores the latter in it. A negative errno: nothing has changed. */
+ * and stores the latter in it. A negative errno, if a file cannot be read: nothing has changed. */
 MUST_USE int queue_attach(struct queue *q, struct spool *spool);
 /* The spool is gone: keeps what is in memory and drops the rest. The number of samples dropped. */
 uint64_t queue_detach(struct queue *q);
@@ -82,8 +82,8 @@ void queue_expire(struct queue *q, int64_t now_ms);
 /* The record to send next or NULL. One at a time: until queue_finish() or queue_put_back(). */
 struct record *queue_pick(struct queue *q, int64_t now_ms);
 /* The payload of the picked record, read from disk if needed; valid until the record is finished or put
- * back. -EBADMSG: damaged. -ESTALE: its segment cannot be read, so that the record waits in the
- * spool for queue_retry_unread() and is no longer valid. */
+ * back. -EBADMSG: damaged. -ESTALE: its segment cannot be read, so that the queue has left the spool, with
+ * this record, to the next queue_attach(). */
 MUST_USE int queue_payload(struct queue *q, struct record *r, struct str *ret);
 /* Removes the picked record; `dropped` of its samples were not delivered and are counted under `why`. */
 void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped);
@@ -96,8 +96,5 @@ void queue_save_position(struct queue *q, bool wait_for_disk);
 
 /* Tries to store the records that are in memory only. */
 void queue_store_waiting(struct queue *q);
-/* Tries to read the unread segments of the spool again. Their records go before newer ones that still
- * wait. */
-void queue_retry_unread(struct queue *q);
 
 #endif

@@ -553,7 +553,7 @@ static bool sender_take_record(struct sender *s)
     s->accepted = s->rejected = s->refusals = s->named = 0;
     s->n_found = 0;
     error = queue_payload(s->o.queue, r, &s->payload);
-    if (error == -ESTALE) { /* it waits in the spool until it can be read */
+    if (error == -ESTALE) { /* it waits in the spool, which is closed until it can be read */
         s->record = NULL;
     } else if (error < 0) {
         log_error("damaged record in the spool dropped", L_STR("remote_name", s->o.config->name),

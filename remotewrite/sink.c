@@ -165,11 +165,11 @@ static void rw_set_spool_status(struct endpoint_status *to, const struct endpoin
     to->unread_bytes = st->spool.unread.bytes;
     to->aside_files = st->spool.damaged.n + st->spool.unknown.n;
     to->aside_bytes = st->spool.damaged.bytes + st->spool.unknown.bytes;
-    if (error < 0)
+    if (*st->spool.error)
+        (void)snprintf(to->spool_error, sizeof(to->spool_error), "%s", st->spool.error);
+    else if (error < 0)
         (void)snprintf(to->spool_error, sizeof(to->spool_error),
                        "cannot %s the spool, keeping samples in memory: %s", verb, strerror(-error));
-    else
-        (void)snprintf(to->spool_error, sizeof(to->spool_error), "%s", st->spool.error);
 }
 
 static void rw_set_status(struct endpoint_status *to, const struct endpoint_state *st,

@@ -22,7 +22,7 @@ enum {
 static const char wanted[] = "wanted", unknown_suffix[] = ".seg.unknown", damaged_suffix[] = ".seg.damaged";
 static const char *const position_names[2] = {"position.a", "position.b"};
 
-/* The name of a file by its number: ".seg" of a segment, ".done" of its read positions. */
+/* The name of a file by its number and suffix. */
 struct spool_name {
     char text[40];
 };
@@ -87,27 +87,22 @@ static struct spool_segment *segment_new(uint64_t number)
     struct spool_segment *segment = xcalloc(1, sizeof(*segment));
 
     segment->number = number;
-    buf_init(&segment->positions, POSITIONS_MAX);
     return segment;
 }
 
-static void segment_free(struct spool_segment *segment)
+/* Adds the segment by number. */
+static void spool_link(struct spool *s, struct spool_segment *segment)
 {
-    buf_done(&segment->positions);
-    free(segment);
-}
+    struct spool_segment *before = TAILQ_LAST(&s->segments, spool_segments);
 
-/* Adds the segment to a list, by number. */
-static void spool_link(struct spool_segments *list, struct spool_segment *segment)
-{
-    struct spool_segment *before = TAILQ_LAST(list, spool_segments);
+    s->bytes += segment->size;
 
     while (before && before->number > segment->number)
         before = TAILQ_PREV(before, spool_segments, entry);
     if (before)
-        TAILQ_INSERT_AFTER(list, before, segment, entry);
+        TAILQ_INSERT_AFTER(&s->segments, before, segment, entry);
     else
-        TAILQ_INSERT_HEAD(list, segment, entry);
+        TAILQ_INSERT_HEAD(&s->segments, segment, entry);
 }
 
 DIR *spool_list(const struct spool *s)
@@ -130,14 +125,6 @@ static uint32_t segment_file_size(const struct spool *s, const struct spool_segm
     return st.st_size > UINT32_MAX ? UINT32_MAX : (uint32_t)st.st_size;
 }
 
-static void spool_add_unread(struct spool *s, struct spool_segment *segment)
-{
-    segment->live = 0;
-    segment->size = segment_file_size(s, segment);
-    s->unread_bytes += segment->size;
-    spool_link(&s->unread, segment);
-}
-
 /* Lists the segments, and notes the numbers in use. */
 static int spool_find_segments(struct spool *s)
 {
@@ -158,9 +145,8 @@ static int spool_find_segments(struct spool *s)
             s->next_number = number + 1;
         if (strcmp(entry->d_name + end, ".seg") == 0) {
             segment = segment_new(number);
-            segment->late =
-                faccessat(s->dir_fd, spool_name(segment, ".done").text, F_OK, 0) == 0 || errno != ENOENT;
-            spool_add_unread(s, segment);
+            segment->size = segment_file_size(s, segment);
+            spool_link(s, segment);
         }
     }
     r = -errno;
@@ -178,7 +164,6 @@ int spool_new(struct spool **ret, const char *dir, size_t segment_bytes)
     s->next_number = 1;
     s->dir = xstrdup(dir);
     TAILQ_INIT(&s->segments);
-    TAILQ_INIT(&s->unread);
     r = spool_make_folders(dir);
     if (r < 0)
         return r;
@@ -198,22 +183,16 @@ int spool_new(struct spool **ret, const char *dir, size_t segment_bytes)
     return 0;
 }
 
-static void segments_free(struct spool_segments *list)
+struct spool *spool_free(struct spool *s)
 {
     struct spool_segment *segment;
 
-    while ((segment = TAILQ_FIRST(list))) {
-        TAILQ_REMOVE(list, segment, entry);
-        segment_free(segment);
-    }
-}
-
-struct spool *spool_free(struct spool *s)
-{
     if (!s)
         return NULL;
-    segments_free(&s->segments);
-    segments_free(&s->unread);
+    while ((segment = TAILQ_FIRST(&s->segments))) {
+        TAILQ_REMOVE(&s->segments, segment, entry);
+        free(segment);
+    }
     cleanup_close(&s->fd);
     cleanup_close(&s->position_fd[0]);
     cleanup_close(&s->position_fd[1]);
@@ -224,7 +203,7 @@ struct spool *spool_free(struct spool *s)
     return NULL;
 }
 
-/* ---- Segments that cannot be read, and files that were set aside ---- */
+/* ---- Segments read, and files that were set aside ---- */
 
 /* Renames the file of the segment. A negative errno: it is still there. */
 static int spool_set_aside(struct spool *s, const struct spool_segment *segment, const char *suffix)
@@ -242,70 +221,33 @@ static int spool_set_aside(struct spool *s, const struct spool_segment *segment,
     return 0;
 }
 
-/* The segment is unread because of this error: one line in the log for all that fail alike. */
-static void spool_note_unread(struct spool *s, struct spool_segment *segment, int error)
+static void spool_note_unread(struct spool *s, const struct spool_segment *segment, int error)
 {
-    bool news = segment->error == 0;
-    const struct spool_segment *other;
-    char path[PATH_BYTES];
-
-    TAILQ_FOREACH (other, &s->unread, entry)
-        news = news && other->error != error;
-    segment->error = error;
-    (void)spool_path(s, spool_name(segment, ".seg").text, path);
-    if (news)
-        log_error("cannot read a spool segment, it stays and is tried again", L_STR("path", path),
-                  L_INT("bytes", segment->size), L_ERR(error));
-}
-
-int spool_store_late(struct spool *s, struct spool_segment *segment)
-{
-    bool first = !segment->positions_stored;
-    int r = spool_write_file(s, spool_name(segment, ".done").text, buf_str(&segment->positions), first);
-
-    if (r == 0 && first && fsync(s->dir_fd) < 0)
-        r = -errno;
-    segment->positions_stored = !first || r == 0;
-    return r;
-}
-
-static int segment_load_positions(struct spool *s, struct spool_segment *segment)
-{
-    int r;
-
-    if (!segment->late || segment->positions.n)
-        return 0;
-    r = spool_read_file(s, spool_name(segment, ".done").text, &segment->positions);
-    segment->positions_stored = r == 0;
-    return r == -ENOENT ? 0 : r;
+    s->read_error = error;
+    s->found.unread = (struct spool_files){1, segment->size};
+    (void)snprintf(s->found.error, sizeof(s->found.error), "cannot read spool segment %s/%s: %s", s->dir,
+                   spool_name(segment, ".seg").text, strerror(-error));
 }
 
 int spool_load(struct spool *s, struct spool_segment *segment, struct buf *bytes)
 {
-    int r = segment_load_positions(s, segment) ?: spool_read_file(s, spool_name(segment, ".seg").text, bytes);
+    int r = spool_read_file(s, spool_name(segment, ".seg").text, bytes);
 
-    if (r == -ENOENT)
-        log_error("spool segment was removed before it was read", L_STR("dir", s->dir),
-                  L_INT("segment", segment->number), L_INT("bytes", segment->size));
     if (r == 0 && segment_has_other_version(buf_str(bytes)))
         r = spool_set_aside(s, segment, unknown_suffix) ?: -ENOENT;
     if (r < 0 && r != -ENOENT) {
         spool_note_unread(s, segment, r);
         return r;
     }
-    TAILQ_REMOVE(&s->unread, segment, entry);
-    s->unread_bytes -= segment->size;
-    if (r < 0) {
-        segment_free(segment);
-        return r;
-    }
-    if (segment->error < 0)
-        log_info("spool segment can be read again", L_STR("dir", s->dir), L_INT("segment", segment->number));
-    segment->error = 0;
+    s->bytes -= segment->size;
     segment->size = (uint32_t)bytes->n;
-    s->bytes += bytes->n;
-    spool_link(&s->segments, segment);
-    return 0;
+    if (r == 0) {
+        s->bytes += segment->size;
+        return 0;
+    }
+    TAILQ_REMOVE(&s->segments, segment, entry);
+    free(segment);
+    return r;
 }
 
 static void spool_close_current(struct spool *s)
@@ -316,16 +258,6 @@ static void spool_close_current(struct spool *s)
     cleanup_close(&s->fd);
     s->fd = -1;
     s->current = NULL;
-}
-
-void spool_unload(struct spool *s, struct spool_segment *segment, int error)
-{
-    if (segment == s->current)
-        spool_close_current(s);
-    TAILQ_REMOVE(&s->segments, segment, entry);
-    s->bytes -= segment->size;
-    spool_note_unread(s, segment, error);
-    spool_add_unread(s, segment);
 }
 
 /* If the file of a damaged segment cannot be renamed, the next start finds it again. */
@@ -341,9 +273,7 @@ static void spool_remove_segment(struct spool *s, struct spool_segment *segment)
         (void)spool_set_aside(s, segment, damaged_suffix);
     else
         spool_remove_file(s, spool_name(segment, ".seg").text);
-    if (segment->late)
-        spool_remove_file(s, spool_name(segment, ".done").text);
-    segment_free(segment);
+    free(segment);
 }
 
 /* Removes segments without live records. */
@@ -385,7 +315,7 @@ static struct spool_name spool_count_aside(struct spool *s)
     return oldest;
 }
 
-static uint64_t spool_aside_bytes(const struct spool *s)
+uint64_t spool_idle_bytes(const struct spool *s)
 {
     return s->found.damaged.bytes + s->found.unknown.bytes;
 }
@@ -399,7 +329,7 @@ void spool_trim(struct spool *s)
 
         /* The newest stays, whatever its size. */
         if (n <= 1 ||
-            (n <= SPOOL_ASIDE_FILES && spool_aside_bytes(s) <= (uint64_t)ASIDE_SEGMENTS * s->segment_bytes))
+            (n <= SPOOL_ASIDE_FILES && spool_idle_bytes(s) <= (uint64_t)ASIDE_SEGMENTS * s->segment_bytes))
             return;
         log_warn("old spool segment removed that was set aside", L_STR("dir", s->dir),
                  L_STR("file", oldest.text));
@@ -408,26 +338,14 @@ void spool_trim(struct spool *s)
     }
 }
 
-uint64_t spool_idle_bytes(const struct spool *s)
-{
-    return s->unread_bytes + spool_aside_bytes(s);
-}
-
 struct spool_stats spool_stats(const struct spool *s)
 {
-    const struct spool_segment *segment, *oldest = s ? TAILQ_FIRST(&s->unread) : NULL;
     struct spool_stats now = {0};
 
     if (!s)
         return now;
     now = s->found;
     now.bytes = s->bytes + spool_idle_bytes(s);
-    now.unread.bytes = s->unread_bytes;
-    TAILQ_FOREACH (segment, &s->unread, entry)
-        now.unread.n++;
-    if (oldest)
-        (void)snprintf(now.error, sizeof(now.error), "cannot read spool segment %s/%s: %s", s->dir,
-                       spool_name(oldest, ".seg").text, strerror(-oldest->error));
     return now;
 }
 
@@ -444,13 +362,12 @@ static int spool_begin_segment(struct spool *s)
         if (fd >= 0)
             (void)unlinkat(s->dir_fd, name.text, 0);
         cleanup_close(&fd);
-        segment_free(segment);
+        free(segment);
         return r;
     }
     segment->size = SEGMENT_HEAD;
-    spool_link(&s->segments, segment);
+    spool_link(s, segment);
     s->next_number++;
-    s->bytes += SEGMENT_HEAD;
     s->current = segment;
     s->fd = fd;
     s->folder_dirty = true;
@@ -526,14 +443,16 @@ int spool_read(struct spool *s, struct spool_segment *segment, uint32_t at, size
     struct segment_item item;
     char *room;
     ssize_t got;
+    int r;
 
-    if (fd < 0)
-        return errno == ENOENT ? -EBADMSG : -errno;
-    if (buf_room(into, n, &room) < 0)
+    if ((fd < 0 && errno == ENOENT) || buf_room(into, n, &room) < 0)
         return -EBADMSG;
-    got = pread(fd, room, n, at);
-    if (got < 0)
-        return -errno;
+    got = fd < 0 ? -1 : pread(fd, room, n, at);
+    if (got < 0) {
+        r = -errno;
+        spool_note_unread(s, segment, r);
+        return r;
+    }
     if ((size_t)got != n || !record_read((struct str){room, n}, 0, &item) || item.n != n) {
         segment->damaged = true;
         s->found.damaged_places++;

@@ -2,11 +2,10 @@
  *
  *     DIR/lock  DIR/wanted  DIR/000000000001.seg ...  DIR/position.a  DIR/position.b  DIR/active.HASH
  *
- * A segment that was not read well is never deleted. One that cannot be read (EACCES, EIO, EMFILE, ...)
- * stays and is tried again; its read positions are kept in NUMBER.done, because those of the spool go on.
- * A damaged one is renamed to NUMBER.seg.damaged when the records that can be read are no longer needed, one
- * of another version to NUMBER.seg.unknown at once. The oldest of these go when they are more than
- * SPOOL_ASIDE_FILES, or larger than four segments.
+ * A segment that was not read well is never deleted. While one cannot be read (EACCES, EIO, EMFILE, ...), the
+ * spool is not used. A damaged one is renamed to NUMBER.seg.damaged when the records that can be read are no
+ * longer needed, one of another version to NUMBER.seg.unknown at once. The oldest of these go when they are
+ * more than SPOOL_ASIDE_FILES, or larger than four segments.
  *
  * Sender thread only. A failed write is reported, and the next one is tried again; the caller keeps what
  * was not written. */
@@ -20,18 +19,13 @@
 
 enum { SPOOL_ASIDE_FILES = 64, SPOOL_ERROR_BYTES = 512 };
 
-/* The members are for the spool's owner to read; `live`, `scanned`, `damaged` and `positions` are its own. */
+/* The members are for the spool's owner to read; `live` and `damaged` are its own. */
 struct spool_segment {
     TAILQ_ENTRY(spool_segment) entry; /* by number */
     uint64_t number;
     uint32_t size;
-    int error;    /* why it is unread; negative errno, 0 before the first try */
     size_t live;  /* records still needed */
-    bool scanned; /* its damage has been counted */
     bool damaged; /* set aside when it is no longer needed */
-    /* Its own read positions, from the first time that it could not be read. */
-    bool late, positions_stored;
-    struct buf positions;
 };
 TAILQ_HEAD(spool_segments, spool_segment);
 
@@ -42,24 +36,24 @@ struct spool_files {
 
 struct spool_stats {
     uint64_t bytes;                         /* of all segments, those below included */
-    struct spool_files unread;              /* cannot be read at the moment */
+    struct spool_files unread;              /* the segment that cannot be read */
     struct spool_files damaged, unknown;    /* set aside */
     uint64_t damaged_bytes, damaged_places; /* found since the spool was opened */
     uint64_t torn_bytes;
-    char error[SPOOL_ERROR_BYTES]; /* why a segment is unread; empty if none is */
+    char error[SPOOL_ERROR_BYTES]; /* why it cannot be read; empty if all can */
 };
 
 struct spool {
     char *dir;
     int dir_fd, lock_fd;
     size_t segment_bytes;
-    struct spool_segments segments; /* those that were read or written */
-    struct spool_segments unread;   /* at first all that are in the folder */
-    struct spool_segment *current;  /* the segment being written; NULL: none yet */
-    int fd;                         /* of current */
+    struct spool_segments segments;
+    struct spool_segment *current; /* the segment being written; NULL: none yet */
+    int fd;                        /* of current */
     int position_fd[2];
-    uint64_t bytes, unread_bytes; /* of both lists */
+    uint64_t bytes; /* of segments */
     uint64_t next_number;
+    int read_error;           /* negative errno: a segment cannot be read */
     struct spool_stats found; /* damage, and what was set aside */
     bool dirty, folder_dirty, sync_failed;
 };
@@ -75,14 +69,9 @@ void spool_ask_for(const char *dir);
 /* Whether another process has asked since the spool was opened. */
 bool spool_is_asked_for(const struct spool *s);
 
-/* Appends the content of an unread segment to `bytes`, and its own positions if it has any: 0, and the
- * segment is among those that were read. Another errno: it stays unread, which is logged once. -ENOENT: it is
- * gone, or of another version and was set aside; the segment is freed. */
+/* Appends the content of a segment to `bytes`. -ENOENT: it is gone, or of another version and was set aside;
+ * the segment is freed. Another errno: it cannot be read, as spool_stats() tells from now on. */
 MUST_USE int spool_load(struct spool *s, struct spool_segment *segment, struct buf *bytes);
-/* A segment that was read cannot be read any more; none of its records is needed. */
-void spool_unload(struct spool *s, struct spool_segment *segment, int error);
-/* Stores the segment's own positions; on disk, the first time. */
-MUST_USE int spool_store_late(struct spool *s, struct spool_segment *segment);
 
 /* All zero for NULL. */
 struct spool_stats spool_stats(const struct spool *s);
@@ -92,12 +81,12 @@ MUST_USE int spool_append(struct spool *s, const struct record_head *h, struct s
 /* Syncs what was appended to disk. On failure it may not be there. */
 MUST_USE int spool_sync(struct spool *s);
 /* Reads the payload of a record of n bytes after verifying its checksum; `into` is empty. -EBADMSG if it is
- * damaged, or its file gone. */
+ * damaged, or its file gone. Another errno: as with spool_load(). */
 MUST_USE int spool_read(struct spool *s, struct spool_segment *segment, uint32_t at, size_t n,
                         struct buf *into);
 /* The record is no longer needed; segments without live records are removed. */
 void spool_forget(struct spool *s, struct spool_segment *segment);
-/* Bytes of the segments that are unread or set aside. */
+/* Bytes of the segments that are set aside. */
 uint64_t spool_idle_bytes(const struct spool *s);
 /* Removes the current segment if it has no live records, to make room; else false. */
 bool spool_shrink(struct spool *s);
