@@ -5,26 +5,64 @@
 #include "controller/kube/json.h"
 #include "controller/kube/watch.h"
 #include "controller/kube/writer.h"
-#include "controller/policy/claim.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/def.h"
+#include "exporter/base/hash.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
 
 #include <stdio.h>
+#include <strings.h>
 
 #define FIELD_MANAGER "dynamic-scoring-policy-watcher"
 
 enum {
+    SECOND_MS = 1000,
     CLAIM_BYTES = 64,
     CLAIM_VERSION_BYTES = 64,
     BLIND_MIN_MS = 60 * 1000, /* a compliant claim without news lasts as long at least */
     RETRY_MS = 5000,
 };
 
-struct known_policy {
-    struct policy policy;
+enum policy_state {
+    POLICY_COMPLIANT,
+    POLICY_NONCOMPLIANT,
+    POLICY_PENDING,
+    POLICY_UNKNOWN,  /* no status yet */
+    POLICY_DISABLED, /* does not count */
+    POLICY_STATES
+};
+
+static WORD_TABLE(policy_state_word, enum policy_state, POLICY_STATES,
+                  {[POLICY_COMPLIANT] = "compliant",
+                   [POLICY_NONCOMPLIANT] = "noncompliant",
+                   [POLICY_PENDING] = "pending",
+                   [POLICY_UNKNOWN] = "unknown",
+                   [POLICY_DISABLED] = "disabled"});
+
+enum claim_value { CLAIM_EMPTY, CLAIM_NONCOMPLIANT, CLAIM_COMPLIANT, CLAIM_VALUES };
+
+static WORD_TABLE(
+    claim_value_word, enum claim_value, CLAIM_VALUES,
+    {[CLAIM_EMPTY] = "empty", [CLAIM_NONCOMPLIANT] = "noncompliant", [CLAIM_COMPLIANT] = "compliant"});
+
+/* What counts of a Policy. Times in objects are those of the cluster's own clocks, in whole seconds. */
+struct policy {
+    enum policy_state state;
+    uint64_t identity; /* of the object and its spec: another one is another demand on the cluster */
+    unix_ms broken_at; /* when a template was last not compliant, as its history tells; 0: never */
+    unix_ms edited_at; /* when more than the status last changed */
+    unix_ms since;     /* compliant, with this spec, since this time or earlier; 0: unknown */
     char name[];
+};
+
+struct policy_tally {
+    size_t n[POLICY_STATES];
+    size_t enabled;
+    unix_ms since;     /* the latest of the compliant ones */
+    bool lacks_a_time; /* of one it is unknown */
+    unix_ms broken_at; /* the latest broken_at or edited_at of these */
 };
 
 /* The ClusterClaim as it was last seen or written. */
@@ -42,7 +80,7 @@ struct policy_watcher {
     struct kube_object object;
     bool is_writing;
     struct timer timer;  /* when to decide again without an event */
-    struct map policies; /* of struct known_policy */
+    struct map policies; /* of struct policy */
     struct known_claim claim;
 
     /* A run: all enabled policies are compliant without a break. */
@@ -69,11 +107,121 @@ static void watcher_decide_in(struct policy_watcher *w, int64_t ms)
     loop_timer_set(kube_loop(w->o.kube), &w->timer, at);
 }
 
+/* ---- A Policy ---- */
+
+static unix_ms time_later(unix_ms a, unix_ms b)
+{
+    return a.ms > b.ms ? a : b;
+}
+
+static enum policy_state policy_read_state(const json_t *object)
+{
+    const char *word = cstr(kube_str(object, "status", "compliant", NULL));
+    bool disabled = false;
+
+    if (kube_bool(object, &disabled, "spec", "disabled", NULL) && disabled)
+        return POLICY_DISABLED;
+    if (strcmp(word, "Compliant") == 0)
+        return POLICY_COMPLIANT;
+    if (strcmp(word, "NonCompliant") == 0)
+        return POLICY_NONCOMPLIANT;
+    return strcmp(word, "Pending") == 0 ? POLICY_PENDING : POLICY_UNKNOWN;
+}
+
+/* As Open Cluster Management reads them to set the template's state. */
+static bool history_is_compliant(const json_t *entry)
+{
+    static const char combined[] = "(combined from similar events):";
+    const char *message = cstr(kube_str(entry, "message", NULL));
+
+    if (strncmp(message, combined, strlen(combined)) == 0)
+        message += strlen(combined);
+    message += strspn(message, " ");
+    return strncasecmp(message, "compliant", strlen("compliant")) == 0;
+}
+
+/* The history of a template begins with the newest entry and has ten at most. */
+static void policy_read_history(struct policy *p, const json_t *history)
+{
+    unix_ms since = {0};
+    json_t *entry;
+    size_t i;
+
+    json_array_foreach(history, i, entry)
+    {
+        unix_ms at = kube_time_parse(kube_str(entry, "lastTimestamp", NULL));
+
+        if (!history_is_compliant(entry)) {
+            p->broken_at = time_later(p->broken_at, at);
+            break;
+        }
+        since = at;
+    }
+    p->since = since.ms && p->since.ms ? time_later(p->since, since) : (unix_ms){0};
+}
+
+/* When anybody last changed more than the status: a list of who wrote which fields, and when. */
+static unix_ms policy_edited_at(const json_t *object)
+{
+    unix_ms last = kube_time_parse(kube_str(object, "metadata", "creationTimestamp", NULL));
+    json_t *entry;
+    size_t i;
+
+    json_array_foreach(kube_list(object, "metadata", "managedFields", NULL), i, entry)
+    {
+        if (!kube_str(entry, "subresource", NULL))
+            last = time_later(last, kube_time_parse(kube_str(entry, "time", NULL)));
+    }
+    return last;
+}
+
+static void policy_read(struct policy *ret, const json_t *object)
+{
+    json_t *details = kube_list(object, "status", "details", NULL), *one;
+    int64_t generation = 0;
+    size_t i;
+
+    (void)kube_int(object, &generation, "metadata", "generation", NULL);
+    *ret = (struct policy){.state = policy_read_state(object),
+                           .identity =
+                               hash_chain_u64(hash_bytes(str_of(kube_uid(object))), (uint64_t)generation),
+                           .edited_at = policy_edited_at(object)};
+    ret->since = ret->edited_at;
+    json_array_foreach(details, i, one)
+    {
+        policy_read_history(ret, kube_list(one, "history", NULL));
+    }
+    /* Times are rounded down. */
+    ret->since.ms = json_array_size(details) && ret->since.ms ? ret->since.ms + SECOND_MS : 0;
+}
+
+/* Whether the policy was compliant at two looks and, as far as its history tells, between them. */
+static bool policy_stayed_compliant(const struct policy *was, const struct policy *is)
+{
+    return was->state == POLICY_COMPLIANT && is->state == POLICY_COMPLIANT && was->identity == is->identity &&
+           is->broken_at.ms <= was->broken_at.ms;
+}
+
 /* ---- The claim ----
  *
  * Two watchers may run at once while one replaces the other. They see the same Policies, but not since the
  * same moment, so that each takes over the other's value instead of undoing it: `noncompliant` at once, as
  * the other has seen a break; `compliant` if all are compliant, as the other has seen for how long. */
+
+/* When a policy watcher wrote the value of the ClusterClaim; 0 if the value is another's. */
+static unix_ms claim_written_at(const json_t *claim)
+{
+    json_t *entry;
+    size_t i;
+
+    json_array_foreach(kube_list(claim, "metadata", "managedFields", NULL), i, entry)
+    {
+        if (kube_map(entry, "fieldsV1", "f:spec", "f:value", NULL) &&
+            strcmp(cstr(kube_str(entry, "manager", NULL)), FIELD_MANAGER) == 0)
+            return kube_time_parse(kube_str(entry, "time", NULL));
+    }
+    return (unix_ms){0};
+}
 
 static bool claim_has(const struct policy_watcher *w, enum claim_value v)
 {
@@ -103,7 +251,7 @@ static bool claim_take(struct policy_watcher *w, const json_t *object)
     c->exists = true;
     (void)snprintf(c->value, sizeof(c->value), "%s", cstr(kube_str(object, "spec", "value", NULL)));
     (void)snprintf(c->version, sizeof(c->version), "%s", kube_version(object));
-    c->written_at = claim_written_at(object, FIELD_MANAGER);
+    c->written_at = claim_written_at(object);
     claim_show(w);
     return true;
 }
@@ -188,28 +336,23 @@ static void claim_work(void *arg, const char *key)
 
 /* ---- What the watch of the Policies tells ---- */
 
-static struct known_policy *policies_add(struct policy_watcher *w, const char *name)
-{
-    size_t n = strlen(name) + 1;
-    struct known_policy *p = xcalloc(1, sizeof(*p) + n);
-
-    memcpy(p->name, name, n);
-    map_set(&w->policies, p->name, p);
-    return p;
-}
-
 static void policies_on_set(void *arg, json_t *object)
 {
     struct policy_watcher *w = arg;
-    struct known_policy *known = map_get(&w->policies, kube_name(object));
+    struct policy *known = map_get(&w->policies, kube_name(object));
     struct policy is;
 
     policy_read(&is, object);
-    if (is.state != POLICY_DISABLED && !(known && policy_stayed_compliant(&known->policy, &is)))
+    if (is.state != POLICY_DISABLED && !(known && policy_stayed_compliant(known, &is)))
         w->is_broken = true;
-    if (!known)
-        known = policies_add(w, kube_name(object));
-    known->policy = is;
+    if (!known) {
+        size_t n = strlen(kube_name(object)) + 1;
+
+        known = xcalloc(1, sizeof(*known) + n);
+        memcpy(known->name, kube_name(object), n);
+        map_set(&w->policies, known->name, known);
+    }
+    *known = is; /* but its name */
     watcher_decide_in(w, 0);
 }
 
@@ -247,12 +390,23 @@ static void policies_on_trouble(void *arg, const char *text)
 
 /* ---- Deciding ---- */
 
+static void tally_add(struct policy_tally *t, const struct policy *p)
+{
+    t->n[p->state]++;
+    t->enabled += p->state != POLICY_DISABLED;
+    if (p->state != POLICY_COMPLIANT)
+        return;
+    t->since = time_later(t->since, p->since);
+    t->lacks_a_time |= p->since.ms == 0;
+    t->broken_at = time_later(t->broken_at, time_later(p->broken_at, p->edited_at));
+}
+
 static void watcher_count(struct policy_watcher *w, struct policy_tally *t)
 {
-    const struct known_policy *p;
+    const struct policy *p;
 
     for (size_t at = 0; (p = map_next(&w->policies, &at));)
-        policy_tally_add(t, &p->policy);
+        tally_add(t, p);
     for (size_t i = 0; i < POLICY_STATES; i++)
         metric_set(w->o.metrics, METRIC_POLICY_POLICIES, LV(policy_state_word((enum policy_state)i)),
                    (double)t->n[i]);
@@ -274,11 +428,13 @@ static void watcher_want(struct policy_watcher *w, enum claim_value v)
  * claim says so and no policy has broken it since. */
 static int64_t watcher_stable_at_start(const struct policy_watcher *w, const struct policy_tally *t)
 {
-    int64_t stable = policy_tally_stable_ms(t, loop_wall(kube_loop(w->o.kube)));
+    int64_t stable = t->lacks_a_time ? 0 : loop_wall(kube_loop(w->o.kube)).ms - t->since.ms;
     bool claimed = claim_has(w, CLAIM_COMPLIANT) && t->broken_at.ms < w->claim.written_at.ms;
 
     if (claimed || stable > w->o.stable_ms)
         stable = w->o.stable_ms;
+    if (stable < 0)
+        stable = 0;
     log_info("policies were compliant at the start", L_INT("stable_ms", stable));
     return stable;
 }
@@ -329,11 +485,11 @@ static void watcher_decide(struct policy_watcher *w)
     }
     w->blind_at = (mono_ms){0};
     watcher_count(w, &t);
-    is_compliant = !lacks_kind && policy_tally_is_compliant(&t);
+    is_compliant = !lacks_kind && t.enabled && t.n[POLICY_COMPLIANT] == t.enabled;
     if (is_compliant)
         watcher_decide_run(w, &t);
     else
-        watcher_want(w, lacks_kind || policy_tally_enabled(&t) == 0 ? CLAIM_EMPTY : CLAIM_NONCOMPLIANT);
+        watcher_want(w, lacks_kind || t.enabled == 0 ? CLAIM_EMPTY : CLAIM_NONCOMPLIANT);
     w->has_run = is_compliant;
     w->is_broken = false;
 }
@@ -408,7 +564,7 @@ struct policy_watcher *policy_watcher_new(const struct policy_watcher_options *o
 
 struct policy_watcher *policy_watcher_free(struct policy_watcher *w)
 {
-    struct known_policy *p;
+    struct policy *p;
 
     if (!w)
         return NULL;

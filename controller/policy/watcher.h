@@ -1,5 +1,4 @@
-/* Watches the Policies of a cluster and keeps its ClusterClaim: see claim.h for the value. On the cluster
- * itself, on the loop. */
+/* Watches the Policies of a cluster and keeps its ClusterClaim. On the cluster itself, on the loop. */
 #ifndef DS_POLICY_WATCHER_H
 #define DS_POLICY_WATCHER_H
 
