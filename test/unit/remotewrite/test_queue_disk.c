@@ -274,7 +274,7 @@ static struct spool_stats spool_of(const struct world *w)
     return spool_stats(w->spool);
 }
 
-/* Newer records are sent from memory or wait behind it; each is sent once, whatever restarts come in between. */
+/* Newer records are sent from memory or wait behind it; each is sent once, whatever restarts. */
 static void waits_for_a_segment_that_cannot_be_read(void **state)
 {
     struct world w;
