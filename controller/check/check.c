@@ -379,6 +379,7 @@ static void scoring_judge_first(struct scoring *s, const struct scoring_probe *p
 {
     struct findings *findings = s->c->findings;
     struct agent_outcome *out = &findings->outcome;
+    char rounded[ROUNDING_BYTES];
 
     if (a->duplicates)
         findings_add(findings, RULE_LABELS_DISTINCT, "of %zu results the agent keeps %zu", a->stats.results,
@@ -395,6 +396,8 @@ static void scoring_judge_first(struct scoring *s, const struct scoring_probe *p
     out->stats = s->first.stats;
     out->duplicates = s->first.duplicates;
     (void)object_name(str_of(s->c->summary.score_name), out->object);
+    if (rounding_loses(&out->items.rounding, &s->c->summary, rounded))
+        findings_add(findings, RULE_SCORE_ROUNDED, "%s", rounded);
     if (out->items.clamped)
         findings_add(findings, RULE_SCORE_RANGE, "%zu of %zu values are clamped", out->items.clamped,
                      out->items.n);

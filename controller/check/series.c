@@ -105,12 +105,13 @@ static void series_put_point(struct out *o, const struct series_plan *p, enum se
 {
     static const char *const words[] = {"NaN", "+Inf", "-Inf"};
     long long at = p->from_s + (int64_t)k * p->step_s;
+    size_t tenths = 100 + (i * 37 + k * k * 13 + k * 7) % 800; /* as percentages are */
 
     /* The first series has nothing else, the others have some. */
     if (kind == SERIES_WITH_NAN && (i == 0 || (i + k) % 5 == 0))
         out_printf(o, "[%lld,\"%s\"]", at, words[i < 3 ? 0 : i % ARRAY_SIZE(words)]);
     else
-        out_printf(o, "[%lld,\"0.%03zu\"]", at, 100 + (i * 37 + k * k * 13 + k * 7) % 800);
+        out_printf(o, "[%lld,\"%zu.%zu\"]", at, tenths / 10, tenths % 10);
 }
 
 static void series_put(struct out *o, const struct series_plan *p, enum series_kind kind, size_t i)

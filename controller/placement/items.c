@@ -44,36 +44,6 @@ size_t object_name(struct str score_name, char out[OBJECT_NAME_MAX + 1])
 
 /* ---- Formats ---- */
 
-static const struct {
-    struct str word;
-    enum ds_label label;
-} placeholders[] = {
-    {STR("cluster"), DS_CLUSTER},
-    {STR("node"), DS_NODE},
-    {STR("device"), DS_DEVICE},
-    {STR("namespace"), DS_NAMESPACE},
-    {STR("app"), DS_APP},
-    {STR("pod"), DS_POD},
-    {STR("container"), DS_CONTAINER},
-    {STR("scoreName"), DS_SCORE_NAME},
-    {STR("meta"), DS_META},
-};
-
-/* The length of the placeholder at the start of s, 0 for none. */
-static size_t format_placeholder_at(struct str s, enum ds_label *ret)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(placeholders); i++) {
-        struct str word = placeholders[i].word;
-
-        if (s.n >= word.n + 3 && s.p[0] == '$' && s.p[1] == '{' && s.p[word.n + 2] == '}' &&
-            memcmp(s.p + 2, word.p, word.n) == 0) {
-            *ret = placeholders[i].label;
-            return word.n + 3;
-        }
-    }
-    return 0;
-}
-
 /* Takes the first part of a format: a placeholder for *ret_label, or a text with DS_LABELS. */
 static bool format_take(struct str *rest, struct str *ret_text, enum ds_label *ret_label)
 {
@@ -304,11 +274,12 @@ static struct items items_of_batch(const struct batch *b, const struct summary *
     qsort(m.list, m.places.n, sizeof(*m.list), items_by_name);
     for (size_t i = 0; i < m.places.n; i++) {
         const struct item *item = &m.list[i];
+        double of = s->aggregation == AGGREGATE_AVG ? item->value / (double)item->results : item->value;
         bool clamped;
-        int value = items_value(
-            s, s->aggregation == AGGREGATE_AVG ? item->value / (double)item->results : item->value, &clamped);
+        int value = items_value(s, of, &clamped);
 
         items.clamped += clamped;
+        rounding_add(&items.rounding, of);
         items_put(&items, item->name, fallback ? s->fallback : value);
     }
     strset_done(&m.places);

@@ -37,6 +37,7 @@ struct items {
     size_t merged_by_cut; /* of these, those whose names differed before labels were truncated */
     size_t truncated;     /* items omitted for their size: the last ones by name */
     size_t room;          /* bytes left in the store */
+    struct rounding rounding;
 };
 
 /* Appends the name of a series' item: the format with the series' labels in place of ${cluster} ${node}

@@ -47,9 +47,11 @@ bool object_owner(const json_t *object, char ret[OWNER_BYTES])
 
 /* ---- Slots as Kubernetes objects, and back ---- */
 
-WORD_TABLE(
-    condition_word, enum condition_type, CONDITIONS,
-    {[CONDITION_SCORED] = "Scored", [CONDITION_CLAMPED] = "Clamped", [CONDITION_TRUNCATED] = "Truncated"});
+WORD_TABLE(condition_word, enum condition_type, CONDITIONS,
+           {[CONDITION_SCORED] = "Scored",
+            [CONDITION_CLAMPED] = "Clamped",
+            [CONDITION_ROUNDED] = "Rounded",
+            [CONDITION_TRUNCATED] = "Truncated"});
 
 static struct items slot_make_items(const struct slot *s, const char *cluster_name)
 {
@@ -248,6 +250,8 @@ static PRINTF_LIKE(5, 6) void slot_set(struct slot *s, enum condition_type type,
     va_end(ap);
 }
 
+enum { UNKNOWN_MAX = 60 }; /* bytes of an unknown placeholder that are shown */
+
 static const char *slot_consequence(const struct slot *s, const struct items *items)
 {
     if (s->items != ITEMS_FOUND && items->n == 0)
@@ -261,8 +265,13 @@ static void slot_set_scored(struct slot *s, const struct items *made, const stru
     const struct scorer_status *st = scorer_status(s->scorer);
     const char *then = slot_consequence(s, shown);
     bool no_series = scorer_summary(s->scorer)->source.type != SOURCE_NONE && st->last.source_series == 0;
-    char left_out[128] = "", error[1024];
+    struct str unknown = format_unknown_placeholder(scorer_summary(s->scorer)->dimension_format);
+    size_t items = made->n + made->truncated;
+    char left_out[128] = "", merged[128] = "", error[1024];
 
+    if (made->merged && scorer_summary(s->scorer)->aggregation == AGGREGATE_LAST)
+        (void)snprintf(merged, sizeof(merged), ": the format makes %zu of %zu results", items,
+                       items + made->merged);
     if (made->left_out || made->unnamed)
         (void)snprintf(left_out, sizeof(left_out),
                        "; skipped %zu results that are NaN or infinite and %zu with an empty name",
@@ -272,8 +281,9 @@ static void slot_set_scored(struct slot *s, const struct items *made, const stru
         slot_set(s, CONDITION_SCORED, false,
                  st->last.stage == STAGE_SCORING ? "ScoringFailed" : "SourceFailed", "%s; %s", error, then);
     } else if (made->n) {
-        slot_set(s, CONDITION_SCORED, true, "Scored", "%zu %s%s", made->n, made->n == 1 ? "item" : "items",
-                 left_out);
+        slot_set(s, CONDITION_SCORED, true, "Scored", "%zu %s%s%s%.*s%s", made->n,
+                 made->n == 1 ? "item" : "items", merged, unknown.n ? "; unknown placeholder " : "",
+                 (int)size_min(unknown.n, UNKNOWN_MAX), unknown.p, left_out);
     } else if (st->last.answer.results) {
         slot_set(s, CONDITION_SCORED, false, "NoItems",
                  "no item from %zu results of the scoring API: %zu are NaN or infinite, %zu have an empty "
@@ -293,6 +303,16 @@ static void slot_set_clamped(struct slot *s, const struct items *items)
                  items->n + items->truncated);
     else
         slot_set(s, CONDITION_CLAMPED, false, "InRange", "all values are within -100..100");
+}
+
+static void slot_set_rounded(struct slot *s, const struct items *items)
+{
+    char text[ROUNDING_BYTES];
+
+    if (rounding_loses(&items->rounding, scorer_summary(s->scorer), text))
+        slot_set(s, CONDITION_ROUNDED, true, "ValuesBecomeZero", "%s", text);
+    else
+        slot_set(s, CONDITION_ROUNDED, false, "ValuesKept", "most values are not lost as 0");
 }
 
 static void slot_set_truncated(struct slot *s, const struct items *items)
@@ -403,6 +423,7 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
         slot_keep_last(s);
     slot_set_scored(s, &made, shown);
     slot_set_clamped(s, shown);
+    slot_set_rounded(s, shown);
     slot_set_truncated(s, shown);
     s->hash = slot_hash(s, shown);
     s->wanted = true;

@@ -14,7 +14,13 @@
 #define PLACEMENT_OWNER       PLACEMENT_DOMAIN "/owner"
 #define PLACEMENT_SCORE_NAME  PLACEMENT_DOMAIN "/score-name"
 
-enum condition_type { CONDITION_SCORED, CONDITION_CLAMPED, CONDITION_TRUNCATED, CONDITIONS };
+enum condition_type {
+    CONDITION_SCORED,
+    CONDITION_CLAMPED,
+    CONDITION_ROUNDED,
+    CONDITION_TRUNCATED,
+    CONDITIONS
+};
 
 struct condition {
     bool known, on;

@@ -19,6 +19,7 @@
 #include "exporter/web/access.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 
 static const char *status_hint(enum round_error e, enum round_stage stage)
@@ -555,6 +556,21 @@ static void table_remarks(struct table *t, const struct scorer_status *st)
                    phrase_count(st->last.answer.cut, "label value", "label values").s);
 }
 
+/* For a hub; on a laptop nobody rounds. */
+static void table_rounding(struct table *t, const struct agent_state *a, const struct scorer *s)
+{
+    const struct batch *b = scorer_batch(s);
+    struct rounding rounding = {0};
+    char text[ROUNDING_BYTES];
+
+    for (size_t i = 0; b && i < series_count(b->set); i++)
+        if (isfinite(b->values[i]))
+            rounding_add(&rounding, b->values[i]);
+    if (str_starts(str_of(cstr(a->config_origin)), STR("configmap ")) &&
+        rounding_loses(&rounding, scorer_summary(s), text))
+        table_line(t, INDENT, "%s", text);
+}
+
 static void table_scores(struct table *t, const struct scorer *s)
 {
     struct ranking r;
@@ -570,7 +586,7 @@ static void table_scores(struct table *t, const struct scorer *s)
         table_line(t, INDENT, "%s", phrase_count(r.nans, "score is NaN", "scores are NaN").s);
 }
 
-static void table_scorer(struct table *t, const struct scorer *s)
+static void table_scorer(struct table *t, const struct agent_state *a, const struct scorer *s)
 {
     const struct scorer_status *st = scorer_status(s);
 
@@ -582,6 +598,7 @@ static void table_scorer(struct table *t, const struct scorer *s)
     if (scorer_state(s) == SCORER_EMPTY)
         table_empty(t, scorer_summary(s));
     table_remarks(t, st);
+    table_rounding(t, a, s);
     table_scores(t, s);
     out_puts(&t->o, "\n");
 }
@@ -592,7 +609,7 @@ int status_table(const struct agent_state *a, bool on_terminal, struct buf *into
     struct totals totals = scorer_totals(a);
 
     for (size_t i = 0; i < a->n_scorers; i++)
-        table_scorer(&t, a->scorers[i]);
+        table_scorer(&t, a, a->scorers[i]);
     if (a->n_scorers)
         table_line(&t, 0, "%s: %zu ok, %zu empty, %zu failed, %zu waiting; %s",
                    phrase_count(a->n_scorers, "scorer", "scorers").s, totals.by_state[SCORER_OK],

@@ -635,6 +635,85 @@ static void read_range(struct reader *r, struct summary *s)
         node_problem(n, r->p, PROBLEM_ERROR, "min must be less than max, and their difference finite");
 }
 
+/* ---- The format of items' names ---- */
+
+static const struct {
+    struct str word;
+    enum ds_label label;
+} placeholders[] = {
+    {STR("cluster"), DS_CLUSTER},
+    {STR("node"), DS_NODE},
+    {STR("device"), DS_DEVICE},
+    {STR("namespace"), DS_NAMESPACE},
+    {STR("app"), DS_APP},
+    {STR("pod"), DS_POD},
+    {STR("container"), DS_CONTAINER},
+    {STR("scoreName"), DS_SCORE_NAME},
+    {STR("meta"), DS_META},
+};
+
+size_t format_placeholder_at(struct str s, enum ds_label *ret)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(placeholders); i++) {
+        struct str word = placeholders[i].word;
+
+        if (s.n >= word.n + 3 && s.p[0] == '$' && s.p[1] == '{' && s.p[word.n + 2] == '}' &&
+            memcmp(s.p + 2, word.p, word.n) == 0) {
+            *ret = placeholders[i].label;
+            return word.n + 3;
+        }
+    }
+    return 0;
+}
+
+struct str format_unknown_placeholder(const char *format)
+{
+    enum ds_label label;
+
+    while ((format = strstr(format, "${")) && format_placeholder_at(str_of(format), &label))
+        format += 2;
+    if (!format)
+        return STR("");
+    return (struct str){format, strcspn(format, "}") + (strchr(format, '}') ? 1 : 0)};
+}
+
+static void check_format(struct reader *r, const char *format)
+{
+    struct str unknown = format_unknown_placeholder(format);
+    BUF_AUTO(known, 256);
+
+    if (!unknown.n)
+        return;
+    for (size_t i = 0; i < ARRAY_SIZE(placeholders); i++)
+        (void)!buf_printf(&known, "%s${%s}", i ? ", " : "", placeholders[i].word.p);
+    node_problem(node_get(r->map, "scoreDimensionFormat"), r->p, PROBLEM_WARNING,
+                 "unknown placeholder %.*s stays as it is; known are %.*s", STR_ARG(unknown),
+                 STR_ARG(buf_str(&known)));
+}
+
+/* ---- Rounding: floored, so that only values from 0 to 1 become 0 ---- */
+
+void rounding_add(struct rounding *r, double v)
+{
+    r->not_zero += v < 0 || v > 0;
+    r->zeroed += v > 0 && v < 1;
+    r->lowest = fmin(r->lowest, v);
+    r->highest = fmax(r->highest, v);
+}
+
+bool rounding_loses(const struct rounding *r, const struct summary *s, char ret[ROUNDING_BYTES])
+{
+    double bound = pow(10, ceil(log10(fmax(r->highest, -r->lowest))));
+
+    if (s->has_range || s->destination != DESTINATION_PLACEMENT_SCORE || 2 * r->zeroed <= r->not_zero)
+        return false;
+    (void)snprintf(ret, ROUNDING_BYTES,
+                   "%zu of %zu values that are not 0 become 0, as Placement takes whole numbers; set "
+                   "scoreRange to tell them apart, such as {min: %.3g, max: %.3g}",
+                   r->zeroed, r->not_zero, r->lowest < 0 ? -bound : 0, bound);
+    return true;
+}
+
 static void read_destination_fields(struct reader *r, struct summary *s)
 {
     static const char *const destinations[] = {
@@ -648,6 +727,7 @@ static void read_destination_fields(struct reader *r, struct summary *s)
     s->dimension_format = node_text(r->map, "scoreDimensionFormat", r->p, r->arena);
     if (!s->dimension_format)
         s->dimension_format = arena_text(r->arena, STR("${scoreName}"));
+    check_format(r, s->dimension_format);
     s->aggregation = node_choice(r->map, "scoreAggregation", r->p, aggregations);
     read_range(r, s);
     s->has_fallback =

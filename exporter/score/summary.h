@@ -5,6 +5,7 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
+#include "exporter/metric/series.h"
 
 enum source_type {
     SOURCE_UNSET, /* not in a summary, whose default is Prometheus */
@@ -110,6 +111,22 @@ bool summary_query_uses_cluster(struct str query, bool in_literal);
  * quotes. Everything else stays as it is. -EINVAL: a name with a backtick in a literal between backticks,
  * which knows no escapes. -EFBIG. */
 MUST_USE int summary_put_query(struct buf *into, struct str query, struct str cluster);
+/* The length of the placeholder of scoreDimensionFormat at the start of s, such as `${node}`, and its label;
+ * 0 if there is none. */
+size_t format_placeholder_at(struct str s, enum ds_label *ret);
+/* The first `${...}` of the format that is no placeholder, and stays as it is; empty if there is none. */
+struct str format_unknown_placeholder(const char *format);
+/* What becomes of values as the whole numbers of an AddOnPlacementScore. Zeroed before the first. */
+struct rounding {
+    size_t not_zero, zeroed; /* values other than 0; of these, those that become 0 */
+    double lowest, highest;  /* of all values and 0 */
+};
+
+enum { ROUNDING_BYTES = 240 };
+
+void rounding_add(struct rounding *r, double v);
+/* Whether most values are lost as 0, as there is no scoreRange; says so with a range that keeps them. */
+bool rounding_loses(const struct rounding *r, const struct summary *s, char ret[ROUNDING_BYTES]);
 /* How long samples received by OTLP must be kept for the rounds of these scorers, in milliseconds; 0 if none
  * reads any. */
 int64_t summaries_otlp_age(const struct summaries *s);

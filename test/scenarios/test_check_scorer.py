@@ -150,6 +150,7 @@ BROKEN = {
     "no score": ({"/scoring": each(lambda m, s: {"metric": m, "value": s})}, {"score"}),
     "NaN": ({"/scoring": each(lambda m, s: {"metric": m, "score": math.nan})}, {"score-finite"}),
     "percent": ({"/scoring": each(lambda m, s: {"metric": m, "score": s * 1000})}, {"score-range"}),
+    "all below one": ({"/scoring": each(lambda m, s: {"metric": m, "score": s / 100})}, {"score-rounded"}),
     "labels dropped": ({"/scoring": each(lambda m, s: {"metric": {}, "score": s})}, {"labels-distinct"}),
     "the pod dropped": ({"/scoring": each(lambda m, s: {"metric": {"node": m["node"]}, "score": s})}, {"labels-distinct"}),
     "a number as a label": ({"/scoring": each(lambda m, s: {"metric": {**m, "device": 0}, "score": s})}, {"label-strings"}),
@@ -175,7 +176,7 @@ BROKEN = {
     ),
     "NaN among the values": ({"/scoring": when(has_value("NaN"), ERROR)}, {"nan-values"}),
     "NaN stays NaN": (
-        {"/scoring": replying(pairs=lambda data: [(s["metric"], sum(float(v) for _, v in s["values"])) for s in data])},
+        {"/scoring": replying(pairs=lambda data: [(s["metric"], sum(float(v) for _, v in s["values"]) / 100) for s in data])},
         {"nan-values"},
     ),
     "unusual labels": ({"/scoring": when(ODD, ERROR)}, {"labels-kept"}),
@@ -232,7 +233,7 @@ def test_a_right_one(fake):
     status, found = check(serve(fake, {}), "--score-dimension-format=${cluster}/${pod}", "--cluster-name=c1")
     assert (status, found["findings"]) == (0, [])
     assert found["agent"]["series"] == found["agent"]["results"] == len(found["agent"]["items"]) == 10
-    assert found["agent"]["items"][0] == {"name": "c1/pod-0", "value": 0}
+    assert found["agent"]["items"][0] == {"name": "c1/pod-0", "value": 23}
     assert found["agent"]["addOnPlacementScore"] == "my-score"
     assert (found["summary"]["scoreName"], found["summary"]["sourceRange"]) == ("my_score", 300)
     sent = fake.requests("/scoring")

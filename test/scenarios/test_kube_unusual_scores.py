@@ -53,6 +53,39 @@ def test_nan_and_infinity_are_left_out(kube, fake, start_agent):
     agent.wait_metric("dynamic_scoring_placement_left_out_total", 2, reason="not_finite", score_name="s")
 
 
+def test_values_that_become_zero_are_told(kube, fake, start_agent):
+    """With a range that would keep them. 0 itself is no loss, and with a scoreRange nothing is lost."""
+    pairs = {"node": "a"}, 0.05, {"node": "b"}, 0.8, {"node": "c"}, 2, {"node": "d"}, 0
+    whole = results({"node": "a"}, 5, {"node": "b"}, 0.8)
+    kube.configure(
+        summary("lost", fake.on("/lost", results(*pairs)), interval=600, scoreDimensionFormat="${node}"),
+        summary("kept", fake.on("/kept", whole), interval=600, scoreDimensionFormat="${node}"),
+        summary("scaled", fake.on("/scaled", results(*pairs)), interval=600, scoreDimensionFormat="${node}", scoreRange={"min": 0, "max": 1}),
+    )
+    start_agent({}, *kube.flags())
+    kube.wait_items("lost", {"a": 0, "b": 0, "c": 2, "d": 0})
+    kube.wait_items("kept", {"a": 5, "b": 0})
+    kube.wait_items("scaled", {"a": -90, "b": 60, "c": 100, "d": -100})
+    words = "2 of 3 values that are not 0 become 0, as Placement takes whole numbers; set scoreRange to tell them apart, such as {min: 0, max: 10}"
+    assert kube.condition("lost", "Rounded") == ("True", "ValuesBecomeZero", words)
+    for name in ("kept", "scaled"):
+        assert kube.condition(name, "Rounded")[0] == "False"
+
+
+def test_a_format_that_loses_results_is_told(kube, fake, start_agent):
+    url = fake.on("/s", results({"node": "a"}, 1, {"node": "b"}, 2, {"node": "c"}, 3))
+    kube.configure(
+        summary("typo", url, interval=600, scoreDimensionFormat="${nod};${cluster}"),
+        summary("avg", url, interval=600, scoreAggregation="avg"),
+    )
+    agent = start_agent({}, *kube.flags())
+    kube.wait_items("typo", {f"${{nod}};{CLUSTER}": 3})
+    assert kube.condition("typo", "Scored")[2] == "1 item: the format makes 1 of 3 results; unknown placeholder ${nod}"
+    kube.wait_items("avg", {"avg": 2})
+    assert kube.condition("avg", "Scored")[2] == "1 item"
+    assert "unknown placeholder ${nod} stays as it is; known are ${cluster}, ${node}, ${device}" in agent.log()
+
+
 def test_names_of_any_kind(kube, fake, start_agent):
     names = ['a"b\\c', "d\ne", "é温度", "<&>", "${node}", " ", "x" * 256]
     pairs = [p for i, name in enumerate(names) for p in ({"node": name}, i)]

@@ -579,6 +579,7 @@ static void effective_check(struct effective *e, struct str text, const struct m
     if (!p.errors) {
         e->interval_ms = s.interval_ms;
         check_list(e->warning, &p, PROBLEM_WARNING, m);
+        e->unknown_placeholder = format_unknown_placeholder(s.dimension_format).n > 0;
         return;
     }
     e->reason = EFFECTIVE_INCOMPLETE;

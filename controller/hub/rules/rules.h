@@ -114,7 +114,9 @@ enum config_source { CONFIG_FROM_SPEC, CONFIG_FROM_API };
 struct effective {
     enum effective_reason reason;
     char error[SPEC_WHY_BYTES]; /* names the fields as the DynamicScorer spells them; empty on EFFECTIVE_OK */
-    char warning[SPEC_WHY_BYTES]; /* on EFFECTIVE_OK: what agents accept but will fail with; usually empty */
+    char warning
+        [SPEC_WHY_BYTES];     /* on EFFECTIVE_OK: what agents accept, but may not be meant; usually empty */
+    bool unknown_placeholder; /* it is about one in scoreDimensionFormat */
     enum sync_mode mode;
     enum config_source source;
     char *score_name; /* also set on errors in other fields; NULL when unknown */

@@ -690,10 +690,13 @@ static void scorer_set_valid(const struct hub_scorer *s, struct condition *c)
                       : effective_usable(&s->effective) ? "; the last valid summary stays active"
                                                         : "");
     else
-        condition_set(c, reasons[reason].status, reasons[reason].reason, "%s%s%s",
-                      reason != EFFECTIVE_OK  ? s->effective.error
-                      : *s->effective.warning ? "the summary is valid, but its rounds will fail: "
-                                              : "the summary is valid",
+        condition_set(c, reasons[reason].status,
+                      s->effective.unknown_placeholder ? "UnknownPlaceholder" : reasons[reason].reason,
+                      "%s%s%s",
+                      reason != EFFECTIVE_OK             ? s->effective.error
+                      : s->effective.unknown_placeholder ? "the summary is valid, with a warning: "
+                      : *s->effective.warning            ? "the summary is valid, but its rounds will fail: "
+                                                         : "the summary is valid",
                       reason == EFFECTIVE_OK ? s->effective.warning : "",
                       s->effective.kept ? "; the last valid summary stays active" : "");
 }

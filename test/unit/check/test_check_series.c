@@ -77,11 +77,11 @@ static void writes_each_kind(void **state)
     (void)state;
     assert_request(&p, SERIES_PLAIN, 0, "{\"data\":[]}");
     assert_request(&p, SERIES_PLAIN, 2,
-                   "{\"data\":[{\"metric\":{\"pod\":\"pod-0\"},\"values\":[[1699999940,\"0.100\"],"
-                   "[1700000000,\"0.120\"]]},{\"metric\":{\"pod\":\"pod-1\"},\"values\":[[1699999940,"
-                   "\"0.137\"],[1700000000,\"0.157\"]]}]}");
+                   "{\"data\":[{\"metric\":{\"pod\":\"pod-0\"},\"values\":[[1699999940,\"10.0\"],"
+                   "[1700000000,\"12.0\"]]},{\"metric\":{\"pod\":\"pod-1\"},\"values\":[[1699999940,"
+                   "\"13.7\"],[1700000000,\"15.7\"]]}]}");
     assert_request(&p, SERIES_OF_ONE_POINT, 1,
-                   "{\"data\":[{\"metric\":{\"pod\":\"pod-0\"},\"values\":[[1700000000,\"0.120\"]]}]}");
+                   "{\"data\":[{\"metric\":{\"pod\":\"pod-0\"},\"values\":[[1700000000,\"12.0\"]]}]}");
     assert_request(&p, SERIES_WITHOUT_POINTS, 1,
                    "{\"data\":[{\"metric\":{\"pod\":\"pod-0\"},\"values\":[]}]}");
     assert_request(&p, SERIES_WITH_NAN, 1,
@@ -89,8 +89,8 @@ static void writes_each_kind(void **state)
                    "[1700000000,\"NaN\"]]}]}");
     p.points = 1;
     assert_request(&p, SERIES_TWICE, 2,
-                   "{\"data\":[{\"metric\":{\"pod\":\"pod-0\"},\"values\":[[1699999940,\"0.100\"]]},"
-                   "{\"metric\":{\"pod\":\"pod-0\"},\"values\":[[1699999940,\"0.137\"]]}]}");
+                   "{\"data\":[{\"metric\":{\"pod\":\"pod-0\"},\"values\":[[1699999940,\"10.0\"]]},"
+                   "{\"metric\":{\"pod\":\"pod-0\"},\"values\":[[1699999940,\"13.7\"]]}]}");
 }
 
 static void expects_labels_back_as_they_were_sent(void **state)
