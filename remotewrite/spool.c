@@ -68,11 +68,21 @@ static int spool_make_folders(const char *dir)
     }
 }
 
+/* A file to write. A FIFO in its place would be a wait without end: it is removed. */
+static int spool_create(int dir_fd, const char *name, int flags)
+{
+    int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | flags, 0600);
+
+    if (fd < 0 && errno == ENXIO && unlinkat(dir_fd, name, 0) == 0)
+        fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return fd;
+}
+
 void spool_ask_for(const char *dir)
 {
     CLEANUP(cleanup_close) int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     CLEANUP(cleanup_close)
-    int fd = dir_fd < 0 ? -1 : openat(dir_fd, wanted, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    int fd = dir_fd < 0 ? -1 : spool_create(dir_fd, wanted, 0);
 
     (void)fd;
 }
@@ -439,7 +449,7 @@ int spool_sync(struct spool *s)
 int spool_read(struct spool *s, struct spool_segment *segment, uint32_t at, size_t n, struct buf *into)
 {
     CLEANUP(cleanup_close)
-    int fd = openat(s->dir_fd, spool_name(segment, ".seg").text, O_RDONLY | O_CLOEXEC);
+    int fd = openat(s->dir_fd, spool_name(segment, ".seg").text, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct segment_item item;
     char *room;
     ssize_t got;
@@ -499,7 +509,7 @@ int spool_write_file(struct spool *s, const char *name, struct str bytes, bool w
     int r;
 
     (void)snprintf(temporary, sizeof(temporary), "new.%.48s", name);
-    fd = openat(s->dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    fd = spool_create(s->dir_fd, temporary, O_TRUNC);
     if (fd < 0)
         return -errno;
     r = write_result(write(fd, bytes.p, bytes.n), bytes.n);
@@ -551,7 +561,7 @@ int spool_put_position(struct spool *s, unsigned which, struct str bytes, bool w
     int *fd = &s->position_fd[which], r;
 
     if (*fd < 0)
-        *fd = openat(s->dir_fd, position_names[which], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        *fd = spool_create(s->dir_fd, position_names[which], 0);
     if (*fd < 0)
         return -errno;
     r = write_result(pwrite(*fd, bytes.p, bytes.n, 0), bytes.n);

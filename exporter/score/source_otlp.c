@@ -181,10 +181,6 @@ static void otlp_ask(struct otlp *o)
         otlp_finish(o);
         return;
     }
-    if (o->n == SUMMARY_MAX_QUERIES) {
-        otlp_fail(o, ROUND_QUERY, "more than 64 queries");
-        return;
-    }
     a = xcalloc(1, sizeof(*a));
     *a = (struct asking){.job = {.run = asking_run, .done = asking_done},
                          .fetch = o,

@@ -149,10 +149,6 @@ static bool send_next_query(struct prometheus *p)
 
     if (query.n == 0)
         return false;
-    if (p->n == SUMMARY_MAX_QUERIES) {
-        set_error(p, ROUND_QUERY, "more than 64 queries");
-        return false;
-    }
     r = summary_put_query(&text, query, str_of(p->env->cluster_name));
     if (r == -EINVAL) {
         set_error(

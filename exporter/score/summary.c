@@ -206,7 +206,7 @@ int summary_put_query(struct buf *into, struct str query, struct str cluster)
 static int queries_reach(const char *queries, int64_t *ret_ms, char why[QUERY_WHY_BYTES])
 {
     struct str text = str_of(queries), query;
-    size_t at = 0, n = 0;
+    size_t at = 0;
 
     *ret_ms = 0;
     while ((query = summary_next_query(text, &at)).n) {
@@ -217,10 +217,6 @@ static int queries_reach(const char *queries, int64_t *ret_ms, char why[QUERY_WH
             return r;
         if (query_reach(q) > *ret_ms)
             *ret_ms = query_reach(q);
-        if (++n > SUMMARY_MAX_QUERIES) {
-            (void)snprintf(why, QUERY_WHY_BYTES, "more than %d queries", SUMMARY_MAX_QUERIES);
-            return -EINVAL;
-        }
     }
     return 0;
 }
@@ -439,14 +435,21 @@ static const struct summary_source no_source = {
 static char *read_query(struct reader *r, const char *what)
 {
     struct str s = {0};
-    size_t at = 0;
+    size_t at = 0, n = 0;
 
-    if (!node_given(r->map, "sourceQuery"))
+    if (!node_given(r->map, "sourceQuery")) {
         node_missing(r->map, "sourceQuery", r->p, what);
-    else if (!node_str(r->map, "sourceQuery", r->p, &s))
         return NULL;
-    else if (summary_next_query(s, &at).n == 0)
+    }
+    if (!node_str(r->map, "sourceQuery", r->p, &s))
+        return NULL;
+    while (n <= SUMMARY_MAX_QUERIES && summary_next_query(s, &at).n)
+        n++;
+    if (n == 0)
         node_expected(node_get(r->map, "sourceQuery"), r->p, "%s", what);
+    else if (n > SUMMARY_MAX_QUERIES)
+        node_problem(node_get(r->map, "sourceQuery"), r->p, PROBLEM_ERROR, "more than %d queries",
+                     SUMMARY_MAX_QUERIES);
     else
         return arena_text(r->arena, s);
     return NULL;

@@ -156,3 +156,16 @@ def test_random_damage_never_stops_the_agent(tmp_path):
             for s in samples:
                 value = (remote_wire.double(s.bits), s.timestamp)
                 assert value in known or s.bits == remote_wire.STALE or s.timestamp >= began or value[0] >= last
+
+
+def test_a_fifo_in_the_place_of_a_file_hangs_nothing(tmp_path):
+    """Neither the start, nor the sending, nor the end, which recover() waits for."""
+    with Outage(tmp_path) as outage:
+        folder = folder_of(outage.agent)
+        for path in [p for p in outage.agent.storage.rglob("*") if p.is_file() and p.suffix != ".seg"]:
+            path.unlink()
+            os.mkfifo(path)
+            os.mkfifo(path.with_name("new." + path.name))
+        os.mkfifo(folder / "000000000777.seg")
+        outage.recover()
+        assert outage.rounds()[-1] > outage.before - 1, "nothing new came"
