@@ -63,11 +63,37 @@ struct source_ops {
     void (*free)(struct source *s);
 };
 
-/* First member of every source. */
+extern const struct source_ops source_prometheus, source_otlp;
+
+/* ---- For sources themselves ---- */
+
+/* First member of every source: a fetch that asks one query after the other. */
 struct source {
     const struct source_ops *ops;
+    const struct source_env *env;
+    struct summary_source from; /* its strings are the summary's */
+    mono_ms deadline;
+    struct http_share *share;
+    source_done_fn done;
+    void *arg;
+    struct timer timer;       /* of the type */
+    int64_t start_ms, end_ms; /* Unix time, the same for all queries */
+    size_t query_at;
+    struct str parts[SUMMARY_MAX_QUERIES]; /* answers to n queries */
+    size_t n;
+    struct source_result result;
 };
 
-extern const struct source_ops source_prometheus, source_otlp;
+enum { SOURCE_QUERY_BYTES = 1 << 20 };
+
+/* Fills a zeroed source; `on_timer` runs in the loop's next turn. */
+void source_init(struct source *s, const struct source_ops *ops, const struct source_request *rq,
+                 source_done_fn done, void *arg, void (*on_timer)(struct timer *t));
+/* Appends the next query, with the cluster's name in it. False after the last one, and on an error, which is
+ * in the result. `text` has a ceiling of SOURCE_QUERY_BYTES. */
+bool source_next_query(struct source *s, struct buf *text);
+void source_set_error(struct source *s, enum round_error e, const char *reason);
+/* Calls done(). */
+void source_end(struct source *s);
 
 #endif

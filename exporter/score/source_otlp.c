@@ -1,20 +1,12 @@
 /* Source type OpenTelemetry: queries over the series that the agent itself receives. They run on the worker,
  * one after the other. With an endpoint, its own or the agent's, it is a Prometheus. */
-#include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
-#include "exporter/base/http.h"
-#include "exporter/base/loop.h"
-#include "exporter/base/worker.h"
 #include "exporter/otlp/query.h"
 #include "exporter/otlp/series.h"
 #include "exporter/score/source.h"
-#include "exporter/score/summary.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
-
-enum { TEXT_MAX_BYTES = 1 << 20 };
 
 /* A query on the worker: nothing here belongs to the fetch. */
 struct asking {
@@ -31,22 +23,11 @@ struct asking {
 };
 
 struct otlp {
-    struct source source;
-    const struct source_env *env;
-    struct summary_source from; /* its strings are the summary's */
-    struct query_range range;
-    int64_t from_ms; /* the earliest time that a query reads */
-    struct http_share *share;
-    mono_ms deadline, asked_at;
-    source_done_fn done;
-    void *arg;
-    struct timer timer; /* starts the first query; then ends the fetch at its deadline */
+    struct source source; /* its timer starts the first query; then it ends the fetch at its deadline */
+    int64_t from_ms;      /* the earliest time that a query reads */
+    mono_ms asked_at;
     struct asking *asking;
-    size_t query_at;
     struct buf results[SUMMARY_MAX_QUERIES];
-    struct str parts[SUMMARY_MAX_QUERIES];
-    size_t n;
-    struct source_result result;
 };
 
 static struct asking *asking_free(struct asking *a)
@@ -76,43 +57,43 @@ static void otlp_free(struct source *s)
 {
     struct otlp *o = CONTAINER_OF(s, struct otlp, source);
 
-    loop_timer_clear(o->env->loop, &o->timer);
+    loop_timer_clear(s->env->loop, &s->timer);
     (void)otlp_cancel(o);
-    for (size_t i = 0; i < o->n; i++)
+    for (size_t i = 0; i < s->n; i++)
         buf_done(&o->results[i]);
     free(o);
 }
 
 static void otlp_add_warning(struct otlp *o, int64_t refused_ms, const char *limit)
 {
-    if (refused_ms == 0 || refused_ms < o->from_ms || o->result.warnings++ > 0)
+    struct source_result *r = &o->source.result;
+
+    if (refused_ms == 0 || refused_ms < o->from_ms || r->warnings++ > 0)
         return;
-    (void)snprintf(o->result.warning, sizeof(o->result.warning),
+    (void)snprintf(r->warning, sizeof(r->warning),
                    "series may be missing from the result: new ones were refused within its range because %s "
                    "was reached",
                    limit);
 }
 
-static void otlp_finish(struct otlp *o)
+static void otlp_end(struct otlp *o)
 {
-    loop_timer_clear(o->env->loop, &o->timer);
-    if (o->n > 0 && o->result.error == ROUND_OK) {
-        struct store_stats s;
+    struct source *s = &o->source;
+    struct store_stats stats;
 
-        store_stats(o->env->store, &s);
-        otlp_add_warning(o, s.series_limit_ms, "limits.otlpSeries");
-        otlp_add_warning(o, s.bytes_limit_ms, "limits.otlpMemory");
+    loop_timer_clear(s->env->loop, &s->timer);
+    if (s->n > 0 && s->result.error == ROUND_OK) {
+        store_stats(s->env->store, &stats);
+        otlp_add_warning(o, stats.series_limit_ms, "limits.otlpSeries");
+        otlp_add_warning(o, stats.bytes_limit_ms, "limits.otlpMemory");
     }
-    o->result.parts = o->parts;
-    o->result.n_parts = o->n;
-    o->done(o->arg, &o->result);
+    source_end(s);
 }
 
 static void otlp_fail(struct otlp *o, enum round_error e, const char *reason)
 {
-    o->result.error = e;
-    (void)snprintf(o->result.reason, sizeof(o->result.reason), "%s", reason);
-    otlp_finish(o);
+    source_set_error(&o->source, e, reason);
+    otlp_end(o);
 }
 
 static enum round_error otlp_error(int r)
@@ -135,112 +116,81 @@ static void asking_done(struct job *j)
 {
     CLEANUP(cleanup_asking_free) struct asking *a = CONTAINER_OF(j, struct asking, job);
     struct otlp *o = a->fetch;
+    struct source *s = o ? &o->source : NULL;
 
     if (!o)
         return;
     o->asking = NULL;
-    o->result.seconds += (double)mono_diff(o->asked_at, loop_now(o->env->loop)) / 1000;
+    s->result.seconds += (double)mono_diff(o->asked_at, loop_now(s->env->loop)) / 1000;
     if (a->error < 0) {
         otlp_fail(o, otlp_error(a->error), a->why);
-    } else if (http_share_hold(o->share, o->env->http, a->result.n) < 0) {
+    } else if (http_share_hold(s->share, s->env->http, a->result.n) < 0) {
         otlp_fail(o, ROUND_MEMORY, "over limits.memory: no room for the result of the query");
     } else {
-        o->result.series += a->series;
-        o->results[o->n] = buf_take(&a->result);
-        o->parts[o->n] = buf_str(&o->results[o->n]);
-        o->n++;
+        s->result.series += a->series;
+        o->results[s->n] = buf_take(&a->result);
+        s->parts[s->n] = buf_str(&o->results[s->n]);
+        s->n++;
         otlp_ask(o);
     }
-}
-
-/* Parses the query with the cluster's name in it. */
-static int asking_parse(struct asking *a, const struct otlp *o, struct str query)
-{
-    BUF_AUTO(text, TEXT_MAX_BYTES);
-    int r = summary_put_query(&text, query, str_of(o->env->cluster_name));
-
-    if (r == -EINVAL)
-        (void)snprintf(a->why, sizeof(a->why),
-                       "sourceQuery: a string between backticks cannot contain the name of this cluster, "
-                       "which has one");
-    else if (r == -EFBIG)
-        (void)snprintf(a->why, sizeof(a->why), "query longer than 1 MiB");
-    else if (r == 0)
-        r = query_parse(&a->query, buf_str(&text), buf_str(&text), a->why);
-    return r == -EFBIG ? -EINVAL : r;
 }
 
 /* Starts the next query, or ends the fetch. */
 static void otlp_ask(struct otlp *o)
 {
-    struct str query = summary_next_query(str_of(o->from.query), &o->query_at);
+    struct source *s = &o->source;
+    BUF_AUTO(text, SOURCE_QUERY_BYTES);
     CLEANUP(cleanup_asking_free) struct asking *a = NULL;
-    int r;
+    int64_t from_ms;
 
-    if (query.n == 0) {
-        otlp_finish(o);
+    if (!source_next_query(s, &text)) {
+        otlp_end(o);
         return;
     }
     a = xcalloc(1, sizeof(*a));
-    *a = (struct asking){.job = {.run = asking_run, .done = asking_done},
-                         .fetch = o,
-                         .store = o->env->store,
-                         .range = o->range,
-                         .why = "out of memory"};
-    buf_init(&a->result, o->env->max_answer);
-    r = asking_parse(a, o, query);
-    if (r < 0) {
-        otlp_fail(o, otlp_error(r), a->why);
+    *a = (struct asking){
+        .job = {.run = asking_run, .done = asking_done},
+        .fetch = o,
+        .store = s->env->store,
+        .range = {.start_ms = s->start_ms, .end_ms = s->end_ms, .step_ms = s->from.step_s * 1000},
+        .why = "out of memory"};
+    buf_init(&a->result, s->env->max_answer);
+    if (query_parse(&a->query, buf_str(&text), buf_str(&text), a->why) < 0) {
+        otlp_fail(o, ROUND_QUERY, a->why);
         return;
     }
-    if (o->range.start_ms - query_reach(a->query) < o->from_ms)
-        o->from_ms = o->range.start_ms - query_reach(a->query);
+    from_ms = s->start_ms - query_reach(a->query);
+    o->from_ms = from_ms < o->from_ms ? from_ms : o->from_ms;
     o->asking = a;
-    o->asked_at = loop_now(o->env->loop);
-    worker_do(o->env->worker, &TAKE_PTR(a)->job, SIZE_MAX);
+    o->asked_at = loop_now(s->env->loop);
+    worker_do(s->env->worker, &TAKE_PTR(a)->job, SIZE_MAX);
 }
 
-static void source_otlp_on_timer(struct timer *t)
+static void otlp_on_timer(struct timer *t)
 {
-    struct otlp *o = CONTAINER_OF(t, struct otlp, timer);
+    struct otlp *o = CONTAINER_OF(t, struct otlp, source.timer);
+    struct source *s = &o->source;
 
     if (otlp_cancel(o)) {
         otlp_fail(o, ROUND_TIMEOUT, "timed out before all queries were answered");
-    } else if (!o->env->store) {
+    } else if (!s->env->store) {
         otlp_fail(o, ROUND_QUERY,
                   "the agent receives no OpenTelemetry metrics: start it with --otlp.listen-address");
     } else {
-        loop_timer_set(o->env->loop, &o->timer, o->deadline);
+        loop_timer_set(s->env->loop, t, s->deadline);
         otlp_ask(o);
     }
 }
 
 static struct source *otlp_start(const struct source_request *rq, source_done_fn done, void *arg)
 {
-    struct summary_source from = summary_source(rq->summary, rq->index);
     struct otlp *o;
 
-    if (from.endpoint || rq->env->otlp_url)
+    if (summary_source(rq->summary, rq->index).endpoint || rq->env->otlp_url)
         return source_prometheus.start(rq, done, arg);
     o = xcalloc(1, sizeof(*o));
-    *o = (struct otlp){
-        .source = {&source_otlp},
-        .env = rq->env,
-        .from = from,
-        .share = rq->share,
-        .deadline = rq->deadline,
-        .done = done,
-        .arg = arg,
-        .timer = {.fn = source_otlp_on_timer},
-        .result = {.retry_after_ms = -1},
-    };
-    o->range.end_ms = rq->now.ms;
-    o->range.step_ms = from.step_s * 1000;
-    o->range.start_ms = o->range.end_ms - from.range_s * 1000;
-    if (o->range.start_ms < 0) /* the clock was never set */
-        o->range.start_ms = 0;
-    o->from_ms = o->range.start_ms;
-    loop_timer_set(rq->env->loop, &o->timer, loop_now(rq->env->loop));
+    source_init(&o->source, &source_otlp, rq, done, arg, otlp_on_timer);
+    o->from_ms = o->source.start_ms;
     return &o->source;
 }
 
