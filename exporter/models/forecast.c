@@ -5,8 +5,7 @@
 #include "exporter/base/utf8.h"
 #include "exporter/models/autoregression.h"
 #include "exporter/models/model.h"
-#include "exporter/models/wire.h"
-#include "exporter/num/num.h"
+#include "exporter/ui/out.h"
 
 #include <errno.h>
 #include <float.h>
@@ -159,18 +158,12 @@ struct forecast_rows {
 static void rows_reserve(struct forecast_rows *f, size_t samples)
 {
     if (f->n == f->cap) {
-        size_t cap = f->cap ? 2 * f->cap : 64;
-        void *rows = xrealloc(f->rows, cap * sizeof(*f->rows));
-
-        f->rows = rows;
-        f->cap = cap;
+        f->cap = f->cap ? 2 * f->cap : 64;
+        f->rows = xrealloc(f->rows, f->cap * sizeof(*f->rows));
     }
     if (f->room < 2 * samples) {
-        size_t room = size_max(2 * samples, 2 * f->room);
-        void *values = xrealloc(f->values, room * sizeof(*f->values));
-
-        f->values = values;
-        f->room = room;
+        f->room = size_max(2 * samples, 2 * f->room);
+        f->values = xrealloc(f->values, f->room * sizeof(*f->values));
     }
 }
 
@@ -210,19 +203,6 @@ static enum left_out rows_add(struct forecast_rows *rows, const struct forecast 
 
 /* ---- Results ---- */
 
-/* A number as Python writes it: 20.0 rather than 20. */
-static size_t put_decimal(char *out, const char *name, double v)
-{
-    size_t at = strlen(name), n;
-
-    memcpy(out, name, at);
-    n = num_put_double(out + at, v);
-    if (memchr(out + at, '.', n) || memchr(out + at, 'e', n))
-        return at + n;
-    memcpy(out + at + n, ".0", 2);
-    return at + n + 2;
-}
-
 /* The longest part of a JSON string, raw between its quotes, that has at most `max` bytes and cuts no escape
  * and no character. */
 static struct str cut_raw(struct str raw, size_t max)
@@ -244,77 +224,72 @@ static struct str cut_raw(struct str raw, size_t max)
 
 /* The label `meta`, as the documents print it: base64 of
  * {"predictor_label":"<node>_<namespace>_<pod>","alpha":20.0,"threshold":1.0}. Long names are cut. */
-static size_t put_meta(char out[META_MAX], struct str metric, const struct forecast *f)
+static size_t put_meta(char ret[META_MAX], struct str metric, const struct forecast *f)
 {
     static const char *const labels[] = {"node", "namespace", "pod"};
-    static const char head[] = "{\"predictor_label\":\"";
-    char json[META_JSON_MAX], tail[128];
-    size_t n = sizeof(head) - 1, n_tail, end;
+    BUF_AUTO(json, META_JSON_MAX);
+    BUF_AUTO(tail, META_JSON_MAX);
+    struct out o = out_begin(&json), end = out_begin(&tail);
 
-    n_tail = put_decimal(tail, "\",\"alpha\":", f->alpha);
-    n_tail += put_decimal(tail + n_tail, ",\"threshold\":", f->threshold);
-    tail[n_tail++] = '}';
-    end = sizeof(json) - n_tail;
-    memcpy(json, head, n);
+    out_puts(&end, "\",\"alpha\":");
+    put_decimal(&end, f->alpha);
+    out_puts(&end, ",\"threshold\":");
+    put_decimal(&end, f->threshold);
+    out_puts(&end, "}");
+    out_puts(&o, "{\"predictor_label\":\"");
     for (size_t i = 0; i < ARRAY_SIZE(labels); i++) {
         struct str name = STR("unknown");
 
         (void)series_label(metric, labels[i], &name);
-        name = cut_raw(name, end - n);
-        memcpy(json + n, name.p, name.n);
-        n += name.n;
-        if (i + 1 < ARRAY_SIZE(labels) && n < end)
-            json[n++] = '_';
+        if (i > 0 && json.n + tail.n < META_JSON_MAX)
+            out_puts(&o, "_");
+        out_str(&o, cut_raw(name, META_JSON_MAX - tail.n - json.n));
     }
-    memcpy(json + n, tail, n_tail);
-    return base64_encode((struct str){json, n + n_tail}, out);
+    out_str(&o, buf_str(&tail));
+    return base64_encode(buf_str(&json), ret);
 }
 
 /* More members of a result, for people: ,"largest":1.5,"backtest":0.1. Agents ignore them. */
-static int put_members(struct buf *b, const struct forecast *f, const struct forecast_row *row)
+static void put_members(struct out *o, const struct forecast *f, const struct forecast_row *row)
 {
-    char text[NUM_MAX];
-    int r = 0;
-
-    if (isfinite(row->largest))
-        r = buf_puts(b, ",\"largest\":") ?: buf_put(b, text, num_put_double(text, row->largest));
-    if (isfinite(row->error))
-        r = r ?: buf_puts(b, ",\"backtest\":") ?: buf_put(b, text, num_put_double(text, row->error));
+    if (isfinite(row->largest)) {
+        out_puts(o, ",\"largest\":");
+        value_number(o, row->largest);
+    }
+    if (isfinite(row->error)) {
+        out_puts(o, ",\"backtest\":");
+        value_number(o, row->error);
+    }
     if (row->error > f->max_rmse)
-        r = r ?: buf_puts(b, ",\"unreliable\":true");
-    return r;
+        out_puts(o, ",\"unreliable\":true");
 }
 
-static int put_row(const struct forecast *f, const struct forecast_row *row, struct scoring *s)
+static void put_row(const struct forecast *f, const struct forecast_row *row, struct scoring *s)
 {
     char meta[META_MAX];
     BUF_AUTO(members, MEMBERS_MAX);
+    struct out o = out_begin(&members);
     struct result_label label = {"meta", {meta, put_meta(meta, row->metric, f)}};
     struct result result = {.metric = row->metric, .labels = &label, .n_labels = 1};
-    int r;
 
     result.score = 100 / (1 + exp(-f->alpha * (row->largest - f->threshold)));
     if (isnan(result.score)) { /* with ALPHA 0, or a forecast that overflows in both directions */
         s->left_out[LEFT_OUT_NOT_FINITE]++;
-        return 0;
+        return;
     }
     if (isfinite(row->error)) {
         s->backtest_error += row->error;
         s->n_backtests++;
     }
-    r = put_members(&members, f, row);
-    if (r < 0)
-        return r;
+    put_members(&o, f, row);
     result.members = buf_str(&members);
     results_add(&s->results, &result);
-    return 0;
 }
 
 static int forecast_score(const void *state, struct scoring *s)
 {
     CLEANUP(rows_done) struct forecast_rows rows = {.newest = -INFINITY};
     struct input_series series;
-    int r = 0;
 
     while (request_next(&s->request, &series)) {
         enum left_out why;
@@ -326,15 +301,15 @@ static int forecast_score(const void *state, struct scoring *s)
         if (why != LEFT_OUTS)
             s->left_out[why]++;
     }
-    for (size_t i = 0; r == 0 && i < rows.n; i++) {
+    for (size_t i = 0; i < rows.n; i++) {
         const struct forecast_row *row = &rows.rows[i];
 
         if (rows.newest - row->last > (MAX_GAP + 0.5) * row->step)
             s->left_out[LEFT_OUT_ENDED]++;
         else
-            r = put_row(state, row, s);
+            put_row(state, row, s);
     }
-    return r;
+    return 0;
 }
 
 const struct model model_forecast = {

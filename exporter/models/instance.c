@@ -7,7 +7,6 @@
 #include "exporter/base/file.h"
 #include "exporter/base/http.h"
 #include "exporter/base/problems.h"
-#include "exporter/models/model.h"
 #include "exporter/num/num.h"
 #include "exporter/ui/out.h"
 

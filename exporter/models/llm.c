@@ -2,7 +2,6 @@
  * each series, several at a time, until all are answered or the deadline has come. A series without an answer
  * is left out; the call fails if that leaves none, so that an agent keeps the scores that it has. Everything
  * runs on the loop. */
-#include "exporter/models/llm.h"
 #include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -15,7 +14,6 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"
 #include "exporter/models/model.h"
-#include "exporter/models/wire.h"
 #include "exporter/num/num.h"
 #include "exporter/score/error.h"
 

@@ -1,6 +1,5 @@
 /* The mean of the values: the sample of the documents. */
 #include "exporter/models/model.h"
-#include "exporter/models/wire.h"
 
 #include <math.h>
 

@@ -8,9 +8,10 @@
 
 #include "exporter/base/arena.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/json.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/models/wire.h"
+#include "exporter/ui/out.h"
 
 enum { MODEL_MAX_ENDPOINTS = 2 };
 
@@ -56,6 +57,86 @@ struct model_endpoint {
     .source_path = "/api/v1/query_range",                                              \
     .query = "sum by (node, namespace, pod) "                                          \
              "(rate(container_cpu_usage_seconds_total{container!=\"\", pod!=\"\"}[1m]))"
+
+/* ---- The bodies of POST /scoring ----
+ *
+ * A request, {"data":[{"metric":{..},"values":[[seconds,"value"],..]},..]}, is read series by series in one
+ * pass. A series may have `value`, one sample, instead of `values`, as instant queries give it.
+ *
+ *     request_begin(&rq, body);
+ *     while (request_next(&rq, &series))
+ *         ...
+ *     r = request_end(&rq);
+ *
+ * The first error of reading or writing is kept: later calls do nothing, so loops end. */
+
+enum { REQUEST_MAX_SERIES = 1000000, WHY_BYTES = 256 };
+
+struct input_series {
+    struct str raw, metric; /* the series, and its labels: JSON objects, as they came */
+    /* The samples, in their order: Unix time in seconds, and the value, which may be NaN or infinite. Valid
+     * until the next series is read. */
+    const double *times, *values;
+    size_t n;
+};
+
+struct request {
+    struct jr j;
+    struct str body;
+    bool in_data, has_data;
+    size_t n_series; /* read so far, the current one included */
+    double *times, *values;
+    size_t n, cap; /* samples of the current series; room */
+    int error;
+    char why[WHY_BYTES]; /* for -EINVAL and -E2BIG: "data[3].values[2]: expected ..." */
+};
+
+/* The body must outlive the reader. */
+void request_begin(struct request *rq, struct str body);
+/* False at the end, or after an error. */
+bool request_next(struct request *rq, struct input_series *ret);
+/* Frees the reader, but not `why`. Whatever has not been read is checked, too. -EINVAL, -E2BIG for more than
+ * REQUEST_MAX_SERIES. */
+MUST_USE int request_end(struct request *rq);
+
+/* Reads a series of an earlier request again, from its `raw`; request_abandon() follows. -ENOMEM, with an
+ * empty series. */
+MUST_USE int request_read_again(struct request *rq, struct str raw, struct input_series *ret);
+/* Frees the reader; the rest of the body is not read. */
+void request_abandon(struct request *rq);
+
+/* The value of a label, raw between its quotes (jr_unescape()); false if there is none. */
+bool series_label(struct str metric, const char *name, struct str *ret_raw);
+
+/* A label that the model adds; it replaces one of the same name. */
+struct result_label {
+    const char *name;
+    struct str value; /* UTF-8, not escaped */
+};
+
+struct result {
+    struct str metric; /* a JSON object, valid */
+    const struct result_label *labels;
+    size_t n_labels;
+    double score;       /* finite */
+    struct str members; /* more members for people, which agents ignore: `,"error":0.5`; or empty */
+};
+
+/* The answer, {"results":[{"metric":{..},"score":1.5},..]} */
+struct results {
+    struct out out;
+    size_t n; /* written so far */
+};
+
+/* Appends to `out`. The first error is kept. */
+void results_begin(struct results *rs, struct buf *out);
+void results_add(struct results *rs, const struct result *r);
+/* -EFBIG past the ceiling of the buffer. */
+MUST_USE int results_end(struct results *rs);
+/* Appends a number as the documents print it: 10.0 rather than 10. */
+void put_decimal(struct out *o, double v);
+
+/* ---- Models ---- */
 
 /* Why a series has no result. */
 enum left_out {
@@ -119,6 +200,10 @@ extern const struct model *const models[];
 const struct model *model_find(const char *name);
 
 extern const struct model model_forecast, model_llm, model_mean, model_static;
+
+/* Finds the first number that stands alone: "0.83", "1,234.5", "-2e3", "**85%**", "value: 0.83". Not dates,
+ * times, ordinals of a list ("1. "), or digits within words. False if there is none, or it is not finite. */
+bool llm_find_number(struct str text, double *ret);
 
 /* ---- An instance: a model with its settings ---- */
 

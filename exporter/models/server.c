@@ -12,7 +12,6 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"
 #include "exporter/models/model.h"
-#include "exporter/models/wire.h"
 #include "exporter/ui/out.h"
 #include "exporter/ui/site.h"
 #include "exporter/web/access.h"

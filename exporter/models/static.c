@@ -1,58 +1,41 @@
 /* Fixed scores from a table: the same for every cluster, whatever the request says. */
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/json.h"
 #include "exporter/base/problems.h"
 #include "exporter/models/model.h"
-#include "exporter/models/wire.h"
 #include "exporter/num/num.h"
+#include "exporter/ui/out.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 
-enum { STATIC_TABLES = 2, TABLE_MAX_BYTES = 16 << 20, FIRST_ROWS = 16 };
+enum { STATIC_TABLES = 2, TABLE_MAX_BYTES = 16 << 20 /* far more than a file's or a flag's text makes */ };
 
 /* ---- A table ---- */
 
-struct table_row {
-    size_t at, n; /* the metric, as JSON, in `text` */
-    double score;
-};
-
 /* Zeroed: empty. */
 struct table {
-    struct buf text;
-    struct table_row *rows;
-    size_t n, cap;
+    struct buf text; /* the list of results, as it is answered */
+    size_t n;
 };
 
-static void table_done(struct table *t)
+static void table_add(struct table *t, const struct buf *metric, double score)
 {
-    buf_done(&t->text);
-    free(t->rows);
-    *t = (struct table){0};
+    struct results rs = {.n = t->n};
+
+    t->text.max = TABLE_MAX_BYTES;
+    rs.out = out_begin(&t->text);
+    results_add(&rs, &(struct result){.metric = buf_str(metric), .score = score});
+    t->n = rs.n;
 }
 
-/* The metric has been written to t->text from `at`. */
-static void table_add(struct table *t, size_t at, double score)
+static void table_put_label(struct out *metric, struct str name, struct str value)
 {
-    if (t->n == t->cap) {
-        size_t cap = t->cap ? t->cap * 2 : FIRST_ROWS;
-
-        t->rows = xreallocarray(t->rows, cap, sizeof(*t->rows));
-        t->cap = cap;
-    }
-    t->rows[t->n++] = (struct table_row){at, t->text.n - at, score};
-}
-
-static int table_put_label(struct table *t, bool first, struct str name, struct str value)
-{
-    struct buf *b = &t->text;
-
-    b->max = TABLE_MAX_BYTES;
-    return buf_putc(b, first ? '{' : ',')
-               ?: buf_put_json(b, name) ?: buf_putc(b, ':') ?: buf_put_json(b, value);
+    out_puts(metric, metric->b->n ? "," : "{");
+    value_text(metric, name);
+    out_puts(metric, ":");
+    value_text(metric, value);
 }
 
 static bool is_score(struct str text, double *ret)
@@ -72,59 +55,56 @@ static struct str table_cut(struct str *rest, const char *stops)
     return cut;
 }
 
-/* "app=app01,device=all 80" */
-static int table_parse_row(struct table *t, struct str row)
+/* "app=app01,device=all 80"; false for other texts. */
+static bool table_parse_row(struct table *t, struct str row)
 {
-    size_t at = t->text.n, space = row.n;
+    BUF_AUTO(metric, TABLE_MAX_BYTES);
+    struct out o = out_begin(&metric);
+    size_t space = row.n;
     struct str labels;
     double score;
-    int r = 0;
 
     while (space > 0 && row.p[space - 1] != ' ' && row.p[space - 1] != '\t')
         space--;
-    if (!is_score((struct str){row.p + space, row.n - space}, &score))
-        return -EINVAL;
     labels = str_trim((struct str){row.p, space});
-    if (labels.n == 0)
-        r = -EINVAL;
-    for (bool first = true; r == 0 && labels.n; first = false) {
+    if (labels.n == 0 || !is_score((struct str){row.p + space, row.n - space}, &score))
+        return false;
+    while (labels.n) {
         struct str value = table_cut(&labels, ","), name = table_cut(&value, "=");
 
         /* Without "=" the name takes all of it, and the rest still begins where the name does. */
-        r = name.n && value.p != name.p ? table_put_label(t, first, str_trim(name), str_trim(value))
-                                        : -EINVAL;
+        if (!name.n || value.p == name.p)
+            return false;
+        table_put_label(&o, str_trim(name), str_trim(value));
     }
-    r = r ?: buf_putc(&t->text, '}');
-    if (r == 0)
-        table_add(t, at, score);
-    return r;
+    out_puts(&o, "}");
+    table_add(t, &metric, score);
+    return true;
 }
 
 static int table_parse(struct table *t, const char *text, char **ret_why)
 {
     struct str rest = str_of(text);
-    int r = 0;
 
-    while (r == 0 && rest.n) {
+    while (rest.n) {
         struct str row = str_trim(table_cut(&rest, ";\n"));
 
-        if (row.n == 0)
+        if (row.n == 0 || table_parse_row(t, row))
             continue;
-        r = table_parse_row(t, row);
-        if (r == -EINVAL)
-            *ret_why = xasprintf("row \"%.*s\": expected labels and a score, like app=app01,device=all 80",
-                                 (int)size_min(row.n, 80), row.p);
+        *ret_why = xasprintf("row \"%.*s\": expected labels and a score, like app=app01,device=all 80",
+                             (int)size_min(row.n, 80), row.p);
+        return -EINVAL;
     }
-    return r;
+    return 0;
 }
 
 static void table_read_row(struct table *t, const struct node *row, struct problems *p)
 {
     const struct node *metric = node_get(row, "metric"), *score = node_get(row, "score");
     static const char *const keys[] = {"metric", "score", NULL};
-    size_t at = t->text.n;
+    BUF_AUTO(text, TABLE_MAX_BYTES);
+    struct out o = out_begin(&text);
     double v;
-    int r = 0;
 
     node_only_keys(row, keys, PROBLEM_ERROR, p);
     if (!metric || metric->kind != NODE_MAP || metric->n == 0)
@@ -132,13 +112,10 @@ static void table_read_row(struct table *t, const struct node *row, struct probl
     else if (!score || (score->kind != NODE_INT && score->kind != NODE_DOUBLE) || !is_score(score->text, &v))
         node_expected(score ? score : row, p, "a number as \"score\"");
     else {
-        for (size_t i = 0; r == 0 && i < metric->n; i++)
-            r = table_put_label(t, i == 0, metric->items[i]->key, metric->items[i]->text);
-        r = r ?: buf_putc(&t->text, '}');
-        if (r < 0)
-            node_problem(row, p, PROBLEM_ERROR, "the scores together are too large");
-        else
-            table_add(t, at, v);
+        for (size_t i = 0; i < metric->n; i++)
+            table_put_label(&o, metric->items[i]->key, metric->items[i]->text);
+        out_puts(&o, "}");
+        table_add(t, &text, v);
     }
 }
 
@@ -150,13 +127,6 @@ static void table_read(struct table *t, const struct node *list, struct problems
     }
     for (size_t i = 0; i < list->n; i++)
         table_read_row(t, list->items[i], p);
-}
-
-static void table_write(const struct table *t, struct results *rs)
-{
-    for (size_t i = 0; i < t->n; i++)
-        results_add(rs, &(struct result){.metric = {t->text.p + t->rows[i].at, t->rows[i].n},
-                                         .score = t->rows[i].score});
 }
 
 /* ---- The model ---- */
@@ -219,8 +189,10 @@ static int static_open(void *state, const struct model_env *env, char **ret_why)
 
     (void)env;
     for (size_t i = 0; r == 0 && i < STATIC_TABLES; i++) {
-        if (s->texts[i])
-            table_done(&s->tables[i]);
+        if (s->texts[i]) {
+            buf_done(&s->tables[i].text);
+            s->tables[i].n = 0;
+        }
         if (s->tables[i].n == 0)
             r = table_parse(&s->tables[i], s->texts[i] ? s->texts[i] : static_examples[i], ret_why);
     }
@@ -232,14 +204,15 @@ static void static_close(void *state)
     struct static_state *s = state;
 
     for (size_t i = 0; i < STATIC_TABLES; i++)
-        table_done(&s->tables[i]);
+        buf_done(&s->tables[i].text);
 }
 
 static int static_score(const void *state, struct scoring *s)
 {
-    const struct static_state *own = state;
+    const struct table *t = &((const struct static_state *)state)->tables[s->endpoint];
 
-    table_write(&own->tables[s->endpoint], &s->results);
+    out_str(&s->results.out, buf_str(&t->text));
+    s->results.n = t->n;
     return 0;
 }
 

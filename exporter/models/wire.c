@@ -1,6 +1,7 @@
-#include "exporter/models/wire.h"
-
+#include "exporter/base/json.h"
+#include "exporter/models/model.h"
 #include "exporter/num/num.h"
+#include "exporter/ui/out.h"
 
 #include <errno.h>
 #include <math.h>
@@ -237,8 +238,8 @@ bool series_label(struct str metric, const char *name, struct str *ret_raw)
 
 void results_begin(struct results *rs, struct buf *out)
 {
-    *rs = (struct results){.out = out};
-    rs->error = buf_puts(out, "{\"results\":[");
+    *rs = (struct results){.out = out_begin(out)};
+    out_puts(&rs->out, "{\"results\":[");
 }
 
 static bool result_replaces(const struct result *r, struct str raw)
@@ -250,58 +251,66 @@ static bool result_replaces(const struct result *r, struct str raw)
 }
 
 /* Copies the labels of the series, as they came, but for those that the model replaces. */
-static int results_put_kept(struct buf *out, const struct result *r)
+static void results_put_kept(struct out *o, const struct result *r)
 {
     struct str key, value;
     struct jr j;
-    int e = 0;
 
     jr_init(&j, r->metric, JR_STRICT);
     (void)jr_object(&j);
-    while (e == 0 && jr_member(&j, &key)) {
+    while (jr_member(&j, &key)) {
         (void)jr_skip(&j, &value);
-        if (!result_replaces(r, key))
-            e = buf_putc(out, '"') ?: buf_put_str(out, key) ?: buf_puts(out, "\":") ?: buf_put_str(out, value)
-                ?: buf_putc(out, ',');
+        if (result_replaces(r, key))
+            continue;
+        out_puts(o, "\"");
+        out_str(o, key);
+        out_puts(o, "\":");
+        out_str(o, value);
+        out_puts(o, ",");
     }
-    return e;
 }
 
-static int results_put_metric(struct buf *out, const struct result *r)
+static void results_put_metric(struct out *o, const struct result *r)
 {
-    int e;
-
-    if (r->n_labels == 0)
-        return buf_put_str(out, r->metric);
-    e = buf_putc(out, '{') ?: results_put_kept(out, r);
-    for (size_t i = 0; e == 0 && i < r->n_labels; i++)
-        e = (i ? buf_putc(out, ',') : 0) ?: buf_put_json(out, str_of(r->labels[i].name)) ?: buf_putc(out, ':')
-            ?: buf_put_json(out, r->labels[i].value);
-    return e ?: buf_putc(out, '}');
+    if (r->n_labels == 0) {
+        out_str(o, r->metric);
+        return;
+    }
+    out_puts(o, "{");
+    results_put_kept(o, r);
+    for (size_t i = 0; i < r->n_labels; i++) {
+        out_puts(o, i ? ",\"" : "\"");
+        out_puts(o, r->labels[i].name);
+        out_puts(o, "\":");
+        value_text(o, r->labels[i].value);
+    }
+    out_puts(o, "}");
 }
 
-/* 10.0 rather than 10, as the documents print it. */
-static int results_put_score(struct buf *out, double score)
+void put_decimal(struct out *o, double v)
 {
     char text[NUM_MAX];
-    size_t n = num_put_double(text, score);
+    size_t n = num_put_double(text, v);
 
-    return buf_put(out, text, n) ?: (memchr(text, '.', n) || memchr(text, 'e', n) ? 0 : buf_puts(out, ".0"));
+    out_str(o, (struct str){text, n});
+    if (!memchr(text, '.', n) && !memchr(text, 'e', n))
+        out_puts(o, ".0");
 }
 
 void results_add(struct results *rs, const struct result *r)
 {
-    struct buf *out = rs->out;
+    struct out *o = &rs->out;
 
-    if (rs->error == 0)
-        rs->error = buf_puts(out, rs->n ? ",{\"metric\":" : "{\"metric\":") ?: results_put_metric(out, r)
-                    ?: buf_puts(out, ",\"score\":") ?: results_put_score(out, r->score);
-    if (rs->error == 0)
-        rs->error = buf_put_str(out, r->members) ?: buf_putc(out, '}');
-    rs->n += rs->error == 0;
+    out_puts(o, rs->n++ ? ",{\"metric\":" : "{\"metric\":");
+    results_put_metric(o, r);
+    out_puts(o, ",\"score\":");
+    put_decimal(o, r->score);
+    out_str(o, r->members);
+    out_puts(o, "}");
 }
 
 int results_end(struct results *rs)
 {
-    return rs->error ?: buf_puts(rs->out, "]}");
+    out_puts(&rs->out, "]}");
+    return out_end(&rs->out);
 }

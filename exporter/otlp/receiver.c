@@ -293,26 +293,20 @@ static int otlp_listen(struct otlp *x, char **ret_why)
 {
     const struct access_options access = {
         .loop = x->o.loop, .metrics = x->o.metrics, .file = x->o.config_file};
-    struct httpd_options server = {.listen = &x->o.listen,
-                                   .n_listen = 1,
-                                   .max_connections = MAX_CONNECTIONS,
-                                   .max_body_bytes = BODIES_MAX_BYTES,
-                                   .idle_seconds = IDLE_SECONDS,
-                                   .routes = &x->route,
-                                   .n_routes = 1,
-                                   .served = page_count_request,
-                                   .cut = page_count_cut,
-                                   .error_body = otlp_error_body,
-                                   .served_arg = x->o.page};
+    const struct httpd_options server = {.listen = &x->o.listen,
+                                         .n_listen = 1,
+                                         .max_connections = MAX_CONNECTIONS,
+                                         .max_body_bytes = BODIES_MAX_BYTES,
+                                         .idle_seconds = IDLE_SECONDS,
+                                         .routes = &x->route,
+                                         .n_routes = 1,
+                                         .served = page_count_request,
+                                         .cut = page_count_cut,
+                                         .error_body = otlp_error_body,
+                                         .served_arg = x->o.page};
     int r = access_new(&x->access, &access, ret_why);
 
-    if (r < 0)
-        return r;
-    access_configure(x->access, &server);
-    r = httpd_new(&x->httpd, x->o.loop, &server, ret_why);
-    if (r == 0)
-        access_serve(x->access, x->httpd);
-    return r;
+    return r ?: access_serve(x->access, &x->httpd, server, ret_why);
 }
 
 int otlp_start(struct otlp **ret, const struct otlp_options *o, char **ret_why)

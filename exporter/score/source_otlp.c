@@ -1,5 +1,6 @@
 /* Source type OpenTelemetry: queries over the series that the agent itself receives. They run on the worker,
  * one after the other. With an endpoint, its own or the agent's, it is a Prometheus. */
+#include "exporter/base/buf.h"
 #include "exporter/otlp/query.h"
 #include "exporter/otlp/series.h"
 #include "exporter/score/source.h"
@@ -166,7 +167,7 @@ static void otlp_ask(struct otlp *o)
     worker_do(s->env->worker, &TAKE_PTR(a)->job, SIZE_MAX);
 }
 
-static void otlp_on_timer(struct timer *t)
+static void source_otlp_on_timer(struct timer *t)
 {
     struct otlp *o = CONTAINER_OF(t, struct otlp, source.timer);
     struct source *s = &o->source;
@@ -189,7 +190,7 @@ static struct source *otlp_start(const struct source_request *rq, source_done_fn
     if (summary_source(rq->summary, rq->index).endpoint || rq->env->otlp_url)
         return source_prometheus.start(rq, done, arg);
     o = xcalloc(1, sizeof(*o));
-    source_init(&o->source, &source_otlp, rq, done, arg, otlp_on_timer);
+    source_init(&o->source, &source_otlp, rq, done, arg, source_otlp_on_timer);
     o->from_ms = o->source.start_ms;
     return &o->source;
 }

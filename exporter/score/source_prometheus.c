@@ -1,6 +1,7 @@
 /* The Prometheus query API as a source. Queries are sent one after the other, so that a scorer of many
  * queries puts no more load on a small Prometheus than one of a single query. The scoring API gets slices of
  * the responses' bodies. */
+#include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/text.h"
 #include "exporter/score/prom_answer.h"

@@ -3,6 +3,7 @@
 #include "exporter/ui/out.h"
 
 #include <errno.h>
+#include <gnutls/gnutls.h>
 #include <stdio.h>
 
 enum { TOKEN_BYTES = 64 << 10, LIST_FIRST_CAP = 32 };
@@ -19,28 +20,15 @@ static void token_put(struct out *o, const struct list_item *last)
     out_puts(o, "\"");
 }
 
-static int token_nibble(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static int token_read(struct list_query *q, const char *token)
 {
-    CLEANUP(cleanup_free) char *text = NULL;
-    size_t n = strlen(token);
+    size_t n = strlen(token), bytes = n / 2;
+    CLEANUP(cleanup_free) char *text = xcalloc(1, bytes + 1);
     int name_at = 0;
 
-    if (n == 0 || n % 2 || n > TOKEN_BYTES)
+    if (n == 0 || n % 2 || n > TOKEN_BYTES || gnutls_hex2bin(token, n, text, &bytes) < 0 ||
+        strlen(text) != n / 2)
         return -EINVAL;
-    text = xmalloc(n / 2 + 1);
-    for (size_t i = 0; i < n / 2; i++) {
-        int high = token_nibble(token[2 * i]), low = token_nibble(token[2 * i + 1]);
-
-        if (high < 0 || low < 0 || (high | low) == 0)
-            return -EINVAL;
-        text[i] = (char)(high << 4 | low);
-    }
-    text[n / 2] = '\0';
     if (sscanf(text, "v1 %4u%n", &q->after_rank, &name_at) != 1 || text[name_at] != ' ')
         return -EINVAL;
     q->after = xstrdup(text + name_at + 1);

@@ -179,47 +179,39 @@ static void site_set_routes(struct site *s)
 
 /* ---- The servers ---- */
 
-/* Serves the routes on the addresses of `set`. */
-static int site_listen(struct httpd **ret, const struct site *s, struct httpd_options set, char **ret_why)
-{
-    set.idle_seconds = IDLE_SECONDS;
-    set.served = page_count_request;
-    set.cut = page_count_cut;
-    set.held = page_held;
-    set.served_arg = s->page;
-    return httpd_new(ret, s->o.loop, &set, ret_why);
-}
-
 static int site_listen_all(struct site *s, char **ret_why)
 {
     const struct site_options *o = &s->o;
     bool has_main = o->n_listen, has_probes = o->probe_address && strcmp(o->probe_address, "0") != 0;
     bool same = o->probes_apart && has_main && has_probes && strcmp(o->listen[0], o->probe_address) == 0;
     size_t first = o->probes_apart && !same ? s->n_probes : 0;
-    struct httpd_options main = {.listen = o->listen,
-                                 .n_listen = o->n_listen,
-                                 .max_connections = MAX_CONNECTIONS,
-                                 .max_body_bytes = o->max_body_bytes,
-                                 .routes = s->routes + first,
-                                 .n_routes = s->n_routes - first};
-    const struct httpd_options probes = {.listen = &o->probe_address,
-                                         .n_listen = 1,
-                                         .max_connections = PROBE_CONNECTIONS,
-                                         .routes = s->routes,
-                                         .n_routes = s->n_probes};
+    struct httpd_options set = {.listen = o->listen,
+                                .n_listen = o->n_listen,
+                                .max_connections = MAX_CONNECTIONS,
+                                .max_body_bytes = o->max_body_bytes,
+                                .idle_seconds = IDLE_SECONDS,
+                                .routes = s->routes + first,
+                                .n_routes = s->n_routes - first,
+                                .served = page_count_request,
+                                .cut = page_count_cut,
+                                .held = page_held,
+                                .served_arg = s->page};
     int r = 0;
 
     if (same && (o->config_file || o->guard)) {
         *ret_why = xstrdup("the addresses of metrics and probes must differ: probes are not authenticated");
         return -EINVAL;
     }
-    access_configure(s->access, &main);
     if (has_main)
-        r = site_listen(&s->main, s, main, ret_why);
-    if (r == 0 && has_main)
-        access_serve(s->access, s->main);
+        r = access_serve(s->access, &s->main, set, ret_why);
+    set.listen = &o->probe_address;
+    set.n_listen = 1;
+    set.max_connections = PROBE_CONNECTIONS;
+    set.max_body_bytes = 0;
+    set.routes = s->routes;
+    set.n_routes = s->n_probes;
     if (r == 0 && has_probes && !same)
-        r = site_listen(&s->probes, s, probes, ret_why);
+        r = httpd_new(&s->probes, o->loop, &set, ret_why);
     return r;
 }
 

@@ -76,9 +76,9 @@ struct basic_auth {
     pthread_cond_t changed;
     unsigned holders;
     bool closed;
-    const struct web_user *users; /* not owned */
-    size_t n_users;
-    struct auth_jobs queues[2]; /* of unknown and of known users */
+    const struct web_file *file; /* its users and limit are in force; not owned */
+    mono_ms full_at;             /* when the bucket of the rate limit will be full again */
+    struct auth_jobs queues[2];  /* of unknown and of known users */
     struct auth_job *running;
     struct auth_result good[GOOD_RESULTS]; /* each stays until as many newer ones have been used */
 };
@@ -309,13 +309,28 @@ static struct basic_auth *basic_auth_free(struct basic_auth *b)
     return NULL;
 }
 
-/* They stay the caller's until the next ones are set. */
-static void basic_auth_set_users(struct basic_auth *b, const struct web_user *users, size_t n)
+/* The file stays the caller's until the next one is set. A changed rate limit begins with a full bucket. */
+static void basic_auth_set_file(struct basic_auth *b, const struct web_file *f)
 {
     (void)pthread_mutex_lock(&b->lock);
-    b->users = users;
-    b->n_users = n;
+    if (b->file && (b->file->interval_ms != f->interval_ms || b->file->burst != f->burst))
+        b->full_at = (mono_ms){0};
+    b->file = f;
     (void)pthread_mutex_unlock(&b->lock);
+}
+
+/* A token bucket: `burst` requests at once, and one more for each interval. */
+static bool basic_auth_within_limit(struct basic_auth *b, mono_ms now)
+{
+    int64_t interval = b->file->interval_ms;
+    mono_ms from = mono_before(b->full_at, now) ? now : b->full_at;
+
+    if (!interval)
+        return true;
+    if (mono_diff(now, from) + interval > b->file->burst * interval)
+        return false;
+    b->full_at = mono_add(from, interval);
+    return true;
 }
 
 /* Finds user and password in the field's value, decoded into `all`. */
@@ -343,9 +358,9 @@ static void auth_find_hash(struct basic_auth *b, struct str user, char hash[BCRY
 {
     *ret_known = false;
     (void)pthread_mutex_lock(&b->lock);
-    for (size_t i = b->n_users; i-- > 0 && !*ret_known;) {
-        *ret_known = str_eq(b->users[i].name, user);
-        memcpy(hash, b->users[i].hash.p, BCRYPT_BYTES);
+    for (size_t i = b->file->n_users; i-- > 0 && !*ret_known;) {
+        *ret_known = str_eq(b->file->users[i]->key, user);
+        memcpy(hash, b->file->users[i]->text.p, BCRYPT_BYTES);
     }
     (void)pthread_mutex_unlock(&b->lock);
 }
@@ -405,12 +420,6 @@ static enum httpd_access basic_auth_check(struct basic_auth *b, const struct htt
 
 enum { LOOK_MS = 3 * 1000, WATCHED = 4, PROBLEMS_MAX_BYTES = 1 << 20 };
 
-/* A token bucket: `burst` requests at once, and one more for each interval. Zeroed: no limit. */
-struct rate_limit {
-    int64_t interval_ms, burst;
-    mono_ms full_at; /* when the bucket will be full again */
-};
-
 struct access {
     struct access_options o;
     struct httpd_guard guard;
@@ -423,37 +432,23 @@ struct access {
     struct timer timer;
     struct access_status status;
     char *problems;
-    pthread_mutex_t lock; /* for the two below; its holder never blocks */
-    struct rate_limit limit;
-    bool has_users;
 };
 
-/* ---- The guard. Server's thread ---- */
-
-static bool rate_limit_take(struct rate_limit *l, mono_ms now)
-{
-    mono_ms from = mono_before(l->full_at, now) ? now : l->full_at;
-
-    if (!l->interval_ms)
-        return true;
-    if (mono_diff(now, from) + l->interval_ms > l->burst * l->interval_ms)
-        return false;
-    l->full_at = mono_add(from, l->interval_ms);
-    return true;
-}
-
+/* Server's thread. */
 static enum httpd_access access_check(void *arg, const struct httpd_request *rq,
                                       const struct httpd_ticket *ticket, struct httpd_refusal *ret)
 {
     struct access *a = arg;
-    bool has_users, within;
-    unsigned seconds;
+    bool has_users = false, within = true;
+    unsigned seconds = 0;
 
-    (void)pthread_mutex_lock(&a->lock);
-    within = rate_limit_take(&a->limit, clock_system.mono(&clock_system));
-    seconds = (unsigned)((a->limit.interval_ms + 999) / 1000);
-    has_users = a->has_users;
-    (void)pthread_mutex_unlock(&a->lock);
+    if (a->auth) {
+        (void)pthread_mutex_lock(&a->auth->lock);
+        within = basic_auth_within_limit(a->auth, clock_system.mono(&clock_system));
+        seconds = (unsigned)((a->auth->file->interval_ms + 999) / 1000);
+        has_users = a->auth->file->n_users > 0;
+        (void)pthread_mutex_unlock(&a->auth->lock);
+    }
     if (!within) {
         *ret = (struct httpd_refusal){
             .status = 429, .text = "429: over the limit of requests\n", .retry_after = seconds};
@@ -477,18 +472,6 @@ static void access_check_file(const struct access *a, const struct web_file *f, 
         problems_add(p, PROBLEM_ERROR, 0, 0,
                      "tls_server_config: cannot be %s while the program runs: restart it",
                      f->has_tls ? "added" : "removed");
-}
-
-static void access_apply(struct access *a, const struct web_file *f)
-{
-    basic_auth_set_users(a->auth, f->users, f->n_users);
-    (void)pthread_mutex_lock(&a->lock);
-    a->has_users = f->n_users > 0;
-    if (a->limit.interval_ms != f->interval_ms || a->limit.burst != f->burst)
-        a->limit = (struct rate_limit){.interval_ms = f->interval_ms, .burst = f->burst};
-    (void)pthread_mutex_unlock(&a->lock);
-    if (a->server)
-        httpd_set_headers(a->server, f->headers, f->n_headers);
 }
 
 /* Notes what the file is now; to be called before it is read. */
@@ -520,7 +503,9 @@ static int access_load(struct access *a, struct problems *p)
         return r;
     was = a->file;
     a->file = TAKE_PTR(f);
-    access_apply(a, a->file);
+    basic_auth_set_file(a->auth, a->file);
+    if (a->server)
+        httpd_set_headers(a->server, a->file->headers, a->file->n_headers);
     return 0;
 }
 
@@ -585,7 +570,6 @@ int access_new(struct access **ret, const struct access_options *o, char **ret_w
     a->o = *o;
     a->timer = (struct timer){.fn = access_on_timer};
     a->guard = (struct httpd_guard){.check = access_check, .arg = a, .deadline_ms = BASIC_AUTH_DEADLINE_MS};
-    (void)pthread_mutex_init(&a->lock, NULL);
     if (o->guard && o->guard->deadline_ms > a->guard.deadline_ms)
         a->guard.deadline_ms = o->guard->deadline_ms;
     if (o->file) {
@@ -599,18 +583,18 @@ int access_new(struct access **ret, const struct access_options *o, char **ret_w
     return r;
 }
 
-void access_configure(struct access *a, struct httpd_options *o)
+int access_serve(struct access *a, struct httpd **ret, struct httpd_options o, char **ret_why)
 {
-    if (a->o.file || a->o.guard)
-        o->guard = &a->guard;
-    o->tls = a->tls;
-}
+    int r;
 
-void access_serve(struct access *a, struct httpd *h)
-{
-    a->server = h;
-    if (a->file)
-        httpd_set_headers(h, a->file->headers, a->file->n_headers);
+    if (a->o.file || a->o.guard)
+        o.guard = &a->guard;
+    o.tls = a->tls;
+    r = httpd_new(ret, a->o.loop, &o, ret_why);
+    a->server = r == 0 ? *ret : NULL;
+    if (r == 0 && a->file)
+        httpd_set_headers(*ret, a->file->headers, a->file->n_headers);
+    return r;
 }
 
 const struct access_status *access_status(const struct access *a)
@@ -643,7 +627,6 @@ struct access *access_free(struct access *a)
     a->auth = basic_auth_free(a->auth);
     a->tls = httpd_tls_free(a->tls);
     a->file = web_file_free(a->file);
-    (void)pthread_mutex_destroy(&a->lock);
     for (size_t i = 0; i < WATCHED; i++)
         free(a->watched[i]);
     free(a->problems);

@@ -31,10 +31,8 @@ struct access;
 /* Reads the file. -EINVAL if it is invalid: the log says why, and *ret_why (from malloc) names the file.
  * -EAGAIN. */
 MUST_USE int access_new(struct access **ret, const struct access_options *o, char **ret_why);
-/* Sets what the server's options need: the guard and TLS. */
-void access_configure(struct access *a, struct httpd_options *o);
-/* The server's responses have the file's headers from now on. */
-void access_serve(struct access *a, struct httpd *h);
+/* Starts a server with the guard, TLS and the headers of the file. Fails as httpd_new(). */
+MUST_USE int access_serve(struct access *a, struct httpd **ret, struct httpd_options o, char **ret_why);
 /* Whether a request needs a user, a token or a client certificate. */
 bool access_authenticates(const struct access *a);
 /* Reads the file now. On failure the last valid one stays in force, and *ret_why (may be NULL) gets each

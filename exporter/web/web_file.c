@@ -1,6 +1,7 @@
 /* What the file may say is read from its tree; then the files that it names. */
 #include "exporter/web/web_file.h"
 
+#include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/file.h"
@@ -54,11 +55,17 @@ static const char *web_path(struct web_reader *w, const struct node *map, const 
     return arena_text(&w->file->arena, str_of(path));
 }
 
+static const char *web_text(struct web_reader *w, const struct node *map, const char *key)
+{
+    struct str s = {0};
+
+    return node_str(map, key, w->p, &s) && s.n ? s.p : NULL;
+}
+
 static struct httpd_tls_pem web_pem(struct web_reader *w, const struct node *map, const char *text,
                                     const char *file)
 {
-    struct httpd_tls_pem pem = {.file = web_path(w, map, file),
-                                .text = node_text(map, text, w->p, &w->file->arena)};
+    struct httpd_tls_pem pem = {.file = web_path(w, map, file), .text = web_text(w, map, text)};
 
     if (pem.file && pem.text)
         node_problem(node_get(map, text), w->p, PROBLEM_ERROR,
@@ -80,7 +87,7 @@ static struct httpd_tls_list web_words(struct web_reader *w, const struct node *
     for (i = 0; i < n->n; i++) {
         if (n->items[i]->kind != NODE_STRING || !n->items[i]->text.n)
             node_expected(n->items[i], w->p, "a string");
-        items[i] = arena_text(&w->file->arena, n->items[i]->text);
+        items[i] = n->items[i]->text.p;
     }
     return (struct httpd_tls_list){.items = items, .n = n->n};
 }
@@ -98,9 +105,9 @@ static void web_read_tls(struct web_reader *w, const struct node *root)
         .cert = web_pem(w, n, "cert", "cert_file"),
         .key = web_pem(w, n, "key", "key_file"),
         .client_ca = web_pem(w, n, "client_ca", "client_ca_file"),
-        .client_auth_type = node_text(n, "client_auth_type", w->p, &w->file->arena),
-        .min_version = node_text(n, "min_version", w->p, &w->file->arena),
-        .max_version = node_text(n, "max_version", w->p, &w->file->arena),
+        .client_auth_type = web_text(w, n, "client_auth_type"),
+        .min_version = web_text(w, n, "min_version"),
+        .max_version = web_text(w, n, "max_version"),
         .client_allowed_sans = web_words(w, n, "client_allowed_sans"),
         .cipher_suites = web_words(w, n, "cipher_suites"),
         .curve_preferences = web_words(w, n, "curve_preferences"),
@@ -157,8 +164,8 @@ static void web_read_header(struct web_reader *w, const struct node *n, size_t r
         (void)!problem_choices(values, &choices);
         node_problem(n, w->p, PROBLEM_ERROR, "expected %.*s", STR_ARG(buf_str(&choices)));
     } else {
-        w->file->headers[w->file->n_headers++] = (struct httpd_header){
-            .name = header_rules[rule].name, .value = arena_text(&w->file->arena, n->text)};
+        w->file->headers[w->file->n_headers++] =
+            (struct httpd_header){.name = header_rules[rule].name, .value = n->text.p};
     }
 }
 
@@ -198,24 +205,19 @@ unsigned bcrypt_cost(struct str hash)
 
 static void web_read_user(struct web_reader *w, const struct node *n)
 {
-    struct web_file *f = w->file;
     unsigned cost = n->kind == NODE_STRING ? bcrypt_cost(n->text) : 0;
 
-    if (memchr(n->key.n ? n->key.p : "", ':', n->key.n)) {
+    if (memchr(n->key.n ? n->key.p : "", ':', n->key.n))
         node_key_problem(n, w->p, PROBLEM_ERROR, "a user name cannot contain a colon");
-    } else if (!cost) {
+    else if (!cost)
         node_problem(n, w->p, PROBLEM_ERROR, "expected a bcrypt hash, which begins with $2a$, $2b$ or $2y$");
-    } else if (cost > BCRYPT_MAX_COST) {
+    else if (cost > BCRYPT_MAX_COST)
         node_problem(n, w->p, PROBLEM_ERROR, "cost %u is too high: at most %d is allowed", cost,
                      BCRYPT_MAX_COST);
-    } else {
-        if (cost > BCRYPT_SLOW_COST)
-            node_problem(n, w->p, PROBLEM_WARNING,
-                         "cost %u: checking a password takes several seconds, longer than some clients wait",
-                         cost);
-        f->users[f->n_users].name = (struct str){arena_text(&w->file->arena, n->key), n->key.n};
-        f->users[f->n_users++].hash = (struct str){arena_text(&w->file->arena, n->text), n->text.n};
-    }
+    else if (cost > BCRYPT_SLOW_COST)
+        node_problem(n, w->p, PROBLEM_WARNING,
+                     "cost %u: checking a password takes several seconds, longer than some clients wait",
+                     cost);
 }
 
 static void web_read_users(struct web_reader *w, const struct node *root)
@@ -228,7 +230,8 @@ static void web_read_users(struct web_reader *w, const struct node *root)
         node_problem(n, w->p, PROBLEM_ERROR, "expected at most %d users", WEB_FILE_MAX_USERS);
         return;
     }
-    w->file->users = arena_alloc(&w->file->arena, n->n * sizeof(*w->file->users));
+    w->file->users = (const struct node *const *)n->items;
+    w->file->n_users = n->n;
     for (size_t i = 0; i < n->n; i++)
         web_read_user(w, n->items[i]);
 }

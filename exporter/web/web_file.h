@@ -2,7 +2,6 @@
 #ifndef DS_WEB_WEB_FILE_H
 #define DS_WEB_WEB_FILE_H
 
-#include "exporter/base/arena.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/httpd_tls.h"
@@ -18,19 +17,15 @@ enum {
     BCRYPT_SLOW_COST = 14, /* a second */
 };
 
-struct web_user {
-    struct str name, hash;
-};
-
-/* All strings belong to `arena`. */
+/* Strings belong to `doc`, paths to `arena`. */
 struct web_file {
     struct arena arena;
-    struct doc *doc; /* as read, for the places of problems */
-    bool has_tls;    /* TLS is to be served */
+    struct doc *doc;
+    bool has_tls; /* TLS is to be served */
     struct httpd_tls_settings tls;
     struct httpd_header headers[WEB_FILE_HEADERS];
     size_t n_headers;
-    struct web_user *users;
+    const struct node *const *users; /* key: the name; text: the hash */
     size_t n_users;
     int64_t interval_ms; /* of the rate limit; 0: none */
     int64_t burst;

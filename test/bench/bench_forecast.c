@@ -6,7 +6,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/json.h"
 #include "exporter/models/model.h"
-#include "exporter/models/wire.h"
 #include "exporter/num/num.h"
 #include "test/bench/gen.h"
 #include "test/bench/measure.h"

@@ -32,9 +32,9 @@ static void check_good(const struct web_file *f)
     check_list(&f->tls.curve_preferences);
     check_list(&f->tls.client_allowed_sans);
     for (size_t i = 0; i < f->n_users; i++) {
-        unsigned cost = bcrypt_cost(f->users[i].hash);
-        assert(cost >= 4 && cost <= BCRYPT_MAX_COST && (!f->users[i].name.n || f->users[i].name.p));
-        assert(!f->users[i].name.n || !memchr(f->users[i].name.p, ':', f->users[i].name.n));
+        unsigned cost = bcrypt_cost(f->users[i]->text);
+        struct str name = f->users[i]->key;
+        assert(cost >= 4 && cost <= BCRYPT_MAX_COST && (!name.n || !memchr(name.p, ':', name.n)));
     }
     for (size_t i = 0; i < f->n_headers; i++)
         assert(f->headers[i].value[0] && !strpbrk(f->headers[i].value, "\r\n"));

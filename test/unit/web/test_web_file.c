@@ -214,8 +214,8 @@ static void reads_every_field(void **state)
     assert_string_equal(f->headers[0].name, "X-Frame-Options");
     assert_string_equal(f->headers[1].value, "x");
     assert_int_equal(f->n_users, 2);
-    assert_true(str_eq(f->users[0].name, STR("alice")) && str_eq(f->users[0].hash, STR(HASH4)));
-    assert_int_equal(f->users[1].name.n, 0);
+    assert_true(str_eq(f->users[0]->key, STR("alice")) && str_eq(f->users[0]->text, STR(HASH4)));
+    assert_int_equal(f->users[1]->key.n, 0);
     assert_int_equal(f->interval_ms, 100);
     assert_int_equal(f->burst, 7);
 }
