@@ -766,11 +766,10 @@ static void start_cluster(struct agent_kube *k, bool secrets)
     k->configmap = kube_watch_new(k->cluster, &watch);
 }
 
-int agent_kube_new(struct agent_kube **ret, struct agent *a, const struct agent_kube_options *o, bool secrets)
+struct agent_kube *agent_kube_new(struct agent *a, const struct agent_kube_options *o, bool secrets)
 {
-    CLEANUP(cleanup_agent_kube_free) struct agent_kube *k = xcalloc(1, sizeof(*k));
+    struct agent_kube *k = xcalloc(1, sizeof(*k));
     const struct agent_state *state = agent_state(a);
-    int r;
 
     k->sink.ops = &sink_ops;
     k->once.fn = once_apply;
@@ -784,11 +783,8 @@ int agent_kube_new(struct agent_kube **ret, struct agent *a, const struct agent_
     if (k->cluster)
         start_cluster(k, secrets);
     leader_start(k);
-    r = agent_add_sink(a, &k->sink);
-    if (r < 0)
-        return r;
-    *ret = TAKE_PTR(k);
-    return 0;
+    agent_add_sink(a, &k->sink);
+    return k;
 }
 
 struct agent_kube *agent_kube_free(struct agent_kube *k)

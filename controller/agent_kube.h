@@ -37,9 +37,8 @@ bool agent_kube_options_complete(struct agent_kube_options *o);
 bool agent_kube_has_cluster(const struct agent_kube_options *o);
 
 /* Before the first configuration is applied; adds a sink to the agent. secrets: whether tokens come from
- * Secrets, not from files. -ENOMEM. */
-MUST_USE int agent_kube_new(struct agent_kube **ret, struct agent *a, const struct agent_kube_options *o,
-                            bool secrets);
+ * Secrets, not from files. */
+struct agent_kube *agent_kube_new(struct agent *a, const struct agent_kube_options *o, bool secrets);
 /* Before the agent is freed. Takes NULL, returns NULL. */
 struct agent_kube *agent_kube_free(struct agent_kube *k);
 DEFINE_CLEANUP(struct agent_kube, agent_kube_free)

@@ -279,13 +279,13 @@ static int agent_open(struct running *running, struct agent_flags *f)
 
     f->options.section = &rw_config_section;
     r = r ?: agent_new(&running->agent, loop, &f->options);
-    /* --once sends nothing: the series of its one round would end with stale markers at once. */
-    if (r == 0 && !f->options.once)
-        r = rw_sink_new(&running->remote_write, running->agent);
-    if (r == 0 && f->on_kubernetes)
-        r = agent_kube_new(&running->kube, running->agent, &f->kube, !f->options.secrets_dir);
     if (r < 0)
         return r;
+    /* --once sends nothing: the series of its one round would end with stale markers at once. */
+    if (!f->options.once)
+        running->remote_write = rw_sink_new(running->agent);
+    if (f->on_kubernetes)
+        running->kube = agent_kube_new(running->agent, &f->kube, !f->options.secrets_dir);
     agent_set_hooks(running->agent, &(struct agent_hooks){
                                         .config = hook_config,
                                         .render = hook_render,

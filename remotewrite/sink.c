@@ -234,24 +234,18 @@ static void rw_send_metrics(struct timer *t)
     loop_timer_set(loop, t, mono_add(loop_now(loop), HEALTH_MS));
 }
 
-int rw_sink_new(struct rw_sink **ret, struct agent *a)
+struct rw_sink *rw_sink_new(struct agent *a)
 {
     struct rw_sink *s = xcalloc(1, sizeof(*s));
     struct loop *loop = agent_state(a)->loop;
-    int r;
 
     s->sink.ops = &ops;
     s->agent = a;
     s->post.fn = rw_on_post;
     s->health.fn = rw_send_metrics;
-    r = agent_add_sink(a, &s->sink);
+    agent_add_sink(a, &s->sink);
     loop_timer_set(loop, &s->health, mono_add(loop_now(loop), HEALTH_MS));
-    if (r < 0) {
-        free(s);
-        return r;
-    }
-    *ret = s;
-    return 0;
+    return s;
 }
 
 struct rw_sink *rw_sink_stop(struct rw_sink *s, int64_t flush_ms)

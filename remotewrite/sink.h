@@ -7,8 +7,8 @@
 
 struct rw_sink;
 
-/* Adds itself to the agent; free it before the agent, after the agent's loop has ended. -ENOMEM, -ENOSPC. */
-MUST_USE int rw_sink_new(struct rw_sink **ret, struct agent *a);
+/* Adds itself to the agent; free it before the agent, after the agent's loop has ended. */
+struct rw_sink *rw_sink_new(struct agent *a);
 /* Stops all endpoints in parallel and frees: each sends stale markers and what it can within flush_ms; the
  * rest stays in the spool. Accepts NULL, returns NULL. */
 struct rw_sink *rw_sink_stop(struct rw_sink *s, int64_t flush_ms);

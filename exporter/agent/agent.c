@@ -18,10 +18,11 @@
 #include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <time.h>
 
-enum { AGENT_MAX_SINKS = 8 };
+enum { AGENT_MAX_SINKS = 3 /* page, remote write, AddOnPlacementScore */ };
 
 struct agent {
     const struct agent_options *options;
@@ -33,14 +34,12 @@ struct agent {
     struct sink *sinks[AGENT_MAX_SINKS];
     size_t n_sinks;
     struct timer own_timer;
-    mono_ms own_at; /* last rendered */
-    bool own_rendered;
+    mono_ms own_at;   /* last rendered */
     char *text_name;  /* origin of the summaries; NULL: the file */
     struct buf piped; /* the text of a file that is a pipe, which can be read only once */
 };
 
 static void agent_withdraw(void *arg, struct scorer *s);
-static void agent_applied(struct agent *a);
 
 /* Reads and checks a configuration, and applies it as a whole or not at all. */
 
@@ -78,70 +77,60 @@ static struct scorer *take_running(struct agent *a, const char *score_name)
     return NULL;
 }
 
-static int start_or_keep(struct agent *a, const struct summary *want, struct scorer **ret)
+static struct scorer *start_or_keep(struct agent *a, const struct summary *want)
 {
     struct scorer *running = take_running(a, want->score_name);
 
     if (!running)
-        return scorer_new(ret, &a->scorer_env, want);
-    *ret = running;
+        return scorer_new(&a->scorer_env, want);
     if (!summary_same(scorer_summary(running), want)) {
         log_info("scorer changed", L_STR("score_name", want->score_name));
         scorer_change(running, want);
     }
-    return 0;
+    return running;
 }
 
 /* Stops the scorers that no start_or_keep() has claimed, and withdraws their scores. */
 static void stop_unclaimed(struct agent *a)
 {
     for (size_t i = 0; i < a->state.n_scorers; i++) {
-        if (!a->state.scorers[i])
-            continue;
-        if (a->state.leading)
-            log_info("scorer removed", L_STR("score_name", scorer_summary(a->state.scorers[i])->score_name));
-        if (scorer_batch(a->state.scorers[i]))
-            agent_withdraw(a, a->state.scorers[i]);
-        a->state.scorers[i] = scorer_free(a->state.scorers[i]);
+        struct scorer *s = a->state.scorers[i];
+
+        if (s && a->state.leading)
+            log_info("scorer removed", L_STR("score_name", scorer_summary(s)->score_name));
+        if (s && scorer_batch(s))
+            agent_withdraw(a, s);
+        a->state.scorers[i] = scorer_free(s);
     }
 }
 
-/* Fills list, which has room for all summaries and is the agent's from then on. A scorer that cannot be
- * started for lack of memory is logged and left out. */
-static void apply_summaries(struct agent *a, const struct summaries *want, struct scorer **list)
+/* Starts the configuration's scorers if the agent leads; stops all others. */
+static void apply_summaries(struct agent *a)
 {
+    const struct config *c = a->state.config;
+    struct scorer **list = xcalloc(c->summaries.n + 1, sizeof(struct scorer *));
     size_t n = 0;
 
-    for (size_t i = 0; a->state.leading && i < want->n; i++) {
-        int r = start_or_keep(a, &want->list[i], &list[n]);
-        if (r < 0)
-            log_error("scorer not started", L_STR("score_name", want->list[i].score_name), L_ERR(r));
-        if (list[n])
-            n++;
-    }
+    if (a->state.hooks.config)
+        a->state.hooks.config(a->state.hooks.arg, c);
+    for (; a->state.leading && n < c->summaries.n; n++)
+        list[n] = start_or_keep(a, &c->summaries.list[n]);
     stop_unclaimed(a);
     free(a->state.scorers);
     a->state.scorers = list;
     a->state.n_scorers = n;
+    for (size_t i = 0; i < a->n_sinks; i++)
+        if (a->sinks[i]->ops->applied)
+            a->sinks[i]->ops->applied(a->sinks[i], list, n);
 }
 
-/* Without allocations: a standby keeps the list, empty. */
 void agent_set_leading(struct agent *a, bool leading)
 {
-    const struct config *c = a->state.config;
-    struct agent_state *s = &a->state;
-
-    if (s->leading == leading)
+    if (a->state.leading == leading)
         return;
-    s->leading = leading;
-    if (c && s->hooks.config)
-        s->hooks.config(s->hooks.arg, c);
-    stop_unclaimed(a);
-    s->n_scorers = 0;
-    if (c)
-        apply_summaries(a, &c->summaries, TAKE_PTR(s->scorers));
-    if (c)
-        agent_applied(a);
+    a->state.leading = leading;
+    if (a->state.config)
+        apply_summaries(a);
     agent_render_own(a);
 }
 
@@ -157,13 +146,9 @@ static void warn_of_restart(const struct config *was, const struct config *now)
         log_warn("storagePath changed: restart to apply");
 }
 
-/* Takes *config. On -ENOMEM nothing has changed. */
-static void apply_config(struct agent *a, struct config **config)
+static void apply_config(struct agent *a, struct config *c)
 {
-    struct scorer **list = xcalloc((*config)->summaries.n + 1, sizeof(struct scorer *));
-    struct config *was = a->state.config, *c;
-
-    c = TAKE_PTR(*config);
+    struct config *was = a->state.config;
 
     /* Every series carries the cluster's name, so none of them continues. */
     if (was && strcmp(cstr(was->cluster_name), cstr(c->cluster_name)) != 0) {
@@ -182,10 +167,7 @@ static void apply_config(struct agent *a, struct config **config)
     a->scorer_env.cluster_name = c->cluster_name;
     a->scorer_env.limits = &c->limits;
     log_setup(c->log_level, c->log_format);
-    if (a->state.hooks.config)
-        a->state.hooks.config(a->state.hooks.arg, c);
-    apply_summaries(a, &c->summaries, list);
-    agent_applied(a);
+    apply_summaries(a);
     (void)config_free(was);
 }
 
@@ -251,7 +233,7 @@ static int finish_reload(struct agent *a, int r, struct config **c, struct probl
     problems_sort(p);
     problems_log(p);
     if (r == 0)
-        apply_config(a, c);
+        apply_config(a, TAKE_PTR(*c));
     record_reload(a, r == 0, p, ret_why);
     if (r == 0)
         log_info("configuration applied", problems_origin(p), L_INT("scorers", a->state.config->summaries.n));
@@ -349,7 +331,6 @@ void agent_render_own(struct agent *a)
     if (page_set_own(a->state.page, a->state.metrics) < 0)
         log_error("own metrics not rendered: out of memory");
     a->own_at = loop_now(a->state.loop);
-    a->own_rendered = true;
 }
 
 static void on_own_timer(struct timer *t)
@@ -367,7 +348,7 @@ void agent_touch(struct agent *a)
     size_t pause_ms = size_min(page_own_bytes(a->state.page) / OWN_BYTES_PER_MS, OWN_PAUSE_MAX_MS);
     mono_ms next = mono_add(a->own_at, (int64_t)pause_ms);
 
-    if (!a->own_rendered || !mono_before(loop_now(a->state.loop), next))
+    if (!mono_before(loop_now(a->state.loop), next))
         agent_render_own(a);
     else if (a->own_timer.place == 0)
         loop_timer_set(a->state.loop, &a->own_timer, next);
@@ -395,14 +376,6 @@ static void agent_withdraw(void *arg, struct scorer *s)
     for (size_t i = 0; i < a->n_sinks; i++)
         if (a->sinks[i]->ops->withdraw)
             a->sinks[i]->ops->withdraw(a->sinks[i], scorer_summary(s)->score_name, loop_wall(a->state.loop));
-}
-
-/* Passes the scorers on to the sinks. */
-static void agent_applied(struct agent *a)
-{
-    for (size_t i = 0; i < a->n_sinks; i++)
-        if (a->sinks[i]->ops->applied)
-            a->sinks[i]->ops->applied(a->sinks[i], a->state.scorers, a->state.n_scorers);
 }
 
 static void agent_round_ended(void *arg, struct scorer *s)
@@ -442,10 +415,10 @@ int agent_new(struct agent **ret, struct loop *loop, const struct agent_options 
     a->state.metrics = metrics_new(METRIC_OWNER_LOOP);
     r = http_new(&a->state.http, loop, ds_user_agent)
             ?: worker_new(&a->worker, loop)
-            ?: page_new(&a->state.page)
-            ?: agent_add_sink(a, page_sink(a->state.page));
+            ?: page_new(&a->state.page);
     if (r < 0)
         return r;
+    agent_add_sink(a, page_sink(a->state.page));
     metric_set(a->state.metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
     a->source_env = (struct source_env){
         .loop = loop, .http = a->state.http, .secrets = &a->secrets.secrets, .worker = a->worker};
@@ -485,12 +458,10 @@ struct agent *agent_free(struct agent *a)
     return NULL;
 }
 
-int agent_add_sink(struct agent *a, struct sink *s)
+void agent_add_sink(struct agent *a, struct sink *s)
 {
-    if (a->n_sinks == AGENT_MAX_SINKS)
-        return -ENOSPC;
+    assert(a->n_sinks < AGENT_MAX_SINKS);
     a->sinks[a->n_sinks++] = s;
-    return 0;
 }
 
 bool agent_leads(const struct agent *a)

@@ -26,7 +26,7 @@ struct agent_options {
     bool once; /* one round of each scorer, then the loop stops */
 };
 
-/* -ENOMEM. The loop and the options must outlive the agent. */
+/* The loop and the options must outlive the agent. */
 MUST_USE int agent_new(struct agent **ret, struct loop *loop, const struct agent_options *o);
 struct agent *agent_free(struct agent *a);
 DEFINE_CLEANUP(struct agent, agent_free)
@@ -38,8 +38,8 @@ MUST_USE int agent_reload(struct agent *a, struct buf *ret_why);
 /* Like agent_reload(), but with the summaries in `text`, in the form of the ConfigMap; `what` names their
  * origin in messages. From then on the file's own summaries are ignored. */
 MUST_USE int agent_apply_text(struct agent *a, const char *what, struct str text, struct buf *ret_why);
-/* Adds a sink, before the first configuration is applied. Not owned. -ENOSPC. */
-MUST_USE int agent_add_sink(struct agent *a, struct sink *s);
+/* Adds a sink, before the first configuration is applied. Not owned. */
+void agent_add_sink(struct agent *a, struct sink *s);
 
 /* One of several replicas leads and scores, as an agent does unless told otherwise. The others stand by:
  * with the configuration, but without scorers and scores. At a change the hook `config` and the sinks'

@@ -443,8 +443,8 @@ int64_t scorer_timeout_ms(const struct summary *s, const struct limits *limits)
     return ms < limits->round_ms ? ms : limits->round_ms;
 }
 
-/* At the start, and after a round was cancelled while the worker had the builder. */
-static int scorer_make_builder(struct scorer *s)
+/* For the first round, and after one was cancelled while the worker had the builder. */
+static void scorer_make_builder(struct scorer *s)
 {
     const struct batch_options o = {
         .cluster_name = s->env->cluster_name,
@@ -452,7 +452,7 @@ static int scorer_make_builder(struct scorer *s)
         .max_series = (size_t)s->env->limits->series_per_scorer,
     };
 
-    return batch_builder_new(&s->builder, &o);
+    (void)!batch_builder_new(&s->builder, &o); /* only a longer name than a configuration has fails */
 }
 
 static void on_next_timer(struct timer *t)
@@ -465,58 +465,48 @@ static void on_next_timer(struct timer *t)
         .label_max = (size_t)s->env->limits->label_value_bytes,
         .timeout_ms = scorer_timeout_ms(&s->summary, s->env->limits),
     };
-    struct round_result failed = {.error = ROUND_MEMORY, .reason = "out of memory", .retry_after_ms = -1};
 
-    bool ready = s->builder || scorer_make_builder(s) == 0;
-
+    if (!s->builder)
+        scorer_make_builder(s);
     s->started = loop_now(s->loop);
     s->status.started_ms = loop_wall(s->loop).ms;
     s->status.next_ms = 0;
     s->status.running = true;
-    if (ready)
-        batch_builder_set_max(s->builder, s->env->series_left(s->env->arg, s));
-    if (ready)
-        s->round = round_start(&rq, on_round_done, s);
-    else
-        on_round_done(s, &failed);
+    batch_builder_set_max(s->builder, s->env->series_left(s->env->arg, s));
+    s->round = round_start(&rq, on_round_done, s);
 }
 
-int scorer_new(struct scorer **ret, const struct scorer_env *env, const struct summary *summary)
+struct scorer *scorer_new(const struct scorer_env *env, const struct summary *summary)
 {
-    CLEANUP(cleanup_scorer_free) struct scorer *s = xcalloc(1, sizeof(*s));
+    struct scorer *s = xcalloc(1, sizeof(*s));
     uint64_t jitter =
         (uint64_t)(summary->interval_ms / 10 < MAX_JITTER_MS ? summary->interval_ms / 10 : MAX_JITTER_MS);
-    int r;
 
     s->env = env;
     s->loop = env->source->loop;
     s->next.fn = on_next_timer;
     s->expire.fn = on_expire_timer;
     s->summary = summary_copy(summary);
-    r = scorer_make_builder(s);
-    if (r < 0)
-        return r;
     s->due = mono_add(loop_now(s->loop), env->once ? 0 : (int64_t)rand_below(jitter + 1));
-    loop_timer_set(s->loop, &s->next, s->due);
-    s->status.next_ms = loop_wall(s->loop).ms + mono_diff(loop_now(s->loop), s->due);
+    scorer_schedule(s, s->due);
     s->status.life_ms = summary->interval_ms * env->limits->stale_intervals;
     metric_set(env->metrics, METRIC_INTERVAL, LV(summary->score_name), (double)summary->interval_ms / 1000);
     metric_set(env->metrics, METRIC_SERIES, LV(summary->score_name), 0);
-    *ret = TAKE_PTR(s);
-    return 0;
+    return s;
 }
 
 void scorer_change(struct scorer *s, const struct summary *summary)
 {
-    struct summary copy = summary_copy(summary);
+    struct summary was = s->summary;
 
     s->round = round_free(s->round);
     s->status.running = false;
-    summary_done(&s->summary);
-    s->summary = copy;
+    s->summary = summary_copy(summary);
+    summary_done(&was);
     s->due = loop_now(s->loop);
     scorer_schedule(s, s->due);
-    metric_set(s->env->metrics, METRIC_INTERVAL, LV(copy.score_name), (double)copy.interval_ms / 1000);
+    metric_set(s->env->metrics, METRIC_INTERVAL, LV(summary->score_name),
+               (double)summary->interval_ms / 1000);
 }
 
 void scorer_wake(struct scorer *s)

@@ -43,8 +43,8 @@ struct scorer_status {
 };
 
 /* Starts a scorer; its first round follows after a jitter of at most 1.5 s. env must outlive it; the summary
- * is shared. -ENOMEM. */
-MUST_USE int scorer_new(struct scorer **ret, const struct scorer_env *env, const struct summary *summary);
+ * is shared. */
+struct scorer *scorer_new(const struct scorer_env *env, const struct summary *summary);
 /* Also removes the scorer's metrics. The caller has withdrawn its scores. */
 struct scorer *scorer_free(struct scorer *s);
 DEFINE_CLEANUP(struct scorer, scorer_free)

@@ -532,7 +532,7 @@ int batch_builder_new(struct batch_builder **ret, const struct batch_options *o)
     CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = xcalloc(1, sizeof(*b));
     int r;
 
-    buf_init(&b->constants, 1u << 20);
+    buf_init(&b->constants, 64u << 20); /* a configuration is smaller */
     buf_init(&b->name, 64u << 20);
     buf_init(&b->fresh_text, UINT32_MAX);
     b->max_series = o->max_series;

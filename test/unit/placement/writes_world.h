@@ -152,7 +152,7 @@ static inline void add_scorer(struct world *w, const char *extra)
     assert_int_equal(doc_parse(&d, str_of(text), &p), 0);
     summaries_parse(&s, doc_root(d), PROBLEM_ERROR, &p);
     assert_int_equal(s.n, 1);
-    assert_int_equal(scorer_new(&w->scorer, &w->env, &s.list[0]), 0);
+    w->scorer = scorer_new(&w->env, &s.list[0]);
     placement_sync(w->placement, &w->scorer, 1);
 }
 
