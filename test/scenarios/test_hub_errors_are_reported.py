@@ -4,7 +4,7 @@ import json
 
 import pytest
 from lib.fake import plain
-from lib.scorers import distributed, full, own, scoring, serve, source, wait_status
+from lib.scorers import distributed, full, own, scoring, serve, source, summaries, wait_status
 from lib.wait import wait_until
 
 
@@ -93,6 +93,18 @@ def test_what_prometheus_will_refuse(hub, fake, start_controller):
     _, _, message = hub.wait_scorer("s", "Valid", "True")
     assert "spec.source.params.step" in message and "86401 points" in message and "queries of more than 11,000 fail" in message
     hub.wait_scores("c1", "cpu")
+
+
+def test_a_placeholder_that_does_not_exist(hub, fake, start_controller):
+    """It is distributed, since the name of an item may be meant so."""
+    distributed(hub, fake, start_controller)
+    hub.apply_scorer("s", full(fake.url + "/config", scoreDimensionFormat="${nod};${app}"))
+    words = hub.wait_scorer("s", "Valid", "True", "UnknownPlaceholder")[2]
+    assert words.startswith("the summary is valid, with a warning: spec.scoreDimensionFormat: unknown placeholder ${nod} stays as it is")
+    assert "${cluster}, ${node}, ${device}" in words
+    wait_until(lambda: summaries(hub, "c1")["cpu"]["scoreDimensionFormat"] == "${nod};${app}", "it is distributed")
+    hub.apply_scorer("s", full(fake.url + "/config", scoreDimensionFormat="${node};${app}"))
+    hub.wait_scorer("s", "Valid", "True", "Valid")
 
 
 def test_a_spec_that_cannot_be_used(hub, fake, start_controller):
