@@ -124,8 +124,6 @@ static const char *agent_complete_flags(struct agent_flags *f)
     f->options.log_format = f->server.log_format >= 0 ? &f->log_format : NULL;
     memcpy(f->options.listen, f->listen.items, sizeof(f->options.listen));
     f->options.n_listen = f->listen.n;
-    f->probe_address = flag_address(f->probe_address);
-    f->otlp.listen = flag_address(f->otlp.listen);
     f->kube.once = f->options.once;
     f->kube.cluster_name = f->options.cluster_name;
     f->on_kubernetes = agent_kube_options_complete(&f->kube);
@@ -179,7 +177,6 @@ static int agent_run_once(const struct agent_state *a, int output)
 struct running {
     struct role role;
     struct agent *agent;
-    struct site *site; /* while it serves */
     struct rw_sink *remote_write;
     struct agent_kube *kube;
     struct agent_otlp *otlp;
@@ -191,7 +188,6 @@ static void agent_on_reload(struct role *r)
 
     if (agent_reload(running->agent, NULL) < 0)
         log_debug("reload on SIGHUP failed");
-    (void)site_reload(running->site, NULL);
 }
 
 static void agent_on_stop(struct role *r, void (*done)(void *arg), void *done_arg)
@@ -245,31 +241,35 @@ static bool hook_otlp(void *arg, struct otlp_status *ret)
     return agent_otlp_status(running->otlp, ret);
 }
 
+static void agent_on_end(struct role *r)
+{
+    struct running *running = CONTAINER_OF(r, struct running, role);
+
+    agent_otlp_stop(running->otlp, STOP_GRACE_MS);
+    agent_set_access(running->agent, NULL);
+    r->site = site_stop(r->site, STOP_GRACE_MS);
+    r->guard = kube_guard_free(r->guard); /* whose client ends with running->kube */
+}
+
 static int agent_serve(struct running *running, const struct agent_flags *f)
 {
     struct agent *a = running->agent;
-    struct site_options o = {.probe_address = f->probe_address, .config_file = f->server.web_config_file};
+    struct role *role = &running->role;
+    struct site_options o;
     char *why = NULL;
-    bool serves;
     int r;
 
-    o.guard = role_guard(&running->role, agent_kube_cluster(running->kube), &f->server, kube_rights_default);
-    r = web_start(&running->site, a, &o, f->lifecycle, &why)
+    role_set_guard(role, agent_kube_cluster(running->kube), kube_rights_default);
+    o = role_site(role, NULL, 0, f->probe_address);
+    r = web_start(&role->site, a, &o, f->lifecycle, &why)
             ?: agent_otlp_start(running->otlp, a, o.config_file, &why);
-    serves = r == 0;
-    if (!serves)
-        (void)role_failed("cannot serve", r, why);
-    for (size_t i = 0; serves && i < agent_state(a)->config->n_listen; i++)
+    for (size_t i = 0; r == 0 && i < agent_state(a)->config->n_listen; i++)
         log_info("serving", L_STR("address", agent_state(a)->config->listen[i]));
-    if (serves && o.probe_address)
+    if (r == 0 && o.probe_address)
         log_info("serving probes", L_STR("address", o.probe_address));
-    if (serves)
-        r = role_run(&running->role);
-    agent_otlp_stop(running->otlp, STOP_GRACE_MS);
-    agent_set_access(a, NULL);
-    running->site = site_stop(running->site, STOP_GRACE_MS);
-    running->role.guard = kube_guard_free(running->role.guard); /* whose client ends with running->kube */
-    return serves ? role_ended(r) : 1;
+    if (r < 0)
+        agent_on_end(role);
+    return role_run(role, r, why);
 }
 
 static int agent_open(struct running *running, struct agent_flags *f)
@@ -313,8 +313,9 @@ static void agent_close(struct running *running)
 
 static int agent_run(struct agent_flags *f)
 {
-    struct running running = {.role = {.on_stop = agent_on_stop, .on_reload = agent_on_reload}};
-    int status = 1, r = role_open(&running.role);
+    struct running running = {
+        .role = {.on_stop = agent_on_stop, .on_reload = agent_on_reload, .on_end = agent_on_end}};
+    int status = 1, r = role_open(&running.role, &f->server);
 
     if (r == 0 && (r = agent_open(&running, f)) < 0)
         (void)role_failed("cannot start", r, NULL);
@@ -336,8 +337,6 @@ static int agent_main(char **argv)
     error = agent_complete_flags(&f);
     if (error)
         return flags_error(&command_agent, error, "");
-    /* With --once the results go to stdout, and the log to stderr. */
-    server_flags_setup_log(&f.server);
     return agent_run(&f);
 }
 

@@ -60,7 +60,6 @@ static const struct flag controller_flags[] = {
 struct controller {
     struct role role;
     struct hub *hub;
-    struct site *site; /* while it serves */
 };
 
 static void controller_on_stop(struct role *r, void (*done)(void *arg), void *done_arg)
@@ -68,38 +67,13 @@ static void controller_on_stop(struct role *r, void (*done)(void *arg), void *do
     hub_stop(CONTAINER_OF(r, struct controller, role)->hub, done, done_arg);
 }
 
-static void controller_on_reload(struct role *r)
-{
-    (void)site_reload(CONTAINER_OF(r, struct controller, role)->site, NULL);
-}
-
-static int controller_serve(struct controller *c, const struct controller_flags *f)
-{
-    struct site_options o = {.loop = c->role.loop,
-                             .metrics = c->role.metrics,
-                             .listen = &f->metrics_address,
-                             .n_listen = flag_address(f->metrics_address) != NULL,
-                             .probe_address = f->health_address,
-                             .config_file = f->server.web_config_file,
-                             .guard = kube_guard_httpd(c->role.guard)};
-    char *why = NULL;
-    int r = hub_web_start(&c->site, c->hub, &o, &why);
-
-    if (r < 0)
-        return role_failed("cannot serve", r, why);
-    log_info("serving", L_STR("metrics", f->metrics_address), L_STR("health", f->health_address));
-    r = role_run(&c->role);
-    c->site = site_stop(c->site, STOP_GRACE_MS);
-    return role_ended(r);
-}
-
 static int controller_run(struct controller *c, struct controller_flags *f)
 {
-    char identity[KUBE_IDENTITY_BYTES];
-    int status;
+    struct site_options o =
+        role_site(&c->role, &f->metrics_address, f->metrics_address != NULL, f->health_address);
+    char identity[KUBE_IDENTITY_BYTES], *why = NULL;
+    int r;
 
-    if (role_open_kube(&c->role, "hub", f->kubeconfig, &f->server, kube_rights_default) < 0)
-        return 1;
     kube_lease_make_identity(identity);
     f->hub.loop = c->role.loop;
     f->hub.http = c->role.http;
@@ -107,14 +81,17 @@ static int controller_run(struct controller *c, struct controller_flags *f)
     f->hub.metrics = c->role.metrics;
     f->hub.identity = identity;
     c->hub = hub_new(&f->hub);
-    status = controller_serve(c, f);
+    r = hub_web_start(&c->role.site, c->hub, &o, &why);
+    if (r == 0)
+        log_info("serving", L_STR("metrics", f->metrics_address), L_STR("health", f->health_address));
+    r = role_run(&c->role, r, why);
     c->hub = hub_free(c->hub);
-    return status;
+    return r;
 }
 
 static int controller_main(char **argv)
 {
-    struct controller c = {.role = {.on_stop = controller_on_stop, .on_reload = controller_on_reload}};
+    struct controller c = {.role.on_stop = controller_on_stop};
     struct controller_flags f = {
         .hub =
             {.namespace = "open-cluster-management",
@@ -131,8 +108,9 @@ static int controller_main(char **argv)
 
     if (!flags_parse(&command_controller, argv, &f, &status))
         return status;
-    server_flags_setup_log(&f.server);
-    status = controller_run(&c, &f);
+    status = 1;
+    if (role_open_kube(&c.role, "hub", f.kubeconfig, &f.server, kube_rights_default) == 0)
+        status = controller_run(&c, &f);
     role_close(&c.role);
     return status;
 }

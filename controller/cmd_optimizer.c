@@ -68,61 +68,48 @@ static bool optimizer_is_open(const struct httpd_request *rq)
 struct optimizer {
     struct role role;
     struct assist *assist;
-    struct assist_web *web; /* while it serves */
+    struct assist_web *web;
     struct bearer bearer;
 };
 
-static void optimizer_on_reload(struct role *r)
+static void optimizer_on_end(struct role *r)
 {
-    (void)site_reload(assist_web_site(CONTAINER_OF(r, struct optimizer, role)->web), NULL);
-}
+    struct optimizer *p = CONTAINER_OF(r, struct optimizer, role);
 
-static int optimizer_serve(struct optimizer *p, const struct optimizer_flags *f)
-{
-    struct site_options o = {.loop = p->role.loop,
-                             .metrics = p->role.metrics,
-                             .listen = f->listen.items,
-                             .n_listen = f->listen.n,
-                             .probe_address = f->health_address,
-                             .config_file = f->server.web_config_file,
-                             .guard =
-                                 p->role.guard ? kube_guard_httpd(p->role.guard) : bearer_guard(&p->bearer)};
-    char *why = NULL;
-    int r = assist_web_start(&p->web, p->assist, &o, f->allow_writes, &why);
-
-    if (r < 0)
-        return role_failed("cannot serve", r, why);
-    for (size_t i = 0; i < f->listen.n; i++)
-        log_info("serving", L_STR("address", f->listen.items[i]),
-                 L_INT("port", site_port(assist_web_site(p->web), i)));
-    r = role_run(&p->role);
     p->assist = assist_free(p->assist); /* ends the calls under way, whose answers the server then sends */
     p->web = assist_web_stop(p->web, STOP_GRACE_MS);
-    return role_ended(r);
+    r->site = NULL;
 }
 
 static int optimizer_run(struct optimizer *p, const struct optimizer_flags *f)
 {
-    const struct kube_path_right *rights = rights_of_writers + !f->allow_writes;
-    struct assist_options o = {.write_namespaces = f->namespaces.items,
-                               .n_write_namespaces = f->namespaces.n,
-                               .deadline_ms = f->deadline_ms};
-    int r;
+    const struct assist_options a = {.loop = p->role.loop,
+                                     .kube = p->role.kube,
+                                     .metrics = p->role.metrics,
+                                     .write_namespaces = f->namespaces.items,
+                                     .n_write_namespaces = f->namespaces.n,
+                                     .deadline_ms = f->deadline_ms};
+    struct site_options o = role_site(&p->role, f->listen.items, f->listen.n, f->health_address);
+    char *why = NULL;
+    int r = assist_new(&p->assist, &a);
 
-    if (role_open_kube(&p->role, "hub", f->kubeconfig, &f->server, rights) < 0)
-        return 1;
+    if (r < 0)
+        return role_failed("cannot start", r, NULL);
     bearer_init(&p->bearer, f->token_file, NULL, optimizer_is_open);
-    o.loop = p->role.loop;
-    o.kube = p->role.kube;
-    o.metrics = p->role.metrics;
-    r = assist_new(&p->assist, &o);
-    return r < 0 ? role_failed("cannot start", r, NULL) : optimizer_serve(p, f);
+    if (!o.guard)
+        o.guard = bearer_guard(&p->bearer);
+    r = assist_web_start(&p->web, p->assist, &o, f->allow_writes, &why);
+    if (r == 0)
+        p->role.site = assist_web_site(p->web);
+    for (size_t i = 0; r == 0 && i < f->listen.n; i++)
+        log_info("serving", L_STR("address", f->listen.items[i]), L_INT("port", site_port(p->role.site, i)));
+    return role_run(&p->role, r, why);
 }
 
 static int optimizer_main(char **argv)
 {
     struct optimizer_flags f = {.deadline_ms = 10000, .server = server_flags_default};
-    struct optimizer p = {.role.on_reload = optimizer_on_reload};
+    struct optimizer p = {.role.on_end = optimizer_on_end};
     int status;
 
     if (!flags_parse(&command_optimizer, argv, &f, &status))
@@ -132,8 +119,9 @@ static int optimizer_main(char **argv)
                            "");
     if (f.listen.n == 0)
         f.listen.items[f.listen.n++] = "127.0.0.1:8338";
-    server_flags_setup_log(&f.server);
-    status = optimizer_run(&p, &f);
+    status = 1;
+    if (role_open_kube(&p.role, "hub", f.kubeconfig, &f.server, rights_of_writers + !f.allow_writes) == 0)
+        status = optimizer_run(&p, &f);
     p.assist = assist_free(p.assist);
     role_close(&p.role);
     return status;

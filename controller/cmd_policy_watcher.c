@@ -90,65 +90,42 @@ static bool watcher_is_ready(void *arg, struct buf *ret_why)
     return policy_watcher_ready(arg, ret_why);
 }
 
-struct watcher {
-    struct role role;
+static int watcher_run(struct role *role, struct watcher_flags *f)
+{
+    struct site_options o = role_site(role, &f->address, f->address != NULL, f->health_address);
     struct policy_watcher *watcher;
-    struct site *site; /* while it serves */
-};
-
-static void watcher_on_reload(struct role *r)
-{
-    (void)site_reload(CONTAINER_OF(r, struct watcher, role)->site, NULL);
-}
-
-static int watcher_serve(struct watcher *w, const struct watcher_flags *f)
-{
-    const struct site_options o = {.loop = w->role.loop,
-                                   .metrics = w->role.metrics,
-                                   .listen = &f->address,
-                                   .n_listen = flag_address(f->address) != NULL,
-                                   .probe_address = f->health_address,
-                                   .config_file = f->server.web_config_file,
-                                   .guard = kube_guard_httpd(w->role.guard),
-                                   .is_ready = watcher_is_ready,
-                                   .arg = w->watcher};
     char *why = NULL;
-    int r = site_start(&w->site, &o, &why);
+    int r;
 
-    if (r < 0)
-        return role_failed("cannot serve", r, why);
-    log_info("watching Policies", L_STR("namespace", f->watcher.namespace), L_STR("claim", f->watcher.claim),
-             L_INT("stable_seconds", f->watcher.stable_ms / 1000), L_STR("address", f->address));
-    r = role_run(&w->role);
-    w->site = site_stop(w->site, STOP_GRACE_MS);
-    return role_ended(r);
-}
-
-static int watcher_run(struct watcher *w, struct watcher_flags *f)
-{
-    if (role_open_kube(&w->role, "cluster", f->kubeconfig, &f->server, kube_rights_default) < 0)
-        return 1;
-    f->watcher.kube = w->role.kube;
-    f->watcher.metrics = w->role.metrics;
-    w->watcher = policy_watcher_new(&f->watcher);
-    return watcher_serve(w, f);
+    if (getenv("POLL_INTERVAL_SEC"))
+        log_info("$POLL_INTERVAL_SEC has no effect: Policies are watched, not polled");
+    f->watcher.kube = role->kube;
+    f->watcher.metrics = role->metrics;
+    o.is_ready = watcher_is_ready;
+    o.arg = watcher = policy_watcher_new(&f->watcher);
+    r = site_start(&role->site, &o, &why);
+    if (r == 0)
+        log_info("watching Policies", L_STR("namespace", f->watcher.namespace),
+                 L_STR("claim", f->watcher.claim), L_INT("stable_seconds", f->watcher.stable_ms / 1000),
+                 L_STR("address", f->address));
+    r = role_run(role, r, why);
+    (void)policy_watcher_free(watcher);
+    return r;
 }
 
 static int watcher_main(char **argv)
 {
-    struct watcher w = {.role.on_reload = watcher_on_reload};
+    struct role role = {0};
     struct watcher_flags f = {
         .watcher.stable_ms = NOT_SET, .address = ":8080", .server = server_flags_default};
     int status;
 
     if (!flags_parse(&command_policy_watcher, argv, &f, &status) || !watcher_read_environment(&f, &status))
         return status;
-    server_flags_setup_log(&f.server);
-    if (getenv("POLL_INTERVAL_SEC"))
-        log_info("$POLL_INTERVAL_SEC has no effect: Policies are watched, not polled");
-    status = watcher_run(&w, &f);
-    w.watcher = policy_watcher_free(w.watcher);
-    role_close(&w.role);
+    status = 1;
+    if (role_open_kube(&role, "cluster", f.kubeconfig, &f.server, kube_rights_default) == 0)
+        status = watcher_run(&role, &f);
+    role_close(&role);
     return status;
 }
 

@@ -87,7 +87,7 @@ static void scorer_print_models(FILE *to)
 
 struct scorer_role {
     struct role role;
-    struct model_server *server; /* while it serves */
+    struct model_server *server;
 };
 
 static void scorer_on_stop(struct role *r, void (*done)(void *arg), void *done_arg)
@@ -95,9 +95,10 @@ static void scorer_on_stop(struct role *r, void (*done)(void *arg), void *done_a
     model_server_drain(CONTAINER_OF(r, struct scorer_role, role)->server, done, done_arg);
 }
 
-static void scorer_on_reload(struct role *r)
+static void scorer_on_end(struct role *r)
 {
-    (void)site_reload(model_server_site(CONTAINER_OF(r, struct scorer_role, role)->server), NULL);
+    (void)model_server_stop(CONTAINER_OF(r, struct scorer_role, role)->server, STOP_GRACE_MS);
+    r->site = NULL;
 }
 
 static int scorer_serve(struct scorer_role *s, const struct scorer_flags *f)
@@ -112,14 +113,12 @@ static int scorer_serve(struct scorer_role *s, const struct scorer_flags *f)
     char *why = NULL;
     int r = model_server_start(&s->server, &o, &why);
 
-    if (r < 0)
-        return role_failed("cannot serve", r, why);
-    for (size_t i = 0; i < f->listen.n; i++)
+    if (r == 0)
+        s->role.site = model_server_site(s->server);
+    for (size_t i = 0; r == 0 && i < f->listen.n; i++)
         log_info("serving", L_STR("model", f->instance->model->name), L_STR("address", f->listen.items[i]),
-                 L_INT("port", site_port(model_server_site(s->server), i)));
-    r = role_run(&s->role);
-    s->server = model_server_stop(s->server, STOP_GRACE_MS);
-    return role_ended(r);
+                 L_INT("port", site_port(s->role.site, i)));
+    return role_run(&s->role, r, why);
 }
 
 /* Says what is wrong with the settings. */
@@ -133,17 +132,15 @@ static int scorer_configure(const struct scorer_flags *f)
     r = instance_configure(f->instance, f->config_file, &file, &others);
     problems_log(&file);
     problems_log(&others);
-    return r;
+    return r == 0 ? 0 : role_failed("cannot start", r, r == -EINVAL ? xstrdup("invalid settings") : NULL);
 }
 
 static int scorer_run(const struct scorer_flags *f)
 {
-    struct scorer_role s = {.role = {.on_stop = scorer_on_stop, .on_reload = scorer_on_reload}};
-    int status = 1, r = scorer_configure(f);
+    struct scorer_role s = {.role = {.on_stop = scorer_on_stop, .on_end = scorer_on_end}};
+    int status = 1;
 
-    if (r < 0)
-        return role_failed("cannot start", r, r == -EINVAL ? xstrdup("invalid settings") : NULL);
-    if (role_open(&s.role) == 0)
+    if (role_open(&s.role, &f->server) == 0 && scorer_configure(f) == 0)
         status = scorer_serve(&s, f);
     role_close(&s.role);
     return status;
@@ -174,7 +171,6 @@ static int scorer_run_model(const struct model *m, char **argv)
         f.token_file = getenv("TOKEN_FILE");
     if (f.token_file && *cstr(getenv("SCORING_TOKEN")))
         return flags_error(&command, "--token-file and $SCORING_TOKEN exclude each other", "");
-    server_flags_setup_log(&f.server);
     return scorer_run(&f);
 }
 

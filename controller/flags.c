@@ -115,7 +115,9 @@ static bool flag_parse_text(const struct flag *f, const char *value, const char 
     case FLAG_NAMESPACE:
         return flag_is_namespace(value);
     case FLAG_ADDRESS:
-        return strcmp(value, "0") == 0 || httpd_is_address(value);
+        if (strcmp(value, "0") == 0)
+            *ret = NULL;
+        return !*ret || httpd_is_address(value);
     default:
         return *value;
     }

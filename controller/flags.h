@@ -11,7 +11,7 @@ enum flag_type {
     FLAG_PATH,      /* const char *: not empty; not copied, like all texts */
     FLAG_NAME,      /* const char *: not empty, UTF-8 */
     FLAG_NAMESPACE, /* const char *: an RFC 1123 label, as the API server wants of a namespace */
-    FLAG_ADDRESS,   /* const char *: "host:port", ":port", or "0" for none */
+    FLAG_ADDRESS,   /* const char *: "host:port" or ":port"; NULL for "0", none */
     FLAG_LISTEN,    /* struct flag_list of "host:port" and ":port" */
     FLAG_NUMBER,    /* unsigned: from 1 to max */
     FLAG_DURATION,  /* int64_t: milliseconds from min to max, as Go writes it: 500ms, 1.5s, 1m30s */

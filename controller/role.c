@@ -44,17 +44,6 @@ const struct flag server_flags[] = {
 
 #undef FIELD
 
-void server_flags_setup_log(const struct server_flags *f)
-{
-    log_setup(f->log_level < 0 ? LOG_LEVEL_INFO : (enum log_level)f->log_level,
-              f->log_format < 0 ? LOG_FORMAT_LOGFMT : (enum log_format)f->log_format);
-}
-
-const char *flag_address(const char *value)
-{
-    return value && strcmp(value, "0") != 0 ? value : NULL;
-}
-
 /* ---- The role ---- */
 
 static void role_on_stopped(void *arg)
@@ -69,7 +58,9 @@ static void role_on_signal(struct watch *w)
 
     while (read(w->fd, &info, sizeof(info)) == sizeof(info)) {
         if (info.ssi_signo == SIGHUP) {
-            r->on_reload(r);
+            if (r->on_reload)
+                r->on_reload(r);
+            (void)site_reload(r->site, NULL);
             continue;
         }
         log_info("stopping", L_STR("signal", strsignal((int)info.ssi_signo)));
@@ -98,10 +89,14 @@ static int role_watch_signals(struct role *r)
     return 0;
 }
 
-int role_open(struct role *r)
+int role_open(struct role *r, const struct server_flags *f)
 {
-    int error = loop_new(&r->loop, &clock_system) ?: role_watch_signals(r);
+    int error;
 
+    r->flags = f;
+    log_setup(f->log_level < 0 ? LOG_LEVEL_INFO : (enum log_level)f->log_level,
+              f->log_format < 0 ? LOG_FORMAT_LOGFMT : (enum log_format)f->log_format);
+    error = loop_new(&r->loop, &clock_system) ?: role_watch_signals(r);
     if (error < 0)
         (void)role_failed("cannot start", error, NULL);
     return error;
@@ -116,7 +111,7 @@ int role_open_kube(struct role *r, const char *label, const char *kubeconfig, co
                    const struct kube_path_right *rights)
 {
     CLEANUP(cleanup_free) char *agent = xasprintf("dynamic-scoring/%s", ds_version);
-    int error = role_open(r);
+    int error = role_open(r, f);
 
     if (error < 0)
         return error;
@@ -129,7 +124,7 @@ int role_open_kube(struct role *r, const char *label, const char *kubeconfig, co
     r->metrics = metrics_new(METRIC_OWNER_LOOP);
     metric_set(r->metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
     loop_on_turn(r->loop, role_on_turn, r->metrics);
-    (void)role_guard(r, r->kube, f, rights);
+    role_set_guard(r, r->kube, rights);
     /* Later the last good credentials stay in use; at the start a bad kubeconfig is a mistake. */
     if (!kube_trouble(r->kube))
         return 0;
@@ -137,15 +132,25 @@ int role_open_kube(struct role *r, const char *label, const char *kubeconfig, co
     return -EINVAL;
 }
 
-const struct httpd_guard *role_guard(struct role *r, struct kube *k, const struct server_flags *f,
-                                     const struct kube_path_right *rights)
+void role_set_guard(struct role *r, struct kube *k, const struct kube_path_right *rights)
 {
-    struct kube_guard_options o = f->guard;
+    struct kube_guard_options o = r->flags->guard;
 
     o.kube = k;
-    if (f->kubernetes_auth)
+    if (r->flags->kubernetes_auth)
         r->guard = kube_guard_new(&o, rights);
-    return kube_guard_httpd(r->guard);
+}
+
+struct site_options role_site(const struct role *r, const char *const *listen, size_t n_listen,
+                              const char *probe_address)
+{
+    return (struct site_options){.loop = r->loop,
+                                 .metrics = r->metrics,
+                                 .listen = listen,
+                                 .n_listen = n_listen,
+                                 .probe_address = probe_address,
+                                 .config_file = r->flags->web_config_file,
+                                 .guard = kube_guard_httpd(r->guard)};
 }
 
 int role_failed(const char *what, int r, char *why)
@@ -155,13 +160,15 @@ int role_failed(const char *what, int r, char *why)
     return 1;
 }
 
-int role_run(struct role *r)
+int role_run(struct role *role, int r, char *why)
 {
-    return loop_run(r->loop);
-}
-
-int role_ended(int r)
-{
+    if (r < 0)
+        return role_failed("cannot serve", r, why);
+    r = loop_run(role->loop);
+    if (role->on_end)
+        role->on_end(role);
+    else
+        role->site = site_stop(role->site, STOP_GRACE_MS);
     if (r < 0)
         log_error("the event loop failed", L_ERR(r));
     else

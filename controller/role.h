@@ -8,6 +8,7 @@
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
+#include "exporter/ui/site.h"
 
 enum { STOP_GRACE_MS = 5000 }; /* for HTTP responses under way */
 
@@ -20,49 +21,48 @@ struct server_flags {
     struct kube_guard_options guard; /* without the client */
 };
 
-/* What is in force without the flags. */
 extern const struct server_flags server_flags_default;
-/* For struct command. */
-extern const struct flag server_flags[];
+extern const struct flag server_flags[]; /* for struct command */
 /* So many of them, the first, need a cluster. */
 enum { SERVER_FLAGS_OF_CLUSTER = 3 };
-
-void server_flags_setup_log(const struct server_flags *f);
-/* NULL for "0", no address. */
-const char *flag_address(const char *value);
 
 /* ---- The role ---- */
 
 struct role {
+    const struct server_flags *flags;
     struct loop *loop;
     /* NULL without role_open_kube() */
     struct http *http;
     struct kube *kube;
     struct metrics *metrics;
     struct kube_guard *guard;
+    /* What it serves: reads its web configuration again on SIGHUP, and is stopped by role_run(). */
+    struct site *site;
     /* SIGINT or SIGTERM: ends what must end before the loop stops, then calls done(done_arg). NULL: nothing
      * must. A second such signal stops the loop at once. */
     void (*on_stop)(struct role *r, void (*done)(void *arg), void *done_arg);
-    void (*on_reload)(struct role *r); /* SIGHUP */
+    void (*on_reload)(struct role *r); /* SIGHUP, before the site's; NULL: nothing else is read again */
+    void (*on_end)(struct role *r);    /* after the loop, instead of stopping the site; may be NULL */
     struct watch signals;
     bool stopping;
 };
 
-/* The loop and the signals; before any thread starts, so that all threads leave signals to the loop. A
- * negative errno, and the log says why. */
-MUST_USE int role_open(struct role *r);
+/* Sets up the log, the loop and the signals; before any thread starts, so that all threads leave signals to
+ * the loop. A negative errno, and the log says why. */
+MUST_USE int role_open(struct role *r, const struct server_flags *f);
 /* Also the client of an API server, as for kube_new(), and the guard that the flags ask for. */
 MUST_USE int role_open_kube(struct role *r, const char *label, const char *kubeconfig,
                             const struct server_flags *f, const struct kube_path_right *rights);
-/* The guard of the HTTP server, if a flag asks for one. The rights are as for kube_guard_new(). */
-const struct httpd_guard *role_guard(struct role *r, struct kube *k, const struct server_flags *f,
-                                     const struct kube_path_right *rights);
+/* Makes the guard of the HTTP server, if a flag asks for one. */
+void role_set_guard(struct role *r, struct kube *k, const struct kube_path_right *rights);
+/* The role's part of the options. */
+struct site_options role_site(const struct role *r, const char *const *listen, size_t n_listen,
+                              const char *probe_address);
 /* Logs why something did not start; why (may be NULL) is freed. Returns the exit status. */
 int role_failed(const char *what, int r, char *why);
-/* Runs the loop until a signal stops it. Negative errno. */
-MUST_USE int role_run(struct role *r);
-/* The exit status for what role_run() returned; the log says that it has ended. */
-int role_ended(int r);
+/* If serving has begun (r and why say so), runs the loop until a signal stops it, then stops what serves.
+ * Returns the exit status. */
+int role_run(struct role *role, int r, char *why);
 /* Frees all, after what uses it; also after a start that failed. */
 void role_close(struct role *r);
 

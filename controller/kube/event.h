@@ -1,7 +1,5 @@
-/* Events (events.k8s.io/v1) about objects, as `kubectl describe` shows them. Best effort: at most 512
- * wait; one object gets at most 25 at once and then one every ten seconds; an event is dropped after a few
- * failed tries, but not while the API server is away. Equal events are not merged: callers add one only when
- * something changed. */
+/* Events (events.k8s.io/v1) about objects, as `kubectl describe` shows them. Best effort: at most 512 wait, and
+ * at most 20 a second are sent. Equal events are not merged: callers add one only when something changed. */
 #ifndef DS_KUBE_EVENT_H
 #define DS_KUBE_EVENT_H
 
@@ -27,7 +25,6 @@ DEFINE_CLEANUP(struct kube_events, kube_events_free)
 
 /* Queues an event. Never fails: a dropped event is counted. */
 void kube_events_add(struct kube_events *e, const struct kube_event *event);
-/* The number of dropped events, and the last reason ("" if none). */
-uint64_t kube_events_dropped(const struct kube_events *e, const char **ret_why);
+uint64_t kube_events_dropped(const struct kube_events *e);
 
 #endif

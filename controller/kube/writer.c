@@ -20,22 +20,18 @@ enum {
     DEFAULT_MAX_RETRY_MS = 5 * 60 * 1000,
     DEFAULT_PER_SECOND = 20,
     DEFAULT_BURST = 50,
-    TOKEN = 1000,    /* tokens are counted in thousandths */
-    HIGH_STREAK = 3, /* KUBE_HIGH starts in a row while a KUBE_NORMAL key is ready */
+    TOKEN = 1000, /* tokens are counted in thousandths */
 };
 
 enum state { WAITING, READY, ACTIVE };
-
-TAILQ_HEAD(ready_list, item);
 
 struct item {
     struct kube_queue *queue;
     TAILQ_ENTRY(item) entry; /* READY: in the order of the starts */
     struct timer timer;      /* WAITING: until when */
     enum state state;
-    enum kube_priority priority;
-    enum kube_priority started_as; /* ACTIVE: counted in queue->active[] */
-    bool again;                    /* ACTIVE: wanted once more, at again_at */
+    bool urgent;
+    bool again; /* ACTIVE: wanted once more, at again_at */
     mono_ms again_at;
     bool forgotten;
     unsigned failures;
@@ -45,10 +41,9 @@ struct item {
 struct kube_queue {
     struct loop *loop;
     struct kube_queue_options o;
-    struct map items; /* by key */
-    struct ready_list ready[KUBE_PRIORITIES];
-    size_t active[KUBE_PRIORITIES];
-    unsigned high_streak;
+    struct map items;         /* by key */
+    TAILQ_HEAD(, item) ready; /* the urgent ones first */
+    size_t active;
     int64_t tokens;
     mono_ms filled_at;
     struct timer pump;
@@ -60,28 +55,15 @@ static void queue_pump_soon(struct kube_queue *q)
     kube_timer_move(q->loop, &q->pump, 0);
 }
 
-static void item_unlink(struct item *it)
-{
-    TAILQ_REMOVE(&it->queue->ready[it->priority], it, entry);
-}
-
 static void item_make_ready(struct item *it)
 {
     it->state = READY;
     loop_timer_clear(it->queue->loop, &it->timer);
-    TAILQ_INSERT_TAIL(&it->queue->ready[it->priority], it, entry);
+    if (it->urgent)
+        TAILQ_INSERT_HEAD(&it->queue->ready, it, entry);
+    else
+        TAILQ_INSERT_TAIL(&it->queue->ready, it, entry);
     queue_pump_soon(it->queue);
-}
-
-static void item_set_priority(struct item *it, enum kube_priority priority)
-{
-    if (it->priority == priority)
-        return;
-    if (it->state == READY)
-        item_unlink(it);
-    it->priority = priority;
-    if (it->state == READY)
-        item_make_ready(it);
 }
 
 static void item_make_waiting(struct item *it, int64_t ms)
@@ -95,7 +77,7 @@ static void item_remove(struct item *it)
     struct kube_queue *q = it->queue;
 
     if (it->state == READY)
-        item_unlink(it);
+        TAILQ_REMOVE(&it->queue->ready, it, entry);
     (void)map_take(&q->items, it->key);
     loop_timer_clear(q->loop, &it->timer);
     free(it);
@@ -118,28 +100,12 @@ static void queue_fill_tokens(struct kube_queue *q)
 
 static void queue_start(struct kube_queue *q, struct item *it)
 {
-    item_unlink(it);
+    TAILQ_REMOVE(&q->ready, it, entry);
     it->state = ACTIVE;
-    it->started_as = it->priority;
     it->again = false;
-    q->active[it->priority]++;
-    q->high_streak =
-        it->priority == KUBE_HIGH && !TAILQ_EMPTY(&q->ready[KUBE_NORMAL]) ? q->high_streak + 1 : 0;
+    q->active++;
     q->tokens -= TOKEN;
     q->o.work(q->o.arg, it->key);
-}
-
-/* The key to start next, tokens apart; NULL when none is ready or too many are active. */
-static struct item *queue_next(const struct kube_queue *q)
-{
-    size_t active = q->active[KUBE_NORMAL] + q->active[KUBE_HIGH];
-    struct item *high = TAILQ_FIRST(&q->ready[KUBE_HIGH]), *normal = TAILQ_FIRST(&q->ready[KUBE_NORMAL]);
-
-    if (active >= q->o.max_active)
-        return NULL;
-    if (q->active[KUBE_NORMAL] + q->o.reserved_active >= q->o.max_active)
-        normal = NULL;
-    return high && (!normal || q->high_streak < HIGH_STREAK) ? high : normal;
 }
 
 static void queue_on_pump(struct timer *t)
@@ -150,9 +116,9 @@ static void queue_on_pump(struct timer *t)
     queue_fill_tokens(q);
     if (q->o.kube && kube_is_away(q->o.kube))
         return;
-    while ((next = queue_next(q)) && q->tokens >= TOKEN)
+    while ((next = TAILQ_FIRST(&q->ready)) && q->active < q->o.max_active && q->tokens >= TOKEN)
         queue_start(q, next);
-    if (next)
+    if (next && q->active < q->o.max_active)
         kube_timer_move(q->loop, t, (TOKEN - q->tokens) / q->o.per_second + 1);
 }
 
@@ -162,7 +128,7 @@ static void item_on_return(struct item *it)
 
     it->failures = 0;
     if (it->state == READY)
-        item_unlink(it);
+        TAILQ_REMOVE(&it->queue->ready, it, entry);
     if (waits)
         item_make_waiting(it, kube_return_ms());
 }
@@ -188,8 +154,7 @@ struct kube_queue *kube_queue_new(struct loop *loop, const struct kube_queue_opt
     q->o.max_retry_ms = o->max_retry_ms ? o->max_retry_ms : DEFAULT_MAX_RETRY_MS;
     q->o.per_second = o->per_second ? o->per_second : DEFAULT_PER_SECOND;
     q->o.burst = o->burst ? o->burst : DEFAULT_BURST;
-    for (size_t i = 0; i < KUBE_PRIORITIES; i++)
-        TAILQ_INIT(&q->ready[i]);
+    TAILQ_INIT(&q->ready);
     q->tokens = (int64_t)q->o.burst * TOKEN;
     q->filled_at = loop_now(loop);
     q->pump.fn = queue_on_pump;
@@ -218,14 +183,14 @@ struct kube_queue *kube_queue_free(struct kube_queue *q)
     return NULL;
 }
 
-static void item_new(struct kube_queue *q, const char *key, enum kube_priority priority, int64_t ms)
+static void item_new(struct kube_queue *q, const char *key, bool urgent, int64_t ms)
 {
     size_t n = strlen(key);
     struct item *it = xcalloc(1, sizeof(*it) + n + 1);
 
     memcpy(it->key, key, n);
     it->queue = q;
-    it->priority = priority;
+    it->urgent = urgent;
     it->timer.fn = item_on_timer;
     map_set(&q->items, it->key, it);
     if (ms > 0)
@@ -244,37 +209,42 @@ static void item_want_again(struct item *it, int64_t ms)
     it->forgotten = false;
 }
 
-static void queue_add(struct kube_queue *q, const char *key, const enum kube_priority *priority, int64_t ms)
+static void queue_add(struct kube_queue *q, const char *key, bool urgent, int64_t ms)
 {
     struct item *it = map_get(&q->items, key);
+    bool moves = it && it->state == READY && urgent && !it->urgent;
 
     if (!it) {
-        item_new(q, key, priority ? *priority : KUBE_NORMAL, ms);
+        item_new(q, key, urgent, ms);
         return;
     }
-    if (priority)
-        item_set_priority(it, *priority);
-    if (it->state == ACTIVE)
+    it->urgent = it->urgent || urgent;
+    if (it->state == ACTIVE) {
         item_want_again(it, ms);
-    else if (it->state == WAITING && it->failures == 0 && ms <= 0)
+    } else if (moves) {
+        TAILQ_REMOVE(&q->ready, it, entry);
         item_make_ready(it);
-    else if (it->state == WAITING && it->failures == 0 && mono_diff(loop_now(q->loop), it->timer.at) > ms)
-        item_make_waiting(it, ms);
+    } else if (it->state == WAITING && it->failures == 0) {
+        if (ms <= 0)
+            item_make_ready(it);
+        else if (mono_diff(loop_now(q->loop), it->timer.at) > ms)
+            item_make_waiting(it, ms);
+    }
 }
 
 void kube_queue_add(struct kube_queue *q, const char *key)
 {
-    queue_add(q, key, NULL, 0);
+    queue_add(q, key, false, 0);
 }
 
 void kube_queue_add_after(struct kube_queue *q, const char *key, int64_t ms)
 {
-    queue_add(q, key, NULL, ms);
+    queue_add(q, key, false, ms);
 }
 
-void kube_queue_add_as(struct kube_queue *q, const char *key, enum kube_priority priority, int64_t ms)
+void kube_queue_add_urgent(struct kube_queue *q, const char *key)
 {
-    queue_add(q, key, &priority, ms);
+    queue_add(q, key, true, 0);
 }
 
 void kube_queue_done(struct kube_queue *q, const char *key, bool ok, int64_t retry_after_ms)
@@ -283,7 +253,7 @@ void kube_queue_done(struct kube_queue *q, const char *key, bool ok, int64_t ret
 
     if (!it || it->state != ACTIVE)
         return;
-    q->active[it->started_as]--;
+    q->active--;
     queue_pump_soon(q);
     if (it->forgotten || (ok && !it->again)) {
         item_remove(it);

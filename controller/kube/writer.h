@@ -14,10 +14,6 @@
 
 struct kube_queue;
 
-/* KUBE_HIGH keys start before KUBE_NORMAL ones, but every fourth start is a normal key while one is ready,
- * so that neither starves. Both draw on the one rate. */
-enum kube_priority { KUBE_NORMAL, KUBE_HIGH, KUBE_PRIORITIES };
-
 struct kube_queue_options {
     /* Starts the work on a key; copies the key if it is needed longer. The key is active until
      * kube_queue_done(), which `work` may call itself. */
@@ -25,7 +21,6 @@ struct kube_queue_options {
     void *arg;
     struct kube *kube;          /* whose API server the work needs; NULL: none. Must outlive the queue */
     size_t max_active;          /* active keys; 0: 8 */
-    size_t reserved_active;     /* of these, kept free for KUBE_HIGH keys */
     int64_t min_retry_ms;       /* 0: 1 s */
     int64_t max_retry_ms;       /* 0: 5 min */
     unsigned per_second, burst; /* starts of all keys together; 0: 20 and 50 */
@@ -41,9 +36,8 @@ DEFINE_CLEANUP(struct kube_queue, kube_queue_free)
 void kube_queue_add(struct kube_queue *q, const char *key);
 /* Adds the key to be worked on in `ms`, or earlier if an earlier time was asked for. */
 void kube_queue_add_after(struct kube_queue *q, const char *key, int64_t ms);
-/* Like kube_queue_add_after(), and sets the key's priority. The two above add a key as KUBE_NORMAL and
- * leave the priority of a known key. */
-void kube_queue_add_as(struct kube_queue *q, const char *key, enum kube_priority priority, int64_t ms);
+/* Like kube_queue_add(), and starts before those that are not urgent. */
+void kube_queue_add_urgent(struct kube_queue *q, const char *key);
 /* The work on the key ended: well, or to be retried after its back-off and no sooner than retry_after_ms
  * (-1: none). Ignores an unknown key. Never fails. */
 void kube_queue_done(struct kube_queue *q, const char *key, bool ok, int64_t retry_after_ms);

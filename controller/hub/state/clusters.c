@@ -6,13 +6,7 @@
 
 /* ---- Writing ManifestWorks ---- */
 
-enum {
-    ACTIVE = 32,
-    RESERVED_ACTIVE = 8, /* for clusters without a work */
-    MIN_RETRY_MS = 500,
-    MAX_RETRY_MS = 60 * 1000,
-    BODY_MAX_BYTES = 4 << 20
-};
+enum { ACTIVE = 40, MIN_RETRY_MS = 500, MAX_RETRY_MS = 60 * 1000, BODY_MAX_BYTES = 4 << 20 };
 
 /* ---- Bodies ---- */
 
@@ -172,22 +166,22 @@ static void work_reconcile(void *arg, const char *name)
 
 static void work_enqueue(struct hub *h, struct hub_cluster *c)
 {
-    enum kube_priority priority = c->work.exists ? KUBE_NORMAL : KUBE_HIGH;
-
-    /* After a call under way the cluster is reconciled anyway. */
-    if (!c->write.call)
-        kube_queue_add_as(h->works.queue, c->name, priority, 0);
+    /* After a call under way the cluster is reconciled anyway. A roll-out does not delay new clusters. */
+    if (c->write.call)
+        return;
+    if (c->work.exists)
+        kube_queue_add(h->works.queue, c->name);
+    else
+        kube_queue_add_urgent(h->works.queue, c->name);
 }
 
 void hub_works_new(struct hub *h)
 {
-    /* A quarter of the rate and of the slots is on top, for clusters without a work: a roll-out does not
-     * delay them. */
+    /* A quarter of the rate is on top, for clusters without a work. */
     const struct kube_queue_options o = {.work = work_reconcile,
                                          .arg = h,
                                          .kube = h->o.kube,
-                                         .max_active = ACTIVE + RESERVED_ACTIVE,
-                                         .reserved_active = RESERVED_ACTIVE,
+                                         .max_active = ACTIVE,
                                          .min_retry_ms = MIN_RETRY_MS,
                                          .max_retry_ms = MAX_RETRY_MS,
                                          .per_second = h->o.api_qps + h->o.api_qps / 4 + 1,

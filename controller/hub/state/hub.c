@@ -477,5 +477,5 @@ void hub_set_metrics(struct hub *h)
     metric_set(m, METRIC_HUB_LEADER, LV_NONE, h->leading);
     metric_set(m, METRIC_HUB_QUEUE, LV("works"), (double)kube_queue_length(h->works.queue));
     metric_set(m, METRIC_HUB_QUEUE, LV("status"), (double)kube_queue_length(h->status.queue));
-    metric_set(m, METRIC_HUB_EVENTS_DROPPED, LV_NONE, (double)kube_events_dropped(h->events, NULL));
+    metric_set(m, METRIC_HUB_EVENTS_DROPPED, LV_NONE, (double)kube_events_dropped(h->events));
 }

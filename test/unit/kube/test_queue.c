@@ -226,75 +226,19 @@ static void limits_starts_per_second(void **state)
     world_free(w);
 }
 
-static void add_high(struct world *w, const char *key)
-{
-    kube_queue_add_as(w->queue, key, KUBE_HIGH, 0);
-}
-
-static void starts_high_priority_keys_first(void **state)
+static void starts_urgent_keys_first(void **state)
 {
     struct world *w = world_new((struct kube_queue_options){.max_active = 1});
 
     (void)state;
     w->end_at_once = true;
-    for (char key[2] = "a"; *key < 'd'; ++*key)
+    for (char key[2] = "a"; *key < 'e'; ++*key)
         add(w, key);
-    for (char key[2] = "A"; *key < 'I'; ++*key)
-        add_high(w, key);
+    kube_queue_add_urgent(w->queue, "c");
+    kube_queue_add_urgent(w->queue, "x");
+    add(w, "c"); /* stays urgent */
     pass(w, 0);
-    /* Each fourth start is a normal key's. */
-    expect(w, "ABCaDEFbGHc");
-    world_free(w);
-}
-
-static void moves_a_key_to_its_newest_priority(void **state)
-{
-    struct world *w = world_new((struct kube_queue_options){.max_active = 2});
-
-    (void)state;
-    add(w, "a");
-    pass(w, 0);
-    add(w, "b");
-    add(w, "c");
-    add_high(w, "c");
-    add(w, "c"); /* leaves its priority */
-    add_high(w, "a");
-    kube_queue_done(w->queue, "a", true, -1);
-    pass(w, 0);
-    expect(w, "acb");
-    kube_queue_done(w->queue, "b", true, -1);
-    kube_queue_done(w->queue, "c", true, -1);
-    pass(w, 0);
-    expect(w, "acba");
-    add_high(w, "x");
-    add(w, "y");
-    add(w, "z");
-    kube_queue_add_as(w->queue, "x", KUBE_NORMAL, 0);
-    pass(w, 0);
-    expect(w, "acbay");
-    world_free(w);
-}
-
-static void reserves_active_keys_for_high_priority(void **state)
-{
-    struct world *w = world_new((struct kube_queue_options){.max_active = 4, .reserved_active = 1});
-
-    (void)state;
-    for (char key[2] = "a"; *key < 'f'; ++*key)
-        add(w, key);
-    pass(w, 0);
-    expect(w, "abc");
-    add_high(w, "A");
-    add_high(w, "B");
-    pass(w, 0);
-    expect(w, "abcA");
-    /* High ones do not take what normal ones are due. */
-    kube_queue_done(w->queue, "a", true, -1);
-    pass(w, 0);
-    expect(w, "abcAB");
-    kube_queue_done(w->queue, "b", true, -1);
-    pass(w, 0);
-    expect(w, "abcABd");
+    expect(w, "xcabd");
     world_free(w);
 }
 
@@ -351,9 +295,7 @@ int main(void)
         cmocka_unit_test(starts_at_the_earliest_time_asked_for),
         cmocka_unit_test(limits_active_keys),
         cmocka_unit_test(limits_starts_per_second),
-        cmocka_unit_test(starts_high_priority_keys_first),
-        cmocka_unit_test(moves_a_key_to_its_newest_priority),
-        cmocka_unit_test(reserves_active_keys_for_high_priority),
+        cmocka_unit_test(starts_urgent_keys_first),
         cmocka_unit_test(forgets_waiting_and_active_keys),
         cmocka_unit_test(holds_thousands_of_keys),
     };

@@ -383,7 +383,7 @@ static void holds_back_lists_and_events(void **state)
     assert_int_equal(fake_requests(f->server), asked + 4);
     assert_true(kube_watch_synced(watch));
     assert_null(kube_watch_trouble(watch));
-    assert_int_equal(kube_events_dropped(events, NULL), 0);
+    assert_int_equal(kube_events_dropped(events), 0);
     watch = kube_watch_free(watch);
     events = kube_events_free(events);
 }
