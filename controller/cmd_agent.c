@@ -1,6 +1,5 @@
 /* `dynamic-scoring agent`: the exporter. */
 #include "controller/agent_kube.h"
-#include "controller/agent_otlp.h"
 #include "controller/flags.h"
 #include "controller/kube/guard.h"
 #include "controller/role.h"
@@ -9,9 +8,14 @@
 #include "exporter/agent/scorer.h"
 #include "exporter/agent/status.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/http.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/page.h"
+#include "exporter/otlp/receiver.h"
+#include "exporter/otlp/series.h"
+#include "exporter/otlp/translate.h"
 #include "exporter/score/error.h"
 #include "exporter/ui/list.h"
 #include "exporter/ui/site.h"
@@ -19,7 +23,7 @@
 #include "remotewrite/sink.h"
 
 enum { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_PROM };
-enum { FLUSH_MS = 10000, OUTPUT_MAX_BYTES = 1 << 30 };
+enum { FLUSH_MS = 10000, OUTPUT_MAX_BYTES = 1 << 30, OTLP_TURN_MS = 1000, OTLP_WARN_MS = 60 * 1000 };
 
 struct agent_flags {
     struct agent_options options;
@@ -27,7 +31,12 @@ struct agent_flags {
     bool lifecycle;            /* serve POST /-/reload */
     const char *probe_address; /* NULL: none */
     struct server_flags server;
-    struct agent_otlp_flags otlp;
+    struct {
+        const char *listen;    /* NULL: no receiver */
+        bool k8s_labels;       /* resource attributes of Kubernetes become labels */
+        const char *promoted;  /* further resource attributes, separated by commas; NULL: none */
+        const char *query_url; /* of sources of type OpenTelemetry without an endpoint; NULL: the agent */
+    } otlp;
     struct flag_list listen;
     enum log_level log_level;
     enum log_format log_format;
@@ -44,6 +53,23 @@ static bool agent_parse_configmap(void *field, const char *v, const struct flag 
     (void)f;
     *(const char **)field = v;
     return *v && slash != v && !(slash && (slash[1] == '\0' || strchr(slash + 1, '/')));
+}
+
+static bool agent_parse_promoted(void *field, const char *value, const struct flag *f)
+{
+    struct otlp_promotion p = {0};
+
+    (void)f;
+    otlp_promote_k8s(&p);
+    *(const char **)field = value;
+    return otlp_promote(&p, str_of(value));
+}
+
+static bool agent_parse_url(void *field, const char *value, const struct flag *f)
+{
+    (void)f;
+    *(const char **)field = value;
+    return http_is_url(str_of(value));
 }
 
 static const char *const outputs[] = {
@@ -91,11 +117,11 @@ static const struct flag agent_flags[] = {
      "k8s.node.name and so on. Default true."},
     {"otlp.promote-resource-attributes", FLAG_OTHER, FIELD(otlp.promoted),
      "Further resource attributes that become labels of received series, separated by commas. Default none.",
-     "NAMES", "at most 60 names, separated by commas", .parse = agent_otlp_parse_promoted},
+     "NAMES", "at most 60 names, separated by commas", .parse = agent_parse_promoted},
     {"otlp.query-url", FLAG_OTHER, FIELD(otlp.query_url),
      "Query API of a Prometheus that receives OpenTelemetry metrics instead of the agent, for scorers with "
      "the source OpenTelemetry and no host, such as http://prometheus:9090/api/v1/query_range. Default none.",
-     "URL", "an absolute http or https URL", .parse = agent_otlp_parse_url},
+     "URL", "an absolute http or https URL", .parse = agent_parse_url},
     {"secrets.dir", FLAG_PATH, FIELD(options.secrets_dir),
      "Directory of Secrets, as files DIR/NAME/KEY; read for each round.", "DIR"},
     {"storage.path", FLAG_PATH, FIELD(options.storage_path),
@@ -179,8 +205,78 @@ struct running {
     struct agent *agent;
     struct rw_sink *remote_write;
     struct agent_kube *kube;
-    struct agent_otlp *otlp;
+    struct store *store; /* with --otlp.listen-address, as the next ones */
+    struct otlp *receiver;
+    struct timer otlp_timer;
+    mono_ms otlp_warn_at;                /* not before */
+    uint64_t otlp_refused, otlp_evicted; /* at the last warning */
+    int64_t otlp_shown_ms;               /* the time of the last request that the metrics show */
 };
+
+/* ---- Receiving OTLP ---- */
+
+/* What a limit has cost since the last warning. */
+static void otlp_warn(struct running *x)
+{
+    struct store_stats s;
+
+    store_stats(x->store, &s);
+    if (mono_before(loop_now(x->role.loop), x->otlp_warn_at) ||
+        (s.series_refused == x->otlp_refused && s.samples_evicted == x->otlp_evicted))
+        return;
+    if (s.series_refused > x->otlp_refused)
+        log_warn(
+            "new OTLP series refused",
+            L_STR("limit", s.series_limit_ms >= s.bytes_limit_ms ? "limits.otlpSeries" : "limits.otlpMemory"),
+            L_INT("attempts", s.series_refused - x->otlp_refused), L_INT("series", s.series),
+            L_INT("bytes", s.bytes));
+    if (s.samples_evicted > x->otlp_evicted)
+        log_warn("OTLP samples evicted before their time; queries that reach back to them fail",
+                 L_STR("limit", "limits.otlpMemory"), L_INT("samples", s.samples_evicted - x->otlp_evicted),
+                 L_INT("bytes", s.bytes));
+    x->otlp_refused = s.series_refused;
+    x->otlp_evicted = s.samples_evicted;
+    x->otlp_warn_at = mono_add(loop_now(x->role.loop), OTLP_WARN_MS);
+}
+
+static void otlp_on_timer(struct timer *t)
+{
+    struct running *x = CONTAINER_OF(t, struct running, otlp_timer);
+    struct otlp_status status = {.last_ms = x->otlp_shown_ms};
+
+    store_prune(x->store);
+    otlp_warn(x);
+    if (x->receiver)
+        otlp_status(x->receiver, &status);
+    if (status.last_ms != x->otlp_shown_ms)
+        agent_touch(x->agent);
+    x->otlp_shown_ms = status.last_ms;
+    loop_timer_set(x->role.loop, t, mono_add(loop_now(x->role.loop), OTLP_TURN_MS));
+}
+
+static int otlp_open(struct running *x, const struct agent_flags *f, char **ret_why)
+{
+    const struct agent_state *a = agent_state(x->agent);
+    struct otlp_options o = {.loop = x->role.loop,
+                             .metrics = a->metrics,
+                             .page = a->page,
+                             .store = x->store,
+                             .listen = f->otlp.listen,
+                             .config_file = f->server.web_config_file};
+    int r;
+
+    if (!x->store)
+        return 0;
+    if (f->otlp.k8s_labels)
+        otlp_promote_k8s(&o.promotion);
+    (void)otlp_promote(&o.promotion, str_of(f->otlp.promoted)); /* fits, as the flag was checked */
+    r = otlp_start(&x->receiver, &o, ret_why);
+    if (r == 0)
+        log_info("receiving OTLP metrics", L_STR("address", f->otlp.listen));
+    return r;
+}
+
+/* ---- What signals and hooks do ---- */
 
 static void agent_on_reload(struct role *r)
 {
@@ -206,7 +302,8 @@ static void hook_config(void *arg, const struct config *c)
 
     if (running->remote_write)
         rw_sink_apply(running->remote_write, c->section, c->storage_path);
-    agent_otlp_apply(running->otlp, c);
+    if (running->store)
+        store_set_limits(running->store, c->limits.otlp_bytes, (uint64_t)c->limits.otlp_series);
 }
 
 static void hook_render(void *arg)
@@ -217,7 +314,8 @@ static void hook_render(void *arg)
         rw_sink_refresh(running->remote_write);
     if (running->kube)
         agent_kube_render(running->kube);
-    agent_otlp_render(running->otlp);
+    if (running->receiver)
+        otlp_render(running->receiver);
 }
 
 static const struct endpoint_status *hook_endpoints(void *arg, size_t *ret_n)
@@ -238,14 +336,16 @@ static bool hook_otlp(void *arg, struct otlp_status *ret)
 {
     const struct running *running = arg;
 
-    return agent_otlp_status(running->otlp, ret);
+    if (running->receiver)
+        otlp_status(running->receiver, ret);
+    return running->receiver;
 }
 
 static void agent_on_end(struct role *r)
 {
     struct running *running = CONTAINER_OF(r, struct running, role);
 
-    agent_otlp_stop(running->otlp, STOP_GRACE_MS);
+    running->receiver = otlp_stop(running->receiver, STOP_GRACE_MS);
     agent_set_access(running->agent, NULL);
     r->site = site_stop(r->site, STOP_GRACE_MS);
     r->guard = kube_guard_free(r->guard); /* whose client ends with running->kube */
@@ -261,8 +361,7 @@ static int agent_serve(struct running *running, const struct agent_flags *f)
 
     role_set_guard(role, agent_kube_cluster(running->kube), kube_rights_default);
     o = role_site(role, NULL, 0, f->probe_address);
-    r = web_start(&role->site, a, &o, f->lifecycle, &why)
-            ?: agent_otlp_start(running->otlp, a, o.config_file, &why);
+    r = web_start(&role->site, a, &o, f->lifecycle, &why) ?: otlp_open(running, f, &why);
     for (size_t i = 0; r == 0 && i < agent_state(a)->config->n_listen; i++)
         log_info("serving", L_STR("address", agent_state(a)->config->listen[i]));
     if (r == 0 && o.probe_address)
@@ -275,10 +374,15 @@ static int agent_serve(struct running *running, const struct agent_flags *f)
 static int agent_open(struct running *running, struct agent_flags *f)
 {
     struct loop *loop = running->role.loop;
-    int r = f->options.once ? 0 : agent_otlp_new(&running->otlp, loop, &f->otlp);
+    int r;
 
+    if (f->otlp.listen && !f->options.once) {
+        running->store = store_new(&clock_system);
+        running->otlp_timer.fn = otlp_on_timer;
+        loop_timer_set(loop, &running->otlp_timer, mono_add(loop_now(loop), OTLP_TURN_MS));
+    }
     f->options.section = &rw_config_section;
-    r = r ?: agent_new(&running->agent, loop, &f->options);
+    r = agent_new(&running->agent, loop, &f->options);
     if (r < 0)
         return r;
     /* --once sends nothing: the series of its one round would end with stale markers at once. */
@@ -294,7 +398,7 @@ static int agent_open(struct running *running, struct agent_flags *f)
                                         .otlp = hook_otlp,
                                         .arg = running,
                                         .secrets = running->kube ? agent_kube_secrets(running->kube) : NULL,
-                                        .store = agent_otlp_store(running->otlp),
+                                        .store = running->store,
                                         .otlp_url = f->otlp.query_url,
                                     });
     return 0;
@@ -307,7 +411,9 @@ static void agent_close(struct running *running)
     running->kube = agent_kube_free(running->kube);
     running->remote_write = rw_sink_stop(running->remote_write, FLUSH_MS);
     running->agent = agent_free(running->agent);
-    running->otlp = agent_otlp_free(running->otlp);
+    running->receiver = otlp_stop(running->receiver, 0);
+    loop_timer_clear(running->role.loop, &running->otlp_timer);
+    running->store = store_free(running->store);
     role_close(&running->role);
 }
 

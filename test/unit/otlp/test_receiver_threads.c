@@ -1,8 +1,4 @@
-/* The receiver's own thread beside the loop. The agent is a stand-in. */
-#include "controller/agent_otlp.c"
-#include "controller/agent_otlp.h"
-#include "exporter/agent/agent.h"
-#include "exporter/agent/config.h"
+/* The receiver's own thread beside the loop. */
 #include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/loop.h"
@@ -24,19 +20,6 @@
 
 enum { PATIENCE_MS = 60000, REQUESTS = 300, SERIES = 40 };
 
-static struct agent_state agent;
-
-const struct agent_state *agent_state(const struct agent *a)
-{
-    (void)a;
-    return &agent;
-}
-
-void agent_touch(struct agent *a)
-{
-    (void)a;
-}
-
 static int64_t mono_now;
 
 static mono_ms fake_mono(const struct clock *c)
@@ -55,26 +38,28 @@ static const struct clock fake_clock = {.mono = fake_mono, .wall = real_wall};
 
 struct world {
     struct loop *loop;
-    struct agent_otlp *x;
-    struct config config;
+    struct metrics *metrics;
+    struct page *page;
+    struct store *store;
+    struct otlp *x;
     atomic_bool done;
 };
 
 static int setup(void **state)
 {
-    const struct agent_otlp_flags flags = {.listen = "127.0.0.1:0"};
     struct world *w = calloc(1, sizeof(*w));
+    struct otlp_options o = {.listen = "127.0.0.1:0"};
     char *why = NULL;
 
     assert_non_null(w);
     mono_now = 1000;
-    w->config.limits = limits_default;
-    agent.metrics = metrics_new(METRIC_OWNER_LOOP);
-    assert_int_equal(page_new(&agent.page), 0);
+    o.metrics = w->metrics = metrics_new(METRIC_OWNER_LOOP);
+    assert_int_equal(page_new(&w->page), 0);
     assert_int_equal(loop_new(&w->loop, &fake_clock), 0);
-    assert_int_equal(agent_otlp_new(&w->x, w->loop, &flags), 0);
-    agent_otlp_apply(w->x, &w->config);
-    assert_int_equal(agent_otlp_start(w->x, NULL, NULL, &why), 0);
+    o.store = w->store = store_new(&clock_system);
+    o.page = w->page;
+    o.loop = w->loop;
+    assert_int_equal(otlp_start(&w->x, &o, &why), 0);
     *state = w;
     return 0;
 }
@@ -83,10 +68,11 @@ static int teardown(void **state)
 {
     struct world *w = *state;
 
-    w->x = agent_otlp_free(w->x);
+    w->x = otlp_stop(w->x, 0);
+    w->store = store_free(w->store);
     w->loop = loop_free(w->loop);
-    agent.page = page_free(agent.page);
-    agent.metrics = metrics_free(agent.metrics);
+    w->page = page_free(w->page);
+    w->metrics = metrics_free(w->metrics);
     free(w);
     return 0;
 }
@@ -108,7 +94,7 @@ static int send_point(const struct world *w, unsigned series)
                  "POST /v1/metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                  "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
                  all, body);
-    to.sin_port = htons((uint16_t)httpd_port(w->x->receiver->httpd, 0));
+    to.sin_port = htons((uint16_t)httpd_port(w->x->httpd, 0));
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
     assert_int_equal(send(fd, request, (size_t)n, MSG_NOSIGNAL), n);
     for (size_t got = 0; got < sizeof(answer) - 1; got += (size_t)n)
@@ -147,17 +133,16 @@ static void receives_while_the_loop_queries_and_reconfigures(void **state)
 
     assert_int_equal(pthread_create(&sender, NULL, send_points, w), 0);
     for (unsigned i = 0; !atomic_load(&w->done); i++) {
-        w->config.limits.otlp_series = i % 2 ? SERIES / 2 : SERIES;
-        w->config.limits.otlp_bytes = i % 3 ? 64u << 20 : 32u << 20;
-        agent_otlp_apply(w->x, &w->config);
-        store_set_age(agent_otlp_store(w->x), (1 + i % 2) * INT64_C(3600000));
-        mono_now += TURN_MS;
+        store_set_limits(w->store, i % 3 ? 64u << 20 : 32u << 20, i % 2 ? SERIES / 2 : SERIES);
+        store_set_age(w->store, (1 + i % 2) * INT64_C(3600000));
+        store_prune(w->store);
+        mono_now += 1000;
         assert_int_equal(loop_turn(w->loop, 1), 0);
-        agent_otlp_render(w->x);
-        read_all(agent_otlp_store(w->x));
+        otlp_render(w->x);
+        read_all(w->store);
     }
     assert_int_equal(pthread_join(sender, NULL), 0);
-    assert_true(agent_otlp_status(w->x, &s));
+    otlp_status(w->x, &s);
     for (unsigned i = 0; i < OTLP_RESULTS; i++)
         points += s.points[i];
     assert_int_equal(points, REQUESTS);
