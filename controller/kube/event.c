@@ -5,7 +5,6 @@
 #include "controller/kube/json.h"
 #include "controller/kube/writer.h"
 #include "exporter/base/backoff.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/utf8.h"
 
@@ -37,7 +36,7 @@ static void event_on_sent(void *arg, struct kube_answer *a)
     kube_queue_done(e->queue, sent, !transient, a->retry_after_ms);
 }
 
-static void event_send(void *arg, const char *text)
+static void event_post(void *arg, const char *text)
 {
     struct kube_events *e = arg;
     json_auto_t *event = json_loads(text, 0, NULL);
@@ -52,7 +51,7 @@ struct kube_events *kube_events_new(struct kube *k, const char *controller, cons
 {
     struct kube_events *e = xcalloc(1, sizeof(*e));
     const struct kube_queue_options o = {
-        .work = event_send, .arg = e, .kube = k, .max_active = 1, .max_retry_ms = MAX_RETRY_MS};
+        .work = event_post, .arg = e, .kube = k, .max_active = 1, .max_retry_ms = MAX_RETRY_MS};
 
     e->kube = k;
     e->controller = xstrdup(controller);

@@ -1,5 +1,6 @@
-/* Events (events.k8s.io/v1) about objects, as `kubectl describe` shows them. Best effort: at most 512 wait, and
- * at most 20 a second are sent. Equal events are not merged: callers add one only when something changed. */
+/* Events (events.k8s.io/v1) about objects, as `kubectl describe` shows them. Best effort: at most 512 wait,
+ * and at most 20 a second are sent. Equal events are not merged: callers add one only when something
+ * changed. */
 #ifndef DS_KUBE_EVENT_H
 #define DS_KUBE_EVENT_H
 

@@ -5,7 +5,8 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/page.h"
 #include "exporter/otlp/ingest.h"
-#include "exporter/otlp/receiver.c"
+#include "exporter/otlp/receiver.c" /* its port */
+#include "exporter/otlp/receiver.h"
 #include "exporter/otlp/series.h"
 
 #include <arpa/inet.h>
