@@ -57,18 +57,10 @@ struct http_call {
 
 /* Sets all options of a new handle (http_setup.c). False if curl refuses one. */
 MUST_USE bool http_set_up(struct http_call *c);
-bool http_is_public(const struct sockaddr *a);
 /* curl's callbacks; arg is the call. */
 size_t http_on_header(char *p, size_t size, size_t n, void *arg);
 size_t http_on_body(char *p, size_t size, size_t n, void *arg);
 
-/* Facts about the transfer (http_reason.c). */
-curl_off_t http_info_off(const struct http_call *c, CURLINFO what);
-long http_status(const struct http_call *c);
-/* The last URL requested; NULL if there is none. */
-CURLU *http_last_url(const struct http_call *c);
-/* Sets error and reason of the answer from curl's code, unless they are set. */
-void http_explain(struct http_call *c, CURLcode code);
 /* Sets error and reason unless they are set. */
 void http_fail(struct http_call *c, enum http_error error, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Resumes a paused transfer, or ends an evicted one, in the loop's next turn: curl forbids both in its

@@ -27,7 +27,7 @@ struct httpd_tls;
 struct httpd_request {
     const char *method; /* "GET" for HEAD too */
     const char *path;
-    const char *accept; /* header values, "" if absent; several are joined by ", " */
+    const char *accept; /* header values, "" if absent; the first of several */
     const char *accept_encoding;
     const char *if_none_match;
     const char *content_type;

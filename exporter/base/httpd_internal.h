@@ -72,8 +72,6 @@ struct httpd {
     uint64_t own_bytes; /* of the bodies of ANSWERING connections that are not shared */
 };
 
-enum { JOINED_FIELDS = 6 };
-
 enum exchange_state { READING, GUARDED, ALLOWED, WAITING, READY, ANSWERED };
 
 /* One request and its answer. Belongs to the listener's thread, but to the loop while WAITING, and to whoever
@@ -93,10 +91,9 @@ struct exchange {
     struct buf body;         /* those that are kept; its bytes count in the server's body_held */
     unsigned body_status;    /* of the refusal of the body; 0: none */
     struct httpd_request request;
-    struct buf arguments;        /* request.arguments */
-    char *joined[JOINED_FIELDS]; /* values of fields that come several times */
-    char allow[32];              /* the methods of a path, if it does not have the one asked for */
-    uint64_t ticket;             /* while GUARDED, as the next one */
+    struct buf arguments; /* request.arguments */
+    char allow[32];       /* the methods of a path, if it does not have the one asked for */
+    uint64_t ticket;      /* while GUARDED, as the next one */
     mono_ms guarded_since;
     bool own_error; /* the reply is of reply_error() */
     unsigned status;
@@ -119,20 +116,11 @@ bool httpd_conn_answer(struct httpd *h, struct conn *c, uint64_t bytes, uint64_t
 /* Shuts down connections that are over a deadline or a limit. Returns the number of responses among them. */
 unsigned httpd_conns_sweep(struct httpd *h);
 
-/* ---- Heads (httpd_head.c) ---- */
-
-/* Reads the fields and the query of a request whose route is known. Refuses what a proxy in front might read
- * in another way, a Host that a page of another site may have been given, and requests of other sites' pages
- * that change something. The status and *ret_text of the refusal, or 0. Listener's thread. */
-unsigned httpd_head_read(struct exchange *x, const char *method, const char *version, const char **ret_text);
+/* ---- Requests (httpd_request.c) ---- */
 
 /* libmicrohttpd's callbacks. */
 void *httpd_on_target(void *cls, const char *target, struct MHD_Connection *connection);
 size_t httpd_unescape(void *cls, struct MHD_Connection *connection, char *text);
-
-/* ---- Requests (httpd_request.c) ---- */
-
-/* libmicrohttpd's callbacks. */
 enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, const char *url,
                                  const char *method, const char *version, const char *upload,
                                  size_t *upload_size, void **context);

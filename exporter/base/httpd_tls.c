@@ -53,8 +53,9 @@ static const char *const curve_names[] = {"X25519", "CurveP256", "CurveP384", "C
 static const char *const gnutls_curves[] = {"X25519", "SECP256R1", "SECP384R1", "SECP521R1",
                                             "X25519-MLKEM768"};
 
-/* Two for each cipher below, for both kinds of keys; then those of TLS 1.3, which, as in Go, cannot be
- * chosen. */
+/* For ECDSA and RSA keys in turn, in the order of preference: AES-128 before AES-256, as in Go, since it is
+ * cheaper. Those of TLS 1.3, which, as in Go, cannot be chosen, follow. */
+enum { CHOSEN_SUITES = 10, AEAD_SUITES = 6 };
 static const char *const suite_names[] = {
     "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
     "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
@@ -70,18 +71,12 @@ static const char *const suite_names[] = {
     "TLS_AES_256_GCM_SHA384",
     "TLS_CHACHA20_POLY1305_SHA256",
 };
-
-/* In the order of preference: AES-128 before AES-256, as in Go, since it is cheaper. */
-enum { CIPHERS = 5, AEAD_CIPHERS = 3 };
-static const char *const ciphers[CIPHERS] = {"AES-128-GCM:+AEAD", "AES-256-GCM:+AEAD",
+static const char *const gnutls_ciphers[] = {"AES-128-GCM:+AEAD", "AES-256-GCM:+AEAD",
                                              "CHACHA20-POLY1305:+AEAD", "AES-128-CBC:+SHA1",
                                              "AES-256-CBC:+SHA1"};
 
-/* What the settings select: indexes of the tables, and as bits. */
-struct choice {
+struct versions {
     int min, max;
-    unsigned ciphers, curves;
-    bool rsa;
 };
 
 /* The index of the name, or -EINVAL and *ret_why from `what`. */
@@ -95,38 +90,38 @@ static int find_name(const char *const *names, size_t n, const char *name, const
 
 static int choose_version(const char *field, const char *name, int *version, char **ret_why)
 {
-    char *why = NULL;
-    int i = *version;
-
-    if (*cstr(name))
-        i = find_name(version_names, ARRAY_SIZE(version_names), name, "unknown version", &why);
-    if (i < 0)
-        (void)httpd_explain(ret_why, i, "%s: %s: expected TLS10, TLS11, TLS12 or TLS13", field, why);
-    free(why);
-    *version = i;
-    return i < 0 ? i : 0;
+    if (!*cstr(name))
+        return 0;
+    for (int i = 0; i < (int)ARRAY_SIZE(version_names); i++)
+        if (strcmp(name, version_names[i]) == 0) {
+            *version = i;
+            return 0;
+        }
+    return httpd_explain(ret_why, -EINVAL,
+                         "%s: unknown version \"%.64s\": expected TLS10, TLS11, TLS12 or TLS13", field, name);
 }
 
-static int choose_versions(const struct httpd_tls_settings *s, struct choice *c, char **ret_why)
+static int put_versions(struct buf *b, const struct httpd_tls_settings *s, struct versions *v, char **ret_why)
 {
-    int r;
+    int r = choose_version("min_version", s->min_version, &v->min, ret_why)
+                ?: choose_version("max_version", s->max_version, &v->max, ret_why);
 
-    c->min = TLS12;
-    c->max = TLS13;
-    r = choose_version("min_version", s->min_version, &c->min, ret_why)
-            ?: choose_version("max_version", s->max_version, &c->max, ret_why);
-    if (r == 0 && c->min > c->max)
+    if (r == 0 && v->min > v->max)
         return httpd_explain(ret_why, -EINVAL, "max_version: %s is below min_version, %s",
-                             version_names[c->max], version_names[c->min]);
+                             version_names[v->max], version_names[v->min]);
+    for (int i = v->max; r == 0 && i >= v->min; i--)
+        r = buf_printf(b, ":+VERS-%s", gnutls_versions[i]);
     return r;
 }
 
 /* Those that can be used with the key, so that GnuTLS enables no others. Suites with CBC are offered by
  * default only where older versions need them. */
-static int choose_suites(const struct httpd_tls_settings *s, gnutls_pk_algorithm_t key, struct choice *c,
-                         char **ret_why)
+static int put_suites(struct buf *b, const struct httpd_tls_settings *s, gnutls_pk_algorithm_t key,
+                      struct versions v, char **ret_why)
 {
-    unsigned named = s->cipher_suites.n ? 0 : c->min < TLS12 ? UINT32_MAX : (1u << 2 * AEAD_CIPHERS) - 1;
+    unsigned named = s->cipher_suites.n ? 0 : v.min < TLS12 ? UINT32_MAX : (1u << AEAD_SUITES) - 1;
+    unsigned is_rsa = key == GNUTLS_PK_RSA || key == GNUTLS_PK_RSA_PSS, usable = 0;
+    int r = 0;
 
     for (size_t i = 0; i < s->cipher_suites.n; i++) {
         int at = find_name(suite_names, ARRAY_SIZE(suite_names), s->cipher_suites.items[i],
@@ -135,23 +130,29 @@ static int choose_suites(const struct httpd_tls_settings *s, gnutls_pk_algorithm
             return at;
         named |= 1u << at;
     }
-    c->rsa = key == GNUTLS_PK_RSA || key == GNUTLS_PK_RSA_PSS;
-    for (unsigned i = 0; c->min < TLS13 && i < CIPHERS; i++)
-        c->ciphers |= (named >> (2 * i + c->rsa) & 1) << i;
-    if (c->max < TLS13 && !c->ciphers)
+    for (unsigned i = is_rsa; r == 0 && v.min < TLS13 && i < CHOSEN_SUITES; i += 2)
+        if (named & 1u << i) {
+            usable |= 1u << i;
+            r = buf_printf(b, ":+ECDHE-%s:+%s", is_rsa ? "RSA" : "ECDSA", gnutls_ciphers[i / 2]);
+        }
+    if (v.max < TLS13 && !usable)
         return httpd_explain(ret_why, -EINVAL,
                              "cipher_suites: none can be used with the certificate's %s key",
                              gnutls_pk_get_name(key));
-    if (c->max == TLS13 && c->ciphers && !(c->ciphers & ((1u << AEAD_CIPHERS) - 1)))
+    if (v.max == TLS13 && usable >> AEAD_SUITES && !(usable & ((1u << AEAD_SUITES) - 1)))
         return httpd_explain(ret_why, -EINVAL,
                              "cipher_suites: TLS 1.3 needs a suite with GCM or CHACHA20: add one, or set "
                              "max_version to TLS12");
-    return 0;
+    for (unsigned i = 0; r == 0 && !usable && i < AEAD_SUITES / 2; i++) /* TLS 1.3 has no key exchange */
+        r = buf_printf(b, ":+%s", gnutls_ciphers[i]);
+    return r;
 }
 
-static int choose_curves(const struct httpd_tls_settings *s, struct choice *c, char **ret_why)
+static int put_curves(struct buf *b, const struct httpd_tls_settings *s, char **ret_why)
 {
-    c->curves = s->curve_preferences.n ? 0 : (1u << DEFAULT_CURVES) - 1;
+    unsigned chosen = s->curve_preferences.n ? 0 : (1u << DEFAULT_CURVES) - 1;
+    int r = 0;
+
     for (size_t i = 0; i < s->curve_preferences.n; i++) {
         const char *name = s->curve_preferences.items[i];
         int at = find_name(curve_names, ARRAY_SIZE(curve_names), name, "curve_preferences: unknown curve",
@@ -162,65 +163,55 @@ static int choose_curves(const struct httpd_tls_settings *s, struct choice *c, c
         if (gnutls_group_get_id(gnutls_curves[at]) == GNUTLS_GROUP_INVALID)
             return httpd_explain(ret_why, -EINVAL, "curve_preferences: %s is not supported by GnuTLS %s",
                                  name, gnutls_check_version(NULL));
-        c->curves |= 1u << at;
+        chosen |= 1u << at;
     }
-    return 0;
-}
-
-/* The priority string. Naming something twice does no harm. */
-static int put_priorities(struct buf *b, const struct choice *c)
-{
-    const char *kx = c->rsa ? "ECDHE-RSA" : "ECDHE-ECDSA";
-    int r =
-        buf_puts(b, "NORMAL:-VERS-ALL:-KX-ALL:-CIPHER-ALL:-MAC-ALL:-GROUP-ALL:-SIGN-RSA-SHA1:-SIGN-ECDSA-SHA1"
-                    ":%SERVER_PRECEDENCE");
-
-    for (int i = c->max; r == 0 && i >= c->min; i--)
-        r = buf_printf(b, ":+VERS-%s", gnutls_versions[i]);
     for (size_t i = 0; r == 0 && i < ARRAY_SIZE(gnutls_curves); i++)
-        if (c->curves & 1u << i)
+        if (chosen & 1u << i)
             r = buf_printf(b, ":+GROUP-%s", gnutls_curves[i]);
-    for (size_t i = 0; r == 0 && i < CIPHERS; i++)
-        if (c->ciphers & 1u << i)
-            r = buf_printf(b, ":+%s:+%s", kx, ciphers[i]);
-        else if (!c->ciphers && i < AEAD_CIPHERS) /* only for TLS 1.3, which has no key exchange */
-            r = buf_printf(b, ":+%s", ciphers[i]);
-    return r ?: buf_putc(b, '\0');
+    return r;
 }
 
 /* Distributions and machines can disable versions (gnutls.conf). */
-static int check_versions(gnutls_priority_t p, const struct choice *c, char **ret_why)
+static int check_versions(gnutls_priority_t p, struct versions v, char **ret_why)
 {
     const unsigned *list;
     int n = gnutls_priority_protocol_list(p, &list);
 
     for (int i = 0; i < n; i++)
-        if (strcmp(gnutls_protocol_get_name(list[i]), gnutls_versions[c->min]) == 0)
+        if (strcmp(gnutls_protocol_get_name(list[i]), gnutls_versions[v.min]) == 0)
             return 0;
     return httpd_explain(ret_why, -EINVAL, "min_version: %s is disabled in GnuTLS on this machine",
-                         version_names[c->min]);
+                         version_names[v.min]);
 }
 
 /* Sets what a certificate with such a key and the settings allow. */
 static int context_choose(struct tls_context *into, const struct httpd_tls_settings *s,
                           gnutls_pk_algorithm_t key, char **ret_why)
 {
-    BUF_AUTO(text, MAX_PRIORITIES);
-    struct choice c = {0};
-    int r = choose_versions(s, &c, ret_why);
+    BUF_AUTO(b, MAX_PRIORITIES);
+    struct versions v = {TLS12, TLS13};
+    int r = buf_puts(&b, "NORMAL:-VERS-ALL:-KX-ALL:-CIPHER-ALL:-MAC-ALL:-GROUP-ALL:-SIGN-RSA-SHA1"
+                         ":-SIGN-ECDSA-SHA1:%SERVER_PRECEDENCE");
 
-    r = r ?: choose_suites(s, key, &c, ret_why);
-    r = r ?: choose_curves(s, &c, ret_why);
-    r = r ?: put_priorities(&text, &c);
+    r = r ?: put_versions(&b, s, &v, ret_why);
+    r = r ?: put_suites(&b, s, key, v, ret_why);
+    r = r ?: put_curves(&b, s, ret_why);
+    r = r ?: buf_putc(&b, '\0');
     if (r < 0)
         return r;
-    r = gnutls_priority_init(&into->priorities, text.p, NULL);
+    r = gnutls_priority_init(&into->priorities, b.p, NULL);
     if (r < 0)
         return httpd_explain(ret_why, -EINVAL, "versions and cipher suites: %s", gnutls_strerror(r));
-    return check_versions(into->priorities, &c, ret_why);
+    return check_versions(into->priorities, v, ret_why);
 }
 
 /* ---- Certificates and keys ---- */
+
+static int refuse_pem(const char *field, const struct httpd_tls_pem *pem, char **ret_why, const char *why)
+{
+    return httpd_explain(ret_why, -EINVAL, "%s%s%s: %s", field, pem->file ? "_file: " : "", cstr(pem->file),
+                         why);
+}
 
 static int read_pem(const char *field, const struct httpd_tls_pem *pem, struct buf *into, char **ret_why)
 {
@@ -229,13 +220,6 @@ static int read_pem(const char *field, const struct httpd_tls_pem *pem, struct b
     if (r < 0 && pem->file)
         return httpd_explain(ret_why, r, "%s_file: could not read %s: %s", field, pem->file, strerror(-r));
     return r;
-}
-
-static int refuse_pem(const char *field, const struct httpd_tls_pem *pem, char **ret_why, const char *why)
-{
-    if (pem->file)
-        return httpd_explain(ret_why, -EINVAL, "%s_file: %s: %s", field, pem->file, why);
-    return httpd_explain(ret_why, -EINVAL, "%s: %s", field, why);
 }
 
 static int read_certificates(const char *field, const struct httpd_tls_pem *pem, struct pem_certificates *ret,

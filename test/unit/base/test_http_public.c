@@ -1,7 +1,7 @@
 /* public_only: private addresses are refused, whichever way leads there.
  *
  * 8.8.8.8 stands for a public address: connections there go to 127.0.0.1, and their peer looks so. */
-#include "exporter/base/http_internal.h"
+#include "exporter/base/url.h"
 #include "test/unit/base/http_world.h"
 
 static bool is_to_public[1024]; /* by descriptor */
@@ -142,10 +142,10 @@ static void tells_public_addresses(void **state)
         bool is_4 = inet_pton(AF_INET, cases[i].text, &in4.sin_addr) == 1;
 
         assert_true(is_4 || inet_pton(AF_INET6, cases[i].text, &in6.sin6_addr) == 1);
-        if (http_is_public(is_4 ? (struct sockaddr *)&in4 : (struct sockaddr *)&in6) != cases[i].is_public)
+        if (address_is_public(is_4 ? (struct sockaddr *)&in4 : (struct sockaddr *)&in6) != cases[i].is_public)
             fail_msg("%s", cases[i].text);
     }
-    assert_false(http_is_public(&(struct sockaddr){.sa_family = AF_UNIX}));
+    assert_false(address_is_public(&(struct sockaddr){.sa_family = AF_UNIX}));
 }
 
 static struct http_request public_rq(const char *url)
