@@ -115,11 +115,7 @@ int role_open_kube(struct role *r, const char *label, const char *kubeconfig, co
 
     if (error < 0)
         return error;
-    error = http_new(&r->http, r->loop, agent);
-    if (error < 0) {
-        (void)role_failed("cannot start", error, NULL);
-        return error;
-    }
+    r->http = http_new(r->loop, agent);
     r->kube = kube_new(r->loop, r->http, label, kubeconfig);
     r->metrics = metrics_new(METRIC_OWNER_LOOP);
     metric_set(r->metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);

@@ -462,9 +462,10 @@ int endpoint_new(struct endpoint **ret, const struct endpoint_options *o)
     e->flush.fn = thread_on_flush_end;
     if (o->storage_path && asprintf(&e->dir, "%s/remote-write/%s", o->storage_path, o->config->name) < 0)
         memory_exhausted(strlen(o->storage_path));
-    r = loop_new(&e->loop, &clock_system) ?: http_new(&e->http, e->loop, ds_user_agent);
+    r = loop_new(&e->loop, &clock_system);
     if (r < 0)
         return r;
+    e->http = http_new(e->loop, ds_user_agent);
     transport_init(&e->transport, e->http, e->config);
     transport_init(&e->metadata_transport, e->http, e->config);
     r = thread_start(&e->thread, thread_run, e);

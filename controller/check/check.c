@@ -591,9 +591,9 @@ int check_run(struct findings *ret, const struct check_options *options)
     int r = check_split_url(&c);
 
     r = r ?: loop_new(&c.loop, &clock_system);
-    r = r ?: http_new(&c.http, c.loop, ds_user_agent);
     if (r < 0)
         return r;
+    c.http = http_new(c.loop, ds_user_agent);
     check_health(&c);
     if (*ret->unreachable)
         return 0;

@@ -413,9 +413,8 @@ int agent_new(struct agent **ret, struct loop *loop, const struct agent_options 
     a->own_timer.fn = on_own_timer;
     secret_files_init(&a->secrets, NULL);
     a->state.metrics = metrics_new(METRIC_OWNER_LOOP);
-    r = http_new(&a->state.http, loop, ds_user_agent)
-            ?: worker_new(&a->worker, loop)
-            ?: page_new(&a->state.page);
+    a->state.http = http_new(loop, ds_user_agent);
+    r = worker_new(&a->worker, loop) ?: page_new(&a->state.page);
     if (r < 0)
         return r;
     agent_add_sink(a, page_sink(a->state.page));

@@ -611,7 +611,7 @@ static void adopt_upper_case_proxy(void)
         (void)setenv("http_proxy", proxy, 0);
 }
 
-int http_new(struct http **ret, struct loop *loop, const char *user_agent)
+struct http *http_new(struct loop *loop, const char *user_agent)
 {
     struct http *h = xcalloc(1, sizeof(*h));
 
@@ -624,8 +624,7 @@ int http_new(struct http **ret, struct loop *loop, const char *user_agent)
     http_set_budget(h, 0);
     h->multi = loop_multi(loop, on_transfer_done, h);
     (void)curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)MAX_CONNECTIONS);
-    *ret = h;
-    return 0;
+    return h;
 }
 
 struct http *http_free(struct http *h)

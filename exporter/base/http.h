@@ -100,8 +100,8 @@ struct http_answer {
 /* Runs on the loop once per call, never from inside http_start(). The answer is freed after it returns. */
 typedef void (*http_done_fn)(void *arg, struct http_answer *a);
 
-/* user_agent as "name/version". Always 0. */
-MUST_USE int http_new(struct http **ret, struct loop *loop, const char *user_agent);
+/* user_agent as "name/version". */
+struct http *http_new(struct loop *loop, const char *user_agent);
 /* Cancels all calls. To be called before loop_free(); allowed from a `done`. */
 struct http *http_free(struct http *h);
 DEFINE_CLEANUP(struct http, http_free)

@@ -226,20 +226,18 @@ static int read_certificates(const char *field, const struct httpd_tls_pem *pem,
                              char **ret_why)
 {
     BUF_AUTO(text, MAX_PEM);
-    const char *why = NULL;
     int r = read_pem(field, pem, &text, ret_why);
+    const char *why = r < 0 ? NULL : pem_read_certificates(buf_str(&text), ret);
 
-    r = r ?: pem_read_certificates(buf_str(&text), ret, &why);
     return why ? refuse_pem(field, pem, ret_why, why) : r;
 }
 
 static int read_key(const struct httpd_tls_pem *pem, gnutls_x509_privkey_t *ret, char **ret_why)
 {
     SECRET_AUTO(text, MAX_PEM);
-    const char *why = NULL;
     int r = read_pem("key", pem, &text, ret_why);
+    const char *why = r < 0 ? NULL : pem_read_key(buf_str(&text), ret);
 
-    r = r ?: pem_read_key(buf_str(&text), ret, &why);
     return why ? refuse_pem("key", pem, ret_why, why) : r;
 }
 

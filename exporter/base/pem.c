@@ -3,29 +3,20 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/secret.h"
 
-#include <errno.h>
-
 static gnutls_datum_t datum_of(struct str s)
 {
     return (gnutls_datum_t){.data = (unsigned char *)(uintptr_t)s.p, .size = (unsigned)s.n};
 }
 
-static int pem_refuse(int code, const char *why, const char **ret_why)
-{
-    if (code == GNUTLS_E_MEMORY_ERROR)
-        return -ENOMEM;
-    *ret_why = why ? why : gnutls_strerror(code);
-    return -EINVAL;
-}
-
-int pem_read_certificates(struct str text, struct pem_certificates *ret, const char **ret_why)
+const char *pem_read_certificates(struct str text, struct pem_certificates *ret)
 {
     gnutls_datum_t datum = datum_of(text);
     int r = text.n ? gnutls_x509_crt_list_import2(&ret->list, &ret->n, &datum, GNUTLS_X509_FMT_PEM, 0)
                    : GNUTLS_E_NO_CERTIFICATE_FOUND;
-    bool none = r == GNUTLS_E_NO_CERTIFICATE_FOUND || r == GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR;
 
-    return r < 0 ? pem_refuse(r, none ? "no certificate in PEM format found" : NULL, ret_why) : 0;
+    if (r == GNUTLS_E_NO_CERTIFICATE_FOUND || r == GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR)
+        return "no certificate in PEM format found";
+    return r < 0 ? gnutls_strerror(r) : NULL;
 }
 
 void pem_certificates_done(struct pem_certificates *c)
@@ -36,25 +27,25 @@ void pem_certificates_done(struct pem_certificates *c)
     *c = (struct pem_certificates){0};
 }
 
-int pem_read_key(struct str text, gnutls_x509_privkey_t *ret, const char **ret_why)
+const char *pem_read_key(struct str text, gnutls_x509_privkey_t *ret)
 {
     /* A copy with a NUL behind it: GnuTLS compares what follows "DEK-Info: " as if a string ended there. */
     SECRET_AUTO(copy, text.n + 1);
+    gnutls_datum_t datum;
     char *room;
     int r = buf_room(&copy, text.n + 1, &room) ?: buf_put_str(&copy, text);
-    gnutls_datum_t datum;
-    bool none;
 
     if (r < 0 || gnutls_x509_privkey_init(ret) < 0)
-        return -ENOMEM;
+        memory_exhausted(text.n);
     room[text.n] = '\0';
     datum = datum_of(buf_str(&copy));
     r = text.n ? gnutls_x509_privkey_import2(*ret, &datum, GNUTLS_X509_FMT_PEM, NULL, 0)
                : GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR;
-    none = r == GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR || r == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE;
     if (r == GNUTLS_E_DECRYPTION_FAILED)
-        return pem_refuse(r, "encrypted keys are not supported", ret_why);
-    return r < 0 ? pem_refuse(r, none ? "no private key in PEM format found" : NULL, ret_why) : 0;
+        return "encrypted keys are not supported";
+    if (r == GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR || r == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE)
+        return "no private key in PEM format found";
+    return r < 0 ? gnutls_strerror(r) : NULL;
 }
 
 void pem_key_done(gnutls_x509_privkey_t *key)
@@ -63,20 +54,15 @@ void pem_key_done(gnutls_x509_privkey_t *key)
         gnutls_x509_privkey_deinit(*key);
 }
 
-int pem_is_pair(struct str certificates, struct str key, const char **ret_why)
+bool pem_is_pair(struct str certificates, struct str key)
 {
     CLEANUP(pem_certificates_done) struct pem_certificates chain = {0};
     CLEANUP(pem_key_done) gnutls_x509_privkey_t private = NULL;
     unsigned char ids[2][64];
     size_t n[2] = {sizeof(ids[0]), sizeof(ids[1])};
-    int r = pem_read_certificates(certificates, &chain, ret_why) ?: pem_read_key(key, &private, ret_why);
 
-    if (r < 0)
-        return r;
-    r = gnutls_x509_crt_get_key_id(chain.list[0], GNUTLS_KEYID_USE_SHA256, ids[0], &n[0]);
-    if (r == 0)
-        r = gnutls_x509_privkey_get_key_id(private, GNUTLS_KEYID_USE_SHA256, ids[1], &n[1]);
-    if (r < 0)
-        return pem_refuse(r, NULL, ret_why);
-    return str_eq((struct str){(char *)ids[0], n[0]}, (struct str){(char *)ids[1], n[1]});
+    return !pem_read_certificates(certificates, &chain) && !pem_read_key(key, &private) &&
+           gnutls_x509_crt_get_key_id(chain.list[0], GNUTLS_KEYID_USE_SHA256, ids[0], &n[0]) == 0 &&
+           gnutls_x509_privkey_get_key_id(private, GNUTLS_KEYID_USE_SHA256, ids[1], &n[1]) == 0 &&
+           n[0] == n[1] && memcmp(ids[0], ids[1], n[0]) == 0;
 }

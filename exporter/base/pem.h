@@ -1,5 +1,5 @@
-/* Certificates and private keys in PEM format, by GnuTLS. Problems are literals, without any part of the
- * text. */
+/* Certificates and private keys in PEM format, by GnuTLS. Functions that read return NULL, or what is wrong:
+ * a literal, without any part of the text. */
 #ifndef DS_BASE_PEM_H
 #define DS_BASE_PEM_H
 
@@ -13,17 +13,16 @@ struct pem_certificates {
     unsigned n;
 };
 
-/* At least one certificate. -EINVAL with *ret_why; -ENOMEM. */
-MUST_USE int pem_read_certificates(struct str text, struct pem_certificates *ret, const char **ret_why);
+/* At least one certificate. */
+MUST_USE const char *pem_read_certificates(struct str text, struct pem_certificates *ret);
 void pem_certificates_done(struct pem_certificates *c);
 
-/* A private key that is not encrypted. -EINVAL with *ret_why; -ENOMEM. */
-MUST_USE int pem_read_key(struct str text, gnutls_x509_privkey_t *ret, const char **ret_why);
+/* A private key that is not encrypted. */
+MUST_USE const char *pem_read_key(struct str text, gnutls_x509_privkey_t *ret);
 /* For CLEANUP(). */
 void pem_key_done(gnutls_x509_privkey_t *key);
 
-/* 1 if the key belongs to the certificate, the first of its chain, else 0. -EINVAL with *ret_why if they
- * cannot be read; -ENOMEM. */
-MUST_USE int pem_is_pair(struct str certificates, struct str key, const char **ret_why);
+/* Whether both can be read, and the key belongs to the certificate, the first of its chain. */
+bool pem_is_pair(struct str certificates, struct str key);
 
 #endif

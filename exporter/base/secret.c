@@ -4,7 +4,6 @@
 
 #include "exporter/base/hash.h"
 
-#include <errno.h>
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 #include <pthread.h>
@@ -297,29 +296,27 @@ const char *secret_token(struct str value, struct str *ret)
 enum { DIGEST_BYTES = 32, KEY_BYTES = 32 };
 
 static unsigned char digest_key[KEY_BYTES];
-static int digest_key_error;
 
 static void digest_make_key(void)
 {
-    digest_key_error = gnutls_rnd(GNUTLS_RND_KEY, digest_key, sizeof(digest_key));
+    if (gnutls_rnd(GNUTLS_RND_KEY, digest_key, sizeof(digest_key)) < 0)
+        abort();
 }
 
-int digest_parts(char ret[DIGEST_TEXT_BYTES], const struct str *parts, size_t n)
+void digest_parts(char ret[DIGEST_TEXT_BYTES], const struct str *parts, size_t n)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     unsigned char digest[DIGEST_BYTES];
     gnutls_hmac_hd_t mac;
-    int r = 0;
 
     (void)pthread_once(&once, digest_make_key);
-    if (digest_key_error || gnutls_hmac_init(&mac, GNUTLS_MAC_SHA256, digest_key, sizeof(digest_key)) < 0)
-        return -ENOMEM;
-    for (size_t i = 0; i < n && r == 0; i++)
-        r = gnutls_hmac(mac, &parts[i].n, sizeof(parts[i].n))
-                ?: parts[i].n ? gnutls_hmac(mac, parts[i].p, parts[i].n)
-                              : 0;
+    if (gnutls_hmac_init(&mac, GNUTLS_MAC_SHA256, digest_key, sizeof(digest_key)) < 0)
+        abort();
+    for (size_t i = 0; i < n; i++)
+        if (gnutls_hmac(mac, &parts[i].n, sizeof(parts[i].n)) < 0 ||
+            (parts[i].n && gnutls_hmac(mac, parts[i].p, parts[i].n) < 0))
+            abort();
     gnutls_hmac_deinit(mac, digest);
     for (size_t i = 0; i < sizeof(digest); i++)
         (void)snprintf(ret + 2 * i, 3, "%02x", digest[i]);
-    return r < 0 ? -ENOMEM : 0;
 }

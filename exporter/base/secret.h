@@ -23,8 +23,8 @@ MUST_USE const char *secret_token(struct str value, struct str *ret);
 
 /* A digest of several parts, as hexadecimal text, terminated, to recognize secrets without keeping them:
  * HMAC-SHA-256 (RFC 2104) with a random key per process. The borders between parts count. Never store it or
- * send it anywhere. Any thread. -ENOMEM. */
-MUST_USE int digest_parts(char ret[DIGEST_TEXT_BYTES], const struct str *parts, size_t n);
+ * send it anywhere. Any thread. */
+void digest_parts(char ret[DIGEST_TEXT_BYTES], const struct str *parts, size_t n);
 
 /* Hides the value in all text that secret_hide() sees from now on, until a day after the last call for the
  * same value. Values of fewer than 8 bytes are ignored: they would match everywhere. Only hashes are kept.

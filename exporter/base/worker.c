@@ -2,7 +2,6 @@
 #include "exporter/base/worker.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 
 struct worker {
@@ -24,16 +23,6 @@ static struct job *jobs_take(struct jobs *list)
     return j;
 }
 
-/* Worker thread, lock held. */
-static void worker_finish(struct worker *w, struct job *j)
-{
-    STAILQ_INSERT_TAIL(&w->finished, j, entry);
-    if (!w->posted && !w->stop) {
-        w->posted = true;
-        loop_post(w->loop, &w->post);
-    }
-}
-
 static void *worker_main(void *arg)
 {
     struct worker *w = arg;
@@ -49,31 +38,26 @@ static void *worker_main(void *arg)
         (void)pthread_mutex_unlock(&w->lock);
         j->run(j);
         (void)pthread_mutex_lock(&w->lock);
-        worker_finish(w, j);
+        STAILQ_INSERT_TAIL(&w->finished, j, entry);
+        if (!w->posted && !w->stop)
+            loop_post(w->loop, &w->post);
+        w->posted = true;
     }
     (void)pthread_mutex_unlock(&w->lock);
     return NULL;
 }
 
-static struct job *worker_next_finished(struct worker *w)
-{
-    struct job *j;
-
-    (void)pthread_mutex_lock(&w->lock);
-    j = jobs_take(&w->finished);
-    (void)pthread_mutex_unlock(&w->lock);
-    return j;
-}
-
 static void worker_on_post(struct post *p)
 {
     struct worker *w = CONTAINER_OF(p, struct worker, post);
+    struct jobs finished = STAILQ_HEAD_INITIALIZER(finished);
+    struct job *j;
 
-    /* Only here, where the post is on no list: jobs that finish meanwhile post it again, but only once. */
     (void)pthread_mutex_lock(&w->lock);
     w->posted = false;
+    STAILQ_CONCAT(&finished, &w->finished);
     (void)pthread_mutex_unlock(&w->lock);
-    for (struct job *j; (j = worker_next_finished(w));)
+    while ((j = jobs_take(&finished)))
         j->done(j);
 }
 

@@ -650,7 +650,8 @@ static int llm_open(void *state, const struct model_env *env, char **ret_why)
         r = llm_explain(ret_why, m->template_file, why);
     r = r ?: http_url_for_people(str_of(m->endpoint), &m->endpoint_shown);
     r = r ?: buf_putc(&m->endpoint_shown, '\0');
-    return r ?: http_new(&m->http, m->loop, ds_user_agent);
+    m->http = r == 0 ? http_new(m->loop, ds_user_agent) : NULL;
+    return r;
 }
 
 static void llm_close(void *state)

@@ -82,21 +82,17 @@ static const char *check_header(struct str value, struct str *ret)
 static const char *check_certificates(struct str value, struct str *ret)
 {
     CLEANUP(pem_certificates_done) struct pem_certificates list = {0};
-    const char *why = NULL;
-    int r = pem_read_certificates(value, &list, &why);
 
     *ret = value;
-    return r == 0 ? NULL : why ?: "out of memory";
+    return pem_read_certificates(value, &list);
 }
 
 static const char *check_private_key(struct str value, struct str *ret)
 {
     CLEANUP(pem_key_done) gnutls_x509_privkey_t key = NULL;
-    const char *why = NULL;
-    int r = pem_read_key(value, &key, &why);
 
     *ret = value;
-    return r == 0 ? NULL : why ?: "out of memory";
+    return pem_read_key(value, &key);
 }
 
 static const struct {
@@ -198,17 +194,12 @@ static int check_both(struct reader *rd, enum credential a, enum credential b)
 static int check_pair(struct reader *rd)
 {
     const struct credentials *c = rd->c;
-    const char *problem = NULL;
-    int r;
 
-    if (!has(c, CREDENTIAL_CERT))
+    if (!has(c, CREDENTIAL_CERT) ||
+        pem_is_pair(buf_str(&c->values[CREDENTIAL_CERT]), buf_str(&c->values[CREDENTIAL_KEY])))
         return 0;
-    r = pem_is_pair(buf_str(&c->values[CREDENTIAL_CERT]), buf_str(&c->values[CREDENTIAL_KEY]), &problem);
-    if (r == 1)
-        return 0;
-    reader_explain(rd, ", key \"tls.key\": %s",
-                   r == 0 ? "not the key of the certificate in \"tls.crt\"" : cstr(problem));
-    return r == 0 ? -EINVAL : r;
+    reader_explain(rd, ", key \"tls.key\": not the key of the certificate in \"tls.crt\"");
+    return -EINVAL;
 }
 
 /* Only one may set Authorization. */

@@ -73,9 +73,8 @@ struct fake_kube *fake_kube_new(void)
                                   "users: [{name: u, user: {tokenFile: token}}]\n",
                                   fake_url(f->server, "")));
     fake_kube_file(f, "token", "first\n");
-    check(loop_new(&f->loop, &f->clock.clock) == 0 &&
-              http_new(&f->http, f->loop, "dynamic-scoring/test") == 0,
-          "out of memory");
+    check(loop_new(&f->loop, &f->clock.clock) == 0, "no loop");
+    f->http = http_new(f->loop, "dynamic-scoring/test");
     f->kube = kube_new(f->loop, f->http, "hub", fake_kube_text(f, "%s/kubeconfig", f->dir));
     check(!kube_trouble(f->kube), "no client");
     return f;

@@ -283,17 +283,16 @@ DEFINE_CLEANUP(struct plan_job, plan_job_free)
 /* ---- Planning, on the worker ---- */
 
 /* Hexadecimal digits over the request, what the plan depends on, and the placements. */
-static int plan_hash(struct plan *p)
+static void plan_hash(struct plan *p)
 {
     json_auto_t *all =
         json_pack("[O,O,O]", p->shown.request, p->basis, json_object_get(p->shown.answer, "placements"));
     CLEANUP(cleanup_free) char *text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
     struct str part = str_of(text);
     char digest[DIGEST_TEXT_BYTES];
-    int r = digest_parts(digest, &part, 1);
 
-    (void)snprintf(p->hash, sizeof(p->hash), "%.16s", r < 0 ? "" : digest);
-    return r;
+    digest_parts(digest, &part, 1);
+    (void)snprintf(p->hash, sizeof(p->hash), "%.16s", digest);
 }
 
 static int plan_describe(struct plan *p, const struct model *m, const struct solution *s, struct plan_job *j)
@@ -305,8 +304,8 @@ static int plan_describe(struct plan *p, const struct model *m, const struct sol
     p->gap = solution_gap(s);
     p->shown.answer = answer_make(m, s);
     p->basis = json_incref(m->basis);
-    r = plan_hash(p);
-    r = r ?: objects_make(&p->objects, m, s, j->id, p->hash, &j->objection);
+    plan_hash(p);
+    r = objects_make(&p->objects, m, s, j->id, p->hash, &j->objection);
     r = r ?: yaml_print(p->objects, &yaml);
     p->yaml = json_stringn(cstr(yaml.p), yaml.n);
     (void)json_object_set_new(p->shown.answer, "planHash", json_string(p->hash));

@@ -91,7 +91,7 @@ static inline int set_up(void **state)
     w->api = fake_new();
     fake_default(w->api, (struct fake_answer){.body = ONE_SCORE});
     assert_int_equal(loop_new(&w->loop, &fake_clock), 0);
-    assert_int_equal(http_new(&w->http, w->loop, "test/1"), 0);
+    w->http = http_new(w->loop, "test/1");
     w->metrics = metrics_new(METRIC_OWNER_LOOP);
     secret_files_init(&w->secrets, NULL);
     w->source = (struct source_env){w->loop, w->http, &w->secrets.secrets, 1 << 20, "c1", NULL, NULL, NULL};

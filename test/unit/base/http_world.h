@@ -75,7 +75,7 @@ static const struct clock test_clock = {.mono = real_mono, .wall = fixed_wall};
 static inline void open_client(struct env *e)
 {
     assert_int_equal(loop_new(&e->loop, &test_clock), 0);
-    assert_int_equal(http_new(&e->http, e->loop, "dynamic-scoring/test"), 0);
+    e->http = http_new(e->loop, "dynamic-scoring/test");
 }
 
 static inline void close_client(struct env *e)
