@@ -171,7 +171,7 @@ static void fail_by_code(struct http_call *c, CURLcode code, const char *server)
         fail_by_curl(c, code, error, server);
 }
 
-static void call_explain(struct http_call *c, CURLcode code)
+static void explain_failure(struct http_call *c, CURLcode code)
 {
     CLEANUP(cleanup_curl_url) CURLU *u = NULL;
     CLEANUP(cleanup_free) char *origin = NULL;
@@ -481,7 +481,7 @@ static void fill_answer(struct http_call *c, CURLcode code)
     curl_off_t retry_after = info_off(c, CURLINFO_RETRY_AFTER);
     char *type = NULL;
 
-    call_explain(c, code);
+    explain_failure(c, code);
     a->seconds = (double)info_off(c, CURLINFO_TOTAL_TIME_T) / 1e6;
     a->sent = (uint64_t)info_off(c, CURLINFO_SIZE_UPLOAD_T);
     a->received = (uint64_t)info_off(c, CURLINFO_SIZE_DOWNLOAD_T);
