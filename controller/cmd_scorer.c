@@ -4,7 +4,6 @@
 #include "exporter/base/log.h"
 #include "exporter/base/problems.h"
 #include "exporter/models/model.h"
-#include "exporter/models/server.h"
 #include "exporter/ui/site.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
 #include "controller/placement/items.h"
 #include "exporter/base/buf.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/answer.h"
 #include "exporter/score/error.h"
+#include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 
 /* ---- The rules that a scoring API follows. rules.def says what each means

@@ -1,5 +1,5 @@
 /* A model: the part of a scoring API that differs from the others. An instance has its settings,
- * and the server (server.h) does the rest.
+ * and the server does the rest.
  *
  * A model is a constant in the table of models.c. Its state is a struct of its own, zeroed, into which the
  * settings are read before open(). */
@@ -12,6 +12,7 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/out.h"
+#include "exporter/ui/site.h"
 
 enum { MODEL_MAX_ENDPOINTS = 2 };
 
@@ -246,5 +247,28 @@ MUST_USE int instance_open(struct instance *i, const struct model_env *env, char
 void instance_close(struct instance *i);
 /* Appends what GET /config of an endpoint answers. -ENOMEM, -EFBIG. */
 MUST_USE int instance_put_config(const struct instance *i, size_t endpoint, struct buf *into);
+
+/* ---- Serving: the scoring API, /healthz, /metrics and the page ---- */
+
+struct model_server;
+
+struct model_server_options {
+    struct loop *loop;
+    struct instance *instance; /* configured, not open; must outlive the server */
+    const char *const *listen;
+    size_t n_listen;
+    const char *config_file;        /* --web.config.file; NULL: none */
+    const char *token_file, *token; /* the callers' bearer token; at most one */
+};
+
+/* Opens the instance and serves it. On failure *ret_why (from malloc) says what is wrong. */
+MUST_USE int model_server_start(struct model_server **ret, const struct model_server_options *o,
+                                char **ret_why);
+/* NULL for NULL. */
+struct site *model_server_site(const struct model_server *s);
+/* Refuses new calls; done(arg) when those under way have been answered, or after a few seconds. */
+void model_server_drain(struct model_server *s, void (*done)(void *arg), void *arg);
+/* Closes the instance. Takes NULL, returns NULL. */
+struct model_server *model_server_stop(struct model_server *s, int grace_ms);
 
 #endif

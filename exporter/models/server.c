@@ -1,13 +1,13 @@
 /* A call of /scoring is one struct from its body to its reply. Small requests are scored at once, large ones
  * on a worker, so that /healthz and the page answer meanwhile; a model that must wait answers with
  * scoring_done(). */
-#include "exporter/models/server.h"
 
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/inflate.h"
 #include "exporter/base/json.h"
+#include "exporter/base/loop.h"
 #include "exporter/base/worker.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"

@@ -1,4 +1,4 @@
-#include "exporter/score/answer.h"
+#include "exporter/score/round.h"
 
 #include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
@@ -6,6 +6,7 @@
 #include "exporter/base/utf8.h"
 #include "exporter/metric/series.h"
 #include "exporter/num/num.h"
+#include "exporter/score/error.h"
 
 #include <errno.h>
 #include <math.h>
@@ -16,7 +17,7 @@ struct answer_reader {
     struct batch_builder *builder;
     struct answer_stats *stats;
     size_t label_max;
-    bool out_of_memory;
+    int error; /* of the batch or of memory; else 0 */
     /* The current result. */
     struct batch_labels labels;
     bool has_labels;       /* labels is not all empty */
@@ -108,7 +109,7 @@ static void set_escaped_label(struct answer_reader *r, enum ds_label label, stru
 
     r->escape.n = 0;
     if (buf_room(&r->escape, raw.n * 3 + 1, &to) < 0 || replace_nul(&r->escape, jr_unescape(raw, to)) < 0) {
-        r->out_of_memory = true;
+        r->error = -ENOMEM;
         return;
     }
     value = buf_str(&r->escape);
@@ -276,7 +277,7 @@ static void read_members(struct answer_reader *r)
 }
 
 /* A result that is invalid in any way is dropped alone. */
-static int read_result(struct answer_reader *r)
+static void read_result(struct answer_reader *r)
 {
     r->stats->results++;
     answer_forget_labels(r);
@@ -290,61 +291,55 @@ static int read_result(struct answer_reader *r)
         (void)jr_skip(&r->j, NULL);
         r->no_score = ": expected an object";
     }
-    if (r->j.error)
-        return 0;
-    if (r->no_score || r->no_metric || r->bad_labels) {
+    if (r->j.error || r->error)
+        return;
+    if (r->no_score || r->no_metric || r->bad_labels)
         count_invalid(r);
-        return 0;
-    }
-    return r->is_repeated ? batch_add_spelled(r->builder, r->score)
-                          : batch_add(r->builder, &r->labels, r->score);
+    else
+        r->error = r->is_repeated ? batch_add_spelled(r->builder, r->score)
+                                  : batch_add(r->builder, &r->labels, r->score);
 }
 
-static int read_results(struct answer_reader *r)
+static void read_results(struct answer_reader *r)
 {
-    int e = 0;
-
     if (jr_peek(&r->j) == JR_NULL) { /* as Go writes an empty list */
         (void)jr_skip(&r->j, NULL);
-        return 0;
+        return;
     }
     (void)jr_array(&r->j);
-    while (e == 0 && !r->out_of_memory && jr_item(&r->j))
-        e = read_result(r);
-    return r->out_of_memory ? -ENOMEM : e;
+    while (r->error == 0 && jr_item(&r->j))
+        read_result(r);
 }
 
-static int read_answer(struct answer_reader *r, bool *ret_has_results)
+static void read_answer(struct answer_reader *r, bool *ret_has_results)
 {
     struct str key;
-    int e = 0;
 
     (void)jr_object(&r->j);
-    while (e == 0 && jr_member(&r->j, &key)) {
+    while (r->error == 0 && jr_member(&r->j, &key)) {
         if (jr_key_is(key, "results")) {
             if (*ret_has_results) {
                 (void)jr_fail(&r->j, "duplicate \"results\"");
                 break;
             }
             *ret_has_results = true;
-            e = read_results(r);
+            read_results(r);
         } else {
             (void)jr_skip(&r->j, NULL);
         }
     }
-    if (e == 0)
+    if (r->error == 0)
         (void)jr_end(&r->j);
-    return e;
 }
 
-static enum round_error answer_error(struct str body, const struct answer_reader *r, int e, bool has_results,
+static enum round_error answer_error(struct str body, const struct answer_reader *r, bool has_results,
                                      char why[ROUND_REASON_BYTES])
 {
-    if (e == -ENOSPC) {
+    if (r->error == -ENOSPC) {
         (void)snprintf(why, ROUND_REASON_BYTES, "too many series");
         return ROUND_SERIES;
     }
-    if (e < 0) {
+    if (r->error < 0) {
         (void)snprintf(why, ROUND_REASON_BYTES, "out of memory");
         return ROUND_MEMORY;
     }
@@ -368,14 +363,13 @@ enum round_error answer_parse(struct str body, struct batch_builder *b, size_t l
     struct answer_reader r = {.builder = b, .stats = stats, .label_max = label_max, .room = room};
     bool has_results = false;
     enum round_error error;
-    int e;
 
     *stats = (struct answer_stats){.results = 0};
     batch_builder_set_label_max(b, label_max);
     buf_init(&r.escape, SIZE_MAX / 2);
     jr_init(&r.j, body, JR_LENIENT_UTF8 | JR_NAN_WORDS);
-    e = read_answer(&r, &has_results);
-    error = answer_error(body, &r, e, has_results, why);
+    read_answer(&r, &has_results);
+    error = answer_error(body, &r, has_results, why);
     buf_done(&r.escape);
     return error;
 }

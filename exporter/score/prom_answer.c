@@ -5,6 +5,7 @@
 #include "exporter/base/text.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 /* The members of the response as slices of the body. */
@@ -64,11 +65,6 @@ static void find_result(struct jr *j, struct parts *p)
     }
     if (!j->error)
         p->result = (struct str){from, (size_t)(j->p - from)};
-}
-
-static struct str inside(struct str array)
-{
-    return str_trim((struct str){array.p + 1, array.n - 2});
 }
 
 /* Of two members with the same name, parsers take either: what is scored must be what others see. */
@@ -172,6 +168,16 @@ static int put_vector_item(struct jr *j, struct buf *out, size_t *series)
     return r;
 }
 
+PRINTF_LIKE(2, 3) static enum round_error bad_shape(char why[ROUND_REASON_BYTES], const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(why, ROUND_REASON_BYTES, fmt, ap);
+    va_end(ap);
+    return ROUND_SHAPE;
+}
+
 static enum round_error out_of_memory(char why[ROUND_REASON_BYTES])
 {
     (void)snprintf(why, ROUND_REASON_BYTES, "out of memory");
@@ -189,13 +195,11 @@ static enum round_error from_vector(const struct parts *p, struct prom_answer *a
     (void)jr_array(&j);
     for (i = 0; r == 0 && jr_item(&j); i++)
         r = put_vector_item(&j, &a->made, &a->n_series);
-    if (r == -EINVAL) {
-        (void)snprintf(
-            why, ROUND_REASON_BYTES,
-            "invalid query response: data.result[%zu]: expected an object \"metric\" and a list \"value\"",
-            i - 1);
-        return ROUND_SHAPE;
-    }
+    if (r == -EINVAL)
+        return bad_shape(why,
+                         "invalid query response: data.result[%zu]: expected an object \"metric\" and a list "
+                         "\"value\"",
+                         i - 1);
     if (r < 0)
         return out_of_memory(why);
     a->series = buf_str(&a->made);
@@ -207,11 +211,8 @@ static enum round_error from_scalar(const struct parts *p, struct prom_answer *a
 {
     int r;
 
-    if (p->items != 2) {
-        (void)snprintf(why, ROUND_REASON_BYTES,
-                       "invalid query response: data.result: expected [time, value]");
-        return ROUND_SHAPE;
-    }
+    if (p->items != 2)
+        return bad_shape(why, "invalid query response: data.result: expected [time, value]");
     r = buf_puts(&a->made, "{\"metric\":{},\"values\":[") ?: buf_put_str(&a->made, p->result);
     r = r ?: buf_puts(&a->made, "]}");
     if (r < 0)
@@ -221,38 +222,28 @@ static enum round_error from_scalar(const struct parts *p, struct prom_answer *a
     return ROUND_OK;
 }
 
-static enum round_error from_matrix(const struct parts *p, struct prom_answer *a)
-{
-    a->series = inside(p->result);
-    a->n_series = p->items;
-    return ROUND_OK;
-}
-
 static enum round_error from_data(const struct parts *p, struct prom_answer *a, char why[ROUND_REASON_BYTES])
 {
     char type[64];
 
     if (p->result_kind == JR_NULL)
         return ROUND_OK; /* as Go writes an empty list */
-    if (p->result_kind != JR_ARRAY) {
-        (void)snprintf(why, ROUND_REASON_BYTES, "invalid query response: missing list data.result");
-        return ROUND_SHAPE;
-    }
+    if (p->result_kind != JR_ARRAY)
+        return bad_shape(why, "invalid query response: missing list data.result");
     if (str_eq(p->type, STR("scalar")))
         return from_scalar(p, a, why);
     if (p->type.n && !str_eq(p->type, STR("matrix")) && !str_eq(p->type, STR("vector"))) {
         text_line_json(type, sizeof(type), p->type);
-        (void)snprintf(why, ROUND_REASON_BYTES,
-                       "unsupported result type \"%s\"; expected matrix, vector or scalar", type);
-        return ROUND_SHAPE;
+        return bad_shape(why, "unsupported result type \"%s\"; expected matrix, vector or scalar", type);
     }
     /* Cheap to check here, where the message can name the item. */
-    if (p->objects < p->items) {
-        (void)snprintf(why, ROUND_REASON_BYTES,
-                       "invalid query response: data.result[%zu]: expected an object", p->objects);
-        return ROUND_SHAPE;
-    }
-    return str_eq(p->type, STR("vector")) ? from_vector(p, a, why) : from_matrix(p, a);
+    if (p->objects < p->items)
+        return bad_shape(why, "invalid query response: data.result[%zu]: expected an object", p->objects);
+    if (str_eq(p->type, STR("vector")))
+        return from_vector(p, a, why);
+    a->series = str_trim((struct str){p->result.p + 1, p->result.n - 2}); /* without the brackets */
+    a->n_series = p->items;
+    return ROUND_OK;
 }
 
 enum round_error prom_answer_parse(struct str body, struct prom_answer *ret, char why[ROUND_REASON_BYTES])

@@ -281,29 +281,20 @@ static bool same_source(const struct summary_source *a, const struct summary_sou
            text_is_same(a->query, b->query) && a->range_s == b->range_s && a->step_s == b->step_s;
 }
 
-static bool same_sources(const struct summary *a, const struct summary *b)
-{
-    bool same = same_source(&a->source, &b->source) && a->n_more_sources == b->n_more_sources;
-
-    for (size_t i = 0; same && i < a->n_more_sources; i++)
-        same = same_source(&a->more_sources[i], &b->more_sources[i]);
-    return same;
-}
-
-static bool same_range(const struct summary *a, const struct summary *b)
-{
-    return a->has_range == b->has_range && memcmp(&a->range_min, &b->range_min, sizeof(double)) == 0 &&
-           memcmp(&a->range_max, &b->range_max, sizeof(double)) == 0;
-}
-
 bool summary_same(const struct summary *a, const struct summary *b)
 {
+    if (!same_source(&a->source, &b->source) || a->n_more_sources != b->n_more_sources)
+        return false;
+    for (size_t i = 0; i < a->n_more_sources; i++)
+        if (!same_source(&a->more_sources[i], &b->more_sources[i]))
+            return false;
     return text_is_same(a->name, b->name) && text_is_same(a->score_name, b->score_name) &&
-           same_sources(a, b) && text_is_same(a->scoring_endpoint, b->scoring_endpoint) &&
+           text_is_same(a->scoring_endpoint, b->scoring_endpoint) &&
            same_secret(&a->scoring_auth, &b->scoring_auth) && a->interval_ms == b->interval_ms &&
            a->timeout_ms == b->timeout_ms && a->location == b->location && a->destination == b->destination &&
            text_is_same(a->dimension_format, b->dimension_format) && a->aggregation == b->aggregation &&
-           same_range(a, b) && a->has_fallback == b->has_fallback && a->fallback == b->fallback;
+           a->has_range == b->has_range && a->range_min == b->range_min && a->range_max == b->range_max &&
+           a->has_fallback == b->has_fallback && a->fallback == b->fallback;
 }
 
 size_t summary_sources(const struct summary *s)

@@ -49,8 +49,7 @@ struct summary_source {
     enum source_type type;
     char *endpoint;
     struct secret_ref auth;
-    char *
-        query; /* 1 to SUMMARY_MAX_QUERIES, joined by ';'; ${cluster} in literals is the cluster's name */
+    char *query; /* 1 to SUMMARY_MAX_QUERIES, joined by ';'; ${cluster} in literals is the cluster's name */
     int64_t range_s, step_s;
 };
 

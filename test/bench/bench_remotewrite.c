@@ -3,8 +3,8 @@
  * bytes a sample of each. */
 #include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/answer.h"
 #include "exporter/score/error.h"
+#include "exporter/score/round.h"
 #include "remote_v1.pb-c.h"
 #include "remotewrite/body.h"
 #include "remotewrite/config.h"

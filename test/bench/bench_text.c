@@ -4,8 +4,8 @@
 #include "exporter/metric/deflate.h"
 #include "exporter/metric/page.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/answer.h"
 #include "exporter/score/error.h"
+#include "exporter/score/round.h"
 #include "test/bench/gen.h"
 #include "test/bench/measure.h"
 

@@ -3,8 +3,8 @@
 #include "exporter/base/utf8.h"
 #include "exporter/metric/series.h"
 #include "exporter/metric/series_set.h"
-#include "exporter/score/answer.h"
 #include "exporter/score/error.h"
+#include "exporter/score/round.h"
 
 #include <assert.h>
 

@@ -3,8 +3,8 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/answer.h"
 #include "exporter/score/error.h"
+#include "exporter/score/round.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,8 +6,8 @@
 #include "exporter/base/hash.h"
 #include "exporter/metric/series.h"
 #include "exporter/metric/series_set.h"
-#include "exporter/score/answer.h"
 #include "exporter/score/error.h"
+#include "exporter/score/round.h"
 
 #include <jansson.h>
 #include <math.h>
