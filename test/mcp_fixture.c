@@ -24,7 +24,7 @@ static void fixture_answer(void *arg, struct call *c)
 static void fixture_fail(void *arg, struct call *c)
 {
     (void)arg;
-    call_fail(c, 500, "This tool intentionally returns an error for testing");
+    call_fail(c, 500, NULL, "This tool intentionally returns an error for testing");
 }
 
 /* clang-format off */
@@ -35,6 +35,7 @@ static void fixture_fail(void *arg, struct call *c)
 static const char fixture_schemas[] =
     "{\"nothing\":{\"type\":\"object\",\"properties\":{}},"
     "\"text\":{\"type\":\"object\",\"required\":[\"text\"],\"properties\":{\"text\":{\"type\":\"string\"}}},"
+    "\"openapi\":{},\"mcp\":{\"instructions\":\"Test the protocol.\",\"maxBytes\":{\"type\":\"integer\"}},"
     "\"operations\":["
     FIXTURE_TOOL("test_simple_text") "," FIXTURE_TOOL("test_error_handling") ","
     FIXTURE_TOOL("test_logging_tool") "," FIXTURE_TOOL("test_streaming_elicitation") "]}";
@@ -50,10 +51,8 @@ static const struct operation fixture_tools[] = {
 int main(int argc, char **argv)
 {
     struct httpd_route routes[ARRAY_SIZE(fixture_tools) + API_OWN_ROUTES];
-    struct api_options o = {.schemas = fixture_schemas,
-                            .operations = fixture_tools,
-                            .n_operations = ARRAY_SIZE(fixture_tools),
-                            .instructions = "Test the protocol."};
+    struct api_options o = {
+        .schemas = fixture_schemas, .operations = fixture_tools, .n_operations = ARRAY_SIZE(fixture_tools)};
     struct httpd_options serve = {.n_listen = 1, .max_connections = 64, .idle_seconds = 60, .routes = routes};
     const char *address = argc == 2 ? argv[1] : "";
     struct api *api = NULL;

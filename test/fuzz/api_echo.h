@@ -25,7 +25,7 @@ static inline struct api *echo_api(void)
 {
     static struct operation operations[ECHO_MAX];
     static struct api *api;
-    struct api_options o = {.schemas = assist_schemas, .operations = operations, .instructions = ""};
+    struct api_options o = {.schemas = assist_schemas, .operations = operations};
     static json_t *schemas;
     const json_t *one;
     size_t i;

@@ -1,7 +1,7 @@
 /* Requests for plans, as the schema lets them through, on the hub of the guide's example: one that is refused
  * says why, and the problem of any other is well-formed. */
 #include "controller/assist/api/api.h"
-#include "controller/assist/api/schema.h"
+#include "controller/assist/api/operation.h"
 #include "controller/assist/rules/model.h"
 #include "controller/optimize/problem.h"
 #include "test/unit/assist/rules/guide.h"

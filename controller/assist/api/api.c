@@ -1,6 +1,5 @@
 #include "controller/assist/api/api.h"
 
-#include "controller/assist/api/request.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
@@ -85,23 +84,13 @@ static void rest_serve(void *arg, const struct httpd_request *rq, struct httpd_r
 
 enum { MAX_BYTES = 1 << 20 };
 
-#define ERROR_REF "#/components/schemas/Error"
-
-/* Errors of the HTTP server itself, such as a wrong token, are text. */
-static json_t *openapi_error(const char *description)
-{
-    return json_pack("{s:s,s:{s:{s:{s:s}},s:{s:{s:s}}}}", "description", description, "content",
-                     "application/json", "schema", "$ref", ERROR_REF, "text/plain", "schema", "type",
-                     "string");
-}
-
 static json_t *openapi_responses(const struct api_operation *op)
 {
-    return json_pack("{s:{s:s,s:{s:{s:O}}},s:o,s:o,s:o}", "200", "description", "The answer.", "content",
-                     "application/json", "schema", op->output, "400",
-                     openapi_error("The request cannot be read."), "422",
-                     openapi_error("An argument is invalid: \"field\" says which."), "default",
-                     openapi_error("Another error."));
+    json_t *all = json_deep_copy(json_object_get(op->api->schemas, "openapi_responses"));
+
+    (void)json_object_set(kube_map(all, "200", "content", "application/json", NULL), "schema",
+                          (json_t *)(uintptr_t)op->output);
+    return all;
 }
 
 static json_t *openapi_parameters(const json_t *input)
@@ -155,20 +144,13 @@ static json_t *openapi_paths(const struct api *a)
 
 static void openapi_build(struct api *a, bool needs_token)
 {
-    json_auto_t *o = json_pack(
-        "{s:s,s:{s:s,s:s,s:s},s:o,s:{s:{s:{s:s,s:[s],s:{s:{s:s,s:s},s:{s:s,s:s}}}}}}", "openapi", "3.1.0",
-        "info", "title", "Dynamic Scoring optimizer", "version", ds_version, "description",
-        "Chooses clusters for workloads and settings for clusters by AddOnPlacementScores. Assistants use "
-        "the "
-        "same operations as tools of the Model Context Protocol at /mcp.",
-        "paths", openapi_paths(a), "components", "schemas", "Error", "type", "object", "required", "detail",
-        "properties", "detail", "type", "string", "description", "What is wrong, a sentence.", "field",
-        "type", "string", "description", "The argument that it is about, such as clusters[1].name.");
+    json_auto_t *o = json_deep_copy(json_object_get(a->schemas, "openapi"));
 
-    if (needs_token) {
-        (void)json_object_set_new(json_object_get(o, "components"), "securitySchemes",
-                                  json_pack("{s:{s:s,s:s}}", "token", "type", "http", "scheme", "bearer"));
-        (void)json_object_set_new(o, "security", json_pack("[{s:[]}]", "token"));
+    (void)json_object_set_new(kube_map(o, "info", NULL), "version", json_string(ds_version));
+    (void)json_object_set_new(o, "paths", openapi_paths(a));
+    if (!needs_token) {
+        (void)json_object_del(kube_map(o, "components", NULL), "securitySchemes");
+        (void)json_object_del(o, "security");
     }
     a->openapi.max = MAX_BYTES;
     (void)!kube_json_print(o, &a->openapi);
@@ -235,7 +217,6 @@ int api_new(struct api **ret, const struct api_options *o)
     a->schemas = schemas;
     a->metrics = o->metrics;
     a->arg = o->arg;
-    a->instructions = o->instructions;
     a->allow_writes = o->allow_writes;
     if (!schemas) {
         log_error("invalid schemas of operations", L_STR("err", e.text));

@@ -1,7 +1,7 @@
 /* The tools of the Model Context Protocol, over Streamable HTTP with plain JSON answers. Two generations:
  * revision 2026-07-28 is stateless, and each request says its version in params._meta and in headers; earlier
  * ones begin with `initialize`, after which nothing has to be remembered here either. */
-#include "controller/assist/api/request.h"
+#include "controller/assist/api/api.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
@@ -28,8 +28,6 @@ enum mcp_code {
 enum {
     MCP_TTL_MS = 300 * 1000, /* how long clients may keep the list of tools */
     ANSWER_BYTES = 4 << 10,  /* of a tool, unless maxBytes asks for more */
-    ANSWER_MIN_BYTES = 1 << 10,
-    ANSWER_MAX_BYTES = 64 << 10,
 };
 
 /* ---- Replies ---- */
@@ -179,10 +177,6 @@ static bool mcp_check_version(struct mcp_message *m)
 
 /* ---- Operations as tools ---- */
 
-#define PLANS_ONLY                                                                                           \
-    " This server does not let assistants write: dryRun is always true here, and nothing is applied unless " \
-    "it is started with --mcp.allow-writes."
-
 /* Operations that write are offered if they may, or can do without. */
 static bool tool_is_offered(const struct api_operation *op)
 {
@@ -194,23 +188,10 @@ static bool tool_only_plans(const struct api_operation *op)
     return op->writes && !op->api->allow_writes;
 }
 
-/* The operation's schema and maxBytes. */
-static json_t *tool_input(const struct api_operation *op)
-{
-    json_t *schema = json_deep_copy(op->input);
-
-    (void)json_object_set_new(
-        json_object_get(schema, "properties"), "maxBytes",
-        json_pack(
-            "{s:s,s:s,s:i,s:i,s:i}", "type", "integer", "description",
-            "How long the answer may be in bytes; what does not fit is counted, and the answer says how "
-            "to ask for it.",
-            "minimum", ANSWER_MIN_BYTES, "maximum", ANSWER_MAX_BYTES, "default", ANSWER_BYTES));
-    return schema;
-}
-
 void mcp_build_tools(struct api *a)
 {
+    const json_t *mcp = json_object_get(a->schemas, "mcp");
+
     a->tools = json_array();
     for (size_t i = 0; i < a->n; i++) {
         struct api_operation *op = &a->operations[i];
@@ -218,13 +199,16 @@ void mcp_build_tools(struct api *a)
 
         if (!tool_is_offered(op))
             continue;
-        op->tool_input = tool_input(op);
+        op->tool_input = json_deep_copy(op->input);
+        (void)json_object_set(kube_map(op->tool_input, "properties", NULL), "maxBytes",
+                              json_object_get(mcp, "maxBytes"));
         (void)json_array_append_new(
             a->tools, json_pack("{s:s,s:s,s:s+,s:O,s:O,s:{s:s,s:b,s:b,s:b,s:b}}", "name", op->o->name,
                                 "title", op->title, "description", op->description,
-                                tool_only_plans(op) ? PLANS_ONLY : "", "inputSchema", op->tool_input,
-                                "outputSchema", op->output, "annotations", "title", op->title, "readOnlyHint",
-                                !writes, "destructiveHint", writes, "idempotentHint", 1, "openWorldHint", 0));
+                                tool_only_plans(op) ? cstr(kube_str(mcp, "plansOnly", NULL)) : "",
+                                "inputSchema", op->tool_input, "outputSchema", op->output, "annotations",
+                                "title", op->title, "readOnlyHint", !writes, "destructiveHint", writes,
+                                "idempotentHint", 1, "openWorldHint", 0));
     }
 }
 
@@ -321,16 +305,18 @@ static void mcp_initialize(const struct mcp_message *m)
         mcp_reply_error(m, MCP_INVALID_PARAMS, NULL, "protocolVersion is missing");
         return;
     }
-    mcp_reply_result(m, json_pack("{s:s,s:{s:{}},s:o,s:s}", "protocolVersion",
+    mcp_reply_result(m, json_pack("{s:s,s:{s:{}},s:o,s:O*}", "protocolVersion",
                                   mcp_is_stateful(asked) ? asked : MCP_STATEFUL, "capabilities", "tools",
-                                  "serverInfo", mcp_server_info(), "instructions", m->api->instructions));
+                                  "serverInfo", mcp_server_info(), "instructions",
+                                  json_object_get(json_object_get(m->api->schemas, "mcp"), "instructions")));
 }
 
 static void mcp_discover(const struct mcp_message *m)
 {
-    mcp_reply_result(m, json_pack("{s:o,s:{s:{}},s:s,s:i,s:s}", "supportedVersions", mcp_versions(),
-                                  "capabilities", "tools", "instructions", m->api->instructions, "ttlMs",
-                                  MCP_TTL_MS, "cacheScope", "public"));
+    mcp_reply_result(m, json_pack("{s:o,s:{s:{}},s:O*,s:i,s:s}", "supportedVersions", mcp_versions(),
+                                  "capabilities", "tools", "instructions",
+                                  json_object_get(json_object_get(m->api->schemas, "mcp"), "instructions"),
+                                  "ttlMs", MCP_TTL_MS, "cacheScope", "public"));
 }
 
 static void mcp_ping(const struct mcp_message *m)

@@ -24,6 +24,9 @@ int objection_set(struct objection *ob, unsigned status, const char *fmt, ...) P
 
 /* ---- Calls ---- */
 
+struct listing;
+struct snapshot;
+
 /* One call of an operation, embedded in its owner. */
 struct call {
     json_t *input;    /* owned: the arguments, an object that keeps the input schema */
@@ -38,6 +41,7 @@ struct call {
     void (*make)(struct call *c, void *arg); /* see call_make() */
     void (*free_arg)(void *arg);
     void *arg;
+    void (*fill)(struct listing *l, const struct snapshot *hub); /* of reader_answer() */
 };
 
 struct operation {
@@ -53,15 +57,23 @@ const char *call_text(const struct call *c, const char *name);
 bool call_duration(struct call *c, const char *name, int64_t min_ms, int64_t max_ms, int64_t *ret_ms);
 /* Ends the call with the answer, whose reference is taken. Within run(), the answer must be small. */
 void call_done(struct call *c, json_t *answer);
-/* Ends the call with an error: an HTTP status of 4xx or 5xx, and a sentence for people. 503 and 504 say when
- * to try again. */
-void call_fail(struct call *c, unsigned status, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* Ends the call with an error: an HTTP status of 4xx or 5xx, the argument that it is about or NULL, and a
+ * sentence for people. 503 and 504 say when to try again. */
+void call_fail(struct call *c, unsigned status, const char *field, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* The same. `more` (taken, may be NULL) has members that stand beside "detail" in the answer. */
 void call_refuse(struct call *c, const struct objection *ob, json_t *more);
 /* Has the answer be made on a worker's thread: make() uses call_done() or call_fail(). free_arg() is called
  * on the loop when the call has ended. */
 void call_make(struct call *c, void (*make)(struct call *c, void *arg), void (*free_arg)(void *arg),
                void *arg);
+
+/* ---- Arguments ---- */
+
+/* Whether the value keeps a JSON Schema (2020-12); otherwise *ret is the first objection: "clusters[1].name:
+ * must be a string". `whole` is what the value itself is called: "body". Checked are type, properties,
+ * required, additionalProperties (false), items, minimum, maximum, minLength, maxLength, minItems and
+ * maxItems. */
+bool schema_accepts(const json_t *schema, const json_t *value, const char *whole, struct objection *ret);
 
 /* ---- Lists that may have to be cut ----
  *

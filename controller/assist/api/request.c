@@ -1,6 +1,6 @@
-#include "controller/assist/api/request.h"
+#include "controller/assist/api/api.h"
 
-#include "controller/assist/api/schema.h"
+#include "controller/assist/api/operation.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
@@ -71,11 +71,12 @@ void call_refuse(struct call *c, const struct objection *ob, json_t *more)
     call_end(c, ob->status, answer);
 }
 
-void call_fail(struct call *c, unsigned status, const char *fmt, ...)
+void call_fail(struct call *c, unsigned status, const char *field, const char *fmt, ...)
 {
     struct objection ob = {.status = status};
     va_list args;
 
+    objection_at(&ob, "%s", cstr(field));
     va_start(args, fmt);
     (void)vsnprintf(ob.detail, sizeof(ob.detail), fmt, args);
     va_end(args);
@@ -85,14 +86,11 @@ void call_fail(struct call *c, unsigned status, const char *fmt, ...)
 bool call_duration(struct call *c, const char *name, int64_t min_ms, int64_t max_ms, int64_t *ret_ms)
 {
     const char *text = json_string_value(json_object_get(c->input, name));
-    struct objection ob = {0};
 
     if (!text || (duration_parse(str_of(text), ret_ms) && *ret_ms >= min_ms && *ret_ms <= max_ms))
         return true;
-    objection_at(&ob, "%s", name);
-    (void)objection_set(&ob, 422, "%s: expected a duration of %lld ms to %lld s, such as \"5s\"", name,
-                        (long long)min_ms, (long long)max_ms / 1000);
-    call_refuse(c, &ob, NULL);
+    call_fail(c, 422, name, "%s: expected a duration of %lld ms to %lld s, such as \"5s\"", name,
+              (long long)min_ms, (long long)max_ms / 1000);
     return false;
 }
 

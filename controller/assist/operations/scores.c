@@ -580,21 +580,16 @@ static void explain_fill(struct listing *l, const struct snapshot *hub)
                             .cluster = cstr(call_text(l->call, "cluster")),
                             .scorer = scorer_by_name(hub, name),
                             .list = list};
-    struct objection ob = {0};
 
     if (!snapshot_get(hub, KIND_CLUSTERS, "", f.cluster)) {
-        objection_at(&ob, "cluster");
-        (void)objection_set(&ob, 404, "ManagedCluster \"%s\" does not exist", f.cluster);
-    } else if (!f.scorer) {
-        objection_at(&ob, "scorer");
-        (void)objection_set(
-            &ob, 404,
-            "no DynamicScorer has the name, the score name or the AddOnPlacementScore \"%s\"; "
-            "scorers_list lists them",
-            name);
+        call_fail(l->call, 404, "cluster", "ManagedCluster \"%s\" does not exist", f.cluster);
+        return;
     }
-    if (ob.status) {
-        call_refuse(l->call, &ob, NULL);
+    if (!f.scorer) {
+        call_fail(l->call, 404, "scorer",
+                  "no DynamicScorer has the name, the score name or the AddOnPlacementScore \"%s\"; "
+                  "scorers_list lists them",
+                  name);
         return;
     }
     /* In the order in which scores come about, so that the first is the cause. */

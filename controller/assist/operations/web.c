@@ -17,13 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char web_instructions[] =
-    "Places workloads on the clusters of an Open Cluster Management hub by AddOnPlacementScores. To "
-    "optimize: get_addonplacementscores_addonplacementscores_get lists scores with descriptions, of which "
-    "one is the preference (performance, power consumption, ...); workloads_list lists what can be placed; "
-    "policies_list lists the settings of each cluster. Then call plan with all of them, show the plan, and "
-    "if it is wanted call apply with its planHash.";
-
 static const struct operation web_operations[] = {
     {"get_addonplacementscores_addonplacementscores_get", scores_get},
     {"policies_list", policies_list},
@@ -199,7 +192,6 @@ int assist_web_start(struct assist_web **ret, struct assist *a, struct site_opti
         .operations = web_operations,
         .n_operations = ARRAY_SIZE(web_operations),
         .arg = a,
-        .instructions = web_instructions,
         .allow_writes = allow_writes,
         .needs_token = o->guard != NULL,
     };

@@ -32,7 +32,8 @@ static uint32_t model_id(struct map *ids, const char *name)
     return (uint32_t)(id - 1);
 }
 
-size_t model_index(const struct map *ids, const char *name)
+/* The index of a name; SIZE_MAX without. */
+static size_t model_index(const struct map *ids, const char *name)
 {
     return (uintptr_t)map_get(ids, name) - (uintptr_t)1;
 }

@@ -7,7 +7,6 @@
 #include "controller/optimize/problem.h"
 #include "exporter/base/arena.h"
 #include "exporter/base/map.h"
-#include "exporter/base/str.h"
 
 struct model_workload {
     const char *name, *app, *placement, *kind;
@@ -43,18 +42,12 @@ struct model_spread {
 
 enum { MODEL_MAX_RESOURCES = 16, MODEL_MAX_SPREADS = 16, MODEL_MAX_SCORES = 8, MODEL_MISSING_SHOWN = 20 };
 
-enum score_part_kind { SCORE_LITERAL, SCORE_APP, SCORE_DEVICE, SCORE_ANY };
-
-/* How a score's items are named: `scoreDimensionFormat`, such as "${app};${device}". A placeholder matches at
- * least one byte, others than these two any text; the text around placeholders is literal. */
 struct model_score {
     const char *name;
+    /* How its items are named: `scoreDimensionFormat`, such as "${app};${device}". A placeholder matches at
+     * least one byte, others than these two any text; the text around placeholders is literal. */
+    const char *format;
     double weight;
-    struct {
-        enum score_part_kind kind;
-        struct str text; /* of a literal */
-    } parts[16];
-    size_t n_parts;
 };
 
 struct model {
@@ -107,8 +100,6 @@ const char *workload_placement(const json_t *workload);
 
 /* n elements of the arena, zeroed. */
 void *model_alloc(struct model *m, size_t n, size_t size);
-/* The index of a name; SIZE_MAX without. */
-size_t model_index(const struct map *ids, const char *name);
 /* Notes what the model depends on; the entry is taken. */
 void model_note_basis(struct model *m, const char *kind, const char *name, json_t *entry);
 

@@ -5,6 +5,7 @@
 #include "controller/optimize/problem.h"
 
 #include "controller/kube/json.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
 
 #include <inttypes.h>
@@ -13,7 +14,7 @@
 
 enum {
     KEY_BYTES = 600,
-    MATCH_STEPS = 10000, /* of an item's name: enough unless its parts cannot be told apart */
+    NAME_BYTES = 1024, /* of a format and of an item's name; longer ones match nothing */
     MAX_DECIMALS = 4,
     MAX_SCORE = 32000,
     MAX_POLICIES = 64, /* of one cluster, as the schema has it */
@@ -36,41 +37,73 @@ const char *request_score(const json_t *request)
     return preference_score(json_object_get(request, "preference"));
 }
 
-static int format_add(struct model_score *s, enum score_part_kind kind, struct str text, struct objection *ob)
+/* The name of the placeholder that begins with "${"; empty without a name or the end. */
+static struct str format_placeholder(const char *open)
 {
-    if (kind == SCORE_LITERAL && text.n == 0)
-        return 0;
-    for (size_t i = 0; i < s->n_parts && (kind == SCORE_APP || kind == SCORE_DEVICE); i++)
-        if (s->parts[i].kind == kind)
-            return objection_set(ob, 422, "scoreDimensionFormat has a placeholder twice");
-    if (s->n_parts == ARRAY_SIZE(s->parts))
-        return objection_set(ob, 422, "scoreDimensionFormat has more than 16 parts");
-    s->parts[s->n_parts].kind = kind;
-    s->parts[s->n_parts++].text = text;
+    const char *end = strchr(open, '}');
+
+    return (struct str){open + 2, end ? (size_t)(end - open - 2) : 0};
+}
+
+static int format_check(const char *format, struct objection *ob)
+{
+    unsigned apps = 0, devices = 0;
+
+    if (strlen(format) > NAME_BYTES)
+        return objection_set(ob, 422, "scoreDimensionFormat has more than %d bytes", NAME_BYTES);
+    for (const char *open; (open = strstr(format, "${"));) {
+        struct str name = format_placeholder(open);
+
+        if (name.n == 0)
+            return objection_set(ob, 422,
+                                 "scoreDimensionFormat has a placeholder without a name or without }");
+        apps += str_eq(name, STR("app"));
+        devices += str_eq(name, STR("device"));
+        format = name.p + name.n + 1;
+    }
+    if (apps > 1 || devices > 1)
+        return objection_set(ob, 422, "scoreDimensionFormat has a placeholder twice");
     return 0;
 }
 
-static int format_parse(struct model_score *s, const char *text, struct objection *ob)
+/* Writes the name of the items for an app and a device, with a NUL for each other placeholder. */
+static void format_print(const char *format, const char *app, const char *device, struct buf *into)
 {
-    int r = 0;
+    buf_truncate(into, 0);
+    for (const char *open; (open = strstr(format, "${"));) {
+        struct str name = format_placeholder(open);
 
-    while (*text && r == 0) {
-        const char *open = strstr(text, "${"), *close = open ? strchr(open, '}') : NULL;
-        struct str name = {open ? open + 2 : NULL, close ? (size_t)(close - open - 2) : 0};
-
-        if (open && name.n == 0)
-            return objection_set(ob, 422,
-                                 "scoreDimensionFormat has a placeholder without a name or without }");
-        r = format_add(s, SCORE_LITERAL, (struct str){text, open ? (size_t)(open - text) : strlen(text)}, ob);
-        if (r == 0 && open)
-            r = format_add(s,
-                           str_eq(name, STR("app"))      ? SCORE_APP
-                           : str_eq(name, STR("device")) ? SCORE_DEVICE
-                                                         : SCORE_ANY,
-                           name, ob);
-        text = open ? close + 1 : "";
+        (void)!buf_put(into, format, (size_t)(open - format));
+        if (str_eq(name, STR("app")))
+            (void)!buf_puts(into, app);
+        else if (str_eq(name, STR("device")))
+            (void)!buf_puts(into, device);
+        else
+            (void)!buf_putc(into, '\0');
+        format = name.p + name.n + 1;
     }
-    return r;
+    (void)!buf_puts(into, format);
+}
+
+/* Each NUL of the pattern matches at least one byte. */
+static bool format_matches(struct str pattern, struct str name)
+{
+    size_t p = 0, i = 0, after_nul = 0, tried = 0; /* both of the last NUL: where the rest begins */
+
+    while (i < name.n) {
+        if (p < pattern.n && pattern.p[p] == '\0') {
+            after_nul = ++p;
+            tried = ++i;
+        } else if (p < pattern.n && pattern.p[p] == name.p[i]) {
+            p++;
+            i++;
+        } else if (after_nul) {
+            p = after_nul;
+            i = ++tried;
+        } else
+            return false;
+    }
+    return p == pattern.n;
 }
 
 int model_read_preference(struct model *m, struct objection *ob)
@@ -94,7 +127,8 @@ int model_read_preference(struct model *m, struct objection *ob)
         if (!s->name || !format)
             return objection_set(ob, 422, "%s is missing",
                                  s->name ? "scoreDimensionFormat" : "addonPlacementScore");
-        r = format_parse(s, format, ob);
+        s->format = format;
+        r = format_check(format, ob);
     }
     return r;
 }
@@ -104,105 +138,65 @@ int model_read_preference(struct model *m, struct objection *ob)
 /* The scores of one cluster: a cell for each app and setting. */
 struct board {
     struct model *m;
-    const struct model_score *score; /* that is being read */
-    size_t first, n;                 /* the cluster's settings */
-    double *sums;                    /* [app * n + setting - first] */
-    int32_t *best, value;            /* of the score, and of its item that is being read */
-    bool *has_best, *is_missing;
-    unsigned steps;
+    const char **apps; /* by id */
+    size_t first, n;   /* the cluster's settings */
+    double *sums;      /* [app * n + setting - first] */
+    bool *is_missing;
 };
 
-static size_t board_app(const struct board *b, struct str name)
+/* The highest value of the items whose names match; false without any. */
+static bool score_find(const struct score *s, struct str pattern, int32_t *ret)
 {
-    char text[256];
+    const char *nul = pattern.n ? memchr(pattern.p, '\0', pattern.n) : NULL;
+    struct str fixed = {pattern.p, nul ? (size_t)(nul - pattern.p) : pattern.n};
+    size_t low = 0, high = s->n_items;
+    bool found = false;
 
-    if (name.n >= sizeof(text))
-        return SIZE_MAX;
-    memcpy(text, name.p, name.n);
-    text[name.n] = '\0';
-    return model_index(&b->m->app_ids, text);
-}
+    while (low < high) {
+        size_t middle = (low + high) / 2;
 
-static size_t board_device(const struct board *b, struct str name)
-{
-    for (size_t i = 0; i < b->n; i++)
-        if (str_eq(name, str_of(b->m->settings[b->first + i].device)))
-            return i;
-    return SIZE_MAX;
-}
-
-/* Of several items that match the same cell the highest counts. SIZE_MAX: of all apps, of all devices. */
-static void board_found(struct board *b, size_t app, size_t device)
-{
-    const char *name = device == SIZE_MAX ? NULL : b->m->settings[b->first + device].device;
-
-    for (size_t a = app == SIZE_MAX ? 0 : app; a < b->m->app_ids.n && (app == SIZE_MAX || a == app); a++)
-        for (size_t i = 0; i < b->n; i++) {
-            size_t cell = a * b->n + i;
-
-            if (name && strcmp(b->m->settings[b->first + i].device, name) != 0)
-                continue;
-            if (!b->has_best[cell] || b->best[cell] < b->value)
-                b->best[cell] = b->value;
-            b->has_best[cell] = true;
-        }
-}
-
-/* Finds every way in which the rest of an item's name matches the parts from this one on. */
-static void board_match(struct board *b, size_t part, struct str rest, size_t app, size_t device)
-{
-    const struct model_score *s = b->score;
-    enum score_part_kind kind = s->parts[part].kind;
-    bool is_last = part + 1 >= s->n_parts;
-
-    if (part == s->n_parts) {
-        if (rest.n == 0)
-            board_found(b, app, device);
-        return;
-    }
-    if (kind == SCORE_LITERAL) {
-        size_t n = s->parts[part].text.n;
-
-        if (str_starts(rest, s->parts[part].text))
-            board_match(b, part + 1, (struct str){rest.p + n, rest.n - n}, app, device);
-        return;
-    }
-    for (size_t n = is_last ? rest.n : 1; n > 0 && n <= rest.n && b->steps < MATCH_STEPS; n++) {
-        struct str name = {rest.p, n}, left = {rest.p + n, rest.n - n};
-        bool ends =
-            is_last || s->parts[part + 1].kind != SCORE_LITERAL || str_starts(left, s->parts[part + 1].text);
-
-        b->steps++;
-        if (ends && kind == SCORE_APP)
-            app = board_app(b, name);
-        if (ends && kind == SCORE_DEVICE)
-            device = board_device(b, name);
-        if (ends && (kind != SCORE_APP || app != SIZE_MAX) && (kind != SCORE_DEVICE || device != SIZE_MAX))
-            board_match(b, part + 1, left, app, device);
-    }
-}
-
-/* Adds one score of the cluster; `score` is NULL without the object. */
-static void board_read(struct board *b, const struct score *score, const char *cluster)
-{
-    size_t cells = b->m->app_ids.n * b->n;
-    uint64_t hash = 0;
-    char name[KEY_BYTES], text[20];
-
-    memset(b->has_best, 0, cells * sizeof(bool));
-    for (size_t i = 0; score && !score->is_expired && i < score->n_items; i++) {
-        b->value = score->items[i].value;
-        b->steps = 0;
-        board_match(b, 0, score->items[i].name, SIZE_MAX, SIZE_MAX);
-    }
-    for (size_t i = 0; i < cells; i++) {
-        hash = hash_chain_u64(hash, b->has_best[i] ? (uint64_t)(int64_t)b->best[i] : UINT64_MAX / 2);
-        if (b->has_best[i])
-            b->sums[i] += b->score->weight * b->best[i];
+        if (str_cmp(s->items[middle].name, fixed) < 0)
+            low = middle + 1;
         else
-            b->is_missing[i] = true;
+            high = middle;
     }
-    (void)snprintf(name, sizeof(name), "%s/%s", cluster, b->score->name);
+    for (; low < s->n_items && str_starts(s->items[low].name, fixed); low++) {
+        const struct score_item *item = &s->items[low];
+
+        if (item->name.n <= NAME_BYTES && format_matches(pattern, item->name)) {
+            *ret = found && *ret > item->value ? *ret : item->value;
+            found = true;
+        } else if (!nul) /* names that only begin so are sorted after the equal ones */
+            break;
+    }
+    return found;
+}
+
+/* Adds one score of the cluster. */
+static void board_read(struct board *b, const struct model_score *wanted, const char *cluster)
+{
+    const struct score *score = snapshot_get(b->m->hub, KIND_SCORES, cluster, wanted->name);
+    bool has_app = strstr(wanted->format, "${app}"), found = false;
+    BUF_AUTO(pattern, 1 << 20);
+    char name[KEY_BYTES], text[20];
+    uint64_t hash = 0;
+    int32_t value = 0;
+
+    for (size_t i = 0; i < b->n; i++)
+        for (size_t app = 0; app < b->m->app_ids.n; app++) {
+            size_t cell = app * b->n + i;
+
+            if (score && !score->is_expired && (app == 0 || has_app)) {
+                format_print(wanted->format, b->apps[app], b->m->settings[b->first + i].device, &pattern);
+                found = score_find(score, buf_str(&pattern), &value);
+            }
+            hash = hash_chain_u64(hash, found ? (uint64_t)(int64_t)value : UINT64_MAX / 2);
+            if (found)
+                b->sums[cell] += wanted->weight * value;
+            else
+                b->is_missing[cell] = true;
+        }
+    (void)snprintf(name, sizeof(name), "%s/%s", cluster, wanted->name);
     (void)snprintf(text, sizeof(text), "%016" PRIx64, hash);
     model_note_basis(b->m, "AddOnPlacementScore", name,
                      json_pack("{s:s, s:s}", "values", text, "validity",
@@ -307,19 +301,19 @@ static size_t board_size(const struct model *m, size_t first)
 static void model_fill_scores(struct model *m, int16_t *scores)
 {
     size_t cells = m->app_ids.n * MAX_POLICIES;
+    CLEANUP(cleanup_free) const char **apps = xcalloc(m->app_ids.n + 1, sizeof(*apps));
     CLEANUP(cleanup_free) double *sums = xcalloc(cells, sizeof(double));
-    CLEANUP(cleanup_free) int32_t *best = xcalloc(cells, sizeof(int32_t));
-    CLEANUP(cleanup_free) bool *flags = xcalloc(cells * 2, sizeof(bool));
-    struct board b = {.m = m, .sums = sums, .best = best, .has_best = flags, .is_missing = flags + cells};
+    CLEANUP(cleanup_free) bool *missing = xcalloc(cells, sizeof(bool));
+    struct board b = {.m = m, .apps = apps, .sums = sums, .is_missing = missing};
 
+    for (size_t w = 0; w < m->problem.n_workloads; w++)
+        apps[m->workloads[w].app_id] = m->workloads[w].app;
     for (; b.first < m->problem.n_settings; b.first += b.n) {
-        const char *cluster = m->sites[m->settings[b.first].site].cluster_name;
-
         b.n = board_size(m, b.first);
         memset(sums, 0, m->app_ids.n * b.n * sizeof(double));
-        memset(b.is_missing, 0, m->app_ids.n * b.n * sizeof(bool));
-        for (b.score = m->scores; b.score < m->scores + m->n_scores; b.score++)
-            board_read(&b, snapshot_get(m->hub, KIND_SCORES, cluster, b.score->name), cluster);
+        memset(missing, 0, m->app_ids.n * b.n * sizeof(bool));
+        for (size_t i = 0; i < m->n_scores; i++)
+            board_read(&b, &m->scores[i], m->sites[m->settings[b.first].site].cluster_name);
         board_write(&b, scores);
     }
 }

@@ -15,7 +15,6 @@ enum {
     APPLY_CALLS = 8,      /* at once */
     APPLY_MS = 60 * 1000, /* for all, and */
     APPLY_STEP_MS = 50,   /* for each step, to check and again to write it */
-    KEY_BYTES = 320,
 };
 
 /* In the order of writing: Placements exist before the bindings and workloads that refer to them, and are
@@ -25,18 +24,14 @@ enum phase { NEW_PLACEMENTS, NEW_BINDINGS, WORKLOADS, OLD_BINDINGS, OLD_PLACEMEN
 enum step_state { STEP_PENDING, STEP_WRITTEN, STEP_UNKNOWN /* no answer to the write */ };
 
 struct step {
+    struct apply *apply;
+    struct kube_call *call;  /* NULL: none is under way */
     enum kube_method method; /* KUBE_CREATE, KUBE_MERGE_PATCH, KUBE_DELETE */
     enum kind kind;
     const char *name;
     json_t *body;     /* to send, but for the options of a deletion's check */
     enum phase phase; /* all of a phase end before the next begins */
     enum step_state state;
-};
-
-struct apply_slot {
-    struct apply *apply;
-    struct kube_call *call; /* NULL: free */
-    size_t step;
 };
 
 struct apply {
@@ -47,7 +42,6 @@ struct apply {
     struct step *steps;
     size_t n, next; /* next: to start */
     unsigned active;
-    struct apply_slot slots[APPLY_CALLS];
     struct timer deadline;
     struct objection failure; /* the first one */
     json_t *conflicts;        /* "Kind/name" of objects without the label */
@@ -60,11 +54,11 @@ struct apply *apply_free(struct apply *ap)
 {
     if (!ap)
         return NULL;
-    for (size_t i = 0; i < APPLY_CALLS; i++)
-        (void)kube_cancel(ap->slots[i].call);
     loop_timer_clear(ap->o.loop, &ap->deadline);
-    for (size_t i = 0; i < ap->n; i++)
+    for (size_t i = 0; i < ap->n; i++) {
+        (void)kube_cancel(ap->steps[i].call);
         json_decref(ap->steps[i].body);
+    }
     free(ap->steps);
     (void)snapshot_free(ap->hub);
     json_decref(ap->o.objects);
@@ -81,8 +75,8 @@ struct apply *apply_free(struct apply *ap)
 static void step_add(struct apply *ap, enum kube_method method, enum kind kind, const char *name,
                      json_t *body, enum phase phase)
 {
-    ap->steps[ap->n++] =
-        (struct step){.method = method, .kind = kind, .name = name, .body = body, .phase = phase};
+    ap->steps[ap->n++] = (struct step){
+        .apply = ap, .method = method, .kind = kind, .name = name, .body = body, .phase = phase};
 }
 
 /* A merge patch (RFC 7386) to the spec, label and annotation: what others have added stays, and so does the
@@ -226,14 +220,13 @@ void apply_count_from_zero(struct metrics *m)
 
 static void apply_on_step(void *arg, struct kube_answer *a)
 {
-    struct apply_slot *slot = arg;
-    struct apply *ap = slot->apply;
-    struct step *s = &ap->steps[slot->step];
+    struct step *s = arg;
+    struct apply *ap = s->apply;
     const char *kind = kind_info[s->kind].resource->kind;
     /* A deletion of what is gone has succeeded. */
     bool ok = a->verdict == KUBE_OK || (s->method == KUBE_DELETE && a->verdict == KUBE_NOT_FOUND);
 
-    slot->call = NULL;
+    s->call = NULL;
     ap->active--;
     /* A check that is refused is a write that is refused. */
     if ((ap->is_writing || a->verdict != KUBE_OK) && ap->o.metrics)
@@ -251,10 +244,8 @@ static void apply_on_step(void *arg, struct kube_answer *a)
     apply_pump(ap);
 }
 
-static void apply_start_step(struct apply *ap, size_t i)
+static void apply_start_step(struct apply *ap, struct step *s)
 {
-    struct apply_slot *slot = ap->slots;
-    const struct step *s = &ap->steps[i];
     bool deletes = s->method == KUBE_DELETE;
     json_auto_t *body = json_copy(s->body);
     const struct kube_request rq = {
@@ -271,26 +262,20 @@ static void apply_start_step(struct apply *ap, size_t i)
 
     if (!ap->is_writing && deletes)
         (void)json_object_set_new(body, "dryRun", json_pack("[s]", "All"));
-    while (slot->call)
-        slot++;
-    slot->step = i;
-    slot->call = kube_start(ap->o.kube, &rq, apply_on_step, slot);
+    s->call = kube_start(ap->o.kube, &rq, apply_on_step, s);
     ap->active++;
 }
 
-/* Whether a step may start while others are under way: phases do not overlap. */
-static bool phase_allows(const struct apply *ap, size_t i)
+/* Whether the next step may start while others are under way: to write, phases do not overlap. */
+static bool apply_may_start(const struct apply *ap)
 {
-    for (size_t j = 0; j < APPLY_CALLS && ap->is_writing; j++)
-        if (ap->slots[j].call)
-            return ap->steps[ap->slots[j].step].phase == ap->steps[i].phase;
-    return true;
+    return ap->active == 0 || !ap->is_writing || ap->steps[ap->next].phase == ap->steps[ap->next - 1].phase;
 }
 
 static void apply_pump(struct apply *ap)
 {
-    while (ap->active < APPLY_CALLS && !ap->failure.status && ap->next < ap->n && phase_allows(ap, ap->next))
-        apply_start_step(ap, ap->next++);
+    while (ap->active < APPLY_CALLS && !ap->failure.status && ap->next < ap->n && apply_may_start(ap))
+        apply_start_step(ap, &ap->steps[ap->next++]);
     if (ap->active == 0)
         apply_next(ap);
 }
@@ -300,11 +285,10 @@ static void apply_on_deadline(struct timer *t)
 {
     struct apply *ap = CONTAINER_OF(t, struct apply, deadline);
 
-    for (size_t i = 0; i < APPLY_CALLS; i++)
-        if (ap->slots[i].call) {
-            ap->slots[i].call = kube_cancel(ap->slots[i].call);
-            if (ap->is_writing)
-                ap->steps[ap->slots[i].step].state = STEP_UNKNOWN;
+    for (struct step *s = ap->steps; s < ap->steps + ap->n; s++)
+        if (s->call) {
+            s->call = kube_cancel(s->call);
+            s->state = ap->is_writing ? STEP_UNKNOWN : STEP_PENDING;
         }
     if (!ap->failure.status)
         (void)objection_set(&ap->failure, 504, "the hub's API server did not answer in time");
@@ -346,8 +330,6 @@ struct apply *apply_new(const struct apply_options *o)
     ap->deadline.fn = apply_on_deadline;
     ap->conflicts = json_array();
     ap->failed = json_array();
-    for (size_t i = 0; i < APPLY_CALLS; i++)
-        ap->slots[i].apply = ap;
     return ap;
 }
 

@@ -179,19 +179,6 @@ static void plan_reply(struct call *c, json_t *answer)
     json_decref(answer);
 }
 
-static void PRINTF_LIKE(4, 5)
-    plan_refuse(struct call *c, unsigned status, const char *field, const char *fmt, ...)
-{
-    struct objection ob = {.status = status};
-    va_list args;
-
-    va_start(args, fmt);
-    (void)vsnprintf(ob.detail, sizeof(ob.detail), fmt, args);
-    va_end(args);
-    objection_at(&ob, "%s", field);
-    call_refuse(c, &ob, NULL);
-}
-
 /* ---- Writing ---- */
 
 /* As the options have it. NULL after a refusal: nothing may be written there, or now. */
@@ -200,10 +187,9 @@ static const char *assist_writable(const struct assist *a, struct call *c, const
     for (size_t i = 0; i < a->o.n_write_namespaces; i++)
         if (strcmp(a->o.write_namespaces[i], namespace) == 0)
             return a->o.write_namespaces[i];
-    plan_refuse(
-        c, 403, "namespace",
-        "writing to namespace %.200s is not allowed: start the optimizer with --write-namespace=%.200s",
-        namespace, namespace);
+    call_fail(c, 403, "namespace",
+              "writing to namespace %.200s is not allowed: start the optimizer with --write-namespace=%.200s",
+              namespace, namespace);
     return NULL;
 }
 
@@ -255,7 +241,7 @@ static void assist_write(struct assist *a, struct call *c, const char *namespace
     if (!writable)
         return;
     if (a->writer || a->is_ending) {
-        call_fail(c, 503, "%s",
+        call_fail(c, 503, NULL, "%s",
                   a->writer ? "another plan is being written; try again" : "the optimizer is shutting down");
         return;
     }
@@ -405,7 +391,7 @@ static void plan_compare(struct plan_job *j)
     const struct plan *p = plan_find(j->a, j->hash);
 
     if (!p)
-        plan_refuse(j->call, 404, "planHash", "the plan has expired; make a new plan");
+        call_fail(j->call, 404, "planHash", "the plan has expired; make a new plan");
     else if (j->error < 0 || json_array_size(j->changes))
         plan_refuse_changed(j);
     else
@@ -418,9 +404,9 @@ static void plan_on_run(struct job *job)
 
     j->lane->queued--;
     if (!j->has_run || j->a->is_ending)
-        call_fail(j->call, 503, "the optimizer is shutting down");
+        call_fail(j->call, 503, NULL, "the optimizer is shutting down");
     else if (j->error < 0 && !j->objection.status)
-        call_fail(j->call, 500, "the answer is too large");
+        call_fail(j->call, 500, NULL, "the answer is too large");
     else if (j->mode == PLAN_COMPARE)
         plan_compare(j);
     else if (j->error < 0)
@@ -456,7 +442,7 @@ static void plan_start(struct assist *a, struct call *c, json_t *request, enum p
     struct plan_job *j;
 
     if (a->is_ending || lane->queued >= PLAN_MAX_QUEUED) {
-        call_fail(c, 503, "%u plans are being made or wait; try again", lane->queued);
+        call_fail(c, 503, NULL, "%u plans are being made or wait; try again", lane->queued);
         return;
     }
     if (!call_duration(c, "deadline", MIN_DEADLINE_MS, MAX_DEADLINE_MS, &deadline_ms) ||
@@ -499,11 +485,11 @@ void assist_apply(void *a, struct call *c)
     const struct plan *p = plan_find(a, cstr(call_text(c, "planHash")));
 
     if (!p)
-        plan_refuse(c, 404, "planHash",
-                    "there is no such plan: plans are kept for 15 minutes; make a new plan");
+        call_fail(c, 404, "planHash",
+                  "there is no such plan: plans are kept for 15 minutes; make a new plan");
     else if (p->is_empty)
-        plan_refuse(c, 409, "planHash",
-                    "the plan places no workload; POST /reset deletes what earlier plans made");
+        call_fail(c, 409, "planHash",
+                  "the plan places no workload; POST /reset deletes what earlier plans made");
     else
         plan_start(a, c, p->shown.request, PLAN_COMPARE, p);
 }
@@ -542,7 +528,7 @@ struct assist *assist_free(struct assist *a)
     a->solving.worker = worker_free(a->solving.worker);
     a->comparing.worker = worker_free(a->comparing.worker);
     if (a->writer)
-        call_fail(a->writer_call, 503,
+        call_fail(a->writer_call, 503, NULL,
                   "the optimizer is shutting down while it writes; the next run completes or clears what is "
                   "there");
     a->writer = apply_free(a->writer);

@@ -21,7 +21,6 @@ enum {
     PAGE_MAX_BYTES = 16 << 20,
     LIST_MAX_BYTES = 512 << 20,
     LIST_MAX_OBJECTS = 400 * 1000,
-    LIST_MAX_PAGES = 5000,
     QUERY_BYTES = 64 << 10,
     SELECTOR_BYTES = 300,
 };
@@ -33,8 +32,8 @@ struct read {
     struct snapshot *snapshot; /* NULL: a probe, which reads one object of each kind */
     unsigned step;             /* a kind; KINDS: the ManifestWork */
     struct kube_call *call;
-    char *next; /* continue token of the page that is asked for; NULL: the first */
-    size_t page, n_pages, n_objects, n_bytes; /* of the list */
+    char *next;                      /* continue token of the page that is asked for; NULL: the first */
+    size_t page, n_objects, n_bytes; /* of the list */
     struct timer deadline;
     reader_done_fn done;
     void *arg;
@@ -194,8 +193,6 @@ static const char *read_exceeded(struct read *rd, const struct kube_answer *a, c
 {
     rd->n_bytes += a->bytes;
     rd->n_objects += json_array_size(kube_list(a->object, "items", NULL));
-    if (++rd->n_pages > LIST_MAX_PAGES)
-        return "the list has more than 5,000 pages";
     if (rd->n_objects > LIST_MAX_OBJECTS)
         return "the list has more than 400,000 objects";
     if (rd->n_bytes > LIST_MAX_BYTES)
@@ -308,7 +305,7 @@ static void read_next(struct read *rd)
     while (rd->step < KINDS && !(rd->query.kinds & KIND_BIT(rd->step)))
         rd->step++;
     rd->page = rd->snapshot ? PAGE_OBJECTS : 1;
-    rd->n_pages = rd->n_objects = rd->n_bytes = 0;
+    rd->n_objects = rd->n_bytes = 0;
     if (rd->step < KINDS)
         read_ask_page(rd);
     else if (!rd->snapshot)
@@ -344,53 +341,38 @@ void reader_read(struct reader *r, const struct reader_query *q, reader_done_fn 
 
 /* ---- Answers ---- */
 
-struct asking {
-    struct call *call;
-    struct snapshot *hub;
-    void (*fill)(struct listing *l, const struct snapshot *hub);
-};
-
-static void reader_free_asking(void *arg)
+static void reader_free_hub(void *hub)
 {
-    (void)snapshot_free(((struct asking *)arg)->hub);
-    free(arg);
+    (void)snapshot_free(hub);
 }
 
 /* Worker's thread. */
-static void reader_make_answer(struct call *c, void *arg)
+static void reader_make_answer(struct call *c, void *hub)
 {
-    const struct asking *asking = arg;
     json_auto_t *missing = json_array();
     struct listing l;
 
     listing_init(&l, c);
-    snapshot_note_missing_kinds(asking->hub, missing);
+    snapshot_note_missing_kinds(hub, missing);
     for (size_t i = 0; i < json_array_size(missing); i++)
         listing_note(&l, "%s", json_string_value(json_array_get(missing, i)));
-    asking->fill(&l, asking->hub);
+    c->fill(&l, hub);
     listing_end(&l);
 }
 
-static void reader_on_read(void *arg, struct snapshot *s, const struct objection *failure)
+static void reader_on_read(void *call, struct snapshot *s, const struct objection *failure)
 {
-    struct asking *asking = arg;
-
-    asking->hub = s;
-    if (s) {
-        call_make(asking->call, reader_make_answer, reader_free_asking, asking);
-        return;
-    }
-    call_refuse(asking->call, failure, NULL);
-    reader_free_asking(asking);
+    if (s)
+        call_make(call, reader_make_answer, reader_free_hub, s);
+    else
+        call_refuse(call, failure, NULL);
 }
 
 void reader_answer(struct reader *r, struct call *c, const struct reader_query *q,
                    void (*fill)(struct listing *l, const struct snapshot *hub))
 {
-    struct asking *asking = xmalloc(sizeof(*asking));
-
-    *asking = (struct asking){.call = c, .fill = fill};
-    reader_read(r, q, reader_on_read, asking);
+    c->fill = fill;
+    reader_read(r, q, reader_on_read, c);
 }
 
 /* ---- The probe ---- */

@@ -4,7 +4,6 @@
 
 #include "controller/assist/api/api.h"
 #include "controller/assist/api/operation.h"
-#include "controller/assist/api/request.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/loop.h"
@@ -39,7 +38,7 @@ static void world_fail(void *arg, struct call *c)
         (void)objection_set(&ob, 404, "workload \"%s\" not found", "a\xff");
         call_refuse(c, &ob, NULL);
     } else {
-        call_fail(c, 409, "in the way");
+        call_fail(c, 409, NULL, "in the way");
     }
 }
 
@@ -66,7 +65,10 @@ static void world_list(void *arg, struct call *c)
     "\",\"output\":\"output\"" more "}"
 
 static const char world_schemas[] =
-    "{\"output\":{\"type\":\"object\"},\"input\":{\"type\":\"object\",\"additionalProperties\":false,"
+    "{\"openapi\":{\"components\":{},\"security\":[]},\"openapi_responses\":{},\"mcp\":{\"instructions\":"
+    "\"Call tools.\","
+    "\"maxBytes\":{\"type\":\"integer\",\"minimum\":1024,\"default\":4096}},\"output\":{\"type\":\"object\"},"
+    "\"input\":{\"type\":\"object\",\"additionalProperties\":false,"
     "\"properties\":{\"name\":{\"type\":\"string\",\"description\":\"A name.\"},\"n\":{\"type\":\"integer\","
     "\"minimum\":1},\"names\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}},\"dry\":{\"type\":"
     "\"object\",\"additionalProperties\":false,\"properties\":{\"dryRun\":{\"type\":\"boolean\"}}},\"list\":{"
@@ -95,8 +97,7 @@ static struct api_options world_options(struct api_world *w)
                                 .schemas = world_schemas,
                                 .operations = world_operations,
                                 .n_operations = ARRAY_SIZE(world_operations),
-                                .arg = w,
-                                .instructions = "Call tools."};
+                                .arg = w};
 }
 
 static inline int world_setup_writes(void **state, bool allow_writes)

@@ -72,13 +72,11 @@ static void matches_names(void **state)
         {"${app}", "app01", "[app01 2g][app01 x;2g]"},
         /* Every way to read a name counts. */
         {"${app};${device}", "app01;x;2g", "[app01;x 2g][app01 x;2g]"},
-        /* But not if there are too many. */
         {"${a}a${b}a${c}a${d}a${e}a${app}",
          "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", ""},
         {"${app", "x", "scoreDimensionFormat has a placeholder without a name or without }"},
         {"${}", "x", "scoreDimensionFormat has a placeholder without a name or without }"},
         {"${app}${app}", "x", "scoreDimensionFormat has a placeholder twice"},
-        {"${a}.${a}.${a}.${a}.${a}.${a}.${a}.${a}.${a}", "x", "scoreDimensionFormat has more than 16 parts"},
     };
 
     (void)state;
