@@ -1,5 +1,5 @@
 /* `dynamic-scoring optimizer`: chooses clusters for workloads. */
-#include "controller/assist/operations/web.h"
+#include "controller/assist/operations/operations.h"
 #include "controller/assist/state/assist.h"
 #include "controller/flags.h"
 #include "controller/kube/guard.h"

@@ -109,20 +109,11 @@ static bool version_header_is(const char *header, const char *value)
     return header && str_eq(str_trim(str_of(header)), str_of(value));
 }
 
-/* What Mcp-Name repeats of the body; NULL for methods without. */
-static const char *version_name(const struct mcp_message *m)
-{
-    const char *key = strcmp(m->method, "tools/call") == 0 || strcmp(m->method, "prompts/get") == 0 ? "name"
-                      : strcmp(m->method, "resources/read") == 0                                    ? "uri"
-                                                                                                    : NULL;
-
-    return key ? json_string_value(json_object_get(m->params, key)) : NULL;
-}
-
 /* The header that does not say what the body says; NULL if all do. */
 static const char *version_wrong_header(const struct mcp_message *m, const char *version)
 {
-    const char *name = version_name(m);
+    bool calls = strcmp(m->method, "tools/call") == 0;
+    const char *name = calls ? json_string_value(json_object_get(m->params, "name")) : NULL;
 
     if (!version_header_is(m->header_version, version))
         return "MCP-Protocol-Version differs from params._meta";

@@ -38,7 +38,9 @@ struct call {
     json_t *answer;   /* owned; of an error: {"detail": ...} */
     struct buf items; /* the elements of the answer's list `items`, as text with commas between them */
     bool has_items;
-    void (*make)(struct call *c, void *arg); /* see call_make() */
+    /* Set before ended(), to have the answer made on a worker's thread: make() uses call_done() or
+     * call_fail(). free_arg() is called on the loop when the call has ended. */
+    void (*make)(struct call *c, void *arg);
     void (*free_arg)(void *arg);
     void *arg;
     void (*fill)(struct listing *l, const struct snapshot *hub); /* of reader_answer() */
@@ -62,10 +64,6 @@ void call_done(struct call *c, json_t *answer);
 void call_fail(struct call *c, unsigned status, const char *field, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* The same. `more` (taken, may be NULL) has members that stand beside "detail" in the answer. */
 void call_refuse(struct call *c, const struct objection *ob, json_t *more);
-/* Has the answer be made on a worker's thread: make() uses call_done() or call_fail(). free_arg() is called
- * on the loop when the call has ended. */
-void call_make(struct call *c, void (*make)(struct call *c, void *arg), void (*free_arg)(void *arg),
-               void *arg);
 
 /* ---- Arguments ---- */
 

@@ -94,15 +94,6 @@ bool call_duration(struct call *c, const char *name, int64_t min_ms, int64_t max
     return false;
 }
 
-void call_make(struct call *c, void (*make)(struct call *c, void *arg), void (*free_arg)(void *arg),
-               void *arg)
-{
-    c->make = make;
-    c->free_arg = free_arg;
-    c->arg = arg;
-    c->ended(c);
-}
-
 /* ---- Lists ---- */
 
 /* Of the bytes of an answer, these are for the members around the items. */

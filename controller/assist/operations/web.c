@@ -1,7 +1,6 @@
-#include "controller/assist/operations/web.h"
+#include "controller/assist/operations/operations.h"
 
 #include "controller/assist/api/api.h"
-#include "controller/assist/operations/operations.h"
 #include "controller/assist/rules/snapshot.h"
 #include "controller/assist/state/assist.h"
 #include "controller/assist/state/reader.h"
@@ -41,24 +40,8 @@ struct assist_web {
 
 /* ---- What the page shows ---- */
 
-/* GET /api/v1/status is small, and asked for every few seconds:
- *
- *     {"role": "optimizer", "now": TIME, "startedAt": TIME, "build": {"version", "revision"},
- *      "writeNamespaces": ["default"], "deadlineSeconds": 10,
- *      "synced": true, "troubles": {"policies": "HTTP 403: ..." or null, ...},
- *      "plan": null or {"hash", "at": TIME, "appliedAt": TIME or null}, "webConfig"}
- *
- * GET /api/v1/plan is the last plan, asked for when that member changes; 404 before the first:
- *
- *     {"at": TIME, "appliedAt": TIME or null, "seconds": 0.42, "request": {...}, "answer": {...}}
- *
- * The answer is that of POST /plan. Of it the page uses status, objective_value, bound, gap, engine,
- * deadlineReached, planHash, missingScores, notes, and
- *
- *     placements: {workload, cluster, device, policy, score}
- *     clusters: {name, kind, device, policy, supplied, used}; the last two are numbers
- *     moves: {workload, from, to}
- *     leftOut: {workload, replicas, reason, message} */
+/* GET /api/v1/status is asked for every few seconds, GET /api/v1/plan when its member `plan` changes. The
+ * plan's "answer" is that of POST /plan. */
 
 static void member_troubles(struct out *o, const struct reader *r)
 {

@@ -566,15 +566,6 @@ static int model_apply_rules(struct model *m, int16_t *scores, const char *optio
 
 /* ---- Spreading ---- */
 
-/* What the limits of one spread are made of. */
-struct spreading {
-    const struct model_spread *spread;
-    uint32_t *sites;     /* of the request's clusters, by value; ascending for each */
-    size_t *first;       /* [n_values + 1]: of each value in sites */
-    uint32_t *workloads; /* the members, or all; ascending */
-    size_t n_workloads;
-};
-
 static int spread_read_members(struct model *m, struct model_spread *s, const json_t *list, size_t at,
                                struct objection *ob)
 {
@@ -595,8 +586,7 @@ static int spread_read_members(struct model *m, struct model_spread *s, const js
 }
 
 /* Sites of clusters outside of the request, which come last, have a value that no limit is about. */
-static void spread_sort_sites(struct model *m, struct model_spread *s, const char *label,
-                              struct spreading *ret)
+static void spread_sort_sites(struct model *m, struct model_spread *s, const char *label)
 {
     size_t n = 0, *next;
     struct map values = {0};
@@ -608,30 +598,30 @@ static void spread_sort_sites(struct model *m, struct model_spread *s, const cha
     for (size_t i = n; i < m->problem.n_sites; i++)
         s->value[i] = (uint32_t)s->n_values;
     map_done(&values);
-    ret->sites = model_alloc(m, n, sizeof(uint32_t));
-    ret->first = model_alloc(m, s->n_values + 1, sizeof(size_t));
+    s->sites = model_alloc(m, n, sizeof(uint32_t));
+    s->first = model_alloc(m, s->n_values + 1, sizeof(size_t));
     next = model_alloc(m, s->n_values + 1, sizeof(size_t));
     for (size_t i = 0; i < n; i++)
-        ret->first[s->value[i] + 1]++;
+        s->first[s->value[i] + 1]++;
     for (size_t v = 0; v < s->n_values; v++)
-        next[v + 1] = ret->first[v + 1] += ret->first[v];
+        next[v + 1] = s->first[v + 1] += s->first[v];
     for (size_t i = 0; i < n; i++)
-        ret->sites[next[s->value[i]]++] = (uint32_t)i;
+        s->sites[next[s->value[i]]++] = (uint32_t)i;
 }
 
-static size_t spread_add_limits(const struct model *m, const struct spreading *g, struct problem_limit *into)
+static size_t spread_add_limits(const struct model *m, const struct model_spread *s,
+                                struct problem_limit *into)
 {
-    const struct model_spread *s = g->spread;
     size_t n = 0;
 
     for (size_t v = 0; v < s->n_values; v++) {
-        struct problem_limit one = {.workloads = g->workloads,
-                                    .n_workloads = s->is_member ? g->n_workloads : 1,
-                                    .sites = &g->sites[g->first[v]],
-                                    .n_sites = g->first[v + 1] - g->first[v],
+        struct problem_limit one = {.workloads = s->workloads,
+                                    .n_workloads = s->is_member ? s->n_workloads : 1,
+                                    .sites = &s->sites[s->first[v]],
+                                    .n_sites = s->first[v + 1] - s->first[v],
                                     .max = s->max};
 
-        for (size_t i = 0; i < (s->is_member ? 1 : g->n_workloads); i++, one.workloads++)
+        for (size_t i = 0; i < (s->is_member ? 1 : s->n_workloads); i++, one.workloads++)
             if (s->is_member || m->problem.replicas[*one.workloads] > s->max) {
                 if (into)
                     into[n] = one;
@@ -644,32 +634,29 @@ static size_t spread_add_limits(const struct model *m, const struct spreading *g
 static int model_read_spreads(struct model *m, struct objection *ob)
 {
     const json_t *list = json_object_get(m->request, "spread"), *o;
-    struct spreading groups[MODEL_MAX_SPREADS] = {0};
     struct problem_limit *limits;
     size_t n = 0, i;
 
     json_array_foreach(list, i, o)
     {
         struct model_spread *s = &m->spreads[m->n_spreads++];
-        struct spreading *g = &groups[i];
 
         s->max = (uint32_t)number_of(o, "max", 1);
         if (spread_read_members(m, s, json_object_get(o, "workloads"), i, ob) < 0)
             return -EINVAL;
-        spread_sort_sites(m, s, cstr(kube_str(o, "label", NULL)), g);
-        g->spread = s;
-        g->workloads = model_alloc(m, m->problem.n_workloads, sizeof(uint32_t));
+        spread_sort_sites(m, s, cstr(kube_str(o, "label", NULL)));
+        s->workloads = model_alloc(m, m->problem.n_workloads, sizeof(uint32_t));
         for (uint32_t w = 0; w < m->problem.n_workloads; w++)
             if (!s->is_member || s->is_member[w])
-                g->workloads[g->n_workloads++] = w;
-        n += spread_add_limits(m, g, NULL);
+                s->workloads[s->n_workloads++] = w;
+        n += spread_add_limits(m, s, NULL);
     }
     objection_at(ob, "spread");
     if (n > MAX_LIMITS)
         return objection_set(ob, 422, "spreading takes more than %d limits", MAX_LIMITS);
     m->problem.limits = limits = model_alloc(m, n, sizeof(*limits));
     for (i = 0; i < m->n_spreads; i++)
-        m->problem.n_limits += spread_add_limits(m, &groups[i], limits + m->problem.n_limits);
+        m->problem.n_limits += spread_add_limits(m, &m->spreads[i], limits + m->problem.n_limits);
     return 0;
 }
 

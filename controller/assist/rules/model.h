@@ -38,6 +38,10 @@ struct model_spread {
     size_t n_values;
     bool *is_member; /* [workload]; NULL: each by itself */
     uint32_t max;
+    uint32_t *sites;     /* of the request's clusters, by value; ascending for each */
+    size_t *first;       /* [n_values + 1]: of each value in sites */
+    uint32_t *workloads; /* the members, or all; ascending */
+    size_t n_workloads;
 };
 
 enum { MODEL_MAX_RESOURCES = 16, MODEL_MAX_SPREADS = 16, MODEL_MAX_SCORES = 8, MODEL_MISSING_SHOWN = 20 };

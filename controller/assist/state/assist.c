@@ -1,9 +1,8 @@
 #include "controller/assist/state/assist.h"
 
 #include "controller/assist/api/operation.h"
-#include "controller/assist/rules/answer.h"
 #include "controller/assist/rules/model.h"
-#include "controller/assist/rules/objects.h"
+#include "controller/assist/rules/outcome.h"
 #include "controller/assist/rules/snapshot.h"
 #include "controller/assist/state/apply.h"
 #include "controller/kube/json.h"

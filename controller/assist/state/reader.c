@@ -43,8 +43,7 @@ struct read {
 struct reader_kind {
     char trouble[768];         /* "": none */
     enum kube_verdict verdict; /* of the last list */
-    bool is_known, lacks_kind;
-    unix_ms heard;
+    unix_ms heard;             /* when it was last listed, or not installed; 0: never */
 };
 
 struct reader {
@@ -76,15 +75,12 @@ static void reader_note(struct reader *r, enum kind kind, enum kube_verdict verd
     bool is_news = k->verdict != verdict; /* the text may differ each time */
 
     k->verdict = verdict;
-    k->lacks_kind = verdict == KUBE_NO_KIND;
-    if (verdict == KUBE_OK || k->lacks_kind) {
-        k->is_known = true;
+    if (verdict == KUBE_OK || verdict == KUBE_NO_KIND)
         k->heard = loop_wall(r->loop);
-    }
     (void)snprintf(k->trouble, sizeof(k->trouble), "%s", why);
     if (!is_news)
         return;
-    if (k->lacks_kind)
+    if (verdict == KUBE_NO_KIND)
         log_info("kind not installed", L_STR("objects", kind_info[kind].plural));
     else if (*why)
         log_warn("cannot list objects", L_STR("objects", kind_info[kind].plural), L_STR("err", why));
@@ -95,36 +91,32 @@ static void reader_note(struct reader *r, enum kind kind, enum kube_verdict verd
 bool reader_is_synced(const struct reader *r)
 {
     for (size_t i = 0; i < KINDS; i++)
-        if (!r->kinds[i].is_known)
+        if (!r->kinds[i].heard.ms)
             return false;
     return true;
 }
 
 const char *reader_trouble(const struct reader *r, enum kind kind)
 {
-    if (*r->kinds[kind].trouble)
-        return r->kinds[kind].trouble;
-    return r->kinds[kind].is_known ? NULL : "not listed yet";
-}
+    const struct reader_kind *k = &r->kinds[kind];
 
-static void reader_set_gauge(struct metrics *m, enum metric id, const char *plural, bool known, double v)
-{
-    if (known)
-        metric_set(m, id, LV(plural, "hub"), v);
-    else
-        metric_remove(m, id, LV(plural, "hub"));
+    return *k->trouble ? k->trouble : k->heard.ms ? NULL : "not listed yet";
 }
 
 void reader_set_metrics(const struct reader *r, struct metrics *m)
 {
     for (size_t i = 0; i < KINDS; i++) {
         const struct reader_kind *k = &r->kinds[i];
-        const char *plural = kind_info[i].resource->plural;
-        bool needed = !kind_info[i].is_optional || !k->lacks_kind;
+        const char *const *of = LV(kind_info[i].resource->plural, "hub");
 
-        reader_set_gauge(m, METRIC_KUBE_UP, plural, needed, !reader_trouble(r, (enum kind)i));
-        reader_set_gauge(m, METRIC_KUBE_LAST_ANSWER, plural, needed && k->heard.ms > 0,
-                         (double)k->heard.ms / 1000);
+        if (kind_info[i].is_optional && k->verdict == KUBE_NO_KIND) {
+            metric_remove(m, METRIC_KUBE_UP, of);
+            metric_remove(m, METRIC_KUBE_LAST_ANSWER, of);
+            continue;
+        }
+        metric_set(m, METRIC_KUBE_UP, of, !reader_trouble(r, (enum kind)i));
+        if (k->heard.ms)
+            metric_set(m, METRIC_KUBE_LAST_ANSWER, of, (double)k->heard.ms / 1000);
     }
 }
 
@@ -362,10 +354,16 @@ static void reader_make_answer(struct call *c, void *hub)
 
 static void reader_on_read(void *call, struct snapshot *s, const struct objection *failure)
 {
-    if (s)
-        call_make(call, reader_make_answer, reader_free_hub, s);
-    else
-        call_refuse(call, failure, NULL);
+    struct call *c = call;
+
+    if (!s) {
+        call_refuse(c, failure, NULL);
+        return;
+    }
+    c->make = reader_make_answer;
+    c->free_arg = reader_free_hub;
+    c->arg = s;
+    c->ended(c);
 }
 
 void reader_answer(struct reader *r, struct call *c, const struct reader_query *q,
@@ -387,7 +385,7 @@ static void reader_end_probe(struct reader *r)
     bool troubled = false;
 
     for (size_t i = 0; i < KINDS; i++)
-        troubled = troubled || (reader_trouble(r, (enum kind)i) && !r->kinds[i].lacks_kind);
+        troubled = troubled || (reader_trouble(r, (enum kind)i) && r->kinds[i].verdict != KUBE_NO_KIND);
     reader_probe_in(r, troubled ? RETRY_MS : PROBE_MS);
 }
 

@@ -1,5 +1,5 @@
 /* What a plan says, and what it says in few bytes. */
-#include "controller/assist/rules/answer.h"
+#include "controller/assist/rules/outcome.h"
 #include "controller/optimize/problem.h"
 
 #include "controller/kube/json.h"

@@ -1,6 +1,6 @@
 /* The true reason of each workload that has no place. */
-#include "controller/assist/rules/answer.h"
 #include "controller/assist/rules/model.h"
+#include "controller/assist/rules/outcome.h"
 #include "controller/optimize/problem.h"
 
 #include "test/unit/assist/rules/guide.h"

@@ -1,5 +1,5 @@
 /* The objects of a plan, as text. */
-#include "controller/assist/rules/objects.h"
+#include "controller/assist/rules/outcome.h"
 #include "controller/kube/json.h"
 #include "controller/optimize/problem.h"
 #include "exporter/base/buf.h"
