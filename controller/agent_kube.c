@@ -624,19 +624,13 @@ static struct str configmap_text(const struct agent_kube *k, const json_t *objec
 
 /* ---- With `once`: the ConfigMap, then its Secrets, then the scorers ---- */
 
-static void once_stop(struct agent_kube *k)
-{
-    k->configmap = kube_watch_free(k->configmap);
-    loop_stop(kube_agent_loop(k));
-}
-
 static void once_apply(struct timer *t)
 {
     struct agent_kube *k = CONTAINER_OF(t, struct agent_kube, once);
     int r = agent_apply_text(k->agent, k->what, configmap_text(k, k->first), NULL);
 
     if (r < 0 || agent_state(k->agent)->n_scorers == 0)
-        once_stop(k);
+        loop_stop(kube_agent_loop(k));
 }
 
 /* An invalid text names no Secrets; its problems are reported when it is applied. */
@@ -646,7 +640,6 @@ static void once_prepare(struct agent_kube *k, json_t *object)
     CLEANUP(problems_done) struct problems p = {0};
 
     problems_init(&p, k->what);
-    k->configmap = kube_watch_free(k->configmap);
     k->first = json_incref(object);
     if (config_parse(&c, kube_text(object, "data", "summaries", NULL), &rw_config_section, &p) == 0)
         secrets_sync(k, &c->summaries);
@@ -659,17 +652,19 @@ static void configmap_on_set(void *arg, json_t *object)
 {
     struct agent_kube *k = arg;
 
-    if (k->o.once)
+    if (k->o.once && !k->first)
         once_prepare(k, object);
-    else
+    else if (!k->o.once)
         configmap_apply(k, configmap_text(k, object));
 }
 
 static void configmap_missing(struct agent_kube *k)
 {
+    if (k->o.once && k->first)
+        return;
     if (k->o.once) {
         log_error("ConfigMap not found", L_STR("configmap", k->shown));
-        once_stop(k);
+        loop_stop(kube_agent_loop(k));
         return;
     }
     log_warn("ConfigMap not found: no scorers", L_STR("configmap", k->shown));
@@ -696,9 +691,11 @@ static void configmap_on_trouble(void *arg, const char *text)
 {
     struct agent_kube *k = arg;
 
+    if (k->o.once && k->first)
+        return;
     if (text && k->o.once) {
         log_error("ConfigMap not read", L_STR("configmap", k->shown), L_STR("err", text));
-        once_stop(k);
+        loop_stop(kube_agent_loop(k));
         return;
     }
     metric_set(agent_state(k->agent)->metrics, METRIC_KUBE_UP, LV("configmaps", "cluster"), text == NULL);

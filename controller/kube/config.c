@@ -77,22 +77,18 @@ static void PRINTF_LIKE(3, 4) config_refuse(const struct reading *rd, const char
     text_line(rd->why, WHY_BYTES, str_of(all)); /* names in it may contain any bytes */
 }
 
-/* Reads a file in rd->dir, or at an absolute path. Negative errno. */
-static int config_try_file(const struct reading *rd, struct str path, struct buf *into)
+/* Reads a file in rd->dir, or at an absolute path. Negative errno, and an error unless `what` is NULL, if that
+ * fails. */
+static int config_read_file(const struct reading *rd, const char *what, struct str path, struct buf *into)
 {
     bool absolute = path.n && *path.p == '/';
     CLEANUP(cleanup_free)
     char *full = xasprintf("%s%s%.*s", absolute ? "" : rd->dir, absolute ? "" : "/", STR_ARG(path));
+    int r = file_read(full, into);
 
-    return file_read(full, into);
-}
-
-static void config_refuse_file(const struct reading *rd, const char *what, struct str path, int r)
-{
-    bool absolute = path.n && *path.p == '/';
-
-    config_refuse(rd, what, "cannot read file %s%s%.*s: %s", absolute ? "" : rd->dir, absolute ? "" : "/",
-                  STR_ARG(path), strerror(-r));
+    if (r < 0 && what)
+        config_refuse(rd, what, "cannot read file %s: %s", full, strerror(-r));
+    return r;
 }
 
 static void config_take_pem(const struct reading *rd, const char *what, struct buf *pem, struct buf *ret)
@@ -112,27 +108,28 @@ static void config_take_token(const struct reading *rd, const char *what, struct
         config_refuse(rd, what, "expected a token of printable ASCII without spaces");
 }
 
-static bool url_has_part(CURLU *u, CURLUPart part)
-{
-    char *text = NULL;
-    bool there = curl_url_get(u, part, &text, 0) == CURLUE_OK;
-
-    curl_free(text);
-    return there;
-}
-
 static const char *config_server_fault(const char *url)
 {
+    static const struct {
+        CURLUPart part;
+        const char *fault;
+    } forbidden[] = {{CURLUPART_USER, "the URL must not contain a user or password"},
+                     {CURLUPART_PASSWORD, "the URL must not contain a user or password"},
+                     {CURLUPART_QUERY, "the URL must not have a query or fragment"},
+                     {CURLUPART_FRAGMENT, "the URL must not have a query or fragment"}};
     CURLU *u = curl_url();
     const char *fault = NULL;
+    bool is_http = strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
 
-    if ((strncasecmp(url, "http://", 7) != 0 && strncasecmp(url, "https://", 8) != 0) ||
-        curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK)
+    if (!is_http || curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK)
         fault = "expected a URL like https://host:port";
-    else if (url_has_part(u, CURLUPART_USER) || url_has_part(u, CURLUPART_PASSWORD))
-        fault = "the URL must not contain a user or password";
-    else if (url_has_part(u, CURLUPART_QUERY) || url_has_part(u, CURLUPART_FRAGMENT))
-        fault = "the URL must not have a query or fragment";
+    for (size_t i = 0; !fault && i < ARRAY_SIZE(forbidden); i++) {
+        char *text = NULL;
+
+        if (curl_url_get(u, forbidden[i].part, &text, 0) == CURLUE_OK)
+            fault = forbidden[i].fault;
+        curl_free(text);
+    }
     curl_url_cleanup(u);
     return fault;
 }
@@ -186,7 +183,6 @@ static void kubeconfig_read_pem(const struct reading *rd, const struct node *map
     CLEANUP(cleanup_free) char *data_key = xasprintf("%s-data", key);
     struct str data = kubeconfig_str(rd, map, data_key), path = kubeconfig_str(rd, map, key);
     BUF_AUTO(pem, BLOB_MAX_BYTES);
-    int r;
 
     if (data.n && base64_decode(data, &pem) < 0) {
         config_refuse(rd, data_key, "expected at most 1 MiB of base64");
@@ -195,9 +191,7 @@ static void kubeconfig_read_pem(const struct reading *rd, const struct node *map
     } else if (path.n && !rd->dir) {
         config_refuse(rd, key, "files are not allowed here");
     } else if (path.n) {
-        r = config_try_file(rd, path, &pem);
-        if (r < 0)
-            config_refuse_file(rd, key, path, r);
+        (void)config_read_file(rd, key, path, &pem);
         config_take_pem(rd, key, &pem, ret);
     }
 }
@@ -212,9 +206,7 @@ static void kubeconfig_read_token(const struct reading *rd, const struct node *u
     if (path.n && !rd->dir)
         config_refuse(rd, "tokenFile", "files are not allowed here");
     else if (path.n)
-        r = config_try_file(rd, path, &text);
-    if (path.n && r < 0 && !token.n)
-        config_refuse_file(rd, "tokenFile", path, r);
+        r = config_read_file(rd, token.n ? NULL : "tokenFile", path, &text);
     if (r == 0)
         config_take_token(rd, "tokenFile", buf_str(&text));
     else if (token.n)
@@ -254,19 +246,15 @@ static void kubeconfig_read_user(const struct reading *rd, const struct node *us
 /* "socks5://" as in Go: the proxy resolves the host name. */
 static void kubeconfig_read_proxy(const struct reading *rd, const struct node *cluster)
 {
-    static const struct {
-        const char *scheme, *ours;
-    } schemes[] = {{"http://", "http://"}, {"https://", "https://"}, {"socks5://", "socks5h://"}};
-    struct str proxy = kubeconfig_str(rd, cluster, "proxy-url");
+    CLEANUP(cleanup_free) char *proxy = kubeconfig_copy(rd, cluster, "proxy-url");
 
-    for (size_t i = 0; proxy.n && i < ARRAY_SIZE(schemes); i++) {
-        size_t n = strlen(schemes[i].scheme);
-        if (proxy.n < n || strncasecmp(proxy.p, schemes[i].scheme, n) != 0)
-            continue;
-        rd->c->proxy = xasprintf("%s%.*s", schemes[i].ours, (int)(proxy.n - n), proxy.p + n);
+    if (!proxy)
         return;
-    }
-    if (proxy.n)
+    if (strncasecmp(proxy, "socks5://", 9) == 0)
+        rd->c->proxy = xasprintf("socks5h%s", proxy + 6);
+    else if (strncasecmp(proxy, "http://", 7) == 0 || strncasecmp(proxy, "https://", 8) == 0)
+        rd->c->proxy = TAKE_PTR(proxy);
+    else
         config_refuse(rd, "proxy-url", "expected http://, https:// or socks5://");
 }
 
@@ -379,14 +367,6 @@ static struct kube_config *kubeconfig_read_file(const char *path, char why[512])
 
 /* ---- In a pod ---- */
 
-static void pod_read(const struct reading *rd, const char *name, struct buf *into)
-{
-    int r = config_try_file(rd, str_of(name), into);
-
-    if (r < 0)
-        config_refuse_file(rd, "in the cluster", str_of(name), r);
-}
-
 static struct kube_config *pod_config_read(const char *dir, char why[512])
 {
     const struct reading rd = {xcalloc(1, sizeof(*rd.c)), dir, why};
@@ -403,11 +383,11 @@ static struct kube_config *pod_config_read(const char *dir, char why[512])
     if (!host || !*host)
         config_refuse(&rd, "no kubeconfig, and not in a pod", "KUBERNETES_SERVICE_HOST is not set");
     config_set_server(&rd, "KUBERNETES_SERVICE_HOST", str_of(url));
-    pod_read(&rd, "token", &token);
+    (void)config_read_file(&rd, "in the cluster", STR("token"), &token);
     config_take_token(&rd, "in the cluster: token", buf_str(&token));
-    pod_read(&rd, "ca.crt", &ca);
+    (void)config_read_file(&rd, "in the cluster", STR("ca.crt"), &ca);
     config_take_pem(&rd, "in the cluster: ca.crt", &ca, &rd.c->ca);
-    if (config_try_file(&rd, STR("namespace"), &namespace) == 0)
+    if (config_read_file(&rd, NULL, STR("namespace"), &namespace) == 0)
         rd.c->namespace = str_dup(str_trim(buf_str(&namespace)));
     return config_finish(&rd);
 }

@@ -172,30 +172,11 @@ int kube_json_parse_cut(json_t **ret, struct str text, const struct kube_cut *cu
     return r < 0 ? r : kube_json_parse(ret, cut ? buf_str(&less) : text, why);
 }
 
-struct printing {
-    struct buf *into;
-    int r;
-};
-
-static int json_put(const char *p, size_t n, void *arg)
-{
-    struct printing *to = arg;
-
-    /* jansson goes on after a failure: the first one counts. */
-    if (to->r == 0)
-        to->r = buf_put(to->into, p, n);
-    return to->r;
-}
-
 int kube_json_print(const json_t *o, struct buf *into)
 {
-    struct printing to = {.into = into};
-    size_t mark = into->n;
+    CLEANUP(cleanup_free) char *text = json_dumps(o, JSON_COMPACT | JSON_ENCODE_ANY);
 
-    if (json_dump_callback(o, json_put, &to, JSON_COMPACT | JSON_ENCODE_ANY) == 0 && to.r == 0)
-        return 0;
-    buf_truncate(into, mark);
-    return to.r < 0 ? to.r : -ENOMEM;
+    return buf_puts(into, text);
 }
 
 void kube_wipe_strings(json_t *object)

@@ -30,14 +30,7 @@ struct kube_lease {
     void (*released)(void *arg);
     void *released_arg;
     char trouble[768];
-    bool busy, dead;
 };
-
-static void lease_destroy(struct kube_lease *l)
-{
-    json_decref(l->seen);
-    free(l);
-}
 
 struct kube_lease *kube_lease_free(struct kube_lease *l)
 {
@@ -46,17 +39,9 @@ struct kube_lease *kube_lease_free(struct kube_lease *l)
     l->call = kube_cancel(l->call);
     loop_timer_clear(kube_loop(l->kube), &l->timer);
     loop_timer_clear(kube_loop(l->kube), &l->end);
-    l->dead = true;
-    if (!l->busy)
-        lease_destroy(l);
+    json_decref(l->seen);
+    free(l);
     return NULL;
-}
-
-static void lease_leave(struct kube_lease *l)
-{
-    l->busy = false;
-    if (l->dead)
-        lease_destroy(l);
 }
 
 static mono_ms lease_now(const struct kube_lease *l)
@@ -87,7 +72,7 @@ static void lease_report(struct kube_lease *l)
 
 static void lease_set_leading(struct kube_lease *l, bool leading)
 {
-    if (l->dead || l->leading == leading)
+    if (l->leading == leading)
         return;
     l->leading = leading;
     if (leading)
@@ -100,7 +85,7 @@ static void lease_set_leading(struct kube_lease *l, bool leading)
 static void lease_stand_by(struct kube_lease *l)
 {
     lease_set_leading(l, false);
-    if (l->known || l->dead)
+    if (l->known)
         return;
     log_info("standing by", L_STR("lease", l->o.name), L_STR("identity", l->o.identity),
              L_STR("leader", kube_lease_holder(l)));
@@ -109,8 +94,7 @@ static void lease_stand_by(struct kube_lease *l)
 
 static void lease_next_in(struct kube_lease *l, int64_t ms)
 {
-    if (!l->dead)
-        kube_timer_move(kube_loop(l->kube), &l->timer, ms);
+    kube_timer_move(kube_loop(l->kube), &l->timer, ms);
 }
 
 static void lease_next_try(struct kube_lease *l)
@@ -159,7 +143,7 @@ static void lease_finish_release(struct kube_lease *l)
     void (*released)(void *arg) = l->released;
 
     l->released = NULL;
-    if (released && !l->dead)
+    if (released)
         released(l->released_arg);
 }
 
@@ -255,7 +239,6 @@ static void lease_on_written(void *arg, struct kube_answer *a)
 {
     struct kube_lease *l = arg;
 
-    l->busy = true;
     l->call = NULL;
     if (a->verdict == KUBE_OK) {
         lease_set_trouble(l, NULL);
@@ -272,7 +255,6 @@ static void lease_on_written(void *arg, struct kube_answer *a)
     } else {
         lease_failed(l, a->why);
     }
-    lease_leave(l);
 }
 
 static void lease_take_answer(struct kube_lease *l, json_t *lease)
@@ -295,7 +277,6 @@ static void lease_on_read(void *arg, struct kube_answer *a)
 {
     struct kube_lease *l = arg;
 
-    l->busy = true;
     l->call = NULL;
     if (a->verdict == KUBE_OK) {
         lease_take_answer(l, a->object);
@@ -305,7 +286,6 @@ static void lease_on_read(void *arg, struct kube_answer *a)
     } else {
         lease_failed(l, a->why);
     }
-    lease_leave(l);
 }
 
 /* The holder renews without reading; after a conflict it reads. */
@@ -325,12 +305,10 @@ static void lease_on_end(struct timer *t)
 {
     struct kube_lease *l = CONTAINER_OF(t, struct kube_lease, end);
 
-    l->busy = true;
     if (l->releasing)
         lease_finish_release(l);
     else if (!mono_before(lease_now(l), l->leading_until))
         lease_set_leading(l, false);
-    lease_leave(l);
 }
 
 void kube_lease_release(struct kube_lease *l, void (*done)(void *arg), void *arg)

@@ -17,7 +17,7 @@ enum { KUBE_IDENTITY_BYTES = 300 };
 struct kube_lease_options {
     const char *namespace, *name; /* not owned, nor is identity */
     const char *identity;         /* unique per process: pod name and a random part */
-    /* Also once when another leads at the start. May free the lease. */
+    /* Also once when another leads at the start. Must not free the lease. */
     void (*on_change)(void *arg, bool leading);
     void *arg;
 };

@@ -50,8 +50,6 @@ struct kube_watch {
     bool synced;
     unix_ms heard;
     char trouble[768];
-    unsigned busy; /* entries from the loop under way */
-    bool dead;     /* freed from one of its callbacks */
 };
 
 static mono_ms watch_now(const struct kube_watch *w)
@@ -89,8 +87,8 @@ static char *object_key(const json_t *object)
     return xasprintf("%s/%s", kube_namespace(object), kube_name(object));
 }
 
-/* Reports an object of a list if its version differs from the known one, or of an event if it is newer. A
- * callback may have freed the watch (w->dead). False for an object without a name or a version. */
+/* Reports an object of a list if its version differs from the known one, or of an event if it is newer. False
+ * for an object without a name or a version. */
 static bool watch_set(struct kube_watch *w, json_t *object, bool listed)
 {
     CLEANUP(cleanup_free) char *key = object_key(object);
@@ -137,7 +135,7 @@ static void watch_sweep(struct kube_watch *w)
         const char *slash = strchr(key, '/');
         CLEANUP(cleanup_free) char *namespace = xstrndup(key, (size_t)(slash - key));
 
-        if (!w->dead && !kube_str(w->known, key, NULL) && w->o.on_delete)
+        if (!kube_str(w->known, key, NULL) && w->o.on_delete)
             w->o.on_delete(w->o.arg, namespace, slash + 1);
     }
 }
@@ -168,8 +166,13 @@ size_t kube_watch_objects(const struct kube_watch *w)
 
 /* ---- Troubles and the timer ---- */
 
-static void watch_destroy(struct kube_watch *w)
+struct kube_watch *kube_watch_free(struct kube_watch *w)
 {
+    if (!w)
+        return NULL;
+    w->call = kube_cancel(w->call);
+    loop_timer_clear(kube_loop(w->kube), &w->timer);
+    kube_waiter_remove(&w->waiter);
     buf_done(&w->line);
     json_decref(w->known);
     json_decref(w->listed);
@@ -178,37 +181,13 @@ static void watch_destroy(struct kube_watch *w)
     free(w->label_selector);
     free(w->field_selector);
     free(w);
-}
-
-/* Each entry from the loop is between these two, since callbacks may free the watch. */
-static void watch_enter(struct kube_watch *w)
-{
-    w->busy++;
-}
-
-static void watch_leave(struct kube_watch *w)
-{
-    if (--w->busy == 0 && w->dead)
-        watch_destroy(w);
-}
-
-struct kube_watch *kube_watch_free(struct kube_watch *w)
-{
-    if (!w)
-        return NULL;
-    w->call = kube_cancel(w->call);
-    loop_timer_clear(kube_loop(w->kube), &w->timer);
-    kube_waiter_remove(&w->waiter);
-    w->dead = true;
-    if (!w->busy)
-        watch_destroy(w);
     return NULL;
 }
 
 /* NULL: none. */
 static void watch_set_trouble(struct kube_watch *w, const char *text)
 {
-    if (w->dead || strcmp(w->trouble, cstr(text)) == 0)
+    if (strcmp(w->trouble, cstr(text)) == 0)
         return;
     text_line(w->trouble, sizeof(w->trouble), str_of(text));
     if (w->o.on_trouble)
@@ -227,8 +206,7 @@ static void watch_set_stream_trouble(struct kube_watch *w, const char *what)
 /* Schedules the next request. */
 static void watch_again(struct kube_watch *w, int64_t ms)
 {
-    if (!w->dead)
-        kube_timer_move(kube_loop(w->kube), &w->timer, ms);
+    kube_timer_move(kube_loop(w->kube), &w->timer, ms);
 }
 
 static void watch_retry(struct kube_watch *w, unsigned failures, int64_t retry_after_ms)
@@ -299,7 +277,7 @@ static void watch_list_complete(struct kube_watch *w, const char *version)
     (void)watch_advance(w, version);
     watch_sweep(w);
     watch_set_trouble(w, NULL);
-    if (!w->dead && !w->synced) {
+    if (!w->synced) {
         w->synced = true;
         if (w->o.on_synced)
             w->o.on_synced(w->o.arg);
@@ -318,8 +296,6 @@ static void watch_list_page(struct kube_watch *w, const json_t *list)
     json_array_foreach(kube_list(list, "items", NULL), i, item)
     {
         ok = ok && watch_set(w, item, true);
-        if (w->dead)
-            return;
     }
     watch_drop_page(w);
     if (!ok) {
@@ -357,7 +333,6 @@ static void watch_on_page(void *arg, struct kube_answer *a)
 {
     struct kube_watch *w = arg;
 
-    watch_enter(w);
     w->call = NULL;
     if (a->verdict == KUBE_OK) {
         w->heard = loop_wall(kube_loop(w->kube));
@@ -365,7 +340,6 @@ static void watch_on_page(void *arg, struct kube_answer *a)
     } else {
         watch_page_refused(w, a);
     }
-    watch_leave(w);
 }
 
 /* ---- The stream of events ----
@@ -419,8 +393,8 @@ static bool watch_take_event(struct kube_watch *w, const char *type, json_t *obj
         ok = watch_delete(w, object);
     else if (strcmp(type, "BOOKMARK") == 0)
         ok = true;
-    if (!ok || w->dead)
-        return ok;
+    if (!ok)
+        return false;
     w->has_event = true;
     w->stream_failures = 0;
     return watch_advance(w, kube_version(object));
@@ -435,8 +409,8 @@ static void watch_on_line(struct kube_watch *w, struct str line)
         watch_stop_stream(w, KUBE_INVALID, "the data is not a watch event", -1);
 }
 
-/* Each byte is scanned once, and a line within one piece is not copied. The stream may end, and the watch be
- * dead, after each line. */
+/* Each byte is scanned once, and a line within one piece is not copied. The stream may end
+ * with each line. */
 static void watch_take_piece(struct kube_watch *w, struct str piece)
 {
     while (piece.n && w->call) {
@@ -463,7 +437,6 @@ static void watch_on_data(void *arg, struct str piece)
 {
     struct kube_watch *w = arg;
 
-    watch_enter(w);
     w->heard = loop_wall(kube_loop(w->kube));
     if (piece.n == 0) {
         w->open = true;
@@ -471,7 +444,6 @@ static void watch_on_data(void *arg, struct str piece)
         watch_set_trouble(w, NULL);
     }
     watch_take_piece(w, piece);
-    watch_leave(w);
 }
 
 static void watch_on_end(void *arg, struct kube_answer *a)
@@ -479,7 +451,6 @@ static void watch_on_end(void *arg, struct kube_answer *a)
     struct kube_watch *w = arg;
     bool good = w->open && (w->has_event || mono_diff(w->opened, watch_now(w)) >= MIN_RETRY_MS);
 
-    watch_enter(w);
     w->call = NULL;
     if (a->verdict != KUBE_OK) {
         if (watch_stream_failed(w, a->verdict, a->retry_after_ms))
@@ -491,7 +462,6 @@ static void watch_on_end(void *arg, struct kube_answer *a)
         /* A stream that ends right after its start, each time, must not become a busy loop. */
         watch_retry(w, ++w->stream_failures, -1);
     }
-    watch_leave(w);
 }
 
 static void watch_start_stream(struct kube_watch *w)
@@ -560,7 +530,6 @@ static void watch_on_timer(struct timer *t)
 
     if (w->call)
         return;
-    watch_enter(w);
     if (kube_is_away(w->kube)) {
         /* No attempt is made, whose error would say so. */
         if (!w->trouble[0])
@@ -570,7 +539,6 @@ static void watch_on_timer(struct timer *t)
     } else {
         watch_start_stream(w);
     }
-    watch_leave(w);
 }
 
 struct kube_watch *kube_watch_new(struct kube *k, const struct kube_watch_options *o)

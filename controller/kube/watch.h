@@ -20,7 +20,7 @@ struct kube_watch_options {
     const char *label_selector, *field_selector; /* NULL: none */
     const struct kube_cut *cut; /* applied to every object; NULL: none. Must outlive the watch */
     size_t page;                /* objects per page of a list; 0: 500. A page of more than 16 MiB is split */
-    /* All run on the loop, may call kube_watch_free(), and may be NULL. */
+    /* All run on the loop, must not free the watch, and may be NULL. */
     /* New or changed; borrowed. From a list without apiVersion and kind. */
     void (*on_set)(void *arg, json_t *object);
     void (*on_delete)(void *arg, const char *namespace, const char *name);

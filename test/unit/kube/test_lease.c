@@ -15,7 +15,7 @@ struct world {
     struct fake_kube *f;
     struct kube_lease *lease;
     unsigned changes, standbys, released;
-    bool leading, free_on_change;
+    bool leading;
 };
 
 static void on_change(void *arg, bool leading)
@@ -29,8 +29,6 @@ static void on_change(void *arg, bool leading)
     assert_true(leading != w->leading);
     w->changes++;
     w->leading = leading;
-    if (w->free_on_change)
-        w->lease = kube_lease_free(w->lease);
 }
 
 static void on_released(void *arg)
@@ -367,19 +365,6 @@ static void ends_a_release_without_an_answer_after_five_seconds(void **state)
     assert_false(w->leading);
 }
 
-static void may_be_freed_by_its_callback(void **state)
-{
-    struct world *w = *state;
-
-    w->free_on_change = true;
-    push(w, "", "1");
-    push(w, "me", "2");
-    begin(w);
-    fake_kube_turn(w->f, &w->changes, 1);
-    assert_null(w->lease);
-    fake_kube_idle(w->f);
-}
-
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -396,7 +381,6 @@ int main(void)
         CASE(releases_the_lease),
         CASE(ends_a_release_that_cannot_or_need_not_be_written),
         CASE(ends_a_release_without_an_answer_after_five_seconds),
-        CASE(may_be_freed_by_its_callback),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

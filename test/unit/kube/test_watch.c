@@ -1,8 +1,6 @@
 /* Lists and watches when all goes as it should, or nearly; with fake_kube_new(). */
-#include "controller/kube/client.h"
 #include "controller/kube/watch.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/loop.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/kube/watch_world.h"
 
@@ -255,40 +253,6 @@ static void keeps_up_with_many_events_in_bounded_memory(void **state)
     assert_watches_from(t, 2, "15999");
 }
 
-/* Freed from each of its callbacks in turn. */
-static void may_be_freed_by_each_callback(void **state)
-{
-    struct told *t = *state;
-    struct fake_kube *f = t->f;
-
-    for (unsigned at = 1; at <= 7; at++) {
-        size_t before = fake_requests(f->server);
-        fake_kube_list(f, "10", NULL, fake_kube_text(f, "%s,%s", obj(t, "a", "3"), obj(t, "b", "4")));
-        fake_kube_watch(f, FAKE_WATCH_STAYS,
-                        fake_kube_text(f, "%s%s%s", set(t, "a", "11"),
-                                       fake_kube_event(f, "DELETED", obj(t, "b", "12")), "nonsense\n"));
-        fake_kube_list(f, "30", NULL, "");
-        clear(t);
-        t->free_at = at;
-        begin(t);
-        for (unsigned i = 0; t->watch && i < 5000; i++) {
-            assert_int_equal(loop_turn(f->loop, 1), 0);
-            f->clock.mono.ms += 2;
-        }
-        assert_null(t->watch);
-        fake_kube_idle(f);
-        assert_int_equal(t->n, at);
-        /* Use up what is left, so that the next turn begins with its own. */
-        while (fake_requests(f->server) < before + 3) {
-            const struct kube_watch_options o = {.resource = &kube_configmaps};
-            size_t now = fake_requests(f->server);
-            t->watch = kube_watch_new(f->kube, &o);
-            fake_kube_requests(f, now + 1);
-            t->watch = kube_watch_free(t->watch);
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,7 +269,6 @@ int main(void)
         CASE(compares_versions),
         CASE(watches_on_with_a_rotated_token),
         CASE(keeps_up_with_many_events_in_bounded_memory),
-        CASE(may_be_freed_by_each_callback),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,7 @@ struct told {
     struct kube_watch *watch;
     char all[1 << 18]; /* fixed, so that noting takes no memory */
     size_t len;
-    unsigned n, synced, troubles, free_at;
+    unsigned n, synced, troubles;
 };
 
 static inline void note(struct told *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -36,8 +36,7 @@ static inline void note(struct told *t, const char *fmt, ...)
     assert_true(t->len + 2 < sizeof(t->all));
     t->all[t->len++] = ' ';
     t->all[t->len] = '\0';
-    if (++t->n == t->free_at)
-        t->watch = kube_watch_free(t->watch);
+    t->n++;
 }
 
 static inline void on_set(void *arg, json_t *o)
