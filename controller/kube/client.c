@@ -181,25 +181,26 @@ static void verdict_put_message(char *out, size_t size, struct str message)
     text_line(out, size, str_of(whole));
 }
 
-static void verdict_read_status(const json_t *status, long http_status, struct kube_status *ret)
+static void verdict_read_status(const json_t *status, long http_status, struct kube_answer *ret)
 {
     int64_t seconds;
 
     text_line(ret->reason, sizeof(ret->reason), str_of(kube_str(status, "reason", NULL)));
-    verdict_put_message(ret->message, sizeof(ret->message), kube_text(status, "message", NULL));
+    verdict_put_message(ret->why, sizeof(ret->why), kube_text(status, "message", NULL));
     if (kube_int(status, &seconds, "details", "retryAfterSeconds", NULL) && seconds >= 0 &&
         seconds <= 24 * 3600)
         ret->retry_after_ms = seconds * 1000;
     ret->verdict = verdict_judge(http_status, ret->reason, cstr(kube_str(status, "message", NULL)), status);
-    if (!ret->message[0])
-        text_http_status(ret->message, sizeof(ret->message), http_status, str_of(ret->reason));
+    if (!ret->why[0])
+        text_http_status(ret->why, sizeof(ret->why), http_status, str_of(ret->reason));
 }
 
-void kube_status_of_answer(long http_status, struct str body, struct kube_status *ret)
+void kube_status_of_answer(long http_status, struct str body, struct kube_answer *ret)
 {
     json_auto_t *status = NULL;
 
-    *ret = (struct kube_status){.verdict = KUBE_OK, .retry_after_ms = -1};
+    ret->verdict = KUBE_OK;
+    ret->retry_after_ms = -1;
     if (http_status / 100 == 2)
         return;
     body = str_trim(body);
@@ -208,16 +209,15 @@ void kube_status_of_answer(long http_status, struct str body, struct kube_status
         return;
     }
     /* 429 and unknown paths come as plain text, a proxy's errors as HTML. */
-    text_http_status(ret->message, sizeof(ret->message), http_status,
-                     (struct str){body.p, size_min(body.n, 256)});
-    ret->verdict = verdict_judge(http_status, "", ret->message, NULL);
+    text_http_status(ret->why, sizeof(ret->why), http_status, (struct str){body.p, size_min(body.n, 256)});
+    ret->verdict = verdict_judge(http_status, "", ret->why, NULL);
 }
 
-void kube_status_of_event(const json_t *status, struct kube_status *ret)
+void kube_status_of_event(const json_t *status, struct kube_answer *ret)
 {
     int64_t code = 0;
 
-    *ret = (struct kube_status){.retry_after_ms = -1};
+    ret->retry_after_ms = -1;
     (void)kube_int(status, &code, "code", NULL);
     /* An ERROR event is an error whatever its code. */
     verdict_read_status(status, code < 300 || code > 599 ? 500 : (long)code, ret);
@@ -494,16 +494,17 @@ static void call_take_object(struct kube_call *c, struct http_answer *a)
 
 static void call_take_status(struct kube_call *c, const struct http_answer *a)
 {
-    struct kube_status s;
+    struct kube_answer *ret = &c->answer;
+    const char *hint = "";
+    char why[1024];
 
-    kube_status_of_answer(a->status, buf_str(&a->body), &s);
-    (void)memcpy(c->answer.reason, s.reason, sizeof(s.reason));
-    if (a->retry_after_ms < 0)
-        c->answer.retry_after_ms = s.retry_after_ms;
-    if (s.verdict == KUBE_NO_KIND)
-        (void)strncat(s.message, " (is its CustomResourceDefinition installed, and this version served?)",
-                      sizeof(s.message) - strlen(s.message) - 1);
-    call_explain(c, s.verdict, s.message);
+    kube_status_of_answer(a->status, buf_str(&a->body), ret);
+    if (a->retry_after_ms >= 0)
+        ret->retry_after_ms = a->retry_after_ms;
+    if (ret->verdict == KUBE_NO_KIND)
+        hint = " (is its CustomResourceDefinition installed, and this version served?)";
+    (void)snprintf(why, sizeof(why), "%.512s%s", ret->why, hint);
+    call_explain(c, ret->verdict, why);
 }
 
 static void call_take_answer(struct kube_call *c, struct http_answer *a)

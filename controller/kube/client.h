@@ -160,17 +160,10 @@ int64_t kube_return_ms(void);
 
 /* ---- What an API server says of an error ---- */
 
-/* A Status object and its meaning. */
-struct kube_status {
-    enum kube_verdict verdict;
-    char reason[64];        /* metav1.StatusReason: "NotFound", "Expired"; empty without */
-    char message[512];      /* one line of valid UTF-8; empty on KUBE_OK */
-    int64_t retry_after_ms; /* details.retryAfterSeconds, -1 without */
-};
-
-/* The meaning of an HTTP status with its body: a Status object, plain text or nothing. */
-void kube_status_of_answer(long http_status, struct str body, struct kube_status *ret);
-/* The meaning of the Status object in a watch's ERROR event. */
-void kube_status_of_event(const json_t *status, struct kube_status *ret);
+/* Sets the verdict, the reason, why, which is one line of valid UTF-8, and retry_after_ms, all from a Status
+ * object, plain text or nothing. */
+void kube_status_of_answer(long http_status, struct str body, struct kube_answer *ret);
+/* The same from the Status object in a watch's ERROR event. */
+void kube_status_of_event(const json_t *status, struct kube_answer *ret);
 
 #endif

@@ -77,8 +77,8 @@ static void PRINTF_LIKE(3, 4) config_refuse(const struct reading *rd, const char
     text_line(rd->why, WHY_BYTES, str_of(all)); /* names in it may contain any bytes */
 }
 
-/* Reads a file in rd->dir, or at an absolute path. Negative errno, and an error unless `what` is NULL, if that
- * fails. */
+/* Reads a file in rd->dir, or at an absolute path. A failure: a negative errno, and refused unless `what` is
+ * NULL. */
 static int config_read_file(const struct reading *rd, const char *what, struct str path, struct buf *into)
 {
     bool absolute = path.n && *path.p == '/';

@@ -379,12 +379,12 @@ static void watch_stop_stream(struct kube_watch *w, enum kube_verdict verdict, c
 /* False if it is no event of a watch. */
 static bool watch_take_event(struct kube_watch *w, const char *type, json_t *object)
 {
-    struct kube_status s;
+    struct kube_answer s = {0};
     bool ok = false;
 
     if (strcmp(type, "ERROR") == 0) {
         kube_status_of_event(object, &s);
-        watch_stop_stream(w, s.verdict, s.message, s.retry_after_ms);
+        watch_stop_stream(w, s.verdict, s.why, s.retry_after_ms);
         return true;
     }
     if (strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0)

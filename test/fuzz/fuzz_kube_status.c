@@ -8,12 +8,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check(const struct kube_status *s)
+static void check(const struct kube_answer *s)
 {
-    struct str message = str_of(s->message);
+    struct str message = str_of(s->why);
 
     assert(s->verdict > KUBE_OK && s->verdict < KUBE_VERDICTS);
-    assert(message.n && utf8_valid_prefix(message) == message.n && !strpbrk(s->message, "\n\r"));
+    assert(message.n && utf8_valid_prefix(message) == message.n && !strpbrk(s->why, "\n\r"));
     assert(!strpbrk(s->reason, "\n\r") && s->retry_after_ms >= -1 && s->retry_after_ms <= 24 * 3600 * 1000);
 }
 
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const long statuses[] = {302, 400, 401, 403, 404, 409, 410, 413, 422, 429, 500, 503, 504};
     struct str body = {(const char *)data, size};
     json_t *event = NULL;
-    struct kube_status s;
+    struct kube_answer s = {0};
 
     for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
         kube_status_of_answer(statuses[i], body, &s);

@@ -81,12 +81,12 @@ static void judges_answers(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
-        struct kube_status s;
+        struct kube_answer s = {0};
         kube_status_of_answer(answers[i].http, str_of(answers[i].body), &s);
-        print_message("%ld %s\n", answers[i].http, s.message);
+        print_message("%ld %s\n", answers[i].http, s.why);
         assert_string_equal(kube_verdict_word(s.verdict), kube_verdict_word(answers[i].verdict));
         assert_string_equal(s.reason, answers[i].reason);
-        assert_string_equal(s.message, answers[i].message);
+        assert_string_equal(s.why, answers[i].message);
         assert_int_equal(s.retry_after_ms, -1);
     }
 }
@@ -101,7 +101,7 @@ static void reads_retry_after_from_a_status(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         char body[200];
-        struct kube_status s;
+        struct kube_answer s = {0};
         (void)snprintf(body, sizeof(body),
                        STATUS("Timeout", "later", ",\"details\":{\"retryAfterSeconds\":%s}"),
                        cases[i].seconds);
@@ -113,16 +113,16 @@ static void reads_retry_after_from_a_status(void **state)
 static void cuts_a_message_at_a_character(void **state)
 {
     char body[4096] = "{\"message\":\"";
-    struct kube_status s;
+    struct kube_answer s = {0};
 
     (void)state;
     for (size_t i = 0; i < 1000; i++)
         (void)strcat(body, "\xc3\xa4");
     (void)strcat(body, "\"}");
     kube_status_of_answer(500, str_of(body), &s);
-    assert_true(strlen(s.message) > 500 && strlen(s.message) < sizeof(s.message));
-    assert_non_null(strstr(s.message, "..."));
-    assert_int_equal((strlen(s.message) - 3) % 2, 0);
+    assert_true(strlen(s.why) > 500 && strlen(s.why) < sizeof(s.why));
+    assert_non_null(strstr(s.why, "..."));
+    assert_int_equal((strlen(s.why) - 3) % 2, 0);
 }
 
 static void judges_error_events(void **state)
@@ -145,10 +145,10 @@ static void judges_error_events(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         json_auto_t *o = json_loads(cases[i].body, 0, NULL);
-        struct kube_status s;
+        struct kube_answer s = {0};
         kube_status_of_event(o, &s);
         assert_string_equal(kube_verdict_word(s.verdict), kube_verdict_word(cases[i].verdict));
-        assert_true(s.message[0]);
+        assert_true(s.why[0]);
     }
 }
 
