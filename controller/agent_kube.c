@@ -11,7 +11,6 @@
 #include "exporter/agent/agent.h"
 #include "exporter/agent/config.h"
 #include "exporter/agent/scorer.h"
-#include "exporter/base/base64.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/log.h"

@@ -1,9 +1,8 @@
 #include "remotewrite/body.h"
 
-#include "exporter/base/escape.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/map.h"
-#include "exporter/base/strset.h"
+#include "exporter/base/text.h"
 #include "exporter/base/varint.h"
 #include "exporter/metric/series.h"
 #include "remote_v1.pb-c.h"

@@ -4,7 +4,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/log.h"
-#include "exporter/metric/series_set.h"
+#include "exporter/metric/series.h"
 #include "remotewrite/body.h"
 #include "remotewrite/format.h"
 #include "remotewrite/spool.h"

@@ -1,9 +1,9 @@
 #include "remotewrite/labels.h"
 
 #include "exporter/base/buf.h"
+#include "exporter/base/map.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/regex.h"
-#include "exporter/base/strset.h"
 #include "exporter/base/varint.h"
 #include "remotewrite/config.h"
 

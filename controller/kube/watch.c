@@ -7,7 +7,6 @@
 #include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/escape.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
 

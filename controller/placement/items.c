@@ -3,7 +3,7 @@
 #include "exporter/base/arena.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/json.h"
-#include "exporter/base/strset.h"
+#include "exporter/base/map.h"
 #include "exporter/num/num.h"
 
 #include <math.h>

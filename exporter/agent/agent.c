@@ -414,7 +414,8 @@ int agent_new(struct agent **ret, struct loop *loop, const struct agent_options 
     secret_files_init(&a->secrets, NULL);
     a->state.metrics = metrics_new(METRIC_OWNER_LOOP);
     a->state.http = http_new(loop, ds_user_agent);
-    r = worker_new(&a->worker, loop) ?: page_new(&a->state.page);
+    a->state.page = page_new(true);
+    r = worker_new(&a->worker, loop);
     if (r < 0)
         return r;
     agent_add_sink(a, page_sink(a->state.page));

@@ -3,8 +3,7 @@
 #ifndef DS_BASE_MAP_H
 #define DS_BASE_MAP_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "exporter/base/str.h"
 
 struct map_slot {
     const char *key; /* NULL: free */
@@ -28,5 +27,21 @@ void *map_take(struct map *m, const char *key);
 /* Iterates over the values, in no particular order: start with *at = 0; NULL after the last. The table
  * must not change meanwhile. */
 void *map_next(const struct map *m, size_t *at);
+
+/* Strings without duplicates, each with its place in the order of arrival. They are not copied, and must
+ * neither move nor change. */
+struct strset {
+    struct str *list; /* by place */
+    size_t n;
+    uint32_t *slots; /* by hash: place + 1; 0: free */
+    size_t cap;      /* slots, a power of two; 0 at first */
+};
+
+/* Frees the table, which can be used again. */
+void strset_done(struct strset *s);
+/* The place of the string; SIZE_MAX if it is missing. */
+size_t strset_find(const struct strset *s, struct str text);
+/* Likewise, but a missing string is added: its place is what s->n was. */
+size_t strset_add(struct strset *s, struct str text);
 
 #endif

@@ -5,6 +5,8 @@
 #include "exporter/base/secret.h"
 #include "exporter/base/utf8.h"
 
+#include <errno.h>
+#include <gnutls/gnutls.h>
 #include <microhttpd.h>
 #include <stdio.h>
 
@@ -73,4 +75,95 @@ void text_http_status(char *out, size_t size, long status, struct str body)
         return;
     memcpy(out + n, ": ", 2);
     text_line(out + n + 2, size - (size_t)n - 2, body);
+}
+
+static bool is_unreserved(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == '~';
+}
+
+int buf_put_url(struct buf *b, struct str s)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    size_t escaped = 0;
+    char *to;
+    int r;
+
+    for (size_t i = 0; i < s.n; i++)
+        escaped += !is_unreserved(s.p[i]);
+    r = buf_room(b, s.n + 2 * escaped, &to);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+
+        if (is_unreserved(s.p[i])) {
+            *to++ = s.p[i];
+        } else {
+            *to++ = '%';
+            *to++ = hex[c >> 4];
+            *to++ = hex[c & 15];
+        }
+    }
+    b->n += s.n + 2 * escaped;
+    return 0;
+}
+
+char *escape_label_value(char *to, struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] == '\\' || s.p[i] == '"' || s.p[i] == '\n')
+            *to++ = '\\';
+        *to++ = s.p[i] == '\n' ? 'n' : s.p[i];
+    }
+    return to;
+}
+
+int buf_put_label_value(struct buf *b, struct str s)
+{
+    size_t escaped = 0;
+    char *to;
+    int r;
+
+    for (size_t i = 0; i < s.n; i++)
+        escaped += s.p[i] == '\\' || s.p[i] == '"' || s.p[i] == '\n';
+    r = buf_room(b, s.n + escaped, &to);
+    if (r < 0)
+        return r;
+    b->n += (size_t)(escape_label_value(to, s) - to);
+    return 0;
+}
+
+int base64_decode(struct str text, struct buf *into)
+{
+    const gnutls_datum_t from = {(unsigned char *)(uintptr_t)text.p, (unsigned)text.n};
+    gnutls_datum_t to = {0};
+    int r;
+
+    if (!text.n)
+        return 0;
+    /* GnuTLS stops at a hyphen. */
+    if (text.n > UINT32_MAX || !str_has_only(text, "+/=\r\n") || gnutls_base64_decode2(&from, &to) < 0)
+        return -EINVAL;
+    r = buf_put(into, to.data, to.size);
+    gnutls_memset(to.data, 0, to.size); /* it may be a secret */
+    gnutls_free(to.data);
+    return r;
+}
+
+size_t base64_encode(struct str bytes, char *out)
+{
+    const gnutls_datum_t from = {(unsigned char *)(uintptr_t)bytes.p, (unsigned)bytes.n};
+    gnutls_datum_t to = {0};
+    size_t n;
+
+    if (!bytes.n)
+        return 0;
+    if (gnutls_base64_encode2(&from, &to) < 0)
+        memory_exhausted(bytes.n);
+    n = to.size;
+    memcpy(out, to.data, n);
+    gnutls_free(to.data);
+    return n;
 }

@@ -4,14 +4,33 @@
  * spelling and then by its name; batch_seal() reuses that set if no series came or went. */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/escape.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/memory.h"
+#include "exporter/base/text.h"
 #include "exporter/base/varint.h"
 #include "exporter/metric/series.h"
-#include "exporter/metric/series_set.h"
 
 #include <errno.h>
+
+struct series_slot {
+    uint32_t series; /* index + 1; 0: free */
+    uint32_t tag;    /* upper half of the hash: most mismatches end here without comparing names */
+};
+
+/* Where a series' record is in the text. A record is the name followed by its labels, each a varint `length
+ * in the name << 1 | escaped`; for an escaped value a varint length and the unescaped value follow. */
+struct series_place {
+    uint32_t name, labels;
+};
+
+struct series_set {
+    unsigned refs; /* atomic */
+    size_t n, names_bytes;
+    char *text;                 /* the records, back to back */
+    struct series_place *place; /* n + 1 of them: the last one's name is the end of the text */
+    struct series_slot *slots;
+    size_t mask;
+};
 
 /* How the last answer spelled the labels of its results.
  *

@@ -2,8 +2,8 @@
 #include "exporter/metric/metrics.h"
 
 #include "exporter/base/buf.h"
-#include "exporter/base/escape.h"
 #include "exporter/base/file.h"
+#include "exporter/base/text.h"
 #include "exporter/num/num.h"
 
 #include <dirent.h>

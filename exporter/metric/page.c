@@ -8,7 +8,6 @@
 #include "exporter/base/str.h"
 #include "exporter/metric/deflate.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/metric/negotiate.h"
 #include "exporter/metric/series.h"
 #include "exporter/metric/sink.h"
 #include "exporter/num/num.h"
@@ -60,9 +59,6 @@ struct rendering {
     struct buf text, deflated;
     uint32_t crc, crc_shift;
 };
-
-static struct piece *piece_unref(struct piece *p);
-DEFINE_CLEANUP(struct piece, piece_unref)
 
 static struct row *row_unref(struct row *row);
 DEFINE_CLEANUP(struct row, row_unref)
@@ -116,31 +112,30 @@ static struct piece *piece_unref(struct piece *p)
     return NULL;
 }
 
-/* Takes the rendering's buffers over. score_name is copied; NULL for none. `total` counts its bytes.
- * -ENOMEM. */
+/* Takes the rendering's buffers over. score_name is copied; NULL for none. `total` counts its bytes. */
 static struct piece *piece_of(uint64_t *total, struct rendering *r, const char *score_name)
 {
-    CLEANUP(cleanup_piece_unref) struct piece *p = xcalloc(1, sizeof(*p));
+    struct piece *p = xcalloc(1, sizeof(*p));
 
-    p->refs = 1;
-    if (score_name)
-        p->score_name = xstrdup(score_name);
-    p->deflated = bytes_new(total, &r->deflated);
-    p->text = bytes_new(total, &r->text);
-    p->crc = r->crc;
-    p->crc_shift = r->crc_shift;
-    return TAKE_PTR(p);
+    *p = (struct piece){
+        .refs = 1,
+        .score_name = score_name ? xstrdup(score_name) : NULL,
+        .text = bytes_new(total, &r->text),
+        .deflated = bytes_new(total, &r->deflated),
+        .crc = r->crc,
+        .crc_shift = r->crc_shift,
+    };
+    return p;
 }
 
-/* Compresses text, which the piece takes over. score_name is copied; NULL for none. `total` counts its
- * bytes. -ENOMEM, -EFBIG. */
-static int piece_new(struct piece **ret, uint64_t *total, struct buf *text, const char *score_name)
+/* Compresses text, which the piece takes over. -ENOMEM, -EFBIG. */
+static int piece_new(struct piece **ret, uint64_t *total, struct buf *text)
 {
     CLEANUP(rendering_done) struct rendering r = {0};
     int e = rendering_make(&r, text);
 
     if (e == 0)
-        *ret = piece_of(total, &r, score_name);
+        *ret = piece_of(total, &r, NULL);
     return e;
 }
 
@@ -156,7 +151,7 @@ static struct row *row_unref(struct row *row)
     return NULL;
 }
 
-/* A row with room for n pieces. NULL when out of memory. */
+/* A row with room for n pieces. */
 static struct row *row_alloc(size_t n)
 {
     struct row *row = xcalloc(1, sizeof(*row) + n * sizeof(row->pieces[0]));
@@ -187,7 +182,7 @@ static void row_append(struct row *row, struct piece *p)
 }
 
 /* A copy of `old` with one scorer's block replaced, added or (block NULL) removed. Blocks are sorted by
- * score name, after the head. -ENOMEM. */
+ * score name, after the head. */
 static struct row *row_with(const struct row *old, const char *score_name, struct piece *block)
 {
     struct row *row = row_alloc(old->n + 1);
@@ -379,18 +374,19 @@ static int rendering_make(struct rendering *r, struct buf *text)
     return 0;
 }
 
-void batch_prepare(struct batch *b)
+int batch_prepare(struct batch *b)
 {
-    struct rendering *r = xcalloc(1, sizeof(*r));
+    struct rendering r;
     BUF_AUTO(text, PIECE_MAX_BYTES);
+    int e = batch_render(b, &text) ?: rendering_make(&r, &text);
 
-    if (r && batch_render(b, &text) == 0 && rendering_make(r, &text) == 0) {
-        buf_shrink(&r->text);
-        buf_shrink(&r->deflated);
-        b->rendering = r;
-    } else {
-        free(r);
-    }
+    if (e < 0)
+        return e;
+    buf_shrink(&r.text);
+    buf_shrink(&r.deflated);
+    b->rendering = xmalloc(sizeof(r));
+    *b->rendering = r;
+    return 0;
 }
 
 /* Loop thread. The old row is dropped after the lock: freeing megabytes takes time. */
@@ -426,22 +422,18 @@ static void page_replace_block(struct page *p, const char *score_name, struct pi
 static void page_publish(struct sink *s, struct batch *b)
 {
     struct page *p = CONTAINER_OF(s, struct page, sink);
-    CLEANUP(cleanup_piece_unref) struct piece *block = NULL;
-    BUF_AUTO(text, PIECE_MAX_BYTES);
-    int r = 0;
+    int r = b->rendering ? 0 : batch_prepare(b);
+    struct piece *block;
 
-    if (b->rendering)
-        block = piece_of(&p->allocated, b->rendering, b->score_name);
-    else
-        r = batch_render(b, &text);
-    if (r == 0 && !block)
-        r = piece_new(&block, &p->allocated, &text, b->score_name);
+    if (r < 0) {
+        log_error("cannot publish scores on /metrics", L_STR("score_name", b->score_name), L_ERR(r));
+        return;
+    }
+    block = piece_of(&p->allocated, b->rendering, b->score_name);
     rendering_free(b->rendering);
     b->rendering = NULL;
-    if (r == 0)
-        page_replace_block(p, b->score_name, block);
-    else
-        log_error("cannot publish scores on /metrics", L_STR("score_name", b->score_name), L_ERR(r));
+    page_replace_block(p, b->score_name, block);
+    (void)piece_unref(block);
 }
 
 static void page_withdraw(struct sink *s, const char *score_name, unix_ms at)
@@ -455,47 +447,23 @@ static void page_withdraw(struct sink *s, const char *score_name, unix_ms at)
 static const struct sink_ops page_sink_ops = {
     .name = "metrics page", .publish = page_publish, .withdraw = page_withdraw};
 
-static int page_first_row(struct page *p, bool scores)
+struct page *page_new(bool has_scores)
 {
-    CLEANUP(cleanup_piece_unref) struct piece *head = NULL;
+    struct page *p = xcalloc(1, sizeof(*p));
+    struct piece *head = NULL;
     BUF_AUTO(text, 4096);
     int r = buf_puts(&text, "# TYPE " SCORE_METRIC " gauge\n# HELP " SCORE_METRIC " " SCORE_HELP "\n");
-
-    if (r == 0 && scores)
-        r = piece_new(&head, &p->allocated, &text, NULL);
-    if (r < 0)
-        return r;
-    p->row = row_alloc(1);
-    if (head)
-        row_append(p->row, head);
-    return 0;
-}
-
-static int page_new_with(struct page **ret, bool scores)
-{
-    CLEANUP(cleanup_page_free) struct page *p = xcalloc(1, sizeof(*p));
-    int r;
 
     (void)pthread_mutex_init(&p->lock, NULL);
     p->sink.ops = &page_sink_ops;
     p->version = 1;
     p->server = metrics_new(METRIC_OWNER_SERVER);
-    r = page_first_row(p, scores);
-    if (r < 0)
-        return r;
+    p->row = row_alloc(1);
+    if (r == 0 && has_scores && piece_new(&head, &p->allocated, &text) == 0)
+        row_append(p->row, head);
+    (void)piece_unref(head);
     metric_set(p->server, METRIC_HTTP_READERS_CUT, LV_NONE, 0);
-    *ret = TAKE_PTR(p);
-    return 0;
-}
-
-int page_new(struct page **ret)
-{
-    return page_new_with(ret, true);
-}
-
-int page_new_without_scores(struct page **ret)
-{
-    return page_new_with(ret, false);
+    return p;
 }
 
 struct page *page_free(struct page *p)
@@ -525,7 +493,7 @@ static int row_with_own(struct row **ret, struct page *p, const struct metrics *
     for (int openmetrics = 0; openmetrics < 2; openmetrics++) {
         struct piece *piece = NULL;
         BUF_AUTO(text, PIECE_MAX_BYTES);
-        int r = metrics_render(own, openmetrics, &text) ?: piece_new(&piece, &p->allocated, &text, NULL);
+        int r = metrics_render(own, openmetrics, &text) ?: piece_new(&piece, &p->allocated, &text);
         if (r < 0)
             return r;
         row_set_own(row, openmetrics, piece);

@@ -20,11 +20,9 @@
 
 struct page;
 
-/* -ENOMEM. */
-MUST_USE int page_new(struct page **ret);
-/* A page without the dynamic_score family, for a program that only has metrics of its own. Not to be used
- * as a sink. -ENOMEM. */
-MUST_USE int page_new_without_scores(struct page **ret);
+/* Without scores: a page without the dynamic_score family, for a program that only has metrics of its own. It
+ * is not a sink. */
+struct page *page_new(bool has_scores);
 struct page *page_free(struct page *p);
 DEFINE_CLEANUP(struct page, page_free)
 
@@ -50,5 +48,16 @@ MUST_USE int page_print(struct page *p, struct buf *into);
 
 /* Appends the exposition lines of a batch: `name value\n` each. -ENOMEM, -EFBIG. */
 MUST_USE int batch_render(const struct batch *b, struct buf *into);
+
+/* ---- Which exposition format, and whether compressed: by the q-values of RFC 9110, 12.4 ---- */
+
+enum expo_format { EXPO_TEXT, EXPO_OPENMETRICS_001, EXPO_OPENMETRICS_1, EXPO_FORMATS };
+
+/* The format for an Accept header; "" is no header. Text 0.0.4 where nothing that is offered is asked for. */
+enum expo_format negotiate_format(const char *accept);
+/* Whether an Accept-Encoding header takes gzip, and no less than what is not compressed. */
+bool negotiate_gzip(const char *accept_encoding);
+/* The Content-Type of a format. */
+const char *expo_content_type(enum expo_format f);
 
 #endif

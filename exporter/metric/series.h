@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* The labels, in the order of a name, which is byte order. */
 enum ds_label {
@@ -45,6 +46,8 @@ struct series_set *series_set_ref(struct series_set *s);
 struct series_set *series_set_unref(struct series_set *s);
 DEFINE_CLEANUP(struct series_set, series_set_unref)
 size_t series_count(const struct series_set *s);
+/* The index of the name, whose hash_bytes() is given, or -1. */
+ssize_t series_set_lookup(const struct series_set *s, struct str name, uint64_t hash);
 /* The exposition name of series i. */
 struct str series_name(const struct series_set *s, size_t i);
 /* Bytes of all names. */
@@ -73,9 +76,9 @@ struct batch {
     struct rendering *rendering; /* by batch_prepare(), until the page takes it; NULL for none */
 };
 
-/* Renders and compresses the batch's text for /metrics, so that publishing it takes no time. Before others
- * see the batch; without memory the page does it later. Any thread. */
-void batch_prepare(struct batch *b);
+/* Renders and compresses the batch's text for /metrics, so that publishing it takes no time; else the page
+ * does it. Before others see the batch. -ENOMEM, -EFBIG. Any thread. */
+int batch_prepare(struct batch *b);
 /* Takes NULL. */
 void rendering_free(struct rendering *r);
 struct batch *batch_ref(struct batch *b);

@@ -1,7 +1,7 @@
 /* Forecasts each series by autoregression, and scores how far its largest predicted value is above a
  * threshold. */
-#include "exporter/base/base64.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/text.h"
 #include "exporter/base/utf8.h"
 #include "exporter/models/autoregression.h"
 #include "exporter/models/model.h"

@@ -1,7 +1,7 @@
 /* OTLP in JSON becomes OTLP in protobuf, so that one reader is enough. A message's length is known only
  * after its contents have been written, so lengths are padded to LENGTH_BYTES. */
-#include "exporter/base/base64.h"
 #include "exporter/base/json.h"
+#include "exporter/base/text.h"
 #include "exporter/base/varint.h"
 #include "exporter/num/num.h"
 #include "exporter/otlp/decode.h"

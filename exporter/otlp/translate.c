@@ -1,8 +1,8 @@
 #include "exporter/otlp/translate.h"
 
-#include "exporter/base/base64.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/json.h"
+#include "exporter/base/text.h"
 #include "exporter/base/utf8.h"
 #include "exporter/num/num.h"
 #include "exporter/otlp/decode.h"

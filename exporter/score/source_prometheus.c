@@ -2,7 +2,6 @@
  * queries puts no more load on a small Prometheus than one of a single query. The scoring API gets slices of
  * the responses' bodies. */
 #include "exporter/base/buf.h"
-#include "exporter/base/escape.h"
 #include "exporter/base/text.h"
 #include "exporter/score/prom_answer.h"
 #include "exporter/score/source.h"

@@ -2,7 +2,7 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
-#include "exporter/metric/negotiate.h"
+#include "exporter/metric/page.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -225,16 +225,14 @@ int site_start(struct site **ret, const struct site_options *o, char **ret_why)
                                           .guard = o->guard,
                                           .changed = o->changed,
                                           .arg = o->arg};
-    int r = 0;
+    int r;
 
     s->o = *o;
     if (!o->page)
-        r = page_new_without_scores(&s->own_page);
-    if (r == 0) {
-        s->page = o->page ? o->page : s->own_page;
-        site_set_routes(s);
-        r = access_new(&s->access, &access, ret_why);
-    }
+        s->own_page = page_new(false);
+    s->page = o->page ? o->page : s->own_page;
+    site_set_routes(s);
+    r = access_new(&s->access, &access, ret_why);
     if (r == 0)
         r = site_listen_all(s, ret_why);
     if (r < 0) {

@@ -2,7 +2,6 @@
  * the lock protects. */
 #include "exporter/web/access.h"
 
-#include "exporter/base/base64.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/file.h"
@@ -10,6 +9,7 @@
 #include "exporter/base/log.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/secret.h"
+#include "exporter/base/text.h"
 #include "exporter/base/worker.h"
 #include "exporter/web/web_file.h"
 

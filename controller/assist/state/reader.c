@@ -5,8 +5,8 @@
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/escape.h"
 #include "exporter/base/log.h"
+#include "exporter/base/text.h"
 
 #include <errno.h>
 #include <stdio.h>

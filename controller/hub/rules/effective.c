@@ -1,6 +1,5 @@
 #include "controller/hub/rules/rules.h"
 
-#include "exporter/base/escape.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/text.h"
 #include "exporter/base/url.h"

@@ -112,7 +112,7 @@ static void readers_see_whole_pages(void **state)
     struct reader readers[READERS] = {0};
 
     (void)state;
-    assert_int_equal(page_new(&p), 0);
+    p = page_new(true);
     own = metrics_new(METRIC_OWNER_LOOP);
     assert_int_equal(batch_builder_new(&cpu, &(struct batch_options){"c1", "cpu", SERIES}), 0);
     assert_int_equal(batch_builder_new(&mem, &(struct batch_options){"c1", "mem", SERIES}), 0);

@@ -2,7 +2,6 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/hash.h"
 #include "exporter/metric/series.h"
-#include "exporter/metric/series_set.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -55,7 +55,7 @@ static int setup(void **state)
     assert_non_null(w);
     mono_now = 1000;
     o.metrics = w->metrics = metrics_new(METRIC_OWNER_LOOP);
-    assert_int_equal(page_new(&w->page), 0);
+    w->page = page_new(true);
     assert_int_equal(loop_new(&w->loop, &fake_clock), 0);
     o.store = w->store = store_new(&clock_system);
     o.page = w->page;
