@@ -1,5 +1,6 @@
 /* Owns the calls in progress; the loop's multi handle owns the connections and the DNS cache. */
 #include "exporter/base/http_internal.h"
+#include "exporter/base/memory.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/url.h"
 
@@ -15,10 +16,195 @@ enum {
     SHOWN_BYTES = 64 << 10,  /* of an error's body, at most */
     BODY_MS = 2000,          /* status_decides: to read the body */
     BODY_MS_2XX = 200,
+    SHARE_FREE_BYTES = 64 << 10,   /* of each share, not counted: most bodies never wait */
+    LEAST_BUDGET_BYTES = 64 << 20, /* of a budget that follows from the memory's limit */
 };
 
 /* A server that sends as fast as curl reads would keep curl, and with it the loop, until the body ends. */
 static const double TURN_SECONDS = 0.004;
+
+/* Sets error and reason of the answer unless they are set. */
+static void PRINTF_LIKE(3, 4) call_fail(struct http_call *c, enum http_error error, const char *fmt, ...)
+{
+    struct http_answer *a = &c->answer;
+    va_list args;
+
+    if (a->error != HTTP_OK)
+        return;
+    a->error = error;
+    va_start(args, fmt);
+    (void)vsnprintf(a->reason, sizeof(a->reason), fmt, args);
+    va_end(args);
+    for (char *p = a->reason; *p; p++)
+        *p = isprint((unsigned char)*p) ? *p : '?';
+}
+
+/* ---- The budget for the bodies of all answers ----
+ *
+ * A share asks before its body grows. If there is no room, its transfer is paused until others give some
+ * back. A share that holds no more than its part of the budget does not wait for one that holds more: the
+ * largest of those fails. If all holders wait for each other, the youngest fails, so that the others end. */
+
+void http_set_budget(struct http *h, uint64_t bytes)
+{
+    h->budget_max = bytes ? bytes : size_max(memory_limit("") / 2, LEAST_BUDGET_BYTES);
+}
+
+void http_budget(const struct http *h, uint64_t *ret_used, uint64_t *ret_max)
+{
+    *ret_used = h->budget_used;
+    *ret_max = h->budget_max;
+}
+
+/* Resumes a paused transfer, or ends an evicted one, in the loop's next turn: curl forbids both in its
+ * callbacks. */
+static void call_soon(struct http_call *c)
+{
+    if (!c->soon.place)
+        loop_timer_set(c->http->loop, &c->soon, loop_now(c->http->loop));
+}
+
+static uint64_t counted(uint64_t bytes)
+{
+    return bytes > SHARE_FREE_BYTES ? bytes - SHARE_FREE_BYTES : 0;
+}
+
+static bool share_grant(struct http_share *s, size_t bytes)
+{
+    struct http *h = s->http;
+    uint64_t more = counted(s->held + bytes) - counted(s->held);
+
+    if (more > h->budget_max || h->budget_used > h->budget_max - more)
+        return false;
+    h->budget_used += more;
+    s->held += bytes;
+    s->want = 0;
+    return true;
+}
+
+static void share_evict(struct http_share *s)
+{
+    if (!s)
+        return;
+    s->evicted = true;
+    call_soon(s->call);
+}
+
+/* The share to end so that others go on; NULL to wait. `asking` does not fit; NULL when some was freed. */
+static struct http_share *budget_victim(const struct http *h, const struct http_share *asking)
+{
+    struct http_share *largest = NULL, *youngest = NULL, *s;
+    uint64_t holders = 0, part;
+    bool all_wait = true;
+
+    TAILQ_FOREACH (s, &h->shares, entry) {
+        bool holds = counted(s->held) > 0;
+
+        if (s->evicted)
+            return NULL; /* there will be room */
+        holders += holds || s == asking;
+        all_wait &= !holds || s->want;
+        if (holds && s->want)
+            youngest = s;
+        if (s != asking && s->call && (!largest || s->held >= largest->held))
+            largest = s;
+    }
+    part = h->budget_max / (holders ? holders : 1);
+    if (asking && largest && counted(largest->held) > part && counted(asking->held + asking->want) <= part)
+        return largest;
+    return all_wait ? youngest : NULL;
+}
+
+static void budget_wake(struct http *h)
+{
+    bool is_granted = false;
+    struct http_share *s;
+
+    TAILQ_FOREACH (s, &h->shares, entry) {
+        size_t want = s->want;
+
+        if (!want || s->evicted || !share_grant(s, want))
+            continue;
+        s->call->charged += want;
+        call_soon(s->call);
+        is_granted = true;
+    }
+    if (!is_granted)
+        share_evict(budget_victim(h, NULL));
+}
+
+static void share_enter(struct http_share *s, struct http *h)
+{
+    if (s->http)
+        return;
+    *s = (struct http_share){.http = h};
+    TAILQ_INSERT_TAIL(&h->shares, s, entry);
+}
+
+int http_share_hold(struct http_share *s, struct http *h, size_t bytes)
+{
+    share_enter(s, h);
+    return share_grant(s, bytes) ? 0 : -EDQUOT;
+}
+
+static void share_join(struct http_share *s, struct http_call *c)
+{
+    share_enter(s, c->http);
+    s->call = c;
+    c->share = s;
+}
+
+static void share_leave(struct http_call *c)
+{
+    struct http_share *s = c->share;
+
+    s->call = NULL;
+    s->want = 0;
+    s->evicted = false;
+    if (s == &c->own_share)
+        http_share_done(s);
+}
+
+void http_share_done(struct http_share *s)
+{
+    struct http *h = s->http;
+
+    if (!h)
+        return;
+    TAILQ_REMOVE(&h->shares, s, entry);
+    h->budget_used -= counted(s->held);
+    *s = (struct http_share){0};
+    budget_wake(h);
+}
+
+/* Asks for a body of `need` bytes. -EAGAIN: the transfer must pause, and is resumed or ended. -EDQUOT: it
+ * never fits. */
+static int share_charge(struct http_call *c, size_t need)
+{
+    size_t want = size_min(size_max(need, c->charged + c->charged / 2), c->answer.body.max);
+    struct http_share *s = c->share;
+
+    if (need <= c->charged || (need > c->answer.body.max && !c->rq.cut_answer)) /* the latter fails anyway */
+        return 0;
+    if (s->want || s->evicted)
+        return -EAGAIN;
+    want -= c->charged;
+    if (counted(s->held + want) > c->http->budget_max)
+        return -EDQUOT;
+    if (share_grant(s, want)) {
+        c->charged += want;
+        return 0;
+    }
+    s->want = want;
+    share_evict(budget_victim(c->http, s));
+    return -EAGAIN;
+}
+
+static void fail_budget(struct http_call *c, const char *what)
+{
+    call_fail(c, HTTP_MEMORY, "over limits.memory (%llu MiB): %s, with %zu bytes of responses in memory",
+              (unsigned long long)(c->http->budget_max >> 20), what, c->share->held);
+}
 
 /* ---- Why a call failed: a class for the metrics, and a text for a person ---- */
 
@@ -53,31 +239,28 @@ static CURLU *last_url(const struct http_call *c)
 }
 
 /* All other codes are HTTP_BROKEN. */
-static const struct {
-    CURLcode code;
-    enum http_error error;
-} classes[] = {
-    {CURLE_URL_MALFORMAT, HTTP_URL},
-    {CURLE_COULDNT_RESOLVE_HOST, HTTP_DNS},
-    {CURLE_COULDNT_RESOLVE_PROXY, HTTP_CONNECT},
-    {CURLE_COULDNT_CONNECT, HTTP_CONNECT},
-    {CURLE_PROXY, HTTP_CONNECT},
-    {CURLE_INTERFACE_FAILED, HTTP_CONNECT},
-    {CURLE_NO_CONNECTION_AVAILABLE, HTTP_CONNECT},
-    {CURLE_OPERATION_TIMEDOUT, HTTP_TIMEOUT},
+static const enum http_error classes[CURL_LAST] = {
+    [CURLE_URL_MALFORMAT] = HTTP_URL,
+    [CURLE_COULDNT_RESOLVE_HOST] = HTTP_DNS,
+    [CURLE_COULDNT_RESOLVE_PROXY] = HTTP_CONNECT,
+    [CURLE_COULDNT_CONNECT] = HTTP_CONNECT,
+    [CURLE_PROXY] = HTTP_CONNECT,
+    [CURLE_INTERFACE_FAILED] = HTTP_CONNECT,
+    [CURLE_NO_CONNECTION_AVAILABLE] = HTTP_CONNECT,
+    [CURLE_OPERATION_TIMEDOUT] = HTTP_TIMEOUT,
     /* A header line over libcurl's own limit; 8.6 has a code for it. An allocation that fails aborts. */
-    {CURLE_OUT_OF_MEMORY, HTTP_TOO_LARGE},
+    [CURLE_OUT_OF_MEMORY] = HTTP_TOO_LARGE,
 #if LIBCURL_VERSION_NUM >= 0x080600
-    {CURLE_TOO_LARGE, HTTP_TOO_LARGE},
+    [CURLE_TOO_LARGE] = HTTP_TOO_LARGE,
 #endif
-    {CURLE_SSL_CONNECT_ERROR, HTTP_TLS},
-    {CURLE_PEER_FAILED_VERIFICATION, HTTP_TLS},
-    {CURLE_SSL_CACERT_BADFILE, HTTP_TLS},
-    {CURLE_SSL_CERTPROBLEM, HTTP_TLS},
-    {CURLE_SSL_CIPHER, HTTP_TLS},
-    {CURLE_SSL_CLIENTCERT, HTTP_TLS},
-    {CURLE_SSL_ISSUER_ERROR, HTTP_TLS},
-    {CURLE_SSL_SHUTDOWN_FAILED, HTTP_TLS},
+    [CURLE_SSL_CONNECT_ERROR] = HTTP_TLS,
+    [CURLE_PEER_FAILED_VERIFICATION] = HTTP_TLS,
+    [CURLE_SSL_CACERT_BADFILE] = HTTP_TLS,
+    [CURLE_SSL_CERTPROBLEM] = HTTP_TLS,
+    [CURLE_SSL_CIPHER] = HTTP_TLS,
+    [CURLE_SSL_CLIENTCERT] = HTTP_TLS,
+    [CURLE_SSL_ISSUER_ERROR] = HTTP_TLS,
+    [CURLE_SSL_SHUTDOWN_FAILED] = HTTP_TLS,
 };
 
 /* The server ended a new TLS connection before it answered. With TLS 1.3 that is how it refuses a client for
@@ -102,25 +285,7 @@ static enum http_error classify(const struct http_call *c, CURLcode code)
         return HTTP_BROKEN;
     if (ended_after_handshake(c, code))
         return HTTP_TLS;
-    for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
-        if (classes[i].code == code)
-            return classes[i].error;
-    return HTTP_BROKEN;
-}
-
-void http_fail(struct http_call *c, enum http_error error, const char *fmt, ...)
-{
-    struct http_answer *a = &c->answer;
-    va_list args;
-
-    if (a->error != HTTP_OK)
-        return;
-    a->error = error;
-    va_start(args, fmt);
-    (void)vsnprintf(a->reason, sizeof(a->reason), fmt, args);
-    va_end(args);
-    for (char *p = a->reason; *p; p++)
-        *p = isprint((unsigned char)*p) ? *p : '?';
+    return code < CURL_LAST && classes[code] ? classes[code] : HTTP_BROKEN;
 }
 
 /* The library's own text, without user information: it may quote the server or the URL of a redirect. */
@@ -135,13 +300,13 @@ static void fail_by_curl(struct http_call *c, CURLcode code, enum http_error err
         clean.n = 0;
     shown = buf_str(&clean);
     if (code == CURLE_SSL_CONNECT_ERROR)
-        http_fail(c, error, "TLS handshake with %s failed; if it is an http port, use http://: %.*s", server,
+        call_fail(c, error, "TLS handshake with %s failed; if it is an http port, use http://: %.*s", server,
                   STR_ARG(shown));
     else if (ended_after_handshake(c, code))
-        http_fail(c, error, "%s closed the connection; it may %s client certificate: %.*s", server,
+        call_fail(c, error, "%s closed the connection; it may %s client certificate: %.*s", server,
                   tls && (tls->cert.n || tls->cert_file) ? "not accept the" : "require a", STR_ARG(shown));
     else
-        http_fail(c, error, "%.*s", STR_ARG(shown));
+        call_fail(c, error, "%.*s", STR_ARG(shown));
 }
 
 /* `server`: host:port of the last URL. */
@@ -151,22 +316,22 @@ static void fail_by_code(struct http_call *c, CURLcode code, const char *server)
     enum http_error error = classify(c, code);
 
     if (error == HTTP_DNS)
-        http_fail(c, error, "could not resolve host: %.*s", (int)(port - server), server);
+        call_fail(c, error, "could not resolve host: %.*s", (int)(port - server), server);
     /* Of a proxy, libcurl's text says more. */
     else if (error == HTTP_CONNECT && info_long(c, CURLINFO_OS_ERRNO) &&
              c->socket_port == strtoul(port + 1, NULL, 10))
-        http_fail(c, error, "could not connect to %s: %c%s", server, tolower((unsigned char)*why), why + 1);
+        call_fail(c, error, "could not connect to %s: %c%s", server, tolower((unsigned char)*why), why + 1);
     else if (error == HTTP_TIMEOUT && info_off(c, CURLINFO_PRETRANSFER_TIME_T) == 0)
-        http_fail(c, error, "connection to %s timed out after %.1f s", server,
+        call_fail(c, error, "connection to %s timed out after %.1f s", server,
                   (double)info_off(c, CURLINFO_TOTAL_TIME_T) / 1e6);
     else if (error == HTTP_TIMEOUT)
-        http_fail(c, error, "timed out after %.1f s with %lld bytes received", (double)c->rq.timeout_ms / 1e3,
+        call_fail(c, error, "timed out after %.1f s with %lld bytes received", (double)c->rq.timeout_ms / 1e3,
                   (long long)info_off(c, CURLINFO_SIZE_DOWNLOAD_T));
     else if (error == HTTP_TOO_LARGE)
-        http_fail(c, error, "response headers exceed the limit of libcurl");
+        call_fail(c, error, "response headers exceed the limit of libcurl");
     /* No status line: libcurl calls it HTTP/0.9, or cannot read it. */
     else if ((code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY) && call_status(c) == 0)
-        http_fail(c, error, "%s does not speak HTTP; if it is an https port, use https://", server);
+        call_fail(c, error, "%s does not speak HTTP; if it is an https port, use https://", server);
     else
         fail_by_curl(c, code, error, server);
 }
@@ -180,11 +345,11 @@ static void explain_failure(struct http_call *c, CURLcode code)
         return;
     if (c->refused[0] && (code == CURLE_COULDNT_CONNECT || code == CURLE_ABORTED_BY_CALLBACK)) {
         c->answer.refused = true;
-        http_fail(c, HTTP_CONNECT, "connections to private addresses are not allowed: %s", c->refused);
+        call_fail(c, HTTP_CONNECT, "connections to private addresses are not allowed: %s", c->refused);
         return;
     }
     if (code == CURLE_OPERATION_TIMEDOUT && c->share->want) {
-        http_fail_budget(c, "other responses left no room until the deadline");
+        fail_budget(c, "other responses left no room until the deadline");
         return;
     }
     u = last_url(c);
@@ -209,10 +374,10 @@ static bool redirect_is_allowed(struct http_call *c, struct str location)
     /* "http://host:" and "https://host:" */
     if (strncmp(from, "http:", 5) == 0 && strncmp(to, "https:", 6) == 0 &&
         strncmp(from + 4, to + 5, (size_t)(strrchr(from, ':') - from) - 3) == 0)
-        http_fail(c, HTTP_REDIRECT, "redirect from %s to %s is not followed: configure the https:// URL",
+        call_fail(c, HTTP_REDIRECT, "redirect from %s to %s is not followed: configure the https:// URL",
                   from, to);
     else
-        http_fail(c, HTTP_REDIRECT,
+        call_fail(c, HTTP_REDIRECT,
                   "redirect from %s to %s is not followed: it is another origin; configure its URL if it is "
                   "the right one",
                   from, to);
@@ -242,12 +407,6 @@ static bool on_field(struct http_call *c, struct str name, struct str value)
     return true;
 }
 
-void http_call_soon(struct http_call *c)
-{
-    if (!c->soon.place)
-        loop_timer_set(c->http->loop, &c->soon, loop_now(c->http->loop));
-}
-
 static void on_headers_end(struct http_call *c)
 {
     long status = call_status(c);
@@ -260,7 +419,7 @@ static void on_headers_end(struct http_call *c)
     if (c->rq.on_data && status / 100 == 2) {
         c->streaming = c->stream_begun = true;
         c->answer.body.max = WINDOW + CURL_MAX_READ_SIZE;
-        http_call_soon(c);
+        call_soon(c);
     }
 }
 
@@ -273,7 +432,7 @@ size_t http_on_header(char *p, size_t size, size_t n, void *arg)
     c->header_bytes += size * n;
     c->last_byte = loop_now(c->http->loop);
     if (c->header_bytes > MAX_HEADER_BYTES) {
-        http_fail(c, HTTP_TOO_LARGE, "response headers exceed the limit of %d bytes", MAX_HEADER_BYTES);
+        call_fail(c, HTTP_TOO_LARGE, "response headers exceed the limit of %d bytes", MAX_HEADER_BYTES);
         return 0;
     }
     if (str_starts(line, STR("HTTP/"))) { /* of each answer of a redirect chain and each interim answer */
@@ -303,11 +462,11 @@ static bool body_put(struct http_call *c, struct str piece)
     int r;
 
     if (announced > 0 && (uint64_t)announced > body->max) {
-        http_fail(c, HTTP_TOO_LARGE, "response of %lld bytes exceeds the limit of %zu bytes",
+        call_fail(c, HTTP_TOO_LARGE, "response of %lld bytes exceeds the limit of %zu bytes",
                   (long long)announced, body->max);
         return false;
     }
-    r = http_charge(c, need);
+    r = share_charge(c, need);
     /* Content-Length bytes at once, so that a large body is not moved while it grows. */
     if (r == 0 && body->n == 0 && announced > 0)
         r = buf_room(body, need, &room);
@@ -315,15 +474,15 @@ static bool body_put(struct http_call *c, struct str piece)
     if (r == 0)
         r = buf_put(body, piece.p, c->cut ? body->max - body->n : piece.n);
     if (r == -EFBIG)
-        http_fail(c, HTTP_TOO_LARGE, "response exceeds the limit of %zu bytes", body->max);
+        call_fail(c, HTTP_TOO_LARGE, "response exceeds the limit of %zu bytes", body->max);
     else if (r == -EDQUOT)
-        http_fail_budget(c, "the response does not fit");
+        fail_budget(c, "the response does not fit");
     else if (r == -EAGAIN && c->encoded) /* a part of the piece is decoded already */
-        http_fail_budget(c, "no room for an encoded response");
+        fail_budget(c, "no room for an encoded response");
     else if (r == -EAGAIN)
         c->paused = true;
     else if (r < 0)
-        http_fail(c, HTTP_MEMORY, "out of memory for the response");
+        call_fail(c, HTTP_MEMORY, "out of memory for the response");
     return r == 0 && !c->cut;
 }
 
@@ -337,8 +496,8 @@ static int body_put_decoded(void *arg, struct str out)
 static void body_check(struct http_call *c, int r)
 {
     if (r < 0)
-        http_fail(c, HTTP_BROKEN, "response has Content-Encoding gzip, but its body %s",
-                  r == -ENOMEM ? "does not fit into memory" : inflate_error(c->gzip));
+        call_fail(c, HTTP_BROKEN, "response has Content-Encoding gzip, but its body %s",
+                  inflate_error(c->gzip));
 }
 
 /* The status of an error says more than its body, so that a body that cannot be decoded is no error there. */
@@ -347,7 +506,7 @@ static bool body_put_encoded(struct http_call *c, struct str piece)
     int r = -EBADMSG;
 
     if (c->encoding[0]) {
-        http_fail(c, HTTP_BROKEN, "response has Content-Encoding %s, an encoding that was not asked for",
+        call_fail(c, HTTP_BROKEN, "response has Content-Encoding %s, an encoding that was not asked for",
                   c->encoding);
     } else {
         if (!c->gzip)
@@ -367,8 +526,8 @@ static bool stream_put(struct http_call *c, struct str piece)
 {
     c->paused = c->answer.body.n && c->answer.body.n + piece.n > WINDOW;
     if (!c->paused && buf_put(&c->answer.body, piece.p, piece.n) < 0)
-        http_fail(c, HTTP_MEMORY, "out of memory for the response");
-    http_call_soon(c);
+        call_fail(c, HTTP_MEMORY, "out of memory for the response");
+    call_soon(c);
     return !c->paused && c->answer.error == HTTP_OK;
 }
 
@@ -384,7 +543,7 @@ size_t http_on_body(char *p, size_t size, size_t n, void *arg)
     } else if (c->streaming) {
         ok = stream_put(c, piece);
     } else if (c->answer.body.n > LARGE_BYTES && loop_turn_seconds(c->http->loop) > TURN_SECONDS) {
-        http_call_soon(c);
+        call_soon(c);
         c->paused = true;
     } else {
         ok = body_put(c, piece);
@@ -423,7 +582,7 @@ static void call_leave(struct http_call *c)
     curl_easy_cleanup(c->easy);
     c->easy = NULL;
     LIST_REMOVE(c, entry);
-    http_share_leave(c);
+    share_leave(c);
 }
 
 struct http_call *http_cancel(struct http_call *c)
@@ -534,7 +693,7 @@ static void on_soon(struct timer *t)
     CURLcode code;
 
     if (c->share->evicted) {
-        http_fail_budget(c, "other responses are waiting");
+        fail_budget(c, "other responses are waiting");
         http_finish(c, CURLE_ABORTED_BY_CALLBACK);
         return;
     }
@@ -556,7 +715,7 @@ static void on_idle(struct timer *t)
         loop_timer_set(c->http->loop, t, until);
         return;
     }
-    http_fail(c, HTTP_TIMEOUT, "no data received for %.1f s", (double)c->rq.idle_timeout_ms / 1e3);
+    call_fail(c, HTTP_TIMEOUT, "no data received for %.1f s", (double)c->rq.idle_timeout_ms / 1e3);
     http_finish(c, CURLE_OPERATION_TIMEDOUT);
 }
 
@@ -596,7 +755,7 @@ int http_start(struct http_call **ret, struct http *h, const struct http_request
     if (rq->idle_timeout_ms > 0)
         loop_timer_set(h->loop, &c->idle, mono_add(c->last_byte, rq->idle_timeout_ms));
     LIST_INSERT_HEAD(&h->calls, c, entry);
-    http_share_join(rq->share ? rq->share : &c->own_share, c);
+    share_join(rq->share ? rq->share : &c->own_share, c);
     *ret = TAKE_PTR(c);
     return 0;
 }

@@ -61,18 +61,4 @@ MUST_USE bool http_set_up(struct http_call *c);
 size_t http_on_header(char *p, size_t size, size_t n, void *arg);
 size_t http_on_body(char *p, size_t size, size_t n, void *arg);
 
-/* Sets error and reason unless they are set. */
-void http_fail(struct http_call *c, enum http_error error, const char *fmt, ...) PRINTF_LIKE(3, 4);
-/* Resumes a paused transfer, or ends an evicted one, in the loop's next turn: curl forbids both in its
- * callbacks. */
-void http_call_soon(struct http_call *c);
-
-/* The budget for bodies (http_budget.c). */
-void http_share_join(struct http_share *s, struct http_call *c);
-void http_share_leave(struct http_call *c);
-/* Asks for a body of `need` bytes. -EAGAIN: the transfer must pause, and is resumed or ended. -EDQUOT: it
- * never fits. */
-MUST_USE int http_charge(struct http_call *c, size_t need);
-void http_fail_budget(struct http_call *c, const char *what);
-
 #endif

@@ -483,16 +483,8 @@ static void httpd_wait_for_answers(struct httpd *h, int grace_ms)
 {
     mono_ms end = mono_add(clock_system.mono(&clock_system), grace_ms);
 
-    for (;;) {
-        unsigned under_way;
-
-        (void)pthread_mutex_lock(&h->lock);
-        under_way = h->under_way;
-        (void)pthread_mutex_unlock(&h->lock);
-        if (!under_way || !mono_before(clock_system.mono(&clock_system), end))
-            return;
+    while (atomic_load(&h->under_way) && mono_before(clock_system.mono(&clock_system), end))
         (void)nanosleep(&(struct timespec){.tv_nsec = STOP_POLL_NS}, NULL);
-    }
 }
 
 struct httpd *httpd_stop(struct httpd *h, int grace_ms)

@@ -54,12 +54,12 @@ struct httpd {
     size_t n_listeners;
     bool checks_heads; /* libmicrohttpd refuses malformed heads itself */
     atomic_bool stopping;
+    atomic_uint under_way; /* exchanges whose head has been read */
     struct timer sweep;
     struct timer spacing;     /* set: the spaced route's handler ran a short time ago */
     struct exchanges spaced;  /* requests for it. Loop's thread */
     struct post post;         /* posted while `queue` is not empty */
     pthread_mutex_t lock;     /* for the fields below; its holder never blocks */
-    unsigned under_way;       /* number of exchanges whose head has been read */
     struct exchanges queue;   /* they wait for the loop */
     struct exchanges guarded; /* they wait for the guard's decision, the earliest first */
     unsigned n_guarded;

@@ -459,11 +459,10 @@ static void guard_leave(struct exchange *x, const struct httpd_refusal *refusal)
 static bool guard_enter(struct exchange *x)
 {
     struct httpd *h = x->server;
-    bool stopping, ok;
+    bool ok;
 
     (void)pthread_mutex_lock(&h->lock);
-    stopping = atomic_load(&h->stopping);
-    ok = !stopping && h->n_guarded <= h->options.max_connections / GUARD_SHARE;
+    ok = !atomic_load(&h->stopping) && h->n_guarded <= h->options.max_connections / GUARD_SHARE;
     if (ok) {
         x->state = GUARDED;
         x->ticket = ++h->last_ticket;
@@ -473,14 +472,13 @@ static bool guard_enter(struct exchange *x)
         MHD_suspend_connection(x->connection);
     }
     (void)pthread_mutex_unlock(&h->lock);
-    if (ok)
-        return true;
-    if (stopping)
-        reply_stopping(x);
-    else
-        reply_error(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: too many requests wait for authentication\n");
-    x->reply.retry_after = stopping ? 0 : GUARD_RETRY_SECONDS;
-    return false;
+    if (!ok) {
+        reply_error(x, MHD_HTTP_SERVICE_UNAVAILABLE,
+                    atomic_load(&h->stopping) ? "503: shutting down\n"
+                                              : "503: too many requests wait for authentication\n");
+        x->reply.retry_after = GUARD_RETRY_SECONDS;
+    }
+    return ok;
 }
 
 static enum MHD_Result guard_ask(struct exchange *x)
@@ -554,7 +552,7 @@ static void body_drop(struct exchange *x)
     x->request.body = (struct str){0};
 }
 
-/* False if all bodies together are too large, or there is no memory. */
+/* False if all bodies together are too large. */
 static bool body_keep(struct exchange *x, const char *piece, size_t n)
 {
     struct httpd *h = x->server;
@@ -565,13 +563,8 @@ static bool body_keep(struct exchange *x, const char *piece, size_t n)
     ok = n <= max && h->body_held <= max - n;
     h->body_held += ok ? n : 0;
     (void)pthread_mutex_unlock(&h->lock);
-    x->body.max = x->route->max_body;
-    if (!ok || buf_put(&x->body, piece, n) == 0)
-        return ok;
-    (void)pthread_mutex_lock(&h->lock);
-    h->body_held -= n;
-    (void)pthread_mutex_unlock(&h->lock);
-    return false;
+    x->body.max = x->route->max_body; /* the piece fits into it, see body_receive() */
+    return ok && buf_put(&x->body, piece, n) == 0;
 }
 
 /* Keeps a piece, unless the route takes none or a limit is reached; false: the connection is to be closed. */
@@ -628,9 +621,7 @@ static struct exchange *exchange_new(struct conn *c, struct MHD_Connection *conn
     x->request.method = x->head ? "GET" : method;
     x->request.path = url;
     httpd_conn_set(h, c, CONN_READING);
-    (void)pthread_mutex_lock(&h->lock);
-    h->under_way++;
-    (void)pthread_mutex_unlock(&h->lock);
+    atomic_fetch_add(&h->under_way, 1);
     return x;
 }
 
@@ -642,9 +633,7 @@ static void exchange_free(struct exchange *x)
     body_drop(x);
     buf_done(&x->arguments);
     free(x);
-    (void)pthread_mutex_lock(&h->lock);
-    h->under_way--;
-    (void)pthread_mutex_unlock(&h->lock);
+    atomic_fetch_sub(&h->under_way, 1);
 }
 
 /* Finds the route. If only the method does not match, sets x->allow. */

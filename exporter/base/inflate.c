@@ -34,7 +34,7 @@ struct inflate *inflate_free(struct inflate *d)
 static int inflate_fail(struct inflate *d, int code)
 {
     if (code == Z_MEM_ERROR)
-        return -ENOMEM;
+        memory_exhausted(sizeof(*d));
     if (d->z.total_out == 0 && d->z.total_in)
         (void)snprintf(d->why, sizeof(d->why), "is not gzip");
     else

@@ -14,7 +14,7 @@ struct inflate *inflate_free(struct inflate *d);
 DEFINE_CLEANUP(struct inflate, inflate_free)
 
 /* Decodes the next piece; put() gets what comes out, and stops the decoding by returning other than 0, which
- * is then the result. -ENOMEM; -EBADMSG, and inflate_error() says why. */
+ * is then the result. -EBADMSG, and inflate_error() says why. */
 MUST_USE int inflate_put(struct inflate *d, struct str piece, int (*put)(void *arg, struct str out),
                          void *arg);
 /* Nothing follows. -EBADMSG if the body is incomplete. */
@@ -23,7 +23,7 @@ MUST_USE int inflate_end(struct inflate *d);
 const char *inflate_error(const struct inflate *d);
 
 /* Appends the decoded body to `into`. On failure its content is as before: -EFBIG beyond its ceiling,
- * -ENOMEM, -EBADMSG with inflate_error()'s text in *ret_why (from malloc, may be NULL). */
+ * -EBADMSG with inflate_error()'s text in *ret_why (from malloc). */
 MUST_USE int inflate_body(struct str body, struct buf *into, char **ret_why);
 
 #endif
