@@ -51,23 +51,12 @@ int httpd_explain(char **ret_why, int error, const char *fmt, ...)
 
 /* ---- Listen addresses ---- */
 
-static const char *read_port(const char *p, unsigned *ret)
-{
-    uint64_t port;
-
-    if (*p == '\0')
-        return "missing port";
-    if (!str_to_u64(str_of(p), &port) || port > 65535)
-        return "port must be a number from 0 to 65535";
-    *ret = (unsigned)port;
-    return NULL;
-}
-
 /* Splits the address; *ret_host is empty for all interfaces. Returns an error text, or NULL. */
 static const char *listen_split(const char *address, struct str *ret_host, unsigned *ret_port)
 {
     const char *colon = strrchr(address, ':'), *close;
     struct str host;
+    uint64_t port;
 
     if (!colon)
         return "expected host:port or :port";
@@ -82,8 +71,13 @@ static const char *listen_split(const char *address, struct str *ret_host, unsig
     }
     if (host.n >= NI_MAXHOST)
         return "host name too long";
+    if (!colon[1])
+        return "missing port";
+    if (!str_to_u64(str_of(colon + 1), &port) || port > 65535)
+        return "port must be a number from 0 to 65535";
     *ret_host = host;
-    return read_port(colon + 1, ret_port);
+    *ret_port = (unsigned)port;
+    return NULL;
 }
 
 bool httpd_is_address(const char *address)

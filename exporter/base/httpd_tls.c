@@ -387,15 +387,6 @@ struct tls_session {
     bool begun; /* the first bytes have been read */
 };
 
-/* The lock is held. */
-static bool san_is_listed(const struct httpd_tls_list *list, const char *name)
-{
-    for (size_t i = 0; name[0] && i < list->n; i++)
-        if (strcmp(list->items[i], name) == 0)
-            return true;
-    return false;
-}
-
 static int tls_refuse_peer(gnutls_session_t session, gnutls_alert_description_t alert, const char *why)
 {
     log_debug("client certificate refused", L_STR("err", why));
@@ -423,10 +414,10 @@ static int read_san(gnutls_x509_crt_t crt, unsigned i, char *name, size_t size)
 static bool san_is_allowed(struct httpd_tls *t, const gnutls_datum_t *certificate)
 {
     const struct httpd_tls_list *list = &t->settings.client_allowed_sans;
-    char name[MAX_NAME];
     gnutls_x509_crt_t crt;
-    bool found;
+    char name[MAX_NAME];
     int kind = 0;
+    bool found;
 
     if (gnutls_x509_crt_init(&crt) < 0)
         return false;
@@ -435,7 +426,8 @@ static bool san_is_allowed(struct httpd_tls *t, const gnutls_datum_t *certificat
     if (!found && gnutls_x509_crt_import(crt, certificate, GNUTLS_X509_FMT_DER) == 0)
         for (unsigned i = 0; !found && kind != GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE; i++) {
             kind = read_san(crt, i, name, sizeof(name));
-            found = san_is_listed(list, name);
+            for (size_t k = 0; name[0] && k < list->n; k++)
+                found |= strcmp(list->items[k], name) == 0;
         }
     (void)pthread_mutex_unlock(&t->lock);
     gnutls_x509_crt_deinit(crt);

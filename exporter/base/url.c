@@ -260,12 +260,17 @@ static bool has_prefix(const uint8_t *address, const struct prefix *p)
            (rest == 0 || (address[whole] & mask) == (p->bytes[whole] & mask));
 }
 
+static bool has_any(const uint8_t *address, const struct prefix *prefixes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (has_prefix(address, &prefixes[i]))
+            return true;
+    return false;
+}
+
 static bool is_public_4(const uint8_t *address)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(not_public_4); i++)
-        if (has_prefix(address, &not_public_4[i]))
-            return false;
-    return true;
+    return !has_any(address, not_public_4, ARRAY_SIZE(not_public_4));
 }
 
 static bool is_public_6(const uint8_t *address)
@@ -273,10 +278,7 @@ static bool is_public_6(const uint8_t *address)
     for (size_t i = 0; i < ARRAY_SIZE(embedded); i++)
         if (has_prefix(address, &embedded[i].prefix))
             return is_public_4(address + embedded[i].at);
-    for (size_t i = 0; i < ARRAY_SIZE(not_public_6); i++)
-        if (has_prefix(address, &not_public_6[i]))
-            return false;
-    return has_prefix(address, &unicast_6);
+    return has_prefix(address, &unicast_6) && !has_any(address, not_public_6, ARRAY_SIZE(not_public_6));
 }
 
 bool address_is_public(const struct sockaddr *a)
