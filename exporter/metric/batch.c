@@ -113,10 +113,8 @@ static size_t spellings_match(const struct spellings *s, struct str text)
 static void spellings_append(struct spellings *s, const struct spelling *one)
 {
     if (UNLIKELY(s->n_now == s->cap_now)) {
-        size_t cap = size_max(size_max(64, s->n_was), s->cap_now * 2);
-        struct spelling *now = xrealloc(s->now, cap * sizeof(*now));
-        s->now = now;
-        s->cap_now = cap;
+        s->cap_now = size_max(size_max(64, s->n_was), s->cap_now * 2);
+        s->now = xreallocarray(s->now, s->cap_now, sizeof(*s->now));
     }
     s->now[s->n_now++] = *one;
 }
@@ -359,11 +357,8 @@ static const uint32_t not_cut[DS_LABELS];
 static void cut_append(struct batch_builder *b, size_t place, uint32_t *slot)
 {
     if (b->n_cuts == b->cuts_cap) {
-        size_t cap = size_max(16, b->cuts_cap * 2);
-        struct cut_labels *cuts = xrealloc(b->cuts, cap * sizeof(*cuts));
-
-        b->cuts = cuts;
-        b->cuts_cap = cap;
+        b->cuts_cap = size_max(16, b->cuts_cap * 2);
+        b->cuts = xreallocarray(b->cuts, b->cuts_cap, sizeof(*b->cuts));
     }
     b->cuts[b->n_cuts] = (struct cut_labels){.series = (uint32_t)place};
     *slot = (uint32_t)++b->n_cuts;
@@ -624,12 +619,6 @@ void batch_begin(struct batch_builder *b)
     b->seen = xcalloc(size_max(n, 1), 1);
 }
 
-static inline char *append(char *o, struct str s)
-{
-    memcpy(o, s.p, s.n);
-    return o + s.n;
-}
-
 static int render_name(struct batch_builder *b, const struct batch_labels *l)
 {
     size_t room = b->constants.n;
@@ -645,33 +634,29 @@ static int render_name(struct batch_builder *b, const struct batch_labels *l)
     o = to;
     for (size_t i = 0; i < PIECES; i++) {
         struct str v = l->value[b->label[i]];
-        o = append(o, b->piece[i]);
+        o = mempcpy(o, b->piece[i].p, b->piece[i].n);
         if (v.n)
-            o = l->escapes & (1u << b->label[i]) ? escape_label_value(o, v) : append(o, v);
+            o = l->escapes & (1u << b->label[i]) ? escape_label_value(o, v) : mempcpy(o, v.p, v.n);
     }
-    o = append(o, b->piece[PIECES]);
+    o = mempcpy(o, b->piece[PIECES].p, b->piece[PIECES].n);
     b->name.n = (size_t)(o - to);
     return 0;
 }
 
 static void fresh_grow(struct batch_builder *b)
 {
-    size_t cap = size_max(64, b->fresh_cap * 2), slots = cap * 2;
-    struct fresh *fresh = xrealloc(b->fresh, cap * sizeof(*fresh));
-    uint32_t *s;
-
-    b->fresh = fresh;
-    s = xcalloc(slots, sizeof(*s));
-    for (size_t i = 0; i < b->n_fresh; i++) {
-        size_t at = fresh[i].hash & (slots - 1);
-        while (s[at])
-            at = (at + 1) & (slots - 1);
-        s[at] = (uint32_t)i + 1;
-    }
+    b->fresh_cap = size_max(64, b->fresh_cap * 2);
+    b->fresh = xreallocarray(b->fresh, b->fresh_cap, sizeof(*b->fresh));
     free(b->fresh_slots);
-    b->fresh_slots = s;
-    b->fresh_mask = slots - 1;
-    b->fresh_cap = cap;
+    b->fresh_slots = xcalloc(b->fresh_cap * 2, sizeof(*b->fresh_slots));
+    b->fresh_mask = b->fresh_cap * 2 - 1;
+    for (size_t i = 0; i < b->n_fresh; i++) {
+        size_t at = b->fresh[i].hash & b->fresh_mask;
+
+        while (b->fresh_slots[at])
+            at = (at + 1) & b->fresh_mask;
+        b->fresh_slots[at] = (uint32_t)i + 1;
+    }
 }
 
 /* Appends the record of the name just rendered to fresh_text. */

@@ -337,11 +337,6 @@ static int put_head(struct text *t, const struct metric_info *info)
                       info->name, info->help);
 }
 
-static char *put_str(char *to, struct str s)
-{
-    return mempcpy(to, s.p, s.n);
-}
-
 static int put_sample(void *arg, const struct metric_sample *s)
 {
     struct text *t = arg;
@@ -355,10 +350,10 @@ static int put_sample(void *arg, const struct metric_sample *s)
     r = r ?: buf_room(t->into, room, &to);
     if (r < 0)
         return r;
-    p = put_str(put_str(to, name), suffix);
+    p = mempcpy(mempcpy(to, name.p, name.n), suffix.p, suffix.n);
     for (size_t i = 0; i < s->n_labels; i++) {
         *p++ = i ? ',' : '{';
-        p = put_str(put_str(p, s->labels[i].name), STR("=\""));
+        p = stpcpy(mempcpy(p, s->labels[i].name.p, s->labels[i].name.n), "=\"");
         p = escape_label_value(p, s->labels[i].value);
         *p++ = '"';
     }

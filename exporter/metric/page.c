@@ -334,8 +334,7 @@ int batch_render(const struct batch *b, struct buf *into)
     o = to;
     for (size_t i = 0; i < n; i++) {
         struct str name = series_name(b->set, i);
-        memcpy(o, name.p, name.n);
-        o += name.n;
+        o = mempcpy(o, name.p, name.n);
         *o++ = ' ';
         o += num_put_double(o, b->values[i]);
         *o++ = '\n';
@@ -387,20 +386,6 @@ int batch_prepare(struct batch *b)
     b->rendering = xmalloc(sizeof(r));
     *b->rendering = r;
     return 0;
-}
-
-/* Loop thread. The old row is dropped after the lock: freeing megabytes takes time. */
-static void page_swap_row(struct page *p, struct row *row)
-{
-    struct row *old;
-
-    (void)pthread_mutex_lock(&p->lock);
-    old = p->row;
-    p->row = row;
-    p->version++;
-    p->fresh = 0;
-    (void)pthread_mutex_unlock(&p->lock);
-    (void)row_unref(old);
 }
 
 static const struct row *page_latest(const struct page *p)
@@ -504,14 +489,20 @@ static int row_with_own(struct row **ret, struct page *p, const struct metrics *
 
 int page_set_own(struct page *p, const struct metrics *own)
 {
-    struct row *row = NULL;
+    struct row *row = NULL, *old = p->row;
     int r = row_with_own(&row, p, own);
 
     if (r < 0) /* scores do not wait for memory */
         row = TAKE_PTR(p->next);
     p->next = row_unref(p->next);
-    if (row)
-        page_swap_row(p, row);
+    if (!row)
+        return r;
+    (void)pthread_mutex_lock(&p->lock);
+    p->row = row;
+    p->version++;
+    p->fresh = 0;
+    (void)pthread_mutex_unlock(&p->lock);
+    (void)row_unref(old); /* not under the lock: freeing megabytes takes time */
     return r;
 }
 
