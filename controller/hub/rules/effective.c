@@ -137,51 +137,6 @@ static void merged_init(struct merged *m, const char *name, const struct scorer_
     merge_scoring(m);
 }
 
-/* ---- What /config overrides ---- */
-
-static void override_note(struct buf *into, const char *object, const char *field, bool differs)
-{
-    if (differs)
-        (void)!buf_printf(into, "%s%s.%s", into->n ? ", " : "", object, field);
-}
-
-static bool text_overrides(const char *api, const char *own)
-{
-    return api && own && strcmp(api, own) != 0;
-}
-
-static bool number_overrides(int64_t api, int64_t own)
-{
-    return api && own && api != own;
-}
-
-void effective_overrides(const struct scorer_spec *spec, const struct api_config *synced, struct buf *into)
-{
-    const struct scoring_spec *own_scoring = &spec->own.scoring, *scoring = &synced->scoring;
-
-    for (size_t i = 0; i < synced->n_sources; i++) {
-        const struct source_spec *own = merged_fallback(spec, i), *api = &synced->sources[i];
-        char object[64] = "spec.source";
-
-        if (!own)
-            continue;
-        if (spec->own.n_sources > 1)
-            (void)snprintf(object, sizeof(object), "spec.sources[%zu]", i);
-        override_note(into, object, "type", number_overrides(api->type, own->type));
-        override_note(into, object, "host", text_overrides(api->host, own->host));
-        override_note(into, object, "path", text_overrides(api->path, own->path));
-        override_note(into, object, "params.query", text_overrides(api->query, own->query));
-        override_note(into, object, "params.range", number_overrides(api->range_s, own->range_s));
-        override_note(into, object, "params.step", number_overrides(api->step_s, own->step_s));
-    }
-    override_note(into, "spec.scoring", "host", text_overrides(scoring->host, own_scoring->host));
-    override_note(into, "spec.scoring", "path", text_overrides(scoring->path, own_scoring->path));
-    override_note(into, "spec.scoring", "params.name",
-                  text_overrides(scoring->score_name, own_scoring->score_name));
-    override_note(into, "spec.scoring", "params.interval",
-                  number_overrides(scoring->interval_s, own_scoring->interval_s));
-}
-
 /* ---- Where tokens may go: the DynamicScorer decides, not the scoring API ---- */
 
 /* A token, and the hosts that it may be sent to. */
@@ -452,19 +407,14 @@ static json_t *merged_summary(const struct merged *m)
 
 /* Where a DynamicScorer or /config sets a summary's member. */
 static const struct field {
-    const char *key, *path;
-    bool is_of_source; /* path and offset are relative to a source */
+    const char *key, *path; /* key: NULL for a part of another field */
+    bool is_of_source;      /* path and offset are relative to a source */
     bool is_number, only_in_spec;
-    size_t offset; /* in struct api_config or source_spec, of what /config says; unless only_in_spec */
+    size_t offset; /* of the value, in struct api_config or source_spec; unless only_in_spec */
 } fields[] = {
-    {"scoreName", "scoring.params.name", .offset = offsetof(struct api_config, scoring.score_name)},
-    {"scoringEndpoint", "scoring.host", .offset = offsetof(struct api_config, scoring.host)},
-    {"scoringInterval", "scoring.params.interval", .is_number = true,
-     .offset = offsetof(struct api_config, scoring.interval_s)},
-    {"scoringEndpointAuthName", "scoring.auth.tokenSecretRef.name", .only_in_spec = true},
-    {"scoringEndpointAuthKey", "scoring.auth.tokenSecretRef.key", .only_in_spec = true},
     {"sourceType", "type", .is_of_source = true, .only_in_spec = true},
     {"sourceEndpoint", "host", .is_of_source = true, .offset = offsetof(struct source_spec, host)},
+    {NULL, "path", .is_of_source = true, .offset = offsetof(struct source_spec, path)},
     {"sourceQuery", "params.query", .is_of_source = true, .offset = offsetof(struct source_spec, query)},
     {"sourceRange", "params.range", .is_of_source = true, .is_number = true,
      .offset = offsetof(struct source_spec, range_s)},
@@ -472,26 +422,68 @@ static const struct field {
      .offset = offsetof(struct source_spec, step_s)},
     {"sourceEndpointAuthName", "auth.tokenSecretRef.name", .is_of_source = true, .only_in_spec = true},
     {"sourceEndpointAuthKey", "auth.tokenSecretRef.key", .is_of_source = true, .only_in_spec = true},
+    {"scoringEndpoint", "scoring.host", .offset = offsetof(struct api_config, scoring.host)},
+    {NULL, "scoring.path", .offset = offsetof(struct api_config, scoring.path)},
+    {"scoreName", "scoring.params.name", .offset = offsetof(struct api_config, scoring.score_name)},
+    {"scoringInterval", "scoring.params.interval", .is_number = true,
+     .offset = offsetof(struct api_config, scoring.interval_s)},
+    {"scoringEndpointAuthName", "scoring.auth.tokenSecretRef.name", .only_in_spec = true},
+    {"scoringEndpointAuthKey", "scoring.auth.tokenSecretRef.key", .only_in_spec = true},
 };
 
 static const struct field *find_field(struct str key)
 {
     for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-        if (str_eq(key, str_of(fields[i].key)))
+        if (fields[i].key && str_eq(key, str_of(fields[i].key)))
             return &fields[i];
     return NULL;
+}
+
+/* Whether the field is set in `in`, a struct api_config or source_spec; if `other` is not NULL, whether both
+ * have it, and differ. */
+static bool config_field_is_set(const struct field *f, const void *in, const void *other)
+{
+    const void *a = (const char *)in + f->offset, *b = other ? (const char *)other + f->offset : NULL;
+    const char *const *text = a, *const *other_text = b;
+    const int64_t *number = a, *other_number = b;
+
+    if (f->is_number)
+        return *number && (!b || (*other_number && *number != *other_number));
+    return *text && (!b || (*other_text && strcmp(*text, *other_text) != 0));
 }
 
 /* Whether /config sets the field (of its i-th source). */
 static bool is_from_api(const struct field *f, const struct merged *m, size_t i)
 {
-    const char *at;
-
     if (!m->api || f->only_in_spec || (f->is_of_source && i >= m->api->n_sources))
         return false;
-    at = (f->is_of_source ? (const char *)&m->api->sources[i] : (const char *)m->api) + f->offset;
-    return f->is_number ? *(const int64_t *)(const void *)at != 0
-                        : *(const char *const *)(const void *)at != NULL;
+    return config_field_is_set(f, f->is_of_source ? (const void *)&m->api->sources[i] : m->api, NULL);
+}
+
+static void overrides_add(struct buf *into, bool of_source, const void *api, const void *own,
+                          const char *object)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+        if (fields[i].is_of_source == of_source && !fields[i].only_in_spec &&
+            config_field_is_set(&fields[i], api, own))
+            (void)!buf_printf(into, "%s%s.%s", into->n ? ", " : "", object, fields[i].path);
+}
+
+void effective_overrides(const struct scorer_spec *spec, const struct api_config *synced, struct buf *into)
+{
+    for (size_t i = 0; i < synced->n_sources; i++) {
+        const struct source_spec *own = merged_fallback(spec, i), *api = &synced->sources[i];
+        char object[40] = "spec.source";
+
+        if (!own)
+            continue;
+        if (spec->own.n_sources > 1)
+            (void)snprintf(object, sizeof(object), "spec.sources[%zu]", i);
+        if (api->type && own->type && api->type != own->type)
+            (void)!buf_printf(into, "%s%s.type", into->n ? ", " : "", object);
+        overrides_add(into, true, api, own, object);
+    }
+    overrides_add(into, false, synced, &spec->own, "spec");
 }
 
 static size_t count_sources(const struct merged *m, bool from_api)

@@ -439,6 +439,33 @@ static void resumes_a_summary_from_a_status(void **state)
     }
 }
 
+/* Only what both set, to different values. */
+static void names_the_fields_that_config_overrides(void **state)
+{
+    static const struct {
+        const char *own, *config, *want;
+    } cases[] = {
+        {"'source':{'host':'http://p','params':{'query':'up'}}",
+         "{'source':{'host':'http://p','path':'/q','params':{'query':'up','step':5}}}", ""},
+        {"'source':{'type':'Prometheus','path':'/a','params':{'query':'up','range':60}}",
+         "{'source':{'type':'None','path':'/b','params':{'query':'down','range':90}}}",
+         "spec.source.type, spec.source.path, spec.source.params.query, spec.source.params.range"},
+        {"'sources':[{'host':'http://a'},{'host':'http://b'}],'scoring':{'params':{'name':'a','interval':5}}",
+         "{'sources':[{'host':'http://a'},{'host':'http://c'}],'scoring':{'params':{'interval':6}}}",
+         "spec.sources[1].host, spec.scoring.params.interval"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(scorer_spec_done) struct scorer_spec s = good_spec(cases[i].own);
+        CLEANUP(api_config_done) struct api_config c = good_config(cases[i].config);
+        BUF_AUTO(fields, 1024);
+
+        effective_overrides(&s, &c, &fields);
+        assert_true(str_eq(buf_str(&fields), str_of(cases[i].want)));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -455,6 +482,7 @@ int main(void)
         cmocka_unit_test(lists_sources_at_several_endpoints),
         cmocka_unit_test(shares_the_fields_of_one_source),
         cmocka_unit_test(limits_the_summary),
+        cmocka_unit_test(names_the_fields_that_config_overrides),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
