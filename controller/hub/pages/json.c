@@ -1,15 +1,17 @@
-#include "controller/hub/pages/json.h"
+#include "controller/hub/pages/web.h"
 
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/rules.h"
 #include "controller/hub/state/state.h"
 #include "controller/kube/json.h"
 #include "controller/kube/lease.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
 #include "exporter/metric/version.h"
+#include "exporter/ui/list.h"
 #include "exporter/ui/out.h"
 
 #include <errno.h>

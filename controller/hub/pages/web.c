@@ -2,11 +2,7 @@
  * nothing, and a probe of /healthz finds a loop that hangs. */
 #include "controller/hub/pages/web.h"
 
-#include "controller/hub/pages/json.h"
-#include "controller/hub/state/state.h"
-#include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
-#include "exporter/ui/list.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -29,78 +25,55 @@ static bool hub_web_is_ready(void *arg, struct buf *ret_why)
     return false;
 }
 
-/* Answers with what `render` writes for the request's list parameters. */
-static void web_list(void *arg, const struct httpd_request *rq, struct httpd_reply *reply,
-                     int (*render)(struct hub *, const struct list_query *, struct buf *))
-{
-    CLEANUP(list_query_done) struct list_query q = {0};
-    BUF_AUTO(body, STATUS_MAX_BYTES);
-    const char *why = "";
-    int r = list_query_read(&q, rq, &why);
+/* A path of the API: a list, or one object. */
+static const struct web_page {
+    const char *path;
+    int (*list)(struct hub *h, const struct list_query *q, struct buf *into);
+    int (*one)(struct hub *h, const char *name, const struct list_query *q, struct buf *into);
+    const char *kind; /* of the object that the parameter `name` names */
+} web_pages[] = {
+    {"/api/v1/status", .list = hub_json_status},
+    {"/api/v1/scorers", .list = hub_json_scorers},
+    {"/api/v1/clusters", .list = hub_json_clusters},
+    {"/api/v1/pairs", .list = hub_json_pairs},
+    {"/api/v1/scorer", NULL, hub_json_scorer, "scorer"},
+    {"/api/v1/cluster", NULL, hub_json_cluster, "cluster"},
+};
 
-    if (r == 0)
-        r = render(arg, &q, &body);
-    api_reply(reply, r, why, &body);
-}
-
-/* The overview has two lists, so that it is filtered and continued in theirs. */
-static void web_status(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+/* Of the parameters for lists. The overview has two lists, so that it is filtered and continued in theirs. */
+static int web_read_query(const struct web_page *page, const struct httpd_request *rq, struct list_query *q,
+                          const char **ret_why)
 {
     static const char *const of_lists[] = {"continue", "state", "sort"};
 
-    for (size_t i = 0; i < ARRAY_SIZE(of_lists); i++)
+    for (size_t i = 0; page->list == hub_json_status && i < ARRAY_SIZE(of_lists); i++)
         if (httpd_query(rq, of_lists[i])) {
-            api_reply(reply, -EINVAL,
-                      "unsupported parameter: continue, state and sort belong to /api/v1/scorers and "
-                      "/api/v1/clusters",
-                      NULL);
-            return;
+            *ret_why = "unsupported parameter: continue, state and sort belong to /api/v1/scorers and "
+                       "/api/v1/clusters";
+            return -EINVAL;
         }
-    web_list(arg, rq, reply, hub_json_status);
+    return list_query_read(q, rq, ret_why);
 }
 
-static void web_scorers(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
-{
-    web_list(arg, rq, reply, hub_json_scorers);
-}
-
-static void web_clusters(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
-{
-    web_list(arg, rq, reply, hub_json_clusters);
-}
-
-static void web_pairs(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
-{
-    web_list(arg, rq, reply, hub_json_pairs);
-}
-
-/* Answers about the one object that the parameter `name` names. */
-static void web_one(void *arg, const struct httpd_request *rq, struct httpd_reply *reply, const char *kind,
-                    int (*render)(struct hub *, const char *, const struct list_query *, struct buf *))
+static void web_answer(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     CLEANUP(list_query_done) struct list_query q = {0};
     BUF_AUTO(body, STATUS_MAX_BYTES);
+    const struct web_page *page = web_pages;
     const char *name = httpd_query(rq, "name"), *why = "missing parameter: name";
     char none[300];
-    int r = name && *name ? list_query_read(&q, rq, &why) : -EINVAL;
+    int r;
 
+    while (strcmp(page->path, rq->path) != 0)
+        page++;
+    r = page->list || (name && *name) ? web_read_query(page, rq, &q, &why) : -EINVAL;
     if (r == 0)
-        r = render(arg, name, &q, &body);
+        r = page->list ? page->list(arg, &q, &body) : page->one(arg, name, &q, &body);
     if (r == -ENOENT) {
-        (void)snprintf(none, sizeof(none), "no %s named \"%.250s\"", kind, name);
+        (void)snprintf(none, sizeof(none), "no %s named \"%.250s\"", page->kind, name);
         why = none;
     }
     api_reply(reply, r, why, &body);
-}
-
-static void web_scorer(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
-{
-    web_one(arg, rq, reply, "scorer", hub_json_scorer);
-}
-
-static void web_cluster(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
-{
-    web_one(arg, rq, reply, "cluster", hub_json_cluster);
 }
 
 static void web_set_metrics(void *arg)
@@ -111,16 +84,12 @@ static void web_set_metrics(void *arg)
 int hub_web_start(struct site **ret, struct hub *h, struct site_options *o, char **ret_why)
 {
     static const char *const pages[] = {"/", "/scorer", "/cluster", NULL};
-    const struct httpd_route routes[] = {
-        {.method = "GET", .path = "/api/v1/status", .fn = web_status, .arg = h},
-        {.method = "GET", .path = "/api/v1/scorers", .fn = web_scorers, .arg = h},
-        {.method = "GET", .path = "/api/v1/clusters", .fn = web_clusters, .arg = h},
-        {.method = "GET", .path = "/api/v1/pairs", .fn = web_pairs, .arg = h},
-        {.method = "GET", .path = "/api/v1/scorer", .fn = web_scorer, .arg = h},
-        {.method = "GET", .path = "/api/v1/cluster", .fn = web_cluster, .arg = h},
-    };
+    struct httpd_route routes[ARRAY_SIZE(web_pages)];
     int r;
 
+    for (size_t i = 0; i < ARRAY_SIZE(web_pages); i++)
+        routes[i] =
+            (struct httpd_route){.method = "GET", .path = web_pages[i].path, .fn = web_answer, .arg = h};
     o->routes = routes;
     o->n_routes = ARRAY_SIZE(routes);
     o->pages = pages;
