@@ -30,8 +30,7 @@ struct check {
     char *origin;           /* scheme, host and port of the URL that is checked */
     char *prefix;           /* the URL of /config without that */
     struct summary summary; /* the scorer's, as an agent would have it */
-    char *scoring_url;      /* that is called: at `origin`, whatever host /config names
-                      */
+    char *scoring_url;      /* that is called: at `origin`, whatever host /config names */
 };
 
 /* ---- A call ---- */
@@ -179,8 +178,8 @@ static void config_check_members(struct check *c, const struct api_config *api)
     }
 }
 
-/* Sets the summary that agents get with this /config (NULL: without one), of a
- * DynamicScorer that adds what /config may leave out. */
+/* Sets the summary that agents get with this /config (NULL: without one), of a DynamicScorer that adds what
+ * /config may leave out. */
 static void config_make_summary(struct check *c, const struct api_config *api, struct effective *e)
 {
     const char *name = api && api->name ? api->name : "score";
@@ -251,8 +250,7 @@ static void config_check_again(struct check *c, struct str first)
                      "the second call was answered with another configuration");
 }
 
-/* Sets c->summary and c->scoring_url, from defaults if /config cannot be read.
- */
+/* Sets c->summary and c->scoring_url, from defaults if /config cannot be read. */
 static void check_config(struct check *c)
 {
     CLEANUP(call_done) struct http_answer a = {0};
@@ -280,9 +278,8 @@ static void check_config(struct check *c)
 
 /* ---- The scoring path ----
  *
- * The first call, with plain series, decides whether there is anything more to
- * ask; the others differ from it in one thing each, so that a failure tells its
- * rule. */
+ * The first call, with plain series, decides whether there is anything more to ask; the others differ from
+ * it in one thing each, so that a failure tells its rule. */
 
 struct scoring_probe {
     const char *what;

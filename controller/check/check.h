@@ -1,5 +1,5 @@
-/* Checks a scoring API as its author sees it: what the hub and an agent make of
- * its answers, and which rules it breaks. */
+/* Checks a scoring API as its author sees it: what the hub and an agent make of its answers, and which rules
+ * it breaks. */
 #ifndef DS_CHECK_CHECK_H
 #define DS_CHECK_CHECK_H
 
@@ -10,8 +10,7 @@
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 
-/* ---- The rules that a scoring API follows. rules.def says what each means
- * ---- */
+/* ---- The rules that a scoring API follows; rules.def says what each means ---- */
 
 enum rule_level { RULE_PROBLEM, RULE_WARNING, RULE_LEVELS };
 
@@ -22,8 +21,7 @@ enum rule {
     RULES
 };
 
-/* ---- findings.c: a row for each call, the findings by rule, and what an agent
- * makes of the answer ---- */
+/* ---- findings.c: a row for each call, the findings by rule, and what an agent makes of the answer ---- */
 
 enum { FINDINGS_MAX_ROWS = 24, FINDINGS_TEXT_BYTES = 640 };
 
@@ -38,8 +36,7 @@ struct call_row {
 struct findings {
     char *url;                             /* of /config */
     char *scoring_url;                     /* that agents call; NULL before /config was asked for */
-    char unreachable[FINDINGS_TEXT_BYTES]; /* why there is nothing to check; empty
-                                            if there is */
+    char unreachable[FINDINGS_TEXT_BYTES]; /* why there is nothing to check; empty if there is */
     struct buf summary;                    /* the scorer as the hub distributes it, a JSON object */
     struct call_row rows[FINDINGS_MAX_ROWS];
     size_t n_rows;
@@ -104,8 +101,7 @@ enum series_kind {
 
 /* now_s: end of the range. The plan borrows from the summary. */
 void series_plan_make(struct series_plan *ret, const struct summary *s, int64_t now_s);
-/* Appends the body of a call with n series. The same plan gives the same bytes.
- */
+/* Appends the body of a call with n series. The same plan gives the same bytes. */
 void series_put_request(struct buf *into, const struct series_plan *p, enum series_kind kind, size_t n);
 /* Appends the answer of a scoring API that gives each series a score under the same labels. */
 void series_put_answer(struct buf *into, const struct series_plan *p, enum series_kind kind, size_t n);
@@ -119,8 +115,7 @@ struct reading_of_answer {
     struct answer_stats stats;
     struct batch *batch;
     size_t duplicates, not_finite;
-    char odd_label[200]; /* the first label whose value is no string; empty: none
-                        */
+    char odd_label[200]; /* the first label whose value is no string; empty: none */
 };
 
 void answer_read(struct reading_of_answer *ret, const char *cluster_name, const char *score_name,

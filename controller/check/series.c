@@ -68,8 +68,7 @@ void series_plan_make(struct series_plan *ret, const struct summary *s, int64_t 
 static void series_put_odd_value(struct out *o, size_t i)
 {
     static const struct str values[] = {
-        STR("größe-日本-\xf0\x9f\x90\xa7"),   /* two, three and four bytes a
-                                               character */
+        STR("größe-日本-\xf0\x9f\x90\xa7"),   /* two, three and four bytes a character */
         STR("a \"quoted\\ value\", 'twice'"), /* what JSON escapes */
         STR("line\nand\ttab"),                /* and control characters */
         STR("<b>&amp;</b>${pod}%7B{{node}}"), /* what others give a meaning */
@@ -158,8 +157,7 @@ void series_put_answer(struct buf *into, const struct series_plan *p, enum serie
     (void)!out_end(&o);
 }
 
-/* ---- What an agent makes of an answer: read by the agent's own code, under
- * its default limits ---- */
+/* ---- What an agent makes of an answer: read by the agent's own code, under its default limits ---- */
 
 void answer_done(struct reading_of_answer *a)
 {
