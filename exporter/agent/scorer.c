@@ -347,7 +347,7 @@ static void schedule_next(struct scorer *s, int64_t retry_after_ms)
         s->status.next_ms = 0;
         return;
     }
-    if (s->status.last.error != ROUND_OK && round_error_retry(s->status.last.error) == ROUND_RETRY_SOON)
+    if (round_error_may_pass(s->status.last.error))
         at = back_off(s, at);
     if (retry_after_ms > 0) {
         mono_ms asked =

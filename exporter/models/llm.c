@@ -365,7 +365,7 @@ enum verdict { VERDICT_ANSWER, VERDICT_RETRY, VERDICT_GIVE_UP, VERDICT_GIVE_UP_A
 static enum verdict answer_judge(const struct http_answer *a)
 {
     enum round_error e = round_error_of_answer(a);
-    bool may_pass = round_error_retry(e) == ROUND_RETRY_SOON && e != ROUND_TLS;
+    bool may_pass = round_error_may_pass(e) && e != ROUND_TLS;
 
     if (e == ROUND_OK)
         return VERDICT_ANSWER;

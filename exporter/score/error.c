@@ -13,25 +13,25 @@ WORD_TABLE(scorer_state_word, enum scorer_state, SCORER_STATES,
 
 static const struct {
     const char *word;
-    enum round_retry retry;
+    bool may_pass;
 } table[ROUND_ERRORS] = {
-    [ROUND_OK] = {"ok", ROUND_RETRY_NEXT},
-    [ROUND_URL] = {"url", ROUND_RETRY_NEXT},
-    [ROUND_DNS] = {"dns", ROUND_RETRY_SOON},
-    [ROUND_CONNECT] = {"connect", ROUND_RETRY_SOON},
-    [ROUND_TLS] = {"tls", ROUND_RETRY_SOON}, /* certificates are renewed */
-    [ROUND_TIMEOUT] = {"timeout", ROUND_RETRY_SOON},
-    [ROUND_TOO_LARGE] = {"too_large", ROUND_RETRY_NEXT},
-    [ROUND_BROKEN] = {"broken", ROUND_RETRY_SOON},
-    [ROUND_MEMORY] = {"memory", ROUND_RETRY_SOON},
-    [ROUND_HTTP_4XX] = {"http_4xx", ROUND_RETRY_NEXT},
-    [ROUND_HTTP_5XX] = {"http_5xx", ROUND_RETRY_SOON}, /* and 429, see round_error_of_answer() */
-    [ROUND_HTTP_OTHER] = {"http_other", ROUND_RETRY_NEXT},
-    [ROUND_QUERY] = {"query", ROUND_RETRY_NEXT},
-    [ROUND_JSON] = {"json", ROUND_RETRY_NEXT},
-    [ROUND_SHAPE] = {"shape", ROUND_RETRY_NEXT},
-    [ROUND_SECRET] = {"secret", ROUND_RETRY_SOON}, /* a Secret is often created after the scorer */
-    [ROUND_SERIES] = {"series_limit", ROUND_RETRY_NEXT},
+    [ROUND_OK] = {"ok", false},
+    [ROUND_URL] = {"url", false},
+    [ROUND_DNS] = {"dns", true},
+    [ROUND_CONNECT] = {"connect", true},
+    [ROUND_TLS] = {"tls", true}, /* certificates are renewed */
+    [ROUND_TIMEOUT] = {"timeout", true},
+    [ROUND_TOO_LARGE] = {"too_large", false},
+    [ROUND_BROKEN] = {"broken", true},
+    [ROUND_MEMORY] = {"memory", true},
+    [ROUND_HTTP_4XX] = {"http_4xx", false},
+    [ROUND_HTTP_5XX] = {"http_5xx", true}, /* and 429, see round_error_of_answer() */
+    [ROUND_HTTP_OTHER] = {"http_other", false},
+    [ROUND_QUERY] = {"query", false},
+    [ROUND_JSON] = {"json", false},
+    [ROUND_SHAPE] = {"shape", false},
+    [ROUND_SECRET] = {"secret", true}, /* a Secret is often created after the scorer */
+    [ROUND_SERIES] = {"series_limit", false},
 };
 
 const char *round_error_word(enum round_error e)
@@ -39,9 +39,9 @@ const char *round_error_word(enum round_error e)
     return table[e].word;
 }
 
-enum round_retry round_error_retry(enum round_error e)
+bool round_error_may_pass(enum round_error e)
 {
-    return table[e].retry;
+    return table[e].may_pass;
 }
 
 enum round_error round_error_of_answer(const struct http_answer *a)

@@ -28,11 +28,6 @@ enum round_error {
     ROUND_ERRORS
 };
 
-enum round_retry {
-    ROUND_RETRY_SOON, /* after a back-off: the cause may pass by itself */
-    ROUND_RETRY_NEXT, /* at the next scheduled round: the same request would fail again */
-};
-
 /* The state of a scorer, and the word for it in every report, page and API. */
 enum scorer_state {
     SCORER_WAITING, /* no round has ended yet */
@@ -48,7 +43,8 @@ const char *scorer_state_word(enum scorer_state state);
 
 /* "timeout", "http_5xx", ...: for labels. */
 const char *round_error_word(enum round_error e);
-enum round_retry round_error_retry(enum round_error e);
+/* Whether the cause may pass by itself, so that a retry makes sense. */
+bool round_error_may_pass(enum round_error e);
 /* The class of a transfer that failed, or of a status other than 2xx; ROUND_OK for a 2xx. */
 enum round_error round_error_of_answer(const struct http_answer *a);
 /* Why j refused the body: ROUND_JSON, or ROUND_SHAPE and "<what>: ..." if the body is JSON of another shape.

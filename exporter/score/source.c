@@ -50,3 +50,9 @@ void source_end(struct source *s)
     s->result.n_parts = s->n;
     s->done(s->arg, &s->result);
 }
+
+void source_fail(struct source *s, enum round_error e, const char *reason)
+{
+    source_set_error(s, e, reason);
+    source_end(s);
+}

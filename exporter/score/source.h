@@ -95,5 +95,7 @@ bool source_next_query(struct source *s, struct buf *text);
 void source_set_error(struct source *s, enum round_error e, const char *reason);
 /* Calls done(). */
 void source_end(struct source *s);
+/* Both. */
+void source_fail(struct source *s, enum round_error e, const char *reason);
 
 #endif

@@ -108,21 +108,18 @@ static void prometheus_ask(struct prometheus *p)
     BUF_AUTO(query, SOURCE_QUERY_BYTES);
     int r;
 
-    if (s->result.error != ROUND_OK || !source_next_query(s, &query)) {
+    if (!source_next_query(s, &query)) {
         source_end(s);
         return;
     }
     if (!mono_before(loop_now(s->env->loop), s->deadline)) {
-        source_set_error(s, ROUND_TIMEOUT, "timed out before all queries were sent");
-        source_end(s);
+        source_fail(s, ROUND_TIMEOUT, "timed out before all queries were sent");
         return;
     }
     r = send_query(p, buf_str(&query));
-    if (r == 0)
-        return;
-    source_set_error(s, r == -EINVAL ? ROUND_URL : ROUND_MEMORY,
-                     r == -EINVAL ? "sourceEndpoint is not a valid URL" : "out of memory");
-    source_end(s);
+    if (r < 0)
+        source_fail(s, r == -EINVAL ? ROUND_URL : ROUND_MEMORY,
+                    r == -EINVAL ? "sourceEndpoint is not a valid URL" : "out of memory");
 }
 
 static void read_failed_answer(struct source_result *res, enum round_error e, const struct http_answer *a)
@@ -154,6 +151,8 @@ static void checking_done(struct job *j)
     struct prometheus *p = c->fetch;
     struct source *s = p ? &p->source : NULL;
 
+    if (p)
+        p->checking = NULL;
     if (p && c->error == ROUND_OK) {
         if (s->result.warnings == 0)
             memcpy(s->result.warning, a->warning, sizeof(s->result.warning));
@@ -161,16 +160,13 @@ static void checking_done(struct job *j)
         s->result.series += a->n_series;
         s->parts[s->n] = a->series;
         p->fetched[s->n++] = c->fetched;
-    } else {
-        fetched_done(&c->fetched);
+        c->fetched = (struct fetched){.body.max = 0};
+        prometheus_ask(p);
+    } else if (p) {
+        source_fail(s, c->error, c->reason);
     }
-    if (p && c->error != ROUND_OK)
-        source_set_error(s, c->error, c->reason);
+    fetched_done(&c->fetched);
     free(c);
-    if (!p)
-        return;
-    p->checking = NULL;
-    prometheus_ask(p);
 }
 
 static void got_answer(void *arg, struct http_answer *a)
@@ -202,8 +198,9 @@ static void prometheus_on_timer(struct timer *t)
     char why[256];
 
     if (credentials_read(&p->credentials, s->env->secrets, s->from.auth.name, s->from.auth.key, why) < 0)
-        source_set_error(s, ROUND_SECRET, why);
-    prometheus_ask(p);
+        source_fail(s, ROUND_SECRET, why);
+    else
+        prometheus_ask(p);
 }
 
 static struct source *prometheus_start(const struct source_request *rq, source_done_fn done, void *arg)
