@@ -46,30 +46,24 @@ struct agent_flags {
 
 /* ---- Flags ---- */
 
-static bool agent_parse_configmap(void *field, const char *v, const struct flag *f)
+static bool agent_is_configmap(const char *v)
 {
     const char *slash = strchr(v, '/');
 
-    (void)f;
-    *(const char **)field = v;
     return *v && slash != v && !(slash && (slash[1] == '\0' || strchr(slash + 1, '/')));
 }
 
-static bool agent_parse_promoted(void *field, const char *value, const struct flag *f)
+static bool agent_is_promotion(const char *v)
 {
     struct otlp_promotion p = {0};
 
-    (void)f;
     otlp_promote_k8s(&p);
-    *(const char **)field = value;
-    return otlp_promote(&p, str_of(value));
+    return otlp_promote(&p, str_of(v));
 }
 
-static bool agent_parse_url(void *field, const char *value, const struct flag *f)
+static bool agent_is_url(const char *v)
 {
-    (void)f;
-    *(const char **)field = value;
-    return http_is_url(str_of(value));
+    return http_is_url(str_of(v));
 }
 
 static const char *const outputs[] = {
@@ -100,9 +94,9 @@ static const struct flag agent_flags[] = {
     {"leader-elect", FLAG_SWITCH, FIELD(kube.leader_elect),
      "Elect a leader among replicas, by the Lease <add-on>-agent in their namespace; the others stand by. "
      "Default false."},
-    {"config.configmap", FLAG_OTHER, FIELD(kube.configmap),
+    {"config.configmap", FLAG_TEXT, FIELD(kube.configmap),
      "ConfigMap with the summaries, which replace those of the file. Default dynamic-scoring-config.",
-     "[NAMESPACE/]NAME", "[NAMESPACE/]NAME", .parse = agent_parse_configmap},
+     "[NAMESPACE/]NAME", "[NAMESPACE/]NAME", .is_valid = agent_is_configmap},
     {"web.listen-address", FLAG_LISTEN, FIELD(listen),
      "Address to listen on; may be repeated. Default :8080. Overrides the file."},
     {"web.enable-lifecycle", FLAG_SWITCH, FIELD(lifecycle),
@@ -115,13 +109,13 @@ static const struct flag agent_flags[] = {
     {"otlp.k8s-labels", FLAG_SWITCH, FIELD(otlp.k8s_labels),
      "Give received series the labels node, namespace, pod and container, from their resource attributes "
      "k8s.node.name and so on. Default true."},
-    {"otlp.promote-resource-attributes", FLAG_OTHER, FIELD(otlp.promoted),
+    {"otlp.promote-resource-attributes", FLAG_TEXT, FIELD(otlp.promoted),
      "Further resource attributes that become labels of received series, separated by commas. Default none.",
-     "NAMES", "at most 60 names, separated by commas", .parse = agent_parse_promoted},
-    {"otlp.query-url", FLAG_OTHER, FIELD(otlp.query_url),
+     "NAMES", "at most 60 names, separated by commas", .is_valid = agent_is_promotion},
+    {"otlp.query-url", FLAG_TEXT, FIELD(otlp.query_url),
      "Query API of a Prometheus that receives OpenTelemetry metrics instead of the agent, for scorers with "
      "the source OpenTelemetry and no host, such as http://prometheus:9090/api/v1/query_range. Default none.",
-     "URL", "an absolute http or https URL", .parse = agent_parse_url},
+     "URL", "an absolute http or https URL", .is_valid = agent_is_url},
     {"secrets.dir", FLAG_PATH, FIELD(options.secrets_dir),
      "Directory of Secrets, as files DIR/NAME/KEY; read for each round.", "DIR"},
     {"storage.path", FLAG_PATH, FIELD(options.storage_path),

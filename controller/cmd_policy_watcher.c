@@ -22,12 +22,10 @@ struct watcher_flags {
 };
 
 /* An RFC 1123 subdomain, as the API server wants of an object's name. */
-static bool watcher_parse_claim(void *field, const char *v, const struct flag *f)
+static bool watcher_is_claim(const char *v)
 {
     size_t n = strspn(v, "abcdefghijklmnopqrstuvwxyz0123456789-.");
 
-    (void)f;
-    *(const char **)field = v;
     return n > 0 && n <= MAX_CLAIM_NAME && !v[n] && !strchr("-.", v[0]) && !strchr("-.", v[n - 1]);
 }
 
@@ -40,9 +38,9 @@ static const struct flag watcher_flags[] = {
     {"namespace", FLAG_NAMESPACE, FIELD(watcher.namespace),
      "Namespace of the Policies: the name of the cluster on the hub. Default: $WATCH_NAMESPACE, then "
      "default."},
-    {"claim", FLAG_OTHER, FIELD(watcher.claim),
+    {"claim", FLAG_TEXT, FIELD(watcher.claim),
      "ClusterClaim to write. Default: $TARGET_CLAIM_NAME, then policy-watcher-claim.", "NAME", CLAIM_EXPECTED,
-     .parse = watcher_parse_claim},
+     .is_valid = watcher_is_claim},
     {"stable-duration", FLAG_DURATION, FIELD(watcher.stable_ms),
      "How long all Policies must be compliant without a break before the claim is, from 0s to 24h. Default: "
      "$STABLE_DURATION_SEC, then 2m.",
@@ -67,10 +65,11 @@ static bool watcher_read_environment(struct watcher_flags *f, int *ret_status)
 
     if (!f->watcher.namespace)
         f->watcher.namespace = namespace ?: "default";
+    if (!f->watcher.claim)
+        f->watcher.claim = claim ?: "policy-watcher-claim";
     if (!flag_is_namespace(f->watcher.namespace))
         *ret_status = flags_error(c, "WATCH_NAMESPACE must be " FLAG_NAMESPACE_EXPECTED ": ", namespace);
-    else if (!f->watcher.claim &&
-             !watcher_parse_claim(&f->watcher.claim, claim ?: "policy-watcher-claim", NULL))
+    else if (!watcher_is_claim(f->watcher.claim))
         *ret_status = flags_error(c, "TARGET_CLAIM_NAME must be " CLAIM_EXPECTED ": ", claim);
     else if (f->watcher.stable_ms == NOT_SET && stable &&
              (!str_to_u64(str_of(stable), &seconds) || seconds > MAX_STABLE_S))

@@ -67,11 +67,10 @@ static void spool_complain(struct spool_scan *l, const char *path, const char *w
 
 static void spool_scan_bytes(struct spool_scan *l, const char *path, struct str bytes)
 {
-    struct segment_reader reader;
+    struct segment_reader reader = {.bytes = bytes};
     struct segment_item item;
     enum segment_found what;
 
-    reader = (struct segment_reader){.bytes = bytes};
     while ((what = segment_next(&reader, &item)) != SEGMENT_END) {
         if (what == SEGMENT_RECORD) {
             l->on_record(l, &item);
@@ -144,26 +143,6 @@ static int spool_is_visible(const struct dirent *d)
     return d->d_name[0] != '.';
 }
 
-/* Calls fn for each entry that the filter accepts. */
-static void spool_each(struct spool_scan *l, const char *dir, int (*filter)(const struct dirent *),
-                       void (*fn)(struct spool_scan *l, const char *path))
-{
-    struct dirent **list;
-    int n = scandir(dir, &list, filter, alphasort);
-
-    if (n < 0) {
-        spool_complain(l, dir, strerror(errno));
-        return;
-    }
-    for (int i = 0; i < n; i++) {
-        CLEANUP(cleanup_free) char *path = xasprintf("%s/%s", dir, list[i]->d_name);
-
-        fn(l, path);
-        free(list[i]);
-    }
-    free(list);
-}
-
 /* A file of an endpoint's directory. What was set aside is no longer sent, and is listed only. */
 static void spool_scan_entry(struct spool_scan *l, const char *path)
 {
@@ -178,9 +157,26 @@ static void spool_scan_entry(struct spool_scan *l, const char *path)
         (void)printf("%s  %lld bytes  set aside, not sent\n", path, (long long)st.st_size);
 }
 
-static void spool_scan_dir(struct spool_scan *l, const char *dir)
+/* The segments of an endpoint's directory or, if `all`, those of each endpoint's directory in it. */
+static void spool_scan_dir(struct spool_scan *l, const char *dir, bool all)
 {
-    spool_each(l, dir, spool_is_segment, spool_scan_entry);
+    struct dirent **list;
+    int n = scandir(dir, &list, all ? spool_is_visible : spool_is_segment, alphasort);
+
+    if (n < 0) {
+        spool_complain(l, dir, strerror(errno));
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        CLEANUP(cleanup_free) char *path = xasprintf("%s/%s", dir, list[i]->d_name);
+
+        if (all)
+            spool_scan_dir(l, path, false);
+        else
+            spool_scan_entry(l, path);
+        free(list[i]);
+    }
+    free(list);
 }
 
 /* A segment, an endpoint's directory, or a whole storage path. */
@@ -195,9 +191,9 @@ static void spool_scan(struct spool_scan *l, const char *path)
     else if (!S_ISDIR(st.st_mode))
         spool_scan_file(l, path);
     else if (stat(all, &st) == 0)
-        spool_each(l, all, spool_is_visible, spool_scan_dir);
+        spool_scan_dir(l, all, true);
     else
-        spool_scan_dir(l, path);
+        spool_scan_dir(l, path, false);
     if (l->files + l->aside == before && !l->failed)
         (void)fprintf(stderr, "%s: no segments\n", path);
 }

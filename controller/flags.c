@@ -17,6 +17,7 @@ static const struct {
     [FLAG_SWITCH] = {NULL, "true or false"},
     [FLAG_PATH] = {"FILE", "a path"},
     [FLAG_NAME] = {"NAME", "a name"},
+    [FLAG_TEXT] = {NULL, NULL},
     [FLAG_NAMESPACE] = {"NAMESPACE", FLAG_NAMESPACE_EXPECTED},
     [FLAG_ADDRESS] = {"ADDRESS", "host:port, :port, or 0 for none; ports are 0 to 65535"},
     [FLAG_LISTEN] = {"ADDRESS", "host:port or :port, at most 16 times"},
@@ -112,6 +113,8 @@ static bool flag_parse_text(const struct flag *f, const char *value, const char 
     switch (f->type) {
     case FLAG_NAME:
         return *value && utf8_valid_prefix(str_of(value)) == strlen(value);
+    case FLAG_TEXT:
+        return f->is_valid(value);
     case FLAG_NAMESPACE:
         return flag_is_namespace(value);
     case FLAG_ADDRESS:

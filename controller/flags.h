@@ -10,6 +10,7 @@ enum flag_type {
     FLAG_SWITCH,    /* bool */
     FLAG_PATH,      /* const char *: not empty; not copied, like all texts */
     FLAG_NAME,      /* const char *: not empty, UTF-8 */
+    FLAG_TEXT,      /* const char *: what `is_valid` accepts */
     FLAG_NAMESPACE, /* const char *: an RFC 1123 label, as the API server wants of a namespace */
     FLAG_ADDRESS,   /* const char *: "host:port" or ":port"; NULL for "0", none */
     FLAG_LISTEN,    /* struct flag_list of "host:port" and ":port" */
@@ -35,6 +36,7 @@ struct flag {
     const char *expected; /* what an invalid value is not, for the error: "a path"; NULL: that of the type */
     int64_t min, max;
     const char *const *words; /* ends with NULL */
+    bool (*is_valid)(const char *value);
     /* Parses the value into the field; false if invalid. */
     bool (*parse)(void *field, const char *value, const struct flag *f);
 };

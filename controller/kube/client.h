@@ -36,8 +36,7 @@ enum kube_verdict {
     KUBE_VERDICTS
 };
 
-/* For labels: "ok", "retry", "unauthorized", "forbidden", "not_found", "no_kind", "exists", "conflict",
- * "gone", "invalid", "too_large". */
+/* For labels: "ok", "not_found", "too_large". */
 const char *kube_verdict_word(enum kube_verdict v);
 
 /* backoff_ms() with the longest Retry-After of an API server that is honored: two minutes. */

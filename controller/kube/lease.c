@@ -64,12 +64,6 @@ const char *kube_lease_trouble(const struct kube_lease *l)
     return l->trouble[0] ? l->trouble : NULL;
 }
 
-static void lease_report(struct kube_lease *l)
-{
-    l->known = true;
-    l->o.on_change(l->o.arg, l->leading);
-}
-
 static void lease_set_leading(struct kube_lease *l, bool leading)
 {
     if (l->leading == leading)
@@ -79,7 +73,8 @@ static void lease_set_leading(struct kube_lease *l, bool leading)
         log_info("leading", L_STR("lease", l->o.name), L_STR("identity", l->o.identity));
     else if (!l->releasing)
         log_warn("no longer leading", L_STR("lease", l->o.name), L_STR("identity", l->o.identity));
-    lease_report(l);
+    l->known = true;
+    l->o.on_change(l->o.arg, leading);
 }
 
 static void lease_stand_by(struct kube_lease *l)
@@ -89,7 +84,8 @@ static void lease_stand_by(struct kube_lease *l)
         return;
     log_info("standing by", L_STR("lease", l->o.name), L_STR("identity", l->o.identity),
              L_STR("leader", kube_lease_holder(l)));
-    lease_report(l);
+    l->known = true;
+    l->o.on_change(l->o.arg, false);
 }
 
 static void lease_next_in(struct kube_lease *l, int64_t ms)
