@@ -1,18 +1,13 @@
-/* Compressed pieces that can be strung together into one gzip member.
- *
- * A page is many pieces that change at different times. Each is compressed once, when it changes, to
- * deflate blocks (RFC 1951) that end on a byte border and are never the last; a scrape only joins them
- * into one gzip member (RFC 1952), whose checksum is combined from those of the pieces. Several members
- * would be valid too, but curl and browsers read just the first.
- *
+/* Compressed pieces that can be strung together into one gzip member (RFC 1952), whose checksum is combined
+ * from those of the pieces. Several members would be valid too, but curl and browsers read just the first.
  * ISA-L's igzip at level 1 compresses, and computes the checksums; zlib combines them. */
 #ifndef DS_METRIC_DEFLATE_H
 #define DS_METRIC_DEFLATE_H
 
 #include "exporter/base/buf.h"
 
-/* Appends `text` compressed: whole blocks, none the last, ending on a byte border. Takes up to 2 GiB.
- * -ENOMEM, -EFBIG. Any thread. */
+/* Appends `text`, of up to 2 GiB, as deflate blocks (RFC 1951): none is the last, and they end on a byte
+ * border. -ENOMEM, -EFBIG. Any thread. */
 MUST_USE int deflate_piece(struct buf *into, struct str text);
 
 /* Begins a gzip member: ten bytes. */

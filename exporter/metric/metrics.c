@@ -2,6 +2,7 @@
 #include "exporter/metric/metrics.h"
 
 #include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/file.h"
 #include "exporter/base/text.h"
 #include "exporter/num/num.h"
@@ -11,7 +12,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/resource.h>
-#include <time.h>
 
 /* Both text formats get the same `le`, so that a series keeps its name in either. */
 static const struct {
@@ -429,17 +429,12 @@ static double open_fds(void)
  * it. If several threads get here first, one of them sets it. */
 static double start_time(double ticks)
 {
-    static _Atomic double start;
-    struct timespec wall, boot;
-    double unset = 0;
+    static _Atomic int64_t start_ms; /* in steps of 10 ms, as clock ticks are */
+    int64_t unset = 0, ms = (int64_t)(ticks * 1000 / (double)sysconf(_SC_CLK_TCK));
 
-    if (atomic_load(&start) == unset && clock_gettime(CLOCK_REALTIME, &wall) == 0 &&
-        clock_gettime(CLOCK_BOOTTIME, &boot) == 0) {
-        double booted = (double)(wall.tv_sec - boot.tv_sec) + (double)(wall.tv_nsec - boot.tv_nsec) / 1e9;
-        double at = (booted + ticks / (double)sysconf(_SC_CLK_TCK)) * 100;
-        (void)atomic_compare_exchange_strong(&start, &unset, (double)(int64_t)at / 100);
-    }
-    return atomic_load(&start);
+    ms += clock_system.wall(&clock_system).ms - clock_system.mono(&clock_system).ms;
+    (void)atomic_compare_exchange_strong(&start_ms, &unset, ms / 10 * 10);
+    return (double)atomic_load(&start_ms) / 1000;
 }
 
 int64_t metrics_process_start_ms(void)

@@ -1,4 +1,6 @@
-/* Owns the row of pieces and the server's own metrics, both behind `lock`. */
+/* The loop builds a new row beside the old one and swaps a pointer. Threads of the HTTP server take
+ * references to the bytes that they send, so that a client that reads slowly holds only those. `lock`
+ * protects that pointer and the server's own metrics. */
 #include "exporter/metric/page.h"
 
 #include "exporter/base/buf.h"

@@ -1,16 +1,8 @@
 /* The /metrics page: a sink.
  *
  * The page is a row of pieces: the head of the dynamic_score family, one block of lines per scorer, the
- * program's own metrics. Each is rendered and compressed once, when it changes. A scrape takes a reference to
- * the row and strings the pieces together; only the few lines about the process itself are rendered anew.
- * Nothing is done per series.
- *
- * The loop builds a new row beside the old one and swaps a pointer; threads of the HTTP server take
- * references to the bytes that they send, so that a client that reads slowly holds only those. One lock
- * protects that pointer and the server's own metrics.
- *
- * Blocks that change are shown with the program's own metrics of the same moment, by page_set_own(), so
- * that a scrape never counts a round whose scores it does not show, or the reverse. */
+ * program's own metrics. Each is rendered and compressed once, when it changes. A scrape takes references to
+ * the pieces of the row and strings them together; nothing is done per series. */
 #ifndef DS_METRIC_PAGE_H
 #define DS_METRIC_PAGE_H
 
@@ -28,8 +20,9 @@ DEFINE_CLEANUP(struct page, page_free)
 
 /* The page as a sink. Loop thread. */
 struct sink *page_sink(struct page *p);
-/* Renders the program's own metrics, and shows them together with all that the sink was given since. On
- * failure the scores are shown with the old metrics. -ENOMEM. Loop thread. */
+/* Renders the program's own metrics, and shows them together with all that the sink was given since, so that
+ * a scrape never counts a round whose scores it does not show, or the reverse. On failure the scores are
+ * shown with the old metrics. -ENOMEM, -EFBIG. Loop thread. */
 MUST_USE int page_set_own(struct page *p, const struct metrics *own);
 /* The size of the program's own metrics as text. Loop thread. */
 size_t page_own_bytes(const struct page *p);

@@ -1,9 +1,8 @@
 /* Series and batches: what a round produces and what sinks consume.
  *
- * A series has an exposition name, `dynamic_score{ds_app="...",...,ds_score_name="..."}`, escaped for the
- * text formats, and its label values unescaped. A set of series is sorted by name, immutable and shared.
- * As long as a scorer returns the same series, each round only adds values, and a sink can reuse what it
- * derived from the set (rendered text, encoded labels). */
+ * A set of series is sorted by exposition name, `dynamic_score{ds_app="...",...,ds_score_name="..."}`,
+ * immutable and shared. As long as a scorer returns the same series, each round only adds values, and a sink
+ * can reuse what it derived from the set. */
 #ifndef DS_METRIC_SERIES_H
 #define DS_METRIC_SERIES_H
 
