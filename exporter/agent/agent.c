@@ -58,8 +58,10 @@ static void apply_flags(struct config *c, const struct agent_options *o)
     override_string(&c->cluster_name, o->cluster_name);
     override_string(&c->secrets_dir, o->secrets_dir);
     override_string(&c->storage_path, o->storage_path);
-    while (o->n_listen && c->n_listen)
-        free(TAKE_PTR(c->listen[--c->n_listen]));
+    while (o->n_listen && c->n_listen) {
+        c->n_listen--;
+        free(TAKE_PTR(c->listen[c->n_listen]));
+    }
     for (size_t i = 0; i < o->n_listen; i++)
         c->listen[c->n_listen++] = xstrdup(o->listen[i]);
     if (o->log_level)

@@ -100,8 +100,10 @@ static bool query_next_part(struct str s, size_t *at, struct str *ret)
         while (n < part.n && part.p[n] != '\n')
             n++;
     } else {
-        while (n < part.n && !memchr("\"'`#", part.p[n], 4) && part.p[n++] != ';')
-            continue;
+        bool ended = false;
+
+        for (; !ended && n < part.n && !memchr("\"'`#", part.p[n], 4); n++)
+            ended = part.p[n] == ';';
     }
     part.n = size_min(n, part.n);
     *at += part.n;
