@@ -21,7 +21,7 @@ SOME = "examples,coverage"
 @contextlib.contextmanager
 def running_model(folder, fake, model, *flags):
     """The model llm asks a language model that always says the same."""
-    fake.on("/v1/completions", answer({"choices": [{"index": 0, "text": " 0.5"}]}))
+    fake.on("/v1/completions", answer({"choices": [{"index": 0, "text": " 50.5"}]}))
     with running_scorer(folder, *flags, model=model, env={"INFERENCE_ENDPOINT": f"{fake.url}/v1/completions"}) as scorer:
         yield scorer.url
 
