@@ -281,7 +281,9 @@ static const struct regex *compile(struct parser *p, struct str place, struct st
         fail(p, place, "more than %d regular expressions", QUERY_MAX_REGEXES);
     else if (regex_new(&p->q->regexes[p->q->n_regexes], expression, why) < 0)
         fail(p, place, "invalid regular expression: %s", why);
-    return p->failed ? NULL : p->q->regexes[p->q->n_regexes++];
+    else
+        return p->q->regexes[p->q->n_regexes++];
+    return NULL;
 }
 
 /* ---- Selectors: name{label="value", ...} ---- */
