@@ -32,7 +32,8 @@ def needs_parts(item):
 
 def pytest_collection_modifyitems(config, items):
     """The longest files first, so that no worker is left with one of them at the end."""
-    items.sort(key=lambda item: not item.path.name.startswith("test_remote_write_"))
+    long = ("test_remote_write_", "test_alerts_by_vmalert", "test_package_contents")
+    items.sort(key=lambda item: not item.path.name.startswith(long))
     if which := os.environ.get("DS_PARTS"):
         left = [item for item in items if needs_parts(item) != (which == "with")]
         config.hook.pytest_deselected(items=left)

@@ -2,6 +2,7 @@
 withdraws the alert."""
 
 import shutil
+import subprocess
 
 import pytest
 import yaml
@@ -41,6 +42,9 @@ def vmalert(tsdb, other_fake, tmp_path):
     url = f"http://127.0.0.1:{free_port()}"
     flags = {"rule": rules_without_delay(tmp_path), "datasource.url": tsdb.url(""), "notifier.url": other_fake.url}
     flags |= {"httpListenAddr": url.removeprefix("http://"), "evaluationInterval": "1s"}
+    # Newer ones look 30 s back, by default.
+    if "-rule.evalDelay" in subprocess.run(["vmalert", "-help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False).stdout:
+        flags["rule.evalDelay"] = "0s"
     process = Process("vmalert", ["vmalert", *(f"-{k}={v}" for k, v in flags.items())], tmp_path / "vmalert.log")
 
     def firing(name):
