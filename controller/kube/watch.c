@@ -300,8 +300,10 @@ static void watch_list_page(struct kube_watch *w, const json_t *list)
     if (!ok) {
         watch_list_failed(w, "the answer is not a list of Kubernetes objects", -1);
     } else if (repeats || ++w->n_pages == MAX_PAGES) {
-        watch_list_failed(
-            w, repeats ? "the API server repeats a continue token" : "a list has too many pages", -1);
+        char why[64];
+
+        (void)snprintf(why, sizeof(why), "a list has more than %d pages", MAX_PAGES);
+        watch_list_failed(w, repeats ? "the API server repeats a continue token" : why, -1);
     } else if (*next) {
         w->next_page = xstrdup(next);
         watch_start_list(w);
@@ -408,8 +410,7 @@ static void watch_on_line(struct kube_watch *w, struct str line)
         watch_stop_stream(w, KUBE_INVALID, "the data is not a watch event", -1);
 }
 
-/* Each byte is scanned once, and a line within one piece is not copied. The stream may end
- * with each line. */
+/* Each byte is scanned once, and a line within one piece is not copied. Each line may end the stream. */
 static void watch_take_piece(struct kube_watch *w, struct str piece)
 {
     while (piece.n && w->call) {

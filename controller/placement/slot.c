@@ -4,6 +4,7 @@
 #include "exporter/agent/scorer.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
+#include "exporter/base/problems.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
@@ -146,6 +147,13 @@ void slot_learn(struct slot *s, const json_t *object)
     s->found_until_ms = kube_time_parse(kube_str(status, "validUntil", NULL)).ms;
 }
 
+/* Whether another message is a reason to write. While all is well, it has numbers of the round, which may
+ * change each time though no item does. */
+static bool condition_message_counts(const struct slot *s, enum condition_type type)
+{
+    return !s->conditions[type].on || (type != CONDITION_SCORED && type != CONDITION_ROUNDED);
+}
+
 /* By the second: a program that writes an object back may drop the fraction. */
 static bool object_valid_until_is(const json_t *status, int64_t ms)
 {
@@ -160,9 +168,15 @@ bool slot_matches(const struct slot *s, const struct placement_options *o, const
 
     if (!wanted)
         return true;
-    for (enum condition_type i = 0; i < CONDITIONS; i++)
-        if (!json_equal(kube_condition(wanted, condition_word(i)), kube_condition(status, condition_word(i))))
+    for (enum condition_type i = 0; i < CONDITIONS; i++) {
+        const json_t *is = kube_condition(status, condition_word(i));
+        json_t *want = json_array_get(kube_list(wanted, "conditions", NULL), i);
+
+        if (!condition_message_counts(s, i))
+            (void)json_object_set(want, "message", json_object_get(is, "message"));
+        if (!json_equal(want, is))
             return false;
+    }
     return !scores || (json_equal(scores, kube_list(status, "scores", NULL)) &&
                        object_valid_until_is(status, s->written_until_ms));
 }
@@ -250,8 +264,6 @@ static PRINTF_LIKE(5, 6) void slot_set(struct slot *s, enum condition_type type,
     va_end(ap);
 }
 
-enum { UNKNOWN_MAX = 60 }; /* bytes of an unknown placeholder that are shown */
-
 static const char *slot_consequence(const struct slot *s, const struct items *items)
 {
     if (s->items != ITEMS_FOUND && items->n == 0)
@@ -266,12 +278,13 @@ static void slot_set_scored(struct slot *s, const struct items *made, const stru
     const char *then = slot_consequence(s, shown);
     bool no_series = scorer_summary(s->scorer)->source.type != SOURCE_NONE && st->last.source_series == 0;
     struct str unknown = format_unknown_placeholder(scorer_summary(s->scorer)->dimension_format);
-    size_t items = made->n + made->truncated;
     char left_out[128] = "", merged[128] = "", error[1024];
+    BUF_AUTO(typo, 512);
 
+    if (unknown.n)
+        (void)!(buf_puts(&typo, "; unknown placeholder ") ?: problem_quote(unknown, &typo));
     if (made->merged && scorer_summary(s->scorer)->aggregation == AGGREGATE_LAST)
-        (void)snprintf(merged, sizeof(merged), ": the format makes %zu of %zu results", items,
-                       items + made->merged);
+        (void)snprintf(merged, sizeof(merged), " from %zu results", made->n + made->truncated + made->merged);
     if (made->left_out || made->unnamed)
         (void)snprintf(left_out, sizeof(left_out),
                        "; skipped %zu results that are NaN or infinite and %zu with an empty name",
@@ -281,9 +294,8 @@ static void slot_set_scored(struct slot *s, const struct items *made, const stru
         slot_set(s, CONDITION_SCORED, false,
                  st->last.stage == STAGE_SCORING ? "ScoringFailed" : "SourceFailed", "%s; %s", error, then);
     } else if (made->n) {
-        slot_set(s, CONDITION_SCORED, true, "Scored", "%zu %s%s%s%.*s%s", made->n,
-                 made->n == 1 ? "item" : "items", merged, unknown.n ? "; unknown placeholder " : "",
-                 (int)size_min(unknown.n, UNKNOWN_MAX), unknown.p, left_out);
+        slot_set(s, CONDITION_SCORED, true, "Scored", "%zu %s%s%.*s%s", made->n,
+                 made->n == 1 ? "item" : "items", merged, STR_ARG(buf_str(&typo)), left_out);
     } else if (st->last.answer.results) {
         slot_set(s, CONDITION_SCORED, false, "NoItems",
                  "no item from %zu results of the scoring API: %zu are NaN or infinite, %zu have an empty "
@@ -312,7 +324,7 @@ static void slot_set_rounded(struct slot *s, const struct items *items)
     if (rounding_loses(&items->rounding, scorer_summary(s->scorer), text))
         slot_set(s, CONDITION_ROUNDED, true, "ValuesBecomeZero", "%s", text);
     else
-        slot_set(s, CONDITION_ROUNDED, false, "ValuesKept", "most values are not lost as 0");
+        slot_set(s, CONDITION_ROUNDED, false, "ValuesKept", "few values, if any, become 0");
 }
 
 static void slot_set_truncated(struct slot *s, const struct items *items)
@@ -341,7 +353,9 @@ static uint64_t slot_hash(const struct slot *s, const struct items *items)
 
     for (size_t i = 0; i < CONDITIONS; i++) {
         const struct condition *c = &s->conditions[i];
-        h = hash_chain(hash_chain(hash_chain_u64(h, c->on), str_of(c->message)), str_of(c->reason));
+        h = hash_chain(hash_chain_u64(h, c->on), str_of(c->reason));
+        if (condition_message_counts(s, i))
+            h = hash_chain(h, str_of(c->message));
     }
     return h;
 }

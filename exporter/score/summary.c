@@ -676,14 +676,16 @@ struct str format_unknown_placeholder(const char *format)
 static void check_format(struct reader *r, const char *format)
 {
     struct str unknown = format_unknown_placeholder(format);
+    BUF_AUTO(text, 512);
     BUF_AUTO(known, 256);
 
     if (!unknown.n)
         return;
+    (void)!problem_quote(unknown, &text);
     for (size_t i = 0; i < ARRAY_SIZE(placeholders); i++)
         (void)!buf_printf(&known, "%s${%s}", i ? ", " : "", placeholders[i].word.p);
     node_problem(node_get(r->map, "scoreDimensionFormat"), r->p, PROBLEM_WARNING,
-                 "unknown placeholder %.*s stays as it is; known are %.*s", STR_ARG(unknown),
+                 "unknown placeholder %.*s stays as it is; known are %.*s", STR_ARG(buf_str(&text)),
                  STR_ARG(buf_str(&known)));
 }
 
@@ -704,8 +706,8 @@ bool rounding_loses(const struct rounding *r, const struct summary *s, char ret[
     if (s->has_range || s->destination != DESTINATION_PLACEMENT_SCORE || 2 * r->zeroed <= r->not_zero)
         return false;
     (void)snprintf(ret, ROUNDING_BYTES,
-                   "%zu of %zu values that are not 0 become 0, as Placement takes whole numbers; set "
-                   "scoreRange to tell them apart, such as {min: %.3g, max: %.3g}",
+                   "%zu of %zu values other than 0 become 0, as Placement takes whole numbers; set "
+                   "scoreRange, such as {min: %.3g, max: %.3g}, to tell them apart",
                    r->zeroed, r->not_zero, r->lowest < 0 ? -bound : 0, bound);
     return true;
 }

@@ -100,7 +100,7 @@ def test_a_placeholder_that_does_not_exist(hub, fake, start_controller):
     distributed(hub, fake, start_controller)
     hub.apply_scorer("s", full(fake.url + "/config", scoreDimensionFormat="${nod};${app}"))
     words = hub.wait_scorer("s", "Valid", "True", "UnknownPlaceholder")[2]
-    assert words.startswith("the summary is valid, with a warning: spec.scoreDimensionFormat: unknown placeholder ${nod} stays as it is")
+    assert words.startswith('the summary is valid, with a warning: spec.scoreDimensionFormat: unknown placeholder "${nod}" stays as it is')
     assert "${cluster}, ${node}, ${device}" in words
     wait_until(lambda: summaries(hub, "c1")["cpu"]["scoreDimensionFormat"] == "${nod};${app}", "it is distributed")
     hub.apply_scorer("s", full(fake.url + "/config", scoreDimensionFormat="${node};${app}"))

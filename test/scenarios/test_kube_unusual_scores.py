@@ -66,7 +66,7 @@ def test_values_that_become_zero_are_told(kube, fake, start_agent):
     kube.wait_items("lost", {"a": 0, "b": 0, "c": 2, "d": 0})
     kube.wait_items("kept", {"a": 5, "b": 0})
     kube.wait_items("scaled", {"a": -90, "b": 60, "c": 100, "d": -100})
-    words = "2 of 3 values that are not 0 become 0, as Placement takes whole numbers; set scoreRange to tell them apart, such as {min: 0, max: 10}"
+    words = "2 of 3 values other than 0 become 0, as Placement takes whole numbers; set scoreRange, such as {min: 0, max: 10}, to tell them apart"
     assert kube.condition("lost", "Rounded") == ("True", "ValuesBecomeZero", words)
     for name in ("kept", "scaled"):
         assert kube.condition(name, "Rounded")[0] == "False"
@@ -80,10 +80,10 @@ def test_a_format_that_loses_results_is_told(kube, fake, start_agent):
     )
     agent = start_agent({}, *kube.flags())
     kube.wait_items("typo", {f"${{nod}};{CLUSTER}": 3})
-    assert kube.condition("typo", "Scored")[2] == "1 item: the format makes 1 of 3 results; unknown placeholder ${nod}"
+    assert kube.condition("typo", "Scored")[2] == '1 item from 3 results; unknown placeholder "${nod}"'
     kube.wait_items("avg", {"avg": 2})
     assert kube.condition("avg", "Scored")[2] == "1 item"
-    assert "unknown placeholder ${nod} stays as it is; known are ${cluster}, ${node}, ${device}" in agent.log()
+    assert r'unknown placeholder \"${nod}\" stays as it is; known are ${cluster}, ${node}, ${device}' in agent.log()
 
 
 def test_names_of_any_kind(kube, fake, start_agent):

@@ -683,6 +683,7 @@ static void scorer_set_valid(const struct hub_scorer *s, struct condition *c)
         [EFFECTIVE_WAITING] = {"Waiting", TRUTH_UNKNOWN},
     };
     enum effective_reason reason = s->effective.reason;
+    bool unknown = reason == EFFECTIVE_OK && s->effective.unknown_placeholder;
 
     if (*s->spec_error || !s->has_spec)
         condition_set(c, TRUTH_FALSE, "InvalidSpec", "%s%s", s->spec_error,
@@ -690,13 +691,12 @@ static void scorer_set_valid(const struct hub_scorer *s, struct condition *c)
                       : effective_usable(&s->effective) ? "; the last valid summary stays active"
                                                         : "");
     else
-        condition_set(c, reasons[reason].status,
-                      s->effective.unknown_placeholder ? "UnknownPlaceholder" : reasons[reason].reason,
+        condition_set(c, reasons[reason].status, unknown ? "UnknownPlaceholder" : reasons[reason].reason,
                       "%s%s%s",
-                      reason != EFFECTIVE_OK             ? s->effective.error
-                      : s->effective.unknown_placeholder ? "the summary is valid, with a warning: "
-                      : *s->effective.warning            ? "the summary is valid, but its rounds will fail: "
-                                                         : "the summary is valid",
+                      reason != EFFECTIVE_OK  ? s->effective.error
+                      : unknown               ? "the summary is valid, with a warning: "
+                      : *s->effective.warning ? "the summary is valid, but its rounds will fail: "
+                                              : "the summary is valid",
                       reason == EFFECTIVE_OK ? s->effective.warning : "",
                       s->effective.kept ? "; the last valid summary stays active" : "");
 }
