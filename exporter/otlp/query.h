@@ -1,8 +1,9 @@
 /* Queries in a part of PromQL over the series of a store, with the results of Prometheus 3 on the same
- * samples. README.md describes the part. */
+ * samples. README.md describes the part. query_parse.c reads a query, query_run.c computes it. */
 #ifndef DS_OTLP_QUERY_H
 #define DS_OTLP_QUERY_H
 
+#include "exporter/base/arena.h"
 #include "exporter/otlp/series.h"
 
 #include <stdatomic.h>
@@ -11,21 +12,65 @@ enum {
     QUERY_WHY_BYTES = 640,
     QUERY_TEXT_MAX = 16 << 10,
     QUERY_MAX_DEPTH = 50,
-    QUERY_MAX_PARTS = 256,   /* selectors, functions, aggregations and operators, numbers included */
+    QUERY_MAX_PARTS = 256,
     QUERY_MAX_STEPS = 11000, /* between the first and the last point, as in Prometheus */
 };
 
+enum expr_kind { EXPR_NUMBER, EXPR_SELECTOR, EXPR_AGGREGATION, EXPR_BINARY };
+
+/* What an expression gives at a point: a number, a sample of each series, or the samples of a range. */
+enum expr_type { TYPE_SCALAR, TYPE_VECTOR, TYPE_RANGE };
+
+enum aggregation { AGGREGATION_AVG, AGGREGATION_COUNT, AGGREGATION_MAX, AGGREGATION_MIN, AGGREGATION_SUM };
+
+enum range_function {
+    FUNCTION_AVG,
+    FUNCTION_COUNT,
+    FUNCTION_DELTA,
+    FUNCTION_INCREASE,
+    FUNCTION_IRATE,
+    FUNCTION_LAST,
+    FUNCTION_MAX,
+    FUNCTION_MIN,
+    FUNCTION_RATE,
+    FUNCTION_SUM,
+    FUNCTION_NONE, /* the latest sample, unless it is a stale marker */
+};
+
+struct expr {
+    enum expr_kind kind;
+    enum expr_type type;
+    double number;
+    /* Of a selector, with the function around it */
+    const struct series_matcher *matchers;
+    int64_t range_ms;
+    enum range_function function;
+    /* Of an aggregation: of `left` */
+    enum aggregation aggregation;
+    bool without;
+    const struct series_matcher *labels; /* their names */
+    /* Of an operator */
+    char op;
+    const struct expr *left, *right;
+};
+
 /* An immutable query. */
-struct query;
+struct query {
+    struct arena arena;
+    const struct expr *root;
+    int64_t reach_ms; /* how far before its own time a point reads samples */
+    struct regex *regexes[QUERY_MAX_PARTS];
+    size_t n_regexes;
+};
 
 /* `query` is a slice of `text`, in which the position of a problem is counted. -EINVAL with a reason such as
- * "line 1, column 5: function absent is not supported ...", -ENOMEM. */
+ * "line 1, column 5: function absent is not supported ...". */
 MUST_USE int query_parse(struct query **ret, struct str text, struct str query, char why[QUERY_WHY_BYTES]);
 struct query *query_free(struct query *q);
 DEFINE_CLEANUP(struct query, query_free)
 
-/* How far before its own time a point reads samples, in milliseconds. */
-int64_t query_reach(const struct query *q);
+/* a + b, for + - * / % ^ */
+double query_compute(char op, double a, double b);
 
 /* The points of a range query: start_ms, start_ms + step_ms, ... up to end_ms. */
 struct query_range {
@@ -40,8 +85,7 @@ struct query_range {
  *   -ENODATA   samples of the range were evicted
  *   -ELOOP     a regular expression exceeded its limits
  *   -EINVAL    series cannot be told apart by their labels; too many points
- *   -ECANCELED *cancelled became true
- *   -ENOMEM */
+ *   -ECANCELED *cancelled became true */
 MUST_USE int query_run(const struct query *q, struct store *store, const struct query_range *range,
                        const atomic_bool *cancelled, struct buf *out, size_t *ret_series,
                        char why[QUERY_WHY_BYTES]);

@@ -1,5 +1,4 @@
 /* From the text of a query to a tree. Everything of PromQL that is not supported is refused by its name. */
-#include "exporter/base/arena.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/json.h"
 #include "exporter/base/regex.h"
@@ -7,7 +6,6 @@
 #include "exporter/base/utf8.h"
 #include "exporter/num/num.h"
 #include "exporter/otlp/query.h"
-#include "exporter/otlp/query_tree.h"
 
 #include <errno.h>
 #include <math.h>
@@ -18,14 +16,18 @@
 #define WAY_OUT \
     "; for all of PromQL set agent.otlp.prometheus.enabled in the chart, or give the source a host"
 
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+#define DIGITS  "0123456789"
+
+enum { LOOKBACK_MS = 5 * 60 * 1000 };
+
 enum token_kind { TOKEN_END, TOKEN_NAME, TOKEN_NUMBER, TOKEN_STRING, TOKEN_OPERATOR, TOKEN_ERROR };
 
 /* The first error is kept; from then on the next token is the end, so that all loops end. */
 struct parser {
     struct str text;  /* for positions */
-    struct str query; /* a copy, which the tree refers to */
+    struct str query; /* a terminated copy, which the tree refers to */
     size_t query_at;  /* where it begins in the text */
-    size_t at;        /* behind the token */
     enum token_kind kind;
     struct str token; /* the next one */
     struct query *q;
@@ -45,7 +47,6 @@ static void PRINTF_LIKE(3, 4) fail(struct parser *p, struct str place, const cha
     if (p->failed)
         return;
     p->failed = true;
-    p->at = p->query.n;
     p->kind = TOKEN_END;
     p->token = (struct str){p->query.p + p->query.n, 0};
     jr_position(p->text, p->query_at + (size_t)(place.p - p->query.p), &line, &column);
@@ -67,124 +68,99 @@ static void fail_expected(struct parser *p, const char *what)
         fail(p, t, "expected %s, got %s", what, p->kind == TOKEN_END ? "the end of the query" : got);
 }
 
-static void *parser_alloc(struct parser *p, size_t n)
+/* A part of the tree, zeroed. */
+static void *new_part(struct parser *p, size_t n)
 {
-    return memset(arena_alloc(&p->q->arena, n + 1), 0, n + 1);
+    if (++p->parts > QUERY_MAX_PARTS)
+        fail(p, p->token, "more than %d selectors, matchers, labels, functions, operators and numbers",
+             QUERY_MAX_PARTS);
+    return memset(arena_alloc(&p->q->arena, n), 0, n);
 }
 
-/* ---- Tokens ---- */
+/* ---- Tokens. Their lengths are 0 if there is none; all text ends with a NUL ---- */
 
-static bool token_is_letter(char c)
+static bool is_one_of(char c, const char *set)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    return c && strchr(set, c);
 }
 
-static bool token_is_digit(char c)
+static const char *skip_blanks(const char *s)
 {
-    return c >= '0' && c <= '9';
-}
-
-/* The character at `at`, 0 at the end. */
-static char char_at(struct str s, size_t at)
-{
-    return at < s.n ? s.p[at] : '\0';
-}
-
-static size_t blank_end(struct str s, size_t at)
-{
-    for (; at < s.n && strchr(" \t\n\r#", s.p[at]) && s.p[at]; at++)
-        if (s.p[at] == '#')
-            while (at + 1 < s.n && s.p[at + 1] != '\n' && s.p[at + 1] != '\r')
-                at++;
-    return at;
-}
-
-static size_t word_end(struct str s, size_t at)
-{
-    while (token_is_letter(char_at(s, at)) || token_is_digit(char_at(s, at)) || char_at(s, at) == ':')
-        at++;
-    return at;
+    s += strspn(s, " \t\n\r");
+    while (*s == '#') {
+        s += strcspn(s, "\n\r");
+        s += strspn(s, " \t\n\r");
+    }
+    return s;
 }
 
 /* Also of a duration, and of numbers in forms that are refused. */
-static size_t number_end(struct str s, size_t at)
+static size_t number_length(const char *s)
 {
-    bool exponent = false;
+    size_t n = 1;
 
-    for (; at < s.n; at++) {
-        char c = s.p[at];
-
-        if (!token_is_letter(c) && !token_is_digit(c) && c != '.' && !(exponent && (c == '+' || c == '-')))
-            break;
-        exponent = c == 'e' || c == 'E';
-    }
-    return at;
+    while (is_one_of(s[n], LETTERS DIGITS ".") || (is_one_of(s[n], "+-") && is_one_of(s[n - 1], "eE")))
+        n++;
+    return n;
 }
 
-/* The end of the string at `at`, or 0 if it is not terminated. */
-static size_t string_end(struct str s, size_t at)
+static size_t string_length(const char *s)
 {
-    char quote = s.p[at++];
+    const char *end = s + 1;
 
-    for (; at < s.n && s.p[at] != quote && (quote == '`' || s.p[at] != '\n'); at++)
-        if (s.p[at] == '\\' && quote != '`')
-            at++;
-    return char_at(s, at) == quote ? at + 1 : 0;
+    while (*end && *end != *s && (*s == '`' || *end != '\n'))
+        end += *end == '\\' && *s != '`' && end[1] ? 2 : 1;
+    return *end == *s ? (size_t)(end + 1 - s) : 0;
 }
 
-static size_t operator_end(struct str s, size_t at)
+static size_t operator_length(const char *s)
 {
-    static const char *const doubles[] = {"==", "!=", "=~", "!~", "<=", ">="};
-
-    for (size_t i = 0; i < ARRAY_SIZE(doubles); i++)
-        if (s.p[at] == doubles[i][0] && char_at(s, at + 1) == doubles[i][1])
-            return at + 2;
-    return s.p[at] && strchr("(){}[],:=<>+-*/%^@", s.p[at]) ? at + 1 : 0;
+    if (is_one_of(s[0], "=!<>") && is_one_of(s[1], "=~"))
+        return 2;
+    return is_one_of(s[0], "(){}[],:=<>+-*/%^@");
 }
 
 static void next(struct parser *p)
 {
-    struct str s = p->query;
-    size_t at = blank_end(s, p->at), end = at;
-    char c = char_at(s, at), after = char_at(s, at + 1);
+    const char *s = skip_blanks(p->token.p + p->token.n);
+    size_t n;
 
-    p->kind = TOKEN_END;
-    if (token_is_letter(c) || (c == ':' && token_is_letter(after))) {
+    if (is_one_of(s[0], LETTERS) || (s[0] == ':' && is_one_of(s[1], LETTERS))) {
         p->kind = TOKEN_NAME;
-        end = word_end(s, at);
-    } else if (token_is_digit(c) || (c == '.' && token_is_digit(after))) {
+        n = strspn(s, LETTERS DIGITS ":");
+    } else if (is_one_of(s[0], DIGITS) || (s[0] == '.' && is_one_of(s[1], DIGITS))) {
         p->kind = TOKEN_NUMBER;
-        end = number_end(s, at);
-    } else if (at < s.n) {
-        bool quoted = c && strchr("\"'`", c);
-
-        p->kind = quoted ? TOKEN_STRING : TOKEN_OPERATOR;
-        end = quoted ? string_end(s, at) : operator_end(s, at);
+        n = number_length(s);
+    } else if (is_one_of(s[0], "\"'`")) {
+        p->kind = TOKEN_STRING;
+        n = string_length(s);
+    } else {
+        p->kind = TOKEN_OPERATOR;
+        n = operator_length(s);
     }
-    if (end == 0 && at < s.n) {
-        p->kind = TOKEN_ERROR;
-        end = at + 1;
+    if (n == 0) {
+        n = s < p->query.p + p->query.n;
+        p->kind = n ? TOKEN_ERROR : TOKEN_END;
     }
-    p->token = (struct str){s.p + at, end - at};
-    p->at = end;
+    p->token = (struct str){s, n};
 }
 
-static bool at_operator(const struct parser *p, const char *operator)
+static bool at_operator(const struct parser *p, const char *op)
 {
-    return p->kind == TOKEN_OPERATOR && str_eq(p->token, str_of(operator));
+    return p->kind == TOKEN_OPERATOR && str_eq(p->token, str_of(op));
 }
 
-static bool skip_operator(struct parser *p, const char *operator)
+static bool skip_operator(struct parser *p, const char *op)
 {
-    if (!at_operator(p, operator))
+    if (!at_operator(p, op))
         return false;
     next(p);
     return true;
 }
 
-static void take(struct parser *p, const char *operator, const char * what)
+static void take(struct parser *p, const char *op, const char *what)
 {
-    if (!skip_operator(p, operator))
+    if (!skip_operator(p, op))
         fail_expected(p, what);
 }
 
@@ -203,19 +179,20 @@ static bool at_word(const struct parser *p, const char *const *list)
     return p->kind == TOKEN_NAME && list[word_in(p->token, list)];
 }
 
-/* The content of the next token, a string; takes the token. Between backticks there are no escapes. */
+/* The content of the next token, a string, terminated; takes the token. Between backticks there are no
+ * escapes. */
 static struct str take_string(struct parser *p)
 {
     static const char letters[] = "abfnrtv\\\"'", values[] = "\a\b\f\n\r\t\v\\\"'";
     struct str s = p->token;
-    char *to = parser_alloc(p, s.n);
+    char *to = arena_alloc(&p->q->arena, s.n);
     size_t n = 0;
 
     for (size_t i = 1; i + 1 < s.n; i++) {
         bool escaped = s.p[i] == '\\' && s.p[0] != '`';
-        const char *letter = escaped && s.p[i + 1] ? strchr(letters, s.p[i + 1]) : NULL;
+        const char *letter = escaped ? strchr(letters, s.p[i + 1]) : NULL;
 
-        if (escaped && (!letter || (strchr("\"'", *letter) && *letter != s.p[0])))
+        if (escaped && (!letter || (is_one_of(*letter, "\"'") && *letter != s.p[0])))
             fail(p, s,
                  "string with the escape sequence \\%c; supported: \\a \\b \\f \\n \\r \\t \\v \\\\ and the "
                  "quote",
@@ -223,62 +200,46 @@ static struct str take_string(struct parser *p)
         to[n++] = letter ? values[letter - letters] : s.p[i];
         i += escaped;
     }
+    to[n] = '\0';
     if (utf8_valid_prefix((struct str){to, n}) < n)
         fail(p, s, "string with invalid UTF-8");
     next(p);
     return (struct str){to, n};
 }
 
-/* What RE2's grammar, which Prometheus has, does not share with PCRE2's; NULL if there is nothing. */
-static const char *regex_refused(struct str s)
+/* ---- Selectors: name{label="value", ...} ---- */
+
+/* What RE2's grammar, which Prometheus has, does not share with PCRE2's, or what looks like it in a class of
+ * characters; NULL if there is nothing. */
+static const char *regex_refused(const char *s)
 {
-    static const char letters[] = "abfnrtxzABdDsSwWpP"; /* escapes that mean the same in both */
-    bool in_class = false, quantified = false;
+    static const char shared[] = "abfnrtxzABdDsSwWpP";
 
-    for (size_t at = 0; at < s.n; at++) {
-        char c = s.p[at], after = char_at(s, at + 1);
-        size_t end = at + 2;
-        bool was_quantified = quantified;
-
-        quantified =
-            !in_class && c && (strchr("*+?", c) || (c == '}' && at && strchr("0123456789,", s.p[at - 1])));
+    for (char c, before = '\0'; (c = *s); before = c, s++)
         if (c == '\\') {
-            if (token_is_digit(after) || (token_is_letter(after) && !strchr(letters, after)))
+            s += s[1] != '\0';
+            c = '\0';
+            if (is_one_of(*s, LETTERS DIGITS) && !strchr(shared, *s))
                 return "back-references and escape sequences that RE2 and PCRE2 do not share";
-            at++;
-        } else if (in_class) {
-            in_class = c != ']' || s.p[at - 1] == '[' || (s.p[at - 1] == '^' && s.p[at - 2] == '[');
-            while (c == '[' && after == ':' && token_is_letter(char_at(s, end)))
-                end++;
-            if (end > at + 2 && char_at(s, end) == ':' && char_at(s, end + 1) == ']')
-                at = end + 1; /* [:alpha:] */
-        } else if (c == '[') {
-            in_class = true;
-        } else if (c == '+' && was_quantified) {
+        } else if (c == '+' && is_one_of(before, "*+?}")) {
             return "possessive quantifiers";
-        } else if (c == '(' && after == '*') {
+        } else if (c == '(' && s[1] == '*') {
             return "verbs such as (*ACCEPT)";
-        } else if (c == '(' && after == '?') {
-            while (char_at(s, end) && strchr("imsU-", s.p[end]))
-                end++;
-            if (!(char_at(s, end) && strchr(":)", s.p[end])) &&
-                !(end == at + 2 && char_at(s, end) == 'P' && char_at(s, end + 1) == '<'))
+        } else if (c == '(' && s[1] == '?') {
+            if (!strchr(":)", s[2 + strspn(s + 2, "imsU-")]) && strncmp(s + 2, "P<", 2) != 0)
                 return "look-around and other groups beyond (?:...), (?P<name>...) and (?flags:...)";
         }
-    }
     return NULL;
 }
 
 /* NULL if it is refused. */
 static const struct regex *compile(struct parser *p, struct str place, struct str expression)
 {
-    const char *refused = regex_refused(expression);
+    const char *refused = regex_refused(expression.p);
     char why[REGEX_WHY_BYTES];
 
     if (refused)
         fail(p, place, "invalid regular expression: %s are not supported", refused);
-    else if (p->q->n_regexes == QUERY_MAX_REGEXES)
-        fail(p, place, "more than %d regular expressions", QUERY_MAX_REGEXES);
     else if (regex_new(&p->q->regexes[p->q->n_regexes], expression, why) < 0)
         fail(p, place, "invalid regular expression: %s", why);
     else
@@ -286,26 +247,25 @@ static const struct regex *compile(struct parser *p, struct str place, struct st
     return NULL;
 }
 
-/* ---- Selectors: name{label="value", ...} ---- */
-
-static void add_matcher(struct parser *p, struct expr *x, struct str place, struct series_matcher m)
+static struct series_matcher *add_matcher(struct parser *p, const struct series_matcher **list,
+                                          struct str name, struct str value)
 {
-    if (x->n_matchers == QUERY_MAX_MATCHERS)
-        fail(p, place, "more than %d matchers", QUERY_MAX_MATCHERS);
-    else
-        x->matchers[x->n_matchers++] = m;
+    struct series_matcher *m = new_part(p, sizeof(*m));
+
+    *m = (struct series_matcher){.next = *list, .name = name, .value = value};
+    *list = m;
+    return m;
 }
 
 static void parse_matcher(struct parser *p, struct expr *x, bool named)
 {
     static const char *const operators[] = {"=", "!=", "=~", "!~", NULL};
-    bool quoted = p->kind == TOKEN_STRING;
     struct str first = p->token, place;
-    struct series_matcher m = {.name = first};
+    struct series_matcher *m = add_matcher(p, &x->matchers, first, STR(""));
     size_t i = 0;
 
-    if (quoted)
-        m.name = take_string(p);
+    if (p->kind == TOKEN_STRING)
+        m->name = take_string(p);
     else if (p->kind != TOKEN_NAME || memchr(first.p, ':', first.n))
         fail_expected(p, "a label name or }");
     else
@@ -313,20 +273,20 @@ static void parse_matcher(struct parser *p, struct expr *x, bool named)
     while (operators[i] && !skip_operator(p, operators[i]))
         i++;
     place = p->token;
-    if (!operators[i]) {
-        if (!quoted)
-            fail_expected(p, "one of = != =~ !~");
-        m = (struct series_matcher){.name = STR("__name__"), .value = m.name}; /* {"name"} */
+    if (!operators[i] && is_one_of(first.p[0], "\"'`")) { /* {"name"} */
+        m->value = m->name;
+        m->name = STR("__name__");
+    } else if (!operators[i]) {
+        fail_expected(p, "one of = != =~ !~");
     } else if (p->kind != TOKEN_STRING) {
         fail_expected(p, "a string");
     } else {
-        m.value = take_string(p);
-        m.regex = i >= 2 ? compile(p, place, m.value) : NULL;
-        m.negated = i % 2;
+        m->value = take_string(p);
+        m->negated = i % 2;
+        m->regex = i >= 2 && !p->failed ? compile(p, place, m->value) : NULL;
     }
-    if (named && str_eq(m.name, STR("__name__")))
+    if (named && str_eq(m->name, STR("__name__")))
         fail(p, first, "the metric's name is given twice");
-    add_matcher(p, x, first, m);
 }
 
 static bool matches_empty(const struct series_matcher *m)
@@ -347,7 +307,7 @@ static void parse_range(struct parser *p, struct expr *x)
         x->range_ms > longest)
         fail_expected(p, "a duration such as 5m, 90s or 1h30m");
     next(p);
-    if (char_at(p->token, 0) == ':')
+    if (p->token.p[0] == ':')
         fail(p, p->token, "a subquery " UNSUPPORTED WAY_OUT);
     take(p, "]", "]");
     x->type = TYPE_RANGE;
@@ -361,17 +321,18 @@ static void parse_selector(struct parser *p, struct expr *x, struct str name)
 
     x->kind = EXPR_SELECTOR;
     x->type = TYPE_VECTOR;
-    x->matchers = parser_alloc(p, QUERY_MAX_MATCHERS * sizeof(*x->matchers));
+    x->function = FUNCTION_NONE;
+    x->range_ms = LOOKBACK_MS;
     if (selects)
-        add_matcher(p, x, name, (struct series_matcher){.name = STR("__name__"), .value = name});
+        (void)add_matcher(p, &x->matchers, STR("__name__"), name);
     if (skip_operator(p, "{"))
         while (!p->failed && !skip_operator(p, "}")) {
             parse_matcher(p, x, name.n > 0);
             if (!at_operator(p, "}"))
                 take(p, ",", "a comma or }");
         }
-    for (size_t i = 0; i < x->n_matchers && !selects && !p->failed; i++)
-        selects = !matches_empty(&x->matchers[i]);
+    for (const struct series_matcher *m = x->matchers; m && !selects && !p->failed; m = m->next)
+        selects = !matches_empty(m);
     if (!selects)
         fail(p, place,
              "a selector needs a matcher that does not match the empty string, such as {job=\"a\"}");
@@ -381,6 +342,17 @@ static void parse_selector(struct parser *p, struct expr *x, struct str name)
 
 /* ---- Functions and aggregations ---- */
 
+static const char *const functions[] = {[FUNCTION_AVG] = "avg_over_time",
+                                        [FUNCTION_COUNT] = "count_over_time",
+                                        [FUNCTION_DELTA] = "delta",
+                                        [FUNCTION_INCREASE] = "increase",
+                                        [FUNCTION_IRATE] = "irate",
+                                        [FUNCTION_LAST] = "last_over_time",
+                                        [FUNCTION_MAX] = "max_over_time",
+                                        [FUNCTION_MIN] = "min_over_time",
+                                        [FUNCTION_RATE] = "rate",
+                                        [FUNCTION_SUM] = "sum_over_time",
+                                        [FUNCTION_NONE] = NULL};
 static const char *const aggregations[] = {
     [AGGREGATION_AVG] = "avg", [AGGREGATION_COUNT] = "count", [AGGREGATION_MAX] = "max",
     [AGGREGATION_MIN] = "min", [AGGREGATION_SUM] = "sum",     NULL};
@@ -392,33 +364,24 @@ static const char *const groupings[] = {"by", "without", NULL};
 static const char *const keywords[] = {"on", "ignoring", "group_left", "group_right", "bool", "and",
                                        "or", "unless",   "atan2",      "offset",      NULL};
 
-static int label_order(const void *a, const void *b)
-{
-    return str_cmp(*(const struct str *)a, *(const struct str *)b);
-}
-
 /* "by (a, b)" */
 static void parse_grouping(struct parser *p, struct expr *x)
 {
     x->without = str_eq_nocase(p->token, STR("without"));
-    x->labels = parser_alloc(p, QUERY_MAX_LABELS * sizeof(*x->labels));
     next(p);
     take(p, "(", "(");
     while (!p->failed && !skip_operator(p, ")")) {
-        if (x->n_labels == QUERY_MAX_LABELS) {
-            fail(p, p->token, "more than %d labels", QUERY_MAX_LABELS);
-        } else if (p->kind == TOKEN_STRING) {
-            x->labels[x->n_labels++] = take_string(p);
-        } else if (p->kind == TOKEN_NAME) {
-            x->labels[x->n_labels++] = p->token;
+        struct series_matcher *m = add_matcher(p, &x->labels, p->token, STR(""));
+
+        if (p->kind == TOKEN_STRING)
+            m->name = take_string(p);
+        else if (p->kind == TOKEN_NAME)
             next(p);
-        } else {
+        else
             fail_expected(p, "a label name or )");
-        }
         if (!at_operator(p, ")"))
             take(p, ",", "a comma or )");
     }
-    qsort(x->labels, x->n_labels, sizeof(*x->labels), label_order);
 }
 
 /* "(expression)" of this type. NULL after an error. */
@@ -453,13 +416,12 @@ static void parse_aggregation(struct parser *p, struct expr *x, enum aggregation
 
 static void refuse_call(struct parser *p, struct str name)
 {
-    bool aggregates = other_aggregations[word_in(name, other_aggregations)];
     char list[256];
     size_t n = 0;
 
-    for (const struct range_function *f = range_functions; f->name; f++)
-        n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", n ? ", " : "", f->name);
-    if (aggregates)
+    for (const char *const *f = functions; *f; f++)
+        n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", n ? ", " : "", *f);
+    if (other_aggregations[word_in(name, other_aggregations)])
         fail(p, name,
              "aggregation %.*s " UNSUPPORTED "; supported aggregations: avg, count, max, min, sum" WAY_OUT,
              STR_ARG(name));
@@ -470,22 +432,19 @@ static void refuse_call(struct parser *p, struct str name)
 /* Its name is taken; the next token is the parenthesis. */
 static void parse_call(struct parser *p, struct expr *x, struct str name)
 {
-    const struct range_function *f = range_functions;
-    struct expr *range;
+    size_t f = word_in(name, functions);
+    const struct expr *range;
 
-    while (f->name && !str_eq(name, str_of(f->name)))
-        f++;
-    if (!f->name) {
+    if (f == FUNCTION_NONE || !str_eq(name, str_of(functions[f]))) {
         refuse_call(p, name);
         return;
     }
-    range = parse_argument(p, TYPE_RANGE, f->name);
+    range = parse_argument(p, TYPE_RANGE, functions[f]);
     if (!range)
         return;
     *x = *range;
-    x->kind = EXPR_FUNCTION;
     x->type = TYPE_VECTOR;
-    x->function = f;
+    x->function = (enum range_function)f;
 }
 
 static void parse_named(struct parser *p, struct expr *x)
@@ -514,14 +473,14 @@ static unsigned precedence_of(const struct parser *p)
 {
     char c = p->kind == TOKEN_OPERATOR && p->token.n == 1 ? p->token.p[0] : '\0';
 
-    if (c == '+' || c == '-')
+    if (is_one_of(c, "+-"))
         return PRECEDENCE_SUM;
-    return c == '*' || c == '/' || c == '%' ? PRECEDENCE_PRODUCT : c == '^' ? PRECEDENCE_POWER : 0;
+    return is_one_of(c, "*/%") ? PRECEDENCE_PRODUCT : c == '^' ? PRECEDENCE_POWER : 0;
 }
 
-double query_compute(char operator, double a, double b)
+double query_compute(char op, double a, double b)
 {
-    switch (operator) {
+    switch (op) {
     case '+':
         return a + b;
     case '-':
@@ -537,32 +496,33 @@ double query_compute(char operator, double a, double b)
     }
 }
 
-static struct expr *new_expr(struct parser *p)
+static struct expr *new_number(struct parser *p, double number)
 {
-    if (++p->parts > QUERY_MAX_PARTS)
-        fail(p, p->token, "more than %d operators, functions and selectors", QUERY_MAX_PARTS);
-    return p->failed ? NULL : parser_alloc(p, sizeof(struct expr));
+    struct expr *x = new_part(p, sizeof(*x));
+
+    *x = (struct expr){.kind = EXPR_NUMBER, .type = TYPE_SCALAR, .number = number};
+    return x;
 }
 
-/* `right` is NULL for a negation. Of numbers it is computed. */
-static struct expr *make_operation(struct parser *p, struct str op, struct expr *left, struct expr *right)
+/* Of numbers it is computed. */
+static struct expr *make_operation(struct parser *p, struct str place, char op, const struct expr *left,
+                                   const struct expr *right)
 {
-    struct expr *x = new_expr(p);
+    struct expr *x;
 
-    if (!x || !left)
+    if (!left || !right)
         return NULL;
-    if (left->type == TYPE_RANGE || (right && right->type == TYPE_RANGE))
-        fail(p, op, "operator %.*s takes no range; put a function around it, as in rate(metric[5m])",
-             STR_ARG(op));
-    *x = (struct expr){
-        .kind = right ? EXPR_BINARY : EXPR_NEGATION, .type = left->type, .left = left, .right = right};
-    x->operator= op.p[0];
-    if (right && right->type == TYPE_VECTOR)
-        x->type = TYPE_VECTOR;
-    if (x->type == TYPE_SCALAR) {
-        x->kind = EXPR_NUMBER;
-        x->number = right ? query_compute(x->operator, left->number, right->number) : -left->number;
-    }
+    if (left->type == TYPE_RANGE || right->type == TYPE_RANGE)
+        fail(p, place, "operator %.*s takes no range; put a function around it, as in rate(metric[5m])",
+             STR_ARG(place));
+    if (left->type == TYPE_SCALAR && right->type == TYPE_SCALAR)
+        return new_number(p, query_compute(op, left->number, right->number));
+    x = new_part(p, sizeof(*x));
+    x->kind = EXPR_BINARY;
+    x->type = TYPE_VECTOR;
+    x->op = op;
+    x->left = left;
+    x->right = right;
     return x;
 }
 
@@ -588,15 +548,13 @@ static struct expr *parse_operand(struct parser *p)
     if (skip_operator(p, "+"))
         return parse_expression(p, PRECEDENCE_POWER);
     if (skip_operator(p, "-"))
-        return make_operation(p, first, parse_expression(p, PRECEDENCE_POWER), NULL);
+        return make_operation(p, first, '*', new_number(p, -1), parse_expression(p, PRECEDENCE_POWER));
     if (skip_operator(p, "(")) {
         x = parse_expression(p, 0);
         take(p, ")", ")");
         return x;
     }
-    x = new_expr(p);
-    if (!x)
-        return NULL;
+    x = new_part(p, sizeof(*x));
     if (p->kind == TOKEN_NUMBER || at_word(p, numbers))
         parse_number(p, x);
     else if (at_operator(p, "{"))
@@ -636,13 +594,13 @@ static struct expr *parse_expression(struct parser *p, unsigned precedence)
     refuse_suffix(p);
     while (!p->failed && (found = precedence_of(p)) && found >= precedence) {
         struct str op = p->token;
-        struct expr *right;
+        const struct expr *right;
 
         next(p);
         if (at_word(p, keywords))
             fail(p, p->token, "modifier %.*s " UNSUPPORTED WAY_OUT, STR_ARG(p->token));
         right = parse_expression(p, found + (found != PRECEDENCE_POWER)); /* a ^ b ^ c is a ^ (b ^ c) */
-        left = p->failed ? NULL : make_operation(p, op, left, right);
+        left = make_operation(p, op, op.p[0], left, right);
     }
     p->depth--;
     return p->failed ? NULL : left;
@@ -652,13 +610,9 @@ static struct expr *parse_expression(struct parser *p, unsigned precedence)
 
 static int64_t expr_reach(const struct expr *x)
 {
-    int64_t left, right;
+    int64_t left = x->left ? expr_reach(x->left) : 0, right = x->right ? expr_reach(x->right) : 0;
 
-    if (!x || x->kind == EXPR_SELECTOR || x->kind == EXPR_FUNCTION)
-        return !x ? 0 : x->kind == EXPR_SELECTOR ? QUERY_LOOKBACK_MS : x->range_ms;
-    left = expr_reach(x->left);
-    right = expr_reach(x->right);
-    return left > right ? left : right;
+    return x->kind == EXPR_SELECTOR ? x->range_ms : left > right ? left : right;
 }
 
 int query_parse(struct query **ret, struct str text, struct str query, char why[QUERY_WHY_BYTES])
@@ -673,7 +627,8 @@ int query_parse(struct query **ret, struct str text, struct str query, char why[
              QUERY_TEXT_MAX);
         return -EINVAL;
     }
-    p.query.p = memcpy(parser_alloc(&p, query.n), query.p, query.n);
+    p.query.p = arena_text(&q->arena, query);
+    p.token.p = p.query.p;
     next(&p);
     q->root = parse_expression(&p, 0);
     if (p.kind != TOKEN_END)
@@ -696,9 +651,4 @@ struct query *query_free(struct query *q)
     arena_done(&q->arena);
     free(q);
     return NULL;
-}
-
-int64_t query_reach(const struct query *q)
-{
-    return q->reach_ms;
 }

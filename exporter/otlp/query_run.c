@@ -1,19 +1,17 @@
-/* A range query. Each expression becomes a table: a row for each label set, with a value for each point. Only
+/* A range query. Each expression becomes a vector: a row for each label set, with a value for each point. Only
  * the series of an aggregation are not held: their values are added to the groups one after the other. */
-#include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/json.h"
+#include "exporter/base/map.h"
 #include "exporter/num/num.h"
 #include "exporter/otlp/query.h"
-#include "exporter/otlp/query_tree.h"
-#include "exporter/otlp/series.h"
 #include "exporter/otlp/translate.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 
-enum { ARENA_BYTES = 64 << 10, FIRST_SLOTS = 64 };
+enum { ARENA_BYTES = 64 << 10 };
 
 /* ---- Sums and means as Prometheus computes them: with Kahan's summation, improved by Neumaier ---- */
 
@@ -48,12 +46,17 @@ static double total_mean(const struct total *t)
 
 /* ---- Functions: each in Prometheus' order of operations, so that results have the same bits ---- */
 
+/* The samples that end at `at` and begin range_ms before; at least one. */
+struct window {
+    const struct sample *s;
+    size_t n;
+    int64_t at, range_ms;
+};
+
 /* Go's Duration.Seconds(). */
 static double duration_seconds(int64_t ms)
 {
-    int64_t whole = ms / 1000;
-
-    return (double)whole + (double)(ms % 1000 * 1000000) / 1e9;
+    return (double)(ms / 1000) + (double)(ms % 1000 * 1000000) / 1e9;
 }
 
 /* The seconds by which the change is extended beyond a sample that lies `gap` seconds from the border of the
@@ -63,8 +66,9 @@ static double extension(double gap, double interval)
     return gap >= interval * 1.1 ? interval / 2 : gap;
 }
 
-static double extrapolated(const struct window *w, bool is_counter, bool is_rate)
+static double window_change(const struct window *w, enum range_function f)
 {
+    bool is_counter = f != FUNCTION_DELTA;
     double change, start, end, sampled, interval, factor;
     size_t last = w->n - 1;
 
@@ -86,29 +90,18 @@ static double extrapolated(const struct window *w, bool is_counter, bool is_rate
             start = to_zero;
     }
     factor = (sampled + start + end) / sampled;
-    if (is_rate)
+    if (f == FUNCTION_RATE)
         factor /= duration_seconds(w->range_ms);
     return change * factor;
 }
 
-static double fn_irate(const struct window *w)
+static double window_irate(const struct window *w)
 {
-    double last = w->s[w->n - 1].v, before;
+    const struct sample *last = &w->s[w->n - 1];
 
     if (w->n < 2)
         return value_absent();
-    before = w->s[w->n - 2].v;
-    return (last < before ? last : last - before) / ((double)(w->s[w->n - 1].t - w->s[w->n - 2].t) / 1000);
-}
-
-static double fn_last(const struct window *w)
-{
-    return w->s[w->n - 1].v;
-}
-
-static double fn_count(const struct window *w)
-{
-    return (double)w->n;
+    return (last->v < last[-1].v ? last->v : last->v - last[-1].v) / ((double)(last->t - last[-1].t) / 1000);
 }
 
 static struct total window_total(const struct window *w)
@@ -120,70 +113,48 @@ static struct total window_total(const struct window *w)
     return t;
 }
 
-static double fn_sum(const struct window *w)
+static double greater(bool is_max, double a, double b)
 {
-    struct total t = window_total(w);
-
-    return total_value(&t);
+    return isnan(a) || (is_max ? a < b : a > b) ? b : a;
 }
 
-static double fn_avg(const struct window *w)
-{
-    struct total t = window_total(w);
-
-    return total_mean(&t);
-}
-
-static double fn_extreme(const struct window *w, bool is_max)
+static double window_extreme(const struct window *w, bool is_max)
 {
     double found = w->s[0].v;
 
     for (size_t i = 1; i < w->n; i++)
-        if (isnan(found) || (is_max ? w->s[i].v > found : w->s[i].v < found))
-            found = w->s[i].v;
+        found = greater(is_max, found, w->s[i].v);
     return found;
 }
 
-static double fn_rate(const struct window *w)
+/* value_absent() if there are too few samples. */
+static double window_value(const struct window *w, enum range_function f)
 {
-    return extrapolated(w, true, true);
+    struct total t;
+
+    switch (f) {
+    case FUNCTION_AVG:
+        t = window_total(w);
+        return total_mean(&t);
+    case FUNCTION_SUM:
+        t = window_total(w);
+        return total_value(&t);
+    case FUNCTION_COUNT:
+        return (double)w->n;
+    case FUNCTION_MAX:
+    case FUNCTION_MIN:
+        return window_extreme(w, f == FUNCTION_MAX);
+    case FUNCTION_IRATE:
+        return window_irate(w);
+    case FUNCTION_LAST:
+    case FUNCTION_NONE:
+        return w->s[w->n - 1].v;
+    default:
+        return window_change(w, f);
+    }
 }
 
-static double fn_increase(const struct window *w)
-{
-    return extrapolated(w, true, false);
-}
-
-static double fn_delta(const struct window *w)
-{
-    return extrapolated(w, false, false);
-}
-
-static double fn_min(const struct window *w)
-{
-    return fn_extreme(w, false);
-}
-
-static double fn_max(const struct window *w)
-{
-    return fn_extreme(w, true);
-}
-
-const struct range_function range_functions[] = {
-    {"avg_over_time", fn_avg, false},
-    {"count_over_time", fn_count, false},
-    {"delta", fn_delta, false},
-    {"increase", fn_increase, false},
-    {"irate", fn_irate, false},
-    {"last_over_time", fn_last, true},
-    {"max_over_time", fn_max, false},
-    {"min_over_time", fn_min, false},
-    {"rate", fn_rate, false},
-    {"sum_over_time", fn_sum, false},
-    {NULL, NULL, false},
-};
-
-/* ---- Tables ---- */
+/* ---- Vectors ---- */
 
 struct row {
     struct series_label *labels; /* sorted by name */
@@ -200,12 +171,11 @@ struct eval {
     char *why;
 };
 
-struct table {
+/* Sorted by labels when it is complete. */
+struct vector {
     struct arena arena;
-    struct row *rows; /* room for half of the slots */
-    size_t n;
-    uint32_t *slots; /* row + 1 by hash; 0: free */
-    size_t n_slots;  /* a power of two, at least twice n */
+    struct row *rows;
+    size_t n, room;
 };
 
 static int eval_fail(struct eval *e, int r, const char *why)
@@ -224,86 +194,56 @@ static int eval_charge(struct eval *e, uint64_t bytes)
     return -EFBIG;
 }
 
-static void query_table_done(struct table *t)
+static void vector_done(struct vector *v)
 {
-    arena_done(&t->arena);
-    free(t->rows);
-    free(t->slots);
+    arena_done(&v->arena);
+    free(v->rows);
 }
 
-#define TABLE_AUTO(name) CLEANUP(query_table_done) struct table name = {.arena = {.chunk_bytes = ARENA_BYTES}}
+#define VECTOR_AUTO(name) CLEANUP(vector_done) struct vector name = {.arena = {.chunk_bytes = ARENA_BYTES}}
 
-/* Where the row is, or would be. There are slots. */
-static uint32_t *table_slot(const struct table *t, const struct row *key)
+static int row_order(const void *a, const void *b)
 {
-    size_t at = labels_hash(key->labels, key->n_labels) & (t->n_slots - 1);
+    const struct row *x = a, *y = b;
 
-    for (; t->slots[at]; at = (at + 1) & (t->n_slots - 1)) {
-        const struct row *r = &t->rows[t->slots[at] - 1];
-
-        if (labels_compare(r->labels, r->n_labels, key->labels, key->n_labels) == 0)
-            break;
-    }
-    return &t->slots[at];
-}
-
-static struct row *table_find(const struct table *t, const struct row *key)
-{
-    uint32_t at = t->n_slots ? *table_slot(t, key) : 0;
-
-    return at ? &t->rows[at - 1] : NULL;
-}
-
-/* Enters all rows into a new table of slots. False if two have the same labels. */
-static bool table_index(struct table *t, size_t n_slots)
-{
-    free(t->slots);
-    t->slots = xcalloc(n_slots, sizeof(*t->slots));
-    t->n_slots = n_slots;
-    for (size_t i = 0; i < t->n; i++) {
-        uint32_t *slot = table_slot(t, &t->rows[i]);
-
-        if (*slot)
-            return false;
-        *slot = (uint32_t)i + 1;
-    }
-    return true;
+    return labels_compare(x->labels, x->n_labels, y->labels, y->n_labels);
 }
 
 /* Adds a row with copies of the labels and room for `n` values, none of them present. */
-static int query_table_add(struct eval *e, struct table *t, const struct row *key, size_t n, struct row **ret)
+static int vector_add(struct eval *e, struct vector *v, const struct row *like, size_t n, struct row **ret)
 {
-    size_t bytes = key->n_labels * sizeof(*key->labels);
-    struct row row = {.n_labels = key->n_labels};
+    size_t bytes = like->n_labels * sizeof(*like->labels);
+    struct row row = {.n_labels = like->n_labels};
     char *text;
     int r;
 
-    for (size_t i = 0; i < key->n_labels; i++)
-        bytes += key->labels[i].name.n + key->labels[i].value.n;
+    for (size_t i = 0; i < like->n_labels; i++)
+        bytes += like->labels[i].name.n + like->labels[i].value.n;
     r = eval_charge(e, bytes + n * sizeof(double) + sizeof(row));
     if (r < 0)
         return r;
-    if (t->n * 2 >= t->n_slots) {
-        size_t slots = t->n_slots ? t->n_slots * 2 : FIRST_SLOTS;
-
-        t->rows = xreallocarray(t->rows, slots / 2, sizeof(*t->rows));
-        (void)table_index(t, slots);
-    }
-    row.labels = arena_alloc(&t->arena, bytes + 1);
+    if (v->n == v->room)
+        v->rows = xreallocarray(v->rows, v->room = v->room * 2 + 16, sizeof(*v->rows));
+    row.labels = arena_alloc(&v->arena, bytes + 1);
     text = (char *)(row.labels + row.n_labels);
     for (size_t i = 0; i < row.n_labels; i++) {
-        struct str name = key->labels[i].name, value = key->labels[i].value;
+        struct str name = like->labels[i].name, value = like->labels[i].value;
 
         row.labels[i] = (struct series_label){{text, name.n}, {text + name.n, value.n}};
         text = mempcpy(mempcpy(text, name.p, name.n), value.p, value.n);
     }
-    row.values = arena_alloc(&t->arena, n * sizeof(double));
+    row.values = arena_alloc(&v->arena, n * sizeof(double));
     for (size_t i = 0; i < n; i++)
         row.values[i] = value_absent();
-    t->rows[t->n] = row;
-    *table_slot(t, &row) = (uint32_t)++t->n;
-    *ret = &t->rows[t->n - 1];
+    v->rows[v->n] = row;
+    *ret = &v->rows[v->n++];
     return 0;
+}
+
+static void vector_sort(struct vector *v)
+{
+    if (v->n)
+        qsort(v->rows, v->n, sizeof(*v->rows), row_order);
 }
 
 /* As operators and functions do. */
@@ -317,11 +257,24 @@ static void row_drop_name(struct row *row)
     row->n_labels = n;
 }
 
-static int table_drop_names(struct eval *e, struct table *t, const char *why)
+static void vector_drop_names(struct vector *v)
 {
-    for (size_t i = 0; i < t->n; i++)
-        row_drop_name(&t->rows[i]);
-    return t->n == 0 || table_index(t, t->n_slots) ? 0 : eval_fail(e, -EINVAL, why);
+    for (size_t i = 0; i < v->n; i++)
+        row_drop_name(&v->rows[i]);
+    vector_sort(v);
+}
+
+static bool vector_repeats(const struct vector *v, size_t i)
+{
+    return i > 0 && row_order(&v->rows[i - 1], &v->rows[i]) == 0;
+}
+
+static int vector_check(struct eval *e, const struct vector *v, const char *why)
+{
+    for (size_t i = 1; i < v->n; i++)
+        if (vector_repeats(v, i))
+            return eval_fail(e, -EINVAL, why);
+    return 0;
 }
 
 /* ---- Selectors and functions ---- */
@@ -336,33 +289,16 @@ static int64_t eval_point(const struct eval *e, size_t i)
     return e->range.start_ms + (int64_t)i * e->range.step_ms;
 }
 
-/* The latest sample of the last five minutes, unless that is a stale marker. Returns whether there is any. */
-static bool compute_latest(const struct eval *e, const struct series_reader *in, double *values)
-{
-    bool some = false;
-    size_t next = 0;
-
-    for (size_t i = 0; i < e->n; i++) {
-        int64_t at = eval_point(e, i);
-
-        while (next < in->n && in->samples[next].t <= at)
-            next++;
-        values[i] = next && in->samples[next - 1].t > at - QUERY_LOOKBACK_MS ? in->samples[next - 1].v
-                                                                             : value_absent();
-        some |= !value_is_absent(values[i]);
-    }
-    return some;
-}
-
-/* The function over the samples of each range; stale markers are none. */
-static bool compute_function(const struct eval *e, const struct expr *x, struct series_reader *in,
-                             double *values)
+/* The function over the samples of each range; stale markers are none, but end a series that is read without
+ * a function. Returns whether there is any value. */
+static bool compute_series(const struct eval *e, const struct expr *x, struct series_reader *in,
+                           double *values)
 {
     size_t n = 0, first = 0, end = 0;
     bool some = false;
 
     for (size_t i = 0; i < in->n; i++)
-        if (!value_is_absent(in->samples[i].v))
+        if (x->function == FUNCTION_NONE || !value_is_absent(in->samples[i].v))
             in->samples[n++] = in->samples[i];
     for (size_t i = 0; i < e->n && !atomic_load(e->cancelled); i++) {
         struct window w = {.at = eval_point(e, i), .range_ms = x->range_ms};
@@ -373,7 +309,7 @@ static bool compute_function(const struct eval *e, const struct expr *x, struct 
             end++;
         w.s = in->samples + first;
         w.n = end > first ? end - first : 0;
-        values[i] = w.n ? x->function->value(&w) : value_absent();
+        values[i] = w.n ? window_value(&w, x->function) : value_absent();
         some |= !value_is_absent(values[i]);
     }
     return some;
@@ -382,24 +318,21 @@ static bool compute_function(const struct eval *e, const struct expr *x, struct 
 /* Hands on each series of a selector, or of the function around it. */
 static int eval_series(struct eval *e, const struct expr *x, eval_row_fn *put, void *arg)
 {
-    int64_t reach = x->kind == EXPR_FUNCTION ? x->range_ms : QUERY_LOOKBACK_MS;
     CLEANUP(series_reader_done)
     struct series_reader in = {.store = e->store,
                                .matchers = x->matchers,
-                               .n_matchers = x->n_matchers,
-                               .from_ms = e->range.start_ms - reach + 1,
+                               .from_ms = e->range.start_ms - x->range_ms + 1,
                                .to_ms = e->range.end_ms};
     CLEANUP(cleanup_free) double *values = xcalloc(e->n, sizeof(*values));
     int r;
 
     while ((r = series_next(&in)) > 0) {
         struct row row = {in.labels, in.n_labels, values};
-        bool some =
-            x->kind == EXPR_FUNCTION ? compute_function(e, x, &in, values) : compute_latest(e, &in, values);
+        bool some = compute_series(e, x, &in, values);
 
         if (atomic_load(e->cancelled))
             return -ECANCELED;
-        if (x->kind == EXPR_FUNCTION && !x->function->keeps_name)
+        if (x->function != FUNCTION_NONE && x->function != FUNCTION_LAST)
             row_drop_name(&row);
         r = some ? put(e, arg, &row) : 0;
         if (r < 0)
@@ -408,14 +341,22 @@ static int eval_series(struct eval *e, const struct expr *x, eval_row_fn *put, v
     return r < 0 ? eval_fail(e, r, in.why) : 0;
 }
 
-static int eval_keep(struct eval *e, void *arg, struct row *row)
+static int keep_row(struct eval *e, void *arg, struct row *row)
 {
-    struct row *kept = table_find(arg, row);
-    int r = kept ? eval_fail(e, -EINVAL, same_labels) : query_table_add(e, arg, row, e->n, &kept);
+    struct row *kept;
+    int r = vector_add(e, arg, row, e->n, &kept);
 
     if (r == 0)
         memcpy(kept->values, row->values, e->n * sizeof(*row->values));
     return r;
+}
+
+static int eval_selector(struct eval *e, const struct expr *x, struct vector *to)
+{
+    int r = eval_series(e, x, keep_row, to);
+
+    vector_sort(to);
+    return r ?: vector_check(e, to, same_labels);
 }
 
 /* ---- Aggregations ---- */
@@ -423,57 +364,75 @@ static int eval_keep(struct eval *e, void *arg, struct row *row)
 /* A group's row has three values for each point: the result so far, its rounding error, and the count. */
 struct grouping {
     const struct expr *rule;
-    struct table *groups;
+    struct vector *groups;
+    struct strset keys; /* of the groups, in the same order */
+    struct buf key;
 };
 
-/* Both lists are sorted. */
-static size_t group_labels(const struct expr *rule, const struct row *row,
-                           struct series_label to[SERIES_MAX_LABELS])
+static void grouping_done(struct grouping *g)
 {
-    size_t n = 0, at = 0;
+    strset_done(&g->keys);
+    buf_done(&g->key);
+}
 
+static bool is_listed(const struct expr *rule, struct str name)
+{
+    const struct series_matcher *m = rule->labels;
+
+    while (m && !str_eq(m->name, name))
+        m = m->next;
+    return m;
+}
+
+/* Reduces the row's labels to those of its group. The key has 0xff, which UTF-8 does not, behind each name
+ * and value. */
+static void group_labels(struct grouping *g, struct row *row)
+{
+    size_t n = 0;
+
+    g->key.n = 0;
     for (size_t i = 0; i < row->n_labels; i++) {
-        struct str name = row->labels[i].name;
-        bool listed;
+        struct series_label l = row->labels[i];
+        bool listed = is_listed(g->rule, l.name);
 
-        while (at < rule->n_labels && str_cmp(rule->labels[at], name) < 0)
-            at++;
-        listed = at < rule->n_labels && str_eq(rule->labels[at], name);
-        if (rule->without ? !listed && !str_eq(name, STR("__name__")) : listed)
-            to[n++] = row->labels[i];
+        if (g->rule->without ? listed || str_eq(l.name, STR("__name__")) : !listed)
+            continue;
+        (void)!(buf_put_str(&g->key, l.name) ?: buf_putc(&g->key, '\xff'));
+        (void)!(buf_put_str(&g->key, l.value) ?: buf_putc(&g->key, '\xff'));
+        row->labels[n++] = l;
     }
-    return n;
+    row->n_labels = n;
 }
 
 static void group_add(enum aggregation op, struct total *t, double v)
 {
-    bool first = value_is_absent(t->sum);
-
-    switch (op) {
-    case AGGREGATION_COUNT:
-        t->sum = first ? 1 : t->sum + 1;
-        break;
-    case AGGREGATION_MAX:
-    case AGGREGATION_MIN:
-        if (first || isnan(t->sum) || (op == AGGREGATION_MAX ? t->sum < v : t->sum > v))
-            t->sum = v;
-        break;
-    default:
-        if (first)
-            *t = (struct total){v, 0, 1};
-        else
-            total_add(t, v);
-    }
+    if (value_is_absent(t->sum))
+        *t = (struct total){op == AGGREGATION_COUNT ? 1 : v, 0, 1};
+    else if (op == AGGREGATION_COUNT)
+        t->sum++;
+    else if (op == AGGREGATION_MAX || op == AGGREGATION_MIN)
+        t->sum = greater(op == AGGREGATION_MAX, t->sum, v);
+    else
+        total_add(t, v);
 }
 
 static int group_row(struct eval *e, void *arg, struct row *row)
 {
-    const struct grouping *g = arg;
-    struct series_label labels[SERIES_MAX_LABELS];
-    struct row key = {labels, group_labels(g->rule, row, labels), NULL};
-    struct row *group = table_find(g->groups, &key);
-    int r = group ? 0 : query_table_add(e, g->groups, &key, 3 * e->n, &group);
+    struct grouping *g = arg;
+    struct row *group;
+    size_t place;
+    int r = 0;
 
+    group_labels(g, row);
+    place = strset_find(&g->keys, buf_str(&g->key));
+    if (place != SIZE_MAX) {
+        group = &g->groups->rows[place];
+    } else {
+        struct str key = {arena_text(&g->groups->arena, buf_str(&g->key)), g->key.n};
+
+        (void)strset_add(&g->keys, key);
+        r = vector_add(e, g->groups, row, 3 * e->n, &group);
+    }
     for (size_t i = 0; i < e->n && r == 0; i++)
         if (!value_is_absent(row->values[i]))
             group_add(g->rule->aggregation, (struct total *)group->values + i, row->values[i]);
@@ -487,32 +446,28 @@ static void group_finish(const struct eval *e, enum aggregation op, double *valu
         struct total t;
 
         memcpy(&t, values + 3 * i, sizeof(t));
-        if (value_is_absent(t.sum) || (op != AGGREGATION_AVG && op != AGGREGATION_SUM))
-            values[i] = t.sum;
-        else
+        values[i] = t.sum;
+        if (!value_is_absent(t.sum) && (op == AGGREGATION_AVG || op == AGGREGATION_SUM))
             values[i] = op == AGGREGATION_AVG ? total_mean(&t) : total_value(&t);
     }
 }
 
-static int eval_expr(struct eval *e, const struct expr *x, struct table *to);
+static int eval_expr(struct eval *e, const struct expr *x, struct vector *to);
 
 /* Whether the series need not be held to find two that have the same labels without their names. */
 static bool is_unambiguous(const struct expr *x)
 {
-    bool named = x->kind == EXPR_SELECTOR;
+    bool named = x->kind == EXPR_SELECTOR && x->function == FUNCTION_NONE;
 
-    for (size_t i = 0; i < x->n_matchers; i++) {
-        const struct series_matcher *m = &x->matchers[i];
-
+    for (const struct series_matcher *m = x->matchers; m; m = m->next)
         named |= !m->regex && !m->negated && str_eq(m->name, STR("__name__"));
-    }
     return named;
 }
 
-static int eval_aggregation(struct eval *e, const struct expr *x, struct table *to)
+static int eval_aggregation(struct eval *e, const struct expr *x, struct vector *to)
 {
-    struct grouping g = {x, to};
-    TABLE_AUTO(of);
+    CLEANUP(grouping_done) struct grouping g = {.rule = x, .groups = to, .key.max = SIZE_MAX};
+    VECTOR_AUTO(of);
     int r;
 
     if (is_unambiguous(x->left)) {
@@ -524,99 +479,86 @@ static int eval_aggregation(struct eval *e, const struct expr *x, struct table *
     }
     for (size_t i = 0; i < to->n && r == 0; i++)
         group_finish(e, x->aggregation, to->rows[i].values);
+    vector_sort(to);
     return r;
 }
 
 /* ---- Operators ---- */
 
-/* a + b at each point; a value that is missing on either side is missing. */
-static void row_compute(const struct eval *e, char operator, double * to, const double *a, const double *b)
-{
-    for (size_t i = 0; i < e->n; i++)
-        to[i] = value_is_absent(a[i]) || value_is_absent(b[i]) ? value_absent()
-                                                               : query_compute(operator, a[i], b[i]);
-}
-
 /* Between the rows of two expressions with the same labels. */
-static int eval_matching(struct eval *e, const struct expr *x, struct table *to)
+static int eval_matching(struct eval *e, const struct expr *x, struct vector *to)
 {
-    TABLE_AUTO(left);
-    TABLE_AUTO(right);
+    VECTOR_AUTO(left);
+    VECTOR_AUTO(right);
     int r = eval_expr(e, x->right, &right) ?: eval_expr(e, x->left, &left);
 
-    r = r
-            ?: table_drop_names(e, &right,
-                                "several series on the right side of an operator have the same labels");
-    for (size_t i = 0; i < left.n && r == 0; i++) {
-        struct row *row = &left.rows[i], *other, *result;
+    vector_drop_names(&left);
+    vector_drop_names(&right);
+    r = r ?: vector_check(e, &right, "several series on the right side of an operator have the same labels");
+    for (size_t i = 0, k = 0; i < left.n && r == 0; i++) {
+        const struct row *row = &left.rows[i], *other;
+        struct row *result;
 
-        row_drop_name(row);
-        other = table_find(&right, row);
-        if (!other)
+        while (k < right.n && row_order(&right.rows[k], row) < 0)
+            k++;
+        other = &right.rows[k];
+        if (k == right.n || row_order(other, row) != 0)
             continue;
-        if (table_find(to, row))
+        if (vector_repeats(&left, i))
             return eval_fail(e, -EINVAL,
                              "several series on the left side of an operator have the same labels");
-        r = query_table_add(e, to, row, e->n, &result);
-        if (r == 0)
-            row_compute(e, x->operator, result->values, row->values, other->values);
+        r = vector_add(e, to, row, e->n, &result);
+        for (size_t p = 0; p < e->n && r == 0; p++)
+            if (!value_is_absent(row->values[p]) && !value_is_absent(other->values[p]))
+                result->values[p] = query_compute(x->op, row->values[p], other->values[p]);
     }
     return r;
 }
 
-/* A negation, or an operator with a number. */
-static int eval_arithmetic(struct eval *e, const struct expr *x, struct table *to)
+/* With a number on one side. */
+static int eval_arithmetic(struct eval *e, const struct expr *x, struct vector *to)
 {
-    bool number_left = x->right && x->left->type == TYPE_SCALAR;
-    int r = eval_expr(e, number_left ? x->right : x->left, to) ?: table_drop_names(e, to, same_labels);
+    bool number_left = x->left->type == TYPE_SCALAR;
+    int r = eval_expr(e, number_left ? x->right : x->left, to);
 
+    vector_drop_names(to);
     for (size_t i = 0; i < to->n && r == 0; i++)
-        for (size_t k = 0; k < e->n; k++) {
-            double *v = &to->rows[i].values[k];
+        for (size_t p = 0; p < e->n; p++) {
+            double *v = &to->rows[i].values[p];
 
-            if (value_is_absent(*v))
-                continue;
-            if (x->kind == EXPR_NEGATION)
-                *v = -*v;
-            else if (number_left)
-                *v = query_compute(x->operator, x->left->number, *v);
-            else
-                *v = query_compute(x->operator, * v, x->right->number);
+            if (!value_is_absent(*v))
+                *v = number_left ? query_compute(x->op, x->left->number, *v)
+                                 : query_compute(x->op, *v, x->right->number);
         }
-    return r;
+    return r ?: vector_check(e, to, same_labels);
 }
 
-static int eval_number(struct eval *e, const struct expr *x, struct table *to)
+static int eval_number(struct eval *e, const struct expr *x, struct vector *to)
 {
-    struct row *row, key = {0};
-    int r = query_table_add(e, to, &key, e->n, &row);
+    struct row *row, none = {0};
+    int r = vector_add(e, to, &none, e->n, &row);
 
     for (size_t i = 0; i < e->n && r == 0; i++)
         row->values[i] = x->number;
     return r;
 }
 
-static int eval_expr(struct eval *e, const struct expr *x, struct table *to)
+static int eval_expr(struct eval *e, const struct expr *x, struct vector *to)
 {
-    if (x->kind == EXPR_NUMBER)
+    switch (x->kind) {
+    case EXPR_NUMBER:
         return eval_number(e, x, to);
-    if (x->kind == EXPR_SELECTOR || x->kind == EXPR_FUNCTION)
-        return eval_series(e, x, eval_keep, to);
-    if (x->kind == EXPR_AGGREGATION)
+    case EXPR_SELECTOR:
+        return eval_selector(e, x, to);
+    case EXPR_AGGREGATION:
         return eval_aggregation(e, x, to);
-    if (x->kind == EXPR_BINARY && x->left->type == TYPE_VECTOR && x->right->type == TYPE_VECTOR)
-        return eval_matching(e, x, to);
-    return eval_arithmetic(e, x, to);
+    default:
+        return x->left->type == TYPE_VECTOR && x->right->type == TYPE_VECTOR ? eval_matching(e, x, to)
+                                                                             : eval_arithmetic(e, x, to);
+    }
 }
 
 /* ---- The result ---- */
-
-static int row_order(const void *a, const void *b)
-{
-    const struct row *x = a, *y = b;
-
-    return labels_compare(x->labels, x->n_labels, y->labels, y->n_labels);
-}
 
 /* As Prometheus writes it in JSON: an exponent, of two digits at least, below 1e-6 and from 1e21. */
 static size_t row_put_value(double v, char to[DECIMAL_MAX])
@@ -647,9 +589,6 @@ static int row_put_sample(struct buf *out, int64_t ms, double v, bool first)
     if (!first)
         *p++ = ',';
     *p++ = '[';
-    if (ms < 0)
-        *p++ = '-';
-    ms = ms < 0 ? -ms : ms;
     p += num_put_u64(p, (uint64_t)ms / 1000);
     if (ms % 1000)
         p += sprintf(p, ".%03d", (int)(ms % 1000));
@@ -681,12 +620,10 @@ static int row_write(const struct eval *e, const struct row *row, struct buf *ou
     return r ?: buf_puts(out, "]}");
 }
 
-static int result_write(struct eval *e, struct table *t, struct buf *out, size_t *ret_series)
+static int result_write(struct eval *e, const struct vector *t, struct buf *out, size_t *ret_series)
 {
     int r = 0;
 
-    if (t->n)
-        qsort(t->rows, t->n, sizeof(*t->rows), row_order);
     for (size_t i = 0; i < t->n && r == 0; i++) {
         size_t first = 0;
 
@@ -705,7 +642,7 @@ int query_run(const struct query *q, struct store *store, const struct query_ran
 {
     int64_t steps = range->end_ms < range->start_ms ? -1 : (range->end_ms - range->start_ms) / range->step_ms;
     struct eval e = {store, cancelled, *range, (size_t)steps + 1, out->max, 0, why};
-    TABLE_AUTO(result);
+    VECTOR_AUTO(result);
 
     *ret_series = 0;
     if (steps < 0)

@@ -1,6 +1,6 @@
-/* A sweep over all series, a piece at a time, drops what is too old; when memory runs short the sweep's
- * horizon moves from the oldest samples towards now, and queries that begin before it fail, since some
- * series would lack samples that others have. */
+/* Series are in one list and in two hash tables. A sweep over the list, a piece at a time, drops what is too
+ * old; when memory runs short the sweep's horizon moves from the oldest samples towards now, and queries that
+ * begin before it fail, since some series would lack samples that others have. */
 #include "exporter/otlp/series.h"
 
 #include "exporter/base/hash.h"
@@ -12,7 +12,7 @@
 
 enum {
     MALLOC_BYTES = 8, /* of malloc() for each piece */
-    FIRST_SLOTS = 1024,
+    FIRST_BUCKETS = 1024,
     SWEEP_SERIES = 256, /* looked at while the lock is held */
     PRUNE_PIECES = 16,
     EVICT_PIECES = 4,
@@ -22,30 +22,29 @@ enum {
     GROW_MAX = 256,     /* samples */
 };
 
+/* By the labels, and by the hash that was last given to store_enter(). */
+enum { BY_LABELS, BY_REQUEST, TABLES };
+
 struct series {
-    uint64_t hash; /* of the labels */
+    struct series *next;          /* in the list */
+    struct series *chain[TABLES]; /* in the bucket */
+    uint64_t hash[TABLES];
     struct sample *samples;
     uint32_t n, room;
+    uint32_t readers; /* which stopped here: the series must stay */
+    uint32_t n_labels, label_bytes;
     int64_t last_ms; /* of the last sample, or when it was created */
     struct series_writer writer;
-    uint32_t n_labels, label_bytes;
     char labels[]; /* the lengths of each name and value, and then their bytes */
-};
-
-struct slot {
-    uint64_t hash; /* 0: free */
-    uint32_t at;   /* in the list */
 };
 
 struct store {
     pthread_mutex_t turn, lock; /* whoever waits for `lock` has `turn`, so that readers let writers in */
     const struct clock *clock;
-    struct series **list; /* NULL where one was removed */
-    size_t n, room;
-    unsigned readers;   /* while there are any, series keep their places in the list */
-    struct slot *slots; /* by the hash of the labels, and by those that were given to store_enter() */
-    size_t cap, used;   /* cap: a power of two, or 0 */
-    size_t swept;       /* index of the next series to look at */
+    struct series *first, **end; /* the list */
+    struct series **sweep;       /* the place of the next series to look at */
+    struct series **buckets[TABLES];
+    size_t n_buckets; /* of each table: a power of two */
     int64_t evict_before;
     int64_t complete_from; /* samples from this time on have not been evicted */
     struct store_stats stats;
@@ -63,13 +62,13 @@ int labels_compare(const struct series_label *a, size_t n_a, const struct series
     return (n_a > n_b) - (n_a < n_b);
 }
 
-uint64_t labels_hash(const struct series_label *labels, size_t n)
+static uint64_t labels_hash(const struct series_label *labels, size_t n)
 {
     uint64_t h = n;
 
     for (size_t i = 0; i < n; i++)
         h = hash_chain(hash_chain(h, labels[i].name), labels[i].value);
-    return h | !h;
+    return h;
 }
 
 void store_lock(struct store *s)
@@ -89,6 +88,35 @@ static int64_t store_now(const struct store *s)
     return s->clock->wall(s->clock).ms;
 }
 
+static void store_link(struct store *s, struct series *x, unsigned table)
+{
+    struct series **bucket = &s->buckets[table][x->hash[table] & (s->n_buckets - 1)];
+
+    x->chain[table] = *bucket;
+    *bucket = x;
+}
+
+static void store_unlink(struct store *s, struct series *x, unsigned table)
+{
+    struct series **at = &s->buckets[table][x->hash[table] & (s->n_buckets - 1)];
+
+    while (*at != x)
+        at = &(*at)->chain[table];
+    *at = x->chain[table];
+}
+
+static void store_rehash(struct store *s, size_t n_buckets)
+{
+    s->stats.bytes += (n_buckets - s->n_buckets) * TABLES * sizeof(*s->buckets[0]);
+    s->n_buckets = n_buckets;
+    for (unsigned table = 0; table < TABLES; table++) {
+        free(s->buckets[table]);
+        s->buckets[table] = xcalloc(n_buckets, sizeof(*s->buckets[table]));
+        for (struct series *x = s->first; x; x = x->next)
+            store_link(s, x, table);
+    }
+}
+
 struct store *store_new(const struct clock *clock)
 {
     struct store *s = xcalloc(1, sizeof(*s));
@@ -96,8 +124,10 @@ struct store *store_new(const struct clock *clock)
     (void)pthread_mutex_init(&s->turn, NULL);
     (void)pthread_mutex_init(&s->lock, NULL);
     s->clock = clock;
+    s->end = s->sweep = &s->first;
     s->complete_from = s->evict_before = INT64_MIN;
     s->stats.age_ms = STORE_MIN_AGE_MS;
+    store_rehash(s, FIRST_BUCKETS);
     store_set_limits(s, 0, UINT64_MAX);
     return s;
 }
@@ -160,14 +190,21 @@ static size_t series_bytes(const struct series *x)
     return sizeof(*x) + x->label_bytes + x->room * sizeof(*x->samples) + 2 * MALLOC_BYTES;
 }
 
-static struct series *series_free(struct store *s, struct series *x)
+/* Frees the series at this place in the list. */
+static void series_free(struct store *s, struct series **at)
 {
+    struct series *x = *at;
+
+    *at = x->next;
+    if (s->end == &x->next)
+        s->end = at;
+    store_unlink(s, x, BY_LABELS);
+    store_unlink(s, x, BY_REQUEST);
     s->stats.samples -= x->n;
     s->stats.bytes -= series_bytes(x);
     s->stats.series--;
     free(x->samples);
     free(x);
-    return NULL;
 }
 
 /* How much is left before the samples that exist could not grow. */
@@ -176,15 +213,13 @@ static bool is_short(const struct store *s, uint64_t part)
     return s->stats.bytes > s->stats.max_bytes - s->stats.max_bytes / part;
 }
 
-static void sweep_one(struct store *s, struct series **at, int64_t too_old)
+static void sweep_one(struct store *s, int64_t too_old)
 {
-    struct series *x = *at;
+    struct series *x = *s->sweep;
     size_t dropped;
 
-    if (!x)
-        return;
-    if (x->last_ms < too_old) {
-        *at = series_free(s, x);
+    if (x->last_ms < too_old && x->readers == 0) {
+        series_free(s, s->sweep);
         return;
     }
     (void)series_drop_before(s, x, too_old);
@@ -192,6 +227,7 @@ static void sweep_one(struct store *s, struct series **at, int64_t too_old)
     s->stats.samples_evicted += dropped;
     if (dropped && s->complete_from < s->evict_before)
         s->complete_from = s->evict_before;
+    s->sweep = &x->next;
 }
 
 /* Returns whether that was the end of a turn over all series. */
@@ -199,11 +235,11 @@ static bool sweep_piece(struct store *s, int64_t now)
 {
     int64_t too_old = now - s->stats.age_ms;
 
-    for (size_t i = 0; i < SWEEP_SERIES && s->swept < s->n; i++)
-        sweep_one(s, &s->list[s->swept++], too_old);
-    if (s->swept < s->n)
+    for (size_t i = 0; i < SWEEP_SERIES && *s->sweep; i++)
+        sweep_one(s, too_old);
+    if (*s->sweep)
         return false;
-    s->swept = 0;
+    s->sweep = &s->first;
     if (is_short(s, 16)) {
         if (s->evict_before < too_old)
             s->evict_before = too_old;
@@ -226,66 +262,18 @@ void store_prune(struct store *s)
 
 /* ---- Finding and creating series. Lock held ---- */
 
-static struct slot *store_slot(const struct store *s, uint64_t hash)
+static struct series *store_lookup(const struct store *s, unsigned table, uint64_t hash)
 {
-    size_t at = (size_t)hash & (s->cap - 1);
+    struct series *x = s->buckets[table][hash & (s->n_buckets - 1)];
 
-    while (s->slots[at].hash && s->slots[at].hash != hash)
-        at = (at + 1) & (s->cap - 1);
-    return &s->slots[at];
+    while (x && x->hash[table] != hash)
+        x = x->chain[table];
+    return x;
 }
 
 struct series *store_find(const struct store *s, uint64_t hash)
 {
-    const struct slot *slot = s->cap ? store_slot(s, hash) : NULL;
-
-    return slot && slot->hash ? s->list[slot->at] : NULL;
-}
-
-static void store_know(struct store *s, uint64_t hash, uint32_t at)
-{
-    struct slot *slot = store_slot(s, hash);
-
-    s->used += !slot->hash;
-    *slot = (struct slot){hash, at};
-}
-
-/* Room for one more series; the places of removed ones are used again. */
-static void store_grow_list(struct store *s)
-{
-    size_t n = 0, room;
-
-    for (size_t i = 0; i < s->n && s->readers == 0; i++)
-        if (s->list[i])
-            s->list[n++] = s->list[i];
-    if (s->readers == 0) {
-        s->n = n;
-        s->swept = 0;
-    }
-    room = s->n * 2 + FIRST_SLOTS / 2;
-    s->list = xreallocarray(s->list, room, sizeof(*s->list));
-    s->stats.bytes += (room - s->room) * sizeof(*s->list);
-    s->room = room;
-}
-
-/* Room for two more hashes and one more series. Hashes other than those of labels are forgotten. */
-static void store_grow(struct store *s)
-{
-    size_t cap = FIRST_SLOTS;
-
-    if ((s->used + 2) * 4 < s->cap * 3 && s->n < s->room)
-        return;
-    while (cap < s->stats.series * 4 || (cap <= s->cap && cap < s->stats.series * 16))
-        cap *= 2;
-    store_grow_list(s);
-    free(s->slots);
-    s->slots = xcalloc(cap, sizeof(*s->slots));
-    s->stats.bytes += (cap - s->cap) * sizeof(*s->slots);
-    s->cap = cap;
-    s->used = 0;
-    for (size_t i = 0; i < s->n; i++)
-        if (s->list[i])
-            store_know(s, s->list[i]->hash, (uint32_t)i);
+    return store_lookup(s, BY_REQUEST, hash);
 }
 
 static bool labels_fit(const struct series_label *labels, size_t n, uint32_t *ret_bytes)
@@ -332,26 +320,30 @@ static enum store_result store_refuses(struct store *s, int64_t now)
     return STORE_OK;
 }
 
+/* A new series, which is not in the table BY_REQUEST yet. */
 static enum store_result store_create(struct store *s, const struct series_label *labels, size_t n,
                                       uint64_t hash, struct series **ret)
 {
     int64_t now = store_now(s);
-    uint32_t bytes;
     enum store_result refused;
+    struct series *x;
+    uint32_t bytes;
 
     if (!labels_fit(labels, n, &bytes))
         return STORE_BAD_LABELS;
     refused = store_refuses(s, now);
     if (refused != STORE_OK)
         return refused;
-    store_grow(s);
-    *ret = series_new(labels, n, bytes);
-    (*ret)->hash = hash;
-    (*ret)->last_ms = now; /* it expires as if it had a sample */
-    s->stats.bytes += series_bytes(*ret);
+    if (s->stats.series >= s->n_buckets)
+        store_rehash(s, s->n_buckets * 2);
+    *ret = x = series_new(labels, n, bytes);
+    x->last_ms = now; /* it expires as if it had a sample */
+    x->hash[BY_LABELS] = hash;
+    store_link(s, x, BY_LABELS);
+    *s->end = x;
+    s->end = &x->next;
+    s->stats.bytes += series_bytes(x);
     s->stats.series++;
-    store_know(s, hash, (uint32_t)s->n);
-    s->list[s->n++] = *ret;
     return STORE_OK;
 }
 
@@ -359,13 +351,17 @@ enum store_result store_enter(struct store *s, const struct series_label *labels
                               struct series **ret)
 {
     uint64_t own = labels_hash(labels, n);
-    struct series *x = store_find(s, own);
-    enum store_result result = x ? STORE_OK : store_create(s, labels, n, own, &x);
+    struct series *x = store_lookup(s, BY_LABELS, own);
+    enum store_result result = STORE_OK;
 
+    if (x)
+        store_unlink(s, x, BY_REQUEST);
+    else
+        result = store_create(s, labels, n, own, &x);
     if (result != STORE_OK)
         return result;
-    store_grow(s);
-    store_know(s, hash, store_slot(s, own)->at);
+    x->hash[BY_REQUEST] = hash;
+    store_link(s, x, BY_REQUEST);
     *ret = x;
     return STORE_OK;
 }
@@ -432,11 +428,10 @@ struct store *store_free(struct store *s)
 {
     if (!s)
         return NULL;
-    for (size_t i = 0; i < s->n; i++)
-        if (s->list[i])
-            (void)series_free(s, s->list[i]);
-    free(s->list);
-    free(s->slots);
+    while (s->first)
+        series_free(s, &s->first);
+    free(s->buckets[BY_LABELS]);
+    free(s->buckets[BY_REQUEST]);
     (void)pthread_mutex_destroy(&s->turn);
     (void)pthread_mutex_destroy(&s->lock);
     free(s);
@@ -445,15 +440,16 @@ struct store *store_free(struct store *s)
 
 /* ---- Reading. Lock held, except by series_next() ---- */
 
-/* The labels' names and values are slices of the series itself. */
-static void series_labels(const struct series *x, struct series_label *to)
+/* The reader's labels are slices of `text`: a series' labels, or a copy of them. */
+static void reader_set_labels(struct series_reader *r, const struct series *x, const char *text)
 {
-    const char *p = x->labels + x->n_labels * 2 * sizeof(uint32_t);
+    const char *p = text + x->n_labels * 2 * sizeof(uint32_t);
     uint32_t lengths[2];
 
+    r->n_labels = x->n_labels;
     for (uint32_t i = 0; i < x->n_labels; i++) {
-        memcpy(lengths, x->labels + i * sizeof(lengths), sizeof(lengths));
-        to[i] = (struct series_label){{p, lengths[0]}, {p + lengths[0], lengths[1]}};
+        memcpy(lengths, text + i * sizeof(lengths), sizeof(lengths));
+        r->labels[i] = (struct series_label){{p, lengths[0]}, {p + lengths[0], lengths[1]}};
         p += lengths[0] + lengths[1];
     }
 }
@@ -469,8 +465,7 @@ static struct str label_value(const struct series_reader *r, struct str name)
 /* 1 if the series at hand matches, 0 if not. */
 static int reader_matches(struct series_reader *r, unsigned *cost)
 {
-    for (size_t i = 0; i < r->n_matchers; i++) {
-        const struct series_matcher *m = &r->matchers[i];
+    for (const struct series_matcher *m = r->matchers; m; m = m->next) {
         struct str value = label_value(r, m->name);
         int matched = m->regex ? regex_match(r->regexes, m->regex, value) : str_eq(value, m->value);
 
@@ -488,8 +483,6 @@ static int reader_matches(struct series_reader *r, unsigned *cost)
 /* Copies labels and samples. 1 if there are samples in the range. */
 static int reader_copy(struct series_reader *r, const struct series *x)
 {
-    size_t names = x->label_bytes - x->n_labels * 2 * sizeof(uint32_t);
-    const char *from = r->labels[0].name.p;
     size_t first = 0, end = x->n;
 
     while (first < end && x->samples[first].t < r->from_ms)
@@ -503,12 +496,18 @@ static int reader_copy(struct series_reader *r, const struct series *x)
         r->samples = xreallocarray(r->samples, r->room = r->n * 2, sizeof(*r->samples));
     memcpy(r->samples, x->samples + first, r->n * sizeof(*r->samples));
     r->text.n = 0;
-    (void)!buf_put(&r->text, from, names);
-    for (size_t i = 0; i < r->n_labels; i++) {
-        r->labels[i].name.p = r->text.p + (r->labels[i].name.p - from);
-        r->labels[i].value.p = r->text.p + (r->labels[i].value.p - from);
-    }
+    (void)!buf_put(&r->text, x->labels, x->label_bytes);
+    reader_set_labels(r, x, r->text.p);
     return 1;
+}
+
+static void reader_move(struct series_reader *r, struct series *to)
+{
+    if (r->at)
+        r->at->readers--;
+    if (to)
+        to->readers++;
+    r->at = to;
 }
 
 /* Looks at some series, up to the first that matches. -EAGAIN: none of them does. */
@@ -518,59 +517,49 @@ static int reader_piece(struct series_reader *r)
     unsigned cost = 0;
     int found = 0;
 
-    if (s->complete_from > r->from_ms)
+    if (s->complete_from > r->from_ms) {
+        (void)snprintf(r->why, sizeof(r->why),
+                       "samples of the time range were evicted: limits.otlpMemory (%llu bytes) is reached",
+                       (unsigned long long)s->stats.max_bytes);
         return -ENODATA;
-    for (; r->next < s->n && found == 0 && cost < READ_COST; cost++) {
-        const struct series *x = s->list[r->next++];
+    }
+    for (; found == 0 && cost < READ_COST; cost++) {
+        struct series *x = r->at ? r->at->next : s->first;
 
         if (!x)
-            continue;
-        r->n_labels = x->n_labels;
-        series_labels(x, r->labels);
+            return 0;
+        reader_move(r, x);
+        reader_set_labels(r, x, x->labels);
         found = reader_matches(r, &cost);
         if (found > 0)
             found = reader_copy(r, x);
     }
-    return found == 0 && r->next < s->n ? -EAGAIN : found;
+    return found ?: -EAGAIN;
 }
 
 int series_next(struct series_reader *r)
 {
-    struct store *s = r->store;
-    uint64_t max_bytes;
     int result;
 
+    if (!r->regexes) {
+        r->regexes = regex_matcher_new();
+        r->text.max = SIZE_MAX;
+    }
     do {
-        store_lock(s);
-        if (!r->regexes) {
-            r->text.max = SIZE_MAX;
-            r->regexes = regex_matcher_new();
-            s->readers++;
-        }
-        result = r->is_done ? 0 : reader_piece(r);
-        if (result <= 0 && result != -EAGAIN && !r->is_done) {
-            r->is_done = true;
-            s->readers--;
-        }
-        max_bytes = s->stats.max_bytes;
-        store_unlock(s);
+        store_lock(r->store);
+        result = reader_piece(r);
+        store_unlock(r->store);
     } while (result == -EAGAIN);
-    if (result == -ENODATA)
-        (void)snprintf(r->why, sizeof(r->why),
-                       "samples of the time range were evicted: limits.otlpMemory (%llu bytes) is reached",
-                       (unsigned long long)max_bytes);
-    else if (result < 0)
+    if (result < 0 && result != -ENODATA)
         (void)snprintf(r->why, sizeof(r->why), "a regular expression takes too many steps on a label value");
     return result;
 }
 
 void series_reader_done(struct series_reader *r)
 {
-    if (r->regexes && !r->is_done) {
-        store_lock(r->store);
-        r->store->readers--;
-        store_unlock(r->store);
-    }
+    store_lock(r->store);
+    reader_move(r, NULL);
+    store_unlock(r->store);
     (void)regex_matcher_free(r->regexes);
     buf_done(&r->text);
     free(r->samples);

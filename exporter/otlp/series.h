@@ -41,7 +41,6 @@ struct series_label {
 
 /* Compares label sets as Prometheus sorts series. */
 int labels_compare(const struct series_label *a, size_t n_a, const struct series_label *b, size_t n_b);
-uint64_t labels_hash(const struct series_label *labels, size_t n);
 
 /* What became of a sample, or of a new series. */
 enum store_result {
@@ -111,6 +110,7 @@ static inline bool value_is_absent(double v)
 
 /* A label that a series does not have matches as the empty value. */
 struct series_matcher {
+    const struct series_matcher *next;
     struct str name, value;    /* value: without a regex */
     const struct regex *regex; /* NULL: equality */
     bool negated;
@@ -121,7 +121,6 @@ struct series_matcher {
 struct series_reader {
     struct store *store;
     const struct series_matcher *matchers;
-    size_t n_matchers;
     int64_t from_ms, to_ms; /* of the samples, both included */
     /* The series at hand, valid until the next call */
     struct series_label labels[SERIES_MAX_LABELS];
@@ -131,8 +130,8 @@ struct series_reader {
     /* Private */
     struct regex_matcher *regexes;
     struct buf text;
-    size_t room, next;
-    bool is_done;
+    size_t room;
+    struct series *at; /* which stays until the reader goes on */
     char why[STORE_WHY_BYTES];
 };
 

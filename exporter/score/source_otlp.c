@@ -97,11 +97,6 @@ static void otlp_fail(struct otlp *o, enum round_error e, const char *reason)
     otlp_end(o);
 }
 
-static enum round_error otlp_error(int r)
-{
-    return r == -ENOMEM ? ROUND_MEMORY : r == -EFBIG ? ROUND_TOO_LARGE : ROUND_QUERY;
-}
-
 static void asking_run(struct job *j)
 {
     struct asking *a = CONTAINER_OF(j, struct asking, job);
@@ -124,7 +119,7 @@ static void asking_done(struct job *j)
     o->asking = NULL;
     s->result.seconds += (double)mono_diff(o->asked_at, loop_now(s->env->loop)) / 1000;
     if (a->error < 0) {
-        otlp_fail(o, otlp_error(a->error), a->why);
+        otlp_fail(o, a->error == -EFBIG ? ROUND_TOO_LARGE : ROUND_QUERY, a->why);
     } else if (http_share_hold(s->share, s->env->http, a->result.n) < 0) {
         otlp_fail(o, ROUND_MEMORY, "over limits.memory: no room for the result of the query");
     } else {
@@ -153,14 +148,13 @@ static void otlp_ask(struct otlp *o)
         .job = {.run = asking_run, .done = asking_done},
         .fetch = o,
         .store = s->env->store,
-        .range = {.start_ms = s->start_ms, .end_ms = s->end_ms, .step_ms = s->from.step_s * 1000},
-        .why = "out of memory"};
+        .range = {.start_ms = s->start_ms, .end_ms = s->end_ms, .step_ms = s->from.step_s * 1000}};
     buf_init(&a->result, s->env->max_answer);
     if (query_parse(&a->query, buf_str(&text), buf_str(&text), a->why) < 0) {
         otlp_fail(o, ROUND_QUERY, a->why);
         return;
     }
-    from_ms = s->start_ms - query_reach(a->query);
+    from_ms = s->start_ms - a->query->reach_ms;
     o->from_ms = from_ms < o->from_ms ? from_ms : o->from_ms;
     o->asking = a;
     o->asked_at = loop_now(s->env->loop);

@@ -217,8 +217,8 @@ static int queries_reach(const char *queries, int64_t *ret_ms, char why[QUERY_WH
 
         if (r < 0)
             return r;
-        if (query_reach(q) > *ret_ms)
-            *ret_ms = query_reach(q);
+        if (q->reach_ms > *ret_ms)
+            *ret_ms = q->reach_ms;
     }
     return 0;
 }

@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (r < 0)
         return 0;
     s = new_store();
-    require(query_reach(q) >= 0);
+    require(q->reach_ms >= 0);
     require(buf_puts(&text, "# a\n\t") == 0 && buf_put_str(&text, query) == 0 &&
             buf_puts(&text, "\n#b") == 0);
     if (text.n <= QUERY_TEXT_MAX) {

@@ -144,7 +144,7 @@ static void evicts_the_oldest_for_lack_of_memory(void **state)
 static void finds_its_series_while_others_come_and_go(void **state)
 {
     enum { SERIES = 5000 };
-    struct store *s = new_store(64 << 20, SERIES);
+    CLEANUP(cleanup_store_free) struct store *s = new_store(64 << 20, SERIES);
     CLEANUP(series_reader_done) struct series_reader in = {.store = s, .to_ms = INT64_MAX};
     size_t n = 0;
 
@@ -164,7 +164,6 @@ static void finds_its_series_while_others_come_and_go(void **state)
     while (series_next(&in) > 0)
         n++;
     assert_int_equal(n, SERIES / 2 + SERIES / 4 + SERIES / 4);
-    (void)store_free(s);
 }
 
 int main(void)
