@@ -12,7 +12,6 @@
 #include "exporter/otlp/decode.h"
 #include "exporter/otlp/ingest.h"
 #include "exporter/otlp/series.h"
-#include "exporter/otlp/translate.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -79,7 +78,7 @@ static int read_request(const char *path, struct buf *request, char why[DECODE_W
                                    : buf_put_str(&plain, buf_str(&file));
     if (r < 0)
         return r;
-    return strstr(path, ".json") ? decode_json(buf_str(&plain), request, why)
+    return strstr(path, ".json") ? decode_json(buf_str(&plain), &decode_request, request, why)
                                  : buf_put_str(request, buf_str(&plain));
 }
 

@@ -5,7 +5,6 @@
 #define DS_OTLP_DECODE_H
 
 #include "exporter/base/buf.h"
-#include "exporter/base/str.h"
 #include "exporter/base/varint.h"
 
 /* Field numbers. */
@@ -35,58 +34,29 @@ enum { VALUES_VALUES = 1 };
 enum { TEMPORALITY_DELTA = 1, TEMPORALITY_CUMULATIVE = 2 };
 enum { FLAG_NO_RECORDED_VALUE = 1 };
 
-enum decode_kind {
-    KIND_MESSAGE,
-    KIND_STRING,
-    KIND_BYTES,   /* base64 in JSON */
-    KIND_BOOL,    /* a varint */
-    KIND_VARINT,  /* int64, uint32, uint64, enum */
-    KIND_FIXED64, /* signed or not */
-    KIND_DOUBLE,
-};
-
-struct decode_field {
-    const char *json; /* lowerCamelCase */
-    unsigned number;
-    enum decode_kind kind;
-    bool repeated; /* numbers are packed, or not */
-    const struct decode_message *message;
-};
-
-struct decode_message {
-    const struct decode_field *fields;
-    size_t n;
-};
-
-enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
-
-static inline enum wire_type decode_wire_type(enum decode_kind kind)
-{
-    if (kind == KIND_FIXED64 || kind == KIND_DOUBLE)
-        return WIRE_FIXED64;
-    return kind == KIND_BOOL || kind == KIND_VARINT ? WIRE_VARINT : WIRE_BYTES;
-}
-
-extern const struct decode_message decode_export;
-
 enum {
     DECODE_MAX_DEPTH = 64,
     DECODE_MAX_FIELDS = 4000000, /* of a request, so that it is read within about 100 ms */
     DECODE_WHY_BYTES = 160
 };
 
-#define DECODE_TOO_MANY "more than %d fields; send smaller batches"
+/* The messages of metrics/v1, and those of responses. */
+struct decode_message;
+extern const struct decode_message decode_request, decode_response, decode_status;
 
-/* Whether `body` is a valid message, with all that it holds: lengths that fit, types as in the schema, and
+/* Whether `body` is a valid request, with all that it holds: lengths that fit, types as in the schema, and
  * at most DECODE_MAX_DEPTH levels. Readers need not look for errors then. -EBADMSG; -EFBIG: more than
  * DECODE_MAX_FIELDS. `why` says what is wrong; strings may be ill-formed UTF-8. */
 MUST_USE int decode_check(struct str body, char why[DECODE_WHY_BYTES]);
-/* Appends a request in JSON to `into` as protobuf: field names in lowerCamelCase, integers as numbers or
+/* Appends a message in JSON to `into` as protobuf: field names in lowerCamelCase, integers as numbers or
  * strings, bytes in base64; unknown fields are ignored. -EBADMSG or -EFBIG and `why`, which is empty if
  * `into` is full. */
-MUST_USE int decode_json(struct str json, struct buf *into, char why[DECODE_WHY_BYTES]);
+MUST_USE int decode_json(struct str json, const struct decode_message *m, struct buf *into,
+                         char why[DECODE_WHY_BYTES]);
 
 /* ---- Reading protobuf ---- */
+
+enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 
 struct wire {
     const char *p, *end;
@@ -107,65 +77,49 @@ static inline struct wire wire_of(struct str s)
     return (struct wire){p, p + s.n};
 }
 
-static inline bool wire_fixed(struct wire *w, size_t n, uint64_t *ret)
-{
-    if ((size_t)(w->end - w->p) < n)
-        return false;
-    *ret = 0;
-    memcpy(ret, w->p, n);
-    w->p += n;
-    return true;
-}
-
-static inline bool wire_varint(struct wire *w, uint64_t *ret)
-{
-    const char *end;
-
-    if (LIKELY(w->p < w->end && (unsigned char)*w->p < 0x80)) {
-        *ret = (unsigned char)*w->p++;
-        return true;
-    }
-    end = get_varint(w->p, w->end, ret);
-    w->p = end ? end : w->p;
-    return end != NULL;
-}
-
 /* Reads the next field. False at the end, where w->p == w->end, and where the bytes are malformed. */
 static inline bool wire_next(struct wire *w, struct wire_field *f)
 {
-    uint64_t tag;
+    uint64_t tag, n = 0;
+    const char *p;
 
     f->from = w->p;
-    if (w->p == w->end || !wire_varint(w, &tag))
+    p = get_varint(w->p, w->end, &tag);
+    if (!p || tag >> 32 || tag < 8)
         return false;
     f->number = (uint32_t)(tag >> 3);
     f->type = (uint32_t)(tag & 7);
-    if (tag >> 32 || f->number == 0)
-        return w->p = f->from, false;
+    f->value = 0;
     switch (f->type) {
     case WIRE_VARINT:
-        if (wire_varint(w, &f->value))
-            return true;
+    case WIRE_BYTES:
+        p = get_varint(p, w->end, &f->value);
+        n = f->type == WIRE_BYTES ? f->value : 0;
         break;
     case WIRE_FIXED64:
-        if (wire_fixed(w, 8, &f->value))
-            return true;
+        n = 8;
         break;
     case WIRE_FIXED32:
-        if (wire_fixed(w, 4, &f->value))
-            return true;
-        break;
-    case WIRE_BYTES:
-        if (wire_varint(w, &f->value) && f->value <= (uint64_t)(w->end - w->p)) {
-            f->bytes = (struct str){w->p, (size_t)f->value};
-            w->p += f->value;
-            return true;
-        }
+        n = 4;
         break;
     default: /* groups, which proto3 does not have */
-        break;
+        return false;
     }
-    w->p = f->from;
+    if (!p || n > (uint64_t)(w->end - p))
+        return false;
+    f->bytes = (struct str){p, f->type == WIRE_BYTES ? n : 0};
+    if (f->type == WIRE_FIXED64 || f->type == WIRE_FIXED32)
+        memcpy(&f->value, p, n);
+    w->p = p + n;
+    return true;
+}
+
+/* Reads on to the next field with this number. */
+static inline bool wire_find(struct wire *w, unsigned number, struct wire_field *f)
+{
+    while (wire_next(w, f))
+        if (f->number == number)
+            return true;
     return false;
 }
 
@@ -175,9 +129,8 @@ static inline struct wire_field wire_last(struct str message, unsigned number)
     struct wire w = wire_of(message);
     struct wire_field f = {0}, last = {0};
 
-    while (wire_next(&w, &f))
-        if (f.number == number)
-            last = f;
+    while (wire_find(&w, number, &f))
+        last = f;
     return last;
 }
 

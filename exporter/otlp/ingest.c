@@ -2,16 +2,23 @@
  * later one finds the series by the hash of the bytes that name it, without an allocation. */
 #include "exporter/otlp/ingest.h"
 
+#include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/utf8.h"
 #include "exporter/otlp/decode.h"
+#include "exporter/otlp/translate.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 
-enum { MAX_PARTS = 400, MAX_BUCKETS = MAX_PARTS - 4, NS_PER_MS = 1000000, WRITER_SILENT_MS = 5 * 60 * 1000 };
+enum {
+    MAX_PARTS = 400,
+    MAX_BUCKETS = MAX_PARTS - 4,
+    NS_PER_MS = 1000000,
+    WRITER_SILENT_MS = 5 * 60 * 1000,
+    LABELS_BYTES = 4 << 10,
+};
 
 /* A sample of a point. */
 enum part_kind { PART_VALUE, PART_COUNT, PART_SUM, PART_BUCKET, PART_QUANTILE };
@@ -51,6 +58,15 @@ static const struct {
     [OTLP_SUMMARY] = {false, SUMMARY_ATTRIBUTES, SUMMARY_FLAGS},
 };
 
+/* A label set: sorted and without empty values when it is complete, as store_enter() takes it. */
+struct labels {
+    struct series_label list[SERIES_MAX_LABELS];
+    size_t n;
+    bool is_bad;        /* too many, too long, or not UTF-8 */
+    struct arena arena; /* of the strings */
+    struct buf text;    /* of the string being written */
+};
+
 struct ingest {
     struct store *store;
     const struct clock *clock;
@@ -70,25 +86,21 @@ struct ingest {
     struct ingest_outcome *outcome;
 };
 
-const char *otlp_result_word(unsigned result)
-{
-    static const char *const words[OTLP_RESULTS] = {
-        [STORE_OK] = "ok",
-        [STORE_OUT_OF_ORDER] = "out_of_order",
-        [STORE_DUPLICATE] = "duplicate",
-        [STORE_TOO_OLD] = "too_old",
-        [STORE_TOO_NEW] = "too_new",
-        [STORE_SERIES_LIMIT] = "series_limit",
-        [STORE_BYTES_LIMIT] = "bytes_limit",
-        [STORE_BAD_LABELS] = "bad_labels",
-        [OTLP_INVALID] = "invalid",
-        [OTLP_TEMPORALITY] = "temporality",
-        [OTLP_OVERLAP] = "overlap",
-        [OTLP_UNSUPPORTED] = "unsupported",
-    };
-
-    return words[result];
-}
+WORD_TABLE(otlp_result_word, unsigned, OTLP_RESULTS,
+           {
+               [STORE_OK] = "ok",
+               [STORE_OUT_OF_ORDER] = "out_of_order",
+               [STORE_DUPLICATE] = "duplicate",
+               [STORE_TOO_OLD] = "too_old",
+               [STORE_TOO_NEW] = "too_new",
+               [STORE_SERIES_LIMIT] = "series_limit",
+               [STORE_BYTES_LIMIT] = "bytes_limit",
+               [STORE_BAD_LABELS] = "bad_labels",
+               [OTLP_INVALID] = "invalid",
+               [OTLP_TEMPORALITY] = "temporality",
+               [OTLP_OVERLAP] = "overlap",
+               [OTLP_UNSUPPORTED] = "unsupported",
+           });
 
 struct ingest *ingest_new(struct store *store, const struct clock *clock,
                           const struct otlp_promotion *promotion)
@@ -98,15 +110,208 @@ struct ingest *ingest_new(struct store *store, const struct clock *clock,
     in->store = store;
     in->clock = clock;
     in->promotion = *promotion;
+    in->labels.arena.chunk_bytes = LABELS_BYTES;
+    in->labels.text.max = SIZE_MAX;
     return in;
 }
 
 struct ingest *ingest_free(struct ingest *in)
 {
-    if (in)
-        labels_done(&in->labels);
+    if (!in)
+        return NULL;
+    arena_done(&in->labels.arena);
+    buf_done(&in->labels.text);
     free(in);
     return NULL;
+}
+
+void otlp_promote_k8s(struct otlp_promotion *p)
+{
+    static const struct str names[][2] = {{STR("k8s.node.name"), STR("node")},
+                                          {STR("k8s.namespace.name"), STR("namespace")},
+                                          {STR("k8s.pod.name"), STR("pod")},
+                                          {STR("k8s.container.name"), STR("container")}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++, p->n++) {
+        p->list[p->n].attribute = names[i][0];
+        p->list[p->n].label = names[i][1];
+    }
+}
+
+bool otlp_promote(struct otlp_promotion *p, struct str names)
+{
+    while (names.n) {
+        const char *comma = memchr(names.p, ',', names.n);
+        size_t n = comma ? (size_t)(comma - names.p) : names.n;
+        struct str name = str_trim((struct str){names.p, n});
+
+        if (name.n && p->n == OTLP_MAX_PROMOTED)
+            return false;
+        if (name.n)
+            p->list[p->n++].attribute = name;
+        names = (struct str){names.p + n + !!comma, names.n - n - !!comma};
+    }
+    return true;
+}
+
+/* ---- Labels ---- */
+
+/* Moves the text into the arena, and empties it. */
+static struct str labels_keep(struct labels *l)
+{
+    struct str kept = {arena_text(&l->arena, buf_str(&l->text)), l->text.n};
+
+    l->is_bad |= kept.n > SERIES_MAX_LABEL_BYTES || utf8_valid_prefix(kept) < kept.n;
+    l->text.n = 0;
+    return kept;
+}
+
+static struct series_label *labels_find(struct labels *l, struct str name)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (str_eq(l->list[i].name, name))
+            return &l->list[i];
+    return NULL;
+}
+
+/* Takes the text as the value of a label; `replace` decides about one that is there already. */
+static void labels_put(struct labels *l, struct str name, bool replace)
+{
+    struct series_label *old = labels_find(l, name);
+    struct str value = labels_keep(l);
+
+    if (old)
+        old->value = replace ? value : old->value;
+    else if (l->n == ARRAY_SIZE(l->list))
+        l->is_bad = true;
+    else
+        l->list[l->n++] = (struct series_label){name, value};
+}
+
+static void labels_write(struct labels *l, struct str s)
+{
+    if (s.n > SERIES_MAX_LABEL_BYTES)
+        l->is_bad = true;
+    else if (buf_put_str(&l->text, s) < 0)
+        memory_exhausted(s.n); /* it has no ceiling */
+}
+
+static void labels_write_value(struct labels *l, struct str any_value)
+{
+    if (any_value.n > SERIES_MAX_LABEL_BYTES)
+        l->is_bad = true;
+    else
+        put_any_value(&l->text, any_value, false);
+}
+
+static struct str labels_name(struct labels *l, struct str attribute)
+{
+    if (attribute.n > SERIES_MAX_LABEL_BYTES)
+        l->is_bad = true;
+    else
+        put_label_name(&l->text, attribute);
+    return labels_keep(l);
+}
+
+static bool is_identity(struct str key)
+{
+    return str_eq(key, STR("service.name")) || str_eq(key, STR("service.namespace")) ||
+           str_eq(key, STR("service.instance.id"));
+}
+
+/* Values of attributes whose names become the same are joined by a semicolon. */
+static void labels_put_attributes(struct labels *l, struct str message, unsigned number, bool skip_identity)
+{
+    CLEANUP(cleanup_free) struct attribute *list = NULL;
+    size_t n = read_attributes(&list, message, number, SERIES_MAX_LABELS);
+
+    l->is_bad |= n > SERIES_MAX_LABELS;
+    for (size_t i = 0; i < n && !l->is_bad; i++) {
+        const struct series_label *old;
+        struct str name;
+
+        if (skip_identity && is_identity(list[i].key))
+            continue;
+        name = labels_name(l, list[i].key);
+        old = labels_find(l, name);
+        if (old) {
+            labels_write(l, old->value);
+            labels_write(l, STR(";"));
+        }
+        labels_write_value(l, list[i].value);
+        labels_put(l, name, true);
+    }
+}
+
+/* Writes the text of the first attribute with this name; false without one. */
+static bool labels_write_attribute(struct labels *l, struct str resource, struct str name)
+{
+    struct wire w = wire_of(resource);
+    struct wire_field f;
+
+    while (wire_find(&w, RESOURCE_ATTRIBUTES, &f))
+        if (str_eq(wire_last(f.bytes, KEY_VALUE_KEY).bytes, name)) {
+            labels_write_value(l, wire_last(f.bytes, KEY_VALUE_VALUE).bytes);
+            return true;
+        }
+    return false;
+}
+
+/* Returns whether there is any. */
+static bool labels_put_identity(struct labels *l, struct str resource)
+{
+    bool named = labels_write_attribute(l, resource, STR("service.name")), has_instance;
+    struct str service = labels_keep(l);
+
+    if (named) {
+        if (labels_write_attribute(l, resource, STR("service.namespace")))
+            labels_write(l, STR("/"));
+        labels_write(l, service);
+        labels_put(l, STR("job"), true);
+    }
+    has_instance = labels_write_attribute(l, resource, STR("service.instance.id"));
+    if (has_instance)
+        labels_put(l, STR("instance"), true);
+    return named || has_instance;
+}
+
+static void labels_put_promoted(struct labels *l, struct str resource, const struct otlp_promotion *p)
+{
+    for (size_t i = 0; i < p->n && !l->is_bad; i++) {
+        struct str name = p->list[i].label.n ? p->list[i].label : labels_name(l, p->list[i].attribute);
+
+        if (labels_write_attribute(l, resource, p->list[i].attribute))
+            labels_put(l, name, false);
+    }
+}
+
+static void labels_begin(struct labels *l)
+{
+    arena_done(&l->arena);
+    l->text.n = l->n = 0;
+    l->is_bad = false;
+}
+
+static int label_order(const void *a, const void *b)
+{
+    return str_cmp(((const struct series_label *)a)->name, ((const struct series_label *)b)->name);
+}
+
+/* Enters the series with the labels without those that have no value, and with this name. */
+static unsigned labels_enter(struct labels *l, struct store *store, struct str name, uint64_t hash,
+                             struct series **ret)
+{
+    size_t n = 0;
+
+    labels_write(l, name);
+    labels_put(l, STR("__name__"), true);
+    if (l->is_bad)
+        return STORE_BAD_LABELS;
+    for (size_t i = 0; i < l->n; i++)
+        if (l->list[i].name.n && l->list[i].value.n)
+            l->list[n++] = l->list[i];
+    qsort(l->list, n, sizeof(*l->list), label_order);
+    return store_enter(store, l->list, n, hash, ret);
 }
 
 /* ---- Reading a point ---- */
@@ -225,35 +430,30 @@ static unsigned point_read(struct point *pt, struct str message, enum otlp_type 
 
 /* ---- Storing a point. Lock of the store held ---- */
 
-/* -EFBIG and -EILSEQ if there is no such label set. */
-static int ingest_build_labels(struct ingest *in, const struct part *p)
+static unsigned ingest_enter(struct ingest *in, const struct part *p, uint64_t hash, struct series **ret)
 {
     static const char *const suffixes[] = {[PART_VALUE] = "",
                                            [PART_COUNT] = "_count",
                                            [PART_SUM] = "_sum",
                                            [PART_BUCKET] = "_bucket",
                                            [PART_QUANTILE] = ""};
-    BUF_AUTO(name, SERIES_MAX_LABEL_BYTES);
-    struct labels_source source = {.resource = in->resource,
-                                   .promotion = &in->promotion,
-                                   .point = in->point.message,
-                                   .attributes = kinds[in->metric.type].attributes};
+    struct str name = in->metric.name, unit = in->metric.unit;
+    struct labels *l = &in->labels;
     char bound[DECIMAL_MAX];
-    int r = translate_metric_name(in->metric.name, in->metric.unit, in->metric.type, &name);
 
-    if (r == 0 && name.n == 0)
-        return -EILSEQ;
-    r = r ?: buf_puts(&name, suffixes[p->kind]);
-    if (p->kind == PART_BUCKET || p->kind == PART_QUANTILE)
-        source.extra = (struct series_label){p->kind == PART_BUCKET ? STR("le") : STR("quantile"),
-                                             {bound, translate_decimal(p->bound, bound)}};
-    source.name = buf_str(&name);
-    return r ?: labels_build(&in->labels, &source);
-}
-
-static unsigned ingest_enter(struct ingest *in, int built, uint64_t hash, struct series **ret)
-{
-    return built < 0 ? STORE_BAD_LABELS : store_enter(in->store, in->labels.list, in->labels.n, hash, ret);
+    labels_begin(l);
+    labels_put_attributes(l, in->point.message, kinds[in->metric.type].attributes, false);
+    labels_put_promoted(l, in->resource, &in->promotion);
+    (void)labels_put_identity(l, in->resource);
+    if (p->kind == PART_BUCKET || p->kind == PART_QUANTILE) {
+        labels_write(l, (struct str){bound, translate_decimal(p->bound, bound)});
+        labels_put(l, p->kind == PART_BUCKET ? STR("le") : STR("quantile"), true);
+    }
+    if (name.n <= SERIES_MAX_LABEL_BYTES && unit.n <= SERIES_MAX_LABEL_BYTES)
+        put_metric_name(&l->text, name, unit, in->metric.type);
+    if (l->text.n == 0)
+        return STORE_BAD_LABELS;
+    return labels_enter(l, in->store, str_of(suffixes[p->kind]), hash, ret);
 }
 
 /* A series has one writer. Two cumulative ones look like a counter that is reset at each point, and their
@@ -291,9 +491,9 @@ static unsigned ingest_store_part(struct ingest *in, size_t i)
     memcpy(&bound, &p->bound, sizeof(bound));
     if (p->kind != PART_VALUE)
         hash = hash_chain_u64(hash, bound ^ (uint64_t)p->kind << 52);
-    x = store_find(in->store, hash | !hash);
+    x = store_find(in->store, hash);
     if (!x)
-        result = ingest_enter(in, ingest_build_labels(in, p), hash | !hash, &x);
+        result = ingest_enter(in, p, hash, &x);
     if (result == STORE_OK && i == 0)
         result = ingest_check_writer(in, series_writer(x));
     if (result != STORE_OK)
@@ -324,23 +524,26 @@ static unsigned ingest_store_point(struct ingest *in)
     return result;
 }
 
+/* Has all attributes of a resource but those that make up job and instance; none without others, or without
+ * job and instance. */
 static void ingest_store_target_info(struct ingest *in)
 {
     uint64_t hash = hash_chain(in->resource_hash, STR("target_info"));
-    unsigned result = STORE_OK;
+    struct labels *l = &in->labels;
     struct series *x;
 
     if (in->resource_time_ns == 0)
         return;
     store_lock(in->store);
-    x = store_find(in->store, hash | !hash);
+    x = store_find(in->store, hash);
     if (!x) {
-        int built = labels_target_info(&in->labels, in->resource);
-        if (built < 0 || in->labels.n)
-            result = ingest_enter(in, built, hash | !hash, &x);
+        labels_begin(l);
+        labels_put_attributes(l, in->resource, RESOURCE_ATTRIBUTES, true);
+        if (l->n && labels_put_identity(l, in->resource))
+            (void)labels_enter(l, in->store, STR("target_info"), hash, &x);
     }
-    if (x && result == STORE_OK)
-        result = store_append(in->store, x, (int64_t)(in->resource_time_ns / NS_PER_MS), 1);
+    if (x)
+        (void)store_append(in->store, x, (int64_t)(in->resource_time_ns / NS_PER_MS), 1);
     store_unlock(in->store);
 }
 
@@ -363,15 +566,11 @@ static void ingest_count(struct ingest *in, unsigned result)
 static void ingest_points(struct ingest *in, struct str data)
 {
     struct wire w = wire_of(data);
-    struct wire_field f = {0};
+    struct wire_field f;
 
-    while (wire_next(&w, &f)) {
+    while (wire_find(&w, DATA_POINTS, &f)) {
         struct point *pt = &in->point;
-        unsigned result;
-
-        if (f.number != DATA_POINTS)
-            continue;
-        result = point_read(pt, f.bytes, in->metric.type, in->metric.temporality);
+        unsigned result = point_read(pt, f.bytes, in->metric.type, in->metric.temporality);
         if (pt->time_ns > in->resource_time_ns)
             in->resource_time_ns = pt->time_ns;
         if (result == STORE_OK)
@@ -413,39 +612,30 @@ static void ingest_metric(struct ingest *in, struct str message)
     ingest_points(in, data.bytes);
 }
 
-static void ingest_scope(struct ingest *in, struct str message)
-{
-    struct wire w = wire_of(message);
-    struct wire_field f = {0};
-
-    while (wire_next(&w, &f))
-        if (f.number == SCOPE_METRICS_METRICS)
-            ingest_metric(in, f.bytes);
-}
-
 static void ingest_resource(struct ingest *in, struct str message)
 {
-    struct wire w = wire_of(message);
-    struct wire_field f = {0};
+    struct wire w = wire_of(message), scope;
+    struct wire_field f;
 
     in->resource = wire_last(message, RESOURCE_METRICS_RESOURCE).bytes;
     in->resource_hash = hash_bytes(in->resource);
     in->resource_time_ns = 0;
-    while (wire_next(&w, &f))
-        if (f.number == RESOURCE_METRICS_SCOPE_METRICS)
-            ingest_scope(in, f.bytes);
+    while (wire_find(&w, RESOURCE_METRICS_SCOPE_METRICS, &f)) {
+        scope = wire_of(f.bytes);
+        while (wire_find(&scope, SCOPE_METRICS_METRICS, &f))
+            ingest_metric(in, f.bytes);
+    }
     ingest_store_target_info(in);
 }
 
 void ingest_request(struct ingest *in, struct str request, struct ingest_outcome *ret)
 {
     struct wire w = wire_of(request);
-    struct wire_field f = {0};
+    struct wire_field f;
 
     *ret = (struct ingest_outcome){0};
     in->outcome = ret;
     in->now_ms = in->clock->wall(in->clock).ms;
-    while (wire_next(&w, &f))
-        if (f.number == EXPORT_RESOURCE_METRICS)
-            ingest_resource(in, f.bytes);
+    while (wire_find(&w, EXPORT_RESOURCE_METRICS, &f))
+        ingest_resource(in, f.bytes);
 }

@@ -3,7 +3,22 @@
 #define DS_OTLP_INGEST_H
 
 #include "exporter/otlp/series.h"
-#include "exporter/otlp/translate.h"
+
+enum { OTLP_MAX_PROMOTED = 64 };
+
+/* Resource attributes that become labels of each series. */
+struct otlp_promotion {
+    struct {
+        struct str attribute;  /* "k8s.pod.name" */
+        struct str label;      /* "pod"; empty: the attribute's name, translated */
+    } list[OTLP_MAX_PROMOTED]; /* where two give the same label, the first wins */
+    size_t n;
+};
+
+/* Adds node, namespace, pod and container of the k8s attributes. */
+void otlp_promote_k8s(struct otlp_promotion *p);
+/* Adds attributes by name, separated by commas, which must live as long as p. False if there are too many. */
+bool otlp_promote(struct otlp_promotion *p, struct str names);
 
 /* What became of a point: a store_result, or a reason of our own. */
 enum {

@@ -1,5 +1,5 @@
-/* A range query. Each expression becomes a vector: a row for each label set, with a value for each point. Only
- * the series of an aggregation are not held: their values are added to the groups one after the other. */
+/* A range query. Each expression becomes a vector: a row for each label set, with a value for each point. The
+ * series of an aggregation need not be held: their values are added to the groups one after the other. */
 #include "exporter/base/buf.h"
 #include "exporter/base/json.h"
 #include "exporter/base/map.h"

@@ -11,9 +11,7 @@
 #include "exporter/base/httpd.h"
 #include "exporter/base/inflate.h"
 #include "exporter/base/json.h"
-#include "exporter/base/varint.h"
 #include "exporter/otlp/decode.h"
-#include "exporter/otlp/series.h"
 #include "exporter/web/access.h"
 
 #include <errno.h>
@@ -42,7 +40,7 @@ struct otlp {
     atomic_int_fast64_t last_ms;
 };
 
-/* ---- Bodies of responses, in the encoding of the request ---- */
+/* ---- Responses, in the encoding of the request. They are written in JSON ---- */
 
 static const char *media_type(enum encoding e)
 {
@@ -58,25 +56,16 @@ static bool encoding_of(const char *content_type, enum encoding *ret)
     return str_eq_nocase(type, str_of(media_type(*ret)));
 }
 
-static int put_wire_bytes(struct buf *into, unsigned field, struct str bytes)
+static void otlp_reply(struct httpd_reply *reply, enum encoding e, const struct decode_message *m,
+                       struct str json)
 {
-    char head[2 * VARINT_MAX], *end = put_varint(put_varint(head, field << 3 | WIRE_BYTES), bytes.n);
+    BUF_AUTO(packed, REPLY_MAX_BYTES);
+    char why[DECODE_WHY_BYTES];
 
-    return buf_put(into, head, (size_t)(end - head)) ?: buf_put_str(into, bytes);
-}
-
-/* A message of a number and a text, as both responses have it. */
-static int put_wire_pair(struct buf *into, unsigned number, uint64_t v, unsigned field, struct str text)
-{
-    char head[2 * VARINT_MAX], *end = put_varint(put_varint(head, number << 3 | WIRE_VARINT), v);
-
-    return buf_put(into, head, (size_t)(end - head)) ?: put_wire_bytes(into, field, text);
-}
-
-/* {"code":3,"message":"..."}: members as JSON writes them. */
-static int put_json_pair(struct buf *into, const char *number, const char *field, struct str text)
-{
-    return buf_printf(into, "{%s,\"%s\":", number, field) ?: buf_put_json(into, text) ?: buf_putc(into, '}');
+    if (e == PROTOBUF)
+        (void)!decode_json(json, m, &packed, why); /* it is ours */
+    httpd_reply_copy(reply, e == PROTOBUF ? buf_str(&packed) : json);
+    reply->content_type = media_type(e);
 }
 
 /* A google.rpc.Code. */
@@ -98,116 +87,93 @@ static unsigned rpc_code(unsigned http_status)
 }
 
 /* A google.rpc.Status. */
-static int put_status(struct buf *into, enum encoding e, unsigned http_status, struct str message)
+static void reply_status(struct httpd_reply *reply, enum encoding e, unsigned status, struct str message)
 {
-    char code[32];
+    BUF_AUTO(json, REPLY_MAX_BYTES);
 
-    if (e == PROTOBUF)
-        return put_wire_pair(into, 1, rpc_code(http_status), 2, message);
-    (void)snprintf(code, sizeof(code), "\"code\":%u", rpc_code(http_status));
-    return put_json_pair(into, code, "message", message);
-}
-
-/* "3 of 10 data points rejected: out_of_order 2, overlap 1; the first one is of http.requests" */
-static int put_summary(const struct ingest_outcome *o, uint64_t rejected, struct buf *into)
-{
-    int r = buf_printf(into, "%" PRIu64 " of %" PRIu64 " data points rejected", rejected,
-                       rejected + o->results[STORE_OK]);
-    const char *between = ": ";
-
-    for (unsigned i = STORE_OK + 1; i < OTLP_RESULTS; i++)
-        if (o->results[i]) {
-            r = r ?: buf_printf(into, "%s%s %" PRIu64, between, otlp_result_word(i), o->results[i]);
-            between = ", ";
-        }
-    return r ?: buf_printf(into, "; the first one is of the metric %s", o->first);
-}
-
-/* An ExportMetricsServiceResponse, with partial_success if points were rejected. */
-static int put_response(struct buf *into, enum encoding e, const struct ingest_outcome *o)
-{
-    BUF_AUTO(summary, into->max);
-    BUF_AUTO(partial, into->max);
-    uint64_t rejected = 0;
-    char number[64];
-    int r;
-
-    for (unsigned i = STORE_OK + 1; i < OTLP_RESULTS; i++)
-        rejected += o->results[i];
-    if (rejected == 0)
-        return e == JSON ? buf_puts(into, "{}") : 0;
-    r = put_summary(o, rejected, &summary);
-    if (e == PROTOBUF) {
-        r = r ?: put_wire_pair(&partial, 1, rejected, 2, buf_str(&summary));
-        return r ?: put_wire_bytes(into, 1, buf_str(&partial));
-    }
-    (void)snprintf(number, sizeof(number), "\"rejectedDataPoints\":\"%" PRIu64 "\"", rejected);
-    r = r ?: buf_puts(into, "{\"partialSuccess\":");
-    r = r ?: put_json_pair(into, number, "errorMessage", buf_str(&summary));
-    return r ?: buf_putc(into, '}');
-}
-
-/* ---- Requests. Server's thread ---- */
-
-static void otlp_reply(struct httpd_reply *reply, unsigned status, enum encoding e, const struct buf *body)
-{
-    httpd_reply_copy(reply, buf_str(body));
+    (void)!(buf_printf(&json, "{\"code\":%u,\"message\":", rpc_code(status)) ?: buf_put_json(&json, message)
+                ?: buf_putc(&json, '}'));
+    otlp_reply(reply, e, &decode_status, buf_str(&json));
     reply->status = status;
-    reply->content_type = media_type(e);
-    reply->retry_after = status == 503 ? RETRY_SECONDS : 0;
-}
-
-static void otlp_refuse(struct httpd_reply *reply, enum encoding e, unsigned status, const char *what,
-                        const char *why)
-{
-    BUF_AUTO(body, REPLY_MAX_BYTES);
-    char text[DECODE_WHY_BYTES + 64];
-
-    (void)snprintf(text, sizeof(text), "%s%s", what, why);
-    (void)put_status(&body, e, status, str_of(text));
-    otlp_reply(reply, status, e, &body);
 }
 
 /* Of an error of the server itself: "404: not found\n". */
 static void otlp_error_body(const struct httpd_request *rq, struct httpd_reply *reply, struct str text)
 {
-    BUF_AUTO(body, REPLY_MAX_BYTES);
     enum encoding e;
 
     (void)encoding_of(rq->content_type, &e);
     if (text.n > STATUS_PREFIX)
         text = (struct str){text.p + STATUS_PREFIX, text.n - STATUS_PREFIX};
-    (void)put_status(&body, e, reply->status, str_trim(text));
-    httpd_reply_copy(reply, buf_str(&body));
-    reply->content_type = media_type(e);
+    reply_status(reply, e, reply->status, str_trim(text));
 }
 
-/* -EFBIG, or malformed. */
-static void otlp_refuse_errno(struct httpd_reply *reply, enum encoding e, int r, const char *what,
-                              const char *why)
+/* An ExportMetricsServiceResponse, with partial_success if points were rejected: "3 of 10 data points
+ * rejected: out_of_order 2, overlap 1; the first one is of the metric http.requests". */
+static void reply_outcome(struct httpd_reply *reply, enum encoding e, const struct ingest_outcome *o)
 {
-    char limit[64];
+    BUF_AUTO(text, REPLY_MAX_BYTES);
+    BUF_AUTO(json, REPLY_MAX_BYTES);
+    const char *between = ": ";
+    uint64_t rejected = 0;
+    int r;
 
-    (void)snprintf(limit, sizeof(limit), "exceeds the limit of %d bytes", DECODED_MAX_BYTES);
-    if (r == -EFBIG)
-        otlp_refuse(reply, e, 413, "decoded request ", *why ? why : limit);
-    else
-        otlp_refuse(reply, e, 400, what, why);
+    for (unsigned i = STORE_OK + 1; i < OTLP_RESULTS; i++)
+        rejected += o->results[i];
+    r = buf_printf(&text, "%" PRIu64 " of %" PRIu64 " data points rejected", rejected,
+                   rejected + o->results[STORE_OK]);
+    for (unsigned i = STORE_OK + 1; i < OTLP_RESULTS; i++)
+        if (o->results[i]) {
+            r = r ?: buf_printf(&text, "%s%s %" PRIu64, between, otlp_result_word(i), o->results[i]);
+            between = ", ";
+        }
+    r = r ?: buf_printf(&text, "; the first one is of the metric %s", o->first);
+    r = r ?: buf_printf(&json, "{\"partialSuccess\":{\"rejectedDataPoints\":\"%" PRIu64 "\",", rejected);
+    r = r ?: buf_puts(&json, "\"errorMessage\":") ?: buf_put_json(&json, buf_str(&text));
+    r = r ?: buf_puts(&json, "}}");
+    otlp_reply(reply, e, &decode_response, rejected && r == 0 ? buf_str(&json) : STR("{}"));
 }
 
-struct inflating {
-    struct buf *into;
+/* ---- Requests. Server's thread ---- */
+
+/* A body on its way into the store. */
+struct reading {
     struct otlp *otlp;
-    size_t free_bytes;
+    enum encoding encoding;
+    struct str body;
+    struct buf inflated, converted;
+    size_t free_bytes; /* of `inflated`: what lies beyond draws on the allowance */
+    char why[DECODE_WHY_BYTES + 64];
 };
+
+static void reading_done(struct reading *x)
+{
+    buf_done(&x->inflated);
+    buf_done(&x->converted);
+}
+
+static unsigned PRINTF_LIKE(3, 4) refuse(struct reading *x, unsigned status, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(x->why, sizeof(x->why), fmt, ap);
+    va_end(ap);
+    return status;
+}
+
+static unsigned refuse_size(struct reading *x)
+{
+    return refuse(x, 413, "decoded request exceeds the limit of %d bytes", DECODED_MAX_BYTES);
+}
 
 static int inflating_put(void *arg, struct str out)
 {
-    struct inflating *x = arg;
+    struct reading *x = arg;
 
-    if (x->into->n + out.n > x->free_bytes)
+    if (x->inflated.n + out.n > x->free_bytes)
         x->otlp->allowance -= (int64_t)out.n;
-    return x->otlp->allowance < 0 ? -EBUSY : buf_put_str(x->into, out);
+    return x->otlp->allowance < 0 ? -EBUSY : buf_put_str(&x->inflated, out);
 }
 
 static void otlp_refill(struct otlp *x)
@@ -219,72 +185,69 @@ static void otlp_refill(struct otlp *x)
     x->allowance = x->allowance + more < ALLOWANCE_BYTES ? x->allowance + more : ALLOWANCE_BYTES;
 }
 
-/* Decodes the body where it is encoded: *ret is either the request's own or in `into`. */
-static bool otlp_decode(struct otlp *x, const struct httpd_request *rq, struct httpd_reply *reply,
-                        enum encoding e, struct buf *into, struct str *ret)
+/* Decodes the body if it is compressed. The status of the response. */
+static unsigned read_coding(struct reading *x, struct str coding)
 {
-    struct inflating out = {into, x, FREE_BYTES + USUAL_RATIO * rq->body.n};
-    struct str coding = str_trim(str_of(rq->content_encoding));
     CLEANUP(cleanup_inflate_free) struct inflate *d = NULL;
     int r;
 
-    *ret = rq->body;
     if (coding.n == 0 || str_eq_nocase(coding, STR("identity")))
-        return true;
-    if (!str_eq_nocase(coding, STR("gzip")) && !str_eq_nocase(coding, STR("deflate"))) {
-        otlp_refuse(reply, e, 415, "unsupported Content-Encoding; supported: gzip, deflate", "");
-        return false;
-    }
-    otlp_refill(x);
+        return 200;
+    if (!str_eq_nocase(coding, STR("gzip")) && !str_eq_nocase(coding, STR("deflate")))
+        return refuse(x, 415, "unsupported Content-Encoding; supported: gzip, deflate");
+    otlp_refill(x->otlp);
+    x->free_bytes = FREE_BYTES + USUAL_RATIO * x->body.n;
     d = inflate_new();
-    r = inflate_put(d, rq->body, inflating_put, &out) ?: inflate_end(d);
+    r = inflate_put(d, x->body, inflating_put, x) ?: inflate_end(d);
+    x->body = buf_str(&x->inflated);
     if (r == -EBUSY)
-        otlp_refuse(reply, e, 503, "busy with requests that are compressed too much; send smaller batches",
-                    "");
-    else if (r < 0)
-        otlp_refuse_errno(reply, e, r, "body has Content-Encoding gzip, but ",
-                          r == -EBADMSG ? inflate_error(d) : "");
-    *ret = buf_str(into);
-    return r == 0;
+        return refuse(x, 503, "busy with requests that are compressed too much; send smaller batches");
+    if (r == -EFBIG)
+        return refuse_size(x);
+    return r == 0 ? 200 : refuse(x, 400, "body has Content-Encoding gzip, but %s", inflate_error(d));
 }
 
-static bool otlp_read(struct str body, enum encoding e, struct httpd_reply *reply, struct buf *converted,
-                      struct str *ret)
+/* Checks the body, which is in protobuf then. The status of the response. */
+static unsigned read_body(struct reading *x)
 {
     char why[DECODE_WHY_BYTES] = "";
-    int r = e == JSON ? decode_json(body, converted, why) : 0;
+    int r = 0;
 
-    *ret = e == JSON ? buf_str(converted) : body;
-    r = r ?: decode_check(*ret, why);
-    if (r < 0)
-        otlp_refuse_errno(reply, e, r, e == JSON ? "invalid JSON: " : "invalid protobuf: ", why);
-    return r == 0;
+    if (x->encoding == JSON) {
+        r = decode_json(x->body, &decode_request, &x->converted, why);
+        x->body = buf_str(&x->converted);
+    }
+    r = r ?: decode_check(x->body, why);
+    if (r == -EFBIG)
+        return *why ? refuse(x, 413, "decoded request %s", why) : refuse_size(x);
+    return r == 0 ? 200 : refuse(x, 400, "invalid %s: %s", x->encoding == JSON ? "JSON" : "protobuf", why);
 }
 
 static void otlp_receive(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
-    BUF_AUTO(decoded, DECODED_MAX_BYTES);
-    BUF_AUTO(converted, DECODED_MAX_BYTES);
-    BUF_AUTO(body, REPLY_MAX_BYTES);
+    CLEANUP(reading_done)
+    struct reading x = {
+        .otlp = arg, .body = rq->body, .inflated.max = DECODED_MAX_BYTES, .converted.max = DECODED_MAX_BYTES};
     struct ingest_outcome outcome;
-    struct str request, plain;
-    struct otlp *x = arg;
-    enum encoding e;
+    unsigned status = 200;
 
-    if (!encoding_of(rq->content_type, &e)) {
-        otlp_refuse(reply, e, 415,
-                    "unsupported Content-Type; supported: application/x-protobuf, application/json", "");
+    if (!encoding_of(rq->content_type, &x.encoding))
+        status =
+            refuse(&x, 415, "unsupported Content-Type; supported: application/x-protobuf, application/json");
+    if (status == 200)
+        status = read_coding(&x, str_trim(str_of(rq->content_encoding)));
+    if (status == 200)
+        status = read_body(&x);
+    if (status != 200) {
+        reply_status(reply, x.encoding, status, str_of(x.why));
+        reply->retry_after = status == 503 ? RETRY_SECONDS : 0;
         return;
     }
-    if (!otlp_decode(x, rq, reply, e, &decoded, &plain) || !otlp_read(plain, e, reply, &converted, &request))
-        return;
-    ingest_request(x->ingest, request, &outcome);
+    ingest_request(x.otlp->ingest, x.body, &outcome);
     for (unsigned i = 0; i < OTLP_RESULTS; i++)
-        if (outcome.results[i])
-            atomic_fetch_add(&x->points[i], outcome.results[i]);
-    atomic_store(&x->last_ms, clock_system.wall(&clock_system).ms);
-    (void)put_response(&body, e, &outcome);
-    otlp_reply(reply, 200, e, &body);
+        atomic_fetch_add(&x.otlp->points[i], outcome.results[i]);
+    atomic_store(&x.otlp->last_ms, clock_system.wall(&clock_system).ms);
+    reply_outcome(reply, x.encoding, &outcome);
 }
 
 /* ---- The server. Loop's thread ---- */

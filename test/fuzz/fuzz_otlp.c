@@ -4,7 +4,6 @@
 #include "exporter/otlp/decode.h"
 #include "exporter/otlp/ingest.h"
 #include "exporter/otlp/series.h"
-#include "exporter/otlp/translate.h"
 
 #include <assert.h>
 
