@@ -21,12 +21,12 @@ enum { MAX_BYTES = 256 << 20 };
 static int dump_labels(const struct series_reader *in, struct buf *out)
 {
     int r = buf_puts(out, "{\"metric\":{");
+    struct str rest = in->labels;
+    struct series_label l;
 
-    for (size_t k = 0; k < in->n_labels && r == 0; k++) {
-        r = k ? buf_putc(out, ',') : 0;
-        r = r ?: buf_put_json(out, in->labels[k].name);
-        r = r ?: buf_putc(out, ':');
-        r = r ?: buf_put_json(out, in->labels[k].value);
+    while (r == 0 && labels_next(&rest, &l)) {
+        r = buf_put_json(out, l.name) ?: buf_putc(out, ':') ?: buf_put_json(out, l.value);
+        r = r ?: rest.n ? buf_putc(out, ',') : 0;
     }
     return r ?: buf_puts(out, "},\"values\":[");
 }

@@ -83,11 +83,16 @@ static void add_label(struct series *s, const char *name, const char *value)
 /* Stores the samples of a series whose labels are complete. */
 static void store(struct all *all, struct series *s)
 {
+    BUF_AUTO(labels, 1 << 20);
     struct series *x;
 
     qsort(s->labels, s->n_labels, sizeof(*s->labels), label_order);
+    for (size_t i = 0; i < s->n_labels; i++)
+        check(buf_put_str(&labels, s->labels[i].name) == 0 && buf_putc(&labels, LABEL_END) == 0 &&
+                  buf_put_str(&labels, s->labels[i].value) == 0 && buf_putc(&labels, LABEL_END) == 0,
+              "too many labels");
     store_lock(all->store);
-    check(store_enter(all->store, s->labels, s->n_labels, all->n, &x) == STORE_OK, "series refused");
+    check(store_enter(all->store, buf_str(&labels), all->n, &x) == STORE_OK, "series refused");
     for (size_t i = 0; i < s->n; i++)
         check(store_append(all->store, x, s->samples[i].t, s->samples[i].v) == STORE_OK, "samples refused");
     store_unlock(all->store);

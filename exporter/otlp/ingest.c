@@ -13,20 +13,10 @@
 #include <stdio.h>
 
 enum {
-    MAX_PARTS = 400,
-    MAX_BUCKETS = MAX_PARTS - 4,
+    MAX_BUCKETS = 396, /* or quantiles, of a point: all are stored while the lock is held */
     NS_PER_MS = 1000000,
     WRITER_SILENT_MS = 5 * 60 * 1000,
     LABELS_BYTES = 4 << 10,
-};
-
-/* A sample of a point. */
-enum part_kind { PART_VALUE, PART_COUNT, PART_SUM, PART_BUCKET, PART_QUANTILE };
-
-struct part {
-    enum part_kind kind;
-    double bound; /* of a bucket or quantile */
-    double value;
 };
 
 /* The 8 bytes each of a repeated field. */
@@ -40,9 +30,8 @@ struct point {
     uint64_t attributes_hash, start_ns, time_ns, flags, count;
     double value, sum;
     bool has_value, has_sum, is_invalid;
+    size_t n_quantiles;
     struct numbers counts, bounds; /* of buckets */
-    struct part parts[MAX_PARTS];
-    size_t n_parts;
 };
 
 /* What a kind of metric has. */
@@ -58,7 +47,7 @@ static const struct {
     [OTLP_SUMMARY] = {false, SUMMARY_ATTRIBUTES, SUMMARY_FLAGS},
 };
 
-/* A label set: sorted and without empty values when it is complete, as store_enter() takes it. */
+/* A label set that is being made. */
 struct labels {
     struct series_label list[SERIES_MAX_LABELS];
     size_t n;
@@ -297,30 +286,31 @@ static int label_order(const void *a, const void *b)
     return str_cmp(((const struct series_label *)a)->name, ((const struct series_label *)b)->name);
 }
 
-/* Enters the series with the labels without those that have no value, and with this name. */
+/* Enters the series with these labels and this name. */
 static unsigned labels_enter(struct labels *l, struct store *store, struct str name, uint64_t hash,
                              struct series **ret)
 {
-    size_t n = 0;
+    static const char end = LABEL_END;
 
     labels_write(l, name);
     labels_put(l, STR("__name__"), true);
     if (l->is_bad)
         return STORE_BAD_LABELS;
-    for (size_t i = 0; i < l->n; i++)
-        if (l->list[i].name.n && l->list[i].value.n)
-            l->list[n++] = l->list[i];
-    qsort(l->list, n, sizeof(*l->list), label_order);
-    return store_enter(store, l->list, n, hash, ret);
+    qsort(l->list, l->n, sizeof(*l->list), label_order);
+    for (size_t i = 0; i < l->n; i++) {
+        struct series_label label = l->list[i];
+
+        if (label.name.n == 0 || label.value.n == 0)
+            continue;
+        labels_write(l, label.name);
+        labels_write(l, (struct str){&end, 1});
+        labels_write(l, label.value);
+        labels_write(l, (struct str){&end, 1});
+    }
+    return store_enter(store, buf_str(&l->text), hash, ret);
 }
 
 /* ---- Reading a point ---- */
-
-static void point_add(struct point *pt, enum part_kind kind, double bound, double value)
-{
-    if (pt->n_parts < MAX_PARTS)
-        pt->parts[pt->n_parts++] = (struct part){kind, bound, value};
-}
 
 /* Appends numbers of a field, packed or not. False if there are too many. */
 static bool numbers_add(struct numbers *to, const struct wire_field *f)
@@ -329,77 +319,62 @@ static bool numbers_add(struct numbers *to, const struct wire_field *f)
 
     if (n > MAX_BUCKETS - to->n)
         return false;
-    if (n)
-        memcpy(to->list + to->n, f->type == WIRE_BYTES ? f->bytes.p : (const char *)&f->value, n * 8);
+    memcpy(to->list + to->n, f->type == WIRE_BYTES ? f->bytes.p : (const char *)&f->value, n * 8);
     to->n += n;
     return true;
 }
 
-/* Bounds must increase, with one more bucket than bounds, or none. Counts must add up to the count. */
-static unsigned point_add_histogram(struct point *pt)
+/* Bounds must increase, with one more bucket than bounds, or none. Counts must add up to the count; they are
+ * added up in place. */
+static bool point_check_histogram(struct point *pt)
 {
-    const struct numbers *counts = &pt->counts, *bounds = &pt->bounds;
-    uint64_t total = 0;
+    const struct numbers *bounds = &pt->bounds;
+    uint64_t *counts = pt->counts.list;
 
-    point_add(pt, PART_COUNT, 0, (double)pt->count);
-    if (pt->has_sum)
-        point_add(pt, PART_SUM, 0, pt->sum);
     for (size_t i = 0; i < bounds->n; i++)
         if (isnan(wire_double(bounds->list[i])) ||
             (i > 0 && wire_double(bounds->list[i]) <= wire_double(bounds->list[i - 1])))
-            return OTLP_INVALID;
-    for (size_t i = 0; i < counts->n; i++) {
-        if (__builtin_add_overflow(total, counts->list[i], &total))
-            return OTLP_INVALID;
-        if (i < bounds->n && wire_double(bounds->list[i]) != HUGE_VAL)
-            point_add(pt, PART_BUCKET, wire_double(bounds->list[i]), (double)total);
-    }
-    point_add(pt, PART_BUCKET, HUGE_VAL, (double)pt->count);
-    return counts->n == 0 || (counts->n == bounds->n + 1 && total == pt->count) ? STORE_OK : OTLP_INVALID;
-}
-
-static void point_add_quantile(struct point *pt, struct str message)
-{
-    double quantile = wire_double(wire_last(message, QUANTILE_QUANTILE).value);
-
-    pt->is_invalid |= pt->n_parts == MAX_PARTS - 2 || isnan(quantile);
-    point_add(pt, PART_QUANTILE, quantile, wire_double(wire_last(message, QUANTILE_VALUE).value));
+            return false;
+    for (size_t i = 1; i < pt->counts.n; i++)
+        if (__builtin_add_overflow(counts[i], counts[i - 1], &counts[i]))
+            return false;
+    return pt->counts.n == 0 || (pt->counts.n == bounds->n + 1 && counts[bounds->n] == pt->count);
 }
 
 /* Fields that only points of this type have. */
 static void point_read_field(struct point *pt, const struct wire_field *f, enum otlp_type type)
 {
-    if (type == OTLP_HISTOGRAM || type == OTLP_SUMMARY) {
-        if (f->number == POINT_COUNT) {
-            pt->count = f->value;
-        } else if (f->number == POINT_SUM) {
-            pt->sum = wire_double(f->value);
-            pt->has_sum = true;
-        } else if (type == OTLP_SUMMARY && f->number == SUMMARY_QUANTILES) {
-            point_add_quantile(pt, f->bytes);
-        } else if (type == OTLP_HISTOGRAM && f->number == HISTOGRAM_COUNTS) {
-            pt->is_invalid |= !numbers_add(&pt->counts, f);
-        } else if (type == OTLP_HISTOGRAM && f->number == HISTOGRAM_BOUNDS) {
-            pt->is_invalid |= !numbers_add(&pt->bounds, f);
-        }
-    } else if (f->number == NUMBER_DOUBLE || f->number == NUMBER_INT) {
+    bool is_number = type != OTLP_HISTOGRAM && type != OTLP_SUMMARY;
+
+    if (is_number && (f->number == NUMBER_DOUBLE || f->number == NUMBER_INT)) {
         pt->value = f->number == NUMBER_INT ? (double)(int64_t)f->value : wire_double(f->value);
         pt->has_value = true;
+    } else if (!is_number && f->number == POINT_COUNT) {
+        pt->count = f->value;
+    } else if (!is_number && f->number == POINT_SUM) {
+        pt->sum = wire_double(f->value);
+        pt->has_sum = true;
+    } else if (type == OTLP_SUMMARY && f->number == SUMMARY_QUANTILES) {
+        pt->is_invalid |= ++pt->n_quantiles > MAX_BUCKETS ||
+                          isnan(wire_double(wire_last(f->bytes, QUANTILE_QUANTILE).value));
+    } else if (type == OTLP_HISTOGRAM && f->number == HISTOGRAM_COUNTS) {
+        pt->is_invalid |= !numbers_add(&pt->counts, f);
+    } else if (type == OTLP_HISTOGRAM && f->number == HISTOGRAM_BOUNDS) {
+        pt->is_invalid |= !numbers_add(&pt->bounds, f);
     }
 }
 
 static unsigned point_read(struct point *pt, struct str message, enum otlp_type type, uint64_t temporality)
 {
     struct wire w = wire_of(message);
-    struct wire_field f = {0};
-    unsigned result = STORE_OK;
+    struct wire_field f;
 
     pt->message = message;
     pt->attributes_hash = 1;
     pt->start_ns = pt->time_ns = pt->flags = pt->count = 0;
     pt->value = pt->sum = 0;
     pt->has_value = pt->has_sum = pt->is_invalid = false;
-    pt->counts.n = pt->bounds.n = pt->n_parts = 0;
+    pt->counts.n = pt->bounds.n = pt->n_quantiles = 0;
     if (type == OTLP_EXPONENTIAL)
         return OTLP_UNSUPPORTED;
     while (wire_next(&w, &f)) {
@@ -414,23 +389,22 @@ static unsigned point_read(struct point *pt, struct str message, enum otlp_type 
         else
             point_read_field(pt, &f, type);
     }
-    if (type == OTLP_HISTOGRAM) {
-        result = point_add_histogram(pt);
-    } else if (type == OTLP_SUMMARY) {
-        point_add(pt, PART_COUNT, 0, (double)pt->count);
-        point_add(pt, PART_SUM, 0, pt->sum);
-    } else {
-        point_add(pt, PART_VALUE, 0, pt->value);
-        pt->is_invalid = !pt->has_value && !(pt->flags & FLAG_NO_RECORDED_VALUE);
-    }
     if (kinds[type].temporal && temporality != TEMPORALITY_CUMULATIVE && temporality != TEMPORALITY_DELTA)
         return OTLP_TEMPORALITY;
-    return pt->is_invalid ? OTLP_INVALID : result;
+    if (type == OTLP_HISTOGRAM)
+        pt->is_invalid |= !point_check_histogram(pt);
+    else if (type != OTLP_SUMMARY)
+        pt->is_invalid |= !pt->has_value && !(pt->flags & FLAG_NO_RECORDED_VALUE);
+    return pt->is_invalid ? OTLP_INVALID : STORE_OK;
 }
 
 /* ---- Storing a point. Lock of the store held ---- */
 
-static unsigned ingest_enter(struct ingest *in, const struct part *p, uint64_t hash, struct series **ret)
+/* A sample of a point; `bound` is that of a bucket or quantile. */
+enum part { PART_VALUE, PART_COUNT, PART_SUM, PART_BUCKET, PART_QUANTILE };
+
+static unsigned ingest_enter(struct ingest *in, enum part part, double bound, uint64_t hash,
+                             struct series **ret)
 {
     static const char *const suffixes[] = {[PART_VALUE] = "",
                                            [PART_COUNT] = "_count",
@@ -439,21 +413,21 @@ static unsigned ingest_enter(struct ingest *in, const struct part *p, uint64_t h
                                            [PART_QUANTILE] = ""};
     struct str name = in->metric.name, unit = in->metric.unit;
     struct labels *l = &in->labels;
-    char bound[DECIMAL_MAX];
+    char text[DECIMAL_MAX];
 
     labels_begin(l);
     labels_put_attributes(l, in->point.message, kinds[in->metric.type].attributes, false);
     labels_put_promoted(l, in->resource, &in->promotion);
     (void)labels_put_identity(l, in->resource);
-    if (p->kind == PART_BUCKET || p->kind == PART_QUANTILE) {
-        labels_write(l, (struct str){bound, translate_decimal(p->bound, bound)});
-        labels_put(l, p->kind == PART_BUCKET ? STR("le") : STR("quantile"), true);
+    if (part == PART_BUCKET || part == PART_QUANTILE) {
+        labels_write(l, (struct str){text, translate_decimal(bound, text)});
+        labels_put(l, part == PART_BUCKET ? STR("le") : STR("quantile"), true);
     }
     if (name.n <= SERIES_MAX_LABEL_BYTES && unit.n <= SERIES_MAX_LABEL_BYTES)
         put_metric_name(&l->text, name, unit, in->metric.type);
     if (l->text.n == 0)
         return STORE_BAD_LABELS;
-    return labels_enter(l, in->store, str_of(suffixes[p->kind]), hash, ret);
+    return labels_enter(l, in->store, str_of(suffixes[part]), hash, ret);
 }
 
 /* A series has one writer. Two cumulative ones look like a counter that is reset at each point, and their
@@ -480,21 +454,19 @@ static unsigned ingest_check_writer(const struct ingest *in, struct series_write
     return overlaps ? OTLP_OVERLAP : STORE_OK;
 }
 
-static unsigned ingest_store_part(struct ingest *in, size_t i)
+static unsigned ingest_append(struct ingest *in, enum part part, double bound, double value)
 {
-    const struct part *p = &in->point.parts[i];
-    uint64_t hash = hash_chain_u64(in->metric.hash, in->point.attributes_hash), bound;
-    double value = p->value;
+    uint64_t hash = hash_chain_u64(in->metric.hash, in->point.attributes_hash), bits;
     unsigned result = STORE_OK;
     struct series *x;
 
-    memcpy(&bound, &p->bound, sizeof(bound));
-    if (p->kind != PART_VALUE)
-        hash = hash_chain_u64(hash, bound ^ (uint64_t)p->kind << 52);
+    memcpy(&bits, &bound, sizeof(bits));
+    if (part != PART_VALUE)
+        hash = hash_chain_u64(hash, bits ^ (uint64_t)part << 52);
     x = store_find(in->store, hash);
     if (!x)
-        result = ingest_enter(in, p, hash, &x);
-    if (result == STORE_OK && i == 0)
+        result = ingest_enter(in, part, bound, hash, &x);
+    if (result == STORE_OK && (part == PART_VALUE || part == PART_COUNT))
         result = ingest_check_writer(in, series_writer(x));
     if (result != STORE_OK)
         return result;
@@ -505,21 +477,43 @@ static unsigned ingest_store_part(struct ingest *in, size_t i)
     return store_append(in->store, x, (int64_t)(in->point.time_ns / NS_PER_MS), value);
 }
 
-/* The first thing that went wrong. A point whose first sample belongs to another writer is left out. */
+/* The samples behind the count. */
+static unsigned ingest_append_rest(struct ingest *in)
+{
+    const struct point *pt = &in->point;
+    struct wire w = wire_of(pt->message);
+    unsigned result = STORE_OK;
+    struct wire_field f;
+
+    if (pt->has_sum || in->metric.type == OTLP_SUMMARY)
+        result = ingest_append(in, PART_SUM, 0, pt->sum);
+    for (size_t i = 0; i < pt->bounds.n && i < pt->counts.n; i++)
+        if (wire_double(pt->bounds.list[i]) != HUGE_VAL)
+            result =
+                ingest_append(in, PART_BUCKET, wire_double(pt->bounds.list[i]), (double)pt->counts.list[i])
+                    ?: result;
+    if (in->metric.type == OTLP_HISTOGRAM)
+        return ingest_append(in, PART_BUCKET, HUGE_VAL, (double)pt->count) ?: result;
+    while (wire_find(&w, SUMMARY_QUANTILES, &f))
+        result = ingest_append(in, PART_QUANTILE, wire_double(wire_last(f.bytes, QUANTILE_QUANTILE).value),
+                               wire_double(wire_last(f.bytes, QUANTILE_VALUE).value))
+                     ?: result;
+    return result;
+}
+
+/* A point whose first sample belongs to another writer is left out. */
 static unsigned ingest_store_point(struct ingest *in)
 {
-    unsigned result = STORE_OK;
+    bool is_number = in->metric.type != OTLP_HISTOGRAM && in->metric.type != OTLP_SUMMARY;
+    unsigned result;
 
     if ((int64_t)(in->point.time_ns / NS_PER_MS) > in->now_ms + STORE_MAX_AHEAD_MS)
         return STORE_TOO_NEW; /* before the time is remembered as that of the last point */
     store_lock(in->store);
-    for (size_t i = 0; i < in->point.n_parts; i++) {
-        unsigned one = ingest_store_part(in, i);
-
-        result = result == STORE_OK ? one : result;
-        if (i == 0 && one != STORE_OK)
-            break;
-    }
+    if (is_number)
+        result = ingest_append(in, PART_VALUE, 0, in->point.value);
+    else
+        result = ingest_append(in, PART_COUNT, 0, (double)in->point.count) ?: ingest_append_rest(in);
     store_unlock(in->store);
     return result;
 }

@@ -414,14 +414,25 @@ static void parse_aggregation(struct parser *p, struct expr *x, enum aggregation
         parse_grouping(p, x);
 }
 
-static void refuse_call(struct parser *p, struct str name)
+static void parse_function(struct parser *p, struct expr *x, enum range_function f)
+{
+    const struct expr *range = parse_argument(p, TYPE_RANGE, functions[f]);
+
+    if (!range)
+        return;
+    *x = *range;
+    x->type = TYPE_VECTOR;
+    x->function = f;
+}
+
+static void refuse_call(struct parser *p, struct str name, bool aggregates)
 {
     char list[256];
     size_t n = 0;
 
     for (const char *const *f = functions; *f; f++)
         n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", n ? ", " : "", *f);
-    if (other_aggregations[word_in(name, other_aggregations)])
+    if (aggregates)
         fail(p, name,
              "aggregation %.*s " UNSUPPORTED "; supported aggregations: avg, count, max, min, sum" WAY_OUT,
              STR_ARG(name));
@@ -429,39 +440,22 @@ static void refuse_call(struct parser *p, struct str name)
         fail(p, name, "function %.*s " UNSUPPORTED "; supported functions: %s" WAY_OUT, STR_ARG(name), list);
 }
 
-/* Its name is taken; the next token is the parenthesis. */
-static void parse_call(struct parser *p, struct expr *x, struct str name)
-{
-    size_t f = word_in(name, functions);
-    const struct expr *range;
-
-    if (f == FUNCTION_NONE || !str_eq(name, str_of(functions[f]))) {
-        refuse_call(p, name);
-        return;
-    }
-    range = parse_argument(p, TYPE_RANGE, functions[f]);
-    if (!range)
-        return;
-    *x = *range;
-    x->type = TYPE_VECTOR;
-    x->function = (enum range_function)f;
-}
-
+/* A function, an aggregation or a selector. */
 static void parse_named(struct parser *p, struct expr *x)
 {
     struct str name = p->token;
-    size_t op = word_in(name, aggregations);
-    bool called, grouped;
+    size_t op = word_in(name, aggregations), f = word_in(name, functions);
+    bool aggregates = aggregations[op] || other_aggregations[word_in(name, other_aggregations)];
 
     next(p);
-    called = at_operator(p, "(");
-    grouped = at_word(p, groupings);
-    if (aggregations[op] && (called || grouped))
-        parse_aggregation(p, x, (enum aggregation)op);
-    else if (called || (grouped && other_aggregations[word_in(name, other_aggregations)]))
-        parse_call(p, x, name);
-    else
+    if (!at_operator(p, "(") && !(aggregates && at_word(p, groupings)))
         parse_selector(p, x, name);
+    else if (aggregations[op])
+        parse_aggregation(p, x, (enum aggregation)op);
+    else if (functions[f] && str_eq(name, str_of(functions[f])))
+        parse_function(p, x, (enum range_function)f);
+    else
+        refuse_call(p, name, aggregates);
 }
 
 /* ---- Operators ---- */
@@ -471,11 +465,12 @@ enum { PRECEDENCE_SUM = 1, PRECEDENCE_PRODUCT, PRECEDENCE_POWER };
 /* Of the next token, 0 if it is no operator. */
 static unsigned precedence_of(const struct parser *p)
 {
-    char c = p->kind == TOKEN_OPERATOR && p->token.n == 1 ? p->token.p[0] : '\0';
+    char c = p->kind == TOKEN_OPERATOR ? p->token.p[0] : '\0';
 
-    if (is_one_of(c, "+-"))
-        return PRECEDENCE_SUM;
-    return is_one_of(c, "*/%") ? PRECEDENCE_PRODUCT : c == '^' ? PRECEDENCE_POWER : 0;
+    return is_one_of(c, "+-")    ? PRECEDENCE_SUM
+           : is_one_of(c, "*/%") ? PRECEDENCE_PRODUCT
+           : c == '^'            ? PRECEDENCE_POWER
+                                 : 0;
 }
 
 double query_compute(char op, double a, double b)

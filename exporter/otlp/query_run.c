@@ -157,8 +157,7 @@ static double window_value(const struct window *w, enum range_function f)
 /* ---- Vectors ---- */
 
 struct row {
-    struct series_label *labels; /* sorted by name */
-    size_t n_labels;
+    struct str labels;
     double *values; /* at each point; value_absent() where there is none */
 };
 
@@ -204,39 +203,23 @@ static void vector_done(struct vector *v)
 
 static int row_order(const void *a, const void *b)
 {
-    const struct row *x = a, *y = b;
-
-    return labels_compare(x->labels, x->n_labels, y->labels, y->n_labels);
+    return labels_compare(((const struct row *)a)->labels, ((const struct row *)b)->labels);
 }
 
-/* Adds a row with copies of the labels and room for `n` values, none of them present. */
-static int vector_add(struct eval *e, struct vector *v, const struct row *like, size_t n, struct row **ret)
+/* Adds a row with a copy of the labels and room for `n` values, none of them present. */
+static int vector_add(struct eval *e, struct vector *v, struct str labels, size_t n, struct row **ret)
 {
-    size_t bytes = like->n_labels * sizeof(*like->labels);
-    struct row row = {.n_labels = like->n_labels};
-    char *text;
-    int r;
+    int r = eval_charge(e, labels.n + n * sizeof(double) + sizeof(struct row));
 
-    for (size_t i = 0; i < like->n_labels; i++)
-        bytes += like->labels[i].name.n + like->labels[i].value.n;
-    r = eval_charge(e, bytes + n * sizeof(double) + sizeof(row));
     if (r < 0)
         return r;
     if (v->n == v->room)
         v->rows = xreallocarray(v->rows, v->room = v->room * 2 + 16, sizeof(*v->rows));
-    row.labels = arena_alloc(&v->arena, bytes + 1);
-    text = (char *)(row.labels + row.n_labels);
-    for (size_t i = 0; i < row.n_labels; i++) {
-        struct str name = like->labels[i].name, value = like->labels[i].value;
-
-        row.labels[i] = (struct series_label){{text, name.n}, {text + name.n, value.n}};
-        text = mempcpy(mempcpy(text, name.p, name.n), value.p, value.n);
-    }
-    row.values = arena_alloc(&v->arena, n * sizeof(double));
-    for (size_t i = 0; i < n; i++)
-        row.values[i] = value_absent();
-    v->rows[v->n] = row;
     *ret = &v->rows[v->n++];
+    (*ret)->values = arena_alloc(&v->arena, n * sizeof(double));
+    (*ret)->labels = (struct str){arena_text(&v->arena, labels), labels.n};
+    for (size_t i = 0; i < n; i++)
+        (*ret)->values[i] = value_absent();
     return 0;
 }
 
@@ -249,12 +232,15 @@ static void vector_sort(struct vector *v)
 /* As operators and functions do. */
 static void row_drop_name(struct row *row)
 {
-    size_t n = 0;
+    struct str name = labels_value(row->labels, STR("__name__"));
+    char *from, *to;
 
-    for (size_t i = 0; i < row->n_labels; i++)
-        if (!str_eq(row->labels[i].name, STR("__name__")))
-            row->labels[n++] = row->labels[i];
-    row->n_labels = n;
+    if (!name.n)
+        return;
+    from = (char *)name.p - sizeof("__name__");
+    to = (char *)name.p + name.n + 1;
+    memmove(from, to, (size_t)(row->labels.p + row->labels.n - to));
+    row->labels.n -= (size_t)(to - from);
 }
 
 static void vector_drop_names(struct vector *v)
@@ -327,7 +313,7 @@ static int eval_series(struct eval *e, const struct expr *x, eval_row_fn *put, v
     int r;
 
     while ((r = series_next(&in)) > 0) {
-        struct row row = {in.labels, in.n_labels, values};
+        struct row row = {in.labels, values};
         bool some = compute_series(e, x, &in, values);
 
         if (atomic_load(e->cancelled))
@@ -344,7 +330,7 @@ static int eval_series(struct eval *e, const struct expr *x, eval_row_fn *put, v
 static int keep_row(struct eval *e, void *arg, struct row *row)
 {
     struct row *kept;
-    int r = vector_add(e, arg, row, e->n, &kept);
+    int r = vector_add(e, arg, row->labels, e->n, &kept);
 
     if (r == 0)
         memcpy(kept->values, row->values, e->n * sizeof(*row->values));
@@ -365,14 +351,14 @@ static int eval_selector(struct eval *e, const struct expr *x, struct vector *to
 struct grouping {
     const struct expr *rule;
     struct vector *groups;
-    struct strset keys; /* of the groups, in the same order */
-    struct buf key;
+    struct strset labels; /* of the groups, in the same order */
+    struct buf text;      /* the labels of the group of a row */
 };
 
 static void grouping_done(struct grouping *g)
 {
-    strset_done(&g->keys);
-    buf_done(&g->key);
+    strset_done(&g->labels);
+    buf_done(&g->text);
 }
 
 static bool is_listed(const struct expr *rule, struct str name)
@@ -384,24 +370,18 @@ static bool is_listed(const struct expr *rule, struct str name)
     return m;
 }
 
-/* Reduces the row's labels to those of its group. The key has 0xff, which UTF-8 does not, behind each name
- * and value. */
-static void group_labels(struct grouping *g, struct row *row)
+static struct str group_labels(struct grouping *g, struct str labels)
 {
-    size_t n = 0;
+    struct series_label l;
 
-    g->key.n = 0;
-    for (size_t i = 0; i < row->n_labels; i++) {
-        struct series_label l = row->labels[i];
+    g->text.n = 0;
+    while (labels_next(&labels, &l)) {
         bool listed = is_listed(g->rule, l.name);
 
-        if (g->rule->without ? listed || str_eq(l.name, STR("__name__")) : !listed)
-            continue;
-        (void)!(buf_put_str(&g->key, l.name) ?: buf_putc(&g->key, '\xff'));
-        (void)!(buf_put_str(&g->key, l.value) ?: buf_putc(&g->key, '\xff'));
-        row->labels[n++] = l;
+        if (g->rule->without ? !listed && !str_eq(l.name, STR("__name__")) : listed)
+            (void)!buf_put(&g->text, l.name.p, l.name.n + l.value.n + 2);
     }
-    row->n_labels = n;
+    return buf_str(&g->text);
 }
 
 static void group_add(enum aggregation op, struct total *t, double v)
@@ -419,20 +399,17 @@ static void group_add(enum aggregation op, struct total *t, double v)
 static int group_row(struct eval *e, void *arg, struct row *row)
 {
     struct grouping *g = arg;
+    struct str labels = group_labels(g, row->labels);
+    size_t place = strset_find(&g->labels, labels);
     struct row *group;
-    size_t place;
     int r = 0;
 
-    group_labels(g, row);
-    place = strset_find(&g->keys, buf_str(&g->key));
-    if (place != SIZE_MAX) {
+    if (place == SIZE_MAX)
+        r = vector_add(e, g->groups, labels, 3 * e->n, &group);
+    else
         group = &g->groups->rows[place];
-    } else {
-        struct str key = {arena_text(&g->groups->arena, buf_str(&g->key)), g->key.n};
-
-        (void)strset_add(&g->keys, key);
-        r = vector_add(e, g->groups, row, 3 * e->n, &group);
-    }
+    if (place == SIZE_MAX && r == 0)
+        (void)strset_add(&g->labels, group->labels);
     for (size_t i = 0; i < e->n && r == 0; i++)
         if (!value_is_absent(row->values[i]))
             group_add(g->rule->aggregation, (struct total *)group->values + i, row->values[i]);
@@ -466,7 +443,7 @@ static bool is_unambiguous(const struct expr *x)
 
 static int eval_aggregation(struct eval *e, const struct expr *x, struct vector *to)
 {
-    CLEANUP(grouping_done) struct grouping g = {.rule = x, .groups = to, .key.max = SIZE_MAX};
+    CLEANUP(grouping_done) struct grouping g = {.rule = x, .groups = to, .text.max = SIZE_MAX};
     VECTOR_AUTO(of);
     int r;
 
@@ -507,7 +484,7 @@ static int eval_matching(struct eval *e, const struct expr *x, struct vector *to
         if (vector_repeats(&left, i))
             return eval_fail(e, -EINVAL,
                              "several series on the left side of an operator have the same labels");
-        r = vector_add(e, to, row, e->n, &result);
+        r = vector_add(e, to, row->labels, e->n, &result);
         for (size_t p = 0; p < e->n && r == 0; p++)
             if (!value_is_absent(row->values[p]) && !value_is_absent(other->values[p]))
                 result->values[p] = query_compute(x->op, row->values[p], other->values[p]);
@@ -535,8 +512,8 @@ static int eval_arithmetic(struct eval *e, const struct expr *x, struct vector *
 
 static int eval_number(struct eval *e, const struct expr *x, struct vector *to)
 {
-    struct row *row, none = {0};
-    int r = vector_add(e, to, &none, e->n, &row);
+    struct row *row;
+    int r = vector_add(e, to, STR(""), e->n, &row);
 
     for (size_t i = 0; i < e->n && r == 0; i++)
         row->values[i] = x->number;
@@ -560,16 +537,12 @@ static int eval_expr(struct eval *e, const struct expr *x, struct vector *to)
 
 /* ---- The result ---- */
 
-/* As Prometheus writes it in JSON: an exponent, of two digits at least, below 1e-6 and from 1e21. */
+/* As Prometheus writes it in JSON: an exponent has two digits at least. */
 static size_t row_put_value(double v, char to[DECIMAL_MAX])
 {
-    double magnitude = fabs(v);
-    size_t n;
+    size_t n = translate_number(v, to);
 
-    if (v == 0 || !isfinite(v) || (magnitude >= 1e-6 && magnitude < 1e21))
-        return translate_decimal(v, to);
-    n = num_put_double(to, v);
-    if (to[n - 2] != '-' && to[n - 2] != '+')
+    if (n < 3 || to[n - 3] != 'e')
         return n;
     to[n] = to[n - 1];
     to[n - 1] = '0';
@@ -604,12 +577,13 @@ static int row_put_sample(struct buf *out, int64_t ms, double v, bool first)
 static int row_write(const struct eval *e, const struct row *row, struct buf *out)
 {
     int r = buf_puts(out, out->n ? ",{\"metric\":{" : "{\"metric\":{");
+    struct str rest = row->labels;
+    struct series_label l;
     bool first = true;
 
-    for (size_t i = 0; i < row->n_labels && r == 0; i++) {
-        r = i ? buf_putc(out, ',') : 0;
-        r = r ?: buf_put_json(out, row->labels[i].name) ?: buf_putc(out, ':');
-        r = r ?: buf_put_json(out, row->labels[i].value);
+    while (r == 0 && labels_next(&rest, &l)) {
+        r = buf_put_json(out, l.name) ?: buf_putc(out, ':') ?: buf_put_json(out, l.value);
+        r = r ?: rest.n ? buf_putc(out, ',') : 0;
     }
     r = r ?: buf_puts(out, "},\"values\":[");
     for (size_t i = 0; i < e->n && r == 0; i++)

@@ -32,10 +32,10 @@ struct series {
     struct sample *samples;
     uint32_t n, room;
     uint32_t readers; /* which stopped here: the series must stay */
-    uint32_t n_labels, label_bytes;
+    uint32_t label_bytes;
     int64_t last_ms; /* of the last sample, or when it was created */
     struct series_writer writer;
-    char labels[]; /* the lengths of each name and value, and then their bytes */
+    char labels[];
 };
 
 struct store {
@@ -50,25 +50,39 @@ struct store {
     struct store_stats stats;
 };
 
-/* As Prometheus' Labels.Compare. */
-int labels_compare(const struct series_label *a, size_t n_a, const struct series_label *b, size_t n_b)
+bool labels_next(struct str *rest, struct series_label *ret)
 {
-    for (size_t i = 0; i < n_a && i < n_b; i++) {
-        int order = str_cmp(a[i].name, b[i].name) ?: str_cmp(a[i].value, b[i].value);
+    const char *name = rest->p, *value, *end = name + rest->n;
 
-        if (order)
-            return order;
-    }
-    return (n_a > n_b) - (n_a < n_b);
+    if (rest->n == 0)
+        return false;
+    value = (const char *)memchr(name, LABEL_END, rest->n) + 1;
+    *rest = (struct str){(const char *)memchr(value, LABEL_END, (size_t)(end - value)) + 1, 0};
+    rest->n = (size_t)(end - rest->p);
+    *ret = (struct series_label){{name, (size_t)(value - name) - 1}, {value, (size_t)(rest->p - value) - 1}};
+    return true;
 }
 
-static uint64_t labels_hash(const struct series_label *labels, size_t n)
+struct str labels_value(struct str labels, struct str name)
 {
-    uint64_t h = n;
+    struct series_label l;
 
-    for (size_t i = 0; i < n; i++)
-        h = hash_chain(hash_chain(h, labels[i].name), labels[i].value);
-    return h;
+    while (labels_next(&labels, &l))
+        if (str_eq(l.name, name))
+            return l.value;
+    return STR("");
+}
+
+/* As Prometheus' Labels.Compare: what ends comes before what goes on. */
+int labels_compare(struct str a, struct str b)
+{
+    size_t i = 0, n = size_min(a.n, b.n);
+
+    while (i < n && a.p[i] == b.p[i])
+        i++;
+    if (i == n)
+        return (a.n > b.n) - (a.n < b.n);
+    return (uint8_t)(a.p[i] - LABEL_END) - (uint8_t)(b.p[i] - LABEL_END);
 }
 
 void store_lock(struct store *s)
@@ -276,34 +290,6 @@ struct series *store_find(const struct store *s, uint64_t hash)
     return store_lookup(s, BY_REQUEST, hash);
 }
 
-static bool labels_fit(const struct series_label *labels, size_t n, uint32_t *ret_bytes)
-{
-    size_t bytes = n * 2 * sizeof(uint32_t);
-
-    for (size_t i = 0; i < n && bytes <= 2 * SERIES_MAX_LABEL_BYTES; i++)
-        bytes += size_min(labels[i].name.n, SIZE_MAX / 4) + size_min(labels[i].value.n, SIZE_MAX / 4);
-    *ret_bytes = (uint32_t)bytes;
-    return n > 0 && n <= SERIES_MAX_LABELS && bytes - n * 2 * sizeof(uint32_t) <= SERIES_MAX_LABEL_BYTES;
-}
-
-static struct series *series_new(const struct series_label *labels, size_t n, uint32_t bytes)
-{
-    struct series *x = xcalloc(1, sizeof(*x) + bytes);
-    char *to;
-
-    x->n_labels = (uint32_t)n;
-    x->label_bytes = bytes;
-    to = x->labels + n * 2 * sizeof(uint32_t);
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t lengths[] = {(uint32_t)labels[i].name.n, (uint32_t)labels[i].value.n};
-
-        memcpy(x->labels + i * sizeof(lengths), lengths, sizeof(lengths));
-        to = mempcpy(to, labels[i].name.p, lengths[0]);
-        to = mempcpy(to, labels[i].value.p, lengths[1]);
-    }
-    return x;
-}
-
 /* New series are refused while the others need what is left, or have lost samples for lack of it. */
 static enum store_result store_refuses(struct store *s, int64_t now)
 {
@@ -321,22 +307,19 @@ static enum store_result store_refuses(struct store *s, int64_t now)
 }
 
 /* A new series, which is not in the table BY_REQUEST yet. */
-static enum store_result store_create(struct store *s, const struct series_label *labels, size_t n,
-                                      uint64_t hash, struct series **ret)
+static enum store_result store_create(struct store *s, struct str labels, uint64_t hash, struct series **ret)
 {
     int64_t now = store_now(s);
-    enum store_result refused;
+    enum store_result refused = labels.n > SERIES_MAX_LABEL_BYTES ? STORE_BAD_LABELS : store_refuses(s, now);
     struct series *x;
-    uint32_t bytes;
 
-    if (!labels_fit(labels, n, &bytes))
-        return STORE_BAD_LABELS;
-    refused = store_refuses(s, now);
     if (refused != STORE_OK)
         return refused;
     if (s->stats.series >= s->n_buckets)
         store_rehash(s, s->n_buckets * 2);
-    *ret = x = series_new(labels, n, bytes);
+    *ret = x = xcalloc(1, sizeof(*x) + labels.n);
+    x->label_bytes = (uint32_t)labels.n;
+    memcpy(x->labels, labels.p, labels.n);
     x->last_ms = now; /* it expires as if it had a sample */
     x->hash[BY_LABELS] = hash;
     store_link(s, x, BY_LABELS);
@@ -347,17 +330,16 @@ static enum store_result store_create(struct store *s, const struct series_label
     return STORE_OK;
 }
 
-enum store_result store_enter(struct store *s, const struct series_label *labels, size_t n, uint64_t hash,
-                              struct series **ret)
+enum store_result store_enter(struct store *s, struct str labels, uint64_t hash, struct series **ret)
 {
-    uint64_t own = labels_hash(labels, n);
+    uint64_t own = hash_bytes(labels);
     struct series *x = store_lookup(s, BY_LABELS, own);
     enum store_result result = STORE_OK;
 
     if (x)
         store_unlink(s, x, BY_REQUEST);
     else
-        result = store_create(s, labels, n, own, &x);
+        result = store_create(s, labels, own, &x);
     if (result != STORE_OK)
         return result;
     x->hash[BY_REQUEST] = hash;
@@ -440,33 +422,11 @@ struct store *store_free(struct store *s)
 
 /* ---- Reading. Lock held, except by series_next() ---- */
 
-/* The reader's labels are slices of `text`: a series' labels, or a copy of them. */
-static void reader_set_labels(struct series_reader *r, const struct series *x, const char *text)
-{
-    const char *p = text + x->n_labels * 2 * sizeof(uint32_t);
-    uint32_t lengths[2];
-
-    r->n_labels = x->n_labels;
-    for (uint32_t i = 0; i < x->n_labels; i++) {
-        memcpy(lengths, text + i * sizeof(lengths), sizeof(lengths));
-        r->labels[i] = (struct series_label){{p, lengths[0]}, {p + lengths[0], lengths[1]}};
-        p += lengths[0] + lengths[1];
-    }
-}
-
-static struct str label_value(const struct series_reader *r, struct str name)
-{
-    for (size_t i = 0; i < r->n_labels; i++)
-        if (str_eq(r->labels[i].name, name))
-            return r->labels[i].value;
-    return STR("");
-}
-
-/* 1 if the series at hand matches, 0 if not. */
-static int reader_matches(struct series_reader *r, unsigned *cost)
+/* 1 if the series matches, 0 if not. */
+static int reader_matches(struct series_reader *r, const struct series *x, unsigned *cost)
 {
     for (const struct series_matcher *m = r->matchers; m; m = m->next) {
-        struct str value = label_value(r, m->name);
+        struct str value = labels_value((struct str){x->labels, x->label_bytes}, m->name);
         int matched = m->regex ? regex_match(r->regexes, m->regex, value) : str_eq(value, m->value);
 
         *cost += m->regex ? REGEX_COST : 0;
@@ -497,7 +457,7 @@ static int reader_copy(struct series_reader *r, const struct series *x)
     memcpy(r->samples, x->samples + first, r->n * sizeof(*r->samples));
     r->text.n = 0;
     (void)!buf_put(&r->text, x->labels, x->label_bytes);
-    reader_set_labels(r, x, r->text.p);
+    r->labels = buf_str(&r->text);
     return 1;
 }
 
@@ -529,8 +489,7 @@ static int reader_piece(struct series_reader *r)
         if (!x)
             return 0;
         reader_move(r, x);
-        reader_set_labels(r, x, x->labels);
-        found = reader_matches(r, &cost);
+        found = reader_matches(r, x, &cost);
         if (found > 0)
             found = reader_copy(r, x);
     }

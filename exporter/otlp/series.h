@@ -16,7 +16,7 @@ enum {
     STORE_MIN_AGE_MS = 10 * 60 * 1000,
     STORE_MAX_AHEAD_MS = 10 * 60 * 1000, /* of the wall clock; as Prometheus */
     SERIES_MAX_LABELS = 128,
-    SERIES_MAX_LABEL_BYTES = 64 << 10, /* of all names and values of a series */
+    SERIES_MAX_LABEL_BYTES = 64 << 10, /* of the text */
     STORE_WHY_BYTES = 192,
 };
 
@@ -33,14 +33,21 @@ void store_set_limits(struct store *s, uint64_t max_bytes, uint64_t max_series);
  * step looks back on. STORE_MIN_AGE_MS until the first call, and at least. */
 void store_set_age(struct store *s, int64_t ms);
 
-/* A series' labels are sorted by name (by bytes), names are unique, and neither names nor values are empty.
- * The metric's name is the label `__name__`. */
 struct series_label {
     struct str name, value;
 };
 
+/* A series' labels are one text: sorted by name (by bytes), with LABEL_END, which UTF-8 does not have, behind
+ * each name and each value. Names are unique, and neither names nor values are empty. The metric's name is
+ * the label `__name__`. */
+#define LABEL_END '\xff'
+
+/* The first label of *rest, which is cut off. False at the end. */
+bool labels_next(struct str *rest, struct series_label *ret);
+/* The value of a label; empty without it. */
+struct str labels_value(struct str labels, struct str name);
 /* Compares label sets as Prometheus sorts series. */
-int labels_compare(const struct series_label *a, size_t n_a, const struct series_label *b, size_t n_b);
+int labels_compare(struct str a, struct str b);
 
 /* What became of a sample, or of a new series. */
 enum store_result {
@@ -51,7 +58,7 @@ enum store_result {
     STORE_TOO_NEW,      /* more than STORE_MAX_AHEAD_MS in the future */
     STORE_SERIES_LIMIT, /* a new series: as many as allowed exist */
     STORE_BYTES_LIMIT,  /* max_bytes is reached; for a new series: 7/8 of it, so that others can grow */
-    STORE_BAD_LABELS,   /* too many or too long labels */
+    STORE_BAD_LABELS,   /* too long ones; for others than the store also too many, or not UTF-8 */
     STORE_RESULTS
 };
 
@@ -76,9 +83,9 @@ void store_unlock(struct store *s);
 
 /* The series that store_enter() made known by this hash; NULL if it is not known, or has expired. */
 struct series *store_find(const struct store *s, uint64_t hash);
-/* Finds or creates the series with these labels, which are copied, and makes it known by `hash`. */
-enum store_result store_enter(struct store *s, const struct series_label *labels, size_t n, uint64_t hash,
-                              struct series **ret);
+/* Finds or creates the series with these labels, which are copied, and makes it known by `hash`, and not by
+ * an earlier one. */
+enum store_result store_enter(struct store *s, struct str labels, uint64_t hash, struct series **ret);
 struct series_writer *series_writer(struct series *x);
 /* The value is kept bit by bit. */
 enum store_result store_append(struct store *s, struct series *x, int64_t t_ms, double v);
@@ -123,8 +130,7 @@ struct series_reader {
     const struct series_matcher *matchers;
     int64_t from_ms, to_ms; /* of the samples, both included */
     /* The series at hand, valid until the next call */
-    struct series_label labels[SERIES_MAX_LABELS];
-    size_t n_labels;
+    struct str labels;
     struct sample *samples;
     size_t n; /* at least one */
     /* Private */

@@ -210,20 +210,22 @@ size_t translate_decimal(double v, char to[DECIMAL_MAX])
     return at;
 }
 
-/* As JavaScript prints it: an exponent below 1e-6 and from 1e21. */
+size_t translate_number(double v, char to[DECIMAL_MAX])
+{
+    double magnitude = fabs(v);
+
+    if (v == 0 || !isfinite(v) || (magnitude >= 1e-6 && magnitude < 1e21))
+        return translate_decimal(v, to);
+    return num_put_double(to, v);
+}
+
 static void put_double_value(struct buf *to, double v)
 {
     char text[DECIMAL_MAX];
-    double magnitude = fabs(v);
 
     if (!isfinite(v))
-        put(to, isnan(v) ? STR("json: unsupported value: NaN")
-                : v > 0  ? STR("json: unsupported value: +Inf")
-                         : STR("json: unsupported value: -Inf"));
-    else if (magnitude != 0 && (magnitude < 1e-6 || magnitude >= 1e21))
-        put(to, (struct str){text, num_put_double(text, v)});
-    else
-        put(to, (struct str){text, translate_decimal(v, text)});
+        put(to, STR("json: unsupported value: "));
+    put(to, (struct str){text, translate_number(v, text)});
 }
 
 /* A JSON string with the escapes of Go's encoder, which is made for HTML. */

@@ -36,5 +36,7 @@ size_t read_attributes(struct attribute **ret, struct str message, unsigned numb
  * and returns the length. */
 enum { DECIMAL_MAX = 360 };
 size_t translate_decimal(double v, char to[DECIMAL_MAX]);
+/* As JavaScript prints it: with an exponent below 1e-6 and from 1e21. */
+size_t translate_number(double v, char to[DECIMAL_MAX]);
 
 #endif

@@ -31,13 +31,15 @@ static void check_series(struct store *store)
     CLEANUP(series_reader_done) struct series_reader in = {.store = store, .to_ms = INT64_MAX};
     int r;
 
-    while ((r = series_next(&in)) > 0)
-        for (size_t k = 0; k < in.n_labels; k++) {
-            const struct series_label *l = &in.labels[k];
+    while ((r = series_next(&in)) > 0) {
+        struct str rest = in.labels, last = STR("");
+        struct series_label l;
 
-            assert(l->value.n && utf8_valid_prefix(l->value) == l->value.n);
-            assert(str_has_only(l->name, "_") && (k == 0 || str_cmp(l[-1].name, l->name) < 0));
+        for (; labels_next(&rest, &l); last = l.name) {
+            assert(l.value.n && utf8_valid_prefix(l.value) == l.value.n);
+            assert(str_has_only(l.name, "_") && str_cmp(last, l.name) < 0);
         }
+    }
     assert(r == 0);
 }
 

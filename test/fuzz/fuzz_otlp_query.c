@@ -31,10 +31,19 @@ static const struct clock fuzz_clock = {.mono = fuzz_mono, .wall = fuzz_wall};
 
 static struct store *new_store(void)
 {
-    static const struct series_label labels[][3] = {
-        {{STR("__name__"), STR("m")}, {STR("a"), STR("1")}, {STR("b"), STR("x")}},
-        {{STR("__name__"), STR("m")}, {STR("a"), STR("2")}, {STR("b"), STR("x")}},
-        {{STR("__name__"), STR("n")}, {STR("a"), STR("1")}, {STR("b"), STR("x")}},
+    static const struct str labels[] = {
+        STR("__name__\xffm\xff"
+            "a\xff"
+            "1\xff"
+            "b\xffx\xff"),
+        STR("__name__\xffm\xff"
+            "a\xff"
+            "2\xff"
+            "b\xffx\xff"),
+        STR("__name__\xffn\xff"
+            "a\xff"
+            "1\xff"
+            "b\xffx\xff"),
     };
     struct store *s = store_new(&fuzz_clock);
 
@@ -42,7 +51,7 @@ static struct store *new_store(void)
     for (unsigned i = 0; i < 3; i++) {
         struct series *x;
 
-        require(store_enter(s, labels[i], 3, i + 1, &x) == STORE_OK);
+        require(store_enter(s, labels[i], i + 1, &x) == STORE_OK);
         for (int64_t k = 0; k < SAMPLES; k++)
             require(store_append(s, x, NOW_MS - (SAMPLES - k) * STEP_MS, (double)k * (i + 1.0)) == STORE_OK);
     }

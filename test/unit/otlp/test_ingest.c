@@ -94,9 +94,12 @@ static void show(struct world *w, char *text, size_t size)
 
     text[0] = '\0';
     while (series_next(&in) > 0) {
-        for (size_t k = 0; k < in.n_labels; k++)
-            n += (size_t)snprintf(text + n, size - n, "%s%.*s=%.*s", k ? "," : "", STR_ARG(in.labels[k].name),
-                                  STR_ARG(in.labels[k].value));
+        struct str rest = in.labels;
+        struct series_label l;
+
+        while (labels_next(&rest, &l))
+            n += (size_t)snprintf(text + n, size - n, "%.*s=%.*s%s", STR_ARG(l.name), STR_ARG(l.value),
+                                  rest.n ? "," : "");
         for (size_t k = 0; k < in.n; k++)
             n += (size_t)snprintf(text + n, size - n, " %g@%lld", in.samples[k].v,
                                   (long long)in.samples[k].t / 1000 - BEGIN);

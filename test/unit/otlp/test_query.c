@@ -136,11 +136,21 @@ static struct store *new_store(void)
     store_set_limits(s, 64 << 20, 1000);
     store_lock(s);
     for (unsigned i = 0; i < 4; i++) {
-        const struct series_label labels[] = {{STR("__name__"), i < 2 ? STR("m") : STR("n")},
-                                              {STR("a"), i % 2 ? STR("1") : STR("0")}};
+        static const struct str labels[] = {STR("__name__\xffm\xff"
+                                                "a\xff"
+                                                "0\xff"),
+                                            STR("__name__\xffm\xff"
+                                                "a\xff"
+                                                "1\xff"),
+                                            STR("__name__\xffn\xff"
+                                                "a\xff"
+                                                "0\xff"),
+                                            STR("__name__\xffn\xff"
+                                                "a\xff"
+                                                "1\xff")};
         struct series *x;
 
-        assert_int_equal(store_enter(s, labels, 2, i + 1, &x), STORE_OK);
+        assert_int_equal(store_enter(s, labels[i], i + 1, &x), STORE_OK);
         for (int k = 0; k < SAMPLES; k++)
             assert_int_equal(store_append(s, x, (NOW - (SAMPLES - k) * STEP) * INT64_C(1000), k * (i + 1.0)),
                              0);

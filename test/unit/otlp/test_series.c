@@ -38,17 +38,14 @@ static struct store *new_store(uint64_t max_bytes, uint64_t max_series)
 
 static enum store_result append(struct store *s, unsigned series, int64_t t_ms, double v)
 {
-    char text[16];
-    const struct series_label labels[] = {
-        {STR("__name__"), STR("m")},
-        {STR("n"), {text, (size_t)snprintf(text, sizeof(text), "%u", series)}},
-    };
+    char text[64];
+    struct str labels = {text, (size_t)snprintf(text, sizeof(text), "__name__\xffm\xffn\xff%u\xff", series)};
     struct series *x;
     enum store_result r;
 
     store_lock(s);
     x = store_find(s, series + 1);
-    r = x ? STORE_OK : store_enter(s, labels, 2, series + 1, &x);
+    r = x ? STORE_OK : store_enter(s, labels, series + 1, &x);
     r = r == STORE_OK ? store_append(s, x, t_ms, v) : r;
     store_unlock(s);
     return r;
