@@ -75,9 +75,10 @@ static double window_change(const struct window *w, enum range_function f)
     if (w->n < 2)
         return value_absent();
     change = w->s[last].v - w->s[0].v;
-    for (size_t i = 1; is_counter && i < w->n; i++)
-        if (w->s[i].v < w->s[i - 1].v) /* it began again at 0 */
-            change += w->s[i - 1].v;
+    if (is_counter)
+        for (size_t i = 1; i < w->n; i++)
+            if (w->s[i].v < w->s[i - 1].v) /* it began again at 0 */
+                change += w->s[i - 1].v;
     sampled = (double)(w->s[last].t - w->s[0].t) / 1000;
     interval = sampled / (double)last;
     start = extension((double)(w->s[0].t - (w->at - w->range_ms)) / 1000, interval);
@@ -280,11 +281,11 @@ static int64_t eval_point(const struct eval *e, size_t i)
 static bool compute_series(const struct eval *e, const struct expr *x, struct series_reader *in,
                            double *values)
 {
-    size_t n = 0, first = 0, end = 0;
+    size_t n = x->function == FUNCTION_NONE ? in->n : 0, first = 0, end = 0;
     bool some = false;
 
-    for (size_t i = 0; i < in->n; i++)
-        if (x->function == FUNCTION_NONE || !value_is_absent(in->samples[i].v))
+    for (size_t i = n; i < in->n; i++)
+        if (!value_is_absent(in->samples[i].v))
             in->samples[n++] = in->samples[i];
     for (size_t i = 0; i < e->n && !atomic_load(e->cancelled); i++) {
         struct window w = {.at = eval_point(e, i), .range_ms = x->range_ms};
@@ -388,12 +389,12 @@ static void group_add(enum aggregation op, struct total *t, double v)
 {
     if (value_is_absent(t->sum))
         *t = (struct total){op == AGGREGATION_COUNT ? 1 : v, 0, 1};
+    else if (op == AGGREGATION_SUM || op == AGGREGATION_AVG)
+        total_add(t, v);
     else if (op == AGGREGATION_COUNT)
         t->sum++;
-    else if (op == AGGREGATION_MAX || op == AGGREGATION_MIN)
-        t->sum = greater(op == AGGREGATION_MAX, t->sum, v);
     else
-        total_add(t, v);
+        t->sum = greater(op == AGGREGATION_MAX, t->sum, v);
 }
 
 static int group_row(struct eval *e, void *arg, struct row *row)
