@@ -137,14 +137,16 @@ static int check_message(struct check *c, struct str body, const struct decode_m
     int r = 0;
 
     while (r == 0 && wire_next(&w, &f)) {
-        const struct decode_field *field = m->fields, *end = field + m->n;
+        const struct decode_field *field;
+        size_t i = 0;
 
         if (++c->fields > DECODE_MAX_FIELDS)
             return decode_too_many(c->why);
-        while (field < end && field->number != f.number)
-            field++;
-        if (field == end)
+        while (i < m->n && m->fields[i].number != f.number)
+            i++;
+        if (i == m->n)
             continue;
+        field = &m->fields[i];
         if (field->kind == KIND_MESSAGE && f.type == WIRE_BYTES)
             r = depth == DECODE_MAX_DEPTH ? check_fail(c, f.from, field->json, "is nested too deeply")
                                           : check_message(c, f.bytes, field->message, depth + 1);
@@ -326,14 +328,18 @@ static void put_message(struct transcoder *t, const struct decode_message *m, un
     count_field(t);
     (void)jr_object(&t->in);
     while (jr_member(&t->in, &key)) {
-        const struct decode_field *f = m->fields, *end = f + m->n;
+        const struct decode_field *f;
+        size_t i = 0;
 
         count_field(t);
-        while (f < end && !jr_key_is(key, f->json))
-            f++;
-        if (f == end || jr_peek(&t->in) == JR_NULL)
+        while (i < m->n && !jr_key_is(key, m->fields[i].json))
+            i++;
+        if (i == m->n || jr_peek(&t->in) == JR_NULL) {
             (void)jr_skip(&t->in, NULL);
-        else if (!f->repeated)
+            continue;
+        }
+        f = &m->fields[i];
+        if (!f->repeated)
             put_field(t, f, false, depth);
         else if (jr_array(&t->in) && f->kind != KIND_MESSAGE)
             put_field(t, f, true, depth);

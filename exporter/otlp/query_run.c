@@ -474,21 +474,20 @@ static int eval_matching(struct eval *e, const struct expr *x, struct vector *to
     vector_drop_names(&right);
     r = r ?: vector_check(e, &right, "several series on the right side of an operator have the same labels");
     for (size_t i = 0, k = 0; i < left.n && r == 0; i++) {
-        const struct row *row = &left.rows[i], *other;
+        const struct row *row = &left.rows[i];
         struct row *result;
 
         while (k < right.n && row_order(&right.rows[k], row) < 0)
             k++;
-        other = &right.rows[k];
-        if (k == right.n || row_order(other, row) != 0)
+        if (k == right.n || row_order(&right.rows[k], row) != 0)
             continue;
         if (vector_repeats(&left, i))
             return eval_fail(e, -EINVAL,
                              "several series on the left side of an operator have the same labels");
         r = vector_add(e, to, row->labels, e->n, &result);
         for (size_t p = 0; p < e->n && r == 0; p++)
-            if (!value_is_absent(row->values[p]) && !value_is_absent(other->values[p]))
-                result->values[p] = query_compute(x->op, row->values[p], other->values[p]);
+            if (!value_is_absent(row->values[p]) && !value_is_absent(right.rows[k].values[p]))
+                result->values[p] = query_compute(x->op, row->values[p], right.rows[k].values[p]);
     }
     return r;
 }

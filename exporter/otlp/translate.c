@@ -40,6 +40,8 @@ static bool next_token(struct str *rest, struct str *ret)
 {
     size_t at = 0, end;
 
+    if (rest->n == 0)
+        return false;
     while (at < rest->n && !is_metric_char(rest->p[at]))
         at++;
     for (end = at; end < rest->n && is_metric_char(rest->p[end]);)
