@@ -127,8 +127,18 @@ void otlp_promote_k8s(struct otlp_promotion *p)
     }
 }
 
+static int promoted_order(const void *a, const void *b)
+{
+    const struct otlp_promoted *x = a, *y = b;
+
+    return str_cmp(x->attribute, y->attribute);
+}
+
+/* Sorted, as by Prometheus: where two give the same label, the first one wins. */
 bool otlp_promote(struct otlp_promotion *p, struct str names)
 {
+    size_t from = p->n;
+
     while (names.n) {
         const char *comma = memchr(names.p, ',', names.n);
         size_t n = comma ? (size_t)(comma - names.p) : names.n;
@@ -140,6 +150,7 @@ bool otlp_promote(struct otlp_promotion *p, struct str names)
             p->list[p->n++].attribute = name;
         names = (struct str){names.p + n + !!comma, names.n - n - !!comma};
     }
+    qsort(p->list + from, p->n - from, sizeof(p->list[0]), promoted_order);
     return true;
 }
 
@@ -297,7 +308,7 @@ static unsigned labels_enter(struct labels *l, struct store *store, struct str n
     if (l->is_bad)
         return STORE_BAD_LABELS;
     qsort(l->list, l->n, sizeof(*l->list), label_order);
-    for (size_t i = 0; i < l->n; i++) {
+    for (size_t i = 0; i < l->n && l->text.n <= SERIES_MAX_LABEL_BYTES; i++) {
         struct series_label label = l->list[i];
 
         if (label.name.n == 0 || label.value.n == 0)

@@ -8,10 +8,10 @@ enum { OTLP_MAX_PROMOTED = 64 };
 
 /* Resource attributes that become labels of each series. */
 struct otlp_promotion {
-    struct {
-        struct str attribute;  /* "k8s.pod.name" */
-        struct str label;      /* "pod"; empty: the attribute's name, translated */
-    } list[OTLP_MAX_PROMOTED]; /* where two give the same label, the first wins */
+    struct otlp_promoted {
+        struct str attribute; /* "k8s.pod.name" */
+        struct str label;     /* "pod"; empty: the attribute's name, translated */
+    } list[OTLP_MAX_PROMOTED];
     size_t n;
 };
 

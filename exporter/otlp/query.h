@@ -12,7 +12,7 @@ enum {
     QUERY_WHY_BYTES = 640,
     QUERY_TEXT_MAX = 16 << 10,
     QUERY_MAX_DEPTH = 50,
-    QUERY_MAX_PARTS = 256,
+    QUERY_MAX_PARTS = 1024,
     QUERY_MAX_STEPS = 11000, /* between the first and the last point, as in Prometheus */
 };
 
@@ -42,13 +42,13 @@ struct expr {
     enum expr_type type;
     double number;
     /* Of a selector, with the function around it */
-    const struct series_matcher *matchers;
+    struct series_matcher *matchers;
     int64_t range_ms;
     enum range_function function;
     /* Of an aggregation: of `left` */
     enum aggregation aggregation;
     bool without;
-    const struct series_matcher *labels; /* their names */
+    struct series_matcher *labels; /* their names */
     /* Of an operator */
     char op;
     const struct expr *left, *right;

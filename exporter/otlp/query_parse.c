@@ -209,26 +209,54 @@ static struct str take_string(struct parser *p)
 
 /* ---- Selectors: name{label="value", ...} ---- */
 
-/* What RE2's grammar, which Prometheus has, does not share with PCRE2's, or what looks like it in a class of
- * characters; NULL if there is nothing. */
+/* The end of "[:alpha:]" in a class of characters; s itself if there is none. */
+static const char *skip_class_name(const char *s)
+{
+    const char *end = s + 1 + strspn(s + 1, ":^" LETTERS);
+
+    return s[1] == ':' && end > s + 3 && end[-1] == ':' && *end == ']' ? end : s;
+}
+
+/* Repetitions since PCRE2 10.43; literal characters before and in RE2. */
+static bool is_new_repetition(const char *s)
+{
+    size_t n = strspn(s, DIGITS ", \t");
+
+    return s[n] == '}' && (*s == ',' || strcspn(s, " \t") < n);
+}
+
+/* What RE2's grammar, which Prometheus has, does not share with PCRE2's; NULL if there is nothing. */
 static const char *regex_refused(const char *s)
 {
-    static const char shared[] = "abfnrtxzABdDsSwWpP";
+    static const char shared[] = "abfnrtxzABdDsSwWpP"; /* escapes that mean the same in both */
+    bool in_class = false, quantified = false;
 
-    for (char c, before = '\0'; (c = *s); before = c, s++)
+    for (char c, before = '\0'; (c = *s); before = c, s++) {
+        bool was_quantified = quantified;
+
+        quantified = !in_class && (is_one_of(c, "*+?") || (c == '}' && is_one_of(before, DIGITS ",")));
         if (c == '\\') {
             s += s[1] != '\0';
-            c = '\0';
             if (is_one_of(*s, LETTERS DIGITS) && !strchr(shared, *s))
                 return "back-references and escape sequences that RE2 and PCRE2 do not share";
-        } else if (c == '+' && is_one_of(before, "*+?}")) {
+        } else if (in_class) {
+            in_class = c != ']';
+            s = c == '[' ? skip_class_name(s) : s;
+        } else if (c == '[') {
+            in_class = true;
+            s += s[1] == '^';
+            s += s[1] == ']'; /* which is no end here */
+        } else if (c == '+' && was_quantified) {
             return "possessive quantifiers";
+        } else if (c == '{' && is_new_repetition(s + 1)) {
+            return "repetitions such as {,3} and { 3 }";
         } else if (c == '(' && s[1] == '*') {
             return "verbs such as (*ACCEPT)";
         } else if (c == '(' && s[1] == '?') {
             if (!strchr(":)", s[2 + strspn(s + 2, "imsU-")]) && strncmp(s + 2, "P<", 2) != 0)
                 return "look-around and other groups beyond (?:...), (?P<name>...) and (?flags:...)";
         }
+    }
     return NULL;
 }
 
@@ -247,12 +275,14 @@ static const struct regex *compile(struct parser *p, struct str place, struct st
     return NULL;
 }
 
-static struct series_matcher *add_matcher(struct parser *p, const struct series_matcher **list,
-                                          struct str name, struct str value)
+static struct series_matcher *add_matcher(struct parser *p, struct series_matcher **list, struct str name,
+                                          struct str value)
 {
     struct series_matcher *m = new_part(p, sizeof(*m));
 
-    *m = (struct series_matcher){.next = *list, .name = name, .value = value};
+    *m = (struct series_matcher){.name = name, .value = value};
+    while (*list)
+        list = &(*list)->next;
     *list = m;
     return m;
 }

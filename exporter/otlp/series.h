@@ -117,7 +117,7 @@ static inline bool value_is_absent(double v)
 
 /* A label that a series does not have matches as the empty value. */
 struct series_matcher {
-    const struct series_matcher *next;
+    struct series_matcher *next;
     struct str name, value;    /* value: without a regex */
     const struct regex *regex; /* NULL: equality */
     bool negated;

@@ -71,6 +71,10 @@ static void refuses_by_name(void **state)
          "that RE2 and PCRE2 do not share are not supported"},
         {"m{a=~\"a*+\"}",
          "line 1, column 6: invalid regular expression: possessive quantifiers are not supported"},
+        {"m{a=~\"[+]*+\"}",
+         "line 1, column 6: invalid regular expression: possessive quantifiers are not supported"},
+        {"m{a=~\"a{,3}\"}", "line 1, column 6: invalid regular expression: repetitions such as {,3} and { 3 "
+                            "} are not supported"},
         {"m{a=~\"(*UTF)a\"}",
          "line 1, column 6: invalid regular expression: verbs such as (*ACCEPT) are not supported"},
         {"m{a=\"\\x41\"}",
@@ -95,6 +99,25 @@ static void refuses_by_name(void **state)
     }
 }
 
+static void takes_expressions_that_re2_and_pcre2_share(void **state)
+{
+    static const char *const expressions[] = {
+        "[*+]",   "[^]*+(?=]+", "[]*+]?", "[(*]", "[[:^alpha:]*+]+", "[[:]+", "[\\\\]*+]", "a}+",
+        "a{2,}?", "\\\\.+",     "\\\\++", "x*?",  "(?i:a)|(?P<b>c)",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(expressions); i++) {
+        char why[QUERY_WHY_BYTES] = "";
+        CLEANUP(cleanup_query_free) struct query *q = NULL;
+        BUF_AUTO(text, 100);
+
+        assert_int_equal(buf_printf(&text, "m{a=~\"%s\"}", expressions[i]), 0);
+        if (query_parse(&q, buf_str(&text), buf_str(&text), why) < 0)
+            fail_msg("%s: %s", expressions[i], why);
+    }
+}
+
 /* What a hostile query could cost is bounded before it is computed. */
 static void bounds_length_and_depth(void **state)
 {
@@ -107,9 +130,9 @@ static void bounds_length_and_depth(void **state)
         {"", "(", "m", 5000, "more than 50 nested expressions"},
         {"", "-", "m", 5000, "more than 50 nested expressions"},
         {"m", "^m", "", 5000, "more than 50 nested expressions"},
-        {"m", "+m", "", 5000, "more than 256 selectors, matchers, labels"},
-        {"m{", "a=\"b\",", "}", 300, "more than 256 selectors, matchers, labels"},
-        {"sum by (", "a,", ") (m)", 300, "more than 256 selectors, matchers, labels"},
+        {"m", "+m", "", 5000, "more than 1024 selectors, matchers, labels"},
+        {"m{", "a=\"b\",", "}", 2000, "more than 1024 selectors, matchers, labels"},
+        {"sum by (", "a,", ") (m)", 2000, "more than 1024 selectors, matchers, labels"},
     };
 
     (void)state;
@@ -242,6 +265,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refuses_by_name),
+        cmocka_unit_test(takes_expressions_that_re2_and_pcre2_share),
         cmocka_unit_test(bounds_length_and_depth),
         cmocka_unit_test(computes_with_numbers_and_between_vectors),
         cmocka_unit_test(fails_where_series_cannot_be_told_apart),
