@@ -56,7 +56,9 @@ struct window {
 /* Go's Duration.Seconds(). */
 static double duration_seconds(int64_t ms)
 {
-    return (double)(ms / 1000) + (double)(ms % 1000 * 1000000) / 1e9;
+    int64_t whole = ms / 1000;
+
+    return (double)whole + (double)(ms % 1000 * 1000000) / 1e9;
 }
 
 /* The seconds by which the change is extended beyond a sample that lies `gap` seconds from the border of the
