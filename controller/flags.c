@@ -3,7 +3,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/problems.h"
-#include "exporter/base/utf8.h"
+#include "exporter/base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

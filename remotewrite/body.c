@@ -1,10 +1,9 @@
 #include "remotewrite/body.h"
 
-#include "exporter/base/hash.h"
 #include "exporter/base/map.h"
 #include "exporter/base/text.h"
-#include "exporter/base/varint.h"
 #include "exporter/metric/series.h"
+#include "exporter/num/num.h"
 #include "remote_v1.pb-c.h"
 #include "remotewrite/format.h"
 

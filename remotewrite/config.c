@@ -3,8 +3,8 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/hash.h"
 #include "exporter/base/http.h"
+#include "exporter/base/map.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/str.h"
 

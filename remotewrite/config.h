@@ -4,7 +4,7 @@
 #define DS_REMOTEWRITE_CONFIG_H
 
 #include "exporter/agent/config.h"
-#include "exporter/base/arena.h"
+#include "exporter/base/memory.h"
 #include "remotewrite/labels.h"
 
 /* Wire formats. */

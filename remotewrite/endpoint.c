@@ -1,7 +1,6 @@
 /* Owns the thread, and all that it uses: queue, spool, intake, sender. */
 #include "remotewrite/endpoint.h"
 
-#include "exporter/base/backoff.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/base/log.h"

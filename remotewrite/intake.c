@@ -2,8 +2,8 @@
 #include "remotewrite/intake.h"
 
 #include "exporter/base/buf.h"
-#include "exporter/base/hash.h"
 #include "exporter/base/log.h"
+#include "exporter/base/map.h"
 #include "exporter/metric/series.h"
 #include "remotewrite/body.h"
 #include "remotewrite/format.h"

@@ -4,7 +4,7 @@
 #include "exporter/base/map.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/regex.h"
-#include "exporter/base/varint.h"
+#include "exporter/num/num.h"
 #include "remotewrite/config.h"
 
 #include <errno.h>

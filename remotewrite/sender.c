@@ -1,7 +1,6 @@
 /* Owns the current record and the timer of the next attempt. */
 #include "remotewrite/sender.h"
 
-#include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"

@@ -5,7 +5,7 @@
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/metric/sink.h"
+#include "exporter/metric/series.h"
 #include "remotewrite/endpoint.h"
 #include "remotewrite/queue.h"
 #include "remotewrite/sender.h"

@@ -10,7 +10,7 @@
  * Numbers of samples are strings, as strtod() reads them. */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/varint.h"
+#include "exporter/num/num.h"
 #include "exporter/otlp/query.h"
 #include "exporter/otlp/series.h"
 

@@ -11,7 +11,6 @@
 #include "exporter/base/problems.h"
 #include "exporter/base/text.h"
 #include "exporter/base/url.h"
-#include "exporter/base/utf8.h"
 #include "exporter/metric/version.h"
 #include "exporter/ui/out.h"
 #include "exporter/ui/ranking.h"

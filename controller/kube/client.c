@@ -3,7 +3,6 @@
 #include "controller/kube/client.h"
 
 #include "controller/kube/config.h"
-#include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"

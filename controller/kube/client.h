@@ -8,7 +8,6 @@
 #define DS_KUBE_CLIENT_H
 
 #include "controller/kube/json.h"
-#include "exporter/base/backoff.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"

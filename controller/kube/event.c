@@ -4,9 +4,9 @@
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "controller/kube/writer.h"
-#include "exporter/base/backoff.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/utf8.h"
+#include "exporter/base/text.h"
 
 enum { MAX_WAITING = 512, MAX_RETRY_MS = 30 * 1000, NOTE_BYTES = 1024, WORD_BYTES = 128 };
 

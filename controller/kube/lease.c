@@ -4,7 +4,6 @@
 
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "exporter/base/backoff.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"

@@ -3,7 +3,7 @@
 #define DS_OPTIMIZE_LAYOUT_H
 
 #include "controller/optimize/problem.h"
-#include "exporter/base/arena.h"
+#include "exporter/base/memory.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,9 +1,8 @@
 #include "controller/placement/items.h"
 
-#include "exporter/base/arena.h"
-#include "exporter/base/hash.h"
 #include "exporter/base/json.h"
 #include "exporter/base/map.h"
+#include "exporter/base/memory.h"
 #include "exporter/num/num.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #include "controller/kube/json.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/hash.h"
+#include "exporter/base/map.h"
 #include "exporter/base/problems.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"

@@ -7,7 +7,6 @@
 #include "controller/kube/writer.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/def.h"
-#include "exporter/base/hash.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"

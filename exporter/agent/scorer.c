@@ -1,6 +1,5 @@
 #include "exporter/agent/scorer.h"
 
-#include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"

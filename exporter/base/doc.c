@@ -1,10 +1,10 @@
 /* Builds the tree of a document. Nodes and text live in an arena that the document owns. */
 #include "exporter/base/doc.h"
 
-#include "exporter/base/arena.h"
 #include "exporter/base/json.h"
+#include "exporter/base/memory.h"
 #include "exporter/base/problems.h"
-#include "exporter/base/utf8.h"
+#include "exporter/base/text.h"
 
 #include <errno.h>
 #include <yaml.h>

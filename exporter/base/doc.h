@@ -7,7 +7,7 @@
 #ifndef DS_BASE_DOC_H
 #define DS_BASE_DOC_H
 
-#include "exporter/base/arena.h"
+#include "exporter/base/memory.h"
 #include "exporter/base/problems.h"
 
 enum node_kind {

@@ -1,7 +1,7 @@
 #include "exporter/base/file.h"
 
 #include "exporter/base/clock.h"
-#include "exporter/base/hash.h"
+#include "exporter/base/map.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #include "exporter/base/json.h"
 
 #include "exporter/base/buf.h"
-#include "exporter/base/utf8.h"
+#include "exporter/base/text.h"
 
 #include <endian.h>
 #ifdef __SSE2__

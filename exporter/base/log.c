@@ -3,7 +3,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/def.h"
 #include "exporter/base/secret.h"
-#include "exporter/base/utf8.h"
+#include "exporter/base/text.h"
 
 #include <errno.h>
 #include <math.h>

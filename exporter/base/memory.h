@@ -1,6 +1,8 @@
-/* Memory of the process: how much it may use, and large pages. */
+/* Memory of the process: how much it may use, large pages, and arenas. */
 #ifndef DS_BASE_MEMORY_H
 #define DS_BASE_MEMORY_H
+
+#include "exporter/base/str.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,5 +13,21 @@ uint64_t memory_limit(const char *root);
 /* For memory just allocated or grown: asks the kernel for pages of 2 MiB if it is large enough. Most of
  * the cost of memory that is written once and freed is page faults: a quarter of a large round. */
 void huge_pages(void *p, size_t n);
+
+/* ---- Arenas: memory that is freed all at once, many small pieces in few large chunks ---- */
+
+struct arena_chunk;
+
+struct arena {
+    struct arena_chunk *chunks; /* the one in use first */
+    size_t chunk_bytes;         /* size of a chunk; a larger piece gets one of its own */
+};
+
+/* n bytes, not zeroed, aligned for pointers, integers and doubles. */
+void *arena_alloc(struct arena *a, size_t n) __attribute__((malloc, returns_nonnull));
+/* A terminated copy. */
+char *arena_text(struct arena *a, struct str text) __attribute__((malloc, returns_nonnull));
+/* Frees everything. The arena may be used again. */
+void arena_done(struct arena *a);
 
 #endif

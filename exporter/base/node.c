@@ -1,7 +1,7 @@
 /* Reads a document's tree: members, typed values, and problems with the path of their node. */
-#include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/memory.h"
 #include "exporter/base/problems.h"
 
 #include <ctype.h>

@@ -1,7 +1,7 @@
 #include "exporter/base/problems.h"
 
 #include "exporter/base/secret.h"
-#include "exporter/base/utf8.h"
+#include "exporter/base/text.h"
 
 #include <errno.h>
 #include <stdarg.h>

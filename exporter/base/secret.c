@@ -2,7 +2,7 @@
  * bytes, to find it, and of the whole form, to be sure. */
 #include "exporter/base/secret.h"
 
-#include "exporter/base/hash.h"
+#include "exporter/base/map.h"
 
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>

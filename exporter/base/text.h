@@ -5,6 +5,8 @@
 
 #include "exporter/base/buf.h"
 
+#include <stdint.h>
+
 /* Copies s as one line of well-formed UTF-8, at most size - 1 bytes (size >= 4) and a NUL. Longer text has
  * "..." in place of its middle, since an error often ends with what matters; a line of less than 64 bytes
  * has it at the end. Control characters become spaces. */
@@ -26,5 +28,20 @@ char *escape_label_value(char *to, struct str s);
 MUST_USE int base64_decode(struct str text, struct buf *into);
 /* Writes the base64 of the bytes, padded, and returns its length: 4 for each 3 bytes or part of them. */
 size_t base64_encode(struct str bytes, char *out);
+
+/* ---- UTF-8 (RFC 3629; Unicode, chapter 3): no overlong forms, no surrogates, nothing over U+10FFFF ---- */
+
+/* The length (1..4) of the well-formed character at s.p, or 0 if there is none (s empty or ill-formed). */
+size_t utf8_char(struct str s);
+/* The length of the ill-formed part at s.p, where utf8_char() returned 0: the longest prefix of a
+ * character, or a single byte. Unicode 3.9 and browsers replace each such part by one U+FFFD. 0 only if s
+ * is empty. */
+size_t utf8_bad_part(struct str s);
+/* The offset of the first ill-formed byte; s.n if s is well formed. */
+size_t utf8_valid_prefix(struct str s);
+/* The longest prefix of at most `max` bytes that ends between characters. s must be well formed. */
+struct str utf8_cut(struct str s, size_t max);
+/* Writes the character to out and returns its length; surrogates and values over U+10FFFF become U+FFFD. */
+size_t utf8_write(uint32_t code_point, char out[4]);
 
 #endif

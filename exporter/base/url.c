@@ -3,7 +3,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/http.h"
 #include "exporter/base/secret.h"
-#include "exporter/base/utf8.h"
+#include "exporter/base/text.h"
 
 #include <netinet/in.h>
 #include <strings.h>

@@ -4,11 +4,11 @@
  * spelling and then by its name; batch_seal() reuses that set if no series came or went. */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/hash.h"
+#include "exporter/base/map.h"
 #include "exporter/base/memory.h"
 #include "exporter/base/text.h"
-#include "exporter/base/varint.h"
 #include "exporter/metric/series.h"
+#include "exporter/num/num.h"
 
 #include <errno.h>
 

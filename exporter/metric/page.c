@@ -11,7 +11,6 @@
 #include "exporter/metric/deflate.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
-#include "exporter/metric/sink.h"
 #include "exporter/num/num.h"
 
 #include <errno.h>

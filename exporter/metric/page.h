@@ -8,7 +8,7 @@
 
 #include "exporter/base/httpd.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/metric/sink.h"
+#include "exporter/metric/series.h"
 
 struct page;
 

@@ -2,7 +2,6 @@
  * threshold. */
 #include "exporter/base/buf.h"
 #include "exporter/base/text.h"
-#include "exporter/base/utf8.h"
 #include "exporter/models/autoregression.h"
 #include "exporter/models/model.h"
 #include "exporter/ui/out.h"

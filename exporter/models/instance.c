@@ -1,11 +1,11 @@
 /* Settings first: which there are, what their values may be, and where these come from. */
 #include "exporter/models/model.h"
 
-#include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/file.h"
 #include "exporter/base/http.h"
+#include "exporter/base/memory.h"
 #include "exporter/base/problems.h"
 #include "exporter/num/num.h"
 #include "exporter/ui/out.h"

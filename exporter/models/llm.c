@@ -2,7 +2,6 @@
  * each series, several at a time, until all are answered or the deadline has come. A series without an answer
  * is left out; the call fails if that leaves none, so that an agent keeps the scores that it has. Everything
  * runs on the loop. */
-#include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/file.h"

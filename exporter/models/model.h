@@ -6,10 +6,10 @@
 #ifndef DS_MODELS_MODEL_H
 #define DS_MODELS_MODEL_H
 
-#include "exporter/base/arena.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/json.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/memory.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/out.h"
 #include "exporter/ui/site.h"

@@ -6,6 +6,7 @@
 
 #include "exporter/base/str.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum { NUM_MAX = 32 };
@@ -26,5 +27,39 @@ enum num_result num_parse(struct str s, double *ret);
 /* As num_parse(), and the words that Prometheus writes into JSON strings: NaN, Inf, +Inf, -Inf; a leading
  * '+' is taken too. No surrounding white space. */
 enum num_result num_parse_word(struct str s, double *ret);
+
+/* ---- Varints, as in protobuf and snappy ---- */
+
+enum { VARINT_MAX = 10 };
+
+static inline size_t varint_size(uint64_t v)
+{
+    return (size_t)(70 - __builtin_clzll(v | 1)) / 7;
+}
+
+static inline char *put_varint(char *p, uint64_t v)
+{
+    for (; v >= 0x80; v >>= 7)
+        *p++ = (char)(v | 0x80);
+    *p++ = (char)v;
+    return p;
+}
+
+/* Returns the end of the number, or NULL if it is incomplete or too long. */
+static inline const char *get_varint(const char *p, const char *end, uint64_t *ret)
+{
+    uint64_t v = 0;
+
+    for (unsigned shift = 0; shift < 64 && p < end; shift += 7) {
+        unsigned char c = (unsigned char)*p++;
+
+        v |= (uint64_t)(c & 0x7f) << shift;
+        if (c < 0x80) {
+            *ret = v;
+            return p;
+        }
+    }
+    return NULL;
+}
 
 #endif

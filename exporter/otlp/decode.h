@@ -5,7 +5,7 @@
 #define DS_OTLP_DECODE_H
 
 #include "exporter/base/buf.h"
-#include "exporter/base/varint.h"
+#include "exporter/num/num.h"
 
 /* Field numbers. */
 enum { EXPORT_RESOURCE_METRICS = 1 };

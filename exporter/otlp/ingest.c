@@ -2,10 +2,10 @@
  * later one finds the series by the hash of the bytes that name it, without an allocation. */
 #include "exporter/otlp/ingest.h"
 
-#include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/hash.h"
-#include "exporter/base/utf8.h"
+#include "exporter/base/map.h"
+#include "exporter/base/memory.h"
+#include "exporter/base/text.h"
 #include "exporter/otlp/decode.h"
 #include "exporter/otlp/translate.h"
 

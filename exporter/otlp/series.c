@@ -3,7 +3,7 @@
  * begin before it fail, since some series would lack samples that others have. */
 #include "exporter/otlp/series.h"
 
-#include "exporter/base/hash.h"
+#include "exporter/base/map.h"
 #include "exporter/base/memory.h"
 
 #include <errno.h>

@@ -2,7 +2,6 @@
 
 #include "exporter/base/json.h"
 #include "exporter/base/text.h"
-#include "exporter/base/utf8.h"
 #include "exporter/num/num.h"
 #include "exporter/otlp/decode.h"
 

@@ -1,10 +1,10 @@
 /* Summaries: the fields with their defaults and bounds, several queries in one field, and sharing. */
 #include "exporter/score/summary.h"
 
-#include "exporter/base/arena.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/http.h"
 #include "exporter/base/map.h"
+#include "exporter/base/memory.h"
 #include "exporter/base/problems.h"
 #include "exporter/num/num.h"
 #include "exporter/otlp/query.h"

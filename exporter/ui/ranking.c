@@ -1,7 +1,7 @@
 #include "exporter/ui/ranking.h"
 
 #include "exporter/base/buf.h"
-#include "exporter/base/utf8.h"
+#include "exporter/base/text.h"
 #include "exporter/num/num.h"
 
 #include <ctype.h>

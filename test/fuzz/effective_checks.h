@@ -6,8 +6,8 @@
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/problems.h"
+#include "exporter/base/text.h"
 #include "exporter/base/url.h"
-#include "exporter/base/utf8.h"
 #include "exporter/score/summary.h"
 
 #include <assert.h>

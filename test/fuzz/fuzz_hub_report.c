@@ -1,6 +1,6 @@
 /* An agent's report: whatever it holds, what is kept is small, sorted, and fit to be shown. */
 #include "controller/hub/rules/rules.h"
-#include "exporter/base/utf8.h"
+#include "exporter/base/text.h"
 #include "exporter/score/error.h"
 
 #include <assert.h>

@@ -2,7 +2,7 @@
  * unchanged. */
 #include "exporter/base/buf.h"
 #include "exporter/base/json.h"
-#include "exporter/base/utf8.h"
+#include "exporter/base/text.h"
 
 static void require(bool good)
 {

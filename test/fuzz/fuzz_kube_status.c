@@ -2,7 +2,7 @@
  * line for a person. */
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "exporter/base/utf8.h"
+#include "exporter/base/text.h"
 
 #include <assert.h>
 

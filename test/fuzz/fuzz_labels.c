@@ -1,6 +1,6 @@
 /* Label values, cut at NUL: a set of series returns the same bytes. */
 #include "exporter/base/clock.h"
-#include "exporter/base/hash.h"
+#include "exporter/base/map.h"
 #include "exporter/metric/series.h"
 
 #include <assert.h>

@@ -6,7 +6,6 @@
 #include "exporter/base/doc.h"
 #include "exporter/base/str.h"
 #include "exporter/base/text.h"
-#include "exporter/base/utf8.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "controller/kube/json.h"
 #include "controller/placement/items.h"
 #include "exporter/base/map.h"
-#include "exporter/base/utf8.h"
+#include "exporter/base/text.h"
 
 #define DOMAIN "dynamic-scoring.open-cluster-management.io/"
 

@@ -5,8 +5,8 @@
 #include "controller/assist/api/operation.h"
 #include "controller/assist/rules/snapshot.h"
 #include "controller/optimize/problem.h"
-#include "exporter/base/arena.h"
 #include "exporter/base/map.h"
+#include "exporter/base/memory.h"
 
 struct model_workload {
     const char *name, *app, *placement, *kind;

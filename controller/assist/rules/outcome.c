@@ -4,8 +4,8 @@
 #include "controller/assist/rules/snapshot.h"
 #include "controller/kube/json.h"
 #include "controller/optimize/problem.h"
-#include "exporter/base/hash.h"
 #include "exporter/base/json.h"
+#include "exporter/base/map.h"
 
 #include <errno.h>
 #include <inttypes.h>

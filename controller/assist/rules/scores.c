@@ -6,7 +6,7 @@
 
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/hash.h"
+#include "exporter/base/map.h"
 
 #include <inttypes.h>
 #include <math.h>

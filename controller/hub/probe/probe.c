@@ -2,7 +2,6 @@
 
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
-#include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"

@@ -1,6 +1,6 @@
 #include "controller/hub/rules/rules.h"
 
-#include "exporter/base/hash.h"
+#include "exporter/base/map.h"
 #include "exporter/base/str.h"
 
 #include <ctype.h>

@@ -1,7 +1,7 @@
 #include "controller/hub/rules/rules.h"
 
-#include "exporter/base/hash.h"
 #include "exporter/base/json.h"
+#include "exporter/base/map.h"
 #include "exporter/base/text.h"
 #include "exporter/score/round.h"
 

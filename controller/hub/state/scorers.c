@@ -1,8 +1,8 @@
 #include "controller/hub/state/state.h"
 
 #include "controller/kube/json.h"
-#include "exporter/base/hash.h"
 #include "exporter/base/log.h"
+#include "exporter/base/map.h"
 #include "exporter/metric/metrics.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "exporter/base/backoff.h"
+#include "exporter/base/clock.h"
 
 #include "exporter/base/def.h"
 

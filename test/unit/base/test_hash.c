@@ -1,5 +1,4 @@
 #include "exporter/base/def.h"
-#include "exporter/base/hash.h"
 #include "exporter/base/map.h"
 
 #include <setjmp.h>

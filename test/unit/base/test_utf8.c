@@ -1,4 +1,4 @@
-#include "exporter/base/utf8.h"
+#include "exporter/base/text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 
-#include "exporter/base/hash.h"
+#include "exporter/base/map.h"
 
 #include <errno.h>
 #include <setjmp.h>

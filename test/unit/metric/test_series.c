@@ -1,6 +1,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/hash.h"
+#include "exporter/base/map.h"
 #include "exporter/metric/series.h"
 
 #include <errno.h>

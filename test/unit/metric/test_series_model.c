@@ -1,6 +1,6 @@
 /* Thousands of rounds against a model that keeps a plain list; many series; every allocation failing. */
 #include "exporter/base/clock.h"
-#include "exporter/base/hash.h"
+#include "exporter/base/map.h"
 #include "exporter/metric/series.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 /* Frames against two things that know nothing of them: libsnappy, which takes them apart, and protobuf-c,
  * which reads them. */
-#include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "remotewrite/body.h"

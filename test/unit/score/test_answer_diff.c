@@ -3,7 +3,7 @@
  * comparison: it refuses ill-formed UTF-8, lone surrogates, NUL in names and numbers past a double, and does
  * not keep a number's text. */
 #include "exporter/base/clock.h"
-#include "exporter/base/hash.h"
+#include "exporter/base/map.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
