@@ -1,6 +1,5 @@
 /* `dynamic-scoring optimizer`: chooses clusters for workloads. */
-#include "controller/assist/operations/operations.h"
-#include "controller/assist/state/assist.h"
+#include "controller/assist/assist.h"
 #include "controller/flags.h"
 #include "controller/kube/guard.h"
 #include "controller/role.h"

@@ -3,8 +3,7 @@
  *     mcp-fixture 127.0.0.1:PORT
  *
  * serves http://127.0.0.1:PORT/mcp until it is killed. */
-#include "controller/assist/api/api.h"
-#include "controller/assist/api/operation.h"
+#include "controller/assist/api.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/def.h"
 #include "exporter/base/httpd.h"
@@ -35,7 +34,8 @@ static void fixture_fail(void *arg, struct call *c)
 static const char fixture_schemas[] =
     "{\"nothing\":{\"type\":\"object\",\"properties\":{}},"
     "\"text\":{\"type\":\"object\",\"required\":[\"text\"],\"properties\":{\"text\":{\"type\":\"string\"}}},"
-    "\"openapi\":{},\"mcp\":{\"instructions\":\"Test the protocol.\",\"maxBytes\":{\"type\":\"integer\"}},"
+    "\"openapi\":{},\"mcp\":{\"versions\":[\"2026-07-28\",\"2025-11-25\"],"
+    "\"instructions\":\"Test the protocol.\",\"maxBytes\":{\"type\":\"integer\"}},"
     "\"operations\":["
     FIXTURE_TOOL("test_simple_text") "," FIXTURE_TOOL("test_error_handling") ","
     FIXTURE_TOOL("test_logging_tool") "," FIXTURE_TOOL("test_streaming_elicitation") "]}";

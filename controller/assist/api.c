@@ -1,24 +1,213 @@
-#include "controller/assist/api/api.h"
+#include "controller/assist/api.h"
 
+#include "controller/assist/snapshot.h"
 #include "controller/kube/json.h"
-#include "exporter/base/buf.h"
-#include "exporter/base/httpd.h"
+#include "exporter/base/json.h"
 #include "exporter/base/log.h"
-#include "exporter/base/str.h"
-#include "exporter/base/worker.h"
-#include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"
+#include "exporter/ui/out.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
+#include <strings.h>
+
+enum {
+    MAX_BODY = 16 << 20,
+    MAX_ANSWER = 512 << 20,
+    MAX_OPENAPI = 1 << 20,
+    MCP_ANSWER_BYTES = 4 << 10, /* of a tool, unless maxBytes asks for more */
+    MCP_TTL_MS = 300 * 1000,    /* how long clients may keep the list of tools */
+};
+
+/* ---- Bodies ---- */
+
+/* A body that the server sends, with the array that its parts are in. */
+struct sent_body {
+    struct iovec part;
+    struct buf text;
+};
+
+static void sent_body_free(void *arg)
+{
+    struct sent_body *s = arg;
+
+    buf_done(&s->text);
+    free(s);
+}
+
+/* Has the reply send the JSON text, which is taken. */
+static void reply_take(struct httpd_reply *reply, unsigned status, struct buf *text)
+{
+    struct sent_body *s = xmalloc(sizeof(*s));
+
+    *s = (struct sent_body){.text = buf_take(text)};
+    s->part = (struct iovec){.iov_base = s->text.p, .iov_len = s->text.n};
+    reply->status = status;
+    reply->content_type = "application/json";
+    reply->parts = &s->part;
+    reply->n_parts = 1;
+    reply->release = sent_body_free;
+    reply->arg = s;
+}
+
+static void reply_detail(struct httpd_reply *reply, unsigned status, const char *detail)
+{
+    BUF_AUTO(text, SIZE_MAX);
+
+    (void)!(buf_puts(&text, "{\"detail\":") ?: buf_put_json(&text, str_of(detail)) ?: buf_putc(&text, '}'));
+    reply_take(reply, status, &text);
+}
+
+static bool media_type_is_json(const struct httpd_request *rq)
+{
+    static const struct str json = STR("application/json");
+    struct str type = {rq->content_type, strcspn(rq->content_type, "; \t")};
+
+    return str_eq_nocase(type, json) && !*rq->content_encoding;
+}
+
+/* ---- The life of a request ---- */
+
+/* A call that came by HTTP. */
+struct api_request {
+    struct call call;
+    struct job job;
+    const struct api_operation *operation; /* NULL for api_answer() */
+    struct httpd_reply *reply;
+    bool is_starting, has_ended, is_deferred;
+    struct worker *worker;
+    struct buf body;
+    int printed;       /* 0: the body is complete */
+    struct buf id;     /* of a tool's call, as JSON; empty: REST */
+    bool is_stateless; /* revision 2026-07-28 or later of the Model Context Protocol */
+};
+
+static int tool_print(const struct api_request *r, struct buf *into);
+
+static int call_print(const struct call *c, struct buf *into)
+{
+    int e = kube_json_print(c->answer, into);
+
+    if (e < 0 || !c->has_items || c->status != 200)
+        return e;
+    buf_truncate(into, into->n - 1); /* the brace: the answer has other members */
+    return buf_puts(into, ",\"items\":[") ?: buf_put_str(into, buf_str(&c->items)) ?: buf_puts(into, "]}");
+}
+
+/* Worker's thread, or the loop's. */
+static void request_write(struct job *j)
+{
+    struct api_request *r = CONTAINER_OF(j, struct api_request, job);
+    struct call *c = &r->call;
+
+    if (c->hub)
+        snapshot_fill(c);
+    r->printed = r->id.n ? tool_print(r, &r->body) : call_print(c, &r->body);
+    /* Freeing a large tree takes time, too. */
+    c->hub = snapshot_free(c->hub);
+    json_decref(TAKE_PTR(c->input));
+    json_decref(TAKE_PTR(c->answer));
+    buf_done(&c->items);
+}
+
+static void request_done(struct job *j)
+{
+    struct api_request *r = CONTAINER_OF(j, struct api_request, job);
+    const struct api_operation *op = r->operation;
+    struct httpd_reply *reply = r->reply;
+    struct call *c = &r->call;
+    char code[16];
+
+    if (r->printed == -ECANCELED)
+        httpd_reply_text(reply, c->status = 503, STR("the optimizer is shutting down\n"));
+    else if (r->printed < 0)
+        httpd_reply_text(reply, c->status = 500, STR("the answer is too large\n"));
+    else
+        reply_take(reply, r->id.n ? 200 : c->status, &r->body);
+    if (reply->status == 503)
+        reply->retry_after = CALL_RETRY_AFTER_S;
+    (void)snprintf(code, sizeof(code), "%u", c->status);
+    if (op)
+        metric_add(op->api->metrics, METRIC_OPTIMIZER_REQUESTS,
+                   LV(code, r->id.n ? "mcp" : "rest", op->o->name), 1);
+    if (r->is_deferred)
+        httpd_finish(reply);
+    (void)snapshot_free(c->hub);
+    json_decref(c->input);
+    json_decref(c->answer);
+    buf_done(&c->items);
+    buf_done(&r->id);
+    buf_done(&r->body);
+    free(r);
+}
+
+static void request_on_ended(struct call *c)
+{
+    struct api_request *r = CONTAINER_OF(c, struct api_request, call);
+
+    r->has_ended = true;
+    if (!r->is_starting)
+        worker_start(r->worker, &r->job);
+}
+
+static struct api_request *request_new(struct worker *worker, struct httpd_reply *reply)
+{
+    struct api_request *r = xmalloc(sizeof(*r));
+
+    *r = (struct api_request){
+        .call = {.max_bytes = SIZE_MAX, .ended = request_on_ended, .items.max = MAX_ANSWER},
+        .job = {.run = request_write, .done = request_done},
+        .reply = reply,
+        .worker = worker,
+        .body.max = MAX_ANSWER,
+        .printed = -ECANCELED,
+        .id.max = MAX_BODY,
+    };
+    return r;
+}
+
+/* Starts the call, unless the input, which is taken, does not keep the schema. The request is answered and
+ * freed when it has ended. */
+static void request_start(const struct api_operation *op, struct api_request *r, json_t *input)
+{
+    struct httpd_reply *reply = r->reply;
+    const json_t *schema = r->id.n ? op->tool_input : op->input;
+    struct objection ob;
+
+    r->operation = op;
+    r->call.input = input;
+    r->is_starting = true;
+    if (!schema_accepts(schema, input, r->id.n ? "arguments" : "body", &ob))
+        call_refuse(&r->call, &ob, NULL);
+    else {
+        const json_t *max_bytes = json_object_get(input, "maxBytes"); /* of a tool */
+
+        r->call.max_bytes = max_bytes ? (size_t)json_integer_value(max_bytes) : r->call.max_bytes;
+        (void)json_object_del(input, "maxBytes");
+        op->o->run(op->api->arg, &r->call);
+    }
+    r->is_starting = false;
+    if (r->has_ended && !r->call.hub) {
+        request_write(&r->job);
+        request_done(&r->job);
+        return;
+    }
+    r->is_deferred = true;
+    httpd_defer(reply);
+    if (r->has_ended)
+        worker_start(r->worker, &r->job);
+}
+
+void api_answer(const struct api *a, struct httpd_reply *reply, json_t *answer)
+{
+    struct api_request *r = request_new(a->worker, reply);
+
+    r->is_deferred = true;
+    httpd_defer(reply);
+    call_done(&r->call, answer);
+}
 
 /* ---- REST: query parameters or a JSON body in, JSON out ---- */
-
-static void rest_refuse(struct httpd_reply *reply, unsigned status, const char *detail)
-{
-    api_reply_json(reply, status, json_pack("{s:s}", "detail", detail));
-}
 
 /* The value of a query parameter: an integer if the schema asks for one and the text is one, else a string.
  * NULL if it is not well-formed UTF-8. */
@@ -47,7 +236,7 @@ static json_t *rest_read_query(const struct api_operation *op, const struct http
          name = value + strlen(value) + 1) {
         value = name + strlen(name) + 1;
         if (json_object_set_new(o, name, rest_read_text(json_object_get(properties, name), value)) < 0) {
-            rest_refuse(reply, 400, "the query parameters are not UTF-8");
+            reply_detail(reply, 400, "the query parameters are not UTF-8");
             json_decref(o);
             return NULL;
         }
@@ -63,10 +252,10 @@ static json_t *rest_read_body(const struct httpd_request *rq, struct httpd_reply
 
     if (rq->body.n == 0 && !*rq->content_type)
         return json_object();
-    if (!api_media_type_is(rq->content_type, "application/json") || *rq->content_encoding)
-        rest_refuse(reply, 415, "the body must be application/json, not compressed");
+    if (!media_type_is_json(rq))
+        reply_detail(reply, 415, "the body must be application/json, not compressed");
     else if (kube_json_parse(&o, rq->body, why) < 0)
-        rest_refuse(reply, 400, why);
+        reply_detail(reply, 400, why);
     return o;
 }
 
@@ -77,12 +266,10 @@ static void rest_serve(void *arg, const struct httpd_request *rq, struct httpd_r
         strcmp(op->method, "GET") == 0 ? rest_read_query(op, rq, reply) : rest_read_body(rq, reply);
 
     if (input)
-        api_request_start(op, api_request_new(reply, "rest", api_request_print), input, op->input);
+        request_start(op, request_new(op->api->worker, reply), input);
 }
 
 /* ---- The document of the REST requests (https://spec.openapis.org/oas/v3.1.1) ---- */
-
-enum { MAX_BYTES = 1 << 20 };
 
 static json_t *openapi_responses(const struct api_operation *op)
 {
@@ -95,17 +282,16 @@ static json_t *openapi_responses(const struct api_operation *op)
 
 static json_t *openapi_parameters(const json_t *input)
 {
+    const json_t *required = json_object_get(input, "required");
     json_t *all = json_array(), *schema;
     const char *name;
 
     json_object_foreach(json_object_get(input, "properties"), name, schema)
     {
-        const char *description = json_string_value(json_object_get(schema, "description"));
-
-        (void)json_array_append_new(all, json_pack("{s:s,s:s,s:b,s:s,s:O}", "name", name, "in", "query",
-                                                   "required",
-                                                   kube_list_has(json_object_get(input, "required"), name),
-                                                   "description", cstr(description), "schema", schema));
+        (void)json_array_append_new(all,
+                                    json_pack("{s:s,s:s,s:b,s:s,s:O}", "name", name, "in", "query",
+                                              "required", kube_list_has(required, name), "description",
+                                              cstr(kube_str(schema, "description", NULL)), "schema", schema));
     }
     return all;
 }
@@ -131,13 +317,13 @@ static json_t *openapi_paths(const struct api *a)
 
     for (size_t i = 0; i < a->n; i++) {
         const struct api_operation *op = &a->operations[i];
-        json_t *path = op->path ? json_object_get(paths, op->path) : NULL;
 
-        if (op->path && !path)
-            (void)json_object_set_new(paths, op->path, path = json_object());
-        if (path)
-            (void)json_object_set_new(path, strcmp(op->method, "GET") == 0 ? "get" : "post",
-                                      openapi_operation(op));
+        if (!op->path)
+            continue;
+        if (!json_object_get(paths, op->path))
+            (void)json_object_set_new(paths, op->path, json_object());
+        (void)json_object_set_new(json_object_get(paths, op->path),
+                                  strcmp(op->method, "GET") == 0 ? "get" : "post", openapi_operation(op));
     }
     return paths;
 }
@@ -152,7 +338,7 @@ static void openapi_build(struct api *a, bool needs_token)
         (void)json_object_del(kube_map(o, "components", NULL), "securitySchemes");
         (void)json_object_del(o, "security");
     }
-    a->openapi.max = MAX_BYTES;
+    a->openapi.max = MAX_OPENAPI;
     (void)!kube_json_print(o, &a->openapi);
 }
 
@@ -163,6 +349,375 @@ static void openapi_serve(void *arg, const struct httpd_request *rq, struct http
     (void)rq;
     httpd_reply_copy(reply, buf_str(&a->openapi));
     reply->content_type = "application/json";
+}
+
+/* ---- The Model Context Protocol: replies ----
+ *
+ * Tools over Streamable HTTP with plain JSON answers. Two generations: revision 2026-07-28 is stateless, and
+ * each request says its version in params._meta and in headers; earlier ones begin with `initialize`, after
+ * which nothing has to be remembered here either. */
+
+enum mcp_code {
+    MCP_PARSE_ERROR = -32700,
+    MCP_INVALID_REQUEST = -32600,
+    MCP_METHOD_NOT_FOUND = -32601,
+    MCP_INVALID_PARAMS = -32602,
+    MCP_HEADER_MISMATCH = -32020,
+    MCP_UNSUPPORTED_VERSION = -32022,
+};
+
+#define MCP_STATELESS "2026-07-28" /* the first revision without initialize */
+#define MCP_META      "io.modelcontextprotocol/"
+
+static json_t *mcp_server_info(void)
+{
+    return json_pack("{s:s,s:s,s:s}", "name", "dynamic-scoring-framework-mcp", "title",
+                     "Dynamic Scoring optimizer", "version", ds_version);
+}
+
+/* Adds what each stateless result has. */
+static void mcp_add_stateless(json_t *result)
+{
+    (void)json_object_set_new(result, "resultType", json_string("complete"));
+    (void)json_object_set_new(result, "_meta", json_pack("{s:o}", MCP_META "serverInfo", mcp_server_info()));
+}
+
+/* Up to the value of the result or the error. */
+static int mcp_put_head(struct buf *into, struct str id, const char *member)
+{
+    int r = buf_puts(into, "{\"jsonrpc\":\"2.0\",\"id\":");
+
+    r = r ?: buf_put_str(into, id.n ? id : STR("null"));
+    return r ?: buf_printf(into, ",\"%s\":", member);
+}
+
+/* The value is taken. */
+static void mcp_reply(const struct mcp_message *m, unsigned status, const char *member, json_t *value)
+{
+    BUF_AUTO(text, SIZE_MAX);
+
+    (void)!(mcp_put_head(&text, m->id, member) ?: kube_json_print(value, &text) ?: buf_putc(&text, '}'));
+    reply_take(m->reply, status, &text);
+    json_decref(value);
+}
+
+/* Revisions before 2026-07-28 leave the HTTP status to the transport: an answer is an answer. */
+static unsigned mcp_status(const struct mcp_message *m, enum mcp_code code)
+{
+    if (code == MCP_METHOD_NOT_FOUND)
+        return m->is_stateless ? 404 : 200;
+    return m->is_stateless || code != MCP_INVALID_PARAMS ? 400 : 200;
+}
+
+/* data (taken) may be NULL. Returns false. */
+static bool mcp_refuse(const struct mcp_message *m, enum mcp_code code, json_t *data, const char *text)
+{
+    mcp_reply(m, mcp_status(m, code), "error",
+              json_pack("{s:i,s:s,s:o*}", "code", (int)code, "message", text, "data", data));
+    return false;
+}
+
+/* The result is taken. */
+static void mcp_reply_result(const struct mcp_message *m, json_t *result)
+{
+    if (m->is_stateless)
+        mcp_add_stateless(result);
+    mcp_reply(m, 200, "result", result);
+}
+
+/* ---- Which revision a message is of, and what that asks for ---- */
+
+/* Newest first: MCP_STATELESS, and those that begin with initialize. */
+static json_t *mcp_versions(const struct api *a)
+{
+    return kube_list(a->schemas, "mcp", "versions", NULL);
+}
+
+static bool mcp_is_stateful(const struct api *a, const char *version)
+{
+    return kube_list_has(mcp_versions(a), version) && strcmp(version, MCP_STATELESS) != 0;
+}
+
+static bool mcp_refuse_version(const struct mcp_message *m, const char *version)
+{
+    return mcp_refuse(m, MCP_UNSUPPORTED_VERSION,
+                      json_pack("{s:O,s:s}", "supported", mcp_versions(m->api), "requested", version),
+                      "unsupported protocol version");
+}
+
+/* libmicrohttpd leaves the white space around a value. */
+static bool mcp_header_is(const char *header, const char *value)
+{
+    return header && str_eq(str_trim(str_of(header)), str_of(value));
+}
+
+static bool mcp_check_stateless(const struct mcp_message *m)
+{
+    const json_t *meta = json_object_get(m->params, "_meta");
+    const char *version = kube_str(meta, MCP_META "protocolVersion", NULL);
+    const char *name = strcmp(m->method, "tools/call") == 0 ? kube_str(m->params, "name", NULL) : NULL;
+
+    if (!m->id.n) /* a notification says nothing about itself */
+        return true;
+    if (!version)
+        return mcp_refuse(m, MCP_INVALID_PARAMS, NULL,
+                          "params._meta: " MCP_META "protocolVersion is missing");
+    if (!kube_map(meta, MCP_META "clientCapabilities", NULL))
+        return mcp_refuse(m, MCP_INVALID_PARAMS, NULL,
+                          "params._meta: " MCP_META "clientCapabilities is missing");
+    if (!mcp_header_is(m->header_version, version))
+        return mcp_refuse(m, MCP_HEADER_MISMATCH, NULL, "MCP-Protocol-Version differs from params._meta");
+    if (!mcp_header_is(m->header_method, m->method))
+        return mcp_refuse(m, MCP_HEADER_MISMATCH, NULL, "Mcp-Method differs from method");
+    if (name && !mcp_header_is(m->header_name, name))
+        return mcp_refuse(m, MCP_HEADER_MISMATCH, NULL, "Mcp-Name differs from params");
+    return strcmp(version, MCP_STATELESS) == 0 || mcp_refuse_version(m, version);
+}
+
+/* Decides which generation the message is of and checks what that asks of it; false after the reply. */
+static bool mcp_check_version(struct mcp_message *m)
+{
+    const char *header = m->header_version;
+
+    m->is_stateless = kube_get(m->params, "_meta", MCP_META "protocolVersion", NULL) ||
+                      mcp_header_is(header, MCP_STATELESS);
+    if (!m->method)
+        return true;
+    if (m->is_stateless)
+        return mcp_check_stateless(m);
+    /* Without the header it is 2025-03-26. */
+    if (!header || mcp_is_stateful(m->api, header))
+        return true;
+    m->is_stateless = true; /* of a revision to come */
+    return mcp_refuse_version(m, header);
+}
+
+/* ---- Operations as tools ---- */
+
+/* Operations that write are offered if they may, or can do without. */
+static bool tool_is_offered(const struct api_operation *op)
+{
+    return !op->writes || op->api->allow_writes || op->has_dry_run;
+}
+
+static bool tool_only_plans(const struct api_operation *op)
+{
+    return op->writes && !op->api->allow_writes;
+}
+
+static void tool_build(struct api_operation *op)
+{
+    const json_t *mcp = json_object_get(op->api->schemas, "mcp");
+    bool writes = op->writes && op->api->allow_writes;
+
+    if (!tool_is_offered(op))
+        return;
+    op->tool_input = json_deep_copy(op->input);
+    (void)json_object_set(kube_map(op->tool_input, "properties", NULL), "maxBytes",
+                          json_object_get(mcp, "maxBytes"));
+    (void)json_array_append_new(
+        op->api->tools, json_pack("{s:s,s:s,s:s+,s:O,s:O,s:{s:s,s:b,s:b,s:b,s:b}}", "name", op->o->name,
+                                  "title", op->title, "description", op->description,
+                                  tool_only_plans(op) ? cstr(kube_str(mcp, "plansOnly", NULL)) : "",
+                                  "inputSchema", op->tool_input, "outputSchema", op->output, "annotations",
+                                  "title", op->title, "readOnlyHint", !writes, "destructiveHint", writes,
+                                  "idempotentHint", 1, "openWorldHint", 0));
+}
+
+static const struct api_operation *tool_find(const struct api *a, const char *name)
+{
+    for (size_t i = 0; name && i < a->n; i++)
+        if (tool_is_offered(&a->operations[i]) && strcmp(a->operations[i].o->name, name) == 0)
+            return &a->operations[i];
+    return NULL;
+}
+
+/* What an assistant reads of an error: the sentence, and all members if they say more and fit. */
+static int tool_put_error(const json_t *error, size_t max_bytes, struct buf *into)
+{
+    size_t usual = 1 + (json_object_get(error, "field") != NULL);
+
+    if (json_object_size(error) > usual && json_dumpb(error, NULL, 0, JSON_COMPACT) <= max_bytes)
+        return kube_json_print(error, into);
+    return buf_puts(into, cstr(kube_str(error, "detail", NULL)));
+}
+
+static int tool_print(const struct api_request *r, struct buf *into)
+{
+    bool failed = r->call.status != 200;
+    json_auto_t *result = json_object();
+    BUF_AUTO(text, MAX_ANSWER);
+    int e = failed ? tool_put_error(r->call.answer, r->call.max_bytes, &text) : call_print(&r->call, &text);
+
+    if (r->is_stateless)
+        mcp_add_stateless(result);
+    e = e ?: mcp_put_head(into, buf_str(&r->id), "result") ?: kube_json_print(result, into);
+    if (e < 0)
+        return e;
+    buf_truncate(into, into->n - 1); /* the brace */
+    e = r->is_stateless ? buf_putc(into, ',') : 0;
+    e = e ?: buf_puts(into, "\"content\":[{\"type\":\"text\",\"text\":");
+    e = e ?: buf_put_json(into, buf_str(&text));
+    e = e ?: buf_printf(into, "}],\"isError\":%s", failed ? "true" : "false,\"structuredContent\":");
+    return e ?: buf_put_str(into, failed ? STR("") : buf_str(&text)) ?: buf_puts(into, "}}");
+}
+
+/* ---- Methods ---- */
+
+static void mcp_initialize(const struct mcp_message *m)
+{
+    const char *asked = kube_str(m->params, "protocolVersion", NULL);
+    json_t *last = json_array_get(mcp_versions(m->api), 1);
+
+    if (!asked)
+        (void)mcp_refuse(m, MCP_INVALID_PARAMS, NULL, "protocolVersion is missing");
+    else
+        mcp_reply_result(m,
+                         json_pack("{s:s,s:{s:{}},s:o,s:O*}", "protocolVersion",
+                                   mcp_is_stateful(m->api, asked) ? asked : json_string_value(last),
+                                   "capabilities", "tools", "serverInfo", mcp_server_info(), "instructions",
+                                   kube_get(m->api->schemas, "mcp", "instructions", NULL)));
+}
+
+static void mcp_discover(const struct mcp_message *m)
+{
+    mcp_reply_result(m, json_pack("{s:O,s:{s:{}},s:O*,s:i,s:s}", "supportedVersions", mcp_versions(m->api),
+                                  "capabilities", "tools", "instructions",
+                                  kube_get(m->api->schemas, "mcp", "instructions", NULL), "ttlMs", MCP_TTL_MS,
+                                  "cacheScope", "public"));
+}
+
+static void mcp_ping(const struct mcp_message *m)
+{
+    mcp_reply_result(m, json_object());
+}
+
+static void mcp_list_tools(const struct mcp_message *m)
+{
+    if (json_object_get(m->params, "cursor"))
+        (void)mcp_refuse(m, MCP_INVALID_PARAMS, NULL, "unknown cursor: the list has one page");
+    else if (m->is_stateless)
+        mcp_reply_result(m, json_pack("{s:O,s:i,s:s}", "tools", m->api->tools, "ttlMs", MCP_TTL_MS,
+                                      "cacheScope", "public"));
+    else
+        mcp_reply_result(m, json_pack("{s:O}", "tools", m->api->tools));
+}
+
+static void mcp_call_tool(const struct mcp_message *m)
+{
+    const struct api_operation *op = tool_find(m->api, kube_str(m->params, "name", NULL));
+    json_t *arguments = json_object_get(m->params, "arguments");
+    struct api_request *r;
+
+    if (!op) {
+        (void)mcp_refuse(m, MCP_INVALID_PARAMS, NULL, "unknown tool: tools/list names those that there are");
+        return;
+    }
+    r = request_new(m->api->worker, m->reply);
+    (void)!buf_put_str(&r->id, m->id);
+    r->is_stateless = m->is_stateless;
+    r->call.max_bytes = MCP_ANSWER_BYTES;
+    arguments = arguments ? json_copy(arguments) : json_object();
+    if (tool_only_plans(op)) {
+        r->call.note =
+            "nothing was applied: this server was started without --mcp.allow-writes, so dryRun was set";
+        (void)json_object_set_new(arguments, "dryRun", json_true());
+    }
+    request_start(op, r, arguments);
+}
+
+static void mcp_dispatch(const struct mcp_message *m)
+{
+    static const struct {
+        const char *method;
+        bool stateful, stateless;
+        void (*fn)(const struct mcp_message *m);
+    } methods[] = {
+        {"initialize", true, false, mcp_initialize},    {"ping", true, false, mcp_ping},
+        {"server/discover", false, true, mcp_discover}, {"tools/list", true, true, mcp_list_tools},
+        {"tools/call", true, true, mcp_call_tool},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
+        if ((m->is_stateless ? methods[i].stateless : methods[i].stateful) &&
+            strcmp(methods[i].method, m->method) == 0) {
+            methods[i].fn(m);
+            return;
+        }
+    (void)mcp_refuse(m, MCP_METHOD_NOT_FOUND, NULL, "method not found");
+}
+
+/* ---- Messages ---- */
+
+/* The text of the member `id` if that is a string or a number. */
+static struct str mcp_find_id(struct str body)
+{
+    struct str key, value, id = {0};
+    struct jr j;
+
+    jr_init(&j, body, JR_STRICT);
+    (void)jr_object(&j);
+    while (jr_member(&j, &key))
+        if (jr_skip(&j, &value) && jr_key_is(key, "id"))
+            id = value;
+    return id.n && strchr("\"-0123456789", *id.p) ? id : STR("");
+}
+
+static bool mcp_read(struct mcp_message *m, const json_t *o)
+{
+    const json_t *params = json_object_get(o, "params");
+    json_t *id = json_object_get(o, "id");
+
+    if (json_is_array(o))
+        return mcp_refuse(m, MCP_INVALID_REQUEST, NULL, "batches are not supported: send one message");
+    m->method = json_string_value(json_object_get(o, "method"));
+    m->params = params;
+    if (strcmp(cstr(json_string_value(json_object_get(o, "jsonrpc"))), "2.0") != 0 || (id && !m->id.n) ||
+        (params && !json_is_object(params)) ||
+        (!m->method && !json_object_get(o, "result") && !json_object_get(o, "error")))
+        return mcp_refuse(m, MCP_INVALID_REQUEST, NULL, "not a message of JSON-RPC 2.0");
+    return true;
+}
+
+void mcp_handle(struct mcp_message *m, struct str body)
+{
+    CLEANUP(cleanup_free) char *text = str_dup(body);
+    struct str id = mcp_find_id(body);
+    char why[256] = "";
+    json_auto_t *o = NULL;
+
+    /* jansson refuses large numbers, and ids are only echoed. */
+    if (id.n && *id.p != '"') {
+        memset(text + (id.p - body.p), ' ', id.n);
+        text[id.p - body.p] = '0';
+    }
+    if (kube_json_parse(&o, (struct str){text, body.n}, why) < 0) {
+        (void)mcp_refuse(m, MCP_PARSE_ERROR, NULL, why);
+        return;
+    }
+    m->id = id;
+    if (!mcp_read(m, o) || !mcp_check_version(m))
+        return;
+    if (m->method && m->id.n)
+        mcp_dispatch(m);
+    else /* nothing was asked: a notification, or an answer to no question of ours */
+        m->reply->status = 202;
+}
+
+static void mcp_serve(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    struct mcp_message m = {.api = arg,
+                            .reply = reply,
+                            .header_version = httpd_header(rq, "MCP-Protocol-Version"),
+                            .header_method = httpd_header(rq, "Mcp-Method"),
+                            .header_name = httpd_header(rq, "Mcp-Name")};
+
+    if (!media_type_is_json(rq))
+        httpd_reply_text(reply, 415, STR("415: the body must be application/json, not compressed\n"));
+    else if (*rq->accept && !strstr(rq->accept, "application/json") && !strstr(rq->accept, "*/*"))
+        httpd_reply_text(reply, 406, STR("406: answers are application/json\n"));
+    else
+        mcp_handle(&m, rq->body);
 }
 
 /* ---- The API ---- */
@@ -203,13 +758,13 @@ static int api_add(struct api *a, const struct api_options *o, const json_t *des
         return -EINVAL;
     }
     api_count_from_zero(op);
+    tool_build(op);
     return 0;
 }
 
 int api_new(struct api **ret, const struct api_options *o)
 {
-    json_error_t e;
-    json_t *schemas = json_loads(o->schemas, 0, &e), *list = kube_list(schemas, "operations", NULL);
+    json_t *schemas = json_loads(o->schemas, 0, NULL), *list = kube_list(schemas, "operations", NULL);
     size_t n = json_array_size(list);
     CLEANUP(cleanup_api_free) struct api *a = xcalloc(1, sizeof(*a) + n * sizeof(a->operations[0]));
     int r = worker_new(&a->worker, o->loop);
@@ -218,16 +773,12 @@ int api_new(struct api **ret, const struct api_options *o)
     a->metrics = o->metrics;
     a->arg = o->arg;
     a->allow_writes = o->allow_writes;
-    if (!schemas) {
-        log_error("invalid schemas of operations", L_STR("err", e.text));
-        return -EINVAL;
-    }
+    a->tools = json_array();
     for (size_t i = 0; r == 0 && i < n; i++)
         r = api_add(a, o, json_array_get(list, i));
     if (r < 0)
         return r;
     openapi_build(a, o->needs_token);
-    mcp_build_tools(a);
     *ret = TAKE_PTR(a);
     return 0;
 }
@@ -256,13 +807,13 @@ size_t api_routes(struct api *a, struct httpd_route *to)
                                          .path = a->operations[i].path,
                                          .fn = rest_serve,
                                          .arg = &a->operations[i],
-                                         .max_body = API_MAX_BODY};
+                                         .max_body = MAX_BODY};
     *to++ = (struct httpd_route){.method = "GET", .path = "/openapi.json", .fn = openapi_serve, .arg = a};
     *to++ = (struct httpd_route){.method = "POST",
                                  .path = "/mcp",
                                  .fn = mcp_serve,
                                  .arg = a,
-                                 .max_body = API_MAX_BODY,
+                                 .max_body = MAX_BODY,
                                  .local_origins = true};
     return (size_t)(to - from);
 }

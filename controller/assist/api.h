@@ -1,15 +1,113 @@
 /* Serves operations over HTTP: as REST requests, as tools of the Model Context Protocol at /mcp, and
  * described in /openapi.json. All on the loop; answers that do not come at once are printed on a worker. */
-#ifndef DS_ASSIST_API_API_H
-#define DS_ASSIST_API_API_H
+#ifndef DS_ASSIST_API_H
+#define DS_ASSIST_API_H
 
-#include "controller/assist/api/operation.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/worker.h"
 #include "exporter/metric/metrics.h"
 
-struct api;
+#include <jansson.h>
+#include <stdbool.h>
+
+/* ---- Why a request cannot be served ---- */
+
+struct objection {
+    unsigned status;   /* of HTTP; 0: no objection */
+    char field[192];   /* of the request: "clusters[1].name"; empty: none in particular */
+    char detail[1024]; /* a sentence for people, one line */
+};
+
+/* Sets the field that objections from now on are about. */
+void objection_at(struct objection *ob, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Returns -EINVAL. */
+int objection_set(struct objection *ob, unsigned status, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* ---- Calls ---- */
+
+enum { CALL_RETRY_AFTER_S = 5 }; /* what errors of 503 and 504 advise */
+
+struct listing;
+struct snapshot;
+
+/* One call of an operation, embedded in its owner. */
+struct call {
+    json_t *input;    /* owned: the arguments, an object that keeps the input schema */
+    size_t max_bytes; /* of JSON of the answer: lists are cut, see below; SIZE_MAX: no limit */
+    const char *note; /* what the answer's notes have to say, too; NULL: nothing */
+    /* Once, on the loop; within the operation or later. May free the call. */
+    void (*ended)(struct call *c);
+    unsigned status;  /* 200, or that of the error */
+    json_t *answer;   /* owned; of an error: {"detail": ...} */
+    struct buf items; /* the elements of the answer's list `items`, as text with commas between them */
+    bool has_items;
+    /* Set before ended(): the answer is a list, filled on a worker's thread from what was read (owned). */
+    void (*fill)(struct listing *l, const struct snapshot *hub);
+    struct snapshot *hub;
+};
+
+struct operation {
+    const char *name;
+    /* On the loop; `arg` is that of the API. Ends with one of the functions below, now or, within a deadline
+     * of its own, later. */
+    void (*run)(void *arg, struct call *c);
+};
+
+/* A string of the arguments; NULL if it is absent or empty. */
+const char *call_text(const struct call *c, const char *name);
+/* Reads a duration such as "5s", if there is one. False after a refusal. */
+bool call_duration(struct call *c, const char *name, int64_t min_ms, int64_t max_ms, int64_t *ret_ms);
+/* Ends the call with the answer, whose reference is taken. Within run(), the answer must be small. */
+void call_done(struct call *c, json_t *answer);
+/* Ends the call with an error: an HTTP status of 4xx or 5xx, the argument that it is about or NULL, and a
+ * sentence for people. 503 and 504 say when to try again. */
+void call_fail(struct call *c, unsigned status, const char *field, const char *fmt, ...) PRINTF_LIKE(4, 5);
+/* The same. `more` (taken, may be NULL) has members that stand beside "detail" in the answer. */
+void call_refuse(struct call *c, const struct objection *ob, json_t *more);
+
+/* Whether the value keeps a JSON Schema (2020-12); otherwise *ret is the first objection: "clusters[1].name:
+ * must be a string". `whole` is what the value itself is called: "body". Checked are type, properties,
+ * required, additionalProperties (false), items, minimum, maximum, minLength, maxLength, minItems and
+ * maxItems. */
+bool schema_accepts(const json_t *schema, const json_t *value, const char *whole, struct objection *ret);
+
+/* ---- Lists that may have to be cut ----
+ *
+ * {"items": [...], "total": 20000, "shown": 12, "next": 12, "note": "...", "notes": [...]} and members before
+ * the items. `next` and `note`, which says how to get the rest, are there if something was cut. */
+
+struct listing {
+    struct call *call;
+    json_t *head, *notes;
+    size_t room; /* bytes that are left for members and items; SIZE_MAX: no limit */
+    size_t total, shown, from, limit;
+    bool is_full;
+};
+
+/* Starts the answer to a call. Of its input it reads `offset` (from `next`) and `limit`. */
+void listing_init(struct listing *l, struct call *c);
+/* Whether the answer is for an assistant, and may have so many bytes. */
+bool listing_is_short(const struct listing *l);
+/* Adds a member before the items; its value is taken. */
+void listing_put(struct listing *l, const char *name, json_t *value);
+/* Adds the member if it takes at most half of the room; otherwise a note with this advice. */
+void listing_put_if_short(struct listing *l, const char *name, json_t *value, const char *advice);
+void listing_note(struct listing *l, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Counts one more element; true if the next thing to do is listing_add() for it. */
+bool listing_wants(struct listing *l);
+/* Adds the element, taken, if it fits; later ones are only counted otherwise. */
+void listing_add(struct listing *l, json_t *item);
+/* Ends the call, unless it has ended with an error. */
+void listing_end(struct listing *l);
+
+/* Adds a sentence to a list. */
+void list_note(json_t *list, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* A new list of the first elements, at most n. */
+json_t *list_head(const json_t *list, size_t n);
+
+/* ---- The API ---- */
 
 /* The files of controller/assist/schemas as one object: {"<name>": schema, ..., "operations": [...]}. */
 extern const char assist_schemas[];
@@ -28,30 +126,6 @@ struct api_options {
     void *arg;         /* of operations */
     bool allow_writes; /* assistants may call operations that write */
     bool needs_token;  /* for /openapi.json */
-};
-
-/* -EAGAIN; -EINVAL for schemas that are no JSON, or an operation that is missing (the log says which). */
-MUST_USE int api_new(struct api **ret, const struct api_options *o);
-/* After the operations' owner was freed, before the server is stopped: answers that are being printed are
- * finished. Takes NULL, returns NULL. */
-struct api *api_free(struct api *a);
-DEFINE_CLEANUP(struct api, api_free)
-
-/* Routes of the API besides one for each operation. */
-enum { API_OWN_ROUTES = 2 };
-
-/* Sets the routes, at most those of the operations and API_OWN_ROUTES; returns their number. */
-size_t api_routes(struct api *a, struct httpd_route *to);
-
-/* Sends the answer, which is taken, later: it is printed on the worker. */
-void api_answer(const struct api *a, struct httpd_reply *reply, json_t *answer);
-
-/* ---- Requests, for REST and assistants alike ---- */
-
-enum {
-    CALL_RETRY_AFTER_S = 5, /* what errors of 503 and 504 advise */
-    API_MAX_BODY = 16 << 20,
-    API_MAX_ANSWER = 512 << 20,
 };
 
 struct api_operation {
@@ -76,57 +150,33 @@ struct api {
     struct api_operation operations[];
 };
 
-/* A call that came by HTTP. */
-struct api_request {
-    struct call call;
-    struct job job;
-    const struct api_operation *operation; /* NULL for api_answer() */
-    const char *interface;
-    struct httpd_reply *reply;
-    bool is_starting, has_ended, is_deferred;
-    struct worker *worker;
-    int (*print)(struct api_request *r, struct buf *into);
-    unsigned http_status; /* 0: that of the call */
-    struct buf body;
-    int r; /* of print() */
-    /* mcp.c: */
-    json_t *id;
-    bool is_stateless; /* protocol of 2026-07-28 and later */
-};
+/* -EAGAIN without a thread; -EINVAL for an operation that is missing (the log says which). */
+MUST_USE int api_new(struct api **ret, const struct api_options *o);
+/* After the operations' owner was freed, before the server is stopped: answers that are being printed are
+ * finished. Takes NULL, returns NULL. */
+struct api *api_free(struct api *a);
+DEFINE_CLEANUP(struct api, api_free)
 
-/* interface: "rest", "mcp", for the metric. `print` writes the body for the call's status and answer, on the
- * worker unless it comes at once. */
-struct api_request *api_request_new(struct httpd_reply *reply, const char *interface,
-                                    int (*print)(struct api_request *r, struct buf *into));
-/* Starts the call, unless the input, which is taken, does not keep the schema. The request is answered and
- * freed when it has ended. */
-void api_request_start(const struct api_operation *op, struct api_request *r, json_t *input,
-                       const json_t *schema);
-/* Prints the call's answer as it is. */
-int api_request_print(struct api_request *r, struct buf *into);
+/* Routes of the API besides one for each operation. */
+enum { API_OWN_ROUTES = 2 };
 
-/* Whether the media type is this one, whatever its parameters. */
-bool api_media_type_is(const char *content_type, const char *type);
-/* Replies with JSON, which is taken. */
-void api_reply_json(struct httpd_reply *reply, unsigned status, json_t *o);
+/* Sets the routes, at most those of the operations and API_OWN_ROUTES; returns their number. */
+size_t api_routes(struct api *a, struct httpd_route *to);
+/* Sends the answer, which is taken, later: it is printed on the worker. */
+void api_answer(const struct api *a, struct httpd_reply *reply, json_t *answer);
 
-/* ---- The Model Context Protocol (https://modelcontextprotocol.io/specification/2026-07-28) ---- */
-
-/* One message and what came with it. All but `reply` is borrowed by those who handle it. */
+/* A message of the Model Context Protocol (https://modelcontextprotocol.io/specification/2026-07-28). */
 struct mcp_message {
     struct api *api;
     struct httpd_reply *reply;
     const char *header_version, *header_method, *header_name; /* of the headers; NULL: absent */
+    /* Set by mcp_handle(): */
     const char *method;
     const json_t *params; /* an object, or NULL without any */
-    json_t *id;           /* NULL: a notification, or unknown */
+    struct str id;        /* as it came; empty: a notification, or unknown */
     bool is_stateless;
 };
 
 void mcp_handle(struct mcp_message *m, struct str body);
-/* The route; `arg` is the API. */
-void mcp_serve(void *arg, const struct httpd_request *rq, struct httpd_reply *reply);
-/* Describes the tools. */
-void mcp_build_tools(struct api *a);
 
 #endif

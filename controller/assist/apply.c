@@ -1,7 +1,7 @@
-#include "controller/assist/state/apply.h"
+#include "controller/assist/assist.h"
 
-#include "controller/assist/api/operation.h"
-#include "controller/assist/rules/snapshot.h"
+#include "controller/assist/api.h"
+#include "controller/assist/snapshot.h"
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "exporter/base/clock.h"

@@ -1,9 +1,8 @@
 /* GET /policies and /workloads: what a request for a plan may name. */
-#include "controller/assist/operations/operations.h"
-#include "controller/assist/rules/model.h"
-#include "controller/assist/rules/snapshot.h"
-#include "controller/assist/state/assist.h"
-#include "controller/assist/state/reader.h"
+#include "controller/assist/api.h"
+#include "controller/assist/assist.h"
+#include "controller/assist/model.h"
+#include "controller/assist/snapshot.h"
 #include "controller/kube/json.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "controller/assist/rules/model.h"
+#include "controller/assist/model.h"
 
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"

@@ -1,9 +1,9 @@
 /* From names to numbers: builds the placement problem of a request from the hub's objects. */
-#ifndef DS_ASSIST_RULES_MODEL_H
-#define DS_ASSIST_RULES_MODEL_H
+#ifndef DS_ASSIST_MODEL_H
+#define DS_ASSIST_MODEL_H
 
-#include "controller/assist/api/operation.h"
-#include "controller/assist/rules/snapshot.h"
+#include "controller/assist/api.h"
+#include "controller/assist/snapshot.h"
 #include "controller/optimize/problem.h"
 #include "exporter/base/map.h"
 #include "exporter/base/memory.h"
@@ -120,5 +120,21 @@ MUST_USE int model_read_scores(struct model *m, int16_t **ret, struct objection 
 /* A quantity of Kubernetes in thousandths, rounded up. False for what is no quantity, is negative, or exceeds
  * QUANTITY_MAX. */
 bool quantity_parse(const char *text, int64_t *ret);
+
+/* ---- outcome.c: what a plan says to those who asked, and the objects that it becomes ---- */
+
+/* An object with all but output_yaml, planHash and applied. */
+json_t *answer_make(const struct model *m, const struct solution *s);
+/* A copy of at most max_bytes of JSON: output_yaml is left out and lists are cut if need be, with a note that
+ * says so. */
+json_t *answer_cut(const json_t *answer, size_t max_bytes);
+
+/* A list: Placements of clusters, PlacementBindings, Placements of workloads. `id` are eight digits of names;
+ * `hash` is the plan's. -EINVAL with an objection if a Placement cannot select one of the clusters. */
+MUST_USE int objects_make(json_t **ret, const struct model *m, const struct solution *s, uint32_t id,
+                          const char *hash, struct objection *ob);
+
+/* Appends the objects as YAML, `---` between them. -EFBIG. */
+MUST_USE int yaml_print(const json_t *objects, struct buf *into);
 
 #endif

@@ -1,7 +1,8 @@
-#include "controller/assist/rules/outcome.h"
+#include "controller/assist/model.h"
+#include "exporter/base/buf.h"
 
-#include "controller/assist/api/operation.h"
-#include "controller/assist/rules/snapshot.h"
+#include "controller/assist/api.h"
+#include "controller/assist/snapshot.h"
 #include "controller/kube/json.h"
 #include "controller/optimize/problem.h"
 #include "exporter/base/json.h"

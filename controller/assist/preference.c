@@ -1,7 +1,7 @@
 /* The scores of all workloads with all settings, as whole numbers. */
-#include "controller/assist/api/operation.h"
-#include "controller/assist/rules/model.h"
-#include "controller/assist/rules/snapshot.h"
+#include "controller/assist/api.h"
+#include "controller/assist/model.h"
+#include "controller/assist/snapshot.h"
 #include "controller/optimize/problem.h"
 
 #include "controller/kube/json.h"

@@ -1,7 +1,13 @@
-#include "controller/assist/rules/snapshot.h"
+#include "controller/assist/snapshot.h"
 
-#include "controller/assist/api/operation.h"
+#include "controller/assist/api.h"
+#include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/log.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/text.h"
+#include "exporter/metric/metrics.h"
 
 const struct kind_info kind_info[KINDS] = {
     [KIND_CLUSTERS] = {&kube_managedclusters, "ManagedClusters"},
@@ -165,4 +171,410 @@ void snapshot_note_missing_kinds(const struct snapshot *s, json_t *notes)
     for (size_t i = 0; i < KINDS; i++)
         if (s->lists[i].lacks_kind)
             list_note(notes, "%s are not installed on the hub.", kind_info[i].plural);
+}
+
+/* ---- Reading ---- */
+
+enum {
+    READ_MS = 60 * 1000,
+    WORK_TIMEOUT_MS = 5000,
+    PROBE_MS = 30 * 1000,
+    RETRY_MS = 5 * 1000, /* while a kind cannot be listed */
+    PAGE_OBJECTS = 100,  /* at first; fewer if they are too large */
+    PAGE_MAX_BYTES = 16 << 20,
+    LIST_MAX_BYTES = 512 << 20,
+    LIST_MAX_OBJECTS = 400 * 1000,
+    QUERY_BYTES = 64 << 10,
+    SELECTOR_BYTES = 300,
+};
+
+/* One read, or the probe: its steps are the kinds in order, then the ManifestWork. */
+struct read {
+    struct reader *reader;
+    struct reader_query query;
+    struct snapshot *snapshot; /* NULL: a probe, which reads one object of each kind */
+    unsigned step;             /* a kind; KINDS: the ManifestWork */
+    struct kube_call *call;
+    char *next;                      /* continue token of the page that is asked for; NULL: the first */
+    size_t page, n_objects, n_bytes; /* of the list */
+    struct timer deadline;
+    reader_done_fn done;
+    void *arg;
+    LIST_ENTRY(read) entry;
+};
+
+struct reader_kind {
+    char trouble[768];         /* "": none */
+    enum kube_verdict verdict; /* of the last list */
+    unix_ms heard;             /* when it was last listed, or not installed; 0: never */
+};
+
+struct reader {
+    struct loop *loop;
+    struct kube *kube;
+    struct reader_kind kinds[KINDS];
+    LIST_HEAD(, read) reads;
+    unsigned n_reads;
+    struct read probe;
+    struct timer next_probe;
+};
+
+unsigned reader_status(enum kube_verdict verdict)
+{
+    static const unsigned statuses[KUBE_VERDICTS] = {
+        [KUBE_OK] = 200,       [KUBE_RETRY] = 503,   [KUBE_UNAUTHORIZED] = 503, [KUBE_FORBIDDEN] = 403,
+        [KUBE_NO_KIND] = 503,  [KUBE_GONE] = 503,    [KUBE_NOT_FOUND] = 409,    [KUBE_EXISTS] = 409,
+        [KUBE_CONFLICT] = 409, [KUBE_INVALID] = 422, [KUBE_TOO_LARGE] = 422,
+    };
+
+    return statuses[verdict];
+}
+
+/* ---- What is known of each kind ---- */
+
+static void reader_note(struct reader *r, enum kind kind, enum kube_verdict verdict, const char *why)
+{
+    struct reader_kind *k = &r->kinds[kind];
+    bool is_news = k->verdict != verdict; /* the text may differ each time */
+
+    k->verdict = verdict;
+    if (verdict == KUBE_OK || verdict == KUBE_NO_KIND)
+        k->heard = loop_wall(r->loop);
+    (void)snprintf(k->trouble, sizeof(k->trouble), "%s", why);
+    if (!is_news)
+        return;
+    if (verdict == KUBE_NO_KIND)
+        log_info("kind not installed", L_STR("objects", kind_info[kind].plural));
+    else if (*why)
+        log_warn("cannot list objects", L_STR("objects", kind_info[kind].plural), L_STR("err", why));
+    else
+        log_info("objects can be listed again", L_STR("objects", kind_info[kind].plural));
+}
+
+bool reader_is_synced(const struct reader *r)
+{
+    for (size_t i = 0; i < KINDS; i++)
+        if (!r->kinds[i].heard.ms)
+            return false;
+    return true;
+}
+
+const char *reader_trouble(const struct reader *r, enum kind kind)
+{
+    const struct reader_kind *k = &r->kinds[kind];
+
+    return *k->trouble ? k->trouble : k->heard.ms ? NULL : "not listed yet";
+}
+
+void reader_set_metrics(const struct reader *r, struct metrics *m)
+{
+    for (size_t i = 0; i < KINDS; i++) {
+        const struct reader_kind *k = &r->kinds[i];
+        const char *const *of = LV(kind_info[i].resource->plural, "hub");
+
+        if (kind_info[i].is_optional && k->verdict == KUBE_NO_KIND) {
+            metric_remove(m, METRIC_KUBE_UP, of);
+            metric_remove(m, METRIC_KUBE_LAST_ANSWER, of);
+            continue;
+        }
+        metric_set(m, METRIC_KUBE_UP, of, !reader_trouble(r, (enum kind)i));
+        if (k->heard.ms)
+            metric_set(m, METRIC_KUBE_LAST_ANSWER, of, (double)k->heard.ms / 1000);
+    }
+}
+
+/* ---- One read ---- */
+
+static void read_next(struct read *rd);
+static void reader_end_probe(struct reader *r);
+
+static void read_stop(struct read *rd)
+{
+    rd->call = kube_cancel(rd->call);
+    loop_timer_clear(rd->reader->loop, &rd->deadline);
+    free(TAKE_PTR(rd->next));
+}
+
+/* Either the snapshot or the failure is handed over. */
+static void read_end(struct read *rd, const struct objection *failure)
+{
+    struct snapshot *s = TAKE_PTR(rd->snapshot);
+
+    read_stop(rd);
+    LIST_REMOVE(rd, entry);
+    rd->reader->n_reads--;
+    if (failure)
+        s = snapshot_free(s);
+    rd->done(rd->arg, s, failure);
+    free(rd);
+}
+
+static void read_fail(struct read *rd, unsigned status, const char *what, const char *why)
+{
+    struct objection ob = {0};
+
+    (void)objection_set(&ob, status, "%s%s%s", what, *what ? " cannot be listed: " : "", why);
+    read_end(rd, &ob);
+}
+
+static void read_on_deadline(struct timer *t)
+{
+    read_fail(CONTAINER_OF(t, struct read, deadline), 504, "", "the hub's API server did not answer in time");
+}
+
+/* ---- Lists ---- */
+
+static void read_end_list(struct read *rd, enum kube_verdict verdict, const char *why)
+{
+    enum kind kind = (enum kind)rd->step;
+
+    free(TAKE_PTR(rd->next));
+    if (verdict != KUBE_INVALID) /* of a namespace, which says nothing about the kind */
+        reader_note(rd->reader, kind, verdict, why);
+    if (rd->snapshot && verdict != KUBE_OK && verdict != KUBE_NO_KIND) {
+        read_fail(rd, reader_status(verdict), kind_info[kind].plural, why);
+        return;
+    }
+    if (rd->snapshot) {
+        rd->snapshot->lists[kind].lacks_kind = verdict == KUBE_NO_KIND;
+        snapshot_sort(rd->snapshot, kind);
+    }
+    rd->step++;
+    read_next(rd);
+}
+
+/* NULL, or which ceiling the page exceeds. */
+static const char *read_exceeded(struct read *rd, const struct kube_answer *a, const char *next)
+{
+    rd->n_bytes += a->bytes;
+    rd->n_objects += json_array_size(kube_list(a->object, "items", NULL));
+    if (rd->n_objects > LIST_MAX_OBJECTS)
+        return "the list has more than 400,000 objects";
+    if (rd->n_bytes > LIST_MAX_BYTES)
+        return "the list exceeds 512 MiB";
+    if (next && rd->next && strcmp(next, rd->next) == 0)
+        return "the API server repeats a continue token";
+    return NULL;
+}
+
+static void read_take_page(struct read *rd, const struct kube_answer *a, const char *next)
+{
+    json_t *object;
+    size_t i;
+
+    json_array_foreach(kube_list(a->object, "items", NULL), i, object)
+    {
+        if (rd->snapshot)
+            snapshot_add(rd->snapshot, (enum kind)rd->step, object);
+    }
+    free(rd->next);
+    rd->next = next ? xstrdup(next) : NULL;
+}
+
+static void read_ask_page(struct read *rd);
+
+static void read_on_page(void *arg, struct kube_answer *a)
+{
+    struct read *rd = arg;
+    const char *next = kube_str(a->object, "metadata", "continue", NULL), *exceeded = NULL;
+
+    rd->call = NULL;
+    next = next && *next ? next : NULL;
+    if (a->verdict == KUBE_OK)
+        exceeded = read_exceeded(rd, a, next);
+    if (a->verdict == KUBE_TOO_LARGE && rd->page > 1)
+        rd->page /= 2;
+    else if (exceeded || a->verdict != KUBE_OK) {
+        read_end_list(rd, exceeded ? KUBE_TOO_LARGE : a->verdict, exceeded ? exceeded : a->why);
+        return;
+    } else
+        read_take_page(rd, a, next);
+    if (a->verdict == KUBE_OK && (!next || !rd->snapshot))
+        read_end_list(rd, KUBE_OK, "");
+    else
+        read_ask_page(rd);
+}
+
+static void read_ask_page(struct read *rd)
+{
+    enum kind kind = (enum kind)rd->step;
+    const struct reader_query *q = &rd->query;
+    const char *only = kind == KIND_CLUSTERS ? q->cluster : kind == KIND_SCORES ? q->score : NULL;
+    char selector[SELECTOR_BYTES];
+    BUF_AUTO(query, QUERY_BYTES);
+    struct kube_request rq = {
+        .method = KUBE_LIST,
+        .resource = kind_info[kind].resource,
+        .namespace = kind == KIND_CLUSTERS ? NULL
+                     : kind == KIND_SCORES ? q->cluster
+                                           : q->namespace,
+        .label_selector = q->label_selector ? q->label_selector : kind_info[kind].label_selector,
+        .field_selector = only ? selector : NULL,
+        .max_answer = PAGE_MAX_BYTES,
+    };
+    int r = buf_printf(&query, "limit=%zu", rd->page);
+
+    (void)snprintf(selector, sizeof(selector), "metadata.name=%.253s", cstr(only));
+    if (rd->next)
+        r = r ?: buf_puts(&query, "&continue=") ?: buf_put_url(&query, str_of(rd->next));
+    r = r ?: buf_putc(&query, '\0');
+    rq.query = query.p;
+    if (r < 0)
+        read_end_list(rd, KUBE_TOO_LARGE, "the API server's continue token is too long");
+    else if (only && !str_has_only(str_of(only), "-."))
+        read_fail(rd, 422, "", "a cluster or a score has a name that no Kubernetes object can have");
+    else
+        rd->call = kube_start(rd->reader->kube, &rq, read_on_page, rd);
+}
+
+/* ---- The ManifestWork ---- */
+
+static void read_on_work(void *arg, struct kube_answer *a)
+{
+    struct read *rd = arg;
+
+    rd->call = NULL;
+    if (a->verdict == KUBE_OK)
+        rd->snapshot->work = json_incref(a->object);
+    else if (a->verdict != KUBE_NOT_FOUND && a->verdict != KUBE_NO_KIND)
+        rd->snapshot->work_trouble = xstrdup(a->why);
+    read_end(rd, NULL);
+}
+
+static void read_ask_work(struct read *rd)
+{
+    const struct kube_request rq = {.method = KUBE_GET,
+                                    .resource = &kube_manifestworks,
+                                    .namespace = rd->query.cluster,
+                                    .name = WORK_NAME,
+                                    .timeout_ms = WORK_TIMEOUT_MS};
+
+    rd->call = kube_start(rd->reader->kube, &rq, read_on_work, rd);
+}
+
+/* ---- The steps ---- */
+
+/* Starts the next step, or ends. */
+static void read_next(struct read *rd)
+{
+    while (rd->step < KINDS && !(rd->query.kinds & KIND_BIT(rd->step)))
+        rd->step++;
+    rd->page = rd->snapshot ? PAGE_OBJECTS : 1;
+    rd->n_objects = rd->n_bytes = 0;
+    if (rd->step < KINDS)
+        read_ask_page(rd);
+    else if (!rd->snapshot)
+        reader_end_probe(rd->reader);
+    else if (rd->query.wants_work)
+        read_ask_work(rd);
+    else
+        read_end(rd, NULL);
+}
+
+void reader_read(struct reader *r, const struct reader_query *q, reader_done_fn done, void *arg)
+{
+    struct objection refusal = {0};
+    struct read *rd;
+
+    if (r->n_reads == READER_MAX_READS) {
+        (void)objection_set(&refusal, 503, "%u requests are reading the hub; try again", r->n_reads);
+        done(arg, NULL, &refusal);
+        return;
+    }
+    rd = xcalloc(1, sizeof(*rd));
+    rd->snapshot = snapshot_new(loop_wall(r->loop));
+    rd->reader = r;
+    rd->query = *q;
+    rd->deadline.fn = read_on_deadline;
+    rd->done = done;
+    rd->arg = arg;
+    loop_timer_set(r->loop, &rd->deadline, mono_add(loop_now(r->loop), READ_MS));
+    LIST_INSERT_HEAD(&r->reads, rd, entry);
+    r->n_reads++;
+    read_next(rd);
+}
+
+/* ---- Answers ---- */
+
+void snapshot_fill(struct call *c)
+{
+    json_auto_t *missing = json_array();
+    struct listing l;
+
+    listing_init(&l, c);
+    snapshot_note_missing_kinds(c->hub, missing);
+    for (size_t i = 0; i < json_array_size(missing); i++)
+        listing_note(&l, "%s", json_string_value(json_array_get(missing, i)));
+    c->fill(&l, c->hub);
+    listing_end(&l);
+}
+
+static void reader_on_read(void *call, struct snapshot *s, const struct objection *failure)
+{
+    struct call *c = call;
+
+    c->hub = s;
+    if (s)
+        c->ended(c);
+    else
+        call_refuse(c, failure, NULL);
+}
+
+void reader_answer(struct reader *r, struct call *c, const struct reader_query *q,
+                   void (*fill)(struct listing *l, const struct snapshot *hub))
+{
+    c->fill = fill;
+    reader_read(r, q, reader_on_read, c);
+}
+
+/* ---- The probe ---- */
+
+static void reader_probe_in(struct reader *r, int64_t ms)
+{
+    loop_timer_set(r->loop, &r->next_probe, mono_add(loop_now(r->loop), ms));
+}
+
+static void reader_end_probe(struct reader *r)
+{
+    bool troubled = false;
+
+    for (size_t i = 0; i < KINDS; i++)
+        troubled = troubled || (reader_trouble(r, (enum kind)i) && r->kinds[i].verdict != KUBE_NO_KIND);
+    reader_probe_in(r, troubled ? RETRY_MS : PROBE_MS);
+}
+
+static void reader_on_probe(struct timer *t)
+{
+    struct reader *r = CONTAINER_OF(t, struct reader, next_probe);
+
+    reader_probe_in(r, READ_MS);
+    if (r->probe.call) /* a server that hangs: the last one has not ended */
+        return;
+    r->probe.step = 0;
+    read_next(&r->probe);
+}
+
+struct reader *reader_new(struct loop *loop, struct kube *k)
+{
+    struct reader *r = xcalloc(1, sizeof(*r));
+
+    r->loop = loop;
+    r->kube = k;
+    LIST_INIT(&r->reads);
+    r->probe = (struct read){.reader = r, .query = {.kinds = KIND_BIT(KINDS) - 1}};
+    r->next_probe.fn = reader_on_probe;
+    loop_timer_set(loop, &r->next_probe, loop_now(loop));
+    return r;
+}
+
+struct reader *reader_free(struct reader *r)
+{
+    if (!r)
+        return NULL;
+    while (!LIST_EMPTY(&r->reads))
+        read_fail(LIST_FIRST(&r->reads), 503, "", "the optimizer is shutting down");
+    read_stop(&r->probe);
+    loop_timer_clear(r->loop, &r->next_probe);
+    free(r);
+    return NULL;
 }

@@ -1,9 +1,7 @@
-#include "controller/assist/operations/operations.h"
+#include "controller/assist/assist.h"
 
-#include "controller/assist/api/api.h"
-#include "controller/assist/rules/snapshot.h"
-#include "controller/assist/state/assist.h"
-#include "controller/assist/state/reader.h"
+#include "controller/assist/api.h"
+#include "controller/assist/snapshot.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
@@ -12,6 +10,7 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"
 #include "exporter/ui/out.h"
+#include "exporter/ui/site.h"
 
 #include <stdlib.h>
 #include <string.h>

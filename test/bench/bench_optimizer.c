@@ -1,9 +1,8 @@
 /* What the optimizer needs for a fleet, from a scripted API server in this process: to read the scores of
  * 1,000 clusters x 20 scores x 100 items, and to plan 10,000 workloads on 1,000 clusters. CPU time and
  * resident memory beside the server's answers. */
-#include "controller/assist/rules/snapshot.h"
-#include "controller/assist/state/assist.h"
-#include "controller/assist/state/reader.h"
+#include "controller/assist/assist.h"
+#include "controller/assist/snapshot.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"

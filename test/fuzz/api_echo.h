@@ -2,8 +2,7 @@
 #ifndef DS_TEST_FUZZ_API_ECHO_H
 #define DS_TEST_FUZZ_API_ECHO_H
 
-#include "controller/assist/api/api.h"
-#include "controller/assist/api/operation.h"
+#include "controller/assist/api.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/loop.h"

@@ -1,6 +1,6 @@
 /* Messages of assistants: three lines of headers ("-": absent), then the body. Each is answered with one
  * message that has the request's id, or accepted without an answer. */
-#include "controller/assist/api/api.h"
+#include "controller/assist/api.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/str.h"
 #include "test/fuzz/api_echo.h"
@@ -60,6 +60,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     m.header_name = take_header(&in, name);
     request = json_loadb(in.n ? in.p : "", in.n, JSON_ALLOW_NUL, NULL);
     mcp_handle(&m, in);
+    if (!request && reply.status == 200) { /* a number as id that jansson refuses: it is echoed */
+        reply.release(reply.arg);
+        return 0;
+    }
     answer = echo_body(&reply);
     if (reply.status == 202)
         assert(!answer && request);

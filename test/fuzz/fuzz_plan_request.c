@@ -1,10 +1,9 @@
 /* Requests for plans, as the schema lets them through, on the hub of the guide's example: one that is refused
  * says why, and the problem of any other is well-formed. */
-#include "controller/assist/api/api.h"
-#include "controller/assist/api/operation.h"
-#include "controller/assist/rules/model.h"
+#include "controller/assist/api.h"
+#include "controller/assist/model.h"
 #include "controller/optimize/problem.h"
-#include "test/unit/assist/rules/guide.h"
+#include "test/unit/assist/guide.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,6 @@
 /* REST requests: a byte says which operation, then the query (names and values, each ended by a NUL) or the
  * body. An operation only sees arguments that keep its schema; all others are answered with what is wrong. */
-#include "controller/assist/api/api.h"
-#include "controller/assist/api/operation.h"
+#include "controller/assist/api.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
 #include "test/fuzz/api_echo.h"

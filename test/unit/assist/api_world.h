@@ -2,8 +2,7 @@
 #ifndef DS_TEST_API_WORLD_H
 #define DS_TEST_API_WORLD_H
 
-#include "controller/assist/api/api.h"
-#include "controller/assist/api/operation.h"
+#include "controller/assist/api.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/loop.h"
@@ -65,8 +64,8 @@ static void world_list(void *arg, struct call *c)
     "\",\"output\":\"output\"" more "}"
 
 static const char world_schemas[] =
-    "{\"openapi\":{\"components\":{},\"security\":[]},\"openapi_responses\":{},\"mcp\":{\"instructions\":"
-    "\"Call tools.\","
+    "{\"openapi\":{\"components\":{},\"security\":[]},\"openapi_responses\":{},\"mcp\":{\"versions\":["
+    "\"2026-07-28\",\"2025-11-25\",\"2025-06-18\"],\"instructions\":\"Call tools.\","
     "\"maxBytes\":{\"type\":\"integer\",\"minimum\":1024,\"default\":4096}},\"output\":{\"type\":\"object\"},"
     "\"input\":{\"type\":\"object\",\"additionalProperties\":false,"
     "\"properties\":{\"name\":{\"type\":\"string\",\"description\":\"A name.\"},\"n\":{\"type\":\"integer\","

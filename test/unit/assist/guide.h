@@ -3,8 +3,8 @@
 #ifndef DS_TEST_ASSIST_GUIDE_H
 #define DS_TEST_ASSIST_GUIDE_H
 
-#include "controller/assist/rules/model.h"
-#include "controller/assist/rules/snapshot.h"
+#include "controller/assist/model.h"
+#include "controller/assist/snapshot.h"
 #include "controller/optimize/problem.h"
 #include "exporter/base/clock.h"
 

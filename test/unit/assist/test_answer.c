@@ -1,9 +1,9 @@
 /* What a plan says, and what it says in few bytes. */
-#include "controller/assist/rules/outcome.h"
+#include "controller/assist/model.h"
 #include "controller/optimize/problem.h"
 
 #include "controller/kube/json.h"
-#include "test/unit/assist/rules/guide.h"
+#include "test/unit/assist/guide.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* REST requests, their answers, and what /openapi.json says of them. */
 #include "exporter/base/buf.h"
-#include "test/unit/assist/api/api_world.h"
+#include "test/unit/assist/api_world.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* Writing a plan: checked first, in order, and what is written when the API server refuses in the middle. */
-#include "controller/assist/rules/snapshot.h"
-#include "controller/assist/state/apply.h"
-#include "controller/assist/state/reader.h"
+#include "controller/assist/assist.h"
+#include "controller/assist/snapshot.h"
 #include "exporter/base/loop.h"
 #include "test/fakes/fake_server.h"
 

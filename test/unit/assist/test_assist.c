@@ -1,6 +1,6 @@
 /* Plans from the request to what is written: several at once, the queue, and what is said of the last one. */
-#include "controller/assist/state/assist.h"
-#include "controller/assist/state/reader.h"
+#include "controller/assist/assist.h"
+#include "controller/assist/snapshot.h"
 
 #include "controller/kube/json.h"
 #include "test/fakes/fake_kube.h"

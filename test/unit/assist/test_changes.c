@@ -1,7 +1,7 @@
 /* What a plan was made from: which changes count, and how they are named. */
-#include "controller/assist/rules/model.h"
+#include "controller/assist/model.h"
 
-#include "test/unit/assist/rules/guide.h"
+#include "test/unit/assist/guide.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

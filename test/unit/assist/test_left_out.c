@@ -1,9 +1,8 @@
 /* The true reason of each workload that has no place. */
-#include "controller/assist/rules/model.h"
-#include "controller/assist/rules/outcome.h"
+#include "controller/assist/model.h"
 #include "controller/optimize/problem.h"
 
-#include "test/unit/assist/rules/guide.h"
+#include "test/unit/assist/guide.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The Model Context Protocol, both generations. */
-#include "test/unit/assist/api/api_world.h"
+#include "test/unit/assist/api_world.h"
 
 #include <string.h>
 
@@ -129,6 +129,29 @@ static void requires_headers_and_meta_of_the_stateless_revision(void **state)
     }
 }
 
+static void echoes_ids_as_they_came(void **state)
+{
+    static const char *const ids[] = {"9007199254740993", "-18446744073709551617", "1e999", "\"\\u0041\"",
+                                      "0.10"};
+    static const char *const methods[] = {"ping", "tools/call"};
+    struct api_world *w = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(ids) * ARRAY_SIZE(methods); i++) {
+        char body[200], expected[100];
+        struct httpd_reply reply = {0};
+        struct mcp_message m = {.api = w->api, .reply = &reply, .header_version = "2025-11-25"};
+
+        (void)snprintf(body, sizeof(body),
+                       "{\"id\": %s ,\"jsonrpc\":\"2.0\",\"method\":\"%s\",\"params\":{\"name\":\"echo\"}}",
+                       ids[i / 2], methods[i % 2]);
+        (void)snprintf(expected, sizeof(expected), "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{", ids[i / 2]);
+        mcp_handle(&m, str_of(body));
+        assert_int_equal(reply.status, 200);
+        assert_memory_equal(reply.parts->iov_base, expected, strlen(expected));
+        reply.release(reply.arg);
+    }
+}
+
 static int setup_writes(void **state)
 {
     return world_setup_writes(state, true);
@@ -215,6 +238,7 @@ int main(void)
         TEST(refuses_messages_that_are_none),
         TEST(requires_headers_and_meta_of_the_stateless_revision),
         cmocka_unit_test_setup_teardown(offers_writes_where_they_are_allowed, setup_writes, world_teardown),
+        TEST(echoes_ids_as_they_came),
         TEST(only_plans_where_writes_are_not_allowed),
         TEST(tells_the_assistant_what_failed),
         TEST(bounds_answers),

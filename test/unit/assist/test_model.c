@@ -1,8 +1,8 @@
 /* Placement problems of requests: indices follow names, and each option has its place. */
-#include "controller/assist/rules/model.h"
+#include "controller/assist/model.h"
 #include "controller/kube/json.h"
 #include "controller/optimize/problem.h"
-#include "test/unit/assist/rules/guide.h"
+#include "test/unit/assist/guide.h"
 #include "test/unit/optimize/problem_check.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* The objects of a plan, as text. */
-#include "controller/assist/rules/outcome.h"
+#include "controller/assist/model.h"
 #include "controller/kube/json.h"
 #include "controller/optimize/problem.h"
 #include "exporter/base/buf.h"
-#include "test/unit/assist/rules/guide.h"
+#include "test/unit/assist/guide.h"
 
 #include <errno.h>
 #include <setjmp.h>

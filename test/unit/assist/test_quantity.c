@@ -1,5 +1,5 @@
 /* Kubernetes' quantities in thousandths. */
-#include "controller/assist/rules/model.h"
+#include "controller/assist/model.h"
 
 #include "exporter/base/def.h"
 

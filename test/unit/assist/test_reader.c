@@ -1,6 +1,5 @@
 /* Lists on request: pages, ceilings, failures, and what is known between requests. */
-#include "controller/assist/rules/snapshot.h"
-#include "controller/assist/state/reader.h"
+#include "controller/assist/snapshot.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"

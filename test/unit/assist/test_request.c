@@ -1,7 +1,6 @@
 /* Requests: what is read, and the field that each rule names, after those of the schema. */
-#include "controller/assist/api/api.h"
-#include "controller/assist/api/operation.h"
-#include "test/unit/assist/rules/guide.h"
+#include "controller/assist/api.h"
+#include "test/unit/assist/guide.h"
 
 #include <errno.h>
 #include <setjmp.h>

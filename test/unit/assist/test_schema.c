@@ -1,4 +1,4 @@
-#include "controller/assist/api/operation.h"
+#include "controller/assist/api.h"
 #include "exporter/base/def.h"
 
 #include <jansson.h>

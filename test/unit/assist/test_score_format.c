@@ -1,7 +1,7 @@
 /* Formats of score items: which names they match. */
-#include "controller/assist/rules/model.h"
+#include "controller/assist/model.h"
 #include "exporter/base/clock.h"
-#include "test/unit/assist/rules/guide.h"
+#include "test/unit/assist/guide.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "controller/assist/rules/snapshot.h"
+#include "controller/assist/snapshot.h"
 #include "exporter/base/clock.h"
 
 #include <setjmp.h>
