@@ -6,85 +6,13 @@
 #include "exporter/base/text.h"
 
 #include <netinet/in.h>
+#include <pthread.h>
 #include <strings.h>
 
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
 enum { ORIGIN_MAX = 4096 };
-
-/* The length of the part of s before the first of the characters. */
-static size_t length_until(struct str s, const char *stops)
-{
-    size_t n = 0;
-
-    while (n < s.n && (s.p[n] == '\0' || !strchr(stops, s.p[n])))
-        n++;
-    return n;
-}
-
-static size_t after_last_at(struct str s)
-{
-    const char *at = s.n ? memrchr(s.p, '@', s.n) : NULL;
-
-    return at ? (size_t)(at - s.p) + 1 : 0;
-}
-
-/* True for the "user:pa" of `user:pa/ss@host`, which is not host:port. */
-static bool has_invalid_port(struct str authority)
-{
-    const char *colon = authority.n ? memrchr(authority.p, ':', authority.n) : NULL;
-
-    if (!colon || memchr(colon, ']', authority.n - (size_t)(colon - authority.p)))
-        return false;
-    for (const char *p = colon + 1; p < authority.p + authority.n; p++)
-        if (*p < '0' || *p > '9')
-            return true;
-    return false;
-}
-
-/* Length of the user information at the start. A password with an unescaped `/`, `?` or `#` makes the URL
- * invalid, but must not be shown either. */
-static size_t userinfo_length(struct str rest)
-{
-    struct str authority = {rest.p, length_until(rest, "/?#")};
-
-    return after_last_at(authority) ?: has_invalid_port(authority) ? after_last_at(rest) : 0;
-}
-
-/* Parameters of the query API are shown; others may be tokens. */
-static bool is_open_parameter(struct str name)
-{
-    return str_eq(name, STR("query")) || str_eq(name, STR("start")) || str_eq(name, STR("end")) ||
-           str_eq(name, STR("step"));
-}
-
-static int put_parameters(struct str s, struct buf *into)
-{
-    const char *name = NULL; /* of the parameter that is being read */
-    bool in_query = false;
-    int r = 0;
-
-    for (size_t i = 0; i < s.n && r == 0; i++) {
-        struct str rest = {s.p + i, s.n - i};
-        size_t n = 1;
-
-        if (length_until(rest, " \t\r\n\"'<>") == 0) {
-            in_query = false;
-        } else if (length_until(rest, "?#") == 0 || (in_query && length_until(rest, "&;") == 0)) {
-            in_query = true;
-            name = rest.p + 1;
-        } else if (in_query && name && *rest.p == '=') {
-            n += length_until((struct str){rest.p + 1, rest.n - 1}, "&;# \t\r\n\"'<>");
-            if (n > 1 && !is_open_parameter((struct str){name, (size_t)(rest.p - name)})) {
-                r = buf_puts(into, "=***");
-                i += n - 1;
-                n = 0;
-            }
-            name = NULL;
-        }
-        r = r ?: buf_put(into, rest.p, n);
-        i += n ? n - 1 : 0;
-    }
-    return r;
-}
 
 bool http_is_url(struct str url)
 {
@@ -95,20 +23,48 @@ bool http_is_url(struct str url)
     return n && n < url.n && url.p[n] != '/';
 }
 
+/* User information ends at the last @ of the authority. A password with an unescaped `/`, `?` or `#` makes the
+ * URL invalid, but must not be shown either: after what is no port, the last @ of all counts. */
+#define USER "\\A([^/?#]*?://)?(?:[^/?#]*@|[^/?#]*:(?=[^/?#:\\]]*[^/?#:\\]0-9])[^/?#:\\]]*+(?s:.*)@)"
+/* Values of parameters may be tokens, except those of the query API. */
+#define VALUE "([?#&;](?!(?:query|start|end|step)=)[^=?#&;\\s\"'<>]*+=)[^&;#\\s\"'<>]++"
+
+static pcre2_code *user_code, *value_code;
+
+static void compile_codes(void)
+{
+    PCRE2_SIZE at;
+    int error;
+
+    user_code = pcre2_compile((PCRE2_SPTR)USER, PCRE2_ZERO_TERMINATED, 0, &error, &at, NULL);
+    value_code = pcre2_compile((PCRE2_SPTR)VALUE, PCRE2_ZERO_TERMINATED, 0, &error, &at, NULL);
+    if (!user_code || !value_code)
+        abort();
+}
+
+/* The first match is replaced, or all of them. */
+static char *replace(const pcre2_code *code, uint32_t options, struct str text, const char *by, size_t *ret_n)
+{
+    *ret_n = 3 * text.n + 1; /* one byte becomes three at most */
+    char *out = xmalloc(*ret_n);
+    int r = pcre2_substitute(code, (PCRE2_SPTR)text.p, text.n, 0, options, NULL, NULL, (PCRE2_SPTR)by,
+                             strlen(by), (PCRE2_UCHAR *)out, ret_n);
+
+    if (r < 0) /* over a limit of PCRE2 */
+        *ret_n = 0;
+    return out;
+}
+
 int http_url_for_people(struct str url, struct buf *into)
 {
-    const char *scheme = url.n ? memmem(url.p, url.n, "://", 3) : NULL;
-    size_t skip = scheme ? (size_t)(scheme - url.p) + 3 : 0, mark = into->n, user;
-    int r;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    CLEANUP(cleanup_free) char *plain = NULL, *shown = NULL;
+    size_t n;
 
-    /* A later "://", for example in a query, does not end a scheme. */
-    if (skip && length_until(url, "/?#") < skip - 2)
-        skip = 0;
-    user = skip + userinfo_length((struct str){url.p + skip, url.n - skip});
-    r = buf_put(into, url.p, skip) ?: put_parameters((struct str){url.p + user, url.n - user}, into);
-    if (r < 0)
-        buf_truncate(into, mark);
-    return r;
+    (void)pthread_once(&once, compile_codes);
+    plain = replace(user_code, PCRE2_SUBSTITUTE_UNSET_EMPTY, url.n ? url : STR(""), "$1", &n);
+    shown = replace(value_code, PCRE2_SUBSTITUTE_GLOBAL, (struct str){plain, n}, "$1***", &n);
+    return buf_put(into, shown, n);
 }
 
 static bool is_secret_name(const char *name)
@@ -174,12 +130,11 @@ char *url_origin_of(CURLU *u)
     return origin;
 }
 
-static bool has_user(struct str url)
+static bool has_user(const char *url)
 {
-    size_t host = length_until(url, "/") + 2;
+    const char *host = strchr(url, '/') + 2;
 
-    return length_until((struct str){url.p + host, url.n - host}, "@\\") <
-           length_until((struct str){url.p + host, url.n - host}, "/?#");
+    return strcspn(host, "@\\") < strcspn(host, "/?#");
 }
 
 /* libcurl keeps the zone of an IPv6 address apart from the host; it is meaningful on one machine only. */
@@ -198,7 +153,7 @@ char *url_origin(const char *url)
     CLEANUP(cleanup_curl_url) CURLU *u = curl_url();
     char *origin = NULL;
 
-    if (http_is_url(str_of(text)) && !has_user(str_of(text)) &&
+    if (http_is_url(str_of(text)) && !has_user(text) &&
         curl_url_set(u, CURLUPART_URL, text, 0) == CURLUE_OK && !has_zone(u))
         origin = url_origin_of(u);
     /* libcurl decodes %ff in a host; no name that can be written as JSON has such bytes. */

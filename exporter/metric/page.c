@@ -1,6 +1,5 @@
-/* The loop builds a new row beside the old one and swaps a pointer. Threads of the HTTP server take
- * references to the bytes that they send, so that a client that reads slowly holds only those. `lock`
- * protects that pointer and the server's own metrics. */
+/* The loop builds a new row beside the old one and swaps a pointer. Threads of the HTTP server hold a reference
+ * to the row that they send. `lock` protects that pointer and the server's own metrics. */
 #include "exporter/metric/page.h"
 
 #include "exporter/base/buf.h"
@@ -16,18 +15,12 @@
 #include <errno.h>
 #include <pthread.h>
 
-/* Immutable bytes, shared by pieces and scrapes. */
-struct bytes {
-    unsigned refs;   /* atomic */
-    uint64_t *total; /* atomic: counts them while they are allocated */
-    struct buf buf;
-};
-
 /* Text, and the same compressed: a scrape needs one of them. Immutable, shared by rows. */
 struct piece {
     unsigned refs;    /* atomic */
+    uint64_t *total;  /* atomic: counts its bytes while they are allocated */
     char *score_name; /* of a scorer's block; NULL for the others */
-    struct bytes *text, *deflated;
+    struct buf text, deflated;
     uint32_t crc, crc_shift;
 };
 
@@ -69,30 +62,10 @@ static int rendering_make(struct rendering *r, struct buf *text);
 
 /* The pieces of the page, and the rows that string them together. */
 
-static struct bytes *bytes_new(uint64_t *total, struct buf *from)
+/* Bytes allocated for it; 0 for NULL. */
+static uint64_t piece_memory(const struct piece *p)
 {
-    struct bytes *b = xmalloc(sizeof(*b));
-
-    buf_shrink(from);
-    *b = (struct bytes){.refs = 1, .total = total, .buf = buf_take(from)};
-    (void)__atomic_add_fetch(total, b->buf.cap, __ATOMIC_RELAXED);
-    return b;
-}
-
-static struct bytes *bytes_ref(struct bytes *b)
-{
-    (void)__atomic_add_fetch(&b->refs, 1, __ATOMIC_RELAXED);
-    return b;
-}
-
-static struct bytes *bytes_unref(struct bytes *b)
-{
-    if (b && __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) == 0) {
-        (void)__atomic_sub_fetch(b->total, b->buf.cap, __ATOMIC_RELAXED);
-        buf_done(&b->buf);
-        free(b);
-    }
-    return NULL;
+    return p ? p->text.cap + p->deflated.cap : 0;
 }
 
 static struct piece *piece_ref(struct piece *p)
@@ -105,9 +78,10 @@ static struct piece *piece_ref(struct piece *p)
 static struct piece *piece_unref(struct piece *p)
 {
     if (p && __atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL) == 0) {
+        (void)__atomic_sub_fetch(p->total, piece_memory(p), __ATOMIC_RELAXED);
         free(p->score_name);
-        (void)bytes_unref(p->text);
-        (void)bytes_unref(p->deflated);
+        buf_done(&p->text);
+        buf_done(&p->deflated);
         free(p);
     }
     return NULL;
@@ -118,14 +92,18 @@ static struct piece *piece_of(uint64_t *total, struct rendering *r, const char *
 {
     struct piece *p = xcalloc(1, sizeof(*p));
 
+    buf_shrink(&r->text);
+    buf_shrink(&r->deflated);
     *p = (struct piece){
         .refs = 1,
+        .total = total,
         .score_name = score_name ? xstrdup(score_name) : NULL,
-        .text = bytes_new(total, &r->text),
-        .deflated = bytes_new(total, &r->deflated),
+        .text = buf_take(&r->text),
+        .deflated = buf_take(&r->deflated),
         .crc = r->crc,
         .crc_shift = r->crc_shift,
     };
+    (void)__atomic_add_fetch(total, piece_memory(p), __ATOMIC_RELAXED);
     return p;
 }
 
@@ -161,12 +139,6 @@ static struct row *row_alloc(size_t n)
     return row;
 }
 
-/* Bytes allocated for it; 0 for NULL. */
-static uint64_t piece_memory(const struct piece *p)
-{
-    return p ? p->text->buf.cap + p->deflated->buf.cap : 0;
-}
-
 /* Takes over p, the program's own metrics in one of the two formats. */
 static void row_set_own(struct row *row, bool openmetrics, struct piece *p)
 {
@@ -178,7 +150,7 @@ static void row_append(struct row *row, struct piece *p)
 {
     row->pieces[row->n++] = piece_ref(p);
     row->crc = gzip_crc_join_shifted(row->crc, p->crc, p->crc_shift);
-    row->text_bytes += p->text->buf.n;
+    row->text_bytes += p->text.n;
     row->memory += piece_memory(p);
 }
 
@@ -382,8 +354,6 @@ int batch_prepare(struct batch *b)
 
     if (e < 0)
         return e;
-    buf_shrink(&r.text);
-    buf_shrink(&r.deflated);
     b->rendering = xmalloc(sizeof(r));
     *b->rendering = r;
     return 0;
@@ -509,7 +479,7 @@ int page_set_own(struct page *p, const struct metrics *own)
 
 size_t page_own_bytes(const struct page *p)
 {
-    return p->row->own[0] ? p->row->own[0]->text->buf.n : 0;
+    return p->row->own[0] ? p->row->own[0]->text.n : 0;
 }
 
 size_t page_memory(const struct page *p)
@@ -533,13 +503,13 @@ uint64_t page_held(void *page, uint64_t *ret_version, uint64_t *ret_bytes)
 
 /* Server thread: one scrape, from the row to the response. */
 
-/* One response: the bytes of the row that it sends, and what is rendered for this scrape alone. */
+/* One response: the row that it sends, and what is rendered for this scrape alone. */
 struct scrape {
+    struct row *row;
     uint64_t version;
     struct buf tail; /* process and server metrics, `# EOF`: plain or compressed */
     char end[GZIP_END_BYTES];
-    unsigned n_parts, n_shared;
-    struct bytes **shared; /* after the parts */
+    unsigned n_parts;
     struct iovec parts[];
 };
 
@@ -547,8 +517,7 @@ static void scrape_free(void *arg)
 {
     struct scrape *s = arg;
 
-    for (unsigned i = 0; i < s->n_shared; i++)
-        (void)bytes_unref(s->shared[i]);
+    (void)row_unref(s->row);
     buf_done(&s->tail);
     free(s);
 }
@@ -584,10 +553,9 @@ static void scrape_put(struct scrape *s, const void *p, size_t n)
 
 static void scrape_put_piece(struct scrape *s, const struct piece *p, bool gzip)
 {
-    struct bytes *b = gzip ? p->deflated : p->text;
+    const struct buf *b = gzip ? &p->deflated : &p->text;
 
-    s->shared[s->n_shared++] = bytes_ref(b);
-    scrape_put(s, b->buf.p, b->buf.n);
+    scrape_put(s, b->p, b->n);
 }
 
 /* Compresses the tail, and writes the end of the member for all parts. */
@@ -603,8 +571,8 @@ static int scrape_compress_tail(struct scrape *s, const struct row *row, const s
     if (r < 0)
         return r;
     if (own) {
-        crc = gzip_crc_join(crc, own->crc, own->text->buf.n);
-        bytes += own->text->buf.n;
+        crc = gzip_crc_join(crc, own->crc, own->text.n);
+        bytes += own->text.n;
     }
     crc = gzip_crc_join(crc, gzip_crc(buf_str(&text)), text.n);
     gzip_end(s->end, crc, bytes + text.n);
@@ -627,7 +595,7 @@ static void scrape_put_all(struct scrape *s, const struct row *row, const struct
 static int scrape_new(struct page *p, bool openmetrics, bool gzip, struct scrape **ret)
 {
     BUF_AUTO(tail, 1u << 20);
-    CLEANUP(cleanup_row_unref) struct row *row = NULL;
+    struct row *row = NULL;
     uint64_t version = 0;
     struct scrape *s;
     int r = scrape_render_tail(p, openmetrics, &tail, &row, &version);
@@ -635,8 +603,8 @@ static int scrape_new(struct page *p, bool openmetrics, bool gzip, struct scrape
     if (r < 0)
         return r;
     /* Besides the blocks: begin, own, tail, end. */
-    s = xcalloc(1, sizeof(*s) + (row->n + 4) * (sizeof(s->parts[0]) + sizeof(s->shared[0])));
-    s->shared = (void *)(s->parts + row->n + 4);
+    s = xcalloc(1, sizeof(*s) + (row->n + 4) * sizeof(s->parts[0]));
+    s->row = row;
     s->version = version;
     s->tail = buf_take(&tail);
     r = gzip ? scrape_compress_tail(s, row, row->own[openmetrics]) : 0;

@@ -49,46 +49,36 @@ static bool limit_read(const char *text, size_t *ret)
     return true;
 }
 
-int list_query_parse(struct list_query *ret, const struct list_parameters *p, const char **ret_why)
+/* Reads one of two words; `no` if the parameter is absent. */
+static bool word_is(const struct httpd_request *rq, const char *name, const char *no, const char *yes,
+                    bool *ret)
 {
-    struct list_query q = {.limit = LIST_DEFAULT_LIMIT, .filter = cstr(p->filter), .state = cstr(p->state)};
-    int r;
+    const char *text = httpd_query(rq, name);
 
-    if (p->limit && !limit_read(p->limit, &q.limit)) {
-        *ret_why = "invalid parameter limit: must be a whole number, 0 for all";
-        return -EINVAL;
-    }
-    if (p->sort && strcmp(p->sort, "name") != 0 && strcmp(p->sort, "state") != 0) {
-        *ret_why = "invalid parameter sort: must be name or state";
-        return -EINVAL;
-    }
-    if (p->history && strcmp(p->history, "true") != 0 && strcmp(p->history, "false") != 0) {
-        *ret_why = "invalid parameter history: must be true or false";
-        return -EINVAL;
-    }
-    q.worst_first = p->sort && strcmp(p->sort, "state") == 0;
-    q.with_history = p->history && strcmp(p->history, "true") == 0;
-    r = p->from && *p->from ? token_read(&q, p->from) : 0;
-    if (r < 0) {
-        *ret_why = "invalid parameter continue: not a token of this API; start again without it";
-        return r;
-    }
-    *ret = q;
-    return 0;
+    *ret = text && strcmp(text, yes) == 0;
+    return !text || *ret || strcmp(text, no) == 0;
 }
 
 int list_query_read(struct list_query *ret, const struct httpd_request *rq, const char **ret_why)
 {
-    const struct list_parameters p = {
-        .limit = httpd_query(rq, "limit"),
-        .from = httpd_query(rq, "continue"),
-        .filter = httpd_query(rq, "filter"),
-        .state = httpd_query(rq, "state"),
-        .sort = httpd_query(rq, "sort"),
-        .history = httpd_query(rq, "history"),
-    };
+    const char *limit = httpd_query(rq, "limit"), *from = cstr(httpd_query(rq, "continue"));
+    struct list_query q = {.limit = LIST_DEFAULT_LIMIT,
+                           .filter = cstr(httpd_query(rq, "filter")),
+                           .state = cstr(httpd_query(rq, "state"))};
 
-    return list_query_parse(ret, &p, ret_why);
+    if (limit && !limit_read(limit, &q.limit))
+        *ret_why = "invalid parameter limit: must be a whole number, 0 for all";
+    else if (!word_is(rq, "sort", "name", "state", &q.worst_first))
+        *ret_why = "invalid parameter sort: must be name or state";
+    else if (!word_is(rq, "history", "false", "true", &q.with_history))
+        *ret_why = "invalid parameter history: must be true or false";
+    else if (*from && token_read(&q, from) < 0)
+        *ret_why = "invalid parameter continue: not a token of this API; start again without it";
+    else {
+        *ret = q;
+        return 0;
+    }
+    return -EINVAL;
 }
 
 void list_query_done(struct list_query *q)

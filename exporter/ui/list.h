@@ -23,13 +23,7 @@ static inline struct list_query list_query_all(void)
     return (struct list_query){.limit = SIZE_MAX, .filter = "", .state = ""};
 }
 
-/* The parameters as text, NULL where absent. */
-struct list_parameters {
-    const char *limit, *from, *filter, *state, *sort, *history;
-};
-
 /* -EINVAL for a parameter that cannot be used, which *ret_why then names. */
-MUST_USE int list_query_parse(struct list_query *ret, const struct list_parameters *p, const char **ret_why);
 MUST_USE int list_query_read(struct list_query *ret, const struct httpd_request *rq, const char **ret_why);
 void list_query_done(struct list_query *q);
 

@@ -52,12 +52,18 @@ static void read_token(const struct list *l, char *ret, size_t size)
         (void)snprintf(ret, size, "%.*s", (int)strcspn(begin + 12, "\""), begin + 12);
 }
 
-static struct list_query query_of(const struct list_parameters *p)
+/* As httpd_query() finds it. */
+#define ARGUMENT(name, value)                            \
+    {                                                    \
+        name "\0" value, sizeof(name) + sizeof(value "") \
+    }
+
+static struct list_query query_of(struct str arguments)
 {
     struct list_query q;
     const char *why = NULL;
 
-    assert_int_equal(list_query_parse(&q, p, &why), 0);
+    assert_int_equal(list_query_read(&q, &(struct httpd_request){.arguments = arguments}, &why), 0);
     return q;
 }
 
@@ -72,8 +78,10 @@ static void walks_through_all_items_once(void **state)
         size_t seen = 0;
 
         do {
-            const struct list_parameters p = {.limit = "64", .sort = sorts[s], .from = token};
-            CLEANUP(list_query_done) struct list_query q = query_of(&p);
+            char p[256];
+            int n =
+                snprintf(p, sizeof(p), "limit%c64%csort%c%s%ccontinue%c%s", 0, 0, 0, sorts[s], 0, 0, token);
+            CLEANUP(list_query_done) struct list_query q = query_of((struct str){p, (size_t)n + 1});
             CLEANUP(list_done) struct list l = {.query = &q};
 
             fill(&l);
@@ -93,8 +101,7 @@ static void walks_through_all_items_once(void **state)
 
 static void gives_500_items_unless_told_otherwise(void **state)
 {
-    const struct list_parameters none = {0}, zero = {.limit = "0"}, few = {.limit = "7"};
-    const struct list_parameters *const p[] = {&none, &zero, &few};
+    const struct str p[] = {{NULL, 0}, ARGUMENT("limit", "0"), ARGUMENT("limit", "7")};
     const size_t want[] = {LIST_DEFAULT_LIMIT, MANY, 7};
 
     (void)state;
@@ -127,24 +134,24 @@ static void continues_after_a_name_that_has_gone(void **state)
 static void rejects_parameters_that_cannot_be_used(void **state)
 {
     static const struct {
-        struct list_parameters p;
+        struct str p;
         const char *named;
     } cases[] = {
-        {{.limit = ""}, "limit"},
-        {{.limit = "-1"}, "limit"},
-        {{.limit = "1e3"}, "limit"},
-        {{.limit = " 5"}, "limit"},
-        {{.limit = "9999999999"}, "limit"},
-        {{.from = "x"}, "continue"},
-        {{.from = "7"}, "continue"},
-        {{.from = "763120"}, "continue"},
-        {{.from = "76312030"}, "continue"},
-        {{.from = "00"}, "continue"},
-        {{.from = "7631203020zz"}, "continue"},
-        {{.from = "7632203020"}, "continue"},
-        {{.sort = "age"}, "sort"},
-        {{.sort = ""}, "sort"},
-        {{.history = "1"}, "history"},
+        {ARGUMENT("limit", ""), "limit"},
+        {ARGUMENT("limit", "-1"), "limit"},
+        {ARGUMENT("limit", "1e3"), "limit"},
+        {ARGUMENT("limit", " 5"), "limit"},
+        {ARGUMENT("limit", "9999999999"), "limit"},
+        {ARGUMENT("continue", "x"), "continue"},
+        {ARGUMENT("continue", "7"), "continue"},
+        {ARGUMENT("continue", "763120"), "continue"},
+        {ARGUMENT("continue", "76312030"), "continue"},
+        {ARGUMENT("continue", "00"), "continue"},
+        {ARGUMENT("continue", "7631203020zz"), "continue"},
+        {ARGUMENT("continue", "7632203020"), "continue"},
+        {ARGUMENT("sort", "age"), "sort"},
+        {ARGUMENT("sort", ""), "sort"},
+        {ARGUMENT("history", "1"), "history"},
     };
 
     (void)state;
@@ -152,7 +159,8 @@ static void rejects_parameters_that_cannot_be_used(void **state)
         struct list_query q = {.limit = 77};
         const char *why = "";
 
-        assert_int_equal(list_query_parse(&q, &cases[i].p, &why), -EINVAL);
+        assert_int_equal(list_query_read(&q, &(struct httpd_request){.arguments = cases[i].p}, &why),
+                         -EINVAL);
         assert_non_null(strstr(why, cases[i].named));
         assert_int_equal(q.limit, 77);
     }
