@@ -23,8 +23,8 @@ bool http_is_url(struct str url)
     return n && n < url.n && url.p[n] != '/';
 }
 
-/* User information ends at the last @ of the authority. A password with an unescaped `/`, `?` or `#` makes the
- * URL invalid, but must not be shown either: after what is no port, the last @ of all counts. */
+/* User information ends at the last @ of the authority. A password with an unescaped `/`, `?` or `#` makes
+ * the URL invalid, but must not be shown either: after what is no port, the last @ of all counts. */
 #define USER "\\A([^/?#]*?://)?(?:[^/?#]*@|[^/?#]*:(?=[^/?#:\\]]*[^/?#:\\]0-9])[^/?#:\\]]*+(?s:.*)@)"
 /* Values of parameters may be tokens, except those of the query API. */
 #define VALUE "([?#&;](?!(?:query|start|end|step)=)[^=?#&;\\s\"'<>]*+=)[^&;#\\s\"'<>]++"

@@ -1,5 +1,5 @@
-/* The loop builds a new row beside the old one and swaps a pointer. Threads of the HTTP server hold a reference
- * to the row that they send. `lock` protects that pointer and the server's own metrics. */
+/* The loop builds a new row beside the old one and swaps a pointer. Threads of the HTTP server hold a
+ * reference to the row that they send. `lock` protects that pointer and the server's own metrics. */
 #include "exporter/metric/page.h"
 
 #include "exporter/base/buf.h"

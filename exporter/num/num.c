@@ -1,0 +1,602 @@
+#include "exporter/num/num.h"
+
+#include "exporter/base/def.h"
+
+#include <endian.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+enum { FRACTION_BITS = 52 };
+
+/* ---- Powers of ten, 128 significant bits each, the high half first; the top bit is set ----
+ *
+ * What does not fit is cut off, except that powers -27 to -1 are rounded up: for these alone a reader must be
+ * able to tell an exact tie, and multiplying by the cut-off value would put it just below. */
+
+enum {
+    POW10_FIRST = -342,
+    POW10_LAST = 324,
+    POW10_EXACT_LAST = 55, /* 0 to this are exact: 5^55 is the last power of five below 2^128 */
+    POW10_UP_FIRST = -27,  /* this to -1 are rounded up */
+    LIMBS = 18             /* two zeros below, so that the top three always exist; 5^342 has 795 bits */
+};
+
+static uint64_t pow10_table[POW10_LAST - POW10_FIRST + 1][2];
+
+static void pow10_put(int q, const uint64_t limbs[LIMBS])
+{
+    uint64_t *to = pow10_table[q - POW10_FIRST];
+    unsigned __int128 top;
+    int i = LIMBS - 1, zeros;
+
+    while (!limbs[i])
+        i--;
+    zeros = __builtin_clzll(limbs[i]);
+    top = (unsigned __int128)limbs[i] << 64 | limbs[i - 1];
+    top = zeros ? top << zeros | limbs[i - 2] >> (64 - zeros) : top;
+    top += q >= POW10_UP_FIRST && q < 0;
+    to[0] = (uint64_t)(top >> 64);
+    to[1] = (uint64_t)top;
+}
+
+/* Before main(). Powers of five: 10^q differs from 5^q by a power of two alone. */
+static __attribute__((constructor)) void pow10_make(void)
+{
+    uint64_t up[LIMBS] = {[2] = 1}, down[LIMBS] = {[LIMBS - 1] = 1ULL << 63};
+
+    for (int q = 0; q <= POW10_LAST; q++) {
+        unsigned __int128 product = 0;
+
+        pow10_put(q, up);
+        for (int i = 2; i < LIMBS; i++) {
+            product = (unsigned __int128)up[i] * 5 + (uint64_t)(product >> 64);
+            up[i] = (uint64_t)product;
+        }
+    }
+    for (int q = -1; q >= POW10_FIRST; q--) {
+        unsigned __int128 rest = 0;
+
+        for (int i = LIMBS - 1; i >= 2; i--) {
+            rest = rest << 64 | down[i];
+            down[i] = (uint64_t)(rest / 5);
+            rest %= 5;
+        }
+        pow10_put(q, down);
+    }
+}
+
+/* ---- Printing ----
+ *
+ * A double stands for an interval of reals: all that round to it. Schubfach scales that interval
+ * by a power of ten chosen so that it is between one and ten units wide; then either one multiple of ten
+ * lies inside, or the shortest digits are those of one of the two integers next to the value. Three 64 by
+ * 128 bit products, rounded to odd so that comparisons stay exact, decide it: no loops and no big numbers. */
+
+enum {
+    EXPONENT_MASK = 0x7ff,
+    EXPONENT_BIAS = 1023 + FRACTION_BITS,
+    MAX_DIGITS = 17,
+    POINT_MIN = -4, /* decimal notation while the point stands from here, 1e-5, ... */
+    POINT_MAX = 17  /* ... to here, below 1e17 */
+};
+
+static const uint64_t TEN_8 = 100000000, TEN_16 = 10000000000000000;
+
+/* floor(log10(2^e)), floor(log10(3/4 * 2^e)), floor(log2(10^e)); right over the whole range of doubles. */
+static int log10_pow2(int e)
+{
+    return (e * 1262611) >> 22;
+}
+
+static int log10_three_quarters_pow2(int e)
+{
+    return (e * 1262611 - 524031) >> 22;
+}
+
+static int log2_pow10(int e)
+{
+    return (e * 1741647) >> 19;
+}
+
+/* g * c / 2^128 with the last bit set when the quotient is not exact. */
+static inline uint64_t mul_round_to_odd(const uint64_t g[2], uint64_t c)
+{
+    unsigned __int128 low = (unsigned __int128)g[1] * c;
+    unsigned __int128 high = (unsigned __int128)g[0] * c + (uint64_t)(low >> 64);
+
+    return (uint64_t)(high >> 64) | ((uint64_t)high > 1);
+}
+
+/* 10^k with 128 bits, rounded up where it is not exact. */
+static void pow10_up(int k, uint64_t g[2])
+{
+    const uint64_t *t = pow10_table[k - POW10_FIRST];
+    uint64_t up = k < POW10_UP_FIRST || k > POW10_EXACT_LAST;
+
+    g[1] = t[1] + up;
+    g[0] = t[0] + (g[1] < up);
+}
+
+/* The integer d for which d * 10^*ret_exp10 is the shortest spelling of the double c * 2^q, with zeros at
+ * its end where that has fewer digits; below 10^17. `closer`: the next double below is only half as far as
+ * the one above. The choices are computed, not branched on, for no processor can guess them. */
+static uint64_t shortest(uint64_t c, int q, bool closer, int *ret_exp10)
+{
+    uint64_t odd = c & 1, g[2], low, mid, high, s, tens;
+    int k = closer ? log10_three_quarters_pow2(q) : log10_pow2(q);
+    int h = q + log2_pow10(-k) + 1;
+    bool under, over, under_tens, over_tens;
+
+    pow10_up(-k, g);
+    mid = mul_round_to_odd(g, (4 * c) << h);
+    /* An even c owns its interval's ends, an odd one does not. */
+    low = mul_round_to_odd(g, (4 * c - 2 + closer) << h) + odd;
+    high = mul_round_to_odd(g, (4 * c + 2) << h) - odd;
+
+    s = mid / 4;
+    tens = s / 10 * 10;
+    under_tens = low <= 4 * tens;
+    over_tens = 4 * tens + 40 <= high;
+    under = low <= 4 * s;
+    over = 4 * s + 4 <= high;
+    over = under != over ? over : mid + (s & 1) > 4 * s + 2;
+    *ret_exp10 = k;
+    return under_tens != over_tens ? tens + 10 * (uint64_t)over_tens : s + over;
+}
+
+/* The eight digits of x < 10^8, one a byte (0 to 9, not ASCII), the first digit in the lowest byte. */
+static inline uint64_t eight_digits(uint32_t x)
+{
+    uint64_t v = x / 10000 | (uint64_t)(x % 10000) << 32, q;
+
+    q = (v * 10486 >> 20) & 0x0000007f0000007f; /* each half by 100 */
+    v = q | (v - q * 100) << 16;
+    q = (v * 103 >> 10) & 0x000f000f000f000f; /* each quarter by 10 */
+    return q | (v - q * 10) << 8;
+}
+
+static inline void store_digits(char *out, uint64_t digits)
+{
+    uint64_t text = htole64(digits | 0x3030303030303030);
+
+    memcpy(out, &text, sizeof text);
+}
+
+/* Seventeen digits in registers: they are stored where they belong, for reading back what was just stored
+ * in other pieces stalls. */
+struct digits {
+    char first;               /* ASCII */
+    unsigned __int128 others; /* sixteen, as eight_digits() gives them */
+    int n;                    /* without the zeros at the end */
+};
+
+static inline struct digits split(uint64_t d)
+{
+    uint64_t rest = d % TEN_16;
+    uint64_t high = eight_digits((uint32_t)(rest / TEN_8));
+    uint64_t low = eight_digits((uint32_t)(rest % TEN_8));
+    int zeros = low ? __builtin_clzll(low) / 8 : high ? 8 + __builtin_clzll(high) / 8 : 16;
+
+    return (struct digits){
+        .first = (char)('0' + d / TEN_16), .others = (unsigned __int128)low << 64 | high, .n = 17 - zeros};
+}
+
+static inline void store_others(char *out, unsigned __int128 others)
+{
+    store_digits(out, (uint64_t)others);
+    store_digits(out + 8, (uint64_t)(others >> 64));
+}
+
+static char *put_exponent(char *out, int e)
+{
+    unsigned n = e < 0 ? (unsigned)-e : (unsigned)e;
+
+    *out++ = 'e';
+    *out++ = e < 0 ? '-' : '+';
+    if (n >= 100)
+        *out++ = (char)('0' + n / 100);
+    if (n >= 10)
+        *out++ = (char)('0' + n / 10 % 10);
+    *out++ = (char)('0' + n % 10);
+    return out;
+}
+
+/* Lays out digits whose decimal point stands after the first `point` of them (which may be negative or
+ * past the end). All sixteen are stored each time; the length says how many count. */
+static char *lay_out(char *out, struct digits d, int point)
+{
+    unsigned __int128 fraction;
+
+    if (point > 0 && point <= POINT_MAX) {
+        out[0] = d.first;
+        store_others(out + 1, d.others);
+        if (d.n <= point)
+            return out + point;
+        out[point] = '.';
+        fraction = d.others >> 8 * (point - 1);
+        /* Of what stands after the point eight digits are all, once nine stand before it; NUM_MAX has no
+         * room for more. */
+        if (point > 8)
+            store_digits(out + point + 1, (uint64_t)fraction);
+        else
+            store_others(out + point + 1, fraction);
+        return out + d.n + 1;
+    }
+    if (point <= 0 && point >= POINT_MIN) {
+        memcpy(out, "0.0000", 6);
+        out += 2 - point;
+        out[0] = d.first;
+        store_others(out + 1, d.others);
+        return out + d.n;
+    }
+    out[0] = d.first;
+    out[1] = '.';
+    store_others(out + 2, d.others);
+    return put_exponent(out + d.n + (d.n > 1), point - 1);
+}
+
+static char *put_word(char *out, bool negative, uint64_t fraction)
+{
+    memcpy(out, fraction ? "NaN" : negative ? "-Inf" : "+Inf", 4);
+    return out + (fraction ? 3 : 4);
+}
+
+/* The digits of x < 10^8 without zeros in front. Writes eight bytes whatever the length. */
+static size_t put_first_group(char *out, uint32_t x)
+{
+    uint64_t digits = eight_digits(x);
+    int zeros = __builtin_ctzll(digits | 1ULL << 56) / 8;
+
+    digits |= 0x3030303030303030;
+    digits = htole64(digits >> 8 * zeros);
+    memcpy(out, &digits, sizeof digits);
+    return (size_t)(8 - zeros);
+}
+
+/* Eight decimals at most, the usual score: r / 10^8 that reads back as v (both r and 10^8 are exact
+ * doubles, so the division is what any reader does) is the shortest spelling once its zeros are gone, for
+ * no two decimals of 15 digits share a double. Returns the end, or NULL when v is not like that. */
+static inline char *put_few_decimals(char *out, double v)
+{
+    uint64_t r, fraction;
+
+    if (!(v >= 1e-5 && v < 1e7))
+        return NULL;
+    r = (uint64_t)(int64_t)(v * 1e8 + 0.5);
+    if ((double)(int64_t)r / 1e8 != v)
+        return NULL;
+    out += put_first_group(out, (uint32_t)(r / TEN_8));
+    fraction = eight_digits((uint32_t)(r % TEN_8));
+    *out = '.';
+    store_digits(out + 1, fraction);
+    return out + 9 - __builtin_clzll(fraction) / 8;
+}
+
+static char *put_finite(char *out, uint64_t fraction, int exponent)
+{
+    int exp10;
+    uint64_t d;
+
+    if (LIKELY(exponent != 0)) {
+        d = shortest(fraction | 1ULL << FRACTION_BITS, exponent - EXPONENT_BIAS,
+                     fraction == 0 && exponent > 1, &exp10);
+    } else {
+        d = shortest(fraction, 1 - EXPONENT_BIAS, false, &exp10);
+    }
+    /* Without a branch for the two lengths that digits have above the subnormals. */
+    exp10 -= d < TEN_16;
+    d = d < TEN_16 ? d * 10 : d;
+    for (; UNLIKELY(d < TEN_16); d *= 10)
+        exp10--;
+    return lay_out(out, split(d), MAX_DIGITS + exp10);
+}
+
+size_t num_put_double(char out[NUM_MAX], double v)
+{
+    uint64_t bits, fraction;
+    int exponent;
+    char *p = out, *end;
+
+    memcpy(&bits, &v, sizeof bits);
+    fraction = bits & ((1ULL << FRACTION_BITS) - 1);
+    exponent = (int)(bits >> FRACTION_BITS & EXPONENT_MASK);
+    if (UNLIKELY(exponent == EXPONENT_MASK))
+        return (size_t)(put_word(out, bits >> 63, fraction) - out);
+
+    *p = '-';
+    p += bits >> 63;
+    v = fabs(v);
+    /* Integers that a double counts one by one have no shorter spelling than their own digits. */
+    if (v < 9007199254740992.0 && (double)(int64_t)v == v)
+        return (size_t)(p - out) + num_put_u64(p, (uint64_t)(int64_t)v);
+    end = put_few_decimals(p, v);
+    if (!end)
+        end = put_finite(p, fraction, exponent);
+    return (size_t)(end - out);
+}
+
+size_t num_put_u64(char out[NUM_MAX], uint64_t v)
+{
+    size_t n;
+
+    if (v < TEN_8)
+        return put_first_group(out, (uint32_t)v);
+    if (v < TEN_16) {
+        n = put_first_group(out, (uint32_t)(v / TEN_8));
+    } else {
+        n = put_first_group(out, (uint32_t)(v / TEN_16));
+        store_digits(out + n, eight_digits((uint32_t)(v / TEN_8 % TEN_8)));
+        n += 8;
+    }
+    store_digits(out + n, eight_digits((uint32_t)(v % TEN_8)));
+    return n + 8;
+}
+
+/* ---- Reading ----
+ *
+ * The digits become a 64-bit integer w and a power of ten q. Small ones are exact in double
+ * arithmetic (Clinger 1990); the others are multiplied by 128 bits of 10^q, which settles the nearest
+ * double for every w and q (Lemire 2021; Mushtak and Lemire 2023 show that no case is left open). More
+ * than 19 digits leave w between two integers: where both give one double, that is it, and otherwise
+ * strtod() decides on a shortened copy. */
+
+enum {
+    EXPONENT_MAX = 0x7ff,
+    Q_MIN = POW10_FIRST, /* below it even 2^64 * 10^q is nearer to 0 than to any double */
+    Q_MAX = 308,
+    W_DIGITS = 19,    /* that always fit 64 bits */
+    TIE_DIGITS = 768, /* no tie between two doubles has more, so what follows only matters as zero or not */
+    CLINGER_MAX = 22  /* 10^22 is the last power of ten that a double holds exactly */
+};
+
+/* Far outside any double, and far inside int64_t: an exponent is not read further, but digits count
+ * against it. */
+static const int64_t EXPONENT_ENOUGH = 1000000000000000;
+
+struct number {
+    const char *digits, *digits_end; /* with the point among them, if there is one */
+    int64_t q;                       /* power of ten of the last digit */
+    uint64_t w;                      /* the digits as an integer, right while fits_w() */
+    bool point, negative;
+};
+
+/* Whether eight bytes are all digits. */
+static inline bool eight_are_digits(uint64_t v)
+{
+    return ((v & 0xf0f0f0f0f0f0f0f0) | ((v + 0x0606060606060606) & 0xf0f0f0f0f0f0f0f0) >> 4) ==
+           0x3333333333333333;
+}
+
+/* Their value: digits are joined to pairs, pairs to fours, fours to eight. */
+static inline uint32_t eight_value(uint64_t v)
+{
+    v = (v & 0x0f0f0f0f0f0f0f0f) * 2561 >> 8;
+    v = (v & 0x00ff00ff00ff00ff) * 6553601 >> 16;
+    return (uint32_t)((v & 0x0000ffff0000ffff) * 42949672960001 >> 32);
+}
+
+/* Reads digits into *w, which wraps around, and returns where they end. */
+static inline const char *read_digits(const char *p, const char *end, uint64_t *w)
+{
+    uint64_t v;
+
+    while (end - p >= 8) {
+        memcpy(&v, p, sizeof v);
+        v = le64toh(v);
+        if (!eight_are_digits(v))
+            break;
+        *w = *w * 100000000 + eight_value(v);
+        p += 8;
+    }
+    for (; p < end && (unsigned char)(*p - '0') < 10; p++)
+        *w = *w * 10 + (unsigned char)(*p - '0');
+    return p;
+}
+
+/* Reads what follows the letter e, into *ret. Returns where it ends, or NULL. */
+static const char *read_exponent(const char *p, const char *end, int64_t *ret)
+{
+    int64_t e = 0;
+    bool negative = p < end && *p == '-';
+    const char *from;
+
+    if (p < end && (*p == '-' || *p == '+'))
+        p++;
+    for (from = p; p < end && (unsigned char)(*p - '0') < 10; p++)
+        if (e < EXPONENT_ENOUGH)
+            e = e * 10 + (*p - '0');
+    *ret = negative ? -e : e;
+    return p > from ? p : NULL;
+}
+
+/* Takes the text apart; false when it is not JSON's grammar to the last byte. */
+static inline bool read_number(struct str s, struct number *n)
+{
+    const char *p = s.p, *end = s.p + s.n, *from;
+    int64_t e;
+
+    n->negative = p < end && *p == '-';
+    p += n->negative;
+    n->w = 0;
+    n->q = 0;
+    n->digits = p;
+    p = read_digits(p, end, &n->w);
+    if (p == n->digits || (*n->digits == '0' && p - n->digits > 1))
+        return false;
+    n->point = p < end && *p == '.';
+    if (n->point) {
+        from = ++p;
+        p = read_digits(p, end, &n->w);
+        if (p == from)
+            return false;
+        n->q = from - p;
+    }
+    n->digits_end = p;
+    if (p < end && (*p == 'e' || *p == 'E')) {
+        p = read_exponent(p + 1, end, &e);
+        if (!p)
+            return false;
+        n->q += e;
+    }
+    return p == end;
+}
+
+static inline double from_bits(uint64_t bits)
+{
+    double v;
+
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+/* The upper 128 bits of w * 10^q, both with their top bit set, as far as they can matter: the low half of
+ * the power is only multiplied when the bits below the rounding bit are all ones, where a carry could
+ * reach it. */
+static inline unsigned __int128 scaled(uint64_t w, int64_t q)
+{
+    const uint64_t *t = pow10_table[q - POW10_FIRST];
+    unsigned __int128 product = (unsigned __int128)w * t[0];
+
+    if (((uint64_t)(product >> 64) & 0x1ff) == 0x1ff)
+        product += (uint64_t)((unsigned __int128)w * t[1] >> 64);
+    return product;
+}
+
+/* A value below the normal range: fewer bits, rounded where they end. `m` has two bits more than a
+ * fraction. */
+static uint64_t subnormal_bits(uint64_t m, int64_t exponent)
+{
+    if (exponent <= -63)
+        return 0;
+    m >>= 1 - exponent;
+    /* Rounding up into the lowest normal number gives its very bits. */
+    return (m + (m & 1)) >> 1;
+}
+
+/* The bits of the double nearest to w * 10^q, ties to even. */
+static uint64_t nearest_bits(uint64_t w, int64_t q)
+{
+    unsigned __int128 product;
+    uint64_t high, m;
+    int64_t exponent;
+    int zeros, top;
+
+    if (w == 0 || q < Q_MIN)
+        return 0;
+    if (q > Q_MAX)
+        return (uint64_t)EXPONENT_MAX << FRACTION_BITS;
+    zeros = __builtin_clzll(w);
+    product = scaled(w << zeros, q);
+    high = (uint64_t)(product >> 64);
+    top = (int)(high >> 63);
+    m = high >> (top + 64 - FRACTION_BITS - 3); /* 53 bits and one to round by */
+    /* 217706 / 2^16 is log2(10), near enough over the range of q. */
+    exponent = ((217706 * q) >> 16) + 63 + top - zeros + 1023;
+    if (exponent <= 0)
+        return subnormal_bits(m, exponent);
+
+    /* A tie needs 10^q, or its inverse, to divide into few bits; only there may the rounding bit be all
+     * that is left. */
+    if ((uint64_t)product <= 1 && q >= -4 && q <= 23 && (m & 3) == 1 &&
+        m << (top + 64 - FRACTION_BITS - 3) == high)
+        m &= ~(uint64_t)1;
+    m = (m + (m & 1)) >> 1;
+    if (m >> (FRACTION_BITS + 1)) {
+        m >>= 1;
+        exponent++;
+    }
+    if (exponent >= EXPONENT_MAX)
+        return (uint64_t)EXPONENT_MAX << FRACTION_BITS;
+    return (m & ((1ULL << FRACTION_BITS) - 1)) | (uint64_t)exponent << FRACTION_BITS;
+}
+
+/* Copies the first `max` digits from the first that is not zero on. Returns how many there are in all;
+ * *ret_rest says whether any digit that was left out is not zero. */
+static size_t significant(const struct number *n, char *out, size_t max, bool *ret_rest)
+{
+    size_t count = 0;
+
+    *ret_rest = false;
+    for (const char *p = n->digits; p < n->digits_end; p++) {
+        if (*p == '.' || (count == 0 && *p == '0'))
+            continue;
+        if (count < max)
+            out[count] = *p;
+        else if (*p != '0')
+            *ret_rest = true;
+        count++;
+    }
+    return count;
+}
+
+/* strtod() on digits and an exponent, with no point, which is the one thing there that depends on a
+ * locale. */
+static double read_long(const struct number *n)
+{
+    char text[TIE_DIGITS + 32];
+    bool rest;
+    size_t count = significant(n, text, TIE_DIGITS, &rest), used = size_min(count, TIE_DIGITS);
+    int64_t q = n->q + (int64_t)(count - used);
+
+    if (rest) {
+        text[used++] = '1';
+        q--;
+    }
+    (void)snprintf(text + used, sizeof(text) - used, "e%lld", (long long)q);
+    return strtod(text, NULL);
+}
+
+/* Whether there are so few digits, zeros in front left aside, that w did not wrap around. */
+static inline bool fits_w(const struct number *n)
+{
+    ptrdiff_t count = n->digits_end - n->digits - n->point;
+
+    for (const char *p = n->digits; count > W_DIGITS && (*p == '0' || *p == '.'); p++)
+        count -= *p == '0';
+    return count <= W_DIGITS;
+}
+
+static inline double read_value(struct number *n)
+{
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+    if (UNLIKELY(!fits_w(n)))
+        return read_long(n);
+    if (FLT_EVAL_METHOD == 0 && n->w <= 1ULL << 53 && n->q >= -CLINGER_MAX && n->q <= CLINGER_MAX)
+        return n->q < 0 ? (double)n->w / powers[-n->q] : (double)n->w * powers[n->q];
+    return from_bits(nearest_bits(n->w, n->q));
+}
+
+enum num_result num_parse(struct str s, double *ret)
+{
+    struct number n;
+    double v;
+
+    if (!read_number(s, &n))
+        return NUM_SYNTAX;
+    v = read_value(&n);
+    *ret = n.negative ? -v : v;
+    return UNLIKELY(v > DBL_MAX) ? NUM_RANGE : NUM_OK;
+}
+
+enum num_result num_parse_word(struct str s, double *ret)
+{
+    if (s.n == 3 && memcmp(s.p, "NaN", 3) == 0) {
+        *ret = (double)NAN;
+        return NUM_OK;
+    }
+    if ((s.n == 3 && memcmp(s.p, "Inf", 3) == 0) || (s.n == 4 && memcmp(s.p, "+Inf", 4) == 0)) {
+        *ret = HUGE_VAL;
+        return NUM_OK;
+    }
+    if (s.n == 4 && memcmp(s.p, "-Inf", 4) == 0) {
+        *ret = -HUGE_VAL;
+        return NUM_OK;
+    }
+    /* After a plus only digits: "+-1" stays wrong. */
+    if (s.n > 1 && s.p[0] == '+' && s.p[1] != '-')
+        s = (struct str){s.p + 1, s.n - 1};
+    return num_parse(s, ret);
+}
