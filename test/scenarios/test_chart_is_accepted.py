@@ -1,5 +1,5 @@
 """A real API server accepts every object that the chart renders with each ci/*-values.yaml, with all its fields: those of the hub,
-and those of the AddOnTemplate with OCM's variables replaced. Their pods keep to the restricted Pod Security Standard."""
+and those of the AddOnTemplates with OCM's variables replaced. Their pods keep to the restricted Pod Security Standard."""
 
 import pytest
 import yaml

@@ -309,6 +309,37 @@ def test_rules_reach_clusters(fleet):
         wait_until(lambda k=kube: not {"prometheusrules", "podmonitors"} & set(applied(k)), "the work agent knows", LONG)
 
 
+EXTRAS = f"{ADDON}-extras"
+BESIDE = {"static-scorer": "scorer", "policy-watcher": "policy-watcher"}  # Deployment: its container
+
+
+def test_only_the_agent_makes_its_add_on_unavailable(fleet, pods):
+    """A sample and a policy watcher that are never ready belong to an add-on of their own, which has no credentials for the hub."""
+    helm.install(fleet.hub, values={**CHANGED, "samples": {"static": {"enabled": True}}, "policyWatcher": {"enabled": True}})
+    for kube in fleet.clusters.values():
+        for name, container in BESIDE.items():
+            spec = wait_until(lambda k=kube, n=name: deployed(k, NAMESPACE, n), f"{name} arrives", LONG)
+            assert [c["name"] for c in spec["containers"]] == [container]
+            assert not [v for v in spec.get("volumes", []) if "secret" in v], spec
+            mark_available(kube, NAMESPACE, name, ready=0)
+
+    def extras_are(status):
+        for cluster in fleet.clusters:
+            assert fleet.addon_condition(cluster, EXTRAS, "Available") == status
+            assert fleet.addon_condition(cluster, ADDON, "Available") == "True"
+
+    eventually(lambda: extras_are("False"), LONG)
+    for kube in fleet.clusters.values():
+        for name in BESIDE:
+            mark_available(kube, NAMESPACE, name)
+    eventually(lambda: extras_are("True"), LONG)
+    helm.install(fleet.hub, values=CHANGED)
+    for cluster, kube in fleet.clusters.items():
+        for name in BESIDE:
+            wait_until(lambda k=kube, n=name: not deployed(k, NAMESPACE, n), f"{name} is withdrawn", LONG)
+        wait_until(lambda c=cluster: not fleet.addon(c, EXTRAS), "the add-on is gone", LONG)
+
+
 def test_new_version_rolls_out(fleet, tmp_path):
     """Its AddOnTemplate has another name, and replaces the old one on the hub and for the clusters."""
     chart = shutil.copytree(helm.CHART, tmp_path / "chart")

@@ -8,7 +8,7 @@ import yaml
 
 from lib.agent import running_agent, summary
 from lib.fake import results
-from lib.helm import CHART, helm
+from lib.helm import CHART, helm, on_clusters
 from lib.kube import go_program, script
 from lib.process import environment, run
 from lib.prometheus import running_prometheus
@@ -20,11 +20,10 @@ ENABLED = ["--set", "agent.otlp.prometheus.enabled=true"]
 
 
 def manifests(*words):
-    """What the AddOnTemplate installs on each cluster."""
+    """What the AddOnTemplates install on each cluster."""
     done = helm("template", "dynamic-scoring-framework", CHART, *words)
     assert done.returncode == 0, done.stderr
-    [template] = [o for o in yaml.safe_load_all(done.stdout) if o and o["kind"] == "AddOnTemplate"]
-    return template["spec"]["agentSpec"]["workload"]["manifests"]
+    return on_clusters([o for o in yaml.safe_load_all(done.stdout) if o])
 
 
 def of_prometheus(objects):

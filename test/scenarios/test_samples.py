@@ -7,7 +7,7 @@ import urllib.request
 import pytest
 import yaml
 
-from lib.helm import HUB_NAMESPACE, render
+from lib.helm import HUB_NAMESPACE, on_clusters, render
 from lib.hub import SCORERS, Hub
 from lib.kube import CLUSTER
 from lib.process import ROOT
@@ -64,9 +64,7 @@ def test_kubectl_applies_the_works(api_server, tmp_path, file):
 
 def objects_of(model):
     objects = render(values={"samples": {model: {"enabled": True}}})
-    template = next(o for o in objects if o["kind"] == "AddOnTemplate")
-    manifests = template["spec"]["agentSpec"]["workload"]["manifests"]
-    found = [m for m in manifests if m["metadata"].get("labels", {}).get("app.kubernetes.io/component") == "sample"]
+    found = [m for m in on_clusters(objects) if m["metadata"].get("labels", {}).get("app.kubernetes.io/component") == "sample"]
     return [o for o in objects if o["kind"] == "DynamicScorer"], {m["kind"]: m for m in found}
 
 

@@ -21,11 +21,13 @@
 {{- define "ds.controller" -}}{{ include "ds.fullname" . }}-controller{{- end -}}
 {{- define "ds.optimizer" -}}{{ include "ds.fullname" . }}-mcp{{- end -}}
 {{- define "ds.addon" -}}{{ include "ds.fullname" . }}{{- end -}}
+{{- define "ds.extrasAddon" -}}{{ include "ds.fullname" . }}-extras{{- end -}}
 {{- define "ds.agent" -}}{{ include "ds.prefix" . }}-agent{{- end -}}
 {{- define "ds.agentServiceName" -}}{{ include "ds.agent" . }}-service{{- end -}}
 {{- define "ds.placement" -}}{{ include "ds.prefix" . }}-placement{{- end -}}
 {{- define "ds.deploymentConfig" -}}{{ include "ds.prefix" . }}-addon-config{{- end -}}
-{{- define "ds.template" -}}{{ printf "%s-%s" (include "ds.addon" .) .Chart.Version | replace "+" "-" | lower }}{{- end -}}
+{{/* ds.template (dict "root" . "name" ADD-ON) */}}
+{{- define "ds.template" -}}{{ printf "%s-%s" .name .root.Chart.Version | replace "+" "-" | lower }}{{- end -}}
 
 {{- define "ds.controllerServiceAccount" -}}
 {{ default (.Values.controller.serviceAccount.create | ternary (include "ds.controller" .) "default") .Values.controller.serviceAccount.name }}

@@ -65,7 +65,7 @@ def uninstall(kube, *options, release=RELEASE, namespace=HUB_NAMESPACE):
 
 
 def on_clusters(objects):
-    """The manifests of the AddOnTemplate as OCM sends them to a cluster: it replaces variables in the text."""
+    """The manifests of the AddOnTemplates as OCM sends them to a cluster: it replaces variables in the text."""
     found = [o["spec"]["agentSpec"]["workload"]["manifests"] for o in objects if o["kind"] == "AddOnTemplate"]
     text = re.sub(r"\{\{(.*?)\}\}", lambda m: VARIABLES[m[1]], json.dumps(found))
     return [m for manifests in json.loads(text) for m in manifests]

@@ -335,12 +335,13 @@ def deployed(kube, namespace, name):
     return found and found["spec"]["template"]["spec"]
 
 
-def mark_available(kube, namespace, name):
-    """Writes what the controllers of Deployments and kubelet write once all pods are ready."""
+def mark_available(kube, namespace, name, ready=None):
+    """Writes what the controllers of Deployments and kubelet write once all pods are ready, or that many."""
     path = f"apis/apps/v1/namespaces/{namespace}/deployments/{name}"
     found = kube.call("GET", path)
     count = found["spec"].get("replicas", 1)
-    counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), count)
+    ready = count if ready is None else ready
+    counts = {"replicas": count, "updatedReplicas": count, "readyReplicas": ready, "availableReplicas": ready}
     status = {"observedGeneration": found["metadata"]["generation"], **counts}
     with contextlib.suppress(Refused):
         kube.call("PATCH", f"{path}/status", {"status": status}, "application/merge-patch+json")

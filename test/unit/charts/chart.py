@@ -55,7 +55,7 @@ def template(values=None, *words, release=RELEASE, namespace="open-cluster-manag
 
 
 def on_clusters(objects):
-    """The objects that the AddOnTemplate has."""
+    """The objects that the AddOnTemplates have."""
     return [m for o in objects if o["kind"] == "AddOnTemplate" for m in o["spec"]["agentSpec"]["workload"]["manifests"]]
 
 

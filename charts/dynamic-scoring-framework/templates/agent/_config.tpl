@@ -1,4 +1,4 @@
-{{/* The agent's objects on each cluster: the manifests of the AddOnTemplate. OCM replaces {{CLUSTER_NAME}} in them. */}}
+{{/* The agent's objects on each cluster: the manifests of its AddOnTemplate. OCM replaces {{CLUSTER_NAME}} in them. */}}
 
 {{/* ds.agentMeta (dict "root" . "name" NAME) */}}
 {{- define "ds.agentMeta" -}}
