@@ -480,7 +480,7 @@ static int put_compressed(struct str message, bool zstd, struct buf *into)
     return 0;
 }
 
-int body_put(enum rw_form form, struct str message, const struct families *own, struct buf *into)
+static int body_encode(enum rw_form form, struct str message, const struct families *own, struct buf *into)
 {
     BUF_AUTO(v2, BODY_MAX);
     int r = form == RW_FORM_V2 ? v2_message_put(message, own, &v2) : 0;
@@ -488,26 +488,15 @@ int body_put(enum rw_form form, struct str message, const struct families *own, 
     return r ?: put_compressed(form == RW_FORM_V2 ? buf_str(&v2) : message, form == RW_FORM_VM, into);
 }
 
-int body_make(enum rw_form form, struct str block, const struct body_part *part, struct buf *into)
+int body_make(enum rw_form form, const struct str *series, size_t n, const struct families *own,
+              struct buf *into)
 {
-    CLEANUP(cleanup_free) struct str *series = NULL;
     BUF_AUTO(message, BODY_MAX);
-    BUF_AUTO(kept, BODY_MAX);
-    struct str content;
-    size_t n;
-    int r = body_unpack(block, &message) ?: body_series(buf_str(&message), &series, &n);
+    int r = 0;
 
-    if (r == 0 && (part->from >= part->to || part->to > n))
-        r = -EBADMSG;
-    if (r < 0)
-        return r;
-    /* The series of the part are contiguous, unless some are skipped. */
-    content = (struct str){series[part->from].p,
-                           (size_t)(series[part->to - 1].p + series[part->to - 1].n - series[part->from].p)};
-    for (size_t i = part->from; part->skip && i < part->to && r == 0; i++)
-        if (!part->skip[i])
-            r = buf_put_str(&kept, series[i]);
-    return r ?: body_put(form, part->skip ? buf_str(&kept) : content, part->own, into);
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = buf_put_str(&message, series[i]);
+    return r ?: body_encode(form, buf_str(&message), own, into);
 }
 
 /* Of a histogram's names, the one that ends with _count stands for the family. */
@@ -545,7 +534,7 @@ int metadata_body(enum rw_form form, const struct families *families, struct buf
     while (r == 0 && (f = map_next(&families->by_name, &at)))
         if (family_is_listed(f))
             r = put_family(f, &message);
-    return r < 0 || message.n == 0 ? r : body_put(form, buf_str(&message), NULL, into);
+    return r < 0 || message.n == 0 ? r : body_encode(form, buf_str(&message), NULL, into);
 }
 
 /* ---- Text ---- */

@@ -47,16 +47,10 @@ void frame_fill(const struct frame *f, char *out, const double *values, int64_t 
 MUST_USE int body_unpack(struct str block, struct buf *into);
 /* Splits a message into its series: a slice for each TimeSeries, with tag and length. *ret from malloc. */
 MUST_USE int body_series(struct str message, struct str **ret, size_t *ret_n);
-/* A part of a payload. */
-struct body_part {
-    size_t from, to;            /* series [from, to) */
-    const bool *skip;           /* by series: leave it out; NULL: none. Not all */
-    const struct families *own; /* for 2.0: metadata of the program's own metrics; NULL: they are scores */
-};
-/* A body in this form with a part of a payload. */
-MUST_USE int body_make(enum rw_form form, struct str block, const struct body_part *part, struct buf *into);
-/* A body in this form with a 1.0 message; `own` as above. */
-MUST_USE int body_put(enum rw_form form, struct str message, const struct families *own, struct buf *into);
+/* A body in this form with these series of a 1.0 message. For 2.0: `own` has the metadata of the program's
+ * own metrics; NULL: they are scores. */
+MUST_USE int body_make(enum rw_form form, const struct str *series, size_t n, const struct families *own,
+                       struct buf *into);
 /* A request of 1.0 or vm with metadata alone, for which these have no place beside samples; nothing without
  * any. */
 MUST_USE int metadata_body(enum rw_form form, const struct families *families, struct buf *into);

@@ -11,29 +11,31 @@
 #include <stdio.h>
 
 /* Halving keeps one piece per level, and a record has fewer than 2^32 series. */
-enum { MAX_PIECES = 64, NAMED_SERIES = 5, FOUND_SERIES = 400 };
+enum { MAX_PIECES = 64, NAMED_SERIES = 5 };
 enum {
     RETRY_AFTER_MAX_MS = 3600 * 1000,
     LOG_MS = 60 * 1000,
-    SEARCHES_MAX = FOUND_SERIES, /* rejected requests in SEARCHES_MS that are halved */
+    SEARCHES_MAX = 400, /* rejected requests in SEARCHES_MS that are halved */
     SEARCHES_MS = 600 * 1000,
-    HOPELESS_MS = 600 * 1000,
     MAX_SERIES_MS = 3600 * 1000,
     VM_PROBE_MS = 24 * 3600 * 1000,
-    REJECTS = 1024,
-    REJECT_WAYS = 8, /* places that an entry may have */
+    REJECTS = 16384,
+    REJECT_WAYS = 16, /* places that an entry may have */
+    REJECT_MS = 3600 * 1000,
 };
 
-/* Series [from, to) of the current record, without those to be skipped. */
+/* Series [from, to) of the current record. */
 struct piece {
     uint32_t from, to;
 };
 
-/* A series that the endpoint rejected, by hash. It is left out of later requests for five minutes, so that it
- * is not searched for again; no longer, because a cause such as a sample out of order passes. */
+/* A series of a rejected request, by hash. The cause may pass, such as a sample out of order, so nothing is
+ * withheld: suspects travel in a request of their own, halved once a minute, until it is accepted. They are
+ * known for an hour after that: one that is rejected now and then need not be searched for each time. */
 struct reject {
     uint64_t hash;
-    mono_ms until;
+    mono_ms at; /* when it was found, or its request was last halved */
+    bool suspect;
 };
 
 struct sender {
@@ -45,16 +47,18 @@ struct sender {
     /* The current record or NULL. Its remaining pieces are a stack with the first piece on top. */
     struct record *record;
     struct str payload;
+    struct buf message; /* the payload unpacked, */
+    struct str *series; /* and its series, if they are needed: those not known, the known, the suspects */
+    uint32_t known, suspects; /* where these begin */
+    bool halve_suspects;
     struct piece pieces[MAX_PIECES];
     size_t n_pieces;
-    bool *skip;                  /* by series: rejected before; NULL: none */
-    uint32_t accepted, rejected; /* samples of the record */
+    uint32_t rejected; /* samples of the record */
     unsigned refusals, named;
-    uint64_t found[FOUND_SERIES]; /* hashes of the rejected series of the record */
-    size_t n_found;
-    struct buf body;   /* of the request, unless it is the payload itself */
-    enum rw_form form; /* of the request in flight */
-    bool plain;        /* send the rest of this record in the simplest form */
+    unsigned fruitless; /* refusals in a row */
+    struct buf body;    /* of the request, unless it is the payload itself */
+    enum rw_form form;  /* of the request in flight */
+    bool plain;         /* send the rest of this record in the simplest form */
     /* A 400 may have been about the form `doubted`: the same samples are tried in the simplest form. */
     bool doubting;
     enum rw_form doubted;
@@ -62,10 +66,9 @@ struct sender {
     bool victoria; /* the receiver has shown that it is VictoriaMetrics */
     /* What rejections have taught. */
     struct reject rejects[REJECTS];
-    mono_ms rejects_until;    /* no series is left out after it */
+    mono_ms rejected_at;      /* the newest of them */
     uint32_t max_series;      /* in a request, after a 413; 0: no limit */
     mono_ms max_series_until; /* when to try more */
-    mono_ms hopeless_until;   /* everything is rejected: do not search until then */
     unsigned searches;        /* rejected requests since searches_from */
     mono_ms searches_from;
     /* When lines were logged last, 0 for never: a receiver that fails every other second costs one a
@@ -129,33 +132,29 @@ static void sender_reject(struct sender *s, uint32_t samples, const char *why)
 
 /* ---- Series that were rejected ---- */
 
-/* The entry of the hash, or one of its places that is free. */
-static struct reject *reject_find(struct sender *s, uint64_t hash)
+/* The entry of the hash, or else the oldest of its places. */
+static struct reject *reject_place(struct sender *s, uint64_t hash)
 {
-    struct reject *place = NULL;
+    struct reject *place = &s->rejects[hash % REJECTS];
 
     for (size_t i = 0; i < REJECT_WAYS; i++) {
         struct reject *e = &s->rejects[(hash + i) % REJECTS];
 
         if (e->hash == hash)
             return e;
-        if (!place || !mono_before(loop_now(s->o.loop), e->until))
+        if (mono_before(e->at, place->at))
             place = e;
     }
     return place;
 }
 
-static void reject_add(struct sender *s, uint64_t hash)
+/* NULL if the series is not known. */
+static struct reject *reject_find(struct sender *s, struct str series)
 {
-    s->rejects_until = mono_add(loop_now(s->o.loop), SENDER_REJECT_MS);
-    *reject_find(s, hash) = (struct reject){hash, s->rejects_until};
-}
+    uint64_t hash = body_series_hash(series);
+    struct reject *e = reject_place(s, hash);
 
-static bool reject_has(struct sender *s, uint64_t hash)
-{
-    const struct reject *e = reject_find(s, hash);
-
-    return e->hash == hash && mono_before(loop_now(s->o.loop), e->until);
+    return e->hash == hash && within(loop_now(s->o.loop), e->at, REJECT_MS) ? e : NULL;
 }
 
 /* ---- Forms ---- */
@@ -194,86 +193,112 @@ static void sender_refuse_form(struct sender *s, enum rw_form form, const char *
 
 /* ---- Pieces of the current record ---- */
 
-/* Samples of a piece that are sent. */
-static uint32_t sender_piece_samples(const struct sender *s, struct piece p)
-{
-    uint32_t n = p.to - p.from;
-
-    for (uint32_t i = p.from; s->skip && i < p.to; i++)
-        n -= s->skip[i];
-    return n;
-}
-
-/* The current record's series; `message` holds them. -EBADMSG. */
-static int record_series(struct sender *s, struct buf *message, struct str **ret)
+/* Unpacks the current record, once. -EBADMSG. */
+static int sender_unpack(struct sender *s)
 {
     size_t n;
-    int r = body_unpack(s->payload, message) ?: body_series(buf_str(message), ret, &n);
+    int r;
 
-    return r == 0 && n < s->record->head.samples ? -EBADMSG : r;
+    if (s->series)
+        return 0;
+    buf_done(&s->message);
+    r = body_unpack(s->payload, &s->message) ?: body_series(buf_str(&s->message), &s->series, &n);
+    if (r == 0 && n < s->record->head.samples) {
+        free(TAKE_PTR(s->series));
+        r = -EBADMSG;
+    }
+    return r;
 }
 
-/* Marks the series of the current record that were rejected before. */
-static void sender_skip_rejected(struct sender *s)
+/* Moves the series [from, to) of the current record that are known, or suspects, to the end, where any of
+ * them may be the first: a search that is given up then asks for others the next time. Returns where they
+ * begin. */
+static uint32_t sender_move_back(struct sender *s, uint32_t from, uint32_t to, bool suspect)
 {
-    CLEANUP(cleanup_free) struct str *series = NULL;
-    BUF_AUTO(message, BODY_MAX);
+    CLEANUP(cleanup_free) struct str *moved = xmalloc((to - from + 1) * sizeof(*moved));
+    uint32_t n = 0, kept = from;
 
-    if (!mono_before(loop_now(s->o.loop), s->rejects_until) || record_series(s, &message, &series) < 0)
-        return;
-    s->skip = xcalloc(s->record->head.samples, sizeof(*s->skip));
-    for (uint32_t i = 0; i < s->record->head.samples; i++)
-        s->skip[i] = reject_has(s, body_series_hash(series[i]));
-    sender_reject(s, s->record->head.samples - sender_piece_samples(s, s->pieces[0]),
-                  "series rejected before are left out");
+    for (uint32_t i = from; i < to; i++) {
+        const struct reject *e = reject_find(s, s->series[i]);
+
+        if (e && e->suspect == suspect)
+            moved[n++] = s->series[i];
+        else
+            s->series[kept++] = s->series[i];
+    }
+    for (uint32_t i = 0, first = (uint32_t)rand_below(n); i < n; i++)
+        s->series[kept + i] = moved[(first + i) % n];
+    return kept;
 }
 
-/* Notes the only series of a piece; the first few of a record are logged by name. */
-static void note_rejected_series(struct sender *s, struct piece p, const char *text)
+/* Sorts the series of the current record; the suspects get a piece of their own, which is halved once a
+ * minute. */
+static void sender_sort_series(struct sender *s)
 {
-    CLEANUP(cleanup_free) struct str *series = NULL;
-    BUF_AUTO(message, BODY_MAX);
-    BUF_AUTO(shown, 16 << 10);
+    mono_ms now = loop_now(s->o.loop);
+    uint32_t n = s->record->head.samples;
 
-    while (s->skip && p.from + 1 < p.to && s->skip[p.from])
-        p.from++;
-    if (record_series(s, &message, &series) < 0)
+    s->known = s->suspects = n;
+    s->pieces[0] = (struct piece){0, n};
+    s->n_pieces = 1;
+    if (!within(now, s->rejected_at, REJECT_MS) || sender_unpack(s) < 0)
         return;
-    if (s->n_found < FOUND_SERIES)
-        s->found[s->n_found++] = body_series_hash(series[p.from]);
-    if (s->named++ < NAMED_SERIES && body_series_name(series[p.from], &shown) == 0)
-        log_warn("series rejected by the endpoint", L_STR("remote_name", s->o.config->name),
-                 L_SL("series", buf_str(&shown)), L_INT("timestamp_ms", s->record->head.last_ms),
-                 L_STR("err", text));
+    s->suspects = sender_move_back(s, 0, n, true);
+    s->known = sender_move_back(s, 0, s->suspects, false);
+    if (s->suspects == n)
+        return;
+    s->halve_suspects = !within(now, reject_find(s, s->series[s->suspects])->at, SENDER_HALVE_MS);
+    for (uint32_t i = s->suspects; s->halve_suspects && i < n; i++)
+        reject_find(s, s->series[i])->at = s->rejected_at = now;
+    s->pieces[0] = (struct piece){s->suspects, n};
+    if (s->suspects)
+        s->pieces[s->n_pieces++] = (struct piece){0, s->suspects};
 }
 
-/* Whether halving still pays: a receiver that rejects everything is not asked about each series. */
-static bool search_pays(struct sender *s)
+/* The series of a piece are suspects from now on; the first new ones of a record are logged by name. */
+static void sender_suspect(struct sender *s, struct piece p, const char *text)
+{
+    if (p.from >= s->suspects || sender_unpack(s) < 0)
+        return;
+    s->rejected_at = loop_now(s->o.loop);
+    for (uint32_t i = p.from; i < p.to; i++) {
+        bool known = reject_find(s, s->series[i]) != NULL;
+        uint64_t hash = body_series_hash(s->series[i]);
+        BUF_AUTO(shown, 16 << 10);
+
+        *reject_place(s, hash) = (struct reject){hash, s->rejected_at, true};
+        if (!known && p.to - p.from == 1 && s->named++ < NAMED_SERIES &&
+            body_series_name(s->series[i], &shown) == 0)
+            log_warn("series rejected by the endpoint", L_STR("remote_name", s->o.config->name),
+                     L_SL("series", buf_str(&shown)), L_INT("timestamp_ms", s->record->head.last_ms),
+                     L_STR("err", text));
+    }
+}
+
+/* The endpoint accepted a piece: its suspects are none any more. */
+static void sender_trust(struct sender *s, struct piece p)
+{
+    for (uint32_t i = p.from; p.from >= s->suspects && i < p.to; i++) {
+        struct reject *e = reject_find(s, s->series[i]);
+
+        if (e)
+            e->suspect = false;
+    }
+}
+
+/* Whether halving a piece still pays: a receiver that rejects everything is not asked about each series. */
+static bool search_pays(struct sender *s, struct piece p)
 {
     mono_ms now = loop_now(s->o.loop);
     unsigned levels = 32 - (unsigned)__builtin_clz(s->record->head.samples | 1);
 
-    if (!mono_before(now, mono_add(s->searches_from, SEARCHES_MS))) {
+    if (!within(now, s->searches_from, SEARCHES_MS)) {
         s->searches_from = now;
         s->searches = 0;
     }
-    if (s->accepted == 0 && mono_before(now, s->hopeless_until))
+    if (s->fruitless > 2 * levels + 2 || (p.from >= s->suspects && !s->halve_suspects))
         return false;
-    if (s->accepted == 0 && s->refusals > 2 * levels + 2) {
-        s->hopeless_until = mono_add(now, HOPELESS_MS);
-        return false;
-    }
     return s->searches++ < SEARCHES_MAX;
-}
-
-/* Some samples were accepted. */
-static void sender_note_accepted(struct sender *s)
-{
-    mono_ms now = loop_now(s->o.loop);
-
-    s->hopeless_until = (mono_ms){0};
-    if (s->max_series && !mono_before(now, s->max_series_until))
-        s->max_series = 0;
 }
 
 /* Splits the top piece into [from, middle) and the rest. */
@@ -309,6 +334,7 @@ struct sender *sender_new(const struct sender_options *o)
     s->o = *o;
     s->timer.fn = sender_on_timer;
     buf_init(&s->body, BODY_MAX);
+    buf_init(&s->message, BODY_MAX);
     buf_init(&s->metadata, BODY_MAX);
     s->stats.form = sender_form(s);
     return s;
@@ -326,7 +352,8 @@ struct sender *sender_free(struct sender *s)
     if (s->record)
         queue_put_back(s->o.queue);
     buf_done(&s->body);
-    free(s->skip);
+    buf_done(&s->message);
+    free(s->series);
     free(s);
     return NULL;
 }
@@ -352,15 +379,12 @@ static void sender_wait(struct sender *s, int64_t ms)
 
 static void sender_finish_record(struct sender *s, enum queue_drop why)
 {
-    /* Series that were rejected while others were accepted. */
-    for (size_t i = 0; s->accepted && i < s->n_found; i++)
-        reject_add(s, s->found[i]);
     queue_finish(s->o.queue, s->record, why, s->rejected);
     queue_save_position(s->o.queue, false);
     s->record = NULL;
     s->plain = s->doubting = false;
-    free(s->skip);
-    s->skip = NULL;
+    buf_done(&s->message);
+    free(TAKE_PTR(s->series));
 }
 
 /* The rest of the current record has exceeded the age limit. */
@@ -369,7 +393,7 @@ static void sender_drop_old(struct sender *s)
     while (s->n_pieces) {
         struct piece p = s->pieces[--s->n_pieces];
 
-        queue_count_drop(s->o.queue, DROP_TOO_OLD, sender_piece_samples(s, p));
+        queue_count_drop(s->o.queue, DROP_TOO_OLD, p.to - p.from);
     }
 }
 
@@ -406,23 +430,25 @@ static void sender_back_off(struct sender *s, const char *text, int64_t retry_af
 static void sender_on_accepted(struct sender *s, const struct transport_answer *a)
 {
     struct piece p = s->pieces[--s->n_pieces];
-    uint32_t n = sender_piece_samples(s, p), written = n;
+    uint32_t n = p.to - p.from, written = n;
     struct sender_stats *st = &s->stats;
 
     if (s->form == RW_FORM_V2 && a->samples_written < n)
         written = (uint32_t)a->samples_written;
-    s->accepted += written;
     st->samples += written;
     if (written) {
         st->last_sent_at_ms = loop_wall(s->o.loop).ms;
         if (s->record->head.last_ms > st->highest_sent_ms)
             st->highest_sent_ms = s->record->head.last_ms;
-        sender_note_accepted(s);
+        if (s->max_series && !mono_before(loop_now(s->o.loop), s->max_series_until))
+            s->max_series = 0;
+        s->fruitless = 0;
+        sender_trust(s, p);
     }
     sender_log_success(s);
     st->failures = 0;
     /* A rejection of this record stays visible. */
-    if (s->refusals == 0 && !s->skip)
+    if (s->refusals == 0 && s->n_pieces == 0)
         st->error[0] = '\0';
     if (written == n)
         return;
@@ -453,30 +479,31 @@ static enum rw_verdict sender_verdict(const struct sender *s, const struct trans
 static void sender_on_rejected(struct sender *s, const struct transport_answer *a, enum rw_verdict v)
 {
     struct piece p = s->pieces[s->n_pieces - 1];
-    uint32_t n = sender_piece_samples(s, p);
+    uint32_t n = p.to - p.from;
 
-    /* A 400 to a higher form may be about the form rather than the samples. */
-    if (a->status == 400 && !s->doubting && s->form != RW_FORM_V1) {
+    /* A 400 to a higher form may be about the form, unless there are samples that it is known for. */
+    if (a->status == 400 && s->form != RW_FORM_V1 && s->known == s->record->head.samples) {
         s->doubting = true;
         s->doubted = s->form;
         return;
     }
-    s->plain = s->plain || s->doubting;
+    s->plain = s->plain || s->doubting || a->status == 400;
     s->doubting = false;
     s->refusals++;
+    s->fruitless++;
     sender_note_error(s, a->text);
-    if (v == VERDICT_SHRINK && n > 1) {
+    if (v == VERDICT_SHRINK && n > 1 && p.from < s->suspects) {
         sender_note_too_large(s, a);
         return;
     }
     if (v == VERDICT_SHRINK) /* not the size of the request: something in this series */
         s->max_series = 0;
-    if (v != VERDICT_DROP && n == 1)
-        note_rejected_series(s, p, a->text);
-    if (v != VERDICT_DROP && n > 1 && s->n_pieces < MAX_PIECES && search_pays(s)) {
-        split_piece(s, p.from + (p.to - p.from) / 2);
+    if (v != VERDICT_DROP && n > 1 && s->n_pieces < MAX_PIECES && search_pays(s, p)) {
+        split_piece(s, p.from < s->known && s->known < p.to ? s->known : p.from + n / 2);
         return;
     }
+    if (v != VERDICT_DROP)
+        sender_suspect(s, p, a->text);
     s->n_pieces--;
     sender_reject(s, n, a->text);
 }
@@ -503,7 +530,7 @@ static void sender_act(struct sender *s, const struct transport_answer *a)
         sender_refuse_form(s, s->form, *a->text ? a->text : "response lacks the Written headers of 2.0");
         return;
     case VERDICT_RETRY:
-        s->stats.retried += sender_piece_samples(s, s->pieces[s->n_pieces - 1]);
+        s->stats.retried += s->pieces[s->n_pieces - 1].to - s->pieces[s->n_pieces - 1].from;
         sender_back_off(s, a->text, a->retry_after_ms);
         return;
     default:
@@ -534,7 +561,7 @@ static void sender_start(struct sender *s, struct str body)
     }
     s->in_flight = true;
     s->stats.state = SENDER_SENDING;
-    s->stats.form = s->form;
+    s->stats.form = sender_form(s);
     s->stats.bytes += body.n;
 }
 
@@ -547,10 +574,7 @@ static bool sender_take_record(struct sender *s)
     if (!r)
         return false;
     s->record = r;
-    s->n_pieces = 1;
-    s->pieces[0] = (struct piece){0, r->head.samples};
-    s->accepted = s->rejected = s->refusals = s->named = 0;
-    s->n_found = 0;
+    s->rejected = s->refusals = s->named = s->fruitless = 0;
     error = queue_payload(s->o.queue, r, &s->payload);
     if (error == -ESTALE) { /* it waits in the spool, which is closed until it can be read */
         s->record = NULL;
@@ -560,7 +584,7 @@ static bool sender_take_record(struct sender *s)
         s->rejected = r->head.samples;
         sender_finish_record(s, DROP_DAMAGED);
     } else {
-        sender_skip_rejected(s);
+        sender_sort_series(s);
     }
     return true;
 }
@@ -575,17 +599,13 @@ static void sender_start_piece(struct sender *s)
         split_piece(s, p.from + s->max_series);
         p.to = p.from + s->max_series;
     }
-    if (sender_piece_samples(s, p) == 0) {
-        s->n_pieces--;
-        return;
-    }
-    s->form = s->plain || s->doubting ? RW_FORM_V1 : sender_form(s);
-    if (s->form != RW_FORM_V1 || s->skip || p.from > 0 || p.to < s->record->head.samples) {
+    s->form = s->plain || s->doubting || p.from >= s->suspects ? RW_FORM_V1 : sender_form(s);
+    if (s->form != RW_FORM_V1 || p.to - p.from < s->record->head.samples) {
         bool own = s->record->head.lane.n == 0;
-        const struct body_part part = {
-            .from = p.from, .to = p.to, .skip = s->skip, .own = own ? s->o.families : NULL};
 
-        r = body_make(s->form, s->payload, &part, &s->body);
+        r = sender_unpack(s)
+                ?: body_make(s->form, s->series + p.from, p.to - p.from, own ? s->o.families : NULL,
+                             &s->body);
         body = buf_str(&s->body);
     }
     if (r == 0) {
@@ -593,7 +613,7 @@ static void sender_start_piece(struct sender *s)
         return;
     }
     buf_done(&s->body);
-    s->rejected += sender_piece_samples(s, p);
+    s->rejected += p.to - p.from;
     s->n_pieces = 0;
     sender_finish_record(s, DROP_DAMAGED);
 }

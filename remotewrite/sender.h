@@ -1,5 +1,5 @@
 /* Delivers the records of one endpoint: one request at a time in queue order, with back-off, falling back
- * to simpler wire formats, and leaving out what the receiver rejects. Driven by a loop, without a thread of
+ * to simpler wire formats, and finding out what the receiver rejects. Driven by a loop, without a thread of
  * its own. */
 #ifndef DS_REMOTEWRITE_SENDER_H
 #define DS_REMOTEWRITE_SENDER_H
@@ -11,7 +11,7 @@
 
 struct sender;
 
-enum { SENDER_PROBE_MS = 3600 * 1000, SENDER_REJECT_MS = 5 * 60 * 1000 };
+enum { SENDER_PROBE_MS = 3600 * 1000, SENDER_HALVE_MS = 60 * 1000 };
 
 struct sender_options {
     const struct rw_endpoint_config *config;

@@ -130,9 +130,14 @@ static void other_form(void *arg)
 
     w->bytes = 0;
     for (size_t i = 0; i < PARTS; i++) {
+        BUF_AUTO(message, BODY_MAX);
+        CLEANUP(cleanup_free) struct str *series = NULL;
+        size_t n;
+
         w->out.n = 0;
-        must(body_make(w->form, buf_str(&w->blocks[i]), &(struct body_part){.from = 0, .to = PART},
-                       &w->out) == 0);
+        must(body_unpack(buf_str(&w->blocks[i]), &message) == 0);
+        must(body_series(buf_str(&message), &series, &n) == 0);
+        must(body_make(w->form, series, n, NULL, &w->out) == 0);
         w->bytes += w->out.n;
     }
 }

@@ -26,6 +26,8 @@ static void look_at_payload(struct str payload)
 {
     BUF_AUTO(text, 1 << 20);
     BUF_AUTO(body, 1 << 20);
+    BUF_AUTO(message, 1 << 20);
+    CLEANUP(cleanup_free) struct str *series = NULL;
     size_t n;
 
     /* A block of a few bytes may stand for many megabytes. */
@@ -34,8 +36,10 @@ static void look_at_payload(struct str payload)
     n = text.n;
     if (body_print(payload, &text) == 0)
         assert(text.n >= n);
+    if (body_unpack(payload, &message) < 0 || body_series(buf_str(&message), &series, &n) < 0)
+        return;
     for (enum rw_form f = RW_FORM_V1; f < RW_FORMS; f++)
-        if (body_make(f, payload, &(struct body_part){.from = 0, .to = 1}, &body) < 0)
+        if (body_make(f, series, n, NULL, &body) < 0)
             assert(body.n <= body.max);
 }
 

@@ -185,7 +185,7 @@ def test_each_response_is_learnt_from(tmp_path):
         assert unique(receivers[name]) and {a.write.form for a in receivers[name].with_samples()} == {"2.0"}, name
         assert all(len(requests) == 1 for requests in rounds(receivers[name])[:4]), f"{name}: in pieces"
     assert "one series is bad luck" in log
-    for name, requests in {"bad-series": 1, "too-large": NODES // 4, "all-bad": 1}.items():
+    for name, requests in {"bad-series": 2, "too-large": NODES // 4, "all-bad": 1}.items():
         assert [len(found) for found in rounds(receivers[name])[1:4]] == [requests] * 3, name
     assert {m.family for m in receivers["renamed"].metadata()} >= {"score_1", "score_9", "dynamic_score"}
     assert {m.family for m in receivers["renamed-1.0"].metadata()} >= {"score_1", "score_9", "dynamic_score"}
