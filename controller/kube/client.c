@@ -11,11 +11,9 @@
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <time.h>
 
 /* Whether the API server answers. */
 struct reach {
@@ -225,39 +223,30 @@ void kube_status_of_event(const json_t *status, struct kube_answer *ret)
 
 enum { QUERY_MAX_BYTES = 64 << 10 };
 
-const struct kube_resource kube_configmaps = {"", "v1", "configmaps", "ConfigMap"};
-const struct kube_resource kube_secrets = {"", "v1", "secrets", "Secret"};
-const struct kube_resource kube_leases = {"coordination.k8s.io", "v1", "leases", "Lease"};
-const struct kube_resource kube_events = {"events.k8s.io", "v1", "events", "Event"};
-const struct kube_resource kube_addonplacementscores = {"cluster.open-cluster-management.io", "v1alpha1",
-                                                        "addonplacementscores", "AddOnPlacementScore"};
-const struct kube_resource kube_managedclustersetbindings = {
-    "cluster.open-cluster-management.io", "v1beta2", "managedclustersetbindings", "ManagedClusterSetBinding"};
-const struct kube_resource kube_managedclusteraddons = {"addon.open-cluster-management.io", "v1alpha1",
-                                                        "managedclusteraddons", "ManagedClusterAddOn"};
-const struct kube_resource kube_managedclusters = {"cluster.open-cluster-management.io", "v1",
-                                                   "managedclusters", "ManagedCluster"};
-const struct kube_resource kube_manifestworks = {"work.open-cluster-management.io", "v1", "manifestworks",
-                                                 "ManifestWork"};
-const struct kube_resource kube_dynamicscorers = {"dynamic-scoring.open-cluster-management.io", "v1alpha1",
-                                                  "dynamicscorers", "DynamicScorer"};
-const struct kube_resource kube_dynamicscoringconfigs = {"dynamic-scoring.open-cluster-management.io",
-                                                         "v1alpha1", "dynamicscoringconfigs",
-                                                         "DynamicScoringConfig"};
-const struct kube_resource kube_policies = {"policy.open-cluster-management.io", "v1", "policies", "Policy"};
-const struct kube_resource kube_placementbindings = {"policy.open-cluster-management.io", "v1",
-                                                     "placementbindings", "PlacementBinding"};
-const struct kube_resource kube_placements = {"cluster.open-cluster-management.io", "v1beta1", "placements",
-                                              "Placement"};
-const struct kube_resource kube_placementdecisions = {"cluster.open-cluster-management.io", "v1beta1",
-                                                      "placementdecisions", "PlacementDecision"};
-const struct kube_resource kube_manifestworkreplicasets = {
-    "work.open-cluster-management.io", "v1alpha1", "manifestworkreplicasets", "ManifestWorkReplicaSet"};
-const struct kube_resource kube_clusterclaims = {"cluster.open-cluster-management.io", "v1alpha1",
-                                                 "clusterclaims", "ClusterClaim"};
-const struct kube_resource kube_tokenreviews = {"authentication.k8s.io", "v1", "tokenreviews", "TokenReview"};
-const struct kube_resource kube_subjectaccessreviews = {"authorization.k8s.io", "v1", "subjectaccessreviews",
-                                                        "SubjectAccessReview"};
+#define RESOURCE(plural, group, version, kind) \
+    const struct kube_resource kube_##plural = {group, version, #plural, kind}
+
+RESOURCE(configmaps, "", "v1", "ConfigMap");
+RESOURCE(secrets, "", "v1", "Secret");
+RESOURCE(leases, "coordination.k8s.io", "v1", "Lease");
+RESOURCE(events, "events.k8s.io", "v1", "Event");
+RESOURCE(tokenreviews, "authentication.k8s.io", "v1", "TokenReview");
+RESOURCE(subjectaccessreviews, "authorization.k8s.io", "v1", "SubjectAccessReview");
+RESOURCE(addonplacementscores, "cluster.open-cluster-management.io", "v1alpha1", "AddOnPlacementScore");
+RESOURCE(clusterclaims, "cluster.open-cluster-management.io", "v1alpha1", "ClusterClaim");
+RESOURCE(managedclusters, "cluster.open-cluster-management.io", "v1", "ManagedCluster");
+RESOURCE(managedclustersetbindings, "cluster.open-cluster-management.io", "v1beta2",
+         "ManagedClusterSetBinding");
+RESOURCE(placements, "cluster.open-cluster-management.io", "v1beta1", "Placement");
+RESOURCE(placementdecisions, "cluster.open-cluster-management.io", "v1beta1", "PlacementDecision");
+RESOURCE(managedclusteraddons, "addon.open-cluster-management.io", "v1alpha1", "ManagedClusterAddOn");
+RESOURCE(manifestworks, "work.open-cluster-management.io", "v1", "ManifestWork");
+RESOURCE(manifestworkreplicasets, "work.open-cluster-management.io", "v1alpha1", "ManifestWorkReplicaSet");
+RESOURCE(policies, "policy.open-cluster-management.io", "v1", "Policy");
+RESOURCE(placementbindings, "policy.open-cluster-management.io", "v1", "PlacementBinding");
+RESOURCE(dynamicscorers, "dynamic-scoring.open-cluster-management.io", "v1alpha1", "DynamicScorer");
+RESOURCE(dynamicscoringconfigs, "dynamic-scoring.open-cluster-management.io", "v1alpha1",
+         "DynamicScoringConfig");
 
 static const struct {
     const char *verb, *method, *content_type;
@@ -415,19 +404,6 @@ static void call_on_piece(void *arg, struct str piece)
     c->rq.on_data(c->arg, piece);
 }
 
-static void call_on_header(void *arg, struct str name, struct str value)
-{
-    struct kube_call *c = arg;
-    char text[64];
-    time_t at;
-
-    if (str_eq_nocase(name, STR("Date"))) {
-        text_line(text, sizeof(text), value);
-        at = curl_getdate(text, NULL);
-        c->answer.date.ms = at > 0 ? (int64_t)at * 1000 : 0;
-    }
-}
-
 /* Sends the call with the current credentials. False if they do not make a request. */
 static bool call_send(struct kube_call *c)
 {
@@ -463,7 +439,6 @@ static bool call_send(struct kube_call *c)
         .no_redirects = true,
         .accept_gzip = !c->rq.on_data,
         .on_data = c->rq.on_data ? call_on_piece : NULL,
-        .on_header = call_on_header,
         .idle_timeout_ms = c->rq.idle_timeout_ms,
     };
     return http_start(&c->http, c->kube->http, &rq, call_on_answer, c) == 0;

@@ -98,7 +98,6 @@ struct kube_answer {
     int64_t retry_after_ms; /* from the header or the Status object; -1 without */
     size_t bytes;           /* of the body */
     json_t *object;         /* the body on KUBE_OK; borrowed, json_incref() to keep. NULL with on_data */
-    unix_ms date;           /* the server's clock, in whole seconds; 0: not told */
     double seconds;
 };
 

@@ -10,99 +10,45 @@
 #include <string.h>
 #include <time.h>
 
-static json_t *json_walk(const json_t *o, va_list names)
+json_t *kube_get(const json_t *o, ...)
 {
     /* jansson's getters of a member do not take const, nor do they change anything. */
     json_t *at = (json_t *)(uintptr_t)o;
     const char *name;
+    va_list names;
 
+    va_start(names, o);
     while ((name = va_arg(names, const char *)))
         at = json_object_get(at, name);
+    va_end(names);
     return json_is_null(at) ? NULL : at;
 }
 
-/* The value at the path of the function's last arguments. */
-#define WALK(var, o, last)            \
-    do {                              \
-        va_list names_;               \
-        va_start(names_, last);       \
-        (var) = json_walk(o, names_); \
-        va_end(names_);               \
-    } while (0)
-
-json_t *kube_get(const json_t *o, ...)
-{
-    json_t *v;
-
-    WALK(v, o, o);
-    return v;
-}
-
-static const char *json_as_str(const json_t *v)
+const char *kube_as_str(const json_t *v)
 {
     const char *s = json_string_value(v);
 
     return s && strlen(s) == json_string_length(v) ? s : NULL;
 }
 
-const char *kube_str(const json_t *o, ...)
+bool kube_as_int(const json_t *v, int64_t *ret)
 {
-    json_t *v;
+    double d = json_real_value(v);
 
-    WALK(v, o, o);
-    return json_as_str(v);
-}
-
-struct str kube_text(const json_t *o, ...)
-{
-    json_t *v;
-
-    WALK(v, o, o);
-    return (struct str){json_string_value(v), json_string_length(v)};
-}
-
-bool kube_int(const json_t *o, int64_t *ret, ...)
-{
-    json_t *v;
-    double d;
-
-    WALK(v, o, ret);
-    if (json_is_integer(v)) {
+    if (json_is_integer(v))
         *ret = json_integer_value(v);
-        return true;
-    }
-    d = json_real_value(v);
-    if (!json_is_real(v) || d != trunc(d) || fabs(d) > 9007199254740992.0)
+    else if (json_is_real(v) && d == trunc(d) && fabs(d) <= 9007199254740992.0)
+        *ret = (int64_t)d;
+    else
         return false;
-    *ret = (int64_t)d;
     return true;
 }
 
-bool kube_bool(const json_t *o, bool *ret, ...)
+bool kube_as_bool(const json_t *v, bool *ret)
 {
-    json_t *v;
-
-    WALK(v, o, ret);
-    if (!json_is_boolean(v))
-        return false;
-    *ret = json_is_true(v);
-    return true;
-}
-
-json_t *kube_list(const json_t *o, ...)
-{
-    json_t *v;
-
-    WALK(v, o, o);
-    return json_is_array(v) ? v : NULL;
-}
-
-json_t *kube_map(const json_t *o, ...)
-{
-    json_t *v;
-
-    WALK(v, o, o);
-    return json_is_object(v) ? v : NULL;
+    if (json_is_boolean(v))
+        *ret = json_is_true(v);
+    return json_is_boolean(v);
 }
 
 const char *kube_name(const json_t *o)

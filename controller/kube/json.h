@@ -12,21 +12,29 @@
 
 #include <jansson.h>
 
-#define KUBE_PATH __attribute__((sentinel))
-
 /* The member at the end of a NULL-terminated path of names, borrowed; NULL when any is missing. */
-json_t *kube_get(const json_t *o, ...) KUBE_PATH;
+json_t *kube_get(const json_t *o, ...) __attribute__((sentinel));
 /* A string without a NUL inside; NULL when there is none. */
-const char *kube_str(const json_t *o, ...) KUBE_PATH;
+#define kube_str(...) kube_as_str(kube_get(__VA_ARGS__))
+const char *kube_as_str(const json_t *v);
 /* A string of any bytes; absent: an empty slice with p = NULL. */
-struct str kube_text(const json_t *o, ...) KUBE_PATH;
+#define kube_text(...) kube_as_text(kube_get(__VA_ARGS__))
+static inline struct str kube_as_text(const json_t *v)
+{
+    return (struct str){json_string_value(v), json_string_length(v)};
+}
 /* True, and sets *ret, for an integer; 12.0 is one. */
-bool kube_int(const json_t *o, int64_t *ret, ...) KUBE_PATH;
-bool kube_bool(const json_t *o, bool *ret, ...) KUBE_PATH;
-/* An array; NULL when there is none. For json_array_foreach(). */
-json_t *kube_list(const json_t *o, ...) KUBE_PATH;
-/* An object; NULL when there is none. For json_object_foreach(). */
-json_t *kube_map(const json_t *o, ...) KUBE_PATH;
+#define kube_int(o, ret, ...) kube_as_int(kube_get(o, __VA_ARGS__), ret)
+bool kube_as_int(const json_t *v, int64_t *ret);
+#define kube_bool(o, ret, ...) kube_as_bool(kube_get(o, __VA_ARGS__), ret)
+bool kube_as_bool(const json_t *v, bool *ret);
+/* An array, or an object; NULL when there is none. For json_array_foreach() and json_object_foreach(). */
+#define kube_list(...) kube_as(JSON_ARRAY, kube_get(__VA_ARGS__))
+#define kube_map(...)  kube_as(JSON_OBJECT, kube_get(__VA_ARGS__))
+static inline json_t *kube_as(json_type type, json_t *v)
+{
+    return v && json_typeof(v) == type ? v : NULL;
+}
 
 /* Whether the string is an element of the array. */
 bool kube_list_has(const json_t *list, const char *text);
