@@ -68,9 +68,8 @@ static double extension(double gap, double interval)
     return gap >= interval * 1.1 ? interval / 2 : gap;
 }
 
-static double window_change(const struct window *w, enum range_function f)
+static double window_change(const struct window *w, bool is_counter, bool is_rate)
 {
-    bool is_counter = f != FUNCTION_DELTA;
     double change, start, end, sampled, interval, factor;
     size_t last = w->n - 1;
 
@@ -93,7 +92,7 @@ static double window_change(const struct window *w, enum range_function f)
             start = to_zero;
     }
     factor = (sampled + start + end) / sampled;
-    if (f == FUNCTION_RATE)
+    if (is_rate)
         factor /= duration_seconds(w->range_ms);
     return change * factor;
 }
@@ -152,8 +151,11 @@ static double window_value(const struct window *w, enum range_function f)
     case FUNCTION_LAST:
     case FUNCTION_NONE:
         return w->s[w->n - 1].v;
+    case FUNCTION_RATE:
+    case FUNCTION_INCREASE:
+        return window_change(w, true, f == FUNCTION_RATE);
     default:
-        return window_change(w, f);
+        return window_change(w, false, false);
     }
 }
 
