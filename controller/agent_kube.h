@@ -1,10 +1,7 @@
 /* The agent's Kubernetes side: summaries from a ConfigMap and tokens from Secrets of its own cluster,
- * AddOnPlacementScores on the hub, and a ConfigMap with its report. Each API server fails on its own, and
- * scoring goes on without either.
+ * AddOnPlacementScores on the hub, and a ConfigMap with its report. Scoring goes on without an API server.
  *
- * Only one of an agent's replicas scores, writes AddOnPlacementScores, and reports. With an election that is
- * the holder of the Lease `<add-on>-agent` in the agent's namespace on its own cluster, and the others stand
- * by. A new leader continues the objects as an agent does after a restart. */
+ * Of several replicas only the holder of the Lease `<add-on>-agent` scores, writes and reports. */
 #ifndef DS_CONTROLLER_AGENT_KUBE_H
 #define DS_CONTROLLER_AGENT_KUBE_H
 
@@ -23,12 +20,12 @@ struct agent_kube_options {
     bool adopt_unowned;    /* see struct placement_options */
     const char *configmap; /* with the summaries: "name" or "namespace/name" */
     bool leader_elect;     /* among replicas, by a Lease on the agent's own cluster; ignored with `once` */
-    /* For --once: reads the ConfigMap and the Secrets once, applies them, and writes nothing. If that is not
-     * possible, or there are no scorers, the loop stops; without a configuration if there is an error. */
+    /* Reads the ConfigMap and the Secrets once, applies them, and writes nothing. The loop stops if that is
+     * not possible, without a configuration, or if there are no scorers. */
     bool once;
 };
 
-/* Whether a flag names a cluster to read from: a kubeconfig, a namespace or a ConfigMap. */
+/* Whether a flag names a cluster to read from. */
 bool agent_kube_is_asked_for(const struct agent_kube_options *o);
 /* Fills in HUB_KUBECONFIG, CLUSTER_NAME and INSTALL_NAMESPACE from the environment. Returns whether the
  * agent runs on Kubernetes: a kubeconfig, a namespace or a ConfigMap is set. */

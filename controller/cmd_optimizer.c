@@ -15,17 +15,6 @@ struct optimizer_flags {
     struct server_flags server;
 };
 
-static bool optimizer_parse_namespace(void *field, const char *v, const struct flag *f)
-{
-    struct flag_list *list = field;
-
-    (void)f;
-    if (list->n == FLAG_LIST_MAX)
-        return false;
-    list->items[list->n++] = v;
-    return flag_is_namespace(v);
-}
-
 #define FIELD(name) .field = offsetof(struct optimizer_flags, name)
 
 static const struct flag optimizer_flags[] = {
@@ -36,10 +25,9 @@ static const struct flag optimizer_flags[] = {
     {"health-probe-bind-address", FLAG_ADDRESS, FIELD(health_address),
      "Address that /healthz and /readyz are served on as well, without authentication; 0 for none. Default "
      "0."},
-    {"write-namespace", FLAG_OTHER, FIELD(namespaces),
+    {"write-namespace", FLAG_NAMESPACES, FIELD(namespaces),
      "Namespace in which Placements and PlacementBindings may be made, replaced and deleted; may be "
-     "repeated. Default none: requests are planned, and nothing is applied.",
-     "NAMESPACE", "a namespace, at most 256 times", .parse = optimizer_parse_namespace},
+     "repeated. Default none: requests are planned, and nothing is applied."},
     {"deadline", FLAG_DURATION, FIELD(deadline_ms),
      "Longest time that solving takes unless a request sets its own, from 100ms to 10m. Default 10s.",
      .min = 100, .max = 600 * 1000},

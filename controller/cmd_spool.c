@@ -7,13 +7,13 @@
 #include "remotewrite/body.h"
 #include "remotewrite/format.h"
 
-#include <dirent.h>
 #include <errno.h>
+#include <fts.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
-enum { SEGMENT_FILE_MAX = 256 << 20, TEXT_MAX = 1 << 30 };
+enum { SEGMENT_FILE_MAX = 256 << 20, TEXT_MAX = 1 << 30, ENDPOINT_LEVEL = 2 /* below a storage path */ };
 
 /* How to read records, and the totals. */
 struct spool_scan {
@@ -132,68 +132,52 @@ static bool spool_name_ends(const char *name, const char *suffix)
     return n > end && strcmp(name + n - end, suffix) == 0;
 }
 
-static int spool_is_segment(const struct dirent *d)
+static bool spool_is_segment(const FTSENT *e)
 {
-    return spool_name_ends(d->d_name, ".seg") || spool_name_ends(d->d_name, ".seg.damaged") ||
-           spool_name_ends(d->d_name, ".seg.unknown");
+    return spool_name_ends(e->fts_name, ".seg") || (e->fts_level == 0 && e->fts_info == FTS_F);
 }
 
-static int spool_is_visible(const struct dirent *d)
+/* What was set aside is no longer sent, and is listed only. */
+static void spool_scan_entry(struct spool_scan *l, const FTSENT *e)
 {
-    return d->d_name[0] != '.';
-}
-
-/* A file of an endpoint's directory. What was set aside is no longer sent, and is listed only. */
-static void spool_scan_entry(struct spool_scan *l, const char *path)
-{
-    struct stat st;
-
-    if (spool_name_ends(path, ".seg")) {
-        spool_scan_file(l, path);
-        return;
+    if (spool_is_segment(e)) {
+        spool_scan_file(l, e->fts_path);
+    } else if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || e->fts_info == FTS_NS) {
+        spool_complain(l, e->fts_path, strerror(e->fts_errno));
+    } else if (e->fts_info == FTS_F && e->fts_level == ENDPOINT_LEVEL) {
+        spool_complain(l, e->fts_path, strerror(ENOTDIR));
+    } else if (spool_name_ends(e->fts_name, ".seg.damaged") || spool_name_ends(e->fts_name, ".seg.unknown")) {
+        l->aside++;
+        if (l->list)
+            (void)printf("%s  %lld bytes  set aside, not sent\n", e->fts_path,
+                         (long long)e->fts_statp->st_size);
     }
-    l->aside++;
-    if (l->list && stat(path, &st) == 0)
-        (void)printf("%s  %lld bytes  set aside, not sent\n", path, (long long)st.st_size);
 }
 
-/* The segments of an endpoint's directory or, if `all`, those of each endpoint's directory in it. */
-static void spool_scan_dir(struct spool_scan *l, const char *dir, bool all)
+static int spool_order(const FTSENT **a, const FTSENT **b)
 {
-    struct dirent **list;
-    int n = scandir(dir, &list, all ? spool_is_visible : spool_is_segment, alphasort);
-
-    if (n < 0) {
-        spool_complain(l, dir, strerror(errno));
-        return;
-    }
-    for (int i = 0; i < n; i++) {
-        CLEANUP(cleanup_free) char *path = xasprintf("%s/%s", dir, list[i]->d_name);
-
-        if (all)
-            spool_scan_dir(l, path, false);
-        else
-            spool_scan_entry(l, path);
-        free(list[i]);
-    }
-    free(list);
+    return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-/* A segment, an endpoint's directory, or a whole storage path. */
-static void spool_scan(struct spool_scan *l, const char *path)
+/* A segment, an endpoint's directory, or a whole storage path: <path>/remote-write/<endpoint>/<segment> */
+static void spool_scan(struct spool_scan *l, char *path)
 {
-    CLEANUP(cleanup_free) char *all = xasprintf("%s/remote-write", path);
-    struct stat st;
+    FTS *tree = fts_open((char *[]){path, NULL}, FTS_LOGICAL | FTS_NOCHDIR, spool_order);
     uint64_t before = l->files + l->aside;
+    FTSENT *e;
 
-    if (stat(path, &st) < 0)
+    if (!tree)
         spool_complain(l, path, strerror(errno));
-    else if (!S_ISDIR(st.st_mode))
-        spool_scan_file(l, path);
-    else if (stat(all, &st) == 0)
-        spool_scan_dir(l, all, true);
-    else
-        spool_scan_dir(l, path, false);
+    while (tree && (e = fts_read(tree))) {
+        bool is_other = e->fts_level == 1 && strcmp(e->fts_name, "remote-write") != 0;
+
+        if (e->fts_info == FTS_D && (is_other || e->fts_level > ENDPOINT_LEVEL || spool_is_segment(e)))
+            (void)fts_set(tree, e, FTS_SKIP);
+        if (e->fts_info != FTS_DP)
+            spool_scan_entry(l, e);
+    }
+    if (tree)
+        (void)fts_close(tree);
     if (l->files + l->aside == before && !l->failed)
         (void)fprintf(stderr, "%s: no segments\n", path);
 }

@@ -21,6 +21,7 @@ static const struct {
     [FLAG_NAMESPACE] = {"NAMESPACE", FLAG_NAMESPACE_EXPECTED},
     [FLAG_ADDRESS] = {"ADDRESS", "host:port, :port, or 0 for none; ports are 0 to 65535"},
     [FLAG_LISTEN] = {"ADDRESS", "host:port or :port, at most 16 times"},
+    [FLAG_NAMESPACES] = {"NAMESPACE", "a namespace, at most 256 times"},
     [FLAG_NUMBER] = {"N", NULL},
     [FLAG_DURATION] = {"DURATION", NULL},
     [FLAG_WORD] = {"FORMAT", NULL},
@@ -91,9 +92,9 @@ static bool flag_parse_duration(const char *value, const struct flag *f, int64_t
     return sum >= (double)f->min && sum <= (double)f->max;
 }
 
-static bool flag_parse_listen(const char *value, struct flag_list *list)
+static bool flag_add(struct flag_list *list, const char *value, size_t max, bool is_valid)
 {
-    if (list->n == FLAG_LISTEN_MAX || !strrchr(value, ':'))
+    if (list->n == max || !is_valid)
         return false;
     list->items[list->n++] = value;
     return true;
@@ -133,7 +134,9 @@ static bool flag_parse(const struct flag *f, const char *value, void *field)
         *(bool *)field = strcmp(value, "true") == 0;
         return *(bool *)field || strcmp(value, "false") == 0;
     case FLAG_LISTEN:
-        return flag_parse_listen(value, field);
+        return flag_add(field, value, FLAG_LISTEN_MAX, strrchr(value, ':'));
+    case FLAG_NAMESPACES:
+        return flag_add(field, value, FLAG_LIST_MAX, flag_is_namespace(value));
     case FLAG_NUMBER:
         return flag_parse_number(value, f->max, field);
     case FLAG_DURATION:

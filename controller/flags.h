@@ -7,17 +7,18 @@
 #include <stdint.h>
 
 enum flag_type {
-    FLAG_SWITCH,    /* bool */
-    FLAG_PATH,      /* const char *: not empty; not copied, like all texts */
-    FLAG_NAME,      /* const char *: not empty, UTF-8 */
-    FLAG_TEXT,      /* const char *: what `is_valid` accepts */
-    FLAG_NAMESPACE, /* const char *: an RFC 1123 label, as the API server wants of a namespace */
-    FLAG_ADDRESS,   /* const char *: "host:port" or ":port"; NULL for "0", none */
-    FLAG_LISTEN,    /* struct flag_list of "host:port" and ":port" */
-    FLAG_NUMBER,    /* unsigned: from 1 to max */
-    FLAG_DURATION,  /* int64_t: milliseconds from min to max, as Go writes it: 500ms, 1.5s, 1m30s */
-    FLAG_WORD,      /* int: the index of one of `words` */
-    FLAG_OTHER,     /* by `parse` */
+    FLAG_SWITCH,     /* bool */
+    FLAG_PATH,       /* const char *: not empty; not copied, like all texts */
+    FLAG_NAME,       /* const char *: not empty, UTF-8 */
+    FLAG_TEXT,       /* const char *: what `is_valid` accepts */
+    FLAG_NAMESPACE,  /* const char *: an RFC 1123 label, as the API server wants of a namespace */
+    FLAG_ADDRESS,    /* const char *: "host:port" or ":port"; NULL for "0", none */
+    FLAG_LISTEN,     /* struct flag_list of "host:port" and ":port" */
+    FLAG_NAMESPACES, /* struct flag_list */
+    FLAG_NUMBER,     /* unsigned: from 1 to max */
+    FLAG_DURATION,   /* int64_t: milliseconds from min to max, as Go writes it: 500ms, 1.5s, 1m30s */
+    FLAG_WORD,       /* int: the index of one of `words` */
+    FLAG_OTHER,      /* by `parse` */
 };
 
 enum { FLAG_LIST_MAX = 256, FLAG_LISTEN_MAX = 16 };
@@ -56,8 +57,8 @@ extern const struct command command_agent, command_controller, command_optimizer
 
 enum { EXIT_USAGE = 2 };
 
-/* Parses flags into *options; the last flag of a name wins. Other arguments are moved to argv[1] and so on,
- * and end with NULL. False to exit with *ret_status: after the help, or an error on stderr. */
+/* Parses flags into *options; the last one of a name wins. Moves other arguments to argv[1] and so on. False
+ * to exit with *ret_status: after the help, or an error on stderr. */
 bool flags_parse(const struct command *c, char **argv, void *options, int *ret_status);
 /* Prints the error and the hint to use --help; returns EXIT_USAGE. */
 int flags_error(const struct command *c, const char *error, const char *detail);

@@ -47,8 +47,8 @@ struct role {
     bool stopping;
 };
 
-/* Sets up the log, the loop and the signals; before any thread starts, so that all threads leave signals to
- * the loop. A negative errno, and the log says why. */
+/* Sets up the log, the loop and the signals; before any thread starts. A negative errno, and the log says
+ * why. */
 MUST_USE int role_open(struct role *r, const struct server_flags *f);
 /* Also the client of an API server, as for kube_new(), and the guard that the flags ask for. */
 MUST_USE int role_open_kube(struct role *r, const char *label, const char *kubeconfig,

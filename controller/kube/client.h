@@ -1,9 +1,7 @@
 /* A client of one API server with one identity: REST calls on the loop's HTTP client.
  *
- * Credentials are read again every minute, after a failed TLS handshake, and after a 401, when the call is
- * sent once more before the caller hears of it. While they cannot be read, the last good ones stay in use;
- * without any, calls end with KUBE_UNAUTHORIZED and the reason. Nothing else is retried: the caller knows
- * what is still wanted by then. */
+ * Credentials are read again every minute, and after a failed TLS handshake or a 401, when the call is sent
+ * once more. While they cannot be read, the last good ones stay in use. Nothing else is retried. */
 #ifndef DS_KUBE_CLIENT_H
 #define DS_KUBE_CLIENT_H
 
@@ -38,17 +36,14 @@ enum kube_verdict {
 /* For labels: "ok", "not_found", "too_large". */
 const char *kube_verdict_word(enum kube_verdict v);
 
-/* backoff_ms() with the longest Retry-After of an API server that is honored: two minutes. */
+/* backoff_ms() that honors a Retry-After of up to two minutes. */
 static inline int64_t kube_backoff_ms(unsigned nth, int64_t min_ms, int64_t max_ms, int64_t retry_after_ms)
 {
     return backoff_ms(&(struct backoff){min_ms, max_ms, 2 * 60 * 1000}, nth, retry_after_ms);
 }
 
-/* A kind, e.g. {"cluster.open-cluster-management.io", "v1alpha1", "addonplacementscores",
- * "AddOnPlacementScore"}. String literals: not copied. */
 struct kube_resource {
-    const char *group; /* "" for the core */
-    const char *version, *plural, *kind;
+    const char *group, *version, *plural, *kind; /* group: "" for the core */
 };
 
 extern const struct kube_resource kube_configmaps, kube_secrets, kube_leases, kube_events,
@@ -85,8 +80,8 @@ struct kube_request {
      * 20,000 items. */
     int64_t timeout_ms;
     int64_t idle_timeout_ms; /* 0: none; see http.h */
-    /* An answer of 2xx goes here piece by piece and is not parsed; first an empty piece when its headers
-     * are in. May do anything, kube_cancel() included. */
+    /* Gets an answer of 2xx piece by piece, unparsed; first an empty one when its headers are in. May call
+     * kube_cancel(). */
     void (*on_data)(void *arg, struct str piece);
 };
 
@@ -104,9 +99,8 @@ struct kube_answer {
 /* Runs on the loop once per call, never from inside kube_start(). May free anything, the client included. */
 typedef void (*kube_done_fn)(void *arg, struct kube_answer *a);
 
-/* label: for logs and errors, "hub" or "cluster". kubeconfig: a path; NULL: the pod's service account. Both
- * are copied. If the credentials cannot be read now, that is tried again later, since OCM mounts the hub's
- * kubeconfig late. loop and http must outlive it. */
+/* label: "hub" or "cluster", for logs. kubeconfig: a path; NULL: the pod's service account. Both are copied.
+ * Credentials that cannot be read now are read later, since OCM mounts the hub's kubeconfig late. */
 struct kube *kube_new(struct loop *loop, struct http *http, const char *label, const char *kubeconfig);
 /* Cancels its calls. Its watches, queues, leases and events must be freed before. */
 struct kube *kube_free(struct kube *k);
@@ -131,13 +125,11 @@ static inline void kube_timer_move(struct loop *l, struct timer *t, int64_t in_m
 
 /* ---- Whether the API server answers ----
  *
- * When a call gets no answer, or one of 5xx, the client asks the server itself (/readyz). Until that is
- * answered too, which says that the call failed on its own, or the server has been away and is back, one
- * request asks about every five seconds, and queues, watches and events start nothing. Any answer but 5xx
- * counts, since 401, 403, 404 and 429 come from a server that works. */
+ * When a call gets no answer, or one of 5xx, the client asks the server itself (/readyz), about every five
+ * seconds until any answer but 5xx comes. If the first question gets none, the server is away, and queues,
+ * watches and events start nothing. */
 
-/* After this long an absence is worth reporting. */
-enum { KUBE_GRACE_MS = 60 * 1000 };
+enum { KUBE_GRACE_MS = 60 * 1000 }; /* after this an absence is worth reporting */
 
 /* Who waits for the server's return; embedded in its owner. */
 struct kube_waiter {
@@ -147,18 +139,14 @@ struct kube_waiter {
 
 /* Whether the server itself was asked and did not answer. */
 bool kube_is_away(const struct kube *k);
-/* Milliseconds since the server's last absence began, be it over by now or not, or may have begun; INT64_MAX
- * without one. */
+/* Milliseconds since the server's last absence began, or may have begun; INT64_MAX without one. */
 int64_t kube_absence_ms(const struct kube *k);
 void kube_waiter_add(struct kube *k, struct kube_waiter *w);
 void kube_waiter_remove(struct kube_waiter *w);
-/* When to go on after the server's return: in up to 10 s, so that a fleet does not return all at once. */
+/* When to go on after the return: in up to 10 s, since a whole fleet does. */
 int64_t kube_return_ms(void);
 
-/* ---- What an API server says of an error ---- */
-
-/* Sets the verdict, the reason, why, which is one line of valid UTF-8, and retry_after_ms, all from a Status
- * object, plain text or nothing. */
+/* Sets verdict, reason, why (one line of UTF-8) and retry_after_ms from a Status object, text or nothing. */
 void kube_status_of_answer(long http_status, struct str body, struct kube_answer *ret);
 /* The same from the Status object in a watch's ERROR event. */
 void kube_status_of_event(const json_t *status, struct kube_answer *ret);

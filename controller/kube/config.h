@@ -1,9 +1,6 @@
-/* The address of an API server and the credentials for it: from a kubeconfig, or from a pod's service
- * account.
- *
- * A config is a snapshot of all that was read, files included, so that a certificate always matches its
- * key. Rotation means reading a new one; see client.h. Specification: kubeconfig v1
- * (k8s.io/client-go/tools/clientcmd/api/v1), without exec plugins, auth providers and impersonation. */
+/* The address of an API server and the credentials for it, from a kubeconfig (v1, without exec plugins, auth
+ * providers and impersonation) or a pod's service account. A snapshot of all files, so that a certificate
+ * matches its key; rotation means reading a new one. */
 #ifndef DS_KUBE_CONFIG_H
 #define DS_KUBE_CONFIG_H
 

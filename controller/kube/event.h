@@ -1,6 +1,5 @@
-/* Events (events.k8s.io/v1) about objects, as `kubectl describe` shows them. Best effort: at most 512 wait,
- * and at most 20 a second are sent. Equal events are not merged: callers add one only when something
- * changed. */
+/* Events (events.k8s.io/v1) about objects, as `kubectl describe` shows them. At most 512 wait, and at most 20
+ * a second are sent. */
 #ifndef DS_KUBE_EVENT_H
 #define DS_KUBE_EVENT_H
 

@@ -1,9 +1,7 @@
-/* A guard of an HTTP server: a request needs a bearer token, or a client certificate, whose user has, by the
- * API server's RBAC, the right for its path.
+/* A guard of an HTTP server: a request needs a bearer token (TokenReview) or a client certificate whose user
+ * may, by the API server's RBAC, use the nonResourceURL of its path (SubjectAccessReview).
  *
- * A TokenReview (authentication.k8s.io/v1) says whose a token is, while a client certificate says that
- * itself, and a SubjectAccessReview (authorization.k8s.io/v1) whether that user may use a nonResourceURL. An
- * answer is cached under a keyed digest; the token itself is wiped when its review has ended. Requests of one
+ * An answer is cached under a keyed digest; the token is wiped when its review has ended. Requests of one
  * token and right share a review. */
 #ifndef DS_KUBE_GUARD_H
 #define DS_KUBE_GUARD_H

@@ -1,9 +1,5 @@
-/* Reading Kubernetes documents: jansson values by path. Absent members, nulls and values of another type all
- * read as absent, so that a document from a server of another version never surprises a caller.
- *
- *     const char *name = kube_str(o, "metadata", "name", NULL);
- *     if (kube_int(o, &n, "status", "observedGeneration", NULL)) ...
- */
+/* Reading Kubernetes documents: jansson values by path, as kube_int(o, &n, "status", "observedGeneration",
+ * NULL). Absent members, nulls and values of another type all read as absent. */
 #ifndef DS_KUBE_JSON_H
 #define DS_KUBE_JSON_H
 
@@ -50,8 +46,7 @@ const char *kube_annotation(const json_t *o, const char *key);
 
 /* ---- Documents ---- */
 
-/* What to replace in a document before it is parsed: long strings of which only a hash is needed. jansson
- * reads strings byte by byte and keeps them. */
+/* Long strings to replace by their hashes before a document is parsed: jansson is slow to read them. */
 struct kube_cut {
     const char *name; /* the member's, of letters only */
     uint64_t (*hash)(struct str text);
@@ -60,11 +55,10 @@ struct kube_cut {
 enum { KUBE_CUT_MIN_BYTES = 256, KUBE_CUT_WORD_BYTES = 20 };
 
 /* Appends the JSON text with each string longer than KUBE_CUT_MIN_BYTES that is the value of a member of
- * that name replaced by "cut:" and 16 hexadecimal digits: the hash of the unescaped string. Only compact
- * text, as API servers write it, is cut; invalid JSON stays invalid. -EFBIG. */
+ * that name replaced by "cut:" and the hash of the unescaped string, in 16 digits. Only compact text, as API
+ * servers write it, is cut; invalid JSON stays invalid. -EFBIG. */
 MUST_USE int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into);
-/* Reads the hash from such a replacement. Nobody can forge one without knowing the hash function. False
- * for other text. */
+/* Reads the hash from such a replacement; false for other text. Only its maker can make one. */
 bool kube_cut_read(struct str text, uint64_t *ret);
 
 /* Parses a document of at most 2048 levels. -EINVAL with a sentence in `why` (may be NULL). */
@@ -103,8 +97,7 @@ const json_t *kube_condition(const json_t *status, const char *type);
 bool kube_condition_is(const json_t *condition, const char *status);
 /* The message, or else the reason, as one line; empty without either. */
 void kube_condition_why(const json_t *condition, char *ret, size_t size);
-/* The lastTransitionTime that c keeps: that of the same type in `status`, while c's own status is the
- * same. Otherwise NULL. */
+/* The lastTransitionTime that c keeps from its last one in `status`; NULL if its own status has changed. */
 const char *kube_condition_since(const json_t *status, const struct kube_condition *c);
 /* The condition as JSON; since NULL: now. A new reference. */
 json_t *kube_condition_value(const struct kube_condition *c, const char *since, unix_ms now);

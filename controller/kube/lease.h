@@ -1,10 +1,6 @@
-/* Leader election by a coordination.k8s.io/v1 Lease, with client-go's rules. A candidate takes the Lease if
- * it is free, or has not changed for its whole duration of 15 s. The holder renews it every 2 s, and stops
- * leading by itself if it cannot do so for 10 s, which is before others may take over. A standby looks every
- * second.
- *
- * Expiry is judged by the local monotonic time at which a change was seen, never by the times in the
- * Lease: clocks need not agree. */
+/* Leader election by a Lease, with client-go's rules. A candidate takes it if it is free, or has not changed
+ * for its duration of 15 s by the candidate's own clock: clocks need not agree. The holder renews it every
+ * 2 s, and stops leading if it cannot do so for 10 s. A standby looks every second. */
 #ifndef DS_KUBE_LEASE_H
 #define DS_KUBE_LEASE_H
 
@@ -36,9 +32,8 @@ bool kube_lease_leading(const struct kube_lease *l);
 const char *kube_lease_holder(const struct kube_lease *l);
 /* Why the last read or write failed; NULL if it did not. */
 const char *kube_lease_trouble(const struct kube_lease *l);
-/* Stops leading at once (calls on_change) and releases the Lease, so that others need not wait for its
- * expiry. `done` (may be NULL) is called when the release has ended, successfully or not, after at most 5 s.
- * The Lease is not taken again. */
+/* Stops leading at once and for good, and releases the Lease. `done` (may be NULL) is called when that has
+ * ended, successfully or not, after at most 5 s. */
 void kube_lease_release(struct kube_lease *l, void (*done)(void *arg), void *arg);
 
 #endif

@@ -1,10 +1,8 @@
-/* Follows a set of objects: lists them page by page, then watches them until freed, through bookmarks, clean
- * ends, expired versions, broken connections and rotated credentials.
+/* Follows a set of objects: lists them page by page, then watches them until freed.
  *
- * It keeps no objects, only the name and resourceVersion of each. It reports an object once per version,
- * ignores events older than the known version, and reports objects that vanished between two lists as
- * deleted. While the API server is away it reports nothing but the trouble: what is known stays known. Once
- * the server answers again, the watch continues within 10 s. */
+ * It keeps only the name and resourceVersion of each object, reports an object once per version, and objects
+ * that vanished between two lists as deleted. While the API server is away what is known stays known; the
+ * watch continues within 10 s of its return. */
 #ifndef DS_KUBE_WATCH_H
 #define DS_KUBE_WATCH_H
 
@@ -34,8 +32,8 @@ struct kube_watch *kube_watch_new(struct kube *k, const struct kube_watch_option
 struct kube_watch *kube_watch_free(struct kube_watch *w);
 DEFINE_CLEANUP(struct kube_watch, kube_watch_free)
 
-/* Continues at once with a new request: for when the API server is known to answer again, and this watch
- * may still wait for a back-off or hang on a dead connection. */
+/* Sends a new request at once: the API server is known to answer, and this watch may hang on a dead
+ * connection. */
 void kube_watch_hurry(struct kube_watch *w);
 
 bool kube_watch_synced(const struct kube_watch *w);
@@ -43,11 +41,9 @@ bool kube_watch_synced(const struct kube_watch *w);
 const char *kube_watch_trouble(const struct kube_watch *w);
 /* Whether that is because the API server does not know the kind: its CRD is not installed. */
 bool kube_watch_lacks_kind(const struct kube_watch *w);
-/* When the API server last answered with a page, an event or one of the bookmarks, which come every
- * minute; 0: never. */
+/* When the last page, event or bookmark came, of which there is one a minute; 0: never. */
 unix_ms kube_watch_heard(const struct kube_watch *w);
-/* Whether version a is newer than b. Versions are numbers (KEP-5504); any other version counts as newer if
- * it differs. */
+/* Whether version a is newer than b, by number (KEP-5504); others are newer if they differ. */
 bool kube_version_newer(const char *a, const char *b);
 /* The number of objects. */
 size_t kube_watch_objects(const struct kube_watch *w);

@@ -1,11 +1,7 @@
 /* A work queue of keys, and the writer of Kubernetes objects on top of it. On the loop.
  *
- * A key is worked on by one at a time, however often it is added; a key added during its work is worked on
- * once more afterwards; a failed key is retried after a back-off of its own. A key says what to look at, not
- * what to do, so the newest state always wins.
- *
- * While the API server is away no work starts. After its return ready and failed keys are worked on within
- * 10 s, as far as the rate allows, and their back-offs start anew. */
+ * A key is worked on by one at a time, however often it is added, and once more if it was added meanwhile; a
+ * failed key is retried after a back-off of its own. While the API server is away no work starts. */
 #ifndef DS_KUBE_WRITER_H
 #define DS_KUBE_WRITER_H
 
@@ -31,15 +27,14 @@ struct kube_queue *kube_queue_new(struct loop *loop, const struct kube_queue_opt
 struct kube_queue *kube_queue_free(struct kube_queue *q);
 DEFINE_CLEANUP(struct kube_queue, kube_queue_free)
 
-/* Adds the key: it is worked on as soon as possible, but never before its back-off after a failure ends,
- * or a source of changes would defeat the back-off. */
+/* Adds the key: it is worked on as soon as possible, but not before its back-off after a failure ends. */
 void kube_queue_add(struct kube_queue *q, const char *key);
 /* Adds the key to be worked on in `ms`, or earlier if an earlier time was asked for. */
 void kube_queue_add_after(struct kube_queue *q, const char *key, int64_t ms);
 /* Like kube_queue_add(), and starts before those that are not urgent. */
 void kube_queue_add_urgent(struct kube_queue *q, const char *key);
 /* The work on the key ended: well, or to be retried after its back-off and no sooner than retry_after_ms
- * (-1: none). Ignores an unknown key. Never fails. */
+ * (-1: none). Ignores an unknown key. */
 void kube_queue_done(struct kube_queue *q, const char *key, bool ok, int64_t retry_after_ms);
 /* Forgets the key: a waiting key is dropped, an active one is not repeated. */
 void kube_queue_forget(struct kube_queue *q, const char *key);
@@ -48,9 +43,8 @@ size_t kube_queue_length(const struct kube_queue *q);
 
 /* ---- The writer ----
  *
- * When it is an object's turn in the queue, the queue's work looks at what the object should be, and starts a
- * write or ends the turn. The writer sends and counts it, knows it again in the watch, and says when others
- * keep undoing it. An object has at most one call under way. */
+ * When it is an object's turn in the queue, the queue's work starts a write or ends the turn. The writer
+ * sends and counts it, knows it again in the watch, and says when others keep undoing it. */
 
 struct kube_writer {
     struct kube *kube;

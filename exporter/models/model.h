@@ -1,8 +1,5 @@
-/* A model: the part of a scoring API that differs from the others. An instance has its settings,
- * and the server does the rest.
- *
- * A model is a constant in the table of models.c. Its state is a struct of its own, zeroed, into which the
- * settings are read before open(). */
+/* A model: the part of a scoring API that differs from the others. An instance has its settings, and the
+ * server does the rest. */
 #ifndef DS_MODELS_MODEL_H
 #define DS_MODELS_MODEL_H
 
@@ -26,8 +23,7 @@ enum setting_kind {
     SETTING_SECONDS,  /* int64_t: whole seconds, from min to max */
 };
 
-/* A value that users set by the flag --min-length, else the environment variable MIN_LENGTH, else the field
- * minLength of the configuration file. */
+/* Set by the flag --min-length, else the environment variable MIN_LENGTH, else minLength in the file. */
 struct setting {
     const char *name;  /* "min-length" */
     const char *value; /* what the help calls it: "N" */
@@ -62,21 +58,14 @@ struct model_endpoint {
 /* ---- The bodies of POST /scoring ----
  *
  * A request, {"data":[{"metric":{..},"values":[[seconds,"value"],..]},..]}, is read series by series in one
- * pass. A series may have `value`, one sample, instead of `values`, as instant queries give it.
- *
- *     request_begin(&rq, body);
- *     while (request_next(&rq, &series))
- *         ...
- *     r = request_end(&rq);
- *
- * The first error of reading or writing is kept: later calls do nothing, so loops end. */
+ * pass. A series may have `value`, one sample, instead of `values`, as instant queries give it. The first
+ * error of reading or writing is kept: later calls do nothing, so loops end. */
 
 enum { REQUEST_MAX_SERIES = 1000000, WHY_BYTES = 256 };
 
 struct input_series {
     struct str raw, metric; /* the series, and its labels: JSON objects, as they came */
-    /* The samples, in their order: Unix time in seconds, and the value, which may be NaN or infinite. Valid
-     * until the next series is read. */
+    /* Unix time in seconds, and the value, which may not be finite. Valid until the next series is read. */
     const double *times, *values;
     size_t n;
 };
@@ -96,12 +85,10 @@ struct request {
 void request_begin(struct request *rq, struct str body);
 /* False at the end, or after an error. */
 bool request_next(struct request *rq, struct input_series *ret);
-/* Frees the reader, but not `why`. Whatever has not been read is checked, too. -EINVAL, -E2BIG for more than
+/* Frees the reader, after a check of what has not been read. -EINVAL, -E2BIG for more than
  * REQUEST_MAX_SERIES. */
 MUST_USE int request_end(struct request *rq);
-
-/* Reads a series of an earlier request again, from its `raw`; request_abandon() follows. -ENOMEM, with an
- * empty series. */
+/* Reads a series of an earlier request again, from its `raw`; request_abandon() follows. */
 MUST_USE int request_read_again(struct request *rq, struct str raw, struct input_series *ret);
 /* Frees the reader; the rest of the body is not read. */
 void request_abandon(struct request *rq);
@@ -177,17 +164,15 @@ struct model {
     const struct setting *settings; /* ends with one without a name; NULL: none */
     size_t size;                    /* of the state */
     bool takes_any_body;            /* the request is not read: its body may be anything */
-    /* Reads the lists of the configuration file; the May be NULL. */
+    /* Reads the lists of the configuration file; may be NULL. */
     void (*read_file)(void *state, const struct node *root, struct problems *p);
-    /* Before any call. -EINVAL with *ret_why (from malloc), -ENOMEM. close() is called in any case. Both may
-     * be NULL. */
+    /* Before any call. -EINVAL with *ret_why (from malloc). close() is called in any case. May be NULL. */
     int (*open)(void *state, const struct model_env *env, char **ret_why);
     void (*close)(void *state);
-    /* Reads the request and writes the results. On any thread, several at a time: the state does not change.
-     * An error of request or results need not be returned. -EINVAL: the caller's fault, -EIO: not, both with
-     * `why`; -ENOMEM. */
+    /* Reads the request and writes the results, on any thread. Errors of both need not be returned. -EINVAL:
+     * the caller's fault, -EIO: not, both with `why`. */
     int (*score)(const void *state, struct scoring *s);
-    /* Instead of score(), for a model that must wait: on the loop. Promises one scoring_done(), within a
+    /* Instead of score(), for a model that must wait: on the loop. Calls scoring_done() once, within a
      * deadline of its own, and at the latest in close(). */
     void (*begin)(void *state, struct scoring *s);
 };
@@ -202,8 +187,8 @@ const struct model *model_find(const char *name);
 
 extern const struct model model_forecast, model_llm, model_mean, model_static;
 
-/* Finds the first number that stands alone: "0.83", "1,234.5", "-2e3", "**85%**", "value: 0.83". Not dates,
- * times, ordinals of a list ("1. "), or digits within words. False if there is none, or it is not finite. */
+/* Finds the first number that stands alone: "1,234.5", "-2e3", "**85%**", "value: 0.83". Not dates, times,
+ * ordinals of a list ("1. "), or digits within words. False if there is none, or it is not finite. */
 bool llm_find_number(struct str text, double *ret);
 
 /* ---- An instance: a model with its settings ---- */
@@ -237,8 +222,8 @@ DEFINE_CLEANUP(struct instance, instance_free)
 
 /* Whether the text is a valid value. */
 bool instance_accepts(const struct instance_setting *s, const char *text);
-/* Applies the configuration file (NULL: none), the environment and the flags, of which the last one wins.
- * Problems of the file are added to `file`, others to `others`; -EINVAL if there are any. */
+/* Applies the configuration file (NULL: none), the environment and the flags. Problems of the file are added
+ * to `file`, others to `others`; -EINVAL if there are any. */
 MUST_USE int instance_configure(struct instance *i, const char *path, struct problems *file,
                                 struct problems *others);
 /* Makes the model ready. On failure *ret_why (from malloc) says why. */
