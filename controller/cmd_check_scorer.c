@@ -3,7 +3,6 @@
 #include "controller/flags.h"
 #include "controller/role.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/file.h"
 #include "exporter/base/secret.h"
 
 #include <errno.h>

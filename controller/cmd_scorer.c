@@ -1,8 +1,8 @@
 /* `dynamic-scoring scorer MODEL`: a scoring API of our own. */
 #include "controller/flags.h"
 #include "controller/role.h"
+#include "exporter/base/doc.h"
 #include "exporter/base/log.h"
-#include "exporter/base/problems.h"
 #include "exporter/models/model.h"
 #include "exporter/ui/site.h"
 

@@ -3,7 +3,6 @@
 #include "controller/flags.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/file.h"
 #include "remotewrite/body.h"
 #include "remotewrite/format.h"
 

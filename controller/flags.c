@@ -1,8 +1,8 @@
 #include "controller/flags.h"
 
 #include "exporter/base/buf.h"
+#include "exporter/base/doc.h"
 #include "exporter/base/httpd.h"
-#include "exporter/base/problems.h"
 #include "exporter/base/text.h"
 
 #include <stdio.h>

@@ -5,7 +5,6 @@
 #include "exporter/base/doc.h"
 #include "exporter/base/http.h"
 #include "exporter/base/map.h"
-#include "exporter/base/problems.h"
 #include "exporter/base/str.h"
 
 #include <curl/curl.h>

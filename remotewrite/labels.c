@@ -1,8 +1,8 @@
 #include "remotewrite/labels.h"
 
 #include "exporter/base/buf.h"
+#include "exporter/base/doc.h"
 #include "exporter/base/map.h"
-#include "exporter/base/problems.h"
 #include "exporter/base/regex.h"
 #include "exporter/num/num.h"
 #include "remotewrite/config.h"

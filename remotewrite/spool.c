@@ -1,7 +1,6 @@
 #include "remotewrite/spool.h"
 
 #include "exporter/base/buf.h"
-#include "exporter/base/file.h"
 #include "exporter/base/log.h"
 
 #include <errno.h>

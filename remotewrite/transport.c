@@ -2,7 +2,6 @@
 #include "remotewrite/transport.h"
 
 #include "exporter/base/buf.h"
-#include "exporter/base/file.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 

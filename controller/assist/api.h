@@ -6,7 +6,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/worker.h"
 #include "exporter/metric/metrics.h"
 
 #include <jansson.h>

@@ -9,7 +9,6 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/secret.h"
-#include "exporter/base/worker.h"
 #include "exporter/metric/metrics.h"
 
 #include <errno.h>

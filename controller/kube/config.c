@@ -3,9 +3,7 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/file.h"
 #include "exporter/base/map.h"
-#include "exporter/base/problems.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 

@@ -4,10 +4,8 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/file.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
-#include "exporter/base/problems.h"
 
 #include <errno.h>
 #include <sys/stat.h>

@@ -4,8 +4,8 @@
 
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
-#include "exporter/base/inflate.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/text.h"
 
 #include <sys/queue.h>
 

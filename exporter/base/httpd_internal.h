@@ -5,8 +5,8 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
-#include "exporter/base/httpd_tls.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/tls.h"
 
 #include <gnutls/gnutls.h>
 #include <microhttpd.h>

@@ -1,7 +1,6 @@
 #include "exporter/base/memory.h"
 
 #include "exporter/base/buf.h"
-#include "exporter/base/file.h"
 #include "exporter/base/log.h"
 
 #include <stdio.h>

@@ -1,9 +1,10 @@
-/* Text on its way in or out: one line of a log or a message, URLs, label values, base64. JSON strings are in
- * json.h. */
+/* Text on its way in or out: one line of a log or a message, URLs, label values, base64, UTF-8, gzip. JSON
+ * strings are in json.h. */
 #ifndef DS_BASE_TEXT_H
 #define DS_BASE_TEXT_H
 
 #include "exporter/base/buf.h"
+#include "exporter/base/str.h"
 
 #include <stdint.h>
 
@@ -43,5 +44,27 @@ size_t utf8_valid_prefix(struct str s);
 struct str utf8_cut(struct str s, size_t max);
 /* Writes the character to out and returns its length; surrogates and values over U+10FFFF become U+FFFD. */
 size_t utf8_write(uint32_t code_point, char out[4]);
+
+/* ---- Content-Encoding gzip (of one or several members) and deflate (zlib's format). A body that was cut
+ * short, or is followed by other data, is an error ---- */
+
+struct inflate;
+
+struct inflate *inflate_new(void);
+struct inflate *inflate_free(struct inflate *d);
+DEFINE_CLEANUP(struct inflate, inflate_free)
+
+/* Decodes the next piece; put() gets what comes out, and stops the decoding by returning other than 0, which
+ * is then the result. -EBADMSG, and inflate_error() says why. */
+MUST_USE int inflate_put(struct inflate *d, struct str piece, int (*put)(void *arg, struct str out),
+                         void *arg);
+/* Nothing follows. -EBADMSG if the body is incomplete. */
+MUST_USE int inflate_end(struct inflate *d);
+/* After -EBADMSG: "is not gzip", "ends early, after 12 bytes", ... Valid as long as d. */
+const char *inflate_error(const struct inflate *d);
+
+/* Appends the decoded body to `into`. On failure its content is as before: -EFBIG beyond its ceiling,
+ * -EBADMSG with inflate_error()'s text in *ret_why (from malloc). */
+MUST_USE int inflate_body(struct str body, struct buf *into, char **ret_why);
 
 #endif

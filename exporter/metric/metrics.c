@@ -3,7 +3,6 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/file.h"
 #include "exporter/base/text.h"
 #include "exporter/num/num.h"
 

@@ -3,10 +3,8 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/file.h"
 #include "exporter/base/http.h"
 #include "exporter/base/memory.h"
-#include "exporter/base/problems.h"
 #include "exporter/num/num.h"
 #include "exporter/ui/out.h"
 

@@ -4,7 +4,6 @@
  * runs on the loop. */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/file.h"
 #include "exporter/base/http.h"
 #include "exporter/base/json.h"
 #include "exporter/base/loop.h"

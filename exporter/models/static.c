@@ -1,7 +1,6 @@
 /* Fixed scores from a table: the same for every cluster, whatever the request says. */
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/problems.h"
 #include "exporter/models/model.h"
 #include "exporter/num/num.h"
 #include "exporter/ui/out.h"

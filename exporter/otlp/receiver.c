@@ -9,8 +9,8 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
-#include "exporter/base/inflate.h"
 #include "exporter/base/json.h"
+#include "exporter/base/text.h"
 #include "exporter/otlp/decode.h"
 #include "exporter/web/access.h"
 

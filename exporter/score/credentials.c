@@ -1,11 +1,10 @@
 #include "exporter/score/credentials.h"
 
 #include "exporter/base/buf.h"
-#include "exporter/base/file.h"
-#include "exporter/base/pem.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/str.h"
 #include "exporter/base/text.h"
+#include "exporter/base/tls.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -5,7 +5,6 @@
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
-#include "exporter/base/worker.h"
 #include "exporter/score/credentials.h"
 #include "exporter/score/error.h"
 #include "exporter/score/summary.h"

@@ -5,7 +5,6 @@
 #include "exporter/base/http.h"
 #include "exporter/base/map.h"
 #include "exporter/base/memory.h"
-#include "exporter/base/problems.h"
 #include "exporter/num/num.h"
 #include "exporter/otlp/query.h"
 

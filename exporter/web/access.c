@@ -4,13 +4,12 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/file.h"
-#include "exporter/base/httpd_tls.h"
+#include "exporter/base/doc.h"
 #include "exporter/base/log.h"
-#include "exporter/base/problems.h"
+#include "exporter/base/loop.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
-#include "exporter/base/worker.h"
+#include "exporter/base/tls.h"
 #include "exporter/web/web_file.h"
 
 #include <crypt.h>

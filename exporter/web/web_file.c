@@ -3,11 +3,9 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/file.h"
-#include "exporter/base/httpd_tls.h"
 #include "exporter/base/memory.h"
-#include "exporter/base/problems.h"
 #include "exporter/base/str.h"
+#include "exporter/base/tls.h"
 
 #include <errno.h>
 #include <stdio.h>

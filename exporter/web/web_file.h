@@ -4,9 +4,8 @@
 
 #include "exporter/base/doc.h"
 #include "exporter/base/httpd.h"
-#include "exporter/base/httpd_tls.h"
-#include "exporter/base/problems.h"
 #include "exporter/base/str.h"
+#include "exporter/base/tls.h"
 
 enum {
     WEB_FILE_MAX_BYTES = 1 << 20,

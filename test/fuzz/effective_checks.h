@@ -5,7 +5,7 @@
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/problems.h"
+#include "exporter/base/doc.h"
 #include "exporter/base/text.h"
 #include "exporter/base/url.h"
 #include "exporter/score/summary.h"

@@ -1,7 +1,7 @@
 /* The agent's configuration, YAML or JSON: what is accepted is whole, what is refused is explained. */
 #include "exporter/agent/config.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/problems.h"
+#include "exporter/base/doc.h"
 #include "exporter/score/summary.h"
 
 #include <assert.h>

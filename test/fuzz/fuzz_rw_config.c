@@ -1,6 +1,6 @@
 /* The remoteWrite section: what is accepted can be used, what is refused is explained. */
 #include "exporter/agent/config.h"
-#include "exporter/base/problems.h"
+#include "exporter/base/doc.h"
 #include "remotewrite/config.h"
 #include "remotewrite/labels.h"
 

@@ -1,6 +1,6 @@
 #include "controller/hub/rules/rules.h"
 
-#include "exporter/base/problems.h"
+#include "exporter/base/doc.h"
 #include "exporter/base/text.h"
 #include "exporter/base/url.h"
 

@@ -2,7 +2,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/log.h"
-#include "exporter/base/problems.h"
 
 #include <errno.h>
 #include <fcntl.h>

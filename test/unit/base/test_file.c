@@ -1,5 +1,4 @@
 #include "exporter/base/buf.h"
-#include "exporter/base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

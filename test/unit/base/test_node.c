@@ -1,6 +1,5 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/problems.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,7 +1,6 @@
-#include "exporter/base/worker.h"
+#include "exporter/base/loop.h"
 
 #include "exporter/base/clock.h"
-#include "exporter/base/loop.h"
 
 #include <errno.h>
 #include <pthread.h>

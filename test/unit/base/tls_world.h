@@ -4,7 +4,7 @@
 #define DS_TEST_TLS_WORLD_H
 
 #include "exporter/base/httpd.h"
-#include "exporter/base/httpd_tls.h"
+#include "exporter/base/tls.h"
 #include "test/unit/base/httpd_world.h"
 #include "test/unit/base/pairs.h"
 

@@ -5,7 +5,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/problems.h"
 #include "exporter/metric/series.h"
 #include "remote_v1.pb-c.h"
 #include "remotewrite/body.h"

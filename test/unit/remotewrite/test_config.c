@@ -1,6 +1,5 @@
 /* What is wrong is said with its place; the scenarios try many more. */
 #include "exporter/base/doc.h"
-#include "exporter/base/problems.h"
 #include "test/unit/remotewrite/rw.h"
 
 #include <errno.h>

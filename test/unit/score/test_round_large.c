@@ -1,6 +1,6 @@
 /* Large responses, which a worker reads beside the loop. The servers, from fake_new(), have threads of their
  * own. */
-#include "exporter/base/worker.h"
+#include "exporter/base/loop.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
 #include "test/unit/score/rounds.h"

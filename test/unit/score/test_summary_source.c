@@ -2,7 +2,6 @@
  * it. */
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/problems.h"
 #include "exporter/score/summary.h"
 
 #include <errno.h>

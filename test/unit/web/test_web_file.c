@@ -1,8 +1,8 @@
 /* The cases are those of exporter-toolkit's own tests, and one for each rule of ours. */
 #include "exporter/base/buf.h"
 #include "exporter/base/def.h"
-#include "exporter/base/httpd_tls.h"
-#include "exporter/base/problems.h"
+#include "exporter/base/doc.h"
+#include "exporter/base/tls.h"
 #include "exporter/web/web_file.h"
 #include "test/unit/web/web_world.h"
 

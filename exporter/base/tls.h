@@ -5,11 +5,13 @@
  *
  * Sessions are resumed by tickets whose key GnuTLS rotates and nobody else knows, unless client certificates
  * are requested: those are verified on each connection. */
-#ifndef DS_BASE_HTTPD_TLS_H
-#define DS_BASE_HTTPD_TLS_H
+#ifndef DS_BASE_TLS_H
+#define DS_BASE_TLS_H
 
 #include "exporter/base/def.h"
+#include "exporter/base/str.h"
 
+#include <gnutls/x509.h>
 #include <stddef.h>
 
 struct httpd_tls;
@@ -43,5 +45,22 @@ struct httpd_tls *httpd_tls_free(struct httpd_tls *t);
 /* Replaces the settings, for connections accepted from now on. On failure the previous ones stay. Loop's
  * thread. */
 MUST_USE int httpd_tls_set(struct httpd_tls *t, const struct httpd_tls_settings *s, char **ret_why);
+
+/* ---- Certificates and keys in PEM format. Those that read return NULL, or what is wrong: a literal without
+ * any part of the text ---- */
+
+struct pem_certificates {
+    gnutls_x509_crt_t *list;
+    unsigned n;
+};
+
+/* At least one certificate. */
+MUST_USE const char *pem_read_certificates(struct str text, struct pem_certificates *ret);
+void pem_certificates_done(struct pem_certificates *c);
+/* A private key that is not encrypted. */
+MUST_USE const char *pem_read_key(struct str text, gnutls_x509_privkey_t *ret);
+void pem_key_done(gnutls_x509_privkey_t *key);
+/* Whether both can be read, and the key belongs to the certificate, the first of its chain. */
+bool pem_is_pair(struct str certificates, struct str key);
 
 #endif
