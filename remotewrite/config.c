@@ -151,44 +151,91 @@ static void read_tls(struct rw_endpoint_config *c, const struct node *map, struc
         node_expected(node_get(n, "server_name"), p, "a host name");
 }
 
-static void read_policy(struct rw_endpoint_config *c, const struct node *n, struct problems *p)
-{
-    struct str word = STR("drop_oldest");
+/* Keys of Prometheus' remote_write that mean nothing here, or without which something else would be sent. */
+static const struct {
+    const char *in, *key; /* in: "" for the endpoint itself */
+    enum problem_kind kind;
+    const char *why;
+} foreign_keys[] = {
+    {"", "send_exemplars", PROBLEM_WARNING, "ignored: scores have no exemplars"},
+    {"", "send_native_histograms", PROBLEM_WARNING, "ignored: there are no native histograms"},
+    {"", "follow_redirects", PROBLEM_WARNING, "ignored: redirects are not followed"},
+    {"", "enable_http2", PROBLEM_WARNING, "ignored: requests use HTTP/1.1"},
+    {"", "round_robin_dns", PROBLEM_WARNING, "ignored: requests share one connection"},
+    {"", "proxy_from_environment", PROBLEM_WARNING,
+     "ignored: without proxy_url, the proxy is that of the environment"},
+    {"", "oauth2", PROBLEM_ERROR, "not supported: use basic_auth or authorization"},
+    {"", "sigv4", PROBLEM_ERROR, "not supported: use basic_auth or authorization"},
+    {"", "azuread", PROBLEM_ERROR, "not supported: use basic_auth or authorization"},
+    {"", "google_iam", PROBLEM_ERROR, "not supported: use basic_auth or authorization"},
+    {"", "bearer_token", PROBLEM_ERROR, "not supported: use authorization.credentials"},
+    {"", "bearer_token_file", PROBLEM_ERROR, "not supported: use authorization.credentials_file"},
+    {"", "http_headers", PROBLEM_ERROR, "not supported: use headers"},
+    {"", "no_proxy", PROBLEM_ERROR, "not supported: set NO_PROXY in the environment"},
+    {"", "proxy_connect_header", PROBLEM_ERROR, "not supported"},
+    {"queue_config", "capacity", PROBLEM_WARNING, "ignored: max_spool_bytes limits what is pending"},
+    {"queue_config", "min_shards", PROBLEM_WARNING, "ignored: an endpoint has one sender"},
+    {"queue_config", "max_shards", PROBLEM_WARNING, "ignored: an endpoint has one sender"},
+    {"queue_config", "batch_send_deadline", PROBLEM_WARNING,
+     "ignored: samples never wait for a batch to fill"},
+    {"queue_config", "retry_on_http_429", PROBLEM_WARNING, "ignored: 429 is always retried"},
+    {"metadata_config", "max_samples_per_send", PROBLEM_WARNING, "ignored: metadata is one request"},
+};
 
-    if (!node_str(n, "full_policy", p, &word))
-        return;
-    if (str_eq(word, STR("drop_newest")))
-        c->full_policy = RW_DROP_NEWEST;
-    else if (!str_eq(word, STR("drop_oldest")))
-        node_expected(node_get(n, "full_policy"), p, "drop_oldest or drop_newest");
+/* Reports the keys of the map that are neither known nor in the table. */
+static void check_keys(const struct node *map, const char *in, const char *const *known, struct problems *p)
+{
+    const char *all[64];
+    size_t n = 0;
+
+    for (; known[n]; n++)
+        all[n] = known[n];
+    for (size_t i = 0; i < ARRAY_SIZE(foreign_keys); i++) {
+        const struct node *at = strcmp(foreign_keys[i].in, in) ? NULL : node_get(map, foreign_keys[i].key);
+
+        if (!at)
+            continue;
+        all[n++] = foreign_keys[i].key;
+        node_key_problem(at, p, foreign_keys[i].kind, "%s", foreign_keys[i].why);
+    }
+    all[n] = NULL;
+    node_only_keys(map, all, PROBLEM_ERROR, p);
 }
 
 static void read_queue(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
 {
     static const char *const known[] = {
-        "max_samples_per_send", "batch_send_deadline", "min_backoff", "max_backoff",
-        "sample_age_limit",     "max_spool_bytes",     "full_policy", NULL};
-    static const char *const known_metadata[] = {"send", "send_interval", NULL};
-    const struct node *n = node_object(map, "queue_config", known, p),
-                      *metadata = node_object(map, "metadata_config", known_metadata, p);
+        "max_samples_per_send", "min_backoff", "max_backoff", "sample_age_limit",
+        "max_spool_bytes",      "full_policy", NULL};
+    static const char *const policies[] = {
+        [RW_DROP_OLDEST] = "drop_oldest", [RW_DROP_NEWEST] = "drop_newest", NULL};
+    const struct node *n = node_object(map, "queue_config", NULL, p);
 
-    if (n) {
-        (void)node_int(n, "max_samples_per_send", p, 1, 1000000, &c->max_samples_per_send);
-        (void)node_duration(n, "batch_send_deadline", p, 0, 3600 * 1000, &c->batch_send_deadline_ms);
-        (void)node_duration(n, "min_backoff", p, 1, 60 * 1000, &c->min_backoff_ms);
-        (void)node_duration(n, "max_backoff", p, 1, 60 * 1000, &c->max_backoff_ms);
-        (void)node_duration(n, "sample_age_limit", p, 0, 10ll * 365 * 86400 * 1000, &c->sample_age_limit_ms);
-        (void)node_bytes(n, "max_spool_bytes", p, 64 << 10, 1ull << 44, &c->max_spool_bytes);
-        c->max_spool_given = node_given(n, "max_spool_bytes") != NULL;
-        read_policy(c, n, p);
-        if (c->min_backoff_ms > c->max_backoff_ms)
-            node_problem(node_get(n, node_given(n, "max_backoff") ? "max_backoff" : "min_backoff"), p,
-                         PROBLEM_ERROR, "min_backoff is longer than max_backoff");
-    }
-    if (metadata) {
-        (void)node_bool(metadata, "send", p, &c->metadata_send);
-        (void)node_duration(metadata, "send_interval", p, 1000, 86400 * 1000, &c->metadata_interval_ms);
-    }
+    if (!n)
+        return;
+    check_keys(n, "queue_config", known, p);
+    (void)node_int(n, "max_samples_per_send", p, 1, 1000000, &c->max_samples_per_send);
+    (void)node_duration(n, "min_backoff", p, 1, 60 * 1000, &c->min_backoff_ms);
+    (void)node_duration(n, "max_backoff", p, 1, 60 * 1000, &c->max_backoff_ms);
+    (void)node_duration(n, "sample_age_limit", p, 0, 10ll * 365 * 86400 * 1000, &c->sample_age_limit_ms);
+    (void)node_bytes(n, "max_spool_bytes", p, 64 << 10, 1ull << 44, &c->max_spool_bytes);
+    c->max_spool_given = node_given(n, "max_spool_bytes") != NULL;
+    c->full_policy = (enum rw_full_policy)node_choice(n, "full_policy", p, policies);
+    if (c->min_backoff_ms > c->max_backoff_ms)
+        node_problem(node_get(n, node_given(n, "max_backoff") ? "max_backoff" : "min_backoff"), p,
+                     PROBLEM_ERROR, "min_backoff is longer than max_backoff");
+}
+
+static void read_metadata(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
+{
+    static const char *const known[] = {"send", "send_interval", NULL};
+    const struct node *n = node_object(map, "metadata_config", NULL, p);
+
+    if (!n)
+        return;
+    check_keys(n, "metadata_config", known, p);
+    (void)node_bool(n, "send", p, &c->metadata_send);
+    (void)node_duration(n, "send_interval", p, 1000, 86400 * 1000, &c->metadata_interval_ms);
 }
 
 static int compare_pairs(const void *a, const void *b)
@@ -226,11 +273,12 @@ static const char *const endpoint_keys[] = {"url",
                                             "tls_config",
                                             "proxy_url",
                                             "protocol",
+                                            "protobuf_message",
                                             "compression",
                                             "queue_config",
                                             "external_labels",
-                                            "send_health_metrics",
                                             "metadata_config",
+                                            "send_health_metrics",
                                             "write_relabel_configs",
                                             NULL};
 
@@ -257,11 +305,9 @@ static void endpoint_defaults(struct rw_endpoint_config *c)
     c->timeout_ms = 30 * 1000;
     c->protocol = RW_PROTOCOL_V1;
     c->max_samples_per_send = 10000;
-    c->batch_send_deadline_ms = 5000;
     c->min_backoff_ms = 1000;
     c->max_backoff_ms = 60 * 1000;
     c->max_spool_bytes = 1ull << 30;
-    c->full_policy = RW_DROP_OLDEST;
     c->metadata_send = true;
     c->metadata_interval_ms = 60 * 1000;
 }
@@ -317,8 +363,12 @@ static void endpoint_read_protocol(struct rw_endpoint_config *c, const struct no
                                         [RW_PROTOCOL_VM] = "vm",
                                         [RW_PROTOCOL_V2] = "2.0",
                                         [RW_PROTOCOL_AUTO] = "auto"};
+    static const char *const messages[] = {"prometheus.WriteRequest", "io.prometheus.write.v2.Request", NULL};
     const struct node *n = node_given(map, "protocol");
 
+    check_exclusive(map, "protocol", "protobuf_message", p);
+    if (node_choice(map, "protobuf_message", p, messages))
+        c->protocol = RW_PROTOCOL_V2;
     /* YAML reads an unquoted 1.0 as a number. */
     for (unsigned i = 0; n && i < ARRAY_SIZE(words); i++)
         if ((n->kind == NODE_STRING || n->kind == NODE_DOUBLE) && str_eq(n->text, str_of(words[i]))) {
@@ -382,7 +432,7 @@ static struct rw_endpoint_config *endpoint_read(const struct node *map, struct p
     struct rw_endpoint_config *c = xcalloc(1, sizeof(*c));
 
     endpoint_defaults(c);
-    node_only_keys(map, endpoint_keys, PROBLEM_ERROR, p);
+    check_keys(map, "", endpoint_keys, p);
     endpoint_read_url(c, map, p);
     endpoint_read_name(c, map, p);
     endpoint_read_protocol(c, map, p);
@@ -396,6 +446,7 @@ static struct rw_endpoint_config *endpoint_read(const struct node *map, struct p
     if (c->proxy_url && !is_url(c->proxy_url, true))
         node_expected(node_get(map, "proxy_url"), p, "a URL: http://host:port, https://... or socks5://...");
     read_queue(c, map, p);
+    read_metadata(c, map, p);
     read_external_labels(c, map, p);
     c->fingerprint = endpoint_fingerprint(map);
     return c;

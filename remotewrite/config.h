@@ -41,7 +41,6 @@ struct rw_endpoint_config {
     char *proxy_url;
     enum rw_protocol protocol;
     int64_t max_samples_per_send;
-    int64_t batch_send_deadline_ms;
     int64_t min_backoff_ms, max_backoff_ms;
     int64_t sample_age_limit_ms; /* 0: none */
     uint64_t max_spool_bytes;

@@ -7,7 +7,10 @@
 #include "exporter/num/num.h"
 #include "remotewrite/config.h"
 
+#include <endian.h>
 #include <errno.h>
+#include <gnutls/crypto.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 enum { BYTES_MAX = 1 << 30, LABEL_ROOM = 1 << 20, RELABEL_MAX_RULES = 64, RELABEL_MAX_SOURCES = 32 };
@@ -15,8 +18,13 @@ enum { BYTES_MAX = 1 << 30, LABEL_ROOM = 1 << 20, RELABEL_MAX_RULES = 64, RELABE
 enum { TIMESERIES_LABELS = 1, LABEL_NAME = 1, LABEL_VALUE = 2 };
 
 enum relabel_action {
-    RELABEL_REPLACE,
-    RELABEL_KEEP,
+    RELABEL_REPLACE, /* this one and those below need a target label */
+    RELABEL_HASHMOD,
+    RELABEL_LOWERCASE,
+    RELABEL_UPPERCASE,
+    RELABEL_KEEPEQUAL,
+    RELABEL_DROPEQUAL,
+    RELABEL_KEEP, /* needs source labels */
     RELABEL_DROP,
     RELABEL_LABELDROP, /* this one and those below are about label names */
     RELABEL_LABELKEEP,
@@ -29,6 +37,7 @@ struct relabel_rule {
     struct regex *regex;
     char *sources[RELABEL_MAX_SOURCES];
     size_t n_sources;
+    int64_t modulus;
     char *separator, *target, *replacement;
 };
 
@@ -85,13 +94,15 @@ void families_note(struct families *f, struct str name, const char *suffix, enum
 
 /* ---- Reading `write_relabel_configs` ---- */
 
-static const char *const action_words[RELABEL_ACTIONS] = {
-    [RELABEL_REPLACE] = "replace",     [RELABEL_KEEP] = "keep",           [RELABEL_DROP] = "drop",
-    [RELABEL_LABELDROP] = "labeldrop", [RELABEL_LABELKEEP] = "labelkeep", [RELABEL_LABELMAP] = "labelmap",
+static const char *const action_words[RELABEL_ACTIONS + 1] = {
+    [RELABEL_REPLACE] = "replace",     [RELABEL_HASHMOD] = "hashmod",     [RELABEL_LOWERCASE] = "lowercase",
+    [RELABEL_UPPERCASE] = "uppercase", [RELABEL_KEEPEQUAL] = "keepequal", [RELABEL_DROPEQUAL] = "dropequal",
+    [RELABEL_KEEP] = "keep",           [RELABEL_DROP] = "drop",           [RELABEL_LABELDROP] = "labeldrop",
+    [RELABEL_LABELKEEP] = "labelkeep", [RELABEL_LABELMAP] = "labelmap",
 };
 
-static const char *const rule_keys[] = {"source_labels", "separator", "target_label", "regex", "replacement",
-                                        "action",        NULL};
+static const char *const rule_keys[] = {"source_labels", "separator",   "target_label", "regex",
+                                        "modulus",       "replacement", "action",       NULL};
 
 static char *rule_read_text(const struct node *n, const char *key, const char *fallback, struct problems *p)
 {
@@ -116,20 +127,6 @@ static void rule_read_sources(struct relabel_rule *rule, const struct node *n, s
             rule->sources[rule->n_sources++] = str_dup(list->items[i]->text);
 }
 
-static void rule_read_action(struct relabel_rule *rule, const struct node *n, struct problems *p)
-{
-    struct str word = STR("replace");
-
-    if (!node_str(n, "action", p, &word))
-        return;
-    for (unsigned i = 0; i < RELABEL_ACTIONS; i++)
-        if (str_eq_nocase(word, str_of(action_words[i]))) {
-            rule->action = (enum relabel_action)i;
-            return;
-        }
-    node_expected(node_get(n, "action"), p, "replace, keep, drop, labeldrop, labelkeep or labelmap");
-}
-
 static void rule_read_regex(struct relabel_rule *rule, const struct node *n, struct problems *p)
 {
     struct str s = STR("(.*)");
@@ -146,14 +143,20 @@ static void rule_read(struct relabel_rule *rule, const struct node *n, struct pr
         return;
     }
     node_only_keys(n, rule_keys, PROBLEM_ERROR, p);
-    rule_read_action(rule, n, p);
+    rule->action = (enum relabel_action)node_choice(n, "action", p, action_words);
     rule_read_sources(rule, n, p);
     rule_read_regex(rule, n, p);
     rule->separator = rule_read_text(n, "separator", ";", p);
     rule->target = rule_read_text(n, "target_label", "", p);
     rule->replacement = rule_read_text(n, "replacement", "$1", p);
-    if (rule->action == RELABEL_REPLACE && !*rule->target)
-        node_missing(n, "target_label", p, "the label to set");
+    (void)node_int(n, "modulus", p, 1, INT64_MAX, &rule->modulus);
+    if (rule->action < RELABEL_KEEP && !*rule->target)
+        node_missing(n, "target_label", p, "the label to set or to compare with");
+    else if (rule->action < RELABEL_KEEP && rule->action != RELABEL_REPLACE &&
+             !label_is_name(str_of(rule->target), false))
+        node_expected(node_get(n, "target_label"), p, "a label name");
+    if (rule->action == RELABEL_HASHMOD && !rule->modulus)
+        node_missing(n, "modulus", p, "the number of hash values");
     if ((rule->action == RELABEL_KEEP || rule->action == RELABEL_DROP) && rule->n_sources == 0)
         node_missing(n, "source_labels", p, "the labels to match");
 }
@@ -314,25 +317,52 @@ static int apply_to_names(const struct relabel_rule *rule, struct label_list *l)
     return 1;
 }
 
+/* Sets the target to the hash that Prometheus takes, or to the text in lower or upper case. */
+static int apply_function(const struct relabel_rule *rule, struct label_list *l, struct str text)
+{
+    size_t begin = l->room.n;
+    uint64_t md5[2];
+    int r;
+
+    if (rule->action != RELABEL_HASHMOD)
+        r = regex_change_case(text, rule->action == RELABEL_UPPERCASE, &l->room);
+    else if (gnutls_hash_fast(GNUTLS_DIG_MD5, text.p, text.n, md5) < 0)
+        r = -EINVAL;
+    else
+        r = buf_printf(&l->room, "%" PRIu64, be64toh(md5[1]) % (uint64_t)rule->modulus);
+    r = r ?: label_list_set(l, str_of(rule->target), room_text(l, begin));
+    return r < 0 ? r : 1;
+}
+
 static int apply_rule(const struct relabel_rule *rule, struct label_list *l)
 {
     size_t begin = l->room.n;
-    int match = 0;
+    const struct label *label;
+    struct str text;
+    int r = 0;
 
     if (rule->action >= RELABEL_LABELDROP)
         return apply_to_names(rule, l);
-    for (size_t i = 0; i < rule->n_sources && match == 0; i++) {
-        const struct label *source = label_list_find(l, str_of(rule->sources[i]));
-
-        match = buf_puts(&l->room, i ? rule->separator : "");
-        match = match ?: buf_put_str(&l->room, source ? source->value : STR(""));
+    for (size_t i = 0; i < rule->n_sources && r == 0; i++) {
+        label = label_list_find(l, str_of(rule->sources[i]));
+        r = buf_puts(&l->room, i ? rule->separator : "");
+        r = r ?: buf_put_str(&l->room, label ? label->value : STR(""));
     }
-    match = match ?: regex_match(l->matcher, rule->regex, room_text(l, begin));
-    if (match < 0)
-        return match;
+    text = room_text(l, begin);
+    if (r < 0)
+        return r;
+    if (rule->action == RELABEL_KEEPEQUAL || rule->action == RELABEL_DROPEQUAL) {
+        label = label_list_find(l, str_of(rule->target));
+        return str_eq(text, label ? label->value : STR("")) == (rule->action == RELABEL_KEEPEQUAL);
+    }
+    if (rule->action != RELABEL_REPLACE && rule->action < RELABEL_KEEP)
+        return apply_function(rule, l, text);
+    r = regex_match(l->matcher, rule->regex, text);
+    if (r < 0)
+        return r;
     if (rule->action == RELABEL_REPLACE)
-        return match ? apply_replace(rule, l) : 1;
-    return match == (rule->action == RELABEL_KEEP);
+        return r ? apply_replace(rule, l) : 1;
+    return r == (rule->action == RELABEL_KEEP);
 }
 
 /* 1 if the series is kept, 0 if a rule drops it. -EFBIG for too many or too long labels, -ELOOP if an

@@ -140,3 +140,23 @@ struct str regex_group(const struct regex_matcher *m, struct str name)
         return STR("");
     return (struct str){m->subject.p + ends[2 * i], ends[2 * i + 1] - ends[2 * i]};
 }
+
+int regex_change_case(struct str text, bool upper, struct buf *into)
+{
+    size_t n = 2 * text.n + 1, offset;
+    int error, r;
+    char *room;
+    pcre2_code *all = pcre2_compile((PCRE2_SPTR) "(?s).+", PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP,
+                                    &error, &offset, NULL);
+
+    if (!all)
+        memory_exhausted(n);
+    r = buf_room(into, n, &room);
+    if (r == 0 && pcre2_substitute(all, (PCRE2_SPTR)text.p, text.n, 0, PCRE2_SUBSTITUTE_EXTENDED, NULL, NULL,
+                                   (PCRE2_SPTR)(upper ? "\\U$0" : "\\L$0"), 4, (PCRE2_UCHAR *)room, &n) < 0)
+        r = -EINVAL;
+    if (r == 0)
+        into->n += n;
+    pcre2_code_free(all);
+    return r;
+}

@@ -3,6 +3,7 @@
 #ifndef DS_BASE_REGEX_H
 #define DS_BASE_REGEX_H
 
+#include "exporter/base/buf.h"
 #include "exporter/base/def.h"
 #include "exporter/base/str.h"
 
@@ -26,5 +27,8 @@ struct regex_matcher *regex_matcher_free(struct regex_matcher *m);
 MUST_USE int regex_match(struct regex_matcher *m, const struct regex *x, struct str subject);
 /* The text of a group of the last match, by number or by name; empty if the group is unset or unknown. */
 struct str regex_group(const struct regex_matcher *m, struct str name);
+/* Appends the text in lower or upper case, character by character, by Unicode. -EINVAL if it is not UTF-8,
+ * -EFBIG. */
+MUST_USE int regex_change_case(struct str text, bool upper, struct buf *into);
 
 #endif

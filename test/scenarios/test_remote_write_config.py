@@ -35,7 +35,7 @@ BAD = {
     "a word": ("- hub\n", (4, 3), ""),
     "no url": ("- name: hub\n", (4, 3), "url"),
     "unknown key": (URL + "  remote_timeouts: 5s\n", (5, 3), "remote_timeouts"),
-    "unknown key in queue_config": (URL + "  queue_config:\n    max_shards: 5\n", (6, 5), "max_shards"),
+    "unknown key in queue_config": (URL + "  queue_config:\n    shards: 5\n", (6, 5), "shards"),
     "unknown key in tls_config": (URL + "  tls_config:\n    ca: x\n", (6, 5), "ca"),
     "unknown key in authorization": (URL + "  authorization:\n    token: x\n", (6, 5), "token"),
     "unknown key in basic_auth": (URL + "  basic_auth:\n    user: x\n", (6, 5), "user"),
@@ -76,6 +76,72 @@ BAD = {
     "an action": (URL + "  write_relabel_configs:\n  - {action: explode}\n", (6, 14), "action"),
     "no target": (URL + "  write_relabel_configs:\n  - {source_labels: [a], action: replace}\n", None, "target_label"),
     "a proxy": (URL + "  proxy_url: nonsense\n", (5, 14), "proxy_url"),
+    "OAuth": (URL + "  oauth2: {client_id: a}\n", (5, 3), "oauth2: not supported"),
+    "Amazon's signatures": (URL + "  sigv4: {region: a}\n", (5, 3), "sigv4: not supported"),
+    "Azure's tokens": (URL + "  azuread: {cloud: AzurePublic}\n", (5, 3), "azuread: not supported"),
+    "Google's tokens": (URL + "  google_iam: {credentials_file: f}\n", (5, 3), "google_iam: not supported"),
+}
+
+# The keys of remote_write in Prometheus' documentation and the configurations of its tests and examples, without those
+# that are refused; by the keys that are warned of.
+PROMETHEUS = {
+    (): """- url: http://remote1/push
+  protobuf_message: io.prometheus.write.v2.Request
+  name: drop_expensive
+  write_relabel_configs:
+  - source_labels: [__name__]
+    regex: expensive.*
+    action: drop
+- url: http://remote2/push
+  name: rw_tls
+  tls_config:
+    cert_file: valid_cert_file
+    key_file: valid_key_file
+  headers:
+    name: value
+""",
+    ("send_exemplars", "send_native_histograms", "round_robin_dns", "follow_redirects", "enable_http2",
+     "proxy_from_environment", "capacity", "min_shards", "max_shards", "batch_send_deadline", "retry_on_http_429",
+     "metadata_config.max_samples_per_send"): """- url: https://remote3/push
+  protobuf_message: prometheus.WriteRequest
+  remote_timeout: 30s
+  headers: {X-Scope-OrgID: tenant}
+  send_exemplars: false
+  send_native_histograms: false
+  round_robin_dns: false
+  basic_auth: {username: u, password_file: f}
+  tls_config: {ca_file: ca, server_name: remote3, insecure_skip_verify: false}
+  follow_redirects: true
+  enable_http2: true
+  proxy_from_environment: false
+  queue_config:
+    capacity: 10000
+    min_shards: 1
+    max_shards: 50
+    max_samples_per_send: 2000
+    batch_send_deadline: 5s
+    min_backoff: 30ms
+    max_backoff: 5s
+    retry_on_http_429: false
+    sample_age_limit: 0s
+  metadata_config:
+    send: true
+    send_interval: 1m
+    max_samples_per_send: 2000
+  write_relabel_configs:
+  - {source_labels: [job, __meta_dns_name], regex: '(.*)some-[regex]', target_label: job, replacement: 'foo-${1}'}
+  - {source_labels: [abc], target_label: cde}
+  - {replacement: static, target_label: abc}
+  - {source_labels: [__address__], modulus: 8, target_label: __tmp_hash, action: hashmod}
+  - {source_labels: [__tmp_hash], regex: '1', action: keep}
+  - {action: labelmap, regex: '1'}
+  - {action: labeldrop, regex: d}
+  - {action: labelkeep, regex: k}
+  - {source_labels: [foo], action: lowercase, target_label: foo}
+  - {source_labels: [foo], action: uppercase, target_label: foo}
+  - {source_labels: [foo], action: keepequal, target_label: bar}
+  - {source_labels: [foo], action: dropequal, target_label: bar}
+""",
 }
 
 
@@ -88,6 +154,17 @@ def check(tmp_path, text):
 def test_every_key_that_there_is(tmp_path):
     done = check(tmp_path, HEAD + GOOD)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("ignored", PROMETHEUS)
+def test_configurations_of_prometheus_load(tmp_path, ignored):
+    done = check(tmp_path, HEAD + PROMETHEUS[ignored])
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    warned = [line for line in said.splitlines() if "warning:" in line]
+    assert len(warned) == len(ignored), said
+    for key in ignored:
+        assert any(f"{key}: ignored: " in line for line in warned), (key, said)
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -74,8 +74,19 @@ static const struct {
      "missing terminating ] for character class at offset 2"},
     {"[{" URL ", write_relabel_configs: [{regex: '(((a{999}){999}){999})', target_label: b}]}]", "too large"},
     {"[{" URL ", write_relabel_configs: [{regex: '[]+*]+(?:a|b)*\\d{2,3}?', target_label: b}]}]", NULL},
-    {"[{" URL ", write_relabel_configs: [{action: hash}]}]", "expected replace, keep, drop"},
+    {"[{" URL ", write_relabel_configs: [{action: hash}]}]", "expected replace, hashmod"},
     {"[{" URL ", write_relabel_configs: [{action: keep}]}]", "source_labels: missing"},
+    {"[{" URL ", write_relabel_configs: [{action: hashmod, target_label: a}]}]", "modulus: missing"},
+    {"[{" URL ", write_relabel_configs: [{action: keepequal}]}]", "target_label: missing"},
+    {"[{" URL ", write_relabel_configs: [{action: lowercase, target_label: '${3}'}]}]",
+     "target_label: expected a label name, got"},
+    {"[{" URL ", protocol: auto, protobuf_message: prometheus.WriteRequest}]",
+     "only one of protocol and protobuf_message"},
+    {"[{" URL ", protobuf_message: v3}]",
+     "expected prometheus.WriteRequest or io.prometheus.write.v2.Request"},
+    {"[{" URL ", sigv4: {region: r, secret_key: secret}}]",
+     "remoteWrite[0].sigv4: not supported: use basic_auth or authorization"},
+    {"[{" URL ", queue_config: {send_exemplars: true}}]", "queue_config.send_exemplars: unknown key"},
 };
 
 static int parse(const char *yaml, struct problems *p, struct rw_config **ret)
@@ -143,6 +154,8 @@ static void limits_the_protocol_to_the_compression(void **state)
         {"[{" URL ", protocol: auto, compression: snappy}]", RW_PROTOCOL_V2},
         {"[{" URL ", protocol: auto, compression: zstd}]", RW_PROTOCOL_VM},
         {"[{" URL ", protocol: auto}]", RW_PROTOCOL_AUTO},
+        {"[{" URL ", protobuf_message: io.prometheus.write.v2.Request}]", RW_PROTOCOL_V2},
+        {"[{" URL ", protobuf_message: prometheus.WriteRequest}]", RW_PROTOCOL_V1},
     };
 
     (void)state;

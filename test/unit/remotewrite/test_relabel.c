@@ -10,7 +10,7 @@
 static const struct {
     const char *given, *rules, *want;
 } cases[] = {
-    /* The cases of Prometheus' own relabelling tests whose actions exist here. */
+    /* The cases of Prometheus' own relabelling tests. */
     {"m;a=foo;b=bar;c=baz",
      "[{source_labels: [a], regex: 'f(.*)', target_label: d, replacement: 'ch${1}-ch${1}'}]",
      "__name__=m;a=foo;b=bar;c=baz;d=choo-choo;"},
@@ -60,6 +60,26 @@ static const struct {
      "__name__=m;annotation_metrics_port=9091;port_name=metrics;"},
     {"m;a=foo;b1=bar;b2=baz", "[{regex: '(b.*)', action: labeldrop}]", "__name__=m;a=foo;"},
     {"m;a=foo;b1=bar", "[{regex: '(a|__name__)', action: labelkeep}]", "__name__=m;a=foo;"},
+    {"m;a=foo;b=bar;c=baz", "[{source_labels: [c], target_label: d, action: hashmod, modulus: 1000}]",
+     "__name__=m;a=foo;b=bar;c=baz;d=976;"},
+    {"m;a=foo\nbar", "[{source_labels: [a], target_label: b, action: hashmod, modulus: 1000}]",
+     "__name__=m;a=foo\nbar;b=734;"},
+    {"m;foo=bAr123Foo",
+     "[{source_labels: [foo], action: uppercase, target_label: foo_uppercase},"
+     " {source_labels: [foo], action: Lowercase, target_label: foo_lowercase}]",
+     "__name__=m;foo=bAr123Foo;foo_lowercase=bar123foo;foo_uppercase=BAR123FOO;"},
+    {"m;tmp=1234;port1=1234;port2=5678",
+     "[{source_labels: [tmp], action: keepequal, target_label: port1},"
+     " {source_labels: [tmp], action: dropequal, target_label: port2}]",
+     "__name__=m;port1=1234;port2=5678;tmp=1234;"},
+    {"m;tmp=1234;port1=1234", "[{source_labels: [tmp], action: dropequal, target_label: port1}]", NULL},
+    {"m;tmp=1234;port2=5678", "[{source_labels: [tmp], action: keepequal, target_label: port2}]", NULL},
+    /* Letters of any script; what is empty is removed. */
+    {"m;a=\xc3\x84\xd0\xaf\nZ;b=x",
+     "[{source_labels: [a], action: lowercase, target_label: c}, {source_labels: [c], action: uppercase, "
+     "target_label: d}, {source_labels: [none], action: uppercase, target_label: b}]",
+     "__name__=m;a=\xc3\x84\xd0\xaf\nZ;c=\xc3\xa4\xd1\x8f\nz;d=\xc3\x84\xd0\xaf\nZ;"},
+    {"m;a=x", "[{source_labels: [b], action: keepequal, target_label: none}]", "__name__=m;a=x;"},
     /* Rules of the documentation and its example configurations. */
     {"m;address=10.0.0.1:8080;port=9102",
      "[{source_labels: [address, port], regex: '([^:]+)(?::\\d+)?;(\\d+)', replacement: '$1:$2', "
