@@ -157,6 +157,18 @@ def check_objects(name, values):
     check_selectors(name, objects)
 
 
+def check_samples():
+    """No plain manifest changes the rights of what the chart has installed."""
+    def rights(objects):
+        return {identity(o) for o in objects if o["kind"].endswith(("Role", "RoleBinding"))}
+
+    objects = template(CI["full"])
+    charts = rights(objects) | rights(on_clusters(objects))
+    for file in (CHART.parent / "samples").rglob("*.yaml"):
+        shared = charts & rights(o for o in yaml.safe_load_all(file.read_text()) if o and "kind" in o)
+        check(not shared, f"{file.relative_to(TOP)} overwrites {shared} of the chart")
+
+
 def check_selectors(name, objects):
     if name == "own":  # other names
         return
@@ -283,6 +295,7 @@ def check_manifest():
 def main():
     for name, values in CI.items():
         check_objects(name, values)
+    check_samples()
     check_refusals()
     check_namespaces()
     check_second_release()
