@@ -187,6 +187,13 @@ const struct model *model_find(const char *name);
 
 extern const struct model model_forecast, model_llm, model_mean, model_static;
 
+/* Predicts the `horizon` (>= 1) values after the n (> LAGS) values of v, which are finite; v is overwritten.
+ * Each value is a linear function of the LAGS before it, fitted by least squares with an intercept, as by
+ * scikit-learn's LinearRegression; of several fits that of minimum norm. Values may become infinite. Returns
+ * the root mean square error of predicting the last `validation` values from those before them; NAN if that
+ * is 0 or leaves fewer than 2 * LAGS values. `out` has room for horizon and for validation values. */
+enum { LAGS = 10 };
+double autoregression_predict(double *v, size_t n, double *out, size_t horizon, size_t validation);
 /* Finds the first number that stands alone: "1,234.5", "-2e3", "**85%**", "value: 0.83". Not dates, times,
  * ordinals of a list ("1. "), or digits within words. False if there is none, or it is not finite. */
 bool llm_find_number(struct str text, double *ret);

@@ -78,28 +78,18 @@ static void cut_label(struct answer_reader *r, enum ds_label label, struct str *
 }
 
 /* NUL is valid in JSON and UTF-8, but some parsers of the text format end the line there. */
-static int replace_nul(struct buf *b, size_t n)
+static void replace_nul(struct buf *b, size_t n)
 {
     size_t nuls = 0;
-    char *to;
 
     for (size_t i = 0; i < n; i++)
         nuls += b->p[i] == '\0';
-    b->n = n;
-    if (nuls == 0)
-        return 0;
-    if (buf_room(b, nuls * 2, &to) < 0)
-        return -ENOMEM;
-    b->n = n + nuls * 2;
-    for (size_t i = n, o = b->n; i-- > 0;) {
-        if (b->p[i] == '\0') {
-            o -= REPLACEMENT.n;
-            memcpy(b->p + o, REPLACEMENT.p, REPLACEMENT.n);
-        } else {
+    b->n = n + nuls * 2; /* for which there is room, as an escaped NUL has six bytes */
+    for (size_t i = n, o = b->n; o > i;)
+        if (b->p[--i])
             b->p[--o] = b->p[i];
-        }
-    }
-    return 0;
+        else
+            memcpy(b->p + (o -= REPLACEMENT.n), REPLACEMENT.p, REPLACEMENT.n);
 }
 
 static void set_escaped_label(struct answer_reader *r, enum ds_label label, struct str raw)
@@ -108,10 +98,11 @@ static void set_escaped_label(struct answer_reader *r, enum ds_label label, stru
     char *to;
 
     r->escape.n = 0;
-    if (buf_room(&r->escape, raw.n * 3 + 1, &to) < 0 || replace_nul(&r->escape, jr_unescape(raw, to)) < 0) {
+    if (buf_room(&r->escape, raw.n * 3 + 1, &to) < 0) {
         r->error = -ENOMEM;
         return;
     }
+    replace_nul(&r->escape, jr_unescape(raw, to));
     value = buf_str(&r->escape);
     if (memmem(value.p, value.n, REPLACEMENT.p, REPLACEMENT.n))
         r->stats->mended++;

@@ -3,7 +3,7 @@
 #include "exporter/base/json.h"
 #include "exporter/base/text.h"
 #include "exporter/score/error.h"
-#include "exporter/score/prom_answer.h"
+#include "exporter/score/source.h"
 
 #include <assert.h>
 

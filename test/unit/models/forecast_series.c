@@ -1,6 +1,6 @@
 /* Forecasts series for scripts. Each line of standard input holds the values of one; for each, a line with
  * the next HORIZON values is printed. */
-#include "exporter/models/autoregression.h"
+#include "exporter/models/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/score/error.h"
-#include "exporter/score/prom_answer.h"
+#include "exporter/score/source.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
