@@ -29,6 +29,7 @@ struct bench {
     size_t before;
     unsigned ended;
     struct snapshot *snapshot;
+    struct call call;
 };
 
 static size_t resident_kb(void)
@@ -191,7 +192,7 @@ static json_t *request(void)
 
 static void on_planned(struct call *c)
 {
-    struct bench *b = c->arg;
+    struct bench *b = CONTAINER_OF(c, struct bench, call);
 
     (void)printf("status %u %s, %zu placed\n", c->status, cstr(kube_str(c->answer, "detail", NULL)),
                  json_array_size(json_object_get(c->answer, "placements")));
@@ -202,9 +203,9 @@ static void on_planned(struct call *c)
 static void bench_plan(struct bench *b)
 {
     const struct assist_options o = {.loop = b->f->loop, .kube = b->f->kube, .deadline_ms = 10000};
-    struct call call = {.input = request(), .max_bytes = SIZE_MAX, .ended = on_planned, .arg = b};
     struct assist *a;
 
+    b->call = (struct call){.input = request(), .max_bytes = SIZE_MAX, .ended = on_planned};
     assert_int_equal(assist_new(&a, &o), 0);
     wait_synced(b, assist_reader(a));
     push_pages(b, "/apis/cluster.open-cluster-management.io/v1/managedclusters", CLUSTERS, cluster_put);
@@ -212,11 +213,11 @@ static void bench_plan(struct bench *b)
     push_pages(b, WORK_PATH, WORKLOADS, workload_put);
     push_pages(b, SCORE_PATH, CLUSTERS, first_score_put);
     begin(b);
-    assist_plan(a, &call);
+    assist_plan(a, &b->call);
     fake_kube_turn(b->f, &b->ended, 1);
     report(b, "plan 10,000 workloads on 1,000 clusters");
     (void)assist_free(a);
-    json_decref(call.input);
+    json_decref(b->call.input);
 }
 
 int main(void)
