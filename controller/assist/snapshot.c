@@ -184,8 +184,6 @@ enum {
     PAGE_MAX_BYTES = 16 << 20,
     LIST_MAX_BYTES = 512 << 20,
     LIST_MAX_OBJECTS = 400 * 1000,
-    QUERY_BYTES = 64 << 10,
-    SELECTOR_BYTES = 300,
 };
 
 /* One read, or the probe: its steps are the kinds in order, then the ManifestWork. */
@@ -343,56 +341,35 @@ static void read_end_list(struct read *rd, enum kube_verdict verdict, const char
     read_next(rd);
 }
 
-/* NULL, or which ceiling the page exceeds. */
-static const char *read_exceeded(struct read *rd, const struct kube_answer *a, const char *next)
-{
-    rd->n_bytes += a->bytes;
-    rd->n_objects += json_array_size(kube_list(a->object, "items", NULL));
-    if (rd->n_objects > LIST_MAX_OBJECTS)
-        return "the list has more than 400,000 objects";
-    if (rd->n_bytes > LIST_MAX_BYTES)
-        return "the list exceeds 512 MiB";
-    if (next && rd->next && strcmp(next, rd->next) == 0)
-        return "the API server repeats a continue token";
-    return NULL;
-}
-
-static void read_take_page(struct read *rd, const struct kube_answer *a, const char *next)
-{
-    json_t *object;
-    size_t i;
-
-    json_array_foreach(kube_list(a->object, "items", NULL), i, object)
-    {
-        if (rd->snapshot)
-            snapshot_add(rd->snapshot, (enum kind)rd->step, object);
-    }
-    free(rd->next);
-    rd->next = next ? xstrdup(next) : NULL;
-}
-
 static void read_ask_page(struct read *rd);
 
 static void read_on_page(void *arg, struct kube_answer *a)
 {
     struct read *rd = arg;
-    const char *next = kube_str(a->object, "metadata", "continue", NULL), *exceeded = NULL;
+    const char *next = kube_str(a->object, "metadata", "continue", NULL);
+    json_t *items = kube_list(a->object, "items", NULL), *object;
+    size_t i;
 
     rd->call = NULL;
-    next = next && *next ? next : NULL;
-    if (a->verdict == KUBE_OK)
-        exceeded = read_exceeded(rd, a, next);
-    if (a->verdict == KUBE_TOO_LARGE && rd->page > 1)
+    if (a->verdict == KUBE_TOO_LARGE && rd->page > 1) {
         rd->page /= 2;
-    else if (exceeded || a->verdict != KUBE_OK) {
-        read_end_list(rd, exceeded ? KUBE_TOO_LARGE : a->verdict, exceeded ? exceeded : a->why);
-        return;
-    } else
-        read_take_page(rd, a, next);
-    if (a->verdict == KUBE_OK && (!next || !rd->snapshot))
-        read_end_list(rd, KUBE_OK, "");
-    else
         read_ask_page(rd);
+        return;
+    }
+    rd->n_bytes += a->bytes;
+    rd->n_objects += json_array_size(items);
+    if (rd->n_objects > LIST_MAX_OBJECTS || rd->n_bytes > LIST_MAX_BYTES) {
+        read_end_list(rd, KUBE_TOO_LARGE, "the list has more than 400,000 objects or 512 MiB");
+        return;
+    }
+    json_array_foreach(items, i, object) if (rd->snapshot)
+        snapshot_add(rd->snapshot, (enum kind)rd->step, object);
+    free(rd->next);
+    rd->next = next && *next ? xstrdup(next) : NULL;
+    if (rd->next && rd->snapshot)
+        read_ask_page(rd);
+    else
+        read_end_list(rd, a->verdict, a->why);
 }
 
 static void read_ask_page(struct read *rd)
@@ -400,8 +377,8 @@ static void read_ask_page(struct read *rd)
     enum kind kind = (enum kind)rd->step;
     const struct reader_query *q = &rd->query;
     const char *only = kind == KIND_CLUSTERS ? q->cluster : kind == KIND_SCORES ? q->score : NULL;
-    char selector[SELECTOR_BYTES];
-    BUF_AUTO(query, QUERY_BYTES);
+    CLEANUP(cleanup_free) char *selector = only ? xasprintf("metadata.name=%s", only) : NULL;
+    BUF_AUTO(query, SIZE_MAX);
     struct kube_request rq = {
         .method = KUBE_LIST,
         .resource = kind_info[kind].resource,
@@ -409,22 +386,18 @@ static void read_ask_page(struct read *rd)
                      : kind == KIND_SCORES ? q->cluster
                                            : q->namespace,
         .label_selector = q->label_selector ? q->label_selector : kind_info[kind].label_selector,
-        .field_selector = only ? selector : NULL,
+        .field_selector = selector,
         .max_answer = PAGE_MAX_BYTES,
     };
-    int r = buf_printf(&query, "limit=%zu", rd->page);
 
-    (void)snprintf(selector, sizeof(selector), "metadata.name=%.253s", cstr(only));
-    if (rd->next)
-        r = r ?: buf_puts(&query, "&continue=") ?: buf_put_url(&query, str_of(rd->next));
-    r = r ?: buf_putc(&query, '\0');
-    rq.query = query.p;
-    if (r < 0)
-        read_end_list(rd, KUBE_TOO_LARGE, "the API server's continue token is too long");
-    else if (only && !str_has_only(str_of(only), "-."))
+    if (only && !str_has_only(str_of(only), "-.")) {
         read_fail(rd, 422, "", "a cluster or a score has a name that no Kubernetes object can have");
-    else
-        rd->call = kube_start(rd->reader->kube, &rq, read_on_page, rd);
+        return;
+    }
+    (void)!buf_printf(&query, "limit=%zu%s", rd->page, rd->next ? "&continue=" : "");
+    (void)!(buf_put_url(&query, str_of(cstr(rd->next))) ?: buf_putc(&query, '\0'));
+    rq.query = query.p;
+    rd->call = kube_start(rd->reader->kube, &rq, read_on_page, rd);
 }
 
 /* ---- The ManifestWork ---- */

@@ -238,7 +238,7 @@ void placing_export(const struct placing *x, struct solution *ret)
 
 /* ---- Small changes ---- */
 
-enum { POLISH_MAX = 1 << 22, POLISH_ROUNDS = 20 };
+enum { POLISH_MAX = 1 << 22, POLISH_ROUNDS = 20, NO_WORKLOAD = UINT32_MAX };
 
 /* Whether a change is for the better: more gain, or as much with lower indices, and no more moves than
  * before or than allowed. */
@@ -297,87 +297,63 @@ static void take_away(struct placing *x, uint32_t workload, uint32_t site)
         placing_set(x, site, NO_SETTING);
 }
 
-/* Moves a replica from a site (NO_SITE: one that is not placed) to another. */
-static bool shift(struct placing *x, uint32_t workload, uint32_t from, uint32_t to)
+/* Moves a replica of a from site s (NO_SITE: one that is not placed) to t, and one of b (NO_WORKLOAD: none)
+ * from t to s, if that is better. */
+static bool trade(struct placing *x, uint32_t a, uint32_t s, uint32_t b, uint32_t t)
 {
-    uint32_t setting = from == NO_SITE ? NO_SETTING : x->setting[from];
+    uint32_t of_s = s == NO_SITE ? NO_SETTING : x->setting[s], of_t = x->setting[t];
     int64_t sum = x->sum, stays = x->n_stays;
 
-    if (from == to || is_there(x, workload, to))
+    if (s == t || is_there(x, a, t) || (b != NO_WORKLOAD && is_there(x, b, s)))
         return false;
-    if (from != NO_SITE)
-        take_away(x, workload, from);
-    if (polish_put(x, workload, to)) {
-        if (is_better(x, sum, stays, from != NO_SITE && to < from))
-            return true;
-        take_away(x, workload, to);
+    if (s != NO_SITE)
+        take_away(x, a, s);
+    if (b != NO_WORKLOAD)
+        take_away(x, b, t);
+    if (polish_put(x, a, t)) {
+        if (b == NO_WORKLOAD || polish_put(x, b, s)) {
+            if (is_better(x, sum, stays, s != NO_SITE && t < s))
+                return true;
+            if (b != NO_WORKLOAD)
+                take_away(x, b, s);
+        }
+        take_away(x, a, t);
     }
-    if (from != NO_SITE)
-        put_back(x, workload, from, setting);
+    if (s != NO_SITE)
+        put_back(x, a, s, of_s);
+    if (b != NO_WORKLOAD)
+        put_back(x, b, t, of_t);
     return false;
 }
 
-/* Swaps a on site s and b on site t, a < b. */
-static bool swap(struct placing *x, uint32_t a, uint32_t s, uint32_t b, uint32_t t)
+/* Whether swapping the slots of a and b might gain, or gain as much with lower indices. */
+static bool may_swap(const struct placing *x, uint32_t a, uint32_t b)
 {
+    uint32_t of_a = x->setting[x->site[a]], of_b = x->setting[x->site[b]];
     const struct problem *p = x->l->p;
-    uint32_t of_s = x->setting[s], of_t = x->setting[t];
-    int64_t sum = x->sum, stays = x->n_stays;
-    bool is_done = false;
 
-    if (s == t || problem_score(p, of_t, a) == SCORE_IMPOSSIBLE ||
-        problem_score(p, of_s, b) == SCORE_IMPOSSIBLE || is_there(x, a, t) || is_there(x, b, s))
-        return false;
-    if (placing_gain(x, a, of_t) + placing_gain(x, b, of_s) + (t < s) <=
-        x->gain[placing_slot_on(x, a, s)] + x->gain[placing_slot_on(x, b, t)])
-        return false;
-    placing_remove(x, placing_slot_on(x, a, s));
-    placing_remove(x, placing_slot_on(x, b, t));
-    if (placing_fits(x, a, t)) {
-        placing_add(x, a, t);
-        if (placing_fits(x, b, s)) {
-            placing_add(x, b, s);
-            is_done = is_better(x, sum, stays, t < s);
-            if (!is_done)
-                placing_remove(x, placing_slot_on(x, b, s));
-        }
-        if (!is_done)
-            placing_remove(x, placing_slot_on(x, a, t));
-    }
-    if (!is_done) {
-        placing_add(x, a, s);
-        placing_add(x, b, t);
-    }
-    return is_done;
+    return problem_score(p, of_b, x->workload[a]) != SCORE_IMPOSSIBLE &&
+           problem_score(p, of_a, x->workload[b]) != SCORE_IMPOSSIBLE &&
+           placing_gain(x, x->workload[a], of_b) + placing_gain(x, x->workload[b], of_a) +
+                   (x->site[b] < x->site[a]) >
+               x->gain[a] + x->gain[b];
 }
 
-/* The i-th site of a workload, in no order; NO_SITE for a replica that is not placed. */
-static uint32_t site_of_replica(const struct placing *x, uint32_t workload, uint32_t i)
+/* All shifts of the workload's replicas, and swaps with workloads of a higher index. */
+static bool polish_workload(struct placing *x, uint32_t a)
 {
-    return i < x->count[workload] ? x->site[x->l->slots_first[workload] + i] : NO_SITE;
-}
-
-static bool shift_workload(struct placing *x, uint32_t workload)
-{
-    uint32_t replicas = (uint32_t)(x->l->slots_first[workload + 1] - x->l->slots_first[workload]);
+    const struct layout *l = x->l;
+    uint32_t first = (uint32_t)l->slots_first[a], end = (uint32_t)l->slots_first[a + 1];
     bool changed = false;
 
-    for (uint32_t i = 0; i < replicas && i <= x->count[workload]; i++) {
-        for (uint32_t to = 0; to < x->l->p->n_sites; to++)
-            changed |= shift(x, workload, site_of_replica(x, workload, i), to);
+    for (uint32_t i = first; i < end && i <= first + x->count[a]; i++) {
+        for (uint32_t to = 0; to < l->p->n_sites; to++)
+            changed |= trade(x, a, x->site[i], NO_WORKLOAD, to);
     }
-    return changed;
-}
-
-static bool swap_workload(struct placing *x, uint32_t a)
-{
-    bool changed = false;
-
-    for (uint32_t b = a + 1; b < x->l->p->n_workloads; b++) {
-        for (uint32_t i = 0; i < x->count[a]; i++) {
-            for (uint32_t k = 0; k < x->count[b]; k++)
-                changed |= swap(x, a, site_of_replica(x, a, i), b, site_of_replica(x, b, k));
-        }
+    for (uint32_t k = end; k < placing_slots(x); k++) {
+        for (uint32_t i = first; i < first + x->count[a]; i++)
+            changed |= x->site[k] != NO_SITE && may_swap(x, i, k) &&
+                       trade(x, a, x->site[i], x->workload[k], x->site[k]);
     }
     return changed;
 }
@@ -385,17 +361,15 @@ static bool swap_workload(struct placing *x, uint32_t a)
 void polish(struct placing *x)
 {
     const struct problem *p = x->l->p;
-    size_t slots = x->l->slots_first[p->n_workloads];
+    size_t slots = placing_slots(x);
     bool changed = true;
 
     if (slots * (slots + p->n_sites) > POLISH_MAX)
         return;
     for (int round = 0; round < POLISH_ROUNDS && changed; round++) {
         changed = false;
-        for (uint32_t w = 0; w < p->n_workloads && !layout_stopped(x->l); w++) {
-            changed |= shift_workload(x, w);
-            changed |= swap_workload(x, w);
-        }
+        for (uint32_t w = 0; w < p->n_workloads && !layout_stopped(x->l); w++)
+            changed |= polish_workload(x, w);
     }
 }
 

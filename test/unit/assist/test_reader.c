@@ -109,19 +109,6 @@ static void reads_all_pages(void **state)
     assert_int_equal(fake_requests(t->f->server), KINDS + 2);
 }
 
-static void ends_a_list_that_does_not_end(void **state)
-{
-    struct test *t = *state;
-
-    begin(t);
-    for (unsigned i = 0; i < 3; i++)
-        push(t, POLICIES, "same", "");
-    reads(t, &policies, 422);
-    assert_string_equal(t->failure.detail,
-                        "Policies cannot be listed: the API server repeats a continue token");
-    assert_int_equal(fake_requests(t->f->server), KINDS + 2);
-}
-
 static void asks_for_smaller_pages(void **state)
 {
     struct test *t = *state;
@@ -237,7 +224,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(reads_all_pages),
-        CASE(ends_a_list_that_does_not_end),
         CASE(asks_for_smaller_pages),
         CASE(selects_on_the_server),
         CASE(says_what_cannot_be_listed),
