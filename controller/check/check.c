@@ -9,13 +9,16 @@
 #include "exporter/base/doc.h"
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/regex.h"
 #include "exporter/base/text.h"
 #include "exporter/base/url.h"
 #include "exporter/metric/version.h"
 #include "exporter/ui/out.h"
 #include "exporter/ui/ranking.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 
 enum { MAX_HEALTH_BYTES = 64 << 10, REQUEST_MAX_BYTES = 256 << 20 };
@@ -117,11 +120,6 @@ static void call_check_type(struct check *c, const struct http_answer *a)
 
 /* ---- /healthz and /config, as the hub reads them ---- */
 
-static bool health_cannot_connect(const struct http_answer *a)
-{
-    return a->error == HTTP_URL || a->error == HTTP_DNS || a->error == HTTP_CONNECT || a->error == HTTP_TLS;
-}
-
 static void check_health(struct check *c)
 {
     CLEANUP(call_done) struct http_answer a = {0};
@@ -130,7 +128,7 @@ static void check_health(struct check *c)
 
     (void)stpcpy(stpcpy(url, c->origin), "/healthz");
     check_call(c, url, STR(""), STR(""), MAX_HEALTH_BYTES, &a);
-    if (health_cannot_connect(&a)) {
+    if (a.error == HTTP_URL || a.error == HTTP_DNS || a.error == HTTP_CONNECT || a.error == HTTP_TLS) {
         call_describe(&a, c->findings->unreachable);
         return;
     }
@@ -275,6 +273,254 @@ static void check_config(struct check *c)
     c->findings->scoring_url = xstrdup(c->summary.scoring_endpoint);
 }
 
+/* ---- Generated series, in the JSON of Prometheus ---- */
+
+enum { MAX_POINTS = 240, LONG_VALUE_BYTES = 1000 };
+
+/* What to generate, from the query: the labels that its results have, and the points of its range. */
+struct series_plan {
+    struct str labels[16]; /* slices of the query, or literals */
+    size_t n_labels;
+    size_t points;
+    int64_t from_s, step_s;
+};
+
+enum series_kind {
+    SERIES_PLAIN,
+    SERIES_OF_ONE_POINT, /* the first of them; the others are plain */
+    SERIES_WITHOUT_POINTS,
+    SERIES_WITH_NAN,
+    SERIES_WITH_ODD_LABELS,
+    SERIES_TWICE,
+};
+
+/* The labels in the parentheses after the first `by` of a query; none without. */
+static void series_find_grouping(struct series_plan *p, struct str query)
+{
+    static const struct str pattern = STR("(?is).*?\\bby\\s*\\(\\s*([a-z_]\\w*[\\w\\s,]*)\\).*");
+    struct regex_matcher *m = regex_matcher_new();
+    struct str list = {0};
+    struct regex *x;
+    char why[REGEX_WHY_BYTES];
+
+    if (regex_new(&x, pattern, why) < 0)
+        abort();
+    if (regex_match(m, x, query) > 0)
+        list = regex_group(m, STR("1"));
+    for (size_t i = 0, n; i < list.n && p->n_labels < ARRAY_SIZE(p->labels); i += n ? n : 1) {
+        for (n = 0; i + n < list.n && (isalnum((unsigned char)list.p[i + n]) || list.p[i + n] == '_');)
+            n++;
+        if (n)
+            p->labels[p->n_labels++] = (struct str){list.p + i, n};
+    }
+    (void)regex_free(x);
+    (void)regex_matcher_free(m);
+}
+
+static void series_plan_make(struct series_plan *ret, const struct summary *s, int64_t now_s)
+{
+    static const struct str usual[] = {STR("instance"), STR("job"), STR("namespace"), STR("node"),
+                                       STR("pod")};
+    const struct summary_source *from = &s->source;
+    int64_t step = from->step_s ?: 60, steps = (from->range_s ?: 3600) / step;
+
+    *ret = (struct series_plan){.step_s = step};
+    ret->points = steps < MAX_POINTS ? (size_t)steps + 1 : MAX_POINTS;
+    ret->from_s = now_s - (int64_t)(ret->points - 1) * step;
+    series_find_grouping(ret, str_of(cstr(from->query)));
+    if (ret->n_labels)
+        return;
+    memcpy(ret->labels, usual, sizeof(usual));
+    ret->n_labels = ARRAY_SIZE(usual);
+}
+
+static void series_put_odd_value(struct out *o, size_t i)
+{
+    static const struct str values[] = {
+        STR("größe-日本-\xf0\x9f\x90\xa7"),   /* two, three and four bytes a character */
+        STR("a \"quoted\\ value\", 'twice'"), /* what JSON escapes */
+        STR("line\nand\ttab"),                /* and control characters */
+        STR("<b>&amp;</b>${pod}%7B{{node}}"), /* what others give a meaning */
+        STR("12"),                            /* looks like a number */
+    };
+    char filler[LONG_VALUE_BYTES];
+
+    i %= ARRAY_SIZE(values) + 1;
+    memset(filler, 'x', sizeof(filler));
+    value_text(o, i < ARRAY_SIZE(values) ? values[i] : (struct str){filler, sizeof(filler)});
+}
+
+/* The last label differs from series to series, the others do not always. */
+static void series_put_metric(struct out *o, const struct series_plan *p, enum series_kind kind, size_t i)
+{
+    size_t of = kind == SERIES_TWICE ? i / 2 : i;
+
+    out_puts(o, "{");
+    for (size_t k = 0; k < p->n_labels; k++) {
+        bool is_last = k + 1 == p->n_labels;
+
+        out_printf(o, "%s\"%.*s\":", k ? "," : "", STR_ARG(p->labels[k]));
+        if (is_last && kind == SERIES_WITH_ODD_LABELS)
+            series_put_odd_value(o, i);
+        else
+            out_printf(o, "\"%.*s-%zu\"", STR_ARG(p->labels[k]), is_last ? of : of % 3);
+    }
+    out_puts(o, kind == SERIES_WITH_ODD_LABELS ? ",\"a_label_of_another_exporter\":\"1\"}" : "}");
+}
+
+static void series_put_point(struct out *o, const struct series_plan *p, enum series_kind kind, size_t i,
+                             size_t k)
+{
+    static const char *const words[] = {"NaN", "+Inf", "-Inf"};
+    long long at = p->from_s + (int64_t)k * p->step_s;
+    size_t tenths = 100 + (i * 37 + k * k * 13 + k * 7) % 800; /* as percentages are */
+
+    /* The first series has nothing else, the others have some. */
+    if (kind == SERIES_WITH_NAN && (i == 0 || (i + k) % 5 == 0))
+        out_printf(o, "[%lld,\"%s\"]", at, words[i < 3 ? 0 : i % ARRAY_SIZE(words)]);
+    else
+        out_printf(o, "[%lld,\"%zu.%zu\"]", at, tenths / 10, tenths % 10);
+}
+
+static void series_put(struct out *o, const struct series_plan *p, enum series_kind kind, size_t i)
+{
+    size_t n = i > 0                           ? p->points
+               : kind == SERIES_OF_ONE_POINT   ? 1
+               : kind == SERIES_WITHOUT_POINTS ? 0
+                                               : p->points;
+
+    out_puts(o, "{\"metric\":");
+    series_put_metric(o, p, kind, i);
+    out_puts(o, ",\"values\":[");
+    for (size_t k = p->points - n; k < p->points; k++) {
+        out_puts(o, k > p->points - n ? "," : "");
+        series_put_point(o, p, kind, i, k);
+    }
+    out_puts(o, "]}");
+}
+
+static void series_put_request(struct buf *into, const struct series_plan *p, enum series_kind kind, size_t n)
+{
+    struct out o = out_begin(into);
+
+    out_puts(&o, "{\"data\":[");
+    for (size_t i = 0; i < n; i++) {
+        out_puts(&o, i ? "," : "");
+        series_put(&o, p, kind, i);
+    }
+    out_puts(&o, "]}");
+    (void)!out_end(&o);
+}
+
+static void series_put_answer(struct buf *into, const struct series_plan *p, enum series_kind kind, size_t n)
+{
+    struct out o = out_begin(into);
+
+    out_puts(&o, "{\"results\":[");
+    for (size_t i = 0; i < n; i++) {
+        out_puts(&o, i ? ",{\"score\":0,\"metric\":" : "{\"score\":0,\"metric\":");
+        series_put_metric(&o, p, kind, i);
+        out_puts(&o, "}");
+    }
+    out_puts(&o, "]}");
+    (void)!out_end(&o);
+}
+
+/* ---- What an agent makes of an answer: read by the agent's own code, under its default limits ---- */
+
+struct reading_of_answer {
+    enum round_error error; /* ROUND_OK: batch is set */
+    enum rule rule;         /* that the error breaks */
+    char why[ROUND_REASON_BYTES];
+    struct answer_stats stats;
+    struct batch *batch;
+    size_t duplicates, not_finite;
+    char odd_label[200]; /* the first label whose value is no string; empty: none */
+};
+
+static void answer_done(struct reading_of_answer *a)
+{
+    a->batch = batch_unref(a->batch);
+}
+
+/* Which rule a result breaks that the agent drops. */
+static enum rule answer_rule_of_drop(const struct answer_stats *s)
+{
+    if (strstr(s->first_invalid, "].metric"))
+        return RULE_LABEL_STRINGS;
+    return strstr(s->first_invalid, "].score") ? RULE_SCORE : RULE_RESULTS;
+}
+
+/* Finds a label that is no string: the agent takes some of them. */
+static void answer_scan(struct str body, char out[200])
+{
+    json_auto_t *o = NULL;
+    json_t *result, *value;
+    const char *name;
+    size_t i;
+
+    (void)!kube_json_parse(&o, body, NULL);
+    json_array_foreach(json_object_get(o, "results"), i, result)
+    {
+        json_object_foreach(json_object_get(result, "metric"), name,
+                            value) if (!json_is_string(value) && !*out)(void)
+            snprintf(out, 200, "results[%zu].metric.%.100s: expected a string", i, name);
+    }
+}
+
+static void answer_read(struct reading_of_answer *ret, const char *cluster_name, const char *score_name,
+                        struct str body)
+{
+    const struct batch_options o = {.cluster_name = cluster_name,
+                                    .score_name = score_name,
+                                    .max_series = (size_t)limits_default.series_per_scorer};
+    CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
+    bool all_dropped;
+
+    *ret = (struct reading_of_answer){.error = ROUND_OK};
+    (void)!batch_builder_new(&b, &o);
+    batch_begin(b);
+    ret->error = answer_parse(body, b, (size_t)limits_default.label_value_bytes, &ret->stats, ret->why);
+    all_dropped = ret->stats.results && ret->stats.invalid == ret->stats.results;
+    if (ret->error == ROUND_JSON)
+        ret->rule = RULE_JSON;
+    else if (ret->error != ROUND_OK && !all_dropped)
+        ret->rule = RULE_RESULTS;
+    else if (ret->stats.invalid)
+        ret->rule = answer_rule_of_drop(&ret->stats);
+    if (ret->error != ROUND_OK)
+        return;
+    answer_scan(body, ret->odd_label);
+    (void)!batch_seal(b, (unix_ms){0}, &ret->batch, &ret->duplicates);
+    for (size_t i = 0; i < series_count(ret->batch->set); i++)
+        ret->not_finite += isfinite(ret->batch->values[i]) ? 0 : 1;
+}
+
+static bool answer_same_labels(const struct str a[DS_LABELS], const struct str b[DS_LABELS], bool with_meta)
+{
+    for (unsigned i = 0; i < DS_LABELS; i++)
+        if ((with_meta || i != DS_META) && !str_eq(a[i], b[i]))
+            return false;
+    return true;
+}
+
+static size_t answer_new_series(const struct batch *a, const struct batch *b, bool with_meta)
+{
+    for (size_t i = 0; i < series_count(a->set); i++) {
+        struct str own[DS_LABELS], other[DS_LABELS];
+        bool found = false;
+
+        series_labels(a->set, i, own);
+        for (size_t k = 0; k < series_count(b->set) && !found; k++) {
+            series_labels(b->set, k, other);
+            found = answer_same_labels(own, other, with_meta);
+        }
+        if (!found)
+            return i;
+    }
+    return SIZE_MAX;
+}
+
 /* ---- The scoring path ----
  *
  * The first call, with plain series, decides whether there is anything more to ask; the others differ from
@@ -323,15 +569,19 @@ static void scoring_read(const struct scoring *s, struct reading_of_answer *ret,
     answer_read(ret, s->c->options->cluster_name, s->c->summary.score_name, body);
 }
 
+/* The rule that a failure of the call breaks, or what it tells itself. */
+static enum rule scoring_rule(const struct scoring_probe *p, enum rule told)
+{
+    return p->rule == RULE_SCORING || p->rule == RULE_LABELS_STABLE ? told : p->rule;
+}
+
 static enum rule scoring_rule_of_failure(const struct scoring_probe *p, const struct http_answer *a)
 {
-    if (p->rule != RULE_SCORING)
-        return p->rule;
     if (a->error == HTTP_TIMEOUT)
-        return RULE_SCORING_TIME;
+        return scoring_rule(p, RULE_SCORING_TIME);
     if (a->error == HTTP_TOO_LARGE)
-        return RULE_RESPONSE_SIZE;
-    return a->status == 401 || a->status == 403 ? RULE_TOKEN_ACCEPTED : RULE_SCORING;
+        return scoring_rule(p, RULE_RESPONSE_SIZE);
+    return scoring_rule(p, a->status == 401 || a->status == 403 ? RULE_TOKEN_ACCEPTED : RULE_SCORING);
 }
 
 static void scoring_add_failure(struct scoring *s, const struct scoring_probe *p, const struct http_answer *a,
@@ -445,12 +695,27 @@ static void scoring_judge_labels(struct scoring *s, const struct scoring_probe *
                      p->n);
 }
 
+/* Compares the series of the first call and of another with the same body. */
+static void scoring_judge_repeated(struct scoring *s, struct call_row *row, const struct reading_of_answer *a)
+{
+    size_t changed = answer_new_series(a->batch, s->first.batch, true);
+
+    (void)snprintf(row->text, sizeof(row->text), "%s",
+                   changed == SIZE_MAX ? "the same series" : "other series");
+    if (changed != SIZE_MAX)
+        scoring_add_series(s, RULE_LABELS_STABLE, "new in the second call", a->batch, changed);
+}
+
 static void scoring_judge(struct scoring *s, const struct scoring_probe *p, struct call_row *row,
                           struct reading_of_answer *a)
 {
     if (a->error != ROUND_OK) {
         text_line(row->text, sizeof(row->text), str_of(a->why));
-        findings_add(s->c->findings, p->rule == RULE_SCORING ? a->rule : p->rule, "%s", a->why);
+        findings_add(s->c->findings, scoring_rule(p, a->rule), "%s", a->why);
+        return;
+    }
+    if (p->rule == RULE_LABELS_STABLE) {
+        scoring_judge_repeated(s, row, a);
         return;
     }
     (void)snprintf(row->text, sizeof(row->text), "%zu result%s, %zu series", a->stats.results,
@@ -480,31 +745,6 @@ static void scoring_run(struct scoring *s, const struct scoring_probe *p)
     scoring_judge(s, p, row, &a);
 }
 
-/* Compares the series of the first call and of another with the same body. */
-static void scoring_repeat(struct scoring *s)
-{
-    CLEANUP(answer_done) struct reading_of_answer a = {.error = ROUND_OK};
-    CLEANUP(call_done) struct http_answer answer = {0};
-    struct call_row *row =
-        scoring_call(s, "the same again", buf_str(&s->body), s->c->options->token, &answer);
-    size_t changed;
-
-    if (!call_succeeded(&answer)) {
-        scoring_add_failure(s, s->first_probe, &answer, row->text);
-        return;
-    }
-    scoring_read(s, &a, buf_str(&answer.body));
-    if (a.error != ROUND_OK) {
-        findings_add(s->c->findings, a.rule, "%s", a.why);
-        return;
-    }
-    changed = answer_new_series(a.batch, s->first.batch, true);
-    (void)snprintf(row->text, sizeof(row->text), "%s",
-                   changed == SIZE_MAX ? "the same series" : "other series");
-    if (changed != SIZE_MAX)
-        scoring_add_series(s, RULE_LABELS_STABLE, "new in the second call", a.batch, changed);
-}
-
 /* A call that must be refused. */
 static void scoring_refusal(struct scoring *s, const char *what, struct str body, struct str token,
                             enum rule rule)
@@ -522,13 +762,17 @@ static void check_scoring(struct check *c)
 {
     static const struct str not_json = STR("{\"data\":["), no_data = STR("{\"data\":[]}");
     bool has_source = c->summary.source.type != SOURCE_NONE;
+    struct scoring_probe again;
     struct scoring s = {
         .c = c, .first_probe = has_source ? &plain_probe : &sourceless_probe, .body.max = REQUEST_MAX_BYTES};
 
     series_plan_make(&s.plan, &c->summary, loop_wall(c->loop).ms / 1000);
     scoring_run(&s, s.first_probe);
     if (s.first.batch) {
-        scoring_repeat(&s);
+        again = *s.first_probe;
+        again.what = "the same again";
+        again.rule = RULE_LABELS_STABLE;
+        scoring_run(&s, &again);
         for (size_t i = 0; has_source && i < ARRAY_SIZE(other_probes); i++)
             scoring_run(&s, &other_probes[i]);
         if (has_source)

@@ -80,48 +80,4 @@ struct check_options {
  * findings, or if the scoring API cannot be reached (ret->unreachable). -EINVAL if options->url is no URL. */
 MUST_USE int check_run(struct findings *ret, const struct check_options *options);
 
-/* ---- series.c: the series that are sent ---- */
-
-/* What to generate, from the query: the labels that its results have, and the points of its range. */
-struct series_plan {
-    struct str labels[16]; /* slices of the query, or literals */
-    size_t n_labels;
-    size_t points;
-    int64_t from_s, step_s;
-};
-
-enum series_kind {
-    SERIES_PLAIN,
-    SERIES_OF_ONE_POINT, /* the first of them; the others are plain */
-    SERIES_WITHOUT_POINTS,
-    SERIES_WITH_NAN,
-    SERIES_WITH_ODD_LABELS,
-    SERIES_TWICE,
-};
-
-/* now_s: end of the range. The plan borrows from the summary. */
-void series_plan_make(struct series_plan *ret, const struct summary *s, int64_t now_s);
-/* Appends the body of a call with n series. The same plan gives the same bytes. */
-void series_put_request(struct buf *into, const struct series_plan *p, enum series_kind kind, size_t n);
-/* Appends the answer of a scoring API that gives each series a score under the same labels. */
-void series_put_answer(struct buf *into, const struct series_plan *p, enum series_kind kind, size_t n);
-
-/* ---- series.c: an answer as an agent reads it ---- */
-
-struct reading_of_answer {
-    enum round_error error; /* ROUND_OK: batch is set */
-    enum rule rule;         /* that the error breaks */
-    char why[ROUND_REASON_BYTES];
-    struct answer_stats stats;
-    struct batch *batch;
-    size_t duplicates, not_finite;
-    char odd_label[200]; /* the first label whose value is no string; empty: none */
-};
-
-void answer_read(struct reading_of_answer *ret, const char *cluster_name, const char *score_name,
-                 struct str body);
-void answer_done(struct reading_of_answer *a);
-/* The first series of a that is not in b, by all labels or by all but meta. SIZE_MAX: none. */
-size_t answer_new_series(const struct batch *a, const struct batch *b, bool with_meta);
-
 #endif

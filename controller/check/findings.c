@@ -1,6 +1,6 @@
 #include "controller/check/check.h"
 
-#include "exporter/base/json.h"
+#include "controller/kube/json.h"
 #include "exporter/base/text.h"
 #include "exporter/ui/out.h"
 #include "exporter/ui/ranking.h"
@@ -198,24 +198,21 @@ static void table_losses(struct out *o, const struct agent_outcome *x)
 /* The first items by name: "a = 1, b = 2, … and 8 more". */
 static void table_items(struct out *o, const struct items *items)
 {
-    struct jr j;
-    struct str key, value;
-    size_t i = 0;
+    json_auto_t *list = json_loadb(items->json.p, items->json.n, 0, NULL);
+    const json_t *item;
+    size_t i;
 
-    jr_init(&j, buf_str(&items->json), JR_STRICT);
-    (void)jr_array(&j);
-    for (; i < SHOWN_ITEMS && jr_item(&j); i++) {
-        out_puts(o, i ? ", " : "    ");
-        (void)jr_object(&j);
-        while (jr_member(&j, &key)) {
-            (void)jr_skip(&j, &value);
-            out_puts(o, jr_key_is(key, "value") ? " = " : "");
-            grid_cut(o, value, ITEM_CHARS);
-        }
+    json_array_foreach(list, i, item)
+    {
+        if (i == SHOWN_ITEMS)
+            break;
+        out_puts(o, i ? ", \"" : "    \"");
+        grid_cut(o, kube_text(item, "name", NULL), ITEM_CHARS);
+        out_printf(o, "\" = %" JSON_INTEGER_FORMAT, json_integer_value(json_object_get(item, "value")));
     }
-    if (items->n > i) {
+    if (items->n > SHOWN_ITEMS) {
         out_puts(o, ", … and ");
-        table_count(o, items->n - i, "more", "");
+        table_count(o, items->n - SHOWN_ITEMS, "more", "");
     }
     out_puts(o, items->n ? "\n" : "");
 }

@@ -1,6 +1,5 @@
 /* Any body of /config: what is taken is kept whole in the status, no token follows it to a place that was not
- * named, and check-scorer makes series for its query. */
-#include "controller/check/check.h"
+ * named. */
 #include "test/fuzz/effective_checks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -31,25 +30,6 @@ static void check_kept(const struct api_config *c)
     api_config_done(&again);
 }
 
-/* Labels have valid names, and there are some. */
-static void check_series(const struct effective *e)
-{
-    BUF_AUTO(text, 1 << 20);
-    struct series_plan plan;
-    struct problems p;
-    struct summary s;
-    json_t *o;
-
-    summary_parse(&s, buf_str(&e->text), &p);
-    series_plan_make(&plan, &s, 1700000000);
-    assert(plan.n_labels > 0 && plan.points > 0 && plan.points <= 240);
-    series_put_request(&text, &plan, SERIES_PLAIN, 1);
-    assert(kube_json_parse(&o, buf_str(&text), NULL) == 0);
-    json_decref(o);
-    summary_done(&s);
-    problems_done(&p);
-}
-
 static void check_scorer(const char *text, const struct api_config *c, bool tokens)
 {
     static const char *const prom[] = {"http://prom:9090", NULL}, *const api[] = {"http://api", NULL};
@@ -63,8 +43,6 @@ static void check_scorer(const char *text, const struct api_config *c, bool toke
     check_effective(&spec, c, &e);
     if (tokens && e.reason == EFFECTIVE_OK)
         check_tokens(&e, prom, api);
-    if (e.reason == EFFECTIVE_OK)
-        check_series(&e);
     effective_done(&e);
     scorer_spec_done(&spec);
     json_decref(object);
