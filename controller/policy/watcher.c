@@ -72,9 +72,16 @@ struct known_claim {
     unix_ms written_at; /* when a policy watcher wrote the value; 0: another did */
 };
 
+/* A watch, argument of its own callbacks. */
+struct watched {
+    struct policy_watcher *w;
+    struct kube_watch *watch;
+    const struct kube_resource *resource;
+};
+
 struct policy_watcher {
     struct policy_watcher_options o;
-    struct kube_watch *policy_watch, *claim_watch;
+    struct watched policy_watch, claim_watch;
     struct kube_writer writer; /* of one key */
     struct kube_object object;
     bool is_writing;
@@ -120,11 +127,10 @@ static enum policy_state policy_read_state(const json_t *object)
 
     if (kube_bool(object, &disabled, "spec", "disabled", NULL) && disabled)
         return POLICY_DISABLED;
-    if (strcmp(word, "Compliant") == 0)
-        return POLICY_COMPLIANT;
-    if (strcmp(word, "NonCompliant") == 0)
-        return POLICY_NONCOMPLIANT;
-    return strcmp(word, "Pending") == 0 ? POLICY_PENDING : POLICY_UNKNOWN;
+    for (enum policy_state i = 0; i < POLICY_UNKNOWN; i++)
+        if (strcasecmp(word, policy_state_word(i)) == 0)
+            return i;
+    return POLICY_UNKNOWN;
 }
 
 /* As Open Cluster Management reads them to set the template's state. */
@@ -271,9 +277,9 @@ static void claim_on_edit(struct policy_watcher *w)
 
 static void claim_on_set(void *arg, json_t *object)
 {
-    struct policy_watcher *w = arg;
+    struct policy_watcher *w = ((struct watched *)arg)->w;
 
-    if (!claim_take(w, object) || !kube_watch_synced(w->claim_watch))
+    if (!claim_take(w, object) || !kube_watch_synced(w->claim_watch.watch))
         return;
     if (!w->is_writing && claim_needs_write(w))
         claim_on_edit(w);
@@ -282,7 +288,7 @@ static void claim_on_set(void *arg, json_t *object)
 
 static void claim_on_delete(void *arg, const char *namespace, const char *name)
 {
-    struct policy_watcher *w = arg;
+    struct policy_watcher *w = ((struct watched *)arg)->w;
 
     (void)namespace;
     log_warn("the ClusterClaim was deleted", L_STR("claim", name));
@@ -337,7 +343,7 @@ static void claim_work(void *arg, const char *key)
 
 static void policies_on_set(void *arg, json_t *object)
 {
-    struct policy_watcher *w = arg;
+    struct policy_watcher *w = ((struct watched *)arg)->w;
     struct policy *known = map_get(&w->policies, kube_name(object));
     struct policy is;
 
@@ -357,33 +363,10 @@ static void policies_on_set(void *arg, json_t *object)
 
 static void policies_on_delete(void *arg, const char *namespace, const char *name)
 {
-    struct policy_watcher *w = arg;
+    struct policy_watcher *w = ((struct watched *)arg)->w;
 
     (void)namespace;
     free(map_take(&w->policies, name));
-    watcher_decide_in(w, 0);
-}
-
-static void policies_on_synced(void *arg)
-{
-    struct policy_watcher *w = arg;
-
-    metric_set(w->o.metrics, METRIC_KUBE_UP, LV("policies", "cluster"), 1);
-    watcher_decide_in(w, 0);
-}
-
-static void policies_on_trouble(void *arg, const char *text)
-{
-    struct policy_watcher *w = arg;
-    bool lacks_kind = kube_watch_lacks_kind(w->policy_watch);
-
-    metric_set(w->o.metrics, METRIC_KUBE_UP, LV("policies", "cluster"), text == NULL || lacks_kind);
-    if (!text)
-        log_info("watch of Policies works again", L_STR("namespace", w->o.namespace));
-    else if (lacks_kind)
-        log_warn("Policies are not installed on this cluster: the claim is empty", L_STR("err", text));
-    else
-        log_warn("watch of Policies failed", L_STR("namespace", w->o.namespace), L_STR("err", text));
     watcher_decide_in(w, 0);
 }
 
@@ -473,12 +456,13 @@ static void watcher_decide_blind(struct policy_watcher *w)
 
 static void watcher_decide(struct policy_watcher *w)
 {
-    bool lacks_kind = kube_watch_lacks_kind(w->policy_watch), is_compliant;
+    bool lacks_kind = kube_watch_lacks_kind(w->policy_watch.watch), is_compliant;
     struct policy_tally t = {0};
 
-    if (!kube_watch_synced(w->claim_watch))
+    if (!kube_watch_synced(w->claim_watch.watch))
         return;
-    if (!lacks_kind && (!kube_watch_synced(w->policy_watch) || kube_watch_trouble(w->policy_watch))) {
+    if (!lacks_kind &&
+        (!kube_watch_synced(w->policy_watch.watch) || kube_watch_trouble(w->policy_watch.watch))) {
         watcher_decide_blind(w);
         return;
     }
@@ -500,23 +484,29 @@ static void watcher_on_timer(struct timer *t)
 
 /* ---- Life ---- */
 
-static void claims_on_synced(void *arg)
+static void watched_show(const struct watched *x, bool is_up)
 {
-    struct policy_watcher *w = arg;
-
-    metric_set(w->o.metrics, METRIC_KUBE_UP, LV("clusterclaims", "cluster"), 1);
-    watcher_decide_in(w, 0);
+    metric_set(x->w->o.metrics, METRIC_KUBE_UP, LV(x->resource->plural, "cluster"), is_up);
+    watcher_decide_in(x->w, 0);
 }
 
-static void claims_on_trouble(void *arg, const char *text)
+static void watched_on_synced(void *arg)
 {
-    struct policy_watcher *w = arg;
+    watched_show(arg, true);
+}
 
-    metric_set(w->o.metrics, METRIC_KUBE_UP, LV("clusterclaims", "cluster"), text == NULL);
-    if (text)
-        log_warn("watch of the ClusterClaim failed", L_STR("claim", w->o.claim), L_STR("err", text));
+static void watched_on_trouble(void *arg, const char *text)
+{
+    const struct watched *x = arg;
+    bool lacks_policies = x == &x->w->policy_watch && kube_watch_lacks_kind(x->watch);
+
+    watched_show(x, text == NULL || lacks_policies);
+    if (!text)
+        log_info("watch works again", L_STR("resource", x->resource->plural));
+    else if (lacks_policies)
+        log_warn("Policies are not installed on this cluster: the claim is empty", L_STR("err", text));
     else
-        log_info("watch of the ClusterClaim works again", L_STR("claim", w->o.claim));
+        log_warn("watch failed", L_STR("resource", x->resource->plural), L_STR("err", text));
 }
 
 static void claims_count(void *arg, const char *operation, const struct kube_answer *a)
@@ -526,25 +516,26 @@ static void claims_count(void *arg, const char *operation, const struct kube_ans
     metric_add(w->o.metrics, METRIC_POLICY_CLAIM_WRITES, LV(operation, kube_verdict_word(a->verdict)), 1);
 }
 
+static void watched_start(struct watched *x, struct policy_watcher *w, const struct kube_resource *resource,
+                          struct kube_watch_options o)
+{
+    *x = (struct watched){.w = w, .resource = resource};
+    o.resource = resource;
+    o.on_synced = watched_on_synced;
+    o.on_trouble = watched_on_trouble;
+    o.arg = x;
+    x->watch = kube_watch_new(w->o.kube, &o);
+}
+
 struct policy_watcher *policy_watcher_new(const struct policy_watcher_options *o)
 {
     struct policy_watcher *w = xcalloc(1, sizeof(*w));
     const struct kube_queue_options queue = {
         .work = claim_work, .arg = w, .kube = o->kube, .max_retry_ms = RETRY_MS};
-    const struct kube_watch_options policies = {.resource = &kube_policies,
-                                                .namespace = o->namespace,
-                                                .on_set = policies_on_set,
-                                                .on_delete = policies_on_delete,
-                                                .on_synced = policies_on_synced,
-                                                .on_trouble = policies_on_trouble,
-                                                .arg = w};
-    const struct kube_watch_options claims = {.resource = &kube_clusterclaims,
-                                              .name = o->claim,
-                                              .on_set = claim_on_set,
-                                              .on_delete = claim_on_delete,
-                                              .on_synced = claims_on_synced,
-                                              .on_trouble = claims_on_trouble,
-                                              .arg = w};
+    struct kube_watch_options policies = {
+        .namespace = o->namespace, .on_set = policies_on_set, .on_delete = policies_on_delete};
+    struct kube_watch_options claims = {
+        .name = o->claim, .on_set = claim_on_set, .on_delete = claim_on_delete};
 
     w->o = *o;
     w->timer.fn = watcher_on_timer;
@@ -556,8 +547,8 @@ struct policy_watcher *policy_watcher_new(const struct policy_watcher_options *o
                                      .arg = w};
     kube_object_init(&w->object, &w->writer, o->claim);
     w->writer.queue = kube_queue_new(kube_loop(o->kube), &queue);
-    w->policy_watch = kube_watch_new(o->kube, &policies);
-    w->claim_watch = kube_watch_new(o->kube, &claims);
+    watched_start(&w->policy_watch, w, &kube_policies, policies);
+    watched_start(&w->claim_watch, w, &kube_clusterclaims, claims);
     return w;
 }
 
@@ -570,8 +561,8 @@ struct policy_watcher *policy_watcher_free(struct policy_watcher *w)
     loop_timer_clear(kube_loop(w->o.kube), &w->timer);
     kube_object_done(&w->object);
     w->writer.queue = kube_queue_free(w->writer.queue);
-    w->policy_watch = kube_watch_free(w->policy_watch);
-    w->claim_watch = kube_watch_free(w->claim_watch);
+    w->policy_watch.watch = kube_watch_free(w->policy_watch.watch);
+    w->claim_watch.watch = kube_watch_free(w->claim_watch.watch);
     for (size_t at = 0; (p = map_next(&w->policies, &at));)
         free(p);
     map_done(&w->policies);
@@ -581,17 +572,17 @@ struct policy_watcher *policy_watcher_free(struct policy_watcher *w)
 
 bool policy_watcher_ready(const struct policy_watcher *w, struct buf *why)
 {
-    const struct kube_watch *watches[] = {w->policy_watch, w->claim_watch};
-    static const char *const names[] = {"policies", "clusterclaims"};
+    const struct watched *const all[] = {&w->policy_watch, &w->claim_watch};
     bool ready = true;
 
-    for (size_t i = 0; i < ARRAY_SIZE(watches); i++) {
-        const char *trouble = kube_watch_trouble(watches[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+        const char *trouble = kube_watch_trouble(all[i]->watch);
 
-        if (kube_watch_synced(watches[i]) || (i == 0 && kube_watch_lacks_kind(watches[i])))
+        if (kube_watch_synced(all[i]->watch) || (i == 0 && kube_watch_lacks_kind(all[i]->watch)))
             continue;
         ready = false;
-        (void)!buf_printf(why, "%s: not listed yet%s%s\n", names[i], trouble ? ": " : "", cstr(trouble));
+        (void)!buf_printf(why, "%s: not listed yet%s%s\n", all[i]->resource->plural, trouble ? ": " : "",
+                          cstr(trouble));
     }
     return ready;
 }
