@@ -428,7 +428,7 @@ static void series_put_answer(struct buf *into, const struct series_plan *p, enu
 
 /* ---- What an agent makes of an answer: read by the agent's own code, under its default limits ---- */
 
-struct reading_of_answer {
+struct reading {
     enum round_error error; /* ROUND_OK: batch is set */
     enum rule rule;         /* that the error breaks */
     char why[ROUND_REASON_BYTES];
@@ -438,13 +438,13 @@ struct reading_of_answer {
     char odd_label[200]; /* the first label whose value is no string; empty: none */
 };
 
-static void answer_done(struct reading_of_answer *a)
+static void reading_drop(struct reading *a)
 {
     a->batch = batch_unref(a->batch);
 }
 
 /* Which rule a result breaks that the agent drops. */
-static enum rule answer_rule_of_drop(const struct answer_stats *s)
+static enum rule reading_rule_of_drop(const struct answer_stats *s)
 {
     if (strstr(s->first_invalid, "].metric"))
         return RULE_LABEL_STRINGS;
@@ -452,7 +452,7 @@ static enum rule answer_rule_of_drop(const struct answer_stats *s)
 }
 
 /* Finds a label that is no string: the agent takes some of them. */
-static void answer_scan(struct str body, char out[200])
+static void reading_scan(struct str body, char out[200])
 {
     json_auto_t *o = NULL;
     json_t *result, *value;
@@ -468,8 +468,8 @@ static void answer_scan(struct str body, char out[200])
     }
 }
 
-static void answer_read(struct reading_of_answer *ret, const char *cluster_name, const char *score_name,
-                        struct str body)
+static void reading_make(struct reading *ret, const char *cluster_name, const char *score_name,
+                         struct str body)
 {
     const struct batch_options o = {.cluster_name = cluster_name,
                                     .score_name = score_name,
@@ -477,7 +477,7 @@ static void answer_read(struct reading_of_answer *ret, const char *cluster_name,
     CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
     bool all_dropped;
 
-    *ret = (struct reading_of_answer){.error = ROUND_OK};
+    *ret = (struct reading){.error = ROUND_OK};
     (void)!batch_builder_new(&b, &o);
     batch_begin(b);
     ret->error = answer_parse(body, b, (size_t)limits_default.label_value_bytes, &ret->stats, ret->why);
@@ -487,16 +487,16 @@ static void answer_read(struct reading_of_answer *ret, const char *cluster_name,
     else if (ret->error != ROUND_OK && !all_dropped)
         ret->rule = RULE_RESULTS;
     else if (ret->stats.invalid)
-        ret->rule = answer_rule_of_drop(&ret->stats);
+        ret->rule = reading_rule_of_drop(&ret->stats);
     if (ret->error != ROUND_OK)
         return;
-    answer_scan(body, ret->odd_label);
+    reading_scan(body, ret->odd_label);
     (void)!batch_seal(b, (unix_ms){0}, &ret->batch, &ret->duplicates);
     for (size_t i = 0; i < series_count(ret->batch->set); i++)
         ret->not_finite += isfinite(ret->batch->values[i]) ? 0 : 1;
 }
 
-static bool answer_same_labels(const struct str a[DS_LABELS], const struct str b[DS_LABELS], bool with_meta)
+static bool reading_same_labels(const struct str a[DS_LABELS], const struct str b[DS_LABELS], bool with_meta)
 {
     for (unsigned i = 0; i < DS_LABELS; i++)
         if ((with_meta || i != DS_META) && !str_eq(a[i], b[i]))
@@ -504,7 +504,7 @@ static bool answer_same_labels(const struct str a[DS_LABELS], const struct str b
     return true;
 }
 
-static size_t answer_new_series(const struct batch *a, const struct batch *b, bool with_meta)
+static size_t reading_new_series(const struct batch *a, const struct batch *b, bool with_meta)
 {
     for (size_t i = 0; i < series_count(a->set); i++) {
         struct str own[DS_LABELS], other[DS_LABELS];
@@ -513,7 +513,7 @@ static size_t answer_new_series(const struct batch *a, const struct batch *b, bo
         series_labels(a->set, i, own);
         for (size_t k = 0; k < series_count(b->set) && !found; k++) {
             series_labels(b->set, k, other);
-            found = answer_same_labels(own, other, with_meta);
+            found = reading_same_labels(own, other, with_meta);
         }
         if (!found)
             return i;
@@ -550,7 +550,7 @@ struct scoring {
     const struct scoring_probe *first_probe;
     struct series_plan plan;
     struct buf body;
-    struct reading_of_answer first;
+    struct reading first;
 };
 
 static struct call_row *scoring_call(struct scoring *s, const char *what, struct str body, struct str token,
@@ -564,9 +564,9 @@ static struct call_row *scoring_call(struct scoring *s, const char *what, struct
     return row;
 }
 
-static void scoring_read(const struct scoring *s, struct reading_of_answer *ret, struct str body)
+static void scoring_read(const struct scoring *s, struct reading *ret, struct str body)
 {
-    answer_read(ret, s->c->options->cluster_name, s->c->summary.score_name, body);
+    reading_make(ret, s->c->options->cluster_name, s->c->summary.score_name, body);
 }
 
 /* The rule that a failure of the call breaks, or what it tells itself. */
@@ -595,8 +595,7 @@ static void scoring_add_failure(struct scoring *s, const struct scoring_probe *p
 }
 
 /* Faults of single results. A fault of the first call is no news in another. */
-static void scoring_judge_results(struct scoring *s, const struct scoring_probe *p,
-                                  const struct reading_of_answer *a)
+static void scoring_judge_results(struct scoring *s, const struct scoring_probe *p, const struct reading *a)
 {
     bool is_first = p == s->first_probe;
     struct findings *findings = s->c->findings;
@@ -621,7 +620,7 @@ static void scoring_judge_time(struct scoring *s, const struct scoring_probe *p,
 }
 
 /* Keeps the answer, too. */
-static void scoring_judge_first(struct scoring *s, const struct scoring_probe *p, struct reading_of_answer *a)
+static void scoring_judge_first(struct scoring *s, const struct scoring_probe *p, struct reading *a)
 {
     struct findings *findings = s->c->findings;
     struct agent_outcome *out = &findings->outcome;
@@ -668,7 +667,7 @@ static void scoring_add_series(struct scoring *s, enum rule rule, const char *be
 }
 
 /* The answer that keeps all labels. */
-static void scoring_expect(struct scoring *s, const struct scoring_probe *p, struct reading_of_answer *ret)
+static void scoring_expect(struct scoring *s, const struct scoring_probe *p, struct reading *ret)
 {
     BUF_AUTO(text, REQUEST_MAX_BYTES);
 
@@ -677,17 +676,16 @@ static void scoring_expect(struct scoring *s, const struct scoring_probe *p, str
 }
 
 /* Results may be about something else than the series: then their labels say nothing. */
-static void scoring_judge_labels(struct scoring *s, const struct scoring_probe *p,
-                                 const struct reading_of_answer *a)
+static void scoring_judge_labels(struct scoring *s, const struct scoring_probe *p, const struct reading *a)
 {
-    CLEANUP(answer_done) struct reading_of_answer plain, sent;
+    CLEANUP(reading_drop) struct reading plain, sent;
     size_t changed;
 
     scoring_expect(s, s->first_probe, &plain);
     scoring_expect(s, p, &sent);
-    if (answer_new_series(s->first.batch, plain.batch, false) != SIZE_MAX)
+    if (reading_new_series(s->first.batch, plain.batch, false) != SIZE_MAX)
         return;
-    changed = answer_new_series(a->batch, sent.batch, false);
+    changed = reading_new_series(a->batch, sent.batch, false);
     if (changed != SIZE_MAX)
         scoring_add_series(s, p->rule, "no series was sent with these labels", a->batch, changed);
     else if (s->first.stats.results == s->first_probe->n && a->stats.results < p->n)
@@ -696,9 +694,9 @@ static void scoring_judge_labels(struct scoring *s, const struct scoring_probe *
 }
 
 /* Compares the series of the first call and of another with the same body. */
-static void scoring_judge_repeated(struct scoring *s, struct call_row *row, const struct reading_of_answer *a)
+static void scoring_judge_repeated(struct scoring *s, struct call_row *row, const struct reading *a)
 {
-    size_t changed = answer_new_series(a->batch, s->first.batch, true);
+    size_t changed = reading_new_series(a->batch, s->first.batch, true);
 
     (void)snprintf(row->text, sizeof(row->text), "%s",
                    changed == SIZE_MAX ? "the same series" : "other series");
@@ -707,7 +705,7 @@ static void scoring_judge_repeated(struct scoring *s, struct call_row *row, cons
 }
 
 static void scoring_judge(struct scoring *s, const struct scoring_probe *p, struct call_row *row,
-                          struct reading_of_answer *a)
+                          struct reading *a)
 {
     if (a->error != ROUND_OK) {
         text_line(row->text, sizeof(row->text), str_of(a->why));
@@ -730,7 +728,7 @@ static void scoring_judge(struct scoring *s, const struct scoring_probe *p, stru
 
 static void scoring_run(struct scoring *s, const struct scoring_probe *p)
 {
-    CLEANUP(answer_done) struct reading_of_answer a = {.error = ROUND_OK};
+    CLEANUP(reading_drop) struct reading a = {.error = ROUND_OK};
     CLEANUP(call_done) struct http_answer answer = {0};
     struct call_row *row;
 
@@ -784,7 +782,7 @@ static void check_scoring(struct check *c)
                         RULE_TOKEN_REFUSED);
     }
     buf_done(&s.body);
-    answer_done(&s.first);
+    reading_drop(&s.first);
 }
 
 /* ---- The whole ---- */
