@@ -267,9 +267,10 @@ static void secrets_sync(struct agent_kube *k, const struct summaries *wanted)
  * ManifestWork's feedback rule. */
 
 enum {
-    GATHER_MS = 1000,      /* delay, so that changes that come together are one write */
-    TIMES_MS = 300 * 1000, /* interval of writes when only times change */
-    SCORERS_BYTES = 50000, /* of the list: status feedback carries about 59 KB in one string */
+    GATHER_MS = 1000,         /* delay, so that changes that come together are one write */
+    TIMES_MS = 300 * 1000,    /* interval of writes when only times change, */
+    TIMES_MIN_MS = 10 * 1000, /* or half the life of the scores that expire first */
+    SCORERS_BYTES = 50000,    /* of the list: status feedback carries about 59 KB in one string */
     ERROR_BYTES = 400,
     PROBLEM_BYTES = 2000,
 };
@@ -335,10 +336,11 @@ static json_t *report_scorer(struct agent_kube *k, const struct scorer *s, bool 
     char error[ROUND_REASON_BYTES];
 
     scorer_error_text(st, error, sizeof(error));
-    return json_pack("{s:s, s:s, s:o*, s:s*, s:o*, s:o*}", "scoreName", scorer_summary(s)->score_name,
+    return json_pack("{s:s, s:s, s:o*, s:o*, s:s*, s:o*, s:o*}", "scoreName", scorer_summary(s)->score_name,
                      "state", scorer_state_word(scorer_state(s)), "lastSuccess",
-                     times ? report_time(st->succeeded_ms) : NULL, "failedStage", report_failed_stage(st),
-                     "error", error[0] ? report_line(error) : NULL, "placementError",
+                     times ? report_time(st->succeeded_ms) : NULL, "validUntil",
+                     times && scorer_batch(s) ? report_time(st->expires_ms) : NULL, "failedStage",
+                     report_failed_stage(st), "error", error[0] ? report_line(error) : NULL, "placementError",
                      trouble[0] ? report_line(trouble) : NULL);
 }
 
@@ -397,18 +399,33 @@ static void report_set_timer(struct agent_kube *k, int64_t ms)
     kube_timer_move(kube_agent_loop(k), &k->report.timer, ms);
 }
 
+/* A hub that hears nothing must not take scores for valid that have expired, nor the other way round. */
+static int64_t report_times_ms(const struct agent_kube *k)
+{
+    const struct agent_state *a = agent_state(k->agent);
+    int64_t ms = TIMES_MS;
+
+    for (size_t i = 0; i < a->n_scorers; i++) {
+        int64_t life = scorer_status(a->scorers[i])->life_ms;
+
+        if (scorer_batch(a->scorers[i]) && life / 2 < ms)
+            ms = life / 2;
+    }
+    return ms < TIMES_MIN_MS ? TIMES_MIN_MS : ms;
+}
+
 static void report_on_timer(struct timer *t)
 {
     struct agent_kube *k = CONTAINER_OF(t, struct agent_kube, report.timer);
-    int64_t age = mono_diff(k->report.written_at, loop_now(kube_agent_loop(k)));
+    int64_t left = report_times_ms(k) - mono_diff(k->report.written_at, loop_now(kube_agent_loop(k)));
 
-    if (k->report.written_states == report_hash(k) && age < TIMES_MS)
-        report_set_timer(k, k->report.recheck_ms < TIMES_MS - age ? k->report.recheck_ms : TIMES_MS - age);
+    if (k->report.written_states == report_hash(k) && left > 0)
+        report_set_timer(k, k->report.recheck_ms < left ? k->report.recheck_ms : left);
     else
         kube_queue_add(k->report.writer.queue, REPORT_KEY);
 }
 
-/* Something may have changed. A new state or error is written soon, mere times within five minutes: a work
+/* Something may have changed. A new state or error is written soon, mere times later: a work
  * agent copies each write into its ManifestWork on the hub, which is then sent as a whole to all who watch
  * it. */
 static void report_touch(struct agent_kube *k)
@@ -601,16 +618,6 @@ bool agent_kube_has_cluster(const struct agent_kube_options *o)
     return o->managed_kubeconfig || kube_env(NULL, "KUBERNETES_SERVICE_HOST");
 }
 
-static void configmap_apply(struct agent_kube *k, struct str text)
-{
-    bool known = k->scorers_known;
-
-    k->scorers_known = true; /* applying passes the scorers on to the placement */
-    if (agent_apply_text(k->agent, k->what, text, NULL) < 0)
-        k->scorers_known = known;
-    report_touch(k);
-}
-
 static struct str configmap_text(const struct agent_kube *k, const json_t *object)
 {
     struct str text = kube_text(object, "data", "summaries", NULL);
@@ -620,12 +627,24 @@ static struct str configmap_text(const struct agent_kube *k, const json_t *objec
     return text.p ? text : STR("");
 }
 
+/* object: the ConfigMap; NULL: there is none. */
+static void configmap_apply(struct agent_kube *k, const json_t *object)
+{
+    bool known = k->scorers_known;
+
+    k->scorers_known = true; /* applying passes the scorers on to the placement */
+    if (agent_apply_text(k->agent, k->what, object ? configmap_text(k, object) : STR("[]"),
+                         kube_text(object, "data", "suspended", NULL), NULL) < 0)
+        k->scorers_known = known;
+    report_touch(k);
+}
+
 /* ---- With `once`: the ConfigMap, then its Secrets, then the scorers ---- */
 
 static void once_apply(struct timer *t)
 {
     struct agent_kube *k = CONTAINER_OF(t, struct agent_kube, once);
-    int r = agent_apply_text(k->agent, k->what, configmap_text(k, k->first), NULL);
+    int r = agent_apply_text(k->agent, k->what, configmap_text(k, k->first), STR(""), NULL);
 
     if (r < 0 || agent_state(k->agent)->n_scorers == 0)
         loop_stop(kube_agent_loop(k));
@@ -653,7 +672,7 @@ static void configmap_on_set(void *arg, json_t *object)
     if (k->o.once && !k->first)
         once_prepare(k, object);
     else if (!k->o.once)
-        configmap_apply(k, configmap_text(k, object));
+        configmap_apply(k, object);
 }
 
 static void configmap_missing(struct agent_kube *k)
@@ -666,7 +685,7 @@ static void configmap_missing(struct agent_kube *k)
         return;
     }
     log_warn("ConfigMap not found: no scorers", L_STR("configmap", k->shown));
-    configmap_apply(k, STR("[]"));
+    configmap_apply(k, NULL);
 }
 
 static void configmap_on_delete(void *arg, const char *namespace, const char *name)
@@ -818,5 +837,6 @@ int agent_kube_start(struct agent_kube *k)
     if (k->o.once && k->cluster)
         return 0;
     /* Not yet in the ConfigMap's name: nobody should take its absence for an empty list. */
-    return k->cluster ? agent_apply_text(k->agent, "flags", STR("[]"), NULL) : agent_reload(k->agent, NULL);
+    return k->cluster ? agent_apply_text(k->agent, "flags", STR("[]"), STR(""), NULL)
+                      : agent_reload(k->agent, NULL);
 }

@@ -278,6 +278,7 @@ static void slot_set_scored(struct slot *s, const struct items *made, const stru
     const char *then = slot_consequence(s, shown);
     bool no_series = scorer_summary(s->scorer)->source.type != SOURCE_NONE && st->last.source_series == 0;
     struct str unknown = format_unknown_placeholder(scorer_summary(s->scorer)->dimension_format);
+    const char *suspended = scorer_summary(s->scorer)->suspended_since;
     char left_out[128] = "", merged[128] = "", error[1024];
     BUF_AUTO(typo, 512);
 
@@ -289,7 +290,10 @@ static void slot_set_scored(struct slot *s, const struct items *made, const stru
         (void)snprintf(left_out, sizeof(left_out),
                        "; skipped %zu results that are NaN or infinite and %zu with an empty name",
                        made->left_out, made->unnamed);
-    if (st->last.error != ROUND_OK) {
+    if (suspended) {
+        slot_set(s, CONDITION_SCORED, false, "Suspended",
+                 "not called since %.64s, as the hub finds the scoring API unhealthy; %s", suspended, then);
+    } else if (st->last.error != ROUND_OK) {
         scorer_error_text(st, error, sizeof(error));
         slot_set(s, CONDITION_SCORED, false,
                  st->last.stage == STAGE_SCORING ? "ScoringFailed" : "SourceFailed", "%s; %s", error, then);
@@ -421,7 +425,7 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
     const struct items *shown = &made;
     bool new_batch;
 
-    if (scorer_status(s->scorer)->rounds == 0)
+    if (scorer_status(s->scorer)->rounds == 0 && !scorer_summary(s->scorer)->suspended_since)
         return;
     s->updated_at = now;
     new_batch = slot_take_batch(s);

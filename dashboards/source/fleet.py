@@ -150,6 +150,8 @@ health = row(
             for state, properties in (
                 ("scoring", {}),
                 ("failing", colored(GREY, (1, RED))),
+                ("empty", colored(GREY, (1, YELLOW))),
+                ("suspended", colored(GREY, (1, YELLOW))),
                 ("waiting", {}),
                 ("silent", colored(GREY, (1, RED))),
             )
@@ -161,7 +163,7 @@ health = row(
         "Clusters by state", f"Pairs of a scorer and a cluster, by what the agents report. {HUB_ONLY}", "short",
         query(
             """sum by (state) (max by (scorer, state)
-               (dynamic_scoring_hub_scorer_clusters{state=~"scoring|failing|waiting|silent"}))""",
+               (dynamic_scoring_hub_scorer_clusters{state=~"scoring|failing|empty|suspended|waiting|silent"}))""",
             "{{state}}",
         ),
         stack=True, min=0, decimals=0,

@@ -69,6 +69,8 @@ scorers = row(
            column("Selected", clusters_of("selected"), "short"),
            column("Scoring", clusters_of("scoring"), "short"),
            column("Failing", clusters_of("failing"), "short", **colored(GREY, (1, RED))),
+           column("Empty", clusters_of("empty"), "short", **colored(GREY, (1, YELLOW))),
+           column("Suspended", clusters_of("suspended"), "short", **colored(GREY, (1, YELLOW))),
            column("Waiting", clusters_of("waiting"), "short"),
            column("Silent", clusters_of("silent"), "short", **colored(GREY, (1, RED)))],
           width=24, sort=("Failing", True),
@@ -82,7 +84,7 @@ scorers = row(
                width=8, min=0),
     timeseries("Clusters by state", "Pairs of a scorer and a cluster, by what the agents report.", "short",
                query(f"""sum by (state) (max by (scorer, state) (dynamic_scoring_hub_scorer_clusters{{{SCORER},
-                state=~"scoring|failing|waiting|silent"}}))""", "{{state}}"),
+                state=~"scoring|failing|empty|suspended|waiting|silent"}}))""", "{{state}}"),
                overrides=STATES, width=8, stack=True, min=0, decimals=0, panel_links=[runbook("ClustersSilent")]),
 )  # fmt: skip
 

@@ -93,7 +93,9 @@ def fixed_colors(**colors):
 
 
 # Of pairs of a scorer and a cluster, of probes, and of ManifestWorks.
-STATES = fixed_colors(scoring=GREEN, failing=RED, waiting=BLUE, silent="dark-purple")
+STATES = fixed_colors(
+    scoring=GREEN, failing=RED, empty=YELLOW, suspended="orange", waiting=BLUE, silent="dark-purple"
+)
 PROBES = [
     {**field("", color={"mode": "fixed", "fixedColor": RED}), "matcher": {"id": "byRegexp", "options": "/.*/"}},
     *fixed_colors(**{"health: ok": GREEN, "config: ok": BLUE}),

@@ -85,7 +85,9 @@ static struct scorer *start_or_keep(struct agent *a, const struct summary *want)
     if (!running)
         return scorer_new(&a->scorer_env, want);
     if (!summary_same(scorer_summary(running), want)) {
-        log_info("scorer changed", L_STR("score_name", want->score_name));
+        log_info(want->suspended_since ? "scorer suspended, as the hub finds its scoring API unhealthy"
+                                       : "scorer changed",
+                 L_STR("score_name", want->score_name));
         scorer_change(running, want);
     }
     return running;
@@ -260,18 +262,23 @@ int agent_reload(struct agent *a, struct buf *ret_why)
     return finish_reload(a, r, &c, &p, ret_why);
 }
 
-int agent_apply_text(struct agent *a, const char *what, struct str text, struct buf *ret_why)
+int agent_apply_text(struct agent *a, const char *what, struct str summaries, struct str suspended,
+                     struct buf *ret_why)
 {
-    CLEANUP(cleanup_config_free) struct config *of_text = NULL, *c = NULL;
+    CLEANUP(cleanup_config_free) struct config *of_text = NULL, *of_suspended = NULL, *c = NULL;
     CLEANUP(problems_done) struct problems p = {0}, of_file = {0};
     char *copy = xstrdup(what); /* it may be the current name */
     int r;
 
     problems_init(&p, what);
     problems_init(&of_file, a->options->config_file ? a->options->config_file : "flags");
-    if (str_eq(str_trim(text), STR("null"))) /* as Go writes an empty list */
-        text = STR("[]");
-    r = config_parse(&of_text, text, a->options->section, &p);
+    if (str_eq(str_trim(summaries), STR("null"))) /* as Go writes an empty list */
+        summaries = STR("[]");
+    r = config_parse(&of_text, summaries, a->options->section, &p);
+    if (r == 0 && suspended.n)
+        r = config_parse(&of_suspended, suspended, a->options->section, &p);
+    if (r == 0 && of_suspended)
+        summaries_append(&of_text->summaries, &of_suspended->summaries);
     if (r == 0) { /* what the file and the flags say besides the summaries */
         r = load_options(a, &c, &of_file);
         problems_log(&of_file);

@@ -35,9 +35,10 @@ DEFINE_CLEANUP(struct agent, agent_free)
  * are withdrawn. On failure nothing changes. Appends every problem to *ret_why (may be NULL), a line each.
  * -EINVAL if the file is invalid, -ENOMEM. */
 MUST_USE int agent_reload(struct agent *a, struct buf *ret_why);
-/* Like agent_reload(), but with the summaries in `text`, in the form of the ConfigMap; `what` names their
- * origin in messages. From then on the file's own summaries are ignored. */
-MUST_USE int agent_apply_text(struct agent *a, const char *what, struct str text, struct buf *ret_why);
+/* Like agent_reload(), but with the ConfigMap's lists of summaries and of suspended ones, which may be empty;
+ * `what` names their origin in messages. From then on the file's own summaries are ignored. */
+MUST_USE int agent_apply_text(struct agent *a, const char *what, struct str summaries, struct str suspended,
+                              struct buf *ret_why);
 /* Adds a sink, before the first configuration is applied. Not owned. */
 void agent_add_sink(struct agent *a, struct sink *s);
 

@@ -277,12 +277,16 @@ enum {
 
 enum scorer_state scorer_state(const struct scorer *s)
 {
+    if (s->summary.suspended_since)
+        return SCORER_SUSPENDED;
     if (s->status.rounds == 0)
         return SCORER_WAITING;
     if (s->status.last.error != ROUND_OK)
         return s->batch || s->status.succeeded_ms == 0 ? SCORER_FAILING : SCORER_STALE;
-    return s->summary.source.type != SOURCE_NONE && s->status.last.source_series == 0 ? SCORER_EMPTY
-                                                                                      : SCORER_OK;
+    return (s->summary.source.type != SOURCE_NONE && s->status.last.source_series == 0) ||
+                   (s->batch && series_count(s->batch->set) == 0)
+               ? SCORER_EMPTY
+               : SCORER_OK;
 }
 
 const struct summary *scorer_summary(const struct scorer *s)
@@ -388,7 +392,8 @@ static void on_expire_timer(struct timer *t)
 {
     struct scorer *s = CONTAINER_OF(t, struct scorer, expire);
     mono_ms now = loop_now(s->loop), late = mono_add(s->due, s->summary.interval_ms);
-    bool renewing = s->status.failures == 0 && !mono_before(now, s->due) && mono_before(now, late);
+    bool renewing = !s->summary.suspended_since && s->status.failures == 0 && !mono_before(now, s->due) &&
+                    mono_before(now, late);
 
     if (renewing)
         loop_timer_set(s->loop, t, late);
@@ -475,6 +480,19 @@ static void on_next_timer(struct timer *t)
     s->round = round_start(&rq, on_round_done, s);
 }
 
+/* The first round of a summary. A suspended one runs none until the hub sends it again without `since`. */
+static void scorer_schedule_first(struct scorer *s)
+{
+    metric_set(s->env->metrics, METRIC_SUSPENDED, LV(s->summary.score_name),
+               s->summary.suspended_since != NULL);
+    if (!s->summary.suspended_since) {
+        scorer_schedule(s, s->due);
+        return;
+    }
+    loop_timer_clear(s->loop, &s->next);
+    s->status.next_ms = 0;
+}
+
 struct scorer *scorer_new(const struct scorer_env *env, const struct summary *summary)
 {
     struct scorer *s = xcalloc(1, sizeof(*s));
@@ -487,7 +505,7 @@ struct scorer *scorer_new(const struct scorer_env *env, const struct summary *su
     s->expire.fn = on_expire_timer;
     s->summary = summary_copy(summary);
     s->due = mono_add(loop_now(s->loop), env->once ? 0 : (int64_t)rand_below(jitter + 1));
-    scorer_schedule(s, s->due);
+    scorer_schedule_first(s);
     s->status.life_ms = summary->interval_ms * env->limits->stale_intervals;
     metric_set(env->metrics, METRIC_INTERVAL, LV(summary->score_name), (double)summary->interval_ms / 1000);
     metric_set(env->metrics, METRIC_SERIES, LV(summary->score_name), 0);
@@ -503,7 +521,7 @@ void scorer_change(struct scorer *s, const struct summary *summary)
     s->summary = summary_copy(summary);
     summary_done(&was);
     s->due = loop_now(s->loop);
-    scorer_schedule(s, s->due);
+    scorer_schedule_first(s);
     metric_set(s->env->metrics, METRIC_INTERVAL, LV(summary->score_name),
                (double)summary->interval_ms / 1000);
 }
@@ -512,7 +530,8 @@ void scorer_wake(struct scorer *s)
 {
     bool was_refused = s->status.last.error == ROUND_SECRET || s->status.last.error == ROUND_HTTP_4XX;
 
-    if (s->status.running || s->status.rounds == 0 || !was_refused || s->env->once)
+    if (s->status.running || s->status.rounds == 0 || !was_refused || s->env->once ||
+        s->summary.suspended_since)
         return;
     s->due = loop_now(s->loop);
     scorer_schedule(s, s->due);

@@ -42,14 +42,14 @@ struct scorer_status {
     struct history *history; /* NULL before the first round has ended */
 };
 
-/* Starts a scorer; its first round follows after a jitter of at most 1.5 s. env must outlive it; the summary
- * is shared. */
+/* Starts a scorer; its first round follows after a jitter of at most 1.5 s, unless it is suspended. env must
+ * outlive it; the summary is shared. */
 struct scorer *scorer_new(const struct scorer_env *env, const struct summary *summary);
 /* Also removes the scorer's metrics. The caller has withdrawn its scores. */
 struct scorer *scorer_free(struct scorer *s);
 DEFINE_CLEANUP(struct scorer, scorer_free)
-/* Replaces the summary with another of the same score name: cancels a running round and starts a new one. The
- * scores stay until it ends. */
+/* Replaces the summary with another of the same score name: cancels a running round and starts a new one,
+ * unless it is suspended. The scores stay until that ends, or until they expire. */
 void scorer_change(struct scorer *s, const struct summary *summary);
 /* Starts the next round now if the last one was refused (missing token, HTTP 4xx): the cause may be gone. */
 void scorer_wake(struct scorer *s);

@@ -235,6 +235,7 @@ static void json_scorer(struct out *o, const struct scorer *s, bool with_history
     member_text(o, "name", summary->name);
     member_text(o, "scoreName", summary->score_name);
     member_text(o, "state", scorer_state_word(scorer_state(s)));
+    member_words(o, "suspendedSince", summary->suspended_since);
     member_bool(o, "running", st->running);
     member_time(o, "runningSince", st->running ? st->started_ms : 0);
     member_count(o, "rounds", st->rounds);
@@ -374,7 +375,8 @@ static void json_scorers(struct out *o, const struct agent_state *a, const struc
 {
     static const unsigned urgency[SCORER_STATES] = {
         /* the worst first, for sort=state */
-        [SCORER_STALE] = 0, [SCORER_FAILING] = 1, [SCORER_EMPTY] = 2, [SCORER_WAITING] = 3, [SCORER_OK] = 4,
+        [SCORER_STALE] = 0, [SCORER_FAILING] = 1, [SCORER_SUSPENDED] = 2,
+        [SCORER_EMPTY] = 3, [SCORER_WAITING] = 4, [SCORER_OK] = 5,
     };
     CLEANUP(list_done) struct list l = {.query = q};
 
@@ -481,7 +483,7 @@ static void table_headline(struct table *t, const struct scorer *s)
     } looks[] = {
         [SCORER_WAITING] = {"… waiting", "\033[2m"}, [SCORER_OK] = {"✓ ok", "\033[32m"},
         [SCORER_EMPTY] = {"○ empty", "\033[33m"},    [SCORER_FAILING] = {"✗ failed", "\033[31m"},
-        [SCORER_STALE] = {"✗ failed", "\033[31m"},
+        [SCORER_STALE] = {"✗ failed", "\033[31m"},   [SCORER_SUSPENDED] = {"… suspended", "\033[33m"},
     };
     const char *mark = looks[scorer_state(s)].mark, *colour = looks[scorer_state(s)].colour;
     const struct summary *summary = scorer_summary(s);

@@ -9,7 +9,8 @@ WORD_TABLE(scorer_state_word, enum scorer_state, SCORER_STATES,
             [SCORER_OK] = "ok",
             [SCORER_EMPTY] = "empty",
             [SCORER_FAILING] = "failing",
-            [SCORER_STALE] = "stale"});
+            [SCORER_STALE] = "stale",
+            [SCORER_SUSPENDED] = "suspended"});
 
 static const struct {
     const char *word;

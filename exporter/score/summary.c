@@ -295,7 +295,8 @@ bool summary_same(const struct summary *a, const struct summary *b)
            a->timeout_ms == b->timeout_ms && a->location == b->location && a->destination == b->destination &&
            text_is_same(a->dimension_format, b->dimension_format) && a->aggregation == b->aggregation &&
            a->has_range == b->has_range && a->range_min == b->range_min && a->range_max == b->range_max &&
-           a->has_fallback == b->has_fallback && a->fallback == b->fallback;
+           a->has_fallback == b->has_fallback && a->fallback == b->fallback &&
+           text_is_same(a->suspended_since, b->suspended_since);
 }
 
 size_t summary_sources(const struct summary *s)
@@ -563,6 +564,7 @@ static const char *const summary_keys[] = {"name",
                                            "scoreRange",
                                            "fallbackScore",
                                            "timeout",
+                                           "since", /* of a suspended one */
                                            NULL};
 
 static char *read_score_name(struct reader *r)
@@ -753,6 +755,7 @@ static void summary_read(struct summary *s, const struct node *map, enum problem
     read_sources(&r, s);
     read_scoring_fields(&r, s);
     read_destination_fields(&r, s);
+    s->suspended_since = node_text(r.map, "since", r.p, r.arena);
 }
 
 static void parse_list(struct summaries *s, const struct node *list, enum problem_kind unknown,
@@ -792,6 +795,22 @@ void summaries_parse(struct summaries *ret, const struct node *node, enum proble
         node_expected(node, p, "a list of summaries");
     else if (node->n)
         parse_list(ret, node, unknown, p);
+}
+
+void summaries_append(struct summaries *s, struct summaries *more)
+{
+    CLEANUP(map_done) struct map names = {0};
+
+    s->list = xreallocarray(s->list, s->n + more->n + 1, sizeof(struct summary));
+    for (size_t i = 0; i < s->n; i++)
+        map_set(&names, s->list[i].score_name, &s->list[i]);
+    for (size_t i = 0; i < more->n; i++)
+        if (map_get(&names, more->list[i].score_name))
+            summary_done(&more->list[i]);
+        else
+            s->list[s->n++] = more->list[i];
+    free(more->list);
+    *more = (struct summaries){0};
 }
 
 void summary_parse(struct summary *ret, struct str text, struct problems *ret_problems)

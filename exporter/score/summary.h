@@ -75,6 +75,7 @@ struct summary {
     double range_min, range_max;
     bool has_fallback;     /* the placement score of a scorer that fails or has nothing to score */
     int fallback;          /* -100..100 */
+    char *suspended_since; /* when the hub found its scoring API unhealthy: it is not called; NULL: it is */
     unsigned line, column; /* in the document */
 };
 
@@ -87,6 +88,8 @@ struct summaries {
  * error is left out, as is, with a warning, one with the score name of an earlier entry. */
 void summaries_parse(struct summaries *ret, const struct node *node, enum problem_kind unknown,
                      struct problems *p);
+/* Adds those of `more` whose score names `s` does not have, and empties it. */
+void summaries_append(struct summaries *s, struct summaries *more);
 void summaries_done(struct summaries *s);
 /* Reads one summary, a JSON object, as an agent does. If it is invalid, *ret_problems has errors, each with
  * the path of its field ("sourceQuery", "sources[1].sourceStep"), and *ret is empty. The caller frees *ret

@@ -5,7 +5,7 @@ import { badge, bdi, bytes, card, code, count, duration, el, fact, facts, moment
 import { plot } from './plot.js';
 import { query, table, tools } from './table.js';
 
-const SEVERITY = { stale: 'error', failing: 'error', empty: 'warning', waiting: 'pending', ok: 'ok' };
+const SEVERITY = { stale: 'error', failing: 'error', suspended: 'warning', empty: 'warning', waiting: 'pending', ok: 'ok' };
 const STATES = Object.keys(SEVERITY);
 const OPEN_MOST = 8, ALL_SHOWN_MOST = 10;
 

@@ -99,7 +99,8 @@ function scorerColumns(h) {
     counted('clusters', 'Clusters', 'selected'), counted('current', 'Up to date', 'upToDate'), counted('scoring', 'Scoring', 'scoring'),
     { ...counted('failing', 'Failing', 'failing'), cell: (s) => (!h.leading ? '–' : s.clusters.failing
       ? el('span', { class: 'bad' }, count(s.clusters.failing)) : '0') },
-    counted('waiting', 'Waiting', 'waiting'), counted('silent', 'Silent', 'silent'),
+    counted('empty', 'Empty', 'empty'), counted('waiting', 'Waiting', 'waiting'),
+    counted('silent', 'Silent', 'silent'),
     { key: 'latency', title: 'Probe', number: true, value: (s) => s.probe?.seconds, cell: (s) => (s.probe
       ? [seconds(s.probe.seconds), el('span', { class: 'under' }, when(h.now, s.probe.at))] : '–') },
   ];
@@ -254,7 +255,7 @@ function scorerFacts(h, s) {
     h.leading && fact('Clusters', count(s.clusters.selected),
       soft(`${count(s.clusters.upToDate)} up to date, ${count(s.clusters.applied)} applied`)),
     h.leading && s.clusters.selected > 0 && fact('Scoring on', count(s.clusters.scoring),
-      soft(`${count(s.clusters.failing)} failing, ${count(s.clusters.waiting)} waiting, ${count(s.clusters.silent)} silent`)),
+      soft(['failing', 'empty', 'suspended', 'waiting', 'silent'].map((state) => `${count(s.clusters[state])} ${state}`).join(', '))),
     m && fact('Written to', m.scoreDestination === 'None' ? '/metrics only' : ['AddOnPlacement', el('wbr'), 'Score'],
       m.scoreDestination !== 'None' && m.scoreDimensionFormat && soft('items ', code(m.scoreDimensionFormat))));
 }

@@ -60,7 +60,7 @@ static void check_patched(json_t *object, struct str summaries)
     bool deleting;
     struct work_found f;
 
-    assert(work_text(&text, NULL, agent, summaries) == 0 &&
+    assert(work_text(&text, NULL, agent, summaries, STR("")) == 0 &&
            kube_json_parse(&patch, buf_str(&text), NULL) == 0);
     patched = merge(object, patch);
     check_is_ours(patched, summaries);
@@ -98,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (utf8_valid_prefix(bytes) < size || !size)
         return 0;
     check_patched(object, bytes);
-    assert(work_text(&text, "cluster", agent, bytes) == 0);
+    assert(work_text(&text, "cluster", agent, bytes, STR("")) == 0);
     assert(kube_json_parse(&made, buf_str(&text), NULL) == 0);
     check_is_ours(made, bytes);
     check_cut(buf_str(&text), made);

@@ -33,7 +33,7 @@ def test_away_and_back(paused, fake, start_controller):
     hub.wait_scores("c1", "memory", deadline=LONG)
     hub.add_cluster("c2")
     hub.wait_scores("c2", "memory", deadline=LONG)
-    hub.wait_scorer("s", "Ready", "True", deadline=LONG)
+    hub.wait_scorer("s", "Ready", "Unknown", "Waiting", deadline=LONG)
 
 
 def test_changes_of_which_no_event_came(paused, fake, start_controller):
@@ -101,5 +101,5 @@ def test_a_restart_is_no_news(paused, managed, fake, start_controller):
         assert "placementError" not in managed.reported("cpu") and "hubError" not in managed.report()
         hub.kube.resume()
         hub.kube.wait_items("cpu", {"cpu": 2}, deadline=LONG)
-    assert hub.scorer_condition("s", "Ready")[0] == "True"
+        hub.wait_scorer("s", "Ready", "True")
     assert [e for e in hub.events("s") if e[0] == "Warning"] == []

@@ -31,10 +31,10 @@ def look_at_the_three(hub):
             assert BAD[name] in words[name], f"{name}: {words[name]}"
     assert config["clusters"]["failing"] == 3
     row = hub.kubectl("get", "dynamicscorer", "s", "--no-headers").stdout.split()
-    assert row[1:7] == ["True", "Ready", "Active", "300", "0", "3"]  # CLUSTERS, SCORING, FAILING
+    assert row[1:7] == ["Unknown", "Waiting", "Active", "300", "0", "3"]  # CLUSTERS, SCORING, FAILING
     counts = {"selected": 300, "upToDate": 297, "applied": 0, "failing": 3}
     assert {name: scorer["clusters"][name] for name in counts} == counts
-    for kind, is_true in (("Distributed", "False"), ("Ready", "True")):
+    for kind, is_true in (("Distributed", "False"), ("Ready", "Unknown")):
         status, _, message = hub.scorer_condition("s", kind)
         assert status == is_true and ("3 of 300" in message or "failing on 3: " in message)
 

@@ -24,7 +24,7 @@ def test_both_are_told_and_the_older_wins(hub, fake, start_controller):
     _, _, message = hub.wait_scorer("z-older", "UniqueScoreName", "False", "DuplicateScoreName")
     assert "a-younger" in message
     hub.wait_scores("c1", "cpu", "memory")
-    hub.wait_scorer("z-older", "Ready", "True")
+    hub.wait_scorer("z-older", "Ready", "Unknown", "Waiting")
     assert hub.wait_scorer("a-younger", "Ready", "False")
     assert hub.wait_scorer("other", "UniqueScoreName", "True")
     for name in ("z-older", "a-younger"):
@@ -45,7 +45,7 @@ def test_the_younger_takes_over(hub, fake, start_controller):
     hub.wait_scorer("a-younger", "UniqueScoreName", "False")
     hub.wait_scores("c1", "cpu")
     hub.delete_scorer("z-older")
-    hub.wait_scorer("a-younger", "Ready", "True")
+    hub.wait_scorer("a-younger", "Ready", "Unknown", "Waiting")
     hub.wait_scores("c1", "cpu")
 
 
@@ -57,7 +57,7 @@ def test_an_unhealthy_older_one_keeps_its_name(hub, fake, other_fake, start_cont
     time.sleep(1.1)
     hub.apply_scorer("younger", full(serve(fake, "/config", "cpu")))
     start_controller("--unhealthy-threshold=1")
-    hub.wait_scorer("older", "Ready", "True")
+    hub.wait_scorer("older", "Ready", "Unknown", "Waiting")
     other_fake.on("/healthz", answer({"error": "down"}, 500))
     hub.wait_scorer("older", "Healthy", "False")
     hub.wait_scores("c1")

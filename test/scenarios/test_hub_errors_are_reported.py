@@ -140,7 +140,7 @@ def test_a_restart_does_not_take_it_away(hub, fake, start_controller, broken, re
     hub.configure()
     hub.apply_scorer("s", own("cpu", fake.url))
     controller = start_controller()
-    hub.wait_scorer("s", "Ready", "True")
+    hub.wait_scorer("s", "Ready", "Unknown", "Waiting")
     before = hub.work("c1")["metadata"]["resourceVersion"]
     hub.apply_scorer("s", own("cpu", fake.url, **broken))
     assert message in hub.wait_scorer("s", "Valid", "False", reason)[2]

@@ -86,7 +86,7 @@ def ready(hub, fake, start_controller, spec):
     hub.apply_scorer("s", spec)
     start_controller()
     hub.wait_scores("c1", "cpu")
-    hub.wait_scorer("s", "Ready", "True")
+    hub.wait_scorer("s", "Ready", "Unknown", "Waiting")
     return hub.summaries("c1")
 
 
@@ -104,7 +104,7 @@ def test_a_spec_that_does_not_suffice_either(hub, fake, start_controller):
     assert hub.scorer_status("s")["scoreName"] == "cpu" and "lastSyncedConfig" in hub.scorer_status("s")
     hub.apply_scorer("s", full(url, source=source(query="mended")))
     hub.wait_scorer("s", "ConfigSynced", "True")
-    hub.wait_scorer("s", "Ready", "True")
+    hub.wait_scorer("s", "Ready", "Unknown", "Waiting")
     wait_until(lambda: hub.summaries("c1")[0]["sourceQuery"] == "mended", "the mended query is distributed")
 
 

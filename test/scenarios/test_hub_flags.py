@@ -63,7 +63,7 @@ def test_write_limits(hub, fake, start_controller):
     controller = distributed(hub, fake, start_controller, clusters=names)
     controller.stop()
     controller = start_controller("--kube-api-qps=5", "--kube-api-burst=5")
-    hub.wait_scorer("s", "Ready", "True")
+    hub.wait_scorer("s", "Ready", "Unknown", "Waiting")
 
     def reached(score_name):
         return sum(f'"scoreName":"{score_name}"' in text_of(w) for w in hub.works().values())

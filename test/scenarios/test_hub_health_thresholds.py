@@ -16,7 +16,7 @@ def ready(hub, fake, start_controller, *flags):
     hub.apply_scorer("s", own("cpu", fake.url))
     controller = start_controller(*flags)
     hub.wait_scores("c1", "cpu")
-    hub.wait_scorer("s", "Ready", "True")
+    hub.wait_scorer("s", "Ready", "Unknown", "Waiting")
     return controller
 
 
@@ -43,7 +43,7 @@ def test_after_so_many(hub, fake, start_controller):
     _, reason, message = hub.scorer_condition("s", "Healthy")
     assert reason == "HTTPStatus" and "503" in message and "overloaded" in message
     hub.wait_scores("c1")
-    _, _, message = hub.wait_scorer("s", "Distributed", "False", "NotSelected")
+    _, _, message = hub.wait_scorer("s", "Distributed", "False", "Suspended")
     assert "unhealthy" in message
     assert hub.wait_scorer("s", "Ready", "False")[1] == "HTTPStatus"
     fake.on("/healthz", GOOD)
@@ -77,7 +77,7 @@ def test_failures_count_at_the_pace_of_the_interval(hub, fake, start_controller)
     hub.configure()
     hub.apply_scorer("s", full(serve(fake, "/config", "cpu")))
     start_controller("--health-check-interval=6s", "--unhealthy-threshold=3")
-    hub.wait_scorer("s", "Ready", "True")
+    hub.wait_scorer("s", "Ready", "Unknown", "Waiting")
     failed, asked = [], []
     fake.on("/healthz", lambda c, r: (failed.append(time.monotonic()), BAD(c, r)))
     fake.on("/config", lambda c, r: (asked.append(time.monotonic()), BAD(c, r)))
@@ -91,7 +91,7 @@ def test_to_come_back_takes_no_interval(hub, fake, start_controller):
     hub.configure()
     hub.apply_scorer("s", full(serve(fake, "/config", "cpu")))
     start_controller("--health-check-interval=20s", "--unhealthy-threshold=1", "--healthy-threshold=3")
-    hub.wait_scorer("s", "Ready", "True")
+    hub.wait_scorer("s", "Ready", "Unknown", "Waiting")
     fake.on("/healthz", BAD)
     wait_status(hub, "s", lambda s: s["healthStatus"] == "Inactive", "it counts as unhealthy")
     good = []
@@ -117,6 +117,6 @@ def test_another_url_takes_nothing_away(hub, fake, other_fake, start_controller)
     wait_until(
         lambda: other_fake.url in hub.summaries("c1")[0]["scoringEndpoint"], "clusters are sent to the other API"
     )
-    hub.wait_scorer("s", "Ready", "True")
+    hub.wait_scorer("s", "Ready", "Unknown", "Waiting")
     assert hub.score_names("c1") == ["cpu"]
     assert hub.work("c1")["metadata"]["generation"] == before + 1, "it was changed once, and never empty"

@@ -27,7 +27,7 @@ def report(state, **more):
 def look_at_the_scorers(hub):
     broken, good = table(hub, "dynamicscorers")
     assert (good["NAME"], good["HEALTH"], good["READY"], good["INTERVAL"]) == ("s", "Active", "True", "30s")
-    assert (good["CLUSTERS"], good["SCORING"], good["FAILING"]) == ("2", "0", "0")
+    assert (good["CLUSTERS"], good["SCORING"], good["FAILING"]) == ("2", "1", "0")
     assert (broken["NAME"], broken["HEALTH"], broken["READY"]) == ("broken", "Inactive", "False")
     assert broken["REASON"] == "Unreachable" and "http://127.0.0.1:9/healthz: " in broken["MESSAGE"]
     broken, good = table(hub, "dscorer", "--output=wide")
@@ -36,6 +36,7 @@ def look_at_the_scorers(hub):
 
 def test_scorers(hub, fake, start_controller):
     distributed(hub, fake, start_controller, clusters=("c1", "c2"))
+    hub.set_feedback("c1", report("ok"))
     hub.apply_scorer("broken", full("http://127.0.0.1:9/config"))
     hub.wait_scorer("broken", "Healthy", "False")
     wait_status(hub, "s", lambda s: s["clusters"]["upToDate"] == 2, "it is everywhere")

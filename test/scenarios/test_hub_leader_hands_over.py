@@ -20,7 +20,7 @@ def two_replicas(hub, fake, start_controller):
     both = [start_controller("--leader-elect") for _ in range(2)]
     wait_until(lambda: sum(c.metric(LEADER) for c in both) == 1, "one leads")
     both.sort(key=lambda c: -c.metric(LEADER))
-    hub.wait_scorer("s", "Ready", "True")
+    hub.wait_scorer("s", "Ready", "Unknown", "Waiting")
     return both
 
 
@@ -53,7 +53,7 @@ def test_killed(hub, fake, replicas):
     wait_until(lambda: standby.metric(LEADER) == 1, "it is told")
     leader.start()
     leader.wait_until(lambda: leader.metric(LEADER) == 0, "the first is the standby now")
-    hub.wait_scorer("s", "Ready", "True")
+    hub.wait_scorer("s", "Ready", "Unknown", "Waiting")
     assert writes(leader) == 0
 
 

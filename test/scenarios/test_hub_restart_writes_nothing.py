@@ -39,7 +39,7 @@ def test_nothing_is_written(hub, fake, other_fake, start_controller):
     hub.apply_scorer("younger", full(serve(fake, "/younger", "own")))
     hub.wait_scorer("refused", "Healthy", "False")
     hub.wait_scorer("unhealthy", "Healthy", "False")
-    hub.wait_scorer("own", "Ready", "True")
+    hub.wait_scorer("own", "Ready", "Unknown", "Waiting")
     before = settled(hub)
     done, asked = writes(controller), probes(controller)
     controller.wait_until(lambda: probes(controller) >= asked + 30, "many more probes")

@@ -96,7 +96,7 @@ def test_an_api_that_is_not_for_all_is_healthy(hub, fake, start_controller, mode
     hub.apply_scorer("s", (full(url) if mode == "Full" else own("cpu", fake.url)) | {"configAuth": auth})
     start_controller("--unhealthy-threshold=1")
     hub.wait_scores("c1", "cpu")
-    hub.wait_scorer("s", "Ready", "True")
+    hub.wait_scorer("s", "Ready", "Unknown", "Waiting")
     assert all(r.token is None for r in fake.requests("/healthz"))
     # A token that counts no more shows.
     hub.secret("api", token="old")

@@ -49,7 +49,7 @@ def test_a_status(hub, fake, start_controller):
         time.sleep(QUARREL_S)
     assert writes(controller) - before <= 12
     wait_until(lambda: "another writer keeps undoing our writes" in controller.log(), "it is said")
-    hub.wait_scorer("s", "Ready", "True", deadline=LONG)
+    hub.wait_scorer("s", "Ready", "Unknown", "Waiting", deadline=LONG)
     assert hub.score_names("c1") == ["cpu"]
 
 

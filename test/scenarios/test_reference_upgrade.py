@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from lib import reference
-from lib.fake import answer, plain, results
+from lib.fake import answer, plain, results, series
 from lib.fleet import running_fleet
 from lib.helm import CHART, RELEASE, succeed
 from lib.hub import CONFIG, CONFIGS, HUB_NAMESPACE, SCORERS, Hub
@@ -27,7 +27,6 @@ WORKS = f"apis/work.open-cluster-management.io/v1/namespaces/{CLUSTER}/manifestw
 SETS = "apis/cluster.open-cluster-management.io/v1beta2/managedclustersets"
 ADDON_WORK = "addon-dynamic-scoring-framework-deploy-0"
 ADDON_ROLE = "open-cluster-management:dynamic-scoring-framework:agent"
-NO_SERIES = {"resultType": "matrix", "result": []}
 VALUES = {"hubSetting": {"namespace": HUB_NAMESPACE}, "spokeSetting": {"namespace": "dynamic-scoring"}}
 OF_ADMIN = f"{RBAC}/clusterrolebindings/dynamic-scoring-agent"  # to cluster-admin
 AGENT = "apis/apps/v1/namespaces/dynamic-scoring/deployments/dynamic-scoring-agent"
@@ -151,7 +150,7 @@ def test_every_step_of_the_page(fleet, fake, tmp_path):
     wait_until(lambda: cluster.find(OF_ADMIN) is None, "the agent is not cluster-admin any more", LONG)
     fleet.wait_registered(CLUSTER, RELEASE)
     found = {"node": "worker01-control-plane", "namespace": "n", "pod": "p"}
-    fake.on("/prom/api/v1/query_range", answer({"status": "success", "data": NO_SERIES}))
+    fake.on("/prom/api/v1/query_range", series(found))
     fake.on("/scoring", results(found, 5))
     cluster.secret("api-auth-secret", token="dummy-token-1234")
     controller = deployed(fleet.hub, HUB_NAMESPACE, f"{RELEASE}-controller")

@@ -294,12 +294,15 @@ static void probe_keep_health(struct probe *p, const struct outcome *o)
     enum probe_health *health = &p->status.health;
 
     probe_keep(p, PROBE_HEALTH, o);
+    if (p->status.probe.failures < 2)
+        p->status.failing_ms = o->part.ok ? 0 : p->status.probe.at_ms;
     p->successes = o->part.ok ? p->successes + 1 : 0;
     if (p->status.probe.failures >= s->unhealthy_after)
         *health = HEALTH_INACTIVE;
-    else if (p->successes >= s->healthy_after || (o->part.ok && *health == HEALTH_UNKNOWN))
+    else if (p->successes >= s->healthy_after ||
+             (o->part.ok && (*health == HEALTH_UNKNOWN || p->is_provisional)))
         *health = HEALTH_ACTIVE;
-    if (o->part.ok || *health == HEALTH_INACTIVE)
+    if (o->part.ok || p->status.probe.failures >= s->unhealthy_after)
         p->is_provisional = false;
     p->env.ended(p->env.arg, PROBE_HEALTH, &p->status.probe);
 }
@@ -353,6 +356,7 @@ static void probe_accept_config(struct probe *p, struct str body, struct outcome
         outcome_describe(o, p->spec.config_url, why);
         return;
     }
+    p->status.is_synced_elsewhere = false;
     /* An equal one stays at its address, by which callers see that nothing changed. */
     if (p->status.synced.owner && json_equal(p->status.synced.owner, new.owner))
         return;
@@ -386,7 +390,7 @@ static int64_t health_pause(const struct probe *p)
 
     if (!probe_wants_health(p))
         return interval;
-    if ((s->health == HEALTH_UNKNOWN || p->is_provisional) && !s->probe.ok)
+    if (s->health != HEALTH_ACTIVE && (s->health == HEALTH_UNKNOWN || p->is_provisional) && !s->probe.ok)
         return backoff_doubled_ms(s->probe.failures, RETRY_MS, interval);
     if (s->health == HEALTH_INACTIVE && s->probe.ok && RETRY_MS < interval)
         return RETRY_MS;
@@ -547,11 +551,12 @@ const struct probe_status *probe_status(const struct probe *p)
 
 static void probe_forget_config(struct probe *p)
 {
+    p->status.is_synced_elsewhere = false;
     api_config_done(&p->status.synced);
     p->status.config = (struct probe_part){0};
 }
 
-void probe_resume(struct probe *p, enum probe_health health, struct api_config *synced)
+void probe_resume(struct probe *p, enum probe_health health, struct api_config *synced, bool unread)
 {
     p->status.health = probe_wants_health(p) ? health : HEALTH_UNKNOWN;
     p->status.probe = p->status.config = (struct probe_part){0};
@@ -559,17 +564,18 @@ void probe_resume(struct probe *p, enum probe_health health, struct api_config *
     p->is_provisional = false;
     api_config_done(&p->status.synced);
     p->status.synced = *synced;
+    p->status.is_synced_elsewhere = unread && synced->owner;
     *synced = (struct api_config){0};
     if (p->has_spec && p->spec.mode == SYNC_NONE)
         probe_forget_config(p);
 }
 
-/* The API is another one. Clusters keep the scorer of a healthy API until the new one has a verdict:
- * removed now, it would be restored a moment later. */
+/* The API is another one. Health and configuration stay until the new one has a verdict: a mistyped URL costs
+ * no scores sooner than an outage, and the right one ends a suspension with its first success. */
 static void probe_forget_health(struct probe *p)
 {
-    if (p->status.health == HEALTH_INACTIVE)
-        p->status.health = HEALTH_UNKNOWN;
+    p->status.failing_ms = 0;
+    p->status.is_synced_elsewhere = p->status.synced.owner != NULL;
     p->status.probe = p->status.config = (struct probe_part){0};
     p->successes = 0;
     p->is_provisional = true;

@@ -49,9 +49,11 @@ struct probe_part {
 
 struct probe_status {
     enum probe_health health;
+    int64_t failing_ms;       /* Unix time of the first of the consecutive failures; 0: the last was none */
     struct probe_part probe;  /* health; reasons: Healthy, HTTPStatus, Timeout, Unreachable, TLS, ... */
     struct probe_part config; /* Full mode; reasons: Synced, InvalidConfig, TokenHostNotAllowed, ... */
     struct api_config synced; /* the last good one; owner is NULL if there is none */
+    bool is_synced_elsewhere; /* it may be the answer of another configURL than today's */
     int64_t next_ms;          /* Unix time of the next probe; 0 while one is in flight */
     struct history
         *history[PROBE_PARTS]; /* of each part, one column: seconds; NULL before the first attempt */
@@ -75,8 +77,9 @@ struct probe *probe_free(struct probe *p);
 DEFINE_CLEANUP(struct probe, probe_free)
 
 /* Restores health and configuration from the scorer's status, before probe_start(), so that a new leader
- * neither forgets a configuration nor calls a healthy API unknown. Moves *synced. */
-void probe_resume(struct probe *p, enum probe_health health, struct api_config *synced);
+ * neither forgets a configuration nor calls a healthy API unknown. Moves *synced. unread: the last attempt to
+ * read a configuration failed. */
+void probe_resume(struct probe *p, enum probe_health health, struct api_config *synced, bool unread);
 /* Sets the scorer's spec, of which a reference is kept. The requests in flight are cancelled and, if started,
  * a probe begins at once. None mode drops the synced configuration. After a change of configURL health and
  * configuration stay until the new API has a verdict, as does the health of a scorer that was distributed

@@ -631,11 +631,13 @@ void effective_make(struct effective *ret, const char *name, const struct scorer
     *ret = e;
 }
 
-bool effective_keep(struct effective *now, struct effective *last, const struct scorer_spec *newest)
+bool effective_keep(struct effective *now, struct effective *last, const struct scorer_spec *newest,
+                    bool unread)
 {
     struct effective keep = *last;
 
-    if (now->reason != EFFECTIVE_INCOMPLETE || !effective_usable(last) || now->mode != last->mode ||
+    if (!(unread || now->reason == EFFECTIVE_INCOMPLETE) || !effective_usable(last) ||
+        now->mode != last->mode ||
         (now->score_name && strcmp(now->score_name, cstr(last->score_name)) != 0) ||
         !effective_tokens_stay(newest, buf_str(&last->text)))
         return false;

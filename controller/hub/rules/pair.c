@@ -3,8 +3,11 @@
 #include <stdio.h>
 
 enum {
-    INTERVALS = 3,            /* as long as an agent keeps a score without a success */
-    GRACE_MS = 15 * 60 * 1000 /* clocks differ, and a report in which only times change is sent every 5 min */
+    GRACE_MS = 30 * 1000, /* for clocks that differ, and for the way of the report that would say more */
+    /* Of agents whose reports do not say when scores expire, and come every five minutes if only times
+     * change. */
+    INTERVALS = 3,
+    OLD_GRACE_MS = 15 * 60 * 1000
 };
 
 const struct pair_info pair_info[PAIR_STATES] = {
@@ -15,7 +18,8 @@ const struct pair_info pair_info[PAIR_STATES] = {
     [PAIR_STALE] = {"stale", "stale", PAIR_CLASS_FAILING, "error", true},
     [PAIR_NOT_PLACED] = {"notPlaced", "no placement score", PAIR_CLASS_FAILING, "error", true},
     [PAIR_UNAVAILABLE] = {"silent", "unavailable", PAIR_CLASS_SILENT, "warning", true},
-    [PAIR_EXPIRED] = {"silent", "no recent score", PAIR_CLASS_SILENT, "warning", true},
+    [PAIR_EXPIRED] = {"silent", "expired", PAIR_CLASS_SILENT, "warning", true},
+    [PAIR_SUSPENDED] = {"suspended", "suspended", PAIR_CLASS_SUSPENDED, "warning", true},
     [PAIR_REPORT_FULL] = {"silent", "report full", PAIR_CLASS_SILENT, "warning", true},
     [PAIR_NO_REPORT] = {"silent", "no report", PAIR_CLASS_SILENT, "pending", true},
     [PAIR_BEHIND] = {"behind", "behind", PAIR_CLASS_WAITING, "warning", false},
@@ -24,15 +28,23 @@ const struct pair_info pair_info[PAIR_STATES] = {
     [PAIR_MASKED] = {"masked", "masked", PAIR_CLASS_UNSELECTED, "none", false},
     [PAIR_NOT_SENT] = {"notSent", "not sent", PAIR_CLASS_UNSELECTED, "none", false},
     [PAIR_OLD_CONFIG] = {"refused", "old configuration", PAIR_CLASS_SCORING, "warning", true},
-    [PAIR_EMPTY] = {"ok", "nothing to score", PAIR_CLASS_SCORING, "ok", false},
+    [PAIR_EMPTY] = {"empty", "nothing to score", PAIR_CLASS_EMPTY, "warning", true},
     [PAIR_OK] = {"ok", "scoring", PAIR_CLASS_SCORING, "ok", false},
 };
+
+int64_t pair_expires_ms(const struct report_cell *c)
+{
+    return c->life ? ((int64_t)c->succeeded + c->life) * 1000 + GRACE_MS : INT64_MAX;
+}
 
 /* An agent that has just received the interval, or still works by an older one, is not held to it. */
 static bool is_expired(const struct pair_facts *f)
 {
-    return f->in_sync && !f->report->config_rejected && f->sent_ms_ago >= GRACE_MS && f->cell->succeeded &&
-           f->now.ms - (int64_t)f->cell->succeeded * 1000 > INTERVALS * f->interval_ms + GRACE_MS;
+    if (f->cell->life)
+        return f->now.ms > pair_expires_ms(f->cell);
+    return f->in_sync && !f->report->config_rejected && f->sent_ms_ago >= OLD_GRACE_MS &&
+           f->cell->succeeded &&
+           f->now.ms - (int64_t)f->cell->succeeded * 1000 > INTERVALS * f->interval_ms + OLD_GRACE_MS;
 }
 
 static enum pair_state cell_state(const struct pair_facts *f)
@@ -44,8 +56,8 @@ static enum pair_state cell_state(const struct pair_facts *f)
         return f->cell->state == SCORER_STALE ? PAIR_STALE : PAIR_NOT_PLACED;
     if (report_cell_scores(f->cell))
         return is_expired(f)                    ? PAIR_EXPIRED
-               : f->report->config_rejected     ? PAIR_OLD_CONFIG
                : f->cell->state == SCORER_EMPTY ? PAIR_EMPTY
+               : f->report->config_rejected     ? PAIR_OLD_CONFIG
                                                 : PAIR_OK;
     return f->report->config_rejected ? PAIR_REFUSED : PAIR_WAITING;
 }
@@ -64,6 +76,8 @@ enum pair_state pair_state(const struct pair_facts *f)
         return PAIR_NOT_WRITTEN;
     if (f->in_sync && *cstr(f->apply_error))
         return PAIR_NOT_APPLIED;
+    if (f->suspended)
+        return PAIR_SUSPENDED;
     if (!f->report->exists)
         return PAIR_NO_REPORT;
     if (f->cell)
@@ -124,10 +138,14 @@ void pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state s, const struct pa
     } else if (s == PAIR_EXPIRED) {
         unix_ms_format((unix_ms){(int64_t)f->cell->succeeded * 1000}, at);
         (void)strcpy(at + 19, "Z");
-        prefix = "the last success was at ";
+        prefix = "its scores have expired: the last success was at ";
         text = at;
     } else if (s == PAIR_REPORT_FULL) {
         text = "the agent's report has no room for all of its scorers";
+    } else if (s == PAIR_SUSPENDED) {
+        text = "not called, as the hub finds the scoring API unhealthy";
+    } else if (s == PAIR_EMPTY) {
+        text = "the source returned no series, or the scoring API no results";
     } else if (s == PAIR_NO_REPORT || s == PAIR_WAITING) {
         text = pending_reason(s, f);
     }

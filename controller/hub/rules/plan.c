@@ -229,6 +229,7 @@ static void plan_copy_entries(struct plan *p, const struct plan_entry *entries)
         at = stpcpy(at, entries[i].score_name) + 1;
         p->entries[i].text = (struct str){memcpy(at, cstr(text.p), text.n), text.n};
         at += text.n;
+        p->entries[i].suspended = entries[i].suspended;
         p->entries[i].score = report_score(str_of(entries[i].score_name));
         p->escaped[i] = escaped_bytes(text);
         p->by_name[i] = p->by_score[i] = i;
@@ -283,8 +284,8 @@ struct plan *plan_free(struct plan *p)
     return NULL;
 }
 
-/* Adds entries in their order while there is room; one that is too large does not keep out smaller ones
- * after it. */
+/* Adds entries in their order while there is room, suspended ones last; one that is too large does not keep
+ * out smaller ones after it. */
 static void group_fill(const struct plan *p, struct plan_group *g)
 {
     size_t room = p->max_bytes - EMPTY_BYTES;
@@ -308,13 +309,15 @@ static struct plan_group *group_new(const struct plan *p, const uint64_t *wanted
 {
     struct plan_group *g = xcalloc(1, sizeof(*g) + 2 * p->words * sizeof(uint64_t));
     BUF_AUTO(text, p->max_bytes);
+    BUF_AUTO(suspended, p->max_bytes);
 
     memcpy(&g->set[p->words], wanted, p->words * sizeof(uint64_t));
     group_fill(p, g);
-    (void)!plan_text(p, g, &text); /* no longer than it was counted */
+    /* No longer than they were counted. */
+    (void)!(plan_text(p, g, false, &text) ?: plan_text(p, g, true, &suspended));
     g->key = xstrdup(key);
-    g->bytes = text.n;
-    g->hash = plan_hash(buf_str(&text));
+    g->bytes = text.n + suspended.n;
+    g->hash = plan_hash_lists(plan_hash(buf_str(&text)), buf_str(&suspended));
     return g;
 }
 
@@ -337,7 +340,7 @@ const struct plan_group *plan_group_of(struct plan *p, const char *cluster)
     return g;
 }
 
-int plan_text(const struct plan *p, const struct plan_group *g, struct buf *into)
+int plan_text(const struct plan *p, const struct plan_group *g, bool suspended, struct buf *into)
 {
     size_t mark = into->n;
     char before = '[';
@@ -346,12 +349,13 @@ int plan_text(const struct plan *p, const struct plan_group *g, struct buf *into
     for (size_t k = 0; k < p->n && r == 0; k++) {
         size_t i = p->by_name[k];
 
-        if (!plan_group_has(g, i))
+        if (!plan_group_has(g, i) || p->entries[i].suspended != suspended)
             continue;
         r = buf_putc(into, before) ?: buf_put_str(into, p->entries[i].text);
         before = ',';
     }
-    r = r ?: buf_puts(into, before == '[' ? "[]" : "]");
+    if (before == ',' || !suspended)
+        r = r ?: buf_puts(into, before == '[' ? "[]" : "]");
     if (r < 0)
         buf_truncate(into, mark);
     return r;
@@ -360,6 +364,13 @@ int plan_text(const struct plan *p, const struct plan_group *g, struct buf *into
 uint64_t plan_hash(struct str text)
 {
     uint64_t h = hash_bytes(text);
+
+    return h ? h : 1;
+}
+
+uint64_t plan_hash_lists(uint64_t summaries, struct str suspended)
+{
+    uint64_t h = suspended.n ? hash_chain_u64(summaries, hash_bytes(suspended)) : summaries;
 
     return h ? h : 1;
 }

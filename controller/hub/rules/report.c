@@ -12,7 +12,7 @@
 
 /* ---- Reads an agent's report into few bytes ---- */
 
-enum { FIRST_CAP = 64, TROUBLE_BYTES = 512 };
+enum { FIRST_CAP = 64, TROUBLE_BYTES = 512, MAX_LIFE_S = (1 << 19) - 1 };
 
 /* The document as it is read; texts are raw. */
 struct reading {
@@ -58,6 +58,14 @@ static uint32_t read_time(struct str raw)
     return t > 0 && t <= UINT32_MAX ? (uint32_t)t : 0;
 }
 
+/* 0 without scores that expire. */
+static uint32_t read_life(uint32_t succeeded, uint32_t until)
+{
+    uint32_t life = succeeded && until > succeeded ? until - succeeded : 0;
+
+    return life < MAX_LIFE_S ? life : MAX_LIFE_S;
+}
+
 /* SCORER_STATES for an unknown word. */
 static enum scorer_state read_state(struct str raw)
 {
@@ -99,9 +107,9 @@ static void report_add_cell(struct reading *r, const struct report_cell *cell)
 
 static void read_cell(struct jr *j, struct reading *r)
 {
-    enum { NAME, STATE, ERROR, STAGE, PLACEMENT, SUCCESS, MEMBERS };
-    static const char *const names[MEMBERS] = {"scoreName",   "state",          "error",
-                                               "failedStage", "placementError", "lastSuccess"};
+    enum { NAME, STATE, ERROR, STAGE, PLACEMENT, SUCCESS, UNTIL, MEMBERS };
+    static const char *const names[MEMBERS] = {"scoreName",      "state",       "error",     "failedStage",
+                                               "placementError", "lastSuccess", "validUntil"};
     struct str key, v[MEMBERS] = {0};
     struct report_cell cell;
     bool failed;
@@ -118,6 +126,7 @@ static void read_cell(struct jr *j, struct reading *r)
             jr_skip(j, NULL);
     }
     cell = (struct report_cell){.succeeded = read_time(v[SUCCESS]), .state = read_state(v[STATE])};
+    cell.life = read_life(cell.succeeded, read_time(v[UNTIL])) & MAX_LIFE_S;
     if (j->error || v[NAME].n == 0 || cell.state == SCORER_STATES)
         return;
     if (r->to->n == REPORT_MAX_CELLS) {
@@ -129,7 +138,7 @@ static void read_cell(struct jr *j, struct reading *r)
     cell.placement = v[PLACEMENT].n > 0;
     cell.api_failed = failed && jr_key_is(v[STAGE], round_stage_word(STAGE_SCORING));
     if (report_cell_fails(&cell))
-        cell.error = report_keep_error(r->to, failed && v[ERROR].n ? v[ERROR] : v[PLACEMENT]);
+        cell.error = report_keep_error(r->to, failed && v[ERROR].n ? v[ERROR] : v[PLACEMENT]) & 0x7fu;
     report_add_cell(r, &cell);
 }
 

@@ -140,10 +140,11 @@ void effective_done(struct effective *e);
 /* The summary that a previous controller distributed, as kept in the status: active as after
  * effective_keep(). False if agents would reject it. */
 bool effective_resume(struct effective *ret, struct str text, enum config_source source);
-/* Keeps the last good summary active while the newest spec is incomplete: moves *last into *now, with
- * now->kept set, and returns true. Not after a change of the mode or of the score name, nor when the
- * newest spec no longer allows where its tokens go. */
-bool effective_keep(struct effective *now, struct effective *last, const struct scorer_spec *newest);
+/* Keeps the last good summary active while the newest spec is incomplete, or its new configURL `unread`:
+ * moves *last into *now, with now->kept set, and returns true. Not after a change of the mode or of the score
+ * name, nor when the newest spec no longer allows where its tokens go. */
+bool effective_keep(struct effective *now, struct effective *last, const struct scorer_spec *newest,
+                    bool unread);
 
 /* Whether `synced` would send a token of the DynamicScorer to a host that is not allowed: such a /config
  * is rejected. `why` then names the host and the field that would allow it. */
@@ -162,10 +163,11 @@ void effective_overrides(const struct scorer_spec *spec, const struct api_config
 struct report_cell {
     uint64_t score;     /* report_score() of the score name */
     uint32_t succeeded; /* lastSuccess, Unix time in seconds; 0: never or unknown */
-    enum scorer_state state : 8;
+    uint32_t life : 19; /* seconds from then until its scores expire; 0: unknown */
+    uint32_t error : 7; /* 1 + index in errors; 0: none kept */
+    enum scorer_state state : 4;
     bool placement : 1;  /* the AddOnPlacementScore cannot be written; state may still be ok */
     bool api_failed : 1; /* the scoring API made the last round fail */
-    uint16_t error;      /* 1 + index in errors; 0: none kept */
 };
 
 enum { REPORT_MAX_ERRORS = 64, REPORT_ERROR_BYTES = 416, REPORT_MAX_CELLS = 4096 };
@@ -210,7 +212,9 @@ enum pair_state {
     PAIR_STALE,       /* failing, and its scores have expired */
     PAIR_NOT_PLACED,  /* scores, but its AddOnPlacementScore cannot be written */
     PAIR_UNAVAILABLE, /* the cluster, or the agent's add-on on it, is not available */
-    PAIR_EXPIRED,     /* the last success is too old for a running agent */
+    PAIR_EXPIRED,     /* its scores have expired, and its agent does not say why */
+    PAIR_EMPTY,       /* rounds succeed, but there is nothing to score, or there are no results */
+    PAIR_SUSPENDED,   /* not called, as the hub finds its scoring API unhealthy */
     PAIR_REPORT_FULL, /* the agent's report has no room for this scorer */
     PAIR_NO_REPORT,
     PAIR_BEHIND,  /* the newest configuration has not reached the cluster */
@@ -219,7 +223,6 @@ enum pair_state {
     PAIR_MASKED,
     PAIR_NOT_SENT,   /* the scorer is in no summary, or the cluster is not managed */
     PAIR_OLD_CONFIG, /* scores by an older configuration, as the agent rejects the newest */
-    PAIR_EMPTY,      /* scores, but had nothing to score */
     PAIR_OK,
     PAIR_STATES
 };
@@ -229,6 +232,8 @@ enum pair_class {
     PAIR_CLASS_FAILING,
     PAIR_CLASS_WAITING,
     PAIR_CLASS_SILENT,
+    PAIR_CLASS_SUSPENDED,
+    PAIR_CLASS_EMPTY,
     PAIR_CLASS_UNSELECTED,
     PAIR_CLASSES
 };
@@ -245,7 +250,8 @@ extern const struct pair_info pair_info[PAIR_STATES];
 
 /* Everything that decides a state. Borrowed; texts may be NULL. */
 struct pair_facts {
-    bool not_sent, no_room, masked;  /* why the cluster is not selected; all false when it is */
+    bool not_sent, no_room, masked; /* why the cluster is not selected; all false when it is */
+    bool suspended;
     bool in_sync;                    /* the ManifestWork holds the newest summaries */
     bool applied;                    /* and the work agent has applied it */
     int64_t sent_ms_ago;             /* since the summaries last changed; INT64_MAX: not since the start */
@@ -259,6 +265,9 @@ struct pair_facts {
 };
 
 enum { PAIR_REASON_BYTES = 640 };
+
+/* When the cell's scores count as expired, unless a newer report comes; INT64_MAX: by other facts. */
+int64_t pair_expires_ms(const struct report_cell *c);
 
 /* Never PAIR_BEHIND, so that tallies count what the agent does meanwhile. */
 enum pair_state pair_state(const struct pair_facts *f);
@@ -304,6 +313,7 @@ bool mask_name_is_nearer(const char *text, const char *name, unsigned *best);
 struct plan_entry {
     const char *score_name; /* unique among the entries */
     struct str text;        /* the summary */
+    bool suspended;         /* agents get it in the list of those that they do not call */
     uint64_t score;         /* report_score() of the name */
 };
 
@@ -325,8 +335,8 @@ struct plan {
 };
 
 struct plan_group {
-    uint64_t hash; /* plan_hash() of the text */
-    size_t bytes;  /* of the text */
+    uint64_t hash; /* plan_hash_lists() of both texts */
+    size_t bytes;  /* of both */
     size_t scorers;
     size_t left_out; /* scorers without room under max_bytes */
     char *key;
@@ -352,10 +362,13 @@ static inline bool plan_group_lacks(const struct plan *p, const struct plan_grou
 {
     return g->set[p->words + i / 64] >> (i % 64) & 1 && !plan_group_has(g, i);
 }
-/* Appends the text: a JSON array of the entries in byte order of their score names. -EFBIG. */
-MUST_USE int plan_text(const struct plan *p, const struct plan_group *g, struct buf *into);
+/* Appends the text of those that are suspended, or of the others: a JSON array in byte order of their score
+ * names; nothing if none is suspended. -EFBIG. */
+MUST_USE int plan_text(const struct plan *p, const struct plan_group *g, bool suspended, struct buf *into);
 /* Texts are compared by this hash, which is never 0. */
 uint64_t plan_hash(struct str text);
+/* Of both lists, by the hash of the summaries. */
+uint64_t plan_hash_lists(uint64_t summaries, struct str suspended);
 
 /* ---- work.c: the ManifestWork with a cluster's summaries ----
  *
@@ -373,16 +386,16 @@ uint64_t plan_hash(struct str text);
 enum { WORK_MAX_BYTES = 500 * 1024, WORK_FRAME_BYTES = 4096 };
 
 /* Appends the whole object, for creation in the cluster's namespace; without a cluster (NULL) the merge patch
- * that turns any ManifestWork of this name into that object, apart from fields of others. summaries: a JSON
- * array, as text. -EFBIG. */
+ * that turns any ManifestWork of this name into that object, apart from fields of others. summaries,
+ * suspended: JSON arrays, as text; without the second (empty) its key is left out. -EFBIG. */
 MUST_USE int work_text(struct buf *into, const char *cluster, const char *agent_namespace,
-                       struct str summaries);
+                       struct str summaries, struct str suspended);
 
 struct work_found {
     bool exists, deleting;
     bool ours;     /* has the label */
     bool frame;    /* all but the summaries is as work_text() writes it, apart from additions of servers */
-    uint64_t hash; /* plan_hash() of the summaries; 0 without */
+    uint64_t hash; /* plan_hash_lists(); 0 without summaries */
     bool applied;  /* by the work agent, for the newest generation */
     char why[256]; /* the work agent's error when it could not apply the ConfigMap; else empty */
 };

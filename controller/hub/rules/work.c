@@ -16,7 +16,8 @@ struct work_part {
 #define CONFIGMAP(name) \
     "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"" name "\",\"namespace\":"
 
-int work_text(struct buf *into, const char *cluster, const char *agent_namespace, struct str summaries)
+int work_text(struct buf *into, const char *cluster, const char *agent_namespace, struct str summaries,
+              struct str suspended)
 {
     const struct str namespace = str_of(agent_namespace);
     const struct work_part parts[] = {
@@ -28,6 +29,7 @@ int work_text(struct buf *into, const char *cluster, const char *agent_namespace
         {WORK_LABELS "},\"spec\":{\"workload\":{\"manifests\":[" CONFIGMAP(WORK_CONFIGMAP), namespace},
         {",\"labels\":{\"app.kubernetes.io/managed-by\":\"dynamic-scoring\"}},\"data\":{\"summaries\":",
          {cstr(summaries.p), summaries.n}},
+        {suspended.n ? ",\"suspended\":" : "", {suspended.n ? suspended.p : NULL, suspended.n}},
         {"}}," CONFIGMAP(WORK_STATUS), namespace},
         {"}}]},\"manifestConfigs\":[{\"resourceIdentifier\":{\"group\":\"\",\"resource\":\"configmaps\","
          "\"name\":\"" WORK_STATUS "\",\"namespace\":",
@@ -92,8 +94,9 @@ static bool has_frame(const json_t *object, const char *agent_namespace)
     json_auto_t *want = NULL;
     BUF_AUTO(text, WORK_FRAME_BYTES);
 
-    if (json_object_size(data) != 1 || !kube_text(data, "summaries", NULL).p ||
-        work_text(&text, NULL, agent_namespace, STR("")) < 0 ||
+    if (json_object_size(data) != 1 + (kube_text(data, "suspended", NULL).p != NULL) ||
+        !kube_text(data, "summaries", NULL).p ||
+        work_text(&text, NULL, agent_namespace, STR(""), STR("")) < 0 ||
         kube_json_parse(&want, buf_str(&text), NULL) < 0)
         return false;
     (void)json_object_del(work_configmap(want), "data");
@@ -149,6 +152,7 @@ static void found_read_status(struct work_found *f, const json_t *object)
 void work_look(struct work_found *ret, const json_t *object, const char *agent_namespace)
 {
     struct str summaries = kube_text(work_configmap(object), "data", "summaries", NULL);
+    struct str suspended = kube_text(work_configmap(object), "data", "suspended", NULL);
     const char *label = kube_label(object, WORK_LABEL);
 
     *ret = (struct work_found){0};
@@ -160,6 +164,8 @@ void work_look(struct work_found *ret, const json_t *object, const char *agent_n
     ret->frame = has_frame(object, agent_namespace);
     if (!kube_cut_read(summaries, &ret->hash))
         ret->hash = summaries.p ? plan_hash(summaries) : 0;
+    if (ret->hash)
+        ret->hash = plan_hash_lists(ret->hash, suspended);
     found_read_status(ret, object);
 }
 

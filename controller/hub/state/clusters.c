@@ -15,6 +15,7 @@ static int work_body_make(struct hub_body **ret, struct hub *h, const struct hub
 {
     const struct plan_group *group = c->work.exists ? c->group : NULL;
     BUF_AUTO(summaries, BODY_MAX_BYTES);
+    BUF_AUTO(suspended, BODY_MAX_BYTES);
     struct hub_body *b;
     int r;
 
@@ -25,8 +26,10 @@ static int work_body_make(struct hub_body **ret, struct hub *h, const struct hub
     }
     b = xcalloc(1, sizeof(*b));
     *b = (struct hub_body){.refs = 1, .group = group, .text.max = BODY_MAX_BYTES};
-    r = plan_text(h->plan, c->group, &summaries);
-    r = r ?: work_text(&b->text, group ? NULL : c->name, h->o.agent_namespace, buf_str(&summaries));
+    r = plan_text(h->plan, c->group, false, &summaries) ?: plan_text(h->plan, c->group, true, &suspended);
+    if (r == 0)
+        r = work_text(&b->text, group ? NULL : c->name, h->o.agent_namespace, buf_str(&summaries),
+                      buf_str(&suspended));
     if (r < 0) {
         (void)hub_body_unref(b);
         return r;

@@ -138,7 +138,7 @@ static void plan_find_duplicates(struct hub *h)
 
     for (size_t i = 0; i < h->n_scorers; i++) {
         h->by_age[i]->older = h->by_age[i]->younger = NULL;
-        h->by_age[i]->eligible = hub_scorer_is_eligible(h->by_age[i]);
+        h->by_age[i]->place = hub_scorer_place(h->by_age[i]);
     }
     for (size_t i = 0; i < h->n_scorers; i++)
         if (h->by_age[i]->effective.score_name)
@@ -147,9 +147,21 @@ static void plan_find_duplicates(struct hub *h)
     map_done(&owners.objects);
 }
 
-static bool plan_includes(const struct hub_scorer *s)
+static bool plan_includes(const struct hub_scorer *s, enum hub_place place)
 {
-    return !s->older && effective_usable(&s->effective) && s->eligible;
+    return !s->older && effective_usable(&s->effective) && s->place == place;
+}
+
+/* The summary, and since when its scoring API is unhealthy. */
+static struct str plan_suspended_text(const struct hub_scorer *s, struct buf *into)
+{
+    struct str text = buf_str(&s->effective.text);
+    char since[KUBE_TIME_BYTES];
+
+    into->max = text.n + sizeof(since) + 16;
+    kube_time_format((unix_ms){s->suspended_ms}, since);
+    (void)!buf_printf(into, "%.*s,\"since\":\"%s\"}", (int)text.n - 1, text.p, since);
+    return buf_str(into);
 }
 
 void hub_plan_done(struct hub *h)
@@ -180,20 +192,27 @@ static void plan_make(struct hub *h)
 {
     CLEANUP(cleanup_free)
     struct plan_entry *entries = xcalloc(h->n_scorers + 1, sizeof(*entries));
+    CLEANUP(cleanup_free) struct buf *texts = xcalloc(h->n_scorers + 1, sizeof(*texts));
     size_t n = 0;
 
     h->entry_scorers = xcalloc(h->n_scorers + 1, sizeof(struct hub_scorer *));
-    for (size_t i = 0; i < h->n_scorers; i++) {
-        struct hub_scorer *s = h->by_age[i];
+    for (enum hub_place place = PLACE_SUMMARIES; place <= PLACE_SUSPENDED; place++)
+        for (size_t i = 0; i < h->n_scorers; i++) {
+            struct hub_scorer *s = h->by_age[i];
+            bool suspended = place == PLACE_SUSPENDED;
 
-        if (!plan_includes(s))
-            continue;
-        entries[n] =
-            (struct plan_entry){.score_name = s->effective.score_name, .text = buf_str(&s->effective.text)};
-        h->entry_scorers[n] = s;
-        s->entry = n++;
-    }
+            if (!plan_includes(s, place))
+                continue;
+            entries[n] = (struct plan_entry){.score_name = s->effective.score_name,
+                                             .text = suspended ? plan_suspended_text(s, &texts[n])
+                                                               : buf_str(&s->effective.text),
+                                             .suspended = suspended};
+            h->entry_scorers[n] = s;
+            s->entry = n++;
+        }
     h->plan = plan_new(entries, n, &h->config.masks, WORK_MAX_BYTES - WORK_FRAME_BYTES);
+    for (size_t i = 0; i < n; i++)
+        buf_done(&texts[i]);
 }
 
 static void plan_assign(struct hub *h, struct hub_cluster *c)

@@ -283,7 +283,9 @@ static void hub_on_retally(struct timer *t)
     if (!h->active)
         return;
     h->looked_at = loop_now(h->o.loop);
+    h->tallied = false; /* states change by time alone, too */
     hub_tally(h);
+    hub_schedule_look(h);
     for (size_t i = 0; i < h->n_scorers; i++)
         hub_schedule_status(h, "scorer", h->by_age[i]->name);
     if (h->config.object)

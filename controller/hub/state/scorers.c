@@ -21,7 +21,7 @@ static void scorer_refresh(struct hub_scorer *s)
     struct effective now;
 
     effective_make(&now, s->name, &s->spec, full ? synced : NULL);
-    if (effective_keep(&now, &s->effective, &s->spec))
+    if (effective_keep(&now, &s->effective, &s->spec, probe_status(s->probe)->is_synced_elsewhere))
         hub_schedule_status(s->hub, "scorer", s->name);
     else if (!scorer_same_summary(&now, &s->effective))
         hub_schedule_plan(s->hub);
@@ -63,6 +63,17 @@ static void scorer_count_probe(const struct hub_scorer *s, enum probe_what what,
     metric_observe(m, METRIC_HUB_PROBE_DURATION, LV(word, s->name), part->seconds);
 }
 
+/* In whole seconds, as in the status, from which the next leader takes it: agents see no change then. */
+static void scorer_note_suspension(struct hub_scorer *s)
+{
+    int64_t now_ms = loop_wall(s->hub->o.loop).ms;
+
+    if (probe_status(s->probe)->health != HEALTH_INACTIVE)
+        s->suspended_ms = 0;
+    else if (!s->suspended_ms)
+        s->suspended_ms = now_ms - now_ms % 1000;
+}
+
 static void scorer_on_probed(void *arg, enum probe_what what, const struct probe_part *part)
 {
     struct hub_scorer *s = arg;
@@ -73,8 +84,9 @@ static void scorer_on_probed(void *arg, enum probe_what what, const struct probe
         scorer_log_health(s, s->health);
         s->health = health;
     }
-    if (s->eligible != hub_scorer_is_eligible(s)) {
-        s->eligible = !s->eligible;
+    scorer_note_suspension(s);
+    if (s->place != hub_scorer_place(s)) {
+        s->place = hub_scorer_place(s);
         hub_schedule_plan(s->hub);
     }
     if (what == PROBE_CONFIG)
@@ -135,6 +147,14 @@ static void scorer_resume_summary(struct hub_scorer *s)
     s->effective = e;
 }
 
+/* Since when the object's condition has had the status; 0: it does not have it. */
+static int64_t scorer_condition_since(const struct hub_scorer *s, const char *type, const char *status)
+{
+    const json_t *c = kube_condition(kube_get(s->object, "status", NULL), type);
+
+    return kube_condition_is(c, status) ? kube_time_parse(kube_str(c, "lastTransitionTime", NULL)).ms : 0;
+}
+
 /* Goes on from the status that an earlier process, or another implementation, wrote. */
 static void scorer_resume(struct hub_scorer *s)
 {
@@ -148,8 +168,11 @@ static void scorer_resume(struct hub_scorer *s)
         health--;
     if (synced && api_config_read(&config, synced, why) < 0)
         log_debug("status.lastSyncedConfig ignored", L_STR("scorer", s->name), L_STR("err", why));
-    probe_resume(s->probe, health, &config);
+    probe_resume(s->probe, health, &config, scorer_condition_since(s, "ConfigSynced", "False") > 0);
     s->health = probe_status(s->probe)->health;
+    s->suspended_ms = s->health == HEALTH_INACTIVE ? scorer_condition_since(s, "Healthy", "False") : 0;
+    scorer_note_suspension(s);
+    s->distributed_ms = scorer_condition_since(s, "Distributed", "True");
     scorer_resume_summary(s);
 }
 
@@ -197,6 +220,7 @@ static void scorer_read_spec(struct hub_scorer *s)
     s->spec = spec;
     s->has_spec = true;
     probe_set(s->probe, &s->spec);
+    scorer_note_suspension(s);
     s->health = probe_status(s->probe)->health;
     if (s->hub->active)
         probe_start(s->probe);

@@ -23,14 +23,27 @@ void hub_schedule_plan(struct hub *h)
 }
 
 /* During a roll-out to a large fleet counts change all the time, and each look is a write of each status. */
-void hub_schedule_tally(struct hub *h)
+static void schedule_look(struct hub *h, int64_t ms)
 {
     int64_t pause = (int64_t)h->totals.managed * TALLY_MS_PER_CLUSTER;
 
     pause = pause < TALLY_MAX_MS ? pause : TALLY_MAX_MS;
     pause -= mono_diff(h->looked_at, loop_now(h->o.loop));
+    schedule_within(h, &h->retally, pause > ms ? pause : ms);
+}
+
+void hub_schedule_tally(struct hub *h)
+{
     h->tallied = false;
-    schedule_within(h, &h->retally, pause > TALLY_MS ? pause : TALLY_MS);
+    schedule_look(h, TALLY_MS);
+}
+
+void hub_schedule_look(struct hub *h)
+{
+    int64_t ms = h->totals.look_ms - loop_wall(h->o.loop).ms;
+
+    if (ms < KUBE_FAR_MS)
+        schedule_look(h, ms > TALLY_MS ? ms : TALLY_MS);
 }
 
 static void schedule_status(struct hub *h, const char *kind, const char *name, bool hurry)
@@ -153,12 +166,20 @@ bool hub_scorer_awaits_config(const struct hub_scorer *s)
            !kube_str(s->object, "status", "summary", NULL);
 }
 
-bool hub_scorer_is_eligible(const struct hub_scorer *s)
+enum hub_place hub_scorer_place(const struct hub_scorer *s)
 {
     if (hub_scorer_awaits_config(s))
-        return false;
-    return s->hub->o.keep_unhealthy || s->spec.health_check != HEALTH_CHECK_HUB ||
-           hub_scorer_health(s) == HEALTH_ACTIVE;
+        return PLACE_NONE;
+    if (s->hub->o.keep_unhealthy || s->spec.health_check != HEALTH_CHECK_HUB)
+        return PLACE_SUMMARIES;
+    switch (hub_scorer_health(s)) {
+    case HEALTH_ACTIVE:
+        return PLACE_SUMMARIES;
+    case HEALTH_INACTIVE:
+        return PLACE_SUSPENDED;
+    default:
+        return PLACE_NONE;
+    }
 }
 
 bool hub_scorer_shares_object(const struct hub_scorer *s)

@@ -73,13 +73,15 @@ struct cluster_errors {
 /* Counts of the clusters selected for one scorer. */
 struct tally {
     size_t selected;
-    size_t up_to_date;                        /* ManifestWork holds the newest summary */
-    size_t applied;                           /* of up_to_date: applied by the work agent */
-    size_t scoring, failing, waiting, silent; /* by class of pair_state; they add up to selected */
-    size_t unwritten, unapplied;              /* of failing: ManifestWork not written, not applied */
-    size_t stuck;                             /* of up_to_date: the work agent cannot apply it */
-    size_t unavailable;                       /* of silent: the cluster or the add-on is not available */
-    size_t no_room;                           /* not selected: its ManifestWork is full */
+    size_t up_to_date;                                          /* ManifestWork holds the newest summary */
+    size_t applied;                                             /* of up_to_date: applied by the work agent */
+    size_t scoring, failing, waiting, silent, suspended, empty; /* by class; they add up to selected */
+    size_t unwritten, unapplied;         /* of failing: ManifestWork not written, not applied */
+    size_t stuck;                        /* of up_to_date: the work agent cannot apply it */
+    size_t unavailable;                  /* of silent: the cluster or the add-on is not available */
+    size_t reporting;                    /* an agent has reported */
+    size_t scored_meanwhile;             /* of suspended: its agent scored after probes had failed */
+    size_t no_room;                      /* not selected: its ManifestWork is full */
     size_t api_healthy;                  /* its agent got an answer of the scoring API in the last round */
     struct cluster_errors api_unhealthy; /* its agent failed on the scoring API */
     struct cluster_errors write_errors, apply_errors;
@@ -107,6 +109,10 @@ struct last_status {
     json_t *before;  /* the object's status until then */
 };
 
+/* Where the clusters' ManifestWorks have it: in the list of those that agents call, or of those that they do
+ * not call for now. */
+enum hub_place { PLACE_NONE, PLACE_SUMMARIES, PLACE_SUSPENDED };
+
 struct hub_scorer {
     struct hub *hub;
     json_t *object; /* as last seen */
@@ -117,7 +123,9 @@ struct hub_scorer {
     char spec_error[SPEC_WHY_BYTES]; /* why the newest spec is invalid; empty when it is valid */
     struct probe *probe;
     enum probe_health health; /* as last logged */
-    bool eligible;            /* as of the last plan scheduled for that */
+    enum hub_place place;     /* as of the last plan scheduled for that */
+    int64_t suspended_ms;     /* Unix time at which it became unhealthy, in whole seconds; 0: it is not */
+    int64_t distributed_ms;   /* Unix time at which a first cluster had it in its summaries; 0: none has */
     uint64_t probe_hash;      /* the last probe outcome that a status was scheduled for */
     struct effective effective;
     char object_name[OBJECT_NAME_MAX + 1]; /* of its AddOnPlacementScore; empty without */
@@ -169,6 +177,7 @@ struct hub_totals {
     size_t largest;  /* bytes of the largest summaries */
     size_t left_out; /* scorers without room on some cluster */
     double lag_s;    /* of the cluster that has been behind longest */
+    int64_t look_ms; /* Unix time of the next change by time alone; INT64_MAX: none */
     size_t n_named;
     /* Not written or not applied: those with an error first, then by name. */
     const struct hub_cluster *named[HUB_NAMED_CLUSTERS];
@@ -217,6 +226,8 @@ void hub_schedule_plan(struct hub *h);
 /* Counts clusters again, and then looks at all statuses: within a second, or at most 10 ms for each cluster
  * or 10 s after the last time. */
 void hub_schedule_tally(struct hub *h);
+/* Likewise when time alone changes a state: scores expire, or a scorer has waited long enough. */
+void hub_schedule_look(struct hub *h);
 /* Looks at the status of one object: kind "scorer" or "config". */
 void hub_schedule_status(struct hub *h, const char *kind, const char *name);
 /* Like hub_schedule_status(), but ends a back-off, because a user has changed the object. */
@@ -244,9 +255,9 @@ const char *health_word(enum probe_health health);
 /* Whether it is still to be seen if /config can be read. Until then the DynamicScorer's own fields, which the
  * next moment may replace, are sent to no cluster that does not have them. */
 bool hub_scorer_awaits_config(const struct hub_scorer *s);
-/* Whether its health allows it in summaries. A scorer that agents check is always allowed, as nobody could
- * report on it otherwise. */
-bool hub_scorer_is_eligible(const struct hub_scorer *s);
+/* What its health allows. A scorer that agents check is always in the summaries, as nobody could report on it
+ * otherwise. */
+enum hub_place hub_scorer_place(const struct hub_scorer *s);
 /* Whether it shares the AddOnPlacementScore, but not the score name, with its older or younger one. */
 bool hub_scorer_shares_object(const struct hub_scorer *s);
 /* Whether a ManifestWork goes with the DynamicScoringConfig: ours, or one of the reference implementation
@@ -276,7 +287,7 @@ void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t 
 
 /* ---- tally.c ---- */
 
-enum { TALLY_FIELDS = 8 };
+enum { TALLY_FIELDS = 10 };
 
 /* Counts of a tally that are told: the member of statuses and of JSON, and the state of the metric. */
 extern const struct tally_field {
@@ -294,6 +305,9 @@ const struct report_cell *hub_pair_cell(const struct hub_scorer *s, const struct
 /* For pair_state() and pair_reason(). cell: as hub_pair_cell() returns it. */
 struct pair_facts hub_pair_facts(const struct hub_scorer *s, const struct hub_cluster *c,
                                  const struct report_cell *cell);
+/* Until when (Unix time) a scorer that no cluster scores yet may only be waiting: twice its interval, or the
+ * time between reports if that is longer, after its first distribution. INT64_MAX before that. */
+int64_t hub_scorer_patience_ms(const struct hub_scorer *s);
 /* Brings h->totals and each scorer's tally up to date, if hub_schedule_tally() was called since the last
  * time. */
 void hub_tally(struct hub *h);

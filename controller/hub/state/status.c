@@ -18,6 +18,7 @@ struct condition {
     const char *type;
     enum truth status;
     char reason[64], message[1024];
+    unix_ms since; /* of its status, if that begins with this status; 0: now */
 };
 
 static const char *const truth_words[] = {
@@ -79,7 +80,8 @@ static json_t *conditions_value(const struct condition *list, size_t n, const js
                                          .generation = object_generation(object)};
         const char *since = kube_condition_since(status, &c) ?: kube_condition_since(written->sent, &c);
 
-        json_array_append_new(values, kube_condition_value(&c, since, now));
+        json_array_append_new(values,
+                              kube_condition_value(&c, since, list[i].since.ms ? list[i].since : now));
     }
     return values;
 }
@@ -325,7 +327,10 @@ static json_t *config_masks_value(const struct hub *h)
 static void config_put_counts(const struct hub *h, json_t *status, const json_t *object)
 {
     const struct hub_totals *t = &h->totals;
-    size_t distributed = h->plan ? h->plan->n : 0;
+    size_t distributed = 0;
+
+    for (size_t i = 0; h->plan && i < h->plan->n; i++)
+        distributed += !h->plan->entries[i].suspended;
 
     status_put(status, "clusters",
                json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "managed", (json_int_t)t->managed, "upToDate",
@@ -374,6 +379,7 @@ json_t *status_of_config(const struct hub *h, const struct hub_config *c, unix_m
 
 /* ---- DynamicScorers: where one is distributed, and what agents report ---- */
 
+#define REASON_SUSPENDED "Suspended"
 enum { NAMED_REASON_BYTES = 250 }; /* in a condition's message, which names several */
 
 /* Why the scorer is in no cluster's summaries, whatever the masks; NULL when it may be. */
@@ -383,12 +389,10 @@ static const char *clusters_not_selected(const struct hub_scorer *s)
         return "not distributed: there is no valid summary";
     if (s->older)
         return "not distributed: an older DynamicScorer uses the same score name or AddOnPlacementScore";
-    if (hub_scorer_is_eligible(s))
+    if (hub_scorer_place(s) != PLACE_NONE)
         return NULL;
-    if (hub_scorer_awaits_config(s))
-        return "not distributed: it is not known yet whether /config can be read";
-    return probe_status(s->probe)->health == HEALTH_INACTIVE
-               ? "not distributed: the scoring API is unhealthy"
+    return hub_scorer_awaits_config(s)
+               ? "not distributed: it is not known yet whether /config can be read"
                : "not distributed: it is not known yet whether the scoring API is healthy";
 }
 
@@ -426,6 +430,12 @@ static void clusters_set_distributed(const struct hub_scorer *s, struct conditio
     else if (t->up_to_date < t->selected)
         condition_set(c, TRUTH_FALSE, "Progressing", "up to date on %zu of %zu clusters", t->up_to_date,
                       t->selected);
+    else if (s->place == PLACE_SUSPENDED)
+        condition_set(
+            c, TRUTH_FALSE, REASON_SUSPENDED,
+            "suspended on %zu cluster%s, as the scoring API is unhealthy: agents do not call it, and "
+            "its scores stay until they expire",
+            t->selected, plural_s(t->selected));
     else if (t->unconfirmed.n)
         condition_unconfirmed(c, t->unconfirmed.n, t->selected, t->unconfirmed.first);
     else
@@ -465,6 +475,8 @@ static const struct class_words {
     size_t count; /* offset in struct tally */
 } class_words[] = {
     {PAIR_CLASS_FAILING, "failing", offsetof(struct tally, failing)},
+    {PAIR_CLASS_SUSPENDED, "suspended", offsetof(struct tally, suspended)},
+    {PAIR_CLASS_EMPTY, "empty", offsetof(struct tally, empty)},
     {PAIR_CLASS_SILENT, "silent", offsetof(struct tally, silent)},
     {PAIR_CLASS_WAITING, "waiting", offsetof(struct tally, waiting)},
     {PAIR_CLASS_SCORING, "scoring", offsetof(struct tally, scoring)},
@@ -530,6 +542,10 @@ static void scorer_set_scoring(const struct hub_scorer *s, struct condition *c)
         clusters_set_scoring(s, c, TRUTH_FALSE, "ClustersFailing", PAIR_CLASS_FAILING);
     else if (t->scoring)
         clusters_set_scoring(s, c, TRUTH_TRUE, "Scoring", PAIR_CLASS_SCORING);
+    else if (t->suspended)
+        clusters_set_scoring(s, c, TRUTH_FALSE, REASON_SUSPENDED, PAIR_CLASS_SUSPENDED);
+    else if (t->empty)
+        clusters_set_scoring(s, c, TRUTH_FALSE, "Empty", PAIR_CLASS_EMPTY);
     else if (t->waiting)
         clusters_set_scoring(s, c, TRUTH_UNKNOWN, "Waiting", PAIR_CLASS_WAITING);
     else if (t->n_named && t->ranks[0] != RANK_PENDING)
@@ -583,7 +599,7 @@ static json_t *clusters_failing_value(const struct hub_scorer *s)
 }
 
 /* Each condition covers one aspect; Ready says whether the scorer works on some cluster. */
-enum { SYNCED_BYTES = 300, DISTRIBUTED_BYTES = 300 }; /* in the message of Ready */
+enum { SYNCED_BYTES = 300, DISTRIBUTED_BYTES = 300, VERDICT_BYTES = 200 }; /* in a message */
 enum { HEALTHY, SYNCED, VALID, UNIQUE, DISTRIBUTED, SCORING, READY, CONDITIONS };
 
 static const char *const types[CONDITIONS] = {
@@ -591,10 +607,27 @@ static const char *const types[CONDITIONS] = {
     [SCORING] = "Scoring", [DISTRIBUTED] = "Distributed", [READY] = "Ready",
 };
 
+/* What the verdict means for the clusters, or what speaks against it. */
+static void scorer_put_verdict(const struct hub_scorer *s, char ret[VERDICT_BYTES])
+{
+    size_t n = s->tally.scored_meanwhile;
+
+    *ret = '\0';
+    if (s->hub->o.keep_unhealthy)
+        (void)snprintf(ret, VERDICT_BYTES, "; still distributed, as --keep-unhealthy is set");
+    else if (n)
+        (void)snprintf(ret, VERDICT_BYTES,
+                       "; agents of %zu of %zu clusters called it since then: if only the hub cannot reach "
+                       "it, set spec.healthCheck to Agents",
+                       n, s->tally.selected);
+}
+
 static void scorer_set_inactive(const struct hub_scorer *s, const struct probe_part *p, struct condition *c)
 {
-    const char *kept = s->hub->o.keep_unhealthy ? "; still distributed, as --keep-unhealthy is set" : "";
+    char kept[VERDICT_BYTES];
 
+    scorer_put_verdict(s, kept);
+    c->since.ms = s->suspended_ms;
     if (p->asked && p->ok)
         condition_set(c, TRUTH_FALSE, "Recovering",
                       "the scoring API responds again; healthy after %u consecutive successes%s",
@@ -750,9 +783,25 @@ static const struct condition *scorer_blocking_condition(const struct hub_scorer
         return &list[HEALTHY];
     if (t->up_to_date <= t->stuck)
         return &list[DISTRIBUTED];
-    if (t->unavailable == t->selected)
-        return &list[SCORING];
-    return t->scoring || list[SCORING].status != TRUTH_FALSE ? NULL : &list[SCORING];
+    return t->scoring ? NULL : &list[SCORING];
+}
+
+/* What nobody scores yet may take its time; later it is no longer called a matter of waiting. */
+static void scorer_set_unscored(const struct hub_scorer *s, const struct condition *scoring,
+                                struct condition *ready)
+{
+    const struct tally *t = &s->tally;
+    bool is_pending = scoring->status == TRUTH_UNKNOWN && t->unavailable < t->selected;
+
+    condition_copy(ready, scoring);
+    if (!is_pending || !t->selected)
+        return;
+    if (loop_wall(s->hub->o.loop).ms < hub_scorer_patience_ms(s))
+        condition_set(ready, TRUTH_UNKNOWN, "Waiting", "%s", scoring->message);
+    else if (!t->reporting)
+        condition_set(ready, TRUTH_UNKNOWN, "NoReports", "%s", scoring->message);
+    else
+        condition_set(ready, TRUTH_FALSE, scoring->reason, "%s", scoring->message);
 }
 
 static void scorer_set_ready(const struct hub_scorer *s, const struct condition list[],
@@ -763,7 +812,9 @@ static void scorer_set_ready(const struct hub_scorer *s, const struct condition 
     bool unsynced = synced->status == TRUTH_FALSE;
     bool partly = s->tally.no_room && distributed->status == TRUTH_FALSE;
 
-    if (cause)
+    if (cause == &list[SCORING])
+        scorer_set_unscored(s, cause, ready);
+    else if (cause)
         condition_copy(ready, cause);
     else
         condition_set(ready, TRUTH_TRUE, "Ready", "%.*s%s%.*s%s%s", unsynced ? SYNCED_BYTES : 0,

@@ -28,6 +28,7 @@ struct pair_facts hub_pair_facts(const struct hub_scorer *s, const struct hub_cl
         .not_sent = !sent,
         .no_room = sent && plan_group_lacks(s->hub->plan, c->group, s->entry),
         .masked = sent && !plan_group_has(c->group, s->entry),
+        .suspended = s->place == PLACE_SUSPENDED,
         .in_sync = !c->behind,
         .applied = c->work.applied,
         .sent_ms_ago = c->write.written_at.ms ? mono_diff(c->write.written_at, loop_now(l)) : INT64_MAX,
@@ -44,6 +45,15 @@ struct pair_facts hub_pair_facts(const struct hub_scorer *s, const struct hub_cl
 
 /* ---- The fleet ---- */
 
+enum { REPORT_PERIOD_MS = 5 * 60 * 1000 /* between reports of an agent in which only times change */ };
+
+int64_t hub_scorer_patience_ms(const struct hub_scorer *s)
+{
+    int64_t ms = s->effective.interval_ms > REPORT_PERIOD_MS ? s->effective.interval_ms : REPORT_PERIOD_MS;
+
+    return s->distributed_ms ? s->distributed_ms + 2 * ms : INT64_MAX;
+}
+
 #define FIELD(member, state)                          \
     {                                                 \
         member, #state, offsetof(struct tally, state) \
@@ -52,7 +62,8 @@ struct pair_facts hub_pair_facts(const struct hub_scorer *s, const struct hub_cl
 const struct tally_field tally_fields[TALLY_FIELDS] = {
     FIELD("selected", selected), FIELD("upToDate", up_to_date), FIELD("applied", applied),
     FIELD("scoring", scoring),   FIELD("failing", failing),     FIELD("waiting", waiting),
-    FIELD("silent", silent),     FIELD("noRoom", no_room),
+    FIELD("silent", silent),     FIELD("suspended", suspended), FIELD("empty", empty),
+    FIELD("noRoom", no_room),
 };
 
 /* Keeps the first HUB_NAMED_CLUSTERS. ranks: of those named. */
@@ -86,10 +97,19 @@ static void tally_count_health(struct tally *t, const struct hub_cluster *c, enu
 {
     bool failed = p == PAIR_FAILING || p == PAIR_STALE;
 
-    if (pair_info[p].class == PAIR_CLASS_SCORING || p == PAIR_NOT_PLACED)
+    if (pair_info[p].class == PAIR_CLASS_SCORING || p == PAIR_EMPTY || p == PAIR_NOT_PLACED)
         t->api_healthy++;
     else if (failed && cell->api_failed)
         tally_count_error(&t->api_unhealthy, c);
+}
+
+/* Whether the hub alone cannot reach the scoring API: the agent could after the first of the probes failed
+ * that made it unhealthy. */
+static bool scored_meanwhile(const struct hub_scorer *s, const struct report_cell *cell)
+{
+    int64_t failing_ms = probe_status(s->probe)->failing_ms ?: s->suspended_ms;
+
+    return (int64_t)cell->succeeded * 1000 > failing_ms;
 }
 
 /* One scorer on one cluster selected for it. */
@@ -99,10 +119,10 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const 
     enum pair_state p = pair_state(&facts);
     bool apply_error = !c->work.applied && c->work.why[0], in_sync = !c->behind;
     struct tally *t = &s->tally;
-    size_t *const counts[PAIR_CLASSES] = {[PAIR_CLASS_SCORING] = &t->scoring,
-                                          [PAIR_CLASS_FAILING] = &t->failing,
-                                          [PAIR_CLASS_WAITING] = &t->waiting,
-                                          [PAIR_CLASS_SILENT] = &t->silent};
+    size_t *const counts[PAIR_CLASSES] = {
+        [PAIR_CLASS_SCORING] = &t->scoring,     [PAIR_CLASS_FAILING] = &t->failing,
+        [PAIR_CLASS_WAITING] = &t->waiting,     [PAIR_CLASS_SILENT] = &t->silent,
+        [PAIR_CLASS_SUSPENDED] = &t->suspended, [PAIR_CLASS_EMPTY] = &t->empty};
 
     t->selected++;
     t->up_to_date += in_sync;
@@ -113,6 +133,11 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const 
     t->unapplied += p == PAIR_NOT_APPLIED;
     t->stuck += in_sync && apply_error;
     t->unavailable += p == PAIR_UNAVAILABLE;
+    t->reporting += c->report.exists;
+    t->scored_meanwhile += p == PAIR_SUSPENDED && cell && scored_meanwhile(s, cell);
+    if (cell && (p == PAIR_OK || p == PAIR_OLD_CONFIG || p == PAIR_EMPTY) &&
+        pair_expires_ms(cell) < s->hub->totals.look_ms)
+        s->hub->totals.look_ms = pair_expires_ms(cell);
     if (c->write.trouble[0])
         tally_count_error(&t->write_errors, c);
     if (apply_error)
@@ -179,6 +204,21 @@ static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
     tally_count_scorers(h, c);
 }
 
+/* When a first cluster has it; until it may be called not ready, its state may change by time alone. */
+static void tally_note_distribution(struct hub_scorer *s)
+{
+    struct hub *h = s->hub;
+    int64_t now = loop_wall(h->o.loop).ms, until;
+
+    if (s->place != PLACE_SUMMARIES)
+        s->distributed_ms = 0;
+    else if (!s->distributed_ms && s->tally.up_to_date)
+        s->distributed_ms = now;
+    until = hub_scorer_patience_ms(s);
+    if (until > now && until < h->totals.look_ms)
+        h->totals.look_ms = until;
+}
+
 void hub_tally(struct hub *h)
 {
     struct hub_cluster *c;
@@ -186,14 +226,16 @@ void hub_tally(struct hub *h)
     if (h->tallied)
         return;
     h->tallied = true;
-    h->totals = (struct hub_totals){0};
+    h->totals = (struct hub_totals){.look_ms = INT64_MAX};
     for (size_t i = 0; i < h->n_scorers; i++)
         h->by_age[i]->tally = (struct tally){0};
     hub_clusters_free_gone(h);
     for (size_t at = 0; (c = map_next(&h->clusters, &at));)
         tally_count_cluster(h, c);
-    for (size_t i = 0; i < h->n_scorers; i++)
+    for (size_t i = 0; i < h->n_scorers; i++) {
         h->totals.left_out += h->by_age[i]->tally.no_room > 0;
+        tally_note_distribution(h->by_age[i]);
+    }
     /* Memory of a roll-out, bodies and connections by the dozen, is not needed until the next. */
     if (h->was_behind && h->totals.behind == 0)
         (void)malloc_trim(0);

@@ -55,7 +55,7 @@ def distributed(hub, fake, start_controller, *flags, clusters=("c1",), **more):
     controller = start_controller(*flags, **more)
     in_parallel(lambda cluster: hub.wait_scores(cluster, "cpu"), clusters)
     wait_status(hub, "s", lambda s: s["clusters"]["upToDate"] == len(clusters), "it is everywhere")
-    hub.wait_scorer("s", "Ready", "True")
+    hub.wait_scorer("s", "Ready", "Unknown", "Waiting")
     return controller
 
 

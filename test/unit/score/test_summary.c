@@ -380,7 +380,7 @@ static void warns_about_unknown_keys_and_duplicates(void **state)
         "sourceEndpointAuthName, sourceEndpointAuthKey, sourceQuery, sourceRange, sourceStep, "
         "sources, scoringEndpoint, "
         "scoringInterval, scoringEndpointAuthName, scoringEndpointAuthKey, location, scoreDestination, "
-        "scoreDimensionFormat, scoreAggregation, scoreRange, fallbackScore, timeout\n"
+        "scoreDimensionFormat, scoreAggregation, scoreRange, fallbackScore, timeout, since\n"
         "f:4:17: warning: [1].sourceRange: 660060 s at a step of 60 s is 11002 points per series; "
         "queries of more than 11,000 fail\n"
         "f:6:39: warning: [2].sourceStep: 31622400 s at a step of 1 s is 31622401 points per series; "

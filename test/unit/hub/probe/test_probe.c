@@ -88,11 +88,11 @@ static void resumes_no_health_that_it_did_not_probe(void **state)
 {
     struct world *w = *state;
 
-    probe_resume(w->p, HEALTH_INACTIVE, &(struct api_config){0});
+    probe_resume(w->p, HEALTH_INACTIVE, &(struct api_config){0}, false);
     w->spec.health_check = HEALTH_CHECK_AGENTS;
     set(w);
     assert_int_equal(status(w)->health, HEALTH_UNKNOWN);
-    probe_resume(w->p, HEALTH_INACTIVE, &(struct api_config){0});
+    probe_resume(w->p, HEALTH_INACTIVE, &(struct api_config){0}, false);
     assert_int_equal(status(w)->health, HEALTH_UNKNOWN);
 }
 
@@ -212,7 +212,7 @@ static void retries_the_configuration_before_health_is_due(void **state)
     int64_t begun, failed_at[3];
 
     fake_default(w->api, (struct fake_answer){.status = 503, .close = true});
-    probe_resume(w->p, HEALTH_ACTIVE, &(struct api_config){0});
+    probe_resume(w->p, HEALTH_ACTIVE, &(struct api_config){0}, false);
     begin(w);
     begun = w->f->clock.mono.ms;
     assert_pause(w, 1000);
@@ -269,7 +269,7 @@ static void resumes_from_a_status(void **state)
     json_t *o = json_pack("{s:s}", "name", "kept");
     struct api_config synced = {.owner = o, .name = json_string_value(json_object_get(o, "name"))};
 
-    probe_resume(w->p, HEALTH_ACTIVE, &synced);
+    probe_resume(w->p, HEALTH_ACTIVE, &synced, false);
     assert_null(synced.owner);
     push(w, "/healthz", bad);
     push(w, "/config", bad);
@@ -280,7 +280,7 @@ static void resumes_from_a_status(void **state)
     assert_string_equal(synced_name(w), "kept");
     probe_once(w);
     assert_string_equal(synced_name(w), "a");
-    probe_resume(w->p, HEALTH_INACTIVE, &(struct api_config){0});
+    probe_resume(w->p, HEALTH_INACTIVE, &(struct api_config){0}, false);
     assert_int_equal(status(w)->health, HEALTH_INACTIVE);
 }
 
@@ -296,7 +296,7 @@ static void drops_the_configuration_in_none_mode(void **state)
     assert_string_equal(synced_name(w), "(nothing)");
     assert_false(status(w)->config.asked);
     assert_int_equal(status(w)->health, HEALTH_ACTIVE);
-    probe_resume(w->p, HEALTH_ACTIVE, &synced);
+    probe_resume(w->p, HEALTH_ACTIVE, &synced, false);
     assert_string_equal(synced_name(w), "(nothing)");
     w->spec.mode = SYNC_FULL;
     set(w);
@@ -350,7 +350,7 @@ static void keeps_the_verdict_until_another_api_has_one(void **state)
     assert_string_equal(synced_name(w), "third");
 }
 
-static void gives_another_api_its_own_threshold(void **state)
+static void gives_another_api_as_long_as_the_last_one(void **state)
 {
     struct world *w = *state;
 
@@ -362,9 +362,8 @@ static void gives_another_api_its_own_threshold(void **state)
         push(w, "/other", (struct fake_answer){.body = GOOD_CONFIG("b")});
         probe_once(w);
         assert_int_equal(status(w)->health, n < 3 ? HEALTH_ACTIVE : HEALTH_INACTIVE);
-        assert_true(n == 3 || pause_of(w) < 3000);
+        assert_true(pause_of(w) > 3000); /* no sooner than an outage */
     }
-    assert_true(pause_of(w) > 3000);
 }
 
 static void cancels_requests_when_stopped(void **state)
@@ -436,10 +435,10 @@ static void keeps_the_verdict_of_the_previous_leader(void **state)
     struct api_config none = {0};
 
     set(w);
-    probe_resume(w->p, HEALTH_ACTIVE, &none);
+    probe_resume(w->p, HEALTH_ACTIVE, &none, false);
     w->spec.config_url = fake_url(w->api, "/other");
     set(w);
-    probe_resume(w->p, HEALTH_ACTIVE, &none);
+    probe_resume(w->p, HEALTH_ACTIVE, &none, false);
     push(w, "/healthz", (struct fake_answer){.status = 503});
     push(w, "/other", (struct fake_answer){.body = GOOD_CONFIG("b")});
     begin(w);
@@ -468,7 +467,7 @@ int main(void)
         CASE(drops_the_configuration_in_none_mode),
         CASE(probes_at_once_after_a_change),
         CASE(keeps_the_verdict_until_another_api_has_one),
-        CASE(gives_another_api_its_own_threshold),
+        CASE(gives_another_api_as_long_as_the_last_one),
         CASE(cancels_requests_when_stopped),
         CASE(waits_for_a_spec_when_started_early),
         CASE(probes_others_while_one_hangs),

@@ -239,6 +239,26 @@ static void masked(struct world *w)
     w->f.masked = w->behind = true;
 }
 
+static void suspended(struct world *w)
+{
+    w->f.suspended = true;
+    w->report.exists = false;
+}
+
+/* A report that says when its scores expire is believed, with half a minute for its way. */
+static void valid_for_now(struct world *w)
+{
+    too_old(w);
+    w->cell.life = (uint32_t)(w->f.now.ms / 1000 - w->cell.succeeded - 30) & 0x7ffff;
+}
+
+static void invalid_by_now(struct world *w)
+{
+    valid_for_now(w);
+    w->cell.life--;
+    w->f.sent_ms_ago = 0;
+}
+
 static const struct {
     void (*arrange)(struct world *w);
     enum pair_state state, shown;
@@ -252,7 +272,13 @@ static const struct {
 #define SILENT    PAIR_CLASS_SILENT
 #define NOT_THERE PAIR_CLASS_UNSELECTED
     {all_well, SAME(PAIR_OK), SCORING, "ok", ""},
-    {empty, SAME(PAIR_EMPTY), SCORING, "ok", ""},
+    {empty, SAME(PAIR_EMPTY), PAIR_CLASS_EMPTY, "empty",
+     "the source returned no series, or the scoring API no results"},
+    {suspended, SAME(PAIR_SUSPENDED), PAIR_CLASS_SUSPENDED, "suspended",
+     "not called, as the hub finds the scoring API unhealthy"},
+    {valid_for_now, SAME(PAIR_OK), SCORING, "ok", ""},
+    {invalid_by_now, SAME(PAIR_EXPIRED), SILENT, "silent",
+     "its scores have expired: the last success was at 2026-11-21T06:05:00Z"},
     {unapplied_before, SAME(PAIR_OK), SCORING, "ok", ""},
     {just_young_enough, SAME(PAIR_OK), SCORING, "ok", ""},
     {of_no_known_time, SAME(PAIR_OK), SCORING, "ok", ""},
@@ -277,8 +303,10 @@ static const struct {
     {stale_but_never_scored, SAME(PAIR_FAILING), FAILING, "failing", "failing"},
     {unplaced, SAME(PAIR_NOT_PLACED), FAILING, "notPlaced",
      "AddOnPlacementScore not written: the agent does not say why"},
-    {too_old, SAME(PAIR_EXPIRED), SILENT, "silent", "the last success was at 2026-11-21T06:05:00Z"},
-    {too_old_and_empty, SAME(PAIR_EXPIRED), SILENT, "silent", "the last success was at 2026-11-21T06:05:00Z"},
+    {too_old, SAME(PAIR_EXPIRED), SILENT, "silent",
+     "its scores have expired: the last success was at 2026-11-21T06:05:00Z"},
+    {too_old_and_empty, SAME(PAIR_EXPIRED), SILENT, "silent",
+     "its scores have expired: the last success was at 2026-11-21T06:05:00Z"},
     {refused, SAME(PAIR_REFUSED), FAILING, "refused",
      "the agent rejected its configuration: f:1:2: error: no"},
     {refused_and_waiting, SAME(PAIR_REFUSED), FAILING, "refused",

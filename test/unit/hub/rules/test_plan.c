@@ -31,7 +31,7 @@ static void assert_text(const struct plan *p, const struct plan_group *g, const 
 {
     BUF_AUTO(b, PLENTY);
 
-    assert_int_equal(plan_text(p, g, &b), 0);
+    assert_int_equal(plan_text(p, g, false, &b), 0);
     assert_int_equal(b.n, g->bytes);
     assert_true(plan_hash(buf_str(&b)) == g->hash);
     assert_int_equal(buf_putc(&b, '\0'), 0);
@@ -257,8 +257,30 @@ static void fails_whole_in_a_small_buffer(void **state)
 
     (void)state;
     assert_int_equal(buf_putc(&b, 'x'), 0);
-    assert_int_equal(plan_text(p, plan_group_of(p, "c"), &b), -EFBIG);
+    assert_int_equal(plan_text(p, plan_group_of(p, "c"), false, &b), -EFBIG);
     assert_int_equal(b.n, 1);
+}
+
+static void gives_room_to_suspended_ones_last_in_a_list_of_their_own(void **state)
+{
+    struct plan_entry entries[] = {entry("b", "{1}"), entry("a", "{2}"), entry("c", "{3}")};
+    const size_t room[] = {4 + 3 + 4, 4 + 3 + 4 + 4};
+
+    (void)state;
+    entries[2].suspended = entries[1].suspended = true;
+    for (size_t i = 0; i < ARRAY_SIZE(room); i++) {
+        CLEANUP(cleanup_plan_free) struct plan *p = plan_new(entries, 3, NULL, room[i]);
+        const struct plan_group *g = plan_group_of(p, "c1");
+        BUF_AUTO(called, PLENTY);
+        BUF_AUTO(suspended, PLENTY);
+
+        assert_int_equal(plan_text(p, g, false, &called), 0);
+        assert_int_equal(plan_text(p, g, true, &suspended), 0);
+        assert_true(str_eq(buf_str(&called), STR("[{1}]")));
+        assert_true(str_eq(buf_str(&suspended), i ? STR("[{2},{3}]") : STR("[{2}]")));
+        assert_true(g->hash == plan_hash_lists(plan_hash(buf_str(&called)), buf_str(&suspended)));
+        assert_true(g->hash != plan_hash(buf_str(&called)));
+    }
 }
 
 static void hashes_texts_to_nonzero(void **state)
@@ -281,6 +303,7 @@ int main(void)
         cmocka_unit_test(tells_masked_from_left_out),
         cmocka_unit_test(counts_bytes_as_go_escapes_them),
         cmocka_unit_test(fails_whole_in_a_small_buffer),
+        cmocka_unit_test(gives_room_to_suspended_ones_last_in_a_list_of_their_own),
         cmocka_unit_test(hashes_texts_to_nonzero),
     };
 

@@ -219,7 +219,7 @@ static void writes_nothing_before_the_first_plan_as_leader(void **state)
     assert_non_null(strstr(written(w, "POST", "c1")->body, "score"));
     lead(w, false);
     hub_scorer_delete(w->hub, "hub-ns", "s");
-    assert_int_equal(work_text(&text, "c1", "agents", STR("[]")), 0);
+    assert_int_equal(work_text(&text, "c1", "agents", STR("[]"), STR("")), 0);
     emptied = fake_kube_text(w->f, "%.*s", STR_ARG(buf_str(&text)));
     show_work(w, with_version(w, emptied, "20"), "c1");
     pass_time(w, 70000);

@@ -47,9 +47,9 @@ static void takes_over_health_from_statuses(void **state)
     show_config(w, HELD);
     show_cluster(w, "c1");
     show_scorer_with(w, STATUS("Inactive", "Distributed"));
-    assert_false(hub_scorer_is_eligible(hub_scorer_find(w->hub, "s")));
+    assert_int_not_equal(hub_scorer_place(hub_scorer_find(w->hub, "s")), PLACE_SUMMARIES);
     show_scorer_with(w, STATUS("Active", "Distributed"));
-    assert_true(hub_scorer_is_eligible(hub_scorer_find(w->hub, "s")));
+    assert_int_equal(hub_scorer_place(hub_scorer_find(w->hub, "s")), PLACE_SUMMARIES);
     fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG, .only_path = "/healthz"});
     lead(w, true);
     assert_non_null(strstr(wait_written(w, "POST", "c1")->body, "scoreName"));
@@ -73,7 +73,7 @@ static void distributes_what_it_does_not_check(void **state)
                                     "\"source\":{\"type\":\"None\"},"
                                     "\"scoring\":{\"params\":{\"name\":\"score%zu\",\"interval\":60}}}}",
                  i, checks[i], i));
-        assert_true(hub_scorer_is_eligible(hub_scorer_find(w->hub, i ? "s1" : "s0")));
+        assert_int_equal(hub_scorer_place(hub_scorer_find(w->hub, i ? "s1" : "s0")), PLACE_SUMMARIES);
         assert_int_equal(hub_scorer_health(hub_scorer_find(w->hub, i ? "s1" : "s0")), HEALTH_UNKNOWN);
     }
     show_config(w, HELD);
@@ -105,9 +105,9 @@ static void takes_over_the_status_seen_before_it_lost_the_lead(void **state)
     show_cluster(w, "c1");
     show_scorer_with(w, STATUS("Active", "Distributed"));
     show_scorer_with(w, STATUS("Inactive", "Distributed"));
-    assert_true(hub_scorer_is_eligible(hub_scorer_find(w->hub, "s")));
+    assert_int_equal(hub_scorer_place(hub_scorer_find(w->hub, "s")), PLACE_SUMMARIES);
     lead(w, false);
-    assert_false(hub_scorer_is_eligible(hub_scorer_find(w->hub, "s")));
+    assert_int_not_equal(hub_scorer_place(hub_scorer_find(w->hub, "s")), PLACE_SUMMARIES);
 }
 
 /* Counts are not known before the first plan. */

@@ -1,0 +1,120 @@
+"""Ready is a scorer that some cluster has a valid score of: waiting, empty and hung agents are called by their names."""
+
+import contextlib
+import json
+import signal
+import time
+
+from lib.agent import running_agent
+from lib.fake import plain, results
+from lib.hub import SCORERS, agent_flags, agent_namespace_of
+from lib.scorers import distributed, own, scoring, wait_status
+from lib.wait import LONG, wait_until
+from lib.work import FakeWorkAgent
+
+
+def report(state, ago=0, lives=None):
+    """Of an agent whose scores live so many seconds after the last success, `ago` seconds ago."""
+
+    def at(seconds):
+        return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() + seconds))
+
+    times = {"lastSuccess": at(-ago), **({} if lives is None else {"validUntil": at(lives - ago)})}
+    return json.dumps({"configurationInForce": True, "scorers": [{"scoreName": "cpu", "state": state, **times}]})
+
+
+def age_distribution(hub, seconds):
+    """As if the condition Distributed had been true for so long already."""
+    conditions = hub.scorer_status("s")["conditions"]
+    for condition in conditions:
+        if condition["type"] == "Distributed":
+            assert condition["status"] == "True"
+            condition["lastTransitionTime"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - seconds))
+    hub.patch(f"{SCORERS}/s/status", {"status": {"conditions": conditions}})
+
+
+def test_waiting_for_ever(hub, fake, start_controller):
+    controller = distributed(hub, fake, start_controller, clusters=("c1", "c2"))
+    for cluster in ("c1", "c2"):
+        hub.set_feedback(cluster, report("waiting"))
+    hub.wait_scorer("s", "Scoring", "Unknown", "Waiting")
+    hub.wait_scorer("s", "Ready", "Unknown", "Waiting")
+    controller.wait_metric_is(0, "dynamic_scoring_hub_scorer_ready", scorer="s")
+    hub.wait_scorer("s", "Distributed", "True")
+    controller.stop()
+    age_distribution(hub, 11 * 60)
+    controller = start_controller()
+    message = hub.wait_scorer("s", "Ready", "False", "Waiting")[2]
+    assert message == "waiting on 2 of 2 clusters: c1: no round has finished yet, and 1 more"
+    controller.wait_metric_is(0, "dynamic_scoring_hub_scorer_ready", scorer="s")
+    hub.set_feedback("c2", report("ok", lives=90))
+    hub.wait_scorer("s", "Ready", "True")
+    controller.wait_metric_is(1, "dynamic_scoring_hub_scorer_ready", scorer="s")
+
+
+def test_agents_that_never_report(hub, fake, start_controller):
+    """As those of the reference."""
+    controller = distributed(hub, fake, start_controller)
+    hub.set_feedback("c1", None)
+    hub.wait_scorer("s", "Distributed", "True")
+    hub.wait_scorer("s", "Ready", "Unknown", "Waiting")
+    controller.stop()
+    age_distribution(hub, 11 * 60)
+    start_controller()
+    hub.wait_scorer("s", "Ready", "Unknown", "NoReports")
+
+
+def test_nothing_to_score(hub, fake, start_controller):
+    controller = distributed(hub, fake, start_controller, clusters=("c1", "c2"))
+    for cluster in ("c1", "c2"):
+        hub.set_feedback(cluster, report("empty", lives=90))
+    words = "empty on 2 of 2 clusters: c1: the source returned no series, or the scoring API no results, and 1 more"
+    for kind in ("Scoring", "Ready"):
+        assert hub.wait_scorer("s", kind, "False", "Empty")[2] == words
+    controller.wait_metric_is(2, "dynamic_scoring_hub_scorer_clusters", scorer="s", state="empty")
+    row = hub.kubectl("get", "dynamicscorer", "s", "--no-headers").stdout.split()
+    assert row[1:8] == ["False", "Empty", "Active", "2", "0", "0", "2"]  # CLUSTERS, SCORING, FAILING, EMPTY
+    hub.set_feedback("c2", report("ok", lives=90))
+    message = hub.wait_scorer("s", "Ready", "True")[2]
+    assert message.startswith("scoring on 1 of 2 clusters; empty on 1: c1: ")
+
+
+def test_a_score_is_not_valid_for_longer_than_it_says(hub, fake, start_controller):
+    distributed(hub, fake, start_controller)
+    hub.set_feedback("c1", report("ok", ago=80, lives=90))
+    hub.wait_scorer("s", "Ready", "True")
+    status = wait_status(hub, "s", lambda s: s["clusters"]["silent"] == 1, "time alone ends it", LONG)
+    assert status["clusters"]["scoring"] == 0
+    (one,) = status["failingClusters"]
+    assert one["error"].startswith("its scores have expired: the last success was at ")
+    assert hub.scorer_condition("s", "Ready")[0] != "True"
+
+
+def test_real_agents(hub, fake, start_controller):
+    """One that is stopped in the middle, and one whose scoring API has no results."""
+    url = fake.url
+    about = {"source": {"type": "None"}, "scoring": scoring("cpu", host=url, params={"name": "cpu", "interval": 2})}
+    fake.on("/healthz", plain("ok"))
+    fake.on("/scoring", results({"node": "n1"}, 7))
+    hub.add_cluster("c1")
+    hub.configure()
+    hub.apply_scorer("s", {**own("cpu", url), **about})
+    start_controller()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(FakeWorkAgent(hub, {"c1": (hub.kube, agent_namespace_of("c1"))}))
+        agent = stack.enter_context(running_agent({}, *agent_flags(hub, "c1")))
+        hub.wait_scorer("s", "Ready", "True", deadline=LONG)
+        fake.on("/scoring", results())
+        agent.wait_until(lambda: agent.status("cpu")["state"] == "empty", "the agent says so")
+        hub.wait_scorer("s", "Ready", "False", "Empty", LONG)
+        fake.on("/scoring", results({"node": "n1"}, 7))
+        hub.wait_scorer("s", "Ready", "True", deadline=LONG)
+        began = time.monotonic()
+        agent.process.send(signal.SIGSTOP)
+        try:
+            hub.wait_scorer("s", "Scoring", "Unknown", "Silent", LONG)
+            assert time.monotonic() - began < 90, "its scores were valid for 6 s"
+        finally:
+            agent.process.send(signal.SIGCONT)
+        hub.wait_scorer("s", "Ready", "True", deadline=LONG)
+        wait_until(lambda: agent.scores("cpu"), "it scores again")
