@@ -13,6 +13,8 @@ struct work_part {
 #define WORK_LABELS                                      \
     "\"labels\":{\"" WORK_LABEL "\":\"" WORK_LABEL_VALUE \
     "\",\"app.kubernetes.io/managed-by\":\"dynamic-scoring\"}"
+/* How the work agent learns of new reports. API servers without it drop it, and work agents poll. */
+#define SCRAPE "feedbackScrapeType"
 #define CONFIGMAP(name) \
     "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"" name "\",\"namespace\":"
 
@@ -34,7 +36,8 @@ int work_text(struct buf *into, const char *cluster, const char *agent_namespace
         {"}}]},\"manifestConfigs\":[{\"resourceIdentifier\":{\"group\":\"\",\"resource\":\"configmaps\","
          "\"name\":\"" WORK_STATUS "\",\"namespace\":",
          namespace},
-        {"},\"updateStrategy\":{\"type\":\"ReadOnly\"},\"feedbackRules\":[{\"type\":\"JSONPaths\","
+        {"},\"updateStrategy\":{\"type\":\"ReadOnly\"},\"" SCRAPE
+         "\":\"Watch\",\"feedbackRules\":[{\"type\":\"JSONPaths\","
          "\"jsonPaths\":[{\"name\":\"status\",\"path\":\".data.status\"}]}]}]}}",
          {0}},
     };
@@ -59,6 +62,12 @@ const struct kube_cut work_cut = {.name = "summaries", .hash = plan_hash};
 static json_t *work_configmap(const json_t *object)
 {
     return json_array_get(kube_list(object, "spec", "workload", "manifests", NULL), 0);
+}
+
+/* What is to be done with the manifest of the agent's report. */
+static json_t *work_report_config(const json_t *object)
+{
+    return json_array_get(kube_list(object, "spec", "manifestConfigs", NULL), 0);
 }
 
 /* Whether `have` contains all of `want`. Additional members are fine, additional list items are not.
@@ -100,6 +109,8 @@ static bool has_frame(const json_t *object, const char *agent_namespace)
         kube_json_parse(&want, buf_str(&text), NULL) < 0)
         return false;
     (void)json_object_del(work_configmap(want), "data");
+    if (!json_object_get(work_report_config(object), SCRAPE))
+        (void)json_object_del(work_report_config(want), SCRAPE);
     return json_covers(object, want);
 }
 

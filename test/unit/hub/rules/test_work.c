@@ -33,9 +33,6 @@ static json_t *sample(void)
                      0);
     assert_int_equal(json_object_set_new(kube_get(o, "metadata", "labels", NULL), "others", json_string("x")),
                      0);
-    assert_int_equal(json_object_set_new(json_array_get(kube_list(o, "spec", "manifestConfigs", NULL), 0),
-                                         "feedbackScrapeType", json_string("Poll")),
-                     0);
     assert_int_equal(
         json_object_update_new(kube_get(o, "spec", NULL),
                                json_pack("{s:{s:s}}", "deleteOption", "propagationPolicy", "Orphan")),
@@ -52,6 +49,19 @@ static struct work_found look(const json_t *o)
     return f;
 }
 
+static void asks_for_watched_feedback_where_there_is_such_a_field(void **state)
+{
+    json_auto_t *o = sample();
+    json_t *config = json_array_get(kube_list(o, "spec", "manifestConfigs", NULL), 0);
+
+    (void)state;
+    assert_true(look(o).frame);
+    assert_int_equal(json_object_set_new(config, "feedbackScrapeType", json_string("Poll")), 0);
+    assert_false(look(o).frame);
+    assert_int_equal(json_object_del(config, "feedbackScrapeType"), 0);
+    assert_true(look(o).frame);
+}
+
 static void writes_the_whole_object(void **state)
 {
     static const char want[] =
@@ -65,7 +75,8 @@ static void writes_the_whole_object(void **state)
         "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"dynamic-scoring-status\","
         "\"namespace\":\"agents\"}}]},\"manifestConfigs\":[{\"resourceIdentifier\":{\"group\":\"\","
         "\"resource\":\"configmaps\",\"name\":\"dynamic-scoring-status\",\"namespace\":\"agents\"},"
-        "\"updateStrategy\":{\"type\":\"ReadOnly\"},\"feedbackRules\":[{\"type\":\"JSONPaths\",\"jsonPaths\":"
+        "\"updateStrategy\":{\"type\":\"ReadOnly\"},\"feedbackScrapeType\":\"Watch\",\"feedbackRules\":[{"
+        "\"type\":\"JSONPaths\",\"jsonPaths\":"
         "["
         "{\"name\":\"status\",\"path\":\".data.status\"}]}]}]}}";
     BUF_AUTO(text, 1 << 16);
@@ -309,6 +320,7 @@ static void finds_the_report_in_the_feedback(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(asks_for_watched_feedback_where_there_is_such_a_field),
         cmocka_unit_test(writes_the_whole_object),
         cmocka_unit_test(patches_only_its_own_fields),
         cmocka_unit_test(escapes_names),
