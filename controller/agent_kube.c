@@ -834,9 +834,11 @@ struct secrets *agent_kube_secrets(struct agent_kube *k)
 
 int agent_kube_start(struct agent_kube *k)
 {
+    const char *file = agent_state(k->agent)->config_origin;
+
     if (k->o.once && k->cluster)
         return 0;
     /* Not yet in the ConfigMap's name: nobody should take its absence for an empty list. */
-    return k->cluster ? agent_apply_text(k->agent, "flags", STR("[]"), STR(""), NULL)
+    return k->cluster ? agent_apply_text(k->agent, *file ? file : "flags", STR("[]"), STR(""), NULL)
                       : agent_reload(k->agent, NULL);
 }
