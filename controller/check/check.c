@@ -75,6 +75,7 @@ static void check_call(struct check *c, const char *url, struct str body, struct
         .max_answer = max_answer,
         .timeout_ms = c->options->timeout_ms ?: scorer_timeout_ms(&c->summary, &limits_default),
         .tls = &c->tls,
+        .trace = c->findings->trace,
     };
     struct call_wait wait = {.into = ret};
     struct http_call *call = NULL;
@@ -832,6 +833,7 @@ int check_run(struct findings *ret, const struct check_options *options)
     if (r < 0)
         return r;
     c.http = http_new(c.loop, ds_user_agent);
+    http_trace_id(ret->trace);
     check_health(&c);
     if (*ret->unreachable)
         return 0;

@@ -5,6 +5,7 @@
 
 #include "controller/placement/items.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/http.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
@@ -35,6 +36,7 @@ struct call_row {
 
 struct findings {
     char *url;                             /* of /config */
+    char trace[HTTP_TRACE_BYTES];          /* the id that all calls carry */
     char *scoring_url;                     /* that agents call; NULL before /config was asked for */
     char unreachable[FINDINGS_TEXT_BYTES]; /* why there is nothing to check; empty if there is */
     struct buf summary;                    /* the scorer as the hub distributes it, a JSON object */

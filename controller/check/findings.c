@@ -113,6 +113,7 @@ int findings_json(const struct findings *r, struct buf *into)
     out_puts(&o, "{");
     member_url(&o, "configURL", r->url);
     member_url(&o, "scoringURL", r->scoring_url);
+    member_text(&o, "traceId", r->trace);
     member_bool(&o, "ok", !r->by_level[RULE_PROBLEM]);
     member_count(&o, "problems", r->by_level[RULE_PROBLEM]);
     member_count(&o, "warnings", r->by_level[RULE_WARNING]);
@@ -257,6 +258,6 @@ int findings_table(const struct findings *r, struct buf *into)
     out_puts(&o, problems && warnings ? ", " : "");
     if (warnings)
         table_count(&o, warnings, "warning", "s");
-    out_puts(&o, "\n");
+    out_printf(&o, "\ntrace of all calls: %s\n", r->trace);
     return out_end(&o);
 }

@@ -127,7 +127,8 @@ static void log_failure(const struct scorer *s, const struct round_result *r)
     failed_url(s, r, url, sizeof(url));
     LOG_AT(again ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN, "round failed",
            L_STR("score_name", s->summary.score_name), L_STR("stage", round_stage_word(r->stage)),
-           L_STR("class", round_error_word(r->error)), L_STR("url", url), L_STR("err", r->reason));
+           L_STR("class", round_error_word(r->error)), L_STR("url", url), L_STR("err", r->reason),
+           L_STR("trace_id", r->trace));
 }
 
 static void log_success(const struct scorer *s, const struct round_result *r)

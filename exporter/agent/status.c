@@ -116,6 +116,7 @@ static void json_last_round(struct out *o, const struct scorer_status *s)
     member_count(o, "cutLabels", s->last.answer.cut);
     json_by_stage(o, "receivedBytes", s->last.received);
     json_by_stage(o, "sentBytes", s->last.sent);
+    member_text(o, "traceId", s->last.trace);
     out_puts(o, "}");
 }
 
@@ -521,7 +522,7 @@ static void table_error(struct table *t, const struct scorer *s)
     table_line(t, INDENT, "%s failed: %s (%s)", round_stage_word(st->last.stage), st->last.reason,
                round_error_word(st->last.error));
     if (*st->url)
-        table_line(t, INDENT, "URL: %s", st->url);
+        table_line(t, INDENT, "URL: %s, trace: %s", st->url, st->last.trace);
     if (st->last.stage == STAGE_SOURCE && query)
         table_line(t, INDENT, "query: %s", query);
     table_line(t, INDENT, "check %s", status_hint(st->last.error, st->last.stage));

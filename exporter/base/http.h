@@ -61,6 +61,7 @@ struct http_request {
     /* The fields below are optional. */
     const char *const *headers; /* "Name: value" each; copied */
     size_t n_headers;
+    const char *trace;           /* see http_trace_id(): sent as `traceparent`, with a span of its own */
     const char *user, *password; /* basic authentication; copied */
     const struct http_tls *tls;
     const char *proxy; /* overrides the environment, including NO_PROXY */
@@ -122,6 +123,11 @@ MUST_USE int http_start(struct http_call **ret, struct http *h, const struct htt
                         http_done_fn done, void *arg);
 /* Ends a call; `done` is not called. Takes NULL, returns NULL. */
 struct http_call *http_cancel(struct http_call *c);
+
+/* The id of a new trace (W3C Trace Context, level 1), in hexadecimal digits: what belongs together in the
+ * traces and logs of the servers that are asked. */
+enum { HTTP_TRACE_BYTES = 33 };
+void http_trace_id(char ret[HTTP_TRACE_BYTES]);
 
 /* Whether it begins with http:// or https:// and a host. libcurl also accepts "http:/host" and
  * "http:///host", which are mistakes. */

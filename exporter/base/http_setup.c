@@ -4,6 +4,8 @@
 #include "exporter/base/url.h"
 
 #include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 enum {
     CONNECT_TIMEOUT_MS = 10000,
@@ -186,6 +188,23 @@ static void set_server_name(struct http_call *c, const char *name)
     append_header(c, header);
 }
 
+void http_trace_id(char ret[HTTP_TRACE_BYTES])
+{
+    uint64_t low = rand_u64();
+
+    (void)snprintf(ret, HTTP_TRACE_BYTES, "%016" PRIx64 "%016" PRIx64, rand_u64(), low ? low : 1);
+}
+
+/* Sampled: without the header, a server would decide by itself whether to record a trace, which most do. */
+static void append_trace(struct http_call *c, const char *trace)
+{
+    uint64_t span = rand_u64();
+    CLEANUP(cleanup_free)
+    char *line = xasprintf("traceparent: 00-%s-%016" PRIx64 "-01", trace, span ? span : 1);
+
+    append_header(c, line);
+}
+
 static void set_headers(struct http_call *c)
 {
     const struct http_request *rq = &c->rq;
@@ -198,6 +217,8 @@ static void set_headers(struct http_call *c)
         set_server_name(c, rq->tls->server_name);
     for (size_t i = 0; i < rq->n_headers; i++)
         append_header(c, rq->headers[i]);
+    if (rq->trace)
+        append_trace(c, rq->trace);
     /* On a local network decoding costs more than compression saves; a compressed response is decoded
      * nevertheless. */
     if (!rq->status_decides)

@@ -196,6 +196,7 @@ static void ask_for_scores(struct round *r)
         .max_answer = r->rq.env->max_answer,
         .timeout_ms = mono_diff(loop_now(r->rq.env->loop), r->deadline),
         .share = &r->share,
+        .trace = r->result.trace,
     };
     char why[256];
     int e;
@@ -275,7 +276,8 @@ static void round_next_source(struct round *r)
                                       .index = i,
                                       .now = r->now,
                                       .deadline = r->deadline,
-                                      .share = &r->share};
+                                      .share = &r->share,
+                                      .trace = r->result.trace};
 
     if (i == summary_sources(s)) {
         ask_for_scores(r);
@@ -303,6 +305,7 @@ struct round *round_start(const struct round_request *rq, round_done_fn done, vo
         .begin.fn = round_on_begin,
         .result = {.retry_after_ms = -1},
     };
+    http_trace_id(r->result.trace);
     round_put_body(r, STR("{\"data\":["));
     loop_timer_set(rq->env->loop, &r->begin, loop_now(rq->env->loop));
     return r;
@@ -318,6 +321,7 @@ void source_init(struct source *s, const struct source_ops *ops, const struct so
                          .from = summary_source(rq->summary, rq->index),
                          .deadline = rq->deadline,
                          .share = rq->share,
+                         .trace = rq->trace,
                          .done = done,
                          .arg = arg,
                          .timer.fn = on_timer,

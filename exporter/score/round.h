@@ -2,6 +2,7 @@
 #ifndef DS_SCORE_ROUND_H
 #define DS_SCORE_ROUND_H
 
+#include "exporter/base/http.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
 #include "exporter/score/source.h"
@@ -33,8 +34,9 @@ struct round_result {
     enum round_stage stage; /* where it failed */
     size_t source;          /* index of the source that failed, in STAGE_SOURCE */
     char reason[ROUND_REASON_BYTES];
-    int64_t retry_after_ms; /* from the server; -1: none */
-    struct batch *batch;    /* the callback may TAKE_PTR() it */
+    char trace[HTTP_TRACE_BYTES]; /* the id that all requests of the round carried */
+    int64_t retry_after_ms;       /* from the server; -1: none */
+    struct batch *batch;          /* the callback may TAKE_PTR() it */
     struct answer_stats answer;
     size_t duplicates;
     bool fetched; /* all sources succeeded: source_* are set */

@@ -48,6 +48,7 @@ struct source_request {
     unix_ms now;              /* the end of the range */
     mono_ms deadline;         /* of the round */
     struct http_share *share; /* of the memory for responses, held by the round */
+    const char *trace;        /* of the round's requests */
 };
 
 /* Runs on the loop, once, never from inside start(). */
@@ -90,6 +91,7 @@ struct source {
     struct summary_source from; /* its strings are the summary's */
     mono_ms deadline;
     struct http_share *share;
+    const char *trace;
     source_done_fn done;
     void *arg;
     struct timer timer;       /* of the type */

@@ -355,6 +355,7 @@ static int send_query(struct prometheus *p, struct str query)
         .max_answer = s->env->max_answer,
         .timeout_ms = mono_diff(loop_now(s->env->loop), s->deadline),
         .share = s->share,
+        .trace = s->trace,
     };
     BUF_AUTO(url, URL_MAX_BYTES);
     int e;
