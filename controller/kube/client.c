@@ -224,7 +224,7 @@ void kube_status_of_event(const json_t *status, struct kube_answer *ret)
 enum { QUERY_MAX_BYTES = 64 << 10 };
 
 #define RESOURCE(plural, group, version, kind) \
-    const struct kube_resource kube_##plural = {group, version, #plural, kind}
+    const struct kube_resource kube_##plural = {group, version, #plural, kind, NULL}
 
 RESOURCE(configmaps, "", "v1", "ConfigMap");
 RESOURCE(secrets, "", "v1", "Secret");
@@ -239,7 +239,6 @@ RESOURCE(managedclustersetbindings, "cluster.open-cluster-management.io", "v1bet
          "ManagedClusterSetBinding");
 RESOURCE(placements, "cluster.open-cluster-management.io", "v1beta1", "Placement");
 RESOURCE(placementdecisions, "cluster.open-cluster-management.io", "v1beta1", "PlacementDecision");
-RESOURCE(managedclusteraddons, "addon.open-cluster-management.io", "v1alpha1", "ManagedClusterAddOn");
 RESOURCE(manifestworks, "work.open-cluster-management.io", "v1", "ManifestWork");
 RESOURCE(manifestworkreplicasets, "work.open-cluster-management.io", "v1alpha1", "ManifestWorkReplicaSet");
 RESOURCE(policies, "policy.open-cluster-management.io", "v1", "Policy");
@@ -247,6 +246,13 @@ RESOURCE(placementbindings, "policy.open-cluster-management.io", "v1", "Placemen
 RESOURCE(dynamicscorers, "dynamic-scoring.open-cluster-management.io", "v1alpha1", "DynamicScorer");
 RESOURCE(dynamicscoringconfigs, "dynamic-scoring.open-cluster-management.io", "v1alpha1",
          "DynamicScoringConfig");
+
+static const struct kube_resource addons_v1beta1 = {"addon.open-cluster-management.io", "v1beta1",
+                                                    "managedclusteraddons", "ManagedClusterAddOn",
+                                                    &kube_managedclusteraddons};
+const struct kube_resource kube_managedclusteraddons = {"addon.open-cluster-management.io", "v1alpha1",
+                                                        "managedclusteraddons", "ManagedClusterAddOn",
+                                                        &addons_v1beta1};
 
 static const struct {
     const char *verb, *method, *content_type;

@@ -44,6 +44,7 @@ static inline int64_t kube_backoff_ms(unsigned nth, int64_t min_ms, int64_t max_
 
 struct kube_resource {
     const char *group, *version, *plural, *kind; /* group: "" for the core */
+    const struct kube_resource *other; /* in another version, for watches where this one is not served */
 };
 
 extern const struct kube_resource kube_configmaps, kube_secrets, kube_leases, kube_events,

@@ -325,6 +325,14 @@ static void watch_page_refused(struct kube_watch *w, const struct kube_answer *a
     }
     if (a->verdict != KUBE_RETRY && a->verdict != KUBE_UNAUTHORIZED)
         watch_drop_page(w);
+    if (a->verdict == KUBE_NO_KIND && w->o.resource->other) {
+        w->o.resource = w->o.resource->other;
+        if (!w->lacks_kind) {
+            w->lacks_kind = true;
+            watch_again(w, 0);
+            return;
+        }
+    }
     w->lacks_kind = a->verdict == KUBE_NO_KIND;
     watch_list_failed(w, a->why, a->retry_after_ms);
 }

@@ -1,9 +1,19 @@
 {{/* The add-ons on the clusters. OCM calls one available while each Deployment of its AddOnTemplate has a ready pod, and can leave
      none out. The agent has one for itself, so that nothing beside it makes scorers silent. */}}
 
+{{/* ds.addonVersion: v1beta1 only where the hub no longer serves v1alpha1, which needs no conversion by OCM's webhook. There is no
+     AddOnTemplate in v1beta1. */}}
+{{- define "ds.addonVersion" -}}
+{{- $old := "addon.open-cluster-management.io/v1alpha1" -}}
+{{- $new := "addon.open-cluster-management.io/v1beta1" -}}
+{{- $served := .Capabilities.APIVersions -}}
+{{ and ($served.Has (printf "%s/ClusterManagementAddOn" $new)) (not ($served.Has (printf "%s/ClusterManagementAddOn" $old))) | ternary $new $old }}
+{{- end -}}
+
 {{/* ds.managementAddOn (dict "root" . "name" ADD-ON "description" TEXT) */}}
 {{- define "ds.managementAddOn" -}}
-apiVersion: addon.open-cluster-management.io/v1alpha1
+{{- $version := include "ds.addonVersion" .root -}}
+apiVersion: {{ $version }}
 kind: ClusterManagementAddOn
 metadata:
   name: {{ .name }}
@@ -15,16 +25,16 @@ spec:
   addOnMeta:
     displayName: {{ .name }}
     description: {{ .description | quote }}
-  supportedConfigs:
+  {{- $configs := dict
+      "addontemplates" (dict "name" (include "ds.template" .))
+      "addondeploymentconfigs" (dict "name" (include "ds.deploymentConfig" .root) "namespace" (include "ds.namespace" .root)) }}
+  {{- $beta := hasSuffix "/v1beta1" $version }}
+  {{ $beta | ternary "defaultConfigs" "supportedConfigs" }}:
+    {{- range $resource, $config := $configs }}
     - group: addon.open-cluster-management.io
-      resource: addontemplates
-      defaultConfig:
-        name: {{ include "ds.template" . }}
-    - group: addon.open-cluster-management.io
-      resource: addondeploymentconfigs
-      defaultConfig:
-        name: {{ include "ds.deploymentConfig" .root }}
-        namespace: {{ include "ds.namespace" .root }}
+      resource: {{ $resource }}
+      {{- $beta | ternary $config (dict "defaultConfig" $config) | toYaml | nindent 6 }}
+    {{- end }}
   installStrategy:
     type: Placements
     placements:
