@@ -61,17 +61,6 @@ static struct str build_text(struct builder *b, struct str text)
     return (struct str){arena_text(&b->doc->memory, text), text.n};
 }
 
-/* Like build_text(), for the raw bytes of a JSON string; replaces escapes. */
-static struct str build_json_text(struct builder *b, struct str raw)
-{
-    CLEANUP(cleanup_free) char *plain = NULL;
-
-    if (!memchr(raw.p, '\\', raw.n))
-        return build_text(b, raw);
-    plain = xmalloc(raw.n * 3);
-    return build_text(b, (struct str){plain, jr_unescape(raw, plain)});
-}
-
 static void build_key(struct builder *b, struct str key, struct place at)
 {
     b->has_key = true;
@@ -201,82 +190,6 @@ static enum node_kind plain_kind(const char *s)
     return number_kind(s);
 }
 
-/* ---- JSON: the pull parser's values ---- */
-
-struct reader {
-    struct jr j;
-    struct builder *b;
-    /* The last place computed. Places are computed in order, so lines are counted in one pass. */
-    const char *at, *line_start;
-    unsigned line;
-};
-
-static struct place json_place(struct reader *r, const char *p)
-{
-    const char *nl;
-
-    while (r->at < p && (nl = memchr(r->at, '\n', (size_t)(p - r->at)))) {
-        r->line++;
-        r->at = r->line_start = nl + 1;
-    }
-    r->at = p;
-    return (struct place){r->line, (unsigned)(p - r->line_start) + 1};
-}
-
-static int json_read_value(struct reader *r)
-{
-    enum jr_type type = jr_peek(&r->j);
-    struct place at = json_place(r, r->j.p);
-    struct str raw, text;
-
-    if (type == JR_OBJECT)
-        return jr_object(&r->j) ? build_add(r->b, NODE_MAP, STR(""), at) : 0;
-    if (type == JR_ARRAY)
-        return jr_array(&r->j) ? build_add(r->b, NODE_LIST, STR(""), at) : 0;
-    if (type == JR_STRING)
-        return jr_string(&r->j, &raw) ? build_add(r->b, NODE_STRING, build_json_text(r->b, raw), at) : 0;
-    if (!jr_skip(&r->j, &raw))
-        return 0;
-    text = build_text(r->b, raw);
-    return build_add(r->b, plain_kind(text.p), text, at);
-}
-
-/* Moves to the next value, closing the containers that end. False at the end and on an error. */
-static bool json_next_value(struct reader *r)
-{
-    struct str raw;
-
-    while (r->b->open && !r->j.error) {
-        if (r->b->open->kind == NODE_LIST ? jr_item(&r->j) : jr_member(&r->j, &raw)) {
-            if (r->b->open->kind == NODE_MAP)
-                build_key(r->b, build_json_text(r->b, raw), json_place(r, raw.p - 1));
-            return true;
-        }
-        if (!r->j.error)
-            build_close(r->b);
-    }
-    return false;
-}
-
-static int doc_read_json(struct builder *b, struct str text)
-{
-    struct reader r = {.b = b, .at = text.p, .line_start = text.p, .line = 1};
-    struct place at;
-    int rc;
-
-    jr_init(&r.j, text, JR_STRICT);
-    do {
-        rc = json_read_value(&r);
-        if (rc < 0)
-            return rc;
-    } while (json_next_value(&r));
-    if (jr_end(&r.j))
-        return 0;
-    jr_position(text, r.j.error_at, &at.line, &at.column);
-    return build_refuse(b, at, "invalid JSON (the document starts with %c): %s", *str_trim(text).p,
-                        r.j.error);
-}
-
 /* ---- YAML: libyaml's events, with scalars typed by the core schema ---- */
 
 #define CORE_TAG "tag:yaml.org,2002:"
@@ -396,11 +309,33 @@ static int doc_read_yaml(struct builder *b, struct str text)
     return r == 0 && b->nodes == 0 ? build_add(b, NODE_NULL, STR(""), (struct place){1, 1}) : r;
 }
 
+/* JSON writes characters beyond U+FFFF as two escapes, which libyaml refuses: puts the character itself there.
+ * `out` has room for text.n bytes. */
+static struct str join_surrogates(struct str text, char *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < text.n;) {
+        const char *p = text.p + i;
+        size_t most = size_min(text.n - i, *p == '\\' ? 2 : 1);
+
+        if (text.n - i >= 12 && memcmp(p, "\\u", 2) == 0 && memcmp(p + 6, "\\u", 2) == 0 &&
+            (p[2] | 0x20) == 'd' && strchr("89abAB", p[3]) && (p[8] | 0x20) == 'd' &&
+            strchr("cdefCDEF", p[9]))
+            n += jr_unescape((struct str){p, most = 12}, out + n);
+        else
+            n = (size_t)((char *)mempcpy(out + n, p, most) - out);
+        i += most;
+    }
+    return (struct str){out, n};
+}
+
 int doc_parse(struct doc **ret, struct str text, struct problems *p)
 {
     CLEANUP(cleanup_doc_free) struct doc *d = xcalloc(1, sizeof(*d));
     struct builder b = {.doc = d, .p = p};
     size_t good = utf8_valid_prefix(text);
+    CLEANUP(cleanup_free) char *joined = NULL;
     struct str trimmed;
     struct place at;
     int r;
@@ -413,10 +348,11 @@ int doc_parse(struct doc **ret, struct str text, struct problems *p)
     if (str_starts(text, STR("\xef\xbb\xbf")))
         text = (struct str){text.p + 3, text.n - 3};
     trimmed = str_trim(text);
-    if (trimmed.n && (*trimmed.p == '{' || *trimmed.p == '['))
-        r = doc_read_json(&b, text);
-    else
-        r = doc_read_yaml(&b, text.n ? text : STR(""));
+    if (trimmed.n && strchr("{[", *trimmed.p) && memchr(text.p, '\\', text.n)) {
+        joined = xmalloc(text.n);
+        text = join_surrogates(text, joined);
+    }
+    r = doc_read_yaml(&b, text.n ? text : STR(""));
     if (r == 0)
         *ret = TAKE_PTR(d);
     return r;

@@ -1,5 +1,4 @@
-/* A configuration document, YAML 1.1 (libyaml) or JSON, as a tree of nodes with line and column. For
- * configuration only, not for data.
+/* A configuration document in YAML 1.1 (libyaml), which includes JSON, as a tree of nodes with line and column.
  *
  * Plain YAML scalars are typed by the core schema (null, true, false, decimal integers, floats); quoted ones
  * are strings. Aliases, merge keys, tags other than !!str and !!int, and keys that are not scalars are
@@ -69,7 +68,7 @@ enum node_kind {
 
 struct node {
     enum node_kind kind;
-    unsigned line, column; /* column: in characters for YAML, in bytes for JSON */
+    unsigned line, column; /* column: in characters */
     struct str key;        /* if the parent is a map */
     unsigned key_line, key_column;
     struct str text; /* of a scalar, with escapes replaced; terminated */
@@ -83,10 +82,9 @@ struct doc;
 
 enum { DOC_MAX_DEPTH = 32, DOC_MAX_NODES = 200000 };
 
-/* Parses the text, which need not outlive the call: strict JSON if it starts with `{` or `[` after white
- * space, else YAML. An empty document is one null. Problems (syntax, duplicate keys, aliases, exceeded
- * limits, several documents, ill-formed UTF-8) are added to p. Returns 0 and sets *ret if there is a tree,
- * despite any problems; else -EINVAL. */
+/* Parses the text, which need not outlive the call. An empty document is one null. Problems (syntax, duplicate
+ * keys, aliases, exceeded limits, several documents, ill-formed UTF-8) are added to p. Returns 0 and sets *ret
+ * if there is a tree, despite any problems; else -EINVAL. */
 MUST_USE int doc_parse(struct doc **ret, struct str text, struct problems *p);
 struct doc *doc_free(struct doc *d);
 DEFINE_CLEANUP(struct doc, doc_free)
