@@ -11,7 +11,6 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/regex.h"
 #include "exporter/base/text.h"
-#include "exporter/base/url.h"
 #include "exporter/metric/version.h"
 #include "exporter/ui/out.h"
 #include "exporter/ui/ranking.h"

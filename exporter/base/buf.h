@@ -1,7 +1,5 @@
-/* Growing byte buffers. Each has a ceiling from the start; a write that would exceed it fails with -EFBIG
- * and leaves the buffer unchanged. Nothing is ever truncated silently.
- *
- * To write a line whole or not at all: remember `n`, and buf_truncate() back to it on failure. */
+/* Growing byte buffers. Each has a ceiling from the start; a write that would exceed it fails with -EFBIG and
+ * leaves the buffer unchanged. To write a line whole or not at all: remember `n`, and buf_truncate() back. */
 #ifndef DS_BASE_BUF_H
 #define DS_BASE_BUF_H
 
@@ -26,7 +24,7 @@ static inline void buf_init(struct buf *b, size_t max)
     *b = (struct buf){.max = max};
 }
 
-/* Frees the bytes. The ceiling stays, and the buffer can be used again. */
+/* Frees the bytes. The ceiling stays. */
 void buf_done(struct buf *b);
 /* Reserves room for n more bytes and returns its address in *ret; the caller adds what it wrote to b->n.
  * -EFBIG past the ceiling, -ENOMEM. */

@@ -1,8 +1,5 @@
 /* Used everywhere: cleanup attributes, transfer of ownership, array sizes, word tables, and allocation that
- * cannot fail.
- *
- * A constructor keeps everything in cleanup variables until its last line, `*ret = TAKE_PTR(x); return 0;`,
- * so that every early return frees what was allocated. */
+ * cannot fail. */
 #ifndef DS_BASE_DEF_H
 #define DS_BASE_DEF_H
 
@@ -38,12 +35,9 @@
         (void)fn(*p);                                                 \
     }
 
-/* Defines `const char *fn(type v)`, the word of each enumerator:
+/* Defines `const char *fn(type v)`, the word of each of `count` enumerators ("unknown" without one):
  *
- *     WORD_TABLE(color_word, enum color, COLORS, {[RED] = "red", [GREEN] = "green"});
- *
- * `count` is the number of enumerators; the table must reach the last one. A value without a word is
- * "unknown". */
+ *     WORD_TABLE(color_word, enum color, COLORS, {[RED] = "red", [GREEN] = "green"}); */
 #define WORD_TABLE(fn, type, count, ...)                                           \
     const char *fn(type v)                                                         \
     {                                                                              \

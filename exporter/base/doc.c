@@ -276,7 +276,7 @@ static int yaml_read_event(struct builder *b, const yaml_event_t *ev, bool *done
 static int yaml_syntax_error(struct builder *b, const yaml_parser_t *y, struct str text)
 {
     struct place at = yaml_place(&y->problem_mark), from = yaml_place(&y->context_mark);
-    const char *problem = cstr(y->problem);
+    const char *problem = y->problem_mark.index < text.n ? cstr(y->problem) : "unexpected end";
 
     if (y->error == YAML_READER_ERROR)
         jr_position(text, size_min(y->problem_offset, text.n), &at.line, &at.column);
@@ -309,8 +309,8 @@ static int doc_read_yaml(struct builder *b, struct str text)
     return r == 0 && b->nodes == 0 ? build_add(b, NODE_NULL, STR(""), (struct place){1, 1}) : r;
 }
 
-/* JSON writes characters beyond U+FFFF as two escapes, which libyaml refuses: puts the character itself there.
- * `out` has room for text.n bytes. */
+/* JSON writes characters beyond U+FFFF as two escapes, which libyaml refuses: puts the character itself
+ * there. `out` has room for text.n bytes. */
 static struct str join_surrogates(struct str text, char *out)
 {
     size_t n = 0;

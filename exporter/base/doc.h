@@ -1,8 +1,9 @@
-/* A configuration document in YAML 1.1 (libyaml), which includes JSON, as a tree of nodes with line and column.
+/* A configuration document in YAML 1.1 (libyaml), which includes JSON, as a tree of nodes with line and
+ * column.
  *
- * Plain YAML scalars are typed by the core schema (null, true, false, decimal integers, floats); quoted ones
- * are strings. Aliases, merge keys, tags other than !!str and !!int, and keys that are not scalars are
- * errors. */
+ * Plain YAML scalars are typed by the core schema (null, true, false, decimal integers, floats); quoted
+ * ones are strings. Aliases, merge keys, tags other than !!str and !!int, and keys that are not scalars
+ * are errors. */
 #ifndef DS_BASE_DOC_H
 #define DS_BASE_DOC_H
 
@@ -82,9 +83,9 @@ struct doc;
 
 enum { DOC_MAX_DEPTH = 32, DOC_MAX_NODES = 200000 };
 
-/* Parses the text, which need not outlive the call. An empty document is one null. Problems (syntax, duplicate
- * keys, aliases, exceeded limits, several documents, ill-formed UTF-8) are added to p. Returns 0 and sets *ret
- * if there is a tree, despite any problems; else -EINVAL. */
+/* Parses the text, which need not outlive the call. An empty document is one null. Problems (syntax,
+ * duplicate keys, aliases, exceeded limits, several documents, ill-formed UTF-8) are added to p. Returns 0
+ * and sets *ret if there is a tree, despite any problems; else -EINVAL. */
 MUST_USE int doc_parse(struct doc **ret, struct str text, struct problems *p);
 struct doc *doc_free(struct doc *d);
 DEFINE_CLEANUP(struct doc, doc_free)

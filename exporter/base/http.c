@@ -1,8 +1,8 @@
 /* Owns the calls in progress; the loop's multi handle owns the connections and the DNS cache. */
+#include "exporter/base/http.h"
 #include "exporter/base/http_internal.h"
 #include "exporter/base/memory.h"
 #include "exporter/base/secret.h"
-#include "exporter/base/url.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -321,11 +321,9 @@ static void fail_by_code(struct http_call *c, CURLcode code, const char *server)
     else if (error == HTTP_CONNECT && info_long(c, CURLINFO_OS_ERRNO) &&
              c->socket_port == strtoul(port + 1, NULL, 10))
         call_fail(c, error, "could not connect to %s: %c%s", server, tolower((unsigned char)*why), why + 1);
-    else if (error == HTTP_TIMEOUT && info_off(c, CURLINFO_PRETRANSFER_TIME_T) == 0)
-        call_fail(c, error, "connection to %s timed out after %.1f s", server,
-                  (double)info_off(c, CURLINFO_TOTAL_TIME_T) / 1e6);
     else if (error == HTTP_TIMEOUT)
-        call_fail(c, error, "timed out after %.1f s with %lld bytes received", (double)c->rq.timeout_ms / 1e3,
+        call_fail(c, error, "timed out after %.1f s with %lld bytes received",
+                  (double)info_off(c, CURLINFO_TOTAL_TIME_T) / 1e6,
                   (long long)info_off(c, CURLINFO_SIZE_DOWNLOAD_T));
     else if (error == HTTP_TOO_LARGE)
         call_fail(c, error, "response headers exceed the limit of libcurl");

@@ -1,17 +1,18 @@
-/* The HTTP client: libcurl transfers on the loop. Every call has a deadline and a limit for the size of
- * its answer. TLS is always verified: against SSL_CERT_FILE / SSL_CERT_DIR when set, otherwise the
- * system's store. Proxies come from http_proxy, HTTPS_PROXY, ALL_PROXY and NO_PROXY in either case. At
- * most five redirects are followed, within the same origin (scheme, host and port): neither the request's
- * body nor its credentials go elsewhere, and no other server's answer is taken for that of the one asked. A
- * POST stays a POST except on 303. */
+/* The HTTP client: libcurl transfers on the loop. TLS is verified against SSL_CERT_FILE / SSL_CERT_DIR
+ * when set, otherwise the system's store. Proxies come from http_proxy, HTTPS_PROXY, ALL_PROXY and
+ * NO_PROXY in either case. At most five redirects are followed, within the same origin: neither body nor
+ * credentials go elsewhere, and no other server's answer is taken for that of the one asked. A POST stays
+ * a POST except on 303. */
 #ifndef DS_BASE_HTTP_H
 #define DS_BASE_HTTP_H
 
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
 
+#include <curl/curl.h>
 #include <stdbool.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 
 struct http;      /* a client: connections and DNS cache of one loop */
 struct http_call; /* one request in progress */
@@ -30,7 +31,7 @@ enum http_error {
     HTTP_ERRORS
 };
 
-/* TLS settings of a call; NULL or empty for the defaults. Must live until `done`. */
+/* NULL or empty for the defaults. Must live until `done`. */
 struct http_tls {
     const char *ca_file, *cert_file, *key_file; /* PEM */
     struct str ca, cert, key;                   /* the same as PEM in memory instead of files */
@@ -38,9 +39,8 @@ struct http_tls {
     bool insecure;           /* verify neither chain nor name */
 };
 
-/* What the owner of one or more calls, such as a round, holds of the client's budget for bodies of answers.
- * Zeroed before its first call; kept until http_share_done(), also while a body that `done` took is in use.
- * One call at a time. */
+/* What the owner of calls, one at a time, holds of the client's budget for bodies of answers. Zeroed
+ * before its first call; kept until http_share_done(), also while a body that `done` took is in use. */
 struct http_share {
     struct http *http; /* NULL before the first call */
     TAILQ_ENTRY(http_share) entry;
@@ -58,7 +58,7 @@ struct http_request {
     size_t body_parts;
     size_t max_answer;  /* bytes after decoding */
     int64_t timeout_ms; /* for the whole call; > 0 */
-    /* The fields below are optional. */
+    /* Optional: */
     const char *const *headers; /* "Name: value" each; copied */
     size_t n_headers;
     const char *trace;           /* see http_trace_id(): sent as `traceparent`, with a span of its own */
@@ -67,9 +67,9 @@ struct http_request {
     const char *proxy; /* overrides the environment, including NO_PROXY */
     bool no_redirects; /* return any redirect as the answer */
     bool cut_answer;   /* truncate the body at max_answer, without an error */
-    /* Only the status matters: once the headers are complete, the call succeeds, whatever happens to the
-     * body. It is read for 2 s (200 ms after a 2xx) and up to max_answer, and not decoded; neither Accept
-     * nor Accept-Encoding is sent. Goes with no_redirects. */
+    /* Once the headers are complete, the call succeeds, whatever happens to the body. It is read for 2 s
+     * (200 ms after a 2xx) and up to max_answer, and not decoded; neither Accept nor Accept-Encoding is
+     * sent. */
     bool status_decides;
     bool accept_gzip; /* for networks slower than decoding; not with on_data */
     /* Connect only to globally reachable addresses (RFC 6890), also on redirects. Disables `proxy` and the
@@ -77,10 +77,9 @@ struct http_request {
     bool public_only;
     /* Called with the arg of `done` for each header of the answer, and of the redirects before it. */
     void (*on_header)(void *arg, struct str name, struct str value);
-    /* Receives the body of a 2xx answer in pieces, with the arg of `done`; first an empty piece, once the
-     * headers are complete. Such a body is not kept and not limited; max_answer applies to other statuses.
-     * Runs on the loop, outside of curl's callbacks, and may call http_cancel(). Pieces received before an
-     * error are passed on too. An encoded body is an error. */
+    /* Receives the body of a 2xx answer in pieces, first an empty one once the headers are complete. Such
+     * a body is neither kept nor limited nor decoded; max_answer applies to other statuses. May call
+     * http_cancel(). */
     void (*on_data)(void *arg, struct str piece);
     struct http_share *share; /* NULL: the body is counted until `done` runs */
     int64_t idle_timeout_ms;  /* HTTP_TIMEOUT when no byte is received for this long; 0: none */
@@ -117,8 +116,8 @@ MUST_USE int http_share_hold(struct http_share *s, struct http *h, size_t bytes)
 /* After the calls of the share, and its bodies, are gone. */
 void http_share_done(struct http_share *s);
 
-/* Starts a call. -EINVAL, without `done`, if the URL is not http or https, secret_token() rejects the bearer
- * token, or timeout_ms is not positive. */
+/* -EINVAL, without `done`, if the URL is not http or https, secret_token() rejects the bearer token, or
+ * timeout_ms is not positive. */
 MUST_USE int http_start(struct http_call **ret, struct http *h, const struct http_request *r,
                         http_done_fn done, void *arg);
 /* Ends a call; `done` is not called. Takes NULL, returns NULL. */
@@ -129,11 +128,29 @@ struct http_call *http_cancel(struct http_call *c);
 enum { HTTP_TRACE_BYTES = 33 };
 void http_trace_id(char ret[HTTP_TRACE_BYTES]);
 
+/* ---- URLs and addresses (url.c) ---- */
+
 /* Whether it begins with http:// or https:// and a host. libcurl also accepts "http:/host" and
  * "http:///host", which are mistakes. */
 bool http_is_url(struct str url);
 /* Appends the URL for logs and pages: without user:password@ and the values of parameters, other than those
  * of the query API. The text may go on after the URL. -ENOMEM, -EFBIG. */
 MUST_USE int http_url_for_people(struct str url, struct buf *into);
+/* Has the password and the values of parameters that may be secret hidden in all text (secret.h). */
+void url_secrets_used(const char *url);
+
+/* "scheme://host:port" (RFC 6454) in lower case and with the port, from malloc; NULL without a host. */
+char *url_origin_of(CURLU *u);
+/* The origin of an http or https URL; an empty string for anything else, among it a URL with user
+ * information, which makes one host look like another. */
+char *url_origin(const char *url) __attribute__((malloc, returns_nonnull));
+
+/* Whether the address is globally reachable (RFC 6890). */
+bool address_is_public(const struct sockaddr *a);
+
+static inline void cleanup_curl_url(CURLU **u)
+{
+    curl_url_cleanup(*u);
+}
 
 #endif

@@ -1,11 +1,8 @@
 /* The HTTP server: libmicrohttpd in poll mode, on a thread for each listen address, with a table of routes.
  *
  * The handler of a `direct` route runs on a server's thread, maybe on several at once: it must not block, and
- * may only access data shared behind a lock. The handlers of other routes run on the loop's thread while the
- * connection is suspended.
- *
- * A guard, if there is one, sees each request before its body is read and before any handler. Bodies are kept
- * for the routes that take one, within a limit for all of them.
+ * may only access data shared behind a lock. Other handlers run on the loop while the connection is
+ * suspended.
  *
  * The server itself answers 404 with the list of paths, 405 with Allow, 413, 400 to a head that others
  * might read in another way, 421 to a strange Host on a loopback address, 403 to a request of another
@@ -85,7 +82,7 @@ struct httpd_refusal {
 
 enum httpd_access { HTTPD_ALLOW, HTTPD_REFUSE, HTTPD_LATER };
 
-/* Names a request that waits for a decision. */
+/* A request that waits for a decision. */
 struct httpd_ticket {
     struct httpd *server;
     uint64_t id;
@@ -93,9 +90,9 @@ struct httpd_ticket {
 
 /* Decides who may send a request. */
 struct httpd_guard {
-    /* On a server's thread, once for each request whose head is valid; the body has not been read. Must not
-     * block. HTTPD_REFUSE sets *ret. HTTPD_LATER promises one httpd_decide() for a copy of the ticket, which
-     * may come before this returns; the request's strings are not valid any more then. */
+    /* On a server's thread, for each request whose head is valid, before its body is read. Must not block.
+     * HTTPD_REFUSE sets *ret. HTTPD_LATER promises one httpd_decide() for a copy of the ticket, maybe
+     * before this returns; the request's strings are not valid any more then. */
     enum httpd_access (*check)(void *arg, const struct httpd_request *rq, const struct httpd_ticket *ticket,
                                struct httpd_refusal *ret);
     void *arg;
@@ -117,17 +114,16 @@ struct httpd_options {
     size_t n_routes;
     const struct httpd_guard *guard; /* must outlive the server; NULL: everyone may send every request */
     struct httpd_tls *tls;           /* must outlive the server; NULL: plain HTTP */
-    /* Called after each answer with the route's path ("other" if none matched), the status, and the bytes
-     * of the body (0 for HEAD and if the client disconnected early). Runs on a server's thread. May be
-     * NULL. */
+    /* After each answer: the route's path ("other" if none matched), and the bytes of the body (0 for HEAD
+     * and if the client disconnected early). Server's thread. May be NULL. */
     void (*served)(void *arg, const char *route, unsigned status, uint64_t bytes);
     /* So many responses were cut because their clients read too slowly. Any thread. May be NULL. */
     void (*cut)(void *arg, unsigned n);
-    /* Replaces the body and the content type of an error of the server itself; `text` is its plain text, such
-     * as "404: not found\n". Runs on a server's thread. NULL: the text is sent. */
+    /* Replaces the body and the content type of an error of the server itself, whose plain text is given.
+     * Server's thread. May be NULL. */
     void (*error_body)(const struct httpd_request *rq, struct httpd_reply *reply, struct str text);
-    /* The bytes that replies with earlier versions of a shared body keep from being freed, the current
-     * version, and the bytes of the current body. Any thread. May be NULL. */
+    /* The bytes that replies with earlier versions of a shared body keep allocated, the current version,
+     * and its bytes. Any thread. May be NULL. */
     uint64_t (*held)(void *arg, uint64_t *ret_version, uint64_t *ret_bytes);
     void *served_arg; /* for served, cut and held */
 };
@@ -137,34 +133,31 @@ bool httpd_is_address(const char *address);
 /* Binds every address and starts serving. On failure *ret_why (from malloc) names the address and the cause;
  * -EADDRINUSE, -EINVAL for an invalid address, -EACCES, ... */
 MUST_USE int httpd_new(struct httpd **ret, struct loop *loop, const struct httpd_options *o, char **ret_why);
-/* Stops accepting connections, answers requests that wait for the loop or the guard with 503, waits up to
- * `grace_ms` for answers to be sent, and frees the server. On the loop's thread, not from a handler. Takes
- * NULL, returns NULL. */
+/* Answers requests that wait with 503, waits up to `grace_ms` for answers to be sent, and frees the
+ * server. On the loop's thread, not from a handler. Takes NULL, returns NULL. */
 struct httpd *httpd_stop(struct httpd *h, int grace_ms);
 /* The bound port of listen address i. */
 unsigned httpd_port(const struct httpd *h, size_t i);
 /* Whether listen address i is only reached from this machine. */
 bool httpd_is_loopback(const struct httpd *h, size_t i);
-/* Replaces the additional fields of responses, which take the place of the server's own of the same name.
- * They stay the caller's until the next ones are set or the server is stopped. */
+/* Replaces the additional fields of responses, which win over the server's own. They stay the caller's
+ * until the next ones are set or the server is stopped. */
 void httpd_set_headers(struct httpd *h, const struct httpd_header *headers, size_t n);
-/* The guard's decision about a request that waits: allowed if `refusal` is NULL. Does nothing if the request
- * does not wait any more. Any thread; not after httpd_stop() was called. */
+/* The guard's decision: allowed if `refusal` is NULL. Does nothing if the request does not wait any more. Any
+ * thread; not after httpd_stop() was called. */
 void httpd_decide(const struct httpd_ticket *ticket, const struct httpd_refusal *refusal);
-/* In a handler on the loop, not of a spaced route: the reply follows later. Until httpd_finish() the request
- * and the reply stay valid. A disconnect of the client is not noticed. */
+/* In a handler on the loop, not of a spaced route: the reply follows later. Request and reply stay valid
+ * until httpd_finish(). */
 void httpd_defer(struct httpd_reply *reply);
-/* Sends a deferred reply, which must not be used any more. On the loop's thread, once, before
- * httpd_stop(). */
+/* Sends a deferred reply. On the loop's thread, once, before httpd_stop(). */
 void httpd_finish(struct httpd_reply *reply);
 /* A query argument, NULL if absent; valid as long as the request. */
 const char *httpd_query(const struct httpd_request *rq, const char *name);
-/* A header field that struct httpd_request does not have, NULL if absent; the first of several. Valid as long
- * as the request; only for requests that came from a server. */
+/* A header field that struct httpd_request does not have, NULL if absent; the first of several. */
 const char *httpd_header(const struct httpd_request *rq, const char *name);
 /* Sets the body to a copy of the bytes. */
 void httpd_reply_copy(struct httpd_reply *reply, struct str body);
-/* Like httpd_reply_copy(), as plain text and with this status. */
+/* The same as plain text, with this status. */
 void httpd_reply_text(struct httpd_reply *reply, unsigned status, struct str body);
 
 #endif

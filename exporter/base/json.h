@@ -54,7 +54,6 @@ bool jr_array(struct jr *j);
 /* True: *ret_key is the next member's name, raw between its quotes, and its value is next. False: the
  * object has ended, or an error. */
 bool jr_member(struct jr *j, struct str *ret_key);
-/* Like jr_member(), for arrays. */
 bool jr_item(struct jr *j);
 /* The next value must be a string: raw between its quotes, escapes not replaced. ret may be NULL. */
 bool jr_string(struct jr *j, struct str *ret);
@@ -68,13 +67,12 @@ static inline void jr_pass(struct jr *j, size_t n)
 {
     j->p += n;
 }
-/* Requires that only white space follows. True if the whole text is one valid value. */
+/* Whether only white space follows: the whole text is one valid value. */
 bool jr_end(struct jr *j);
 /* Sets an error at the current position, unless there is one. Returns false. */
 bool jr_fail(struct jr *j, const char *why);
 
-/* Like jr_key_is(), with escapes replaced as jr_unescape() does. */
-bool jr_key_spells(struct str raw, const char *word);
+bool jr_key_spells(struct str raw, const char *word); /* the slow part of jr_key_is() */
 /* Whether a raw name (which may hold escapes) spells `word`, of at most JR_MAX_WORD bytes and without a
  * backslash. */
 static inline bool jr_key_is(struct str raw, const char *word)

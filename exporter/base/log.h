@@ -1,9 +1,8 @@
-/* One line per event on stderr: logfmt or JSON, with a time, a level, a message and typed fields.
+/* One line per event on stderr: logfmt or JSON, with a time, a level, a message and typed fields:
  *
  *     log_warn("round failed", L_STR("scorer", name), L_INT("series", n));
  *
- * Libraries log at debug only; the program logs once, where it knows the consequence. Secrets in use are
- * hidden (secret.h). Any thread: a line is one write(2). A field value is cut after 4 KiB. */
+ * Secrets in use are hidden (secret.h). Any thread: a line is one write(2). A value is cut after 4 KiB. */
 #ifndef DS_BASE_LOG_H
 #define DS_BASE_LOG_H
 

@@ -1,7 +1,5 @@
-/* The event loop: timers, file descriptors, work posted by other threads, and libcurl's transfers, all on one
- * thread. Unless stated otherwise, data belongs to this thread.
- *
- * `now` is read once per turn, so all events of a turn have the same time. */
+/* The event loop: timers, a descriptor, work posted by other threads, and libcurl's transfers, all on one
+ * thread. Unless stated otherwise, data belongs to this thread. `now` is read once per turn. */
 #ifndef DS_BASE_LOOP_H
 #define DS_BASE_LOOP_H
 
@@ -33,8 +31,7 @@ struct post {
     struct post *next;
 };
 
-/* -EMFILE without descriptors for curl's wake-up. The clock is not owned and must outlive the
- * loop. */
+/* -EMFILE without descriptors for curl's wake-up. The clock must outlive the loop. */
 MUST_USE int loop_new(struct loop **ret, const struct clock *clock);
 /* Pending posts are dropped. */
 struct loop *loop_free(struct loop *l);
@@ -49,23 +46,19 @@ CURLM *loop_multi(struct loop *l, void (*done)(void *arg, CURL *easy, CURLcode c
 
 /* Sets or moves a timer. */
 void loop_timer_set(struct loop *l, struct timer *t, mono_ms at);
-/* Does nothing if the timer is not set. */
 void loop_timer_clear(struct loop *l, struct timer *t);
 
 /* One for each loop: signals. */
 void loop_watch_add(struct loop *l, struct watch *w);
-/* Does nothing if the watch was not added. */
 void loop_watch_remove(struct loop *l, struct watch *w);
 
 /* Any thread. Wakes the loop to run p->fn, in order of posting. */
 void loop_post(struct loop *l, struct post *p);
-
 /* Takes back a post that has not run yet. Loop thread; the poster has ended. */
 void loop_unpost(struct loop *l, struct post *p);
 
 /* Called after each turn with the time that it took, waiting excluded. One for each loop; NULL for none. */
 void loop_on_turn(struct loop *l, void (*fn)(void *arg, double seconds), void *arg);
-
 /* Time since this turn's events began to be handled. */
 double loop_turn_seconds(const struct loop *l);
 /* One turn: waits at most max_wait_ms for an event, then runs everything that is due. A negative errno if the
@@ -84,8 +77,7 @@ struct worker;
 /* Reading fewer bytes takes less than about a millisecond. */
 enum { WORKER_MIN_BYTES = 256 << 10 };
 
-/* Starts a thread that no signal interrupts: they are for the loop, which reads them from a descriptor. A
- * negative errno. */
+/* Starts a thread that blocks all signals: they are for the loop. A negative errno. */
 MUST_USE int thread_start(pthread_t *ret, void *(*run)(void *arg), void *arg);
 
 /* Embedded in its owner, with both functions set. */
@@ -103,7 +95,7 @@ MUST_USE int worker_new(struct worker **ret, struct loop *loop);
 struct worker *worker_free(struct worker *w);
 DEFINE_CLEANUP(struct worker, worker_free)
 
-/* Loop thread. Jobs run one after the other. */
+/* Jobs run one after the other. */
 void worker_start(struct worker *w, struct job *j);
 /* Runs a job that reads `bytes`: on the worker, or at once if they are few or w is NULL. */
 void worker_do(struct worker *w, struct job *j, size_t bytes);

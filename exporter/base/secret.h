@@ -21,9 +21,8 @@ char *secret_free(char *s);
  * `value`, and the result is NULL; else the result says what is wrong, without any part of the value. */
 MUST_USE const char *secret_token(struct str value, struct str *ret);
 
-/* A digest of several parts, as hexadecimal text, terminated, to recognize secrets without keeping them:
- * HMAC-SHA-256 (RFC 2104) with a random key per process. The borders between parts count. Never store it or
- * send it anywhere. Any thread. */
+/* A digest of several parts, as terminated hexadecimal text, to recognize secrets without keeping them:
+ * HMAC-SHA-256 with a random key per process. The borders between parts count. Any thread. */
 void digest_parts(char ret[DIGEST_TEXT_BYTES], const struct str *parts, size_t n);
 
 /* Hides the value in all text that secret_hide() sees from now on, until a day after the last call for the

@@ -1,4 +1,4 @@
-/* Slices: bytes that another object owns. Not terminated; any byte may occur. */
+/* Slices: bytes that another object owns, not terminated. */
 #ifndef DS_BASE_STR_H
 #define DS_BASE_STR_H
 

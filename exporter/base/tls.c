@@ -331,39 +331,28 @@ static int context_fill(struct tls_context *c, const struct httpd_tls_settings *
     return r ?: context_choose(c, s, key, ret_why);
 }
 
-int httpd_tls_set(struct httpd_tls *t, const struct httpd_tls_settings *s, char **ret_why)
+int httpd_tls_set(struct httpd_tls **t, const struct httpd_tls_settings *s, char **ret_why)
 {
     struct tls_context *c = xcalloc(1, sizeof(*c)), *was;
     int r;
 
-    c->owner = t;
     c->refs = 1;
     r = context_fill(c, s, ret_why);
     if (r < 0) {
         context_unref(c);
         return r;
     }
-    (void)pthread_mutex_lock(&t->lock);
-    was = t->current;
-    t->current = c;
-    t->settings = *s;
-    (void)pthread_mutex_unlock(&t->lock);
-    context_unref(was);
-    return 0;
-}
-
-int httpd_tls_new(struct httpd_tls **ret, const struct httpd_tls_settings *s, char **ret_why)
-{
-    struct httpd_tls *t = xcalloc(1, sizeof(*t));
-    int r;
-
-    (void)pthread_mutex_init(&t->lock, NULL);
-    r = httpd_tls_set(t, s, ret_why);
-    if (r < 0) {
-        (void)httpd_tls_free(t);
-        return r;
+    if (!*t) {
+        *t = xcalloc(1, sizeof(**t));
+        (void)pthread_mutex_init(&(*t)->lock, NULL);
     }
-    *ret = t;
+    c->owner = *t;
+    (void)pthread_mutex_lock(&(*t)->lock);
+    was = (*t)->current;
+    (*t)->current = c;
+    (*t)->settings = *s;
+    (void)pthread_mutex_unlock(&(*t)->lock);
+    context_unref(was);
     return 0;
 }
 

@@ -36,15 +36,12 @@ struct httpd_tls_settings {
     struct httpd_tls_list curve_preferences;
 };
 
-/* Reads the files and checks everything. *s must stay valid until it is replaced or the result is freed.
- * On failure a negative errno and *ret_why, from malloc, which begins with the
- * field's name and names the file. */
-MUST_USE int httpd_tls_new(struct httpd_tls **ret, const struct httpd_tls_settings *s, char **ret_why);
+/* Reads the files and checks everything; makes *t if it is NULL, else replaces its settings for connections
+ * accepted from now on. *s must stay valid until it is replaced or *t is freed. On failure nothing changes: a
+ * negative errno and *ret_why, from malloc, which begins with the field's name and names the file. */
+MUST_USE int httpd_tls_set(struct httpd_tls **t, const struct httpd_tls_settings *s, char **ret_why);
 /* Not before the server that uses it was stopped. Takes NULL, returns NULL. */
 struct httpd_tls *httpd_tls_free(struct httpd_tls *t);
-/* Replaces the settings, for connections accepted from now on. On failure the previous ones stay. Loop's
- * thread. */
-MUST_USE int httpd_tls_set(struct httpd_tls *t, const struct httpd_tls_settings *s, char **ret_why);
 
 /* ---- Certificates and keys in PEM format. Those that read return NULL, or what is wrong: a literal without
  * any part of the text ---- */

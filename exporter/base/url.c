@@ -1,7 +1,6 @@
-#include "exporter/base/url.h"
+#include "exporter/base/http.h"
 
 #include "exporter/base/buf.h"
-#include "exporter/base/http.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 

@@ -1,8 +1,6 @@
-/* The /metrics page: a sink.
- *
- * The page is a row of pieces: the head of the dynamic_score family, one block of lines per scorer, the
- * program's own metrics. Each is rendered and compressed once, when it changes. A scrape takes references to
- * the pieces of the row and strings them together; nothing is done per series. */
+/* The /metrics page: a sink. It is a row of pieces: the head of the dynamic_score family, one block of
+ * lines per scorer, the program's own metrics. Each is rendered and compressed once, when it changes. A
+ * scrape strings them together; nothing is done per series. */
 #ifndef DS_METRIC_PAGE_H
 #define DS_METRIC_PAGE_H
 
@@ -22,7 +20,7 @@ DEFINE_CLEANUP(struct page, page_free)
 struct sink *page_sink(struct page *p);
 /* Renders the program's own metrics, and shows them together with all that the sink was given since, so that
  * a scrape never counts a round whose scores it does not show, or the reverse. On failure the scores are
- * shown with the old metrics. -ENOMEM, -EFBIG. Loop thread. */
+ * shown with the old metrics. -EFBIG. Loop thread. */
 MUST_USE int page_set_own(struct page *p, const struct metrics *own);
 /* The size of the program's own metrics as text. Loop thread. */
 size_t page_own_bytes(const struct page *p);
@@ -36,11 +34,15 @@ void page_count_request(void *page, const char *route, unsigned status, uint64_t
 void page_count_cut(void *page, unsigned n);
 uint64_t page_held(void *page, uint64_t *ret_version, uint64_t *ret_bytes);
 
-/* Appends the whole page as plain text, for the terminal. -ENOMEM, -EFBIG. */
+/* Appends the whole page as plain text, for the terminal. -EFBIG. */
 MUST_USE int page_print(struct page *p, struct buf *into);
-
-/* Appends the exposition lines of a batch: `name value\n` each. -ENOMEM, -EFBIG. */
+/* Appends the exposition lines of a batch: `name value\n` each. -EFBIG. */
 MUST_USE int batch_render(const struct batch *b, struct buf *into);
+
+/* Appends `text`, of up to 2 GiB, as deflate blocks (RFC 1951): none is the last, and they end on a byte
+ * border. -EFBIG. Any thread. */
+MUST_USE int deflate_piece(struct buf *into, struct str text);
+uint32_t gzip_crc(struct str text);
 
 /* ---- Which exposition format, and whether compressed: by the q-values of RFC 9110, 12.4 ---- */
 

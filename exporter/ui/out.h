@@ -34,8 +34,7 @@ void words_seconds(double s, char out[WORDS_BYTES]);
 /* "1,234,567". */
 void words_count(uint64_t n, char out[WORDS_BYTES]);
 
-/* ---- JSON: members of objects and items of lists, written one after the other. Commas come by themselves
- * ---- */
+/* ---- JSON: members of objects and items of lists, in order. Commas come by themselves ---- */
 
 /* The key; its value comes next. */
 void member(struct out *o, const char *key);

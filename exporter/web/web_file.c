@@ -334,7 +334,7 @@ static void tls_add_problem(const struct web_file *f, const char *why, struct pr
 int web_file_set_tls(const struct web_file *f, struct httpd_tls **tls, struct problems *p)
 {
     CLEANUP(cleanup_free) char *why = NULL;
-    int r = *tls ? httpd_tls_set(*tls, &f->tls, &why) : httpd_tls_new(tls, &f->tls, &why);
+    int r = httpd_tls_set(tls, &f->tls, &why);
 
     if (r == 0)
         return 0;

@@ -7,7 +7,6 @@
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
-#include "exporter/base/url.h"
 #include "exporter/score/credentials.h"
 
 #include <errno.h>

@@ -196,7 +196,7 @@ static void refuses_bad_json_with_its_place(void **state)
         const char *text;
         const char *place;
     } cases[] = {
-        {"[1,2", "f:2:1: error: YAML: did not find expected ',' or ']'"},
+        {"[1,2", "f:2:1: error: YAML: unexpected end, while parsing a flow sequence"},
         {"[1] x", "f:1:5: error: "},
         {"[\"\\x\"]", "f:1:"},
         {"{\"a\" 1}", "f:1:6: error: "},

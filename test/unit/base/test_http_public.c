@@ -1,7 +1,7 @@
 /* public_only: private addresses are refused, whichever way leads there.
  *
  * 8.8.8.8 stands for a public address: connections there go to 127.0.0.1, and their peer looks so. */
-#include "exporter/base/url.h"
+#include "exporter/base/http.h"
 #include "test/unit/base/http_world.h"
 
 static bool is_to_public[1024]; /* by descriptor */

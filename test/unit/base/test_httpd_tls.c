@@ -75,7 +75,7 @@ static void displaces_slow_handshakes(void **state)
     char *why = NULL;
 
     o.max_connections = LIMIT;
-    assert_int_equal(httpd_tls_new(&o.tls, &s, &why), 0);
+    assert_int_equal(httpd_tls_set(&o.tls, &s, &why), 0);
     open_server(e, &o);
     for (size_t i = 0; i < ARRAY_SIZE(slow); i++) {
         slow[i] = dial(httpd_port(e->server, 0), 0);
@@ -177,7 +177,7 @@ static void resumes_sessions_unless_clients_are_verified(void **state)
         assert_true(is_served(e, &c));
         assert_int_equal(c.resumed, !verified);
         /* Not what was agreed on under other settings. */
-        assert_int_equal(httpd_tls_set(t, &s, &why), 0);
+        assert_int_equal(httpd_tls_set(&t, &s, &why), 0);
         assert_true(is_served(e, &c));
         assert_false(c.resumed);
         gnutls_free(ticket.data);
@@ -196,7 +196,7 @@ static void takes_a_replaced_certificate(void **state)
     char *why = NULL;
 
     write_files(&pairs[SERVER_RSA]);
-    assert_int_equal(httpd_tls_set(t, &s, &why), 0);
+    assert_int_equal(httpd_tls_set(&t, &s, &why), 0);
     assert_true(is_served(e, &c));
     assert_string_equal(c.server, "rsa.example");
     close_tls(e, t);
@@ -212,16 +212,16 @@ static void keeps_the_last_valid_certificate(void **state)
     char *why = NULL;
 
     write_pem(cert_file, &pairs[SERVER_RSA].crt_pem);
-    assert_int_equal(httpd_tls_set(t, &s, &why), -EINVAL);
+    assert_int_equal(httpd_tls_set(&t, &s, &why), -EINVAL);
     assert_non_null(strstr(why, key_file));
     assert_non_null(strstr(why, "is not the key of the certificate in"));
     free(why);
     assert_true(is_served(e, &c));
     assert_string_equal(c.server, "first.example");
     write_pem(key_file, &pairs[SERVER_RSA].key_pem);
-    assert_int_equal(httpd_tls_set(t, &s, &why), 0);
+    assert_int_equal(httpd_tls_set(&t, &s, &why), 0);
     assert_int_equal(unlink(cert_file), 0);
-    assert_int_equal(httpd_tls_set(t, &s, &why), -ENOENT);
+    assert_int_equal(httpd_tls_set(&t, &s, &why), -ENOENT);
     free(why);
     assert_true(is_served(e, &c));
     assert_string_equal(c.server, "rsa.example");
@@ -240,7 +240,7 @@ static void keeps_connections_when_settings_change(void **state)
 
     assert_true(is_served(e, &c)); /* the other connection has been accepted as well */
     s.min_version = "TLS13";
-    assert_int_equal(httpd_tls_set(t, &s, &why), 0);
+    assert_int_equal(httpd_tls_set(&t, &s, &why), 0);
     assert_true(is_served(e, &c));
     (void)close(fd);
     close_tls(e, t);
@@ -298,7 +298,7 @@ static void explains_what_it_refuses(void **state)
         s = cases[i].s;
         s.cert = s.cert.file || s.cert.text ? s.cert : files.cert;
         s.key = s.key.file || s.key.text ? s.key : files.key;
-        assert_true(httpd_tls_new(&t, &s, &why) < 0);
+        assert_true(httpd_tls_set(&t, &s, &why) < 0);
         assert_null(t);
         assert_non_null(why);
         if (strncmp(why, cases[i].why, strlen(cases[i].why)) != 0)
@@ -308,14 +308,14 @@ static void explains_what_it_refuses(void **state)
     s = settings_of_files();
     s.curve_preferences = (struct httpd_tls_list){new_curve, 1};
     if (gnutls_group_get_id("X25519-MLKEM768") == GNUTLS_GROUP_INVALID) {
-        assert_int_equal(httpd_tls_new(&t, &s, &why), -EINVAL);
+        assert_int_equal(httpd_tls_set(&t, &s, &why), -EINVAL);
         assert_non_null(strstr(why, "curve_preferences: X25519MLKEM768 is not supported by GnuTLS "));
         free(TAKE_PTR(why));
     }
     make_pair(&expired, (struct wish){.days = -2});
     write_files(&expired);
     s = (struct httpd_tls_settings){.cert.file = cert_file, .key.file = key_file};
-    assert_int_equal(httpd_tls_new(&t, &s, &why), -EINVAL);
+    assert_int_equal(httpd_tls_set(&t, &s, &why), -EINVAL);
     assert_non_null(strstr(why, cert_file));
     assert_non_null(strstr(why, "the certificate expired at 2"));
     free(why);

@@ -178,7 +178,7 @@ static inline struct httpd_tls *open_tls(struct env *e, const struct httpd_tls_s
     struct httpd_options o = options_for(e);
     char *why = NULL;
 
-    assert_int_equal(httpd_tls_new(&o.tls, s, &why), 0);
+    assert_int_equal(httpd_tls_set(&o.tls, s, &why), 0);
     assert_null(why);
     open_server(e, &o);
     return o.tls;

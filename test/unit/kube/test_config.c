@@ -195,7 +195,7 @@ static const struct {
 } refused[] = {
     {"", "expected a map"},
     {"[]", "expected a map"},
-    {"{", "line 1"},
+    {"{", "line 2"},
     {"a: b: c", "line 1"},
     {"a: 1\na: 2", "line 2"},
     {"{}", "current-context: missing"},

@@ -247,7 +247,7 @@ static void names_the_place_of_errors_in_other_files(void **state)
          "web.yml:2:9: error: tls_server_config.cert"},
         {"tls_server_config:\n  cert_file: nowhere\n  key_file: nowhere\n  client_auth_type: x\n",
          "web.yml:4:21: error: tls_server_config.client_auth_type: "},
-        {"{", "web.yml:1:2: error: "},
+        {"{", "web.yml:2:1: error: YAML: unexpected end"},
     };
     struct folder f;
 
