@@ -1,4 +1,4 @@
-#include "controller/optimize/dual.h"
+#include "controller/optimize/search.h"
 
 #include "controller/optimize/problem.h"
 #include "exporter/base/def.h"
@@ -111,7 +111,8 @@ static void offer(const struct prices *x, uint32_t setting, uint32_t workload, i
     }
 }
 
-int64_t prices_value(const struct prices *x, uint32_t setting, uint32_t workload)
+/* What the workload is worth there beyond all prices, maybe less than 0. After prices_at_site(); it fits. */
+static int64_t prices_value(const struct prices *x, uint32_t setting, uint32_t workload)
 {
     const struct problem *p = x->l->p;
     int64_t value = problem_score(p, setting, workload) * PRICE_ONE - x->workload[workload];
@@ -209,7 +210,7 @@ void prices_items(const struct prices *x, const struct rows *rows, uint32_t sett
 
 /* ---- Rows ---- */
 
-void rows_init(struct rows *x, struct layout *l)
+static void rows_init(struct rows *x, struct layout *l)
 {
     const struct problem *p = l->p;
     size_t n = size_min(p->n_workloads * p->n_settings, ROW_CELLS_MAX);
@@ -272,7 +273,8 @@ static void set_base(struct rows *x, const struct prices *prices, int64_t margin
     x->margin = margin;
 }
 
-void rows_fill(struct rows *x, const struct prices *prices, int64_t margin)
+/* Copies what is worth more than the prices less `margin`, with grains at x->grain. */
+static void rows_fill(struct rows *x, const struct prices *prices, int64_t margin)
 {
     const struct problem *p = prices->l->p;
     size_t used = 0, size = size_min(p->n_workloads * p->n_settings, ROW_CELLS_MAX);
@@ -291,7 +293,8 @@ void rows_fill(struct rows *x, const struct prices *prices, int64_t margin)
     x->is_filled = true;
 }
 
-size_t rows_estimate(struct rows *x, const struct prices *prices, int64_t margin)
+/* About how many cells that would copy. Nothing is copied then. */
+static size_t rows_estimate(struct rows *x, const struct prices *prices, int64_t margin)
 {
     const struct problem *p = prices->l->p;
     size_t step = p->n_settings / SAMPLED_ROWS + 1, cells = 0;
@@ -308,7 +311,8 @@ size_t rows_estimate(struct rows *x, const struct prices *prices, int64_t margin
     return cells * step;
 }
 
-bool rows_reach(struct rows *x, const struct prices *prices, int64_t margin)
+/* Sets x->margin for the present prices. Returns whether at least half of `margin` is left. */
+static bool rows_reach(struct rows *x, const struct prices *prices, int64_t margin)
 {
     int64_t lower = 0;
 

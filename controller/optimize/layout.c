@@ -1,6 +1,7 @@
-#include "controller/optimize/layout.h"
+#include "controller/optimize/problem.h"
+#include "controller/optimize/search.h"
+#include "exporter/base/memory.h"
 
-#include "controller/optimize/knapsack.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/def.h"
 

@@ -1,4 +1,4 @@
-#include "controller/optimize/primal.h"
+#include "controller/optimize/search.h"
 
 #include "controller/optimize/problem.h"
 #include "exporter/base/def.h"
@@ -70,22 +70,9 @@ static void placing_copy(struct placing *to, const struct placing *from)
 
 bool placing_stays(const struct placing *x, uint32_t workload, uint32_t site)
 {
-    const uint32_t *running = &x->l->running[x->l->running_first[site]];
-    size_t n = x->l->running_first[site + 1] - x->l->running_first[site];
+    const size_t *first = &x->l->running_first[site];
 
-    while (n > 0) {
-        size_t half = n / 2;
-
-        if (running[half] == workload)
-            return true;
-        if (running[half] < workload) {
-            running += half + 1;
-            n -= half + 1;
-        } else {
-            n = half;
-        }
-    }
-    return false;
+    return list_has(&x->l->running[first[0]], first[1] - first[0], workload);
 }
 
 int64_t placing_gain(const struct placing *x, uint32_t workload, uint32_t setting)

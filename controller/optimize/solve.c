@@ -1,8 +1,5 @@
-#include "controller/optimize/dual.h"
-#include "controller/optimize/knapsack.h"
-#include "controller/optimize/layout.h"
-#include "controller/optimize/primal.h"
 #include "controller/optimize/problem.h"
+#include "controller/optimize/search.h"
 #include "exporter/base/def.h"
 
 #include <errno.h>

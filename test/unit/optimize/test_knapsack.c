@@ -1,4 +1,4 @@
-#include "controller/optimize/knapsack.h"
+#include "controller/optimize/search.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
