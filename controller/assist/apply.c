@@ -36,7 +36,6 @@ struct step {
 
 struct apply {
     struct apply_options o;
-    char *namespace;
     struct snapshot *hub; /* the objects that have the label */
     bool is_writing;      /* after the check */
     struct step *steps;
@@ -64,7 +63,6 @@ struct apply *apply_free(struct apply *ap)
     json_decref(ap->o.objects);
     json_decref(ap->conflicts);
     json_decref(ap->failed);
-    free(ap->namespace);
     free(ap);
     return NULL;
 }
@@ -102,7 +100,7 @@ static void steps_add_wanted(struct apply *ap, json_t *wanted)
         enum phase phase = is_binding ? NEW_BINDINGS : had_binding ? WORKLOADS : NEW_PLACEMENTS;
 
         had_binding |= is_binding;
-        before = snapshot_get(ap->hub, kind, ap->namespace, kube_name(object));
+        before = snapshot_get(ap->hub, kind, ap->o.namespace, kube_name(object));
         if (before)
             (void)json_object_set_new(wanted, kube_uid(before), json_true());
         if (!before)
@@ -148,12 +146,19 @@ static json_t *apply_written(const struct apply *ap)
     return all;
 }
 
-static void apply_end_failed(struct apply *ap)
+static void apply_end(struct apply *ap)
 {
-    struct objection ob = {0};
-    json_auto_t *more = json_object(), *all = apply_written(ap);
+    json_auto_t *all = apply_written(ap), *more = json_object();
     size_t written = 0, unknown = json_array_size(json_object_get(all, "unknown"));
+    struct objection ob = {0};
 
+    loop_timer_clear(ap->o.loop, &ap->deadline);
+    if (!ap->failure.status) {
+        log_info(ap->o.objects ? "wrote the plan" : "deleted what plans had made",
+                 L_STR("namespace", ap->o.namespace), L_INT("writes", ap->n));
+        ap->o.done(ap->o.arg, NULL, all);
+        return;
+    }
     for (size_t i = 0; i < ap->n; i++)
         written += ap->steps[i].state == STEP_WRITTEN;
     if (written + unknown == 0)
@@ -167,23 +172,8 @@ static void apply_end_failed(struct apply *ap)
         (void)json_object_set(more, "written", all);
     if (json_array_size(ap->conflicts))
         (void)json_object_set(more, "conflicts", ap->conflicts);
-    log_warn("writing the plan failed", L_STR("namespace", ap->namespace), L_STR("err", ob.detail));
+    log_warn("writing the plan failed", L_STR("namespace", ap->o.namespace), L_STR("err", ob.detail));
     ap->o.done(ap->o.arg, &ob, json_object_size(more) ? more : NULL);
-}
-
-static void apply_end(struct apply *ap)
-{
-    json_auto_t *written = NULL;
-
-    loop_timer_clear(ap->o.loop, &ap->deadline);
-    if (ap->failure.status) {
-        apply_end_failed(ap);
-        return;
-    }
-    log_info(ap->o.objects ? "wrote the plan" : "deleted what plans had made",
-             L_STR("namespace", ap->namespace), L_INT("writes", ap->n));
-    written = apply_written(ap);
-    ap->o.done(ap->o.arg, NULL, written);
 }
 
 /* All calls to check, or to write, have ended. */
@@ -251,7 +241,7 @@ static void apply_start_step(struct apply *ap, struct step *s)
     const struct kube_request rq = {
         .method = s->method,
         .resource = kind_info[s->kind].resource,
-        .namespace = ap->namespace,
+        .namespace = ap->o.namespace,
         .name = s->method == KUBE_CREATE ? NULL : s->name,
         .body = body,
         .query = deletes ? NULL
@@ -319,25 +309,19 @@ static void apply_on_read(void *arg, struct snapshot *s, const struct objection 
     apply_pump(ap);
 }
 
-struct apply *apply_new(const struct apply_options *o)
-{
-    struct apply *ap = xcalloc(1, sizeof(*ap));
-
-    ap->o = *o;
-    json_incref(ap->o.objects);
-    ap->namespace = xstrdup(o->namespace);
-    ap->is_writing = !o->objects; /* nothing to check */
-    ap->deadline.fn = apply_on_deadline;
-    ap->conflicts = json_array();
-    ap->failed = json_array();
-    return ap;
-}
-
-void apply_run(struct apply *ap)
+void apply_start(struct apply **ret, const struct apply_options *o)
 {
     const struct reader_query q = {.kinds = KIND_BIT(KIND_PLACEMENTS) | KIND_BIT(KIND_BINDINGS),
-                                   .namespace = ap->namespace,
+                                   .namespace = o->namespace,
                                    .label_selector = GENERATED_LABEL "=true"};
+    struct apply *ap = xmalloc(sizeof(*ap));
 
-    reader_read(ap->o.reader, &q, apply_on_read, ap);
+    *ap = (struct apply){.o = *o,
+                         .is_writing = !o->objects, /* nothing to check */
+                         .deadline.fn = apply_on_deadline,
+                         .conflicts = json_array(),
+                         .failed = json_array()};
+    json_incref(ap->o.objects);
+    *ret = ap;
+    reader_read(o->reader, &q, apply_on_read, ap);
 }

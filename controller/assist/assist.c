@@ -224,14 +224,6 @@ static void assist_on_written(void *arg, const struct objection *failure, json_t
 /* Writes the objects of a plan, or deletes all if it is NULL. */
 static void assist_write(struct assist *a, struct call *c, const char *namespace, const struct plan *p)
 {
-    const struct apply_options o = {.loop = a->o.loop,
-                                    .kube = a->o.kube,
-                                    .reader = a->reader,
-                                    .metrics = a->o.metrics,
-                                    .namespace = namespace,
-                                    .objects = p ? p->objects : NULL,
-                                    .done = assist_on_written,
-                                    .arg = a};
     const char *writable = assist_writable(a, c, namespace);
 
     if (!writable)
@@ -244,8 +236,14 @@ static void assist_write(struct assist *a, struct call *c, const char *namespace
     a->writing = p ? plan_answer(p) : NULL;
     a->writes_namespace = writable;
     a->writer_call = c;
-    a->writer = apply_new(&o);
-    apply_run(a->writer);
+    apply_start(&a->writer, &(struct apply_options){.loop = a->o.loop,
+                                                    .kube = a->o.kube,
+                                                    .reader = a->reader,
+                                                    .metrics = a->o.metrics,
+                                                    .namespace = writable,
+                                                    .objects = p ? p->objects : NULL,
+                                                    .done = assist_on_written,
+                                                    .arg = a});
 }
 
 static struct plan_job *plan_job_free(struct plan_job *j)

@@ -66,7 +66,7 @@ struct apply_options {
     struct kube *kube;
     struct reader *reader;
     struct metrics *metrics;
-    const char *namespace; /* copied */
+    const char *namespace; /* must outlive it */
     json_t *objects;       /* the objects wanted, a list; NULL: delete all that have the label */
     /* Without a failure, `written` (borrowed) is {"created", "updated", "deleted"} with objects, else
      * {"deleted", "failed"}: lists of "Kind/name". After a failure it is NULL if nothing was written, or
@@ -78,9 +78,8 @@ struct apply_options {
 
 /* So that the first write of a kind and result is an increase, too. */
 void apply_count_from_zero(struct metrics *m);
-struct apply *apply_new(const struct apply_options *o);
-/* Ends with `done`, now or later, and before the reader is freed or apply_free() is called. */
-void apply_run(struct apply *ap);
+/* Sets *ret, then ends with `done`: now, later, or before the reader is freed or apply_free() is called. */
+void apply_start(struct apply **ret, const struct apply_options *o);
 /* After the list was read: stops where it is, without calling `done`. Takes NULL, returns NULL. */
 struct apply *apply_free(struct apply *ap);
 

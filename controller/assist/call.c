@@ -114,14 +114,12 @@ static int schema_fail_within(struct objection *ob, const char *name, size_t ind
 
 static bool value_is(const json_t *value, const char *type)
 {
-    static const char *const types[] = {
-        [JSON_OBJECT] = "object",   [JSON_ARRAY] = "array", [JSON_STRING] = "string",
-        [JSON_INTEGER] = "integer", [JSON_REAL] = "number", [JSON_TRUE] = "boolean",
-        [JSON_FALSE] = "boolean",   [JSON_NULL] = "null",
-    };
+    static const char *const types[] = {"object", "array",   "string", "integer",
+                                        "number", "boolean", "boolean"};
+    json_type of = json_typeof(value); /* from JSON_OBJECT to JSON_NULL */
 
-    return strcmp(types[json_typeof(value)], type) == 0 ||
-           (json_is_integer(value) && strcmp(type, "number") == 0);
+    return (of != JSON_NULL && strcmp(types[of], type) == 0) ||
+           (of == JSON_INTEGER && strcmp(type, "number") == 0);
 }
 
 /* The unit of what is counted; "" for the value itself. */

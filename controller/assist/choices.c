@@ -26,16 +26,10 @@ static const char *resources_label(const json_t *object, const char *prefix, con
     return kube_label(object, key);
 }
 
-/* The first kind; NULL without. */
-static const char *resources_kind(const json_t *object, const char *prefix)
-{
-    return resources_label(object, prefix, "-kind");
-}
-
 /* {"gpu": "2", "memory": "16"}: the labels <prefix>-kind with <prefix>-amount, and <prefix>-amount.<kind>. */
 static json_t *resources_of_labels(const json_t *object, const char *prefix)
 {
-    const char *kind = resources_kind(object, prefix), *name;
+    const char *kind = resources_label(object, prefix, "-kind"), *name;
     json_t *amounts = json_object(), *value;
     size_t n = strlen(prefix);
 
@@ -232,9 +226,9 @@ static json_t *policies_item(const struct listing *l, const struct snapshot *hub
     (void)kube_bool(policy, &disabled, "spec", "disabled", NULL);
     return json_pack("{s:s,s:s,s:o,s:s,s:s,s:o,s:s,s:b,s:o}", "namespace", kube_namespace(policy), "name",
                      kube_name(policy), "clusters", clusters, "clustersBy", by, "kind",
-                     cstr(resources_kind(policy, SUPPLIED)), "amounts", resources_of_labels(policy, SUPPLIED),
-                     "device", cstr(resources_label(policy, SUPPLIED, "-device")), "disabled", disabled,
-                     "compliance",
+                     cstr(resources_label(policy, SUPPLIED, "-kind")), "amounts",
+                     resources_of_labels(policy, SUPPLIED), "device",
+                     cstr(resources_label(policy, SUPPLIED, "-device")), "disabled", disabled, "compliance",
                      policies_compliance(policy, listing_is_short(l) ? FEW_COMPLIANT : SIZE_MAX));
 }
 
@@ -300,7 +294,7 @@ static void policies_fill(struct listing *l, const struct snapshot *hub)
     while ((policy = snapshot_next(hub, KIND_POLICIES, &at))) {
         json_auto_t *item = policies_item(l, hub, policy, decisions);
 
-        if (!resources_kind(policy, SUPPLIED))
+        if (!resources_label(policy, SUPPLIED, "-kind"))
             unusable++;
         else if (policies_match(l->call, item))
             (void)json_array_append(items, item);
@@ -328,8 +322,9 @@ static json_t *workloads_item(const struct listing *l, const json_t *o, const js
     const json_t *runs = decisions_selected(decisions, kube_namespace(o), placement);
 
     return json_pack("{s:s,s:s,s:s,s:s,s:o,s:s,s:o,s:I}", "namespace", kube_namespace(o), "name",
-                     kube_name(o), "app", cstr(kube_label(o, "app")), "kind", cstr(resources_kind(o, ASKED)),
-                     "amounts", resources_of_labels(o, ASKED), "placement", placement, "runsOn",
+                     kube_name(o), "app", cstr(kube_label(o, "app")), "kind",
+                     cstr(resources_label(o, ASKED, "-kind")), "amounts", resources_of_labels(o, ASKED),
+                     "placement", placement, "runsOn",
                      list_head(runs, listing_is_short(l) ? FEW_CLUSTERS : SIZE_MAX), "runsOnTotal",
                      (json_int_t)json_array_size(runs));
 }
@@ -342,7 +337,7 @@ static void workloads_fill(struct listing *l, const struct snapshot *hub)
     const json_t *o;
 
     while ((o = snapshot_next(hub, KIND_WORKLOADS, &at))) {
-        bool is_usable = kube_label(o, "app") && resources_kind(o, ASKED) && workload_placement(o);
+        bool is_usable = kube_label(o, "app") && resources_label(o, ASKED, "-kind") && workload_placement(o);
         json_auto_t *item = is_usable ? workloads_item(l, o, decisions) : NULL;
 
         unusable += !is_usable;

@@ -28,14 +28,9 @@ struct finding {
     uint32_t *used[MODEL_MAX_SPREADS]; /* [value]: replicas of the members of a spread */
 };
 
-static bool fits_alone(const struct problem *p, size_t setting, size_t w)
+static bool has_pair(const struct problem_pair *list, size_t n, struct problem_pair pair)
 {
-    const int64_t *request = problem_request(p, w), *supply = problem_supply(p, setting);
-
-    for (size_t r = 0; r < p->n_resources; r++)
-        if (request[r] > supply[r])
-            return false;
-    return true;
+    return n && bsearch(&pair, list, n, sizeof(pair), problem_pair_compare);
 }
 
 /* Whether one more replica on the site would exceed a spread. */
@@ -53,14 +48,6 @@ static bool spread_is_full(const struct finding *f, uint32_t w, uint32_t site)
         if (n >= s->max)
             return true;
     }
-    return false;
-}
-
-static bool is_placed(const struct finding *f, uint32_t w, uint32_t site)
-{
-    for (size_t j = f->first[w]; j < f->first[w + 1]; j++)
-        if (f->s->placed[j].site == site)
-            return true;
     return false;
 }
 
@@ -82,13 +69,13 @@ static struct places finding_count(const struct finding *f, uint32_t w)
         if (score == SCORE_IMPOSSIBLE)
             continue;
         n.scored++;
-        if (!fits_alone(p, setting, w))
+        if (!problem_fits(p, setting, w))
             continue;
         n.fitting++;
         if (score <= 0)
             continue;
         n.gaining++;
-        if (is_placed(f, w, site))
+        if (has_pair(f->s->placed, f->s->n_placed, (struct problem_pair){w, site}))
             continue;
         n.free++;
         n.allowed += !spread_is_full(f, w, site);
@@ -206,11 +193,6 @@ static void answer_clusters(json_t *list, const struct model *m, const struct so
                             amount_value(in_force ? problem_supply(&m->problem, s->setting[i])[0] : 0),
                             "used", amount_value(used[i])));
     }
-}
-
-static bool has_pair(const struct problem_pair *list, size_t n, struct problem_pair pair)
-{
-    return n && bsearch(&pair, list, n, sizeof(pair), problem_pair_compare);
 }
 
 /* Both lists ascend: what a workload left is matched with what it gained, in order. */
@@ -544,26 +526,22 @@ static int yaml_string(struct buf *into, struct str s)
     return is_plain ? buf_put_str(into, s) : buf_put_json(into, s);
 }
 
-/* The value after "key:" or "-". The first line of a map in a list has its indentation already. Lists in maps
- * are indented as their keys are, as kubectl prints them. */
-static int yaml_value(struct buf *into, const json_t *v, int depth, bool in_list)
+static int yaml_value(struct buf *into, const json_t *v, int depth, bool in_list);
+
+/* Members and elements, each on a line at this depth; in a list the first one has its indentation already.
+ * Lists in maps are indented as their keys are, as kubectl prints them. */
+static int yaml_lines(struct buf *into, const json_t *v, int depth, bool in_list)
 {
-    bool is_first = in_list;
     const char *key;
     json_t *item;
     size_t i;
     int r = 0;
 
-    if (json_is_string(v))
-        return buf_putc(into, ' ') ?: yaml_string(into, kube_text(v, NULL)) ?: buf_putc(into, '\n');
-    if (!json_is_object(v) && !json_is_array(v))
-        return buf_printf(into, " %" JSON_INTEGER_FORMAT "\n", json_integer_value(v));
-    r = buf_puts(into, in_list ? " " : "\n");
     json_object_foreach((json_t *)(uintptr_t)v, key, item)
     {
-        r = r ?: buf_printf(into, "%*s%s:", is_first ? 0 : depth * 2, "", key);
+        r = r ?: buf_printf(into, "%*s%s:", in_list ? 0 : depth * 2, "", key);
         r = r ?: yaml_value(into, item, json_is_array(item) ? depth : depth + 1, false);
-        is_first = false;
+        in_list = false;
     }
     json_array_foreach(v, i, item)
     {
@@ -572,21 +550,25 @@ static int yaml_value(struct buf *into, const json_t *v, int depth, bool in_list
     return r;
 }
 
+/* What follows "key:" or "-". */
+static int yaml_value(struct buf *into, const json_t *v, int depth, bool in_list)
+{
+    if (json_is_string(v))
+        return buf_putc(into, ' ') ?: yaml_string(into, kube_text(v, NULL)) ?: buf_putc(into, '\n');
+    if (json_is_integer(v))
+        return buf_printf(into, " %" JSON_INTEGER_FORMAT "\n", json_integer_value(v));
+    return buf_putc(into, in_list ? ' ' : '\n') ?: yaml_lines(into, v, depth, in_list);
+}
+
 int yaml_print(const json_t *objects, struct buf *into)
 {
-    const char *key;
-    json_t *o, *v;
+    json_t *o;
     size_t i;
     int r = 0;
 
     json_array_foreach(objects, i, o)
     {
-        r = r ?: buf_puts(into, i ? "---\n" : "");
-        json_object_foreach(o, key, v)
-        {
-            r = r ?: buf_printf(into, "%s:", key);
-            r = r ?: yaml_value(into, v, json_is_array(v) ? 0 : 1, false);
-        }
+        r = r ?: buf_puts(into, i ? "---\n" : "") ?: yaml_lines(into, o, 0, false);
     }
     return r;
 }

@@ -549,11 +549,8 @@ static void explain_object(struct explanation *f)
 
 static json_t *explain_score(const struct score *s)
 {
-    char until[KUBE_TIME_BYTES];
-
-    kube_time_format(s->valid_until, until);
-    return json_pack("{s:s,s:I,s:s*,s:b}", "name", s->name, "values", (json_int_t)s->n_items, "validUntil",
-                     s->valid_until.ms ? until : NULL, "expired", s->is_expired);
+    return json_pack("{s:s,s:I,s:o*,s:b}", "name", s->name, "values", (json_int_t)s->n_items, "validUntil",
+                     scores_valid_until(s), "expired", s->is_expired);
 }
 
 static void explain_put_findings(struct listing *l, const struct explanation *f)

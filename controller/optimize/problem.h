@@ -68,6 +68,15 @@ static inline const int64_t *problem_supply(const struct problem *p, size_t sett
     return &p->supplies[setting * p->n_resources];
 }
 
+/* Whether the setting alone supplies what a replica requests. */
+static inline bool problem_fits(const struct problem *p, size_t setting, size_t workload)
+{
+    for (size_t r = 0; r < p->n_resources; r++)
+        if (problem_request(p, workload)[r] > problem_supply(p, setting)[r])
+            return false;
+    return true;
+}
+
 /* For qsort() and bsearch(): by workload, then site. */
 int problem_pair_compare(const void *a, const void *b);
 

@@ -109,15 +109,6 @@ static void branch_close_others(struct branch *b, uint32_t setting)
     }
 }
 
-static bool branch_fits(const struct branch *b, uint32_t setting, uint32_t workload)
-{
-    for (size_t r = 0; r < b->p.n_resources; r++) {
-        if (problem_request(&b->p, workload)[r] > problem_supply(&b->p, setting)[r])
-            return false;
-    }
-    return true;
-}
-
 static void branch_close_limit(struct branch *b, const struct problem_limit *limit)
 {
     for (size_t i = 0; i < limit->n_sites; i++) {
@@ -157,7 +148,7 @@ static void branch_fix(struct branch *b, uint32_t setting, uint32_t workload)
     branch_close_others(b, setting);
     branch_exclude(b, setting, workload);
     for (uint32_t w = 0; w < b->p.n_workloads; w++) {
-        if (!branch_fits(b, setting, w))
+        if (!problem_fits(&b->p, setting, w))
             branch_exclude(b, setting, w);
     }
     for (uint32_t k = 0; k < b->p.n_settings && b->l.replicas[workload] == 0; k++)
@@ -191,7 +182,7 @@ static void branch_exclude_useless(struct branch *b)
             bool stays = placing_stays(&b->answers->now, w, b->l.site_of[k]);
 
             if (branch_is_open(b, k, w) &&
-                (!branch_fits(b, k, w) ||
+                (!problem_fits(&b->p, k, w) ||
                  (placing_gain(&b->answers->now, w, k) <= 0 && !(stays && b->answers->l->stays_needed > 0))))
                 branch_exclude(b, k, w);
         }

@@ -88,8 +88,7 @@ static void begin(struct run *run, bool is_reset)
                                     .done = on_end,
                                     .arg = run};
 
-    run->apply = apply_new(&o);
-    apply_run(run->apply);
+    apply_start(&run->apply, &o);
 }
 
 static void ends(struct run *run, bool is_reset, unsigned status, const char *body)
