@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 
 static void put(struct buf *to, struct str s)
 {
@@ -18,13 +19,6 @@ static void put(struct buf *to, struct str s)
 static void put_char(struct buf *to, char c)
 {
     put(to, (struct str){&c, 1});
-}
-
-static void put_front(struct buf *to, size_t at, struct str s)
-{
-    put(to, s);
-    memmove(to->p + at + s.n, to->p + at, to->n - s.n - at);
-    memcpy(to->p + at, s.p, s.n);
 }
 
 /* ---- Metric names ---- */
@@ -127,12 +121,12 @@ static void split_unit(struct str unit, struct buf *main, struct buf *per)
         trim_underscore(main);
 }
 
-/* Appends a part of the name that begins at `mark`, after an underscore. */
+/* Appends a part of the name that begins at `mark`, after an underscore, as also goes before a digit. */
 static void put_part(struct buf *to, size_t mark, struct str part, struct str dropped)
 {
     if (part.n == 0 || str_eq(part, dropped))
         return;
-    if (to->n > mark)
+    if (to->n > mark || isdigit((unsigned char)part.p[0]))
         put_char(to, '_');
     put(to, part);
 }
@@ -155,59 +149,46 @@ void put_metric_name(struct buf *into, struct str name, struct str unit, enum ot
     if (!has_token(name, buf_str(&per)))
         put_part(into, mark, buf_str(&per), suffix);
     put_part(into, mark, suffix, STR(""));
-    if (into->n > mark && isdigit((unsigned char)into->p[mark]))
-        put_front(into, mark, STR("_"));
 }
 
 void put_label_name(struct buf *into, struct str name)
 {
-    size_t mark = into->n;
+    for (size_t i = 0, n; i < name.n; i += n) {
+        bool is_kept = isalnum((unsigned char)name.p[i]);
 
-    while (name.n) {
-        size_t n = utf8_char(name) ?: 1;
-
-        put_char(into, isalnum((unsigned char)name.p[0]) ? name.p[0] : '_');
-        name = (struct str){name.p + n, name.n - n};
+        n = utf8_char((struct str){name.p + i, name.n - i}) ?: 1;
+        if (i == 0 && isdigit((unsigned char)name.p[0]))
+            put(into, STR("key_"));
+        else if (i == 0 && !is_kept && (n == name.n || isalnum((unsigned char)name.p[n])))
+            put(into, STR("key"));
+        put_char(into, is_kept ? name.p[i] : '_');
     }
-    if (into->n == mark)
-        return;
-    if (isdigit((unsigned char)into->p[mark]))
-        put_front(into, mark, STR("key_"));
-    else if (into->p[mark] == '_' && (into->n == mark + 1 || into->p[mark + 1] != '_'))
-        put_front(into, mark, STR("key"));
 }
 
 /* ---- Values of attributes, as the collector's libraries write them, which Prometheus uses ---- */
 
 size_t translate_decimal(double v, char to[DECIMAL_MAX])
 {
-    char text[NUM_MAX + 1], digits[NUM_MAX];
-    size_t n = num_put_double(text, v), count = 0, at = 0;
+    char text[NUM_MAX + 1];
+    size_t n = num_put_double(text, v), at = 0, digits = 0;
     const char *e = memchr(text, 'e', n);
-    long point; /* its place among the digits */
+    long exponent;
 
     text[n] = '\0';
     if (!e) {
         memcpy(to, text, n);
         return n;
     }
-    point = strtol(e + 1, NULL, 10) + 1;
-    for (const char *p = text; p < e; p++)
-        if (isdigit((unsigned char)*p))
-            digits[count++] = *p;
-    if (text[0] == '-')
-        to[at++] = '-';
-    if (point <= 0) {
-        to[at++] = '0';
-        to[at++] = '.';
+    exponent = strtol(e + 1, NULL, 10);
+    for (const char *p = text; p < e; p++) {
+        digits += isdigit((unsigned char)*p) != 0;
+        if (*p != '.')
+            to[at++] = *p;
     }
-    for (long i = point; i < 0; i++)
+    if (exponent < 0)
+        return (size_t)snprintf(to, DECIMAL_MAX, "%.*f", (int)((long)digits - 1 - exponent), v);
+    for (; digits < (size_t)exponent + 1; digits++)
         to[at++] = '0';
-    for (long i = 0; i < (long)count || i < point; i++) {
-        if (point > 0 && i == point)
-            to[at++] = '.';
-        to[at++] = i < (long)count ? digits[i] : '0';
-    }
     return at;
 }
 
