@@ -26,7 +26,6 @@
 enum {
     NUMBER_MAX = 64,
     LLM_REASON_BYTES = 300,
-    MAX_SERIES = 100000, /* of a round */
     MAX_ATTEMPTS = 4,
     TEMPLATE_MAX = 256 << 10,
     PROMPT_MAX = 1 << 20,
@@ -52,16 +51,10 @@ struct llm {
     size_t cursor; /* where the next round begins to ask, so that a short time serves all series in turn */
 };
 
-/* A series of the request. */
-struct llm_item {
-    struct str raw, metric;
-    double score; /* NAN: none */
-};
-
 /* A question that is under way, or waits for its next attempt. */
 struct llm_question {
     struct llm_round *round;
-    struct llm_item *item;
+    struct str metric; /* of the series */
     unsigned attempts;
     struct http_call *call;
     struct timer pause;
@@ -72,8 +65,7 @@ struct llm_question {
 struct llm_round {
     struct llm *llm;
     struct scoring *scoring;
-    struct llm_item *items;
-    size_t n_items, first, asked; /* asked: in turn, from the first on */
+    size_t n, first, asked; /* series with a value; asked: in turn, from the first on */
     LIST_HEAD(, llm_question) questions;
     struct buf key; /* bearer token for the endpoint */
     struct timer deadline;
@@ -324,7 +316,6 @@ static void round_free(struct llm_round *r)
         question_free(LIST_FIRST(&r->questions));
     loop_timer_clear(r->llm->loop, &r->deadline);
     secret_done(&r->key);
-    free(r->items);
     free(r);
 }
 
@@ -333,23 +324,16 @@ static void round_end(struct llm_round *r)
 {
     struct scoring *s = r->scoring;
     struct llm *m = r->llm;
-    size_t left_out = r->n_items;
     int e = 0;
 
-    for (size_t i = 0; i < r->n_items; i++)
-        if (!isnan(r->items[i].score)) {
-            results_add(&s->results,
-                        &(struct result){.metric = r->items[i].metric, .score = r->items[i].score});
-            left_out--;
-        }
-    s->left_out[LEFT_OUT_NO_ANSWER] += left_out - s->left_out[LEFT_OUT_NO_NUMBER];
-    if (r->n_items && !s->results.n) {
+    s->left_out[LEFT_OUT_NO_ANSWER] += r->n - s->results.n - s->left_out[LEFT_OUT_NO_NUMBER];
+    if (r->n && !s->results.n) {
         (void)snprintf(s->why, sizeof(s->why), "no answer of %.80s: %.150s", m->endpoint_shown.p, r->why);
         secret_hide_text(s->why);
         e = -EIO;
     }
-    if (r->n_items)
-        m->cursor = (r->first + r->asked) % r->n_items;
+    if (r->n)
+        m->cursor = (r->first + r->asked) % r->n;
     TAILQ_REMOVE(&m->rounds, r, entry);
     round_free(r);
     scoring_done(s, e);
@@ -382,11 +366,12 @@ static void question_read_answer(struct llm_question *q, struct str body)
     static const char *const results[] = {
         [LLM_NUMBER] = "success", [LLM_NO_NUMBER] = "no_number", [LLM_INVALID] = "invalid"};
     struct llm_round *r = q->round;
-    enum answer read = answer_read(body, &q->item->score, r->why);
+    struct result result = {.metric = q->metric};
+    enum answer read = answer_read(body, &result.score, r->why);
 
-    if (read != LLM_NUMBER)
-        q->item->score = NAN;
-    if (read == LLM_NO_NUMBER)
+    if (read == LLM_NUMBER)
+        results_add(&r->scoring->results, &result);
+    else if (read == LLM_NO_NUMBER)
         r->scoring->left_out[LEFT_OUT_NO_NUMBER]++;
     llm_count(r->llm, results[read]);
 }
@@ -409,7 +394,7 @@ static void round_give_up(struct llm_round *r)
 {
     struct llm_question *next;
 
-    r->asked = r->n_items;
+    r->asked = r->n;
     for (struct llm_question *q = LIST_FIRST(&r->questions); q; q = next) {
         next = LIST_NEXT(q, entry);
         if (!q->call)
@@ -444,23 +429,35 @@ static void question_on_answer(void *arg, struct http_answer *a)
 
 /* ---- Questions ---- */
 
-/* Samples are read again for each question, so that a round keeps no copy of them. */
-static int question_write(struct llm_question *q)
+static bool has_value(const struct input_series *s)
+{
+    size_t i = 0;
+
+    while (i < s->n && !isfinite(s->values[i]))
+        i++;
+    return i < s->n;
+}
+
+static void round_rewind(struct llm_round *r)
+{
+    struct request *rq = &r->scoring->request;
+
+    request_abandon(rq);
+    request_begin(rq, rq->body);
+}
+
+/* Of the last samples of the series. */
+static int question_write(struct llm_question *q, struct input_series series)
 {
     const struct llm *m = q->round->llm;
     BUF_AUTO(prompt, PROMPT_MAX);
-    struct input_series series;
-    struct request again;
-    int e = request_read_again(&again, q->item->raw, &series);
     size_t skipped = series.n - size_min(series.n, (size_t)m->max_values);
 
     series.times += skipped;
     series.values += skipped;
     series.n -= skipped;
-    e = e ?: prompt_put(&prompt, m, &series);
-    request_abandon(&again);
     buf_init(&q->body, 2 * PROMPT_MAX);
-    return e ?: request_put(&q->body, m, buf_str(&prompt));
+    return prompt_put(&prompt, m, &series) ?: request_put(&q->body, m, buf_str(&prompt));
 }
 
 static int question_send(struct llm_question *q)
@@ -501,17 +498,32 @@ static void question_on_pause(struct timer *t)
     llm_ask_more(m);
 }
 
+/* The next series with a value, of which there is one; after the last one comes the first. */
+static struct input_series round_read(struct llm_round *r)
+{
+    struct request *rq = &r->scoring->request;
+    struct input_series series;
+
+    do {
+        while (!request_next(rq, &series))
+            round_rewind(r);
+    } while (!has_value(&series));
+    return series;
+}
+
 static void round_ask(struct llm_round *r)
 {
     struct llm_question *q = xcalloc(1, sizeof(*q));
+    const struct input_series series = round_read(r);
     int e;
 
+    r->asked++;
     q->round = r;
-    q->item = &r->items[(r->first + r->asked++) % r->n_items];
+    q->metric = series.metric;
     q->pause.fn = question_on_pause;
     LIST_INSERT_HEAD(&r->questions, q, entry);
     r->llm->running++;
-    e = question_write(q) ?: question_send(q);
+    e = question_write(q, series) ?: question_send(q);
     if (e < 0)
         question_give_up(q, e);
 }
@@ -522,9 +534,9 @@ static void llm_ask_more(struct llm *m)
 
     for (r = TAILQ_FIRST(&m->rounds); r; r = next) {
         next = TAILQ_NEXT(r, entry);
-        while (m->running < (size_t)m->concurrency && r->asked < r->n_items)
+        while (m->running < (size_t)m->concurrency && r->asked < r->n)
             round_ask(r);
-        if (r->asked == r->n_items && LIST_EMPTY(&r->questions))
+        if (r->asked == r->n && LIST_EMPTY(&r->questions))
             round_end(r);
     }
 }
@@ -541,21 +553,6 @@ static void round_on_deadline(struct timer *t)
 }
 
 /* ---- The start of a round ---- */
-
-static void round_add(struct llm_round *r, const struct input_series *in)
-{
-    bool is_finite = false;
-
-    for (size_t i = 0; i < in->n; i++)
-        is_finite |= isfinite(in->values[i]) != 0;
-    if (!is_finite || r->n_items == MAX_SERIES) {
-        r->scoring->left_out[is_finite ? LEFT_OUT_NO_ANSWER : LEFT_OUT_NOT_FINITE]++;
-        return;
-    }
-    if ((r->n_items & (r->n_items - 1)) == 0)
-        r->items = xreallocarray(r->items, r->n_items ? 2 * r->n_items : 1, sizeof(*r->items));
-    r->items[r->n_items++] = (struct llm_item){.raw = in->raw, .metric = in->metric, .score = NAN};
-}
 
 /* The endpoint's own key, else the caller's token, else none. -EIO with the reason in the scoring. */
 static int round_read_key(struct llm_round *r)
@@ -587,7 +584,8 @@ static int round_read_key(struct llm_round *r)
     return buf_put_str(&r->key, key);
 }
 
-/* The server bounds the number of rounds, which is that of its calls. */
+/* The request is checked as a whole before the first question. The server bounds the number of rounds, which
+ * is that of its calls. */
 static void llm_begin(void *state, struct scoring *s)
 {
     struct llm *m = state;
@@ -596,8 +594,10 @@ static void llm_begin(void *state, struct scoring *s)
     int e;
 
     *r = (struct llm_round){.llm = m, .scoring = s, .deadline.fn = round_on_deadline};
-    while (request_next(&s->request, &series))
-        round_add(r, &series);
+    while (request_next(&s->request, &series)) {
+        r->n += has_value(&series);
+        s->left_out[LEFT_OUT_NOT_FINITE] += !has_value(&series);
+    }
     e = s->request.error ?: round_read_key(r);
     if (e < 0) {
         round_free(r);
@@ -605,7 +605,10 @@ static void llm_begin(void *state, struct scoring *s)
         return;
     }
     loop_timer_set(m->loop, &r->deadline, mono_add(loop_now(m->loop), m->timeout_ms));
-    r->first = r->n_items ? m->cursor % r->n_items : 0;
+    round_rewind(r);
+    r->first = r->n ? m->cursor % r->n : 0;
+    for (size_t i = 0; i < r->first; i++)
+        (void)round_read(r);
     TAILQ_INSERT_TAIL(&m->rounds, r, entry);
     llm_ask_more(m);
 }

@@ -64,7 +64,7 @@ struct model_endpoint {
 enum { REQUEST_MAX_SERIES = 1000000, WHY_BYTES = 256 };
 
 struct input_series {
-    struct str raw, metric; /* the series, and its labels: JSON objects, as they came */
+    struct str metric; /* the labels: a JSON object, as it came */
     /* Unix time in seconds, and the value, which may not be finite. Valid until the next series is read. */
     const double *times, *values;
     size_t n;
@@ -88,8 +88,6 @@ bool request_next(struct request *rq, struct input_series *ret);
 /* Frees the reader, after a check of what has not been read. -EINVAL, -E2BIG for more than
  * REQUEST_MAX_SERIES. */
 MUST_USE int request_end(struct request *rq);
-/* Reads a series of an earlier request again, from its `raw`; request_abandon() follows. */
-MUST_USE int request_read_again(struct request *rq, struct str raw, struct input_series *ret);
 /* Frees the reader; the rest of the body is not read. */
 void request_abandon(struct request *rq);
 

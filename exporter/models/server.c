@@ -251,8 +251,7 @@ static void server_free_call(void *arg)
     free(c);
 }
 
-static void call_set_why(struct call *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static void call_set_why(struct call *c, const char *fmt, ...)
+static void PRINTF_LIKE(2, 3) call_set_why(struct call *c, const char *fmt, ...)
 {
     va_list ap;
 

@@ -12,8 +12,7 @@ enum { FIRST_SAMPLES = 256 };
 
 /* Ends the reading, with an error of the member that is being read; an error of the grammar was there first.
  * */
-static void request_fail(struct request *rq, int error, const char *fmt, ...) PRINTF_LIKE(3, 4);
-static void request_fail(struct request *rq, int error, const char *fmt, ...)
+static void PRINTF_LIKE(3, 4) request_fail(struct request *rq, int error, const char *fmt, ...)
 {
     unsigned line, column;
     va_list ap;
@@ -158,7 +157,6 @@ static void request_leave_data(struct request *rq)
 bool request_next(struct request *rq, struct input_series *ret)
 {
     struct input_series series = {0};
-    const char *begin;
 
     if (rq->error || (rq->has_data && !rq->in_data) || (!rq->has_data && !request_enter_data(rq)))
         return false;
@@ -169,11 +167,8 @@ bool request_next(struct request *rq, struct input_series *ret)
     rq->n = 0;
     if (rq->n_series == REQUEST_MAX_SERIES)
         request_fail(rq, -E2BIG, "data: more than %d series", REQUEST_MAX_SERIES);
-    else if (jr_peek(&rq->j) == JR_OBJECT) {
-        begin = rq->j.p;
+    else if (jr_peek(&rq->j) == JR_OBJECT)
         request_read_series(rq, &series);
-        series.raw = (struct str){begin, (size_t)(rq->j.p - begin)};
-    }
     if (!series.metric.p)
         request_fail(rq, -EINVAL, "data[%zu]: expected an object", rq->n_series);
     if (rq->error)
@@ -184,21 +179,6 @@ bool request_next(struct request *rq, struct input_series *ret)
     series.n = rq->n;
     *ret = series;
     return true;
-}
-
-int request_read_again(struct request *rq, struct str raw, struct input_series *ret)
-{
-    struct input_series series = {.raw = raw};
-
-    request_begin(rq, raw);
-    request_read_series(rq, &series);
-    if (rq->error == 0) {
-        series.times = rq->times;
-        series.values = rq->values;
-        series.n = rq->n;
-    }
-    *ret = series;
-    return rq->error;
 }
 
 int request_end(struct request *rq)
