@@ -58,4 +58,5 @@ def test_the_chart_and_the_controller_use_it(hub):
 
         wait_until(lambda: addon_unavailable() == [WHY], "the add-on is seen", LONG)
         assert "kind not installed" not in controller.log()
-    assert "is installed on this hub" in helm.install(kube, values=values)  # an upgrade finds its own objects
+    notes = helm.install(kube, values=values)  # an upgrade finds its own objects
+    assert f"an add-on of its own, {ADDON}-extras" in notes
