@@ -45,11 +45,11 @@ static char *put_literal(char *out, const char *p, size_t n)
         *out++ = (char)(n - 1);
     } else if (n <= 65536) {
         *out++ = (char)(61 << 2);
-        put_u16(out, (uint16_t)(n - 1));
+        put_le(out, n - 1, 2);
         out += 2;
     } else {
         *out++ = (char)(63 << 2);
-        put_u32(out, (uint32_t)(n - 1));
+        put_le(out, n - 1, 4);
         out += 4;
     }
     return mempcpy(out, p, n);
@@ -61,7 +61,7 @@ static char *put_copy(char *out, size_t back, size_t n)
         size_t some = n < 64 + MATCH_MIN ? 60 : 64;
 
         *out++ = (char)((some - 1) << 2 | 2);
-        put_u16(out, (uint16_t)back);
+        put_le(out, back, 2);
         out += 2;
         n -= some;
     }
@@ -71,14 +71,14 @@ static char *put_copy(char *out, size_t back, size_t n)
         return out;
     }
     *out++ = (char)((n - 1) << 2 | 2);
-    put_u16(out, (uint16_t)back);
+    put_le(out, back, 2);
     return out + 2;
 }
 
 /* Records p and returns the previous position with the same hash. */
 static struct seen swap_seen(struct packer *k, uint32_t p, uint32_t end)
 {
-    struct seen *s = &k->seen[(get_u32(k->raw + p) * 0x1e35a7bdu) >> (32 - HASH_BITS)], was = *s;
+    struct seen *s = &k->seen[((uint32_t)get_le(k->raw + p, 4) * 0x1e35a7bdu) >> (32 - HASH_BITS)], was = *s;
 
     *s = (struct seen){p, end};
     return was;
@@ -225,7 +225,7 @@ static inline __attribute__((always_inline)) void fill(const struct frame *f, ch
     for (size_t i = 0; i < f->n; i++) {
         char *to = out + f->value_at[i];
 
-        put_u64(to, values ? value_bits(values[f->series[i]]) : RW_STALE_BITS);
+        put_le(to, values ? value_bits(values[f->series[i]]) : RW_STALE_BITS, 8);
         memcpy(to + 9, time, time_n);
     }
 }
@@ -292,7 +292,7 @@ static bool sample_take(struct str rest, uint64_t *ret_bits, int64_t *ret_at, st
     if (!field_take(&rest, &number, ret) || number != SERIES_SAMPLE || ret->n < SAMPLE_FIXED ||
         ret->p[0] != 0x09 || ret->p[9] != 0x10 || !get_varint(ret->p + SAMPLE_FIXED, ret->p + ret->n, &at))
         return false;
-    *ret_bits = get_u64(ret->p + 1);
+    *ret_bits = get_le(ret->p + 1, 8);
     *ret_at = (int64_t)at;
     return true;
 }

@@ -1,11 +1,9 @@
 /* Request bodies.
  *
  * A frame is a body of remote write 1.0, a snappy block of a WriteRequest, for a fixed list of series in
- * which every value and timestamp is a literal at a known offset. It is built once; a round copies it and
- * writes its numbers into the copy, without packing or compression. This works because the compressor here
- * never emits a copy that reads from or writes to a number. Such a copy is the payload of a record.
- *
- * All other bodies are made from a payload on demand. */
+ * which every value and timestamp is a literal at a known offset: the compressor never copies from or to a
+ * number. A round copies the frame and writes its numbers into the copy, the payload of a record. All other
+ * bodies are made from a payload on demand. */
 #ifndef DS_REMOTEWRITE_BODY_H
 #define DS_REMOTEWRITE_BODY_H
 

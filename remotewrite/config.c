@@ -292,8 +292,8 @@ struct rw_endpoint_config *rw_endpoint_config_unref(struct rw_endpoint_config *c
 {
     if (!c || __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) > 0)
         return NULL;
-    arena_done(&c->memory);
     relabel_done(&c->relabel);
+    arena_done(&c->memory);
     free(c);
     return NULL;
 }
@@ -403,7 +403,7 @@ static void endpoint_read_rest(struct rw_endpoint_config *c, const struct node *
     (void)node_duration(map, "remote_timeout", p, 10, 3600 * 1000, &c->timeout_ms);
     (void)node_bool(map, "send_health_metrics", p, &c->send_health_metrics);
     if (rules)
-        relabel_read(&c->relabel, rules, p);
+        relabel_read(&c->relabel, rules, p, &c->memory);
 }
 
 /* The next node of the subtree in preorder; NULL at its end. */

@@ -37,12 +37,12 @@ struct endpoint_state {
 
 /* Starts the thread. -EAGAIN, -EMFILE. */
 MUST_USE int endpoint_new(struct endpoint **ret, const struct endpoint_options *o);
-/* Asks the thread to stop: it queues stale markers, sends what it can within flush_ms, and ends. Does not
- * wait. Only the first call counts. */
+/* Asks the thread to stop: it queues stale markers, sends what it can within flush_ms, and ends. Only the
+ * first call counts. */
 void endpoint_stop(struct endpoint *e, int64_t flush_ms);
-/* Another agent continues the series: sends what is queued, without stale markers, and ends the thread.
- * Gives the spool up if that agent wants it. Nothing may be published until `drain` is false again, which
- * goes on as before. False if the thread has ended. */
+/* Another agent continues the series: sends what is queued, without stale markers, and ends the thread, at
+ * once if that agent wants the spool. Nothing may be published until `drain` is false again. False if the
+ * thread has ended. */
 bool endpoint_drain(struct endpoint *e, bool drain);
 /* Whether the thread has ended, or is about to. */
 bool endpoint_ended(struct endpoint *e);

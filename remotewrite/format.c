@@ -30,16 +30,16 @@ void record_head_put(char out[RECORD_HEAD], const struct record_head *h, struct 
 
     memset(out, 0, RECORD_HEAD);
     memcpy(out + AT_MAGIC, RECORD_MAGIC, 4);
-    put_u32(out + AT_LENGTH, (uint32_t)(h->lane.n + payload.n));
+    put_le(out + AT_LENGTH, h->lane.n + payload.n, 4);
     out[AT_KIND] = (char)h->kind;
-    put_u16(out + AT_LANE, (uint16_t)h->lane.n);
-    put_u32(out + AT_SAMPLES, h->samples);
-    put_u64(out + AT_SEQ, h->seq);
-    put_u64(out + AT_FIRST, (uint64_t)h->first_ms);
-    put_u64(out + AT_LAST, (uint64_t)h->last_ms);
+    put_le(out + AT_LANE, h->lane.n, 2);
+    put_le(out + AT_SAMPLES, h->samples, 4);
+    put_le(out + AT_SEQ, h->seq, 8);
+    put_le(out + AT_FIRST, (uint64_t)h->first_ms, 8);
+    put_le(out + AT_LAST, (uint64_t)h->last_ms, 8);
     crc = crc32c(0, (struct str){out + AT_LENGTH, RECORD_HEAD - AT_LENGTH});
     crc = crc32c(crc, h->lane);
-    put_u32(out + AT_CRC, crc32c(crc, payload));
+    put_le(out + AT_CRC, crc32c(crc, payload), 4);
 }
 
 /* Decodes a head without verifying it. What follows the head may go beyond the end of the bytes: then
@@ -52,18 +52,18 @@ static bool record_head_get(struct str bytes, size_t at, struct segment_item *re
     if (bytes.n - at < RECORD_HEAD)
         return false;
     rest = bytes.n - at - RECORD_HEAD;
-    length = get_u32(p + AT_LENGTH);
-    lane_n = get_u16(p + AT_LANE);
+    length = get_le(p + AT_LENGTH, 4);
+    lane_n = get_le(p + AT_LANE, 2);
     if (lane_n > length || lane_n > LANE_NAME_MAX)
         return false;
     *ret = (struct segment_item){
         .at = at,
         .n = RECORD_HEAD + length,
-        .head = {.seq = get_u64(p + AT_SEQ),
+        .head = {.seq = get_le(p + AT_SEQ, 8),
                  .kind = (enum record_kind)p[AT_KIND],
-                 .samples = get_u32(p + AT_SAMPLES),
-                 .first_ms = (int64_t)get_u64(p + AT_FIRST),
-                 .last_ms = (int64_t)get_u64(p + AT_LAST)},
+                 .samples = (uint32_t)get_le(p + AT_SAMPLES, 4),
+                 .first_ms = (int64_t)get_le(p + AT_FIRST, 8),
+                 .last_ms = (int64_t)get_le(p + AT_LAST, 8)},
     };
     if (lane_n <= rest)
         ret->head.lane = (struct str){p + RECORD_HEAD, lane_n};
@@ -79,7 +79,7 @@ bool record_read(struct str bytes, size_t at, struct segment_item *ret)
 
     if (bytes.n - at < RECORD_HEAD || memcmp(p, RECORD_MAGIC, 4) != 0 || !record_head_get(bytes, at, &item) ||
         item.n > bytes.n - at ||
-        crc32c(0, (struct str){p + AT_LENGTH, item.n - AT_LENGTH}) != get_u32(p + AT_CRC))
+        crc32c(0, (struct str){p + AT_LENGTH, item.n - AT_LENGTH}) != get_le(p + AT_CRC, 4))
         return false;
     *ret = item;
     return true;
@@ -109,7 +109,7 @@ static bool record_is_cut(struct str bytes, size_t at)
         return memcmp(p, segment_magic, n) == 0;
     if (memcmp(p, RECORD_MAGIC, size_min(4, n)) != 0)
         return false;
-    return n < RECORD_HEAD || get_u32(p + AT_LENGTH) > n - RECORD_HEAD;
+    return n < RECORD_HEAD || get_le(p + AT_LENGTH, 4) > n - RECORD_HEAD;
 }
 
 enum segment_found segment_next(struct segment_reader *r, struct segment_item *ret)
@@ -178,19 +178,19 @@ int position_write(struct buf *into, uint64_t generation, const struct position_
     int r;
 
     memcpy(head, position_magic, 8);
-    put_u64(head + POSITION_GENERATION, generation);
-    put_u32(head + POSITION_COUNT, (uint32_t)n);
+    put_le(head + POSITION_GENERATION, generation, 8);
+    put_le(head + POSITION_COUNT, n, 4);
     r = buf_put(into, head, sizeof(head));
     for (size_t i = 0; i < n && r == 0; i++) {
         char lane[LANE_HEAD];
 
-        put_u64(lane, lanes[i].seq);
-        put_u64(lane + 8, (uint64_t)lanes[i].last_ms);
-        put_u16(lane + 16, (uint16_t)lanes[i].name.n);
+        put_le(lane, lanes[i].seq, 8);
+        put_le(lane + 8, (uint64_t)lanes[i].last_ms, 8);
+        put_le(lane + 16, lanes[i].name.n, 2);
         r = buf_put(into, lane, sizeof(lane)) ?: buf_put_str(into, lanes[i].name);
     }
     if (r == 0)
-        put_u32(into->p + POSITION_CRC, position_crc(buf_str(into)));
+        put_le(into->p + POSITION_CRC, position_crc(buf_str(into)), 4);
     return r;
 }
 
@@ -200,11 +200,12 @@ bool position_next(struct position_reader *r, struct position_lane *ret)
 
     if (r->lanes == 0 || r->end - r->next < LANE_HEAD)
         return false;
-    n = get_u16(r->next + 16);
+    n = get_le(r->next + 16, 2);
     if ((size_t)(r->end - r->next) - LANE_HEAD < n)
         return false;
-    *ret = (struct position_lane){
-        .seq = get_u64(r->next), .last_ms = (int64_t)get_u64(r->next + 8), .name = {r->next + LANE_HEAD, n}};
+    *ret = (struct position_lane){.seq = get_le(r->next, 8),
+                                  .last_ms = (int64_t)get_le(r->next + 8, 8),
+                                  .name = {r->next + LANE_HEAD, n}};
     r->next += LANE_HEAD + n;
     r->lanes--;
     return true;
@@ -219,11 +220,11 @@ bool position_open(struct position_reader *r, struct str bytes)
         return false;
     *r = all = (struct position_reader){.next = bytes.p + POSITION_HEAD,
                                         .end = bytes.p + bytes.n,
-                                        .generation = get_u64(bytes.p + POSITION_GENERATION),
-                                        .lanes = get_u32(bytes.p + POSITION_COUNT)};
+                                        .generation = get_le(bytes.p + POSITION_GENERATION, 8),
+                                        .lanes = (uint32_t)get_le(bytes.p + POSITION_COUNT, 4)};
     while (position_next(&all, &lane))
         ;
     /* The file is not truncated, so older bytes may follow the last lane. */
     return all.lanes == 0 && position_crc((struct str){bytes.p, (size_t)(all.next - bytes.p)}) ==
-                                 get_u32(bytes.p + POSITION_CRC);
+                                 get_le(bytes.p + POSITION_CRC, 4);
 }

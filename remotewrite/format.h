@@ -11,47 +11,19 @@
 
 #include <endian.h>
 
-/* ---- Little-endian numbers at any address ---- */
+/* Little-endian numbers of n bytes at any address. */
 
-static inline void put_u16(char *p, uint16_t v)
-{
-    v = htole16(v);
-    memcpy(p, &v, sizeof(v));
-}
-
-static inline void put_u32(char *p, uint32_t v)
-{
-    v = htole32(v);
-    memcpy(p, &v, sizeof(v));
-}
-
-static inline void put_u64(char *p, uint64_t v)
+static inline void put_le(char *p, uint64_t v, size_t n)
 {
     v = htole64(v);
-    memcpy(p, &v, sizeof(v));
+    memcpy(p, &v, n);
 }
 
-static inline uint16_t get_u16(const char *p)
+static inline uint64_t get_le(const char *p, size_t n)
 {
-    uint16_t v;
+    uint64_t v = 0;
 
-    memcpy(&v, p, sizeof(v));
-    return le16toh(v);
-}
-
-static inline uint32_t get_u32(const char *p)
-{
-    uint32_t v;
-
-    memcpy(&v, p, sizeof(v));
-    return le32toh(v);
-}
-
-static inline uint64_t get_u64(const char *p)
-{
-    uint64_t v;
-
-    memcpy(&v, p, sizeof(v));
+    memcpy(&v, p, n);
     return le64toh(v);
 }
 
@@ -106,15 +78,14 @@ bool record_read(struct str bytes, size_t at, struct segment_item *ret);
 enum segment_found segment_next(struct segment_reader *r, struct segment_item *ret);
 /* True for a segment written by another version of the program, whose records cannot be read. */
 bool segment_has_other_version(struct str bytes);
-/* Reads the head of the next record in the lost bytes [*at, end), which begin where a record begins. What
- * it says is plausible, but not verified; lane.p is NULL if its name is cut. False if there is none. */
+/* Reads the head of the next record in the lost bytes [*at, end), which begin where a record begins:
+ * plausible, but not verified. lane.p is NULL if its name is cut. False if there is none. */
 bool segment_next_lost(struct str bytes, size_t *at, size_t end, struct record_head *ret);
 
 /* ---- Read positions ---- */
 
-/* How far each lane has been delivered, in two files written alternately, so that a torn write leaves the
- * other intact. Written after each delivery without a sync: after kill -9 nothing is lost, after a power
- * cut records may be sent again. */
+/* How far each lane has been delivered, in two files written alternately: a torn write leaves the other
+ * intact. They are not synced after each delivery: after a power cut, records may be sent again. */
 struct position_lane {
     struct str name;
     uint64_t seq;    /* this record of the lane and all before it were delivered or dropped */

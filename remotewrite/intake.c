@@ -61,59 +61,48 @@ int active_put(struct buf *into, struct str lane, const struct label_bytes *l)
         return r;
     memset(head, 0, ACTIVE_HEAD);
     memcpy(head, active_magic, 8);
-    put_u32(head + ACTIVE_COUNT, (uint32_t)l->n);
-    put_u32(head + ACTIVE_LANE, (uint32_t)lane.n);
+    put_le(head + ACTIVE_COUNT, l->n, 4);
+    put_le(head + ACTIVE_LANE, lane.n, 4);
     p = mempcpy(head + ACTIVE_HEAD, lane.p, lane.n);
     for (size_t i = 0; i < l->n; i++) {
         struct str labels = label_bytes_at(l, i);
 
-        put_u32(p, (uint32_t)labels.n);
+        put_le(p, labels.n, 4);
         p = mempcpy(p + 4, labels.p, labels.n);
     }
-    put_u32(head + ACTIVE_CRC, active_crc((struct str){head, n}));
+    put_le(head + ACTIVE_CRC, active_crc((struct str){head, n}), 4);
     into->n += n;
     return 0;
-}
-
-static int active_read_series(struct str rest, uint32_t n, struct label_bytes *l)
-{
-    const char *p = rest.p, *end = rest.p + rest.n;
-    char *to;
-
-    l->bytes = to = xmalloc(rest.n + 1);
-    l->at = xcalloc((size_t)n + 1, sizeof(l->at[0]));
-    for (; l->n < n; l->n++) {
-        uint32_t length;
-
-        if (end - p < 4 || (length = get_u32(p)) > (size_t)(end - p) - 4)
-            return -EBADMSG;
-        to = mempcpy(to, p + 4, length);
-        p += 4 + length;
-        l->at[l->n + 1] = (size_t)(to - l->bytes);
-    }
-    l->bytes_n = (size_t)(to - l->bytes);
-    return p == end ? 0 : -EBADMSG;
 }
 
 int active_read(struct str bytes, struct str *ret_lane, struct label_bytes **ret)
 {
     CLEANUP(cleanup_label_bytes_free) struct label_bytes *l = NULL;
-    uint32_t n, lane_n;
-    int r;
+    const char *p = bytes.p + ACTIVE_HEAD, *end = bytes.p + bytes.n;
+    size_t n, lane_n;
+    char *to;
 
-    if (bytes.n < ACTIVE_HEAD || memcmp(bytes.p, active_magic, 8) != 0)
+    if (bytes.n < ACTIVE_HEAD || memcmp(bytes.p, active_magic, 8) != 0 ||
+        active_crc(bytes) != get_le(bytes.p + ACTIVE_CRC, 4))
         return -EBADMSG;
-    n = get_u32(bytes.p + ACTIVE_COUNT);
-    lane_n = get_u32(bytes.p + ACTIVE_LANE);
-    if (lane_n > bytes.n - ACTIVE_HEAD || n > (bytes.n - ACTIVE_HEAD - lane_n) / 4 ||
-        active_crc(bytes) != get_u32(bytes.p + ACTIVE_CRC))
+    n = get_le(bytes.p + ACTIVE_COUNT, 4);
+    lane_n = get_le(bytes.p + ACTIVE_LANE, 4);
+    if (lane_n > (size_t)(end - p) || n > ((size_t)(end - p) - lane_n) / 4)
         return -EBADMSG;
+    *ret_lane = (struct str){p, lane_n};
+    p += lane_n;
     l = xcalloc(1, sizeof(*l));
-    r = active_read_series((struct str){bytes.p + ACTIVE_HEAD + lane_n, bytes.n - ACTIVE_HEAD - lane_n}, n,
-                           l);
-    if (r < 0)
-        return r;
-    *ret_lane = (struct str){bytes.p + ACTIVE_HEAD, lane_n};
+    l->bytes = to = xmalloc((size_t)(end - p) + 1);
+    l->at = xcalloc(n + 1, sizeof(l->at[0]));
+    for (size_t length; l->n < n; p += 4 + length) {
+        if (end - p < 4 || (length = get_le(p, 4)) > (size_t)(end - p) - 4)
+            return -EBADMSG;
+        to = mempcpy(to, p + 4, length);
+        l->at[++l->n] = (size_t)(to - l->bytes);
+    }
+    l->bytes_n = (size_t)(to - l->bytes);
+    if (p != end)
+        return -EBADMSG;
     *ret = TAKE_PTR(l);
     return 0;
 }

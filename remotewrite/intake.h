@@ -1,8 +1,6 @@
 /* Turns batches into records: remembers each scorer's active series, reuses their frames, and writes stale
- * markers. Sender thread.
- *
- * The active series of each scorer are stored on disk so that they can get stale markers after a crash: one
- * file per scorer, written before the first sample of a new set is queued. */
+ * markers. Sender thread. The active series are stored in a file per scorer before their first sample is
+ * queued, so that they get stale markers after a crash. */
 #ifndef DS_REMOTEWRITE_INTAKE_H
 #define DS_REMOTEWRITE_INTAKE_H
 

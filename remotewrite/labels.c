@@ -3,6 +3,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/map.h"
+#include "exporter/base/memory.h"
 #include "exporter/base/regex.h"
 #include "exporter/num/num.h"
 #include "remotewrite/config.h"
@@ -104,15 +105,17 @@ static const char *const action_words[RELABEL_ACTIONS + 1] = {
 static const char *const rule_keys[] = {"source_labels", "separator",   "target_label", "regex",
                                         "modulus",       "replacement", "action",       NULL};
 
-static char *rule_read_text(const struct node *n, const char *key, const char *fallback, struct problems *p)
+static char *rule_read_text(const struct node *n, const char *key, const char *fallback, struct problems *p,
+                            struct arena *a)
 {
     struct str s = str_of(fallback);
 
     (void)node_str(n, key, p, &s);
-    return str_dup(s);
+    return arena_text(a, s);
 }
 
-static void rule_read_sources(struct relabel_rule *rule, const struct node *n, struct problems *p)
+static void rule_read_sources(struct relabel_rule *rule, const struct node *n, struct problems *p,
+                              struct arena *a)
 {
     const struct node *list = node_given(n, "source_labels");
 
@@ -124,7 +127,7 @@ static void rule_read_sources(struct relabel_rule *rule, const struct node *n, s
         if (list->items[i]->kind != NODE_STRING || list->items[i]->text.n == 0)
             node_expected(list->items[i], p, "a label name");
         else
-            rule->sources[rule->n_sources++] = str_dup(list->items[i]->text);
+            rule->sources[rule->n_sources++] = arena_text(a, list->items[i]->text);
 }
 
 static void rule_read_regex(struct relabel_rule *rule, const struct node *n, struct problems *p)
@@ -136,7 +139,7 @@ static void rule_read_regex(struct relabel_rule *rule, const struct node *n, str
         node_problem(node_get(n, "regex"), p, PROBLEM_ERROR, "expected a regular expression: %s", why);
 }
 
-static void rule_read(struct relabel_rule *rule, const struct node *n, struct problems *p)
+static void rule_read(struct relabel_rule *rule, const struct node *n, struct problems *p, struct arena *a)
 {
     if (n->kind != NODE_MAP) {
         node_expected(n, p, "a rule: an object with source_labels, regex, ...");
@@ -144,11 +147,11 @@ static void rule_read(struct relabel_rule *rule, const struct node *n, struct pr
     }
     node_only_keys(n, rule_keys, PROBLEM_ERROR, p);
     rule->action = (enum relabel_action)node_choice(n, "action", p, action_words);
-    rule_read_sources(rule, n, p);
+    rule_read_sources(rule, n, p, a);
     rule_read_regex(rule, n, p);
-    rule->separator = rule_read_text(n, "separator", ";", p);
-    rule->target = rule_read_text(n, "target_label", "", p);
-    rule->replacement = rule_read_text(n, "replacement", "$1", p);
+    rule->separator = rule_read_text(n, "separator", ";", p, a);
+    rule->target = rule_read_text(n, "target_label", "", p, a);
+    rule->replacement = rule_read_text(n, "replacement", "$1", p, a);
     (void)node_int(n, "modulus", p, 1, INT64_MAX, &rule->modulus);
     if (rule->action < RELABEL_KEEP && !*rule->target)
         node_missing(n, "target_label", p, "the label to set or to compare with");
@@ -161,31 +164,22 @@ static void rule_read(struct relabel_rule *rule, const struct node *n, struct pr
         node_missing(n, "source_labels", p, "the labels to match");
 }
 
-void relabel_read(struct relabel_rules *ret, const struct node *list, struct problems *p)
+void relabel_read(struct relabel_rules *ret, const struct node *list, struct problems *p, struct arena *a)
 {
     if (list->kind != NODE_LIST || list->n > RELABEL_MAX_RULES) {
         node_expected(list, p, "a list of at most %d rules", RELABEL_MAX_RULES);
         return;
     }
-    ret->list = xcalloc(list->n, sizeof(*ret->list));
+    ret->list = arena_alloc(a, list->n * sizeof(*ret->list));
+    memset(ret->list, 0, list->n * sizeof(*ret->list));
     for (size_t i = 0; i < list->n; i++)
-        rule_read(&ret->list[ret->n++], list->items[i], p);
+        rule_read(&ret->list[ret->n++], list->items[i], p, a);
 }
 
 void relabel_done(struct relabel_rules *r)
 {
-    for (size_t i = 0; i < r->n; i++) {
-        struct relabel_rule *rule = &r->list[i];
-
-        rule->regex = regex_free(rule->regex);
-        for (size_t k = 0; k < rule->n_sources; k++)
-            free(rule->sources[k]);
-        free(rule->separator);
-        free(rule->target);
-        free(rule->replacement);
-    }
-    free(r->list);
-    *r = (struct relabel_rules){0};
+    for (size_t i = 0; i < r->n; i++)
+        (void)regex_free(r->list[i].regex);
 }
 
 /* ---- The labels of one series ---- */

@@ -1,10 +1,5 @@
-/* Label sets as remote write 1.0 encodes them.
- *
- * When a set of series is new, each series' labels get the endpoint's external labels, are relabelled,
- * sorted, rid of empty values and encoded, once.
- *
- * write_relabel_configs select the series of an endpoint and change their labels: the actions and semantics
- * of Prometheus, with expressions of PCRE2. */
+/* Label sets as remote write 1.0 encodes them. When a set of series is new, each series' labels get the
+ * endpoint's external labels, are relabelled, sorted, rid of empty values and encoded, once. */
 #ifndef DS_REMOTEWRITE_LABELS_H
 #define DS_REMOTEWRITE_LABELS_H
 
@@ -45,8 +40,7 @@ struct families {
 };
 
 void families_done(struct families *f);
-/* Adds or updates the metadata of a name. `suffix` is a histogram's, "" for none. Ignored if there is no
- * room. */
+/* Adds or updates the metadata of a name; `suffix` is a histogram's, "" for none. */
 void families_note(struct families *f, struct str name, const char *suffix, enum family_type type,
                    const char *help);
 /* NULL if unknown. */
@@ -97,8 +91,8 @@ struct str label_maker_name(struct label_maker *m);
 /* Takes what was made out of the maker, which is then only to be freed. */
 struct label_bytes *label_maker_end(struct label_maker *m);
 
-/* Reads a list of rules; problems go to p. Call relabel_done() in any case. */
-void relabel_read(struct relabel_rules *ret, const struct node *list, struct problems *p);
+/* Reads a list of rules into the arena; problems go to p. Call relabel_done() in any case. */
+void relabel_read(struct relabel_rules *ret, const struct node *list, struct problems *p, struct arena *a);
 void relabel_done(struct relabel_rules *r);
 
 #endif

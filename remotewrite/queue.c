@@ -26,9 +26,9 @@ const char *const queue_drop_words[DROPS] = {
 
 struct lane {
     struct lane *next;
-    struct record *head, *tail;
-    uint64_t done;   /* this record of the lane and all before it were sent or dropped */
-    int64_t last_ms; /* newest timestamp ever appended */
+    TAILQ_HEAD(records, record) records; /* by number, except that the picked one is the first */
+    uint64_t done;                       /* this record of the lane and all before it were sent or dropped */
+    int64_t last_ms;                     /* newest timestamp ever appended */
     size_t name_n;
     char name[];
 };
@@ -73,10 +73,8 @@ struct queue *queue_free(struct queue *q)
         return NULL;
     for (struct lane *l = q->lanes, *next; l; l = next) {
         next = l->next;
-        while (l->head) {
-            struct record *r = l->head;
-
-            l->head = r->next;
+        for (struct record *r; (r = TAILQ_FIRST(&l->records));) {
+            TAILQ_REMOVE(&l->records, r, entry);
             record_free(r);
         }
         free(l);
@@ -114,6 +112,7 @@ static struct lane *queue_lane(struct queue *q, struct str name)
     if (l)
         return l;
     l = xcalloc(1, sizeof(*l) + name.n + 1);
+    TAILQ_INIT(&l->records);
     l->last_ms = INT64_MIN;
     l->name_n = name.n;
     if (name.n)
@@ -122,18 +121,6 @@ static struct lane *queue_lane(struct queue *q, struct str name)
     q->lanes_end = &l->next;
     q->n_lanes++;
     return l;
-}
-
-/* Where a record with this number goes in the lane: by number, but not before the picked one. */
-static struct record **lane_place(const struct queue *q, struct lane *l, uint64_t seq)
-{
-    struct record *from = l->tail && l->tail->head.seq < seq ? l->tail
-                          : l->head == q->picked             ? q->picked
-                                                             : NULL;
-
-    for (struct record *next = from ? from->next : l->head; next && next->head.seq < seq; next = next->next)
-        from = next;
-    return from ? &from->next : &l->head;
 }
 
 /* Counts a record that is in memory only, or that no longer is. */
@@ -147,14 +134,16 @@ static void queue_count_unsaved(struct queue *q, const struct record *r, int sig
 static bool queue_link(struct queue *q, struct record *r)
 {
     struct lane *l = r->lane;
-    struct record **at = lane_place(q, l, r->head.seq);
+    struct record *before = TAILQ_LAST(&l->records, records);
 
-    if (*at && (*at)->head.seq == r->head.seq)
+    while (before && before != q->picked && before->head.seq > r->head.seq)
+        before = TAILQ_PREV(before, records, entry);
+    if (before && before->head.seq == r->head.seq)
         return false;
-    r->next = *at;
-    *at = r;
-    if (!r->next)
-        l->tail = r;
+    if (before)
+        TAILQ_INSERT_AFTER(&l->records, before, r, entry);
+    else
+        TAILQ_INSERT_HEAD(&l->records, r, entry);
     l->last_ms = later(l->last_ms, r->head.last_ms);
     q->stats.newest_ever_ms = later(q->stats.newest_ever_ms, r->head.last_ms);
     q->stats.records++;
@@ -173,17 +162,10 @@ static void record_forget_unsynced(struct record *r)
     r->unsynced.le_prev = NULL;
 }
 
-/* Removes the record *at from its lane only. */
-static struct record *queue_unlink(struct queue *q, struct record **at)
+/* Removes the record from its lane only. */
+static void queue_unlink(struct queue *q, struct record *r)
 {
-    struct record *r = *at, *before = NULL;
-    struct lane *l = r->lane;
-
-    for (struct record *p = l->tail == r ? l->head : NULL; p && p != r; p = p->next)
-        before = p;
-    if (l->tail == r)
-        l->tail = before;
-    *at = r->next;
+    TAILQ_REMOVE(&r->lane->records, r, entry);
     q->stats.records--;
     q->stats.samples -= r->head.samples;
     if (r->payload)
@@ -191,20 +173,18 @@ static struct record *queue_unlink(struct queue *q, struct record **at)
     if (!r->segment)
         queue_count_unsaved(q, r, -1);
     record_forget_unsynced(r);
-    return r;
 }
 
-/* Removes the record *at from its lane and its segment, and frees it. */
-static void queue_remove(struct queue *q, struct record **at)
+/* Removes the record from its lane and its segment, and frees it. */
+static void queue_remove(struct queue *q, struct record *r)
 {
-    struct record *r = *at;
     struct lane *l = r->lane;
 
-    if (r == l->head && r->head.seq > l->done) {
+    if (r == TAILQ_FIRST(&l->records) && r->head.seq > l->done) {
         l->done = r->head.seq;
         q->position_changed = true;
     }
-    (void)queue_unlink(q, at);
+    queue_unlink(q, r);
     if (r->segment)
         spool_forget(q->spool, r->segment);
     record_free(r);
@@ -215,10 +195,10 @@ void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples)
     q->stats.dropped[why] += samples;
 }
 
-static void queue_drop(struct queue *q, struct record **at, enum queue_drop why)
+static void queue_drop(struct queue *q, struct record *r, enum queue_drop why)
 {
-    queue_count_drop(q, why, (*at)->head.samples);
-    queue_remove(q, at);
+    queue_count_drop(q, why, r->head.samples);
+    queue_remove(q, r);
 }
 
 /* Gives up the record's place on disk, in a segment that may hold it (forget) or is gone. */
@@ -239,16 +219,15 @@ static uint64_t queue_empty_segment(struct queue *q, const struct spool_segment 
     uint64_t before = q->stats.dropped[why];
 
     for (struct lane *l = q->lanes; l; l = l->next)
-        for (struct record **at = &l->head, *r; (r = *at);) {
+        for (struct record *r = TAILQ_FIRST(&l->records), *next; r; r = next) {
             bool in_it = segment ? r->segment == segment : r->segment != NULL;
             bool keep = r == q->picked || (!segment && r->payload);
 
+            next = TAILQ_NEXT(r, entry);
             if (in_it && (keep || !segment))
                 queue_leave_disk(q, r, segment != NULL);
             if (in_it && !keep)
-                queue_drop(q, at, why);
-            else
-                at = &r->next;
+                queue_drop(q, r, why);
         }
     return q->stats.dropped[why] - before;
 }
@@ -276,15 +255,14 @@ static bool queue_fits(const struct queue *q, uint64_t need)
 /* Drops the oldest record that is in memory only. */
 static bool queue_drop_in_memory(struct queue *q)
 {
-    struct record **oldest = NULL;
+    struct record *oldest = NULL, *r;
 
     for (struct lane *l = q->lanes; l; l = l->next) {
-        struct record **at = &l->head;
-
-        while (*at && ((*at)->segment || *at == q->picked))
-            at = &(*at)->next;
-        if (*at && (!oldest || (*at)->head.seq < (*oldest)->head.seq))
-            oldest = at;
+        r = TAILQ_FIRST(&l->records);
+        while (r && (r->segment || r == q->picked))
+            r = TAILQ_NEXT(r, entry);
+        if (r && (!oldest || r->head.seq < oldest->head.seq))
+            oldest = r;
     }
     if (oldest)
         queue_drop(q, oldest, DROP_FULL_OLDEST);
@@ -318,10 +296,14 @@ static bool queue_make_room(struct queue *q, uint64_t need)
 void queue_expire(struct queue *q, int64_t now_ms)
 {
     for (struct lane *l = q->o.age_limit_ms ? q->lanes : NULL; l; l = l->next) {
-        struct record **at = l->head && l->head == q->picked ? &l->head->next : &l->head;
+        struct record *r = TAILQ_FIRST(&l->records), *next;
 
-        while (*at && (*at)->head.last_ms < now_ms - q->o.age_limit_ms)
-            queue_drop(q, at, DROP_TOO_OLD);
+        if (r && r == q->picked)
+            r = TAILQ_NEXT(r, entry);
+        for (; r && r->head.last_ms < now_ms - q->o.age_limit_ms; r = next) {
+            next = TAILQ_NEXT(r, entry);
+            queue_drop(q, r, DROP_TOO_OLD);
+        }
     }
 }
 
@@ -397,7 +379,7 @@ void queue_store_waiting(struct queue *q)
     if (!q->spool || q->memory_only == 0)
         return;
     for (struct lane *l = q->lanes; l; l = l->next)
-        for (struct record *r = l->head; r && q->append_error == 0; r = r->next)
+        for (struct record *r = TAILQ_FIRST(&l->records); r && !q->append_error; r = TAILQ_NEXT(r, entry))
             if (!r->segment && r->head.seq && q->spool->bytes + r->payload_n < q->o.max_bytes)
                 queue_store(q, r);
     queue_sync(q);
@@ -421,10 +403,13 @@ static struct lane *queue_next_lane(struct queue *q)
     bool want_fresh = q->picks++ % (FRESH_PICKS + 1) != FRESH_PICKS;
 
     for (const struct lane *turns = q->lanes; turns; turns = turns->next) {
+        const struct record *first;
+
         l = l && l->next ? l->next : q->lanes;
-        if (l->head && want_fresh && l->head->head.last_ms >= l->last_ms)
+        first = TAILQ_FIRST(&l->records);
+        if (first && want_fresh && first->head.last_ms >= l->last_ms)
             return l;
-        if (l->head && !any)
+        if (first && !any)
             any = l;
     }
     return any;
@@ -439,15 +424,15 @@ struct record *queue_pick(struct queue *q, int64_t now_ms)
     if (!l)
         return NULL;
     q->served = l;
-    q->picked = l->head;
-    return l->head;
+    q->picked = TAILQ_FIRST(&l->records);
+    return q->picked;
 }
 
 void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped)
 {
     queue_count_drop(q, why, dropped);
     q->picked = NULL;
-    queue_remove(q, &r->lane->head);
+    queue_remove(q, r);
 }
 
 void queue_put_back(struct queue *q)
@@ -457,7 +442,7 @@ void queue_put_back(struct queue *q)
     if (r->head.seq)
         return;
     /* It lost its number to older ones, see queue_attach(): now it is the last of its lane. */
-    (void)queue_unlink(q, &r->lane->head);
+    queue_unlink(q, r);
     r->head.seq = q->next_seq++;
     (void)queue_link(q, r);
 }
@@ -467,11 +452,13 @@ struct queue_stats queue_stats(const struct queue *q)
     struct queue_stats now = q->stats;
 
     for (const struct lane *l = q->lanes; l; l = l->next) {
-        if (!l->head)
+        const struct record *first = TAILQ_FIRST(&l->records);
+
+        if (!first)
             continue;
-        if (!now.oldest_ms || l->head->head.first_ms < now.oldest_ms)
-            now.oldest_ms = l->head->head.first_ms;
-        now.newest_ms = later(now.newest_ms, l->tail->head.last_ms);
+        if (!now.oldest_ms || first->head.first_ms < now.oldest_ms)
+            now.oldest_ms = first->head.first_ms;
+        now.newest_ms = later(now.newest_ms, TAILQ_LAST(&l->records, records)->head.last_ms);
     }
     return now;
 }
@@ -604,11 +591,13 @@ static int queue_read_segment(struct queue *q, struct spool_segment *segment)
 static void queue_abandon_spool(struct queue *q)
 {
     for (struct lane *l = q->lanes; l; l = l->next)
-        for (struct record **at = &l->head; *at;)
-            if ((*at)->segment)
-                record_free(queue_unlink(q, at));
-            else
-                at = &(*at)->next;
+        for (struct record *r = TAILQ_FIRST(&l->records), *next; r; r = next) {
+            next = TAILQ_NEXT(r, entry);
+            if (!r->segment)
+                continue;
+            queue_unlink(q, r);
+            record_free(r);
+        }
     q->spool = NULL;
 }
 
@@ -638,8 +627,10 @@ int queue_payload(struct queue *q, struct record *r, struct str *ret)
 
 static void queue_renumber(struct queue *q, uint64_t add)
 {
+    struct record *r;
+
     for (struct lane *l = q->lanes; l; l = l->next)
-        for (struct record *r = l->head; r; r = r->next)
+        TAILQ_FOREACH (r, &l->records, entry)
             if (!r->segment)
                 r->head.seq += add;
 }
@@ -659,6 +650,7 @@ static int queue_read_segments(struct queue *q)
 int queue_attach(struct queue *q, struct spool *spool)
 {
     const struct queue_stats before = q->stats;
+    const struct record *after;
     uint64_t used = q->next_seq;
     int r = queue_read_positions(q, spool);
 
@@ -678,7 +670,8 @@ int queue_attach(struct queue *q, struct spool *spool)
     queue_renumber(q, q->next_seq - IN_MEMORY);
     q->next_seq += used;
     /* If older records follow the picked one, its delivery says nothing about them: it gets no number. */
-    if (q->picked && q->picked->next && q->picked->next->head.seq < q->picked->head.seq)
+    after = q->picked ? TAILQ_NEXT(q->picked, entry) : NULL;
+    if (after && after->head.seq < q->picked->head.seq)
         q->picked->head.seq = 0;
     q->position_changed = true;
     queue_store_waiting(q);

@@ -1,11 +1,8 @@
 /* The records waiting to be sent to one endpoint, in memory and on disk. Sender thread only.
  *
- * A lane holds the records of one scorer in order; a series is in exactly one lane. Lanes without a
- * backlog are served first, so that fresh samples do not wait for a backlog to drain. Within a lane, order
- * is kept.
- *
- * The queue works with a spool or without, and gets or loses one while it runs. What cannot be written stays
- * in memory. */
+ * A lane holds the records of one scorer in order; a series is in exactly one lane. Lanes without a backlog
+ * are served first. The queue gets or loses its spool while it runs; what cannot be written stays in
+ * memory. */
 #ifndef DS_REMOTEWRITE_QUEUE_H
 #define DS_REMOTEWRITE_QUEUE_H
 
@@ -39,7 +36,7 @@ struct queue_options {
 };
 
 struct record {
-    struct record *next; /* in its lane */
+    TAILQ_ENTRY(record) entry; /* in its lane */
     struct lane *lane;
     struct record_head head;
     struct spool_segment *segment; /* NULL: in memory only */
@@ -63,14 +60,13 @@ struct queue *queue_new(const struct queue_options *o);
 struct queue *queue_free(struct queue *q);
 DEFINE_CLEANUP(struct queue, queue_free)
 
-/* The queue has no spool: takes the records of this one, which is not owned and go before those in memory,
- * and stores the latter in it. A negative errno, if a file cannot be read: nothing has changed. */
+/* Takes the records of a spool, which is not owned, before those in memory, and stores the latter in it. A
+ * negative errno if a file cannot be read: nothing has changed. */
 MUST_USE int queue_attach(struct queue *q, struct spool *spool);
 /* The spool is gone: keeps what is in memory and drops the rest. The number of samples dropped. */
 uint64_t queue_detach(struct queue *q);
 
-/* Takes ownership of the payload, and assigns the sequence number. What is dropped by a limit, or because it
- * is too large for the format, is counted. */
+/* Takes ownership of the payload. What exceeds a limit is dropped and counted. */
 void queue_append(struct queue *q, struct record_head *h, char *payload, size_t payload_n);
 /* Syncs everything appended to disk; what cannot be synced stays in memory. */
 void queue_sync(struct queue *q);
@@ -78,12 +74,10 @@ void queue_sync(struct queue *q);
 int64_t queue_last_ms(const struct queue *q, struct str lane);
 /* Drops records that exceed the age limit. */
 void queue_expire(struct queue *q, int64_t now_ms);
-
 /* The record to send next or NULL. One at a time: until queue_finish() or queue_put_back(). */
 struct record *queue_pick(struct queue *q, int64_t now_ms);
-/* The payload of the picked record, read from disk if needed; valid until the record is finished or put
- * back. -EBADMSG: damaged. -ESTALE: its segment cannot be read, so that the queue has left the spool, with
- * this record, to the next queue_attach(). */
+/* The payload of the picked record, valid until the record is finished or put back. -EBADMSG: damaged.
+ * -ESTALE: its segment cannot be read: the queue has left the spool to the next queue_attach(). */
 MUST_USE int queue_payload(struct queue *q, struct record *r, struct str *ret);
 /* Removes the picked record; `dropped` of its samples were not delivered and are counted under `why`. */
 void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped);
@@ -93,7 +87,6 @@ void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples);
 struct queue_stats queue_stats(const struct queue *q);
 /* Stores the read positions if they have changed. */
 void queue_save_position(struct queue *q, bool wait_for_disk);
-
 /* Tries to store the records that are in memory only. */
 void queue_store_waiting(struct queue *q);
 

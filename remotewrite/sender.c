@@ -42,7 +42,7 @@ struct sender {
     struct sender_options o;
     struct sender_stats stats;
     struct timer timer; /* the next attempt */
-    bool waiting, in_flight, hurried, gave_up;
+    bool hurried, gave_up;
     mono_ms not_before; /* the receiver's Retry-After */
     /* The current record or NULL. Its remaining pieces are a stack with the first piece on top. */
     struct record *record;
@@ -371,7 +371,6 @@ static void sender_note_error(struct sender *s, const char *text)
 
 static void sender_wait(struct sender *s, int64_t ms)
 {
-    s->waiting = true;
     s->stats.state = SENDER_BACKING_OFF;
     s->stats.retry_at_ms = loop_wall(s->o.loop).ms + ms;
     loop_timer_set(s->o.loop, &s->timer, mono_add(loop_now(s->o.loop), ms));
@@ -387,24 +386,18 @@ static void sender_finish_record(struct sender *s, enum queue_drop why)
     free(TAKE_PTR(s->series));
 }
 
-/* The rest of the current record has exceeded the age limit. */
-static void sender_drop_old(struct sender *s)
-{
-    while (s->n_pieces) {
-        struct piece p = s->pieces[--s->n_pieces];
-
-        queue_count_drop(s->o.queue, DROP_TOO_OLD, p.to - p.from);
-    }
-}
-
 static void sender_on_timer(struct timer *t)
 {
     struct sender *s = CONTAINER_OF(t, struct sender, timer);
     int64_t limit = s->o.config->sample_age_limit_ms;
 
-    s->waiting = false;
+    s->stats.state = SENDER_IDLE;
     if (s->record && limit && s->record->head.last_ms < loop_wall(s->o.loop).ms - limit)
-        sender_drop_old(s);
+        while (s->n_pieces) {
+            struct piece p = s->pieces[--s->n_pieces];
+
+            queue_count_drop(s->o.queue, DROP_TOO_OLD, p.to - p.from);
+        }
     sender_kick(s);
 }
 
@@ -542,27 +535,12 @@ static void sender_on_answer(void *arg, const struct transport_answer *a)
 {
     struct sender *s = arg;
 
-    s->in_flight = false;
     s->stats.state = SENDER_IDLE;
     s->stats.requests++;
     s->stats.seconds = a->seconds;
     buf_done(&s->body);
     sender_act(s, a);
     sender_kick(s);
-}
-
-static void sender_start(struct sender *s, struct str body)
-{
-    char why[256] = "";
-
-    if (s->o.transport->start(s->o.transport, s->form, body, sender_on_answer, s, why) < 0) {
-        sender_back_off(s, why, -1);
-        return;
-    }
-    s->in_flight = true;
-    s->stats.state = SENDER_SENDING;
-    s->stats.form = sender_form(s);
-    s->stats.bytes += body.n;
 }
 
 /* Makes the next record the current one. False if there is none to send now. */
@@ -592,7 +570,9 @@ static bool sender_take_record(struct sender *s)
 static void sender_start_piece(struct sender *s)
 {
     struct piece p = s->pieces[s->n_pieces - 1];
+    const struct families *own = s->record->head.lane.n == 0 ? s->o.families : NULL;
     struct str body = s->payload;
+    char why[256] = "";
     int r = 0;
 
     if (s->max_series && p.to - p.from > s->max_series && s->n_pieces < MAX_PIECES) {
@@ -601,26 +581,26 @@ static void sender_start_piece(struct sender *s)
     }
     s->form = s->plain || s->doubting || p.from >= s->suspects ? RW_FORM_V1 : sender_form(s);
     if (s->form != RW_FORM_V1 || p.to - p.from < s->record->head.samples) {
-        bool own = s->record->head.lane.n == 0;
-
-        r = sender_unpack(s)
-                ?: body_make(s->form, s->series + p.from, p.to - p.from, own ? s->o.families : NULL,
-                             &s->body);
+        r = sender_unpack(s) ?: body_make(s->form, s->series + p.from, p.to - p.from, own, &s->body);
         body = buf_str(&s->body);
     }
-    if (r == 0) {
-        sender_start(s, body);
-        return;
+    if (r < 0) {
+        buf_done(&s->body);
+        s->rejected += p.to - p.from;
+        s->n_pieces = 0;
+        sender_finish_record(s, DROP_DAMAGED);
+    } else if (s->o.transport->start(s->o.transport, s->form, body, sender_on_answer, s, why) < 0) {
+        sender_back_off(s, why, -1);
+    } else {
+        s->stats.state = SENDER_SENDING;
+        s->stats.form = sender_form(s);
+        s->stats.bytes += body.n;
     }
-    buf_done(&s->body);
-    s->rejected += p.to - p.from;
-    s->n_pieces = 0;
-    sender_finish_record(s, DROP_DAMAGED);
 }
 
 void sender_kick(struct sender *s)
 {
-    while (!s->in_flight && !s->waiting && !s->gave_up)
+    while (s->stats.state == SENDER_IDLE && !s->gave_up)
         if (s->record && s->n_pieces == 0)
             sender_finish_record(s, DROP_REJECTED);
         else if (s->record)
@@ -634,9 +614,9 @@ void sender_hurry(struct sender *s, int64_t ms)
     mono_ms now = loop_now(s->o.loop);
 
     s->hurried = true;
-    if (s->waiting) {
+    if (s->stats.state == SENDER_BACKING_OFF) {
         loop_timer_clear(s->o.loop, &s->timer);
-        s->waiting = false;
+        s->stats.state = SENDER_IDLE;
         if (mono_before(mono_add(now, ms), s->not_before))
             s->gave_up = true;
         else if (mono_before(now, s->not_before))
@@ -691,5 +671,5 @@ void sender_tick(struct sender *s)
 
 bool sender_done(const struct sender *s)
 {
-    return s->gave_up || (!s->in_flight && !s->waiting && !s->record);
+    return s->gave_up || (s->stats.state == SENDER_IDLE && !s->record);
 }

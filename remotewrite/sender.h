@@ -1,6 +1,5 @@
-/* Delivers the records of one endpoint: one request at a time in queue order, with back-off, falling back
- * to simpler wire formats, and finding out what the receiver rejects. Driven by a loop, without a thread of
- * its own. */
+/* Delivers the records of one endpoint: one request at a time in queue order, with back-off, falling back to
+ * simpler wire formats, and finding out what the receiver rejects. */
 #ifndef DS_REMOTEWRITE_SENDER_H
 #define DS_REMOTEWRITE_SENDER_H
 

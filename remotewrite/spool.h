@@ -2,13 +2,9 @@
  *
  *     DIR/lock  DIR/wanted  DIR/000000000001.seg ...  DIR/position.a  DIR/position.b  DIR/active.HASH
  *
- * A segment that was not read well is never deleted. While one cannot be read (EACCES, EIO, EMFILE, ...), the
- * spool is not used. A damaged one is renamed to NUMBER.seg.damaged when the records that can be read are no
- * longer needed, one of another version to NUMBER.seg.unknown at once. The oldest of these go when they are
- * more than SPOOL_ASIDE_FILES, or larger than four segments.
- *
- * Sender thread only. A failed write is reported, and the next one is tried again; the caller keeps what
- * was not written. */
+ * While a segment cannot be read (EACCES, EIO, EMFILE, ...), the spool is not used. A damaged one is renamed
+ * to NUMBER.seg.damaged when its intact records are no longer needed, one of another version to
+ * NUMBER.seg.unknown at once. Sender thread only. */
 #ifndef DS_REMOTEWRITE_SPOOL_H
 #define DS_REMOTEWRITE_SPOOL_H
 
@@ -19,7 +15,6 @@
 
 enum { SPOOL_ASIDE_FILES = 64, SPOOL_ERROR_BYTES = 512 };
 
-/* The members are for the spool's owner to read; `live` and `damaged` are its own. */
 struct spool_segment {
     TAILQ_ENTRY(spool_segment) entry; /* by number */
     uint64_t number;
@@ -58,8 +53,7 @@ struct spool {
     bool dirty, folder_dirty, sync_failed;
 };
 
-/* Creates the folder if needed, locks it and lists its segments. -EBUSY if another process holds the lock, or
- * another errno. */
+/* Creates the folder if needed, locks it and lists its segments. -EBUSY: another process holds the lock. */
 MUST_USE int spool_new(struct spool **ret, const char *dir, size_t segment_bytes);
 struct spool *spool_free(struct spool *s);
 DEFINE_CLEANUP(struct spool, spool_free)
@@ -69,19 +63,18 @@ void spool_ask_for(const char *dir);
 /* Whether another process has asked since the spool was opened. */
 bool spool_is_asked_for(const struct spool *s);
 
-/* Appends the content of a segment to `bytes`. -ENOENT: it is gone, or of another version and was set aside;
- * the segment is freed. Another errno: it cannot be read, as spool_stats() tells from now on. */
+/* Appends the content of a segment to `bytes`. -ENOENT: it is gone or was set aside, and is freed. Another
+ * errno: it cannot be read, as spool_stats() tells from now on. */
 MUST_USE int spool_load(struct spool *s, struct spool_segment *segment, struct buf *bytes);
 
 /* All zero for NULL. */
 struct spool_stats spool_stats(const struct spool *s);
-/* Appends a record, and counts it as live in its segment. On error, a negative errno, nothing is stored. */
+/* Appends a record, and counts it as live in its segment. */
 MUST_USE int spool_append(struct spool *s, const struct record_head *h, struct str payload,
                           struct spool_segment **ret_segment, uint32_t *ret_at);
 /* Syncs what was appended to disk. On failure it may not be there. */
 MUST_USE int spool_sync(struct spool *s);
-/* Reads the payload of a record of n bytes after verifying its checksum; `into` is empty. -EBADMSG if it is
- * damaged, or its file gone. Another errno: as with spool_load(). */
+/* Reads the payload of a record of n bytes into an empty buffer. -EBADMSG: damaged, or the file is gone. */
 MUST_USE int spool_read(struct spool *s, struct spool_segment *segment, uint32_t at, size_t n,
                         struct buf *into);
 /* The record is no longer needed; segments without live records are removed. */
@@ -95,16 +88,14 @@ void spool_trim(struct spool *s);
 /* False if the folder was removed, or replaced by another one. */
 bool spool_is_there(struct spool *s);
 
-/* Small files beside the segments; `name` has no slash. A write goes to a temporary file, which is synced
- * if wait_for_disk, and renamed. */
+/* Small files beside the segments, replaced whole. */
 MUST_USE int spool_write_file(struct spool *s, const char *name, struct str bytes, bool wait_for_disk);
 MUST_USE int spool_read_file(struct spool *s, const char *name, struct buf *into);
 void spool_remove_file(struct spool *s, const char *name);
 /* The entries of the folder, for readdir() and closedir(); NULL with errno. */
 DIR *spool_list(const struct spool *s);
 
-/* Reads the newer of the two position files that is intact, which may be a record behind if the other cannot
- * be read. ret->next is NULL if there is none. An errno if none can be read. */
+/* Reads the newer intact position file. ret->next is NULL if there is none; an errno if none can be read. */
 MUST_USE int spool_read_positions(struct spool *s, struct buf *into, struct position_reader *ret);
 /* Writes one of the two in place. */
 MUST_USE int spool_put_position(struct spool *s, unsigned which, struct str bytes, bool wait_for_disk);

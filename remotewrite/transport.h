@@ -23,8 +23,8 @@ typedef void (*transport_done_fn)(void *arg, const struct transport_answer *a);
 
 /* One request at a time. */
 struct transport {
-    /* Starts a request; `done` is called once, later. The body must live until then. A negative errno with
-     * the reason in `why`: the request was not started. Tests put a fake here. */
+    /* Starts a request; `done` is called once, later, and the body must live until then. A negative errno
+     * with the reason in `why`. Tests put a fake here. */
     int (*start)(struct transport *t, enum rw_form form, struct str body, transport_done_fn done, void *arg,
                  char why[256]);
     void (*cancel)(struct transport *t);
@@ -54,8 +54,7 @@ enum rw_verdict {
 enum rw_verdict transport_verdict(const struct transport_answer *a);
 /* Notes what a response header says: the Written headers of 2.0, X-Server-Hostname, Content-Encoding. */
 void transport_note_header(struct transport_answer *a, struct str name, struct str value);
-/* Writes "status 400: <body>" to a->text, unless the status is 2xx: one line of at most 511 bytes of UTF-8
- * without control characters. */
+/* Writes "status 400: <body>" to a->text, as one line, unless the status is 2xx. */
 void transport_note_body(struct transport_answer *a, struct str body);
 
 #endif
