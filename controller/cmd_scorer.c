@@ -3,6 +3,7 @@
 #include "controller/role.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/log.h"
+#include "exporter/base/memory.h"
 #include "exporter/models/model.h"
 #include "exporter/ui/site.h"
 
@@ -44,18 +45,17 @@ static bool scorer_parse_setting(void *field, const char *v, const struct flag *
     return false;
 }
 
-/* The flags of the role and the model, ended by one without a name. Both lists are to be freed. */
-static struct flag *scorer_make_flags(const struct instance *i, char **ret_helps)
+/* The flags of the role and the model, ended by one without a name, in the instance's arena. */
+static const struct flag *scorer_make_flags(struct instance *i)
 {
     size_t n = ARRAY_SIZE(scorer_flags) - 1;
-    struct flag *flags = xcalloc(n + i->n_settings + 1, sizeof(*flags));
-    char *helps = xcalloc(i->n_settings + 1, HELP_BYTES);
+    struct flag *flags = arena_alloc(&i->arena, (n + i->n_settings + 1) * sizeof(*flags));
 
     memcpy(flags, scorer_flags, n * sizeof(*flags));
     for (size_t k = 0; k < i->n_settings; k++) {
         const struct instance_setting *s = &i->settings[k];
         const char *more = s->setting->variable, *otherwise = s->setting->otherwise;
-        char *help = helps + k * HELP_BYTES;
+        char *help = arena_alloc(&i->arena, HELP_BYTES);
 
         (void)snprintf(help, HELP_BYTES, "%s.%s%s%s Also $%s%s%s.", s->setting->help,
                        otherwise ? " Default " : "", cstr(otherwise), otherwise ? "." : "", s->variable,
@@ -68,7 +68,7 @@ static struct flag *scorer_make_flags(const struct instance *i, char **ret_helps
                                      .expected = s->expected,
                                      .parse = scorer_parse_setting};
     }
-    *ret_helps = helps;
+    flags[n + i->n_settings] = (struct flag){.name = NULL};
     return flags;
 }
 
@@ -149,18 +149,16 @@ static int scorer_run(const struct scorer_flags *f)
 static int scorer_run_model(const struct model *m, char **argv)
 {
     CLEANUP(cleanup_instance_free) struct instance *i = NULL;
-    CLEANUP(cleanup_free) struct flag *flags = NULL;
-    CLEANUP(cleanup_free) char *helps = NULL, *name = xasprintf("scorer %s", m->name);
+    CLEANUP(cleanup_free) char *name = xasprintf("scorer %s", m->name);
     struct scorer_flags f = {.server = server_flags_default};
     struct command command = command_scorer;
     int status;
 
     i = instance_new(m);
-    flags = scorer_make_flags(i, &helps);
     command.name = name;
     command.arguments = "[flags]";
     command.help = m->help;
-    command.flags = flags;
+    command.flags = scorer_make_flags(i);
     f.instance = i;
     if (!flags_parse(&command, argv, &f, &status))
         return status;
