@@ -38,7 +38,7 @@ struct kube_watch {
     char *next_page; /* continue token; NULL for the first page */
     size_t page, n_pages;
     unsigned list_failures;
-    bool lacks_kind;
+    enum kube_verdict refused; /* why the last list failed; KUBE_OK: it did not */
     /* The stream */
     struct buf line; /* the start of an unfinished one */
     mono_ms opened;
@@ -269,7 +269,8 @@ static void watch_drop_page(struct kube_watch *w)
 
 static void watch_list_complete(struct kube_watch *w, const char *version)
 {
-    w->need_list = w->lacks_kind = false;
+    w->need_list = false;
+    w->refused = KUBE_OK;
     w->list_failures = 0;
     w->version[0] = '\0';
     (void)watch_advance(w, version);
@@ -327,13 +328,13 @@ static void watch_page_refused(struct kube_watch *w, const struct kube_answer *a
         watch_drop_page(w);
     if (a->verdict == KUBE_NO_KIND && w->o.resource->other) {
         w->o.resource = w->o.resource->other;
-        if (!w->lacks_kind) {
-            w->lacks_kind = true;
+        if (w->refused != KUBE_NO_KIND) {
+            w->refused = KUBE_NO_KIND;
             watch_again(w, 0);
             return;
         }
     }
-    w->lacks_kind = a->verdict == KUBE_NO_KIND;
+    w->refused = a->verdict;
     watch_list_failed(w, a->why, a->retry_after_ms);
 }
 
@@ -504,7 +505,12 @@ const char *kube_watch_trouble(const struct kube_watch *w)
 
 bool kube_watch_lacks_kind(const struct kube_watch *w)
 {
-    return w->lacks_kind;
+    return w->refused == KUBE_NO_KIND;
+}
+
+bool kube_watch_forbidden(const struct kube_watch *w)
+{
+    return w->refused == KUBE_FORBIDDEN;
 }
 
 unix_ms kube_watch_heard(const struct kube_watch *w)

@@ -41,6 +41,8 @@ bool kube_watch_synced(const struct kube_watch *w);
 const char *kube_watch_trouble(const struct kube_watch *w);
 /* Whether that is because the API server does not know the kind: its CRD is not installed. */
 bool kube_watch_lacks_kind(const struct kube_watch *w);
+/* Whether the API server forbids the list. */
+bool kube_watch_forbidden(const struct kube_watch *w);
 /* When the last page, event or bookmark came, of which there is one a minute; 0: never. */
 unix_ms kube_watch_heard(const struct kube_watch *w);
 /* Whether version a is newer than b, by number (KEP-5504); others are newer if they differ. */

@@ -30,7 +30,8 @@ STATUS = {
     "scoreName": "sample_my_score",
     "interval": "30s",
     "configSource": "API",
-    "clusters": {"selected": 5, "upToDate": 4, "applied": 4, "scoring": 3, "failing": 1, "waiting": 0, "silent": 1},
+    "clusters": {"selected": 5, "upToDate": 4, "applied": 4, "scoring": 3, "failing": 1, "empty": 0, "suspended": 0,
+        "waiting": 0, "silent": 1},
     "conditions": [
         {
             "type": "Ready",
@@ -96,14 +97,14 @@ def test_columns_of_scorers(hub):
     assert hub.kubectl("apply", "--filename", CRS / "good" / "sample_scorer.yaml").returncode == 0
     hub.patch(f"{SCORERS}/sample-scorer/status", {"status": STATUS})
     narrow = columns(hub, "dscorer")
-    assert list(narrow) == "NAME READY REASON HEALTH CLUSTERS SCORING FAILING INTERVAL AGE MESSAGE".split()
+    assert list(narrow) == "NAME READY REASON HEALTH CLUSTERS SCORING FAILING EMPTY INTERVAL AGE MESSAGE".split()
     assert narrow.pop("AGE")
     assert list(narrow.values()) == [
-        "sample-scorer", "False", "Failing", "Active", "5", "3", "1", "30s", "it fails on one cluster"
+        "sample-scorer", "False", "Failing", "Active", "5", "3", "1", "0", "30s", "it fails on one cluster"
     ]
     wide = columns(hub, "dynamicscorers", "--output=wide")
     more = {
-        "HEALTH-CHECK": "", "SYNCED": "False", "SCORE": "sample_my_score", "WAITING": "0", "SILENT": "1",
+        "HEALTH-CHECK": "", "SYNCED": "False", "SCORE": "sample_my_score", "SUSPENDED": "0", "WAITING": "0", "SILENT": "1",
         "UP-TO-DATE": "4", "MODE": "Full", "SOURCE": "API",
     }
     assert {c: wide[c] for c in wide if c not in narrow and c != "AGE"} == more

@@ -220,7 +220,7 @@ class ControllerCase(Case):
         self.serve("cpu")
         self.fake.on("/healthz", plain("ok"))
         self.put("dynamicscorers", "DynamicScorer", self.scorer, self.spec(f"/{self.n}/config"))
-        self.put("dynamicscorers", "DynamicScorer", "fails", self.spec("/nowhere"))
+        self.put("dynamicscorers", "DynamicScorer", "fails", {**self.spec("/nowhere"), "placements": ["nowhere"]})
         self.put("dynamicscoringconfigs", "DynamicScoringConfig", "dynamic-scoring-config", {})
         return user
 
@@ -287,6 +287,7 @@ class ControllerCase(Case):
     def promises(self):
         config = "dynamic-scoring-config"
         kinds = ("dynamicscorers", "dynamicscoringconfigs", "managedclusters", "managedclusteraddons", "manifestworks")
+        kinds += ("placements", "placementdecisions")
         return {
             **{f"{kind} are followed": (nothing, lambda k=kind: self.sees(k)) for kind in kinds},
             "one replica leads": (nothing, lambda: self.program.metric("dynamic_scoring_hub_leader") == 1),

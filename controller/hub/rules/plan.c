@@ -230,6 +230,7 @@ static void plan_copy_entries(struct plan *p, const struct plan_entry *entries)
         p->entries[i].text = (struct str){memcpy(at, cstr(text.p), text.n), text.n};
         at += text.n;
         p->entries[i].suspended = entries[i].suspended;
+        p->entries[i].clusters = entries[i].clusters;
         p->entries[i].score = report_score(str_of(entries[i].score_name));
         p->escaped[i] = escaped_bytes(text);
         p->by_name[i] = p->by_score[i] = i;
@@ -328,7 +329,8 @@ const struct plan_group *plan_group_of(struct plan *p, const char *cluster)
     struct plan_group *g;
 
     for (size_t i = 0; i < p->n; i++)
-        set_bit(wanted, i);
+        if (!p->entries[i].clusters || map_get(p->entries[i].clusters, cluster))
+            set_bit(wanted, i);
     plan_apply_masks(p, cluster, wanted);
     for (size_t i = 0; i < p->words; i++)
         (void)sprintf(key + i * 16, "%016" PRIx64, wanted[i]);

@@ -67,6 +67,7 @@ struct scorer_spec {
     const char *location, *destination; /* canonical spellings */
     const char *dimension_format, *aggregation;
     const json_t *score_range, *fallback_score, *timeout; /* as written */
+    const json_t *placements; /* names of Placements whose clusters get it; NULL: all clusters do */
     struct api_config own;
 };
 
@@ -311,10 +312,11 @@ enum { MASK_FAR = 4 };
 bool mask_name_is_nearer(const char *text, const char *name, unsigned *best);
 
 struct plan_entry {
-    const char *score_name; /* unique among the entries */
-    struct str text;        /* the summary */
-    bool suspended;         /* agents get it in the list of those that they do not call */
-    uint64_t score;         /* report_score() of the name */
+    const char *score_name;     /* unique among the entries */
+    struct str text;            /* the summary */
+    bool suspended;             /* agents get it in the list of those that they do not call */
+    const struct map *clusters; /* the names of those that get it; NULL: all do. Must outlive the groups */
+    uint64_t score;             /* report_score() of the name */
 };
 
 /* Read-only. */

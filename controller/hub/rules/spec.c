@@ -190,7 +190,7 @@ static struct token_ref spec_token(struct buf *errors, const struct spec_place *
 
 /* ---- What a DynamicScorer and /config share ---- */
 
-enum { MAX_PARAMS = 64, MAX_ALLOWED_HOSTS = 64 };
+enum { MAX_PARAMS = 64, MAX_ALLOWED_HOSTS = 64, MAX_PLACEMENTS = 32 };
 
 /* Rejects an entry without an origin, as it would silently allow nothing. */
 static bool is_allowed_host(const json_t *v)
@@ -468,6 +468,20 @@ static void spec_destination(struct buf *errors, const struct spec_place *spec, 
     s->timeout = kube_get(spec->map, "timeout", NULL);
 }
 
+static const json_t *spec_placements(struct buf *errors, const struct spec_place *spec)
+{
+    const json_t *list = kube_get(spec->map, "placements", NULL), *entry;
+    size_t i, wrong = json_is_array(list) && json_array_size(list) > MAX_PLACEMENTS;
+
+    json_array_foreach(list, i, entry)
+    {
+        wrong += !*cstr(kube_str(entry, NULL));
+    }
+    if (wrong || (list && !json_is_null(list) && !json_is_array(list)))
+        spec_expected(errors, spec, "placements", "a list of at most 32 names of Placements", list);
+    return json_array_size(list) ? list : NULL;
+}
+
 int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_BYTES])
 {
     static const char *const modes[] = {"Full", "None", NULL};
@@ -484,6 +498,7 @@ int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_
     spec_config_url(&errors, &spec, &s);
     spec_read_config(&errors, &s.own, object, &spec, DOCUMENT_SCORER);
     spec_destination(&errors, &spec, &s);
+    s.placements = spec_placements(&errors, &spec);
     r = spec_result(&errors, why);
     if (r < 0)
         return r;

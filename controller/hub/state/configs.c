@@ -100,7 +100,59 @@ void hub_configs_free(struct hub *h)
     for (size_t at = 0; (other = map_next(&h->other_configs, &at)); free(other))
         config_done(other);
     map_done(&h->other_configs);
+    for (size_t i = 0; i < 2; i++) {
+        struct map *map = i ? &h->decisions : &h->placements;
+        json_t *object;
+
+        for (size_t at = 0; (object = map_next(map, &at));)
+            json_decref(object);
+        map_done(map);
+    }
     config_done(&h->config);
+}
+
+/* ---- Placements and their decisions ---- */
+
+static void placement_changed(struct hub *h)
+{
+    for (size_t i = 0; i < h->n_scorers; i++)
+        if (h->by_age[i]->spec.placements) {
+            hub_schedule_plan(h);
+            hub_schedule_tally(h);
+            return;
+        }
+}
+
+static void placement_keep(struct hub *h, struct map *map, const char *name, json_t *object)
+{
+    json_t *before = map_take(map, name);
+
+    if (object)
+        map_set(map, kube_name(object), json_incref(object));
+    json_decref(before);
+    placement_changed(h);
+}
+
+void hub_placement_set(struct hub *h, json_t *object)
+{
+    placement_keep(h, &h->placements, kube_name(object), object);
+}
+
+void hub_placement_delete(struct hub *h, const char *namespace, const char *name)
+{
+    (void)namespace;
+    placement_keep(h, &h->placements, name, NULL);
+}
+
+void hub_decision_set(struct hub *h, json_t *object)
+{
+    placement_keep(h, &h->decisions, kube_name(object), object);
+}
+
+void hub_decision_delete(struct hub *h, const char *namespace, const char *name)
+{
+    (void)namespace;
+    placement_keep(h, &h->decisions, name, NULL);
 }
 
 /* ---- The plan ---- */
@@ -188,6 +240,38 @@ static bool plan_is_possible(const struct hub *h)
            h->config.has_masks;
 }
 
+/* The union of the clusters of its Placements. Keys belong to the decisions. */
+static struct map *plan_find_clusters(struct hub *h, const struct hub_scorer *s)
+{
+    struct map *clusters = s->spec.placements ? xcalloc(1, sizeof(*clusters)) : NULL;
+    json_t *decision, *one;
+    size_t i;
+
+    for (size_t at = 0; clusters && (decision = map_next(&h->decisions, &at));)
+        json_array_foreach(
+            hub_scorer_has_decision(s, decision) ? kube_list(decision, "status", "decisions", NULL) : NULL, i,
+            one)
+        {
+            const char *name = kube_str(one, "clusterName", NULL);
+
+            if (name)
+                map_set(clusters, name, one);
+        }
+    return clusters;
+}
+
+static void plan_drop_clusters(struct plan *p)
+{
+    for (size_t i = 0; p && i < p->n; i++) {
+        struct map *clusters = (struct map *)(uintptr_t)p->entries[i].clusters;
+
+        if (clusters)
+            map_done(clusters);
+        free(clusters);
+        p->entries[i].clusters = NULL;
+    }
+}
+
 static void plan_make(struct hub *h)
 {
     CLEANUP(cleanup_free)
@@ -206,7 +290,8 @@ static void plan_make(struct hub *h)
             entries[n] = (struct plan_entry){.score_name = s->effective.score_name,
                                              .text = suspended ? plan_suspended_text(s, &texts[n])
                                                                : buf_str(&s->effective.text),
-                                             .suspended = suspended};
+                                             .suspended = suspended,
+                                             .clusters = plan_find_clusters(h, s)};
             h->entry_scorers[n] = s;
             s->entry = n++;
         }
@@ -270,4 +355,5 @@ void hub_plan_make(struct hub *h)
     }
     for (size_t at = 0; (c = map_next(&h->clusters, &at));)
         plan_assign(h, c);
+    plan_drop_clusters(h->plan);
 }

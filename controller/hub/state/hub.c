@@ -22,6 +22,8 @@ static const struct {
     [HUB_SCORERS] = {hub_scorer_set, hub_scorer_delete, true, {0}},
     [HUB_CONFIGS] = {hub_config_set, hub_config_delete, true, {0}},
     [HUB_CLUSTERS] = {hub_managed_set, hub_managed_delete, false, {0}},
+    [HUB_PLACEMENTS] = {hub_placement_set, hub_placement_delete, true, {0}},
+    [HUB_DECISIONS] = {hub_decision_set, hub_decision_delete, true, {0}},
     [HUB_ADDONS] = {hub_addon_set, hub_addon_delete, false, {.page = ADDONS_PAGE}},
     [HUB_WORKS] = {hub_work_set,
                    hub_work_delete,
@@ -60,14 +62,14 @@ static void watch_on_trouble(void *arg, const char *text)
     const struct hub_watch *w = arg;
     const char *objects = hub_kinds[watch_kind(w)].plural;
 
-    if (text && !hub_watch_trouble(w->hub, watch_kind(w)))
+    if (text && !hub_watch_trouble(w->hub, watch_kind(w)) && watch_kind(w) == HUB_ADDONS)
         log_info("kind not installed, agents are judged by their reports alone", L_STR("objects", objects));
-    else if (text)
+    else if (text && hub_watch_trouble(w->hub, watch_kind(w)))
         log_warn("watch failed, last known objects stay active", L_STR("objects", objects),
                  L_STR("err", text));
-    else
+    else if (!text)
         log_info("watch recovered", L_STR("objects", objects));
-    if (text && watch_kind(w) == HUB_ADDONS) /* not waited for any longer */
+    if (text && watch_kind(w) >= HUB_ADDONS) /* not waited for any longer */
         hub_update_active(w->hub);
 }
 

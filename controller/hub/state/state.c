@@ -1,6 +1,7 @@
 #include "controller/hub/state/state.h"
 
 #include "controller/kube/json.h"
+#include "exporter/base/text.h"
 
 #include <stdio.h>
 
@@ -76,6 +77,8 @@ const struct hub_kind hub_kinds[HUB_KINDS] = {
     [HUB_CLUSTERS] = {&kube_managedclusters, "ManagedClusters"},
     [HUB_ADDONS] = {&kube_managedclusteraddons, "ManagedClusterAddOns"},
     [HUB_WORKS] = {&kube_manifestworks, "ManifestWorks"},
+    [HUB_PLACEMENTS] = {&kube_placements, "Placements"},
+    [HUB_DECISIONS] = {&kube_placementdecisions, "PlacementDecisions"},
 };
 
 bool object_is_deleting(const json_t *object)
@@ -101,11 +104,25 @@ bool hub_is_distributing(const struct hub *h)
     return h->config.object && !object_is_deleting(h->config.object);
 }
 
+static bool hub_uses_placements(const struct hub *h)
+{
+    for (size_t i = 0; i < h->n_scorers; i++)
+        if (h->by_age[i]->spec.placements)
+            return true;
+    return false;
+}
+
+/* Placements are not waited for where they are not needed, or never come. */
 bool hub_watch_listed(const struct hub *h, size_t kind)
 {
     const struct kube_watch *w = h->watches[kind].watch;
 
-    return kube_watch_synced(w) || (kind == HUB_ADDONS && kube_watch_trouble(w));
+    if (kube_watch_synced(w))
+        return true;
+    if (kind == HUB_ADDONS)
+        return kube_watch_trouble(w);
+    return kind >= HUB_PLACEMENTS &&
+           (!hub_uses_placements(h) || kube_watch_lacks_kind(w) || kube_watch_forbidden(w));
 }
 
 /* A hub without add-ons lacks nothing: agents may be installed by other means. */
@@ -113,7 +130,76 @@ const char *hub_watch_trouble(const struct hub *h, size_t kind)
 {
     const struct kube_watch *w = h->watches[kind].watch;
 
-    return kind == HUB_ADDONS && kube_watch_lacks_kind(w) ? NULL : kube_watch_trouble(w);
+    if (kind == HUB_ADDONS && kube_watch_lacks_kind(w))
+        return NULL;
+    return kind >= HUB_PLACEMENTS && !hub_uses_placements(h) ? NULL : kube_watch_trouble(w);
+}
+
+/* ---- Placements ---- */
+
+bool hub_scorer_has_decision(const struct hub_scorer *s, const json_t *decision)
+{
+    const char *placement = kube_label(decision, "cluster.open-cluster-management.io/placement");
+
+    return placement && kube_list_has(s->spec.placements, placement);
+}
+
+static size_t placement_clusters(const struct hub *h, const char *name)
+{
+    const json_t *decision;
+    size_t n = 0;
+
+    for (size_t at = 0; (decision = map_next(&h->decisions, &at));)
+        if (strcmp(cstr(kube_label(decision, "cluster.open-cluster-management.io/placement")), name) == 0)
+            n += json_array_size(kube_list(decision, "status", "decisions", NULL));
+    return n;
+}
+
+/* Why Placements or their decisions have never been read. */
+static const char *placements_trouble(const struct hub *h)
+{
+    for (size_t kind = HUB_PLACEMENTS; kind <= HUB_DECISIONS; kind++)
+        if (!kube_watch_synced(h->watches[kind].watch))
+            return kube_watch_trouble(h->watches[kind].watch) ?: "not listed yet";
+    return NULL;
+}
+
+/* What is wrong with one Placement: the reason of a condition, or NULL. */
+static const char *placement_fault(const struct hub *h, const char *name, char why[256])
+{
+    const json_t *placement = map_get(&h->placements, name);
+    const json_t *satisfied = kube_condition(kube_get(placement, "status", NULL), "PlacementSatisfied");
+    const char *trouble = placements_trouble(h), *reason = cstr(kube_str(satisfied, "reason", NULL));
+
+    if (trouble) {
+        text_line(why, 256, str_of(trouble));
+        return "PlacementsUnreadable";
+    }
+    if (!placement) {
+        (void)snprintf(why, 256, "it does not exist in namespace %.80s", h->o.namespace);
+        return "PlacementNotFound";
+    }
+    kube_condition_why(satisfied, why, 256);
+    if (placement_clusters(h, name))
+        return NULL;
+    return strcmp(reason, "NoManagedClusterSetBindings") == 0 ? "NoManagedClusterSetBinding"
+                                                              : "NoClusterSelected";
+}
+
+const char *hub_scorer_bad_placement(const struct hub_scorer *s, const char **reason, char why[256])
+{
+    const json_t *entry;
+    size_t i;
+
+    json_array_foreach(s->spec.placements, i, entry)
+    {
+        const char *name = cstr(kube_str(entry, NULL));
+
+        *reason = placement_fault(s->hub, name, why);
+        if (*reason)
+            return name;
+    }
+    return NULL;
 }
 
 bool hub_work_is_ours(const struct hub *h, const struct work_found *w)

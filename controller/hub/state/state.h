@@ -56,7 +56,16 @@ struct hub_options {
     unsigned api_qps, api_burst; /* write requests per second, and in a burst */
 };
 
-enum { HUB_SCORERS, HUB_CONFIGS, HUB_CLUSTERS, HUB_WORKS, HUB_ADDONS, HUB_KINDS };
+enum {
+    HUB_SCORERS,
+    HUB_CONFIGS,
+    HUB_CLUSTERS,
+    HUB_WORKS,
+    HUB_ADDONS,
+    HUB_PLACEMENTS,
+    HUB_DECISIONS,
+    HUB_KINDS
+};
 
 /* The kinds of objects that the hub watches. */
 extern const struct hub_kind {
@@ -204,7 +213,9 @@ struct hub {
     struct hub_config config;
     bool config_gone;         /* it existed, and was deleted */
     struct map other_configs; /* DynamicScoringConfigs of other names: name → struct hub_config * */
-    struct plan *plan;        /* NULL: nothing to distribute */
+    struct map placements,
+        decisions;     /* Placements and PlacementDecisions of its namespace: name → json_t * */
+    struct plan *plan; /* NULL: nothing to distribute */
     struct hub_scorer **entry_scorers; /* of each entry of the plan; NULL once deleted */
     size_t *mask_scores;               /* for each mask of the plan, the scores that it matches */
     struct hub_body *body;             /* the last one made */
@@ -258,6 +269,11 @@ bool hub_scorer_awaits_config(const struct hub_scorer *s);
 /* What its health allows. A scorer that agents check is always in the summaries, as nobody could report on it
  * otherwise. */
 enum hub_place hub_scorer_place(const struct hub_scorer *s);
+/* A Placement that the scorer names and that leads to no cluster: its name, and in `reason` and `why` the
+ * reason of a condition and what is wrong with it. NULL: there is none. */
+const char *hub_scorer_bad_placement(const struct hub_scorer *s, const char **reason, char why[256]);
+/* Whether the decision is one of the scorer's Placements. */
+bool hub_scorer_has_decision(const struct hub_scorer *s, const json_t *decision);
 /* Whether it shares the AddOnPlacementScore, but not the score name, with its older or younger one. */
 bool hub_scorer_shares_object(const struct hub_scorer *s);
 /* Whether a ManifestWork goes with the DynamicScoringConfig: ours, or one of the reference implementation
@@ -355,6 +371,10 @@ void hub_work_delete(struct hub *h, const char *namespace, const char *name);
 
 void hub_config_set(struct hub *h, json_t *object);
 void hub_config_delete(struct hub *h, const char *namespace, const char *name);
+void hub_placement_set(struct hub *h, json_t *object);
+void hub_placement_delete(struct hub *h, const char *namespace, const char *name);
+void hub_decision_set(struct hub *h, json_t *object);
+void hub_decision_delete(struct hub *h, const char *namespace, const char *name);
 void hub_configs_free(struct hub *h);
 /* Finds duplicate score names, makes the plan, and assigns a group to each cluster. */
 void hub_plan_make(struct hub *h);

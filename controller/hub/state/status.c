@@ -419,9 +419,15 @@ static void clusters_set_distributed(const struct hub_scorer *s, struct conditio
 {
     const struct tally *t = &s->tally;
 
+    char why[256];
+    const char *reason, *placement = hub_scorer_bad_placement(s, &reason, why);
+
     if (clusters_set_error(t, c))
         return;
-    if (t->no_room)
+    if (placement)
+        condition_set(c, TRUTH_FALSE, reason, "Placement %s selects no cluster%s%s; selected for %zu",
+                      placement, *why ? ": " : "", why, t->selected);
+    else if (t->no_room)
         condition_set(c, TRUTH_FALSE, "NoRoom",
                       "no room in the ManifestWorks of %zu cluster%s, which hold at most %d KiB", t->no_room,
                       plural_s(t->no_room), WORK_MAX_BYTES / 1024);
@@ -824,8 +830,10 @@ static void scorer_set_ready(const struct hub_scorer *s, const struct condition 
 
 static void scorer_set_conditions(const struct hub_scorer *s, struct condition list[CONDITIONS])
 {
-    for (size_t i = 0; i < CONDITIONS; i++)
+    for (size_t i = 0; i < CONDITIONS; i++) {
         list[i].type = types[i];
+        list[i].since = (unix_ms){0};
+    }
     scorer_set_healthy(s, &list[HEALTHY]);
     scorer_set_synced(s, &list[SYNCED]);
     scorer_set_valid(s, &list[VALID]);

@@ -25,7 +25,8 @@ struct pair_facts hub_pair_facts(const struct hub_scorer *s, const struct hub_cl
     bool sent = pair_is_sent(s, c);
 
     return (struct pair_facts){
-        .not_sent = !sent,
+        .not_sent = !sent || (s->spec.placements && !plan_group_has(c->group, s->entry) &&
+                              !plan_group_lacks(s->hub->plan, c->group, s->entry)),
         .no_room = sent && plan_group_lacks(s->hub->plan, c->group, s->entry),
         .masked = sent && !plan_group_has(c->group, s->entry),
         .suspended = s->place == PLACE_SUSPENDED,

@@ -43,11 +43,11 @@ static inline void turn_until(struct world *w, bool (*ready)(struct world *w))
     assert_true(ready(w));
 }
 
-/* All seven kinds are listed and watched: also those of other namespaces, which the hub does not wait for,
+/* All nine kinds are listed and watched: also those of other namespaces, which the hub does not wait for,
  * and whose requests would come in the middle of a test. */
 static inline bool is_settled(struct world *w)
 {
-    return w->hub->active && fake_requests(w->f->server) >= 2 * 7;
+    return w->hub->active && fake_requests(w->f->server) >= 2 * 9;
 }
 
 static inline int setup(void **state)
@@ -73,6 +73,9 @@ static inline int setup(void **state)
     push_empty_list(w, "/apis/cluster.open-cluster-management.io/v1/managedclusters");
     push_empty_list(w, "/apis/addon.open-cluster-management.io/v1alpha1/managedclusteraddons");
     push_empty_list(w, "/apis/work.open-cluster-management.io/v1/manifestworks");
+    push_empty_list(w, "/apis/cluster.open-cluster-management.io/v1beta1/namespaces/hub-ns/placements");
+    push_empty_list(w,
+                    "/apis/cluster.open-cluster-management.io/v1beta1/namespaces/hub-ns/placementdecisions");
     w->metrics = metrics_new(METRIC_OWNER_LOOP);
     o.loop = w->f->loop;
     o.http = w->f->http;
