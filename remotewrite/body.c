@@ -18,8 +18,8 @@ enum {
     WINDOW = 65535, /* the reach of a copy element of three bytes */
     SHORT_WINDOW = 2047,
     MATCH_MIN = 4,
-    SAMPLE_FIXED = 10, /* tag, value, tag */
-    RAW_MAX = 128 << 20,
+    SAMPLE_FIXED = 10,  /* tag, value, tag */
+    RAW_MAX = 48 << 20, /* compressed, it is smaller than RECORD_MAX in any case */
 };
 
 /* Where four bytes were seen, and the end of their labels, past which a copy must not read. */
@@ -144,15 +144,18 @@ static char *put_series(char *p, struct str labels, unsigned time_n, int64_t at,
     return put_varint(p + 9, (uint64_t)at);
 }
 
-static size_t raw_size(const struct frame *f, const struct label_bytes *l, const uint32_t *pick, size_t first)
+/* Sets the size of the message, and limits the series to what fits. */
+static void frame_measure(struct frame *f, const struct label_bytes *l, const uint32_t *pick, size_t first)
 {
-    size_t total = 0;
-
     for (size_t i = 0; i < f->n; i++) {
         size_t n = label_bytes_at(l, pick ? pick[i] : first + i).n + 2 + SAMPLE_FIXED + f->time_n;
-        total += 1 + varint_size(n) + n;
+
+        n += 1 + varint_size(n);
+        if (i && f->raw_n + n > RAW_MAX)
+            f->n = i;
+        else
+            f->raw_n += n;
     }
-    return total;
 }
 
 /* Writes the message to raw and packs it series by series. */
@@ -184,9 +187,8 @@ struct frame *frame_new(const struct label_bytes *l, const uint32_t *pick, size_
 
     f->n = n;
     f->time_n = frame_time_bytes(at);
-    f->raw_n = raw_size(f, l, pick, first);
-    if (f->raw_n > RAW_MAX)
-        return frame_free(f);
+    frame_measure(f, l, pick, first);
+    n = f->n;
     k.seen = seen = xcalloc(1u << HASH_BITS, sizeof(*seen));
     k.raw = raw = xmalloc(f->raw_n + 1);
     f->block = xmalloc(f->raw_n + f->raw_n / 6 + 8 * n + 32);
@@ -368,12 +370,6 @@ static void v2_message_done(struct v2_message *m)
 {
     strset_done(&m->symbols);
     buf_done(&m->series);
-}
-
-static char *put_tag(char *p, unsigned number, size_t n)
-{
-    *p++ = (char)(number << 3 | 2);
-    return put_varint(p, n);
 }
 
 /* Type and help, unless they are unknown: of own metrics from before a restart that relabelling renamed. */

@@ -238,11 +238,6 @@ static void read_metadata(struct rw_endpoint_config *c, const struct node *map, 
     (void)node_duration(n, "send_interval", p, 1000, 86400 * 1000, &c->metadata_interval_ms);
 }
 
-static int compare_pairs(const void *a, const void *b)
-{
-    return strcmp(((const struct rw_pair *)a)->name, ((const struct rw_pair *)b)->name);
-}
-
 static void read_external_labels(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
 {
     const struct node *labels = node_object(map, "external_labels", NULL, p);
@@ -259,9 +254,6 @@ static void read_external_labels(struct rw_endpoint_config *c, const struct node
         else
             pairs_add(c, &c->external_labels, n);
     }
-    if (c->external_labels.n)
-        qsort(c->external_labels.list, c->external_labels.n, sizeof(c->external_labels.list[0]),
-              compare_pairs);
 }
 
 static const char *const endpoint_keys[] = {"url",
@@ -396,34 +388,12 @@ static void endpoint_read_compression(struct rw_endpoint_config *c, const struct
         node_expected(n, p, "snappy (for protocol 1.0, 2.0 or auto) or zstd (for vm or auto)");
 }
 
-static void endpoint_read_rest(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
+/* A hash of all that the node holds. */
+static uint64_t node_fingerprint(uint64_t h, const struct node *n)
 {
-    const struct node *rules = node_given(map, "write_relabel_configs");
-
-    (void)node_duration(map, "remote_timeout", p, 10, 3600 * 1000, &c->timeout_ms);
-    (void)node_bool(map, "send_health_metrics", p, &c->send_health_metrics);
-    if (rules)
-        relabel_read(&c->relabel, rules, p, &c->memory);
-}
-
-/* The next node of the subtree in preorder; NULL at its end. */
-static const struct node *node_next(const struct node *top, const struct node *n)
-{
-    if (n->n)
-        return n->items[0];
-    while (n != top && n->index + 1 >= n->parent->n)
-        n = n->parent;
-    return n == top ? NULL : n->parent->items[n->index + 1];
-}
-
-static uint64_t endpoint_fingerprint(const struct node *top)
-{
-    uint64_t h = 0;
-
-    for (const struct node *n = top; n; n = node_next(top, n)) {
-        h = hash_chain(hash_chain_u64(h, (uint64_t)n->kind), n->key);
-        h = hash_chain(hash_chain_u64(h, n->n), n->text);
-    }
+    h = hash_chain(hash_chain_u64(hash_chain_u64(h, (uint64_t)n->kind), n->n), n->text);
+    for (size_t i = 0; i < n->n; i++)
+        h = node_fingerprint(n->kind == NODE_MAP ? hash_chain(h, n->items[i]->key) : h, n->items[i]);
     return h;
 }
 
@@ -437,7 +407,10 @@ static struct rw_endpoint_config *endpoint_read(const struct node *map, struct p
     endpoint_read_name(c, map, p);
     endpoint_read_protocol(c, map, p);
     endpoint_read_compression(c, map, p);
-    endpoint_read_rest(c, map, p);
+    (void)node_duration(map, "remote_timeout", p, 10, 3600 * 1000, &c->timeout_ms);
+    (void)node_bool(map, "send_health_metrics", p, &c->send_health_metrics);
+    if (node_given(map, "write_relabel_configs"))
+        relabel_read(&c->relabel, node_given(map, "write_relabel_configs"), p, &c->memory);
     read_headers(c, map, p);
     read_basic(c, map, p);
     read_authorization(c, map, p);
@@ -448,7 +421,7 @@ static struct rw_endpoint_config *endpoint_read(const struct node *map, struct p
     read_queue(c, map, p);
     read_metadata(c, map, p);
     read_external_labels(c, map, p);
-    c->fingerprint = endpoint_fingerprint(map);
+    c->fingerprint = node_fingerprint(0, map);
     return c;
 }
 

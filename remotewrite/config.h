@@ -46,7 +46,7 @@ struct rw_endpoint_config {
     uint64_t max_spool_bytes;
     bool max_spool_given;
     enum rw_full_policy full_policy;
-    struct rw_pairs external_labels; /* sorted by name */
+    struct rw_pairs external_labels;
     bool send_health_metrics;
     bool metadata_send;
     int64_t metadata_interval_ms;

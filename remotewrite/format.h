@@ -8,6 +8,7 @@
 #define DS_REMOTEWRITE_FORMAT_H
 
 #include "exporter/base/buf.h"
+#include "exporter/num/num.h"
 
 #include <endian.h>
 
@@ -25,6 +26,13 @@ static inline uint64_t get_le(const char *p, size_t n)
 
     memcpy(&v, p, n);
     return le64toh(v);
+}
+
+/* The head of a protobuf field of n bytes. */
+static inline char *put_tag(char *p, unsigned number, size_t n)
+{
+    *p++ = (char)(number << 3 | 2);
+    return put_varint(p, n);
 }
 
 /* CRC-32C (RFC 3720, appendix B.4). Continues the checksum `before`, 0 to start. At most 2 GiB. */

@@ -23,9 +23,8 @@ struct intake_lane {
     size_t n_frames;
     struct label_bytes *labels; /* active series without a set: of the previous run, or the own metrics */
     int64_t grace_until_ms;
-    size_t n;         /* active series */
-    size_t invalid;   /* series of the set that are dropped */
-    size_t too_large; /* series whose requests would be too large */
+    size_t n;       /* active series */
+    size_t invalid; /* series of the set that are dropped */
     size_t name_n;
     char name[];
 };
@@ -267,12 +266,12 @@ static void lane_end_missing(struct intake *in, const struct intake_lane *l, con
     size_t most = (size_t)in->config->max_samples_per_send;
     size_t n = before ? label_bytes_missing(before, now, &gone) : 0;
 
-    for (size_t i = 0; i < n; i += most) {
+    for (size_t i = 0; i < n;) {
         CLEANUP(cleanup_frame_free)
         struct frame *f = frame_new(before, gone + i, 0, size_min(most, n - i), at_ms);
 
-        if (f)
-            lane_append(in, l, f, NULL, at_ms);
+        lane_append(in, l, f, NULL, at_ms);
+        i += f->n;
     }
 }
 
@@ -282,21 +281,10 @@ static void lane_make_frames(const struct intake *in, struct intake_lane *l, con
     size_t most = (size_t)in->config->max_samples_per_send;
 
     lane_drop_frames(l);
-    l->frames = xcalloc(labels->n / most + 1, sizeof(struct frame *));
-    l->too_large = 0;
-    for (size_t i = 0; i < labels->n; i += most) {
-        size_t n = size_min(most, labels->n - i);
-        struct frame *f = frame_new(labels, NULL, i, n, at_ms);
-
-        if (f)
-            l->frames[l->n_frames++] = f;
-        else
-            l->too_large += n;
+    for (size_t i = 0; i < labels->n; i += l->frames[l->n_frames++]->n) {
+        l->frames = xrealloc(l->frames, (l->n_frames + 1) * sizeof(l->frames[0]));
+        l->frames[l->n_frames] = frame_new(labels, NULL, i, size_min(most, labels->n - i), at_ms);
     }
-    if (l->too_large)
-        log_error("series dropped: a request with max_samples_per_send series is too large",
-                  L_STR("remote_name", in->config->name), L_STR("score_name", l->name),
-                  L_INT("series", l->too_large));
 }
 
 /* Stores the active series on disk. A crash may come in between, hence the order: stale markers first,
@@ -307,13 +295,11 @@ static void lane_remember(struct intake *in, const struct intake_lane *l, const 
     intake_save(in, l, labels);
 }
 
-/* Queues the frames of the lane, and counts the series that have none. */
 static void lane_publish(struct intake *in, const struct intake_lane *l, const double *values, int64_t at_ms)
 {
     for (size_t i = 0; i < l->n_frames; i++)
         lane_append(in, l, l->frames[i], values, at_ms);
     queue_count_drop(in->queue, DROP_INVALID, l->invalid);
-    queue_count_drop(in->queue, DROP_MEMORY, l->too_large);
     queue_sync(in->queue);
 }
 

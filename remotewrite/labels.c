@@ -7,6 +7,7 @@
 #include "exporter/base/regex.h"
 #include "exporter/num/num.h"
 #include "remotewrite/config.h"
+#include "remotewrite/format.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -415,29 +416,21 @@ static int labels_check_names(struct label_list *l)
     return 0;
 }
 
-static size_t string_size(struct str s)
-{
-    return 1 + varint_size(s.n) + s.n;
-}
-
 static char *put_string(char *p, unsigned field, struct str s)
 {
-    *p++ = (char)(field << 3 | 2);
-    p = put_varint(p, s.n);
-    return s.n ? mempcpy(p, s.p, s.n) : p;
+    return mempcpy(put_tag(p, field, s.n), s.p, s.n);
 }
 
 static int labels_encode(const struct label_list *l, struct buf *into)
 {
     for (size_t i = 0; i < l->n; i++) {
-        const struct label *label = &l->list[i];
-        size_t n = string_size(label->name) + string_size(label->value);
+        struct str name = l->list[i].name, value = l->list[i].value;
+        size_t n = 2 + varint_size(name.n) + name.n + varint_size(value.n) + value.n;
         char *p;
 
         if (buf_room(into, 1 + VARINT_MAX + n, &p) < 0)
             return -EFBIG;
-        *p++ = TIMESERIES_LABELS << 3 | 2;
-        p = put_string(put_string(put_varint(p, n), LABEL_NAME, label->name), LABEL_VALUE, label->value);
+        p = put_string(put_string(put_tag(p, TIMESERIES_LABELS, n), LABEL_NAME, name), LABEL_VALUE, value);
         into->n = (size_t)(p - into->p);
     }
     return 1;

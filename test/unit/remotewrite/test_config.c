@@ -183,6 +183,18 @@ static void changes_the_fingerprint_with_the_text(void **state)
         assert_int_not_equal(c->fingerprint, same->fingerprint);
         (void)rw_endpoint_config_unref(c);
     }
+    for (size_t i = 0; i < 2; i++) {
+        struct problems p;
+        struct rw_config *c;
+
+        /* The entry before it says nothing about this one. */
+        problems_init(&p, "f");
+        assert_int_equal(
+            parse(i ? "[{" URL ", name: a}, {" URL "}]" : "[{name: a, " URL "}, {" URL "}]", &p, &c), 0);
+        assert_int_equal(c->list[1]->fingerprint, same->fingerprint);
+        rw_config_section.done(c);
+        problems_done(&p);
+    }
     (void)rw_endpoint_config_unref(same);
     (void)rw_endpoint_config_unref(again);
 }
