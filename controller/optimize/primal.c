@@ -14,21 +14,21 @@ static size_t placing_slots(const struct placing *x)
 static void placing_init(struct placing *x, struct layout *l)
 {
     const struct problem *p = l->p;
-    size_t slots = l->slots_first[p->n_workloads] + 1, sites = p->n_sites + 1;
+    size_t slots = l->slots_first[p->n_workloads] + 1, sites = p->n_sites + 1, workloads = p->n_workloads + 1;
+    size_t n_left = sites * p->n_resources;
 
     *x = (struct placing){
-        .l = l,
-        .setting = layout_alloc(l, sites, sizeof(*x->setting)),
-        .head = layout_alloc(l, sites, sizeof(*x->head)),
-        .left = layout_alloc(l, sites * p->n_resources, sizeof(*x->left)),
-        .count = layout_alloc(l, p->n_workloads + 1, sizeof(*x->count)),
-        .workload = layout_alloc(l, slots, sizeof(*x->workload)),
-        .site = layout_alloc(l, slots, sizeof(*x->site)),
-        .next = layout_alloc(l, slots, sizeof(*x->next)),
-        .previous = layout_alloc(l, slots, sizeof(*x->previous)),
-        .gain = layout_alloc(l, slots, sizeof(*x->gain)),
-        .used = layout_alloc(l, p->n_limits + 1, sizeof(*x->used)),
-    };
+        .l = l, .n_small = 2 * sites + workloads + 4 * slots + p->n_limits, .n_large = n_left + slots};
+    x->setting = layout_alloc(l, x->n_small, sizeof(*x->setting));
+    x->head = x->setting + sites;
+    x->count = x->head + sites;
+    x->workload = x->count + workloads;
+    x->site = x->workload + slots;
+    x->next = x->site + slots;
+    x->previous = x->next + slots;
+    x->used = x->previous + slots;
+    x->left = layout_alloc(l, x->n_large, sizeof(*x->left));
+    x->gain = x->left + n_left;
     for (size_t w = 0; w < p->n_workloads; w++) {
         for (size_t i = l->slots_first[w]; i < l->slots_first[w + 1]; i++)
             x->workload[i] = (uint32_t)w;
@@ -52,18 +52,8 @@ void placing_clear(struct placing *x)
 
 static void placing_copy(struct placing *to, const struct placing *from)
 {
-    const struct problem *p = to->l->p;
-    size_t slots = placing_slots(to);
-
-    memcpy(to->setting, from->setting, p->n_sites * sizeof(*to->setting));
-    memcpy(to->head, from->head, p->n_sites * sizeof(*to->head));
-    memcpy(to->left, from->left, p->n_sites * p->n_resources * sizeof(*to->left));
-    memcpy(to->count, from->count, p->n_workloads * sizeof(*to->count));
-    memcpy(to->site, from->site, slots * sizeof(*to->site));
-    memcpy(to->next, from->next, slots * sizeof(*to->next));
-    memcpy(to->previous, from->previous, slots * sizeof(*to->previous));
-    memcpy(to->gain, from->gain, slots * sizeof(*to->gain));
-    memcpy(to->used, from->used, p->n_limits * sizeof(*to->used));
+    memcpy(to->setting, from->setting, to->n_small * sizeof(*to->setting));
+    memcpy(to->left, from->left, to->n_large * sizeof(*to->left));
     to->sum = from->sum;
     to->n_stays = from->n_stays;
 }

@@ -247,6 +247,8 @@ enum { NO_SITE = UINT32_MAX, NO_SLOT = UINT32_MAX };
  * first. */
 struct placing {
     struct layout *l;
+    size_t n_small,
+        n_large;        /* of all numbers of 32 bits, which begin with `setting`, and of 64, with `left` */
     uint32_t *setting;  /* [site], or NO_SETTING */
     uint32_t *head;     /* [site]: the first of its slots, or NO_SLOT */
     int64_t *left;      /* [site * n_resources + resource] */

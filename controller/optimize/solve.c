@@ -415,12 +415,6 @@ static int64_t branch_open_bound(const struct branch *b, int64_t bound)
     return most < bound ? most : bound;
 }
 
-/* Whether the problem is small enough. */
-static bool branch_is_for(const struct problem *p)
-{
-    return p->n_settings * p->n_workloads <= CELLS_MAX;
-}
-
 /* Searches from the prices of a bound, until the best answer is proven or as much has been looked at as is
  * allowed: improves the answer and lowers *bound (of the sum of gains; INT64_MIN: there is no answer that
  * keeps max_moves). */
@@ -462,31 +456,9 @@ struct relax {
     bool has_branched;   /* and found or proved something by that */
 };
 
-static void relax_done(struct relax *x)
-{
-    knapsack_done(&x->knapsack);
-    layout_done(&x->layout);
-}
-
-static void relax_init(struct relax *x, const struct problem *p, const struct solve_options *o)
-{
-    *x = (struct relax){0};
-    layout_init(&x->layout, p, o->deadline_ms, o->cancel);
-    knapsack_init(&x->knapsack, p->n_workloads + 1);
-    dual_init(&x->dual, &x->layout, &x->knapsack);
-    primal_init(&x->primal, &x->layout, &x->knapsack);
-}
-
 static bool relax_is_optimal(const struct relax *x)
 {
     return x->primal.has_best && x->primal.best.sum >= x->dual.bound;
-}
-
-static void relax_repair(struct relax *x)
-{
-    primal_repair(&x->primal, &x->dual);
-    polish(&x->primal.now);
-    primal_keep(&x->primal);
 }
 
 /* What the prices are tuned for: the answer's settings, and the first where it has none. */
@@ -518,8 +490,11 @@ static void relax_iterate(struct relax *x)
     if (n < ITERATIONS_MAX)
         x->dual.factor = FACTOR_OF_FEW;
     for (size_t i = 0; i < n && !relax_is_optimal(x) && dual_evaluate(&x->dual) == 0; i++) {
-        if (i % REPAIR_EVERY == 0 || i == n - 1)
-            relax_repair(x);
+        if (i % REPAIR_EVERY == 0 || i == n - 1) {
+            primal_repair(&x->primal, &x->dual);
+            polish(&x->primal.now);
+            primal_keep(&x->primal);
+        }
         dual_step(&x->dual, x->primal.best.sum);
     }
 }
@@ -581,9 +556,12 @@ static bool relax_needs_settings(const struct relax *x)
 
 void solve(struct solution *ret, const struct problem *p, const struct solve_options *o)
 {
-    struct relax x;
+    struct relax x = {0};
 
-    relax_init(&x, p, o);
+    layout_init(&x.layout, p, o->deadline_ms, o->cancel);
+    knapsack_init(&x.knapsack, p->n_workloads + 1);
+    dual_init(&x.dual, &x.layout, &x.knapsack);
+    primal_init(&x.primal, &x.layout, &x.knapsack);
     x.is_constructed = relax_needs_settings(&x);
     if (x.is_constructed)
         primal_construct(&x.primal);
@@ -591,8 +569,9 @@ void solve(struct solution *ret, const struct problem *p, const struct solve_opt
         primal_start(&x.primal);
     if (x.primal.has_best && !relax_is_optimal(&x))
         relax_search(&x);
-    if (!relax_is_optimal(&x) && branch_is_for(p) && !x.layout.stopped)
+    if (!relax_is_optimal(&x) && p->n_settings * p->n_workloads <= CELLS_MAX && !x.layout.stopped)
         relax_branch(&x);
     relax_export(&x, ret);
-    relax_done(&x);
+    knapsack_done(&x.knapsack);
+    layout_done(&x.layout);
 }
