@@ -298,16 +298,17 @@ static json_t *openapi_parameters(const json_t *input)
 
 static json_t *openapi_operation(const struct api_operation *op)
 {
-    json_t *o = json_pack("{s:s,s:s,s:s,s:o}", "operationId", op->o->name, "summary", op->title,
-                          "description", op->description, "responses", openapi_responses(op));
+    bool is_required = json_array_size(json_object_get(op->input, "required")) > 0;
+    json_t *o = json_pack("{s:s,s:O,s:O,s:o}", "operationId", op->o->name, "summary",
+                          json_object_get(op->described, "title"), "description",
+                          json_object_get(op->described, "description"), "responses", openapi_responses(op));
 
     if (strcmp(op->method, "GET") == 0)
         (void)json_object_set_new(o, "parameters", openapi_parameters(op->input));
     else
-        (void)json_object_set_new(
-            o, "requestBody",
-            json_pack("{s:{s:{s:O}},s:b}", "content", "application/json", "schema", op->input, "required",
-                      (int)(json_array_size(json_object_get(op->input, "required")) > 0)));
+        (void)json_object_set_new(o, "requestBody",
+                                  json_pack("{s:{s:{s:O}},s:b}", "content", "application/json", "schema",
+                                            op->input, "required", is_required));
     return o;
 }
 
@@ -507,6 +508,7 @@ static bool tool_only_plans(const struct api_operation *op)
 
 static void tool_build(struct api_operation *op)
 {
+    const char *title = kube_str(op->described, "title", NULL);
     const json_t *mcp = json_object_get(op->api->schemas, "mcp");
     bool writes = op->writes && op->api->allow_writes;
 
@@ -516,12 +518,12 @@ static void tool_build(struct api_operation *op)
     (void)json_object_set(kube_map(op->tool_input, "properties", NULL), "maxBytes",
                           json_object_get(mcp, "maxBytes"));
     (void)json_array_append_new(
-        op->api->tools, json_pack("{s:s,s:s,s:s+,s:O,s:O,s:{s:s,s:b,s:b,s:b,s:b}}", "name", op->o->name,
-                                  "title", op->title, "description", op->description,
-                                  tool_only_plans(op) ? cstr(kube_str(mcp, "plansOnly", NULL)) : "",
-                                  "inputSchema", op->tool_input, "outputSchema", op->output, "annotations",
-                                  "title", op->title, "readOnlyHint", !writes, "destructiveHint", writes,
-                                  "idempotentHint", 1, "openWorldHint", 0));
+        op->api->tools,
+        json_pack("{s:s,s:s,s:s+,s:O,s:O,s:{s:s,s:b,s:b,s:b,s:b}}", "name", op->o->name, "title", title,
+                  "description", kube_str(op->described, "description", NULL),
+                  tool_only_plans(op) ? cstr(kube_str(mcp, "plansOnly", NULL)) : "", "inputSchema",
+                  op->tool_input, "outputSchema", op->output, "annotations", "title", title, "readOnlyHint",
+                  !writes, "destructiveHint", writes, "idempotentHint", 1, "openWorldHint", 0));
 }
 
 static const struct api_operation *tool_find(const struct api *a, const char *name)
@@ -741,10 +743,9 @@ static int api_add(struct api *a, const struct api_options *o, const json_t *des
 
     *op = (struct api_operation){
         .api = a,
+        .described = described,
         .method = kube_str(described, "method", NULL),
         .path = kube_str(described, "path", NULL),
-        .title = kube_str(described, "title", NULL),
-        .description = kube_str(described, "description", NULL),
         .input = json_object_get(a->schemas, cstr(kube_str(described, "input", NULL))),
         .output = json_object_get(a->schemas, cstr(kube_str(described, "output", NULL))),
         .writes = json_is_true(json_object_get(described, "writes")),
@@ -753,7 +754,7 @@ static int api_add(struct api *a, const struct api_options *o, const json_t *des
     for (size_t i = 0; i < o->n_operations; i++)
         if (strcmp(o->operations[i].name, name) == 0)
             op->o = &o->operations[i];
-    if (!op->o || !op->title || !op->description || !op->input || !op->output) {
+    if (!op->o || !op->input || !op->output) {
         log_error("invalid description of an operation", L_STR("operation", name));
         return -EINVAL;
     }

@@ -130,8 +130,8 @@ struct api_options {
 struct api_operation {
     struct api *api;
     const struct operation *o;
-    const char *method, *path; /* NULL: a tool only */
-    const char *title, *description;
+    const json_t *described;      /* in the schemas */
+    const char *method, *path;    /* NULL: a tool only */
     const json_t *input, *output; /* the schemas */
     bool writes, has_dry_run;
     json_t *tool_input; /* the schema with maxBytes */

@@ -38,17 +38,13 @@ struct plan {
 
 TAILQ_HEAD(plan_list, plan);
 
-/* A thread, and how many plans read the hub for it, wait or run. Plans to be applied are compared on a thread
- * of their own, so that they do not wait for solvers. */
-struct plan_lane {
-    struct worker *worker;
-    unsigned queued;
-};
-
 struct assist {
     struct assist_options o;
     struct reader *reader;
-    struct plan_lane solving, comparing;
+    /* Threads, and how many plans read the hub for them, wait or run. Plans to be applied are compared on the
+     * second one, so that they do not wait for solvers. */
+    struct worker *worker[2];
+    unsigned queued[2];
     atomic_bool cancel;     /* read by the workers */
     struct plan_list plans; /* the latest first; it stays until there is another one */
     size_t n_plans;
@@ -66,7 +62,6 @@ struct plan_job {
     struct job job;
     struct assist *a;
     struct call *call;
-    struct plan_lane *lane;
     enum plan_mode mode;
     json_t *request;
     struct snapshot *hub;
@@ -396,7 +391,7 @@ static void plan_on_run(struct job *job)
 {
     CLEANUP(cleanup_plan_job_free) struct plan_job *j = CONTAINER_OF(job, struct plan_job, job);
 
-    j->lane->queued--;
+    j->a->queued[j->mode == PLAN_COMPARE]--;
     if (!j->has_run || j->a->is_ending)
         call_fail(j->call, 503, NULL, "the optimizer is shutting down");
     else if (j->error < 0 && !j->objection.status)
@@ -414,7 +409,7 @@ static void plan_on_run(struct job *job)
 static void plan_on_read(void *arg, struct snapshot *s, const struct objection *failure)
 {
     CLEANUP(cleanup_plan_job_free) struct plan_job *j = arg;
-    struct worker *worker = j->lane->worker;
+    struct worker *worker = j->a->worker[j->mode == PLAN_COMPARE];
     struct objection ob = {0};
 
     j->hub = s;
@@ -422,7 +417,7 @@ static void plan_on_read(void *arg, struct snapshot *s, const struct objection *
         worker_start(worker, &TAKE_PTR(j)->job);
         return;
     }
-    j->lane->queued--;
+    j->a->queued[j->mode == PLAN_COMPARE]--;
     (void)objection_set(&ob, failure->status, "%.950s%s", failure->detail,
                         j->mode == PLAN_ONLY ? "" : "; nothing is changed");
     call_refuse(j->call, &ob, NULL);
@@ -431,12 +426,12 @@ static void plan_on_read(void *arg, struct snapshot *s, const struct objection *
 static void plan_start(struct assist *a, struct call *c, json_t *request, enum plan_mode mode,
                        const struct plan *compared)
 {
-    struct plan_lane *lane = compared ? &a->comparing : &a->solving;
+    unsigned *queued = &a->queued[mode == PLAN_COMPARE];
     int64_t deadline_ms = a->o.deadline_ms;
     struct plan_job *j;
 
-    if (a->is_ending || lane->queued >= PLAN_MAX_QUEUED) {
-        call_fail(c, 503, NULL, "%u plans are being made or wait; try again", lane->queued);
+    if (a->is_ending || *queued >= PLAN_MAX_QUEUED) {
+        call_fail(c, 503, NULL, "%u plans are being made or wait; try again", *queued);
         return;
     }
     if (!call_duration(c, "deadline", MIN_DEADLINE_MS, MAX_DEADLINE_MS, &deadline_ms) ||
@@ -446,14 +441,13 @@ static void plan_start(struct assist *a, struct call *c, json_t *request, enum p
     *j = (struct plan_job){.job = {.run = plan_run, .done = plan_on_run},
                            .a = a,
                            .call = c,
-                           .lane = lane,
                            .mode = mode,
                            .request = json_incref(request),
                            .deadline_ms = deadline_ms,
                            .id = (uint32_t)rand_u64(),
                            .basis = compared ? json_incref(compared->basis) : NULL};
     (void)snprintf(j->hash, sizeof(j->hash), "%s", compared ? compared->hash : "");
-    lane->queued++;
+    (*queued)++;
     reader_read(a->reader,
                 &(struct reader_query){.kinds = KIND_BIT(KINDS) - 1 - KIND_BIT(KIND_SCORERS) -
                                                 KIND_BIT(KIND_BINDINGS),
@@ -502,7 +496,7 @@ int assist_new(struct assist **ret, const struct assist_options *o)
 
     a->o = *o;
     TAILQ_INIT(&a->plans);
-    r = worker_new(&a->solving.worker, o->loop) ?: worker_new(&a->comparing.worker, o->loop);
+    r = worker_new(&a->worker[0], o->loop) ?: worker_new(&a->worker[1], o->loop);
     if (r < 0)
         return r;
     a->reader = reader_new(o->loop, o->kube);
@@ -519,8 +513,8 @@ struct assist *assist_free(struct assist *a)
     a->is_ending = true;
     atomic_store(&a->cancel, true);
     a->reader = reader_free(a->reader);
-    a->solving.worker = worker_free(a->solving.worker);
-    a->comparing.worker = worker_free(a->comparing.worker);
+    for (size_t i = 0; i < ARRAY_SIZE(a->worker); i++)
+        a->worker[i] = worker_free(a->worker[i]);
     if (a->writer)
         call_fail(a->writer_call, 503, NULL,
                   "the optimizer is shutting down while it writes; the next run completes or clears what is "

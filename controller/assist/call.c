@@ -238,9 +238,9 @@ enum { ENVELOPE_BYTES = 400, MIN_BYTES = 512, MEMBER_BYTES = 4 /* quotes, colon,
 
 static size_t listing_number(const struct call *c, const char *name, size_t otherwise)
 {
-    const json_t *v = json_object_get(c->input, name);
+    int64_t n;
 
-    return json_is_integer(v) && json_integer_value(v) >= 0 ? (size_t)json_integer_value(v) : otherwise;
+    return kube_int(c->input, &n, name, NULL) && n >= 0 ? (size_t)n : otherwise;
 }
 
 void listing_init(struct listing *l, struct call *c)
