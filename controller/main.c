@@ -1,7 +1,7 @@
 /* One program, one subcommand per role. */
 #include "controller/flags.h"
 #include "exporter/base/def.h"
-#include "exporter/metric/version.h"
+#include "exporter/metric/metrics.h"
 
 #include <crypt.h>
 #include <curl/curl.h>

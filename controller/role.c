@@ -2,7 +2,7 @@
 
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
-#include "exporter/metric/version.h"
+#include "exporter/metric/metrics.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -7,7 +7,6 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
-#include "exporter/metric/version.h"
 #include "remotewrite/config.h"
 #include "remotewrite/transport.h"
 

@@ -8,7 +8,6 @@
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/metric/version.h"
 #include "exporter/ui/out.h"
 #include "exporter/ui/site.h"
 

@@ -11,7 +11,7 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/regex.h"
 #include "exporter/base/text.h"
-#include "exporter/metric/version.h"
+#include "exporter/metric/metrics.h"
 #include "exporter/ui/out.h"
 #include "exporter/ui/ranking.h"
 

@@ -11,7 +11,6 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
-#include "exporter/metric/version.h"
 #include "exporter/otlp/series.h"
 #include "exporter/score/credentials.h"
 #include "exporter/score/source.h"

@@ -23,18 +23,16 @@ struct listener {
     char *host; /* of the listen address, as given; empty for all interfaces */
 };
 
-/* A connection sends a request (READING), waits for the handler's reply (HANDLING), is sent the response
- * (ANSWERING), and is kept for the next request (IDLE). */
+/* It sends a request, waits for the handler's reply, is sent the response, is kept for the next request. */
 enum conn_state { CONN_READING, CONN_HANDLING, CONN_ANSWERING, CONN_IDLE };
 
-/* The socket context of a connection. The state, and what follows it, is under the server's lock; the rest
- * belongs to the listener's thread. */
+/* A connection. The state, and what follows it, is under the server's lock; the rest belongs to the
+ * listener's thread. */
 struct conn {
     struct listener *listener;
     struct tls_session *tls;
-    /* Of the request target: its bytes, and whether there is an encoded NUL in it. */
-    size_t target_size;
-    bool target_has_nul;
+    size_t target_size;  /* of the request target, in bytes */
+    bool target_has_nul; /* encoded */
     int fd;
     enum conn_state state;
     bool closing;     /* shut down by us; libmicrohttpd has not closed it yet */
@@ -75,8 +73,7 @@ struct httpd {
 enum exchange_state { READING, GUARDED, ALLOWED, WAITING, READY, ANSWERED };
 
 /* One request and its answer. Belongs to the listener's thread, but to the loop while WAITING, and to whoever
- * holds the lock while GUARDED. It is ALLOWED from the guard's decision until the listener's thread sees
- * it. */
+ * holds the lock while GUARDED. ALLOWED: the guard has decided, which the listener's thread has not seen. */
 struct exchange {
     struct httpd *server;
     struct MHD_Connection *connection;

@@ -170,9 +170,9 @@ void log_write(enum log_level level, const char *msg, const struct log_field *fi
     size_t off = 0;
 
     unix_ms_format(clock_system.wall(&clock_system), ts);
-    line_put_field(&l, &(struct log_field)L_STR("ts", ts));
-    line_put_field(&l, &(struct log_field)L_STR("level", level_words[level]));
-    line_put_field(&l, &(struct log_field)L_STR("msg", msg));
+    line_put_field(&l, &L_STR("ts", ts));
+    line_put_field(&l, &L_STR("level", level_words[level]));
+    line_put_field(&l, &L_STR("msg", msg));
     for (; fields->key; fields++)
         line_put_field(&l, fields);
     if (json) {

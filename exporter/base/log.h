@@ -22,22 +22,10 @@ struct log_field {
     double d;
 };
 
-#define L_STR(k, v)                                       \
-    {                                                     \
-        .key = (k), .kind = LOG_FIELD_STR, .s = str_of(v) \
-    }
-#define L_SL(k, v)                                  \
-    {                                               \
-        .key = (k), .kind = LOG_FIELD_STR, .s = (v) \
-    }
-#define L_INT(k, v)                                          \
-    {                                                        \
-        .key = (k), .kind = LOG_FIELD_INT, .i = (int64_t)(v) \
-    }
-#define L_DBL(k, v)                                    \
-    {                                                  \
-        .key = (k), .kind = LOG_FIELD_DOUBLE, .d = (v) \
-    }
+#define L_STR(k, v) ((struct log_field){.key = (k), .kind = LOG_FIELD_STR, .s = str_of(v)})
+#define L_SL(k, v)  ((struct log_field){.key = (k), .kind = LOG_FIELD_STR, .s = (v)})
+#define L_INT(k, v) ((struct log_field){.key = (k), .kind = LOG_FIELD_INT, .i = (int64_t)(v)})
+#define L_DBL(k, v) ((struct log_field){.key = (k), .kind = LOG_FIELD_DOUBLE, .d = (v)})
 /* A negative errno, as its text. */
 #define L_ERR(r) L_STR("err", strerror((r) < 0 ? -(r) : (r)))
 

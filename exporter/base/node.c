@@ -164,8 +164,7 @@ struct log_field problems_origin(const struct problems *p)
     static const char configmap[] = "configmap ";
     bool is_configmap = strncmp(p->file, configmap, sizeof(configmap) - 1) == 0;
 
-    return is_configmap ? (struct log_field)L_STR("configmap", p->file + sizeof(configmap) - 1)
-                        : (struct log_field)L_STR("file", p->file);
+    return is_configmap ? L_STR("configmap", p->file + sizeof(configmap) - 1) : L_STR("file", p->file);
 }
 
 void problems_log(const struct problems *p)

@@ -12,6 +12,10 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
+const char ds_version[] = DS_VERSION;
+const char ds_revision[] = DS_REVISION;
+const char ds_user_agent[] = "dynamic-scoring/" DS_VERSION;
+
 /* Both text formats get the same `le`, so that a series keeps its name in either. */
 static const struct {
     double bound;

@@ -74,4 +74,11 @@ void metrics_set_process(struct metrics *m);
 /* When the process began, in Unix time; 0 if unknown. Any thread. */
 int64_t metrics_process_start_ms(void);
 
+/* ---- What this build is ---- */
+
+extern const char ds_version[];  /* "0.1.0" */
+extern const char ds_revision[]; /* of the source tree, "unknown" outside one */
+/* "dynamic-scoring/0.1.0", the User-Agent. */
+extern const char ds_user_agent[];
+
 #endif

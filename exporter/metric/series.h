@@ -75,10 +75,9 @@ struct batch {
     struct rendering *rendering; /* by batch_prepare(), until the page takes it; NULL for none */
 };
 
-/* Renders and compresses the batch's text for /metrics, so that publishing it takes no time; else the page
- * does it. Before others see the batch. -ENOMEM, -EFBIG. Any thread. */
+/* Renders and compresses the batch's text for /metrics, before others see the batch; else the page does it.
+ * -EFBIG. Any thread. */
 int batch_prepare(struct batch *b);
-/* Takes NULL. */
 void rendering_free(struct rendering *r);
 struct batch *batch_ref(struct batch *b);
 struct batch *batch_unref(struct batch *b);
@@ -102,7 +101,7 @@ struct batch_labels {
         spelling; /* the bytes of the answer that spell the labels, for batch_spelled(); may be empty */
 };
 
-/* The strings are copied. -ENOMEM. */
+/* The strings are copied. */
 MUST_USE int batch_builder_new(struct batch_builder **ret, const struct batch_options *o);
 struct batch_builder *batch_builder_free(struct batch_builder *b);
 DEFINE_CLEANUP(struct batch_builder, batch_builder_free)
@@ -120,8 +119,8 @@ size_t batch_spelled(const struct batch_builder *b, struct str text);
 MUST_USE int batch_add_spelled(struct batch_builder *b, double value);
 /* The length that the caller truncates label values to. A change invalidates the remembered spellings. */
 void batch_builder_set_label_max(struct batch_builder *b, size_t label_max);
-/* Ends the batch. *ret_duplicates (may be NULL) is the number of results that replaced an earlier one.
- * -ENOMEM. */
+/* Ends the batch. *ret_duplicates (may be NULL): the results that replaced an earlier one. -ENOMEM past 4
+ * GiB. */
 MUST_USE int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *ret_duplicates);
 /* Discards an unfinished batch; the next one is not affected. */
 void batch_abandon(struct batch_builder *b);

@@ -10,7 +10,6 @@
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/metric/version.h"
 #include "exporter/models/model.h"
 #include "exporter/num/num.h"
 #include "exporter/score/error.h"

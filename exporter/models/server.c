@@ -9,7 +9,6 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/metric/version.h"
 #include "exporter/models/model.h"
 #include "exporter/ui/out.h"
 #include "exporter/ui/site.h"

@@ -4,7 +4,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/base/json.h"
-#include "exporter/metric/version.h"
+#include "exporter/metric/metrics.h"
 #include "exporter/num/num.h"
 #include "exporter/web/access.h"
 

@@ -47,12 +47,11 @@ struct site_options {
     void *arg;
 };
 
-/* On failure *ret_why (from malloc) says what is wrong; the log has the problems of the web configuration
- * file. */
+/* On failure *ret_why (from malloc) says what is wrong, and the log has the problems of the file. */
 MUST_USE int site_start(struct site **ret, const struct site_options *o, char **ret_why);
 /* For the status page; valid until site_stop(). */
 struct access *site_access(const struct site *s);
-/* Reads the web configuration file again, as access_reload() does; the log says how that went. Takes NULL. */
+/* As access_reload(). Takes NULL. */
 int site_reload(struct site *s, struct buf *ret_why);
 /* The bound port of listen address i. */
 unsigned site_port(const struct site *s, size_t i);

@@ -28,15 +28,14 @@ struct access_status {
 
 struct access;
 
-/* Reads the file. -EINVAL if it is invalid: the log says why, and *ret_why (from malloc) names the file.
- * -EAGAIN. */
+/* Reads the file. -EINVAL: the log says why, and *ret_why (from malloc) names the file. -EAGAIN. */
 MUST_USE int access_new(struct access **ret, const struct access_options *o, char **ret_why);
 /* Starts a server with the guard, TLS and the headers of the file. Fails as httpd_new(). */
 MUST_USE int access_serve(struct access *a, struct httpd **ret, struct httpd_options o, char **ret_why);
 /* Whether a request needs a user, a token or a client certificate. */
 bool access_authenticates(const struct access *a);
-/* Reads the file now. On failure the last valid one stays in force, and *ret_why (may be NULL) gets each
- * problem, a line each. Without a file: 0. -EINVAL. */
+/* Reads the file now. On failure the last valid one stays in force, and *ret_why (may be NULL) gets the
+ * problems, a line each. Without a file: 0. -EINVAL. */
 MUST_USE int access_reload(struct access *a, struct buf *ret_why);
 /* NULL without a file. Valid until the next turn of the loop. */
 const struct access_status *access_status(const struct access *a);

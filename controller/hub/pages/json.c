@@ -10,7 +10,7 @@
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
-#include "exporter/metric/version.h"
+#include "exporter/metric/metrics.h"
 #include "exporter/ui/list.h"
 #include "exporter/ui/out.h"
 

@@ -2,7 +2,7 @@
 
 #include "controller/kube/json.h"
 #include "exporter/base/log.h"
-#include "exporter/metric/version.h"
+#include "exporter/metric/metrics.h"
 
 #include <stdio.h>
 
