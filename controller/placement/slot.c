@@ -271,6 +271,21 @@ static const char *slot_consequence(const struct slot *s, const struct items *it
     return s->items == ITEMS_OF_FALLBACK ? "fallbackScore is used" : "the last scores stay until validUntil";
 }
 
+/* "; skipped 2 NaN or infinite, 1 not a number": results without an item, by reason. */
+static void slot_put_skipped(struct buf *into, const struct scorer_status *st, const struct items *made)
+{
+    const struct {
+        size_t n;
+        const char *why;
+    } reasons[] = {{st->last.answer.invalid, "not a number"},
+                   {made->left_out, "NaN or infinite"},
+                   {made->unnamed, "with an empty name"}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
+        if (reasons[i].n)
+            (void)!buf_printf(into, "%s%zu %s", into->n ? ", " : "; skipped ", reasons[i].n, reasons[i].why);
+}
+
 /* made: by the last successful round; shown: what the object gets. */
 static void slot_set_scored(struct slot *s, const struct items *made, const struct items *shown)
 {
@@ -279,17 +294,15 @@ static void slot_set_scored(struct slot *s, const struct items *made, const stru
     bool no_series = scorer_summary(s->scorer)->source.type != SOURCE_NONE && st->last.source_series == 0;
     struct str unknown = format_unknown_placeholder(scorer_summary(s->scorer)->dimension_format);
     const char *suspended = scorer_summary(s->scorer)->suspended_since;
-    char left_out[128] = "", merged[128] = "", error[1024];
+    char merged[128] = "", error[1024];
     BUF_AUTO(typo, 512);
+    BUF_AUTO(skipped, 512);
 
     if (unknown.n)
         (void)!(buf_puts(&typo, "; unknown placeholder ") ?: problem_quote(unknown, &typo));
     if (made->merged && scorer_summary(s->scorer)->aggregation == AGGREGATE_LAST)
         (void)snprintf(merged, sizeof(merged), " from %zu results", made->n + made->truncated + made->merged);
-    if (made->left_out || made->unnamed)
-        (void)snprintf(left_out, sizeof(left_out),
-                       "; skipped %zu results that are NaN or infinite and %zu with an empty name",
-                       made->left_out, made->unnamed);
+    slot_put_skipped(&skipped, st, made);
     if (suspended) {
         slot_set(s, CONDITION_SCORED, false, "Suspended",
                  "not called since %.64s, as the hub finds the scoring API unhealthy; %s", suspended, then);
@@ -298,13 +311,12 @@ static void slot_set_scored(struct slot *s, const struct items *made, const stru
         slot_set(s, CONDITION_SCORED, false,
                  st->last.stage == STAGE_SCORING ? "ScoringFailed" : "SourceFailed", "%s; %s", error, then);
     } else if (made->n) {
-        slot_set(s, CONDITION_SCORED, true, "Scored", "%zu %s%s%.*s%s", made->n,
-                 made->n == 1 ? "item" : "items", merged, STR_ARG(buf_str(&typo)), left_out);
+        slot_set(s, CONDITION_SCORED, true, "Scored", "%zu %s%s%.*s%.*s", made->n,
+                 made->n == 1 ? "item" : "items", merged, STR_ARG(buf_str(&typo)),
+                 STR_ARG(buf_str(&skipped)));
     } else if (st->last.answer.results) {
-        slot_set(s, CONDITION_SCORED, false, "NoItems",
-                 "no item from %zu results of the scoring API: %zu are NaN or infinite, %zu have an empty "
-                 "name; %s",
-                 st->last.answer.results, made->left_out, made->unnamed, then);
+        slot_set(s, CONDITION_SCORED, false, "NoItems", "no item from %zu results of the scoring API%.*s; %s",
+                 st->last.answer.results, STR_ARG(buf_str(&skipped)), then);
     } else {
         slot_set(s, CONDITION_SCORED, false, no_series ? "SourceEmpty" : "NoResults", "%s; %s",
                  no_series ? "the source returned no series" : "the scoring API returned no results", then);

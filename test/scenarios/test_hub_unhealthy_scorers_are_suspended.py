@@ -133,7 +133,7 @@ def test_where_only_the_hub_cannot_reach_it(hub, fake, other_fake, agent, start_
     start_controller("--health-check-interval=4s", "--unhealthy-threshold=3")
     wait_scoring(hub)
     other_fake.on("/healthz", BAD)
-    words = "; agents of 1 of 1 clusters called it since then: if only the hub cannot reach it, set spec.healthCheck to Agents"
+    words = "; agents of 1 of 1 cluster called it since then: if only the hub cannot reach it, set spec.healthCheck to Agents"
     wait_until(lambda: hub.scorer_condition("s", "Healthy")[2].endswith(words), "the hub says so", LONG)
     hub.apply_scorer("s", spec(fake.url, configURL=f"{other_fake.url}/config", healthCheck="Agents"))
     wait_scoring(hub)

@@ -48,7 +48,7 @@ def test_nan_and_infinity_are_left_out(kube, fake, start_agent):
     agent = start_agent({}, *kube.flags())
     kube.wait_items("s", {"b": 5})
     assert kube.condition("s", "Scored")[2] == (
-        "1 item; skipped 2 results that are NaN or infinite and 1 with an empty name"
+        "1 item; skipped 2 NaN or infinite, 1 with an empty name"
     )
     agent.wait_metric("dynamic_scoring_placement_left_out_total", 2, reason="not_finite", score_name="s")
 

@@ -138,8 +138,8 @@ static void condition_distributed(struct condition *c, size_t n)
 static void condition_clusters(struct condition *c, const char *reason, const char *what, size_t n, size_t of,
                                const struct hub_cluster *first, const char *why)
 {
-    condition_set(c, TRUTH_FALSE, reason, "%s %zu of %zu clusters%s%s%s%s", what, n, of, first ? ": " : "",
-                  first ? first->name : "", first && *why ? ": " : "", first ? why : "");
+    condition_set(c, TRUTH_FALSE, reason, "%s %zu of %zu cluster%s%s%s%s%s", what, n, of, plural_s(of),
+                  first ? ": " : "", first ? first->name : "", first && *why ? ": " : "", first ? why : "");
 }
 
 /* Why the cluster has not applied its up-to-date ManifestWork. */
@@ -200,14 +200,23 @@ static void config_set_valid(const struct hub *h, const struct hub_config *c, st
         condition_set(valid, TRUTH_TRUE, "Valid", "%zu mask%s", c->masks.n, plural_s(c->masks.n));
 }
 
+/* "waiting for 3 ManifestWorks to be deleted: c1 and 2 more; failed on c1: ...". */
 static void config_set_deleting(const struct hub *h, struct condition *c)
 {
     const struct hub_totals *t = &h->totals;
-    const struct hub_cluster *first = t->n_named ? t->named[0] : NULL;
+    const struct hub_cluster *failed = t->n_named && *t->named[0]->write.trouble ? t->named[0] : NULL;
+    const struct hub_cluster *one, *first = NULL;
+    char more[40] = "";
 
-    condition_set(c, TRUTH_FALSE, "Deleting", "waiting for %zu ManifestWork%s to be deleted%s%s%s%s",
-                  t->works, plural_s(t->works), first ? "; failed on " : "", first ? first->name : "",
-                  first && *first->write.trouble ? ": " : "", first ? first->write.trouble : "");
+    for (size_t at = 0; (one = map_next(&h->clusters, &at));)
+        if (one->work.exists && (!first || strcmp(one->name, first->name) < 0))
+            first = one;
+    if (t->works > 1)
+        (void)snprintf(more, sizeof(more), " and %zu more", t->works - 1);
+    condition_set(c, TRUTH_FALSE, "Deleting", "waiting for %zu ManifestWork%s to be deleted%s%s%s%s%s%s%s",
+                  t->works, plural_s(t->works), first ? ": " : "", first ? first->name : "",
+                  first ? more : "", failed ? "; failed on " : "", failed ? failed->name : "",
+                  failed ? ": " : "", failed ? failed->write.trouble : "");
 }
 
 /* "no room for ...: a, b, c, d, e and 3 more": the scorers without room. */
@@ -623,9 +632,9 @@ static void scorer_put_verdict(const struct hub_scorer *s, char ret[VERDICT_BYTE
         (void)snprintf(ret, VERDICT_BYTES, "; still distributed, as --keep-unhealthy is set");
     else if (n)
         (void)snprintf(ret, VERDICT_BYTES,
-                       "; agents of %zu of %zu clusters called it since then: if only the hub cannot reach "
+                       "; agents of %zu of %zu cluster%s called it since then: if only the hub cannot reach "
                        "it, set spec.healthCheck to Agents",
-                       n, s->tally.selected);
+                       n, s->tally.selected, plural_s(s->tally.selected));
 }
 
 static void scorer_set_inactive(const struct hub_scorer *s, const struct probe_part *p, struct condition *c)

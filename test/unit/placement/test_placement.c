@@ -201,7 +201,7 @@ static void falls_back_to_the_one_item_of_a_scorer_that_never_had_any(void **sta
     round_to(w, 2000);
     assert_asked(w, 4, "PATCH " SCORES "/my-score/status");
     assert_status(w, 4, -9, until(w, 180000), "False");
-    assert_scored(w, 4, "NoItems", "1 are NaN or infinite, 0 have an empty name; fallbackScore is used");
+    assert_scored(w, 4, "NoItems", "skipped 1 NaN or infinite; fallbackScore is used");
 }
 
 static void writes_an_empty_result_at_once_without_a_fallback(void **state)
