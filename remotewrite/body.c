@@ -487,12 +487,20 @@ static int body_encode(enum rw_form form, struct str message, const struct famil
 int body_make(enum rw_form form, const struct str *series, size_t n, const struct families *own,
               struct buf *into)
 {
-    BUF_AUTO(message, BODY_MAX);
+    BUF_AUTO(copy, BODY_MAX);
+    struct str message = {n ? series->p : NULL, 0};
+    size_t i = 0;
     int r = 0;
 
-    for (size_t i = 0; i < n && r == 0; i++)
-        r = buf_put_str(&message, series[i]);
-    return r ?: body_encode(form, buf_str(&message), own, into);
+    /* Most often the series follow each other in one message, which needs no copy. */
+    for (; i < n && series[i].p == message.p + message.n; i++)
+        message.n += series[i].n;
+    if (i < n) {
+        for (i = 0; i < n && r == 0; i++)
+            r = buf_put_str(&copy, series[i]);
+        message = buf_str(&copy);
+    }
+    return r ?: body_encode(form, message, own, into);
 }
 
 /* Of a histogram's names, the one that ends with _count stands for the family. */
