@@ -318,7 +318,7 @@ static void times_out(void **state)
     struct kube_request rq = get_a;
     struct got g = {0};
 
-    rq.timeout_ms = 50;
+    rq.timeout_ms = 80; /* shown as 0.1 s, early or late */
     fake_push(f->server, (struct fake_answer){.mode = FAKE_HANG});
     call(f, &rq, &g);
     assert_int_equal(g.a.verdict, KUBE_RETRY);
