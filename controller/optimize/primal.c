@@ -343,7 +343,7 @@ void polish(struct placing *x)
 
     if (slots * (slots + p->n_sites) > POLISH_MAX)
         return;
-    for (int round = 0; round < POLISH_ROUNDS && changed; round++) {
+    for (unsigned round = 0; round < POLISH_ROUNDS && changed; round++) {
         changed = false;
         for (uint32_t w = 0; w < p->n_workloads && !layout_stopped(x->l); w++)
             changed |= polish_workload(x, w);

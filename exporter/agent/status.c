@@ -530,11 +530,16 @@ static void table_error(struct table *t, const struct scorer *s)
         table_line(t, INDENT, "the scores below are from an earlier round");
 }
 
-static void table_empty(struct table *t, const struct summary *summary)
+static void table_empty(struct table *t, const struct scorer *s)
 {
-    for (size_t i = 0; i < summary_sources(summary); i++)
-        table_line(t, INDENT, "the source has no series for this query: %s",
-                   summary_source(summary, i).query);
+    const struct summary *summary = scorer_summary(s);
+
+    if (scorer_status(s)->last.source_series || !summary_sources(summary))
+        table_line(t, INDENT, "the scoring API returned no results");
+    else
+        for (size_t i = 0; i < summary_sources(summary); i++)
+            table_line(t, INDENT, "the source has no series for this query: %s",
+                       summary_source(summary, i).query);
 }
 
 static void table_remarks(struct table *t, const struct scorer_status *st)
@@ -599,7 +604,7 @@ static void table_scorer(struct table *t, const struct agent_state *a, const str
     else if (st->rounds)
         table_flow(t, s);
     if (scorer_state(s) == SCORER_EMPTY)
-        table_empty(t, scorer_summary(s));
+        table_empty(t, s);
     table_remarks(t, st);
     table_rounding(t, a, s);
     table_scores(t, s);

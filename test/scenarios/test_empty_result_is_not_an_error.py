@@ -25,5 +25,5 @@ def test_scores_go_when_the_scorer_has_none(prometheus, fake, start_agent):
     agent = start_agent({"summaries": [summary("s", path, source=prometheus.url, query="vector(1)")]})
     agent.wait_rounds("s", 2)
     agent.wait_until(lambda: not agent.scores("s"), "the scores have gone")
-    assert agent.status("s")["state"] == "ok"
+    assert agent.status("s")["state"] == "empty"
     assert agent.metric("dynamic_scoring_expired_total", score_name="s") in (None, 0)

@@ -52,7 +52,7 @@ def test_json(once, failing):
     ended = once("--output=json", failing=failing)
     assert ended.returncode == int(failing)
     states = {s["scoreName"]: s["state"] for s in json.loads(ended.stdout)["scorers"]}
-    assert states == {"good_score": "ok", "empty_score": "ok", **({"bad_score": "failing"} if failing else {})}
+    assert states == {"good_score": "ok", "empty_score": "empty", **({"bad_score": "failing"} if failing else {})}
 
 
 @pytest.mark.parametrize("failing", [False, True])
