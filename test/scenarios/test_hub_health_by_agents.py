@@ -100,7 +100,7 @@ def test_from_hub_to_agents_to_none(hub, clusters, start_controller):
     hub.apply_scorer("s", spec(clusters, "Hub"))
     controller = start_controller("--unhealthy-threshold=1")
     assert NAME in hub.wait_scorer("s", "Healthy", "False", deadline=LONG)[2]
-    eventually(lambda: look(hub, f"http://{NAME}", READY="False", HEALTH="Inactive", CLUSTERS="0"))
+    eventually(lambda: look(hub, f"http://{NAME}", READY="False", HEALTH="Inactive", CLUSTERS="2"))
 
     hub.apply_scorer("s", spec(clusters, "Agents"))
     for cluster in ADDRESSES:

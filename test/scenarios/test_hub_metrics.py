@@ -12,6 +12,7 @@ SYNCED = "dynamic_scoring_hub_scorer_config_synced"
 CLUSTERS = "dynamic_scoring_hub_scorer_clusters"
 ADDONS = "managedclusteraddons"
 WATCHED = {"dynamicscorers", "dynamicscoringconfigs", "managedclusters", "manifestworks", ADDONS}
+WATCHED |= {"placements", "placementdecisions"}
 
 
 def of_resources(controller, name=UP):
