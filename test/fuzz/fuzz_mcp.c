@@ -54,14 +54,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct httpd_reply reply = {0};
     struct mcp_message m = {.api = echo_api(), .reply = &reply};
     json_auto_t *request = NULL, *answer = NULL;
+    json_error_t why = {0};
 
     m.header_version = take_header(&in, version);
     m.header_method = take_header(&in, method);
     m.header_name = take_header(&in, name);
-    request = json_loadb(in.n ? in.p : "", in.n, JSON_ALLOW_NUL, NULL);
+    request = json_loadb(in.n ? in.p : "", in.n, JSON_ALLOW_NUL, &why);
     mcp_handle(&m, in);
-    if (!request && reply.status == 200) { /* a number as id that jansson refuses: it is echoed */
-        reply.release(reply.arg);
+    /* A number as id that jansson refuses is echoed: it refuses the answer as well. */
+    if (!request && json_error_code(&why) == json_error_numeric_overflow) {
+        if (reply.release)
+            reply.release(reply.arg);
         return 0;
     }
     answer = echo_body(&reply);

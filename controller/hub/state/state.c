@@ -125,8 +125,8 @@ bool hub_watch_listed(const struct hub *h, size_t kind)
            (!hub_uses_placements(h) || kube_watch_lacks_kind(w) || kube_watch_forbidden(w));
 }
 
-/* A hub without add-ons lacks nothing: agents may be installed by other means. Nor does one without Placements
- * that no scorer names. */
+/* A hub without add-ons lacks nothing: agents may be installed by other means. Nor does one without
+ * Placements that no scorer names. */
 const char *hub_watch_trouble(const struct hub *h, size_t kind)
 {
     const struct kube_watch *w = h->watches[kind].watch;
