@@ -211,6 +211,8 @@ static void tally_note_distribution(struct hub_scorer *s)
     struct hub *h = s->hub;
     int64_t now = loop_wall(h->o.loop).ms, until;
 
+    if (!h->planned) /* it is still what the last leader wrote */
+        return;
     if (s->place != PLACE_SUMMARIES)
         s->distributed_ms = 0;
     else if (!s->distributed_ms && s->tally.up_to_date)
