@@ -109,9 +109,9 @@ int main(int argc, char **argv)
 
     for (; i < argc && argv[i][0] == '-'; i++)
         if (strcmp(argv[i], "--k8s-labels") == 0)
-            otlp_promote_k8s(&promotion);
+            promotion.k8s = true;
         else if (strncmp(argv[i], "--promote=", 10) == 0)
-            (void)otlp_promote(&promotion, str_of(argv[i] + 10));
+            promotion.names = str_of(argv[i] + 10);
     if (r == 0)
         in = ingest_new(store, &clock_system, &promotion);
     for (; i < argc && r == 0; i++)

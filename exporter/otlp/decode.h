@@ -132,15 +132,26 @@ static inline bool wire_find(struct wire *w, unsigned number, struct wire_field 
     return false;
 }
 
-/* The last field with this number, as protobuf wants it; all zero without one. */
-static inline struct wire_field wire_last(struct str message, unsigned number)
+/* The last field of each number, as protobuf wants it; all zero without one. */
+enum { WIRE_NUMBERS = 12 /* the largest one that is read this way, and 1 */ };
+
+static inline void wire_read(struct str message, struct wire_field last[WIRE_NUMBERS])
 {
     struct wire w = wire_of(message);
-    struct wire_field f = {0}, last = {0};
+    struct wire_field f;
 
-    while (wire_find(&w, number, &f))
-        last = f;
-    return last;
+    memset(last, 0, WIRE_NUMBERS * sizeof(*last));
+    while (wire_next(&w, &f))
+        if (f.number < WIRE_NUMBERS)
+            last[f.number] = f;
+}
+
+static inline struct wire_field wire_last(struct str message, unsigned number)
+{
+    struct wire_field last[WIRE_NUMBERS];
+
+    wire_read(message, last);
+    return last[number];
 }
 
 static inline double wire_double(uint64_t bits)

@@ -27,24 +27,23 @@ struct numbers {
 
 struct point {
     struct str message;
-    uint64_t attributes_hash, start_ns, time_ns, flags, count;
-    double value, sum;
-    bool has_value, has_sum, is_invalid;
-    size_t n_quantiles;
+    struct wire_field last[WIRE_NUMBERS];
+    uint64_t attributes_hash, time_ns, start_ns;
     struct numbers counts, bounds; /* of buckets */
 };
 
-/* What a kind of metric has. */
+/* What a kind of metric has: its field of the metric, and fields of its points. */
 static const struct {
+    unsigned metric;
     bool temporal;
-    unsigned attributes, flags; /* fields of its points */
+    unsigned attributes, flags;
 } kinds[] = {
-    [OTLP_GAUGE] = {false, NUMBER_ATTRIBUTES, NUMBER_FLAGS},
-    [OTLP_COUNTER] = {true, NUMBER_ATTRIBUTES, NUMBER_FLAGS},
-    [OTLP_UP_DOWN_COUNTER] = {true, NUMBER_ATTRIBUTES, NUMBER_FLAGS},
-    [OTLP_HISTOGRAM] = {true, HISTOGRAM_ATTRIBUTES, HISTOGRAM_FLAGS},
-    [OTLP_EXPONENTIAL] = {false, 0, 0},
-    [OTLP_SUMMARY] = {false, SUMMARY_ATTRIBUTES, SUMMARY_FLAGS},
+    [OTLP_GAUGE] = {METRIC_GAUGE, false, NUMBER_ATTRIBUTES, NUMBER_FLAGS},
+    [OTLP_COUNTER] = {METRIC_SUM, true, NUMBER_ATTRIBUTES, NUMBER_FLAGS},
+    [OTLP_UP_DOWN_COUNTER] = {METRIC_SUM, true, NUMBER_ATTRIBUTES, NUMBER_FLAGS},
+    [OTLP_HISTOGRAM] = {METRIC_HISTOGRAM, true, HISTOGRAM_ATTRIBUTES, HISTOGRAM_FLAGS},
+    [OTLP_EXPONENTIAL] = {METRIC_EXPONENTIAL, false, 0, 0},
+    [OTLP_SUMMARY] = {METRIC_SUMMARY, false, SUMMARY_ATTRIBUTES, SUMMARY_FLAGS},
 };
 
 /* A label set that is being made. */
@@ -53,7 +52,7 @@ struct labels {
     size_t n;
     bool is_bad;        /* too many, too long, or not UTF-8 */
     struct arena arena; /* of the strings */
-    struct buf text;    /* of the string being written */
+    struct buf text;    /* being written */
 };
 
 struct ingest {
@@ -114,46 +113,6 @@ struct ingest *ingest_free(struct ingest *in)
     return NULL;
 }
 
-void otlp_promote_k8s(struct otlp_promotion *p)
-{
-    static const struct str names[][2] = {{STR("k8s.node.name"), STR("node")},
-                                          {STR("k8s.namespace.name"), STR("namespace")},
-                                          {STR("k8s.pod.name"), STR("pod")},
-                                          {STR("k8s.container.name"), STR("container")}};
-
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++, p->n++) {
-        p->list[p->n].attribute = names[i][0];
-        p->list[p->n].label = names[i][1];
-    }
-}
-
-static int promoted_order(const void *a, const void *b)
-{
-    const struct otlp_promoted *x = a, *y = b;
-
-    return str_cmp(x->attribute, y->attribute);
-}
-
-/* Sorted, as by Prometheus: where two give the same label, the first one wins. */
-bool otlp_promote(struct otlp_promotion *p, struct str names)
-{
-    size_t from = p->n;
-
-    while (names.n) {
-        const char *comma = memchr(names.p, ',', names.n);
-        size_t n = comma ? (size_t)(comma - names.p) : names.n;
-        struct str name = str_trim((struct str){names.p, n});
-
-        if (name.n && p->n == OTLP_MAX_PROMOTED)
-            return false;
-        if (name.n)
-            p->list[p->n++].attribute = name;
-        names = (struct str){names.p + n + !!comma, names.n - n - !!comma};
-    }
-    qsort(p->list + from, p->n - from, sizeof(p->list[0]), promoted_order);
-    return true;
-}
-
 /* ---- Labels ---- */
 
 /* Moves the text into the arena, and empties it. */
@@ -166,6 +125,31 @@ static struct str labels_keep(struct labels *l)
     return kept;
 }
 
+/* The text of an attribute's value; empty if it is too long. */
+static struct str labels_text(struct labels *l, struct str any_value)
+{
+    l->is_bad |= any_value.n > SERIES_MAX_LABEL_BYTES;
+    if (!l->is_bad)
+        put_any_value(&l->text, any_value, false);
+    return labels_keep(l);
+}
+
+static struct str labels_name(struct labels *l, struct str attribute)
+{
+    l->is_bad |= attribute.n > SERIES_MAX_LABEL_BYTES;
+    if (!l->is_bad)
+        put_label_name(&l->text, attribute);
+    return labels_keep(l);
+}
+
+static struct str labels_join(struct labels *l, struct str a, char between, struct str b)
+{
+    put_str(&l->text, a);
+    put_str(&l->text, (struct str){&between, 1});
+    put_str(&l->text, b);
+    return labels_keep(l);
+}
+
 static struct series_label *labels_find(struct labels *l, struct str name)
 {
     for (size_t i = 0; i < l->n; i++)
@@ -174,43 +158,16 @@ static struct series_label *labels_find(struct labels *l, struct str name)
     return NULL;
 }
 
-/* Takes the text as the value of a label; `replace` decides about one that is there already. */
-static void labels_put(struct labels *l, struct str name, bool replace)
+static void labels_set(struct labels *l, struct str name, struct str value)
 {
     struct series_label *old = labels_find(l, name);
-    struct str value = labels_keep(l);
 
     if (old)
-        old->value = replace ? value : old->value;
+        old->value = value;
     else if (l->n == ARRAY_SIZE(l->list))
         l->is_bad = true;
     else
         l->list[l->n++] = (struct series_label){name, value};
-}
-
-static void labels_write(struct labels *l, struct str s)
-{
-    if (s.n > SERIES_MAX_LABEL_BYTES)
-        l->is_bad = true;
-    else if (buf_put_str(&l->text, s) < 0)
-        memory_exhausted(s.n); /* it has no ceiling */
-}
-
-static void labels_write_value(struct labels *l, struct str any_value)
-{
-    if (any_value.n > SERIES_MAX_LABEL_BYTES)
-        l->is_bad = true;
-    else
-        put_any_value(&l->text, any_value, false);
-}
-
-static struct str labels_name(struct labels *l, struct str attribute)
-{
-    if (attribute.n > SERIES_MAX_LABEL_BYTES)
-        l->is_bad = true;
-    else
-        put_label_name(&l->text, attribute);
-    return labels_keep(l);
 }
 
 static bool is_identity(struct str key)
@@ -220,68 +177,75 @@ static bool is_identity(struct str key)
 }
 
 /* Values of attributes whose names become the same are joined by a semicolon. */
-static void labels_put_attributes(struct labels *l, struct str message, unsigned number, bool skip_identity)
+static void labels_set_attributes(struct labels *l, struct str message, unsigned number, bool skip_identity)
 {
     CLEANUP(cleanup_free) struct attribute *list = NULL;
     size_t n = read_attributes(&list, message, number, SERIES_MAX_LABELS);
 
     l->is_bad |= n > SERIES_MAX_LABELS;
     for (size_t i = 0; i < n && !l->is_bad; i++) {
+        struct str name, value;
         const struct series_label *old;
-        struct str name;
 
         if (skip_identity && is_identity(list[i].key))
             continue;
         name = labels_name(l, list[i].key);
+        value = labels_text(l, list[i].value);
         old = labels_find(l, name);
-        if (old) {
-            labels_write(l, old->value);
-            labels_write(l, STR(";"));
-        }
-        labels_write_value(l, list[i].value);
-        labels_put(l, name, true);
+        labels_set(l, name, old ? labels_join(l, old->value, ';', value) : value);
     }
 }
 
-/* Writes the text of the first attribute with this name; false without one. */
-static bool labels_write_attribute(struct labels *l, struct str resource, struct str name)
+/* The text of the first attribute with this name; NULL without one. */
+static struct str labels_attribute(struct labels *l, struct str resource, struct str name)
 {
     struct wire w = wire_of(resource);
     struct wire_field f;
 
     while (wire_find(&w, RESOURCE_ATTRIBUTES, &f))
-        if (str_eq(wire_last(f.bytes, KEY_VALUE_KEY).bytes, name)) {
-            labels_write_value(l, wire_last(f.bytes, KEY_VALUE_VALUE).bytes);
-            return true;
-        }
-    return false;
+        if (str_eq(wire_last(f.bytes, KEY_VALUE_KEY).bytes, name))
+            return labels_text(l, wire_last(f.bytes, KEY_VALUE_VALUE).bytes);
+    return (struct str){0};
 }
 
 /* Returns whether there is any. */
-static bool labels_put_identity(struct labels *l, struct str resource)
+static bool labels_set_identity(struct labels *l, struct str resource)
 {
-    bool named = labels_write_attribute(l, resource, STR("service.name")), has_instance;
-    struct str service = labels_keep(l);
+    struct str service = labels_attribute(l, resource, STR("service.name"));
+    struct str space = labels_attribute(l, resource, STR("service.namespace"));
+    struct str instance = labels_attribute(l, resource, STR("service.instance.id"));
 
-    if (named) {
-        if (labels_write_attribute(l, resource, STR("service.namespace")))
-            labels_write(l, STR("/"));
-        labels_write(l, service);
-        labels_put(l, STR("job"), true);
-    }
-    has_instance = labels_write_attribute(l, resource, STR("service.instance.id"));
-    if (has_instance)
-        labels_put(l, STR("instance"), true);
-    return named || has_instance;
+    if (service.p)
+        labels_set(l, STR("job"), space.p ? labels_join(l, space, '/', service) : service);
+    if (instance.p)
+        labels_set(l, STR("instance"), instance);
+    return service.p || instance.p;
 }
 
-static void labels_put_promoted(struct labels *l, struct str resource, const struct otlp_promotion *p)
+static void labels_promote(struct labels *l, struct str resource, struct str attribute, struct str label)
 {
-    for (size_t i = 0; i < p->n && !l->is_bad; i++) {
-        struct str name = p->list[i].label.n ? p->list[i].label : labels_name(l, p->list[i].attribute);
+    struct str value = labels_attribute(l, resource, attribute);
 
-        if (labels_write_attribute(l, resource, p->list[i].attribute))
-            labels_put(l, name, false);
+    if (value.p && !labels_find(l, label))
+        labels_set(l, label, value);
+}
+
+static void labels_set_promoted(struct labels *l, struct str resource, const struct otlp_promotion *p)
+{
+    static const struct str k8s[][2] = {{STR("k8s.node.name"), STR("node")},
+                                        {STR("k8s.namespace.name"), STR("namespace")},
+                                        {STR("k8s.pod.name"), STR("pod")},
+                                        {STR("k8s.container.name"), STR("container")}};
+    const char *at = p->names.p, *end = at + p->names.n, *comma;
+
+    for (size_t i = 0; i < ARRAY_SIZE(k8s) && p->k8s; i++)
+        labels_promote(l, resource, k8s[i][0], k8s[i][1]);
+    for (; at < end && !l->is_bad; at = comma + 1) {
+        struct str name;
+
+        comma = memchr(at, ',', (size_t)(end - at)) ?: end;
+        name = str_trim((struct str){at, (size_t)(comma - at)});
+        labels_promote(l, resource, name, labels_name(l, name));
     }
 }
 
@@ -303,45 +267,49 @@ static unsigned labels_enter(struct labels *l, struct store *store, struct str n
 {
     static const char end = LABEL_END;
 
-    labels_write(l, name);
-    labels_put(l, STR("__name__"), true);
+    labels_set(l, STR("__name__"), name);
     if (l->is_bad)
         return STORE_BAD_LABELS;
     qsort(l->list, l->n, sizeof(*l->list), label_order);
     for (size_t i = 0; i < l->n && l->text.n <= SERIES_MAX_LABEL_BYTES; i++) {
-        struct series_label label = l->list[i];
+        const struct str parts[] = {l->list[i].name, {&end, 1}, l->list[i].value, {&end, 1}};
 
-        if (label.name.n == 0 || label.value.n == 0)
-            continue;
-        labels_write(l, label.name);
-        labels_write(l, (struct str){&end, 1});
-        labels_write(l, label.value);
-        labels_write(l, (struct str){&end, 1});
+        for (size_t k = 0; parts[0].n && parts[2].n && k < ARRAY_SIZE(parts); k++)
+            put_str(&l->text, parts[k]);
     }
     return store_enter(store, buf_str(&l->text), hash, ret);
 }
 
 /* ---- Reading a point ---- */
 
-/* Appends numbers of a field, packed or not. False if there are too many. */
-static bool numbers_add(struct numbers *to, const struct wire_field *f)
+/* The numbers of a field, packed or not. False if there are too many. */
+static bool numbers_read(struct numbers *to, struct str message, unsigned number)
 {
-    size_t n = f->type == WIRE_BYTES ? f->bytes.n / 8 : 1;
+    struct wire w = wire_of(message);
+    struct wire_field f;
 
-    if (n > MAX_BUCKETS - to->n)
-        return false;
-    memcpy(to->list + to->n, f->type == WIRE_BYTES ? f->bytes.p : (const char *)&f->value, n * 8);
-    to->n += n;
+    to->n = 0;
+    while (wire_find(&w, number, &f)) {
+        size_t n = f.type == WIRE_BYTES ? f.bytes.n / 8 : 1;
+
+        if (n > MAX_BUCKETS - to->n)
+            return false;
+        memcpy(to->list + to->n, f.type == WIRE_BYTES ? f.bytes.p : (const char *)&f.value, n * 8);
+        to->n += n;
+    }
     return true;
 }
 
 /* Bounds must increase, with one more bucket than bounds, or none. Counts must add up to the count; they are
  * added up in place. */
-static bool point_check_histogram(struct point *pt)
+static bool point_read_histogram(struct point *pt)
 {
     const struct numbers *bounds = &pt->bounds;
     uint64_t *counts = pt->counts.list;
 
+    if (!numbers_read(&pt->counts, pt->message, HISTOGRAM_COUNTS) ||
+        !numbers_read(&pt->bounds, pt->message, HISTOGRAM_BOUNDS))
+        return false;
     for (size_t i = 0; i < bounds->n; i++)
         if (isnan(wire_double(bounds->list[i])) ||
             (i > 0 && wire_double(bounds->list[i]) <= wire_double(bounds->list[i - 1])))
@@ -349,64 +317,56 @@ static bool point_check_histogram(struct point *pt)
     for (size_t i = 1; i < pt->counts.n; i++)
         if (__builtin_add_overflow(counts[i], counts[i - 1], &counts[i]))
             return false;
-    return pt->counts.n == 0 || (pt->counts.n == bounds->n + 1 && counts[bounds->n] == pt->count);
+    return pt->counts.n == 0 ||
+           (pt->counts.n == bounds->n + 1 && counts[bounds->n] == pt->last[POINT_COUNT].value);
 }
 
-/* Fields that only points of this type have. */
-static void point_read_field(struct point *pt, const struct wire_field *f, enum otlp_type type)
+static bool point_check_summary(const struct point *pt)
 {
-    bool is_number = type != OTLP_HISTOGRAM && type != OTLP_SUMMARY;
+    struct wire w = wire_of(pt->message);
+    struct wire_field f;
+    size_t n = 0;
 
-    if (is_number && (f->number == NUMBER_DOUBLE || f->number == NUMBER_INT)) {
-        pt->value = f->number == NUMBER_INT ? (double)(int64_t)f->value : wire_double(f->value);
-        pt->has_value = true;
-    } else if (!is_number && f->number == POINT_COUNT) {
-        pt->count = f->value;
-    } else if (!is_number && f->number == POINT_SUM) {
-        pt->sum = wire_double(f->value);
-        pt->has_sum = true;
-    } else if (type == OTLP_SUMMARY && f->number == SUMMARY_QUANTILES) {
-        pt->is_invalid |= ++pt->n_quantiles > MAX_BUCKETS ||
-                          isnan(wire_double(wire_last(f->bytes, QUANTILE_QUANTILE).value));
-    } else if (type == OTLP_HISTOGRAM && f->number == HISTOGRAM_COUNTS) {
-        pt->is_invalid |= !numbers_add(&pt->counts, f);
-    } else if (type == OTLP_HISTOGRAM && f->number == HISTOGRAM_BOUNDS) {
-        pt->is_invalid |= !numbers_add(&pt->bounds, f);
-    }
+    while (wire_find(&w, SUMMARY_QUANTILES, &f))
+        if (++n > MAX_BUCKETS || isnan(wire_double(wire_last(f.bytes, QUANTILE_QUANTILE).value)))
+            return false;
+    return true;
+}
+
+static bool point_is_absent(const struct point *pt, enum otlp_type type)
+{
+    return pt->last[kinds[type].flags].value & FLAG_NO_RECORDED_VALUE;
 }
 
 static unsigned point_read(struct point *pt, struct str message, enum otlp_type type, uint64_t temporality)
 {
     struct wire w = wire_of(message);
     struct wire_field f;
+    bool valid;
 
     pt->message = message;
-    pt->attributes_hash = 1;
-    pt->start_ns = pt->time_ns = pt->flags = pt->count = 0;
-    pt->value = pt->sum = 0;
-    pt->has_value = pt->has_sum = pt->is_invalid = false;
-    pt->counts.n = pt->bounds.n = pt->n_quantiles = 0;
+    wire_read(message, pt->last);
+    pt->time_ns = pt->last[POINT_TIME].value;
+    pt->start_ns = pt->last[POINT_START].value;
     if (type == OTLP_EXPONENTIAL)
         return OTLP_UNSUPPORTED;
-    while (wire_next(&w, &f)) {
-        if (f.number == kinds[type].attributes)
-            pt->attributes_hash = hash_chain(pt->attributes_hash, f.bytes);
-        else if (f.number == POINT_START)
-            pt->start_ns = f.value;
-        else if (f.number == POINT_TIME)
-            pt->time_ns = f.value;
-        else if (f.number == kinds[type].flags)
-            pt->flags = f.value;
-        else
-            point_read_field(pt, &f, type);
-    }
     if (kinds[type].temporal && temporality != TEMPORALITY_CUMULATIVE && temporality != TEMPORALITY_DELTA)
         return OTLP_TEMPORALITY;
-    if (type == OTLP_HISTOGRAM)
-        pt->is_invalid |= !point_check_histogram(pt);
-    else if (type != OTLP_SUMMARY)
-        pt->is_invalid |= !pt->has_value && !(pt->flags & FLAG_NO_RECORDED_VALUE);
-    return pt->is_invalid ? OTLP_INVALID : STORE_OK;
+    for (pt->attributes_hash = 1; wire_find(&w, kinds[type].attributes, &f);)
+        pt->attributes_hash = hash_chain(pt->attributes_hash, f.bytes);
+    valid = type == OTLP_HISTOGRAM ? point_read_histogram(pt)
+            : type == OTLP_SUMMARY
+                ? point_check_summary(pt)
+                : pt->last[NUMBER_DOUBLE].from || pt->last[NUMBER_INT].from || point_is_absent(pt, type);
+    return valid ? STORE_OK : OTLP_INVALID;
+}
+
+/* Of both fields the last one counts. */
+static double point_value(const struct point *pt)
+{
+    const struct wire_field *i = &pt->last[NUMBER_INT], *d = &pt->last[NUMBER_DOUBLE];
+
+    return i->from > d->from || !d->from ? (double)(int64_t)i->value : wire_double(d->value);
 }
 
 /* ---- Storing a point. Lock of the store held ---- */
@@ -427,18 +387,18 @@ static unsigned ingest_enter(struct ingest *in, enum part part, double bound, ui
     char text[DECIMAL_MAX];
 
     labels_begin(l);
-    labels_put_attributes(l, in->point.message, kinds[in->metric.type].attributes, false);
-    labels_put_promoted(l, in->resource, &in->promotion);
-    (void)labels_put_identity(l, in->resource);
-    if (part == PART_BUCKET || part == PART_QUANTILE) {
-        labels_write(l, (struct str){text, translate_decimal(bound, text)});
-        labels_put(l, part == PART_BUCKET ? STR("le") : STR("quantile"), true);
-    }
+    labels_set_attributes(l, in->point.message, kinds[in->metric.type].attributes, false);
+    labels_set_promoted(l, in->resource, &in->promotion);
+    (void)labels_set_identity(l, in->resource);
+    if (part == PART_BUCKET || part == PART_QUANTILE)
+        labels_set(l, part == PART_BUCKET ? STR("le") : STR("quantile"),
+                   (struct str){text, translate_decimal(bound, text)});
     if (name.n <= SERIES_MAX_LABEL_BYTES && unit.n <= SERIES_MAX_LABEL_BYTES)
         put_metric_name(&l->text, name, unit, in->metric.type);
     if (l->text.n == 0)
         return STORE_BAD_LABELS;
-    return labels_enter(l, in->store, str_of(suffixes[part]), hash, ret);
+    put_str(&l->text, str_of(suffixes[part]));
+    return labels_enter(l, in->store, labels_keep(l), hash, ret);
 }
 
 /* A series has one writer. Two cumulative ones look like a counter that is reset at each point, and their
@@ -483,7 +443,7 @@ static unsigned ingest_append(struct ingest *in, enum part part, double bound, d
         return result;
     if (in->metric.temporality == TEMPORALITY_DELTA)
         value = series_writer(x)->total += value;
-    if (in->point.flags & FLAG_NO_RECORDED_VALUE)
+    if (point_is_absent(&in->point, in->metric.type))
         value = value_absent();
     return store_append(in->store, x, (int64_t)(in->point.time_ns / NS_PER_MS), value);
 }
@@ -496,15 +456,15 @@ static unsigned ingest_append_rest(struct ingest *in)
     unsigned result = STORE_OK;
     struct wire_field f;
 
-    if (pt->has_sum || in->metric.type == OTLP_SUMMARY)
-        result = ingest_append(in, PART_SUM, 0, pt->sum);
+    if (pt->last[POINT_SUM].from || in->metric.type == OTLP_SUMMARY)
+        result = ingest_append(in, PART_SUM, 0, wire_double(pt->last[POINT_SUM].value));
     for (size_t i = 0; i < pt->bounds.n && i < pt->counts.n; i++)
         if (wire_double(pt->bounds.list[i]) != HUGE_VAL)
             result =
                 ingest_append(in, PART_BUCKET, wire_double(pt->bounds.list[i]), (double)pt->counts.list[i])
                     ?: result;
     if (in->metric.type == OTLP_HISTOGRAM)
-        return ingest_append(in, PART_BUCKET, HUGE_VAL, (double)pt->count) ?: result;
+        return ingest_append(in, PART_BUCKET, HUGE_VAL, (double)pt->last[POINT_COUNT].value) ?: result;
     while (wire_find(&w, SUMMARY_QUANTILES, &f))
         result = ingest_append(in, PART_QUANTILE, wire_double(wire_last(f.bytes, QUANTILE_QUANTILE).value),
                                wire_double(wire_last(f.bytes, QUANTILE_VALUE).value))
@@ -515,16 +475,17 @@ static unsigned ingest_append_rest(struct ingest *in)
 /* A point whose first sample belongs to another writer is left out. */
 static unsigned ingest_store_point(struct ingest *in)
 {
-    bool is_number = in->metric.type != OTLP_HISTOGRAM && in->metric.type != OTLP_SUMMARY;
+    const struct point *pt = &in->point;
     unsigned result;
 
-    if ((int64_t)(in->point.time_ns / NS_PER_MS) > in->now_ms + STORE_MAX_AHEAD_MS)
+    if ((int64_t)(pt->time_ns / NS_PER_MS) > in->now_ms + STORE_MAX_AHEAD_MS)
         return STORE_TOO_NEW; /* before the time is remembered as that of the last point */
     store_lock(in->store);
-    if (is_number)
-        result = ingest_append(in, PART_VALUE, 0, in->point.value);
+    if (in->metric.type != OTLP_HISTOGRAM && in->metric.type != OTLP_SUMMARY)
+        result = ingest_append(in, PART_VALUE, 0, point_value(pt));
     else
-        result = ingest_append(in, PART_COUNT, 0, (double)in->point.count) ?: ingest_append_rest(in);
+        result =
+            ingest_append(in, PART_COUNT, 0, (double)pt->last[POINT_COUNT].value) ?: ingest_append_rest(in);
     store_unlock(in->store);
     return result;
 }
@@ -543,8 +504,8 @@ static void ingest_store_target_info(struct ingest *in)
     x = store_find(in->store, hash);
     if (!x) {
         labels_begin(l);
-        labels_put_attributes(l, in->resource, RESOURCE_ATTRIBUTES, true);
-        if (l->n && labels_put_identity(l, in->resource))
+        labels_set_attributes(l, in->resource, RESOURCE_ATTRIBUTES, true);
+        if (l->n && labels_set_identity(l, in->resource))
             (void)labels_enter(l, in->store, STR("target_info"), hash, &x);
     }
     if (x)
@@ -586,32 +547,22 @@ static void ingest_points(struct ingest *in, struct str data)
 
 static void ingest_metric(struct ingest *in, struct str message)
 {
-    static const struct {
-        unsigned field;
-        enum otlp_type type;
-    } types[] = {{METRIC_GAUGE, OTLP_GAUGE},
-                 {METRIC_SUM, OTLP_UP_DOWN_COUNTER},
-                 {METRIC_HISTOGRAM, OTLP_HISTOGRAM},
-                 {METRIC_EXPONENTIAL, OTLP_EXPONENTIAL},
-                 {METRIC_SUMMARY, OTLP_SUMMARY}};
-    struct wire_field data = {0};
+    struct wire_field fields[WIRE_NUMBERS], data = {0};
 
-    in->metric.name = wire_last(message, METRIC_NAME).bytes;
-    in->metric.unit = wire_last(message, METRIC_UNIT).bytes;
-    for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
-        struct wire_field f = wire_last(message, types[i].field);
-
-        if (f.from > data.from || !data.from) { /* of several the last one counts */
-            data = f;
-            in->metric.type = types[i].type;
+    wire_read(message, fields);
+    in->metric.name = fields[METRIC_NAME].bytes;
+    in->metric.unit = fields[METRIC_UNIT].bytes;
+    for (unsigned type = 0; type < ARRAY_SIZE(kinds); type++)
+        if (fields[kinds[type].metric].from > data.from) { /* of several the last one counts */
+            data = fields[kinds[type].metric];
+            in->metric.type = (enum otlp_type)type;
         }
-    }
     if (!data.from)
         return;
-    if (in->metric.type == OTLP_UP_DOWN_COUNTER && wire_last(data.bytes, DATA_MONOTONIC).value)
-        in->metric.type = OTLP_COUNTER;
-    in->metric.temporality =
-        kinds[in->metric.type].temporal ? wire_last(data.bytes, DATA_TEMPORALITY).value : 0;
+    wire_read(data.bytes, fields);
+    if (in->metric.type == OTLP_COUNTER && !fields[DATA_MONOTONIC].value)
+        in->metric.type = OTLP_UP_DOWN_COUNTER;
+    in->metric.temporality = kinds[in->metric.type].temporal ? fields[DATA_TEMPORALITY].value : 0;
     in->metric.hash = hash_chain(hash_chain(in->resource_hash, in->metric.name), in->metric.unit);
     in->metric.hash = hash_chain_u64(in->metric.hash, in->metric.type);
     ingest_points(in, data.bytes);

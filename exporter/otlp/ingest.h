@@ -4,21 +4,11 @@
 
 #include "exporter/otlp/series.h"
 
-enum { OTLP_MAX_PROMOTED = 64 };
-
 /* Resource attributes that become labels of each series. */
 struct otlp_promotion {
-    struct otlp_promoted {
-        struct str attribute; /* "k8s.pod.name" */
-        struct str label;     /* "pod"; empty: the attribute's name, translated */
-    } list[OTLP_MAX_PROMOTED];
-    size_t n;
+    bool k8s;         /* k8s.node.name and so on, as node, namespace, pod and container */
+    struct str names; /* separated by commas, under their translated names; must outlive the ingest */
 };
-
-/* Adds node, namespace, pod and container of the k8s attributes. */
-void otlp_promote_k8s(struct otlp_promotion *p);
-/* Adds attributes by name, separated by commas, which must live as long as p. False if there are too many. */
-bool otlp_promote(struct otlp_promotion *p, struct str names);
 
 /* What became of a point: a store_result, or a reason of our own. */
 enum {

@@ -21,33 +21,33 @@ enum expr_kind { EXPR_NUMBER, EXPR_SELECTOR, EXPR_AGGREGATION, EXPR_BINARY };
 /* What an expression gives at a point: a number, a sample of each series, or the samples of a range. */
 enum expr_type { TYPE_SCALAR, TYPE_VECTOR, TYPE_RANGE };
 
-enum aggregation { AGGREGATION_AVG, AGGREGATION_COUNT, AGGREGATION_MAX, AGGREGATION_MIN, AGGREGATION_SUM };
+struct window; /* the samples of a range; at least one */
+struct total;  /* of values, one after the other */
 
-enum range_function {
-    FUNCTION_AVG,
-    FUNCTION_COUNT,
-    FUNCTION_DELTA,
-    FUNCTION_INCREASE,
-    FUNCTION_IRATE,
-    FUNCTION_LAST,
-    FUNCTION_MAX,
-    FUNCTION_MIN,
-    FUNCTION_RATE,
-    FUNCTION_SUM,
-    FUNCTION_NONE, /* the latest sample, unless it is a stale marker */
+/* Either of a range, or a total: of the values of an aggregation's series, or of the samples of a range. */
+struct query_function {
+    const char *name;
+    bool aggregates; /* series; else samples */
+    bool keeps_name, of_counters, per_second;
+    /* value_absent() if there are too few samples */
+    double (*of_range)(const struct window *w, const struct query_function *f);
+    void (*add)(struct total *t, double v);
+    double (*result)(const struct total *t);
 };
+
+/* Ends with one without a name. */
+extern const struct query_function query_functions[];
+/* That of a selector without a function: the latest sample, unless it is a stale marker. */
+extern const struct query_function query_latest;
 
 struct expr {
     enum expr_kind kind;
     enum expr_type type;
     double number;
-    /* Of a selector, with the function around it */
-    struct series_matcher *matchers;
+    const struct query_function *function; /* around a selector; or an aggregation, of `left` */
+    struct series_matcher *matchers;       /* of a selector */
     int64_t range_ms;
-    enum range_function function;
-    /* Of an aggregation: of `left` */
-    enum aggregation aggregation;
-    bool without;
+    bool without;                  /* of an aggregation */
     struct series_matcher *labels; /* their names */
     /* Of an operator */
     char op;

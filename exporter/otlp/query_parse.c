@@ -56,6 +56,23 @@ static void PRINTF_LIKE(3, 4) fail(struct parser *p, struct str place, const cha
     va_end(ap);
 }
 
+/* Words of PromQL that cannot name a metric. */
+static const char *const keywords[] = {"on", "ignoring", "group_left", "group_right", "bool", "and",
+                                       "or", "unless",   "atan2",      "offset",      NULL};
+
+static bool is_word_of(struct str word, const char *const *list)
+{
+    while (*list && !str_eq_nocase(word, str_of(*list)))
+        list++;
+    return *list;
+}
+
+static bool at_word(const struct parser *p, const char *const *list)
+{
+    return p->kind == TOKEN_NAME && is_word_of(p->token, list);
+}
+
+/* Whatever else PromQL has at this place is refused by its name. */
 static void fail_expected(struct parser *p, const char *what)
 {
     struct str t = p->token;
@@ -64,6 +81,8 @@ static void fail_expected(struct parser *p, const char *what)
     text_line(got, sizeof(got), t);
     if (p->kind == TOKEN_ERROR)
         fail(p, t, "%s", strchr("\"'`", t.p[0]) ? "string without a closing quote" : "unexpected character");
+    else if (at_word(p, keywords) || (p->kind == TOKEN_OPERATOR && strchr("[:@<>=!", t.p[0])))
+        fail(p, t, "%s " UNSUPPORTED WAY_OUT, strchr("[:", t.p[0]) ? "a subquery" : got);
     else
         fail(p, t, "expected %s, got %s", what, p->kind == TOKEN_END ? "the end of the query" : got);
 }
@@ -164,21 +183,6 @@ static void take(struct parser *p, const char *op, const char *what)
         fail_expected(p, what);
 }
 
-/* The word's place in the list, or that of the NULL at its end. */
-static size_t word_in(struct str word, const char *const *list)
-{
-    size_t i = 0;
-
-    while (list[i] && !str_eq_nocase(word, str_of(list[i])))
-        i++;
-    return i;
-}
-
-static bool at_word(const struct parser *p, const char *const *list)
-{
-    return p->kind == TOKEN_NAME && list[word_in(p->token, list)];
-}
-
 /* The content of the next token, a string, terminated; takes the token. Between backticks there are no
  * escapes. */
 static struct str take_string(struct parser *p)
@@ -209,70 +213,59 @@ static struct str take_string(struct parser *p)
 
 /* ---- Selectors: name{label="value", ...} ---- */
 
-/* The end of "[:alpha:]" in a class of characters; s itself if there is none. */
-static const char *skip_class_name(const char *s)
+static bool regex_matches(const struct regex *x, struct str subject)
 {
-    const char *end = s + 1 + strspn(s + 1, ":^" LETTERS);
+    struct regex_matcher *m = regex_matcher_new();
+    bool matches = regex_match(m, x, subject) == 1;
 
-    return s[1] == ':' && end > s + 3 && end[-1] == ':' && *end == ']' ? end : s;
+    (void)regex_matcher_free(m);
+    return matches;
 }
 
-/* Repetitions since PCRE2 10.43; literal characters before and in RE2. */
-static bool is_new_repetition(const char *s)
+/* The expressions that mean the same to RE2, which Prometheus has, and to PCRE2. Repetitions such as {,3} and
+ * { 3 } are new in PCRE2 10.43, and literal characters elsewhere. */
+#define REGEX_ESCAPE "\\\\(?:[^A-Za-z0-9]|[abfnrtxzABdDsSwWpP])"
+static const char shared_grammar[] = "(?:" REGEX_ESCAPE /* classes: */
+                                     "|\\[\\^?\\]?(?:\\[:\\^?[A-Za-z]+:\\]|" REGEX_ESCAPE "|[^\\]\\\\])*+\\]"
+                                     "|\\((?![?*])|\\(\\?(?:[imsU-]*[:)]|P<)" /* groups */
+                                     "|(?:[*+?]|\\{\\d+(?:,\\d*)?\\})(?!\\+)" /* repetitions */
+                                     "|\\{(?![\\d, \\t]*\\})|[^\\\\[({*+?])*+";
+
+static bool regex_is_shared(struct str expression)
 {
-    size_t n = strspn(s, DIGITS ", \t");
+    struct regex *grammar = NULL;
+    char why[REGEX_WHY_BYTES];
+    bool shared = regex_new(&grammar, str_of(shared_grammar), why) == 0 && regex_matches(grammar, expression);
 
-    return s[n] == '}' && (*s == ',' || strcspn(s, " \t") < n);
-}
-
-/* What RE2's grammar, which Prometheus has, does not share with PCRE2's; NULL if there is nothing. */
-static const char *regex_refused(const char *s)
-{
-    static const char shared[] = "abfnrtxzABdDsSwWpP"; /* escapes that mean the same in both */
-    bool in_class = false, quantified = false;
-
-    for (char c, before = '\0'; (c = *s); before = c, s++) {
-        bool was_quantified = quantified;
-
-        quantified = !in_class && (is_one_of(c, "*+?") || (c == '}' && is_one_of(before, DIGITS ",")));
-        if (c == '\\') {
-            s += s[1] != '\0';
-            if (is_one_of(*s, LETTERS DIGITS) && !strchr(shared, *s))
-                return "back-references and escape sequences that RE2 and PCRE2 do not share";
-        } else if (in_class) {
-            in_class = c != ']';
-            s = c == '[' ? skip_class_name(s) : s;
-        } else if (c == '[') {
-            in_class = true;
-            s += s[1] == '^';
-            s += s[1] == ']'; /* which is no end here */
-        } else if (c == '+' && was_quantified) {
-            return "possessive quantifiers";
-        } else if (c == '{' && is_new_repetition(s + 1)) {
-            return "repetitions such as {,3} and { 3 }";
-        } else if (c == '(' && s[1] == '*') {
-            return "verbs such as (*ACCEPT)";
-        } else if (c == '(' && s[1] == '?') {
-            if (!strchr(":)", s[2 + strspn(s + 2, "imsU-")]) && strncmp(s + 2, "P<", 2) != 0)
-                return "look-around and other groups beyond (?:...), (?P<name>...) and (?flags:...)";
-        }
-    }
-    return NULL;
+    (void)regex_free(grammar);
+    return shared;
 }
 
 /* NULL if it is refused. */
 static const struct regex *compile(struct parser *p, struct str place, struct str expression)
 {
-    const char *refused = regex_refused(expression.p);
     char why[REGEX_WHY_BYTES];
 
-    if (refused)
-        fail(p, place, "invalid regular expression: %s are not supported", refused);
-    else if (regex_new(&p->q->regexes[p->q->n_regexes], expression, why) < 0)
+    if (regex_new(&p->q->regexes[p->q->n_regexes], expression, why) < 0)
         fail(p, place, "invalid regular expression: %s", why);
-    else
-        return p->q->regexes[p->q->n_regexes++];
-    return NULL;
+    else if (p->q->n_regexes++, !regex_is_shared(expression))
+        fail(p, place,
+             "invalid regular expression: look-around, back-references, possessive quantifiers and all else "
+             "that RE2 and PCRE2 do not share are not supported");
+    return p->failed ? NULL : p->q->regexes[p->q->n_regexes - 1];
+}
+
+/* The next token, a label's name. */
+static struct str take_label(struct parser *p, const char *expected)
+{
+    struct str name = p->token;
+
+    if (p->kind == TOKEN_STRING)
+        return take_string(p);
+    if (p->kind != TOKEN_NAME || memchr(name.p, ':', name.n))
+        fail_expected(p, expected);
+    next(p);
+    return name;
 }
 
 static struct series_matcher *add_matcher(struct parser *p, struct series_matcher **list, struct str name,
@@ -291,15 +284,9 @@ static void parse_matcher(struct parser *p, struct expr *x, bool named)
 {
     static const char *const operators[] = {"=", "!=", "=~", "!~", NULL};
     struct str first = p->token, place;
-    struct series_matcher *m = add_matcher(p, &x->matchers, first, STR(""));
+    struct series_matcher *m = add_matcher(p, &x->matchers, take_label(p, "a label name or }"), STR(""));
     size_t i = 0;
 
-    if (p->kind == TOKEN_STRING)
-        m->name = take_string(p);
-    else if (p->kind != TOKEN_NAME || memchr(first.p, ':', first.n))
-        fail_expected(p, "a label name or }");
-    else
-        next(p);
     while (operators[i] && !skip_operator(p, operators[i]))
         i++;
     place = p->token;
@@ -321,11 +308,7 @@ static void parse_matcher(struct parser *p, struct expr *x, bool named)
 
 static bool matches_empty(const struct series_matcher *m)
 {
-    struct regex_matcher *matcher = regex_matcher_new();
-    bool matches = m->regex ? regex_match(matcher, m->regex, STR("")) == 1 : m->value.n == 0;
-
-    (void)regex_matcher_free(matcher);
-    return matches != m->negated;
+    return (m->regex ? regex_matches(m->regex, STR("")) : m->value.n == 0) != m->negated;
 }
 
 /* "[5m]"; its bracket is taken. */
@@ -337,8 +320,6 @@ static void parse_range(struct parser *p, struct expr *x)
         x->range_ms > longest)
         fail_expected(p, "a duration such as 5m, 90s or 1h30m");
     next(p);
-    if (p->token.p[0] == ':')
-        fail(p, p->token, "a subquery " UNSUPPORTED WAY_OUT);
     take(p, "]", "]");
     x->type = TYPE_RANGE;
 }
@@ -351,7 +332,7 @@ static void parse_selector(struct parser *p, struct expr *x, struct str name)
 
     x->kind = EXPR_SELECTOR;
     x->type = TYPE_VECTOR;
-    x->function = FUNCTION_NONE;
+    x->function = &query_latest;
     x->range_ms = LOOKBACK_MS;
     if (selects)
         (void)add_matcher(p, &x->matchers, STR("__name__"), name);
@@ -372,27 +353,10 @@ static void parse_selector(struct parser *p, struct expr *x, struct str name)
 
 /* ---- Functions and aggregations ---- */
 
-static const char *const functions[] = {[FUNCTION_AVG] = "avg_over_time",
-                                        [FUNCTION_COUNT] = "count_over_time",
-                                        [FUNCTION_DELTA] = "delta",
-                                        [FUNCTION_INCREASE] = "increase",
-                                        [FUNCTION_IRATE] = "irate",
-                                        [FUNCTION_LAST] = "last_over_time",
-                                        [FUNCTION_MAX] = "max_over_time",
-                                        [FUNCTION_MIN] = "min_over_time",
-                                        [FUNCTION_RATE] = "rate",
-                                        [FUNCTION_SUM] = "sum_over_time",
-                                        [FUNCTION_NONE] = NULL};
-static const char *const aggregations[] = {
-    [AGGREGATION_AVG] = "avg", [AGGREGATION_COUNT] = "count", [AGGREGATION_MAX] = "max",
-    [AGGREGATION_MIN] = "min", [AGGREGATION_SUM] = "sum",     NULL};
 static const char *const other_aggregations[] = {
     "bottomk",  "count_values", "group",  "limit_ratio", "limitk",
     "quantile", "stddev",       "stdvar", "topk",        NULL};
 static const char *const groupings[] = {"by", "without", NULL};
-/* Words of PromQL that cannot name a metric. */
-static const char *const keywords[] = {"on", "ignoring", "group_left", "group_right", "bool", "and",
-                                       "or", "unless",   "atan2",      "offset",      NULL};
 
 /* "by (a, b)" */
 static void parse_grouping(struct parser *p, struct expr *x)
@@ -401,21 +365,14 @@ static void parse_grouping(struct parser *p, struct expr *x)
     next(p);
     take(p, "(", "(");
     while (!p->failed && !skip_operator(p, ")")) {
-        struct series_matcher *m = add_matcher(p, &x->labels, p->token, STR(""));
-
-        if (p->kind == TOKEN_STRING)
-            m->name = take_string(p);
-        else if (p->kind == TOKEN_NAME)
-            next(p);
-        else
-            fail_expected(p, "a label name or )");
+        (void)add_matcher(p, &x->labels, take_label(p, "a label name or )"), STR(""));
         if (!at_operator(p, ")"))
             take(p, ",", "a comma or )");
     }
 }
 
-/* "(expression)" of this type. NULL after an error. */
-static struct expr *parse_argument(struct parser *p, enum expr_type type, const char *what)
+/* "(expression)", which the function takes. NULL after an error. */
+static struct expr *parse_argument(struct parser *p, const struct query_function *f)
 {
     struct expr *x;
     struct str place;
@@ -423,69 +380,55 @@ static struct expr *parse_argument(struct parser *p, enum expr_type type, const 
     take(p, "(", "(");
     place = p->token;
     x = parse_expression(p, 0);
-    if (x && x->type != type)
-        fail(p, place, "%s takes a %s, as in %s", what, type == TYPE_RANGE ? "range" : "vector",
-             type == TYPE_RANGE ? "rate(metric[5m])" : "sum(metric) or sum(rate(metric[5m]))");
+    if (x && x->type != (f->aggregates ? TYPE_VECTOR : TYPE_RANGE))
+        fail(p, place, "%s takes a %s", f->name,
+             f->aggregates ? "vector, as in sum(metric) or sum(rate(metric[5m]))"
+                           : "range, as in rate(metric[5m])");
     take(p, ")", ")");
     return p->failed ? NULL : x;
 }
 
-static void parse_aggregation(struct parser *p, struct expr *x, enum aggregation op)
+static void parse_call(struct parser *p, struct expr *x, const struct query_function *f)
 {
-    bool grouped = at_word(p, groupings);
+    bool grouped = f->aggregates && at_word(p, groupings);
+    const struct expr *of;
 
-    x->kind = EXPR_AGGREGATION;
-    x->type = TYPE_VECTOR;
-    x->aggregation = op;
     if (grouped)
         parse_grouping(p, x);
-    x->left = parse_argument(p, TYPE_VECTOR, aggregations[op]);
-    if (!grouped && at_word(p, groupings))
+    of = parse_argument(p, f);
+    if (f->aggregates && !grouped && at_word(p, groupings))
         parse_grouping(p, x);
-}
-
-static void parse_function(struct parser *p, struct expr *x, enum range_function f)
-{
-    const struct expr *range = parse_argument(p, TYPE_RANGE, functions[f]);
-
-    if (!range)
-        return;
-    *x = *range;
+    if (of && !f->aggregates)
+        *x = *of;
+    x->kind = f->aggregates ? EXPR_AGGREGATION : EXPR_SELECTOR;
     x->type = TYPE_VECTOR;
     x->function = f;
+    x->left = f->aggregates ? of : NULL;
 }
 
-static void refuse_call(struct parser *p, struct str name, bool aggregates)
+/* NULL without one of this name. */
+static const struct query_function *function_find(struct str name)
 {
-    char list[256];
-    size_t n = 0;
-
-    for (const char *const *f = functions; *f; f++)
-        n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", n ? ", " : "", *f);
-    if (aggregates)
-        fail(p, name,
-             "aggregation %.*s " UNSUPPORTED "; supported aggregations: avg, count, max, min, sum" WAY_OUT,
-             STR_ARG(name));
-    else
-        fail(p, name, "function %.*s " UNSUPPORTED "; supported functions: %s" WAY_OUT, STR_ARG(name), list);
+    for (const struct query_function *f = query_functions; f->name; f++)
+        if (f->aggregates ? str_eq_nocase(name, str_of(f->name)) : str_eq(name, str_of(f->name)))
+            return f;
+    return NULL;
 }
 
 /* A function, an aggregation or a selector. */
 static void parse_named(struct parser *p, struct expr *x)
 {
     struct str name = p->token;
-    size_t op = word_in(name, aggregations), f = word_in(name, functions);
-    bool aggregates = aggregations[op] || other_aggregations[word_in(name, other_aggregations)];
+    const struct query_function *f = function_find(name);
+    bool aggregates = f ? f->aggregates : is_word_of(name, other_aggregations);
 
     next(p);
     if (!at_operator(p, "(") && !(aggregates && at_word(p, groupings)))
         parse_selector(p, x, name);
-    else if (aggregations[op])
-        parse_aggregation(p, x, (enum aggregation)op);
-    else if (functions[f] && str_eq(name, str_of(functions[f])))
-        parse_function(p, x, (enum range_function)f);
+    else if (f)
+        parse_call(p, x, f);
     else
-        refuse_call(p, name, aggregates);
+        fail(p, name, "%s %.*s " UNSUPPORTED WAY_OUT, aggregates ? "aggregation" : "function", STR_ARG(name));
 }
 
 /* ---- Operators ---- */
@@ -592,21 +535,6 @@ static struct expr *parse_operand(struct parser *p)
     return x;
 }
 
-/* What follows an operand and is not supported: an operator or a modifier. */
-static void refuse_suffix(struct parser *p)
-{
-    struct str t = p->token;
-
-    if (at_operator(p, "["))
-        fail(p, t,
-             "a range is possible behind a selector only, as in rate(metric[5m]); a subquery " UNSUPPORTED
-                 WAY_OUT);
-    else if (at_operator(p, "@") || (p->kind == TOKEN_NAME && str_eq_nocase(t, STR("offset"))))
-        fail(p, t, "modifier %.*s " UNSUPPORTED WAY_OUT, STR_ARG(t));
-    else if (at_word(p, keywords) || (p->kind == TOKEN_OPERATOR && strchr("<>=!", t.p[0])))
-        fail(p, t, "operator %.*s " UNSUPPORTED WAY_OUT, STR_ARG(t));
-}
-
 /* An operand, and the operators behind it that bind at least as strong. NULL after an error. */
 static struct expr *parse_expression(struct parser *p, unsigned precedence)
 {
@@ -616,14 +544,11 @@ static struct expr *parse_expression(struct parser *p, unsigned precedence)
     if (++p->depth > QUERY_MAX_DEPTH)
         fail(p, p->token, "more than %d nested expressions", QUERY_MAX_DEPTH);
     left = p->failed ? NULL : parse_operand(p);
-    refuse_suffix(p);
     while (!p->failed && (found = precedence_of(p)) && found >= precedence) {
         struct str op = p->token;
         const struct expr *right;
 
         next(p);
-        if (at_word(p, keywords))
-            fail(p, p->token, "modifier %.*s " UNSUPPORTED WAY_OUT, STR_ARG(p->token));
         right = parse_expression(p, found + (found != PRECEDENCE_POWER)); /* a ^ b ^ c is a ^ (b ^ c) */
         left = make_operation(p, op, op.p[0], left, right);
     }

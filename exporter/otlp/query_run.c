@@ -20,7 +20,7 @@ struct total {
     double sum, error, count;
 };
 
-static void total_add(struct total *t, double v)
+static inline void total_add(struct total *t, double v)
 {
     double sum = t->sum + v;
 
@@ -34,7 +34,7 @@ static void total_add(struct total *t, double v)
     t->count++;
 }
 
-static double total_value(const struct total *t)
+static double total_sum(const struct total *t)
 {
     return isinf(t->sum) ? t->sum : t->sum + t->error;
 }
@@ -44,9 +44,29 @@ static double total_mean(const struct total *t)
     return t->sum / t->count + t->error / t->count;
 }
 
+static double total_count(const struct total *t)
+{
+    return t->count;
+}
+
+static void total_max(struct total *t, double v)
+{
+    t->sum = isnan(t->sum) || t->sum < v ? v : t->sum;
+}
+
+static void total_min(struct total *t, double v)
+{
+    t->sum = isnan(t->sum) || t->sum > v ? v : t->sum;
+}
+
+static double total_extreme(const struct total *t)
+{
+    return t->sum;
+}
+
 /* ---- Functions: each in Prometheus' order of operations, so that results have the same bits ---- */
 
-/* The samples that end at `at` and begin range_ms before; at least one. */
+/* They end at `at` and begin range_ms before. */
 struct window {
     const struct sample *s;
     size_t n;
@@ -68,7 +88,7 @@ static double extension(double gap, double interval)
     return gap >= interval * 1.1 ? interval / 2 : gap;
 }
 
-static double window_change(const struct window *w, bool is_counter, bool is_rate)
+static inline double window_change(const struct window *w, const struct query_function *f)
 {
     double change, start, end, sampled, interval, factor;
     size_t last = w->n - 1;
@@ -76,7 +96,7 @@ static double window_change(const struct window *w, bool is_counter, bool is_rat
     if (w->n < 2)
         return value_absent();
     change = w->s[last].v - w->s[0].v;
-    if (is_counter)
+    if (f->of_counters)
         for (size_t i = 1; i < w->n; i++)
             if (w->s[i].v < w->s[i - 1].v) /* it began again at 0 */
                 change += w->s[i - 1].v;
@@ -84,7 +104,7 @@ static double window_change(const struct window *w, bool is_counter, bool is_rat
     interval = sampled / (double)last;
     start = extension((double)(w->s[0].t - (w->at - w->range_ms)) / 1000, interval);
     end = extension((double)(w->at - w->s[last].t) / 1000, interval);
-    if (is_counter && change > 0 && w->s[0].v >= 0) {
+    if (f->of_counters && change > 0 && w->s[0].v >= 0) {
         /* A counter is not extended to before it was 0. */
         double to_zero = sampled * (w->s[0].v / change);
 
@@ -92,71 +112,65 @@ static double window_change(const struct window *w, bool is_counter, bool is_rat
             start = to_zero;
     }
     factor = (sampled + start + end) / sampled;
-    if (is_rate)
+    if (f->per_second)
         factor /= duration_seconds(w->range_ms);
     return change * factor;
 }
 
-static double window_irate(const struct window *w)
+static double window_irate(const struct window *w, const struct query_function *f)
 {
     const struct sample *last = &w->s[w->n - 1];
 
+    (void)f;
     if (w->n < 2)
         return value_absent();
     return (last->v < last[-1].v ? last->v : last->v - last[-1].v) / ((double)(last->t - last[-1].t) / 1000);
 }
 
-static struct total window_total(const struct window *w)
+static double window_last(const struct window *w, const struct query_function *f)
 {
-    struct total t = {w->s[0].v, 0, 1};
-
-    for (size_t i = 1; i < w->n; i++)
-        total_add(&t, w->s[i].v);
-    return t;
+    (void)f;
+    return w->s[w->n - 1].v;
 }
 
-static double greater(bool is_max, double a, double b)
+const struct query_function query_latest = {.keeps_name = true, .of_range = window_last};
+const struct query_function query_functions[] = {
+    {"avg", true, .add = total_add, .result = total_mean},
+    {"count", true, .add = total_add, .result = total_count},
+    {"max", true, .add = total_max, .result = total_extreme},
+    {"min", true, .add = total_min, .result = total_extreme},
+    {"sum", true, .add = total_add, .result = total_sum},
+    {"avg_over_time", .add = total_add, .result = total_mean},
+    {"count_over_time", .add = total_add, .result = total_count},
+    {"max_over_time", .add = total_max, .result = total_extreme},
+    {"min_over_time", .add = total_min, .result = total_extreme},
+    {"sum_over_time", .add = total_add, .result = total_sum},
+    {"last_over_time", .keeps_name = true, .of_range = window_last},
+    {"delta", .of_range = window_change},
+    {"increase", .of_range = window_change, .of_counters = true},
+    {"irate", .of_range = window_irate},
+    {"rate", .of_range = window_change, .of_counters = true, .per_second = true},
+    {NULL},
+};
+
+/* What is usual is called directly, so that the compiler keeps it in registers. */
+static inline double window_value(const struct window *w, const struct query_function *f)
 {
-    return isnan(a) || (is_max ? a < b : a > b) ? b : a;
-}
+    struct total t = {w->s[0].v, 0, 1}, sum = t;
 
-static double window_extreme(const struct window *w, bool is_max)
-{
-    double found = w->s[0].v;
-
-    for (size_t i = 1; i < w->n; i++)
-        found = greater(is_max, found, w->s[i].v);
-    return found;
-}
-
-/* value_absent() if there are too few samples. */
-static double window_value(const struct window *w, enum range_function f)
-{
-    struct total t;
-
-    switch (f) {
-    case FUNCTION_AVG:
-        t = window_total(w);
-        return total_mean(&t);
-    case FUNCTION_SUM:
-        t = window_total(w);
-        return total_value(&t);
-    case FUNCTION_COUNT:
-        return (double)w->n;
-    case FUNCTION_MAX:
-    case FUNCTION_MIN:
-        return window_extreme(w, f == FUNCTION_MAX);
-    case FUNCTION_IRATE:
-        return window_irate(w);
-    case FUNCTION_LAST:
-    case FUNCTION_NONE:
-        return w->s[w->n - 1].v;
-    case FUNCTION_RATE:
-    case FUNCTION_INCREASE:
-        return window_change(w, true, f == FUNCTION_RATE);
-    default:
-        return window_change(w, false, false);
+    if (f->of_range == window_change)
+        return window_change(w, f);
+    if (f->of_range)
+        return f->of_range(w, f);
+    if (f->add == total_add) {
+        for (size_t i = 1; i < w->n; i++)
+            total_add(&sum, w->s[i].v);
+        t = sum;
+        return f->result(&t);
     }
+    for (size_t i = 1; i < w->n; i++)
+        f->add(&t, w->s[i].v);
+    return f->result(&t);
 }
 
 /* ---- Vectors ---- */
@@ -285,7 +299,7 @@ static int64_t eval_point(const struct eval *e, size_t i)
 static bool compute_series(const struct eval *e, const struct expr *x, struct series_reader *in,
                            double *values)
 {
-    size_t n = x->function == FUNCTION_NONE ? in->n : 0, first = 0, end = 0;
+    size_t n = x->function == &query_latest ? in->n : 0, first = 0, end = 0;
     bool some = false;
 
     for (size_t i = n; i < in->n; i++)
@@ -306,6 +320,19 @@ static bool compute_series(const struct eval *e, const struct expr *x, struct se
     return some;
 }
 
+static int eval_fail_reading(struct eval *e, int r)
+{
+    struct store_stats stats;
+
+    store_stats(e->store, &stats);
+    if (r != -ENODATA)
+        return eval_fail(e, r, "a regular expression takes too many steps on a label value");
+    (void)snprintf(e->why, QUERY_WHY_BYTES,
+                   "samples of the time range were evicted: limits.otlpMemory (%llu bytes) is reached",
+                   (unsigned long long)stats.max_bytes);
+    return r;
+}
+
 /* Hands on each series of a selector, or of the function around it. */
 static int eval_series(struct eval *e, const struct expr *x, eval_row_fn *put, void *arg)
 {
@@ -323,13 +350,13 @@ static int eval_series(struct eval *e, const struct expr *x, eval_row_fn *put, v
 
         if (atomic_load(e->cancelled))
             return -ECANCELED;
-        if (x->function != FUNCTION_NONE && x->function != FUNCTION_LAST)
+        if (!x->function->keeps_name)
             row_drop_name(&row);
         r = some ? put(e, arg, &row) : 0;
         if (r < 0)
             return r;
     }
-    return r < 0 ? eval_fail(e, r, in.why) : 0;
+    return r < 0 ? eval_fail_reading(e, r) : 0;
 }
 
 static int keep_row(struct eval *e, void *arg, struct row *row)
@@ -389,16 +416,14 @@ static struct str group_labels(struct grouping *g, struct str labels)
     return buf_str(&g->text);
 }
 
-static void group_add(enum aggregation op, struct total *t, double v)
+static void group_add(const struct query_function *f, struct total *t, double v)
 {
-    if (value_is_absent(t->sum))
-        *t = (struct total){op == AGGREGATION_COUNT ? 1 : v, 0, 1};
-    else if (op == AGGREGATION_SUM || op == AGGREGATION_AVG)
+    if (value_is_absent(t->count))
+        *t = (struct total){v, 0, 1};
+    else if (f->add == total_add)
         total_add(t, v);
-    else if (op == AGGREGATION_COUNT)
-        t->sum++;
     else
-        t->sum = greater(op == AGGREGATION_MAX, t->sum, v);
+        f->add(t, v);
 }
 
 static int group_row(struct eval *e, void *arg, struct row *row)
@@ -417,20 +442,18 @@ static int group_row(struct eval *e, void *arg, struct row *row)
         (void)strset_add(&g->labels, group->labels);
     for (size_t i = 0; i < e->n && r == 0; i++)
         if (!value_is_absent(row->values[i]))
-            group_add(g->rule->aggregation, (struct total *)group->values + i, row->values[i]);
+            group_add(g->rule->function, (struct total *)group->values + i, row->values[i]);
     return r;
 }
 
 /* The result of a group, in the place of its first values. */
-static void group_finish(const struct eval *e, enum aggregation op, double *values)
+static void group_finish(const struct eval *e, const struct query_function *f, double *values)
 {
     for (size_t i = 0; i < e->n; i++) {
         struct total t;
 
         memcpy(&t, values + 3 * i, sizeof(t));
-        values[i] = t.sum;
-        if (!value_is_absent(t.sum) && (op == AGGREGATION_AVG || op == AGGREGATION_SUM))
-            values[i] = op == AGGREGATION_AVG ? total_mean(&t) : total_value(&t);
+        values[i] = value_is_absent(t.count) ? value_absent() : f->result(&t);
     }
 }
 
@@ -439,7 +462,7 @@ static int eval_expr(struct eval *e, const struct expr *x, struct vector *to);
 /* Whether the series need not be held to find two that have the same labels without their names. */
 static bool is_unambiguous(const struct expr *x)
 {
-    bool named = x->kind == EXPR_SELECTOR && x->function == FUNCTION_NONE;
+    bool named = x->kind == EXPR_SELECTOR && x->function == &query_latest;
 
     for (const struct series_matcher *m = x->matchers; m; m = m->next)
         named |= !m->regex && !m->negated && str_eq(m->name, STR("__name__"));
@@ -460,7 +483,7 @@ static int eval_aggregation(struct eval *e, const struct expr *x, struct vector 
             r = group_row(e, &g, &of.rows[i]);
     }
     for (size_t i = 0; i < to->n && r == 0; i++)
-        group_finish(e, x->aggregation, to->rows[i].values);
+        group_finish(e, x->function, to->rows[i].values);
     vector_sort(to);
     return r;
 }
@@ -578,12 +601,13 @@ static int row_put_sample(struct buf *out, int64_t ms, double v, bool first)
     return 0;
 }
 
-static int row_write(const struct eval *e, const struct row *row, struct buf *out)
+/* Nothing, without any value. */
+static int row_write(const struct eval *e, const struct row *row, struct buf *out, size_t *series)
 {
-    int r = buf_puts(out, out->n ? ",{\"metric\":{" : "{\"metric\":{");
+    size_t mark = out->n, samples = 0;
+    int r = buf_puts(out, mark ? ",{\"metric\":{" : "{\"metric\":{");
     struct str rest = row->labels;
     struct series_label l;
-    bool first = true;
 
     while (r == 0 && labels_next(&rest, &l)) {
         r = buf_put_json(out, l.name) ?: buf_putc(out, ':') ?: buf_put_json(out, l.value);
@@ -591,27 +615,21 @@ static int row_write(const struct eval *e, const struct row *row, struct buf *ou
     }
     r = r ?: buf_puts(out, "},\"values\":[");
     for (size_t i = 0; i < e->n && r == 0; i++)
-        if (!value_is_absent(row->values[i])) {
-            r = row_put_sample(out, eval_point(e, i), row->values[i], first);
-            first = false;
-        }
-    return r ?: buf_puts(out, "]}");
+        if (!value_is_absent(row->values[i]))
+            r = row_put_sample(out, eval_point(e, i), row->values[i], samples++ == 0);
+    r = r ?: buf_puts(out, "]}");
+    if (samples == 0)
+        buf_truncate(out, mark);
+    *series += samples > 0;
+    return r;
 }
 
-static int result_write(struct eval *e, const struct vector *t, struct buf *out, size_t *ret_series)
+static int result_write(struct eval *e, const struct vector *t, struct buf *out, size_t *series)
 {
     int r = 0;
 
-    for (size_t i = 0; i < t->n && r == 0; i++) {
-        size_t first = 0;
-
-        while (first < e->n && value_is_absent(t->rows[i].values[first]))
-            first++;
-        if (first == e->n)
-            continue;
-        r = row_write(e, &t->rows[i], out);
-        ++*ret_series;
-    }
+    for (size_t i = 0; i < t->n && r == 0; i++)
+        r = row_write(e, &t->rows[i], out, series);
     return r == -EFBIG ? eval_charge(e, e->max_bytes + 1) : r;
 }
 

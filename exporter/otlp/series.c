@@ -8,7 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
+#include <sys/queue.h>
 
 enum {
     MALLOC_BYTES = 8, /* of malloc() for each piece */
@@ -26,8 +26,8 @@ enum {
 enum { BY_LABELS, BY_REQUEST, TABLES };
 
 struct series {
-    struct series *next;          /* in the list */
-    struct series *chain[TABLES]; /* in the bucket */
+    TAILQ_ENTRY(series) entry;
+    LIST_ENTRY(series) chain[TABLES]; /* of the bucket */
     uint64_t hash[TABLES];
     struct sample *samples;
     uint32_t n, room;
@@ -38,15 +38,16 @@ struct series {
     char labels[];
 };
 
+LIST_HEAD(bucket, series);
+
 struct store {
     pthread_mutex_t turn, lock; /* whoever waits for `lock` has `turn`, so that readers let writers in */
     const struct clock *clock;
-    struct series *first, **end; /* the list */
-    struct series **sweep;       /* the place of the next series to look at */
-    struct series **buckets[TABLES];
-    size_t n_buckets; /* of each table: a power of two */
-    int64_t evict_before;
-    int64_t complete_from; /* samples from this time on have not been evicted */
+    TAILQ_HEAD(, series) list;
+    struct series *sweep; /* the next one to look at; NULL: the first */
+    struct bucket *buckets[TABLES];
+    size_t n_buckets;      /* of each table: a power of two */
+    int64_t complete_from; /* older samples were, or will be, evicted */
     struct store_stats stats;
 };
 
@@ -102,32 +103,28 @@ static int64_t store_now(const struct store *s)
     return s->clock->wall(s->clock).ms;
 }
 
-static void store_link(struct store *s, struct series *x, unsigned table)
+static struct bucket *store_bucket(const struct store *s, unsigned table, uint64_t hash)
 {
-    struct series **bucket = &s->buckets[table][x->hash[table] & (s->n_buckets - 1)];
-
-    x->chain[table] = *bucket;
-    *bucket = x;
+    return &s->buckets[table][hash & (s->n_buckets - 1)];
 }
 
-static void store_unlink(struct store *s, struct series *x, unsigned table)
+static void store_link(struct store *s, struct series *x, unsigned table, uint64_t hash)
 {
-    struct series **at = &s->buckets[table][x->hash[table] & (s->n_buckets - 1)];
-
-    while (*at != x)
-        at = &(*at)->chain[table];
-    *at = x->chain[table];
+    x->hash[table] = hash;
+    LIST_INSERT_HEAD(store_bucket(s, table, hash), x, chain[table]);
 }
 
 static void store_rehash(struct store *s, size_t n_buckets)
 {
+    struct series *x;
+
     s->stats.bytes += (n_buckets - s->n_buckets) * TABLES * sizeof(*s->buckets[0]);
     s->n_buckets = n_buckets;
     for (unsigned table = 0; table < TABLES; table++) {
         free(s->buckets[table]);
         s->buckets[table] = xcalloc(n_buckets, sizeof(*s->buckets[table]));
-        for (struct series *x = s->first; x; x = x->next)
-            store_link(s, x, table);
+        TAILQ_FOREACH (x, &s->list, entry)
+            store_link(s, x, table, x->hash[table]);
     }
 }
 
@@ -138,8 +135,8 @@ struct store *store_new(const struct clock *clock)
     (void)pthread_mutex_init(&s->turn, NULL);
     (void)pthread_mutex_init(&s->lock, NULL);
     s->clock = clock;
-    s->end = s->sweep = &s->first;
-    s->complete_from = s->evict_before = INT64_MIN;
+    TAILQ_INIT(&s->list);
+    s->complete_from = INT64_MIN;
     s->stats.age_ms = STORE_MIN_AGE_MS;
     store_rehash(s, FIRST_BUCKETS);
     store_set_limits(s, 0, UINT64_MAX);
@@ -204,16 +201,11 @@ static size_t series_bytes(const struct series *x)
     return sizeof(*x) + x->label_bytes + x->room * sizeof(*x->samples) + 2 * MALLOC_BYTES;
 }
 
-/* Frees the series at this place in the list. */
-static void series_free(struct store *s, struct series **at)
+static void series_free(struct store *s, struct series *x)
 {
-    struct series *x = *at;
-
-    *at = x->next;
-    if (s->end == &x->next)
-        s->end = at;
-    store_unlink(s, x, BY_LABELS);
-    store_unlink(s, x, BY_REQUEST);
+    TAILQ_REMOVE(&s->list, x, entry);
+    for (unsigned table = 0; table < TABLES; table++)
+        LIST_REMOVE(x, chain[table]);
     s->stats.samples -= x->n;
     s->stats.bytes -= series_bytes(x);
     s->stats.series--;
@@ -227,39 +219,32 @@ static bool is_short(const struct store *s, uint64_t part)
     return s->stats.bytes > s->stats.max_bytes - s->stats.max_bytes / part;
 }
 
-static void sweep_one(struct store *s, int64_t too_old)
+static void sweep_one(struct store *s, struct series *x, int64_t too_old)
 {
-    struct series *x = *s->sweep;
-    size_t dropped;
-
     if (x->last_ms < too_old && x->readers == 0) {
-        series_free(s, s->sweep);
+        series_free(s, x);
         return;
     }
     (void)series_drop_before(s, x, too_old);
-    dropped = series_drop_before(s, x, s->evict_before);
-    s->stats.samples_evicted += dropped;
-    if (dropped && s->complete_from < s->evict_before)
-        s->complete_from = s->evict_before;
-    s->sweep = &x->next;
+    s->stats.samples_evicted += series_drop_before(s, x, s->complete_from);
 }
 
 /* Returns whether that was the end of a turn over all series. */
 static bool sweep_piece(struct store *s, int64_t now)
 {
+    struct series *x = s->sweep ?: TAILQ_FIRST(&s->list);
     int64_t too_old = now - s->stats.age_ms;
 
-    for (size_t i = 0; i < SWEEP_SERIES && *s->sweep; i++)
-        sweep_one(s, too_old);
-    if (*s->sweep)
-        return false;
-    s->sweep = &s->first;
-    if (is_short(s, 16)) {
-        if (s->evict_before < too_old)
-            s->evict_before = too_old;
-        if (s->evict_before < now)
-            s->evict_before += s->stats.age_ms / HORIZON_PARTS;
+    for (size_t i = 0; i < SWEEP_SERIES && x; i++) {
+        s->sweep = TAILQ_NEXT(x, entry);
+        sweep_one(s, x, too_old);
+        x = s->sweep;
     }
+    if (x)
+        return false;
+    if (is_short(s, 16) && s->complete_from < now)
+        s->complete_from =
+            (s->complete_from > too_old ? s->complete_from : too_old) + s->stats.age_ms / HORIZON_PARTS;
     return true;
 }
 
@@ -278,10 +263,11 @@ void store_prune(struct store *s)
 
 static struct series *store_lookup(const struct store *s, unsigned table, uint64_t hash)
 {
-    struct series *x = s->buckets[table][hash & (s->n_buckets - 1)];
+    struct series *x;
 
-    while (x && x->hash[table] != hash)
-        x = x->chain[table];
+    LIST_FOREACH (x, store_bucket(s, table, hash), chain[table])
+        if (x->hash[table] == hash)
+            break;
     return x;
 }
 
@@ -321,10 +307,8 @@ static enum store_result store_create(struct store *s, struct str labels, uint64
     x->label_bytes = (uint32_t)labels.n;
     memcpy(x->labels, labels.p, labels.n);
     x->last_ms = now; /* it expires as if it had a sample */
-    x->hash[BY_LABELS] = hash;
-    store_link(s, x, BY_LABELS);
-    *s->end = x;
-    s->end = &x->next;
+    store_link(s, x, BY_LABELS, hash);
+    TAILQ_INSERT_TAIL(&s->list, x, entry);
     s->stats.bytes += series_bytes(x);
     s->stats.series++;
     return STORE_OK;
@@ -337,13 +321,12 @@ enum store_result store_enter(struct store *s, struct str labels, uint64_t hash,
     enum store_result result = STORE_OK;
 
     if (x)
-        store_unlink(s, x, BY_REQUEST);
+        LIST_REMOVE(x, chain[BY_REQUEST]);
     else
         result = store_create(s, labels, own, &x);
     if (result != STORE_OK)
         return result;
-    x->hash[BY_REQUEST] = hash;
-    store_link(s, x, BY_REQUEST);
+    store_link(s, x, BY_REQUEST, hash);
     *ret = x;
     return STORE_OK;
 }
@@ -410,8 +393,8 @@ struct store *store_free(struct store *s)
 {
     if (!s)
         return NULL;
-    while (s->first)
-        series_free(s, &s->first);
+    while (!TAILQ_EMPTY(&s->list))
+        series_free(s, TAILQ_FIRST(&s->list));
     free(s->buckets[BY_LABELS]);
     free(s->buckets[BY_REQUEST]);
     (void)pthread_mutex_destroy(&s->turn);
@@ -477,14 +460,10 @@ static int reader_piece(struct series_reader *r)
     unsigned cost = 0;
     int found = 0;
 
-    if (s->complete_from > r->from_ms) {
-        (void)snprintf(r->why, sizeof(r->why),
-                       "samples of the time range were evicted: limits.otlpMemory (%llu bytes) is reached",
-                       (unsigned long long)s->stats.max_bytes);
+    if (s->complete_from > r->from_ms)
         return -ENODATA;
-    }
     for (; found == 0 && cost < READ_COST; cost++) {
-        struct series *x = r->at ? r->at->next : s->first;
+        struct series *x = r->at ? TAILQ_NEXT(r->at, entry) : TAILQ_FIRST(&s->list);
 
         if (!x)
             return 0;
@@ -509,8 +488,6 @@ int series_next(struct series_reader *r)
         result = reader_piece(r);
         store_unlock(r->store);
     } while (result == -EAGAIN);
-    if (result < 0 && result != -ENODATA)
-        (void)snprintf(r->why, sizeof(r->why), "a regular expression takes too many steps on a label value");
     return result;
 }
 

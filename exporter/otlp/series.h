@@ -17,7 +17,6 @@ enum {
     STORE_MAX_AHEAD_MS = 10 * 60 * 1000, /* of the wall clock; as Prometheus */
     SERIES_MAX_LABELS = 128,
     SERIES_MAX_LABEL_BYTES = 64 << 10, /* of the text */
-    STORE_WHY_BYTES = 192,
 };
 
 /* The wall clock decides what is too old or too new. */
@@ -138,11 +137,10 @@ struct series_reader {
     struct buf text;
     size_t room;
     struct series *at; /* which stays until the reader goes on */
-    char why[STORE_WHY_BYTES];
 };
 
-/* 1: a series, 0: no more. On failure r->why is a phrase for an error text: -ENODATA: samples of the time
- * range were evicted, so that answers would be wrong; -ELOOP: a regex exceeded its limits on a value. */
+/* 1: a series, 0: no more. -ENODATA: samples of the time range were evicted, so that answers would be wrong;
+ * -ELOOP: a regex exceeded its limits on a value. */
 MUST_USE int series_next(struct series_reader *r);
 void series_reader_done(struct series_reader *r);
 

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static void put(struct buf *to, struct str s)
+void put_str(struct buf *to, struct str s)
 {
     if (buf_put_str(to, s) < 0)
         memory_exhausted(s.n); /* it has no ceiling */
@@ -18,7 +18,7 @@ static void put(struct buf *to, struct str s)
 
 static void put_char(struct buf *to, char c)
 {
-    put(to, (struct str){&c, 1});
+    put_str(to, (struct str){&c, 1});
 }
 
 /* ---- Metric names ---- */
@@ -42,16 +42,6 @@ static bool next_token(struct str *rest, struct str *ret)
     *ret = (struct str){rest->p + at, end - at};
     *rest = (struct str){rest->p + end, rest->n - end};
     return ret->n > 0;
-}
-
-static bool has_token(struct str name, struct str token)
-{
-    struct str t;
-
-    while (next_token(&name, &t))
-        if (str_eq(t, token))
-            return true;
-    return false;
 }
 
 struct unit_word {
@@ -112,7 +102,7 @@ static void split_unit(struct str unit, struct buf *main, struct buf *per)
     put_unit(main, (struct str){unit.p, n}, units);
     if (!slash)
         return;
-    put(per, STR("per_"));
+    put_str(per, STR("per_"));
     put_unit(per, (struct str){slash + 1, unit.n - n - 1}, per_units);
     trim_underscore(per);
     if (per->n == strlen("per"))
@@ -128,7 +118,7 @@ static void put_part(struct buf *to, size_t mark, struct str part, struct str dr
         return;
     if (to->n > mark || isdigit((unsigned char)part.p[0]))
         put_char(to, '_');
-    put(to, part);
+    put_str(to, part);
 }
 
 void put_metric_name(struct buf *into, struct str name, struct str unit, enum otlp_type type)
@@ -139,14 +129,18 @@ void put_metric_name(struct buf *into, struct str name, struct str unit, enum ot
     BUF_AUTO(main, SIZE_MAX);
     BUF_AUTO(per, SIZE_MAX);
     struct str token, rest = name;
+    bool has_main = false, has_per = false;
     size_t mark = into->n;
 
     split_unit(unit, &main, &per);
-    while (next_token(&rest, &token))
+    while (next_token(&rest, &token)) {
         put_part(into, mark, token, suffix);
-    if (!has_token(name, buf_str(&main)))
+        has_main |= str_eq(token, buf_str(&main));
+        has_per |= str_eq(token, buf_str(&per));
+    }
+    if (!has_main)
         put_part(into, mark, buf_str(&main), suffix);
-    if (!has_token(name, buf_str(&per)))
+    if (!has_per)
         put_part(into, mark, buf_str(&per), suffix);
     put_part(into, mark, suffix, STR(""));
 }
@@ -158,9 +152,9 @@ void put_label_name(struct buf *into, struct str name)
 
         n = utf8_char((struct str){name.p + i, name.n - i}) ?: 1;
         if (i == 0 && isdigit((unsigned char)name.p[0]))
-            put(into, STR("key_"));
+            put_str(into, STR("key_"));
         else if (i == 0 && !is_kept && (n == name.n || isalnum((unsigned char)name.p[n])))
-            put(into, STR("key"));
+            put_str(into, STR("key"));
         put_char(into, is_kept ? name.p[i] : '_');
     }
 }
@@ -206,8 +200,8 @@ static void put_double_value(struct buf *to, double v)
     char text[DECIMAL_MAX];
 
     if (!isfinite(v))
-        put(to, STR("json: unsupported value: "));
-    put(to, (struct str){text, translate_number(v, text)});
+        put_str(to, STR("json: unsupported value: "));
+    put_str(to, (struct str){text, translate_number(v, text)});
 }
 
 /* A JSON string with the escapes of Go's encoder, which is made for HTML. */
@@ -220,10 +214,10 @@ static void put_json_string(struct buf *to, struct str s)
     for (size_t i = 0; i < plain.n; i++) {
         char c = plain.p[i];
 
-        put(to, c == '<'   ? STR("\\u003c")
-                : c == '>' ? STR("\\u003e")
-                : c == '&' ? STR("\\u0026")
-                           : (struct str){&c, 1});
+        put_str(to, c == '<'   ? STR("\\u003c")
+                    : c == '>' ? STR("\\u003e")
+                    : c == '&' ? STR("\\u0026")
+                               : (struct str){&c, 1});
     }
 }
 
@@ -269,7 +263,7 @@ static void put_json_array(struct buf *to, struct str values)
 
     put_char(to, '[');
     for (bool first = true; wire_find(&w, VALUES_VALUES, &f); first = false) {
-        put(to, first ? STR("") : STR(","));
+        put_str(to, first ? STR("") : STR(","));
         put_any_value(to, f.bytes, true);
     }
     put_char(to, ']');
@@ -286,7 +280,7 @@ static void put_json_map(struct buf *to, struct str values)
     for (size_t i = 0; i < n; i++) {
         if (i + 1 < n && str_eq(list[i].key, list[i + 1].key))
             continue;
-        put(to, first ? STR("") : STR(","));
+        put_str(to, first ? STR("") : STR(","));
         put_json_string(to, list[i].key);
         put_char(to, ':');
         put_any_value(to, list[i].value, true);
@@ -304,11 +298,11 @@ void put_any_value(struct buf *into, struct str any_value, bool in_json)
         if (next.number >= ANY_STRING && next.number <= ANY_BYTES)
             f = next;
     if (f.number == 0) {
-        put(into, in_json ? STR("null") : STR(""));
+        put_str(into, in_json ? STR("null") : STR(""));
     } else if (f.number == ANY_STRING) {
-        in_json ? put_json_string(into, f.bytes) : put(into, f.bytes);
+        in_json ? put_json_string(into, f.bytes) : put_str(into, f.bytes);
     } else if (f.number == ANY_BOOL) {
-        put(into, f.value ? STR("true") : STR("false"));
+        put_str(into, f.value ? STR("true") : STR("false"));
     } else if (f.number == ANY_INT) {
         (void)!buf_printf(into, "%lld", (long long)f.value);
     } else if (f.number == ANY_DOUBLE) {
@@ -318,8 +312,8 @@ void put_any_value(struct buf *into, struct str any_value, bool in_json)
     } else if (f.number == ANY_MAP) {
         put_json_map(into, f.bytes);
     } else {
-        put(into, in_json ? STR("\"") : STR(""));
+        put_str(into, in_json ? STR("\"") : STR(""));
         put_base64(into, f.bytes);
-        put(into, in_json ? STR("\"") : STR(""));
+        put_str(into, in_json ? STR("\"") : STR(""));
     }
 }

@@ -14,6 +14,7 @@ enum otlp_type {
 };
 
 /* All append to a buffer without a ceiling: whoever calls bounds what comes in. */
+void put_str(struct buf *into, struct str s);
 
 /* The metric's name: characters other than letters, digits and colons become underscores, each run of them
  * one; the unit is appended in words, and `total` or `ratio` where the type asks for it. */

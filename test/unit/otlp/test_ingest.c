@@ -37,12 +37,11 @@ struct world {
 
 static void world_init(struct world *w, uint32_t max_series)
 {
-    struct otlp_promotion promotion = {0};
+    const struct otlp_promotion promotion = {.k8s = true, .names = STR("")};
 
     w->store = store_new(&fake_clock);
     store_set_limits(w->store, 64 << 20, max_series);
     store_set_age(w->store, 3600 * 1000);
-    otlp_promote_k8s(&promotion);
     w->ingest = ingest_new(w->store, &fake_clock, &promotion);
 }
 

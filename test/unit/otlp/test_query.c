@@ -33,29 +33,26 @@ static void refuses_by_name(void **state)
 {
 #define WAY_OUT \
     "; for all of PromQL set agent.otlp.prometheus.enabled in the chart, or give the source a host"
+#define REGEX                                                                                             \
+    "line 1, column 6: invalid regular expression: look-around, back-references, possessive quantifiers " \
+    "and all else that RE2 and PCRE2 do not share are not supported"
 #define NOT " is not supported by sourceType OpenTelemetry"
     static const struct {
         const char *query, *why;
     } cases[] = {
         {"", "line 1, column 1: expected a selector such as metric{label=\"value\"}, a number, a function or "
              "an aggregation, got the end of the query"},
-        {"m > 1", "line 1, column 3: operator >" NOT WAY_OUT},
-        {"m == 1", "line 1, column 3: operator ==" NOT WAY_OUT},
-        {"m and n", "line 1, column 3: operator and" NOT WAY_OUT},
-        {"m + on (a) n", "line 1, column 5: modifier on" NOT WAY_OUT},
-        {"m offset 5m", "line 1, column 3: modifier offset" NOT WAY_OUT},
-        {"m @ 1", "line 1, column 3: modifier @" NOT WAY_OUT},
+        {"m > 1", "line 1, column 3: >" NOT WAY_OUT},
+        {"m == 1", "line 1, column 3: ==" NOT WAY_OUT},
+        {"m and n", "line 1, column 3: and" NOT WAY_OUT},
+        {"m + on (a) n", "line 1, column 5: on" NOT WAY_OUT},
+        {"m offset 5m", "line 1, column 3: offset" NOT WAY_OUT},
+        {"m @ 1", "line 1, column 3: @" NOT WAY_OUT},
         {"rate(m[5m:1m])", "line 1, column 10: a subquery" NOT WAY_OUT},
-        {"sum(m)[5m]",
-         "line 1, column 7: a range is possible behind a selector only, as in rate(metric[5m]); a "
-         "subquery" NOT WAY_OUT},
-        {"topk(3, m)", "line 1, column 1: aggregation topk" NOT
-                       "; supported aggregations: avg, count, max, min, sum" WAY_OUT},
-        {"quantile by (a) (0.5, m)", "line 1, column 1: aggregation quantile" NOT
-                                     "; supported aggregations: avg, count, max, min, sum" WAY_OUT},
-        {"\n absent(m)", "line 2, column 2: function absent" NOT
-                         "; supported functions: avg_over_time, count_over_time, delta, increase, irate, "
-                         "last_over_time, max_over_time, min_over_time, rate, sum_over_time" WAY_OUT},
+        {"sum(m)[5m]", "line 1, column 7: a subquery" NOT WAY_OUT},
+        {"topk(3, m)", "line 1, column 1: aggregation topk" NOT WAY_OUT},
+        {"quantile by (a) (0.5, m)", "line 1, column 1: aggregation quantile" NOT WAY_OUT},
+        {"\n absent(m)", "line 2, column 2: function absent" NOT WAY_OUT},
         {"0x1f + m", "line 1, column 1: number 0x1f" NOT "; write it as in 1, 0.5 or 1e-3"},
         {"m[5m]", "line 1, column 1: a range needs a function around it, as in rate(metric[5m])"},
         {"m[5m] + 1",
@@ -63,20 +60,15 @@ static void refuses_by_name(void **state)
         {"rate(m)", "line 1, column 6: rate takes a range, as in rate(metric[5m])"},
         {"sum(1)", "line 1, column 5: sum takes a vector, as in sum(metric) or sum(rate(metric[5m]))"},
         {"m[0s]", "line 1, column 3: expected a duration such as 5m, 90s or 1h30m, got 0s"},
-        {"m{a=~\"(?=b)\"}",
-         "line 1, column 6: invalid regular expression: look-around and other groups beyond "
-         "(?:...), (?P<name>...) and (?flags:...) are not supported"},
-        {"m{a=~`(a)\\1`}",
-         "line 1, column 6: invalid regular expression: back-references and escape sequences "
-         "that RE2 and PCRE2 do not share are not supported"},
-        {"m{a=~\"a*+\"}",
-         "line 1, column 6: invalid regular expression: possessive quantifiers are not supported"},
-        {"m{a=~\"[+]*+\"}",
-         "line 1, column 6: invalid regular expression: possessive quantifiers are not supported"},
-        {"m{a=~\"a{,3}\"}", "line 1, column 6: invalid regular expression: repetitions such as {,3} and { 3 "
-                            "} are not supported"},
-        {"m{a=~\"(*UTF)a\"}",
-         "line 1, column 6: invalid regular expression: verbs such as (*ACCEPT) are not supported"},
+        {"m{a=~\"(?=b)\"}", REGEX},
+        {"m{a=~`(a)\\1`}", REGEX},
+        {"m{a=~`[\\h]`}", REGEX},
+        {"m{a=~\"a*+\"}", REGEX},
+        {"m{a=~\"[+]*+\"}", REGEX},
+        {"m{a=~\"a{2}+\"}", REGEX},
+        {"m{a=~\"a{,3}\"}", REGEX},
+        {"m{a=~\"a{ 3 }\"}", REGEX},
+        {"m{a=~\"(*UTF)a\"}", REGEX},
         {"m{a=\"\\x41\"}",
          "line 1, column 5: string with the escape sequence \\x; supported: \\a \\b \\f \\n \\r \\t "
          "\\v \\\\ and the quote"},
@@ -102,8 +94,8 @@ static void refuses_by_name(void **state)
 static void takes_expressions_that_re2_and_pcre2_share(void **state)
 {
     static const char *const expressions[] = {
-        "[*+]",   "[^]*+(?=]+", "[]*+]?", "[(*]", "[[:^alpha:]*+]+", "[[:]+", "[\\\\]*+]", "a}+",
-        "a{2,}?", "\\\\.+",     "\\\\++", "x*?",  "(?i:a)|(?P<b>c)",
+        "[*+]", "[^]*+(?=]+", "[]*+]?", "[(*]",   "[[:^alpha:]*+]+", "[[:]+", "[\\\\]*+]",
+        "a}+",  "a{2,}?",     "\\\\.+", "\\\\++", "(a|b)",           "x*?",   "(?i:a)|(?P<b>c)",
     };
 
     (void)state;
