@@ -268,25 +268,12 @@ static double root_mean_square(const double *predicted, const double *v, size_t 
     return isfinite(sum) ? sqrt(sum / (double)n) : INFINITY;
 }
 
-static bool is_constant(const double *v, size_t n)
-{
-    for (size_t i = 1; i < n; i++)
-        if (v[i] != v[0])
-            return false;
-    return true;
-}
-
 double autoregression_predict(double *v, size_t n, double *out, size_t horizon, size_t validation)
 {
     bool tested = validation > 0 && n >= validation + 2 * LAGS;
     double error = NAN;
     struct scale scale;
 
-    if (is_constant(v, n)) { /* as of pods that idle: nothing needs to be computed */
-        for (size_t i = 0; i < horizon; i++)
-            out[i] = v[0];
-        return tested ? 0 : NAN;
-    }
     scale = scale_values(v, n, tested ? n - validation : n);
     if (tested) {
         autoregression_continue(v, n - validation, out, validation);
@@ -301,9 +288,8 @@ double autoregression_predict(double *v, size_t n, double *out, size_t horizon, 
 enum {
     HORIZON_MAX = 1000,
     MEMBERS_MAX = 256,
-    MAX_GAP = 10,        /* steps without a sample that are interpolated */
-    MAX_STEPS = 1000000, /* between two samples; a count beyond MAX_GAP need not be exact */
-    META_MAX = 256,      /* an agent cuts longer values of labels, after which they are no base64 any more */
+    MAX_GAP = 10,   /* steps without a sample that are interpolated */
+    META_MAX = 256, /* an agent cuts longer values of labels, after which they are no base64 any more */
     META_JSON_MAX = META_MAX / 4 * 3,
 };
 
@@ -360,68 +346,36 @@ static double spacing_step(const struct input_series *in)
     return step;
 }
 
-/* The last sample before index i whose value is finite; in->n if there is none. */
-static size_t spacing_finite_before(const struct input_series *in, size_t i)
-{
-    while (i-- > 0)
-        if (isfinite(in->values[i]))
-            return i;
-    return in->n;
-}
-
-static size_t spacing_steps(const struct input_series *in, size_t i, size_t k, double step)
-{
-    double steps = (in->times[k] - in->times[i]) / step;
-
-    return steps < MAX_STEPS ? (size_t)(steps + 0.5) : MAX_STEPS;
-}
-
-/* What can be used: from which sample on, how many samples, how many steps. */
+/* What can be used: up to the last finite value, after the last long gap. */
 struct spacing {
-    size_t first, last, samples, length;
+    size_t last;            /* sample */
+    size_t samples, length; /* samples with a value, steps */
 };
 
-/* Ends at the last finite value, and begins after the last long gap. */
-static struct spacing spacing_find(const struct input_series *in, double step)
+/* Writes a value for each step, gaps filled linearly: as many as there is room for. */
+static struct spacing spacing_fill(const struct input_series *in, double step, double *out, size_t room)
 {
-    size_t last = spacing_finite_before(in, in->n);
-    struct spacing s = {.first = last, .last = last, .samples = last < in->n, .length = 1};
+    struct spacing s = {0};
 
-    for (size_t i = last; i < in->n;) {
-        size_t steps;
+    for (size_t i = 0; i < in->n; i++) {
+        double distance = (in->times[i] - in->times[s.last]) / step, v = in->values[i], from;
+        size_t steps = 1;
 
-        i = spacing_finite_before(in, i);
-        steps = i < in->n ? spacing_steps(in, i, s.first, step) : MAX_STEPS;
-        if (steps > MAX_GAP + 1)
-            break;
-        s.length += steps;
+        if (!isfinite(v))
+            continue;
+        if (s.samples && !(distance < MAX_GAP + 1.5))
+            s.samples = s.length = 0;
+        else if (s.samples)
+            steps = (size_t)(distance + 0.5);
+        from = in->values[s.last];
+        for (size_t k = 1; k <= steps; k++, s.length++)
+            if (s.length < room)
+                out[s.length] =
+                    k == steps ? v : from * (1 - (double)k / (double)steps) + v * ((double)k / (double)steps);
         s.samples++;
-        s.first = i;
+        s.last = i;
     }
     return s;
-}
-
-/* Fills gaps linearly. */
-static void spacing_fill(const struct input_series *in, const struct spacing *s, double step, double *out)
-{
-    size_t before = s->first;
-
-    *out++ = in->values[before];
-    for (size_t i = before + 1; i <= s->last; i++) {
-        double from = in->values[before];
-        size_t steps;
-
-        if (!isfinite(in->values[i]))
-            continue;
-        steps = spacing_steps(in, before, i, step);
-        for (size_t k = 1; k < steps; k++) {
-            double part = (double)k / (double)steps;
-
-            *out++ = from * (1 - part) + in->values[i] * part;
-        }
-        *out++ = in->values[i];
-        before = i;
-    }
 }
 
 /* ---- Forecasts ---- */
@@ -472,10 +426,9 @@ static enum left_out rows_add(struct forecast_rows *rows, const struct forecast 
         return LEFT_OUT_SHORT;
     if (step == 0)
         return LEFT_OUT_DISORDERED;
-    s = spacing_find(series, step);
+    s = spacing_fill(series, step, rows->values, rows->room);
     if (s.samples < (size_t)f->min_length || s.length > 2 * s.samples)
         return s.samples == 0 ? LEFT_OUT_NOT_FINITE : LEFT_OUT_GAPPY;
-    spacing_fill(series, &s, step, rows->values);
     error = autoregression_predict(rows->values, s.length, out, (size_t)f->horizon, (size_t)f->validation);
     largest = out[0];
     for (size_t i = 1; i < (size_t)f->horizon; i++)
@@ -556,8 +509,7 @@ static void put_row(const struct forecast *f, const struct forecast_row *row, st
     char meta[META_MAX];
     BUF_AUTO(members, MEMBERS_MAX);
     struct out o = out_begin(&members);
-    struct result_label label = {"meta", {meta, put_meta(meta, row->metric, f)}};
-    struct result result = {.metric = row->metric, .labels = &label, .n_labels = 1};
+    struct result result = {.metric = row->metric, .meta = {meta, put_meta(meta, row->metric, f)}};
 
     result.score = 100 / (1 + exp(-f->alpha * (row->largest - f->threshold)));
     if (isnan(result.score)) { /* with ALPHA 0, or a forecast that overflows in both directions */

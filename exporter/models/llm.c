@@ -152,15 +152,6 @@ static size_t placeholder_at(const char *p)
     return i;
 }
 
-static int template_line(const char *template, const char *at)
-{
-    int line = 1;
-
-    for (; template <at; template ++)
-        line += *template == '\n';
-    return line;
-}
-
 /* -EINVAL with what is wrong in *ret_why. */
 static int template_check(const char *template, char **ret_why)
 {
@@ -170,9 +161,9 @@ static int template_check(const char *template, char **ret_why)
         p = strstr(p + 2, "${");
     if (!p && strstr(template, placeholders[VALUES]))
         return 0;
-    *ret_why = p ? xasprintf("line %d: unknown placeholder \"%.*s\"; known are ${values}, ${labels}, "
+    *ret_why = p ? xasprintf("unknown placeholder \"%.*s\"; known are ${values}, ${labels}, "
                              "${app_name}, ${timeseries_kind} and ${tendency}",
-                             template_line(template, p), (int)strcspn(p, "} \n") + 1, p)
+                             (int)strcspn(p, "} \n") + 1, p)
                  : xstrdup("it has no ${values}, so that every series would have the same answer");
     return -EINVAL;
 }
@@ -380,7 +371,7 @@ static void question_count_failure(struct llm_question *q, const struct http_ans
     char *why = q->round->why;
 
     if (a->error == HTTP_OK)
-        text_http_status(why, LLM_REASON_BYTES, a->status, buf_str(&a->body));
+        text_http_status(why, LLM_REASON_BYTES, a->status, "", buf_str(&a->body));
     else
         (void)snprintf(why, LLM_REASON_BYTES, "%.*s", LLM_REASON_BYTES - 1, a->reason);
     llm_count(q->round->llm, a->error == HTTP_OK        ? "http_error"

@@ -31,12 +31,11 @@ static bool mean_of(const struct input_series *series, double *ret)
 
 static int mean_score(const void *state, struct scoring *s)
 {
-    static const struct result_label meta = {"meta", {"my_something_meta_by_sample_scorer", 34}};
     struct input_series series;
 
     (void)state;
     while (request_next(&s->request, &series)) {
-        struct result r = {.metric = series.metric, .labels = &meta, .n_labels = 1};
+        struct result r = {.metric = series.metric, .meta = STR("my_something_meta_by_sample_scorer")};
 
         if (mean_of(&series, &r.score))
             results_add(&s->results, &r);

@@ -94,16 +94,9 @@ void request_abandon(struct request *rq);
 /* The value of a label, raw between its quotes (jr_unescape()); false if there is none. */
 bool series_label(struct str metric, const char *name, struct str *ret_raw);
 
-/* A label that the model adds; it replaces one of the same name. */
-struct result_label {
-    const char *name;
-    struct str value; /* UTF-8, not escaped */
-};
-
 struct result {
-    struct str metric; /* a JSON object, valid */
-    const struct result_label *labels;
-    size_t n_labels;
+    struct str metric;  /* a JSON object, valid */
+    struct str meta;    /* the label `meta`, which replaces one of the series; NULL: none */
     double score;       /* finite */
     struct str members; /* more members for people, which agents ignore: `,"error":0.5`; or empty */
 };
@@ -256,9 +249,7 @@ MUST_USE int model_server_start(struct model_server **ret, const struct model_se
                                 char **ret_why);
 /* NULL for NULL. */
 struct site *model_server_site(const struct model_server *s);
-/* Refuses new calls; done(arg) when those under way have been answered, or after a few seconds. */
-void model_server_drain(struct model_server *s, void (*done)(void *arg), void *arg);
-/* Closes the instance. Takes NULL, returns NULL. */
+/* Scores the calls that wait, for a few seconds, and closes the instance. Takes NULL, returns NULL. */
 struct model_server *model_server_stop(struct model_server *s, int grace_ms);
 
 #endif

@@ -31,7 +31,7 @@ enum {
     COMPRESSION = 16,      /* how much larger than its compressed form a body is, about */
     PATIENCE_SECONDS = 30, /* a call that has waited longer is not scored: its caller is gone */
     RETRY_SECONDS = 5,
-    DRAIN_MS = 5000,
+    STOP_SECONDS = 5, /* in which calls that wait at the end are still scored */
     PATH_BYTES = 128,
     ROUTES_PER_ENDPOINT = 3,
     SHOWN_SERIES = 50, /* on the page, of the last call */
@@ -69,11 +69,8 @@ struct model_server {
     struct site *site;
     struct bearer bearer;
     struct served_endpoint endpoints[MODEL_MAX_ENDPOINTS];
-    unsigned n_calls;           /* under way */
-    void (*drained)(void *arg); /* set: no new calls */
-    void *drained_arg;
-    struct timer drain_timer;
-    bool draining;
+    unsigned n_calls; /* under way */
+    double stop_at;   /* seconds of CLOCK_MONOTONIC; 0: not yet */
 };
 
 struct call {
@@ -422,16 +419,6 @@ static void call_remember(struct call *c, double seconds)
     last->shown = buf_take(&c->shown);
 }
 
-static void server_end_drain(struct model_server *s)
-{
-    void (*done)(void *arg) = s->drained;
-
-    s->drained = NULL;
-    loop_timer_clear(s->loop, &s->drain_timer);
-    if (done)
-        done(s->drained_arg);
-}
-
 static void server_finish_call(struct call *c)
 {
     struct model_server *s = c->endpoint->server;
@@ -442,8 +429,6 @@ static void server_finish_call(struct call *c)
     call_count(c, seconds);
     metric_set(s->metrics, METRIC_SCORER_CALLS, LV_NONE, --s->n_calls);
     httpd_finish(c->reply); /* c may be gone after this */
-    if (s->n_calls == 0)
-        server_end_drain(s);
 }
 
 void scoring_done(struct scoring *s, int r)
@@ -457,9 +442,12 @@ void scoring_done(struct scoring *s, int r)
 static void call_ended(struct job *j)
 {
     struct call *c = CONTAINER_OF(j, struct call, job);
-    const struct instance *i = c->endpoint->server->instance;
+    const struct model_server *s = c->endpoint->server;
+    const struct instance *i = s->instance;
 
-    if (!c->ran)
+    if (!c->ran && call_clock() < s->stop_at)
+        call_run(j);
+    else if (!c->ran)
         c->result = -ECANCELED;
     if (c->result == 0 && i->model->begin)
         i->model->begin(i->state, &c->scoring);
@@ -473,11 +461,9 @@ static void server_scoring(void *arg, const struct httpd_request *rq, struct htt
     struct model_server *s = e->server;
     struct call *c;
 
-    if (s->draining || s->n_calls == MAX_CALLS) {
+    if (s->n_calls == MAX_CALLS) {
         metric_add(s->metrics, METRIC_SCORER_REQUESTS, LV("503", e->scoring), 1);
-        httpd_reply_text(reply, 503,
-                         s->draining ? STR("{\"error\":\"shutting down\"}")
-                                     : STR("{\"error\":\"too many calls at a time\"}"));
+        httpd_reply_text(reply, 503, STR("{\"error\":\"too many calls at a time\"}"));
         reply->content_type = "application/json";
         reply->retry_after = 1;
         return;
@@ -626,30 +612,11 @@ struct site *model_server_site(const struct model_server *s)
     return s ? s->site : NULL;
 }
 
-static void server_on_drain_timer(struct timer *t)
-{
-    server_end_drain(CONTAINER_OF(t, struct model_server, drain_timer));
-}
-
-void model_server_drain(struct model_server *s, void (*done)(void *arg), void *arg)
-{
-    s->draining = true;
-    s->drained = done;
-    s->drained_arg = arg;
-    s->drain_timer.fn = server_on_drain_timer;
-    if (s->n_calls == 0)
-        server_end_drain(s);
-    else
-        loop_timer_set(s->loop, &s->drain_timer, mono_add(loop_now(s->loop), DRAIN_MS));
-}
-
 struct model_server *model_server_stop(struct model_server *s, int grace_ms)
 {
     if (!s)
         return NULL;
-    s->draining = true;
-    s->drained = NULL;
-    loop_timer_clear(s->loop, &s->drain_timer);
+    s->stop_at = call_clock() + STOP_SECONDS;
     /* Both answer the calls under way, which must be done before the server stops. */
     s->worker = worker_free(s->worker);
     if (s->instance)

@@ -222,25 +222,22 @@ void results_begin(struct results *rs, struct buf *out)
     out_puts(&rs->out, "{\"results\":[");
 }
 
-static bool result_replaces(const struct result *r, struct str raw)
-{
-    for (size_t i = 0; i < r->n_labels; i++)
-        if (jr_key_is(raw, r->labels[i].name))
-            return true;
-    return false;
-}
-
-/* Copies the labels of the series, as they came, but for those that the model replaces. */
-static void results_put_kept(struct out *o, const struct result *r)
+/* The labels of the series as they came, but for one that is replaced. */
+static void results_put_metric(struct out *o, const struct result *r)
 {
     struct str key, value;
     struct jr j;
 
+    if (!r->meta.p) {
+        out_str(o, r->metric);
+        return;
+    }
+    out_puts(o, "{");
     jr_init(&j, r->metric, JR_STRICT);
     (void)jr_object(&j);
     while (jr_member(&j, &key)) {
         (void)jr_skip(&j, &value);
-        if (result_replaces(r, key))
+        if (jr_key_is(key, "meta"))
             continue;
         out_puts(o, "\"");
         out_str(o, key);
@@ -248,22 +245,8 @@ static void results_put_kept(struct out *o, const struct result *r)
         out_str(o, value);
         out_puts(o, ",");
     }
-}
-
-static void results_put_metric(struct out *o, const struct result *r)
-{
-    if (r->n_labels == 0) {
-        out_str(o, r->metric);
-        return;
-    }
-    out_puts(o, "{");
-    results_put_kept(o, r);
-    for (size_t i = 0; i < r->n_labels; i++) {
-        out_puts(o, i ? ",\"" : "\"");
-        out_puts(o, r->labels[i].name);
-        out_puts(o, "\":");
-        value_text(o, r->labels[i].value);
-    }
+    out_puts(o, "\"meta\":");
+    value_text(o, r->meta);
     out_puts(o, "}");
 }
 

@@ -118,18 +118,17 @@ static void finds_a_label(void **state)
 
 static int write_results(struct buf *out)
 {
-    static const struct result_label meta[] = {{"meta", {"m\"\n", 3}}, {"kind", {"", 0}}};
+    static const struct str meta = STR("m\"\n");
     struct results rs;
 
     results_begin(&rs, out);
     results_add(&rs, &(struct result){.metric = STR("{ \"a\" : \"\\u00e9\" }"), .score = 10});
     results_add(&rs,
                 &(struct result){.metric = STR("{\"\\u006deta\":\"old\", \"b\":\"c\",\"meta\":\"older\"}"),
-                                 .labels = meta,
-                                 .n_labels = 2,
+                                 .meta = meta,
                                  .score = -0.25,
                                  .members = STR(",\"error\":1")});
-    results_add(&rs, &(struct result){.metric = STR("{}"), .labels = meta, .n_labels = 1, .score = 1e300});
+    results_add(&rs, &(struct result){.metric = STR("{}"), .meta = meta, .score = 1e300});
     return results_end(&rs);
 }
 
@@ -140,10 +139,9 @@ static void writes_labels_as_they_came(void **state)
     (void)state;
     assert_int_equal(write_results(&out), 0);
     assert_int_equal(buf_putc(&out, '\0'), 0);
-    assert_string_equal(out.p,
-                        "{\"results\":[{\"metric\":{ \"a\" : \"\\u00e9\" },\"score\":10.0},"
-                        "{\"metric\":{\"b\":\"c\",\"meta\":\"m\\\"\\n\",\"kind\":\"\"},\"score\":-0.25,"
-                        "\"error\":1},{\"metric\":{\"meta\":\"m\\\"\\n\"},\"score\":1e+300}]}");
+    assert_string_equal(out.p, "{\"results\":[{\"metric\":{ \"a\" : \"\\u00e9\" },\"score\":10.0},"
+                               "{\"metric\":{\"b\":\"c\",\"meta\":\"m\\\"\\n\"},\"score\":-0.25,"
+                               "\"error\":1},{\"metric\":{\"meta\":\"m\\\"\\n\"},\"score\":1e+300}]}");
 }
 
 static void writes_an_empty_list(void **state)
