@@ -1,0 +1,189 @@
+/* universe SEED...: replays seeds, and shows all that happens. --swarm N [FIRST]: N seeds. --for SECONDS
+ * [FIRST]: as many as that takes. --twice SEED: the same seed must give the same bytes. --plants N: each
+ * planted bug is caught within N seeds, and the first of these is not without one. */
+#include "test/universe/sim.h"
+#include "test/universe/world.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+const char *const reached_names[REACHED_COUNT] = {
+    "kill",
+    "kill in a call",
+    "power cut",
+    "torn write",
+    "stop",
+    "reload",
+    "removed scorer",
+    "series ended",
+    "clock jump",
+    "partition",
+    "hang",
+    "answer lost",
+    "503",
+    "429",
+    "400",
+    "413",
+    "404",
+    "415",
+    "remote write 1.0",
+    "remote write 2.0",
+    "zstd",
+    "repeated request",
+    "stale marker",
+    "disk full",
+    "failed sync",
+    "failed read",
+    "bad answer",
+    "echoed secret",
+    "expired scores",
+    "verdict: retry",
+    "verdict: halve",
+    "verdict: shrink",
+    "verdict: drop",
+    "verdict: step down",
+};
+const char *const plant_names[PLANTS] = {
+    "none",
+    "a sync is forgotten",
+    "the position moves before a 2xx",
+    "a stale marker comes before the last value",
+    "a repeated request has other bytes",
+    "the active series are not stored",
+    "Retry-After is ignored",
+    "the position is not stored",
+    "retries do not wait",
+    "a scorer that ends leaves no stale marker",
+    "a 5xx drops samples",
+    "a 400 drops what it does not mean",
+    "a 413 drops samples",
+    "expired scores stay on /metrics",
+    "a secret is shown",
+};
+
+struct outcome {
+    int64_t ms;
+    uint64_t reached[REACHED_COUNT];
+    char sha256[65], violation[VIOLATION_BYTES];
+};
+
+enum { COMPLETE = 200 /* seeds that reach everything */ };
+
+static struct outcome *shared;
+
+/* Runs one seed in a process of its own: the product's static variables know nothing of other seeds. */
+static bool run_seed(uint64_t seed, bool show, bool quiet)
+{
+    int status;
+    pid_t child;
+
+    (void)fflush(stdout);
+    memset(shared, 0, sizeof(*shared));
+    child = fork();
+    if (child == 0) {
+        if (quiet)
+            (void)!freopen("/dev/null", "w", stdout);
+        violation = shared->violation;
+        trace_init(show);
+        shared->ms = world_run(seed);
+        memcpy(shared->reached, reached, sizeof(reached));
+        trace_sha256(shared->sha256);
+        (void)fflush(stdout);
+        _exit(0);
+    }
+    if (waitpid(child, &status, 0) != child)
+        return false;
+    if (status && !quiet)
+        (void)printf("seed %llu failed: test/universe/run %llu\n", (unsigned long long)seed,
+                     (unsigned long long)seed);
+    return status == 0;
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+
+    (void)timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Runs n seeds, or as many as can begin within some seconds. */
+static int swarm(uint64_t n, double patience, uint64_t first)
+{
+    uint64_t sum[REACHED_COUNT] = {0}, failed = 0, seed = first;
+    double began = seconds(), hours = 0;
+    int status = 0;
+
+    for (; seed < first + n && seconds() - began < patience; seed++) {
+        failed += !run_seed(seed, false, false);
+        hours += (double)shared->ms / 3600000;
+        for (size_t i = 0; i < REACHED_COUNT; i++)
+            sum[i] += shared->reached[i];
+    }
+    for (size_t i = 0; i < REACHED_COUNT; i++)
+        if (sum[i] == 0 && seed - first >= COMPLETE) {
+            (void)printf("never reached: %s\n", reached_names[i]);
+            status = 1;
+        }
+    (void)printf("%llu seeds from %llu, %llu failed, %.0f virtual hours a minute\n",
+                 (unsigned long long)(seed - first), (unsigned long long)first, (unsigned long long)failed,
+                 hours / (seconds() - began) * 60);
+    return failed ? 1 : status;
+}
+
+static int twice(uint64_t seed)
+{
+    char first[65];
+
+    if (!run_seed(seed, false, false))
+        return 1;
+    memcpy(first, shared->sha256, sizeof(first));
+    if (!run_seed(seed, false, false) || strcmp(first, shared->sha256) != 0) {
+        (void)printf("seed %llu: %s, then %s\n", (unsigned long long)seed, first, shared->sha256);
+        return 1;
+    }
+    (void)printf("seed %llu: %s, twice\n", (unsigned long long)seed, first);
+    return 0;
+}
+
+static int plants(uint64_t n)
+{
+    int status = !run_seed(1, false, true);
+
+    if (status)
+        (void)printf("seed 1 fails without a planted bug: %s\n", shared->violation);
+    for (planted = PLANT_NONE + 1; planted < PLANTS; planted++) {
+        uint64_t seed = 1;
+
+        while (seed <= n && run_seed(seed, false, true))
+            seed++;
+        (void)printf("%s: %s in %llu seeds: %s\n", plant_names[planted], seed <= n ? "caught" : "NOT CAUGHT",
+                     (unsigned long long)(seed <= n ? seed : n), shared->violation);
+        status |= seed > n;
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t n = argc > 2 ? strtoull(argv[2], NULL, 10) : 100;
+    uint64_t first = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+    int status = 0;
+
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (argc > 1 && strcmp(argv[1], "--swarm") == 0)
+        return swarm(n, INFINITY, first);
+    if (argc > 1 && strcmp(argv[1], "--for") == 0)
+        return swarm(UINT64_MAX - first, (double)n, first);
+    if (argc > 1 && strcmp(argv[1], "--twice") == 0)
+        return twice(n);
+    if (argc > 1 && strcmp(argv[1], "--plants") == 0)
+        return plants(n);
+    for (int i = 1; i < argc; i++)
+        status |= !run_seed(strtoull(argv[i], NULL, 10), true, false);
+    return status;
+}

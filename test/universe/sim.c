@@ -1,0 +1,691 @@
+/* Owns the strands, the virtual time and the transfers. One thread: a strand runs until it waits. */
+#include "test/universe/sim.h"
+
+#include "exporter/base/clock.h"
+#include "exporter/base/def.h"
+
+#include <errno.h>
+#include <gnutls/crypto.h>
+#include <isa-l/igzip_lib.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <ucontext.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+enum { STACK_BYTES = 512 << 10, MAX_STRANDS = 128, STORY_LINES = 60, LINE_BYTES = 400 };
+
+int64_t sim_now_ms;
+struct process *sim_process;
+uint64_t reached[REACHED_COUNT];
+enum plant planted;
+char *violation;
+
+/* ---- Randomness ---- */
+
+uint64_t fnv(uint64_t hash, const void *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ ((const unsigned char *)p)[i]) * 1099511628211ull;
+    return hash;
+}
+
+void stream_init(struct stream *s, uint64_t seed, const char *name)
+{
+    s->state = fnv(fnv(FNV_START, &seed, sizeof(seed)), name, strlen(name)) | 1;
+    for (int i = 0; i < 8; i++)
+        (void)stream_u64(s);
+}
+
+uint64_t stream_u64(struct stream *s)
+{
+    s->state ^= s->state >> 12;
+    s->state ^= s->state << 25;
+    s->state ^= s->state >> 27;
+    return s->state * 0x2545f4914f6cdd1dull;
+}
+
+uint64_t stream_below(struct stream *s, uint64_t n)
+{
+    return n ? (uint64_t)(((unsigned __int128)stream_u64(s) * n) >> 64) : 0;
+}
+
+bool stream_chance(struct stream *s, unsigned per_mille)
+{
+    return stream_below(s, 1000) < per_mille;
+}
+
+/* The product's, which seeds itself from the kernel. */
+static struct stream product = {88172645463325252ull};
+
+uint64_t rand_u64(void)
+{
+    return stream_u64(&product);
+}
+
+uint64_t rand_below(uint64_t n)
+{
+    return stream_below(&product, n);
+}
+
+ssize_t __wrap_getrandom(void *to, size_t n, unsigned flags);
+ssize_t __wrap_getrandom(void *to, size_t n, unsigned flags)
+{
+    (void)flags;
+    memset(to, 0x5a, n);
+    return (ssize_t)n;
+}
+
+/* ---- The trace ---- */
+
+static struct {
+    gnutls_hash_hd_t hash;
+    char lines[STORY_LINES][LINE_BYTES];
+    size_t n;
+    bool show;
+} story;
+
+void trace_init(bool show)
+{
+    story.show = show;
+    if (gnutls_hash_init(&story.hash, GNUTLS_DIG_SHA256) < 0)
+        abort();
+}
+
+void trace(const char *fmt, ...)
+{
+    char *line = story.lines[story.n++ % STORY_LINES];
+    int n = snprintf(line, LINE_BYTES, "%9.3f ", (double)sim_now_ms / 1000);
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(line + n, LINE_BYTES - (size_t)n, fmt, ap);
+    va_end(ap);
+    (void)gnutls_hash(story.hash, line, strlen(line));
+    if (story.show)
+        (void)printf("%s\n", line);
+}
+
+void trace_story(void)
+{
+    for (size_t i = story.n > STORY_LINES ? story.n - STORY_LINES : 0; i < story.n && !story.show; i++)
+        (void)printf("  %s\n", story.lines[i % STORY_LINES]);
+}
+
+void trace_sha256(char ret[65])
+{
+    unsigned char digest[32];
+
+    gnutls_hash_deinit(story.hash, digest);
+    for (size_t i = 0; i < sizeof(digest); i++)
+        (void)snprintf(ret + 2 * i, 3, "%02x", digest[i]);
+}
+
+void violated(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(violation, VIOLATION_BYTES, fmt, ap);
+    va_end(ap);
+    trace_story();
+    (void)printf("VIOLATED at %.3f s: %s\n", (double)sim_now_ms / 1000, violation);
+    (void)fflush(stdout);
+    _exit(1);
+}
+
+/* ---- Strands ---- */
+
+struct strand {
+    ucontext_t context;
+    char *stack;
+    void *(*run)(void *);
+    void *arg;
+    struct process *process;
+    int64_t wake_at; /* INT64_MAX: waits for something else */
+    const struct strand *joins;
+    const pthread_cond_t *condition;
+    bool ended, joined;
+    void *fake_stack;
+};
+
+static struct strand *strands[MAX_STRANDS], *running;
+static size_t n_strands;
+static ucontext_t scheduler;
+static struct stream turns = {1181783497276652981ull};
+
+static void switch_to(struct strand *to)
+{
+#ifdef __SANITIZE_ADDRESS__
+    static const void *bottom;
+    static size_t size;
+    static void *fake;
+
+    if (to) {
+        __sanitizer_start_switch_fiber(&fake, to->stack, STACK_BYTES);
+        (void)swapcontext(&scheduler, &to->context);
+        __sanitizer_finish_switch_fiber(fake, NULL, NULL);
+    } else {
+        struct strand *me = running;
+
+        if (!bottom) {
+            pthread_attr_t a;
+            void *low;
+
+            (void)pthread_getattr_np(pthread_self(), &a);
+            (void)pthread_attr_getstack(&a, &low, &size);
+            bottom = low;
+        }
+        __sanitizer_start_switch_fiber(me->ended ? NULL : &me->fake_stack, bottom, size);
+        (void)swapcontext(&me->context, &scheduler);
+        __sanitizer_finish_switch_fiber(me->fake_stack, NULL, NULL);
+    }
+#else
+    if (to)
+        (void)swapcontext(&scheduler, &to->context);
+    else
+        (void)swapcontext(&running->context, &scheduler);
+#endif
+}
+
+static void strand_main(void)
+{
+    struct strand *me = running;
+
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_finish_switch_fiber(NULL, NULL, NULL);
+#endif
+    (void)me->run(me->arg);
+    me->ended = true;
+    me->process->strands--;
+    switch_to(NULL);
+}
+
+static struct strand *strand_new(struct process *p, void *(*run)(void *), void *arg)
+{
+    struct strand *s = xcalloc(1, sizeof(*s));
+
+    if (n_strands == MAX_STRANDS)
+        violated("more than %d threads", MAX_STRANDS);
+    s->stack = xmalloc(STACK_BYTES);
+    s->run = run;
+    s->arg = arg;
+    s->process = p;
+    p->strands++;
+    (void)getcontext(&s->context);
+    s->context.uc_stack.ss_sp = s->stack;
+    s->context.uc_stack.ss_size = STACK_BYTES;
+    makecontext(&s->context, strand_main, 0);
+    strands[n_strands++] = s;
+    return s;
+}
+
+void process_start(struct process *p, void *(*run)(void *), void *arg)
+{
+    strand_new(p, run, arg)->joined = true;
+}
+
+static int64_t now_of(const struct process *p)
+{
+    return sim_now_ms + (p ? p->ahead_ms : 0);
+}
+
+static bool strand_can_run(const struct strand *s)
+{
+    if (s->joins)
+        return s->joins->ended;
+    return !s->ended && !s->condition && s->wake_at <= now_of(s->process);
+}
+
+static void strand_run(struct strand *s)
+{
+    s->joins = NULL;
+    running = s;
+    sim_process = s->process;
+    switch_to(s);
+    running = NULL;
+    sim_process = NULL;
+}
+
+static void strands_sweep(void)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_strands; i++) {
+        struct strand *s = strands[i];
+
+        if (s->ended && s->joined) {
+            free(s->stack);
+            free(s);
+        } else {
+            strands[n++] = s;
+        }
+    }
+    n_strands = n;
+}
+
+/* One of those that can run, of this process or any (NULL). */
+static struct strand *strand_pick(const struct process *p)
+{
+    struct strand *can[MAX_STRANDS];
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_strands; i++)
+        if ((!p || strands[i]->process == p) && strand_can_run(strands[i]))
+            can[n++] = strands[i];
+    return n ? can[stream_below(&turns, n)] : NULL;
+}
+
+static int64_t next_wake(const struct process *p)
+{
+    int64_t at = INT64_MAX;
+
+    for (size_t i = 0; i < n_strands; i++)
+        if ((!p || strands[i]->process == p) && !strands[i]->ended && strands[i]->wake_at < at &&
+            !strands[i]->condition && !strands[i]->joins)
+            at = strands[i]->wake_at;
+    return at;
+}
+
+void sim_run(int64_t until_ms, void (*between)(void))
+{
+    while (sim_now_ms < until_ms) {
+        struct strand *s = strand_pick(NULL);
+
+        if (s) {
+            strand_run(s);
+            strands_sweep();
+            between();
+        } else {
+            int64_t at = next_wake(NULL);
+
+            sim_now_ms = at < until_ms ? at : until_ms;
+        }
+    }
+}
+
+void sim_finish(struct process *p)
+{
+    while (p->strands) {
+        struct strand *s = strand_pick(p);
+
+        if (!s)
+            p->ahead_ms = next_wake(p) - sim_now_ms;
+        else
+            strand_run(s);
+    }
+    strands_sweep();
+}
+
+int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *a, void *(*run)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *a, void *(*run)(void *), void *arg)
+{
+    (void)a;
+    *ret = (pthread_t)(uintptr_t)strand_new(sim_process, run, arg);
+    return 0;
+}
+
+int __wrap_pthread_join(pthread_t thread, void **ret);
+int __wrap_pthread_join(pthread_t thread, void **ret)
+{
+    struct strand *s = (struct strand *)(uintptr_t)thread; /* NOLINT: as pthread_create() gave it */
+
+    (void)ret;
+    running->joins = s;
+    if (!s->ended)
+        switch_to(NULL);
+    running->joins = NULL;
+    s->joined = true;
+    return 0;
+}
+
+int __wrap_pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m);
+int __wrap_pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
+{
+    running->condition = c;
+    (void)pthread_mutex_unlock(m);
+    switch_to(NULL);
+    return pthread_mutex_lock(m);
+}
+
+int __wrap_pthread_cond_signal(pthread_cond_t *c);
+int __wrap_pthread_cond_signal(pthread_cond_t *c)
+{
+    for (size_t i = 0; i < n_strands; i++)
+        if (strands[i]->condition == c)
+            strands[i]->condition = NULL;
+    return 0;
+}
+
+/* ---- Time: 2026-01-01, and a machine that started an hour before ---- */
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ret);
+int __wrap_clock_gettime(clockid_t id, struct timespec *ret)
+{
+    int64_t ms = now_of(sim_process) + 3600000;
+
+    if (id == CLOCK_REALTIME)
+        ms += 1767225600000 + (sim_process ? sim_process->wall_ms : 0);
+    *ret = (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    return 0;
+}
+
+int __wrap_madvise(void *p, size_t n, int advice);
+int __wrap_madvise(void *p, size_t n, int advice)
+{
+    (void)p;
+    (void)n;
+    (void)advice;
+    return 0;
+}
+
+int __wrap_getrusage(int who, struct rusage *ret);
+int __wrap_getrusage(int who, struct rusage *ret)
+{
+    (void)who;
+    memset(ret, 0, sizeof(*ret));
+    return 0;
+}
+
+/* ---- libcurl: a transfer arrives at its server, and later its answer at the client ---- */
+
+struct transfer {
+    struct multi *multi;
+    char *url, *body, *token;
+    size_t body_n;
+    struct curl_slist *headers;
+    size_t (*on_header)(char *, size_t, size_t, void *), (*on_body)(char *, size_t, size_t, void *);
+    size_t (*on_read)(char *, size_t, size_t, void *);
+    void *header_arg, *body_arg, *read_arg, *private;
+    int64_t timeout_ms, began, at; /* `at`: when the next thing happens */
+    bool arrived, done;
+    struct response answer;
+    CURLcode code;
+    CURLMsg message;
+    struct transfer *next;
+};
+
+struct multi {
+    struct strand *waits;
+    bool woken;
+    struct transfer *first;
+};
+
+CURL *__wrap_curl_easy_init(void);
+CURL *__wrap_curl_easy_init(void)
+{
+    return (CURL *)xcalloc(1, sizeof(struct transfer));
+}
+
+void __wrap_curl_easy_cleanup(CURL *easy);
+void __wrap_curl_easy_cleanup(CURL *easy)
+{
+    struct transfer *t = (struct transfer *)easy;
+
+    if (!t)
+        return;
+    free(t->url);
+    free(t->body);
+    free(t->token);
+    free(t->answer.body);
+    free(t);
+}
+
+static void transfer_set(struct transfer *t, CURLoption option, void *p)
+{
+    if (option == CURLOPT_URL) {
+        free(t->url);
+        t->url = xstrdup(p);
+    } else if (option == CURLOPT_XOAUTH2_BEARER) {
+        t->token = xasprintf("Bearer %s", (char *)p);
+    } else if (option == CURLOPT_COPYPOSTFIELDS) {
+        t->body = xmalloc(t->body_n + 1);
+        memcpy(t->body, p, t->body_n);
+    } else if (option == CURLOPT_HTTPHEADER) {
+        t->headers = p;
+    } else if (option == CURLOPT_PRIVATE) {
+        t->private = p;
+    } else if (option == CURLOPT_HEADERDATA) {
+        t->header_arg = p;
+    } else if (option == CURLOPT_WRITEDATA) {
+        t->body_arg = p;
+    } else if (option == CURLOPT_READDATA) {
+        t->read_arg = p;
+    }
+}
+
+#undef curl_easy_setopt
+#undef curl_easy_getinfo
+CURLcode __wrap_curl_easy_setopt(CURL *easy, CURLoption option, ...);
+CURLcode __wrap_curl_easy_setopt(CURL *easy, CURLoption option, ...)
+{
+    struct transfer *t = (struct transfer *)easy;
+    va_list ap;
+
+    va_start(ap, option);
+    if (option == CURLOPT_HEADERFUNCTION)
+        t->on_header = va_arg(ap, size_t(*)(char *, size_t, size_t, void *));
+    else if (option == CURLOPT_WRITEFUNCTION)
+        t->on_body = va_arg(ap, size_t(*)(char *, size_t, size_t, void *));
+    else if (option == CURLOPT_READFUNCTION)
+        t->on_read = va_arg(ap, size_t(*)(char *, size_t, size_t, void *));
+    else if (option == CURLOPT_POSTFIELDSIZE_LARGE)
+        t->body_n = (size_t)va_arg(ap, curl_off_t);
+    else if (option == CURLOPT_TIMEOUT_MS)
+        t->timeout_ms = va_arg(ap, long);
+    else if (option >= CURLOPTTYPE_OBJECTPOINT && option < CURLOPTTYPE_FUNCTIONPOINT)
+        transfer_set(t, option, va_arg(ap, void *));
+    va_end(ap);
+    return CURLE_OK;
+}
+
+CURLcode __wrap_curl_easy_getinfo(CURL *easy, CURLINFO what, ...);
+CURLcode __wrap_curl_easy_getinfo(CURL *easy, CURLINFO what, ...)
+{
+    struct transfer *t = (struct transfer *)easy;
+    void *to;
+    va_list ap;
+
+    va_start(ap, what);
+    to = va_arg(ap, void *);
+    va_end(ap);
+    if (what == CURLINFO_PRIVATE)
+        *(void **)to = t->private;
+    else if (what == CURLINFO_EFFECTIVE_URL)
+        *(char **)to = t->url;
+    else if (what == CURLINFO_CONTENT_TYPE)
+        *(char **)to = NULL;
+    else if (what == CURLINFO_RESPONSE_CODE)
+        *(long *)to = t->arrived ? t->answer.status : 0;
+    else if (what == CURLINFO_OS_ERRNO)
+        *(long *)to = t->answer.refused ? ECONNREFUSED : 0;
+    else if (what == CURLINFO_TOTAL_TIME_T)
+        *(curl_off_t *)to = (now_of(sim_process) - t->began) * 1000;
+    else if (what == CURLINFO_RETRY_AFTER)
+        *(curl_off_t *)to = planted == PLANT_NO_RETRY_AFTER ? 0 : t->answer.retry_after_s;
+    else if (what == CURLINFO_SIZE_UPLOAD_T)
+        *(curl_off_t *)to = (curl_off_t)t->body_n;
+    else if (what == CURLINFO_SIZE_DOWNLOAD_T || what == CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
+        *(curl_off_t *)to = (curl_off_t)t->answer.body_n;
+    else
+        return CURLE_UNKNOWN_OPTION;
+    return CURLE_OK;
+}
+
+CURLM *__wrap_curl_multi_init(void);
+CURLM *__wrap_curl_multi_init(void)
+{
+    return (CURLM *)xcalloc(1, sizeof(struct multi));
+}
+
+CURLMcode __wrap_curl_multi_cleanup(CURLM *m);
+CURLMcode __wrap_curl_multi_cleanup(CURLM *m)
+{
+    free(m);
+    return CURLM_OK;
+}
+
+#undef curl_multi_setopt
+CURLMcode __wrap_curl_multi_setopt(CURLM *m, CURLMoption option, ...);
+CURLMcode __wrap_curl_multi_setopt(CURLM *m, CURLMoption option, ...)
+{
+    (void)m;
+    (void)option;
+    return CURLM_OK;
+}
+
+CURLMcode __wrap_curl_multi_add_handle(CURLM *multi, CURL *easy);
+CURLMcode __wrap_curl_multi_add_handle(CURLM *multi, CURL *easy)
+{
+    struct transfer *t = (struct transfer *)easy, **end = &((struct multi *)multi)->first;
+
+    while (*end)
+        end = &(*end)->next;
+    *end = t;
+    t->multi = (struct multi *)multi;
+    t->began = now_of(sim_process);
+    t->at = t->began + 1;
+    if (!t->body && t->body_n) {
+        t->body = xmalloc(t->body_n);
+        for (size_t n = 0, got; n < t->body_n; n += got)
+            got = t->on_read(t->body + n, 1, t->body_n - n, t->read_arg);
+    }
+    return CURLM_OK;
+}
+
+CURLMcode __wrap_curl_multi_remove_handle(CURLM *multi, CURL *easy);
+CURLMcode __wrap_curl_multi_remove_handle(CURLM *multi, CURL *easy)
+{
+    for (struct transfer **at = &((struct multi *)multi)->first; *at; at = &(*at)->next)
+        if (*at == (struct transfer *)easy) {
+            *at = (*at)->next;
+            break;
+        }
+    return CURLM_OK;
+}
+
+CURLMcode __wrap_curl_multi_wakeup(CURLM *multi);
+CURLMcode __wrap_curl_multi_wakeup(CURLM *multi)
+{
+    struct multi *m = (struct multi *)multi;
+
+    m->woken = true;
+    if (m->waits)
+        m->waits->wake_at = 0;
+    return CURLM_OK;
+}
+
+CURLMcode __wrap_curl_multi_poll(CURLM *multi, struct curl_waitfd fds[], unsigned n, int ms, int *ret);
+CURLMcode __wrap_curl_multi_poll(CURLM *multi, struct curl_waitfd fds[], unsigned n, int ms, int *ret)
+{
+    struct multi *m = (struct multi *)multi;
+
+    (void)fds;
+    (void)n;
+    (void)ret;
+    if (ms && running) {
+        running->wake_at = m->woken ? 0 : now_of(sim_process) + ms;
+        for (const struct transfer *t = m->first; t; t = t->next)
+            if (!t->done && t->at < running->wake_at)
+                running->wake_at = t->at;
+        m->waits = running;
+        switch_to(NULL);
+        m->waits = NULL;
+    }
+    m->woken = false;
+    return CURLM_OK;
+}
+
+/* name: with ": ". NULL without it. */
+static const char *transfer_header(const struct transfer *t, const char *name)
+{
+    for (const struct curl_slist *h = t->headers; h; h = h->next)
+        if (strncmp(h->data, name, strlen(name)) == 0)
+            return h->data + strlen(name);
+    return NULL;
+}
+
+static void transfer_arrive(struct transfer *t)
+{
+    const struct request rq = {.agent = sim_process->agent,
+                               .url = t->url,
+                               .authorization = transfer_header(t, "Authorization: ") ?: cstr(t->token),
+                               .content_type = cstr(transfer_header(t, "Content-Type: ")),
+                               .content_encoding = cstr(transfer_header(t, "Content-Encoding: ")),
+                               .body = {t->body, t->body_n}};
+    int64_t deadline = t->began + t->timeout_ms;
+
+    if (sim_process->dead)
+        t->answer.refused = true;
+    else
+        world_serve(&rq, &t->answer);
+    t->arrived = true;
+    if (planted == PLANT_EARLY_ACK && strstr(t->url, "//tsdb/") && t->answer.status != 204 &&
+        (t->answer.refused || t->answer.hangs || t->answer.status >= 500))
+        t->answer = (struct response){.status = 204, .body = t->answer.body, .body_n = t->answer.body_n};
+    t->at = t->answer.hangs ? deadline : t->at + t->answer.delay_ms;
+    t->code = t->answer.refused ? CURLE_COULDNT_CONNECT : CURLE_OK;
+    if (t->at >= deadline) {
+        t->at = deadline;
+        t->code = CURLE_OPERATION_TIMEDOUT;
+    }
+}
+
+static void transfer_answer(struct transfer *t)
+{
+    char head[96], written[96];
+    int n = snprintf(head, sizeof(head), "HTTP/1.1 %ld Status\r\n", t->answer.status);
+    int w = snprintf(written, sizeof(written), "X-Prometheus-Remote-Write-Samples-Written: %lld\r\n",
+                     (long long)t->answer.written);
+
+    t->done = true;
+    if (t->code != CURLE_OK)
+        return;
+    if (t->on_header(head, 1, (size_t)n, t->header_arg) != (size_t)n ||
+        (t->answer.written && t->on_header(written, 1, (size_t)w, t->header_arg) != (size_t)w) ||
+        t->on_header(head + n - 2, 1, 2, t->header_arg) != 2 ||
+        (t->answer.body_n &&
+         t->on_body(t->answer.body, 1, t->answer.body_n, t->body_arg) != t->answer.body_n))
+        t->code = CURLE_WRITE_ERROR;
+}
+
+CURLMcode __wrap_curl_multi_perform(CURLM *multi, int *ret);
+CURLMcode __wrap_curl_multi_perform(CURLM *multi, int *ret)
+{
+    *ret = 0;
+    for (struct transfer *t = ((struct multi *)multi)->first; t; t = t->next) {
+        if (!t->arrived && t->at <= now_of(sim_process))
+            transfer_arrive(t);
+        if (t->arrived && !t->done && t->at <= now_of(sim_process))
+            transfer_answer(t);
+    }
+    return CURLM_OK;
+}
+
+CURLMsg *__wrap_curl_multi_info_read(CURLM *multi, int *ret);
+CURLMsg *__wrap_curl_multi_info_read(CURLM *multi, int *ret)
+{
+    *ret = 0;
+    for (struct transfer *t = ((struct multi *)multi)->first; t; t = t->next)
+        if (t->done) {
+            t->message = (CURLMsg){.msg = CURLMSG_DONE, .easy_handle = (CURL *)t, .data.result = t->code};
+            return &t->message;
+        }
+    return NULL;
+}
+
+/* ---- Compression: nobody here reads it, and it was a third of a run's time ---- */
+
+int __wrap_isal_deflate(struct isal_zstream *z);
+int __wrap_isal_deflate(struct isal_zstream *z)
+{
+    z->next_in += z->avail_in;
+    z->avail_in = 0;
+    *z->next_out++ = 0;
+    z->avail_out--;
+    return COMP_OK;
+}

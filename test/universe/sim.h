@@ -1,0 +1,178 @@
+/* The universe: the agent's own code in one process, in virtual time, driven by one seed.
+ *
+ * sim.c    time, randomness, threads as strands that take turns, libcurl: `--wrap` puts them in the place
+ *          of the C library's and libcurl's functions, so that exporter/ and remotewrite/ run as they are,
+ *          loop and HTTP client included
+ * disk.c   a disk that forgets at a power cut what was not synced, tears it, fills up, and fails
+ * world.c  agents, Prometheus, scoring APIs and a TSDB that knows what must arrive; faults and oracles
+ * main.c   runs seeds, each in a process of its own
+ *
+ * Not simulated yet: the HTTP server, controllers and their API server. */
+#ifndef DS_TEST_UNIVERSE_SIM_H
+#define DS_TEST_UNIVERSE_SIM_H
+
+#include "exporter/base/str.h"
+
+#include <curl/curl.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct disk;
+struct loop;
+
+/* ---- Randomness: each kind of fault has a stream of its own, so that one does not shift another ---- */
+
+struct stream {
+    uint64_t state;
+};
+
+void stream_init(struct stream *s, uint64_t seed, const char *name);
+uint64_t stream_u64(struct stream *s);
+/* Uniform in [0, n). */
+uint64_t stream_below(struct stream *s, uint64_t n);
+bool stream_chance(struct stream *s, unsigned per_mille);
+uint64_t fnv(uint64_t hash, const void *p, size_t n);
+enum { FNV_START = 1469598103 };
+
+/* ---- What happened: everything goes into a hash, the last lines are kept for the story ---- */
+
+void trace(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void trace_init(bool show);
+void trace_story(void);
+/* 64 hexadecimal digits. */
+void trace_sha256(char ret[65]);
+/* An oracle is violated: tells the story and ends the process. */
+_Noreturn void violated(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Where violated() leaves its text. */
+enum { VIOLATION_BYTES = 256 };
+extern char *violation;
+
+/* What must have happened in some seed of a swarm. */
+enum reached {
+    REACHED_KILL,
+    REACHED_KILL_IN_CALL,
+    REACHED_POWER_CUT,
+    REACHED_TORN,
+    REACHED_STOP,
+    REACHED_RELOAD,
+    REACHED_REMOVED,
+    REACHED_SERIES_ENDED,
+    REACHED_CLOCK_JUMP,
+    REACHED_PARTITION,
+    REACHED_HANG,
+    REACHED_ANSWER_LOST,
+    REACHED_503,
+    REACHED_429,
+    REACHED_400,
+    REACHED_413,
+    REACHED_404,
+    REACHED_415,
+    REACHED_V1,
+    REACHED_V2,
+    REACHED_ZSTD,
+    REACHED_REPEAT,
+    REACHED_MARKER,
+    REACHED_DISK_FULL,
+    REACHED_SYNC_FAILED,
+    REACHED_READ_FAILED,
+    REACHED_BAD_ANSWER,
+    REACHED_ECHOED_SECRET,
+    REACHED_EXPIRED,
+    REACHED_VERDICT_RETRY, /* in the order of enum rw_verdict */
+    REACHED_VERDICT_HALVE,
+    REACHED_VERDICT_SHRINK,
+    REACHED_VERDICT_DROP,
+    REACHED_VERDICT_STEP_DOWN,
+    REACHED_COUNT
+};
+extern const char *const reached_names[REACHED_COUNT];
+extern uint64_t reached[REACHED_COUNT];
+
+/* Bugs that the runner must catch. */
+enum plant {
+    PLANT_NONE,
+    PLANT_NO_SYNC,
+    PLANT_EARLY_ACK,
+    PLANT_EARLY_MARKER,
+    PLANT_OTHER_BYTES,
+    PLANT_NO_ACTIVE_SET,
+    PLANT_NO_RETRY_AFTER,
+    PLANT_LOST_POSITION,
+    PLANT_NO_BACKOFF,
+    PLANT_NO_MARKER,
+    PLANT_DROP_5XX,
+    PLANT_DROP_400,
+    PLANT_DROP_413,
+    PLANT_OLD_SCORES,
+    PLANT_SHOWN_SECRET,
+    PLANTS
+};
+extern const char *const plant_names[PLANTS];
+extern enum plant planted;
+
+/* ---- Processes and strands ---- */
+
+/* One life of an agent. A process that is killed goes on as a ghost until it has freed its memory: nothing
+ * that it does has an effect any more. */
+struct process {
+    int agent;
+    struct disk *disk;
+    bool dead;
+    unsigned die_in; /* calls on files until a kill; 0: none */
+    unsigned strands;
+    int64_t ahead_ms; /* a ghost's time runs ahead */
+    int64_t wall_ms;  /* the wall clock's error */
+    struct loop *loop;
+};
+
+extern int64_t sim_now_ms;
+/* The process of the strand that runs, or NULL. */
+extern struct process *sim_process;
+
+/* Called on the process' first strand. */
+void process_start(struct process *p, void *(*run)(void *), void *arg);
+/* Runs all strands until this time. `between` is called after each step. */
+void sim_run(int64_t until_ms, void (*between)(void));
+/* Runs the strands of one process until they have ended. */
+void sim_finish(struct process *p);
+
+/* ---- The network ---- */
+
+struct request {
+    int agent;
+    const char *url, *authorization, *content_type, *content_encoding; /* "" for none */
+    struct str body;
+};
+
+struct response {
+    bool refused, hangs; /* no answer at all; or none, though the request arrived */
+    long status;
+    int64_t retry_after_s; /* 0: none */
+    int64_t written;       /* samples, as remote write 2.0 has it; 0: not said */
+    int64_t delay_ms;
+    char *body; /* from malloc */
+    size_t body_n;
+};
+
+/* What a server does with a request (world.c). */
+void world_serve(const struct request *rq, struct response *ret);
+/* A line on standard error. */
+void world_on_log(struct str line);
+/* The process that runs is killed within a call on a file. */
+void world_on_kill_in_call(void);
+
+/* ---- The disk ---- */
+
+struct disk *disk_new(void);
+struct disk *disk_free(struct disk *d);
+/* What the next process finds: everything, or after a power cut at least what was synced. */
+struct disk *disk_after(const struct disk *d, bool power_cut, struct stream *s);
+void disk_put(struct disk *d, const char *path, const char *text);
+/* Chances in a thousand of a write, a sync and a read of the spool that fail. */
+void disk_set_faults(struct disk *d, struct stream *s, unsigned per_mille);
+bool disk_has_failed(const struct disk *d);
+/* A read failed: newer samples may have overtaken those in the spool. */
+bool disk_was_unreadable(const struct disk *d);
+
+#endif
