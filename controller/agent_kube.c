@@ -374,9 +374,10 @@ static json_t *report_value(struct agent_kube *k, bool times)
     k->report.recheck_ms = INT64_MAX;
     scorers = report_scorers(k, times, &left_out);
     hub = report_hub_error(k, hub, 0);
-    return json_pack("{s:b, s:o*, s:o*, s:o, s:o*}", "configurationInForce", reload->ok,
-                     "configurationProblems", reload->problems ? report_lines(reload->problems) : NULL,
-                     "hubError", *hub ? report_line(hub) : NULL, "scorers", scorers, "notShown",
+    return json_pack("{s:b, s:[s], s:o*, s:o*, s:o, s:o*}", "configurationInForce", reload->ok, "features",
+                     "scoreItems", "configurationProblems",
+                     reload->problems ? report_lines(reload->problems) : NULL, "hubError",
+                     *hub ? report_line(hub) : NULL, "scorers", scorers, "notShown",
                      left_out ? json_integer((json_int_t)left_out) : NULL);
 }
 
@@ -399,7 +400,7 @@ static void report_set_timer(struct agent_kube *k, int64_t ms)
     kube_timer_move(kube_agent_loop(k), &k->report.timer, ms);
 }
 
-/* A hub that hears nothing must not take scores for valid that have expired, nor the other way round. */
+/* Often enough that the hub never has to guess whether scores have expired. */
 static int64_t report_times_ms(const struct agent_kube *k)
 {
     const struct agent_state *a = agent_state(k->agent);
@@ -425,9 +426,8 @@ static void report_on_timer(struct timer *t)
         kube_queue_add(k->report.writer.queue, REPORT_KEY);
 }
 
-/* Something may have changed. A new state or error is written soon, mere times later: a work
- * agent copies each write into its ManifestWork on the hub, which is then sent as a whole to all who watch
- * it. */
+/* Something may have changed. A new state or error is written soon, mere times later: a work agent copies
+ * each write into its ManifestWork on the hub, which is then sent as a whole to all who watch it. */
 static void report_touch(struct agent_kube *k)
 {
     mono_ms soon = mono_add(loop_now(kube_agent_loop(k)), GATHER_MS);
@@ -646,6 +646,8 @@ static void once_apply(struct timer *t)
     struct agent_kube *k = CONTAINER_OF(t, struct agent_kube, once);
     int r = agent_apply_text(k->agent, k->what, configmap_text(k, k->first), STR(""), NULL);
 
+    if (kube_text(k->first, "data", "suspended", NULL).n)
+        log_warn("scorers that the hub has suspended are left out", L_STR("configmap", k->shown));
     if (r < 0 || agent_state(k->agent)->n_scorers == 0)
         loop_stop(kube_agent_loop(k));
 }
@@ -776,7 +778,7 @@ static void start_cluster(struct agent_kube *k, bool secrets)
     };
 
     if (secrets)
-        k->secrets = (struct secrets){.look = secrets_look, .read = secrets_read};
+        k->secrets = (struct secrets){.namespace = k->namespace, .look = secrets_look, .read = secrets_read};
     k->configmap = kube_watch_new(k->cluster, &watch);
 }
 

@@ -13,7 +13,6 @@
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/page.h"
-#include "exporter/otlp/ingest.h"
 #include "exporter/otlp/receiver.h"
 #include "exporter/otlp/series.h"
 #include "exporter/score/error.h"
@@ -55,10 +54,11 @@ static bool agent_is_configmap(const char *v)
 
 static bool agent_is_promotion(const char *v)
 {
-    struct otlp_promotion p = {0};
+    unsigned names = 1;
 
-    otlp_promote_k8s(&p);
-    return otlp_promote(&p, str_of(v));
+    for (; *v; v++)
+        names += *v == ',';
+    return names <= 60;
 }
 
 static bool agent_is_url(const char *v)
@@ -256,14 +256,12 @@ static int otlp_open(struct running *x, const struct agent_flags *f, char **ret_
                              .page = a->page,
                              .store = x->store,
                              .listen = f->otlp.listen,
-                             .config_file = f->server.web_config_file};
+                             .config_file = f->server.web_config_file,
+                             .promotion = {f->otlp.k8s_labels, str_of(f->otlp.promoted)}};
     int r;
 
     if (!x->store)
         return 0;
-    if (f->otlp.k8s_labels)
-        otlp_promote_k8s(&o.promotion);
-    (void)otlp_promote(&o.promotion, str_of(f->otlp.promoted)); /* fits, as the flag was checked */
     r = otlp_start(&x->receiver, &o, ret_why);
     if (r == 0)
         log_info("receiving OTLP metrics", L_STR("address", f->otlp.listen));

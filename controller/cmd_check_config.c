@@ -1,13 +1,16 @@
 /* `dynamic-scoring check-config FILE`: prints every problem of a configuration. */
 #include "controller/flags.h"
+#include "controller/placement/items.h"
 #include "exporter/agent/config.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/map.h"
 #include "exporter/base/tls.h"
 #include "exporter/score/summary.h"
 #include "exporter/web/web_file.h"
 #include "remotewrite/config.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 struct check_options {
@@ -37,6 +40,28 @@ static void check_cluster_name(const struct config *c, struct problems *p)
     }
 }
 
+/* As on the hub: the second of two score names that map to one object would have none. */
+static void check_object_names(const struct config *c, struct problems *p)
+{
+    CLEANUP(map_done) struct map objects = {0};
+
+    for (size_t i = 0; i < c->summaries.n; i++) {
+        const struct summary *s = &c->summaries.list[i], *first;
+        char object[OBJECT_NAME_MAX + 1];
+
+        if (s->destination != DESTINATION_PLACEMENT_SCORE)
+            continue;
+        (void)object_name(str_of(s->score_name), object);
+        first = map_get(&objects, object);
+        if (first)
+            problems_add(p, PROBLEM_ERROR, s->line, s->column,
+                         "score name %s maps to AddOnPlacementScore %s, as does score name %s at line %u",
+                         s->score_name, object, first->score_name, first->line);
+        else
+            map_set(&objects, object, (void *)(uintptr_t)s);
+    }
+}
+
 /* Prints the problems, and the line that ends a check: `valid` if there are no errors. */
 static int check_report(const char *path, struct problems *p, int r, const char *valid)
 {
@@ -63,6 +88,8 @@ static int check_file(const char *path)
     r = config_load(&c, path, &rw_config_section, &p);
     if (r == 0) {
         check_cluster_name(c, &p);
+        check_object_names(c, &p);
+        r = p.errors ? -EINVAL : 0;
         (void)snprintf(valid, sizeof(valid), "%zu scorer%s", c->summaries.n, c->summaries.n == 1 ? "" : "s");
     }
     return check_report(path, &p, r, valid);

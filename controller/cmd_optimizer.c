@@ -55,7 +55,6 @@ static bool optimizer_is_open(const struct httpd_request *rq)
 struct optimizer {
     struct role role;
     struct assist *assist;
-    struct assist_web *web;
     struct bearer bearer;
 };
 
@@ -64,8 +63,7 @@ static void optimizer_on_end(struct role *r)
     struct optimizer *p = CONTAINER_OF(r, struct optimizer, role);
 
     p->assist = assist_free(p->assist); /* ends the calls under way, whose answers the server then sends */
-    p->web = assist_web_stop(p->web, STOP_GRACE_MS);
-    r->site = NULL;
+    r->site = site_stop(r->site, STOP_GRACE_MS);
 }
 
 static int optimizer_run(struct optimizer *p, const struct optimizer_flags *f)
@@ -85,9 +83,7 @@ static int optimizer_run(struct optimizer *p, const struct optimizer_flags *f)
     bearer_init(&p->bearer, f->token_file, NULL, optimizer_is_open);
     if (!o.guard)
         o.guard = bearer_guard(&p->bearer);
-    r = assist_web_start(&p->web, p->assist, &o, f->allow_writes, &why);
-    if (r == 0)
-        p->role.site = assist_web_site(p->web);
+    r = assist_serve(&p->role.site, p->assist, &o, f->allow_writes, &why);
     for (size_t i = 0; r == 0 && i < f->listen.n; i++)
         log_info("serving", L_STR("address", f->listen.items[i]), L_INT("port", site_port(p->role.site, i)));
     return role_run(&p->role, r, why);

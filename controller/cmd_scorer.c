@@ -89,11 +89,6 @@ struct scorer_role {
     struct model_server *server;
 };
 
-static void scorer_on_stop(struct role *r, void (*done)(void *arg), void *done_arg)
-{
-    model_server_drain(CONTAINER_OF(r, struct scorer_role, role)->server, done, done_arg);
-}
-
 static void scorer_on_end(struct role *r)
 {
     (void)model_server_stop(CONTAINER_OF(r, struct scorer_role, role)->server, STOP_GRACE_MS);
@@ -136,7 +131,7 @@ static int scorer_configure(const struct scorer_flags *f)
 
 static int scorer_run(const struct scorer_flags *f)
 {
-    struct scorer_role s = {.role = {.on_stop = scorer_on_stop, .on_end = scorer_on_end}};
+    struct scorer_role s = {.role = {.on_end = scorer_on_end}};
     int status = 1;
 
     if (role_open(&s.role, &f->server) == 0 && scorer_configure(f) == 0)

@@ -160,6 +160,7 @@ int role_run(struct role *role, int r, char *why)
 {
     if (r < 0)
         return role_failed("cannot serve", r, why);
+    loop_trim_memory(role->loop);
     r = loop_run(role->loop);
     if (role->on_end)
         role->on_end(role);

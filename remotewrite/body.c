@@ -27,12 +27,19 @@ struct seen {
     uint32_t at, end; /* end 0: unused */
 };
 
+/* Packs the message series by series. It is never whole in memory: what copies can reach is enough. */
 struct packer {
-    const char *raw;
+    char *raw; /* the end of the message so far, from position `begin` on */
+    uint32_t begin;
     char *out;        /* end of the block so far */
     uint32_t literal; /* start of the bytes not yet packed */
     struct seen *seen;
 };
+
+static const char *raw_at(const struct packer *k, uint32_t p)
+{
+    return k->raw + (p - k->begin);
+}
 
 static char *put_literal(char *out, const char *p, size_t n)
 {
@@ -78,7 +85,8 @@ static char *put_copy(char *out, size_t back, size_t n)
 /* Records p and returns the previous position with the same hash. */
 static struct seen swap_seen(struct packer *k, uint32_t p, uint32_t end)
 {
-    struct seen *s = &k->seen[((uint32_t)get_le(k->raw + p, 4) * 0x1e35a7bdu) >> (32 - HASH_BITS)], was = *s;
+    struct seen *s = &k->seen[((uint32_t)get_le(raw_at(k, p), 4) * 0x1e35a7bdu) >> (32 - HASH_BITS)],
+                was = *s;
 
     *s = (struct seen){p, end};
     return was;
@@ -86,16 +94,24 @@ static struct seen swap_seen(struct packer *k, uint32_t p, uint32_t end)
 
 static uint32_t match_length(const struct packer *k, struct seen from, uint32_t p, uint32_t end)
 {
-    uint32_t n = 0;
+    const char *a, *b;
+    uint32_t n = 0, most;
 
     if (from.end == 0 || p - from.at > WINDOW)
         return 0;
-    while (p + n < end && from.at + n < from.end && k->raw[p + n] == k->raw[from.at + n])
+    a = raw_at(k, p);
+    b = raw_at(k, from.at);
+    most = (uint32_t)size_min(end - p, from.end - from.at);
+    for (uint64_t differ; most - n >= 8; n += 8)
+        if ((differ = get_le(a + n, 8) ^ get_le(b + n, 8)))
+            return n + (uint32_t)__builtin_ctzll(differ) / 8;
+    while (n < most && a[n] == b[n])
         n++;
     return n;
 }
 
-/* Packs labels [p, end), with copies of earlier labels where they repeat. */
+/* Packs labels [p, end), with copies of earlier labels where they repeat. Of the positions within a copy only
+ * the last is recorded: a series mostly repeats the one before it, up to where that one was new. */
 static void pack_labels(struct packer *k, uint32_t p, uint32_t end)
 {
     while (p + MATCH_MIN <= end) {
@@ -106,19 +122,19 @@ static void pack_labels(struct packer *k, uint32_t p, uint32_t end)
             p++;
             continue;
         }
-        k->out = put_literal(k->out, k->raw + k->literal, p - k->literal);
+        k->out = put_literal(k->out, raw_at(k, k->literal), p - k->literal);
         k->out = put_copy(k->out, p - from.at, n);
-        for (uint32_t i = p + 1; i < p + n && i + MATCH_MIN <= end; i++)
-            (void)swap_seen(k, i, end);
         p += n;
         k->literal = p;
+        if (p - 1 + MATCH_MIN <= end)
+            (void)swap_seen(k, p - 1, end);
     }
 }
 
 /* Packs the rest up to `end`, the end of a sample, as one literal. */
 static void pack_sample(struct packer *k, uint32_t end)
 {
-    k->out = put_literal(k->out, k->raw + k->literal, end - k->literal);
+    k->out = put_literal(k->out, raw_at(k, k->literal), end - k->literal);
     k->literal = end;
 }
 
@@ -144,34 +160,42 @@ static char *put_series(char *p, struct str labels, unsigned time_n, int64_t at,
     return put_varint(p + 9, (uint64_t)at);
 }
 
-/* Sets the size of the message, and limits the series to what fits. */
-static void frame_measure(struct frame *f, const struct label_bytes *l, const uint32_t *pick, size_t first)
+/* Sets the size of the message, and limits the series to what fits. Returns the size of the largest one. */
+static size_t frame_measure(struct frame *f, const struct label_bytes *l, const uint32_t *pick, size_t first)
 {
+    size_t largest = 0;
+
     for (size_t i = 0; i < f->n; i++) {
         size_t n = label_bytes_at(l, pick ? pick[i] : first + i).n + 2 + SAMPLE_FIXED + f->time_n;
 
         n += 1 + varint_size(n);
-        if (i && f->raw_n + n > RAW_MAX)
+        if (i && f->raw_n + n > RAW_MAX) {
             f->n = i;
-        else
+        } else {
             f->raw_n += n;
+            largest = size_max(largest, n);
+        }
     }
+    return largest;
 }
 
-/* Writes the message to raw and packs it series by series. */
-static void make_block(struct frame *f, struct packer *k, char *raw, const struct label_bytes *l,
+/* Packs series by series. */
+static void make_block(struct frame *f, struct packer *k, size_t largest, const struct label_bytes *l,
                        const uint32_t *pick, size_t first, int64_t at)
 {
-    char *p = raw, *value;
+    char *p = k->raw, *end = k->raw + 2 * WINDOW + largest, *value;
 
     k->out = put_varint(f->block, f->raw_n);
     for (size_t i = 0; i < f->n; i++) {
         size_t place = pick ? pick[i] : first + i;
-        uint32_t begin = (uint32_t)(p - raw);
 
+        if ((size_t)(end - p) < largest) {
+            k->begin += (uint32_t)(p - k->raw) - WINDOW;
+            p = mempcpy(k->raw, p - WINDOW, WINDOW);
+        }
         p = put_series(p, label_bytes_at(l, place), f->time_n, at, &value);
-        pack_labels(k, begin, (uint32_t)(value - raw));
-        pack_sample(k, (uint32_t)(p - raw));
+        pack_labels(k, k->literal, k->begin + (uint32_t)(value - k->raw));
+        pack_sample(k, k->begin + (uint32_t)(p - k->raw));
         f->value_at[i] = (uint32_t)(k->out - f->block - (p - value));
         f->series[i] = l->series ? l->series[place] : (uint32_t)place;
     }
@@ -184,17 +208,18 @@ struct frame *frame_new(const struct label_bytes *l, const uint32_t *pick, size_
     CLEANUP(cleanup_free) char *raw = NULL;
     CLEANUP(cleanup_free) struct seen *seen = NULL;
     struct packer k = {0};
+    size_t largest;
 
     f->n = n;
     f->time_n = frame_time_bytes(at);
-    frame_measure(f, l, pick, first);
+    largest = frame_measure(f, l, pick, first);
     n = f->n;
     k.seen = seen = xcalloc(1u << HASH_BITS, sizeof(*seen));
-    k.raw = raw = xmalloc(f->raw_n + 1);
+    k.raw = raw = xmalloc(2 * WINDOW + largest);
     f->block = xmalloc(f->raw_n + f->raw_n / 6 + 8 * n + 32);
     f->value_at = xmalloc(n * sizeof(f->value_at[0]));
     f->series = xmalloc(n * sizeof(f->series[0]));
-    make_block(f, &k, raw, l, pick, first, at);
+    make_block(f, &k, largest, l, pick, first, at);
     f->block = xrealloc(f->block, f->block_n);
     return f;
 }
@@ -360,10 +385,18 @@ enum {
     V2_TIMESERIES = 5,
 };
 
+/* A label, and its references to symbols. */
+struct v2_label {
+    struct str field; /* as 1.0 has it */
+    struct str name, value;
+    size_t name_ref, value_ref;
+};
+
 struct v2_message {
     struct strset symbols;
     struct buf series;
     const struct families *own;
+    struct v2_label last[LABELS_MAX]; /* at each place, the one seen last: most series repeat most of it */
 };
 
 static void v2_message_done(struct v2_message *m)
@@ -404,24 +437,42 @@ static char *v2_put_sample(char *p, const struct v2_message *m, const struct fam
     return p;
 }
 
+/* Takes the next label, at its place, from the beginning of `rest`. */
+static bool v2_label_take(struct v2_message *m, struct v2_label *l, struct str *rest)
+{
+    struct str after = *rest;
+    struct label label;
+
+    if (l->field.n && l->field.n <= rest->n && memcmp(l->field.p, rest->p, l->field.n) == 0) {
+        *rest = (struct str){rest->p + l->field.n, rest->n - l->field.n};
+        return true;
+    }
+    if (!label_take(&after, &label))
+        return false;
+    if (!str_eq(label.name, l->name))
+        l->name_ref = strset_add(&m->symbols, label.name);
+    l->value_ref = strset_add(&m->symbols, label.value);
+    l->field = (struct str){rest->p, rest->n - after.n};
+    l->name = label.name;
+    l->value = label.value;
+    *rest = after;
+    return true;
+}
+
 static int v2_add_series(struct v2_message *m, struct str rest)
 {
     static const struct family score_family = {.type = FAMILY_GAUGE, .help = SCORE_HELP};
     const struct family *family = m->own ? NULL : &score_family;
     char refs[2 * LABELS_MAX * V2_REF_MAX], more[V2_SERIES_MAX], *end = refs, *p = more, *to;
     struct str sample;
-    struct label label;
     uint64_t bits;
     int64_t at;
     size_t refs_n, n;
 
-    for (size_t i = 0; label_take(&rest, &label); i++) {
-        if (i == LABELS_MAX)
-            return -EBADMSG;
-        end = put_varint(end, strset_add(&m->symbols, label.name));
-        end = put_varint(end, strset_add(&m->symbols, label.value));
-        if (m->own && str_eq(label.name, STR("__name__")))
-            family = families_find(m->own, label.value);
+    for (struct v2_label *l = m->last; l < m->last + LABELS_MAX && v2_label_take(m, l, &rest); l++) {
+        end = put_varint(put_varint(end, l->name_ref), l->value_ref);
+        if (m->own && str_eq(l->name, STR("__name__")))
+            family = families_find(m->own, l->value);
     }
     if (!sample_take(rest, &bits, &at, &sample) || sample.n > SAMPLE_FIXED + VARINT_MAX)
         return -EBADMSG;

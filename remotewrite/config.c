@@ -6,13 +6,14 @@
 #include "exporter/base/http.h"
 #include "exporter/base/map.h"
 #include "exporter/base/str.h"
+#include "exporter/base/text.h"
 
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
 #include <strings.h>
 
-enum { NAME_MAX_BYTES = 64, SHOWN_URL_MAX = 4096, CHUNK_BYTES = 1024 };
+enum { NAME_MAX_BYTES = 64, SHOWN_URL_MAX = 4096, FORM_MAX = 8 << 10, CHUNK_BYTES = 1024 };
 
 const char *const rw_form_words[RW_FORMS] = {[RW_FORM_V1] = "1.0", [RW_FORM_VM] = "vm", [RW_FORM_V2] = "2.0"};
 
@@ -127,12 +128,11 @@ static void read_authorization(struct rw_endpoint_config *c, const struct node *
     if (!node_given(n, "credentials") && !node_given(n, "credentials_file"))
         node_missing(n, "credentials_file", p, "a path");
     check_secret(c->credentials, n, "credentials", p);
-    if (node_given(map, "basic_auth"))
-        node_key_problem(node_get(map, "authorization"), p, PROBLEM_ERROR,
-                         "only one of basic_auth and authorization may be set");
+    check_exclusive(map, "basic_auth", "authorization", p);
 }
 
-static void read_tls(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
+static void read_tls(struct rw_endpoint_config *c, struct http_tls *ret, const struct node *map,
+                     struct problems *p)
 {
     static const char *const known[] = {
         "ca_file", "cert_file", "key_file", "server_name", "insecure_skip_verify", NULL};
@@ -140,15 +140,24 @@ static void read_tls(struct rw_endpoint_config *c, const struct node *map, struc
 
     if (!n)
         return;
-    c->ca_file = node_text(n, "ca_file", p, &c->memory);
-    c->cert_file = node_text(n, "cert_file", p, &c->memory);
-    c->key_file = node_text(n, "key_file", p, &c->memory);
-    c->server_name = node_text(n, "server_name", p, &c->memory);
-    (void)node_bool(n, "insecure_skip_verify", p, &c->insecure_skip_verify);
-    if (!c->cert_file != !c->key_file)
+    ret->ca_file = node_text(n, "ca_file", p, &c->memory);
+    ret->cert_file = node_text(n, "cert_file", p, &c->memory);
+    ret->key_file = node_text(n, "key_file", p, &c->memory);
+    ret->server_name = node_text(n, "server_name", p, &c->memory);
+    (void)node_bool(n, "insecure_skip_verify", p, &ret->insecure);
+    if (!ret->cert_file != !ret->key_file)
         node_problem(n, p, PROBLEM_ERROR, "cert_file and key_file must be set together");
-    if (c->server_name && c->server_name[strcspn(c->server_name, ":/@?# ")])
+    if (ret->server_name && ret->server_name[strcspn(ret->server_name, ":/@?# ")])
         node_expected(node_get(n, "server_name"), p, "a host name");
+}
+
+static char *read_proxy(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
+{
+    char *url = node_text(map, "proxy_url", p, &c->memory);
+
+    if (url && !is_url(url, true))
+        node_expected(node_get(map, "proxy_url"), p, "a URL: http://host:port, https://... or socks5://...");
+    return url;
 }
 
 /* Keys of Prometheus' remote_write that mean nothing here, or without which something else would be sent. */
@@ -164,15 +173,16 @@ static const struct {
     {"", "round_robin_dns", PROBLEM_WARNING, "ignored: requests share one connection"},
     {"", "proxy_from_environment", PROBLEM_WARNING,
      "ignored: without proxy_url, the proxy is that of the environment"},
-    {"", "oauth2", PROBLEM_ERROR, "not supported: use basic_auth or authorization"},
-    {"", "sigv4", PROBLEM_ERROR, "not supported: use basic_auth or authorization"},
-    {"", "azuread", PROBLEM_ERROR, "not supported: use basic_auth or authorization"},
-    {"", "google_iam", PROBLEM_ERROR, "not supported: use basic_auth or authorization"},
+    {"", "sigv4", PROBLEM_ERROR, "not supported: use basic_auth, authorization or oauth2"},
+    {"", "azuread", PROBLEM_ERROR, "not supported: use basic_auth, authorization or oauth2"},
+    {"", "google_iam", PROBLEM_ERROR, "not supported: use basic_auth, authorization or oauth2"},
     {"", "bearer_token", PROBLEM_ERROR, "not supported: use authorization.credentials"},
     {"", "bearer_token_file", PROBLEM_ERROR, "not supported: use authorization.credentials_file"},
     {"", "http_headers", PROBLEM_ERROR, "not supported: use headers"},
     {"", "no_proxy", PROBLEM_ERROR, "not supported: set NO_PROXY in the environment"},
     {"", "proxy_connect_header", PROBLEM_ERROR, "not supported"},
+    {"oauth2", "proxy_from_environment", PROBLEM_WARNING,
+     "ignored: without proxy_url, the proxy is that of the environment"},
     {"queue_config", "capacity", PROBLEM_WARNING, "ignored: max_spool_bytes limits what is pending"},
     {"queue_config", "min_shards", PROBLEM_WARNING, "ignored: an endpoint has one sender"},
     {"queue_config", "max_shards", PROBLEM_WARNING, "ignored: an endpoint has one sender"},
@@ -200,6 +210,75 @@ static void check_keys(const struct node *map, const char *in, const char *const
     }
     all[n] = NULL;
     node_only_keys(map, all, PROBLEM_ERROR, p);
+}
+
+/* The scopes as one parameter, and the further ones: some servers want another grant_type. */
+static void oauth2_read_form(const struct node *map, struct buf *form, struct problems *p)
+{
+    static const char what[] = "a list of scopes: strings";
+    const struct node *scopes = node_given(map, "scopes");
+    const struct node *more = node_object(map, "endpoint_params", NULL, p);
+    BUF_AUTO(joined, FORM_MAX);
+    int r = 0;
+
+    if (!more || !node_get(more, "grant_type"))
+        r = buf_put_form(form, STR("grant_type"), STR("client_credentials"));
+    if (scopes && scopes->kind != NODE_LIST)
+        node_expected(scopes, p, what);
+    for (size_t i = 0; scopes && scopes->kind == NODE_LIST && i < scopes->n && r == 0; i++) {
+        if (scopes->items[i]->kind != NODE_STRING)
+            node_expected(scopes->items[i], p, what);
+        else
+            r = (joined.n ? buf_putc(&joined, ' ') : 0) ?: buf_put_str(&joined, scopes->items[i]->text);
+    }
+    if (r == 0 && joined.n)
+        r = buf_put_form(form, STR("scope"), buf_str(&joined));
+    for (size_t i = 0; more && i < more->n && r == 0; i++) {
+        const struct node *n = more->items[i];
+
+        if (n->kind != NODE_STRING)
+            node_expected(n, p, "a parameter: a string (use quotes)");
+        else
+            r = buf_put_form(form, n->key, n->text);
+    }
+    if (r < 0)
+        node_problem(map, p, PROBLEM_ERROR, "scopes and endpoint_params are longer than %zu bytes",
+                     form->max);
+}
+
+static void read_oauth2(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
+{
+    static const char *const known[] = {"client_id",  "client_secret", "client_secret_file",
+                                        "token_url",  "scopes",        "endpoint_params",
+                                        "tls_config", "proxy_url",     NULL};
+    const struct node *n = node_object(map, "oauth2", NULL, p);
+    struct rw_oauth2 *o = &c->oauth2;
+    BUF_AUTO(form, FORM_MAX);
+
+    if (!n)
+        return;
+    check_keys(n, "oauth2", known, p);
+    check_exclusive(map, "basic_auth", "oauth2", p);
+    check_exclusive(map, "authorization", "oauth2", p);
+    check_exclusive(n, "client_secret", "client_secret_file", p);
+    o->client_id = node_text(n, "client_id", p, &c->memory);
+    o->client_secret = node_text(n, "client_secret", p, &c->memory);
+    o->client_secret_file = node_text(n, "client_secret_file", p, &c->memory);
+    o->token_url = node_text(n, "token_url", p, &c->memory);
+    o->proxy_url = read_proxy(c, n, p);
+    read_tls(c, &o->tls, n, p);
+    oauth2_read_form(n, &form, p);
+    o->form = arena_text(&c->memory, buf_str(&form));
+    if (!node_given(n, "client_id"))
+        node_missing(n, "client_id", p, "the client's id");
+    if (!node_given(n, "client_secret") && !node_given(n, "client_secret_file"))
+        node_missing(n, "client_secret_file", p, "a path");
+    if (!node_given(n, "token_url"))
+        node_missing(n, "token_url", p, "the URL of the token endpoint");
+    else if (!o->token_url || !is_url(o->token_url, false))
+        node_expected(node_get(n, "token_url"), p, "an absolute http or https URL with a host");
+    check_secret(o->client_id, n, "client_id", p);
+    check_secret(o->client_secret, n, "client_secret", p);
 }
 
 static void read_queue(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
@@ -262,6 +341,7 @@ static const char *const endpoint_keys[] = {"url",
                                             "headers",
                                             "basic_auth",
                                             "authorization",
+                                            "oauth2",
                                             "tls_config",
                                             "proxy_url",
                                             "protocol",
@@ -414,10 +494,9 @@ static struct rw_endpoint_config *endpoint_read(const struct node *map, struct p
     read_headers(c, map, p);
     read_basic(c, map, p);
     read_authorization(c, map, p);
-    read_tls(c, map, p);
-    c->proxy_url = node_text(map, "proxy_url", p, &c->memory);
-    if (c->proxy_url && !is_url(c->proxy_url, true))
-        node_expected(node_get(map, "proxy_url"), p, "a URL: http://host:port, https://... or socks5://...");
+    read_tls(c, &c->tls, map, p);
+    c->proxy_url = read_proxy(c, map, p);
+    read_oauth2(c, map, p);
     read_queue(c, map, p);
     read_metadata(c, map, p);
     read_external_labels(c, map, p);

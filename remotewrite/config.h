@@ -4,6 +4,7 @@
 #define DS_REMOTEWRITE_CONFIG_H
 
 #include "exporter/agent/config.h"
+#include "exporter/base/http.h"
 #include "exporter/base/memory.h"
 #include "remotewrite/labels.h"
 
@@ -36,9 +37,15 @@ struct rw_endpoint_config {
     struct rw_pairs headers; /* without those that the protocol sets */
     char *user, *password, *password_file;
     char *auth_type, *credentials, *credentials_file;
-    char *ca_file, *cert_file, *key_file, *server_name;
-    bool insecure_skip_verify;
+    struct http_tls tls;
     char *proxy_url;
+    struct rw_oauth2 {
+        char *token_url; /* NULL: another way, or none */
+        char *client_id, *client_secret, *client_secret_file;
+        char *form; /* grant_type, scopes and endpoint_params, encoded */
+        struct http_tls tls;
+        char *proxy_url;
+    } oauth2;
     enum rw_protocol protocol;
     int64_t max_samples_per_send;
     int64_t min_backoff_ms, max_backoff_ms;

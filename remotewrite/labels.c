@@ -373,27 +373,28 @@ static int relabel_apply(const struct relabel_rules *r, struct label_list *l)
 
 /* ---- Encoding ---- */
 
-static int compare_label_names(const void *a, const void *b)
-{
-    return str_cmp(((const struct label *)a)->name, ((const struct label *)b)->name);
-}
-
 /* Sorts by name and removes empty values. -EINVAL for a repeated or empty name, or without a metric name. */
 static int labels_normalize(struct label_list *l)
 {
     size_t n = 0;
     bool named = false;
 
-    for (size_t i = 0; i < l->n; i++)
-        if (l->list[i].value.n)
-            l->list[n++] = l->list[i];
-    l->n = n;
-    qsort(l->list, n, sizeof(l->list[0]), compare_label_names);
-    for (size_t i = 0; i < n; i++) {
-        named = named || str_eq(l->list[i].name, STR("__name__"));
-        if (l->list[i].name.n == 0 || (i && str_eq(l->list[i].name, l->list[i - 1].name)))
+    for (size_t i = 0; i < l->n; i++) {
+        struct label label = l->list[i];
+        size_t k = n;
+        int order = -1;
+
+        if (label.value.n == 0)
+            continue;
+        for (; k && (order = str_cmp(l->list[k - 1].name, label.name)) > 0; k--)
+            l->list[k] = l->list[k - 1];
+        if (order == 0 || label.name.n == 0)
             return -EINVAL;
+        named = named || str_eq(label.name, STR("__name__"));
+        l->list[k] = label;
+        n++;
     }
+    l->n = n;
     return named ? 0 : -EINVAL;
 }
 
@@ -421,26 +422,32 @@ static char *put_string(char *p, unsigned field, struct str s)
     return mempcpy(put_tag(p, field, s.n), s.p, s.n);
 }
 
+/* Encodes the labels that are not empty. */
 static int labels_encode(const struct label_list *l, struct buf *into)
 {
+    size_t room = 0;
+    char *p;
+
+    for (size_t i = 0; i < l->n; i++)
+        room += 3 * (1 + VARINT_MAX) + l->list[i].name.n + l->list[i].value.n;
+    if (buf_room(into, room, &p) < 0)
+        return -EFBIG;
     for (size_t i = 0; i < l->n; i++) {
         struct str name = l->list[i].name, value = l->list[i].value;
-        size_t n = 2 + varint_size(name.n) + name.n + varint_size(value.n) + value.n;
-        char *p;
 
-        if (buf_room(into, 1 + VARINT_MAX + n, &p) < 0)
-            return -EFBIG;
-        p = put_string(put_string(put_tag(p, TIMESERIES_LABELS, n), LABEL_NAME, name), LABEL_VALUE, value);
-        into->n = (size_t)(p - into->p);
+        if (value.n == 0)
+            continue;
+        p = put_tag(p, TIMESERIES_LABELS, 2 + varint_size(name.n) + name.n + varint_size(value.n) + value.n);
+        p = put_string(put_string(p, LABEL_NAME, name), LABEL_VALUE, value);
     }
+    into->n = (size_t)(p - into->p);
     return 1;
 }
 
-/* Relabels, checks and sorts the list and appends the encoded labels to `into`: 1, or 0 if a rule drops
- * the series. -EINVAL for invalid labels, -ELOOP if an expression exceeds its limits, -EFBIG. */
-static int labels_pack(struct label_list *l, const struct rw_endpoint_config *c, struct buf *into)
+/* Relabels, checks and sorts the list: 1, or 0 if a rule drops the series. -EINVAL for invalid labels,
+ * -ELOOP if an expression exceeds its limits, -EFBIG. */
+static int labels_prepare(struct label_list *l, const struct rw_endpoint_config *c)
 {
-    size_t mark = into->n;
     int r = 0;
 
     /* A label of the series overrides an external one of the same name. */
@@ -459,10 +466,7 @@ static int labels_pack(struct label_list *l, const struct rw_endpoint_config *c,
     r = r ?: labels_normalize(l);
     if (r == 0 && c->relabel.n)
         r = labels_check_names(l);
-    r = r < 0 ? r : labels_encode(l, into);
-    if (r < 0)
-        buf_truncate(into, mark);
-    return r;
+    return r ?: 1;
 }
 
 struct label_bytes *label_bytes_free(struct label_bytes *l)
@@ -543,16 +547,25 @@ struct label_maker *label_maker_free(struct label_maker *m)
     return NULL;
 }
 
-bool label_maker_add(struct label_maker *m, const struct label *labels, size_t n, uint32_t series)
+/* Fills the list with the labels of a series and prepares it; returns what labels_prepare() does. */
+static int label_maker_list(struct label_maker *m, const struct label *labels, size_t n)
 {
-    struct label_bytes *out = m->out;
     int r = 0;
 
     m->list.n = m->list.room.n = 0;
     m->list.bad_name = STR("");
     for (size_t i = 0; i < n && r == 0; i++)
         r = label_list_add(&m->list, labels[i].name, labels[i].value);
-    r = r ?: labels_pack(&m->list, m->config, &m->bytes);
+    return r ?: labels_prepare(&m->list, m->config);
+}
+
+/* Adds the prepared list if r, the result of label_maker_list(), is 1; counts errors. */
+static bool label_maker_put(struct label_maker *m, int r, uint32_t series)
+{
+    struct label_bytes *out = m->out;
+
+    if (r == 1)
+        r = labels_encode(&m->list, &m->bytes);
     out->over_limit += r == -ELOOP;
     out->invalid += r < 0 && r != -ELOOP;
     if (r < 0 && !*out->bad_name)
@@ -564,6 +577,11 @@ bool label_maker_add(struct label_maker *m, const struct label *labels, size_t n
     out->series[out->n++] = series;
     out->at[out->n] = m->bytes.n;
     return true;
+}
+
+bool label_maker_add(struct label_maker *m, const struct label *labels, size_t n, uint32_t series)
+{
+    return label_maker_put(m, label_maker_list(m, labels, n), series);
 }
 
 struct str label_maker_name(struct label_maker *m)
@@ -586,16 +604,26 @@ struct label_bytes *label_bytes_new(const struct series_set *set, const struct r
 {
     size_t n = series_count(set);
     CLEANUP(cleanup_label_maker_free) struct label_maker *m = label_maker_new(c, n);
-    struct label labels[1 + DS_LABELS] = {{STR("__name__"), STR(SCORE_METRIC)}};
+    struct label labels[1 + DS_LABELS] = {{STR("__name__"), STR(SCORE_METRIC)}}, *of[DS_LABELS];
     struct str values[DS_LABELS];
+    char *room;
+    int r;
 
+    /* About what is needed, at once: memory that grows by moving loses its huge pages. */
+    (void)!buf_room(&m->bytes, size_min(BYTES_MAX, series_names_bytes(set) + 16 * n), &room);
+    for (size_t k = 0; k < DS_LABELS; k++)
+        labels[1 + k] = (struct label){ds_label_names[k], STR("any")};
+    r = label_maker_list(m, labels, ARRAY_SIZE(labels));
+    /* Without rules, the list prepared for one series serves for all: only the values differ. */
+    for (size_t k = 0; k < DS_LABELS; k++)
+        of[k] = c->relabel.n ? &labels[1 + k] : label_list_find(&m->list, ds_label_names[k]);
     for (size_t i = 0; i < n; i++) {
         series_labels(set, i, values);
         for (size_t k = 0; k < DS_LABELS; k++)
-            labels[1 + k] = (struct label){ds_label_names[k], values[k]};
-        /* Only relabelling changes the name. */
-        if (label_maker_add(m, labels, ARRAY_SIZE(labels), (uint32_t)i) && families &&
-            (c->relabel.n || m->out->n == 1))
+            of[k]->value = values[k];
+        if (c->relabel.n)
+            r = label_maker_list(m, labels, ARRAY_SIZE(labels));
+        if (label_maker_put(m, r, (uint32_t)i) && families && (c->relabel.n || m->out->n == 1))
             families_note(families, label_maker_name(m), "", FAMILY_GAUGE, SCORE_HELP);
     }
     return label_maker_end(m);

@@ -559,10 +559,12 @@ int spool_put_position(struct spool *s, unsigned which, struct str bytes, bool w
 {
     int *fd = &s->position_fd[which], r;
 
-    if (*fd < 0)
+    if (*fd < 0) {
         *fd = spool_create(s->dir_fd, position_names[which], 0);
-    if (*fd < 0)
-        return -errno;
+        if (*fd < 0)
+            return -errno;
+        s->folder_dirty = true;
+    }
     r = write_result(pwrite(*fd, bytes.p, bytes.n, 0), bytes.n);
     return r == 0 && wait_for_disk && fdatasync(*fd) < 0 ? -errno : r;
 }

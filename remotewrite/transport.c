@@ -158,7 +158,11 @@ static void transport_on_answer(void *arg, struct http_answer *a)
         (void)snprintf(answer->text, sizeof(answer->text), "%s", a->reason);
     else
         transport_note_body(answer, buf_str(&a->body));
+    /* Send again, with another token. */
+    if (t->config->oauth2.token_url && a->status == 401)
+        answer->error = HTTP_AUTH;
     t->call = NULL;
+    secret_done(&t->client_secret);
     t->done(t->arg, answer);
 }
 
@@ -177,7 +181,8 @@ static int transport_start(struct transport *t, enum rw_form form, struct str bo
         .timeout_ms = c->timeout_ms,
         .headers = h.list,
         .user = c->user,
-        .tls = &t->tls,
+        .tls = &c->tls,
+        .oauth2 = c->oauth2.token_url ? &t->oauth2 : NULL,
         .proxy = c->proxy_url,
         .no_redirects = true,
         .status_decides = true,
@@ -185,7 +190,10 @@ static int transport_start(struct transport *t, enum rw_form form, struct str bo
     };
     int r = make_headers(c, form, &h, why);
 
+    if (r == 0 && c->oauth2.token_url)
+        r = put_secret(c->oauth2.client_secret, c->oauth2.client_secret_file, &t->client_secret, why);
     if (r == 0) {
+        t->oauth2.client_secret = str_of(t->client_secret.p);
         rq.n_headers = h.n;
         rq.password = h.password.p;
         t->done = done;
@@ -193,6 +201,8 @@ static int transport_start(struct transport *t, enum rw_form form, struct str bo
         t->answer = (struct transport_answer){0};
         r = http_start(&t->call, t->http, &rq, transport_on_answer, t);
     }
+    if (r < 0)
+        secret_done(&t->client_secret);
     if (r < 0 && !*why)
         (void)snprintf(why, 256, "cannot start the request: %s", strerror(-r));
     return r;
@@ -201,17 +211,19 @@ static int transport_start(struct transport *t, enum rw_form form, struct str bo
 static void transport_cancel(struct transport *t)
 {
     t->call = http_cancel(t->call);
+    secret_done(&t->client_secret);
 }
 
 void transport_init(struct transport *t, struct http *http, const struct rw_endpoint_config *c)
 {
     *t = (struct transport){.http = http,
                             .config = c,
-                            .tls = {.ca_file = c->ca_file,
-                                    .cert_file = c->cert_file,
-                                    .key_file = c->key_file,
-                                    .server_name = c->server_name,
-                                    .insecure = c->insecure_skip_verify},
+                            .oauth2 = {.token_url = c->oauth2.token_url,
+                                       .client_id = str_of(c->oauth2.client_id),
+                                       .form = str_of(c->oauth2.form),
+                                       .tls = &c->oauth2.tls,
+                                       .proxy = c->oauth2.proxy_url},
+                            .client_secret.max = SECRET_MAX,
                             .start = transport_start,
                             .cancel = transport_cancel};
 }

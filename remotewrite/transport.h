@@ -30,7 +30,8 @@ struct transport {
     void (*cancel)(struct transport *t);
     struct http *http;
     const struct rw_endpoint_config *config;
-    struct http_tls tls;
+    struct http_oauth2 oauth2;
+    struct buf client_secret; /* of the request; terminated */
     struct http_call *call;
     transport_done_fn done;
     void *arg;

@@ -7,9 +7,13 @@
 #include "controller/optimize/problem.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/httpd.h"
+#include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/secret.h"
 #include "exporter/metric/metrics.h"
+#include "exporter/ui/out.h"
+#include "exporter/ui/site.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -21,6 +25,7 @@ enum {
     PLAN_KEPT_MS = 15 * 60 * 1000,
     PLAN_HASH_BYTES = 17,
     MAX_YAML_BYTES = 256 << 20,
+    STATUS_MAX_BYTES = 256 << 20,
     MIN_DEADLINE_MS = 10,
     MAX_DEADLINE_MS = 10 * 60 * 1000,
 };
@@ -28,11 +33,13 @@ enum {
 /* A plan that may be applied. */
 struct plan {
     char hash[PLAN_HASH_BYTES];
-    struct assist_last_plan shown;
+    json_t *request, *answer; /* the answer is that of POST /plan, without output_yaml */
     json_t *yaml, *objects, *basis;
-    bool is_empty; /* nothing is placed */
-    double gap;
+    const char *namespace; /* of the request */
+    bool is_empty;         /* nothing is placed */
+    double gap, seconds;   /* that solving took */
     mono_ms made_at;
+    unix_ms at, applied_at; /* applied_at: when its objects were written; 0: not applied, or reset since */
     TAILQ_ENTRY(plan) entry;
 };
 
@@ -53,6 +60,8 @@ struct assist {
     json_t *writing;              /* the answer of the plan, owned; NULL: a reset */
     const char *writes_namespace; /* one of o.write_namespaces */
     bool is_ending;
+    struct api *api; /* this and the site, which is not owned: NULL before assist_serve() */
+    const struct site *site;
 };
 
 enum plan_mode { PLAN_ONLY, PLAN_AND_APPLY, PLAN_COMPARE };
@@ -83,19 +92,14 @@ struct reader *assist_reader(const struct assist *a)
     return a->reader;
 }
 
-const struct assist_options *assist_options(const struct assist *a)
-{
-    return &a->o;
-}
-
 /* ---- Plans that are kept ---- */
 
 static struct plan *plan_free(struct plan *p)
 {
     if (!p)
         return NULL;
-    json_decref(p->shown.request);
-    json_decref(p->shown.answer);
+    json_decref(p->request);
+    json_decref(p->answer);
     json_decref(p->yaml);
     json_decref(p->objects);
     json_decref(p->basis);
@@ -104,13 +108,6 @@ static struct plan *plan_free(struct plan *p)
 }
 
 DEFINE_CLEANUP(struct plan, plan_free)
-
-const struct assist_last_plan *assist_last_plan(const struct assist *a)
-{
-    const struct plan *p = TAILQ_FIRST(&a->plans);
-
-    return p ? &p->shown : NULL;
-}
 
 static void plan_drop(struct assist *a, struct plan *p)
 {
@@ -152,7 +149,7 @@ static void plan_keep(struct assist *a, struct plan *p)
 /* Of POST /plan. A new reference. */
 static json_t *plan_answer(const struct plan *p)
 {
-    json_t *answer = json_copy(p->shown.answer);
+    json_t *answer = json_copy(p->answer);
 
     (void)json_object_set(answer, "output_yaml", p->yaml);
     return answer;
@@ -190,9 +187,9 @@ static void assist_note_written(struct assist *a, const char *hash)
     struct plan *last = TAILQ_FIRST(&a->plans);
 
     if (last && strcmp(last->hash, cstr(hash)) == 0)
-        last->shown.applied_at = loop_wall(a->o.loop);
-    else if (last && strcmp(last->shown.namespace, a->writes_namespace) == 0)
-        last->shown.applied_at = (unix_ms){0};
+        last->applied_at = loop_wall(a->o.loop);
+    else if (last && strcmp(last->namespace, a->writes_namespace) == 0)
+        last->applied_at = (unix_ms){0};
 }
 
 static void assist_on_written(void *arg, const struct objection *failure, json_t *written)
@@ -260,8 +257,7 @@ DEFINE_CLEANUP(struct plan_job, plan_job_free)
 /* Hexadecimal digits over the request, what the plan depends on, and the placements. */
 static void plan_hash(struct plan *p)
 {
-    json_auto_t *all =
-        json_pack("[O,O,O]", p->shown.request, p->basis, json_object_get(p->shown.answer, "placements"));
+    json_auto_t *all = json_pack("[O,O,O]", p->request, p->basis, json_object_get(p->answer, "placements"));
     CLEANUP(cleanup_free) char *text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
     struct str part = str_of(text);
     char digest[DIGEST_TEXT_BYTES];
@@ -277,14 +273,14 @@ static int plan_describe(struct plan *p, const struct model *m, const struct sol
 
     p->is_empty = s->n_placed == 0;
     p->gap = solution_gap(s);
-    p->shown.answer = answer_make(m, s);
+    p->answer = answer_make(m, s);
     p->basis = json_incref(m->basis);
     plan_hash(p);
     r = objects_make(&p->objects, m, s, j->id, p->hash, &j->objection);
     r = r ?: yaml_print(p->objects, &yaml);
     p->yaml = json_stringn(cstr(yaml.p), yaml.n);
-    (void)json_object_set_new(p->shown.answer, "planHash", json_string(p->hash));
-    (void)json_object_set_new(p->shown.answer, "applied", json_false());
+    (void)json_object_set_new(p->answer, "planHash", json_string(p->hash));
+    (void)json_object_set_new(p->answer, "applied", json_false());
     return r;
 }
 
@@ -296,10 +292,10 @@ static int plan_solve(struct plan_job *j, const struct model *m)
     mono_ms begin = clock_system.mono(&clock_system);
     int r;
 
-    p->shown.request = json_incref(j->request);
-    p->shown.namespace = request_namespace(j->request);
+    p->request = json_incref(j->request);
+    p->namespace = request_namespace(j->request);
     solve(&s, &m->problem, &o);
-    p->shown.seconds = (double)mono_diff(begin, clock_system.mono(&clock_system)) / 1000;
+    p->seconds = (double)mono_diff(begin, clock_system.mono(&clock_system)) / 1000;
     r = plan_describe(p, m, &s, j);
     if (r == 0)
         j->plan = TAKE_PTR(p);
@@ -323,14 +319,14 @@ static void plan_run(struct job *job)
 
 static void plan_count(struct assist *a, const struct plan *p)
 {
-    const json_t *answer = p->shown.answer, *one;
+    const json_t *answer = p->answer, *one;
     size_t i;
 
     if (!a->o.metrics)
         return;
     metric_add(a->o.metrics, METRIC_OPTIMIZER_PLANS,
                LV(kube_str(answer, "engine", NULL), kube_str(answer, "status", NULL)), 1);
-    metric_observe(a->o.metrics, METRIC_OPTIMIZER_SECONDS, LV_NONE, p->shown.seconds);
+    metric_observe(a->o.metrics, METRIC_OPTIMIZER_SECONDS, LV_NONE, p->seconds);
     metric_set(a->o.metrics, METRIC_OPTIMIZER_GAP, LV_NONE, p->gap);
     json_array_foreach(json_object_get(answer, "leftOut"), i, one)
     {
@@ -342,18 +338,18 @@ static void plan_finish(struct plan_job *j)
 {
     struct assist *a = j->a;
     struct plan *p = TAKE_PTR(j->plan);
-    json_t *notes = json_object_get(p->shown.answer, "notes");
+    json_t *notes = json_object_get(p->answer, "notes");
 
     snapshot_note_missing_kinds(j->hub, notes);
     if (j->mode == PLAN_AND_APPLY && p->is_empty)
         list_note(notes, "No workload can be placed, so nothing is written. POST /reset deletes what earlier "
                          "plans made.");
     p->made_at = loop_now(a->o.loop);
-    p->shown.at = loop_wall(a->o.loop);
+    p->at = loop_wall(a->o.loop);
     plan_count(a, p);
     plan_keep(a, p);
     if (j->mode == PLAN_AND_APPLY && !p->is_empty)
-        assist_write(a, j->call, p->shown.namespace, p);
+        assist_write(a, j->call, p->namespace, p);
     else
         plan_reply(j->call, plan_answer(p));
 }
@@ -384,7 +380,7 @@ static void plan_compare(struct plan_job *j)
     else if (j->error < 0 || json_array_size(j->changes))
         plan_refuse_changed(j);
     else
-        assist_write(j->a, j->call, p->shown.namespace, p);
+        assist_write(j->a, j->call, p->namespace, p);
 }
 
 static void plan_on_run(struct job *job)
@@ -479,12 +475,175 @@ void assist_apply(void *a, struct call *c)
         call_fail(c, 409, "planHash",
                   "the plan places no workload; POST /reset deletes what earlier plans made");
     else
-        plan_start(a, c, p->shown.request, PLAN_COMPARE, p);
+        plan_start(a, c, p->request, PLAN_COMPARE, p);
 }
 
 void assist_reset(void *a, struct call *c)
 {
     assist_write(a, c, request_namespace(c->input), NULL);
+}
+
+/* ---- What the page shows ---- */
+
+/* GET /api/v1/status is asked for every few seconds, GET /api/v1/plan when its member `plan` changes. The
+ * plan's "answer" is that of POST /plan. */
+
+static void member_troubles(struct out *o, const struct reader *r)
+{
+    member_object(o, "troubles");
+    for (size_t i = 0; i < KINDS; i++)
+        member_text(o, kind_info[i].resource->plural, reader_trouble(r, (enum kind)i));
+    out_puts(o, "}");
+}
+
+static void member_options(struct out *o, const struct assist_options *options)
+{
+    member_list(o, "writeNamespaces");
+    for (size_t i = 0; i < options->n_write_namespaces; i++) {
+        member_item(o);
+        value_text(o, str_of(options->write_namespaces[i]));
+    }
+    out_puts(o, "]");
+    member_number(o, "deadlineSeconds", (double)options->deadline_ms / 1000);
+}
+
+static int web_status_json(const struct assist *a, struct buf *into)
+{
+    const struct plan *plan = TAILQ_FIRST(&a->plans);
+    struct out o = out_begin(into);
+
+    out_puts(&o, "{");
+    member_text(&o, "role", "optimizer");
+    member_time(&o, "now", loop_wall(a->o.loop).ms);
+    member_time(&o, "startedAt", metrics_process_start_ms());
+    member_object(&o, "build");
+    member_text(&o, "version", ds_version);
+    member_text(&o, "revision", ds_revision);
+    out_puts(&o, "}");
+    member_options(&o, &a->o);
+    member_bool(&o, "synced", reader_is_synced(a->reader));
+    member_troubles(&o, a->reader);
+    if (member_object_if(&o, "plan", plan != NULL)) {
+        member_text(&o, "hash", plan->hash);
+        member_time(&o, "at", plan->at.ms);
+        member_time(&o, "appliedAt", plan->applied_at.ms);
+        out_puts(&o, "}");
+    }
+    member_web_config(&o, site_access(a->site));
+    out_puts(&o, "}");
+    return out_end(&o);
+}
+
+static json_t *web_time(unix_ms at)
+{
+    char when[32];
+
+    unix_ms_format(at, when);
+    return at.ms ? json_string(when) : json_null();
+}
+
+static json_t *web_plan_json(const struct plan *p)
+{
+    return json_pack("{s:o, s:o, s:f, s:O, s:O}", "at", web_time(p->at), "appliedAt", web_time(p->applied_at),
+                     "seconds", p->seconds, "request", p->request, "answer", p->answer);
+}
+
+/* ---- The server ---- */
+
+static const struct operation web_operations[] = {
+    {"get_addonplacementscores_addonplacementscores_get", scores_get},
+    {"policies_list", policies_list},
+    {"workloads_list", workloads_list},
+    {"scorers_list", scorers_list},
+    {"scorer_explain", scorer_explain},
+    {"plan", assist_plan},
+    {"apply", assist_apply},
+    {"optimize_optimize_post", assist_optimize},
+    {"reset_reset_post", assist_reset},
+};
+
+static bool assist_is_ready(void *arg, struct buf *ret_why)
+{
+    const struct reader *reader = ((const struct assist *)arg)->reader;
+
+    if (reader_is_synced(reader))
+        return true;
+    for (enum kind k = 0; k < KINDS; k++)
+        if (reader_trouble(reader, k) &&
+            buf_printf(ret_why, "%s: %s\n", kind_info[k].resource->plural, reader_trouble(reader, k)) < 0)
+            break;
+    return false;
+}
+
+static void assist_reply_status(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    BUF_AUTO(body, STATUS_MAX_BYTES);
+
+    (void)rq;
+    api_reply(reply, web_status_json(arg, &body), "", &body);
+}
+
+static void assist_reply_plan(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    const struct assist *a = arg;
+    const struct plan *plan = TAILQ_FIRST(&a->plans);
+
+    (void)rq;
+    if (plan)
+        api_answer(a->api, reply, web_plan_json(plan));
+    else
+        httpd_reply_text(reply, 404, STR("nothing has been planned yet\n"));
+}
+
+static void assist_set_metrics(void *arg)
+{
+    const struct assist *a = arg;
+
+    reader_set_metrics(a->reader, a->o.metrics);
+}
+
+static int web_start(struct site **ret, struct assist *a, struct site_options *o, char **ret_why)
+{
+    static const char *const pages[] = {"/", NULL};
+    const struct httpd_route own[] = {
+        {.method = "GET", .path = "/api/v1/status", .fn = assist_reply_status, .arg = a},
+        {.method = "GET", .path = "/api/v1/plan", .fn = assist_reply_plan, .arg = a},
+    };
+    size_t n = ARRAY_SIZE(own) + ARRAY_SIZE(web_operations) + API_OWN_ROUTES;
+    CLEANUP(cleanup_free) struct httpd_route *routes = xcalloc(n, sizeof(*routes));
+
+    memcpy(routes, own, sizeof(own));
+    o->routes = routes;
+    o->n_routes = ARRAY_SIZE(own) + api_routes(a->api, routes + ARRAY_SIZE(own));
+    o->pages = pages;
+    o->before_metrics = assist_set_metrics;
+    o->is_ready = assist_is_ready;
+    o->arg = a;
+    return site_start(ret, o, ret_why);
+}
+
+int assist_serve(struct site **ret, struct assist *a, struct site_options *o, bool allow_writes,
+                 char **ret_why)
+{
+    const struct api_options api = {
+        .loop = o->loop,
+        .metrics = o->metrics,
+        .schemas = assist_schemas,
+        .operations = web_operations,
+        .n_operations = ARRAY_SIZE(web_operations),
+        .arg = a,
+        .allow_writes = allow_writes,
+        .needs_token = o->guard != NULL,
+    };
+    int r = api_new(&a->api, &api) ?: web_start(ret, a, o, ret_why);
+
+    if (r < 0)
+        return r;
+    a->site = *ret;
+    if (site_is_open(a->site))
+        log_warn("everyone who reaches this address can plan and apply: set --token-file, "
+                 "--web.kubernetes-auth or --web.config.file");
+    return 0;
 }
 
 /* ---- Beginning and end ---- */
@@ -521,6 +680,7 @@ struct assist *assist_free(struct assist *a)
                   "there");
     a->writer = apply_free(a->writer);
     json_decref(a->writing);
+    a->api = api_free(a->api);
     while (!TAILQ_EMPTY(&a->plans))
         plan_drop(a, TAILQ_FIRST(&a->plans));
     free(a);

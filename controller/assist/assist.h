@@ -25,8 +25,13 @@ MUST_USE int assist_new(struct assist **ret, const struct assist_options *o);
 struct assist *assist_free(struct assist *a);
 DEFINE_CLEANUP(struct assist, assist_free)
 
+/* Starts the HTTP server, for which it sets the role's part of *o. `allow_writes`: by assistants. The server
+ * is to be stopped once the loop has ended and `a` is freed, and sends the last answers then. On failure
+ * *ret_why (from malloc) says what is wrong. */
+MUST_USE int assist_serve(struct site **ret, struct assist *a, struct site_options *o, bool allow_writes,
+                          char **ret_why);
+
 struct reader *assist_reader(const struct assist *a);
-const struct assist_options *assist_options(const struct assist *a);
 
 /* ---- Operations: `a` is the assist ---- */
 
@@ -37,19 +42,6 @@ void assist_optimize(void *a, struct call *c);
 void assist_apply(void *a, struct call *c);
 /* Deletes what plans have made in the namespace. */
 void assist_reset(void *a, struct call *c);
-
-struct assist_last_plan {
-    unix_ms at;            /* when it was made */
-    unix_ms applied_at;    /* when its objects were written; 0: not applied, or reset since */
-    double seconds;        /* that solving took */
-    const char *namespace; /* of the request */
-    json_t *request;       /* as it came */
-    json_t *answer;        /* that of POST /plan, without output_yaml */
-};
-
-/* The last plan that was made; NULL before the first. Borrowed until the loop's next turn. For the page, see
- * operations/web.c. */
-const struct assist_last_plan *assist_last_plan(const struct assist *a);
 
 /* ---- apply.c: Writes the objects of a plan in one namespace, or deletes those of all plans there.
  *
@@ -82,18 +74,6 @@ void apply_count_from_zero(struct metrics *m);
 void apply_start(struct apply **ret, const struct apply_options *o);
 /* After the list was read: stops where it is, without calling `done`. Takes NULL, returns NULL. */
 struct apply *apply_free(struct apply *ap);
-
-/* ---- web.c: the HTTP server ---- */
-
-struct assist_web;
-
-/* Sets the role's part of *o. `a` may be freed before the server is stopped, once the loop has ended.
- * `allow_writes`: by assistants. On failure *ret_why (from malloc) says what is wrong. */
-MUST_USE int assist_web_start(struct assist_web **ret, struct assist *a, struct site_options *o,
-                              bool allow_writes, char **ret_why);
-struct site *assist_web_site(const struct assist_web *w);
-/* Takes NULL, returns NULL. */
-struct assist_web *assist_web_stop(struct assist_web *w, int grace_ms);
 
 /* ---- The operations that list and explain; `assist` is a struct assist ---- */
 

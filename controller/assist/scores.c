@@ -39,7 +39,9 @@ static const char *scorer_description(const json_t *scorer)
 
 static const char *scorer_dimension_format(const json_t *scorer)
 {
-    const char *text = kube_str(scorer, "spec", "scoreDimensionFormat", NULL);
+    const json_t *first = json_array_get(kube_list(scorer, "spec", "scoreItems", NULL), 0);
+    const char *text =
+        kube_str(first, "format", NULL) ?: kube_str(scorer, "spec", "scoreDimensionFormat", NULL);
 
     return text && *text ? text : "${scoreName}";
 }
@@ -315,12 +317,13 @@ static json_t *scorers_item(const struct listing *l, const json_t *scorer)
 
     if (score)
         (void)object_name(str_of(score), object);
-    return json_pack("{s:s,s:s,s:s*,s:s*,s:o,s:s,s:s,s:o,s:O*,s:b}", "namespace", kube_namespace(scorer),
+    return json_pack("{s:s,s:s,s:s*,s:s*,s:o,s:s,s:O*,s:s,s:o,s:O*,s:b}", "namespace", kube_namespace(scorer),
                      "name", kube_name(scorer), "scoreName", score, "addonPlacementScore",
                      score ? object : NULL, "description",
                      text_cut(scorer_description(scorer), listing_is_short(l) ? DESCRIPTION_BYTES : SIZE_MAX),
-                     "scoreDimensionFormat", scorer_dimension_format(scorer), "health",
-                     health ? health : "Unknown", "conditions", scorers_conditions(l, scorer), "clusters",
+                     "scoreDimensionFormat", scorer_dimension_format(scorer), "scoreItems",
+                     kube_list(scorer, "spec", "scoreItems", NULL), "health", health ? health : "Unknown",
+                     "conditions", scorers_conditions(l, scorer), "clusters",
                      kube_map(scorer, "status", "clusters", NULL), "untrusted", 1);
 }
 

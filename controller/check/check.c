@@ -92,7 +92,7 @@ static void call_describe(const struct http_answer *a, char out[FINDINGS_TEXT_BY
     if (a->error != HTTP_OK)
         text_line(out, FINDINGS_TEXT_BYTES, str_of(a->reason));
     else
-        text_http_status(out, FINDINGS_TEXT_BYTES, a->status,
+        text_http_status(out, FINDINGS_TEXT_BYTES, a->status, "",
                          a->status / 100 == 2 ? STR("") : buf_str(&a->body));
 }
 
@@ -641,7 +641,7 @@ static void scoring_judge_first(struct scoring *s, const struct scoring_probe *p
     out->stats = s->first.stats;
     out->duplicates = s->first.duplicates;
     (void)object_name(str_of(s->c->summary.score_name), out->object);
-    if (rounding_loses(&out->items.rounding, &s->c->summary, rounded))
+    if (rounding_loses(&out->items.formats[0].rounding, &s->c->summary, rounded))
         findings_add(findings, RULE_SCORE_ROUNDED, "%s", rounded);
     if (out->items.clamped)
         findings_add(findings, RULE_SCORE_RANGE, "%zu of %zu values are clamped", out->items.clamped,

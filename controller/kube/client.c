@@ -188,7 +188,7 @@ static void verdict_read_status(const json_t *status, long http_status, struct k
         ret->retry_after_ms = seconds * 1000;
     ret->verdict = verdict_judge(http_status, ret->reason, cstr(kube_str(status, "message", NULL)), status);
     if (!ret->why[0])
-        text_http_status(ret->why, sizeof(ret->why), http_status, str_of(ret->reason));
+        text_http_status(ret->why, sizeof(ret->why), http_status, "", str_of(ret->reason));
 }
 
 void kube_status_of_answer(long http_status, struct str body, struct kube_answer *ret)
@@ -205,7 +205,8 @@ void kube_status_of_answer(long http_status, struct str body, struct kube_answer
         return;
     }
     /* 429 and unknown paths come as plain text, a proxy's errors as HTML. */
-    text_http_status(ret->why, sizeof(ret->why), http_status, (struct str){body.p, size_min(body.n, 256)});
+    text_http_status(ret->why, sizeof(ret->why), http_status, "",
+                     (struct str){body.p, size_min(body.n, 256)});
     ret->verdict = verdict_judge(http_status, "", ret->why, NULL);
 }
 

@@ -75,11 +75,10 @@ struct kube_events *kube_events_free(struct kube_events *e)
 
 static json_t *event_cut(const char *s, size_t max)
 {
-    struct str text = str_of(s);
+    char text[NOTE_BYTES + 1];
 
-    text.n = utf8_valid_prefix(text);
-    text = utf8_cut(text, max);
-    return json_stringn(text.p, text.n);
+    text_line(text, max + 1, str_of(s));
+    return json_string(text);
 }
 
 static char *event_text(const struct kube_events *e, const struct kube_event *ev)

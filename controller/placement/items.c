@@ -3,6 +3,7 @@
 #include "exporter/base/json.h"
 #include "exporter/base/map.h"
 #include "exporter/base/memory.h"
+#include "exporter/base/text.h"
 #include "exporter/num/num.h"
 
 #include <math.h>
@@ -91,6 +92,7 @@ enum { NAME_MAX_BYTES = 1 << 20, NAMES_CHUNK = 16 << 10 };
 
 struct item {
     struct str name;
+    size_t format;
     double value; /* last, sum, max or min so far */
     size_t results;
     uint64_t uncut; /* of the last result */
@@ -100,7 +102,8 @@ struct item {
 struct maker {
     const struct batch *batch;
     const struct summary *summary;
-    unsigned labels; /* those that the format has */
+    size_t format;   /* the one whose items are being made */
+    unsigned labels; /* those that it has */
     struct arena names;
     struct strset places; /* of names in the list */
     struct item *list;
@@ -116,7 +119,7 @@ static struct item *maker_item(struct maker *m, struct str name)
     if (place == SIZE_MAX) {
         name.p = memcpy(arena_alloc(&m->names, name.n), name.p, name.n);
         place = strset_add(&m->places, name);
-        m->list[place] = (struct item){.name = name};
+        m->list[place] = (struct item){.name = name, .format = m->format};
     }
     return &m->list[place];
 }
@@ -160,28 +163,59 @@ static uint64_t maker_uncut(struct maker *m, size_t series)
     return h;
 }
 
+static void maker_note_overlap(struct maker *m, const struct item *item)
+{
+    struct item_overlap *o = &m->items->overlap;
+
+    if (o->results++)
+        return;
+    o->earlier = item->format;
+    o->later = m->format;
+    text_line(o->name, sizeof(o->name), item->name);
+}
+
 static void maker_add_series(struct maker *m, size_t i, struct buf *name)
 {
+    const struct summary_item *how = &m->summary->items[m->format];
     double v = m->batch->values[i];
     struct str labels[DS_LABELS];
     struct item *item;
     uint64_t uncut = maker_uncut(m, i);
 
     if (!isfinite(v)) {
-        m->items->left_out++;
+        m->items->left_out += m->format == 0;
         return;
     }
     series_labels(m->batch->set, i, labels);
     name->n = 0;
-    if (item_name_put(str_of(m->summary->dimension_format), labels, name) < 0 || name->n == 0) {
+    if (item_name_put(str_of(how->format), labels, name) < 0 || name->n == 0) {
         m->items->unnamed++;
         return;
     }
     item = maker_item(m, buf_str(name));
+    if (item->format != m->format) {
+        maker_note_overlap(m, item);
+        return;
+    }
+    m->items->formats[m->format].results++;
     m->items->merged += item->results > 0;
     m->items->merged_by_cut += item->results > 0 && item->uncut != uncut;
     item->uncut = uncut;
-    item_aggregate(item, m->summary->aggregation, v, m->batch->order ? m->batch->order[i] : (uint32_t)i);
+    item_aggregate(item, how->aggregation, v, m->batch->order ? m->batch->order[i] : (uint32_t)i);
+}
+
+/* The items of one format, behind those of the formats before it. */
+static void maker_add_format(struct maker *m, size_t format, struct buf *name)
+{
+    size_t n = series_count(m->batch->set), before = m->places.n;
+
+    m->format = format;
+    m->labels = format_labels(str_of(m->summary->items[format].format));
+    m->cut = 0;
+    m->list = xreallocarray(m->list, before + n + 1, sizeof(*m->list));
+    for (size_t i = 0; i < n; i++)
+        maker_add_series(m, i, name);
+    m->items->formats[format].n = m->places.n - before;
 }
 
 /* Floor: a cast would turn -0.5 into 0. */
@@ -259,26 +293,21 @@ static int items_by_name(const void *a, const void *b)
 static struct items items_of_batch(const struct batch *b, const struct summary *s, bool fallback)
 {
     struct items items = items_begin();
-    struct maker m = {.batch = b,
-                      .summary = s,
-                      .labels = format_labels(str_of(s->dimension_format)),
-                      .names = {.chunk_bytes = NAMES_CHUNK},
-                      .items = &items};
-    size_t n = series_count(b->set);
+    struct maker m = {.batch = b, .summary = s, .names = {.chunk_bytes = NAMES_CHUNK}, .items = &items};
     BUF_AUTO(name, NAME_MAX_BYTES);
 
-    m.list = xmalloc(n * sizeof(*m.list));
-    for (size_t i = 0; i < n; i++)
-        maker_add_series(&m, i, &name);
+    for (size_t i = 0; i < s->n_items; i++)
+        maker_add_format(&m, i, &name);
     qsort(m.list, m.places.n, sizeof(*m.list), items_by_name);
     for (size_t i = 0; i < m.places.n; i++) {
         const struct item *item = &m.list[i];
-        double of = s->aggregation == AGGREGATE_AVG ? item->value / (double)item->results : item->value;
+        bool avg = s->items[item->format].aggregation == AGGREGATE_AVG;
+        double of = avg ? item->value / (double)item->results : item->value;
         bool clamped;
         int value = items_value(s, of, &clamped);
 
         items.clamped += clamped;
-        rounding_add(&items.rounding, of);
+        rounding_add(&items.formats[item->format].rounding, of);
         items_put(&items, item->name, fallback ? s->fallback : value);
     }
     strset_done(&m.places);
@@ -292,13 +321,32 @@ struct items items_make(const struct batch *b, const struct summary *s)
     return items_of_batch(b, s, false);
 }
 
+/* The items whose names are known before there is any result. */
+static void items_put_known(struct items *o, const struct summary *s, const char *cluster_name)
+{
+    const unsigned known = 1u << DS_CLUSTER | 1u << DS_SCORE_NAME;
+    const struct str labels[DS_LABELS] = {
+        [DS_CLUSTER] = str_of(cluster_name), [DS_SCORE_NAME] = str_of(s->score_name)};
+    CLEANUP(arena_done) struct arena memory = {.chunk_bytes = NAMES_CHUNK};
+    CLEANUP(strset_done) struct strset names = {0};
+
+    for (size_t i = 0; i < s->n_items; i++) {
+        struct str format = str_of(s->items[i].format), text;
+        BUF_AUTO(name, NAME_MAX_BYTES);
+
+        if (format_labels(format) & ~known || item_name_put(format, labels, &name) < 0 || name.n == 0 ||
+            strset_find(&names, buf_str(&name)) != SIZE_MAX)
+            continue;
+        text = str_of(arena_text(&memory, buf_str(&name)));
+        (void)strset_add(&names, text);
+        items_put(o, text, s->fallback);
+    }
+}
+
 struct items items_fallback(const struct batch *last, const json_t *found, const struct summary *s,
                             const char *cluster_name)
 {
-    const struct str labels[DS_LABELS] = {
-        [DS_CLUSTER] = str_of(cluster_name), [DS_SCORE_NAME] = str_of(s->score_name)};
     struct items items;
-    BUF_AUTO(name, NAME_MAX_BYTES);
     json_t *item;
     size_t i;
 
@@ -314,10 +362,8 @@ struct items items_fallback(const struct batch *last, const json_t *found, const
         if (json_string_length(text))
             items_put(&items, (struct str){json_string_value(text), json_string_length(text)}, s->fallback);
     }
-    if (items.n == 0 && json_array_size(found) == 0 &&
-        !(format_labels(str_of(s->dimension_format)) & ~(1u << DS_CLUSTER | 1u << DS_SCORE_NAME)) &&
-        item_name_put(str_of(s->dimension_format), labels, &name) == 0 && name.n)
-        items_put(&items, buf_str(&name), s->fallback);
+    if (items.n == 0 && json_array_size(found) == 0)
+        items_put_known(&items, s, cluster_name);
     return items_end(&items);
 }
 

@@ -27,17 +27,33 @@ enum {
     ITEMS_MAX_BYTES = 1400000,
 };
 
+/* What one of the summary's formats gives. */
+struct format_items {
+    size_t n, results; /* items, those omitted included, and the results in them */
+    struct rounding rounding;
+};
+
+enum { ITEM_EXAMPLE_BYTES = 80 };
+
+/* Results left out because an earlier format has items of their names: the first to have one keeps it. */
+struct item_overlap {
+    size_t results;
+    size_t earlier, later; /* of the first such result: the formats, and the name, cut */
+    char name[ITEM_EXAMPLE_BYTES];
+};
+
 struct items {
-    struct buf json;      /* [{"name":"...","value":5},...], sorted by name */
+    struct buf json;      /* [{"name":"...","value":5},...], sorted by name unless it is a fallback */
     size_t n;             /* in json */
     size_t clamped;       /* values outside -100..100 */
     size_t left_out;      /* results that are NaN or infinite */
-    size_t unnamed;       /* results whose name is empty */
-    size_t merged;        /* results beyond the first under one name */
+    size_t unnamed;       /* results whose name is empty, for each format */
+    size_t merged;        /* results beyond the first under one name of a format */
     size_t merged_by_cut; /* of these, those whose names differed before labels were truncated */
     size_t truncated;     /* items omitted for their size: the last ones by name */
     size_t room;          /* bytes left in the store */
-    struct rounding rounding;
+    struct format_items formats[SUMMARY_MAX_ITEMS];
+    struct item_overlap overlap;
 };
 
 /* Appends the name of a series' item: the format with the series' labels in place of ${cluster} ${node}
@@ -48,8 +64,7 @@ MUST_USE int item_name_put(struct str format, const struct str labels[DS_LABELS]
 /* The items of a batch. */
 struct items items_make(const struct batch *b, const struct summary *s);
 /* Items with the value of fallbackScore: those of the last batch; or else those found on the hub, an array of
- * {name, value}; or else the only one there can be, none if the format names labels of results. Either may be
- * NULL. */
+ * {name, value}; or else the one of each format that names no labels of results. Either may be NULL. */
 struct items items_fallback(const struct batch *last, const json_t *found, const struct summary *s,
                             const char *cluster_name);
 void items_done(struct items *i);

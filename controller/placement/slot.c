@@ -271,7 +271,7 @@ static const char *slot_consequence(const struct slot *s, const struct items *it
     return s->items == ITEMS_OF_FALLBACK ? "fallbackScore is used" : "the last scores stay until validUntil";
 }
 
-/* "; skipped 2 NaN or infinite, 1 not a number": results without an item, by reason. */
+/* "; skipped 1 not a number, 2 NaN or infinite": results without an item, by reason. */
 static void slot_put_skipped(struct buf *into, const struct scorer_status *st, const struct items *made)
 {
     const struct {
@@ -286,22 +286,44 @@ static void slot_put_skipped(struct buf *into, const struct scorer_status *st, c
             (void)!buf_printf(into, "%s%zu %s", into->n ? ", " : "; skipped ", reasons[i].n, reasons[i].why);
 }
 
+/* What the formats make of the results: " from 12 results; unknown placeholder "${nod}"". */
+static void slot_put_formats(struct buf *into, const struct summary *sum, const struct items *made)
+{
+    const struct item_overlap *o = &made->overlap;
+
+    for (size_t i = 0; i < sum->n_items; i++) {
+        const struct format_items *f = &made->formats[i];
+        bool merged = f->results > f->n && sum->items[i].aggregation == AGGREGATE_LAST;
+        struct str unknown = format_unknown_placeholder(sum->items[i].format);
+
+        if (merged && sum->n_items > 1)
+            (void)!(buf_puts(into, "; ") ?: problem_quote(str_of(sum->items[i].format), into)
+                        ?: buf_printf(into, " makes %zu", f->n));
+        if (merged)
+            (void)!buf_printf(into, " from %zu results", f->results);
+        if (unknown.n)
+            (void)!(buf_puts(into, "; unknown placeholder ") ?: problem_quote(unknown, into));
+    }
+    if (o->results)
+        (void)!(buf_printf(into, "; left out %zu result%s of ", o->results, o->results == 1 ? "" : "s")
+                    ?: problem_quote(str_of(sum->items[o->later].format), into)
+                    ?: buf_puts(into, ": ") ?: problem_quote(str_of(sum->items[o->earlier].format), into)
+                    ?: buf_puts(into, " has an item ") ?: problem_quote(str_of(o->name), into)
+                    ?: buf_puts(into, " already"));
+}
+
 /* made: by the last successful round; shown: what the object gets. */
 static void slot_set_scored(struct slot *s, const struct items *made, const struct items *shown)
 {
     const struct scorer_status *st = scorer_status(s->scorer);
     const char *then = slot_consequence(s, shown);
     bool no_series = scorer_summary(s->scorer)->source.type != SOURCE_NONE && st->last.source_series == 0;
-    struct str unknown = format_unknown_placeholder(scorer_summary(s->scorer)->dimension_format);
     const char *suspended = scorer_summary(s->scorer)->suspended_since;
-    char merged[128] = "", error[1024];
-    BUF_AUTO(typo, 512);
-    BUF_AUTO(skipped, 512);
+    char error[1024];
+    BUF_AUTO(formats, 768);
+    BUF_AUTO(skipped, 256);
 
-    if (unknown.n)
-        (void)!(buf_puts(&typo, "; unknown placeholder ") ?: problem_quote(unknown, &typo));
-    if (made->merged && scorer_summary(s->scorer)->aggregation == AGGREGATE_LAST)
-        (void)snprintf(merged, sizeof(merged), " from %zu results", made->n + made->truncated + made->merged);
+    slot_put_formats(&formats, scorer_summary(s->scorer), made);
     slot_put_skipped(&skipped, st, made);
     if (suspended) {
         slot_set(s, CONDITION_SCORED, false, "Suspended",
@@ -311,9 +333,8 @@ static void slot_set_scored(struct slot *s, const struct items *made, const stru
         slot_set(s, CONDITION_SCORED, false,
                  st->last.stage == STAGE_SCORING ? "ScoringFailed" : "SourceFailed", "%s; %s", error, then);
     } else if (made->n) {
-        slot_set(s, CONDITION_SCORED, true, "Scored", "%zu %s%s%.*s%.*s", made->n,
-                 made->n == 1 ? "item" : "items", merged, STR_ARG(buf_str(&typo)),
-                 STR_ARG(buf_str(&skipped)));
+        slot_set(s, CONDITION_SCORED, true, "Scored", "%zu %s%.*s%.*s", made->n,
+                 made->n == 1 ? "item" : "items", STR_ARG(buf_str(&formats)), STR_ARG(buf_str(&skipped)));
     } else if (st->last.answer.results) {
         slot_set(s, CONDITION_SCORED, false, "NoItems", "no item from %zu results of the scoring API%.*s; %s",
                  st->last.answer.results, STR_ARG(buf_str(&skipped)), then);
@@ -335,12 +356,19 @@ static void slot_set_clamped(struct slot *s, const struct items *items)
 
 static void slot_set_rounded(struct slot *s, const struct items *items)
 {
+    const struct summary *sum = scorer_summary(s->scorer);
     char text[ROUNDING_BYTES];
+    BUF_AUTO(format, 256);
 
-    if (rounding_loses(&items->rounding, scorer_summary(s->scorer), text))
-        slot_set(s, CONDITION_ROUNDED, true, "ValuesBecomeZero", "%s", text);
-    else
-        slot_set(s, CONDITION_ROUNDED, false, "ValuesKept", "few values, if any, become 0");
+    for (size_t i = 0; i < sum->n_items; i++) {
+        if (!rounding_loses(&items->formats[i].rounding, sum, text))
+            continue;
+        if (sum->n_items > 1)
+            (void)!(problem_quote(str_of(sum->items[i].format), &format) ?: buf_puts(&format, ": "));
+        slot_set(s, CONDITION_ROUNDED, true, "ValuesBecomeZero", "%.*s%s", STR_ARG(buf_str(&format)), text);
+        return;
+    }
+    slot_set(s, CONDITION_ROUNDED, false, "ValuesKept", "few values, if any, become 0");
 }
 
 static void slot_set_truncated(struct slot *s, const struct items *items)
@@ -390,7 +418,8 @@ static void slot_count(const struct slot *s, const struct placement_options *o, 
     metric_add(o->metrics, METRIC_PLACEMENT_LEFT_OUT, LV("no_room", name), (double)made->truncated);
     metric_add(o->metrics, METRIC_PLACEMENT_LEFT_OUT, LV("not_finite", name), (double)made->left_out);
     metric_add(o->metrics, METRIC_PLACEMENT_LEFT_OUT, LV("no_name", name), (double)made->unnamed);
-    metric_add(o->metrics, METRIC_PLACEMENT_LEFT_OUT, LV("same_name", name), (double)made->merged);
+    metric_add(o->metrics, METRIC_PLACEMENT_LEFT_OUT, LV("same_name", name),
+               (double)(made->merged + made->overlap.results));
 }
 
 /* A fallback is valid for as long as the scores of a successful round. */

@@ -85,7 +85,8 @@ static struct scorer *start_or_keep(struct agent *a, const struct summary *want)
         return scorer_new(&a->scorer_env, want);
     if (!summary_same(scorer_summary(running), want)) {
         log_info(want->suspended_since ? "scorer suspended, as the hub finds its scoring API unhealthy"
-                                       : "scorer changed",
+                 : scorer_summary(running)->suspended_since ? "scorer resumed"
+                                                            : "scorer changed",
                  L_STR("score_name", want->score_name));
         scorer_change(running, want);
     }

@@ -5,6 +5,7 @@
 #include "exporter/base/memory.h"
 #include "exporter/base/text.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <yaml.h>
 
@@ -309,22 +310,36 @@ static int doc_read_yaml(struct builder *b, struct str text)
     return r == 0 && b->nodes == 0 ? build_add(b, NODE_NULL, STR(""), (struct place){1, 1}) : r;
 }
 
+enum surrogate { NO_SURROGATE, HIGH_SURROGATE, LOW_SURROGATE };
+
+/* What an escape such as \ud83d at p is; n: bytes there. */
+static enum surrogate surrogate_at(const char *p, size_t n)
+{
+    if (n < 6 || memcmp(p, "\\u", 2) != 0 || (p[2] | 0x20) != 'd' || p[3] < '8')
+        return NO_SURROGATE;
+    for (size_t i = 3; i < 6; i++)
+        if (!isxdigit((unsigned char)p[i]))
+            return NO_SURROGATE;
+    return (p[3] | 0x20) < 'c' ? HIGH_SURROGATE : LOW_SURROGATE;
+}
+
 /* JSON writes characters beyond U+FFFF as two escapes, which libyaml refuses: puts the character itself
- * there. `out` has room for text.n bytes. */
+ * there, and U+FFFD for half of one. `out` has room for text.n bytes. */
 static struct str join_surrogates(struct str text, char *out)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < text.n;) {
         const char *p = text.p + i;
-        size_t most = size_min(text.n - i, *p == '\\' ? 2 : 1);
+        size_t left = text.n - i, most = size_min(left, *p == '\\' ? 2 : 1);
+        enum surrogate first = surrogate_at(p, left);
 
-        if (text.n - i >= 12 && memcmp(p, "\\u", 2) == 0 && memcmp(p + 6, "\\u", 2) == 0 &&
-            (p[2] | 0x20) == 'd' && strchr("89abAB", p[3]) && (p[8] | 0x20) == 'd' &&
-            strchr("cdefCDEF", p[9]))
-            n += jr_unescape((struct str){p, most = 12}, out + n);
-        else
+        if (first == NO_SURROGATE) {
             n = (size_t)((char *)mempcpy(out + n, p, most) - out);
+        } else {
+            most = first == HIGH_SURROGATE && surrogate_at(p + 6, left - 6) == LOW_SURROGATE ? 12 : 6;
+            n += jr_unescape((struct str){p, most}, out + n);
+        }
         i += most;
     }
     return (struct str){out, n};

@@ -56,9 +56,7 @@ void http_budget(const struct http *h, uint64_t *ret_used, uint64_t *ret_max)
     *ret_max = h->budget_max;
 }
 
-/* Resumes a paused transfer, or ends an evicted one, in the loop's next turn: curl forbids both in its
- * callbacks. */
-static void call_soon(struct http_call *c)
+void http_call_soon(struct http_call *c)
 {
     if (!c->soon.place)
         loop_timer_set(c->http->loop, &c->soon, loop_now(c->http->loop));
@@ -87,7 +85,7 @@ static void share_evict(struct http_share *s)
     if (!s)
         return;
     s->evicted = true;
-    call_soon(s->call);
+    http_call_soon(s->call);
 }
 
 /* The share to end so that others go on; NULL to wait. `asking` does not fit; NULL when some was freed. */
@@ -126,7 +124,7 @@ static void budget_wake(struct http *h)
         if (!want || s->evicted || !share_grant(s, want))
             continue;
         s->call->charged += want;
-        call_soon(s->call);
+        http_call_soon(s->call);
         is_granted = true;
     }
     if (!is_granted)
@@ -417,7 +415,7 @@ static void on_headers_end(struct http_call *c)
     if (c->rq.on_data && status / 100 == 2) {
         c->streaming = c->stream_begun = true;
         c->answer.body.max = WINDOW + CURL_MAX_READ_SIZE;
-        call_soon(c);
+        http_call_soon(c);
     }
 }
 
@@ -525,7 +523,7 @@ static bool stream_put(struct http_call *c, struct str piece)
     c->paused = c->answer.body.n && c->answer.body.n + piece.n > WINDOW;
     if (!c->paused && buf_put(&c->answer.body, piece.p, piece.n) < 0)
         call_fail(c, HTTP_MEMORY, "out of memory for the response");
-    call_soon(c);
+    http_call_soon(c);
     return !c->paused && c->answer.error == HTTP_OK;
 }
 
@@ -541,7 +539,7 @@ size_t http_on_body(char *p, size_t size, size_t n, void *arg)
     } else if (c->streaming) {
         ok = stream_put(c, piece);
     } else if (c->answer.body.n > LARGE_BYTES && loop_turn_seconds(c->http->loop) > TURN_SECONDS) {
-        call_soon(c);
+        http_call_soon(c);
         c->paused = true;
     } else {
         ok = body_put(c, piece);
@@ -580,6 +578,7 @@ static void call_leave(struct http_call *c)
     curl_easy_cleanup(c->easy);
     c->easy = NULL;
     LIST_REMOVE(c, entry);
+    http_token_leave(c);
     share_leave(c);
 }
 
@@ -685,6 +684,31 @@ static void on_transfer_done(void *arg, CURL *easy, CURLcode code)
         http_finish(c, code);
 }
 
+/* False if curl refuses the call. */
+static bool call_begin(struct http_call *c)
+{
+    struct loop *l = c->http->loop;
+
+    if (curl_multi_add_handle(c->http->multi, c->easy) != CURLM_OK)
+        return false;
+    c->last_byte = loop_now(l);
+    if (c->rq.idle_timeout_ms > 0)
+        loop_timer_set(l, &c->idle, mono_add(c->last_byte, c->rq.idle_timeout_ms));
+    return true;
+}
+
+static void call_await_token(struct http_call *c)
+{
+    int r = http_token_apply(c);
+
+    if (r == -EAGAIN)
+        return;
+    loop_timer_clear(c->http->loop, &c->idle);
+    c->awaits_token = false;
+    if (r < 0 || !call_begin(c))
+        http_finish(c, CURLE_FAILED_INIT);
+}
+
 static void on_soon(struct timer *t)
 {
     struct http_call *c = CONTAINER_OF(t, struct http_call, soon);
@@ -693,6 +717,10 @@ static void on_soon(struct timer *t)
     if (c->share->evicted) {
         fail_budget(c, "other responses are waiting");
         http_finish(c, CURLE_ABORTED_BY_CALLBACK);
+        return;
+    }
+    if (c->awaits_token) {
+        call_await_token(c);
         return;
     }
     if (!stream_flush(c) || !c->paused)
@@ -709,7 +737,9 @@ static void on_idle(struct timer *t)
     struct http_call *c = CONTAINER_OF(t, struct http_call, idle);
     mono_ms until = mono_add(c->last_byte, c->rq.idle_timeout_ms);
 
-    if (!c->decided && mono_before(loop_now(c->http->loop), until)) {
+    if (c->awaits_token) {
+        call_fail(c, HTTP_AUTH, "no token of OAuth 2.0 within %.1f s", (double)c->rq.timeout_ms / 1e3);
+    } else if (!c->decided && mono_before(loop_now(c->http->loop), until)) {
         loop_timer_set(c->http->loop, t, until);
         return;
     }
@@ -724,6 +754,7 @@ static struct http_call *call_new(struct http *h, const struct http_request *rq)
     c->http = h;
     c->easy = curl_easy_init();
     c->rq = *rq;
+    c->deadline = mono_add(loop_now(h->loop), rq->timeout_ms);
     c->rq.cut_answer = rq->cut_answer || rq->status_decides;
     c->soon.fn = on_soon;
     c->idle.fn = on_idle;
@@ -747,13 +778,16 @@ int http_start(struct http_call **ret, struct http *h, const struct http_request
     c = call_new(h, rq);
     c->done = done;
     c->arg = arg;
-    if (!http_set_up(c) || curl_multi_add_handle(h->multi, c->easy) != CURLM_OK)
+    if (!http_set_up(c) || (!rq->oauth2 && !call_begin(c)))
         return -EINVAL;
-    c->last_byte = loop_now(h->loop);
-    if (rq->idle_timeout_ms > 0)
-        loop_timer_set(h->loop, &c->idle, mono_add(c->last_byte, rq->idle_timeout_ms));
     LIST_INSERT_HEAD(&h->calls, c, entry);
     share_join(rq->share ? rq->share : &c->own_share, c);
+    if (rq->oauth2) {
+        c->awaits_token = true;
+        http_token_join(c);
+        loop_timer_set(h->loop, &c->idle, c->deadline);
+        http_call_soon(c);
+    }
     *ret = TAKE_PTR(c);
     return 0;
 }
@@ -774,6 +808,7 @@ struct http *http_new(struct loop *loop, const char *user_agent)
 
     adopt_upper_case_proxy();
     TAILQ_INIT(&h->shares);
+    TAILQ_INIT(&h->tokens);
     h->loop = loop;
     h->user_agent = xstrdup(user_agent);
     h->ca_file = getenv("SSL_CERT_FILE");
@@ -790,6 +825,7 @@ struct http *http_free(struct http *h)
         return NULL;
     while (!LIST_EMPTY(&h->calls))
         (void)http_cancel(LIST_FIRST(&h->calls));
+    http_tokens_free(h);
     free(h->user_agent);
     free(h);
     return NULL;

@@ -28,6 +28,7 @@ enum http_error {
     HTTP_BROKEN,    /* truncated, not HTTP, bad encoding, too many redirects */
     HTTP_REDIRECT,  /* to another origin */
     HTTP_MEMORY,    /* over the budget */
+    HTTP_AUTH,      /* no token of OAuth 2.0 */
     HTTP_ERRORS
 };
 
@@ -37,6 +38,15 @@ struct http_tls {
     struct str ca, cert, key;                   /* the same as PEM in memory instead of files */
     const char *server_name; /* to be verified, and sent as SNI; NULL: the host of the URL */
     bool insecure;           /* verify neither chain nor name */
+};
+
+/* Client credentials of OAuth 2.0 (RFC 6749, section 4.4). Must live until `done`. */
+struct http_oauth2 {
+    const char *token_url; /* http_is_url() */
+    struct str client_id, client_secret;
+    struct str form;            /* the token request without those: grant_type, scope, ..., encoded */
+    const struct http_tls *tls; /* of the token endpoint */
+    const char *proxy;          /* as that of a request */
 };
 
 /* What the owner of calls, one at a time, holds of the client's budget for bodies of answers. Zeroed
@@ -63,6 +73,10 @@ struct http_request {
     size_t n_headers;
     const char *trace;           /* see http_trace_id(): sent as `traceparent`, with a span of its own */
     const char *user, *password; /* basic authentication; copied */
+    /* Send a bearer token that the client gets and keeps for all calls with the same values, in place of
+     * `bearer` and `user`. The call waits for it, within timeout_ms, and fails with HTTP_AUTH without it. A
+     * token that is answered with 401 is not used again. */
+    const struct http_oauth2 *oauth2;
     const struct http_tls *tls;
     const char *proxy; /* overrides the environment, including NO_PROXY */
     bool no_redirects; /* return any redirect as the answer */

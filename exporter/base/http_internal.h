@@ -17,6 +17,8 @@ struct http {
     LIST_HEAD(, http_call) calls; /* in progress */
     uint64_t budget_used, budget_max;
     TAILQ_HEAD(, http_share) shares; /* the oldest first */
+    TAILQ_HEAD(, http_token) tokens; /* the least recently used first */
+    size_t n_tokens;
 };
 
 struct http_call {
@@ -49,6 +51,11 @@ struct http_call {
     struct timer idle; /* ends an idle call, or the body of a decided one */
     mono_ms last_byte;
     bool *gone; /* set while on_data runs: where to note that it ended the call */
+    /* OAuth 2.0 */
+    struct http_token *token; /* NULL: another way, or none */
+    unsigned token_serial;    /* of the token that was sent */
+    mono_ms deadline;
+    bool awaits_token; /* the transfer has not started */
     char curl_error[CURL_ERROR_SIZE];
     unsigned socket_port; /* where the last socket was to connect to; a proxy's may differ from the URL's */
     char refused[64];     /* public_only: the refused address, or empty */
@@ -57,6 +64,22 @@ struct http_call {
 
 /* Sets all options of a new handle (http_setup.c). False if curl refuses one. */
 MUST_USE bool http_set_up(struct http_call *c);
+void http_set_bearer(struct http_call *c, struct str token);
+/* Resumes a paused transfer, ends an evicted one, or looks for the token, in the loop's next turn: curl
+ * forbids each in its callbacks. */
+void http_call_soon(struct http_call *c);
+
+/* ---- Tokens of OAuth 2.0 (http_oauth2.c) ---- */
+
+void http_token_join(struct http_call *c);
+/* Prepares the transfer with the token. -EAGAIN: it is being requested, and http_call_soon() follows;
+ * -EACCES: it cannot be had now, and the answer has the error. */
+MUST_USE int http_token_apply(struct http_call *c);
+/* The call ends, perhaps with an answer. */
+void http_token_leave(struct http_call *c);
+/* After all calls. */
+void http_tokens_free(struct http *h);
+
 /* curl's callbacks; arg is the call. */
 size_t http_on_header(char *p, size_t size, size_t n, void *arg);
 size_t http_on_body(char *p, size_t size, size_t n, void *arg);

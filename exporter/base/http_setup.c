@@ -47,7 +47,7 @@ static const char *ca_file_now(const struct http *h)
 
 static struct curl_blob blob_of(struct str s)
 {
-    return (struct curl_blob){.data = (void *)(uintptr_t)s.p, .len = s.n, .flags = CURL_BLOB_NOCOPY};
+    return (struct curl_blob){.data = (void *)(uintptr_t)s.p, .len = s.n, .flags = CURL_BLOB_COPY};
 }
 
 static void set_tls(struct http_call *c)
@@ -76,15 +76,20 @@ static void set_tls(struct http_call *c)
     }
 }
 
+void http_set_bearer(struct http_call *c, struct str token)
+{
+    char *text = str_dup(token);
+
+    secret_used(token);
+    SET(CURLOPT_XOAUTH2_BEARER, text);
+    SET(CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
+    (void)secret_free(text);
+}
+
 static void set_credentials(struct http_call *c)
 {
-    char *token = str_dup(c->rq.bearer);
-
-    if (*token) {
-        SET(CURLOPT_XOAUTH2_BEARER, token);
-        SET(CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
-    }
-    (void)secret_free(token);
+    if (c->rq.bearer.n)
+        http_set_bearer(c, c->rq.bearer);
     if (c->rq.user) {
         SET(CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
         SET(CURLOPT_USERNAME, c->rq.user);
@@ -313,7 +318,6 @@ static void header_used(const char *header)
 /* A server may return the secrets of a call, so no text may show them from now on. */
 static void call_secrets_used(const struct http_request *rq)
 {
-    secret_used(rq->bearer);
     if (rq->user && rq->password)
         secret_used_basic(str_of(rq->user), str_of(rq->password));
     for (size_t i = 0; i < rq->n_headers; i++)

@@ -398,7 +398,7 @@ static int no_certificate(gnutls_session_t session, const struct gnutls_cert_ret
 }
 
 /* Not epoll, which stalls with 128 or more keep-alive connections that POST (0.9.75). The daemon's thread
- * inherits a mask that blocks all signals, so that the main thread receives them. Its own limit of
+ * inherits the mask of thread_block_signals(), so that the main thread receives signals. Its own limit of
  * connections is only reached while all of them are answered. */
 static int listener_start(struct listener *l)
 {
@@ -406,10 +406,9 @@ static int listener_start(struct listener *l)
     unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME |
                      MHD_USE_PEDANTIC_CHECKS | (o->tls ? MHD_USE_TLS : 0);
     enum MHD_OPTION tls = o->tls ? MHD_OPTION_HTTPS_CERT_CALLBACK2 : MHD_OPTION_END;
-    sigset_t all, was;
+    sigset_t was;
 
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &was);
+    thread_block_signals(&was);
     errno = 0;
     l->daemon = MHD_start_daemon(flags, 0, NULL, NULL, httpd_on_request, l,                           //
                                  MHD_OPTION_LISTEN_SOCKET, l->fd,                                     //

@@ -326,11 +326,15 @@ static void trim_memory(struct timer *t)
     loop_timer_set(l, t, mono_add(l->now, TRIM_MS));
 }
 
+void loop_trim_memory(struct loop *l)
+{
+    l->trim.fn = trim_memory;
+    loop_timer_set(l, &l->trim, mono_add(l->now, FIRST_TRIM_MS));
+}
+
 int loop_run(struct loop *l)
 {
     l->stop = false;
-    l->trim.fn = trim_memory;
-    loop_timer_set(l, &l->trim, mono_add(l->now, FIRST_TRIM_MS));
     while (!l->stop) {
         int r = loop_turn(l, MAX_WAIT_MS);
         if (r < 0)
@@ -403,13 +407,23 @@ static void worker_on_post(struct post *p)
         j->done(j);
 }
 
+void thread_block_signals(sigset_t *ret_before)
+{
+    static const int faults[] = {SIGBUS, SIGFPE, SIGILL, SIGSEGV};
+    sigset_t signals;
+
+    (void)sigfillset(&signals);
+    for (size_t i = 0; i < ARRAY_SIZE(faults); i++)
+        (void)sigdelset(&signals, faults[i]);
+    (void)pthread_sigmask(SIG_SETMASK, &signals, ret_before);
+}
+
 int thread_start(pthread_t *ret, void *(*run)(void *arg), void *arg)
 {
-    sigset_t all, before;
+    sigset_t before;
     int r;
 
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_block_signals(&before);
     r = pthread_create(ret, NULL, run, arg);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return -r;

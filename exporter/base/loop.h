@@ -8,6 +8,7 @@
 
 #include <curl/curl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/queue.h>
 
 struct loop;
@@ -64,8 +65,11 @@ double loop_turn_seconds(const struct loop *l);
 /* One turn: waits at most max_wait_ms for an event, then runs everything that is due. A negative errno if the
  * wait failed. */
 int loop_turn(struct loop *l, int max_wait_ms);
-/* Runs turns until loop_stop(). Ten seconds after the start, and each minute from then on, returns freed
- * memory to the system; the first time also unmaps code and constants. */
+/* Ten seconds from now, and each minute from then on, returns the process's freed memory to the system; the
+ * first time also unmaps code and constants. One loop does it for all threads: the first call of glibc's
+ * malloc_trim() is not thread-safe where a sanitizer has replaced malloc(). */
+void loop_trim_memory(struct loop *l);
+/* Runs turns until loop_stop(). */
 int loop_run(struct loop *l);
 /* On the loop's thread. */
 void loop_stop(struct loop *l);
@@ -77,7 +81,11 @@ struct worker;
 /* Reading fewer bytes takes less than about a millisecond. */
 enum { WORKER_MIN_BYTES = 256 << 10 };
 
-/* Starts a thread that blocks all signals: they are for the loop. A negative errno. */
+/* Blocks all signals on the calling thread except those that its own faults raise: blocked, they would kill
+ * the process before a sanitizer can report where (sigprocmask(2) calls it undefined). */
+void thread_block_signals(sigset_t *ret_before);
+
+/* Starts a thread that blocks these signals: they are for the loop. A negative errno. */
 MUST_USE int thread_start(pthread_t *ret, void *(*run)(void *arg), void *arg);
 
 /* Embedded in its owner, with both functions set. */

@@ -151,9 +151,7 @@ int problem_quote(struct str given, struct buf *into)
     while (shown.n && shown.p + shown.n < all.p + all.n && ((unsigned char)shown.p[shown.n] & 0xc0) == 0x80)
         shown.n--;
     r = r ?: problem_put_escaped(shown, into);
-    if (shown.p + shown.n < all.p + all.n)
-        r = r ?: buf_puts(into, "...");
-    r = r ?: buf_putc(into, '"');
+    r = r ?: buf_puts(into, shown.p + shown.n < all.p + all.n ? "\"…" : "\"");
     if (r < 0)
         buf_truncate(into, mark);
     return r;

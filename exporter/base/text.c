@@ -40,16 +40,29 @@ static struct str line_tail(struct str s, size_t max)
     return (struct str){s.p + from, s.n - from};
 }
 
+/* Whether s ends inside a quotation. */
+static bool line_is_quoting(struct str s)
+{
+    bool open = false;
+
+    for (size_t i = 0; i < s.n; i++)
+        open ^= s.p[i] == '"';
+    return open;
+}
+
 void text_line(char *out, size_t size, struct str s)
 {
     size_t tail = size < TAIL_MIN_BYTES ? 0 : size / 3, n = 0;
 
     s = str_trim(s);
     if (fill_line(out, &n, size - 1, s).n) {
+        const char *close;
+
         n = 0;
-        s = fill_line(out, &n, size - sizeof("...") - tail, s);
-        n += (size_t)(stpcpy(out + n, "...") - (out + n));
-        (void)fill_line(out, &n, size - 1, line_tail(s, tail));
+        s = line_tail(fill_line(out, &n, size - sizeof("\"…") - tail, s), tail);
+        n += (size_t)(stpcpy(out + n, line_is_quoting((struct str){out, n}) ? "\"…" : "…") - (out + n));
+        close = line_is_quoting(s) ? memchr(s.p, '"', s.n) + 1 : s.p;
+        (void)fill_line(out, &n, size - 1, (struct str){close, s.n - (size_t)(close - s.p)});
     }
     out[n] = '\0';
 }
@@ -63,12 +76,13 @@ void text_line_json(char *out, size_t size, struct str raw)
     text_line(out, size, (struct str){plain, secret_hide(plain, jr_unescape(some, plain))});
 }
 
-void text_http_status(char *out, size_t size, long status, struct str body)
+void text_http_status(char *out, size_t size, long status, const char *with, struct str body)
 {
     const char *phrase =
         status >= 100 && status < 600 ? MHD_get_reason_phrase_for((unsigned)status) : "Unknown";
     bool known = strcmp(phrase, "Unknown") != 0;
-    int n = snprintf(out, size, "HTTP %ld%s%s", status, known ? " " : "", known ? phrase : "");
+    int n = snprintf(out, size, "HTTP %ld%s%s%s", status, known ? " " : "", known ? phrase : "",
+                     status == MHD_HTTP_UNAUTHORIZED || status == MHD_HTTP_FORBIDDEN ? with : "");
 
     body = str_trim(body);
     if (n < 0 || (size_t)n + 8 >= size || body.n == 0)
@@ -108,6 +122,11 @@ int buf_put_url(struct buf *b, struct str s)
     }
     b->n += s.n + 2 * escaped;
     return 0;
+}
+
+int buf_put_form(struct buf *b, struct str name, struct str value)
+{
+    return (b->n ? buf_putc(b, '&') : 0) ?: buf_put_url(b, name) ?: buf_putc(b, '=') ?: buf_put_url(b, value);
 }
 
 char *escape_label_value(char *to, struct str s)

@@ -8,18 +8,20 @@
 
 #include <stdint.h>
 
-/* Copies s as one line of well-formed UTF-8, at most size - 1 bytes (size >= 4) and a NUL. Longer text has
- * "..." in place of its middle, since an error often ends with what matters; a line of less than 64 bytes
- * has it at the end. Control characters become spaces. */
+/* Copies s as one line of well-formed UTF-8, at most size - 1 bytes (size >= 5) and a NUL. Longer text has
+ * "…" in place of its middle, outside of quotations, since an error often ends with what matters; a line of
+ * less than 64 bytes has it at the end. Control characters become spaces. */
 void text_line(char *out, size_t size, struct str s);
 /* Like text_line(), for the raw bytes between the quotes of a JSON string. */
 void text_line_json(char *out, size_t size, struct str raw);
-/* "HTTP 502 Bad Gateway: <first line of the body>" into why. */
-void text_http_status(char *out, size_t size, long status, struct str body);
+/* "HTTP 502 Bad Gateway: <the body>". with: said of 401 and 403, such as " with secret \"api\""; or "". */
+void text_http_status(char *out, size_t size, long status, const char *with, struct str body);
 
 /* Appends s percent-encoded for a URL's path segment or query (RFC 3986): all bytes but unreserved
  * characters. */
 MUST_USE int buf_put_url(struct buf *b, struct str s);
+/* Appends name=value of a form (application/x-www-form-urlencoded), after a '&' if b has something. */
+MUST_USE int buf_put_form(struct buf *b, struct str name, struct str value);
 /* Appends s as a label value of the Prometheus text format, without the quotes. */
 MUST_USE int buf_put_label_value(struct buf *b, struct str s);
 /* Writes s as buf_put_label_value() does to `to`, which has room for 2 * s.n bytes; returns the end. */

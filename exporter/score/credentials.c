@@ -41,6 +41,21 @@ static const char *check_user(struct str value, struct str *ret)
                                          : NULL;
 }
 
+/* Printable text on one line, without the white space around it. */
+static const char *check_text(struct str value, struct str *ret)
+{
+    *ret = str_trim(value);
+    return has_control(*ret) ? "contains control characters" : ret->n ? NULL : "empty";
+}
+
+static const char *check_url(struct str value, struct str *ret)
+{
+    const char *why = check_text(value, ret);
+    CLEANUP(cleanup_free) char *url = str_dup(*ret), *origin = url_origin(url);
+
+    return why ? why : *origin ? NULL : "expected an http or https URL without a user";
+}
+
 /* Headers that end at the next server, or that all requests have. */
 static bool is_own_header(struct str name)
 {
@@ -106,6 +121,11 @@ static const struct {
     [CREDENTIAL_USER] = {"username", check_user, VALUE_MAX_BYTES},
     [CREDENTIAL_PASSWORD] = {"password", check_password, VALUE_MAX_BYTES},
     [CREDENTIAL_HEADER] = {"header", check_header, VALUE_MAX_BYTES},
+    [CREDENTIAL_CLIENT_ID] = {"client_id", check_text, VALUE_MAX_BYTES},
+    [CREDENTIAL_CLIENT_SECRET] = {"client_secret", check_text, VALUE_MAX_BYTES},
+    [CREDENTIAL_TOKEN_URL] = {"token_url", check_url, VALUE_MAX_BYTES},
+    [CREDENTIAL_SCOPES] = {"scopes", check_text, VALUE_MAX_BYTES},
+    [CREDENTIAL_AUDIENCE] = {"audience", check_text, VALUE_MAX_BYTES},
 };
 
 /* ---- Reading a Secret ---- */
@@ -117,17 +137,24 @@ struct reader {
     char *why;
 };
 
+/* secret "namespace/name" */
+static char *reader_secret(const struct reader *rd)
+{
+    const char *namespace = rd->secrets->namespace;
+
+    return xasprintf("secret \"%s%s%s\"", cstr(namespace), namespace ? "/" : "", rd->name);
+}
+
 PRINTF_LIKE(2, 3) static void reader_explain(struct reader *rd, const char *fmt, ...)
 {
-    char text[256];
+    CLEANUP(cleanup_free) char *secret = reader_secret(rd), *text = NULL, *all = NULL;
     va_list args;
-    int n;
 
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args);
+    text = xvasprintf(fmt, args);
     va_end(args);
-    n = snprintf(rd->why, 256, "secret \"%.80s\"", rd->name);
-    text_line(rd->why + n, 256 - (size_t)n, str_of(text));
+    all = xasprintf("%s%s", secret, text);
+    text_line(rd->why, CREDENTIALS_WHY_BYTES, str_of(all));
 }
 
 static int keep_credential(struct buf *into, struct str value)
@@ -151,9 +178,9 @@ static int read_credential(struct reader *rd, enum credential kind, const char *
     if (r == -ENOENT && !problem)
         return r;
     if (r == -EFBIG)
-        reader_explain(rd, ", key \"%.80s\": longer than %zu bytes", key, kinds[kind].max);
+        reader_explain(rd, ", key \"%s\": longer than %zu bytes", key, kinds[kind].max);
     else if (r < 0)
-        reader_explain(rd, ", key \"%.80s\": %s", key, problem ? problem : strerror(-r));
+        reader_explain(rd, ", key \"%s\": %s", key, problem ? problem : strerror(-r));
     return r;
 }
 
@@ -168,10 +195,10 @@ static int read_known_keys(struct reader *rd, bool trusts_ca)
     const char *token_key = rd->token_key;
 
     for (enum credential k = CREDENTIAL_CA; k < CREDENTIALS; k++) {
-        bool is_basic = k == CREDENTIAL_USER || k == CREDENTIAL_PASSWORD;
+        bool is_login = k == CREDENTIAL_USER || k == CREDENTIAL_PASSWORD || k >= CREDENTIAL_CLIENT_ID;
         int r;
 
-        if ((k == CREDENTIAL_CA && !trusts_ca) || (is_basic && token_key) ||
+        if ((k == CREDENTIAL_CA && !trusts_ca) || (is_login && token_key) ||
             strcmp(cstr(token_key), kinds[k].key) == 0)
             continue;
         r = read_credential(rd, k, kinds[k].key);
@@ -181,13 +208,31 @@ static int read_known_keys(struct reader *rd, bool trusts_ca)
     return 0;
 }
 
-static int check_both(struct reader *rd, enum credential a, enum credential b)
+/* Keys that mean nothing without another one. */
+static int check_partners(struct reader *rd)
 {
-    if (has(rd->c, a) == has(rd->c, b))
-        return 0;
-    reader_explain(rd, ": it has the key \"%s\" without \"%s\"", kinds[has(rd->c, a) ? a : b].key,
-                   kinds[has(rd->c, a) ? b : a].key);
-    return -EINVAL;
+    static const struct {
+        enum credential key, needs;
+    } pairs[] = {
+        {CREDENTIAL_CERT, CREDENTIAL_KEY},
+        {CREDENTIAL_KEY, CREDENTIAL_CERT},
+        {CREDENTIAL_USER, CREDENTIAL_PASSWORD},
+        {CREDENTIAL_PASSWORD, CREDENTIAL_USER},
+        {CREDENTIAL_CLIENT_ID, CREDENTIAL_CLIENT_SECRET},
+        {CREDENTIAL_CLIENT_ID, CREDENTIAL_TOKEN_URL},
+        {CREDENTIAL_CLIENT_SECRET, CREDENTIAL_CLIENT_ID},
+        {CREDENTIAL_TOKEN_URL, CREDENTIAL_CLIENT_ID},
+        {CREDENTIAL_SCOPES, CREDENTIAL_CLIENT_ID},
+        {CREDENTIAL_AUDIENCE, CREDENTIAL_CLIENT_ID},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
+        if (has(rd->c, pairs[i].key) && !has(rd->c, pairs[i].needs)) {
+            reader_explain(rd, ": it has the key \"%s\" without \"%s\"", kinds[pairs[i].key].key,
+                           kinds[pairs[i].needs].key);
+            return -EINVAL;
+        }
+    return 0;
 }
 
 static int check_pair(struct reader *rd)
@@ -206,12 +251,18 @@ static int check_authorization(struct reader *rd)
 {
     const struct credentials *c = rd->c;
     struct str name = STR("Authorization:"), header = buf_str(&c->values[CREDENTIAL_HEADER]);
+    bool is_set = header.p && str_eq_nocase((struct str){header.p, size_min(header.n, name.n)}, name);
+    const char *by = has(c, CREDENTIAL_TOKEN)       ? rd->token_key
+                     : has(c, CREDENTIAL_CLIENT_ID) ? "client_id"
+                     : has(c, CREDENTIAL_USER)      ? "username"
+                                                    : NULL;
+    const char *too = is_set                                                    ? "header"
+                      : has(c, CREDENTIAL_CLIENT_ID) && has(c, CREDENTIAL_USER) ? "username"
+                                                                                : NULL;
 
-    if (!has(c, CREDENTIAL_HEADER) || (!has(c, CREDENTIAL_TOKEN) && !has(c, CREDENTIAL_USER)) ||
-        !str_eq_nocase((struct str){header.p, size_min(header.n, name.n)}, name))
+    if (!by || !too)
         return 0;
-    reader_explain(rd, ", key \"header\": Authorization is set by the key \"%.80s\" already",
-                   has(c, CREDENTIAL_TOKEN) ? rd->token_key : "username");
+    reader_explain(rd, ", key \"%s\": Authorization is set by the key \"%s\" already", too, by);
     return -EINVAL;
 }
 
@@ -221,8 +272,8 @@ static int refuse_nothing(struct reader *rd)
         if (has(rd->c, k))
             return 0;
     reader_explain(
-        rd, ": it has none of the keys ca.crt, tls.crt, username and header; a bearer token needs the name "
-            "of its key");
+        rd, ": it has none of the keys ca.crt, tls.crt, username, client_id and header; a bearer token needs "
+            "the name of its key");
     return -ENOENT;
 }
 
@@ -244,7 +295,7 @@ static int read_token(struct reader *rd)
     int r = rd->token_key ? read_credential(rd, CREDENTIAL_TOKEN, rd->token_key) : 0;
 
     if (r == -ENOENT)
-        reader_explain(rd, ", key \"%.80s\": not found%s", rd->token_key,
+        reader_explain(rd, ", key \"%s\": key not found%s", rd->token_key,
                        has_known_key(rd) ? "; name no key to send no bearer token" : "");
     return r;
 }
@@ -257,9 +308,9 @@ static int reader_look(struct reader *rd, bool *ret_trusts_ca)
     if (r == 0)
         return 0;
     if (!problem)
-        problem = r == -ENOENT ? "not found" : strerror(-r);
+        problem = r == -ENOENT ? "Secret not found" : strerror(-r);
     if (rd->token_key)
-        reader_explain(rd, ", key \"%.80s\": %s", rd->token_key, problem);
+        reader_explain(rd, ", key \"%s\": %s", rd->token_key, problem);
     else
         reader_explain(rd, ": %s", problem);
     return r;
@@ -272,16 +323,39 @@ static int reader_read(struct reader *rd)
     return reader_look(rd, &trusts_ca)
                ?: read_token(rd)
                ?: read_known_keys(rd, trusts_ca)
-               ?: check_both(rd, CREDENTIAL_CERT, CREDENTIAL_KEY)
-               ?: check_both(rd, CREDENTIAL_USER, CREDENTIAL_PASSWORD)
+               ?: check_partners(rd)
                ?: check_pair(rd)
                ?: check_authorization(rd)
                ?: refuse_nothing(rd);
 }
 
-int credentials_read(struct credentials **ret, struct secrets *s, const char *name, const char *token_key,
-                     char why[256])
+/* The authorities in ca.crt count for the token endpoint, too; the client certificate is for the server. */
+static void credentials_set_oauth2(struct credentials *c)
 {
+    const struct buf *v = c->values;
+    struct buf *form = &c->oauth2_form;
+    int r;
+
+    buf_init(form, 8 * VALUE_MAX_BYTES);
+    r = buf_put_form(form, STR("grant_type"), STR("client_credentials"));
+    if (r == 0 && has(c, CREDENTIAL_SCOPES))
+        r = buf_put_form(form, STR("scope"), buf_str(&v[CREDENTIAL_SCOPES]));
+    if (r == 0 && has(c, CREDENTIAL_AUDIENCE))
+        r = buf_put_form(form, STR("audience"), buf_str(&v[CREDENTIAL_AUDIENCE]));
+    if (r < 0)
+        memory_exhausted(form->max);
+    c->token_tls.ca = c->tls.ca;
+    c->oauth2 = (struct http_oauth2){.token_url = v[CREDENTIAL_TOKEN_URL].p,
+                                     .client_id = buf_str(&v[CREDENTIAL_CLIENT_ID]),
+                                     .client_secret = buf_str(&v[CREDENTIAL_CLIENT_SECRET]),
+                                     .form = buf_str(form),
+                                     .tls = &c->token_tls};
+}
+
+int credentials_read(struct credentials **ret, struct secrets *s, const char *name, const char *token_key,
+                     char why[CREDENTIALS_WHY_BYTES])
+{
+    CLEANUP(cleanup_free) char *secret = NULL;
     CLEANUP(cleanup_credentials_free) struct credentials *c = NULL;
     struct reader rd = {.secrets = s, .name = name, .token_key = token_key, .why = why};
     int r;
@@ -294,10 +368,13 @@ int credentials_read(struct credentials **ret, struct secrets *s, const char *na
     r = reader_read(&rd);
     if (r < 0)
         return r;
+    secret = reader_secret(&rd);
+    c->shown = xasprintf(token_key ? " with %s, key \"%s\"" : " with %s", secret, token_key);
     c->header = c->values[CREDENTIAL_HEADER].p;
     c->tls = (struct http_tls){.ca = buf_str(&c->values[CREDENTIAL_CA]),
                                .cert = buf_str(&c->values[CREDENTIAL_CERT]),
                                .key = buf_str(&c->values[CREDENTIAL_KEY])};
+    credentials_set_oauth2(c);
     *ret = TAKE_PTR(c);
     return 0;
 }
@@ -306,8 +383,16 @@ struct credentials *credentials_free(struct credentials *c)
 {
     for (size_t i = 0; c && i < CREDENTIALS; i++)
         secret_done(&c->values[i]);
+    free(c ? c->shown : NULL);
+    if (c)
+        buf_done(&c->oauth2_form);
     free(c);
     return NULL;
+}
+
+const char *credentials_shown(const struct credentials *c, const char *without)
+{
+    return c ? c->shown : without;
 }
 
 void credentials_apply_tls(const struct credentials *c, struct http_request *rq)
@@ -324,6 +409,7 @@ void credentials_apply(const struct credentials *c, struct http_request *rq)
     rq->bearer = buf_str(&c->values[CREDENTIAL_TOKEN]);
     rq->user = c->values[CREDENTIAL_USER].p;
     rq->password = c->values[CREDENTIAL_PASSWORD].p;
+    rq->oauth2 = has(c, CREDENTIAL_CLIENT_ID) ? &c->oauth2 : NULL;
     rq->headers = &c->header;
     rq->n_headers = c->header ? 1 : 0;
 }

@@ -11,6 +11,7 @@
 
 /* Where Secrets are read: files as a Kubernetes volume mounts them, or watched objects (in controller/). */
 struct secrets {
+    const char *namespace; /* of the Secrets, shown before their names; NULL for files */
     /* -ENOENT if there is no such Secret, or another negative errno; *ret_why, if set, says more and is valid
      * until the loop's next turn. *ret_trusts_ca, which is true: whether its ca.crt counts, as that of this
      * server and not of an API server. NULL: there is one, which is trusted. */
@@ -36,19 +37,30 @@ enum credential {
     CREDENTIAL_USER,
     CREDENTIAL_PASSWORD,
     CREDENTIAL_HEADER,
+    CREDENTIAL_CLIENT_ID, /* OAuth 2.0 */
+    CREDENTIAL_CLIENT_SECRET,
+    CREDENTIAL_TOKEN_URL,
+    CREDENTIAL_SCOPES,
+    CREDENTIAL_AUDIENCE,
     CREDENTIALS
 };
 
+enum { CREDENTIALS_WHY_BYTES = 1024 };
+
 struct credentials {
+    char *shown;                    /* " with secret \"a/b\", key \"c\"" */
     struct buf values[CREDENTIALS]; /* terminated; n without the NUL. p is NULL without one */
     struct http_tls tls;
     const char *header;
+    struct http_tls token_tls; /* of the token endpoint */
+    struct http_oauth2 oauth2;
+    struct buf oauth2_form;
 };
 
 /* Reads a Secret; *ret is NULL if `name` is NULL. token_key: NULL for none. -ENOENT, -EINVAL, or what look()
  * and read() return, with `why` set: it names the Secret, the key and the problem. */
 MUST_USE int credentials_read(struct credentials **ret, struct secrets *s, const char *name,
-                              const char *token_key, char why[256]);
+                              const char *token_key, char why[CREDENTIALS_WHY_BYTES]);
 /* Wipes the values. Takes NULL, returns NULL. */
 struct credentials *credentials_free(struct credentials *c);
 DEFINE_CLEANUP(struct credentials, credentials_free)
@@ -57,5 +69,7 @@ DEFINE_CLEANUP(struct credentials, credentials_free)
 void credentials_apply(const struct credentials *c, struct http_request *rq);
 /* Only those of the TLS connection. */
 void credentials_apply_tls(const struct credentials *c, struct http_request *rq);
+/* What a request was sent with, for text_http_status(); `without`, which names the field, if c is NULL. */
+const char *credentials_shown(const struct credentials *c, const char *without);
 
 #endif

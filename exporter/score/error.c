@@ -25,6 +25,7 @@ static const struct {
     [ROUND_TOO_LARGE] = {"too_large", false},
     [ROUND_BROKEN] = {"broken", true},
     [ROUND_MEMORY] = {"memory", true},
+    [ROUND_AUTH] = {"auth", true},
     [ROUND_HTTP_4XX] = {"http_4xx", false},
     [ROUND_HTTP_5XX] = {"http_5xx", true}, /* and 429, see round_error_of_answer() */
     [ROUND_HTTP_OTHER] = {"http_other", false},
@@ -52,7 +53,7 @@ enum round_error round_error_of_answer(const struct http_answer *a)
         [HTTP_CONNECT] = ROUND_CONNECT, [HTTP_TLS] = ROUND_TLS,
         [HTTP_TIMEOUT] = ROUND_TIMEOUT, [HTTP_TOO_LARGE] = ROUND_TOO_LARGE,
         [HTTP_BROKEN] = ROUND_BROKEN,   [HTTP_REDIRECT] = ROUND_HTTP_OTHER,
-        [HTTP_MEMORY] = ROUND_MEMORY,
+        [HTTP_MEMORY] = ROUND_MEMORY,   [HTTP_AUTH] = ROUND_AUTH,
     };
 
     if (a->error != HTTP_OK)

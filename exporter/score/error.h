@@ -17,6 +17,7 @@ enum round_error {
     ROUND_TOO_LARGE, /* a response over limits.responseBytes */
     ROUND_BROKEN,    /* truncated, or not HTTP */
     ROUND_MEMORY,
+    ROUND_AUTH, /* no token of OAuth 2.0 */
     ROUND_HTTP_4XX,
     ROUND_HTTP_5XX,
     ROUND_HTTP_OTHER, /* neither 2xx, 4xx nor 5xx; a redirect to another origin */

@@ -175,7 +175,10 @@ static void got_scores(void *arg, struct http_answer *a)
     if (a->error != HTTP_OK)
         (void)snprintf(res->reason, sizeof(res->reason), "%s", a->reason);
     else
-        text_http_status(res->reason, sizeof(res->reason), a->status, buf_str(&a->body));
+        text_http_status(
+            res->reason, sizeof(res->reason), a->status,
+            credentials_shown(r->credentials, " without credentials (scoringEndpointAuthName is not set)"),
+            buf_str(&a->body));
     round_fail(r, STAGE_SCORING, e, res->reason);
 }
 
@@ -198,7 +201,7 @@ static void ask_for_scores(struct round *r)
         .share = &r->share,
         .trace = r->result.trace,
     };
-    char why[256];
+    char why[CREDENTIALS_WHY_BYTES];
     int e;
 
     r->result.fetched = true;

@@ -397,17 +397,23 @@ static void prometheus_ask(struct prometheus *p)
                     r == -EINVAL ? "sourceEndpoint is not a valid URL" : "out of memory");
 }
 
-static void read_failed_answer(struct source_result *res, enum round_error e, const struct http_answer *a)
+static void read_failed_answer(struct prometheus *p, enum round_error e, const struct http_answer *a)
 {
+    struct source_result *res = &p->source.result;
+    char said[ROUND_REASON_BYTES] = "";
+
     res->error = e;
     res->retry_after_ms = a->retry_after_ms;
-    if (a->error != HTTP_OK)
-        (void)snprintf(res->reason, sizeof(res->reason), "%s", a->reason);
-    else if (prom_answer_error(buf_str(&a->body), res->reason))
+    if (a->error == HTTP_OK && prom_answer_error(buf_str(&a->body), said))
         /* 503: a query that timed out, or an overloaded engine. Either may pass. */
         res->error = e == ROUND_HTTP_5XX ? e : ROUND_QUERY;
+    if (a->error != HTTP_OK || (*said && a->status != 401 && a->status != 403))
+        (void)snprintf(res->reason, sizeof(res->reason), "%s", *said ? said : a->reason);
     else
-        text_http_status(res->reason, sizeof(res->reason), a->status, buf_str(&a->body));
+        text_http_status(
+            res->reason, sizeof(res->reason), a->status,
+            credentials_shown(p->credentials, " without credentials (sourceEndpointAuthName is not set)"),
+            *said ? str_of(said) : buf_str(&a->body));
 }
 
 static void checking_run(struct job *j)
@@ -456,7 +462,7 @@ static void got_answer(void *arg, struct http_answer *a)
     s->result.received += a->received;
     s->result.sent += a->sent;
     if (e != ROUND_OK) {
-        read_failed_answer(&s->result, e, a);
+        read_failed_answer(p, e, a);
         source_end(s);
         return;
     }
@@ -470,7 +476,7 @@ static void prometheus_on_timer(struct timer *t)
 {
     struct prometheus *p = CONTAINER_OF(t, struct prometheus, source.timer);
     struct source *s = &p->source;
-    char why[256];
+    char why[CREDENTIALS_WHY_BYTES];
 
     if (credentials_read(&p->credentials, s->env->secrets, s->from.auth.name, s->from.auth.key, why) < 0)
         source_fail(s, ROUND_SECRET, why);

@@ -16,6 +16,7 @@
 #include <strings.h>
 
 enum {
+    SINCE_MAX = 40,
     SCORE_NAME_MAX = 1024,
     SECRET_NAME_MAX = 253, /* as Kubernetes names objects */
     INTERVAL_DEFAULT_S = 60,
@@ -282,10 +283,19 @@ static bool same_source(const struct summary_source *a, const struct summary_sou
            text_is_same(a->query, b->query) && a->range_s == b->range_s && a->step_s == b->step_s;
 }
 
+static bool same_item(const struct summary_item *a, const struct summary_item *b)
+{
+    return text_is_same(a->format, b->format) && a->aggregation == b->aggregation;
+}
+
 bool summary_same(const struct summary *a, const struct summary *b)
 {
-    if (!same_source(&a->source, &b->source) || a->n_more_sources != b->n_more_sources)
+    if (!same_source(&a->source, &b->source) || a->n_more_sources != b->n_more_sources ||
+        a->n_items != b->n_items)
         return false;
+    for (size_t i = 0; i < a->n_items; i++)
+        if (!same_item(&a->items[i], &b->items[i]))
+            return false;
     for (size_t i = 0; i < a->n_more_sources; i++)
         if (!same_source(&a->more_sources[i], &b->more_sources[i]))
             return false;
@@ -293,7 +303,6 @@ bool summary_same(const struct summary *a, const struct summary *b)
            text_is_same(a->scoring_endpoint, b->scoring_endpoint) &&
            same_secret(&a->scoring_auth, &b->scoring_auth) && a->interval_ms == b->interval_ms &&
            a->timeout_ms == b->timeout_ms && a->location == b->location && a->destination == b->destination &&
-           text_is_same(a->dimension_format, b->dimension_format) && a->aggregation == b->aggregation &&
            a->has_range == b->has_range && a->range_min == b->range_min && a->range_max == b->range_max &&
            a->has_fallback == b->has_fallback && a->fallback == b->fallback &&
            text_is_same(a->suspended_since, b->suspended_since);
@@ -391,12 +400,48 @@ static char *complete_url(struct reader *r, const char *url, const char *path)
     return kept;
 }
 
+/* Capitals and digits, joined by '_': what documentation writes for a name, as in NODE_IP. */
+static bool is_shouted(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] == '_' ? !i || i + 1 == s.n || s.p[i - 1] == '_'
+                          : !((s.p[i] >= 'A' && s.p[i] <= 'Z') || (s.p[i] >= '0' && s.p[i] <= '9')))
+            return false;
+    return s.n && memchr(s.p, '_', s.n);
+}
+
+/* What was never replaced in a URL's host, by the rule of the CRD: <NodeIP>, $NODE_IP or ${NODE_IP}, NODE_IP.
+ * Empty if there is none. A user or password may have such characters, and must not be shown: an '@' behind
+ * the host may end a password with a '/'. */
+static struct str url_placeholder(const char *url)
+{
+    const char *host = strstr(url, "//"), *end, *at;
+
+    host = host ? host + 2 : url;
+    end = host + strcspn(host, "/?#");
+    if (strchr(end, '@'))
+        return STR("");
+    at = memrchr(host, '@', (size_t)(end - host));
+    for (host = at ? at + 1 : host; host < end;) {
+        struct str label = {host, size_min(strcspn(host, ".:"), (size_t)(end - host))};
+
+        at = label.n ? memchr(label.p, '$', label.n) ?: memchr(label.p, '<', label.n) : NULL;
+        if (at)
+            return (struct str){at, (size_t)(label.p + label.n - at)};
+        if (is_shouted(label))
+            return label;
+        host += label.n + 1;
+    }
+    return STR("");
+}
+
 /* A required URL; `path` is added if it has none. */
 static char *field_url(struct reader *r, const char *key, const char *path)
 {
     static const char what[] = "an absolute http or https URL with a host";
     CLEANUP(cleanup_free) char *url = NULL;
-    struct str s = {0};
+    struct str s = {0}, placeholder;
+    BUF_AUTO(shown, 512);
     char *whole;
 
     if (!node_given(r->map, key)) {
@@ -406,8 +451,12 @@ static char *field_url(struct reader *r, const char *key, const char *path)
     if (!node_str(r->map, key, r->p, &s))
         return NULL;
     url = str_dup(str_trim(s));
-    whole = http_is_url(str_of(url)) ? complete_url(r, url, path) : NULL;
-    if (!whole)
+    placeholder = url_placeholder(url);
+    whole = !placeholder.n && http_is_url(str_of(url)) ? complete_url(r, url, path) : NULL;
+    if (placeholder.n && problem_quote(placeholder, &shown) == 0)
+        node_problem(node_get(r->map, key), r->p, PROBLEM_ERROR, "expected %s: replace the placeholder %.*s",
+                     what, STR_ARG(buf_str(&shown)));
+    else if (!whole)
         node_expected(node_get(r->map, key), r->p, what);
     return whole;
 }
@@ -561,6 +610,7 @@ static const char *const summary_keys[] = {"name",
                                            "scoreDestination",
                                            "scoreDimensionFormat",
                                            "scoreAggregation",
+                                           "scoreItems",
                                            "scoreRange",
                                            "fallbackScore",
                                            "timeout",
@@ -674,7 +724,7 @@ struct str format_unknown_placeholder(const char *format)
     return (struct str){format, strcspn(format, "}") + (strchr(format, '}') ? 1 : 0)};
 }
 
-static void check_format(struct reader *r, const char *format)
+static void check_format(struct reader *r, const struct node *n, const char *format)
 {
     struct str unknown = format_unknown_placeholder(format);
     BUF_AUTO(text, 512);
@@ -685,9 +735,80 @@ static void check_format(struct reader *r, const char *format)
     (void)!problem_quote(unknown, &text);
     for (size_t i = 0; i < ARRAY_SIZE(placeholders); i++)
         (void)!buf_printf(&known, "%s${%s}", i ? ", " : "", placeholders[i].word.p);
-    node_problem(node_get(r->map, "scoreDimensionFormat"), r->p, PROBLEM_WARNING,
-                 "unknown placeholder %.*s stays as it is; known are %.*s", STR_ARG(buf_str(&text)),
-                 STR_ARG(buf_str(&known)));
+    node_problem(n, r->p, PROBLEM_WARNING, "unknown placeholder %.*s stays as it is; known are %.*s",
+                 STR_ARG(buf_str(&text)), STR_ARG(buf_str(&known)));
+}
+
+/* ---- Items: one in its own fields, or several in the list `scoreItems` ---- */
+
+static struct summary_item read_item(struct reader *r, const struct node *map, const char *format,
+                                     const char *aggregation)
+{
+    static const char *const aggregations[] = {
+        [AGGREGATE_LAST] = "last", [AGGREGATE_AVG] = "avg", [AGGREGATE_MAX] = "max",
+        [AGGREGATE_MIN] = "min",   [AGGREGATE_SUM] = "sum", NULL};
+    struct summary_item item = {.format = node_text(map, format, r->p, r->arena),
+                                .aggregation = node_choice(map, aggregation, r->p, aggregations)};
+
+    if (item.format)
+        check_format(r, node_get(map, format), item.format);
+    return item;
+}
+
+static void read_item_entry(struct reader *r, const struct node *map, struct summary *s)
+{
+    static const char *const keys[] = {"format", "aggregation", NULL};
+    static const char what[] = "a format of names such as ${node}";
+    const struct node *format = node_given(map, "format");
+    struct summary_item item;
+
+    if (map->kind != NODE_MAP) {
+        node_expected(map, r->p, "an object with format and aggregation");
+        return;
+    }
+    node_only_keys(map, keys, r->unknown, r->p);
+    item = read_item(r, map, keys[0], keys[1]);
+    if (!format)
+        node_missing(map, "format", r->p, what);
+    else if (format->kind == NODE_STRING && format->text.n == 0)
+        node_expected(format, r->p, what);
+    for (size_t i = 0; item.format && i < s->n_items; i++)
+        if (text_is_same(item.format, s->items[i].format))
+            node_problem(format, r->p, PROBLEM_ERROR, "already the format of scoreItems[%zu]", i);
+    s->items[s->n_items++] = item;
+}
+
+/* A field that older agents read in place of the list: if it is set, it repeats the first item's. */
+static void check_first_item(struct reader *r, const char *key, const struct node *first,
+                             const char *item_key, bool (*is_same)(struct str, struct str),
+                             struct str fallback)
+{
+    const struct node *n = node_get(r->map, key), *other = node_given(first, item_key);
+
+    if (field_is_set(r, key) &&
+        !(n->kind == NODE_STRING && is_same(n->text, other && other->text.n ? other->text : fallback)))
+        node_problem(n, r->p, PROBLEM_ERROR, "must equal scoreItems[0].%s, or be left out", item_key);
+}
+
+static void read_items(struct reader *r, struct summary *s)
+{
+    const struct node *list = node_given(r->map, "scoreItems");
+
+    if (list && list->kind != NODE_LIST) {
+        node_expected(list, r->p, "a list of items");
+    } else if (list && list->n > SUMMARY_MAX_ITEMS) {
+        node_problem(list, r->p, PROBLEM_ERROR, "expected at most %d items, got %zu", SUMMARY_MAX_ITEMS,
+                     list->n);
+    } else if (list && list->n) { /* a Go program writes none as an empty list */
+        for (size_t i = 0; i < list->n; i++)
+            read_item_entry(r, list->items[i], s);
+        check_first_item(r, "scoreDimensionFormat", list->items[0], "format", str_eq, STR(""));
+        check_first_item(r, "scoreAggregation", list->items[0], "aggregation", str_eq_nocase, STR("last"));
+    } else {
+        s->items[s->n_items++] = read_item(r, r->map, "scoreDimensionFormat", "scoreAggregation");
+        if (!s->items[0].format)
+            s->items[0].format = arena_text(r->arena, STR("${scoreName}"));
+    }
 }
 
 /* ---- Rounding: floored, so that only values from 0 to 1 become 0 ---- */
@@ -717,17 +838,10 @@ static void read_destination_fields(struct reader *r, struct summary *s)
 {
     static const char *const destinations[] = {
         [DESTINATION_PLACEMENT_SCORE] = "AddOnPlacementScore", [DESTINATION_NONE] = "None", NULL};
-    static const char *const aggregations[] = {
-        [AGGREGATE_LAST] = "last", [AGGREGATE_AVG] = "avg", [AGGREGATE_MAX] = "max",
-        [AGGREGATE_MIN] = "min",   [AGGREGATE_SUM] = "sum", NULL};
     int64_t fallback = 0;
 
     s->destination = node_choice(r->map, "scoreDestination", r->p, destinations);
-    s->dimension_format = node_text(r->map, "scoreDimensionFormat", r->p, r->arena);
-    if (!s->dimension_format)
-        s->dimension_format = arena_text(r->arena, STR("${scoreName}"));
-    check_format(r, s->dimension_format);
-    s->aggregation = node_choice(r->map, "scoreAggregation", r->p, aggregations);
+    read_items(r, s);
     read_range(r, s);
     s->has_fallback =
         node_given(r->map, "fallbackScore") && node_int(r->map, "fallbackScore", r->p, -100, 100, &fallback);
@@ -756,6 +870,9 @@ static void summary_read(struct summary *s, const struct node *map, enum problem
     read_scoring_fields(&r, s);
     read_destination_fields(&r, s);
     s->suspended_since = node_text(r.map, "since", r.p, r.arena);
+    if (strlen(cstr(s->suspended_since)) > SINCE_MAX ||
+        !str_has_only(str_of(cstr(s->suspended_since)), "-:+."))
+        node_expected(node_get(r.map, "since"), r.p, "a time such as 2026-11-26T07:30:00Z");
 }
 
 static void parse_list(struct summaries *s, const struct node *list, enum problem_kind unknown,

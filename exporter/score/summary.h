@@ -42,7 +42,7 @@ struct secret_ref {
     char *name, *key;
 };
 
-enum { SUMMARY_MAX_SOURCES = 16, SUMMARY_MAX_QUERIES = 64 };
+enum { SUMMARY_MAX_SOURCES = 16, SUMMARY_MAX_QUERIES = 64, SUMMARY_MAX_ITEMS = 8 };
 
 /* One query endpoint and its queries; NULL if the type has none. */
 struct summary_source {
@@ -51,6 +51,12 @@ struct summary_source {
     struct secret_ref auth;
     char *query; /* 1 to SUMMARY_MAX_QUERIES, joined by ';'; ${cluster} in literals is the cluster's name */
     int64_t range_s, step_s;
+};
+
+/* How results become items of the AddOnPlacementScore. */
+struct summary_item {
+    char *format; /* of their names */
+    enum score_aggregation aggregation;
 };
 
 struct summary_memory;
@@ -69,8 +75,8 @@ struct summary {
     int64_t timeout_ms;  /* of one round; 0: the agent's default */
     enum location location;
     enum score_destination destination;
-    char *dimension_format;
-    enum score_aggregation aggregation;
+    struct summary_item items[SUMMARY_MAX_ITEMS]; /* of different formats; mostly one, never none */
+    size_t n_items;
     bool has_range; /* scale scores from range_min..range_max to -100..100 */
     double range_min, range_max;
     bool has_fallback;     /* the placement score of a scorer that fails or has nothing to score */
@@ -114,7 +120,7 @@ bool summary_query_uses_cluster(struct str query, bool in_literal);
  * quotes. Everything else stays as it is. -EINVAL: a name with a backtick in a literal between backticks,
  * which knows no escapes. -EFBIG. */
 MUST_USE int summary_put_query(struct buf *into, struct str query, struct str cluster);
-/* The length of the placeholder of scoreDimensionFormat at the start of s, such as `${node}`, and its label;
+/* The length of the placeholder of a format at the start of s, such as `${node}`, and its label;
  * 0 if there is none. */
 size_t format_placeholder_at(struct str s, enum ds_label *ret);
 /* The first `${...}` of the format that is no placeholder, and stays as it is; empty if there is none. */

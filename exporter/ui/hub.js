@@ -257,7 +257,8 @@ function scorerFacts(h, s) {
     h.leading && s.clusters.selected > 0 && fact('Scoring on', count(s.clusters.scoring),
       soft(['failing', 'empty', 'suspended', 'waiting', 'silent'].map((state) => `${count(s.clusters[state])} ${state}`).join(', '))),
     m && fact('Written to', m.scoreDestination === 'None' ? '/metrics only' : ['AddOnPlacement', el('wbr'), 'Score'],
-      m.scoreDestination !== 'None' && m.scoreDimensionFormat && soft('items ', code(m.scoreDimensionFormat))));
+      m.scoreDestination !== 'None' && m.scoreDimensionFormat && soft('items ',
+        ...(m.scoreItems || [{ format: m.scoreDimensionFormat }]).flatMap((item, i) => [i ? ', ' : '', code(item.format)]))));
 }
 
 const secretOf = (name, key) => (name ? { name, key } : null);

@@ -56,7 +56,10 @@ static void check_good(const struct config *c)
     for (size_t i = 0; i < c->summaries.n; i++) {
         const struct summary *s = &c->summaries.list[i];
 
-        assert(*s->score_name && *s->name && *s->dimension_format && s->line && s->column);
+        assert(*s->score_name && *s->name && s->line && s->column);
+        assert(s->n_items >= 1 && s->n_items <= SUMMARY_MAX_ITEMS);
+        for (size_t k = 0; k < s->n_items; k++)
+            assert(*s->items[k].format && (k == 0 || strcmp(s->items[k].format, s->items[0].format) != 0));
         assert(s->interval_ms >= 1000 && s->timeout_ms >= 0);
         assert(strncasecmp(s->scoring_endpoint, "http", 4) == 0);
         assert(s->scoring_auth.name || !s->scoring_auth.key);

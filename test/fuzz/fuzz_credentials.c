@@ -9,7 +9,7 @@
 
 struct box {
     struct secrets secrets;
-    const char *key, *partner; /* partner: of a username or a password */
+    const char *key, *partner; /* partner: of a username or a password; "" for those of OAuth 2.0 */
     struct str value;
 };
 
@@ -22,7 +22,11 @@ static int box_read(struct secrets *s, const char *name, const char *key, struct
     (void)ret_why;
     if (b->partner && strcmp(key, b->partner) == 0)
         return buf_puts(into, "partner");
-    return strcmp(key, b->key) == 0 ? buf_put_str(into, b->value) : -ENOENT;
+    if (strcmp(key, b->key) == 0)
+        return buf_put_str(into, b->value);
+    if (b->partner && !*b->partner && strstr("client_id client_secret token_url", key))
+        return buf_puts(into, "http://partner/");
+    return -ENOENT;
 }
 
 static void check_line(const char *s, bool may_be_empty)
@@ -45,22 +49,29 @@ static void check_good(const struct credentials *c, size_t n)
         check_line(rq.password, true);
         assert(!strchr(rq.user, ':'));
     }
+    if (rq.oauth2) {
+        check_line(rq.oauth2->token_url, false);
+        assert(http_is_url(str_of(rq.oauth2->token_url)) && rq.oauth2->client_id.n &&
+               rq.oauth2->client_secret.n);
+    }
     assert(rq.bearer.n <= n && rq.tls->ca.n <= n && !rq.tls->cert.n == !rq.tls->key.n);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    static const char *const keys[] = {"token",    "ca.crt",   "tls.crt", "tls.key",
-                                       "username", "password", "header"};
+    static const char *const keys[] = {"token",         "ca.crt",    "tls.crt", "tls.key",
+                                       "username",      "password",  "header",  "client_id",
+                                       "client_secret", "token_url", "scopes",  "audience"};
     struct box b = {.secrets.read = box_read};
     struct credentials *c = NULL;
-    char why[256];
+    char why[CREDENTIALS_WHY_BYTES];
 
     if (n == 0)
         return 0;
     b.key = keys[data[0] % ARRAY_SIZE(keys)];
     b.partner = strcmp(b.key, "username") == 0   ? "password"
                 : strcmp(b.key, "password") == 0 ? "username"
+                : data[0] % ARRAY_SIZE(keys) > 6 ? ""
                                                  : NULL;
     b.value = (struct str){(const char *)data + 1, n - 1};
     if (credentials_read(&c, &b.secrets, "box", data[0] % ARRAY_SIZE(keys) ? NULL : "token", why) == 0)

@@ -56,6 +56,39 @@ def wait_refused(agent):
     )
 
 
+PLACEHOLDERS = {
+    "http://NODE_IP:30007/scoring": "NODE_IP",
+    "https://user:P_W@api.MY_ZONE/scoring": "MY_ZONE",
+    "http://<NODE_IP>:30007/scoring": "<NODE_IP>",
+    "http://$NODE_IP:30007": "$NODE_IP",
+    "http://${NODE_IP}/scoring": "${NODE_IP}",
+}
+
+
+@pytest.mark.parametrize("field", ["scoringEndpoint", "sourceEndpoint"])
+@pytest.mark.parametrize("url", PLACEHOLDERS)
+def test_a_placeholder_that_was_never_replaced(agent, field, url):
+    """As the CRD refuses it."""
+    given = {"sourceQuery": "up", "scoringEndpoint": "http://127.0.0.1:1/", "sourceEndpoint": "http://127.0.0.1:1/"}
+    agent.write({"summaries": [{"scoreName": "s", **given, field: url}]})
+    words = f'{field}: expected an absolute http or https URL with a host: replace the placeholder "{PLACEHOLDERS[url]}"\n'
+    assert words in agent.reload().text
+    check = run(PROGRAM, "check-config", agent.file)
+    assert check.returncode == 1 and words in check.stderr and "P_W" not in check.stderr
+
+
+def test_what_only_looks_like_a_placeholder(tmp_path):
+    """Users and passwords may have such characters, and names of hosts capitals or underscores."""
+    for url in ("http://MY_USER:pa$s@host/A_B?x=C_D", "http://HOST:80", "http://my_host", "http://My_Host", "http://A__B"):
+        (tmp_path / "config").write_text(f"summaries: [{{scoreName: s, sourceType: None, scoringEndpoint: '{url}'}}]")
+        check = run(PROGRAM, "check-config", tmp_path / "config")
+        assert check.returncode == 0, check.stderr
+    slash = "http://u:pa$s3cret/x@host/scoring"  # no URL, as the password has a slash
+    (tmp_path / "config").write_text(f"summaries: [{{scoreName: s, sourceType: None, scoringEndpoint: '{slash}'}}]")
+    check = run(PROGRAM, "check-config", tmp_path / "config")
+    assert check.returncode == 1 and "s3cret" not in check.stdout + check.stderr
+
+
 def test_every_problem_is_named(agent):
     agent.write(BAD)
     answer = agent.reload()

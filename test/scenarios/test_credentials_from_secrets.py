@@ -183,7 +183,7 @@ def test_header_and_basic_authentication(fake, start_agent, secrets):
     assert asked["X-Scope-OrgID"] == "team-a" and "X-API-Key" not in asked and "Authorization" not in asked
     assert "X-Scope-OrgID" not in fake.requests("/team")[0].headers
     error = agent.wait_rounds("missing")["error"]
-    assert error["text"] == 'secret "user", key "token": not found; name no key to send no bearer token'
+    assert error["text"] == 'secret "user", key "token": key not found; name no key to send no bearer token'
     assert not fake.requests("/missing")
     secrets("tenant", header="X-Scope-OrgID: team-c\r\nX-Evil: 1")
     agent.wait_until(lambda: agent.status("team")["error"], "the header is refused")

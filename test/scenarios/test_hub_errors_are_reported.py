@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from lib.fake import plain
-from lib.scorers import distributed, full, own, scoring, serve, source, summaries, wait_status
+from lib.fake import answer, plain
+from lib.scorers import api_config, distributed, full, own, scoring, serve, source, summaries, wait_status
 from lib.wait import wait_until
 
 
@@ -93,6 +93,17 @@ def test_what_prometheus_will_refuse(hub, fake, start_controller):
     _, _, message = hub.wait_scorer("s", "Valid", "True")
     assert "spec.source.params.step" in message and "86401 points" in message and "queries of more than 11,000 fail" in message
     hub.wait_scores("c1", "cpu")
+
+
+def test_a_host_that_is_a_placeholder(hub, fake, start_controller):
+    """In an answer of /config, which no CRD sees."""
+    distributed(hub, fake, start_controller)
+    fake.on("/config", answer(api_config("cpu", source=source(host="http://NODE_IP:30090"))))
+    words = hub.wait_scorer("s", "ConfigSynced", "False", "InvalidConfig")[2]
+    assert (
+        'source.host in /config: expected an absolute http or https URL with a host: replace the placeholder "NODE_IP"; '
+        "the last valid configuration stays active" in words
+    )
 
 
 def test_a_placeholder_that_does_not_exist(hub, fake, start_controller):

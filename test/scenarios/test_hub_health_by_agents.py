@@ -99,7 +99,7 @@ def test_from_hub_to_agents_to_none(hub, clusters, start_controller):
     hub.configure()
     hub.apply_scorer("s", spec(clusters, "Hub"))
     controller = start_controller("--unhealthy-threshold=1")
-    assert NAME in hub.wait_scorer("s", "Healthy", "False", deadline=LONG)[2]
+    hub.wait_scorer("s", "Healthy", "False", deadline=LONG, says=NAME)
     eventually(lambda: look(hub, f"http://{NAME}", READY="False", HEALTH="Inactive", CLUSTERS="2"))
 
     hub.apply_scorer("s", spec(clusters, "Agents"))
@@ -113,7 +113,7 @@ def test_from_hub_to_agents_to_none(hub, clusters, start_controller):
     clusters.kill_scorer("cluster1")
     wait_health(hub, "Degraded")
     where = f"cluster1: scoring failed, http://{NAME}:{clusters.port}/scoring: "
-    message = hub.wait_scorer("s", "Healthy", "False", "UnhealthyOnClusters")[2]
+    message = hub.wait_scorer("s", "Healthy", "False", "UnhealthyOnClusters", says="; healthy on 1")[2]
     assert message.startswith(f"unhealthy on 1 of 2 clusters: {where}") and message.endswith("; healthy on 1")
     degraded = {"READY": "True", "HEALTH": "Degraded", "CLUSTERS": "2", "SCORING": "1", "FAILING": "1"}
     eventually(lambda: look(hub, f"failing on 1 of 2 clusters: {where}", **degraded))

@@ -44,8 +44,8 @@ def test_waiting_for_ever(hub, fake, start_controller):
     controller.stop()
     age_distribution(hub, 11 * 60)
     controller = start_controller()
-    message = hub.wait_scorer("s", "Ready", "False", "Waiting")[2]
-    assert message == "waiting on 2 of 2 clusters: c1: no round has finished yet, and 1 more"
+    words = "waiting on 2 of 2 clusters: c1: no round has finished yet, and 1 more"
+    assert hub.wait_scorer("s", "Ready", "False", "Waiting", says=words)[2] == words
     controller.wait_metric_is(0, "dynamic_scoring_hub_scorer_ready", scorer="s")
     hub.set_feedback("c2", report("ok", lives=90))
     hub.wait_scorer("s", "Ready", "True")
@@ -70,13 +70,12 @@ def test_nothing_to_score(hub, fake, start_controller):
         hub.set_feedback(cluster, report("empty", lives=90))
     words = "empty on 2 of 2 clusters: c1: the source returned no series, or the scoring API no results, and 1 more"
     for kind in ("Scoring", "Ready"):
-        assert hub.wait_scorer("s", kind, "False", "Empty")[2] == words
+        assert hub.wait_scorer("s", kind, "False", "Empty", says=words)[2] == words
     controller.wait_metric_is(2, "dynamic_scoring_hub_scorer_clusters", scorer="s", state="empty")
     row = hub.kubectl("get", "dynamicscorer", "s", "--no-headers").stdout.split()
     assert row[1:8] == ["False", "Empty", "Active", "2", "0", "0", "2"]  # CLUSTERS, SCORING, FAILING, EMPTY
     hub.set_feedback("c2", report("ok", lives=90))
-    message = hub.wait_scorer("s", "Ready", "True")[2]
-    assert message.startswith("scoring on 1 of 2 clusters; empty on 1: c1: ")
+    hub.wait_scorer("s", "Ready", "True", says="scoring on 1 of 2 clusters; empty on 1: c1: ")
 
 
 def test_a_score_is_not_valid_for_longer_than_it_says(hub, fake, start_controller):

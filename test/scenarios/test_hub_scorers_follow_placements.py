@@ -70,7 +70,7 @@ def test_union_and_masks(hub, fake, fleet, start_controller):
 def test_what_is_wrong_with_a_placement(hub, fake, fleet, start_controller):
     hub.apply_scorer("s", full(serve(fake, "/cpu", "cpu"), placements=["later"]))
     start_controller()
-    words = "Placement later selects no cluster: it does not exist in namespace open-cluster-management; selected for 0"
+    words = "Placement later does not exist in namespace open-cluster-management; selected for 0 clusters"
     assert hub.wait_scorer("s", "Distributed", "False", "PlacementNotFound")[2] == words
     place(hub, "later", "nowhere")
     hub.wait_scorer("s", "Distributed", "False", "NoClusterSelected", LONG)

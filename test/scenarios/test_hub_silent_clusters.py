@@ -57,7 +57,7 @@ def test_a_cluster_that_is_not_available(hub, fake, start_controller):
     assert named(status) == {"c2": ("silent", error)}
     set_available(hub, "c1", "Unknown", "the same")
     wait_counts(hub, scoring=0, silent=2)
-    assert "not available" in hub.wait_scorer("s", "Scoring", "Unknown", "Silent")[2]
+    hub.wait_scorer("s", "Scoring", "Unknown", "Silent", says="not available")
     set_available(hub, "c1", "True", "it is back")
     set_available(hub, "c2", "True", "it is back")
     assert named(wait_counts(hub, scoring=2, silent=0)) == {}
@@ -117,7 +117,7 @@ def test_a_configuration_that_is_refused(hub, fake, start_controller):
     words = "summaries:1:9: error: no such field and more"
     assert found["c1"] == ("refused", f"the agent rejected its configuration: {words}")
     assert found["c2"] == ("refused", f"the agent rejected its configuration, an older one stays active: {words}")
-    assert "1 of 2 clusters: c1: the agent rejected" in hub.wait_scorer("s", "Scoring", "False")[2]
+    hub.wait_scorer("s", "Scoring", "False", says="1 of 2 clusters: c1: the agent rejected")
     named_errors = [c["error"] for s in controller.status()["scorers"] for c in s["failingClusters"]]
     assert all("the agent rejected its configuration" in error for error in named_errors), named_errors
     assert {c["state"] for s in controller.status()["scorers"] for c in s["failingClusters"]} == {"refused"}
@@ -134,20 +134,19 @@ def test_ready_where_it_works_somewhere(hub, fake, start_controller):
     hub.set_feedback("c2", None, applied=False, why="namespaces dynamic-scoring not found")
     wait_counts(hub, scoring=1, failing=1)
     words = "ManifestWork not applied on 1 of 2 clusters: c2: namespaces dynamic-scoring not found"
-    for wait in (lambda *a: hub.wait_scorer("s", *a), hub.wait_config):
-        wait_until(lambda w=wait: w("Distributed", "False", "ClustersFailing")[2] == words, "Distributed says why")
-    wait_until(lambda: hub.wait_config("Ready", "True")[2] == words, "Ready says it, too")
-    words = "failing on 1: c2: ManifestWork not applied: namespaces dynamic-scoring not found"
-    wait_until(lambda: words in hub.wait_scorer("s", "Ready", "True")[2], "that of the scorer, too")
+    assert hub.wait_scorer("s", "Distributed", "False", "ClustersFailing", says=words)[2] == words
+    assert hub.wait_config("Distributed", "False", "ClustersFailing", says=words)[2] == words
+    assert hub.wait_config("Ready", "True", says=words)[2] == words
+    hub.wait_scorer("s", "Ready", "True", says="failing on 1: c2: ManifestWork not applied: namespaces dynamic-scoring not found")
     hub.add_cluster("c3")
     wait_counts(hub, selected=3, upToDate=3, silent=1)
     assert hub.scorer_condition("s", "Ready")[0] == "True"
     hub.set_feedback("c1", report("stale"))
-    message = hub.wait_scorer("s", "Ready", "False", "ClustersFailing")[2]
-    assert message.startswith("failing on 2 of 3 clusters: c1: no answer, and 1 more; silent on 1: c3: ")
+    words = "failing on 2 of 3 clusters: c1: no answer, and 1 more; silent on 1: c3: "
+    hub.wait_scorer("s", "Ready", "False", "ClustersFailing", says=words)
     hub.set_feedback("c2", None, applied=False, why="namespaces dynamic-scoring not found")
     hub.set_feedback("c3", report())
-    wait_until(lambda: hub.wait_scorer("s", "Ready", "True")[2].endswith("; scoring on 1"), "it works on c3")
+    assert hub.wait_scorer("s", "Ready", "True", says="; scoring on 1")[2].endswith("; scoring on 1")
 
 
 def test_scoring_that_comes_and_goes_is_told(hub, fake, start_controller):

@@ -52,10 +52,10 @@ def test_fields_that_it_overrides_are_named(hub, fake, start_controller):
     mine = source(query="mine")
     hub.apply_scorer("s", full(fake.url + "/config", source=mine, scoring={"params": {"name": "cpu", "interval": 99}}))
     words = f"{read}; in mode Full it overrides spec.source.params.query, spec.scoring.params.interval"
-    wait_until(lambda: hub.wait_scorer("s", "ConfigSynced", "True")[2] == words, words)
+    assert hub.wait_scorer("s", "ConfigSynced", "True", says=words)[2] == words
     fake.on("/config", answer(api_config("cpu", source=mine)))
     words = f"{read}; in mode Full it overrides spec.scoring.params.interval"
-    wait_until(lambda: hub.wait_scorer("s", "ConfigSynced", "True")[2] == words, words)
+    assert hub.wait_scorer("s", "ConfigSynced", "True", says=words)[2] == words
 
 
 def test_none_forgets_it(hub, fake, start_controller):

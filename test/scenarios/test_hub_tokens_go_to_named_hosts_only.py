@@ -3,6 +3,7 @@
 import pytest
 
 from lib.fake import answer, plain
+from lib.hub import HUB_NAMESPACE
 from lib.scorers import api_config, full, own, serve, source, summaries
 
 TOKEN = {"tokenSecretRef": {"name": "prom", "key": "token"}}
@@ -71,7 +72,7 @@ def test_config_is_asked_with_its_own(hub, fake, start_controller):
     hub.apply_scorer("s", full(url, configAuth=auth))
     controller = start_controller()
     _, _, message = hub.wait_scorer("s", "ConfigSynced", "False", "TokenMissing")
-    assert '"api"' in message
+    assert f'"{HUB_NAMESPACE}/api"' in message
     assert not fake.requests("/config")
     hub.secret("api", token="wrong")
     _, _, message = hub.wait_scorer("s", "ConfigSynced", "False", "HTTPStatus")
@@ -110,7 +111,7 @@ def refused(hub, fake, start_controller, name, words):
     hub.apply_scorer("s", full(serve(fake, "/config", "cpu"), configAuth=auth))
     controller = start_controller()
     _, _, message = hub.wait_scorer("s", "ConfigSynced", "False", "TokenMissing")
-    assert f'"{name}"' in message and words in message
+    assert f'"{HUB_NAMESPACE}/{name}"' in message and words in message
     hub.wait_scorer("s", "Healthy", "True")
     assert not fake.requests("/config") and all(r.token is None for r in fake.requests("/healthz"))
     for text in (controller.log(), controller.get("/metrics").text, str(controller.status()), str(hub.scorer("s"))):

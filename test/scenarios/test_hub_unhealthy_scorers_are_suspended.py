@@ -67,6 +67,7 @@ def test_scores_stay_until_they_expire(hub, fake, agent, start_controller):
     controller = start_controller(*FLAGS)
     wait_scoring(hub)
     assert lists(hub) == (["cpu"], {})
+    before = [e[:2] for e in hub.events("s")]
     asked = suspend(hub, fake, agent)
     names, suspended = lists(hub)
     assert names == [] and suspended == {"cpu": agent.status("cpu")["suspendedSince"]}
@@ -82,6 +83,8 @@ def test_scores_stay_until_they_expire(hub, fake, agent, start_controller):
     assert agent.status("cpu")["state"] == "suspended"
     fake.on("/healthz", GOOD)
     wait_scoring(hub)
+    told = sorted([*before, ("Normal", "Healthy"), ("Warning", "HTTPStatus")])
+    wait_until(lambda: sorted(e[:2] for e in hub.events("s")) == told, "one Event of the outage, one of its end")
     assert agent.scores("cpu") and lists(hub) == (["cpu"], {})
     assert agent.metric("dynamic_scoring_suspended", score_name="cpu") == 0
 
@@ -133,7 +136,7 @@ def test_where_only_the_hub_cannot_reach_it(hub, fake, other_fake, agent, start_
     start_controller("--health-check-interval=4s", "--unhealthy-threshold=3")
     wait_scoring(hub)
     other_fake.on("/healthz", BAD)
-    words = "; agents of 1 of 1 cluster called it since then: if only the hub cannot reach it, set spec.healthCheck to Agents"
+    words = "; agents on 1 of 1 cluster have called it successfully since: if only the hub cannot reach it, set spec.healthCheck to Agents"
     wait_until(lambda: hub.scorer_condition("s", "Healthy")[2].endswith(words), "the hub says so", LONG)
     hub.apply_scorer("s", spec(fake.url, configURL=f"{other_fake.url}/config", healthCheck="Agents"))
     wait_scoring(hub)

@@ -83,7 +83,8 @@ def test_a_standby_has_its_configuration_and_serves_no_series(kube, api, receive
     status = standby.status()
     assert not status["leading"] and status["election"]["holder"] == holder(kube) != status["election"]["identity"]
     assert leader.status()["leading"] and leader.status()["election"]["identity"] == holder(kube)
-    assert status["scorers"] == [] and status["remoteWrite"] == []
+    assert status["scorers"] == []
+    standby.wait_until(lambda: standby.status()["remoteWrite"] == [], "it has looked into its spool, and closed it")
     assert not standby.metrics().all("dynamic_score") and not standby.metrics().all("dynamic_score_timestamp_seconds")
     kube.configure(text="[nonsense")
     for one in pair:  # both see that it is invalid; the leader reports it

@@ -8,6 +8,7 @@ import pytest
 from lib.agent import summary
 from lib.certificates import Authority
 from lib.fake import answer, plain, results, running_fake
+from lib.hub import HUB_NAMESPACE
 from lib.kube import NAMESPACE
 from lib.scorers import api_config, full, wait_status
 
@@ -83,8 +84,32 @@ def test_the_hub_reads_a_config_behind_tls(hub, start_controller, tls):
         assert hub.scorer_condition("s", "Healthy")[1] in ("TLS", "Broken")
         hub.secret("api", **keys, username="user")
         message = hub.wait_scorer("s", "ConfigSynced", "False", "TokenMissing")[2]
-        assert message.startswith('spec.configAuth: Secret "api": it has the key "username" without "password"')
+        assert message.startswith(f'spec.configAuth: Secret "{HUB_NAMESPACE}/api": it has the key "username" without "password"')
         hub.secret("api", **keys, username="user", password="pa55 w0rd")
         wait_status(hub, "s", lambda s: s["healthStatus"] == "Active", "it is healthy with its certificate")
         hub.wait_scorer("s", "ConfigSynced", "True")
         assert "pa55" not in controller.log() + str(hub.scorer("s"))
+
+
+def test_the_hub_gets_a_token(hub, fake, start_controller):
+    """By OAuth 2.0; another secret, and what the identity provider says of it, takes effect with the next probe."""
+    hub.add_cluster("c1")
+    hub.configure()
+    known = {"client_id": "hub", "token_url": fake.url + "/token"}
+    hub.secret("api", **known, client_secret="first-s3cret")
+    issued, denied = answer({"access_token": "t0ken-of-hub", "expires_in": 3600}), answer({"error": "invalid_client"}, 401)
+    first = "Basic aHViOmZpcnN0LXMzY3JldA=="
+    fake.on("/token", lambda c, r: (issued if r.token == first else denied)(c, r))
+    config = answer(api_config("cpu"))
+    fake.on("/config", lambda c, r: (config if r.token == "Bearer t0ken-of-hub" else plain("denied", 401))(c, r))
+    hub.apply_scorer("s", full(fake.url + "/config", configAuth={"tokenSecretRef": {"name": "api"}}))
+    controller = start_controller("--health-check-interval=1s", "--unhealthy-threshold=2")
+    hub.wait_scores("c1", "cpu")
+    hub.wait_scorer("s", "Healthy", "True")
+    assert len(fake.requests("/token")) == 1
+    hub.secret("api", **known, client_secret="other-s3cret")
+    message = hub.wait_scorer("s", "ConfigSynced", "False", "TokenRequestFailed")[2]
+    assert f'token request to {fake.url}/token failed: HTTP 401 Unauthorized: {{"error": "invalid_client"}}' in message
+    hub.secret("api", **known, client_secret="first-s3cret")
+    hub.wait_scorer("s", "ConfigSynced", "True")
+    assert not [s for s in ("s3cret", "t0ken") if s in controller.log() + str(hub.scorer("s"))]

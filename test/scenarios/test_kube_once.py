@@ -76,7 +76,7 @@ def test_what_can_be_wrong_with_a_secret(kube, fake):
     """The Secret and its key are named in one message, whatever is wrong with them."""
     kube.secret("words", key="two words")
     kube.secret("other", key="x")
-    cases = {"words": "it contains white space", "other": "not found", "absent": "not found"}
+    cases = {"words": "it contains white space", "other": "key not found", "absent": "Secret not found"}
     kube.configure(
         *(
             summary(
@@ -92,7 +92,7 @@ def test_what_can_be_wrong_with_a_secret(kube, fake):
     assert ended.returncode == 1
     for s in json.loads(ended.stdout)["scorers"]:
         name, text = s["scoreName"], s["error"]["text"]
-        assert f'secret "{name}", key "{"no" if name == "other" else "key"}": ' in text and cases[name] in text
+        assert f'secret "{NAMESPACE}/{name}", key "{"no" if name == "other" else "key"}": ' in text and cases[name] in text
     assert fake.requests("/s") == []
 
 

@@ -118,6 +118,22 @@ def test_a_plan_is_applied_by_its_hash(guide, optimizer):
     assert optimizer.post("/apply", {"planHash": "0123456789abcdef"}).status == 404
 
 
+def test_the_page_says_whether_the_last_plan_is_in_force(guide, optimizer):
+    def is_applied():
+        return optimizer.get("/api/v1/status").json["plan"]["appliedAt"] is not None
+
+    first = guide.wait_known(optimizer).json["planHash"]
+    last = optimizer.post("/plan", guide.request(POWER)).json["planHash"]
+    assert first != last and not is_applied()
+    for hash_, applied in ((first, False), (last, True)):
+        assert optimizer.post("/apply", {"planHash": hash_}).status == 200
+        assert is_applied() is applied
+    assert optimizer.post("/reset", {"namespace": "elsewhere"}).status == 403
+    assert is_applied()
+    assert optimizer.post("/reset", {"namespace": NAMESPACE}).status == 200
+    assert not is_applied()
+
+
 def test_a_plan_whose_inputs_changed_is_refused(guide, optimizer):
     plan = guide.wait_known(optimizer).json
     guide.relabel(f"policy-enable-mig-3g-{guide.clusters[0]}", resource_supply_amount="4")

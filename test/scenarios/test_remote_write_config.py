@@ -76,7 +76,13 @@ BAD = {
     "an action": (URL + "  write_relabel_configs:\n  - {action: explode}\n", (6, 14), "action"),
     "no target": (URL + "  write_relabel_configs:\n  - {source_labels: [a], action: replace}\n", None, "target_label"),
     "a proxy": (URL + "  proxy_url: nonsense\n", (5, 14), "proxy_url"),
-    "OAuth": (URL + "  oauth2: {client_id: a}\n", (5, 3), "oauth2: not supported"),
+    "OAuth without a token_url": (URL + "  oauth2: {client_id: a, client_secret: b}\n", (5, 11), "oauth2.token_url: missing"),
+    "OAuth without a secret": (URL + "  oauth2: {client_id: a, token_url: 'http://i/t'}\n", (5, 11), "client_secret_file: missing"),
+    "OAuth and a password": (URL + "  basic_auth: {username: u}\n  oauth2: {client_id: a}\n", (6, 3), "only one of basic_auth"),
+    "OAuth's token_url": (URL + "  oauth2: {token_url: idp/token}\n", (5, 23), "token_url: expected an absolute http"),
+    "OAuth's scopes": (URL + "  oauth2: {scopes: all}\n", (5, 20), "expected a list of scopes"),
+    "OAuth's parameter": (URL + "  oauth2: {endpoint_params: {a: 1}}\n", (5, 33), "expected a parameter: a string"),
+    "unknown key in oauth2": (URL + "  oauth2: {grant: x}\n", (5, 12), "grant"),
     "Amazon's signatures": (URL + "  sigv4: {region: a}\n", (5, 3), "sigv4: not supported"),
     "Azure's tokens": (URL + "  azuread: {cloud: AzurePublic}\n", (5, 3), "azuread: not supported"),
     "Google's tokens": (URL + "  google_iam: {credentials_file: f}\n", (5, 3), "google_iam: not supported"),
@@ -92,6 +98,15 @@ PROMETHEUS = {
   - source_labels: [__name__]
     regex: expensive.*
     action: drop
+- url: http://remote1/push
+  name: rw_oauth2
+  oauth2:
+    client_id: '123'
+    client_secret: '456'
+    token_url: http://remote1/auth
+    scopes: [a, b]
+    endpoint_params: {param: value}
+    tls_config: {cert_file: valid_cert_file, key_file: valid_key_file}
 - url: http://remote2/push
   name: rw_tls
   tls_config:

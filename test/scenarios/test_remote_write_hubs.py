@@ -128,7 +128,7 @@ def test_kill_9_and_outages_leave_no_gap_and_no_complaint(tmp_path, hub):
         for labels, samples in kept.items():
             recorded = {s.timestamp / 1000: remote_wire.double(s.bits) for s in sent[labels]}
             times = [at for at, _ in samples]
-            assert times == sorted(times) and len(set(times)) >= 8, dict(labels)
+            assert times == sorted(times) and len(set(times)) >= 4 + kills, dict(labels)  # a kill may end a round
             # A kill may send the request in flight again. Prometheus keeps it once, VictoriaMetrics as often as it comes.
             assert len(times) - len(set(times)) <= kills, dict(labels)
             assert all(recorded.get(at, value) == value for at, value in samples), dict(labels)

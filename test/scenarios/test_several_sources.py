@@ -5,6 +5,7 @@ import pytest
 
 from lib.agent import summary
 from lib.fake import answer, plain, results, series
+from lib.kube import NAMESPACE
 
 QUERY_RANGE = "/api/v1/query_range"
 
@@ -126,7 +127,7 @@ def test_the_secrets_of_all_are_watched(kube, fake, other_fake, start_agent):
     one = scorer(fake, source(fake, "a", "first"), source(other_fake, "b", "second"), scoringInterval=300)
     kube.configure(one)
     agent = start_agent({}, *kube.flags())
-    words = 'secret "second", key "token": not found'
+    words = f'secret "{NAMESPACE}/second", key "token": Secret not found'
     agent.wait_until(lambda: words in agent.status("s")["error"]["text"], "the first round has failed")
     kube.secret("second", token="two")
     kube.wait_items("s", {"s": 1})

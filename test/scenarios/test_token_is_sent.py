@@ -4,7 +4,7 @@ every round."""
 import pytest
 
 from lib.agent import summary
-from lib.fake import plain, results, series
+from lib.fake import answer, plain, results, series
 
 AUTH = {
     "sourceEndpointAuthName": "prom",
@@ -61,7 +61,7 @@ def test_a_late_secret_is_found(fake, start_agent, secrets, missing, stage):
     agent = start_agent({"summaries": [configured(fake, **AUTH)]}, secrets.dir)
     error = agent.wait_rounds("s")["error"]
     assert (error["stage"], error["class"]) == (stage, "secret")
-    assert f'secret "{missing}"' in error["text"] and "not found" in error["text"]
+    assert f'secret "{missing}", key' in error["text"] and "Secret not found" in error["text"]
     secrets(missing, "token" if missing == "prom" else "key.txt", "late")
     assert agent.wait_scores("s") == [({}, 1)]
     assert "Bearer late" in last_tokens(fake)
@@ -90,3 +90,17 @@ def test_refused(fake, start_agent, secrets):
     assert error["class"] == "http_4xx" and "401" in error["text"] and "who are you?" in error["text"]
     secrets("scorer", "key.txt", "right")
     assert agent.wait_scores("s") == [({}, 1)]
+
+
+@pytest.mark.parametrize("status, words", [(401, "HTTP 401 Unauthorized"), (403, "HTTP 403 Forbidden")])
+def test_a_refusal_names_what_was_sent(fake, start_agent, secrets, status, words):
+    """Also in Prometheus' own form of an error; or the field that is not set."""
+    secrets("prom", "token", "fine")
+    config = configured(fake, **AUTH)
+    other = summary("other", fake.on("/other", plain("who are you?", status)))
+    fake.on("/api/v1/query_range", answer({"status": "error", "errorType": "auth", "error": "no such tenant"}, status))
+    agent = start_agent({"summaries": [config, other]}, secrets.dir)
+    error = agent.wait_rounds("s")["error"]
+    assert error["text"] == f'{words} with secret "prom", key "token": auth: no such tenant' and error["class"] == "query"
+    error = agent.wait_rounds("other")["error"]["text"]
+    assert error == f"{words} without credentials (scoringEndpointAuthName is not set): who are you?"

@@ -1,5 +1,9 @@
 """If two scorers have the same score name, the first is kept, the other is reported, and nothing is mixed."""
 
+import json
+
+import pytest
+
 from lib.agent import PROGRAM, summary
 from lib.fake import results
 from lib.process import run
@@ -25,3 +29,14 @@ def test_identical_labels_under_different_names_stay_apart(fake, start_agent):
     agent = start_agent({"summaries": [summary("one", url), summary("two", url), summary("One", url)]})
     for name in ("one", "two", "One"):
         assert agent.wait_scores(name) == [({"node": "n"}, 1)]
+
+
+@pytest.mark.parametrize("second, refused", [({}, True), ({"scoreDestination": "None"}, False)])
+def test_two_score_names_of_one_object(second, refused, tmp_path):
+    """check-config refuses them as the hub does; without an object of its own, neither is in the other's way."""
+    file = tmp_path / "config"
+    url = "http://127.0.0.1:9"
+    file.write_text(json.dumps({"summaries": [summary("my score", url), summary("my-score", url, **second)]}, indent=1))
+    check = run(PROGRAM, "check-config", file)
+    words = "error: score name my-score maps to AddOnPlacementScore my-score, as does score name my score at line 3"
+    assert (check.returncode, words in check.stderr) == (int(refused), refused), check.stderr

@@ -143,7 +143,7 @@ static bool scorer_is_degraded(const struct hub_scorer *s)
     const struct probe_status *p = probe_status(s->probe);
 
     return *s->spec_error || *s->last_status.status.trouble || s->older || s->younger || s->tally.failing ||
-           (s->tally.n_named && s->tally.ranks[0] != RANK_PENDING) || s->tally.no_room ||
+           (s->tally.named.n && s->tally.named.ranks[0] != RANK_PENDING) || s->tally.no_room ||
            (p->probe.asked && !p->probe.ok) || (p->config.asked && !p->config.ok);
 }
 
@@ -229,8 +229,8 @@ static void scorer_clusters(struct out *o, const struct hub_scorer *s)
         member_count(o, tally_fields[i].member, tally_count(t, i));
     out_puts(o, "}");
     member_list(o, "failingClusters");
-    for (size_t i = 0; i < t->n_named; i++)
-        pair_item(o, "name", t->named[i]->name, s, t->named[i]);
+    for (size_t i = 0; i < t->named.n; i++)
+        pair_item(o, "name", t->named.list[i]->name, s, t->named.list[i]);
     out_puts(o, "]");
 }
 

@@ -95,17 +95,12 @@ static void outcome_describe(struct outcome *o, const char *url, const char *tex
 /* ---- The token ---- */
 
 /* Sets the failure "spec.configAuth: Secret ..., key ...: <message>". */
-static void PRINTF_LIKE(3, 4) token_fail(struct outcome *o, const struct token_ref *ref, const char *fmt, ...)
+static void token_fail(struct outcome *o, const struct probe_ask *a, const char *why)
 {
-    char why[512], key[128] = "";
-    va_list args;
+    const struct token_ref *ref = &a->token;
 
-    va_start(args, fmt);
-    (void)vsnprintf(why, sizeof(why), fmt, args);
-    va_end(args);
-    if (ref->key)
-        (void)snprintf(key, sizeof(key), ", key \"%.80s\"", ref->key);
-    outcome_fail(o, "TokenMissing", "spec.configAuth: Secret \"%.80s\"%s: %s", ref->name, key, why);
+    outcome_fail(o, "TokenMissing", "spec.configAuth: Secret \"%s/%s\"%s%s%s: %s", a->probe->env.namespace,
+                 ref->name, ref->key ? ", key \"" : "", cstr(ref->key), ref->key ? "\"" : "", why);
 }
 
 /* The Secret in an answer of the API server. */
@@ -129,19 +124,20 @@ static int token_read_key(struct secrets *s, const char *name, const char *key, 
 
 /* NULL with the reason in *o. Secrets of other types have another purpose: a registry, a service account, a
  * Helm release. Whoever may write DynamicScorers must not be able to send them to a server of their own. */
-static struct credentials *token_of_secret(const json_t *secret, const struct token_ref *ref,
-                                           struct outcome *o)
+static struct credentials *token_of_secret(const json_t *secret, const struct probe_ask *a, struct outcome *o)
 {
-    struct token_secret from = {.secrets.read = token_read_key, .object = secret};
+    struct token_secret from = {.secrets = {.namespace = a->probe->env.namespace, .read = token_read_key},
+                                .object = secret};
     const char *type = cstr(kube_str(secret, "type", NULL));
     struct credentials *credentials = NULL;
-    char why[256] = "secret";
+    char why[CREDENTIALS_WHY_BYTES] = "secret";
+    CLEANUP(cleanup_free) char *wrong = xasprintf("the Secret's type is %s, only Opaque is allowed", type);
 
     if (*type && strcmp(type, "Opaque") != 0)
-        token_fail(o, ref, "the Secret's type is %.80s, only Opaque is allowed", type);
+        token_fail(o, a, wrong);
     else if (kube_get(secret, "data", "kubeconfig", NULL))
-        token_fail(o, ref, "the Secret contains a kubeconfig, which is never sent");
-    else if (credentials_read(&credentials, &from.secrets, ref->name, ref->key, why) < 0)
+        token_fail(o, a, "the Secret contains a kubeconfig, which is never sent");
+    else if (credentials_read(&credentials, &from.secrets, a->token.name, a->token.key, why) < 0)
         outcome_fail(o, "TokenMissing", "spec.configAuth: S%s", why + 1); /* why: secret "name", ... */
     return credentials;
 }
@@ -152,11 +148,8 @@ static struct credentials *token_of_answer(const struct probe_ask *a, const stru
     const struct probe_env *env = &a->probe->env;
 
     if (answer->verdict == KUBE_OK)
-        return token_of_secret(answer->object, &a->token, o);
-    if (answer->http_status == 404)
-        token_fail(o, &a->token, "the Secret does not exist in namespace %.80s", env->namespace);
-    else
-        token_fail(o, &a->token, "%s", answer->why);
+        return token_of_secret(answer->object, a, o);
+    token_fail(o, a, answer->http_status == 404 ? "the Secret does not exist" : answer->why);
     /* Also one that has just returned, and refuses while it starts. */
     o->unasked = kube_absence_ms(env->hub) < KUBE_GRACE_MS;
     return NULL;
@@ -169,11 +162,11 @@ static const char *const ask_reasons[HTTP_ERRORS] = {
     [HTTP_CONNECT] = "Unreachable", [HTTP_TLS] = "TLS",
     [HTTP_TIMEOUT] = "Timeout",     [HTTP_TOO_LARGE] = "TooLarge",
     [HTTP_BROKEN] = "Broken",       [HTTP_REDIRECT] = "Redirected",
-    [HTTP_MEMORY] = "OutOfMemory",
+    [HTTP_MEMORY] = "OutOfMemory",  [HTTP_AUTH] = "TokenRequestFailed",
 };
 
 /* "HTTP 500 Internal Server Error: model not loaded", by the members in which frameworks put an error. */
-static void ask_status_text(char *out, size_t size, const struct http_answer *a)
+static void ask_status_text(const struct probe_ask *ask, char *out, size_t size, const struct http_answer *a)
 {
     struct str text = a->status / 100 == 2 ? STR("") : buf_str(&a->body);
     json_auto_t *body = NULL;
@@ -182,7 +175,11 @@ static void ask_status_text(char *out, size_t size, const struct http_answer *a)
     if (text.n && kube_json_parse(&body, text, NULL) == 0)
         error = kube_str(body, "detail", NULL) ?: kube_str(body, "error", NULL)
                                                 ?: kube_str(body, "message", NULL);
-    text_http_status(out, size, a->status, error ? str_of(error) : text);
+    text_http_status(out, size, a->status,
+                     ask->tls_only ? ""
+                                   : credentials_shown(ask->credentials,
+                                                       " without credentials (spec.configAuth is not set)"),
+                     error ? str_of(error) : text);
 }
 
 static void ask_on_answer(void *arg, struct http_answer *a)
@@ -192,16 +189,16 @@ static void ask_on_answer(void *arg, struct http_answer *a)
     char text[512];
 
     ask->http_call = NULL;
-    ask->credentials = credentials_free(ask->credentials);
     if (a->error != HTTP_OK) {
         o.part.reason = a->refused ? "Forbidden" : ask_reasons[a->error];
         outcome_describe(&o, ask->url, a->reason);
     } else {
         o.part.ok = a->status / 100 == 2;
         o.part.reason = o.part.ok ? "Healthy" : "HTTPStatus";
-        ask_status_text(text, sizeof(text), a);
+        ask_status_text(ask, text, sizeof(text), a);
         outcome_describe(&o, ask->url, text);
     }
+    ask->credentials = credentials_free(ask->credentials);
     ask->ended(ask->probe, &o, a);
 }
 
@@ -316,7 +313,7 @@ static void probe_health_from_config(struct probe *p)
     if (p->has_config_answer || (is_private && p->config_outcome.part.reason)) {
         o = p->config_outcome;
     } else {
-        text_http_status(status, sizeof(status), p->no_healthz, STR(""));
+        text_http_status(status, sizeof(status), p->no_healthz, "", STR(""));
         (void)snprintf(text, sizeof(text), "%s: %s, but the server responds", status,
                        is_private ? "access denied" : "no such path");
         outcome_describe(&o, p->health_url, text);

@@ -381,16 +381,19 @@ static json_t *merged_summary(const struct merged *m)
     const struct scoring_spec *scoring = &m->scoring;
     json_auto_t *source = text_source(m->n_sources ? &m->sources[0] : &none), *rest = NULL;
     json_t *o = json_pack("{s:s*, s:s*}", "name", m->name, "scoreName", m->score_name), *list;
+    const json_t *first = json_array_get(spec->score_items, 0);
+    const char *format = spec->dimension_format ?: kube_str(first, "format", NULL);
+    const char *aggregation = spec->aggregation ?: kube_str(first, "aggregation", NULL);
 
-    rest = json_pack("{s:o*, s:I, s:s, s:s, s:s, s:s, s:s, s:s*, s:o*, s:o*, s:o*}", "scoringEndpoint",
+    rest = json_pack("{s:o*, s:I, s:s, s:s, s:s, s:s, s:s, s:s*, s:o*, s:o*, s:o*, s:o*}", "scoringEndpoint",
                      text_endpoint(scoring->host, scoring->path, m->params), "scoringInterval",
                      (json_int_t)scoring->interval_s, "scoringEndpointAuthName",
                      cstr(scoring->auth.token.name), "scoringEndpointAuthKey", cstr(scoring->auth.token.key),
-                     "location", spec->location ?: "Internal", "scoreDestination",
-                     spec->destination ?: "AddOnPlacementScore", "scoreDimensionFormat",
-                     spec->dimension_format ?: "${scoreName}", "scoreAggregation", spec->aggregation,
-                     "scoreRange", text_value(spec->score_range), "fallbackScore",
-                     text_value(spec->fallback_score), "timeout", text_value(spec->timeout));
+                     "location", spec->location ? spec->location : "Internal", "scoreDestination",
+                     spec->destination ? spec->destination : "AddOnPlacementScore", "scoreDimensionFormat",
+                     format ? format : "${scoreName}", "scoreAggregation", aggregation, "scoreItems",
+                     text_value(spec->score_items), "scoreRange", text_value(spec->score_range),
+                     "fallbackScore", text_value(spec->fallback_score), "timeout", text_value(spec->timeout));
     (void)json_object_update(o, source);
     (void)json_object_update(o, rest);
     if (m->n_sources < 2)
@@ -570,7 +573,9 @@ static void effective_check(struct effective *e, struct str text, const struct m
     if (!p.errors) {
         e->interval_ms = s.interval_ms;
         check_list(e->warning, &p, PROBLEM_WARNING, m);
-        e->unknown_placeholder = format_unknown_placeholder(s.dimension_format).n > 0;
+        e->n_items = s.n_items;
+        for (size_t i = 0; i < s.n_items; i++)
+            e->unknown_placeholder |= format_unknown_placeholder(s.items[i].format).n > 0;
         return;
     }
     e->reason = EFFECTIVE_INCOMPLETE;
@@ -664,6 +669,7 @@ bool effective_resume(struct effective *ret, struct str text, enum config_source
         .mode = source == CONFIG_FROM_API ? SYNC_FULL : SYNC_NONE,
         .source = source,
         .interval_ms = s.interval_ms,
+        .n_items = s.n_items,
         .score_name = xstrdup(s.score_name),
         .text.max = SUMMARY_MAX_BYTES,
         .kept = true,

@@ -167,6 +167,21 @@ static void read_config_ok(struct jr *j, struct reading *r)
     jr_skip(j, NULL);
 }
 
+static void read_features(struct jr *j, struct reading *r)
+{
+    struct str feature;
+
+    if (jr_peek(j) != JR_ARRAY) {
+        jr_skip(j, NULL);
+        return;
+    }
+    jr_array(j);
+    while (jr_item(j)) {
+        read_raw(j, &feature);
+        r->to->takes_items |= jr_key_is(feature, "scoreItems");
+    }
+}
+
 /* Anything but a number below a billion counts as 0. */
 static void read_not_shown(struct jr *j, struct reading *r)
 {
@@ -191,6 +206,8 @@ static bool reading_read(struct reading *r, struct str text)
             read_raw(&j, &r->problems);
         else if (jr_key_is(key, "hubError"))
             read_raw(&j, &r->hub_error);
+        else if (jr_key_is(key, "features"))
+            read_features(&j, r);
         else if (jr_key_is(key, "scorers"))
             read_cells(&j, r);
         else if (jr_key_is(key, "notShown"))
@@ -281,8 +298,9 @@ static bool report_same_cell(const struct report_cell *a, const struct report_ce
 bool report_same(const struct report *a, const struct report *b)
 {
     bool same = a->exists == b->exists && a->config_ok == b->config_ok &&
-                a->config_rejected == b->config_rejected && a->n == b->n && a->not_shown == b->not_shown &&
-                a->n_errors == b->n_errors && strcmp(cstr(a->problem), cstr(b->problem)) == 0;
+                a->config_rejected == b->config_rejected && a->takes_items == b->takes_items &&
+                a->n == b->n && a->not_shown == b->not_shown && a->n_errors == b->n_errors &&
+                strcmp(cstr(a->problem), cstr(b->problem)) == 0;
 
     for (uint32_t i = 0; same && i < a->n_errors; i++)
         same = strcmp(a->errors[i], b->errors[i]) == 0;

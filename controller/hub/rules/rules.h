@@ -66,7 +66,7 @@ struct scorer_spec {
     struct token_ref config_token;      /* of configAuth; the Secret is in the controller's namespace */
     const char *location, *destination; /* canonical spellings */
     const char *dimension_format, *aggregation;
-    const json_t *score_range, *fallback_score, *timeout; /* as written */
+    const json_t *score_items, *score_range, *fallback_score, *timeout; /* as written */
     const json_t *placements; /* names of Placements whose clusters get it; NULL: all clusters do */
     struct api_config own;
 };
@@ -117,12 +117,13 @@ struct effective {
     char error[SPEC_WHY_BYTES]; /* names the fields as the DynamicScorer spells them; empty on EFFECTIVE_OK */
     char warning
         [SPEC_WHY_BYTES];     /* on EFFECTIVE_OK: what agents accept, but may not be meant; usually empty */
-    bool unknown_placeholder; /* it is about one in scoreDimensionFormat */
+    bool unknown_placeholder; /* it is about one in a format of items */
     enum sync_mode mode;
     enum config_source source;
     char *score_name; /* also set on errors in other fields; NULL when unknown */
     struct buf text;  /* the summary, a compact JSON object; empty unless EFFECTIVE_OK or kept */
     int64_t interval_ms;
+    size_t n_items;          /* of scoreItems, of which older agents use the first; 1 without */
     bool only_spec_is_wrong; /* on EFFECTIVE_INCOMPLETE: no /config would help */
     bool kept; /* the last good summary stays active: only reason and error are about the newest */
 };
@@ -177,6 +178,7 @@ struct report {
     bool exists;          /* an agent has reported */
     bool config_ok;       /* configurationInForce */
     bool config_rejected; /* the agent's scorers are those of an older configuration, or none */
+    bool takes_items;     /* the agent knows scoreItems */
     uint64_t hash;        /* report_hash() of the text, so that the same text is not read again */
     char *problem;        /* configurationProblems or hubError, one line; NULL for none */
     struct report_cell *cells;
@@ -312,11 +314,11 @@ enum { MASK_FAR = 4 };
 bool mask_name_is_nearer(const char *text, const char *name, unsigned *best);
 
 struct plan_entry {
-    const char *score_name;     /* unique among the entries */
-    struct str text;            /* the summary */
-    bool suspended;             /* agents get it in the list of those that they do not call */
-    const struct map *clusters; /* the names of those that get it; NULL: all do. Must outlive the groups */
-    uint64_t score;             /* report_score() of the name */
+    const char *score_name; /* unique among the entries */
+    struct str text;        /* the summary */
+    bool suspended;         /* agents get it in the list of those that they do not call */
+    struct map *clusters;   /* the names of those that get it, for plan_group_of(); NULL: all do */
+    uint64_t score;         /* report_score() of the name */
 };
 
 /* Read-only. */

@@ -463,6 +463,7 @@ static void spec_destination(struct buf *errors, const struct spec_place *spec, 
     s->destination = spec_word(errors, spec, "scoreDestination", destinations);
     s->dimension_format = spec_string(errors, spec, "scoreDimensionFormat");
     s->aggregation = spec_word(errors, spec, "scoreAggregation", aggregations);
+    s->score_items = kube_get(spec->map, "scoreItems", NULL);
     s->score_range = kube_get(spec->map, "scoreRange", NULL);
     s->fallback_score = kube_get(spec->map, "fallbackScore", NULL);
     s->timeout = kube_get(spec->map, "timeout", NULL);

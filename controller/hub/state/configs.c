@@ -93,6 +93,15 @@ void hub_config_delete(struct hub *h, const char *namespace, const char *name)
     free(other);
 }
 
+static void objects_done(struct map *map)
+{
+    json_t *object;
+
+    for (size_t at = 0; (object = map_next(map, &at));)
+        json_decref(object);
+    map_done(map);
+}
+
 void hub_configs_free(struct hub *h)
 {
     struct hub_config *other;
@@ -100,14 +109,8 @@ void hub_configs_free(struct hub *h)
     for (size_t at = 0; (other = map_next(&h->other_configs, &at)); free(other))
         config_done(other);
     map_done(&h->other_configs);
-    for (size_t i = 0; i < 2; i++) {
-        struct map *map = i ? &h->decisions : &h->placements;
-        json_t *object;
-
-        for (size_t at = 0; (object = map_next(map, &at));)
-            json_decref(object);
-        map_done(map);
-    }
+    objects_done(&h->placements);
+    objects_done(&h->decisions);
     config_done(&h->config);
 }
 
@@ -240,35 +243,36 @@ static bool plan_is_possible(const struct hub *h)
            h->config.has_masks;
 }
 
-/* The union of the clusters of its Placements. Keys belong to the decisions. */
-static struct map *plan_find_clusters(struct hub *h, const struct hub_scorer *s)
+/* The union of the clusters of its Placements; NULL for all clusters. Keys belong to the decisions. */
+static struct map *plan_find_clusters(const struct hub *h, const struct hub_scorer *s)
 {
     struct map *clusters = s->spec.placements ? xcalloc(1, sizeof(*clusters)) : NULL;
     json_t *decision, *one;
     size_t i;
 
-    for (size_t at = 0; clusters && (decision = map_next(&h->decisions, &at));)
-        json_array_foreach(
-            hub_scorer_has_decision(s, decision) ? kube_list(decision, "status", "decisions", NULL) : NULL, i,
-            one)
+    for (size_t at = 0; clusters && (decision = map_next(&h->decisions, &at));) {
+        if (!hub_scorer_has_decision(s, decision))
+            continue;
+        json_array_foreach(kube_list(decision, "status", "decisions", NULL), i, one)
         {
             const char *name = kube_str(one, "clusterName", NULL);
 
             if (name)
                 map_set(clusters, name, one);
         }
+    }
     return clusters;
 }
 
+/* Once each cluster has its group. */
 static void plan_drop_clusters(struct plan *p)
 {
     for (size_t i = 0; p && i < p->n; i++) {
-        struct map *clusters = (struct map *)(uintptr_t)p->entries[i].clusters;
+        struct map *clusters = TAKE_PTR(p->entries[i].clusters);
 
         if (clusters)
             map_done(clusters);
         free(clusters);
-        p->entries[i].clusters = NULL;
     }
 }
 

@@ -67,8 +67,9 @@ static void watch_on_trouble(void *arg, const char *text)
     else if (text && hub_watch_trouble(w->hub, watch_kind(w)))
         log_warn("watch failed, last known objects stay active", L_STR("objects", objects),
                  L_STR("err", text));
-    else if (text) /* if a scorer comes to name Placements, its condition tells */
-        log_debug("watch refused, which no scorer needs", L_STR("objects", objects), L_STR("err", text));
+    else if (text) /* once a scorer names Placements, its condition says so */
+        log_debug("objects that no scorer needs cannot be watched", L_STR("objects", objects),
+                  L_STR("err", text));
     else
         log_info("watch recovered", L_STR("objects", objects));
     if (text && watch_kind(w) >= HUB_ADDONS) /* not waited for any longer */

@@ -141,11 +141,15 @@ const char *hub_watch_trouble(const struct hub *h, size_t kind)
 
 /* ---- Placements ---- */
 
+/* The name of the Placement that it is of; "" if unknown. */
+static const char *decision_placement(const json_t *decision)
+{
+    return cstr(kube_label(decision, "cluster.open-cluster-management.io/placement"));
+}
+
 bool hub_scorer_has_decision(const struct hub_scorer *s, const json_t *decision)
 {
-    const char *placement = kube_label(decision, "cluster.open-cluster-management.io/placement");
-
-    return placement && kube_list_has(s->spec.placements, placement);
+    return kube_list_has(s->spec.placements, decision_placement(decision));
 }
 
 static size_t placement_clusters(const struct hub *h, const char *name)
@@ -154,7 +158,7 @@ static size_t placement_clusters(const struct hub *h, const char *name)
     size_t n = 0;
 
     for (size_t at = 0; (decision = map_next(&h->decisions, &at));)
-        if (strcmp(cstr(kube_label(decision, "cluster.open-cluster-management.io/placement")), name) == 0)
+        if (strcmp(decision_placement(decision), name) == 0)
             n += json_array_size(kube_list(decision, "status", "decisions", NULL));
     return n;
 }
@@ -168,26 +172,28 @@ static const char *placements_trouble(const struct hub *h)
     return NULL;
 }
 
-/* What is wrong with one Placement: the reason of a condition, or NULL. */
+/* What is wrong with one Placement: the reason of a condition, and in `why` "does not exist ..."; or NULL. */
 static const char *placement_fault(const struct hub *h, const char *name, char why[256])
 {
     const json_t *placement = map_get(&h->placements, name);
     const json_t *satisfied = kube_condition(kube_get(placement, "status", NULL), "PlacementSatisfied");
     const char *trouble = placements_trouble(h), *reason = cstr(kube_str(satisfied, "reason", NULL));
+    char says[160], line[256];
 
-    if (trouble) {
-        text_line(why, 256, str_of(trouble));
-        return "PlacementsUnreadable";
-    }
-    if (!placement) {
-        (void)snprintf(why, 256, "it does not exist in namespace %.80s", h->o.namespace);
-        return "PlacementNotFound";
-    }
-    kube_condition_why(satisfied, why, 256);
-    if (placement_clusters(h, name))
+    if (!trouble && placement && placement_clusters(h, name))
         return NULL;
-    return strcmp(reason, "NoManagedClusterSetBindings") == 0 ? "NoManagedClusterSetBinding"
-                                                              : "NoClusterSelected";
+    kube_condition_why(satisfied, says, sizeof(says));
+    if (trouble)
+        (void)snprintf(line, sizeof(line), "cannot be read: %s", trouble);
+    else if (!placement)
+        (void)snprintf(line, sizeof(line), "does not exist in namespace %s", h->o.namespace);
+    else
+        (void)snprintf(line, sizeof(line), "selects no cluster%s%s", *says ? ": " : "", says);
+    text_line(why, 256, str_of(line));
+    return trouble                                              ? "PlacementsUnreadable"
+           : !placement                                         ? "PlacementNotFound"
+           : strcmp(reason, "NoManagedClusterSetBindings") == 0 ? "NoManagedClusterSetBinding"
+                                                                : "NoClusterSelected";
 }
 
 const char *hub_scorer_bad_placement(const struct hub_scorer *s, const char **reason, char why[256])

@@ -79,6 +79,13 @@ struct cluster_errors {
     const struct hub_cluster *first; /* by name; NULL: none */
 };
 
+/* The first few clusters of a kind, by rank, then by name. */
+struct named_clusters {
+    size_t n;
+    const struct hub_cluster *list[HUB_NAMED_CLUSTERS];
+    unsigned ranks[HUB_NAMED_CLUSTERS];
+};
+
 /* Counts of the clusters selected for one scorer. */
 struct tally {
     size_t selected;
@@ -95,10 +102,9 @@ struct tally {
     struct cluster_errors api_unhealthy; /* its agent failed on the scoring API */
     struct cluster_errors write_errors, apply_errors;
     struct cluster_errors unconfirmed; /* of up_to_date: neither applied nor an error yet */
-    size_t n_named;
-    /* Clusters that do not score: failing ones first, pending ones last, then by name. */
-    const struct hub_cluster *named[HUB_NAMED_CLUSTERS];
-    unsigned ranks[HUB_NAMED_CLUSTERS];
+    size_t one_item;                   /* their agents use the first of scoreItems only */
+    struct named_clusters named;       /* that do not score: failing ones first, pending ones last */
+    struct named_clusters one_item_named;
 };
 
 /* A request body, shared by the clusters of one group. */
@@ -183,14 +189,11 @@ struct hub_totals {
     size_t leaving;            /* ManifestWorks still to be deleted */
     size_t applied, unapplied; /* of up_to_date: applied; reported as not applicable */
     size_t reporting, scoring_all, with_failures;
-    size_t largest;  /* bytes of the largest summaries */
-    size_t left_out; /* scorers without room on some cluster */
-    double lag_s;    /* of the cluster that has been behind longest */
-    int64_t look_ms; /* Unix time of the next change by time alone; INT64_MAX: none */
-    size_t n_named;
-    /* Not written or not applied: those with an error first, then by name. */
-    const struct hub_cluster *named[HUB_NAMED_CLUSTERS];
-    unsigned ranks[HUB_NAMED_CLUSTERS];
+    size_t largest;              /* bytes of the largest summaries */
+    size_t left_out;             /* scorers without room on some cluster */
+    double lag_s;                /* of the cluster that has been behind longest */
+    int64_t look_ms;             /* Unix time of the next change by time alone; INT64_MAX: none */
+    struct named_clusters named; /* not written or not applied: those with an error first */
 };
 
 struct hub {
@@ -213,9 +216,9 @@ struct hub {
     struct hub_config config;
     bool config_gone;         /* it existed, and was deleted */
     struct map other_configs; /* DynamicScoringConfigs of other names: name → struct hub_config * */
-    struct map placements,
-        decisions;     /* Placements and PlacementDecisions of its namespace: name → json_t * */
-    struct plan *plan; /* NULL: nothing to distribute */
+    struct map placements;    /* Placements of its namespace: name → json_t * */
+    struct map decisions;     /* PlacementDecisions likewise */
+    struct plan *plan;        /* NULL: nothing to distribute */
     struct hub_scorer **entry_scorers; /* of each entry of the plan; NULL once deleted */
     size_t *mask_scores;               /* for each mask of the plan, the scores that it matches */
     struct hub_body *body;             /* the last one made */
@@ -269,8 +272,8 @@ bool hub_scorer_awaits_config(const struct hub_scorer *s);
 /* What its health allows. A scorer that agents check is always in the summaries, as nobody could report on it
  * otherwise. */
 enum hub_place hub_scorer_place(const struct hub_scorer *s);
-/* A Placement that the scorer names and that leads to no cluster: its name, and in `reason` and `why` the
- * reason of a condition and what is wrong with it. NULL: there is none. */
+/* The first of the scorer's Placements that gives it no cluster, with the reason of a condition and what is
+ * wrong with it; NULL if there is none. */
 const char *hub_scorer_bad_placement(const struct hub_scorer *s, const char **reason, char why[256]);
 /* Whether the decision is one of the scorer's Placements. */
 bool hub_scorer_has_decision(const struct hub_scorer *s, const json_t *decision);
@@ -321,8 +324,8 @@ const struct report_cell *hub_pair_cell(const struct hub_scorer *s, const struct
 /* For pair_state() and pair_reason(). cell: as hub_pair_cell() returns it. */
 struct pair_facts hub_pair_facts(const struct hub_scorer *s, const struct hub_cluster *c,
                                  const struct report_cell *cell);
-/* Until when (Unix time) a scorer that no cluster scores yet may only be waiting: twice its interval, or the
- * time between reports if that is longer, after its first distribution. INT64_MAX before that. */
+/* Until when (Unix time) a scorer without any score counts as starting: twice its interval after the first
+ * distribution, or twice the time between reports if that is longer. INT64_MAX before the first one. */
 int64_t hub_scorer_patience_ms(const struct hub_scorer *s);
 /* Brings h->totals and each scorer's tally up to date, if hub_schedule_tally() was called since the last
  * time. */

@@ -204,7 +204,8 @@ static void config_set_valid(const struct hub *h, const struct hub_config *c, st
 static void config_set_deleting(const struct hub *h, struct condition *c)
 {
     const struct hub_totals *t = &h->totals;
-    const struct hub_cluster *failed = t->n_named && *t->named[0]->write.trouble ? t->named[0] : NULL;
+    const struct hub_cluster *failed =
+        t->named.n && *t->named.list[0]->write.trouble ? t->named.list[0] : NULL;
     const struct hub_cluster *one, *first = NULL;
     char more[40] = "";
 
@@ -247,9 +248,9 @@ static void config_set_error(const struct hub_totals *t, struct condition *c)
 {
     const struct hub_cluster *first = NULL;
 
-    for (size_t i = 0; i < t->n_named && !first; i++)
-        if (!t->failing || *t->named[i]->write.trouble)
-            first = t->named[i];
+    for (size_t i = 0; i < t->named.n && !first; i++)
+        if (!t->failing || *t->named.list[i]->write.trouble)
+            first = t->named.list[i];
     condition_clusters(
         c, "ClustersFailing", t->failing ? "ManifestWork not written on" : "ManifestWork not applied on",
         t->failing ? t->failing : t->unapplied, t->managed, first, first ? config_cluster_error(first) : "");
@@ -274,7 +275,7 @@ static void config_set_distributed(const struct hub *h, struct condition *c)
         condition_set(c, TRUTH_FALSE, "Progressing", "up to date on %zu of %zu clusters", t->up_to_date,
                       t->managed);
     else if (t->applied < t->managed)
-        condition_unconfirmed(c, t->managed - t->applied, t->managed, t->n_named ? t->named[0] : NULL);
+        condition_unconfirmed(c, t->managed - t->applied, t->managed, t->named.n ? t->named.list[0] : NULL);
     else
         condition_distributed(c, t->managed);
 }
@@ -299,11 +300,11 @@ static void config_set_ready(const struct hub *h, struct condition list[CONFIG_C
 
 static json_t *config_failing_value(const struct hub_totals *t)
 {
-    json_t *list = t->n_named ? json_array() : NULL;
+    json_t *list = t->named.n ? json_array() : NULL;
 
-    for (size_t i = 0; i < t->n_named; i++)
-        json_array_append_new(list, json_pack("{s:s, s:o}", "name", t->named[i]->name, "error",
-                                              status_line(config_cluster_error(t->named[i]))));
+    for (size_t i = 0; i < t->named.n; i++)
+        json_array_append_new(list, json_pack("{s:s, s:o}", "name", t->named.list[i]->name, "error",
+                                              status_line(config_cluster_error(t->named.list[i]))));
     return list;
 }
 
@@ -434,8 +435,8 @@ static void clusters_set_distributed(const struct hub_scorer *s, struct conditio
     if (clusters_set_error(t, c))
         return;
     if (placement)
-        condition_set(c, TRUTH_FALSE, reason, "Placement %s selects no cluster%s%s; selected for %zu",
-                      placement, *why ? ": " : "", why, t->selected);
+        condition_set(c, TRUTH_FALSE, reason, "Placement %s %s; selected for %zu cluster%s", placement, why,
+                      t->selected, plural_s(t->selected));
     else if (t->no_room)
         condition_set(c, TRUTH_FALSE, "NoRoom",
                       "no room in the ManifestWorks of %zu cluster%s, which hold at most %d KiB", t->no_room,
@@ -455,6 +456,25 @@ static void clusters_set_distributed(const struct hub_scorer *s, struct conditio
         condition_unconfirmed(c, t->unconfirmed.n, t->selected, t->unconfirmed.first);
     else
         condition_distributed(c, t->selected);
+}
+
+/* Agents that do not report may be as old. */
+static void clusters_add_one_item(const struct tally *t, struct condition *c)
+{
+    const struct named_clusters *named = &t->one_item_named;
+    const struct condition was = *c;
+    BUF_AUTO(names, NAMES_BYTES);
+
+    if (!t->one_item)
+        return;
+    for (size_t i = 0; i < named->n; i++)
+        (void)!buf_printf(&names, "%s%s", i ? ", " : "", named->list[i]->name);
+    if (t->one_item > named->n)
+        (void)!buf_printf(&names, " and %zu more", t->one_item - named->n);
+    condition_set(c, was.status, was.status == TRUTH_TRUE ? "ItemsIgnored" : was.reason,
+                  "%s; agents on %zu of %zu cluster%s are too old for scoreItems and use the first only: "
+                  "%.*s",
+                  was.message, t->one_item, t->selected, plural_s(t->selected), STR_ARG(buf_str(&names)));
 }
 
 static void scorer_set_distributed(const struct hub_scorer *s, struct condition *c)
@@ -477,8 +497,10 @@ static void scorer_set_distributed(const struct hub_scorer *s, struct condition 
         condition_set(c, TRUTH_FALSE, "NoClusters", "no ManagedCluster is accepted");
     else if (s->entry == SIZE_MAX)
         condition_set(c, TRUTH_FALSE, "Progressing", "the summaries are being computed");
-    else
+    else {
         clusters_set_distributed(s, c);
+        clusters_add_one_item(&s->tally, c);
+    }
 }
 
 /* ---- Where it scores, and where it does not ---- */
@@ -500,7 +522,7 @@ static const struct class_words {
 /* The state of the scorer on a cluster that does not score, and why. */
 static enum pair_state named_state(const struct hub_scorer *s, size_t i, char why[PAIR_REASON_BYTES])
 {
-    const struct hub_cluster *c = s->tally.named[i];
+    const struct hub_cluster *c = s->tally.named.list[i];
     const struct pair_facts facts = hub_pair_facts(s, c, hub_pair_cell(s, c));
     enum pair_state state = pair_state(&facts);
 
@@ -520,10 +542,10 @@ static void clusters_put_class(const struct hub_scorer *s, const struct class_wo
     else if (!n)
         return;
     (void)!buf_printf(into, "%s%s on %zu%s", into->n ? "; " : "", words->word, n, of);
-    for (size_t i = 0; i < t->n_named && words->class != PAIR_CLASS_SCORING; i++) {
+    for (size_t i = 0; i < t->named.n && words->class != PAIR_CLASS_SCORING; i++) {
         if (pair_info[named_state(s, i, why)].class != words->class)
             continue;
-        (void)!buf_printf(into, ": %s: %.*s", t->named[i]->name, NAMED_REASON_BYTES, why);
+        (void)!buf_printf(into, ": %s: %.*s", t->named.list[i]->name, NAMED_REASON_BYTES, why);
         if (n > 1)
             (void)!buf_printf(into, ", and %zu more", n - 1);
         return;
@@ -563,7 +585,7 @@ static void scorer_set_scoring(const struct hub_scorer *s, struct condition *c)
         clusters_set_scoring(s, c, TRUTH_FALSE, "Empty", PAIR_CLASS_EMPTY);
     else if (t->waiting)
         clusters_set_scoring(s, c, TRUTH_UNKNOWN, "Waiting", PAIR_CLASS_WAITING);
-    else if (t->n_named && t->ranks[0] != RANK_PENDING)
+    else if (t->named.n && t->named.ranks[0] != RANK_PENDING)
         clusters_set_scoring(s, c, TRUTH_UNKNOWN, "Silent", PAIR_CLASS_SILENT);
     else
         clusters_set_scoring(s, c, TRUTH_UNKNOWN, "NoReports", PAIR_CLASS_SILENT);
@@ -600,14 +622,14 @@ static json_t *clusters_value(const struct tally *t)
 static json_t *clusters_failing_value(const struct hub_scorer *s)
 {
     const struct tally *t = &s->tally;
-    json_t *list = t->n_named ? json_array() : NULL;
+    json_t *list = t->named.n ? json_array() : NULL;
 
-    for (size_t i = 0; i < t->n_named; i++) {
+    for (size_t i = 0; i < t->named.n; i++) {
         char why[PAIR_REASON_BYTES];
         enum pair_state state = named_state(s, i, why);
 
         if (*why)
-            json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "name", t->named[i]->name, "state",
+            json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "name", t->named.list[i]->name, "state",
                                                   pair_info[state].word, "error", status_line(why)));
     }
     return list;
@@ -632,8 +654,8 @@ static void scorer_put_verdict(const struct hub_scorer *s, char ret[VERDICT_BYTE
         (void)snprintf(ret, VERDICT_BYTES, "; still distributed, as --keep-unhealthy is set");
     else if (n)
         (void)snprintf(ret, VERDICT_BYTES,
-                       "; agents of %zu of %zu cluster%s called it since then: if only the hub cannot reach "
-                       "it, set spec.healthCheck to Agents",
+                       "; agents on %zu of %zu cluster%s have called it successfully since: if only the hub "
+                       "cannot reach it, set spec.healthCheck to Agents",
                        n, s->tally.selected, plural_s(s->tally.selected));
 }
 
@@ -739,14 +761,16 @@ static void scorer_set_valid(const struct hub_scorer *s, struct condition *c)
                       : effective_usable(&s->effective) ? "; the last valid summary stays active"
                                                         : "");
     else
-        condition_set(c, reasons[reason].status, unknown ? "UnknownPlaceholder" : reasons[reason].reason,
-                      "%s%s%s",
-                      reason != EFFECTIVE_OK  ? s->effective.error
-                      : unknown               ? "the summary is valid, with a warning: "
-                      : *s->effective.warning ? "the summary is valid, but its rounds will fail: "
-                                              : "the summary is valid",
-                      reason == EFFECTIVE_OK ? s->effective.warning : "",
-                      s->effective.kept ? "; the last valid summary stays active" : "");
+        condition_set(
+            c, reasons[reason].status, unknown ? "UnknownPlaceholder" : reasons[reason].reason, "%s%s%s",
+            reason != EFFECTIVE_OK  ? s->effective.error
+            : unknown               ? "the summary is valid, with a warning: "
+            : *s->effective.warning ? "the summary is valid, but its rounds will fail: "
+                                    : "the summary is valid",
+            reason == EFFECTIVE_OK ? s->effective.warning : "",
+            !s->effective.kept       ? ""
+            : reason == EFFECTIVE_OK ? "; the last one stays active until the new /config has been read"
+                                     : "; the last valid summary stays active");
 }
 
 /* Two score names that map to one object. */
@@ -801,7 +825,7 @@ static const struct condition *scorer_blocking_condition(const struct hub_scorer
     return t->scoring ? NULL : &list[SCORING];
 }
 
-/* What nobody scores yet may take its time; later it is no longer called a matter of waiting. */
+/* A scorer without any score may still be starting; after a while it counts as not ready. */
 static void scorer_set_unscored(const struct hub_scorer *s, const struct condition *scoring,
                                 struct condition *ready)
 {

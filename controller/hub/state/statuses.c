@@ -56,13 +56,13 @@ static const struct {
     bool from_unknown; /* Unknown → True is a transition, too */
 } event_sources[] = {
     {"Healthy", true},          {"ConfigSynced", true}, {"Valid", false},
-    {"UniqueScoreName", false}, {"Scoring", false},     {"Ready", true},
+    {"UniqueScoreName", false}, {"Scoring", false},     {"Ready", false},
 };
 
 /* Reasons that come and go without anyone's doing. */
 static bool event_is_transient(const json_t *condition)
 {
-    static const char *const reasons[] = {"Progressing", "NotSelected", "NotNeeded", "Deleting"};
+    static const char *const reasons[] = {"Progressing", "NotSelected", "NotNeeded", "Deleting", "Suspended"};
     const char *reason = cstr(kube_str(condition, "reason", NULL));
 
     for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
@@ -99,23 +99,29 @@ static void event_send(struct kube_events *e, const json_t *object, const char *
                                                   .note = cstr(kube_str(condition, "message", NULL))});
 }
 
-/* before may be NULL: then only for what is wrong. */
+/* before may be NULL: then only for what is wrong. Ready repeats the text of the condition that it fails by:
+ * one Event tells of both, and one of their end. */
 static void status_events(struct kube_events *e, const json_t *object, const char *kind, const json_t *before,
                           const json_t *after)
 {
-    const json_t *news[ARRAY_SIZE(event_sources)];
+    const json_t *told[ARRAY_SIZE(event_sources)];
     size_t n = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(event_sources); i++) {
-        const json_t *is = kube_condition(after, event_sources[i].type);
+        const json_t *was = kube_condition(before, event_sources[i].type);
+        const json_t *is = kube_condition(after, event_sources[i].type), *failure = is;
         size_t k = 0;
 
-        if (!event_is_due(kube_condition(before, event_sources[i].type), is, event_sources[i].from_unknown))
+        if (!event_is_due(was, is, event_sources[i].from_unknown))
             continue;
-        while (k < n && !event_same_text(news[k], is)) /* Ready often repeats another condition */
+        if (kube_condition_is(is, "True"))
+            failure = was;
+        while (k < n && !event_same_text(told[k], failure))
             k++;
-        if (k == n)
-            event_send(e, object, kind, news[n++] = is);
+        if (k == n) {
+            event_send(e, object, kind, is);
+            told[n++] = failure;
+        }
     }
 }
 

@@ -67,21 +67,20 @@ const struct tally_field tally_fields[TALLY_FIELDS] = {
     FIELD("noRoom", no_room),
 };
 
-/* Keeps the first HUB_NAMED_CLUSTERS. ranks: of those named. */
-static void tally_name(const struct hub_cluster **named, unsigned *ranks, size_t *n,
-                       const struct hub_cluster *c, unsigned rank)
+static void tally_name(struct named_clusters *to, const struct hub_cluster *c, unsigned rank)
 {
-    size_t at = *n;
+    unsigned *ranks = to->ranks;
+    size_t at = to->n;
 
     while (at > 0 &&
-           (rank != ranks[at - 1] ? rank < ranks[at - 1] : strcmp(c->name, named[at - 1]->name) < 0))
+           (rank != ranks[at - 1] ? rank < ranks[at - 1] : strcmp(c->name, to->list[at - 1]->name) < 0))
         at--;
     if (at == HUB_NAMED_CLUSTERS)
         return;
-    *n = size_min(*n + 1, HUB_NAMED_CLUSTERS);
-    memmove(&named[at + 1], &named[at], (*n - 1 - at) * sizeof(*named));
-    memmove(&ranks[at + 1], &ranks[at], (*n - 1 - at) * sizeof(*ranks));
-    named[at] = c;
+    to->n = size_min(to->n + 1, HUB_NAMED_CLUSTERS);
+    memmove(&to->list[at + 1], &to->list[at], (to->n - 1 - at) * sizeof(*to->list));
+    memmove(&ranks[at + 1], &ranks[at], (to->n - 1 - at) * sizeof(*ranks));
+    to->list[at] = c;
     ranks[at] = rank;
 }
 
@@ -135,6 +134,10 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const 
     t->stuck += in_sync && apply_error;
     t->unavailable += p == PAIR_UNAVAILABLE;
     t->reporting += c->report.exists;
+    if (s->effective.n_items > 1 && c->report.exists && !c->report.takes_items) {
+        t->one_item++;
+        tally_name(&t->one_item_named, c, 0);
+    }
     t->scored_meanwhile += p == PAIR_SUSPENDED && cell && scored_meanwhile(s, cell);
     if (cell && (p == PAIR_OK || p == PAIR_OLD_CONFIG || p == PAIR_EMPTY) &&
         pair_expires_ms(cell) < s->hub->totals.look_ms)
@@ -147,7 +150,7 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const 
         tally_count_error(&t->unconfirmed, c);
     c->has_expired_score |= p == PAIR_EXPIRED;
     if (pair_info[p].has_reason)
-        tally_name(t->named, t->ranks, &t->n_named, c,
+        tally_name(&t->named, c,
                    pair_info[p].class == PAIR_CLASS_FAILING ? RANK_FAILING
                    : pair_is_pending(p)                     ? RANK_PENDING
                                                             : RANK_SILENT);
@@ -198,7 +201,7 @@ static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
     t->scoring_all += c->report.exists && !fails && !unavailable;
     t->failing += write_error;
     if (write_error || (in_sync && !c->work.applied))
-        tally_name(t->named, t->ranks, &t->n_named, c, !write_error && !apply_error);
+        tally_name(&t->named, c, !write_error && !apply_error);
     if (!c->group)
         return;
     t->largest = size_max(t->largest, c->group->bytes);

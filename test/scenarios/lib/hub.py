@@ -123,19 +123,19 @@ class Hub:
     def config_condition(self, kind, name=CONFIG):
         return condition_of(self.config(name), kind)
 
-    def wait_scorer(self, name, kind, status, reason=None, deadline=DEADLINE):
-        """Waits for a condition; returns (status, reason, message)."""
-        return self.wait_condition(lambda: self.scorer(name), name, kind, status, reason, deadline)
+    def wait_scorer(self, name, kind, status, reason=None, deadline=DEADLINE, says=""):
+        """Waits for a condition; returns (status, reason, message). What several clusters reported is counted one by one: says."""
+        return self.wait_condition(lambda: self.scorer(name), name, kind, status, reason, deadline, says)
 
-    def wait_config(self, kind, status, reason=None, deadline=DEADLINE):
-        return self.wait_condition(self.config, CONFIG, kind, status, reason, deadline)
+    def wait_config(self, kind, status, reason=None, deadline=DEADLINE, says=""):
+        return self.wait_condition(self.config, CONFIG, kind, status, reason, deadline, says)
 
     @staticmethod
-    def wait_condition(find, name, kind, status, reason, deadline):
+    def wait_condition(find, name, kind, status, reason, deadline, says=""):
         def look():
             found = condition_of(find(), kind)
             last.append(found)
-            return found if found and found[0] == status and reason in (None, found[1]) else None
+            return found if found and found[0] == status and reason in (None, found[1]) and says in found[2] else None
 
         last = []
         try:

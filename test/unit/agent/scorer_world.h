@@ -110,7 +110,8 @@ static inline int set_up(void **state)
         .source.type = SOURCE_NONE,
         .scoring_endpoint = (char *)(uintptr_t)fake_url(w->api, "/scoring"),
         .interval_ms = 60000,
-        .dimension_format = (char *)"${scoreName}",
+        .items = {{.format = (char *)"${scoreName}"}},
+        .n_items = 1,
     };
     *state = w;
     return 0;

@@ -296,7 +296,7 @@ static void reports_every_problem_at_once(void **state)
         "per series; queries of more than 11,000 fail\n"
         "agent.yaml:17:22: error: summaries[0].scoringEndpoint: expected an absolute http or https URL with "
         "a host, got "
-        "the string \"http://***@scorer:99999/scoring...\"\n"
+        "the string \"http://***@scorer:99999/scoring\"…\n"
         "agent.yaml:18:22: error: summaries[0].scoringInterval: expected a whole number of seconds from 1 to "
         "604800, got "
         "the string \"30\"\n"

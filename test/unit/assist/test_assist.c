@@ -143,36 +143,6 @@ static void applies(struct test *t, const char *hash)
     assert_int_equal(json_array_size(kube_list(t->last.body, "written", "created", NULL)), 3);
 }
 
-static void resets(struct test *t, const char *namespace, unsigned status)
-{
-    ends(t, assist_reset, json_pack("{s:s}", "namespace", namespace));
-    assert_int_equal(t->last.status, status);
-}
-
-static bool last_is_applied(const struct test *t)
-{
-    return assist_last_plan(t->a)->applied_at.ms != 0;
-}
-
-static void knows_whether_the_last_plan_is_in_force(void **state)
-{
-    struct test *t = *state;
-    const char *first = plan(t, 1), *second = plan(t, 2);
-
-    applies(t, first);
-    assert_false(last_is_applied(t));
-    applies(t, second);
-    assert_true(last_is_applied(t));
-    resets(t, "third", 403);
-    resets(t, "other", 200);
-    assert_true(last_is_applied(t));
-    applies(t, first);
-    assert_false(last_is_applied(t));
-    applies(t, second);
-    resets(t, "default", 200);
-    assert_false(last_is_applied(t));
-}
-
 static void writes_one_plan_at_a_time(void **state)
 {
     struct test *t = *state;
@@ -227,7 +197,6 @@ static void ends_what_is_under_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(knows_whether_the_last_plan_is_in_force),
         CASE(writes_one_plan_at_a_time),
         CASE(applies_a_plan_while_others_wait),
         CASE(ends_what_is_under_way),

@@ -97,6 +97,8 @@ static void reads_values(void **state)
         {"a: \"q\\\"uote\"\nb: [\"x\"]\n", "{a=\"q\"uote\",b=[\"x\"]}"},
         {" {\"a\":[1,-2.5,1e3,\"1\",true,false,null,{},[]],\"b\":{\"c\":\"d\"}} ",
          "{a=[i1,d-2.5,d1e3,\"1\",btrue,bfalse,null,{},[]],b={c=\"d\"}}"},
+        {"[\"\\ud83d\\uDE00\\ude00\\ud83d\\ud83d\\ude00\\\\ud83d\"]",
+         "[\"\xf0\x9f\x98\x80\xef\xbf\xbd\xef\xbf\xbd\xf0\x9f\x98\x80\\ud83d\"]"},
         {"[\"a\\\"b\\\\\\/\\n\\u20ac\\ud83d\\ude00\"]", "[\"a\"b\\/\n\xe2\x82\xac\xf0\x9f\x98\x80\"]"},
         {"{\"k\\u0065y\":\"\"}", "{key=\"\"}"},
         {"{}", "{}"},

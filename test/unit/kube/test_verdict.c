@@ -41,7 +41,7 @@ static const struct {
      KUBE_FORBIDDEN, "Forbidden",
      "forbidden: cannot patch resource \"addonplacementscores/status\" in API group "
      "\"cluster.open-cluster-management.io\" in the namespace \"cluster1\" (User "
-     "\"system:open-cluster-management:cluster:...:dynamic-scoring-6c9f\")"},
+     "\"system:open-cluster-management:cluster…:dynamic-scoring-6c9f\")"},
     {404,
      STATUS("NotFound", "configmaps \\\"x\\\" not found",
             ",\"details\":{\"name\":\"x\",\"kind\":\"configmaps\"}"),
@@ -121,7 +121,7 @@ static void cuts_a_message_at_a_character(void **state)
     (void)strcat(body, "\"}");
     kube_status_of_answer(500, str_of(body), &s);
     assert_true(strlen(s.why) > 500 && strlen(s.why) < sizeof(s.why));
-    assert_non_null(strstr(s.why, "..."));
+    assert_non_null(strstr(s.why, "…"));
     assert_int_equal((strlen(s.why) - 3) % 2, 0);
 }
 

@@ -39,7 +39,8 @@ static inline struct batch *batch_of(const char *score_name, const struct result
 static inline struct summary summary_of(const char *score_name, const char *format)
 {
     return (struct summary){.score_name = (char *)(uintptr_t)score_name,
-                            .dimension_format = (char *)(uintptr_t)format,
+                            .items = {{.format = (char *)(uintptr_t)format}},
+                            .n_items = 1,
                             .interval_ms = 60000};
 }
 

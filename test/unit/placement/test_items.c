@@ -121,7 +121,7 @@ static void aggregates_results_of_one_name(void **state)
         struct items got;
         char want[128];
 
-        s.aggregation = cases[i].how;
+        s.items[0].aggregation = cases[i].how;
         got = make(results, ARRAY_SIZE(results), &s);
         (void)snprintf(want, sizeof(want), "[{\"name\":\"p\",\"value\":%d},{\"name\":\"q\",\"value\":7}]",
                        cases[i].want);
@@ -282,6 +282,43 @@ static void makes_a_single_item_without_series(void **state)
     }
 }
 
+static void makes_the_items_of_several_formats(void **state)
+{
+    static const struct result results[] = {
+        {"a", "p", 10}, {"b", "p", 0.5}, {"c1", "q", 3}, {"", "q", 1}, {"p", "q", NAN}};
+    struct summary s = summary_of("cpu", "${cluster}");
+    struct items got;
+
+    (void)state;
+    s.items[0].aggregation = AGGREGATE_MAX;
+    s.items[s.n_items++] = (struct summary_item){(char *)"${node}", AGGREGATE_LAST};
+    s.items[s.n_items++] = (struct summary_item){(char *)"${pod}", AGGREGATE_AVG};
+    got = make(results, ARRAY_SIZE(results), &s);
+    assert_json(&got, "[{\"name\":\"a\",\"value\":10},{\"name\":\"b\",\"value\":0},"
+                      "{\"name\":\"c1\",\"value\":10},{\"name\":\"p\",\"value\":5},"
+                      "{\"name\":\"q\",\"value\":2}]");
+    assert_int_equal(got.left_out, 1);
+    assert_int_equal(got.unnamed, 1);
+    assert_int_equal(got.merged, 3 + 0 + 2);
+    assert_true(got.formats[0].n == 1 && got.formats[0].results == 4);
+    assert_true(got.formats[1].n == 2 && got.formats[1].results == 2);
+    assert_true(got.formats[2].n == 2 && got.formats[2].results == 4);
+    assert_int_equal(got.formats[1].rounding.zeroed, 1);
+    assert_int_equal(got.formats[2].rounding.zeroed, 0);
+    assert_true(got.overlap.results == 1 && got.overlap.earlier == 0 && got.overlap.later == 1);
+    assert_string_equal(got.overlap.name, "c1");
+    items_done(&got);
+    s.fallback = -7;
+    s.items[2].format = (char *)"c1";
+    got = items_fallback(NULL, NULL, &s, "c1");
+    assert_json(&got, "[{\"name\":\"c1\",\"value\":-7}]");
+    items_done(&got);
+    s.items[2].format = (char *)"${cluster}-x";
+    got = items_fallback(NULL, NULL, &s, "c1");
+    assert_json(&got, "[{\"name\":\"c1\",\"value\":-7},{\"name\":\"c1-x\",\"value\":-7}]");
+    items_done(&got);
+}
+
 /* Node "n" is truncated in all, from what `uncut` says by a letter; each has a pod of its own. */
 static struct items make_truncated(const char *uncut, const struct summary *s)
 {
@@ -340,6 +377,7 @@ int main(void)
         cmocka_unit_test(counts_items_that_exceed_the_limit),
         cmocka_unit_test(refills_names_with_another_value),
         cmocka_unit_test(makes_a_single_item_without_series),
+        cmocka_unit_test(makes_the_items_of_several_formats),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,7 +85,7 @@ static const struct {
     {"[{" URL ", protobuf_message: v3}]",
      "expected prometheus.WriteRequest or io.prometheus.write.v2.Request"},
     {"[{" URL ", sigv4: {region: r, secret_key: secret}}]",
-     "remoteWrite[0].sigv4: not supported: use basic_auth or authorization"},
+     "remoteWrite[0].sigv4: not supported: use basic_auth, authorization or oauth2"},
     {"[{" URL ", queue_config: {send_exemplars: true}}]", "queue_config.send_exemplars: unknown key"},
 };
 

@@ -186,7 +186,7 @@ static void takes_the_keys_that_count(void **state)
         CLEANUP(cleanup_credentials_free) struct credentials *c = NULL;
         struct memory m = {.secrets = {.look = memory_look, .read = memory_read},
                            .ignores_ca = cases[i].ignores_ca};
-        char why[256];
+        char why[CREDENTIALS_WHY_BYTES];
         memcpy(m.keys, cases[i].keys, sizeof(m.keys));
         if (credentials_read(&c, &m.secrets, "box", cases[i].token_key, why) < 0)
             fail_msg("case %zu: %s", i, why);
@@ -211,19 +211,17 @@ static void says_what_is_wrong(void **state)
     } cases[] = {
         {NULL,
          {{0}},
-         "secret \"box\": it has none of the keys ca.crt, tls.crt, username and header; a bearer token needs "
-         "the name of "
-         "its key"},
+         "secret \"box\": it has none of the keys ca.crt, tls.crt, username, client_id and header; a bearer "
+         "token needs the name of its key"},
         {NULL,
          {T},
-         "secret \"box\": it has none of the keys ca.crt, tls.crt, username and header; a bearer token needs "
-         "the name of "
-         "its key"},
-        {"token", {{"Token", STR("x")}}, "secret \"box\", key \"token\": not found"},
+         "secret \"box\": it has none of the keys ca.crt, tls.crt, username, client_id and header; a bearer "
+         "token needs the name of its key"},
+        {"token", {{"Token", STR("x")}}, "secret \"box\", key \"token\": key not found"},
         {"token",
          {USER, PASS},
-         "secret \"box\", key \"token\": not found; name no key to send no bearer token"},
-        {"token", {CA}, "secret \"box\", key \"token\": not found; name no key to send no bearer token"},
+         "secret \"box\", key \"token\": key not found; name no key to send no bearer token"},
+        {"token", {CA}, "secret \"box\", key \"token\": key not found; name no key to send no bearer token"},
         {"token",
          {{"token", STR("two words")}},
          "secret \"box\", key \"token\": not a token: it contains white space or characters not allowed in a "
@@ -289,7 +287,7 @@ static void says_what_is_wrong(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct memory m = {.secrets.read = memory_read};
         struct credentials *c = NULL;
-        char why[256];
+        char why[CREDENTIALS_WHY_BYTES];
         memcpy(m.keys, cases[i].keys, sizeof(m.keys));
         assert_true(credentials_read(&c, &m.secrets, "box", cases[i].token_key, why) < 0);
         assert_null(c);
@@ -302,7 +300,7 @@ static void applies_the_connections_part_alone(void **state)
     struct memory m = {.secrets.read = memory_read, .keys = {CA, CERT, KEY, USER, PASS, HEAD}};
     CLEANUP(cleanup_credentials_free) struct credentials *c = NULL;
     struct http_request rq = {0}, none = {0};
-    char why[256];
+    char why[CREDENTIALS_WHY_BYTES];
 
     (void)state;
     assert_int_equal(credentials_read(&c, &m.secrets, "box", NULL, why), 0);

@@ -90,7 +90,7 @@ static void reads_what_the_hub_writes(void **state)
     assert_int_equal(x->timeout_ms, 0);
     assert_int_equal(x->location, LOCATION_EXTERNAL);
     assert_int_equal(x->destination, DESTINATION_NONE);
-    assert_string_equal(x->dimension_format, "${node};${namespace};${pod}");
+    assert_string_equal(x->items[0].format, "${node};${namespace};${pod}");
     assert_int_equal(x->line, 2);
     assert_int_equal(x->column, 3);
     summaries_done(&s);
@@ -127,7 +127,7 @@ static void fills_in_defaults(void **state)
         assert_int_equal(x->timeout_ms, 0);
         assert_int_equal(x->location, LOCATION_INTERNAL);
         assert_int_equal(x->destination, DESTINATION_PLACEMENT_SCORE);
-        assert_string_equal(x->dimension_format, "${scoreName}");
+        assert_string_equal(x->items[0].format, "${scoreName}");
         summaries_done(&s);
     }
 }
@@ -164,15 +164,29 @@ static void reads_how_scores_become_items(void **state)
         read_one("- {scoreName: a, sourceType: none, scoringEndpoint: 'http://s/', "
                  "scoreAggregation: Max, scoreRange: {min: -0.5, max: 2}, fallbackScore: -7}");
     struct summaries plain = read_one(minimal);
+    struct summaries several = read_one(
+        "- {scoreName: a, sourceType: none, scoringEndpoint: 'http://s/', scoreDimensionFormat: c,\n"
+        "   scoreAggregation: AVG, scoreItems: [{format: c, aggregation: avg}, {format: '${node}'}]}");
+    struct summaries one =
+        read_one("- {scoreName: b, sourceType: none, scoringEndpoint: 'http://s/', scoreAggregation: last,\n"
+                 "   scoreItems: [{format: c, aggregation: ''}], scoreDimensionFormat: ''}");
 
     (void)state;
-    assert_int_equal(s.list[0].aggregation, AGGREGATE_MAX);
+    assert_int_equal(several.list[0].n_items, 2);
+    assert_string_equal(several.list[0].items[0].format, "c");
+    assert_int_equal(several.list[0].items[0].aggregation, AGGREGATE_AVG);
+    assert_string_equal(several.list[0].items[1].format, "${node}");
+    assert_int_equal(several.list[0].items[1].aggregation, AGGREGATE_LAST);
+    assert_int_equal(one.list[0].n_items, 1);
+    summaries_done(&several);
+    summaries_done(&one);
+    assert_int_equal(s.list[0].items[0].aggregation, AGGREGATE_MAX);
     assert_true(s.list[0].has_range);
     assert_float_equal(s.list[0].range_min, -0.5, 0);
     assert_float_equal(s.list[0].range_max, 2, 0);
     assert_true(s.list[0].has_fallback);
     assert_int_equal(s.list[0].fallback, -7);
-    assert_int_equal(plain.list[0].aggregation, AGGREGATE_LAST);
+    assert_int_equal(plain.list[0].items[0].aggregation, AGGREGATE_LAST);
     assert_false(plain.list[0].has_range);
     assert_false(plain.list[0].has_fallback);
     summaries_done(&plain);
@@ -264,6 +278,29 @@ static void reports_each_invalid_field(void **state)
         {"scoreAggregation: median",
          ".scoreAggregation: expected last, avg, max, min or sum, got the string \"median\""},
         {"scoreAggregation: [avg]", ".scoreAggregation: expected a string, got a list"},
+        {"scoreItems: 5", ".scoreItems: expected a list of items, got 5"},
+        {"scoreItems: [{format: a},{format: b},{format: c},{format: d},{format: e},{format: f},{format: g},"
+         "{format: h},{format: i}]",
+         ".scoreItems: expected at most 8 items, got 9"},
+        {"scoreItems: [a]",
+         ".scoreItems[0]: expected an object with format and aggregation, got the string \"a\""},
+        {"scoreItems: [{}]", ".scoreItems[0].format: missing, expected a format of names such as ${node}"},
+        {"scoreItems: [{format: ''}]",
+         ".scoreItems[0].format: expected a format of names such as ${node}, got an empty string"},
+        {"scoreItems: [{format: a}, {format: 5}]",
+         ".scoreItems[1].format: expected a string (put it in quotes), got 5"},
+        {"scoreItems: [{format: a}, {format: b, aggregation: median}]",
+         ".scoreItems[1].aggregation: expected last, avg, max, min or sum, got the string \"median\""},
+        {"scoreItems: [{format: a, agregation: max}]",
+         ".scoreItems[0].agregation: unknown key, did you mean aggregation?"},
+        {"scoreItems: [{format: a}, {format: b}, {format: a, aggregation: max}]",
+         ".scoreItems[2].format: already the format of scoreItems[0]"},
+        {"scoreItems: [{format: a}, {format: b}], scoreDimensionFormat: b",
+         ".scoreDimensionFormat: must equal scoreItems[0].format, or be left out"},
+        {"scoreItems: [{format: a}], scoreDimensionFormat: []",
+         ".scoreDimensionFormat: must equal scoreItems[0].format, or be left out"},
+        {"scoreItems: [{format: a}], scoreAggregation: avg",
+         ".scoreAggregation: must equal scoreItems[0].aggregation, or be left out"},
         {"scoreRange: 5", ".scoreRange: expected an object with min and max, got 5"},
         {"scoreRange: {min: 0}", ".scoreRange.max: missing, expected a finite number"},
         {"scoreRange: {min: '0', max: 1}", ".scoreRange.min: expected a finite number, got the string \"0\""},
@@ -380,7 +417,7 @@ static void warns_about_unknown_keys_and_duplicates(void **state)
         "sourceEndpointAuthName, sourceEndpointAuthKey, sourceQuery, sourceRange, sourceStep, "
         "sources, scoringEndpoint, "
         "scoringInterval, scoringEndpointAuthName, scoringEndpointAuthKey, location, scoreDestination, "
-        "scoreDimensionFormat, scoreAggregation, scoreRange, fallbackScore, timeout, since\n"
+        "scoreDimensionFormat, scoreAggregation, scoreItems, scoreRange, fallbackScore, timeout, since\n"
         "f:4:17: warning: [1].sourceRange: 660060 s at a step of 60 s is 11002 points per series; "
         "queries of more than 11,000 fail\n"
         "f:6:39: warning: [2].sourceStep: 31622400 s at a step of 1 s is 31622401 points per series; "
@@ -426,6 +463,7 @@ static void compares_and_copies(void **state)
         "scoreDestination: none",
         "scoreDimensionFormat: x",
         "scoreAggregation: sum",
+        "scoreItems: [{format: '${scoreName}'}, {format: x}]",
         "scoreRange: {min: 0, max: 1}",
         "fallbackScore: 0",
         "sourceType: none",

@@ -171,6 +171,11 @@ static void prefers_config_to_spec_to_default(void **state)
         {GOOD ",'timeout':2.5", NULL, "timeout", "2.5"},
         {GOOD ",'scoreAggregation':'Last'", NULL, "scoreAggregation", "last"},
         {GOOD, NULL, "scoreAggregation", NULL},
+        /* The first of several items is what older agents know. */
+        {GOOD ",'scoreItems':[{'format':'f','aggregation':'sum'},{'format':'g'}]", NULL,
+         "scoreDimensionFormat", "f"},
+        {GOOD ",'scoreItems':[{'format':'f','aggregation':'sum'},{'format':'g'}]", NULL, "scoreAggregation",
+         "sum"},
         {GOOD, NULL, "sources", NULL},
     };
 
@@ -235,6 +240,15 @@ static void names_the_fields_that_are_missing_or_invalid(void **state)
          "spec.scoreRange.max: missing, expected a finite number", "meta"},
         {URL ",'scoreRange':7", NULL, EFFECTIVE_INCOMPLETE,
          "spec.scoreRange: expected an object with min and max, got 7", "meta"},
+        {URL ",'scoreItems':[{'format':'a','aggregation':'median'},{'format':'a'}]", NULL,
+         EFFECTIVE_INCOMPLETE,
+         "spec.scoreItems[0].aggregation: expected last, avg, max, min or sum, got the string \"median\"; "
+         "spec.scoreItems[1].format: already the format of scoreItems[0]",
+         "meta"},
+        {URL ",'scoreItems':[{'format':'a'}],'scoreDimensionFormat':'b'", NULL, EFFECTIVE_INCOMPLETE,
+         "spec.scoreDimensionFormat: must equal scoreItems[0].format, or be left out", "meta"},
+        {URL ",'scoreItems':{}", NULL, EFFECTIVE_INCOMPLETE,
+         "spec.scoreItems: expected a list of items, got an object", "meta"},
         {URL ",'sources':[{'host':'http://p','query':'q'},{'host':'http://p'}]", NULL, EFFECTIVE_INCOMPLETE,
          "spec.sources[1].params.query: missing, expected a PromQL query", "meta"},
         {URL ",'sources':[{'type':'none'},{'query':'q'},{'host':'http://p','query':'q'}]", NULL,

@@ -66,6 +66,30 @@ static void reads_a_report(void **state)
     assert_null(find(&(struct report){0}, "cpu"));
 }
 
+static void reads_what_the_agent_knows(void **state)
+{
+    static const struct {
+        const char *text;
+        bool takes_items;
+    } cases[] = {
+        {"{\"scorers\":[],\"features\":[\"a\",\"scoreItems\"]}", true},
+        {"{\"scorers\":[],\"features\":[\"scoreItem\",7,null,{}]}", false},
+        {"{\"scorers\":[],\"features\":\"scoreItems\"}", false},
+        {"{\"scorers\":[]}", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(report_done) struct report r = {0};
+        CLEANUP(report_done) struct report without = {0};
+
+        parse(&r, cases[i].text);
+        parse(&without, "{\"scorers\":[]}");
+        assert_int_equal(r.takes_items, cases[i].takes_items);
+        assert_int_equal(report_same(&r, &without), !cases[i].takes_items);
+    }
+}
+
 static void reads_every_state_word(void **state)
 {
     (void)state;
@@ -340,7 +364,7 @@ static void shortens_long_errors(void **state)
     error = report_error(&r, find(&r, "s"));
     assert_in_range(strlen(error), REPORT_ERROR_BYTES - 6, REPORT_ERROR_BYTES - 1);
     assert_memory_equal(error, "ä ä ", 6);
-    assert_non_null(strstr(error, "..."));
+    assert_non_null(strstr(error, "…"));
 }
 
 static void limits_the_number_of_cells(void **state)
@@ -365,6 +389,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_report),
+        cmocka_unit_test(reads_what_the_agent_knows),
         cmocka_unit_test(reads_every_state_word),
         cmocka_unit_test(knows_whether_the_scoring_api_failed),
         cmocka_unit_test(rejects_what_is_not_a_report),

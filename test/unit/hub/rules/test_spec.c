@@ -309,7 +309,7 @@ static void shortens_many_errors(void **state)
     (void)strcpy(text + n, "}}");
     assert_int_equal(read_spec(&s, text, why), -EINVAL);
     assert_true(strlen(why) < SPEC_WHY_BYTES && strlen(why) > SPEC_WHY_BYTES - 10);
-    assert_non_null(strstr(why, "..."));
+    assert_non_null(strstr(why, "…"));
 }
 
 static void limits_the_number_of_parameters(void **state)

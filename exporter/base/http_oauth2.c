@@ -1,0 +1,352 @@
+/* Tokens of OAuth 2.0: client credentials (RFC 6749, section 4.4). Owns the client's tokens, by all that they
+ * are requested with. There is one request for all calls that need the token; the others wait for it.
+ *
+ * The client authenticates in the header, as section 2.3.1 asks of every server; where that is refused, it is
+ * tried once with the parameters in the body, which is all that some providers accept. */
+#include "exporter/base/buf.h"
+#include "exporter/base/http_internal.h"
+#include "exporter/base/json.h"
+#include "exporter/base/secret.h"
+#include "exporter/base/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum {
+    MAX_TOKENS = 1024, /* without calls */
+    TOKEN_ANSWER_BYTES = 64 << 10,
+    FORM_BYTES = 8 << 20, /* more than a configuration or a Secret can ask for */
+    REQUEST_MS = 10 * 1000,
+    UNKNOWN_MS = 300 * 1000, /* lifetime of a token without a valid expires_in */
+    LONGEST_MS = 24 * 3600 * 1000,
+    MARGIN_MS = 10 * 1000,       /* not used so shortly before its end, */
+    RENEW_MS = 60 * 1000,        /* and renewed this long before that; both at most a tenth of the lifetime */
+    SHORTEST_MS = 1000,          /* in use at least, so that a server cannot have us ask without end */
+    REFUSED_AFTER_MS = 5 * 1000, /* a younger token stays, whatever a server says of it */
+};
+
+static const struct backoff token_backoff = {1000, 30 * 1000, 600 * 1000};
+
+struct http_token {
+    struct http *http;
+    TAILQ_ENTRY(http_token) entry;
+    char key[DIGEST_TEXT_BYTES];
+    size_t users;
+    struct buf value; /* empty: none */
+    unsigned serial;  /* of the value */
+    mono_ms received_at, renew_at, ends_at;
+    /* The request in flight */
+    struct http_call *call;
+    mono_ms asked_at;
+    struct buf form;
+    struct str form_part;
+    bool in_body, one_way_refused; /* authenticate in the body; the other way has to be tried */
+    /* The last request, if it failed */
+    unsigned failures;
+    mono_ms not_before;
+    char url[200], why[sizeof(((struct http_answer *)0)->reason)];
+};
+
+/* ---- The tokens of a client ---- */
+
+static void token_free(struct http_token *t)
+{
+    TAILQ_REMOVE(&t->http->tokens, t, entry);
+    t->http->n_tokens--;
+    secret_done(&t->value);
+    secret_done(&t->form);
+    free(t);
+}
+
+void http_tokens_free(struct http *h)
+{
+    while (!TAILQ_EMPTY(&h->tokens))
+        token_free(TAILQ_FIRST(&h->tokens));
+}
+
+static void token_key(const struct http_request *rq, char ret[DIGEST_TEXT_BYTES])
+{
+    const struct http_oauth2 *o = rq->oauth2;
+    const struct http_tls none = {0}, *tls = o->tls ? o->tls : &none;
+    const char flags[] = {tls->insecure, rq->public_only, o->proxy != NULL};
+    const struct str parts[] = {
+        str_of(o->token_url),
+        o->client_id,
+        o->client_secret,
+        o->form,
+        str_of(o->proxy),
+        tls->ca,
+        tls->cert,
+        tls->key,
+        str_of(tls->ca_file),
+        str_of(tls->cert_file),
+        str_of(tls->key_file),
+        str_of(tls->server_name),
+        {flags, sizeof(flags)},
+    };
+
+    digest_parts(ret, parts, ARRAY_SIZE(parts));
+}
+
+/* Removes the one that was not used for the longest time, if there are too many. */
+static void tokens_trim(struct http *h)
+{
+    struct http_token *t = TAILQ_FIRST(&h->tokens);
+
+    while (t && (t->users || t->call))
+        t = TAILQ_NEXT(t, entry);
+    if (t && h->n_tokens >= MAX_TOKENS)
+        token_free(t);
+}
+
+static struct http_token *token_new(struct http *h, const char *url)
+{
+    struct http_token *t = xcalloc(1, sizeof(*t));
+    BUF_AUTO(shown, TOKEN_ANSWER_BYTES);
+
+    tokens_trim(h);
+    h->n_tokens++;
+    *t = (struct http_token){.http = h, .form.max = FORM_BYTES};
+    if (http_url_for_people((struct str){url, strcspn(url, "?#")}, &shown) == 0)
+        text_line(t->url, sizeof(t->url), buf_str(&shown));
+    return t;
+}
+
+void http_token_join(struct http_call *c)
+{
+    struct http *h = c->http;
+    char key[DIGEST_TEXT_BYTES];
+    struct http_token *t;
+
+    token_key(&c->rq, key);
+    TAILQ_FOREACH (t, &h->tokens, entry)
+        if (strcmp(t->key, key) == 0)
+            break;
+    if (t)
+        TAILQ_REMOVE(&h->tokens, t, entry);
+    else
+        t = token_new(h, c->rq.oauth2->token_url);
+    memcpy(t->key, key, sizeof(t->key));
+    TAILQ_INSERT_TAIL(&h->tokens, t, entry);
+    t->users++;
+    c->token = t;
+}
+
+void http_token_leave(struct http_call *c)
+{
+    struct http_token *t = c->token;
+
+    if (!t)
+        return;
+    t->users--;
+    if (c->answer.status == 401 && c->token_serial == t->serial &&
+        mono_diff(t->received_at, loop_now(c->http->loop)) >= REFUSED_AFTER_MS)
+        secret_done(&t->value);
+}
+
+static void token_wake_calls(struct http_token *t)
+{
+    struct http_call *c;
+
+    LIST_FOREACH (c, &t->http->calls, entry)
+        if (c->token == t && c->awaits_token)
+            http_call_soon(c);
+}
+
+/* ---- The answer ---- */
+
+struct token_answer {
+    struct str token, type, expires; /* raw JSON strings, the last or a number */
+};
+
+/* False if it is no JSON object. Members of other types count as absent. */
+static bool answer_parse(struct str body, struct token_answer *ret)
+{
+    struct jr j;
+    struct str key;
+
+    jr_init(&j, body, JR_LENIENT_UTF8);
+    jr_object(&j);
+    while (jr_member(&j, &key)) {
+        enum jr_type type = jr_peek(&j);
+        struct str *into = jr_key_is(key, "access_token") ? &ret->token
+                           : jr_key_is(key, "token_type") ? &ret->type
+                           : jr_key_is(key, "expires_in") ? &ret->expires
+                                                          : NULL;
+
+        if (into && type == JR_STRING)
+            jr_string(&j, into);
+        else if (into == &ret->expires && type == JR_NUMBER)
+            jr_number(&j, into);
+        else
+            jr_skip(&j, NULL);
+    }
+    return jr_end(&j);
+}
+
+static void PRINTF_LIKE(2, 3) token_explain(struct http_token *t, const char *fmt, ...)
+{
+    int n = snprintf(t->why, sizeof(t->why), "token request to %s failed: ", t->url);
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(t->why + n, sizeof(t->why) - (size_t)n, fmt, args);
+    va_end(args);
+}
+
+static void token_set_times(struct http_token *t, struct str expires)
+{
+    uint64_t seconds = 0;
+    int64_t ms = UNKNOWN_MS, tenth;
+
+    if (str_to_u64(expires, &seconds) && seconds)
+        ms = seconds < LONGEST_MS / 1000 ? (int64_t)seconds * 1000 : LONGEST_MS;
+    tenth = ms / 10;
+    t->received_at = loop_now(t->http->loop);
+    t->ends_at = mono_add(t->asked_at, ms - (tenth < MARGIN_MS ? tenth : MARGIN_MS));
+    t->renew_at = mono_add(t->ends_at, -(tenth < RENEW_MS ? tenth : RENEW_MS));
+    if (mono_before(t->ends_at, mono_add(t->received_at, SHORTEST_MS)))
+        t->renew_at = t->ends_at = mono_add(t->received_at, SHORTEST_MS);
+}
+
+/* Keeps the token of a 2xx answer. Returns what is wrong with it otherwise, without a part of it. */
+static const char *token_keep(struct http_token *t, struct str body)
+{
+    SECRET_AUTO(plain, 3 * TOKEN_ANSWER_BYTES);
+    struct token_answer said = {0};
+    struct str token;
+    const char *why;
+    char *room;
+
+    if (!answer_parse(body, &said))
+        return "the response is not a JSON object";
+    if (!said.token.n)
+        return "the response has no access_token";
+    if (said.type.n && !str_eq_nocase(said.type, STR("Bearer")))
+        return "its token_type is not Bearer";
+    if (buf_room(&plain, 3 * said.token.n, &room) < 0)
+        memory_exhausted(plain.max);
+    plain.n = jr_unescape(said.token, room);
+    why = secret_token(buf_str(&plain), &token);
+    if (why)
+        return why;
+    secret_done(&t->value);
+    buf_init(&t->value, token.n);
+    if (buf_put_str(&t->value, token) < 0)
+        memory_exhausted(token.n);
+    t->serial++;
+    token_set_times(t, said.expires);
+    return NULL;
+}
+
+static void token_back_off(struct http_token *t, int64_t retry_after_ms)
+{
+    t->one_way_refused = false;
+    t->in_body = false;
+    t->not_before =
+        mono_add(loop_now(t->http->loop), backoff_ms(&token_backoff, ++t->failures, retry_after_ms));
+}
+
+static void token_on_answer(void *arg, struct http_answer *a)
+{
+    struct http_token *t = arg;
+    bool is_good = a->status / 100 == 2, is_refused = a->status == 400 || a->status == 401;
+    char text[400];
+    const char *why = a->error != HTTP_OK ? a->reason : is_good ? token_keep(t, buf_str(&a->body)) : text;
+
+    t->call = NULL;
+    secret_done(&t->form);
+    text_http_status(text, sizeof(text), a->status, "", buf_str(&a->body));
+    if (why && !(is_refused && t->one_way_refused)) /* else: the first says more */
+        token_explain(t, "%s%s", why, a->status / 100 == 3 ? "; redirects are not followed here" : "");
+    if (!why) {
+        t->failures = 0;
+        t->one_way_refused = false;
+    } else if (a->error == HTTP_OK && is_refused && !t->one_way_refused) {
+        t->one_way_refused = true; /* the first call that waits asks again */
+        t->in_body = !t->in_body;
+    } else {
+        token_back_off(t, a->retry_after_ms);
+    }
+    secret_done(&a->body);
+    token_wake_calls(t);
+}
+
+/* ---- The request ---- */
+
+/* Appends the value, encoded and terminated, without leaving bytes behind. */
+static int put_encoded(struct buf *b, struct str value)
+{
+    char *room;
+
+    return buf_room(b, 3 * value.n + 1, &room) ?: buf_put_url(b, value) ?: buf_putc(b, '\0');
+}
+
+static int token_make_form(struct http_token *t, const struct http_oauth2 *o)
+{
+    char *room;
+    int r = buf_room(&t->form, 100 + 3 * (o->client_id.n + o->client_secret.n) + o->form.n, &room)
+                ?: buf_put_str(&t->form, o->form);
+
+    if (r == 0 && t->in_body)
+        r = buf_put_form(&t->form, STR("client_id"), o->client_id)
+                ?: buf_put_form(&t->form, STR("client_secret"), o->client_secret);
+    t->form_part = buf_str(&t->form);
+    return r;
+}
+
+/* Starts the request, with what a call asks for. */
+static void token_request(struct http_token *t, const struct http_call *c)
+{
+    const struct http_oauth2 *o = c->rq.oauth2;
+    SECRET_AUTO(id, FORM_BYTES);
+    SECRET_AUTO(secret, FORM_BYTES);
+    struct http_request rq = {.url = o->token_url,
+                              .content_type = "application/x-www-form-urlencoded",
+                              .body = &t->form_part,
+                              .body_parts = 1,
+                              .max_answer = TOKEN_ANSWER_BYTES,
+                              .timeout_ms = REQUEST_MS,
+                              .tls = o->tls,
+                              .proxy = o->proxy,
+                              .no_redirects = true,
+                              .public_only = c->rq.public_only};
+    int r = token_make_form(t, o) ?: put_encoded(&id, o->client_id) ?: put_encoded(&secret, o->client_secret);
+
+    secret_used(o->client_secret);
+    if (!t->in_body) {
+        rq.user = id.p;
+        rq.password = secret.p;
+    }
+    t->asked_at = loop_now(t->http->loop);
+    r = r ?: http_start(&t->call, t->http, &rq, token_on_answer, t);
+    if (r == 0) {
+        t->call->rq.tls = NULL; /* curl has a copy, and the call for which it is may end first */
+        return;
+    }
+    token_explain(t, "%s", r == -EINVAL ? "the URL cannot be used" : strerror(-r));
+    secret_done(&t->form);
+    token_back_off(t, -1);
+}
+
+int http_token_apply(struct http_call *c)
+{
+    struct http_token *t = c->token;
+    mono_ms now = loop_now(c->http->loop);
+    int64_t left = mono_diff(now, c->deadline);
+    bool is_valid = t->value.n && mono_before(now, t->ends_at);
+
+    if (!t->call && !mono_before(now, t->not_before) && !(is_valid && mono_before(now, t->renew_at)))
+        token_request(t, c);
+    if (is_valid) {
+        c->token_serial = t->serial;
+        http_set_bearer(c, buf_str(&t->value));
+        (void)curl_easy_setopt(c->easy, CURLOPT_TIMEOUT_MS, (long)(left > 0 ? left : 1));
+        return 0;
+    }
+    if (t->call)
+        return -EAGAIN;
+    c->answer.error = HTTP_AUTH;
+    (void)snprintf(c->answer.reason, sizeof(c->answer.reason), "%s", t->why);
+    return -EACCES;
+}
