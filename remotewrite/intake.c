@@ -120,7 +120,7 @@ static int active_save(struct spool *s, struct str lane, const struct label_byte
         return 0;
     }
     r = active_put(&bytes, lane, l);
-    return r < 0 ? r : spool_write_file(s, name, buf_str(&bytes), true);
+    return r < 0 ? r : spool_write_file(s, name, buf_str(&bytes));
 }
 
 /* ---- Lanes ---- */

@@ -501,7 +501,7 @@ bool spool_is_there(struct spool *s)
 
 /* ---- Small files ---- */
 
-int spool_write_file(struct spool *s, const char *name, struct str bytes, bool wait_for_disk)
+int spool_write_file(struct spool *s, const char *name, struct str bytes)
 {
     CLEANUP(cleanup_close) int fd = -1;
     char temporary[64];
@@ -512,13 +512,14 @@ int spool_write_file(struct spool *s, const char *name, struct str bytes, bool w
     if (fd < 0)
         return -errno;
     r = write_result(write(fd, bytes.p, bytes.n), bytes.n);
-    if (r == 0 &&
-        ((wait_for_disk && fdatasync(fd) < 0) || renameat(s->dir_fd, temporary, s->dir_fd, name) < 0))
+    if (r == 0 && (fdatasync(fd) < 0 || renameat(s->dir_fd, temporary, s->dir_fd, name) < 0))
         r = -errno;
-    if (r == 0)
-        s->folder_dirty = true;
-    else
+    if (r < 0)
         spool_remove_file(s, temporary);
+    else if (fsync(s->dir_fd) < 0)
+        r = -errno;
+    else
+        s->folder_dirty = false;
     return r;
 }
 

@@ -239,7 +239,7 @@ static bool fails(struct disk *d, enum reached what, int error)
         return false;
     reached[what]++;
     d->failed = true;
-    trace("a%d disk: %s", sim_process->agent, strerror(error));
+    trace("a%d disk: %s", sim_process->node, strerror(error));
     errno = error;
     return true;
 }

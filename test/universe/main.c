@@ -46,6 +46,22 @@ const char *const reached_names[REACHED_COUNT] = {
     "verdict: shrink",
     "verdict: drop",
     "verdict: step down",
+    "API server away",
+    "API server's 429",
+    "rotated token",
+    "conflict",
+    "expired watch",
+    "watch that ends",
+    "watch that falls silent",
+    "API server's answer lost",
+    "bookmark",
+    "new leader",
+    "cluster that leaves",
+    "deleted configuration",
+    "suspended scorer",
+    "placed scores",
+    "fallback",
+    "object of another owner",
 };
 const char *const plant_names[PLANTS] = {
     "none",
@@ -63,6 +79,11 @@ const char *const plant_names[PLANTS] = {
     "a 413 drops samples",
     "expired scores stay on /metrics",
     "a secret is shown",
+    "validUntil is never renewed",
+    "a watch resumes from the newest version",
+    "a leader does not notice that it no longer is",
+    "a Lease is written over another's",
+    "objects of other owners are taken",
 };
 
 struct outcome {

@@ -1,12 +1,10 @@
-/* Owns the strands, the virtual time and the transfers. One thread: a strand runs until it waits. */
+/* Owns the strands and the virtual time. One thread: a strand runs until it waits. */
 #include "test/universe/sim.h"
 
 #include "exporter/base/clock.h"
 #include "exporter/base/def.h"
 
-#include <errno.h>
 #include <gnutls/crypto.h>
-#include <isa-l/igzip_lib.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/random.h>
@@ -321,6 +319,28 @@ void sim_finish(struct process *p)
     strands_sweep();
 }
 
+struct strand *sim_running(void)
+{
+    return running;
+}
+
+void sim_wait(int64_t until_ms)
+{
+    running->wake_at = until_ms;
+    switch_to(NULL);
+}
+
+void sim_wake(struct strand *s, int64_t at_ms)
+{
+    if (s && at_ms < s->wake_at)
+        s->wake_at = at_ms;
+}
+
+int64_t sim_process_now(void)
+{
+    return now_of(sim_process);
+}
+
 int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *a, void *(*run)(void *), void *arg);
 int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *a, void *(*run)(void *), void *arg)
 {
@@ -389,303 +409,4 @@ int __wrap_getrusage(int who, struct rusage *ret)
     (void)who;
     memset(ret, 0, sizeof(*ret));
     return 0;
-}
-
-/* ---- libcurl: a transfer arrives at its server, and later its answer at the client ---- */
-
-struct transfer {
-    struct multi *multi;
-    char *url, *body, *token;
-    size_t body_n;
-    struct curl_slist *headers;
-    size_t (*on_header)(char *, size_t, size_t, void *), (*on_body)(char *, size_t, size_t, void *);
-    size_t (*on_read)(char *, size_t, size_t, void *);
-    void *header_arg, *body_arg, *read_arg, *private;
-    int64_t timeout_ms, began, at; /* `at`: when the next thing happens */
-    bool arrived, done;
-    struct response answer;
-    CURLcode code;
-    CURLMsg message;
-    struct transfer *next;
-};
-
-struct multi {
-    struct strand *waits;
-    bool woken;
-    struct transfer *first;
-};
-
-CURL *__wrap_curl_easy_init(void);
-CURL *__wrap_curl_easy_init(void)
-{
-    return (CURL *)xcalloc(1, sizeof(struct transfer));
-}
-
-void __wrap_curl_easy_cleanup(CURL *easy);
-void __wrap_curl_easy_cleanup(CURL *easy)
-{
-    struct transfer *t = (struct transfer *)easy;
-
-    if (!t)
-        return;
-    free(t->url);
-    free(t->body);
-    free(t->token);
-    free(t->answer.body);
-    free(t);
-}
-
-static void transfer_set(struct transfer *t, CURLoption option, void *p)
-{
-    if (option == CURLOPT_URL) {
-        free(t->url);
-        t->url = xstrdup(p);
-    } else if (option == CURLOPT_XOAUTH2_BEARER) {
-        t->token = xasprintf("Bearer %s", (char *)p);
-    } else if (option == CURLOPT_COPYPOSTFIELDS) {
-        t->body = xmalloc(t->body_n + 1);
-        memcpy(t->body, p, t->body_n);
-    } else if (option == CURLOPT_HTTPHEADER) {
-        t->headers = p;
-    } else if (option == CURLOPT_PRIVATE) {
-        t->private = p;
-    } else if (option == CURLOPT_HEADERDATA) {
-        t->header_arg = p;
-    } else if (option == CURLOPT_WRITEDATA) {
-        t->body_arg = p;
-    } else if (option == CURLOPT_READDATA) {
-        t->read_arg = p;
-    }
-}
-
-#undef curl_easy_setopt
-#undef curl_easy_getinfo
-CURLcode __wrap_curl_easy_setopt(CURL *easy, CURLoption option, ...);
-CURLcode __wrap_curl_easy_setopt(CURL *easy, CURLoption option, ...)
-{
-    struct transfer *t = (struct transfer *)easy;
-    va_list ap;
-
-    va_start(ap, option);
-    if (option == CURLOPT_HEADERFUNCTION)
-        t->on_header = va_arg(ap, size_t(*)(char *, size_t, size_t, void *));
-    else if (option == CURLOPT_WRITEFUNCTION)
-        t->on_body = va_arg(ap, size_t(*)(char *, size_t, size_t, void *));
-    else if (option == CURLOPT_READFUNCTION)
-        t->on_read = va_arg(ap, size_t(*)(char *, size_t, size_t, void *));
-    else if (option == CURLOPT_POSTFIELDSIZE_LARGE)
-        t->body_n = (size_t)va_arg(ap, curl_off_t);
-    else if (option == CURLOPT_TIMEOUT_MS)
-        t->timeout_ms = va_arg(ap, long);
-    else if (option >= CURLOPTTYPE_OBJECTPOINT && option < CURLOPTTYPE_FUNCTIONPOINT)
-        transfer_set(t, option, va_arg(ap, void *));
-    va_end(ap);
-    return CURLE_OK;
-}
-
-CURLcode __wrap_curl_easy_getinfo(CURL *easy, CURLINFO what, ...);
-CURLcode __wrap_curl_easy_getinfo(CURL *easy, CURLINFO what, ...)
-{
-    struct transfer *t = (struct transfer *)easy;
-    void *to;
-    va_list ap;
-
-    va_start(ap, what);
-    to = va_arg(ap, void *);
-    va_end(ap);
-    if (what == CURLINFO_PRIVATE)
-        *(void **)to = t->private;
-    else if (what == CURLINFO_EFFECTIVE_URL)
-        *(char **)to = t->url;
-    else if (what == CURLINFO_CONTENT_TYPE)
-        *(char **)to = NULL;
-    else if (what == CURLINFO_RESPONSE_CODE)
-        *(long *)to = t->arrived ? t->answer.status : 0;
-    else if (what == CURLINFO_OS_ERRNO)
-        *(long *)to = t->answer.refused ? ECONNREFUSED : 0;
-    else if (what == CURLINFO_TOTAL_TIME_T)
-        *(curl_off_t *)to = (now_of(sim_process) - t->began) * 1000;
-    else if (what == CURLINFO_RETRY_AFTER)
-        *(curl_off_t *)to = planted == PLANT_NO_RETRY_AFTER ? 0 : t->answer.retry_after_s;
-    else if (what == CURLINFO_SIZE_UPLOAD_T)
-        *(curl_off_t *)to = (curl_off_t)t->body_n;
-    else if (what == CURLINFO_SIZE_DOWNLOAD_T || what == CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
-        *(curl_off_t *)to = (curl_off_t)t->answer.body_n;
-    else
-        return CURLE_UNKNOWN_OPTION;
-    return CURLE_OK;
-}
-
-CURLM *__wrap_curl_multi_init(void);
-CURLM *__wrap_curl_multi_init(void)
-{
-    return (CURLM *)xcalloc(1, sizeof(struct multi));
-}
-
-CURLMcode __wrap_curl_multi_cleanup(CURLM *m);
-CURLMcode __wrap_curl_multi_cleanup(CURLM *m)
-{
-    free(m);
-    return CURLM_OK;
-}
-
-#undef curl_multi_setopt
-CURLMcode __wrap_curl_multi_setopt(CURLM *m, CURLMoption option, ...);
-CURLMcode __wrap_curl_multi_setopt(CURLM *m, CURLMoption option, ...)
-{
-    (void)m;
-    (void)option;
-    return CURLM_OK;
-}
-
-CURLMcode __wrap_curl_multi_add_handle(CURLM *multi, CURL *easy);
-CURLMcode __wrap_curl_multi_add_handle(CURLM *multi, CURL *easy)
-{
-    struct transfer *t = (struct transfer *)easy, **end = &((struct multi *)multi)->first;
-
-    while (*end)
-        end = &(*end)->next;
-    *end = t;
-    t->multi = (struct multi *)multi;
-    t->began = now_of(sim_process);
-    t->at = t->began + 1;
-    if (!t->body && t->body_n) {
-        t->body = xmalloc(t->body_n);
-        for (size_t n = 0, got; n < t->body_n; n += got)
-            got = t->on_read(t->body + n, 1, t->body_n - n, t->read_arg);
-    }
-    return CURLM_OK;
-}
-
-CURLMcode __wrap_curl_multi_remove_handle(CURLM *multi, CURL *easy);
-CURLMcode __wrap_curl_multi_remove_handle(CURLM *multi, CURL *easy)
-{
-    for (struct transfer **at = &((struct multi *)multi)->first; *at; at = &(*at)->next)
-        if (*at == (struct transfer *)easy) {
-            *at = (*at)->next;
-            break;
-        }
-    return CURLM_OK;
-}
-
-CURLMcode __wrap_curl_multi_wakeup(CURLM *multi);
-CURLMcode __wrap_curl_multi_wakeup(CURLM *multi)
-{
-    struct multi *m = (struct multi *)multi;
-
-    m->woken = true;
-    if (m->waits)
-        m->waits->wake_at = 0;
-    return CURLM_OK;
-}
-
-CURLMcode __wrap_curl_multi_poll(CURLM *multi, struct curl_waitfd fds[], unsigned n, int ms, int *ret);
-CURLMcode __wrap_curl_multi_poll(CURLM *multi, struct curl_waitfd fds[], unsigned n, int ms, int *ret)
-{
-    struct multi *m = (struct multi *)multi;
-
-    (void)fds;
-    (void)n;
-    (void)ret;
-    if (ms && running) {
-        running->wake_at = m->woken ? 0 : now_of(sim_process) + ms;
-        for (const struct transfer *t = m->first; t; t = t->next)
-            if (!t->done && t->at < running->wake_at)
-                running->wake_at = t->at;
-        m->waits = running;
-        switch_to(NULL);
-        m->waits = NULL;
-    }
-    m->woken = false;
-    return CURLM_OK;
-}
-
-/* name: with ": ". NULL without it. */
-static const char *transfer_header(const struct transfer *t, const char *name)
-{
-    for (const struct curl_slist *h = t->headers; h; h = h->next)
-        if (strncmp(h->data, name, strlen(name)) == 0)
-            return h->data + strlen(name);
-    return NULL;
-}
-
-static void transfer_arrive(struct transfer *t)
-{
-    const struct request rq = {.agent = sim_process->agent,
-                               .url = t->url,
-                               .authorization = transfer_header(t, "Authorization: ") ?: cstr(t->token),
-                               .content_type = cstr(transfer_header(t, "Content-Type: ")),
-                               .content_encoding = cstr(transfer_header(t, "Content-Encoding: ")),
-                               .body = {t->body, t->body_n}};
-    int64_t deadline = t->began + t->timeout_ms;
-
-    if (sim_process->dead)
-        t->answer.refused = true;
-    else
-        world_serve(&rq, &t->answer);
-    t->arrived = true;
-    if (planted == PLANT_EARLY_ACK && strstr(t->url, "//tsdb/") && t->answer.status != 204 &&
-        (t->answer.refused || t->answer.hangs || t->answer.status >= 500))
-        t->answer = (struct response){.status = 204, .body = t->answer.body, .body_n = t->answer.body_n};
-    t->at = t->answer.hangs ? deadline : t->at + t->answer.delay_ms;
-    t->code = t->answer.refused ? CURLE_COULDNT_CONNECT : CURLE_OK;
-    if (t->at >= deadline) {
-        t->at = deadline;
-        t->code = CURLE_OPERATION_TIMEDOUT;
-    }
-}
-
-static void transfer_answer(struct transfer *t)
-{
-    char head[96], written[96];
-    int n = snprintf(head, sizeof(head), "HTTP/1.1 %ld Status\r\n", t->answer.status);
-    int w = snprintf(written, sizeof(written), "X-Prometheus-Remote-Write-Samples-Written: %lld\r\n",
-                     (long long)t->answer.written);
-
-    t->done = true;
-    if (t->code != CURLE_OK)
-        return;
-    if (t->on_header(head, 1, (size_t)n, t->header_arg) != (size_t)n ||
-        (t->answer.written && t->on_header(written, 1, (size_t)w, t->header_arg) != (size_t)w) ||
-        t->on_header(head + n - 2, 1, 2, t->header_arg) != 2 ||
-        (t->answer.body_n &&
-         t->on_body(t->answer.body, 1, t->answer.body_n, t->body_arg) != t->answer.body_n))
-        t->code = CURLE_WRITE_ERROR;
-}
-
-CURLMcode __wrap_curl_multi_perform(CURLM *multi, int *ret);
-CURLMcode __wrap_curl_multi_perform(CURLM *multi, int *ret)
-{
-    *ret = 0;
-    for (struct transfer *t = ((struct multi *)multi)->first; t; t = t->next) {
-        if (!t->arrived && t->at <= now_of(sim_process))
-            transfer_arrive(t);
-        if (t->arrived && !t->done && t->at <= now_of(sim_process))
-            transfer_answer(t);
-    }
-    return CURLM_OK;
-}
-
-CURLMsg *__wrap_curl_multi_info_read(CURLM *multi, int *ret);
-CURLMsg *__wrap_curl_multi_info_read(CURLM *multi, int *ret)
-{
-    *ret = 0;
-    for (struct transfer *t = ((struct multi *)multi)->first; t; t = t->next)
-        if (t->done) {
-            t->message = (CURLMsg){.msg = CURLMSG_DONE, .easy_handle = (CURL *)t, .data.result = t->code};
-            return &t->message;
-        }
-    return NULL;
-}
-
-/* ---- Compression: nobody here reads it, and it was a third of a run's time ---- */
-
-int __wrap_isal_deflate(struct isal_zstream *z);
-int __wrap_isal_deflate(struct isal_zstream *z)
-{
-    z->next_in += z->avail_in;
-    z->avail_in = 0;
-    *z->next_out++ = 0;
-    z->avail_out--;
-    return COMP_OK;
 }

@@ -1,16 +1,17 @@
-/* The universe: the agent's own code in one process, in virtual time, driven by one seed.
+/* The universe: the agent's and the controller's own code in one process and virtual time, driven by a seed.
  *
- * sim.c    time, randomness, threads as strands that take turns, libcurl: `--wrap` puts them in the place
- *          of the C library's and libcurl's functions, so that exporter/ and remotewrite/ run as they are,
- *          loop and HTTP client included
+ * sim.c    time, randomness, threads as strands that take turns: `--wrap` puts them in the place of the C
+ *          library's functions, so that the product runs as it is, loop and HTTP client included
+ * net.c    the same for libcurl's
  * disk.c   a disk that forgets at a power cut what was not synced, tears it, fills up, and fails
- * world.c  agents, Prometheus, scoring APIs and a TSDB that knows what must arrive; faults and oracles
+ * world.h  agents, controllers, and the servers around them; faults and oracles
  * main.c   runs seeds, each in a process of its own
  *
- * Not simulated yet: the HTTP server, controllers and their API server. */
+ * Not simulated: the HTTP server, and processes that stand still. */
 #ifndef DS_TEST_UNIVERSE_SIM_H
 #define DS_TEST_UNIVERSE_SIM_H
 
+#include "exporter/base/buf.h"
 #include "exporter/base/str.h"
 
 #include <curl/curl.h>
@@ -84,6 +85,22 @@ enum reached {
     REACHED_VERDICT_SHRINK,
     REACHED_VERDICT_DROP,
     REACHED_VERDICT_STEP_DOWN,
+    REACHED_KUBE_AWAY,
+    REACHED_KUBE_429,
+    REACHED_KUBE_401,
+    REACHED_KUBE_409,
+    REACHED_KUBE_410,
+    REACHED_KUBE_CUT,
+    REACHED_KUBE_SILENT,
+    REACHED_KUBE_LOST,
+    REACHED_BOOKMARK,
+    REACHED_NEW_LEADER,
+    REACHED_CLUSTER_GONE,
+    REACHED_CONFIG_GONE,
+    REACHED_SUSPENDED,
+    REACHED_PLACED,
+    REACHED_FALLBACK,
+    REACHED_FOREIGN,
     REACHED_COUNT
 };
 extern const char *const reached_names[REACHED_COUNT];
@@ -106,6 +123,11 @@ enum plant {
     PLANT_DROP_413,
     PLANT_OLD_SCORES,
     PLANT_SHOWN_SECRET,
+    PLANT_SAME_VALIDITY,
+    PLANT_NEWEST_WATCH,
+    PLANT_ENDLESS_LEADER,
+    PLANT_TAKEN_LEASE,
+    PLANT_EVERYONES_OBJECT,
     PLANTS
 };
 extern const char *const plant_names[PLANTS];
@@ -113,10 +135,10 @@ extern enum plant planted;
 
 /* ---- Processes and strands ---- */
 
-/* One life of an agent. A process that is killed goes on as a ghost until it has freed its memory: nothing
+/* One life of a node. A process that is killed goes on as a ghost until it has freed its memory: nothing
  * that it does has an effect any more. */
 struct process {
-    int agent;
+    int node;
     struct disk *disk;
     bool dead;
     unsigned die_in; /* calls on files until a kill; 0: none */
@@ -137,11 +159,18 @@ void sim_run(int64_t until_ms, void (*between)(void));
 /* Runs the strands of one process until they have ended. */
 void sim_finish(struct process *p);
 
+/* The running strand waits until then, or until it is woken. */
+struct strand *sim_running(void);
+void sim_wait(int64_t until_ms);
+void sim_wake(struct strand *s, int64_t at_ms);
+/* The time of the process, which is ahead for a ghost. */
+int64_t sim_process_now(void);
+
 /* ---- The network ---- */
 
 struct request {
-    int agent;
-    const char *url, *authorization, *content_type, *content_encoding; /* "" for none */
+    int node;
+    const char *method, *url, *authorization, *accept, *content_type, *content_encoding; /* "" for none */
     struct str body;
 };
 
@@ -153,7 +182,19 @@ struct response {
     int64_t delay_ms;
     char *body; /* from malloc */
     size_t body_n;
+    struct feed *feed; /* goes on with what is put there; NULL: the body is all */
 };
+
+/* The rest of an answer that goes on. Belongs to the server, which frees it once it is gone. */
+struct feed {
+    struct buf text;
+    int64_t at;       /* when the text arrives */
+    bool ended, gone; /* by the server; by the client */
+    struct transfer *to;
+};
+
+void feed_put(struct feed *f, struct str text);
+void feed_end(struct feed *f);
 
 /* What a server does with a request (world.c). */
 void world_serve(const struct request *rq, struct response *ret);

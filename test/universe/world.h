@@ -1,11 +1,150 @@
-/* Agents and the servers around them. */
+/* What the files of the world share: the shape of a seed, its nodes, and who serves what.
+ *
+ * tsdb.c    the ledger of samples, and a TSDB that compares with it what arrives
+ * kube.c    model API servers: the hub's, and one of each cluster
+ * fleet.c   Open Cluster Management and its users: clusters, work agents, scorers; and what must hold there
+ * plants.c  bugs that the oracles must catch
+ * world.c   nodes, Prometheus and scoring APIs, faults, and a run */
 #ifndef DS_TEST_UNIVERSE_WORLD_H
 #define DS_TEST_UNIVERSE_WORLD_H
 
-#include <stdint.h>
+#include "exporter/agent/agent.h"
+#include "exporter/base/loop.h"
+#include "remotewrite/sink.h"
+#include "test/universe/sim.h"
+
+#include <jansson.h>
+
+struct agent_kube;
+struct hub;
+
+#define KUBE_TOKEN "kube-token-" /* the beginning of tokens for API servers */
+
+enum {
+    AGENTS = 5, /* at most, and so on: each seed has a shape */
+    CONTROLLERS = 2,
+    NODES = AGENTS + CONTROLLERS,
+    SCORERS = 3,
+    FAULTS_MS = 20 * 60 * 1000,
+    HEAL_MS =
+        15 * 60 * 1000, /* longer than all back-off, and the grace period for series of an earlier life */
+    RUN_MS = FAULTS_MS + HEAL_MS,
+    LOOP_MS = 10 * 1000, /* what holds the loop */
+    FLUSH_MS = 3000,
+    MAX_LIVES = 256,
+    MAX_SCORES = 1 << 16,
+    TOKEN_BYTES = 40,
+};
+
+/* An agent, or behind them a controller. */
+struct sim_node {
+    int id;
+    struct process *process; /* NULL: down */
+    struct disk *disk;       /* while it is down */
+    struct disk *left;       /* by a process that was killed within a call */
+    struct timer poll;
+    bool wants_reload, wants_stop;
+    int64_t up_at, since, partition_until;
+    unsigned life, cut_life; /* its number; that of the last one that a power cut has ended */
+    int64_t died_at[MAX_LIVES];
+    bool was_killed, disk_failed, unreadable;
+    /* An agent */
+    struct agent *agent;
+    struct agent_options options;
+    struct rw_sink *remote_write;
+    struct agent_kube *kube; /* with API servers only */
+    int64_t not_before, minute;
+    unsigned requests; /* in this minute, to a TSDB in trouble */
+    unsigned scorers;  /* a bit for each */
+    char token[TOKEN_BYTES];
+    /* A controller */
+    struct hub *hub;
+    /* For API servers: the token in the kubeconfig, and the one before until it ends. */
+    unsigned kube_token;
+    int64_t old_token_until, kube_minute;
+    unsigned kube_requests; /* in this minute */
+};
+
+extern struct world {
+    int n_agents, n_nodes;
+    unsigned n_scorers, more_series, interval_s, n_scores;
+    const char *protocol;
+    bool has_kube; /* scorers come from the hub */
+    struct sim_node nodes[NODES];
+    struct stream faults, network, disk, answers;
+    int64_t score_at[MAX_SCORES]; /* when a scoring API last gave this score */
+    unsigned n_given;
+    bool healed, answer_is_lost;
+} universe;
 
 /* Runs a universe: faults, then a time in which everything heals, and what must hold after it. Returns the
  * virtual milliseconds. */
 int64_t world_run(uint64_t seed);
+
+/* The node's process reloads and stops as faults have it. */
+void node_poll(struct sim_node *n);
+/* The text is copied. */
+void respond(struct response *r, long status, const char *text, enum reached what);
+/* No secret is in the text, which is shown at this place. */
+void check_secrets(struct str text, const char *where);
+
+/* ---- tsdb.c ---- */
+
+void tsdb_serve(const struct request *rq, struct sim_node *a, struct response *r);
+void tsdb_turn(void); /* into a trouble, or out of it */
+void tsdb_tick(void);
+void tsdb_heal(void);
+void tsdb_check_end(void);
+
+/* ---- kube.c ---- */
+
+/* The cluster of agent i has API server i. */
+enum { HUB_SERVER = AGENTS, KUBE_SERVERS };
+
+/* One call, and what it is about. */
+struct kube_ask {
+    const struct sim_node *from;
+    int server;
+    const char *method;
+    char resource[96], namespace[64], name[160], subresource[16]; /* "apps/v1/deployments"; "" for none */
+};
+
+void kube_serve(int server, const struct request *rq, struct sim_node *from, struct response *r);
+/* Ends old streams and sends bookmarks. */
+void kube_tick(void);
+/* The server is away, overloaded, slow, forgets its history, or its streams end or fall silent. */
+void kube_turn(void);
+void kube_heal(void);
+/* Since when the server has no trouble; INT64_MAX while it has. */
+int64_t kube_calm_since(int server);
+
+/* What is stored; borrowed, NULL for none. */
+json_t *kube_object_at(int server, const char *resource, const char *namespace, const char *name);
+/* The nth object of a resource, in all namespaces. */
+json_t *kube_nth(int server, const char *resource, size_t nth);
+/* Creates or replaces; takes the reference. `status` is kept unless the object has one. */
+void kube_put(int server, const char *resource, json_t *object);
+/* As a user's delete: waits for finalizers. */
+void kube_delete(int server, const char *resource, const char *namespace, const char *name);
+
+/* ---- fleet.c ---- */
+
+void fleet_set_up(uint64_t seed);
+/* Work agents and users. */
+void fleet_tick(void);
+void fleet_turn(void); /* a user changes something */
+void fleet_rotate(struct sim_node *n);
+void fleet_heal(void);
+void fleet_check_end(void);
+/* What an agent has to run when all has healed. */
+unsigned fleet_scorers(const struct sim_node *a);
+void fleet_write_kubeconfigs(struct sim_node *n);
+/* Whether the token is the node's; violated() if it is another's. */
+bool fleet_knows_token(struct sim_node *n, const char *authorization);
+/* May the node ask this? `after`: the object that a write leads to; NULL for a delete or a read. */
+void fleet_check_ask(const struct kube_ask *a, const json_t *before, const json_t *after);
+/* What the controller's part of the scoring APIs is asked for; false if it is not. */
+bool fleet_serve_api(const struct request *rq, struct response *r);
+void *controller_main(void *arg);
 
 #endif

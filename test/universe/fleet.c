@@ -1,0 +1,578 @@
+/* Owns what Open Cluster Management and its users do on the API servers, and what must hold there: who may
+ * write what, one leader, scores that are as young as validUntil says, and a hub that all agree with. */
+#include "controller/hub/rules/rules.h"
+#include "controller/hub/state/state.h"
+#include "controller/kube/client.h"
+#include "controller/kube/json.h"
+#include "controller/kube/lease.h"
+#include "exporter/agent/scorer.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/def.h"
+#include "exporter/base/http.h"
+#include "exporter/metric/metrics.h"
+#include "test/universe/sim.h"
+#include "test/universe/world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define HUB_NAMESPACE   "open-cluster-management"
+#define AGENT_NAMESPACE "dynamic-scoring"
+#define SCORERS_OF_HUB  "dynamic-scoring.open-cluster-management.io/dynamicscorers"
+#define CONFIGS_OF_HUB  "dynamic-scoring.open-cluster-management.io/dynamicscoringconfigs"
+#define SCORES          "cluster.open-cluster-management.io/addonplacementscores"
+#define CLUSTERS        "cluster.open-cluster-management.io/managedclusters"
+#define ADDONS          "addon.open-cluster-management.io/managedclusteraddons"
+#define WORKS           "work.open-cluster-management.io/manifestworks"
+#define LEASES          "coordination.k8s.io/leases"
+#define CONFIGMAPS      "v1/configmaps"
+
+enum {
+    FALLBACK = -77,
+    WITH_FALLBACK = 1, /* the scorer that has it */
+    FOREIGN = 2,       /* the scorer whose object on cluster 0 belongs to another */
+    STALE_INTERVALS = 3,
+    CALM_MS = 120 * 1000, /* in which an agent gets to write */
+};
+
+static struct {
+    bool wants[SCORERS], has_config, has_cluster[AGENTS];
+    struct work_agent {
+        int64_t next;
+        bool applied; /* it has applied a ManifestWork, and would delete what was in it */
+    } works[AGENTS];
+    int64_t back_at[AGENTS], config_back_at, api_down_until;
+    char leaders[16][KUBE_IDENTITY_BYTES];
+    struct {
+        int node;
+        unsigned life;
+    } led_by[16];
+    size_t n_leaders;
+    uint64_t seed;
+} f;
+
+static const char *string_of(const json_t *o, const char *a, const char *b)
+{
+    return cstr(json_string_value(json_object_get(json_object_get(o, a), b)));
+}
+
+static const char *cluster_name(int i)
+{
+    static const char *const names[] = {"c0", "c1", "c2", "c3", "c4"};
+
+    return names[i];
+}
+
+static const char *scorer_name(unsigned i)
+{
+    static const char *const names[] = {"s0", "s1", "s2"};
+
+    return names[i];
+}
+
+/* ---- What users apply ---- */
+
+static void put_scorer(unsigned i)
+{
+    json_t *source =
+        json_pack("{s:s, s:s, s:s, s:{s:s, s:i, s:i}}", "type", "Prometheus", "host", "http://prometheus",
+                  "path", "/api/v1/query_range", "params", "query", "up", "range", 3600, "step", 60);
+    json_t *spec =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:{s:s, s:i}}}", "description", "",
+                  "configURL", i == 0 ? "http://score/s0/config" : "http://score/none", "configSyncMode",
+                  i == 0 ? "Full" : "None", "scoreDestination", "AddOnPlacementScore", "scoreDimensionFormat",
+                  "${node}", "source", source, "scoring", "host", "http://score", "path", "/scoring",
+                  "params", "name", scorer_name(i), "interval", (int)universe.interval_s);
+
+    if (i == WITH_FALLBACK)
+        (void)json_object_set_new(spec, "fallbackScore", json_integer(FALLBACK));
+    kube_put(HUB_SERVER, SCORERS_OF_HUB,
+             json_pack("{s:s, s:s, s:{s:s, s:s}, s:o}", "apiVersion", HUB_API, "kind", "DynamicScorer",
+                       "metadata", "name", scorer_name(i), "namespace", HUB_NAMESPACE, "spec", spec));
+    f.wants[i] = true;
+}
+
+static void put_config(void)
+{
+    kube_put(HUB_SERVER, CONFIGS_OF_HUB,
+             json_pack("{s:s, s:s, s:{s:s, s:s}, s:{}}", "apiVersion", HUB_API, "kind",
+                       "DynamicScoringConfig", "metadata", "name", HUB_CONFIG, "namespace", HUB_NAMESPACE,
+                       "spec"));
+    f.has_config = true;
+}
+
+static void put_cluster(int i)
+{
+    const char *name = cluster_name(i);
+
+    kube_put(HUB_SERVER, CLUSTERS,
+             json_pack("{s:s, s:s, s:{s:s}, s:{s:b}}", "apiVersion", "cluster.open-cluster-management.io/v1",
+                       "kind", "ManagedCluster", "metadata", "name", name, "spec", "hubAcceptsClient", 1));
+    kube_put(HUB_SERVER, ADDONS,
+             json_pack("{s:s, s:s, s:{s:s, s:s}, s:{}, s:{s:[{s:s, s:s, s:s}]}}", "apiVersion",
+                       "addon.open-cluster-management.io/v1alpha1", "kind", "ManagedClusterAddOn", "metadata",
+                       "name", "dynamic-scoring-framework", "namespace", name, "spec", "status", "conditions",
+                       "type", "Available", "status", "True", "reason", "Told"));
+    f.has_cluster[i] = true;
+}
+
+static json_t *foreign_object(const char *kind, const char *namespace, const char *name)
+{
+    return json_pack("{s:s, s:{s:s, s:s, s:{s:s}}, s:{s:[{s:s, s:i}]}}", "kind", kind, "metadata", "name",
+                     name, "namespace", namespace, "labels", "app.kubernetes.io/managed-by", "another",
+                     "status", "scores", "name", "x", "value", 3);
+}
+
+void fleet_set_up(uint64_t seed)
+{
+    f.seed = seed;
+    put_config();
+    for (unsigned i = 0; i < universe.n_scorers; i++)
+        put_scorer(i);
+    for (int i = 0; i < universe.n_agents; i++) {
+        put_cluster(i);
+        f.works[i].next = 1000;
+    }
+    kube_put(HUB_SERVER, SCORES, foreign_object("AddOnPlacementScore", "c0", scorer_name(FOREIGN)));
+    kube_put(HUB_SERVER, WORKS, foreign_object("ManifestWork", "c0", "another"));
+    kube_put(0, CONFIGMAPS, foreign_object("ConfigMap", AGENT_NAMESPACE, "another"));
+}
+
+/* ---- Tokens ---- */
+
+static void token_print(const struct sim_node *n, unsigned nth, char ret[64])
+{
+    (void)snprintf(ret, 64, KUBE_TOKEN "%llx-a%d-%u", (unsigned long long)f.seed, n->id, nth);
+}
+
+static void write_kubeconfig(struct sim_node *n, const char *path, const char *host)
+{
+    char token[64], text[600];
+
+    token_print(n, n->kube_token, token);
+    (void)snprintf(text, sizeof(text),
+                   "{\"apiVersion\":\"v1\",\"kind\":\"Config\",\"current-context\":\"x\",\"contexts\":["
+                   "{\"name\":\"x\",\"context\":{\"cluster\":\"x\",\"user\":\"x\"}}],\"clusters\":["
+                   "{\"name\":\"x\",\"cluster\":{\"server\":\"http://%s\"}}],\"users\":["
+                   "{\"name\":\"x\",\"user\":{\"token\":\"%s\"}}]}",
+                   host, token);
+    disk_put(n->process ? n->process->disk : n->disk, path, text);
+}
+
+void fleet_write_kubeconfigs(struct sim_node *n)
+{
+    char own[16];
+
+    (void)snprintf(own, sizeof(own), "cluster%d", n->id);
+    write_kubeconfig(n, "/u/hub.kubeconfig", "hub");
+    write_kubeconfig(n, "/u/own.kubeconfig", own);
+}
+
+void fleet_rotate(struct sim_node *n)
+{
+    n->kube_token++;
+    n->old_token_until = sim_now_ms + (int64_t)stream_below(&universe.faults, 60000);
+    fleet_write_kubeconfigs(n);
+    trace("a%d has a new token; the old one ends at %.1f", n->id, (double)n->old_token_until / 1000);
+}
+
+bool fleet_knows_token(struct sim_node *n, const char *authorization)
+{
+    char token[64];
+    unsigned nth = n->kube_token;
+
+    if (strncmp(authorization, "Bearer ", 7) != 0)
+        violated("a%d sent no token to an API server", n->id);
+    for (;; nth--) {
+        token_print(n, nth, token);
+        if (strcmp(authorization + 7, token) == 0)
+            break;
+        if (nth == 0)
+            violated("a%d sent a token that is not its own: %s", n->id, authorization);
+    }
+    return nth == n->kube_token || (nth + 1 == n->kube_token && sim_now_ms < n->old_token_until);
+}
+
+/* ---- What a node may do ---- */
+
+static bool is_write(const struct kube_ask *a)
+{
+    return strcmp(a->method, "GET") != 0;
+}
+
+static _Noreturn void not_allowed(const struct kube_ask *a)
+{
+    violated("a%d may not %s %s %s/%s on server %d", a->from->id, a->method, a->resource, a->namespace,
+             a->name, a->server);
+}
+
+/* As the chart's Roles have it. */
+static bool is_allowed(const struct kube_ask *a, const char *name)
+{
+    bool is_agent = a->from->id < universe.n_agents, writes = is_write(a);
+    bool is_event = strcmp(a->resource, "events.k8s.io/events") == 0;
+
+    if (is_agent && a->server == HUB_SERVER)
+        return strcmp(a->resource, SCORES) == 0 && strcmp(a->namespace, cluster_name(a->from->id)) == 0;
+    if (is_agent)
+        return a->server == a->from->id && strcmp(a->namespace, AGENT_NAMESPACE) == 0 &&
+               (!writes || (strcmp(a->resource, CONFIGMAPS) == 0 && strcmp(name, WORK_STATUS) == 0));
+    if (a->server != HUB_SERVER)
+        return false;
+    if (!writes || is_event || strcmp(a->resource, LEASES) == 0)
+        return true;
+    if (strcmp(a->resource, WORKS) == 0)
+        return strcmp(name, WORK_NAME) == 0;
+    return strcmp(a->resource, SCORERS_OF_HUB) == 0 || strcmp(a->resource, CONFIGS_OF_HUB) == 0;
+}
+
+/* Who writes its name into the Lease is known by it from then on. */
+static void check_lease(const struct kube_ask *a, const json_t *before, const json_t *after)
+{
+    const char *holder = string_of(after, "spec", "holderIdentity");
+
+    if (*holder && strcmp(holder, string_of(before, "spec", "holderIdentity")) != 0) {
+        if (f.n_leaders == ARRAY_SIZE(f.leaders))
+            f.n_leaders = 0;
+        (void)snprintf(f.leaders[f.n_leaders], sizeof(f.leaders[0]), "%s", holder);
+        f.led_by[f.n_leaders].node = a->from->id;
+        f.led_by[f.n_leaders++].life = a->from->life;
+        trace("a%d leads", a->from->id);
+        reached[REACHED_NEW_LEADER]++;
+    }
+}
+
+/* A controller writes while the Lease is its own. */
+static void check_leader(const struct kube_ask *a)
+{
+    const json_t *lease = kube_nth(HUB_SERVER, LEASES, 0);
+    const char *holder = string_of(lease, "spec", "holderIdentity");
+
+    for (size_t i = 0; i < ARRAY_SIZE(f.leaders); i++)
+        if (*holder && strcmp(f.leaders[i], holder) == 0 && f.led_by[i].node == a->from->id &&
+            f.led_by[i].life == a->from->life)
+            return;
+    violated("a%d writes %s %s/%s, but %s leads", a->from->id, a->resource, a->namespace, a->name, holder);
+}
+
+static int64_t valid_until_ms(const json_t *object)
+{
+    const char *text = string_of(object, "status", "validUntil");
+
+    return *text ? kube_time_parse(text).ms - 1767225600000 - 3600000 : 0;
+}
+
+static bool is_fallback(const json_t *object)
+{
+    const json_t *list = json_object_get(json_object_get(object, "status"), "scores"), *item;
+    size_t i;
+
+    json_array_foreach(list, i, item)
+    {
+        if (json_integer_value(json_object_get(item, "value")) != FALLBACK)
+            return false;
+    }
+    return true;
+}
+
+/* No item is older than validUntil allows. */
+static void check_scores(const struct kube_ask *a, const json_t *object)
+{
+    const json_t *list = json_object_get(json_object_get(object, "status"), "scores"), *item;
+    int64_t until = valid_until_ms(object),
+            most = (int64_t)STALE_INTERVALS * universe.interval_s * 1000 + LOOP_MS;
+    size_t i;
+
+    reached[REACHED_PLACED]++;
+    if (is_fallback(object) && json_array_size(list))
+        reached[REACHED_FALLBACK]++;
+    json_array_foreach(list, i, item)
+    {
+        json_int_t value = json_integer_value(json_object_get(item, "value"));
+
+        if (value == FALLBACK && strcmp(a->name, scorer_name(WITH_FALLBACK)) == 0)
+            continue;
+        if (value < 0 || value >= universe.n_scores || until - universe.score_at[value] > most)
+            violated("a%d gives %s a validUntil %lld ms after its score %lld was made", a->from->id, a->name,
+                     (long long)(until - universe.score_at[value]), (long long)value);
+    }
+}
+
+void fleet_check_ask(const struct kube_ask *a, const json_t *before, const json_t *after)
+{
+    const char *name = a->name[0] ? a->name : string_of(after, "metadata", "name");
+
+    if (!is_allowed(a, name))
+        not_allowed(a);
+    if (!is_write(a))
+        return;
+    if (before &&
+        strcmp(string_of(json_object_get(before, "metadata"), "labels", "app.kubernetes.io/managed-by"),
+               "another") == 0)
+        violated("a%d touches %s %s/%s of another owner", a->from->id, a->resource, a->namespace, name);
+    if (strcmp(a->resource, LEASES) == 0)
+        check_lease(a, before, after);
+    else if (a->from->id >= universe.n_agents && strcmp(a->resource, "events.k8s.io/events") != 0)
+        check_leader(a);
+    else if (strcmp(a->subresource, "status") == 0)
+        check_scores(a, after);
+}
+
+/* ---- Work agents ---- */
+
+static json_t *applied_condition(const json_t *work)
+{
+    return json_pack("[{s:s, s:s, s:s, s:s, s:O}]", "type", "Applied", "status", "True", "reason", "Told",
+                     "lastTransitionTime", "2026-01-01T01:00:00Z", "observedGeneration",
+                     json_object_get(json_object_get(work, "metadata"), "generation"));
+}
+
+static void work_agent_report(int i, const json_t *work)
+{
+    const char *report =
+        string_of(kube_object_at(i, CONFIGMAPS, AGENT_NAMESPACE, WORK_STATUS), "data", "status");
+    json_t *values = *report ? json_pack("[{s:s, s:{s:s, s:s}}]", "name", "status", "fieldValue", "type",
+                                         "String", "string", report)
+                             : json_array();
+    json_t *manifests =
+        json_pack("[{s:{s:s, s:s}, s:o}, {s:{s:s, s:s}, s:{s:o}}]", "resourceMeta", "kind", "ConfigMap",
+                  "name", WORK_CONFIGMAP, "conditions", applied_condition(work), "resourceMeta", "kind",
+                  "ConfigMap", "name", WORK_STATUS, "statusFeedback", "values", values);
+
+    kube_put(HUB_SERVER, WORKS,
+             json_pack("{s:{s:s, s:s}, s:{s:o, s:{s:o}}}", "metadata", "name", WORK_NAME, "namespace",
+                       cluster_name(i), "status", "conditions", applied_condition(work), "resourceStatus",
+                       "manifests", manifests));
+}
+
+static void work_agent_look(int i)
+{
+    const json_t *work = kube_object_at(HUB_SERVER, WORKS, cluster_name(i), WORK_NAME);
+    json_t *manifest = json_array_get(
+        json_object_get(json_object_get(json_object_get(work, "spec"), "workload"), "manifests"), 0);
+
+    if (manifest) {
+        kube_put(i, CONFIGMAPS, json_deep_copy(manifest));
+        f.works[i].applied = true;
+        work_agent_report(i, work);
+    } else if (f.works[i].applied) {
+        kube_delete(i, CONFIGMAPS, AGENT_NAMESPACE, WORK_CONFIGMAP);
+        f.works[i].applied = false;
+    }
+}
+
+/* ---- Time ---- */
+
+/* A fallback where one is promised: an agent that could has replaced scores that have expired. */
+static void look_at_fallback(int i)
+{
+    const struct sim_node *a = &universe.nodes[i];
+    const json_t *o = kube_object_at(HUB_SERVER, SCORES, cluster_name(i), scorer_name(WITH_FALLBACK));
+    int64_t until = valid_until_ms(o), calm = a->partition_until;
+
+    calm = kube_calm_since(HUB_SERVER) > calm ? kube_calm_since(HUB_SERVER) : calm;
+    calm = kube_calm_since(i) > calm ? kube_calm_since(i) : calm;
+    calm = a->since > calm ? a->since : calm;
+    if (!o || !until || !a->process || a->process->dead || !a->agent || calm > sim_now_ms - CALM_MS ||
+        until > sim_now_ms - CALM_MS || is_fallback(o))
+        return;
+    for (size_t s = 0; s < agent_state(a->agent)->n_scorers; s++)
+        if (strcmp(scorer_summary(agent_state(a->agent)->scorers[s])->name, scorer_name(WITH_FALLBACK)) == 0)
+            violated("a%d: the scores of %s ended %lld ms ago, and there is no fallback", i,
+                     scorer_name(WITH_FALLBACK), (long long)(sim_now_ms - until));
+}
+
+void fleet_tick(void)
+{
+    for (int i = 0; i < universe.n_agents; i++) {
+        if (sim_now_ms < f.works[i].next)
+            continue;
+        f.works[i].next =
+            sim_now_ms + 1000 + (int64_t)stream_below(&universe.network, universe.healed ? 5000 : 20000);
+        work_agent_look(i);
+        if (!f.has_cluster[i] && sim_now_ms >= f.back_at[i])
+            put_cluster(i);
+        if (!f.has_config && sim_now_ms >= f.config_back_at &&
+            !kube_object_at(HUB_SERVER, CONFIGS_OF_HUB, HUB_NAMESPACE,
+                            HUB_CONFIG)) /* not the one that ends */
+            put_config();
+        look_at_fallback(i);
+    }
+}
+
+void fleet_turn(void)
+{
+    uint64_t what = stream_below(&universe.faults, 1000);
+    unsigned scorer = (unsigned)stream_below(&universe.faults, universe.n_scorers);
+    int cluster = (int)stream_below(&universe.faults, (uint64_t)universe.n_agents);
+
+    if (what < 200) {
+        f.api_down_until = sim_now_ms + (int64_t)stream_below(&universe.faults, 300000);
+        trace("scoring APIs fail until %.1f, as the hub sees them", (double)f.api_down_until / 1000);
+    } else if (what < 700) {
+        if (f.wants[scorer])
+            kube_delete(HUB_SERVER, SCORERS_OF_HUB, HUB_NAMESPACE, scorer_name(scorer));
+        f.wants[scorer] = !f.wants[scorer];
+        if (f.wants[scorer])
+            put_scorer(scorer);
+        else
+            reached[REACHED_REMOVED]++;
+        trace("scorer s%u is %s", scorer, f.wants[scorer] ? "applied" : "deleted");
+    } else if (what < 850) {
+        kube_delete(HUB_SERVER, CLUSTERS, "", cluster_name(cluster));
+        f.has_cluster[cluster] = false;
+        f.back_at[cluster] = sim_now_ms + (int64_t)stream_below(&universe.faults, 300000);
+        reached[REACHED_CLUSTER_GONE]++;
+        trace("cluster c%d leaves", cluster);
+    } else {
+        kube_delete(HUB_SERVER, CONFIGS_OF_HUB, HUB_NAMESPACE, HUB_CONFIG);
+        f.has_config = false;
+        f.config_back_at = sim_now_ms + (int64_t)stream_below(&universe.faults, 200000);
+        reached[REACHED_CONFIG_GONE]++;
+        trace("the configuration is deleted");
+    }
+}
+
+void fleet_heal(void)
+{
+    if (!f.wants[0])
+        put_scorer(0);
+    for (int i = 0; i < universe.n_agents; i++)
+        f.back_at[i] = 0;
+    f.config_back_at = f.api_down_until = 0;
+}
+
+bool fleet_serve_api(const struct request *rq, struct response *r)
+{
+    CLEANUP(cleanup_free) char *text = NULL;
+
+    if (strcmp(rq->method, "GET") != 0)
+        return false;
+    if (sim_now_ms < f.api_down_until) {
+        respond(r, 500, "overloaded", REACHED_BAD_ANSWER);
+        return true;
+    }
+    text = xasprintf("{\"name\":\"s0\",\"description\":\"\",\"source\":{\"type\":\"Prometheus\",\"host\":"
+                     "\"http://prometheus\",\"path\":\"/api/v1/query_range\",\"params\":{\"query\":\"up\","
+                     "\"range\":3600,\"step\":60}},\"scoring\":{\"path\":\"/scoring\",\"params\":{\"name\":"
+                     "\"s0\",\"interval\":%u}}}",
+                     universe.interval_s);
+    r->status = 200;
+    r->body = strstr(rq->url, "/config") ? TAKE_PTR(text) : xstrdup("ok");
+    r->body_n = strlen(r->body);
+    return true;
+}
+
+/* ---- The controller, as controller/cmd_controller.c has it, without pages ---- */
+
+void *controller_main(void *arg)
+{
+    struct sim_node *n = arg;
+    struct process *p = n->process;
+    struct hub_options o = {
+        .namespace = HUB_NAMESPACE,
+        .agent_namespace = AGENT_NAMESPACE,
+        .addon_name = "dynamic-scoring-framework",
+        .probe = {.interval_ms = 30000, .timeout_ms = 10000, .unhealthy_after = 3, .healthy_after = 2},
+        .leader_elect = true,
+        .api_qps = 200,
+        .api_burst = 400};
+    char identity[KUBE_IDENTITY_BYTES];
+
+    if (loop_new(&p->loop, &clock_system) < 0)
+        violated("no loop");
+    kube_lease_make_identity(identity);
+    o.identity = identity;
+    o.loop = p->loop;
+    o.http = http_new(p->loop, "dynamic-scoring/universe");
+    o.kube = kube_new(p->loop, o.http, "hub", "/u/hub.kubeconfig");
+    o.metrics = metrics_new(METRIC_OWNER_LOOP);
+    n->hub = hub_new(&o);
+    node_poll(n);
+    if (!p->dead)
+        (void)loop_run(p->loop);
+    n->hub = hub_free(n->hub);
+    loop_timer_clear(p->loop, &n->poll);
+    o.kube = kube_free(o.kube);
+    o.http = http_free(o.http);
+    o.metrics = metrics_free(o.metrics);
+    p->loop = loop_free(p->loop);
+    return NULL;
+}
+
+/* ---- The end ---- */
+
+unsigned fleet_scorers(const struct sim_node *a)
+{
+    unsigned bits = 0;
+
+    if (!universe.has_kube)
+        return a->scorers;
+    for (unsigned i = 0; i < universe.n_scorers; i++)
+        bits |= f.wants[i] ? 1u << i : 0;
+    return bits;
+}
+
+static void check_work(int i, const json_t *configmap, const char *where)
+{
+    json_auto_t *list = json_loads(string_of(configmap, "data", "summaries"), 0, NULL);
+    unsigned bits = 0;
+    size_t n;
+    json_t *item;
+
+    json_array_foreach(list, n, item)
+    {
+        const char *name = cstr(json_string_value(json_object_get(item, "scoreName")));
+
+        bits |= name[0] == 's' ? 1u << (name[1] - '0') : 1u << 31;
+    }
+    if (bits != fleet_scorers(&universe.nodes[i]))
+        violated("c%d: %s has scorers %x instead of %x", i, where, bits, fleet_scorers(&universe.nodes[i]));
+}
+
+static void check_placed(int i)
+{
+    for (unsigned s = 0; s < universe.n_scorers; s++) {
+        const json_t *o = kube_object_at(HUB_SERVER, SCORES, cluster_name(i), scorer_name(s));
+
+        if (i == 0 && s == FOREIGN)
+            continue;
+        if (f.wants[s] && (!o || valid_until_ms(o) < sim_now_ms || is_fallback(o)))
+            violated("c%d: there is no valid score of s%u", i, s);
+        if (!f.wants[s] && o)
+            violated("c%d: the scores of s%u are still there", i, s);
+    }
+}
+
+static void check_status(unsigned s)
+{
+    const json_t *o = kube_object_at(HUB_SERVER, SCORERS_OF_HUB, HUB_NAMESPACE, scorer_name(s)), *c;
+    const json_t *list = json_object_get(json_object_get(o, "status"), "conditions");
+    size_t i;
+
+    json_array_foreach(list, i, c)
+    {
+        if (strcmp(cstr(json_string_value(json_object_get(c, "type"))), "Ready") == 0 &&
+            (s == FOREIGN || strcmp(cstr(json_string_value(json_object_get(c, "status"))), "True") == 0))
+            return;
+    }
+    violated("the DynamicScorer s%u is not Ready", s);
+}
+
+void fleet_check_end(void)
+{
+    for (int i = 0; i < universe.n_agents; i++) {
+        const json_t *work = kube_object_at(HUB_SERVER, WORKS, cluster_name(i), WORK_NAME);
+
+        check_work(
+            i,
+            json_array_get(
+                json_object_get(json_object_get(json_object_get(work, "spec"), "workload"), "manifests"), 0),
+            "its ManifestWork");
+        check_work(i, kube_object_at(i, CONFIGMAPS, AGENT_NAMESPACE, WORK_CONFIGMAP), "its ConfigMap");
+        check_placed(i);
+    }
+    for (unsigned s = 0; s < universe.n_scorers; s++)
+        if (f.wants[s])
+            check_status(s);
+}

@@ -1,0 +1,125 @@
+/* Planted bugs, in functions that are called across files. */
+#include "controller/kube/lease.h"
+#include "controller/placement/slot.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/secret.h"
+#include "exporter/metric/page.h"
+#include "exporter/metric/series.h"
+#include "remotewrite/spool.h"
+#include "remotewrite/transport.h"
+#include "test/universe/sim.h"
+#include "test/universe/world.h"
+
+int __real_spool_write_file(struct spool *s, const char *name, struct str bytes);
+int __wrap_spool_write_file(struct spool *s, const char *name, struct str bytes);
+int __wrap_spool_write_file(struct spool *s, const char *name, struct str bytes)
+{
+    if (planted == PLANT_NO_ACTIVE_SET && strncmp(name, "active.", 7) == 0)
+        return 0;
+    return __real_spool_write_file(s, name, bytes);
+}
+
+int __real_spool_put_position(struct spool *s, unsigned which, struct str bytes, bool wait_for_disk);
+int __wrap_spool_put_position(struct spool *s, unsigned which, struct str bytes, bool wait_for_disk);
+int __wrap_spool_put_position(struct spool *s, unsigned which, struct str bytes, bool wait_for_disk)
+{
+    return planted == PLANT_LOST_POSITION ? 0 : __real_spool_put_position(s, which, bytes, wait_for_disk);
+}
+
+int64_t __real_backoff_ms(const struct backoff *b, unsigned nth, int64_t retry_after_ms);
+int64_t __wrap_backoff_ms(const struct backoff *b, unsigned nth, int64_t retry_after_ms);
+int64_t __wrap_backoff_ms(const struct backoff *b, unsigned nth, int64_t retry_after_ms)
+{
+    if (planted == PLANT_NO_BACKOFF)
+        return retry_after_ms > 0 ? retry_after_ms : 0;
+    return __real_backoff_ms(b, nth, retry_after_ms);
+}
+
+enum rw_verdict __real_transport_verdict(const struct transport_answer *a);
+enum rw_verdict __wrap_transport_verdict(const struct transport_answer *a);
+enum rw_verdict __wrap_transport_verdict(const struct transport_answer *a)
+{
+    enum rw_verdict v = __real_transport_verdict(a);
+
+    if ((planted == PLANT_DROP_5XX && a->status >= 500) || (planted == PLANT_DROP_400 && a->status == 400) ||
+        (planted == PLANT_DROP_413 && a->status == 413))
+        return VERDICT_DROP;
+    if (v >= VERDICT_RETRY && v <= VERDICT_STEP_DOWN)
+        reached[REACHED_VERDICT_RETRY + v - VERDICT_RETRY]++;
+    return v;
+}
+
+struct sink *__real_page_sink(struct page *p);
+struct sink *__wrap_page_sink(struct page *p);
+struct sink *__wrap_page_sink(struct page *p)
+{
+    static struct sink_ops without;
+    struct sink *s = __real_page_sink(p);
+
+    if (planted == PLANT_OLD_SCORES) {
+        without = *s->ops;
+        without.withdraw = NULL;
+        s->ops = &without;
+    }
+    return s;
+}
+
+size_t __real_secret_hide(char *text, size_t n);
+size_t __wrap_secret_hide(char *text, size_t n);
+size_t __wrap_secret_hide(char *text, size_t n)
+{
+    return planted == PLANT_SHOWN_SECRET ? n : __real_secret_hide(text, n);
+}
+
+json_t *__real_slot_status_body(const struct slot *s, const struct placement_options *o);
+json_t *__wrap_slot_status_body(const struct slot *s, const struct placement_options *o);
+json_t *__wrap_slot_status_body(const struct slot *s, const struct placement_options *o)
+{
+    static json_t *first;
+    json_t *body = __real_slot_status_body(s, o), *status = json_object_get(body, "status");
+
+    if (planted != PLANT_SAME_VALIDITY || !json_is_string(json_object_get(status, "validUntil")))
+        return body;
+    if (!first)
+        first = json_incref(json_object_get(status, "validUntil"));
+    (void)json_object_set(status, "validUntil", first);
+    return body;
+}
+
+bool __real_object_is_ours(const json_t *object, const char *owner);
+bool __wrap_object_is_ours(const json_t *object, const char *owner);
+bool __wrap_object_is_ours(const json_t *object, const char *owner)
+{
+    return planted == PLANT_EVERYONES_OBJECT || __real_object_is_ours(object, owner);
+}
+
+/* A leader that does not notice that it no longer is: one for each node, since the nodes share this. */
+struct endless {
+    void (*on_change)(void *arg, bool leading);
+    void *arg;
+};
+
+static void endless_on_change(void *arg, bool leading)
+{
+    const struct endless *e = arg;
+
+    if (leading)
+        e->on_change(e->arg, leading);
+}
+
+struct kube_lease *__real_kube_lease_new(struct kube *k, const struct kube_lease_options *o);
+struct kube_lease *__wrap_kube_lease_new(struct kube *k, const struct kube_lease_options *o);
+struct kube_lease *__wrap_kube_lease_new(struct kube *k, const struct kube_lease_options *o)
+{
+    static struct endless kept[MAX_LIVES];
+    static size_t n;
+    struct kube_lease_options other = *o;
+    struct endless *e = &kept[n++ % MAX_LIVES];
+
+    if (planted != PLANT_ENDLESS_LEADER)
+        return __real_kube_lease_new(k, o);
+    *e = (struct endless){o->on_change, o->arg};
+    other.on_change = endless_on_change;
+    other.arg = e;
+    return __real_kube_lease_new(k, &other);
+}

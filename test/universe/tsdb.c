@@ -1,0 +1,480 @@
+/* Owns the ledger of samples and a TSDB that compares with it what arrives. The ledger is filled where the
+ * sender thread has taken a batch: from then on, what is on disk must arrive, whatever happens. */
+#include "exporter/base/def.h"
+#include "exporter/metric/series.h"
+#include "remotewrite/body.h"
+#include "remotewrite/format.h"
+#include "remotewrite/intake.h"
+#include "remotewrite/queue.h"
+#include "test/bench/gen.h"
+#include "test/universe/sim.h"
+#include "test/universe/world.h"
+
+#include <remote_v1.pb-c.h>
+#include <remote_v2.pb-c.h>
+#include <snappy-c.h>
+#include <zstd.h>
+
+enum {
+    TABLE = 1 << 17,
+    MAX_SERIES = 4096,
+    MAX_BATCHES = 4096,
+    SETTLE_MS = 5000, /* until the position of what was delivered survives a kill */
+    SEND_MS = 30000,  /* to deliver the last samples of a run */
+    RATE_PER_MINUTE = 30,
+};
+
+struct series_state {
+    uint64_t key;
+    int64_t last_ms;
+    uint64_t last_bits, batch;
+    unsigned lane;
+    int agent;
+    bool marker_lost; /* rejected by the TSDB */
+};
+
+struct lane_state {
+    uint64_t batch;
+    bool ended;
+};
+
+/* A sample: where it is from, and what became of it. */
+struct taken {
+    uint64_t key, bits, batch; /* batch: 0 for a stale marker */
+    bool used, is_due, arrived, acknowledged, excused;
+};
+
+/* The samples of a round. Once the agent knows that all arrived, none of them is sent again. */
+struct batch_state {
+    size_t left; /* not acknowledged */
+    int64_t done_at;
+    unsigned life;
+};
+
+static struct {
+    struct lane_state lanes[AGENTS * SCORERS];
+    struct series_state series[MAX_SERIES];
+    size_t n_series;
+    struct taken samples[TABLE];
+    struct batch_state batch[MAX_BATCHES];
+    struct {
+        uint64_t key, hash;
+    } bodies[TABLE];
+    uint64_t batches;
+    enum { TSDB_OK, TSDB_503, TSDB_429, TSDB_POISON, TSDB_SMALL, TSDB_OLD, TSDB_404 } state;
+    int64_t until;
+} t;
+
+/* ---- The ledger ---- */
+
+static struct taken *sample_at(uint64_t key)
+{
+    size_t i = key % TABLE;
+
+    while (t.samples[i].used && t.samples[i].key != key)
+        i = (i + 1) % TABLE;
+    t.samples[i].used = true;
+    t.samples[i].key = key;
+    return &t.samples[i];
+}
+
+static uint64_t sample_key(uint64_t series, int64_t at)
+{
+    return fnv(series, &at, sizeof(at));
+}
+
+static struct series_state *series_at(uint64_t key, int agent)
+{
+    for (size_t i = 0; i < t.n_series; i++)
+        if (t.series[i].key == key)
+            return &t.series[i];
+    if (t.n_series == MAX_SERIES)
+        violated("more than %d series", MAX_SERIES);
+    t.series[t.n_series] = (struct series_state){.key = key, .agent = agent, .last_ms = INT64_MIN};
+    return &t.series[t.n_series++];
+}
+
+static uint64_t label_key(uint64_t key, struct str name, struct str value)
+{
+    return fnv(fnv(fnv(key, name.p, name.n), "=", 1), value.p, value.n) * 31 + 1;
+}
+
+static uint64_t batch_series_key(const struct batch *b, size_t i)
+{
+    uint64_t key = label_key(FNV_START, STR("__name__"), STR(SCORE_METRIC));
+    struct str values[DS_LABELS];
+
+    series_labels(b->set, i, values);
+    for (size_t l = 0; l < DS_LABELS; l++)
+        if (values[l].n)
+            key = label_key(key, ds_label_names[l], values[l]);
+    return key;
+}
+
+/* What the intake that runs has queued. */
+static struct {
+    struct queue *queue;
+    int64_t at;
+    uint64_t samples;
+} taking;
+
+void __real_queue_append(struct queue *q, struct record_head *h, char *payload, size_t n);
+void __wrap_queue_append(struct queue *q, struct record_head *h, char *payload, size_t n);
+void __wrap_queue_append(struct queue *q, struct record_head *h, char *payload, size_t n)
+{
+    taking.queue = q;
+    if (h->kind == RECORD_SAMPLES) {
+        taking.at = h->first_ms;
+        taking.samples += h->samples;
+    }
+    __real_queue_append(q, h, payload, n);
+}
+
+void __real_intake_publish(struct intake *in, const struct batch *b);
+void __wrap_intake_publish(struct intake *in, const struct batch *b);
+void __wrap_intake_publish(struct intake *in, const struct batch *b)
+{
+    int agent = sim_process->node;
+    unsigned lane = (unsigned)agent * SCORERS + (unsigned)(b->score_name[1] - '0');
+    bool is_safe, was_dead = sim_process->dead;
+
+    taking.samples = 0;
+    __real_intake_publish(in, b);
+    if (was_dead || taking.samples == 0)
+        return;
+    if (taking.samples != series_count(b->set) || taking.at < b->at.ms)
+        violated("a%d queued %llu of %zu samples of %s", agent, (unsigned long long)taking.samples,
+                 series_count(b->set), b->score_name);
+    is_safe = !sim_process->dead && queue_stats(taking.queue).unsaved == 0;
+    if (++t.batches == MAX_BATCHES)
+        violated("more than %d batches", MAX_BATCHES);
+    t.lanes[lane] = (struct lane_state){.batch = t.batches};
+    t.batch[t.batches].left = series_count(b->set);
+    for (size_t i = 0; i < series_count(b->set); i++) {
+        struct series_state *s = series_at(batch_series_key(b, i), agent);
+        struct taken *one = sample_at(sample_key(s->key, taking.at));
+
+        s->batch = one->batch = t.batches;
+        s->lane = lane;
+        memcpy(&one->bits, &b->values[i], sizeof(one->bits));
+        one->is_due = is_safe && sim_now_ms < RUN_MS - SEND_MS;
+    }
+    trace("a%d took %zu samples of %s, score %.0f%s", agent, series_count(b->set), b->score_name,
+          b->values[0], is_safe ? "" : ", not on disk");
+}
+
+void __real_intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms);
+void __wrap_intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms);
+void __wrap_intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms)
+{
+    if (planted != PLANT_NO_MARKER)
+        __real_intake_withdraw(in, score_name, planted == PLANT_EARLY_MARKER ? at_ms - 7200000 : at_ms);
+    if (!sim_process->dead)
+        t.lanes[(unsigned)sim_process->node * SCORERS + (unsigned)(score_name.p[1] - '0')].ended = true;
+}
+
+/* ---- The TSDB ---- */
+
+/* A sample on the wire, of any format. */
+struct wire {
+    uint64_t key, bits;
+    int64_t at;
+    bool is_poison;
+};
+
+struct wire_request {
+    struct wire list[64];
+    size_t n;
+    enum reached form;
+};
+
+/* The labels of a series must be sorted. */
+static void wire_add_label(struct wire *s, const char **before, const char *name, const char *value)
+{
+    if (*before && strcmp(*before, name) >= 0)
+        violated("labels are not sorted: %s, %s", *before, name);
+    *before = name;
+    s->key = label_key(s->key, str_of(name), str_of(value));
+    s->is_poison = s->is_poison || (strcmp(name, "ds_node") == 0 && strcmp(value, "n0") == 0);
+}
+
+static struct wire *wire_add(struct wire_request *rq, double value, int64_t at)
+{
+    struct wire *s = &rq->list[rq->n++];
+
+    if (rq->n > ARRAY_SIZE(rq->list))
+        violated("a request with more than %zu samples", ARRAY_SIZE(rq->list));
+    *s = (struct wire){.key = FNV_START, .at = at};
+    memcpy(&s->bits, &value, sizeof(s->bits));
+    return s;
+}
+
+static bool wire_read_v1(struct wire_request *rq, const char *plain, size_t n)
+{
+    Rw__V1__WriteRequest *m = rw__v1__write_request__unpack(NULL, n, (const uint8_t *)plain);
+
+    for (size_t i = 0; m && i < m->n_timeseries; i++) {
+        const Rw__V1__TimeSeries *from = m->timeseries[i];
+        struct wire *s = wire_add(rq, from->samples[0]->value, from->samples[0]->timestamp);
+        const char *before = NULL;
+
+        for (size_t l = 0; l < from->n_labels; l++)
+            wire_add_label(s, &before, from->labels[l]->name, from->labels[l]->value);
+    }
+    rw__v1__write_request__free_unpacked(m, NULL);
+    return m != NULL;
+}
+
+static bool wire_read_v2(struct wire_request *rq, const char *plain, size_t n)
+{
+    Rw__V2__Request *m = rw__v2__request__unpack(NULL, n, (const uint8_t *)plain);
+
+    for (size_t i = 0; m && i < m->n_timeseries; i++) {
+        const Rw__V2__TimeSeries *from = m->timeseries[i];
+        struct wire *s = wire_add(rq, from->samples[0]->value, from->samples[0]->timestamp);
+        const char *before = NULL;
+
+        for (size_t l = 0; l + 1 < from->n_labels_refs; l += 2) {
+            if (from->labels_refs[l] >= m->n_symbols || from->labels_refs[l + 1] >= m->n_symbols)
+                violated("a reference to a symbol that is not there");
+            wire_add_label(s, &before, m->symbols[from->labels_refs[l]],
+                           m->symbols[from->labels_refs[l + 1]]);
+        }
+    }
+    rw__v2__request__free_unpacked(m, NULL);
+    return m != NULL;
+}
+
+/* A sample arrived, and its answer will, at that time. */
+static void tsdb_acknowledge(struct taken *one, const struct sim_node *a, int64_t at)
+{
+    struct batch_state *b = &t.batch[one->batch];
+
+    if (one->acknowledged || !one->batch)
+        return;
+    one->acknowledged = true;
+    if (--b->left > 0)
+        return;
+    b->done_at = at;
+    b->life = a->life;
+}
+
+/* A position that was stored may be lost with the power only, or by a disk that fails. */
+static void check_repeated(const struct taken *one, const struct sim_node *a)
+{
+    const struct batch_state *b = &t.batch[one->batch];
+    int64_t until = b->life == a->life ? sim_now_ms : a->died_at[b->life];
+
+    if (one->batch && b->left == 0 && b->done_at + SETTLE_MS < until && b->life > a->cut_life &&
+        !a->disk_failed && !disk_has_failed(a->process->disk))
+        violated("a%d sent a sample again, %lld ms after all of its round had arrived", a->id,
+                 (long long)(sim_now_ms - b->done_at));
+}
+
+/* Newer samples overtake those in a spool that cannot be read. What was sent while the disk failed is unknown
+ * after a kill. In both cases, where the clock went back, the next samples may have time stamps of others. */
+static bool is_in_order(const struct sim_node *a)
+{
+    return !a->unreadable && !disk_was_unreadable(a->process->disk) && !(a->was_killed && a->disk_failed);
+}
+
+static void tsdb_take(const struct wire_request *rq, const struct sim_node *a, int64_t answer_at)
+{
+    bool in_order = is_in_order(a);
+
+    for (const struct wire *wire = rq->list; wire < rq->list + rq->n; wire++) {
+        struct series_state *s = series_at(wire->key, a->id);
+        struct taken *one = sample_at(sample_key(s->key, wire->at));
+
+        if (wire->bits == RW_STALE_BITS && !one->arrived)
+            one->bits = wire->bits;
+        if (one->bits != wire->bits && in_order)
+            violated("a%d sent another value for a sample", a->id);
+        if (one->arrived)
+            check_repeated(one, a);
+        /* After a power cut, what was rejected may be sent again. */
+        if (!one->arrived && !one->excused && in_order && wire->at <= s->last_ms)
+            violated("a%d sent a %s out of order, %lld ms after the last", a->id,
+                     wire->bits == RW_STALE_BITS ? "stale marker" : "sample",
+                     (long long)(wire->at - s->last_ms));
+        one->arrived = true;
+        if (!universe.answer_is_lost)
+            tsdb_acknowledge(one, a, answer_at);
+        reached[REACHED_MARKER] += wire->bits == RW_STALE_BITS;
+        if (wire->at <= s->last_ms)
+            continue;
+        s->last_ms = wire->at;
+        s->last_bits = wire->bits;
+    }
+}
+
+/* A repeated request is the same bytes, in the same format. */
+static void tsdb_check_body(const struct wire_request *rq, struct str body, const struct sim_node *a)
+{
+    uint64_t key = FNV_START + rq->form, hash = fnv(FNV_START, body.p, body.n);
+    size_t i;
+
+    for (i = 0; i < rq->n; i++)
+        key = fnv(key, (uint64_t[]){rq->list[i].key, (uint64_t)rq->list[i].at}, 16);
+    for (i = key % TABLE; t.bodies[i].key && t.bodies[i].key != key; i = (i + 1) % TABLE)
+        ;
+    reached[REACHED_REPEAT] += t.bodies[i].key != 0;
+    if (t.bodies[i].key && t.bodies[i].hash != hash && is_in_order(a))
+        violated("a%d repeated a request with other bytes", a->id);
+    t.bodies[i].key = key;
+    t.bodies[i].hash = hash;
+}
+
+/* A request that is rejected for good: what it holds need not arrive. */
+static void tsdb_excuse(const struct wire_request *rq, int agent, bool poison_only)
+{
+    for (size_t i = 0; i < rq->n; i++) {
+        struct series_state *s = series_at(rq->list[i].key, agent);
+
+        if (poison_only && !rq->list[i].is_poison)
+            continue;
+        s->marker_lost = s->marker_lost || rq->list[i].bits == RW_STALE_BITS;
+        sample_at(sample_key(s->key, rq->list[i].at))->excused = true;
+    }
+}
+
+static void tsdb_answer(const struct wire_request *rq, struct sim_node *a, struct response *r)
+{
+    bool poisoned = false;
+
+    for (size_t i = 0; i < rq->n; i++)
+        poisoned = poisoned || rq->list[i].is_poison;
+    r->status = 204;
+    if (t.state == TSDB_503 || t.state == TSDB_429) {
+        if (sim_now_ms / 60000 != a->minute)
+            a->requests = 0;
+        a->minute = sim_now_ms / 60000;
+        if (++a->requests > RATE_PER_MINUTE)
+            violated("a%d sent more than %d requests a minute to a TSDB in trouble", a->id, RATE_PER_MINUTE);
+    }
+    if (t.state == TSDB_503) {
+        reached[REACHED_ECHOED_SECRET]++;
+        respond(r, 503, a->token, REACHED_503); /* which must not be shown */
+    } else if (t.state == TSDB_429) {
+        r->retry_after_s = 1 + (int64_t)stream_below(&universe.network, 90);
+        a->not_before = sim_now_ms + r->delay_ms + r->retry_after_s * 1000;
+        respond(r, 429, "slow down", REACHED_429);
+    } else if (t.state == TSDB_POISON && poisoned) {
+        tsdb_excuse(rq, a->id, true);
+        respond(r, 400, "out of bounds", REACHED_400);
+    } else if (t.state == TSDB_SMALL && rq->n > 2) {
+        respond(r, 413, "too large", REACHED_413);
+    } else if (t.state == TSDB_404) {
+        tsdb_excuse(rq, a->id, false);
+        respond(r, 404, "no such tenant", REACHED_404);
+    } else if (t.state == TSDB_OLD && rq->form == REACHED_V2) {
+        respond(r, 415, "no such format", REACHED_415);
+    } else {
+        tsdb_take(rq, a, sim_now_ms + r->delay_ms);
+        if (rq->form == REACHED_V2)
+            r->written = (int64_t)rq->n;
+    }
+}
+
+/* The same samples, encoded anew. */
+static struct str reencode(const char *plain, size_t n)
+{
+    static char other[64 << 10];
+    size_t room = sizeof(other);
+
+    (void)snappy_compress(plain, n, other, &room);
+    return (struct str){other, room};
+}
+
+void tsdb_serve(const struct request *rq, struct sim_node *a, struct response *r)
+{
+    static char plain[256 << 10];
+    static struct wire_request wire;
+    size_t n = sizeof(plain);
+    struct str body = rq->body;
+    bool good;
+
+    if (strncmp(rq->authorization, "Bearer ", 7) != 0 || strcmp(rq->authorization + 7, a->token) != 0)
+        violated("a%d sent no token: %s", a->id, rq->authorization);
+    if (sim_now_ms < a->not_before)
+        violated("a%d came %lld ms before Retry-After has passed", a->id,
+                 (long long)(a->not_before - sim_now_ms));
+    if (strcmp(rq->content_encoding, "zstd") == 0) {
+        n = ZSTD_decompress(plain, sizeof(plain), body.p, body.n);
+        good = !ZSTD_isError(n);
+    } else {
+        good = snappy_uncompress(body.p, body.n, plain, &n) == SNAPPY_OK;
+    }
+    wire.n = 0;
+    wire.form = strstr(rq->content_type, "v2.Request")      ? REACHED_V2
+                : strcmp(rq->content_encoding, "zstd") == 0 ? REACHED_ZSTD
+                                                            : REACHED_V1;
+    reached[wire.form]++;
+    if (!good || !(wire.form == REACHED_V2 ? wire_read_v2(&wire, plain, n) : wire_read_v1(&wire, plain, n)))
+        violated("a%d sent what is no request", a->id);
+    if (planted == PLANT_OTHER_BYTES && stream_chance(&universe.network, 500))
+        body = reencode(plain, n);
+    tsdb_check_body(&wire, body, a);
+    tsdb_answer(&wire, a, r);
+    trace("a%d sent %zu samples, %zu bytes: %ld", a->id, wire.n, body.n, r->status);
+}
+
+/* ---- Troubles, and the end ---- */
+
+void tsdb_turn(void)
+{
+    t.state = (unsigned)stream_below(&universe.faults, TSDB_404 + 1);
+    t.until = sim_now_ms + (int64_t)stream_below(&universe.faults, t.state == TSDB_404 ? 20000 : 300000);
+    trace("tsdb turns to %u", (unsigned)t.state);
+}
+
+void tsdb_tick(void)
+{
+    if (t.state && sim_now_ms >= t.until)
+        t.state = TSDB_OK;
+}
+
+void tsdb_heal(void)
+{
+    t.state = TSDB_OK;
+}
+
+static double bits_value(uint64_t bits)
+{
+    double v;
+
+    memcpy(&v, &bits, sizeof(v));
+    return v;
+}
+
+/* All that was taken is there, and each series that ended has its marker. */
+void tsdb_check_end(void)
+{
+    size_t missing = 0, must = 0;
+
+    for (size_t i = 0; i < TABLE; i++) {
+        const struct taken *s = &t.samples[i];
+
+        must += s->is_due;
+        missing += s->is_due && !s->arrived && !s->excused;
+        if (s->is_due && !s->arrived && !s->excused)
+            trace("missing: score %.0f", bits_value(s->bits));
+    }
+    if (missing)
+        violated("%zu of %zu samples that were on disk never arrived", missing, must);
+    for (size_t i = 0; i < t.n_series; i++) {
+        const struct series_state *s = &t.series[i];
+        const struct lane_state *lane = &t.lanes[s->lane];
+        const struct sim_node *a = &universe.nodes[s->agent];
+        bool active = s->batch == lane->batch && !lane->ended && (fleet_scorers(a) >> s->lane % SCORERS & 1);
+
+        if (active && (s->last_bits == RW_STALE_BITS || s->last_ms == INT64_MIN))
+            violated("a%d: an active series ends with a stale marker", s->agent);
+        if (!active && s->last_ms != INT64_MIN && s->last_bits != RW_STALE_BITS && !s->marker_lost &&
+            !(a->was_killed && a->disk_failed))
+            violated("a%d: a series of s%u that ended has no stale marker: the last sample, of round %llu of "
+                     "%llu, has %lld",
+                     s->agent, s->lane % SCORERS, (unsigned long long)s->batch,
+                     (unsigned long long)lane->batch, (long long)s->last_ms);
+    }
+}
