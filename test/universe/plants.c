@@ -2,7 +2,6 @@
 #include "controller/kube/lease.h"
 #include "controller/placement/slot.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/secret.h"
 #include "exporter/metric/page.h"
 #include "exporter/metric/series.h"
 #include "remotewrite/spool.h"
