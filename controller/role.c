@@ -15,9 +15,6 @@
 const struct server_flags server_flags_default = {
     .log_level = -1, .log_format = -1, .guard = {.cache_ttl_ms = 60 * 1000, .timeout_ms = 10 * 1000}};
 
-static const char *const log_levels[] = {"debug", "info", "warn", "error", NULL}; /* enum log_level */
-static const char *const log_formats[] = {"logfmt", "json", NULL};                /* enum log_format */
-
 #define FIELD(name) .field = offsetof(struct server_flags, name)
 
 const struct flag server_flags[] = {

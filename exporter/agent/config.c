@@ -72,14 +72,13 @@ static void read_string(const struct node *root, const char *key, struct problem
         *ret = str_dup(s);
 }
 
-static void read_log(struct config *c, const struct node *root, struct problems *p)
+static enum log_level read_log_level(const struct node *root, struct problems *p)
 {
-    struct str level = STR("info"), format = STR("logfmt");
+    struct str level = {0};
 
-    if (node_str(root, "logLevel", p, &level) && !log_level_parse(level, &c->log_level))
-        node_expected(node_get(root, "logLevel"), p, "debug, info, warn or error");
-    if (node_str(root, "logFormat", p, &format) && !log_format_parse(format, &c->log_format))
-        node_expected(node_get(root, "logFormat"), p, "logfmt or json");
+    if (!node_str(root, "logLevel", p, &level) || !level.n)
+        return LOG_LEVEL_INFO;
+    return (enum log_level)node_choice(root, "logLevel", p, log_levels);
 }
 
 static void read_limits(struct limits *l, const struct node *root, struct problems *p)
@@ -110,7 +109,8 @@ static int read_config_object(struct config *c, const struct node *root, struct 
 
     section = type ? node_given(root, type->key) : NULL;
     node_only_keys(root, known, PROBLEM_ERROR, p);
-    read_log(c, root, p);
+    c->log_level = read_log_level(root, p);
+    c->log_format = (enum log_format)node_choice(root, "logFormat", p, log_formats);
     read_limits(&c->limits, root, p);
     read_string(root, "clusterName", p, &c->cluster_name);
     read_string(root, "secretsDir", p, &c->secrets_dir);

@@ -13,6 +13,8 @@
 
 enum log_level { LOG_LEVEL_DEBUG, LOG_LEVEL_INFO, LOG_LEVEL_WARN, LOG_LEVEL_ERROR };
 enum log_format { LOG_FORMAT_LOGFMT, LOG_FORMAT_JSON };
+/* Their words, ended by NULL. */
+extern const char *const log_levels[], *const log_formats[];
 
 struct log_field {
     const char *key;
@@ -31,10 +33,6 @@ struct log_field {
 
 /* To be called before threads start; later calls may change the level only. */
 void log_setup(enum log_level level, enum log_format format);
-/* "debug", "info", "warn" or "error"; false for other words. */
-bool log_level_parse(struct str word, enum log_level *ret);
-/* "logfmt" or "json". */
-bool log_format_parse(struct str word, enum log_format *ret);
 bool log_enabled(enum log_level level);
 /* The first field without a key ends the list. */
 void log_write(enum log_level level, const char *msg, const struct log_field *fields);
