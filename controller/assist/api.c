@@ -21,33 +21,12 @@ enum {
 
 /* ---- Bodies ---- */
 
-/* A body that the server sends, with the array that its parts are in. */
-struct sent_body {
-    struct iovec part;
-    struct buf text;
-};
-
-static void sent_body_free(void *arg)
-{
-    struct sent_body *s = arg;
-
-    buf_done(&s->text);
-    free(s);
-}
-
 /* Has the reply send the JSON text, which is taken. */
 static void reply_take(struct httpd_reply *reply, unsigned status, struct buf *text)
 {
-    struct sent_body *s = xmalloc(sizeof(*s));
-
-    *s = (struct sent_body){.text = buf_take(text)};
-    s->part = (struct iovec){.iov_base = s->text.p, .iov_len = s->text.n};
+    httpd_reply_take(reply, text);
     reply->status = status;
     reply->content_type = "application/json";
-    reply->parts = &s->part;
-    reply->n_parts = 1;
-    reply->release = sent_body_free;
-    reply->arg = s;
 }
 
 static void reply_detail(struct httpd_reply *reply, unsigned status, const char *detail)

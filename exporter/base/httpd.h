@@ -11,6 +11,7 @@
 #ifndef DS_BASE_HTTPD_H
 #define DS_BASE_HTTPD_H
 
+#include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/str.h"
 
@@ -155,7 +156,9 @@ void httpd_finish(struct httpd_reply *reply);
 const char *httpd_query(const struct httpd_request *rq, const char *name);
 /* A header field that struct httpd_request does not have, NULL if absent; the first of several. */
 const char *httpd_header(const struct httpd_request *rq, const char *name);
-/* Sets the body to a copy of the bytes. */
+/* Sets the body to these bytes, which are taken. */
+void httpd_reply_take(struct httpd_reply *reply, struct buf *bytes);
+/* The same with a copy. */
 void httpd_reply_copy(struct httpd_reply *reply, struct str body);
 /* The same as plain text, with this status. */
 void httpd_reply_text(struct httpd_reply *reply, unsigned status, struct str body);

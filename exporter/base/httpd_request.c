@@ -83,14 +83,6 @@ struct head {
     const char *host;
 };
 
-/* A token of RFC 9110, section 5.6.2. */
-static bool head_is_token(const char *s)
-{
-    size_t n = strspn(s, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
-
-    return n && !s[n];
-}
-
 static enum MHD_Result head_on_field(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
 {
     struct head *h = arg;
@@ -99,7 +91,7 @@ static enum MHD_Result head_on_field(void *arg, enum MHD_ValueKind kind, const c
     (void)kind;
     value = cstr(value);
     h->size += n.n + strlen(": ") + strlen(value) + strlen("\r\n");
-    if (!head_is_token(name)) {
+    if (!header_is_name(n)) {
         h->bad_name = true;
     } else if (str_eq_nocase(n, STR("Host"))) {
         h->hosts++;
@@ -251,18 +243,40 @@ static void reply_release(struct httpd_reply *reply)
     reply->release = NULL;
 }
 
-void httpd_reply_copy(struct httpd_reply *reply, struct str body)
+/* The bytes of a reply, and the array of its only part. */
+struct body {
+    struct iovec part;
+    struct buf bytes;
+};
+
+static void body_free(void *arg)
 {
-    struct iovec *part = xmalloc(sizeof(*part) + body.n);
+    struct body *b = arg;
+
+    buf_done(&b->bytes);
+    free(b);
+}
+
+void httpd_reply_take(struct httpd_reply *reply, struct buf *bytes)
+{
+    struct body *b = xmalloc(sizeof(*b));
 
     reply_release(reply);
-    reply->parts = part;
-    if (body.n)
-        memcpy(part + 1, body.p, body.n);
-    *part = (struct iovec){.iov_base = part + 1, .iov_len = body.n};
+    b->bytes = buf_take(bytes);
+    b->part = (struct iovec){.iov_base = b->bytes.p, .iov_len = b->bytes.n};
+    reply->parts = &b->part;
     reply->n_parts = 1;
-    reply->release = free;
-    reply->arg = part;
+    reply->release = body_free;
+    reply->arg = b;
+}
+
+void httpd_reply_copy(struct httpd_reply *reply, struct str body)
+{
+    BUF_AUTO(bytes, SIZE_MAX);
+
+    if (buf_put_str(&bytes, body) < 0)
+        memory_exhausted(body.n);
+    httpd_reply_take(reply, &bytes);
 }
 
 void httpd_reply_text(struct httpd_reply *reply, unsigned status, struct str body)

@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/uio.h>
 #include <time.h>
 
 enum {
@@ -79,7 +78,6 @@ struct call {
     struct scoring scoring;
     struct buf body; /* decoded, if it came compressed */
     struct buf answer, shown;
-    struct iovec part;
     const struct httpd_request *rq;
     struct httpd_reply *reply;
     double began; /* seconds of CLOCK_MONOTONIC */
@@ -235,11 +233,8 @@ static struct call *server_new_call(struct served_endpoint *e, const struct http
     return c;
 }
 
-/* The reply has been sent. */
-static void server_free_call(void *arg)
+static void server_free_call(struct call *c)
 {
-    struct call *c = arg;
-
     request_abandon(&c->scoring.request);
     buf_done(&c->body);
     buf_done(&c->answer);
@@ -360,14 +355,10 @@ static void call_fill_reply(struct call *c)
         out_puts(&o, "}");
         (void)!out_end(&o);
     }
-    c->part = (struct iovec){c->answer.p, c->answer.n};
+    httpd_reply_take(reply, &c->answer);
     reply->status = c->status;
     reply->content_type = "application/json";
     reply->retry_after = c->status == 503 ? RETRY_SECONDS : 0;
-    reply->parts = &c->part;
-    reply->n_parts = c->answer.n ? 1 : 0;
-    reply->release = server_free_call;
-    reply->arg = c;
 }
 
 static void call_count(const struct call *c, double seconds)
@@ -428,7 +419,8 @@ static void server_finish_call(struct call *c)
     call_remember(c, seconds);
     call_count(c, seconds);
     metric_set(s->metrics, METRIC_SCORER_CALLS, LV_NONE, --s->n_calls);
-    httpd_finish(c->reply); /* c may be gone after this */
+    httpd_finish(c->reply);
+    server_free_call(c);
 }
 
 void scoring_done(struct scoring *s, int r)
