@@ -86,23 +86,20 @@ static int find_name(const char *const *names, size_t n, const char *name, const
     return httpd_explain(ret_why, -EINVAL, "%s \"%.64s\"", what, name);
 }
 
-static int choose_version(const char *field, const char *name, int *version, char **ret_why)
+/* Leaves *version alone without a name. */
+static int choose_version(const char *what, const char *name, int *version, char **ret_why)
 {
-    if (!*cstr(name))
-        return 0;
-    for (int i = 0; i < (int)ARRAY_SIZE(version_names); i++)
-        if (strcmp(name, version_names[i]) == 0) {
-            *version = i;
-            return 0;
-        }
-    return httpd_explain(ret_why, -EINVAL,
-                         "%s: unknown version \"%.64s\": expected TLS10, TLS11, TLS12 or TLS13", field, name);
+    int at =
+        *cstr(name) ? find_name(version_names, ARRAY_SIZE(version_names), name, what, ret_why) : *version;
+
+    *version = at;
+    return at < 0 ? at : 0;
 }
 
 static int put_versions(struct buf *b, const struct httpd_tls_settings *s, struct versions *v, char **ret_why)
 {
-    int r = choose_version("min_version", s->min_version, &v->min, ret_why)
-                ?: choose_version("max_version", s->max_version, &v->max, ret_why);
+    int r = choose_version("min_version: unknown version", s->min_version, &v->min, ret_why)
+                ?: choose_version("max_version: unknown version", s->max_version, &v->max, ret_why);
 
     if (r == 0 && v->min > v->max)
         return httpd_explain(ret_why, -EINVAL, "max_version: %s is below min_version, %s",
