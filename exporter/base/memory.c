@@ -103,11 +103,7 @@ void memory_exhausted(size_t bytes)
 
 void *xmalloc(size_t n)
 {
-    void *p = malloc(n ? n : 1);
-
-    if (!p)
-        memory_exhausted(n);
-    return p;
+    return xreallocarray(NULL, 1, n);
 }
 
 void *xcalloc(size_t count, size_t n)
@@ -121,11 +117,7 @@ void *xcalloc(size_t count, size_t n)
 
 void *xrealloc(void *p, size_t n)
 {
-    void *q = realloc(p, n ? n : 1);
-
-    if (!q)
-        memory_exhausted(n);
-    return q;
+    return xreallocarray(p, 1, n);
 }
 
 void *xreallocarray(void *p, size_t count, size_t n)
@@ -139,11 +131,7 @@ void *xreallocarray(void *p, size_t count, size_t n)
 
 char *xstrdup(const char *text)
 {
-    char *copy = strdup(text);
-
-    if (!copy)
-        memory_exhausted(strlen(text) + 1);
-    return copy;
+    return str_dup(str_of(text));
 }
 
 char *xstrndup(const char *text, size_t max)

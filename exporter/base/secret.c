@@ -138,11 +138,9 @@ void secret_used_basic(struct str user, struct str password)
     char *room;
 
     secret_used(password);
-    if (buf_room(&pair, user.n + password.n + 1, &room) < 0)
+    if ((buf_room(&pair, user.n + password.n + 1, &room) ?: buf_put_str(&pair, user) ?: buf_putc(&pair, ':')
+             ?: buf_put_str(&pair, password)) < 0)
         return;
-    room = mempcpy(room, cstr(user.p), user.n);
-    *room++ = ':';
-    pair.n = (size_t)((char *)mempcpy(room, cstr(password.p), password.n) - pair.p);
     secret_used(buf_str(&pair));
     base64_digits(buf_str(&pair), 0, &digits);
     secret_used(buf_str(&digits));

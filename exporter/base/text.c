@@ -40,29 +40,16 @@ static struct str line_tail(struct str s, size_t max)
     return (struct str){s.p + from, s.n - from};
 }
 
-/* Whether s ends inside a quotation. */
-static bool line_is_quoting(struct str s)
-{
-    bool open = false;
-
-    for (size_t i = 0; i < s.n; i++)
-        open ^= s.p[i] == '"';
-    return open;
-}
-
 void text_line(char *out, size_t size, struct str s)
 {
     size_t tail = size < TAIL_MIN_BYTES ? 0 : size / 3, n = 0;
 
     s = str_trim(s);
     if (fill_line(out, &n, size - 1, s).n) {
-        const char *close;
-
         n = 0;
-        s = line_tail(fill_line(out, &n, size - sizeof("\"…") - tail, s), tail);
-        n += (size_t)(stpcpy(out + n, line_is_quoting((struct str){out, n}) ? "\"…" : "…") - (out + n));
-        close = line_is_quoting(s) ? memchr(s.p, '"', s.n) + 1 : s.p;
-        (void)fill_line(out, &n, size - 1, (struct str){close, s.n - (size_t)(close - s.p)});
+        s = line_tail(fill_line(out, &n, size - sizeof("…") - tail, s), tail);
+        n += (size_t)(stpcpy(out + n, "…") - (out + n));
+        (void)fill_line(out, &n, size - 1, s);
     }
     out[n] = '\0';
 }

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 /* Copies s as one line of well-formed UTF-8, at most size - 1 bytes (size >= 5) and a NUL. Longer text has
- * "…" in place of its middle, outside of quotations, since an error often ends with what matters; a line of
- * less than 64 bytes has it at the end. Control characters become spaces. */
+ * "…" in place of its middle, since an error often ends with what matters; a line of less than 64 bytes has
+ * it at the end. Control characters become spaces. */
 void text_line(char *out, size_t size, struct str s);
 /* Like text_line(), for the raw bytes between the quotes of a JSON string. */
 void text_line_json(char *out, size_t size, struct str raw);

@@ -156,11 +156,10 @@ char *url_origin(const char *url)
         curl_url_set(u, CURLUPART_URL, text, 0) == CURLUE_OK && !has_zone(u))
         origin = url_origin_of(u);
     /* libcurl decodes %ff in a host; no name that can be written as JSON has such bytes. */
-    if (origin && (strlen(origin) > ORIGIN_MAX || utf8_valid_prefix(str_of(origin)) < strlen(origin))) {
-        free(origin);
-        origin = NULL;
-    }
-    return origin ? origin : xstrdup("");
+    if (origin && strlen(origin) <= ORIGIN_MAX && utf8_valid_prefix(str_of(origin)) == strlen(origin))
+        return origin;
+    free(origin);
+    return xstrdup("");
 }
 
 /* ---- Public addresses: IANA's special-purpose registries (RFC 6890) ---- */

@@ -41,7 +41,7 @@ static const struct {
      KUBE_FORBIDDEN, "Forbidden",
      "forbidden: cannot patch resource \"addonplacementscores/status\" in API group "
      "\"cluster.open-cluster-management.io\" in the namespace \"cluster1\" (User "
-     "\"system:open-cluster-management:cluster…:dynamic-scoring-6c9f\")"},
+     "\"system:open-cluster-management:cluster:…:dynamic-scoring-6c9f\")"},
     {404,
      STATUS("NotFound", "configmaps \\\"x\\\" not found",
             ",\"details\":{\"name\":\"x\",\"kind\":\"configmaps\"}"),
