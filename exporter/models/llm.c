@@ -47,7 +47,6 @@ struct llm {
     struct buf endpoint_shown;                /* terminated; without credentials */
     TAILQ_HEAD(llm_rounds, llm_round) rounds; /* the earliest gets the free questions first */
     size_t running;                           /* questions */
-    size_t cursor; /* where the next round begins to ask, so that a short time serves all series in turn */
 };
 
 /* A question that is under way, or waits for its next attempt. */
@@ -64,7 +63,7 @@ struct llm_question {
 struct llm_round {
     struct llm *llm;
     struct scoring *scoring;
-    size_t n, first, asked; /* series with a value; asked: in turn, from the first on */
+    size_t n, asked; /* series with a value */
     LIST_HEAD(, llm_question) questions;
     struct buf key; /* bearer token for the endpoint */
     struct timer deadline;
@@ -322,8 +321,6 @@ static void round_end(struct llm_round *r)
         secret_hide_text(s->why);
         e = -EIO;
     }
-    if (r->n)
-        m->cursor = (r->first + r->asked) % r->n;
     TAILQ_REMOVE(&m->rounds, r, entry);
     round_free(r);
     scoring_done(s, e);
@@ -428,14 +425,6 @@ static bool has_value(const struct input_series *s)
     return i < s->n;
 }
 
-static void round_rewind(struct llm_round *r)
-{
-    struct request *rq = &r->scoring->request;
-
-    request_abandon(rq);
-    request_begin(rq, rq->body);
-}
-
 /* Of the last samples of the series. */
 static int question_write(struct llm_question *q, struct input_series series)
 {
@@ -471,9 +460,7 @@ static int question_send(struct llm_question *q)
 static void question_give_up(struct llm_question *q, int e)
 {
     (void)snprintf(q->round->why, sizeof(q->round->why), "%s",
-                   e == -EINVAL  ? "the endpoint is not a valid URL"
-                   : e == -EFBIG ? "the prompt is longer than 1 MiB"
-                                 : "out of memory");
+                   e == -EINVAL ? "the endpoint is not a valid URL" : "the prompt is longer than 1 MiB");
     question_free(q);
 }
 
@@ -488,25 +475,15 @@ static void question_on_pause(struct timer *t)
     llm_ask_more(m);
 }
 
-/* The next series with a value, of which there is one; after the last one comes the first. */
-static struct input_series round_read(struct llm_round *r)
-{
-    struct request *rq = &r->scoring->request;
-    struct input_series series;
-
-    do {
-        while (!request_next(rq, &series))
-            round_rewind(r);
-    } while (!has_value(&series));
-    return series;
-}
-
 static void round_ask(struct llm_round *r)
 {
     struct llm_question *q = xcalloc(1, sizeof(*q));
-    const struct input_series series = round_read(r);
+    struct input_series series;
     int e;
 
+    do /* there is one more with a value */
+        (void)request_next(&r->scoring->request, &series);
+    while (!has_value(&series));
     r->asked++;
     q->round = r;
     q->metric = series.metric;
@@ -595,10 +572,8 @@ static void llm_begin(void *state, struct scoring *s)
         return;
     }
     loop_timer_set(m->loop, &r->deadline, mono_add(loop_now(m->loop), m->timeout_ms));
-    round_rewind(r);
-    r->first = r->n ? m->cursor % r->n : 0;
-    for (size_t i = 0; i < r->first; i++)
-        (void)round_read(r);
+    request_abandon(&s->request);
+    request_begin(&s->request, s->request.body);
     TAILQ_INSERT_TAIL(&m->rounds, r, entry);
     llm_ask_more(m);
 }
