@@ -91,8 +91,6 @@ void listing_init(struct listing *l, struct call *c);
 bool listing_is_short(const struct listing *l);
 /* Adds a member before the items; its value is taken. */
 void listing_put(struct listing *l, const char *name, json_t *value);
-/* Adds the member if it takes at most half of the room; otherwise a note with this advice. */
-void listing_put_if_short(struct listing *l, const char *name, json_t *value, const char *advice);
 void listing_note(struct listing *l, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Counts one more element; true if the next thing to do is listing_add() for it. */
 bool listing_wants(struct listing *l);

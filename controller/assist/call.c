@@ -275,16 +275,6 @@ void listing_put(struct listing *l, const char *name, json_t *value)
     (void)json_object_set_new(l->head, name, value);
 }
 
-void listing_put_if_short(struct listing *l, const char *name, json_t *value, const char *advice)
-{
-    if (!listing_is_short(l) || json_dumpb(value, NULL, 0, JSON_COMPACT) <= l->room / 2) {
-        listing_put(l, name, value);
-        return;
-    }
-    json_decref(value);
-    listing_note(l, "%s is left out as it is too long: %s.", name, advice);
-}
-
 void listing_note(struct listing *l, const char *fmt, ...)
 {
     json_t *text;

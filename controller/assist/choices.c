@@ -106,21 +106,26 @@ static json_t *choice_name(const json_t *item)
     return json_pack("{s:O}", "name", json_object_get(item, "name"));
 }
 
-/* Puts the member that a request for a plan takes as it is, unless the items are of several namespaces. */
+/* Puts the member that a request for a plan takes as it is, unless the items are of several namespaces, or it
+ * takes more than half of the room. */
 static void choices_put(struct listing *l, const json_t *items, const char *name, json_t *value,
                         const char *arguments)
 {
     const char *first = cstr(kube_str(json_array_get(items, 0), "namespace", NULL));
-    char advice[100];
 
-    (void)snprintf(advice, sizeof(advice), "ask with %s, or with a larger maxBytes", arguments);
     for (size_t i = 0; i < json_array_size(items); i++)
         if (strcmp(first, cstr(kube_str(json_array_get(items, i), "namespace", NULL))) != 0) {
             json_decref(value);
             listing_note(l, "The items are in several namespaces: %s is there with `namespace`.", name);
             return;
         }
-    listing_put_if_short(l, name, value, advice);
+    if (!listing_is_short(l) || json_dumpb(value, NULL, 0, JSON_COMPACT) <= l->room / 2) {
+        listing_put(l, name, value);
+        return;
+    }
+    json_decref(value);
+    listing_note(l, "%s is left out as it is too long: ask with %s, or with a larger maxBytes.", name,
+                 arguments);
 }
 
 static void choices_add(struct listing *l, const json_t *items)

@@ -399,28 +399,22 @@ static void series_put(struct out *o, const struct series_plan *p, enum series_k
     out_puts(o, "]}");
 }
 
-static void series_put_request(struct buf *into, const struct series_plan *p, enum series_kind kind, size_t n)
+/* A request with the series, or the answer that keeps all their labels. */
+static void series_put_body(struct buf *into, const struct series_plan *p, enum series_kind kind, size_t n,
+                            bool is_answer)
 {
     struct out o = out_begin(into);
 
-    out_puts(&o, "{\"data\":[");
+    out_puts(&o, is_answer ? "{\"results\":[" : "{\"data\":[");
     for (size_t i = 0; i < n; i++) {
         out_puts(&o, i ? "," : "");
-        series_put(&o, p, kind, i);
-    }
-    out_puts(&o, "]}");
-    (void)!out_end(&o);
-}
-
-static void series_put_answer(struct buf *into, const struct series_plan *p, enum series_kind kind, size_t n)
-{
-    struct out o = out_begin(into);
-
-    out_puts(&o, "{\"results\":[");
-    for (size_t i = 0; i < n; i++) {
-        out_puts(&o, i ? ",{\"score\":0,\"metric\":" : "{\"score\":0,\"metric\":");
-        series_put_metric(&o, p, kind, i);
-        out_puts(&o, "}");
+        if (is_answer) {
+            out_puts(&o, "{\"score\":0,\"metric\":");
+            series_put_metric(&o, p, kind, i);
+            out_puts(&o, "}");
+        } else {
+            series_put(&o, p, kind, i);
+        }
     }
     out_puts(&o, "]}");
     (void)!out_end(&o);
@@ -671,7 +665,7 @@ static void scoring_expect(struct scoring *s, const struct scoring_probe *p, str
 {
     BUF_AUTO(text, REQUEST_MAX_BYTES);
 
-    series_put_answer(&text, &s->plan, p->kind, p->n);
+    series_put_body(&text, &s->plan, p->kind, p->n, true);
     scoring_read(s, ret, buf_str(&text));
 }
 
@@ -733,7 +727,7 @@ static void scoring_run(struct scoring *s, const struct scoring_probe *p)
     struct call_row *row;
 
     buf_truncate(&s->body, 0);
-    series_put_request(&s->body, &s->plan, p->kind, p->n);
+    series_put_body(&s->body, &s->plan, p->kind, p->n, false);
     row = scoring_call(s, p->what, buf_str(&s->body), s->c->options->token, &answer);
     if (!call_succeeded(&answer)) {
         scoring_add_failure(s, p, &answer, row->text);

@@ -202,7 +202,6 @@ static void ask_for_scores(struct round *r)
         .trace = r->result.trace,
     };
     char why[CREDENTIALS_WHY_BYTES];
-    int e;
 
     r->result.fetched = true;
     if (credentials_read(&r->credentials, r->rq.env->secrets, auth->name, auth->key, why) < 0) {
@@ -217,10 +216,8 @@ static void ask_for_scores(struct round *r)
     q.body = r->body;
     q.body_parts = r->n_body;
     credentials_apply(r->credentials, &q);
-    e = http_start(&r->call, r->rq.env->http, &q, got_scores, r);
-    if (e < 0)
-        round_fail(r, STAGE_SCORING, e == -EINVAL ? ROUND_URL : ROUND_MEMORY,
-                   e == -EINVAL ? "scoringEndpoint is not a valid URL" : "out of memory");
+    if (http_start(&r->call, r->rq.env->http, &q, got_scores, r) < 0)
+        round_fail(r, STAGE_SCORING, ROUND_URL, "scoringEndpoint is not a valid URL");
     else
         r->result.performed = true;
 }

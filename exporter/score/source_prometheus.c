@@ -381,7 +381,6 @@ static void prometheus_ask(struct prometheus *p)
 {
     struct source *s = &p->source;
     BUF_AUTO(query, SOURCE_QUERY_BYTES);
-    int r;
 
     if (!source_next_query(s, &query)) {
         source_end(s);
@@ -391,10 +390,8 @@ static void prometheus_ask(struct prometheus *p)
         source_fail(s, ROUND_TIMEOUT, "timed out before all queries were sent");
         return;
     }
-    r = send_query(p, buf_str(&query));
-    if (r < 0)
-        source_fail(s, r == -EINVAL ? ROUND_URL : ROUND_MEMORY,
-                    r == -EINVAL ? "sourceEndpoint is not a valid URL" : "out of memory");
+    if (send_query(p, buf_str(&query)) < 0)
+        source_fail(s, ROUND_URL, "sourceEndpoint is not a valid URL");
 }
 
 static void read_failed_answer(struct prometheus *p, enum round_error e, const struct http_answer *a)
