@@ -72,6 +72,24 @@ static inline void cleanup_close(const int *fd)
         (void)close(*fd);
 }
 
+static inline uint64_t double_bits(double v)
+{
+    return (union {
+               double v;
+               uint64_t bits;
+           }){v}
+        .bits;
+}
+
+static inline double double_of(uint64_t bits)
+{
+    return (union {
+               uint64_t bits;
+               double v;
+           }){bits}
+        .v;
+}
+
 static inline size_t size_min(size_t a, size_t b)
 {
     return a < b ? a : b;

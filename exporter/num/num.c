@@ -294,11 +294,10 @@ static char *put_finite(char *out, uint64_t fraction, int exponent)
 
 size_t num_put_double(char out[NUM_MAX], double v)
 {
-    uint64_t bits, fraction;
+    uint64_t bits = double_bits(v), fraction;
     int exponent;
     char *p = out, *end;
 
-    memcpy(&bits, &v, sizeof bits);
     fraction = bits & ((1ULL << FRACTION_BITS) - 1);
     exponent = (int)(bits >> FRACTION_BITS & EXPONENT_MASK);
     if (UNLIKELY(exponent == EXPONENT_MASK))
@@ -442,14 +441,6 @@ static inline bool read_number(struct str s, struct number *n)
     return p == end;
 }
 
-static inline double from_bits(uint64_t bits)
-{
-    double v;
-
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
 /* The upper 128 bits of w * 10^q, both with their top bit set, as far as they can matter: the low half of
  * the power is only multiplied when the bits below the rounding bit are all ones, where a carry could
  * reach it. */
@@ -566,7 +557,7 @@ static inline double read_value(struct number *n)
         return read_long(n);
     if (FLT_EVAL_METHOD == 0 && n->w <= 1ULL << 53 && n->q >= -CLINGER_MAX && n->q <= CLINGER_MAX)
         return n->q < 0 ? (double)n->w / powers[-n->q] : (double)n->w * powers[n->q];
-    return from_bits(nearest_bits(n->w, n->q));
+    return double_of(nearest_bits(n->w, n->q));
 }
 
 enum num_result num_parse(struct str s, double *ret)

@@ -154,12 +154,4 @@ static inline struct wire_field wire_last(struct str message, unsigned number)
     return last[number];
 }
 
-static inline double wire_double(uint64_t bits)
-{
-    double v;
-
-    memcpy(&v, &bits, sizeof(v));
-    return v;
-}
-
 #endif

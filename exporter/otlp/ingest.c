@@ -311,8 +311,8 @@ static bool point_read_histogram(struct point *pt)
         !numbers_read(&pt->bounds, pt->message, HISTOGRAM_BOUNDS))
         return false;
     for (size_t i = 0; i < bounds->n; i++)
-        if (isnan(wire_double(bounds->list[i])) ||
-            (i > 0 && wire_double(bounds->list[i]) <= wire_double(bounds->list[i - 1])))
+        if (isnan(double_of(bounds->list[i])) ||
+            (i > 0 && double_of(bounds->list[i]) <= double_of(bounds->list[i - 1])))
             return false;
     for (size_t i = 1; i < pt->counts.n; i++)
         if (__builtin_add_overflow(counts[i], counts[i - 1], &counts[i]))
@@ -328,7 +328,7 @@ static bool point_check_summary(const struct point *pt)
     size_t n = 0;
 
     while (wire_find(&w, SUMMARY_QUANTILES, &f))
-        if (++n > MAX_BUCKETS || isnan(wire_double(wire_last(f.bytes, QUANTILE_QUANTILE).value)))
+        if (++n > MAX_BUCKETS || isnan(double_of(wire_last(f.bytes, QUANTILE_QUANTILE).value)))
             return false;
     return true;
 }
@@ -366,7 +366,7 @@ static double point_value(const struct point *pt)
 {
     const struct wire_field *i = &pt->last[NUMBER_INT], *d = &pt->last[NUMBER_DOUBLE];
 
-    return i->from > d->from || !d->from ? (double)(int64_t)i->value : wire_double(d->value);
+    return i->from > d->from || !d->from ? (double)(int64_t)i->value : double_of(d->value);
 }
 
 /* ---- Storing a point. Lock of the store held ---- */
@@ -427,13 +427,12 @@ static unsigned ingest_check_writer(const struct ingest *in, struct series_write
 
 static unsigned ingest_append(struct ingest *in, enum part part, double bound, double value)
 {
-    uint64_t hash = hash_chain_u64(in->metric.hash, in->point.attributes_hash), bits;
+    uint64_t hash = hash_chain_u64(in->metric.hash, in->point.attributes_hash);
     unsigned result = STORE_OK;
     struct series *x;
 
-    memcpy(&bits, &bound, sizeof(bits));
     if (part != PART_VALUE)
-        hash = hash_chain_u64(hash, bits ^ (uint64_t)part << 52);
+        hash = hash_chain_u64(hash, double_bits(bound) ^ (uint64_t)part << 52);
     x = store_find(in->store, hash);
     if (!x)
         result = ingest_enter(in, part, bound, hash, &x);
@@ -457,17 +456,16 @@ static unsigned ingest_append_rest(struct ingest *in)
     struct wire_field f;
 
     if (pt->last[POINT_SUM].from || in->metric.type == OTLP_SUMMARY)
-        result = ingest_append(in, PART_SUM, 0, wire_double(pt->last[POINT_SUM].value));
+        result = ingest_append(in, PART_SUM, 0, double_of(pt->last[POINT_SUM].value));
     for (size_t i = 0; i < pt->bounds.n && i < pt->counts.n; i++)
-        if (wire_double(pt->bounds.list[i]) != HUGE_VAL)
-            result =
-                ingest_append(in, PART_BUCKET, wire_double(pt->bounds.list[i]), (double)pt->counts.list[i])
-                    ?: result;
+        if (double_of(pt->bounds.list[i]) != HUGE_VAL)
+            result = ingest_append(in, PART_BUCKET, double_of(pt->bounds.list[i]), (double)pt->counts.list[i])
+                         ?: result;
     if (in->metric.type == OTLP_HISTOGRAM)
         return ingest_append(in, PART_BUCKET, HUGE_VAL, (double)pt->last[POINT_COUNT].value) ?: result;
     while (wire_find(&w, SUMMARY_QUANTILES, &f))
-        result = ingest_append(in, PART_QUANTILE, wire_double(wire_last(f.bytes, QUANTILE_QUANTILE).value),
-                               wire_double(wire_last(f.bytes, QUANTILE_VALUE).value))
+        result = ingest_append(in, PART_QUANTILE, double_of(wire_last(f.bytes, QUANTILE_QUANTILE).value),
+                               double_of(wire_last(f.bytes, QUANTILE_VALUE).value))
                      ?: result;
     return result;
 }

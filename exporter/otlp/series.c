@@ -355,23 +355,13 @@ static enum store_result series_grow(struct store *s, struct series *x, int64_t 
     return STORE_OK;
 }
 
-/* Also of two NaNs, such as stale markers. */
-static bool same_bits(double a, double b)
-{
-    uint64_t x, y;
-
-    memcpy(&x, &a, sizeof(x));
-    memcpy(&y, &b, sizeof(y));
-    return x == y;
-}
-
 enum store_result store_append(struct store *s, struct series *x, int64_t t_ms, double v)
 {
     int64_t now = store_now(s), last_ms = x->last_ms;
     enum store_result grown;
 
     if (x->n && t_ms == x->last_ms)
-        return same_bits(x->samples[x->n - 1].v, v) ? STORE_OK : STORE_DUPLICATE;
+        return double_bits(x->samples[x->n - 1].v) == double_bits(v) ? STORE_OK : STORE_DUPLICATE;
     if (x->n && t_ms < x->last_ms)
         return STORE_OUT_OF_ORDER;
     if (t_ms < now - s->stats.age_ms)

@@ -99,19 +99,12 @@ void store_prune(struct store *s);
 
 static inline double value_absent(void)
 {
-    uint64_t bits = STALE_BITS;
-    double v;
-
-    memcpy(&v, &bits, sizeof(v));
-    return v;
+    return double_of(STALE_BITS);
 }
 
 static inline bool value_is_absent(double v)
 {
-    uint64_t bits;
-
-    memcpy(&bits, &v, sizeof(bits));
-    return bits == STALE_BITS;
+    return double_bits(v) == STALE_BITS;
 }
 
 /* A label that a series does not have matches as the empty value. */

@@ -306,7 +306,7 @@ void put_any_value(struct buf *into, struct str any_value, bool in_json)
     } else if (f.number == ANY_INT) {
         (void)!buf_printf(into, "%lld", (long long)f.value);
     } else if (f.number == ANY_DOUBLE) {
-        put_double_value(into, wire_double(f.value));
+        put_double_value(into, double_of(f.value));
     } else if (f.number == ANY_ARRAY) {
         put_json_array(into, f.bytes);
     } else if (f.number == ANY_MAP) {
