@@ -82,7 +82,7 @@ static int role_watch_signals(struct role *r)
     r->signals = (struct watch){.fn = role_on_signal, .fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)};
     if (r->signals.fd < 0)
         return -errno;
-    loop_watch_add(r->loop, &r->signals);
+    loop_watch(r->loop, &r->signals);
     return 0;
 }
 
@@ -173,7 +173,7 @@ int role_run(struct role *role, int r, char *why)
 void role_close(struct role *r)
 {
     if (r->signals.fn) {
-        loop_watch_remove(r->loop, &r->signals);
+        loop_watch(r->loop, NULL);
         (void)close(r->signals.fd);
     }
     r->guard = kube_guard_free(r->guard);

@@ -27,6 +27,14 @@ static unix_ms system_wall(const struct clock *c)
 
 const struct clock clock_system = {.mono = system_mono, .wall = system_wall};
 
+double clock_seconds(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 void unix_ms_format(unix_ms t, char out[32])
 {
     int64_t ms = t.ms % 1000;

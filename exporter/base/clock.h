@@ -41,6 +41,9 @@ static inline bool mono_before(mono_ms a, mono_ms b)
     return a.ms < b.ms;
 }
 
+/* CLOCK_MONOTONIC, to measure how long something takes. */
+double clock_seconds(void);
+
 /* "2026-11-21T06:23:01.123Z" (24 characters and a NUL). */
 void unix_ms_format(unix_ms t, char out[32]);
 

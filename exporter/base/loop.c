@@ -171,15 +171,9 @@ void loop_timer_clear(struct loop *l, struct timer *t)
         heap_move(l, last, i);
 }
 
-void loop_watch_add(struct loop *l, struct watch *w)
+void loop_watch(struct loop *l, struct watch *w)
 {
     l->watch = w;
-}
-
-void loop_watch_remove(struct loop *l, struct watch *w)
-{
-    if (l->watch == w)
-        l->watch = NULL;
 }
 
 void loop_post(struct loop *l, struct post *p)
@@ -211,17 +205,9 @@ void loop_on_turn(struct loop *l, void (*fn)(void *arg, double seconds), void *a
     l->turned_arg = arg;
 }
 
-static double seconds_now(void)
-{
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 double loop_turn_seconds(const struct loop *l)
 {
-    return seconds_now() - l->began;
+    return clock_seconds() - l->began;
 }
 
 static void run_posts(struct loop *l)
@@ -282,7 +268,7 @@ int loop_turn(struct loop *l, int max_wait_ms)
     if (curl_multi_poll(l->multi, &fd, l->watch != NULL, wait_ms(l, max_wait_ms), NULL) != CURLM_OK)
         return -EIO;
     l->now = read_clock(l);
-    l->began = seconds_now();
+    l->began = clock_seconds();
     if (fd.revents)
         l->watch->fn(l->watch);
     run_posts(l);

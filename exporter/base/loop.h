@@ -49,9 +49,8 @@ CURLM *loop_multi(struct loop *l, void (*done)(void *arg, CURL *easy, CURLcode c
 void loop_timer_set(struct loop *l, struct timer *t, mono_ms at);
 void loop_timer_clear(struct loop *l, struct timer *t);
 
-/* One for each loop: signals. */
-void loop_watch_add(struct loop *l, struct watch *w);
-void loop_watch_remove(struct loop *l, struct watch *w);
+/* One for each loop: signals. NULL: none. */
+void loop_watch(struct loop *l, struct watch *w);
 
 /* Any thread. Wakes the loop to run p->fn, in order of posting. */
 void loop_post(struct loop *l, struct post *p);

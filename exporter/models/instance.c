@@ -88,16 +88,13 @@ static bool setting_set(struct instance *i, struct instance_setting *s, struct s
 {
     enum setting_kind kind = s->setting->kind;
     double v = 0;
-    char *copy;
 
     if (!setting_parse(s->setting, text, &v))
         return false;
     if (kind == SETTING_NUMBER) {
         *(double *)s->field = v;
     } else if (kind == SETTING_TEXT || kind == SETTING_TABLE || kind == SETTING_URL) {
-        copy = arena_alloc(&i->arena, text.n + 1);
-        *(char *)mempcpy(copy, text.p, text.n) = '\0';
-        *(const char **)s->field = copy;
+        *(const char **)s->field = arena_text(&i->arena, text);
     } else {
         *(int64_t *)s->field = llround(kind == SETTING_DURATION ? v * 1000 : v);
     }

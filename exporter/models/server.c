@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
 enum {
     MAX_CALLS = 32,
@@ -69,7 +68,7 @@ struct model_server {
     struct bearer bearer;
     struct served_endpoint endpoints[MODEL_MAX_ENDPOINTS];
     unsigned n_calls; /* under way */
-    double stop_at;   /* seconds of CLOCK_MONOTONIC; 0: not yet */
+    double stop_at;   /* clock_seconds(); 0: not yet */
 };
 
 struct call {
@@ -80,7 +79,7 @@ struct call {
     struct buf answer, shown;
     const struct httpd_request *rq;
     struct httpd_reply *reply;
-    double began; /* seconds of CLOCK_MONOTONIC */
+    double began; /* clock_seconds() */
     bool ran;
     int result;      /* 0 or a negative errno */
     unsigned status; /* of the reply, once it is known */
@@ -207,14 +206,6 @@ static void show_last_call(struct out *o, const struct last_call *c)
 
 /* ---- Calls ---- */
 
-static double call_clock(void)
-{
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static struct call *server_new_call(struct served_endpoint *e, const struct httpd_request *rq,
                                     struct httpd_reply *reply)
 {
@@ -226,7 +217,7 @@ static struct call *server_new_call(struct served_endpoint *e, const struct http
     c->reply = reply;
     c->scoring.endpoint = e->index;
     c->scoring.authorization = str_of(rq->authorization);
-    c->began = call_clock();
+    c->began = clock_seconds();
     buf_init(&c->body, waits ? MAX_WAITING_BODY_BYTES : MAX_BODY_BYTES);
     buf_init(&c->answer, MAX_ANSWER_BYTES);
     buf_init(&c->shown, SHOWN_BYTES);
@@ -301,7 +292,7 @@ static void call_run(struct job *j)
     struct str body = STR("{\"data\":[]}");
 
     c->ran = true;
-    if (call_clock() - c->began > PATIENCE_SECONDS)
+    if (clock_seconds() - c->began > PATIENCE_SECONDS)
         c->result = -ETIME;
     else if (!i->model->takes_any_body)
         c->result = call_read_body(c, &body);
@@ -413,7 +404,7 @@ static void call_remember(struct call *c, double seconds)
 static void server_finish_call(struct call *c)
 {
     struct model_server *s = c->endpoint->server;
-    double seconds = call_clock() - c->began;
+    double seconds = clock_seconds() - c->began;
 
     call_fill_reply(c);
     call_remember(c, seconds);
@@ -437,7 +428,7 @@ static void call_ended(struct job *j)
     const struct model_server *s = c->endpoint->server;
     const struct instance *i = s->instance;
 
-    if (!c->ran && call_clock() < s->stop_at)
+    if (!c->ran && clock_seconds() < s->stop_at)
         call_run(j);
     else if (!c->ran)
         c->result = -ECANCELED;
@@ -608,7 +599,7 @@ struct model_server *model_server_stop(struct model_server *s, int grace_ms)
 {
     if (!s)
         return NULL;
-    s->stop_at = call_clock() + STOP_SECONDS;
+    s->stop_at = clock_seconds() + STOP_SECONDS;
     /* Both answer the calls under way, which must be done before the server stops. */
     s->worker = worker_free(s->worker);
     if (s->instance)
