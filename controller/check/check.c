@@ -232,7 +232,8 @@ static bool config_read_body(struct check *c, struct call_row *row, struct str b
     config_check_members(c, &api);
     config_describe(c, row, &e);
     path = strstr(c->summary.scoring_endpoint, "://") + strlen("://");
-    return asprintf(&c->scoring_url, "%s%s", c->origin, path + strcspn(path, "/?#")) >= 0;
+    c->scoring_url = xasprintf("%s%s", c->origin, path + strcspn(path, "/?#"));
+    return true;
 }
 
 static void config_check_again(struct check *c, struct str first)
@@ -267,8 +268,7 @@ static void check_config(struct check *c)
         CLEANUP(effective_done) struct effective e = {0};
 
         config_make_summary(c, NULL, &e);
-        if (asprintf(&c->scoring_url, "%s%s/scoring", c->origin, c->prefix) < 0)
-            abort();
+        c->scoring_url = xasprintf("%s%s/scoring", c->origin, c->prefix);
     }
     c->findings->scoring_url = xstrdup(c->summary.scoring_endpoint);
 }
@@ -810,10 +810,9 @@ static int check_split_url(struct check *c)
         path.n -= end.n;
     c->origin = str_dup((struct str){url.p, host});
     c->prefix = str_dup(path);
-    return asprintf(&c->findings->url, "%s%s/config%s", c->origin, c->prefix,
-                    copy + host + strcspn(copy + host, "?#")) < 0
-               ? -EINVAL
-               : 0;
+    c->findings->url =
+        xasprintf("%s%s/config%s", c->origin, c->prefix, copy + host + strcspn(copy + host, "?#"));
+    return 0;
 }
 
 int check_run(struct findings *ret, const struct check_options *options)

@@ -2,6 +2,7 @@
 #include "exporter/base/doc.h"
 
 #include "exporter/base/json.h"
+#include "exporter/base/map.h"
 #include "exporter/base/memory.h"
 #include "exporter/base/text.h"
 
@@ -115,27 +116,18 @@ static int build_add(struct builder *b, enum node_kind kind, struct str text, st
     return 0;
 }
 
-static int compare_keys(const void *pa, const void *pb)
-{
-    const struct node *a = *(struct node *const *)pa, *b = *(struct node *const *)pb;
-    int r = str_cmp(a->key, b->key);
-
-    return r ? r : a->index < b->index ? -1 : a->index > b->index;
-}
-
-/* Sorts a copy, so that a map with 100,000 keys takes no quadratic time. */
 static void find_duplicates(const struct node *map, struct problems *p)
 {
-    CLEANUP(cleanup_free) struct node **list = xcalloc(map->n + 1, sizeof(*list));
+    CLEANUP(map_done) struct map seen = {0};
 
-    memcpy(list, map->items, map->n * sizeof(*list));
-    qsort(list, map->n, sizeof(*list), compare_keys);
-    for (size_t i = 1, first = 0; i < map->n; i++) {
-        if (str_eq(list[i]->key, list[first]->key))
-            node_key_problem(list[i], p, PROBLEM_ERROR, "duplicate key, first defined at line %u",
-                             list[first]->key_line);
+    for (size_t i = 0; i < map->n; i++) {
+        const struct node *first = map_get(&seen, map->items[i]->key.p);
+
+        if (first)
+            node_key_problem(map->items[i], p, PROBLEM_ERROR, "duplicate key, first defined at line %u",
+                             first->key_line);
         else
-            first = i;
+            map_set(&seen, map->items[i]->key.p, map->items[i]);
     }
 }
 
@@ -143,7 +135,7 @@ static void build_close(struct builder *b)
 {
     struct node *n = b->open;
 
-    if (n->kind == NODE_MAP && n->n > 1)
+    if (n->kind == NODE_MAP)
         find_duplicates(n, b->p);
     b->open = n->parent;
     b->depth--;

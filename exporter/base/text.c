@@ -86,29 +86,14 @@ static bool is_unreserved(char c)
 
 int buf_put_url(struct buf *b, struct str s)
 {
-    static const char hex[] = "0123456789ABCDEF";
-    size_t escaped = 0;
-    char *to;
-    int r;
+    size_t mark = b->n;
+    int r = 0;
 
-    for (size_t i = 0; i < s.n; i++)
-        escaped += !is_unreserved(s.p[i]);
-    r = buf_room(b, s.n + 2 * escaped, &to);
+    for (size_t i = 0; i < s.n && r == 0; i++)
+        r = is_unreserved(s.p[i]) ? buf_putc(b, s.p[i]) : buf_printf(b, "%%%02X", (unsigned char)s.p[i]);
     if (r < 0)
-        return r;
-    for (size_t i = 0; i < s.n; i++) {
-        unsigned char c = (unsigned char)s.p[i];
-
-        if (is_unreserved(s.p[i])) {
-            *to++ = s.p[i];
-        } else {
-            *to++ = '%';
-            *to++ = hex[c >> 4];
-            *to++ = hex[c & 15];
-        }
-    }
-    b->n += s.n + 2 * escaped;
-    return 0;
+        buf_truncate(b, mark);
+    return r;
 }
 
 int buf_put_form(struct buf *b, struct str name, struct str value)
