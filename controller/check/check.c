@@ -36,19 +36,13 @@ struct check {
 
 /* ---- A call ---- */
 
-struct call_wait {
-    struct http_answer *into;
-    bool ended;
-};
-
 static void check_on_answer(void *arg, struct http_answer *a)
 {
-    struct call_wait *w = arg;
     struct buf body = buf_take(&a->body);
+    struct http_answer *into = arg;
 
-    *w->into = *a;
-    w->into->body = body;
-    w->ended = true;
+    *into = *a;
+    into->body = body;
 }
 
 static void call_done(struct http_answer *a)
@@ -76,13 +70,12 @@ static void check_call(struct check *c, const char *url, struct str body, struct
         .tls = &c->tls,
         .trace = c->findings->trace,
     };
-    struct call_wait wait = {.into = ret};
     struct http_call *call = NULL;
 
-    *ret = (struct http_answer){.error = HTTP_URL, .reason = "the URL cannot be used"};
-    if (http_start(&call, c->http, &q, check_on_answer, &wait) < 0)
-        return;
-    while (!wait.ended)
+    *ret = (struct http_answer){.error = HTTP_ERRORS}; /* no answer yet */
+    if (http_start(&call, c->http, &q, check_on_answer, ret) < 0)
+        *ret = (struct http_answer){.error = HTTP_URL, .reason = "the URL cannot be used"};
+    while (ret->error == HTTP_ERRORS)
         (void)loop_turn(c->loop, 1000);
 }
 

@@ -26,44 +26,32 @@ struct regex_matcher {
     struct str subject;
 };
 
-static int regex_compile(struct regex *x, struct str expression, pcre2_compile_context *context,
-                         char why[REGEX_WHY_BYTES])
-{
-    char text[128];
-    size_t offset;
-    int error;
-
-    (void)pcre2_set_max_pattern_length(context, REGEX_MAX_BYTES);
-    (void)pcre2_set_parens_nest_limit(context, MAX_NESTING);
-    x->code = pcre2_compile((PCRE2_SPTR)expression.p, expression.n, options, &error, &offset, context);
-    if (!x->code) {
-        (void)pcre2_get_error_message(error, (PCRE2_UCHAR *)text, sizeof(text));
-        (void)snprintf(why, REGEX_WHY_BYTES, "%s at offset %zu", text, offset);
-        return -EINVAL;
-    }
-    if (pcre2_pattern_info(x->code, PCRE2_INFO_CAPTURECOUNT, &x->groups) != 0 ||
-        x->groups > REGEX_MAX_GROUPS) {
-        (void)snprintf(why, REGEX_WHY_BYTES, "more than %d groups", REGEX_MAX_GROUPS);
-        return -EINVAL;
-    }
-    return 0;
-}
-
 int regex_new(struct regex **ret, struct str expression, char why[REGEX_WHY_BYTES])
 {
     struct regex *x = xcalloc(1, sizeof(*x));
     pcre2_compile_context *context = pcre2_compile_context_create(NULL);
-    int r;
+    char text[128];
+    size_t offset;
+    int error;
 
     if (!context)
         memory_exhausted(sizeof(*x));
-    r = regex_compile(x, expression, context, why);
+    (void)pcre2_set_max_pattern_length(context, REGEX_MAX_BYTES);
+    (void)pcre2_set_parens_nest_limit(context, MAX_NESTING);
+    x->code = pcre2_compile((PCRE2_SPTR)expression.p, expression.n, options, &error, &offset, context);
     pcre2_compile_context_free(context);
-    if (r < 0)
-        x = regex_free(x);
-    else
+    if (!x->code) {
+        (void)pcre2_get_error_message(error, (PCRE2_UCHAR *)text, sizeof(text));
+        (void)snprintf(why, REGEX_WHY_BYTES, "%s at offset %zu", text, offset);
+    } else if (pcre2_pattern_info(x->code, PCRE2_INFO_CAPTURECOUNT, &x->groups) != 0 ||
+               x->groups > REGEX_MAX_GROUPS) {
+        (void)snprintf(why, REGEX_WHY_BYTES, "more than %d groups", REGEX_MAX_GROUPS);
+    } else {
         *ret = x;
-    return r;
+        return 0;
+    }
+    (void)regex_free(x);
+    return -EINVAL;
 }
 
 struct regex *regex_free(struct regex *x)
