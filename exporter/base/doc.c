@@ -63,13 +63,6 @@ static struct str build_text(struct builder *b, struct str text)
     return (struct str){arena_text(&b->doc->memory, text), text.n};
 }
 
-static void build_key(struct builder *b, struct str key, struct place at)
-{
-    b->has_key = true;
-    b->key = key;
-    b->key_at = at;
-}
-
 static bool build_wants_key(const struct builder *b)
 {
     return b->open && b->open->kind == NODE_MAP && !b->has_key;
@@ -129,16 +122,6 @@ static void find_duplicates(const struct node *map, struct problems *p)
         else
             map_set(&seen, map->items[i]->key.p, map->items[i]);
     }
-}
-
-static void build_close(struct builder *b)
-{
-    struct node *n = b->open;
-
-    if (n->kind == NODE_MAP)
-        find_duplicates(n, b->p);
-    b->open = n->parent;
-    b->depth--;
 }
 
 /* [-+]?[0-9]+ is an integer; [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)? is a float. */
@@ -218,7 +201,9 @@ static int yaml_read_scalar(struct builder *b, const yaml_event_t *ev)
         return build_add(b, yaml_scalar_kind(b, ev), build_text(b, value), at);
     if (ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && str_eq(value, STR("<<")))
         return build_refuse(b, at, "merge keys (<<) are not supported; repeat the members");
-    build_key(b, build_text(b, value), at);
+    b->has_key = true;
+    b->key = build_text(b, value);
+    b->key_at = at;
     return 0;
 }
 
@@ -257,7 +242,10 @@ static int yaml_read_event(struct builder *b, const yaml_event_t *ev, bool *done
         return yaml_read_start(b, ev, NODE_MAP, ev->data.mapping_start.tag);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
-        build_close(b);
+        if (b->open->kind == NODE_MAP)
+            find_duplicates(b->open, b->p);
+        b->open = b->open->parent;
+        b->depth--;
         return 0;
     default:
         *done = ev->type == YAML_STREAM_END_EVENT;

@@ -10,11 +10,6 @@
 
 enum { FIRST_CAP = 16, STRSET_FIRST_CAP = 64 };
 
-static uint64_t hash_of(const char *key)
-{
-    return hash_bytes(str_of(key));
-}
-
 /* The slot of the key, or the free slot where it would go. There is always a free one. */
 static struct map_slot *slot_of(struct map_slot *slots, size_t cap, const char *key, uint64_t hash)
 {
@@ -33,7 +28,7 @@ void map_done(struct map *m)
 
 void *map_get(const struct map *m, const char *key)
 {
-    return m->n ? slot_of(m->slots, m->cap, key, hash_of(key))->value : NULL;
+    return m->n ? slot_of(m->slots, m->cap, key, hash_bytes(str_of(key)))->value : NULL;
 }
 
 static void map_grow(struct map *m)
@@ -51,7 +46,7 @@ static void map_grow(struct map *m)
 
 void map_set(struct map *m, const char *key, void *value)
 {
-    uint64_t hash = hash_of(key);
+    uint64_t hash = hash_bytes(str_of(key));
     struct map_slot *s;
 
     if (4 * (m->n + 1) > 3 * m->cap)
@@ -79,7 +74,7 @@ static void close_hole(struct map *m, size_t hole)
 
 void *map_take(struct map *m, const char *key)
 {
-    struct map_slot *s = m->n ? slot_of(m->slots, m->cap, key, hash_of(key)) : NULL;
+    struct map_slot *s = m->n ? slot_of(m->slots, m->cap, key, hash_bytes(str_of(key))) : NULL;
     void *value = s ? s->value : NULL;
 
     if (!s || !s->key)

@@ -2,6 +2,7 @@
  * bytes, to find it, and of the whole form, to be sure. */
 #include "exporter/base/secret.h"
 
+#include "exporter/base/clock.h"
 #include "exporter/base/map.h"
 
 #include <gnutls/crypto.h>
@@ -10,7 +11,6 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <time.h>
 
 enum {
     MIN_BYTES = 8,
@@ -23,21 +23,13 @@ enum {
 struct form {
     uint64_t head, whole;
     uint32_t n;      /* 0: free */
-    uint32_t used_s; /* monotonic time of the last use */
+    uint32_t used_s; /* clock_seconds() of the last use */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct form *forms;
 static size_t n_forms, slots;
 static atomic_bool any; /* no lock is taken before the first secret */
-
-static uint32_t now_s(void)
-{
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return (uint32_t)t.tv_sec;
-}
 
 static uint64_t head_of(const char *p)
 {
@@ -58,7 +50,7 @@ static void forms_put(struct form f)
  * an hour, and what exceeds half of it: they come back with their next use. */
 static void forms_grow(void)
 {
-    uint32_t now = now_s(), keep = slots < MAX_SLOTS ? KEEP_SECONDS : KEEP_FULL_SECONDS;
+    uint32_t now = (uint32_t)clock_seconds(), keep = slots < MAX_SLOTS ? KEEP_SECONDS : KEEP_FULL_SECONDS;
     size_t old_slots = slots;
     struct form *old = forms;
 
@@ -78,8 +70,10 @@ static void form_used(struct str text)
     if (text.n < MIN_BYTES || text.n > UINT32_MAX)
         return;
     forms_grow();
-    forms_put((struct form){
-        .head = head_of(text.p), .whole = hash_bytes(text), .n = (uint32_t)text.n, .used_s = now_s()});
+    forms_put((struct form){.head = head_of(text.p),
+                            .whole = hash_bytes(text),
+                            .n = (uint32_t)text.n,
+                            .used_s = (uint32_t)clock_seconds()});
     atomic_store(&any, true);
 }
 

@@ -78,19 +78,13 @@ void text_http_status(char *out, size_t size, long status, const char *with, str
     text_line(out + n + 2, size - (size_t)n - 2, body);
 }
 
-static bool is_unreserved(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '.' || c == '_' || c == '~';
-}
-
 int buf_put_url(struct buf *b, struct str s)
 {
     size_t mark = b->n;
     int r = 0;
 
-    for (size_t i = 0; i < s.n && r == 0; i++)
-        r = is_unreserved(s.p[i]) ? buf_putc(b, s.p[i]) : buf_printf(b, "%%%02X", (unsigned char)s.p[i]);
+    for (struct str c = {s.p, 1}; c.p < s.p + s.n && r == 0; c.p++)
+        r = str_has_only(c, "-._~") ? buf_put_str(b, c) : buf_printf(b, "%%%02X", (unsigned char)*c.p);
     if (r < 0)
         buf_truncate(b, mark);
     return r;
