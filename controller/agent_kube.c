@@ -563,7 +563,7 @@ static void leader_start(struct agent_kube *k)
 
 void agent_kube_render(const struct agent_kube *k)
 {
-    if (k->lease)
+    if (k && k->lease)
         metric_set(agent_state(k->agent)->metrics, METRIC_KUBE_UP, LV("leases", "cluster"),
                    !kube_lease_trouble(k->lease));
 }
@@ -580,7 +580,7 @@ bool agent_kube_election(const struct agent_kube *k, struct agent_election *ret)
 
 void agent_kube_stop(struct agent_kube *k, void (*done)(void *arg), void *arg)
 {
-    if (k->lease)
+    if (k && k->lease)
         kube_lease_release(k->lease, done, arg);
     else
         done(arg);

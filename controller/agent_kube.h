@@ -41,10 +41,11 @@ struct agent_kube *agent_kube_free(struct agent_kube *k);
 DEFINE_CLEANUP(struct agent_kube, agent_kube_free)
 /* For the agent's hooks; NULL when tokens come from files. */
 struct secrets *agent_kube_secrets(struct agent_kube *k);
-/* For the agent's hooks: the metric of the Lease, and how the leader is elected. */
+/* For the agent's hooks: the metric of the Lease, and how the leader is elected. The first takes NULL. */
 void agent_kube_render(const struct agent_kube *k);
 bool agent_kube_election(const struct agent_kube *k, struct agent_election *ret);
-/* Stops leading and releases the Lease, then calls `done`: at once without an election, else within 5 s. */
+/* Stops leading and releases the Lease, then calls `done`: at once without an election or for NULL, else
+ * within 5 s. */
 void agent_kube_stop(struct agent_kube *k, void (*done)(void *arg), void *arg);
 /* The client of the agent's own cluster; NULL without one. Takes NULL. */
 struct kube *agent_kube_cluster(struct agent_kube *k);

@@ -280,12 +280,7 @@ static void agent_on_reload(struct role *r)
 
 static void agent_on_stop(struct role *r, void (*done)(void *arg), void *done_arg)
 {
-    const struct running *running = CONTAINER_OF(r, struct running, role);
-
-    if (running->kube)
-        agent_kube_stop(running->kube, done, done_arg);
-    else
-        done(done_arg);
+    agent_kube_stop(CONTAINER_OF(r, struct running, role)->kube, done, done_arg);
 }
 
 static void hook_config(void *arg, const struct config *c)
@@ -304,8 +299,7 @@ static void hook_render(void *arg)
 
     if (running->remote_write)
         rw_sink_refresh(running->remote_write);
-    if (running->kube)
-        agent_kube_render(running->kube);
+    agent_kube_render(running->kube);
     if (running->receiver)
         otlp_render(running->receiver);
 }

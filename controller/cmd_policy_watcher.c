@@ -3,7 +3,6 @@
 #include "controller/kube/guard.h"
 #include "controller/policy/watcher.h"
 #include "controller/role.h"
-#include "exporter/base/buf.h"
 #include "exporter/base/log.h"
 #include "exporter/base/str.h"
 #include "exporter/ui/site.h"
@@ -84,11 +83,6 @@ static bool watcher_read_environment(struct watcher_flags *f, int *ret_status)
 
 /* ---- Serving ---- */
 
-static bool watcher_is_ready(void *arg, struct buf *ret_why)
-{
-    return policy_watcher_ready(arg, ret_why);
-}
-
 static int watcher_run(struct role *role, struct watcher_flags *f)
 {
     struct site_options o = role_site(role, &f->address, f->address != NULL, f->health_address);
@@ -100,7 +94,7 @@ static int watcher_run(struct role *role, struct watcher_flags *f)
         log_info("$POLL_INTERVAL_SEC has no effect: Policies are watched, not polled");
     f->watcher.kube = role->kube;
     f->watcher.metrics = role->metrics;
-    o.is_ready = watcher_is_ready;
+    o.is_ready = policy_watcher_ready;
     o.arg = watcher = policy_watcher_new(&f->watcher);
     r = site_start(&role->site, &o, &why);
     if (r == 0)

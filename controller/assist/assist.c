@@ -542,12 +542,6 @@ static json_t *web_time(unix_ms at)
     return at.ms ? json_string(when) : json_null();
 }
 
-static json_t *web_plan_json(const struct plan *p)
-{
-    return json_pack("{s:o, s:o, s:f, s:O, s:O}", "at", web_time(p->at), "appliedAt", web_time(p->applied_at),
-                     "seconds", p->seconds, "request", p->request, "answer", p->answer);
-}
-
 /* ---- The server ---- */
 
 static const struct operation web_operations[] = {
@@ -586,11 +580,14 @@ static void assist_reply_status(void *arg, const struct httpd_request *rq, struc
 static void assist_reply_plan(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     const struct assist *a = arg;
-    const struct plan *plan = TAILQ_FIRST(&a->plans);
+    const struct plan *p = TAILQ_FIRST(&a->plans);
 
     (void)rq;
-    if (plan)
-        api_answer(a->api, reply, web_plan_json(plan));
+    if (p)
+        api_answer(a->api, reply,
+                   json_pack("{s:o, s:o, s:f, s:O, s:O}", "at", web_time(p->at), "appliedAt",
+                             web_time(p->applied_at), "seconds", p->seconds, "request", p->request, "answer",
+                             p->answer));
     else
         httpd_reply_text(reply, 404, STR("nothing has been planned yet\n"));
 }

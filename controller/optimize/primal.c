@@ -405,12 +405,6 @@ static void take_out(struct primal *x, uint32_t slot)
     ask_price(x, workload);
 }
 
-static void empty_site(struct primal *x, uint32_t site)
-{
-    while (x->now.head[site] != NO_SLOT)
-        take_out(x, x->now.head[site]);
-}
-
 static int compare_items(const void *a, const void *b)
 {
     const struct knapsack_item *x = a, *y = b;
@@ -511,7 +505,8 @@ static bool improve_site(struct primal *x, const struct rows *rows, uint32_t sit
     int64_t sum = x->now.sum, stays = x->now.n_stays, own, most;
 
     x->n_undone = 0;
-    empty_site(x, site);
+    while (x->now.head[site] != NO_SLOT)
+        take_out(x, x->now.head[site]);
     own = own_worth(x, sum - x->now.sum, stays - x->now.n_stays);
     prices_at_site(&x->prices, site, true);
     setting = choose_setting(x, rows, site, before, &most);

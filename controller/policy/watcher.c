@@ -570,8 +570,9 @@ struct policy_watcher *policy_watcher_free(struct policy_watcher *w)
     return NULL;
 }
 
-bool policy_watcher_ready(const struct policy_watcher *w, struct buf *why)
+bool policy_watcher_ready(void *watcher, struct buf *why)
 {
+    const struct policy_watcher *w = watcher;
     const struct watched *const all[] = {&w->policy_watch, &w->claim_watch};
     bool ready = true;
 

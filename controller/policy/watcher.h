@@ -19,7 +19,7 @@ struct policy_watcher *policy_watcher_new(const struct policy_watcher_options *o
 /* Leaves the ClusterClaim as it is. Takes NULL, returns NULL. */
 struct policy_watcher *policy_watcher_free(struct policy_watcher *w);
 
-/* Whether it knows the Policies and the ClusterClaim; if not, appends why. */
-bool policy_watcher_ready(const struct policy_watcher *w, struct buf *why);
+/* Whether the watcher knows the Policies and the ClusterClaim; if not, appends why. For a site. */
+bool policy_watcher_ready(void *watcher, struct buf *why);
 
 #endif
