@@ -97,7 +97,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_cut(bytes, object);
     if (utf8_valid_prefix(bytes) < size || !size)
         return 0;
-    check_patched(object, bytes);
+    if (r == 0) {
+        check_patched(object, bytes);
+        return 0;
+    }
+    /* As the summaries of a new one: a patch, which takes as long, has shown it for what is a document. */
     assert(work_text(&text, "cluster", agent, bytes, STR("")) == 0);
     assert(kube_json_parse(&made, buf_str(&text), NULL) == 0);
     check_is_ours(made, bytes);
