@@ -41,6 +41,7 @@ struct queue {
     struct lane *served; /* the lane picked last */
     unsigned picks;
     struct record *picked;
+    uint64_t picked_seq; /* the number of the picked record, if queue_attach() took it */
     LIST_HEAD(, record) unsynced;
     uint64_t next_seq, memory_only; /* bytes of payloads in memory only */
     uint64_t generation;            /* of the position files */
@@ -441,9 +442,8 @@ void queue_put_back(struct queue *q)
 
     if (r->head.seq)
         return;
-    /* It lost its number to older ones, see queue_attach(): now it is the last of its lane. */
-    queue_unlink(q, r);
-    r->head.seq = q->next_seq++;
+    queue_unlink(q, r); /* to go behind those older ones */
+    r->head.seq = q->picked_seq;
     (void)queue_link(q, r);
 }
 
@@ -669,10 +669,12 @@ int queue_attach(struct queue *q, struct spool *spool)
     spool_trim(spool);
     queue_renumber(q, q->next_seq - IN_MEMORY);
     q->next_seq += used;
-    /* If older records follow the picked one, its delivery says nothing about them: it gets no number. */
+    /* If older records follow the picked one, its delivery says nothing about them: it has no number. */
     after = q->picked ? TAILQ_NEXT(q->picked, entry) : NULL;
-    if (after && after->head.seq < q->picked->head.seq)
+    if (after && after->head.seq < q->picked->head.seq) {
+        q->picked_seq = q->picked->head.seq;
         q->picked->head.seq = 0;
+    }
     q->position_changed = true;
     queue_store_waiting(q);
     return 0;
