@@ -552,9 +552,24 @@ static void takes_over_a_spool_that_opens_later(void **state)
     }
 }
 
+static void makes_room_where_all_was_sent(void **state)
+{
+    struct world w = {.dir = rw_folder(), .max_bytes = 300};
+
+    (void)state;
+    world_open(&w);
+    for (unsigned i = 0; i < 3; i++) {
+        world_append(&w, 1);
+        assert_true(world_send(&w));
+    }
+    assert_int_equal(dropped(w.queue), 0);
+    world_end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(makes_room_where_all_was_sent),
         cmocka_unit_test(waits_for_a_segment_that_cannot_be_read),
         cmocka_unit_test(leaves_a_spool_that_fails_while_it_is_sent),
         cmocka_unit_test(sets_a_segment_of_another_version_aside),
