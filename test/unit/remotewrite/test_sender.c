@@ -651,6 +651,23 @@ static void tries_once_in_a_hurry(void **state)
     end(&b);
 }
 
+/* Whose checksum is right all the same: it goes out as it is in 1.0, and has to be read for 2.0. */
+static void drops_and_counts_a_record_that_cannot_be_read(void **state)
+{
+    struct record_head h = {.kind = RECORD_SAMPLES, .samples = 7, .lane = STR("t")};
+    struct bench b;
+
+    (void)state;
+    begin(&b, ", protocol: '2.0'");
+    queue_append(b.queue, &h, strdup("garbage"), 7);
+    publish(&b, "t", 10);
+    run_until_sent(&b, 1000);
+    assert_int_equal(left(&b).dropped[DROP_DAMAGED], 7);
+    assert_int_equal(left(&b).records, 0);
+    assert_int_equal(b.receiver.n, 1);
+    end(&b);
+}
+
 static void sends_markers_later_than_values(void **state)
 {
     struct bench b;
@@ -708,6 +725,7 @@ int main(void)
         cmocka_unit_test(takes_the_written_headers_as_final),
         cmocka_unit_test(heeds_retry_after_in_a_hurry),
         cmocka_unit_test(tries_once_in_a_hurry),
+        cmocka_unit_test(drops_and_counts_a_record_that_cannot_be_read),
         cmocka_unit_test(sends_markers_later_than_values),
     };
 
