@@ -171,8 +171,9 @@ static int inflating_put(void *arg, struct str out)
 {
     struct reading *x = arg;
 
-    if (x->inflated.n + out.n > x->free_bytes)
-        x->otlp->allowance -= (int64_t)out.n;
+    if (x->inflated.n + out.n <= x->free_bytes)
+        return buf_put_str(&x->inflated, out);
+    x->otlp->allowance -= (int64_t)out.n;
     return x->otlp->allowance < 0 ? -EBUSY : buf_put_str(&x->inflated, out);
 }
 
