@@ -61,7 +61,7 @@ static void config_set_used(struct hub *h, json_t *object)
     c->object = json_incref(object);
     if (changed) {
         config_read_masks(c);
-        hub_hurry_status(h, "config", HUB_CONFIG);
+        hub_schedule_status(h, "config", HUB_CONFIG, true);
     }
     if (changed || had_finalizer != object_has_finalizer(object, HUB_FINALIZER))
         hub_schedule_plan(h);
@@ -73,7 +73,7 @@ void hub_config_set(struct hub *h, json_t *object)
         config_set_used(h, object);
     else
         config_set_other(h, object);
-    hub_schedule_status(h, "config", kube_name(object));
+    hub_schedule_status(h, "config", kube_name(object), false);
 }
 
 void hub_config_delete(struct hub *h, const char *namespace, const char *name)

@@ -292,11 +292,11 @@ static void hub_on_retally(struct timer *t)
     hub_tally(h);
     hub_schedule_look(h);
     for (size_t i = 0; i < h->n_scorers; i++)
-        hub_schedule_status(h, "scorer", h->by_age[i]->name);
+        hub_schedule_status(h, "scorer", h->by_age[i]->name, false);
     if (h->config.object)
-        hub_schedule_status(h, "config", HUB_CONFIG);
+        hub_schedule_status(h, "config", HUB_CONFIG, false);
     for (size_t at = 0; (c = map_next(&h->other_configs, &at));)
-        hub_schedule_status(h, "config", kube_name(c->object));
+        hub_schedule_status(h, "config", kube_name(c->object), false);
 }
 
 void hub_update_active(struct hub *h)

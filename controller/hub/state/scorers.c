@@ -22,7 +22,7 @@ static void scorer_refresh(struct hub_scorer *s)
 
     effective_make(&now, s->name, &s->spec, full ? synced : NULL);
     if (effective_keep(&now, &s->effective, &s->spec, probe_status(s->probe)->is_synced_elsewhere))
-        hub_schedule_status(s->hub, "scorer", s->name);
+        hub_schedule_status(s->hub, "scorer", s->name, false);
     else if (!scorer_same_summary(&now, &s->effective))
         hub_schedule_plan(s->hub);
     effective_done(&s->effective);
@@ -92,7 +92,7 @@ static void scorer_on_probed(void *arg, enum probe_what what, const struct probe
     if (what == PROBE_CONFIG)
         scorer_refresh(s);
     if (s->probe_hash != scorer_probe_hash(probe_status(s->probe)))
-        hub_schedule_status(s->hub, "scorer", s->name);
+        hub_schedule_status(s->hub, "scorer", s->name, false);
     s->probe_hash = scorer_probe_hash(probe_status(s->probe));
 }
 
@@ -258,11 +258,10 @@ void hub_scorer_set(struct hub *h, json_t *object)
     if (changed) {
         scorer_read_spec(s);
         hub_schedule_plan(h);
-        hub_hurry_status(h, "scorer", s->name);
     }
     if (!h->active)
         scorer_follow(s);
-    hub_schedule_status(h, "scorer", s->name);
+    hub_schedule_status(h, "scorer", s->name, changed);
 }
 
 void hub_scorer_delete(struct hub *h, const char *namespace, const char *name)

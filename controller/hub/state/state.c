@@ -47,7 +47,7 @@ void hub_schedule_look(struct hub *h)
         schedule_look(h, ms > TALLY_MS ? ms : TALLY_MS);
 }
 
-static void schedule_status(struct hub *h, const char *kind, const char *name, bool hurry)
+void hub_schedule_status(struct hub *h, const char *kind, const char *name, bool hurry)
 {
     char key[KEY_BYTES];
 
@@ -57,16 +57,6 @@ static void schedule_status(struct hub *h, const char *kind, const char *name, b
     if (hurry)
         kube_queue_forget(h->status.queue, key);
     kube_queue_add(h->status.queue, key);
-}
-
-void hub_schedule_status(struct hub *h, const char *kind, const char *name)
-{
-    schedule_status(h, kind, name, false);
-}
-
-void hub_hurry_status(struct hub *h, const char *kind, const char *name)
-{
-    schedule_status(h, kind, name, true);
 }
 
 /* ---- Questions ---- */

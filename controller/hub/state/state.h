@@ -242,10 +242,9 @@ void hub_schedule_plan(struct hub *h);
 void hub_schedule_tally(struct hub *h);
 /* Likewise when time alone changes a state: scores expire, or a scorer has waited long enough. */
 void hub_schedule_look(struct hub *h);
-/* Looks at the status of one object: kind "scorer" or "config". */
-void hub_schedule_status(struct hub *h, const char *kind, const char *name);
-/* Like hub_schedule_status(), but ends a back-off, because a user has changed the object. */
-void hub_hurry_status(struct hub *h, const char *kind, const char *name);
+/* Looks at the status of one object: kind "scorer" or "config". hurry: also ends a back-off, since
+ * a user has changed the object. */
+void hub_schedule_status(struct hub *h, const char *kind, const char *name, bool hurry);
 
 /* Whether a kind's objects have been listed, or need not be: add-ons only if they can be. */
 bool hub_watch_listed(const struct hub *h, size_t kind);

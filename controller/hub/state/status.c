@@ -409,20 +409,19 @@ static const char *clusters_not_selected(const struct hub_scorer *s)
 /* The first error that keeps a ManifestWork from being up to date and applied, if there is one. */
 static bool clusters_set_error(const struct tally *t, struct condition *c)
 {
-    const struct hub_cluster *on = t->write_errors.first;
+    bool unwritten = t->write_errors.n;
+    size_t n = unwritten ? t->write_errors.n : t->apply_errors.n;
+    const struct hub_cluster *on = unwritten ? t->write_errors.first : t->apply_errors.first;
 
-    if (t->applied == t->selected)
+    if (t->applied == t->selected || !n)
         return false;
-    if (t->write_errors.n) {
-        condition_clusters(c, "ClustersFailing", "ManifestWork not written on", t->write_errors.n,
-                           t->selected, on, on ? on->write.trouble : "");
-        return true;
-    }
-    on = t->apply_errors.first;
-    if (t->apply_errors.n)
-        condition_clusters(c, "ClustersFailing", "ManifestWork not applied on", t->apply_errors.n,
-                           t->selected, on, on ? on->work.why : "");
-    return t->apply_errors.n > 0;
+    condition_clusters(c, "ClustersFailing",
+                       unwritten ? "ManifestWork not written on" : "ManifestWork not applied on", n,
+                       t->selected, on,
+                       !on         ? ""
+                       : unwritten ? on->write.trouble
+                                   : on->work.why);
+    return true;
 }
 
 static void clusters_set_distributed(const struct hub_scorer *s, struct condition *c)
@@ -558,12 +557,10 @@ static void clusters_set_scoring(const struct hub_scorer *s, struct condition *c
 {
     BUF_AUTO(text, sizeof(c->message) * 2);
 
-    for (size_t i = 0; i < ARRAY_SIZE(class_words); i++)
-        if (class_words[i].class == first)
-            clusters_put_class(s, &class_words[i], &text);
-    for (size_t i = 0; i < ARRAY_SIZE(class_words); i++)
-        if (class_words[i].class != first)
-            clusters_put_class(s, &class_words[i], &text);
+    for (int others = 0; others < 2; others++)
+        for (size_t i = 0; i < ARRAY_SIZE(class_words); i++)
+            if ((class_words[i].class != first) == others)
+                clusters_put_class(s, &class_words[i], &text);
     condition_set(c, status, reason, "%.*s", (int)text.n, cstr(text.p));
 }
 
@@ -638,11 +635,6 @@ static json_t *clusters_failing_value(const struct hub_scorer *s)
 /* Each condition covers one aspect; Ready says whether the scorer works on some cluster. */
 enum { SYNCED_BYTES = 300, DISTRIBUTED_BYTES = 300, VERDICT_BYTES = 200 }; /* in a message */
 enum { HEALTHY, SYNCED, VALID, UNIQUE, DISTRIBUTED, SCORING, READY, CONDITIONS };
-
-static const char *const types[CONDITIONS] = {
-    [HEALTHY] = "Healthy", [SYNCED] = "ConfigSynced",     [VALID] = "Valid", [UNIQUE] = "UniqueScoreName",
-    [SCORING] = "Scoring", [DISTRIBUTED] = "Distributed", [READY] = "Ready",
-};
 
 /* What the verdict means for the clusters, or what speaks against it. */
 static void scorer_put_verdict(const struct hub_scorer *s, char ret[VERDICT_BYTES])
@@ -831,16 +823,16 @@ static void scorer_set_unscored(const struct hub_scorer *s, const struct conditi
 {
     const struct tally *t = &s->tally;
     bool is_pending = scoring->status == TRUTH_UNKNOWN && t->unavailable < t->selected;
+    bool waits = loop_wall(s->hub->o.loop).ms < hub_scorer_patience_ms(s);
 
-    condition_copy(ready, scoring);
     if (!is_pending || !t->selected)
-        return;
-    if (loop_wall(s->hub->o.loop).ms < hub_scorer_patience_ms(s))
-        condition_set(ready, TRUTH_UNKNOWN, "Waiting", "%s", scoring->message);
-    else if (!t->reporting)
-        condition_set(ready, TRUTH_UNKNOWN, "NoReports", "%s", scoring->message);
+        condition_copy(ready, scoring);
     else
-        condition_set(ready, TRUTH_FALSE, scoring->reason, "%s", scoring->message);
+        condition_set(ready, waits || !t->reporting ? TRUTH_UNKNOWN : TRUTH_FALSE,
+                      waits           ? "Waiting"
+                      : !t->reporting ? "NoReports"
+                                      : scoring->reason,
+                      "%s", scoring->message);
 }
 
 static void scorer_set_ready(const struct hub_scorer *s, const struct condition list[],
@@ -863,16 +855,20 @@ static void scorer_set_ready(const struct hub_scorer *s, const struct condition 
 
 static void scorer_set_conditions(const struct hub_scorer *s, struct condition list[CONDITIONS])
 {
-    for (size_t i = 0; i < CONDITIONS; i++) {
-        list[i].type = types[i];
-        list[i].since = (unix_ms){0};
+    static const struct {
+        const char *type;
+        void (*set)(const struct hub_scorer *s, struct condition *c);
+    } aspects[READY] = {
+        [HEALTHY] = {"Healthy", scorer_set_healthy}, [SYNCED] = {"ConfigSynced", scorer_set_synced},
+        [VALID] = {"Valid", scorer_set_valid},       [UNIQUE] = {"UniqueScoreName", scorer_set_unique},
+        [SCORING] = {"Scoring", scorer_set_scoring}, [DISTRIBUTED] = {"Distributed", scorer_set_distributed},
+    };
+
+    for (size_t i = 0; i < READY; i++) {
+        list[i] = (struct condition){.type = aspects[i].type};
+        aspects[i].set(s, &list[i]);
     }
-    scorer_set_healthy(s, &list[HEALTHY]);
-    scorer_set_synced(s, &list[SYNCED]);
-    scorer_set_valid(s, &list[VALID]);
-    scorer_set_unique(s, &list[UNIQUE]);
-    scorer_set_distributed(s, &list[DISTRIBUTED]);
-    scorer_set_scoring(s, &list[SCORING]);
+    list[READY] = (struct condition){.type = "Ready"};
     scorer_set_ready(s, list, &list[READY]);
 }
 
