@@ -433,8 +433,7 @@ static void serve_write(const struct kube_ask *a, const char *accept, struct str
         answer_status(r, 404, "NotFound", a->name);
         return;
     }
-    if (*version && strcmp(version, text_of(o->json, "metadata", "resourceVersion")) != 0 &&
-        planted != PLANT_TAKEN_LEASE) {
+    if (*version && strcmp(version, text_of(o->json, "metadata", "resourceVersion")) != 0) {
         reached[REACHED_KUBE_409]++;
         answer_status(r, 409, "Conflict", a->name);
         return;

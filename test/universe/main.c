@@ -82,7 +82,6 @@ const char *const plant_names[PLANTS] = {
     "validUntil is never renewed",
     "a watch resumes from the newest version",
     "a leader does not notice that it no longer is",
-    "a Lease is written over another's",
     "objects of other owners are taken",
 };
 

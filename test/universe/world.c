@@ -521,7 +521,7 @@ int64_t world_run(uint64_t seed)
     stream_init(&universe.network, seed, "network");
     stream_init(&universe.disk, seed, "disk");
     stream_init(&universe.answers, seed, "answers");
-    universe.has_kube = stream_chance(&setup, 300);
+    universe.has_kube = stream_chance(&setup, 300) || planted >= PLANT_SAME_VALIDITY;
     universe.n_agents = !universe.has_kube && stream_chance(&setup, 500) ? AGENTS : universe.has_kube ? 2 : 3;
     universe.n_nodes = universe.n_agents + (universe.has_kube ? CONTROLLERS : 0);
     universe.n_scorers = universe.n_agents == AGENTS ? 1 : SCORERS;
