@@ -93,21 +93,8 @@ def check_everything(world, told):
     for labels, samples in accepted.items():
         kinds = [s.bits == remote_wire.STALE for s in dict.fromkeys(samples)]
         assert kinds[-1], f"{dict(labels)} has no last marker: {samples[-3:]}"
-        rounds = [int(remote_wire.double(s.bits)) for s in dict.fromkeys(samples) if s.bits != remote_wire.STALE]
-        check_gaps(world, dict(labels), list(dict.fromkeys(samples)), rounds)
-
-
-def check_gaps(world, labels, samples, rounds):
-    """If a guest was missing in accepted rounds between two of its values, there is a marker between them."""
-    if not labels["ds_node"].startswith("guest"):
-        return
-    steady = {s.bits for s in world.receiver.stream()[remote.labels(labels["ds_score_name"], node="n0")]}
-    for before, after in zip(samples, samples[1:]):
-        if remote_wire.STALE in (before.bits, after.bits):
-            continue
-        first, second = int(remote_wire.double(before.bits)), int(remote_wire.double(after.bits))
-        between = [n for n in range(first + 1, second) if remote_wire.bits(n) in steady]
-        assert not between, f"{labels}: no marker although rounds {between} came without it; {rounds}"
+        steady = accepted[remote.labels(dict(labels)["ds_score_name"], node="n0")]
+        remote.gaps_are_marked(dict(labels), list(dict.fromkeys(samples)), steady)
 
 
 def test_whatever_happens_every_accepted_sample_arrives_once(tmp_path):

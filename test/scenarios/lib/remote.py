@@ -243,6 +243,17 @@ def in_order(stream):
             assert before.timestamp < after.timestamp or before == after, f"{dict(labels)} changes: {before}, {after}"
 
 
+def gaps_are_marked(labels, samples, steady):
+    """If a series was missing in rounds of `steady`, the samples of one that never is, between two of its values, then there
+    is a marker between them. The score is the number of the round."""
+    rounds = {s.bits for s in steady}
+    for before, after in zip(samples, samples[1:]):
+        if remote_wire.STALE not in (before.bits, after.bits):
+            first, second = int(remote_wire.double(before.bits)), int(remote_wire.double(after.bits))
+            between = [n for n in range(first + 1, second) if remote_wire.bits(n) in rounds]
+            assert not between, f"{labels}: no marker although rounds {between} came without it"
+
+
 # ---- Scoring API ----
 
 
@@ -317,7 +328,7 @@ class Agent:
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.storage = self.folder / "storage" if storage is True else storage
-        self.program, self.process = PROGRAM, None
+        self.program, self.process, self.environment = PROGRAM, None, ENVIRONMENT
         self.started = 0
         self.port = free_port()
         self.summaries = [scoring.summary(name) for name in scoring.of]
@@ -341,7 +352,7 @@ class Agent:
             command.append(f"--storage.path={self.storage}")
         self.started = time.time()
         with open(self.folder / "log", "a", encoding="utf-8") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=ENVIRONMENT)
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=self.environment)
         if ready:
             wait_for("the agent", lambda: self.page("/-/ready"), alive=self.alive)
         return self
