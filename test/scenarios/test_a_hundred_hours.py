@@ -2,7 +2,7 @@
 receiver that fail: what /metrics showed is at the receiver, once and in order, and what ended has a marker.
 
 It shares nothing with test/universe: the program runs as it is, and libfaketime makes its time. DS_SLOW=1 runs a hundred hours,
-in twenty minutes. DS_HOURS_SEED repeats a run's plan, though not its timing.
+in ten minutes. DS_HOURS_SEED repeats a run's plan, though not its timing.
 """
 
 import collections
@@ -21,7 +21,7 @@ from lib.wait import DEADLINE, NOT_YET
 from test_clock_jumps import preload
 
 SLOW = "DS_SLOW" in os.environ
-RATE = 300 if SLOW else 100
+RATE = 600 if SLOW else 100
 HOURS = 100 if SLOW else 0.4
 SEED = int(os.environ.get("DS_HOURS_SEED", time.time_ns() % 100000))
 MINUTE, HOUR = 60, 3600
