@@ -41,6 +41,7 @@ struct lane_state {
 /* A sample: where it is from, and what became of it. */
 struct taken {
     uint64_t key, bits, batch; /* batch: 0 for a stale marker */
+    unsigned life;             /* of the agent, when it last knew that it arrived */
     bool used, is_due, arrived, acknowledged, excused;
 };
 
@@ -250,6 +251,7 @@ static void tsdb_acknowledge(struct taken *one, const struct sim_node *a, int64_
 {
     struct batch_state *b = &t.batch[one->batch];
 
+    one->life = a->life;
     if (one->acknowledged || !one->batch)
         return;
     one->acknowledged = true;
@@ -265,8 +267,8 @@ static void check_repeated(const struct taken *one, const struct sim_node *a)
     const struct batch_state *b = &t.batch[one->batch];
     int64_t until = b->life == a->life ? sim_now_ms : a->died_at[b->life];
 
-    if (one->batch && b->left == 0 && b->done_at + SETTLE_MS < until && b->life > a->cut_life &&
-        !a->disk_failed && !disk_has_failed(a->process->disk))
+    if (one->batch && b->left == 0 && b->done_at + SETTLE_MS < until && b->life > a->stood_life &&
+        one->life > a->cut_life && !a->disk_failed && !disk_has_failed(a->process->disk))
         violated("a%d sent a sample again, %lld ms after all of its round had arrived", a->id,
                  (long long)(sim_now_ms - b->done_at));
 }
