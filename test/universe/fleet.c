@@ -373,7 +373,6 @@ static void look_at_fallback(int i)
     calm = kube_calm_since(HUB_SERVER) > calm ? kube_calm_since(HUB_SERVER) : calm;
     calm = kube_calm_since(i) > calm ? kube_calm_since(i) : calm;
     calm = a->since > calm ? a->since : calm;
-    calm = a->process && a->process->stands_until > calm ? a->process->stands_until : calm;
     if (!o || !until || !a->process || a->process->dead || !a->agent || calm > sim_now_ms - CALM_MS ||
         until > sim_now_ms - CALM_MS || is_fallback(o))
         return;

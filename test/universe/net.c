@@ -171,7 +171,6 @@ CURLMcode __wrap_curl_multi_add_handle(CURLM *multi, CURL *easy)
     t->multi = (struct multi *)multi;
     t->began = sim_process_now();
     t->at = t->began + 1;
-    sim_process->departing++;
     if (!t->body && t->body_n) {
         t->body = xmalloc(t->body_n);
         for (size_t n = 0, got; n < t->body_n; n += got)
@@ -185,8 +184,6 @@ CURLMcode __wrap_curl_multi_remove_handle(CURLM *multi, CURL *easy)
 {
     for (struct transfer **at = &((struct multi *)multi)->first; *at; at = &(*at)->next)
         if (*at == (struct transfer *)easy) {
-            if (!(*at)->arrived)
-                sim_process->departing--;
             *at = (*at)->next;
             break;
         }
@@ -263,7 +260,6 @@ static void transfer_arrive(struct transfer *t)
     if (t->answer.feed)
         t->answer.feed->to = t;
     t->arrived = true;
-    sim_process->departing--;
     if (planted == PLANT_EARLY_ACK && strstr(t->url, "//tsdb/") && t->answer.status != 204 &&
         (t->answer.refused || t->answer.hangs || t->answer.status >= 500))
         t->answer = (struct response){.status = 204, .body = t->answer.body, .body_n = t->answer.body_n};

@@ -45,8 +45,7 @@ struct sim_node {
     struct timer poll;
     bool wants_reload, wants_stop;
     int64_t up_at, since, partition_until;
-    unsigned life, cut_life,
-        stood_life; /* its number; the last one that a power cut ended, that stood still */
+    unsigned life, cut_life; /* its number; that of the last one that a power cut has ended */
     int64_t died_at[MAX_LIVES];
     bool was_killed, disk_failed, unreadable;
     /* An agent */
