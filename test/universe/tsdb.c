@@ -277,7 +277,8 @@ static void check_repeated(const struct taken *one, const struct sim_node *a)
  * after a kill. In both cases, where the clock went back, the next samples may have time stamps of others. */
 static bool is_in_order(const struct sim_node *a)
 {
-    return !a->unreadable && !disk_was_unreadable(a->process->disk) && !(a->was_killed && a->disk_failed);
+    return !a->unreadable && !a->went_back && !disk_was_unreadable(a->process->disk) &&
+           !(a->was_killed && a->disk_failed);
 }
 
 static void tsdb_take(const struct wire_request *rq, const struct sim_node *a, int64_t answer_at)

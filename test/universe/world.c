@@ -290,6 +290,7 @@ static void node_start(struct sim_node *a)
     a->process->disk = TAKE_PTR(a->disk);
     if (!universe.healed && !universe.has_kube) /* validUntil is as good as the clock that it is made by */
         a->process->wall_ms = (int64_t)stream_below(&universe.faults, 20 * 60000) - 10 * 60000;
+    a->went_back = a->cut_life == a->life && a->process->wall_ms < a->wall_ms;
     a->wants_stop = a->wants_reload = false;
     a->not_before = 0;
     if (++a->life == MAX_LIVES)
@@ -315,6 +316,7 @@ static void node_bury(struct sim_node *a)
     if (a->left)
         p->disk = disk_free(p->disk);
     a->disk = a->left ? TAKE_PTR(a->left) : p->disk;
+    a->wall_ms = p->wall_ms;
     free(p);
     a->process = NULL;
     a->up_at = sim_now_ms + (universe.healed ? 0 : (int64_t)stream_below(&universe.faults, 90000));

@@ -48,6 +48,8 @@ struct sim_node {
     unsigned life, cut_life; /* its number; that of the last one that a power cut has ended */
     int64_t died_at[MAX_LIVES];
     bool was_killed, disk_failed, unreadable;
+    bool went_back;  /* its clock, at a power cut, which may lose the time of what was just sent */
+    int64_t wall_ms; /* the clock's error in the last life */
     /* An agent */
     struct agent *agent;
     struct agent_options options;
