@@ -316,7 +316,7 @@ static void node_bury(struct sim_node *a)
     if (a->left)
         p->disk = disk_free(p->disk);
     a->disk = a->left ? TAKE_PTR(a->left) : p->disk;
-    a->wall_ms = p->wall_ms;
+    a->wall_ms = p->wall_ms > a->wall_ms ? p->wall_ms : a->wall_ms;
     free(p);
     a->process = NULL;
     a->up_at = sim_now_ms + (universe.healed ? 0 : (int64_t)stream_below(&universe.faults, 90000));

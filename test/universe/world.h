@@ -49,7 +49,7 @@ struct sim_node {
     int64_t died_at[MAX_LIVES];
     bool was_killed, disk_failed, unreadable;
     bool went_back;  /* its clock, at a power cut, which may lose the time of what was just sent */
-    int64_t wall_ms; /* the clock's error in the last life */
+    int64_t wall_ms; /* the clock's largest error so far */
     /* An agent */
     struct agent *agent;
     struct agent_options options;
