@@ -259,7 +259,7 @@ static int64_t valid_until_ms(const json_t *object)
 {
     const char *text = string_of(object, "status", "validUntil");
 
-    return *text ? kube_time_parse(text).ms - 1767225600000 - 3600000 : 0;
+    return *text ? kube_time_parse(text).ms - SIM_BEGAN_MS : 0;
 }
 
 static bool is_fallback(const json_t *object)
@@ -363,16 +363,20 @@ static void work_agent_look(int i)
 
 /* ---- Time ---- */
 
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* A fallback where one is promised: an agent that could has replaced scores that have expired. */
 static void look_at_fallback(int i)
 {
     const struct sim_node *a = &universe.nodes[i];
     const json_t *o = kube_object_at(HUB_SERVER, SCORES, cluster_name(i), scorer_name(WITH_FALLBACK));
-    int64_t until = valid_until_ms(o), calm = a->partition_until;
+    int64_t until = valid_until_ms(o);
+    int64_t calm =
+        later(later(a->partition_until, a->since), later(kube_calm_since(HUB_SERVER), kube_calm_since(i)));
 
-    calm = kube_calm_since(HUB_SERVER) > calm ? kube_calm_since(HUB_SERVER) : calm;
-    calm = kube_calm_since(i) > calm ? kube_calm_since(i) : calm;
-    calm = a->since > calm ? a->since : calm;
     if (!o || !until || !a->process || a->process->dead || !a->agent || calm > sim_now_ms - CALM_MS ||
         until > sim_now_ms - CALM_MS || is_fallback(o))
         return;

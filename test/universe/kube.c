@@ -255,7 +255,7 @@ static void store_create(int server, const char *resource, json_t *object)
     store_note(server, "ADDED", resource, object);
 }
 
-/* Takes the reference. What does not change anything is no change. */
+/* Takes the reference. A write that changes nothing makes no new version. */
 static void store_replace(int server, struct object *o, json_t *object)
 {
     json_t *metadata = json_object_get(object, "metadata"),

@@ -381,15 +381,14 @@ int __wrap_pthread_cond_signal(pthread_cond_t *c)
     return 0;
 }
 
-/* ---- Time: 2026-01-01, and a machine that started an hour before ---- */
+/* ---- Time: on a machine that started an hour before ---- */
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *ret);
 int __wrap_clock_gettime(clockid_t id, struct timespec *ret)
 {
-    int64_t ms = now_of(sim_process) + 3600000;
+    int64_t ms = now_of(sim_process);
 
-    if (id == CLOCK_REALTIME)
-        ms += 1767225600000 + (sim_process ? sim_process->wall_ms : 0);
+    ms += id == CLOCK_REALTIME ? SIM_BEGAN_MS + (sim_process ? sim_process->wall_ms : 0) : 3600000;
     *ret = (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
     return 0;
 }

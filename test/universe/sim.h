@@ -147,6 +147,9 @@ struct process {
     struct loop *loop;
 };
 
+/* The wall clock when virtual time begins: 2026-01-01T01:00:00Z. */
+#define SIM_BEGAN_MS 1767229200000
+
 extern int64_t sim_now_ms;
 /* The process of the strand that runs, or NULL. */
 extern struct process *sim_process;

@@ -157,7 +157,7 @@ void __wrap_intake_publish(struct intake *in, const struct batch *b)
 
         s->batch = one->batch = t.batches;
         s->lane = lane;
-        memcpy(&one->bits, &b->values[i], sizeof(one->bits));
+        one->bits = double_bits(b->values[i]);
         one->is_due = is_safe && sim_now_ms < RUN_MS - SEND_MS;
     }
     trace("a%d took %zu samples of %s, score %.0f%s", agent, series_count(b->set), b->score_name,
@@ -206,7 +206,7 @@ static struct wire *wire_add(struct wire_request *rq, double value, int64_t at)
     if (rq->n > ARRAY_SIZE(rq->list))
         violated("a request with more than %zu samples", ARRAY_SIZE(rq->list));
     *s = (struct wire){.key = FNV_START, .at = at};
-    memcpy(&s->bits, &value, sizeof(s->bits));
+    s->bits = double_bits(value);
     return s;
 }
 
@@ -442,14 +442,6 @@ void tsdb_heal(void)
     t.state = TSDB_OK;
 }
 
-static double bits_value(uint64_t bits)
-{
-    double v;
-
-    memcpy(&v, &bits, sizeof(v));
-    return v;
-}
-
 /* All that was taken is there, and each series that ended has its marker. */
 void tsdb_check_end(void)
 {
@@ -461,7 +453,7 @@ void tsdb_check_end(void)
         must += s->is_due;
         missing += s->is_due && !s->arrived && !s->excused;
         if (s->is_due && !s->arrived && !s->excused)
-            trace("missing: score %.0f", bits_value(s->bits));
+            trace("missing: score %.0f", double_of(s->bits));
     }
     if (missing)
         violated("%zu of %zu samples that were on disk never arrived", missing, must);
