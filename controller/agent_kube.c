@@ -510,11 +510,20 @@ static const char *leader_addon(const struct agent_kube *k)
     return k->o.addon_name ? k->o.addon_name : DEFAULT_ADDON;
 }
 
+static void leader_on_placement(void *arg)
+{
+    struct agent_kube *k = arg;
+
+    agent_touch(k->agent);
+    report_touch(k);
+}
+
 static void leader_begin(struct agent_kube *k)
 {
     const struct placement_options placement = {.hub = k->hub,
-                                                .agent = k->agent,
                                                 .metrics = agent_state(k->agent)->metrics,
+                                                .on_change = leader_on_placement,
+                                                .arg = k,
                                                 .cluster_name = k->o.cluster_name,
                                                 .owner = k->owner,
                                                 .adopt_unowned = k->o.adopt_unowned};

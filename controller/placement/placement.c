@@ -81,8 +81,8 @@ static void placement_update_metrics(struct placement *p)
 
     metric_set(p->o.metrics, METRIC_PLACEMENT_BEHIND, LV_NONE, (double)placement_behind(p));
     metric_set(p->o.metrics, METRIC_KUBE_UP, LV("addonplacementscores", "hub"), up);
-    if (p->o.agent)
-        agent_touch(p->o.agent);
+    if (p->o.on_change)
+        p->o.on_change(p->o.arg);
 }
 
 /* Derives the slot's wanted state from its scorer. */

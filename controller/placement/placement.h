@@ -13,14 +13,15 @@
 #define DS_PLACEMENT_PLACEMENT_H
 
 #include "controller/kube/client.h"
-#include "exporter/agent/agent.h"
+#include "exporter/agent/scorer.h"
 
 struct placement;
 
 struct placement_options {
     struct kube *hub;
-    struct agent *agent; /* renders its metrics anew when these change; may be NULL */
     struct metrics *metrics;
+    void (*on_change)(void *arg); /* metrics or troubles may have changed; may be NULL */
+    void *arg;
     const char *cluster_name; /* the namespace, and ${cluster}; not owned, like all strings here */
     const char *owner;        /* "<namespace>/<add-on>": stable over restarts, unique per agent */
     bool adopt_unowned;       /* take over an object of a scorer's name that names no owner */

@@ -1,14 +1,16 @@
 """Ready is a scorer that some cluster has a valid score of: waiting, empty and hung agents are called by their names."""
 
+import concurrent.futures
 import contextlib
 import json
 import signal
+import threading
 import time
 
 from lib.agent import running_agent
 from lib.fake import plain, results
 from lib.hub import SCORERS, agent_flags, agent_namespace_of
-from lib.scorers import distributed, own, scoring, wait_status
+from lib.scorers import distributed, full, own, scoring, serve, source, wait_status
 from lib.wait import LONG, wait_until
 from lib.work import FakeWorkAgent
 
@@ -117,3 +119,27 @@ def test_real_agents(hub, fake, start_controller):
             agent.process.send(signal.SIGCONT)
         hub.wait_scorer("s", "Ready", "True", deadline=LONG)
         wait_until(lambda: agent.scores("cpu"), "it scores again")
+
+
+def test_ready_while_a_change_is_on_its_way(hub, fake, start_controller):
+    """Agents go on with what they have meanwhile, so whoever waits for Ready need not know of it."""
+    distributed(hub, fake, start_controller)
+    hub.set_feedback("c1", report("ok", lives=600))
+    hub.wait_scorer("s", "Ready", "True")
+    done = threading.Event()
+    seen = set()
+
+    def look():
+        while not done.is_set():
+            seen.add(hub.scorer_condition("s", "Ready")[:2])
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        looking = pool.submit(look)
+        try:
+            for n in range(10):
+                hub.apply_scorer("s", full(serve(fake, f"/config{n}", "cpu", source=source(query=f"up > {n}"))))
+                wait_until(lambda n=n: f"up > {n}" in hub.summaries("c1")[0]["sourceQuery"], "the change is there")
+        finally:
+            done.set()
+        looking.result()
+    assert seen == {("True", "Ready")}

@@ -812,7 +812,7 @@ static const struct condition *scorer_blocking_condition(const struct hub_scorer
         return list[SYNCED].status == TRUTH_FALSE ? &list[SYNCED] : &list[VALID];
     if (is_probed && list[HEALTHY].status == TRUTH_UNKNOWN)
         return &list[HEALTHY];
-    if (t->up_to_date <= t->stuck)
+    if (t->up_to_date <= t->stuck && (t->stuck || !t->scoring)) /* a change on its way stops no scoring */
         return &list[DISTRIBUTED];
     return t->scoring ? NULL : &list[SCORING];
 }
