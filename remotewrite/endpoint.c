@@ -374,7 +374,7 @@ static void thread_on_tick(struct timer *t)
     int64_t now = loop_wall(e->loop).ms;
 
     if (!e->draining)
-        intake_grace(e->intake, now);
+        intake_grace(e->intake, loop_now(e->loop), now);
     queue_expire(e->queue, now);
     spool_watch(e, false);
     spool_log_writes(e);

@@ -22,9 +22,9 @@ struct intake_lane {
     struct frame **frames;  /* of that set */
     size_t n_frames;
     struct label_bytes *labels; /* active series without a set: of the previous run, or the own metrics */
-    int64_t grace_until_ms;
-    size_t n;       /* active series */
-    size_t invalid; /* series of the set that are dropped */
+    mono_ms grace_until;        /* 0: not begun */
+    size_t n;                   /* active series */
+    size_t invalid;             /* series of the set that are dropped */
     size_t name_n;
     char name[];
 };
@@ -362,18 +362,18 @@ void intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms)
         lane_end(in, l, at_ms);
 }
 
-void intake_grace(struct intake *in, int64_t now_ms)
+void intake_grace(struct intake *in, mono_ms now, int64_t at_ms)
 {
     for (struct intake_lane *l = in->lanes; l; l = l->next) {
         if (!l->labels || l->name_n == 0)
             continue;
-        if (l->grace_until_ms == 0)
-            l->grace_until_ms = now_ms + INTAKE_GRACE_MS;
-        if (now_ms < l->grace_until_ms)
+        if (l->grace_until.ms == 0)
+            l->grace_until = mono_add(now, INTAKE_GRACE_MS);
+        if (mono_before(now, l->grace_until))
             continue;
         log_info("scorer missing since the restart, ending its series",
                  L_STR("remote_name", in->config->name), L_STR("score_name", l->name), L_INT("series", l->n));
-        lane_end(in, l, now_ms);
+        lane_end(in, l, at_ms);
     }
 }
 

@@ -404,9 +404,9 @@ static void on_expire_timer(struct timer *t)
 
 /* Scores live for staleAfterIntervals intervals, or round durations where the round took longer than an
  * interval. */
-static void keep_scores(struct scorer *s, struct batch *b)
+static void keep_scores(struct scorer *s, struct batch *b, mono_ms answered)
 {
-    int64_t took = mono_diff(s->started, loop_now(s->loop));
+    int64_t took = mono_diff(s->started, answered);
     int64_t life =
         (took > s->summary.interval_ms ? took : s->summary.interval_ms) * s->env->limits->stale_intervals;
     const char *name = s->summary.score_name;
@@ -416,9 +416,9 @@ static void keep_scores(struct scorer *s, struct batch *b)
     metric_set(s->env->metrics, METRIC_SERIES, LV(name), (double)series_count(b->set));
     metric_set(s->env->metrics, METRIC_SCORE_TIMESTAMP, LV(s->env->cluster_name, name),
                (double)b->at.ms / 1000);
-    s->expires_at = mono_add(loop_now(s->loop), life);
+    s->expires_at = mono_add(answered, life);
     s->status.life_ms = life;
-    s->status.expires_ms = loop_wall(s->loop).ms + life;
+    s->status.expires_ms = loop_wall(s->loop).ms + mono_diff(loop_now(s->loop), s->expires_at);
     s->env->publish(s->env->arg, s, b);
     loop_timer_set(s->loop, &s->expire, s->expires_at); /* better no scores than scores that never expire */
 }
@@ -431,7 +431,7 @@ static void on_round_done(void *arg, struct round_result *r)
     scorer_record(s, r);
     scorer_history_add(&s->status.history, &s->summary, r, loop_wall(s->loop));
     if (r->error == ROUND_OK)
-        keep_scores(s, TAKE_PTR(r->batch));
+        keep_scores(s, TAKE_PTR(r->batch), r->answered);
     else if (s->batch && !mono_before(loop_now(s->loop), s->expires_at))
         scorer_expire(s);
     s->round = round_free(s->round);

@@ -154,6 +154,7 @@ static void round_read_answer(struct round *r, struct http_answer *a)
         .at = loop_wall(r->rq.env->loop),
     };
     r->reading = g;
+    r->result.answered = loop_now(r->rq.env->loop);
     worker_do(r->rq.env->worker, &g->job, g->body.n);
 }
 

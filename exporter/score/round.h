@@ -2,6 +2,7 @@
 #ifndef DS_SCORE_ROUND_H
 #define DS_SCORE_ROUND_H
 
+#include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
@@ -37,6 +38,7 @@ struct round_result {
     char trace[HTTP_TRACE_BYTES]; /* the id that all requests of the round carried */
     int64_t retry_after_ms;       /* from the server; -1: none */
     struct batch *batch;          /* the callback may TAKE_PTR() it */
+    mono_ms answered;             /* when its answer was there */
     struct answer_stats answer;
     size_t duplicates;
     bool fetched; /* all sources succeeded: source_* are set */

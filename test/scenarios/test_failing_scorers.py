@@ -3,12 +3,16 @@
 import gzip
 import json
 import re
+import signal
+import threading
+import time
 
 import pytest
 
 from lib.agent import running_agent, summary
 from lib.fake import compressed, cut_off, flood, hanging, plain, raw, redirect, results, running_fake
 from lib.process import free_port
+from lib.wait import LONG
 
 GOOD = '{"results":[{"metric":{"node":"n"},"score":1}]}'
 PACKED = gzip.compress(GOOD.encode())
@@ -132,3 +136,22 @@ def test_the_good_one_among_them(world):
     agent, _ = world
     assert agent.wait_scores("good") == [({"node": "n"}, 1)]
     json.loads(agent.get("/api/v1/status").text)
+
+
+def test_an_answer_that_waited_for_an_agent_that_stood_still(fake, start_agent):
+    """Stopped, or on a machine that slept: nobody can say how old such scores are."""
+    asked, stopped = threading.Event(), threading.Event()
+
+    def late(connection, request):
+        asked.set()
+        stopped.wait()
+        plain(GOOD)(connection, request)
+
+    agent = start_agent({"summaries": [summary("late", fake.on("/late", late), interval=600, timeout="2s")]})
+    assert asked.wait(LONG)
+    agent.process.send(signal.SIGSTOP)
+    stopped.set()
+    time.sleep(3)
+    agent.process.send(signal.SIGCONT)
+    error = agent.wait_rounds("late")["error"]
+    assert error["class"] == "timeout" and not agent.scores("late"), error

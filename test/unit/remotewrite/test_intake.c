@@ -85,14 +85,14 @@ static void ends_series_that_do_not_come_back_after_a_crash(void **state)
     end(&r); /* a crash */
     begin(&r, dir, "");
     assert_int_equal(intake_series(r.intake), 15);
-    intake_grace(r.intake, START + 1000);
+    intake_grace(r.intake, (mono_ms){1000}, START);
     publish(&r, "a", 7, START + 2000);
     assert_drained(&r, 7, 3);
-    intake_grace(r.intake, START + INTAKE_GRACE_MS);
+    intake_grace(r.intake, (mono_ms){INTAKE_GRACE_MS}, START);
     assert_drained(&r, 0, 0);
-    intake_grace(r.intake, START + 1000 + INTAKE_GRACE_MS);
+    intake_grace(r.intake, (mono_ms){1000 + INTAKE_GRACE_MS}, START);
     assert_drained(&r, 0, 5);
-    intake_grace(r.intake, START + 10000 + INTAKE_GRACE_MS);
+    intake_grace(r.intake, (mono_ms){10000 + INTAKE_GRACE_MS}, START);
     assert_drained(&r, 0, 0);
     assert_int_equal(intake_series(r.intake), 7);
     end(&r);
