@@ -28,8 +28,8 @@ void intake_publish(struct intake *in, const struct batch *b);
 void intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms);
 /* Queues the program's own metrics. */
 void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms);
-/* Queues stale markers for series of the previous run that have not come back within the grace period, however
- * the clock is set meanwhile. */
+/* Queues stale markers for series of the previous run that have not come back within the grace period,
+ * however the clock is set meanwhile. */
 void intake_grace(struct intake *in, mono_ms now, int64_t at_ms);
 /* A clean stop: queues stale markers for every active series. */
 void intake_stop(struct intake *in, int64_t now_ms);

@@ -377,6 +377,7 @@ static void look_at_fallback(int i)
     int64_t calm =
         later(later(a->partition_until, a->since), later(kube_calm_since(HUB_SERVER), kube_calm_since(i)));
 
+    calm = a->process ? later(calm, a->process->stands_until) : calm;
     if (!o || !until || !a->process || a->process->dead || !a->agent || calm > sim_now_ms - CALM_MS ||
         until > sim_now_ms - CALM_MS || is_fallback(o))
         return;

@@ -46,6 +46,7 @@ const char *const reached_names[REACHED_COUNT] = {
     "verdict: shrink",
     "verdict: drop",
     "verdict: step down",
+    "standstill",
     "API server away",
     "API server's 429",
     "rotated token",

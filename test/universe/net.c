@@ -171,6 +171,7 @@ CURLMcode __wrap_curl_multi_add_handle(CURLM *multi, CURL *easy)
     t->multi = (struct multi *)multi;
     t->began = sim_process_now();
     t->at = t->began + 1;
+    sim_process->departing++;
     if (!t->body && t->body_n) {
         t->body = xmalloc(t->body_n);
         for (size_t n = 0, got; n < t->body_n; n += got)
@@ -184,6 +185,8 @@ CURLMcode __wrap_curl_multi_remove_handle(CURLM *multi, CURL *easy)
 {
     for (struct transfer **at = &((struct multi *)multi)->first; *at; at = &(*at)->next)
         if (*at == (struct transfer *)easy) {
+            if (!(*at)->arrived)
+                sim_process->departing--;
             *at = (*at)->next;
             break;
         }
@@ -260,6 +263,7 @@ static void transfer_arrive(struct transfer *t)
     if (t->answer.feed)
         t->answer.feed->to = t;
     t->arrived = true;
+    sim_process->departing--;
     if (planted == PLANT_EARLY_ACK && strstr(t->url, "//tsdb/") && t->answer.status != 204 &&
         (t->answer.refused || t->answer.hangs || t->answer.status >= 500))
         t->answer = (struct response){.status = 204, .body = t->answer.body, .body_n = t->answer.body_n};
@@ -309,17 +313,23 @@ static void transfer_feed(struct transfer *t)
 
 static void transfer_go_on(struct transfer *t)
 {
-    int64_t now = sim_process_now();
+    int64_t now = sim_process_now(), deadline = t->began + t->timeout_ms;
 
     if (t->done)
         return;
     if (!t->arrived && t->at <= now)
         transfer_arrive(t);
+    /* As in libcurl: for a process that stood still, the deadline comes before what has arrived. */
+    if (t->arrived && now > deadline) {
+        t->code = CURLE_OPERATION_TIMEDOUT;
+        t->answered = t->done = true;
+        return;
+    }
     if (t->arrived && !t->answered && t->at <= now)
         transfer_answer(t);
     if (t->answered && !t->done && transfer_next(t) <= now && t->answer.feed->at <= now && !t->paused)
         transfer_feed(t);
-    if (t->answered && !t->done && now >= t->began + t->timeout_ms) {
+    if (t->answered && !t->done && now >= deadline) {
         t->code = CURLE_OPERATION_TIMEDOUT;
         t->done = true;
     }

@@ -234,6 +234,8 @@ static int64_t now_of(const struct process *p)
 
 static bool strand_can_run(const struct strand *s)
 {
+    if (s->process->stands_until > sim_now_ms && !s->process->dead)
+        return false;
     if (s->joins)
         return s->joins->ended;
     return !s->ended && !s->condition && s->wake_at <= now_of(s->process);
@@ -282,10 +284,15 @@ static int64_t next_wake(const struct process *p)
 {
     int64_t at = INT64_MAX;
 
-    for (size_t i = 0; i < n_strands; i++)
-        if ((!p || strands[i]->process == p) && !strands[i]->ended && strands[i]->wake_at < at &&
-            !strands[i]->condition && !strands[i]->joins)
-            at = strands[i]->wake_at;
+    for (size_t i = 0; i < n_strands; i++) {
+        const struct strand *s = strands[i];
+        int64_t wake = s->wake_at;
+
+        if (!s->process->dead && s->process->stands_until > wake)
+            wake = s->process->stands_until;
+        if ((!p || s->process == p) && !s->ended && wake < at && !s->condition && !s->joins)
+            at = wake;
+    }
     return at;
 }
 

@@ -7,7 +7,7 @@
  * world.h  agents, controllers, and the servers around them; faults and oracles
  * main.c   runs seeds, each in a process of its own
  *
- * Not simulated: the HTTP server, and processes that stand still. */
+ * Not simulated: the HTTP server. */
 #ifndef DS_TEST_UNIVERSE_SIM_H
 #define DS_TEST_UNIVERSE_SIM_H
 
@@ -85,6 +85,7 @@ enum reached {
     REACHED_VERDICT_SHRINK,
     REACHED_VERDICT_DROP,
     REACHED_VERDICT_STEP_DOWN,
+    REACHED_STANDSTILL,
     REACHED_KUBE_AWAY,
     REACHED_KUBE_429,
     REACHED_KUBE_401,
@@ -140,7 +141,9 @@ struct process {
     int node;
     struct disk *disk;
     bool dead;
-    unsigned die_in; /* calls on files until a kill; 0: none */
+    unsigned die_in;      /* calls on files until a kill; 0: none */
+    unsigned departing;   /* requests that have not arrived */
+    int64_t stands_until; /* as after SIGSTOP */
     unsigned strands;
     int64_t ahead_ms; /* a ghost's time runs ahead */
     int64_t wall_ms;  /* the wall clock's error */

@@ -268,7 +268,8 @@ static void check_repeated(const struct taken *one, const struct sim_node *a)
     int64_t until = b->life == a->life ? sim_now_ms : a->died_at[b->life];
 
     if (one->batch && b->left == 0 && b->done_at + SETTLE_MS < until && b->life > a->cut_life &&
-        one->life > a->cut_life && !a->disk_failed && !disk_has_failed(a->process->disk))
+        b->life > a->stood_life && one->life > a->cut_life && !a->disk_failed &&
+        !disk_has_failed(a->process->disk))
         violated("a%d sent a sample again, %lld ms after all of its round had arrived", a->id,
                  (long long)(sim_now_ms - b->done_at));
 }

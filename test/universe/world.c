@@ -368,6 +368,17 @@ static void fault_clock(struct sim_node *a)
     trace("a%d clock is wrong by %lld ms", a->id, (long long)a->process->wall_ms);
 }
 
+/* As SIGSTOP does it, or a machine that is suspended; what has left goes on. */
+static void fault_standstill(struct sim_node *a)
+{
+    if (a->process->departing)
+        return;
+    a->process->stands_until = sim_now_ms + (int64_t)stream_below(&universe.faults, 300000);
+    a->stood_life = a->life;
+    reached[REACHED_STANDSTILL]++;
+    trace("a%d stands still until %.1f", a->id, (double)a->process->stands_until / 1000);
+}
+
 static void fault_node(struct sim_node *a)
 {
     uint64_t what = stream_below(&universe.faults, 1000);
@@ -383,6 +394,8 @@ static void fault_node(struct sim_node *a)
         reached[REACHED_STOP]++;
     } else if (what < 650) {
         fault_reload(a);
+    } else if (what < 720) {
+        fault_standstill(a);
     } else if (what < 800) {
         a->partition_until = sim_now_ms + (int64_t)stream_below(&universe.faults, 300000);
         reached[REACHED_PARTITION]++;
@@ -397,8 +410,8 @@ static void look_at_page(struct sim_node *a)
 {
     BUF_AUTO(text, 4 << 20);
 
-    if (!a->process || a->process->dead || !a->agent || page_print(agent_state(a->agent)->page, &text) < 0 ||
-        buf_putc(&text, '\0') < 0)
+    if (!a->process || a->process->dead || !a->agent || sim_now_ms < a->process->stands_until + 1000 ||
+        page_print(agent_state(a->agent)->page, &text) < 0 || buf_putc(&text, '\0') < 0)
         return;
     check_secrets(buf_str(&text), "/metrics");
     for (const char *line = text.p; (line = strstr(line, "\ndynamic_score{")); line++) {
@@ -484,6 +497,7 @@ static void heal(void)
         a->scorers |= 1;
         if (a->process && !a->process->dead) {
             a->process->die_in = 0;
+            a->process->stands_until = sim_now_ms;
             disk_set_faults(a->process->disk, NULL, 0);
             if (!node_is_controller(a))
                 agent_write_config(a);

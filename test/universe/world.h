@@ -45,7 +45,8 @@ struct sim_node {
     struct timer poll;
     bool wants_reload, wants_stop;
     int64_t up_at, since, partition_until;
-    unsigned life, cut_life; /* its number; that of the last one that a power cut has ended */
+    unsigned life, cut_life,
+        stood_life; /* its number; the last one that a power cut ended, that stood still */
     int64_t died_at[MAX_LIVES];
     bool was_killed, disk_failed, unreadable;
     bool went_back;  /* its clock, at a power cut, which may lose the time of what was just sent */
