@@ -5,32 +5,11 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/map.h"
-#include "exporter/base/memory.h"
 #include "exporter/base/text.h"
 #include "exporter/metric/series.h"
-#include "exporter/num/num.h"
+#include "exporter/metric/set.h"
 
 #include <errno.h>
-
-struct series_slot {
-    uint32_t series; /* index + 1; 0: free */
-    uint32_t tag;    /* upper half of the hash: most mismatches end here without comparing names */
-};
-
-/* Where a series' record is in the text. A record is the name followed by its labels, each a varint `length
- * in the name << 1 | escaped`; for an escaped value a varint length and the unescaped value follow. */
-struct series_place {
-    uint32_t name, labels;
-};
-
-struct series_set {
-    unsigned refs; /* atomic */
-    size_t n, names_bytes;
-    char *text;                 /* the records, back to back */
-    struct series_place *place; /* n + 1 of them: the last one's name is the end of the text */
-    struct series_slot *slots;
-    size_t mask;
-};
 
 /* How the last answer spelled the labels of its results.
  *
@@ -52,16 +31,6 @@ struct spellings {
 
 enum { PIECES = DS_LABELS - 2 }; /* labels whose values come from results */
 
-/* A series that the last set does not have. */
-struct fresh {
-    uint64_t hash;
-    size_t at, n, name_n; /* its record in fresh_text */
-    double value;
-    uint32_t result;
-    uint32_t id;  /* order of arrival: its place until the batch is sealed is last_count + id */
-    uint32_t cut; /* 1-based index in cuts; 0: no label was truncated */
-};
-
 struct batch_builder {
     char *cluster_name, *score_name;
     size_t max_series;
@@ -74,20 +43,16 @@ struct batch_builder {
     struct spellings spellings; /* of last's series */
     size_t label_max;
 
-    /* While a batch is being built. */
-    struct buf name;
-    double *values;    /* by series of last */
-    uint32_t *results; /* index of the result that gave each value */
-    uint8_t *seen;
-    size_t n_seen, n_results, duplicates;
-    struct buf fresh_text;
-    struct fresh *fresh;
-    size_t n_fresh, fresh_cap;
-    uint32_t *fresh_slots;
-    size_t fresh_mask;
+    /* While a batch is being built. A series has a place: its index in `last`, or one that follows them. */
+    struct series_set *fresh; /* those that `last` does not have */
+    double *values;           /* by place, as the next two */
+    uint32_t *results;        /* index of the result that gave each value */
+    uint32_t *known_cuts;     /* index in cuts + 1; 0: no label was truncated; NULL before the first */
+    size_t places_cap;
+    uint8_t *seen; /* by series of last */
+    size_t n_seen, n_results, duplicates, answer_bytes;
     struct cut_labels *cuts; /* their series is a place */
     size_t n_cuts, cuts_cap, merged_by_cut;
-    uint32_t *known_cut; /* like fresh.cut, by series of last; NULL before the first */
 };
 
 /* The series of the previous batch. */
@@ -180,155 +145,6 @@ static void spellings_done(struct spellings *s)
     *s = (struct spellings){0};
 }
 
-/* Immutable sets of series and the batches that hold them. */
-
-const struct str ds_label_names[DS_LABELS] = {
-    [DS_APP] = {"ds_app", 6},
-    [DS_CLUSTER] = {"ds_cluster", 10},
-    [DS_CONTAINER] = {"ds_container", 12},
-    [DS_DEVICE] = {"ds_device", 9},
-    [DS_META] = {"ds_meta", 7},
-    [DS_NAMESPACE] = {"ds_namespace", 12},
-    [DS_NODE] = {"ds_node", 7},
-    [DS_POD] = {"ds_pod", 6},
-    [DS_SCORE_NAME] = {"ds_score_name", 13},
-};
-
-const struct str ds_label_sources[DS_LABELS] = {
-    [DS_APP] = {"app", 3},   [DS_CONTAINER] = {"container", 9}, [DS_DEVICE] = {"device", 6},
-    [DS_META] = {"meta", 4}, [DS_NODE] = {"node", 4},           [DS_NAMESPACE] = {"namespace", 9},
-    [DS_POD] = {"pod", 3},
-};
-
-struct series_set *series_set_ref(struct series_set *s)
-{
-    (void)__atomic_add_fetch(&s->refs, 1, __ATOMIC_RELAXED);
-    return s;
-}
-
-struct series_set *series_set_unref(struct series_set *s)
-{
-    if (s && __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) == 0) {
-        free(s->text);
-        free(s->place);
-        free(s->slots);
-        free(s);
-    }
-    return NULL;
-}
-
-/* An empty set with room for n records of text_bytes in total. -ENOMEM, also for a text of 4 GiB or more. */
-static int series_set_new(struct series_set **ret, size_t n, size_t text_bytes)
-{
-    CLEANUP(cleanup_series_set_unref) struct series_set *s = xcalloc(1, sizeof(*s));
-    size_t slots = 8;
-
-    if (text_bytes > UINT32_MAX)
-        return -ENOMEM;
-    s->refs = 1;
-    while (slots < n + n / 2)
-        slots *= 2;
-    s->mask = slots - 1;
-    s->text = xmalloc(size_max(text_bytes, 1));
-    s->place = xcalloc(n + 1, sizeof(*s->place));
-    s->slots = xcalloc(slots, sizeof(*s->slots));
-    huge_pages(s->text, text_bytes);
-    *ret = TAKE_PTR(s);
-    return 0;
-}
-
-/* Appends a record whose name is greater than all names before it, within the room reserved. */
-static void series_set_append(struct series_set *s, struct str record, size_t name_n, uint64_t hash)
-{
-    struct series_place *place = &s->place[s->n++];
-
-    memcpy(s->text + place->name, record.p, record.n);
-    place->labels = place->name + (uint32_t)name_n;
-    place[1].name = place->name + (uint32_t)record.n;
-    s->names_bytes += name_n;
-    for (size_t i = hash & s->mask;; i = (i + 1) & s->mask)
-        if (s->slots[i].series == 0) {
-            s->slots[i].series = (uint32_t)s->n;
-            s->slots[i].tag = (uint32_t)(hash >> 32);
-            return;
-        }
-}
-
-ssize_t series_set_lookup(const struct series_set *s, struct str name, uint64_t hash)
-{
-    for (size_t i = hash & s->mask; s->slots[i].series; i = (i + 1) & s->mask)
-        if (s->slots[i].tag == (uint32_t)(hash >> 32) && str_eq(series_name(s, s->slots[i].series - 1), name))
-            return (ssize_t)s->slots[i].series - 1;
-    return -1;
-}
-
-size_t series_count(const struct series_set *s)
-{
-    return s->n;
-}
-
-/* The record of series i. */
-static struct str series_record(const struct series_set *s, size_t i)
-{
-    return (struct str){s->text + s->place[i].name, s->place[i + 1].name - s->place[i].name};
-}
-
-struct str series_name(const struct series_set *s, size_t i)
-{
-    return (struct str){s->text + s->place[i].name, s->place[i].labels - s->place[i].name};
-}
-
-size_t series_names_bytes(const struct series_set *s)
-{
-    return s->names_bytes;
-}
-
-/* An upper bound for the bytes of series_put_labels(). */
-static size_t series_labels_room(const struct str values[DS_LABELS])
-{
-    size_t room = 0;
-
-    for (size_t i = 0; i < DS_LABELS; i++)
-        room += 2 * VARINT_MAX + values[i].n;
-    return room;
-}
-
-/* Writes the labels part of a record; `escapes` as in struct batch_labels. Returns its end. */
-static char *series_put_labels(char *to, const struct str values[DS_LABELS], unsigned escapes)
-{
-    for (size_t i = 0; i < DS_LABELS; i++) {
-        struct str v = values[i];
-        size_t added = 0;
-
-        for (size_t k = 0; escapes & 1u << i && k < v.n; k++)
-            added += v.p[k] == '\\' || v.p[k] == '"' || v.p[k] == '\n';
-        to = put_varint(to, (v.n + added) << 1 | (added > 0));
-        if (added)
-            to = mempcpy(put_varint(to, v.n), v.p, v.n);
-    }
-    return to;
-}
-
-void series_labels(const struct series_set *s, size_t i, struct str ret[DS_LABELS])
-{
-    const char *name = s->text + s->place[i].name + sizeof(SCORE_METRIC "{") - 1;
-    const char *p = s->text + s->place[i].labels, *end = s->text + s->place[i + 1].name;
-
-    for (size_t k = 0; k < DS_LABELS; k++) {
-        uint64_t length = 0;
-
-        p = get_varint(p, end, &length);
-        name += ds_label_names[k].n + 2; /* name="  */
-        ret[k] = (struct str){name, length >> 1};
-        name += (length >> 1) + 2; /* ", or "} */
-        if (length & 1) {
-            p = get_varint(p, end, &length);
-            ret[k] = (struct str){p, length};
-            p += length;
-        }
-    }
-}
-
 struct batch *batch_ref(struct batch *b)
 {
     (void)__atomic_add_fetch(&b->refs, 1, __ATOMIC_RELAXED);
@@ -367,12 +183,11 @@ static void cut_append(struct batch_builder *b, size_t place, uint32_t *slot)
 /* Notes the truncated labels of the result just added at a place; uncut: as in batch_labels. */
 static void batch_note_cut(struct batch_builder *b, size_t place, bool repeated, const uint32_t *uncut)
 {
-    size_t known = batch_last_count(b);
     uint32_t *slot;
 
-    if (!b->known_cut)
-        b->known_cut = xcalloc(size_max(known, 1), sizeof(*b->known_cut));
-    slot = place < known ? &b->known_cut[place] : &b->fresh[place - known].cut;
+    if (!b->known_cuts)
+        b->known_cuts = xcalloc(b->places_cap, sizeof(*b->known_cuts));
+    slot = &b->known_cuts[place];
     if (!uncut)
         uncut = not_cut;
     if (repeated && memcmp(*slot ? b->cuts[*slot - 1].uncut : not_cut, uncut, sizeof(not_cut)) != 0)
@@ -404,12 +219,30 @@ static void batch_seal_cuts(struct batch_builder *b, const uint32_t *moved, stru
 
 /* Sealing a batch: with the last set if the series are the same, else with a new one. */
 
-static int compare_fresh_names(const void *x, const void *y, void *text)
+/* Appends the series at these places, `from` up to `end` of a set, to the batch's. */
+static void merge_take(const struct batch_builder *b, struct batch *batch, uint32_t *moved,
+                       const struct series_set *set, size_t from, size_t end)
 {
-    const struct fresh *a = x, *b = y;
+    size_t base = set == b->fresh ? batch_last_count(b) : 0, n = batch->set->n;
 
-    return str_cmp((struct str){(const char *)text + a->at, a->name_n},
-                   (struct str){(const char *)text + b->at, b->name_n});
+    for (size_t i = base + from; i < base + end; i++, n++) {
+        moved[i] = (uint32_t)n;
+        batch->values[n] = b->values[i];
+        batch->order[n] = b->results[i];
+    }
+    series_set_take(batch->set, set, from, end);
+}
+
+/* Of the last set, only those that were seen again. */
+static void merge_take_seen(const struct batch_builder *b, struct batch *batch, uint32_t *moved, size_t from,
+                            size_t end)
+{
+    for (size_t next; from < end; from = next) {
+        for (next = from + 1; next < end && b->seen[next] == b->seen[from];)
+            next++;
+        if (b->seen[from])
+            merge_take(b, batch, moved, b->last, from, next);
+    }
 }
 
 static size_t kept_bytes(const struct batch_builder *b)
@@ -418,51 +251,36 @@ static size_t kept_bytes(const struct batch_builder *b)
 
     for (size_t i = 0; i < batch_last_count(b); i++)
         if (b->seen[i])
-            bytes += series_record(b->last, i).n;
+            bytes += b->last->place[i + 1].name - b->last->place[i].name;
     return bytes;
 }
 
-/* Merges the series of the last set that were seen again, which are in order, with the fresh ones, which
- * it sorts, into a new set with its values and order. moved[] maps the place of each until now to its
- * place in the new set. */
+/* Merges the series of the last set that were seen again with the fresh ones into a new set, with its values
+ * and order. moved[] becomes the place in it of each until now, or SERIES_GONE. */
 static int merge_series(struct batch_builder *b, struct batch *batch, uint32_t *moved)
 {
-    size_t n = b->n_seen + b->n_fresh, old_n = batch_last_count(b);
-    CLEANUP(cleanup_series_set_unref) struct series_set *set = NULL;
-    CLEANUP(cleanup_free) double *values = xcalloc(size_max(n, 1), sizeof(*values));
-    CLEANUP(cleanup_free) uint32_t *order = xcalloc(size_max(n, 1), sizeof(*order));
-    size_t i = 0, k = 0;
-    int r;
+    size_t n = b->n_seen + b->fresh->n, old_n = batch_last_count(b), at = 0;
+    CLEANUP(cleanup_free) uint32_t *by_name = series_set_sort(b->fresh);
+    char *room;
 
-    r = series_set_new(&set, n, kept_bytes(b) + b->fresh_text.n);
-    if (r < 0)
-        return r;
-    if (b->n_fresh)
-        qsort_r(b->fresh, b->n_fresh, sizeof(*b->fresh), compare_fresh_names, b->fresh_text.p);
-    while (set->n < n) {
-        const struct fresh *f = k < b->n_fresh ? &b->fresh[k] : NULL;
-        struct str record = f ? (struct str){b->fresh_text.p + f->at, f->n} : (struct str){NULL, 0};
+    batch->set = series_set_new(n);
+    if (buf_room(&batch->set->text, kept_bytes(b) + b->fresh->text.n, &room) < 0)
+        return -ENOMEM;
+    batch->values = xcalloc(size_max(n, 1), sizeof(*batch->values));
+    batch->order = xcalloc(size_max(n, 1), sizeof(*batch->order));
+    memset(moved, 0xff, old_n * sizeof(*moved));
+    for (size_t k = 0; k < b->fresh->n; k++) {
+        uint32_t series = by_name[k];
+        size_t next = b->n_seen ? series_set_find(b->last, at, series_name(b->fresh, series)) : 0;
 
-        while (i < old_n && !b->seen[i])
-            i++;
-        if (!f || (i < old_n && str_cmp(series_name(b->last, i), (struct str){record.p, f->name_n}) < 0)) {
-            struct str name = series_name(b->last, i);
-
-            moved[i] = (uint32_t)set->n;
-            values[set->n] = b->values[i];
-            order[set->n] = b->results[i];
-            series_set_append(set, series_record(b->last, i++), name.n, hash_bytes(name));
-        } else {
-            moved[old_n + f->id] = (uint32_t)set->n;
-            values[set->n] = f->value;
-            order[set->n] = f->result;
-            series_set_append(set, record, f->name_n, f->hash);
-            k++;
-        }
+        merge_take_seen(b, batch, moved, at, next);
+        merge_take(b, batch, moved, b->fresh, series, series + 1);
+        at = next;
     }
-    batch->set = TAKE_PTR(set);
-    batch->values = TAKE_PTR(values);
-    batch->order = TAKE_PTR(order);
+    merge_take_seen(b, batch, moved, at, old_n);
+    if (b->n_seen)
+        series_set_take_slots(batch->set, b->last, moved);
+    series_set_take_slots(batch->set, b->fresh, moved + old_n);
     return 0;
 }
 
@@ -478,7 +296,7 @@ static struct batch *batch_new(const struct batch_builder *b, unix_ms at)
 
 static int seal_new_set(struct batch_builder *b, struct batch *batch)
 {
-    CLEANUP(cleanup_free) uint32_t *moved = xcalloc(batch_last_count(b) + b->n_fresh + 1, sizeof(*moved));
+    CLEANUP(cleanup_free) uint32_t *moved = xcalloc(batch_last_count(b) + b->fresh->n + 1, sizeof(*moved));
     int r = merge_series(b, batch, moved);
 
     if (r < 0)
@@ -495,7 +313,7 @@ int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *
     CLEANUP(cleanup_batch_unref) struct batch *batch = batch_new(b, at);
     int r;
 
-    if (b->last && b->n_fresh == 0 && b->n_seen == series_count(b->last)) {
+    if (b->last && b->fresh->n == 0 && b->n_seen == series_count(b->last)) {
         batch->set = series_set_ref(b->last);
         batch->values = TAKE_PTR(b->values);
         batch->order = TAKE_PTR(b->results);
@@ -547,8 +365,6 @@ int batch_builder_new(struct batch_builder **ret, const struct batch_options *o)
     int r;
 
     buf_init(&b->constants, 64u << 20); /* a configuration is smaller */
-    buf_init(&b->name, 64u << 20);
-    buf_init(&b->fresh_text, UINT32_MAX);
     b->max_series = o->max_series;
     b->cluster_name = str_dup(str_of(o->cluster_name));
     b->score_name = str_dup(str_of(o->score_name));
@@ -561,23 +377,18 @@ int batch_builder_new(struct batch_builder **ret, const struct batch_options *o)
 
 void batch_abandon(struct batch_builder *b)
 {
+    b->fresh = series_set_unref(b->fresh);
     free(b->values);
     free(b->results);
+    free(b->known_cuts);
     free(b->seen);
-    free(b->fresh);
-    free(b->fresh_slots);
     free(b->cuts);
-    free(b->known_cut);
-    buf_done(&b->fresh_text);
     b->values = NULL;
     b->results = NULL;
+    b->known_cuts = NULL;
     b->seen = NULL;
-    b->fresh = NULL;
-    b->fresh_slots = NULL;
     b->cuts = NULL;
-    b->known_cut = NULL;
     b->n_cuts = b->cuts_cap = b->merged_by_cut = 0;
-    b->n_fresh = b->fresh_cap = b->fresh_mask = 0;
     b->n_seen = b->n_results = b->duplicates = 0;
     spellings_drop(&b->spellings);
 }
@@ -589,7 +400,6 @@ struct batch_builder *batch_builder_free(struct batch_builder *b)
     batch_abandon(b);
     (void)series_set_unref(b->last);
     buf_done(&b->constants);
-    buf_done(&b->name);
     spellings_done(&b->spellings);
     free(b->cluster_name);
     free(b->score_name);
@@ -609,17 +419,26 @@ void batch_builder_set_label_max(struct batch_builder *b, size_t label_max)
     b->label_max = label_max;
 }
 
+void batch_expect(struct batch_builder *b, size_t bytes)
+{
+    b->answer_bytes = bytes;
+}
+
 void batch_begin(struct batch_builder *b)
 {
     size_t n = batch_last_count(b);
 
     batch_abandon(b);
-    b->values = xcalloc(size_max(n, 1), sizeof(*b->values));
-    b->results = xcalloc(size_max(n, 1), sizeof(*b->results));
+    b->answer_bytes = 0;
+    b->fresh = series_set_new(0);
+    b->places_cap = size_max(n, 1);
+    b->values = xcalloc(b->places_cap, sizeof(*b->values));
+    b->results = xcalloc(b->places_cap, sizeof(*b->results));
     b->seen = xcalloc(size_max(n, 1), 1);
 }
 
-static int render_name(struct batch_builder *b, const struct batch_labels *l)
+/* Writes the name behind the text of the fresh series. */
+static int render_name(struct batch_builder *b, const struct batch_labels *l, struct str *ret)
 {
     size_t room = b->constants.n;
     char *to, *o;
@@ -627,8 +446,7 @@ static int render_name(struct batch_builder *b, const struct batch_labels *l)
 
     for (size_t i = 0; i < PIECES; i++)
         room += l->value[b->label[i]].n * 2;
-    b->name.n = 0;
-    r = buf_room(&b->name, room, &to);
+    r = buf_room(&b->fresh->text, room, &to);
     if (r < 0)
         return r;
     o = to;
@@ -639,141 +457,134 @@ static int render_name(struct batch_builder *b, const struct batch_labels *l)
             o = l->escapes & (1u << b->label[i]) ? escape_label_value(o, v) : mempcpy(o, v.p, v.n);
     }
     o = mempcpy(o, b->piece[PIECES].p, b->piece[PIECES].n);
-    b->name.n = (size_t)(o - to);
+    *ret = (struct str){to, (size_t)(o - to)};
     return 0;
 }
 
-static void fresh_grow(struct batch_builder *b)
-{
-    b->fresh_cap = size_max(64, b->fresh_cap * 2);
-    b->fresh = xreallocarray(b->fresh, b->fresh_cap, sizeof(*b->fresh));
-    free(b->fresh_slots);
-    b->fresh_slots = xcalloc(b->fresh_cap * 2, sizeof(*b->fresh_slots));
-    b->fresh_mask = b->fresh_cap * 2 - 1;
-    for (size_t i = 0; i < b->n_fresh; i++) {
-        size_t at = b->fresh[i].hash & b->fresh_mask;
-
-        while (b->fresh_slots[at])
-            at = (at + 1) & b->fresh_mask;
-        b->fresh_slots[at] = (uint32_t)i + 1;
-    }
-}
-
-/* Appends the record of the name just rendered to fresh_text. */
-static int put_record(struct batch_builder *b, const struct batch_labels *labels)
+/* Completes the record whose name of name_n bytes was just written. */
+static int put_labels(struct batch_builder *b, const struct batch_labels *labels, size_t name_n)
 {
     unsigned own = 1u << DS_CLUSTER | 1u << DS_SCORE_NAME;
-    struct str name = buf_str(&b->name), values[DS_LABELS];
-    char *to, *end;
+    struct buf *text = &b->fresh->text;
+    struct str values[DS_LABELS];
+    char *to;
     int r;
 
     memcpy(values, labels->value, sizeof(values));
     values[DS_CLUSTER] = str_of(b->cluster_name);
     values[DS_SCORE_NAME] = str_of(b->score_name);
-    r = buf_room(&b->fresh_text, name.n + series_labels_room(values), &to);
-    if (r < 0)
-        return r;
-    end = series_put_labels(mempcpy(to, name.p, name.n), values, labels->escapes | own);
-    b->fresh_text.n += (size_t)(end - to);
-    return 0;
+    r = buf_room(text, name_n + series_labels_room(values), &to);
+    if (r == 0)
+        text->n = (size_t)(series_put_labels(to + name_n, values, labels->escapes | own) - text->p);
+    return r;
 }
 
-/* The fresh series with the name just rendered, or the free slot for it. */
-static uint32_t *find_fresh(struct batch_builder *b, uint64_t hash)
+/* Makes room for one more place, and for its series. */
+static void grow_places(struct batch_builder *b)
 {
-    size_t at = hash & b->fresh_mask;
+    size_t was = b->places_cap;
 
-    for (; b->fresh_slots[at]; at = (at + 1) & b->fresh_mask) {
-        const struct fresh *f = &b->fresh[b->fresh_slots[at] - 1];
-
-        if (f->hash == hash && str_eq((struct str){b->fresh_text.p + f->at, f->name_n}, buf_str(&b->name)))
-            break;
+    if (b->fresh->n == b->fresh->cap)
+        series_set_reserve(b->fresh, size_max(64, b->fresh->cap * 2));
+    if (batch_last_count(b) + b->fresh->n < was)
+        return;
+    b->places_cap = size_max(64, was * 2);
+    b->values = xreallocarray(b->values, b->places_cap, sizeof(*b->values));
+    b->results = xreallocarray(b->results, b->places_cap, sizeof(*b->results));
+    if (b->known_cuts) {
+        b->known_cuts = xreallocarray(b->known_cuts, b->places_cap, sizeof(*b->known_cuts));
+        memset(b->known_cuts + was, 0, (b->places_cap - was) * sizeof(*b->known_cuts));
     }
-    return &b->fresh_slots[at];
 }
 
-/* *ret is the place of the series until the batch is sealed. */
-static int add_fresh(struct batch_builder *b, const struct batch_labels *labels, uint64_t hash, double value,
-                     size_t *ret)
+/* Takes the room for as many records like the first as the answer may have: memory that grows bit by bit
+ * costs as much again. */
+static void expect_more(struct batch_builder *b, size_t spelling_n)
 {
-    size_t at = b->fresh_text.n;
-    uint32_t *slot;
-    int r = 0;
+    size_t results = b->answer_bytes / (spelling_n + sizeof("{\"metric\":,\"score\":1}"));
+    char *room;
 
-    if (b->n_fresh == b->fresh_cap)
-        fresh_grow(b);
-    slot = find_fresh(b, hash);
-    if (*slot) {
-        struct fresh *f = &b->fresh[*slot - 1];
+    if (spelling_n)
+        (void)!buf_room(&b->fresh->text, size_min(results, b->max_series) * b->fresh->text.n, &room);
+}
 
-        f->value = value;
-        f->result = (uint32_t)b->n_results;
+/* Adds the name just written; *ret is its place. */
+static int add_fresh(struct batch_builder *b, const struct batch_labels *labels, struct str name,
+                     uint32_t tag, size_t *ret)
+{
+    struct series_slot *slot;
+    int r;
+
+    grow_places(b);
+    slot = series_set_slot(b->fresh, name, tag);
+    if (slot->series) {
         b->duplicates++;
-        *ret = batch_last_count(b) + f->id;
+        *ret = batch_last_count(b) + slot->series - 1;
         return 0;
     }
-    if (b->n_seen + b->n_fresh >= b->max_series)
+    if (b->n_seen + b->fresh->n >= b->max_series)
         return -ENOSPC;
-    r = put_record(b, labels);
+    r = put_labels(b, labels, name.n);
     if (r < 0)
         return r;
-    *ret = batch_last_count(b) + b->n_fresh;
-    b->fresh[b->n_fresh] = (struct fresh){
-        .hash = hash,
-        .at = at,
-        .n = b->fresh_text.n - at,
-        .name_n = b->name.n,
-        .value = value,
-        .result = (uint32_t)b->n_results,
-        .id = (uint32_t)b->n_fresh,
-    };
-    *slot = (uint32_t)++b->n_fresh;
+    series_set_append(b->fresh, slot, tag, name.n);
+    if (b->fresh->n == 1)
+        expect_more(b, labels->spelling.n);
+    *ret = batch_last_count(b) + b->fresh->n - 1;
     return 0;
 }
 
-static int add_known(struct batch_builder *b, size_t place, double value)
+static int add_known(struct batch_builder *b, size_t place)
 {
     if (b->seen[place]) {
         b->duplicates++;
-    } else {
-        if (b->n_seen + b->n_fresh >= b->max_series)
-            return -ENOSPC;
-        b->seen[place] = 1;
-        b->n_seen++;
+        return 0;
     }
-    b->values[place] = value;
-    b->results[place] = (uint32_t)b->n_results;
+    if (b->n_seen + b->fresh->n >= b->max_series)
+        return -ENOSPC;
+    b->seen[place] = 1;
+    b->n_seen++;
     return 0;
 }
 
-/* Adds the name just rendered; *ret is its place. */
-static int add_name(struct batch_builder *b, const struct batch_labels *labels, double value, size_t *ret)
+/* Adds the series; *ret is its place. */
+static int add_series(struct batch_builder *b, const struct batch_labels *labels, size_t *ret)
 {
-    uint64_t hash = hash_bytes(buf_str(&b->name));
-    ssize_t place = b->last ? series_set_lookup(b->last, buf_str(&b->name), hash) : -1;
-    int r;
+    struct str name;
+    int r = render_name(b, labels, &name);
+    uint64_t hash = r < 0 ? 0 : hash_bytes(name);
+    ssize_t place = r == 0 && b->last ? series_set_lookup(b->last, name, hash) : -1;
 
+    if (r < 0)
+        return r;
     if (place < 0)
-        return add_fresh(b, labels, hash, value, ret);
+        return add_fresh(b, labels, name, (uint32_t)hash, ret);
     *ret = (size_t)place;
-    r = add_known(b, *ret, value);
+    r = add_known(b, *ret);
     if (r == 0)
         spellings_follow(&b->spellings, *ret, series_count(b->last));
     return r;
 }
 
+/* The series at the place has the value of the next result. */
+static void set_value(struct batch_builder *b, size_t place, double value)
+{
+    b->values[place] = value;
+    b->results[place] = (uint32_t)b->n_results++;
+}
+
 int batch_add(struct batch_builder *b, const struct batch_labels *labels, double value)
 {
     size_t place, duplicates = b->duplicates;
-    int r = render_name(b, labels) ?: add_name(b, labels, value, &place);
+    int r = add_series(b, labels, &place);
 
-    if (r == 0 && (labels->uncut || b->n_cuts))
+    if (r < 0)
+        return r == -EFBIG ? -ENOMEM : r;
+    if (labels->uncut || b->n_cuts)
         batch_note_cut(b, place, b->duplicates > duplicates, labels->uncut);
-    if (r == 0)
-        spellings_note(&b->spellings, labels->spelling, place);
-    if (r == 0)
-        b->n_results++;
-    return r == -EFBIG ? -ENOMEM : r;
+    spellings_note(&b->spellings, labels->spelling, place);
+    set_value(b, place, value);
+    return 0;
 }
 
 size_t batch_spelled(const struct batch_builder *b, struct str text)
@@ -787,10 +598,11 @@ int batch_add_spelled(struct batch_builder *b, double value)
     int r;
 
     spellings_take(&b->spellings, &place);
-    r = add_known(b, place, value);
-    if (r == 0 && b->n_cuts)
+    r = add_known(b, place);
+    if (r < 0)
+        return r;
+    if (b->n_cuts)
         batch_note_cut(b, place, b->duplicates > duplicates, NULL);
-    if (r == 0)
-        b->n_results++;
-    return r;
+    set_value(b, place, value);
+    return 0;
 }

@@ -108,6 +108,8 @@ DEFINE_CLEANUP(struct batch_builder, batch_builder_free)
 void batch_builder_set_max(struct batch_builder *b, size_t max_series);
 /* Starts a batch; an unfinished one is discarded. */
 void batch_begin(struct batch_builder *b);
+/* The length of the answer whose results come next: room for new series is made accordingly. */
+void batch_expect(struct batch_builder *b, size_t bytes);
 /* Adds a result. A result whose labels equal those of an earlier one replaces its value and is counted.
  * -ENOSPC past max_series, -ENOMEM past 4 GiB; the batch is lost then. */
 MUST_USE int batch_add(struct batch_builder *b, const struct batch_labels *labels, double value);
