@@ -402,8 +402,8 @@ static void on_expire_timer(struct timer *t)
         scorer_expire(s);
 }
 
-/* Scores live for staleAfterIntervals intervals, or round durations where the round took longer than an
- * interval. */
+/* From when their answer was there, scores live for staleAfterIntervals intervals, or round durations where
+ * the round took longer than an interval. */
 static void keep_scores(struct scorer *s, struct batch *b, mono_ms answered)
 {
     int64_t took = mono_diff(s->started, answered);

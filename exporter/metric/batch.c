@@ -47,7 +47,7 @@ struct batch_builder {
     struct series_set *fresh; /* those that `last` does not have */
     double *values;           /* by place, as the next two */
     uint32_t *results;        /* index of the result that gave each value */
-    uint32_t *known_cuts;     /* index in cuts + 1; 0: no label was truncated; NULL before the first */
+    uint32_t *cut_at;         /* index in cuts + 1; 0: no label was truncated; NULL before the first */
     size_t places_cap;
     uint8_t *seen; /* by series of last */
     size_t n_seen, n_results, duplicates, answer_bytes;
@@ -185,9 +185,9 @@ static void batch_note_cut(struct batch_builder *b, size_t place, bool repeated,
 {
     uint32_t *slot;
 
-    if (!b->known_cuts)
-        b->known_cuts = xcalloc(b->places_cap, sizeof(*b->known_cuts));
-    slot = &b->known_cuts[place];
+    if (!b->cut_at)
+        b->cut_at = xcalloc(b->places_cap, sizeof(*b->cut_at));
+    slot = &b->cut_at[place];
     if (!uncut)
         uncut = not_cut;
     if (repeated && memcmp(*slot ? b->cuts[*slot - 1].uncut : not_cut, uncut, sizeof(not_cut)) != 0)
@@ -380,12 +380,12 @@ void batch_abandon(struct batch_builder *b)
     b->fresh = series_set_unref(b->fresh);
     free(b->values);
     free(b->results);
-    free(b->known_cuts);
+    free(b->cut_at);
     free(b->seen);
     free(b->cuts);
     b->values = NULL;
     b->results = NULL;
-    b->known_cuts = NULL;
+    b->cut_at = NULL;
     b->seen = NULL;
     b->cuts = NULL;
     b->n_cuts = b->cuts_cap = b->merged_by_cut = 0;
@@ -491,9 +491,9 @@ static void grow_places(struct batch_builder *b)
     b->places_cap = size_max(64, was * 2);
     b->values = xreallocarray(b->values, b->places_cap, sizeof(*b->values));
     b->results = xreallocarray(b->results, b->places_cap, sizeof(*b->results));
-    if (b->known_cuts) {
-        b->known_cuts = xreallocarray(b->known_cuts, b->places_cap, sizeof(*b->known_cuts));
-        memset(b->known_cuts + was, 0, (b->places_cap - was) * sizeof(*b->known_cuts));
+    if (b->cut_at) {
+        b->cut_at = xreallocarray(b->cut_at, b->places_cap, sizeof(*b->cut_at));
+        memset(b->cut_at + was, 0, (b->places_cap - was) * sizeof(*b->cut_at));
     }
 }
 
@@ -551,12 +551,14 @@ static int add_known(struct batch_builder *b, size_t place)
 static int add_series(struct batch_builder *b, const struct batch_labels *labels, size_t *ret)
 {
     struct str name;
+    ssize_t place;
+    uint64_t hash;
     int r = render_name(b, labels, &name);
-    uint64_t hash = r < 0 ? 0 : hash_bytes(name);
-    ssize_t place = r == 0 && b->last ? series_set_lookup(b->last, name, hash) : -1;
 
     if (r < 0)
         return r;
+    hash = hash_bytes(name);
+    place = b->last ? series_set_lookup(b->last, name, hash) : -1;
     if (place < 0)
         return add_fresh(b, labels, name, (uint32_t)hash, ret);
     *ret = (size_t)place;

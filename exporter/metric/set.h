@@ -5,8 +5,8 @@
 #include "exporter/base/buf.h"
 #include "exporter/metric/series.h"
 
-/* Its series is found by the lower half of the hash, which is also the tag that ends most mismatches before
- * names are compared: a table is made from another one without reading a name. */
+/* The tag is the lower half of the name's hash. It says where the slot belongs and ends most mismatches
+ * before names are compared, so a table is made from another one without reading a name. */
 struct series_slot {
     uint32_t series; /* index + 1; 0: free */
     uint32_t tag;
@@ -18,6 +18,7 @@ struct series_place {
     uint32_t name, labels;
 };
 
+/* The new index of a series that is not taken over. */
 #define SERIES_GONE UINT32_MAX
 
 struct series_set {
