@@ -132,28 +132,64 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Runs n seeds, or as many as can begin within some seconds. */
+static void *shared_memory(size_t n)
+{
+    return mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+struct tally {
+    uint64_t reached[REACHED_COUNT], seeds, failed;
+    double hours;
+};
+
+/* Every `step`th seed from `first` on that can begin before `until`. */
+static void swarm_part(struct tally *t, uint64_t first, uint64_t end, uint64_t step, double until)
+{
+    shared = shared_memory(sizeof(*shared));
+    for (uint64_t seed = first; seed < end && seconds() < until; seed += step) {
+        t->failed += !run_seed(seed, false, false);
+        t->hours += (double)shared->ms / 3600000;
+        t->seeds++;
+        for (size_t i = 0; i < REACHED_COUNT; i++)
+            t->reached[i] += shared->reached[i];
+    }
+}
+
+/* Runs n seeds, or as many as can begin within some seconds, on all cores. */
 static int swarm(uint64_t n, double patience, uint64_t first)
 {
-    uint64_t sum[REACHED_COUNT] = {0}, failed = 0, seed = first;
-    double began = seconds(), hours = 0;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    struct tally *parts = shared_memory((size_t)cores * sizeof(*parts)), sum = {0};
+    double began = seconds();
     int status = 0;
 
-    for (; seed < first + n && seconds() - began < patience; seed++) {
-        failed += !run_seed(seed, false, false);
-        hours += (double)shared->ms / 3600000;
-        for (size_t i = 0; i < REACHED_COUNT; i++)
-            sum[i] += shared->reached[i];
+    (void)fflush(stdout);
+    for (long i = 0; i < cores; i++)
+        if (fork() == 0) {
+            swarm_part(&parts[i], first + (uint64_t)i, first + n, (uint64_t)cores, began + patience);
+            (void)fflush(stdout);
+            _exit(0);
+        }
+    for (long i = 0; i < cores; i++)
+        if (wait(&status) < 0 || status)
+            sum.failed++;
+    for (long i = 0; i < cores; i++) {
+        sum.seeds += parts[i].seeds;
+        sum.failed += parts[i].failed;
+        sum.hours += parts[i].hours;
+        for (size_t k = 0; k < REACHED_COUNT; k++)
+            sum.reached[k] += parts[i].reached[k];
     }
+    status = sum.failed > 0;
     for (size_t i = 0; i < REACHED_COUNT; i++)
-        if (sum[i] == 0 && seed - first >= COMPLETE) {
+        if (sum.reached[i] == 0 && sum.seeds >= COMPLETE) {
             (void)printf("never reached: %s\n", reached_names[i]);
             status = 1;
         }
     (void)printf("%llu seeds from %llu, %llu failed, %.0f virtual hours a minute\n",
-                 (unsigned long long)(seed - first), (unsigned long long)first, (unsigned long long)failed,
-                 hours / (seconds() - began) * 60);
-    return failed ? 1 : status;
+                 (unsigned long long)sum.seeds, (unsigned long long)first, (unsigned long long)sum.failed,
+                 sum.hours / (seconds() - began) * 60);
+    return status;
 }
 
 static int twice(uint64_t seed)
@@ -195,7 +231,7 @@ int main(int argc, char **argv)
     uint64_t first = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
     int status = 0;
 
-    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    shared = shared_memory(sizeof(*shared));
     if (argc > 1 && strcmp(argv[1], "--swarm") == 0)
         return swarm(n, INFINITY, first);
     if (argc > 1 && strcmp(argv[1], "--for") == 0)
