@@ -366,14 +366,42 @@ int body_series(struct str message, struct str **ret, size_t *ret_n)
     return 0;
 }
 
-uint64_t body_series_hash(struct str series)
+/* The labels of an encoded series, as they stand there. */
+static struct str series_labels_field(struct str series)
 {
     struct str rest = series_content(series), labels = rest;
     struct label label;
 
     while (label_take(&rest, &label))
         ;
-    return hash_bytes((struct str){labels.p, (size_t)(rest.p - labels.p)});
+    return (struct str){labels.p, (size_t)(rest.p - labels.p)};
+}
+
+uint64_t body_series_hash(struct str series)
+{
+    return hash_bytes(series_labels_field(series));
+}
+
+int body_labels(struct str block, struct label_bytes *into)
+{
+    BUF_AUTO(message, BODY_MAX);
+    CLEANUP(cleanup_free) struct str *series = NULL;
+    size_t n = 0;
+    int r = body_unpack(block, &message);
+
+    r = r ?: body_series(buf_str(&message), &series, &n);
+    if (r < 0)
+        return r;
+    into->bytes = xrealloc(into->bytes, into->bytes_n + message.n + 1);
+    into->at = xreallocarray(into->at, into->n + n + 1, sizeof(into->at[0]));
+    into->at[0] = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct str labels = series_labels_field(series[i]);
+
+        memcpy(into->bytes + into->bytes_n, labels.p, labels.n);
+        into->at[++into->n] = into->bytes_n += labels.n;
+    }
+    return 0;
 }
 
 /* ---- 2.0 ---- */

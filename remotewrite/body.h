@@ -45,6 +45,8 @@ void frame_fill(const struct frame *f, char *out, const double *values, int64_t 
 MUST_USE int body_unpack(struct str block, struct buf *into);
 /* Splits a message into its series: a slice for each TimeSeries, with tag and length. *ret from malloc. */
 MUST_USE int body_series(struct str message, struct str **ret, size_t *ret_n);
+/* The labels of the series of a payload are appended; they get no indices. */
+MUST_USE int body_labels(struct str block, struct label_bytes *into);
 /* A body in this form with these series of a 1.0 message. For 2.0: `own` has the metadata of the program's
  * own metrics; NULL: they are scores. */
 MUST_USE int body_make(enum rw_form form, const struct str *series, size_t n, const struct families *own,

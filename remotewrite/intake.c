@@ -39,88 +39,40 @@ struct intake {
 
 /* ---- Active series on disk ---- */
 
-/* "DSRWACT1", crc32c, count, length of the lane's name, 0; the name; then the labels of each series,
- * preceded by their length. */
-enum { ACTIVE_HEAD = 24, ACTIVE_CRC = 8, ACTIVE_COUNT = 12, ACTIVE_LANE = 16, ACTIVE_MAX = 1 << 30 };
+/* A segment with a record for each frame. */
+enum { ACTIVE_MAX = 1 << 30 };
 
-static const char active_magic[] = "DSRWACT1";
-
-static uint32_t active_crc(struct str bytes)
+int active_put(struct buf *into, struct str lane, struct frame *const *frames, size_t n)
 {
-    return crc32c(0, (struct str){bytes.p + ACTIVE_COUNT, bytes.n - ACTIVE_COUNT});
-}
+    int r = buf_put(into, segment_magic, SEGMENT_HEAD);
 
-int active_put(struct buf *into, struct str lane, const struct label_bytes *l)
-{
-    size_t n = ACTIVE_HEAD + lane.n + l->bytes_n + 4 * l->n;
-    char *head, *p;
-    int r = buf_room(into, n, &head);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        const struct record_head h = {
+            .kind = RECORD_SAMPLES, .samples = (uint32_t)frames[i]->n, .lane = lane};
+        struct str block = {frames[i]->block, frames[i]->block_n};
+        char head[RECORD_HEAD];
 
-    if (r < 0)
-        return r;
-    memset(head, 0, ACTIVE_HEAD);
-    memcpy(head, active_magic, 8);
-    put_le(head + ACTIVE_COUNT, l->n, 4);
-    put_le(head + ACTIVE_LANE, lane.n, 4);
-    p = mempcpy(head + ACTIVE_HEAD, lane.p, lane.n);
-    for (size_t i = 0; i < l->n; i++) {
-        struct str labels = label_bytes_at(l, i);
-
-        put_le(p, labels.n, 4);
-        p = mempcpy(p + 4, labels.p, labels.n);
+        record_head_put(head, &h, block);
+        r = buf_put(into, head, sizeof(head)) ?: buf_put_str(into, lane) ?: buf_put_str(into, block);
     }
-    put_le(head + ACTIVE_CRC, active_crc((struct str){head, n}), 4);
-    into->n += n;
-    return 0;
+    return r;
 }
 
 int active_read(struct str bytes, struct str *ret_lane, struct label_bytes **ret)
 {
-    CLEANUP(cleanup_label_bytes_free) struct label_bytes *l = NULL;
-    const char *p = bytes.p + ACTIVE_HEAD, *end = bytes.p + bytes.n;
-    size_t n, lane_n;
-    char *to;
+    CLEANUP(cleanup_label_bytes_free) struct label_bytes *l = xcalloc(1, sizeof(*l));
+    struct segment_reader reader = {.bytes = bytes};
+    enum segment_found found;
+    struct segment_item item;
 
-    if (bytes.n < ACTIVE_HEAD || memcmp(bytes.p, active_magic, 8) != 0 ||
-        active_crc(bytes) != get_le(bytes.p + ACTIVE_CRC, 4))
-        return -EBADMSG;
-    n = get_le(bytes.p + ACTIVE_COUNT, 4);
-    lane_n = get_le(bytes.p + ACTIVE_LANE, 4);
-    if (lane_n > (size_t)(end - p) || n > ((size_t)(end - p) - lane_n) / 4)
-        return -EBADMSG;
-    *ret_lane = (struct str){p, lane_n};
-    p += lane_n;
-    l = xcalloc(1, sizeof(*l));
-    l->bytes = to = xmalloc((size_t)(end - p) + 1);
-    l->at = xcalloc(n + 1, sizeof(l->at[0]));
-    for (size_t length; l->n < n; p += 4 + length) {
-        if (end - p < 4 || (length = get_le(p, 4)) > (size_t)(end - p) - 4)
-            return -EBADMSG;
-        to = mempcpy(to, p + 4, length);
-        l->at[++l->n] = (size_t)(to - l->bytes);
-    }
-    l->bytes_n = (size_t)(to - l->bytes);
-    if (p != end)
+    while ((found = segment_next(&reader, &item)) != SEGMENT_END)
+        if (found == SEGMENT_RECORD && (l->n == 0 || str_eq(item.head.lane, *ret_lane)) &&
+            body_labels(item.payload, l) == 0)
+            *ret_lane = item.head.lane;
+    if (l->n == 0)
         return -EBADMSG;
     *ret = TAKE_PTR(l);
     return 0;
-}
-
-/* Stores the active series of a lane; without any (l may be NULL) the file is removed. */
-static int active_save(struct spool *s, struct str lane, const struct label_bytes *l)
-{
-    BUF_AUTO(bytes, ACTIVE_MAX);
-    char name[32];
-    int r;
-
-    /* A score name may contain any character, so the file is named by its hash; the content has the name. */
-    (void)snprintf(name, sizeof(name), "active.%016" PRIx64, hash_lasting(lane));
-    if (!l || l->n == 0) {
-        spool_remove_file(s, name);
-        return 0;
-    }
-    r = active_put(&bytes, lane, l);
-    return r < 0 ? r : spool_write_file(s, name, buf_str(&bytes));
 }
 
 /* ---- Lanes ---- */
@@ -137,6 +89,17 @@ static void lane_drop_frames(struct intake_lane *l)
     free(l->frames);
     l->frames = NULL;
     l->n_frames = 0;
+}
+
+static void lane_add_frames(const struct intake *in, struct intake_lane *l, const struct label_bytes *labels,
+                            int64_t at_ms)
+{
+    size_t most = (size_t)in->config->max_samples_per_send;
+
+    for (size_t i = 0; i < labels->n; i += l->frames[l->n_frames++]->n) {
+        l->frames = xrealloc(l->frames, (l->n_frames + 1) * sizeof(l->frames[0]));
+        l->frames[l->n_frames] = frame_new(labels, NULL, i, size_min(most, labels->n - i), at_ms);
+    }
 }
 
 static struct intake_lane *lane_get(struct intake *in, struct str name, bool make)
@@ -165,12 +128,24 @@ struct intake *intake_new(const struct rw_endpoint_config *c, struct queue *q)
     return in;
 }
 
-/* Logs a failure to store the active series, which costs no more than markers after a crash. */
-static void intake_save(const struct intake *in, const struct intake_lane *l,
-                        const struct label_bytes *labels)
+/* Stores the series that the lane has frames for; without any, the file is removed. A failure costs no more
+ * than markers after a crash. */
+static void lane_save(const struct intake *in, const struct intake_lane *l)
 {
-    int r = in->spool ? active_save(in->spool, lane_score(l), labels) : 0;
+    BUF_AUTO(bytes, ACTIVE_MAX);
+    char name[32];
+    int r;
 
+    if (!in->spool)
+        return;
+    /* A score name may contain any character, so the file is named by its hash; the content has the name. */
+    (void)snprintf(name, sizeof(name), "active.%016" PRIx64, hash_lasting(lane_score(l)));
+    if (l->n_frames == 0) {
+        spool_remove_file(in->spool, name);
+        return;
+    }
+    r = active_put(&bytes, lane_score(l), l->frames, l->n_frames);
+    r = r ?: spool_write_file(in->spool, name, buf_str(&bytes));
     if (r < 0)
         log_warn("cannot store the active series: after a crash they get no stale markers",
                  L_STR("remote_name", in->config->name), L_ERR(r));
@@ -202,11 +177,12 @@ void intake_attach(struct intake *in, struct spool *spool)
 
     in->spool = spool;
     for (struct intake_lane *l = in->lanes; spool && l; l = l->next) {
-        CLEANUP(cleanup_label_bytes_free)
-        struct label_bytes *labels = l->set ? label_bytes_new(l->set, in->config, NULL) : NULL;
-
-        if (labels || l->labels)
-            intake_save(in, l, labels ? labels : l->labels);
+        if (l->labels)
+            lane_add_frames(in, l, l->labels, 0);
+        if (l->n_frames)
+            lane_save(in, l);
+        if (l->labels)
+            lane_drop_frames(l);
     }
     while (d && (entry = readdir(d)))
         if (strncmp(entry->d_name, "active.", 7) == 0)
@@ -255,44 +231,52 @@ static void lane_append(struct intake *in, const struct intake_lane *l, const st
     queue_append(in->queue, &h, payload, f->block_n);
 }
 
-/* Queues stale markers for active series that are not in `now`, which may be NULL. */
-static void lane_end_missing(struct intake *in, const struct intake_lane *l, const struct label_bytes *now,
-                             int64_t at_ms)
+/* Queues stale markers for the series pick[0..n) of these. */
+static void lane_end_series(struct intake *in, const struct intake_lane *l, const struct label_bytes *labels,
+                            const uint32_t *pick, size_t n, int64_t at_ms)
 {
-    CLEANUP(cleanup_label_bytes_free)
-    struct label_bytes *was = !l->labels && l->set ? label_bytes_new(l->set, in->config, NULL) : NULL;
-    CLEANUP(cleanup_free) uint32_t *gone = NULL;
-    const struct label_bytes *before = was ? was : l->labels;
     size_t most = (size_t)in->config->max_samples_per_send;
-    size_t n = before ? label_bytes_missing(before, now, &gone) : 0;
 
     for (size_t i = 0; i < n;) {
         CLEANUP(cleanup_frame_free)
-        struct frame *f = frame_new(before, gone + i, 0, size_min(most, n - i), at_ms);
+        struct frame *f = frame_new(labels, pick + i, 0, size_min(most, n - i), at_ms);
 
         lane_append(in, l, f, NULL, at_ms);
         i += f->n;
     }
 }
 
-static void lane_make_frames(const struct intake *in, struct intake_lane *l, const struct label_bytes *labels,
-                             int64_t at_ms)
+/* Queues stale markers for active series that are not in the new set, nor in its labels; both may be NULL. */
+static void lane_end_missing(struct intake *in, const struct intake_lane *l, const struct series_set *set,
+                             const struct label_bytes *now, int64_t at_ms)
 {
-    size_t most = (size_t)in->config->max_samples_per_send;
+    bool by_name =
+        !l->labels && !in->config->relabel.n; /* rules may give a new series the labels of an old one */
+    CLEANUP(cleanup_free) uint32_t *gone = NULL;
+    size_t step, n = !l->labels && l->set ? series_set_missing(l->set, set, &gone) : 0;
 
-    lane_drop_frames(l);
-    for (size_t i = 0; i < labels->n; i += l->frames[l->n_frames++]->n) {
-        l->frames = xrealloc(l->frames, (l->n_frames + 1) * sizeof(l->frames[0]));
-        l->frames[l->n_frames] = frame_new(labels, NULL, i, size_min(most, labels->n - i), at_ms);
+    step = by_name ? (size_t)in->config->max_samples_per_send : n;
+    for (size_t i = 0; i < n; i += step) {
+        CLEANUP(cleanup_label_bytes_free)
+        struct label_bytes *was =
+            label_bytes_new(l->set, gone + i, 0, size_min(step, n - i), in->config, NULL);
+        CLEANUP(cleanup_free) uint32_t *pick = NULL;
+        size_t picked = label_bytes_missing(was, by_name ? NULL : now, &pick);
+
+        lane_end_series(in, l, was, pick, picked, at_ms);
+    }
+    if (l->labels) {
+        n = label_bytes_missing(l->labels, now, &gone);
+        lane_end_series(in, l, l->labels, gone, n, at_ms);
     }
 }
 
 /* Stores the active series on disk. A crash may come in between, hence the order: stale markers first,
  * then the active series, then their samples. At worst a marker is sent twice. */
-static void lane_remember(struct intake *in, const struct intake_lane *l, const struct label_bytes *labels)
+static void lane_remember(struct intake *in, const struct intake_lane *l)
 {
     queue_sync(in->queue);
-    intake_save(in, l, labels);
+    lane_save(in, l);
 }
 
 static void lane_publish(struct intake *in, const struct intake_lane *l, const double *values, int64_t at_ms)
@@ -319,18 +303,27 @@ static void lane_log_dropped(const struct intake *in, const struct intake_lane *
 /* The scorer's first batch, or one with other series than the last. */
 static void lane_set_series(struct intake *in, struct intake_lane *l, struct series_set *set, int64_t at_ms)
 {
-    CLEANUP(cleanup_label_bytes_free)
-    struct label_bytes *labels = label_bytes_new(set, in->config, &in->families);
+    CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL;
+    size_t all = series_count(set), step = all;
 
-    lane_end_missing(in, l, labels, at_ms);
-    lane_remember(in, l, labels);
-    lane_make_frames(in, l, labels, at_ms);
-    lane_log_dropped(in, l, labels);
-    l->invalid = labels->invalid + labels->over_limit;
+    /* Mostly, all labels are never needed at once. */
+    if (!in->config->relabel.n && !l->labels)
+        step = (size_t)in->config->max_samples_per_send;
+    lane_drop_frames(l);
+    l->n = l->invalid = 0;
+    for (size_t i = 0; i < all; i += step) {
+        (void)label_bytes_free(labels);
+        labels = label_bytes_new(set, NULL, i, size_min(step, all - i), in->config, &in->families);
+        lane_add_frames(in, l, labels, at_ms);
+        lane_log_dropped(in, l, labels);
+        l->n += labels->n;
+        l->invalid += labels->invalid + labels->over_limit;
+    }
+    lane_end_missing(in, l, set, labels, at_ms);
+    lane_remember(in, l);
     l->labels = label_bytes_free(l->labels);
     (void)series_set_unref(l->set);
     l->set = series_set_ref(set);
-    l->n = labels->n;
 }
 
 void intake_publish(struct intake *in, const struct batch *b)
@@ -346,12 +339,12 @@ void intake_publish(struct intake *in, const struct batch *b)
 /* Ends every series of the lane. */
 static void lane_end(struct intake *in, struct intake_lane *l, int64_t at_ms)
 {
-    lane_end_missing(in, l, NULL, lane_next_ms(in, l, at_ms));
-    lane_remember(in, l, NULL);
+    lane_end_missing(in, l, NULL, NULL, lane_next_ms(in, l, at_ms));
     lane_drop_frames(l);
     l->labels = label_bytes_free(l->labels);
     l->set = series_set_unref(l->set);
     l->n = 0;
+    lane_remember(in, l);
 }
 
 void intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms)
@@ -438,17 +431,20 @@ void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms)
     struct collector c = {.families = &in->families, .maker = maker};
     struct intake_lane *l = lane_get(in, STR(""), true);
     struct label_bytes *labels;
+    bool changed;
 
     (void)metrics_each(m, collect_sample, &c);
     labels = label_maker_end(maker);
     at_ms = lane_next_ms(in, l, at_ms);
-    if (!l->labels || !str_eq((struct str){l->labels->bytes, l->labels->bytes_n},
-                              (struct str){labels->bytes, labels->bytes_n})) {
-        lane_end_missing(in, l, labels, at_ms);
-        lane_remember(in, l, labels);
+    changed = !l->labels || !str_eq((struct str){l->labels->bytes, l->labels->bytes_n},
+                                    (struct str){labels->bytes, labels->bytes_n});
+    if (changed)
+        lane_end_missing(in, l, NULL, labels, at_ms);
+    lane_add_frames(in, l, labels, at_ms);
+    if (changed) {
+        lane_remember(in, l);
         lane_log_dropped(in, l, labels);
     }
-    lane_make_frames(in, l, labels, at_ms);
     l->invalid = labels->invalid;
     lane_publish(in, l, c.values, at_ms);
     lane_drop_frames(l);

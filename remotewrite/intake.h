@@ -7,6 +7,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
+#include "remotewrite/body.h"
 #include "remotewrite/labels.h"
 #include "remotewrite/queue.h"
 
@@ -38,8 +39,8 @@ const struct families *intake_families(const struct intake *in);
 /* The number of active series. */
 size_t intake_series(const struct intake *in);
 
-/* A file of active series, written to an empty buffer: -EFBIG, and -EBADMSG if it is damaged. */
-MUST_USE int active_put(struct buf *into, struct str lane, const struct label_bytes *l);
+/* A file of active series: -EFBIG, and -EBADMSG if nothing in it is intact. */
+MUST_USE int active_put(struct buf *into, struct str lane, struct frame *const *frames, size_t n);
 MUST_USE int active_read(struct str bytes, struct str *ret_lane, struct label_bytes **ret);
 
 #endif

@@ -599,18 +599,18 @@ struct label_bytes *label_maker_end(struct label_maker *m)
     return TAKE_PTR(m->out);
 }
 
-struct label_bytes *label_bytes_new(const struct series_set *set, const struct rw_endpoint_config *c,
-                                    struct families *families)
+struct label_bytes *label_bytes_new(const struct series_set *set, const uint32_t *pick, size_t first,
+                                    size_t n, const struct rw_endpoint_config *c, struct families *families)
 {
-    size_t n = series_count(set);
     CLEANUP(cleanup_label_maker_free) struct label_maker *m = label_maker_new(c, n);
+    size_t mean = series_names_bytes(set) / (series_count(set) + 1);
     struct label labels[1 + DS_LABELS] = {{STR("__name__"), STR(SCORE_METRIC)}}, *of[DS_LABELS];
     struct str values[DS_LABELS];
     char *room;
     int r;
 
     /* About what is needed, at once: memory that grows by moving loses its huge pages. */
-    (void)!buf_room(&m->bytes, size_min(BYTES_MAX, series_names_bytes(set) + 16 * n), &room);
+    (void)!buf_room(&m->bytes, size_min(BYTES_MAX, (mean + 16) * n), &room);
     for (size_t k = 0; k < DS_LABELS; k++)
         labels[1 + k] = (struct label){ds_label_names[k], STR("any")};
     r = label_maker_list(m, labels, ARRAY_SIZE(labels));
@@ -618,12 +618,14 @@ struct label_bytes *label_bytes_new(const struct series_set *set, const struct r
     for (size_t k = 0; k < DS_LABELS; k++)
         of[k] = c->relabel.n ? &labels[1 + k] : label_list_find(&m->list, ds_label_names[k]);
     for (size_t i = 0; i < n; i++) {
-        series_labels(set, i, values);
+        uint32_t series = pick ? pick[i] : (uint32_t)(first + i);
+
+        series_labels(set, series, values);
         for (size_t k = 0; k < DS_LABELS; k++)
             of[k]->value = values[k];
         if (c->relabel.n)
             r = label_maker_list(m, labels, ARRAY_SIZE(labels));
-        if (label_maker_put(m, r, (uint32_t)i) && families && (c->relabel.n || m->out->n == 1))
+        if (label_maker_put(m, r, series) && families && (c->relabel.n || m->out->n == 1))
             families_note(families, label_maker_name(m), "", FAMILY_GAUGE, SCORE_HELP);
     }
     return label_maker_end(m);
@@ -632,10 +634,10 @@ struct label_bytes *label_bytes_new(const struct series_set *set, const struct r
 size_t label_bytes_missing(const struct label_bytes *in, const struct label_bytes *not_in, uint32_t **ret)
 {
     CLEANUP(strset_done) struct strset there = {0};
-    uint32_t *missing = *ret = xmalloc(in->n * sizeof(*missing));
+    uint32_t *missing = *ret = xmalloc((in->n + 1) * sizeof(*missing));
     size_t n = 0;
 
-    for (size_t i = 0; not_in && i < not_in->n; i++)
+    for (size_t i = 0; in->n && not_in && i < not_in->n; i++)
         (void)strset_add(&there, label_bytes_at(not_in, i));
     for (size_t i = 0; i < in->n; i++)
         if (strset_find(&there, label_bytes_at(in, i)) == SIZE_MAX)

@@ -69,9 +69,10 @@ static inline struct str label_bytes_at(const struct label_bytes *l, size_t i)
 
 struct label_bytes *label_bytes_free(struct label_bytes *l);
 DEFINE_CLEANUP(struct label_bytes, label_bytes_free)
-/* The labels of a whole set; notes what the metrics are called in `families`, unless that is NULL. */
-struct label_bytes *label_bytes_new(const struct series_set *set, const struct rw_endpoint_config *c,
-                                    struct families *families);
+/* The labels of the series pick[0..n) of a set, or of n series from `first` on if pick is NULL; notes what
+ * the metrics are called in `families`, unless that is NULL. */
+struct label_bytes *label_bytes_new(const struct series_set *set, const uint32_t *pick, size_t first,
+                                    size_t n, const struct rw_endpoint_config *c, struct families *families);
 /* Indices of the series of `in` that `not_in` lacks, and their number; `not_in` may be NULL. *ret from
  * malloc. */
 size_t label_bytes_missing(const struct label_bytes *in, const struct label_bytes *not_in, uint32_t **ret);

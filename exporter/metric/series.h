@@ -47,6 +47,8 @@ DEFINE_CLEANUP(struct series_set, series_set_unref)
 size_t series_count(const struct series_set *s);
 /* The index of the name, whose hash_bytes() is given, or -1. */
 ssize_t series_set_lookup(const struct series_set *s, struct str name, uint64_t hash);
+/* Indices of the series of s that `other` (NULL: no set) lacks, and their number. *ret from malloc. */
+size_t series_set_missing(const struct series_set *s, const struct series_set *other, uint32_t **ret);
 /* The exposition name of series i. */
 struct str series_name(const struct series_set *s, size_t i);
 /* Bytes of all names. */

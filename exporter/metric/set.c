@@ -292,3 +292,18 @@ size_t series_set_find(const struct series_set *s, size_t from, struct str name)
     }
     return low;
 }
+
+size_t series_set_missing(const struct series_set *s, const struct series_set *other, uint32_t **ret)
+{
+    uint32_t *missing = *ret = xmalloc((s->n + 1) * sizeof(*missing));
+    size_t n = 0, at = 0;
+
+    for (size_t i = 0; i < s->n; i++) {
+        struct str name = series_name(s, i);
+
+        at = other ? series_set_find(other, at, name) : 0;
+        if (!other || at == other->n || !str_eq(series_name(other, at), name))
+            missing[n++] = (uint32_t)i;
+    }
+    return n;
+}

@@ -1,6 +1,6 @@
 /* Remote write's encoding of 100,000 series: the first time, in the steady state, and what the usual way
  * costs: protobuf-c packing and snappy, each round anew. Then what a receiver's other forms cost, and
- * bytes a sample of each. */
+ * bytes a sample of each. Last, a round from the batch to the disk, when none, some or all series are new. */
 #include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
@@ -9,11 +9,15 @@
 #include "remotewrite/body.h"
 #include "remotewrite/config.h"
 #include "remotewrite/format.h"
+#include "remotewrite/intake.h"
 #include "remotewrite/labels.h"
+#include "remotewrite/queue.h"
+#include "remotewrite/spool.h"
 #include "test/bench/gen.h"
 #include "test/bench/measure.h"
 
 #include <snappy-c.h>
+#include <stdio.h>
 
 enum {
     SERIES = 100000,
@@ -44,7 +48,7 @@ static void make_labels(void *arg)
     struct work *w = arg;
 
     w->labels = label_bytes_free(w->labels);
-    w->labels = label_bytes_new(w->batch->set, &w->config, NULL);
+    w->labels = label_bytes_new(w->batch->set, NULL, 0, SERIES, &w->config, NULL);
 }
 
 static void make_frames(void *arg)
@@ -142,21 +146,68 @@ static void other_form(void *arg)
     }
 }
 
-static void make_batch(struct work *w)
+static struct batch *make_batch(int churn)
 {
     static const struct batch_options options = {
         .cluster_name = "cluster-1", .score_name = "sample_my_score", .max_series = 1u << 24};
     BUF_AUTO(body, SIZE_MAX / 2);
     struct batch_builder *builder;
     struct answer_stats stats;
+    struct batch *batch;
     char why[1024];
 
-    gen_scoring_answer(&body, SERIES, 0, 0);
+    gen_scoring_answer(&body, SERIES, 0, churn);
     must(batch_builder_new(&builder, &options) == 0);
     batch_begin(builder);
     must(answer_parse(buf_str(&body), builder, LABEL_MAX, &stats, why) == ROUND_OK);
-    must(batch_seal(builder, (unix_ms){AT}, &w->batch, NULL) == 0);
+    must(batch_seal(builder, (unix_ms){AT}, &batch, NULL) == 0);
     (void)batch_builder_free(builder);
+    return batch;
+}
+
+/* ---- Rounds ---- */
+
+struct rounds {
+    struct intake *intake;
+    struct queue *queue;
+    struct batch *batches[2];
+    int64_t at;
+    int n;
+};
+
+/* Takes the batch that is not the last one, and drops the records as soon as they are on disk. */
+static void take_round(void *arg)
+{
+    struct rounds *r = arg;
+    struct batch *b = r->batches[++r->n % 2];
+    struct record *record;
+
+    b->at.ms = ++r->at;
+    intake_publish(r->intake, b);
+    while ((record = queue_pick(r->queue, r->at)))
+        queue_finish(r->queue, record, DROP_REJECTED, 0);
+}
+
+static void measure_rounds(const struct work *w, const char *dir)
+{
+    static const int churns[] = {0, SERIES, 100, 1};
+    const struct queue_options o = {.max_bytes = 1u << 30, .memory_bytes = 1u << 20};
+    struct rounds r = {.at = AT};
+    struct spool *spool;
+
+    must(spool_new(&spool, dir, 16u << 20) == 0);
+    r.queue = queue_new(&o);
+    must(queue_attach(r.queue, spool) == 0);
+    r.intake = intake_new(&w->config, r.queue);
+    intake_attach(r.intake, spool);
+    r.batches[0] = w->batch;
+    for (size_t i = 0; i < ARRAY_SIZE(churns); i++) {
+        r.batches[1] = churns[i] ? make_batch(churns[i]) : w->batch;
+        measure_print(measure_ms(take_round, &r, PEER_REPEATS), "round_%d_ms",
+                      churns[i] ? SERIES / churns[i] : 0);
+        measure_print(measure_peak_bytes(take_round, &r), "round_%d_peak_bytes",
+                      churns[i] ? SERIES / churns[i] : 0);
+    }
 }
 
 static void make_peers_input(struct work *w)
@@ -189,13 +240,14 @@ static void make_room(struct work *w)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static struct work w;
     const double ns = 1e6 / SERIES;
 
     measure_init();
-    make_batch(&w);
+    w.batch = make_batch(0);
+    w.config.max_samples_per_send = PART;
     measure_print(measure_ms(make_labels, &w, PEER_REPEATS) * ns, "labels_ns");
     measure_print(measure_ms(make_frames, &w, PEER_REPEATS) * ns, "frame_ns");
     make_room(&w);
@@ -214,5 +266,7 @@ int main(void)
         measure_print(measure_ms(other_form, &w, PEER_REPEATS) * ns, "%s_ns", name);
         measure_print((double)w.bytes / SERIES, "%s_bytes", name);
     }
+    if (argc > 1)
+        measure_rounds(&w, argv[1]);
     return 0;
 }

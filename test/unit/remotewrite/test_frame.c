@@ -48,7 +48,7 @@ static struct label_bytes *labels_of(const struct batch *b, const char *yaml)
     struct rw_endpoint_config *c = rw_endpoint(yaml);
     struct label_bytes *l;
 
-    l = label_bytes_new(b->set, c, NULL);
+    l = label_bytes_new(b->set, NULL, 0, series_count(b->set), c, NULL);
     (void)rw_endpoint_config_unref(c);
     return l;
 }

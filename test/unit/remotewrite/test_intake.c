@@ -211,32 +211,83 @@ static void sends_own_metrics_with_names_labels_and_values(void **state)
     rw_folder_done(dir);
 }
 
-static void refuses_a_damaged_active_file(void **state)
+/* At least so many of the series are read, in their order, and no others. */
+static void assert_active(struct str file, const struct label_bytes *l, size_t least)
+{
+    struct label_bytes *back = NULL;
+    struct str lane = STR("lane");
+    int r = active_read(file, &lane, &back);
+
+    assert_true(str_eq(lane, STR("lane")));
+    if (r < 0) {
+        assert_int_equal(r, -EBADMSG);
+        assert_int_equal(least, 0);
+        return;
+    }
+    assert_in_range(back->n, least, l->n);
+    for (size_t i = 0, at = 0; i < back->n; i++, at++)
+        while (!str_eq(label_bytes_at(back, i), label_bytes_at(l, at)))
+            assert_true(++at < l->n);
+    (void)label_bytes_free(back);
+}
+
+static void reads_what_is_intact_in_a_damaged_active_file(void **state)
 {
     struct batch *b = rw_batch("a", 3, START);
     struct rw_endpoint_config *c = rw_endpoint("[{url: 'http://h/'}]");
-    struct label_bytes *l, *back;
+    struct label_bytes *l = label_bytes_new(b->set, NULL, 0, series_count(b->set), c, NULL);
     BUF_AUTO(bytes, 1 << 20);
-    struct str lane;
+    struct frame *frames[3];
 
     (void)state;
-    l = label_bytes_new(b->set, c, NULL);
-    assert_int_equal(active_put(&bytes, STR("lane"), l), 0);
-    assert_int_equal(active_read(buf_str(&bytes), &lane, &back), 0);
-    assert_true(str_eq(lane, STR("lane")));
-    assert_int_equal(back->n, 3);
-    assert_true(str_eq((struct str){back->bytes, back->bytes_n}, (struct str){l->bytes, l->bytes_n}));
-    (void)label_bytes_free(back);
+    for (size_t i = 0; i < 3; i++)
+        frames[i] = frame_new(l, NULL, i, 1, START);
+    assert_int_equal(active_put(&bytes, STR("lane"), frames, 3), 0);
+    assert_active(buf_str(&bytes), l, 3);
     for (size_t n = 0; n < bytes.n; n++)
-        assert_int_equal(active_read((struct str){bytes.p, n}, &lane, &back), -EBADMSG);
+        assert_active((struct str){bytes.p, n}, l, 0);
     for (size_t i = 0; i < bytes.n * 8; i++) {
         bytes.p[i / 8] = (char)(bytes.p[i / 8] ^ 1 << i % 8);
-        assert_int_equal(active_read(buf_str(&bytes), &lane, &back), -EBADMSG);
+        assert_active(buf_str(&bytes), l, 2);
         bytes.p[i / 8] = (char)(bytes.p[i / 8] ^ 1 << i % 8);
     }
+    for (size_t i = 0; i < 3; i++)
+        (void)frame_free(frames[i]);
     (void)label_bytes_free(l);
     (void)rw_endpoint_config_unref(c);
     (void)batch_unref(b);
+}
+
+/* Rules may give a new series the labels of one that is gone: it goes on. */
+static void ends_what_is_gone_after_rules(void **state)
+{
+    static const char rules[] = ", write_relabel_configs: [{action: labeldrop, regex: ds_pod}]";
+    CLEANUP(cleanup_batch_builder_free) struct batch_builder *builder = rw_builder("a");
+    char *dir = rw_folder();
+    struct run r;
+
+    (void)state;
+    for (int with_rules = 0; with_rules < 2; with_rules++) {
+        begin(&r, dir, with_rules ? rules : "");
+        for (int round = 0; round < 2; round++) {
+            struct batch_labels labels = {.value = {[DS_POD] = round ? STR("p1") : STR("p0")}};
+            struct batch *b;
+
+            for (int k = 0; k < DS_LABELS; k++)
+                if (!labels.value[k].p)
+                    labels.value[k] = STR("");
+            batch_begin(builder);
+            assert_int_equal(batch_add(builder, &labels, 1), 0);
+            assert_int_equal(batch_seal(builder, (unix_ms){START + round}, &b, NULL), 0);
+            intake_publish(r.intake, b);
+            (void)batch_unref(b);
+        }
+        assert_drained(&r, 2, with_rules ? 0 : 1);
+        intake_stop(r.intake, START + 9);
+        assert_drained(&r, 0, 1);
+        end(&r);
+    }
+    rw_folder_done(dir);
 }
 
 int main(void)
@@ -248,7 +299,8 @@ int main(void)
         cmocka_unit_test(writes_no_markers_for_an_unchanged_set),
         cmocka_unit_test(sends_own_metrics_and_ends_those_that_disappear),
         cmocka_unit_test(sends_own_metrics_with_names_labels_and_values),
-        cmocka_unit_test(refuses_a_damaged_active_file),
+        cmocka_unit_test(reads_what_is_intact_in_a_damaged_active_file),
+        cmocka_unit_test(ends_what_is_gone_after_rules),
     };
 
     log_setup(LOG_LEVEL_ERROR + 1, LOG_FORMAT_LOGFMT);

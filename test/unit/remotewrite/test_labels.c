@@ -62,7 +62,7 @@ static void keeps_the_first_of_series_that_rules_merge(void **state)
     struct label_bytes *l;
 
     (void)state;
-    l = label_bytes_new(b->set, c, NULL);
+    l = label_bytes_new(b->set, NULL, 0, series_count(b->set), c, NULL);
     assert_int_equal(l->n, 6);
     assert_int_equal(l->invalid, 4);
     assert_int_equal(l->series[0], 0);
@@ -82,9 +82,9 @@ static void finds_the_series_that_are_missing(void **state)
     uint32_t *list;
 
     (void)state;
-    la = label_bytes_new(a->set, c, NULL);
-    lb = label_bytes_new(b->set, c, NULL);
-    lo = label_bytes_new(other->set, c, NULL);
+    la = label_bytes_new(a->set, NULL, 0, series_count(a->set), c, NULL);
+    lb = label_bytes_new(b->set, NULL, 0, series_count(b->set), c, NULL);
+    lo = label_bytes_new(other->set, NULL, 0, series_count(other->set), c, NULL);
     assert_int_equal(label_bytes_missing(la, lb, &list), 3);
     for (uint32_t i = 0; i < 3; i++)
         assert_int_equal(list[i], 7 + i);
