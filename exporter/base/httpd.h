@@ -50,7 +50,7 @@ struct httpd_reply {
     unsigned retry_after;  /* seconds; 0: not sent */
     /* The body: the array and the bytes stay valid until release(arg) is called, once, from any thread.
      * release may be NULL. */
-    struct iovec *parts;
+    const struct iovec *parts;
     unsigned n_parts;
     void (*release)(void *arg);
     void *arg;

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <zlib.h>
 
 enum {
     MAX_CONNECTIONS = 1024,
@@ -15,24 +14,11 @@ enum {
     PROBE_ROUTES = 2,
     WHY_MAX_BYTES = 1 << 20,
     PAGES_MAX = 8,
-    ETAG_BYTES = 80,
-    GZIP_WINDOW = 15 + 16,
-};
-
-/* One of the pages' files as HTTP serves it: revalidated by ETag, compressed where the client takes gzip, and
- * with a policy that lets a browser load nothing from elsewhere. */
-struct asset {
-    const struct asset_file *file;
-    struct asset_form {
-        struct iovec body;
-        char etag[ETAG_BYTES];
-    } plain, gzip;
 };
 
 struct site {
     struct site_options o;
     struct page *page, *own_page;
-    struct asset *assets;
     struct access *access;
     struct httpd *main, *probes;
     size_t n_probes, n_routes;
@@ -45,55 +31,38 @@ static const char asset_policy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/* Any server's thread; nothing of it changes while the server runs. */
+/* Serves a file: revalidated by ETag, compressed where the client takes gzip, and with a policy that lets a
+ * browser load nothing from elsewhere. Any server's thread. */
 static void asset_serve(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
-    struct asset *a = arg;
+    const struct asset_file *a = arg;
     bool gzip = negotiate_gzip(rq->accept_encoding);
-    struct asset_form *form = gzip ? &a->gzip : &a->plain;
 
-    reply->content_type = a->file->content_type;
+    reply->content_type = a->content_type;
     reply->vary = "Accept-Encoding";
     reply->cache_control = "no-cache";
     reply->csp = asset_policy;
-    reply->etag = form->etag;
+    reply->etag = gzip ? a->gzip_etag : a->etag;
     /* A list of tags, each perhaps weak, or "*" (RFC 9110, 13.1.2). The quotes belong to the tag. */
-    if (strstr(rq->if_none_match, form->etag) || strcmp(rq->if_none_match, "*") == 0) {
+    if (strstr(rq->if_none_match, reply->etag) || strcmp(rq->if_none_match, "*") == 0) {
         reply->status = 304;
         return;
     }
     reply->content_encoding = gzip ? "gzip" : NULL;
-    reply->parts = &form->body;
+    reply->parts = gzip ? &a->gzip : &a->plain;
     reply->n_parts = 1;
 }
 
-static void asset_compress(struct asset *a)
-{
-    z_stream z = {.next_in = (Bytef *)(uintptr_t)a->file->content.p, .avail_in = (uInt)a->file->content.n};
-
-    if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 9, Z_DEFAULT_STRATEGY) != Z_OK)
-        memory_exhausted(a->file->content.n);
-    z.avail_out = (uInt)deflateBound(&z, a->file->content.n);
-    z.next_out = a->gzip.body.iov_base = xmalloc(z.avail_out);
-    (void)deflate(&z, Z_FINISH); /* cannot fail: deflateBound() made room for all */
-    a->gzip.body.iov_len = z.total_out;
-    (void)deflateEnd(&z);
-}
-
 /* Makes the routes of all files, and of the page at each of `pages`. Returns their end. */
-static struct httpd_route *assets_open(struct site *s, const char *const *pages, struct httpd_route *to)
+static struct httpd_route *assets_open(const char *const *pages, struct httpd_route *to)
 {
-    s->assets = xcalloc(asset_files_n, sizeof(*s->assets));
     for (size_t i = 0; i < asset_files_n; i++) {
-        struct asset *a = &s->assets[i];
-        struct httpd_route route = {.method = "GET", .fn = asset_serve, .arg = a, .direct = true};
+        struct httpd_route route = {.method = "GET",
+                                    .path = asset_files[i].path,
+                                    .fn = asset_serve,
+                                    .arg = (void *)(uintptr_t)&asset_files[i],
+                                    .direct = true};
 
-        a->file = &asset_files[i];
-        a->plain.body = (struct iovec){(void *)(uintptr_t)a->file->content.p, a->file->content.n};
-        (void)snprintf(a->plain.etag, ETAG_BYTES, "\"%s\"", a->file->hash);
-        (void)snprintf(a->gzip.etag, ETAG_BYTES, "\"%s-gzip\"", a->file->hash);
-        asset_compress(a);
-        route.path = a->file->path;
         if (strcmp(route.path, "/ui/index.html") != 0)
             *to++ = route;
         else
@@ -158,7 +127,7 @@ static void site_set_routes(struct site *s)
     for (size_t i = 0; i < o->n_routes; i++)
         *to++ = o->routes[i];
     if (o->pages)
-        to = assets_open(s, o->pages, to);
+        to = assets_open(o->pages, to);
     s->n_routes = (size_t)(to - s->routes);
 }
 
@@ -260,9 +229,6 @@ struct site *site_stop(struct site *s, int grace_ms)
     s->probes = httpd_stop(s->probes, grace_ms);
     s->access = access_free(s->access);
     s->own_page = page_free(s->own_page);
-    for (size_t i = 0; s->assets && i < asset_files_n; i++)
-        free(s->assets[i].gzip.body.iov_base);
-    free(s->assets);
     free(s);
     return NULL;
 }

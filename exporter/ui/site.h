@@ -12,8 +12,8 @@
 
 /* One of the pages' files, as embed.cmake writes it into the program. */
 struct asset_file {
-    const char *path, *content_type, *hash;
-    struct str content;
+    const char *path, *content_type, *etag, *gzip_etag;
+    struct iovec plain, gzip;
 };
 extern const struct asset_file asset_files[];
 extern const size_t asset_files_n;
