@@ -111,7 +111,7 @@ def test_an_outage_loses_no_sample(tmp_path):
                 OUTAGE + LONG,
                 agent.alive,
             )
-            assert agent.remote("samples_pending") > 0
+            remote.wait_for("samples that wait", lambda: agent.remote("samples_pending") > 0, alive=agent.alive)
             assert len(receiver.with_samples()) <= arrived + 1, "only what was on its way"
             rounds = len(apis.served["shared"])
             for link in (to_tsdb, to_api):
