@@ -16,6 +16,7 @@
 enum {
     INBOX_MAX_BYTES = 64 << 20,
     INBOX_MAX_ITEMS = 4096,
+    INBOX_SERIES_BYTES = 48, /* of a set beside the names: labels, places, slots */
     METRICS_BYTES = 1 << 20, /* what a copy of the own metrics counts as */
     FLUSH_DEFAULT_MS = 1000,
     TICK_MS = 1000,
@@ -360,6 +361,7 @@ static void thread_on_wake(struct post *p)
     (void)pthread_mutex_unlock(&e->lock);
     for (struct endpoint_item *i = list; i; i = i->next)
         thread_take_item(e, i);
+    intake_commit(e->intake);
     items_free(list);
     if (stop && !e->stopping)
         thread_begin_stop(e, flush_ms);
@@ -565,10 +567,12 @@ static void inbox_put(struct endpoint *e, struct endpoint_item item)
 
 void endpoint_publish(struct endpoint *e, struct batch *b)
 {
-    inbox_put(e, (struct endpoint_item){.batch = batch_ref(b),
-                                        .at = b->at,
-                                        .bytes = sizeof(struct endpoint_item) +
-                                                 series_count(b->set) * sizeof(double)});
+    size_t n = series_count(b->set), bytes = sizeof(*b) + n * (sizeof(b->values[0]) + sizeof(b->order[0]));
+
+    /* A set that others have as well costs nothing. */
+    if (b->new_set)
+        bytes += series_names_bytes(b->set) + n * INBOX_SERIES_BYTES;
+    inbox_put(e, (struct endpoint_item){.batch = batch_ref(b), .at = b->at, .bytes = bytes});
 }
 
 void endpoint_withdraw(struct endpoint *e, const char *score_name, unix_ms at)

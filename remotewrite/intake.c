@@ -22,6 +22,9 @@ struct intake_lane {
     struct frame **frames;  /* of that set */
     size_t n_frames;
     struct label_bytes *labels; /* active series without a set: of the previous run, or the own metrics */
+    struct batch *taken;        /* not queued yet */
+    int64_t taken_ms;           /* the timestamp that it gets */
+    bool unsaved;               /* its active series are not on disk as they are now */
     mono_ms grace_until;        /* 0: not begun */
     size_t n;                   /* active series */
     size_t invalid;             /* series of the set that are dropped */
@@ -128,8 +131,15 @@ struct intake *intake_new(const struct rw_endpoint_config *c, struct queue *q)
     return in;
 }
 
-/* Stores the series that the lane has frames for; without any, the file is removed. A failure costs no more
- * than markers after a crash. */
+/* A failure costs no more than markers after a crash. */
+static void intake_log_unsaved(const struct intake *in, int error)
+{
+    if (error < 0)
+        log_warn("cannot store the active series: after a crash they get no stale markers",
+                 L_STR("remote_name", in->config->name), L_ERR(error));
+}
+
+/* Stores the series that the lane has frames for; without any, the file is removed. */
 static void lane_save(const struct intake *in, const struct intake_lane *l)
 {
     BUF_AUTO(bytes, ACTIVE_MAX);
@@ -145,10 +155,7 @@ static void lane_save(const struct intake *in, const struct intake_lane *l)
         return;
     }
     r = active_put(&bytes, lane_score(l), l->frames, l->n_frames);
-    r = r ?: spool_write_file(in->spool, name, buf_str(&bytes));
-    if (r < 0)
-        log_warn("cannot store the active series: after a crash they get no stale markers",
-                 L_STR("remote_name", in->config->name), L_ERR(r));
+    intake_log_unsaved(in, r ?: spool_write_file(in->spool, name, buf_str(&bytes)));
 }
 
 /* Ignores a damaged file: its series get no markers and end after the receiver's lookback of five minutes. */
@@ -198,6 +205,7 @@ struct intake *intake_free(struct intake *in)
     for (struct intake_lane *l = in->lanes, *next; l; l = next) {
         next = l->next;
         lane_drop_frames(l);
+        (void)batch_unref(l->taken);
         (void)series_set_unref(l->set);
         (void)label_bytes_free(l->labels);
         free(l);
@@ -271,19 +279,39 @@ static void lane_end_missing(struct intake *in, const struct intake_lane *l, con
     }
 }
 
-/* Stores the active series on disk. A crash may come in between, hence the order: stale markers first,
- * then the active series, then their samples. At worst a marker is sent twice. */
-static void lane_remember(struct intake *in, const struct intake_lane *l)
-{
-    queue_sync(in->queue);
-    lane_save(in, l);
-}
-
 static void lane_publish(struct intake *in, const struct intake_lane *l, const double *values, int64_t at_ms)
 {
     for (size_t i = 0; i < l->n_frames; i++)
         lane_append(in, l, l->frames[i], values, at_ms);
     queue_count_drop(in->queue, DROP_INVALID, l->invalid);
+}
+
+/* Stores the active series that have changed. */
+static void intake_save(struct intake *in)
+{
+    bool saved = false;
+
+    for (struct intake_lane *l = in->lanes; l; l = l->next) {
+        if (l->unsaved)
+            lane_save(in, l);
+        saved = saved || l->unsaved;
+        l->unsaved = false;
+    }
+    if (saved && in->spool)
+        intake_log_unsaved(in, spool_sync(in->spool));
+}
+
+/* A crash may come in between, hence the order: stale markers first, then the active series, then their
+ * samples. At worst a marker is sent twice. */
+void intake_commit(struct intake *in)
+{
+    queue_sync(in->queue);
+    intake_save(in);
+    for (struct intake_lane *l = in->lanes; l; l = l->next) {
+        if (l->taken)
+            lane_publish(in, l, l->taken->values, l->taken_ms);
+        l->taken = batch_unref(l->taken);
+    }
     queue_sync(in->queue);
 }
 
@@ -320,31 +348,37 @@ static void lane_set_series(struct intake *in, struct intake_lane *l, struct ser
         l->invalid += labels->invalid + labels->over_limit;
     }
     lane_end_missing(in, l, set, labels, at_ms);
-    lane_remember(in, l);
+    l->unsaved = true;
     l->labels = label_bytes_free(l->labels);
     (void)series_set_unref(l->set);
     l->set = series_set_ref(set);
 }
 
-void intake_publish(struct intake *in, const struct batch *b)
+void intake_publish(struct intake *in, struct batch *b)
 {
     struct intake_lane *l = lane_get(in, str_of(b->score_name), true);
-    int64_t at_ms = lane_next_ms(in, l, b->at.ms);
+    int64_t at_ms;
 
+    if (l->taken)
+        intake_commit(in);
+    at_ms = lane_next_ms(in, l, b->at.ms);
     if (l->set != b->set || (l->n_frames && l->frames[0]->time_n != frame_time_bytes(at_ms)))
         lane_set_series(in, l, b->set, at_ms);
-    lane_publish(in, l, b->values, at_ms);
+    l->taken = batch_ref(b);
+    l->taken_ms = at_ms;
 }
 
 /* Ends every series of the lane. */
 static void lane_end(struct intake *in, struct intake_lane *l, int64_t at_ms)
 {
+    if (l->taken)
+        intake_commit(in);
     lane_end_missing(in, l, NULL, NULL, lane_next_ms(in, l, at_ms));
     lane_drop_frames(l);
     l->labels = label_bytes_free(l->labels);
     l->set = series_set_unref(l->set);
     l->n = 0;
-    lane_remember(in, l);
+    l->unsaved = true;
 }
 
 void intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms)
@@ -368,12 +402,14 @@ void intake_grace(struct intake *in, mono_ms now, int64_t at_ms)
                  L_STR("remote_name", in->config->name), L_STR("score_name", l->name), L_INT("series", l->n));
         lane_end(in, l, at_ms);
     }
+    intake_commit(in);
 }
 
 void intake_stop(struct intake *in, int64_t now_ms)
 {
     for (struct intake_lane *l = in->lanes; l; l = l->next)
         lane_end(in, l, now_ms);
+    intake_commit(in);
 }
 
 const struct families *intake_families(const struct intake *in)
@@ -442,7 +478,8 @@ void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms)
         lane_end_missing(in, l, NULL, labels, at_ms);
     lane_add_frames(in, l, labels, at_ms);
     if (changed) {
-        lane_remember(in, l);
+        l->unsaved = true;
+        intake_commit(in);
         lane_log_dropped(in, l, labels);
     }
     l->invalid = labels->invalid;

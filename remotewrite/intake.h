@@ -22,13 +22,18 @@ struct intake *intake_new(const struct rw_endpoint_config *c, struct queue *q);
 void intake_attach(struct intake *in, struct spool *spool);
 struct intake *intake_free(struct intake *in);
 
-/* Queues stale markers for series that disappeared, then the samples of the batch. On return, all of it is
- * on disk, or in memory if the disk fails. What cannot be queued is counted as dropped. */
-void intake_publish(struct intake *in, const struct batch *b);
-/* Queues stale markers for all series of a scorer. */
+/* What these take is queued in part only until intake_commit(), so that many batches cost few syncs. */
+
+/* Takes the samples of a batch, and stale markers for series that disappeared. */
+void intake_publish(struct intake *in, struct batch *b);
+/* Stale markers for all series of a scorer. */
 void intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms);
-/* Queues the program's own metrics. */
+/* The program's own metrics. */
 void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms);
+/* On return, all that was taken is on disk, or in memory if the disk fails. What cannot be queued is counted
+ * as dropped. */
+void intake_commit(struct intake *in);
+
 /* Queues stale markers for series of the previous run that have not come back within the grace period,
  * however the clock is set meanwhile. */
 void intake_grace(struct intake *in, mono_ms now, int64_t at_ms);

@@ -516,10 +516,7 @@ int spool_write_file(struct spool *s, const char *name, struct str bytes)
         r = -errno;
     if (r < 0)
         spool_remove_file(s, temporary);
-    else if (fsync(s->dir_fd) < 0)
-        r = -errno;
-    else
-        s->folder_dirty = false;
+    s->folder_dirty = true;
     return r;
 }
 

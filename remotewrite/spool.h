@@ -88,8 +88,7 @@ void spool_trim(struct spool *s);
 /* False if the folder was removed, or replaced by another one. */
 bool spool_is_there(struct spool *s);
 
-/* Small files beside the segments, replaced whole and on disk: what is written to others after it never
- * survives a power cut without it. */
+/* Files beside the segments, replaced whole, and on disk after the next spool_sync(). */
 MUST_USE int spool_write_file(struct spool *s, const char *name, struct str bytes);
 MUST_USE int spool_read_file(struct spool *s, const char *name, struct buf *into);
 void spool_remove_file(struct spool *s, const char *name);

@@ -303,6 +303,7 @@ static int seal_new_set(struct batch_builder *b, struct batch *batch)
         return r;
     (void)series_set_unref(b->last);
     b->last = series_set_ref(batch->set);
+    batch->new_set = true;
     spellings_keep(&b->spellings, moved);
     batch_seal_cuts(b, moved, batch);
     return 0;

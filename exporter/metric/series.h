@@ -68,6 +68,7 @@ struct batch {
     unsigned refs; /* atomic */
     char *score_name;
     struct series_set *set;
+    bool new_set;            /* it is not that of the batch before */
     double *values;          /* by series */
     uint32_t *order;         /* by series: index of the result in the answer that the value comes from */
     unix_ms at;              /* timestamp of every value */

@@ -184,6 +184,7 @@ static void take_round(void *arg)
 
     b->at.ms = ++r->at;
     intake_publish(r->intake, b);
+    intake_commit(r->intake);
     while ((record = queue_pick(r->queue, r->at)))
         queue_finish(r->queue, record, DROP_REJECTED, 0);
 }

@@ -112,48 +112,52 @@ static uint64_t batch_series_key(const struct batch *b, size_t i)
     return key;
 }
 
-/* What the intake that runs has queued. */
-static struct {
+/* The batches that an intake has taken, and what it has queued of them. */
+static struct taking {
+    const struct process *process;
+    struct batch *batch;
     struct queue *queue;
     int64_t at;
     uint64_t samples;
-} taking;
+} taking[AGENTS * SCORERS];
+
+static unsigned lane_of(int agent, const char *score_name)
+{
+    return (unsigned)agent * SCORERS + (unsigned)(score_name[1] - '0');
+}
 
 void __real_queue_append(struct queue *q, struct record_head *h, char *payload, size_t n);
 void __wrap_queue_append(struct queue *q, struct record_head *h, char *payload, size_t n);
 void __wrap_queue_append(struct queue *q, struct record_head *h, char *payload, size_t n)
 {
-    taking.queue = q;
-    if (h->kind == RECORD_SAMPLES) {
-        taking.at = h->first_ms;
-        taking.samples += h->samples;
+    if (h->kind == RECORD_SAMPLES && h->lane.n) {
+        struct taking *k = &taking[lane_of(sim_process->node, h->lane.p)];
+
+        k->queue = q;
+        k->at = h->first_ms;
+        k->samples += h->samples;
     }
     __real_queue_append(q, h, payload, n);
 }
 
-void __real_intake_publish(struct intake *in, const struct batch *b);
-void __wrap_intake_publish(struct intake *in, const struct batch *b);
-void __wrap_intake_publish(struct intake *in, const struct batch *b)
+/* The batch is in the queue. */
+static void take_batch(struct taking *k, unsigned lane)
 {
-    int agent = sim_process->node;
-    unsigned lane = (unsigned)agent * SCORERS + (unsigned)(b->score_name[1] - '0');
-    bool is_safe, was_dead = sim_process->dead;
+    const struct batch *b = k->batch;
+    int agent = (int)(lane / SCORERS);
+    bool is_safe;
 
-    taking.samples = 0;
-    __real_intake_publish(in, b);
-    if (was_dead || taking.samples == 0)
-        return;
-    if (taking.samples != series_count(b->set) || taking.at < b->at.ms)
-        violated("a%d queued %llu of %zu samples of %s", agent, (unsigned long long)taking.samples,
+    if (k->samples != series_count(b->set) || k->at < b->at.ms)
+        violated("a%d queued %llu of %zu samples of %s", agent, (unsigned long long)k->samples,
                  series_count(b->set), b->score_name);
-    is_safe = !sim_process->dead && queue_stats(taking.queue).unsaved == 0;
+    is_safe = !sim_process->dead && queue_stats(k->queue).unsaved == 0;
     if (++t.batches == MAX_BATCHES)
         violated("more than %d batches", MAX_BATCHES);
     t.lanes[lane] = (struct lane_state){.batch = t.batches};
     t.batch[t.batches].left = series_count(b->set);
     for (size_t i = 0; i < series_count(b->set); i++) {
         struct series_state *s = series_at(batch_series_key(b, i), agent);
-        struct taken *one = sample_at(sample_key(s->key, taking.at));
+        struct taken *one = sample_at(sample_key(s->key, k->at));
 
         s->batch = one->batch = t.batches;
         s->lane = lane;
@@ -164,14 +168,57 @@ void __wrap_intake_publish(struct intake *in, const struct batch *b)
           b->values[0], is_safe ? "" : ", not on disk");
 }
 
+/* Those of this process that are queued now. What a process takes that was dead before does not count. */
+static void take_queued(bool was_dead)
+{
+    for (unsigned lane = 0; lane < ARRAY_SIZE(taking); lane++) {
+        struct taking *k = &taking[lane];
+
+        if (!k->batch || k->process != sim_process || (k->samples == 0 && !was_dead))
+            continue;
+        if (!was_dead)
+            take_batch(k, lane);
+        (void)batch_unref(k->batch);
+        *k = (struct taking){.batch = NULL};
+    }
+}
+
+void __real_intake_commit(struct intake *in);
+void __wrap_intake_commit(struct intake *in);
+void __wrap_intake_commit(struct intake *in)
+{
+    bool was_dead = sim_process->dead;
+
+    __real_intake_commit(in);
+    take_queued(was_dead);
+}
+
+void __real_intake_publish(struct intake *in, struct batch *b);
+void __wrap_intake_publish(struct intake *in, struct batch *b);
+void __wrap_intake_publish(struct intake *in, struct batch *b)
+{
+    struct taking *k = &taking[lane_of(sim_process->node, b->score_name)];
+    bool was_dead = sim_process->dead;
+
+    __real_intake_publish(in, b); /* which may have to queue earlier ones */
+    take_queued(was_dead);
+    if (was_dead)
+        return;
+    (void)batch_unref(k->batch); /* of an earlier process */
+    *k = (struct taking){.process = sim_process, .batch = batch_ref(b)};
+}
+
 void __real_intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms);
 void __wrap_intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms);
 void __wrap_intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms)
 {
+    bool was_dead = sim_process->dead;
+
     if (planted != PLANT_NO_MARKER)
         __real_intake_withdraw(in, score_name, planted == PLANT_EARLY_MARKER ? at_ms - 7200000 : at_ms);
+    take_queued(was_dead);
     if (!sim_process->dead)
-        t.lanes[(unsigned)sim_process->node * SCORERS + (unsigned)(score_name.p[1] - '0')].ended = true;
+        t.lanes[lane_of(sim_process->node, score_name.p)].ended = true;
 }
 
 /* ---- The TSDB ---- */
@@ -404,7 +451,10 @@ void tsdb_serve(const struct request *rq, struct sim_node *a, struct response *r
         violated("a%d came %lld ms before Retry-After has passed", a->id,
                  (long long)(a->not_before - sim_now_ms));
     if (strcmp(rq->content_encoding, "zstd") == 0) {
-        n = ZSTD_decompress(plain, sizeof(plain), body.p, body.n);
+        static ZSTD_DCtx *zstd;
+
+        zstd = zstd ?: ZSTD_createDCtx();
+        n = ZSTD_decompressDCtx(zstd, plain, sizeof(plain), body.p, body.n);
         good = !ZSTD_isError(n);
     } else {
         good = snappy_uncompress(body.p, body.n, plain, &n) == SNAPPY_OK;

@@ -242,7 +242,8 @@ static void serves_concurrent_calls(void **state)
         if (i % 10 == 0)
             endpoint_withdraw(e, "a", (unix_ms){START + i});
         metric_set(own, METRIC_SCORERS, LV_NONE, i);
-        endpoint_metrics(e, own, (unix_ms){START + i});
+        if (i % 4 == 0) /* all of them at once would not fit into the inbox */
+            endpoint_metrics(e, own, (unix_ms){START + i});
         endpoint_state(e, &st);
     }
     (void)wait_sent(e, 200 * 50);

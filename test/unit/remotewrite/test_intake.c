@@ -56,6 +56,7 @@ static void drain(struct run *r, size_t *ret_values, size_t *ret_markers)
     struct record *rec;
 
     *ret_values = *ret_markers = 0;
+    intake_commit(r->intake);
     while ((rec = queue_pick(r->queue, START))) {
         *(rec->head.kind == RECORD_MARKERS ? ret_markers : ret_values) += rec->head.samples;
         queue_finish(r->queue, rec, DROP_REJECTED, 0);
@@ -194,6 +195,7 @@ static void sends_own_metrics_with_names_labels_and_values(void **state)
     metric_add(own, METRIC_REQUESTS, LV("a\\b", "success"), 3);
     metric_observe(own, METRIC_FETCH_DURATION, LV("a"), 0.3);
     intake_metrics(r.intake, own, 7);
+    intake_commit(r.intake);
     record = queue_pick(r.queue, START);
     assert_non_null(record);
     assert_int_equal(queue_payload(r.queue, record, &payload), 0);

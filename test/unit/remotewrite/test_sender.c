@@ -167,6 +167,7 @@ static void publish(struct bench *b, const char *score_name, size_t n)
     struct batch *batch = rw_batch(score_name, n, START + now_ms);
 
     intake_publish(b->intake, batch);
+    intake_commit(b->intake);
     (void)batch_unref(batch);
     assert_int_equal(loop_turn(b->loop, 0), 0); /* which learns the time */
     sender_kick(b->sender);
@@ -685,6 +686,7 @@ static void sends_markers_later_than_values(void **state)
     intake_publish(b.intake, batch);
     /* The clock was set back: the order of a series must not suffer. */
     intake_withdraw(b.intake, STR("a"), START - 5000);
+    intake_commit(b.intake);
     (void)batch_unref(batch);
     int64_t times[] = {START, START + 1000, START + 1000, START + 1001};
     size_t counts[] = {10, 3, 7, 7};
