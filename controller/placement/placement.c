@@ -217,10 +217,14 @@ static void write_on_owner(struct kube_object *o, struct kube_answer *a)
 {
     struct slot *s = write_slot(o);
 
+    s->unsure = s->unsure && a->verdict != KUBE_OK && a->verdict != KUBE_NOT_FOUND;
     if (!write_is_ok(s, a))
         return;
     if (!object_is_ours(a->object, s->placement->o.owner)) {
-        write_not_ours(s, a->object);
+        if (s->scorer)
+            write_not_ours(s, a->object);
+        else
+            write_next(s);
         return;
     }
     slot_learn(s, a->object);
@@ -232,12 +236,18 @@ static void write_on_owner(struct kube_object *o, struct kube_answer *a)
         write_claim(s, NULL, write_on_labelled);
 }
 
+static void write_get_owner(struct slot *s)
+{
+    write_call(s, NULL, (struct kube_request){.method = KUBE_GET, .name = s->object}, 0, write_on_owner);
+}
+
 static void write_on_created(struct kube_object *o, struct kube_answer *a)
 {
     struct slot *s = write_slot(o);
 
+    s->unsure = a->verdict == KUBE_RETRY;
     if (a->verdict == KUBE_EXISTS) {
-        write_call(s, NULL, (struct kube_request){.method = KUBE_GET, .name = s->object}, 0, write_on_owner);
+        write_get_owner(s);
     } else if (a->verdict != KUBE_OK) { /* not found: the namespace */
         placement_update_metrics(s->placement);
         kube_object_fail(o, a);
@@ -311,6 +321,8 @@ static void write_next(struct slot *s)
     if (!s->scorer && s->exists && !s->foreign) {
         write_call(s, "delete", (struct kube_request){.method = KUBE_DELETE, .name = s->object}, 0,
                    write_on_deleted);
+    } else if (!s->scorer && s->unsure) {
+        write_get_owner(s);
     } else if (!s->scorer) {
         kube_queue_done(p->writer.queue, s->object, true, -1);
         placement_remove(p, s);
@@ -557,6 +569,6 @@ size_t placement_behind(const struct placement *p)
     size_t n = 0;
 
     for (size_t i = 0; i < p->n; i++)
-        n += p->slots[i]->scorer ? slot_is_due(p->slots[i], now) : p->slots[i]->exists;
+        n += p->slots[i]->scorer ? slot_is_due(p->slots[i], now) : p->slots[i]->exists || p->slots[i]->unsure;
     return n;
 }

@@ -60,6 +60,7 @@ struct slot {
     uint64_t hash;          /* of the wanted state but its times */
     /* The state last written. */
     bool exists, foreign, written;
+    bool unsure; /* it may have been created by a call without an answer */
     uint64_t written_hash;
     int64_t written_until_ms;
     bool overwritten; /* since then, by others: to write it again may be a quarrel */

@@ -113,6 +113,41 @@ static void deletes_objects_without_a_scorer(void **state)
     assert_int_equal(fake_requests(w->f->server), 3);
 }
 
+/* A create whose answer said that it failed, and whose scorer is gone when that comes: the object is looked
+ * for. */
+static void lose_a_create(struct world *w, const char *owner, bool is_deleted)
+{
+    begin(w, "");
+    push_scores(w, 41.9);
+    push(w, SCORES, 504, "{\"kind\":\"Status\",\"reason\":\"Timeout\",\"code\":504}");
+    add_scorer(w, "");
+    round_to(w, 2000);
+    assert_asked(w, 3, "POST " SCORES);
+    fake_kube_idle(w->f);
+    placement_sync(w->placement, NULL, 0);
+    assert_int_equal(placement_behind(w->placement), 1);
+    push(w, SCORES, 200, fake_kube_text(w->f, OWNED, "my-score", owner, "{}"));
+    if (is_deleted)
+        push(w, SCORES, 200, "{}");
+    fake_kube_advance(w->f, 3000);
+    assert_asked(w, 4, "GET " SCORES "/my-score");
+    if (is_deleted)
+        assert_asked(w, 5, "DELETE " SCORES "/my-score");
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), is_deleted ? 6 : 5);
+    assert_int_equal(placement_behind(w->placement), 0);
+}
+
+static void deletes_what_a_create_left_behind(void **state)
+{
+    lose_a_create(*state, "ns/addon", true);
+}
+
+static void leaves_what_another_has_created_meanwhile(void **state)
+{
+    lose_a_create(*state, "ns/other", false);
+}
+
 static void keeps_valid_scores_when_the_first_round_after_a_restart_fails(void **state)
 {
     struct world *w = *state;
@@ -230,6 +265,8 @@ int main(void)
         TEST(retries_a_failed_write_with_the_newest_state),
         TEST(creates_a_vanished_object_again),
         TEST(deletes_objects_without_a_scorer),
+        TEST(deletes_what_a_create_left_behind),
+        TEST(leaves_what_another_has_created_meanwhile),
         TEST(keeps_valid_scores_when_the_first_round_after_a_restart_fails),
         TEST(keeps_the_last_scores_of_an_empty_result_then_falls_back),
         TEST(falls_back_to_the_one_item_of_a_scorer_that_never_had_any),
