@@ -3,14 +3,12 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
-#include "exporter/base/map.h"
 #include "exporter/metric/series.h"
 #include "remotewrite/body.h"
 #include "remotewrite/format.h"
 #include "remotewrite/spool.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 
 enum { CLOCK_BACK_MS = 3600 * 1000 };
@@ -25,6 +23,8 @@ struct intake_lane {
     struct batch *taken;        /* not queued yet */
     int64_t taken_ms;           /* the timestamp that it gets */
     bool unsaved;               /* its active series are not on disk as they are now */
+    bool lives;                 /* what was on disk at the start is no longer of interest */
+    size_t stored;              /* bytes of its set in the file of active series */
     mono_ms grace_until;        /* 0: not begun */
     size_t n;                   /* active series */
     size_t invalid;             /* series of the set that are dropped */
@@ -38,44 +38,59 @@ struct intake {
     struct spool *spool;
     struct intake_lane *lanes;
     struct families families;
+    uint64_t sets; /* stored in this run */
+    size_t stored; /* bytes of the file of active series; 0: it is not ours yet */
+    bool save_failed;
 };
 
-/* ---- Active series on disk ---- */
+/* ---- The file of active series ---- */
 
-/* A segment with a record for each frame. */
-enum { ACTIVE_MAX = 1 << 30 };
-
-int active_put(struct buf *into, struct str lane, struct frame *const *frames, size_t n)
+int active_put(struct buf *into, struct str lane, uint64_t set, const struct frame *f, size_t i, size_t n)
 {
-    int r = buf_put(into, segment_magic, SEGMENT_HEAD);
+    struct record_head h = {.kind = f ? RECORD_SAMPLES : RECORD_MARKERS,
+                            .seq = set,
+                            .samples = f ? (uint32_t)f->n : 0,
+                            .first_ms = (int64_t)i,
+                            .last_ms = (int64_t)n,
+                            .lane = lane};
+    struct str block = f ? (struct str){f->block, f->block_n} : STR("");
+    char head[RECORD_HEAD];
 
-    for (size_t i = 0; i < n && r == 0; i++) {
-        const struct record_head h = {
-            .kind = RECORD_SAMPLES, .samples = (uint32_t)frames[i]->n, .lane = lane};
-        struct str block = {frames[i]->block, frames[i]->block_n};
-        char head[RECORD_HEAD];
-
-        record_head_put(head, &h, block);
-        r = buf_put(into, head, sizeof(head)) ?: buf_put_str(into, lane) ?: buf_put_str(into, block);
-    }
-    return r;
+    record_head_put(head, &h, block);
+    return buf_put(into, head, sizeof(head)) ?: buf_put_str(into, lane) ?: buf_put_str(into, block);
 }
 
-int active_read(struct str bytes, struct str *ret_lane, struct label_bytes **ret)
+bool active_next(struct active_reader *r, struct str *ret_lane, struct label_bytes **ret)
 {
-    CLEANUP(cleanup_label_bytes_free) struct label_bytes *l = xcalloc(1, sizeof(*l));
-    struct segment_reader reader = {.bytes = bytes};
     enum segment_found found;
     struct segment_item item;
+    const struct record_head *h = &item.head;
 
-    while ((found = segment_next(&reader, &item)) != SEGMENT_END)
-        if (found == SEGMENT_RECORD && (l->n == 0 || str_eq(item.head.lane, *ret_lane)) &&
-            body_labels(item.payload, l) == 0)
-            *ret_lane = item.head.lane;
-    if (l->n == 0)
-        return -EBADMSG;
-    *ret = TAKE_PTR(l);
-    return 0;
+    while ((found = segment_next(&r->records, &item)) != SEGMENT_END) {
+        bool last = h->first_ms + 1 == h->last_ms;
+
+        if (found != SEGMENT_RECORD)
+            continue;
+        if (r->labels && h->seq != r->set) { /* its last frame is damaged */
+            r->records.next = item.at;
+            last = true;
+        } else if (h->kind == RECORD_SAMPLES) {
+            r->labels = r->labels ?: xcalloc(1, sizeof(*r->labels));
+            (void)!body_labels(item.payload, r->labels);
+            r->lane = h->lane;
+            r->set = h->seq;
+        } else {
+            r->lane = h->lane;
+            last = true;
+        }
+        if (last) {
+            *ret_lane = r->lane;
+            *ret = TAKE_PTR(r->labels);
+            return true;
+        }
+    }
+    r->labels = label_bytes_free(r->labels);
+    return false;
 }
 
 /* ---- Lanes ---- */
@@ -131,71 +146,135 @@ struct intake *intake_new(const struct rw_endpoint_config *c, struct queue *q)
     return in;
 }
 
-/* A failure costs no more than markers after a crash. */
-static void intake_log_unsaved(const struct intake *in, int error)
+/* A file of active series that is being written, a part at a time. */
+struct active_writer {
+    struct spool *spool;
+    const char *name;
+    size_t at; /* bytes in it */
+    struct buf part;
+};
+
+enum { ACTIVE_PART = 1 << 20, ACTIVE_SLACK = 64 << 10, ACTIVE_MAX = 1 << 30 };
+
+static const char active_name[] = "active", active_new[] = "active.new";
+
+static int active_flush(struct active_writer *w)
 {
-    if (error < 0)
-        log_warn("cannot store the active series: after a crash they get no stale markers",
-                 L_STR("remote_name", in->config->name), L_ERR(error));
+    int r = spool_append_file(w->spool, w->name, w->at, buf_str(&w->part));
+
+    w->at += w->part.n;
+    w->part.n = 0;
+    return r;
 }
 
-/* Stores the series that the lane has frames for; without any, the file is removed. */
-static void lane_save(const struct intake *in, const struct intake_lane *l)
+/* Writes the lane's set, or that it has none. */
+static int lane_save(struct intake *in, struct intake_lane *l, struct active_writer *w)
 {
-    BUF_AUTO(bytes, ACTIVE_MAX);
-    char name[32];
+    size_t before = w->at + w->part.n;
+    bool made = l->n_frames == 0 && l->labels;
+    int r = 0;
+
+    if (made)
+        lane_add_frames(in, l, l->labels, 0);
+    if (l->n_frames == 0)
+        r = active_put(&w->part, lane_score(l), in->sets, NULL, 0, 0);
+    for (size_t i = 0; i < l->n_frames && r == 0; i++) {
+        r = active_put(&w->part, lane_score(l), in->sets, l->frames[i], i, l->n_frames);
+        if (r == 0 && w->part.n >= ACTIVE_PART)
+            r = active_flush(w);
+    }
+    in->sets++;
+    l->stored = w->at + w->part.n - before;
+    if (made)
+        lane_drop_frames(l);
+    return r;
+}
+
+/* Appends the sets that have changed, or writes all to a new file if most of the old one is obsolete. */
+static int intake_store(struct intake *in)
+{
+    struct active_writer w = {.spool = in->spool, .name = active_name, .at = in->stored};
+    size_t used = 0;
+    bool whole;
+    int r = 0;
+
+    for (const struct intake_lane *l = in->lanes; l; l = l->next)
+        used += l->stored;
+    whole = in->stored == 0 || in->stored > 2 * used + ACTIVE_SLACK;
+    buf_init(&w.part, ACTIVE_MAX);
+    if (whole) {
+        w.name = active_new;
+        w.at = 0;
+        spool_remove_file(in->spool, active_new);
+        r = buf_put(&w.part, segment_magic, SEGMENT_HEAD);
+    }
+    for (struct intake_lane *l = in->lanes; l && r == 0; l = l->next)
+        if (whole ? l->n_frames || l->labels : l->unsaved)
+            r = lane_save(in, l, &w);
+    r = r ?: active_flush(&w) ?: spool_commit_file(in->spool, w.name, active_name);
+    buf_done(&w.part);
+    if (r < 0 && whole)
+        spool_remove_file(in->spool, active_new);
+    in->stored = r == 0 ? w.at : r == -ESTALE ? 0 : in->stored;
+    return r;
+}
+
+/* Stores the active series that have changed. A failure costs no more than markers after a crash. */
+static void intake_save(struct intake *in)
+{
+    bool unsaved = false;
     int r;
 
-    if (!in->spool)
+    for (const struct intake_lane *l = in->lanes; l; l = l->next)
+        unsaved = unsaved || l->unsaved;
+    if (!unsaved || !in->spool)
         return;
-    /* A score name may contain any character, so the file is named by its hash; the content has the name. */
-    (void)snprintf(name, sizeof(name), "active.%016" PRIx64, hash_lasting(lane_score(l)));
-    if (l->n_frames == 0) {
-        spool_remove_file(in->spool, name);
-        return;
-    }
-    r = active_put(&bytes, lane_score(l), l->frames, l->n_frames);
-    intake_log_unsaved(in, r ?: spool_write_file(in->spool, name, buf_str(&bytes)));
+    r = intake_store(in);
+    if (r == -ESTALE) /* someone has changed the file */
+        r = intake_store(in);
+    if (r < 0 && !in->save_failed)
+        log_warn("cannot store the active series: after a crash they get no stale markers",
+                 L_STR("remote_name", in->config->name), L_ERR(r));
+    in->save_failed = r < 0;
+    for (struct intake_lane *l = in->lanes; l && r == 0; l = l->next)
+        l->unsaved = false;
 }
 
-/* Ignores a damaged file: its series get no markers and end after the receiver's lookback of five minutes. */
-static void intake_load_file(struct intake *in, const char *name)
+/* What is damaged is ignored: such series get no markers, and end after the receiver's lookback of five
+ * minutes. */
+static void intake_load(struct intake *in)
 {
     BUF_AUTO(bytes, ACTIVE_MAX);
+    struct active_reader from = {0};
     struct label_bytes *labels;
-    struct intake_lane *l;
     struct str lane;
 
-    if (spool_read_file(in->spool, name, &bytes) < 0 || active_read(buf_str(&bytes), &lane, &labels) < 0)
+    if (spool_read_file(in->spool, active_name, &bytes) < 0)
         return;
-    l = lane_get(in, lane, true);
-    if (l->labels || l->set) {
-        (void)label_bytes_free(labels);
-        return;
+    from.records.bytes = buf_str(&bytes);
+    while (active_next(&from, &lane, &labels)) {
+        struct intake_lane *l = lane_get(in, lane, true);
+
+        if (l->lives) {
+            (void)label_bytes_free(labels);
+            continue;
+        }
+        (void)label_bytes_free(l->labels);
+        l->labels = labels;
+        l->n = labels ? labels->n : 0;
     }
-    l->labels = labels;
-    l->n = labels->n;
 }
 
 void intake_attach(struct intake *in, struct spool *spool)
 {
-    const struct dirent *entry;
-    DIR *d = spool ? spool_list(spool) : NULL;
-
     in->spool = spool;
-    for (struct intake_lane *l = in->lanes; spool && l; l = l->next) {
-        if (l->labels)
-            lane_add_frames(in, l, l->labels, 0);
-        if (l->n_frames)
-            lane_save(in, l);
-        if (l->labels)
-            lane_drop_frames(l);
-    }
-    while (d && (entry = readdir(d)))
-        if (strncmp(entry->d_name, "active.", 7) == 0)
-            intake_load_file(in, entry->d_name);
-    if (d)
-        (void)closedir(d);
+    in->stored = 0;
+    if (!spool)
+        return;
+    intake_load(in);
+    for (struct intake_lane *l = in->lanes; l; l = l->next)
+        l->unsaved = true;
+    intake_save(in);
 }
 
 struct intake *intake_free(struct intake *in)
@@ -286,21 +365,6 @@ static void lane_publish(struct intake *in, const struct intake_lane *l, const d
     queue_count_drop(in->queue, DROP_INVALID, l->invalid);
 }
 
-/* Stores the active series that have changed. */
-static void intake_save(struct intake *in)
-{
-    bool saved = false;
-
-    for (struct intake_lane *l = in->lanes; l; l = l->next) {
-        if (l->unsaved)
-            lane_save(in, l);
-        saved = saved || l->unsaved;
-        l->unsaved = false;
-    }
-    if (saved && in->spool)
-        intake_log_unsaved(in, spool_sync(in->spool));
-}
-
 /* A crash may come in between, hence the order: stale markers first, then the active series, then their
  * samples. At worst a marker is sent twice. */
 void intake_commit(struct intake *in)
@@ -352,6 +416,7 @@ static void lane_set_series(struct intake *in, struct intake_lane *l, struct ser
     l->labels = label_bytes_free(l->labels);
     (void)series_set_unref(l->set);
     l->set = series_set_ref(set);
+    l->lives = true;
 }
 
 void intake_publish(struct intake *in, struct batch *b)
@@ -378,7 +443,7 @@ static void lane_end(struct intake *in, struct intake_lane *l, int64_t at_ms)
     l->labels = label_bytes_free(l->labels);
     l->set = series_set_unref(l->set);
     l->n = 0;
-    l->unsaved = true;
+    l->unsaved = l->lives = true;
 }
 
 void intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms)
@@ -489,4 +554,5 @@ void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms)
     (void)label_bytes_free(l->labels);
     l->labels = labels;
     l->n = labels->n;
+    l->lives = true;
 }

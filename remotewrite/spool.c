@@ -3,6 +3,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -114,7 +115,8 @@ static void spool_link(struct spool *s, struct spool_segment *segment)
         TAILQ_INSERT_HEAD(&s->segments, segment, entry);
 }
 
-DIR *spool_list(const struct spool *s)
+/* The entries of the folder, for readdir() and closedir(); NULL with errno. */
+static DIR *spool_list(const struct spool *s)
 {
     int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
@@ -501,23 +503,34 @@ bool spool_is_there(struct spool *s)
 
 /* ---- Small files ---- */
 
-int spool_write_file(struct spool *s, const char *name, struct str bytes)
+int spool_append_file(struct spool *s, const char *name, size_t at, struct str bytes)
 {
-    CLEANUP(cleanup_close) int fd = -1;
-    char temporary[64];
+    CLEANUP(cleanup_close) int fd = spool_create(s->dir_fd, name, 0);
+    struct stat st;
     int r;
 
-    (void)snprintf(temporary, sizeof(temporary), "new.%.48s", name);
-    fd = spool_create(s->dir_fd, temporary, O_TRUNC);
-    if (fd < 0)
+    if (fd < 0 || fstat(fd, &st) < 0)
         return -errno;
-    r = write_result(write(fd, bytes.p, bytes.n), bytes.n);
-    if (r == 0 && (fdatasync(fd) < 0 || renameat(s->dir_fd, temporary, s->dir_fd, name) < 0))
-        r = -errno;
-    if (r < 0)
-        spool_remove_file(s, temporary);
-    s->folder_dirty = true;
+    if ((size_t)st.st_size != at)
+        return -ESTALE;
+    r = write_result(pwrite(fd, bytes.p, bytes.n, (off_t)at), bytes.n);
+    if (r < 0 && ftruncate(fd, (off_t)at) < 0)
+        r = -ESTALE;
     return r;
+}
+
+int spool_commit_file(struct spool *s, const char *appended, const char *name)
+{
+    CLEANUP(cleanup_close) int fd = spool_create(s->dir_fd, appended, 0);
+
+    if (fd < 0 || fdatasync(fd) < 0)
+        return -errno;
+    if (strcmp(appended, name) == 0)
+        return 0;
+    if (renameat(s->dir_fd, appended, s->dir_fd, name) < 0 || fsync(s->dir_fd) < 0)
+        return -errno;
+    s->folder_dirty = false;
+    return 0;
 }
 
 int spool_read_file(struct spool *s, const char *name, struct buf *into)

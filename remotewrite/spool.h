@@ -1,6 +1,6 @@
 /* The files of one endpoint's spool: segments of records, read positions, and active series.
  *
- *     DIR/lock  DIR/wanted  DIR/000000000001.seg ...  DIR/position.a  DIR/position.b  DIR/active.HASH
+ *     DIR/lock  DIR/wanted  DIR/000000000001.seg ...  DIR/position.a  DIR/position.b  DIR/active
  *
  * While a segment cannot be read (EACCES, EIO, EMFILE, ...), the spool is not used. A damaged one is renamed
  * to NUMBER.seg.damaged when its intact records are no longer needed, one of another version to
@@ -10,7 +10,6 @@
 
 #include "remotewrite/format.h"
 
-#include <dirent.h>
 #include <sys/queue.h>
 
 enum { SPOOL_ASIDE_FILES = 64, SPOOL_ERROR_BYTES = 512 };
@@ -88,12 +87,15 @@ void spool_trim(struct spool *s);
 /* False if the folder was removed, or replaced by another one. */
 bool spool_is_there(struct spool *s);
 
-/* Files beside the segments, replaced whole, and on disk after the next spool_sync(). */
-MUST_USE int spool_write_file(struct spool *s, const char *name, struct str bytes);
+/* Files beside the segments. */
+
+/* Appends to a file of `at` bytes, or creates it. -ESTALE: it is not as large. After a failure it is as
+ * before. */
+MUST_USE int spool_append_file(struct spool *s, const char *name, size_t at, struct str bytes);
+/* Puts what was appended on disk. A file of another name takes the place of this one. */
+MUST_USE int spool_commit_file(struct spool *s, const char *appended, const char *name);
 MUST_USE int spool_read_file(struct spool *s, const char *name, struct buf *into);
 void spool_remove_file(struct spool *s, const char *name);
-/* The entries of the folder, for readdir() and closedir(); NULL with errno. */
-DIR *spool_list(const struct spool *s);
 
 /* Reads the newer intact position file. ret->next is NULL if there is none; an errno if none can be read. */
 MUST_USE int spool_read_positions(struct spool *s, struct buf *into, struct position_reader *ret);

@@ -57,6 +57,7 @@ static void look_at_lost(struct str bytes, const struct segment_item *item)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct str bytes = {(const char *)data, size}, lane;
+    struct active_reader active = {.records.bytes = bytes};
     struct segment_reader reader;
     struct segment_item item;
     struct label_bytes *labels;
@@ -75,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)segment_has_other_version(bytes);
     look_at_payload(bytes);
     look_at_positions(bytes);
-    if (active_read(bytes, &lane, &labels) == 0)
+    while (active_next(&active, &lane, &labels))
         (void)label_bytes_free(labels);
     return 0;
 }

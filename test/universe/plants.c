@@ -9,13 +9,11 @@
 #include "test/universe/sim.h"
 #include "test/universe/world.h"
 
-int __real_spool_write_file(struct spool *s, const char *name, struct str bytes);
-int __wrap_spool_write_file(struct spool *s, const char *name, struct str bytes);
-int __wrap_spool_write_file(struct spool *s, const char *name, struct str bytes)
+int __real_spool_append_file(struct spool *s, const char *name, size_t at, struct str bytes);
+int __wrap_spool_append_file(struct spool *s, const char *name, size_t at, struct str bytes);
+int __wrap_spool_append_file(struct spool *s, const char *name, size_t at, struct str bytes)
 {
-    if (planted == PLANT_NO_ACTIVE_SET && strncmp(name, "active.", 7) == 0)
-        return 0;
-    return __real_spool_write_file(s, name, bytes);
+    return planted == PLANT_NO_ACTIVE_SET ? 0 : __real_spool_append_file(s, name, at, bytes);
 }
 
 int __real_spool_put_position(struct spool *s, unsigned which, struct str bytes, bool wait_for_disk);

@@ -213,24 +213,23 @@ static void sends_own_metrics_with_names_labels_and_values(void **state)
     rw_folder_done(dir);
 }
 
-/* At least so many of the series are read, in their order, and no others. */
+/* At least so many of the series of "lane" are read, in their order, and no others. */
 static void assert_active(struct str file, const struct label_bytes *l, size_t least)
 {
-    struct label_bytes *back = NULL;
-    struct str lane = STR("lane");
-    int r = active_read(file, &lane, &back);
+    struct active_reader r = {.records.bytes = file};
+    struct label_bytes *back;
+    struct str lane;
+    size_t found = 0;
 
-    assert_true(str_eq(lane, STR("lane")));
-    if (r < 0) {
-        assert_int_equal(r, -EBADMSG);
-        assert_int_equal(least, 0);
-        return;
+    while (active_next(&r, &lane, &back)) {
+        if (str_eq(lane, STR("lane")))
+            found = back->n;
+        for (size_t i = 0, at = 0; i < back->n; i++, at++)
+            while (!str_eq(label_bytes_at(back, i), label_bytes_at(l, at)))
+                assert_true(++at < l->n);
+        (void)label_bytes_free(back);
     }
-    assert_in_range(back->n, least, l->n);
-    for (size_t i = 0, at = 0; i < back->n; i++, at++)
-        while (!str_eq(label_bytes_at(back, i), label_bytes_at(l, at)))
-            assert_true(++at < l->n);
-    (void)label_bytes_free(back);
+    assert_in_range(found, least, l->n);
 }
 
 static void reads_what_is_intact_in_a_damaged_active_file(void **state)
@@ -239,22 +238,58 @@ static void reads_what_is_intact_in_a_damaged_active_file(void **state)
     struct rw_endpoint_config *c = rw_endpoint("[{url: 'http://h/'}]");
     struct label_bytes *l = label_bytes_new(b->set, NULL, 0, series_count(b->set), c, NULL);
     BUF_AUTO(bytes, 1 << 20);
-    struct frame *frames[3];
+    size_t ends[2];
 
     (void)state;
-    for (size_t i = 0; i < 3; i++)
-        frames[i] = frame_new(l, NULL, i, 1, START);
-    assert_int_equal(active_put(&bytes, STR("lane"), frames, 3), 0);
-    assert_active(buf_str(&bytes), l, 3);
+    for (size_t set = 0; set < 2; set++) {
+        for (size_t i = 0; i < 3; i++) {
+            CLEANUP(cleanup_frame_free) struct frame *f = frame_new(l, NULL, i, 1, START);
+
+            assert_int_equal(active_put(&bytes, set ? STR("other") : STR("lane"), set, f, i, 3), 0);
+        }
+        ends[set] = bytes.n;
+    }
     for (size_t n = 0; n < bytes.n; n++)
-        assert_active((struct str){bytes.p, n}, l, 0);
+        assert_active((struct str){bytes.p, n}, l, n < ends[0] ? 0 : 3);
     for (size_t i = 0; i < bytes.n * 8; i++) {
         bytes.p[i / 8] = (char)(bytes.p[i / 8] ^ 1 << i % 8);
-        assert_active(buf_str(&bytes), l, 2);
+        assert_active(buf_str(&bytes), l, i / 8 < ends[0] ? 2 : 3);
         bytes.p[i / 8] = (char)(bytes.p[i / 8] ^ 1 << i % 8);
     }
-    for (size_t i = 0; i < 3; i++)
-        (void)frame_free(frames[i]);
+    (void)label_bytes_free(l);
+    (void)rw_endpoint_config_unref(c);
+    (void)batch_unref(b);
+}
+
+/* A set that is cut off leaves the one before; one without series takes it away. */
+static void reads_the_last_whole_active_set(void **state)
+{
+    struct batch *b = rw_batch("a", 3, START);
+    struct rw_endpoint_config *c = rw_endpoint("[{url: 'http://h/'}]");
+    struct label_bytes *l = label_bytes_new(b->set, NULL, 0, 3, c, NULL), *back;
+    CLEANUP(cleanup_frame_free) struct frame *three = frame_new(l, NULL, 0, 3, START);
+    CLEANUP(cleanup_frame_free) struct frame *one = frame_new(l, NULL, 0, 1, START);
+    struct active_reader r;
+    BUF_AUTO(bytes, 1 << 20);
+    struct str lane;
+
+    (void)state;
+    assert_int_equal(active_put(&bytes, STR("lane"), 0, three, 0, 1), 0);
+    assert_int_equal(active_put(&bytes, STR("lane"), 1, one, 0, 2), 0);
+    r = (struct active_reader){.records.bytes = buf_str(&bytes)};
+    assert_true(active_next(&r, &lane, &back));
+    assert_int_equal(back->n, 3);
+    (void)label_bytes_free(back);
+    assert_false(active_next(&r, &lane, &back));
+    assert_int_equal(active_put(&bytes, STR("lane"), 1, one, 1, 2), 0);
+    assert_int_equal(active_put(&bytes, STR("lane"), 2, NULL, 0, 0), 0);
+    r = (struct active_reader){.records.bytes = buf_str(&bytes)};
+    for (size_t n = 3; n > 0; n--) {
+        assert_true(active_next(&r, &lane, &back));
+        assert_int_equal(back ? back->n : 0, n == 1 ? 0 : n);
+        (void)label_bytes_free(back);
+    }
+    assert_false(active_next(&r, &lane, &back));
     (void)label_bytes_free(l);
     (void)rw_endpoint_config_unref(c);
     (void)batch_unref(b);
@@ -302,6 +337,7 @@ int main(void)
         cmocka_unit_test(sends_own_metrics_and_ends_those_that_disappear),
         cmocka_unit_test(sends_own_metrics_with_names_labels_and_values),
         cmocka_unit_test(reads_what_is_intact_in_a_damaged_active_file),
+        cmocka_unit_test(reads_the_last_whole_active_set),
         cmocka_unit_test(ends_what_is_gone_after_rules),
     };
 
