@@ -404,6 +404,26 @@ int body_labels(struct str block, struct label_bytes *into)
     return 0;
 }
 
+int body_join(const struct str *blocks, size_t n, struct buf *into)
+{
+    uint64_t total = 0, length;
+    char head[VARINT_MAX];
+    int r;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!get_varint(blocks[i].p, blocks[i].p + blocks[i].n, &length))
+            return -EBADMSG;
+        total += length;
+    }
+    r = buf_put(into, head, (size_t)(put_varint(head, total) - head));
+    for (size_t i = 0; i < n && r == 0; i++) {
+        const char *end = blocks[i].p + blocks[i].n, *rest = get_varint(blocks[i].p, end, &length);
+
+        r = buf_put(into, rest, (size_t)(end - rest));
+    }
+    return r;
+}
+
 /* ---- 2.0 ---- */
 
 enum {

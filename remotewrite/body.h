@@ -41,6 +41,9 @@ void frame_fill(const struct frame *f, char *out, const double *values, int64_t 
 
 /* What follows appends to a buffer: -EBADMSG for what is no encoded request, -EFBIG past the ceiling. */
 
+/* One block of several, a message of all their series. What a snappy block repeats it names by the distance,
+ * so that it may follow another; only the length at its head goes. */
+MUST_USE int body_join(const struct str *blocks, size_t n, struct buf *into);
 /* The decompressed message. */
 MUST_USE int body_unpack(struct str block, struct buf *into);
 /* Splits a message into its series: a slice for each TimeSeries, with tag and length. *ret from malloc. */

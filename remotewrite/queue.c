@@ -44,7 +44,8 @@ struct queue {
     uint64_t picked_seq; /* the number of the picked record, if queue_attach() took it */
     LIST_HEAD(, record) unsynced;
     uint64_t next_seq, memory_only; /* bytes of payloads in memory only */
-    uint64_t generation;            /* of the position files */
+    unsigned numbering;  /* changed by queue_attach(), after which a number may be another record's */
+    uint64_t generation; /* of the position files */
     bool position_changed, position_unsynced;
     int append_error; /* of a record since the last sync */
     struct queue_stats stats;
@@ -196,7 +197,7 @@ void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples)
     q->stats.dropped[why] += samples;
 }
 
-static void queue_drop(struct queue *q, struct record *r, enum queue_drop why)
+void queue_drop(struct queue *q, struct record *r, enum queue_drop why)
 {
     queue_count_drop(q, why, r->head.samples);
     queue_remove(q, r);
@@ -429,6 +430,39 @@ struct record *queue_pick(struct queue *q, int64_t now_ms)
     return q->picked;
 }
 
+size_t queue_pick_more(struct queue *q, uint32_t samples, struct record **ret, size_t max)
+{
+    struct lane *l = q->picked->lane;
+    size_t n = 0;
+
+    for (const struct lane *turns = l->name_n ? q->lanes->next : NULL; turns && n < max;
+         turns = turns->next) {
+        struct record *r;
+
+        l = l->next ? l->next : q->lanes;
+        r = TAILQ_FIRST(&l->records);
+        if (!r || l->name_n == 0 || r->head.samples > samples)
+            continue;
+        ret[n++] = r;
+        samples -= r->head.samples;
+        q->served = l;
+    }
+    return n;
+}
+
+struct record_ref queue_ref(const struct queue *q, const struct record *r)
+{
+    return (struct record_ref){r->lane, r->head.seq, q->numbering};
+}
+
+void queue_finish_ref(struct queue *q, struct record_ref ref)
+{
+    struct record *r = TAILQ_FIRST(&ref.lane->records);
+
+    if (r && r->head.seq == ref.seq && ref.numbering == q->numbering)
+        queue_remove(q, r);
+}
+
 void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped)
 {
     queue_count_drop(q, why, dropped);
@@ -657,6 +691,7 @@ int queue_attach(struct queue *q, struct spool *spool)
     if (r < 0)
         return r;
     q->spool = spool;
+    q->numbering++;
     queue_renumber(q, IN_MEMORY);
     r = queue_read_segments(q);
     if (r < 0) {

@@ -46,6 +46,13 @@ struct record {
     LIST_ENTRY(record) unsynced; /* le_prev is NULL if it is not in the list */
 };
 
+/* A record that may be gone meanwhile. */
+struct record_ref {
+    struct lane *lane;
+    uint64_t seq;
+    unsigned numbering; /* of the queue then */
+};
+
 struct queue_stats {
     uint64_t samples, records;    /* waiting */
     uint64_t memory;              /* of payloads in memory */
@@ -76,9 +83,18 @@ int64_t queue_last_ms(const struct queue *q, struct str lane);
 void queue_expire(struct queue *q, int64_t now_ms);
 /* The record to send next or NULL. One at a time: until queue_finish() or queue_put_back(). */
 struct record *queue_pick(struct queue *q, int64_t now_ms);
-/* The payload of the picked record, valid until the record is finished or put back. -EBADMSG: damaged.
+/* The payload of a record that was picked, valid until it is removed or put back. -EBADMSG: damaged.
  * -ESTALE: its segment cannot be read: the queue has left the spool to the next queue_attach(). */
 MUST_USE int queue_payload(struct queue *q, struct record *r, struct str *ret);
+/* Records that may travel with the picked one: the first of each other lane, so that no series is there
+ * twice, none of the own metrics; at most max of them, and so many samples. The queue may drop them, as they
+ * are not picked: hence the references. */
+size_t queue_pick_more(struct queue *q, uint32_t samples, struct record **ret, size_t max);
+struct record_ref queue_ref(const struct queue *q, const struct record *r);
+/* Removes the record, which was delivered, if it is still there and the first of its lane. */
+void queue_finish_ref(struct queue *q, struct record_ref ref);
+/* Drops a record that is not picked. */
+void queue_drop(struct queue *q, struct record *r, enum queue_drop why);
 /* Removes the picked record; `dropped` of its samples were not delivered and are counted under `why`. */
 void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped);
 void queue_put_back(struct queue *q);

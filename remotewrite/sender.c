@@ -12,6 +12,8 @@
 
 /* Halving keeps one piece per level, and a record has fewer than 2^32 series. */
 enum { MAX_PIECES = 64, NAMED_SERIES = 5 };
+/* What is sent with a record: any more would save little. */
+enum { MORE_RECORDS = 255, MORE_BYTES = 1 << 20 };
 enum {
     RETRY_AFTER_MAX_MS = 3600 * 1000,
     LOG_MS = 60 * 1000,
@@ -44,9 +46,15 @@ struct sender {
     struct timer timer; /* the next attempt */
     bool hurried, gave_up;
     mono_ms not_before; /* the receiver's Retry-After */
-    /* The current record or NULL. Its remaining pieces are a stack with the first piece on top. */
+    /* The current record or NULL. The remaining pieces are a stack with the first piece on top. */
     struct record *record;
+    struct record_ref more[MORE_RECORDS]; /* small ones, sent with it as if they were one */
+    size_t n_more;
+    uint32_t samples; /* of all these */
+    int64_t last_ms;  /* their newest timestamp */
     struct str payload;
+    struct buf joined; /* this and those of `more` */
+    mono_ms alone_until;
     struct buf message; /* the payload unpacked, */
     struct str *series; /* and its series, if they are needed: those not known, the known, the suspects */
     uint32_t known, suspects; /* where these begin */
@@ -124,8 +132,7 @@ static void sender_reject(struct sender *s, uint32_t samples, const char *why)
     if (s->dropped_unlogged == 0 || within(now, s->drop_logged_at, LOG_MS))
         return;
     log_error("samples rejected by the endpoint, dropped", L_STR("remote_name", s->o.config->name),
-              L_INT("samples", s->dropped_unlogged), L_INT("timestamp_ms", s->record->head.last_ms),
-              L_STR("err", why));
+              L_INT("samples", s->dropped_unlogged), L_INT("timestamp_ms", s->last_ms), L_STR("err", why));
     s->drop_logged_at = now;
     s->dropped_unlogged = 0;
 }
@@ -193,6 +200,11 @@ static void sender_refuse_form(struct sender *s, enum rw_form form, const char *
 
 /* ---- Pieces of the current record ---- */
 
+static struct str sender_payload(const struct sender *s)
+{
+    return s->n_more ? buf_str(&s->joined) : s->payload;
+}
+
 /* Unpacks the current record, once. -EBADMSG. */
 static int sender_unpack(struct sender *s)
 {
@@ -202,8 +214,8 @@ static int sender_unpack(struct sender *s)
     if (s->series)
         return 0;
     buf_done(&s->message);
-    r = body_unpack(s->payload, &s->message) ?: body_series(buf_str(&s->message), &s->series, &n);
-    if (r == 0 && n < s->record->head.samples) {
+    r = body_unpack(sender_payload(s), &s->message) ?: body_series(buf_str(&s->message), &s->series, &n);
+    if (r == 0 && n < s->samples) {
         free(TAKE_PTR(s->series));
         r = -EBADMSG;
     }
@@ -236,7 +248,7 @@ static uint32_t sender_move_back(struct sender *s, uint32_t from, uint32_t to, b
 static void sender_sort_series(struct sender *s)
 {
     mono_ms now = loop_now(s->o.loop);
-    uint32_t n = s->record->head.samples;
+    uint32_t n = s->samples;
 
     s->known = s->suspects = n;
     s->pieces[0] = (struct piece){0, n};
@@ -255,6 +267,19 @@ static void sender_sort_series(struct sender *s)
         s->pieces[s->n_pieces++] = (struct piece){0, s->suspects};
 }
 
+/* Of several records, only the current one is sent, and for a while each alone. */
+static void sender_go_alone(struct sender *s)
+{
+    s->alone_until = mono_add(loop_now(s->o.loop), SENDER_HALVE_MS);
+    s->n_more = 0;
+    s->samples = s->record->head.samples;
+    s->last_ms = s->record->head.last_ms;
+    buf_done(&s->joined);
+    buf_done(&s->message);
+    free(TAKE_PTR(s->series));
+    sender_sort_series(s);
+}
+
 /* The series of a piece are suspects from now on; the first new ones of a record are logged by name. */
 static void sender_suspect(struct sender *s, struct piece p, const char *text)
 {
@@ -270,8 +295,7 @@ static void sender_suspect(struct sender *s, struct piece p, const char *text)
         if (!known && p.to - p.from == 1 && s->named++ < NAMED_SERIES &&
             body_series_name(s->series[i], &shown) == 0)
             log_warn("series rejected by the endpoint", L_STR("remote_name", s->o.config->name),
-                     L_SL("series", buf_str(&shown)), L_INT("timestamp_ms", s->record->head.last_ms),
-                     L_STR("err", text));
+                     L_SL("series", buf_str(&shown)), L_INT("timestamp_ms", s->last_ms), L_STR("err", text));
     }
 }
 
@@ -290,7 +314,7 @@ static void sender_trust(struct sender *s, struct piece p)
 static bool search_pays(struct sender *s, struct piece p)
 {
     mono_ms now = loop_now(s->o.loop);
-    unsigned levels = 32 - (unsigned)__builtin_clz(s->record->head.samples | 1);
+    unsigned levels = 32 - (unsigned)__builtin_clz(s->samples | 1);
 
     if (!within(now, s->searches_from, SEARCHES_MS)) {
         s->searches_from = now;
@@ -335,6 +359,7 @@ struct sender *sender_new(const struct sender_options *o)
     s->timer.fn = sender_on_timer;
     buf_init(&s->body, BODY_MAX);
     buf_init(&s->message, BODY_MAX);
+    buf_init(&s->joined, BODY_MAX);
     buf_init(&s->metadata, BODY_MAX);
     s->stats.form = sender_form(s);
     return s;
@@ -353,6 +378,7 @@ struct sender *sender_free(struct sender *s)
         queue_put_back(s->o.queue);
     buf_done(&s->body);
     buf_done(&s->message);
+    buf_done(&s->joined);
     free(s->series);
     free(s);
     return NULL;
@@ -379,10 +405,13 @@ static void sender_wait(struct sender *s, int64_t ms)
 static void sender_finish_record(struct sender *s, enum queue_drop why)
 {
     queue_finish(s->o.queue, s->record, why, s->rejected);
+    for (size_t i = 0; i < s->n_more; i++)
+        queue_finish_ref(s->o.queue, s->more[i]);
     queue_save_position(s->o.queue, false);
     s->record = NULL;
     s->plain = s->doubting = false;
     buf_done(&s->message);
+    buf_done(&s->joined);
     free(TAKE_PTR(s->series));
 }
 
@@ -392,7 +421,7 @@ static void sender_on_timer(struct timer *t)
     int64_t limit = s->o.config->sample_age_limit_ms;
 
     s->stats.state = SENDER_IDLE;
-    if (s->record && limit && s->record->head.last_ms < loop_wall(s->o.loop).ms - limit)
+    if (s->record && limit && s->last_ms < loop_wall(s->o.loop).ms - limit)
         while (s->n_pieces) {
             struct piece p = s->pieces[--s->n_pieces];
 
@@ -431,8 +460,8 @@ static void sender_on_accepted(struct sender *s, const struct transport_answer *
     st->samples += written;
     if (written) {
         st->last_sent_at_ms = loop_wall(s->o.loop).ms;
-        if (s->record->head.last_ms > st->highest_sent_ms)
-            st->highest_sent_ms = s->record->head.last_ms;
+        if (s->last_ms > st->highest_sent_ms)
+            st->highest_sent_ms = s->last_ms;
         if (s->max_series && !mono_before(loop_now(s->o.loop), s->max_series_until))
             s->max_series = 0;
         s->fruitless = 0;
@@ -474,8 +503,14 @@ static void sender_on_rejected(struct sender *s, const struct transport_answer *
     struct piece p = s->pieces[s->n_pieces - 1];
     uint32_t n = p.to - p.from;
 
+    if (s->n_more && v != VERDICT_DROP) {
+        if (v == VERDICT_SHRINK)
+            sender_note_too_large(s, a);
+        sender_go_alone(s);
+        return;
+    }
     /* A 400 to a higher form may be about the form, unless there are samples that it is known for. */
-    if (a->status == 400 && s->form != RW_FORM_V1 && s->known == s->record->head.samples) {
+    if (a->status == 400 && s->form != RW_FORM_V1 && s->known == s->samples) {
         s->doubting = true;
         s->doubted = s->form;
         return;
@@ -543,7 +578,50 @@ static void sender_on_answer(void *arg, const struct transport_answer *a)
     sender_kick(s);
 }
 
-/* Makes the next record the current one. False if there is none to send now. */
+static void sender_log_damaged(const struct sender *s, uint32_t samples)
+{
+    log_error("damaged record in the spool dropped", L_STR("remote_name", s->o.config->name),
+              L_INT("samples", samples));
+}
+
+/* Adds small records that wait to the current one: a request costs both sides more than a hundred samples do,
+ * and a round trip. Not where some are rejected, which is found out for each alone. -ESTALE: as for
+ * queue_payload(). */
+static int sender_take_more(struct sender *s)
+{
+    struct record *more[MORE_RECORDS];
+    struct str blocks[MORE_RECORDS + 1] = {s->payload};
+    mono_ms now = loop_now(s->o.loop);
+    uint32_t most = (uint32_t)s->o.config->max_samples_per_send;
+    size_t n, bytes = s->payload.n;
+
+    if (s->max_series && s->max_series < most)
+        most = s->max_series;
+    if (s->samples >= most || mono_before(now, s->alone_until) || within(now, s->rejected_at, REJECT_MS))
+        return 0;
+    n = queue_pick_more(s->o.queue, most - s->samples, more, MORE_RECORDS);
+    for (size_t i = 0; i < n && bytes < MORE_BYTES; i++) {
+        const struct record_head *h = &more[i]->head;
+        int r = queue_payload(s->o.queue, more[i], &blocks[s->n_more + 1]);
+
+        if (r == -ESTALE)
+            return r;
+        if (r < 0) {
+            sender_log_damaged(s, h->samples);
+            queue_drop(s->o.queue, more[i], DROP_DAMAGED);
+            continue;
+        }
+        s->more[s->n_more++] = queue_ref(s->o.queue, more[i]);
+        s->samples += h->samples;
+        s->last_ms = h->last_ms > s->last_ms ? h->last_ms : s->last_ms;
+        bytes += blocks[s->n_more].n;
+    }
+    if (s->n_more && body_join(blocks, s->n_more + 1, &s->joined) < 0)
+        sender_go_alone(s);
+    return 0;
+}
+
+/* Makes the next records the current ones. False if there is none to send now. */
 static bool sender_take_record(struct sender *s)
 {
     struct record *r = queue_pick(s->o.queue, loop_wall(s->o.loop).ms);
@@ -553,13 +631,15 @@ static bool sender_take_record(struct sender *s)
         return false;
     s->record = r;
     s->rejected = s->refusals = s->named = s->fruitless = 0;
-    error = queue_payload(s->o.queue, r, &s->payload);
+    s->n_more = 0;
+    s->samples = r->head.samples;
+    s->last_ms = r->head.last_ms;
+    error = queue_payload(s->o.queue, r, &s->payload) ?: sender_take_more(s);
     if (error == -ESTALE) { /* it waits in the spool, which is closed until it can be read */
         s->record = NULL;
     } else if (error < 0) {
-        log_error("damaged record in the spool dropped", L_STR("remote_name", s->o.config->name),
-                  L_INT("samples", r->head.samples));
-        s->rejected = r->head.samples;
+        sender_log_damaged(s, s->samples);
+        s->rejected = s->samples;
         sender_finish_record(s, DROP_DAMAGED);
     } else {
         sender_sort_series(s);
@@ -571,7 +651,7 @@ static void sender_start_piece(struct sender *s)
 {
     struct piece p = s->pieces[s->n_pieces - 1];
     const struct families *own = s->record->head.lane.n == 0 ? s->o.families : NULL;
-    struct str body = s->payload;
+    struct str body = sender_payload(s);
     char why[256] = "";
     int r = 0;
 
@@ -580,11 +660,13 @@ static void sender_start_piece(struct sender *s)
         p.to = p.from + s->max_series;
     }
     s->form = s->plain || s->doubting || p.from >= s->suspects ? RW_FORM_V1 : sender_form(s);
-    if (s->form != RW_FORM_V1 || p.to - p.from < s->record->head.samples) {
+    if (s->form != RW_FORM_V1 || p.to - p.from < s->samples) {
         r = sender_unpack(s) ?: body_make(s->form, s->series + p.from, p.to - p.from, own, &s->body);
         body = buf_str(&s->body);
     }
-    if (r < 0) {
+    if (r < 0 && s->n_more) {
+        sender_go_alone(s);
+    } else if (r < 0) {
         buf_done(&s->body);
         s->rejected += p.to - p.from;
         s->n_pieces = 0;

@@ -69,6 +69,28 @@ def test_fresh_scorers_do_not_wait_behind_a_backlog(tmp_path):
             whole(receiver, scoring, until)
 
 
+def test_small_scorers_share_requests_after_an_outage(tmp_path):
+    names, series, most = [f"s{i:02}" for i in range(20)], 5, 60
+    with remote.Receiver() as receiver:
+        receiver.down()
+        with remote.Scoring(**{name: remote.counted(series) for name in names}) as scoring:
+            section = remote.endpoint(receiver, queue_config={"max_samples_per_send": most})
+            with remote.Agent(tmp_path, scoring, [section]) as agent:
+                waiting = 5 * len(names) * series
+                remote.wait_for("a backlog", lambda: agent.remote("samples_pending") >= waiting, alive=agent.alive)
+                receiver.up()
+                remote.wait_for("it has come", lambda: sum(sizes(receiver)) >= waiting, alive=agent.alive)
+                found = sizes(receiver)
+                assert max(found) <= most
+                assert sum(found) / len(found) >= 4 * series, "a request for each scorer and round"
+                until = agent.caught_up(scoring)
+            whole(receiver, scoring, until)
+
+
+def sizes(receiver):
+    return [arrival.write.samples() for arrival in receiver.with_samples()]
+
+
 @pytest.mark.parametrize("trouble", ["slow", "down", "refusing", "silent"])
 def test_an_endpoint_in_trouble_delays_no_other(tmp_path, trouble):
     plans = {

@@ -234,6 +234,31 @@ static void prints_samples_as_text(void **state)
     assert_true(str_starts(buf_str(&text), str_of(first)));
 }
 
+/* The third block is so long that its length takes more bytes than theirs. */
+static void joins_blocks(void **state)
+{
+    BUF_AUTO(block, 1 << 20);
+    BUF_AUTO(first, 1 << 20);
+    BUF_AUTO(joined, 1 << 20);
+    BUF_AUTO(message, 1 << 20);
+    CLEANUP(cleanup_free) struct str *series = NULL;
+    struct str blocks[3];
+    size_t n;
+
+    (void)state;
+    make_block(&block);
+    assert_int_equal(part_of(RW_FORM_V1, &block, 7, 8, NULL, &first), 0);
+    blocks[0] = blocks[1] = buf_str(&first);
+    blocks[2] = buf_str(&block);
+    assert_int_equal(body_join(blocks, 3, &joined), 0);
+    assert_int_equal(body_unpack(buf_str(&joined), &message), 0);
+    assert_int_equal(body_series(buf_str(&message), &series, &n), 0);
+    assert_int_equal(n, SERIES + 2);
+    assert_true(str_eq(series[0], series[1]) && str_eq(series[0], series[2 + 7]));
+    blocks[1] = STR("");
+    assert_int_equal(body_join(blocks, 3, &joined), -EBADMSG);
+}
+
 static void refuses_malformed_bodies(void **state)
 {
     BUF_AUTO(block, 1 << 20);
@@ -262,6 +287,7 @@ int main(void)
         cmocka_unit_test(describes_own_metrics_of_2_0),
         cmocka_unit_test(hashes_labels_only),
         cmocka_unit_test(prints_samples_as_text),
+        cmocka_unit_test(joins_blocks),
         cmocka_unit_test(refuses_malformed_bodies),
     };
 

@@ -669,6 +669,43 @@ static void drops_and_counts_a_record_that_cannot_be_read(void **state)
     end(&b);
 }
 
+static void sends_small_records_together(void **state)
+{
+    static const struct {
+        const char *config, *poison;
+        size_t requests, rejected;
+    } cases[] = {
+        {"", "", 3, 0},
+        {", queue_config: {max_samples_per_send: 10}", "", 4, 0},
+        {", queue_config: {max_samples_per_send: 14}", "", 4, 0},
+        {", queue_config: {max_samples_per_send: 5}", "", 5, 0},
+        {", protocol: '2.0'", "", 3, 0},
+        {"", "n00003", 0, 5},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct bench b;
+
+        begin(&b, cases[i].config);
+        b.receiver.poison = cases[i].poison;
+        publish(&b, "a", 5); /* is under way when the others come */
+        publish(&b, "b", 5);
+        publish(&b, "a", 5);
+        publish(&b, "c", 5);
+        publish(&b, "a", 5); /* a series is not twice in a request */
+        run_until_sent(&b, 1000);
+        if (cases[i].requests)
+            assert_int_equal(b.receiver.n, cases[i].requests);
+        assert_int_equal(sender_stats(b.sender)->samples, 25 - cases[i].rejected);
+        assert_int_equal(left(&b).dropped[DROP_REJECTED], cases[i].rejected);
+        assert_int_equal(left(&b).records, 0);
+        for (size_t k = 0; k < 5 && b.receiver.forms[0] == RW_FORM_V1; k++)
+            assert_int_equal(b.receiver.accepted[k], cases[i].rejected && k == 3 ? 0 : 5);
+        end(&b);
+    }
+}
+
 static void sends_markers_later_than_values(void **state)
 {
     struct bench b;
@@ -728,6 +765,7 @@ int main(void)
         cmocka_unit_test(heeds_retry_after_in_a_hurry),
         cmocka_unit_test(tries_once_in_a_hurry),
         cmocka_unit_test(drops_and_counts_a_record_that_cannot_be_read),
+        cmocka_unit_test(sends_small_records_together),
         cmocka_unit_test(sends_markers_later_than_values),
     };
 
