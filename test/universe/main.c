@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/times.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -132,6 +133,15 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+/* The processor's time of all seeds that this process has run. */
+static double seconds_used(void)
+{
+    struct tms t;
+
+    (void)times(&t);
+    return (double)(t.tms_cutime + t.tms_cstime) / (double)sysconf(_SC_CLK_TCK);
+}
+
 static void *shared_memory(size_t n)
 {
     return mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -142,11 +152,11 @@ struct tally {
     double hours;
 };
 
-/* Every `step`th seed from `first` on that can begin before `until`. */
-static void swarm_part(struct tally *t, uint64_t first, uint64_t end, uint64_t step, double until)
+/* Every `step`th seed from `first` on that can begin before so much of the processor's time is used. */
+static void swarm_part(struct tally *t, uint64_t first, uint64_t end, uint64_t step, double most)
 {
     shared = shared_memory(sizeof(*shared));
-    for (uint64_t seed = first; seed < end && seconds() < until; seed += step) {
+    for (uint64_t seed = first; seed < end && seconds_used() < most; seed += step) {
         t->failed += !run_seed(seed, false, false);
         t->hours += (double)shared->ms / 3600000;
         t->seeds++;
@@ -155,8 +165,8 @@ static void swarm_part(struct tally *t, uint64_t first, uint64_t end, uint64_t s
     }
 }
 
-/* Runs n seeds, or as many as can begin within some seconds, on all cores. */
-static int swarm(uint64_t n, double patience, uint64_t first)
+/* Runs n seeds, or as many as can begin within so much of each core's time, on all cores. */
+static int swarm(uint64_t n, double most, uint64_t first)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     struct tally *parts = shared_memory((size_t)cores * sizeof(*parts)), sum = {0};
@@ -166,7 +176,7 @@ static int swarm(uint64_t n, double patience, uint64_t first)
     (void)fflush(stdout);
     for (long i = 0; i < cores; i++)
         if (fork() == 0) {
-            swarm_part(&parts[i], first + (uint64_t)i, first + n, (uint64_t)cores, began + patience);
+            swarm_part(&parts[i], first + (uint64_t)i, first + n, (uint64_t)cores, most);
             (void)fflush(stdout);
             _exit(0);
         }
