@@ -433,6 +433,7 @@ static void *thread_run(void *arg)
     struct endpoint *e = arg;
     int r;
 
+    (void)pthread_setname_np(pthread_self(), "remote write");
     thread_open(e);
     loop_on_turn(e->loop, thread_on_turn, e);
     endpoint_set_timer(e, &e->tick, 0);

@@ -359,6 +359,7 @@ static void *worker_main(void *arg)
 {
     struct worker *w = arg;
 
+    (void)pthread_setname_np(pthread_self(), "worker");
     (void)pthread_mutex_lock(&w->lock);
     while (!w->stop) {
         struct job *j = jobs_take(&w->waiting);

@@ -255,6 +255,7 @@ static void *auth_main(void *arg)
 {
     struct basic_auth *b = arg;
 
+    (void)pthread_setname_np(pthread_self(), "passwords");
     (void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
     (void)pthread_mutex_lock(&b->lock);
     while (!b->closed) {
