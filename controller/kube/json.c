@@ -110,12 +110,13 @@ int kube_json_parse(json_t **ret, struct str text, char why[256])
     return -EINVAL;
 }
 
-int kube_json_parse_cut(json_t **ret, struct str text, const struct kube_cut *cut, char why[256])
+int kube_json_parse_cut(json_t **ret, struct str text, struct kube_cut *cut, char why[256])
 {
     BUF_AUTO(less, SIZE_MAX);
-    int r = cut ? kube_cut(cut, text, &less) : 0;
+    bool cuts = cut && cut->name;
+    int r = cuts ? kube_cut(cut, text, &less) : 0;
 
-    return r < 0 ? r : kube_json_parse(ret, cut ? buf_str(&less) : text, why);
+    return r < 0 ? r : kube_json_parse(ret, cuts ? buf_str(&less) : text, why);
 }
 
 int kube_json_print(const json_t *o, struct buf *into)
@@ -147,36 +148,42 @@ static const char *cut_find_value(struct str pattern, const char *from, const ch
     return at ? at + pattern.n - 1 : NULL;
 }
 
-static int cut_put_hash(const struct kube_cut *cut, struct str raw, struct buf *scratch, struct buf *into)
+/* raw: followed by its closing quote. */
+static int cut_learn(struct kube_cut *cut, struct str raw)
 {
+    BUF_AUTO(scratch, SIZE_MAX);
     char *plain;
-    int r;
+    int r = buf_room(&scratch, raw.n * 3, &plain);
 
-    scratch->n = 0;
-    r = buf_room(scratch, raw.n * 3, &plain);
     if (r < 0)
         return r;
-    return buf_printf(into, "cut:%016" PRIx64, cut->hash((struct str){plain, jr_unescape(raw, plain)}));
+    cut->last_hash = cut->hash((struct str){plain, jr_unescape(raw, plain)});
+    cut->last.n = 0;
+    cut->last.max = SIZE_MAX;
+    return buf_put(&cut->last, raw.p, raw.n + 1);
 }
 
-int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into)
+int kube_cut(struct kube_cut *cut, struct str text, struct buf *into)
 {
     const char *from = text.p, *end = text.p + text.n, *at;
     BUF_AUTO(pattern, NAME_BYTES);
-    BUF_AUTO(scratch, SIZE_MAX);
     size_t mark = into->n;
     int r = buf_printf(&pattern, "\"%s\":\"", cut->name);
 
     while (r == 0 && text.n && (at = cut_find_value(buf_str(&pattern), from, end))) {
-        struct str raw;
+        struct str rest = {at + 1, (size_t)(end - at - 1)}, raw = {rest.p, cut->last.n - 1};
+        bool repeats = cut->last.n && str_starts(rest, buf_str(&cut->last));
         struct jr j;
 
         jr_init(&j, (struct str){at, (size_t)(end - at)}, JR_STRICT);
-        if (!jr_string(&j, &raw))
+        if (!repeats && !jr_string(&j, &raw))
             break; /* the JSON parser reports the error */
-        r = buf_put(into, from, (size_t)(raw.p - from));
+        if (!repeats && raw.n > KUBE_CUT_MIN_BYTES)
+            r = cut_learn(cut, raw);
+        r = r ?: buf_put(into, from, (size_t)(raw.p - from));
         if (r == 0)
-            r = raw.n > KUBE_CUT_MIN_BYTES ? cut_put_hash(cut, raw, &scratch, into) : buf_put_str(into, raw);
+            r = raw.n > KUBE_CUT_MIN_BYTES ? buf_printf(into, "cut:%016" PRIx64, cut->last_hash)
+                                           : buf_put_str(into, raw);
         from = raw.p + raw.n;
     }
     if (r == 0 && from < end)
