@@ -78,7 +78,7 @@ static int json_end(struct out *o, const struct list *l)
 /* PAIR_BEHIND where that explains it. */
 static enum pair_state pair_shown(const struct hub_scorer *s, const struct hub_cluster *c)
 {
-    const struct pair_facts facts = hub_pair_facts(s, c, hub_pair_cell(s, c));
+    const struct pair_facts facts = hub_pair_facts(s, c, hub_pair_cell(s, c), loop_wall(s->hub->o.loop));
 
     return pair_state_shown(pair_state(&facts), c->behind);
 }
@@ -92,7 +92,7 @@ static void pair_state_members(struct out *o, enum pair_state p)
 static void pair_item(struct out *o, const char *key, const char *name, const struct hub_scorer *s,
                       const struct hub_cluster *c)
 {
-    const struct pair_facts facts = hub_pair_facts(s, c, hub_pair_cell(s, c));
+    const struct pair_facts facts = hub_pair_facts(s, c, hub_pair_cell(s, c), loop_wall(s->hub->o.loop));
     enum pair_state state = pair_state(&facts), shown = pair_state_shown(state, c->behind);
     char reason[PAIR_REASON_BYTES];
 
@@ -624,7 +624,7 @@ static void pairs_reasons(struct out *o, const struct list *scorers, const struc
         if (!pair_info[states[i]].has_reason || *left == 0)
             continue;
         s = scorers->items[i].what;
-        facts = hub_pair_facts(s, c, hub_pair_cell(s, c));
+        facts = hub_pair_facts(s, c, hub_pair_cell(s, c), loop_wall(s->hub->o.loop));
         pair_reason(reason, states[i], &facts);
         member_text(o, scorers->items[i].name, reason);
         (*left)--;

@@ -62,7 +62,7 @@ static void work_finish(struct hub_cluster *c, bool ok, int64_t retry_after_ms)
     c->body = hub_body_unref(c->body);
     hub_count_reconcile(h, "works", ok && c->write.wait_ms < 0);
     kube_object_end(&c->write, ok, retry_after_ms);
-    hub_schedule_tally(h);
+    hub_schedule_recount(h);
     cluster_written(h, c);
 }
 
@@ -231,7 +231,7 @@ static void cluster_remove_if_gone(struct hub *h, struct hub_cluster *c)
     kube_queue_forget(h->works.queue, c->name);
     c->next_gone = h->gone;
     h->gone = c;
-    hub_schedule_tally(h);
+    hub_schedule_recount(h);
 }
 
 /* A cluster with a work only has left: its ManagedCluster would have been listed. While ManagedClusters
@@ -311,7 +311,7 @@ static void cluster_set_unavailable(struct hub_cluster *c, char **field, const c
         return;
     free(*field);
     *field = why ? xstrdup(why) : NULL;
-    hub_schedule_tally(c->hub);
+    hub_schedule_recount(c->hub);
 }
 
 void hub_addon_set(struct hub *h, json_t *object)
@@ -351,7 +351,7 @@ void hub_managed_set(struct hub *h, json_t *object)
         c->managed = managed;
         c->leaving = leaving;
         hub_schedule_plan(h);
-        hub_schedule_tally(h);
+        hub_schedule_recount(h);
         hub_cluster_reconcile(h, c);
     }
     cluster_remove_if_gone(h, c);
@@ -367,7 +367,7 @@ void hub_managed_delete(struct hub *h, const char *namespace, const char *name)
     c->managed = false;
     c->leaving = true;
     c->group = NULL;
-    hub_schedule_tally(h);
+    hub_schedule_recount(h);
     hub_cluster_reconcile(h, c);
     cluster_remove_if_gone(h, c);
 }
@@ -413,7 +413,7 @@ void hub_work_set(struct hub *h, json_t *object)
     if (changed || !work_found_same(&before.work, &c->work) || before.leaving != c->leaving ||
         before.behind != c->behind || !before.write.failures != !c->write.failures ||
         !*before.write.trouble != !*c->write.trouble)
-        hub_schedule_tally(h);
+        hub_schedule_recount(h);
 }
 
 void hub_work_delete(struct hub *h, const char *namespace, const char *name)
@@ -426,7 +426,7 @@ void hub_work_delete(struct hub *h, const char *namespace, const char *name)
     c->work = (struct work_found){0};
     kube_object_watched(&c->write, NULL); /* the answer to an earlier write does not bring it back */
     report_done(&c->report);
-    hub_schedule_tally(h);
+    hub_schedule_recount(h);
     hub_cluster_reconcile(h, c);
     cluster_remove_if_gone(h, c);
 }

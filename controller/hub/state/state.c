@@ -33,10 +33,16 @@ static void schedule_look(struct hub *h, int64_t ms)
     schedule_within(h, &h->retally, pause > ms ? pause : ms);
 }
 
-void hub_schedule_tally(struct hub *h)
+void hub_schedule_recount(struct hub *h)
 {
     h->tallied = false;
     schedule_look(h, TALLY_MS);
+}
+
+void hub_schedule_tally(struct hub *h)
+{
+    h->tally_fits = false;
+    hub_schedule_recount(h);
 }
 
 void hub_schedule_look(struct hub *h)

@@ -226,8 +226,10 @@ struct hub {
     struct kube_writer status;         /* "scorer/<name>", "config/<name>" */
     struct timer replan, retally;
     mono_ms looked_at; /* when all statuses were looked at the last time */
-    bool tallied;      /* totals and tallies are up to date */
-    bool was_behind;   /* at the last tally */
+    mono_ms tallied_at;
+    bool tallied;    /* totals and tallies are up to date */
+    bool tally_fits; /* no more than clusters has changed since */
+    bool was_behind; /* at the last tally */
     struct hub_totals totals;
     int64_t started_ms;
     const struct access *access; /* of the HTTP server, for the status page; NULL before it serves */
@@ -240,6 +242,8 @@ void hub_schedule_plan(struct hub *h);
 /* Counts clusters again, and then looks at all statuses: within a second, or at most 10 ms for each cluster
  * or 10 s after the last time. */
 void hub_schedule_tally(struct hub *h);
+/* Likewise when no more has changed than a cluster. */
+void hub_schedule_recount(struct hub *h);
 /* Likewise when time alone changes a state: scores expire, or a scorer has waited long enough. */
 void hub_schedule_look(struct hub *h);
 /* Looks at the status of one object: kind "scorer" or "config". hurry: also ends a back-off, since
@@ -322,13 +326,16 @@ static inline size_t tally_count(const struct tally *t, size_t field)
 const struct report_cell *hub_pair_cell(const struct hub_scorer *s, const struct hub_cluster *c);
 /* For pair_state() and pair_reason(). cell: as hub_pair_cell() returns it. */
 struct pair_facts hub_pair_facts(const struct hub_scorer *s, const struct hub_cluster *c,
-                                 const struct report_cell *cell);
+                                 const struct report_cell *cell, unix_ms now);
 /* Until when (Unix time) a scorer without any score counts as starting: twice its interval after the first
  * distribution, or twice the time between reports if that is longer. INT64_MAX before the first one. */
 int64_t hub_scorer_patience_ms(const struct hub_scorer *s);
 /* Brings h->totals and each scorer's tally up to date, if hub_schedule_tally() was called since the last
  * time. */
 void hub_tally(struct hub *h);
+/* For a status, of which a roll-out to a large fleet writes many while clusters change all the time: lets the
+ * counts be as old as ten times what they take, since all statuses are looked at again. */
+void hub_tally_roughly(struct hub *h);
 
 /* ---- status.c ---- */
 

@@ -522,7 +522,7 @@ static const struct class_words {
 static enum pair_state named_state(const struct hub_scorer *s, size_t i, char why[PAIR_REASON_BYTES])
 {
     const struct hub_cluster *c = s->tally.named.list[i];
-    const struct pair_facts facts = hub_pair_facts(s, c, hub_pair_cell(s, c));
+    const struct pair_facts facts = hub_pair_facts(s, c, hub_pair_cell(s, c), loop_wall(s->hub->o.loop));
     enum pair_state state = pair_state(&facts);
 
     pair_reason(why, state, &facts);

@@ -174,7 +174,7 @@ static json_t *subject_status(struct hub *h, const struct subject *s)
 {
     unix_ms now = loop_wall(h->o.loop);
 
-    hub_tally(h);
+    hub_tally_roughly(h);
     return s->scorer ? status_of_scorer(s->scorer, now) : status_of_config(h, s->config, now);
 }
 

@@ -19,7 +19,7 @@ const struct report_cell *hub_pair_cell(const struct hub_scorer *s, const struct
 }
 
 struct pair_facts hub_pair_facts(const struct hub_scorer *s, const struct hub_cluster *c,
-                                 const struct report_cell *cell)
+                                 const struct report_cell *cell, unix_ms now)
 {
     const struct loop *l = s->hub->o.loop;
     bool sent = pair_is_sent(s, c);
@@ -40,7 +40,7 @@ struct pair_facts hub_pair_facts(const struct hub_scorer *s, const struct hub_cl
         .report = &c->report,
         .cell = cell,
         .interval_ms = s->effective.interval_ms,
-        .now = loop_wall(l),
+        .now = now,
     };
 }
 
@@ -113,9 +113,10 @@ static bool scored_meanwhile(const struct hub_scorer *s, const struct report_cel
 }
 
 /* One scorer on one cluster selected for it. */
-static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const struct report_cell *cell)
+static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const struct report_cell *cell,
+                             unix_ms now)
 {
-    const struct pair_facts facts = hub_pair_facts(s, c, cell);
+    const struct pair_facts facts = hub_pair_facts(s, c, cell, now);
     enum pair_state p = pair_state(&facts);
     bool apply_error = !c->work.applied && c->work.why[0], in_sync = !c->behind;
     struct tally *t = &s->tally;
@@ -160,6 +161,7 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const 
 static void tally_count_scorers(const struct hub *h, struct hub_cluster *c)
 {
     const struct report *r = &c->report;
+    unix_ms now = loop_wall(h->o.loop);
     size_t at = 0;
 
     for (size_t k = 0; k < h->plan->n; k++) {
@@ -170,7 +172,7 @@ static void tally_count_scorers(const struct hub *h, struct hub_cluster *c)
         while (at < r->n && r->cells[at].score < score)
             at++;
         if (s && plan_group_has(c->group, i))
-            tally_count_pair(s, c, at < r->n && r->cells[at].score == score ? &r->cells[at] : NULL);
+            tally_count_pair(s, c, at < r->n && r->cells[at].score == score ? &r->cells[at] : NULL, now);
         else if (s && c->group->left_out && plan_group_lacks(h->plan, c->group, i))
             s->tally.no_room++;
     }
@@ -231,7 +233,8 @@ void hub_tally(struct hub *h)
 
     if (h->tallied)
         return;
-    h->tallied = true;
+    h->tallied = h->tally_fits = true;
+    h->tallied_at = loop_now(h->o.loop);
     h->totals = (struct hub_totals){.look_ms = INT64_MAX};
     for (size_t i = 0; i < h->n_scorers; i++)
         h->by_age[i]->tally = (struct tally){0};
@@ -246,4 +249,15 @@ void hub_tally(struct hub *h)
     if (h->was_behind && h->totals.behind == 0)
         (void)malloc_trim(0);
     h->was_behind = h->totals.behind > 0;
+}
+
+/* A thousand pairs of a scorer and a cluster take a tenth of a millisecond. */
+enum { PAIRS_PER_MS = 1000 };
+
+void hub_tally_roughly(struct hub *h)
+{
+    int64_t age_ms = mono_diff(h->tallied_at, loop_now(h->o.loop));
+
+    if (!h->tally_fits || age_ms >= (int64_t)(h->totals.managed * h->n_scorers / PAIRS_PER_MS))
+        hub_tally(h);
 }
