@@ -406,12 +406,14 @@ static void fault_node(struct sim_node *a)
     disk_set_faults(a->process->disk, &universe.disk, f.bad_disk);
 }
 
+/* One that was told to stop changes it no more while it sends what is left, in seconds. */
 static void look_at_page(struct sim_node *a)
 {
     BUF_AUTO(text, 4 << 20);
 
-    if (!a->process || a->process->dead || !a->agent || sim_now_ms < a->process->stands_until + 1000 ||
-        page_print(agent_state(a->agent)->page, &text) < 0 || buf_putc(&text, '\0') < 0)
+    if (!a->process || a->process->dead || !a->agent || a->wants_stop ||
+        sim_now_ms < a->process->stands_until + 1000 || page_print(agent_state(a->agent)->page, &text) < 0 ||
+        buf_putc(&text, '\0') < 0)
         return;
     check_secrets(buf_str(&text), "/metrics");
     for (const char *line = text.p; (line = strstr(line, "\ndynamic_score{")); line++) {
