@@ -60,8 +60,8 @@ struct active_reader {
     uint64_t set;
 };
 
-/* The next set, without its damaged frames; NULL if the scorer has none. False after the last whole one: till
- * then the reader holds memory. */
+/* The next set, without its damaged frames; NULL if the scorer has none. False after the last whole one; the
+ * reader holds memory until then. */
 bool active_next(struct active_reader *r, struct str *ret_lane, struct label_bytes **ret);
 
 #endif

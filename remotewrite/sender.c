@@ -267,7 +267,7 @@ static void sender_sort_series(struct sender *s)
         s->pieces[s->n_pieces++] = (struct piece){0, s->suspects};
 }
 
-/* Of several records, only the current one is sent, and for a while each alone. */
+/* Sends only the current one of several records, and for a while each alone. */
 static void sender_go_alone(struct sender *s)
 {
     s->alone_until = mono_add(loop_now(s->o.loop), SENDER_HALVE_MS);

@@ -92,7 +92,7 @@ bool spool_is_there(struct spool *s);
 /* Appends to a file of `at` bytes, or creates it. -ESTALE: it is not as large. After a failure it is as
  * before. */
 MUST_USE int spool_append_file(struct spool *s, const char *name, size_t at, struct str bytes);
-/* Puts what was appended on disk. A file of another name takes the place of this one. */
+/* Syncs the file that was appended to. If it is not called `name` yet, it replaces the file that is. */
 MUST_USE int spool_commit_file(struct spool *s, const char *appended, const char *name);
 MUST_USE int spool_read_file(struct spool *s, const char *name, struct buf *into);
 void spool_remove_file(struct spool *s, const char *name);

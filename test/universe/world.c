@@ -406,7 +406,7 @@ static void fault_node(struct sim_node *a)
     disk_set_faults(a->process->disk, &universe.disk, f.bad_disk);
 }
 
-/* One that was told to stop changes it no more while it sends what is left, in seconds. */
+/* An agent that is stopping sends what is left, for seconds, and no longer updates its page. */
 static void look_at_page(struct sim_node *a)
 {
     BUF_AUTO(text, 4 << 20);

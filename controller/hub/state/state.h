@@ -228,7 +228,7 @@ struct hub {
     mono_ms looked_at; /* when all statuses were looked at the last time */
     mono_ms tallied_at;
     bool tallied;    /* totals and tallies are up to date */
-    bool tally_fits; /* no more than clusters has changed since */
+    bool tally_fits; /* only clusters have changed since */
     bool was_behind; /* at the last tally */
     struct hub_totals totals;
     int64_t started_ms;
@@ -242,7 +242,7 @@ void hub_schedule_plan(struct hub *h);
 /* Counts clusters again, and then looks at all statuses: within a second, or at most 10 ms for each cluster
  * or 10 s after the last time. */
 void hub_schedule_tally(struct hub *h);
-/* Likewise when no more has changed than a cluster. */
+/* Likewise when only a cluster has changed. */
 void hub_schedule_recount(struct hub *h);
 /* Likewise when time alone changes a state: scores expire, or a scorer has waited long enough. */
 void hub_schedule_look(struct hub *h);
@@ -333,8 +333,8 @@ int64_t hub_scorer_patience_ms(const struct hub_scorer *s);
 /* Brings h->totals and each scorer's tally up to date, if hub_schedule_tally() was called since the last
  * time. */
 void hub_tally(struct hub *h);
-/* For a status, of which a roll-out to a large fleet writes many while clusters change all the time: lets the
- * counts be as old as ten times what they take, since all statuses are looked at again. */
+/* For a status: the counts may be as old as ten times what counting takes, unless more than clusters has
+ * changed: in a large roll-out clusters change all the time, and each status is looked at again. */
 void hub_tally_roughly(struct hub *h);
 
 /* ---- status.c ---- */
