@@ -500,6 +500,12 @@ bool kube_watch_synced(const struct kube_watch *w)
     return w->synced;
 }
 
+bool kube_watch_passed(const struct kube_watch *w, const char *version)
+{
+    return version_is_number(version) && version_is_number(w->version) &&
+           !kube_version_newer(version, w->version);
+}
+
 const char *kube_watch_trouble(const struct kube_watch *w)
 {
     return w->trouble[0] ? w->trouble : NULL;

@@ -45,6 +45,8 @@ bool kube_watch_lacks_kind(const struct kube_watch *w);
 bool kube_watch_forbidden(const struct kube_watch *w);
 /* When the last page, event or bookmark came, of which there is one a minute; 0: never. */
 unix_ms kube_watch_heard(const struct kube_watch *w);
+/* Whether every change up to this version has been reported. False for versions that are not numbers. */
+bool kube_watch_passed(const struct kube_watch *w, const char *version);
 /* Whether version a is newer than b, by number (KEP-5504); others are newer if they differ. */
 bool kube_version_newer(const char *a, const char *b);
 /* The number of objects. */

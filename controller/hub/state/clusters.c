@@ -431,6 +431,26 @@ void hub_work_delete(struct hub *h, const char *namespace, const char *name)
     cluster_remove_if_gone(h, c);
 }
 
+/* If the watch lists anew after a work's creation and deletion, nobody tells of its end. */
+static bool work_is_lost(const struct hub *h, const struct hub_cluster *c)
+{
+    const struct kube_watch *w = h->watches[HUB_WORKS].watch;
+
+    return c->work.exists && !c->write.call && kube_watch_passed(w, c->write.version) &&
+           !kube_watch_has(w, c->name, WORK_NAME);
+}
+
+void hub_works_forget_lost(struct hub *h)
+{
+    struct hub_cluster *c;
+
+    for (size_t at = 0; (c = map_next(&h->clusters, &at));)
+        if (work_is_lost(h, c)) {
+            hub_work_delete(h, c->name, WORK_NAME);
+            at = 0; /* the map may have changed */
+        }
+}
+
 void hub_clusters_free(struct hub *h)
 {
     struct hub_cluster *c;

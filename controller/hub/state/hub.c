@@ -269,6 +269,7 @@ static void hub_on_replan(struct timer *t)
         return;
     }
     hub_clusters_mark_left(h);
+    hub_works_forget_lost(h);
     hub_plan_make(h);
     hub_count_reconcile(h, "plan", true);
     kube_timer_move(h->o.loop, t, RESYNC_MS);

@@ -367,6 +367,8 @@ void hub_works_cancel(struct hub *h);
 void hub_cluster_reconcile(struct hub *h, struct hub_cluster *c);
 /* Before a plan: a cluster without a ManagedCluster has left. */
 void hub_clusters_mark_left(struct hub *h);
+/* Before a plan: a work that its watch lacks, though it has shown all until its last write, is gone. */
+void hub_works_forget_lost(struct hub *h);
 void hub_clusters_free(struct hub *h);
 
 void hub_managed_set(struct hub *h, json_t *object);

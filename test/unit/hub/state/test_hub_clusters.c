@@ -84,6 +84,22 @@ static void recreates_a_work_deleted_before_the_answer(void **state)
     assert_true(count_of(w, "POST") > n);
 }
 
+/* It was created and deleted before the watch, which listed anew, has shown it. */
+static void recreates_a_work_of_whose_end_no_watch_tells(void **state)
+{
+    struct world *w = *state;
+
+    answer_slowly(w, "{\"metadata\":{\"resourceVersion\":\"1\"}}"); /* the list's version */
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    (void)wait_written(w, "POST", "c1");
+    wait_answered(w, "c1");
+    answer_slowly(w, "{\"metadata\":{\"resourceVersion\":\"3\"}}");
+    hub_schedule_plan(w->hub);
+    pass_time(w, STUCK_MS);
+    assert_int_equal(count_of(w, "POST"), 2);
+}
+
 /* Deleted by hand while the patch is under way. */
 static void ignores_an_answer_older_than_the_deletion(void **state)
 {
@@ -276,6 +292,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(recreates_a_work_deleted_before_the_answer, setup, teardown),
+        cmocka_unit_test_setup_teardown(recreates_a_work_of_whose_end_no_watch_tells, setup, teardown),
         cmocka_unit_test_setup_teardown(ignores_an_answer_older_than_the_deletion, setup, teardown),
         cmocka_unit_test_setup_teardown(ignores_an_answer_older_than_a_change, setup, teardown),
         cmocka_unit_test_setup_teardown(ignores_events_of_the_previous_write, setup, teardown),
