@@ -6,7 +6,6 @@
 #include "exporter/base/memory.h"
 #include "exporter/base/text.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <yaml.h>
 
@@ -290,39 +289,23 @@ static int doc_read_yaml(struct builder *b, struct str text)
     return r == 0 && b->nodes == 0 ? build_add(b, NODE_NULL, STR(""), (struct place){1, 1}) : r;
 }
 
-enum surrogate { NO_SURROGATE, HIGH_SURROGATE, LOW_SURROGATE };
-
-/* What an escape such as \ud83d at p is; n: bytes there. */
-static enum surrogate surrogate_at(const char *p, size_t n)
-{
-    if (n < 6 || memcmp(p, "\\u", 2) != 0 || (p[2] | 0x20) != 'd' || p[3] < '8')
-        return NO_SURROGATE;
-    for (size_t i = 3; i < 6; i++)
-        if (!isxdigit((unsigned char)p[i]))
-            return NO_SURROGATE;
-    return (p[3] | 0x20) < 'c' ? HIGH_SURROGATE : LOW_SURROGATE;
-}
-
 /* JSON writes characters beyond U+FFFF as two escapes, which libyaml refuses: puts the character itself
  * there, and U+FFFD for half of one. `out` has room for text.n bytes. */
 static struct str join_surrogates(struct str text, char *out)
 {
-    size_t n = 0;
+    char *end = out;
 
-    for (size_t i = 0; i < text.n;) {
-        const char *p = text.p + i;
-        size_t left = text.n - i, most = size_min(left, *p == '\\' ? 2 : 1);
-        enum surrogate first = surrogate_at(p, left);
+    while (text.n) {
+        uint32_t c = 0;
+        size_t took = *text.p == '\\' ? jr_escape(text, &c) : 1;
 
-        if (first == NO_SURROGATE) {
-            n = (size_t)((char *)mempcpy(out + n, p, most) - out);
-        } else {
-            most = first == HIGH_SURROGATE && surrogate_at(p + 6, left - 6) == LOW_SURROGATE ? 12 : 6;
-            n += jr_unescape((struct str){p, most}, out + n);
-        }
-        i += most;
+        if (c > 0xffff || (c >= 0xd800 && c <= 0xdfff))
+            end += utf8_write(c, end);
+        else
+            end = mempcpy(end, text.p, took);
+        text = (struct str){text.p + took, text.n - took};
     }
-    return (struct str){out, n};
+    return (struct str){out, (size_t)(end - out)};
 }
 
 int doc_parse(struct doc **ret, struct str text, struct problems *p)

@@ -430,8 +430,7 @@ static int32_t hex_escape(struct str s)
     return v;
 }
 
-/* Reads one escape into *ret and returns its length. An invalid escape is one ill-formed byte. */
-static size_t read_escape(struct str s, uint32_t *ret)
+size_t jr_escape(struct str s, uint32_t *ret)
 {
     static const char letters[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
     const char *at = s.n > 1 && s.p[1] != '\0' ? strchr(letters, s.p[1]) : NULL;
@@ -459,22 +458,16 @@ static size_t read_escape(struct str s, uint32_t *ret)
 /* Decodes one character of a raw string into out, *ret_n bytes; returns the number of raw bytes read. */
 static size_t read_char(struct str s, char out[4], size_t *ret_n)
 {
-    uint32_t c;
-    size_t n;
+    bool is_escape = *s.p == '\\';
+    uint32_t c = 0xfffd;
+    size_t n = is_escape ? jr_escape(s, &c) : utf8_char(s);
 
-    if (*s.p == '\\') {
-        n = read_escape(s, &c);
-        *ret_n = utf8_write(c, out);
-        return n;
-    }
-    n = utf8_char(s);
-    if (n > 0) {
+    if (n > 0 && !is_escape) {
         memcpy(out, s.p, n);
-        *ret_n = n;
-        return n;
+        return *ret_n = n;
     }
-    *ret_n = utf8_write(0xfffd, out);
-    return utf8_bad_part(s);
+    *ret_n = utf8_write(c, out);
+    return n > 0 ? n : utf8_bad_part(s);
 }
 
 size_t jr_unescape(struct str raw, char *out)
@@ -546,30 +539,17 @@ static int json_put_escaped(struct buf *b, struct str s, size_t *ret_n)
     return buf_puts(b, "\xef\xbf\xbd");
 }
 
-static int json_put_content(struct buf *b, struct str s)
-{
-    size_t n;
-    int r;
-
-    while (s.n > 0) {
-        n = clean_prefix(s);
-        r = buf_put(b, s.p, n);
-        s = (struct str){s.p + n, s.n - n};
-        if (r == 0 && s.n > 0) {
-            r = json_put_escaped(b, s, &n);
-            s = (struct str){s.p + n, s.n - n};
-        }
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
 int buf_put_json(struct buf *b, struct str s)
 {
-    size_t mark = b->n;
-    int r = buf_putc(b, '"') ?: json_put_content(b, s) ?: buf_putc(b, '"');
+    size_t mark = b->n, n;
+    int r = buf_putc(b, '"');
 
+    while (r == 0 && s.n > 0) {
+        n = clean_prefix(s);
+        r = n > 0 ? buf_put(b, s.p, n) : json_put_escaped(b, s, &n);
+        s = (struct str){s.p + n, s.n - n};
+    }
+    r = r ?: buf_putc(b, '"');
     if (r < 0)
         buf_truncate(b, mark);
     return r;

@@ -89,6 +89,9 @@ static inline bool jr_key_is(struct str raw, const char *word)
  * result is well-formed UTF-8: lone surrogates and ill-formed bytes become U+FFFD (one for each maximal
  * ill-formed part). */
 size_t jr_unescape(struct str raw, char *out);
+/* Reads the escape at s.p into *ret and returns its length: 12 for a pair of surrogates. An invalid one is
+ * one byte, as U+FFFD; half of a pair remains a surrogate. */
+size_t jr_escape(struct str s, uint32_t *ret);
 /* Appends s as a JSON string with its quotes; ill-formed UTF-8 becomes U+FFFD. */
 MUST_USE int buf_put_json(struct buf *b, struct str s);
 /* The line and column of a byte offset, both from 1, the column in bytes. */

@@ -163,25 +163,16 @@ static const uint64_t HIGH_BITS = 0x8080808080808080;
 static size_t utf8_prefix(struct str s, size_t *ret_len)
 {
     const unsigned char *p = (const unsigned char *)s.p;
-    unsigned low = 0x80, high = 0xbf;
-    size_t len, i = 1;
+    unsigned low, high;
+    size_t i = 1;
 
     if (s.n == 0 || p[0] < 0xc2 || p[0] > 0xf4)
         return *ret_len = s.n > 0 && p[0] < 0x80;
-    if (p[0] < 0xe0) {
-        len = 2;
-    } else if (p[0] < 0xf0) {
-        len = 3;
-        low = p[0] == 0xe0 ? 0xa0 : 0x80;
-        high = p[0] == 0xed ? 0x9f : 0xbf;
-    } else {
-        len = 4;
-        low = p[0] == 0xf0 ? 0x90 : 0x80;
-        high = p[0] == 0xf4 ? 0x8f : 0xbf;
-    }
-    for (; i < len && i < s.n && p[i] >= low && p[i] <= high; i++)
+    *ret_len = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+    low = p[0] == 0xe0 ? 0xa0 : p[0] == 0xf0 ? 0x90 : 0x80;
+    high = p[0] == 0xed ? 0x9f : p[0] == 0xf4 ? 0x8f : 0xbf;
+    for (; i < *ret_len && i < s.n && p[i] >= low && p[i] <= high; i++)
         low = 0x80, high = 0xbf;
-    *ret_len = len;
     return i;
 }
 
@@ -231,30 +222,15 @@ struct str utf8_cut(struct str s, size_t max)
 
 size_t utf8_write(uint32_t code_point, char out[4])
 {
-    uint32_t c = code_point;
+    static const unsigned char first[] = {0, 0xc0, 0xe0, 0xf0};
+    bool is_character = code_point <= 0x10ffff && (code_point < 0xd800 || code_point > 0xdfff);
+    uint32_t c = is_character ? code_point : 0xfffd;
+    size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
 
-    if (c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-        c = 0xfffd;
-    if (c < 0x80) {
-        out[0] = (char)c;
-        return 1;
-    }
-    if (c < 0x800) {
-        out[0] = (char)(0xc0 | c >> 6);
-        out[1] = (char)(0x80 | (c & 0x3f));
-        return 2;
-    }
-    if (c < 0x10000) {
-        out[0] = (char)(0xe0 | c >> 12);
-        out[1] = (char)(0x80 | (c >> 6 & 0x3f));
-        out[2] = (char)(0x80 | (c & 0x3f));
-        return 3;
-    }
-    out[0] = (char)(0xf0 | c >> 18);
-    out[1] = (char)(0x80 | (c >> 12 & 0x3f));
-    out[2] = (char)(0x80 | (c >> 6 & 0x3f));
-    out[3] = (char)(0x80 | (c & 0x3f));
-    return 4;
+    for (size_t i = n - 1; i > 0; i--, c >>= 6)
+        out[i] = (char)(0x80 | (c & 0x3f));
+    out[0] = (char)(first[n - 1] | c);
+    return n;
 }
 
 /* ---- zlib's inflate() with the rules about ends that it leaves to its caller ---- */
