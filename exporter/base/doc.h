@@ -105,8 +105,8 @@ void node_key_problem(const struct node *n, struct problems *p, enum problem_kin
     PRINTF_LIKE(4, 5);
 /* The name that the key is probably a misspelling of; NULL if none is near. `known` ends with NULL. */
 const char *name_nearest(struct str key, const char *const *known);
-/* Adds an error at the node: "<path>: expected <what>, got <value>". */
-void node_expected(const struct node *n, struct problems *p, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* Adds an error at the node: "<path>: expected <what>, got <value>". Returns false. */
+bool node_expected(const struct node *n, struct problems *p, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Adds an error at the map: "<path>.<key>: missing, expected <what>". */
 void node_missing(const struct node *map, const char *key, struct problems *p, const char *what);
 

@@ -306,15 +306,15 @@ void node_key_problem(const struct node *n, struct problems *p, enum problem_kin
     va_end(ap);
 }
 
-void node_expected(const struct node *n, struct problems *p, const char *fmt, ...)
+bool node_expected(const struct node *n, struct problems *p, const char *fmt, ...)
 {
     va_list ap;
 
-    if (n->kind == NODE_BROKEN)
-        return;
     va_start(ap, fmt);
-    node_report(n, p, &(struct problem){.line = n->line, .column = n->column}, true, fmt, ap);
+    if (n->kind != NODE_BROKEN)
+        node_report(n, p, &(struct problem){.line = n->line, .column = n->column}, true, fmt, ap);
     va_end(ap);
+    return false;
 }
 
 void node_missing(const struct node *map, const char *key, struct problems *p, const char *what)
@@ -418,15 +418,12 @@ bool node_str(const struct node *map, const char *key, struct problems *p, struc
 
     if (!n)
         return true;
-    if (n->kind == NODE_STRING && !memchr(n->text.p, '\0', n->text.n)) {
-        *ret = n->text;
-        return true;
-    }
     if (n->kind == NODE_BOOL || n->kind == NODE_INT || n->kind == NODE_DOUBLE)
-        node_expected(n, p, "a string (put it in quotes)");
-    else
-        node_expected(n, p, n->kind == NODE_STRING ? "a string without NUL characters" : "a string");
-    return false;
+        return node_expected(n, p, "a string (put it in quotes)");
+    if (n->kind != NODE_STRING || memchr(n->text.p, '\0', n->text.n))
+        return node_expected(n, p, n->kind == NODE_STRING ? "a string without NUL characters" : "a string");
+    *ret = n->text;
+    return true;
 }
 
 char *node_text(const struct node *map, const char *key, struct problems *p, struct arena *a)
@@ -469,14 +466,11 @@ bool node_bool(const struct node *map, const char *key, struct problems *p, bool
 {
     const struct node *n = node_given(map, key);
 
-    if (!n)
-        return true;
-    if (n->kind == NODE_BOOL) {
+    if (n && n->kind != NODE_BOOL)
+        return node_expected(n, p, "true or false");
+    if (n)
         *ret = n->text.p[0] == 't' || n->text.p[0] == 'T';
-        return true;
-    }
-    node_expected(n, p, "true or false");
-    return false;
+    return true;
 }
 
 bool node_int(const struct node *map, const char *key, struct problems *p, int64_t min, int64_t max,
@@ -485,14 +479,11 @@ bool node_int(const struct node *map, const char *key, struct problems *p, int64
     const struct node *n = node_given(map, key);
     int64_t v;
 
-    if (!n)
-        return true;
-    if (node_to_int(n, &v) && v >= min && v <= max) {
+    if (n && (!node_to_int(n, &v) || v < min || v > max))
+        return node_expected(n, p, "a whole number from %" PRId64 " to %" PRId64, min, max);
+    if (n)
         *ret = v;
-        return true;
-    }
-    node_expected(n, p, "a whole number from %" PRId64 " to %" PRId64, min, max);
-    return false;
+    return true;
 }
 
 /* ---- Sizes and durations with units ---- */
@@ -570,8 +561,7 @@ bool node_bytes(const struct node *map, const char *key, struct problems *p, uin
     }
     format_in_units(low, min, sizes, 3, " bytes");
     format_in_units(high, max, sizes, 3, " bytes");
-    node_expected(n, p, "a size from %s to %s (a number of bytes, or like 64MiB)", low, high);
-    return false;
+    return node_expected(n, p, "a size from %s to %s (a number of bytes, or like 64MiB)", low, high);
 }
 
 /* "90", "1.5", "0.250": seconds, to the millisecond. */
@@ -653,6 +643,6 @@ bool node_duration(const struct node *map, const char *key, struct problems *p, 
     }
     format_in_units(low, (uint64_t)min_ms, &times[2], 5, "s");
     format_in_units(high, (uint64_t)max_ms, &times[2], 5, "s");
-    node_expected(n, p, "a duration from %s to %s (a number of seconds, or like 30s, 5m, 1h30m)", low, high);
-    return false;
+    return node_expected(n, p, "a duration from %s to %s (a number of seconds, or like 30s, 5m, 1h30m)", low,
+                         high);
 }
