@@ -29,13 +29,9 @@ static uint64_t lowest_limit(const char *root, const char *mount, struct str gro
     uint64_t lowest = UINT64_MAX;
 
     for (;;) {
-        uint64_t v;
-
         while (group.n && group.p[group.n - 1] == '/')
             group.n--;
-        v = read_limit(root, mount, group, file);
-        if (v < lowest)
-            lowest = v;
+        lowest = size_min(lowest, read_limit(root, mount, group, file));
         if (group.n == 0)
             return lowest;
         while (group.n && group.p[group.n - 1] != '/')
@@ -46,18 +42,12 @@ static uint64_t lowest_limit(const char *root, const char *mount, struct str gro
 /* A line of /proc/self/cgroup: "0::/path" (version 2) or "4:memory:/path". */
 static uint64_t limit_of_line(const char *root, struct str line)
 {
-    const char *names = line.n ? memchr(line.p, ':', line.n) : NULL;
-    const char *path = names ? memchr(names + 1, ':', (size_t)(line.p + line.n - names - 1)) : NULL;
-    struct str controllers, group;
+    struct str number = str_take(&line, ':'), controllers = str_take(&line, ':');
 
-    if (!path)
-        return UINT64_MAX;
-    controllers = (struct str){names + 1, (size_t)(path - names - 1)};
-    group = (struct str){path + 1, (size_t)(line.p + line.n - path - 1)};
-    if (controllers.n == 0)
-        return lowest_limit(root, "/sys/fs/cgroup", group, "memory.max");
+    if (str_eq(number, STR("0")) && controllers.n == 0)
+        return lowest_limit(root, "/sys/fs/cgroup", line, "memory.max");
     if (str_eq(controllers, STR("memory")))
-        return lowest_limit(root, "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes");
+        return lowest_limit(root, "/sys/fs/cgroup/memory", line, "memory.limit_in_bytes");
     return UINT64_MAX;
 }
 
@@ -70,15 +60,8 @@ uint64_t memory_limit(const char *root)
     (void)snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
     if (file_read(path, &text) < 0)
         return lowest;
-    for (struct str rest = buf_str(&text); rest.n;) {
-        const char *end = memchr(rest.p, '\n', rest.n);
-        struct str line = {rest.p, end ? (size_t)(end - rest.p) : rest.n};
-        uint64_t v = limit_of_line(root, line);
-
-        if (v < lowest)
-            lowest = v;
-        rest = (struct str){rest.p + size_min(line.n + 1, rest.n), rest.n - size_min(line.n + 1, rest.n)};
-    }
+    for (struct str rest = buf_str(&text); rest.n;)
+        lowest = size_min(lowest, limit_of_line(root, str_take(&rest, '\n')));
     return lowest;
 }
 

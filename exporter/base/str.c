@@ -70,6 +70,16 @@ char *str_dup(struct str s)
     return copy;
 }
 
+struct str str_take(struct str *rest, char separator)
+{
+    const char *end = rest->n ? memchr(rest->p, separator, rest->n) : NULL;
+    struct str part = {rest->p, end ? (size_t)(end - rest->p) : rest->n};
+    size_t took = part.n + (end != NULL);
+
+    *rest = (struct str){rest->p + took, rest->n - took};
+    return part;
+}
+
 static bool is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';

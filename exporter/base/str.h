@@ -41,6 +41,8 @@ bool str_has_only(struct str s, const char *others);
 bool str_to_u64(struct str s, uint64_t *ret);
 /* A terminated copy on the heap. */
 char *str_dup(struct str s) __attribute__((malloc, returns_nonnull));
+/* Removes the part before the next separator, or all of it, from *rest and returns it. */
+struct str str_take(struct str *rest, char separator);
 /* Removes spaces, tabs and line ends from both ends. */
 struct str str_trim(struct str s);
 
