@@ -159,7 +159,7 @@ struct batch *batch_unref(struct batch *b)
         free(b->values);
         free(b->order);
         free(b->cuts);
-        rendering_free(b->rendering);
+        (void)piece_unref(b->piece);
         free(b);
     }
     return NULL;

@@ -99,32 +99,15 @@ uint32_t gzip_crc(struct str text)
     return text.n ? crc32_gzip_refl(0, (const uint8_t *)text.p, text.n) : 0;
 }
 
-/* gzip_crc_join() in two steps: the first depends on the length alone and is kept for a text that is
- * joined again and again. */
-static uint32_t gzip_crc_shift(uint64_t bytes)
-{
-    return (uint32_t)crc32_combine_gen64((z_off64_t)bytes);
-}
-
-static uint32_t gzip_crc_join_shifted(uint32_t first, uint32_t second, uint32_t second_shift)
-{
-    return (uint32_t)crc32_combine_op(first, second, second_shift);
-}
-
-static uint32_t gzip_crc_join(uint32_t first, uint32_t second, uint64_t second_bytes)
-{
-    return gzip_crc_join_shifted(first, second, gzip_crc_shift(second_bytes));
-}
-
 /* ---- The page ---- */
 
 /* Text, and the same compressed: a scrape needs one of them. Immutable, shared by rows. */
 struct piece {
     unsigned refs;    /* atomic */
-    uint64_t *total;  /* atomic: counts its bytes while they are allocated */
+    uint64_t *total;  /* atomic: counts its bytes while they are allocated; NULL before the page has it */
     char *score_name; /* of a scorer's block; NULL for the others */
     struct buf text, deflated;
-    uint32_t crc, crc_shift;
+    uLong crc, crc_shift; /* for crc32_combine_op(); the latter depends on the text's length alone */
 };
 
 /* What a scrape strings together, in order. Immutable. */
@@ -132,7 +115,7 @@ struct row {
     unsigned refs; /* atomic */
     size_t n;
     struct piece *own[2]; /* the program's metrics, after the blocks: as text, as OpenMetrics */
-    uint32_t crc;         /* of the blocks' text */
+    uLong crc;            /* of the blocks' text */
     uint64_t text_bytes;  /* of the blocks */
     uint64_t memory;      /* allocated for all pieces */
     struct piece *pieces[];
@@ -151,18 +134,6 @@ struct page {
 
 static const size_t PIECE_MAX_BYTES = (size_t)1 << 31; /* of text */
 
-/* What a piece is made of. */
-struct rendering {
-    struct buf text, deflated;
-    uint32_t crc, crc_shift;
-};
-
-static struct row *row_unref(struct row *row);
-DEFINE_CLEANUP(struct row, row_unref)
-
-static void rendering_done(struct rendering *r);
-static int rendering_make(struct rendering *r, struct buf *text);
-
 /* The pieces of the page, and the rows that string them together. */
 
 /* Bytes allocated for it; 0 for NULL. */
@@ -178,10 +149,11 @@ static struct piece *piece_ref(struct piece *p)
     return p;
 }
 
-static struct piece *piece_unref(struct piece *p)
+struct piece *piece_unref(struct piece *p)
 {
     if (p && __atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL) == 0) {
-        (void)__atomic_sub_fetch(p->total, piece_memory(p), __ATOMIC_RELAXED);
+        if (p->total)
+            (void)__atomic_sub_fetch(p->total, piece_memory(p), __ATOMIC_RELAXED);
         free(p->score_name);
         buf_done(&p->text);
         buf_done(&p->deflated);
@@ -190,35 +162,31 @@ static struct piece *piece_unref(struct piece *p)
     return NULL;
 }
 
-/* Takes the rendering's buffers over. score_name is copied; NULL for none. `total` counts its bytes. */
-static struct piece *piece_of(uint64_t *total, struct rendering *r, const char *score_name)
+/* Compresses text, which the piece takes over. -ENOMEM, -EFBIG. */
+static int piece_new(struct piece **ret, struct buf *text)
 {
-    struct piece *p = xcalloc(1, sizeof(*p));
+    CLEANUP(cleanup_piece_unref) struct piece *p = xcalloc(1, sizeof(*p));
+    int r;
 
-    buf_shrink(&r->text);
-    buf_shrink(&r->deflated);
-    *p = (struct piece){
-        .refs = 1,
-        .total = total,
-        .score_name = score_name ? xstrdup(score_name) : NULL,
-        .text = buf_take(&r->text),
-        .deflated = buf_take(&r->deflated),
-        .crc = r->crc,
-        .crc_shift = r->crc_shift,
-    };
-    (void)__atomic_add_fetch(total, piece_memory(p), __ATOMIC_RELAXED);
-    return p;
+    p->refs = 1;
+    buf_init(&p->deflated, PIECE_MAX_BYTES / 8 * 9 + 4096);
+    r = deflate_piece(&p->deflated, buf_str(text));
+    if (r < 0)
+        return r;
+    p->text = buf_take(text);
+    p->crc = gzip_crc(buf_str(&p->text));
+    p->crc_shift = crc32_combine_gen64((z_off64_t)p->text.n);
+    buf_shrink(&p->text);
+    buf_shrink(&p->deflated);
+    *ret = TAKE_PTR(p);
+    return 0;
 }
 
-/* Compresses text, which the piece takes over. -ENOMEM, -EFBIG. */
-static int piece_new(struct piece **ret, uint64_t *total, struct buf *text)
+/* From now on `total` counts the piece's bytes. */
+static void piece_count(struct piece *p, uint64_t *total)
 {
-    CLEANUP(rendering_done) struct rendering r = {0};
-    int e = rendering_make(&r, text);
-
-    if (e == 0)
-        *ret = piece_of(total, &r, NULL);
-    return e;
+    p->total = total;
+    (void)__atomic_add_fetch(total, piece_memory(p), __ATOMIC_RELAXED);
 }
 
 static struct row *row_unref(struct row *row)
@@ -232,6 +200,7 @@ static struct row *row_unref(struct row *row)
     }
     return NULL;
 }
+DEFINE_CLEANUP(struct row, row_unref)
 
 /* A row with room for n pieces. */
 static struct row *row_alloc(size_t n)
@@ -252,7 +221,7 @@ static void row_set_own(struct row *row, bool openmetrics, struct piece *p)
 static void row_append(struct row *row, struct piece *p)
 {
     row->pieces[row->n++] = piece_ref(p);
-    row->crc = gzip_crc_join_shifted(row->crc, p->crc, p->crc_shift);
+    row->crc = crc32_combine_op(row->crc, p->crc, p->crc_shift);
     row->text_bytes += p->text.n;
     row->memory += piece_memory(p);
 }
@@ -280,17 +249,6 @@ static struct row *row_with(const struct row *old, const char *score_name, struc
     return row;
 }
 
-/* Removes the part before the next separator from *rest and returns it. */
-static struct str next_part(struct str *rest, char separator)
-{
-    const char *end = memchr(rest->p, separator, rest->n);
-    struct str part = {rest->p, end ? (size_t)(end - rest->p) : rest->n};
-
-    rest->p += part.n + (end != NULL);
-    rest->n -= part.n + (end != NULL);
-    return str_trim(part);
-}
-
 /* 0..1000; an invalid value counts as 0, so that it selects nothing. */
 static int q_value(struct str s)
 {
@@ -316,11 +274,11 @@ struct wish {
 
 static struct wish read_wish(struct str element)
 {
-    struct wish w = {.what = next_part(&element, ';'), .q = 1000};
+    struct wish w = {.what = str_trim(str_take(&element, ';')), .q = 1000};
 
     while (element.n) {
-        struct str value = next_part(&element, ';');
-        struct str key = next_part(&value, '=');
+        struct str value = str_trim(str_take(&element, ';'));
+        struct str key = str_trim(str_take(&value, '='));
         value = str_trim(value);
         if (value.n >= 2 && value.p[0] == '"' && value.p[value.n - 1] == '"')
             value = (struct str){value.p + 1, value.n - 2};
@@ -354,7 +312,7 @@ enum expo_format negotiate_format(const char *accept)
     int best_q = 0;
 
     while (rest.n) {
-        struct wish w = read_wish(next_part(&rest, ','));
+        struct wish w = read_wish(str_trim(str_take(&rest, ',')));
         for (enum expo_format f = EXPO_TEXT; f < EXPO_FORMATS; f++)
             /* Of equal wishes the richer format wins. */
             if (matches(f, &w) && (w.q > best_q || (w.q == best_q && w.q > 0 && f > best))) {
@@ -371,7 +329,7 @@ bool negotiate_gzip(const char *accept_encoding)
     int gzip = -1, any = -1, identity = -1;
 
     while (rest.n) {
-        struct wish w = read_wish(next_part(&rest, ','));
+        struct wish w = read_wish(str_trim(str_take(&rest, ',')));
         if (str_eq_nocase(w.what, STR("gzip")) || str_eq_nocase(w.what, STR("x-gzip")))
             gzip = w.q;
         else if (str_eq(w.what, STR("*")))
@@ -419,47 +377,14 @@ int batch_render(const struct batch *b, struct buf *into)
     return 0;
 }
 
-static void rendering_done(struct rendering *r)
-{
-    buf_done(&r->text);
-    buf_done(&r->deflated);
-}
-
-void rendering_free(struct rendering *r)
-{
-    if (r)
-        rendering_done(r);
-    free(r);
-}
-
-/* Compresses text, which the rendering takes over. -ENOMEM, -EFBIG. */
-static int rendering_make(struct rendering *r, struct buf *text)
-{
-    int e;
-
-    *r = (struct rendering){.deflated = {.max = PIECE_MAX_BYTES / 8 * 9 + 4096}};
-    e = deflate_piece(&r->deflated, buf_str(text));
-    if (e < 0) {
-        rendering_done(r);
-        return e;
-    }
-    r->text = buf_take(text);
-    r->crc = gzip_crc(buf_str(&r->text));
-    r->crc_shift = gzip_crc_shift(r->text.n);
-    return 0;
-}
-
 int batch_prepare(struct batch *b)
 {
-    struct rendering r;
     BUF_AUTO(text, PIECE_MAX_BYTES);
-    int e = batch_render(b, &text) ?: rendering_make(&r, &text);
+    int r = batch_render(b, &text) ?: piece_new(&b->piece, &text);
 
-    if (e < 0)
-        return e;
-    b->rendering = xmalloc(sizeof(r));
-    *b->rendering = r;
-    return 0;
+    if (r == 0)
+        b->piece->score_name = xstrdup(b->score_name);
+    return r;
 }
 
 static const struct row *page_latest(const struct page *p)
@@ -481,18 +406,15 @@ static void page_replace_block(struct page *p, const char *score_name, struct pi
 static void page_publish(struct sink *s, struct batch *b)
 {
     struct page *p = CONTAINER_OF(s, struct page, sink);
-    int r = b->rendering ? 0 : batch_prepare(b);
-    struct piece *block;
+    int r = b->piece ? 0 : batch_prepare(b);
+    CLEANUP(cleanup_piece_unref) struct piece *block = TAKE_PTR(b->piece);
 
     if (r < 0) {
         log_error("cannot publish scores on /metrics", L_STR("score_name", b->score_name), L_ERR(r));
         return;
     }
-    block = piece_of(&p->allocated, b->rendering, b->score_name);
-    rendering_free(b->rendering);
-    b->rendering = NULL;
+    piece_count(block, &p->allocated);
     page_replace_block(p, b->score_name, block);
-    (void)piece_unref(block);
 }
 
 static void page_withdraw(struct sink *s, const char *score_name, unix_ms at)
@@ -509,7 +431,7 @@ static const struct sink_ops page_sink_ops = {
 struct page *page_new(bool has_scores)
 {
     struct page *p = xcalloc(1, sizeof(*p));
-    struct piece *head = NULL;
+    CLEANUP(cleanup_piece_unref) struct piece *head = NULL;
     BUF_AUTO(text, 4096);
     int r = buf_puts(&text, "# TYPE " SCORE_METRIC " gauge\n# HELP " SCORE_METRIC " " SCORE_HELP "\n");
 
@@ -518,9 +440,10 @@ struct page *page_new(bool has_scores)
     p->version = 1;
     p->server = metrics_new(METRIC_OWNER_SERVER);
     p->row = row_alloc(1);
-    if (r == 0 && has_scores && piece_new(&head, &p->allocated, &text) == 0)
+    if (r == 0 && has_scores && piece_new(&head, &text) == 0) {
+        piece_count(head, &p->allocated);
         row_append(p->row, head);
-    (void)piece_unref(head);
+    }
     metric_set(p->server, METRIC_HTTP_READERS_CUT, LV_NONE, 0);
     return p;
 }
@@ -552,9 +475,10 @@ static int row_with_own(struct row **ret, struct page *p, const struct metrics *
     for (int openmetrics = 0; openmetrics < 2; openmetrics++) {
         struct piece *piece = NULL;
         BUF_AUTO(text, PIECE_MAX_BYTES);
-        int r = metrics_render(own, openmetrics, &text) ?: piece_new(&piece, &p->allocated, &text);
+        int r = metrics_render(own, openmetrics, &text) ?: piece_new(&piece, &text);
         if (r < 0)
             return r;
+        piece_count(piece, &p->allocated);
         row_set_own(row, openmetrics, piece);
     }
     *ret = TAKE_PTR(row);
@@ -654,19 +578,12 @@ static void scrape_put(struct scrape *s, const void *p, size_t n)
         s->parts[s->n_parts++] = (struct iovec){.iov_base = (void *)(uintptr_t)p, .iov_len = n};
 }
 
-static void scrape_put_piece(struct scrape *s, const struct piece *p, bool gzip)
-{
-    const struct buf *b = gzip ? &p->deflated : &p->text;
-
-    scrape_put(s, b->p, b->n);
-}
-
 /* Compresses the tail, and writes the end of the member for all parts. */
 static int scrape_compress_tail(struct scrape *s, const struct row *row, const struct piece *own)
 {
     BUF_AUTO(text, 1u << 20);
-    uint32_t crc = row->crc;
     uint64_t bytes = row->text_bytes;
+    uLong crc = row->crc;
     int r;
 
     text = buf_take(&s->tail);
@@ -674,11 +591,11 @@ static int scrape_compress_tail(struct scrape *s, const struct row *row, const s
     if (r < 0)
         return r;
     if (own) {
-        crc = gzip_crc_join(crc, own->crc, own->text.n);
+        crc = crc32_combine_op(crc, own->crc, own->crc_shift);
         bytes += own->text.n;
     }
-    crc = gzip_crc_join(crc, gzip_crc(buf_str(&text)), text.n);
-    gzip_end(s->end, crc, bytes + text.n);
+    crc = crc32_combine64(crc, gzip_crc(buf_str(&text)), (z_off64_t)text.n);
+    gzip_end(s->end, (uint32_t)crc, bytes + text.n);
     return 0;
 }
 
@@ -686,10 +603,12 @@ static void scrape_put_all(struct scrape *s, const struct row *row, const struct
 {
     if (gzip)
         scrape_put(s, gzip_begin.p, gzip_begin.n);
-    for (size_t i = 0; i < row->n; i++)
-        scrape_put_piece(s, row->pieces[i], gzip);
-    if (own)
-        scrape_put_piece(s, own, gzip);
+    for (size_t i = 0; i < row->n + (own != NULL); i++) {
+        const struct piece *p = i < row->n ? row->pieces[i] : own;
+        const struct buf *b = gzip ? &p->deflated : &p->text;
+
+        scrape_put(s, b->p, b->n);
+    }
     scrape_put(s, s->tail.p, s->tail.n);
     if (gzip)
         scrape_put(s, s->end, sizeof(s->end));

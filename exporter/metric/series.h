@@ -38,7 +38,7 @@ extern const struct str ds_label_names[DS_LABELS];
 extern const struct str ds_label_sources[DS_LABELS];
 
 struct series_set;
-struct rendering; /* a batch's text, and the same compressed */
+struct piece; /* of the page: a batch's text, and the same compressed */
 
 /* Any thread may take and drop references. series_set_unref() accepts NULL and returns NULL. */
 struct series_set *series_set_ref(struct series_set *s);
@@ -74,14 +74,15 @@ struct batch {
     unix_ms at;              /* timestamp of every value */
     struct cut_labels *cuts; /* sorted by series */
     size_t n_cuts;
-    size_t merged_by_cut;        /* duplicates whose labels differed before they were truncated */
-    struct rendering *rendering; /* by batch_prepare(), until the page takes it; NULL for none */
+    size_t merged_by_cut; /* duplicates whose labels differed before they were truncated */
+    struct piece *piece;  /* by batch_prepare(), until the page takes it; NULL for none */
 };
 
 /* Renders and compresses the batch's text for /metrics, before others see the batch; else the page does it.
  * -EFBIG. Any thread. */
 int batch_prepare(struct batch *b);
-void rendering_free(struct rendering *r);
+struct piece *piece_unref(struct piece *p);
+DEFINE_CLEANUP(struct piece, piece_unref)
 struct batch *batch_ref(struct batch *b);
 struct batch *batch_unref(struct batch *b);
 DEFINE_CLEANUP(struct batch, batch_unref)
