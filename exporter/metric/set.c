@@ -48,13 +48,12 @@ struct series_slot *series_set_slot(const struct series_set *s, struct str name,
     return &s->slots[i];
 }
 
-/* In the order of that table: neighbours go to neighbours. moved: NULL if all stay. */
-static void take_slots(struct series_set *s, const struct series_slot *slots, size_t mask,
-                       const uint32_t *moved)
+/* In the order of that table: neighbours go to neighbours. */
+void series_set_take_slots(struct series_set *s, const struct series_set *other, const uint32_t *moved)
 {
-    for (size_t k = 0; k <= mask; k++) {
-        size_t i = slots[k].tag & s->mask;
-        uint32_t series = slots[k].series;
+    for (size_t k = 0; k <= other->mask; k++) {
+        size_t i = other->slots[k].tag & s->mask;
+        uint32_t series = other->slots[k].series;
 
         if (series && moved)
             series = moved[series - 1] + 1; /* 0 if it has gone */
@@ -62,31 +61,26 @@ static void take_slots(struct series_set *s, const struct series_slot *slots, si
             continue;
         while (s->slots[i].series)
             i = (i + 1) & s->mask;
-        s->slots[i] = (struct series_slot){.series = series, .tag = slots[k].tag};
+        s->slots[i] = (struct series_slot){.series = series, .tag = other->slots[k].tag};
     }
-}
-
-void series_set_take_slots(struct series_set *s, const struct series_set *other, const uint32_t *moved)
-{
-    take_slots(s, other->slots, other->mask, moved);
 }
 
 void series_set_reserve(struct series_set *s, size_t n)
 {
-    struct series_slot *slots = s->slots;
-    size_t mask = s->mask, most = 8;
+    const struct series_set was = *s;
+    size_t most = 8;
 
     while (most < n + n / 2)
         most *= 2;
     s->cap = n;
     s->place = xreallocarray(s->place, n + 1, sizeof(*s->place));
-    if (slots && mask == most - 1)
+    if (was.slots && was.mask == most - 1)
         return;
     s->mask = most - 1;
     s->slots = xcalloc(most, sizeof(*s->slots));
-    if (slots)
-        take_slots(s, slots, mask, NULL);
-    free(slots);
+    if (was.slots)
+        series_set_take_slots(s, &was, NULL);
+    free(was.slots);
 }
 
 struct series_set *series_set_new(size_t n)

@@ -40,7 +40,7 @@ struct series_slot *series_set_slot(const struct series_set *s, struct str name,
 void series_set_append(struct series_set *s, struct series_slot *slot, uint32_t tag, size_t name_n);
 /* Appends the series `from` up to `end` of another set, but for their slots, within the room reserved. */
 void series_set_take(struct series_set *s, const struct series_set *other, size_t from, size_t end);
-/* Takes over the slots of another set, whose series become moved[series], or SERIES_GONE. */
+/* Takes over the slots of another set, whose series become moved[series], or SERIES_GONE. NULL: all stay. */
 void series_set_take_slots(struct series_set *s, const struct series_set *other, const uint32_t *moved);
 
 /* Room for the labels part of a record: an upper bound. */
