@@ -466,7 +466,6 @@ static void reading_make(struct reading *ret, const char *cluster_name, const ch
 
     *ret = (struct reading){.error = ROUND_OK};
     (void)!batch_builder_new(&b, &o);
-    batch_begin(b);
     ret->error = answer_parse(body, b, (size_t)limits_default.label_value_bytes, &ret->stats, ret->why);
     all_dropped = ret->stats.results && ret->stats.invalid == ret->stats.results;
     if (ret->error == ROUND_JSON)

@@ -63,18 +63,6 @@ static size_t batch_last_count(const struct batch_builder *b)
 
 /* ---- Spellings ---- */
 
-/* The length of the expected spelling if text starts with it, else 0. */
-static size_t spellings_match(const struct spellings *s, struct str text)
-{
-    const struct spelling *next;
-
-    if (s->next == s->n_was)
-        return 0;
-    next = &s->was[s->next];
-    return next->bytes <= text.n && hash_bytes((struct str){text.p, next->bytes}) == next->hash ? next->bytes
-                                                                                                : 0;
-}
-
 static void spellings_append(struct spellings *s, const struct spelling *one)
 {
     if (UNLIKELY(s->n_now == s->cap_now)) {
@@ -82,14 +70,6 @@ static void spellings_append(struct spellings *s, const struct spelling *one)
         s->now = xreallocarray(s->now, s->cap_now, sizeof(*s->now));
     }
     s->now[s->n_now++] = *one;
-}
-
-static void spellings_take(struct spellings *s, size_t *ret)
-{
-    const struct spelling *one = &s->was[s->next++];
-
-    *ret = one->place;
-    spellings_append(s, one);
 }
 
 static void spellings_note(struct spellings *s, struct str text, size_t place)
@@ -119,10 +99,8 @@ static void spellings_follow(struct spellings *s, size_t place, size_t n_places)
 /* Discards the current answer and keeps the last one. */
 static void spellings_drop(struct spellings *s)
 {
-    free(s->now);
-    free(s->index);
-    s->now = NULL;
-    s->index = NULL;
+    free(TAKE_PTR(s->now));
+    free(TAKE_PTR(s->index));
     s->n_now = s->cap_now = s->next = 0;
 }
 
@@ -205,7 +183,7 @@ static int compare_series(const void *x, const void *y)
     return a->series < b->series ? -1 : a->series > b->series;
 }
 
-/* Moves them into the batch. moved: as for merge_series(); NULL: each place is that of its series. */
+/* Moves them into the batch. moved: as in batch_seal(). */
 static void batch_seal_cuts(struct batch_builder *b, const uint32_t *moved, struct batch *batch)
 {
     for (size_t i = 0; moved && i < b->n_cuts; i++)
@@ -255,8 +233,8 @@ static size_t kept_bytes(const struct batch_builder *b)
     return bytes;
 }
 
-/* Merges the series of the last set that were seen again with the fresh ones into a new set, with its values
- * and order. moved[] becomes the place in it of each until now, or SERIES_GONE. */
+/* Merges the series of the last set that were seen again with the fresh ones into a new last set, with its
+ * values and order. moved[] becomes the place in it of each until now, or SERIES_GONE. -ENOMEM. */
 static int merge_series(struct batch_builder *b, struct batch *batch, uint32_t *moved)
 {
     size_t n = b->n_seen + b->fresh->n, old_n = batch_last_count(b), at = 0;
@@ -281,50 +259,29 @@ static int merge_series(struct batch_builder *b, struct batch *batch, uint32_t *
     if (b->n_seen)
         series_set_take_slots(batch->set, b->last, moved);
     series_set_take_slots(batch->set, b->fresh, moved + old_n);
-    return 0;
-}
-
-static struct batch *batch_new(const struct batch_builder *b, unix_ms at)
-{
-    struct batch *batch = xcalloc(1, sizeof(*batch));
-
-    batch->refs = 1;
-    batch->at = at;
-    batch->score_name = str_dup(str_of(b->score_name));
-    return batch;
-}
-
-static int seal_new_set(struct batch_builder *b, struct batch *batch)
-{
-    CLEANUP(cleanup_free) uint32_t *moved = xcalloc(batch_last_count(b) + b->fresh->n + 1, sizeof(*moved));
-    int r = merge_series(b, batch, moved);
-
-    if (r < 0)
-        return r;
     (void)series_set_unref(b->last);
     b->last = series_set_ref(batch->set);
-    batch->new_set = true;
-    spellings_keep(&b->spellings, moved);
-    batch_seal_cuts(b, moved, batch);
     return 0;
 }
 
 int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *ret_duplicates)
 {
-    CLEANUP(cleanup_batch_unref) struct batch *batch = batch_new(b, at);
-    int r;
+    CLEANUP(cleanup_batch_unref) struct batch *batch = xcalloc(1, sizeof(*batch));
+    CLEANUP(cleanup_free) uint32_t *moved = NULL; /* NULL: the series are those of the last set */
 
-    if (b->last && b->fresh->n == 0 && b->n_seen == series_count(b->last)) {
+    *batch = (struct batch){.refs = 1, .at = at, .score_name = xstrdup(b->score_name)};
+    batch->new_set = !b->last || b->fresh->n || b->n_seen < series_count(b->last);
+    if (!batch->new_set) {
         batch->set = series_set_ref(b->last);
         batch->values = TAKE_PTR(b->values);
         batch->order = TAKE_PTR(b->results);
-        spellings_keep(&b->spellings, NULL);
-        batch_seal_cuts(b, NULL, batch);
     } else {
-        r = seal_new_set(b, batch);
-        if (r < 0)
-            return r;
+        moved = xcalloc(batch_last_count(b) + b->fresh->n + 1, sizeof(*moved));
+        if (merge_series(b, batch, moved) < 0)
+            return -ENOMEM;
     }
+    spellings_keep(&b->spellings, moved);
+    batch_seal_cuts(b, moved, batch);
     if (ret_duplicates)
         *ret_duplicates = b->duplicates;
     batch_abandon(b);
@@ -367,8 +324,8 @@ int batch_builder_new(struct batch_builder **ret, const struct batch_options *o)
 
     buf_init(&b->constants, 64u << 20); /* a configuration is smaller */
     b->max_series = o->max_series;
-    b->cluster_name = str_dup(str_of(o->cluster_name));
-    b->score_name = str_dup(str_of(o->score_name));
+    b->cluster_name = xstrdup(o->cluster_name);
+    b->score_name = xstrdup(o->score_name);
     r = make_pieces(b, o);
     if (r < 0)
         return r;
@@ -379,16 +336,11 @@ int batch_builder_new(struct batch_builder **ret, const struct batch_options *o)
 void batch_abandon(struct batch_builder *b)
 {
     b->fresh = series_set_unref(b->fresh);
-    free(b->values);
-    free(b->results);
-    free(b->cut_at);
-    free(b->seen);
-    free(b->cuts);
-    b->values = NULL;
-    b->results = NULL;
-    b->cut_at = NULL;
-    b->seen = NULL;
-    b->cuts = NULL;
+    free(TAKE_PTR(b->values));
+    free(TAKE_PTR(b->results));
+    free(TAKE_PTR(b->cut_at));
+    free(TAKE_PTR(b->seen));
+    free(TAKE_PTR(b->cuts));
     b->n_cuts = b->cuts_cap = b->merged_by_cut = 0;
     b->n_seen = b->n_results = b->duplicates = 0;
     spellings_drop(&b->spellings);
@@ -413,24 +365,15 @@ void batch_builder_set_max(struct batch_builder *b, size_t max_series)
     b->max_series = max_series;
 }
 
-void batch_builder_set_label_max(struct batch_builder *b, size_t label_max)
-{
-    if (b->label_max != label_max)
-        spellings_done(&b->spellings);
-    b->label_max = label_max;
-}
-
-void batch_expect(struct batch_builder *b, size_t bytes)
-{
-    b->answer_bytes = bytes;
-}
-
-void batch_begin(struct batch_builder *b)
+void batch_begin(struct batch_builder *b, size_t label_max, size_t answer_bytes)
 {
     size_t n = batch_last_count(b);
 
     batch_abandon(b);
-    b->answer_bytes = 0;
+    if (b->label_max != label_max)
+        spellings_done(&b->spellings);
+    b->label_max = label_max;
+    b->answer_bytes = answer_bytes;
     b->fresh = series_set_new(0);
     b->places_cap = size_max(n, 1);
     b->values = xcalloc(b->places_cap, sizeof(*b->values));
@@ -592,20 +535,23 @@ int batch_add(struct batch_builder *b, const struct batch_labels *labels, double
 
 size_t batch_spelled(const struct batch_builder *b, struct str text)
 {
-    return spellings_match(&b->spellings, text);
+    const struct spellings *s = &b->spellings;
+    size_t n = s->next < s->n_was ? s->was[s->next].bytes : 0;
+
+    return n && n <= text.n && hash_bytes((struct str){text.p, n}) == s->was[s->next].hash ? n : 0;
 }
 
 int batch_add_spelled(struct batch_builder *b, double value)
 {
-    size_t place, duplicates = b->duplicates;
-    int r;
+    const struct spelling *one = &b->spellings.was[b->spellings.next++];
+    size_t duplicates = b->duplicates;
+    int r = add_known(b, one->place);
 
-    spellings_take(&b->spellings, &place);
-    r = add_known(b, place);
     if (r < 0)
         return r;
+    spellings_append(&b->spellings, one);
     if (b->n_cuts)
-        batch_note_cut(b, place, b->duplicates > duplicates, NULL);
-    set_value(b, place, value);
+        batch_note_cut(b, one->place, b->duplicates > duplicates, NULL);
+    set_value(b, one->place, value);
     return 0;
 }

@@ -110,10 +110,10 @@ MUST_USE int batch_builder_new(struct batch_builder **ret, const struct batch_op
 struct batch_builder *batch_builder_free(struct batch_builder *b);
 DEFINE_CLEANUP(struct batch_builder, batch_builder_free)
 void batch_builder_set_max(struct batch_builder *b, size_t max_series);
-/* Starts a batch; an unfinished one is discarded. */
-void batch_begin(struct batch_builder *b);
-/* The length of the answer whose results come next: room for new series is made accordingly. */
-void batch_expect(struct batch_builder *b, size_t bytes);
+/* Starts a batch; an unfinished one is discarded. label_max: the length that the caller truncates label
+ * values to; a change invalidates the remembered spellings. answer_bytes: the length of the answer whose
+ * results come next; room for new series is made accordingly. */
+void batch_begin(struct batch_builder *b, size_t label_max, size_t answer_bytes);
 /* Adds a result. A result whose labels equal those of an earlier one replaces its value and is counted.
  * -ENOSPC past max_series, -ENOMEM past 4 GiB; the batch is lost then. */
 MUST_USE int batch_add(struct batch_builder *b, const struct batch_labels *labels, double value);
@@ -123,8 +123,6 @@ MUST_USE int batch_add(struct batch_builder *b, const struct batch_labels *label
 size_t batch_spelled(const struct batch_builder *b, struct str text);
 /* Only after a match of batch_spelled(). Otherwise like batch_add(). */
 MUST_USE int batch_add_spelled(struct batch_builder *b, double value);
-/* The length that the caller truncates label values to. A change invalidates the remembered spellings. */
-void batch_builder_set_label_max(struct batch_builder *b, size_t label_max);
 /* Ends the batch. *ret_duplicates (may be NULL): the results that replaced an earlier one. -ENOMEM past 4
  * GiB. */
 MUST_USE int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *ret_duplicates);

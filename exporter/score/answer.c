@@ -356,8 +356,7 @@ enum round_error answer_parse(struct str body, struct batch_builder *b, size_t l
     enum round_error error;
 
     *stats = (struct answer_stats){.results = 0};
-    batch_builder_set_label_max(b, label_max);
-    batch_expect(b, body.n);
+    batch_begin(b, label_max, body.n);
     buf_init(&r.escape, SIZE_MAX / 2);
     jr_init(&r.j, body, JR_LENIENT_UTF8 | JR_NAN_WORDS);
     read_answer(&r, &has_results);

@@ -101,7 +101,6 @@ static void reading_run(struct job *j)
 {
     struct reading *g = CONTAINER_OF(j, struct reading, job);
 
-    batch_begin(g->builder);
     g->error = answer_parse(buf_str(&g->body), g->builder, g->label_max, &g->stats, g->reason);
     if (g->error == ROUND_OK && batch_seal(g->builder, g->at, &g->batch, &g->duplicates) < 0) {
         g->error = ROUND_MEMORY;

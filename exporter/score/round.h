@@ -18,7 +18,7 @@ struct answer_stats {
     char first_invalid[200]; /* "results[3].score: expected a number, got null" */
 };
 
-/* Reads `{"results":[{"metric":{...},"score":1.5},...]}` into a batch that has begun. Ignores unknown
+/* Reads `{"results":[{"metric":{...},"score":1.5},...]}` into a batch, which it begins. Ignores unknown
  * members; of duplicate members the last counts, except that "results" must be unique. A result without a
  * valid score is dropped and counted; an error if that leaves none. Scores are numbers, strings that spell
  * one, or the words NaN, Infinity and -Infinity as Python writes them. On an error the caller abandons the

@@ -29,7 +29,6 @@ static void round_with(const struct work *w, struct batch_builder *b, const stru
     struct answer_stats stats;
     char why[1024];
 
-    batch_begin(b);
     must(answer_parse(buf_str(body), b, LABEL_MAX, &stats, why) == ROUND_OK);
     must(batch_seal(b, (unix_ms){0}, &batch, NULL) == 0 && series_count(batch->set) == w->results);
 }

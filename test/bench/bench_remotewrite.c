@@ -158,7 +158,6 @@ static struct batch *make_batch(int churn)
 
     gen_scoring_answer(&body, SERIES, 0, churn);
     must(batch_builder_new(&builder, &options) == 0);
-    batch_begin(builder);
     must(answer_parse(buf_str(&body), builder, LABEL_MAX, &stats, why) == ROUND_OK);
     must(batch_seal(builder, (unix_ms){AT}, &batch, NULL) == 0);
     (void)batch_builder_free(builder);

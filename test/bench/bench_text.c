@@ -28,7 +28,6 @@ static void read_answer(void *arg)
     char why[1024];
 
     w->batch = batch_unref(w->batch);
-    batch_begin(w->builder);
     must(answer_parse(buf_str(&w->body), w->builder, LABEL_MAX, &stats, why) == ROUND_OK);
     must(batch_seal(w->builder, (unix_ms){0}, &w->batch, NULL) == 0);
 }

@@ -27,7 +27,6 @@ static struct batch *read_once(struct batch_builder *b, struct str body, size_t 
     char why[1024] = "";
     size_t duplicates;
 
-    batch_begin(b);
     if (answer_parse(body, b, label_max, &stats, why) != ROUND_OK) {
         assert(*why && strlen(why) < sizeof(why) && !strchr(why, '\n'));
         batch_abandon(b);

@@ -32,7 +32,7 @@ static int seal(struct batch_builder *b, const char *results, struct batch **ret
 {
     int r = 0;
 
-    batch_begin(b);
+    batch_begin(b, 0, 0);
     for (; r == 0 && *results; results += 2)
         r = add(b, results);
     return r ?: batch_seal(b, (unix_ms){0}, ret, ret_duplicates);

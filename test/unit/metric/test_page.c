@@ -41,7 +41,7 @@ static struct batch *make_batch(const char *score_name, size_t n, double value)
     int r = batch_builder_new(&b, &(struct batch_options){"c1", score_name, n});
 
     if (r == 0)
-        batch_begin(b);
+        batch_begin(b, 0, 0);
     for (size_t i = 0; r == 0 && i < n; i++) {
         struct batch_labels l = {.escapes = 0};
         char pod[32];

@@ -95,7 +95,7 @@ static void publish(struct page *p, struct batch_builder *b, double value)
 {
     CLEANUP(cleanup_batch_unref) struct batch *batch = NULL;
 
-    batch_begin(b);
+    batch_begin(b, 0, 0);
     for (size_t i = 0; i < SERIES; i++) {
         struct batch_labels l = {.value[DS_POD] = {"abcdefghijklmnopqrstuvwxyz" + i, 1}};
         assert_int_equal(batch_add(b, &l, value), 0);

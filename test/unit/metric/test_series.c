@@ -42,7 +42,7 @@ static struct batch *round_of(struct batch_builder *b, const char *nodes, double
 {
     struct batch *batch = NULL;
 
-    batch_begin(b);
+    batch_begin(b, 0, 0);
     for (size_t i = 0; nodes[i]; i++)
         assert_int_equal(add(b, (char[]){nodes[i], '\0'}, "", from + (double)i), 0);
     assert_int_equal(batch_seal(b, (unix_ms){12345}, &batch, duplicates), 0);
@@ -81,7 +81,7 @@ static void renders_every_label_of_a_name(void **state)
                                        [DS_CLUSTER] = STR("elsewhere"),
                                        [DS_SCORE_NAME] = STR("other")}};
 
-    batch_begin(b);
+    batch_begin(b, 0, 0);
     assert_int_equal(batch_add(b, &(struct batch_labels){.escapes = 0}, 1), 0);
     assert_int_equal(batch_add(b, &l, 2), 0);
     assert_int_equal(batch_seal(b, (unix_ms){0}, &batch, NULL), 0);
@@ -187,20 +187,20 @@ static void refuses_more_than_max_series(void **state)
     struct batch *batch;
 
     batch_builder_set_max(b, 2);
-    batch_begin(b);
+    batch_begin(b, 0, 0);
     assert_int_equal(add(b, "a", "", 1), 0);
     assert_int_equal(add(b, "b", "", 1), 0);
     assert_int_equal(add(b, "a", "", 1), 0); /* no series of its own */
     assert_int_equal(add(b, "c", "", 1), -ENOSPC);
     batch_abandon(b);
     batch = round_of(b, "ab", 0, NULL);
-    batch_begin(b);
+    batch_begin(b, 0, 0);
     assert_int_equal(add(b, "c", "", 1), 0); /* those of the last batch count only when seen again */
     assert_int_equal(add(b, "a", "", 1), 0);
     assert_int_equal(add(b, "b", "", 1), -ENOSPC);
     batch_abandon(b);
     batch_builder_set_max(b, 0);
-    batch_begin(b);
+    batch_begin(b, 0, 0);
     assert_int_equal(add(b, "a", "", 1), -ENOSPC);
     (void)batch_unref(batch);
 }
@@ -211,15 +211,15 @@ static void forgets_an_abandoned_batch(void **state)
     CLEANUP(cleanup_batch_unref) struct batch *first = NULL, *second = NULL;
 
     batch_abandon(b); /* none was begun */
-    batch_begin(b);
+    batch_begin(b, 0, 0);
     assert_int_equal(add(b, "lost", "", 1), 0);
     batch_abandon(b);
     first = round_of(b, "abc", 0, NULL);
-    batch_begin(b);
+    batch_begin(b, 0, 0);
     assert_int_equal(add(b, "b", "", 100), 0);
     assert_int_equal(add(b, "lost", "", 100), 0);
     batch_abandon(b);
-    batch_begin(b);
+    batch_begin(b, 0, 0);
     assert_int_equal(add(b, "lost", "", 100), 0);
     second = round_of(b, "cba", 10, NULL); /* drops the one begun */
     assert_ptr_equal(first->set, second->set);
@@ -272,7 +272,7 @@ static void escapes_names_and_returns_plain_values(void **state)
         struct str labels[DS_LABELS];
         struct batch_labels l = {.escapes = 1u << DS_META | 1u << DS_POD, .value[DS_META] = cases[i].plain};
         l.value[DS_POD] = cases[i].plain;
-        batch_begin(b);
+        batch_begin(b, 0, 0);
         assert_int_equal(batch_add(b, &l, 0), 0);
         assert_int_equal(batch_seal(b, (unix_ms){0}, &batch, NULL), 0);
         BUF_AUTO(want, 256);
@@ -294,7 +294,7 @@ static void escapes_the_own_labels(void **state)
 
     (void)state;
     assert_int_equal(batch_builder_new(&b, &(struct batch_options){"c\"\\\n", "s\"", 10}), 0);
-    batch_begin(b);
+    batch_begin(b, 0, 0);
     assert_int_equal(add(b, "n", "", 0), 0);
     assert_int_equal(batch_seal(b, (unix_ms){0}, &batch, NULL), 0);
     series_labels(batch->set, 0, labels);

@@ -148,7 +148,7 @@ static void one_round(struct batch_builder *b, struct model *m)
     struct batch *batch = NULL;
 
     memset(m->has, 0, sizeof(m->has));
-    batch_begin(b);
+    batch_begin(b, 0, 0);
     for (size_t i = 0; i < n; i++) {
         struct batch_labels l;
         char room[2][32];
@@ -197,7 +197,7 @@ static double time_rounds(size_t n)
     assert_int_equal(batch_builder_new(&b, &options), 0);
     for (size_t round = 0; round < 3; round++) {
         CLEANUP(cleanup_batch_unref) struct batch *batch = NULL;
-        batch_begin(b);
+        batch_begin(b, 0, 0);
         for (size_t i = 0; i < n; i++) {
             char pod[32];
             size_t k = i * 7919 % n + (round == 2 ? n / 2 : 0);

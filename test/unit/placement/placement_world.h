@@ -24,7 +24,7 @@ static inline struct batch *batch_of(const char *score_name, const struct result
     struct batch *batch = NULL;
 
     assert_int_equal(batch_builder_new(&b, &o), 0);
-    batch_begin(b);
+    batch_begin(b, 0, 0);
     for (size_t i = 0; i < n; i++) {
         struct batch_labels l = {.escapes = 1u << DS_NODE | 1u << DS_POD};
 

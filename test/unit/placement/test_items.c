@@ -146,7 +146,7 @@ static void keeps_the_order_of_results_across_rounds(void **state)
         struct items got;
         char want[64];
 
-        batch_begin(b);
+        batch_begin(b, 0, 0);
         for (size_t k = 0; rounds[i][k]; k++) {
             struct batch_labels l = {.value = {[DS_NODE] = {&rounds[i][k], 1}}};
             assert_int_equal(batch_add(b, &l, rounds[i][k]), 0);
@@ -327,7 +327,7 @@ static struct items make_truncated(const char *uncut, const struct summary *s)
     CLEANUP(cleanup_batch_unref) struct batch *batch = NULL;
 
     assert_int_equal(batch_builder_new(&b, &o), 0);
-    batch_begin(b);
+    batch_begin(b, 0, 0);
     for (size_t i = 0; uncut[i]; i++) {
         uint32_t hash[DS_LABELS] = {[DS_NODE] = (uint32_t)uncut[i]};
         struct batch_labels l = {.uncut = uncut[i] == '.' ? NULL : hash};

@@ -25,7 +25,7 @@ static inline struct batch *rw_batch_from(struct batch_builder *b, const char *p
     struct batch *batch;
     char name[64];
 
-    batch_begin(b);
+    batch_begin(b, 0, 0);
     for (size_t i = 0; i < n; i++) {
         (void)snprintf(name, sizeof(name), "%s%05zu", prefix, i);
         struct batch_labels l = {.value = {[DS_NODE] = str_of(name)}};

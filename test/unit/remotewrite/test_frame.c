@@ -128,7 +128,7 @@ static void frames_long_and_non_ascii_labels(void **state)
         longer[i] = (char)('a' + i % 26);
     b = rw_batch_from(builder, longer + 10240 - 40, 1, 0, AT);
     (void)batch_unref(b);
-    batch_begin(builder);
+    batch_begin(builder, 0, 0);
     for (size_t i = 0; i < 40; i++) {
         struct batch_labels labels = {.escapes = ~0u};
 

@@ -313,7 +313,7 @@ static void ends_what_is_gone_after_rules(void **state)
             for (int k = 0; k < DS_LABELS; k++)
                 if (!labels.value[k].p)
                     labels.value[k] = STR("");
-            batch_begin(builder);
+            batch_begin(builder, 0, 0);
             assert_int_equal(batch_add(builder, &labels, 1), 0);
             assert_int_equal(batch_seal(builder, (unix_ms){START + round}, &b, NULL), 0);
             intake_publish(r.intake, b);

@@ -126,7 +126,6 @@ static enum round_error read_with(struct batch_builder *b, struct str body, size
     char why[1024];
     enum round_error e;
 
-    batch_begin(b);
     e = answer_parse(body, b, label_max, stats, why);
     if (e == ROUND_OK && batch_seal(b, (unix_ms){1}, ret, duplicates) < 0)
         e = ROUND_MEMORY;

@@ -365,7 +365,6 @@ static void read_both(struct batch_builder *b, const struct text *t)
 
     memcpy(exact, t->p, t->n);
     plain_read(&p, t);
-    batch_begin(b);
     e = answer_parse((struct str){exact, t->n}, b, LABEL_MAX, &stats, why);
     if (e == ROUND_OK)
         assert_int_equal(batch_seal(b, (unix_ms){0}, &batch, &duplicates), 0);
