@@ -125,9 +125,10 @@ struct page {
     struct sink sink;
     pthread_mutex_t lock;
     struct row *row;        /* the loop writes it under the lock and reads it without */
-    struct row *next;       /* with what changed since; the loop's alone; NULL if nothing did */
+    struct piece **blocks;  /* of the next row, sorted by score name: the head has none. The loop's alone */
+    size_t n_blocks;        /* as well */
     uint64_t version;       /* counts rows. Under the lock */
-    uint64_t fresh;         /* bytes that `next` adds to the row. Under the lock */
+    uint64_t fresh;         /* bytes of the blocks that came after the row. Under the lock */
     uint64_t allocated;     /* atomic: bytes of these rows' pieces, and of earlier ones' that scrapes hold */
     struct metrics *server; /* under the lock */
 };
@@ -200,52 +201,20 @@ static struct row *row_unref(struct row *row)
     }
     return NULL;
 }
-DEFINE_CLEANUP(struct row, row_unref)
 
-/* A row with room for n pieces. */
-static struct row *row_alloc(size_t n)
+/* A row of the page's blocks, without the program's metrics. */
+static struct row *row_new(const struct page *p)
 {
-    struct row *row = xcalloc(1, sizeof(*row) + n * sizeof(row->pieces[0]));
+    struct row *row = xcalloc(1, sizeof(*row) + p->n_blocks * sizeof(row->pieces[0]));
 
     row->refs = 1;
-    return row;
-}
+    for (; row->n < p->n_blocks; row->n++) {
+        struct piece *block = row->pieces[row->n] = piece_ref(p->blocks[row->n]);
 
-/* Takes over p, the program's own metrics in one of the two formats. */
-static void row_set_own(struct row *row, bool openmetrics, struct piece *p)
-{
-    row->own[openmetrics] = p;
-    row->memory += piece_memory(p);
-}
-
-static void row_append(struct row *row, struct piece *p)
-{
-    row->pieces[row->n++] = piece_ref(p);
-    row->crc = crc32_combine_op(row->crc, p->crc, p->crc_shift);
-    row->text_bytes += p->text.n;
-    row->memory += piece_memory(p);
-}
-
-/* A copy of `old` with one scorer's block replaced, added or (block NULL) removed. Blocks are sorted by
- * score name, after the head. */
-static struct row *row_with(const struct row *old, const char *score_name, struct piece *block)
-{
-    struct row *row = row_alloc(old->n + 1);
-    size_t i;
-
-    for (i = 0; i < old->n; i++) {
-        const char *name = old->pieces[i]->score_name;
-        if (name && strcmp(name, score_name) >= 0)
-            break;
-        row_append(row, old->pieces[i]);
+        row->crc = crc32_combine_op(row->crc, block->crc, block->crc_shift);
+        row->text_bytes += block->text.n;
+        row->memory += piece_memory(block);
     }
-    if (block)
-        row_append(row, block);
-    for (; i < old->n; i++)
-        if (strcmp(old->pieces[i]->score_name, score_name) != 0)
-            row_append(row, old->pieces[i]);
-    row_set_own(row, false, piece_ref(old->own[0]));
-    row_set_own(row, true, piece_ref(old->own[1]));
     return row;
 }
 
@@ -387,34 +356,39 @@ int batch_prepare(struct batch *b)
     return r;
 }
 
-static const struct row *page_latest(const struct page *p)
-{
-    return p->next ? p->next : p->row;
-}
-
+/* Replaces, adds or (block NULL) removes one scorer's block, which the page takes over. */
 static void page_replace_block(struct page *p, const char *score_name, struct piece *block)
 {
-    struct row *row = row_with(page_latest(p), score_name, block);
+    size_t i = 0;
 
+    while (i < p->n_blocks && strcmp(cstr(p->blocks[i]->score_name), score_name) < 0)
+        i++;
+    if (i < p->n_blocks && strcmp(cstr(p->blocks[i]->score_name), score_name) == 0) {
+        (void)piece_unref(p->blocks[i]);
+        p->n_blocks--;
+        memmove(&p->blocks[i], &p->blocks[i + 1], (p->n_blocks - i) * sizeof(*p->blocks));
+    }
+    if (!block)
+        return;
+    p->blocks = xreallocarray(p->blocks, p->n_blocks + 1, sizeof(*p->blocks));
+    memmove(&p->blocks[i + 1], &p->blocks[i], (p->n_blocks - i) * sizeof(*p->blocks));
+    p->blocks[i] = block;
+    p->n_blocks++;
+    piece_count(block, &p->allocated);
     (void)pthread_mutex_lock(&p->lock);
     p->fresh += piece_memory(block);
     (void)pthread_mutex_unlock(&p->lock);
-    (void)row_unref(p->next);
-    p->next = row;
 }
 
 static void page_publish(struct sink *s, struct batch *b)
 {
     struct page *p = CONTAINER_OF(s, struct page, sink);
     int r = b->piece ? 0 : batch_prepare(b);
-    CLEANUP(cleanup_piece_unref) struct piece *block = TAKE_PTR(b->piece);
 
-    if (r < 0) {
+    if (r < 0)
         log_error("cannot publish scores on /metrics", L_STR("score_name", b->score_name), L_ERR(r));
-        return;
-    }
-    piece_count(block, &p->allocated);
-    page_replace_block(p, b->score_name, block);
+    else
+        page_replace_block(p, b->score_name, TAKE_PTR(b->piece));
 }
 
 static void page_withdraw(struct sink *s, const char *score_name, unix_ms at)
@@ -431,7 +405,7 @@ static const struct sink_ops page_sink_ops = {
 struct page *page_new(bool has_scores)
 {
     struct page *p = xcalloc(1, sizeof(*p));
-    CLEANUP(cleanup_piece_unref) struct piece *head = NULL;
+    struct piece *head;
     BUF_AUTO(text, 4096);
     int r = buf_puts(&text, "# TYPE " SCORE_METRIC " gauge\n# HELP " SCORE_METRIC " " SCORE_HELP "\n");
 
@@ -439,11 +413,10 @@ struct page *page_new(bool has_scores)
     p->sink.ops = &page_sink_ops;
     p->version = 1;
     p->server = metrics_new(METRIC_OWNER_SERVER);
-    p->row = row_alloc(1);
-    if (r == 0 && has_scores && piece_new(&head, &text) == 0) {
-        piece_count(head, &p->allocated);
-        row_append(p->row, head);
-    }
+    if (r == 0 && has_scores && piece_new(&head, &text) == 0)
+        page_replace_block(p, "", head);
+    p->row = row_new(p);
+    p->fresh = 0;
     metric_set(p->server, METRIC_HTTP_READERS_CUT, LV_NONE, 0);
     return p;
 }
@@ -453,7 +426,9 @@ struct page *page_free(struct page *p)
     if (!p)
         return NULL;
     (void)row_unref(p->row);
-    (void)row_unref(p->next);
+    for (size_t i = 0; i < p->n_blocks; i++)
+        (void)piece_unref(p->blocks[i]);
+    free(p->blocks);
     (void)metrics_free(p->server);
     (void)pthread_mutex_destroy(&p->lock);
     free(p);
@@ -465,36 +440,25 @@ struct sink *page_sink(struct page *p)
     return &p->sink;
 }
 
-static int row_with_own(struct row **ret, struct page *p, const struct metrics *own)
-{
-    const struct row *old = page_latest(p);
-    CLEANUP(cleanup_row_unref) struct row *row = row_alloc(old->n);
-
-    for (size_t i = 0; i < old->n; i++)
-        row_append(row, old->pieces[i]);
-    for (int openmetrics = 0; openmetrics < 2; openmetrics++) {
-        struct piece *piece = NULL;
-        BUF_AUTO(text, PIECE_MAX_BYTES);
-        int r = metrics_render(own, openmetrics, &text) ?: piece_new(&piece, &text);
-        if (r < 0)
-            return r;
-        piece_count(piece, &p->allocated);
-        row_set_own(row, openmetrics, piece);
-    }
-    *ret = TAKE_PTR(row);
-    return 0;
-}
-
 int page_set_own(struct page *p, const struct metrics *own)
 {
-    struct row *row = NULL, *old = p->row;
-    int r = row_with_own(&row, p, own);
+    struct row *row = row_new(p), *old = p->row;
+    int r = 0;
 
-    if (r < 0) /* scores do not wait for memory */
-        row = TAKE_PTR(p->next);
-    p->next = row_unref(p->next);
-    if (!row)
-        return r;
+    for (int openmetrics = 0; openmetrics < 2; openmetrics++) {
+        BUF_AUTO(text, PIECE_MAX_BYTES);
+
+        r = r ?: metrics_render(own, openmetrics, &text) ?: piece_new(&row->own[openmetrics], &text);
+        if (r == 0)
+            piece_count(row->own[openmetrics], &p->allocated);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (r < 0) { /* scores do not wait for memory */
+            (void)piece_unref(row->own[i]);
+            row->own[i] = piece_ref(old->own[i]);
+        }
+        row->memory += piece_memory(row->own[i]);
+    }
     (void)pthread_mutex_lock(&p->lock);
     p->row = row;
     p->version++;
@@ -511,7 +475,11 @@ size_t page_own_bytes(const struct page *p)
 
 size_t page_memory(const struct page *p)
 {
-    return page_latest(p)->memory;
+    uint64_t bytes = piece_memory(p->row->own[0]) + piece_memory(p->row->own[1]);
+
+    for (size_t i = 0; i < p->n_blocks; i++)
+        bytes += piece_memory(p->blocks[i]);
+    return bytes;
 }
 
 uint64_t page_held(void *page, uint64_t *ret_version, uint64_t *ret_bytes)
