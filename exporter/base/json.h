@@ -62,11 +62,6 @@ bool jr_number(struct jr *j, struct str *ret);
 /* Skips and checks any value; *ret is its bytes. ret may be NULL. The fast path for data that is forwarded
  * unchanged. */
 bool jr_skip(struct jr *j, struct str *ret);
-/* Skips a value at jr_peek()'s position whose n bytes are known to be valid. */
-static inline void jr_pass(struct jr *j, size_t n)
-{
-    j->p += n;
-}
 /* Whether only white space follows: the whole text is one valid value. */
 bool jr_end(struct jr *j);
 /* Sets an error at the current position, unless there is one. Returns false. */
