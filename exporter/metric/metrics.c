@@ -37,8 +37,8 @@ const struct metric_info metric_infos[METRICS] = {
 
 /* One series of a family. */
 struct child {
-    char *values; /* of its labels, each terminated */
-    double value; /* a histogram's sum */
+    char *labels[METRIC_MAX_LABELS]; /* their values */
+    double value;                    /* a histogram's sum */
     uint64_t count;
     uint64_t *in_bucket; /* histograms only; not cumulative */
 };
@@ -63,7 +63,8 @@ struct metrics *metrics_new(enum metric_owner owner)
 
 static void child_done(struct child *c)
 {
-    free(c->values);
+    for (size_t i = 0; i < METRIC_MAX_LABELS; i++)
+        free(c->labels[i]);
     free(c->in_bucket);
 }
 
@@ -99,17 +100,12 @@ static size_t count_labels(enum metric id)
     return n;
 }
 
-static const char *next_label_value(const char *value)
-{
-    return value + strlen(value) + 1;
-}
-
-static int compare_values(const char *values, const char *const *labels, size_t n)
+static int compare_labels(const struct child *c, const char *const *labels, size_t n)
 {
     int d = 0;
 
-    for (size_t i = 0; i < n && d == 0; i++, values = next_label_value(values))
-        d = strcmp(values, labels[i]);
+    for (size_t i = 0; i < n && d == 0; i++)
+        d = strcmp(c->labels[i], labels[i]);
     return d;
 }
 
@@ -120,7 +116,7 @@ static bool family_find(const struct family *f, const char *const *labels, size_
 
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
-        int d = compare_values(f->list[mid].values, labels, n_labels);
+        int d = compare_labels(&f->list[mid], labels, n_labels);
 
         if (d == 0) {
             *ret = mid;
@@ -135,19 +131,6 @@ static bool family_find(const struct family *f, const char *const *labels, size_
     return false;
 }
 
-static char *join_values(const char *const *labels, size_t n)
-{
-    size_t bytes = 1;
-    char *values, *p;
-
-    for (size_t i = 0; i < n; i++)
-        bytes += strlen(labels[i]) + 1;
-    values = p = xcalloc(bytes, 1);
-    for (size_t i = 0; i < n; i++)
-        p = stpcpy(p, labels[i]) + 1;
-    return values;
-}
-
 static struct child *family_insert(struct family *f, size_t at, const char *const *labels, size_t n_labels,
                                    bool histogram)
 {
@@ -157,7 +140,8 @@ static struct child *family_insert(struct family *f, size_t at, const char *cons
         f->cap = size_max(4, f->cap * 2);
         f->list = xreallocarray(f->list, f->cap, sizeof(*f->list));
     }
-    c.values = join_values(labels, n_labels);
+    for (size_t i = 0; i < n_labels; i++)
+        c.labels[i] = xstrdup(labels[i]);
     if (histogram)
         c.in_bucket = xcalloc(BUCKETS, sizeof(*c.in_bucket));
     memmove(&f->list[at + 1], &f->list[at], (f->n - at) * sizeof(*f->list));
@@ -216,12 +200,12 @@ void metric_remove(struct metrics *m, enum metric id, const char *const *labels)
 
 static bool child_has(enum metric id, const struct child *c, const char *label, const char *value)
 {
-    const char *names = metric_infos[id].labels, *v = c->values;
+    const char *names = metric_infos[id].labels;
     struct str name;
 
-    for (; (name = next_label_name(&names)).n; v = next_label_value(v))
+    for (size_t i = 0; (name = next_label_name(&names)).n; i++)
         if (str_eq(name, str_of(label)))
-            return strcmp(v, value) == 0;
+            return strcmp(c->labels[i], value) == 0;
     return false;
 }
 
@@ -240,15 +224,11 @@ double metric_get(const struct metrics *m, enum metric id, const char *const *la
     return family_find(&m->families[id], labels, count_labels(id), &at) ? m->families[id].list[at].value : 0;
 }
 
-static void child_copy(struct child *to, const struct child *from, size_t n_labels)
+static void child_copy(struct child *to, const struct child *from)
 {
-    const char *end = from->values;
-
-    for (size_t i = 0; i < n_labels; i++)
-        end = next_label_value(end);
     *to = *from;
-    to->values =
-        memcpy(xmalloc((size_t)(end - from->values) + 1), from->values, (size_t)(end - from->values));
+    for (size_t i = 0; i < METRIC_MAX_LABELS && from->labels[i]; i++)
+        to->labels[i] = xstrdup(from->labels[i]);
     if (from->in_bucket)
         to->in_bucket = memcpy(xmalloc(BUCKETS * sizeof(*to->in_bucket)), from->in_bucket,
                                BUCKETS * sizeof(*to->in_bucket));
@@ -264,19 +244,19 @@ struct metrics *metrics_copy(const struct metrics *m)
 
         to->list = from->n ? xcalloc(from->n, sizeof(*to->list)) : NULL;
         for (to->cap = from->n; to->n < from->n; to->n++)
-            child_copy(&to->list[to->n], &from->list[to->n], count_labels(id));
+            child_copy(&to->list[to->n], &from->list[to->n]);
     }
     return copy;
 }
 
 static size_t sample_labels(enum metric id, const struct child *c, struct metric_label *ret)
 {
-    const char *names = metric_infos[id].labels, *v = c->values;
+    const char *names = metric_infos[id].labels;
     struct str name;
     size_t n = 0;
 
-    for (; (name = next_label_name(&names)).n; v = next_label_value(v))
-        ret[n++] = (struct metric_label){name, str_of(v)};
+    for (; (name = next_label_name(&names)).n; n++)
+        ret[n] = (struct metric_label){name, str_of(c->labels[n])};
     return n;
 }
 
