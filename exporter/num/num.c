@@ -188,18 +188,23 @@ static inline void store_others(char *out, unsigned __int128 others)
     store_digits(out + 8, (uint64_t)(others >> 64));
 }
 
+/* The digits of x < 10^8 without zeros in front. Writes eight bytes whatever the length. */
+static size_t put_first_group(char *out, uint32_t x)
+{
+    uint64_t digits = eight_digits(x);
+    int zeros = __builtin_ctzll(digits | 1ULL << 56) / 8;
+
+    digits |= 0x3030303030303030;
+    digits = htole64(digits >> 8 * zeros);
+    memcpy(out, &digits, sizeof digits);
+    return (size_t)(8 - zeros);
+}
+
 static char *put_exponent(char *out, int e)
 {
-    unsigned n = e < 0 ? (unsigned)-e : (unsigned)e;
-
     *out++ = 'e';
     *out++ = e < 0 ? '-' : '+';
-    if (n >= 100)
-        *out++ = (char)('0' + n / 100);
-    if (n >= 10)
-        *out++ = (char)('0' + n / 10 % 10);
-    *out++ = (char)('0' + n % 10);
-    return out;
+    return out + put_first_group(out, (uint32_t)abs(e));
 }
 
 /* Lays out digits whose decimal point stands after the first `point` of them (which may be negative or
@@ -240,18 +245,6 @@ static char *put_word(char *out, bool negative, uint64_t fraction)
 {
     memcpy(out, fraction ? "NaN" : negative ? "-Inf" : "+Inf", 4);
     return out + (fraction ? 3 : 4);
-}
-
-/* The digits of x < 10^8 without zeros in front. Writes eight bytes whatever the length. */
-static size_t put_first_group(char *out, uint32_t x)
-{
-    uint64_t digits = eight_digits(x);
-    int zeros = __builtin_ctzll(digits | 1ULL << 56) / 8;
-
-    digits |= 0x3030303030303030;
-    digits = htole64(digits >> 8 * zeros);
-    memcpy(out, &digits, sizeof digits);
-    return (size_t)(8 - zeros);
 }
 
 /* Eight decimals at most, the usual score: r / 10^8 that reads back as v (both r and 10^8 are exact
