@@ -74,12 +74,8 @@ static void spellings_append(struct spellings *s, const struct spelling *one)
 
 static void spellings_note(struct spellings *s, struct str text, size_t place)
 {
-    struct spelling one = {.bytes = (uint32_t)text.n, .place = (uint32_t)place};
-
-    if (text.n == 0 || text.n > UINT32_MAX)
-        return;
-    one.hash = hash_bytes(text);
-    spellings_append(s, &one);
+    if (text.n > 0 && text.n <= UINT32_MAX)
+        spellings_append(s, &(struct spelling){hash_bytes(text), (uint32_t)text.n, (uint32_t)place});
 }
 
 /* After an unexpected result for a known place of n_places: expects what followed it in the last answer. */
