@@ -755,8 +755,7 @@ static void sink_applied(struct sink *s, struct scorer *const *scorers, size_t n
         placement_sync(k->placement, scorers, n);
 }
 
-static const struct sink_ops sink_ops = {
-    .name = "AddOnPlacementScore", .round = sink_round, .applied = sink_applied};
+static const struct sink_ops sink_ops = {.round = sink_round, .applied = sink_applied};
 
 /* "namespace/name" or "name", in the agent's own namespace. */
 static void set_names(struct agent_kube *k)

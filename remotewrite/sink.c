@@ -43,7 +43,7 @@ static void rw_withdraw(struct sink *sink, const char *score_name, unix_ms at)
         endpoint_withdraw(s->endpoints[i], score_name, at);
 }
 
-static const struct sink_ops ops = {.name = "remote-write", .publish = rw_publish, .withdraw = rw_withdraw};
+static const struct sink_ops ops = {.publish = rw_publish, .withdraw = rw_withdraw};
 
 /* Sender threads. Coalesces changes until the loop has seen them. */
 static void rw_on_changed(void *arg)

@@ -458,14 +458,11 @@ static void reading_scan(struct str body, char out[200])
 static void reading_make(struct reading *ret, const char *cluster_name, const char *score_name,
                          struct str body)
 {
-    const struct batch_options o = {.cluster_name = cluster_name,
-                                    .score_name = score_name,
-                                    .max_series = (size_t)limits_default.series_per_scorer};
     CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
     bool all_dropped;
 
     *ret = (struct reading){.error = ROUND_OK};
-    (void)!batch_builder_new(&b, &o);
+    b = batch_builder_new(cluster_name, score_name, (size_t)limits_default.series_per_scorer);
     ret->error = answer_parse(body, b, (size_t)limits_default.label_value_bytes, &ret->stats, ret->why);
     all_dropped = ret->stats.results && ret->stats.invalid == ret->stats.results;
     if (ret->error == ROUND_JSON)

@@ -449,17 +449,6 @@ int64_t scorer_timeout_ms(const struct summary *s, const struct limits *limits)
 }
 
 /* For the first round, and after one was cancelled while the worker had the builder. */
-static void scorer_make_builder(struct scorer *s)
-{
-    const struct batch_options o = {
-        .cluster_name = s->env->cluster_name,
-        .score_name = s->summary.score_name,
-        .max_series = (size_t)s->env->limits->series_per_scorer,
-    };
-
-    (void)!batch_builder_new(&s->builder, &o); /* only a longer name than a configuration has fails */
-}
-
 static void on_next_timer(struct timer *t)
 {
     struct scorer *s = CONTAINER_OF(t, struct scorer, next);
@@ -472,7 +461,8 @@ static void on_next_timer(struct timer *t)
     };
 
     if (!s->builder)
-        scorer_make_builder(s);
+        s->builder = batch_builder_new(s->env->cluster_name, s->summary.score_name,
+                                       (size_t)s->env->limits->series_per_scorer);
     s->started = loop_now(s->loop);
     s->status.started_ms = loop_wall(s->loop).ms;
     s->status.next_ms = 0;

@@ -286,47 +286,39 @@ int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *
 }
 
 /* Renders the constant parts of a name once: rendering a name is then only copying. */
-static int make_pieces(struct batch_builder *b, const struct batch_options *o)
+static void make_pieces(struct batch_builder *b)
 {
-    size_t start[PIECES + 2], k = 0;
+    size_t start[PIECES + 2] = {0}, k = 0;
     int r = buf_puts(&b->constants, SCORE_METRIC "{");
 
-    start[0] = 0;
     for (size_t i = 0; r == 0 && i < DS_LABELS; i++) {
         r = buf_printf(&b->constants, "%s%s=\"", i ? "\"," : "", ds_label_names[i].p);
         if (r == 0 && i == DS_CLUSTER) {
-            r = buf_put_label_value(&b->constants, str_of(o->cluster_name));
+            r = buf_put_label_value(&b->constants, str_of(b->cluster_name));
         } else if (r == 0 && i == DS_SCORE_NAME) {
-            r = buf_put_label_value(&b->constants, str_of(o->score_name));
+            r = buf_put_label_value(&b->constants, str_of(b->score_name));
         } else {
             b->label[k++] = (enum ds_label)i;
             start[k] = b->constants.n;
         }
     }
-    if (r == 0)
-        r = buf_puts(&b->constants, "\"}");
-    if (r < 0)
-        return r;
+    if ((r ?: buf_puts(&b->constants, "\"}")) < 0)
+        memory_exhausted(b->constants.n);
     start[k + 1] = b->constants.n;
     for (size_t i = 0; i <= k; i++)
         b->piece[i] = (struct str){b->constants.p + start[i], start[i + 1] - start[i]};
-    return 0;
 }
 
-int batch_builder_new(struct batch_builder **ret, const struct batch_options *o)
+struct batch_builder *batch_builder_new(const char *cluster_name, const char *score_name, size_t max_series)
 {
-    CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = xcalloc(1, sizeof(*b));
-    int r;
+    struct batch_builder *b = xcalloc(1, sizeof(*b));
 
     buf_init(&b->constants, 64u << 20); /* a configuration is smaller */
-    b->max_series = o->max_series;
-    b->cluster_name = xstrdup(o->cluster_name);
-    b->score_name = xstrdup(o->score_name);
-    r = make_pieces(b, o);
-    if (r < 0)
-        return r;
-    *ret = TAKE_PTR(b);
-    return 0;
+    b->max_series = max_series;
+    b->cluster_name = xstrdup(cluster_name);
+    b->score_name = xstrdup(score_name);
+    make_pieces(b);
+    return b;
 }
 
 void batch_abandon(struct batch_builder *b)

@@ -399,8 +399,7 @@ static void page_withdraw(struct sink *s, const char *score_name, unix_ms at)
     page_replace_block(p, score_name, NULL);
 }
 
-static const struct sink_ops page_sink_ops = {
-    .name = "metrics page", .publish = page_publish, .withdraw = page_withdraw};
+static const struct sink_ops page_sink_ops = {.publish = page_publish, .withdraw = page_withdraw};
 
 struct page *page_new(bool has_scores)
 {

@@ -90,12 +90,6 @@ DEFINE_CLEANUP(struct batch, batch_unref)
 /* Builds the batches of one scorer, round after round. Loop thread only. */
 struct batch_builder;
 
-struct batch_options {
-    const char *cluster_name; /* valid UTF-8 */
-    const char *score_name;   /* valid UTF-8 */
-    size_t max_series;
-};
-
 /* The labels of a result. DS_CLUSTER and DS_SCORE_NAME are ignored: the builder sets them. */
 struct batch_labels {
     struct str value[DS_LABELS]; /* well-formed UTF-8 without NUL */
@@ -105,8 +99,8 @@ struct batch_labels {
         spelling; /* the bytes of the answer that spell the labels, for batch_spelled(); may be empty */
 };
 
-/* The strings are copied. */
-MUST_USE int batch_builder_new(struct batch_builder **ret, const struct batch_options *o);
+/* The names are valid UTF-8 and are copied. */
+struct batch_builder *batch_builder_new(const char *cluster_name, const char *score_name, size_t max_series);
 struct batch_builder *batch_builder_free(struct batch_builder *b);
 DEFINE_CLEANUP(struct batch_builder, batch_builder_free)
 void batch_builder_set_max(struct batch_builder *b, size_t max_series);
@@ -134,9 +128,8 @@ void batch_abandon(struct batch_builder *b);
 struct scorer;
 struct sink;
 
-/* Each but the name may be NULL. */
+/* Each may be NULL. */
 struct sink_ops {
-    const char *name;
     /* A scorer's whole new set of scores. The sink takes a reference of its own if it keeps the batch. */
     void (*publish)(struct sink *s, struct batch *b);
     /* A scorer's scores are gone: it was removed, or they grew too old. Does nothing for a name never

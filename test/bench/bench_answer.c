@@ -20,9 +20,6 @@ struct work {
     bool turn;
 };
 
-static const struct batch_options options = {
-    .cluster_name = "cluster-1", .score_name = "sample_my_score", .max_series = 1u << 24};
-
 static void round_with(const struct work *w, struct batch_builder *b, const struct buf *body)
 {
     CLEANUP(cleanup_batch_unref) struct batch *batch = NULL;
@@ -37,7 +34,7 @@ static void first_round(void *arg)
 {
     CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
 
-    must(batch_builder_new(&b, &options) == 0);
+    b = batch_builder_new("cluster-1", "sample_my_score", 1u << 24);
     round_with(arg, b, &((struct work *)arg)->body);
 }
 
@@ -92,7 +89,8 @@ static void measure(size_t results)
     gen_scoring_answer(&w.body, (int)results, 0, 0);
     gen_scoring_answer(&w.churned, (int)results, 0, 100);
     w.copy = malloc(w.body.n);
-    must(w.copy && batch_builder_new(&w.builder, &options) == 0);
+    must(w.copy);
+    w.builder = batch_builder_new("cluster-1", "sample_my_score", 1u << 24);
     measure_print((double)w.body.n, "bytes_%u", n);
     measure_print(measure_ms(first_round, &w, REPEATS), "first_ms_%u", n);
     measure_print(measure_ms(next_round, &w, REPEATS), "next_ms_%u", n);

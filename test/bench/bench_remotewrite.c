@@ -148,8 +148,6 @@ static void other_form(void *arg)
 
 static struct batch *make_batch(int churn)
 {
-    static const struct batch_options options = {
-        .cluster_name = "cluster-1", .score_name = "sample_my_score", .max_series = 1u << 24};
     BUF_AUTO(body, SIZE_MAX / 2);
     struct batch_builder *builder;
     struct answer_stats stats;
@@ -157,7 +155,7 @@ static struct batch *make_batch(int churn)
     char why[1024];
 
     gen_scoring_answer(&body, SERIES, 0, churn);
-    must(batch_builder_new(&builder, &options) == 0);
+    builder = batch_builder_new("cluster-1", "sample_my_score", 1u << 24);
     must(answer_parse(buf_str(&body), builder, LABEL_MAX, &stats, why) == ROUND_OK);
     must(batch_seal(builder, (unix_ms){AT}, &batch, NULL) == 0);
     (void)batch_builder_free(builder);

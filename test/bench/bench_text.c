@@ -92,15 +92,13 @@ static void checksum(void *arg)
 
 static struct work *work_new(int series)
 {
-    static const struct batch_options options = {
-        .cluster_name = "cluster-1", .score_name = "sample_my_score", .max_series = 1u << 24};
     struct work *w = calloc(1, sizeof(*w));
     char *to;
 
     must(w != NULL);
     w->body.max = w->text.max = w->out.max = SIZE_MAX / 2;
     gen_scoring_answer(&w->body, series, 0, 0);
-    must(batch_builder_new(&w->builder, &options) == 0);
+    w->builder = batch_builder_new("cluster-1", "sample_my_score", 1u << 24);
     read_answer(w);
     render(w);
     must(buf_room(&w->out, w->text.n + w->text.n / 8 + 4096, &to) == 0);

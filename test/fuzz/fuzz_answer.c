@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct batch_builder *b = NULL;
     struct batch *first, *second;
 
-    assert(batch_builder_new(&b, &(struct batch_options){"c1", "s1", 1000}) == 0);
+    b = batch_builder_new("c1", "s1", 1000);
     first = read_once(b, body, label_max);
     second = read_once(b, body, label_max);
     assert(!first == !second && (!first || first->set == second->set));

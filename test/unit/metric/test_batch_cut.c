@@ -11,10 +11,9 @@
 
 static struct batch_builder *builder(void)
 {
-    const struct batch_options o = {.cluster_name = "c1", .score_name = "cpu", .max_series = 100};
     struct batch_builder *b = NULL;
 
-    assert_int_equal(batch_builder_new(&b, &o), 0);
+    b = batch_builder_new("c1", "cpu", 100);
     return b;
 }
 

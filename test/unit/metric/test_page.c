@@ -36,12 +36,11 @@ static int teardown(void **state)
 /* A batch of the pods web-0, web-1, ...; NULL without memory. */
 static struct batch *make_batch(const char *score_name, size_t n, double value)
 {
-    CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
+    CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = batch_builder_new("c1", score_name, n);
     struct batch *batch = NULL;
-    int r = batch_builder_new(&b, &(struct batch_options){"c1", score_name, n});
+    int r = 0;
 
-    if (r == 0)
-        batch_begin(b, 0, 0);
+    batch_begin(b, 0, 0);
     for (size_t i = 0; r == 0 && i < n; i++) {
         struct batch_labels l = {.escapes = 0};
         char pod[32];

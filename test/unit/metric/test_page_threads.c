@@ -114,8 +114,8 @@ static void readers_see_whole_pages(void **state)
     (void)state;
     p = page_new(true);
     own = metrics_new(METRIC_OWNER_LOOP);
-    assert_int_equal(batch_builder_new(&cpu, &(struct batch_options){"c1", "cpu", SERIES}), 0);
-    assert_int_equal(batch_builder_new(&mem, &(struct batch_options){"c1", "mem", SERIES}), 0);
+    cpu = batch_builder_new("c1", "cpu", SERIES);
+    mem = batch_builder_new("c1", "mem", SERIES);
     for (size_t i = 0; i < READERS; i++) {
         readers[i].page = p;
         assert_int_equal(pthread_create(&readers[i].thread, NULL, read_pages, &readers[i]), 0);

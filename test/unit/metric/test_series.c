@@ -10,11 +10,10 @@
 
 #include <cmocka.h>
 
-static const struct batch_options options = {.cluster_name = "c1", .score_name = "cpu", .max_series = 1000};
-
 static int setup(void **state)
 {
-    return batch_builder_new((struct batch_builder **)state, &options);
+    *state = batch_builder_new("c1", "cpu", 1000);
+    return 0;
 }
 
 static int teardown(void **state)
@@ -233,7 +232,7 @@ static void lets_batches_outlive_the_builder(void **state)
     struct series_set *set;
 
     (void)state;
-    assert_int_equal(batch_builder_new(&b, &options), 0);
+    b = batch_builder_new("c1", "cpu", 1000);
     batch = round_of(b, "ab", 0, NULL);
     assert_null(batch_builder_free(b));
     assert_batch(batch_ref(batch), "a=0 b=1");
@@ -293,7 +292,7 @@ static void escapes_the_own_labels(void **state)
     struct str labels[DS_LABELS];
 
     (void)state;
-    assert_int_equal(batch_builder_new(&b, &(struct batch_options){"c\"\\\n", "s\"", 10}), 0);
+    b = batch_builder_new("c\"\\\n", "s\"", 10);
     batch_begin(b, 0, 0);
     assert_int_equal(add(b, "n", "", 0), 0);
     assert_int_equal(batch_seal(b, (unix_ms){0}, &batch, NULL), 0);

@@ -19,11 +19,10 @@ struct result {
 /* The batch of these results, in their order, on cluster c1. */
 static inline struct batch *batch_of(const char *score_name, const struct result *results, size_t n)
 {
-    const struct batch_options o = {.cluster_name = "c1", .score_name = score_name, .max_series = 1000000};
     CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
     struct batch *batch = NULL;
 
-    assert_int_equal(batch_builder_new(&b, &o), 0);
+    b = batch_builder_new("c1", score_name, 1000000);
     batch_begin(b, 0, 0);
     for (size_t i = 0; i < n; i++) {
         struct batch_labels l = {.escapes = 1u << DS_NODE | 1u << DS_POD};

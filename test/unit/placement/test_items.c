@@ -134,13 +134,12 @@ static void aggregates_results_of_one_name(void **state)
 /* Rounds after the first take another way through the batch builder. */
 static void keeps_the_order_of_results_across_rounds(void **state)
 {
-    const struct batch_options o = {.cluster_name = "c1", .score_name = "cpu", .max_series = 10};
     static const char *const rounds[] = {"ab", "ba", "ab", "abc", "cab", "ba"};
     struct summary s = summary_of("cpu", "x");
     struct batch_builder *b;
 
     (void)state;
-    assert_int_equal(batch_builder_new(&b, &o), 0);
+    b = batch_builder_new("c1", "cpu", 10);
     for (size_t i = 0; i < ARRAY_SIZE(rounds); i++) {
         struct batch *batch;
         struct items got;
@@ -322,11 +321,10 @@ static void makes_the_items_of_several_formats(void **state)
 /* Node "n" is truncated in all, from what `uncut` says by a letter; each has a pod of its own. */
 static struct items make_truncated(const char *uncut, const struct summary *s)
 {
-    const struct batch_options o = {.cluster_name = "c1", .score_name = "cpu", .max_series = 100};
     CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
     CLEANUP(cleanup_batch_unref) struct batch *batch = NULL;
 
-    assert_int_equal(batch_builder_new(&b, &o), 0);
+    b = batch_builder_new("c1", "cpu", 100);
     batch_begin(b, 0, 0);
     for (size_t i = 0; uncut[i]; i++) {
         uint32_t hash[DS_LABELS] = {[DS_NODE] = (uint32_t)uncut[i]};

@@ -40,10 +40,9 @@ static inline struct batch *rw_batch_from(struct batch_builder *b, const char *p
 
 static inline struct batch_builder *rw_builder(const char *score_name)
 {
-    struct batch_options o = {.cluster_name = "c1", .score_name = score_name, .max_series = 1000000};
     struct batch_builder *b;
 
-    assert_int_equal(batch_builder_new(&b, &o), 0);
+    b = batch_builder_new("c1", score_name, 1000000);
     return b;
 }
 

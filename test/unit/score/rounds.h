@@ -84,7 +84,7 @@ static inline int setup(void **state)
     (void)strcpy(e->dir, "/tmp/test_round.XXXXXX");
     secret_files_init(&e->secrets, mkdtemp(e->dir));
     e->source = (struct source_env){e->loop, e->http, &e->secrets.secrets, 1u << 20, "c1", NULL, NULL, NULL};
-    assert_int_equal(batch_builder_new(&e->builder, &(struct batch_options){"c1", "s1", 100}), 0);
+    e->builder = batch_builder_new("c1", "s1", 100);
     e->summary = (struct summary){
         .source.type = SOURCE_PROMETHEUS,
         .source.endpoint = (char *)(uintptr_t)fake_url(e->prometheus, "/api/v1/query_range"),

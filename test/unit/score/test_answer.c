@@ -50,7 +50,7 @@ static enum round_error parse(struct str body, size_t label_max, size_t max_seri
     enum round_error e;
 
     (void)strcpy(why, "");
-    assert_int_equal(batch_builder_new(&b, &(struct batch_options){"c1", "s1", max_series}), 0);
+    b = batch_builder_new("c1", "s1", max_series);
     e = answer_parse(body, b, label_max, &stats, why);
     if (e == ROUND_OK) {
         assert_int_equal(batch_seal(b, (unix_ms){0}, &batch, NULL), 0);
@@ -183,7 +183,7 @@ static void gives_every_nan_one_bit_pattern(void **state)
         CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
         CLEANUP(cleanup_batch_unref) struct batch *batch = NULL;
         uint64_t bits;
-        assert_int_equal(batch_builder_new(&b, &(struct batch_options){"c1", "s1", 5}), 0);
+        b = batch_builder_new("c1", "s1", 5);
         assert_int_equal(answer_parse(str_of(bodies[i]), b, LABEL_MAX, &stats, why), ROUND_OK);
         assert_int_equal(batch_seal(b, (unix_ms){0}, &batch, NULL), 0);
         memcpy(&bits, batch->values, sizeof(bits));

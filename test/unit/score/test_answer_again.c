@@ -15,9 +15,6 @@
 
 enum { ROUNDS = 4000, MAX_ITEMS = 40, LABEL_MAX = 256 };
 
-static const struct batch_options options = {
-    .cluster_name = "c1", .score_name = "cpu", .max_series = 1000000};
-
 static uint64_t random_u64(void)
 {
     static uint64_t x = 0x2545f4914f6cdd1d;
@@ -152,7 +149,7 @@ static void check_round(struct batch_builder *kept, struct str body, size_t labe
     size_t duplicates[2] = {0, 0};
     enum round_error e[2];
 
-    assert_int_equal(batch_builder_new(&fresh, &options), 0);
+    fresh = batch_builder_new("c1", "cpu", 1000000);
     e[0] = read_with(fresh, body, label_max, &a, &stats[0], &duplicates[0]);
     e[1] = read_with(kept, body, label_max, &b, &stats[1], &duplicates[1]);
     assert_int_equal(e[0], e[1]);
@@ -171,7 +168,7 @@ static void reads_a_repeated_spelling_like_a_new_one(void **state)
     size_t n = 20, label_max = LABEL_MAX;
 
     (void)state;
-    assert_int_equal(batch_builder_new(&kept, &options), 0);
+    kept = batch_builder_new("c1", "cpu", 1000000);
     for (size_t i = 0; i < n; i++)
         items[i] = (struct item){i, i};
     for (int round = 0; round < ROUNDS; round++) {

@@ -392,7 +392,7 @@ static void agrees_with_a_plain_reader(void **state)
     CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
 
     (void)state;
-    assert_int_equal(batch_builder_new(&b, &(struct batch_options){"c1", "s1", 1000}), 0);
+    b = batch_builder_new("c1", "s1", 1000);
     for (size_t i = 0; i < DOCUMENTS; i++) {
         make_answer(&t);
         for (size_t n = i % 2 ? 1 + below(4) : 0; n > 0 && t.n > 0; n--)

@@ -79,7 +79,7 @@ static void can_be_cancelled_while_they_are_read(void **state)
         struct round *r = NULL;
 
         if (!e->builder)
-            assert_int_equal(batch_builder_new(&e->builder, &(struct batch_options){"c1", "s1", 100}), 0);
+            e->builder = batch_builder_new("c1", "s1", 100);
         assert_int_equal(start(e, &r, &g, TIMEOUT_MS), 0);
         for (int i = 0; i < turns % 50 && g.times == 0; i++)
             assert_int_equal(loop_turn(e->loop, 1), 0);
