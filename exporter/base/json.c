@@ -1,7 +1,6 @@
 /* The pull interface: each call reads one token or one whole value. */
 #include "exporter/base/json.h"
 
-#include "exporter/base/buf.h"
 #include "exporter/base/text.h"
 
 #include <endian.h>

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdatomic.h>
-#include <string.h>
 
 enum { LINE_MAX_BYTES = 32 << 10, VALUE_MAX_BYTES = 4096 /* six times as many with escapes */ };
 

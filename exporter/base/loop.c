@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <link.h>
 #include <malloc.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <time.h>
 

@@ -1,7 +1,5 @@
 #include "exporter/base/map.h"
 
-#include "exporter/base/def.h"
-
 #include <sys/auxv.h>
 #include <sys/random.h>
 

@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum { PATH_MAX_BYTES = 4096, FILE_MAX_BYTES = 64 << 10, PAGE_BYTES = 4096, HUGE_BYTES = 2 << 20 };
 

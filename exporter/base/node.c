@@ -9,7 +9,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 /* ---- Problems ---- */
@@ -147,9 +146,7 @@ int problem_quote(struct str given, struct buf *into)
         shown = (struct str){at + 1, (size_t)(all.p + all.n - at - 1)};
     }
     query = slashes ? memchr(shown.p, '?', shown.n) : NULL;
-    shown.n = size_min(query ? (size_t)(query - shown.p) : shown.n, QUOTE_MAX);
-    while (shown.n && shown.p + shown.n < all.p + all.n && ((unsigned char)shown.p[shown.n] & 0xc0) == 0x80)
-        shown.n--;
+    shown = utf8_cut(shown, size_min(query ? (size_t)(query - shown.p) : shown.n, QUOTE_MAX));
     r = r ?: problem_put_escaped(shown, into);
     r = r ?: buf_puts(into, shown.p + shown.n < all.p + all.n ? "\"…" : "\"");
     if (r < 0)

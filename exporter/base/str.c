@@ -1,7 +1,5 @@
 #include "exporter/base/str.h"
 
-#include "exporter/base/def.h"
-
 int str_cmp(struct str a, struct str b)
 {
     size_t n = size_min(a.n, b.n);

@@ -1,6 +1,5 @@
 #include "exporter/base/text.h"
 
-#include "exporter/base/def.h"
 #include "exporter/base/json.h"
 #include "exporter/base/secret.h"
 

@@ -1,7 +1,6 @@
 /* The registry: for each metric of metrics.def, its series by label values. */
 #include "exporter/metric/metrics.h"
 
-#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/text.h"
 #include "exporter/num/num.h"

@@ -4,11 +4,7 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
-#include "exporter/base/str.h"
-#include "exporter/metric/metrics.h"
-#include "exporter/metric/series.h"
 #include "exporter/num/num.h"
 
 #include <errno.h>
@@ -313,16 +309,11 @@ bool negotiate_gzip(const char *accept_encoding)
     return gzip > 0 && gzip >= identity;
 }
 
-const char *expo_content_type(enum expo_format f)
-{
-    static const char *const types[EXPO_FORMATS] = {
-        [EXPO_TEXT] = "text/plain; version=0.0.4; charset=utf-8",
-        [EXPO_OPENMETRICS_001] = "application/openmetrics-text; version=0.0.1; charset=utf-8",
-        [EXPO_OPENMETRICS_1] = "application/openmetrics-text; version=1.0.0; charset=utf-8",
-    };
-
-    return types[f];
-}
+const char *const expo_content_types[EXPO_FORMATS] = {
+    [EXPO_TEXT] = "text/plain; version=0.0.4; charset=utf-8",
+    [EXPO_OPENMETRICS_001] = "application/openmetrics-text; version=0.0.1; charset=utf-8",
+    [EXPO_OPENMETRICS_1] = "application/openmetrics-text; version=1.0.0; charset=utf-8",
+};
 
 /* What a batch becomes on the page: its lines, and the same compressed. */
 
@@ -618,7 +609,7 @@ void page_serve(void *page, const struct httpd_request *rq, struct httpd_reply *
         reply->status = 500;
         return;
     }
-    reply->content_type = expo_content_type(format);
+    reply->content_type = expo_content_types[format];
     reply->content_encoding = gzip ? "gzip" : NULL;
     reply->vary = "Accept, Accept-Encoding";
     reply->version = s->version;

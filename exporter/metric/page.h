@@ -52,7 +52,7 @@ enum expo_format { EXPO_TEXT, EXPO_OPENMETRICS_001, EXPO_OPENMETRICS_1, EXPO_FOR
 enum expo_format negotiate_format(const char *accept);
 /* Whether an Accept-Encoding header takes gzip, and no less than what is not compressed. */
 bool negotiate_gzip(const char *accept_encoding);
-/* The Content-Type of a format. */
-const char *expo_content_type(enum expo_format f);
+/* The Content-Type of each format. */
+extern const char *const expo_content_types[EXPO_FORMATS];
 
 #endif

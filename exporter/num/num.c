@@ -1,7 +1,5 @@
 #include "exporter/num/num.h"
 
-#include "exporter/base/def.h"
-
 #include <endian.h>
 #include <float.h>
 #include <math.h>
