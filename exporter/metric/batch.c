@@ -393,24 +393,6 @@ static int render_name(struct batch_builder *b, const struct batch_labels *l, st
     return 0;
 }
 
-/* Completes the record whose name of name_n bytes was just written. */
-static int put_labels(struct batch_builder *b, const struct batch_labels *labels, size_t name_n)
-{
-    unsigned own = 1u << DS_CLUSTER | 1u << DS_SCORE_NAME;
-    struct buf *text = &b->fresh->text;
-    struct str values[DS_LABELS];
-    char *to;
-    int r;
-
-    memcpy(values, labels->value, sizeof(values));
-    values[DS_CLUSTER] = str_of(b->cluster_name);
-    values[DS_SCORE_NAME] = str_of(b->score_name);
-    r = buf_room(text, name_n + series_labels_room(values), &to);
-    if (r == 0)
-        text->n = (size_t)(series_put_labels(to + name_n, values, labels->escapes | own) - text->p);
-    return r;
-}
-
 /* Makes room for one more place, and for its series. */
 static void grow_places(struct batch_builder *b)
 {
@@ -444,6 +426,8 @@ static void expect_more(struct batch_builder *b, size_t spelling_n)
 static int add_fresh(struct batch_builder *b, const struct batch_labels *labels, struct str name,
                      uint32_t tag, size_t *ret)
 {
+    const unsigned own = 1u << DS_CLUSTER | 1u << DS_SCORE_NAME;
+    struct str values[DS_LABELS];
     struct series_slot *slot;
     int r;
 
@@ -456,10 +440,12 @@ static int add_fresh(struct batch_builder *b, const struct batch_labels *labels,
     }
     if (b->n_seen + b->fresh->n >= b->max_series)
         return -ENOSPC;
-    r = put_labels(b, labels, name.n);
+    memcpy(values, labels->value, sizeof(values));
+    values[DS_CLUSTER] = str_of(b->cluster_name);
+    values[DS_SCORE_NAME] = str_of(b->score_name);
+    r = series_set_append(b->fresh, slot, tag, name.n, values, labels->escapes | own);
     if (r < 0)
         return r;
-    series_set_append(b->fresh, slot, tag, name.n);
     if (b->fresh->n == 1)
         expect_more(b, labels->spelling.n);
     *ret = batch_last_count(b) + b->fresh->n - 1;

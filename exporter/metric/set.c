@@ -94,14 +94,42 @@ struct series_set *series_set_new(size_t n)
     return s;
 }
 
-void series_set_append(struct series_set *s, struct series_slot *slot, uint32_t tag, size_t name_n)
+/* Writes the labels part of a record and returns its end. */
+static char *put_labels(char *to, const struct str values[DS_LABELS], unsigned escapes)
 {
-    struct series_place *place = &s->place[s->n++];
+    for (size_t i = 0; i < DS_LABELS; i++) {
+        struct str v = values[i];
+        size_t added = 0;
 
+        for (size_t k = 0; escapes & 1u << i && k < v.n; k++)
+            added += v.p[k] == '\\' || v.p[k] == '"' || v.p[k] == '\n';
+        to = put_varint(to, (v.n + added) << 1 | (added > 0));
+        if (added)
+            to = mempcpy(put_varint(to, v.n), v.p, v.n);
+    }
+    return to;
+}
+
+int series_set_append(struct series_set *s, struct series_slot *slot, uint32_t tag, size_t name_n,
+                      const struct str values[DS_LABELS], unsigned escapes)
+{
+    struct series_place *place = &s->place[s->n];
+    size_t room = name_n;
+    char *to;
+    int r;
+
+    for (size_t i = 0; i < DS_LABELS; i++)
+        room += 2 * VARINT_MAX + values[i].n;
+    r = buf_room(&s->text, room, &to);
+    if (r < 0)
+        return r;
+    s->text.n = (size_t)(put_labels(to + name_n, values, escapes) - s->text.p);
     s->names_bytes += name_n;
+    s->n++;
     place->labels = place->name + (uint32_t)name_n;
     place[1].name = (uint32_t)s->text.n;
     *slot = (struct series_slot){.series = (uint32_t)s->n, .tag = tag};
+    return 0;
 }
 
 void series_set_take(struct series_set *s, const struct series_set *other, size_t from, size_t end)
@@ -140,30 +168,6 @@ struct str series_name(const struct series_set *s, size_t i)
 size_t series_names_bytes(const struct series_set *s)
 {
     return s->names_bytes;
-}
-
-size_t series_labels_room(const struct str values[DS_LABELS])
-{
-    size_t room = 0;
-
-    for (size_t i = 0; i < DS_LABELS; i++)
-        room += 2 * VARINT_MAX + values[i].n;
-    return room;
-}
-
-char *series_put_labels(char *to, const struct str values[DS_LABELS], unsigned escapes)
-{
-    for (size_t i = 0; i < DS_LABELS; i++) {
-        struct str v = values[i];
-        size_t added = 0;
-
-        for (size_t k = 0; escapes & 1u << i && k < v.n; k++)
-            added += v.p[k] == '\\' || v.p[k] == '"' || v.p[k] == '\n';
-        to = put_varint(to, (v.n + added) << 1 | (added > 0));
-        if (added)
-            to = mempcpy(put_varint(to, v.n), v.p, v.n);
-    }
-    return to;
 }
 
 void series_labels(const struct series_set *s, size_t i, struct str ret[DS_LABELS])

@@ -36,17 +36,14 @@ struct series_set *series_set_new(size_t n);
 void series_set_reserve(struct series_set *s, size_t n);
 /* The slot of the name, or the free one where it belongs. */
 struct series_slot *series_set_slot(const struct series_set *s, struct str name, uint32_t tag);
-/* Appends the series whose record ends the text. */
-void series_set_append(struct series_set *s, struct series_slot *slot, uint32_t tag, size_t name_n);
+/* Appends a series whose name of name_n bytes was just written behind the text; `escapes` as in struct
+ * batch_labels. -EFBIG, -ENOMEM. */
+int series_set_append(struct series_set *s, struct series_slot *slot, uint32_t tag, size_t name_n,
+                      const struct str values[DS_LABELS], unsigned escapes);
 /* Appends the series `from` up to `end` of another set, but for their slots, within the room reserved. */
 void series_set_take(struct series_set *s, const struct series_set *other, size_t from, size_t end);
 /* Takes over the slots of another set, whose series become moved[series], or SERIES_GONE. NULL: all stay. */
 void series_set_take_slots(struct series_set *s, const struct series_set *other, const uint32_t *moved);
-
-/* Room for the labels part of a record: an upper bound. */
-size_t series_labels_room(const struct str values[DS_LABELS]);
-/* Writes it; `escapes` as in struct batch_labels. Returns its end. */
-char *series_put_labels(char *to, const struct str values[DS_LABELS], unsigned escapes);
 
 /* The indices of the series by name; from malloc. */
 uint32_t *series_set_sort(const struct series_set *s);
