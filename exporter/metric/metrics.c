@@ -130,33 +130,27 @@ static bool family_find(const struct family *f, const char *const *labels, size_
     return false;
 }
 
-static struct child *family_insert(struct family *f, size_t at, const char *const *labels, size_t n_labels,
-                                   bool histogram)
+/* The child with these labels, which is made if there is none. */
+static struct child *get_child(struct metrics *m, enum metric id, const char *const *labels)
 {
+    struct family *f = &m->families[id];
+    size_t n_labels = count_labels(id), at;
     struct child c = {0};
 
+    if (family_find(f, labels, n_labels, &at))
+        return &f->list[at];
     if (f->n == f->cap) {
         f->cap = size_max(4, f->cap * 2);
         f->list = xreallocarray(f->list, f->cap, sizeof(*f->list));
     }
     for (size_t i = 0; i < n_labels; i++)
         c.labels[i] = xstrdup(labels[i]);
-    if (histogram)
+    if (metric_infos[id].type == METRIC_TYPE_HISTOGRAM)
         c.in_bucket = xcalloc(BUCKETS, sizeof(*c.in_bucket));
     memmove(&f->list[at + 1], &f->list[at], (f->n - at) * sizeof(*f->list));
     f->list[at] = c;
     f->n++;
     return &f->list[at];
-}
-
-static struct child *get_child(struct metrics *m, enum metric id, const char *const *labels)
-{
-    struct family *f = &m->families[id];
-    size_t n_labels = count_labels(id), at;
-
-    if (family_find(f, labels, n_labels, &at))
-        return &f->list[at];
-    return family_insert(f, at, labels, n_labels, metric_infos[id].type == METRIC_TYPE_HISTOGRAM);
 }
 
 void metric_add(struct metrics *m, enum metric id, const char *const *labels, double v)
