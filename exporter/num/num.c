@@ -81,22 +81,6 @@ enum {
 
 static const uint64_t TEN_8 = 100000000, TEN_16 = 10000000000000000;
 
-/* floor(log10(2^e)), floor(log10(3/4 * 2^e)), floor(log2(10^e)); right over the whole range of doubles. */
-static int log10_pow2(int e)
-{
-    return (e * 1262611) >> 22;
-}
-
-static int log10_three_quarters_pow2(int e)
-{
-    return (e * 1262611 - 524031) >> 22;
-}
-
-static int log2_pow10(int e)
-{
-    return (e * 1741647) >> 19;
-}
-
 /* g * c / 2^128 with the last bit set when the quotient is not exact. */
 static inline uint64_t mul_round_to_odd(const uint64_t g[2], uint64_t c)
 {
@@ -122,8 +106,10 @@ static void pow10_up(int k, uint64_t g[2])
 static uint64_t shortest(uint64_t c, int q, bool closer, int *ret_exp10)
 {
     uint64_t odd = c & 1, g[2], low, mid, high, s, tens;
-    int k = closer ? log10_three_quarters_pow2(q) : log10_pow2(q);
-    int h = q + log2_pow10(-k) + 1;
+    /* floor(log10(2^q)), or if closer floor(log10(3/4 * 2^q)), and floor(log2(10^-k)); right over the whole
+     * range of doubles. */
+    int k = (q * 1262611 - (closer ? 524031 : 0)) >> 22;
+    int h = q + ((-k * 1741647) >> 19) + 1;
     bool under, over, under_tens, over_tens;
 
     pow10_up(-k, g);
