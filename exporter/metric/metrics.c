@@ -217,28 +217,20 @@ double metric_get(const struct metrics *m, enum metric id, const char *const *la
     return family_find(&m->families[id], labels, count_labels(id), &at) ? m->families[id].list[at].value : 0;
 }
 
-static void child_copy(struct child *to, const struct child *from)
-{
-    *to = *from;
-    for (size_t i = 0; i < METRIC_MAX_LABELS && from->labels[i]; i++)
-        to->labels[i] = xstrdup(from->labels[i]);
-    if (from->in_bucket)
-        to->in_bucket = memcpy(xmalloc(BUCKETS * sizeof(*to->in_bucket)), from->in_bucket,
-                               BUCKETS * sizeof(*to->in_bucket));
-}
-
 struct metrics *metrics_copy(const struct metrics *m)
 {
     struct metrics *copy = metrics_new(m->owner);
 
-    for (enum metric id = 0; id < METRICS; id++) {
-        const struct family *from = &m->families[id];
-        struct family *to = &copy->families[id];
+    for (enum metric id = 0; id < METRICS; id++)
+        for (size_t i = 0; i < m->families[id].n; i++) {
+            const struct child *from = &m->families[id].list[i];
+            struct child *to = get_child(copy, id, (const char *const *)from->labels);
 
-        to->list = from->n ? xcalloc(from->n, sizeof(*to->list)) : NULL;
-        for (to->cap = from->n; to->n < from->n; to->n++)
-            child_copy(&to->list[to->n], &from->list[to->n]);
-    }
+            to->value = from->value;
+            to->count = from->count;
+            if (from->in_bucket)
+                memcpy(to->in_bucket, from->in_bucket, BUCKETS * sizeof(*to->in_bucket));
+        }
     return copy;
 }
 
