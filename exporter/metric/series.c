@@ -481,18 +481,8 @@ struct batch *batch_unref(struct batch *b)
 
 static const uint32_t not_cut[DS_LABELS];
 
-/* Keeps the hashes of the result that gave the series its value. */
-static void cut_append(struct batch_builder *b, size_t place, uint32_t *slot)
-{
-    if (b->n_cuts == b->cuts_cap) {
-        b->cuts_cap = size_max(16, b->cuts_cap * 2);
-        b->cuts = xreallocarray(b->cuts, b->cuts_cap, sizeof(*b->cuts));
-    }
-    b->cuts[b->n_cuts] = (struct cut_labels){.series = (uint32_t)place};
-    *slot = (uint32_t)++b->n_cuts;
-}
-
-/* Notes the truncated labels of the result just added at a place; uncut: as in batch_labels. */
+/* Notes the truncated labels of the result just added at a place, which gives the series its value; uncut: as
+ * in batch_labels. */
 static void batch_note_cut(struct batch_builder *b, size_t place, bool repeated, const uint32_t *uncut)
 {
     uint32_t *slot;
@@ -504,8 +494,14 @@ static void batch_note_cut(struct batch_builder *b, size_t place, bool repeated,
         uncut = not_cut;
     if (repeated && memcmp(*slot ? b->cuts[*slot - 1].uncut : not_cut, uncut, sizeof(not_cut)) != 0)
         b->merged_by_cut++;
-    if (!*slot && uncut != not_cut)
-        cut_append(b, place, slot);
+    if (!*slot && uncut != not_cut) {
+        if (b->n_cuts == b->cuts_cap) {
+            b->cuts_cap = size_max(16, b->cuts_cap * 2);
+            b->cuts = xreallocarray(b->cuts, b->cuts_cap, sizeof(*b->cuts));
+        }
+        b->cuts[b->n_cuts] = (struct cut_labels){.series = (uint32_t)place};
+        *slot = (uint32_t)++b->n_cuts;
+    }
     if (*slot)
         memcpy(b->cuts[*slot - 1].uncut, uncut, sizeof(not_cut));
 }
