@@ -225,12 +225,6 @@ static char *lay_out(char *out, struct digits d, int point)
     return put_exponent(out + d.n + (d.n > 1), point - 1);
 }
 
-static char *put_word(char *out, bool negative, uint64_t fraction)
-{
-    memcpy(out, fraction ? "NaN" : negative ? "-Inf" : "+Inf", 4);
-    return out + (fraction ? 3 : 4);
-}
-
 /* Eight decimals at most, the usual score: r / 10^8 that reads back as v (both r and 10^8 are exact
  * doubles, so the division is what any reader does) is the shortest spelling once its zeros are gone, for
  * no two decimals of 15 digits share a double. Returns the end, or NULL when v is not like that. */
@@ -277,8 +271,10 @@ size_t num_put_double(char out[NUM_MAX], double v)
 
     fraction = bits & ((1ULL << FRACTION_BITS) - 1);
     exponent = (int)(bits >> FRACTION_BITS & EXPONENT_MASK);
-    if (UNLIKELY(exponent == EXPONENT_MASK))
-        return (size_t)(put_word(out, bits >> 63, fraction) - out);
+    if (UNLIKELY(exponent == EXPONENT_MASK)) {
+        memcpy(out, fraction ? "NaN" : bits >> 63 ? "-Inf" : "+Inf", 4);
+        return fraction ? 3 : 4;
+    }
 
     *p = '-';
     p += bits >> 63;
