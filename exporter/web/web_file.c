@@ -39,31 +39,22 @@ static const char *const tls_keys[] = {"cert",
 
 static const char *web_path(struct web_reader *w, const struct node *map, const char *key)
 {
-    struct str s = {0};
+    const char *name = node_text(map, key, w->p, &w->file->arena);
     char path[MAX_PATH_BYTES];
 
-    if (!node_str(map, key, w->p, &s) || !s.n)
-        return NULL;
-    if (s.n + strlen(w->dir) + 2 > sizeof(path)) {
-        node_problem(node_get(map, key), w->p, PROBLEM_ERROR, "the path is too long");
-        return NULL;
-    }
-    (void)snprintf(path, sizeof(path), "%s%s%.*s", s.p[0] == '/' ? "" : w->dir, s.p[0] == '/' ? "" : "/",
-                   STR_ARG(s));
-    return arena_text(&w->file->arena, str_of(path));
-}
-
-static const char *web_text(struct web_reader *w, const struct node *map, const char *key)
-{
-    struct str s = {0};
-
-    return node_str(map, key, w->p, &s) && s.n ? s.p : NULL;
+    if (!name || name[0] == '/')
+        return name;
+    if (snprintf(path, sizeof(path), "%s/%s", w->dir, name) < (int)sizeof(path))
+        return arena_text(&w->file->arena, str_of(path));
+    node_problem(node_get(map, key), w->p, PROBLEM_ERROR, "the path is too long");
+    return NULL;
 }
 
 static struct httpd_tls_pem web_pem(struct web_reader *w, const struct node *map, const char *text,
                                     const char *file)
 {
-    struct httpd_tls_pem pem = {.file = web_path(w, map, file), .text = web_text(w, map, text)};
+    struct httpd_tls_pem pem = {.file = web_path(w, map, file),
+                                .text = node_text(map, text, w->p, &w->file->arena)};
 
     if (pem.file && pem.text)
         node_problem(node_get(map, text), w->p, PROBLEM_ERROR,
@@ -75,14 +66,13 @@ static struct httpd_tls_list web_words(struct web_reader *w, const struct node *
 {
     const struct node *n = node_given(map, key);
     const char **items;
-    size_t i;
 
     if (n && n->kind != NODE_LIST)
         node_expected(n, w->p, "a list of strings");
     if (!n || n->kind != NODE_LIST || !n->n)
         return (struct httpd_tls_list){0};
     items = arena_alloc(&w->file->arena, n->n * sizeof(*items));
-    for (i = 0; i < n->n; i++) {
+    for (size_t i = 0; i < n->n; i++) {
         if (n->items[i]->kind != NODE_STRING || !n->items[i]->text.n)
             node_expected(n->items[i], w->p, "a string");
         items[i] = n->items[i]->text.p;
@@ -103,9 +93,9 @@ static void web_read_tls(struct web_reader *w, const struct node *root)
         .cert = web_pem(w, n, "cert", "cert_file"),
         .key = web_pem(w, n, "key", "key_file"),
         .client_ca = web_pem(w, n, "client_ca", "client_ca_file"),
-        .client_auth_type = web_text(w, n, "client_auth_type"),
-        .min_version = web_text(w, n, "min_version"),
-        .max_version = web_text(w, n, "max_version"),
+        .client_auth_type = node_text(n, "client_auth_type", w->p, &f->arena),
+        .min_version = node_text(n, "min_version", w->p, &f->arena),
+        .max_version = node_text(n, "max_version", w->p, &f->arena),
         .client_allowed_sans = web_words(w, n, "client_allowed_sans"),
         .cipher_suites = web_words(w, n, "cipher_suites"),
         .curve_preferences = web_words(w, n, "curve_preferences"),
@@ -189,16 +179,14 @@ static void web_read_http(struct web_reader *w, const struct node *root)
 
 unsigned bcrypt_cost(struct str hash)
 {
-    static const char digits[] = "0123456789";
-    unsigned cost;
+    uint64_t cost;
 
-    if (hash.n != BCRYPT_BYTES || hash.p[0] != '$' || hash.p[1] != '2' || !memchr("aby", hash.p[2], 3) ||
-        hash.p[3] != '$' || !memchr(digits, hash.p[4], 10) || !memchr(digits, hash.p[5], 10) ||
-        hash.p[6] != '$' ||
-        !str_has_only((struct str){hash.p + BCRYPT_SALT_AT, hash.n - BCRYPT_SALT_AT}, "./"))
-        return 0;
-    cost = (unsigned)(hash.p[4] - '0') * 10 + (unsigned)(hash.p[5] - '0');
-    return cost >= 4 && cost <= 31 ? cost : 0;
+    return hash.n == BCRYPT_BYTES && str_starts(hash, STR("$2")) && memchr("aby", hash.p[2], 3) &&
+                   hash.p[3] == '$' && str_to_u64((struct str){hash.p + 4, 2}, &cost) && cost >= 4 &&
+                   cost <= 31 && hash.p[6] == '$' &&
+                   str_has_only((struct str){hash.p + BCRYPT_SALT_AT, hash.n - BCRYPT_SALT_AT}, "./")
+               ? (unsigned)cost
+               : 0;
 }
 
 static void web_read_user(struct web_reader *w, const struct node *n)
@@ -315,19 +303,14 @@ int web_file_read(struct web_file **ret, const char *path, struct problems *p)
     return r;
 }
 
-/* The error begins with the name of the field, up to a colon; it names client_ca_file for client_ca, too. */
+/* The error begins with the name of the field, or with client_ca_file for client_ca. */
 static void tls_add_problem(const struct web_file *f, const char *why, struct problems *p)
 {
-    const struct node *tls = node_get(doc_root(f->doc), "tls_server_config"), *at;
-    struct str field = {why, strcspn(why, ":[")};
-    char key[64];
+    const struct node *tls = node_get(doc_root(f->doc), "tls_server_config"), *at = NULL;
 
-    (void)snprintf(key, sizeof(key), "%.*s", STR_ARG(field));
-    at = node_get(tls, key);
-    if (!at && field.n > strlen("_file") && field.n < sizeof(key)) {
-        key[field.n - strlen("_file")] = '\0';
-        at = node_get(tls, key);
-    }
+    for (size_t i = 0; i < tls->n; i++)
+        if (str_starts(str_of(why), tls->items[i]->key) && (!at || tls->items[i]->key.n > at->key.n))
+            at = tls->items[i];
     problems_add(p, PROBLEM_ERROR, at ? at->line : 0, at ? at->column : 0, "tls_server_config.%s", why);
 }
 
