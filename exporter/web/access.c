@@ -28,9 +28,7 @@
  * delay those who have been let in. Comparisons wait in order of arrival, but known users first, so that
  * made-up names cannot keep scrapers out. While many wait, this tells known names from unknown ones: names
  * are not secrets, and scrapes must go on. Each client address may have a few waiting for each known user,
- * and as many for all unknown ones together.
- *
- * Two hold it, the owner and the thread, which may be in a comparison when the program stops. */
+ * and as many for all unknown ones together. */
 
 enum {
     QUEUE_MAX = 32, /* of known users, and as many of unknown ones */
@@ -44,18 +42,13 @@ enum {
     BASIC_AUTH_DEADLINE_MS = 10 * 1000,
 };
 
-/* An IPv4 address, or the /64 of an IPv6 address, which one client may have as a whole. */
-struct auth_peer {
-    unsigned char bytes[9];
-};
-
 /* One comparison, and the requests that wait for its result. */
 struct auth_job {
     TAILQ_ENTRY(auth_job) entry;
     char digest[DIGEST_TEXT_BYTES];
     char hash[BCRYPT_BYTES]; /* of an unknown user: another one's */
     bool known;
-    struct auth_peer peer;
+    uint64_t peer; /* an IPv4 address, or the /64 of an IPv6 address, which one client may have as a whole */
     mono_ms since;
     char password[PASSWORD_MAX_BYTES + 1];
     struct httpd_ticket *tickets;
@@ -73,7 +66,7 @@ TAILQ_HEAD(auth_jobs, auth_job);
 struct basic_auth {
     pthread_mutex_t lock; /* for all below; its holder never blocks */
     pthread_cond_t changed;
-    unsigned holders;
+    pthread_t thread;
     bool closed;
     const struct web_file *file; /* its users and limit are in force; not owned */
     mono_ms full_at;             /* when the bucket of the rate limit will be full again */
@@ -136,20 +129,15 @@ static void result_put(struct basic_auth *b, const char *digest)
     to->used_at = clock_system.mono(&clock_system);
 }
 
-static struct auth_peer peer_of(const struct sockaddr *address)
+static uint64_t peer_of(const struct sockaddr *address)
 {
     const struct in6_addr *six = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
-    struct auth_peer peer = {0};
 
-    if (address->sa_family == AF_INET) {
-        memcpy(peer.bytes, &((const struct sockaddr_in *)(const void *)address)->sin_addr, 4);
-    } else if (address->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(six)) {
-        memcpy(peer.bytes, six->s6_addr + 12, 4);
-    } else if (address->sa_family == AF_INET6) {
-        memcpy(peer.bytes, six->s6_addr, 8);
-        peer.bytes[8] = 6;
-    }
-    return peer;
+    if (address->sa_family == AF_INET)
+        return ((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr;
+    if (IN6_IS_ADDR_V4MAPPED(six))
+        return six->s6_addr32[3];
+    return (uint64_t)six->s6_addr32[0] << 32 | six->s6_addr32[1];
 }
 
 /* Wipes the password. Takes NULL, returns NULL. */
@@ -167,8 +155,7 @@ DEFINE_CLEANUP(struct auth_job, job_free)
 /* A hash identifies its user, by its salt. */
 static bool jobs_share(const struct auth_job *a, const struct auth_job *b)
 {
-    return memcmp(&a->peer, &b->peer, sizeof(a->peer)) == 0 &&
-           (!a->known || memcmp(a->hash, b->hash, sizeof(a->hash)) == 0);
+    return a->peer == b->peer && (!a->known || memcmp(a->hash, b->hash, sizeof(a->hash)) == 0);
 }
 
 static struct auth_job *job_find(struct basic_auth *b, const struct auth_job *like)
@@ -233,24 +220,6 @@ static void job_run(struct basic_auth *b, struct auth_job *j)
     (void)job_free(j);
 }
 
-/* The lock is not held. */
-static void auth_release(struct basic_auth *b)
-{
-    struct auth_job *j;
-    bool last;
-
-    (void)pthread_mutex_lock(&b->lock);
-    last = --b->holders == 0;
-    (void)pthread_mutex_unlock(&b->lock);
-    if (!last)
-        return;
-    while ((j = job_dequeue(b)))
-        (void)job_free(j);
-    (void)pthread_cond_destroy(&b->changed);
-    (void)pthread_mutex_destroy(&b->lock);
-    free(b);
-}
-
 static void *auth_main(void *arg)
 {
     struct basic_auth *b = arg;
@@ -266,26 +235,21 @@ static void *auth_main(void *arg)
             (void)pthread_cond_wait(&b->changed, &b->lock);
     }
     (void)pthread_mutex_unlock(&b->lock);
-    auth_release(b);
     return NULL;
 }
 
 static int basic_auth_new(struct basic_auth **ret)
 {
     struct basic_auth *b = xcalloc(1, sizeof(*b));
-    pthread_t thread;
 
     (void)pthread_mutex_init(&b->lock, NULL);
     (void)pthread_cond_init(&b->changed, NULL);
     TAILQ_INIT(&b->queues[false]);
     TAILQ_INIT(&b->queues[true]);
-    b->holders = 2;
-    if (thread_start(&thread, auth_main, b) < 0) {
-        b->holders = 1;
-        auth_release(b);
+    if (thread_start(&b->thread, auth_main, b) < 0) {
+        free(b);
         return -EAGAIN;
     }
-    (void)pthread_detach(thread);
     *ret = b;
     return 0;
 }
@@ -299,13 +263,19 @@ static void basic_auth_close(struct basic_auth *b)
     (void)pthread_mutex_unlock(&b->lock);
 }
 
-/* After httpd_stop(). Takes NULL, returns NULL. */
+/* After basic_auth_close() and httpd_stop(); waits for the comparison under way. Takes NULL, returns NULL. */
 static struct basic_auth *basic_auth_free(struct basic_auth *b)
 {
+    struct auth_job *j;
+
     if (!b)
         return NULL;
-    basic_auth_close(b);
-    auth_release(b);
+    (void)pthread_join(b->thread, NULL);
+    while ((j = job_dequeue(b)))
+        (void)job_free(j);
+    (void)pthread_cond_destroy(&b->changed);
+    (void)pthread_mutex_destroy(&b->lock);
+    free(b);
     return NULL;
 }
 
@@ -430,7 +400,6 @@ struct access {
     uint64_t stamps[WATCHED];
     struct timer timer;
     struct access_status status;
-    char *problems;
 };
 
 /* Server's thread. */
@@ -517,10 +486,11 @@ static void access_record(struct access *a, int r, const struct problems *p, str
         printed = buf_put_str(why, buf_str(&text));
     if (printed < 0) /* the log has them */
         log_debug("problems not kept for the status page", L_ERR(printed));
-    free(a->problems);
-    a->problems = text.n ? str_dup(buf_str(&text)) : NULL;
-    a->status = (struct access_status){
-        .file = a->o.file, .ok = r == 0, .at_ms = loop_wall(a->o.loop).ms, .problems = a->problems};
+    free(a->status.problems);
+    a->status = (struct access_status){.file = a->o.file,
+                                       .ok = r == 0,
+                                       .at_ms = loop_wall(a->o.loop).ms,
+                                       .problems = text.n ? str_dup(buf_str(&text)) : NULL};
     metric_set(a->o.metrics, METRIC_WEB_CONFIG_OK, LV_NONE, r == 0);
     if (a->o.changed)
         a->o.changed(a->o.arg);
@@ -628,7 +598,7 @@ struct access *access_free(struct access *a)
     a->file = web_file_free(a->file);
     for (size_t i = 0; i < WATCHED; i++)
         free(a->watched[i]);
-    free(a->problems);
+    free(a->status.problems);
     free(a);
     return NULL;
 }

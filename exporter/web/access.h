@@ -22,8 +22,8 @@ struct access_options {
 struct access_status {
     const char *file;
     bool ok;
-    int64_t at_ms;        /* Unix time */
-    const char *problems; /* errors and warnings, a line each; NULL for none */
+    int64_t at_ms;  /* Unix time */
+    char *problems; /* errors and warnings, a line each; NULL for none */
 };
 
 struct access;
