@@ -89,7 +89,7 @@ struct exchange {
     unsigned body_status;    /* of the refusal of the body; 0: none */
     struct httpd_request request;
     struct buf arguments; /* request.arguments */
-    char allow[32];       /* the methods of a path, if it does not have the one asked for */
+    const char *allow;    /* the methods of a path that does not have the one asked for */
     uint64_t ticket;      /* while GUARDED, as the next one */
     mono_ms guarded_since;
     bool own_error; /* the reply is of reply_error() */

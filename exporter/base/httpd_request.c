@@ -159,8 +159,12 @@ static bool head_is_cross_site(const struct head *h)
     return origin && !(at && str_eq_nocase(str_of(at + 3), str_of(h->host)));
 }
 
+/* Refuses what a proxy in front might read in another way, a Host that a page of another site may have been
+ * given, and requests of other sites' pages that change something. NULL, or the text of the refusal. */
 static const char *head_problem(const struct head *h, const char *method, const char *version)
 {
+    const struct listener *l = h->x->conn->listener;
+
     if (h->x->conn->target_has_nul)
         return "400: NUL in the request target\n";
     if (head_hides_bytes(h, method, version))
@@ -171,7 +175,13 @@ static const char *head_problem(const struct head *h, const char *method, const 
         return "400: several Host fields\n";
     if (h->lengths > 1 || h->codings > 1 || (h->lengths && h->codings))
         return "400: several Content-Length or Transfer-Encoding fields\n";
-    return h->codings && !h->chunked ? "400: unsupported Transfer-Encoding\n" : NULL;
+    if (h->codings && !h->chunked)
+        return "400: unsupported Transfer-Encoding\n";
+    if (l->loopback && h->host && !head_is_local_host(h->host, l))
+        return "421: this address only serves requests whose Host is localhost or an IP address\n";
+    if (strcmp(h->x->request.method, "GET") != 0 && head_is_cross_site(h))
+        return "403: cross-origin request refused\n";
+    return NULL;
 }
 
 static enum MHD_Result on_argument(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
@@ -185,12 +195,9 @@ static enum MHD_Result on_argument(void *arg, enum MHD_ValueKind kind, const cha
                : MHD_NO;
 }
 
-/* Reads the fields and the query of a request whose route is known. Refuses what a proxy in front might read
- * in another way, a Host that a page of another site may have been given, and requests of other sites' pages
- * that change something. The status and *ret_text of the refusal, or 0. */
-static unsigned head_read(struct exchange *x, const char *method, const char *version, const char **ret_text)
+/* Reads the fields and the query of a request whose route is known. NULL, or the text of the refusal. */
+static const char *head_read(struct exchange *x, const char *method, const char *version)
 {
-    const struct listener *l = x->conn->listener;
     struct httpd_request *rq = &x->request;
     struct head h = {.x = x};
 
@@ -204,21 +211,12 @@ static unsigned head_read(struct exchange *x, const char *method, const char *ve
     rq->content_encoding = cstr(httpd_header(rq, "Content-Encoding"));
     rq->authorization = cstr(httpd_header(rq, "Authorization"));
     (void)MHD_get_connection_values(x->connection, MHD_HEADER_KIND, head_on_field, &h);
-    *ret_text = head_problem(&h, method, version);
-    if (*ret_text)
-        return MHD_HTTP_BAD_REQUEST;
-    if (l->loopback && h.host && !head_is_local_host(h.host, l)) {
-        *ret_text = "421: this address only serves requests whose Host is localhost or an IP address\n";
-        return MHD_HTTP_MISDIRECTED_REQUEST;
-    }
-    if (strcmp(rq->method, "GET") != 0 && head_is_cross_site(&h)) {
-        *ret_text = "403: cross-origin request refused\n";
-        return MHD_HTTP_FORBIDDEN;
-    }
-    return 0;
+    return head_problem(&h, method, version);
 }
 
 /* ---- The reply ---- */
+
+static const char text_stopping[] = "503: shutting down\n";
 
 /* A body is sent without a copy if possible. But libmicrohttpd 0.9.75 copies the array of parts into the
  * connection's memory (32 KiB), which also holds the request's headers, and if it does not fit, unlocks a
@@ -286,18 +284,13 @@ void httpd_reply_text(struct httpd_reply *reply, unsigned status, struct str bod
     reply->content_type = "text/plain; charset=utf-8";
 }
 
-/* Replies with the server's own text. */
-static void reply_error(struct exchange *x, unsigned status, const char *text)
+/* Replies with the server's own text, which begins with the status. */
+static void reply_error(struct exchange *x, const char *text)
 {
     reply_release(&x->reply);
     x->reply = (struct httpd_reply){0};
     x->own_error = true;
-    httpd_reply_text(&x->reply, status, str_of(text));
-}
-
-static void reply_stopping(struct exchange *x)
-{
-    reply_error(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: shutting down\n");
+    httpd_reply_text(&x->reply, (unsigned)strtoul(text, NULL, 10), str_of(text));
 }
 
 static ssize_t stream_read(void *arg, uint64_t at, char *to, size_t room)
@@ -428,7 +421,7 @@ static enum MHD_Result exchange_respond(struct exchange *x)
     x->close = x->close || atomic_load(&h->stopping);
     if (!httpd_conn_answer(h, x->conn, reply_bytes(&x->reply), x->reply.version)) {
         x->close = true;
-        reply_error(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: too many large responses are being sent\n");
+        reply_error(x, "503: too many large responses are being sent\n");
         (void)httpd_conn_answer(h, x->conn, 0, 0);
     }
     if (x->own_error && h->options.error_body)
@@ -461,8 +454,8 @@ static void guard_leave(struct exchange *x, const struct httpd_refusal *refusal)
     x->server->n_guarded--;
     x->state = refusal ? READY : ALLOWED;
     if (refusal) {
-        x->allow[0] = '\0';
-        reply_error(x, refusal->status, refusal->text);
+        reply_error(x, refusal->text);
+        x->reply.status = refusal->status;
         x->reply.challenge = refusal->challenge;
         x->reply.retry_after = refusal->retry_after;
     }
@@ -487,9 +480,8 @@ static bool guard_enter(struct exchange *x)
     }
     (void)pthread_mutex_unlock(&h->lock);
     if (!ok) {
-        reply_error(x, MHD_HTTP_SERVICE_UNAVAILABLE,
-                    atomic_load(&h->stopping) ? "503: shutting down\n"
-                                              : "503: too many requests wait for authentication\n");
+        reply_error(x, atomic_load(&h->stopping) ? text_stopping
+                                                 : "503: too many requests wait for authentication\n");
         x->reply.retry_after = GUARD_RETRY_SECONDS;
     }
     return ok;
@@ -612,9 +604,9 @@ static bool body_end(struct exchange *x)
         return true;
     if (x->body_status == MHD_HTTP_CONTENT_TOO_LARGE) {
         (void)snprintf(text, sizeof(text), "413: request body exceeds the limit of %zu bytes\n", body_max(x));
-        reply_error(x, x->body_status, text);
+        reply_error(x, text);
     } else {
-        reply_error(x, x->body_status, "503: no memory for the request body\n");
+        reply_error(x, "503: no memory for the request body\n");
         x->reply.retry_after = BODY_RETRY_SECONDS;
     }
     return false;
@@ -650,25 +642,17 @@ static void exchange_free(struct exchange *x)
     atomic_fetch_sub(&h->under_way, 1);
 }
 
-/* Finds the route. If only the method does not match, sets x->allow. */
+/* Finds the route. If only the method does not match, it is another one of the same path. */
 static bool find_route(struct exchange *x)
 {
     const struct httpd_options *o = &x->server->options;
-    bool get = false, post = false;
 
-    for (size_t i = 0; i < o->n_routes; i++) {
-        const struct httpd_route *route = &o->routes[i];
-        if (strcmp(route->path, x->request.path) != 0)
-            continue;
-        x->route = route;
-        if (strcmp(route->method, x->request.method) == 0)
-            return true;
-        get = get || strcmp(route->method, "GET") == 0;
-        post = post || strcmp(route->method, "POST") == 0;
-    }
-    if (x->route)
-        (void)snprintf(x->allow, sizeof(x->allow), "%s%s%s", get ? "GET, HEAD" : "", get && post ? ", " : "",
-                       post ? "POST" : "");
+    for (size_t i = 0; i < o->n_routes; i++)
+        if (strcmp(o->routes[i].path, x->request.path) == 0) {
+            x->route = &o->routes[i];
+            if (strcmp(x->route->method, x->request.method) == 0)
+                return true;
+        }
     return false;
 }
 
@@ -681,10 +665,12 @@ static void refuse_route(struct exchange *x)
 
     for (size_t i = 0; r == 0 && i < o->n_routes; i++)
         r = buf_printf(&b, "%s %s\n", o->routes[i].method, o->routes[i].path);
-    if (x->route)
-        reply_error(x, MHD_HTTP_METHOD_NOT_ALLOWED, "405: method not allowed for this path\n");
-    else
-        reply_error(x, MHD_HTTP_NOT_FOUND, r == 0 && buf_putc(&b, '\0') == 0 ? b.p : "404: not found\n");
+    if (x->route) {
+        x->allow = strcmp(x->route->method, "GET") == 0 ? "GET, HEAD" : x->route->method;
+        reply_error(x, "405: method not allowed for this path\n");
+    } else {
+        reply_error(x, r == 0 && buf_putc(&b, '\0') == 0 ? b.p : "404: not found\n");
+    }
 }
 
 /* Suspends the connection and queues the request for the loop; false if the server is stopping. */
@@ -719,7 +705,7 @@ static enum MHD_Result request_route(struct exchange *x)
     else if (request_queue(x))
         return MHD_YES;
     else
-        reply_stopping(x);
+        reply_error(x, text_stopping);
     return exchange_respond(x);
 }
 
@@ -739,14 +725,13 @@ static enum MHD_Result request_admit(struct exchange *x)
 /* The head has been read. libmicrohttpd closes the connection after an answer at this point. */
 static enum MHD_Result request_begin(struct exchange *x, const char *method, const char *version)
 {
-    const char *why;
-    unsigned refused;
+    const char *refused;
 
     x->routed = find_route(x);
-    refused = head_read(x, method, version, &why);
+    refused = head_read(x, method, version);
     if (refused) {
         x->close = true;
-        reply_error(x, refused, why);
+        reply_error(x, refused);
         return exchange_respond(x);
     }
     return x->server->options.guard ? guard_ask(x) : request_admit(x);
@@ -807,7 +792,7 @@ void httpd_on_completed(void *cls, struct MHD_Connection *connection, void **con
 static void request_handle(struct exchange *x)
 {
     if (atomic_load(&x->server->stopping))
-        reply_stopping(x);
+        reply_error(x, text_stopping);
     else
         x->route->fn(x->route->arg, &x->request, &x->reply);
 }
