@@ -118,18 +118,15 @@ static size_t on_read(char *to, size_t size, size_t n, void *arg)
     return done;
 }
 
-/* curl sends the body again after a redirect that keeps the POST, or if a reused connection was closed. */
+/* curl sends the body again from its start after a redirect that keeps the POST, or if a reused connection
+ * was closed. */
 static int on_seek(void *arg, curl_off_t offset, int origin)
 {
     struct http_call *c = arg;
-    size_t part = 0;
 
-    if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > c->body_bytes)
+    if (origin != SEEK_SET || offset != 0)
         return CURL_SEEKFUNC_FAIL;
-    while (part < c->rq.body_parts && (size_t)offset >= c->parts[part].n)
-        offset -= (curl_off_t)c->parts[part++].n;
-    c->part = part;
-    c->offset = (size_t)offset;
+    c->part = c->offset = 0;
     return CURL_SEEKFUNC_OK;
 }
 
@@ -195,17 +192,14 @@ static void set_server_name(struct http_call *c, const char *name)
 
 void http_trace_id(char ret[HTTP_TRACE_BYTES])
 {
-    uint64_t low = rand_u64();
-
-    (void)snprintf(ret, HTTP_TRACE_BYTES, "%016" PRIx64 "%016" PRIx64, rand_u64(), low ? low : 1);
+    (void)snprintf(ret, HTTP_TRACE_BYTES, "%016" PRIx64 "%016" PRIx64, rand_u64(), rand_u64() | 1);
 }
 
 /* Sampled: without the header, a server would decide by itself whether to record a trace, which most do. */
 static void append_trace(struct http_call *c, const char *trace)
 {
-    uint64_t span = rand_u64();
     CLEANUP(cleanup_free)
-    char *line = xasprintf("traceparent: 00-%s-%016" PRIx64 "-01", trace, span ? span : 1);
+    char *line = xasprintf("traceparent: 00-%s-%016" PRIx64 "-01", trace, rand_u64() | 1);
 
     append_header(c, line);
 }
@@ -242,19 +236,19 @@ static void set_headers(struct http_call *c)
 static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
 {
     struct http_call *c = arg;
-    struct sockaddr_in in4 = {0};
-    struct sockaddr_in6 in6 = {0};
-    bool is_6 = a->family == AF_INET6;
+    const char *p = (const char *)&a->addr;
+    uint16_t port;
 
     (void)purpose;
-    memcpy(&in4, &a->addr, sizeof(in4));
-    memcpy(&in6, &a->addr, is_6 ? sizeof(in6) : 0);
-    c->socket_port = ntohs(in4.sin_port); /* at the same place in both */
+    memcpy(&port, p + offsetof(struct sockaddr_in, sin_port), sizeof(port)); /* at the same place in both */
+    c->socket_port = ntohs(port);
     if (!c->rq.public_only || address_is_public(&a->addr)) {
         c->refused[0] = '\0';
         return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
     }
-    (void)inet_ntop(a->family, is_6 ? (void *)&in6.sin6_addr : &in4.sin_addr, c->refused, sizeof(c->refused));
+    p += a->family == AF_INET6 ? offsetof(struct sockaddr_in6, sin6_addr)
+                               : offsetof(struct sockaddr_in, sin_addr);
+    (void)inet_ntop(a->family, p, c->refused, sizeof(c->refused));
     return CURL_SOCKET_BAD;
 }
 

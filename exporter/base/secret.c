@@ -188,49 +188,32 @@ static size_t unescape(const char *p, size_t n, char *ret)
     return 1;
 }
 
-/* Text with its escapes resolved: byte i is written at from[i], and from[n] is the end. */
-struct plain {
-    char *p;
-    uint32_t *from;
-    size_t n;
-};
-
-static void plain_done(struct plain *x)
-{
-    explicit_bzero(x->p, x->n);
-    free(x->p);
-    free(x->from);
-}
-
-static void plain_make(struct plain *x, const char *text, size_t n, bool resolve)
-{
-    x->p = xmalloc(n + 1);
-    x->from = xmalloc((n + 1) * sizeof(*x->from));
-    for (size_t i = 0; i < n; x->n++) {
-        x->from[x->n] = (uint32_t)i;
-        x->p[x->n] = text[i];
-        i += resolve ? unescape(text + i, n - i, &x->p[x->n]) : 1;
-    }
-    x->from[x->n] = (uint32_t)n;
-}
-
-/* Lock held. */
+/* In the text itself, or where its escapes are resolved. Lock held. */
 static size_t hide_forms(char *text, size_t n, bool resolve)
 {
     static const char mask[] = "***";
-    CLEANUP(plain_done) struct plain x = {0};
+    SECRET_AUTO(plain, n);
+    CLEANUP(cleanup_free) uint32_t *from = xmalloc((n + 1) * sizeof(*from)); /* where each byte is written */
     size_t out = 0, kept = 0;
+    char *p;
 
-    plain_make(&x, text, n, resolve);
-    for (size_t i = 0; i + MIN_BYTES <= x.n;) {
-        size_t found = secret_at(x.p + i, x.n - i);
+    if (buf_room(&plain, n, &p) < 0)
+        memory_exhausted(n);
+    for (size_t i = 0; i < n; plain.n++) {
+        from[plain.n] = (uint32_t)i;
+        p[plain.n] = text[i];
+        i += resolve ? unescape(text + i, n - i, &p[plain.n]) : 1;
+    }
+    from[plain.n] = (uint32_t)n;
+    for (size_t i = 0; i + MIN_BYTES <= plain.n;) {
+        size_t found = secret_at(p + i, plain.n - i);
 
         if (found) {
-            memmove(text + out, text + kept, x.from[i] - kept);
-            out += x.from[i] - kept;
+            memmove(text + out, text + kept, from[i] - kept);
+            out += from[i] - kept;
             memcpy(text + out, mask, sizeof(mask) - 1);
             out += sizeof(mask) - 1;
-            kept = x.from[i + found];
+            kept = from[i + found];
         }
         i += found ? found : 1;
     }

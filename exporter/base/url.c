@@ -236,12 +236,9 @@ static bool is_public_6(const uint8_t *address)
 
 bool address_is_public(const struct sockaddr *a)
 {
-    struct sockaddr_in in4;
-    struct sockaddr_in6 in6;
+    const uint8_t *p = (const uint8_t *)a;
 
-    memcpy(&in4, a, a->sa_family == AF_INET ? sizeof(in4) : 0);
-    memcpy(&in6, a, a->sa_family == AF_INET6 ? sizeof(in6) : 0);
-    return a->sa_family == AF_INET    ? is_public_4((const uint8_t *)&in4.sin_addr)
-           : a->sa_family == AF_INET6 ? is_public_6(in6.sin6_addr.s6_addr)
+    return a->sa_family == AF_INET    ? is_public_4(p + offsetof(struct sockaddr_in, sin_addr))
+           : a->sa_family == AF_INET6 ? is_public_6(p + offsetof(struct sockaddr_in6, sin6_addr))
                                       : false;
 }
