@@ -43,7 +43,7 @@ static void PRINTF_LIKE(3, 4) call_fail(struct http_call *c, enum http_error err
  *
  * A share asks before its body grows. If there is no room, its transfer is paused until others give some
  * back. A share that holds no more than its part of the budget does not wait for one that holds more: the
- * largest of those fails. If all holders wait for each other, the youngest fails, so that the others end. */
+ * largest fails. So it does if all holders wait for each other. */
 
 void http_set_budget(struct http *h, uint64_t bytes)
 {
@@ -91,7 +91,7 @@ static void share_evict(struct http_share *s)
 /* The share to end so that others go on; NULL to wait. `asking` does not fit; NULL when some was freed. */
 static struct http_share *budget_victim(const struct http *h, const struct http_share *asking)
 {
-    struct http_share *largest = NULL, *youngest = NULL, *s;
+    struct http_share *largest = NULL, *s;
     uint64_t holders = 0, part;
     bool all_wait = true;
 
@@ -102,15 +102,13 @@ static struct http_share *budget_victim(const struct http *h, const struct http_
             return NULL; /* there will be room */
         holders += holds || s == asking;
         all_wait &= !holds || s->want;
-        if (holds && s->want)
-            youngest = s;
-        if (s != asking && s->call && (!largest || s->held >= largest->held))
+        if (holds && s->call && (!largest || s->held >= largest->held))
             largest = s;
     }
     part = h->budget_max / (holders ? holders : 1);
     if (asking && largest && counted(largest->held) > part && counted(asking->held + asking->want) <= part)
         return largest;
-    return all_wait ? youngest : NULL;
+    return all_wait ? largest : NULL;
 }
 
 static void budget_wake(struct http *h)
@@ -143,13 +141,6 @@ int http_share_hold(struct http_share *s, struct http *h, size_t bytes)
 {
     share_enter(s, h);
     return share_grant(s, bytes) ? 0 : -EDQUOT;
-}
-
-static void share_join(struct http_share *s, struct http_call *c)
-{
-    share_enter(s, c->http);
-    s->call = c;
-    c->share = s;
 }
 
 static void share_leave(struct http_call *c)
@@ -243,8 +234,6 @@ static const enum http_error classes[CURL_LAST] = {
     [CURLE_COULDNT_RESOLVE_PROXY] = HTTP_CONNECT,
     [CURLE_COULDNT_CONNECT] = HTTP_CONNECT,
     [CURLE_PROXY] = HTTP_CONNECT,
-    [CURLE_INTERFACE_FAILED] = HTTP_CONNECT,
-    [CURLE_NO_CONNECTION_AVAILABLE] = HTTP_CONNECT,
     [CURLE_OPERATION_TIMEDOUT] = HTTP_TIMEOUT,
     /* A header line over libcurl's own limit; 8.6 has a code for it. An allocation that fails aborts. */
     [CURLE_OUT_OF_MEMORY] = HTTP_TOO_LARGE,
@@ -257,8 +246,6 @@ static const enum http_error classes[CURL_LAST] = {
     [CURLE_SSL_CERTPROBLEM] = HTTP_TLS,
     [CURLE_SSL_CIPHER] = HTTP_TLS,
     [CURLE_SSL_CLIENTCERT] = HTTP_TLS,
-    [CURLE_SSL_ISSUER_ERROR] = HTTP_TLS,
-    [CURLE_SSL_SHUTDOWN_FAILED] = HTTP_TLS,
 };
 
 /* The server ended a new TLS connection before it answered. With TLS 1.3 that is how it refuses a client for
@@ -361,6 +348,7 @@ static bool redirect_is_allowed(struct http_call *c, struct str location)
 {
     CLEANUP(cleanup_curl_url) CURLU *u = last_url(c);
     CLEANUP(cleanup_free) char *text = str_dup(location), *from = u ? url_origin_of(u) : NULL, *to = NULL;
+    bool is_upgrade;
 
     if (!from || curl_url_set(u, CURLUPART_URL, text, CURLU_URLENCODE) != CURLUE_OK)
         return true;
@@ -368,15 +356,11 @@ static bool redirect_is_allowed(struct http_call *c, struct str location)
     if (!to || strcmp(from, to) == 0)
         return true;
     /* "http://host:" and "https://host:" */
-    if (strncmp(from, "http:", 5) == 0 && strncmp(to, "https:", 6) == 0 &&
-        strncmp(from + 4, to + 5, (size_t)(strrchr(from, ':') - from) - 3) == 0)
-        call_fail(c, HTTP_REDIRECT, "redirect from %s to %s is not followed: configure the https:// URL",
-                  from, to);
-    else
-        call_fail(c, HTTP_REDIRECT,
-                  "redirect from %s to %s is not followed: it is another origin; configure its URL if it is "
-                  "the right one",
-                  from, to);
+    is_upgrade = strncmp(from, "http:", 5) == 0 && strncmp(to, "https:", 6) == 0 &&
+                 strncmp(from + 4, to + 5, (size_t)(strrchr(from, ':') - from) - 3) == 0;
+    call_fail(c, HTTP_REDIRECT, "redirect from %s to %s is not followed: %s", from, to,
+              is_upgrade ? "configure the https:// URL"
+                         : "it is another origin; configure its URL if it is the right one");
     return false;
 }
 
@@ -781,7 +765,9 @@ int http_start(struct http_call **ret, struct http *h, const struct http_request
     if (!http_set_up(c) || (!rq->oauth2 && !call_begin(c)))
         return -EINVAL;
     LIST_INSERT_HEAD(&h->calls, c, entry);
-    share_join(rq->share ? rq->share : &c->own_share, c);
+    c->share = rq->share ? rq->share : &c->own_share;
+    share_enter(c->share, h);
+    c->share->call = c;
     if (rq->oauth2) {
         c->awaits_token = true;
         http_token_join(c);
