@@ -44,7 +44,7 @@ struct http_token {
     /* The last request, if it failed */
     unsigned failures;
     mono_ms not_before;
-    char url[200], why[sizeof(((struct http_answer *)0)->reason)];
+    char url[200], *why;
 };
 
 /* ---- The tokens of a client ---- */
@@ -55,6 +55,7 @@ static void token_free(struct http_token *t)
     t->http->n_tokens--;
     secret_done(&t->value);
     secret_done(&t->form);
+    free(t->why);
     free(t);
 }
 
@@ -184,14 +185,10 @@ static bool answer_parse(struct str body, struct token_answer *ret)
     return jr_end(&j);
 }
 
-static void PRINTF_LIKE(2, 3) token_explain(struct http_token *t, const char *fmt, ...)
+static void token_explain(struct http_token *t, const char *why, const char *more)
 {
-    int n = snprintf(t->why, sizeof(t->why), "token request to %s failed: ", t->url);
-    va_list args;
-
-    va_start(args, fmt);
-    (void)vsnprintf(t->why + n, sizeof(t->why) - (size_t)n, fmt, args);
-    va_end(args);
+    free(t->why);
+    t->why = xasprintf("token request to %s failed: %s%s", t->url, why, more);
 }
 
 static void token_set_times(struct http_token *t, struct str expires)
@@ -258,7 +255,7 @@ static void token_on_answer(void *arg, struct http_answer *a)
     secret_done(&t->form);
     text_http_status(text, sizeof(text), a->status, "", buf_str(&a->body));
     if (why && !(is_refused && t->one_way_refused)) /* else: the first says more */
-        token_explain(t, "%s%s", why, a->status / 100 == 3 ? "; redirects are not followed here" : "");
+        token_explain(t, why, a->status / 100 == 3 ? "; redirects are not followed here" : "");
     if (!why) {
         t->failures = 0;
         t->one_way_refused = false;
@@ -324,7 +321,7 @@ static void token_request(struct http_token *t, const struct http_call *c)
         t->call->rq.tls = NULL; /* curl has a copy, and the call for which it is may end first */
         return;
     }
-    token_explain(t, "%s", r == -EINVAL ? "the URL cannot be used" : strerror(-r));
+    token_explain(t, r == -EINVAL ? "the URL cannot be used" : strerror(-r), "");
     secret_done(&t->form);
     token_back_off(t, -1);
 }
@@ -347,6 +344,6 @@ int http_token_apply(struct http_call *c)
     if (t->call)
         return -EAGAIN;
     c->answer.error = HTTP_AUTH;
-    (void)snprintf(c->answer.reason, sizeof(c->answer.reason), "%s", t->why);
+    (void)snprintf(c->answer.reason, sizeof(c->answer.reason), "%s", cstr(t->why));
     return -EACCES;
 }

@@ -99,17 +99,11 @@ static void base64_digits(struct str value, size_t skip, struct buf *digits)
 /* Lock held. */
 static void base64_used(struct str value, size_t skip, struct buf *digits)
 {
-    bool special = false;
-
     base64_digits(value, skip, digits);
     form_used(buf_str(digits));
-    for (size_t i = 0; i < digits->n; i++)
-        if (digits->p[i] == '+' || digits->p[i] == '/') {
-            digits->p[i] = digits->p[i] == '+' ? '-' : '_';
-            special = true;
-        }
-    if (special)
-        form_used(buf_str(digits));
+    for (char *p = digits->p; p < digits->p + digits->n; p++)
+        *p = *p == '+' ? '-' : *p == '/' ? '_' : *p; /* the URL alphabet */
+    form_used(buf_str(digits));
 }
 
 void secret_used(struct str value)
