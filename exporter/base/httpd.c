@@ -184,16 +184,6 @@ void httpd_conns_init(struct httpd *h)
 }
 
 /* Lock held, as for the following ones. */
-static void conn_leave(struct httpd *h, struct conn *c)
-{
-    TAILQ_REMOVE(&h->conns, c, entry);
-    if (c->state != CONN_ANSWERING)
-        return;
-    h->answering--;
-    if (!c->version)
-        h->own_bytes -= c->bytes;
-}
-
 static void conn_enter(struct httpd *h, struct conn *c, enum conn_state state)
 {
     c->state = state;
@@ -258,7 +248,7 @@ unsigned httpd_conn_add(struct httpd *h, struct conn *c)
 void httpd_conn_remove(struct httpd *h, struct conn *c)
 {
     (void)pthread_mutex_lock(&h->lock);
-    conn_leave(h, c);
+    TAILQ_REMOVE(&h->conns, c, entry);
     h->closing -= c->closing;
     h->n_conns--;
     (void)pthread_mutex_unlock(&h->lock);
@@ -267,7 +257,7 @@ void httpd_conn_remove(struct httpd *h, struct conn *c)
 void httpd_conn_set(struct httpd *h, struct conn *c, enum conn_state state)
 {
     (void)pthread_mutex_lock(&h->lock);
-    conn_leave(h, c);
+    TAILQ_REMOVE(&h->conns, c, entry);
     conn_enter(h, c, state);
     (void)pthread_mutex_unlock(&h->lock);
 }
@@ -275,20 +265,24 @@ void httpd_conn_set(struct httpd *h, struct conn *c, enum conn_state state)
 /* A quarter of the connections is kept for small responses, such as those to probes. */
 bool httpd_conn_answer(struct httpd *h, struct conn *c, uint64_t bytes, uint64_t version)
 {
-    unsigned max = h->options.max_connections;
+    unsigned max = h->options.max_connections, answering = 0;
+    uint64_t own_bytes = 0;
+    struct conn *other;
     bool ok;
 
     (void)pthread_mutex_lock(&h->lock);
-    ok = bytes <= LARGE_BODY || (h->answering < max - max / 4 &&
-                                 (version || !h->own_bytes || h->own_bytes + bytes <= 2 * HELD_BYTES));
+    TAILQ_FOREACH (other, &h->conns, entry)
+        if (bytes > LARGE_BODY && other->state == CONN_ANSWERING) {
+            answering++;
+            own_bytes += other->version ? 0 : other->bytes;
+        }
+    ok = bytes <= LARGE_BODY ||
+         (answering < max - max / 4 && (version || !own_bytes || own_bytes + bytes <= 2 * HELD_BYTES));
     if (ok) {
-        conn_leave(h, c);
+        TAILQ_REMOVE(&h->conns, c, entry);
         conn_enter(h, c, CONN_ANSWERING);
         c->bytes = bytes;
         c->version = version;
-        h->answering++;
-        if (!version)
-            h->own_bytes += bytes;
     }
     (void)pthread_mutex_unlock(&h->lock);
     return ok;

@@ -65,9 +65,8 @@ struct httpd {
     const struct httpd_header *headers; /* additional ones; not owned */
     size_t n_headers;
     struct conns conns; /* the one that is in its state for the longest time first */
-    unsigned n_conns, closing, answering;
+    unsigned n_conns, closing;
     uint64_t body_held; /* bytes of request bodies */
-    uint64_t own_bytes; /* of the bodies of ANSWERING connections that are not shared */
 };
 
 enum exchange_state { READING, GUARDED, ALLOWED, WAITING, READY, ANSWERED };
