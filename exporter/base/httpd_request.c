@@ -322,19 +322,6 @@ static void stream_free(void *arg)
     free(s);
 }
 
-static struct MHD_Response *stream_response(struct httpd_reply *reply, uint64_t bytes)
-{
-    struct stream *s = xcalloc(1, sizeof(*s));
-    struct MHD_Response *r;
-
-    r = MHD_create_response_from_callback(bytes, size_min(bytes, BLOCK), stream_read, s, stream_free);
-    if (r)
-        s->reply = *reply;
-    else
-        free(s);
-    return r;
-}
-
 /* Whether the array of parts fits into the connection's memory beside the request, where each header field
  * takes more than its text. */
 static bool fits_in_place(struct MHD_Connection *connection, unsigned n_parts)
@@ -356,11 +343,18 @@ static struct MHD_Response *body_response(struct exchange *x)
 
     for (unsigned i = 0; i < reply->n_parts; i++)
         filled += reply->parts[i].iov_len > 0;
-    if (filled > 1 && !fits_in_place(x->connection, reply->n_parts))
-        r = stream_response(reply, x->answer_bytes);
-    else
+    if (filled > 1 && !fits_in_place(x->connection, reply->n_parts)) {
+        struct stream *s = xcalloc(1, sizeof(*s));
+
+        s->reply = *reply;
+        r = MHD_create_response_from_callback(x->answer_bytes, size_min(x->answer_bytes, BLOCK), stream_read,
+                                              s, stream_free);
+        if (!r)
+            free(s);
+    } else {
         r = MHD_create_response_from_iovec((const struct MHD_IoVec *)reply->parts, reply->n_parts,
                                            reply->release, reply->arg);
+    }
     if (r)
         reply->release = NULL;
     return r;
