@@ -52,7 +52,7 @@ int httpd_explain(char **ret_why, int error, const char *fmt, ...)
 /* ---- Listen addresses ---- */
 
 /* Splits the address; *ret_host is empty for all interfaces. Returns an error text, or NULL. */
-static const char *listen_split(const char *address, struct str *ret_host, unsigned *ret_port)
+static const char *listen_split(const char *address, struct str *ret_host, const char **ret_port)
 {
     const char *colon = strrchr(address, ':'), *close;
     struct str host;
@@ -76,14 +76,14 @@ static const char *listen_split(const char *address, struct str *ret_host, unsig
     if (!str_to_u64(str_of(colon + 1), &port) || port > 65535)
         return "port must be a number from 0 to 65535";
     *ret_host = host;
-    *ret_port = (unsigned)port;
+    *ret_port = colon + 1;
     return NULL;
 }
 
 bool httpd_is_address(const char *address)
 {
     struct str host;
-    unsigned port;
+    const char *port;
 
     return !listen_split(address, &host, &port);
 }
@@ -107,16 +107,15 @@ static int open_socket(const struct sockaddr *a, socklen_t n, int *ret_fd)
 }
 
 /* Prefers IPv4 if a name has both kinds of address, as Go programs do. */
-static int open_host(struct str host, unsigned port, int *ret_fd, const char **ret_why)
+static int open_host(struct str host, const char *port, int *ret_fd, const char **ret_why)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *all,
                     *best;
-    char name[NI_MAXHOST], service[8];
+    char name[NI_MAXHOST];
     int r;
 
     (void)snprintf(name, sizeof(name), "%.*s", STR_ARG(host));
-    (void)snprintf(service, sizeof(service), "%u", port);
-    r = getaddrinfo(name, service, &hints, &all);
+    r = getaddrinfo(name, port, &hints, &all);
     if (r != 0) {
         *ret_why = gai_strerror(r);
         return -EINVAL;
@@ -151,16 +150,16 @@ static void listener_read_bound(struct listener *l)
 /* Opens a socket that listens on "host:port". On failure a negative errno and *ret_why. */
 static int listener_open(struct listener *l, const char *address, char **ret_why)
 {
-    const char *wrong, *text;
+    const char *text, *port = NULL, *wrong;
     struct str host = {0};
     int r;
 
-    wrong = listen_split(address, &host, &l->port);
+    wrong = listen_split(address, &host, &port);
     if (wrong)
         return httpd_explain(ret_why, -EINVAL, "listen on %s: %s", address, wrong);
-    r = open_host(host.n ? host : STR("::"), l->port, &l->fd, &wrong); /* dual-stack */
+    r = open_host(host.n ? host : STR("::"), port, &l->fd, &wrong); /* dual-stack */
     if (!host.n && (r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL))
-        r = open_host(STR("0.0.0.0"), l->port, &l->fd, &wrong);
+        r = open_host(STR("0.0.0.0"), port, &l->fd, &wrong);
     if (wrong)
         return httpd_explain(ret_why, r, "listen on %s: could not resolve host: %s", address, wrong);
     text = strerror(-r); /* starts with an upper-case letter */
