@@ -557,7 +557,8 @@ static int server_serve(struct model_server *s, const struct model_server_option
                                       .n_listen = o->n_listen,
                                       .max_body_bytes = MAX_BODIES_BYTES,
                                       .config_file = o->config_file,
-                                      .guard = bearer_guard(&s->bearer),
+                                      .guard =
+                                          bearer_init(&s->bearer, o->token_file, o->token, server_is_open),
                                       .routes = routes,
                                       .n_routes = server_set_routes(s, routes),
                                       .pages = pages};
@@ -574,7 +575,6 @@ int model_server_start(struct model_server **ret, const struct model_server_opti
     s->metrics = metrics_new(METRIC_OWNER_LOOP);
     s->loop = o->loop;
     s->instance = o->instance;
-    bearer_init(&s->bearer, o->token_file, o->token, server_is_open);
     metric_set(s->metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
     env.metrics = s->metrics;
     r = worker_new(&s->worker, o->loop);

@@ -301,9 +301,7 @@ struct otlp *otlp_stop(struct otlp *x, int grace_ms)
 {
     if (!x)
         return NULL;
-    access_close(x->access);
-    x->httpd = httpd_stop(x->httpd, grace_ms);
-    x->access = access_free(x->access);
+    x->access = access_stop(x->access, grace_ms);
     x->ingest = ingest_free(x->ingest);
     free(x);
     return NULL;

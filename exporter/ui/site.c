@@ -224,10 +224,8 @@ struct site *site_stop(struct site *s, int grace_ms)
 {
     if (!s)
         return NULL;
-    access_close(s->access);
-    s->main = httpd_stop(s->main, grace_ms);
+    s->access = access_stop(s->access, grace_ms);
     s->probes = httpd_stop(s->probes, grace_ms);
-    s->access = access_free(s->access);
     s->own_page = page_free(s->own_page);
     free(s);
     return NULL;

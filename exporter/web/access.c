@@ -533,7 +533,7 @@ static void access_on_timer(struct timer *t)
 
 int access_new(struct access **ret, const struct access_options *o, char **ret_why)
 {
-    CLEANUP(cleanup_access_free) struct access *a = xcalloc(1, sizeof(*a));
+    struct access *a = xcalloc(1, sizeof(*a));
     int r = 0;
 
     a->o = *o;
@@ -547,8 +547,10 @@ int access_new(struct access **ret, const struct access_options *o, char **ret_w
     }
     if (r == -EINVAL)
         *ret_why = xasprintf("invalid web configuration file %s", o->file);
-    if (r == 0)
-        *ret = TAKE_PTR(a);
+    if (r < 0)
+        (void)access_stop(a, 0);
+    else
+        *ret = a;
     return r;
 }
 
@@ -559,26 +561,16 @@ int access_serve(struct access *a, struct httpd **ret, struct httpd_options o, c
     if (a->o.file || a->o.guard)
         o.guard = &a->guard;
     o.tls = a->tls;
-    r = httpd_new(ret, a->o.loop, &o, ret_why);
-    a->server = r == 0 ? *ret : NULL;
+    r = httpd_new(&a->server, a->o.loop, &o, ret_why);
     if (r == 0 && a->file)
-        httpd_set_headers(*ret, a->file->headers, a->file->n_headers);
+        httpd_set_headers(a->server, a->file->headers, a->file->n_headers);
+    *ret = a->server;
     return r;
 }
 
 const struct access_status *access_status(const struct access *a)
 {
     return a && a->o.file ? &a->status : NULL;
-}
-
-void access_close(struct access *a)
-{
-    if (!a)
-        return;
-    loop_timer_clear(a->o.loop, &a->timer);
-    a->server = NULL;
-    if (a->auth)
-        basic_auth_close(a->auth);
 }
 
 bool access_authenticates(const struct access *a)
@@ -588,11 +580,14 @@ bool access_authenticates(const struct access *a)
     return a->o.guard || (a->file && a->file->n_users) || strcmp(clients, "RequireAndVerifyClientCert") == 0;
 }
 
-struct access *access_free(struct access *a)
+struct access *access_stop(struct access *a, int grace_ms)
 {
     if (!a)
         return NULL;
-    access_close(a);
+    loop_timer_clear(a->o.loop, &a->timer);
+    if (a->auth)
+        basic_auth_close(a->auth);
+    (void)httpd_stop(a->server, grace_ms);
     a->auth = basic_auth_free(a->auth);
     a->tls = httpd_tls_free(a->tls);
     a->file = web_file_free(a->file);
@@ -673,14 +668,10 @@ static enum httpd_access bearer_check(void *arg, const struct httpd_request *rq,
     return HTTPD_REFUSE;
 }
 
-void bearer_init(struct bearer *b, const char *file, const char *token,
-                 bool (*is_open)(const struct httpd_request *rq))
+const struct httpd_guard *bearer_init(struct bearer *b, const char *file, const char *token,
+                                      bool (*is_open)(const struct httpd_request *rq))
 {
     *b = (struct bearer){
         .file = file, .token = token, .is_open = is_open, .guard = {.check = bearer_check, .arg = b}};
-}
-
-const struct httpd_guard *bearer_guard(const struct bearer *b)
-{
     return b->file || b->token ? &b->guard : NULL;
 }

@@ -30,7 +30,8 @@ struct access;
 
 /* Reads the file. -EINVAL: the log says why, and *ret_why (from malloc) names the file. -EAGAIN. */
 MUST_USE int access_new(struct access **ret, const struct access_options *o, char **ret_why);
-/* Starts a server with the guard, TLS and the headers of the file. Fails as httpd_new(). */
+/* Starts the server, which stays its own, with the guard, TLS and the headers of the file. Once. Fails as
+ * httpd_new(). */
 MUST_USE int access_serve(struct access *a, struct httpd **ret, struct httpd_options o, char **ret_why);
 /* Whether a request needs a user, a token or a client certificate. */
 bool access_authenticates(const struct access *a);
@@ -39,11 +40,8 @@ bool access_authenticates(const struct access *a);
 MUST_USE int access_reload(struct access *a, struct buf *ret_why);
 /* NULL without a file. Valid until the next turn of the loop. */
 const struct access_status *access_status(const struct access *a);
-/* Before httpd_stop(): nobody else is let in. Takes NULL. */
-void access_close(struct access *a);
-/* After httpd_stop(). Takes NULL, returns NULL. */
-struct access *access_free(struct access *a);
-DEFINE_CLEANUP(struct access, access_free)
+/* Lets nobody else in, stops the server as httpd_stop() does, and frees all. Takes NULL, returns NULL. */
+struct access *access_stop(struct access *a, int grace_ms);
 
 /* ---- A guard of the program's own: one bearer token, from a file or a variable ---- */
 
@@ -55,10 +53,9 @@ struct bearer {
     _Atomic int64_t log_at_ms; /* the next time that a problem is logged; monotonic */
 };
 
-/* The file is read for each request, so that a new token takes effect at once. */
-void bearer_init(struct bearer *b, const char *file, const char *token,
-                 bool (*is_open)(const struct httpd_request *rq));
-/* NULL without a token. */
-const struct httpd_guard *bearer_guard(const struct bearer *b);
+/* Returns the guard, NULL without a token. The file is read for each request, so that a new token takes
+ * effect at once. */
+const struct httpd_guard *bearer_init(struct bearer *b, const char *file, const char *token,
+                                      bool (*is_open)(const struct httpd_request *rq));
 
 #endif
