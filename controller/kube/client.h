@@ -81,8 +81,8 @@ struct kube_request {
      * 20,000 items. */
     int64_t timeout_ms;
     int64_t idle_timeout_ms; /* 0: none; see http.h */
-    /* Gets an answer of 2xx piece by piece, unparsed; first an empty one when its headers are in. May call
-     * kube_cancel(). */
+    /* Gets an answer of 2xx piece by piece, unparsed, once its headers are in: the first may be empty. May
+     * call kube_cancel(). */
     void (*on_data)(void *arg, struct str piece);
 };
 

@@ -448,7 +448,7 @@ static void watch_on_data(void *arg, struct str piece)
     struct kube_watch *w = arg;
 
     w->heard = loop_wall(kube_loop(w->kube));
-    if (piece.n == 0) {
+    if (!w->open) {
         w->open = true;
         w->opened = watch_now(w);
         watch_set_trouble(w, NULL);

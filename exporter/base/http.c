@@ -574,32 +574,21 @@ struct http_call *http_cancel(struct http_call *c)
     return call_free(c);
 }
 
-/* False when on_data ended the call. */
-static bool stream_pass(struct http_call *c, struct str piece)
-{
-    bool gone = false;
-
-    c->gone = &gone;
-    c->rq.on_data(c->arg, piece);
-    if (!gone)
-        c->gone = NULL;
-    return !gone;
-}
-
 /* Passes the buffered bytes to on_data. False if that ended the call. */
 static bool stream_flush(struct http_call *c)
 {
     BUF_AUTO(got, 0);
+    bool gone = false;
 
-    if (c->stream_begun) {
-        c->stream_begun = false;
-        if (!stream_pass(c, STR("")))
-            return false;
-    }
-    if (!c->streaming || c->answer.body.n == 0)
+    if (!c->streaming || (!c->stream_begun && c->answer.body.n == 0))
         return true;
+    c->stream_begun = false;
     got = buf_take(&c->answer.body);
-    return stream_pass(c, buf_str(&got));
+    c->gone = &gone;
+    c->rq.on_data(c->arg, buf_str(&got));
+    if (!gone)
+        c->gone = NULL;
+    return !gone;
 }
 
 /* The body of an error is shown, cut short. It is read before that, since half of a token would not be

@@ -46,7 +46,7 @@ struct http_call {
     size_t charged; /* bytes of the body granted by the budget */
     /* Streaming: answer.body holds the bytes not yet passed on */
     bool streaming, paused;
-    bool stream_begun; /* on_data has not yet received the empty first piece */
+    bool stream_begun; /* on_data has not been called yet */
     struct timer soon; /* goes on in the loop's next turn */
     struct timer idle; /* ends an idle call, or the body of a decided one */
     mono_ms last_byte;
