@@ -17,7 +17,7 @@ struct http {
     LIST_HEAD(, http_call) calls; /* in progress */
     uint64_t budget_used, budget_max;
     TAILQ_HEAD(, http_share) shares; /* the oldest first */
-    TAILQ_HEAD(, http_token) tokens; /* the least recently used first */
+    TAILQ_HEAD(, http_token) tokens; /* the oldest first */
     size_t n_tokens;
 };
 

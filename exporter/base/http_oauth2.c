@@ -89,7 +89,7 @@ static void token_key(const struct http_request *rq, char ret[DIGEST_TEXT_BYTES]
     digest_parts(ret, parts, ARRAY_SIZE(parts));
 }
 
-/* Removes the one that was not used for the longest time, if there are too many. */
+/* Removes the oldest without calls, if there are too many. */
 static void tokens_trim(struct http *h)
 {
     struct http_token *t = TAILQ_FIRST(&h->tokens);
@@ -100,7 +100,7 @@ static void tokens_trim(struct http *h)
         token_free(t);
 }
 
-static struct http_token *token_new(struct http *h, const char *url)
+static struct http_token *token_new(struct http *h, const char *key, const char *url)
 {
     struct http_token *t = xcalloc(1, sizeof(*t));
     BUF_AUTO(shown, TOKEN_ANSWER_BYTES);
@@ -108,6 +108,8 @@ static struct http_token *token_new(struct http *h, const char *url)
     tokens_trim(h);
     h->n_tokens++;
     *t = (struct http_token){.http = h, .form.max = FORM_BYTES};
+    memcpy(t->key, key, sizeof(t->key));
+    TAILQ_INSERT_TAIL(&h->tokens, t, entry);
     if (http_url_for_people((struct str){url, strcspn(url, "?#")}, &shown) == 0)
         text_line(t->url, sizeof(t->url), buf_str(&shown));
     return t;
@@ -123,12 +125,8 @@ void http_token_join(struct http_call *c)
     TAILQ_FOREACH (t, &h->tokens, entry)
         if (strcmp(t->key, key) == 0)
             break;
-    if (t)
-        TAILQ_REMOVE(&h->tokens, t, entry);
-    else
-        t = token_new(h, c->rq.oauth2->token_url);
-    memcpy(t->key, key, sizeof(t->key));
-    TAILQ_INSERT_TAIL(&h->tokens, t, entry);
+    if (!t)
+        t = token_new(h, key, c->rq.oauth2->token_url);
     t->users++;
     c->token = t;
 }
