@@ -468,8 +468,7 @@ const struct kube_path_right kube_rights_default[] = {
     {"/metrics", "get", "/metrics"}, {"/-/reload", "post", "/-/reload"}, {NULL, "get", "/status"}};
 
 /* Hands a request over to the loop. Server's thread. */
-static enum httpd_access guard_check(void *arg, const struct httpd_request *rq,
-                                     const struct httpd_ticket *ticket, struct httpd_refusal *ret)
+static void guard_check(void *arg, const struct httpd_request *rq, const struct httpd_ticket *ticket)
 {
     bool by_certificate = rq->client_certificate.n && !*rq->authorization;
     struct str token = STR(""), certificate = by_certificate ? rq->client_certificate : STR("");
@@ -479,8 +478,8 @@ static enum httpd_access guard_check(void *arg, const struct httpd_request *rq,
     struct bearer *b;
 
     if (why) {
-        *ret = (struct httpd_refusal){.status = 401, .text = why, .challenge = "Bearer"};
-        return HTTPD_REFUSE;
+        httpd_decide(ticket, &(struct httpd_refusal){.status = 401, .text = why, .challenge = "Bearer"});
+        return;
     }
     while (right->path && strcmp(right->path, rq->path) != 0)
         right++;
@@ -496,7 +495,6 @@ static enum httpd_access guard_check(void *arg, const struct httpd_request *rq,
         loop_post(g->loop, &g->post);
     STAILQ_INSERT_TAIL(&g->arrived, b, next);
     (void)pthread_mutex_unlock(&g->lock);
-    return HTTPD_LATER;
 }
 
 struct kube_guard *kube_guard_new(const struct kube_guard_options *o, const struct kube_path_right *rights)

@@ -91,8 +91,8 @@ struct http_request {
     bool public_only;
     /* Called with the arg of `done` for each header of the answer, and of the redirects before it. */
     void (*on_header)(void *arg, struct str name, struct str value);
-    /* Receives the body of a 2xx answer in pieces, once the headers are complete: the first may be empty. Such
-     * a body is neither kept nor limited nor decoded; max_answer applies to other statuses. May call
+    /* Receives the body of a 2xx answer in pieces once the headers are complete: the first may be empty.
+     * Such a body is neither kept nor limited nor decoded; max_answer applies to other statuses. May call
      * http_cancel(). */
     void (*on_data)(void *arg, struct str piece);
     struct http_share *share; /* NULL: the body is counted until `done` runs */

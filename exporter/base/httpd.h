@@ -81,8 +81,6 @@ struct httpd_refusal {
     unsigned retry_after;  /* seconds; 0: not sent */
 };
 
-enum httpd_access { HTTPD_ALLOW, HTTPD_REFUSE, HTTPD_LATER };
-
 /* A request that waits for a decision. */
 struct httpd_ticket {
     struct httpd *server;
@@ -92,10 +90,8 @@ struct httpd_ticket {
 /* Decides who may send a request. */
 struct httpd_guard {
     /* On a server's thread, for each request whose head is valid, before its body is read. Must not block.
-     * HTTPD_REFUSE sets *ret. HTTPD_LATER promises one httpd_decide() for a copy of the ticket, maybe
-     * before this returns; the request's strings are not valid any more then. */
-    enum httpd_access (*check)(void *arg, const struct httpd_request *rq, const struct httpd_ticket *ticket,
-                               struct httpd_refusal *ret);
+     * Promises one httpd_decide() for the ticket or a copy, by now or later. */
+    void (*check)(void *arg, const struct httpd_request *rq, const struct httpd_ticket *ticket);
     void *arg;
     unsigned deadline_ms; /* a request that has waited longer is answered with 503 */
 };

@@ -484,9 +484,7 @@ static bool guard_enter(struct exchange *x)
 static enum MHD_Result guard_ask(struct exchange *x)
 {
     const struct httpd_guard *g = x->server->options.guard;
-    struct httpd_refusal refusal = {.status = MHD_HTTP_FORBIDDEN, .text = "403: forbidden\n"};
     struct httpd_ticket ticket = {.server = x->server};
-    enum httpd_access access;
 
     x->request.peer = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
     if (x->server->options.tls)
@@ -496,9 +494,7 @@ static enum MHD_Result guard_ask(struct exchange *x)
     if (!guard_enter(x))
         return exchange_respond(x);
     ticket.id = x->ticket;
-    access = g->check(g->arg, &x->request, &ticket, &refusal);
-    if (access != HTTPD_LATER)
-        httpd_decide(&ticket, access == HTTPD_ALLOW ? NULL : &refusal);
+    g->check(g->arg, &x->request, &ticket);
     return MHD_YES;
 }
 

@@ -55,12 +55,6 @@ struct auth_job {
     size_t n_tickets;
 };
 
-/* A comparison that succeeded and need not be made again. */
-struct auth_result {
-    char digest[DIGEST_TEXT_BYTES]; /* empty: free */
-    mono_ms used_at;
-};
-
 TAILQ_HEAD(auth_jobs, auth_job);
 
 struct basic_auth {
@@ -72,7 +66,8 @@ struct basic_auth {
     mono_ms full_at;             /* when the bucket of the rate limit will be full again */
     struct auth_jobs queues[2];  /* of unknown and of known users */
     struct auth_job *running;
-    struct auth_result good[GOOD_RESULTS]; /* each stays until as many newer ones have been used */
+    char good[GOOD_RESULTS][DIGEST_TEXT_BYTES]; /* of the last comparisons that succeeded */
+    size_t n_good;                              /* so far */
 };
 
 #define CHALLENGE "Basic realm=\"dynamic-scoring\", charset=\"UTF-8\""
@@ -107,26 +102,13 @@ static bool bcrypt_matches(const char *password, const char hash[BCRYPT_BYTES])
 }
 
 /* The lock is held, here and below unless stated otherwise. */
-static bool result_is_good(struct basic_auth *b, const char *digest, mono_ms now)
+static bool result_is_good(const struct basic_auth *b, const char *digest)
 {
-    for (size_t i = 0; i < GOOD_RESULTS; i++)
-        if (strcmp(b->good[i].digest, digest) == 0) {
-            b->good[i].used_at = now;
-            return true;
-        }
-    return false;
-}
+    size_t i = 0;
 
-/* Takes the place that is free or was not used for the longest time. */
-static void result_put(struct basic_auth *b, const char *digest)
-{
-    struct auth_result *to = b->good;
-
-    for (size_t i = 1; i < GOOD_RESULTS; i++)
-        if (mono_before(b->good[i].used_at, to->used_at))
-            to = &b->good[i];
-    memcpy(to->digest, digest, sizeof(to->digest));
-    to->used_at = clock_system.mono(&clock_system);
+    while (i < GOOD_RESULTS && strcmp(b->good[i], digest) != 0)
+        i++;
+    return i < GOOD_RESULTS;
 }
 
 static uint64_t peer_of(const struct sockaddr *address)
@@ -213,7 +195,7 @@ static void job_run(struct basic_auth *b, struct auth_job *j)
         (void)pthread_mutex_lock(&b->lock);
         b->running = NULL;
         if (good)
-            result_put(b, j->digest);
+            memcpy(b->good[b->n_good++ % GOOD_RESULTS], j->digest, sizeof(j->digest));
         for (size_t i = 0; !b->closed && i < j->n_tickets; i++)
             httpd_decide(&j->tickets[i], good ? NULL : &unauthorized);
     } /* else the server has answered */
@@ -322,67 +304,60 @@ static bool auth_parse(const char *authorization, struct buf *all, struct str *r
     return ret_password->n <= PASSWORD_MAX_BYTES;
 }
 
-/* Copies the user's hash; for an unknown user another's, so that both take the same time. The lock is not
- * held. */
-static void auth_find_hash(struct basic_auth *b, struct str user, char hash[BCRYPT_BYTES], bool *ret_known)
+/* Copies the user's hash; for an unknown user another's, so that both take the same time. Returns whether the
+ * user is known. The lock is not held. */
+static bool auth_find_hash(struct basic_auth *b, struct str user, char hash[BCRYPT_BYTES])
 {
-    *ret_known = false;
+    bool known = false;
+
     (void)pthread_mutex_lock(&b->lock);
-    for (size_t i = b->file->n_users; i-- > 0 && !*ret_known;) {
-        *ret_known = str_eq(b->file->users[i]->key, user);
+    for (size_t i = b->file->n_users; i-- > 0 && !known;) {
+        known = str_eq(b->file->users[i]->key, user);
         memcpy(hash, b->file->users[i]->text.p, BCRYPT_BYTES);
     }
     (void)pthread_mutex_unlock(&b->lock);
+    return known;
 }
 
-/* Takes *j if it waits. */
-static enum httpd_access auth_look_up(struct basic_auth *b, struct auth_job **j,
-                                      const struct httpd_ticket *ticket, struct httpd_refusal *ret)
+/* Decides, or takes *j if it waits. */
+static void auth_look_up(struct basic_auth *b, struct auth_job **j, const struct httpd_ticket *ticket)
 {
-    const struct httpd_refusal *refused;
-    struct auth_job *waiting;
+    bool good = result_is_good(b, (*j)->digest);
+    const struct httpd_refusal *refusal = b->closed ? &busy : NULL;
+    struct auth_job *waiting = job_find(b, *j);
 
-    *ret = busy;
-    if (b->closed)
-        return HTTPD_REFUSE;
-    if (result_is_good(b, (*j)->digest, (*j)->since))
-        return HTTPD_ALLOW;
-    waiting = job_find(b, *j);
-    if (!waiting) {
-        refused = job_enqueue(b, *j);
-        if (refused) {
-            *ret = *refused;
-            return HTTPD_REFUSE;
-        }
-        waiting = TAKE_PTR(*j);
+    if (!refusal && !good && !waiting) {
+        refusal = job_enqueue(b, *j);
+        waiting = refusal ? NULL : TAKE_PTR(*j);
+    }
+    if (refusal || good) {
+        httpd_decide(ticket, refusal);
+        return;
     }
     waiting->tickets = xreallocarray(waiting->tickets, waiting->n_tickets + 1, sizeof(*waiting->tickets));
     waiting->tickets[waiting->n_tickets++] = *ticket;
-    return HTTPD_LATER;
 }
 
-static enum httpd_access basic_auth_check(struct basic_auth *b, const struct httpd_request *rq,
-                                          const struct httpd_ticket *ticket, struct httpd_refusal *ret)
+static void basic_auth_check(struct basic_auth *b, const struct httpd_request *rq,
+                             const struct httpd_ticket *ticket)
 {
     SECRET_AUTO(all, MAX_CREDENTIALS);
     CLEANUP(cleanup_job_free) struct auth_job *j = NULL;
     struct str user = {0}, password = {0};
-    enum httpd_access access;
 
-    *ret = rq->authorization[0] ? unauthorized : missing;
-    if (!auth_parse(rq->authorization, &all, &user, &password))
-        return HTTPD_REFUSE;
+    if (!auth_parse(rq->authorization, &all, &user, &password)) {
+        httpd_decide(ticket, rq->authorization[0] ? &unauthorized : &missing);
+        return;
+    }
     j = xcalloc(1, sizeof(*j));
-    auth_find_hash(b, user, j->hash, &j->known);
+    j->known = auth_find_hash(b, user, j->hash);
     j->peer = peer_of(rq->peer);
     j->since = clock_system.mono(&clock_system);
     memcpy(j->password, password.p, password.n);
-    *ret = busy;
     digest_parts(j->digest, (const struct str[]){user, {j->hash, BCRYPT_BYTES}, password}, 3);
     (void)pthread_mutex_lock(&b->lock);
-    access = auth_look_up(b, &j, ticket, ret);
+    auth_look_up(b, &j, ticket);
     (void)pthread_mutex_unlock(&b->lock);
-    return access;
 }
 
 /* ---- The guard, and the file ---- */
@@ -403,8 +378,7 @@ struct access {
 };
 
 /* Server's thread. */
-static enum httpd_access access_check(void *arg, const struct httpd_request *rq,
-                                      const struct httpd_ticket *ticket, struct httpd_refusal *ret)
+static void access_check(void *arg, const struct httpd_request *rq, const struct httpd_ticket *ticket)
 {
     struct access *a = arg;
     bool has_users = false, within = true;
@@ -417,14 +391,16 @@ static enum httpd_access access_check(void *arg, const struct httpd_request *rq,
         has_users = a->auth->file->n_users > 0;
         (void)pthread_mutex_unlock(&a->auth->lock);
     }
-    if (!within) {
-        *ret = (struct httpd_refusal){
-            .status = 429, .text = "429: over the limit of requests\n", .retry_after = seconds};
-        return HTTPD_REFUSE;
-    }
-    if (has_users)
-        return basic_auth_check(a->auth, rq, ticket, ret);
-    return a->o.guard ? a->o.guard->check(a->o.guard->arg, rq, ticket, ret) : HTTPD_ALLOW;
+    if (!within)
+        httpd_decide(ticket, &(struct httpd_refusal){.status = 429,
+                                                     .text = "429: over the limit of requests\n",
+                                                     .retry_after = seconds});
+    else if (has_users)
+        basic_auth_check(a->auth, rq, ticket);
+    else if (a->o.guard)
+        a->o.guard->check(a->o.guard->arg, rq, ticket);
+    else
+        httpd_decide(ticket, NULL);
 }
 
 /* ---- The file ---- */
@@ -639,33 +615,31 @@ static bool bearer_is_same(struct str given, struct str token)
     return strcmp(a, b) == 0;
 }
 
-static enum httpd_access bearer_check(void *arg, const struct httpd_request *rq,
-                                      const struct httpd_ticket *ticket, struct httpd_refusal *ret)
+/* NULL, or the refusal. */
+static const struct httpd_refusal *bearer_judge(struct bearer *b, const struct httpd_request *rq)
 {
     static const struct str scheme = STR("Bearer ");
     struct str given = str_of(rq->authorization), token = {0};
     SECRET_AUTO(value, TOKEN_MAX_BYTES);
-    const struct bearer *b = arg;
     const char *problem;
 
-    (void)ticket;
     if (b->is_open(rq))
-        return HTTPD_ALLOW;
-    if (given.n < scheme.n || !str_eq_nocase((struct str){given.p, scheme.n}, scheme)) {
-        *ret = bearer_missing;
-        return HTTPD_REFUSE;
-    }
+        return NULL;
+    if (given.n < scheme.n || !str_eq_nocase((struct str){given.p, scheme.n}, scheme))
+        return &bearer_missing;
     problem = bearer_read(b, &value, &token);
     if (problem) {
-        bearer_log(arg, problem);
-        *ret = bearer_unreadable;
-        return HTTPD_REFUSE;
+        bearer_log(b, problem);
+        return &bearer_unreadable;
     }
     secret_used(token);
-    if (bearer_is_same(str_trim((struct str){given.p + scheme.n, given.n - scheme.n}), token))
-        return HTTPD_ALLOW;
-    *ret = bearer_wrong;
-    return HTTPD_REFUSE;
+    given = str_trim((struct str){given.p + scheme.n, given.n - scheme.n});
+    return bearer_is_same(given, token) ? NULL : &bearer_wrong;
+}
+
+static void bearer_check(void *arg, const struct httpd_request *rq, const struct httpd_ticket *ticket)
+{
+    httpd_decide(ticket, bearer_judge(arg, rq));
 }
 
 const struct httpd_guard *bearer_init(struct bearer *b, const char *file, const char *token,

@@ -19,8 +19,7 @@ struct guarded {
 static const struct httpd_refusal no_such_user = {
     .status = 401, .text = "401: no such user\n", .challenge = "Basic", .retry_after = 7};
 
-static enum httpd_access on_check(void *arg, const struct httpd_request *rq,
-                                  const struct httpd_ticket *ticket, struct httpd_refusal *ret)
+static void on_check(void *arg, const struct httpd_request *rq, const struct httpd_ticket *ticket)
 {
     struct guarded *g = arg;
     int n = atomic_load(&g->later);
@@ -28,17 +27,14 @@ static enum httpd_access on_check(void *arg, const struct httpd_request *rq,
     (void)snprintf(g->authorization, sizeof(g->authorization), "%s", rq->authorization);
     g->family = rq->peer->sa_family;
     atomic_fetch_add(&g->asked, 1);
-    if (strcmp(rq->authorization, "good") == 0)
-        return HTTPD_ALLOW;
     if (strcmp(rq->authorization, "later") != 0) {
-        *ret = no_such_user;
-        return HTTPD_REFUSE;
+        httpd_decide(ticket, strcmp(rq->authorization, "good") == 0 ? NULL : &no_such_user);
+        return;
     }
     g->tickets[n] = *ticket;
     atomic_store(&g->later, n + 1);
     if (atomic_load(&g->decide_at_once))
         httpd_decide(ticket, NULL);
-    return HTTPD_LATER;
 }
 
 static struct guarded *guard_server(struct env *e, struct guarded *g, unsigned deadline_ms)
