@@ -53,7 +53,6 @@ struct http_call {
     bool *gone; /* set while on_data runs: where to note that it ended the call */
     /* OAuth 2.0 */
     struct http_token *token; /* NULL: another way, or none */
-    unsigned token_serial;    /* of the token that was sent */
     mono_ms deadline;
     bool awaits_token; /* the transfer has not started */
     char curl_error[CURL_ERROR_SIZE];

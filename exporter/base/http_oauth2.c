@@ -33,7 +33,6 @@ struct http_token {
     char key[DIGEST_TEXT_BYTES];
     size_t users;
     struct buf value; /* empty: none */
-    unsigned serial;  /* of the value */
     mono_ms received_at, renew_at, ends_at;
     /* The request in flight */
     struct http_call *call;
@@ -138,8 +137,7 @@ void http_token_leave(struct http_call *c)
     if (!t)
         return;
     t->users--;
-    if (c->answer.status == 401 && c->token_serial == t->serial &&
-        mono_diff(t->received_at, loop_now(c->http->loop)) >= REFUSED_AFTER_MS)
+    if (c->answer.status == 401 && mono_diff(t->received_at, loop_now(c->http->loop)) >= REFUSED_AFTER_MS)
         secret_done(&t->value);
 }
 
@@ -229,7 +227,6 @@ static const char *token_keep(struct http_token *t, struct str body)
     buf_init(&t->value, token.n);
     if (buf_put_str(&t->value, token) < 0)
         memory_exhausted(token.n);
-    t->serial++;
     token_set_times(t, said.expires);
     return NULL;
 }
@@ -334,7 +331,6 @@ int http_token_apply(struct http_call *c)
     if (!t->call && !mono_before(now, t->not_before) && !(is_valid && mono_before(now, t->renew_at)))
         token_request(t, c);
     if (is_valid) {
-        c->token_serial = t->serial;
         http_set_bearer(c, buf_str(&t->value));
         (void)curl_easy_setopt(c->easy, CURLOPT_TIMEOUT_MS, (long)(left > 0 ? left : 1));
         return 0;
