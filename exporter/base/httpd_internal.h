@@ -81,7 +81,7 @@ struct exchange {
     enum exchange_state state;
     bool head, close;
     bool routed;             /* the route's method matches, too */
-    bool handling, deferred; /* the handler runs; its reply comes later. Loop's thread */
+    unsigned holders;        /* the handler that runs, and httpd_finish() to come. Loop's thread */
     uint64_t body_announced; /* by Content-Length */
     uint64_t body_bytes;     /* of the request's body that have come */
     struct buf body;         /* those that are kept; its bytes count in the server's body_held */

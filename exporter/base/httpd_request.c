@@ -787,25 +787,23 @@ static void request_handle(struct exchange *x)
         x->route->fn(x->route->arg, &x->request, &x->reply);
 }
 
-void httpd_defer(struct httpd_reply *reply)
-{
-    CONTAINER_OF(reply, struct exchange, reply)->deferred = true;
-}
-
 /* x may be gone after this. */
-static void request_resume(struct exchange *x)
+static void request_release(struct exchange *x)
 {
+    if (--x->holders > 0)
+        return;
     x->state = READY;
     MHD_resume_connection(x->connection);
 }
 
+void httpd_defer(struct httpd_reply *reply)
+{
+    CONTAINER_OF(reply, struct exchange, reply)->holders++;
+}
+
 void httpd_finish(struct httpd_reply *reply)
 {
-    struct exchange *x = CONTAINER_OF(reply, struct exchange, reply);
-
-    x->deferred = false;
-    if (!x->handling)
-        request_resume(x);
+    request_release(CONTAINER_OF(reply, struct exchange, reply));
 }
 
 /* The first runs the handler, the others receive copies of its reply. */
@@ -821,9 +819,9 @@ static void request_handle_spaced(struct httpd *h)
     while ((x = STAILQ_FIRST(&h->spaced))) {
         STAILQ_REMOVE_HEAD(&h->spaced, next);
         httpd_reply_text(&x->reply, first->reply.status, body);
-        request_resume(x);
+        request_release(x);
     }
-    request_resume(first);
+    request_release(first);
 }
 
 void httpd_on_spacing(struct timer *t)
@@ -839,39 +837,36 @@ void httpd_on_spacing(struct timer *t)
 
 static void request_run(struct httpd *h, struct exchange *x)
 {
+    x->holders = 1;
     if (x->route->spacing_ms) {
         STAILQ_INSERT_TAIL(&h->spaced, x, next);
         if (!h->spacing.place)
             httpd_on_spacing(&h->spacing);
         return;
     }
-    x->handling = true;
     request_handle(x);
-    x->handling = false;
-    if (!x->deferred)
-        request_resume(x);
+    request_release(x);
 }
 
 void httpd_on_queue(struct post *p)
 {
     struct httpd *h = CONTAINER_OF(p, struct httpd, post);
     mono_ms end = mono_add(clock_system.mono(&clock_system), QUEUE_MS);
-    bool stopping = atomic_load(&h->stopping), more = true;
+    bool stopping = atomic_load(&h->stopping), more;
+    struct exchange *x;
 
-    while (more) {
-        struct exchange *x;
-
+    do {
         (void)pthread_mutex_lock(&h->lock);
         x = STAILQ_FIRST(&h->queue);
         if (x)
             STAILQ_REMOVE_HEAD(&h->queue, next);
-        more = !STAILQ_EMPTY(&h->queue) && (stopping || mono_before(clock_system.mono(&clock_system), end));
-        if (!more && !STAILQ_EMPTY(&h->queue))
-            loop_post(h->loop, p);
+        more = !STAILQ_EMPTY(&h->queue);
         (void)pthread_mutex_unlock(&h->lock);
         if (x)
             request_run(h, x);
-    }
+    } while (more && (stopping || mono_before(clock_system.mono(&clock_system), end)));
+    if (more)
+        loop_post(h->loop, p);
     if (stopping && !STAILQ_EMPTY(&h->spaced))
         request_handle_spaced(h);
 }
