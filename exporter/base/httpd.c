@@ -365,7 +365,7 @@ static void httpd_on_connection(void *cls, struct MHD_Connection *connection, vo
 
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
         httpd_conn_remove(l->server, c);
-        httpd_tls_end(c->tls); /* its GnuTLS session has been freed */
+        tls_context_unref(c->tls); /* its GnuTLS session has been freed */
         free(c);
         return;
     }
@@ -373,9 +373,9 @@ static void httpd_on_connection(void *cls, struct MHD_Connection *connection, vo
     c->listener = l;
     c->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     if (l->server->options.tls)
-        c->tls = httpd_tls_begin(
-            l->server->options.tls,
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session, c->fd);
+        httpd_tls_begin(l->server->options.tls,
+                        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session,
+                        c);
     httpd_count_cut(l->server, httpd_conn_add(l->server, c));
 }
 

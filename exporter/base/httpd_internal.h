@@ -30,9 +30,10 @@ enum conn_state { CONN_READING, CONN_HANDLING, CONN_ANSWERING, CONN_IDLE };
  * listener's thread. */
 struct conn {
     struct listener *listener;
-    struct tls_session *tls;
-    size_t target_size;  /* of the request target, in bytes */
-    bool target_has_nul; /* encoded */
+    struct tls_context *tls; /* NULL: plain HTTP */
+    bool tls_begun;          /* the first bytes have been read */
+    size_t target_size;      /* of the request target, in bytes */
+    bool target_has_nul;     /* encoded */
     int fd;
     enum conn_state state;
     bool closing;     /* shut down by us; libmicrohttpd has not closed it yet */
@@ -132,10 +133,10 @@ void httpd_guard_expire(struct httpd *h);
 
 /* Returns `error` and sets *ret_why, from malloc. */
 int httpd_explain(char **ret_why, int error, const char *fmt, ...) PRINTF_LIKE(3, 4);
-/* A session begins, before its handshake. Returns what httpd_tls_end() takes after it was freed. */
-struct tls_session *httpd_tls_begin(struct httpd_tls *t, gnutls_session_t session, int fd);
-/* Takes NULL. */
-void httpd_tls_end(struct tls_session *s);
+/* The connection's session begins, before its handshake. Sets c->tls. */
+void httpd_tls_begin(struct httpd_tls *t, gnutls_session_t session, struct conn *c);
+/* After its session was freed. Takes NULL. */
+void tls_context_unref(struct tls_context *c);
 /* The client's certificate, DER, which lives as long as the session; empty unless it was verified. */
 struct str httpd_tls_peer(gnutls_session_t session);
 

@@ -294,7 +294,7 @@ static int context_load_ca(struct tls_context *c, const struct httpd_tls_setting
 
 /* ---- Contexts ---- */
 
-static void context_unref(struct tls_context *c)
+void tls_context_unref(struct tls_context *c)
 {
     if (!c || atomic_fetch_sub(&c->refs, 1) > 1)
         return;
@@ -336,7 +336,7 @@ int httpd_tls_set(struct httpd_tls **t, const struct httpd_tls_settings *s, char
     c->refs = 1;
     r = context_fill(c, s, ret_why);
     if (r < 0) {
-        context_unref(c);
+        tls_context_unref(c);
         return r;
     }
     if (!*t) {
@@ -349,7 +349,7 @@ int httpd_tls_set(struct httpd_tls **t, const struct httpd_tls_settings *s, char
     (*t)->current = c;
     (*t)->settings = *s;
     (void)pthread_mutex_unlock(&(*t)->lock);
-    context_unref(was);
+    tls_context_unref(was);
     return 0;
 }
 
@@ -357,19 +357,13 @@ struct httpd_tls *httpd_tls_free(struct httpd_tls *t)
 {
     if (!t)
         return NULL;
-    context_unref(t->current);
+    tls_context_unref(t->current);
     (void)pthread_mutex_destroy(&t->lock);
     free(t);
     return NULL;
 }
 
 /* ---- Sessions: what each gets before its handshake, and what that demands of the client ---- */
-
-struct tls_session {
-    struct tls_context *context;
-    int fd;
-    bool begun; /* the first bytes have been read */
-};
 
 static int tls_refuse_peer(gnutls_session_t session, gnutls_alert_description_t alert, const char *why)
 {
@@ -455,16 +449,16 @@ static void tls_answer_plain(int fd)
 
 static ssize_t tls_pull(gnutls_transport_ptr_t ptr, void *to, size_t n)
 {
-    struct tls_session *s = ptr;
-    ssize_t got = recv(s->fd, to, n, 0);
+    struct conn *c = ptr;
+    ssize_t got = recv(c->fd, to, n, 0);
     const char *first = to;
 
-    if (s->begun || got <= 0)
+    if (c->tls_begun || got <= 0)
         return got;
-    s->begun = true;
+    c->tls_begun = true;
     if (*first < 'A' || *first > 'Z')
         return got;
-    tls_answer_plain(s->fd);
+    tls_answer_plain(c->fd);
     errno = ECONNRESET;
     return -1;
 }
@@ -484,28 +478,16 @@ static bool session_set_up(gnutls_session_t session, struct tls_context *c)
     return gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, c->credentials) == 0;
 }
 
-struct tls_session *httpd_tls_begin(struct httpd_tls *t, gnutls_session_t session, int fd)
+void httpd_tls_begin(struct httpd_tls *t, gnutls_session_t session, struct conn *c)
 {
-    struct tls_session *s = xcalloc(1, sizeof(*s));
-
     (void)pthread_mutex_lock(&t->lock);
-    s->context = t->current;
-    atomic_fetch_add(&s->context->refs, 1);
+    c->tls = t->current;
+    atomic_fetch_add(&c->tls->refs, 1);
     (void)pthread_mutex_unlock(&t->lock);
-    s->fd = fd;
-    gnutls_transport_set_ptr2(session, s, (gnutls_transport_ptr_t)(intptr_t)fd);
+    gnutls_transport_set_ptr2(session, c, (gnutls_transport_ptr_t)(intptr_t)c->fd);
     gnutls_transport_set_pull_function(session, tls_pull);
-    if (!session_set_up(session, s->context))
+    if (!session_set_up(session, c->tls))
         log_debug("TLS session not set up");
-    return s;
-}
-
-void httpd_tls_end(struct tls_session *s)
-{
-    if (!s) /* plain HTTP */
-        return;
-    context_unref(s->context);
-    free(s);
 }
 
 struct str httpd_tls_peer(gnutls_session_t session)
