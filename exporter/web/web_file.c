@@ -303,24 +303,17 @@ int web_file_read(struct web_file **ret, const char *path, struct problems *p)
     return r;
 }
 
-/* The error begins with the name of the field, or with client_ca_file for client_ca. */
-static void tls_add_problem(const struct web_file *f, const char *why, struct problems *p)
-{
-    const struct node *tls = node_get(doc_root(f->doc), "tls_server_config"), *at = NULL;
-
-    for (size_t i = 0; i < tls->n; i++)
-        if (str_starts(str_of(why), tls->items[i]->key) && (!at || tls->items[i]->key.n > at->key.n))
-            at = tls->items[i];
-    problems_add(p, PROBLEM_ERROR, at ? at->line : 0, at ? at->column : 0, "tls_server_config.%s", why);
-}
-
 int web_file_set_tls(const struct web_file *f, struct httpd_tls **tls, struct problems *p)
 {
+    const struct node *map = node_get(doc_root(f->doc), "tls_server_config"), *at = NULL;
     CLEANUP(cleanup_free) char *why = NULL;
-    int r = httpd_tls_set(tls, &f->tls, &why);
 
-    if (r == 0)
+    if (httpd_tls_set(tls, &f->tls, &why) == 0)
         return 0;
-    tls_add_problem(f, cstr(why), p);
+    /* It begins with the name of the field, or with client_ca_file for client_ca. */
+    for (size_t i = 0; i < map->n; i++)
+        if (str_starts(str_of(why), map->items[i]->key) && (!at || map->items[i]->key.n > at->key.n))
+            at = map->items[i];
+    problems_add(p, PROBLEM_ERROR, at ? at->line : 0, at ? at->column : 0, "tls_server_config.%s", cstr(why));
     return -EINVAL;
 }
