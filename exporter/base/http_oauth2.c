@@ -89,23 +89,17 @@ static void token_key(const struct http_request *rq, char ret[DIGEST_TEXT_BYTES]
 }
 
 /* Removes the oldest without calls, if there are too many. */
-static void tokens_trim(struct http *h)
+static struct http_token *token_new(struct http *h, const char *key, const char *url)
 {
     struct http_token *t = TAILQ_FIRST(&h->tokens);
+    BUF_AUTO(shown, TOKEN_ANSWER_BYTES);
 
     while (t && (t->users || t->call))
         t = TAILQ_NEXT(t, entry);
     if (t && h->n_tokens >= MAX_TOKENS)
         token_free(t);
-}
-
-static struct http_token *token_new(struct http *h, const char *key, const char *url)
-{
-    struct http_token *t = xcalloc(1, sizeof(*t));
-    BUF_AUTO(shown, TOKEN_ANSWER_BYTES);
-
-    tokens_trim(h);
     h->n_tokens++;
+    t = xmalloc(sizeof(*t));
     *t = (struct http_token){.http = h, .form.max = FORM_BYTES};
     memcpy(t->key, key, sizeof(t->key));
     TAILQ_INSERT_TAIL(&h->tokens, t, entry);

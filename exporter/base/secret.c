@@ -65,6 +65,7 @@ static void forms_grow(void)
     free(old);
 }
 
+/* Lock held. */
 static void form_used(struct str text)
 {
     if (text.n < MIN_BYTES || text.n > UINT32_MAX)
@@ -96,16 +97,6 @@ static void base64_digits(struct str value, size_t skip, struct buf *digits)
     }
 }
 
-/* Lock held. */
-static void base64_used(struct str value, size_t skip, struct buf *digits)
-{
-    base64_digits(value, skip, digits);
-    form_used(buf_str(digits));
-    for (char *p = digits->p; p < digits->p + digits->n; p++)
-        *p = *p == '+' ? '-' : *p == '/' ? '_' : *p; /* the URL alphabet */
-    form_used(buf_str(digits));
-}
-
 void secret_used(struct str value)
 {
     SECRET_AUTO(digits, SIZE_MAX / 4);
@@ -114,8 +105,13 @@ void secret_used(struct str value)
         return;
     (void)pthread_mutex_lock(&lock);
     form_used(value);
-    for (size_t skip = 0; skip < 3; skip++)
-        base64_used(value, skip, &digits);
+    for (size_t skip = 0; skip < 3; skip++) {
+        base64_digits(value, skip, &digits);
+        form_used(buf_str(&digits));
+        for (char *p = digits.p; p < digits.p + digits.n; p++)
+            *p = *p == '+' ? '-' : *p == '/' ? '_' : *p; /* the URL alphabet */
+        form_used(buf_str(&digits));
+    }
     (void)pthread_mutex_unlock(&lock);
 }
 
