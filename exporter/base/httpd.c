@@ -306,13 +306,17 @@ static unsigned conns_cut_holders(struct httpd *h, uint64_t version, uint64_t ex
     return cut;
 }
 
-/* Closes what has been waiting for too long. Returns what responses hold that have bodies of their own. */
-static uint64_t conns_sweep_deadlines(struct httpd *h)
+unsigned httpd_conns_sweep(struct httpd *h)
 {
+    uint64_t version = 0, page = 0, held = 0, limit = HELD_BYTES;
     mono_ms now = clock_system.mono(&clock_system);
-    uint64_t held = 0;
     struct conn *c;
+    unsigned cut;
 
+    if (h->options.held)
+        held = h->options.held(h->options.served_arg, &version, &page);
+    limit = page > limit ? page : limit;
+    (void)pthread_mutex_lock(&h->lock);
     TAILQ_FOREACH (c, &h->conns, entry) {
         int64_t ms = c->state == CONN_READING ? READ_MS : h->options.idle_seconds * INT64_C(1000);
 
@@ -323,18 +327,6 @@ static uint64_t conns_sweep_deadlines(struct httpd *h)
         else if (c->state != CONN_HANDLING && mono_diff(c->since, now) >= ms)
             conn_shut(h, c);
     }
-    return held;
-}
-
-unsigned httpd_conns_sweep(struct httpd *h)
-{
-    uint64_t version = 0, page = 0, held, limit = HELD_BYTES;
-    unsigned cut;
-
-    held = h->options.held ? h->options.held(h->options.served_arg, &version, &page) : 0;
-    limit = page > limit ? page : limit;
-    (void)pthread_mutex_lock(&h->lock);
-    held += conns_sweep_deadlines(h);
     cut = held > limit ? conns_cut_holders(h, version, held - limit) : 0;
     cut += conns_make_room(h, h->options.max_connections);
     (void)pthread_mutex_unlock(&h->lock);
@@ -465,16 +457,10 @@ static void httpd_refuse_waiting(struct httpd *h)
     httpd_on_queue(&h->post);
 }
 
-static void httpd_wait_for_answers(struct httpd *h, int grace_ms)
+struct httpd *httpd_stop(struct httpd *h, int grace_ms)
 {
     mono_ms end = mono_add(clock_system.mono(&clock_system), grace_ms);
 
-    while (atomic_load(&h->under_way) && mono_before(clock_system.mono(&clock_system), end))
-        (void)nanosleep(&(struct timespec){.tv_nsec = STOP_POLL_NS}, NULL);
-}
-
-struct httpd *httpd_stop(struct httpd *h, int grace_ms)
-{
     if (!h)
         return NULL;
     httpd_refuse_waiting(h);
@@ -485,7 +471,8 @@ struct httpd *httpd_stop(struct httpd *h, int grace_ms)
             (void)MHD_quiesce_daemon(l->daemon);
         (void)shutdown(l->fd, SHUT_RDWR); /* refuses connections; it may be closed only later */
     }
-    httpd_wait_for_answers(h, grace_ms);
+    while (atomic_load(&h->under_way) && mono_before(clock_system.mono(&clock_system), end))
+        (void)nanosleep(&(struct timespec){.tv_nsec = STOP_POLL_NS}, NULL);
     for (struct listener *l = h->listeners; l < h->listeners + h->n_listeners; l++) {
         if (l->daemon)
             MHD_stop_daemon(l->daemon);

@@ -456,46 +456,37 @@ static void guard_leave(struct exchange *x, const struct httpd_refusal *refusal)
     MHD_resume_connection(x->connection); /* x may be gone after this */
 }
 
-/* False, with the reply, if it may not wait. */
-static bool guard_enter(struct exchange *x)
+static enum MHD_Result guard_ask(struct exchange *x)
 {
     struct httpd *h = x->server;
+    const struct httpd_guard *g = h->options.guard;
+    struct httpd_ticket ticket = {.server = h};
     bool ok;
 
+    x->request.peer = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+    if (h->options.tls)
+        x->request.client_certificate = httpd_tls_peer(
+            MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session);
+    httpd_conn_set(h, x->conn, CONN_HANDLING);
     (void)pthread_mutex_lock(&h->lock);
     ok = !atomic_load(&h->stopping) && h->n_guarded <= h->options.max_connections / GUARD_SHARE;
     if (ok) {
         x->state = GUARDED;
-        x->ticket = ++h->last_ticket;
+        x->ticket = ticket.id = ++h->last_ticket;
         x->guarded_since = clock_system.mono(&clock_system);
         STAILQ_INSERT_TAIL(&h->guarded, x, next);
         h->n_guarded++;
         MHD_suspend_connection(x->connection);
     }
     (void)pthread_mutex_unlock(&h->lock);
-    if (!ok) {
-        reply_error(x, atomic_load(&h->stopping) ? text_stopping
-                                                 : "503: too many requests wait for authentication\n");
-        x->reply.retry_after = GUARD_RETRY_SECONDS;
+    if (ok) {
+        g->check(g->arg, &x->request, &ticket);
+        return MHD_YES;
     }
-    return ok;
-}
-
-static enum MHD_Result guard_ask(struct exchange *x)
-{
-    const struct httpd_guard *g = x->server->options.guard;
-    struct httpd_ticket ticket = {.server = x->server};
-
-    x->request.peer = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
-    if (x->server->options.tls)
-        x->request.client_certificate = httpd_tls_peer(
-            MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session);
-    httpd_conn_set(x->server, x->conn, CONN_HANDLING);
-    if (!guard_enter(x))
-        return exchange_respond(x);
-    ticket.id = x->ticket;
-    g->check(g->arg, &x->request, &ticket);
-    return MHD_YES;
+    reply_error(x, atomic_load(&h->stopping) ? text_stopping
+                                             : "503: too many requests wait for authentication\n");
+    x->reply.retry_after = GUARD_RETRY_SECONDS;
+    return exchange_respond(x);
 }
 
 void httpd_decide(const struct httpd_ticket *ticket, const struct httpd_refusal *refusal)
