@@ -134,12 +134,6 @@ static struct auth_job *job_free(struct auth_job *j)
 }
 DEFINE_CLEANUP(struct auth_job, job_free)
 
-/* A hash identifies its user, by its salt. */
-static bool jobs_share(const struct auth_job *a, const struct auth_job *b)
-{
-    return a->peer == b->peer && (!a->known || memcmp(a->hash, b->hash, sizeof(a->hash)) == 0);
-}
-
 static struct auth_job *job_find(struct basic_auth *b, const struct auth_job *like)
 {
     struct auth_job *j;
@@ -160,7 +154,8 @@ static const struct httpd_refusal *job_enqueue(struct basic_auth *b, struct auth
     struct auth_job *other;
 
     TAILQ_FOREACH (other, queue, entry) {
-        share += jobs_share(other, j);
+        share += other->peer == j->peer && /* a hash identifies its user, by its salt */
+                 (!j->known || memcmp(other->hash, j->hash, sizeof(j->hash)) == 0);
         n++;
     }
     if (share >= QUEUE_SHARE)
@@ -597,14 +592,6 @@ static void bearer_log(struct bearer *b, const char *problem)
     log_error("cannot read the bearer token; refusing calls", L_STR("file", b->file), L_STR("err", problem));
 }
 
-/* NULL, or what is wrong. *ret is a part of `value`. */
-static const char *bearer_read(const struct bearer *b, struct buf *value, struct str *ret)
-{
-    int r = b->file ? file_read(b->file, value) : buf_puts(value, b->token);
-
-    return r < 0 ? strerror(-r) : secret_token(buf_str(value), ret);
-}
-
 /* Compares digests under a random key, so that the time says nothing about the token. */
 static bool bearer_is_same(struct str given, struct str token)
 {
@@ -622,12 +609,14 @@ static const struct httpd_refusal *bearer_judge(struct bearer *b, const struct h
     struct str given = str_of(rq->authorization), token = {0};
     SECRET_AUTO(value, TOKEN_MAX_BYTES);
     const char *problem;
+    int r;
 
     if (b->is_open(rq))
         return NULL;
     if (given.n < scheme.n || !str_eq_nocase((struct str){given.p, scheme.n}, scheme))
         return &bearer_missing;
-    problem = bearer_read(b, &value, &token);
+    r = b->file ? file_read(b->file, &value) : buf_puts(&value, b->token);
+    problem = r < 0 ? strerror(-r) : secret_token(buf_str(&value), &token);
     if (problem) {
         bearer_log(b, problem);
         return &bearer_unreadable;
