@@ -612,17 +612,6 @@ static struct exchange *exchange_new(struct conn *c, struct MHD_Connection *conn
     return x;
 }
 
-static void exchange_free(struct exchange *x)
-{
-    struct httpd *h = x->server;
-
-    reply_release(&x->reply);
-    body_drop(x);
-    buf_done(&x->arguments);
-    free(x);
-    atomic_fetch_sub(&h->under_way, 1);
-}
-
 /* Finds the route. If only the method does not match, it is another one of the same path. */
 static bool find_route(struct exchange *x)
 {
@@ -753,19 +742,22 @@ void httpd_on_completed(void *cls, struct MHD_Connection *connection, void **con
                         enum MHD_RequestTerminationCode how)
 {
     struct exchange *x = *context;
-    const struct httpd_options *o;
+    struct httpd *h = ((struct listener *)cls)->server;
+    const struct httpd_options *o = &h->options;
 
-    (void)cls;
     (void)connection;
     if (!x)
         return;
     *context = NULL;
-    o = &x->server->options;
     if (x->state == ANSWERED && o->served)
         o->served(o->served_arg, x->route ? x->route->path : "other", x->status,
                   how == MHD_REQUEST_TERMINATED_COMPLETED_OK && !x->head ? x->answer_bytes : 0);
-    httpd_conn_set(x->server, x->conn, CONN_IDLE);
-    exchange_free(x);
+    httpd_conn_set(h, x->conn, CONN_IDLE);
+    reply_release(&x->reply);
+    body_drop(x);
+    buf_done(&x->arguments);
+    free(x);
+    atomic_fetch_sub(&h->under_way, 1);
 }
 
 /* ---- On the loop ---- */

@@ -227,15 +227,6 @@ static int read_certificates(const char *field, const struct httpd_tls_pem *pem,
     return why ? refuse_pem(field, pem, ret_why, why) : r;
 }
 
-static int read_key(const struct httpd_tls_pem *pem, gnutls_x509_privkey_t *ret, char **ret_why)
-{
-    SECRET_AUTO(text, MAX_PEM);
-    int r = read_pem("key", pem, &text, ret_why);
-    const char *why = r < 0 ? NULL : pem_read_key(buf_str(&text), ret);
-
-    return why ? refuse_pem("key", pem, ret_why, why) : r;
-}
-
 static int check_expiry(const struct httpd_tls_pem *pem, gnutls_x509_crt_t certificate, char **ret_why)
 {
     time_t end = gnutls_x509_crt_get_expiration_time(certificate);
@@ -254,9 +245,14 @@ static int context_load_key(struct tls_context *c, const struct httpd_tls_settin
 {
     CLEANUP(pem_certificates_done) struct pem_certificates chain = {0};
     CLEANUP(pem_key_done) gnutls_x509_privkey_t key = NULL;
+    SECRET_AUTO(text, MAX_PEM);
+    const char *why;
     int r = read_certificates("cert", &s->cert, &chain, ret_why);
 
-    r = r ?: read_key(&s->key, &key, ret_why);
+    r = r ?: read_pem("key", &s->key, &text, ret_why);
+    why = r < 0 ? NULL : pem_read_key(buf_str(&text), &key);
+    if (why)
+        return refuse_pem("key", &s->key, ret_why, why);
     r = r ?: check_expiry(&s->cert, chain.list[0], ret_why);
     if (r < 0)
         return r;
