@@ -143,17 +143,6 @@ int http_share_hold(struct http_share *s, struct http *h, size_t bytes)
     return share_grant(s, bytes) ? 0 : -EDQUOT;
 }
 
-static void share_leave(struct http_call *c)
-{
-    struct http_share *s = c->share;
-
-    s->call = NULL;
-    s->want = 0;
-    s->evicted = false;
-    if (s == &c->own_share)
-        http_share_done(s);
-}
-
 void http_share_done(struct http_share *s)
 {
     struct http *h = s->http;
@@ -551,6 +540,7 @@ DEFINE_CLEANUP(struct http_call, call_free)
 static void call_leave(struct http_call *c)
 {
     struct loop *l = c->http->loop;
+    struct http_share *s = c->share;
 
     loop_timer_clear(l, &c->soon);
     loop_timer_clear(l, &c->idle);
@@ -563,7 +553,11 @@ static void call_leave(struct http_call *c)
     c->easy = NULL;
     LIST_REMOVE(c, entry);
     http_token_leave(c);
-    share_leave(c);
+    s->call = NULL;
+    s->want = 0;
+    s->evicted = false;
+    if (s == &c->own_share)
+        http_share_done(s);
 }
 
 struct http_call *http_cancel(struct http_call *c)
@@ -720,25 +714,6 @@ static void on_idle(struct timer *t)
     http_finish(c, CURLE_OPERATION_TIMEDOUT);
 }
 
-static struct http_call *call_new(struct http *h, const struct http_request *rq)
-{
-    struct http_call *c = xcalloc(1, sizeof(*c) + rq->body_parts * sizeof(c->parts[0]));
-
-    c->http = h;
-    c->easy = curl_easy_init();
-    c->rq = *rq;
-    c->deadline = mono_add(loop_now(h->loop), rq->timeout_ms);
-    c->rq.cut_answer = rq->cut_answer || rq->status_decides;
-    c->soon.fn = on_soon;
-    c->idle.fn = on_idle;
-    buf_init(&c->answer.body, rq->max_answer);
-    for (size_t i = 0; i < rq->body_parts; i++) {
-        c->parts[i] = rq->body[i];
-        c->body_bytes += rq->body[i].n;
-    }
-    return c;
-}
-
 int http_start(struct http_call **ret, struct http *h, const struct http_request *rq, http_done_fn done,
                void *arg)
 {
@@ -748,9 +723,21 @@ int http_start(struct http_call **ret, struct http *h, const struct http_request
     if (!http_is_url(str_of(rq->url)) || rq->timeout_ms <= 0 ||
         (token.n && (secret_token(rq->bearer, &token) || token.n != rq->bearer.n)))
         return -EINVAL;
-    c = call_new(h, rq);
+    c = xcalloc(1, sizeof(*c) + rq->body_parts * sizeof(c->parts[0]));
+    c->http = h;
+    c->easy = curl_easy_init();
+    c->rq = *rq;
+    c->rq.cut_answer = rq->cut_answer || rq->status_decides;
     c->done = done;
     c->arg = arg;
+    c->deadline = mono_add(loop_now(h->loop), rq->timeout_ms);
+    c->soon.fn = on_soon;
+    c->idle.fn = on_idle;
+    buf_init(&c->answer.body, rq->max_answer);
+    for (size_t i = 0; i < rq->body_parts; i++) {
+        c->parts[i] = rq->body[i];
+        c->body_bytes += rq->body[i].n;
+    }
     if (!http_set_up(c) || (!rq->oauth2 && !call_begin(c)))
         return -EINVAL;
     LIST_INSERT_HEAD(&h->calls, c, entry);

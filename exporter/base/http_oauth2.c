@@ -135,15 +135,6 @@ void http_token_leave(struct http_call *c)
         secret_done(&t->value);
 }
 
-static void token_wake_calls(struct http_token *t)
-{
-    struct http_call *c;
-
-    LIST_FOREACH (c, &t->http->calls, entry)
-        if (c->token == t && c->awaits_token)
-            http_call_soon(c);
-}
-
 /* ---- The answer ---- */
 
 struct token_answer {
@@ -237,6 +228,7 @@ static void token_on_answer(void *arg, struct http_answer *a)
 {
     struct http_token *t = arg;
     bool is_good = a->status / 100 == 2, is_refused = a->status == 400 || a->status == 401;
+    struct http_call *c;
     char text[400];
     const char *why = a->error != HTTP_OK ? a->reason : is_good ? token_keep(t, buf_str(&a->body)) : text;
 
@@ -255,7 +247,9 @@ static void token_on_answer(void *arg, struct http_answer *a)
         token_back_off(t, a->retry_after_ms);
     }
     secret_done(&a->body);
-    token_wake_calls(t);
+    LIST_FOREACH (c, &t->http->calls, entry)
+        if (c->token == t && c->awaits_token)
+            http_call_soon(c);
 }
 
 /* ---- The request ---- */

@@ -195,29 +195,24 @@ void http_trace_id(char ret[HTTP_TRACE_BYTES])
     (void)snprintf(ret, HTTP_TRACE_BYTES, "%016" PRIx64 "%016" PRIx64, rand_u64(), rand_u64() | 1);
 }
 
-/* Sampled: without the header, a server would decide by itself whether to record a trace, which most do. */
-static void append_trace(struct http_call *c, const char *trace)
-{
-    CLEANUP(cleanup_free)
-    char *line = xasprintf("traceparent: 00-%s-%016" PRIx64 "-01", trace, rand_u64() | 1);
-
-    append_header(c, line);
-}
-
 static void set_headers(struct http_call *c)
 {
     const struct http_request *rq = &c->rq;
     /* A header without a value makes curl omit its own Content-Type. */
     CLEANUP(cleanup_free)
-    char *type = xasprintf("Content-Type:%s%s", rq->content_type ? " " : "", cstr(rq->content_type));
+    char *type = xasprintf("Content-Type:%s%s", rq->content_type ? " " : "", cstr(rq->content_type)),
+         *trace = NULL;
 
     append_header(c, type);
     if (rq->tls && rq->tls->server_name)
         set_server_name(c, rq->tls->server_name);
     for (size_t i = 0; i < rq->n_headers; i++)
         append_header(c, rq->headers[i]);
-    if (rq->trace)
-        append_trace(c, rq->trace);
+    /* Sampled: without the header, a server would decide by itself whether to record a trace; most do. */
+    if (rq->trace) {
+        trace = xasprintf("traceparent: 00-%s-%016" PRIx64 "-01", rq->trace, rand_u64() | 1);
+        append_header(c, trace);
+    }
     /* On a local network decoding costs more than compression saves; a compressed response is decoded
      * nevertheless. */
     if (!rq->status_decides)

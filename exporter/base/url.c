@@ -136,25 +136,18 @@ static bool has_user(const char *url)
     return strcspn(host, "@\\") < strcspn(host, "/?#");
 }
 
-/* libcurl keeps the zone of an IPv6 address apart from the host; it is meaningful on one machine only. */
-static bool has_zone(CURLU *u)
-{
-    char *zone = NULL;
-    bool has = curl_url_get(u, CURLUPART_ZONEID, &zone, 0) == CURLUE_OK;
-
-    curl_free(zone);
-    return has;
-}
-
 char *url_origin(const char *url)
 {
     CLEANUP(cleanup_free) char *text = str_dup(str_trim(str_of(url)));
     CLEANUP(cleanup_curl_url) CURLU *u = curl_url();
-    char *origin = NULL;
+    char *origin = NULL, *zone = NULL;
 
+    /* libcurl keeps the zone of an IPv6 address apart from the host; it is meaningful on one machine only. */
     if (http_is_url(str_of(text)) && !has_user(text) &&
-        curl_url_set(u, CURLUPART_URL, text, 0) == CURLUE_OK && !has_zone(u))
+        curl_url_set(u, CURLUPART_URL, text, 0) == CURLUE_OK &&
+        curl_url_get(u, CURLUPART_ZONEID, &zone, 0) != CURLUE_OK)
         origin = url_origin_of(u);
+    curl_free(zone);
     /* libcurl decodes %ff in a host; no name that can be written as JSON has such bytes. */
     if (origin && strlen(origin) <= ORIGIN_MAX && utf8_valid_prefix(str_of(origin)) == strlen(origin))
         return origin;
