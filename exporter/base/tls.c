@@ -166,27 +166,15 @@ static int put_curves(struct buf *b, const struct httpd_tls_settings *s, char **
     return r;
 }
 
-/* Distributions and machines can disable versions (gnutls.conf). */
-static int check_versions(gnutls_priority_t p, struct versions v, char **ret_why)
-{
-    const unsigned *list;
-    int n = gnutls_priority_protocol_list(p, &list);
-
-    for (int i = 0; i < n; i++)
-        if (strcmp(gnutls_protocol_get_name(list[i]), gnutls_versions[v.min]) == 0)
-            return 0;
-    return httpd_explain(ret_why, -EINVAL, "min_version: %s is disabled in GnuTLS on this machine",
-                         version_names[v.min]);
-}
-
 /* Sets what a certificate with such a key and the settings allow. */
 static int context_choose(struct tls_context *into, const struct httpd_tls_settings *s,
                           gnutls_pk_algorithm_t key, char **ret_why)
 {
     BUF_AUTO(b, MAX_PRIORITIES);
     struct versions v = {TLS12, TLS13};
-    int r = buf_puts(&b, "NORMAL:-VERS-ALL:-KX-ALL:-CIPHER-ALL:-MAC-ALL:-GROUP-ALL:-SIGN-RSA-SHA1"
-                         ":-SIGN-ECDSA-SHA1:%SERVER_PRECEDENCE");
+    const unsigned *enabled;
+    int n, r = buf_puts(&b, "NORMAL:-VERS-ALL:-KX-ALL:-CIPHER-ALL:-MAC-ALL:-GROUP-ALL:-SIGN-RSA-SHA1"
+                            ":-SIGN-ECDSA-SHA1:%SERVER_PRECEDENCE");
 
     r = r ?: put_versions(&b, s, &v, ret_why);
     r = r ?: put_suites(&b, s, key, v, ret_why);
@@ -197,7 +185,13 @@ static int context_choose(struct tls_context *into, const struct httpd_tls_setti
     r = gnutls_priority_init(&into->priorities, b.p, NULL);
     if (r < 0)
         return httpd_explain(ret_why, -EINVAL, "versions and cipher suites: %s", gnutls_strerror(r));
-    return check_versions(into->priorities, v, ret_why);
+    n = gnutls_priority_protocol_list(into->priorities, &enabled);
+    for (int i = 0; i < n; i++)
+        if (strcmp(gnutls_protocol_get_name(enabled[i]), gnutls_versions[v.min]) == 0)
+            return 0;
+    /* Distributions and machines can disable versions (gnutls.conf). */
+    return httpd_explain(ret_why, -EINVAL, "min_version: %s is disabled in GnuTLS on this machine",
+                         version_names[v.min]);
 }
 
 /* ---- Certificates and keys ---- */
