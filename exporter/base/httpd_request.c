@@ -402,7 +402,14 @@ static uint64_t reply_bytes(const struct httpd_reply *reply)
     return n;
 }
 
-static void body_drop(struct exchange *x);
+static void body_drop(struct exchange *x)
+{
+    (void)pthread_mutex_lock(&x->server->lock);
+    x->server->body_held -= x->body.n;
+    (void)pthread_mutex_unlock(&x->server->lock);
+    buf_done(&x->body);
+    x->request.body = (struct str){0};
+}
 
 /* Answers with x->reply; consumes it. Listener's thread. */
 static enum MHD_Result exchange_respond(struct exchange *x)
@@ -530,15 +537,6 @@ static size_t body_max(const struct exchange *x)
     return x->routed && x->route->max_body ? x->route->max_body : DISCARDED_MAX;
 }
 
-static void body_drop(struct exchange *x)
-{
-    (void)pthread_mutex_lock(&x->server->lock);
-    x->server->body_held -= x->body.n;
-    (void)pthread_mutex_unlock(&x->server->lock);
-    buf_done(&x->body);
-    x->request.body = (struct str){0};
-}
-
 /* False if all bodies together are too large. */
 static bool body_keep(struct exchange *x, const char *piece, size_t n)
 {
@@ -612,20 +610,6 @@ static struct exchange *exchange_new(struct conn *c, struct MHD_Connection *conn
     return x;
 }
 
-/* Finds the route. If only the method does not match, it is another one of the same path. */
-static bool find_route(struct exchange *x)
-{
-    const struct httpd_options *o = &x->server->options;
-
-    for (size_t i = 0; i < o->n_routes; i++)
-        if (strcmp(o->routes[i].path, x->request.path) == 0) {
-            x->route = &o->routes[i];
-            if (strcmp(x->route->method, x->request.method) == 0)
-                return true;
-        }
-    return false;
-}
-
 /* 404 with the list of paths, or 405. */
 static void refuse_route(struct exchange *x)
 {
@@ -695,16 +679,21 @@ static enum MHD_Result request_admit(struct exchange *x)
 /* The head has been read. libmicrohttpd closes the connection after an answer at this point. */
 static enum MHD_Result request_begin(struct exchange *x, const char *method, const char *version)
 {
+    const struct httpd_options *o = &x->server->options;
     const char *refused;
 
-    x->routed = find_route(x);
+    for (size_t i = 0; !x->routed && i < o->n_routes; i++)
+        if (strcmp(o->routes[i].path, x->request.path) == 0) {
+            x->route = &o->routes[i];
+            x->routed = strcmp(x->route->method, x->request.method) == 0;
+        }
     refused = head_read(x, method, version);
     if (refused) {
         x->close = true;
         reply_error(x, refused);
         return exchange_respond(x);
     }
-    return x->server->options.guard ? guard_ask(x) : request_admit(x);
+    return o->guard ? guard_ask(x) : request_admit(x);
 }
 
 enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, const char *url,
@@ -789,12 +778,16 @@ void httpd_finish(struct httpd_reply *reply)
     request_release(CONTAINER_OF(reply, struct exchange, reply));
 }
 
-/* The first runs the handler, the others receive copies of its reply. */
-static void request_handle_spaced(struct httpd *h)
+/* The first request that waits runs the handler, the others receive copies of its reply. */
+void httpd_on_spacing(struct timer *t)
 {
+    struct httpd *h = CONTAINER_OF(t, struct httpd, spacing);
     struct exchange *first = STAILQ_FIRST(&h->spaced), *x;
     struct str body = {0};
 
+    if (!first)
+        return;
+    loop_timer_set(h->loop, t, mono_add(loop_now(h->loop), first->route->spacing_ms));
     STAILQ_REMOVE_HEAD(&h->spaced, next);
     request_handle(first);
     if (first->reply.n_parts)
@@ -805,17 +798,6 @@ static void request_handle_spaced(struct httpd *h)
         request_release(x);
     }
     request_release(first);
-}
-
-void httpd_on_spacing(struct timer *t)
-{
-    struct httpd *h = CONTAINER_OF(t, struct httpd, spacing);
-    struct exchange *first = STAILQ_FIRST(&h->spaced);
-
-    if (!first)
-        return;
-    loop_timer_set(h->loop, t, mono_add(loop_now(h->loop), first->route->spacing_ms));
-    request_handle_spaced(h);
 }
 
 static void request_run(struct httpd *h, struct exchange *x)
@@ -850,6 +832,6 @@ void httpd_on_queue(struct post *p)
     } while (more && (stopping || mono_before(clock_system.mono(&clock_system), end)));
     if (more)
         loop_post(h->loop, p);
-    if (stopping && !STAILQ_EMPTY(&h->spaced))
-        request_handle_spaced(h);
+    if (stopping)
+        httpd_on_spacing(&h->spacing);
 }
