@@ -189,10 +189,9 @@ static enum MHD_Result on_argument(void *arg, enum MHD_ValueKind kind, const cha
     struct buf *all = arg;
 
     (void)kind;
-    return !value ||
-                   (buf_put(all, name, strlen(name) + 1) == 0 && buf_put(all, value, strlen(value) + 1) == 0)
-               ? MHD_YES
-               : MHD_NO;
+    return value && (buf_put(all, name, strlen(name) + 1) < 0 || buf_put(all, value, strlen(value) + 1) < 0)
+               ? MHD_NO
+               : MHD_YES;
 }
 
 /* Reads the fields and the query of a request whose route is known. NULL, or the text of the refusal. */
@@ -432,11 +431,9 @@ static enum MHD_Result exchange_respond(struct exchange *x)
     x->answer_bytes = reply_bytes(&x->reply);
     x->state = ANSWERED;
     r = body_response(x);
-    if (r)
-        add_headers(r, x);
-    reply_release(&x->reply);
     if (!r)
         return MHD_NO; /* out of memory: the connection is closed */
+    add_headers(r, x);
     queued = MHD_queue_response(x->connection, x->status, r);
     MHD_destroy_response(r);
     return queued;
