@@ -754,21 +754,15 @@ int http_start(struct http_call **ret, struct http *h, const struct http_request
     return 0;
 }
 
-/* Go programs, such as the reference agent, also read HTTP_PROXY in upper case. curl does not, because in
- * a CGI program it holds a request's `Proxy:` header (httpoxy), so it is ignored under CGI. */
-static void adopt_upper_case_proxy(void)
-{
-    const char *proxy = getenv("HTTP_PROXY");
-
-    if (proxy && !getenv("REQUEST_METHOD"))
-        (void)setenv("http_proxy", proxy, 0);
-}
-
 struct http *http_new(struct loop *loop, const char *user_agent)
 {
     struct http *h = xcalloc(1, sizeof(*h));
+    const char *proxy = getenv("HTTP_PROXY");
 
-    adopt_upper_case_proxy();
+    /* Go programs, such as the reference agent, also read HTTP_PROXY in upper case. curl does not, because in
+     * a CGI program it holds a request's `Proxy:` header (httpoxy), so it is ignored under CGI. */
+    if (proxy && !getenv("REQUEST_METHOD"))
+        (void)setenv("http_proxy", proxy, 0);
     TAILQ_INIT(&h->shares);
     TAILQ_INIT(&h->tokens);
     h->loop = loop;

@@ -159,8 +159,8 @@ char *url_origin_of(CURLU *u);
  * information, which makes one host look like another. */
 char *url_origin(const char *url) __attribute__((malloc, returns_nonnull));
 
-/* Whether the address is globally reachable (RFC 6890). */
-bool address_is_public(const struct sockaddr *a);
+/* Whether the IPv4 or IPv6 address, in network byte order, is globally reachable (RFC 6890). */
+bool address_is_public(int family, const void *address);
 
 static inline void cleanup_curl_url(CURLU **u)
 {

@@ -21,11 +21,9 @@ enum {
 
 static void set_limits(struct http_call *c)
 {
-    long connect_ms = c->rq.timeout_ms < CONNECT_TIMEOUT_MS ? (long)c->rq.timeout_ms : CONNECT_TIMEOUT_MS;
-
     SET(CURLOPT_NOSIGNAL, 1L);
     SET(CURLOPT_TIMEOUT_MS, (long)c->rq.timeout_ms);
-    SET(CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
+    SET(CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
     /* Do not block the loop in curl_easy_cleanup() until the resolver's thread has timed out. */
     SET(CURLOPT_QUICK_EXIT, 1L);
     SET(CURLOPT_BUFFERSIZE, (long)READ_BUFFER);
@@ -237,12 +235,12 @@ static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl
     (void)purpose;
     memcpy(&port, p + offsetof(struct sockaddr_in, sin_port), sizeof(port)); /* at the same place in both */
     c->socket_port = ntohs(port);
-    if (!c->rq.public_only || address_is_public(&a->addr)) {
+    p += a->family == AF_INET6 ? offsetof(struct sockaddr_in6, sin6_addr)
+                               : offsetof(struct sockaddr_in, sin_addr);
+    if (!c->rq.public_only || address_is_public(a->family, p)) {
         c->refused[0] = '\0';
         return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
     }
-    p += a->family == AF_INET6 ? offsetof(struct sockaddr_in6, sin6_addr)
-                               : offsetof(struct sockaddr_in, sin_addr);
     (void)inet_ntop(a->family, p, c->refused, sizeof(c->refused));
     return CURL_SOCKET_BAD;
 }
@@ -252,15 +250,13 @@ static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl
 static int on_connected(void *arg, char *peer, char *local, int peer_port, int local_port)
 {
     struct http_call *c = arg;
-    struct sockaddr_in in4 = {.sin_family = AF_INET};
-    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
-    bool is_4 = inet_pton(AF_INET, peer, &in4.sin_addr) == 1;
+    int family = strchr(peer, ':') ? AF_INET6 : AF_INET;
+    struct in6_addr address;
 
     (void)local;
     (void)peer_port;
     (void)local_port;
-    if ((is_4 || inet_pton(AF_INET6, peer, &in6.sin6_addr) == 1) &&
-        address_is_public(is_4 ? (const struct sockaddr *)&in4 : (const struct sockaddr *)&in6))
+    if (inet_pton(family, peer, &address) == 1 && address_is_public(family, &address))
         return CURL_PREREQFUNC_OK;
     (void)snprintf(c->refused, sizeof(c->refused), "%s", peer);
     return CURL_PREREQFUNC_ABORT;

@@ -227,11 +227,7 @@ static bool is_public_6(const uint8_t *address)
     return has_prefix(address, &unicast_6) && !has_any(address, not_public_6, ARRAY_SIZE(not_public_6));
 }
 
-bool address_is_public(const struct sockaddr *a)
+bool address_is_public(int family, const void *address)
 {
-    const uint8_t *p = (const uint8_t *)a;
-
-    return a->sa_family == AF_INET    ? is_public_4(p + offsetof(struct sockaddr_in, sin_addr))
-           : a->sa_family == AF_INET6 ? is_public_6(p + offsetof(struct sockaddr_in6, sin6_addr))
-                                      : false;
+    return family == AF_INET ? is_public_4(address) : family == AF_INET6 && is_public_6(address);
 }
