@@ -134,37 +134,29 @@ static struct auth_job *job_free(struct auth_job *j)
 }
 DEFINE_CLEANUP(struct auth_job, job_free)
 
-static struct auth_job *job_find(struct basic_auth *b, const struct auth_job *like)
+/* The job to wait for: one for the same password, or *j, which is taken then. NULL: *ret says why *j may not
+ * wait. */
+static struct auth_job *job_join(struct basic_auth *b, struct auth_job **j, const struct httpd_refusal **ret)
 {
-    struct auth_job *j;
-
-    if (b->running && strcmp(b->running->digest, like->digest) == 0)
-        return b->running;
-    TAILQ_FOREACH (j, &b->queues[like->known], entry)
-        if (strcmp(j->digest, like->digest) == 0)
-            return j;
-    return NULL;
-}
-
-/* NULL, or why the job may not wait. */
-static const struct httpd_refusal *job_enqueue(struct basic_auth *b, struct auth_job *j)
-{
-    struct auth_jobs *queue = &b->queues[j->known];
+    struct auth_jobs *queue = &b->queues[(*j)->known];
     unsigned share = 0, n = 0;
     struct auth_job *other;
 
+    if (b->running && strcmp(b->running->digest, (*j)->digest) == 0)
+        return b->running;
     TAILQ_FOREACH (other, queue, entry) {
-        share += other->peer == j->peer && /* a hash identifies its user, by its salt */
-                 (!j->known || memcmp(other->hash, j->hash, sizeof(j->hash)) == 0);
+        if (strcmp(other->digest, (*j)->digest) == 0)
+            return other;
+        share += other->peer == (*j)->peer && /* a hash identifies its user, by its salt */
+                 (!other->known || memcmp(other->hash, (*j)->hash, sizeof(other->hash)) == 0);
         n++;
     }
-    if (share >= QUEUE_SHARE)
-        return &too_many;
-    if (n >= QUEUE_MAX)
-        return &busy;
-    TAILQ_INSERT_TAIL(queue, j, entry);
+    *ret = share >= QUEUE_SHARE ? &too_many : n >= QUEUE_MAX ? &busy : NULL;
+    if (*ret)
+        return NULL;
+    TAILQ_INSERT_TAIL(queue, *j, entry);
     (void)pthread_cond_signal(&b->changed);
-    return NULL;
+    return TAKE_PTR(*j);
 }
 
 /* NULL if there is none. */
@@ -317,15 +309,11 @@ static bool auth_find_hash(struct basic_auth *b, struct str user, char hash[BCRY
 /* Decides, or takes *j if it waits. */
 static void auth_look_up(struct basic_auth *b, struct auth_job **j, const struct httpd_ticket *ticket)
 {
-    bool good = result_is_good(b, (*j)->digest);
     const struct httpd_refusal *refusal = b->closed ? &busy : NULL;
-    struct auth_job *waiting = job_find(b, *j);
+    bool good = result_is_good(b, (*j)->digest);
+    struct auth_job *waiting = refusal || good ? NULL : job_join(b, j, &refusal);
 
-    if (!refusal && !good && !waiting) {
-        refusal = job_enqueue(b, *j);
-        waiting = refusal ? NULL : TAKE_PTR(*j);
-    }
-    if (refusal || good) {
+    if (!waiting) {
         httpd_decide(ticket, refusal);
         return;
     }
