@@ -88,31 +88,13 @@ bool httpd_is_address(const char *address)
     return !listen_split(address, &host, &port);
 }
 
-/* 0 and *ret_fd, or a negative errno. */
-static int open_socket(const struct sockaddr *a, socklen_t n, int *ret_fd)
-{
-    int fd CLEANUP(cleanup_close) = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int one = 1, only_v6 = 0;
-
-    if (fd < 0)
-        return -errno;
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    if (a->sa_family == AF_INET6)
-        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only_v6, sizeof(only_v6));
-    if (bind(fd, a, n) < 0 || listen(fd, BACKLOG) < 0)
-        return -errno;
-    *ret_fd = fd;
-    fd = -1;
-    return 0;
-}
-
 /* Prefers IPv4 if a name has both kinds of address, as Go programs do. */
 static int open_host(struct str host, const char *port, int *ret_fd, const char **ret_why)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *all,
                     *best;
+    int fd CLEANUP(cleanup_close) = -1, one = 1, only_v6 = 0, r;
     char name[NI_MAXHOST];
-    int r;
 
     (void)snprintf(name, sizeof(name), "%.*s", STR_ARG(host));
     r = getaddrinfo(name, port, &hints, &all);
@@ -124,8 +106,18 @@ static int open_host(struct str host, const char *port, int *ret_fd, const char 
         continue;
     if (!best)
         best = all;
-    r = open_socket(best->ai_addr, best->ai_addrlen, ret_fd);
+    fd = socket(best->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    if (fd >= 0 && best->ai_family == AF_INET6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only_v6, sizeof(only_v6));
+    if (fd < 0 || bind(fd, best->ai_addr, best->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0)
+        r = -errno;
     freeaddrinfo(all);
+    if (r == 0) {
+        *ret_fd = fd;
+        fd = -1;
+    }
     return r;
 }
 
