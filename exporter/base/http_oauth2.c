@@ -137,12 +137,9 @@ void http_token_leave(struct http_call *c)
 
 /* ---- The answer ---- */
 
-struct token_answer {
-    struct str token, type, expires; /* raw JSON strings, the last or a number */
-};
-
-/* False if it is no JSON object. Members of other types count as absent. */
-static bool answer_parse(struct str body, struct token_answer *ret)
+/* Raw JSON strings, the last or a number. False if it is no JSON object. Members of other types count as
+ * absent. */
+static bool answer_parse(struct str body, struct str *token, struct str *kind, struct str *expires)
 {
     struct jr j;
     struct str key;
@@ -151,14 +148,14 @@ static bool answer_parse(struct str body, struct token_answer *ret)
     jr_object(&j);
     while (jr_member(&j, &key)) {
         enum jr_type type = jr_peek(&j);
-        struct str *into = jr_key_is(key, "access_token") ? &ret->token
-                           : jr_key_is(key, "token_type") ? &ret->type
-                           : jr_key_is(key, "expires_in") ? &ret->expires
+        struct str *into = jr_key_is(key, "access_token") ? token
+                           : jr_key_is(key, "token_type") ? kind
+                           : jr_key_is(key, "expires_in") ? expires
                                                           : NULL;
 
         if (into && type == JR_STRING)
             jr_string(&j, into);
-        else if (into == &ret->expires && type == JR_NUMBER)
+        else if (into == expires && type == JR_NUMBER)
             jr_number(&j, into);
         else
             jr_skip(&j, NULL);
@@ -191,20 +188,19 @@ static void token_set_times(struct http_token *t, struct str expires)
 static const char *token_keep(struct http_token *t, struct str body)
 {
     SECRET_AUTO(plain, 3 * TOKEN_ANSWER_BYTES);
-    struct token_answer said = {0};
-    struct str token;
+    struct str raw = {0}, kind = {0}, expires = {0}, token;
     const char *why;
     char *room;
 
-    if (!answer_parse(body, &said))
+    if (!answer_parse(body, &raw, &kind, &expires))
         return "the response is not a JSON object";
-    if (!said.token.n)
+    if (!raw.n)
         return "the response has no access_token";
-    if (said.type.n && !str_eq_nocase(said.type, STR("Bearer")))
+    if (kind.n && !str_eq_nocase(kind, STR("Bearer")))
         return "its token_type is not Bearer";
-    if (buf_room(&plain, 3 * said.token.n, &room) < 0)
+    if (buf_room(&plain, 3 * raw.n, &room) < 0)
         memory_exhausted(plain.max);
-    plain.n = jr_unescape(said.token, room);
+    plain.n = jr_unescape(raw, room);
     why = secret_token(buf_str(&plain), &token);
     if (why)
         return why;
@@ -212,7 +208,7 @@ static const char *token_keep(struct http_token *t, struct str body)
     buf_init(&t->value, token.n);
     if (buf_put_str(&t->value, token) < 0)
         memory_exhausted(token.n);
-    token_set_times(t, said.expires);
+    token_set_times(t, expires);
     return NULL;
 }
 
