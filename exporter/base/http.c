@@ -767,8 +767,6 @@ struct http *http_new(struct loop *loop, const char *user_agent)
     TAILQ_INIT(&h->tokens);
     h->loop = loop;
     h->user_agent = xstrdup(user_agent);
-    h->ca_file = getenv("SSL_CERT_FILE");
-    h->ca_dir = getenv("SSL_CERT_DIR");
     http_set_budget(h, 0);
     h->multi = loop_multi(loop, on_transfer_done, h);
     (void)curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)MAX_CONNECTIONS);

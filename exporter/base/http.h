@@ -12,7 +12,6 @@
 #include <curl/curl.h>
 #include <stdbool.h>
 #include <sys/queue.h>
-#include <sys/socket.h>
 
 struct http;      /* a client: connections and DNS cache of one loop */
 struct http_call; /* one request in progress */

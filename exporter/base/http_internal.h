@@ -13,7 +13,6 @@ struct http {
     struct loop *loop;
     CURLM *multi;
     char *user_agent;
-    const char *ca_file, *ca_dir; /* from the environment; NULL if unset */
     LIST_HEAD(, http_call) calls; /* in progress */
     uint64_t budget_used, budget_max;
     TAILQ_HEAD(, http_share) shares; /* the oldest first */

@@ -36,13 +36,6 @@ static void set_limits(struct http_call *c)
     SET(CURLOPT_POSTREDIR, (long)(CURL_REDIR_POST_301 | CURL_REDIR_POST_302));
 }
 
-/* A missing SSL_CERT_FILE leaves SSL_CERT_DIR, as in Go: one manifest sets both for all clusters, but
- * only OpenShift's have a service CA. Looked up each time, since a ConfigMap may be mounted later. */
-static const char *ca_file_now(const struct http *h)
-{
-    return h->ca_file && h->ca_dir && access(h->ca_file, F_OK) < 0 ? NULL : h->ca_file;
-}
-
 static struct curl_blob blob_of(struct str s)
 {
     return (struct curl_blob){.data = (void *)(uintptr_t)s.p, .len = s.n, .flags = CURL_BLOB_COPY};
@@ -50,18 +43,23 @@ static struct curl_blob blob_of(struct str s)
 
 static void set_tls(struct http_call *c)
 {
-    const struct http *h = c->http;
     const struct http_tls none = {0}, *tls = c->rq.tls ? c->rq.tls : &none;
+    const char *ca_file = getenv("SSL_CERT_FILE"), *ca_dir = getenv("SSL_CERT_DIR");
+    bool own_ca = tls->ca_file || tls->ca.n;
     struct curl_blob ca = blob_of(tls->ca), cert = blob_of(tls->cert), key = blob_of(tls->key);
 
     SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     SET(CURLOPT_SSL_VERIFYPEER, (long)!tls->insecure);
     SET(CURLOPT_SSL_VERIFYHOST, tls->insecure ? 0L : 2L);
     SET(CURLOPT_CA_CACHE_TIMEOUT, (long)CA_CACHE_SECONDS);
-    if (tls->ca_file || tls->ca.n || h->ca_file || h->ca_dir)
-        SET(CURLOPT_CAINFO, tls->ca.n ? NULL : tls->ca_file ? tls->ca_file : ca_file_now(h));
+    /* A missing SSL_CERT_FILE leaves SSL_CERT_DIR, as in Go: one manifest sets both for all clusters, but
+     * only OpenShift's have a service CA. Looked up each time, since a ConfigMap may be mounted later. */
+    if (ca_file && ca_dir && access(ca_file, F_OK) < 0)
+        ca_file = NULL;
+    if (own_ca || ca_file || ca_dir)
+        SET(CURLOPT_CAINFO, tls->ca.n ? NULL : tls->ca_file ? tls->ca_file : ca_file);
     /* curl shares the certificates of one file among connections, but not those of a folder: 840 kB each. */
-    SET(CURLOPT_CAPATH, tls->ca_file || tls->ca.n ? NULL : h->ca_dir);
+    SET(CURLOPT_CAPATH, own_ca ? NULL : ca_dir);
     if (tls->ca.n)
         SET(CURLOPT_CAINFO_BLOB, &ca);
     if (tls->cert_file) {
