@@ -306,27 +306,14 @@ static bool auth_find_hash(struct basic_auth *b, struct str user, char hash[BCRY
     return known;
 }
 
-/* Decides, or takes *j if it waits. */
-static void auth_look_up(struct basic_auth *b, struct auth_job **j, const struct httpd_ticket *ticket)
-{
-    const struct httpd_refusal *refusal = b->closed ? &busy : NULL;
-    bool good = result_is_good(b, (*j)->digest);
-    struct auth_job *waiting = refusal || good ? NULL : job_join(b, j, &refusal);
-
-    if (!waiting) {
-        httpd_decide(ticket, refusal);
-        return;
-    }
-    waiting->tickets = xreallocarray(waiting->tickets, waiting->n_tickets + 1, sizeof(*waiting->tickets));
-    waiting->tickets[waiting->n_tickets++] = *ticket;
-}
-
 static void basic_auth_check(struct basic_auth *b, const struct httpd_request *rq,
                              const struct httpd_ticket *ticket)
 {
     SECRET_AUTO(all, MAX_CREDENTIALS);
     CLEANUP(cleanup_job_free) struct auth_job *j = NULL;
     struct str user = {0}, password = {0};
+    const struct httpd_refusal *refusal;
+    struct auth_job *waiting;
 
     if (!auth_parse(rq->authorization, &all, &user, &password)) {
         httpd_decide(ticket, rq->authorization[0] ? &unauthorized : &missing);
@@ -339,7 +326,14 @@ static void basic_auth_check(struct basic_auth *b, const struct httpd_request *r
     memcpy(j->password, password.p, password.n);
     digest_parts(j->digest, (const struct str[]){user, {j->hash, BCRYPT_BYTES}, password}, 3);
     (void)pthread_mutex_lock(&b->lock);
-    auth_look_up(b, &j, ticket);
+    refusal = b->closed ? &busy : NULL;
+    waiting = refusal || result_is_good(b, j->digest) ? NULL : job_join(b, &j, &refusal);
+    if (waiting) {
+        waiting->tickets = xreallocarray(waiting->tickets, waiting->n_tickets + 1, sizeof(*waiting->tickets));
+        waiting->tickets[waiting->n_tickets++] = *ticket;
+    } else {
+        httpd_decide(ticket, refusal);
+    }
     (void)pthread_mutex_unlock(&b->lock);
 }
 
@@ -580,22 +574,13 @@ static void bearer_log(struct bearer *b, const char *problem)
     log_error("cannot read the bearer token; refusing calls", L_STR("file", b->file), L_STR("err", problem));
 }
 
-/* Compares digests under a random key, so that the time says nothing about the token. */
-static bool bearer_is_same(struct str given, struct str token)
-{
-    char a[DIGEST_TEXT_BYTES], b[DIGEST_TEXT_BYTES];
-
-    digest_parts(a, &given, 1);
-    digest_parts(b, &token, 1);
-    return strcmp(a, b) == 0;
-}
-
 /* NULL, or the refusal. */
 static const struct httpd_refusal *bearer_judge(struct bearer *b, const struct httpd_request *rq)
 {
     static const struct str scheme = STR("Bearer ");
     struct str given = str_of(rq->authorization), token = {0};
     SECRET_AUTO(value, TOKEN_MAX_BYTES);
+    char ours[DIGEST_TEXT_BYTES], theirs[DIGEST_TEXT_BYTES];
     const char *problem;
     int r;
 
@@ -611,7 +596,10 @@ static const struct httpd_refusal *bearer_judge(struct bearer *b, const struct h
     }
     secret_used(token);
     given = str_trim((struct str){given.p + scheme.n, given.n - scheme.n});
-    return bearer_is_same(given, token) ? NULL : &bearer_wrong;
+    /* Digests under a random key are compared, so that the time says nothing about the token. */
+    digest_parts(ours, &token, 1);
+    digest_parts(theirs, &given, 1);
+    return strcmp(ours, theirs) == 0 ? NULL : &bearer_wrong;
 }
 
 static void bearer_check(void *arg, const struct httpd_request *rq, const struct httpd_ticket *ticket)
