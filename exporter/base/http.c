@@ -585,23 +585,12 @@ static bool stream_flush(struct http_call *c)
     return !gone;
 }
 
-/* The body of an error is shown, cut short. It is read before that, since half of a token would not be
- * found. */
-static void hide_secrets(struct buf *body)
-{
-    size_t n = size_min(body->n, SHOWN_BYTES), left = n ? secret_hide(body->p, n) : 0;
-
-    if (left == n)
-        return;
-    memmove(body->p + left, body->p + n, body->n - n);
-    body->n -= n - left;
-}
-
 static void fill_answer(struct http_call *c, CURLcode code)
 {
     enum { MAX_RETRY_SECONDS = 366 * 24 * 3600 };
     struct http_answer *a = &c->answer;
     curl_off_t retry_after = info_off(c, CURLINFO_RETRY_AFTER);
+    size_t shown, left;
     char *type = NULL;
 
     explain_failure(c, code);
@@ -618,8 +607,14 @@ static void fill_answer(struct http_call *c, CURLcode code)
     else
         buf_done(&a->body); /* incomplete */
     secret_hide_text(a->reason);
-    if (a->error == HTTP_OK && a->status / 100 != 2)
-        hide_secrets(&a->body);
+    /* The body of an error is shown, cut short. It is read before that, since half of a token would not be
+     * found. */
+    shown = a->error == HTTP_OK && a->status / 100 != 2 ? size_min(a->body.n, SHOWN_BYTES) : 0;
+    left = shown ? secret_hide(a->body.p, shown) : 0;
+    if (left < shown) {
+        memmove(a->body.p + left, a->body.p + shown, a->body.n - shown);
+        a->body.n -= shown - left;
+    }
 }
 
 /* The handle and the list entry are released first, so that `done` may start and cancel calls or free the
@@ -664,22 +659,11 @@ static bool call_begin(struct http_call *c)
     return true;
 }
 
-static void call_await_token(struct http_call *c)
-{
-    int r = http_token_apply(c);
-
-    if (r == -EAGAIN)
-        return;
-    loop_timer_clear(c->http->loop, &c->idle);
-    c->awaits_token = false;
-    if (r < 0 || !call_begin(c))
-        http_finish(c, CURLE_FAILED_INIT);
-}
-
 static void on_soon(struct timer *t)
 {
     struct http_call *c = CONTAINER_OF(t, struct http_call, soon);
     CURLcode code;
+    int r;
 
     if (c->share->evicted) {
         fail_budget(c, "other responses are waiting");
@@ -687,7 +671,13 @@ static void on_soon(struct timer *t)
         return;
     }
     if (c->awaits_token) {
-        call_await_token(c);
+        r = http_token_apply(c);
+        if (r == -EAGAIN)
+            return;
+        loop_timer_clear(c->http->loop, &c->idle);
+        c->awaits_token = false;
+        if (r < 0 || !call_begin(c))
+            http_finish(c, CURLE_FAILED_INIT);
         return;
     }
     if (!stream_flush(c) || !c->paused)

@@ -437,25 +437,20 @@ int httpd_new(struct httpd **ret, struct loop *loop, const struct httpd_options 
     return why ? r : httpd_explain(ret_why, r, "could not start the server: %s", strerror(-r));
 }
 
-/* After this no exchange waits for the loop or the guard: a daemon must not be stopped while it has suspended
- * connections. */
-static void httpd_refuse_waiting(struct httpd *h)
-{
-    (void)pthread_mutex_lock(&h->lock);
-    atomic_store(&h->stopping, true);
-    (void)pthread_mutex_unlock(&h->lock);
-    loop_unpost(h->loop, &h->post);
-    httpd_guard_expire(h);
-    httpd_on_queue(&h->post);
-}
-
 struct httpd *httpd_stop(struct httpd *h, int grace_ms)
 {
     mono_ms end = mono_add(clock_system.mono(&clock_system), grace_ms);
 
     if (!h)
         return NULL;
-    httpd_refuse_waiting(h);
+    (void)pthread_mutex_lock(&h->lock);
+    atomic_store(&h->stopping, true);
+    (void)pthread_mutex_unlock(&h->lock);
+    /* After this no exchange waits for the loop or the guard: a daemon must not be stopped while it has
+     * suspended connections. */
+    loop_unpost(h->loop, &h->post);
+    httpd_guard_expire(h);
+    httpd_on_queue(&h->post);
     loop_timer_clear(h->loop, &h->sweep);
     loop_timer_clear(h->loop, &h->spacing);
     for (struct listener *l = h->listeners; l < h->listeners + h->n_listeners; l++) {
