@@ -223,16 +223,7 @@ static int basic_auth_new(struct basic_auth **ret)
     return 0;
 }
 
-/* Ends all decisions; before httpd_stop(). A comparison under way goes on without effect. */
-static void basic_auth_close(struct basic_auth *b)
-{
-    (void)pthread_mutex_lock(&b->lock);
-    b->closed = true;
-    (void)pthread_cond_signal(&b->changed);
-    (void)pthread_mutex_unlock(&b->lock);
-}
-
-/* After basic_auth_close() and httpd_stop(); waits for the comparison under way. Takes NULL, returns NULL. */
+/* Closed, and after httpd_stop(); waits for the comparison under way. Takes NULL, returns NULL. */
 static struct basic_auth *basic_auth_free(struct basic_auth *b)
 {
     struct auth_job *j;
@@ -246,16 +237,6 @@ static struct basic_auth *basic_auth_free(struct basic_auth *b)
     (void)pthread_mutex_destroy(&b->lock);
     free(b);
     return NULL;
-}
-
-/* The file stays the caller's until the next one is set. A changed rate limit begins with a full bucket. */
-static void basic_auth_set_file(struct basic_auth *b, const struct web_file *f)
-{
-    (void)pthread_mutex_lock(&b->lock);
-    if (b->file && (b->file->interval_ms != f->interval_ms || b->file->burst != f->burst))
-        b->full_at = (mono_ms){0};
-    b->file = f;
-    (void)pthread_mutex_unlock(&b->lock);
 }
 
 /* A token bucket: `burst` requests at once, and one more for each interval. */
@@ -424,7 +405,11 @@ static int access_load(struct access *a, struct problems *p)
         return r;
     was = a->file;
     a->file = TAKE_PTR(f);
-    basic_auth_set_file(a->auth, a->file);
+    (void)pthread_mutex_lock(&a->auth->lock);
+    if (was && (was->interval_ms != a->file->interval_ms || was->burst != a->file->burst))
+        a->auth->full_at = (mono_ms){0}; /* a changed limit begins with a full bucket */
+    a->auth->file = a->file;
+    (void)pthread_mutex_unlock(&a->auth->lock);
     if (a->server)
         httpd_set_headers(a->server, a->file->headers, a->file->n_headers);
     return 0;
@@ -538,8 +523,12 @@ struct access *access_stop(struct access *a, int grace_ms)
     if (!a)
         return NULL;
     loop_timer_clear(a->o.loop, &a->timer);
-    if (a->auth)
-        basic_auth_close(a->auth);
+    if (a->auth) { /* a comparison under way goes on without effect */
+        (void)pthread_mutex_lock(&a->auth->lock);
+        a->auth->closed = true;
+        (void)pthread_cond_signal(&a->auth->changed);
+        (void)pthread_mutex_unlock(&a->auth->lock);
+    }
     (void)httpd_stop(a->server, grace_ms);
     a->auth = basic_auth_free(a->auth);
     a->tls = httpd_tls_free(a->tls);
