@@ -117,7 +117,6 @@ typedef void (*http_done_fn)(void *arg, struct http_answer *a);
 struct http *http_new(struct loop *loop, const char *user_agent);
 /* Cancels all calls. To be called before loop_free(); allowed from a `done`. */
 struct http *http_free(struct http *h);
-DEFINE_CLEANUP(struct http, http_free)
 
 /* Bytes of answers' bodies that may be in memory together, of all calls; 0: half of what the process may
  * use. A call that does not fit waits for others until its deadline, or fails with HTTP_MEMORY. */

@@ -121,27 +121,13 @@ static int open_host(struct str host, const char *port, int *ret_fd, const char 
     return r;
 }
 
-static void listener_read_bound(struct listener *l)
-{
-    struct sockaddr_storage a;
-    const struct sockaddr_in *four = (const void *)&a;
-    const struct sockaddr_in6 *six = (const void *)&a;
-    socklen_t n = sizeof(a);
-
-    if (getsockname(l->fd, (struct sockaddr *)&a, &n) < 0)
-        return;
-    if (a.ss_family == AF_INET6) {
-        l->port = ntohs(six->sin6_port);
-        l->loopback = IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
-    } else {
-        l->port = ntohs(four->sin_port);
-        l->loopback = ntohl(four->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-    }
-}
-
 /* Opens a socket that listens on "host:port". On failure a negative errno and *ret_why. */
 static int listener_open(struct listener *l, const char *address, char **ret_why)
 {
+    struct sockaddr_storage bound = {0};
+    const struct sockaddr_in *four = (const void *)&bound;
+    const struct sockaddr_in6 *six = (const void *)&bound;
+    socklen_t n = sizeof(bound);
     const char *text, *port = NULL, *wrong;
     struct str host = {0};
     int r;
@@ -157,7 +143,10 @@ static int listener_open(struct listener *l, const char *address, char **ret_why
     text = strerror(-r); /* starts with an upper-case letter */
     if (r < 0)
         return httpd_explain(ret_why, r, "listen on %s: %c%s", address, text[0] | 0x20, text + 1);
-    listener_read_bound(l);
+    (void)getsockname(l->fd, (struct sockaddr *)&bound, &n);
+    l->port = ntohs(four->sin_port); /* at the same place in both */
+    l->loopback = bound.ss_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&six->sin6_addr)
+                                              : ntohl(four->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
     l->host = str_dup(host);
     return 0;
 }

@@ -106,18 +106,6 @@ static enum MHD_Result head_on_field(void *arg, enum MHD_ValueKind kind, const c
     return MHD_YES;
 }
 
-/* Whether the head has bytes that libmicrohttpd passed over, see above. More than one space after a colon
- * counts as such; spaces and line feeds that are missing elsewhere can make up for them. */
-static bool head_hides_bytes(const struct head *h, const char *method, const char *version)
-{
-    const struct exchange *x = h->x;
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    size_t line = strlen(method) + 1 + x->conn->target_size + 1 + strlen(version) + strlen("\r\n");
-
-    return !x->server->checks_heads && info->header_size > line + h->size + strlen("\r\n");
-}
-
 /* The host without port and brackets. */
 static struct str head_host(const char *authority)
 {
@@ -163,11 +151,17 @@ static bool head_is_cross_site(const struct head *h)
  * given, and requests of other sites' pages that change something. NULL, or the text of the refusal. */
 static const char *head_problem(const struct head *h, const char *method, const char *version)
 {
-    const struct listener *l = h->x->conn->listener;
+    const struct conn *c = h->x->conn;
+    const struct listener *l = c->listener;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(h->x->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    size_t line = strlen(method) + 1 + c->target_size + 1 + strlen(version) + strlen("\r\n");
 
-    if (h->x->conn->target_has_nul)
+    if (c->target_has_nul)
         return "400: NUL in the request target\n";
-    if (head_hides_bytes(h, method, version))
+    /* It has bytes that libmicrohttpd passed over, see above. More than one space after a colon counts as
+     * such; spaces and line feeds that are missing elsewhere can make up for them. */
+    if (!l->server->checks_heads && info->header_size > line + h->size + strlen("\r\n"))
         return "400: invalid header\n";
     if (h->bad_name)
         return "400: invalid name of a header field\n";
