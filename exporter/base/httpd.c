@@ -251,10 +251,10 @@ bool httpd_conn_answer(struct httpd *h, struct conn *c, uint64_t bytes, uint64_t
     bool ok;
 
     (void)pthread_mutex_lock(&h->lock);
-    TAILQ_FOREACH (other, &h->conns, entry)
-        if (bytes > LARGE_BODY && other->state == CONN_ANSWERING) {
-            answering++;
-            own_bytes += other->version ? 0 : other->bytes;
+    if (bytes > LARGE_BODY)
+        TAILQ_FOREACH (other, &h->conns, entry) {
+            answering += other->state == CONN_ANSWERING;
+            own_bytes += other->state == CONN_ANSWERING && !other->version ? other->bytes : 0;
         }
     ok = bytes <= LARGE_BODY ||
          (answering < max - max / 4 && (version || !own_bytes || own_bytes + bytes <= 2 * HELD_BYTES));
