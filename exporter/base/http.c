@@ -365,17 +365,6 @@ static void on_content_encoding(struct http_call *c, struct str value)
     c->encoded = true;
 }
 
-static bool on_field(struct http_call *c, struct str name, struct str value)
-{
-    if (str_eq_nocase(name, STR("Location")) && !c->rq.no_redirects && call_status(c) / 100 == 3)
-        return redirect_is_allowed(c, value);
-    if (c->rq.on_header)
-        c->rq.on_header(c->arg, name, value);
-    if (str_eq_nocase(name, STR("Content-Encoding")))
-        on_content_encoding(c, value);
-    return true;
-}
-
 static void on_headers_end(struct http_call *c)
 {
     long status = call_status(c);
@@ -410,10 +399,15 @@ size_t http_on_header(char *p, size_t size, size_t n, void *arg)
     } else if (line.n == 0) {
         on_headers_end(c);
     } else if (colon) {
-        size_t at = (size_t)(colon - line.p);
+        struct str name = {line.p, (size_t)(colon - line.p)},
+                   value = str_trim((struct str){colon + 1, line.n - name.n - 1});
 
-        if (!on_field(c, (struct str){line.p, at}, str_trim((struct str){colon + 1, line.n - at - 1})))
-            return 0;
+        if (str_eq_nocase(name, STR("Location")) && !c->rq.no_redirects && call_status(c) / 100 == 3)
+            return redirect_is_allowed(c, value) ? size * n : 0;
+        if (c->rq.on_header)
+            c->rq.on_header(c->arg, name, value);
+        if (str_eq_nocase(name, STR("Content-Encoding")))
+            on_content_encoding(c, value);
     }
     return size * n;
 }

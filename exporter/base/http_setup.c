@@ -82,17 +82,6 @@ void http_set_bearer(struct http_call *c, struct str token)
     (void)secret_free(text);
 }
 
-static void set_credentials(struct http_call *c)
-{
-    if (c->rq.bearer.n)
-        http_set_bearer(c, c->rq.bearer);
-    if (c->rq.user) {
-        SET(CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
-        SET(CURLOPT_USERNAME, c->rq.user);
-        SET(CURLOPT_PASSWORD, cstr(c->rq.password));
-    }
-}
-
 static size_t on_read(char *to, size_t size, size_t n, void *arg)
 {
     struct http_call *c = arg;
@@ -317,7 +306,13 @@ bool http_set_up(struct http_call *c)
     set_limits(c);
     set_tls(c);
     set_headers(c);
-    set_credentials(c);
+    if (c->rq.bearer.n)
+        http_set_bearer(c, c->rq.bearer);
+    if (c->rq.user) {
+        SET(CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
+        SET(CURLOPT_USERNAME, c->rq.user);
+        SET(CURLOPT_PASSWORD, cstr(c->rq.password));
+    }
     set_route(c);
     set_method(c);
     SET(CURLOPT_PRIVATE, c);
