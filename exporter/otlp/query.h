@@ -16,37 +16,33 @@ enum {
     QUERY_MAX_STEPS = 11000, /* between the first and the last point, as in Prometheus */
 };
 
-enum expr_kind { EXPR_NUMBER, EXPR_SELECTOR, EXPR_AGGREGATION, EXPR_BINARY };
+/* A range only occurs while a query is read: a function turns it into a selector. From EXPR_SELECTOR on an
+ * expression gives a sample of each series at each point. */
+enum expr_kind { EXPR_NUMBER, EXPR_RANGE, EXPR_SELECTOR, EXPR_AGGREGATION, EXPR_BINARY };
 
-/* What an expression gives at a point: a number, a sample of each series, or the samples of a range. */
-enum expr_type { TYPE_SCALAR, TYPE_VECTOR, TYPE_RANGE };
-
-struct window; /* the samples of a range; at least one */
-struct total;  /* of values, one after the other */
-
-/* Either of a range, or a total: of the values of an aggregation's series, or of the samples of a range. */
-struct query_function {
-    const char *name;
-    bool aggregates; /* series; else samples */
-    bool keeps_name, of_counters, per_second;
-    /* value_absent() if there are too few samples */
-    double (*of_range)(const struct window *w, const struct query_function *f);
-    void (*add)(struct total *t, double v);
-    double (*result)(const struct total *t);
+/* What becomes of the values of an aggregation's series, or of the samples of a range. */
+enum query_rule {
+    RULE_COUNT,
+    RULE_MAX,
+    RULE_MEAN,
+    RULE_MIN,
+    RULE_SUM,
+    /* Only of a range */
+    RULE_DELTA,
+    RULE_INCREASE,
+    RULE_IRATE,
+    RULE_RATE,
+    /* These keep the metric's name */
+    RULE_LAST,
+    RULE_LATEST /* of a selector without a function: the last sample, unless it is a stale marker */
 };
-
-/* Ends with one without a name. */
-extern const struct query_function query_functions[];
-/* That of a selector without a function: the latest sample, unless it is a stale marker. */
-extern const struct query_function query_latest;
 
 struct expr {
     enum expr_kind kind;
-    enum expr_type type;
-    double number;
-    const struct query_function *function; /* around a selector; or an aggregation, of `left` */
-    struct series_matcher *matchers;       /* of a selector */
+    enum query_rule rule;            /* around a selector; or of an aggregation, of `left` */
+    struct series_matcher *matchers; /* of a selector */
     int64_t range_ms;
+    double number;
     bool without;                  /* of an aggregation */
     struct series_matcher *labels; /* their names */
     /* Of an operator */

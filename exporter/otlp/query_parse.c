@@ -321,7 +321,7 @@ static void parse_range(struct parser *p, struct expr *x)
         fail_expected(p, "a duration such as 5m, 90s or 1h30m");
     next(p);
     take(p, "]", "]");
-    x->type = TYPE_RANGE;
+    x->kind = EXPR_RANGE;
 }
 
 /* The name, which may be empty, is taken. */
@@ -331,8 +331,7 @@ static void parse_selector(struct parser *p, struct expr *x, struct str name)
     bool selects = name.n > 0;
 
     x->kind = EXPR_SELECTOR;
-    x->type = TYPE_VECTOR;
-    x->function = &query_latest;
+    x->rule = RULE_LATEST;
     x->range_ms = LOOKBACK_MS;
     if (selects)
         (void)add_matcher(p, &x->matchers, STR("__name__"), name);
@@ -353,6 +352,29 @@ static void parse_selector(struct parser *p, struct expr *x, struct str name)
 
 /* ---- Functions and aggregations ---- */
 
+struct function {
+    const char *name;
+    bool aggregates; /* series; else the samples of a range */
+    enum query_rule rule;
+};
+
+static const struct function functions[] = {
+    {"avg", true, RULE_MEAN},
+    {"count", true, RULE_COUNT},
+    {"max", true, RULE_MAX},
+    {"min", true, RULE_MIN},
+    {"sum", true, RULE_SUM},
+    {"avg_over_time", false, RULE_MEAN},
+    {"count_over_time", false, RULE_COUNT},
+    {"delta", false, RULE_DELTA},
+    {"increase", false, RULE_INCREASE},
+    {"irate", false, RULE_IRATE},
+    {"last_over_time", false, RULE_LAST},
+    {"max_over_time", false, RULE_MAX},
+    {"min_over_time", false, RULE_MIN},
+    {"rate", false, RULE_RATE},
+    {"sum_over_time", false, RULE_SUM},
+};
 static const char *const other_aggregations[] = {
     "bottomk",  "count_values", "group",  "limit_ratio", "limitk",
     "quantile", "stddev",       "stdvar", "topk",        NULL};
@@ -372,7 +394,7 @@ static void parse_grouping(struct parser *p, struct expr *x)
 }
 
 /* "(expression)", which the function takes. NULL after an error. */
-static struct expr *parse_argument(struct parser *p, const struct query_function *f)
+static struct expr *parse_argument(struct parser *p, const struct function *f)
 {
     struct expr *x;
     struct str place;
@@ -380,7 +402,7 @@ static struct expr *parse_argument(struct parser *p, const struct query_function
     take(p, "(", "(");
     place = p->token;
     x = parse_expression(p, 0);
-    if (x && x->type != (f->aggregates ? TYPE_VECTOR : TYPE_RANGE))
+    if (x && (f->aggregates ? x->kind < EXPR_SELECTOR : x->kind != EXPR_RANGE))
         fail(p, place, "%s takes a %s", f->name,
              f->aggregates ? "vector, as in sum(metric) or sum(rate(metric[5m]))"
                            : "range, as in rate(metric[5m])");
@@ -388,7 +410,7 @@ static struct expr *parse_argument(struct parser *p, const struct query_function
     return p->failed ? NULL : x;
 }
 
-static void parse_call(struct parser *p, struct expr *x, const struct query_function *f)
+static void parse_call(struct parser *p, struct expr *x, const struct function *f)
 {
     bool grouped = f->aggregates && at_word(p, groupings);
     const struct expr *of;
@@ -401,15 +423,14 @@ static void parse_call(struct parser *p, struct expr *x, const struct query_func
     if (of && !f->aggregates)
         *x = *of;
     x->kind = f->aggregates ? EXPR_AGGREGATION : EXPR_SELECTOR;
-    x->type = TYPE_VECTOR;
-    x->function = f;
+    x->rule = f->rule;
     x->left = f->aggregates ? of : NULL;
 }
 
 /* NULL without one of this name. */
-static const struct query_function *function_find(struct str name)
+static const struct function *function_find(struct str name)
 {
-    for (const struct query_function *f = query_functions; f->name; f++)
+    for (const struct function *f = functions; f < functions + ARRAY_SIZE(functions); f++)
         if (f->aggregates ? str_eq_nocase(name, str_of(f->name)) : str_eq(name, str_of(f->name)))
             return f;
     return NULL;
@@ -419,7 +440,7 @@ static const struct query_function *function_find(struct str name)
 static void parse_named(struct parser *p, struct expr *x)
 {
     struct str name = p->token;
-    const struct query_function *f = function_find(name);
+    const struct function *f = function_find(name);
     bool aggregates = f ? f->aggregates : is_word_of(name, other_aggregations);
 
     next(p);
@@ -468,7 +489,8 @@ static struct expr *new_number(struct parser *p, double number)
 {
     struct expr *x = new_part(p, sizeof(*x));
 
-    *x = (struct expr){.kind = EXPR_NUMBER, .type = TYPE_SCALAR, .number = number};
+    x->kind = EXPR_NUMBER;
+    x->number = number;
     return x;
 }
 
@@ -480,14 +502,13 @@ static struct expr *make_operation(struct parser *p, struct str place, char op, 
 
     if (!left || !right)
         return NULL;
-    if (left->type == TYPE_RANGE || right->type == TYPE_RANGE)
+    if (left->kind == EXPR_RANGE || right->kind == EXPR_RANGE)
         fail(p, place, "operator %.*s takes no range; put a function around it, as in rate(metric[5m])",
              STR_ARG(place));
-    if (left->type == TYPE_SCALAR && right->type == TYPE_SCALAR)
+    if (left->kind == EXPR_NUMBER && right->kind == EXPR_NUMBER)
         return new_number(p, query_compute(op, left->number, right->number));
     x = new_part(p, sizeof(*x));
     x->kind = EXPR_BINARY;
-    x->type = TYPE_VECTOR;
     x->op = op;
     x->left = left;
     x->right = right;
@@ -499,7 +520,6 @@ static void parse_number(struct parser *p, struct expr *x)
     struct str text = p->token;
 
     x->kind = EXPR_NUMBER;
-    x->type = TYPE_SCALAR;
     if (p->kind == TOKEN_NAME)
         x->number = str_eq_nocase(text, STR("nan")) ? NAN : HUGE_VAL;
     else if (num_parse(text, &x->number) == NUM_SYNTAX)
@@ -583,7 +603,7 @@ int query_parse(struct query **ret, struct str text, struct str query, char why[
     q->root = parse_expression(&p, 0);
     if (p.kind != TOKEN_END)
         fail_expected(&p, "the end of the query");
-    if (!p.failed && q->root->type == TYPE_RANGE)
+    if (!p.failed && q->root->kind == EXPR_RANGE)
         fail(&p, p.query, "a range needs a function around it, as in rate(metric[5m])");
     if (p.failed)
         return -EINVAL;

@@ -9,21 +9,26 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 enum { ARENA_BYTES = 64 << 10 };
 
 /* ---- Sums and means as Prometheus computes them: with Kahan's summation, improved by Neumaier ---- */
 
-/* With the rounding error that the sum lacks. */
+/* With the rounding error that the sum lacks. Of RULE_MAX and RULE_MIN: the value in place of the sum. */
 struct total {
     double sum, error, count;
 };
 
-static inline void total_add(struct total *t, double v)
+static inline void total_add(struct total *t, enum query_rule rule, double v)
 {
     double sum = t->sum + v;
 
+    if (rule == RULE_MAX || rule == RULE_MIN) {
+        t->sum = isnan(t->sum) || (rule == RULE_MAX ? t->sum < v : t->sum > v) ? v : t->sum;
+        return;
+    }
     if (isinf(sum))
         t->error = 0;
     else if (fabs(t->sum) >= fabs(v))
@@ -34,34 +39,18 @@ static inline void total_add(struct total *t, double v)
     t->count++;
 }
 
-static double total_sum(const struct total *t)
+static double total_result(const struct total *t, enum query_rule rule)
 {
-    return isinf(t->sum) ? t->sum : t->sum + t->error;
-}
-
-static double total_mean(const struct total *t)
-{
-    return t->sum / t->count + t->error / t->count;
-}
-
-static double total_count(const struct total *t)
-{
-    return t->count;
-}
-
-static void total_max(struct total *t, double v)
-{
-    t->sum = isnan(t->sum) || t->sum < v ? v : t->sum;
-}
-
-static void total_min(struct total *t, double v)
-{
-    t->sum = isnan(t->sum) || t->sum > v ? v : t->sum;
-}
-
-static double total_extreme(const struct total *t)
-{
-    return t->sum;
+    switch (rule) {
+    case RULE_COUNT:
+        return t->count;
+    case RULE_MEAN:
+        return t->sum / t->count + t->error / t->count;
+    case RULE_SUM:
+        return isinf(t->sum) ? t->sum : t->sum + t->error;
+    default:
+        return t->sum;
+    }
 }
 
 /* ---- Functions: each in Prometheus' order of operations, so that results have the same bits ---- */
@@ -73,14 +62,6 @@ struct window {
     int64_t at, range_ms;
 };
 
-/* Go's Duration.Seconds(). */
-static double duration_seconds(int64_t ms)
-{
-    int64_t whole = ms / 1000;
-
-    return (double)whole + (double)(ms % 1000 * 1000000) / 1e9;
-}
-
 /* The seconds by which the change is extended beyond a sample that lies `gap` seconds from the border of the
  * window: up to the border, or by half the usual interval if more than one sample seems to be missing. */
 static double extension(double gap, double interval)
@@ -88,15 +69,14 @@ static double extension(double gap, double interval)
     return gap >= interval * 1.1 ? interval / 2 : gap;
 }
 
-static inline double window_change(const struct window *w, const struct query_function *f)
+static inline double window_change(const struct window *w, enum query_rule rule)
 {
+    bool of_counters = rule != RULE_DELTA;
     double change, start, end, sampled, interval, factor;
     size_t last = w->n - 1;
 
-    if (w->n < 2)
-        return value_absent();
     change = w->s[last].v - w->s[0].v;
-    if (f->of_counters)
+    if (of_counters)
         for (size_t i = 1; i < w->n; i++)
             if (w->s[i].v < w->s[i - 1].v) /* it began again at 0 */
                 change += w->s[i - 1].v;
@@ -104,7 +84,7 @@ static inline double window_change(const struct window *w, const struct query_fu
     interval = sampled / (double)last;
     start = extension((double)(w->s[0].t - (w->at - w->range_ms)) / 1000, interval);
     end = extension((double)(w->at - w->s[last].t) / 1000, interval);
-    if (f->of_counters && change > 0 && w->s[0].v >= 0) {
+    if (of_counters && change > 0 && w->s[0].v >= 0) {
         /* A counter is not extended to before it was 0. */
         double to_zero = sampled * (w->s[0].v / change);
 
@@ -112,65 +92,34 @@ static inline double window_change(const struct window *w, const struct query_fu
             start = to_zero;
     }
     factor = (sampled + start + end) / sampled;
-    if (f->per_second)
-        factor /= duration_seconds(w->range_ms);
+    if (rule == RULE_RATE) /* by the seconds as Go's Duration.Seconds() computes them */
+        factor /= (double)(w->range_ms / 1000) + (double)(w->range_ms % 1000 * 1000000) / 1e9;
     return change * factor;
 }
 
-static double window_irate(const struct window *w, const struct query_function *f)
+static double window_irate(const struct window *w)
 {
     const struct sample *last = &w->s[w->n - 1];
 
-    (void)f;
-    if (w->n < 2)
-        return value_absent();
     return (last->v < last[-1].v ? last->v : last->v - last[-1].v) / ((double)(last->t - last[-1].t) / 1000);
 }
 
-static double window_last(const struct window *w, const struct query_function *f)
+/* value_absent() if there are too few samples. */
+static inline double window_value(const struct window *w, enum query_rule rule)
 {
-    (void)f;
-    return w->s[w->n - 1].v;
-}
+    struct total t = {w->s[0].v, 0, 1};
 
-const struct query_function query_latest = {.keeps_name = true, .of_range = window_last};
-const struct query_function query_functions[] = {
-    {"avg", true, .add = total_add, .result = total_mean},
-    {"count", true, .add = total_add, .result = total_count},
-    {"max", true, .add = total_max, .result = total_extreme},
-    {"min", true, .add = total_min, .result = total_extreme},
-    {"sum", true, .add = total_add, .result = total_sum},
-    {"avg_over_time", .add = total_add, .result = total_mean},
-    {"count_over_time", .add = total_add, .result = total_count},
-    {"max_over_time", .add = total_max, .result = total_extreme},
-    {"min_over_time", .add = total_min, .result = total_extreme},
-    {"sum_over_time", .add = total_add, .result = total_sum},
-    {"last_over_time", .keeps_name = true, .of_range = window_last},
-    {"delta", .of_range = window_change},
-    {"increase", .of_range = window_change, .of_counters = true},
-    {"irate", .of_range = window_irate},
-    {"rate", .of_range = window_change, .of_counters = true, .per_second = true},
-    {NULL},
-};
-
-/* What is usual is called directly, so that the compiler keeps it in registers. */
-static inline double window_value(const struct window *w, const struct query_function *f)
-{
-    struct total t = {w->s[0].v, 0, 1}, sum = t;
-
-    if (f->of_range == window_change)
-        return window_change(w, f);
-    if (f->of_range)
-        return f->of_range(w, f);
-    if (f->add == total_add) {
-        for (size_t i = 1; i < w->n; i++)
-            total_add(&sum, w->s[i].v);
-        t = sum;
-        return f->result(&t);
-    }
+    if (rule >= RULE_LAST)
+        return w->s[w->n - 1].v;
+    if (rule >= RULE_DELTA && w->n < 2)
+        return value_absent();
+    if (rule == RULE_IRATE)
+        return window_irate(w);
+    if (rule >= RULE_DELTA)
+        return window_change(w, rule);
     for (size_t i = 1; i < w->n; i++)
-        f->add(&t, w->s[i].v);
-    return f->result(&t);
+        total_add(&t, rule, w->s[i].v);
+    return total_result(&t, rule);
 }
 
 /* ---- Vectors ---- */
@@ -196,20 +145,22 @@ struct vector {
     size_t n, room;
 };
 
-static int eval_fail(struct eval *e, int r, const char *why)
+static int PRINTF_LIKE(3, 4) eval_fail(struct eval *e, int r, const char *fmt, ...)
 {
-    (void)snprintf(e->why, QUERY_WHY_BYTES, "%s", why);
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(e->why, QUERY_WHY_BYTES, fmt, ap);
+    va_end(ap);
     return r;
 }
 
 static int eval_charge(struct eval *e, uint64_t bytes)
 {
     e->bytes += bytes;
-    if (e->bytes <= e->max_bytes)
-        return 0;
-    (void)snprintf(e->why, QUERY_WHY_BYTES, "the result exceeds the limit of %llu bytes",
-                   (unsigned long long)e->max_bytes);
-    return -EFBIG;
+    return e->bytes <= e->max_bytes ? 0
+                                    : eval_fail(e, -EFBIG, "the result exceeds the limit of %llu bytes",
+                                                (unsigned long long)e->max_bytes);
 }
 
 static void vector_done(struct vector *v)
@@ -278,7 +229,7 @@ static int vector_check(struct eval *e, const struct vector *v, const char *why)
 {
     for (size_t i = 1; i < v->n; i++)
         if (vector_repeats(v, i))
-            return eval_fail(e, -EINVAL, why);
+            return eval_fail(e, -EINVAL, "%s", why);
     return 0;
 }
 
@@ -299,7 +250,7 @@ static int64_t eval_point(const struct eval *e, size_t i)
 static bool compute_series(const struct eval *e, const struct expr *x, struct series_reader *in,
                            double *values)
 {
-    size_t n = x->function == &query_latest ? in->n : 0, first = 0, end = 0;
+    size_t n = x->rule == RULE_LATEST ? in->n : 0, first = 0, end = 0;
     bool some = false;
 
     for (size_t i = n; i < in->n; i++)
@@ -314,7 +265,7 @@ static bool compute_series(const struct eval *e, const struct expr *x, struct se
             end++;
         w.s = in->samples + first;
         w.n = end > first ? end - first : 0;
-        values[i] = w.n ? window_value(&w, x->function) : value_absent();
+        values[i] = w.n ? window_value(&w, x->rule) : value_absent();
         some |= !value_is_absent(values[i]);
     }
     return some;
@@ -327,10 +278,9 @@ static int eval_fail_reading(struct eval *e, int r)
     store_stats(e->store, &stats);
     if (r != -ENODATA)
         return eval_fail(e, r, "a regular expression takes too many steps on a label value");
-    (void)snprintf(e->why, QUERY_WHY_BYTES,
-                   "samples of the time range were evicted: limits.otlpMemory (%llu bytes) is reached",
-                   (unsigned long long)stats.max_bytes);
-    return r;
+    return eval_fail(e, r,
+                     "samples of the time range were evicted: limits.otlpMemory (%llu bytes) is reached",
+                     (unsigned long long)stats.max_bytes);
 }
 
 /* Hands on each series of a selector, or of the function around it. */
@@ -350,7 +300,7 @@ static int eval_series(struct eval *e, const struct expr *x, eval_row_fn *put, v
 
         if (atomic_load(e->cancelled))
             return -ECANCELED;
-        if (!x->function->keeps_name)
+        if (x->rule < RULE_LAST)
             row_drop_name(&row);
         r = some ? put(e, arg, &row) : 0;
         if (r < 0)
@@ -381,7 +331,7 @@ static int eval_selector(struct eval *e, const struct expr *x, struct vector *to
 
 /* A group's row has three values for each point: the result so far, its rounding error, and the count. */
 struct grouping {
-    const struct expr *rule;
+    const struct expr *by;
     struct vector *groups;
     struct strset labels; /* of the groups, in the same order */
     struct buf text;      /* the labels of the group of a row */
@@ -393,9 +343,9 @@ static void grouping_done(struct grouping *g)
     buf_done(&g->text);
 }
 
-static bool is_listed(const struct expr *rule, struct str name)
+static bool is_listed(const struct expr *by, struct str name)
 {
-    const struct series_matcher *m = rule->labels;
+    const struct series_matcher *m = by->labels;
 
     while (m && !str_eq(m->name, name))
         m = m->next;
@@ -408,22 +358,12 @@ static struct str group_labels(struct grouping *g, struct str labels)
 
     g->text.n = 0;
     while (labels_next(&labels, &l)) {
-        bool listed = is_listed(g->rule, l.name);
+        bool listed = is_listed(g->by, l.name);
 
-        if (g->rule->without ? !listed && !str_eq(l.name, STR("__name__")) : listed)
+        if (g->by->without ? !listed && !str_eq(l.name, STR("__name__")) : listed)
             (void)!buf_put(&g->text, l.name.p, l.name.n + l.value.n + 2);
     }
     return buf_str(&g->text);
-}
-
-static void group_add(const struct query_function *f, struct total *t, double v)
-{
-    if (value_is_absent(t->count))
-        *t = (struct total){v, 0, 1};
-    else if (f->add == total_add)
-        total_add(t, v);
-    else
-        f->add(t, v);
 }
 
 static int group_row(struct eval *e, void *arg, struct row *row)
@@ -440,21 +380,17 @@ static int group_row(struct eval *e, void *arg, struct row *row)
         group = &g->groups->rows[place];
     if (place == SIZE_MAX && r == 0)
         (void)strset_add(&g->labels, group->labels);
-    for (size_t i = 0; i < e->n && r == 0; i++)
-        if (!value_is_absent(row->values[i]))
-            group_add(g->rule->function, (struct total *)group->values + i, row->values[i]);
-    return r;
-}
+    for (size_t i = 0; i < e->n && r == 0; i++) {
+        struct total *t = (struct total *)group->values + i;
 
-/* The result of a group, in the place of its first values. */
-static void group_finish(const struct eval *e, const struct query_function *f, double *values)
-{
-    for (size_t i = 0; i < e->n; i++) {
-        struct total t;
-
-        memcpy(&t, values + 3 * i, sizeof(t));
-        values[i] = value_is_absent(t.count) ? value_absent() : f->result(&t);
+        if (value_is_absent(row->values[i]))
+            continue;
+        if (value_is_absent(t->count))
+            *t = (struct total){row->values[i], 0, 1};
+        else
+            total_add(t, g->by->rule, row->values[i]);
     }
+    return r;
 }
 
 static int eval_expr(struct eval *e, const struct expr *x, struct vector *to);
@@ -462,7 +398,7 @@ static int eval_expr(struct eval *e, const struct expr *x, struct vector *to);
 /* Whether the series need not be held to find two that have the same labels without their names. */
 static bool is_unambiguous(const struct expr *x)
 {
-    bool named = x->kind == EXPR_SELECTOR && x->function == &query_latest;
+    bool named = x->kind == EXPR_SELECTOR && x->rule == RULE_LATEST;
 
     for (const struct series_matcher *m = x->matchers; m; m = m->next)
         named |= !m->regex && !m->negated && str_eq(m->name, STR("__name__"));
@@ -471,7 +407,7 @@ static bool is_unambiguous(const struct expr *x)
 
 static int eval_aggregation(struct eval *e, const struct expr *x, struct vector *to)
 {
-    CLEANUP(grouping_done) struct grouping g = {.rule = x, .groups = to, .text.max = SIZE_MAX};
+    CLEANUP(grouping_done) struct grouping g = {.by = x, .groups = to, .text.max = SIZE_MAX};
     VECTOR_AUTO(of);
     int r;
 
@@ -483,59 +419,16 @@ static int eval_aggregation(struct eval *e, const struct expr *x, struct vector 
             r = group_row(e, &g, &of.rows[i]);
     }
     for (size_t i = 0; i < to->n && r == 0; i++)
-        group_finish(e, x->function, to->rows[i].values);
+        for (size_t p = 0; p < e->n; p++) { /* in the place of the first totals */
+            struct total t = ((const struct total *)to->rows[i].values)[p];
+
+            to->rows[i].values[p] = value_is_absent(t.count) ? value_absent() : total_result(&t, x->rule);
+        }
     vector_sort(to);
     return r;
 }
 
 /* ---- Operators ---- */
-
-/* Between the rows of two expressions with the same labels. */
-static int eval_matching(struct eval *e, const struct expr *x, struct vector *to)
-{
-    VECTOR_AUTO(left);
-    VECTOR_AUTO(right);
-    int r = eval_expr(e, x->right, &right) ?: eval_expr(e, x->left, &left);
-
-    vector_drop_names(&left);
-    vector_drop_names(&right);
-    r = r ?: vector_check(e, &right, "several series on the right side of an operator have the same labels");
-    for (size_t i = 0, k = 0; i < left.n && r == 0; i++) {
-        const struct row *row = &left.rows[i];
-        struct row *result;
-
-        while (k < right.n && row_order(&right.rows[k], row) < 0)
-            k++;
-        if (k == right.n || row_order(&right.rows[k], row) != 0)
-            continue;
-        if (vector_repeats(&left, i))
-            return eval_fail(e, -EINVAL,
-                             "several series on the left side of an operator have the same labels");
-        r = vector_add(e, to, row->labels, e->n, &result);
-        for (size_t p = 0; p < e->n && r == 0; p++)
-            if (!value_is_absent(row->values[p]) && !value_is_absent(right.rows[k].values[p]))
-                result->values[p] = query_compute(x->op, row->values[p], right.rows[k].values[p]);
-    }
-    return r;
-}
-
-/* With a number on one side. */
-static int eval_arithmetic(struct eval *e, const struct expr *x, struct vector *to)
-{
-    bool number_left = x->left->type == TYPE_SCALAR;
-    int r = eval_expr(e, number_left ? x->right : x->left, to);
-
-    vector_drop_names(to);
-    for (size_t i = 0; i < to->n && r == 0; i++)
-        for (size_t p = 0; p < e->n; p++) {
-            double *v = &to->rows[i].values[p];
-
-            if (!value_is_absent(*v))
-                *v = number_left ? query_compute(x->op, x->left->number, *v)
-                                 : query_compute(x->op, *v, x->right->number);
-        }
-    return r ?: vector_check(e, to, same_labels);
-}
 
 static int eval_number(struct eval *e, const struct expr *x, struct vector *to)
 {
@@ -545,6 +438,42 @@ static int eval_number(struct eval *e, const struct expr *x, struct vector *to)
     for (size_t i = 0; i < e->n && r == 0; i++)
         row->values[i] = x->number;
     return r;
+}
+
+/* Between the rows of two expressions with the same labels, or with a number on one side. The rows of `to`
+ * are the left ones at first, or the right ones if a number is on the left. */
+static int eval_operation(struct eval *e, const struct expr *x, struct vector *to)
+{
+    bool number_left = x->left->kind == EXPR_NUMBER, numbers = number_left || x->right->kind == EXPR_NUMBER;
+    VECTOR_AUTO(other);
+    int r = eval_expr(e, number_left ? x->left : x->right, &other)
+                ?: eval_expr(e, number_left ? x->right : x->left, to);
+    size_t n = 0;
+
+    vector_drop_names(to);
+    vector_drop_names(&other);
+    r = r ?: vector_check(e, &other, "several series on the right side of an operator have the same labels");
+    for (size_t i = 0, k = 0; i < to->n && r == 0; i++) {
+        const struct row *row = &to->rows[i];
+
+        while (!numbers && k < other.n && row_order(&other.rows[k], row) < 0)
+            k++;
+        if (k == other.n || (!numbers && row_order(&other.rows[k], row) != 0))
+            continue;
+        if (!numbers && vector_repeats(to, i))
+            return eval_fail(e, -EINVAL,
+                             "several series on the left side of an operator have the same labels");
+        for (size_t p = 0; p < e->n; p++) {
+            double v = row->values[p], w = other.rows[k].values[p];
+
+            row->values[p] = value_is_absent(v) || value_is_absent(w) ? value_absent()
+                             : number_left                            ? query_compute(x->op, w, v)
+                                                                      : query_compute(x->op, v, w);
+        }
+        to->rows[n++] = *row;
+    }
+    to->n = n;
+    return r ?: vector_check(e, to, same_labels);
 }
 
 static int eval_expr(struct eval *e, const struct expr *x, struct vector *to)
@@ -557,8 +486,7 @@ static int eval_expr(struct eval *e, const struct expr *x, struct vector *to)
     case EXPR_AGGREGATION:
         return eval_aggregation(e, x, to);
     default:
-        return x->left->type == TYPE_VECTOR && x->right->type == TYPE_VECTOR ? eval_matching(e, x, to)
-                                                                             : eval_arithmetic(e, x, to);
+        return eval_operation(e, x, to);
     }
 }
 
@@ -624,30 +552,23 @@ static int row_write(const struct eval *e, const struct row *row, struct buf *ou
     return r;
 }
 
-static int result_write(struct eval *e, const struct vector *t, struct buf *out, size_t *series)
-{
-    int r = 0;
-
-    for (size_t i = 0; i < t->n && r == 0; i++)
-        r = row_write(e, &t->rows[i], out, series);
-    return r == -EFBIG ? eval_charge(e, e->max_bytes + 1) : r;
-}
-
 int query_run(const struct query *q, struct store *store, const struct query_range *range,
               const atomic_bool *cancelled, struct buf *out, size_t *ret_series, char why[QUERY_WHY_BYTES])
 {
     int64_t steps = range->end_ms < range->start_ms ? -1 : (range->end_ms - range->start_ms) / range->step_ms;
     struct eval e = {store, cancelled, *range, (size_t)steps + 1, out->max, 0, why};
     VECTOR_AUTO(result);
+    int r;
 
     *ret_series = 0;
     if (steps < 0)
         return 0;
-    if (steps > QUERY_MAX_STEPS) {
-        (void)snprintf(why, QUERY_WHY_BYTES, "%lld points for each series, at most %d are possible",
-                       (long long)steps + 1, QUERY_MAX_STEPS + 1);
-        return -EINVAL;
-    }
+    if (steps > QUERY_MAX_STEPS)
+        return eval_fail(&e, -EINVAL, "%lld points for each series, at most %d are possible",
+                         (long long)steps + 1, QUERY_MAX_STEPS + 1);
     e.range.end_ms = eval_point(&e, (size_t)steps);
-    return eval_expr(&e, q->root, &result) ?: result_write(&e, &result, out, ret_series);
+    r = eval_expr(&e, q->root, &result);
+    for (size_t i = 0; i < result.n && r == 0; i++)
+        r = row_write(&e, &result.rows[i], out, ret_series);
+    return r == -EFBIG ? eval_charge(&e, e.max_bytes + 1) : r;
 }
