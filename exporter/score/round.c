@@ -356,6 +356,7 @@ bool source_next_query(struct source *s, struct buf *text)
 
 void source_end(struct source *s)
 {
+    loop_timer_clear(s->env->loop, &s->timer);
     s->result.parts = s->parts;
     s->result.n_parts = s->n;
     s->done(s->arg, &s->result);

@@ -77,26 +77,6 @@ static void otlp_add_warning(struct otlp *o, int64_t refused_ms, const char *lim
                    limit);
 }
 
-static void otlp_end(struct otlp *o)
-{
-    struct source *s = &o->source;
-    struct store_stats stats;
-
-    loop_timer_clear(s->env->loop, &s->timer);
-    if (s->n > 0 && s->result.error == ROUND_OK) {
-        store_stats(s->env->store, &stats);
-        otlp_add_warning(o, stats.series_limit_ms, "limits.otlpSeries");
-        otlp_add_warning(o, stats.bytes_limit_ms, "limits.otlpMemory");
-    }
-    source_end(s);
-}
-
-static void otlp_fail(struct otlp *o, enum round_error e, const char *reason)
-{
-    source_set_error(&o->source, e, reason);
-    otlp_end(o);
-}
-
 static void asking_run(struct job *j)
 {
     struct asking *a = CONTAINER_OF(j, struct asking, job);
@@ -119,9 +99,9 @@ static void asking_done(struct job *j)
     o->asking = NULL;
     s->result.seconds += (double)mono_diff(o->asked_at, loop_now(s->env->loop)) / 1000;
     if (a->error < 0) {
-        otlp_fail(o, a->error == -EFBIG ? ROUND_TOO_LARGE : ROUND_QUERY, a->why);
+        source_fail(s, a->error == -EFBIG ? ROUND_TOO_LARGE : ROUND_QUERY, a->why);
     } else if (http_share_hold(s->share, s->env->http, a->result.n) < 0) {
-        otlp_fail(o, ROUND_MEMORY, "over limits.memory: no room for the result of the query");
+        source_fail(s, ROUND_MEMORY, "over limits.memory: no room for the result of the query");
     } else {
         s->result.series += a->series;
         o->results[s->n] = buf_take(&a->result);
@@ -129,6 +109,20 @@ static void asking_done(struct job *j)
         s->n++;
         otlp_ask(o);
     }
+}
+
+/* After the last query, or an error in the text of the next one. */
+static void otlp_end(struct otlp *o)
+{
+    struct source *s = &o->source;
+    struct store_stats stats;
+
+    store_stats(s->env->store, &stats);
+    if (s->n > 0 && s->result.error == ROUND_OK) {
+        otlp_add_warning(o, stats.series_limit_ms, "limits.otlpSeries");
+        otlp_add_warning(o, stats.bytes_limit_ms, "limits.otlpMemory");
+    }
+    source_end(s);
 }
 
 /* Starts the next query, or ends the fetch. */
@@ -151,7 +145,7 @@ static void otlp_ask(struct otlp *o)
         .range = {.start_ms = s->start_ms, .end_ms = s->end_ms, .step_ms = s->from.step_s * 1000}};
     buf_init(&a->result, s->env->max_answer);
     if (query_parse(&a->query, buf_str(&text), buf_str(&text), a->why) < 0) {
-        otlp_fail(o, ROUND_QUERY, a->why);
+        source_fail(s, ROUND_QUERY, a->why);
         return;
     }
     from_ms = s->start_ms - a->query->reach_ms;
@@ -167,10 +161,10 @@ static void source_otlp_on_timer(struct timer *t)
     struct source *s = &o->source;
 
     if (otlp_cancel(o)) {
-        otlp_fail(o, ROUND_TIMEOUT, "timed out before all queries were answered");
+        source_fail(s, ROUND_TIMEOUT, "timed out before all queries were answered");
     } else if (!s->env->store) {
-        otlp_fail(o, ROUND_QUERY,
-                  "the agent receives no OpenTelemetry metrics: start it with --otlp.listen-address");
+        source_fail(s, ROUND_QUERY,
+                    "the agent receives no OpenTelemetry metrics: start it with --otlp.listen-address");
     } else {
         loop_timer_set(s->env->loop, t, s->deadline);
         otlp_ask(o);
