@@ -145,10 +145,8 @@ struct store *store_new(const struct clock *clock)
 
 void store_set_limits(struct store *s, uint64_t max_bytes, uint64_t max_series)
 {
-    uint64_t quarter = max_bytes ? 0 : memory_limit("") / 4;
-
     if (!max_bytes)
-        max_bytes = quarter < STORE_DEFAULT_BYTES ? quarter : STORE_DEFAULT_BYTES;
+        max_bytes = size_min(memory_limit("") / 4, STORE_DEFAULT_BYTES);
     store_lock(s);
     s->stats.max_bytes = max_bytes;
     s->stats.max_series = max_series;
@@ -219,16 +217,6 @@ static bool is_short(const struct store *s, uint64_t part)
     return s->stats.bytes > s->stats.max_bytes - s->stats.max_bytes / part;
 }
 
-static void sweep_one(struct store *s, struct series *x, int64_t too_old)
-{
-    if (x->last_ms < too_old && x->readers == 0) {
-        series_free(s, x);
-        return;
-    }
-    (void)series_drop_before(s, x, too_old);
-    s->stats.samples_evicted += series_drop_before(s, x, s->complete_from);
-}
-
 /* Returns whether that was the end of a turn over all series. */
 static bool sweep_piece(struct store *s, int64_t now)
 {
@@ -237,7 +225,12 @@ static bool sweep_piece(struct store *s, int64_t now)
 
     for (size_t i = 0; i < SWEEP_SERIES && x; i++) {
         s->sweep = TAILQ_NEXT(x, entry);
-        sweep_one(s, x, too_old);
+        if (x->last_ms < too_old && x->readers == 0) {
+            series_free(s, x);
+        } else {
+            (void)series_drop_before(s, x, too_old);
+            s->stats.samples_evicted += series_drop_before(s, x, s->complete_from);
+        }
         x = s->sweep;
     }
     if (x)
@@ -279,17 +272,13 @@ struct series *store_find(const struct store *s, uint64_t hash)
 /* New series are refused while the others need what is left, or have lost samples for lack of it. */
 static enum store_result store_refuses(struct store *s, int64_t now)
 {
-    if (s->stats.series >= s->stats.max_series) {
-        s->stats.series_refused++;
-        s->stats.series_limit_ms = now;
-        return STORE_SERIES_LIMIT;
-    }
-    if (is_short(s, 8) || s->complete_from > now - s->stats.age_ms) {
-        s->stats.series_refused++;
-        s->stats.bytes_limit_ms = now;
-        return STORE_BYTES_LIMIT;
-    }
-    return STORE_OK;
+    bool is_full = s->stats.series >= s->stats.max_series;
+
+    if (!is_full && !is_short(s, 8) && s->complete_from <= now - s->stats.age_ms)
+        return STORE_OK;
+    s->stats.series_refused++;
+    *(is_full ? &s->stats.series_limit_ms : &s->stats.bytes_limit_ms) = now;
+    return is_full ? STORE_SERIES_LIMIT : STORE_BYTES_LIMIT;
 }
 
 /* A new series, which is not in the table BY_REQUEST yet. */
@@ -318,14 +307,12 @@ enum store_result store_enter(struct store *s, struct str labels, uint64_t hash,
 {
     uint64_t own = hash_bytes(labels);
     struct series *x = store_lookup(s, BY_LABELS, own);
-    enum store_result result = STORE_OK;
+    enum store_result created;
 
     if (x)
         LIST_REMOVE(x, chain[BY_REQUEST]);
-    else
-        result = store_create(s, labels, own, &x);
-    if (result != STORE_OK)
-        return result;
+    else if ((created = store_create(s, labels, own, &x)) != STORE_OK)
+        return created;
     store_link(s, x, BY_REQUEST, hash);
     *ret = x;
     return STORE_OK;
@@ -342,8 +329,10 @@ static enum store_result series_grow(struct store *s, struct series *x, int64_t 
 {
     size_t more = size_min(x->n / 8 + 8, GROW_MAX);
 
+    x->readers++; /* it stays, even if all of its samples are too old */
     for (unsigned piece = 0; piece < EVICT_PIECES && is_short(s, 16); piece++)
         (void)sweep_piece(s, now);
+    x->readers--;
     if (x->n < x->room || series_drop_before(s, x, now - s->stats.age_ms))
         return STORE_OK;
     if (s->stats.bytes + more * sizeof(*x->samples) > s->stats.max_bytes) {
@@ -357,7 +346,7 @@ static enum store_result series_grow(struct store *s, struct series *x, int64_t 
 
 enum store_result store_append(struct store *s, struct series *x, int64_t t_ms, double v)
 {
-    int64_t now = store_now(s), last_ms = x->last_ms;
+    int64_t now = store_now(s);
     enum store_result grown;
 
     if (x->n && t_ms == x->last_ms)
@@ -368,12 +357,10 @@ enum store_result store_append(struct store *s, struct series *x, int64_t t_ms, 
         return STORE_TOO_OLD;
     if (t_ms > now + STORE_MAX_AHEAD_MS)
         return STORE_TOO_NEW;
-    x->last_ms = t_ms; /* so that no sweep for room removes the series */
     grown = x->n < x->room ? STORE_OK : series_grow(s, x, t_ms, now);
-    if (grown != STORE_OK) {
-        x->last_ms = last_ms;
+    if (grown != STORE_OK)
         return grown;
-    }
+    x->last_ms = t_ms;
     x->samples[x->n++] = (struct sample){t_ms, v};
     s->stats.samples++;
     return STORE_OK;
