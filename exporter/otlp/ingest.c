@@ -125,20 +125,14 @@ static struct str labels_keep(struct labels *l)
     return kept;
 }
 
-/* The text of an attribute's value; empty if it is too long. */
-static struct str labels_text(struct labels *l, struct str any_value)
+/* The text of an attribute's value, or its name as that of a label; empty if it is too long. */
+static struct str labels_text(struct labels *l, struct str from, bool is_name)
 {
-    l->is_bad |= any_value.n > SERIES_MAX_LABEL_BYTES;
-    if (!l->is_bad)
-        put_any_value(&l->text, any_value, false);
-    return labels_keep(l);
-}
-
-static struct str labels_name(struct labels *l, struct str attribute)
-{
-    l->is_bad |= attribute.n > SERIES_MAX_LABEL_BYTES;
-    if (!l->is_bad)
-        put_label_name(&l->text, attribute);
+    l->is_bad |= from.n > SERIES_MAX_LABEL_BYTES;
+    if (!l->is_bad && is_name)
+        put_label_name(&l->text, from);
+    else if (!l->is_bad)
+        put_any_value(&l->text, from, false);
     return labels_keep(l);
 }
 
@@ -189,8 +183,8 @@ static void labels_set_attributes(struct labels *l, struct str message, unsigned
 
         if (skip_identity && is_identity(list[i].key))
             continue;
-        name = labels_name(l, list[i].key);
-        value = labels_text(l, list[i].value);
+        name = labels_text(l, list[i].key, true);
+        value = labels_text(l, list[i].value, false);
         old = labels_find(l, name);
         labels_set(l, name, old ? labels_join(l, old->value, ';', value) : value);
     }
@@ -204,7 +198,7 @@ static struct str labels_attribute(struct labels *l, struct str resource, struct
 
     while (wire_find(&w, RESOURCE_ATTRIBUTES, &f))
         if (str_eq(wire_last(f.bytes, KEY_VALUE_KEY).bytes, name))
-            return labels_text(l, wire_last(f.bytes, KEY_VALUE_VALUE).bytes);
+            return labels_text(l, wire_last(f.bytes, KEY_VALUE_VALUE).bytes, false);
     return (struct str){0};
 }
 
@@ -245,7 +239,7 @@ static void labels_set_promoted(struct labels *l, struct str resource, const str
 
         comma = memchr(at, ',', (size_t)(end - at)) ?: end;
         name = str_trim((struct str){at, (size_t)(comma - at)});
-        labels_promote(l, resource, name, labels_name(l, name));
+        labels_promote(l, resource, name, labels_text(l, name, true));
     }
 }
 
