@@ -77,7 +77,7 @@ static int read_request(const char *path, struct buf *request, char why[DECODE_W
                                    : buf_put_str(&plain, buf_str(&file));
     if (r < 0)
         return r;
-    return strstr(path, ".json") ? decode_json(buf_str(&plain), &decode_request, request, why)
+    return strstr(path, ".json") ? decode_json(buf_str(&plain), &otlp__request__descriptor, request, why)
                                  : buf_put_str(request, buf_str(&plain));
 }
 

@@ -1,5 +1,5 @@
-/* The tables of the messages, the check of a request against them, and JSON by the same tables. A message's
- * length is known only after its contents have been written: room for LENGTH_BYTES is left. */
+/* The check of a request against the schema, and JSON by the same schema. A message's length is known only
+ * after its contents have been written: room for LENGTH_BYTES is left. */
 #include "exporter/otlp/decode.h"
 
 #include "exporter/base/json.h"
@@ -12,103 +12,19 @@
 
 enum { LENGTH_BYTES = 5, TEXT_MAX = 64 };
 
-enum decode_kind {
-    KIND_MESSAGE,
-    KIND_STRING,
-    KIND_BYTES,   /* base64 in JSON */
-    KIND_BOOL,    /* a varint */
-    KIND_VARINT,  /* int64, uint32, uint64, enum */
-    KIND_FIXED64, /* signed or not */
-    KIND_DOUBLE,
-};
-
-static const enum wire_type wire_types[] = {
-    [KIND_MESSAGE] = WIRE_BYTES, [KIND_STRING] = WIRE_BYTES,  [KIND_BYTES] = WIRE_BYTES,
-    [KIND_BOOL] = WIRE_VARINT,   [KIND_VARINT] = WIRE_VARINT, [KIND_FIXED64] = WIRE_FIXED64,
-    [KIND_DOUBLE] = WIRE_FIXED64};
-
-struct decode_field {
-    const char *json; /* lowerCamelCase */
-    unsigned number;
-    enum decode_kind kind;
-    bool repeated; /* numbers are packed, or not */
-    const struct decode_message *message;
-};
-
-struct decode_message {
-    const struct decode_field *fields;
-    size_t n;
-};
-
-/* clang-format off */
-#define PUBLIC_MESSAGE(name, ...) \
-    static const struct decode_field name##_fields[] = {__VA_ARGS__}; \
-    const struct decode_message name = {name##_fields, ARRAY_SIZE(name##_fields)}
-#define MESSAGE(name, ...) \
-    static const struct decode_field name##_fields[] = {__VA_ARGS__}; \
-    static const struct decode_message name = {name##_fields, ARRAY_SIZE(name##_fields)}
-#define VALUE(json, number, kind) {json, number, KIND_##kind, false, NULL}
-#define NUMBERS(json, number, kind) {json, number, KIND_##kind, true, NULL}
-#define ONE(json, number, message) {json, number, KIND_MESSAGE, false, &(message)}
-#define MANY(json, number, message) {json, number, KIND_MESSAGE, true, &(message)}
-
-static const struct decode_message any_value;
-
-MESSAGE(key_value, VALUE("key", KEY_VALUE_KEY, STRING), ONE("value", KEY_VALUE_VALUE, any_value));
-MESSAGE(array_value, MANY("values", VALUES_VALUES, any_value));
-MESSAGE(map_value, MANY("values", VALUES_VALUES, key_value));
-MESSAGE(any_value,
-        VALUE("stringValue", ANY_STRING, STRING), VALUE("boolValue", ANY_BOOL, BOOL),
-        VALUE("intValue", ANY_INT, VARINT), VALUE("doubleValue", ANY_DOUBLE, DOUBLE),
-        ONE("arrayValue", ANY_ARRAY, array_value), ONE("kvlistValue", ANY_MAP, map_value),
-        VALUE("bytesValue", ANY_BYTES, BYTES));
-MESSAGE(number_point,
-        MANY("attributes", NUMBER_ATTRIBUTES, key_value), VALUE("startTimeUnixNano", POINT_START, FIXED64),
-        VALUE("timeUnixNano", POINT_TIME, FIXED64), VALUE("asDouble", NUMBER_DOUBLE, DOUBLE),
-        VALUE("asInt", NUMBER_INT, FIXED64), VALUE("flags", NUMBER_FLAGS, VARINT));
-MESSAGE(histogram_point,
-        MANY("attributes", HISTOGRAM_ATTRIBUTES, key_value), VALUE("startTimeUnixNano", POINT_START, FIXED64),
-        VALUE("timeUnixNano", POINT_TIME, FIXED64), VALUE("count", POINT_COUNT, FIXED64),
-        VALUE("sum", POINT_SUM, DOUBLE), NUMBERS("bucketCounts", HISTOGRAM_COUNTS, FIXED64),
-        NUMBERS("explicitBounds", HISTOGRAM_BOUNDS, DOUBLE), VALUE("flags", HISTOGRAM_FLAGS, VARINT));
-MESSAGE(quantile,
-        VALUE("quantile", QUANTILE_QUANTILE, DOUBLE), VALUE("value", QUANTILE_VALUE, DOUBLE));
-MESSAGE(summary_point,
-        MANY("attributes", SUMMARY_ATTRIBUTES, key_value), VALUE("startTimeUnixNano", POINT_START, FIXED64),
-        VALUE("timeUnixNano", POINT_TIME, FIXED64), VALUE("count", POINT_COUNT, FIXED64),
-        VALUE("sum", POINT_SUM, DOUBLE), MANY("quantileValues", SUMMARY_QUANTILES, quantile),
-        VALUE("flags", SUMMARY_FLAGS, VARINT));
-MESSAGE(gauge, MANY("dataPoints", DATA_POINTS, number_point));
-MESSAGE(sum,
-        MANY("dataPoints", DATA_POINTS, number_point),
-        VALUE("aggregationTemporality", DATA_TEMPORALITY, VARINT),
-        VALUE("isMonotonic", DATA_MONOTONIC, BOOL));
-MESSAGE(histogram,
-        MANY("dataPoints", DATA_POINTS, histogram_point),
-        VALUE("aggregationTemporality", DATA_TEMPORALITY, VARINT));
-
-/* Their points are only counted. */
-static const struct decode_message exponential_point;
-
-MESSAGE(exponential, MANY("dataPoints", DATA_POINTS, exponential_point));
-MESSAGE(summary, MANY("dataPoints", DATA_POINTS, summary_point));
-MESSAGE(metric,
-        VALUE("name", METRIC_NAME, STRING), VALUE("unit", METRIC_UNIT, STRING),
-        ONE("gauge", METRIC_GAUGE, gauge), ONE("sum", METRIC_SUM, sum),
-        ONE("histogram", METRIC_HISTOGRAM, histogram), ONE("summary", METRIC_SUMMARY, summary),
-        ONE("exponentialHistogram", METRIC_EXPONENTIAL, exponential));
-MESSAGE(scope_metrics, MANY("metrics", SCOPE_METRICS_METRICS, metric));
-MESSAGE(resource, MANY("attributes", RESOURCE_ATTRIBUTES, key_value));
-MESSAGE(resource_metrics,
-        ONE("resource", RESOURCE_METRICS_RESOURCE, resource),
-        MANY("scopeMetrics", RESOURCE_METRICS_SCOPE_METRICS, scope_metrics));
-
-PUBLIC_MESSAGE(decode_request, MANY("resourceMetrics", EXPORT_RESOURCE_METRICS, resource_metrics));
-
-MESSAGE(partial_success, VALUE("rejectedDataPoints", 1, VARINT), VALUE("errorMessage", 2, STRING));
-PUBLIC_MESSAGE(decode_response, ONE("partialSuccess", 1, partial_success));
-PUBLIC_MESSAGE(decode_status, VALUE("code", 1, VARINT), VALUE("message", 2, STRING));
-/* clang-format on */
+static enum wire_type wire_type_of(const ProtobufCFieldDescriptor *f)
+{
+    switch (f->type) {
+    case PROTOBUF_C_TYPE_BOOL:
+    case PROTOBUF_C_TYPE_INT64:
+        return WIRE_VARINT;
+    case PROTOBUF_C_TYPE_DOUBLE:
+    case PROTOBUF_C_TYPE_FIXED64:
+        return WIRE_FIXED64;
+    default:
+        return WIRE_BYTES;
+    }
+}
 
 /* ---- Checking ---- */
 
@@ -130,30 +46,27 @@ static int check_fail(const struct check *c, const char *at, const char *field, 
     return -EBADMSG;
 }
 
-static int check_message(struct check *c, struct str body, const struct decode_message *m, unsigned depth)
+static int check_message(struct check *c, struct str body, const ProtobufCMessageDescriptor *m,
+                         unsigned depth)
 {
     struct wire w = wire_of(body);
     struct wire_field f = {0};
     int r = 0;
 
     while (r == 0 && wire_next(&w, &f)) {
-        const struct decode_field *field;
-        size_t i = 0;
+        const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(m, f.number);
 
         if (++c->fields > DECODE_MAX_FIELDS)
             return decode_too_many(c->why);
-        while (i < m->n && m->fields[i].number != f.number)
-            i++;
-        if (i == m->n)
+        if (!field)
             continue;
-        field = &m->fields[i];
-        if (field->kind == KIND_MESSAGE && f.type == WIRE_BYTES)
-            r = depth == DECODE_MAX_DEPTH ? check_fail(c, f.from, field->json, "is nested too deeply")
-                                          : check_message(c, f.bytes, field->message, depth + 1);
-        else if (f.type == WIRE_BYTES && field->repeated) /* packed: numbers of 8 bytes, all of them */
-            r = f.bytes.n % 8 == 0 ? 0 : check_fail(c, f.from, field->json, "is malformed");
-        else if (f.type != wire_types[field->kind])
-            r = check_fail(c, f.from, field->json, "has the wrong wire type");
+        if (field->type == PROTOBUF_C_TYPE_MESSAGE && f.type == WIRE_BYTES)
+            r = depth == DECODE_MAX_DEPTH ? check_fail(c, f.from, field->name, "is nested too deeply")
+                                          : check_message(c, f.bytes, field->descriptor, depth + 1);
+        else if (f.type == WIRE_BYTES && field->label == PROTOBUF_C_LABEL_REPEATED) /* packed, 8 bytes each */
+            r = f.bytes.n % 8 == 0 ? 0 : check_fail(c, f.from, field->name, "is malformed");
+        else if (f.type != wire_type_of(field))
+            r = check_fail(c, f.from, field->name, "has the wrong wire type");
     }
     return r == 0 && w.p != w.end ? check_fail(c, w.p, "malformed", "field") : r;
 }
@@ -162,7 +75,7 @@ int decode_check(struct str body, char why[DECODE_WHY_BYTES])
 {
     struct check c = {.begin = body.p, .why = why};
 
-    return check_message(&c, body, &decode_request, 1);
+    return check_message(&c, body, &otlp__request__descriptor, 1);
 }
 
 /* ---- JSON. After the first error nothing more is read or written ---- */
@@ -233,21 +146,21 @@ static uint64_t read_integer(struct transcoder *t)
     return v;
 }
 
-static void put_scalar(struct transcoder *t, enum decode_kind kind)
+static void put_scalar(struct transcoder *t, ProtobufCType kind)
 {
     enum jr_type type = jr_peek(&t->in);
     uint64_t v;
 
-    if (kind == KIND_DOUBLE) {
+    if (kind == PROTOBUF_C_TYPE_DOUBLE) {
         put_double(t);
-    } else if (kind == KIND_BOOL) {
+    } else if (kind == PROTOBUF_C_TYPE_BOOL) {
         if (type != JR_TRUE && type != JR_FALSE)
             (void)jr_fail(&t->in, "expected true or false");
         (void)jr_skip(&t->in, NULL);
         put_number(t, type == JR_TRUE);
     } else {
         v = read_integer(t);
-        if (kind == KIND_FIXED64)
+        if (kind == PROTOBUF_C_TYPE_FIXED64)
             put_bytes(t, &v, sizeof(v));
         else
             put_number(t, v);
@@ -288,30 +201,30 @@ static void put_length(struct transcoder *t, size_t begin)
         to[i] = (char)((n & 0x7f) | (i + 1 < LENGTH_BYTES ? 0x80 : 0));
 }
 
-static void put_message(struct transcoder *t, const struct decode_message *m, unsigned depth);
+static void put_message(struct transcoder *t, const ProtobufCMessageDescriptor *m, unsigned depth);
 
 /* One value of the field: of a list of messages the next element; of one of numbers all of them, packed. */
-static void put_field(struct transcoder *t, const struct decode_field *f, bool packed, unsigned depth)
+static void put_field(struct transcoder *t, const ProtobufCFieldDescriptor *f, bool packed, unsigned depth)
 {
-    enum wire_type type = packed ? WIRE_BYTES : wire_types[f->kind];
+    enum wire_type type = packed ? WIRE_BYTES : wire_type_of(f);
     size_t begin;
 
-    put_number(t, (uint64_t)f->number << 3 | type);
+    put_number(t, (uint64_t)f->id << 3 | type);
     if (type != WIRE_BYTES) {
-        put_scalar(t, f->kind);
+        put_scalar(t, f->type);
         return;
     }
     put_bytes(t, (char[LENGTH_BYTES]){0}, LENGTH_BYTES);
     begin = t->out->n;
     if (packed)
         while (jr_item(&t->in))
-            put_scalar(t, f->kind);
-    else if (f->kind != KIND_MESSAGE)
-        put_text(t, f->kind == KIND_BYTES);
+            put_scalar(t, f->type);
+    else if (f->type != PROTOBUF_C_TYPE_MESSAGE)
+        put_text(t, f->type == PROTOBUF_C_TYPE_BYTES);
     else if (depth == DECODE_MAX_DEPTH)
         (void)jr_fail(&t->in, "nested too deeply");
     else
-        put_message(t, f->message, depth + 1);
+        put_message(t, f->descriptor, depth + 1);
     put_length(t, begin);
 }
 
@@ -321,27 +234,27 @@ static void count_field(struct transcoder *t)
         (void)jr_fail(&t->in, "too many fields");
 }
 
-static void put_message(struct transcoder *t, const struct decode_message *m, unsigned depth)
+static void put_message(struct transcoder *t, const ProtobufCMessageDescriptor *m, unsigned depth)
 {
     struct str key;
 
     count_field(t);
     (void)jr_object(&t->in);
     while (jr_member(&t->in, &key)) {
-        const struct decode_field *f;
+        const ProtobufCFieldDescriptor *f;
         size_t i = 0;
 
         count_field(t);
-        while (i < m->n && !jr_key_is(key, m->fields[i].json))
+        while (i < m->n_fields && !jr_key_is(key, m->fields[i].name))
             i++;
-        if (i == m->n || jr_peek(&t->in) == JR_NULL) {
+        if (i == m->n_fields || jr_peek(&t->in) == JR_NULL) {
             (void)jr_skip(&t->in, NULL);
             continue;
         }
         f = &m->fields[i];
-        if (!f->repeated)
+        if (f->label != PROTOBUF_C_LABEL_REPEATED)
             put_field(t, f, false, depth);
-        else if (jr_array(&t->in) && f->kind != KIND_MESSAGE)
+        else if (jr_array(&t->in) && f->type != PROTOBUF_C_TYPE_MESSAGE)
             put_field(t, f, true, depth);
         else
             while (jr_item(&t->in))
@@ -349,7 +262,8 @@ static void put_message(struct transcoder *t, const struct decode_message *m, un
     }
 }
 
-int decode_json(struct str json, const struct decode_message *m, struct buf *into, char why[DECODE_WHY_BYTES])
+int decode_json(struct str json, const ProtobufCMessageDescriptor *m, struct buf *into,
+                char why[DECODE_WHY_BYTES])
 {
     struct transcoder t = {.out = into};
     unsigned line, column;

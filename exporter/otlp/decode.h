@@ -1,11 +1,12 @@
-/* OTLP 1.11 on the wire: the messages that are read, a check of a whole request, and a reader of protobuf's
- * format over bytes in memory. A request in JSON becomes protobuf first, so that one reader is enough. Fields
- * that nobody reads, such as exemplars and descriptions, are skipped like unknown ones. */
+/* OTLP 1.11 on the wire: a check of a whole request by the schema, proto/otlp_metrics.proto, and a reader of
+ * protobuf's format over bytes in memory. A request in JSON becomes protobuf first, so that one reader is
+ * enough. */
 #ifndef DS_OTLP_DECODE_H
 #define DS_OTLP_DECODE_H
 
 #include "exporter/base/buf.h"
 #include "exporter/num/num.h"
+#include "otlp_metrics.pb-c.h"
 
 /* Field numbers. */
 enum { EXPORT_RESOURCE_METRICS = 1 };
@@ -40,10 +41,6 @@ enum {
     DECODE_WHY_BYTES = 160
 };
 
-/* The messages of metrics/v1, and those of responses. */
-struct decode_message;
-extern const struct decode_message decode_request, decode_response, decode_status;
-
 /* Whether `body` is a valid request, with all that it holds: lengths that fit, types as in the schema, and
  * at most DECODE_MAX_DEPTH levels. Readers need not look for errors then. -EBADMSG; -EFBIG: more than
  * DECODE_MAX_FIELDS. `why` says what is wrong; strings may be ill-formed UTF-8. */
@@ -51,7 +48,7 @@ MUST_USE int decode_check(struct str body, char why[DECODE_WHY_BYTES]);
 /* Appends a message in JSON to `into` as protobuf: field names in lowerCamelCase, integers as numbers or
  * strings, bytes in base64; unknown fields are ignored. -EBADMSG or -EFBIG and `why`, which is empty if
  * `into` is full. */
-MUST_USE int decode_json(struct str json, const struct decode_message *m, struct buf *into,
+MUST_USE int decode_json(struct str json, const ProtobufCMessageDescriptor *m, struct buf *into,
                          char why[DECODE_WHY_BYTES]);
 
 /* ---- Reading protobuf ---- */

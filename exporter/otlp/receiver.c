@@ -56,7 +56,7 @@ static bool encoding_of(const char *content_type, enum encoding *ret)
     return str_eq_nocase(type, str_of(media_type(*ret)));
 }
 
-static void otlp_reply(struct httpd_reply *reply, enum encoding e, const struct decode_message *m,
+static void otlp_reply(struct httpd_reply *reply, enum encoding e, const ProtobufCMessageDescriptor *m,
                        struct str json)
 {
     BUF_AUTO(packed, REPLY_MAX_BYTES);
@@ -93,7 +93,7 @@ static void reply_status(struct httpd_reply *reply, enum encoding e, unsigned st
 
     (void)!(buf_printf(&json, "{\"code\":%u,\"message\":", rpc_code(status)) ?: buf_put_json(&json, message)
                 ?: buf_putc(&json, '}'));
-    otlp_reply(reply, e, &decode_status, buf_str(&json));
+    otlp_reply(reply, e, &otlp__status__descriptor, buf_str(&json));
     reply->status = status;
 }
 
@@ -131,7 +131,7 @@ static void reply_outcome(struct httpd_reply *reply, enum encoding e, const stru
     r = r ?: buf_printf(&json, "{\"partialSuccess\":{\"rejectedDataPoints\":\"%" PRIu64 "\",", rejected);
     r = r ?: buf_puts(&json, "\"errorMessage\":") ?: buf_put_json(&json, buf_str(&text));
     r = r ?: buf_puts(&json, "}}");
-    otlp_reply(reply, e, &decode_response, rejected && r == 0 ? buf_str(&json) : STR("{}"));
+    otlp_reply(reply, e, &otlp__response__descriptor, rejected && r == 0 ? buf_str(&json) : STR("{}"));
 }
 
 /* ---- Requests. Server's thread ---- */
@@ -215,7 +215,7 @@ static unsigned read_body(struct reading *x)
     int r = 0;
 
     if (x->encoding == JSON) {
-        r = decode_json(x->body, &decode_request, &x->converted, why);
+        r = decode_json(x->body, &otlp__request__descriptor, &x->converted, why);
         x->body = buf_str(&x->converted);
     }
     r = r ?: decode_check(x->body, why);

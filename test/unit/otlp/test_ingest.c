@@ -63,7 +63,7 @@ static void send(struct world *w, const char *resource, const char *metric)
                                 "{\"attributes\":[%s]}}]}",
                                 metric, resource),
                      0);
-    if (decode_json(buf_str(&json), &decode_request, &request, why) < 0)
+    if (decode_json(buf_str(&json), &otlp__request__descriptor, &request, why) < 0)
         fail_msg("%.*s: %s", STR_ARG(buf_str(&json)), why);
     assert_int_equal(decode_check(buf_str(&request), why), 0);
     ingest_request(w->ingest, buf_str(&request), &w->outcome);
