@@ -21,25 +21,25 @@ enum {
 enum expr_kind { EXPR_NUMBER, EXPR_RANGE, EXPR_SELECTOR, EXPR_AGGREGATION, EXPR_BINARY };
 
 /* What becomes of the values of an aggregation's series, or of the samples of a range. */
-enum query_rule {
-    RULE_COUNT,
-    RULE_MAX,
-    RULE_MEAN,
-    RULE_MIN,
-    RULE_SUM,
+enum computation {
+    COMPUTE_COUNT,
+    COMPUTE_MAX,
+    COMPUTE_MEAN,
+    COMPUTE_MIN,
+    COMPUTE_SUM,
     /* Only of a range */
-    RULE_DELTA,
-    RULE_INCREASE,
-    RULE_IRATE,
-    RULE_RATE,
+    COMPUTE_DELTA,
+    COMPUTE_INCREASE,
+    COMPUTE_IRATE,
+    COMPUTE_RATE,
     /* These keep the metric's name */
-    RULE_LAST,
-    RULE_LATEST /* of a selector without a function: the last sample, unless it is a stale marker */
+    COMPUTE_LAST,
+    COMPUTE_LATEST /* of a selector without a function: the last sample, unless it is a stale marker */
 };
 
 struct expr {
     enum expr_kind kind;
-    enum query_rule rule;            /* around a selector; or of an aggregation, of `left` */
+    enum computation how;            /* around a selector; or of an aggregation, of `left` */
     struct series_matcher *matchers; /* of a selector */
     int64_t range_ms;
     double number;

@@ -231,28 +231,23 @@ static const char shared_grammar[] = "(?:" REGEX_ESCAPE /* classes: */
                                      "|(?:[*+?]|\\{\\d+(?:,\\d*)?\\})(?!\\+)" /* repetitions */
                                      "|\\{(?![\\d, \\t]*\\})|[^\\\\[({*+?])*+";
 
-static bool regex_is_shared(struct str expression)
-{
-    struct regex *grammar = NULL;
-    char why[REGEX_WHY_BYTES];
-    bool shared = regex_new(&grammar, str_of(shared_grammar), why) == 0 && regex_matches(grammar, expression);
-
-    (void)regex_free(grammar);
-    return shared;
-}
-
 /* NULL if it is refused. */
 static const struct regex *compile(struct parser *p, struct str place, struct str expression)
 {
+    struct regex *grammar = NULL, **x = &p->q->regexes[p->q->n_regexes];
     char why[REGEX_WHY_BYTES];
 
-    if (regex_new(&p->q->regexes[p->q->n_regexes], expression, why) < 0)
+    if (regex_new(x, expression, why) < 0) {
         fail(p, place, "invalid regular expression: %s", why);
-    else if (p->q->n_regexes++, !regex_is_shared(expression))
+        return NULL;
+    }
+    p->q->n_regexes++;
+    if (regex_new(&grammar, str_of(shared_grammar), why) < 0 || !regex_matches(grammar, expression))
         fail(p, place,
              "invalid regular expression: look-around, back-references, possessive quantifiers and all else "
              "that RE2 and PCRE2 do not share are not supported");
-    return p->failed ? NULL : p->q->regexes[p->q->n_regexes - 1];
+    (void)regex_free(grammar);
+    return *x;
 }
 
 /* The next token, a label's name. */
@@ -331,7 +326,7 @@ static void parse_selector(struct parser *p, struct expr *x, struct str name)
     bool selects = name.n > 0;
 
     x->kind = EXPR_SELECTOR;
-    x->rule = RULE_LATEST;
+    x->how = COMPUTE_LATEST;
     x->range_ms = LOOKBACK_MS;
     if (selects)
         (void)add_matcher(p, &x->matchers, STR("__name__"), name);
@@ -355,25 +350,25 @@ static void parse_selector(struct parser *p, struct expr *x, struct str name)
 struct function {
     const char *name;
     bool aggregates; /* series; else the samples of a range */
-    enum query_rule rule;
+    enum computation how;
 };
 
 static const struct function functions[] = {
-    {"avg", true, RULE_MEAN},
-    {"count", true, RULE_COUNT},
-    {"max", true, RULE_MAX},
-    {"min", true, RULE_MIN},
-    {"sum", true, RULE_SUM},
-    {"avg_over_time", false, RULE_MEAN},
-    {"count_over_time", false, RULE_COUNT},
-    {"delta", false, RULE_DELTA},
-    {"increase", false, RULE_INCREASE},
-    {"irate", false, RULE_IRATE},
-    {"last_over_time", false, RULE_LAST},
-    {"max_over_time", false, RULE_MAX},
-    {"min_over_time", false, RULE_MIN},
-    {"rate", false, RULE_RATE},
-    {"sum_over_time", false, RULE_SUM},
+    {"avg", true, COMPUTE_MEAN},
+    {"count", true, COMPUTE_COUNT},
+    {"max", true, COMPUTE_MAX},
+    {"min", true, COMPUTE_MIN},
+    {"sum", true, COMPUTE_SUM},
+    {"avg_over_time", false, COMPUTE_MEAN},
+    {"count_over_time", false, COMPUTE_COUNT},
+    {"delta", false, COMPUTE_DELTA},
+    {"increase", false, COMPUTE_INCREASE},
+    {"irate", false, COMPUTE_IRATE},
+    {"last_over_time", false, COMPUTE_LAST},
+    {"max_over_time", false, COMPUTE_MAX},
+    {"min_over_time", false, COMPUTE_MIN},
+    {"rate", false, COMPUTE_RATE},
+    {"sum_over_time", false, COMPUTE_SUM},
 };
 static const char *const other_aggregations[] = {
     "bottomk",  "count_values", "group",  "limit_ratio", "limitk",
@@ -423,7 +418,7 @@ static void parse_call(struct parser *p, struct expr *x, const struct function *
     if (of && !f->aggregates)
         *x = *of;
     x->kind = f->aggregates ? EXPR_AGGREGATION : EXPR_SELECTOR;
-    x->rule = f->rule;
+    x->how = f->how;
     x->left = f->aggregates ? of : NULL;
 }
 

@@ -16,17 +16,17 @@ enum { ARENA_BYTES = 64 << 10 };
 
 /* ---- Sums and means as Prometheus computes them: with Kahan's summation, improved by Neumaier ---- */
 
-/* With the rounding error that the sum lacks. Of RULE_MAX and RULE_MIN: the value in place of the sum. */
+/* With the rounding error that the sum lacks. Of COMPUTE_MAX and COMPUTE_MIN: the value in place of the sum. */
 struct total {
     double sum, error, count;
 };
 
-static inline void total_add(struct total *t, enum query_rule rule, double v)
+static inline void total_add(struct total *t, enum computation how, double v)
 {
     double sum = t->sum + v;
 
-    if (rule == RULE_MAX || rule == RULE_MIN) {
-        t->sum = isnan(t->sum) || (rule == RULE_MAX ? t->sum < v : t->sum > v) ? v : t->sum;
+    if (how == COMPUTE_MAX || how == COMPUTE_MIN) {
+        t->sum = isnan(t->sum) || (how == COMPUTE_MAX ? t->sum < v : t->sum > v) ? v : t->sum;
         return;
     }
     if (isinf(sum))
@@ -39,14 +39,14 @@ static inline void total_add(struct total *t, enum query_rule rule, double v)
     t->count++;
 }
 
-static double total_result(const struct total *t, enum query_rule rule)
+static double total_result(const struct total *t, enum computation how)
 {
-    switch (rule) {
-    case RULE_COUNT:
+    switch (how) {
+    case COMPUTE_COUNT:
         return t->count;
-    case RULE_MEAN:
+    case COMPUTE_MEAN:
         return t->sum / t->count + t->error / t->count;
-    case RULE_SUM:
+    case COMPUTE_SUM:
         return isinf(t->sum) ? t->sum : t->sum + t->error;
     default:
         return t->sum;
@@ -69,9 +69,9 @@ static double extension(double gap, double interval)
     return gap >= interval * 1.1 ? interval / 2 : gap;
 }
 
-static inline double window_change(const struct window *w, enum query_rule rule)
+static inline double window_change(const struct window *w, enum computation how)
 {
-    bool of_counters = rule != RULE_DELTA;
+    bool of_counters = how != COMPUTE_DELTA;
     double change, start, end, sampled, interval, factor;
     size_t last = w->n - 1;
 
@@ -92,7 +92,7 @@ static inline double window_change(const struct window *w, enum query_rule rule)
             start = to_zero;
     }
     factor = (sampled + start + end) / sampled;
-    if (rule == RULE_RATE) /* by the seconds as Go's Duration.Seconds() computes them */
+    if (how == COMPUTE_RATE) /* by the seconds as Go's Duration.Seconds() computes them */
         factor /= (double)(w->range_ms / 1000) + (double)(w->range_ms % 1000 * 1000000) / 1e9;
     return change * factor;
 }
@@ -105,21 +105,21 @@ static double window_irate(const struct window *w)
 }
 
 /* value_absent() if there are too few samples. */
-static inline double window_value(const struct window *w, enum query_rule rule)
+static inline double window_value(const struct window *w, enum computation how)
 {
     struct total t = {w->s[0].v, 0, 1};
 
-    if (rule >= RULE_LAST)
+    if (how >= COMPUTE_LAST)
         return w->s[w->n - 1].v;
-    if (rule >= RULE_DELTA && w->n < 2)
+    if (how >= COMPUTE_DELTA && w->n < 2)
         return value_absent();
-    if (rule == RULE_IRATE)
+    if (how == COMPUTE_IRATE)
         return window_irate(w);
-    if (rule >= RULE_DELTA)
-        return window_change(w, rule);
+    if (how >= COMPUTE_DELTA)
+        return window_change(w, how);
     for (size_t i = 1; i < w->n; i++)
-        total_add(&t, rule, w->s[i].v);
-    return total_result(&t, rule);
+        total_add(&t, how, w->s[i].v);
+    return total_result(&t, how);
 }
 
 /* ---- Vectors ---- */
@@ -250,7 +250,7 @@ static int64_t eval_point(const struct eval *e, size_t i)
 static bool compute_series(const struct eval *e, const struct expr *x, struct series_reader *in,
                            double *values)
 {
-    size_t n = x->rule == RULE_LATEST ? in->n : 0, first = 0, end = 0;
+    size_t n = x->how == COMPUTE_LATEST ? in->n : 0, first = 0, end = 0;
     bool some = false;
 
     for (size_t i = n; i < in->n; i++)
@@ -265,7 +265,7 @@ static bool compute_series(const struct eval *e, const struct expr *x, struct se
             end++;
         w.s = in->samples + first;
         w.n = end > first ? end - first : 0;
-        values[i] = w.n ? window_value(&w, x->rule) : value_absent();
+        values[i] = w.n ? window_value(&w, x->how) : value_absent();
         some |= !value_is_absent(values[i]);
     }
     return some;
@@ -300,7 +300,7 @@ static int eval_series(struct eval *e, const struct expr *x, eval_row_fn *put, v
 
         if (atomic_load(e->cancelled))
             return -ECANCELED;
-        if (x->rule < RULE_LAST)
+        if (x->how < COMPUTE_LAST)
             row_drop_name(&row);
         r = some ? put(e, arg, &row) : 0;
         if (r < 0)
@@ -388,7 +388,7 @@ static int group_row(struct eval *e, void *arg, struct row *row)
         if (value_is_absent(t->count))
             *t = (struct total){row->values[i], 0, 1};
         else
-            total_add(t, g->by->rule, row->values[i]);
+            total_add(t, g->by->how, row->values[i]);
     }
     return r;
 }
@@ -398,7 +398,7 @@ static int eval_expr(struct eval *e, const struct expr *x, struct vector *to);
 /* Whether the series need not be held to find two that have the same labels without their names. */
 static bool is_unambiguous(const struct expr *x)
 {
-    bool named = x->kind == EXPR_SELECTOR && x->rule == RULE_LATEST;
+    bool named = x->kind == EXPR_SELECTOR && x->how == COMPUTE_LATEST;
 
     for (const struct series_matcher *m = x->matchers; m; m = m->next)
         named |= !m->regex && !m->negated && str_eq(m->name, STR("__name__"));
@@ -422,7 +422,7 @@ static int eval_aggregation(struct eval *e, const struct expr *x, struct vector 
         for (size_t p = 0; p < e->n; p++) { /* in the place of the first totals */
             struct total t = ((const struct total *)to->rows[i].values)[p];
 
-            to->rows[i].values[p] = value_is_absent(t.count) ? value_absent() : total_result(&t, x->rule);
+            to->rows[i].values[p] = value_is_absent(t.count) ? value_absent() : total_result(&t, x->how);
         }
     vector_sort(to);
     return r;
