@@ -74,15 +74,6 @@ static inline struct wire wire_of(struct str s)
     return (struct wire){p, p + s.n};
 }
 
-/* Like get_varint(); most numbers have one byte. */
-static inline const char *wire_varint(const char *p, const char *end, uint64_t *ret)
-{
-    if (UNLIKELY(p == end || (unsigned char)*p >= 0x80))
-        return get_varint(p, end, ret);
-    *ret = (unsigned char)*p;
-    return p + 1;
-}
-
 /* Reads the next field. False at the end, where w->p == w->end, and where the bytes are malformed. */
 static inline bool wire_next(struct wire *w, struct wire_field *f)
 {
@@ -90,7 +81,7 @@ static inline bool wire_next(struct wire *w, struct wire_field *f)
     const char *p;
 
     f->from = w->p;
-    p = wire_varint(w->p, w->end, &tag);
+    p = get_varint(w->p, w->end, &tag);
     if (!p || tag >> 32 || tag < 8)
         return false;
     f->number = (uint32_t)(tag >> 3);
@@ -99,7 +90,7 @@ static inline bool wire_next(struct wire *w, struct wire_field *f)
     switch (f->type) {
     case WIRE_VARINT:
     case WIRE_BYTES:
-        p = wire_varint(p, w->end, &f->value);
+        p = get_varint(p, w->end, &f->value);
         n = f->type == WIRE_BYTES ? f->value : 0;
         break;
     case WIRE_FIXED64:

@@ -28,6 +28,8 @@ enum { USUAL_RATIO = 20, FREE_BYTES = 1 << 20, ALLOWANCE_BYTES = DECODED_MAX_BYT
 
 enum encoding { PROTOBUF, JSON };
 
+static const char *const media_types[] = {[PROTOBUF] = "application/x-protobuf", [JSON] = "application/json"};
+
 struct otlp {
     struct otlp_options o;
     struct ingest *ingest;
@@ -42,18 +44,13 @@ struct otlp {
 
 /* ---- Responses, in the encoding of the request. They are written in JSON ---- */
 
-static const char *media_type(enum encoding e)
-{
-    return e == JSON ? "application/json" : "application/x-protobuf";
-}
-
 /* The encoding that a Content-Type names, parameters ignored; false, and JSON, if it is none of OTLP's. */
 static bool encoding_of(const char *content_type, enum encoding *ret)
 {
     struct str type = str_trim((struct str){content_type, strcspn(content_type, ";")});
 
-    *ret = str_eq_nocase(type, str_of(media_type(PROTOBUF))) ? PROTOBUF : JSON;
-    return str_eq_nocase(type, str_of(media_type(*ret)));
+    *ret = str_eq_nocase(type, str_of(media_types[PROTOBUF])) ? PROTOBUF : JSON;
+    return str_eq_nocase(type, str_of(media_types[*ret]));
 }
 
 static void otlp_reply(struct httpd_reply *reply, enum encoding e, const ProtobufCMessageDescriptor *m,
@@ -65,7 +62,7 @@ static void otlp_reply(struct httpd_reply *reply, enum encoding e, const Protobu
     if (e == PROTOBUF)
         (void)!decode_json(json, m, &packed, why); /* it is ours */
     httpd_reply_copy(reply, e == PROTOBUF ? buf_str(&packed) : json);
-    reply->content_type = media_type(e);
+    reply->content_type = media_types[e];
 }
 
 /* A google.rpc.Code. */
@@ -171,10 +168,9 @@ static int inflating_put(void *arg, struct str out)
 {
     struct reading *x = arg;
 
-    if (x->inflated.n + out.n <= x->free_bytes)
-        return buf_put_str(&x->inflated, out);
-    x->otlp->allowance -= (int64_t)out.n;
-    return x->otlp->allowance < 0 ? -EBUSY : buf_put_str(&x->inflated, out);
+    if (x->inflated.n + out.n > x->free_bytes && (x->otlp->allowance -= (int64_t)out.n) < 0)
+        return -EBUSY;
+    return buf_put_str(&x->inflated, out);
 }
 
 static void otlp_refill(struct otlp *x)
@@ -253,10 +249,10 @@ static void otlp_receive(void *arg, const struct httpd_request *rq, struct httpd
 
 /* ---- The server. Loop's thread ---- */
 
-static int otlp_listen(struct otlp *x, char **ret_why)
+int otlp_start(struct otlp **ret, const struct otlp_options *o, char **ret_why)
 {
-    const struct access_options access = {
-        .loop = x->o.loop, .metrics = x->o.metrics, .file = x->o.config_file};
+    struct otlp *x = xcalloc(1, sizeof(*x));
+    const struct access_options access = {.loop = o->loop, .metrics = o->metrics, .file = o->config_file};
     const struct httpd_options server = {.listen = &x->o.listen,
                                          .n_listen = 1,
                                          .max_connections = MAX_CONNECTIONS,
@@ -267,28 +263,20 @@ static int otlp_listen(struct otlp *x, char **ret_why)
                                          .served = page_count_request,
                                          .cut = page_count_cut,
                                          .error_body = otlp_error_body,
-                                         .served_arg = x->o.page};
-    int r = access_new(&x->access, &access, ret_why);
-
-    return r ?: access_serve(x->access, &x->httpd, server, ret_why);
-}
-
-int otlp_start(struct otlp **ret, const struct otlp_options *o, char **ret_why)
-{
-    struct otlp *x = xcalloc(1, sizeof(*x));
+                                         .served_arg = o->page};
     int r;
 
-    x->ingest = ingest_new(o->store, &clock_system, &o->promotion);
-    x->o = *o;
-    x->allowance = ALLOWANCE_BYTES;
-    x->refilled_at = clock_system.mono(&clock_system);
-    x->route = (struct httpd_route){.method = "POST",
-                                    .path = "/v1/metrics",
-                                    .fn = otlp_receive,
-                                    .arg = x,
-                                    .direct = true,
-                                    .max_body = BODY_MAX_BYTES};
-    r = otlp_listen(x, ret_why);
+    *x = (struct otlp){.o = *o,
+                       .ingest = ingest_new(o->store, &clock_system, &o->promotion),
+                       .allowance = ALLOWANCE_BYTES,
+                       .refilled_at = clock_system.mono(&clock_system),
+                       .route = {.method = "POST",
+                                 .path = "/v1/metrics",
+                                 .fn = otlp_receive,
+                                 .arg = x,
+                                 .direct = true,
+                                 .max_body = BODY_MAX_BYTES}};
+    r = access_new(&x->access, &access, ret_why) ?: access_serve(x->access, &x->httpd, server, ret_why);
     if (r < 0) {
         (void)otlp_stop(x, 0);
         return r;

@@ -195,15 +195,6 @@ size_t translate_number(double v, char to[DECIMAL_MAX])
     return num_put_double(to, v);
 }
 
-static void put_double_value(struct buf *to, double v)
-{
-    char text[DECIMAL_MAX];
-
-    if (!isfinite(v))
-        put_str(to, STR("json: unsupported value: "));
-    put_str(to, (struct str){text, translate_number(v, text)});
-}
-
 /* A JSON string with the escapes of Go's encoder, which is made for HTML. */
 static void put_json_string(struct buf *to, struct str s)
 {
@@ -293,6 +284,7 @@ void put_any_value(struct buf *into, struct str any_value, bool in_json)
 {
     struct wire w = wire_of(any_value);
     struct wire_field f = {0}, next;
+    char text[DECIMAL_MAX];
 
     while (wire_next(&w, &next))
         if (next.number >= ANY_STRING && next.number <= ANY_BYTES)
@@ -306,7 +298,8 @@ void put_any_value(struct buf *into, struct str any_value, bool in_json)
     } else if (f.number == ANY_INT) {
         (void)!buf_printf(into, "%lld", (long long)f.value);
     } else if (f.number == ANY_DOUBLE) {
-        put_double_value(into, double_of(f.value));
+        put_str(into, isfinite(double_of(f.value)) ? STR("") : STR("json: unsupported value: "));
+        put_str(into, (struct str){text, translate_number(double_of(f.value), text)});
     } else if (f.number == ANY_ARRAY) {
         put_json_array(into, f.bytes);
     } else if (f.number == ANY_MAP) {
