@@ -464,20 +464,12 @@ static unsigned precedence_of(const struct parser *p)
 
 double query_compute(char op, double a, double b)
 {
-    switch (op) {
-    case '+':
-        return a + b;
-    case '-':
-        return a - b;
-    case '*':
-        return a * b;
-    case '/':
-        return a / b;
-    case '%':
-        return fmod(a, b);
-    default:
-        return pow(a, b);
-    }
+    return op == '+'   ? a + b
+           : op == '-' ? a - b
+           : op == '*' ? a * b
+           : op == '/' ? a / b
+           : op == '%' ? fmod(a, b)
+                       : pow(a, b);
 }
 
 static struct expr *new_number(struct parser *p, double number)

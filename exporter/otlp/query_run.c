@@ -16,7 +16,7 @@ enum { ARENA_BYTES = 64 << 10 };
 
 /* ---- Sums and means as Prometheus computes them: with Kahan's summation, improved by Neumaier ---- */
 
-/* With the rounding error that the sum lacks. Of COMPUTE_MAX and COMPUTE_MIN: the value in place of the sum. */
+/* With the rounding error that the sum lacks. Of COMPUTE_MAX and COMPUTE_MIN it has the value. */
 struct total {
     double sum, error, count;
 };
@@ -233,12 +233,74 @@ static int vector_check(struct eval *e, const struct vector *v, const char *why)
     return 0;
 }
 
+/* ---- Groups of an aggregation ---- */
+
+/* A group's row has three values for each point: the result so far, its rounding error, and the count. */
+struct grouping {
+    const struct expr *by;
+    struct vector *groups;
+    struct strset labels; /* of the groups, in the same order */
+    struct buf text;      /* the labels of the group of a row */
+};
+
+static void grouping_done(struct grouping *g)
+{
+    strset_done(&g->labels);
+    buf_done(&g->text);
+}
+
+static bool is_listed(const struct expr *by, struct str name)
+{
+    const struct series_matcher *m = by->labels;
+
+    while (m && !str_eq(m->name, name))
+        m = m->next;
+    return m;
+}
+
+static struct str group_labels(struct grouping *g, struct str labels)
+{
+    struct series_label l;
+
+    g->text.n = 0;
+    while (labels_next(&labels, &l)) {
+        bool listed = is_listed(g->by, l.name);
+
+        if (g->by->without ? !listed && !str_eq(l.name, STR("__name__")) : listed)
+            (void)!buf_put(&g->text, l.name.p, l.name.n + l.value.n + 2);
+    }
+    return buf_str(&g->text);
+}
+
+/* Adds a row's values to its group. */
+static int group_add(struct eval *e, struct grouping *g, const struct row *row)
+{
+    struct str labels = group_labels(g, row->labels);
+    size_t place = strset_find(&g->labels, labels);
+    struct row *group;
+
+    if (place != SIZE_MAX)
+        group = &g->groups->rows[place];
+    else if (vector_add(e, g->groups, labels, 3 * e->n, &group) == 0)
+        (void)strset_add(&g->labels, group->labels);
+    else
+        return -EFBIG;
+    for (size_t i = 0; i < e->n; i++) {
+        struct total *t = (struct total *)group->values + i;
+
+        if (value_is_absent(row->values[i]))
+            continue;
+        if (value_is_absent(t->count))
+            *t = (struct total){row->values[i], 0, 1};
+        else
+            total_add(t, g->by->how, row->values[i]);
+    }
+    return 0;
+}
+
 /* ---- Selectors and functions ---- */
 
 static const char same_labels[] = "several series have the same labels without their metric's name";
-
-/* Gets a row that is only valid during the call. */
-typedef int eval_row_fn(struct eval *e, void *arg, struct row *row);
 
 static int64_t eval_point(const struct eval *e, size_t i)
 {
@@ -283,8 +345,8 @@ static int eval_fail_reading(struct eval *e, int r)
                      (unsigned long long)stats.max_bytes);
 }
 
-/* Hands on each series of a selector, or of the function around it. */
-static int eval_series(struct eval *e, const struct expr *x, eval_row_fn *put, void *arg)
+/* Adds each series of a selector, or of the function around it, to its group or, without any, to `to`. */
+static int eval_series(struct eval *e, const struct expr *x, struct vector *to, struct grouping *groups)
 {
     CLEANUP(series_reader_done)
     struct series_reader in = {.store = e->store,
@@ -292,6 +354,7 @@ static int eval_series(struct eval *e, const struct expr *x, eval_row_fn *put, v
                                .from_ms = e->range.start_ms - x->range_ms + 1,
                                .to_ms = e->range.end_ms};
     CLEANUP(cleanup_free) double *values = xcalloc(e->n, sizeof(*values));
+    struct row *kept;
     int r;
 
     while ((r = series_next(&in)) > 0) {
@@ -302,98 +365,27 @@ static int eval_series(struct eval *e, const struct expr *x, eval_row_fn *put, v
             return -ECANCELED;
         if (x->how < COMPUTE_LAST)
             row_drop_name(&row);
-        r = some ? put(e, arg, &row) : 0;
+        if (some && groups)
+            r = group_add(e, groups, &row);
+        else if (some && (r = vector_add(e, to, row.labels, e->n, &kept)) == 0)
+            memcpy(kept->values, values, e->n * sizeof(*values));
         if (r < 0)
             return r;
     }
     return r < 0 ? eval_fail_reading(e, r) : 0;
 }
 
-static int keep_row(struct eval *e, void *arg, struct row *row)
-{
-    struct row *kept;
-    int r = vector_add(e, arg, row->labels, e->n, &kept);
-
-    if (r == 0)
-        memcpy(kept->values, row->values, e->n * sizeof(*row->values));
-    return r;
-}
-
 static int eval_selector(struct eval *e, const struct expr *x, struct vector *to)
 {
-    int r = eval_series(e, x, keep_row, to);
+    int r = eval_series(e, x, to, NULL);
 
     vector_sort(to);
     return r ?: vector_check(e, to, same_labels);
 }
 
-/* ---- Aggregations ---- */
-
-/* A group's row has three values for each point: the result so far, its rounding error, and the count. */
-struct grouping {
-    const struct expr *by;
-    struct vector *groups;
-    struct strset labels; /* of the groups, in the same order */
-    struct buf text;      /* the labels of the group of a row */
-};
-
-static void grouping_done(struct grouping *g)
-{
-    strset_done(&g->labels);
-    buf_done(&g->text);
-}
-
-static bool is_listed(const struct expr *by, struct str name)
-{
-    const struct series_matcher *m = by->labels;
-
-    while (m && !str_eq(m->name, name))
-        m = m->next;
-    return m;
-}
-
-static struct str group_labels(struct grouping *g, struct str labels)
-{
-    struct series_label l;
-
-    g->text.n = 0;
-    while (labels_next(&labels, &l)) {
-        bool listed = is_listed(g->by, l.name);
-
-        if (g->by->without ? !listed && !str_eq(l.name, STR("__name__")) : listed)
-            (void)!buf_put(&g->text, l.name.p, l.name.n + l.value.n + 2);
-    }
-    return buf_str(&g->text);
-}
-
-static int group_row(struct eval *e, void *arg, struct row *row)
-{
-    struct grouping *g = arg;
-    struct str labels = group_labels(g, row->labels);
-    size_t place = strset_find(&g->labels, labels);
-    struct row *group;
-    int r = 0;
-
-    if (place == SIZE_MAX)
-        r = vector_add(e, g->groups, labels, 3 * e->n, &group);
-    else
-        group = &g->groups->rows[place];
-    if (place == SIZE_MAX && r == 0)
-        (void)strset_add(&g->labels, group->labels);
-    for (size_t i = 0; i < e->n && r == 0; i++) {
-        struct total *t = (struct total *)group->values + i;
-
-        if (value_is_absent(row->values[i]))
-            continue;
-        if (value_is_absent(t->count))
-            *t = (struct total){row->values[i], 0, 1};
-        else
-            total_add(t, g->by->how, row->values[i]);
-    }
-    return r;
-}
-
 static int eval_expr(struct eval *e, const struct expr *x, struct vector *to);
+
+/* ---- Aggregations ---- */
 
 /* Whether the series need not be held to find two that have the same labels without their names. */
 static bool is_unambiguous(const struct expr *x)
@@ -412,11 +404,11 @@ static int eval_aggregation(struct eval *e, const struct expr *x, struct vector 
     int r;
 
     if (is_unambiguous(x->left)) {
-        r = eval_series(e, x->left, group_row, &g);
+        r = eval_series(e, x->left, NULL, &g);
     } else {
         r = eval_expr(e, x->left, &of);
         for (size_t i = 0; i < of.n && r == 0; i++)
-            r = group_row(e, &g, &of.rows[i]);
+            r = group_add(e, &g, &of.rows[i]);
     }
     for (size_t i = 0; i < to->n && r == 0; i++)
         for (size_t p = 0; p < e->n; p++) { /* in the place of the first totals */
