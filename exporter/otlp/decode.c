@@ -80,19 +80,18 @@ int decode_check(struct str body, char why[DECODE_WHY_BYTES])
 
 /* ---- JSON. After the first error nothing more is read or written ---- */
 
+static const char out_is_full[] = "too large", too_many_fields[] = "too many fields";
+
 struct transcoder {
     struct jr in;
     struct buf *out;
-    bool is_full; /* `out` */
     unsigned fields;
 };
 
 static void put_bytes(struct transcoder *t, const void *p, size_t n)
 {
-    if (t->in.error || buf_put(t->out, p, n) == 0)
-        return;
-    (void)jr_fail(&t->in, "output");
-    t->is_full = true;
+    if (!t->in.error && buf_put(t->out, p, n) < 0)
+        (void)jr_fail(&t->in, out_is_full);
 }
 
 static void put_number(struct transcoder *t, uint64_t v)
@@ -177,10 +176,9 @@ static void put_text(struct transcoder *t, bool is_base64)
         return;
     r = is_base64 ? base64_decode(raw, t->out) : buf_room(t->out, raw.n * 3, &room);
     if (r < 0)
-        (void)jr_fail(&t->in, "expected base64");
+        (void)jr_fail(&t->in, r == -EFBIG ? out_is_full : "expected base64");
     else if (!is_base64)
         t->out->n += jr_unescape(raw, room);
-    t->is_full = r == -EFBIG;
 }
 
 /* The length of what was written from `begin` on goes before it: in one byte if it fits, else in all. */
@@ -231,7 +229,7 @@ static void put_field(struct transcoder *t, const ProtobufCFieldDescriptor *f, b
 static void count_field(struct transcoder *t)
 {
     if (++t->fields > DECODE_MAX_FIELDS)
-        (void)jr_fail(&t->in, "too many fields");
+        (void)jr_fail(&t->in, too_many_fields);
 }
 
 static void put_message(struct transcoder *t, const ProtobufCMessageDescriptor *m, unsigned depth)
@@ -272,9 +270,9 @@ int decode_json(struct str json, const ProtobufCMessageDescriptor *m, struct buf
     put_message(&t, m, 1);
     if (jr_end(&t.in))
         return 0;
-    if (t.fields > DECODE_MAX_FIELDS)
+    if (t.in.error == too_many_fields)
         return decode_too_many(why);
-    if (t.is_full)
+    if (t.in.error == out_is_full)
         return -EFBIG;
     jr_position(json, t.in.error_at, &line, &column);
     (void)snprintf(why, DECODE_WHY_BYTES, "line %u, column %u: %s", line, column, t.in.error);

@@ -163,18 +163,15 @@ void put_label_name(struct buf *into, struct str name)
 
 size_t translate_decimal(double v, char to[DECIMAL_MAX])
 {
-    char text[NUM_MAX + 1];
-    size_t n = num_put_double(text, v), at = 0, digits = 0;
-    const char *e = memchr(text, 'e', n);
+    size_t n = num_put_double(to, v), at = 0, digits = 0;
+    const char *e = memchr(to, 'e', n);
     long exponent;
 
-    text[n] = '\0';
-    if (!e) {
-        memcpy(to, text, n);
+    if (!e)
         return n;
-    }
+    to[n] = '\0';
     exponent = strtol(e + 1, NULL, 10);
-    for (const char *p = text; p < e; p++) {
+    for (const char *p = to; p < e; p++) {
         digits += isdigit((unsigned char)*p) != 0;
         if (*p != '.')
             to[at++] = *p;

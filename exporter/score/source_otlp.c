@@ -12,8 +12,8 @@
 /* A query on the worker: nothing here belongs to the fetch. */
 struct asking {
     struct job job;
-    struct otlp *fetch;    /* NULL if it was cancelled */
-    atomic_bool cancelled; /* the same for the worker */
+    struct otlp *fetch; /* unless it was cancelled */
+    atomic_bool cancelled;
     struct query *query;
     struct store *store;
     struct query_range range;
@@ -49,7 +49,6 @@ static bool otlp_cancel(struct otlp *o)
 
     if (!a)
         return false;
-    a->fetch = NULL;
     atomic_store(&a->cancelled, true);
     return true;
 }
@@ -92,10 +91,11 @@ static void asking_done(struct job *j)
 {
     CLEANUP(cleanup_asking_free) struct asking *a = CONTAINER_OF(j, struct asking, job);
     struct otlp *o = a->fetch;
-    struct source *s = o ? &o->source : NULL;
+    struct source *s;
 
-    if (!o)
+    if (atomic_load(&a->cancelled))
         return;
+    s = &o->source;
     o->asking = NULL;
     s->result.seconds += (double)mono_diff(o->asked_at, loop_now(s->env->loop)) / 1000;
     if (a->error < 0) {
