@@ -455,14 +455,14 @@ static void reading_scan(struct str body, char out[200])
     }
 }
 
-static void reading_make(struct reading *ret, const char *cluster_name, const char *score_name,
-                         struct str body)
+static void reading_make(struct reading *ret, const struct check *c, struct str body)
 {
     CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
     bool all_dropped;
 
     *ret = (struct reading){.error = ROUND_OK};
-    b = batch_builder_new(cluster_name, score_name, (size_t)limits_default.series_per_scorer);
+    b = batch_builder_new(c->options->cluster_name, c->summary.score_name,
+                          (size_t)limits_default.series_per_scorer);
     ret->error = answer_parse(body, b, (size_t)limits_default.label_value_bytes, &ret->stats, ret->why);
     all_dropped = ret->stats.results && ret->stats.invalid == ret->stats.results;
     if (ret->error == ROUND_JSON)
@@ -547,30 +547,19 @@ static struct call_row *scoring_call(struct scoring *s, const char *what, struct
     return row;
 }
 
-static void scoring_read(const struct scoring *s, struct reading *ret, struct str body)
-{
-    reading_make(ret, s->c->options->cluster_name, s->c->summary.score_name, body);
-}
-
 /* The rule that a failure of the call breaks, or what it tells itself. */
 static enum rule scoring_rule(const struct scoring_probe *p, enum rule told)
 {
     return p->rule == RULE_SCORING || p->rule == RULE_LABELS_STABLE ? told : p->rule;
 }
 
-static enum rule scoring_rule_of_failure(const struct scoring_probe *p, const struct http_answer *a)
-{
-    if (a->error == HTTP_TIMEOUT)
-        return scoring_rule(p, RULE_SCORING_TIME);
-    if (a->error == HTTP_TOO_LARGE)
-        return scoring_rule(p, RULE_RESPONSE_SIZE);
-    return scoring_rule(p, a->status == 401 || a->status == 403 ? RULE_TOKEN_ACCEPTED : RULE_SCORING);
-}
-
 static void scoring_add_failure(struct scoring *s, const struct scoring_probe *p, const struct http_answer *a,
                                 const char *text)
 {
-    enum rule rule = scoring_rule_of_failure(p, a);
+    enum rule rule = scoring_rule(p, a->error == HTTP_TIMEOUT               ? RULE_SCORING_TIME
+                                     : a->error == HTTP_TOO_LARGE           ? RULE_RESPONSE_SIZE
+                                     : a->status == 401 || a->status == 403 ? RULE_TOKEN_ACCEPTED
+                                                                            : RULE_SCORING);
     bool no_token = rule == RULE_TOKEN_ACCEPTED && s->c->options->token.n == 0;
 
     findings_add(s->c->findings, rule, "%s%s", text,
@@ -655,7 +644,7 @@ static void scoring_expect(struct scoring *s, const struct scoring_probe *p, str
     BUF_AUTO(text, REQUEST_MAX_BYTES);
 
     series_put_body(&text, &s->plan, p->kind, p->n, true);
-    scoring_read(s, ret, buf_str(&text));
+    reading_make(ret, s->c, buf_str(&text));
 }
 
 /* Results may be about something else than the series: then their labels say nothing. */
@@ -722,7 +711,7 @@ static void scoring_run(struct scoring *s, const struct scoring_probe *p)
         scoring_add_failure(s, p, &answer, row->text);
         return;
     }
-    scoring_read(s, &a, buf_str(&answer.body));
+    reading_make(&a, s->c, buf_str(&answer.body));
     scoring_judge(s, p, row, &a);
 }
 

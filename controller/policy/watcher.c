@@ -372,23 +372,19 @@ static void policies_on_delete(void *arg, const char *namespace, const char *nam
 
 /* ---- Deciding ---- */
 
-static void tally_add(struct policy_tally *t, const struct policy *p)
-{
-    t->n[p->state]++;
-    t->enabled += p->state != POLICY_DISABLED;
-    if (p->state != POLICY_COMPLIANT)
-        return;
-    t->since = time_later(t->since, p->since);
-    t->lacks_a_time |= p->since.ms == 0;
-    t->broken_at = time_later(t->broken_at, time_later(p->broken_at, p->edited_at));
-}
-
 static void watcher_count(struct policy_watcher *w, struct policy_tally *t)
 {
     const struct policy *p;
 
-    for (size_t at = 0; (p = map_next(&w->policies, &at));)
-        tally_add(t, p);
+    for (size_t at = 0; (p = map_next(&w->policies, &at));) {
+        t->n[p->state]++;
+        t->enabled += p->state != POLICY_DISABLED;
+        if (p->state != POLICY_COMPLIANT)
+            continue;
+        t->since = time_later(t->since, p->since);
+        t->lacks_a_time |= p->since.ms == 0;
+        t->broken_at = time_later(t->broken_at, time_later(p->broken_at, p->edited_at));
+    }
     for (size_t i = 0; i < POLICY_STATES; i++)
         metric_set(w->o.metrics, METRIC_POLICY_POLICIES, LV(policy_state_word((enum policy_state)i)),
                    (double)t->n[i]);
