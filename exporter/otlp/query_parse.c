@@ -105,11 +105,8 @@ static bool is_one_of(char c, const char *set)
 
 static const char *skip_blanks(const char *s)
 {
-    s += strspn(s, " \t\n\r");
-    while (*s == '#') {
+    for (s += strspn(s, " \t\n\r"); *s == '#'; s += strspn(s, " \t\n\r"))
         s += strcspn(s, "\n\r");
-        s += strspn(s, " \t\n\r");
-    }
     return s;
 }
 
@@ -388,38 +385,33 @@ static void parse_grouping(struct parser *p, struct expr *x)
     }
 }
 
-/* "(expression)", which the function takes. NULL after an error. */
-static struct expr *parse_argument(struct parser *p, const struct function *f)
-{
-    struct expr *x;
-    struct str place;
-
-    take(p, "(", "(");
-    place = p->token;
-    x = parse_expression(p, 0);
-    if (x && (f->aggregates ? x->kind < EXPR_SELECTOR : x->kind != EXPR_RANGE))
-        fail(p, place, "%s takes a %s", f->name,
-             f->aggregates ? "vector, as in sum(metric) or sum(rate(metric[5m]))"
-                           : "range, as in rate(metric[5m])");
-    take(p, ")", ")");
-    return p->failed ? NULL : x;
-}
-
+/* "(expression)" of the type that the function takes, with a grouping before or after it. */
 static void parse_call(struct parser *p, struct expr *x, const struct function *f)
 {
     bool grouped = f->aggregates && at_word(p, groupings);
     const struct expr *of;
+    struct str place;
 
     if (grouped)
         parse_grouping(p, x);
-    of = parse_argument(p, f);
+    take(p, "(", "(");
+    place = p->token;
+    of = parse_expression(p, 0);
+    if (of && (f->aggregates ? of->kind < EXPR_SELECTOR : of->kind != EXPR_RANGE))
+        fail(p, place, "%s takes a %s", f->name,
+             f->aggregates ? "vector, as in sum(metric) or sum(rate(metric[5m]))"
+                           : "range, as in rate(metric[5m])");
+    take(p, ")", ")");
     if (f->aggregates && !grouped && at_word(p, groupings))
         parse_grouping(p, x);
-    if (of && !f->aggregates)
+    if (p->failed)
+        return;
+    if (f->aggregates)
+        x->left = of;
+    else
         *x = *of;
     x->kind = f->aggregates ? EXPR_AGGREGATION : EXPR_SELECTOR;
     x->how = f->how;
-    x->left = f->aggregates ? of : NULL;
 }
 
 /* NULL without one of this name. */
@@ -502,16 +494,15 @@ static struct expr *make_operation(struct parser *p, struct str place, char op, 
     return x;
 }
 
-static void parse_number(struct parser *p, struct expr *x)
+static struct expr *parse_number(struct parser *p)
 {
     struct str text = p->token;
+    double number = str_eq_nocase(text, STR("nan")) ? NAN : HUGE_VAL;
 
-    x->kind = EXPR_NUMBER;
-    if (p->kind == TOKEN_NAME)
-        x->number = str_eq_nocase(text, STR("nan")) ? NAN : HUGE_VAL;
-    else if (num_parse(text, &x->number) == NUM_SYNTAX)
+    if (p->kind == TOKEN_NUMBER && num_parse(text, &number) == NUM_SYNTAX)
         fail(p, text, "number %.*s " UNSUPPORTED "; write it as in 1, 0.5 or 1e-3", STR_ARG(text));
     next(p);
+    return new_number(p, number);
 }
 
 static struct expr *parse_operand(struct parser *p)
@@ -529,10 +520,10 @@ static struct expr *parse_operand(struct parser *p)
         take(p, ")", ")");
         return x;
     }
-    x = new_part(p, sizeof(*x));
     if (p->kind == TOKEN_NUMBER || at_word(p, numbers))
-        parse_number(p, x);
-    else if (at_operator(p, "{"))
+        return parse_number(p);
+    x = new_part(p, sizeof(*x));
+    if (at_operator(p, "{"))
         parse_selector(p, x, STR(""));
     else if (p->kind == TOKEN_NAME && !at_word(p, keywords))
         parse_named(p, x);

@@ -484,23 +484,12 @@ static int eval_expr(struct eval *e, const struct expr *x, struct vector *to)
 
 /* ---- The result ---- */
 
-/* As Prometheus writes it in JSON: an exponent has two digits at least. */
-static size_t row_put_value(double v, char to[DECIMAL_MAX])
-{
-    size_t n = translate_number(v, to);
-
-    if (n < 3 || to[n - 3] != 'e')
-        return n;
-    to[n] = to[n - 1];
-    to[n - 1] = '0';
-    return n + 1;
-}
-
 /* `[1435781451.781,"1.5"]`, after a comma if it is not the first. */
 static int row_put_sample(struct buf *out, int64_t ms, double v, bool first)
 {
     enum { SAMPLE_BYTES = 400 };
     char *to, *p;
+    size_t n;
     int r = buf_room(out, SAMPLE_BYTES, &to);
 
     if (r < 0)
@@ -514,7 +503,12 @@ static int row_put_sample(struct buf *out, int64_t ms, double v, bool first)
         p += sprintf(p, ".%03d", (int)(ms % 1000));
     *p++ = ',';
     *p++ = '"';
-    p += row_put_value(v, p);
+    n = translate_number(v, p);
+    if (n >= 3 && p[n - 3] == 'e') { /* an exponent has two digits at least */
+        p[n] = p[n - 1];
+        p[n++ - 1] = '0';
+    }
+    p += n;
     *p++ = '"';
     *p++ = ']';
     out->n += (size_t)(p - to);
