@@ -369,6 +369,7 @@ static void series_put_point(struct out *o, const struct series_plan *p, enum se
     size_t tenths = 100 + (i * 37 + k * k * 13 + k * 7) % 800; /* as percentages are */
 
     /* The first series has nothing else, the others have some. */
+    member_item(o);
     if (kind == SERIES_WITH_NAN && (i == 0 || (i + k) % 5 == 0))
         out_printf(o, "[%lld,\"%s\"]", at, words[i < 3 ? 0 : i % ARRAY_SIZE(words)]);
     else
@@ -384,11 +385,9 @@ static void series_put(struct out *o, const struct series_plan *p, enum series_k
 
     out_puts(o, "{\"metric\":");
     series_put_metric(o, p, kind, i);
-    out_puts(o, ",\"values\":[");
-    for (size_t k = p->points - n; k < p->points; k++) {
-        out_puts(o, k > p->points - n ? "," : "");
+    member_list(o, "values");
+    for (size_t k = p->points - n; k < p->points; k++)
         series_put_point(o, p, kind, i, k);
-    }
     out_puts(o, "]}");
 }
 
@@ -400,7 +399,7 @@ static void series_put_body(struct buf *into, const struct series_plan *p, enum 
 
     out_puts(&o, is_answer ? "{\"results\":[" : "{\"data\":[");
     for (size_t i = 0; i < n; i++) {
-        out_puts(&o, i ? "," : "");
+        member_item(&o);
         if (is_answer) {
             out_puts(&o, "{\"score\":0,\"metric\":");
             series_put_metric(&o, p, kind, i);
@@ -479,14 +478,7 @@ static void reading_make(struct reading *ret, const struct check *c, struct str 
         ret->not_finite += isfinite(ret->batch->values[i]) ? 0 : 1;
 }
 
-static bool reading_same_labels(const struct str a[DS_LABELS], const struct str b[DS_LABELS], bool with_meta)
-{
-    for (unsigned i = 0; i < DS_LABELS; i++)
-        if ((with_meta || i != DS_META) && !str_eq(a[i], b[i]))
-            return false;
-    return true;
-}
-
+/* The first series of `a` whose labels none of `b` has; SIZE_MAX without one. */
 static size_t reading_new_series(const struct batch *a, const struct batch *b, bool with_meta)
 {
     for (size_t i = 0; i < series_count(a->set); i++) {
@@ -496,7 +488,9 @@ static size_t reading_new_series(const struct batch *a, const struct batch *b, b
         series_labels(a->set, i, own);
         for (size_t k = 0; k < series_count(b->set) && !found; k++) {
             series_labels(b->set, k, other);
-            found = reading_same_labels(own, other, with_meta);
+            found = true;
+            for (unsigned n = 0; n < DS_LABELS; n++)
+                found &= (n == DS_META && !with_meta) || str_eq(own[n], other[n]);
         }
         if (!found)
             return i;
