@@ -48,7 +48,7 @@ static const struct {
 
 /* A label set that is being made. */
 struct labels {
-    struct series_label list[SERIES_MAX_LABELS];
+    struct series_label list[SERIES_MAX_LABELS + 1]; /* with room for the first that is too many */
     size_t n;
     bool is_bad;        /* too many, too long, or not UTF-8 */
     struct arena arena; /* of the strings */
@@ -144,24 +144,19 @@ static struct str labels_join(struct labels *l, struct str a, char between, stru
     return labels_keep(l);
 }
 
-static struct series_label *labels_find(struct labels *l, struct str name)
+/* The value of the label with this name; empty, without an address, if it is new. */
+static struct str *labels_at(struct labels *l, struct str name)
 {
-    for (size_t i = 0; i < l->n; i++)
-        if (str_eq(l->list[i].name, name))
-            return &l->list[i];
-    return NULL;
-}
+    size_t i = 0;
 
-static void labels_set(struct labels *l, struct str name, struct str value)
-{
-    struct series_label *old = labels_find(l, name);
-
-    if (old)
-        old->value = value;
-    else if (l->n == ARRAY_SIZE(l->list))
-        l->is_bad = true;
-    else
-        l->list[l->n++] = (struct series_label){name, value};
+    while (i < l->n && !str_eq(l->list[i].name, name))
+        i++;
+    if (i == l->n) {
+        l->list[i] = (struct series_label){.name = name};
+        l->is_bad |= i == SERIES_MAX_LABELS;
+        l->n += i < SERIES_MAX_LABELS;
+    }
+    return &l->list[i].value;
 }
 
 static bool is_identity(struct str key)
@@ -178,15 +173,14 @@ static void labels_set_attributes(struct labels *l, struct str message, unsigned
 
     l->is_bad |= n > SERIES_MAX_LABELS;
     for (size_t i = 0; i < n && !l->is_bad; i++) {
-        struct str name, value;
-        const struct series_label *old;
+        struct str name, value, *label;
 
         if (skip_identity && is_identity(list[i].key))
             continue;
         name = labels_text(l, list[i].key, true);
         value = labels_text(l, list[i].value, false);
-        old = labels_find(l, name);
-        labels_set(l, name, old ? labels_join(l, old->value, ';', value) : value);
+        label = labels_at(l, name);
+        *label = label->p ? labels_join(l, *label, ';', value) : value;
     }
 }
 
@@ -210,18 +204,18 @@ static bool labels_set_identity(struct labels *l, struct str resource)
     struct str instance = labels_attribute(l, resource, STR("service.instance.id"));
 
     if (service.p)
-        labels_set(l, STR("job"), space.p ? labels_join(l, space, '/', service) : service);
+        *labels_at(l, STR("job")) = space.p ? labels_join(l, space, '/', service) : service;
     if (instance.p)
-        labels_set(l, STR("instance"), instance);
+        *labels_at(l, STR("instance")) = instance;
     return service.p || instance.p;
 }
 
 static void labels_promote(struct labels *l, struct str resource, struct str attribute, struct str label)
 {
-    struct str value = labels_attribute(l, resource, attribute);
+    struct str value = labels_attribute(l, resource, attribute), *own = value.p ? labels_at(l, label) : NULL;
 
-    if (value.p && !labels_find(l, label))
-        labels_set(l, label, value);
+    if (own && !own->p)
+        *own = value;
 }
 
 static void labels_set_promoted(struct labels *l, struct str resource, const struct otlp_promotion *p)
@@ -261,7 +255,7 @@ static unsigned labels_enter(struct labels *l, struct store *store, struct str n
 {
     static const char end = LABEL_END;
 
-    labels_set(l, STR("__name__"), name);
+    *labels_at(l, STR("__name__")) = name;
     if (l->is_bad)
         return STORE_BAD_LABELS;
     qsort(l->list, l->n, sizeof(*l->list), label_order);
@@ -385,8 +379,8 @@ static unsigned ingest_enter(struct ingest *in, enum part part, double bound, ui
     labels_set_promoted(l, in->resource, &in->promotion);
     (void)labels_set_identity(l, in->resource);
     if (part == PART_BUCKET || part == PART_QUANTILE)
-        labels_set(l, part == PART_BUCKET ? STR("le") : STR("quantile"),
-                   (struct str){text, translate_decimal(bound, text)});
+        *labels_at(l, part == PART_BUCKET ? STR("le") : STR("quantile")) =
+            (struct str){text, translate_decimal(bound, text)};
     if (name.n <= SERIES_MAX_LABEL_BYTES && unit.n <= SERIES_MAX_LABEL_BYTES)
         put_metric_name(&l->text, name, unit, in->metric.type);
     if (l->text.n == 0)
