@@ -659,27 +659,22 @@ static void scoring_judge_labels(struct scoring *s, const struct scoring_probe *
                      p->n);
 }
 
-/* Compares the series of the first call and of another with the same body. */
-static void scoring_judge_repeated(struct scoring *s, struct call_row *row, const struct reading *a)
-{
-    size_t changed = reading_new_series(a->batch, s->first.batch, true);
-
-    (void)snprintf(row->text, sizeof(row->text), "%s",
-                   changed == SIZE_MAX ? "the same series" : "other series");
-    if (changed != SIZE_MAX)
-        scoring_add_series(s, RULE_LABELS_STABLE, "new in the second call", a->batch, changed);
-}
-
 static void scoring_judge(struct scoring *s, const struct scoring_probe *p, struct call_row *row,
                           struct reading *a)
 {
+    size_t changed;
+
     if (a->error != ROUND_OK) {
         text_line(row->text, sizeof(row->text), str_of(a->why));
         findings_add(s->c->findings, scoring_rule(p, a->rule), "%s", a->why);
         return;
     }
-    if (p->rule == RULE_LABELS_STABLE) {
-        scoring_judge_repeated(s, row, a);
+    if (p->rule == RULE_LABELS_STABLE) { /* with the body of the first call */
+        changed = reading_new_series(a->batch, s->first.batch, true);
+        (void)snprintf(row->text, sizeof(row->text), "%s",
+                       changed == SIZE_MAX ? "the same series" : "other series");
+        if (changed != SIZE_MAX)
+            scoring_add_series(s, RULE_LABELS_STABLE, "new in the second call", a->batch, changed);
         return;
     }
     (void)snprintf(row->text, sizeof(row->text), "%zu result%s, %zu series", a->stats.results,
