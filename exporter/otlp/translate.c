@@ -209,15 +209,6 @@ static void put_json_string(struct buf *to, struct str s)
     }
 }
 
-static void put_base64(struct buf *to, struct str s)
-{
-    char *room;
-
-    if (buf_room(to, (s.n + 2) / 3 * 4, &room) < 0)
-        memory_exhausted(s.n);
-    to->n += base64_encode(s, room);
-}
-
 static int attribute_order(const void *a, const void *b)
 {
     const struct attribute *x = a, *y = b;
@@ -281,7 +272,7 @@ void put_any_value(struct buf *into, struct str any_value, bool in_json)
 {
     struct wire w = wire_of(any_value);
     struct wire_field f = {0}, next;
-    char text[DECIMAL_MAX];
+    char text[DECIMAL_MAX], *room;
 
     while (wire_next(&w, &next))
         if (next.number >= ANY_STRING && next.number <= ANY_BYTES)
@@ -303,7 +294,9 @@ void put_any_value(struct buf *into, struct str any_value, bool in_json)
         put_json_map(into, f.bytes);
     } else {
         put_str(into, in_json ? STR("\"") : STR(""));
-        put_base64(into, f.bytes);
+        if (buf_room(into, (f.bytes.n + 2) / 3 * 4, &room) < 0)
+            memory_exhausted(f.bytes.n);
+        into->n += base64_encode(f.bytes, room);
         put_str(into, in_json ? STR("\"") : STR(""));
     }
 }

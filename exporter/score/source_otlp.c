@@ -31,16 +31,14 @@ struct otlp {
     struct buf results[SUMMARY_MAX_QUERIES];
 };
 
-static struct asking *asking_free(struct asking *a)
+static void asking_free(struct asking **a)
 {
-    if (!a)
-        return NULL;
-    (void)query_free(a->query);
-    buf_done(&a->result);
-    free(a);
-    return NULL;
+    if (!*a)
+        return;
+    (void)query_free((*a)->query);
+    buf_done(&(*a)->result);
+    free(*a);
 }
-DEFINE_CLEANUP(struct asking, asking_free)
 
 /* Returns whether a query was running. */
 static bool otlp_cancel(struct otlp *o)
@@ -89,7 +87,7 @@ static void otlp_ask(struct otlp *o);
 
 static void asking_done(struct job *j)
 {
-    CLEANUP(cleanup_asking_free) struct asking *a = CONTAINER_OF(j, struct asking, job);
+    CLEANUP(asking_free) struct asking *a = CONTAINER_OF(j, struct asking, job);
     struct otlp *o = a->fetch;
     struct source *s;
 
@@ -130,7 +128,7 @@ static void otlp_ask(struct otlp *o)
 {
     struct source *s = &o->source;
     BUF_AUTO(text, SOURCE_QUERY_BYTES);
-    CLEANUP(cleanup_asking_free) struct asking *a = NULL;
+    CLEANUP(asking_free) struct asking *a = NULL;
     int64_t from_ms;
 
     if (!source_next_query(s, &text)) {
