@@ -16,8 +16,7 @@ enum {
     SWEEP_SERIES = 256, /* looked at while the lock is held */
     PRUNE_PIECES = 16,
     EVICT_PIECES = 4,
-    READ_COST = 128, /* series looked at while the lock is held; a regex counts as REGEX_COST */
-    REGEX_COST = 8,
+    READ_SERIES = 16,   /* likewise, matched against what may be several regular expressions */
     HORIZON_PARTS = 16, /* the part of the age by which the horizon moves */
     GROW_MAX = 256,     /* samples */
 };
@@ -383,13 +382,12 @@ struct store *store_free(struct store *s)
 /* ---- Reading. Lock held, except by series_next() ---- */
 
 /* 1 if the series matches, 0 if not. */
-static int reader_matches(struct series_reader *r, const struct series *x, unsigned *cost)
+static int reader_matches(struct series_reader *r, const struct series *x)
 {
     for (const struct series_matcher *m = r->matchers; m; m = m->next) {
         struct str value = labels_value((struct str){x->labels, x->label_bytes}, m->name);
         int matched = m->regex ? regex_match(r->regexes, m->regex, value) : str_eq(value, m->value);
 
-        *cost += m->regex ? REGEX_COST : 0;
         if (matched == -EINVAL) /* a value that is not UTF-8 matches no expression */
             matched = 0;
         if (matched < 0)
@@ -434,18 +432,17 @@ static void reader_move(struct series_reader *r, struct series *to)
 static int reader_piece(struct series_reader *r)
 {
     const struct store *s = r->store;
-    unsigned cost = 0;
     int found = 0;
 
     if (s->complete_from > r->from_ms)
         return -ENODATA;
-    for (; found == 0 && cost < READ_COST; cost++) {
+    for (unsigned i = 0; found == 0 && i < READ_SERIES; i++) {
         struct series *x = r->at ? TAILQ_NEXT(r->at, entry) : TAILQ_FIRST(&s->list);
 
         if (!x)
             return 0;
         reader_move(r, x);
-        found = reader_matches(r, x, &cost);
+        found = reader_matches(r, x);
         if (found > 0)
             found = reader_copy(r, x);
     }
