@@ -576,15 +576,6 @@ static void scoring_judge_results(struct scoring *s, const struct scoring_probe 
                      "%zu of %zu scores are NaN or infinite", a->not_finite, series_count(a->batch->set));
 }
 
-static void scoring_judge_time(struct scoring *s, const struct scoring_probe *p, double seconds)
-{
-    int64_t interval_ms = s->c->summary.interval_ms;
-
-    if (seconds * 1000 > (double)interval_ms && (p == s->first_probe || p->rule == RULE_MANY_SERIES))
-        findings_add(s->c->findings, p == s->first_probe ? RULE_SCORING_TIME : p->rule,
-                     "the answer took %.3g s, the interval is %.3g s", seconds, (double)interval_ms / 1000);
-}
-
 /* Keeps the answer, too. */
 static void scoring_judge_first(struct scoring *s, const struct scoring_probe *p, struct reading *a)
 {
@@ -662,6 +653,7 @@ static void scoring_judge_labels(struct scoring *s, const struct scoring_probe *
 static void scoring_judge(struct scoring *s, const struct scoring_probe *p, struct call_row *row,
                           struct reading *a)
 {
+    double interval = (double)s->c->summary.interval_ms / 1000;
     size_t changed;
 
     if (a->error != ROUND_OK) {
@@ -680,7 +672,9 @@ static void scoring_judge(struct scoring *s, const struct scoring_probe *p, stru
     (void)snprintf(row->text, sizeof(row->text), "%zu result%s, %zu series", a->stats.results,
                    a->stats.results == 1 ? "" : "s", series_count(a->batch->set));
     scoring_judge_results(s, p, a);
-    scoring_judge_time(s, p, row->seconds);
+    if (row->seconds > interval && (p == s->first_probe || p->rule == RULE_MANY_SERIES))
+        findings_add(s->c->findings, p == s->first_probe ? RULE_SCORING_TIME : p->rule,
+                     "the answer took %.3g s, the interval is %.3g s", row->seconds, interval);
     if (p == s->first_probe)
         scoring_judge_first(s, p, a);
     else if (p->kind == SERIES_WITH_ODD_LABELS)

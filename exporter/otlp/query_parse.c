@@ -260,12 +260,11 @@ static struct str take_label(struct parser *p, const char *expected)
     return name;
 }
 
-static struct series_matcher *add_matcher(struct parser *p, struct series_matcher **list, struct str name,
-                                          struct str value)
+static struct series_matcher *add_matcher(struct parser *p, struct series_matcher **list, struct str name)
 {
     struct series_matcher *m = new_part(p, sizeof(*m));
 
-    *m = (struct series_matcher){.name = name, .value = value};
+    m->name = name;
     while (*list)
         list = &(*list)->next;
     *list = m;
@@ -276,7 +275,7 @@ static void parse_matcher(struct parser *p, struct expr *x, bool named)
 {
     static const char *const operators[] = {"=", "!=", "=~", "!~", NULL};
     struct str first = p->token, place;
-    struct series_matcher *m = add_matcher(p, &x->matchers, take_label(p, "a label name or }"), STR(""));
+    struct series_matcher *m = add_matcher(p, &x->matchers, take_label(p, "a label name or }"));
     size_t i = 0;
 
     while (operators[i] && !skip_operator(p, operators[i]))
@@ -326,7 +325,7 @@ static void parse_selector(struct parser *p, struct expr *x, struct str name)
     x->how = COMPUTE_LATEST;
     x->range_ms = LOOKBACK_MS;
     if (selects)
-        (void)add_matcher(p, &x->matchers, STR("__name__"), name);
+        add_matcher(p, &x->matchers, STR("__name__"))->value = name;
     if (skip_operator(p, "{"))
         while (!p->failed && !skip_operator(p, "}")) {
             parse_matcher(p, x, name.n > 0);
@@ -379,7 +378,7 @@ static void parse_grouping(struct parser *p, struct expr *x)
     next(p);
     take(p, "(", "(");
     while (!p->failed && !skip_operator(p, ")")) {
-        (void)add_matcher(p, &x->labels, take_label(p, "a label name or )"), STR(""));
+        (void)add_matcher(p, &x->labels, take_label(p, "a label name or )"));
         if (!at_operator(p, ")"))
             take(p, ",", "a comma or )");
     }
