@@ -175,56 +175,38 @@ static void read_labels(struct answer_reader *r)
     }
 }
 
-/* Labels that were cut or repaired are read again each round, so that they are counted. */
-static void read_metric_object(struct answer_reader *r)
-{
-    const char *from = r->j.p;
-    size_t counted = r->stats->cut + r->stats->mended;
-    size_t n = batch_spelled(r->builder, (struct str){from, (size_t)(r->j.end - from)});
-
-    r->is_repeated = n > 0;
-    if (r->is_repeated) {
-        jr_pass(&r->j, n);
-        return;
-    }
-    read_labels(r);
-    if (r->stats->cut + r->stats->mended == counted)
-        r->labels.spelling = (struct str){from, (size_t)(r->j.p - from)};
-}
-
-/* Reads the value of `metric`. */
+/* Reads the value of `metric`. Labels that were cut or repaired are read again each round, so that they are
+ * counted. */
 static void answer_read_metric(struct answer_reader *r)
 {
     enum jr_type type = jr_peek(&r->j);
+    size_t counted = r->stats->cut + r->stats->mended, n = 0;
+    struct str rest = {r->j.p, (size_t)(r->j.end - r->j.p)};
 
     answer_forget_labels(r);
     r->bad_labels = 0;
     r->no_metric = type == JR_OBJECT || type == JR_NULL ? NULL : ".metric: expected an object";
-    r->is_repeated = false;
     if (type == JR_OBJECT)
-        read_metric_object(r);
-    else
+        n = batch_spelled(r->builder, rest);
+    r->is_repeated = n > 0;
+    if (type != JR_OBJECT) {
         (void)jr_skip(&r->j, NULL);
+    } else if (n > 0) {
+        jr_pass(&r->j, n);
+    } else {
+        read_labels(r);
+        if (r->stats->cut + r->stats->mended == counted)
+            r->labels.spelling = (struct str){rest.p, (size_t)(r->j.p - rest.p)};
+    }
 }
 
 static const char too_large[] = ".score: number too large for a double";
-
-static const char *parse_score_word(struct str raw, double *ret)
-{
-    switch (num_parse_word(raw, ret)) {
-    case NUM_OK:
-        return NULL;
-    case NUM_RANGE:
-        return too_large;
-    default:
-        return ".score: expected a number, got a string that is not one";
-    }
-}
 
 static void parse_score(struct answer_reader *r)
 {
     enum jr_type type = jr_peek(&r->j);
     struct str raw = STR("");
+    enum num_result n;
 
     if (type == JR_NUMBER && jr_number(&r->j, &raw)) {
         r->no_score = num_parse(raw, &r->score) == NUM_RANGE ? too_large : NULL;
@@ -232,7 +214,10 @@ static void parse_score(struct answer_reader *r)
         r->score = *raw.p == 'N' ? NAN : *raw.p == '-' ? -INFINITY : INFINITY;
         r->no_score = NULL;
     } else if (type == JR_STRING && jr_string(&r->j, &raw)) {
-        r->no_score = parse_score_word(raw, &r->score);
+        n = num_parse_word(raw, &r->score);
+        r->no_score = n == NUM_OK      ? NULL
+                      : n == NUM_RANGE ? too_large
+                                       : ".score: expected a number, got a string that is not one";
     } else {
         (void)jr_skip(&r->j, NULL);
         r->no_score = type == JR_NULL ? ".score: expected a number, got null" : ".score: expected a number";
@@ -252,35 +237,28 @@ static void count_invalid(struct answer_reader *r)
                        what ? what : ".metric: label values must be strings");
 }
 
-static void read_members(struct answer_reader *r)
-{
-    struct str key;
-
-    (void)jr_object(&r->j);
-    while (jr_member(&r->j, &key)) {
-        if (jr_key_is(key, "metric"))
-            answer_read_metric(r);
-        else if (jr_key_is(key, "score"))
-            parse_score(r);
-        else
-            (void)jr_skip(&r->j, NULL);
-    }
-}
-
 /* A result that is invalid in any way is dropped alone. */
 static void read_result(struct answer_reader *r)
 {
+    struct str key;
+
     r->stats->results++;
     answer_forget_labels(r);
     r->no_score = ".score: missing";
     r->no_metric = NULL;
     r->bad_labels = 0;
     r->is_repeated = false;
-    if (jr_peek(&r->j) == JR_OBJECT) {
-        read_members(r);
-    } else {
+    if (jr_peek(&r->j) != JR_OBJECT) {
         (void)jr_skip(&r->j, NULL);
         r->no_score = ": expected an object";
+    } else if (jr_object(&r->j)) {
+        while (jr_member(&r->j, &key))
+            if (jr_key_is(key, "metric"))
+                answer_read_metric(r);
+            else if (jr_key_is(key, "score"))
+                parse_score(r);
+            else
+                (void)jr_skip(&r->j, NULL);
     }
     if (r->j.error || r->error)
         return;
@@ -326,24 +304,16 @@ static void read_answer(struct answer_reader *r, bool *ret_has_results)
 static enum round_error answer_error(struct str body, const struct answer_reader *r, bool has_results,
                                      char why[ROUND_REASON_BYTES])
 {
-    if (r->error == -ENOSPC) {
-        (void)snprintf(why, ROUND_REASON_BYTES, "too many series");
-        return ROUND_SERIES;
-    }
-    if (r->error < 0) {
-        (void)snprintf(why, ROUND_REASON_BYTES, "out of memory");
-        return ROUND_MEMORY;
-    }
+    if (r->error == -ENOSPC)
+        return round_error_because(why, ROUND_SERIES, "too many series");
+    if (r->error < 0)
+        return round_error_because(why, ROUND_MEMORY, "out of memory");
     if (r->j.error)
         return round_error_of_json(body, &r->j, "invalid scoring response", why);
-    if (!has_results) {
-        (void)snprintf(why, ROUND_REASON_BYTES, "invalid scoring response: missing \"results\"");
-        return ROUND_SHAPE;
-    }
-    if (r->stats->results && r->stats->invalid == r->stats->results) {
-        (void)snprintf(why, ROUND_REASON_BYTES, "no result is valid: %s", r->stats->first_invalid);
-        return ROUND_SHAPE;
-    }
+    if (!has_results)
+        return round_error_because(why, ROUND_SHAPE, "invalid scoring response: missing \"results\"");
+    if (r->stats->results && r->stats->invalid == r->stats->results)
+        return round_error_because(why, ROUND_SHAPE, "no result is valid: %s", r->stats->first_invalid);
     return ROUND_OK;
 }
 
