@@ -224,44 +224,36 @@ static void ask_for_scores(struct round *r)
 }
 
 /* "source 2 of 3: <reason>" where there are several. */
-static void round_fail_source(struct round *r, const struct source_result *found)
+static void round_fail_source(struct round *r)
 {
     struct round_result *res = &r->result;
     size_t sources = summary_sources(r->rq.summary), n = 0;
+    char reason[ROUND_REASON_BYTES] = "";
 
     res->source = r->n_sources - 1;
-    res->retry_after_ms = found->retry_after_ms;
     res->source_series = res->source_warnings = 0;
     res->source_warning[0] = '\0';
     if (sources > 1)
-        n = (size_t)snprintf(res->reason, sizeof(res->reason), "source %zu of %zu: ", r->n_sources, sources);
-    text_line(res->reason + n, sizeof(res->reason) - n, str_of(found->reason));
-    round_fail(r, STAGE_SOURCE, found->error, res->reason);
+        n = (size_t)snprintf(reason, sizeof(reason), "source %zu of %zu: ", r->n_sources, sources);
+    text_line(reason + n, sizeof(reason) - n, str_of(res->reason));
+    round_fail(r, STAGE_SOURCE, res->error, reason);
 }
 
 static void round_next_source(struct round *r);
 
-static void round_got_series(void *arg, const struct source_result *found)
+static void round_got_series(void *arg, const struct source *s)
 {
     struct round *r = arg;
-    struct round_result *res = &r->result;
 
-    res->fetch_s += found->seconds;
-    res->received[STAGE_SOURCE] += found->received;
-    res->sent[STAGE_SOURCE] += found->sent;
-    if (found->error != ROUND_OK) {
-        round_fail_source(r, found);
+    if (r->result.error != ROUND_OK) {
+        round_fail_source(r);
         return;
     }
-    if (res->source_warnings == 0)
-        memcpy(res->source_warning, found->warning, sizeof(res->source_warning));
-    res->source_warnings += found->warnings;
-    res->source_series += found->series;
-    for (size_t i = 0; i < found->n_parts; i++) {
-        if (found->parts[i].n && r->n_body > 1)
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->parts[i].n && r->n_body > 1)
             round_put_body(r, STR(","));
-        if (found->parts[i].n)
-            round_put_body(r, found->parts[i]);
+        if (s->parts[i].n)
+            round_put_body(r, s->parts[i]);
     }
     round_next_source(r);
 }
@@ -278,7 +270,7 @@ static void round_next_source(struct round *r)
                                       .now = r->now,
                                       .deadline = r->deadline,
                                       .share = &r->share,
-                                      .trace = r->result.trace};
+                                      .result = &r->result};
 
     if (i == summary_sources(s)) {
         ask_for_scores(r);
@@ -322,12 +314,11 @@ void source_init(struct source *s, const struct source_ops *ops, const struct so
                          .from = summary_source(rq->summary, rq->index),
                          .deadline = rq->deadline,
                          .share = rq->share,
-                         .trace = rq->trace,
+                         .result = rq->result,
                          .done = done,
                          .arg = arg,
                          .timer.fn = on_timer,
-                         .end_ms = rq->now.ms,
-                         .result.retry_after_ms = -1};
+                         .end_ms = rq->now.ms};
     if (s->end_ms > s->from.range_s * 1000) /* else the clock was never set */
         s->start_ms = s->end_ms - s->from.range_s * 1000;
     loop_timer_set(s->env->loop, &s->timer, loop_now(s->env->loop));
@@ -335,8 +326,7 @@ void source_init(struct source *s, const struct source_ops *ops, const struct so
 
 void source_set_error(struct source *s, enum round_error e, const char *reason)
 {
-    s->result.error = e;
-    (void)snprintf(s->result.reason, sizeof(s->result.reason), "%s", reason);
+    s->result->error = round_error_because(s->result->reason, e, "%s", reason);
 }
 
 bool source_next_query(struct source *s, struct buf *text)
@@ -355,15 +345,8 @@ bool source_next_query(struct source *s, struct buf *text)
     return r == 0;
 }
 
-void source_end(struct source *s)
-{
-    s->result.parts = s->parts;
-    s->result.n_parts = s->n;
-    s->done(s->arg, &s->result);
-}
-
 void source_fail(struct source *s, enum round_error e, const char *reason)
 {
     source_set_error(s, e, reason);
-    source_end(s);
+    s->done(s->arg, s);
 }

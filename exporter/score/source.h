@@ -9,23 +9,9 @@
 #include "exporter/score/error.h"
 #include "exporter/score/summary.h"
 
+struct round_result;
 struct source;
 struct store;
-
-struct source_result {
-    enum round_error error;
-    char reason[ROUND_REASON_BYTES];
-    int64_t retry_after_ms; /* from the server; -1: none */
-    /* JSON texts; joined by commas they are the content of an array of series. Empty ones are skipped. They
-     * live as long as the source. */
-    const struct str *parts;
-    size_t n_parts;
-    size_t series;
-    size_t warnings;
-    char warning[512]; /* the first of them */
-    double seconds;    /* spent waiting for responses */
-    uint64_t received, sent;
-};
 
 struct source_env {
     struct loop *loop;
@@ -48,11 +34,13 @@ struct source_request {
     unix_ms now;              /* the end of the range */
     mono_ms deadline;         /* of the round */
     struct http_share *share; /* of the memory for responses, held by the round */
-    const char *trace;        /* of the round's requests */
+    /* Of the round, whose trace the requests carry. The source sets the error and its reason, or adds to the
+     * counts. */
+    struct round_result *result;
 };
 
 /* Runs on the loop, once, never from inside start(). */
-typedef void (*source_done_fn)(void *arg, const struct source_result *result);
+typedef void (*source_done_fn)(void *arg, const struct source *s);
 
 /* A new type is an enumerator and a kind in summary.c, a row in round.c, its own file, and a word in the CRD.
  */
@@ -91,15 +79,16 @@ struct source {
     struct summary_source from; /* its strings are the summary's */
     mono_ms deadline;
     struct http_share *share;
-    const char *trace;
+    struct round_result *result;
     source_done_fn done;
     void *arg;
     struct timer timer;       /* of the type */
     int64_t start_ms, end_ms; /* Unix time, the same for all queries */
     size_t query_at;
-    struct str parts[SUMMARY_MAX_QUERIES]; /* answers to n queries */
+    /* Answers to n queries: JSON texts; joined by commas they are the content of an array of series. Empty
+     * ones are skipped. They live as long as the source. */
+    struct str parts[SUMMARY_MAX_QUERIES];
     size_t n;
-    struct source_result result;
 };
 
 enum { SOURCE_QUERY_BYTES = 1 << 20 };
@@ -111,9 +100,7 @@ void source_init(struct source *s, const struct source_ops *ops, const struct so
  * in the result. `text` has a ceiling of SOURCE_QUERY_BYTES. */
 bool source_next_query(struct source *s, struct buf *text);
 void source_set_error(struct source *s, enum round_error e, const char *reason);
-/* Calls done(). */
-void source_end(struct source *s);
-/* Both. */
+/* The same, and calls done(). */
 void source_fail(struct source *s, enum round_error e, const char *reason);
 
 #endif

@@ -3,6 +3,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/otlp/query.h"
 #include "exporter/otlp/series.h"
+#include "exporter/score/round.h"
 #include "exporter/score/source.h"
 
 #include <errno.h>
@@ -67,11 +68,11 @@ static void otlp_free(struct source *s)
 
 static void otlp_add_warning(struct otlp *o, int64_t refused_ms, const char *limit)
 {
-    struct source_result *r = &o->source.result;
+    struct round_result *r = o->source.result;
 
-    if (refused_ms == 0 || refused_ms < o->from_ms || r->warnings++ > 0)
+    if (refused_ms == 0 || refused_ms < o->from_ms || r->source_warnings++ > 0)
         return;
-    (void)snprintf(r->warning, sizeof(r->warning),
+    (void)snprintf(r->source_warning, sizeof(r->source_warning),
                    "series may be missing from the result: new ones were refused within its range because %s "
                    "was reached",
                    limit);
@@ -83,12 +84,12 @@ static void otlp_end(struct otlp *o)
     struct store_stats stats;
 
     loop_timer_clear(s->env->loop, &s->timer);
-    if (s->n > 0 && s->result.error == ROUND_OK) {
+    if (s->n > 0 && s->result->error == ROUND_OK) {
         store_stats(s->env->store, &stats);
         otlp_add_warning(o, stats.series_limit_ms, "limits.otlpSeries");
         otlp_add_warning(o, stats.bytes_limit_ms, "limits.otlpMemory");
     }
-    source_end(s);
+    s->done(s->arg, s);
 }
 
 static void otlp_fail(struct otlp *o, enum round_error e, const char *reason)
@@ -117,13 +118,13 @@ static void asking_done(struct job *j)
     if (!o)
         return;
     o->asking = NULL;
-    s->result.seconds += (double)mono_diff(o->asked_at, loop_now(s->env->loop)) / 1000;
+    s->result->fetch_s += (double)mono_diff(o->asked_at, loop_now(s->env->loop)) / 1000;
     if (a->error < 0) {
         otlp_fail(o, a->error == -EFBIG ? ROUND_TOO_LARGE : ROUND_QUERY, a->why);
     } else if (http_share_hold(s->share, s->env->http, a->result.n) < 0) {
         otlp_fail(o, ROUND_MEMORY, "over limits.memory: no room for the result of the query");
     } else {
-        s->result.series += a->series;
+        s->result->source_series += a->series;
         o->results[s->n] = buf_take(&a->result);
         s->parts[s->n] = buf_str(&o->results[s->n]);
         s->n++;

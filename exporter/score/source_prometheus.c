@@ -4,6 +4,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/json.h"
 #include "exporter/base/text.h"
+#include "exporter/score/round.h"
 #include "exporter/score/source.h"
 
 #include <errno.h>
@@ -172,22 +173,6 @@ static int put_vector_item(struct jr *j, struct buf *out, size_t *series)
     return r;
 }
 
-PRINTF_LIKE(2, 3) static enum round_error bad_shape(char why[ROUND_REASON_BYTES], const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    (void)vsnprintf(why, ROUND_REASON_BYTES, fmt, ap);
-    va_end(ap);
-    return ROUND_SHAPE;
-}
-
-static enum round_error out_of_memory(char why[ROUND_REASON_BYTES])
-{
-    (void)snprintf(why, ROUND_REASON_BYTES, "out of memory");
-    return ROUND_MEMORY;
-}
-
 static enum round_error from_vector(const struct parts *p, struct prom_answer *a,
                                     char why[ROUND_REASON_BYTES])
 {
@@ -200,28 +185,12 @@ static enum round_error from_vector(const struct parts *p, struct prom_answer *a
     for (i = 0; r == 0 && jr_item(&j); i++)
         r = put_vector_item(&j, &a->made, &a->n_series);
     if (r == -EINVAL)
-        return bad_shape(why,
-                         "invalid query response: data.result[%zu]: expected an object \"metric\" and a list "
-                         "\"value\"",
-                         i - 1);
+        return round_error_because(why, ROUND_SHAPE,
+                                   "invalid query response: data.result[%zu]: expected an object \"metric\" "
+                                   "and a list \"value\"",
+                                   i - 1);
     if (r < 0)
-        return out_of_memory(why);
-    a->series = buf_str(&a->made);
-    return ROUND_OK;
-}
-
-static enum round_error from_scalar(const struct parts *p, struct prom_answer *a,
-                                    char why[ROUND_REASON_BYTES])
-{
-    int r;
-
-    if (p->items != 2)
-        return bad_shape(why, "invalid query response: data.result: expected [time, value]");
-    r = buf_puts(&a->made, "{\"metric\":{},\"values\":[") ?: buf_put_str(&a->made, p->result);
-    r = r ?: buf_puts(&a->made, "]}");
-    if (r < 0)
-        return out_of_memory(why);
-    a->n_series = 1;
+        return round_error_because(why, ROUND_MEMORY, "out of memory");
     a->series = buf_str(&a->made);
     return ROUND_OK;
 }
@@ -229,20 +198,31 @@ static enum round_error from_scalar(const struct parts *p, struct prom_answer *a
 static enum round_error from_data(const struct parts *p, struct prom_answer *a, char why[ROUND_REASON_BYTES])
 {
     char type[64];
+    int r;
 
     if (p->result_kind == JR_NULL)
         return ROUND_OK; /* as Go writes an empty list */
     if (p->result_kind != JR_ARRAY)
-        return bad_shape(why, "invalid query response: missing list data.result");
-    if (str_eq(p->type, STR("scalar")))
-        return from_scalar(p, a, why);
+        return round_error_because(why, ROUND_SHAPE, "invalid query response: missing list data.result");
+    if (str_eq(p->type, STR("scalar"))) {
+        if (p->items != 2)
+            return round_error_because(why, ROUND_SHAPE,
+                                       "invalid query response: data.result: expected [time, value]");
+        r = buf_puts(&a->made, "{\"metric\":{},\"values\":[") ?: buf_put_str(&a->made, p->result);
+        r = r ?: buf_puts(&a->made, "]}");
+        a->n_series = 1;
+        a->series = buf_str(&a->made);
+        return r < 0 ? round_error_because(why, ROUND_MEMORY, "out of memory") : ROUND_OK;
+    }
     if (p->type.n && !str_eq(p->type, STR("matrix")) && !str_eq(p->type, STR("vector"))) {
         text_line_json(type, sizeof(type), p->type);
-        return bad_shape(why, "unsupported result type \"%s\"; expected matrix, vector or scalar", type);
+        return round_error_because(why, ROUND_SHAPE,
+                                   "unsupported result type \"%s\"; expected matrix, vector or scalar", type);
     }
     /* Cheap to check here, where the message can name the item. */
     if (p->objects < p->items)
-        return bad_shape(why, "invalid query response: data.result[%zu]: expected an object", p->objects);
+        return round_error_because(
+            why, ROUND_SHAPE, "invalid query response: data.result[%zu]: expected an object", p->objects);
     if (str_eq(p->type, STR("vector")))
         return from_vector(p, a, why);
     a->series = str_trim((struct str){p->result.p + 1, p->result.n - 2}); /* without the brackets */
@@ -355,7 +335,7 @@ static int send_query(struct prometheus *p, struct str query)
         .max_answer = s->env->max_answer,
         .timeout_ms = mono_diff(loop_now(s->env->loop), s->deadline),
         .share = s->share,
-        .trace = s->trace,
+        .trace = s->result->trace,
     };
     BUF_AUTO(url, URL_MAX_BYTES);
     int e;
@@ -382,21 +362,17 @@ static void prometheus_ask(struct prometheus *p)
     struct source *s = &p->source;
     BUF_AUTO(query, SOURCE_QUERY_BYTES);
 
-    if (!source_next_query(s, &query)) {
-        source_end(s);
-        return;
-    }
-    if (!mono_before(loop_now(s->env->loop), s->deadline)) {
+    if (!source_next_query(s, &query))
+        s->done(s->arg, s);
+    else if (!mono_before(loop_now(s->env->loop), s->deadline))
         source_fail(s, ROUND_TIMEOUT, "timed out before all queries were sent");
-        return;
-    }
-    if (send_query(p, buf_str(&query)) < 0)
+    else if (send_query(p, buf_str(&query)) < 0)
         source_fail(s, ROUND_URL, "sourceEndpoint is not a valid URL");
 }
 
 static void read_failed_answer(struct prometheus *p, enum round_error e, const struct http_answer *a)
 {
-    struct source_result *res = &p->source.result;
+    struct round_result *res = p->source.result;
     char said[ROUND_REASON_BYTES] = "";
 
     res->error = e;
@@ -432,10 +408,10 @@ static void checking_done(struct job *j)
     if (p)
         p->checking = NULL;
     if (p && c->error == ROUND_OK) {
-        if (s->result.warnings == 0)
-            memcpy(s->result.warning, a->warning, sizeof(s->result.warning));
-        s->result.warnings += a->warnings;
-        s->result.series += a->n_series;
+        if (s->result->source_warnings == 0)
+            memcpy(s->result->source_warning, a->warning, sizeof(s->result->source_warning));
+        s->result->source_warnings += a->warnings;
+        s->result->source_series += a->n_series;
         s->parts[s->n] = a->series;
         p->fetched[s->n++] = c->fetched;
         c->fetched = (struct fetched){.body.max = 0};
@@ -455,12 +431,12 @@ static void got_answer(void *arg, struct http_answer *a)
     struct checking *c;
 
     p->call = NULL;
-    s->result.seconds += a->seconds;
-    s->result.received += a->received;
-    s->result.sent += a->sent;
+    s->result->fetch_s += a->seconds;
+    s->result->received[STAGE_SOURCE] += a->received;
+    s->result->sent[STAGE_SOURCE] += a->sent;
     if (e != ROUND_OK) {
         read_failed_answer(p, e, a);
-        source_end(s);
+        s->done(s->arg, s);
         return;
     }
     p->checking = c = xcalloc(1, sizeof(*c));
