@@ -208,7 +208,7 @@ static int read_known_keys(struct reader *rd, bool trusts_ca)
     return 0;
 }
 
-/* Keys that mean nothing without another one. */
+/* Keys that mean nothing without another one, and a private key that is not the certificate's. */
 static int check_partners(struct reader *rd)
 {
     static const struct {
@@ -225,6 +225,7 @@ static int check_partners(struct reader *rd)
         {CREDENTIAL_SCOPES, CREDENTIAL_CLIENT_ID},
         {CREDENTIAL_AUDIENCE, CREDENTIAL_CLIENT_ID},
     };
+    const struct buf *v = rd->c->values;
 
     for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
         if (has(rd->c, pairs[i].key) && !has(rd->c, pairs[i].needs)) {
@@ -232,15 +233,7 @@ static int check_partners(struct reader *rd)
                            kinds[pairs[i].needs].key);
             return -EINVAL;
         }
-    return 0;
-}
-
-static int check_pair(struct reader *rd)
-{
-    const struct credentials *c = rd->c;
-
-    if (!has(c, CREDENTIAL_CERT) ||
-        pem_is_pair(buf_str(&c->values[CREDENTIAL_CERT]), buf_str(&c->values[CREDENTIAL_KEY])))
+    if (!v[CREDENTIAL_CERT].p || pem_is_pair(buf_str(&v[CREDENTIAL_CERT]), buf_str(&v[CREDENTIAL_KEY])))
         return 0;
     reader_explain(rd, ", key \"tls.key\": not the key of the certificate in \"tls.crt\"");
     return -EINVAL;
@@ -316,19 +309,6 @@ static int reader_look(struct reader *rd, bool *ret_trusts_ca)
     return r;
 }
 
-static int reader_read(struct reader *rd)
-{
-    bool trusts_ca = true;
-
-    return reader_look(rd, &trusts_ca)
-               ?: read_token(rd)
-               ?: read_known_keys(rd, trusts_ca)
-               ?: check_partners(rd)
-               ?: check_pair(rd)
-               ?: check_authorization(rd)
-               ?: refuse_nothing(rd);
-}
-
 /* The authorities in ca.crt count for the token endpoint, too; the client certificate is for the server. */
 static void credentials_set_oauth2(struct credentials *c)
 {
@@ -358,6 +338,7 @@ int credentials_read(struct credentials **ret, struct secrets *s, const char *na
     CLEANUP(cleanup_free) char *secret = NULL;
     CLEANUP(cleanup_credentials_free) struct credentials *c = NULL;
     struct reader rd = {.secrets = s, .name = name, .token_key = token_key, .why = why};
+    bool trusts_ca = true;
     int r;
 
     *ret = NULL;
@@ -365,7 +346,12 @@ int credentials_read(struct credentials **ret, struct secrets *s, const char *na
     if (!name)
         return 0;
     rd.c = c = xcalloc(1, sizeof(*c));
-    r = reader_read(&rd);
+    r = reader_look(&rd, &trusts_ca)
+            ?: read_token(&rd)
+            ?: read_known_keys(&rd, trusts_ca)
+            ?: check_partners(&rd)
+            ?: check_authorization(&rd)
+            ?: refuse_nothing(&rd);
     if (r < 0)
         return r;
     secret = reader_secret(&rd);
