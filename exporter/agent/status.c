@@ -120,27 +120,6 @@ static void json_last_round(struct out *o, const struct scorer_status *s)
     out_puts(o, "}");
 }
 
-static void json_error(struct out *o, const struct scorer_status *s)
-{
-    if (!member_object_if(o, "error", s->rounds && s->last.error != ROUND_OK))
-        return;
-    member_text(o, "stage", round_stage_word(s->last.stage));
-    member_text(o, "class", round_error_word(s->last.error));
-    member_words(o, "url", s->url);
-    member_text(o, "text", s->last.reason);
-    member_text(o, "hint", status_hint(s->last.error, s->last.stage));
-    out_puts(o, "}");
-}
-
-static void json_warnings(struct out *o, const struct scorer_status *s)
-{
-    if (!member_object_if(o, "warnings", s->last.source_warnings))
-        return;
-    member_count(o, "count", s->last.source_warnings);
-    member_text(o, "first", s->last.source_warning);
-    out_puts(o, "}");
-}
-
 static void json_secret(struct out *o, const char *key, const struct secret_ref *ref)
 {
     if (!member_object_if(o, key, ref->name))
@@ -193,43 +172,33 @@ static void json_source(struct out *o, const struct summary *s)
     out_puts(o, "]");
 }
 
-static void json_score(struct out *o, const struct batch *b, size_t series)
+static void json_scores(struct out *o, const char *key, const struct batch *b, const size_t *series, size_t n)
 {
     struct shown_label labels[SHOWN_LABELS];
-    size_t n = shown_labels(b, series, labels);
 
-    member_item(o);
-    out_puts(o, "{");
-    member_object(o, "labels");
+    member_list(o, key);
     for (size_t i = 0; i < n; i++) {
-        member(o, labels[i].name);
-        value_text(o, labels[i].value);
+        size_t n_labels = shown_labels(b, series[i], labels);
+
+        member_item(o);
+        out_puts(o, "{");
+        member_object(o, "labels");
+        for (size_t k = 0; k < n_labels; k++) {
+            member(o, labels[k].name);
+            value_text(o, labels[k].value);
+        }
+        out_puts(o, "}");
+        member_number(o, "score", b->values[series[i]]);
+        out_puts(o, "}");
     }
-    out_puts(o, "}");
-    member_number(o, "score", b->values[series]);
-    out_puts(o, "}");
-}
-
-static void json_scores(struct out *o, const struct scorer *s)
-{
-    struct ranking r;
-
-    rank_scores(scorer_batch(s), BEST_AND_WORST, &r);
-    member_list(o, "highest");
-    for (size_t i = 0; i < r.n; i++)
-        json_score(o, scorer_batch(s), r.highest[i]);
     out_puts(o, "]");
-    member_list(o, "lowest");
-    for (size_t i = 0; i < r.n; i++)
-        json_score(o, scorer_batch(s), r.lowest[i]);
-    out_puts(o, "]");
-    member_count(o, "nanScores", r.nans);
 }
 
 static void json_scorer(struct out *o, const struct scorer *s, bool with_history)
 {
     const struct scorer_status *st = scorer_status(s);
     const struct summary *summary = scorer_summary(s);
+    struct ranking r;
 
     member_item(o);
     out_puts(o, "{");
@@ -247,12 +216,26 @@ static void json_scorer(struct out *o, const struct scorer *s, bool with_history
     member_time(o, "nextRoundAt", st->next_ms);
     member_number(o, "intervalSeconds", (double)summary->interval_ms / 1000);
     member_count(o, "series", status_series(s));
-    json_error(o, st);
-    json_warnings(o, st);
+    if (member_object_if(o, "error", st->rounds && st->last.error != ROUND_OK)) {
+        member_text(o, "stage", round_stage_word(st->last.stage));
+        member_text(o, "class", round_error_word(st->last.error));
+        member_words(o, "url", st->url);
+        member_text(o, "text", st->last.reason);
+        member_text(o, "hint", status_hint(st->last.error, st->last.stage));
+        out_puts(o, "}");
+    }
+    if (member_object_if(o, "warnings", st->last.source_warnings)) {
+        member_count(o, "count", st->last.source_warnings);
+        member_text(o, "first", st->last.source_warning);
+        out_puts(o, "}");
+    }
     json_source(o, summary);
     member_url(o, "scoringEndpoint", summary->scoring_endpoint);
     json_secret(o, "scoringSecret", &summary->scoring_auth);
-    json_scores(o, s);
+    rank_scores(scorer_batch(s), BEST_AND_WORST, &r);
+    json_scores(o, "highest", scorer_batch(s), r.highest, r.n);
+    json_scores(o, "lowest", scorer_batch(s), r.lowest, r.n);
+    member_count(o, "nanScores", r.nans);
     if (with_history)
         member_history(o, st->history, scorer_history_names);
     out_puts(o, "}");
@@ -314,39 +297,37 @@ static void json_files(struct out *o, const char *key, uint64_t files, uint64_t 
     out_puts(o, "}");
 }
 
-static void json_endpoint(struct out *o, const struct endpoint_status *e)
-{
-    member_item(o);
-    out_puts(o, "{");
-    member_text(o, "name", e->name);
-    member_text(o, "url", e->url);
-    member_text(o, "state", e->state);
-    member_text(o, "protocol", e->protocol);
-    member_number(o, "behindSeconds", e->behind_s);
-    member_count(o, "samplesSent", e->samples_sent);
-    member_count(o, "samplesPending", e->samples_pending);
-    member_count(o, "samplesDropped", e->samples_dropped);
-    member_bool(o, "spool", e->spool);
-    member_count(o, "spoolBytes", e->bytes_on_disk);
-    member_count(o, "samplesUnsaved", e->samples_unsaved);
-    json_files(o, "spoolUnread", e->unread_files, e->unread_bytes);
-    json_files(o, "spoolSetAside", e->aside_files, e->aside_bytes);
-    member_words(o, "spoolError", e->spool_error);
-    member_time(o, "sentAt", e->sent_at_ms);
-    member_time(o, "retryAt", e->retry_at_ms);
-    member_words(o, "error", e->error);
-    member_time(o, "errorAt", e->error_at_ms);
-    out_puts(o, "}");
-}
-
 static void json_endpoints(struct out *o, const struct agent_state *a)
 {
     size_t n = 0;
     const struct endpoint_status *list = a->hooks.endpoints ? a->hooks.endpoints(a->hooks.arg, &n) : NULL;
 
     member_list(o, "remoteWrite");
-    for (size_t i = 0; i < n; i++)
-        json_endpoint(o, &list[i]);
+    for (size_t i = 0; i < n; i++) {
+        const struct endpoint_status *e = &list[i];
+
+        member_item(o);
+        out_puts(o, "{");
+        member_text(o, "name", e->name);
+        member_text(o, "url", e->url);
+        member_text(o, "state", e->state);
+        member_text(o, "protocol", e->protocol);
+        member_number(o, "behindSeconds", e->behind_s);
+        member_count(o, "samplesSent", e->samples_sent);
+        member_count(o, "samplesPending", e->samples_pending);
+        member_count(o, "samplesDropped", e->samples_dropped);
+        member_bool(o, "spool", e->spool);
+        member_count(o, "spoolBytes", e->bytes_on_disk);
+        member_count(o, "samplesUnsaved", e->samples_unsaved);
+        json_files(o, "spoolUnread", e->unread_files, e->unread_bytes);
+        json_files(o, "spoolSetAside", e->aside_files, e->aside_bytes);
+        member_words(o, "spoolError", e->spool_error);
+        member_time(o, "sentAt", e->sent_at_ms);
+        member_time(o, "retryAt", e->retry_at_ms);
+        member_words(o, "error", e->error);
+        member_time(o, "errorAt", e->error_at_ms);
+        out_puts(o, "}");
+    }
     out_puts(o, "]");
 }
 
