@@ -174,27 +174,23 @@ static int prompt_put_number(struct buf *into, double v)
     return buf_put(into, text, num_put_double(text, v));
 }
 
-static int prompt_put_values(struct buf *into, const struct input_series *s)
-{
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < s->n; i++)
-        if (isfinite(s->values[i]))
-            r = prompt_put_number(into, s->times[i])
-                    ?: buf_puts(into, " : ") ?: prompt_put_number(into, s->values[i]) ?: buf_putc(into, '\n');
-    return r;
-}
-
+/* Samples that are not finite are left out. */
 static int prompt_put_placeholder(struct buf *into, size_t which, const struct llm *m,
                                   const struct input_series *s)
 {
     struct str name;
     char *room;
-    int r;
+    int r = 0;
 
     switch (which) {
     case VALUES:
-        return prompt_put_values(into, s);
+        for (size_t i = 0; r == 0 && i < s->n; i++)
+            if (isfinite(s->values[i]))
+                r = prompt_put_number(into, s->times[i])
+                        ?: buf_puts(into, " : ")
+                        ?: prompt_put_number(into, s->values[i])
+                        ?: buf_putc(into, '\n');
+        return r;
     case LABELS:
         return buf_put_str(into, s->metric);
     case APP_NAME:
@@ -210,7 +206,6 @@ static int prompt_put_placeholder(struct buf *into, size_t which, const struct l
     }
 }
 
-/* Samples that are not finite are left out. */
 static int prompt_put(struct buf *into, const struct llm *m, const struct input_series *s)
 {
     int r = 0;
@@ -255,36 +250,6 @@ static int request_put(struct buf *into, const struct llm *m, struct str prompt)
                ?: buf_puts(into, chat ? "}],\"temperature\":" : ",\"temperature\":")
                ?: prompt_put_number(into, m->temperature)
                ?: buf_printf(into, ",\"max_tokens\":%lld}", (long long)m->max_tokens);
-}
-
-enum answer { LLM_NUMBER, LLM_NO_NUMBER, LLM_INVALID };
-
-/* Reads the number in the text of the first choice, else says why there is none. */
-static enum answer answer_read(struct str body, double *ret, char why[LLM_REASON_BYTES])
-{
-    json_error_t e;
-    json_t *root = json_loadb(body.p ? body.p : "", body.n, 0, &e);
-    const json_t *choice = json_array_get(json_object_get(root, "choices"), 0);
-    const json_t *text =
-        json_object_get(choice, "text") ?: json_object_get(json_object_get(choice, "message"), "content");
-    struct str said = {json_string_value(text), json_string_length(text)};
-    enum answer result = LLM_INVALID;
-    char line[80];
-
-    if (!root) {
-        (void)snprintf(why, LLM_REASON_BYTES, "the answer is not valid: %s", e.text);
-    } else if (!said.p) {
-        (void)snprintf(why, LLM_REASON_BYTES,
-                       "the answer has neither choices[0].text nor choices[0].message.content");
-    } else if (!llm_find_number(said, ret)) {
-        result = LLM_NO_NUMBER;
-        text_line(line, sizeof(line), said);
-        (void)snprintf(why, LLM_REASON_BYTES, "the answer has no number: \"%s\"", line);
-    } else {
-        result = LLM_NUMBER;
-    }
-    json_decref(root);
-    return result;
 }
 
 /* ---- The end of a round ---- */
@@ -348,32 +313,35 @@ static void llm_count(const struct llm *m, const char *result)
     metric_add(m->metrics, METRIC_MODEL_CALLS, LV(result), 1);
 }
 
+/* Reads the number in the text of the first choice, else says why there is none. */
 static void question_read_answer(struct llm_question *q, struct str body)
 {
-    static const char *const results[] = {
-        [LLM_NUMBER] = "success", [LLM_NO_NUMBER] = "no_number", [LLM_INVALID] = "invalid"};
     struct llm_round *r = q->round;
     struct result result = {.metric = q->metric};
-    enum answer read = answer_read(body, &result.score, r->why);
+    json_error_t e;
+    json_auto_t *root = json_loadb(body.p ? body.p : "", body.n, 0, &e);
+    const json_t *choice = json_array_get(json_object_get(root, "choices"), 0);
+    const json_t *text =
+        json_object_get(choice, "text") ?: json_object_get(json_object_get(choice, "message"), "content");
+    struct str said = {json_string_value(text), json_string_length(text)};
+    const char *outcome = "invalid";
+    char line[80];
 
-    if (read == LLM_NUMBER)
+    if (!root) {
+        (void)snprintf(r->why, sizeof(r->why), "the answer is not valid: %s", e.text);
+    } else if (!said.p) {
+        (void)snprintf(r->why, sizeof(r->why),
+                       "the answer has neither choices[0].text nor choices[0].message.content");
+    } else if (llm_find_number(said, &result.score)) {
+        outcome = "success";
         results_add(&r->scoring->results, &result);
-    else if (read == LLM_NO_NUMBER)
+    } else {
+        outcome = "no_number";
         r->scoring->left_out[LEFT_OUT_NO_NUMBER]++;
-    llm_count(r->llm, results[read]);
-}
-
-static void question_count_failure(struct llm_question *q, const struct http_answer *a)
-{
-    char *why = q->round->why;
-
-    if (a->error == HTTP_OK)
-        text_http_status(why, LLM_REASON_BYTES, a->status, "", buf_str(&a->body));
-    else
-        (void)snprintf(why, LLM_REASON_BYTES, "%.*s", LLM_REASON_BYTES - 1, a->reason);
-    llm_count(q->round->llm, a->error == HTTP_OK        ? "http_error"
-                             : a->error == HTTP_TIMEOUT ? "timeout"
-                                                        : "failure");
+        text_line(line, sizeof(line), said);
+        (void)snprintf(r->why, sizeof(r->why), "the answer has no number: \"%s\"", line);
+    }
+    llm_count(r->llm, outcome);
 }
 
 /* Asks no more; questions that were sent may still be answered. */
@@ -401,7 +369,11 @@ static void question_on_answer(void *arg, struct http_answer *a)
     if (verdict == VERDICT_ANSWER)
         question_read_answer(q, buf_str(&a->body));
     else
-        question_count_failure(q, a);
+        llm_count(m, a->error == HTTP_OK ? "http_error" : a->error == HTTP_TIMEOUT ? "timeout" : "failure");
+    if (verdict != VERDICT_ANSWER && a->error == HTTP_OK)
+        text_http_status(r->why, sizeof(r->why), a->status, "", buf_str(&a->body));
+    else if (verdict != VERDICT_ANSWER)
+        (void)snprintf(r->why, sizeof(r->why), "%.*s", LLM_REASON_BYTES - 1, a->reason);
     if (verdict == VERDICT_RETRY && q->attempts < MAX_ATTEMPTS) {
         int64_t pause = backoff_ms(&llm_backoff, q->attempts, a->retry_after_ms);
 
@@ -423,20 +395,6 @@ static bool has_value(const struct input_series *s)
     while (i < s->n && !isfinite(s->values[i]))
         i++;
     return i < s->n;
-}
-
-/* Of the last samples of the series. */
-static int question_write(struct llm_question *q, struct input_series series)
-{
-    const struct llm *m = q->round->llm;
-    BUF_AUTO(prompt, PROMPT_MAX);
-    size_t skipped = series.n - size_min(series.n, (size_t)m->max_values);
-
-    series.times += skipped;
-    series.values += skipped;
-    series.n -= skipped;
-    buf_init(&q->body, 2 * PROMPT_MAX);
-    return prompt_put(&prompt, m, &series) ?: request_put(&q->body, m, buf_str(&prompt));
 }
 
 static int question_send(struct llm_question *q)
@@ -477,20 +435,28 @@ static void question_on_pause(struct timer *t)
 
 static void round_ask(struct llm_round *r)
 {
+    struct llm *m = r->llm;
     struct llm_question *q = xcalloc(1, sizeof(*q));
+    BUF_AUTO(prompt, PROMPT_MAX);
     struct input_series series;
+    size_t skipped;
     int e;
 
     do /* there is one more with a value */
         (void)request_next(&r->scoring->request, &series);
     while (!has_value(&series));
+    skipped = series.n - size_min(series.n, (size_t)m->max_values);
+    series.times += skipped;
+    series.values += skipped;
+    series.n -= skipped;
     r->asked++;
     q->round = r;
     q->metric = series.metric;
     q->pause.fn = question_on_pause;
     LIST_INSERT_HEAD(&r->questions, q, entry);
-    r->llm->running++;
-    e = question_write(q, series) ?: question_send(q);
+    m->running++;
+    buf_init(&q->body, 2 * PROMPT_MAX);
+    e = prompt_put(&prompt, m, &series) ?: request_put(&q->body, m, buf_str(&prompt)) ?: question_send(q);
     if (e < 0)
         question_give_up(q, e);
 }
