@@ -106,20 +106,6 @@ static void show_numbers(struct out *o, const char *key, const double *v, size_t
     out_puts(o, "]");
 }
 
-/* The last samples of the series. */
-static void show_series(struct out *o, const struct input_series *s)
-{
-    size_t n = size_min(s->n, SHOWN_SAMPLES), from = s->n - n;
-
-    member_item(o);
-    out_puts(o, "{");
-    member(o, "metric");
-    out_str(o, s->metric);
-    show_numbers(o, "unixSeconds", s->times + from, n);
-    show_numbers(o, "values", s->values + from, n);
-    out_puts(o, "}");
-}
-
 static void show_request(struct out *o, struct str body)
 {
     struct input_series s;
@@ -128,11 +114,20 @@ static void show_request(struct out *o, struct str body)
 
     member_list(o, "shownSeries");
     request_begin(&rq, body);
-    while (n < SHOWN_SERIES && request_next(&rq, &s))
-        if (s.metric.n <= SHOWN_METRIC_BYTES) {
-            show_series(o, &s);
-            n++;
-        }
+    while (n < SHOWN_SERIES && request_next(&rq, &s)) {
+        size_t samples = size_min(s.n, SHOWN_SAMPLES), from = s.n - samples; /* the last ones */
+
+        if (s.metric.n > SHOWN_METRIC_BYTES)
+            continue;
+        n++;
+        member_item(o);
+        out_puts(o, "{");
+        member(o, "metric");
+        out_str(o, s.metric);
+        show_numbers(o, "unixSeconds", s.times + from, samples);
+        show_numbers(o, "values", s.values + from, samples);
+        out_puts(o, "}");
+    }
     request_abandon(&rq);
     out_puts(o, "]");
 }
@@ -157,26 +152,6 @@ static void show_answer(struct out *o, struct str answer)
     out_puts(o, "]");
 }
 
-/* Keeps the first series of a valid request and the first results of its answer. Any thread. */
-static void call_show(struct call *c, struct str body)
-{
-    struct out o = out_begin(&c->shown);
-
-    show_request(&o, body);
-    show_answer(&o, buf_str(&c->answer));
-    if (out_end(&o) < 0)
-        buf_done(&c->shown);
-}
-
-static void show_left_out(struct out *o, const struct last_call *c)
-{
-    member_object(o, "leftOut");
-    for (size_t i = 0; i < LEFT_OUTS; i++)
-        if (c->left_out[i])
-            member_count(o, left_out_word((enum left_out)i), c->left_out[i]);
-    out_puts(o, "}");
-}
-
 static void show_last_call(struct out *o, const struct last_call *c)
 {
     member_count(o, "calls", c->calls);
@@ -187,7 +162,11 @@ static void show_last_call(struct out *o, const struct last_call *c)
         member_count(o, "bodyBytes", c->bytes);
         member_count(o, "series", c->series);
         member_count(o, "results", c->results);
-        show_left_out(o, c);
+        member_object(o, "leftOut");
+        for (size_t i = 0; i < LEFT_OUTS; i++)
+            if (c->left_out[i])
+                member_count(o, left_out_word((enum left_out)i), c->left_out[i]);
+        out_puts(o, "}");
         if (c->backtests)
             member_number(o, "backtestError", c->backtest_error);
         if (c->shown.n) {
@@ -205,33 +184,6 @@ static void show_last_call(struct out *o, const struct last_call *c)
 }
 
 /* ---- Calls ---- */
-
-static struct call *server_new_call(struct served_endpoint *e, const struct httpd_request *rq,
-                                    struct httpd_reply *reply)
-{
-    bool waits = e->server->instance->model->begin;
-    struct call *c = xcalloc(1, sizeof(*c));
-
-    c->endpoint = e;
-    c->rq = rq;
-    c->reply = reply;
-    c->scoring.endpoint = e->index;
-    c->scoring.authorization = str_of(rq->authorization);
-    c->began = clock_seconds();
-    buf_init(&c->body, waits ? MAX_WAITING_BODY_BYTES : MAX_BODY_BYTES);
-    buf_init(&c->answer, MAX_ANSWER_BYTES);
-    buf_init(&c->shown, SHOWN_BYTES);
-    return c;
-}
-
-static void server_free_call(struct call *c)
-{
-    request_abandon(&c->scoring.request);
-    buf_done(&c->body);
-    buf_done(&c->answer);
-    buf_done(&c->shown);
-    free(c);
-}
 
 static void PRINTF_LIKE(2, 3) call_set_why(struct call *c, const char *fmt, ...)
 {
@@ -271,18 +223,24 @@ static int call_read_body(struct call *c, struct str *ret)
     return r == -EFBIG ? -E2BIG : r == -EBADMSG ? -EINVAL : r;
 }
 
-/* Ends reading and writing; the first error counts. */
+/* Ends reading and writing; the first error counts. Of a valid request keeps the first series and results for
+ * the page. */
 static void call_conclude(struct call *c, int r)
 {
     struct scoring *s = &c->scoring;
     struct str body = s->request.body;
+    struct out o = out_begin(&c->shown);
     int read = request_end(&s->request), written = results_end(&s->results);
 
     if (read < 0)
         call_set_why(c, "%s", s->request.why);
     c->result = read ?: r ?: written;
-    if (c->result == 0)
-        call_show(c, body);
+    if (c->result < 0)
+        return;
+    show_request(&o, body);
+    show_answer(&o, buf_str(&c->answer));
+    if (out_end(&o) < 0)
+        buf_done(&c->shown);
 }
 
 static void call_run(struct job *j)
@@ -305,7 +263,7 @@ static void call_run(struct job *j)
 }
 
 /* Sets the status; and the reason of a failure, unless there is one. */
-static void call_judge(struct call *c)
+static void call_fill_reply(struct call *c)
 {
     static const struct {
         int result;
@@ -322,23 +280,16 @@ static void call_judge(struct call *c)
         {-EFBIG, 500, "the answer would be larger than 256 MiB"},
         {-ENOMEM, 503, "out of memory"},
     };
+    struct httpd_reply *reply = c->reply;
+    struct out o;
     size_t i = 0;
 
     while (i + 1 < ARRAY_SIZE(table) && table[i].result != c->result)
         i++;
     c->status = table[i].status;
-    if (c->status != 200 && !*c->scoring.why)
-        call_set_why(c, "%s", table[i].why);
-}
-
-static void call_fill_reply(struct call *c)
-{
-    struct httpd_reply *reply = c->reply;
-
-    call_judge(c);
     if (c->status != 200) {
-        struct out o;
-
+        if (!*c->scoring.why)
+            call_set_why(c, "%s", table[i].why);
         buf_truncate(&c->answer, 0);
         o = out_begin(&c->answer);
         out_puts(&o, "{");
@@ -411,7 +362,11 @@ static void server_finish_call(struct call *c)
     call_count(c, seconds);
     metric_set(s->metrics, METRIC_SCORER_CALLS, LV_NONE, --s->n_calls);
     httpd_finish(c->reply);
-    server_free_call(c);
+    request_abandon(&c->scoring.request);
+    buf_done(&c->body);
+    buf_done(&c->answer);
+    buf_done(&c->shown);
+    free(c);
 }
 
 void scoring_done(struct scoring *s, int r)
@@ -451,10 +406,21 @@ static void server_scoring(void *arg, const struct httpd_request *rq, struct htt
         reply->retry_after = 1;
         return;
     }
-    c = server_new_call(e, rq, reply);
+    c = xcalloc(1, sizeof(*c));
+    *c = (struct call){
+        .job = {.run = call_run, .done = call_ended},
+        .endpoint = e,
+        .scoring = {.endpoint = e->index, .authorization = str_of(rq->authorization)},
+        .body.max = s->instance->model->begin ? MAX_WAITING_BODY_BYTES : MAX_BODY_BYTES,
+        .answer.max = MAX_ANSWER_BYTES,
+        .shown.max = SHOWN_BYTES,
+        .rq = rq,
+        .reply = reply,
+        .began = clock_seconds(),
+    };
     metric_set(s->metrics, METRIC_SCORER_CALLS, LV_NONE, ++s->n_calls);
     httpd_defer(reply);
-    c->job = (struct job){.run = call_run, .done = call_ended};
+
     worker_do(s->worker, &c->job, is_compressed(c) ? rq->body.n * COMPRESSION : rq->body.n);
 }
 
@@ -477,18 +443,6 @@ static void server_config(void *arg, const struct httpd_request *rq, struct http
     api_reply(reply, instance_put_config(e->server->instance, e->index, &body), "", &body);
 }
 
-static void member_endpoint(struct out *o, const struct served_endpoint *e)
-{
-    member_item(o);
-    out_puts(o, "{");
-    member_text(o, "path", e->scoring);
-    member(o, "config");
-    if (o->error == 0)
-        o->error = instance_put_config(e->server->instance, e->index, o->b);
-    show_last_call(o, &e->last);
-    out_puts(o, "}");
-}
-
 static void server_api_status(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     const struct model_server *s = arg;
@@ -505,8 +459,16 @@ static void server_api_status(void *arg, const struct httpd_request *rq, struct 
     member_time(&o, "startedAt", metrics_process_start_ms());
     member_build(&o);
     member_list(&o, "endpoints");
-    for (size_t i = 0; i < m->n_endpoints; i++)
-        member_endpoint(&o, &s->endpoints[i]);
+    for (const struct served_endpoint *e = s->endpoints; e < s->endpoints + m->n_endpoints; e++) {
+        member_item(&o);
+        out_puts(&o, "{");
+        member_text(&o, "path", e->scoring);
+        member(&o, "config");
+        if (o.error == 0)
+            o.error = instance_put_config(s->instance, e->index, &body);
+        show_last_call(&o, &e->last);
+        out_puts(&o, "}");
+    }
     out_puts(&o, "]");
     member_web_config(&o, site_access(s->site));
     out_puts(&o, "}");
