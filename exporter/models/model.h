@@ -157,7 +157,8 @@ struct model {
     bool takes_any_body;            /* the request is not read: its body may be anything */
     /* Reads the lists of the configuration file; may be NULL. */
     void (*read_file)(void *state, const struct node *root, struct problems *p);
-    /* Before any call. -EINVAL with *ret_why (from malloc). close() is called in any case. May be NULL. */
+    /* Before any call. -EINVAL with *ret_why (from malloc). close() is called in any case, also twice. May
+     * be NULL. */
     int (*open)(void *state, const struct model_env *env, char **ret_why);
     void (*close)(void *state);
     /* Reads the request and writes the results, on any thread. Errors of both need not be returned. -EINVAL:
@@ -209,7 +210,6 @@ struct instance {
     struct instance_setting *settings;
     size_t n_settings;
     struct arena arena; /* of the texts */
-    bool closed;
 };
 
 /* With the defaults. */
