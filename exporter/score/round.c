@@ -223,61 +223,26 @@ static void ask_for_scores(struct round *r)
         r->result.performed = true;
 }
 
-/* "source 2 of 3: <reason>" where there are several. */
-static void round_fail_source(struct round *r)
-{
-    struct round_result *res = &r->result;
-    size_t sources = summary_sources(r->rq.summary), n = 0;
-    char reason[ROUND_REASON_BYTES] = "";
-
-    res->source = r->n_sources - 1;
-    res->source_series = res->source_warnings = 0;
-    res->source_warning[0] = '\0';
-    if (sources > 1)
-        n = (size_t)snprintf(reason, sizeof(reason), "source %zu of %zu: ", r->n_sources, sources);
-    text_line(reason + n, sizeof(reason) - n, str_of(res->reason));
-    round_fail(r, STAGE_SOURCE, res->error, reason);
-}
-
-static void round_next_source(struct round *r);
-
-static void round_got_series(void *arg, const struct source *s)
-{
-    struct round *r = arg;
-
-    if (r->result.error != ROUND_OK) {
-        round_fail_source(r);
-        return;
-    }
-    for (size_t i = 0; i < s->n; i++) {
-        if (s->parts[i].n && r->n_body > 1)
-            round_put_body(r, STR(","));
-        if (s->parts[i].n)
-            round_put_body(r, s->parts[i]);
-    }
-    round_next_source(r);
-}
-
 /* Sources are fetched one after the other, each with its own token and range. The first failure fails the
  * round. */
 static void round_next_source(struct round *r)
 {
     const struct summary *s = r->rq.summary;
-    size_t i = r->n_sources;
-    const struct source_request rq = {.env = r->rq.env,
-                                      .summary = s,
-                                      .index = i,
-                                      .now = r->now,
-                                      .deadline = r->deadline,
-                                      .share = &r->share,
-                                      .result = &r->result};
+    struct source like = {.round = r,
+                          .env = r->rq.env,
+                          .deadline = r->deadline,
+                          .share = &r->share,
+                          .result = &r->result,
+                          .end_ms = r->now.ms};
 
-    if (i == summary_sources(s)) {
+    if (r->n_sources == summary_sources(s)) {
         ask_for_scores(r);
         return;
     }
-    r->sources[i] = source_types[summary_source(s, i).type]->start(&rq, round_got_series, r);
-    r->n_sources++;
+    like.from = summary_source(s, r->n_sources);
+    if (like.end_ms > like.from.range_s * 1000) /* else the clock was never set */
+        like.start_ms = like.end_ms - like.from.range_s * 1000;
+    r->sources[r->n_sources++] = source_types[like.from.type]->start(&like);
 }
 
 static void round_on_begin(struct timer *t)
@@ -306,21 +271,12 @@ struct round *round_start(const struct round_request *rq, round_done_fn done, vo
 
 /* ---- What sources share ---- */
 
-void source_init(struct source *s, const struct source_ops *ops, const struct source_request *rq,
-                 source_done_fn done, void *arg, void (*on_timer)(struct timer *t))
+void source_init(struct source *s, const struct source_ops *ops, const struct source *like,
+                 void (*on_timer)(struct timer *t))
 {
-    *s = (struct source){.ops = ops,
-                         .env = rq->env,
-                         .from = summary_source(rq->summary, rq->index),
-                         .deadline = rq->deadline,
-                         .share = rq->share,
-                         .result = rq->result,
-                         .done = done,
-                         .arg = arg,
-                         .timer.fn = on_timer,
-                         .end_ms = rq->now.ms};
-    if (s->end_ms > s->from.range_s * 1000) /* else the clock was never set */
-        s->start_ms = s->end_ms - s->from.range_s * 1000;
+    *s = *like;
+    s->ops = ops;
+    s->timer.fn = on_timer;
     loop_timer_set(s->env->loop, &s->timer, loop_now(s->env->loop));
 }
 
@@ -345,8 +301,34 @@ bool source_next_query(struct source *s, struct buf *text)
     return r == 0;
 }
 
+void source_end(struct source *s)
+{
+    struct round *r = s->round;
+    struct round_result *res = &r->result;
+    size_t sources = summary_sources(r->rq.summary), n = 0;
+    char reason[ROUND_REASON_BYTES] = "";
+
+    for (size_t i = 0; res->error == ROUND_OK && i < s->n; i++) {
+        if (s->parts[i].n && r->n_body > 1)
+            round_put_body(r, STR(","));
+        if (s->parts[i].n)
+            round_put_body(r, s->parts[i]);
+    }
+    if (res->error == ROUND_OK) {
+        round_next_source(r);
+        return;
+    }
+    res->source = r->n_sources - 1;
+    res->source_series = res->source_warnings = 0;
+    res->source_warning[0] = '\0';
+    if (sources > 1) /* "source 2 of 3: <reason>" */
+        n = (size_t)snprintf(reason, sizeof(reason), "source %zu of %zu: ", r->n_sources, sources);
+    text_line(reason + n, sizeof(reason) - n, str_of(res->reason));
+    round_fail(r, STAGE_SOURCE, res->error, reason);
+}
+
 void source_fail(struct source *s, enum round_error e, const char *reason)
 {
     source_set_error(s, e, reason);
-    s->done(s->arg, s);
+    source_end(s);
 }

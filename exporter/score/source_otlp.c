@@ -89,7 +89,7 @@ static void otlp_end(struct otlp *o)
         otlp_add_warning(o, stats.series_limit_ms, "limits.otlpSeries");
         otlp_add_warning(o, stats.bytes_limit_ms, "limits.otlpMemory");
     }
-    s->done(s->arg, s);
+    source_end(s);
 }
 
 static void otlp_fail(struct otlp *o, enum round_error e, const char *reason)
@@ -178,14 +178,14 @@ static void source_otlp_on_timer(struct timer *t)
     }
 }
 
-static struct source *otlp_start(const struct source_request *rq, source_done_fn done, void *arg)
+static struct source *otlp_start(const struct source *like)
 {
     struct otlp *o;
 
-    if (summary_source(rq->summary, rq->index).endpoint || rq->env->otlp_url)
-        return source_prometheus.start(rq, done, arg);
+    if (like->from.endpoint || like->env->otlp_url)
+        return source_prometheus.start(like);
     o = xcalloc(1, sizeof(*o));
-    source_init(&o->source, &source_otlp, rq, done, arg, source_otlp_on_timer);
+    source_init(&o->source, &source_otlp, like, source_otlp_on_timer);
     o->from_ms = o->source.start_ms;
     return &o->source;
 }

@@ -314,22 +314,13 @@ static void prometheus_free(struct source *s)
     free(p);
 }
 
-static int put_arguments(struct buf *b, const struct source *s, struct str query)
-{
-    long long start = s->start_ms, end = s->end_ms;
-
-    return buf_puts(b, "query=")
-               ?: buf_put_url(b, query)
-               ?: buf_printf(b, "&start=%lld.%03lld&end=%lld.%03lld&step=%lld", start / 1000, start % 1000,
-                             end / 1000, end % 1000, (long long)s->from.step_s);
-}
-
 static void got_answer(void *arg, struct http_answer *a);
 
 /* By GET, or by form POST if proxies might reject the length of the URL. -EINVAL, -EFBIG. */
 static int send_query(struct prometheus *p, struct str query)
 {
     const struct source *s = &p->source;
+    long long start = s->start_ms, end = s->end_ms;
     const char *endpoint = s->from.endpoint ? s->from.endpoint : s->env->otlp_url;
     struct http_request r = {
         .max_answer = s->env->max_answer,
@@ -342,7 +333,10 @@ static int send_query(struct prometheus *p, struct str query)
 
     credentials_apply(p->credentials, &r);
     p->form.n = 0;
-    e = put_arguments(&p->form, s, query) ?: buf_puts(&url, endpoint);
+    e = buf_puts(&p->form, "query=") ?: buf_put_url(&p->form, query) ?: buf_puts(&url, endpoint);
+    e = e
+            ?: buf_printf(&p->form, "&start=%lld.%03lld&end=%lld.%03lld&step=%lld", start / 1000,
+                          start % 1000, end / 1000, end % 1000, (long long)s->from.step_s);
     if (e == 0 && url.n + p->form.n <= GET_MAX_BYTES) {
         e = buf_putc(&url, strchr(endpoint, '?') ? '&' : '?') ?: buf_put_str(&url, buf_str(&p->form));
     } else if (e == 0) {
@@ -363,7 +357,7 @@ static void prometheus_ask(struct prometheus *p)
     BUF_AUTO(query, SOURCE_QUERY_BYTES);
 
     if (!source_next_query(s, &query))
-        s->done(s->arg, s);
+        source_end(s);
     else if (!mono_before(loop_now(s->env->loop), s->deadline))
         source_fail(s, ROUND_TIMEOUT, "timed out before all queries were sent");
     else if (send_query(p, buf_str(&query)) < 0)
@@ -436,7 +430,7 @@ static void got_answer(void *arg, struct http_answer *a)
     s->result->sent[STAGE_SOURCE] += a->sent;
     if (e != ROUND_OK) {
         read_failed_answer(p, e, a);
-        s->done(s->arg, s);
+        source_end(s);
         return;
     }
     p->checking = c = xcalloc(1, sizeof(*c));
@@ -457,11 +451,11 @@ static void prometheus_on_timer(struct timer *t)
         prometheus_ask(p);
 }
 
-static struct source *prometheus_start(const struct source_request *rq, source_done_fn done, void *arg)
+static struct source *prometheus_start(const struct source *like)
 {
     struct prometheus *p = xcalloc(1, sizeof(*p));
 
-    source_init(&p->source, &source_prometheus, rq, done, arg, prometheus_on_timer);
+    source_init(&p->source, &source_prometheus, like, prometheus_on_timer);
     buf_init(&p->form, FORM_MAX_BYTES);
     return &p->source;
 }
