@@ -484,22 +484,11 @@ static char *read_query(struct reader *r, const char *what)
     return NULL;
 }
 
-static void check_points(struct reader *r, int64_t range, int64_t step)
-{
-    const struct node *n = node_given(r->map, "sourceStep");
-
-    if (range / step <= POINTS_MAX)
-        return;
-    node_problem(n ? n : node_get(r->map, "sourceRange"), r->p, PROBLEM_WARNING,
-                 "%" PRId64 " s at a step of %" PRId64 " s is %" PRId64
-                 " points per series; queries of more than 11,000 fail",
-                 range, step, range / step + 1);
-}
-
 /* Reads the fields of the reader's map. */
 static struct summary_source read_source(struct reader *r)
 {
     struct summary_source s = no_source;
+    const struct node *step = node_given(r->map, "sourceStep");
     const struct source_kind *kind;
     char why[QUERY_WHY_BYTES];
     int64_t reach;
@@ -518,7 +507,11 @@ static struct summary_source read_source(struct reader *r)
                      "${cluster} is replaced in string literals only, as in {cluster=\"${cluster}\"}");
     s.range_s = field_seconds(r, "sourceRange", RANGE_MAX_S, RANGE_DEFAULT_S);
     s.step_s = field_seconds(r, "sourceStep", STEP_MAX_S, STEP_DEFAULT_S);
-    check_points(r, s.range_s, s.step_s);
+    if (s.range_s / s.step_s > POINTS_MAX)
+        node_problem(step ? step : node_get(r->map, "sourceRange"), r->p, PROBLEM_WARNING,
+                     "%" PRId64 " s at a step of %" PRId64 " s is %" PRId64
+                     " points per series; queries of more than 11,000 fail",
+                     s.range_s, s.step_s, s.range_s / s.step_s + 1);
     if (s.type == SOURCE_OPENTELEMETRY && s.query && !field_is_set(r, "sourceEndpoint") && r->check_queries &&
         queries_reach(s.query, &reach, why) < 0)
         node_problem(node_get(r->map, "sourceQuery"), r->p, r->unknown, "%s", why);
@@ -681,21 +674,6 @@ struct str format_unknown_placeholder(const char *format)
     return (struct str){format, strcspn(format, "}") + (strchr(format, '}') ? 1 : 0)};
 }
 
-static void check_format(struct reader *r, const struct node *n, const char *format)
-{
-    struct str unknown = format_unknown_placeholder(format);
-    BUF_AUTO(text, 512);
-    BUF_AUTO(known, 256);
-
-    if (!unknown.n)
-        return;
-    (void)!problem_quote(unknown, &text);
-    for (size_t i = 0; i < ARRAY_SIZE(placeholders); i++)
-        (void)!buf_printf(&known, "%s${%s}", i ? ", " : "", placeholders[i].word.p);
-    node_problem(n, r->p, PROBLEM_WARNING, "unknown placeholder %.*s stays as it is; known are %.*s",
-                 STR_ARG(buf_str(&text)), STR_ARG(buf_str(&known)));
-}
-
 /* ---- Items: one in its own fields, or several in the list `scoreItems` ---- */
 
 static struct summary_item read_item(struct reader *r, const struct node *map, const char *format,
@@ -704,11 +682,21 @@ static struct summary_item read_item(struct reader *r, const struct node *map, c
     static const char *const aggregations[] = {
         [AGGREGATE_LAST] = "last", [AGGREGATE_AVG] = "avg", [AGGREGATE_MAX] = "max",
         [AGGREGATE_MIN] = "min",   [AGGREGATE_SUM] = "sum", NULL};
+    BUF_AUTO(text, 512);
+    BUF_AUTO(known, 256);
+    struct str unknown;
     struct summary_item item = {.format = node_text(map, format, r->p, r->arena),
                                 .aggregation = node_choice(map, aggregation, r->p, aggregations)};
 
-    if (item.format)
-        check_format(r, node_get(map, format), item.format);
+    unknown = format_unknown_placeholder(cstr(item.format));
+    if (!unknown.n)
+        return item;
+    (void)!problem_quote(unknown, &text);
+    for (size_t i = 0; i < ARRAY_SIZE(placeholders); i++)
+        (void)!buf_printf(&known, "%s${%s}", i ? ", " : "", placeholders[i].word.p);
+    node_problem(node_get(map, format), r->p, PROBLEM_WARNING,
+                 "unknown placeholder %.*s stays as it is; known are %.*s", STR_ARG(buf_str(&text)),
+                 STR_ARG(buf_str(&known)));
     return item;
 }
 
@@ -832,43 +820,38 @@ static void summary_read(struct summary *s, const struct node *map, enum problem
         node_expected(node_get(r.map, "since"), r.p, "a time such as 2026-11-26T07:30:00Z");
 }
 
-static void parse_list(struct summaries *s, const struct node *list, enum problem_kind unknown,
-                       struct problems *p)
+void summaries_parse(struct summaries *ret, const struct node *node, enum problem_kind unknown,
+                     struct problems *p)
 {
     CLEANUP(map_done) struct map names = {0};
-    CLEANUP(cleanup_free) bool *dropped = xcalloc(list->n, sizeof(bool));
+    CLEANUP(cleanup_free) bool *dropped = xcalloc(node->n + 1, sizeof(bool));
 
-    s->list = xcalloc(list->n, sizeof(struct summary));
-    for (size_t i = 0; i < list->n; i++) {
+    *ret = (struct summaries){0};
+    if (node->kind != NODE_LIST) {
+        node_expected(node, p, "a list of summaries");
+        return;
+    }
+    ret->list = xcalloc(node->n + 1, sizeof(struct summary));
+    for (size_t i = 0; i < node->n; i++) {
         size_t errors = p->errors;
-        struct summary *entry = &s->list[i];
+        struct summary *entry = &ret->list[i];
         const struct summary *first;
 
-        summary_read(entry, list->items[i], unknown, unknown == PROBLEM_ERROR, p);
+        summary_read(entry, node->items[i], unknown, unknown == PROBLEM_ERROR, p);
         first = entry->score_name ? map_get(&names, entry->score_name) : NULL;
         if (first)
-            node_problem(node_get(list->items[i], "scoreName"), p, PROBLEM_WARNING,
+            node_problem(node_get(node->items[i], "scoreName"), p, PROBLEM_WARNING,
                          "already used by the summary at line %u; the one at line %u is ignored", first->line,
                          entry->line);
         else if (entry->score_name)
             map_set(&names, entry->score_name, entry);
         dropped[i] = first || p->errors != errors;
     }
-    for (size_t i = 0; i < list->n; i++)
+    for (size_t i = 0; i < node->n; i++)
         if (dropped[i])
-            summary_done(&s->list[i]);
+            summary_done(&ret->list[i]);
         else
-            s->list[s->n++] = s->list[i];
-}
-
-void summaries_parse(struct summaries *ret, const struct node *node, enum problem_kind unknown,
-                     struct problems *p)
-{
-    *ret = (struct summaries){0};
-    if (node->kind != NODE_LIST)
-        node_expected(node, p, "a list of summaries");
-    else if (node->n)
-        parse_list(ret, node, unknown, p);
+            ret->list[ret->n++] = ret->list[i];
 }
 
 void summaries_append(struct summaries *s, struct summaries *more)
