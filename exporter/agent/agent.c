@@ -174,23 +174,6 @@ static void apply_config(struct agent *a, struct config *c)
     (void)config_free(was);
 }
 
-/* For the status page, the metrics and the caller. */
-static void record_reload(struct agent *a, bool ok, const struct problems *p, struct buf *why)
-{
-    BUF_AUTO(text, PROBLEMS_MAX_BYTES);
-
-    if (problems_print(p, &text) < 0 || (why && buf_put_str(why, buf_str(&text)) < 0))
-        log_debug("too many problems for the status page"); /* the log has them */
-    free(a->state.reload.problems);
-    a->state.reload = (struct reload_status){
-        .ok = ok, .at_ms = loop_wall(a->state.loop).ms, .problems = text.n ? str_dup(buf_str(&text)) : NULL};
-    metric_add(a->state.metrics, METRIC_CONFIG_RELOADS, LV(ok ? "success" : "failure"), 1);
-    metric_set(a->state.metrics, METRIC_CONFIG_OK, LV_NONE, ok);
-    if (ok)
-        metric_set(a->state.metrics, METRIC_CONFIG_TIME, LV_NONE, (double)a->state.reload.at_ms / 1000);
-    agent_render_own(a); /* now: metrics of removed scorers go with their scores */
-}
-
 /* The text that a pipe gave stays its configuration. */
 static int load_file(struct agent *a, struct config **ret, struct problems *p)
 {
@@ -230,15 +213,28 @@ static void swap_summaries(struct config *a, struct config *b)
     b->summaries = was;
 }
 
-/* Applies *c if r is 0, and reports the outcome. */
+/* Applies *c if r is 0, and reports the outcome to the caller, the log, the status page and the metrics. */
 static int finish_reload(struct agent *a, int r, struct config **c, struct problems *p, struct buf *ret_why)
 {
+    struct reload_status *reload = &a->state.reload;
+    BUF_AUTO(text, PROBLEMS_MAX_BYTES);
+
     problems_sort(p);
     problems_log(p);
     if (r == 0)
         apply_config(a, TAKE_PTR(*c));
-    record_reload(a, r == 0, p, ret_why);
-    if (r == 0)
+    if (problems_print(p, &text) < 0 || (ret_why && buf_put_str(ret_why, buf_str(&text)) < 0))
+        log_debug("too many problems for the status page"); /* the log has them */
+    free(reload->problems);
+    *reload = (struct reload_status){.ok = r == 0,
+                                     .at_ms = loop_wall(a->state.loop).ms,
+                                     .problems = text.n ? str_dup(buf_str(&text)) : NULL};
+    metric_add(a->state.metrics, METRIC_CONFIG_RELOADS, LV(reload->ok ? "success" : "failure"), 1);
+    metric_set(a->state.metrics, METRIC_CONFIG_OK, LV_NONE, reload->ok);
+    if (reload->ok)
+        metric_set(a->state.metrics, METRIC_CONFIG_TIME, LV_NONE, (double)reload->at_ms / 1000);
+    agent_render_own(a); /* now: metrics of removed scorers go with their scores */
+    if (reload->ok)
         log_info("configuration applied", problems_origin(p), L_INT("scorers", a->state.config->summaries.n));
     else
         log_error(a->state.config ? "configuration rejected, the last valid one stays active"
