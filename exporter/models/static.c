@@ -118,16 +118,6 @@ static void table_read_row(struct table *t, const struct node *row, struct probl
     }
 }
 
-static void table_read(struct table *t, const struct node *list, struct problems *p)
-{
-    if (list->kind != NODE_LIST) {
-        node_expected(list, p, "a list of objects with \"metric\" and \"score\"");
-        return;
-    }
-    for (size_t i = 0; i < list->n; i++)
-        table_read_row(t, list->items[i], p);
-}
-
 /* ---- The model ---- */
 
 struct static_state {
@@ -176,8 +166,10 @@ static void static_read_file(void *state, const struct node *root, struct proble
     for (size_t i = 0; i < STATIC_TABLES; i++) {
         const struct node *n = node_given(root, static_settings[i].name);
 
-        if (n && n->kind != NODE_STRING)
-            table_read(&s->tables[i], n, p);
+        if (n && n->kind != NODE_STRING && n->kind != NODE_LIST)
+            node_expected(n, p, "a list of objects with \"metric\" and \"score\"");
+        for (size_t k = 0; n && n->kind == NODE_LIST && k < n->n; k++)
+            table_read_row(&s->tables[i], n->items[k], p);
     }
 }
 

@@ -68,19 +68,6 @@ static bool request_read_sample(struct request *rq)
     return true;
 }
 
-static void request_read_samples(struct request *rq)
-{
-    struct jr *j = &rq->j;
-
-    if (jr_peek(j) != JR_ARRAY)
-        request_fail(rq, -EINVAL, "data[%zu].values: expected a list of [time, \"value\"]", rq->n_series);
-    (void)jr_array(j);
-    while (jr_item(j))
-        if (!request_read_sample(rq))
-            request_fail(rq, -EINVAL, "data[%zu].values[%zu]: expected [time, \"value\"]", rq->n_series,
-                         rq->n);
-}
-
 /* The members of one series. */
 static void request_read_series(struct request *rq, struct input_series *ret)
 {
@@ -98,10 +85,16 @@ static void request_read_series(struct request *rq, struct input_series *ret)
             (void)jr_skip(j, &ret->metric);
         } else if ((values || value) && !has_values) {
             has_values = true;
-            if (values)
-                request_read_samples(rq);
-            else if (!request_read_sample(rq))
+            if (value && !request_read_sample(rq))
                 request_fail(rq, -EINVAL, "data[%zu].value: expected [time, \"value\"]", rq->n_series);
+            if (values && jr_peek(j) != JR_ARRAY)
+                request_fail(rq, -EINVAL, "data[%zu].values: expected a list of [time, \"value\"]",
+                             rq->n_series);
+            if (values && jr_array(j))
+                while (jr_item(j))
+                    if (!request_read_sample(rq))
+                        request_fail(rq, -EINVAL, "data[%zu].values[%zu]: expected [time, \"value\"]",
+                                     rq->n_series, rq->n);
         } else if (values || value || jr_key_is(key, "metric")) {
             request_fail(rq, -EINVAL, "data[%zu]: duplicate \"%.*s\"", rq->n_series, STR_ARG(key));
         } else {

@@ -131,13 +131,6 @@ static void grid_add_labels(struct grid *g, size_t row, const struct batch *b, s
     }
 }
 
-static void grid_add_score(struct grid *g, size_t row, double v)
-{
-    g->scores[row][num_put_double(g->scores[row], v)] = '\0';
-    g->whole[row] = strcspn(g->scores[row], ".");
-    g->whole_max = size_max(g->whole_max, g->whole[row]);
-}
-
 /* Columns of `cells`, which start at `indent`. */
 static void grid_put_row(struct out *o, const struct grid *g, char *const *cells, size_t indent)
 {
@@ -170,7 +163,9 @@ void grid_scores(struct out *o, const struct batch *b, const size_t *series, siz
 
     for (size_t row = 0; row < n; row++) {
         grid_add_labels(g, row, b, series[row]);
-        grid_add_score(g, row, b->values[series[row]]);
+        g->scores[row][num_put_double(g->scores[row], b->values[series[row]])] = '\0';
+        g->whole[row] = strcspn(g->scores[row], ".");
+        g->whole_max = size_max(g->whole_max, g->whole[row]);
     }
     grid_put_header(o, g, indent);
     for (size_t row = 0; row < n; row++) {
