@@ -114,19 +114,6 @@ static void failed_url(const struct scorer *s, const struct round_result *r, cha
         text_line(out, size, buf_str(&plain));
 }
 
-static void log_failure(const struct scorer *s, const struct round_result *r)
-{
-    const struct scorer_status *was = &s->status;
-    bool again = was->rounds && was->last.error == r->error && was->last.stage == r->stage;
-    char url[sizeof(was->url)];
-
-    failed_url(s, r, url, sizeof(url));
-    LOG_AT(again ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN, "round failed",
-           L_STR("score_name", s->summary.score_name), L_STR("stage", round_stage_word(r->stage)),
-           L_STR("class", round_error_word(r->error)), L_STR("url", url), L_STR("err", r->reason),
-           L_STR("trace_id", r->trace));
-}
-
 static void log_success(const struct scorer *s, const struct round_result *r)
 {
     const struct scorer_status *was = &s->status;
@@ -197,29 +184,6 @@ static void count_result(const struct scorer *s, const struct round_result *r)
     if (!ok)
         metric_set(m, METRIC_FAILURES, LV(round_error_word(r->error), name, round_stage_word(r->stage)),
                    (double)(was->failures + 1));
-}
-
-/* Records a round that has ended in the log, the metrics and the status. Completes r->reason. */
-static void scorer_record(struct scorer *s, struct round_result *r)
-{
-    struct scorer_status *st = &s->status;
-
-    scorer_meet_limits(s, r);
-    if (r->error == ROUND_OK)
-        log_success(s, r);
-    else
-        log_failure(s, r);
-    count_transfers(s, r);
-    count_result(s, r);
-    st->running = false;
-    st->rounds++;
-    st->last = *r;
-    st->last.batch = NULL;
-    failed_url(s, r, st->url, sizeof(st->url));
-    st->failures = r->error == ROUND_OK ? 0 : st->failures + 1;
-    st->ended_ms = loop_wall(s->loop).ms;
-    if (r->error == ROUND_OK)
-        st->succeeded_ms = st->ended_ms;
 }
 
 void scorer_error_text(const struct scorer_status *s, char *out, size_t size)
@@ -367,14 +331,36 @@ static void keep_scores(struct scorer *s, struct batch *b, mono_ms answered)
     loop_timer_set(s->loop, &s->expire, s->expires_at); /* better no scores than scores that never expire */
 }
 
+/* Records the round in the log, the metrics and the status, keeps its scores, and plans the next one. */
 static void on_round_done(void *arg, struct round_result *r)
 {
     struct scorer *s = arg;
+    struct scorer_status *st = &s->status;
+    bool ok = r->error == ROUND_OK;
+    bool again = st->rounds && st->last.error == r->error && st->last.stage == r->stage;
     int64_t retry_after_ms = r->retry_after_ms;
 
-    scorer_record(s, r);
-    scorer_history_add(&s->status.history, &s->summary, r, loop_wall(s->loop));
-    if (r->error == ROUND_OK)
+    scorer_meet_limits(s, r);
+    failed_url(s, r, st->url, sizeof(st->url));
+    if (ok)
+        log_success(s, r);
+    else
+        LOG_AT(again ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN, "round failed",
+               L_STR("score_name", s->summary.score_name), L_STR("stage", round_stage_word(r->stage)),
+               L_STR("class", round_error_word(r->error)), L_STR("url", st->url), L_STR("err", r->reason),
+               L_STR("trace_id", r->trace));
+    count_transfers(s, r);
+    count_result(s, r);
+    st->running = false;
+    st->rounds++;
+    st->last = *r;
+    st->last.batch = NULL;
+    st->failures = ok ? 0 : st->failures + 1;
+    st->ended_ms = loop_wall(s->loop).ms;
+    if (ok)
+        st->succeeded_ms = st->ended_ms;
+    scorer_history_add(&st->history, &s->summary, r, loop_wall(s->loop));
+    if (ok)
         keep_scores(s, TAKE_PTR(r->batch), r->answered);
     else if (s->batch && !mono_before(loop_now(s->loop), s->expires_at))
         scorer_expire(s);
