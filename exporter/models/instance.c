@@ -226,31 +226,24 @@ static void settings_from_file(struct instance *i, const char *path, struct prob
         i->model->read_file(i->state, root, p);
 }
 
-static void settings_from_environment(struct instance *i, struct problems *p)
-{
-    for (size_t k = 0; k < i->n_settings; k++) {
-        struct instance_setting *s = &i->settings[k];
-        const char *name = s->setting->variable, *value = name ? getenv(name) : NULL;
-
-        if (!value || !*value) {
-            name = s->variable;
-            value = getenv(name);
-        }
-        if (!value || !*value) /* as in a manifest that leaves a variable empty */
-            continue;
-        if (!setting_set(i, s, str_of(value)))
-            setting_refuse(s, name, str_of(value), 0, 0, p);
-    }
-}
-
 int instance_configure(struct instance *i, const char *path, struct problems *file, struct problems *others)
 {
     if (path)
         settings_from_file(i, path, file);
-    settings_from_environment(i, others);
-    for (size_t k = 0; k < i->n_settings; k++)
-        if (i->settings[k].flag)
-            (void)setting_set(i, &i->settings[k], str_of(i->settings[k].flag));
+    for (size_t k = 0; k < i->n_settings; k++) {
+        struct instance_setting *s = &i->settings[k];
+        const char *name = s->setting->variable, *value = name ? getenv(name) : NULL;
+
+        if (!*cstr(value)) {
+            name = s->variable;
+            value = getenv(name);
+        }
+        /* An empty variable counts as none, as in a manifest that leaves it empty. */
+        if (*cstr(value) && !setting_set(i, s, str_of(value)))
+            setting_refuse(s, name, str_of(value), 0, 0, others);
+        if (s->flag)
+            (void)setting_set(i, s, str_of(s->flag));
+    }
     return file->errors || others->errors ? -EINVAL : 0;
 }
 
@@ -282,11 +275,6 @@ struct instance *instance_new(const struct model *m)
         if (i->settings[k].setting->otherwise)
             (void)setting_set(i, &i->settings[k], str_of(i->settings[k].setting->otherwise));
     return i;
-}
-
-int instance_open(struct instance *i, const struct model_env *env, char **ret_why)
-{
-    return i->model->open ? i->model->open(i->state, env, ret_why) : 0;
 }
 
 void instance_close(struct instance *i)

@@ -151,20 +151,20 @@ static size_t placeholder_at(const char *p)
     return i;
 }
 
-/* -EINVAL with what is wrong in *ret_why. */
-static int template_check(const char *template, char **ret_why)
+/* NULL, or what is wrong, from malloc. */
+static char *template_check(const char *template)
 {
     const char *p = strstr(template, "${");
 
     while (p && placeholder_at(p) < PLACEHOLDERS)
         p = strstr(p + 2, "${");
-    if (!p && strstr(template, placeholders[VALUES]))
-        return 0;
-    *ret_why = p ? xasprintf("unknown placeholder \"%.*s\"; known are ${values}, ${labels}, "
-                             "${app_name}, ${timeseries_kind} and ${tendency}",
-                             (int)strcspn(p, "} \n") + 1, p)
-                 : xstrdup("it has no ${values}, so that every series would have the same answer");
-    return -EINVAL;
+    if (p)
+        return xasprintf("unknown placeholder \"%.*s\"; known are ${values}, ${labels}, ${app_name}, "
+                         "${timeseries_kind} and ${tendency}",
+                         (int)strcspn(p, "} \n") + 1, p);
+    return strstr(template, placeholders[VALUES])
+               ? NULL
+               : xstrdup("it has no ${values}, so that every series would have the same answer");
 }
 
 static int prompt_put_number(struct buf *into, double v)
@@ -227,22 +227,17 @@ static int prompt_put(struct buf *into, const struct llm *m, const struct input_
 
 /* ---- The API ---- */
 
-/* Whether the path is that of chat completions; otherwise it is that of completions. */
-static bool endpoint_is_chat(const char *endpoint)
-{
-    static const struct str chat = STR("/chat/completions");
-    size_t n = strcspn(endpoint, "?#");
-
-    while (n && endpoint[n - 1] == '/')
-        n--;
-    return n >= chat.n && memcmp(endpoint + n - chat.n, chat.p, chat.n) == 0;
-}
-
-/* The body of a request of the OpenAI-compatible API. */
+/* The body of a request of the OpenAI-compatible API: of chat completions if the path ends like that, else of
+ * completions. */
 static int request_put(struct buf *into, const struct llm *m, struct str prompt)
 {
-    bool chat = endpoint_is_chat(m->endpoint);
+    static const struct str suffix = STR("/chat/completions");
+    size_t n = strcspn(m->endpoint, "?#");
+    bool chat;
 
+    while (n && m->endpoint[n - 1] == '/')
+        n--;
+    chat = n >= suffix.n && memcmp(m->endpoint + n - suffix.n, suffix.p, suffix.n) == 0;
     return buf_puts(into, "{\"model\":")
                ?: buf_put_json(into, str_of(m->name))
                ?: buf_puts(into, chat ? ",\"messages\":[{\"role\":\"user\",\"content\":" : ",\"prompt\":")
@@ -366,14 +361,15 @@ static void question_on_answer(void *arg, struct http_answer *a)
 
     q->call = NULL;
     metric_observe(m->metrics, METRIC_MODEL_SECONDS, LV_NONE, a->seconds);
-    if (verdict == VERDICT_ANSWER)
+    if (verdict == VERDICT_ANSWER) {
         question_read_answer(q, buf_str(&a->body));
-    else
-        llm_count(m, a->error == HTTP_OK ? "http_error" : a->error == HTTP_TIMEOUT ? "timeout" : "failure");
-    if (verdict != VERDICT_ANSWER && a->error == HTTP_OK)
+    } else if (a->error == HTTP_OK) {
         text_http_status(r->why, sizeof(r->why), a->status, "", buf_str(&a->body));
-    else if (verdict != VERDICT_ANSWER)
+        llm_count(m, "http_error");
+    } else {
         (void)snprintf(r->why, sizeof(r->why), "%.*s", LLM_REASON_BYTES - 1, a->reason);
+        llm_count(m, a->error == HTTP_TIMEOUT ? "timeout" : "failure");
+    }
     if (verdict == VERDICT_RETRY && q->attempts < MAX_ATTEMPTS) {
         int64_t pause = backoff_ms(&llm_backoff, q->attempts, a->retry_after_ms);
 
@@ -565,20 +561,20 @@ static int llm_read_text(struct buf *into, const char *file, const char *otherwi
     return r == 0 ? 0 : llm_explain(ret_why, cstr(file), strerror(-r));
 }
 
-static int llm_open(void *state, const struct model_env *env, char **ret_why)
+static int llm_open(void *state, struct loop *loop, struct metrics *metrics, char **ret_why)
 {
     struct llm *m = state;
     CLEANUP(cleanup_free) char *why = NULL;
     int r;
 
     TAILQ_INIT(&m->rounds);
-    m->loop = env->loop;
-    m->metrics = env->metrics;
+    m->loop = loop;
+    m->metrics = metrics;
     buf_init(&m->endpoint_shown, ENDPOINT_MAX);
     r = llm_read_text(&m->template, m->template_file, llm_default_template, ret_why)
             ?: llm_read_text(&m->tendency, m->tendency_file, "", ret_why);
-    r = r ?: template_check(m->template.p, &why);
-    if (r == -EINVAL && why)
+    why = r == 0 ? template_check(m->template.p) : NULL;
+    if (why)
         r = llm_explain(ret_why, m->template_file, why);
     r = r ?: http_url_for_people(str_of(m->endpoint), &m->endpoint_shown);
     r = r ?: buf_putc(&m->endpoint_shown, '\0');

@@ -303,36 +303,20 @@ static void call_fill_reply(struct call *c)
     reply->retry_after = c->status == 503 ? RETRY_SECONDS : 0;
 }
 
-static void call_count(const struct call *c, double seconds)
+/* Counts the call, and keeps what the page shows. */
+static void call_record(struct call *c, double seconds)
 {
-    const struct served_endpoint *e = c->endpoint;
+    struct served_endpoint *e = c->endpoint;
+    struct last_call *last = &e->last;
     const struct scoring *sc = &c->scoring;
     struct metrics *m = e->server->metrics;
+    unix_ms now = loop_wall(e->server->loop);
     char code[16];
 
+    last->calls++;
     (void)snprintf(code, sizeof(code), "%u", c->status);
     metric_add(m, METRIC_SCORER_REQUESTS, LV(code, e->scoring), 1);
     metric_observe(m, METRIC_SCORER_DURATION, LV(e->scoring), seconds);
-    if (c->status != 200)
-        return;
-    metric_add(m, METRIC_SCORER_SERIES, LV(e->scoring), (double)sc->request.n_series);
-    metric_add(m, METRIC_SCORER_RESULTS, LV(e->scoring), (double)sc->results.n);
-    for (size_t i = 0; i < LEFT_OUTS; i++)
-        if (sc->left_out[i])
-            metric_add(m, METRIC_SCORER_LEFT_OUT, LV(e->scoring, left_out_word((enum left_out)i)),
-                       (double)sc->left_out[i]);
-    if (sc->n_backtests)
-        metric_set(m, METRIC_SCORER_BACKTEST, LV(e->scoring), e->last.backtest_error);
-}
-
-/* Keeps what the page shows. */
-static void call_remember(struct call *c, double seconds)
-{
-    const struct scoring *sc = &c->scoring;
-    struct last_call *last = &c->endpoint->last;
-    unix_ms now = loop_wall(c->endpoint->server->loop);
-
-    last->calls++;
     if (c->status != 200) {
         last->failures++;
         last->failed_at = now;
@@ -350,6 +334,14 @@ static void call_remember(struct call *c, double seconds)
     memcpy(last->left_out, sc->left_out, sizeof(last->left_out));
     buf_done(&last->shown);
     last->shown = buf_take(&c->shown);
+    metric_add(m, METRIC_SCORER_SERIES, LV(e->scoring), (double)last->series);
+    metric_add(m, METRIC_SCORER_RESULTS, LV(e->scoring), (double)last->results);
+    for (size_t i = 0; i < LEFT_OUTS; i++)
+        if (sc->left_out[i])
+            metric_add(m, METRIC_SCORER_LEFT_OUT, LV(e->scoring, left_out_word((enum left_out)i)),
+                       (double)sc->left_out[i]);
+    if (sc->n_backtests)
+        metric_set(m, METRIC_SCORER_BACKTEST, LV(e->scoring), last->backtest_error);
 }
 
 static void server_finish_call(struct call *c)
@@ -358,8 +350,7 @@ static void server_finish_call(struct call *c)
     double seconds = clock_seconds() - c->began;
 
     call_fill_reply(c);
-    call_remember(c, seconds);
-    call_count(c, seconds);
+    call_record(c, seconds);
     metric_set(s->metrics, METRIC_SCORER_CALLS, LV_NONE, --s->n_calls);
     httpd_finish(c->reply);
     request_abandon(&c->scoring.request);
@@ -509,28 +500,20 @@ static bool server_is_open(const struct httpd_request *rq)
     return strcmp(rq->method, "POST") != 0 && !str_starts(str_of(rq->path), STR("/api/"));
 }
 
-static int server_serve(struct model_server *s, const struct model_server_options *o, char **ret_why)
+int model_server_start(struct model_server **ret, const struct model_server_options *o, char **ret_why)
 {
     static const char *const pages[] = {"/", NULL};
     struct httpd_route routes[2 + MODEL_MAX_ENDPOINTS * ROUTES_PER_ENDPOINT];
-    const struct site_options site = {.loop = o->loop,
-                                      .metrics = s->metrics,
-                                      .listen = o->listen,
-                                      .n_listen = o->n_listen,
-                                      .max_body_bytes = MAX_BODIES_BYTES,
-                                      .config_file = o->config_file,
-                                      .guard = bearer_guard(&s->bearer),
-                                      .routes = routes,
-                                      .n_routes = server_set_routes(s, routes),
-                                      .pages = pages};
-
-    return site_start(&s->site, &site, ret_why);
-}
-
-int model_server_start(struct model_server **ret, const struct model_server_options *o, char **ret_why)
-{
     struct model_server *s = xcalloc(1, sizeof(*s));
-    struct model_env env = {.loop = o->loop};
+    const struct model *m = o->instance->model;
+    struct site_options site = {.loop = o->loop,
+                                .listen = o->listen,
+                                .n_listen = o->n_listen,
+                                .max_body_bytes = MAX_BODIES_BYTES,
+                                .config_file = o->config_file,
+
+                                .routes = routes,
+                                .pages = pages};
     int r;
 
     s->metrics = metrics_new(METRIC_OWNER_LOOP);
@@ -538,12 +521,14 @@ int model_server_start(struct model_server **ret, const struct model_server_opti
     s->instance = o->instance;
     bearer_init(&s->bearer, o->token_file, o->token, server_is_open);
     metric_set(s->metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
-    env.metrics = s->metrics;
+    site.metrics = s->metrics;
+    site.guard = bearer_guard(&s->bearer);
+    site.n_routes = server_set_routes(s, routes);
     r = worker_new(&s->worker, o->loop);
+    if (r == 0 && m->open)
+        r = m->open(s->instance->state, o->loop, s->metrics, ret_why);
     if (r == 0)
-        r = instance_open(s->instance, &env, ret_why);
-    if (r == 0)
-        r = server_serve(s, o, ret_why);
+        r = site_start(&s->site, &site, ret_why);
     if (r < 0) {
         (void)model_server_stop(s, 0);
         return r;

@@ -173,12 +173,13 @@ static void static_read_file(void *state, const struct node *root, struct proble
     }
 }
 
-static int static_open(void *state, const struct model_env *env, char **ret_why)
+static int static_open(void *state, struct loop *loop, struct metrics *metrics, char **ret_why)
 {
     struct static_state *s = state;
     int r = 0;
 
-    (void)env;
+    (void)loop;
+    (void)metrics;
     for (size_t i = 0; r == 0 && i < STATIC_TABLES; i++) {
         if (s->texts[i]) {
             buf_done(&s->tables[i].text);
