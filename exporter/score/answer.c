@@ -144,19 +144,6 @@ static enum ds_label label_of_member(struct str key)
     return DS_LABELS;
 }
 
-/* A value that is not a string: numbers and booleans as written, null as empty. */
-static void read_other_label(struct answer_reader *r, enum ds_label label)
-{
-    enum jr_type type = jr_peek(&r->j);
-    struct str span = STR("");
-
-    (void)jr_skip(&r->j, &span);
-    if (type == JR_OBJECT || type == JR_ARRAY)
-        r->bad_labels |= 1u << label;
-    else
-        set_label(r, label, type == JR_NULL ? STR("") : span);
-}
-
 static void read_labels(struct answer_reader *r)
 {
     struct str key;
@@ -165,13 +152,20 @@ static void read_labels(struct answer_reader *r)
     (void)jr_object(&r->j);
     while (jr_member(&r->j, &key)) {
         enum ds_label label = label_of_member(key);
-        struct str raw;
-        if (label == DS_LABELS)
-            (void)jr_skip(&r->j, NULL);
-        else if (jr_peek(&r->j) != JR_STRING)
-            read_other_label(r, label);
-        else if (jr_string(&r->j, &raw))
-            set_label(r, label, raw);
+        enum jr_type type = label == DS_LABELS ? JR_NONE : jr_peek(&r->j);
+        struct str raw = STR("");
+
+        /* Of values that are no strings, numbers and booleans count as written, null as empty. */
+        if (type == JR_STRING) {
+            if (jr_string(&r->j, &raw))
+                set_label(r, label, raw);
+            continue;
+        }
+        (void)jr_skip(&r->j, &raw);
+        if (type == JR_OBJECT || type == JR_ARRAY)
+            r->bad_labels |= 1u << label;
+        else if (label != DS_LABELS)
+            set_label(r, label, type == JR_NULL ? STR("") : raw);
     }
 }
 

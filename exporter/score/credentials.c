@@ -270,26 +270,22 @@ static int refuse_nothing(struct reader *rd)
     return -ENOENT;
 }
 
-static bool has_known_key(struct reader *rd)
-{
-    for (enum credential k = CREDENTIAL_CA; k < CREDENTIALS; k++) {
-        SECRET_AUTO(value, kinds[k].max);
-        const char *problem = NULL;
-
-        if (rd->secrets->read(rd->secrets, rd->name, kinds[k].key, &value, &problem) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* A Secret without the named key is a mistake: the request would go out without its token. */
 static int read_token(struct reader *rd)
 {
     int r = rd->token_key ? read_credential(rd, CREDENTIAL_TOKEN, rd->token_key) : 0;
+    bool has_known_key = false;
 
-    if (r == -ENOENT)
-        reader_explain(rd, ", key \"%s\": key not found%s", rd->token_key,
-                       has_known_key(rd) ? "; name no key to send no bearer token" : "");
+    if (r != -ENOENT)
+        return r;
+    for (enum credential k = CREDENTIAL_CA; !has_known_key && k < CREDENTIALS; k++) {
+        SECRET_AUTO(value, kinds[k].max);
+        const char *problem = NULL;
+
+        has_known_key = rd->secrets->read(rd->secrets, rd->name, kinds[k].key, &value, &problem) == 0;
+    }
+    reader_explain(rd, ", key \"%s\": key not found%s", rd->token_key,
+                   has_known_key ? "; name no key to send no bearer token" : "");
     return r;
 }
 
