@@ -145,7 +145,8 @@ static char *reader_secret(const struct reader *rd)
     return xasprintf("secret \"%s%s%s\"", cstr(namespace), namespace ? "/" : "", rd->name);
 }
 
-PRINTF_LIKE(2, 3) static void reader_explain(struct reader *rd, const char *fmt, ...)
+/* Says why there are no credentials; returns the error. */
+PRINTF_LIKE(3, 4) static int reader_refuse(struct reader *rd, int error, const char *fmt, ...)
 {
     CLEANUP(cleanup_free) char *secret = reader_secret(rd), *text = NULL, *all = NULL;
     va_list args;
@@ -155,6 +156,7 @@ PRINTF_LIKE(2, 3) static void reader_explain(struct reader *rd, const char *fmt,
     va_end(args);
     all = xasprintf("%s%s", secret, text);
     text_line(rd->why, CREDENTIALS_WHY_BYTES, str_of(all));
+    return error;
 }
 
 static int keep_credential(struct buf *into, struct str value)
@@ -178,10 +180,8 @@ static int read_credential(struct reader *rd, enum credential kind, const char *
     if (r == -ENOENT && !problem)
         return r;
     if (r == -EFBIG)
-        reader_explain(rd, ", key \"%s\": longer than %zu bytes", key, kinds[kind].max);
-    else if (r < 0)
-        reader_explain(rd, ", key \"%s\": %s", key, problem ? problem : strerror(-r));
-    return r;
+        return reader_refuse(rd, r, ", key \"%s\": longer than %zu bytes", key, kinds[kind].max);
+    return r == 0 ? 0 : reader_refuse(rd, r, ", key \"%s\": %s", key, problem ? problem : strerror(-r));
 }
 
 static bool has(const struct credentials *c, enum credential kind)
@@ -228,15 +228,12 @@ static int check_partners(struct reader *rd)
     const struct buf *v = rd->c->values;
 
     for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
-        if (has(rd->c, pairs[i].key) && !has(rd->c, pairs[i].needs)) {
-            reader_explain(rd, ": it has the key \"%s\" without \"%s\"", kinds[pairs[i].key].key,
-                           kinds[pairs[i].needs].key);
-            return -EINVAL;
-        }
+        if (has(rd->c, pairs[i].key) && !has(rd->c, pairs[i].needs))
+            return reader_refuse(rd, -EINVAL, ": it has the key \"%s\" without \"%s\"",
+                                 kinds[pairs[i].key].key, kinds[pairs[i].needs].key);
     if (!v[CREDENTIAL_CERT].p || pem_is_pair(buf_str(&v[CREDENTIAL_CERT]), buf_str(&v[CREDENTIAL_KEY])))
         return 0;
-    reader_explain(rd, ", key \"tls.key\": not the key of the certificate in \"tls.crt\"");
-    return -EINVAL;
+    return reader_refuse(rd, -EINVAL, ", key \"tls.key\": not the key of the certificate in \"tls.crt\"");
 }
 
 /* Only one may set Authorization. */
@@ -255,8 +252,8 @@ static int check_authorization(struct reader *rd)
 
     if (!by || !too)
         return 0;
-    reader_explain(rd, ", key \"%s\": Authorization is set by the key \"%s\" already", too, by);
-    return -EINVAL;
+    return reader_refuse(rd, -EINVAL, ", key \"%s\": Authorization is set by the key \"%s\" already", too,
+                         by);
 }
 
 static int refuse_nothing(struct reader *rd)
@@ -264,10 +261,10 @@ static int refuse_nothing(struct reader *rd)
     for (enum credential k = 0; k < CREDENTIALS; k++)
         if (has(rd->c, k))
             return 0;
-    reader_explain(
-        rd, ": it has none of the keys ca.crt, tls.crt, username, client_id and header; a bearer token needs "
-            "the name of its key");
-    return -ENOENT;
+    return reader_refuse(
+        rd, -ENOENT,
+        ": it has none of the keys ca.crt, tls.crt, username, client_id and header; a bearer "
+        "token needs the name of its key");
 }
 
 /* A Secret without the named key is a mistake: the request would go out without its token. */
@@ -284,9 +281,8 @@ static int read_token(struct reader *rd)
 
         has_known_key = rd->secrets->read(rd->secrets, rd->name, kinds[k].key, &value, &problem) == 0;
     }
-    reader_explain(rd, ", key \"%s\": key not found%s", rd->token_key,
-                   has_known_key ? "; name no key to send no bearer token" : "");
-    return r;
+    return reader_refuse(rd, r, ", key \"%s\": key not found%s", rd->token_key,
+                         has_known_key ? "; name no key to send no bearer token" : "");
 }
 
 static int reader_look(struct reader *rd, bool *ret_trusts_ca)
@@ -298,11 +294,8 @@ static int reader_look(struct reader *rd, bool *ret_trusts_ca)
         return 0;
     if (!problem)
         problem = r == -ENOENT ? "Secret not found" : strerror(-r);
-    if (rd->token_key)
-        reader_explain(rd, ", key \"%s\": %s", rd->token_key, problem);
-    else
-        reader_explain(rd, ": %s", problem);
-    return r;
+    return rd->token_key ? reader_refuse(rd, r, ", key \"%s\": %s", rd->token_key, problem)
+                         : reader_refuse(rd, r, ": %s", problem);
 }
 
 /* The authorities in ca.crt count for the token endpoint, too; the client certificate is for the server. */

@@ -83,9 +83,7 @@ struct round *round_free(struct round *r)
 static void round_fail(struct round *r, enum round_stage stage, enum round_error e, const char *reason)
 {
     r->result.stage = stage;
-    r->result.error = e;
-    if (reason != r->result.reason)
-        (void)snprintf(r->result.reason, sizeof(r->result.reason), "%s", reason);
+    r->result.error = round_error_because(r->result.reason, e, "%s", reason);
     r->done(r->arg, &r->result);
 }
 
@@ -103,10 +101,8 @@ static void reading_run(struct job *j)
 
     batch_begin(g->builder);
     g->error = answer_parse(buf_str(&g->body), g->builder, g->label_max, &g->stats, g->reason);
-    if (g->error == ROUND_OK && batch_seal(g->builder, g->at, &g->batch, &g->duplicates) < 0) {
-        g->error = ROUND_MEMORY;
-        (void)snprintf(g->reason, sizeof(g->reason), "out of memory");
-    }
+    if (g->error == ROUND_OK && batch_seal(g->builder, g->at, &g->batch, &g->duplicates) < 0)
+        g->error = round_error_because(g->reason, ROUND_MEMORY, "out of memory");
     if (g->error != ROUND_OK)
         batch_abandon(g->builder);
     else if (g->body.n > WORKER_MIN_BYTES)
@@ -118,25 +114,19 @@ static void reading_end(struct job *j)
 {
     struct reading *g = CONTAINER_OF(j, struct reading, job);
     struct round *r = g->round;
-    struct round_result *res = r ? &r->result : NULL;
-    enum round_error e = g->error;
 
-    if (!r) {
-        reading_free(g);
-        return;
+    if (r) {
+        r->reading = NULL;
+        *r->rq.builder = TAKE_PTR(g->builder);
+        r->result.answer = g->stats;
+        r->result.duplicates = g->duplicates;
+        r->result.batch = TAKE_PTR(g->batch);
     }
-    r->reading = NULL;
-    *r->rq.builder = TAKE_PTR(g->builder);
-    res->answer = g->stats;
-    res->duplicates = g->duplicates;
-    res->batch = TAKE_PTR(g->batch);
-    if (e != ROUND_OK)
-        (void)snprintf(res->reason, sizeof(res->reason), "%s", g->reason);
+    if (r && g->error != ROUND_OK)
+        round_fail(r, STAGE_SCORING, g->error, g->reason);
+    else if (r)
+        r->done(r->arg, &r->result);
     reading_free(g);
-    if (e != ROUND_OK)
-        round_fail(r, STAGE_SCORING, e, res->reason);
-    else
-        r->done(r->arg, res);
 }
 
 /* Frees the sources' data first, so that a round never holds its two largest pieces together. */
@@ -163,6 +153,7 @@ static void got_scores(void *arg, struct http_answer *a)
     struct round *r = arg;
     struct round_result *res = &r->result;
     enum round_error e = round_error_of_answer(a);
+    char reason[ROUND_REASON_BYTES];
 
     r->call = NULL;
     res->perform_s = a->seconds;
@@ -173,14 +164,12 @@ static void got_scores(void *arg, struct http_answer *a)
         return;
     }
     res->retry_after_ms = a->retry_after_ms;
-    if (a->error != HTTP_OK)
-        (void)snprintf(res->reason, sizeof(res->reason), "%s", a->reason);
-    else
+    if (a->error == HTTP_OK)
         text_http_status(
-            res->reason, sizeof(res->reason), a->status,
+            reason, sizeof(reason), a->status,
             credentials_shown(r->credentials, " without credentials (scoringEndpointAuthName is not set)"),
             buf_str(&a->body));
-    round_fail(r, STAGE_SCORING, e, res->reason);
+    round_fail(r, STAGE_SCORING, e, a->error == HTTP_OK ? reason : a->reason);
 }
 
 /* Appends to `{"data":[` part `,` part `]}`. */
