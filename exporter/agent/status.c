@@ -420,29 +420,6 @@ struct table {
     bool colours;
 };
 
-/* A part of a line, for printf. */
-struct phrase {
-    char s[80];
-};
-
-static struct phrase phrase_count(uint64_t n, const char *one, const char *many)
-{
-    struct phrase p;
-    char digits[WORDS_BYTES];
-
-    words_count(n, digits);
-    (void)snprintf(p.s, sizeof(p.s), "%s %s", digits, n == 1 ? one : many);
-    return p;
-}
-
-static struct phrase phrase_seconds(double seconds)
-{
-    struct phrase p;
-
-    words_seconds(seconds, p.s);
-    return p;
-}
-
 /* A line of prose. */
 static void table_line(struct table *t, int indent, const char *fmt, ...) PRINTF_LIKE(3, 4);
 static void table_line(struct table *t, int indent, const char *fmt, ...)
@@ -489,10 +466,10 @@ static void table_flow(struct table *t, const struct scorer *s)
     bool has_source = summary->source.type != SOURCE_NONE;
 
     table_line(t, INDENT, "%s%s%s → %s in %s → %s",
-               has_source ? phrase_count(st->last.source_series, from, from).s : "no source",
-               has_source ? " " : "", has_source ? phrase_seconds(st->last.fetch_s).s : "",
-               phrase_count(st->last.answer.results, "result", "results").s,
-               phrase_seconds(st->last.perform_s).s, phrase_count(status_series(s), "score", "scores").s);
+               has_source ? words_count(st->last.source_series, from, from).s : "no source",
+               has_source ? " " : "", has_source ? words_seconds(st->last.fetch_s).s : "",
+               words_count(st->last.answer.results, "result", "results").s,
+               words_seconds(st->last.perform_s).s, words_count(status_series(s), "score", "scores").s);
 }
 
 static void table_error(struct table *t, const struct scorer *s)
@@ -527,22 +504,22 @@ static void table_remarks(struct table *t, const struct scorer_status *st)
 {
     if (st->last.source_warnings)
         table_line(t, INDENT, "%s: %s",
-                   phrase_count(st->last.source_warnings, "warning from the source",
-                                "warnings from the source, the first")
+                   words_count(st->last.source_warnings, "warning from the source",
+                               "warnings from the source, the first")
                        .s,
                    st->last.source_warning);
     if (st->last.answer.invalid)
         table_line(t, INDENT, "%s: %s",
-                   phrase_count(st->last.answer.invalid, "invalid result ignored",
-                                "invalid results ignored, the first")
+                   words_count(st->last.answer.invalid, "invalid result ignored",
+                               "invalid results ignored, the first")
                        .s,
                    st->last.answer.first_invalid);
     if (st->last.duplicates)
         table_line(t, INDENT, "%s: the last result of each label set is used",
-                   phrase_count(st->last.duplicates, "duplicate result", "duplicate results").s);
+                   words_count(st->last.duplicates, "duplicate result", "duplicate results").s);
     if (st->last.answer.cut)
         table_line(t, INDENT, "%s cut to limits.labelValueBytes",
-                   phrase_count(st->last.answer.cut, "label value", "label values").s);
+                   words_count(st->last.answer.cut, "label value", "label values").s);
 }
 
 /* For a hub; on a laptop nobody rounds. */
@@ -570,9 +547,9 @@ static void table_scores(struct table *t, const struct scorer *s)
         grid_scores(&t->o, scorer_batch(s), r.highest, r.n, INDENT);
     }
     if (r.numbers > r.n)
-        table_line(t, INDENT, "… and %s", phrase_count(r.numbers - r.n, "more", "more").s);
+        table_line(t, INDENT, "… and %s", words_count(r.numbers - r.n, "more", "more").s);
     if (r.nans)
-        table_line(t, INDENT, "%s", phrase_count(r.nans, "score is NaN", "scores are NaN").s);
+        table_line(t, INDENT, "%s", words_count(r.nans, "score is NaN", "scores are NaN").s);
 }
 
 static void table_scorer(struct table *t, const struct agent_state *a, const struct scorer *s)
@@ -601,10 +578,10 @@ int status_table(const struct agent_state *a, bool on_terminal, struct buf *into
         table_scorer(&t, a, a->scorers[i]);
     if (a->n_scorers)
         table_line(&t, 0, "%s: %zu ok, %zu empty, %zu failed, %zu waiting; %s",
-                   phrase_count(a->n_scorers, "scorer", "scorers").s, totals.by_state[SCORER_OK],
+                   words_count(a->n_scorers, "scorer", "scorers").s, totals.by_state[SCORER_OK],
                    totals.by_state[SCORER_EMPTY],
                    totals.by_state[SCORER_FAILING] + totals.by_state[SCORER_STALE],
-                   totals.by_state[SCORER_WAITING], phrase_count(totals.series, "score", "scores").s);
+                   totals.by_state[SCORER_WAITING], words_count(totals.series, "score", "scores").s);
     else
         out_puts(&t.o, "no scorers configured: add some under `summaries`\n");
     return out_end(&t.o);

@@ -152,8 +152,8 @@ struct model {
     bool takes_any_body;            /* the request is not read: its body may be anything */
     /* Reads the lists of the configuration file; may be NULL. */
     void (*read_file)(void *state, const struct node *root, struct problems *p);
-    /* Before any call; the metrics are for the loop's thread only. -EINVAL with *ret_why (from malloc). May be
-     * NULL. close() is called in any case, also twice. */
+    /* Before any call; the metrics are for the loop's thread only. -EINVAL with *ret_why (from malloc). May
+     * be NULL. close() is called in any case, also twice. */
     int (*open)(void *state, struct loop *loop, struct metrics *metrics, char **ret_why);
     void (*close)(void *state);
     /* Reads the request and writes the results, on any thread. Errors of both need not be returned. -EINVAL:

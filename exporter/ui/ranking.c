@@ -146,7 +146,7 @@ static void grid_put_row(struct out *o, const struct grid *g, char *const *cells
 
 static void grid_put_header(struct out *o, const struct grid *g, size_t indent)
 {
-    char names[SHOWN_LABELS][WORDS_BYTES] = {0}, *cells[SHOWN_LABELS];
+    char names[SHOWN_LABELS][NUM_MAX] = {0}, *cells[SHOWN_LABELS];
 
     for (size_t i = 0; i < SHOWN_LABELS; i++) {
         cells[i] = names[i];
