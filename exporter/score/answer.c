@@ -295,29 +295,12 @@ static void read_answer(struct answer_reader *r, bool *ret_has_results)
         (void)jr_end(&r->j);
 }
 
-static enum round_error answer_error(struct str body, const struct answer_reader *r, bool has_results,
-                                     char why[ROUND_REASON_BYTES])
-{
-    if (r->error == -ENOSPC)
-        return round_error_because(why, ROUND_SERIES, "too many series");
-    if (r->error < 0)
-        return round_error_because(why, ROUND_MEMORY, "out of memory");
-    if (r->j.error)
-        return round_error_of_json(body, &r->j, "invalid scoring response", why);
-    if (!has_results)
-        return round_error_because(why, ROUND_SHAPE, "invalid scoring response: missing \"results\"");
-    if (r->stats->results && r->stats->invalid == r->stats->results)
-        return round_error_because(why, ROUND_SHAPE, "no result is valid: %s", r->stats->first_invalid);
-    return ROUND_OK;
-}
-
 enum round_error answer_parse(struct str body, struct batch_builder *b, size_t label_max,
                               struct answer_stats *stats, char why[ROUND_REASON_BYTES])
 {
     CLEANUP(cleanup_free) char *room = xmalloc(DS_LABELS * label_max);
     struct answer_reader r = {.builder = b, .stats = stats, .label_max = label_max, .room = room};
     bool has_results = false;
-    enum round_error error;
 
     *stats = (struct answer_stats){.results = 0};
     batch_builder_set_label_max(b, label_max);
@@ -325,7 +308,16 @@ enum round_error answer_parse(struct str body, struct batch_builder *b, size_t l
     buf_init(&r.escape, SIZE_MAX / 2);
     jr_init(&r.j, body, JR_LENIENT_UTF8 | JR_NAN_WORDS);
     read_answer(&r, &has_results);
-    error = answer_error(body, &r, has_results, why);
     buf_done(&r.escape);
-    return error;
+    if (r.error == -ENOSPC)
+        return round_error_because(why, ROUND_SERIES, "too many series");
+    if (r.error < 0)
+        return round_error_because(why, ROUND_MEMORY, "out of memory");
+    if (r.j.error)
+        return round_error_of_json(body, &r.j, "invalid scoring response", why);
+    if (!has_results)
+        return round_error_because(why, ROUND_SHAPE, "invalid scoring response: missing \"results\"");
+    if (stats->results && stats->invalid == stats->results)
+        return round_error_because(why, ROUND_SHAPE, "no result is valid: %s", stats->first_invalid);
+    return ROUND_OK;
 }

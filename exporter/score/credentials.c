@@ -159,23 +159,20 @@ PRINTF_LIKE(3, 4) static int reader_refuse(struct reader *rd, int error, const c
     return error;
 }
 
-static int keep_credential(struct buf *into, struct str value)
-{
-    buf_init(into, value.n + 1);
-    return buf_put_str(into, value) ?: buf_putc(into, '\0') ?: (buf_truncate(into, value.n), 0);
-}
-
 /* -ENOENT, without a text, if the Secret has no such key. */
 static int read_credential(struct reader *rd, enum credential kind, const char *key)
 {
     SECRET_AUTO(value, kinds[kind].max);
     const char *problem = NULL;
+    struct buf *into = &rd->c->values[kind];
     struct str part = {0};
     int r = rd->secrets->read(rd->secrets, rd->name, key, &value, &problem);
 
+    if (r == 0 && (problem = kinds[kind].check(buf_str(&value), &part)))
+        r = -EINVAL;
     if (r == 0) {
-        problem = kinds[kind].check(buf_str(&value), &part);
-        r = problem ? -EINVAL : keep_credential(&rd->c->values[kind], part);
+        buf_init(into, part.n + 1);
+        r = buf_put_str(into, part) ?: buf_putc(into, '\0') ?: (buf_truncate(into, part.n), 0);
     }
     if (r == -ENOENT && !problem)
         return r;

@@ -129,38 +129,32 @@ static void reading_end(struct job *j)
     reading_free(g);
 }
 
-/* Frees the sources' data first, so that a round never holds its two largest pieces together. */
-static void round_read_answer(struct round *r, struct http_answer *a)
-{
-    struct reading *g = xcalloc(1, sizeof(*g));
-
-    round_free_sources(r);
-    *g = (struct reading){
-        .job = {.run = reading_run, .done = reading_end},
-        .round = r,
-        .builder = TAKE_PTR(*r->rq.builder),
-        .body = buf_take(&a->body),
-        .label_max = r->rq.label_max,
-        .at = loop_wall(r->rq.env->loop),
-    };
-    r->reading = g;
-    r->result.answered = loop_now(r->rq.env->loop);
-    worker_do(r->rq.env->worker, &g->job, g->body.n);
-}
-
 static void got_scores(void *arg, struct http_answer *a)
 {
     struct round *r = arg;
     struct round_result *res = &r->result;
     enum round_error e = round_error_of_answer(a);
     char reason[ROUND_REASON_BYTES];
+    struct reading *g;
 
     r->call = NULL;
     res->perform_s = a->seconds;
     res->received[STAGE_SCORING] = a->received;
     res->sent[STAGE_SCORING] = a->sent;
     if (e == ROUND_OK) {
-        round_read_answer(r, a);
+        /* First, so that a round never holds its two largest pieces together. */
+        round_free_sources(r);
+        r->result.answered = loop_now(r->rq.env->loop);
+        r->reading = g = xcalloc(1, sizeof(*g));
+        *g = (struct reading){
+            .job = {.run = reading_run, .done = reading_end},
+            .round = r,
+            .builder = TAKE_PTR(*r->rq.builder),
+            .body = buf_take(&a->body),
+            .label_max = r->rq.label_max,
+            .at = loop_wall(r->rq.env->loop),
+        };
+        worker_do(r->rq.env->worker, &g->job, g->body.n);
         return;
     }
     res->retry_after_ms = a->retry_after_ms;

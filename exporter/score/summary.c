@@ -169,27 +169,22 @@ static int query_put_escaped(struct buf *into, struct str text, char quote)
     return r;
 }
 
-static int query_put_literal(struct buf *into, struct str part, struct str cluster)
-{
-    size_t from = 0, at;
-    int r = 0;
-
-    while (r == 0 && (at = find_cluster(part, from)) < part.n) {
-        r = buf_put_str(into, (struct str){part.p + from, at - from})
-                ?: query_put_escaped(into, cluster, part.p[0]);
-        from = at + CLUSTER.n;
-    }
-    return r ?: buf_put_str(into, (struct str){part.p + from, part.n - from});
-}
-
 int summary_put_query(struct buf *into, struct str query, struct str cluster)
 {
     struct str part;
     size_t at = 0;
     int r = 0;
 
-    while (r == 0 && query_next_part(query, &at, &part))
-        r = is_literal(part) ? query_put_literal(into, part, cluster) : buf_put_str(into, part);
+    while (r == 0 && query_next_part(query, &at, &part)) {
+        size_t from = 0, found;
+
+        while (r == 0 && is_literal(part) && (found = find_cluster(part, from)) < part.n) {
+            r = buf_put_str(into, (struct str){part.p + from, found - from})
+                    ?: query_put_escaped(into, cluster, part.p[0]);
+            from = found + CLUSTER.n;
+        }
+        r = r ?: buf_put_str(into, (struct str){part.p + from, part.n - from});
+    }
     return r;
 }
 
