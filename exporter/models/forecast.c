@@ -124,22 +124,6 @@ static bool triangle_substitute(const struct triangle *r, double solution[LAGS])
     return true;
 }
 
-/* Removes rows whose squared norm is below `part` of the largest squared singular value: rounding errors. */
-static void triangle_drop_noise(struct triangle *r, double part)
-{
-    double sum = 0; /* that of all squared singular values, of which there are at most LAGS */
-    size_t kept = 0;
-
-    for (size_t i = 0; i < r->n; i++)
-        sum += r->squares[i];
-    for (size_t i = 0; i < r->n; i++)
-        if (r->squares[i] > part * sum / LAGS) {
-            memmove(r->rows[kept], r->rows[i], sizeof(r->rows[i]));
-            r->squares[kept++] = r->squares[i];
-        }
-    r->n = kept;
-}
-
 /* Makes two rows orthogonal, with their right-hand sides. False if they were. */
 static bool triangle_rotate(struct triangle *r, size_t i, size_t k)
 {
@@ -171,8 +155,18 @@ static void triangle_decompose(struct triangle *r, size_t rows, double solution[
     bool rotated = true;
 
     for (int sweep = 0; rotated && sweep < MAX_SWEEPS; sweep++) {
+        double sum = 0; /* that of all squared singular values, of which there are at most LAGS */
+        size_t kept = 0;
+
         rotated = false;
-        triangle_drop_noise(r, noise);
+        for (size_t i = 0; i < r->n; i++)
+            sum += r->squares[i];
+        for (size_t i = 0; i < r->n; i++) /* rows below that part of the largest are rounding errors */
+            if (r->squares[i] > noise * sum / LAGS) {
+                memmove(r->rows[kept], r->rows[i], sizeof(r->rows[i]));
+                r->squares[kept++] = r->squares[i];
+            }
+        r->n = kept;
         for (size_t i = 0; i + 1 < r->n; i++)
             for (size_t k = i + 1; k < r->n; k++)
                 rotated |= triangle_rotate(r, i, k);

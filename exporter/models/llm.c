@@ -339,22 +339,9 @@ static void question_read_answer(struct llm_question *q, struct str body)
     llm_count(r->llm, outcome);
 }
 
-/* Asks no more; questions that were sent may still be answered. */
-static void round_give_up(struct llm_round *r)
-{
-    struct llm_question *next;
-
-    r->asked = r->n;
-    for (struct llm_question *q = LIST_FIRST(&r->questions); q; q = next) {
-        next = LIST_NEXT(q, entry);
-        if (!q->call)
-            question_free(q);
-    }
-}
-
 static void question_on_answer(void *arg, struct http_answer *a)
 {
-    struct llm_question *q = arg;
+    struct llm_question *q = arg, *next;
     struct llm_round *r = q->round;
     struct llm *m = r->llm;
     enum verdict verdict = answer_judge(a);
@@ -377,8 +364,14 @@ static void question_on_answer(void *arg, struct http_answer *a)
         return;
     }
     question_free(q);
-    if (verdict == VERDICT_GIVE_UP_ALL)
-        round_give_up(r);
+    if (verdict == VERDICT_GIVE_UP_ALL) { /* but questions that were sent may still be answered */
+        r->asked = r->n;
+        for (q = LIST_FIRST(&r->questions); q; q = next) {
+            next = LIST_NEXT(q, entry);
+            if (!q->call)
+                question_free(q);
+        }
+    }
     llm_ask_more(m);
 }
 

@@ -132,29 +132,22 @@ static bool request_enter_data(struct request *rq)
     return false;
 }
 
-/* Reads to the end of the body, after the last series. */
-static void request_leave_data(struct request *rq)
-{
-    struct str key;
-
-    rq->in_data = false;
-    while (jr_member(&rq->j, &key)) {
-        if (jr_key_is(key, "data"))
-            request_fail(rq, -EINVAL, "duplicate \"data\"");
-        (void)jr_skip(&rq->j, NULL);
-    }
-    if (!jr_end(&rq->j))
-        request_fail(rq, -EINVAL, "%s", rq->j.error);
-}
-
 bool request_next(struct request *rq, struct input_series *ret)
 {
     struct input_series series = {0};
+    struct str key;
 
     if (rq->error || (rq->has_data && !rq->in_data) || (!rq->has_data && !request_enter_data(rq)))
         return false;
-    if (!jr_item(&rq->j)) {
-        request_leave_data(rq);
+    if (!jr_item(&rq->j)) { /* the end: of the rest there must not be another list */
+        rq->in_data = false;
+        while (jr_member(&rq->j, &key)) {
+            if (jr_key_is(key, "data"))
+                request_fail(rq, -EINVAL, "duplicate \"data\"");
+            (void)jr_skip(&rq->j, NULL);
+        }
+        if (!jr_end(&rq->j))
+            request_fail(rq, -EINVAL, "%s", rq->j.error);
         return false;
     }
     rq->n = 0;
