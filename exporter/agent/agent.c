@@ -174,27 +174,20 @@ static void apply_config(struct agent *a, struct config *c)
     (void)config_free(was);
 }
 
-/* The text that a pipe gave stays its configuration. */
-static int load_file(struct agent *a, struct config **ret, struct problems *p)
-{
-    const struct agent_options *o = a->options;
-    BUF_AUTO(text, CONFIG_MAX_BYTES);
-    bool is_pipe = a->piped.n > 0;
-    int r = is_pipe ? 0 : config_read(o->config_file, &text, &is_pipe, p);
-
-    if (r == 0)
-        r = config_parse(ret, buf_str(a->piped.n ? &a->piped : &text), o->section, p);
-    if (r == 0 && is_pipe && a->piped.n == 0)
-        a->piped = buf_take(&text);
-    return r;
-}
-
-/* The file, or the defaults without one, and the flags over it. */
+/* The file, or the defaults without one, and the flags over it. The text that a pipe gave stays its
+ * configuration. */
 static int load_options(struct agent *a, struct config **ret, struct problems *p)
 {
     const struct agent_options *o = a->options;
-    int r = o->config_file ? load_file(a, ret, p) : config_parse(ret, STR("[]"), o->section, p);
+    BUF_AUTO(text, CONFIG_MAX_BYTES);
+    bool is_pipe = false, reads = o->config_file && !a->piped.n;
+    int r = reads ? config_read(o->config_file, &text, &is_pipe, p) : 0;
 
+    if (r == 0)
+        r = config_parse(ret, !o->config_file ? STR("[]") : buf_str(reads ? &text : &a->piped), o->section,
+                         p);
+    if (r == 0 && is_pipe)
+        a->piped = buf_take(&text);
     if (r == 0)
         apply_flags(*ret, o);
     if (r == 0 && (!(*ret)->cluster_name || !*(*ret)->cluster_name)) {
