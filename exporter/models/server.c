@@ -38,25 +38,20 @@ enum {
     SHOWN_METRIC_BYTES = 4 << 10,
     SHOWN_RESULT_BYTES = 16 << 10,
     SHOWN_BYTES = 2 << 20,
+    LAST_BYTES = SHOWN_BYTES + (16 << 10),
 };
 
 /* What the page shows of an endpoint. */
-struct last_call {
+struct last_calls {
     uint64_t calls, failures;
-    unix_ms at; /* of the last call that succeeded; 0: none */
-    double seconds, backtest_error;
-    size_t bytes, series, results, backtests, left_out[LEFT_OUTS];
-    struct buf shown; /* members "shownSeries" and "shownResults" */
-    unix_ms failed_at;
-    unsigned failed_status;
-    char failure[WHY_BYTES];
+    struct buf success, failure; /* the last ones, as JSON objects; empty: none */
 };
 
 struct served_endpoint {
     struct model_server *server;
     size_t index;
     char config[PATH_BYTES], scoring[PATH_BYTES], reset[PATH_BYTES];
-    struct last_call last;
+    struct last_calls last;
 };
 
 struct model_server {
@@ -152,47 +147,7 @@ static void show_answer(struct out *o, struct str answer)
     out_puts(o, "]");
 }
 
-static void show_last_call(struct out *o, const struct last_call *c)
-{
-    member_count(o, "calls", c->calls);
-    member_count(o, "failures", c->failures);
-    if (member_object_if(o, "lastCall", c->at.ms != 0)) {
-        member_time(o, "at", c->at.ms);
-        member_number(o, "seconds", c->seconds);
-        member_count(o, "bodyBytes", c->bytes);
-        member_count(o, "series", c->series);
-        member_count(o, "results", c->results);
-        member_object(o, "leftOut");
-        for (size_t i = 0; i < LEFT_OUTS; i++)
-            if (c->left_out[i])
-                member_count(o, left_out_word((enum left_out)i), c->left_out[i]);
-        out_puts(o, "}");
-        if (c->backtests)
-            member_number(o, "backtestError", c->backtest_error);
-        if (c->shown.n) {
-            out_puts(o, ",");
-            out_str(o, buf_str(&c->shown));
-        }
-        out_puts(o, "}");
-    }
-    if (member_object_if(o, "lastFailure", c->failed_at.ms != 0)) {
-        member_time(o, "at", c->failed_at.ms);
-        member_count(o, "status", c->failed_status);
-        member_text(o, "error", c->failure);
-        out_puts(o, "}");
-    }
-}
-
 /* ---- Calls ---- */
-
-static void PRINTF_LIKE(2, 3) call_set_why(struct call *c, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    (void)vsnprintf(c->scoring.why, sizeof(c->scoring.why), fmt, ap);
-    va_end(ap);
-}
 
 static bool is_compressed(const struct call *c)
 {
@@ -211,15 +166,17 @@ static int call_read_body(struct call *c, struct str *ret)
         return 0;
     if (!str_eq_nocase(coding, STR("gzip")) && !str_eq_nocase(coding, STR("x-gzip")) &&
         !str_eq_nocase(coding, STR("deflate"))) {
-        call_set_why(c, "unsupported Content-Encoding; supported are gzip and deflate");
+        (void)snprintf(c->scoring.why, WHY_BYTES,
+                       "unsupported Content-Encoding; supported are gzip and deflate");
         return -EPROTONOSUPPORT;
     }
     r = inflate_body(c->rq->body, &c->body, &why);
     *ret = buf_str(&c->body);
     if (r == -EFBIG)
-        call_set_why(c, "the decoded body is larger than %zu MiB", c->body.max >> 20);
+        (void)snprintf(c->scoring.why, WHY_BYTES, "the decoded body is larger than %zu MiB",
+                       c->body.max >> 20);
     else if (r < 0)
-        call_set_why(c, "the body %s", why ? why : "is damaged");
+        (void)snprintf(c->scoring.why, WHY_BYTES, "the body %s", why ? why : "is damaged");
     return r == -EFBIG ? -E2BIG : r == -EBADMSG ? -EINVAL : r;
 }
 
@@ -233,7 +190,7 @@ static void call_conclude(struct call *c, int r)
     int read = request_end(&s->request), written = results_end(&s->results);
 
     if (read < 0)
-        call_set_why(c, "%s", s->request.why);
+        (void)snprintf(c->scoring.why, WHY_BYTES, "%s", s->request.why);
     c->result = read ?: r ?: written;
     if (c->result < 0)
         return;
@@ -289,7 +246,7 @@ static void call_fill_reply(struct call *c)
     c->status = table[i].status;
     if (c->status != 200) {
         if (!*c->scoring.why)
-            call_set_why(c, "%s", table[i].why);
+            (void)snprintf(c->scoring.why, WHY_BYTES, "%s", table[i].why);
         buf_truncate(&c->answer, 0);
         o = out_begin(&c->answer);
         out_puts(&o, "{");
@@ -304,44 +261,56 @@ static void call_fill_reply(struct call *c)
 }
 
 /* Counts the call, and keeps what the page shows. */
-static void call_record(struct call *c, double seconds)
+static void call_record(const struct call *c, double seconds)
 {
     struct served_endpoint *e = c->endpoint;
-    struct last_call *last = &e->last;
     const struct scoring *sc = &c->scoring;
     struct metrics *m = e->server->metrics;
-    unix_ms now = loop_wall(e->server->loop);
+    struct buf *last = c->status == 200 ? &e->last.success : &e->last.failure;
+    double error = sc->n_backtests ? sc->backtest_error / (double)sc->n_backtests : 0;
+    struct out o;
     char code[16];
 
-    last->calls++;
     (void)snprintf(code, sizeof(code), "%u", c->status);
     metric_add(m, METRIC_SCORER_REQUESTS, LV(code, e->scoring), 1);
     metric_observe(m, METRIC_SCORER_DURATION, LV(e->scoring), seconds);
+    e->last.calls++;
+    buf_done(last);
+    *last = (struct buf){.max = LAST_BYTES};
+    o = out_begin(last);
+    out_puts(&o, "{");
+    member_time(&o, "at", loop_wall(e->server->loop).ms);
     if (c->status != 200) {
-        last->failures++;
-        last->failed_at = now;
-        last->failed_status = c->status;
-        (void)snprintf(last->failure, sizeof(last->failure), "%s", sc->why);
+        e->last.failures++;
+        member_count(&o, "status", c->status);
+        member_text(&o, "error", sc->why);
+        out_puts(&o, "}");
+        (void)!out_end(&o);
         return;
     }
-    last->at = now;
-    last->seconds = seconds;
-    last->bytes = c->rq->body.n;
-    last->series = sc->request.n_series;
-    last->results = sc->results.n;
-    last->backtests = sc->n_backtests;
-    last->backtest_error = sc->n_backtests ? sc->backtest_error / (double)sc->n_backtests : 0;
-    memcpy(last->left_out, sc->left_out, sizeof(last->left_out));
-    buf_done(&last->shown);
-    last->shown = buf_take(&c->shown);
-    metric_add(m, METRIC_SCORER_SERIES, LV(e->scoring), (double)last->series);
-    metric_add(m, METRIC_SCORER_RESULTS, LV(e->scoring), (double)last->results);
+    member_number(&o, "seconds", seconds);
+    member_count(&o, "bodyBytes", c->rq->body.n);
+    member_count(&o, "series", sc->request.n_series);
+    member_count(&o, "results", sc->results.n);
+    metric_add(m, METRIC_SCORER_SERIES, LV(e->scoring), (double)sc->request.n_series);
+    metric_add(m, METRIC_SCORER_RESULTS, LV(e->scoring), (double)sc->results.n);
+    member_object(&o, "leftOut");
     for (size_t i = 0; i < LEFT_OUTS; i++)
-        if (sc->left_out[i])
-            metric_add(m, METRIC_SCORER_LEFT_OUT, LV(e->scoring, left_out_word((enum left_out)i)),
-                       (double)sc->left_out[i]);
-    if (sc->n_backtests)
-        metric_set(m, METRIC_SCORER_BACKTEST, LV(e->scoring), last->backtest_error);
+        if (sc->left_out[i]) {
+            const char *why = left_out_word((enum left_out)i);
+
+            member_count(&o, why, sc->left_out[i]);
+            metric_add(m, METRIC_SCORER_LEFT_OUT, LV(e->scoring, why), (double)sc->left_out[i]);
+        }
+    out_puts(&o, "}");
+    if (sc->n_backtests) {
+        member_number(&o, "backtestError", error);
+        metric_set(m, METRIC_SCORER_BACKTEST, LV(e->scoring), error);
+    }
+    out_puts(&o, c->shown.n ? "," : "");
+    out_str(&o, buf_str(&c->shown));
+    out_puts(&o, "}");
+    (void)!out_end(&o);
 }
 
 static void server_finish_call(struct call *c)
@@ -457,7 +426,12 @@ static void server_api_status(void *arg, const struct httpd_request *rq, struct 
         member(&o, "config");
         if (o.error == 0)
             o.error = instance_put_config(s->instance, e->index, &body);
-        show_last_call(&o, &e->last);
+        member_count(&o, "calls", e->last.calls);
+        member_count(&o, "failures", e->last.failures);
+        member(&o, "lastCall");
+        out_str(&o, e->last.success.n ? buf_str(&e->last.success) : STR("null"));
+        member(&o, "lastFailure");
+        out_str(&o, e->last.failure.n ? buf_str(&e->last.failure) : STR("null"));
         out_puts(&o, "}");
     }
     out_puts(&o, "]");
@@ -481,7 +455,7 @@ static size_t server_set_routes(struct model_server *s, struct httpd_route *to)
         struct served_endpoint *e = &s->endpoints[i];
         const char *prefix = m->endpoints[i].prefix;
 
-        *e = (struct served_endpoint){.server = s, .index = i, .last.shown.max = SHOWN_BYTES};
+        *e = (struct served_endpoint){.server = s, .index = i};
         (void)snprintf(e->config, PATH_BYTES, "%s/config", prefix);
         (void)snprintf(e->scoring, PATH_BYTES, "%s/scoring", prefix);
         (void)snprintf(e->reset, PATH_BYTES, "%s/reset", prefix);
@@ -552,8 +526,10 @@ struct model_server *model_server_stop(struct model_server *s, int grace_ms)
     if (s->instance)
         instance_close(s->instance);
     s->site = site_stop(s->site, grace_ms);
-    for (size_t i = 0; i < MODEL_MAX_ENDPOINTS; i++)
-        buf_done(&s->endpoints[i].last.shown);
+    for (size_t i = 0; i < MODEL_MAX_ENDPOINTS; i++) {
+        buf_done(&s->endpoints[i].last.success);
+        buf_done(&s->endpoints[i].last.failure);
+    }
     s->metrics = metrics_free(s->metrics);
     free(s);
     return NULL;
