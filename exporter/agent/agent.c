@@ -37,7 +37,56 @@ struct agent {
     struct buf piped; /* the text of a file that is a pipe, which can be read only once */
 };
 
-static void agent_withdraw(void *arg, struct scorer *s);
+static size_t total_series(const struct agent *a)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < a->state.n_scorers; i++)
+        if (a->state.scorers[i] && scorer_batch(a->state.scorers[i]))
+            n += series_count(scorer_batch(a->state.scorers[i])->set);
+    return n;
+}
+
+static size_t series_left(void *arg, const struct scorer *s)
+{
+    const struct agent *a = arg;
+    const struct limits *l = &a->state.config->limits;
+    const struct batch *own = scorer_batch(s);
+    size_t others = total_series(a) - (own ? series_count(own->set) : 0);
+
+    return size_min((size_t)l->series_per_scorer, (size_t)l->series - size_min((size_t)l->series, others));
+}
+
+/* Renders the program's own metrics into the page now. */
+static void agent_render_own(struct agent *a)
+{
+    uint64_t held, limit;
+
+    loop_timer_clear(a->state.loop, &a->own_timer);
+    if (a->state.hooks.render)
+        a->state.hooks.render(a->state.hooks.arg);
+    http_budget(a->state.http, &held, &limit);
+    metric_set(a->state.metrics, METRIC_BODY_MEMORY, LV_NONE, (double)held);
+    metric_set(a->state.metrics, METRIC_BODY_MEMORY_LIMIT, LV_NONE, (double)limit);
+    if (a->state.config)
+        metric_set(a->state.metrics, METRIC_LEADER, LV(a->state.config->cluster_name), a->state.leading);
+    metric_set(a->state.metrics, METRIC_SCORERS, LV_NONE,
+               a->state.config ? (double)a->state.config->summaries.n : 0);
+    metric_set(a->state.metrics, METRIC_TOTAL_SERIES, LV_NONE, (double)total_series(a));
+    if (page_set_own(a->state.page, a->state.metrics) < 0)
+        log_error("own metrics not rendered: out of memory");
+    a->own_at = loop_now(a->state.loop);
+}
+
+/* Removes the scores of s from every sink. arg: the agent, as for scorer_env. */
+static void agent_withdraw(void *arg, struct scorer *s)
+{
+    struct agent *a = arg;
+
+    for (size_t i = 0; i < a->n_sinks; i++)
+        if (a->sinks[i]->ops->withdraw)
+            a->sinks[i]->ops->withdraw(a->sinks[i], scorer_summary(s)->score_name, loop_wall(a->state.loop));
+}
 
 /* Reads and checks a configuration, and applies it as a whole or not at all. */
 
@@ -290,46 +339,6 @@ int agent_apply_text(struct agent *a, const char *what, struct str summaries, st
  * take some 5 % of a core. */
 enum { OWN_BYTES_PER_MS = 8192, OWN_PAUSE_MAX_MS = 1000 };
 
-static size_t total_series(const struct agent *a)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < a->state.n_scorers; i++)
-        if (a->state.scorers[i] && scorer_batch(a->state.scorers[i]))
-            n += series_count(scorer_batch(a->state.scorers[i])->set);
-    return n;
-}
-
-static size_t series_left(void *arg, const struct scorer *s)
-{
-    const struct agent *a = arg;
-    const struct limits *l = &a->state.config->limits;
-    const struct batch *own = scorer_batch(s);
-    size_t others = total_series(a) - (own ? series_count(own->set) : 0);
-
-    return size_min((size_t)l->series_per_scorer, (size_t)l->series - size_min((size_t)l->series, others));
-}
-
-void agent_render_own(struct agent *a)
-{
-    uint64_t held, limit;
-
-    loop_timer_clear(a->state.loop, &a->own_timer);
-    if (a->state.hooks.render)
-        a->state.hooks.render(a->state.hooks.arg);
-    http_budget(a->state.http, &held, &limit);
-    metric_set(a->state.metrics, METRIC_BODY_MEMORY, LV_NONE, (double)held);
-    metric_set(a->state.metrics, METRIC_BODY_MEMORY_LIMIT, LV_NONE, (double)limit);
-    if (a->state.config)
-        metric_set(a->state.metrics, METRIC_LEADER, LV(a->state.config->cluster_name), a->state.leading);
-    metric_set(a->state.metrics, METRIC_SCORERS, LV_NONE,
-               a->state.config ? (double)a->state.config->summaries.n : 0);
-    metric_set(a->state.metrics, METRIC_TOTAL_SERIES, LV_NONE, (double)total_series(a));
-    if (page_set_own(a->state.page, a->state.metrics) < 0)
-        log_error("own metrics not rendered: out of memory");
-    a->own_at = loop_now(a->state.loop);
-}
-
 static void on_own_timer(struct timer *t)
 {
     agent_render_own(CONTAINER_OF(t, struct agent, own_timer));
@@ -361,16 +370,6 @@ static void agent_publish(void *arg, struct scorer *s, struct batch *b)
             a->sinks[i]->ops->publish(a->sinks[i], b);
     metric_add(a->state.metrics, METRIC_SEND_SECONDS, LV(scorer_summary(s)->score_name),
                clock_seconds() - began);
-}
-
-/* Removes the scores of s from every sink. arg: the agent, as for scorer_env. */
-static void agent_withdraw(void *arg, struct scorer *s)
-{
-    struct agent *a = arg;
-
-    for (size_t i = 0; i < a->n_sinks; i++)
-        if (a->sinks[i]->ops->withdraw)
-            a->sinks[i]->ops->withdraw(a->sinks[i], scorer_summary(s)->score_name, loop_wall(a->state.loop));
 }
 
 static void agent_round_ended(void *arg, struct scorer *s)

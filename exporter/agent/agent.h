@@ -56,9 +56,6 @@ void agent_set_access(struct agent *a, struct access *access);
 /* Something that the program's own metrics show has changed: renders them soon. */
 void agent_touch(struct agent *a);
 
-/* Renders the program's own metrics into the page now. */
-void agent_render_own(struct agent *a);
-
 /* A remote-write endpoint, for the status page. Strings live as long as the configuration. */
 struct endpoint_status {
     const char *name, *url; /* without credentials */
