@@ -66,29 +66,26 @@ static void otlp_free(struct source *s)
     free(o);
 }
 
-static void otlp_add_warning(struct otlp *o, int64_t refused_ms, const char *limit)
-{
-    struct round_result *r = o->source.result;
-
-    if (refused_ms == 0 || refused_ms < o->from_ms || r->source_warnings++ > 0)
-        return;
-    (void)snprintf(r->source_warning, sizeof(r->source_warning),
-                   "series may be missing from the result: new ones were refused within its range because %s "
-                   "was reached",
-                   limit);
-}
-
 static void otlp_end(struct otlp *o)
 {
+    static const char *const limits[] = {"limits.otlpSeries", "limits.otlpMemory"};
+    int64_t refused_ms[ARRAY_SIZE(limits)] = {0};
     struct source *s = &o->source;
+    struct round_result *res = s->result;
     struct store_stats stats;
 
     loop_timer_clear(s->env->loop, &s->timer);
-    if (s->n > 0 && s->result->error == ROUND_OK) {
+    if (s->n > 0 && res->error == ROUND_OK) {
         store_stats(s->env->store, &stats);
-        otlp_add_warning(o, stats.series_limit_ms, "limits.otlpSeries");
-        otlp_add_warning(o, stats.bytes_limit_ms, "limits.otlpMemory");
+        refused_ms[0] = stats.series_limit_ms;
+        refused_ms[1] = stats.bytes_limit_ms;
     }
+    for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+        if (refused_ms[i] && refused_ms[i] >= o->from_ms && res->source_warnings++ == 0)
+            (void)snprintf(res->source_warning, sizeof(res->source_warning),
+                           "series may be missing from the result: new ones were refused within its range "
+                           "because %s was reached",
+                           limits[i]);
     source_end(s);
 }
 

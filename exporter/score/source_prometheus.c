@@ -364,25 +364,6 @@ static void prometheus_ask(struct prometheus *p)
         source_fail(s, ROUND_URL, "sourceEndpoint is not a valid URL");
 }
 
-static void read_failed_answer(struct prometheus *p, enum round_error e, const struct http_answer *a)
-{
-    struct round_result *res = p->source.result;
-    char said[ROUND_REASON_BYTES] = "";
-
-    res->error = e;
-    res->retry_after_ms = a->retry_after_ms;
-    if (a->error == HTTP_OK && prom_answer_error(buf_str(&a->body), said))
-        /* 503: a query that timed out, or an overloaded engine. Either may pass. */
-        res->error = e == ROUND_HTTP_5XX ? e : ROUND_QUERY;
-    if (a->error != HTTP_OK || (*said && a->status != 401 && a->status != 403))
-        (void)snprintf(res->reason, sizeof(res->reason), "%s", *said ? said : a->reason);
-    else
-        text_http_status(
-            res->reason, sizeof(res->reason), a->status,
-            credentials_shown(p->credentials, " without credentials (sourceEndpointAuthName is not set)"),
-            *said ? str_of(said) : buf_str(&a->body));
-}
-
 static void checking_run(struct job *j)
 {
     struct checking *c = CONTAINER_OF(j, struct checking, job);
@@ -421,22 +402,35 @@ static void got_answer(void *arg, struct http_answer *a)
 {
     struct prometheus *p = arg;
     struct source *s = &p->source;
+    struct round_result *res = s->result;
     enum round_error e = round_error_of_answer(a);
+    char said[ROUND_REASON_BYTES] = "";
     struct checking *c;
 
     p->call = NULL;
-    s->result->fetch_s += a->seconds;
-    s->result->received[STAGE_SOURCE] += a->received;
-    s->result->sent[STAGE_SOURCE] += a->sent;
-    if (e != ROUND_OK) {
-        read_failed_answer(p, e, a);
-        source_end(s);
+    res->fetch_s += a->seconds;
+    res->received[STAGE_SOURCE] += a->received;
+    res->sent[STAGE_SOURCE] += a->sent;
+    if (e == ROUND_OK) {
+        p->checking = c = xcalloc(1, sizeof(*c));
+        *c = (struct checking){.job = {.run = checking_run, .done = checking_done}, .fetch = p};
+        c->fetched.body = buf_take(&a->body);
+        worker_do(s->env->worker, &c->job, c->fetched.body.n);
         return;
     }
-    p->checking = c = xcalloc(1, sizeof(*c));
-    *c = (struct checking){.job = {.run = checking_run, .done = checking_done}, .fetch = p};
-    c->fetched.body = buf_take(&a->body);
-    worker_do(s->env->worker, &c->job, c->fetched.body.n);
+    res->error = e;
+    res->retry_after_ms = a->retry_after_ms;
+    if (a->error == HTTP_OK && prom_answer_error(buf_str(&a->body), said))
+        /* 503: a query that timed out, or an overloaded engine. Either may pass. */
+        res->error = e == ROUND_HTTP_5XX ? e : ROUND_QUERY;
+    if (a->error != HTTP_OK || (*said && a->status != 401 && a->status != 403))
+        (void)snprintf(res->reason, sizeof(res->reason), "%s", *said ? said : a->reason);
+    else
+        text_http_status(
+            res->reason, sizeof(res->reason), a->status,
+            credentials_shown(p->credentials, " without credentials (sourceEndpointAuthName is not set)"),
+            *said ? str_of(said) : buf_str(&a->body));
+    source_end(s);
 }
 
 static void prometheus_on_timer(struct timer *t)
