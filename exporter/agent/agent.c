@@ -117,19 +117,14 @@ static void apply_flags(struct config *c, const struct agent_options *o)
         c->log_format = *o->log_format;
 }
 
-/* Removes the running scorer of this score name from the old list; NULL if there is none. */
-static struct scorer *take_running(struct agent *a, const char *score_name)
-{
-    for (size_t i = 0; i < a->state.n_scorers; i++)
-        if (a->state.scorers[i] && strcmp(scorer_summary(a->state.scorers[i])->score_name, score_name) == 0)
-            return TAKE_PTR(a->state.scorers[i]);
-    return NULL;
-}
-
 static struct scorer *start_or_keep(struct agent *a, const struct summary *want)
 {
-    struct scorer *running = take_running(a, want->score_name);
+    struct scorer *running = NULL;
 
+    for (size_t i = 0; !running && i < a->state.n_scorers; i++)
+        if (a->state.scorers[i] &&
+            strcmp(scorer_summary(a->state.scorers[i])->score_name, want->score_name) == 0)
+            running = TAKE_PTR(a->state.scorers[i]);
     if (!running)
         return scorer_new(&a->scorer_env, want);
     if (!summary_same(scorer_summary(running), want)) {

@@ -1,6 +1,5 @@
-#include "exporter/agent/status.h"
-
 #include "exporter/agent/agent.h"
+
 #include "exporter/agent/scorer.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
