@@ -360,7 +360,7 @@ struct forecast_row {
 
 struct forecast_rows {
     struct forecast_row *rows; /* owned */
-    size_t n, cap;
+    size_t n;
     double *values; /* owned: room for the values of a series at even steps */
     size_t room;
     double newest;
@@ -486,10 +486,8 @@ static int forecast_score(const void *state, struct scoring *s)
     while (request_next(&s->request, &series)) {
         enum left_out why;
 
-        if (rows.n == rows.cap) {
-            rows.cap = rows.cap ? 2 * rows.cap : 64;
-            rows.rows = xreallocarray(rows.rows, rows.cap, sizeof(*rows.rows));
-        }
+        if ((rows.n & (rows.n - 1)) == 0)
+            rows.rows = xreallocarray(rows.rows, rows.n ? 2 * rows.n : 1, sizeof(*rows.rows));
         if (rows.room < 2 * series.n) {
             rows.room = size_max(2 * series.n, 2 * rows.room);
             rows.values = xreallocarray(rows.values, rows.room, sizeof(*rows.values));

@@ -485,7 +485,6 @@ int model_server_start(struct model_server **ret, const struct model_server_opti
                                 .n_listen = o->n_listen,
                                 .max_body_bytes = MAX_BODIES_BYTES,
                                 .config_file = o->config_file,
-
                                 .routes = routes,
                                 .pages = pages};
     int r;
