@@ -221,22 +221,14 @@ static void parse_score(struct answer_reader *r)
         memcpy(&r->score, &(uint64_t){0x7ff8000000000001ull}, sizeof(r->score));
 }
 
-static void count_invalid(struct answer_reader *r)
-{
-    struct answer_stats *s = r->stats;
-    const char *what = r->no_score ? r->no_score : r->no_metric;
-
-    if (s->invalid++ == 0)
-        (void)snprintf(s->first_invalid, sizeof(s->first_invalid), "results[%zu]%s", s->results - 1,
-                       what ? what : ".metric: label values must be strings");
-}
-
 /* A result that is invalid in any way is dropped alone. */
 static void read_result(struct answer_reader *r)
 {
+    struct answer_stats *s = r->stats;
+    const char *what;
     struct str key;
 
-    r->stats->results++;
+    s->results++;
     answer_forget_labels(r);
     r->no_score = ".score: missing";
     r->no_metric = NULL;
@@ -256,22 +248,13 @@ static void read_result(struct answer_reader *r)
     }
     if (r->j.error || r->error)
         return;
-    if (r->no_score || r->no_metric || r->bad_labels)
-        count_invalid(r);
-    else
+    if (!r->no_score && !r->no_metric && !r->bad_labels) {
         r->error = r->is_repeated ? batch_add_spelled(r->builder, r->score)
                                   : batch_add(r->builder, &r->labels, r->score);
-}
-
-static void read_results(struct answer_reader *r)
-{
-    if (jr_peek(&r->j) == JR_NULL) { /* as Go writes an empty list */
-        (void)jr_skip(&r->j, NULL);
-        return;
+    } else if (s->invalid++ == 0) {
+        what = r->no_score ?: r->no_metric ?: ".metric: label values must be strings";
+        (void)snprintf(s->first_invalid, sizeof(s->first_invalid), "results[%zu]%s", s->results - 1, what);
     }
-    (void)jr_array(&r->j);
-    while (r->error == 0 && jr_item(&r->j))
-        read_result(r);
 }
 
 static void read_answer(struct answer_reader *r, bool *ret_has_results)
@@ -286,7 +269,11 @@ static void read_answer(struct answer_reader *r, bool *ret_has_results)
                 break;
             }
             *ret_has_results = true;
-            read_results(r);
+            if (jr_peek(&r->j) == JR_NULL) /* as Go writes an empty list */
+                (void)jr_skip(&r->j, NULL);
+            else if (jr_array(&r->j))
+                while (r->error == 0 && jr_item(&r->j))
+                    read_result(r);
         } else {
             (void)jr_skip(&r->j, NULL);
         }

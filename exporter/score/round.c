@@ -87,14 +87,6 @@ static void round_fail(struct round *r, enum round_stage stage, enum round_error
     r->done(r->arg, &r->result);
 }
 
-static void reading_free(struct reading *g)
-{
-    buf_done(&g->body);
-    (void)batch_builder_free(g->builder);
-    (void)batch_unref(g->batch);
-    free(g);
-}
-
 static void reading_run(struct job *j)
 {
     struct reading *g = CONTAINER_OF(j, struct reading, job);
@@ -126,7 +118,10 @@ static void reading_end(struct job *j)
         round_fail(r, STAGE_SCORING, g->error, g->reason);
     else if (r)
         r->done(r->arg, &r->result);
-    reading_free(g);
+    buf_done(&g->body);
+    (void)batch_builder_free(g->builder);
+    (void)batch_unref(g->batch);
+    free(g);
 }
 
 static void got_scores(void *arg, struct http_answer *a)
