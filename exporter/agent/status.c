@@ -274,20 +274,6 @@ static void json_config(struct out *o, const struct agent_state *a)
     out_puts(o, "}");
 }
 
-static void json_totals(struct out *o, const struct agent_state *a)
-{
-    struct totals t = scorer_totals(a);
-
-    member_object(o, "totals");
-    member_count(o, "scorers", a->n_scorers);
-    member_count(o, "series", t.series);
-    member_count(o, "metricsPageBytes", page_memory(a->page));
-    member_object(o, "states");
-    for (enum scorer_state s = SCORER_WAITING; s < SCORER_STATES; s++)
-        member_count(o, scorer_state_word(s), t.by_state[s]);
-    out_puts(o, "}}");
-}
-
 static void json_files(struct out *o, const char *key, uint64_t files, uint64_t bytes)
 {
     member_object(o, key);
@@ -378,30 +364,32 @@ static void json_scorers(struct out *o, const struct agent_state *a, const struc
     list_metadata(o, "metadata", &l);
 }
 
-static void json_election(struct out *o, const struct agent_state *a)
-{
-    struct agent_election e;
-
-    member_bool(o, "leading", a->leading);
-    if (!member_object_if(o, "election", a->hooks.election && a->hooks.election(a->hooks.arg, &e)))
-        return;
-    member_text(o, "identity", e.identity);
-    member_words(o, "holder", e.holder);
-    member_text(o, "error", e.error);
-    out_puts(o, "}");
-}
-
 int status_json(const struct agent_state *a, const struct list_query *q, struct buf *into)
 {
     struct out o = out_begin(into);
+    struct totals t = scorer_totals(a);
+    struct agent_election e;
 
     out_puts(&o, "{");
     member_text(&o, "role", "agent");
     member_time(&o, "now", loop_wall(a->loop).ms);
     member_build(&o);
-    json_election(&o, a);
+    member_bool(&o, "leading", a->leading);
+    if (member_object_if(&o, "election", a->hooks.election && a->hooks.election(a->hooks.arg, &e))) {
+        member_text(&o, "identity", e.identity);
+        member_words(&o, "holder", e.holder);
+        member_text(&o, "error", e.error);
+        out_puts(&o, "}");
+    }
     json_config(&o, a);
-    json_totals(&o, a);
+    member_object(&o, "totals");
+    member_count(&o, "scorers", a->n_scorers);
+    member_count(&o, "series", t.series);
+    member_count(&o, "metricsPageBytes", page_memory(a->page));
+    member_object(&o, "states");
+    for (enum scorer_state s = SCORER_WAITING; s < SCORER_STATES; s++)
+        member_count(&o, scorer_state_word(s), t.by_state[s]);
+    out_puts(&o, "}}");
     json_endpoints(&o, a);
     json_otlp(&o, a);
     json_scorers(&o, a, q);

@@ -87,29 +87,9 @@ static const char number_pattern[] = "^[ \\t]*\\d{1,2}\\.(?=" BREAK ")[ \\t]*(?!
                                      "(?:[eE][+-]?\\d+)?)"
                                      "[.,;:!?%_]*(?=" BREAK "|\\z)";
 
-/* The text of the pattern's group as strtod() reads it. */
-static bool number_read(struct str word, double *ret)
-{
-    static const struct str minus = STR("\xe2\x88\x92");
-    char copy[NUMBER_MAX + 1];
-    size_t n = 0, i = 0;
-
-    if (word.n > NUMBER_MAX)
-        return false;
-    if (str_starts(word, minus)) {
-        copy[n++] = '-';
-        i = minus.n;
-    }
-    for (; i < word.n; i++)
-        if (word.p[i] != ',')
-            copy[n++] = word.p[i];
-    copy[n] = '\0';
-    *ret = strtod(copy, NULL);
-    return isfinite(*ret);
-}
-
 bool llm_find_number(struct str text, double *ret)
 {
+    static const struct str minus = STR("\xe2\x88\x92");
     int error;
     PCRE2_SIZE at;
     pcre2_code *code =
@@ -118,8 +98,24 @@ bool llm_find_number(struct str text, double *ret)
     const PCRE2_SIZE *found = pcre2_get_ovector_pointer(match);
     bool ok = false;
 
-    for (at = 0; !ok && pcre2_match(code, (PCRE2_SPTR)text.p, text.n, at, 0, match, NULL) > 0; at = found[3])
-        ok = number_read((struct str){text.p + found[2], found[3] - found[2]}, ret);
+    for (at = 0; !ok && pcre2_match(code, (PCRE2_SPTR)text.p, text.n, at, 0, match, NULL) > 0;
+         at = found[3]) {
+        struct str word = {text.p + found[2], found[3] - found[2]};
+        char number[NUMBER_MAX + 1] = ""; /* as strtod() reads it */
+        size_t n = 0, i = 0;
+
+        if (word.n > NUMBER_MAX)
+            continue;
+        if (str_starts(word, minus)) {
+            number[n++] = '-';
+            i = minus.n;
+        }
+        for (; i < word.n; i++)
+            if (word.p[i] != ',')
+                number[n++] = word.p[i];
+        *ret = strtod(number, NULL);
+        ok = isfinite(*ret);
+    }
     pcre2_match_data_free(match);
     pcre2_code_free(code);
     return ok;
