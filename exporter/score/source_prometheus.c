@@ -173,32 +173,12 @@ static int put_vector_item(struct jr *j, struct buf *out, size_t *series)
     return r;
 }
 
-static enum round_error from_vector(const struct parts *p, struct prom_answer *a,
-                                    char why[ROUND_REASON_BYTES])
-{
-    struct jr j;
-    size_t i;
-    int r = 0;
-
-    jr_init(&j, p->result, JR_STRICT);
-    (void)jr_array(&j);
-    for (i = 0; r == 0 && jr_item(&j); i++)
-        r = put_vector_item(&j, &a->made, &a->n_series);
-    if (r == -EINVAL)
-        return round_error_because(why, ROUND_SHAPE,
-                                   "invalid query response: data.result[%zu]: expected an object \"metric\" "
-                                   "and a list \"value\"",
-                                   i - 1);
-    if (r < 0)
-        return round_error_because(why, ROUND_MEMORY, "out of memory");
-    a->series = buf_str(&a->made);
-    return ROUND_OK;
-}
-
 static enum round_error from_data(const struct parts *p, struct prom_answer *a, char why[ROUND_REASON_BYTES])
 {
     char type[64];
-    int r;
+    struct jr j;
+    size_t i;
+    int r = 0;
 
     if (p->result_kind == JR_NULL)
         return ROUND_OK; /* as Go writes an empty list */
@@ -223,11 +203,22 @@ static enum round_error from_data(const struct parts *p, struct prom_answer *a, 
     if (p->objects < p->items)
         return round_error_because(
             why, ROUND_SHAPE, "invalid query response: data.result[%zu]: expected an object", p->objects);
-    if (str_eq(p->type, STR("vector")))
-        return from_vector(p, a, why);
-    a->series = str_trim((struct str){p->result.p + 1, p->result.n - 2}); /* without the brackets */
-    a->n_series = p->items;
-    return ROUND_OK;
+    if (!str_eq(p->type, STR("vector"))) {
+        a->series = str_trim((struct str){p->result.p + 1, p->result.n - 2}); /* without the brackets */
+        a->n_series = p->items;
+        return ROUND_OK;
+    }
+    jr_init(&j, p->result, JR_STRICT);
+    (void)jr_array(&j);
+    for (i = 0; r == 0 && jr_item(&j); i++)
+        r = put_vector_item(&j, &a->made, &a->n_series);
+    if (r == -EINVAL)
+        return round_error_because(why, ROUND_SHAPE,
+                                   "invalid query response: data.result[%zu]: expected an object \"metric\" "
+                                   "and a list \"value\"",
+                                   i - 1);
+    a->series = buf_str(&a->made);
+    return r < 0 ? round_error_because(why, ROUND_MEMORY, "out of memory") : ROUND_OK;
 }
 
 enum round_error prom_answer_parse(struct str body, struct prom_answer *ret, char why[ROUND_REASON_BYTES])
