@@ -6,7 +6,6 @@
 #include "exporter/agent/agent.h"
 #include "exporter/agent/config.h"
 #include "exporter/agent/scorer.h"
-#include "exporter/agent/status.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"

@@ -139,21 +139,17 @@ enum { INDENT = 4, WHAT_CHARS = 26, SHOWN_SCORES = 10, SHOWN_ITEMS = 3, ITEM_CHA
 /* "1 problem", "1,234 problems". */
 static void table_count(struct out *o, size_t n, const char *one, const char *more)
 {
-    char words[WORDS_BYTES];
-
-    words_count(n, words);
-    out_printf(o, "%s %s%s", words, one, n == 1 ? "" : more);
+    out_printf(o, "%s%s", words_count(n, one, one).s, n == 1 ? "" : more);
 }
 
 static void table_row(struct out *o, const struct call_row *row)
 {
-    char line[1024], seconds[WORDS_BYTES];
+    char line[1024];
     size_t n = (size_t)snprintf(line, sizeof(line), "%s %-*s %s", row->ok ? "✓" : "✗", WHAT_CHARS, row->what,
                                 row->text);
 
-    words_seconds(row->seconds, seconds);
     if (row->ok && row->seconds > 0)
-        (void)snprintf(line + n, sizeof(line) - n, ", in %s", seconds);
+        (void)snprintf(line + n, sizeof(line) - n, ", in %s", words_seconds(row->seconds).s);
     grid_clean(o, str_of(line));
     out_puts(o, "\n");
 }

@@ -37,7 +37,56 @@ struct agent {
     struct buf piped; /* the text of a file that is a pipe, which can be read only once */
 };
 
-static void agent_withdraw(void *arg, struct scorer *s);
+static size_t total_series(const struct agent *a)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < a->state.n_scorers; i++)
+        if (a->state.scorers[i] && scorer_batch(a->state.scorers[i]))
+            n += series_count(scorer_batch(a->state.scorers[i])->set);
+    return n;
+}
+
+static size_t series_left(void *arg, const struct scorer *s)
+{
+    const struct agent *a = arg;
+    const struct limits *l = &a->state.config->limits;
+    const struct batch *own = scorer_batch(s);
+    size_t others = total_series(a) - (own ? series_count(own->set) : 0);
+
+    return size_min((size_t)l->series_per_scorer, (size_t)l->series - size_min((size_t)l->series, others));
+}
+
+/* Renders the program's own metrics into the page now. */
+static void agent_render_own(struct agent *a)
+{
+    uint64_t held, limit;
+
+    loop_timer_clear(a->state.loop, &a->own_timer);
+    if (a->state.hooks.render)
+        a->state.hooks.render(a->state.hooks.arg);
+    http_budget(a->state.http, &held, &limit);
+    metric_set(a->state.metrics, METRIC_BODY_MEMORY, LV_NONE, (double)held);
+    metric_set(a->state.metrics, METRIC_BODY_MEMORY_LIMIT, LV_NONE, (double)limit);
+    if (a->state.config)
+        metric_set(a->state.metrics, METRIC_LEADER, LV(a->state.config->cluster_name), a->state.leading);
+    metric_set(a->state.metrics, METRIC_SCORERS, LV_NONE,
+               a->state.config ? (double)a->state.config->summaries.n : 0);
+    metric_set(a->state.metrics, METRIC_TOTAL_SERIES, LV_NONE, (double)total_series(a));
+    if (page_set_own(a->state.page, a->state.metrics) < 0)
+        log_error("own metrics not rendered: out of memory");
+    a->own_at = loop_now(a->state.loop);
+}
+
+/* Removes the scores of s from every sink. arg: the agent, as for scorer_env. */
+static void agent_withdraw(void *arg, struct scorer *s)
+{
+    struct agent *a = arg;
+
+    for (size_t i = 0; i < a->n_sinks; i++)
+        if (a->sinks[i]->ops->withdraw)
+            a->sinks[i]->ops->withdraw(a->sinks[i], scorer_summary(s)->score_name, loop_wall(a->state.loop));
+}
 
 /* Reads and checks a configuration, and applies it as a whole or not at all. */
 
@@ -68,19 +117,14 @@ static void apply_flags(struct config *c, const struct agent_options *o)
         c->log_format = *o->log_format;
 }
 
-/* Removes the running scorer of this score name from the old list; NULL if there is none. */
-static struct scorer *take_running(struct agent *a, const char *score_name)
-{
-    for (size_t i = 0; i < a->state.n_scorers; i++)
-        if (a->state.scorers[i] && strcmp(scorer_summary(a->state.scorers[i])->score_name, score_name) == 0)
-            return TAKE_PTR(a->state.scorers[i]);
-    return NULL;
-}
-
 static struct scorer *start_or_keep(struct agent *a, const struct summary *want)
 {
-    struct scorer *running = take_running(a, want->score_name);
+    struct scorer *running = NULL;
 
+    for (size_t i = 0; !running && i < a->state.n_scorers; i++)
+        if (a->state.scorers[i] &&
+            strcmp(scorer_summary(a->state.scorers[i])->score_name, want->score_name) == 0)
+            running = TAKE_PTR(a->state.scorers[i]);
     if (!running)
         return scorer_new(&a->scorer_env, want);
     if (!summary_same(scorer_summary(running), want)) {
@@ -174,44 +218,20 @@ static void apply_config(struct agent *a, struct config *c)
     (void)config_free(was);
 }
 
-/* For the status page, the metrics and the caller. */
-static void record_reload(struct agent *a, bool ok, const struct problems *p, struct buf *why)
-{
-    BUF_AUTO(text, PROBLEMS_MAX_BYTES);
-
-    if (problems_print(p, &text) < 0 || (why && buf_put_str(why, buf_str(&text)) < 0))
-        log_debug("too many problems for the status page"); /* the log has them */
-    free(a->state.reload.problems);
-    a->state.reload = (struct reload_status){
-        .ok = ok, .at_ms = loop_wall(a->state.loop).ms, .problems = text.n ? str_dup(buf_str(&text)) : NULL};
-    metric_add(a->state.metrics, METRIC_CONFIG_RELOADS, LV(ok ? "success" : "failure"), 1);
-    metric_set(a->state.metrics, METRIC_CONFIG_OK, LV_NONE, ok);
-    if (ok)
-        metric_set(a->state.metrics, METRIC_CONFIG_TIME, LV_NONE, (double)a->state.reload.at_ms / 1000);
-    agent_render_own(a); /* now: metrics of removed scorers go with their scores */
-}
-
-/* The text that a pipe gave stays its configuration. */
-static int load_file(struct agent *a, struct config **ret, struct problems *p)
-{
-    const struct agent_options *o = a->options;
-    BUF_AUTO(text, CONFIG_MAX_BYTES);
-    bool is_pipe = a->piped.n > 0;
-    int r = is_pipe ? 0 : config_read(o->config_file, &text, &is_pipe, p);
-
-    if (r == 0)
-        r = config_parse(ret, buf_str(a->piped.n ? &a->piped : &text), o->section, p);
-    if (r == 0 && is_pipe && a->piped.n == 0)
-        a->piped = buf_take(&text);
-    return r;
-}
-
-/* The file, or the defaults without one, and the flags over it. */
+/* The file, or the defaults without one, and the flags over it. The text that a pipe gave stays its
+ * configuration. */
 static int load_options(struct agent *a, struct config **ret, struct problems *p)
 {
     const struct agent_options *o = a->options;
-    int r = o->config_file ? load_file(a, ret, p) : config_parse(ret, STR("[]"), o->section, p);
+    BUF_AUTO(text, CONFIG_MAX_BYTES);
+    bool is_pipe = false, reads = o->config_file && !a->piped.n;
+    int r = reads ? config_read(o->config_file, &text, &is_pipe, p) : 0;
 
+    if (r == 0)
+        r = config_parse(ret, !o->config_file ? STR("[]") : buf_str(reads ? &text : &a->piped), o->section,
+                         p);
+    if (r == 0 && is_pipe)
+        a->piped = buf_take(&text);
     if (r == 0)
         apply_flags(*ret, o);
     if (r == 0 && (!(*ret)->cluster_name || !*(*ret)->cluster_name)) {
@@ -230,15 +250,28 @@ static void swap_summaries(struct config *a, struct config *b)
     b->summaries = was;
 }
 
-/* Applies *c if r is 0, and reports the outcome. */
+/* Applies *c if r is 0, and reports the outcome to the caller, the log, the status page and the metrics. */
 static int finish_reload(struct agent *a, int r, struct config **c, struct problems *p, struct buf *ret_why)
 {
+    struct reload_status *reload = &a->state.reload;
+    BUF_AUTO(text, PROBLEMS_MAX_BYTES);
+
     problems_sort(p);
     problems_log(p);
     if (r == 0)
         apply_config(a, TAKE_PTR(*c));
-    record_reload(a, r == 0, p, ret_why);
-    if (r == 0)
+    if (problems_print(p, &text) < 0 || (ret_why && buf_put_str(ret_why, buf_str(&text)) < 0))
+        log_debug("too many problems for the status page"); /* the log has them */
+    free(reload->problems);
+    *reload = (struct reload_status){.ok = r == 0,
+                                     .at_ms = loop_wall(a->state.loop).ms,
+                                     .problems = text.n ? str_dup(buf_str(&text)) : NULL};
+    metric_add(a->state.metrics, METRIC_CONFIG_RELOADS, LV(reload->ok ? "success" : "failure"), 1);
+    metric_set(a->state.metrics, METRIC_CONFIG_OK, LV_NONE, reload->ok);
+    if (reload->ok)
+        metric_set(a->state.metrics, METRIC_CONFIG_TIME, LV_NONE, (double)reload->at_ms / 1000);
+    agent_render_own(a); /* now: metrics of removed scorers go with their scores */
+    if (reload->ok)
         log_info("configuration applied", problems_origin(p), L_INT("scorers", a->state.config->summaries.n));
     else
         log_error(a->state.config ? "configuration rejected, the last valid one stays active"
@@ -301,46 +334,6 @@ int agent_apply_text(struct agent *a, const char *what, struct str summaries, st
  * take some 5 % of a core. */
 enum { OWN_BYTES_PER_MS = 8192, OWN_PAUSE_MAX_MS = 1000 };
 
-static size_t total_series(const struct agent *a)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < a->state.n_scorers; i++)
-        if (a->state.scorers[i] && scorer_batch(a->state.scorers[i]))
-            n += series_count(scorer_batch(a->state.scorers[i])->set);
-    return n;
-}
-
-static size_t series_left(void *arg, const struct scorer *s)
-{
-    const struct agent *a = arg;
-    const struct limits *l = &a->state.config->limits;
-    const struct batch *own = scorer_batch(s);
-    size_t others = total_series(a) - (own ? series_count(own->set) : 0);
-
-    return size_min((size_t)l->series_per_scorer, (size_t)l->series - size_min((size_t)l->series, others));
-}
-
-void agent_render_own(struct agent *a)
-{
-    uint64_t held, limit;
-
-    loop_timer_clear(a->state.loop, &a->own_timer);
-    if (a->state.hooks.render)
-        a->state.hooks.render(a->state.hooks.arg);
-    http_budget(a->state.http, &held, &limit);
-    metric_set(a->state.metrics, METRIC_BODY_MEMORY, LV_NONE, (double)held);
-    metric_set(a->state.metrics, METRIC_BODY_MEMORY_LIMIT, LV_NONE, (double)limit);
-    if (a->state.config)
-        metric_set(a->state.metrics, METRIC_LEADER, LV(a->state.config->cluster_name), a->state.leading);
-    metric_set(a->state.metrics, METRIC_SCORERS, LV_NONE,
-               a->state.config ? (double)a->state.config->summaries.n : 0);
-    metric_set(a->state.metrics, METRIC_TOTAL_SERIES, LV_NONE, (double)total_series(a));
-    if (page_set_own(a->state.page, a->state.metrics) < 0)
-        log_error("own metrics not rendered: out of memory");
-    a->own_at = loop_now(a->state.loop);
-}
-
 static void on_own_timer(struct timer *t)
 {
     agent_render_own(CONTAINER_OF(t, struct agent, own_timer));
@@ -372,16 +365,6 @@ static void agent_publish(void *arg, struct scorer *s, struct batch *b)
             a->sinks[i]->ops->publish(a->sinks[i], b);
     metric_add(a->state.metrics, METRIC_SEND_SECONDS, LV(scorer_summary(s)->score_name),
                clock_seconds() - began);
-}
-
-/* Removes the scores of s from every sink. arg: the agent, as for scorer_env. */
-static void agent_withdraw(void *arg, struct scorer *s)
-{
-    struct agent *a = arg;
-
-    for (size_t i = 0; i < a->n_sinks; i++)
-        if (a->sinks[i]->ops->withdraw)
-            a->sinks[i]->ops->withdraw(a->sinks[i], scorer_summary(s)->score_name, loop_wall(a->state.loop));
 }
 
 static void agent_round_ended(void *arg, struct scorer *s)

@@ -10,6 +10,8 @@
 #include "exporter/metric/page.h"
 #include "exporter/otlp/receiver.h"
 #include "exporter/score/credentials.h"
+#include "exporter/ui/list.h"
+#include "exporter/ui/site.h"
 #include "exporter/web/access.h"
 
 struct agent;
@@ -55,9 +57,6 @@ void agent_set_access(struct agent *a, struct access *access);
 
 /* Something that the program's own metrics show has changed: renders them soon. */
 void agent_touch(struct agent *a);
-
-/* Renders the program's own metrics into the page now. */
-void agent_render_own(struct agent *a);
 
 /* A remote-write endpoint, for the status page. Strings live as long as the configuration. */
 struct endpoint_status {
@@ -131,5 +130,18 @@ struct agent_state {
     struct access *access; /* of the HTTP server; NULL before it serves */
 };
 const struct agent_state *agent_state(const struct agent *a);
+
+/* ---- How the agent is doing, for people and for programs, and its HTTP server (status.c) ---- */
+
+/* The JSON of /api/v1/status, with the scorers that the query asks for. -EFBIG. */
+MUST_USE int status_json(const struct agent_state *a, const struct list_query *q, struct buf *into);
+/* A table for people; with colours on a terminal, unless $NO_COLOR is set. -EFBIG. */
+MUST_USE int status_table(const struct agent_state *a, bool on_terminal, struct buf *into);
+
+/* Serves on the configuration's listen addresses; sets `loop`, `metrics` and the role's part of *o.
+ * `lifecycle`: also POST /-/reload. On failure *ret_why (from malloc) says what is wrong; the log has the
+ * problems of the web configuration file. */
+MUST_USE int web_start(struct site **ret, struct agent *a, struct site_options *o, bool lifecycle,
+                       char **ret_why);
 
 #endif

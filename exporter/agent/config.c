@@ -38,29 +38,30 @@ struct config *config_free(struct config *c)
     return NULL;
 }
 
-static void read_listen_one(struct config *c, const struct node *n, struct problems *p)
-{
-    CLEANUP(cleanup_free) char *address = n->kind == NODE_STRING ? str_dup(n->text) : NULL;
-
-    if (address && strlen(address) == n->text.n && httpd_is_address(address))
-        c->listen[c->n_listen++] = TAKE_PTR(address);
-    else
-        node_expected(n, p, "an address to listen on, like \":8080\", \"127.0.0.1:8080\" or \"[::1]:8080\"");
-}
-
 static void read_listen(struct config *c, const struct node *root, struct problems *p)
 {
     const struct node *n = node_given(root, "listenAddresses");
+    bool is_list = n && n->kind == NODE_LIST;
+    size_t count = is_list ? n->n : 1;
 
-    if (!n)
+    if (!n) {
         c->listen[c->n_listen++] = xstrdup(":8080");
-    else if (n->kind != NODE_LIST)
-        read_listen_one(c, n, p);
-    else if (n->n == 0 || n->n > CONFIG_MAX_LISTEN)
-        node_problem(n, p, PROBLEM_ERROR, "expected 1 to %d addresses, got %zu", CONFIG_MAX_LISTEN, n->n);
-    else
-        for (size_t i = 0; i < n->n; i++)
-            read_listen_one(c, n->items[i], p);
+        return;
+    }
+    if (count == 0 || count > CONFIG_MAX_LISTEN) {
+        node_problem(n, p, PROBLEM_ERROR, "expected 1 to %d addresses, got %zu", CONFIG_MAX_LISTEN, count);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct node *item = is_list ? n->items[i] : n;
+        CLEANUP(cleanup_free) char *address = item->kind == NODE_STRING ? str_dup(item->text) : NULL;
+
+        if (address && strlen(address) == item->text.n && httpd_is_address(address))
+            c->listen[c->n_listen++] = TAKE_PTR(address);
+        else
+            node_expected(item, p,
+                          "an address to listen on, like \":8080\", \"127.0.0.1:8080\" or \"[::1]:8080\"");
+    }
 }
 
 /* Leaves *ret alone if the key is absent or empty. */
@@ -70,15 +71,6 @@ static void read_string(const struct node *root, const char *key, struct problem
 
     if (node_str(root, key, p, &s) && s.n)
         *ret = str_dup(s);
-}
-
-static enum log_level read_log_level(const struct node *root, struct problems *p)
-{
-    struct str level = {0};
-
-    if (!node_str(root, "logLevel", p, &level) || !level.n)
-        return LOG_LEVEL_INFO;
-    return (enum log_level)node_choice(root, "logLevel", p, log_levels);
 }
 
 static void read_limits(struct limits *l, const struct node *root, struct problems *p)
@@ -99,39 +91,37 @@ static void read_limits(struct limits *l, const struct node *root, struct proble
     (void)node_int(n, "staleAfterIntervals", p, 1, 1000, &l->stale_intervals);
 }
 
-static int read_config_object(struct config *c, const struct node *root, struct problems *p)
+static int read_root(struct config *c, const struct node *root, struct problems *p)
 {
     const struct config_section *type = c->section_type;
     const char *const known[] = {
         "clusterName", "listenAddresses", "secretsDir", "storagePath",           "logLevel",
         "logFormat",   "limits",          "summaries",  type ? type->key : NULL, NULL};
-    const struct node *list = node_given(root, "summaries"), *section;
-
-    section = type ? node_given(root, type->key) : NULL;
-    node_only_keys(root, known, PROBLEM_ERROR, p);
-    c->log_level = read_log_level(root, p);
-    c->log_format = (enum log_format)node_choice(root, "logFormat", p, log_formats);
-    read_limits(&c->limits, root, p);
-    read_string(root, "clusterName", p, &c->cluster_name);
-    read_string(root, "secretsDir", p, &c->secrets_dir);
-    read_string(root, "storagePath", p, &c->storage_path);
-    if (list)
-        summaries_parse(&c->summaries, list, PROBLEM_ERROR, p);
-    return section ? type->parse(section, p, &c->section) : 0;
-}
-
-/* A bare list comes from the hub by way of the ConfigMap. A newer hub may write keys unknown to this agent,
- * so they are only warnings. */
-static int read_root(struct config *c, const struct node *root, struct problems *p)
-{
+    const struct node *list = node_given(root, "summaries"), *section = NULL;
+    struct str level = {0};
     int r = 0;
 
-    if (root->kind == NODE_MAP)
-        r = read_config_object(c, root, p);
-    else if (root->kind == NODE_LIST)
+    if (root->kind == NODE_MAP) {
+        section = type ? node_given(root, type->key) : NULL;
+        node_only_keys(root, known, PROBLEM_ERROR, p);
+        if (node_str(root, "logLevel", p, &level) && level.n)
+            c->log_level = (enum log_level)node_choice(root, "logLevel", p, log_levels);
+        c->log_format = (enum log_format)node_choice(root, "logFormat", p, log_formats);
+        read_limits(&c->limits, root, p);
+        read_string(root, "clusterName", p, &c->cluster_name);
+        read_string(root, "secretsDir", p, &c->secrets_dir);
+        read_string(root, "storagePath", p, &c->storage_path);
+        if (list)
+            summaries_parse(&c->summaries, list, PROBLEM_ERROR, p);
+        if (section)
+            r = type->parse(section, p, &c->section);
+    } else if (root->kind == NODE_LIST) {
+        /* It comes from the hub by way of the ConfigMap. A newer hub may write keys unknown to this agent, so
+         * they are only warnings. */
         summaries_parse(&c->summaries, root, PROBLEM_WARNING, p);
-    else
+    } else {
         node_expected(root, p, "an object with clusterName, summaries and so on, or a list of summaries");
+    }
     if (!c->cluster_name)
         c->cluster_name = xstrdup("");
     read_listen(c, root, p);

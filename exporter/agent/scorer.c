@@ -35,75 +35,71 @@ enum { FETCH, PERFORM, LOWEST, MEAN, HIGHEST, COLUMNS };
 const char *const scorer_history_names[] = {"fetchSeconds", "performSeconds", "lowest",
                                             "mean",         "highest",        NULL};
 
-/* Of what is a number. */
-static void history_scores(double ret[COLUMNS], const struct batch *b)
-{
-    double sum = 0;
-    size_t n = 0;
-
-    for (size_t i = 0; i < series_count(b->set); i++) {
-        if (!isfinite(b->values[i]))
-            continue;
-        sum += b->values[i];
-        ret[LOWEST] = n && ret[LOWEST] < b->values[i] ? ret[LOWEST] : b->values[i];
-        ret[HIGHEST] = n && ret[HIGHEST] > b->values[i] ? ret[HIGHEST] : b->values[i];
-        n++;
-    }
-    if (n)
-        ret[MEAN] = sum / (double)n;
-}
-
+/* Of the scores, what is a number. */
 static void scorer_history_add(struct history **h, const struct summary *s, const struct round_result *r,
                                unix_ms now)
 {
-    double values[COLUMNS] = {NAN, NAN, NAN, NAN, NAN};
+    double values[COLUMNS] = {NAN, NAN, NAN, NAN, NAN}, sum = 0;
+    size_t n = 0;
 
     if (r->fetched && s->source.type != SOURCE_NONE)
         values[FETCH] = r->fetch_s;
     if (r->performed)
         values[PERFORM] = r->perform_s;
-    if (r->error == ROUND_OK)
-        history_scores(values, r->batch);
+    for (size_t i = 0; r->error == ROUND_OK && i < series_count(r->batch->set); i++) {
+        double v = r->batch->values[i];
+
+        if (!isfinite(v))
+            continue;
+        sum += v;
+        values[LOWEST] = n && values[LOWEST] < v ? values[LOWEST] : v;
+        values[HIGHEST] = n && values[HIGHEST] > v ? values[HIGHEST] : v;
+        n++;
+    }
+    if (n)
+        values[MEAN] = sum / (double)n;
     history_add(h, COLUMNS, now, values);
 }
 
 /* What a round leaves behind besides its scores: a log line, metrics, and the scorer's status. */
 
-/* Whether the limit of all scorers together is what stops this one. */
-static bool is_total_limit(const struct scorer *s, size_t *ret_left)
-{
-    *ret_left = s->env->series_left(s->env->arg, s);
-    return *ret_left < (size_t)s->env->limits->series_per_scorer;
-}
-
-/* A response that is too large may have exceeded another limit, one of its header, which cannot be set. */
-static bool is_response_limit(const struct scorer *s, const struct round_result *r)
-{
-    char limit[64];
-
-    (void)snprintf(limit, sizeof(limit), "limit of %llu bytes",
-                   (unsigned long long)s->env->limits->response_bytes);
-    return r->error == ROUND_TOO_LARGE && strstr(r->reason, limit);
-}
-
-/* The round does not know which setting its limit came from. */
-static void name_limit(const struct scorer *s, struct round_result *r)
+/* Counts the limit that was exceeded, and names its setting, which the round does not know. */
+static void scorer_meet_limits(const struct scorer *s, struct round_result *r)
 {
     static const char where[] = "in the file of --config.file";
     const struct limits *l = s->env->limits;
-    size_t left, n = strlen(r->reason);
+    const char *name = s->summary.score_name, *limit = NULL;
+    size_t n = strlen(r->reason), left;
+    char text[64];
 
-    if (is_response_limit(s, r))
+    /* A response that is too large may have exceeded another limit, that of its header, which cannot be
+     * set. */
+    (void)snprintf(text, sizeof(text), "limit of %llu bytes", (unsigned long long)l->response_bytes);
+    if (r->error == ROUND_TOO_LARGE && strstr(r->reason, text)) {
+        limit = "response_bytes";
         (void)snprintf(r->reason + n, sizeof(r->reason) - n, "; raise limits.responseBytes %s", where);
-    else if (r->error == ROUND_SERIES && is_total_limit(s, &left))
-        (void)snprintf(r->reason, sizeof(r->reason),
-                       "too many series: limits.series (%lld for all scorers) leaves %zu for this scorer; "
-                       "raise it %s",
-                       (long long)l->series, left, where);
-    else if (r->error == ROUND_SERIES)
-        (void)snprintf(r->reason, sizeof(r->reason),
-                       "too many series: limits.seriesPerScorer is %lld; raise it %s",
-                       (long long)l->series_per_scorer, where);
+    } else if (r->error == ROUND_TIMEOUT) {
+        limit = "round_time";
+    } else if (r->error == ROUND_MEMORY) {
+        limit = "memory";
+    } else if (r->error == ROUND_SERIES) {
+        left = s->env->series_left(s->env->arg, s);
+        limit = left < (size_t)l->series_per_scorer ? "series" : "series_per_scorer";
+        if (left < (size_t)l->series_per_scorer)
+            (void)snprintf(
+                r->reason, sizeof(r->reason),
+                "too many series: limits.series (%lld for all scorers) leaves %zu for this scorer; "
+                "raise it %s",
+                (long long)l->series, left, where);
+        else
+            (void)snprintf(r->reason, sizeof(r->reason),
+                           "too many series: limits.seriesPerScorer is %lld; raise it %s",
+                           (long long)l->series_per_scorer, where);
+    }
+    if (limit)
+        metric_add(s->env->metrics, METRIC_LIMITS_HIT, LV(limit, name), 1);
+    if (r->answer.cut)
+        metric_add(s->env->metrics, METRIC_LIMITS_HIT, LV("label_value_bytes", name), 1);
 }
 
 /* The URL of the request that failed, as log, pages and reports show it. */
@@ -116,19 +112,6 @@ static void failed_url(const struct scorer *s, const struct round_result *r, cha
     *out = '\0';
     if (r->error != ROUND_OK && url && http_url_for_people(str_of(url), &plain) == 0)
         text_line(out, size, buf_str(&plain));
-}
-
-static void log_failure(const struct scorer *s, const struct round_result *r)
-{
-    const struct scorer_status *was = &s->status;
-    bool again = was->rounds && was->last.error == r->error && was->last.stage == r->stage;
-    char url[sizeof(was->url)];
-
-    failed_url(s, r, url, sizeof(url));
-    LOG_AT(again ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN, "round failed",
-           L_STR("score_name", s->summary.score_name), L_STR("stage", round_stage_word(r->stage)),
-           L_STR("class", round_error_word(r->error)), L_STR("url", url), L_STR("err", r->reason),
-           L_STR("trace_id", r->trace));
 }
 
 static void log_success(const struct scorer *s, const struct round_result *r)
@@ -170,41 +153,9 @@ static void count_transfers(const struct scorer *s, const struct round_result *r
     }
 }
 
-static void count_limits(const struct scorer *s, const struct round_result *r)
-{
-    const char *name = s->summary.score_name, *limit = NULL;
-    size_t left;
-
-    if (is_response_limit(s, r))
-        limit = "response_bytes";
-    else if (r->error == ROUND_TIMEOUT)
-        limit = "round_time";
-    else if (r->error == ROUND_MEMORY)
-        limit = "memory";
-    else if (r->error == ROUND_SERIES)
-        limit = is_total_limit(s, &left) ? "series" : "series_per_scorer";
-    if (limit)
-        metric_add(s->env->metrics, METRIC_LIMITS_HIT, LV(limit, name), 1);
-    if (r->answer.cut)
-        metric_add(s->env->metrics, METRIC_LIMITS_HIT, LV("label_value_bytes", name), 1);
-}
-
-static void count_failures(const struct scorer *s, const struct round_result *r)
-{
-    const struct scorer_status *was = &s->status;
-    const char *name = s->summary.score_name;
-
-    if (was->failures)
-        metric_set(s->env->metrics, METRIC_FAILURES,
-                   LV(round_error_word(was->last.error), name, round_stage_word(was->last.stage)), 0);
-    if (r->error != ROUND_OK)
-        metric_set(s->env->metrics, METRIC_FAILURES,
-                   LV(round_error_word(r->error), name, round_stage_word(r->stage)),
-                   (double)(was->failures + 1));
-}
-
 static void count_result(const struct scorer *s, const struct round_result *r)
 {
+    const struct scorer_status *was = &s->status;
     struct metrics *m = s->env->metrics;
     const char *name = s->summary.score_name;
     bool ok = r->error == ROUND_OK;
@@ -227,36 +178,12 @@ static void count_result(const struct scorer *s, const struct round_result *r)
         metric_add(m, METRIC_MERGED, LV("series", name), (double)r->batch->merged_by_cut);
     metric_add(m, METRIC_LABELS_CHANGED, LV("cut", name), (double)r->answer.cut);
     metric_add(m, METRIC_LABELS_CHANGED, LV("ill_formed", name), (double)r->answer.mended);
-    count_limits(s, r);
-    count_failures(s, r);
-}
-
-static void update_status(struct scorer *s, const struct round_result *r)
-{
-    struct scorer_status *st = &s->status;
-
-    st->running = false;
-    st->rounds++;
-    st->last = *r;
-    st->last.batch = NULL;
-    failed_url(s, r, st->url, sizeof(st->url));
-    st->failures = r->error == ROUND_OK ? 0 : st->failures + 1;
-    st->ended_ms = loop_wall(s->loop).ms;
-    if (r->error == ROUND_OK)
-        st->succeeded_ms = st->ended_ms;
-}
-
-/* Records a round that has ended in the log, the metrics and the status. Completes r->reason. */
-static void scorer_record(struct scorer *s, struct round_result *r)
-{
-    name_limit(s, r);
-    if (r->error == ROUND_OK)
-        log_success(s, r);
-    else
-        log_failure(s, r);
-    count_transfers(s, r);
-    count_result(s, r);
-    update_status(s, r);
+    if (was->failures)
+        metric_set(m, METRIC_FAILURES,
+                   LV(round_error_word(was->last.error), name, round_stage_word(was->last.stage)), 0);
+    if (!ok)
+        metric_set(m, METRIC_FAILURES, LV(round_error_word(r->error), name, round_stage_word(r->stage)),
+                   (double)(was->failures + 1));
 }
 
 void scorer_error_text(const struct scorer_status *s, char *out, size_t size)
@@ -311,29 +238,13 @@ static void scorer_schedule(struct scorer *s, mono_ms at)
     loop_timer_set(s->loop, &s->next, at);
 }
 
-/* Moves `due` on by whole intervals, into the future: a round that ran over skips the rounds it covered, and
- * the rhythm stays. */
-static mono_ms advance_due(struct scorer *s)
-{
-    int64_t behind = mono_diff(s->due, loop_now(s->loop));
-    int64_t steps = behind / s->summary.interval_ms + 1;
-
-    s->due = mono_add(s->due, steps * s->summary.interval_ms);
-    return s->due;
-}
-
-static int64_t scorer_backoff_ms(const struct scorer *s)
-{
-    int64_t ms = backoff_doubled_ms((unsigned)s->status.failures, FIRST_BACKOFF_MS, s->summary.interval_ms);
-
-    return ms + (int64_t)rand_below((uint64_t)ms / 5 * 2 + 1);
-}
-
 /* The earlier of the back-off and the schedule. Even the schedule leaves the server the shortest back-off, so
  * that a scorer is not asked more often while it fails than while it is well. */
 static mono_ms back_off(struct scorer *s, mono_ms scheduled)
 {
-    mono_ms now = loop_now(s->loop), soon = mono_add(now, scorer_backoff_ms(s));
+    int64_t ms = backoff_doubled_ms((unsigned)s->status.failures, FIRST_BACKOFF_MS, s->summary.interval_ms);
+    mono_ms now = loop_now(s->loop);
+    mono_ms soon = mono_add(now, ms + (int64_t)rand_below((uint64_t)ms / 5 * 2 + 1));
     mono_ms soonest = mono_add(now, backoff_doubled_ms(1, FIRST_BACKOFF_MS, s->summary.interval_ms));
 
     if (mono_before(soon, scheduled)) {
@@ -343,9 +254,14 @@ static mono_ms back_off(struct scorer *s, mono_ms scheduled)
     return mono_before(scheduled, soonest) ? soonest : scheduled;
 }
 
+/* Moves `due` on by whole intervals, into the future: a round that ran over skips the rounds it covered, and
+ * the rhythm stays. */
 static void schedule_next(struct scorer *s, int64_t retry_after_ms)
 {
-    mono_ms now = loop_now(s->loop), at = advance_due(s);
+    mono_ms now = loop_now(s->loop), at;
+    int64_t intervals = mono_diff(s->due, now) / s->summary.interval_ms + 1;
+
+    s->due = at = mono_add(s->due, intervals * s->summary.interval_ms);
 
     if (s->env->once) {
         s->status.next_ms = 0;
@@ -362,28 +278,20 @@ static void schedule_next(struct scorer *s, int64_t retry_after_ms)
     scorer_schedule(s, at);
 }
 
-static void drop_scores(struct scorer *s)
+static void scorer_expire(struct scorer *s)
 {
     const char *name = s->summary.score_name;
+    char err[ROUND_REASON_BYTES];
 
-    if (!s->batch)
-        return;
+    scorer_error_text(&s->status, err, sizeof(err));
+    log_warn("scores expired", L_STR("score_name", name), L_INT("failures", s->status.failures),
+             L_STR("err", err));
+    metric_add(s->env->metrics, METRIC_EXPIRED, LV(name), 1);
+    loop_timer_clear(s->loop, &s->expire);
     s->env->withdraw(s->env->arg, s);
     s->batch = batch_unref(s->batch);
     metric_set(s->env->metrics, METRIC_SERIES, LV(name), 0);
     metric_remove(s->env->metrics, METRIC_SCORE_TIMESTAMP, LV(s->env->cluster_name, name));
-}
-
-static void scorer_expire(struct scorer *s)
-{
-    char err[ROUND_REASON_BYTES];
-
-    scorer_error_text(&s->status, err, sizeof(err));
-    log_warn("scores expired", L_STR("score_name", s->summary.score_name),
-             L_INT("failures", s->status.failures), L_STR("err", err));
-    metric_add(s->env->metrics, METRIC_EXPIRED, LV(s->summary.score_name), 1);
-    loop_timer_clear(s->loop, &s->expire);
-    drop_scores(s);
     s->env->ended(s->env->arg, s);
 }
 
@@ -423,14 +331,36 @@ static void keep_scores(struct scorer *s, struct batch *b, mono_ms answered)
     loop_timer_set(s->loop, &s->expire, s->expires_at); /* better no scores than scores that never expire */
 }
 
+/* Records the round in the log, the metrics and the status, keeps its scores, and plans the next one. */
 static void on_round_done(void *arg, struct round_result *r)
 {
     struct scorer *s = arg;
+    struct scorer_status *st = &s->status;
+    bool ok = r->error == ROUND_OK;
+    bool again = st->rounds && st->last.error == r->error && st->last.stage == r->stage;
     int64_t retry_after_ms = r->retry_after_ms;
 
-    scorer_record(s, r);
-    scorer_history_add(&s->status.history, &s->summary, r, loop_wall(s->loop));
-    if (r->error == ROUND_OK)
+    scorer_meet_limits(s, r);
+    failed_url(s, r, st->url, sizeof(st->url));
+    if (ok)
+        log_success(s, r);
+    else
+        LOG_AT(again ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN, "round failed",
+               L_STR("score_name", s->summary.score_name), L_STR("stage", round_stage_word(r->stage)),
+               L_STR("class", round_error_word(r->error)), L_STR("url", st->url), L_STR("err", r->reason),
+               L_STR("trace_id", r->trace));
+    count_transfers(s, r);
+    count_result(s, r);
+    st->running = false;
+    st->rounds++;
+    st->last = *r;
+    st->last.batch = NULL;
+    st->failures = ok ? 0 : st->failures + 1;
+    st->ended_ms = loop_wall(s->loop).ms;
+    if (ok)
+        st->succeeded_ms = st->ended_ms;
+    scorer_history_add(&st->history, &s->summary, r, loop_wall(s->loop));
+    if (ok)
         keep_scores(s, TAKE_PTR(r->batch), r->answered);
     else if (s->batch && !mono_before(loop_now(s->loop), s->expires_at))
         scorer_expire(s);
@@ -448,7 +378,6 @@ int64_t scorer_timeout_ms(const struct summary *s, const struct limits *limits)
     return ms < limits->round_ms ? ms : limits->round_ms;
 }
 
-/* For the first round, and after one was cancelled while the worker had the builder. */
 static void on_next_timer(struct timer *t)
 {
     struct scorer *s = CONTAINER_OF(t, struct scorer, next);
@@ -460,6 +389,7 @@ static void on_next_timer(struct timer *t)
         .timeout_ms = scorer_timeout_ms(&s->summary, s->env->limits),
     };
 
+    /* For the first round, and after one was cancelled while the worker had the builder. */
     if (!s->builder)
         s->builder = batch_builder_new(s->env->cluster_name, s->summary.score_name,
                                        (size_t)s->env->limits->series_per_scorer);
@@ -474,8 +404,10 @@ static void on_next_timer(struct timer *t)
 /* The first round of a summary. A suspended one runs none until the hub sends it again without `since`. */
 static void scorer_schedule_first(struct scorer *s)
 {
-    metric_set(s->env->metrics, METRIC_SUSPENDED, LV(s->summary.score_name),
-               s->summary.suspended_since != NULL);
+    const char *name = s->summary.score_name;
+
+    metric_set(s->env->metrics, METRIC_SUSPENDED, LV(name), s->summary.suspended_since != NULL);
+    metric_set(s->env->metrics, METRIC_INTERVAL, LV(name), (double)s->summary.interval_ms / 1000);
     if (!s->summary.suspended_since) {
         scorer_schedule(s, s->due);
         return;
@@ -498,7 +430,7 @@ struct scorer *scorer_new(const struct scorer_env *env, const struct summary *su
     s->due = mono_add(loop_now(s->loop), env->once ? 0 : (int64_t)rand_below(jitter + 1));
     scorer_schedule_first(s);
     s->status.life_ms = summary->interval_ms * env->limits->stale_intervals;
-    metric_set(env->metrics, METRIC_INTERVAL, LV(summary->score_name), (double)summary->interval_ms / 1000);
+
     metric_set(env->metrics, METRIC_SERIES, LV(summary->score_name), 0);
     return s;
 }
@@ -513,8 +445,6 @@ void scorer_change(struct scorer *s, const struct summary *summary)
     summary_done(&was);
     s->due = loop_now(s->loop);
     scorer_schedule_first(s);
-    metric_set(s->env->metrics, METRIC_INTERVAL, LV(summary->score_name),
-               (double)summary->interval_ms / 1000);
 }
 
 void scorer_wake(struct scorer *s)
@@ -535,10 +465,8 @@ struct scorer *scorer_free(struct scorer *s)
     s->round = round_free(s->round);
     loop_timer_clear(s->loop, &s->next);
     loop_timer_clear(s->loop, &s->expire);
-    if (s->summary.score_name) {
-        metrics_forget(s->env->metrics, "score_name", s->summary.score_name);
-        metrics_forget(s->env->metrics, "ds_score_name", s->summary.score_name);
-    }
+    metrics_forget(s->env->metrics, "score_name", s->summary.score_name);
+    metrics_forget(s->env->metrics, "ds_score_name", s->summary.score_name);
     s->status.history = history_free(s->status.history);
     s->batch = batch_unref(s->batch);
     s->builder = batch_builder_free(s->builder);

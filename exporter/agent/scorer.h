@@ -47,7 +47,6 @@ struct scorer_status {
 struct scorer *scorer_new(const struct scorer_env *env, const struct summary *summary);
 /* Also removes the scorer's metrics. The caller has withdrawn its scores. */
 struct scorer *scorer_free(struct scorer *s);
-DEFINE_CLEANUP(struct scorer, scorer_free)
 /* Replaces the summary with another of the same score name: cancels a running round and starts a new one,
  * unless it is suspended. The scores stay until that ends, or until they expire. */
 void scorer_change(struct scorer *s, const struct summary *summary);

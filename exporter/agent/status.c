@@ -1,6 +1,5 @@
-#include "exporter/agent/status.h"
-
 #include "exporter/agent/agent.h"
+
 #include "exporter/agent/scorer.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
@@ -120,27 +119,6 @@ static void json_last_round(struct out *o, const struct scorer_status *s)
     out_puts(o, "}");
 }
 
-static void json_error(struct out *o, const struct scorer_status *s)
-{
-    if (!member_object_if(o, "error", s->rounds && s->last.error != ROUND_OK))
-        return;
-    member_text(o, "stage", round_stage_word(s->last.stage));
-    member_text(o, "class", round_error_word(s->last.error));
-    member_words(o, "url", s->url);
-    member_text(o, "text", s->last.reason);
-    member_text(o, "hint", status_hint(s->last.error, s->last.stage));
-    out_puts(o, "}");
-}
-
-static void json_warnings(struct out *o, const struct scorer_status *s)
-{
-    if (!member_object_if(o, "warnings", s->last.source_warnings))
-        return;
-    member_count(o, "count", s->last.source_warnings);
-    member_text(o, "first", s->last.source_warning);
-    out_puts(o, "}");
-}
-
 static void json_secret(struct out *o, const char *key, const struct secret_ref *ref)
 {
     if (!member_object_if(o, key, ref->name))
@@ -193,43 +171,33 @@ static void json_source(struct out *o, const struct summary *s)
     out_puts(o, "]");
 }
 
-static void json_score(struct out *o, const struct batch *b, size_t series)
+static void json_scores(struct out *o, const char *key, const struct batch *b, const size_t *series, size_t n)
 {
     struct shown_label labels[SHOWN_LABELS];
-    size_t n = shown_labels(b, series, labels);
 
-    member_item(o);
-    out_puts(o, "{");
-    member_object(o, "labels");
+    member_list(o, key);
     for (size_t i = 0; i < n; i++) {
-        member(o, labels[i].name);
-        value_text(o, labels[i].value);
+        size_t n_labels = shown_labels(b, series[i], labels);
+
+        member_item(o);
+        out_puts(o, "{");
+        member_object(o, "labels");
+        for (size_t k = 0; k < n_labels; k++) {
+            member(o, labels[k].name);
+            value_text(o, labels[k].value);
+        }
+        out_puts(o, "}");
+        member_number(o, "score", b->values[series[i]]);
+        out_puts(o, "}");
     }
-    out_puts(o, "}");
-    member_number(o, "score", b->values[series]);
-    out_puts(o, "}");
-}
-
-static void json_scores(struct out *o, const struct scorer *s)
-{
-    struct ranking r;
-
-    rank_scores(scorer_batch(s), BEST_AND_WORST, &r);
-    member_list(o, "highest");
-    for (size_t i = 0; i < r.n; i++)
-        json_score(o, scorer_batch(s), r.highest[i]);
     out_puts(o, "]");
-    member_list(o, "lowest");
-    for (size_t i = 0; i < r.n; i++)
-        json_score(o, scorer_batch(s), r.lowest[i]);
-    out_puts(o, "]");
-    member_count(o, "nanScores", r.nans);
 }
 
 static void json_scorer(struct out *o, const struct scorer *s, bool with_history)
 {
     const struct scorer_status *st = scorer_status(s);
     const struct summary *summary = scorer_summary(s);
+    struct ranking r;
 
     member_item(o);
     out_puts(o, "{");
@@ -247,12 +215,26 @@ static void json_scorer(struct out *o, const struct scorer *s, bool with_history
     member_time(o, "nextRoundAt", st->next_ms);
     member_number(o, "intervalSeconds", (double)summary->interval_ms / 1000);
     member_count(o, "series", status_series(s));
-    json_error(o, st);
-    json_warnings(o, st);
+    if (member_object_if(o, "error", st->rounds && st->last.error != ROUND_OK)) {
+        member_text(o, "stage", round_stage_word(st->last.stage));
+        member_text(o, "class", round_error_word(st->last.error));
+        member_words(o, "url", st->url);
+        member_text(o, "text", st->last.reason);
+        member_text(o, "hint", status_hint(st->last.error, st->last.stage));
+        out_puts(o, "}");
+    }
+    if (member_object_if(o, "warnings", st->last.source_warnings)) {
+        member_count(o, "count", st->last.source_warnings);
+        member_text(o, "first", st->last.source_warning);
+        out_puts(o, "}");
+    }
     json_source(o, summary);
     member_url(o, "scoringEndpoint", summary->scoring_endpoint);
     json_secret(o, "scoringSecret", &summary->scoring_auth);
-    json_scores(o, s);
+    rank_scores(scorer_batch(s), BEST_AND_WORST, &r);
+    json_scores(o, "highest", scorer_batch(s), r.highest, r.n);
+    json_scores(o, "lowest", scorer_batch(s), r.lowest, r.n);
+    member_count(o, "nanScores", r.nans);
     if (with_history)
         member_history(o, st->history, scorer_history_names);
     out_puts(o, "}");
@@ -292,50 +274,11 @@ static void json_config(struct out *o, const struct agent_state *a)
     out_puts(o, "}");
 }
 
-static void json_totals(struct out *o, const struct agent_state *a)
-{
-    struct totals t = scorer_totals(a);
-
-    member_object(o, "totals");
-    member_count(o, "scorers", a->n_scorers);
-    member_count(o, "series", t.series);
-    member_count(o, "metricsPageBytes", page_memory(a->page));
-    member_object(o, "states");
-    for (enum scorer_state s = SCORER_WAITING; s < SCORER_STATES; s++)
-        member_count(o, scorer_state_word(s), t.by_state[s]);
-    out_puts(o, "}}");
-}
-
 static void json_files(struct out *o, const char *key, uint64_t files, uint64_t bytes)
 {
     member_object(o, key);
     member_count(o, "files", files);
     member_count(o, "bytes", bytes);
-    out_puts(o, "}");
-}
-
-static void json_endpoint(struct out *o, const struct endpoint_status *e)
-{
-    member_item(o);
-    out_puts(o, "{");
-    member_text(o, "name", e->name);
-    member_text(o, "url", e->url);
-    member_text(o, "state", e->state);
-    member_text(o, "protocol", e->protocol);
-    member_number(o, "behindSeconds", e->behind_s);
-    member_count(o, "samplesSent", e->samples_sent);
-    member_count(o, "samplesPending", e->samples_pending);
-    member_count(o, "samplesDropped", e->samples_dropped);
-    member_bool(o, "spool", e->spool);
-    member_count(o, "spoolBytes", e->bytes_on_disk);
-    member_count(o, "samplesUnsaved", e->samples_unsaved);
-    json_files(o, "spoolUnread", e->unread_files, e->unread_bytes);
-    json_files(o, "spoolSetAside", e->aside_files, e->aside_bytes);
-    member_words(o, "spoolError", e->spool_error);
-    member_time(o, "sentAt", e->sent_at_ms);
-    member_time(o, "retryAt", e->retry_at_ms);
-    member_words(o, "error", e->error);
-    member_time(o, "errorAt", e->error_at_ms);
     out_puts(o, "}");
 }
 
@@ -345,8 +288,31 @@ static void json_endpoints(struct out *o, const struct agent_state *a)
     const struct endpoint_status *list = a->hooks.endpoints ? a->hooks.endpoints(a->hooks.arg, &n) : NULL;
 
     member_list(o, "remoteWrite");
-    for (size_t i = 0; i < n; i++)
-        json_endpoint(o, &list[i]);
+    for (size_t i = 0; i < n; i++) {
+        const struct endpoint_status *e = &list[i];
+
+        member_item(o);
+        out_puts(o, "{");
+        member_text(o, "name", e->name);
+        member_text(o, "url", e->url);
+        member_text(o, "state", e->state);
+        member_text(o, "protocol", e->protocol);
+        member_number(o, "behindSeconds", e->behind_s);
+        member_count(o, "samplesSent", e->samples_sent);
+        member_count(o, "samplesPending", e->samples_pending);
+        member_count(o, "samplesDropped", e->samples_dropped);
+        member_bool(o, "spool", e->spool);
+        member_count(o, "spoolBytes", e->bytes_on_disk);
+        member_count(o, "samplesUnsaved", e->samples_unsaved);
+        json_files(o, "spoolUnread", e->unread_files, e->unread_bytes);
+        json_files(o, "spoolSetAside", e->aside_files, e->aside_bytes);
+        member_words(o, "spoolError", e->spool_error);
+        member_time(o, "sentAt", e->sent_at_ms);
+        member_time(o, "retryAt", e->retry_at_ms);
+        member_words(o, "error", e->error);
+        member_time(o, "errorAt", e->error_at_ms);
+        out_puts(o, "}");
+    }
     out_puts(o, "]");
 }
 
@@ -398,30 +364,32 @@ static void json_scorers(struct out *o, const struct agent_state *a, const struc
     list_metadata(o, "metadata", &l);
 }
 
-static void json_election(struct out *o, const struct agent_state *a)
-{
-    struct agent_election e;
-
-    member_bool(o, "leading", a->leading);
-    if (!member_object_if(o, "election", a->hooks.election && a->hooks.election(a->hooks.arg, &e)))
-        return;
-    member_text(o, "identity", e.identity);
-    member_words(o, "holder", e.holder);
-    member_text(o, "error", e.error);
-    out_puts(o, "}");
-}
-
 int status_json(const struct agent_state *a, const struct list_query *q, struct buf *into)
 {
     struct out o = out_begin(into);
+    struct totals t = scorer_totals(a);
+    struct agent_election e;
 
     out_puts(&o, "{");
     member_text(&o, "role", "agent");
     member_time(&o, "now", loop_wall(a->loop).ms);
     member_build(&o);
-    json_election(&o, a);
+    member_bool(&o, "leading", a->leading);
+    if (member_object_if(&o, "election", a->hooks.election && a->hooks.election(a->hooks.arg, &e))) {
+        member_text(&o, "identity", e.identity);
+        member_words(&o, "holder", e.holder);
+        member_text(&o, "error", e.error);
+        out_puts(&o, "}");
+    }
     json_config(&o, a);
-    json_totals(&o, a);
+    member_object(&o, "totals");
+    member_count(&o, "scorers", a->n_scorers);
+    member_count(&o, "series", t.series);
+    member_count(&o, "metricsPageBytes", page_memory(a->page));
+    member_object(&o, "states");
+    for (enum scorer_state s = SCORER_WAITING; s < SCORER_STATES; s++)
+        member_count(&o, scorer_state_word(s), t.by_state[s]);
+    out_puts(&o, "}}");
     json_endpoints(&o, a);
     json_otlp(&o, a);
     json_scorers(&o, a, q);
@@ -438,29 +406,6 @@ struct table {
     struct out o;
     bool colours;
 };
-
-/* A part of a line, for printf. */
-struct phrase {
-    char s[80];
-};
-
-static struct phrase phrase_count(uint64_t n, const char *one, const char *many)
-{
-    struct phrase p;
-    char digits[WORDS_BYTES];
-
-    words_count(n, digits);
-    (void)snprintf(p.s, sizeof(p.s), "%s %s", digits, n == 1 ? one : many);
-    return p;
-}
-
-static struct phrase phrase_seconds(double seconds)
-{
-    struct phrase p;
-
-    words_seconds(seconds, p.s);
-    return p;
-}
 
 /* A line of prose. */
 static void table_line(struct table *t, int indent, const char *fmt, ...) PRINTF_LIKE(3, 4);
@@ -508,10 +453,10 @@ static void table_flow(struct table *t, const struct scorer *s)
     bool has_source = summary->source.type != SOURCE_NONE;
 
     table_line(t, INDENT, "%s%s%s → %s in %s → %s",
-               has_source ? phrase_count(st->last.source_series, from, from).s : "no source",
-               has_source ? " " : "", has_source ? phrase_seconds(st->last.fetch_s).s : "",
-               phrase_count(st->last.answer.results, "result", "results").s,
-               phrase_seconds(st->last.perform_s).s, phrase_count(status_series(s), "score", "scores").s);
+               has_source ? words_count(st->last.source_series, from, from).s : "no source",
+               has_source ? " " : "", has_source ? words_seconds(st->last.fetch_s).s : "",
+               words_count(st->last.answer.results, "result", "results").s,
+               words_seconds(st->last.perform_s).s, words_count(status_series(s), "score", "scores").s);
 }
 
 static void table_error(struct table *t, const struct scorer *s)
@@ -546,22 +491,22 @@ static void table_remarks(struct table *t, const struct scorer_status *st)
 {
     if (st->last.source_warnings)
         table_line(t, INDENT, "%s: %s",
-                   phrase_count(st->last.source_warnings, "warning from the source",
-                                "warnings from the source, the first")
+                   words_count(st->last.source_warnings, "warning from the source",
+                               "warnings from the source, the first")
                        .s,
                    st->last.source_warning);
     if (st->last.answer.invalid)
         table_line(t, INDENT, "%s: %s",
-                   phrase_count(st->last.answer.invalid, "invalid result ignored",
-                                "invalid results ignored, the first")
+                   words_count(st->last.answer.invalid, "invalid result ignored",
+                               "invalid results ignored, the first")
                        .s,
                    st->last.answer.first_invalid);
     if (st->last.duplicates)
         table_line(t, INDENT, "%s: the last result of each label set is used",
-                   phrase_count(st->last.duplicates, "duplicate result", "duplicate results").s);
+                   words_count(st->last.duplicates, "duplicate result", "duplicate results").s);
     if (st->last.answer.cut)
         table_line(t, INDENT, "%s cut to limits.labelValueBytes",
-                   phrase_count(st->last.answer.cut, "label value", "label values").s);
+                   words_count(st->last.answer.cut, "label value", "label values").s);
 }
 
 /* For a hub; on a laptop nobody rounds. */
@@ -589,9 +534,9 @@ static void table_scores(struct table *t, const struct scorer *s)
         grid_scores(&t->o, scorer_batch(s), r.highest, r.n, INDENT);
     }
     if (r.numbers > r.n)
-        table_line(t, INDENT, "… and %s", phrase_count(r.numbers - r.n, "more", "more").s);
+        table_line(t, INDENT, "… and %s", words_count(r.numbers - r.n, "more", "more").s);
     if (r.nans)
-        table_line(t, INDENT, "%s", phrase_count(r.nans, "score is NaN", "scores are NaN").s);
+        table_line(t, INDENT, "%s", words_count(r.nans, "score is NaN", "scores are NaN").s);
 }
 
 static void table_scorer(struct table *t, const struct agent_state *a, const struct scorer *s)
@@ -620,10 +565,10 @@ int status_table(const struct agent_state *a, bool on_terminal, struct buf *into
         table_scorer(&t, a, a->scorers[i]);
     if (a->n_scorers)
         table_line(&t, 0, "%s: %zu ok, %zu empty, %zu failed, %zu waiting; %s",
-                   phrase_count(a->n_scorers, "scorer", "scorers").s, totals.by_state[SCORER_OK],
+                   words_count(a->n_scorers, "scorer", "scorers").s, totals.by_state[SCORER_OK],
                    totals.by_state[SCORER_EMPTY],
                    totals.by_state[SCORER_FAILING] + totals.by_state[SCORER_STALE],
-                   totals.by_state[SCORER_WAITING], phrase_count(totals.series, "score", "scores").s);
+                   totals.by_state[SCORER_WAITING], words_count(totals.series, "score", "scores").s);
     else
         out_puts(&t.o, "no scorers configured: add some under `summaries`\n");
     return out_end(&t.o);

@@ -25,16 +25,6 @@ enum {
  * values at most some hundred times smaller, far above those that count as zero. */
 static const double MIN_DIAGONAL = 1e-6;
 
-struct autoregression {
-    double coefficients[LAGS];
-    double intercept;
-};
-
-/* Columns of some rows. */
-struct block {
-    double columns[COLUMNS][HEIGHT];
-};
-
 /* Rows of R, each with its right-hand side last. */
 struct triangle {
     double rows[LAGS][COLUMNS];
@@ -70,16 +60,16 @@ static void add_multiple(double *into, const double *from, double factor, size_t
 }
 
 /* A Householder reflection that makes column c zero below row c; applied to the columns after it. */
-static void reflect_column(struct block *a, size_t rows, size_t c)
+static void reflect_column(double columns[COLUMNS][HEIGHT], size_t rows, size_t c)
 {
-    double *x = a->columns[c] + c, norm = sqrt(dot_product(x, x, rows - c));
+    double *x = columns[c] + c, norm = sqrt(dot_product(x, x, rows - c));
 
     if (norm == 0)
         return;
     norm = x[0] > 0 ? -norm : norm;
     x[0] -= norm;
     for (size_t j = c + 1; j < COLUMNS; j++) {
-        double *y = a->columns[j] + c;
+        double *y = columns[j] + c;
 
         add_multiple(y, x, dot_product(x, y, rows - c) / (norm * x[0]), rows - c);
     }
@@ -91,7 +81,7 @@ static void reflect_column(struct block *a, size_t rows, size_t c)
 /* Row i is v[i] to v[i + LAGS], minus the columns' means. */
 static void triangle_make(struct triangle *r, const double *v, size_t rows, const double *means)
 {
-    struct block a;
+    double columns[COLUMNS][HEIGHT]; /* of some rows */
     size_t kept = 0;
 
     for (size_t at = 0; at < rows;) {
@@ -99,15 +89,15 @@ static void triangle_make(struct triangle *r, const double *v, size_t rows, cons
 
         for (size_t j = 0; j < COLUMNS; j++)
             for (size_t i = 0; i < n; i++)
-                a.columns[j][kept + i] = v[at + i + j] - means[j];
+                columns[j][kept + i] = v[at + i + j] - means[j];
         for (size_t c = 0; c < size_min(LAGS, kept + n); c++)
-            reflect_column(&a, kept + n, c);
+            reflect_column(columns, kept + n, c);
         kept = size_min(LAGS, kept + n);
         at += n;
     }
     for (size_t i = 0; i < kept; i++)
         for (size_t j = 0; j < COLUMNS; j++)
-            r->rows[i][j] = a.columns[j][i];
+            r->rows[i][j] = columns[j][i];
     for (size_t i = 0; i < kept; i++)
         r->squares[i] = dot_product(r->rows[i], r->rows[i], LAGS);
     r->n = kept;
@@ -132,22 +122,6 @@ static bool triangle_substitute(const struct triangle *r, double solution[LAGS])
         solution[i] = s / r->rows[i][i];
     }
     return true;
-}
-
-/* Removes rows whose squared norm is below `part` of the largest squared singular value: rounding errors. */
-static void triangle_drop_noise(struct triangle *r, double part)
-{
-    double sum = 0; /* that of all squared singular values, of which there are at most LAGS */
-    size_t kept = 0;
-
-    for (size_t i = 0; i < r->n; i++)
-        sum += r->squares[i];
-    for (size_t i = 0; i < r->n; i++)
-        if (r->squares[i] > part * sum / LAGS) {
-            memmove(r->rows[kept], r->rows[i], sizeof(r->rows[i]));
-            r->squares[kept++] = r->squares[i];
-        }
-    r->n = kept;
 }
 
 /* Makes two rows orthogonal, with their right-hand sides. False if they were. */
@@ -181,8 +155,18 @@ static void triangle_decompose(struct triangle *r, size_t rows, double solution[
     bool rotated = true;
 
     for (int sweep = 0; rotated && sweep < MAX_SWEEPS; sweep++) {
+        double sum = 0; /* that of all squared singular values, of which there are at most LAGS */
+        size_t kept = 0;
+
         rotated = false;
-        triangle_drop_noise(r, noise);
+        for (size_t i = 0; i < r->n; i++)
+            sum += r->squares[i];
+        for (size_t i = 0; i < r->n; i++) /* rows below that part of the largest are rounding errors */
+            if (r->squares[i] > noise * sum / LAGS) {
+                memmove(r->rows[kept], r->rows[i], sizeof(r->rows[i]));
+                r->squares[kept++] = r->squares[i];
+            }
+        r->n = kept;
         for (size_t i = 0; i + 1 < r->n; i++)
             for (size_t k = i + 1; k < r->n; k++)
                 rotated |= triangle_rotate(r, i, k);
@@ -197,9 +181,10 @@ static void triangle_decompose(struct triangle *r, size_t rows, double solution[
 
 /* ---- The model ---- */
 
-static void autoregression_fit(struct autoregression *a, const double *v, size_t n)
+/* Fits n values and predicts those that follow, each from predictions where it reaches beyond the series. */
+static void autoregression_continue(const double *v, size_t n, double *out, size_t horizon)
 {
-    double means[COLUMNS] = {0};
+    double means[COLUMNS] = {0}, coefficients[LAGS], intercept, window[LAGS];
     struct triangle r;
     size_t rows = n - LAGS;
 
@@ -209,21 +194,12 @@ static void autoregression_fit(struct autoregression *a, const double *v, size_t
         means[j] /= (double)rows;
     }
     triangle_make(&r, v, rows, means);
-    if (!triangle_substitute(&r, a->coefficients))
-        triangle_decompose(&r, rows, a->coefficients);
-    a->intercept = means[LAGS] - dot_product(a->coefficients, means, LAGS);
-}
-
-/* Fits n values and predicts those that follow, each from predictions where it reaches beyond the series. */
-static void autoregression_continue(const double *v, size_t n, double *out, size_t horizon)
-{
-    struct autoregression a;
-    double window[LAGS];
-
-    autoregression_fit(&a, v, n);
+    if (!triangle_substitute(&r, coefficients))
+        triangle_decompose(&r, rows, coefficients);
+    intercept = means[LAGS] - dot_product(coefficients, means, LAGS);
     memcpy(window, v + n - LAGS, sizeof(window));
     for (size_t h = 0; h < horizon; h++) {
-        out[h] = a.intercept + dot_product(a.coefficients, window, LAGS);
+        out[h] = intercept + dot_product(coefficients, window, LAGS);
         memmove(window, window + 1, sizeof(window) - sizeof(*window));
         window[LAGS - 1] = out[h];
     }
@@ -258,26 +234,20 @@ static struct scale scale_values(double *v, size_t n, size_t known)
     return (struct scale){.unit = unit, .zero = middle + unit * sum};
 }
 
-/* A difference that is not finite counts as infinite. */
-static double root_mean_square(const double *predicted, const double *v, size_t n)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < n; i++)
-        sum += (predicted[i] - v[i]) * (predicted[i] - v[i]);
-    return isfinite(sum) ? sqrt(sum / (double)n) : INFINITY;
-}
-
 double autoregression_predict(double *v, size_t n, double *out, size_t horizon, size_t validation)
 {
     bool tested = validation > 0 && n >= validation + 2 * LAGS;
-    double error = NAN;
-    struct scale scale;
+    struct scale scale = scale_values(v, n, tested ? n - validation : n);
+    double error = NAN, sum = 0;
 
-    scale = scale_values(v, n, tested ? n - validation : n);
     if (tested) {
+        const double *known = v + n - validation;
+
         autoregression_continue(v, n - validation, out, validation);
-        error = root_mean_square(out, v + n - validation, validation) * scale.unit;
+        for (size_t i = 0; i < validation; i++)
+            sum += (out[i] - known[i]) * (out[i] - known[i]);
+        /* A difference that is not finite counts as infinite. */
+        error = (isfinite(sum) ? sqrt(sum / (double)validation) : INFINITY) * scale.unit;
     }
     autoregression_continue(v, n, out, horizon);
     for (size_t i = 0; i < horizon; i++)
@@ -390,29 +360,11 @@ struct forecast_row {
 
 struct forecast_rows {
     struct forecast_row *rows; /* owned */
-    size_t n, cap;
+    size_t n;
     double *values; /* owned: room for the values of a series at even steps */
     size_t room;
     double newest;
 };
-
-static void rows_reserve(struct forecast_rows *f, size_t samples)
-{
-    if (f->n == f->cap) {
-        f->cap = f->cap ? 2 * f->cap : 64;
-        f->rows = xrealloc(f->rows, f->cap * sizeof(*f->rows));
-    }
-    if (f->room < 2 * samples) {
-        f->room = size_max(2 * samples, 2 * f->room);
-        f->values = xrealloc(f->values, f->room * sizeof(*f->values));
-    }
-}
-
-static void rows_done(struct forecast_rows *f)
-{
-    free(f->rows);
-    free(f->values);
-}
 
 /* Adds the forecast of one series; LEFT_OUTS, or why there is none. Room for 2 * series->n values is
  * reserved: at least half of the steps have a value. */
@@ -489,21 +441,6 @@ static size_t put_meta(char ret[META_MAX], struct str metric, const struct forec
     return base64_encode(buf_str(&json), ret);
 }
 
-/* More members of a result, for people: ,"largest":1.5,"backtest":0.1. Agents ignore them. */
-static void put_members(struct out *o, const struct forecast *f, const struct forecast_row *row)
-{
-    if (isfinite(row->largest)) {
-        out_puts(o, ",\"largest\":");
-        value_number(o, row->largest);
-    }
-    if (isfinite(row->error)) {
-        out_puts(o, ",\"backtest\":");
-        value_number(o, row->error);
-    }
-    if (row->error > f->max_rmse)
-        out_puts(o, ",\"unreliable\":true");
-}
-
 static void put_row(const struct forecast *f, const struct forecast_row *row, struct scoring *s)
 {
     char meta[META_MAX];
@@ -520,9 +457,25 @@ static void put_row(const struct forecast *f, const struct forecast_row *row, st
         s->backtest_error += row->error;
         s->n_backtests++;
     }
-    put_members(&o, f, row);
+    /* For people: agents ignore these members. */
+    if (isfinite(row->largest)) {
+        out_puts(&o, ",\"largest\":");
+        value_number(&o, row->largest);
+    }
+    if (isfinite(row->error)) {
+        out_puts(&o, ",\"backtest\":");
+        value_number(&o, row->error);
+    }
+    if (row->error > f->max_rmse)
+        out_puts(&o, ",\"unreliable\":true");
     result.members = buf_str(&members);
     results_add(&s->results, &result);
+}
+
+static void rows_done(struct forecast_rows *f)
+{
+    free(f->rows);
+    free(f->values);
 }
 
 static int forecast_score(const void *state, struct scoring *s)
@@ -533,7 +486,12 @@ static int forecast_score(const void *state, struct scoring *s)
     while (request_next(&s->request, &series)) {
         enum left_out why;
 
-        rows_reserve(&rows, series.n);
+        if ((rows.n & (rows.n - 1)) == 0)
+            rows.rows = xreallocarray(rows.rows, rows.n ? 2 * rows.n : 1, sizeof(*rows.rows));
+        if (rows.room < 2 * series.n) {
+            rows.room = size_max(2 * series.n, 2 * rows.room);
+            rows.values = xreallocarray(rows.values, rows.room, sizeof(*rows.values));
+        }
         if (series.n)
             rows.newest = fmax(rows.newest, series.times[series.n - 1]);
         why = rows_add(&rows, state, &series);

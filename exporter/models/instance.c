@@ -164,25 +164,6 @@ static bool endpoint_has_source(const struct model_endpoint *e)
     return !str_eq_nocase(str_of(e->source_type), STR("none"));
 }
 
-static void settings_make(struct instance *i)
-{
-    const struct model *m = i->model;
-    size_t most = m->n_endpoints * (ARRAY_SIZE(source_settings) + ARRAY_SIZE(score_settings));
-
-    for (const struct setting *s = m->settings; s && s->name; s++)
-        most++;
-    i->settings = xcalloc(most, sizeof(*i->settings));
-    i->n_settings = settings_add(i->settings, m->settings, "", i->state);
-    for (size_t k = 0; k < m->n_endpoints; k++) {
-        struct model_endpoint *e = &i->endpoints[k];
-        const char *prefix = e->prefix + (*e->prefix == '/');
-
-        if (endpoint_has_source(e))
-            i->n_settings += settings_add(i->settings + i->n_settings, source_settings, prefix, e);
-        i->n_settings += settings_add(i->settings + i->n_settings, score_settings, prefix, e);
-    }
-}
-
 /* ---- Where values come from ---- */
 
 /* Quotes a URL without its credentials. */
@@ -245,31 +226,24 @@ static void settings_from_file(struct instance *i, const char *path, struct prob
         i->model->read_file(i->state, root, p);
 }
 
-static void settings_from_environment(struct instance *i, struct problems *p)
-{
-    for (size_t k = 0; k < i->n_settings; k++) {
-        struct instance_setting *s = &i->settings[k];
-        const char *name = s->setting->variable, *value = name ? getenv(name) : NULL;
-
-        if (!value || !*value) {
-            name = s->variable;
-            value = getenv(name);
-        }
-        if (!value || !*value) /* as in a manifest that leaves a variable empty */
-            continue;
-        if (!setting_set(i, s, str_of(value)))
-            setting_refuse(s, name, str_of(value), 0, 0, p);
-    }
-}
-
 int instance_configure(struct instance *i, const char *path, struct problems *file, struct problems *others)
 {
     if (path)
         settings_from_file(i, path, file);
-    settings_from_environment(i, others);
-    for (size_t k = 0; k < i->n_settings; k++)
-        if (i->settings[k].flag)
-            (void)setting_set(i, &i->settings[k], str_of(i->settings[k].flag));
+    for (size_t k = 0; k < i->n_settings; k++) {
+        struct instance_setting *s = &i->settings[k];
+        const char *name = s->setting->variable, *value = name ? getenv(name) : NULL;
+
+        if (!*cstr(value)) {
+            name = s->variable;
+            value = getenv(name);
+        }
+        /* An empty variable counts as none, as in a manifest that leaves it empty. */
+        if (*cstr(value) && !setting_set(i, s, str_of(value)))
+            setting_refuse(s, name, str_of(value), 0, 0, others);
+        if (s->flag)
+            (void)setting_set(i, s, str_of(s->flag));
+    }
     return file->errors || others->errors ? -EINVAL : 0;
 }
 
@@ -278,29 +252,35 @@ int instance_configure(struct instance *i, const char *path, struct problems *fi
 struct instance *instance_new(const struct model *m)
 {
     struct instance *i = xcalloc(1, sizeof(*i));
+    size_t most = m->n_endpoints * (ARRAY_SIZE(source_settings) + ARRAY_SIZE(score_settings));
 
     i->model = m;
     i->arena.chunk_bytes = ARENA_BYTES;
     i->state = xcalloc(1, m->size ? m->size : 1);
     i->endpoints = xcalloc(m->n_endpoints, sizeof(*i->endpoints));
     memcpy(i->endpoints, m->endpoints, m->n_endpoints * sizeof(*i->endpoints));
-    settings_make(i);
+    for (const struct setting *s = m->settings; s && s->name; s++)
+        most++;
+    i->settings = xcalloc(most, sizeof(*i->settings));
+    i->n_settings = settings_add(i->settings, m->settings, "", i->state);
+    for (size_t k = 0; k < m->n_endpoints; k++) {
+        struct model_endpoint *e = &i->endpoints[k];
+        const char *prefix = e->prefix + (*e->prefix == '/');
+
+        if (endpoint_has_source(e))
+            i->n_settings += settings_add(i->settings + i->n_settings, source_settings, prefix, e);
+        i->n_settings += settings_add(i->settings + i->n_settings, score_settings, prefix, e);
+    }
     for (size_t k = 0; k < i->n_settings; k++)
         if (i->settings[k].setting->otherwise)
             (void)setting_set(i, &i->settings[k], str_of(i->settings[k].setting->otherwise));
     return i;
 }
 
-int instance_open(struct instance *i, const struct model_env *env, char **ret_why)
-{
-    return i->model->open ? i->model->open(i->state, env, ret_why) : 0;
-}
-
 void instance_close(struct instance *i)
 {
-    if (!i->closed && i->model->close)
+    if (i->model->close)
         i->model->close(i->state);
-    i->closed = true;
 }
 
 struct instance *instance_free(struct instance *i)
@@ -316,22 +296,6 @@ struct instance *instance_free(struct instance *i)
     return NULL;
 }
 
-static void config_put_source(struct out *o, const struct model_endpoint *e)
-{
-    member_object(o, "source");
-    member_text(o, "type", e->source_type);
-    if (endpoint_has_source(e)) {
-        member_text(o, "host", e->source_host);
-        member_text(o, "path", e->source_path);
-        member_object(o, "params");
-        member_text(o, "query", e->query);
-        member_count(o, "range", (uint64_t)e->range);
-        member_count(o, "step", (uint64_t)e->step);
-        out_puts(o, "}");
-    }
-    out_puts(o, "}");
-}
-
 int instance_put_config(const struct instance *i, size_t endpoint, struct buf *into)
 {
     const struct model_endpoint *e = &i->endpoints[endpoint];
@@ -342,7 +306,18 @@ int instance_put_config(const struct instance *i, size_t endpoint, struct buf *i
     out_puts(&o, "{");
     member_text(&o, "name", e->name);
     member_text(&o, "description", e->description);
-    config_put_source(&o, e);
+    member_object(&o, "source");
+    member_text(&o, "type", e->source_type);
+    if (endpoint_has_source(e)) {
+        member_text(&o, "host", e->source_host);
+        member_text(&o, "path", e->source_path);
+        member_object(&o, "params");
+        member_text(&o, "query", e->query);
+        member_count(&o, "range", (uint64_t)e->range);
+        member_count(&o, "step", (uint64_t)e->step);
+        out_puts(&o, "}");
+    }
+    out_puts(&o, "}");
     member_object(&o, "scoring");
     member_text(&o, "path", path);
     member_object(&o, "params");

@@ -87,29 +87,9 @@ static const char number_pattern[] = "^[ \\t]*\\d{1,2}\\.(?=" BREAK ")[ \\t]*(?!
                                      "(?:[eE][+-]?\\d+)?)"
                                      "[.,;:!?%_]*(?=" BREAK "|\\z)";
 
-/* The text of the pattern's group as strtod() reads it. */
-static bool number_read(struct str word, double *ret)
-{
-    static const struct str minus = STR("\xe2\x88\x92");
-    char copy[NUMBER_MAX + 1];
-    size_t n = 0, i = 0;
-
-    if (word.n > NUMBER_MAX)
-        return false;
-    if (str_starts(word, minus)) {
-        copy[n++] = '-';
-        i = minus.n;
-    }
-    for (; i < word.n; i++)
-        if (word.p[i] != ',')
-            copy[n++] = word.p[i];
-    copy[n] = '\0';
-    *ret = strtod(copy, NULL);
-    return isfinite(*ret);
-}
-
 bool llm_find_number(struct str text, double *ret)
 {
+    static const struct str minus = STR("\xe2\x88\x92");
     int error;
     PCRE2_SIZE at;
     pcre2_code *code =
@@ -118,8 +98,24 @@ bool llm_find_number(struct str text, double *ret)
     const PCRE2_SIZE *found = pcre2_get_ovector_pointer(match);
     bool ok = false;
 
-    for (at = 0; !ok && pcre2_match(code, (PCRE2_SPTR)text.p, text.n, at, 0, match, NULL) > 0; at = found[3])
-        ok = number_read((struct str){text.p + found[2], found[3] - found[2]}, ret);
+    for (at = 0; !ok && pcre2_match(code, (PCRE2_SPTR)text.p, text.n, at, 0, match, NULL) > 0;
+         at = found[3]) {
+        struct str word = {text.p + found[2], found[3] - found[2]};
+        char number[NUMBER_MAX + 1] = ""; /* as strtod() reads it */
+        size_t n = 0, i = 0;
+
+        if (word.n > NUMBER_MAX)
+            continue;
+        if (str_starts(word, minus)) {
+            number[n++] = '-';
+            i = minus.n;
+        }
+        for (; i < word.n; i++)
+            if (word.p[i] != ',')
+                number[n++] = word.p[i];
+        *ret = strtod(number, NULL);
+        ok = isfinite(*ret);
+    }
     pcre2_match_data_free(match);
     pcre2_code_free(code);
     return ok;
@@ -151,20 +147,20 @@ static size_t placeholder_at(const char *p)
     return i;
 }
 
-/* -EINVAL with what is wrong in *ret_why. */
-static int template_check(const char *template, char **ret_why)
+/* NULL, or what is wrong, from malloc. */
+static char *template_check(const char *template)
 {
     const char *p = strstr(template, "${");
 
     while (p && placeholder_at(p) < PLACEHOLDERS)
         p = strstr(p + 2, "${");
-    if (!p && strstr(template, placeholders[VALUES]))
-        return 0;
-    *ret_why = p ? xasprintf("unknown placeholder \"%.*s\"; known are ${values}, ${labels}, "
-                             "${app_name}, ${timeseries_kind} and ${tendency}",
-                             (int)strcspn(p, "} \n") + 1, p)
-                 : xstrdup("it has no ${values}, so that every series would have the same answer");
-    return -EINVAL;
+    if (p)
+        return xasprintf("unknown placeholder \"%.*s\"; known are ${values}, ${labels}, ${app_name}, "
+                         "${timeseries_kind} and ${tendency}",
+                         (int)strcspn(p, "} \n") + 1, p);
+    return strstr(template, placeholders[VALUES])
+               ? NULL
+               : xstrdup("it has no ${values}, so that every series would have the same answer");
 }
 
 static int prompt_put_number(struct buf *into, double v)
@@ -174,27 +170,23 @@ static int prompt_put_number(struct buf *into, double v)
     return buf_put(into, text, num_put_double(text, v));
 }
 
-static int prompt_put_values(struct buf *into, const struct input_series *s)
-{
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < s->n; i++)
-        if (isfinite(s->values[i]))
-            r = prompt_put_number(into, s->times[i])
-                    ?: buf_puts(into, " : ") ?: prompt_put_number(into, s->values[i]) ?: buf_putc(into, '\n');
-    return r;
-}
-
+/* Samples that are not finite are left out. */
 static int prompt_put_placeholder(struct buf *into, size_t which, const struct llm *m,
                                   const struct input_series *s)
 {
     struct str name;
     char *room;
-    int r;
+    int r = 0;
 
     switch (which) {
     case VALUES:
-        return prompt_put_values(into, s);
+        for (size_t i = 0; r == 0 && i < s->n; i++)
+            if (isfinite(s->values[i]))
+                r = prompt_put_number(into, s->times[i])
+                        ?: buf_puts(into, " : ")
+                        ?: prompt_put_number(into, s->values[i])
+                        ?: buf_putc(into, '\n');
+        return r;
     case LABELS:
         return buf_put_str(into, s->metric);
     case APP_NAME:
@@ -210,7 +202,6 @@ static int prompt_put_placeholder(struct buf *into, size_t which, const struct l
     }
 }
 
-/* Samples that are not finite are left out. */
 static int prompt_put(struct buf *into, const struct llm *m, const struct input_series *s)
 {
     int r = 0;
@@ -232,22 +223,17 @@ static int prompt_put(struct buf *into, const struct llm *m, const struct input_
 
 /* ---- The API ---- */
 
-/* Whether the path is that of chat completions; otherwise it is that of completions. */
-static bool endpoint_is_chat(const char *endpoint)
-{
-    static const struct str chat = STR("/chat/completions");
-    size_t n = strcspn(endpoint, "?#");
-
-    while (n && endpoint[n - 1] == '/')
-        n--;
-    return n >= chat.n && memcmp(endpoint + n - chat.n, chat.p, chat.n) == 0;
-}
-
-/* The body of a request of the OpenAI-compatible API. */
+/* The body of a request of the OpenAI-compatible API: of chat completions if the path ends like that, else of
+ * completions. */
 static int request_put(struct buf *into, const struct llm *m, struct str prompt)
 {
-    bool chat = endpoint_is_chat(m->endpoint);
+    static const struct str suffix = STR("/chat/completions");
+    size_t n = strcspn(m->endpoint, "?#");
+    bool chat;
 
+    while (n && m->endpoint[n - 1] == '/')
+        n--;
+    chat = n >= suffix.n && memcmp(m->endpoint + n - suffix.n, suffix.p, suffix.n) == 0;
     return buf_puts(into, "{\"model\":")
                ?: buf_put_json(into, str_of(m->name))
                ?: buf_puts(into, chat ? ",\"messages\":[{\"role\":\"user\",\"content\":" : ",\"prompt\":")
@@ -255,36 +241,6 @@ static int request_put(struct buf *into, const struct llm *m, struct str prompt)
                ?: buf_puts(into, chat ? "}],\"temperature\":" : ",\"temperature\":")
                ?: prompt_put_number(into, m->temperature)
                ?: buf_printf(into, ",\"max_tokens\":%lld}", (long long)m->max_tokens);
-}
-
-enum answer { LLM_NUMBER, LLM_NO_NUMBER, LLM_INVALID };
-
-/* Reads the number in the text of the first choice, else says why there is none. */
-static enum answer answer_read(struct str body, double *ret, char why[LLM_REASON_BYTES])
-{
-    json_error_t e;
-    json_t *root = json_loadb(body.p ? body.p : "", body.n, 0, &e);
-    const json_t *choice = json_array_get(json_object_get(root, "choices"), 0);
-    const json_t *text =
-        json_object_get(choice, "text") ?: json_object_get(json_object_get(choice, "message"), "content");
-    struct str said = {json_string_value(text), json_string_length(text)};
-    enum answer result = LLM_INVALID;
-    char line[80];
-
-    if (!root) {
-        (void)snprintf(why, LLM_REASON_BYTES, "the answer is not valid: %s", e.text);
-    } else if (!said.p) {
-        (void)snprintf(why, LLM_REASON_BYTES,
-                       "the answer has neither choices[0].text nor choices[0].message.content");
-    } else if (!llm_find_number(said, ret)) {
-        result = LLM_NO_NUMBER;
-        text_line(line, sizeof(line), said);
-        (void)snprintf(why, LLM_REASON_BYTES, "the answer has no number: \"%s\"", line);
-    } else {
-        result = LLM_NUMBER;
-    }
-    json_decref(root);
-    return result;
 }
 
 /* ---- The end of a round ---- */
@@ -348,60 +304,55 @@ static void llm_count(const struct llm *m, const char *result)
     metric_add(m->metrics, METRIC_MODEL_CALLS, LV(result), 1);
 }
 
+/* Reads the number in the text of the first choice, else says why there is none. */
 static void question_read_answer(struct llm_question *q, struct str body)
 {
-    static const char *const results[] = {
-        [LLM_NUMBER] = "success", [LLM_NO_NUMBER] = "no_number", [LLM_INVALID] = "invalid"};
     struct llm_round *r = q->round;
     struct result result = {.metric = q->metric};
-    enum answer read = answer_read(body, &result.score, r->why);
+    json_error_t e;
+    json_auto_t *root = json_loadb(body.p ? body.p : "", body.n, 0, &e);
+    const json_t *choice = json_array_get(json_object_get(root, "choices"), 0);
+    const json_t *text =
+        json_object_get(choice, "text") ?: json_object_get(json_object_get(choice, "message"), "content");
+    struct str said = {json_string_value(text), json_string_length(text)};
+    const char *outcome = "invalid";
+    char line[80];
 
-    if (read == LLM_NUMBER)
+    if (!root) {
+        (void)snprintf(r->why, sizeof(r->why), "the answer is not valid: %s", e.text);
+    } else if (!said.p) {
+        (void)snprintf(r->why, sizeof(r->why),
+                       "the answer has neither choices[0].text nor choices[0].message.content");
+    } else if (llm_find_number(said, &result.score)) {
+        outcome = "success";
         results_add(&r->scoring->results, &result);
-    else if (read == LLM_NO_NUMBER)
+    } else {
+        outcome = "no_number";
         r->scoring->left_out[LEFT_OUT_NO_NUMBER]++;
-    llm_count(r->llm, results[read]);
-}
-
-static void question_count_failure(struct llm_question *q, const struct http_answer *a)
-{
-    char *why = q->round->why;
-
-    if (a->error == HTTP_OK)
-        text_http_status(why, LLM_REASON_BYTES, a->status, "", buf_str(&a->body));
-    else
-        (void)snprintf(why, LLM_REASON_BYTES, "%.*s", LLM_REASON_BYTES - 1, a->reason);
-    llm_count(q->round->llm, a->error == HTTP_OK        ? "http_error"
-                             : a->error == HTTP_TIMEOUT ? "timeout"
-                                                        : "failure");
-}
-
-/* Asks no more; questions that were sent may still be answered. */
-static void round_give_up(struct llm_round *r)
-{
-    struct llm_question *next;
-
-    r->asked = r->n;
-    for (struct llm_question *q = LIST_FIRST(&r->questions); q; q = next) {
-        next = LIST_NEXT(q, entry);
-        if (!q->call)
-            question_free(q);
+        text_line(line, sizeof(line), said);
+        (void)snprintf(r->why, sizeof(r->why), "the answer has no number: \"%s\"", line);
     }
+    llm_count(r->llm, outcome);
 }
 
 static void question_on_answer(void *arg, struct http_answer *a)
 {
-    struct llm_question *q = arg;
+    struct llm_question *q = arg, *next;
     struct llm_round *r = q->round;
     struct llm *m = r->llm;
     enum verdict verdict = answer_judge(a);
 
     q->call = NULL;
     metric_observe(m->metrics, METRIC_MODEL_SECONDS, LV_NONE, a->seconds);
-    if (verdict == VERDICT_ANSWER)
+    if (verdict == VERDICT_ANSWER) {
         question_read_answer(q, buf_str(&a->body));
-    else
-        question_count_failure(q, a);
+    } else if (a->error == HTTP_OK) {
+        text_http_status(r->why, sizeof(r->why), a->status, "", buf_str(&a->body));
+        llm_count(m, "http_error");
+    } else {
+        (void)snprintf(r->why, sizeof(r->why), "%.*s", LLM_REASON_BYTES - 1, a->reason);
+        llm_count(m, a->error == HTTP_TIMEOUT ? "timeout" : "failure");
+    }
     if (verdict == VERDICT_RETRY && q->attempts < MAX_ATTEMPTS) {
         int64_t pause = backoff_ms(&llm_backoff, q->attempts, a->retry_after_ms);
 
@@ -409,8 +360,14 @@ static void question_on_answer(void *arg, struct http_answer *a)
         return;
     }
     question_free(q);
-    if (verdict == VERDICT_GIVE_UP_ALL)
-        round_give_up(r);
+    if (verdict == VERDICT_GIVE_UP_ALL) { /* but questions that were sent may still be answered */
+        r->asked = r->n;
+        for (q = LIST_FIRST(&r->questions); q; q = next) {
+            next = LIST_NEXT(q, entry);
+            if (!q->call)
+                question_free(q);
+        }
+    }
     llm_ask_more(m);
 }
 
@@ -423,20 +380,6 @@ static bool has_value(const struct input_series *s)
     while (i < s->n && !isfinite(s->values[i]))
         i++;
     return i < s->n;
-}
-
-/* Of the last samples of the series. */
-static int question_write(struct llm_question *q, struct input_series series)
-{
-    const struct llm *m = q->round->llm;
-    BUF_AUTO(prompt, PROMPT_MAX);
-    size_t skipped = series.n - size_min(series.n, (size_t)m->max_values);
-
-    series.times += skipped;
-    series.values += skipped;
-    series.n -= skipped;
-    buf_init(&q->body, 2 * PROMPT_MAX);
-    return prompt_put(&prompt, m, &series) ?: request_put(&q->body, m, buf_str(&prompt));
 }
 
 static int question_send(struct llm_question *q)
@@ -477,20 +420,28 @@ static void question_on_pause(struct timer *t)
 
 static void round_ask(struct llm_round *r)
 {
+    struct llm *m = r->llm;
     struct llm_question *q = xcalloc(1, sizeof(*q));
+    BUF_AUTO(prompt, PROMPT_MAX);
     struct input_series series;
+    size_t skipped;
     int e;
 
     do /* there is one more with a value */
         (void)request_next(&r->scoring->request, &series);
     while (!has_value(&series));
+    skipped = series.n - size_min(series.n, (size_t)m->max_values);
+    series.times += skipped;
+    series.values += skipped;
+    series.n -= skipped;
     r->asked++;
     q->round = r;
     q->metric = series.metric;
     q->pause.fn = question_on_pause;
     LIST_INSERT_HEAD(&r->questions, q, entry);
-    r->llm->running++;
-    e = question_write(q, series) ?: question_send(q);
+    m->running++;
+    buf_init(&q->body, 2 * PROMPT_MAX);
+    e = prompt_put(&prompt, m, &series) ?: request_put(&q->body, m, buf_str(&prompt)) ?: question_send(q);
     if (e < 0)
         question_give_up(q, e);
 }
@@ -599,20 +550,20 @@ static int llm_read_text(struct buf *into, const char *file, const char *otherwi
     return r == 0 ? 0 : llm_explain(ret_why, cstr(file), strerror(-r));
 }
 
-static int llm_open(void *state, const struct model_env *env, char **ret_why)
+static int llm_open(void *state, struct loop *loop, struct metrics *metrics, char **ret_why)
 {
     struct llm *m = state;
     CLEANUP(cleanup_free) char *why = NULL;
     int r;
 
     TAILQ_INIT(&m->rounds);
-    m->loop = env->loop;
-    m->metrics = env->metrics;
+    m->loop = loop;
+    m->metrics = metrics;
     buf_init(&m->endpoint_shown, ENDPOINT_MAX);
     r = llm_read_text(&m->template, m->template_file, llm_default_template, ret_why)
             ?: llm_read_text(&m->tendency, m->tendency_file, "", ret_why);
-    r = r ?: template_check(m->template.p, &why);
-    if (r == -EINVAL && why)
+    why = r == 0 ? template_check(m->template.p) : NULL;
+    if (why)
         r = llm_explain(ret_why, m->template_file, why);
     r = r ?: http_url_for_people(str_of(m->endpoint), &m->endpoint_shown);
     r = r ?: buf_putc(&m->endpoint_shown, '\0');

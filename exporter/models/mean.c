@@ -14,21 +14,7 @@ static const struct model_endpoint mean_endpoint = {
     .interval = 30,
 };
 
-/* False if there are values, but none is finite. */
-static bool mean_of(const struct input_series *series, double *ret)
-{
-    long double sum = 0; /* wider than double, so that large values of both signs do not overflow */
-    size_t n = 0;
-
-    for (size_t i = 0; i < series->n; i++)
-        if (isfinite(series->values[i])) {
-            sum += series->values[i];
-            n++;
-        }
-    *ret = n ? (double)(sum / (long double)n) : 0;
-    return n > 0 || series->n == 0;
-}
-
+/* A series with values of which none is finite is left out; one without values scores 0. */
 static int mean_score(const void *state, struct scoring *s)
 {
     struct input_series series;
@@ -36,8 +22,16 @@ static int mean_score(const void *state, struct scoring *s)
     (void)state;
     while (request_next(&s->request, &series)) {
         struct result r = {.metric = series.metric, .meta = STR("my_something_meta_by_sample_scorer")};
+        long double sum = 0; /* wider than double, so that large values of both signs do not overflow */
+        size_t n = 0;
 
-        if (mean_of(&series, &r.score))
+        for (size_t i = 0; i < series.n; i++)
+            if (isfinite(series.values[i])) {
+                sum += series.values[i];
+                n++;
+            }
+        r.score = n ? (double)(sum / (long double)n) : 0;
+        if (n > 0 || series.n == 0)
             results_add(&s->results, &r);
         else
             s->left_out[LEFT_OUT_NOT_FINITE]++;

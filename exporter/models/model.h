@@ -143,11 +143,6 @@ struct scoring {
     char why[WHY_BYTES]; /* set by the model with an error of its own */
 };
 
-struct model_env {
-    struct loop *loop;
-    struct metrics *metrics; /* for the loop's thread only */
-};
-
 struct model {
     const char *name, *help;
     const struct model_endpoint *endpoints;
@@ -157,8 +152,9 @@ struct model {
     bool takes_any_body;            /* the request is not read: its body may be anything */
     /* Reads the lists of the configuration file; may be NULL. */
     void (*read_file)(void *state, const struct node *root, struct problems *p);
-    /* Before any call. -EINVAL with *ret_why (from malloc). close() is called in any case. May be NULL. */
-    int (*open)(void *state, const struct model_env *env, char **ret_why);
+    /* Before any call; the metrics are for the loop's thread only. -EINVAL with *ret_why (from malloc). May
+     * be NULL. close() is called in any case, also twice. */
+    int (*open)(void *state, struct loop *loop, struct metrics *metrics, char **ret_why);
     void (*close)(void *state);
     /* Reads the request and writes the results, on any thread. Errors of both need not be returned. -EINVAL:
      * the caller's fault, -EIO: not, both with `why`. */
@@ -209,7 +205,6 @@ struct instance {
     struct instance_setting *settings;
     size_t n_settings;
     struct arena arena; /* of the texts */
-    bool closed;
 };
 
 /* With the defaults. */
@@ -224,8 +219,7 @@ bool instance_accepts(const struct instance_setting *s, const char *text);
  * to `file`, others to `others`; -EINVAL if there are any. */
 MUST_USE int instance_configure(struct instance *i, const char *path, struct problems *file,
                                 struct problems *others);
-/* Makes the model ready. On failure *ret_why (from malloc) says why. */
-MUST_USE int instance_open(struct instance *i, const struct model_env *env, char **ret_why);
+
 /* Ends all calls that wait for an answer. */
 void instance_close(struct instance *i);
 /* Appends what GET /config of an endpoint answers. -ENOMEM, -EFBIG. */

@@ -38,25 +38,20 @@ enum {
     SHOWN_METRIC_BYTES = 4 << 10,
     SHOWN_RESULT_BYTES = 16 << 10,
     SHOWN_BYTES = 2 << 20,
+    LAST_BYTES = SHOWN_BYTES + (16 << 10),
 };
 
 /* What the page shows of an endpoint. */
-struct last_call {
+struct last_calls {
     uint64_t calls, failures;
-    unix_ms at; /* of the last call that succeeded; 0: none */
-    double seconds, backtest_error;
-    size_t bytes, series, results, backtests, left_out[LEFT_OUTS];
-    struct buf shown; /* members "shownSeries" and "shownResults" */
-    unix_ms failed_at;
-    unsigned failed_status;
-    char failure[WHY_BYTES];
+    struct buf success, failure; /* the last ones, as JSON objects; empty: none */
 };
 
 struct served_endpoint {
     struct model_server *server;
     size_t index;
     char config[PATH_BYTES], scoring[PATH_BYTES], reset[PATH_BYTES];
-    struct last_call last;
+    struct last_calls last;
 };
 
 struct model_server {
@@ -106,20 +101,6 @@ static void show_numbers(struct out *o, const char *key, const double *v, size_t
     out_puts(o, "]");
 }
 
-/* The last samples of the series. */
-static void show_series(struct out *o, const struct input_series *s)
-{
-    size_t n = size_min(s->n, SHOWN_SAMPLES), from = s->n - n;
-
-    member_item(o);
-    out_puts(o, "{");
-    member(o, "metric");
-    out_str(o, s->metric);
-    show_numbers(o, "unixSeconds", s->times + from, n);
-    show_numbers(o, "values", s->values + from, n);
-    out_puts(o, "}");
-}
-
 static void show_request(struct out *o, struct str body)
 {
     struct input_series s;
@@ -128,11 +109,20 @@ static void show_request(struct out *o, struct str body)
 
     member_list(o, "shownSeries");
     request_begin(&rq, body);
-    while (n < SHOWN_SERIES && request_next(&rq, &s))
-        if (s.metric.n <= SHOWN_METRIC_BYTES) {
-            show_series(o, &s);
-            n++;
-        }
+    while (n < SHOWN_SERIES && request_next(&rq, &s)) {
+        size_t samples = size_min(s.n, SHOWN_SAMPLES), from = s.n - samples; /* the last ones */
+
+        if (s.metric.n > SHOWN_METRIC_BYTES)
+            continue;
+        n++;
+        member_item(o);
+        out_puts(o, "{");
+        member(o, "metric");
+        out_str(o, s.metric);
+        show_numbers(o, "unixSeconds", s.times + from, samples);
+        show_numbers(o, "values", s.values + from, samples);
+        out_puts(o, "}");
+    }
     request_abandon(&rq);
     out_puts(o, "]");
 }
@@ -157,90 +147,7 @@ static void show_answer(struct out *o, struct str answer)
     out_puts(o, "]");
 }
 
-/* Keeps the first series of a valid request and the first results of its answer. Any thread. */
-static void call_show(struct call *c, struct str body)
-{
-    struct out o = out_begin(&c->shown);
-
-    show_request(&o, body);
-    show_answer(&o, buf_str(&c->answer));
-    if (out_end(&o) < 0)
-        buf_done(&c->shown);
-}
-
-static void show_left_out(struct out *o, const struct last_call *c)
-{
-    member_object(o, "leftOut");
-    for (size_t i = 0; i < LEFT_OUTS; i++)
-        if (c->left_out[i])
-            member_count(o, left_out_word((enum left_out)i), c->left_out[i]);
-    out_puts(o, "}");
-}
-
-static void show_last_call(struct out *o, const struct last_call *c)
-{
-    member_count(o, "calls", c->calls);
-    member_count(o, "failures", c->failures);
-    if (member_object_if(o, "lastCall", c->at.ms != 0)) {
-        member_time(o, "at", c->at.ms);
-        member_number(o, "seconds", c->seconds);
-        member_count(o, "bodyBytes", c->bytes);
-        member_count(o, "series", c->series);
-        member_count(o, "results", c->results);
-        show_left_out(o, c);
-        if (c->backtests)
-            member_number(o, "backtestError", c->backtest_error);
-        if (c->shown.n) {
-            out_puts(o, ",");
-            out_str(o, buf_str(&c->shown));
-        }
-        out_puts(o, "}");
-    }
-    if (member_object_if(o, "lastFailure", c->failed_at.ms != 0)) {
-        member_time(o, "at", c->failed_at.ms);
-        member_count(o, "status", c->failed_status);
-        member_text(o, "error", c->failure);
-        out_puts(o, "}");
-    }
-}
-
 /* ---- Calls ---- */
-
-static struct call *server_new_call(struct served_endpoint *e, const struct httpd_request *rq,
-                                    struct httpd_reply *reply)
-{
-    bool waits = e->server->instance->model->begin;
-    struct call *c = xcalloc(1, sizeof(*c));
-
-    c->endpoint = e;
-    c->rq = rq;
-    c->reply = reply;
-    c->scoring.endpoint = e->index;
-    c->scoring.authorization = str_of(rq->authorization);
-    c->began = clock_seconds();
-    buf_init(&c->body, waits ? MAX_WAITING_BODY_BYTES : MAX_BODY_BYTES);
-    buf_init(&c->answer, MAX_ANSWER_BYTES);
-    buf_init(&c->shown, SHOWN_BYTES);
-    return c;
-}
-
-static void server_free_call(struct call *c)
-{
-    request_abandon(&c->scoring.request);
-    buf_done(&c->body);
-    buf_done(&c->answer);
-    buf_done(&c->shown);
-    free(c);
-}
-
-static void PRINTF_LIKE(2, 3) call_set_why(struct call *c, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    (void)vsnprintf(c->scoring.why, sizeof(c->scoring.why), fmt, ap);
-    va_end(ap);
-}
 
 static bool is_compressed(const struct call *c)
 {
@@ -259,30 +166,38 @@ static int call_read_body(struct call *c, struct str *ret)
         return 0;
     if (!str_eq_nocase(coding, STR("gzip")) && !str_eq_nocase(coding, STR("x-gzip")) &&
         !str_eq_nocase(coding, STR("deflate"))) {
-        call_set_why(c, "unsupported Content-Encoding; supported are gzip and deflate");
+        (void)snprintf(c->scoring.why, WHY_BYTES,
+                       "unsupported Content-Encoding; supported are gzip and deflate");
         return -EPROTONOSUPPORT;
     }
     r = inflate_body(c->rq->body, &c->body, &why);
     *ret = buf_str(&c->body);
     if (r == -EFBIG)
-        call_set_why(c, "the decoded body is larger than %zu MiB", c->body.max >> 20);
+        (void)snprintf(c->scoring.why, WHY_BYTES, "the decoded body is larger than %zu MiB",
+                       c->body.max >> 20);
     else if (r < 0)
-        call_set_why(c, "the body %s", why ? why : "is damaged");
+        (void)snprintf(c->scoring.why, WHY_BYTES, "the body %s", why ? why : "is damaged");
     return r == -EFBIG ? -E2BIG : r == -EBADMSG ? -EINVAL : r;
 }
 
-/* Ends reading and writing; the first error counts. */
+/* Ends reading and writing; the first error counts. Of a valid request keeps the first series and results for
+ * the page. */
 static void call_conclude(struct call *c, int r)
 {
     struct scoring *s = &c->scoring;
     struct str body = s->request.body;
+    struct out o = out_begin(&c->shown);
     int read = request_end(&s->request), written = results_end(&s->results);
 
     if (read < 0)
-        call_set_why(c, "%s", s->request.why);
+        (void)snprintf(c->scoring.why, WHY_BYTES, "%s", s->request.why);
     c->result = read ?: r ?: written;
-    if (c->result == 0)
-        call_show(c, body);
+    if (c->result < 0)
+        return;
+    show_request(&o, body);
+    show_answer(&o, buf_str(&c->answer));
+    if (out_end(&o) < 0)
+        buf_done(&c->shown);
 }
 
 static void call_run(struct job *j)
@@ -305,7 +220,7 @@ static void call_run(struct job *j)
 }
 
 /* Sets the status; and the reason of a failure, unless there is one. */
-static void call_judge(struct call *c)
+static void call_fill_reply(struct call *c)
 {
     static const struct {
         int result;
@@ -322,23 +237,16 @@ static void call_judge(struct call *c)
         {-EFBIG, 500, "the answer would be larger than 256 MiB"},
         {-ENOMEM, 503, "out of memory"},
     };
+    struct httpd_reply *reply = c->reply;
+    struct out o;
     size_t i = 0;
 
     while (i + 1 < ARRAY_SIZE(table) && table[i].result != c->result)
         i++;
     c->status = table[i].status;
-    if (c->status != 200 && !*c->scoring.why)
-        call_set_why(c, "%s", table[i].why);
-}
-
-static void call_fill_reply(struct call *c)
-{
-    struct httpd_reply *reply = c->reply;
-
-    call_judge(c);
     if (c->status != 200) {
-        struct out o;
-
+        if (!*c->scoring.why)
+            (void)snprintf(c->scoring.why, WHY_BYTES, "%s", table[i].why);
         buf_truncate(&c->answer, 0);
         o = out_begin(&c->answer);
         out_puts(&o, "{");
@@ -352,53 +260,57 @@ static void call_fill_reply(struct call *c)
     reply->retry_after = c->status == 503 ? RETRY_SECONDS : 0;
 }
 
-static void call_count(const struct call *c, double seconds)
+/* Counts the call, and keeps what the page shows. */
+static void call_record(const struct call *c, double seconds)
 {
-    const struct served_endpoint *e = c->endpoint;
+    struct served_endpoint *e = c->endpoint;
     const struct scoring *sc = &c->scoring;
     struct metrics *m = e->server->metrics;
+    struct buf *last = c->status == 200 ? &e->last.success : &e->last.failure;
+    double error = sc->n_backtests ? sc->backtest_error / (double)sc->n_backtests : 0;
+    struct out o;
     char code[16];
 
     (void)snprintf(code, sizeof(code), "%u", c->status);
     metric_add(m, METRIC_SCORER_REQUESTS, LV(code, e->scoring), 1);
     metric_observe(m, METRIC_SCORER_DURATION, LV(e->scoring), seconds);
-    if (c->status != 200)
-        return;
-    metric_add(m, METRIC_SCORER_SERIES, LV(e->scoring), (double)sc->request.n_series);
-    metric_add(m, METRIC_SCORER_RESULTS, LV(e->scoring), (double)sc->results.n);
-    for (size_t i = 0; i < LEFT_OUTS; i++)
-        if (sc->left_out[i])
-            metric_add(m, METRIC_SCORER_LEFT_OUT, LV(e->scoring, left_out_word((enum left_out)i)),
-                       (double)sc->left_out[i]);
-    if (sc->n_backtests)
-        metric_set(m, METRIC_SCORER_BACKTEST, LV(e->scoring), e->last.backtest_error);
-}
-
-/* Keeps what the page shows. */
-static void call_remember(struct call *c, double seconds)
-{
-    const struct scoring *sc = &c->scoring;
-    struct last_call *last = &c->endpoint->last;
-    unix_ms now = loop_wall(c->endpoint->server->loop);
-
-    last->calls++;
+    e->last.calls++;
+    buf_done(last);
+    *last = (struct buf){.max = LAST_BYTES};
+    o = out_begin(last);
+    out_puts(&o, "{");
+    member_time(&o, "at", loop_wall(e->server->loop).ms);
     if (c->status != 200) {
-        last->failures++;
-        last->failed_at = now;
-        last->failed_status = c->status;
-        (void)snprintf(last->failure, sizeof(last->failure), "%s", sc->why);
+        e->last.failures++;
+        member_count(&o, "status", c->status);
+        member_text(&o, "error", sc->why);
+        out_puts(&o, "}");
+        (void)!out_end(&o);
         return;
     }
-    last->at = now;
-    last->seconds = seconds;
-    last->bytes = c->rq->body.n;
-    last->series = sc->request.n_series;
-    last->results = sc->results.n;
-    last->backtests = sc->n_backtests;
-    last->backtest_error = sc->n_backtests ? sc->backtest_error / (double)sc->n_backtests : 0;
-    memcpy(last->left_out, sc->left_out, sizeof(last->left_out));
-    buf_done(&last->shown);
-    last->shown = buf_take(&c->shown);
+    member_number(&o, "seconds", seconds);
+    member_count(&o, "bodyBytes", c->rq->body.n);
+    member_count(&o, "series", sc->request.n_series);
+    member_count(&o, "results", sc->results.n);
+    metric_add(m, METRIC_SCORER_SERIES, LV(e->scoring), (double)sc->request.n_series);
+    metric_add(m, METRIC_SCORER_RESULTS, LV(e->scoring), (double)sc->results.n);
+    member_object(&o, "leftOut");
+    for (size_t i = 0; i < LEFT_OUTS; i++)
+        if (sc->left_out[i]) {
+            const char *why = left_out_word((enum left_out)i);
+
+            member_count(&o, why, sc->left_out[i]);
+            metric_add(m, METRIC_SCORER_LEFT_OUT, LV(e->scoring, why), (double)sc->left_out[i]);
+        }
+    out_puts(&o, "}");
+    if (sc->n_backtests) {
+        member_number(&o, "backtestError", error);
+        metric_set(m, METRIC_SCORER_BACKTEST, LV(e->scoring), error);
+    }
+    out_puts(&o, c->shown.n ? "," : "");
+    out_str(&o, buf_str(&c->shown));
+    out_puts(&o, "}");
+    (void)!out_end(&o);
 }
 
 static void server_finish_call(struct call *c)
@@ -407,11 +319,14 @@ static void server_finish_call(struct call *c)
     double seconds = clock_seconds() - c->began;
 
     call_fill_reply(c);
-    call_remember(c, seconds);
-    call_count(c, seconds);
+    call_record(c, seconds);
     metric_set(s->metrics, METRIC_SCORER_CALLS, LV_NONE, --s->n_calls);
     httpd_finish(c->reply);
-    server_free_call(c);
+    request_abandon(&c->scoring.request);
+    buf_done(&c->body);
+    buf_done(&c->answer);
+    buf_done(&c->shown);
+    free(c);
 }
 
 void scoring_done(struct scoring *s, int r)
@@ -451,10 +366,21 @@ static void server_scoring(void *arg, const struct httpd_request *rq, struct htt
         reply->retry_after = 1;
         return;
     }
-    c = server_new_call(e, rq, reply);
+    c = xcalloc(1, sizeof(*c));
+    *c = (struct call){
+        .job = {.run = call_run, .done = call_ended},
+        .endpoint = e,
+        .scoring = {.endpoint = e->index, .authorization = str_of(rq->authorization)},
+        .body.max = s->instance->model->begin ? MAX_WAITING_BODY_BYTES : MAX_BODY_BYTES,
+        .answer.max = MAX_ANSWER_BYTES,
+        .shown.max = SHOWN_BYTES,
+        .rq = rq,
+        .reply = reply,
+        .began = clock_seconds(),
+    };
     metric_set(s->metrics, METRIC_SCORER_CALLS, LV_NONE, ++s->n_calls);
     httpd_defer(reply);
-    c->job = (struct job){.run = call_run, .done = call_ended};
+
     worker_do(s->worker, &c->job, is_compressed(c) ? rq->body.n * COMPRESSION : rq->body.n);
 }
 
@@ -477,18 +403,6 @@ static void server_config(void *arg, const struct httpd_request *rq, struct http
     api_reply(reply, instance_put_config(e->server->instance, e->index, &body), "", &body);
 }
 
-static void member_endpoint(struct out *o, const struct served_endpoint *e)
-{
-    member_item(o);
-    out_puts(o, "{");
-    member_text(o, "path", e->scoring);
-    member(o, "config");
-    if (o->error == 0)
-        o->error = instance_put_config(e->server->instance, e->index, o->b);
-    show_last_call(o, &e->last);
-    out_puts(o, "}");
-}
-
 static void server_api_status(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     const struct model_server *s = arg;
@@ -505,8 +419,21 @@ static void server_api_status(void *arg, const struct httpd_request *rq, struct 
     member_time(&o, "startedAt", metrics_process_start_ms());
     member_build(&o);
     member_list(&o, "endpoints");
-    for (size_t i = 0; i < m->n_endpoints; i++)
-        member_endpoint(&o, &s->endpoints[i]);
+    for (const struct served_endpoint *e = s->endpoints; e < s->endpoints + m->n_endpoints; e++) {
+        member_item(&o);
+        out_puts(&o, "{");
+        member_text(&o, "path", e->scoring);
+        member(&o, "config");
+        if (o.error == 0)
+            o.error = instance_put_config(s->instance, e->index, &body);
+        member_count(&o, "calls", e->last.calls);
+        member_count(&o, "failures", e->last.failures);
+        member(&o, "lastCall");
+        out_str(&o, e->last.success.n ? buf_str(&e->last.success) : STR("null"));
+        member(&o, "lastFailure");
+        out_str(&o, e->last.failure.n ? buf_str(&e->last.failure) : STR("null"));
+        out_puts(&o, "}");
+    }
     out_puts(&o, "]");
     member_web_config(&o, site_access(s->site));
     out_puts(&o, "}");
@@ -528,7 +455,7 @@ static size_t server_set_routes(struct model_server *s, struct httpd_route *to)
         struct served_endpoint *e = &s->endpoints[i];
         const char *prefix = m->endpoints[i].prefix;
 
-        *e = (struct served_endpoint){.server = s, .index = i, .last.shown.max = SHOWN_BYTES};
+        *e = (struct served_endpoint){.server = s, .index = i};
         (void)snprintf(e->config, PATH_BYTES, "%s/config", prefix);
         (void)snprintf(e->scoring, PATH_BYTES, "%s/scoring", prefix);
         (void)snprintf(e->reset, PATH_BYTES, "%s/reset", prefix);
@@ -547,41 +474,33 @@ static bool server_is_open(const struct httpd_request *rq)
     return strcmp(rq->method, "POST") != 0 && !str_starts(str_of(rq->path), STR("/api/"));
 }
 
-static int server_serve(struct model_server *s, const struct model_server_options *o, char **ret_why)
+int model_server_start(struct model_server **ret, const struct model_server_options *o, char **ret_why)
 {
     static const char *const pages[] = {"/", NULL};
     struct httpd_route routes[2 + MODEL_MAX_ENDPOINTS * ROUTES_PER_ENDPOINT];
-    const struct site_options site = {.loop = o->loop,
-                                      .metrics = s->metrics,
-                                      .listen = o->listen,
-                                      .n_listen = o->n_listen,
-                                      .max_body_bytes = MAX_BODIES_BYTES,
-                                      .config_file = o->config_file,
-                                      .guard =
-                                          bearer_init(&s->bearer, o->token_file, o->token, server_is_open),
-                                      .routes = routes,
-                                      .n_routes = server_set_routes(s, routes),
-                                      .pages = pages};
-
-    return site_start(&s->site, &site, ret_why);
-}
-
-int model_server_start(struct model_server **ret, const struct model_server_options *o, char **ret_why)
-{
     struct model_server *s = xcalloc(1, sizeof(*s));
-    struct model_env env = {.loop = o->loop};
+    const struct model *m = o->instance->model;
+    struct site_options site = {.loop = o->loop,
+                                .listen = o->listen,
+                                .n_listen = o->n_listen,
+                                .max_body_bytes = MAX_BODIES_BYTES,
+                                .config_file = o->config_file,
+                                .routes = routes,
+                                .pages = pages};
     int r;
 
     s->metrics = metrics_new(METRIC_OWNER_LOOP);
     s->loop = o->loop;
     s->instance = o->instance;
     metric_set(s->metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
-    env.metrics = s->metrics;
+    site.metrics = s->metrics;
+    site.guard = bearer_init(&s->bearer, o->token_file, o->token, server_is_open);
+    site.n_routes = server_set_routes(s, routes);
     r = worker_new(&s->worker, o->loop);
+    if (r == 0 && m->open)
+        r = m->open(s->instance->state, o->loop, s->metrics, ret_why);
     if (r == 0)
-        r = instance_open(s->instance, &env, ret_why);
-    if (r == 0)
-        r = server_serve(s, o, ret_why);
+        r = site_start(&s->site, &site, ret_why);
     if (r < 0) {
         (void)model_server_stop(s, 0);
         return r;
@@ -605,8 +524,10 @@ struct model_server *model_server_stop(struct model_server *s, int grace_ms)
     if (s->instance)
         instance_close(s->instance);
     s->site = site_stop(s->site, grace_ms);
-    for (size_t i = 0; i < MODEL_MAX_ENDPOINTS; i++)
-        buf_done(&s->endpoints[i].last.shown);
+    for (size_t i = 0; i < MODEL_MAX_ENDPOINTS; i++) {
+        buf_done(&s->endpoints[i].last.success);
+        buf_done(&s->endpoints[i].last.failure);
+    }
     s->metrics = metrics_free(s->metrics);
     free(s);
     return NULL;

@@ -118,16 +118,6 @@ static void table_read_row(struct table *t, const struct node *row, struct probl
     }
 }
 
-static void table_read(struct table *t, const struct node *list, struct problems *p)
-{
-    if (list->kind != NODE_LIST) {
-        node_expected(list, p, "a list of objects with \"metric\" and \"score\"");
-        return;
-    }
-    for (size_t i = 0; i < list->n; i++)
-        table_read_row(t, list->items[i], p);
-}
-
 /* ---- The model ---- */
 
 struct static_state {
@@ -176,17 +166,20 @@ static void static_read_file(void *state, const struct node *root, struct proble
     for (size_t i = 0; i < STATIC_TABLES; i++) {
         const struct node *n = node_given(root, static_settings[i].name);
 
-        if (n && n->kind != NODE_STRING)
-            table_read(&s->tables[i], n, p);
+        if (n && n->kind != NODE_STRING && n->kind != NODE_LIST)
+            node_expected(n, p, "a list of objects with \"metric\" and \"score\"");
+        for (size_t k = 0; n && n->kind == NODE_LIST && k < n->n; k++)
+            table_read_row(&s->tables[i], n->items[k], p);
     }
 }
 
-static int static_open(void *state, const struct model_env *env, char **ret_why)
+static int static_open(void *state, struct loop *loop, struct metrics *metrics, char **ret_why)
 {
     struct static_state *s = state;
     int r = 0;
 
-    (void)env;
+    (void)loop;
+    (void)metrics;
     for (size_t i = 0; r == 0 && i < STATIC_TABLES; i++) {
         if (s->texts[i]) {
             buf_done(&s->tables[i].text);

@@ -68,19 +68,6 @@ static bool request_read_sample(struct request *rq)
     return true;
 }
 
-static void request_read_samples(struct request *rq)
-{
-    struct jr *j = &rq->j;
-
-    if (jr_peek(j) != JR_ARRAY)
-        request_fail(rq, -EINVAL, "data[%zu].values: expected a list of [time, \"value\"]", rq->n_series);
-    (void)jr_array(j);
-    while (jr_item(j))
-        if (!request_read_sample(rq))
-            request_fail(rq, -EINVAL, "data[%zu].values[%zu]: expected [time, \"value\"]", rq->n_series,
-                         rq->n);
-}
-
 /* The members of one series. */
 static void request_read_series(struct request *rq, struct input_series *ret)
 {
@@ -98,10 +85,16 @@ static void request_read_series(struct request *rq, struct input_series *ret)
             (void)jr_skip(j, &ret->metric);
         } else if ((values || value) && !has_values) {
             has_values = true;
-            if (values)
-                request_read_samples(rq);
-            else if (!request_read_sample(rq))
+            if (value && !request_read_sample(rq))
                 request_fail(rq, -EINVAL, "data[%zu].value: expected [time, \"value\"]", rq->n_series);
+            if (values && jr_peek(j) != JR_ARRAY)
+                request_fail(rq, -EINVAL, "data[%zu].values: expected a list of [time, \"value\"]",
+                             rq->n_series);
+            if (values && jr_array(j))
+                while (jr_item(j))
+                    if (!request_read_sample(rq))
+                        request_fail(rq, -EINVAL, "data[%zu].values[%zu]: expected [time, \"value\"]",
+                                     rq->n_series, rq->n);
         } else if (values || value || jr_key_is(key, "metric")) {
             request_fail(rq, -EINVAL, "data[%zu]: duplicate \"%.*s\"", rq->n_series, STR_ARG(key));
         } else {
@@ -139,29 +132,22 @@ static bool request_enter_data(struct request *rq)
     return false;
 }
 
-/* Reads to the end of the body, after the last series. */
-static void request_leave_data(struct request *rq)
-{
-    struct str key;
-
-    rq->in_data = false;
-    while (jr_member(&rq->j, &key)) {
-        if (jr_key_is(key, "data"))
-            request_fail(rq, -EINVAL, "duplicate \"data\"");
-        (void)jr_skip(&rq->j, NULL);
-    }
-    if (!jr_end(&rq->j))
-        request_fail(rq, -EINVAL, "%s", rq->j.error);
-}
-
 bool request_next(struct request *rq, struct input_series *ret)
 {
     struct input_series series = {0};
+    struct str key;
 
     if (rq->error || (rq->has_data && !rq->in_data) || (!rq->has_data && !request_enter_data(rq)))
         return false;
-    if (!jr_item(&rq->j)) {
-        request_leave_data(rq);
+    if (!jr_item(&rq->j)) { /* the end: of the rest there must not be another list */
+        rq->in_data = false;
+        while (jr_member(&rq->j, &key)) {
+            if (jr_key_is(key, "data"))
+                request_fail(rq, -EINVAL, "duplicate \"data\"");
+            (void)jr_skip(&rq->j, NULL);
+        }
+        if (!jr_end(&rq->j))
+            request_fail(rq, -EINVAL, "%s", rq->j.error);
         return false;
     }
     rq->n = 0;

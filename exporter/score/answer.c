@@ -144,19 +144,6 @@ static enum ds_label label_of_member(struct str key)
     return DS_LABELS;
 }
 
-/* A value that is not a string: numbers and booleans as written, null as empty. */
-static void read_other_label(struct answer_reader *r, enum ds_label label)
-{
-    enum jr_type type = jr_peek(&r->j);
-    struct str span = STR("");
-
-    (void)jr_skip(&r->j, &span);
-    if (type == JR_OBJECT || type == JR_ARRAY)
-        r->bad_labels |= 1u << label;
-    else
-        set_label(r, label, type == JR_NULL ? STR("") : span);
-}
-
 static void read_labels(struct answer_reader *r)
 {
     struct str key;
@@ -165,66 +152,55 @@ static void read_labels(struct answer_reader *r)
     (void)jr_object(&r->j);
     while (jr_member(&r->j, &key)) {
         enum ds_label label = label_of_member(key);
-        struct str raw;
-        if (label == DS_LABELS)
-            (void)jr_skip(&r->j, NULL);
-        else if (jr_peek(&r->j) != JR_STRING)
-            read_other_label(r, label);
-        else if (jr_string(&r->j, &raw))
-            set_label(r, label, raw);
+        enum jr_type type = label == DS_LABELS ? JR_NONE : jr_peek(&r->j);
+        struct str raw = STR("");
+
+        /* Of values that are no strings, numbers and booleans count as written, null as empty. */
+        if (type == JR_STRING) {
+            if (jr_string(&r->j, &raw))
+                set_label(r, label, raw);
+            continue;
+        }
+        (void)jr_skip(&r->j, &raw);
+        if (type == JR_OBJECT || type == JR_ARRAY)
+            r->bad_labels |= 1u << label;
+        else if (label != DS_LABELS)
+            set_label(r, label, type == JR_NULL ? STR("") : raw);
     }
 }
 
-/* Labels that were cut or repaired are read again each round, so that they are counted. */
-static void read_metric_object(struct answer_reader *r)
-{
-    const char *from = r->j.p;
-    size_t counted = r->stats->cut + r->stats->mended;
-    size_t n = batch_spelled(r->builder, (struct str){from, (size_t)(r->j.end - from)});
-
-    r->is_repeated = n > 0;
-    if (r->is_repeated) {
-        r->j.p += n; /* these bytes are known to be valid */
-        return;
-    }
-    read_labels(r);
-    if (r->stats->cut + r->stats->mended == counted)
-        r->labels.spelling = (struct str){from, (size_t)(r->j.p - from)};
-}
-
-/* Reads the value of `metric`. */
+/* Reads the value of `metric`. Labels that were cut or repaired are read again each round, so that they are
+ * counted. */
 static void answer_read_metric(struct answer_reader *r)
 {
     enum jr_type type = jr_peek(&r->j);
+    size_t counted = r->stats->cut + r->stats->mended, n = 0;
+    struct str rest = {r->j.p, (size_t)(r->j.end - r->j.p)};
 
     answer_forget_labels(r);
     r->bad_labels = 0;
     r->no_metric = type == JR_OBJECT || type == JR_NULL ? NULL : ".metric: expected an object";
-    r->is_repeated = false;
     if (type == JR_OBJECT)
-        read_metric_object(r);
-    else
+        n = batch_spelled(r->builder, rest);
+    r->is_repeated = n > 0;
+    if (type != JR_OBJECT) {
         (void)jr_skip(&r->j, NULL);
+    } else if (n > 0) {
+        r->j.p += n; /* these bytes are known to be valid */
+    } else {
+        read_labels(r);
+        if (r->stats->cut + r->stats->mended == counted)
+            r->labels.spelling = (struct str){rest.p, (size_t)(r->j.p - rest.p)};
+    }
 }
 
 static const char too_large[] = ".score: number too large for a double";
-
-static const char *parse_score_word(struct str raw, double *ret)
-{
-    switch (num_parse_word(raw, ret)) {
-    case NUM_OK:
-        return NULL;
-    case NUM_RANGE:
-        return too_large;
-    default:
-        return ".score: expected a number, got a string that is not one";
-    }
-}
 
 static void parse_score(struct answer_reader *r)
 {
     enum jr_type type = jr_peek(&r->j);
     struct str raw = STR("");
+    enum num_result n;
 
     if (type == JR_NUMBER && jr_number(&r->j, &raw)) {
         r->no_score = num_parse(raw, &r->score) == NUM_RANGE ? too_large : NULL;
@@ -232,7 +208,10 @@ static void parse_score(struct answer_reader *r)
         r->score = *raw.p == 'N' ? NAN : *raw.p == '-' ? -INFINITY : INFINITY;
         r->no_score = NULL;
     } else if (type == JR_STRING && jr_string(&r->j, &raw)) {
-        r->no_score = parse_score_word(raw, &r->score);
+        n = num_parse_word(raw, &r->score);
+        r->no_score = n == NUM_OK      ? NULL
+                      : n == NUM_RANGE ? too_large
+                                       : ".score: expected a number, got a string that is not one";
     } else {
         (void)jr_skip(&r->j, NULL);
         r->no_score = type == JR_NULL ? ".score: expected a number, got null" : ".score: expected a number";
@@ -242,64 +221,40 @@ static void parse_score(struct answer_reader *r)
         memcpy(&r->score, &(uint64_t){0x7ff8000000000001ull}, sizeof(r->score));
 }
 
-static void count_invalid(struct answer_reader *r)
-{
-    struct answer_stats *s = r->stats;
-    const char *what = r->no_score ? r->no_score : r->no_metric;
-
-    if (s->invalid++ == 0)
-        (void)snprintf(s->first_invalid, sizeof(s->first_invalid), "results[%zu]%s", s->results - 1,
-                       what ? what : ".metric: label values must be strings");
-}
-
-static void read_members(struct answer_reader *r)
-{
-    struct str key;
-
-    (void)jr_object(&r->j);
-    while (jr_member(&r->j, &key)) {
-        if (jr_key_is(key, "metric"))
-            answer_read_metric(r);
-        else if (jr_key_is(key, "score"))
-            parse_score(r);
-        else
-            (void)jr_skip(&r->j, NULL);
-    }
-}
-
 /* A result that is invalid in any way is dropped alone. */
 static void read_result(struct answer_reader *r)
 {
-    r->stats->results++;
+    struct answer_stats *s = r->stats;
+    const char *what;
+    struct str key;
+
+    s->results++;
     answer_forget_labels(r);
     r->no_score = ".score: missing";
     r->no_metric = NULL;
     r->bad_labels = 0;
     r->is_repeated = false;
-    if (jr_peek(&r->j) == JR_OBJECT) {
-        read_members(r);
-    } else {
+    if (jr_peek(&r->j) != JR_OBJECT) {
         (void)jr_skip(&r->j, NULL);
         r->no_score = ": expected an object";
+    } else if (jr_object(&r->j)) {
+        while (jr_member(&r->j, &key))
+            if (jr_key_is(key, "metric"))
+                answer_read_metric(r);
+            else if (jr_key_is(key, "score"))
+                parse_score(r);
+            else
+                (void)jr_skip(&r->j, NULL);
     }
     if (r->j.error || r->error)
         return;
-    if (r->no_score || r->no_metric || r->bad_labels)
-        count_invalid(r);
-    else
+    if (!r->no_score && !r->no_metric && !r->bad_labels) {
         r->error = r->is_repeated ? batch_add_spelled(r->builder, r->score)
                                   : batch_add(r->builder, &r->labels, r->score);
-}
-
-static void read_results(struct answer_reader *r)
-{
-    if (jr_peek(&r->j) == JR_NULL) { /* as Go writes an empty list */
-        (void)jr_skip(&r->j, NULL);
-        return;
+    } else if (s->invalid++ == 0) {
+        what = r->no_score ?: r->no_metric ?: ".metric: label values must be strings";
+        (void)snprintf(s->first_invalid, sizeof(s->first_invalid), "results[%zu]%s", s->results - 1, what);
     }
-    (void)jr_array(&r->j);
-    while (r->error == 0 && jr_item(&r->j))
-        read_result(r);
 }
 
 static void read_answer(struct answer_reader *r, bool *ret_has_results)
@@ -314,7 +269,11 @@ static void read_answer(struct answer_reader *r, bool *ret_has_results)
                 break;
             }
             *ret_has_results = true;
-            read_results(r);
+            if (jr_peek(&r->j) == JR_NULL) /* as Go writes an empty list */
+                (void)jr_skip(&r->j, NULL);
+            else if (jr_array(&r->j))
+                while (r->error == 0 && jr_item(&r->j))
+                    read_result(r);
         } else {
             (void)jr_skip(&r->j, NULL);
         }
@@ -323,44 +282,28 @@ static void read_answer(struct answer_reader *r, bool *ret_has_results)
         (void)jr_end(&r->j);
 }
 
-static enum round_error answer_error(struct str body, const struct answer_reader *r, bool has_results,
-                                     char why[ROUND_REASON_BYTES])
-{
-    if (r->error == -ENOSPC) {
-        (void)snprintf(why, ROUND_REASON_BYTES, "too many series");
-        return ROUND_SERIES;
-    }
-    if (r->error < 0) {
-        (void)snprintf(why, ROUND_REASON_BYTES, "out of memory");
-        return ROUND_MEMORY;
-    }
-    if (r->j.error)
-        return round_error_of_json(body, &r->j, "invalid scoring response", why);
-    if (!has_results) {
-        (void)snprintf(why, ROUND_REASON_BYTES, "invalid scoring response: missing \"results\"");
-        return ROUND_SHAPE;
-    }
-    if (r->stats->results && r->stats->invalid == r->stats->results) {
-        (void)snprintf(why, ROUND_REASON_BYTES, "no result is valid: %s", r->stats->first_invalid);
-        return ROUND_SHAPE;
-    }
-    return ROUND_OK;
-}
-
 enum round_error answer_parse(struct str body, struct batch_builder *b, size_t label_max,
                               struct answer_stats *stats, char why[ROUND_REASON_BYTES])
 {
     CLEANUP(cleanup_free) char *room = xmalloc(DS_LABELS * label_max);
     struct answer_reader r = {.builder = b, .stats = stats, .label_max = label_max, .room = room};
     bool has_results = false;
-    enum round_error error;
 
     *stats = (struct answer_stats){.results = 0};
     batch_begin(b, label_max, body.n);
     buf_init(&r.escape, SIZE_MAX / 2);
     jr_init(&r.j, body, JR_LENIENT_UTF8 | JR_NAN_WORDS);
     read_answer(&r, &has_results);
-    error = answer_error(body, &r, has_results, why);
     buf_done(&r.escape);
-    return error;
+    if (r.error == -ENOSPC)
+        return round_error_because(why, ROUND_SERIES, "too many series");
+    if (r.error < 0)
+        return round_error_because(why, ROUND_MEMORY, "out of memory");
+    if (r.j.error)
+        return round_error_of_json(body, &r.j, "invalid scoring response", why);
+    if (!has_results)
+        return round_error_because(why, ROUND_SHAPE, "invalid scoring response: missing \"results\"");
+    if (stats->results && stats->invalid == stats->results)
+        return round_error_because(why, ROUND_SHAPE, "no result is valid: %s", stats->first_invalid);
+    return ROUND_OK;
 }

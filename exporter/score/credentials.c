@@ -145,7 +145,8 @@ static char *reader_secret(const struct reader *rd)
     return xasprintf("secret \"%s%s%s\"", cstr(namespace), namespace ? "/" : "", rd->name);
 }
 
-PRINTF_LIKE(2, 3) static void reader_explain(struct reader *rd, const char *fmt, ...)
+/* Says why there are no credentials; returns the error. */
+PRINTF_LIKE(3, 4) static int reader_refuse(struct reader *rd, int error, const char *fmt, ...)
 {
     CLEANUP(cleanup_free) char *secret = reader_secret(rd), *text = NULL, *all = NULL;
     va_list args;
@@ -155,12 +156,7 @@ PRINTF_LIKE(2, 3) static void reader_explain(struct reader *rd, const char *fmt,
     va_end(args);
     all = xasprintf("%s%s", secret, text);
     text_line(rd->why, CREDENTIALS_WHY_BYTES, str_of(all));
-}
-
-static int keep_credential(struct buf *into, struct str value)
-{
-    buf_init(into, value.n + 1);
-    return buf_put_str(into, value) ?: buf_putc(into, '\0') ?: (buf_truncate(into, value.n), 0);
+    return error;
 }
 
 /* -ENOENT, without a text, if the Secret has no such key. */
@@ -168,20 +164,21 @@ static int read_credential(struct reader *rd, enum credential kind, const char *
 {
     SECRET_AUTO(value, kinds[kind].max);
     const char *problem = NULL;
+    struct buf *into = &rd->c->values[kind];
     struct str part = {0};
     int r = rd->secrets->read(rd->secrets, rd->name, key, &value, &problem);
 
+    if (r == 0 && (problem = kinds[kind].check(buf_str(&value), &part)))
+        r = -EINVAL;
     if (r == 0) {
-        problem = kinds[kind].check(buf_str(&value), &part);
-        r = problem ? -EINVAL : keep_credential(&rd->c->values[kind], part);
+        buf_init(into, part.n + 1);
+        r = buf_put_str(into, part) ?: buf_putc(into, '\0') ?: (buf_truncate(into, part.n), 0);
     }
     if (r == -ENOENT && !problem)
         return r;
     if (r == -EFBIG)
-        reader_explain(rd, ", key \"%s\": longer than %zu bytes", key, kinds[kind].max);
-    else if (r < 0)
-        reader_explain(rd, ", key \"%s\": %s", key, problem ? problem : strerror(-r));
-    return r;
+        return reader_refuse(rd, r, ", key \"%s\": longer than %zu bytes", key, kinds[kind].max);
+    return r == 0 ? 0 : reader_refuse(rd, r, ", key \"%s\": %s", key, problem ? problem : strerror(-r));
 }
 
 static bool has(const struct credentials *c, enum credential kind)
@@ -208,7 +205,7 @@ static int read_known_keys(struct reader *rd, bool trusts_ca)
     return 0;
 }
 
-/* Keys that mean nothing without another one. */
+/* Keys that mean nothing without another one, and a private key that is not the certificate's. */
 static int check_partners(struct reader *rd)
 {
     static const struct {
@@ -225,25 +222,15 @@ static int check_partners(struct reader *rd)
         {CREDENTIAL_SCOPES, CREDENTIAL_CLIENT_ID},
         {CREDENTIAL_AUDIENCE, CREDENTIAL_CLIENT_ID},
     };
+    const struct buf *v = rd->c->values;
 
     for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
-        if (has(rd->c, pairs[i].key) && !has(rd->c, pairs[i].needs)) {
-            reader_explain(rd, ": it has the key \"%s\" without \"%s\"", kinds[pairs[i].key].key,
-                           kinds[pairs[i].needs].key);
-            return -EINVAL;
-        }
-    return 0;
-}
-
-static int check_pair(struct reader *rd)
-{
-    const struct credentials *c = rd->c;
-
-    if (!has(c, CREDENTIAL_CERT) ||
-        pem_is_pair(buf_str(&c->values[CREDENTIAL_CERT]), buf_str(&c->values[CREDENTIAL_KEY])))
+        if (has(rd->c, pairs[i].key) && !has(rd->c, pairs[i].needs))
+            return reader_refuse(rd, -EINVAL, ": it has the key \"%s\" without \"%s\"",
+                                 kinds[pairs[i].key].key, kinds[pairs[i].needs].key);
+    if (!v[CREDENTIAL_CERT].p || pem_is_pair(buf_str(&v[CREDENTIAL_CERT]), buf_str(&v[CREDENTIAL_KEY])))
         return 0;
-    reader_explain(rd, ", key \"tls.key\": not the key of the certificate in \"tls.crt\"");
-    return -EINVAL;
+    return reader_refuse(rd, -EINVAL, ", key \"tls.key\": not the key of the certificate in \"tls.crt\"");
 }
 
 /* Only one may set Authorization. */
@@ -262,8 +249,8 @@ static int check_authorization(struct reader *rd)
 
     if (!by || !too)
         return 0;
-    reader_explain(rd, ", key \"%s\": Authorization is set by the key \"%s\" already", too, by);
-    return -EINVAL;
+    return reader_refuse(rd, -EINVAL, ", key \"%s\": Authorization is set by the key \"%s\" already", too,
+                         by);
 }
 
 static int refuse_nothing(struct reader *rd)
@@ -271,33 +258,28 @@ static int refuse_nothing(struct reader *rd)
     for (enum credential k = 0; k < CREDENTIALS; k++)
         if (has(rd->c, k))
             return 0;
-    reader_explain(
-        rd, ": it has none of the keys ca.crt, tls.crt, username, client_id and header; a bearer token needs "
-            "the name of its key");
-    return -ENOENT;
-}
-
-static bool has_known_key(struct reader *rd)
-{
-    for (enum credential k = CREDENTIAL_CA; k < CREDENTIALS; k++) {
-        SECRET_AUTO(value, kinds[k].max);
-        const char *problem = NULL;
-
-        if (rd->secrets->read(rd->secrets, rd->name, kinds[k].key, &value, &problem) == 0)
-            return true;
-    }
-    return false;
+    return reader_refuse(
+        rd, -ENOENT,
+        ": it has none of the keys ca.crt, tls.crt, username, client_id and header; a bearer "
+        "token needs the name of its key");
 }
 
 /* A Secret without the named key is a mistake: the request would go out without its token. */
 static int read_token(struct reader *rd)
 {
     int r = rd->token_key ? read_credential(rd, CREDENTIAL_TOKEN, rd->token_key) : 0;
+    bool has_known_key = false;
 
-    if (r == -ENOENT)
-        reader_explain(rd, ", key \"%s\": key not found%s", rd->token_key,
-                       has_known_key(rd) ? "; name no key to send no bearer token" : "");
-    return r;
+    if (r != -ENOENT)
+        return r;
+    for (enum credential k = CREDENTIAL_CA; !has_known_key && k < CREDENTIALS; k++) {
+        SECRET_AUTO(value, kinds[k].max);
+        const char *problem = NULL;
+
+        has_known_key = rd->secrets->read(rd->secrets, rd->name, kinds[k].key, &value, &problem) == 0;
+    }
+    return reader_refuse(rd, r, ", key \"%s\": key not found%s", rd->token_key,
+                         has_known_key ? "; name no key to send no bearer token" : "");
 }
 
 static int reader_look(struct reader *rd, bool *ret_trusts_ca)
@@ -309,24 +291,8 @@ static int reader_look(struct reader *rd, bool *ret_trusts_ca)
         return 0;
     if (!problem)
         problem = r == -ENOENT ? "Secret not found" : strerror(-r);
-    if (rd->token_key)
-        reader_explain(rd, ", key \"%s\": %s", rd->token_key, problem);
-    else
-        reader_explain(rd, ": %s", problem);
-    return r;
-}
-
-static int reader_read(struct reader *rd)
-{
-    bool trusts_ca = true;
-
-    return reader_look(rd, &trusts_ca)
-               ?: read_token(rd)
-               ?: read_known_keys(rd, trusts_ca)
-               ?: check_partners(rd)
-               ?: check_pair(rd)
-               ?: check_authorization(rd)
-               ?: refuse_nothing(rd);
+    return rd->token_key ? reader_refuse(rd, r, ", key \"%s\": %s", rd->token_key, problem)
+                         : reader_refuse(rd, r, ": %s", problem);
 }
 
 /* The authorities in ca.crt count for the token endpoint, too; the client certificate is for the server. */
@@ -358,6 +324,7 @@ int credentials_read(struct credentials **ret, struct secrets *s, const char *na
     CLEANUP(cleanup_free) char *secret = NULL;
     CLEANUP(cleanup_credentials_free) struct credentials *c = NULL;
     struct reader rd = {.secrets = s, .name = name, .token_key = token_key, .why = why};
+    bool trusts_ca = true;
     int r;
 
     *ret = NULL;
@@ -365,7 +332,12 @@ int credentials_read(struct credentials **ret, struct secrets *s, const char *na
     if (!name)
         return 0;
     rd.c = c = xcalloc(1, sizeof(*c));
-    r = reader_read(&rd);
+    r = reader_look(&rd, &trusts_ca)
+            ?: read_token(&rd)
+            ?: read_known_keys(&rd, trusts_ca)
+            ?: check_partners(&rd)
+            ?: check_authorization(&rd)
+            ?: refuse_nothing(&rd);
     if (r < 0)
         return r;
     secret = reader_secret(&rd);

@@ -65,6 +65,16 @@ enum round_error round_error_of_answer(const struct http_answer *a)
     return a->status >= 400 ? ROUND_HTTP_4XX : ROUND_HTTP_OTHER;
 }
 
+enum round_error round_error_because(char why[ROUND_REASON_BYTES], enum round_error e, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(why, ROUND_REASON_BYTES, fmt, ap);
+    va_end(ap);
+    return e;
+}
+
 enum round_error round_error_of_json(struct str body, const struct jr *j, const char *what,
                                      char why[ROUND_REASON_BYTES])
 {
@@ -76,7 +86,6 @@ enum round_error round_error_of_json(struct str body, const struct jr *j, const 
     (void)jr_skip(&whole, NULL);
     is_json = jr_end(&whole);
     jr_position(body, j->error_at, &line, &column);
-    (void)snprintf(why, ROUND_REASON_BYTES, "%s: line %u, column %u: %s",
-                   is_json ? what : "response is not JSON", line, column, j->error);
-    return is_json ? ROUND_SHAPE : ROUND_JSON;
+    return round_error_because(why, is_json ? ROUND_SHAPE : ROUND_JSON, "%s: line %u, column %u: %s",
+                               is_json ? what : "response is not JSON", line, column, j->error);
 }

@@ -49,6 +49,9 @@ const char *round_error_word(enum round_error e);
 bool round_error_may_pass(enum round_error e);
 /* The class of a transfer that failed, or of a status other than 2xx; ROUND_OK for a 2xx. */
 enum round_error round_error_of_answer(const struct http_answer *a);
+/* Writes the reason and returns e. */
+enum round_error round_error_because(char why[ROUND_REASON_BYTES], enum round_error e, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
 /* Why j refused the body: ROUND_JSON, or ROUND_SHAPE and "<what>: ..." if the body is JSON of another shape.
  * */
 enum round_error round_error_of_json(struct str body, const struct jr *j, const char *what,

@@ -83,18 +83,8 @@ struct round *round_free(struct round *r)
 static void round_fail(struct round *r, enum round_stage stage, enum round_error e, const char *reason)
 {
     r->result.stage = stage;
-    r->result.error = e;
-    if (reason != r->result.reason)
-        (void)snprintf(r->result.reason, sizeof(r->result.reason), "%s", reason);
+    r->result.error = round_error_because(r->result.reason, e, "%s", reason);
     r->done(r->arg, &r->result);
-}
-
-static void reading_free(struct reading *g)
-{
-    buf_done(&g->body);
-    (void)batch_builder_free(g->builder);
-    (void)batch_unref(g->batch);
-    free(g);
 }
 
 static void reading_run(struct job *j)
@@ -102,10 +92,8 @@ static void reading_run(struct job *j)
     struct reading *g = CONTAINER_OF(j, struct reading, job);
 
     g->error = answer_parse(buf_str(&g->body), g->builder, g->label_max, &g->stats, g->reason);
-    if (g->error == ROUND_OK && batch_seal(g->builder, g->at, &g->batch, &g->duplicates) < 0) {
-        g->error = ROUND_MEMORY;
-        (void)snprintf(g->reason, sizeof(g->reason), "out of memory");
-    }
+    if (g->error == ROUND_OK && batch_seal(g->builder, g->at, &g->batch, &g->duplicates) < 0)
+        g->error = round_error_because(g->reason, ROUND_MEMORY, "out of memory");
     if (g->error != ROUND_OK)
         batch_abandon(g->builder);
     else if (g->body.n > WORKER_MIN_BYTES)
@@ -117,44 +105,22 @@ static void reading_end(struct job *j)
 {
     struct reading *g = CONTAINER_OF(j, struct reading, job);
     struct round *r = g->round;
-    struct round_result *res = r ? &r->result : NULL;
-    enum round_error e = g->error;
 
-    if (!r) {
-        reading_free(g);
-        return;
+    if (r) {
+        r->reading = NULL;
+        *r->rq.builder = TAKE_PTR(g->builder);
+        r->result.answer = g->stats;
+        r->result.duplicates = g->duplicates;
+        r->result.batch = TAKE_PTR(g->batch);
     }
-    r->reading = NULL;
-    *r->rq.builder = TAKE_PTR(g->builder);
-    res->answer = g->stats;
-    res->duplicates = g->duplicates;
-    res->batch = TAKE_PTR(g->batch);
-    if (e != ROUND_OK)
-        (void)snprintf(res->reason, sizeof(res->reason), "%s", g->reason);
-    reading_free(g);
-    if (e != ROUND_OK)
-        round_fail(r, STAGE_SCORING, e, res->reason);
-    else
-        r->done(r->arg, res);
-}
-
-/* Frees the sources' data first, so that a round never holds its two largest pieces together. */
-static void round_read_answer(struct round *r, struct http_answer *a)
-{
-    struct reading *g = xcalloc(1, sizeof(*g));
-
-    round_free_sources(r);
-    *g = (struct reading){
-        .job = {.run = reading_run, .done = reading_end},
-        .round = r,
-        .builder = TAKE_PTR(*r->rq.builder),
-        .body = buf_take(&a->body),
-        .label_max = r->rq.label_max,
-        .at = loop_wall(r->rq.env->loop),
-    };
-    r->reading = g;
-    r->result.answered = loop_now(r->rq.env->loop);
-    worker_do(r->rq.env->worker, &g->job, g->body.n);
+    if (r && g->error != ROUND_OK)
+        round_fail(r, STAGE_SCORING, g->error, g->reason);
+    else if (r)
+        r->done(r->arg, &r->result);
+    buf_done(&g->body);
+    (void)batch_builder_free(g->builder);
+    (void)batch_unref(g->batch);
+    free(g);
 }
 
 static void got_scores(void *arg, struct http_answer *a)
@@ -162,24 +128,36 @@ static void got_scores(void *arg, struct http_answer *a)
     struct round *r = arg;
     struct round_result *res = &r->result;
     enum round_error e = round_error_of_answer(a);
+    char reason[ROUND_REASON_BYTES];
+    struct reading *g;
 
     r->call = NULL;
     res->perform_s = a->seconds;
     res->received[STAGE_SCORING] = a->received;
     res->sent[STAGE_SCORING] = a->sent;
     if (e == ROUND_OK) {
-        round_read_answer(r, a);
+        /* First, so that a round never holds its two largest pieces together. */
+        round_free_sources(r);
+        r->result.answered = loop_now(r->rq.env->loop);
+        r->reading = g = xcalloc(1, sizeof(*g));
+        *g = (struct reading){
+            .job = {.run = reading_run, .done = reading_end},
+            .round = r,
+            .builder = TAKE_PTR(*r->rq.builder),
+            .body = buf_take(&a->body),
+            .label_max = r->rq.label_max,
+            .at = loop_wall(r->rq.env->loop),
+        };
+        worker_do(r->rq.env->worker, &g->job, g->body.n);
         return;
     }
     res->retry_after_ms = a->retry_after_ms;
-    if (a->error != HTTP_OK)
-        (void)snprintf(res->reason, sizeof(res->reason), "%s", a->reason);
-    else
+    if (a->error == HTTP_OK)
         text_http_status(
-            res->reason, sizeof(res->reason), a->status,
+            reason, sizeof(reason), a->status,
             credentials_shown(r->credentials, " without credentials (scoringEndpointAuthName is not set)"),
             buf_str(&a->body));
-    round_fail(r, STAGE_SCORING, e, res->reason);
+    round_fail(r, STAGE_SCORING, e, a->error == HTTP_OK ? reason : a->reason);
 }
 
 /* Appends to `{"data":[` part `,` part `]}`. */
@@ -222,69 +200,26 @@ static void ask_for_scores(struct round *r)
         r->result.performed = true;
 }
 
-/* "source 2 of 3: <reason>" where there are several. */
-static void round_fail_source(struct round *r, const struct source_result *found)
-{
-    struct round_result *res = &r->result;
-    size_t sources = summary_sources(r->rq.summary), n = 0;
-
-    res->source = r->n_sources - 1;
-    res->retry_after_ms = found->retry_after_ms;
-    res->source_series = res->source_warnings = 0;
-    res->source_warning[0] = '\0';
-    if (sources > 1)
-        n = (size_t)snprintf(res->reason, sizeof(res->reason), "source %zu of %zu: ", r->n_sources, sources);
-    text_line(res->reason + n, sizeof(res->reason) - n, str_of(found->reason));
-    round_fail(r, STAGE_SOURCE, found->error, res->reason);
-}
-
-static void round_next_source(struct round *r);
-
-static void round_got_series(void *arg, const struct source_result *found)
-{
-    struct round *r = arg;
-    struct round_result *res = &r->result;
-
-    res->fetch_s += found->seconds;
-    res->received[STAGE_SOURCE] += found->received;
-    res->sent[STAGE_SOURCE] += found->sent;
-    if (found->error != ROUND_OK) {
-        round_fail_source(r, found);
-        return;
-    }
-    if (res->source_warnings == 0)
-        memcpy(res->source_warning, found->warning, sizeof(res->source_warning));
-    res->source_warnings += found->warnings;
-    res->source_series += found->series;
-    for (size_t i = 0; i < found->n_parts; i++) {
-        if (found->parts[i].n && r->n_body > 1)
-            round_put_body(r, STR(","));
-        if (found->parts[i].n)
-            round_put_body(r, found->parts[i]);
-    }
-    round_next_source(r);
-}
-
 /* Sources are fetched one after the other, each with its own token and range. The first failure fails the
  * round. */
 static void round_next_source(struct round *r)
 {
     const struct summary *s = r->rq.summary;
-    size_t i = r->n_sources;
-    const struct source_request rq = {.env = r->rq.env,
-                                      .summary = s,
-                                      .index = i,
-                                      .now = r->now,
-                                      .deadline = r->deadline,
-                                      .share = &r->share,
-                                      .trace = r->result.trace};
+    struct source like = {.round = r,
+                          .env = r->rq.env,
+                          .deadline = r->deadline,
+                          .share = &r->share,
+                          .result = &r->result,
+                          .end_ms = r->now.ms};
 
-    if (i == summary_sources(s)) {
+    if (r->n_sources == summary_sources(s)) {
         ask_for_scores(r);
         return;
     }
-    r->sources[i] = source_types[summary_source(s, i).type]->start(&rq, round_got_series, r);
-    r->n_sources++;
+    like.from = summary_source(s, r->n_sources);
+    if (like.end_ms > like.from.range_s * 1000) /* else the clock was never set */
+        like.start_ms = like.end_ms - like.from.range_s * 1000;
+    r->sources[r->n_sources++] = source_types[like.from.type]->start(&like);
 }
 
 static void round_on_begin(struct timer *t)
@@ -313,29 +248,18 @@ struct round *round_start(const struct round_request *rq, round_done_fn done, vo
 
 /* ---- What sources share ---- */
 
-void source_init(struct source *s, const struct source_ops *ops, const struct source_request *rq,
-                 source_done_fn done, void *arg, void (*on_timer)(struct timer *t))
+void source_init(struct source *s, const struct source_ops *ops, const struct source *like,
+                 void (*on_timer)(struct timer *t))
 {
-    *s = (struct source){.ops = ops,
-                         .env = rq->env,
-                         .from = summary_source(rq->summary, rq->index),
-                         .deadline = rq->deadline,
-                         .share = rq->share,
-                         .trace = rq->trace,
-                         .done = done,
-                         .arg = arg,
-                         .timer.fn = on_timer,
-                         .end_ms = rq->now.ms,
-                         .result.retry_after_ms = -1};
-    if (s->end_ms > s->from.range_s * 1000) /* else the clock was never set */
-        s->start_ms = s->end_ms - s->from.range_s * 1000;
+    *s = *like;
+    s->ops = ops;
+    s->timer.fn = on_timer;
     loop_timer_set(s->env->loop, &s->timer, loop_now(s->env->loop));
 }
 
 void source_set_error(struct source *s, enum round_error e, const char *reason)
 {
-    s->result.error = e;
-    (void)snprintf(s->result.reason, sizeof(s->result.reason), "%s", reason);
+    s->result->error = round_error_because(s->result->reason, e, "%s", reason);
 }
 
 bool source_next_query(struct source *s, struct buf *text)
@@ -356,10 +280,29 @@ bool source_next_query(struct source *s, struct buf *text)
 
 void source_end(struct source *s)
 {
+    struct round *r = s->round;
+    struct round_result *res = &r->result;
+    size_t sources = summary_sources(r->rq.summary), n = 0;
+    char reason[ROUND_REASON_BYTES] = "";
+
     loop_timer_clear(s->env->loop, &s->timer);
-    s->result.parts = s->parts;
-    s->result.n_parts = s->n;
-    s->done(s->arg, &s->result);
+    for (size_t i = 0; res->error == ROUND_OK && i < s->n; i++) {
+        if (s->parts[i].n && r->n_body > 1)
+            round_put_body(r, STR(","));
+        if (s->parts[i].n)
+            round_put_body(r, s->parts[i]);
+    }
+    if (res->error == ROUND_OK) {
+        round_next_source(r);
+        return;
+    }
+    res->source = r->n_sources - 1;
+    res->source_series = res->source_warnings = 0;
+    res->source_warning[0] = '\0';
+    if (sources > 1) /* "source 2 of 3: <reason>" */
+        n = (size_t)snprintf(reason, sizeof(reason), "source %zu of %zu: ", r->n_sources, sources);
+    text_line(reason + n, sizeof(reason) - n, str_of(res->reason));
+    round_fail(r, STAGE_SOURCE, res->error, reason);
 }
 
 void source_fail(struct source *s, enum round_error e, const char *reason)

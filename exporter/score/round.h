@@ -7,6 +7,7 @@
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
 #include "exporter/score/source.h"
+#include "exporter/score/summary.h"
 
 /* ---- The scoring API's response, read straight into a batch ---- */
 

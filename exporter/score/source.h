@@ -9,23 +9,10 @@
 #include "exporter/score/error.h"
 #include "exporter/score/summary.h"
 
+struct round;
+struct round_result;
 struct source;
 struct store;
-
-struct source_result {
-    enum round_error error;
-    char reason[ROUND_REASON_BYTES];
-    int64_t retry_after_ms; /* from the server; -1: none */
-    /* JSON texts; joined by commas they are the content of an array of series. Empty ones are skipped. They
-     * live as long as the source. */
-    const struct str *parts;
-    size_t n_parts;
-    size_t series;
-    size_t warnings;
-    char warning[512]; /* the first of them */
-    double seconds;    /* spent waiting for responses */
-    uint64_t received, sent;
-};
 
 struct source_env {
     struct loop *loop;
@@ -40,25 +27,12 @@ struct source_env {
     struct store *store;
 };
 
-/* One fetch. Everything that it points to must outlive it. */
-struct source_request {
-    const struct source_env *env;
-    const struct summary *summary;
-    size_t index;             /* of the source in the summary */
-    unix_ms now;              /* the end of the range */
-    mono_ms deadline;         /* of the round */
-    struct http_share *share; /* of the memory for responses, held by the round */
-    const char *trace;        /* of the round's requests */
-};
-
-/* Runs on the loop, once, never from inside start(). */
-typedef void (*source_done_fn)(void *arg, const struct source_result *result);
-
 /* A new type is an enumerator and a kind in summary.c, a row in round.c, its own file, and a word in the CRD.
  */
 struct source_ops {
-    /* Starts a fetch that ends by the deadline. */
-    struct source *(*start)(const struct source_request *rq, source_done_fn done, void *arg);
+    /* Starts the fetch that `like` describes. It ends by the deadline, with source_end(): on the loop, once,
+     * never from inside start(). */
+    struct source *(*start)(const struct source *like);
     /* Cancels the fetch if it is running, and frees its result. */
     void (*free)(struct source *s);
 };
@@ -87,31 +61,32 @@ bool prom_answer_error(struct str body, char why[ROUND_REASON_BYTES]);
 /* First member of every source: a fetch that asks one query after the other. */
 struct source {
     const struct source_ops *ops;
+    struct round *round; /* outlives the source, and so do its members below */
     const struct source_env *env;
     struct summary_source from; /* its strings are the summary's */
     mono_ms deadline;
-    struct http_share *share;
-    const char *trace;
-    source_done_fn done;
-    void *arg;
+    struct http_share *share; /* of the memory for responses */
+    /* Requests carry its trace. The source sets the error and its reason, or adds to the counts. */
+    struct round_result *result;
     struct timer timer;       /* of the type */
     int64_t start_ms, end_ms; /* Unix time, the same for all queries */
     size_t query_at;
-    struct str parts[SUMMARY_MAX_QUERIES]; /* answers to n queries */
+    /* Answers to n queries: JSON texts; joined by commas they are the content of an array of series. Empty
+     * ones are skipped. They live as long as the source. */
+    struct str parts[SUMMARY_MAX_QUERIES];
     size_t n;
-    struct source_result result;
 };
 
 enum { SOURCE_QUERY_BYTES = 1 << 20 };
 
-/* Fills a zeroed source; `on_timer` runs in the loop's next turn. */
-void source_init(struct source *s, const struct source_ops *ops, const struct source_request *rq,
-                 source_done_fn done, void *arg, void (*on_timer)(struct timer *t));
+/* Makes *s like that of the round; `on_timer` runs in the loop's next turn. */
+void source_init(struct source *s, const struct source_ops *ops, const struct source *like,
+                 void (*on_timer)(struct timer *t));
 /* Appends the next query, with the cluster's name in it. False after the last one, and on an error, which is
  * in the result. `text` has a ceiling of SOURCE_QUERY_BYTES. */
 bool source_next_query(struct source *s, struct buf *text);
 void source_set_error(struct source *s, enum round_error e, const char *reason);
-/* Calls done(). */
+/* Tells the round, which may free the source. */
 void source_end(struct source *s);
 /* Both. */
 void source_fail(struct source *s, enum round_error e, const char *reason);

@@ -3,6 +3,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/otlp/query.h"
 #include "exporter/otlp/series.h"
+#include "exporter/score/round.h"
 #include "exporter/score/source.h"
 
 #include <errno.h>
@@ -62,16 +63,27 @@ static void otlp_free(struct source *s)
     free(o);
 }
 
-static void otlp_add_warning(struct otlp *o, int64_t refused_ms, const char *limit)
+/* After the last query, or an error in the text of the next one. */
+static void otlp_end(struct otlp *o)
 {
-    struct source_result *r = &o->source.result;
+    static const char *const limits[] = {"limits.otlpSeries", "limits.otlpMemory"};
+    int64_t refused_ms[ARRAY_SIZE(limits)] = {0};
+    struct source *s = &o->source;
+    struct round_result *res = s->result;
+    struct store_stats stats;
 
-    if (refused_ms == 0 || refused_ms < o->from_ms || r->warnings++ > 0)
-        return;
-    (void)snprintf(r->warning, sizeof(r->warning),
-                   "series may be missing from the result: new ones were refused within its range because %s "
-                   "was reached",
-                   limit);
+    if (s->n > 0 && res->error == ROUND_OK) {
+        store_stats(s->env->store, &stats);
+        refused_ms[0] = stats.series_limit_ms;
+        refused_ms[1] = stats.bytes_limit_ms;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+        if (refused_ms[i] && refused_ms[i] >= o->from_ms && res->source_warnings++ == 0)
+            (void)snprintf(res->source_warning, sizeof(res->source_warning),
+                           "series may be missing from the result: new ones were refused within its range "
+                           "because %s was reached",
+                           limits[i]);
+    source_end(s);
 }
 
 static void asking_run(struct job *j)
@@ -95,32 +107,18 @@ static void asking_done(struct job *j)
         return;
     s = &o->source;
     o->asking = NULL;
-    s->result.seconds += (double)mono_diff(o->asked_at, loop_now(s->env->loop)) / 1000;
+    s->result->fetch_s += (double)mono_diff(o->asked_at, loop_now(s->env->loop)) / 1000;
     if (a->error < 0) {
         source_fail(s, a->error == -EFBIG ? ROUND_TOO_LARGE : ROUND_QUERY, a->why);
     } else if (http_share_hold(s->share, s->env->http, a->result.n) < 0) {
         source_fail(s, ROUND_MEMORY, "over limits.memory: no room for the result of the query");
     } else {
-        s->result.series += a->series;
+        s->result->source_series += a->series;
         o->results[s->n] = buf_take(&a->result);
         s->parts[s->n] = buf_str(&o->results[s->n]);
         s->n++;
         otlp_ask(o);
     }
-}
-
-/* After the last query, or an error in the text of the next one. */
-static void otlp_end(struct otlp *o)
-{
-    struct source *s = &o->source;
-    struct store_stats stats;
-
-    store_stats(s->env->store, &stats);
-    if (s->n > 0 && s->result.error == ROUND_OK) {
-        otlp_add_warning(o, stats.series_limit_ms, "limits.otlpSeries");
-        otlp_add_warning(o, stats.bytes_limit_ms, "limits.otlpMemory");
-    }
-    source_end(s);
 }
 
 /* Starts the next query, or ends the fetch. */
@@ -169,14 +167,14 @@ static void source_otlp_on_timer(struct timer *t)
     }
 }
 
-static struct source *otlp_start(const struct source_request *rq, source_done_fn done, void *arg)
+static struct source *otlp_start(const struct source *like)
 {
     struct otlp *o;
 
-    if (summary_source(rq->summary, rq->index).endpoint || rq->env->otlp_url)
-        return source_prometheus.start(rq, done, arg);
+    if (like->from.endpoint || like->env->otlp_url)
+        return source_prometheus.start(like);
     o = xcalloc(1, sizeof(*o));
-    source_init(&o->source, &source_otlp, rq, done, arg, source_otlp_on_timer);
+    source_init(&o->source, &source_otlp, like, source_otlp_on_timer);
     o->from_ms = o->source.start_ms;
     return &o->source;
 }

@@ -4,6 +4,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/json.h"
 #include "exporter/base/text.h"
+#include "exporter/score/round.h"
 #include "exporter/score/source.h"
 
 #include <errno.h>
@@ -172,82 +173,52 @@ static int put_vector_item(struct jr *j, struct buf *out, size_t *series)
     return r;
 }
 
-PRINTF_LIKE(2, 3) static enum round_error bad_shape(char why[ROUND_REASON_BYTES], const char *fmt, ...)
+static enum round_error from_data(const struct parts *p, struct prom_answer *a, char why[ROUND_REASON_BYTES])
 {
-    va_list ap;
-
-    va_start(ap, fmt);
-    (void)vsnprintf(why, ROUND_REASON_BYTES, fmt, ap);
-    va_end(ap);
-    return ROUND_SHAPE;
-}
-
-static enum round_error out_of_memory(char why[ROUND_REASON_BYTES])
-{
-    (void)snprintf(why, ROUND_REASON_BYTES, "out of memory");
-    return ROUND_MEMORY;
-}
-
-static enum round_error from_vector(const struct parts *p, struct prom_answer *a,
-                                    char why[ROUND_REASON_BYTES])
-{
+    char type[64];
     struct jr j;
     size_t i;
     int r = 0;
 
+    if (p->result_kind == JR_NULL)
+        return ROUND_OK; /* as Go writes an empty list */
+    if (p->result_kind != JR_ARRAY)
+        return round_error_because(why, ROUND_SHAPE, "invalid query response: missing list data.result");
+    if (str_eq(p->type, STR("scalar"))) {
+        if (p->items != 2)
+            return round_error_because(why, ROUND_SHAPE,
+                                       "invalid query response: data.result: expected [time, value]");
+        r = buf_puts(&a->made, "{\"metric\":{},\"values\":[") ?: buf_put_str(&a->made, p->result);
+        r = r ?: buf_puts(&a->made, "]}");
+        a->n_series = 1;
+        a->series = buf_str(&a->made);
+        return r < 0 ? round_error_because(why, ROUND_MEMORY, "out of memory") : ROUND_OK;
+    }
+    if (p->type.n && !str_eq(p->type, STR("matrix")) && !str_eq(p->type, STR("vector"))) {
+        text_line_json(type, sizeof(type), p->type);
+        return round_error_because(why, ROUND_SHAPE,
+                                   "unsupported result type \"%s\"; expected matrix, vector or scalar", type);
+    }
+    /* Cheap to check here, where the message can name the item. */
+    if (p->objects < p->items)
+        return round_error_because(
+            why, ROUND_SHAPE, "invalid query response: data.result[%zu]: expected an object", p->objects);
+    if (!str_eq(p->type, STR("vector"))) {
+        a->series = str_trim((struct str){p->result.p + 1, p->result.n - 2}); /* without the brackets */
+        a->n_series = p->items;
+        return ROUND_OK;
+    }
     jr_init(&j, p->result, JR_STRICT);
     (void)jr_array(&j);
     for (i = 0; r == 0 && jr_item(&j); i++)
         r = put_vector_item(&j, &a->made, &a->n_series);
     if (r == -EINVAL)
-        return bad_shape(why,
-                         "invalid query response: data.result[%zu]: expected an object \"metric\" and a list "
-                         "\"value\"",
-                         i - 1);
-    if (r < 0)
-        return out_of_memory(why);
+        return round_error_because(why, ROUND_SHAPE,
+                                   "invalid query response: data.result[%zu]: expected an object \"metric\" "
+                                   "and a list \"value\"",
+                                   i - 1);
     a->series = buf_str(&a->made);
-    return ROUND_OK;
-}
-
-static enum round_error from_scalar(const struct parts *p, struct prom_answer *a,
-                                    char why[ROUND_REASON_BYTES])
-{
-    int r;
-
-    if (p->items != 2)
-        return bad_shape(why, "invalid query response: data.result: expected [time, value]");
-    r = buf_puts(&a->made, "{\"metric\":{},\"values\":[") ?: buf_put_str(&a->made, p->result);
-    r = r ?: buf_puts(&a->made, "]}");
-    if (r < 0)
-        return out_of_memory(why);
-    a->n_series = 1;
-    a->series = buf_str(&a->made);
-    return ROUND_OK;
-}
-
-static enum round_error from_data(const struct parts *p, struct prom_answer *a, char why[ROUND_REASON_BYTES])
-{
-    char type[64];
-
-    if (p->result_kind == JR_NULL)
-        return ROUND_OK; /* as Go writes an empty list */
-    if (p->result_kind != JR_ARRAY)
-        return bad_shape(why, "invalid query response: missing list data.result");
-    if (str_eq(p->type, STR("scalar")))
-        return from_scalar(p, a, why);
-    if (p->type.n && !str_eq(p->type, STR("matrix")) && !str_eq(p->type, STR("vector"))) {
-        text_line_json(type, sizeof(type), p->type);
-        return bad_shape(why, "unsupported result type \"%s\"; expected matrix, vector or scalar", type);
-    }
-    /* Cheap to check here, where the message can name the item. */
-    if (p->objects < p->items)
-        return bad_shape(why, "invalid query response: data.result[%zu]: expected an object", p->objects);
-    if (str_eq(p->type, STR("vector")))
-        return from_vector(p, a, why);
-    a->series = str_trim((struct str){p->result.p + 1, p->result.n - 2}); /* without the brackets */
-    a->n_series = p->items;
-    return ROUND_OK;
+    return r < 0 ? round_error_because(why, ROUND_MEMORY, "out of memory") : ROUND_OK;
 }
 
 enum round_error prom_answer_parse(struct str body, struct prom_answer *ret, char why[ROUND_REASON_BYTES])
@@ -334,35 +305,29 @@ static void prometheus_free(struct source *s)
     free(p);
 }
 
-static int put_arguments(struct buf *b, const struct source *s, struct str query)
-{
-    long long start = s->start_ms, end = s->end_ms;
-
-    return buf_puts(b, "query=")
-               ?: buf_put_url(b, query)
-               ?: buf_printf(b, "&start=%lld.%03lld&end=%lld.%03lld&step=%lld", start / 1000, start % 1000,
-                             end / 1000, end % 1000, (long long)s->from.step_s);
-}
-
 static void got_answer(void *arg, struct http_answer *a);
 
 /* By GET, or by form POST if proxies might reject the length of the URL. -EINVAL, -EFBIG. */
 static int send_query(struct prometheus *p, struct str query)
 {
     const struct source *s = &p->source;
+    long long start = s->start_ms, end = s->end_ms;
     const char *endpoint = s->from.endpoint ? s->from.endpoint : s->env->otlp_url;
     struct http_request r = {
         .max_answer = s->env->max_answer,
         .timeout_ms = mono_diff(loop_now(s->env->loop), s->deadline),
         .share = s->share,
-        .trace = s->trace,
+        .trace = s->result->trace,
     };
     BUF_AUTO(url, URL_MAX_BYTES);
     int e;
 
     credentials_apply(p->credentials, &r);
     p->form.n = 0;
-    e = put_arguments(&p->form, s, query) ?: buf_puts(&url, endpoint);
+    e = buf_puts(&p->form, "query=") ?: buf_put_url(&p->form, query) ?: buf_puts(&url, endpoint);
+    e = e
+            ?: buf_printf(&p->form, "&start=%lld.%03lld&end=%lld.%03lld&step=%lld", start / 1000,
+                          start % 1000, end / 1000, end % 1000, (long long)s->from.step_s);
     if (e == 0 && url.n + p->form.n <= GET_MAX_BYTES) {
         e = buf_putc(&url, strchr(endpoint, '?') ? '&' : '?') ?: buf_put_str(&url, buf_str(&p->form));
     } else if (e == 0) {
@@ -382,35 +347,12 @@ static void prometheus_ask(struct prometheus *p)
     struct source *s = &p->source;
     BUF_AUTO(query, SOURCE_QUERY_BYTES);
 
-    if (!source_next_query(s, &query)) {
+    if (!source_next_query(s, &query))
         source_end(s);
-        return;
-    }
-    if (!mono_before(loop_now(s->env->loop), s->deadline)) {
+    else if (!mono_before(loop_now(s->env->loop), s->deadline))
         source_fail(s, ROUND_TIMEOUT, "timed out before all queries were sent");
-        return;
-    }
-    if (send_query(p, buf_str(&query)) < 0)
+    else if (send_query(p, buf_str(&query)) < 0)
         source_fail(s, ROUND_URL, "sourceEndpoint is not a valid URL");
-}
-
-static void read_failed_answer(struct prometheus *p, enum round_error e, const struct http_answer *a)
-{
-    struct source_result *res = &p->source.result;
-    char said[ROUND_REASON_BYTES] = "";
-
-    res->error = e;
-    res->retry_after_ms = a->retry_after_ms;
-    if (a->error == HTTP_OK && prom_answer_error(buf_str(&a->body), said))
-        /* 503: a query that timed out, or an overloaded engine. Either may pass. */
-        res->error = e == ROUND_HTTP_5XX ? e : ROUND_QUERY;
-    if (a->error != HTTP_OK || (*said && a->status != 401 && a->status != 403))
-        (void)snprintf(res->reason, sizeof(res->reason), "%s", *said ? said : a->reason);
-    else
-        text_http_status(
-            res->reason, sizeof(res->reason), a->status,
-            credentials_shown(p->credentials, " without credentials (sourceEndpointAuthName is not set)"),
-            *said ? str_of(said) : buf_str(&a->body));
 }
 
 static void checking_run(struct job *j)
@@ -432,10 +374,10 @@ static void checking_done(struct job *j)
     if (p)
         p->checking = NULL;
     if (p && c->error == ROUND_OK) {
-        if (s->result.warnings == 0)
-            memcpy(s->result.warning, a->warning, sizeof(s->result.warning));
-        s->result.warnings += a->warnings;
-        s->result.series += a->n_series;
+        if (s->result->source_warnings == 0)
+            memcpy(s->result->source_warning, a->warning, sizeof(s->result->source_warning));
+        s->result->source_warnings += a->warnings;
+        s->result->source_series += a->n_series;
         s->parts[s->n] = a->series;
         p->fetched[s->n++] = c->fetched;
         c->fetched = (struct fetched){.body.max = 0};
@@ -451,22 +393,35 @@ static void got_answer(void *arg, struct http_answer *a)
 {
     struct prometheus *p = arg;
     struct source *s = &p->source;
+    struct round_result *res = s->result;
     enum round_error e = round_error_of_answer(a);
+    char said[ROUND_REASON_BYTES] = "";
     struct checking *c;
 
     p->call = NULL;
-    s->result.seconds += a->seconds;
-    s->result.received += a->received;
-    s->result.sent += a->sent;
-    if (e != ROUND_OK) {
-        read_failed_answer(p, e, a);
-        source_end(s);
+    res->fetch_s += a->seconds;
+    res->received[STAGE_SOURCE] += a->received;
+    res->sent[STAGE_SOURCE] += a->sent;
+    if (e == ROUND_OK) {
+        p->checking = c = xcalloc(1, sizeof(*c));
+        *c = (struct checking){.job = {.run = checking_run, .done = checking_done}, .fetch = p};
+        c->fetched.body = buf_take(&a->body);
+        worker_do(s->env->worker, &c->job, c->fetched.body.n);
         return;
     }
-    p->checking = c = xcalloc(1, sizeof(*c));
-    *c = (struct checking){.job = {.run = checking_run, .done = checking_done}, .fetch = p};
-    c->fetched.body = buf_take(&a->body);
-    worker_do(s->env->worker, &c->job, c->fetched.body.n);
+    res->error = e;
+    res->retry_after_ms = a->retry_after_ms;
+    if (a->error == HTTP_OK && prom_answer_error(buf_str(&a->body), said))
+        /* 503: a query that timed out, or an overloaded engine. Either may pass. */
+        res->error = e == ROUND_HTTP_5XX ? e : ROUND_QUERY;
+    if (a->error != HTTP_OK || (*said && a->status != 401 && a->status != 403))
+        (void)snprintf(res->reason, sizeof(res->reason), "%s", *said ? said : a->reason);
+    else
+        text_http_status(
+            res->reason, sizeof(res->reason), a->status,
+            credentials_shown(p->credentials, " without credentials (sourceEndpointAuthName is not set)"),
+            *said ? str_of(said) : buf_str(&a->body));
+    source_end(s);
 }
 
 static void prometheus_on_timer(struct timer *t)
@@ -481,11 +436,11 @@ static void prometheus_on_timer(struct timer *t)
         prometheus_ask(p);
 }
 
-static struct source *prometheus_start(const struct source_request *rq, source_done_fn done, void *arg)
+static struct source *prometheus_start(const struct source *like)
 {
     struct prometheus *p = xcalloc(1, sizeof(*p));
 
-    source_init(&p->source, &source_prometheus, rq, done, arg, prometheus_on_timer);
+    source_init(&p->source, &source_prometheus, like, prometheus_on_timer);
     buf_init(&p->form, FORM_MAX_BYTES);
     return &p->source;
 }

@@ -111,30 +111,20 @@ static bool query_next_part(struct str s, size_t *at, struct str *ret)
     return true;
 }
 
-/* The end of the query at `at`: a separator or the end of the text. */
-static size_t query_end(struct str s, size_t at)
-{
-    struct str part;
-
-    while (query_next_part(s, &at, &part)) {
-        const char *separator = is_literal(part) || part.p[0] == '#' ? NULL : memchr(part.p, ';', part.n);
-        if (separator)
-            return (size_t)(separator - s.p);
-    }
-    return s.n;
-}
-
 struct str summary_next_query(struct str joined, size_t *at)
 {
-    while (*at < joined.n) {
-        size_t end = query_end(joined, *at);
-        struct str q = str_trim((struct str){joined.p + *at, end - *at});
+    struct str query = STR(""), part;
+    size_t from = *at;
 
-        *at = end < joined.n ? end + 1 : end;
-        if (q.n)
-            return q;
+    while (!query.n && query_next_part(joined, at, &part)) {
+        bool separates = !is_literal(part) && part.p[0] != '#' && part.p[part.n - 1] == ';';
+
+        if (separates || *at == joined.n) {
+            query = str_trim((struct str){joined.p + from, *at - from - separates});
+            from = *at;
+        }
     }
-    return STR("");
+    return query;
 }
 
 /* The next ${cluster} in a part from `at` on, or the part's end. One behind a backslash is no placeholder. */
@@ -179,27 +169,22 @@ static int query_put_escaped(struct buf *into, struct str text, char quote)
     return r;
 }
 
-static int query_put_literal(struct buf *into, struct str part, struct str cluster)
-{
-    size_t from = 0, at;
-    int r = 0;
-
-    while (r == 0 && (at = find_cluster(part, from)) < part.n) {
-        r = buf_put_str(into, (struct str){part.p + from, at - from})
-                ?: query_put_escaped(into, cluster, part.p[0]);
-        from = at + CLUSTER.n;
-    }
-    return r ?: buf_put_str(into, (struct str){part.p + from, part.n - from});
-}
-
 int summary_put_query(struct buf *into, struct str query, struct str cluster)
 {
     struct str part;
     size_t at = 0;
     int r = 0;
 
-    while (r == 0 && query_next_part(query, &at, &part))
-        r = is_literal(part) ? query_put_literal(into, part, cluster) : buf_put_str(into, part);
+    while (r == 0 && query_next_part(query, &at, &part)) {
+        size_t from = 0, found;
+
+        while (r == 0 && is_literal(part) && (found = find_cluster(part, from)) < part.n) {
+            r = buf_put_str(into, (struct str){part.p + from, found - from})
+                    ?: query_put_escaped(into, cluster, part.p[0]);
+            from = found + CLUSTER.n;
+        }
+        r = r ?: buf_put_str(into, (struct str){part.p + from, part.n - from});
+    }
     return r;
 }
 
@@ -283,18 +268,14 @@ static bool same_source(const struct summary_source *a, const struct summary_sou
            text_is_same(a->query, b->query) && a->range_s == b->range_s && a->step_s == b->step_s;
 }
 
-static bool same_item(const struct summary_item *a, const struct summary_item *b)
-{
-    return text_is_same(a->format, b->format) && a->aggregation == b->aggregation;
-}
-
 bool summary_same(const struct summary *a, const struct summary *b)
 {
     if (!same_source(&a->source, &b->source) || a->n_more_sources != b->n_more_sources ||
         a->n_items != b->n_items)
         return false;
     for (size_t i = 0; i < a->n_items; i++)
-        if (!same_item(&a->items[i], &b->items[i]))
+        if (!text_is_same(a->items[i].format, b->items[i].format) ||
+            a->items[i].aggregation != b->items[i].aggregation)
             return false;
     for (size_t i = 0; i < a->n_more_sources; i++)
         if (!same_source(&a->more_sources[i], &b->more_sources[i]))
@@ -358,6 +339,15 @@ static bool field_is_set(const struct reader *r, const char *key)
     const struct node *n = node_given(r->map, key);
 
     return n && !(n->kind == NODE_STRING && str_trim(n->text).n == 0);
+}
+
+/* A string that must be there; false after a problem. */
+static bool field_required(struct reader *r, const char *key, const char *what, struct str *ret)
+{
+    if (node_given(r->map, key))
+        return node_str(r->map, key, r->p, ret);
+    node_missing(r->map, key, r->p, what);
+    return false;
 }
 
 static char *field_file_name(struct reader *r, const char *key)
@@ -444,11 +434,7 @@ static char *field_url(struct reader *r, const char *key, const char *path)
     BUF_AUTO(shown, 512);
     char *whole;
 
-    if (!node_given(r->map, key)) {
-        node_missing(r->map, key, r->p, what);
-        return NULL;
-    }
-    if (!node_str(r->map, key, r->p, &s))
+    if (!field_required(r, key, what, &s))
         return NULL;
     url = str_dup(str_trim(s));
     placeholder = url_placeholder(url);
@@ -476,72 +462,54 @@ static const struct summary_source no_source = {
 
 static char *read_query(struct reader *r, const char *what)
 {
+    const struct node *node = node_get(r->map, "sourceQuery");
     struct str s = {0};
     size_t at = 0, n = 0;
 
-    if (!node_given(r->map, "sourceQuery")) {
-        node_missing(r->map, "sourceQuery", r->p, what);
-        return NULL;
-    }
-    if (!node_str(r->map, "sourceQuery", r->p, &s))
+    if (!field_required(r, "sourceQuery", what, &s))
         return NULL;
     while (n <= SUMMARY_MAX_QUERIES && summary_next_query(s, &at).n)
         n++;
-    if (n == 0)
-        node_expected(node_get(r->map, "sourceQuery"), r->p, "%s", what);
-    else if (n > SUMMARY_MAX_QUERIES)
-        node_problem(node_get(r->map, "sourceQuery"), r->p, PROBLEM_ERROR, "more than %d queries",
-                     SUMMARY_MAX_QUERIES);
-    else
+    if (n > 0 && n <= SUMMARY_MAX_QUERIES)
         return arena_text(r->arena, s);
+    if (n == 0)
+        node_expected(node, r->p, "%s", what);
+    else
+        node_problem(node, r->p, PROBLEM_ERROR, "more than %d queries", SUMMARY_MAX_QUERIES);
     return NULL;
-}
-
-static void check_points(struct reader *r, int64_t range, int64_t step)
-{
-    const struct node *n = node_given(r->map, "sourceStep");
-
-    if (range / step <= POINTS_MAX)
-        return;
-    node_problem(n ? n : node_get(r->map, "sourceRange"), r->p, PROBLEM_WARNING,
-                 "%" PRId64 " s at a step of %" PRId64 " s is %" PRId64
-                 " points per series; queries of more than 11,000 fail",
-                 range, step, range / step + 1);
-}
-
-static void check_otlp(struct reader *r, const char *queries)
-{
-    char why[QUERY_WHY_BYTES];
-    int64_t reach;
-
-    if (queries_reach(queries, &reach, why) < 0)
-        node_problem(node_get(r->map, "sourceQuery"), r->p, r->unknown, "%s", why);
 }
 
 /* Reads the fields of the reader's map. */
 static struct summary_source read_source(struct reader *r)
 {
     struct summary_source s = no_source;
+    const struct node *step = node_given(r->map, "sourceStep");
     const struct source_kind *kind;
+    char why[QUERY_WHY_BYTES];
+    int64_t reach;
 
     s.type = source_type_at(node_choice(r->map, "sourceType", r->p, source_type_words));
     if (s.type == SOURCE_NONE)
         return s;
     kind = source_kind(s.type);
-    if (kind->path && (!kind->endpoint_is_optional || field_is_set(r, "sourceEndpoint"))) {
+    if (!kind->endpoint_is_optional || field_is_set(r, "sourceEndpoint")) {
         s.endpoint = field_url(r, "sourceEndpoint", kind->path);
         s.auth = field_secret(r, "sourceEndpointAuthName", "sourceEndpointAuthKey");
     }
-    if (kind->query)
-        s.query = read_query(r, kind->query);
+    s.query = read_query(r, kind->query);
     if (s.query && summary_query_uses_cluster(str_of(s.query), false))
         node_problem(node_get(r->map, "sourceQuery"), r->p, PROBLEM_WARNING,
                      "${cluster} is replaced in string literals only, as in {cluster=\"${cluster}\"}");
     s.range_s = field_seconds(r, "sourceRange", RANGE_MAX_S, RANGE_DEFAULT_S);
     s.step_s = field_seconds(r, "sourceStep", STEP_MAX_S, STEP_DEFAULT_S);
-    check_points(r, s.range_s, s.step_s);
-    if (s.type == SOURCE_OPENTELEMETRY && s.query && !field_is_set(r, "sourceEndpoint") && r->check_queries)
-        check_otlp(r, s.query);
+    if (s.range_s / s.step_s > POINTS_MAX)
+        node_problem(step ? step : node_get(r->map, "sourceRange"), r->p, PROBLEM_WARNING,
+                     "%" PRId64 " s at a step of %" PRId64 " s is %" PRId64
+                     " points per series; queries of more than 11,000 fail",
+                     s.range_s, s.step_s, s.range_s / s.step_s + 1);
+    if (s.type == SOURCE_OPENTELEMETRY && s.query && !field_is_set(r, "sourceEndpoint") && r->check_queries &&
+        queries_reach(s.query, &reach, why) < 0)
+        node_problem(node_get(r->map, "sourceQuery"), r->p, r->unknown, "%s", why);
     return s;
 }
 
@@ -564,18 +532,6 @@ static void read_source_entry(const struct reader *all, const struct node *map, 
         s->more_sources[s->n_more_sources++] = one;
 }
 
-static void read_source_list(struct reader *r, const struct node *list, struct summary *s)
-{
-    if (list->n > SUMMARY_MAX_SOURCES) {
-        node_problem(list, r->p, PROBLEM_ERROR, "expected at most %d sources, got %zu", SUMMARY_MAX_SOURCES,
-                     list->n);
-        return;
-    }
-    s->more_sources = arena_alloc(r->arena, list->n * sizeof(*s->more_sources));
-    for (size_t i = 0; i < list->n; i++)
-        read_source_entry(r, list->items[i], s);
-}
-
 static void read_sources(struct reader *r, struct summary *s)
 {
     const struct node *list = node_given(r->map, "sources");
@@ -583,8 +539,13 @@ static void read_sources(struct reader *r, struct summary *s)
     s->source = no_source;
     if (list && list->kind != NODE_LIST) {
         node_expected(list, r->p, "a list of sources");
+    } else if (list && list->n > SUMMARY_MAX_SOURCES) {
+        node_problem(list, r->p, PROBLEM_ERROR, "expected at most %d sources, got %zu", SUMMARY_MAX_SOURCES,
+                     list->n);
     } else if (list && list->n) { /* a Go program writes none as an empty list */
-        read_source_list(r, list, s);
+        s->more_sources = arena_alloc(r->arena, list->n * sizeof(*s->more_sources));
+        for (size_t i = 0; i < list->n; i++)
+            read_source_entry(r, list->items[i], s);
     } else {
         s->source = read_source(r);
     }
@@ -620,30 +581,14 @@ static const char *const summary_keys[] = {"name",
 static char *read_score_name(struct reader *r)
 {
     static const char what[] = "a name of 1 to 1024 bytes that is not blank";
-    const struct node *n = node_given(r->map, "scoreName");
     struct str s = {0};
 
-    if (!n)
-        node_missing(r->map, "scoreName", r->p, what);
-    else if (!node_str(r->map, "scoreName", r->p, &s))
+    if (!field_required(r, "scoreName", what, &s))
         return NULL;
-    else if (str_trim(s).n == 0 || s.n > SCORE_NAME_MAX)
-        node_expected(n, r->p, what);
-    else
+    if (str_trim(s).n && s.n <= SCORE_NAME_MAX)
         return arena_text(r->arena, s);
+    node_expected(node_get(r->map, "scoreName"), r->p, what);
     return NULL;
-}
-
-static void read_scoring_fields(struct reader *r, struct summary *s)
-{
-    static const char *const locations[] = {
-        [LOCATION_INTERNAL] = "Internal", [LOCATION_EXTERNAL] = "External", NULL};
-
-    s->scoring_endpoint = field_url(r, "scoringEndpoint", "/scoring");
-    s->scoring_auth = field_secret(r, "scoringEndpointAuthName", "scoringEndpointAuthKey");
-    s->interval_ms = 1000 * field_seconds(r, "scoringInterval", INTERVAL_MAX_S, INTERVAL_DEFAULT_S);
-    (void)node_duration(r->map, "timeout", r->p, 0, TIMEOUT_MAX_MS, &s->timeout_ms);
-    s->location = node_choice(r->map, "location", r->p, locations);
 }
 
 static bool read_bound(struct reader *r, const struct node *range, const char *key, double *ret)
@@ -724,21 +669,6 @@ struct str format_unknown_placeholder(const char *format)
     return (struct str){format, strcspn(format, "}") + (strchr(format, '}') ? 1 : 0)};
 }
 
-static void check_format(struct reader *r, const struct node *n, const char *format)
-{
-    struct str unknown = format_unknown_placeholder(format);
-    BUF_AUTO(text, 512);
-    BUF_AUTO(known, 256);
-
-    if (!unknown.n)
-        return;
-    (void)!problem_quote(unknown, &text);
-    for (size_t i = 0; i < ARRAY_SIZE(placeholders); i++)
-        (void)!buf_printf(&known, "%s${%s}", i ? ", " : "", placeholders[i].word.p);
-    node_problem(n, r->p, PROBLEM_WARNING, "unknown placeholder %.*s stays as it is; known are %.*s",
-                 STR_ARG(buf_str(&text)), STR_ARG(buf_str(&known)));
-}
-
 /* ---- Items: one in its own fields, or several in the list `scoreItems` ---- */
 
 static struct summary_item read_item(struct reader *r, const struct node *map, const char *format,
@@ -747,11 +677,21 @@ static struct summary_item read_item(struct reader *r, const struct node *map, c
     static const char *const aggregations[] = {
         [AGGREGATE_LAST] = "last", [AGGREGATE_AVG] = "avg", [AGGREGATE_MAX] = "max",
         [AGGREGATE_MIN] = "min",   [AGGREGATE_SUM] = "sum", NULL};
+    BUF_AUTO(text, 512);
+    BUF_AUTO(known, 256);
+    struct str unknown;
     struct summary_item item = {.format = node_text(map, format, r->p, r->arena),
                                 .aggregation = node_choice(map, aggregation, r->p, aggregations)};
 
-    if (item.format)
-        check_format(r, node_get(map, format), item.format);
+    unknown = format_unknown_placeholder(cstr(item.format));
+    if (!unknown.n)
+        return item;
+    (void)!problem_quote(unknown, &text);
+    for (size_t i = 0; i < ARRAY_SIZE(placeholders); i++)
+        (void)!buf_printf(&known, "%s${%s}", i ? ", " : "", placeholders[i].word.p);
+    node_problem(node_get(map, format), r->p, PROBLEM_WARNING,
+                 "unknown placeholder %.*s stays as it is; known are %.*s", STR_ARG(buf_str(&text)),
+                 STR_ARG(buf_str(&known)));
     return item;
 }
 
@@ -834,25 +774,16 @@ bool rounding_loses(const struct rounding *r, const struct summary *s, char ret[
     return true;
 }
 
-static void read_destination_fields(struct reader *r, struct summary *s)
-{
-    static const char *const destinations[] = {
-        [DESTINATION_PLACEMENT_SCORE] = "AddOnPlacementScore", [DESTINATION_NONE] = "None", NULL};
-    int64_t fallback = 0;
-
-    s->destination = node_choice(r->map, "scoreDestination", r->p, destinations);
-    read_items(r, s);
-    read_range(r, s);
-    s->has_fallback =
-        node_given(r->map, "fallbackScore") && node_int(r->map, "fallbackScore", r->p, -100, 100, &fallback);
-    s->fallback = (int)fallback;
-}
-
 /* Fills *s, which is zeroed; the caller frees it in any case. */
 static void summary_read(struct summary *s, const struct node *map, enum problem_kind unknown,
                          bool check_queries, struct problems *p)
 {
+    static const char *const locations[] = {
+        [LOCATION_INTERNAL] = "Internal", [LOCATION_EXTERNAL] = "External", NULL};
+    static const char *const destinations[] = {
+        [DESTINATION_PLACEMENT_SCORE] = "AddOnPlacementScore", [DESTINATION_NONE] = "None", NULL};
     struct reader r = {.map = map, .unknown = unknown, .check_queries = check_queries, .p = p};
+    int64_t fallback = 0;
 
     s->memory = xcalloc(1, sizeof(*s->memory));
     *s->memory = (struct summary_memory){.refs = 1, .arena = {.chunk_bytes = CHUNK_BYTES}};
@@ -867,51 +798,55 @@ static void summary_read(struct summary *s, const struct node *map, enum problem
     s->score_name = read_score_name(&r);
     s->name = node_text(r.map, "name", r.p, r.arena) ?: s->score_name;
     read_sources(&r, s);
-    read_scoring_fields(&r, s);
-    read_destination_fields(&r, s);
+    s->scoring_endpoint = field_url(&r, "scoringEndpoint", "/scoring");
+    s->scoring_auth = field_secret(&r, "scoringEndpointAuthName", "scoringEndpointAuthKey");
+    s->interval_ms = 1000 * field_seconds(&r, "scoringInterval", INTERVAL_MAX_S, INTERVAL_DEFAULT_S);
+    (void)node_duration(map, "timeout", p, 0, TIMEOUT_MAX_MS, &s->timeout_ms);
+    s->location = node_choice(map, "location", p, locations);
+    s->destination = node_choice(map, "scoreDestination", p, destinations);
+    read_items(&r, s);
+    read_range(&r, s);
+    s->has_fallback =
+        node_given(map, "fallbackScore") && node_int(map, "fallbackScore", p, -100, 100, &fallback);
+    s->fallback = (int)fallback;
     s->suspended_since = node_text(r.map, "since", r.p, r.arena);
     if (strlen(cstr(s->suspended_since)) > SINCE_MAX ||
         !str_has_only(str_of(cstr(s->suspended_since)), "-:+."))
         node_expected(node_get(r.map, "since"), r.p, "a time such as 2026-11-26T07:30:00Z");
 }
 
-static void parse_list(struct summaries *s, const struct node *list, enum problem_kind unknown,
-                       struct problems *p)
+void summaries_parse(struct summaries *ret, const struct node *node, enum problem_kind unknown,
+                     struct problems *p)
 {
     CLEANUP(map_done) struct map names = {0};
-    CLEANUP(cleanup_free) bool *dropped = xcalloc(list->n, sizeof(bool));
+    CLEANUP(cleanup_free) bool *dropped = xcalloc(node->n + 1, sizeof(bool));
 
-    s->list = xcalloc(list->n, sizeof(struct summary));
-    for (size_t i = 0; i < list->n; i++) {
+    *ret = (struct summaries){0};
+    if (node->kind != NODE_LIST) {
+        node_expected(node, p, "a list of summaries");
+        return;
+    }
+    ret->list = xcalloc(node->n + 1, sizeof(struct summary));
+    for (size_t i = 0; i < node->n; i++) {
         size_t errors = p->errors;
-        struct summary *entry = &s->list[i];
+        struct summary *entry = &ret->list[i];
         const struct summary *first;
 
-        summary_read(entry, list->items[i], unknown, unknown == PROBLEM_ERROR, p);
+        summary_read(entry, node->items[i], unknown, unknown == PROBLEM_ERROR, p);
         first = entry->score_name ? map_get(&names, entry->score_name) : NULL;
         if (first)
-            node_problem(node_get(list->items[i], "scoreName"), p, PROBLEM_WARNING,
+            node_problem(node_get(node->items[i], "scoreName"), p, PROBLEM_WARNING,
                          "already used by the summary at line %u; the one at line %u is ignored", first->line,
                          entry->line);
         else if (entry->score_name)
             map_set(&names, entry->score_name, entry);
         dropped[i] = first || p->errors != errors;
     }
-    for (size_t i = 0; i < list->n; i++)
+    for (size_t i = 0; i < node->n; i++)
         if (dropped[i])
-            summary_done(&s->list[i]);
+            summary_done(&ret->list[i]);
         else
-            s->list[s->n++] = s->list[i];
-}
-
-void summaries_parse(struct summaries *ret, const struct node *node, enum problem_kind unknown,
-                     struct problems *p)
-{
-    *ret = (struct summaries){0};
-    if (node->kind != NODE_LIST)
-        node_expected(node, p, "a list of summaries");
-    else if (node->n)
-        parse_list(ret, node, unknown, p);
+            ret->list[ret->n++] = ret->list[i];
 }
 
 void summaries_append(struct summaries *s, struct summaries *more)

@@ -10,16 +10,6 @@ enum { TOKEN_BYTES = 64 << 10, LIST_FIRST_CAP = 32 };
 
 /* ---- Tokens: "v1 RANK NAME" in hexadecimal, so that no one builds on what is in them ---- */
 
-static void token_put(struct out *o, const struct list_item *last)
-{
-    CLEANUP(cleanup_free) char *text = xasprintf("v1 %u %s", last->rank, last->name);
-
-    out_puts(o, "\"");
-    for (const char *p = text; *p; p++)
-        out_printf(o, "%02x", (unsigned char)*p);
-    out_puts(o, "\"");
-}
-
 static int token_read(struct list_query *q, const char *token)
 {
     size_t n = strlen(token), bytes = n / 2;
@@ -149,12 +139,15 @@ void list_done(struct list *l)
 
 void list_metadata(struct out *o, const char *key, const struct list *l)
 {
+    const struct list_item *last = l->behind ? &l->items[l->n - 1] : NULL;
+    CLEANUP(cleanup_free) char *token = last ? xasprintf("v1 %u %s", last->rank, last->name) : NULL;
+
     member_object(o, key);
     member(o, "continue");
-    if (l->behind)
-        token_put(o, &l->items[l->n - 1]);
-    else
-        out_puts(o, "null");
+    out_puts(o, token ? "\"" : "null");
+    for (const char *p = token; p && *p; p++)
+        out_printf(o, "%02x", (unsigned char)*p);
+    out_puts(o, token ? "\"" : "");
     member_count(o, "remainingItemCount", l->behind);
     out_puts(o, "}");
 }

@@ -45,47 +45,48 @@ void out_url(struct out *o, const char *url)
         o->error = http_url_for_people(str_of(url), o->b);
 }
 
-static void words_long(int64_t s, char out[WORDS_BYTES])
+struct phrase words_seconds(double s)
 {
     static const struct {
         int64_t seconds, lesser;
         char unit, lesser_unit;
     } scales[] = {{86400, 3600, 'd', 'h'}, {3600, 60, 'h', 'm'}, {60, 1, 'm', 's'}};
+    struct phrase w;
     size_t i = 0;
-    long long whole, rest;
+    int64_t whole;
+    int n;
 
-    while (i + 1 < ARRAY_SIZE(scales) && s < scales[i].seconds)
+    if (!(s >= 60)) {
+        if (s >= 0.9995)
+            (void)snprintf(w.s, sizeof(w.s), "%.3g s", s);
+        else
+            (void)snprintf(w.s, sizeof(w.s), "%.*f ms", s < 0.000995 ? 2 : s < 0.00995 ? 1 : 0, s * 1000);
+        return w;
+    }
+    whole = s < 9e15 ? (int64_t)s : (int64_t)9e15;
+    while (whole < scales[i].seconds)
         i++;
-    whole = s / scales[i].seconds;
-    rest = s % scales[i].seconds / scales[i].lesser;
-    if (rest)
-        (void)snprintf(out, WORDS_BYTES, "%lld%c %lld%c", whole, scales[i].unit, rest, scales[i].lesser_unit);
-    else
-        (void)snprintf(out, WORDS_BYTES, "%lld%c", whole, scales[i].unit);
+    n = snprintf(w.s, sizeof(w.s), "%lld%c", (long long)(whole / scales[i].seconds), scales[i].unit);
+    whole = whole % scales[i].seconds / scales[i].lesser;
+    if (whole)
+        (void)snprintf(w.s + n, sizeof(w.s) - (size_t)n, " %lld%c", (long long)whole, scales[i].lesser_unit);
+    return w;
 }
 
-void words_seconds(double s, char out[WORDS_BYTES])
-{
-    if (s >= 60)
-        words_long(s < 9e15 ? (int64_t)s : (int64_t)9e15, out);
-    else if (s >= 0.9995)
-        (void)snprintf(out, WORDS_BYTES, "%.3g s", s);
-    else
-        (void)snprintf(out, WORDS_BYTES, "%.*f ms", s < 0.000995 ? 2 : s < 0.00995 ? 1 : 0, s * 1000);
-}
-
-void words_count(uint64_t n, char out[WORDS_BYTES])
+struct phrase words_count(uint64_t n, const char *one, const char *many)
 {
     char digits[24];
     int len = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)n);
+    struct phrase w;
     size_t at = 0;
 
     for (int i = 0; i < len; i++) {
         if (i && (len - i) % 3 == 0)
-            out[at++] = ',';
-        out[at++] = digits[i];
+            w.s[at++] = ',';
+        w.s[at++] = digits[i];
     }
-    out[at] = '\0';
+    (void)snprintf(w.s + at, sizeof(w.s) - at, " %s", n == 1 ? one : many);
+    return w;
 }
 
 /* ---- JSON ---- */

@@ -27,12 +27,15 @@ void out_printf(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* The URL without user and password. */
 void out_url(struct out *o, const char *url);
 
-enum { WORDS_BYTES = 40 };
+/* A part of a line, for printf. */
+struct phrase {
+    char s[80];
+};
 
 /* "0.42 ms", "85 ms", "1.25 s", "2m 5s", "4d 3h". */
-void words_seconds(double s, char out[WORDS_BYTES]);
-/* "1,234,567". */
-void words_count(uint64_t n, char out[WORDS_BYTES]);
+struct phrase words_seconds(double s);
+/* "1 score", "1,234,567 scores". */
+struct phrase words_count(uint64_t n, const char *one, const char *many);
 
 /* ---- JSON: members of objects and items of lists, in order. Commas come by themselves ---- */
 

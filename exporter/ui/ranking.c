@@ -131,13 +131,6 @@ static void grid_add_labels(struct grid *g, size_t row, const struct batch *b, s
     }
 }
 
-static void grid_add_score(struct grid *g, size_t row, double v)
-{
-    g->scores[row][num_put_double(g->scores[row], v)] = '\0';
-    g->whole[row] = strcspn(g->scores[row], ".");
-    g->whole_max = size_max(g->whole_max, g->whole[row]);
-}
-
 /* Columns of `cells`, which start at `indent`. */
 static void grid_put_row(struct out *o, const struct grid *g, char *const *cells, size_t indent)
 {
@@ -151,28 +144,24 @@ static void grid_put_row(struct out *o, const struct grid *g, char *const *cells
         }
 }
 
-static void grid_put_header(struct out *o, const struct grid *g, size_t indent)
-{
-    char names[SHOWN_LABELS][WORDS_BYTES] = {0}, *cells[SHOWN_LABELS];
-
-    for (size_t i = 0; i < SHOWN_LABELS; i++) {
-        cells[i] = names[i];
-        for (size_t k = 0; g->names[i] && g->names[i][k]; k++)
-            names[i][k] = (char)toupper((unsigned char)g->names[i][k]);
-    }
-    grid_put_row(o, g, cells, indent);
-    out_puts(o, "SCORE\n");
-}
-
 void grid_scores(struct out *o, const struct batch *b, const size_t *series, size_t n, size_t indent)
 {
     CLEANUP(cleanup_free) struct grid *g = xcalloc(1, sizeof(*g));
+    char names[SHOWN_LABELS][NUM_MAX] = {0}, *header[SHOWN_LABELS];
 
     for (size_t row = 0; row < n; row++) {
         grid_add_labels(g, row, b, series[row]);
-        grid_add_score(g, row, b->values[series[row]]);
+        g->scores[row][num_put_double(g->scores[row], b->values[series[row]])] = '\0';
+        g->whole[row] = strcspn(g->scores[row], ".");
+        g->whole_max = size_max(g->whole_max, g->whole[row]);
     }
-    grid_put_header(o, g, indent);
+    for (size_t i = 0; i < SHOWN_LABELS; i++) {
+        header[i] = names[i];
+        for (size_t k = 0; g->names[i] && g->names[i][k]; k++)
+            names[i][k] = (char)toupper((unsigned char)g->names[i][k]);
+    }
+    grid_put_row(o, g, header, indent);
+    out_puts(o, "SCORE\n");
     for (size_t row = 0; row < n; row++) {
         grid_put_row(o, g, g->cells[row], indent);
         out_printf(o, "%*s%s\n", (int)(g->whole_max - g->whole[row]), "", g->scores[row]);

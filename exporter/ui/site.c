@@ -182,9 +182,7 @@ int site_start(struct site **ret, const struct site_options *o, char **ret_why)
     int r;
 
     s->o = *o;
-    if (!o->page)
-        s->own_page = page_new(false);
-    s->page = o->page ? o->page : s->own_page;
+    s->page = o->page ?: (s->own_page = page_new(false));
     site_set_routes(s);
     r = access_new(&s->access, &access, ret_why);
     if (r == 0)
