@@ -4,7 +4,6 @@
 #include "exporter/base/text.h"
 #include "exporter/metric/series.h"
 #include "exporter/num/num.h"
-#include "remote_v1.pb-c.h"
 #include "remotewrite/format.h"
 
 #include <errno.h>
@@ -47,17 +46,12 @@ static char *put_literal(char *out, const char *p, size_t n)
         return out;
     if (n <= 60) {
         *out++ = (char)((n - 1) << 2);
-    } else if (n <= 256) {
-        *out++ = (char)(60 << 2);
-        *out++ = (char)(n - 1);
-    } else if (n <= 65536) {
-        *out++ = (char)(61 << 2);
-        put_le(out, n - 1, 2);
-        out += 2;
     } else {
-        *out++ = (char)(63 << 2);
-        put_le(out, n - 1, 4);
-        out += 4;
+        size_t bytes = n <= 256 ? 1 : n <= 65536 ? 2 : 4;
+
+        *out++ = (char)((59 + bytes) << 2);
+        put_le(out, n - 1, bytes);
+        out += bytes;
     }
     return mempcpy(out, p, n);
 }
@@ -138,13 +132,8 @@ static void pack_sample(struct packer *k, uint32_t end)
     k->literal = end;
 }
 
-unsigned frame_time_bytes(int64_t at)
-{
-    return (unsigned)varint_size((uint64_t)at);
-}
-
 /* Writes a TimeSeries with the value zero. Returns its end; *ret_value points to the value. */
-static char *put_series(char *p, struct str labels, unsigned time_n, int64_t at, char **ret_value)
+static char *put_series(char *p, struct str labels, size_t time_n, int64_t at, char **ret_value)
 {
     size_t sample = SAMPLE_FIXED + time_n;
 
@@ -211,7 +200,7 @@ struct frame *frame_new(const struct label_bytes *l, const uint32_t *pick, size_
     size_t largest;
 
     f->n = n;
-    f->time_n = frame_time_bytes(at);
+    f->time_n = varint_size((uint64_t)at);
     largest = frame_measure(f, l, pick, first);
     n = f->n;
     k.seen = seen = xcalloc(1u << HASH_BITS, sizeof(*seen));
@@ -237,12 +226,8 @@ struct frame *frame_free(struct frame *f)
 
 static inline uint64_t value_bits(double v)
 {
-    uint64_t bits = RW_NAN_BITS;
-
     /* A NaN with the bits of the stale marker would end the series. */
-    if (LIKELY(v == v))
-        memcpy(&bits, &v, sizeof(bits));
-    return bits;
+    return LIKELY(v == v) ? double_bits(v) : RW_NAN_BITS;
 }
 
 /* A constant time_n makes each store one or two instructions. */
@@ -272,6 +257,7 @@ void frame_fill(const struct frame *f, char *out, const double *values, int64_t 
 /* ---- Messages ---- */
 
 enum { ZSTD_LEVEL = 1 };
+enum { REQUEST_METADATA = 3 };                /* a field of prometheus.WriteRequest */
 enum { SERIES_LABEL = 1, SERIES_SAMPLE = 2 }; /* fields of prometheus.TimeSeries */
 
 /* Takes a length-delimited field from the beginning of `rest`; *ret is its content. False without one. */
@@ -610,21 +596,18 @@ static bool family_is_listed(const struct family *f)
 
 static int put_family(const struct family *f, struct buf *message)
 {
-    Rw__V1__MetricMetadata m = RW__V1__METRIC_METADATA__INIT, *place = &m;
-    Rw__V1__WriteRequest rq = RW__V1__WRITE_REQUEST__INIT;
-    char stem[FAMILY_NAME_MAX + 1], *room;
-    int r;
+    struct str stem = {f->name, f->stem_n}, help = str_of(f->help);
+    size_t n = 2 + 1 + varint_size(stem.n) + stem.n + 1 + varint_size(help.n) + help.n;
+    char *p;
 
-    *(char *)mempcpy(stem, f->name, f->stem_n) = '\0';
-    m.type = (Rw__V1__MetricMetadata__Type)f->type;
-    m.metric_family_name = stem;
-    m.help = (char *)(uintptr_t)f->help;
-    rq.metadata = &place;
-    rq.n_metadata = 1;
-    r = buf_room(message, rw__v1__write_request__get_packed_size(&rq), &room);
-    if (r == 0)
-        message->n += rw__v1__write_request__pack(&rq, (uint8_t *)room);
-    return r;
+    if (buf_room(message, 1 + VARINT_MAX + n, &p) < 0)
+        return -EFBIG;
+    p = put_tag(p, REQUEST_METADATA, n);
+    *p++ = 1 << 3;
+    *p++ = (char)f->type;
+    p = put_string(put_string(p, 2, stem), 4, help);
+    message->n = (size_t)(p - message->p);
+    return 0;
 }
 
 int metadata_body(enum rw_form form, const struct families *families, struct buf *into)
@@ -677,7 +660,6 @@ int body_print(struct str block, struct buf *into)
     struct str rest = buf_str(&message), series, sample;
     uint64_t number, bits;
     int64_t at;
-    double value;
 
     while (r == 0 && rest.n) {
         if (!field_take(&rest, &number, &series))
@@ -687,8 +669,9 @@ int body_print(struct str block, struct buf *into)
         r = put_name(&series, into);
         if (r == 0 && !sample_take(series, &bits, &at, &sample))
             return -EBADMSG;
-        memcpy(&value, &bits, sizeof(value));
-        r = r ?: bits == RW_STALE_BITS ? buf_puts(into, " stale") : buf_printf(into, " %.17g", value);
+        r = r
+                ?: bits == RW_STALE_BITS ? buf_puts(into, " stale")
+                                         : buf_printf(into, " %.17g", double_of(bits));
         r = r ?: buf_printf(into, " %lld\n", (long long)at);
     }
     return r;

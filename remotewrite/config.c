@@ -36,28 +36,27 @@ static bool is_url(const char *url, bool proxy)
     return c == CURLUE_OK;
 }
 
-static void pairs_add(struct rw_endpoint_config *c, struct rw_pairs *pairs, const struct node *n)
+static bool has_at_most(const struct node *map, size_t most, struct problems *p)
 {
-    pairs->list[pairs->n++] =
-        (struct rw_pair){arena_text(&c->memory, n->key), arena_text(&c->memory, n->text)};
+    if (map->n > most)
+        node_problem(map, p, PROBLEM_ERROR, "expected at most %zu entries, got %zu", most, map->n);
+    return map->n <= most;
 }
 
-static bool pairs_reserve(struct rw_endpoint_config *c, struct rw_pairs *pairs, const struct node *map,
-                          size_t most, struct problems *p)
+static char *header_line(struct arena *a, const struct node *n)
 {
-    if (map->n > most) {
-        node_problem(map, p, PROBLEM_ERROR, "expected at most %zu entries, got %zu", most, map->n);
-        return false;
-    }
-    pairs->list = arena_alloc(&c->memory, map->n * sizeof(*pairs->list));
-    return true;
+    size_t size = n->key.n + n->text.n + sizeof(": ");
+    char *line = arena_alloc(a, size);
+
+    (void)snprintf(line, size, "%.*s: %.*s", STR_ARG(n->key), STR_ARG(n->text));
+    return line;
 }
 
 static void read_headers(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
 {
     const struct node *headers = node_object(map, "headers", NULL, p);
 
-    if (!headers || !pairs_reserve(c, &c->headers, headers, RW_MAX_HEADERS, p))
+    if (!headers || !has_at_most(headers, RW_MAX_HEADERS, p))
         return;
     for (size_t i = 0; i < headers->n; i++) {
         const struct node *n = headers->items[i];
@@ -71,18 +70,22 @@ static void read_headers(struct rw_endpoint_config *c, const struct node *map, s
         else if (n->kind != NODE_STRING || !header_is_value(n->text))
             node_problem(n, p, PROBLEM_ERROR, "expected a header value: one line of at most 4096 bytes");
         else
-            pairs_add(c, &c->headers, n);
+            c->headers[c->n_headers++] = header_line(&c->memory, n);
     }
 }
 
 /* Secrets are never quoted in a message. */
-static void check_secret(const char *secret, const struct node *map, const char *key, struct problems *p)
+static char *read_secret(struct rw_endpoint_config *c, const struct node *map, const char *key,
+                         struct problems *p)
 {
-    for (const char *s = cstr(secret); *s; s++)
-        if ((unsigned char)*s < 0x20 || *s == 0x7f) {
-            node_problem(node_get(map, key), p, PROBLEM_ERROR, "contains control characters");
-            return;
-        }
+    char *secret = node_text(map, key, p, &c->memory);
+    const char *s = cstr(secret);
+
+    while ((unsigned char)*s >= 0x20 && *s != 0x7f)
+        s++;
+    if (*s)
+        node_problem(node_get(map, key), p, PROBLEM_ERROR, "contains control characters");
+    return secret;
 }
 
 static void check_exclusive(const struct node *map, const char *a, const char *b, struct problems *p)
@@ -99,13 +102,11 @@ static void read_basic(struct rw_endpoint_config *c, const struct node *map, str
     if (!n)
         return;
     check_exclusive(n, "password", "password_file", p);
-    c->user = node_text(n, "username", p, &c->memory);
-    c->password = node_text(n, "password", p, &c->memory);
+    c->user = read_secret(c, n, "username", p);
+    c->password = read_secret(c, n, "password", p);
     c->password_file = node_text(n, "password_file", p, &c->memory);
     if (!node_given(n, "username"))
         node_missing(n, "username", p, "a user name");
-    check_secret(c->user, n, "username", p);
-    check_secret(c->password, n, "password", p);
 }
 
 static void read_authorization(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
@@ -123,11 +124,10 @@ static void read_authorization(struct rw_endpoint_config *c, const struct node *
         node_expected(node_get(n, "type"), p, "a word like Bearer");
     else if (str_eq_nocase(str_of(c->auth_type), STR("Basic")))
         node_problem(node_get(n, "type"), p, PROBLEM_ERROR, "expected basic_auth instead");
-    c->credentials = node_text(n, "credentials", p, &c->memory);
+    c->credentials = read_secret(c, n, "credentials", p);
     c->credentials_file = node_text(n, "credentials_file", p, &c->memory);
     if (!node_given(n, "credentials") && !node_given(n, "credentials_file"))
         node_missing(n, "credentials_file", p, "a path");
-    check_secret(c->credentials, n, "credentials", p);
     check_exclusive(map, "basic_auth", "authorization", p);
 }
 
@@ -261,8 +261,8 @@ static void read_oauth2(struct rw_endpoint_config *c, const struct node *map, st
     check_exclusive(map, "basic_auth", "oauth2", p);
     check_exclusive(map, "authorization", "oauth2", p);
     check_exclusive(n, "client_secret", "client_secret_file", p);
-    o->client_id = node_text(n, "client_id", p, &c->memory);
-    o->client_secret = node_text(n, "client_secret", p, &c->memory);
+    o->client_id = read_secret(c, n, "client_id", p);
+    o->client_secret = read_secret(c, n, "client_secret", p);
     o->client_secret_file = node_text(n, "client_secret_file", p, &c->memory);
     o->token_url = node_text(n, "token_url", p, &c->memory);
     o->proxy_url = read_proxy(c, n, p);
@@ -277,8 +277,6 @@ static void read_oauth2(struct rw_endpoint_config *c, const struct node *map, st
         node_missing(n, "token_url", p, "the URL of the token endpoint");
     else if (!o->token_url || !is_url(o->token_url, false))
         node_expected(node_get(n, "token_url"), p, "an absolute http or https URL with a host");
-    check_secret(o->client_id, n, "client_id", p);
-    check_secret(o->client_secret, n, "client_secret", p);
 }
 
 static void read_queue(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
@@ -321,7 +319,7 @@ static void read_external_labels(struct rw_endpoint_config *c, const struct node
 {
     const struct node *labels = node_object(map, "external_labels", NULL, p);
 
-    if (!labels || !pairs_reserve(c, &c->external_labels, labels, RW_MAX_EXTERNAL_LABELS, p))
+    if (!labels || !has_at_most(labels, RW_MAX_EXTERNAL_LABELS, p))
         return;
     for (size_t i = 0; i < labels->n; i++) {
         const struct node *n = labels->items[i];
@@ -331,28 +329,10 @@ static void read_external_labels(struct rw_endpoint_config *c, const struct node
         else if (n->kind != NODE_STRING || memchr(n->text.p, '\0', n->text.n) || n->text.n > 65536)
             node_expected(n, p, "a label value: a string (use quotes)");
         else
-            pairs_add(c, &c->external_labels, n);
+            c->external_labels[c->n_external_labels++] = (struct label){
+                str_of(arena_text(&c->memory, n->key)), str_of(arena_text(&c->memory, n->text))};
     }
 }
-
-static const char *const endpoint_keys[] = {"url",
-                                            "name",
-                                            "remote_timeout",
-                                            "headers",
-                                            "basic_auth",
-                                            "authorization",
-                                            "oauth2",
-                                            "tls_config",
-                                            "proxy_url",
-                                            "protocol",
-                                            "protobuf_message",
-                                            "compression",
-                                            "queue_config",
-                                            "external_labels",
-                                            "metadata_config",
-                                            "send_health_metrics",
-                                            "write_relabel_configs",
-                                            NULL};
 
 struct rw_endpoint_config *rw_endpoint_config_ref(struct rw_endpoint_config *c)
 {
@@ -368,20 +348,6 @@ struct rw_endpoint_config *rw_endpoint_config_unref(struct rw_endpoint_config *c
     arena_done(&c->memory);
     free(c);
     return NULL;
-}
-
-static void endpoint_defaults(struct rw_endpoint_config *c)
-{
-    c->refs = 1;
-    c->memory.chunk_bytes = CHUNK_BYTES;
-    c->timeout_ms = 30 * 1000;
-    c->protocol = RW_PROTOCOL_V1;
-    c->max_samples_per_send = 10000;
-    c->min_backoff_ms = 1000;
-    c->max_backoff_ms = 60 * 1000;
-    c->max_spool_bytes = 1ull << 30;
-    c->metadata_send = true;
-    c->metadata_interval_ms = 60 * 1000;
 }
 
 static void endpoint_read_url(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
@@ -479,10 +445,37 @@ static uint64_t node_fingerprint(uint64_t h, const struct node *n)
 
 static struct rw_endpoint_config *endpoint_read(const struct node *map, struct problems *p)
 {
+    static const char *const known[] = {"url",
+                                        "name",
+                                        "remote_timeout",
+                                        "headers",
+                                        "basic_auth",
+                                        "authorization",
+                                        "oauth2",
+                                        "tls_config",
+                                        "proxy_url",
+                                        "protocol",
+                                        "protobuf_message",
+                                        "compression",
+                                        "queue_config",
+                                        "external_labels",
+                                        "metadata_config",
+                                        "send_health_metrics",
+                                        "write_relabel_configs",
+                                        NULL};
     struct rw_endpoint_config *c = xcalloc(1, sizeof(*c));
 
-    endpoint_defaults(c);
-    check_keys(map, "", endpoint_keys, p);
+    c->refs = 1;
+    c->memory.chunk_bytes = CHUNK_BYTES;
+    c->timeout_ms = 30 * 1000;
+    c->protocol = RW_PROTOCOL_V1;
+    c->max_samples_per_send = 10000;
+    c->min_backoff_ms = 1000;
+    c->max_backoff_ms = 60 * 1000;
+    c->max_spool_bytes = 1ull << 30;
+    c->metadata_send = true;
+    c->metadata_interval_ms = 60 * 1000;
+    check_keys(map, "", known, p);
     endpoint_read_url(c, map, p);
     endpoint_read_name(c, map, p);
     endpoint_read_protocol(c, map, p);

@@ -16,25 +16,19 @@ enum rw_full_policy { RW_DROP_OLDEST, RW_DROP_NEWEST };
 /* "1.0", "vm", "2.0", for the configuration and the status page. */
 extern const char *const rw_form_words[RW_FORMS];
 
-struct rw_pair {
-    char *name, *value;
-};
-
-struct rw_pairs {
-    struct rw_pair *list;
-    size_t n;
-};
+enum { RW_MAX_ENDPOINTS = 32, RW_MAX_HEADERS = 64, RW_MAX_EXTERNAL_LABELS = 64 };
 
 /* One endpoint. Immutable. */
 struct rw_endpoint_config {
     unsigned refs;
-    struct arena memory;  /* of the strings and pairs */
+    struct arena memory;  /* of the strings */
     uint64_t fingerprint; /* of the configuration text: equal if the endpoint need not be restarted */
     char *name;           /* also the folder of the spool */
     char *url;
     char *url_shown; /* without credentials and query */
     int64_t timeout_ms;
-    struct rw_pairs headers; /* without those that the protocol sets */
+    char *headers[RW_MAX_HEADERS]; /* "name: value", without those that the protocol sets */
+    size_t n_headers;
     char *user, *password, *password_file;
     char *auth_type, *credentials, *credentials_file;
     struct http_tls tls;
@@ -53,14 +47,13 @@ struct rw_endpoint_config {
     uint64_t max_spool_bytes;
     bool max_spool_given;
     enum rw_full_policy full_policy;
-    struct rw_pairs external_labels;
+    struct label external_labels[RW_MAX_EXTERNAL_LABELS];
+    size_t n_external_labels;
     bool send_health_metrics;
     bool metadata_send;
     int64_t metadata_interval_ms;
     struct relabel_rules relabel;
 };
-
-enum { RW_MAX_ENDPOINTS = 32, RW_MAX_HEADERS = 64, RW_MAX_EXTERNAL_LABELS = 64 };
 
 struct rw_config {
     struct rw_endpoint_config *list[RW_MAX_ENDPOINTS];

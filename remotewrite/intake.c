@@ -4,6 +4,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
 #include "exporter/metric/series.h"
+#include "exporter/num/num.h"
 #include "remotewrite/body.h"
 #include "remotewrite/format.h"
 #include "remotewrite/spool.h"
@@ -26,7 +27,6 @@ struct intake_lane {
     bool lives;                 /* what was on disk at the start is no longer of interest */
     size_t stored;              /* bytes of its set in the file of active series */
     mono_ms grace_until;        /* 0: not begun */
-    size_t n;                   /* active series */
     size_t invalid;             /* series of the set that are dropped */
     size_t name_n;
     char name[];
@@ -176,10 +176,10 @@ static int lane_save(struct intake *in, struct intake_lane *l, struct active_wri
 
     if (made)
         lane_add_frames(in, l, l->labels, 0);
-    if (l->n_frames == 0)
-        r = active_put(&w->part, lane_score(l), in->sets, NULL, 0, 0);
-    for (size_t i = 0; i < l->n_frames && r == 0; i++) {
-        r = active_put(&w->part, lane_score(l), in->sets, l->frames[i], i, l->n_frames);
+    for (size_t i = 0; (i == 0 || i < l->n_frames) && r == 0; i++) {
+        const struct frame *f = l->n_frames ? l->frames[i] : NULL;
+
+        r = active_put(&w->part, lane_score(l), in->sets, f, i, l->n_frames);
         if (r == 0 && w->part.n >= ACTIVE_PART)
             r = active_flush(w);
     }
@@ -261,7 +261,6 @@ static void intake_load(struct intake *in)
         }
         (void)label_bytes_free(l->labels);
         l->labels = labels;
-        l->n = labels ? labels->n : 0;
     }
 }
 
@@ -402,13 +401,12 @@ static void lane_set_series(struct intake *in, struct intake_lane *l, struct ser
     if (!in->config->relabel.n && !l->labels)
         step = (size_t)in->config->max_samples_per_send;
     lane_drop_frames(l);
-    l->n = l->invalid = 0;
+    l->invalid = 0;
     for (size_t i = 0; i < all; i += step) {
         (void)label_bytes_free(labels);
         labels = label_bytes_new(set, NULL, i, size_min(step, all - i), in->config, &in->families);
         lane_add_frames(in, l, labels, at_ms);
         lane_log_dropped(in, l, labels);
-        l->n += labels->n;
         l->invalid += labels->invalid + labels->over_limit;
     }
     lane_end_missing(in, l, set, labels, at_ms);
@@ -427,7 +425,7 @@ void intake_publish(struct intake *in, struct batch *b)
     if (l->taken)
         intake_commit(in);
     at_ms = lane_next_ms(in, l, b->at.ms);
-    if (l->set != b->set || (l->n_frames && l->frames[0]->time_n != frame_time_bytes(at_ms)))
+    if (l->set != b->set || (l->n_frames && l->frames[0]->time_n != varint_size((uint64_t)at_ms)))
         lane_set_series(in, l, b->set, at_ms);
     l->taken = batch_ref(b);
     l->taken_ms = at_ms;
@@ -442,7 +440,6 @@ static void lane_end(struct intake *in, struct intake_lane *l, int64_t at_ms)
     lane_drop_frames(l);
     l->labels = label_bytes_free(l->labels);
     l->set = series_set_unref(l->set);
-    l->n = 0;
     l->unsaved = l->lives = true;
 }
 
@@ -464,7 +461,8 @@ void intake_grace(struct intake *in, mono_ms now, int64_t at_ms)
         if (mono_before(now, l->grace_until))
             continue;
         log_info("scorer missing since the restart, ending its series",
-                 L_STR("remote_name", in->config->name), L_STR("score_name", l->name), L_INT("series", l->n));
+                 L_STR("remote_name", in->config->name), L_STR("score_name", l->name),
+                 L_INT("series", l->labels->n));
         lane_end(in, l, at_ms);
     }
     intake_commit(in);
@@ -486,8 +484,11 @@ size_t intake_series(const struct intake *in)
 {
     size_t n = 0;
 
-    for (const struct intake_lane *l = in->lanes; l; l = l->next)
-        n += l->n;
+    for (const struct intake_lane *l = in->lanes; l; l = l->next) {
+        n += l->labels ? l->labels->n : 0;
+        for (size_t i = 0; i < l->n_frames; i++)
+            n += l->frames[i]->n;
+    }
     return n;
 }
 
@@ -553,6 +554,5 @@ void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms)
     free(c.values);
     (void)label_bytes_free(l->labels);
     l->labels = labels;
-    l->n = labels->n;
     l->lives = true;
 }

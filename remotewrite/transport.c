@@ -34,7 +34,7 @@ enum rw_verdict transport_verdict(const struct transport_answer *a)
     return VERDICT_DROP;
 }
 
-enum { SECRET_MAX = 64 << 10, HEADER_MAX = 80 << 10, OWN_HEADERS = 4 };
+enum { SECRET_MAX = 64 << 10, AUTHORIZATION_MAX = 144 << 10, OWN_HEADERS = 3 };
 
 static const struct {
     const char *content_type, *headers[2];
@@ -51,13 +51,12 @@ static const struct {
 struct request_headers {
     const char *list[RW_MAX_HEADERS + OWN_HEADERS];
     size_t n;
-    struct buf text;     /* header lines, each terminated */
-    struct buf password; /* terminated */
+    struct buf authorization, password; /* terminated */
 };
 
 static void request_headers_done(struct request_headers *h)
 {
-    secret_done(&h->text);
+    secret_done(&h->authorization);
     secret_done(&h->password);
 }
 
@@ -92,20 +91,19 @@ static int make_headers(const struct rw_endpoint_config *c, enum rw_form form, s
 {
     int r = 0;
 
-    for (size_t i = 0; i < c->headers.n && r == 0; i++)
-        r = buf_printf(&h->text, "%s: %s", c->headers.list[i].name, c->headers.list[i].value)
-                ?: buf_putc(&h->text, '\0');
-    if (r == 0 && (c->credentials || c->credentials_file))
-        r = buf_printf(&h->text, "Authorization: %s ", c->auth_type)
-                ?: put_secret(c->credentials, c->credentials_file, &h->text, why);
+    if (c->credentials || c->credentials_file)
+        r = buf_printf(&h->authorization, "Authorization: %s ", c->auth_type)
+                ?: put_secret(c->credentials, c->credentials_file, &h->authorization, why);
     if (r == 0 && c->user)
         r = put_secret(c->password, c->password_file, &h->password, why);
     if (r < 0)
         return r;
     h->list[h->n++] = forms[form].headers[0];
     h->list[h->n++] = forms[form].headers[1];
-    for (const char *p = h->text.p, *end = p + h->text.n; p && p < end; p += strlen(p) + 1)
-        h->list[h->n++] = p;
+    for (size_t i = 0; i < c->n_headers; i++)
+        h->list[h->n++] = c->headers[i];
+    if (h->authorization.n)
+        h->list[h->n++] = h->authorization.p;
     return 0;
 }
 
@@ -171,7 +169,7 @@ static int transport_start(struct transport *t, enum rw_form form, struct str bo
 {
     const struct rw_endpoint_config *c = t->config;
     CLEANUP(request_headers_done)
-    struct request_headers h = {.text = {.max = HEADER_MAX + SECRET_MAX}, .password = {.max = SECRET_MAX}};
+    struct request_headers h = {.authorization.max = AUTHORIZATION_MAX, .password.max = SECRET_MAX};
     struct http_request rq = {
         .url = c->url,
         .content_type = forms[form].content_type,
