@@ -97,21 +97,13 @@ static struct str lane_name(const struct lane *l)
     return (struct str){l->name, l->name_n};
 }
 
-static struct lane *queue_find_lane(const struct queue *q, struct str name)
+static struct lane *queue_lane(struct queue *q, struct str name, bool make)
 {
     struct lane *l = q->lanes;
 
     while (l && !str_eq(name, lane_name(l)))
         l = l->next;
-    return l;
-}
-
-/* Finds or creates the lane. */
-static struct lane *queue_lane(struct queue *q, struct str name)
-{
-    struct lane *l = queue_find_lane(q, name);
-
-    if (l)
+    if (l || !make)
         return l;
     l = xcalloc(1, sizeof(*l) + name.n + 1);
     TAILQ_INIT(&l->records);
@@ -347,7 +339,7 @@ void queue_append(struct queue *q, struct record_head *h, char *payload, size_t 
         return;
     }
     h->seq = q->next_seq++;
-    r = record_new(queue_lane(q, h->lane), h, payload_n);
+    r = record_new(queue_lane(q, h->lane, true), h, payload_n);
     r->payload = payload;
     (void)queue_link(q, r);
     if (q->spool)
@@ -387,9 +379,9 @@ void queue_store_waiting(struct queue *q)
     queue_sync(q);
 }
 
-int64_t queue_last_ms(const struct queue *q, struct str lane)
+int64_t queue_last_ms(struct queue *q, struct str lane)
 {
-    const struct lane *l = queue_find_lane(q, lane);
+    const struct lane *l = queue_lane(q, lane, false);
 
     return l ? l->last_ms : INT64_MIN;
 }
@@ -499,25 +491,19 @@ struct queue_stats queue_stats(const struct queue *q)
 
 /* ---- Read positions ---- */
 
-static int queue_encode_positions(const struct queue *q, struct buf *into)
-{
-    CLEANUP(cleanup_free) struct position_lane *lanes = xmalloc(q->n_lanes * sizeof(*lanes));
-    size_t n = 0;
-
-    for (const struct lane *l = q->lanes; l && n < LANES_KEPT; l = l->next)
-        lanes[n++] = (struct position_lane){lane_name(l), l->done, l->last_ms};
-    return position_write(into, q->generation, lanes, n);
-}
-
 void queue_save_position(struct queue *q, bool wait_for_disk)
 {
+    CLEANUP(cleanup_free) struct position_lane *lanes = NULL;
     BUF_AUTO(bytes, POSITION_MAX);
+    size_t n = 0;
     int r;
 
     if (!q->spool || (!q->position_changed && !(wait_for_disk && q->position_unsynced)))
         return;
-    q->generation++;
-    r = queue_encode_positions(q, &bytes)
+    lanes = xmalloc(q->n_lanes * sizeof(*lanes));
+    for (const struct lane *l = q->lanes; l && n < LANES_KEPT; l = l->next)
+        lanes[n++] = (struct position_lane){lane_name(l), l->done, l->last_ms};
+    r = position_write(&bytes, ++q->generation, lanes, n)
             ?: spool_put_position(q->spool, q->generation & 1, buf_str(&bytes), wait_for_disk);
     if (r < 0) {
         q->stats.disk_error = r;
@@ -541,7 +527,7 @@ static int queue_read_positions(struct queue *q, struct spool *spool)
     for (struct lane *l = q->lanes; l; l = l->next)
         l->done = 0;
     while (position_next(&positions, &from)) {
-        struct lane *l = queue_lane(q, from.name);
+        struct lane *l = queue_lane(q, from.name, true);
 
         l->done = from.seq;
         l->last_ms = later(l->last_ms, from.last_ms);
@@ -556,7 +542,7 @@ static int queue_read_positions(struct queue *q, struct spool *spool)
 static void queue_read_record(struct queue *q, struct spool_segment *segment, const struct segment_item *item)
 {
     const struct record_head *h = &item->head;
-    struct lane *l = queue_lane(q, h->lane);
+    struct lane *l = queue_lane(q, h->lane, true);
     struct record *r;
 
     if (h->seq >= q->next_seq)
@@ -669,21 +655,10 @@ static void queue_renumber(struct queue *q, uint64_t add)
                 r->head.seq += add;
 }
 
-static int queue_read_segments(struct queue *q)
-{
-    struct spool_segment *segment, *after;
-    int r = 0;
-
-    for (segment = TAILQ_FIRST(&q->spool->segments); segment && r == 0; segment = after) {
-        after = TAILQ_NEXT(segment, entry);
-        r = queue_read_segment(q, segment);
-    }
-    return r;
-}
-
 int queue_attach(struct queue *q, struct spool *spool)
 {
     const struct queue_stats before = q->stats;
+    struct spool_segment *next;
     const struct record *after;
     uint64_t used = q->next_seq;
     int r = queue_read_positions(q, spool);
@@ -693,7 +668,10 @@ int queue_attach(struct queue *q, struct spool *spool)
     q->spool = spool;
     q->numbering++;
     queue_renumber(q, IN_MEMORY);
-    r = queue_read_segments(q);
+    for (struct spool_segment *one = TAILQ_FIRST(&spool->segments); one && r == 0; one = next) {
+        next = TAILQ_NEXT(one, entry);
+        r = queue_read_segment(q, one);
+    }
     if (r < 0) {
         queue_abandon_spool(q);
         queue_renumber(q, -IN_MEMORY);

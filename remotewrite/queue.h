@@ -78,7 +78,7 @@ void queue_append(struct queue *q, struct record_head *h, char *payload, size_t 
 /* Syncs everything appended to disk; what cannot be synced stays in memory. */
 void queue_sync(struct queue *q);
 /* The newest timestamp ever appended to the lane, INT64_MIN if none. It never goes back. */
-int64_t queue_last_ms(const struct queue *q, struct str lane);
+int64_t queue_last_ms(struct queue *q, struct str lane);
 /* Drops records that exceed the age limit. */
 void queue_expire(struct queue *q, int64_t now_ms);
 /* The record to send next or NULL. One at a time: until queue_finish() or queue_put_back(). */

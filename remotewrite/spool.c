@@ -13,7 +13,6 @@
 #include <sys/uio.h>
 
 enum {
-    PATH_BYTES = 4352,
     POSITIONS_MAX = 64 << 20,
     NUMBER_DIGITS = 12,
     ASIDE_SEGMENTS = 4, /* files set aside may be as large as this number of segments */
@@ -33,14 +32,6 @@ static struct spool_name spool_name(const struct spool_segment *segment, const c
 
     (void)snprintf(name.text, sizeof(name.text), "%012" PRIu64 "%s", segment->number, suffix);
     return name;
-}
-
-/* The path of a file of the folder, for messages too; false if it is cut. */
-static bool spool_path(const struct spool *s, const char *name, char out[PATH_BYTES])
-{
-    int n = snprintf(out, PATH_BYTES, "%s/%s", s->dir, name);
-
-    return n > 0 && n < PATH_BYTES;
 }
 
 /* What a write() says, of which no part may be missing. */
@@ -69,9 +60,9 @@ static int spool_make_folders(const char *dir)
 }
 
 /* A file to write. A FIFO in its place would be a wait without end: it is removed. */
-static int spool_create(int dir_fd, const char *name, int flags)
+static int spool_create(int dir_fd, const char *name)
 {
-    int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | flags, 0600);
+    int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
 
     if (fd < 0 && errno == ENXIO && unlinkat(dir_fd, name, 0) == 0)
         fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -82,7 +73,7 @@ void spool_ask_for(const char *dir)
 {
     CLEANUP(cleanup_close) int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     CLEANUP(cleanup_close)
-    int fd = dir_fd < 0 ? -1 : spool_create(dir_fd, wanted, 0);
+    int fd = dir_fd < 0 ? -1 : spool_create(dir_fd, wanted);
 
     (void)fd;
 }
@@ -92,27 +83,21 @@ bool spool_is_asked_for(const struct spool *s)
     return faccessat(s->dir_fd, wanted, F_OK, 0) == 0;
 }
 
-static struct spool_segment *segment_new(uint64_t number)
-{
-    struct spool_segment *segment = xcalloc(1, sizeof(*segment));
-
-    segment->number = number;
-    return segment;
-}
-
-/* Adds the segment by number. */
-static void spool_link(struct spool *s, struct spool_segment *segment)
+/* Adds a copy of the segment, by number. */
+static struct spool_segment *spool_link(struct spool *s, const struct spool_segment *made)
 {
     struct spool_segment *before = TAILQ_LAST(&s->segments, spool_segments);
+    struct spool_segment *segment = xmalloc(sizeof(*segment));
 
+    *segment = *made;
     s->bytes += segment->size;
-
     while (before && before->number > segment->number)
         before = TAILQ_PREV(before, spool_segments, entry);
     if (before)
         TAILQ_INSERT_AFTER(&s->segments, before, segment, entry);
     else
         TAILQ_INSERT_HEAD(&s->segments, segment, entry);
+    return segment;
 }
 
 /* The entries of the folder, for readdir() and closedir(); NULL with errno. */
@@ -141,24 +126,22 @@ static int spool_find_segments(struct spool *s)
 {
     DIR *d = spool_list(s);
     const struct dirent *entry;
-    struct spool_segment *segment;
     int r;
 
     if (!d)
         return -errno;
     while ((void)(errno = 0), (entry = readdir(d))) {
-        uint64_t number;
+        struct spool_segment one = {0};
         int end = 0;
 
-        if (sscanf(entry->d_name, "%12" SCNu64 "%n", &number, &end) != 1 || end != NUMBER_DIGITS)
+        if (sscanf(entry->d_name, "%12" SCNu64 "%n", &one.number, &end) != 1 || end != NUMBER_DIGITS)
             continue;
-        if (number >= s->next_number)
-            s->next_number = number + 1;
-        if (strcmp(entry->d_name + end, ".seg") == 0) {
-            segment = segment_new(number);
-            segment->size = segment_file_size(s, segment);
-            spool_link(s, segment);
-        }
+        if (one.number >= s->next_number)
+            s->next_number = one.number + 1;
+        if (strcmp(entry->d_name + end, ".seg") != 0)
+            continue;
+        one.size = segment_file_size(s, &one);
+        (void)spool_link(s, &one);
     }
     r = -errno;
     (void)closedir(d);
@@ -220,11 +203,10 @@ struct spool *spool_free(struct spool *s)
 static int spool_set_aside(struct spool *s, const struct spool_segment *segment, const char *suffix)
 {
     const struct spool_name name = spool_name(segment, ".seg"), aside = spool_name(segment, suffix);
-    char path[PATH_BYTES];
+    CLEANUP(cleanup_free) char *path = xasprintf("%s/%s", s->dir, aside.text);
 
     if (renameat(s->dir_fd, name.text, s->dir_fd, aside.text) < 0)
         return -errno;
-    (void)spool_path(s, aside.text, path);
     log_error(suffix == unknown_suffix ? "spool segment of another version set aside"
                                        : "damaged spool segment set aside",
               L_STR("path", path), L_INT("bytes", segment->size));
@@ -364,8 +346,8 @@ struct spool_stats spool_stats(const struct spool *s)
 
 static int spool_begin_segment(struct spool *s)
 {
-    struct spool_segment *segment = segment_new(s->next_number);
-    const struct spool_name name = spool_name(segment, ".seg");
+    const struct spool_segment made = {.number = s->next_number, .size = SEGMENT_HEAD};
+    const struct spool_name name = spool_name(&made, ".seg");
     int fd = openat(s->dir_fd, name.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int r = write_result(fd < 0 ? -1 : write(fd, segment_magic, SEGMENT_HEAD), SEGMENT_HEAD);
 
@@ -373,13 +355,10 @@ static int spool_begin_segment(struct spool *s)
         if (fd >= 0)
             (void)unlinkat(s->dir_fd, name.text, 0);
         cleanup_close(&fd);
-        free(segment);
         return r;
     }
-    segment->size = SEGMENT_HEAD;
-    spool_link(s, segment);
     s->next_number++;
-    s->current = segment;
+    s->current = spool_link(s, &made);
     s->fd = fd;
     s->folder_dirty = true;
     return 0;
@@ -505,7 +484,7 @@ bool spool_is_there(struct spool *s)
 
 int spool_append_file(struct spool *s, const char *name, size_t at, struct str bytes)
 {
-    CLEANUP(cleanup_close) int fd = spool_create(s->dir_fd, name, 0);
+    CLEANUP(cleanup_close) int fd = spool_create(s->dir_fd, name);
     struct stat st;
     int r;
 
@@ -521,7 +500,7 @@ int spool_append_file(struct spool *s, const char *name, size_t at, struct str b
 
 int spool_commit_file(struct spool *s, const char *appended, const char *name)
 {
-    CLEANUP(cleanup_close) int fd = spool_create(s->dir_fd, appended, 0);
+    CLEANUP(cleanup_close) int fd = spool_create(s->dir_fd, appended);
 
     if (fd < 0 || fdatasync(fd) < 0)
         return -errno;
@@ -535,9 +514,9 @@ int spool_commit_file(struct spool *s, const char *appended, const char *name)
 
 int spool_read_file(struct spool *s, const char *name, struct buf *into)
 {
-    char path[PATH_BYTES];
+    CLEANUP(cleanup_free) char *path = xasprintf("%s/%s", s->dir, name);
 
-    return spool_path(s, name, path) ? file_read(path, into) : -ENAMETOOLONG;
+    return file_read(path, into);
 }
 
 void spool_remove_file(struct spool *s, const char *name)
@@ -571,7 +550,7 @@ int spool_put_position(struct spool *s, unsigned which, struct str bytes, bool w
     int *fd = &s->position_fd[which], r;
 
     if (*fd < 0) {
-        *fd = spool_create(s->dir_fd, position_names[which], 0);
+        *fd = spool_create(s->dir_fd, position_names[which]);
         if (*fd < 0)
             return -errno;
         s->folder_dirty = true;
