@@ -50,10 +50,10 @@ struct sender {
     struct record *record;
     struct record_ref more[MORE_RECORDS]; /* small ones, sent with it as if they were one */
     size_t n_more;
-    uint32_t samples; /* of all these */
-    int64_t last_ms;  /* their newest timestamp */
-    struct str payload;
-    struct buf joined; /* this and those of `more` */
+    uint32_t samples;   /* of all these */
+    int64_t last_ms;    /* their newest timestamp */
+    struct str payload; /* of the record, or with those of `more` in `joined` */
+    struct buf joined;
     mono_ms alone_until;
     struct buf message; /* the payload unpacked, */
     struct str *series; /* and its series, if they are needed: those not known, the known, the suspects */
@@ -67,8 +67,8 @@ struct sender {
     struct buf body;    /* of the request, unless it is the payload itself */
     enum rw_form form;  /* of the request in flight */
     bool plain;         /* send the rest of this record in the simplest form */
-    /* A 400 may have been about the form `doubted`: the same samples are tried in the simplest form. */
-    bool doubting;
+    /* A 400 may have been about this form: the same samples are tried in the simplest one, RW_FORM_V1, which
+     * is never in doubt. */
     enum rw_form doubted;
     mono_ms refused_until[RW_FORMS];
     bool victoria; /* the receiver has shown that it is VictoriaMetrics */
@@ -109,16 +109,6 @@ static void sender_log_failure(struct sender *s, const char *text)
     s->failure_logged_at = now;
     log_warn("sending samples failed, retrying", L_STR("remote_name", s->o.config->name),
              L_STR("url", s->o.config->url_shown), L_INT("failures", s->stats.failures), L_STR("err", text));
-}
-
-/* Logs the end of a failure that was logged. */
-static void sender_log_success(struct sender *s)
-{
-    if (!s->failing_logged)
-        return;
-    s->failing_logged = false;
-    log_info("sending samples works again", L_STR("remote_name", s->o.config->name),
-             L_INT("failures", s->stats.failures));
 }
 
 /* Counts samples that the endpoint rejected, and logs them. */
@@ -200,11 +190,6 @@ static void sender_refuse_form(struct sender *s, enum rw_form form, const char *
 
 /* ---- Pieces of the current record ---- */
 
-static struct str sender_payload(const struct sender *s)
-{
-    return s->n_more ? buf_str(&s->joined) : s->payload;
-}
-
 /* Unpacks the current record, once. -EBADMSG. */
 static int sender_unpack(struct sender *s)
 {
@@ -214,7 +199,7 @@ static int sender_unpack(struct sender *s)
     if (s->series)
         return 0;
     buf_done(&s->message);
-    r = body_unpack(sender_payload(s), &s->message) ?: body_series(buf_str(&s->message), &s->series, &n);
+    r = body_unpack(s->payload, &s->message) ?: body_series(buf_str(&s->message), &s->series, &n);
     if (r == 0 && n < s->samples) {
         free(TAKE_PTR(s->series));
         r = -EBADMSG;
@@ -274,6 +259,7 @@ static void sender_go_alone(struct sender *s)
     s->n_more = 0;
     s->samples = s->record->head.samples;
     s->last_ms = s->record->head.last_ms;
+    s->payload = (struct str){s->record->payload, s->record->payload_n};
     buf_done(&s->joined);
     buf_done(&s->message);
     free(TAKE_PTR(s->series));
@@ -409,7 +395,8 @@ static void sender_finish_record(struct sender *s, enum queue_drop why)
         queue_finish_ref(s->o.queue, s->more[i]);
     queue_save_position(s->o.queue, false);
     s->record = NULL;
-    s->plain = s->doubting = false;
+    s->plain = false;
+    s->doubted = RW_FORM_V1;
     buf_done(&s->message);
     buf_done(&s->joined);
     free(TAKE_PTR(s->series));
@@ -467,7 +454,10 @@ static void sender_on_accepted(struct sender *s, const struct transport_answer *
         s->fruitless = 0;
         sender_trust(s, p);
     }
-    sender_log_success(s);
+    if (s->failing_logged)
+        log_info("sending samples works again", L_STR("remote_name", s->o.config->name),
+                 L_INT("failures", st->failures));
+    s->failing_logged = false;
     st->failures = 0;
     /* A rejection of this record stays visible. */
     if (s->refusals == 0 && s->n_pieces == 0)
@@ -511,12 +501,11 @@ static void sender_on_rejected(struct sender *s, const struct transport_answer *
     }
     /* A 400 to a higher form may be about the form, unless there are samples that it is known for. */
     if (a->status == 400 && s->form != RW_FORM_V1 && s->known == s->samples) {
-        s->doubting = true;
         s->doubted = s->form;
         return;
     }
-    s->plain = s->plain || s->doubting || a->status == 400;
-    s->doubting = false;
+    s->plain = s->plain || s->doubted != RW_FORM_V1 || a->status == 400;
+    s->doubted = RW_FORM_V1;
     s->refusals++;
     s->fruitless++;
     sender_note_error(s, a->text);
@@ -543,9 +532,9 @@ static void sender_act(struct sender *s, const struct transport_answer *a)
     s->victoria = s->victoria || a->victoria;
     switch (v) {
     case VERDICT_SENT:
-        if (s->doubting)
+        if (s->doubted != RW_FORM_V1)
             sender_refuse_form(s, s->doubted, "rejected in this protocol, accepted in a simpler one");
-        s->doubting = false;
+        s->doubted = RW_FORM_V1;
         sender_on_accepted(s, a);
         return;
     case VERDICT_PARTIAL:
@@ -618,6 +607,8 @@ static int sender_take_more(struct sender *s)
     }
     if (s->n_more && body_join(blocks, s->n_more + 1, &s->joined) < 0)
         sender_go_alone(s);
+    else if (s->n_more)
+        s->payload = buf_str(&s->joined);
     return 0;
 }
 
@@ -651,7 +642,7 @@ static void sender_start_piece(struct sender *s)
 {
     struct piece p = s->pieces[s->n_pieces - 1];
     const struct families *own = s->record->head.lane.n == 0 ? s->o.families : NULL;
-    struct str body = sender_payload(s);
+    struct str body = s->payload;
     char why[256] = "";
     int r = 0;
 
@@ -659,7 +650,7 @@ static void sender_start_piece(struct sender *s)
         split_piece(s, p.from + s->max_series);
         p.to = p.from + s->max_series;
     }
-    s->form = s->plain || s->doubting || p.from >= s->suspects ? RW_FORM_V1 : sender_form(s);
+    s->form = s->plain || s->doubted != RW_FORM_V1 || p.from >= s->suspects ? RW_FORM_V1 : sender_form(s);
     if (s->form != RW_FORM_V1 || p.to - p.from < s->samples) {
         r = sender_unpack(s) ?: body_make(s->form, s->series + p.from, p.to - p.from, own, &s->body);
         body = buf_str(&s->body);

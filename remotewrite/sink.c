@@ -196,8 +196,7 @@ static void rw_set_status(struct endpoint_status *to, const struct endpoint_stat
     };
     for (unsigned i = 0; i < DROPS; i++)
         to->samples_dropped += st->queue.dropped[i];
-    if (*st->sender.error)
-        (void)snprintf(to->error, sizeof(to->error), "%s", st->sender.error);
+    (void)snprintf(to->error, sizeof(to->error), "%s", st->sender.error);
     rw_set_spool_status(to, st);
 }
 
