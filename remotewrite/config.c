@@ -15,7 +15,7 @@
 
 enum { NAME_MAX_BYTES = 64, SHOWN_URL_MAX = 4096, FORM_MAX = 8 << 10, CHUNK_BYTES = 1024 };
 
-const char *const rw_form_words[RW_FORMS] = {[RW_FORM_V1] = "1.0", [RW_FORM_VM] = "vm", [RW_FORM_V2] = "2.0"};
+const char *const rw_protocol_words[RW_PROTOCOLS] = {"1.0", "vm", "2.0", "auto"};
 
 static bool is_url(const char *url, bool proxy)
 {
@@ -252,7 +252,7 @@ static void read_oauth2(struct rw_endpoint_config *c, const struct node *map, st
                                         "token_url",  "scopes",        "endpoint_params",
                                         "tls_config", "proxy_url",     NULL};
     const struct node *n = node_object(map, "oauth2", NULL, p);
-    struct rw_oauth2 *o = &c->oauth2;
+    struct http_oauth2 *o = &c->oauth2;
     BUF_AUTO(form, FORM_MAX);
 
     if (!n)
@@ -261,14 +261,15 @@ static void read_oauth2(struct rw_endpoint_config *c, const struct node *map, st
     check_exclusive(map, "basic_auth", "oauth2", p);
     check_exclusive(map, "authorization", "oauth2", p);
     check_exclusive(n, "client_secret", "client_secret_file", p);
-    o->client_id = read_secret(c, n, "client_id", p);
-    o->client_secret = read_secret(c, n, "client_secret", p);
-    o->client_secret_file = node_text(n, "client_secret_file", p, &c->memory);
+    o->client_id = str_of(read_secret(c, n, "client_id", p));
+    c->client_secret = read_secret(c, n, "client_secret", p);
+    c->client_secret_file = node_text(n, "client_secret_file", p, &c->memory);
     o->token_url = node_text(n, "token_url", p, &c->memory);
-    o->proxy_url = read_proxy(c, n, p);
-    read_tls(c, &o->tls, n, p);
+    o->proxy = read_proxy(c, n, p);
+    o->tls = &c->oauth2_tls;
+    read_tls(c, &c->oauth2_tls, n, p);
     oauth2_read_form(n, &form, p);
-    o->form = arena_text(&c->memory, buf_str(&form));
+    o->form = str_of(arena_text(&c->memory, buf_str(&form)));
     if (!node_given(n, "client_id"))
         node_missing(n, "client_id", p, "the client's id");
     if (!node_given(n, "client_secret") && !node_given(n, "client_secret_file"))
@@ -397,10 +398,6 @@ static void endpoint_read_name(struct rw_endpoint_config *c, const struct node *
 
 static void endpoint_read_protocol(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
 {
-    static const char *const words[] = {[RW_PROTOCOL_V1] = "1.0",
-                                        [RW_PROTOCOL_VM] = "vm",
-                                        [RW_PROTOCOL_V2] = "2.0",
-                                        [RW_PROTOCOL_AUTO] = "auto"};
     static const char *const messages[] = {"prometheus.WriteRequest", "io.prometheus.write.v2.Request", NULL};
     const struct node *n = node_given(map, "protocol");
 
@@ -408,8 +405,9 @@ static void endpoint_read_protocol(struct rw_endpoint_config *c, const struct no
     if (node_choice(map, "protobuf_message", p, messages))
         c->protocol = RW_PROTOCOL_V2;
     /* YAML reads an unquoted 1.0 as a number. */
-    for (unsigned i = 0; n && i < ARRAY_SIZE(words); i++)
-        if ((n->kind == NODE_STRING || n->kind == NODE_DOUBLE) && str_eq(n->text, str_of(words[i]))) {
+    for (unsigned i = 0; n && i < RW_PROTOCOLS; i++)
+        if ((n->kind == NODE_STRING || n->kind == NODE_DOUBLE) &&
+            str_eq(n->text, str_of(rw_protocol_words[i]))) {
             c->protocol = (enum rw_protocol)i;
             return;
         }

@@ -156,25 +156,18 @@ static struct reject *reject_find(struct sender *s, struct str series)
 
 /* ---- Forms ---- */
 
-/* From the preferred form down to the one that every receiver supports. */
-static const enum rw_form ladders[][RW_FORMS] = {
-    [RW_PROTOCOL_V1] = {RW_FORM_V1},
-    [RW_PROTOCOL_VM] = {RW_FORM_VM, RW_FORM_V1},
-    [RW_PROTOCOL_V2] = {RW_FORM_V2, RW_FORM_V1},
-    [RW_PROTOCOL_AUTO] = {RW_FORM_V2, RW_FORM_VM, RW_FORM_V1},
-};
-
-/* `auto` uses VictoriaMetrics' own protocol only where the receiver is known to be VictoriaMetrics: others
- * reject it with an error in their log. */
+/* The best form that the receiver may support. `auto` uses VictoriaMetrics' own protocol only where the
+ * receiver is known to be VictoriaMetrics: others reject it with an error in their log. */
 static enum rw_form sender_form(const struct sender *s)
 {
-    const enum rw_form *form = ladders[s->o.config->protocol];
-    bool vm = s->victoria || s->o.config->protocol != RW_PROTOCOL_AUTO;
+    enum rw_protocol protocol = s->o.config->protocol;
+    bool v2 = protocol == RW_PROTOCOL_V2 || protocol == RW_PROTOCOL_AUTO;
+    bool vm = protocol == RW_PROTOCOL_VM || (protocol == RW_PROTOCOL_AUTO && s->victoria);
     mono_ms now = loop_now(s->o.loop);
 
-    while (*form != RW_FORM_V1 && (mono_before(now, s->refused_until[*form]) || (*form == RW_FORM_VM && !vm)))
-        form++;
-    return *form;
+    if (v2 && !mono_before(now, s->refused_until[RW_FORM_V2]))
+        return RW_FORM_V2;
+    return vm && !mono_before(now, s->refused_until[RW_FORM_VM]) ? RW_FORM_VM : RW_FORM_V1;
 }
 
 /* The receiver does not support this form: avoid it for an hour. */
@@ -184,7 +177,7 @@ static void sender_refuse_form(struct sender *s, enum rw_form form, const char *
 
     s->refused_until[form] = mono_add(loop_now(s->o.loop), ms);
     log_info("protocol not supported by the endpoint, falling back", L_STR("remote_name", s->o.config->name),
-             L_STR("protocol", rw_form_words[form]), L_STR("to", rw_form_words[sender_form(s)]),
+             L_STR("protocol", rw_protocol_words[form]), L_STR("to", rw_protocol_words[sender_form(s)]),
              L_STR("err", why));
 }
 

@@ -186,7 +186,7 @@ static void rw_set_status(struct endpoint_status *to, const struct endpoint_stat
                  : st->sender.state == SENDER_BACKING_OFF || st->sender.failures ? "failing"
                  : waits                                                         ? "sending"
                                                                                  : "ok",
-        .protocol = rw_form_words[st->sender.form],
+        .protocol = rw_protocol_words[st->sender.form],
         .behind_s = waits && newest > since ? (double)(newest - since) / 1000 : 0,
         .samples_sent = st->sender.samples,
         .samples_pending = st->queue.samples,
