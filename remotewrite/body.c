@@ -521,22 +521,20 @@ static int v2_add_series(struct v2_message *m, struct str rest)
     return 0;
 }
 
-/* Appends the 2.0 message of a 1.0 message, with type and help. */
-static int v2_message_put(struct str v1, const struct families *own, struct buf *into)
+/* Appends the 2.0 message of series of a 1.0 message, with type and help. */
+static int v2_message_put(const struct str *series, size_t n, const struct families *own, struct buf *into)
 {
     CLEANUP(v2_message_done) struct v2_message m = {.series = {.max = BODY_MAX}, .own = own};
-    struct str series;
-    uint64_t number;
     int r = 0;
 
     (void)strset_add(&m.symbols, STR("")); /* the first symbol is empty */
-    while (r == 0 && v1.n)
-        r = !field_take(&v1, &number, &series) ? -EBADMSG : number == 1 ? v2_add_series(&m, series) : 0;
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = v2_add_series(&m, series_content(series[i]));
     for (size_t i = 0; i < m.symbols.n && r == 0; i++) {
         char head[1 + VARINT_MAX];
-        size_t n = (size_t)(put_tag(head, V2_SYMBOLS, m.symbols.list[i].n) - head);
+        size_t head_n = (size_t)(put_tag(head, V2_SYMBOLS, m.symbols.list[i].n) - head);
 
-        r = buf_put(into, head, n) ?: buf_put_str(into, m.symbols.list[i]);
+        r = buf_put(into, head, head_n) ?: buf_put_str(into, m.symbols.list[i]);
     }
     return r ?: buf_put_str(into, buf_str(&m.series));
 }
@@ -561,18 +559,10 @@ static int put_compressed(struct str message, bool zstd, struct buf *into)
     return 0;
 }
 
-static int body_encode(enum rw_form form, struct str message, const struct families *own, struct buf *into)
-{
-    BUF_AUTO(v2, BODY_MAX);
-    int r = form == RW_FORM_V2 ? v2_message_put(message, own, &v2) : 0;
-
-    return r ?: put_compressed(form == RW_FORM_V2 ? buf_str(&v2) : message, form == RW_FORM_VM, into);
-}
-
 int body_make(enum rw_form form, const struct str *series, size_t n, const struct families *own,
               struct buf *into)
 {
-    BUF_AUTO(copy, BODY_MAX);
+    BUF_AUTO(made, BODY_MAX);
     struct str message = {n ? series->p : NULL, 0};
     size_t i = 0;
     int r = 0;
@@ -580,12 +570,12 @@ int body_make(enum rw_form form, const struct str *series, size_t n, const struc
     /* Most often the series follow each other in one message, which needs no copy. */
     for (; i < n && series[i].p == message.p + message.n; i++)
         message.n += series[i].n;
-    if (i < n) {
+    if (form == RW_FORM_V2)
+        r = v2_message_put(series, n, own, &made);
+    else if (i < n)
         for (i = 0; i < n && r == 0; i++)
-            r = buf_put_str(&copy, series[i]);
-        message = buf_str(&copy);
-    }
-    return r ?: body_encode(form, message, own, into);
+            r = buf_put_str(&made, series[i]);
+    return r ?: put_compressed(made.n ? buf_str(&made) : message, form == RW_FORM_VM, into);
 }
 
 /* Of a histogram's names, the one that ends with _count stands for the family. */
@@ -620,7 +610,7 @@ int metadata_body(enum rw_form form, const struct families *families, struct buf
     while (r == 0 && (f = map_next(&families->by_name, &at)))
         if (family_is_listed(f))
             r = put_family(f, &message);
-    return r < 0 || message.n == 0 ? r : body_encode(form, buf_str(&message), NULL, into);
+    return r < 0 || message.n == 0 ? r : put_compressed(buf_str(&message), form == RW_FORM_VM, into);
 }
 
 /* ---- Text ---- */
@@ -656,18 +646,17 @@ int body_series_name(struct str series, struct buf *into)
 int body_print(struct str block, struct buf *into)
 {
     BUF_AUTO(message, BODY_MAX);
-    int r = body_unpack(block, &message);
-    struct str rest = buf_str(&message), series, sample;
-    uint64_t number, bits;
-    int64_t at;
+    CLEANUP(cleanup_free) struct str *series = NULL;
+    size_t n = 0;
+    int r = body_unpack(block, &message) ?: body_series(buf_str(&message), &series, &n);
 
-    while (r == 0 && rest.n) {
-        if (!field_take(&rest, &number, &series))
-            return -EBADMSG;
-        if (number != 1)
-            continue;
-        r = put_name(&series, into);
-        if (r == 0 && !sample_take(series, &bits, &at, &sample))
+    for (size_t i = 0; i < n && r == 0; i++) {
+        struct str rest = series_content(series[i]), sample;
+        uint64_t bits;
+        int64_t at;
+
+        r = put_name(&rest, into);
+        if (r == 0 && !sample_take(rest, &bits, &at, &sample))
             return -EBADMSG;
         r = r
                 ?: bits == RW_STALE_BITS ? buf_puts(into, " stale")
