@@ -89,13 +89,6 @@ static void spool_retry_later(struct endpoint *e)
     e->spool_retry_at = mono_add(loop_now(e->loop), backoff_ms(&spool_backoff, ++e->spool_failures, -1));
 }
 
-static size_t segment_bytes(uint64_t max_bytes)
-{
-    uint64_t n = max_bytes / 8;
-
-    return n > SEGMENT_MAX ? SEGMENT_MAX : n < SEGMENT_MIN ? SEGMENT_MIN : (size_t)n;
-}
-
 /* Notes why the spool is not open; logs it once until it is. */
 static void spool_note_failure(struct endpoint *e, const struct spool *spool, int error)
 {
@@ -131,9 +124,9 @@ static void spool_log_recovery(const struct endpoint *e, uint64_t lost)
 static void spool_open(struct endpoint *e)
 {
     CLEANUP(cleanup_spool_free) struct spool *spool = NULL;
+    size_t segment_bytes = size_max(SEGMENT_MIN, size_min(SEGMENT_MAX, e->config->max_spool_bytes / 8));
     uint64_t lost = queue_stats(e->queue).dropped[DROP_DAMAGED];
-    int r =
-        spool_new(&spool, e->dir, segment_bytes(e->config->max_spool_bytes)) ?: queue_attach(e->queue, spool);
+    int r = spool_new(&spool, e->dir, segment_bytes) ?: queue_attach(e->queue, spool);
 
     if (r < 0) {
         spool_note_failure(e, spool, r);
@@ -446,22 +439,23 @@ static void *thread_run(void *arg)
 
 /* ---- What the agent's loop calls ---- */
 
-int endpoint_new(struct endpoint **ret, const struct endpoint_options *o)
+int endpoint_new(struct endpoint **ret, struct rw_endpoint_config *c, const char *storage_path, bool drain,
+                 void (*changed)(void *arg), void *arg)
 {
     CLEANUP(cleanup_endpoint_free) struct endpoint *e = xcalloc(1, sizeof(*e));
     int r;
 
     (void)pthread_mutex_init(&e->lock, NULL);
-    e->config = rw_endpoint_config_ref(o->config);
-    e->changed = o->changed;
-    e->arg = o->arg;
+    e->config = rw_endpoint_config_ref(c);
+    e->changed = changed;
+    e->arg = arg;
     e->inbox_end = &e->inbox;
-    e->drain = e->draining = o->drain;
+    e->drain = e->draining = drain;
     e->wake.fn = thread_on_wake;
     e->tick.fn = thread_on_tick;
     e->flush.fn = thread_on_flush_end;
-    if (o->storage_path && asprintf(&e->dir, "%s/remote-write/%s", o->storage_path, o->config->name) < 0)
-        memory_exhausted(strlen(o->storage_path));
+    if (storage_path)
+        e->dir = xasprintf("%s/remote-write/%s", storage_path, c->name);
     r = loop_new(&e->loop, &clock_system);
     if (r < 0)
         return r;

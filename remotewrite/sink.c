@@ -298,8 +298,6 @@ static int rw_start(struct rw_sink *s, struct rw_endpoint_config *c, const char 
                     struct endpoint **ret)
 {
     bool leading = agent_state(s->agent)->leading;
-    const struct endpoint_options o = {
-        .config = c, .storage_path = storage_path, .drain = !leading, .changed = rw_on_changed, .arg = s};
     struct endpoint **running = rw_find(s, c->name);
 
     if (running && (endpoint_drain(*running, !leading) || !leading)) {
@@ -309,7 +307,7 @@ static int rw_start(struct rw_sink *s, struct rw_endpoint_config *c, const char 
     if (running)
         rw_stop_endpoints(s, running, 1, 0);
     /* What an earlier run has left in the spool is sent by a standby, too. */
-    return leading || storage_path ? endpoint_new(ret, &o) : 0;
+    return leading || storage_path ? endpoint_new(ret, c, storage_path, !leading, rw_on_changed, s) : 0;
 }
 
 void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *storage_path)
