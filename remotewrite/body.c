@@ -603,13 +603,11 @@ static int put_family(const struct family *f, struct buf *message)
 int metadata_body(enum rw_form form, const struct families *families, struct buf *into)
 {
     BUF_AUTO(message, BODY_MAX);
-    const struct family *f;
-    size_t at = 0;
     int r = 0;
 
-    while (r == 0 && (f = map_next(&families->by_name, &at)))
-        if (family_is_listed(f))
-            r = put_family(f, &message);
+    for (size_t i = 0; i < families->names.n && r == 0; i++)
+        if (family_is_listed(families->list[i]))
+            r = put_family(families->list[i], &message);
     return r < 0 || message.n == 0 ? r : put_compressed(buf_str(&message), form == RW_FORM_VM, into);
 }
 

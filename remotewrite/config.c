@@ -9,7 +9,6 @@
 #include "exporter/base/text.h"
 
 #include <curl/curl.h>
-#include <errno.h>
 #include <stdio.h>
 #include <strings.h>
 

@@ -47,51 +47,37 @@ struct relabel_rule {
 
 void families_done(struct families *f)
 {
-    struct family *one;
-    size_t at = 0;
-
-    while ((one = map_next(&f->by_name, &at)))
-        free(one);
-    map_done(&f->by_name);
+    for (size_t i = 0; i < f->names.n; i++)
+        free(f->list[i]);
+    strset_done(&f->names);
 }
 
 const struct family *families_find(const struct families *f, struct str name)
 {
-    char key[FAMILY_NAME_MAX + 1];
+    size_t i = strset_find(&f->names, name);
 
-    if (name.n == 0 || name.n > FAMILY_NAME_MAX)
-        return NULL;
-    memcpy(key, name.p, name.n);
-    key[name.n] = '\0';
-    return map_get(&f->by_name, key);
-}
-
-static size_t stem_bytes(struct str name, const char *suffix)
-{
-    size_t n = strlen(suffix);
-    bool ends = name.n > n && memcmp(name.p + name.n - n, suffix, n) == 0;
-
-    return ends ? name.n - n : name.n;
+    return i == SIZE_MAX ? NULL : f->list[i];
 }
 
 void families_note(struct families *f, struct str name, const char *suffix, enum family_type type,
                    const char *help)
 {
-    const struct family *was = families_find(f, name);
-    struct family *one;
+    size_t i = strset_find(&f->names, name), n = strlen(suffix);
+    struct family *one = i == SIZE_MAX ? NULL : f->list[i];
+    bool ends = name.n > n && memcmp(name.p + name.n - n, suffix, n) == 0;
 
-    if (name.n == 0 || name.n > FAMILY_NAME_MAX || (was && was->type == type && was->help == help))
+    if (one && one->type == type && one->help == help)
         return;
-    if (was)
-        free(map_take(&f->by_name, was->name));
-    if (f->by_name.n >= FAMILIES_MAX)
+    if (!one && (name.n == 0 || name.n > FAMILY_NAME_MAX || f->names.n >= FAMILIES_MAX))
         return;
-    one = xcalloc(1, sizeof(*one) + name.n + 1);
-    memcpy(one->name, name.p, name.n);
+    if (!one) {
+        one = xcalloc(1, sizeof(*one) + name.n + 1);
+        memcpy(one->name, name.p, name.n);
+        f->list[strset_add(&f->names, (struct str){one->name, name.n})] = one;
+    }
     one->type = type;
     one->help = help;
-    one->stem_n = stem_bytes(name, suffix);
-    map_set(&f->by_name, one->name, one);
+    one->stem_n = ends ? name.n - n : name.n;
 }
 
 /* ---- Reading `write_relabel_configs` ---- */
@@ -299,16 +285,12 @@ static int apply_to_names(const struct relabel_rule *rule, struct label_maker *m
     for (size_t i = 0; i < n; i++) {
         struct label label = m->list[i];
         size_t begin = m->room.n;
-        int match = regex_match(m->matcher, rule->regex, label.name), r;
+        int r = regex_match(m->matcher, rule->regex, label.name);
 
-        if (match < 0)
-            return match;
-        if (rule->action != RELABEL_LABELMAP && match == (rule->action == RELABEL_LABELKEEP))
+        if (r >= 0 && rule->action != RELABEL_LABELMAP && r == (rule->action == RELABEL_LABELKEEP))
             m->list[kept++] = label;
-        if (rule->action != RELABEL_LABELMAP || !match)
-            continue;
-        r = labels_expand(m, rule->replacement);
-        r = r ?: label_list_set(m, room_text(m, begin), label.value);
+        if (r > 0 && rule->action == RELABEL_LABELMAP)
+            r = labels_expand(m, rule->replacement) ?: label_list_set(m, room_text(m, begin), label.value);
         if (r < 0)
             return r;
     }

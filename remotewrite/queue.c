@@ -69,27 +69,6 @@ static void record_free(struct record *r)
     free(r);
 }
 
-struct queue *queue_free(struct queue *q)
-{
-    if (!q)
-        return NULL;
-    for (struct lane *l = q->lanes, *next; l; l = next) {
-        next = l->next;
-        for (struct record *r; (r = TAILQ_FIRST(&l->records));) {
-            TAILQ_REMOVE(&l->records, r, entry);
-            record_free(r);
-        }
-        free(l);
-    }
-    free(q);
-    return NULL;
-}
-
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* ---- Lanes ---- */
 
 static struct str lane_name(const struct lane *l)
@@ -138,8 +117,8 @@ static bool queue_link(struct queue *q, struct record *r)
         TAILQ_INSERT_AFTER(&l->records, before, r, entry);
     else
         TAILQ_INSERT_HEAD(&l->records, r, entry);
-    l->last_ms = later(l->last_ms, r->head.last_ms);
-    q->stats.newest_ever_ms = later(q->stats.newest_ever_ms, r->head.last_ms);
+    l->last_ms = later_ms(l->last_ms, r->head.last_ms);
+    q->stats.newest_ever_ms = later_ms(q->stats.newest_ever_ms, r->head.last_ms);
     q->stats.records++;
     q->stats.samples += r->head.samples;
     if (r->payload)
@@ -167,6 +146,32 @@ static void queue_unlink(struct queue *q, struct record *r)
     if (!r->segment)
         queue_count_unsaved(q, r, -1);
     record_forget_unsynced(r);
+}
+
+/* Frees the records, or only those on disk, which stay there for the next queue_attach(). */
+static void queue_forget(struct queue *q, bool all)
+{
+    for (struct lane *l = q->lanes; l; l = l->next)
+        for (struct record *r = TAILQ_FIRST(&l->records), *next; r; r = next) {
+            next = TAILQ_NEXT(r, entry);
+            if (!all && !r->segment)
+                continue;
+            queue_unlink(q, r);
+            record_free(r);
+        }
+}
+
+struct queue *queue_free(struct queue *q)
+{
+    if (!q)
+        return NULL;
+    queue_forget(q, true);
+    for (struct lane *l = q->lanes, *next; l; l = next) {
+        next = l->next;
+        free(l);
+    }
+    free(q);
+    return NULL;
 }
 
 /* Removes the record from its lane and its segment, and frees it. */
@@ -484,7 +489,7 @@ struct queue_stats queue_stats(const struct queue *q)
             continue;
         if (!now.oldest_ms || first->head.first_ms < now.oldest_ms)
             now.oldest_ms = first->head.first_ms;
-        now.newest_ms = later(now.newest_ms, TAILQ_LAST(&l->records, records)->head.last_ms);
+        now.newest_ms = later_ms(now.newest_ms, TAILQ_LAST(&l->records, records)->head.last_ms);
     }
     return now;
 }
@@ -530,7 +535,7 @@ static int queue_read_positions(struct queue *q, struct spool *spool)
         struct lane *l = queue_lane(q, from.name, true);
 
         l->done = from.seq;
-        l->last_ms = later(l->last_ms, from.last_ms);
+        l->last_ms = later_ms(l->last_ms, from.last_ms);
         if (from.seq >= q->next_seq)
             q->next_seq = from.seq + 1;
     }
@@ -607,20 +612,6 @@ static int queue_read_segment(struct queue *q, struct spool_segment *segment)
     return 0;
 }
 
-/* A segment cannot be read: leaves the spool with all that it holds to the next queue_attach(). */
-static void queue_abandon_spool(struct queue *q)
-{
-    for (struct lane *l = q->lanes; l; l = l->next)
-        for (struct record *r = TAILQ_FIRST(&l->records), *next; r; r = next) {
-            next = TAILQ_NEXT(r, entry);
-            if (!r->segment)
-                continue;
-            queue_unlink(q, r);
-            record_free(r);
-        }
-    q->spool = NULL;
-}
-
 int queue_payload(struct queue *q, struct record *r, struct str *ret)
 {
     BUF_AUTO(bytes, RECORD_MAX + RECORD_HEAD + LANE_NAME_MAX);
@@ -630,7 +621,8 @@ int queue_payload(struct queue *q, struct record *r, struct str *ret)
     if (error < 0 && error != -EBADMSG) {
         queue_save_position(q, false);
         q->picked = NULL;
-        queue_abandon_spool(q);
+        queue_forget(q, false);
+        q->spool = NULL;
         return -ESTALE;
     }
     if (error < 0)
@@ -673,7 +665,8 @@ int queue_attach(struct queue *q, struct spool *spool)
         r = queue_read_segment(q, one);
     }
     if (r < 0) {
-        queue_abandon_spool(q);
+        queue_forget(q, false);
+        q->spool = NULL;
         queue_renumber(q, -IN_MEMORY);
         q->next_seq = used;
         q->stats = before;

@@ -63,6 +63,12 @@ struct queue_stats {
     int disk_error;               /* negative errno of the last write, 0 if it succeeded */
 };
 
+/* Of two timestamps. */
+static inline int64_t later_ms(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 struct queue *queue_new(const struct queue_options *o);
 struct queue *queue_free(struct queue *q);
 DEFINE_CLEANUP(struct queue, queue_free)

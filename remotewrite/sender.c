@@ -328,41 +328,6 @@ static void sender_note_too_large(struct sender *s, const struct transport_answe
 
 /* ---- Delivery ---- */
 
-static void sender_on_timer(struct timer *t);
-
-struct sender *sender_new(const struct sender_options *o)
-{
-    struct sender *s = xcalloc(1, sizeof(*s));
-
-    s->o = *o;
-    s->timer.fn = sender_on_timer;
-    buf_init(&s->body, BODY_MAX);
-    buf_init(&s->message, BODY_MAX);
-    buf_init(&s->joined, BODY_MAX);
-    buf_init(&s->metadata, BODY_MAX);
-    s->stats.form = sender_form(s);
-    return s;
-}
-
-struct sender *sender_free(struct sender *s)
-{
-    if (!s)
-        return NULL;
-    loop_timer_clear(s->o.loop, &s->timer);
-    s->o.transport->cancel(s->o.transport);
-    if (s->metadata_in_flight)
-        s->o.metadata_transport->cancel(s->o.metadata_transport);
-    buf_done(&s->metadata);
-    if (s->record)
-        queue_put_back(s->o.queue);
-    buf_done(&s->body);
-    buf_done(&s->message);
-    buf_done(&s->joined);
-    free(s->series);
-    free(s);
-    return NULL;
-}
-
 const struct sender_stats *sender_stats(const struct sender *s)
 {
     return &s->stats;
@@ -440,8 +405,7 @@ static void sender_on_accepted(struct sender *s, const struct transport_answer *
     st->samples += written;
     if (written) {
         st->last_sent_at_ms = loop_wall(s->o.loop).ms;
-        if (s->last_ms > st->highest_sent_ms)
-            st->highest_sent_ms = s->last_ms;
+        st->highest_sent_ms = later_ms(st->highest_sent_ms, s->last_ms);
         if (s->max_series && !mono_before(loop_now(s->o.loop), s->max_series_until))
             s->max_series = 0;
         s->fruitless = 0;
@@ -595,7 +559,7 @@ static int sender_take_more(struct sender *s)
         }
         s->more[s->n_more++] = queue_ref(s->o.queue, more[i]);
         s->samples += h->samples;
-        s->last_ms = h->last_ms > s->last_ms ? h->last_ms : s->last_ms;
+        s->last_ms = later_ms(s->last_ms, h->last_ms);
         bytes += blocks[s->n_more].n;
     }
     if (s->n_more && body_join(blocks, s->n_more + 1, &s->joined) < 0)
@@ -689,6 +653,39 @@ void sender_hurry(struct sender *s, int64_t ms)
             sender_wait(s, s->not_before.ms - now.ms);
     }
     sender_kick(s);
+}
+
+struct sender *sender_new(const struct sender_options *o)
+{
+    struct sender *s = xcalloc(1, sizeof(*s));
+
+    s->o = *o;
+    s->timer.fn = sender_on_timer;
+    buf_init(&s->body, BODY_MAX);
+    buf_init(&s->message, BODY_MAX);
+    buf_init(&s->joined, BODY_MAX);
+    buf_init(&s->metadata, BODY_MAX);
+    s->stats.form = sender_form(s);
+    return s;
+}
+
+struct sender *sender_free(struct sender *s)
+{
+    if (!s)
+        return NULL;
+    loop_timer_clear(s->o.loop, &s->timer);
+    s->o.transport->cancel(s->o.transport);
+    if (s->metadata_in_flight)
+        s->o.metadata_transport->cancel(s->o.metadata_transport);
+    buf_done(&s->metadata);
+    if (s->record)
+        queue_put_back(s->o.queue);
+    buf_done(&s->body);
+    buf_done(&s->message);
+    buf_done(&s->joined);
+    free(s->series);
+    free(s);
+    return NULL;
 }
 
 /* ---- Metadata ---- */

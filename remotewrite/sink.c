@@ -10,7 +10,6 @@
 #include "remotewrite/queue.h"
 #include "remotewrite/sender.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -108,8 +107,7 @@ static void rw_on_post(struct post *p)
 static void rw_set_gauges(struct metrics *m, const char *const *labels, const struct endpoint_state *st,
                           const struct rw_endpoint_config *c)
 {
-    int64_t newest =
-        st->newest_in_ms > st->queue.newest_ever_ms ? st->newest_in_ms : st->queue.newest_ever_ms;
+    int64_t newest = later_ms(st->newest_in_ms, st->queue.newest_ever_ms);
 
     metric_set(m, METRIC_RW_PENDING, labels, (double)st->queue.samples);
     metric_set(m, METRIC_RW_SHARDS, labels, 1);
@@ -175,7 +173,7 @@ static void rw_set_spool_status(struct endpoint_status *to, const struct endpoin
 static void rw_set_status(struct endpoint_status *to, const struct endpoint_state *st,
                           const struct rw_endpoint_config *c)
 {
-    int64_t newest = st->newest_in_ms > st->queue.newest_ms ? st->newest_in_ms : st->queue.newest_ms;
+    int64_t newest = later_ms(st->newest_in_ms, st->queue.newest_ms);
     bool waits = st->queue.samples > 0;
     int64_t since = waits ? st->queue.oldest_ms : newest;
 

@@ -333,12 +333,9 @@ void spool_trim(struct spool *s)
 
 struct spool_stats spool_stats(const struct spool *s)
 {
-    struct spool_stats now = {0};
+    struct spool_stats now = s ? s->found : (struct spool_stats){0};
 
-    if (!s)
-        return now;
-    now = s->found;
-    now.bytes = s->bytes + spool_idle_bytes(s);
+    now.bytes = s ? s->bytes + spool_idle_bytes(s) : 0;
     return now;
 }
 
