@@ -125,13 +125,6 @@ static void pack_labels(struct packer *k, uint32_t p, uint32_t end)
     }
 }
 
-/* Packs the rest up to `end`, the end of a sample, as one literal. */
-static void pack_sample(struct packer *k, uint32_t end)
-{
-    k->out = put_literal(k->out, raw_at(k, k->literal), end - k->literal);
-    k->literal = end;
-}
-
 /* Writes a TimeSeries with the value zero. Returns its end; *ret_value points to the value. */
 static char *put_series(char *p, struct str labels, size_t time_n, int64_t at, char **ret_value)
 {
@@ -184,7 +177,8 @@ static void make_block(struct frame *f, struct packer *k, size_t largest, const 
         }
         p = put_series(p, label_bytes_at(l, place), f->time_n, at, &value);
         pack_labels(k, k->literal, k->begin + (uint32_t)(value - k->raw));
-        pack_sample(k, k->begin + (uint32_t)(p - k->raw));
+        k->out = put_literal(k->out, raw_at(k, k->literal), (size_t)(p - raw_at(k, k->literal)));
+        k->literal = k->begin + (uint32_t)(p - k->raw);
         f->value_at[i] = (uint32_t)(k->out - f->block - (p - value));
         f->series[i] = l->series ? l->series[place] : (uint32_t)place;
     }

@@ -163,10 +163,19 @@ static void spool_on_unreadable(struct endpoint *e)
 }
 
 /* What failed is tried again with back-off, or `now`. */
-static void spool_mend(struct endpoint *e, bool now)
+static void spool_watch(struct endpoint *e, bool now)
 {
-    bool due = now || !mono_before(loop_now(e->loop), e->spool_retry_at);
+    bool due;
 
+    if (!e->dir)
+        return;
+    if (e->spool && e->spool->read_error < 0)
+        spool_on_unreadable(e);
+    else if (e->spool && !spool_is_there(e->spool))
+        spool_on_removed(e);
+    else if (e->spool)
+        spool_trim(e->spool);
+    due = now || !mono_before(loop_now(e->loop), e->spool_retry_at);
     if (!e->spool) {
         if (due)
             spool_open(e);
@@ -178,19 +187,6 @@ static void spool_mend(struct endpoint *e, bool now)
         e->spool_failures = 0;
     else if (due)
         spool_retry_later(e);
-}
-
-static void spool_watch(struct endpoint *e, bool now)
-{
-    if (!e->dir)
-        return;
-    if (e->spool && e->spool->read_error < 0)
-        spool_on_unreadable(e);
-    else if (e->spool && !spool_is_there(e->spool))
-        spool_on_removed(e);
-    else if (e->spool)
-        spool_trim(e->spool);
-    spool_mend(e, now);
 }
 
 static void spool_log_writes(struct endpoint *e)
@@ -301,16 +297,6 @@ static void thread_on_turn(void *arg, double seconds)
         loop_stop(e->loop);
 }
 
-static void thread_take_item(struct endpoint *e, struct endpoint_item *i)
-{
-    if (i->batch)
-        intake_publish(e->intake, i->batch);
-    else if (i->withdraw)
-        intake_withdraw(e->intake, str_of(i->withdraw), i->at.ms);
-    else
-        intake_metrics(e->intake, i->metrics, i->at.ms);
-}
-
 static void thread_on_flush_end(struct timer *t)
 {
     loop_stop(CONTAINER_OF(t, struct endpoint, flush)->loop);
@@ -353,7 +339,12 @@ static void thread_on_wake(struct post *p)
     flush_ms = e->flush_ms;
     (void)pthread_mutex_unlock(&e->lock);
     for (struct endpoint_item *i = list; i; i = i->next)
-        thread_take_item(e, i);
+        if (i->batch)
+            intake_publish(e->intake, i->batch);
+        else if (i->withdraw)
+            intake_withdraw(e->intake, str_of(i->withdraw), i->at.ms);
+        else
+            intake_metrics(e->intake, i->metrics, i->at.ms);
     intake_commit(e->intake);
     items_free(list);
     if (stop && !e->stopping)

@@ -117,17 +117,11 @@ static void rule_read_sources(struct relabel_rule *rule, const struct node *n, s
             rule->sources[rule->n_sources++] = arena_text(a, list->items[i]->text);
 }
 
-static void rule_read_regex(struct relabel_rule *rule, const struct node *n, struct problems *p)
-{
-    struct str s = STR("(.*)");
-    char why[REGEX_WHY_BYTES];
-
-    if (node_str(n, "regex", p, &s) && regex_new(&rule->regex, s, why) < 0)
-        node_problem(node_get(n, "regex"), p, PROBLEM_ERROR, "expected a regular expression: %s", why);
-}
-
 static void rule_read(struct relabel_rule *rule, const struct node *n, struct problems *p, struct arena *a)
 {
+    struct str regex = STR("(.*)");
+    char why[REGEX_WHY_BYTES];
+
     if (n->kind != NODE_MAP) {
         node_expected(n, p, "a rule: an object with source_labels, regex, ...");
         return;
@@ -135,7 +129,8 @@ static void rule_read(struct relabel_rule *rule, const struct node *n, struct pr
     node_only_keys(n, rule_keys, PROBLEM_ERROR, p);
     rule->action = (enum relabel_action)node_choice(n, "action", p, action_words);
     rule_read_sources(rule, n, p, a);
-    rule_read_regex(rule, n, p);
+    if (node_str(n, "regex", p, &regex) && regex_new(&rule->regex, regex, why) < 0)
+        node_problem(node_get(n, "regex"), p, PROBLEM_ERROR, "expected a regular expression: %s", why);
     rule->separator = rule_read_text(n, "separator", ";", p, a);
     rule->target = rule_read_text(n, "target_label", "", p, a);
     rule->replacement = rule_read_text(n, "replacement", "$1", p, a);

@@ -98,19 +98,6 @@ static bool within(mono_ms now, mono_ms since, int64_t ms)
     return since.ms && mono_before(now, mono_add(since, ms));
 }
 
-/* A request failed and is retried: logs the first failure, then one a minute. */
-static void sender_log_failure(struct sender *s, const char *text)
-{
-    mono_ms now = loop_now(s->o.loop);
-
-    if (within(now, s->failure_logged_at, LOG_MS))
-        return;
-    s->failing_logged = true;
-    s->failure_logged_at = now;
-    log_warn("sending samples failed, retrying", L_STR("remote_name", s->o.config->name),
-             L_STR("url", s->o.config->url_shown), L_INT("failures", s->stats.failures), L_STR("err", text));
-}
-
 /* Counts samples that the endpoint rejected, and logs them. */
 static void sender_reject(struct sender *s, uint32_t samples, const char *why)
 {
@@ -379,6 +366,7 @@ static void sender_back_off(struct sender *s, const char *text, int64_t retry_af
 {
     const struct rw_endpoint_config *c = s->o.config;
     struct backoff backoff = {c->min_backoff_ms, c->max_backoff_ms, RETRY_AFTER_MAX_MS};
+    mono_ms now = loop_now(s->o.loop);
 
     s->stats.failures++;
     sender_note_error(s, text);
@@ -386,10 +374,15 @@ static void sender_back_off(struct sender *s, const char *text, int64_t retry_af
         s->gave_up = true;
         return;
     }
-    sender_log_failure(s, text);
+    if (!within(now, s->failure_logged_at, LOG_MS)) {
+        log_warn("sending samples failed, retrying", L_STR("remote_name", c->name),
+                 L_STR("url", c->url_shown), L_INT("failures", s->stats.failures), L_STR("err", text));
+        s->failing_logged = true;
+        s->failure_logged_at = now;
+    }
     if (retry_after_ms > RETRY_AFTER_MAX_MS)
         retry_after_ms = RETRY_AFTER_MAX_MS;
-    s->not_before = mono_add(loop_now(s->o.loop), retry_after_ms > 0 ? retry_after_ms : 0);
+    s->not_before = mono_add(now, retry_after_ms > 0 ? retry_after_ms : 0);
     sender_wait(s, backoff_ms(&backoff, s->stats.failures, retry_after_ms));
 }
 

@@ -111,16 +111,6 @@ static DIR *spool_list(const struct spool *s)
     return d;
 }
 
-static uint32_t segment_file_size(const struct spool *s, const struct spool_segment *segment)
-{
-    struct stat st;
-
-    if (fstatat(s->dir_fd, spool_name(segment, ".seg").text, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-        !S_ISREG(st.st_mode))
-        return 0;
-    return st.st_size > UINT32_MAX ? UINT32_MAX : (uint32_t)st.st_size;
-}
-
 /* Lists the segments, and notes the numbers in use. */
 static int spool_find_segments(struct spool *s)
 {
@@ -132,6 +122,7 @@ static int spool_find_segments(struct spool *s)
         return -errno;
     while ((void)(errno = 0), (entry = readdir(d))) {
         struct spool_segment one = {0};
+        struct stat st;
         int end = 0;
 
         if (sscanf(entry->d_name, "%12" SCNu64 "%n", &one.number, &end) != 1 || end != NUMBER_DIGITS)
@@ -140,7 +131,8 @@ static int spool_find_segments(struct spool *s)
             s->next_number = one.number + 1;
         if (strcmp(entry->d_name + end, ".seg") != 0)
             continue;
-        one.size = segment_file_size(s, &one);
+        if (fstatat(s->dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+            one.size = (uint32_t)size_min((size_t)st.st_size, UINT32_MAX);
         (void)spool_link(s, &one);
     }
     r = -errno;
