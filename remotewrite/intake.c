@@ -67,21 +67,20 @@ bool active_next(struct active_reader *r, struct str *ret_lane, struct label_byt
     const struct record_head *h = &item.head;
 
     while ((found = segment_next(&r->records, &item)) != SEGMENT_END) {
-        bool last = h->first_ms + 1 == h->last_ms;
+        bool last = true;
 
         if (found != SEGMENT_RECORD)
             continue;
         if (r->labels && h->seq != r->set) { /* its last frame is damaged */
             r->records.next = item.at;
-            last = true;
-        } else if (h->kind == RECORD_SAMPLES) {
-            r->labels = r->labels ?: xcalloc(1, sizeof(*r->labels));
-            (void)!body_labels(item.payload, r->labels);
-            r->lane = h->lane;
-            r->set = h->seq;
         } else {
             r->lane = h->lane;
-            last = true;
+            r->set = h->seq;
+            if (h->kind == RECORD_SAMPLES) {
+                r->labels = r->labels ?: xcalloc(1, sizeof(*r->labels));
+                (void)!body_labels(item.payload, r->labels);
+                last = h->first_ms + 1 == h->last_ms;
+            }
         }
         if (last) {
             *ret_lane = r->lane;

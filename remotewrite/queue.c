@@ -614,20 +614,19 @@ static int queue_read_segment(struct queue *q, struct spool_segment *segment)
 
 int queue_payload(struct queue *q, struct record *r, struct str *ret)
 {
-    BUF_AUTO(bytes, RECORD_MAX + RECORD_HEAD + LANE_NAME_MAX);
-    int error =
-        r->payload ? 0 : spool_read(q->spool, r->segment, r->at, record_size(&r->head, r->payload_n), &bytes);
-
-    if (error < 0 && error != -EBADMSG) {
-        queue_save_position(q, false);
-        q->picked = NULL;
-        queue_forget(q, false);
-        q->spool = NULL;
-        return -ESTALE;
-    }
-    if (error < 0)
-        return error;
     if (!r->payload) {
+        BUF_AUTO(bytes, RECORD_MAX + RECORD_HEAD + LANE_NAME_MAX);
+        int error = spool_read(q->spool, r->segment, r->at, record_size(&r->head, r->payload_n), &bytes);
+
+        if (error < 0 && error != -EBADMSG) {
+            queue_save_position(q, false);
+            q->picked = NULL;
+            queue_forget(q, false);
+            q->spool = NULL;
+            return -ESTALE;
+        }
+        if (error < 0)
+            return error;
         r->payload = buf_take(&bytes).p;
         q->stats.memory += r->payload_n;
     }

@@ -187,15 +187,15 @@ static int sender_unpack(struct sender *s)
     return r;
 }
 
-/* Moves the series [from, to) of the current record that are known, or suspects, to the end, where any of
- * them may be the first: a search that is given up then asks for others the next time. Returns where they
- * begin. */
-static uint32_t sender_move_back(struct sender *s, uint32_t from, uint32_t to, bool suspect)
+/* Of the first series of the current record, up to `to`, moves those that are known, or suspects, to the end,
+ * where any of them may be the first: a search that is given up then asks for others the next time. Returns
+ * where they begin. */
+static uint32_t sender_move_back(struct sender *s, uint32_t to, bool suspect)
 {
-    CLEANUP(cleanup_free) struct str *moved = xmalloc((to - from + 1) * sizeof(*moved));
-    uint32_t n = 0, kept = from;
+    CLEANUP(cleanup_free) struct str *moved = xmalloc((to + 1) * sizeof(*moved));
+    uint32_t n = 0, kept = 0;
 
-    for (uint32_t i = from; i < to; i++) {
+    for (uint32_t i = 0; i < to; i++) {
         const struct reject *e = reject_find(s, s->series[i]);
 
         if (e && e->suspect == suspect)
@@ -220,8 +220,8 @@ static void sender_sort_series(struct sender *s)
     s->n_pieces = 1;
     if (!within(now, s->rejected_at, REJECT_MS) || sender_unpack(s) < 0)
         return;
-    s->suspects = sender_move_back(s, 0, n, true);
-    s->known = sender_move_back(s, 0, s->suspects, false);
+    s->suspects = sender_move_back(s, n, true);
+    s->known = sender_move_back(s, s->suspects, false);
     if (s->suspects == n)
         return;
     s->halve_suspects = !within(now, reject_find(s, s->series[s->suspects])->at, SENDER_HALVE_MS);
