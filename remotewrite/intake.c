@@ -145,45 +145,29 @@ struct intake *intake_new(const struct rw_endpoint_config *c, struct queue *q)
     return in;
 }
 
-/* A file of active series that is being written, a part at a time. */
-struct active_writer {
-    struct spool *spool;
-    const char *name;
-    size_t at; /* bytes in it */
-    struct buf part;
-};
-
-enum { ACTIVE_PART = 1 << 20, ACTIVE_SLACK = 64 << 10, ACTIVE_MAX = 1 << 30 };
+enum { ACTIVE_SLACK = 64 << 10, ACTIVE_MAX = 1 << 30 };
 
 static const char active_name[] = "active", active_new[] = "active.new";
 
-static int active_flush(struct active_writer *w)
+/* Writes the lane's set, or that it has none, to the end of a file of *at bytes. */
+static int lane_save(struct intake *in, struct intake_lane *l, const char *file, size_t *at)
 {
-    int r = spool_append_file(w->spool, w->name, w->at, buf_str(&w->part));
-
-    w->at += w->part.n;
-    w->part.n = 0;
-    return r;
-}
-
-/* Writes the lane's set, or that it has none. */
-static int lane_save(struct intake *in, struct intake_lane *l, struct active_writer *w)
-{
-    size_t before = w->at + w->part.n;
     bool made = l->n_frames == 0 && l->labels;
+    size_t before = *at;
     int r = 0;
 
     if (made)
         lane_add_frames(in, l, l->labels, 0);
     for (size_t i = 0; (i == 0 || i < l->n_frames) && r == 0; i++) {
         const struct frame *f = l->n_frames ? l->frames[i] : NULL;
+        BUF_AUTO(bytes, ACTIVE_MAX);
 
-        r = active_put(&w->part, lane_score(l), in->sets, f, i, l->n_frames);
-        if (r == 0 && w->part.n >= ACTIVE_PART)
-            r = active_flush(w);
+        r = active_put(&bytes, lane_score(l), in->sets, f, i, l->n_frames)
+                ?: spool_append_file(in->spool, file, *at, buf_str(&bytes));
+        *at += bytes.n;
     }
     in->sets++;
-    l->stored = w->at + w->part.n - before;
+    l->stored = *at - before;
     if (made)
         lane_drop_frames(l);
     return r;
@@ -192,29 +176,27 @@ static int lane_save(struct intake *in, struct intake_lane *l, struct active_wri
 /* Appends the sets that have changed, or writes all to a new file if most of the old one is obsolete. */
 static int intake_store(struct intake *in)
 {
-    struct active_writer w = {.spool = in->spool, .name = active_name, .at = in->stored};
-    size_t used = 0;
+    const char *file = active_name;
+    size_t used = 0, at = in->stored;
     bool whole;
     int r = 0;
 
     for (const struct intake_lane *l = in->lanes; l; l = l->next)
         used += l->stored;
     whole = in->stored == 0 || in->stored > 2 * used + ACTIVE_SLACK;
-    buf_init(&w.part, ACTIVE_MAX);
     if (whole) {
-        w.name = active_new;
-        w.at = 0;
-        spool_remove_file(in->spool, active_new);
-        r = buf_put(&w.part, segment_magic, SEGMENT_HEAD);
+        file = active_new;
+        at = SEGMENT_HEAD;
+        spool_remove_file(in->spool, file);
+        r = spool_append_file(in->spool, file, 0, (struct str){segment_magic, SEGMENT_HEAD});
     }
     for (struct intake_lane *l = in->lanes; l && r == 0; l = l->next)
         if (whole ? l->n_frames || l->labels : l->unsaved)
-            r = lane_save(in, l, &w);
-    r = r ?: active_flush(&w) ?: spool_commit_file(in->spool, w.name, active_name);
-    buf_done(&w.part);
+            r = lane_save(in, l, file, &at);
+    r = r ?: spool_commit_file(in->spool, file, active_name);
     if (r < 0 && whole)
-        spool_remove_file(in->spool, active_new);
-    in->stored = r == 0 ? w.at : r == -ESTALE ? 0 : in->stored;
+        spool_remove_file(in->spool, file);
+    in->stored = r == 0 ? at : r == -ESTALE ? 0 : in->stored;
     return r;
 }
 

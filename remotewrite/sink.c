@@ -129,8 +129,6 @@ static void rw_set_gauges(struct metrics *m, const char *const *labels, const st
 
 static void rw_set_counters(struct metrics *m, const char *const *labels, const struct endpoint_state *st)
 {
-    const char *with_reason[3] = {NULL, labels[0], labels[1]};
-
     metric_set(m, METRIC_RW_SAMPLES, labels, (double)st->sender.samples);
     metric_set(m, METRIC_RW_FAILED, labels, (double)st->sender.failed);
     metric_set(m, METRIC_RW_RETRIED, labels, (double)st->sender.retried);
@@ -140,7 +138,8 @@ static void rw_set_counters(struct metrics *m, const char *const *labels, const 
     metric_set(m, METRIC_RW_METADATA_RETRIED, labels, (double)st->sender.metadata_retried);
     metric_set(m, METRIC_RW_DAMAGED, labels, (double)(st->spool.damaged_bytes + st->spool.torn_bytes));
     for (unsigned i = 0; i < DROPS; i++) {
-        with_reason[0] = queue_drop_words[i];
+        const char *const *with_reason = LV(queue_drop_words[i], labels[0], labels[1]);
+
         /* Known only when the endpoint ends: see rw_forget_metrics(). */
         if (i == DROP_UNSAVED)
             metric_add(m, METRIC_RW_DROPPED, with_reason, 0);
