@@ -21,19 +21,6 @@ enum {
 static const char wanted[] = "wanted", unknown_suffix[] = ".seg.unknown", damaged_suffix[] = ".seg.damaged";
 static const char *const position_names[2] = {"position.a", "position.b"};
 
-/* The name of a file by its number and suffix. */
-struct spool_name {
-    char text[40];
-};
-
-static struct spool_name spool_name(const struct spool_segment *segment, const char *suffix)
-{
-    struct spool_name name;
-
-    (void)snprintf(name.text, sizeof(name.text), "%012" PRIu64 "%s", segment->number, suffix);
-    return name;
-}
-
 /* What a write() says, of which no part may be missing. */
 static int write_result(ssize_t n, size_t want)
 {
@@ -83,7 +70,7 @@ bool spool_is_asked_for(const struct spool *s)
     return faccessat(s->dir_fd, wanted, F_OK, 0) == 0;
 }
 
-/* Adds a copy of the segment, by number. */
+/* Adds a copy of the segment, by name. */
 static struct spool_segment *spool_link(struct spool *s, const struct spool_segment *made)
 {
     struct spool_segment *before = TAILQ_LAST(&s->segments, spool_segments);
@@ -91,7 +78,7 @@ static struct spool_segment *spool_link(struct spool *s, const struct spool_segm
 
     *segment = *made;
     s->bytes += segment->size;
-    while (before && before->number > segment->number)
+    while (before && strcmp(before->name, segment->name) > 0)
         before = TAILQ_PREV(before, spool_segments, entry);
     if (before)
         TAILQ_INSERT_AFTER(&s->segments, before, segment, entry);
@@ -123,16 +110,18 @@ static int spool_find_segments(struct spool *s)
     while ((void)(errno = 0), (entry = readdir(d))) {
         struct spool_segment one = {0};
         struct stat st;
+        uint64_t number;
         int end = 0;
 
-        if (sscanf(entry->d_name, "%12" SCNu64 "%n", &one.number, &end) != 1 || end != NUMBER_DIGITS)
+        if (sscanf(entry->d_name, "%12" SCNu64 "%n", &number, &end) != 1 || end != NUMBER_DIGITS)
             continue;
-        if (one.number >= s->next_number)
-            s->next_number = one.number + 1;
+        if (number >= s->next_number)
+            s->next_number = number + 1;
         if (strcmp(entry->d_name + end, ".seg") != 0)
             continue;
         if (fstatat(s->dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
             one.size = (uint32_t)size_min((size_t)st.st_size, UINT32_MAX);
+        (void)snprintf(one.name, sizeof(one.name), "%.39s", entry->d_name);
         (void)spool_link(s, &one);
     }
     r = -errno;
@@ -194,10 +183,10 @@ struct spool *spool_free(struct spool *s)
 /* Renames the file of the segment. A negative errno: it is still there. */
 static int spool_set_aside(struct spool *s, const struct spool_segment *segment, const char *suffix)
 {
-    const struct spool_name name = spool_name(segment, ".seg"), aside = spool_name(segment, suffix);
-    CLEANUP(cleanup_free) char *path = xasprintf("%s/%s", s->dir, aside.text);
+    CLEANUP(cleanup_free)
+    char *path = xasprintf("%s/%.*s%s", s->dir, NUMBER_DIGITS, segment->name, suffix);
 
-    if (renameat(s->dir_fd, name.text, s->dir_fd, aside.text) < 0)
+    if (renameat(s->dir_fd, segment->name, s->dir_fd, strrchr(path, '/') + 1) < 0)
         return -errno;
     log_error(suffix == unknown_suffix ? "spool segment of another version set aside"
                                        : "damaged spool segment set aside",
@@ -211,12 +200,12 @@ static void spool_note_unread(struct spool *s, const struct spool_segment *segme
     s->read_error = error;
     s->found.unread = (struct spool_files){1, segment->size};
     (void)snprintf(s->found.error, sizeof(s->found.error), "cannot read spool segment %s/%s: %s", s->dir,
-                   spool_name(segment, ".seg").text, strerror(-error));
+                   segment->name, strerror(-error));
 }
 
 int spool_load(struct spool *s, struct spool_segment *segment, struct buf *bytes)
 {
-    int r = spool_read_file(s, spool_name(segment, ".seg").text, bytes);
+    int r = spool_read_file(s, segment->name, bytes);
 
     if (r == 0 && segment_has_other_version(buf_str(bytes)))
         r = spool_set_aside(s, segment, unknown_suffix) ?: -ENOENT;
@@ -257,7 +246,7 @@ static void spool_remove_segment(struct spool *s, struct spool_segment *segment)
     if (segment->damaged)
         (void)spool_set_aside(s, segment, damaged_suffix);
     else
-        spool_remove_file(s, spool_name(segment, ".seg").text);
+        spool_remove_file(s, segment->name);
     free(segment);
 }
 
@@ -273,14 +262,14 @@ static void spool_drop_empty(struct spool *s)
     }
 }
 
-/* Counts the files that were set aside; the name of the oldest. */
-static struct spool_name spool_count_aside(struct spool *s)
+/* Counts the files that were set aside; the name of the oldest, or "". */
+static void spool_count_aside(struct spool *s, char oldest[SPOOL_NAME_BYTES])
 {
     DIR *d = spool_list(s);
-    struct spool_name oldest = {""};
     const struct dirent *entry;
     struct stat st;
 
+    *oldest = '\0';
     s->found.damaged = s->found.unknown = (struct spool_files){0};
     while (d && (entry = readdir(d))) {
         const char *name = entry->d_name, *suffix = strlen(name) > NUMBER_DIGITS ? name + NUMBER_DIGITS : "";
@@ -292,12 +281,11 @@ static struct spool_name spool_count_aside(struct spool *s)
             continue;
         files->n++;
         files->bytes += (uint64_t)st.st_size;
-        if (!*oldest.text || strcmp(name, oldest.text) < 0)
-            (void)snprintf(oldest.text, sizeof(oldest.text), "%.39s", name);
+        if (!*oldest || strcmp(name, oldest) < 0)
+            (void)snprintf(oldest, SPOOL_NAME_BYTES, "%.39s", name);
     }
     if (d)
         (void)closedir(d);
-    return oldest;
 }
 
 uint64_t spool_idle_bytes(const struct spool *s)
@@ -309,16 +297,17 @@ void spool_trim(struct spool *s)
 {
     spool_drop_empty(s);
     for (;;) {
-        struct spool_name oldest = spool_count_aside(s);
-        size_t n = s->found.damaged.n + s->found.unknown.n;
+        char oldest[SPOOL_NAME_BYTES];
+        size_t n;
 
+        spool_count_aside(s, oldest);
+        n = s->found.damaged.n + s->found.unknown.n;
         /* The newest stays, whatever its size. */
         if (n <= 1 ||
             (n <= SPOOL_ASIDE_FILES && spool_idle_bytes(s) <= (uint64_t)ASIDE_SEGMENTS * s->segment_bytes))
             return;
-        log_warn("old spool segment removed that was set aside", L_STR("dir", s->dir),
-                 L_STR("file", oldest.text));
-        if (unlinkat(s->dir_fd, oldest.text, 0) < 0)
+        log_warn("old spool segment removed that was set aside", L_STR("dir", s->dir), L_STR("file", oldest));
+        if (unlinkat(s->dir_fd, oldest, 0) < 0)
             return;
     }
 }
@@ -335,14 +324,15 @@ struct spool_stats spool_stats(const struct spool *s)
 
 static int spool_begin_segment(struct spool *s)
 {
-    const struct spool_segment made = {.number = s->next_number, .size = SEGMENT_HEAD};
-    const struct spool_name name = spool_name(&made, ".seg");
-    int fd = openat(s->dir_fd, name.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int r = write_result(fd < 0 ? -1 : write(fd, segment_magic, SEGMENT_HEAD), SEGMENT_HEAD);
+    struct spool_segment made = {.size = SEGMENT_HEAD};
+    int fd, r;
 
+    (void)snprintf(made.name, sizeof(made.name), "%012" PRIu64 ".seg", s->next_number);
+    fd = openat(s->dir_fd, made.name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    r = write_result(fd < 0 ? -1 : write(fd, segment_magic, SEGMENT_HEAD), SEGMENT_HEAD);
     if (r < 0) {
         if (fd >= 0)
-            (void)unlinkat(s->dir_fd, name.text, 0);
+            (void)unlinkat(s->dir_fd, made.name, 0);
         cleanup_close(&fd);
         return r;
     }
@@ -418,7 +408,7 @@ int spool_sync(struct spool *s)
 int spool_read(struct spool *s, struct spool_segment *segment, uint32_t at, size_t n, struct buf *into)
 {
     CLEANUP(cleanup_close)
-    int fd = openat(s->dir_fd, spool_name(segment, ".seg").text, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = openat(s->dir_fd, segment->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct segment_item item;
     char *room;
     ssize_t got;
