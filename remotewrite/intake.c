@@ -28,8 +28,8 @@ struct intake_lane {
     size_t stored;              /* bytes of its set in the file of active series */
     mono_ms grace_until;        /* 0: not begun */
     size_t invalid;             /* series of the set that are dropped */
-    size_t name_n;
-    char name[];
+    struct str name;
+    char text[];
 };
 
 struct intake {
@@ -94,11 +94,6 @@ bool active_next(struct active_reader *r, struct str *ret_lane, struct label_byt
 
 /* ---- Lanes ---- */
 
-static struct str lane_score(const struct intake_lane *l)
-{
-    return (struct str){l->name, l->name_n};
-}
-
 static void lane_drop_frames(struct intake_lane *l)
 {
     for (size_t i = 0; i < l->n_frames; i++)
@@ -123,14 +118,12 @@ static struct intake_lane *lane_get(struct intake *in, struct str name, bool mak
 {
     struct intake_lane **at = &in->lanes, *l;
 
-    while ((l = *at) && !str_eq(name, lane_score(l)))
+    while ((l = *at) && !str_eq(name, l->name))
         at = &l->next;
     if (l || !make)
         return l;
     l = xcalloc(1, sizeof(*l) + name.n + 1);
-    l->name_n = name.n;
-    if (name.n)
-        memcpy(l->name, name.p, name.n);
+    l->name = (struct str){memcpy(l->text, name.p, name.n), name.n};
     *at = l;
     return l;
 }
@@ -162,7 +155,7 @@ static int lane_save(struct intake *in, struct intake_lane *l, const char *file,
         const struct frame *f = l->n_frames ? l->frames[i] : NULL;
         BUF_AUTO(bytes, ACTIVE_MAX);
 
-        r = active_put(&bytes, lane_score(l), in->sets, f, i, l->n_frames)
+        r = active_put(&bytes, l->name, in->sets, f, i, l->n_frames)
                 ?: spool_append_file(in->spool, file, *at, buf_str(&bytes));
         *at += bytes.n;
     }
@@ -278,7 +271,7 @@ struct intake *intake_free(struct intake *in)
  * lane plus 1 ms. After a step back of more than an hour the earlier time must have been wrong. */
 static int64_t lane_next_ms(const struct intake *in, const struct intake_lane *l, int64_t at_ms)
 {
-    int64_t last = queue_last_ms(in->queue, lane_score(l));
+    int64_t last = queue_last_ms(in->queue, l->name);
 
     return last >= at_ms && last - at_ms < CLOCK_BACK_MS ? last + 1 : at_ms;
 }
@@ -292,7 +285,7 @@ static void lane_append(struct intake *in, const struct intake_lane *l, const st
                             .samples = (uint32_t)f->n,
                             .first_ms = at_ms,
                             .last_ms = at_ms,
-                            .lane = lane_score(l)};
+                            .lane = l->name};
 
     frame_fill(f, payload, values, at_ms);
     queue_append(in->queue, &h, payload, f->block_n);
@@ -364,11 +357,11 @@ static void lane_log_dropped(const struct intake *in, const struct intake_lane *
 {
     if (labels->invalid)
         log_warn("series with invalid labels dropped", L_STR("remote_name", in->config->name),
-                 L_STR("score_name", l->name), L_INT("series", labels->invalid),
+                 L_STR("score_name", l->text), L_INT("series", labels->invalid),
                  L_STR("invalid_name", labels->bad_name));
     if (labels->over_limit)
         log_warn("series dropped: a regex of write_relabel_configs exceeded its match limit",
-                 L_STR("remote_name", in->config->name), L_STR("score_name", l->name),
+                 L_STR("remote_name", in->config->name), L_STR("score_name", l->text),
                  L_INT("series", labels->over_limit));
 }
 
@@ -435,14 +428,14 @@ void intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms)
 void intake_grace(struct intake *in, mono_ms now, int64_t at_ms)
 {
     for (struct intake_lane *l = in->lanes; l; l = l->next) {
-        if (!l->labels || l->name_n == 0)
+        if (!l->labels || l->name.n == 0)
             continue;
         if (l->grace_until.ms == 0)
             l->grace_until = mono_add(now, INTAKE_GRACE_MS);
         if (mono_before(now, l->grace_until))
             continue;
         log_info("scorer missing since the restart, ending its series",
-                 L_STR("remote_name", in->config->name), L_STR("score_name", l->name),
+                 L_STR("remote_name", in->config->name), L_STR("score_name", l->text),
                  L_INT("series", l->labels->n));
         lane_end(in, l, at_ms);
     }

@@ -29,8 +29,8 @@ struct lane {
     TAILQ_HEAD(records, record) records; /* by number, except that the picked one is the first */
     uint64_t done;                       /* this record of the lane and all before it were sent or dropped */
     int64_t last_ms;                     /* newest timestamp ever appended */
-    size_t name_n;
-    char name[];
+    struct str name;
+    char text[];
 };
 
 struct queue {
@@ -71,25 +71,18 @@ static void record_free(struct record *r)
 
 /* ---- Lanes ---- */
 
-static struct str lane_name(const struct lane *l)
-{
-    return (struct str){l->name, l->name_n};
-}
-
 static struct lane *queue_lane(struct queue *q, struct str name, bool make)
 {
     struct lane *l = q->lanes;
 
-    while (l && !str_eq(name, lane_name(l)))
+    while (l && !str_eq(name, l->name))
         l = l->next;
     if (l || !make)
         return l;
     l = xcalloc(1, sizeof(*l) + name.n + 1);
     TAILQ_INIT(&l->records);
     l->last_ms = INT64_MIN;
-    l->name_n = name.n;
-    if (name.n)
-        memcpy(l->name, name.p, name.n);
+    l->name = (struct str){memcpy(l->text, name.p, name.n), name.n};
     *q->lanes_end = l;
     q->lanes_end = &l->next;
     q->n_lanes++;
@@ -327,7 +320,7 @@ static struct record *record_new(struct lane *l, const struct record_head *h, si
 
     r->lane = l;
     r->head = *h;
-    r->head.lane = lane_name(l);
+    r->head.lane = l->name;
     r->payload_n = payload_n;
     return r;
 }
@@ -432,13 +425,13 @@ size_t queue_pick_more(struct queue *q, uint32_t samples, struct record **ret, s
     struct lane *l = q->picked->lane;
     size_t n = 0;
 
-    for (const struct lane *turns = l->name_n ? q->lanes->next : NULL; turns && n < max;
+    for (const struct lane *turns = l->name.n ? q->lanes->next : NULL; turns && n < max;
          turns = turns->next) {
         struct record *r;
 
         l = l->next ? l->next : q->lanes;
         r = TAILQ_FIRST(&l->records);
-        if (!r || l->name_n == 0 || r->head.samples > samples)
+        if (!r || l->name.n == 0 || r->head.samples > samples)
             continue;
         ret[n++] = r;
         samples -= r->head.samples;
@@ -507,7 +500,7 @@ void queue_save_position(struct queue *q, bool wait_for_disk)
         return;
     lanes = xmalloc(q->n_lanes * sizeof(*lanes));
     for (const struct lane *l = q->lanes; l && n < LANES_KEPT; l = l->next)
-        lanes[n++] = (struct position_lane){lane_name(l), l->done, l->last_ms};
+        lanes[n++] = (struct position_lane){l->name, l->done, l->last_ms};
     r = position_write(&bytes, ++q->generation, lanes, n)
             ?: spool_put_position(q->spool, q->generation & 1, buf_str(&bytes), wait_for_disk);
     if (r < 0) {
@@ -572,7 +565,7 @@ static void queue_read_record(struct queue *q, struct spool_segment *segment, co
 static bool queue_has_sent(const struct queue *q, const struct record_head *h)
 {
     for (const struct lane *l = q->lanes; l; l = l->next)
-        if ((!h->lane.p || str_eq(h->lane, lane_name(l))) && h->seq <= l->done)
+        if ((!h->lane.p || str_eq(h->lane, l->name)) && h->seq <= l->done)
             return true;
     return false;
 }
