@@ -572,12 +572,6 @@ int body_make(enum rw_form form, const struct str *series, size_t n, const struc
     return r ?: put_compressed(made.n ? buf_str(&made) : message, form == RW_FORM_VM, into);
 }
 
-/* Of a histogram's names, the one that ends with _count stands for the family. */
-static bool family_is_listed(const struct family *f)
-{
-    return f->name[f->stem_n] == '\0' || strcmp(f->name + f->stem_n, "_count") == 0;
-}
-
 static int put_family(const struct family *f, struct buf *message)
 {
     struct str stem = {f->name, f->stem_n}, help = str_of(f->help);
@@ -599,9 +593,14 @@ int metadata_body(enum rw_form form, const struct families *families, struct buf
     BUF_AUTO(message, BODY_MAX);
     int r = 0;
 
-    for (size_t i = 0; i < families->names.n && r == 0; i++)
-        if (family_is_listed(families->list[i]))
-            r = put_family(families->list[i], &message);
+    for (size_t i = 0; i < families->names.n && r == 0; i++) {
+        const struct family *f = families->list[i];
+        const char *suffix = f->name + f->stem_n;
+
+        /* Of a histogram's names, the one that ends with _count stands for the family. */
+        if (!*suffix || strcmp(suffix, "_count") == 0)
+            r = put_family(f, &message);
+    }
     return r < 0 || message.n == 0 ? r : put_compressed(buf_str(&message), form == RW_FORM_VM, into);
 }
 

@@ -154,14 +154,6 @@ static void spool_on_removed(struct endpoint *e)
     spool_open(e);
 }
 
-/* The queue has left it. */
-static void spool_on_unreadable(struct endpoint *e)
-{
-    intake_attach(e->intake, NULL);
-    spool_note_failure(e, e->spool, e->spool->read_error);
-    e->spool = spool_free(e->spool);
-}
-
 /* What failed is tried again with back-off, or `now`. */
 static void spool_watch(struct endpoint *e, bool now)
 {
@@ -169,12 +161,15 @@ static void spool_watch(struct endpoint *e, bool now)
 
     if (!e->dir)
         return;
-    if (e->spool && e->spool->read_error < 0)
-        spool_on_unreadable(e);
-    else if (e->spool && !spool_is_there(e->spool))
+    if (e->spool && e->spool->read_error < 0) { /* the queue has left it */
+        intake_attach(e->intake, NULL);
+        spool_note_failure(e, e->spool, e->spool->read_error);
+        e->spool = spool_free(e->spool);
+    } else if (e->spool && !spool_is_there(e->spool)) {
         spool_on_removed(e);
-    else if (e->spool)
+    } else if (e->spool) {
         spool_trim(e->spool);
+    }
     due = now || !mono_before(loop_now(e->loop), e->spool_retry_at);
     if (!e->spool) {
         if (due)
@@ -302,15 +297,6 @@ static void thread_on_flush_end(struct timer *t)
     loop_stop(CONTAINER_OF(t, struct endpoint, flush)->loop);
 }
 
-static void thread_begin_stop(struct endpoint *e, int64_t flush_ms)
-{
-    e->stopping = true;
-    if (!e->draining)
-        intake_stop(e->intake, loop_wall(e->loop).ms);
-    endpoint_set_timer(e, &e->flush, flush_ms);
-    sender_hurry(e->sender, flush_ms);
-}
-
 static void items_free(struct endpoint_item *i)
 {
     for (struct endpoint_item *next; i; i = next) {
@@ -347,8 +333,13 @@ static void thread_on_wake(struct post *p)
             intake_metrics(e->intake, i->metrics, i->at.ms);
     intake_commit(e->intake);
     items_free(list);
-    if (stop && !e->stopping)
-        thread_begin_stop(e, flush_ms);
+    if (stop && !e->stopping) {
+        e->stopping = true;
+        if (!e->draining)
+            intake_stop(e->intake, loop_wall(e->loop).ms);
+        endpoint_set_timer(e, &e->flush, flush_ms);
+        sender_hurry(e->sender, flush_ms);
+    }
     spool_log_writes(e);
     log_drops(e);
     sender_kick(e->sender);

@@ -82,25 +82,19 @@ static void rw_stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t 
     }
 }
 
-/* Those that have drained. */
-static void rw_remove_ended(struct rw_sink *s)
+/* Removes the endpoints that have drained. */
+static void rw_on_post(struct post *p)
 {
+    struct rw_sink *s = CONTAINER_OF(p, struct rw_sink, post);
     size_t n = 0;
 
+    atomic_store(&s->posted, false);
     for (size_t i = 0; i < s->n; i++)
         if (endpoint_ended(s->endpoints[i]))
             rw_stop_endpoints(s, &s->endpoints[i], 1, 0);
         else
             s->endpoints[n++] = s->endpoints[i];
     s->n = n;
-}
-
-static void rw_on_post(struct post *p)
-{
-    struct rw_sink *s = CONTAINER_OF(p, struct rw_sink, post);
-
-    atomic_store(&s->posted, false);
-    rw_remove_ended(s);
     agent_touch(s->agent);
 }
 
