@@ -249,12 +249,12 @@ struct rw_sink *rw_sink_stop(struct rw_sink *s, int64_t flush_ms)
     return NULL;
 }
 
-/* The running endpoint with this name, or NULL. */
-static struct endpoint **rw_find(struct rw_sink *s, const char *name)
+/* Takes the running endpoint with this name out of the list; NULL without one. */
+static struct endpoint *rw_take(struct rw_sink *s, const char *name)
 {
     for (size_t i = 0; i < s->n; i++)
         if (s->endpoints[i] && strcmp(endpoint_config(s->endpoints[i])->name, name) == 0)
-            return &s->endpoints[i];
+            return TAKE_PTR(s->endpoints[i]);
     return NULL;
 }
 
@@ -284,35 +284,26 @@ static void rw_stop_changed(struct rw_sink *s, const struct rw_config *c)
     rw_stop_endpoints(s, stop, s->n, REPLACED_FLUSH_MS);
 }
 
-/* The endpoint of a configuration: running, or NULL on a standby that has nothing to send. */
-static int rw_start(struct rw_sink *s, struct rw_endpoint_config *c, const char *storage_path,
-                    struct endpoint **ret)
-{
-    bool leading = agent_state(s->agent)->leading;
-    struct endpoint **running = rw_find(s, c->name);
-
-    if (running && (endpoint_drain(*running, !leading) || !leading)) {
-        *ret = TAKE_PTR(*running);
-        return 0;
-    }
-    if (running)
-        rw_stop_endpoints(s, running, 1, 0);
-    /* What an earlier run has left in the spool is sent by a standby, too. */
-    return leading || storage_path ? endpoint_new(ret, c, storage_path, !leading, rw_on_changed, s) : 0;
-}
-
 void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *storage_path)
 {
-    struct endpoint *list[RW_MAX_ENDPOINTS] = {0};
+    bool leading = agent_state(s->agent)->leading;
+    struct endpoint *list[RW_MAX_ENDPOINTS];
     size_t n = 0;
 
     rw_stop_changed(s, c);
     for (size_t i = 0; c && i < c->n; i++) {
-        int r = rw_start(s, c->list[i], storage_path, &list[n]);
+        struct endpoint *e = rw_take(s, c->list[i]->name);
+        int r = 0;
 
+        if (e && !endpoint_drain(e, !leading) && leading)
+            rw_stop_endpoints(s, &e, 1, 0);
+        /* What an earlier run has left in the spool is sent by a standby, too. */
+        if (!e && (leading || storage_path))
+            r = endpoint_new(&e, c->list[i], storage_path, !leading, rw_on_changed, s);
         if (r < 0)
             log_error("cannot start endpoint", L_STR("remote_name", c->list[i]->name), L_ERR(r));
-        n += list[n] != NULL;
+        if (e)
+            list[n++] = e;
     }
     memcpy(s->endpoints, list, n * sizeof(list[0]));
     s->n = n;
