@@ -356,22 +356,15 @@ static void endpoint_read_url(struct rw_endpoint_config *c, const struct node *m
     const struct node *n = node_given(map, "url");
     BUF_AUTO(shown, SHOWN_URL_MAX);
 
-    if (!n) {
-        node_missing(map, "url", p, what);
-        return;
-    }
     c->url = node_text(map, "url", p, &c->memory);
-    if (!c->url && n->kind != NODE_STRING)
-        return;
-    if (!c->url || !is_url(c->url, false)) {
+    if (!n)
+        node_missing(map, "url", p, what);
+    else if (n->kind == NODE_STRING && (!c->url || !is_url(c->url, false)))
         node_expected(n, p, what);
-        return;
-    }
-    if (http_url_for_people(str_of(c->url), &shown) < 0 || buf_putc(&shown, '\0') < 0) {
+    else if (c->url && (http_url_for_people(str_of(c->url), &shown) < 0 || buf_putc(&shown, '\0') < 0))
         node_problem(n, p, PROBLEM_ERROR, "longer than 4 KiB");
-        return;
-    }
-    c->url_shown = arena_text(&c->memory, (struct str){shown.p, strcspn(shown.p, "?#")});
+    else if (c->url)
+        c->url_shown = arena_text(&c->memory, (struct str){shown.p, strcspn(shown.p, "?#")});
 }
 
 /* The default name is derived from the URL, so that the spool keeps its folder as long as the URL is the
