@@ -75,9 +75,8 @@ static void rw_stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t 
         if (stop[i])
             endpoint_stop(stop[i], flush_ms);
     for (size_t i = 0; i < n; i++) {
-        if (!stop[i])
-            continue;
-        rw_forget_metrics(s, stop[i]);
+        if (stop[i])
+            rw_forget_metrics(s, stop[i]);
         stop[i] = endpoint_free(stop[i]);
     }
 }

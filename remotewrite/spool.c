@@ -343,16 +343,6 @@ static int spool_begin_segment(struct spool *s)
     return 0;
 }
 
-/* Closes the current segment if the next record would make it too large. */
-static int spool_rotate(struct spool *s, size_t need)
-{
-    if (s->current && s->current->size > SEGMENT_HEAD && s->current->size + need > s->segment_bytes) {
-        spool_close_current(s);
-        spool_drop_empty(s);
-    }
-    return s->current ? 0 : spool_begin_segment(s);
-}
-
 int spool_append(struct spool *s, const struct record_head *h, struct str payload,
                  struct spool_segment **ret_segment, uint32_t *ret_at)
 {
@@ -363,8 +353,13 @@ int spool_append(struct spool *s, const struct record_head *h, struct str payloa
         {(void *)(uintptr_t)h->lane.p, h->lane.n},
         {(void *)(uintptr_t)payload.p, payload.n},
     };
-    int r = spool_rotate(s, total);
+    int r;
 
+    if (s->current && s->current->size > SEGMENT_HEAD && s->current->size + total > s->segment_bytes) {
+        spool_close_current(s);
+        spool_drop_empty(s);
+    }
+    r = s->current ? 0 : spool_begin_segment(s);
     if (r < 0)
         return r;
     if (payload.n > RECORD_MAX || s->current->size + total > UINT32_MAX)
