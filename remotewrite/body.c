@@ -4,7 +4,6 @@
 #include "exporter/base/text.h"
 #include "exporter/metric/series.h"
 #include "exporter/num/num.h"
-#include "remote_v1.pb-c.h"
 #include "remotewrite/format.h"
 
 #include <errno.h>
@@ -47,17 +46,12 @@ static char *put_literal(char *out, const char *p, size_t n)
         return out;
     if (n <= 60) {
         *out++ = (char)((n - 1) << 2);
-    } else if (n <= 256) {
-        *out++ = (char)(60 << 2);
-        *out++ = (char)(n - 1);
-    } else if (n <= 65536) {
-        *out++ = (char)(61 << 2);
-        put_le(out, n - 1, 2);
-        out += 2;
     } else {
-        *out++ = (char)(63 << 2);
-        put_le(out, n - 1, 4);
-        out += 4;
+        size_t bytes = n <= 256 ? 1 : n <= 65536 ? 2 : 4;
+
+        *out++ = (char)((59 + bytes) << 2);
+        put_le(out, n - 1, bytes);
+        out += bytes;
     }
     return mempcpy(out, p, n);
 }
@@ -131,20 +125,8 @@ static void pack_labels(struct packer *k, uint32_t p, uint32_t end)
     }
 }
 
-/* Packs the rest up to `end`, the end of a sample, as one literal. */
-static void pack_sample(struct packer *k, uint32_t end)
-{
-    k->out = put_literal(k->out, raw_at(k, k->literal), end - k->literal);
-    k->literal = end;
-}
-
-unsigned frame_time_bytes(int64_t at)
-{
-    return (unsigned)varint_size((uint64_t)at);
-}
-
 /* Writes a TimeSeries with the value zero. Returns its end; *ret_value points to the value. */
-static char *put_series(char *p, struct str labels, unsigned time_n, int64_t at, char **ret_value)
+static char *put_series(char *p, struct str labels, size_t time_n, int64_t at, char **ret_value)
 {
     size_t sample = SAMPLE_FIXED + time_n;
 
@@ -195,7 +177,8 @@ static void make_block(struct frame *f, struct packer *k, size_t largest, const 
         }
         p = put_series(p, label_bytes_at(l, place), f->time_n, at, &value);
         pack_labels(k, k->literal, k->begin + (uint32_t)(value - k->raw));
-        pack_sample(k, k->begin + (uint32_t)(p - k->raw));
+        k->out = put_literal(k->out, raw_at(k, k->literal), (size_t)(p - raw_at(k, k->literal)));
+        k->literal = k->begin + (uint32_t)(p - k->raw);
         f->value_at[i] = (uint32_t)(k->out - f->block - (p - value));
         f->series[i] = l->series ? l->series[place] : (uint32_t)place;
     }
@@ -211,7 +194,7 @@ struct frame *frame_new(const struct label_bytes *l, const uint32_t *pick, size_
     size_t largest;
 
     f->n = n;
-    f->time_n = frame_time_bytes(at);
+    f->time_n = varint_size((uint64_t)at);
     largest = frame_measure(f, l, pick, first);
     n = f->n;
     k.seen = seen = xcalloc(1u << HASH_BITS, sizeof(*seen));
@@ -237,12 +220,8 @@ struct frame *frame_free(struct frame *f)
 
 static inline uint64_t value_bits(double v)
 {
-    uint64_t bits = RW_NAN_BITS;
-
     /* A NaN with the bits of the stale marker would end the series. */
-    if (LIKELY(v == v))
-        memcpy(&bits, &v, sizeof(bits));
-    return bits;
+    return LIKELY(v == v) ? double_bits(v) : RW_NAN_BITS;
 }
 
 /* A constant time_n makes each store one or two instructions. */
@@ -272,6 +251,7 @@ void frame_fill(const struct frame *f, char *out, const double *values, int64_t 
 /* ---- Messages ---- */
 
 enum { ZSTD_LEVEL = 1 };
+enum { REQUEST_METADATA = 3 };                /* a field of prometheus.WriteRequest */
 enum { SERIES_LABEL = 1, SERIES_SAMPLE = 2 }; /* fields of prometheus.TimeSeries */
 
 /* Takes a length-delimited field from the beginning of `rest`; *ret is its content. False without one. */
@@ -535,22 +515,20 @@ static int v2_add_series(struct v2_message *m, struct str rest)
     return 0;
 }
 
-/* Appends the 2.0 message of a 1.0 message, with type and help. */
-static int v2_message_put(struct str v1, const struct families *own, struct buf *into)
+/* Appends the 2.0 message of series of a 1.0 message, with type and help. */
+static int v2_message_put(const struct str *series, size_t n, const struct families *own, struct buf *into)
 {
     CLEANUP(v2_message_done) struct v2_message m = {.series = {.max = BODY_MAX}, .own = own};
-    struct str series;
-    uint64_t number;
     int r = 0;
 
     (void)strset_add(&m.symbols, STR("")); /* the first symbol is empty */
-    while (r == 0 && v1.n)
-        r = !field_take(&v1, &number, &series) ? -EBADMSG : number == 1 ? v2_add_series(&m, series) : 0;
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = v2_add_series(&m, series_content(series[i]));
     for (size_t i = 0; i < m.symbols.n && r == 0; i++) {
         char head[1 + VARINT_MAX];
-        size_t n = (size_t)(put_tag(head, V2_SYMBOLS, m.symbols.list[i].n) - head);
+        size_t head_n = (size_t)(put_tag(head, V2_SYMBOLS, m.symbols.list[i].n) - head);
 
-        r = buf_put(into, head, n) ?: buf_put_str(into, m.symbols.list[i]);
+        r = buf_put(into, head, head_n) ?: buf_put_str(into, m.symbols.list[i]);
     }
     return r ?: buf_put_str(into, buf_str(&m.series));
 }
@@ -575,18 +553,10 @@ static int put_compressed(struct str message, bool zstd, struct buf *into)
     return 0;
 }
 
-static int body_encode(enum rw_form form, struct str message, const struct families *own, struct buf *into)
-{
-    BUF_AUTO(v2, BODY_MAX);
-    int r = form == RW_FORM_V2 ? v2_message_put(message, own, &v2) : 0;
-
-    return r ?: put_compressed(form == RW_FORM_V2 ? buf_str(&v2) : message, form == RW_FORM_VM, into);
-}
-
 int body_make(enum rw_form form, const struct str *series, size_t n, const struct families *own,
               struct buf *into)
 {
-    BUF_AUTO(copy, BODY_MAX);
+    BUF_AUTO(made, BODY_MAX);
     struct str message = {n ? series->p : NULL, 0};
     size_t i = 0;
     int r = 0;
@@ -594,50 +564,44 @@ int body_make(enum rw_form form, const struct str *series, size_t n, const struc
     /* Most often the series follow each other in one message, which needs no copy. */
     for (; i < n && series[i].p == message.p + message.n; i++)
         message.n += series[i].n;
-    if (i < n) {
+    if (form == RW_FORM_V2)
+        r = v2_message_put(series, n, own, &made);
+    else if (i < n)
         for (i = 0; i < n && r == 0; i++)
-            r = buf_put_str(&copy, series[i]);
-        message = buf_str(&copy);
-    }
-    return r ?: body_encode(form, message, own, into);
-}
-
-/* Of a histogram's names, the one that ends with _count stands for the family. */
-static bool family_is_listed(const struct family *f)
-{
-    return f->name[f->stem_n] == '\0' || strcmp(f->name + f->stem_n, "_count") == 0;
+            r = buf_put_str(&made, series[i]);
+    return r ?: put_compressed(made.n ? buf_str(&made) : message, form == RW_FORM_VM, into);
 }
 
 static int put_family(const struct family *f, struct buf *message)
 {
-    Rw__V1__MetricMetadata m = RW__V1__METRIC_METADATA__INIT, *place = &m;
-    Rw__V1__WriteRequest rq = RW__V1__WRITE_REQUEST__INIT;
-    char stem[FAMILY_NAME_MAX + 1], *room;
-    int r;
+    struct str stem = {f->name, f->stem_n}, help = str_of(f->help);
+    size_t n = 2 + 1 + varint_size(stem.n) + stem.n + 1 + varint_size(help.n) + help.n;
+    char *p;
 
-    *(char *)mempcpy(stem, f->name, f->stem_n) = '\0';
-    m.type = (Rw__V1__MetricMetadata__Type)f->type;
-    m.metric_family_name = stem;
-    m.help = (char *)(uintptr_t)f->help;
-    rq.metadata = &place;
-    rq.n_metadata = 1;
-    r = buf_room(message, rw__v1__write_request__get_packed_size(&rq), &room);
-    if (r == 0)
-        message->n += rw__v1__write_request__pack(&rq, (uint8_t *)room);
-    return r;
+    if (buf_room(message, 1 + VARINT_MAX + n, &p) < 0)
+        return -EFBIG;
+    p = put_tag(p, REQUEST_METADATA, n);
+    *p++ = 1 << 3;
+    *p++ = (char)f->type;
+    p = put_string(put_string(p, 2, stem), 4, help);
+    message->n = (size_t)(p - message->p);
+    return 0;
 }
 
 int metadata_body(enum rw_form form, const struct families *families, struct buf *into)
 {
     BUF_AUTO(message, BODY_MAX);
-    const struct family *f;
-    size_t at = 0;
     int r = 0;
 
-    while (r == 0 && (f = map_next(&families->by_name, &at)))
-        if (family_is_listed(f))
+    for (size_t i = 0; i < families->names.n && r == 0; i++) {
+        const struct family *f = families->list[i];
+        const char *suffix = f->name + f->stem_n;
+
+        /* Of a histogram's names, the one that ends with _count stands for the family. */
+        if (!*suffix || strcmp(suffix, "_count") == 0)
             r = put_family(f, &message);
-    return r < 0 || message.n == 0 ? r : body_encode(form, buf_str(&message), NULL, into);
+    }
+    return r < 0 || message.n == 0 ? r : put_compressed(buf_str(&message), form == RW_FORM_VM, into);
 }
 
 /* ---- Text ---- */
@@ -673,22 +637,21 @@ int body_series_name(struct str series, struct buf *into)
 int body_print(struct str block, struct buf *into)
 {
     BUF_AUTO(message, BODY_MAX);
-    int r = body_unpack(block, &message);
-    struct str rest = buf_str(&message), series, sample;
-    uint64_t number, bits;
-    int64_t at;
-    double value;
+    CLEANUP(cleanup_free) struct str *series = NULL;
+    size_t n = 0;
+    int r = body_unpack(block, &message) ?: body_series(buf_str(&message), &series, &n);
 
-    while (r == 0 && rest.n) {
-        if (!field_take(&rest, &number, &series))
+    for (size_t i = 0; i < n && r == 0; i++) {
+        struct str rest = series_content(series[i]), sample;
+        uint64_t bits;
+        int64_t at;
+
+        r = put_name(&rest, into);
+        if (r == 0 && !sample_take(rest, &bits, &at, &sample))
             return -EBADMSG;
-        if (number != 1)
-            continue;
-        r = put_name(&series, into);
-        if (r == 0 && !sample_take(series, &bits, &at, &sample))
-            return -EBADMSG;
-        memcpy(&value, &bits, sizeof(value));
-        r = r ?: bits == RW_STALE_BITS ? buf_puts(into, " stale") : buf_printf(into, " %.17g", value);
+        r = r
+                ?: bits == RW_STALE_BITS ? buf_puts(into, " stale")
+                                         : buf_printf(into, " %.17g", double_of(bits));
         r = r ?: buf_printf(into, " %lld\n", (long long)at);
     }
     return r;

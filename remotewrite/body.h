@@ -23,7 +23,7 @@ struct frame {
     size_t n;           /* series */
     uint32_t *value_at; /* offset of each series' value; the timestamp follows one byte after it */
     uint32_t *series;   /* index of each series in its set, and so of its value in a batch */
-    unsigned time_n;    /* bytes of a timestamp */
+    size_t time_n;      /* bytes of a timestamp */
     size_t raw_n;       /* bytes of the message before compression */
 };
 
@@ -33,8 +33,6 @@ struct frame *frame_new(const struct label_bytes *l, const uint32_t *pick, size_
                         int64_t at);
 struct frame *frame_free(struct frame *f);
 DEFINE_CLEANUP(struct frame, frame_free)
-/* The bytes that a timestamp takes. */
-unsigned frame_time_bytes(int64_t at);
 /* Copies the block to out (block_n bytes) with this timestamp and these values, by index in the set, or
  * stale markers if values is NULL. Every NaN becomes the ordinary one. */
 void frame_fill(const struct frame *f, char *out, const double *values, int64_t at);

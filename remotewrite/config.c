@@ -9,13 +9,12 @@
 #include "exporter/base/text.h"
 
 #include <curl/curl.h>
-#include <errno.h>
 #include <stdio.h>
 #include <strings.h>
 
 enum { NAME_MAX_BYTES = 64, SHOWN_URL_MAX = 4096, FORM_MAX = 8 << 10, CHUNK_BYTES = 1024 };
 
-const char *const rw_form_words[RW_FORMS] = {[RW_FORM_V1] = "1.0", [RW_FORM_VM] = "vm", [RW_FORM_V2] = "2.0"};
+const char *const rw_protocol_words[RW_PROTOCOLS] = {"1.0", "vm", "2.0", "auto"};
 
 static bool is_url(const char *url, bool proxy)
 {
@@ -36,28 +35,27 @@ static bool is_url(const char *url, bool proxy)
     return c == CURLUE_OK;
 }
 
-static void pairs_add(struct rw_endpoint_config *c, struct rw_pairs *pairs, const struct node *n)
+static bool has_at_most(const struct node *map, size_t most, struct problems *p)
 {
-    pairs->list[pairs->n++] =
-        (struct rw_pair){arena_text(&c->memory, n->key), arena_text(&c->memory, n->text)};
+    if (map->n > most)
+        node_problem(map, p, PROBLEM_ERROR, "expected at most %zu entries, got %zu", most, map->n);
+    return map->n <= most;
 }
 
-static bool pairs_reserve(struct rw_endpoint_config *c, struct rw_pairs *pairs, const struct node *map,
-                          size_t most, struct problems *p)
+static char *header_line(struct arena *a, const struct node *n)
 {
-    if (map->n > most) {
-        node_problem(map, p, PROBLEM_ERROR, "expected at most %zu entries, got %zu", most, map->n);
-        return false;
-    }
-    pairs->list = arena_alloc(&c->memory, map->n * sizeof(*pairs->list));
-    return true;
+    size_t size = n->key.n + n->text.n + sizeof(": ");
+    char *line = arena_alloc(a, size);
+
+    (void)snprintf(line, size, "%.*s: %.*s", STR_ARG(n->key), STR_ARG(n->text));
+    return line;
 }
 
 static void read_headers(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
 {
     const struct node *headers = node_object(map, "headers", NULL, p);
 
-    if (!headers || !pairs_reserve(c, &c->headers, headers, RW_MAX_HEADERS, p))
+    if (!headers || !has_at_most(headers, RW_MAX_HEADERS, p))
         return;
     for (size_t i = 0; i < headers->n; i++) {
         const struct node *n = headers->items[i];
@@ -71,18 +69,22 @@ static void read_headers(struct rw_endpoint_config *c, const struct node *map, s
         else if (n->kind != NODE_STRING || !header_is_value(n->text))
             node_problem(n, p, PROBLEM_ERROR, "expected a header value: one line of at most 4096 bytes");
         else
-            pairs_add(c, &c->headers, n);
+            c->headers[c->n_headers++] = header_line(&c->memory, n);
     }
 }
 
 /* Secrets are never quoted in a message. */
-static void check_secret(const char *secret, const struct node *map, const char *key, struct problems *p)
+static char *read_secret(struct rw_endpoint_config *c, const struct node *map, const char *key,
+                         struct problems *p)
 {
-    for (const char *s = cstr(secret); *s; s++)
-        if ((unsigned char)*s < 0x20 || *s == 0x7f) {
-            node_problem(node_get(map, key), p, PROBLEM_ERROR, "contains control characters");
-            return;
-        }
+    char *secret = node_text(map, key, p, &c->memory);
+    const char *s = cstr(secret);
+
+    while ((unsigned char)*s >= 0x20 && *s != 0x7f)
+        s++;
+    if (*s)
+        node_problem(node_get(map, key), p, PROBLEM_ERROR, "contains control characters");
+    return secret;
 }
 
 static void check_exclusive(const struct node *map, const char *a, const char *b, struct problems *p)
@@ -99,13 +101,11 @@ static void read_basic(struct rw_endpoint_config *c, const struct node *map, str
     if (!n)
         return;
     check_exclusive(n, "password", "password_file", p);
-    c->user = node_text(n, "username", p, &c->memory);
-    c->password = node_text(n, "password", p, &c->memory);
+    c->user = read_secret(c, n, "username", p);
+    c->password = read_secret(c, n, "password", p);
     c->password_file = node_text(n, "password_file", p, &c->memory);
     if (!node_given(n, "username"))
         node_missing(n, "username", p, "a user name");
-    check_secret(c->user, n, "username", p);
-    check_secret(c->password, n, "password", p);
 }
 
 static void read_authorization(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
@@ -123,11 +123,10 @@ static void read_authorization(struct rw_endpoint_config *c, const struct node *
         node_expected(node_get(n, "type"), p, "a word like Bearer");
     else if (str_eq_nocase(str_of(c->auth_type), STR("Basic")))
         node_problem(node_get(n, "type"), p, PROBLEM_ERROR, "expected basic_auth instead");
-    c->credentials = node_text(n, "credentials", p, &c->memory);
+    c->credentials = read_secret(c, n, "credentials", p);
     c->credentials_file = node_text(n, "credentials_file", p, &c->memory);
     if (!node_given(n, "credentials") && !node_given(n, "credentials_file"))
         node_missing(n, "credentials_file", p, "a path");
-    check_secret(c->credentials, n, "credentials", p);
     check_exclusive(map, "basic_auth", "authorization", p);
 }
 
@@ -252,7 +251,7 @@ static void read_oauth2(struct rw_endpoint_config *c, const struct node *map, st
                                         "token_url",  "scopes",        "endpoint_params",
                                         "tls_config", "proxy_url",     NULL};
     const struct node *n = node_object(map, "oauth2", NULL, p);
-    struct rw_oauth2 *o = &c->oauth2;
+    struct http_oauth2 *o = &c->oauth2;
     BUF_AUTO(form, FORM_MAX);
 
     if (!n)
@@ -261,14 +260,15 @@ static void read_oauth2(struct rw_endpoint_config *c, const struct node *map, st
     check_exclusive(map, "basic_auth", "oauth2", p);
     check_exclusive(map, "authorization", "oauth2", p);
     check_exclusive(n, "client_secret", "client_secret_file", p);
-    o->client_id = node_text(n, "client_id", p, &c->memory);
-    o->client_secret = node_text(n, "client_secret", p, &c->memory);
-    o->client_secret_file = node_text(n, "client_secret_file", p, &c->memory);
+    o->client_id = str_of(read_secret(c, n, "client_id", p));
+    c->client_secret = read_secret(c, n, "client_secret", p);
+    c->client_secret_file = node_text(n, "client_secret_file", p, &c->memory);
     o->token_url = node_text(n, "token_url", p, &c->memory);
-    o->proxy_url = read_proxy(c, n, p);
-    read_tls(c, &o->tls, n, p);
+    o->proxy = read_proxy(c, n, p);
+    o->tls = &c->oauth2_tls;
+    read_tls(c, &c->oauth2_tls, n, p);
     oauth2_read_form(n, &form, p);
-    o->form = arena_text(&c->memory, buf_str(&form));
+    o->form = str_of(arena_text(&c->memory, buf_str(&form)));
     if (!node_given(n, "client_id"))
         node_missing(n, "client_id", p, "the client's id");
     if (!node_given(n, "client_secret") && !node_given(n, "client_secret_file"))
@@ -277,8 +277,6 @@ static void read_oauth2(struct rw_endpoint_config *c, const struct node *map, st
         node_missing(n, "token_url", p, "the URL of the token endpoint");
     else if (!o->token_url || !is_url(o->token_url, false))
         node_expected(node_get(n, "token_url"), p, "an absolute http or https URL with a host");
-    check_secret(o->client_id, n, "client_id", p);
-    check_secret(o->client_secret, n, "client_secret", p);
 }
 
 static void read_queue(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
@@ -321,7 +319,7 @@ static void read_external_labels(struct rw_endpoint_config *c, const struct node
 {
     const struct node *labels = node_object(map, "external_labels", NULL, p);
 
-    if (!labels || !pairs_reserve(c, &c->external_labels, labels, RW_MAX_EXTERNAL_LABELS, p))
+    if (!labels || !has_at_most(labels, RW_MAX_EXTERNAL_LABELS, p))
         return;
     for (size_t i = 0; i < labels->n; i++) {
         const struct node *n = labels->items[i];
@@ -331,28 +329,10 @@ static void read_external_labels(struct rw_endpoint_config *c, const struct node
         else if (n->kind != NODE_STRING || memchr(n->text.p, '\0', n->text.n) || n->text.n > 65536)
             node_expected(n, p, "a label value: a string (use quotes)");
         else
-            pairs_add(c, &c->external_labels, n);
+            c->external_labels[c->n_external_labels++] = (struct label){
+                str_of(arena_text(&c->memory, n->key)), str_of(arena_text(&c->memory, n->text))};
     }
 }
-
-static const char *const endpoint_keys[] = {"url",
-                                            "name",
-                                            "remote_timeout",
-                                            "headers",
-                                            "basic_auth",
-                                            "authorization",
-                                            "oauth2",
-                                            "tls_config",
-                                            "proxy_url",
-                                            "protocol",
-                                            "protobuf_message",
-                                            "compression",
-                                            "queue_config",
-                                            "external_labels",
-                                            "metadata_config",
-                                            "send_health_metrics",
-                                            "write_relabel_configs",
-                                            NULL};
 
 struct rw_endpoint_config *rw_endpoint_config_ref(struct rw_endpoint_config *c)
 {
@@ -370,42 +350,21 @@ struct rw_endpoint_config *rw_endpoint_config_unref(struct rw_endpoint_config *c
     return NULL;
 }
 
-static void endpoint_defaults(struct rw_endpoint_config *c)
-{
-    c->refs = 1;
-    c->memory.chunk_bytes = CHUNK_BYTES;
-    c->timeout_ms = 30 * 1000;
-    c->protocol = RW_PROTOCOL_V1;
-    c->max_samples_per_send = 10000;
-    c->min_backoff_ms = 1000;
-    c->max_backoff_ms = 60 * 1000;
-    c->max_spool_bytes = 1ull << 30;
-    c->metadata_send = true;
-    c->metadata_interval_ms = 60 * 1000;
-}
-
 static void endpoint_read_url(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
 {
     static const char what[] = "an absolute http or https URL with a host";
     const struct node *n = node_given(map, "url");
     BUF_AUTO(shown, SHOWN_URL_MAX);
 
-    if (!n) {
-        node_missing(map, "url", p, what);
-        return;
-    }
     c->url = node_text(map, "url", p, &c->memory);
-    if (!c->url && n->kind != NODE_STRING)
-        return;
-    if (!c->url || !is_url(c->url, false)) {
+    if (!n)
+        node_missing(map, "url", p, what);
+    else if (n->kind == NODE_STRING && (!c->url || !is_url(c->url, false)))
         node_expected(n, p, what);
-        return;
-    }
-    if (http_url_for_people(str_of(c->url), &shown) < 0 || buf_putc(&shown, '\0') < 0) {
+    else if (c->url && (http_url_for_people(str_of(c->url), &shown) < 0 || buf_putc(&shown, '\0') < 0))
         node_problem(n, p, PROBLEM_ERROR, "longer than 4 KiB");
-        return;
-    }
-    c->url_shown = arena_text(&c->memory, (struct str){shown.p, strcspn(shown.p, "?#")});
+    else if (c->url)
+        c->url_shown = arena_text(&c->memory, (struct str){shown.p, strcspn(shown.p, "?#")});
 }
 
 /* The default name is derived from the URL, so that the spool keeps its folder as long as the URL is the
@@ -431,10 +390,6 @@ static void endpoint_read_name(struct rw_endpoint_config *c, const struct node *
 
 static void endpoint_read_protocol(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
 {
-    static const char *const words[] = {[RW_PROTOCOL_V1] = "1.0",
-                                        [RW_PROTOCOL_VM] = "vm",
-                                        [RW_PROTOCOL_V2] = "2.0",
-                                        [RW_PROTOCOL_AUTO] = "auto"};
     static const char *const messages[] = {"prometheus.WriteRequest", "io.prometheus.write.v2.Request", NULL};
     const struct node *n = node_given(map, "protocol");
 
@@ -442,8 +397,9 @@ static void endpoint_read_protocol(struct rw_endpoint_config *c, const struct no
     if (node_choice(map, "protobuf_message", p, messages))
         c->protocol = RW_PROTOCOL_V2;
     /* YAML reads an unquoted 1.0 as a number. */
-    for (unsigned i = 0; n && i < ARRAY_SIZE(words); i++)
-        if ((n->kind == NODE_STRING || n->kind == NODE_DOUBLE) && str_eq(n->text, str_of(words[i]))) {
+    for (unsigned i = 0; n && i < RW_PROTOCOLS; i++)
+        if ((n->kind == NODE_STRING || n->kind == NODE_DOUBLE) &&
+            str_eq(n->text, str_of(rw_protocol_words[i]))) {
             c->protocol = (enum rw_protocol)i;
             return;
         }
@@ -479,10 +435,37 @@ static uint64_t node_fingerprint(uint64_t h, const struct node *n)
 
 static struct rw_endpoint_config *endpoint_read(const struct node *map, struct problems *p)
 {
+    static const char *const known[] = {"url",
+                                        "name",
+                                        "remote_timeout",
+                                        "headers",
+                                        "basic_auth",
+                                        "authorization",
+                                        "oauth2",
+                                        "tls_config",
+                                        "proxy_url",
+                                        "protocol",
+                                        "protobuf_message",
+                                        "compression",
+                                        "queue_config",
+                                        "external_labels",
+                                        "metadata_config",
+                                        "send_health_metrics",
+                                        "write_relabel_configs",
+                                        NULL};
     struct rw_endpoint_config *c = xcalloc(1, sizeof(*c));
 
-    endpoint_defaults(c);
-    check_keys(map, "", endpoint_keys, p);
+    c->refs = 1;
+    c->memory.chunk_bytes = CHUNK_BYTES;
+    c->timeout_ms = 30 * 1000;
+    c->protocol = RW_PROTOCOL_V1;
+    c->max_samples_per_send = 10000;
+    c->min_backoff_ms = 1000;
+    c->max_backoff_ms = 60 * 1000;
+    c->max_spool_bytes = 1ull << 30;
+    c->metadata_send = true;
+    c->metadata_interval_ms = 60 * 1000;
+    check_keys(map, "", known, p);
     endpoint_read_url(c, map, p);
     endpoint_read_name(c, map, p);
     endpoint_read_protocol(c, map, p);

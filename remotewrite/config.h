@@ -10,42 +10,33 @@
 
 /* Wire formats. */
 enum rw_form { RW_FORM_V1, RW_FORM_VM, RW_FORM_V2, RW_FORMS };
-enum rw_protocol { RW_PROTOCOL_V1, RW_PROTOCOL_VM, RW_PROTOCOL_V2, RW_PROTOCOL_AUTO };
+/* The preferred one, with simpler ones to fall back to; RW_PROTOCOL_AUTO: the best that is supported. */
+enum rw_protocol { RW_PROTOCOL_V1, RW_PROTOCOL_VM, RW_PROTOCOL_V2, RW_PROTOCOL_AUTO, RW_PROTOCOLS };
 enum rw_full_policy { RW_DROP_OLDEST, RW_DROP_NEWEST };
 
-/* "1.0", "vm", "2.0", for the configuration and the status page. */
-extern const char *const rw_form_words[RW_FORMS];
+/* "1.0", "vm", "2.0", "auto", of protocols and forms. */
+extern const char *const rw_protocol_words[RW_PROTOCOLS];
 
-struct rw_pair {
-    char *name, *value;
-};
-
-struct rw_pairs {
-    struct rw_pair *list;
-    size_t n;
-};
+enum { RW_MAX_ENDPOINTS = 32, RW_MAX_HEADERS = 64, RW_MAX_EXTERNAL_LABELS = 64 };
 
 /* One endpoint. Immutable. */
 struct rw_endpoint_config {
     unsigned refs;
-    struct arena memory;  /* of the strings and pairs */
+    struct arena memory;  /* of the strings */
     uint64_t fingerprint; /* of the configuration text: equal if the endpoint need not be restarted */
     char *name;           /* also the folder of the spool */
     char *url;
     char *url_shown; /* without credentials and query */
     int64_t timeout_ms;
-    struct rw_pairs headers; /* without those that the protocol sets */
+    char *headers[RW_MAX_HEADERS]; /* "name: value", without those that the protocol sets */
+    size_t n_headers;
     char *user, *password, *password_file;
     char *auth_type, *credentials, *credentials_file;
     struct http_tls tls;
     char *proxy_url;
-    struct rw_oauth2 {
-        char *token_url; /* NULL: another way, or none */
-        char *client_id, *client_secret, *client_secret_file;
-        char *form; /* grant_type, scopes and endpoint_params, encoded */
-        struct http_tls tls;
-        char *proxy_url;
-    } oauth2;
+    struct http_oauth2 oauth2; /* without the secret; token_url is NULL for another way, or none */
+    struct http_tls oauth2_tls;
+    char *client_secret, *client_secret_file;
     enum rw_protocol protocol;
     int64_t max_samples_per_send;
     int64_t min_backoff_ms, max_backoff_ms;
@@ -53,14 +44,13 @@ struct rw_endpoint_config {
     uint64_t max_spool_bytes;
     bool max_spool_given;
     enum rw_full_policy full_policy;
-    struct rw_pairs external_labels;
+    struct label external_labels[RW_MAX_EXTERNAL_LABELS];
+    size_t n_external_labels;
     bool send_health_metrics;
     bool metadata_send;
     int64_t metadata_interval_ms;
     struct relabel_rules relabel;
 };
-
-enum { RW_MAX_ENDPOINTS = 32, RW_MAX_HEADERS = 64, RW_MAX_EXTERNAL_LABELS = 64 };
 
 struct rw_config {
     struct rw_endpoint_config *list[RW_MAX_ENDPOINTS];

@@ -89,13 +89,6 @@ static void spool_retry_later(struct endpoint *e)
     e->spool_retry_at = mono_add(loop_now(e->loop), backoff_ms(&spool_backoff, ++e->spool_failures, -1));
 }
 
-static size_t segment_bytes(uint64_t max_bytes)
-{
-    uint64_t n = max_bytes / 8;
-
-    return n > SEGMENT_MAX ? SEGMENT_MAX : n < SEGMENT_MIN ? SEGMENT_MIN : (size_t)n;
-}
-
 /* Notes why the spool is not open; logs it once until it is. */
 static void spool_note_failure(struct endpoint *e, const struct spool *spool, int error)
 {
@@ -131,9 +124,9 @@ static void spool_log_recovery(const struct endpoint *e, uint64_t lost)
 static void spool_open(struct endpoint *e)
 {
     CLEANUP(cleanup_spool_free) struct spool *spool = NULL;
+    size_t segment_bytes = size_max(SEGMENT_MIN, size_min(SEGMENT_MAX, e->config->max_spool_bytes / 8));
     uint64_t lost = queue_stats(e->queue).dropped[DROP_DAMAGED];
-    int r =
-        spool_new(&spool, e->dir, segment_bytes(e->config->max_spool_bytes)) ?: queue_attach(e->queue, spool);
+    int r = spool_new(&spool, e->dir, segment_bytes) ?: queue_attach(e->queue, spool);
 
     if (r < 0) {
         spool_note_failure(e, spool, r);
@@ -161,19 +154,23 @@ static void spool_on_removed(struct endpoint *e)
     spool_open(e);
 }
 
-/* The queue has left it. */
-static void spool_on_unreadable(struct endpoint *e)
-{
-    intake_attach(e->intake, NULL);
-    spool_note_failure(e, e->spool, e->spool->read_error);
-    e->spool = spool_free(e->spool);
-}
-
 /* What failed is tried again with back-off, or `now`. */
-static void spool_mend(struct endpoint *e, bool now)
+static void spool_watch(struct endpoint *e, bool now)
 {
-    bool due = now || !mono_before(loop_now(e->loop), e->spool_retry_at);
+    bool due;
 
+    if (!e->dir)
+        return;
+    if (e->spool && e->spool->read_error < 0) { /* the queue has left it */
+        intake_attach(e->intake, NULL);
+        spool_note_failure(e, e->spool, e->spool->read_error);
+        e->spool = spool_free(e->spool);
+    } else if (e->spool && !spool_is_there(e->spool)) {
+        spool_on_removed(e);
+    } else if (e->spool) {
+        spool_trim(e->spool);
+    }
+    due = now || !mono_before(loop_now(e->loop), e->spool_retry_at);
     if (!e->spool) {
         if (due)
             spool_open(e);
@@ -185,19 +182,6 @@ static void spool_mend(struct endpoint *e, bool now)
         e->spool_failures = 0;
     else if (due)
         spool_retry_later(e);
-}
-
-static void spool_watch(struct endpoint *e, bool now)
-{
-    if (!e->dir)
-        return;
-    if (e->spool && e->spool->read_error < 0)
-        spool_on_unreadable(e);
-    else if (e->spool && !spool_is_there(e->spool))
-        spool_on_removed(e);
-    else if (e->spool)
-        spool_trim(e->spool);
-    spool_mend(e, now);
 }
 
 static void spool_log_writes(struct endpoint *e)
@@ -308,28 +292,9 @@ static void thread_on_turn(void *arg, double seconds)
         loop_stop(e->loop);
 }
 
-static void thread_take_item(struct endpoint *e, struct endpoint_item *i)
-{
-    if (i->batch)
-        intake_publish(e->intake, i->batch);
-    else if (i->withdraw)
-        intake_withdraw(e->intake, str_of(i->withdraw), i->at.ms);
-    else
-        intake_metrics(e->intake, i->metrics, i->at.ms);
-}
-
 static void thread_on_flush_end(struct timer *t)
 {
     loop_stop(CONTAINER_OF(t, struct endpoint, flush)->loop);
-}
-
-static void thread_begin_stop(struct endpoint *e, int64_t flush_ms)
-{
-    e->stopping = true;
-    if (!e->draining)
-        intake_stop(e->intake, loop_wall(e->loop).ms);
-    endpoint_set_timer(e, &e->flush, flush_ms);
-    sender_hurry(e->sender, flush_ms);
 }
 
 static void items_free(struct endpoint_item *i)
@@ -360,11 +325,21 @@ static void thread_on_wake(struct post *p)
     flush_ms = e->flush_ms;
     (void)pthread_mutex_unlock(&e->lock);
     for (struct endpoint_item *i = list; i; i = i->next)
-        thread_take_item(e, i);
+        if (i->batch)
+            intake_publish(e->intake, i->batch);
+        else if (i->withdraw)
+            intake_withdraw(e->intake, str_of(i->withdraw), i->at.ms);
+        else
+            intake_metrics(e->intake, i->metrics, i->at.ms);
     intake_commit(e->intake);
     items_free(list);
-    if (stop && !e->stopping)
-        thread_begin_stop(e, flush_ms);
+    if (stop && !e->stopping) {
+        e->stopping = true;
+        if (!e->draining)
+            intake_stop(e->intake, loop_wall(e->loop).ms);
+        endpoint_set_timer(e, &e->flush, flush_ms);
+        sender_hurry(e->sender, flush_ms);
+    }
     spool_log_writes(e);
     log_drops(e);
     sender_kick(e->sender);
@@ -446,22 +421,23 @@ static void *thread_run(void *arg)
 
 /* ---- What the agent's loop calls ---- */
 
-int endpoint_new(struct endpoint **ret, const struct endpoint_options *o)
+int endpoint_new(struct endpoint **ret, struct rw_endpoint_config *c, const char *storage_path, bool drain,
+                 void (*changed)(void *arg), void *arg)
 {
     CLEANUP(cleanup_endpoint_free) struct endpoint *e = xcalloc(1, sizeof(*e));
     int r;
 
     (void)pthread_mutex_init(&e->lock, NULL);
-    e->config = rw_endpoint_config_ref(o->config);
-    e->changed = o->changed;
-    e->arg = o->arg;
+    e->config = rw_endpoint_config_ref(c);
+    e->changed = changed;
+    e->arg = arg;
     e->inbox_end = &e->inbox;
-    e->drain = e->draining = o->drain;
+    e->drain = e->draining = drain;
     e->wake.fn = thread_on_wake;
     e->tick.fn = thread_on_tick;
     e->flush.fn = thread_on_flush_end;
-    if (o->storage_path && asprintf(&e->dir, "%s/remote-write/%s", o->storage_path, o->config->name) < 0)
-        memory_exhausted(strlen(o->storage_path));
+    if (storage_path)
+        e->dir = xasprintf("%s/remote-write/%s", storage_path, c->name);
     r = loop_new(&e->loop, &clock_system);
     if (r < 0)
         return r;

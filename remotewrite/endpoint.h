@@ -13,15 +13,6 @@ struct endpoint;
 
 enum { ENDPOINT_DURATIONS = 64 };
 
-struct endpoint_options {
-    struct rw_endpoint_config *config; /* a reference is taken */
-    const char *storage_path;          /* NULL: memory only */
-    bool drain;                        /* starts as endpoint_drain() leaves it */
-    /* Called by the thread when the state has changed. */
-    void (*changed)(void *arg);
-    void *arg;
-};
-
 struct endpoint_state {
     struct queue_stats queue;
     struct sender_stats sender;
@@ -35,8 +26,11 @@ struct endpoint_state {
     size_t n_durations;
 };
 
-/* Starts the thread. -EAGAIN, -EMFILE. */
-MUST_USE int endpoint_new(struct endpoint **ret, const struct endpoint_options *o);
+/* Starts the thread, as endpoint_drain(drain) leaves it; takes a reference to c. storage_path: NULL for
+ * memory only. The thread calls changed(arg), which may be NULL, when the state has changed. -EAGAIN,
+ * -EMFILE. */
+MUST_USE int endpoint_new(struct endpoint **ret, struct rw_endpoint_config *c, const char *storage_path,
+                          bool drain, void (*changed)(void *arg), void *arg);
 /* Asks the thread to stop: it queues stale markers, sends what it can within flush_ms, and ends. Only the
  * first call counts. */
 void endpoint_stop(struct endpoint *e, int64_t flush_ms);

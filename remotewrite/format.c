@@ -26,7 +26,7 @@ uint32_t crc32c(uint32_t before, struct str bytes)
 
 void record_head_put(char out[RECORD_HEAD], const struct record_head *h, struct str payload)
 {
-    uint32_t crc;
+    struct str head = {out + AT_LENGTH, RECORD_HEAD - AT_LENGTH};
 
     memset(out, 0, RECORD_HEAD);
     memcpy(out + AT_MAGIC, RECORD_MAGIC, 4);
@@ -37,9 +37,7 @@ void record_head_put(char out[RECORD_HEAD], const struct record_head *h, struct 
     put_le(out + AT_SEQ, h->seq, 8);
     put_le(out + AT_FIRST, (uint64_t)h->first_ms, 8);
     put_le(out + AT_LAST, (uint64_t)h->last_ms, 8);
-    crc = crc32c(0, (struct str){out + AT_LENGTH, RECORD_HEAD - AT_LENGTH});
-    crc = crc32c(crc, h->lane);
-    put_le(out + AT_CRC, crc32c(crc, payload), 4);
+    put_le(out + AT_CRC, crc32c(crc32c(crc32c(0, head), h->lane), payload), 4);
 }
 
 /* Decodes a head without verifying it. What follows the head may go beyond the end of the bytes: then

@@ -4,6 +4,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
 #include "exporter/metric/series.h"
+#include "exporter/num/num.h"
 #include "remotewrite/body.h"
 #include "remotewrite/format.h"
 #include "remotewrite/spool.h"
@@ -26,10 +27,9 @@ struct intake_lane {
     bool lives;                 /* what was on disk at the start is no longer of interest */
     size_t stored;              /* bytes of its set in the file of active series */
     mono_ms grace_until;        /* 0: not begun */
-    size_t n;                   /* active series */
     size_t invalid;             /* series of the set that are dropped */
-    size_t name_n;
-    char name[];
+    struct str name;
+    char text[];
 };
 
 struct intake {
@@ -67,21 +67,20 @@ bool active_next(struct active_reader *r, struct str *ret_lane, struct label_byt
     const struct record_head *h = &item.head;
 
     while ((found = segment_next(&r->records, &item)) != SEGMENT_END) {
-        bool last = h->first_ms + 1 == h->last_ms;
+        bool last = true;
 
         if (found != SEGMENT_RECORD)
             continue;
         if (r->labels && h->seq != r->set) { /* its last frame is damaged */
             r->records.next = item.at;
-            last = true;
-        } else if (h->kind == RECORD_SAMPLES) {
-            r->labels = r->labels ?: xcalloc(1, sizeof(*r->labels));
-            (void)!body_labels(item.payload, r->labels);
-            r->lane = h->lane;
-            r->set = h->seq;
         } else {
             r->lane = h->lane;
-            last = true;
+            r->set = h->seq;
+            if (h->kind == RECORD_SAMPLES) {
+                r->labels = r->labels ?: xcalloc(1, sizeof(*r->labels));
+                (void)!body_labels(item.payload, r->labels);
+                last = h->first_ms + 1 == h->last_ms;
+            }
         }
         if (last) {
             *ret_lane = r->lane;
@@ -94,11 +93,6 @@ bool active_next(struct active_reader *r, struct str *ret_lane, struct label_byt
 }
 
 /* ---- Lanes ---- */
-
-static struct str lane_score(const struct intake_lane *l)
-{
-    return (struct str){l->name, l->name_n};
-}
 
 static void lane_drop_frames(struct intake_lane *l)
 {
@@ -124,14 +118,12 @@ static struct intake_lane *lane_get(struct intake *in, struct str name, bool mak
 {
     struct intake_lane **at = &in->lanes, *l;
 
-    while ((l = *at) && !str_eq(name, lane_score(l)))
+    while ((l = *at) && !str_eq(name, l->name))
         at = &l->next;
     if (l || !make)
         return l;
     l = xcalloc(1, sizeof(*l) + name.n + 1);
-    l->name_n = name.n;
-    if (name.n)
-        memcpy(l->name, name.p, name.n);
+    l->name = (struct str){memcpy(l->text, name.p, name.n), name.n};
     *at = l;
     return l;
 }
@@ -146,45 +138,29 @@ struct intake *intake_new(const struct rw_endpoint_config *c, struct queue *q)
     return in;
 }
 
-/* A file of active series that is being written, a part at a time. */
-struct active_writer {
-    struct spool *spool;
-    const char *name;
-    size_t at; /* bytes in it */
-    struct buf part;
-};
-
-enum { ACTIVE_PART = 1 << 20, ACTIVE_SLACK = 64 << 10, ACTIVE_MAX = 1 << 30 };
+enum { ACTIVE_SLACK = 64 << 10, ACTIVE_MAX = 1 << 30 };
 
 static const char active_name[] = "active", active_new[] = "active.new";
 
-static int active_flush(struct active_writer *w)
+/* Writes the lane's set, or that it has none, to the end of a file of *at bytes. */
+static int lane_save(struct intake *in, struct intake_lane *l, const char *file, size_t *at)
 {
-    int r = spool_append_file(w->spool, w->name, w->at, buf_str(&w->part));
-
-    w->at += w->part.n;
-    w->part.n = 0;
-    return r;
-}
-
-/* Writes the lane's set, or that it has none. */
-static int lane_save(struct intake *in, struct intake_lane *l, struct active_writer *w)
-{
-    size_t before = w->at + w->part.n;
     bool made = l->n_frames == 0 && l->labels;
+    size_t before = *at;
     int r = 0;
 
     if (made)
         lane_add_frames(in, l, l->labels, 0);
-    if (l->n_frames == 0)
-        r = active_put(&w->part, lane_score(l), in->sets, NULL, 0, 0);
-    for (size_t i = 0; i < l->n_frames && r == 0; i++) {
-        r = active_put(&w->part, lane_score(l), in->sets, l->frames[i], i, l->n_frames);
-        if (r == 0 && w->part.n >= ACTIVE_PART)
-            r = active_flush(w);
+    for (size_t i = 0; (i == 0 || i < l->n_frames) && r == 0; i++) {
+        const struct frame *f = l->n_frames ? l->frames[i] : NULL;
+        BUF_AUTO(bytes, ACTIVE_MAX);
+
+        r = active_put(&bytes, l->name, in->sets, f, i, l->n_frames)
+                ?: spool_append_file(in->spool, file, *at, buf_str(&bytes));
+        *at += bytes.n;
     }
     in->sets++;
-    l->stored = w->at + w->part.n - before;
+    l->stored = *at - before;
     if (made)
         lane_drop_frames(l);
     return r;
@@ -193,29 +169,27 @@ static int lane_save(struct intake *in, struct intake_lane *l, struct active_wri
 /* Appends the sets that have changed, or writes all to a new file if most of the old one is obsolete. */
 static int intake_store(struct intake *in)
 {
-    struct active_writer w = {.spool = in->spool, .name = active_name, .at = in->stored};
-    size_t used = 0;
+    const char *file = active_name;
+    size_t used = 0, at = in->stored;
     bool whole;
     int r = 0;
 
     for (const struct intake_lane *l = in->lanes; l; l = l->next)
         used += l->stored;
     whole = in->stored == 0 || in->stored > 2 * used + ACTIVE_SLACK;
-    buf_init(&w.part, ACTIVE_MAX);
     if (whole) {
-        w.name = active_new;
-        w.at = 0;
-        spool_remove_file(in->spool, active_new);
-        r = buf_put(&w.part, segment_magic, SEGMENT_HEAD);
+        file = active_new;
+        at = SEGMENT_HEAD;
+        spool_remove_file(in->spool, file);
+        r = spool_append_file(in->spool, file, 0, (struct str){segment_magic, SEGMENT_HEAD});
     }
     for (struct intake_lane *l = in->lanes; l && r == 0; l = l->next)
         if (whole ? l->n_frames || l->labels : l->unsaved)
-            r = lane_save(in, l, &w);
-    r = r ?: active_flush(&w) ?: spool_commit_file(in->spool, w.name, active_name);
-    buf_done(&w.part);
+            r = lane_save(in, l, file, &at);
+    r = r ?: spool_commit_file(in->spool, file, active_name);
     if (r < 0 && whole)
-        spool_remove_file(in->spool, active_new);
-    in->stored = r == 0 ? w.at : r == -ESTALE ? 0 : in->stored;
+        spool_remove_file(in->spool, file);
+    in->stored = r == 0 ? at : r == -ESTALE ? 0 : in->stored;
     return r;
 }
 
@@ -261,7 +235,6 @@ static void intake_load(struct intake *in)
         }
         (void)label_bytes_free(l->labels);
         l->labels = labels;
-        l->n = labels ? labels->n : 0;
     }
 }
 
@@ -298,7 +271,7 @@ struct intake *intake_free(struct intake *in)
  * lane plus 1 ms. After a step back of more than an hour the earlier time must have been wrong. */
 static int64_t lane_next_ms(const struct intake *in, const struct intake_lane *l, int64_t at_ms)
 {
-    int64_t last = queue_last_ms(in->queue, lane_score(l));
+    int64_t last = queue_last_ms(in->queue, l->name);
 
     return last >= at_ms && last - at_ms < CLOCK_BACK_MS ? last + 1 : at_ms;
 }
@@ -312,7 +285,7 @@ static void lane_append(struct intake *in, const struct intake_lane *l, const st
                             .samples = (uint32_t)f->n,
                             .first_ms = at_ms,
                             .last_ms = at_ms,
-                            .lane = lane_score(l)};
+                            .lane = l->name};
 
     frame_fill(f, payload, values, at_ms);
     queue_append(in->queue, &h, payload, f->block_n);
@@ -384,11 +357,11 @@ static void lane_log_dropped(const struct intake *in, const struct intake_lane *
 {
     if (labels->invalid)
         log_warn("series with invalid labels dropped", L_STR("remote_name", in->config->name),
-                 L_STR("score_name", l->name), L_INT("series", labels->invalid),
+                 L_STR("score_name", l->text), L_INT("series", labels->invalid),
                  L_STR("invalid_name", labels->bad_name));
     if (labels->over_limit)
         log_warn("series dropped: a regex of write_relabel_configs exceeded its match limit",
-                 L_STR("remote_name", in->config->name), L_STR("score_name", l->name),
+                 L_STR("remote_name", in->config->name), L_STR("score_name", l->text),
                  L_INT("series", labels->over_limit));
 }
 
@@ -402,13 +375,12 @@ static void lane_set_series(struct intake *in, struct intake_lane *l, struct ser
     if (!in->config->relabel.n && !l->labels)
         step = (size_t)in->config->max_samples_per_send;
     lane_drop_frames(l);
-    l->n = l->invalid = 0;
+    l->invalid = 0;
     for (size_t i = 0; i < all; i += step) {
         (void)label_bytes_free(labels);
         labels = label_bytes_new(set, NULL, i, size_min(step, all - i), in->config, &in->families);
         lane_add_frames(in, l, labels, at_ms);
         lane_log_dropped(in, l, labels);
-        l->n += labels->n;
         l->invalid += labels->invalid + labels->over_limit;
     }
     lane_end_missing(in, l, set, labels, at_ms);
@@ -427,7 +399,7 @@ void intake_publish(struct intake *in, struct batch *b)
     if (l->taken)
         intake_commit(in);
     at_ms = lane_next_ms(in, l, b->at.ms);
-    if (l->set != b->set || (l->n_frames && l->frames[0]->time_n != frame_time_bytes(at_ms)))
+    if (l->set != b->set || (l->n_frames && l->frames[0]->time_n != varint_size((uint64_t)at_ms)))
         lane_set_series(in, l, b->set, at_ms);
     l->taken = batch_ref(b);
     l->taken_ms = at_ms;
@@ -442,7 +414,6 @@ static void lane_end(struct intake *in, struct intake_lane *l, int64_t at_ms)
     lane_drop_frames(l);
     l->labels = label_bytes_free(l->labels);
     l->set = series_set_unref(l->set);
-    l->n = 0;
     l->unsaved = l->lives = true;
 }
 
@@ -457,14 +428,15 @@ void intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms)
 void intake_grace(struct intake *in, mono_ms now, int64_t at_ms)
 {
     for (struct intake_lane *l = in->lanes; l; l = l->next) {
-        if (!l->labels || l->name_n == 0)
+        if (!l->labels || l->name.n == 0)
             continue;
         if (l->grace_until.ms == 0)
             l->grace_until = mono_add(now, INTAKE_GRACE_MS);
         if (mono_before(now, l->grace_until))
             continue;
         log_info("scorer missing since the restart, ending its series",
-                 L_STR("remote_name", in->config->name), L_STR("score_name", l->name), L_INT("series", l->n));
+                 L_STR("remote_name", in->config->name), L_STR("score_name", l->text),
+                 L_INT("series", l->labels->n));
         lane_end(in, l, at_ms);
     }
     intake_commit(in);
@@ -486,8 +458,11 @@ size_t intake_series(const struct intake *in)
 {
     size_t n = 0;
 
-    for (const struct intake_lane *l = in->lanes; l; l = l->next)
-        n += l->n;
+    for (const struct intake_lane *l = in->lanes; l; l = l->next) {
+        n += l->labels ? l->labels->n : 0;
+        for (size_t i = 0; i < l->n_frames; i++)
+            n += l->frames[i]->n;
+    }
     return n;
 }
 
@@ -553,6 +528,5 @@ void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms)
     free(c.values);
     (void)label_bytes_free(l->labels);
     l->labels = labels;
-    l->n = labels->n;
     l->lives = true;
 }

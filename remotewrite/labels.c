@@ -47,51 +47,37 @@ struct relabel_rule {
 
 void families_done(struct families *f)
 {
-    struct family *one;
-    size_t at = 0;
-
-    while ((one = map_next(&f->by_name, &at)))
-        free(one);
-    map_done(&f->by_name);
+    for (size_t i = 0; i < f->names.n; i++)
+        free(f->list[i]);
+    strset_done(&f->names);
 }
 
 const struct family *families_find(const struct families *f, struct str name)
 {
-    char key[FAMILY_NAME_MAX + 1];
+    size_t i = strset_find(&f->names, name);
 
-    if (name.n == 0 || name.n > FAMILY_NAME_MAX)
-        return NULL;
-    memcpy(key, name.p, name.n);
-    key[name.n] = '\0';
-    return map_get(&f->by_name, key);
-}
-
-static size_t stem_bytes(struct str name, const char *suffix)
-{
-    size_t n = strlen(suffix);
-    bool ends = name.n > n && memcmp(name.p + name.n - n, suffix, n) == 0;
-
-    return ends ? name.n - n : name.n;
+    return i == SIZE_MAX ? NULL : f->list[i];
 }
 
 void families_note(struct families *f, struct str name, const char *suffix, enum family_type type,
                    const char *help)
 {
-    const struct family *was = families_find(f, name);
-    struct family *one;
+    size_t i = strset_find(&f->names, name), n = strlen(suffix);
+    struct family *one = i == SIZE_MAX ? NULL : f->list[i];
+    bool ends = name.n > n && memcmp(name.p + name.n - n, suffix, n) == 0;
 
-    if (name.n == 0 || name.n > FAMILY_NAME_MAX || (was && was->type == type && was->help == help))
+    if (one && one->type == type && one->help == help)
         return;
-    if (was)
-        free(map_take(&f->by_name, was->name));
-    if (f->by_name.n >= FAMILIES_MAX)
+    if (!one && (name.n == 0 || name.n > FAMILY_NAME_MAX || f->names.n >= FAMILIES_MAX))
         return;
-    one = xcalloc(1, sizeof(*one) + name.n + 1);
-    memcpy(one->name, name.p, name.n);
+    if (!one) {
+        one = xcalloc(1, sizeof(*one) + name.n + 1);
+        memcpy(one->name, name.p, name.n);
+        f->list[strset_add(&f->names, (struct str){one->name, name.n})] = one;
+    }
     one->type = type;
     one->help = help;
-    one->stem_n = stem_bytes(name, suffix);
-    map_set(&f->by_name, one->name, one);
+    one->stem_n = ends ? name.n - n : name.n;
 }
 
 /* ---- Reading `write_relabel_configs` ---- */
@@ -131,17 +117,11 @@ static void rule_read_sources(struct relabel_rule *rule, const struct node *n, s
             rule->sources[rule->n_sources++] = arena_text(a, list->items[i]->text);
 }
 
-static void rule_read_regex(struct relabel_rule *rule, const struct node *n, struct problems *p)
-{
-    struct str s = STR("(.*)");
-    char why[REGEX_WHY_BYTES];
-
-    if (node_str(n, "regex", p, &s) && regex_new(&rule->regex, s, why) < 0)
-        node_problem(node_get(n, "regex"), p, PROBLEM_ERROR, "expected a regular expression: %s", why);
-}
-
 static void rule_read(struct relabel_rule *rule, const struct node *n, struct problems *p, struct arena *a)
 {
+    struct str regex = STR("(.*)");
+    char why[REGEX_WHY_BYTES];
+
     if (n->kind != NODE_MAP) {
         node_expected(n, p, "a rule: an object with source_labels, regex, ...");
         return;
@@ -149,7 +129,8 @@ static void rule_read(struct relabel_rule *rule, const struct node *n, struct pr
     node_only_keys(n, rule_keys, PROBLEM_ERROR, p);
     rule->action = (enum relabel_action)node_choice(n, "action", p, action_words);
     rule_read_sources(rule, n, p, a);
-    rule_read_regex(rule, n, p);
+    if (node_str(n, "regex", p, &regex) && regex_new(&rule->regex, regex, why) < 0)
+        node_problem(node_get(n, "regex"), p, PROBLEM_ERROR, "expected a regular expression: %s", why);
     rule->separator = rule_read_text(n, "separator", ";", p, a);
     rule->target = rule_read_text(n, "target_label", "", p, a);
     rule->replacement = rule_read_text(n, "replacement", "$1", p, a);
@@ -185,37 +166,43 @@ void relabel_done(struct relabel_rules *r)
 
 /* ---- The labels of one series ---- */
 
-/* Unique names in any order. Text made on the way is stored in `room`, LABEL_ROOM bytes that do not move. */
-struct label_list {
+struct label_maker {
+    const struct rw_endpoint_config *config;
+    /* Of one series: unique names in any order. Text made on the way is stored in `room`, LABEL_ROOM bytes
+     * that do not move. */
     struct label list[LABELS_MAX];
     size_t n;
     struct buf room;
     struct regex_matcher *matcher;
     struct str bad_name; /* the invalid name, if -EINVAL is about one */
+    /* Of all series so far. */
+    struct buf bytes;
+    struct label_bytes *out;
+    size_t cap; /* series for which there is room */
 };
 
-static struct label *label_list_find(struct label_list *l, struct str name)
+static struct label *label_list_find(struct label_maker *m, struct str name)
 {
-    for (size_t i = 0; i < l->n; i++)
-        if (str_eq(l->list[i].name, name))
-            return &l->list[i];
+    for (size_t i = 0; i < m->n; i++)
+        if (str_eq(m->list[i].name, name))
+            return &m->list[i];
     return NULL;
 }
 
-static int label_list_add(struct label_list *l, struct str name, struct str value)
+static int label_list_add(struct label_maker *m, struct str name, struct str value)
 {
-    if (l->n == LABELS_MAX)
+    if (m->n == LABELS_MAX)
         return -EFBIG;
-    l->list[l->n++] = (struct label){name, value};
+    m->list[m->n++] = (struct label){name, value};
     return 0;
 }
 
-static int label_list_set(struct label_list *l, struct str name, struct str value)
+static int label_list_set(struct label_maker *m, struct str name, struct str value)
 {
-    struct label *label = label_list_find(l, name);
+    struct label *label = label_list_find(m, name);
 
     if (!label)
-        return label_list_add(l, name, value);
+        return label_list_add(m, name, value);
     *label = (struct label){name, value};
     return 0;
 }
@@ -223,9 +210,9 @@ static int label_list_set(struct label_list *l, struct str name, struct str valu
 /* ---- Relabelling ---- */
 
 /* The text since `begin`. */
-static struct str room_text(const struct label_list *l, size_t begin)
+static struct str room_text(const struct label_maker *m, size_t begin)
 {
-    return (struct str){l->room.p + begin, l->room.n - begin};
+    return (struct str){m->room.p + begin, m->room.n - begin};
 }
 
 static bool is_name_char(char c)
@@ -252,7 +239,7 @@ static const char *read_variable(const char *p, struct str *ret_name)
 /* Puts the template with the groups of the last match filled in, by the rules of Go's regexp.Expand: `$$`
  * is a dollar sign, `$name` takes as many letters, digits and underscores as it can, and an unknown group
  * is empty. */
-static int labels_expand(struct label_list *l, const char *template)
+static int labels_expand(struct label_maker *m, const char *template)
 {
     int r = 0;
 
@@ -261,140 +248,125 @@ static int labels_expand(struct label_list *l, const char *template)
         const char *end;
         struct str name;
 
-        r = buf_put(&l->room, template, plain);
+        r = buf_put(&m->room, template, plain);
         template += plain;
         if (!*template)
             break;
         end = read_variable(template, &name);
-        r = r ?: buf_put_str(&l->room, end ? regex_group(l->matcher, name) : STR("$"));
+        r = r ?: buf_put_str(&m->room, end ? regex_group(m->matcher, name) : STR("$"));
         template = end ? end : template + 1 + (template[1] == '$');
     }
     return r;
 }
 
-static int apply_replace(const struct relabel_rule *rule, struct label_list *l)
+static int apply_replace(const struct relabel_rule *rule, struct label_maker *m)
 {
-    size_t begin = l->room.n;
-    int r = labels_expand(l, rule->target);
-    struct str name = room_text(l, begin);
+    size_t begin = m->room.n;
+    int r = labels_expand(m, rule->target);
+    struct str name = room_text(m, begin);
 
     if (r < 0 || name.n == 0) /* Prometheus skips a rule whose target expands to no label name */
-        return r < 0 ? r : 1;
-    begin = l->room.n;
-    r = labels_expand(l, rule->replacement);
-    r = r ?: label_list_set(l, name, room_text(l, begin));
-    return r < 0 ? r : 1;
+        return r;
+    begin = m->room.n;
+    r = labels_expand(m, rule->replacement);
+    return r ?: label_list_set(m, name, room_text(m, begin));
 }
 
 /* labeldrop, labelkeep, labelmap. Labels that labelmap adds are not matched again. */
-static int apply_to_names(const struct relabel_rule *rule, struct label_list *l)
+static int apply_to_names(const struct relabel_rule *rule, struct label_maker *m)
 {
-    size_t n = l->n, kept = 0;
+    size_t n = m->n, kept = 0;
 
     for (size_t i = 0; i < n; i++) {
-        struct label label = l->list[i];
-        size_t begin = l->room.n;
-        int match = regex_match(l->matcher, rule->regex, label.name), r;
+        struct label label = m->list[i];
+        size_t begin = m->room.n;
+        int r = regex_match(m->matcher, rule->regex, label.name);
 
-        if (match < 0)
-            return match;
-        if (rule->action != RELABEL_LABELMAP && match == (rule->action == RELABEL_LABELKEEP))
-            l->list[kept++] = label;
-        if (rule->action != RELABEL_LABELMAP || !match)
-            continue;
-        r = labels_expand(l, rule->replacement);
-        r = r ?: label_list_set(l, room_text(l, begin), label.value);
+        if (r >= 0 && rule->action != RELABEL_LABELMAP && r == (rule->action == RELABEL_LABELKEEP))
+            m->list[kept++] = label;
+        if (r > 0 && rule->action == RELABEL_LABELMAP)
+            r = labels_expand(m, rule->replacement) ?: label_list_set(m, room_text(m, begin), label.value);
         if (r < 0)
             return r;
     }
     if (rule->action != RELABEL_LABELMAP)
-        l->n = kept;
-    return 1;
+        m->n = kept;
+    return 0;
 }
 
 /* Sets the target to the hash that Prometheus takes, or to the text in lower or upper case. */
-static int apply_function(const struct relabel_rule *rule, struct label_list *l, struct str text)
+static int apply_function(const struct relabel_rule *rule, struct label_maker *m, struct str text)
 {
-    size_t begin = l->room.n;
+    size_t begin = m->room.n;
     uint64_t md5[2];
     int r;
 
     if (rule->action != RELABEL_HASHMOD)
-        r = regex_change_case(text, rule->action == RELABEL_UPPERCASE, &l->room);
+        r = regex_change_case(text, rule->action == RELABEL_UPPERCASE, &m->room);
     else if (gnutls_hash_fast(GNUTLS_DIG_MD5, text.p, text.n, md5) < 0)
         r = -EINVAL;
     else
-        r = buf_printf(&l->room, "%" PRIu64, be64toh(md5[1]) % (uint64_t)rule->modulus);
-    r = r ?: label_list_set(l, str_of(rule->target), room_text(l, begin));
-    return r < 0 ? r : 1;
+        r = buf_printf(&m->room, "%" PRIu64, be64toh(md5[1]) % (uint64_t)rule->modulus);
+    return r ?: label_list_set(m, str_of(rule->target), room_text(m, begin));
 }
 
-static int apply_rule(const struct relabel_rule *rule, struct label_list *l)
+/* 0 if the series is kept, 1 if the rule drops it. -EFBIG for too many or too long labels, -ELOOP if an
+ * expression exceeds its limits, -EINVAL for labels that are not UTF-8. */
+static int apply_rule(const struct relabel_rule *rule, struct label_maker *m)
 {
-    size_t begin = l->room.n;
+    size_t begin = m->room.n;
     const struct label *label;
     struct str text;
     int r = 0;
 
     if (rule->action >= RELABEL_LABELDROP)
-        return apply_to_names(rule, l);
+        return apply_to_names(rule, m);
     for (size_t i = 0; i < rule->n_sources && r == 0; i++) {
-        label = label_list_find(l, str_of(rule->sources[i]));
-        r = buf_puts(&l->room, i ? rule->separator : "");
-        r = r ?: buf_put_str(&l->room, label ? label->value : STR(""));
+        label = label_list_find(m, str_of(rule->sources[i]));
+        r = buf_puts(&m->room, i ? rule->separator : "");
+        r = r ?: buf_put_str(&m->room, label ? label->value : STR(""));
     }
-    text = room_text(l, begin);
+    text = room_text(m, begin);
     if (r < 0)
         return r;
     if (rule->action == RELABEL_KEEPEQUAL || rule->action == RELABEL_DROPEQUAL) {
-        label = label_list_find(l, str_of(rule->target));
-        return str_eq(text, label ? label->value : STR("")) == (rule->action == RELABEL_KEEPEQUAL);
+        label = label_list_find(m, str_of(rule->target));
+        return str_eq(text, label ? label->value : STR("")) != (rule->action == RELABEL_KEEPEQUAL);
     }
     if (rule->action != RELABEL_REPLACE && rule->action < RELABEL_KEEP)
-        return apply_function(rule, l, text);
-    r = regex_match(l->matcher, rule->regex, text);
+        return apply_function(rule, m, text);
+    r = regex_match(m->matcher, rule->regex, text);
     if (r < 0)
         return r;
     if (rule->action == RELABEL_REPLACE)
-        return r ? apply_replace(rule, l) : 1;
-    return r == (rule->action == RELABEL_KEEP);
-}
-
-/* 1 if the series is kept, 0 if a rule drops it. -EFBIG for too many or too long labels, -ELOOP if an
- * expression exceeds its limits, -EINVAL for labels that are not UTF-8. */
-static int relabel_apply(const struct relabel_rules *r, struct label_list *l)
-{
-    int kept = 1;
-
-    for (size_t i = 0; i < r->n && kept == 1; i++)
-        kept = apply_rule(&r->list[i], l);
-    return kept;
+        return r ? apply_replace(rule, m) : 0;
+    return r != (rule->action == RELABEL_KEEP);
 }
 
 /* ---- Encoding ---- */
 
 /* Sorts by name and removes empty values. -EINVAL for a repeated or empty name, or without a metric name. */
-static int labels_normalize(struct label_list *l)
+static int labels_normalize(struct label_maker *m)
 {
     size_t n = 0;
     bool named = false;
 
-    for (size_t i = 0; i < l->n; i++) {
-        struct label label = l->list[i];
+    for (size_t i = 0; i < m->n; i++) {
+        struct label label = m->list[i];
         size_t k = n;
         int order = -1;
 
         if (label.value.n == 0)
             continue;
-        for (; k && (order = str_cmp(l->list[k - 1].name, label.name)) > 0; k--)
-            l->list[k] = l->list[k - 1];
+        for (; k && (order = str_cmp(m->list[k - 1].name, label.name)) > 0; k--)
+            m->list[k] = m->list[k - 1];
         if (order == 0 || label.name.n == 0)
             return -EINVAL;
         named = named || str_eq(label.name, STR("__name__"));
-        l->list[k] = label;
+        m->list[k] = label;
         n++;
     }
-    l->n = n;
+    m->n = n;
     return named ? 0 : -EINVAL;
 }
 
@@ -404,69 +376,39 @@ bool label_is_name(struct str s, bool metric)
 }
 
 /* The names that 1.0 requires. 2.0 only recommends them, but a record may be sent in either. -EINVAL. */
-static int labels_check_names(struct label_list *l)
+static int labels_check_names(struct label_maker *m)
 {
-    for (size_t i = 0; i < l->n; i++) {
-        bool metric = str_eq(l->list[i].name, STR("__name__"));
+    for (size_t i = 0; i < m->n; i++) {
+        bool metric = str_eq(m->list[i].name, STR("__name__"));
 
-        l->bad_name = metric ? l->list[i].value : l->list[i].name;
-        if (!label_is_name(l->bad_name, metric))
+        m->bad_name = metric ? m->list[i].value : m->list[i].name;
+        if (!label_is_name(m->bad_name, metric))
             return -EINVAL;
     }
-    l->bad_name = STR("");
+    m->bad_name = STR("");
     return 0;
 }
 
-static char *put_string(char *p, unsigned field, struct str s)
-{
-    return mempcpy(put_tag(p, field, s.n), s.p, s.n);
-}
-
 /* Encodes the labels that are not empty. */
-static int labels_encode(const struct label_list *l, struct buf *into)
+static int labels_encode(struct label_maker *m)
 {
     size_t room = 0;
     char *p;
 
-    for (size_t i = 0; i < l->n; i++)
-        room += 3 * (1 + VARINT_MAX) + l->list[i].name.n + l->list[i].value.n;
-    if (buf_room(into, room, &p) < 0)
+    for (size_t i = 0; i < m->n; i++)
+        room += 3 * (1 + VARINT_MAX) + m->list[i].name.n + m->list[i].value.n;
+    if (buf_room(&m->bytes, room, &p) < 0)
         return -EFBIG;
-    for (size_t i = 0; i < l->n; i++) {
-        struct str name = l->list[i].name, value = l->list[i].value;
+    for (size_t i = 0; i < m->n; i++) {
+        struct str name = m->list[i].name, value = m->list[i].value;
 
         if (value.n == 0)
             continue;
         p = put_tag(p, TIMESERIES_LABELS, 2 + varint_size(name.n) + name.n + varint_size(value.n) + value.n);
         p = put_string(put_string(p, LABEL_NAME, name), LABEL_VALUE, value);
     }
-    into->n = (size_t)(p - into->p);
-    return 1;
-}
-
-/* Relabels, checks and sorts the list: 1, or 0 if a rule drops the series. -EINVAL for invalid labels,
- * -ELOOP if an expression exceeds its limits, -EFBIG. */
-static int labels_prepare(struct label_list *l, const struct rw_endpoint_config *c)
-{
-    int r = 0;
-
-    /* A label of the series overrides an external one of the same name. */
-    for (size_t i = 0; i < c->external_labels.n && r == 0; i++) {
-        struct str name = str_of(c->external_labels.list[i].name);
-
-        if (!label_list_find(l, name))
-            r = label_list_add(l, name, str_of(c->external_labels.list[i].value));
-    }
-    if (r == 0 && c->relabel.n) {
-        r = relabel_apply(&c->relabel, l);
-        if (r <= 0)
-            return r;
-        r = 0;
-    }
-    r = r ?: labels_normalize(l);
-    if (r == 0 && c->relabel.n)
-        r = labels_check_names(l);
-    return r ?: 1;
+    m->bytes.n = (size_t)(p - m->bytes.p);
+    return 0;
 }
 
 struct label_bytes *label_bytes_free(struct label_bytes *l)
@@ -504,14 +446,6 @@ static void label_bytes_deduplicate(struct label_bytes *l)
 
 /* ---- Making label bytes ---- */
 
-struct label_maker {
-    const struct rw_endpoint_config *config;
-    struct label_list list;
-    struct buf bytes;
-    struct label_bytes *out;
-    size_t cap; /* series for which there is room */
-};
-
 static void label_maker_grow(struct label_maker *m, size_t cap)
 {
     m->out->at = xrealloc(m->out->at, (cap + 1) * sizeof(m->out->at[0]));
@@ -526,12 +460,12 @@ struct label_maker *label_maker_new(const struct rw_endpoint_config *c, size_t s
     char *room;
 
     m->config = c;
-    buf_init(&m->list.room, LABEL_ROOM);
+    buf_init(&m->room, LABEL_ROOM);
     buf_init(&m->bytes, BYTES_MAX);
     m->out = xcalloc(1, sizeof(*m->out));
     label_maker_grow(m, series);
-    m->list.matcher = regex_matcher_new();
-    (void)!buf_room(&m->list.room, LABEL_ROOM, &room);
+    m->matcher = regex_matcher_new();
+    (void)!buf_room(&m->room, LABEL_ROOM, &room);
     return m;
 }
 
@@ -539,38 +473,46 @@ struct label_maker *label_maker_free(struct label_maker *m)
 {
     if (!m)
         return NULL;
-    buf_done(&m->list.room);
-    (void)regex_matcher_free(m->list.matcher);
+    buf_done(&m->room);
+    (void)regex_matcher_free(m->matcher);
     buf_done(&m->bytes);
     (void)label_bytes_free(m->out);
     free(m);
     return NULL;
 }
 
-/* Fills the list with the labels of a series and prepares it; returns what labels_prepare() does. */
+/* Fills the list with the labels of a series, relabels, checks and sorts it: 0, or 1 if a rule drops the
+ * series. -EINVAL for invalid labels, -ELOOP if an expression exceeds its limits, -EFBIG. */
 static int label_maker_list(struct label_maker *m, const struct label *labels, size_t n)
 {
+    const struct rw_endpoint_config *c = m->config;
     int r = 0;
 
-    m->list.n = m->list.room.n = 0;
-    m->list.bad_name = STR("");
+    m->n = m->room.n = 0;
+    m->bad_name = STR("");
     for (size_t i = 0; i < n && r == 0; i++)
-        r = label_list_add(&m->list, labels[i].name, labels[i].value);
-    return r ?: labels_prepare(&m->list, m->config);
+        r = label_list_add(m, labels[i].name, labels[i].value);
+    /* A label of the series overrides an external one of the same name. */
+    for (size_t i = 0; i < c->n_external_labels && r == 0; i++)
+        if (!label_list_find(m, c->external_labels[i].name))
+            r = label_list_add(m, c->external_labels[i].name, c->external_labels[i].value);
+    for (size_t i = 0; i < c->relabel.n && r == 0; i++)
+        r = apply_rule(&c->relabel.list[i], m);
+    r = r ?: labels_normalize(m);
+    return r == 0 && c->relabel.n ? labels_check_names(m) : r;
 }
 
-/* Adds the prepared list if r, the result of label_maker_list(), is 1; counts errors. */
+/* Adds the prepared list if r, the result of label_maker_list(), is 0; counts errors. */
 static bool label_maker_put(struct label_maker *m, int r, uint32_t series)
 {
     struct label_bytes *out = m->out;
 
-    if (r == 1)
-        r = labels_encode(&m->list, &m->bytes);
+    r = r ?: labels_encode(m);
     out->over_limit += r == -ELOOP;
     out->invalid += r < 0 && r != -ELOOP;
     if (r < 0 && !*out->bad_name)
-        (void)snprintf(out->bad_name, sizeof(out->bad_name), "%.*s", STR_ARG(m->list.bad_name));
-    if (r != 1)
+        (void)snprintf(out->bad_name, sizeof(out->bad_name), "%.*s", STR_ARG(m->bad_name));
+    if (r != 0)
         return false;
     if (out->n == m->cap)
         label_maker_grow(m, size_max(256, m->cap * 2));
@@ -586,7 +528,7 @@ bool label_maker_add(struct label_maker *m, const struct label *labels, size_t n
 
 struct str label_maker_name(struct label_maker *m)
 {
-    return label_list_find(&m->list, STR("__name__"))->value;
+    return label_list_find(m, STR("__name__"))->value;
 }
 
 struct label_bytes *label_maker_end(struct label_maker *m)
@@ -616,7 +558,7 @@ struct label_bytes *label_bytes_new(const struct series_set *set, const uint32_t
     r = label_maker_list(m, labels, ARRAY_SIZE(labels));
     /* Without rules, the list prepared for one series serves for all: only the values differ. */
     for (size_t k = 0; k < DS_LABELS; k++)
-        of[k] = c->relabel.n ? &labels[1 + k] : label_list_find(&m->list, ds_label_names[k]);
+        of[k] = c->relabel.n ? &labels[1 + k] : label_list_find(m, ds_label_names[k]);
     for (size_t i = 0; i < n; i++) {
         uint32_t series = pick ? pick[i] : (uint32_t)(first + i);
 

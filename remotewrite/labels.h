@@ -35,8 +35,9 @@ struct family {
 };
 
 struct families {
-    struct map by_name;
-    int64_t started_ms; /* when the counters began; 0: unknown */
+    struct strset names;
+    struct family *list[FAMILIES_MAX]; /* by their places */
+    int64_t started_ms;                /* when the counters began; 0: unknown */
 };
 
 void families_done(struct families *f);

@@ -29,8 +29,8 @@ struct lane {
     TAILQ_HEAD(records, record) records; /* by number, except that the picked one is the first */
     uint64_t done;                       /* this record of the lane and all before it were sent or dropped */
     int64_t last_ms;                     /* newest timestamp ever appended */
-    size_t name_n;
-    char name[];
+    struct str name;
+    char text[];
 };
 
 struct queue {
@@ -69,56 +69,20 @@ static void record_free(struct record *r)
     free(r);
 }
 
-struct queue *queue_free(struct queue *q)
-{
-    if (!q)
-        return NULL;
-    for (struct lane *l = q->lanes, *next; l; l = next) {
-        next = l->next;
-        for (struct record *r; (r = TAILQ_FIRST(&l->records));) {
-            TAILQ_REMOVE(&l->records, r, entry);
-            record_free(r);
-        }
-        free(l);
-    }
-    free(q);
-    return NULL;
-}
-
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* ---- Lanes ---- */
 
-static struct str lane_name(const struct lane *l)
-{
-    return (struct str){l->name, l->name_n};
-}
-
-static struct lane *queue_find_lane(const struct queue *q, struct str name)
+static struct lane *queue_lane(struct queue *q, struct str name, bool make)
 {
     struct lane *l = q->lanes;
 
-    while (l && !str_eq(name, lane_name(l)))
+    while (l && !str_eq(name, l->name))
         l = l->next;
-    return l;
-}
-
-/* Finds or creates the lane. */
-static struct lane *queue_lane(struct queue *q, struct str name)
-{
-    struct lane *l = queue_find_lane(q, name);
-
-    if (l)
+    if (l || !make)
         return l;
     l = xcalloc(1, sizeof(*l) + name.n + 1);
     TAILQ_INIT(&l->records);
     l->last_ms = INT64_MIN;
-    l->name_n = name.n;
-    if (name.n)
-        memcpy(l->name, name.p, name.n);
+    l->name = (struct str){memcpy(l->text, name.p, name.n), name.n};
     *q->lanes_end = l;
     q->lanes_end = &l->next;
     q->n_lanes++;
@@ -146,8 +110,8 @@ static bool queue_link(struct queue *q, struct record *r)
         TAILQ_INSERT_AFTER(&l->records, before, r, entry);
     else
         TAILQ_INSERT_HEAD(&l->records, r, entry);
-    l->last_ms = later(l->last_ms, r->head.last_ms);
-    q->stats.newest_ever_ms = later(q->stats.newest_ever_ms, r->head.last_ms);
+    l->last_ms = later_ms(l->last_ms, r->head.last_ms);
+    q->stats.newest_ever_ms = later_ms(q->stats.newest_ever_ms, r->head.last_ms);
     q->stats.records++;
     q->stats.samples += r->head.samples;
     if (r->payload)
@@ -175,6 +139,32 @@ static void queue_unlink(struct queue *q, struct record *r)
     if (!r->segment)
         queue_count_unsaved(q, r, -1);
     record_forget_unsynced(r);
+}
+
+/* Frees the records, or only those on disk, which stay there for the next queue_attach(). */
+static void queue_forget(struct queue *q, bool all)
+{
+    for (struct lane *l = q->lanes; l; l = l->next)
+        for (struct record *r = TAILQ_FIRST(&l->records), *next; r; r = next) {
+            next = TAILQ_NEXT(r, entry);
+            if (!all && !r->segment)
+                continue;
+            queue_unlink(q, r);
+            record_free(r);
+        }
+}
+
+struct queue *queue_free(struct queue *q)
+{
+    if (!q)
+        return NULL;
+    queue_forget(q, true);
+    for (struct lane *l = q->lanes, *next; l; l = next) {
+        next = l->next;
+        free(l);
+    }
+    free(q);
+    return NULL;
 }
 
 /* Removes the record from its lane and its segment, and frees it. */
@@ -330,7 +320,7 @@ static struct record *record_new(struct lane *l, const struct record_head *h, si
 
     r->lane = l;
     r->head = *h;
-    r->head.lane = lane_name(l);
+    r->head.lane = l->name;
     r->payload_n = payload_n;
     return r;
 }
@@ -347,7 +337,7 @@ void queue_append(struct queue *q, struct record_head *h, char *payload, size_t 
         return;
     }
     h->seq = q->next_seq++;
-    r = record_new(queue_lane(q, h->lane), h, payload_n);
+    r = record_new(queue_lane(q, h->lane, true), h, payload_n);
     r->payload = payload;
     (void)queue_link(q, r);
     if (q->spool)
@@ -387,9 +377,9 @@ void queue_store_waiting(struct queue *q)
     queue_sync(q);
 }
 
-int64_t queue_last_ms(const struct queue *q, struct str lane)
+int64_t queue_last_ms(struct queue *q, struct str lane)
 {
-    const struct lane *l = queue_find_lane(q, lane);
+    const struct lane *l = queue_lane(q, lane, false);
 
     return l ? l->last_ms : INT64_MIN;
 }
@@ -435,13 +425,13 @@ size_t queue_pick_more(struct queue *q, uint32_t samples, struct record **ret, s
     struct lane *l = q->picked->lane;
     size_t n = 0;
 
-    for (const struct lane *turns = l->name_n ? q->lanes->next : NULL; turns && n < max;
+    for (const struct lane *turns = l->name.n ? q->lanes->next : NULL; turns && n < max;
          turns = turns->next) {
         struct record *r;
 
         l = l->next ? l->next : q->lanes;
         r = TAILQ_FIRST(&l->records);
-        if (!r || l->name_n == 0 || r->head.samples > samples)
+        if (!r || l->name.n == 0 || r->head.samples > samples)
             continue;
         ret[n++] = r;
         samples -= r->head.samples;
@@ -492,32 +482,26 @@ struct queue_stats queue_stats(const struct queue *q)
             continue;
         if (!now.oldest_ms || first->head.first_ms < now.oldest_ms)
             now.oldest_ms = first->head.first_ms;
-        now.newest_ms = later(now.newest_ms, TAILQ_LAST(&l->records, records)->head.last_ms);
+        now.newest_ms = later_ms(now.newest_ms, TAILQ_LAST(&l->records, records)->head.last_ms);
     }
     return now;
 }
 
 /* ---- Read positions ---- */
 
-static int queue_encode_positions(const struct queue *q, struct buf *into)
-{
-    CLEANUP(cleanup_free) struct position_lane *lanes = xmalloc(q->n_lanes * sizeof(*lanes));
-    size_t n = 0;
-
-    for (const struct lane *l = q->lanes; l && n < LANES_KEPT; l = l->next)
-        lanes[n++] = (struct position_lane){lane_name(l), l->done, l->last_ms};
-    return position_write(into, q->generation, lanes, n);
-}
-
 void queue_save_position(struct queue *q, bool wait_for_disk)
 {
+    CLEANUP(cleanup_free) struct position_lane *lanes = NULL;
     BUF_AUTO(bytes, POSITION_MAX);
+    size_t n = 0;
     int r;
 
     if (!q->spool || (!q->position_changed && !(wait_for_disk && q->position_unsynced)))
         return;
-    q->generation++;
-    r = queue_encode_positions(q, &bytes)
+    lanes = xmalloc(q->n_lanes * sizeof(*lanes));
+    for (const struct lane *l = q->lanes; l && n < LANES_KEPT; l = l->next)
+        lanes[n++] = (struct position_lane){l->name, l->done, l->last_ms};
+    r = position_write(&bytes, ++q->generation, lanes, n)
             ?: spool_put_position(q->spool, q->generation & 1, buf_str(&bytes), wait_for_disk);
     if (r < 0) {
         q->stats.disk_error = r;
@@ -541,10 +525,10 @@ static int queue_read_positions(struct queue *q, struct spool *spool)
     for (struct lane *l = q->lanes; l; l = l->next)
         l->done = 0;
     while (position_next(&positions, &from)) {
-        struct lane *l = queue_lane(q, from.name);
+        struct lane *l = queue_lane(q, from.name, true);
 
         l->done = from.seq;
-        l->last_ms = later(l->last_ms, from.last_ms);
+        l->last_ms = later_ms(l->last_ms, from.last_ms);
         if (from.seq >= q->next_seq)
             q->next_seq = from.seq + 1;
     }
@@ -556,7 +540,7 @@ static int queue_read_positions(struct queue *q, struct spool *spool)
 static void queue_read_record(struct queue *q, struct spool_segment *segment, const struct segment_item *item)
 {
     const struct record_head *h = &item->head;
-    struct lane *l = queue_lane(q, h->lane);
+    struct lane *l = queue_lane(q, h->lane, true);
     struct record *r;
 
     if (h->seq >= q->next_seq)
@@ -581,7 +565,7 @@ static void queue_read_record(struct queue *q, struct spool_segment *segment, co
 static bool queue_has_sent(const struct queue *q, const struct record_head *h)
 {
     for (const struct lane *l = q->lanes; l; l = l->next)
-        if ((!h->lane.p || str_eq(h->lane, lane_name(l))) && h->seq <= l->done)
+        if ((!h->lane.p || str_eq(h->lane, l->name)) && h->seq <= l->done)
             return true;
     return false;
 }
@@ -621,35 +605,21 @@ static int queue_read_segment(struct queue *q, struct spool_segment *segment)
     return 0;
 }
 
-/* A segment cannot be read: leaves the spool with all that it holds to the next queue_attach(). */
-static void queue_abandon_spool(struct queue *q)
-{
-    for (struct lane *l = q->lanes; l; l = l->next)
-        for (struct record *r = TAILQ_FIRST(&l->records), *next; r; r = next) {
-            next = TAILQ_NEXT(r, entry);
-            if (!r->segment)
-                continue;
-            queue_unlink(q, r);
-            record_free(r);
-        }
-    q->spool = NULL;
-}
-
 int queue_payload(struct queue *q, struct record *r, struct str *ret)
 {
-    BUF_AUTO(bytes, RECORD_MAX + RECORD_HEAD + LANE_NAME_MAX);
-    int error =
-        r->payload ? 0 : spool_read(q->spool, r->segment, r->at, record_size(&r->head, r->payload_n), &bytes);
-
-    if (error < 0 && error != -EBADMSG) {
-        queue_save_position(q, false);
-        q->picked = NULL;
-        queue_abandon_spool(q);
-        return -ESTALE;
-    }
-    if (error < 0)
-        return error;
     if (!r->payload) {
+        BUF_AUTO(bytes, RECORD_MAX + RECORD_HEAD + LANE_NAME_MAX);
+        int error = spool_read(q->spool, r->segment, r->at, record_size(&r->head, r->payload_n), &bytes);
+
+        if (error < 0 && error != -EBADMSG) {
+            queue_save_position(q, false);
+            q->picked = NULL;
+            queue_forget(q, false);
+            q->spool = NULL;
+            return -ESTALE;
+        }
+        if (error < 0)
+            return error;
         r->payload = buf_take(&bytes).p;
         q->stats.memory += r->payload_n;
     }
@@ -669,21 +639,10 @@ static void queue_renumber(struct queue *q, uint64_t add)
                 r->head.seq += add;
 }
 
-static int queue_read_segments(struct queue *q)
-{
-    struct spool_segment *segment, *after;
-    int r = 0;
-
-    for (segment = TAILQ_FIRST(&q->spool->segments); segment && r == 0; segment = after) {
-        after = TAILQ_NEXT(segment, entry);
-        r = queue_read_segment(q, segment);
-    }
-    return r;
-}
-
 int queue_attach(struct queue *q, struct spool *spool)
 {
     const struct queue_stats before = q->stats;
+    struct spool_segment *next;
     const struct record *after;
     uint64_t used = q->next_seq;
     int r = queue_read_positions(q, spool);
@@ -693,9 +652,13 @@ int queue_attach(struct queue *q, struct spool *spool)
     q->spool = spool;
     q->numbering++;
     queue_renumber(q, IN_MEMORY);
-    r = queue_read_segments(q);
+    for (struct spool_segment *one = TAILQ_FIRST(&spool->segments); one && r == 0; one = next) {
+        next = TAILQ_NEXT(one, entry);
+        r = queue_read_segment(q, one);
+    }
     if (r < 0) {
-        queue_abandon_spool(q);
+        queue_forget(q, false);
+        q->spool = NULL;
         queue_renumber(q, -IN_MEMORY);
         q->next_seq = used;
         q->stats = before;

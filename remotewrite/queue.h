@@ -63,6 +63,12 @@ struct queue_stats {
     int disk_error;               /* negative errno of the last write, 0 if it succeeded */
 };
 
+/* Of two timestamps. */
+static inline int64_t later_ms(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 struct queue *queue_new(const struct queue_options *o);
 struct queue *queue_free(struct queue *q);
 DEFINE_CLEANUP(struct queue, queue_free)
@@ -78,7 +84,7 @@ void queue_append(struct queue *q, struct record_head *h, char *payload, size_t 
 /* Syncs everything appended to disk; what cannot be synced stays in memory. */
 void queue_sync(struct queue *q);
 /* The newest timestamp ever appended to the lane, INT64_MIN if none. It never goes back. */
-int64_t queue_last_ms(const struct queue *q, struct str lane);
+int64_t queue_last_ms(struct queue *q, struct str lane);
 /* Drops records that exceed the age limit. */
 void queue_expire(struct queue *q, int64_t now_ms);
 /* The record to send next or NULL. One at a time: until queue_finish() or queue_put_back(). */

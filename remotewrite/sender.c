@@ -50,10 +50,10 @@ struct sender {
     struct record *record;
     struct record_ref more[MORE_RECORDS]; /* small ones, sent with it as if they were one */
     size_t n_more;
-    uint32_t samples; /* of all these */
-    int64_t last_ms;  /* their newest timestamp */
-    struct str payload;
-    struct buf joined; /* this and those of `more` */
+    uint32_t samples;   /* of all these */
+    int64_t last_ms;    /* their newest timestamp */
+    struct str payload; /* of the record, or with those of `more` in `joined` */
+    struct buf joined;
     mono_ms alone_until;
     struct buf message; /* the payload unpacked, */
     struct str *series; /* and its series, if they are needed: those not known, the known, the suspects */
@@ -67,8 +67,8 @@ struct sender {
     struct buf body;    /* of the request, unless it is the payload itself */
     enum rw_form form;  /* of the request in flight */
     bool plain;         /* send the rest of this record in the simplest form */
-    /* A 400 may have been about the form `doubted`: the same samples are tried in the simplest form. */
-    bool doubting;
+    /* A 400 may have been about this form: the same samples are tried in the simplest one, RW_FORM_V1, which
+     * is never in doubt. */
     enum rw_form doubted;
     mono_ms refused_until[RW_FORMS];
     bool victoria; /* the receiver has shown that it is VictoriaMetrics */
@@ -96,29 +96,6 @@ struct sender {
 static bool within(mono_ms now, mono_ms since, int64_t ms)
 {
     return since.ms && mono_before(now, mono_add(since, ms));
-}
-
-/* A request failed and is retried: logs the first failure, then one a minute. */
-static void sender_log_failure(struct sender *s, const char *text)
-{
-    mono_ms now = loop_now(s->o.loop);
-
-    if (within(now, s->failure_logged_at, LOG_MS))
-        return;
-    s->failing_logged = true;
-    s->failure_logged_at = now;
-    log_warn("sending samples failed, retrying", L_STR("remote_name", s->o.config->name),
-             L_STR("url", s->o.config->url_shown), L_INT("failures", s->stats.failures), L_STR("err", text));
-}
-
-/* Logs the end of a failure that was logged. */
-static void sender_log_success(struct sender *s)
-{
-    if (!s->failing_logged)
-        return;
-    s->failing_logged = false;
-    log_info("sending samples works again", L_STR("remote_name", s->o.config->name),
-             L_INT("failures", s->stats.failures));
 }
 
 /* Counts samples that the endpoint rejected, and logs them. */
@@ -166,25 +143,18 @@ static struct reject *reject_find(struct sender *s, struct str series)
 
 /* ---- Forms ---- */
 
-/* From the preferred form down to the one that every receiver supports. */
-static const enum rw_form ladders[][RW_FORMS] = {
-    [RW_PROTOCOL_V1] = {RW_FORM_V1},
-    [RW_PROTOCOL_VM] = {RW_FORM_VM, RW_FORM_V1},
-    [RW_PROTOCOL_V2] = {RW_FORM_V2, RW_FORM_V1},
-    [RW_PROTOCOL_AUTO] = {RW_FORM_V2, RW_FORM_VM, RW_FORM_V1},
-};
-
-/* `auto` uses VictoriaMetrics' own protocol only where the receiver is known to be VictoriaMetrics: others
- * reject it with an error in their log. */
+/* The best form that the receiver may support. `auto` uses VictoriaMetrics' own protocol only where the
+ * receiver is known to be VictoriaMetrics: others reject it with an error in their log. */
 static enum rw_form sender_form(const struct sender *s)
 {
-    const enum rw_form *form = ladders[s->o.config->protocol];
-    bool vm = s->victoria || s->o.config->protocol != RW_PROTOCOL_AUTO;
+    enum rw_protocol protocol = s->o.config->protocol;
+    bool v2 = protocol == RW_PROTOCOL_V2 || protocol == RW_PROTOCOL_AUTO;
+    bool vm = protocol == RW_PROTOCOL_VM || (protocol == RW_PROTOCOL_AUTO && s->victoria);
     mono_ms now = loop_now(s->o.loop);
 
-    while (*form != RW_FORM_V1 && (mono_before(now, s->refused_until[*form]) || (*form == RW_FORM_VM && !vm)))
-        form++;
-    return *form;
+    if (v2 && !mono_before(now, s->refused_until[RW_FORM_V2]))
+        return RW_FORM_V2;
+    return vm && !mono_before(now, s->refused_until[RW_FORM_VM]) ? RW_FORM_VM : RW_FORM_V1;
 }
 
 /* The receiver does not support this form: avoid it for an hour. */
@@ -194,16 +164,11 @@ static void sender_refuse_form(struct sender *s, enum rw_form form, const char *
 
     s->refused_until[form] = mono_add(loop_now(s->o.loop), ms);
     log_info("protocol not supported by the endpoint, falling back", L_STR("remote_name", s->o.config->name),
-             L_STR("protocol", rw_form_words[form]), L_STR("to", rw_form_words[sender_form(s)]),
+             L_STR("protocol", rw_protocol_words[form]), L_STR("to", rw_protocol_words[sender_form(s)]),
              L_STR("err", why));
 }
 
 /* ---- Pieces of the current record ---- */
-
-static struct str sender_payload(const struct sender *s)
-{
-    return s->n_more ? buf_str(&s->joined) : s->payload;
-}
 
 /* Unpacks the current record, once. -EBADMSG. */
 static int sender_unpack(struct sender *s)
@@ -214,7 +179,7 @@ static int sender_unpack(struct sender *s)
     if (s->series)
         return 0;
     buf_done(&s->message);
-    r = body_unpack(sender_payload(s), &s->message) ?: body_series(buf_str(&s->message), &s->series, &n);
+    r = body_unpack(s->payload, &s->message) ?: body_series(buf_str(&s->message), &s->series, &n);
     if (r == 0 && n < s->samples) {
         free(TAKE_PTR(s->series));
         r = -EBADMSG;
@@ -222,15 +187,15 @@ static int sender_unpack(struct sender *s)
     return r;
 }
 
-/* Moves the series [from, to) of the current record that are known, or suspects, to the end, where any of
- * them may be the first: a search that is given up then asks for others the next time. Returns where they
- * begin. */
-static uint32_t sender_move_back(struct sender *s, uint32_t from, uint32_t to, bool suspect)
+/* Of the first series of the current record, up to `to`, moves those that are known, or suspects, to the end,
+ * where any of them may be the first: a search that is given up then asks for others the next time. Returns
+ * where they begin. */
+static uint32_t sender_move_back(struct sender *s, uint32_t to, bool suspect)
 {
-    CLEANUP(cleanup_free) struct str *moved = xmalloc((to - from + 1) * sizeof(*moved));
-    uint32_t n = 0, kept = from;
+    CLEANUP(cleanup_free) struct str *moved = xmalloc((to + 1) * sizeof(*moved));
+    uint32_t n = 0, kept = 0;
 
-    for (uint32_t i = from; i < to; i++) {
+    for (uint32_t i = 0; i < to; i++) {
         const struct reject *e = reject_find(s, s->series[i]);
 
         if (e && e->suspect == suspect)
@@ -255,8 +220,8 @@ static void sender_sort_series(struct sender *s)
     s->n_pieces = 1;
     if (!within(now, s->rejected_at, REJECT_MS) || sender_unpack(s) < 0)
         return;
-    s->suspects = sender_move_back(s, 0, n, true);
-    s->known = sender_move_back(s, 0, s->suspects, false);
+    s->suspects = sender_move_back(s, n, true);
+    s->known = sender_move_back(s, s->suspects, false);
     if (s->suspects == n)
         return;
     s->halve_suspects = !within(now, reject_find(s, s->series[s->suspects])->at, SENDER_HALVE_MS);
@@ -274,6 +239,7 @@ static void sender_go_alone(struct sender *s)
     s->n_more = 0;
     s->samples = s->record->head.samples;
     s->last_ms = s->record->head.last_ms;
+    s->payload = (struct str){s->record->payload, s->record->payload_n};
     buf_done(&s->joined);
     buf_done(&s->message);
     free(TAKE_PTR(s->series));
@@ -349,41 +315,6 @@ static void sender_note_too_large(struct sender *s, const struct transport_answe
 
 /* ---- Delivery ---- */
 
-static void sender_on_timer(struct timer *t);
-
-struct sender *sender_new(const struct sender_options *o)
-{
-    struct sender *s = xcalloc(1, sizeof(*s));
-
-    s->o = *o;
-    s->timer.fn = sender_on_timer;
-    buf_init(&s->body, BODY_MAX);
-    buf_init(&s->message, BODY_MAX);
-    buf_init(&s->joined, BODY_MAX);
-    buf_init(&s->metadata, BODY_MAX);
-    s->stats.form = sender_form(s);
-    return s;
-}
-
-struct sender *sender_free(struct sender *s)
-{
-    if (!s)
-        return NULL;
-    loop_timer_clear(s->o.loop, &s->timer);
-    s->o.transport->cancel(s->o.transport);
-    if (s->metadata_in_flight)
-        s->o.metadata_transport->cancel(s->o.metadata_transport);
-    buf_done(&s->metadata);
-    if (s->record)
-        queue_put_back(s->o.queue);
-    buf_done(&s->body);
-    buf_done(&s->message);
-    buf_done(&s->joined);
-    free(s->series);
-    free(s);
-    return NULL;
-}
-
 const struct sender_stats *sender_stats(const struct sender *s)
 {
     return &s->stats;
@@ -409,7 +340,8 @@ static void sender_finish_record(struct sender *s, enum queue_drop why)
         queue_finish_ref(s->o.queue, s->more[i]);
     queue_save_position(s->o.queue, false);
     s->record = NULL;
-    s->plain = s->doubting = false;
+    s->plain = false;
+    s->doubted = RW_FORM_V1;
     buf_done(&s->message);
     buf_done(&s->joined);
     free(TAKE_PTR(s->series));
@@ -434,6 +366,7 @@ static void sender_back_off(struct sender *s, const char *text, int64_t retry_af
 {
     const struct rw_endpoint_config *c = s->o.config;
     struct backoff backoff = {c->min_backoff_ms, c->max_backoff_ms, RETRY_AFTER_MAX_MS};
+    mono_ms now = loop_now(s->o.loop);
 
     s->stats.failures++;
     sender_note_error(s, text);
@@ -441,10 +374,15 @@ static void sender_back_off(struct sender *s, const char *text, int64_t retry_af
         s->gave_up = true;
         return;
     }
-    sender_log_failure(s, text);
+    if (!within(now, s->failure_logged_at, LOG_MS)) {
+        log_warn("sending samples failed, retrying", L_STR("remote_name", c->name),
+                 L_STR("url", c->url_shown), L_INT("failures", s->stats.failures), L_STR("err", text));
+        s->failing_logged = true;
+        s->failure_logged_at = now;
+    }
     if (retry_after_ms > RETRY_AFTER_MAX_MS)
         retry_after_ms = RETRY_AFTER_MAX_MS;
-    s->not_before = mono_add(loop_now(s->o.loop), retry_after_ms > 0 ? retry_after_ms : 0);
+    s->not_before = mono_add(now, retry_after_ms > 0 ? retry_after_ms : 0);
     sender_wait(s, backoff_ms(&backoff, s->stats.failures, retry_after_ms));
 }
 
@@ -460,14 +398,16 @@ static void sender_on_accepted(struct sender *s, const struct transport_answer *
     st->samples += written;
     if (written) {
         st->last_sent_at_ms = loop_wall(s->o.loop).ms;
-        if (s->last_ms > st->highest_sent_ms)
-            st->highest_sent_ms = s->last_ms;
+        st->highest_sent_ms = later_ms(st->highest_sent_ms, s->last_ms);
         if (s->max_series && !mono_before(loop_now(s->o.loop), s->max_series_until))
             s->max_series = 0;
         s->fruitless = 0;
         sender_trust(s, p);
     }
-    sender_log_success(s);
+    if (s->failing_logged)
+        log_info("sending samples works again", L_STR("remote_name", s->o.config->name),
+                 L_INT("failures", st->failures));
+    s->failing_logged = false;
     st->failures = 0;
     /* A rejection of this record stays visible. */
     if (s->refusals == 0 && s->n_pieces == 0)
@@ -511,12 +451,11 @@ static void sender_on_rejected(struct sender *s, const struct transport_answer *
     }
     /* A 400 to a higher form may be about the form, unless there are samples that it is known for. */
     if (a->status == 400 && s->form != RW_FORM_V1 && s->known == s->samples) {
-        s->doubting = true;
         s->doubted = s->form;
         return;
     }
-    s->plain = s->plain || s->doubting || a->status == 400;
-    s->doubting = false;
+    s->plain = s->plain || s->doubted != RW_FORM_V1 || a->status == 400;
+    s->doubted = RW_FORM_V1;
     s->refusals++;
     s->fruitless++;
     sender_note_error(s, a->text);
@@ -543,9 +482,9 @@ static void sender_act(struct sender *s, const struct transport_answer *a)
     s->victoria = s->victoria || a->victoria;
     switch (v) {
     case VERDICT_SENT:
-        if (s->doubting)
+        if (s->doubted != RW_FORM_V1)
             sender_refuse_form(s, s->doubted, "rejected in this protocol, accepted in a simpler one");
-        s->doubting = false;
+        s->doubted = RW_FORM_V1;
         sender_on_accepted(s, a);
         return;
     case VERDICT_PARTIAL:
@@ -613,11 +552,13 @@ static int sender_take_more(struct sender *s)
         }
         s->more[s->n_more++] = queue_ref(s->o.queue, more[i]);
         s->samples += h->samples;
-        s->last_ms = h->last_ms > s->last_ms ? h->last_ms : s->last_ms;
+        s->last_ms = later_ms(s->last_ms, h->last_ms);
         bytes += blocks[s->n_more].n;
     }
     if (s->n_more && body_join(blocks, s->n_more + 1, &s->joined) < 0)
         sender_go_alone(s);
+    else if (s->n_more)
+        s->payload = buf_str(&s->joined);
     return 0;
 }
 
@@ -651,7 +592,7 @@ static void sender_start_piece(struct sender *s)
 {
     struct piece p = s->pieces[s->n_pieces - 1];
     const struct families *own = s->record->head.lane.n == 0 ? s->o.families : NULL;
-    struct str body = sender_payload(s);
+    struct str body = s->payload;
     char why[256] = "";
     int r = 0;
 
@@ -659,7 +600,7 @@ static void sender_start_piece(struct sender *s)
         split_piece(s, p.from + s->max_series);
         p.to = p.from + s->max_series;
     }
-    s->form = s->plain || s->doubting || p.from >= s->suspects ? RW_FORM_V1 : sender_form(s);
+    s->form = s->plain || s->doubted != RW_FORM_V1 || p.from >= s->suspects ? RW_FORM_V1 : sender_form(s);
     if (s->form != RW_FORM_V1 || p.to - p.from < s->samples) {
         r = sender_unpack(s) ?: body_make(s->form, s->series + p.from, p.to - p.from, own, &s->body);
         body = buf_str(&s->body);
@@ -705,6 +646,39 @@ void sender_hurry(struct sender *s, int64_t ms)
             sender_wait(s, s->not_before.ms - now.ms);
     }
     sender_kick(s);
+}
+
+struct sender *sender_new(const struct sender_options *o)
+{
+    struct sender *s = xcalloc(1, sizeof(*s));
+
+    s->o = *o;
+    s->timer.fn = sender_on_timer;
+    buf_init(&s->body, BODY_MAX);
+    buf_init(&s->message, BODY_MAX);
+    buf_init(&s->joined, BODY_MAX);
+    buf_init(&s->metadata, BODY_MAX);
+    s->stats.form = sender_form(s);
+    return s;
+}
+
+struct sender *sender_free(struct sender *s)
+{
+    if (!s)
+        return NULL;
+    loop_timer_clear(s->o.loop, &s->timer);
+    s->o.transport->cancel(s->o.transport);
+    if (s->metadata_in_flight)
+        s->o.metadata_transport->cancel(s->o.metadata_transport);
+    buf_done(&s->metadata);
+    if (s->record)
+        queue_put_back(s->o.queue);
+    buf_done(&s->body);
+    buf_done(&s->message);
+    buf_done(&s->joined);
+    free(s->series);
+    free(s);
+    return NULL;
 }
 
 /* ---- Metadata ---- */

@@ -10,7 +10,6 @@
 #include "remotewrite/queue.h"
 #include "remotewrite/sender.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -76,40 +75,32 @@ static void rw_stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t 
         if (stop[i])
             endpoint_stop(stop[i], flush_ms);
     for (size_t i = 0; i < n; i++) {
-        if (!stop[i])
-            continue;
-        rw_forget_metrics(s, stop[i]);
+        if (stop[i])
+            rw_forget_metrics(s, stop[i]);
         stop[i] = endpoint_free(stop[i]);
     }
 }
 
-/* Those that have drained. */
-static void rw_remove_ended(struct rw_sink *s)
+/* Removes the endpoints that have drained. */
+static void rw_on_post(struct post *p)
 {
+    struct rw_sink *s = CONTAINER_OF(p, struct rw_sink, post);
     size_t n = 0;
 
+    atomic_store(&s->posted, false);
     for (size_t i = 0; i < s->n; i++)
         if (endpoint_ended(s->endpoints[i]))
             rw_stop_endpoints(s, &s->endpoints[i], 1, 0);
         else
             s->endpoints[n++] = s->endpoints[i];
     s->n = n;
-}
-
-static void rw_on_post(struct post *p)
-{
-    struct rw_sink *s = CONTAINER_OF(p, struct rw_sink, post);
-
-    atomic_store(&s->posted, false);
-    rw_remove_ended(s);
     agent_touch(s->agent);
 }
 
 static void rw_set_gauges(struct metrics *m, const char *const *labels, const struct endpoint_state *st,
                           const struct rw_endpoint_config *c)
 {
-    int64_t newest =
-        st->newest_in_ms > st->queue.newest_ever_ms ? st->newest_in_ms : st->queue.newest_ever_ms;
+    int64_t newest = later_ms(st->newest_in_ms, st->queue.newest_ever_ms);
 
     metric_set(m, METRIC_RW_PENDING, labels, (double)st->queue.samples);
     metric_set(m, METRIC_RW_SHARDS, labels, 1);
@@ -131,8 +122,6 @@ static void rw_set_gauges(struct metrics *m, const char *const *labels, const st
 
 static void rw_set_counters(struct metrics *m, const char *const *labels, const struct endpoint_state *st)
 {
-    const char *with_reason[3] = {NULL, labels[0], labels[1]};
-
     metric_set(m, METRIC_RW_SAMPLES, labels, (double)st->sender.samples);
     metric_set(m, METRIC_RW_FAILED, labels, (double)st->sender.failed);
     metric_set(m, METRIC_RW_RETRIED, labels, (double)st->sender.retried);
@@ -142,7 +131,8 @@ static void rw_set_counters(struct metrics *m, const char *const *labels, const 
     metric_set(m, METRIC_RW_METADATA_RETRIED, labels, (double)st->sender.metadata_retried);
     metric_set(m, METRIC_RW_DAMAGED, labels, (double)(st->spool.damaged_bytes + st->spool.torn_bytes));
     for (unsigned i = 0; i < DROPS; i++) {
-        with_reason[0] = queue_drop_words[i];
+        const char *const *with_reason = LV(queue_drop_words[i], labels[0], labels[1]);
+
         /* Known only when the endpoint ends: see rw_forget_metrics(). */
         if (i == DROP_UNSAVED)
             metric_add(m, METRIC_RW_DROPPED, with_reason, 0);
@@ -175,7 +165,7 @@ static void rw_set_spool_status(struct endpoint_status *to, const struct endpoin
 static void rw_set_status(struct endpoint_status *to, const struct endpoint_state *st,
                           const struct rw_endpoint_config *c)
 {
-    int64_t newest = st->newest_in_ms > st->queue.newest_ms ? st->newest_in_ms : st->queue.newest_ms;
+    int64_t newest = later_ms(st->newest_in_ms, st->queue.newest_ms);
     bool waits = st->queue.samples > 0;
     int64_t since = waits ? st->queue.oldest_ms : newest;
 
@@ -186,7 +176,7 @@ static void rw_set_status(struct endpoint_status *to, const struct endpoint_stat
                  : st->sender.state == SENDER_BACKING_OFF || st->sender.failures ? "failing"
                  : waits                                                         ? "sending"
                                                                                  : "ok",
-        .protocol = rw_form_words[st->sender.form],
+        .protocol = rw_protocol_words[st->sender.form],
         .behind_s = waits && newest > since ? (double)(newest - since) / 1000 : 0,
         .samples_sent = st->sender.samples,
         .samples_pending = st->queue.samples,
@@ -196,8 +186,7 @@ static void rw_set_status(struct endpoint_status *to, const struct endpoint_stat
     };
     for (unsigned i = 0; i < DROPS; i++)
         to->samples_dropped += st->queue.dropped[i];
-    if (*st->sender.error)
-        (void)snprintf(to->error, sizeof(to->error), "%s", st->sender.error);
+    (void)snprintf(to->error, sizeof(to->error), "%s", st->sender.error);
     rw_set_spool_status(to, st);
 }
 
@@ -259,12 +248,12 @@ struct rw_sink *rw_sink_stop(struct rw_sink *s, int64_t flush_ms)
     return NULL;
 }
 
-/* The running endpoint with this name, or NULL. */
-static struct endpoint **rw_find(struct rw_sink *s, const char *name)
+/* Takes the running endpoint with this name out of the list; NULL without one. */
+static struct endpoint *rw_take(struct rw_sink *s, const char *name)
 {
     for (size_t i = 0; i < s->n; i++)
         if (s->endpoints[i] && strcmp(endpoint_config(s->endpoints[i])->name, name) == 0)
-            return &s->endpoints[i];
+            return TAKE_PTR(s->endpoints[i]);
     return NULL;
 }
 
@@ -294,37 +283,26 @@ static void rw_stop_changed(struct rw_sink *s, const struct rw_config *c)
     rw_stop_endpoints(s, stop, s->n, REPLACED_FLUSH_MS);
 }
 
-/* The endpoint of a configuration: running, or NULL on a standby that has nothing to send. */
-static int rw_start(struct rw_sink *s, struct rw_endpoint_config *c, const char *storage_path,
-                    struct endpoint **ret)
-{
-    bool leading = agent_state(s->agent)->leading;
-    const struct endpoint_options o = {
-        .config = c, .storage_path = storage_path, .drain = !leading, .changed = rw_on_changed, .arg = s};
-    struct endpoint **running = rw_find(s, c->name);
-
-    if (running && (endpoint_drain(*running, !leading) || !leading)) {
-        *ret = TAKE_PTR(*running);
-        return 0;
-    }
-    if (running)
-        rw_stop_endpoints(s, running, 1, 0);
-    /* What an earlier run has left in the spool is sent by a standby, too. */
-    return leading || storage_path ? endpoint_new(ret, &o) : 0;
-}
-
 void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *storage_path)
 {
-    struct endpoint *list[RW_MAX_ENDPOINTS] = {0};
+    bool leading = agent_state(s->agent)->leading;
+    struct endpoint *list[RW_MAX_ENDPOINTS];
     size_t n = 0;
 
     rw_stop_changed(s, c);
     for (size_t i = 0; c && i < c->n; i++) {
-        int r = rw_start(s, c->list[i], storage_path, &list[n]);
+        struct endpoint *e = rw_take(s, c->list[i]->name);
+        int r = 0;
 
+        if (e && !endpoint_drain(e, !leading) && leading)
+            rw_stop_endpoints(s, &e, 1, 0);
+        /* What an earlier run has left in the spool is sent by a standby, too. */
+        if (!e && (leading || storage_path))
+            r = endpoint_new(&e, c->list[i], storage_path, !leading, rw_on_changed, s);
         if (r < 0)
             log_error("cannot start endpoint", L_STR("remote_name", c->list[i]->name), L_ERR(r));
-        n += list[n] != NULL;
+        if (e)
+            list[n++] = e;
     }
     memcpy(s->endpoints, list, n * sizeof(list[0]));
     s->n = n;

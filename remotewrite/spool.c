@@ -13,7 +13,6 @@
 #include <sys/uio.h>
 
 enum {
-    PATH_BYTES = 4352,
     POSITIONS_MAX = 64 << 20,
     NUMBER_DIGITS = 12,
     ASIDE_SEGMENTS = 4, /* files set aside may be as large as this number of segments */
@@ -21,27 +20,6 @@ enum {
 
 static const char wanted[] = "wanted", unknown_suffix[] = ".seg.unknown", damaged_suffix[] = ".seg.damaged";
 static const char *const position_names[2] = {"position.a", "position.b"};
-
-/* The name of a file by its number and suffix. */
-struct spool_name {
-    char text[40];
-};
-
-static struct spool_name spool_name(const struct spool_segment *segment, const char *suffix)
-{
-    struct spool_name name;
-
-    (void)snprintf(name.text, sizeof(name.text), "%012" PRIu64 "%s", segment->number, suffix);
-    return name;
-}
-
-/* The path of a file of the folder, for messages too; false if it is cut. */
-static bool spool_path(const struct spool *s, const char *name, char out[PATH_BYTES])
-{
-    int n = snprintf(out, PATH_BYTES, "%s/%s", s->dir, name);
-
-    return n > 0 && n < PATH_BYTES;
-}
 
 /* What a write() says, of which no part may be missing. */
 static int write_result(ssize_t n, size_t want)
@@ -69,9 +47,9 @@ static int spool_make_folders(const char *dir)
 }
 
 /* A file to write. A FIFO in its place would be a wait without end: it is removed. */
-static int spool_create(int dir_fd, const char *name, int flags)
+static int spool_create(int dir_fd, const char *name)
 {
-    int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | flags, 0600);
+    int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
 
     if (fd < 0 && errno == ENXIO && unlinkat(dir_fd, name, 0) == 0)
         fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -82,7 +60,7 @@ void spool_ask_for(const char *dir)
 {
     CLEANUP(cleanup_close) int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     CLEANUP(cleanup_close)
-    int fd = dir_fd < 0 ? -1 : spool_create(dir_fd, wanted, 0);
+    int fd = dir_fd < 0 ? -1 : spool_create(dir_fd, wanted);
 
     (void)fd;
 }
@@ -92,27 +70,21 @@ bool spool_is_asked_for(const struct spool *s)
     return faccessat(s->dir_fd, wanted, F_OK, 0) == 0;
 }
 
-static struct spool_segment *segment_new(uint64_t number)
-{
-    struct spool_segment *segment = xcalloc(1, sizeof(*segment));
-
-    segment->number = number;
-    return segment;
-}
-
-/* Adds the segment by number. */
-static void spool_link(struct spool *s, struct spool_segment *segment)
+/* Adds a copy of the segment, by name. */
+static struct spool_segment *spool_link(struct spool *s, const struct spool_segment *made)
 {
     struct spool_segment *before = TAILQ_LAST(&s->segments, spool_segments);
+    struct spool_segment *segment = xmalloc(sizeof(*segment));
 
+    *segment = *made;
     s->bytes += segment->size;
-
-    while (before && before->number > segment->number)
+    while (before && strcmp(before->name, segment->name) > 0)
         before = TAILQ_PREV(before, spool_segments, entry);
     if (before)
         TAILQ_INSERT_AFTER(&s->segments, before, segment, entry);
     else
         TAILQ_INSERT_HEAD(&s->segments, segment, entry);
+    return segment;
 }
 
 /* The entries of the folder, for readdir() and closedir(); NULL with errno. */
@@ -126,27 +98,18 @@ static DIR *spool_list(const struct spool *s)
     return d;
 }
 
-static uint32_t segment_file_size(const struct spool *s, const struct spool_segment *segment)
-{
-    struct stat st;
-
-    if (fstatat(s->dir_fd, spool_name(segment, ".seg").text, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-        !S_ISREG(st.st_mode))
-        return 0;
-    return st.st_size > UINT32_MAX ? UINT32_MAX : (uint32_t)st.st_size;
-}
-
 /* Lists the segments, and notes the numbers in use. */
 static int spool_find_segments(struct spool *s)
 {
     DIR *d = spool_list(s);
     const struct dirent *entry;
-    struct spool_segment *segment;
     int r;
 
     if (!d)
         return -errno;
     while ((void)(errno = 0), (entry = readdir(d))) {
+        struct spool_segment one = {0};
+        struct stat st;
         uint64_t number;
         int end = 0;
 
@@ -154,11 +117,12 @@ static int spool_find_segments(struct spool *s)
             continue;
         if (number >= s->next_number)
             s->next_number = number + 1;
-        if (strcmp(entry->d_name + end, ".seg") == 0) {
-            segment = segment_new(number);
-            segment->size = segment_file_size(s, segment);
-            spool_link(s, segment);
-        }
+        if (strcmp(entry->d_name + end, ".seg") != 0)
+            continue;
+        if (fstatat(s->dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+            one.size = (uint32_t)size_min((size_t)st.st_size, UINT32_MAX);
+        (void)snprintf(one.name, sizeof(one.name), "%.39s", entry->d_name);
+        (void)spool_link(s, &one);
     }
     r = -errno;
     (void)closedir(d);
@@ -219,12 +183,11 @@ struct spool *spool_free(struct spool *s)
 /* Renames the file of the segment. A negative errno: it is still there. */
 static int spool_set_aside(struct spool *s, const struct spool_segment *segment, const char *suffix)
 {
-    const struct spool_name name = spool_name(segment, ".seg"), aside = spool_name(segment, suffix);
-    char path[PATH_BYTES];
+    CLEANUP(cleanup_free)
+    char *path = xasprintf("%s/%.*s%s", s->dir, NUMBER_DIGITS, segment->name, suffix);
 
-    if (renameat(s->dir_fd, name.text, s->dir_fd, aside.text) < 0)
+    if (renameat(s->dir_fd, segment->name, s->dir_fd, strrchr(path, '/') + 1) < 0)
         return -errno;
-    (void)spool_path(s, aside.text, path);
     log_error(suffix == unknown_suffix ? "spool segment of another version set aside"
                                        : "damaged spool segment set aside",
               L_STR("path", path), L_INT("bytes", segment->size));
@@ -237,12 +200,12 @@ static void spool_note_unread(struct spool *s, const struct spool_segment *segme
     s->read_error = error;
     s->found.unread = (struct spool_files){1, segment->size};
     (void)snprintf(s->found.error, sizeof(s->found.error), "cannot read spool segment %s/%s: %s", s->dir,
-                   spool_name(segment, ".seg").text, strerror(-error));
+                   segment->name, strerror(-error));
 }
 
 int spool_load(struct spool *s, struct spool_segment *segment, struct buf *bytes)
 {
-    int r = spool_read_file(s, spool_name(segment, ".seg").text, bytes);
+    int r = spool_read_file(s, segment->name, bytes);
 
     if (r == 0 && segment_has_other_version(buf_str(bytes)))
         r = spool_set_aside(s, segment, unknown_suffix) ?: -ENOENT;
@@ -283,7 +246,7 @@ static void spool_remove_segment(struct spool *s, struct spool_segment *segment)
     if (segment->damaged)
         (void)spool_set_aside(s, segment, damaged_suffix);
     else
-        spool_remove_file(s, spool_name(segment, ".seg").text);
+        spool_remove_file(s, segment->name);
     free(segment);
 }
 
@@ -299,14 +262,14 @@ static void spool_drop_empty(struct spool *s)
     }
 }
 
-/* Counts the files that were set aside; the name of the oldest. */
-static struct spool_name spool_count_aside(struct spool *s)
+/* Counts the files that were set aside; the name of the oldest, or "". */
+static void spool_count_aside(struct spool *s, char oldest[SPOOL_NAME_BYTES])
 {
     DIR *d = spool_list(s);
-    struct spool_name oldest = {""};
     const struct dirent *entry;
     struct stat st;
 
+    *oldest = '\0';
     s->found.damaged = s->found.unknown = (struct spool_files){0};
     while (d && (entry = readdir(d))) {
         const char *name = entry->d_name, *suffix = strlen(name) > NUMBER_DIGITS ? name + NUMBER_DIGITS : "";
@@ -318,12 +281,11 @@ static struct spool_name spool_count_aside(struct spool *s)
             continue;
         files->n++;
         files->bytes += (uint64_t)st.st_size;
-        if (!*oldest.text || strcmp(name, oldest.text) < 0)
-            (void)snprintf(oldest.text, sizeof(oldest.text), "%.39s", name);
+        if (!*oldest || strcmp(name, oldest) < 0)
+            (void)snprintf(oldest, SPOOL_NAME_BYTES, "%.39s", name);
     }
     if (d)
         (void)closedir(d);
-    return oldest;
 }
 
 uint64_t spool_idle_bytes(const struct spool *s)
@@ -335,28 +297,26 @@ void spool_trim(struct spool *s)
 {
     spool_drop_empty(s);
     for (;;) {
-        struct spool_name oldest = spool_count_aside(s);
-        size_t n = s->found.damaged.n + s->found.unknown.n;
+        char oldest[SPOOL_NAME_BYTES];
+        size_t n;
 
+        spool_count_aside(s, oldest);
+        n = s->found.damaged.n + s->found.unknown.n;
         /* The newest stays, whatever its size. */
         if (n <= 1 ||
             (n <= SPOOL_ASIDE_FILES && spool_idle_bytes(s) <= (uint64_t)ASIDE_SEGMENTS * s->segment_bytes))
             return;
-        log_warn("old spool segment removed that was set aside", L_STR("dir", s->dir),
-                 L_STR("file", oldest.text));
-        if (unlinkat(s->dir_fd, oldest.text, 0) < 0)
+        log_warn("old spool segment removed that was set aside", L_STR("dir", s->dir), L_STR("file", oldest));
+        if (unlinkat(s->dir_fd, oldest, 0) < 0)
             return;
     }
 }
 
 struct spool_stats spool_stats(const struct spool *s)
 {
-    struct spool_stats now = {0};
+    struct spool_stats now = s ? s->found : (struct spool_stats){0};
 
-    if (!s)
-        return now;
-    now = s->found;
-    now.bytes = s->bytes + spool_idle_bytes(s);
+    now.bytes = s ? s->bytes + spool_idle_bytes(s) : 0;
     return now;
 }
 
@@ -364,35 +324,23 @@ struct spool_stats spool_stats(const struct spool *s)
 
 static int spool_begin_segment(struct spool *s)
 {
-    struct spool_segment *segment = segment_new(s->next_number);
-    const struct spool_name name = spool_name(segment, ".seg");
-    int fd = openat(s->dir_fd, name.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int r = write_result(fd < 0 ? -1 : write(fd, segment_magic, SEGMENT_HEAD), SEGMENT_HEAD);
+    struct spool_segment made = {.size = SEGMENT_HEAD};
+    int fd, r;
 
+    (void)snprintf(made.name, sizeof(made.name), "%012" PRIu64 ".seg", s->next_number);
+    fd = openat(s->dir_fd, made.name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    r = write_result(fd < 0 ? -1 : write(fd, segment_magic, SEGMENT_HEAD), SEGMENT_HEAD);
     if (r < 0) {
         if (fd >= 0)
-            (void)unlinkat(s->dir_fd, name.text, 0);
+            (void)unlinkat(s->dir_fd, made.name, 0);
         cleanup_close(&fd);
-        free(segment);
         return r;
     }
-    segment->size = SEGMENT_HEAD;
-    spool_link(s, segment);
     s->next_number++;
-    s->current = segment;
+    s->current = spool_link(s, &made);
     s->fd = fd;
     s->folder_dirty = true;
     return 0;
-}
-
-/* Closes the current segment if the next record would make it too large. */
-static int spool_rotate(struct spool *s, size_t need)
-{
-    if (s->current && s->current->size > SEGMENT_HEAD && s->current->size + need > s->segment_bytes) {
-        spool_close_current(s);
-        spool_drop_empty(s);
-    }
-    return s->current ? 0 : spool_begin_segment(s);
 }
 
 int spool_append(struct spool *s, const struct record_head *h, struct str payload,
@@ -405,8 +353,13 @@ int spool_append(struct spool *s, const struct record_head *h, struct str payloa
         {(void *)(uintptr_t)h->lane.p, h->lane.n},
         {(void *)(uintptr_t)payload.p, payload.n},
     };
-    int r = spool_rotate(s, total);
+    int r;
 
+    if (s->current && s->current->size > SEGMENT_HEAD && s->current->size + total > s->segment_bytes) {
+        spool_close_current(s);
+        spool_drop_empty(s);
+    }
+    r = s->current ? 0 : spool_begin_segment(s);
     if (r < 0)
         return r;
     if (payload.n > RECORD_MAX || s->current->size + total > UINT32_MAX)
@@ -450,7 +403,7 @@ int spool_sync(struct spool *s)
 int spool_read(struct spool *s, struct spool_segment *segment, uint32_t at, size_t n, struct buf *into)
 {
     CLEANUP(cleanup_close)
-    int fd = openat(s->dir_fd, spool_name(segment, ".seg").text, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = openat(s->dir_fd, segment->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct segment_item item;
     char *room;
     ssize_t got;
@@ -505,7 +458,7 @@ bool spool_is_there(struct spool *s)
 
 int spool_append_file(struct spool *s, const char *name, size_t at, struct str bytes)
 {
-    CLEANUP(cleanup_close) int fd = spool_create(s->dir_fd, name, 0);
+    CLEANUP(cleanup_close) int fd = spool_create(s->dir_fd, name);
     struct stat st;
     int r;
 
@@ -521,7 +474,7 @@ int spool_append_file(struct spool *s, const char *name, size_t at, struct str b
 
 int spool_commit_file(struct spool *s, const char *appended, const char *name)
 {
-    CLEANUP(cleanup_close) int fd = spool_create(s->dir_fd, appended, 0);
+    CLEANUP(cleanup_close) int fd = spool_create(s->dir_fd, appended);
 
     if (fd < 0 || fdatasync(fd) < 0)
         return -errno;
@@ -535,9 +488,9 @@ int spool_commit_file(struct spool *s, const char *appended, const char *name)
 
 int spool_read_file(struct spool *s, const char *name, struct buf *into)
 {
-    char path[PATH_BYTES];
+    CLEANUP(cleanup_free) char *path = xasprintf("%s/%s", s->dir, name);
 
-    return spool_path(s, name, path) ? file_read(path, into) : -ENAMETOOLONG;
+    return file_read(path, into);
 }
 
 void spool_remove_file(struct spool *s, const char *name)
@@ -571,7 +524,7 @@ int spool_put_position(struct spool *s, unsigned which, struct str bytes, bool w
     int *fd = &s->position_fd[which], r;
 
     if (*fd < 0) {
-        *fd = spool_create(s->dir_fd, position_names[which], 0);
+        *fd = spool_create(s->dir_fd, position_names[which]);
         if (*fd < 0)
             return -errno;
         s->folder_dirty = true;

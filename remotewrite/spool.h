@@ -12,11 +12,11 @@
 
 #include <sys/queue.h>
 
-enum { SPOOL_ASIDE_FILES = 64, SPOOL_ERROR_BYTES = 512 };
+enum { SPOOL_ASIDE_FILES = 64, SPOOL_ERROR_BYTES = 512, SPOOL_NAME_BYTES = 40 };
 
 struct spool_segment {
-    TAILQ_ENTRY(spool_segment) entry; /* by number */
-    uint64_t number;
+    TAILQ_ENTRY(spool_segment) entry; /* by name */
+    char name[SPOOL_NAME_BYTES];      /* of the file */
     uint32_t size;
     size_t live;  /* records still needed */
     bool damaged; /* set aside when it is no longer needed */

@@ -34,7 +34,7 @@ enum rw_verdict transport_verdict(const struct transport_answer *a)
     return VERDICT_DROP;
 }
 
-enum { SECRET_MAX = 64 << 10, HEADER_MAX = 80 << 10, OWN_HEADERS = 4 };
+enum { SECRET_MAX = 64 << 10, AUTHORIZATION_MAX = 144 << 10, OWN_HEADERS = 3 };
 
 static const struct {
     const char *content_type, *headers[2];
@@ -46,20 +46,6 @@ static const struct {
     [RW_FORM_V2] = {"application/x-protobuf;proto=io.prometheus.write.v2.Request",
                     {"Content-Encoding: snappy", "X-Prometheus-Remote-Write-Version: 2.0.0"}},
 };
-
-/* The headers and secrets of one request; wiped once libcurl has its copy. */
-struct request_headers {
-    const char *list[RW_MAX_HEADERS + OWN_HEADERS];
-    size_t n;
-    struct buf text;     /* header lines, each terminated */
-    struct buf password; /* terminated */
-};
-
-static void request_headers_done(struct request_headers *h)
-{
-    secret_done(&h->text);
-    secret_done(&h->password);
-}
 
 /* Appends a secret from the configuration, or from its file, which is read for each request: it may be
  * rotated. */
@@ -87,26 +73,19 @@ static int put_secret(const char *value, const char *file, struct buf *into, cha
     return buf_putc(into, '\0');
 }
 
-static int make_headers(const struct rw_endpoint_config *c, enum rw_form form, struct request_headers *h,
-                        char why[256])
+static int read_secrets(const struct rw_endpoint_config *c, struct buf *authorization, struct buf *password,
+                        struct buf *client_secret, char why[256])
 {
     int r = 0;
 
-    for (size_t i = 0; i < c->headers.n && r == 0; i++)
-        r = buf_printf(&h->text, "%s: %s", c->headers.list[i].name, c->headers.list[i].value)
-                ?: buf_putc(&h->text, '\0');
-    if (r == 0 && (c->credentials || c->credentials_file))
-        r = buf_printf(&h->text, "Authorization: %s ", c->auth_type)
-                ?: put_secret(c->credentials, c->credentials_file, &h->text, why);
+    if (c->credentials || c->credentials_file)
+        r = buf_printf(authorization, "Authorization: %s ", c->auth_type)
+                ?: put_secret(c->credentials, c->credentials_file, authorization, why);
     if (r == 0 && c->user)
-        r = put_secret(c->password, c->password_file, &h->password, why);
-    if (r < 0)
-        return r;
-    h->list[h->n++] = forms[form].headers[0];
-    h->list[h->n++] = forms[form].headers[1];
-    for (const char *p = h->text.p, *end = p + h->text.n; p && p < end; p += strlen(p) + 1)
-        h->list[h->n++] = p;
-    return 0;
+        r = put_secret(c->password, c->password_file, password, why);
+    if (r == 0 && c->oauth2.token_url)
+        r = put_secret(c->client_secret, c->client_secret_file, client_secret, why);
+    return r;
 }
 
 void transport_note_header(struct transport_answer *a, struct str name, struct str value)
@@ -166,12 +145,14 @@ static void transport_on_answer(void *arg, struct http_answer *a)
     t->done(t->arg, answer);
 }
 
+/* libcurl copies the secrets, except that of OAuth 2.0. */
 static int transport_start(struct transport *t, enum rw_form form, struct str body, transport_done_fn done,
                            void *arg, char why[256])
 {
     const struct rw_endpoint_config *c = t->config;
-    CLEANUP(request_headers_done)
-    struct request_headers h = {.text = {.max = HEADER_MAX + SECRET_MAX}, .password = {.max = SECRET_MAX}};
+    SECRET_AUTO(authorization, AUTHORIZATION_MAX);
+    SECRET_AUTO(password, SECRET_MAX);
+    const char *headers[RW_MAX_HEADERS + OWN_HEADERS] = {forms[form].headers[0], forms[form].headers[1]};
     struct http_request rq = {
         .url = c->url,
         .content_type = forms[form].content_type,
@@ -179,7 +160,8 @@ static int transport_start(struct transport *t, enum rw_form form, struct str bo
         .body_parts = 1,
         .max_answer = TRANSPORT_MAX_ANSWER,
         .timeout_ms = c->timeout_ms,
-        .headers = h.list,
+        .headers = headers,
+        .n_headers = ARRAY_SIZE(forms[form].headers),
         .user = c->user,
         .tls = &c->tls,
         .oauth2 = c->oauth2.token_url ? &t->oauth2 : NULL,
@@ -188,19 +170,18 @@ static int transport_start(struct transport *t, enum rw_form form, struct str bo
         .status_decides = true,
         .on_header = transport_on_header,
     };
-    int r = make_headers(c, form, &h, why);
+    int r = read_secrets(c, &authorization, &password, &t->client_secret, why);
 
-    if (r == 0 && c->oauth2.token_url)
-        r = put_secret(c->oauth2.client_secret, c->oauth2.client_secret_file, &t->client_secret, why);
-    if (r == 0) {
-        t->oauth2.client_secret = str_of(t->client_secret.p);
-        rq.n_headers = h.n;
-        rq.password = h.password.p;
-        t->done = done;
-        t->arg = arg;
-        t->answer = (struct transport_answer){0};
-        r = http_start(&t->call, t->http, &rq, transport_on_answer, t);
-    }
+    for (size_t i = 0; i < c->n_headers; i++)
+        headers[rq.n_headers++] = c->headers[i];
+    if (authorization.n)
+        headers[rq.n_headers++] = authorization.p;
+    rq.password = password.p;
+    t->oauth2.client_secret = str_of(t->client_secret.p);
+    t->done = done;
+    t->arg = arg;
+    t->answer = (struct transport_answer){0};
+    r = r ?: http_start(&t->call, t->http, &rq, transport_on_answer, t);
     if (r < 0)
         secret_done(&t->client_secret);
     if (r < 0 && !*why)
@@ -218,11 +199,7 @@ void transport_init(struct transport *t, struct http *http, const struct rw_endp
 {
     *t = (struct transport){.http = http,
                             .config = c,
-                            .oauth2 = {.token_url = c->oauth2.token_url,
-                                       .client_id = str_of(c->oauth2.client_id),
-                                       .form = str_of(c->oauth2.form),
-                                       .tls = &c->oauth2.tls,
-                                       .proxy = c->oauth2.proxy_url},
+                            .oauth2 = c->oauth2,
                             .client_secret.max = SECRET_MAX,
                             .start = transport_start,
                             .cancel = transport_cancel};

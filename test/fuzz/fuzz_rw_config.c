@@ -20,8 +20,9 @@ static void use(const struct rw_endpoint_config *c)
     assert(host && !memchr(host + 3, '@', strcspn(host + 3, "/")) && !strpbrk(c->url_shown, "?#"));
     assert(c->min_backoff_ms <= c->max_backoff_ms && c->max_backoff_ms <= 60000 && c->timeout_ms > 0);
     assert(c->max_samples_per_send >= 1 && c->max_spool_bytes >= 65536);
-    for (size_t i = 0; i < c->headers.n; i++)
-        assert(!strpbrk(c->headers.list[i].value, "\r\n") && !strpbrk(c->headers.list[i].name, ":\r\n "));
+    for (size_t i = 0; i < c->n_headers; i++)
+        assert(!strpbrk(c->headers[i], "\r\n") &&
+               strcspn(c->headers[i], " ") == strcspn(c->headers[i], ":") + 1);
     (void)label_maker_add(m, labels, ARRAY_SIZE(labels), 0);
 }
 

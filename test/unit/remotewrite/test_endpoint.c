@@ -14,16 +14,16 @@ static const int64_t START = 1760000000000;
 static struct endpoint *start_endpoint(struct fake_server *s, const char *dir, const char *config, bool drain)
 {
     char yaml[1024];
-    struct endpoint_options o = {.storage_path = dir, .drain = drain};
+    struct rw_endpoint_config *c;
     struct endpoint *e;
 
     (void)snprintf(yaml, sizeof(yaml),
                    "[{url: '%s', name: hub, remote_timeout: 5s, metadata_config: {send: false}, "
                    "queue_config: {min_backoff: 10ms, max_backoff: 50ms}%s}]",
                    fake_url(s, "/api/v1/write"), config);
-    o.config = rw_endpoint(yaml);
-    assert_int_equal(endpoint_new(&e, &o), 0);
-    (void)rw_endpoint_config_unref(o.config);
+    c = rw_endpoint(yaml);
+    assert_int_equal(endpoint_new(&e, c, dir, drain, NULL, NULL), 0);
+    (void)rw_endpoint_config_unref(c);
     return e;
 }
 

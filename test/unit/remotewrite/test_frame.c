@@ -2,6 +2,7 @@
  * which reads them. */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/num/num.h"
 #include "remotewrite/body.h"
 #include "test/unit/remotewrite/rw.h"
 
@@ -209,7 +210,7 @@ static void frames_timestamps_of_any_length(void **state)
         char *block;
 
         f = frame_new(l, NULL, 0, l->n, times[i]);
-        assert_int_equal(f->time_n, frame_time_bytes(times[i]));
+        assert_int_equal(f->time_n, varint_size((uint64_t)times[i]));
         block = malloc(f->block_n);
         frame_fill(f, block, b->values, times[i]);
         assert_frame(f, l, NULL, 0, block, b->values, times[i]);
