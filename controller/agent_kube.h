@@ -38,7 +38,6 @@ bool agent_kube_has_cluster(const struct agent_kube_options *o);
 struct agent_kube *agent_kube_new(struct agent *a, const struct agent_kube_options *o, bool secrets);
 /* Before the agent is freed. Takes NULL, returns NULL. */
 struct agent_kube *agent_kube_free(struct agent_kube *k);
-DEFINE_CLEANUP(struct agent_kube, agent_kube_free)
 /* For the agent's hooks; NULL when tokens come from files. */
 struct secrets *agent_kube_secrets(struct agent_kube *k);
 /* For the agent's hooks: the metric of the Lease, and how the leader is elected. The first takes NULL. */

@@ -105,7 +105,6 @@ typedef void (*kube_done_fn)(void *arg, struct kube_answer *a);
 struct kube *kube_new(struct loop *loop, struct http *http, const char *label, const char *kubeconfig);
 /* Cancels its calls. Its watches, queues, leases and events must be freed before. */
 struct kube *kube_free(struct kube *k);
-DEFINE_CLEANUP(struct kube, kube_free)
 
 /* Why credentials could not be read the last time; NULL when they could. */
 const char *kube_trouble(const struct kube *k);

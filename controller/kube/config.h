@@ -28,6 +28,5 @@ struct kube_config *kube_config_parse(struct str text, const char *dir, char why
 struct kube_config *kube_config_ref(struct kube_config *c);
 /* Secrets are wiped with the last reference. Takes NULL, returns NULL. */
 struct kube_config *kube_config_unref(struct kube_config *c);
-DEFINE_CLEANUP(struct kube_config, kube_config_unref)
 
 #endif

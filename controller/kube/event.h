@@ -21,7 +21,6 @@ struct kube_event {
 struct kube_events *kube_events_new(struct kube *k, const char *controller, const char *instance);
 /* Drops events that wait. */
 struct kube_events *kube_events_free(struct kube_events *e);
-DEFINE_CLEANUP(struct kube_events, kube_events_free)
 
 /* Queues an event. Never fails: a dropped event is counted. */
 void kube_events_add(struct kube_events *e, const struct kube_event *event);

@@ -30,7 +30,6 @@ extern const struct kube_path_right kube_rights_default[];
 struct kube_guard *kube_guard_new(const struct kube_guard_options *o, const struct kube_path_right *rights);
 /* On the loop's thread, after the server was stopped. Takes NULL, returns NULL. */
 struct kube_guard *kube_guard_free(struct kube_guard *g);
-DEFINE_CLEANUP(struct kube_guard, kube_guard_free)
 /* For httpd_options. NULL for NULL. */
 const struct httpd_guard *kube_guard_httpd(const struct kube_guard *g);
 

@@ -30,7 +30,6 @@ struct kube_watch_options {
 /* Starts in the loop's next turn. */
 struct kube_watch *kube_watch_new(struct kube *k, const struct kube_watch_options *o);
 struct kube_watch *kube_watch_free(struct kube_watch *w);
-DEFINE_CLEANUP(struct kube_watch, kube_watch_free)
 
 /* Sends a new request at once: the API server is known to answer, and this watch may hang on a dead
  * connection. */

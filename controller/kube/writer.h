@@ -25,7 +25,6 @@ struct kube_queue_options {
 struct kube_queue *kube_queue_new(struct loop *loop, const struct kube_queue_options *o);
 /* Forgets active keys too. Not from `work`. */
 struct kube_queue *kube_queue_free(struct kube_queue *q);
-DEFINE_CLEANUP(struct kube_queue, kube_queue_free)
 
 /* Adds the key: it is worked on as soon as possible, but not before its back-off after a failure ends. */
 void kube_queue_add(struct kube_queue *q, const char *key);
