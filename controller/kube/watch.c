@@ -41,7 +41,6 @@ struct kube_watch {
     enum kube_verdict refused; /* why the last list failed; KUBE_OK: it did not */
     /* The stream */
     struct buf line; /* the start of an unfinished one */
-    struct kube_cut cut;
     mono_ms opened;
     bool open, has_event;
     unsigned stream_failures;
@@ -173,7 +172,6 @@ struct kube_watch *kube_watch_free(struct kube_watch *w)
     loop_timer_clear(kube_loop(w->kube), &w->timer);
     kube_waiter_remove(&w->waiter);
     buf_done(&w->line);
-    buf_done(&w->cut.last);
     json_decref(w->known);
     json_decref(w->listed);
     free(w->next_page);
@@ -225,7 +223,7 @@ static struct kube_request watch_request(struct kube_watch *w, const char *query
         .field_selector = w->field_selector,
         .query = query,
         .max_answer = PAGE_BYTES,
-        .cut = &w->cut,
+        .cut = w->o.cut,
     };
 }
 
@@ -415,7 +413,7 @@ static void watch_on_line(struct kube_watch *w, struct str line)
 {
     json_auto_t *event = NULL;
 
-    if (kube_json_parse_cut(&event, line, &w->cut, NULL) < 0 ||
+    if (kube_json_parse_cut(&event, line, w->o.cut, NULL) < 0 ||
         !watch_take_event(w, cstr(kube_str(event, "type", NULL)), kube_get(event, "object", NULL)))
         watch_stop_stream(w, KUBE_INVALID, "the data is not a watch event", -1);
 }
@@ -580,8 +578,6 @@ struct kube_watch *kube_watch_new(struct kube *k, const struct kube_watch_option
     w->need_list = true;
     w->known = json_object();
     buf_init(&w->line, EVENT_BYTES);
-    if (o->cut)
-        w->cut = *o->cut;
     w->timer.fn = watch_on_timer;
     watch_again(w, 0);
     w->waiter.on_return = watch_on_return;
