@@ -92,11 +92,6 @@ static void lease_next_in(struct kube_lease *l, int64_t ms)
     kube_timer_move(kube_loop(l->kube), &l->timer, ms);
 }
 
-static void lease_next_try(struct kube_lease *l)
-{
-    lease_next_in(l, RETRY_MS + (int64_t)rand_below(RETRY_MS / 5 + 1));
-}
-
 static bool lease_is_ours(const struct kube_lease *l)
 {
     return strcmp(kube_lease_holder(l), l->o.identity) == 0;
@@ -182,18 +177,13 @@ static void lease_set_trouble(struct kube_lease *l, const char *why)
     text_line(l->trouble, sizeof(l->trouble), str_of(why));
 }
 
-static void lease_try_again(struct kube_lease *l)
+/* A release is tried once. */
+static void lease_next_try(struct kube_lease *l)
 {
     if (l->releasing)
         lease_finish_release(l);
     else
-        lease_next_try(l);
-}
-
-static void lease_failed(struct kube_lease *l, const char *why)
-{
-    lease_set_trouble(l, why);
-    lease_try_again(l);
+        lease_next_in(l, RETRY_MS + (int64_t)rand_below(RETRY_MS / 5 + 1));
 }
 
 static void lease_call(struct kube_lease *l, enum kube_method method, const json_t *body, kube_done_fn done)
@@ -209,15 +199,6 @@ static void lease_call(struct kube_lease *l, enum kube_method method, const json
 
     l->sent_at = lease_now(l);
     l->call = kube_start(l->kube, &rq, done, l);
-}
-
-static void lease_on_written(void *arg, struct kube_answer *a);
-
-static void lease_write(struct kube_lease *l)
-{
-    json_auto_t *lease = lease_new_object(l);
-
-    lease_call(l, l->seen ? KUBE_UPDATE : KUBE_CREATE, lease, lease_on_written);
 }
 
 /* The Lease is ours. The time to lead counts from when the request was sent. */
@@ -246,10 +227,18 @@ static void lease_on_written(void *arg, struct kube_answer *a)
         /* Someone else was faster: our copy is old. When it changed is unknown, so that counts from the
          * next read. */
         lease_see(l, NULL);
-        lease_try_again(l);
+        lease_next_try(l);
     } else {
-        lease_failed(l, a->why);
+        lease_set_trouble(l, a->why);
+        lease_next_try(l);
     }
+}
+
+static void lease_write(struct kube_lease *l)
+{
+    json_auto_t *lease = lease_new_object(l);
+
+    lease_call(l, l->seen ? KUBE_UPDATE : KUBE_CREATE, lease, lease_on_written);
 }
 
 static void lease_take_answer(struct kube_lease *l, json_t *lease)
@@ -279,7 +268,8 @@ static void lease_on_read(void *arg, struct kube_answer *a)
         lease_see(l, NULL);
         lease_write(l);
     } else {
-        lease_failed(l, a->why);
+        lease_set_trouble(l, a->why);
+        lease_next_try(l);
     }
 }
 
