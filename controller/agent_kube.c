@@ -711,7 +711,7 @@ static void configmap_on_synced(void *arg)
     struct agent_kube *k = arg;
 
     metric_set(agent_state(k->agent)->metrics, METRIC_KUBE_UP, LV("configmaps", "cluster"), 1);
-    if (kube_watch_objects(k->configmap) == 0)
+    if (!kube_watch_has(k->configmap, k->configmap_namespace, k->configmap_name))
         configmap_missing(k);
 }
 

@@ -34,8 +34,7 @@ struct kube {
     char *label, *kubeconfig;
     struct kube_config *config; /* NULL until it could be read */
     mono_ms read_at;
-    bool stale; /* read again before the next call */
-    char trouble[512];
+    char trouble[512]; /* why it could not be read the last time; empty if it could */
     LIST_HEAD(, kube_call) calls;
     struct reach reach;
 };
@@ -54,39 +53,26 @@ struct loop *kube_loop(const struct kube *k)
 
 enum { REREAD_MS = 60 * 1000 };
 
-static void credentials_adopt(struct kube *k, struct kube_config *c)
-{
-    if (c->insecure && (!k->config || !k->config->insecure))
-        log_warn("the API server's certificate is not verified: insecure-skip-tls-verify is set",
-                 L_STR("server", c->server), L_STR("kube", k->label));
-    if (k->config && k->config->fingerprint != c->fingerprint)
-        log_debug("new credentials for the API server", L_STR("kube", k->label));
-    (void)kube_config_unref(k->config);
-    k->config = c;
-    k->stale = false;
-    k->trouble[0] = '\0';
-}
-
 static void credentials_reload(struct kube *k)
 {
+    const struct kube_config *old = k->config;
     char why[512];
     struct kube_config *c = kube_config_read(k->kubeconfig, NULL, why);
 
     k->read_at = loop_now(k->loop);
-    if (c) {
-        credentials_adopt(k, c);
+    text_line(k->trouble, sizeof(k->trouble), str_of(why));
+    if (!c) {
+        log_debug("cannot read the API server's credentials", L_STR("kube", k->label),
+                  L_STR("err", k->trouble));
         return;
     }
-    k->stale = true;
-    text_line(k->trouble, sizeof(k->trouble), str_of(why));
-    log_debug("cannot read the API server's credentials", L_STR("kube", k->label), L_STR("err", k->trouble));
-}
-
-/* Reads the credentials if they are a minute old or could not be read the last time. */
-static void credentials_freshen(struct kube *k)
-{
-    if (k->stale || mono_diff(k->read_at, loop_now(k->loop)) >= REREAD_MS)
-        credentials_reload(k);
+    if (c->insecure && (!old || !old->insecure))
+        log_warn("the API server's certificate is not verified: insecure-skip-tls-verify is set",
+                 L_STR("server", c->server), L_STR("kube", k->label));
+    if (old && old->fingerprint != c->fingerprint)
+        log_debug("new credentials for the API server", L_STR("kube", k->label));
+    (void)kube_config_unref(k->config);
+    k->config = c;
 }
 
 const char *kube_trouble(const struct kube *k)
@@ -291,23 +277,17 @@ static int url_put_parameter(struct buf *b, const char *name, const char *value)
     return value ? buf_printf(b, "%c%s=", b->n ? '&' : '?', name) ?: buf_put_url(b, str_of(value)) : 0;
 }
 
-static int url_put_query(struct buf *b, const struct kube_request *rq)
-{
-    int r = url_put_parameter(b, "labelSelector", rq->label_selector)
-                ?: url_put_parameter(b, "fieldSelector", rq->field_selector);
-
-    return rq->query ? r ?: buf_printf(b, "%c%s", b->n ? '&' : '?', rq->query) : r;
-}
-
 /* The path and the query; NULL for a name that is no path segment. */
 static char *url_make(const struct kube_request *rq)
 {
     CLEANUP(cleanup_free) char *path = url_path(rq);
     BUF_AUTO(query, QUERY_MAX_BYTES);
+    int r = url_put_parameter(&query, "labelSelector", rq->label_selector)
+                ?: url_put_parameter(&query, "fieldSelector", rq->field_selector);
 
-    if (!path || url_put_query(&query, rq) < 0)
-        return NULL;
-    return xasprintf("%s%.*s", path, (int)query.n, query.n ? query.p : "");
+    if (rq->query)
+        r = r ?: buf_printf(&query, "%c%s", query.n ? '&' : '?', rq->query);
+    return path && r == 0 ? xasprintf("%s%.*s", path, (int)query.n, query.n ? query.p : "") : NULL;
 }
 
 /* "patch addonplacementscores/status cluster1/energy" */
@@ -392,16 +372,6 @@ static void call_explain(struct kube_call *c, enum kube_verdict verdict, const c
     text_line(c->answer.why, sizeof(c->answer.why), str_of(all));
 }
 
-/* Whether there are newer credentials than the call's. */
-static bool call_renew_credentials(struct kube_call *c)
-{
-    struct kube *k = c->kube;
-
-    if (k->config->fingerprint == c->config->fingerprint)
-        credentials_reload(k);
-    return k->config->fingerprint != c->config->fingerprint;
-}
-
 static void call_on_answer(void *arg, struct http_answer *a);
 
 static void call_on_piece(void *arg, struct str piece)
@@ -454,7 +424,11 @@ static bool call_send(struct kube_call *c)
 /* Sends the call once more if the credentials are new; false if it ends with the answer that it has. */
 static bool call_send_again(struct kube_call *c)
 {
-    if (c->retried || !call_renew_credentials(c))
+    struct kube *k = c->kube;
+
+    if (!c->retried && k->config->fingerprint == c->config->fingerprint)
+        credentials_reload(k);
+    if (c->retried || k->config->fingerprint == c->config->fingerprint)
         return false;
     c->retried = true;
     return call_send(c);
@@ -548,7 +522,8 @@ struct kube_call *kube_start(struct kube *k, const struct kube_request *rq, kube
     buf_init(&c->body, BODY_MAX_BYTES);
     fits = !rq->body || rq->body_text.n || kube_json_print(rq->body, &c->body) == 0;
     c->part = rq->body_text.n ? rq->body_text : buf_str(&c->body);
-    credentials_freshen(k);
+    if (k->trouble[0] || mono_diff(k->read_at, loop_now(k->loop)) >= REREAD_MS)
+        credentials_reload(k);
     if (!c->path)
         call_fail(c, KUBE_INVALID, "not a valid namespace or name");
     else if (!fits)
@@ -594,11 +569,6 @@ int64_t kube_absence_ms(const struct kube *k)
 void kube_waiter_add(struct kube *k, struct kube_waiter *w)
 {
     LIST_INSERT_HEAD(&k->reach.waiters, w, entry);
-}
-
-void kube_waiter_remove(struct kube_waiter *w)
-{
-    LIST_REMOVE(w, entry);
 }
 
 int64_t kube_return_ms(void)

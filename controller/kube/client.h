@@ -141,8 +141,8 @@ struct kube_waiter {
 bool kube_is_away(const struct kube *k);
 /* Milliseconds since the server's last absence began, or may have begun; INT64_MAX without one. */
 int64_t kube_absence_ms(const struct kube *k);
+/* LIST_REMOVE() ends it. */
 void kube_waiter_add(struct kube *k, struct kube_waiter *w);
-void kube_waiter_remove(struct kube_waiter *w);
 /* When to go on after the return: in up to 10 s, since a whole fleet does. */
 int64_t kube_return_ms(void);
 

@@ -10,7 +10,6 @@
 #include "exporter/base/text.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 enum {
     VERSION_BYTES = 128,
@@ -25,8 +24,8 @@ enum {
 
 struct kube_watch {
     struct kube *kube;
-    struct kube_watch_options o; /* its strings are the copies below */
-    char *namespace, *label_selector, *field_selector;
+    struct kube_watch_options o;
+    char *field_selector;
     struct kube_call *call; /* a page of the list, or the stream of events */
     struct timer timer;
     struct kube_waiter waiter;
@@ -157,11 +156,6 @@ bool kube_watch_has(const struct kube_watch *w, const char *namespace, const cha
     return kube_str(w->known, key, NULL);
 }
 
-size_t kube_watch_objects(const struct kube_watch *w)
-{
-    return json_object_size(w->known);
-}
-
 /* ---- Troubles and the timer ---- */
 
 struct kube_watch *kube_watch_free(struct kube_watch *w)
@@ -170,13 +164,11 @@ struct kube_watch *kube_watch_free(struct kube_watch *w)
         return NULL;
     w->call = kube_cancel(w->call);
     loop_timer_clear(kube_loop(w->kube), &w->timer);
-    kube_waiter_remove(&w->waiter);
+    LIST_REMOVE(&w->waiter, entry);
     buf_done(&w->line);
     json_decref(w->known);
     json_decref(w->listed);
     free(w->next_page);
-    free(w->namespace);
-    free(w->label_selector);
     free(w->field_selector);
     free(w);
     return NULL;
@@ -218,8 +210,8 @@ static struct kube_request watch_request(struct kube_watch *w, const char *query
     return (struct kube_request){
         .method = KUBE_LIST,
         .resource = w->o.resource,
-        .namespace = w->namespace,
-        .label_selector = w->label_selector,
+        .namespace = w->o.namespace,
+        .label_selector = w->o.label_selector,
         .field_selector = w->field_selector,
         .query = query,
         .max_answer = PAGE_BYTES,
@@ -299,11 +291,10 @@ static void watch_list_page(struct kube_watch *w, const json_t *list)
     watch_drop_page(w);
     if (!ok) {
         watch_list_failed(w, "the answer is not a list of Kubernetes objects", -1);
-    } else if (repeats || ++w->n_pages == MAX_PAGES) {
-        char why[64];
-
-        (void)snprintf(why, sizeof(why), "a list has more than %d pages", MAX_PAGES);
-        watch_list_failed(w, repeats ? "the API server repeats a continue token" : why, -1);
+    } else if (repeats) {
+        watch_list_failed(w, "the API server repeats a continue token", -1);
+    } else if (++w->n_pages == MAX_PAGES) {
+        watch_list_failed(w, "a list has more than 10000 pages", -1);
     } else if (*next) {
         w->next_page = xstrdup(next);
         watch_start_list(w);
@@ -566,8 +557,6 @@ struct kube_watch *kube_watch_new(struct kube *k, const struct kube_watch_option
 
     w->kube = k;
     w->o = *o;
-    w->namespace = o->namespace ? xstrdup(o->namespace) : NULL;
-    w->label_selector = o->label_selector ? xstrdup(o->label_selector) : NULL;
     /* A single object is a list with a field selector, which a Role's resourceNames allow. */
     if (o->name)
         w->field_selector =

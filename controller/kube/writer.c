@@ -172,7 +172,7 @@ struct kube_queue *kube_queue_free(struct kube_queue *q)
     if (!q)
         return NULL;
     if (q->o.kube)
-        kube_waiter_remove(&q->waiter);
+        LIST_REMOVE(&q->waiter, entry);
     while ((it = map_next(&q->items, &at))) {
         loop_timer_clear(q->loop, &it->timer);
         free(it);
