@@ -60,7 +60,8 @@ struct bearer {
     STAILQ_ENTRY(bearer) next;
     struct httpd_ticket ticket;
     const struct kube_path_right *right;
-    struct str token, certificate; /* in `bytes` */
+    bool by_certificate;
+    struct str credential; /* in `bytes` */
     char bytes[];
 };
 
@@ -118,33 +119,27 @@ static json_t *certificate_names(gnutls_x509_crt_t crt, const char *oid)
     return names;
 }
 
-/* Of several common names the last one counts, as in Go. */
-static json_t *certificate_user(gnutls_x509_crt_t crt)
+/* The user that a client certificate (DER) names, as the API server reads one: the common name, of several
+ * the last one as in Go, and the organizations as groups. NULL if it has no common name. */
+static json_t *certificate_read_user(struct str der)
 {
-    json_auto_t *names = certificate_names(crt, GNUTLS_OID_X520_COMMON_NAME);
-    json_auto_t *groups = certificate_names(crt, GNUTLS_OID_X520_ORGANIZATION_NAME);
-    json_t *name = json_array_get(names, json_array_size(names) - 1);
+    const gnutls_datum_t datum = {(unsigned char *)(uintptr_t)der.p, (unsigned)der.n};
+    json_auto_t *names = NULL, *groups = NULL;
+    gnutls_x509_crt_t crt;
+    json_t *name;
 
+    if (gnutls_x509_crt_init(&crt) < 0)
+        return NULL;
+    if (gnutls_x509_crt_import(crt, &datum, GNUTLS_X509_FMT_DER) == 0) {
+        names = certificate_names(crt, GNUTLS_OID_X520_COMMON_NAME);
+        groups = certificate_names(crt, GNUTLS_OID_X520_ORGANIZATION_NAME);
+    }
+    gnutls_x509_crt_deinit(crt);
+    name = json_array_get(names, json_array_size(names) - 1);
     if (!name || json_string_length(name) == 0 || !groups)
         return NULL;
     (void)json_array_append_new(groups, json_string("system:authenticated"));
     return json_pack("{s:O, s:O}", "username", name, "groups", groups);
-}
-
-/* The user that a client certificate (DER) names, as the API server reads one: the common name, and the
- * organizations as groups. NULL if it has no common name. */
-static json_t *certificate_read_user(struct str der)
-{
-    const gnutls_datum_t datum = {(unsigned char *)(uintptr_t)der.p, (unsigned)der.n};
-    json_t *user = NULL;
-    gnutls_x509_crt_t crt;
-
-    if (gnutls_x509_crt_init(&crt) < 0)
-        return NULL;
-    if (gnutls_x509_crt_import(crt, &datum, GNUTLS_X509_FMT_DER) == 0)
-        user = certificate_user(crt);
-    gnutls_x509_crt_deinit(crt);
-    return user;
 }
 
 /* ---- Requests and cached answers ---- */
@@ -156,7 +151,7 @@ static mono_ms guard_now(const struct kube_guard *g)
 
 static void bearer_free(struct bearer *b)
 {
-    explicit_bzero(b->bytes, b->token.n + b->certificate.n);
+    explicit_bzero(b->bytes, b->credential.n);
     free(b);
 }
 
@@ -218,7 +213,8 @@ static void group_trim(struct group *g)
 /* The answer in the table, made if there is none. */
 static struct answer *answer_get(struct kube_guard *g, const struct bearer *b)
 {
-    const struct str parts[] = {str_of(b->right->verb), str_of(b->right->url), b->token, b->certificate};
+    const struct str parts[] = {str_of(b->right->verb), str_of(b->right->url),
+                                str_of(b->by_certificate ? "certificate" : "token"), b->credential};
     char digest[DIGEST_TEXT_BYTES];
     struct answer *a;
 
@@ -384,12 +380,12 @@ static bool token_ask(struct answer *a, struct str token)
 /* False for a credential without a user. */
 static bool answer_ask(struct answer *a, const struct bearer *b)
 {
-    json_auto_t *user = b->token.n ? NULL : certificate_read_user(b->certificate);
+    json_auto_t *user = b->by_certificate ? certificate_read_user(b->credential) : NULL;
     const char *name = kube_str(user, "username", NULL);
 
     a->deadline = mono_add(guard_now(a->guard), a->guard->o.timeout_ms);
-    if (b->token.n)
-        return token_ask(a, b->token);
+    if (!b->by_certificate)
+        return token_ask(a, b->credential);
     if (name)
         access_ask(a, user, name);
     return name;
@@ -472,9 +468,9 @@ static enum httpd_access guard_check(void *arg, const struct httpd_request *rq,
                                      const struct httpd_ticket *ticket, struct httpd_refusal *ret)
 {
     bool by_certificate = rq->client_certificate.n && !*rq->authorization;
-    struct str token = STR(""), certificate = by_certificate ? rq->client_certificate : STR("");
+    struct str credential = rq->client_certificate;
     struct kube_guard *g = arg;
-    const char *why = by_certificate ? NULL : guard_read_token(rq->authorization, &token);
+    const char *why = by_certificate ? NULL : guard_read_token(rq->authorization, &credential);
     const struct kube_path_right *right = g->rights;
     struct bearer *b;
 
@@ -484,13 +480,12 @@ static enum httpd_access guard_check(void *arg, const struct httpd_request *rq,
     }
     while (right->path && strcmp(right->path, rq->path) != 0)
         right++;
-    b = xmalloc(sizeof(*b) + token.n + certificate.n);
+    b = xmalloc(sizeof(*b) + credential.n);
     *b = (struct bearer){.ticket = *ticket,
                          .right = right,
-                         .token = {b->bytes, token.n},
-                         .certificate = {b->bytes + token.n, certificate.n}};
-    memcpy(b->bytes, token.p, token.n);
-    memcpy(b->bytes + token.n, certificate.p, certificate.n);
+                         .by_certificate = by_certificate,
+                         .credential = {b->bytes, credential.n}};
+    memcpy(b->bytes, credential.p, credential.n);
     (void)pthread_mutex_lock(&g->lock);
     if (STAILQ_EMPTY(&g->arrived))
         loop_post(g->loop, &g->post);
