@@ -100,10 +100,7 @@ static void secrets_watched_free(struct watched *w)
 /* Otherwise a summary could send the hub's credentials, a Secret of the same namespace, anywhere. */
 static bool secrets_is_forbidden(const char *name, const json_t *data)
 {
-    struct str s = str_of(name), end = STR("-hub-kubeconfig");
-
-    return (s.n >= end.n && memcmp(s.p + s.n - end.n, end.p, end.n) == 0) ||
-           json_object_get(data, "kubeconfig");
+    return glob_match("*-hub-kubeconfig", name) || json_object_get(data, "kubeconfig");
 }
 
 static struct watched *secrets_find(const struct agent_kube *k, const char *name)

@@ -124,16 +124,9 @@ static void spool_scan_file(struct spool_scan *total, const char *path)
     total->failed = total->failed || l.failed;
 }
 
-static bool spool_name_ends(const char *name, const char *suffix)
-{
-    size_t n = strlen(name), end = strlen(suffix);
-
-    return n > end && strcmp(name + n - end, suffix) == 0;
-}
-
 static bool spool_is_segment(const FTSENT *e)
 {
-    return spool_name_ends(e->fts_name, ".seg") || (e->fts_level == 0 && e->fts_info == FTS_F);
+    return glob_match("?*.seg", e->fts_name) || (e->fts_level == 0 && e->fts_info == FTS_F);
 }
 
 /* What was set aside is no longer sent, and is listed only. */
@@ -145,7 +138,7 @@ static void spool_scan_entry(struct spool_scan *l, const FTSENT *e)
         spool_complain(l, e->fts_path, strerror(e->fts_errno));
     } else if (e->fts_info == FTS_F && e->fts_level == ENDPOINT_LEVEL) {
         spool_complain(l, e->fts_path, strerror(ENOTDIR));
-    } else if (spool_name_ends(e->fts_name, ".seg.damaged") || spool_name_ends(e->fts_name, ".seg.unknown")) {
+    } else if (glob_match("?*.seg.damaged", e->fts_name) || glob_match("?*.seg.unknown", e->fts_name)) {
         l->aside++;
         if (l->list)
             (void)printf("%s  %lld bytes  set aside, not sent\n", e->fts_path,
@@ -190,15 +183,12 @@ static int spool_main(char **argv)
     if (!flags_parse(&command_spool, argv, NULL, &status))
         return status;
     what = cstr(argv[1]);
-    if (strcmp(what, "ls") == 0)
-        l.list = true;
-    else if (strcmp(what, "verify") == 0)
+    l.list = strcmp(what, "ls") == 0;
+    if (strcmp(what, "verify") == 0)
         l.on_record = spool_verify;
     else if (strcmp(what, "export") == 0)
         l.on_record = spool_print;
-    else
-        what = "";
-    if (!*what || !argv[2])
+    if ((l.on_record == spool_count && !l.list) || !argv[2])
         return flags_error(&command_spool, "expected ls, verify or export, and a path", "");
     for (char **path = argv + 2; *path; path++)
         spool_scan(&l, *path);
