@@ -221,17 +221,19 @@ static void secrets_want(struct agent_kube *k, const char *name)
                                    .on_delete = secrets_on_delete,
                                    .on_synced = secrets_on_synced,
                                    .on_trouble = secrets_on_trouble};
-    struct watched *w = name ? secrets_find(k, name) : NULL;
+    struct watched *w;
 
-    if (name && !w) {
+    if (!name)
+        return;
+    w = secrets_find(k, name);
+    if (!w) {
         w = xcalloc(1, sizeof(*w));
         *w = (struct watched){.k = k, .next = k->watched, .name = xstrdup(name)};
         k->watched = w;
         o.arg = w;
         w->watch = kube_watch_new(k->cluster, &o);
     }
-    if (w)
-        w->wanted = true;
+    w->wanted = true;
 }
 
 /* Watches the Secrets that these summaries refer to, and no others. */
@@ -361,27 +363,22 @@ static json_t *report_scorers(struct agent_kube *k, bool times, size_t *ret_left
     return list;
 }
 
-static json_t *report_value(struct agent_kube *k, bool times)
+static char *report_text(struct agent_kube *k, bool times)
 {
     const struct reload_status *reload = &agent_state(k->agent)->reload;
     const char *hub = k->placement ? placement_hub_trouble(k->placement) : NULL;
+    json_auto_t *value = NULL;
     size_t left_out;
     json_t *scorers;
 
     k->report.recheck_ms = INT64_MAX;
     scorers = report_scorers(k, times, &left_out);
     hub = report_hub_error(k, hub, 0);
-    return json_pack("{s:b, s:[s], s:o*, s:o*, s:o, s:o*}", "configurationInForce", reload->ok, "features",
-                     "scoreItems", "configurationProblems",
-                     reload->problems ? report_lines(reload->problems) : NULL, "hubError",
-                     *hub ? report_line(hub) : NULL, "scorers", scorers, "notShown",
-                     left_out ? json_integer((json_int_t)left_out) : NULL);
-}
-
-static char *report_text(struct agent_kube *k, bool times)
-{
-    json_auto_t *value = report_value(k, times);
-
+    value = json_pack("{s:b, s:[s], s:o*, s:o*, s:o, s:o*}", "configurationInForce", reload->ok, "features",
+                      "scoreItems", "configurationProblems",
+                      reload->problems ? report_lines(reload->problems) : NULL, "hubError",
+                      *hub ? report_line(hub) : NULL, "scorers", scorers, "notShown",
+                      left_out ? json_integer((json_int_t)left_out) : NULL);
     return json_dumps(value, JSON_COMPACT);
 }
 
@@ -502,11 +499,6 @@ static void report_stop(struct agent_kube *k)
 
 /* ---- What only the leader does ---- */
 
-static const char *leader_addon(const struct agent_kube *k)
-{
-    return k->o.addon_name ? k->o.addon_name : DEFAULT_ADDON;
-}
-
 static void leader_on_placement(void *arg)
 {
     struct agent_kube *k = arg;
@@ -550,7 +542,7 @@ static void leader_on_change(void *arg, bool leading)
 /* Without an election this agent leads. */
 static void leader_start(struct agent_kube *k)
 {
-    CLEANUP(cleanup_free) char *name = xasprintf("%s-agent", leader_addon(k));
+    CLEANUP(cleanup_free) char *name = xasprintf("%s-agent", k->o.addon_name);
     const struct kube_lease_options o = {.namespace = k->namespace,
                                          .name = k->lease_name,
                                          .identity = k->identity,
@@ -594,34 +586,9 @@ void agent_kube_stop(struct agent_kube *k, void (*done)(void *arg), void *arg)
 
 /* ---- The cluster's ConfigMap and Secrets ---- */
 
-static const char *kube_env(const char *flag, const char *variable)
-{
-    const char *v = flag ? flag : getenv(variable);
-
-    return v && *v ? v : NULL;
-}
-
-bool agent_kube_is_asked_for(const struct agent_kube_options *o)
-{
-    return o->managed_kubeconfig || o->addon_namespace || o->configmap;
-}
-
-bool agent_kube_options_complete(struct agent_kube_options *o)
-{
-    bool on;
-
-    o->hub_kubeconfig = kube_env(o->hub_kubeconfig, "HUB_KUBECONFIG");
-    on = o->hub_kubeconfig || agent_kube_is_asked_for(o);
-    if (on) {
-        o->cluster_name = kube_env(o->cluster_name, "CLUSTER_NAME");
-        o->addon_namespace = kube_env(o->addon_namespace, "INSTALL_NAMESPACE");
-    }
-    return on;
-}
-
 bool agent_kube_has_cluster(const struct agent_kube_options *o)
 {
-    return o->managed_kubeconfig || kube_env(NULL, "KUBERNETES_SERVICE_HOST");
+    return o->managed_kubeconfig || *cstr(getenv("KUBERNETES_SERVICE_HOST"));
 }
 
 static struct str configmap_text(const struct agent_kube *k, const json_t *object)
@@ -765,7 +732,7 @@ static void set_names(struct agent_kube *k)
     k->namespace = xstrdup(o->addon_namespace ? o->addon_namespace : own ? own : DEFAULT_NAMESPACE);
     k->configmap_namespace = slash ? xstrndup(configmap, (size_t)(slash - configmap)) : xstrdup(k->namespace);
     k->configmap_name = xstrdup(slash ? slash + 1 : configmap);
-    k->owner = xasprintf("%s/%s", k->namespace, leader_addon(k));
+    k->owner = xasprintf("%s/%s", k->namespace, k->o.addon_name);
     k->what = xasprintf("configmap %s/%s", k->configmap_namespace, k->configmap_name);
     k->shown = strchr(k->what, ' ') + 1;
 }
@@ -797,6 +764,7 @@ struct agent_kube *agent_kube_new(struct agent *a, const struct agent_kube_optio
     k->once.fn = once_apply;
     k->agent = a;
     k->o = *o;
+    k->o.addon_name = o->addon_name ? o->addon_name : DEFAULT_ADDON;
     if (agent_kube_has_cluster(o))
         k->cluster = kube_new(state->loop, state->http, "cluster", o->managed_kubeconfig);
     set_names(k);

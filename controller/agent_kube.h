@@ -25,11 +25,6 @@ struct agent_kube_options {
     bool once;
 };
 
-/* Whether a flag names a cluster to read from. */
-bool agent_kube_is_asked_for(const struct agent_kube_options *o);
-/* Fills in HUB_KUBECONFIG, CLUSTER_NAME and INSTALL_NAMESPACE from the environment. Returns whether the
- * agent runs on Kubernetes: a kubeconfig, a namespace or a ConfigMap is set. */
-bool agent_kube_options_complete(struct agent_kube_options *o);
 /* Whether the summaries come from a cluster; otherwise they come from the file. */
 bool agent_kube_has_cluster(const struct agent_kube_options *o);
 

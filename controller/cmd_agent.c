@@ -132,11 +132,20 @@ static const struct flag agent_flags[] = {
 
 #define NEEDS_CLUSTER " requires a cluster: --managed-kubeconfig=FILE or, in a pod, --addon-namespace=NAME"
 
+/* NULL, too, for an empty text. */
+static const char *agent_env(const char *flag, const char *variable)
+{
+    const char *v = flag ? flag : getenv(variable);
+
+    return v && *v ? v : NULL;
+}
+
 /* Fills in what the environment says. NULL, or what is wrong with the flags together. With --once, in a pod
  * too, a file is enough, and only flags ask for the cluster beside it. */
 static const char *agent_complete_flags(struct agent_flags *f)
 {
-    bool asked = agent_kube_is_asked_for(&f->kube), has_cluster;
+    struct agent_kube_options *k = &f->kube;
+    bool asked = k->managed_kubeconfig || k->addon_namespace || k->configmap, has_cluster;
 
     f->log_level = (enum log_level)f->server.log_level;
     f->log_format = (enum log_format)f->server.log_format;
@@ -144,19 +153,24 @@ static const char *agent_complete_flags(struct agent_flags *f)
     f->options.log_format = f->server.log_format >= 0 ? &f->log_format : NULL;
     memcpy(f->options.listen, f->listen.items, sizeof(f->options.listen));
     f->options.n_listen = f->listen.n;
-    f->kube.once = f->options.once;
-    f->kube.cluster_name = f->options.cluster_name;
-    f->on_kubernetes = agent_kube_options_complete(&f->kube);
-    has_cluster = f->on_kubernetes && agent_kube_has_cluster(&f->kube);
+    k->once = f->options.once;
+    k->cluster_name = f->options.cluster_name;
+    k->hub_kubeconfig = agent_env(k->hub_kubeconfig, "HUB_KUBECONFIG");
+    f->on_kubernetes = k->hub_kubeconfig || asked;
+    has_cluster = f->on_kubernetes && agent_kube_has_cluster(k);
+    if (f->on_kubernetes) {
+        k->cluster_name = agent_env(k->cluster_name, "CLUSTER_NAME");
+        k->addon_namespace = agent_env(k->addon_namespace, "INSTALL_NAMESPACE");
+    }
     if (f->options.once && !(has_cluster && (asked || !f->options.config_file)))
         f->on_kubernetes = false;
     if (f->on_kubernetes)
-        f->options.cluster_name = f->kube.cluster_name;
+        f->options.cluster_name = k->cluster_name;
     if (!f->options.config_file && !has_cluster)
         return "missing flag: --config.file=FILE or, outside a pod, --managed-kubeconfig=FILE";
-    if (f->on_kubernetes && f->kube.hub_kubeconfig && !f->kube.cluster_name)
+    if (f->on_kubernetes && k->hub_kubeconfig && !k->cluster_name)
         return "--hub-kubeconfig requires --cluster-name";
-    if (f->kube.leader_elect && !f->options.once && !has_cluster)
+    if (k->leader_elect && !f->options.once && !has_cluster)
         return "--leader-elect" NEEDS_CLUSTER;
     if (f->server.kubernetes_auth && !f->options.once && !has_cluster)
         return "--web.kubernetes-auth" NEEDS_CLUSTER;
