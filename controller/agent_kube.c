@@ -89,14 +89,6 @@ static void secrets_drop_data(struct watched *w)
     w->data = NULL;
 }
 
-static void secrets_watched_free(struct watched *w)
-{
-    w->watch = kube_watch_free(w->watch);
-    secrets_drop_data(w);
-    free(w->name);
-    free(w);
-}
-
 /* Otherwise a summary could send the hub's credentials, a Secret of the same namespace, anywhere. */
 static bool secrets_is_forbidden(const char *name, const json_t *data)
 {
@@ -254,7 +246,10 @@ static void secrets_sync(struct agent_kube *k, const struct summaries *wanted)
             at = &w->next;
         } else {
             *at = w->next;
-            secrets_watched_free(w);
+            w->watch = kube_watch_free(w->watch);
+            secrets_drop_data(w);
+            free(w->name);
+            free(w);
         }
     }
 }

@@ -201,16 +201,6 @@ static void lease_call(struct kube_lease *l, enum kube_method method, const json
     l->call = kube_start(l->kube, &rq, done, l);
 }
 
-/* The Lease is ours. The time to lead counts from when the request was sent. */
-static void lease_lead(struct kube_lease *l)
-{
-    l->leading_until = mono_add(l->sent_at, RENEW_DEADLINE_MS);
-    kube_timer_move(kube_loop(l->kube), &l->end, mono_diff(lease_now(l), l->leading_until));
-    lease_next_try(l);
-    if (mono_before(lease_now(l), l->leading_until))
-        lease_set_leading(l, true);
-}
-
 static void lease_on_written(void *arg, struct kube_answer *a)
 {
     struct kube_lease *l = arg;
@@ -219,10 +209,16 @@ static void lease_on_written(void *arg, struct kube_answer *a)
     if (a->verdict == KUBE_OK) {
         lease_set_trouble(l, NULL);
         lease_see(l, a->object);
-        if (l->releasing)
+        if (l->releasing) {
             lease_finish_release(l);
-        else
-            lease_lead(l);
+            return;
+        }
+        /* The Lease is ours. The time to lead counts from when the request was sent. */
+        l->leading_until = mono_add(l->sent_at, RENEW_DEADLINE_MS);
+        kube_timer_move(kube_loop(l->kube), &l->end, mono_diff(lease_now(l), l->leading_until));
+        lease_next_try(l);
+        if (mono_before(lease_now(l), l->leading_until))
+            lease_set_leading(l, true);
     } else if (a->verdict == KUBE_CONFLICT || a->verdict == KUBE_EXISTS || a->verdict == KUBE_NOT_FOUND) {
         /* Someone else was faster: our copy is old. When it changed is unknown, so that counts from the
          * next read. */

@@ -400,20 +400,12 @@ static bool watch_take_event(struct kube_watch *w, const char *type, json_t *obj
     return watch_advance(w, kube_version(object));
 }
 
-static void watch_on_line(struct kube_watch *w, struct str line)
-{
-    json_auto_t *event = NULL;
-
-    if (kube_json_parse_cut(&event, line, w->o.cut, NULL) < 0 ||
-        !watch_take_event(w, cstr(kube_str(event, "type", NULL)), kube_get(event, "object", NULL)))
-        watch_stop_stream(w, KUBE_INVALID, "the data is not a watch event", -1);
-}
-
 /* Each byte is scanned once, and a line within one piece is not copied. Each line may end the stream. */
 static void watch_take_piece(struct kube_watch *w, struct str piece)
 {
     while (piece.n && w->call) {
         const char *end = memchr(piece.p, '\n', piece.n);
+        json_auto_t *event = NULL;
         struct str line = {piece.p, end ? (size_t)(end - piece.p) : piece.n};
 
         piece = (struct str){piece.p + line.n + (end != NULL), piece.n - line.n - (end != NULL)};
@@ -426,8 +418,10 @@ static void watch_take_piece(struct kube_watch *w, struct str piece)
             return;
         if (w->line.n)
             line = buf_str(&w->line);
-        if (line.n)
-            watch_on_line(w, line);
+        if (line.n &&
+            (kube_json_parse_cut(&event, line, w->o.cut, NULL) < 0 ||
+             !watch_take_event(w, cstr(kube_str(event, "type", NULL)), kube_get(event, "object", NULL))))
+            watch_stop_stream(w, KUBE_INVALID, "the data is not a watch event", -1);
         buf_done(&w->line);
     }
 }

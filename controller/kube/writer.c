@@ -99,16 +99,6 @@ static void queue_fill_tokens(struct kube_queue *q)
     q->tokens = more > most - q->tokens ? most : q->tokens + more;
 }
 
-static void queue_start(struct kube_queue *q, struct item *it)
-{
-    TAILQ_REMOVE(&q->ready, it, entry);
-    it->state = ACTIVE;
-    it->again = false;
-    q->active++;
-    q->tokens -= TOKEN;
-    q->o.work(q->o.arg, it->key);
-}
-
 static void queue_on_pump(struct timer *t)
 {
     struct kube_queue *q = CONTAINER_OF(t, struct kube_queue, pump);
@@ -117,8 +107,14 @@ static void queue_on_pump(struct timer *t)
     queue_fill_tokens(q);
     if (q->o.kube && kube_is_away(q->o.kube))
         return;
-    while ((next = TAILQ_FIRST(&q->ready)) && q->active < q->o.max_active && q->tokens >= TOKEN)
-        queue_start(q, next);
+    while ((next = TAILQ_FIRST(&q->ready)) && q->active < q->o.max_active && q->tokens >= TOKEN) {
+        TAILQ_REMOVE(&q->ready, next, entry);
+        next->state = ACTIVE;
+        next->again = false;
+        q->active++;
+        q->tokens -= TOKEN;
+        q->o.work(q->o.arg, next->key);
+    }
     if (next && q->active < q->o.max_active)
         kube_timer_move(q->loop, t, (TOKEN - q->tokens) / q->o.per_second + 1);
 }
@@ -200,20 +196,11 @@ static void item_new(struct kube_queue *q, const char *key, bool urgent, int64_t
         item_make_ready(it);
 }
 
-static void item_want_again(struct item *it, int64_t ms)
-{
-    mono_ms at = mono_add(loop_now(it->queue->loop), ms);
-
-    if (!it->again || mono_before(at, it->again_at))
-        it->again_at = at;
-    it->again = true;
-    it->forgotten = false;
-}
-
 static void queue_add(struct kube_queue *q, const char *key, bool urgent, int64_t ms)
 {
     struct item *it = map_get(&q->items, key);
     bool moves = it && it->state == READY && urgent && !it->urgent;
+    mono_ms at = mono_add(loop_now(q->loop), ms);
 
     if (!it) {
         item_new(q, key, urgent, ms);
@@ -221,14 +208,17 @@ static void queue_add(struct kube_queue *q, const char *key, bool urgent, int64_
     }
     it->urgent = it->urgent || urgent;
     if (it->state == ACTIVE) {
-        item_want_again(it, ms);
+        if (!it->again || mono_before(at, it->again_at))
+            it->again_at = at;
+        it->again = true;
+        it->forgotten = false;
     } else if (moves) {
         TAILQ_REMOVE(&q->ready, it, entry);
         item_make_ready(it);
     } else if (it->state == WAITING && it->failures == 0) {
         if (ms <= 0)
             item_make_ready(it);
-        else if (mono_diff(loop_now(q->loop), it->timer.at) > ms)
+        else if (mono_before(at, it->timer.at))
             item_make_waiting(it, ms);
     }
 }

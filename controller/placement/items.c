@@ -163,23 +163,13 @@ static uint64_t maker_uncut(struct maker *m, size_t series)
     return h;
 }
 
-static void maker_note_overlap(struct maker *m, const struct item *item)
-{
-    struct item_overlap *o = &m->items->overlap;
-
-    if (o->results++)
-        return;
-    o->earlier = item->format;
-    o->later = m->format;
-    text_line(o->name, sizeof(o->name), item->name);
-}
-
 static void maker_add_series(struct maker *m, size_t i, struct buf *name)
 {
     const struct summary_item *how = &m->summary->items[m->format];
     double v = m->batch->values[i];
     struct str labels[DS_LABELS];
     struct item *item;
+    struct item_overlap *overlap = &m->items->overlap;
     uint64_t uncut = maker_uncut(m, i);
 
     if (!isfinite(v)) {
@@ -194,7 +184,11 @@ static void maker_add_series(struct maker *m, size_t i, struct buf *name)
     }
     item = maker_item(m, buf_str(name));
     if (item->format != m->format) {
-        maker_note_overlap(m, item);
+        if (overlap->results++ == 0) {
+            overlap->earlier = item->format;
+            overlap->later = m->format;
+            text_line(overlap->name, sizeof(overlap->name), item->name);
+        }
         return;
     }
     m->items->formats[m->format].results++;

@@ -81,26 +81,22 @@ json_t *slot_status_body(const struct slot *s, const struct placement_options *o
                      object_conditions(s));
 }
 
-static void object_learn_condition(struct slot *s, enum condition_type type, const json_t *status)
-{
-    const json_t *value = kube_condition(status, condition_words[type]);
-    struct condition *c = &s->conditions[type];
-    bool on = kube_condition_is(value, "True");
-
-    if (!value || (c->known && c->on != on))
-        return;
-    c->known = true;
-    c->on = on;
-    c->since_ms = kube_time_parse(kube_str(value, "lastTransitionTime", NULL)).ms;
-}
-
 void slot_learn(struct slot *s, const json_t *object)
 {
     const json_t *status = kube_get(object, "status", NULL);
     json_t *scores = kube_list(status, "scores", NULL);
 
-    for (enum condition_type i = 0; i < CONDITIONS; i++)
-        object_learn_condition(s, i, status);
+    for (enum condition_type i = 0; i < CONDITIONS; i++) {
+        const json_t *value = kube_condition(status, condition_words[i]);
+        struct condition *c = &s->conditions[i];
+        bool on = kube_condition_is(value, "True");
+
+        if (!value || (c->known && c->on != on))
+            continue;
+        c->known = true;
+        c->on = on;
+        c->since_ms = kube_time_parse(kube_str(value, "lastTransitionTime", NULL)).ms;
+    }
     if (!scores || s->last)
         return;
     json_decref(s->found);
@@ -365,16 +361,6 @@ static void slot_set_times(struct slot *s, unix_ms now)
                                                         : 0;
 }
 
-static void slot_keep_last(struct slot *s)
-{
-    if (s->last != s->batch) {
-        s->last = batch_unref(s->last);
-        s->last = batch_ref(s->batch);
-        slot_drop_found(s);
-    }
-    s->last_until_ms = s->valid_until_ms;
-}
-
 void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
 {
     CLEANUP(items_done) struct items made = {0};
@@ -399,8 +385,13 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
         shown = &other;
     }
     slot_set_times(s, now);
+    if (made.n && s->last != s->batch) {
+        s->last = batch_unref(s->last);
+        s->last = batch_ref(s->batch);
+        slot_drop_found(s);
+    }
     if (made.n)
-        slot_keep_last(s);
+        s->last_until_ms = s->valid_until_ms;
     slot_set_scored(s, &made, shown);
     slot_set_clamped(s, shown);
     slot_set_rounded(s, shown);
