@@ -8,7 +8,6 @@
 #include "controller/kube/writer.h"
 #include "controller/placement/items.h"
 #include "controller/placement/placement.h"
-#include "exporter/agent/agent.h"
 #include "exporter/agent/config.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/base/clock.h"

@@ -128,8 +128,6 @@ static const struct flag agent_flags[] = {
     {.name = NULL},
 };
 
-#undef FIELD
-
 #define NEEDS_CLUSTER " requires a cluster: --managed-kubeconfig=FILE or, in a pod, --addon-namespace=NAME"
 
 /* NULL, too, for an empty text. */

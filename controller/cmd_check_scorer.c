@@ -38,8 +38,6 @@ static const struct flag checker_flags[] = {
     {.name = NULL},
 };
 
-#undef FIELD
-
 static int checker_read_token(const char *path, struct buf *file, struct str *ret)
 {
     const char *why;

@@ -51,8 +51,6 @@ static const struct flag watcher_flags[] = {
     {.name = NULL},
 };
 
-#undef FIELD
-
 /* The environment of the reference implementation's manifests, where no flag says otherwise. False, and the
  * exit status, if it is invalid. */
 static bool watcher_read_environment(struct watcher_flags *f, int *ret_status)

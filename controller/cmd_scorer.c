@@ -72,8 +72,6 @@ static const struct flag *scorer_make_flags(struct instance *i)
     return flags;
 }
 
-#undef FIELD
-
 static void scorer_print_models(FILE *to)
 {
     (void)fprintf(to, "\nmodels:\n");

@@ -2,7 +2,6 @@
 
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
-#include "exporter/metric/metrics.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -38,8 +37,6 @@ const struct flag server_flags[] = {
      .words = log_formats},
     {.name = NULL},
 };
-
-#undef FIELD
 
 /* ---- The role ---- */
 

@@ -4,10 +4,7 @@
 
 #include "controller/kube/config.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
-#include "exporter/base/http.h"
 #include "exporter/base/log.h"
-#include "exporter/base/loop.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 

@@ -1,7 +1,6 @@
 /* Messages never quote values: any of them may be a secret. */
 #include "controller/kube/config.h"
 
-#include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/map.h"
 #include "exporter/base/secret.h"

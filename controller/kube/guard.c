@@ -4,7 +4,6 @@
  * the others, so that many bad tokens neither displace nor delay the good ones. */
 #include "controller/kube/guard.h"
 
-#include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"

@@ -2,7 +2,6 @@
  * leaderelection. */
 #include "controller/kube/lease.h"
 
-#include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"

@@ -2,10 +2,8 @@
  * next call. */
 #include "controller/kube/watch.h"
 
-#include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
 

@@ -1,10 +1,8 @@
 /* A queue owns its items, one for each key that waits or is active. */
 #include "controller/kube/writer.h"
 
-#include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "controller/kube/watch.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"

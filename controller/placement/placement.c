@@ -5,11 +5,11 @@
 #include "controller/kube/writer.h"
 #include "controller/placement/items.h"
 #include "controller/placement/slot.h"
-#include "exporter/agent/scorer.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
+#include "exporter/metric/series.h"
 #include "exporter/score/summary.h"
 
 #include <stdio.h>
