@@ -64,26 +64,18 @@ const char *kube_lease_trouble(const struct kube_lease *l)
 
 static void lease_set_leading(struct kube_lease *l, bool leading)
 {
-    if (l->leading == leading)
+    if (l->known && l->leading == leading)
         return;
-    l->leading = leading;
     if (leading)
         log_info("leading", L_STR("lease", l->o.name), L_STR("identity", l->o.identity));
+    else if (!l->leading)
+        log_info("standing by", L_STR("lease", l->o.name), L_STR("identity", l->o.identity),
+                 L_STR("leader", kube_lease_holder(l)));
     else if (!l->releasing)
         log_warn("no longer leading", L_STR("lease", l->o.name), L_STR("identity", l->o.identity));
     l->known = true;
+    l->leading = leading;
     l->o.on_change(l->o.arg, leading);
-}
-
-static void lease_stand_by(struct kube_lease *l)
-{
-    lease_set_leading(l, false);
-    if (l->known)
-        return;
-    log_info("standing by", L_STR("lease", l->o.name), L_STR("identity", l->o.identity),
-             L_STR("leader", kube_lease_holder(l)));
-    l->known = true;
-    l->o.on_change(l->o.arg, false);
 }
 
 static void lease_next_in(struct kube_lease *l, int64_t ms)
@@ -134,36 +126,6 @@ static void lease_finish_release(struct kube_lease *l)
     l->released = NULL;
     if (released)
         released(l->released_arg);
-}
-
-/* The spec with us as the holder, or with none for a release. */
-static json_t *lease_new_spec(const struct kube_lease *l)
-{
-    const char *acquired = kube_str(l->seen, "spec", "acquireTime", NULL);
-    char now[KUBE_TIME_BYTES];
-    int64_t transitions = 0;
-
-    kube_micro_time_format(loop_wall(kube_loop(l->kube)), now);
-    (void)kube_int(l->seen, &transitions, "spec", "leaseTransitions", NULL);
-    if (!lease_is_ours(l)) {
-        transitions += l->seen != NULL;
-        acquired = now;
-    }
-    return json_pack("{s:s, s:I, s:s?, s:s, s:I}", "holderIdentity", l->releasing ? "" : l->o.identity,
-                     "leaseDurationSeconds", (json_int_t)(l->releasing ? 1 : DURATION_MS / 1000),
-                     "acquireTime", acquired, "renewTime", now, "leaseTransitions", (json_int_t)transitions);
-}
-
-/* Keeps what others wrote besides the spec. */
-static json_t *lease_new_object(const struct kube_lease *l)
-{
-    json_t *lease =
-        l->seen ? json_copy(l->seen)
-                : json_pack("{s:s, s:s, s:{s:s, s:s}}", "apiVersion", "coordination.k8s.io/v1", "kind",
-                            "Lease", "metadata", "name", l->o.name, "namespace", l->o.namespace);
-
-    (void)json_object_set_new(lease, "spec", lease_new_spec(l));
-    return lease;
 }
 
 /* NULL: none. Logs when it begins and when it ends. */
@@ -229,10 +191,28 @@ static void lease_on_written(void *arg, struct kube_answer *a)
     }
 }
 
+/* Makes us the holder, or for a release nobody, and keeps what others wrote besides the spec. */
 static void lease_write(struct kube_lease *l)
 {
-    json_auto_t *lease = lease_new_object(l);
+    const char *acquired = kube_str(l->seen, "spec", "acquireTime", NULL);
+    json_auto_t *lease =
+        l->seen ? json_copy(l->seen)
+                : json_pack("{s:s, s:s, s:{s:s, s:s}}", "apiVersion", "coordination.k8s.io/v1", "kind",
+                            "Lease", "metadata", "name", l->o.name, "namespace", l->o.namespace);
+    char now[KUBE_TIME_BYTES];
+    int64_t transitions = 0;
 
+    kube_micro_time_format(loop_wall(kube_loop(l->kube)), now);
+    (void)kube_int(l->seen, &transitions, "spec", "leaseTransitions", NULL);
+    if (!lease_is_ours(l)) {
+        transitions += l->seen != NULL;
+        acquired = now;
+    }
+    (void)json_object_set_new(
+        lease, "spec",
+        json_pack("{s:s, s:I, s:s?, s:s, s:I}", "holderIdentity", l->releasing ? "" : l->o.identity,
+                  "leaseDurationSeconds", (json_int_t)(l->releasing ? 1 : DURATION_MS / 1000), "acquireTime",
+                  acquired, "renewTime", now, "leaseTransitions", (json_int_t)transitions));
     lease_call(l, l->seen ? KUBE_UPDATE : KUBE_CREATE, lease, lease_on_written);
 }
 
@@ -249,7 +229,7 @@ static void lease_take_answer(struct kube_lease *l, json_t *lease)
         return;
     }
     lease_next_look(l);
-    lease_stand_by(l);
+    lease_set_leading(l, false);
 }
 
 static void lease_on_read(void *arg, struct kube_answer *a)
@@ -287,7 +267,7 @@ static void lease_on_end(struct timer *t)
 
     if (l->releasing)
         lease_finish_release(l);
-    else if (!mono_before(lease_now(l), l->leading_until))
+    else if (l->leading && !mono_before(lease_now(l), l->leading_until))
         lease_set_leading(l, false);
 }
 
@@ -299,7 +279,8 @@ void kube_lease_release(struct kube_lease *l, void (*done)(void *arg), void *arg
     l->call = kube_cancel(l->call);
     lease_next_in(l, 0);
     kube_timer_move(kube_loop(l->kube), &l->end, RELEASE_MS);
-    lease_set_leading(l, false);
+    if (l->leading)
+        lease_set_leading(l, false);
 }
 
 void kube_lease_make_identity(char out[KUBE_IDENTITY_BYTES])
