@@ -19,15 +19,15 @@ struct spool_scan {
     void (*on_record)(struct spool_scan *l, const struct segment_item *item);
     bool list;
     uint64_t files, aside, records, samples, damaged_bytes, damaged_places;
-    int64_t first_ms, last_ms;
+    int64_t first_ms, last_ms; /* of the file */
     bool failed;
 };
 
 static void spool_count(struct spool_scan *l, const struct segment_item *item)
 {
-    if (!l->records || item->head.first_ms < l->first_ms)
+    if (item->head.first_ms < l->first_ms)
         l->first_ms = item->head.first_ms;
-    if (!l->records || item->head.last_ms > l->last_ms)
+    if (item->head.last_ms > l->last_ms)
         l->last_ms = item->head.last_ms;
     l->records++;
     l->samples += item->head.samples;
@@ -84,44 +84,35 @@ static void spool_scan_bytes(struct spool_scan *l, const char *path, struct str 
     }
 }
 
-static void spool_print_segment(const struct spool_scan *l, const char *path, size_t bytes)
+static void spool_scan_file(struct spool_scan *l, const char *path)
 {
+    uint64_t records = l->records, samples = l->samples;
     char first[32] = "-", last[32] = "-";
-
-    if (l->records) {
-        unix_ms_format((unix_ms){l->first_ms}, first);
-        unix_ms_format((unix_ms){l->last_ms}, last);
-    }
-    (void)printf("%s  %zu bytes  %" PRIu64 " records  %" PRIu64 " samples  %s to %s\n", path, bytes,
-                 l->records, l->samples, first, last);
-}
-
-static void spool_scan_file(struct spool_scan *total, const char *path)
-{
     BUF_AUTO(bytes, SEGMENT_FILE_MAX);
-    struct spool_scan l = {.on_record = total->on_record, .list = total->list};
     int r = file_read(path, &bytes);
 
-    total->files++;
+    l->files++;
+    l->first_ms = INT64_MAX;
+    l->last_ms = INT64_MIN;
     if (r < 0) {
-        spool_complain(total, path,
-                       r == -EFBIG ? "too large for a segment, more than 256 MiB" : strerror(-r));
+        spool_complain(l, path, r == -EFBIG ? "too large for a segment, more than 256 MiB" : strerror(-r));
         return;
     }
     if (segment_has_other_version(buf_str(&bytes))) {
-        spool_complain(total, path, "segment of another version of dynamic-scoring");
+        spool_complain(l, path, "segment of another version of dynamic-scoring");
         return;
     }
     if (bytes.n && !str_starts(buf_str(&bytes), str_of(segment_magic)))
         (void)fprintf(stderr, "%s: does not begin as a segment\n", path);
-    spool_scan_bytes(&l, path, buf_str(&bytes));
-    if (l.list)
-        spool_print_segment(&l, path, bytes.n);
-    total->records += l.records;
-    total->samples += l.samples;
-    total->damaged_places += l.damaged_places;
-    total->damaged_bytes += l.damaged_bytes;
-    total->failed = total->failed || l.failed;
+    spool_scan_bytes(l, path, buf_str(&bytes));
+    if (!l->list)
+        return;
+    if (l->records > records) {
+        unix_ms_format((unix_ms){l->first_ms}, first);
+        unix_ms_format((unix_ms){l->last_ms}, last);
+    }
+    (void)printf("%s  %zu bytes  %" PRIu64 " records  %" PRIu64 " samples  %s to %s\n", path, bytes.n,
+                 l->records - records, l->samples - samples, first, last);
 }
 
 static bool spool_is_segment(const FTSENT *e)
