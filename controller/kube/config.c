@@ -106,13 +106,8 @@ static void config_take_token(const struct reading *rd, const char *what, struct
 
 static const char *config_server_fault(const char *url)
 {
-    static const struct {
-        CURLUPart part;
-        const char *fault;
-    } forbidden[] = {{CURLUPART_USER, "the URL must not contain a user or password"},
-                     {CURLUPART_PASSWORD, "the URL must not contain a user or password"},
-                     {CURLUPART_QUERY, "the URL must not have a query or fragment"},
-                     {CURLUPART_FRAGMENT, "the URL must not have a query or fragment"}};
+    static const CURLUPart forbidden[] = {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_QUERY,
+                                          CURLUPART_FRAGMENT};
     CURLU *u = curl_url();
     const char *fault = NULL;
     bool is_http = strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
@@ -122,8 +117,9 @@ static const char *config_server_fault(const char *url)
     for (size_t i = 0; !fault && i < ARRAY_SIZE(forbidden); i++) {
         char *text = NULL;
 
-        if (curl_url_get(u, forbidden[i].part, &text, 0) == CURLUE_OK)
-            fault = forbidden[i].fault;
+        if (curl_url_get(u, forbidden[i], &text, 0) == CURLUE_OK)
+            fault = i < 2 ? "the URL must not contain a user or password"
+                          : "the URL must not have a query or fragment";
         curl_free(text);
     }
     curl_url_cleanup(u);
