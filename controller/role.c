@@ -124,11 +124,8 @@ int role_open_kube(struct role *r, const char *label, const char *kubeconfig, co
 
 void role_set_guard(struct role *r, struct kube *k, const struct kube_path_right *rights)
 {
-    struct kube_guard_options o = r->flags->guard;
-
-    o.kube = k;
     if (r->flags->kubernetes_auth)
-        r->guard = kube_guard_new(&o, rights);
+        r->guard = kube_guard_new(k, &r->flags->guard, rights);
 }
 
 struct site_options role_site(const struct role *r, const char *const *listen, size_t n_listen,

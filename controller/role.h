@@ -18,7 +18,7 @@ struct server_flags {
     int log_level, log_format;   /* -1: not given */
     const char *web_config_file; /* NULL: none */
     bool kubernetes_auth;
-    struct kube_guard_options guard; /* without the client */
+    struct kube_guard_options guard;
 };
 
 extern const struct server_flags server_flags_default;

@@ -43,6 +43,7 @@ struct group {
 
 struct kube_guard {
     struct httpd_guard httpd;
+    struct kube *kube;
     struct kube_guard_options o;
     const struct kube_path_right *rights;
     struct loop *loop;
@@ -251,10 +252,10 @@ static void answer_tell(struct answer *a, const struct httpd_refusal *refusal)
 static void guard_note(struct kube_guard *g, const char *trouble)
 {
     if (trouble && !g->failing)
-        log_warn("HTTP requests cannot be authorized", L_STR("kube", kube_label_of(g->o.kube)),
+        log_warn("HTTP requests cannot be authorized", L_STR("kube", kube_label_of(g->kube)),
                  L_STR("err", trouble));
     else if (!trouble && g->failing)
-        log_info("HTTP requests are authorized again", L_STR("kube", kube_label_of(g->o.kube)));
+        log_info("HTTP requests are authorized again", L_STR("kube", kube_label_of(g->kube)));
     g->failing = trouble != NULL;
 }
 
@@ -297,15 +298,14 @@ static void answer_fail(struct answer *a, const struct kube_answer *reply)
 static void access_on_reply(void *arg, struct kube_answer *reply)
 {
     struct answer *a = arg;
-    bool allowed = false;
 
     a->call = NULL;
-    if (reply->verdict != KUBE_OK) {
+    if (reply->verdict != KUBE_OK)
         answer_fail(a, reply);
-        return;
-    }
-    (void)kube_bool(reply->object, &allowed, "status", "allowed", NULL);
-    answer_settle(a, allowed ? NULL : &(struct httpd_refusal){.status = 403, .text = a->text});
+    else if (kube_bool(reply->object, "status", "allowed", NULL))
+        answer_settle(a, NULL);
+    else
+        answer_settle(a, &(struct httpd_refusal){.status = 403, .text = a->text});
 }
 
 /* About the user as a TokenReview describes it. */
@@ -329,7 +329,7 @@ static void access_ask(struct answer *a, const json_t *user, const char *name)
                    "403: user \"%s\" cannot %s path \"%s\": bind it to a ClusterRole that allows this "
                    "nonResourceURL\n",
                    shown, a->right->verb, a->right->url);
-    a->call = kube_start(a->guard->o.kube, &rq, access_on_reply, a);
+    a->call = kube_start(a->guard->kube, &rq, access_on_reply, a);
 }
 
 static void token_on_reply(void *arg, struct kube_answer *reply)
@@ -340,15 +340,13 @@ static void token_on_reply(void *arg, struct kube_answer *reply)
     struct answer *a = arg;
     json_t *user = kube_map(reply->object, "status", "user", NULL);
     const char *name = cstr(kube_str(user, "username", NULL));
-    bool authenticated = false;
 
     a->call = NULL;
     secret_done(&a->question);
     kube_wipe_strings(kube_map(reply->object, "spec", NULL));
-    (void)kube_bool(reply->object, &authenticated, "status", "authenticated", NULL);
     if (reply->verdict != KUBE_OK) {
         answer_fail(a, reply);
-    } else if (authenticated && *name) {
+    } else if (*name && kube_bool(reply->object, "status", "authenticated", NULL)) {
         access_ask(a, user, name);
     } else {
         log_debug("token not accepted", L_STR("err", cstr(kube_str(reply->object, "status", "error", NULL))));
@@ -372,7 +370,7 @@ static bool token_ask(struct answer *a, struct str token)
     if (r < 0)
         return false;
     rq.body_text = buf_str(&a->question);
-    a->call = kube_start(a->guard->o.kube, &rq, token_on_reply, a);
+    a->call = kube_start(a->guard->kube, &rq, token_on_reply, a);
     return true;
 }
 
@@ -396,7 +394,7 @@ static bool answer_wait(struct answer *a, struct bearer *b, struct httpd_refusal
     struct group *g = answer_group(a);
 
     *ret = (struct httpd_refusal){.status = 503, .text = no_answer, .retry_after = RETRY_SECONDS};
-    if (kube_is_away(a->guard->o.kube)) {
+    if (kube_is_away(a->guard->kube)) {
         guard_note(a->guard, "the API server is away");
         return false;
     }
@@ -493,17 +491,19 @@ static enum httpd_access guard_check(void *arg, const struct httpd_request *rq,
     return HTTPD_LATER;
 }
 
-struct kube_guard *kube_guard_new(const struct kube_guard_options *o, const struct kube_path_right *rights)
+struct kube_guard *kube_guard_new(struct kube *k, const struct kube_guard_options *o,
+                                  const struct kube_path_right *rights)
 {
     struct kube_guard *g = xcalloc(1, sizeof(*g));
 
+    g->kube = k;
     g->o = *o;
     for (size_t i = 0; i < ARRAY_SIZE(g->groups); i++)
         TAILQ_INIT(&g->groups[i].answers);
     g->httpd = (struct httpd_guard){
         .check = guard_check, .arg = g, .deadline_ms = (unsigned)o->timeout_ms + LATE_MS};
     g->rights = rights;
-    g->loop = kube_loop(o->kube);
+    g->loop = kube_loop(k);
     g->post.fn = guard_on_arrived;
     STAILQ_INIT(&g->arrived);
     (void)pthread_mutex_init(&g->lock, NULL);

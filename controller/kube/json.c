@@ -44,13 +44,6 @@ bool kube_as_int(const json_t *v, int64_t *ret)
     return true;
 }
 
-bool kube_as_bool(const json_t *v, bool *ret)
-{
-    if (json_is_boolean(v))
-        *ret = json_is_true(v);
-    return json_is_boolean(v);
-}
-
 bool kube_list_has(const json_t *list, const char *text)
 {
     const json_t *one;

@@ -22,8 +22,8 @@ static inline struct str kube_as_text(const json_t *v)
 /* True, and sets *ret, for an integer; 12.0 is one. */
 #define kube_int(o, ret, ...) kube_as_int(kube_get(o, __VA_ARGS__), ret)
 bool kube_as_int(const json_t *v, int64_t *ret);
-#define kube_bool(o, ret, ...) kube_as_bool(kube_get(o, __VA_ARGS__), ret)
-bool kube_as_bool(const json_t *v, bool *ret);
+/* Whether it is true. */
+#define kube_bool(...) (kube_get(__VA_ARGS__) == json_true())
 /* An array, or an object; NULL when there is none. For json_array_foreach() and json_object_foreach(). */
 #define kube_list(...) kube_as(JSON_ARRAY, kube_get(__VA_ARGS__))
 #define kube_map(...)  kube_as(JSON_OBJECT, kube_get(__VA_ARGS__))
