@@ -264,20 +264,12 @@ enum {
     TIMES_MS = 300 * 1000,    /* interval of writes when only times change, */
     TIMES_MIN_MS = 10 * 1000, /* or half the life of the scores that expire first */
     SCORERS_BYTES = 50000,    /* of the list: status feedback carries about 59 KB in one string */
-    ERROR_BYTES = 400,
+    ERROR_BYTES = 399,
     PROBLEM_BYTES = 2000,
 };
 
 #define REPORT_CONFIGMAP "dynamic-scoring-status"
 #define REPORT_KEY       "status"
-
-static json_t *report_line(const char *text)
-{
-    char line[ERROR_BYTES];
-
-    text_line(line, sizeof(line), str_of(text));
-    return json_string(line);
-}
 
 /* Several lines: the first say the most. */
 static json_t *report_lines(const char *text)
@@ -333,8 +325,8 @@ static json_t *report_scorer(struct agent_kube *k, const struct scorer *s, bool 
                      "state", scorer_state_word(scorer_state(s)), "lastSuccess",
                      times ? report_time(st->succeeded_ms) : NULL, "validUntil",
                      times && scorer_batch(s) ? report_time(st->expires_ms) : NULL, "failedStage",
-                     report_failed_stage(st), "error", error[0] ? report_line(error) : NULL, "placementError",
-                     trouble[0] ? report_line(trouble) : NULL);
+                     report_failed_stage(st), "error", error[0] ? kube_line(error, ERROR_BYTES) : NULL,
+                     "placementError", trouble[0] ? kube_line(trouble, ERROR_BYTES) : NULL);
 }
 
 /* Scorers beyond SCORERS_BYTES are counted in `notShown`. */
@@ -371,7 +363,7 @@ static char *report_text(struct agent_kube *k, bool times)
     value = json_pack("{s:b, s:[s], s:o*, s:o*, s:o, s:o*}", "configurationInForce", reload->ok, "features",
                       "scoreItems", "configurationProblems",
                       reload->problems ? report_lines(reload->problems) : NULL, "hubError",
-                      *hub ? report_line(hub) : NULL, "scorers", scorers, "notShown",
+                      *hub ? kube_line(hub, ERROR_BYTES) : NULL, "scorers", scorers, "notShown",
                       left_out ? json_integer((json_int_t)left_out) : NULL);
     return json_dumps(value, JSON_COMPACT);
 }

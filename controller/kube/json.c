@@ -88,6 +88,14 @@ int kube_json_print(const json_t *o, struct buf *into)
     return buf_puts(into, text);
 }
 
+json_t *kube_line(const char *s, size_t max)
+{
+    CLEANUP(cleanup_free) char *line = xmalloc(max + 1);
+
+    text_line(line, max + 1, str_of(s));
+    return json_string(line);
+}
+
 void kube_wipe_strings(json_t *object)
 {
     const char *key;

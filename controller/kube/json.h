@@ -67,6 +67,8 @@ MUST_USE int kube_json_parse(json_t **ret, struct str text, char why[256]);
 MUST_USE int kube_json_parse_cut(json_t **ret, struct str text, const struct kube_cut *cut, char why[256]);
 /* Appends o as compact JSON. -EFBIG. */
 MUST_USE int kube_json_print(const json_t *o, struct buf *into);
+/* One line of at most `max` bytes, as text_line() makes it. A new reference. */
+json_t *kube_line(const char *text, size_t max);
 /* Wipes the string members of an object: a Secret's data, before its memory is given back. Takes NULL. */
 void kube_wipe_strings(json_t *object);
 

@@ -117,25 +117,21 @@ static void queue_on_pump(struct timer *t)
         kube_timer_move(q->loop, t, (TOKEN - q->tokens) / q->o.per_second + 1);
 }
 
-static void item_on_return(struct item *it)
-{
-    bool waits = it->state == READY || (it->state == WAITING && it->failures);
-
-    it->failures = 0;
-    if (it->state == READY)
-        TAILQ_REMOVE(&it->queue->ready, it, entry);
-    if (waits)
-        item_make_waiting(it, kube_return_ms());
-}
-
 static void queue_on_return(struct kube_waiter *w)
 {
     struct kube_queue *q = CONTAINER_OF(w, struct kube_queue, waiter);
     struct item *it;
     size_t at = 0;
 
-    while ((it = map_next(&q->items, &at)))
-        item_on_return(it);
+    while ((it = map_next(&q->items, &at))) {
+        bool waits = it->state == READY || (it->state == WAITING && it->failures);
+
+        it->failures = 0;
+        if (it->state == READY)
+            TAILQ_REMOVE(&q->ready, it, entry);
+        if (waits)
+            item_make_waiting(it, kube_return_ms());
+    }
 }
 
 struct kube_queue *kube_queue_new(struct loop *loop, const struct kube_queue_options *o)
@@ -469,14 +465,6 @@ struct kube_events *kube_events_free(struct kube_events *e)
     return NULL;
 }
 
-static json_t *event_cut(const char *s, size_t max)
-{
-    char text[NOTE_BYTES + 1];
-
-    text_line(text, max + 1, str_of(s));
-    return json_string(text);
-}
-
 static char *event_text(const struct kube_events *e, const struct kube_event *ev)
 {
     /* Events of cluster-scoped objects are in "default". */
@@ -494,8 +482,8 @@ static char *event_text(const struct kube_events *e, const struct kube_event *ev
         "regarding", "apiVersion", ev->api_version, "kind", ev->kind, "namespace", namespace, "name",
         kube_name(ev->about), "uid", kube_uid(ev->about), //
         "eventTime", now, "type", ev->warning ? "Warning" : "Normal", "reason",
-        event_cut(ev->reason, WORD_BYTES), "action", event_cut(ev->action, WORD_BYTES), "note",
-        event_cut(ev->note, NOTE_BYTES), "reportingController", e->controller, "reportingInstance",
+        kube_line(ev->reason, WORD_BYTES), "action", kube_line(ev->action, WORD_BYTES), "note",
+        kube_line(ev->note, NOTE_BYTES), "reportingController", e->controller, "reportingInstance",
         e->instance);
     return json_dumps(event, JSON_COMPACT);
 }

@@ -253,24 +253,23 @@ static void write_on_labelled(struct kube_object *o, struct kube_answer *a)
 static void write_on_owner(struct kube_object *o, struct kube_answer *a)
 {
     struct slot *s = write_slot(o);
+    bool ours;
 
     s->unsure = s->unsure && a->verdict != KUBE_OK && a->verdict != KUBE_NOT_FOUND;
     if (!write_is_ok(s, a))
         return;
-    if (!object_is_ours(a->object, s->placement->o.owner)) {
-        if (s->scorer)
-            write_not_ours(s, a->object);
-        else
-            write_next(s);
-        return;
+    ours = object_is_ours(a->object, s->placement->o.owner);
+    if (ours) {
+        slot_learn(s, a->object);
+        s->exists = true;
+        s->foreign = false;
     }
-    slot_learn(s, a->object);
-    s->exists = true;
-    s->foreign = false;
-    if (object_is_labelled(a->object))
-        write_next(s);
-    else
+    if (!ours && s->scorer)
+        write_not_ours(s, a->object);
+    else if (ours && !object_is_labelled(a->object))
         write_claim(s, NULL, write_on_labelled);
+    else
+        write_next(s);
 }
 
 static void write_get_owner(struct slot *s)
@@ -417,9 +416,7 @@ static void placement_on_set(void *arg, json_t *object)
     struct placement *p = arg;
     struct slot *s = placement_find(p, kube_name(object));
 
-    if (!object_is_ours(object, p->o.owner))
-        return;
-    if (!s && p->complete)
+    if (!object_is_ours(object, p->o.owner) || (!s && p->complete))
         return;
     if (!s)
         s = placement_add_slot(p, kube_name(object));
