@@ -723,28 +723,16 @@ static void set_names(struct agent_kube *k)
     k->shown = strchr(k->what, ' ') + 1;
 }
 
-static void start_cluster(struct agent_kube *k, bool secrets)
-{
-    const struct kube_watch_options watch = {
-        .resource = &kube_configmaps,
-        .namespace = k->configmap_namespace,
-        .name = k->configmap_name,
-        .on_set = configmap_on_set,
-        .on_delete = configmap_on_delete,
-        .on_synced = configmap_on_synced,
-        .on_trouble = configmap_on_trouble,
-        .arg = k,
-    };
-
-    if (secrets)
-        k->secrets = (struct secrets){.namespace = k->namespace, .look = secrets_look, .read = secrets_read};
-    k->configmap = kube_watch_new(k->cluster, &watch);
-}
-
 struct agent_kube *agent_kube_new(struct agent *a, const struct agent_kube_options *o, bool secrets)
 {
     struct agent_kube *k = xcalloc(1, sizeof(*k));
     const struct agent_state *state = agent_state(a);
+    struct kube_watch_options watch = {.resource = &kube_configmaps,
+                                       .on_set = configmap_on_set,
+                                       .on_delete = configmap_on_delete,
+                                       .on_synced = configmap_on_synced,
+                                       .on_trouble = configmap_on_trouble,
+                                       .arg = k};
 
     k->sink.ops = &sink_ops;
     k->once.fn = once_apply;
@@ -756,8 +744,12 @@ struct agent_kube *agent_kube_new(struct agent *a, const struct agent_kube_optio
     set_names(k);
     if (o->hub_kubeconfig && !o->once)
         k->hub = kube_new(state->loop, state->http, "hub", o->hub_kubeconfig);
+    if (k->cluster && secrets)
+        k->secrets = (struct secrets){.namespace = k->namespace, .look = secrets_look, .read = secrets_read};
+    watch.namespace = k->configmap_namespace;
+    watch.name = k->configmap_name;
     if (k->cluster)
-        start_cluster(k, secrets);
+        k->configmap = kube_watch_new(k->cluster, &watch);
     leader_start(k);
     agent_add_sink(a, &k->sink);
     return k;
