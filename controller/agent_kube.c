@@ -375,11 +375,6 @@ static uint64_t report_hash(struct agent_kube *k)
     return hash_bytes(str_of(text));
 }
 
-static void report_set_timer(struct agent_kube *k, int64_t ms)
-{
-    kube_timer_move(kube_agent_loop(k), &k->report.timer, ms);
-}
-
 /* Often enough that the hub never has to guess whether scores have expired. */
 static int64_t report_times_ms(const struct agent_kube *k)
 {
@@ -401,7 +396,8 @@ static void report_on_timer(struct timer *t)
     int64_t left = report_times_ms(k) - mono_diff(k->report.written_at, loop_now(kube_agent_loop(k)));
 
     if (k->report.written_states == report_hash(k) && left > 0)
-        report_set_timer(k, k->report.recheck_ms < left ? k->report.recheck_ms : left);
+        kube_timer_move(kube_agent_loop(k), &k->report.timer,
+                        k->report.recheck_ms < left ? k->report.recheck_ms : left);
     else
         kube_queue_add(k->report.writer.queue, REPORT_KEY);
 }
@@ -413,7 +409,7 @@ static void report_touch(struct agent_kube *k)
     mono_ms soon = mono_add(loop_now(kube_agent_loop(k)), GATHER_MS);
 
     if (k->report.writer.queue && (k->report.timer.place == 0 || mono_before(soon, k->report.timer.at)))
-        report_set_timer(k, GATHER_MS);
+        kube_timer_move(kube_agent_loop(k), &k->report.timer, GATHER_MS);
 }
 
 static void report_write(struct agent_kube *k, enum kube_method method);
@@ -430,7 +426,7 @@ static void report_on_written(struct kube_object *o, struct kube_answer *a)
         k->report.written_states = k->report.sent_states;
         k->report.written_at = loop_now(kube_agent_loop(k));
         if (k->report.recheck_ms < INT64_MAX && k->report.timer.place == 0)
-            report_set_timer(k, k->report.recheck_ms);
+            kube_timer_move(kube_agent_loop(k), &k->report.timer, k->report.recheck_ms);
         kube_object_set_trouble(o, "");
         kube_object_end(o, true, -1);
     }

@@ -118,6 +118,12 @@ struct kube_call *kube_start(struct kube *k, const struct kube_request *rq, kube
 /* Cancels a call; `done` is not called. A write may or may not have happened. Takes NULL, returns NULL. */
 struct kube_call *kube_cancel(struct kube_call *c);
 
+/* The time of the loop's turn. */
+static inline mono_ms kube_now(const struct kube *k)
+{
+    return loop_now(kube_loop(k));
+}
+
 static inline void kube_timer_move(struct loop *l, struct timer *t, int64_t in_ms)
 {
     loop_timer_set(l, t, mono_add(loop_now(l), in_ms));

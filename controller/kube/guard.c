@@ -144,11 +144,6 @@ static json_t *certificate_read_user(struct str der)
 
 /* ---- Requests and cached answers ---- */
 
-static mono_ms guard_now(const struct kube_guard *g)
-{
-    return loop_now(g->loop);
-}
-
 static void bearer_free(struct bearer *b)
 {
     explicit_bzero(b->bytes, b->credential.n);
@@ -228,7 +223,7 @@ static struct answer *answer_get(struct kube_guard *g, const struct bearer *b)
     group_trim(&g->groups[false]);
     a->guard = g;
     a->right = b->right;
-    a->expires = guard_now(g);
+    a->expires = kube_now(g->kube);
     buf_init(&a->question, MAX_BODY);
     STAILQ_INIT(&a->waiting);
     answer_put(a);
@@ -272,7 +267,7 @@ static void answer_settle(struct answer *a, const struct httpd_refusal *refusal)
         a->refusal = *refusal;
     group_trim(answer_group(a));
     answer_put(a);
-    a->expires = mono_add(guard_now(a->guard), refusal && ttl > REFUSED_TTL_MS ? REFUSED_TTL_MS : ttl);
+    a->expires = mono_add(kube_now(a->guard->kube), refusal && ttl > REFUSED_TTL_MS ? REFUSED_TTL_MS : ttl);
 }
 
 static const char no_answer[] = "503: cannot authorize the request: the API server does not answer\n";
@@ -311,7 +306,7 @@ static void access_on_reply(void *arg, struct kube_answer *reply)
 /* About the user as a TokenReview describes it. */
 static void access_ask(struct answer *a, const json_t *user, const char *name)
 {
-    int64_t left = mono_diff(guard_now(a->guard), a->deadline);
+    int64_t left = mono_diff(kube_now(a->guard->kube), a->deadline);
     json_auto_t *body = json_pack("{s:s, s:s, s:{s:s, s:O*, s:O*, s:O*, s:{s:s, s:s}}}", "apiVersion",
                                   "authorization.k8s.io/v1", "kind", "SubjectAccessReview", "spec", "user",
                                   name, "groups", kube_list(user, "groups", NULL), //
@@ -380,7 +375,7 @@ static bool answer_ask(struct answer *a, const struct bearer *b)
     json_auto_t *user = b->by_certificate ? certificate_read_user(b->credential) : NULL;
     const char *name = kube_str(user, "username", NULL);
 
-    a->deadline = mono_add(guard_now(a->guard), a->guard->o.timeout_ms);
+    a->deadline = mono_add(kube_now(a->guard->kube), a->guard->o.timeout_ms);
     if (!b->by_certificate)
         return token_ask(a, b->credential);
     if (name)
@@ -419,7 +414,7 @@ static void guard_review(struct kube_guard *g, struct bearer *b)
     struct answer *a = answer_get(g, b);
     struct httpd_refusal refusal;
 
-    if (mono_before(guard_now(g), a->expires)) {
+    if (mono_before(kube_now(g->kube), a->expires)) {
         bearer_decide(b, a->allowed ? NULL : &a->refusal);
     } else if (!answer_wait(a, b, &refusal)) {
         if (!a->call && !a->allowed)

@@ -42,14 +42,9 @@ struct kube_lease *kube_lease_free(struct kube_lease *l)
     return NULL;
 }
 
-static mono_ms lease_now(const struct kube_lease *l)
-{
-    return loop_now(kube_loop(l->kube));
-}
-
 bool kube_lease_leading(const struct kube_lease *l)
 {
-    return l->leading && mono_before(lease_now(l), l->leading_until);
+    return l->leading && mono_before(kube_now(l->kube), l->leading_until);
 }
 
 const char *kube_lease_holder(const struct kube_lease *l)
@@ -78,11 +73,6 @@ static void lease_set_leading(struct kube_lease *l, bool leading)
     l->o.on_change(l->o.arg, leading);
 }
 
-static void lease_next_in(struct kube_lease *l, int64_t ms)
-{
-    kube_timer_move(kube_loop(l->kube), &l->timer, ms);
-}
-
 static bool lease_is_ours(const struct kube_lease *l)
 {
     return strcmp(kube_lease_holder(l), l->o.identity) == 0;
@@ -98,7 +88,7 @@ static int64_t lease_expires_in_ms(const struct kube_lease *l)
     if (kube_int(l->seen, &seconds, "spec", "leaseDurationSeconds", NULL) && seconds > 0 &&
         seconds < 24 * 3600 && seconds * 1000 > ms)
         ms = seconds * 1000;
-    return ms - mono_diff(l->changed_at, lease_now(l));
+    return ms - mono_diff(l->changed_at, kube_now(l->kube));
 }
 
 /* A standby looks twice as often as a leader renews, and as soon as the Lease expires. */
@@ -107,14 +97,14 @@ static void lease_next_look(struct kube_lease *l)
     int64_t pause = RETRY_MS / 2 + (int64_t)rand_below(RETRY_MS / 10 + 1);
     int64_t left = lease_expires_in_ms(l);
 
-    lease_next_in(l, left < pause ? left : pause);
+    kube_timer_move(kube_loop(l->kube), &l->timer, left < pause ? left : pause);
 }
 
 /* NULL: none, or unknown. */
 static void lease_see(struct kube_lease *l, json_t *lease)
 {
     if (!l->seen || !lease || strcmp(kube_version(l->seen), kube_version(lease)) != 0)
-        l->changed_at = lease_now(l);
+        l->changed_at = kube_now(l->kube);
     json_decref(l->seen);
     l->seen = json_incref(lease);
 }
@@ -144,7 +134,7 @@ static void lease_next_try(struct kube_lease *l)
     if (l->releasing)
         lease_finish_release(l);
     else
-        lease_next_in(l, RETRY_MS + (int64_t)rand_below(RETRY_MS / 5 + 1));
+        kube_timer_move(kube_loop(l->kube), &l->timer, RETRY_MS + (int64_t)rand_below(RETRY_MS / 5 + 1));
 }
 
 static void lease_call(struct kube_lease *l, enum kube_method method, const json_t *body, kube_done_fn done)
@@ -158,7 +148,7 @@ static void lease_call(struct kube_lease *l, enum kube_method method, const json
         .timeout_ms = RENEW_DEADLINE_MS / 2,
     };
 
-    l->sent_at = lease_now(l);
+    l->sent_at = kube_now(l->kube);
     l->call = kube_start(l->kube, &rq, done, l);
 }
 
@@ -176,9 +166,9 @@ static void lease_on_written(void *arg, struct kube_answer *a)
         }
         /* The Lease is ours. The time to lead counts from when the request was sent. */
         l->leading_until = mono_add(l->sent_at, RENEW_DEADLINE_MS);
-        kube_timer_move(kube_loop(l->kube), &l->end, mono_diff(lease_now(l), l->leading_until));
+        kube_timer_move(kube_loop(l->kube), &l->end, mono_diff(kube_now(l->kube), l->leading_until));
         lease_next_try(l);
-        if (mono_before(lease_now(l), l->leading_until))
+        if (mono_before(kube_now(l->kube), l->leading_until))
             lease_set_leading(l, true);
     } else if (a->verdict == KUBE_CONFLICT || a->verdict == KUBE_EXISTS || a->verdict == KUBE_NOT_FOUND) {
         /* Someone else was faster: our copy is old. When it changed is unknown, so that counts from the
@@ -267,7 +257,7 @@ static void lease_on_end(struct timer *t)
 
     if (l->releasing)
         lease_finish_release(l);
-    else if (l->leading && !mono_before(lease_now(l), l->leading_until))
+    else if (l->leading && !mono_before(kube_now(l->kube), l->leading_until))
         lease_set_leading(l, false);
 }
 
@@ -277,7 +267,7 @@ void kube_lease_release(struct kube_lease *l, void (*done)(void *arg), void *arg
     l->released = done;
     l->released_arg = arg;
     l->call = kube_cancel(l->call);
-    lease_next_in(l, 0);
+    kube_timer_move(kube_loop(l->kube), &l->timer, 0);
     kube_timer_move(kube_loop(l->kube), &l->end, RELEASE_MS);
     if (l->leading)
         lease_set_leading(l, false);
@@ -299,6 +289,6 @@ struct kube_lease *kube_lease_new(struct kube *k, const struct kube_lease_option
     l->o = *o;
     l->timer.fn = lease_on_timer;
     l->end.fn = lease_on_end;
-    lease_next_in(l, 0);
+    kube_timer_move(kube_loop(l->kube), &l->timer, 0);
     return l;
 }

@@ -47,11 +47,6 @@ struct kube_watch {
     char trouble[768];
 };
 
-static mono_ms watch_now(const struct kube_watch *w)
-{
-    return loop_now(kube_loop(w->kube));
-}
-
 /* ---- What is known, and which changes to report ---- */
 
 static bool version_is_number(const char *s)
@@ -357,7 +352,7 @@ enum {
 /* Whether to say why: an expired version, or one broken connection, is no trouble. */
 static bool watch_stream_failed(struct kube_watch *w, enum kube_verdict verdict, int64_t retry_after_ms)
 {
-    if (w->open && mono_diff(w->opened, watch_now(w)) >= GOOD_MS)
+    if (w->open && mono_diff(w->opened, kube_now(w->kube)) >= GOOD_MS)
         w->stream_failures = 0;
     w->stream_failures++;
     if ((verdict != KUBE_RETRY && verdict != KUBE_UNAUTHORIZED) || w->stream_failures >= FAILURES_TO_LIST)
@@ -431,7 +426,7 @@ static void watch_on_data(void *arg, struct str piece)
     w->heard = loop_wall(kube_loop(w->kube));
     if (piece.n == 0) {
         w->open = true;
-        w->opened = watch_now(w);
+        w->opened = kube_now(w->kube);
         watch_set_trouble(w, NULL);
     }
     watch_take_piece(w, piece);
@@ -440,7 +435,7 @@ static void watch_on_data(void *arg, struct str piece)
 static void watch_on_end(void *arg, struct kube_answer *a)
 {
     struct kube_watch *w = arg;
-    bool good = w->open && (w->has_event || mono_diff(w->opened, watch_now(w)) >= MIN_RETRY_MS);
+    bool good = w->open && (w->has_event || mono_diff(w->opened, kube_now(w->kube)) >= MIN_RETRY_MS);
 
     w->call = NULL;
     if (a->verdict != KUBE_OK) {
@@ -517,7 +512,7 @@ void kube_watch_hurry(struct kube_watch *w)
 static void watch_on_return(struct kube_waiter *waiter)
 {
     struct kube_watch *w = CONTAINER_OF(waiter, struct kube_watch, waiter);
-    bool fresh = w->call && w->open && mono_diff(w->opened, watch_now(w)) < kube_absence_ms(w->kube);
+    bool fresh = w->call && w->open && mono_diff(w->opened, kube_now(w->kube)) < kube_absence_ms(w->kube);
 
     w->list_failures = w->stream_failures = 0;
     if (fresh)

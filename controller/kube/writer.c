@@ -49,11 +49,6 @@ struct kube_queue {
     struct kube_waiter waiter;
 };
 
-static void queue_pump_soon(struct kube_queue *q)
-{
-    kube_timer_move(q->loop, &q->pump, 0);
-}
-
 static void item_make_ready(struct item *it)
 {
     it->state = READY;
@@ -62,7 +57,7 @@ static void item_make_ready(struct item *it)
         TAILQ_INSERT_HEAD(&it->queue->ready, it, entry);
     else
         TAILQ_INSERT_TAIL(&it->queue->ready, it, entry);
-    queue_pump_soon(it->queue);
+    kube_timer_move(it->queue->loop, &it->queue->pump, 0);
 }
 
 static void item_make_waiting(struct item *it, int64_t ms)
@@ -239,7 +234,7 @@ void kube_queue_done(struct kube_queue *q, const char *key, bool ok, int64_t ret
     if (!it || it->state != ACTIVE)
         return;
     q->active--;
-    queue_pump_soon(q);
+    kube_timer_move(q->loop, &q->pump, 0);
     if (it->forgotten || (ok && !it->again)) {
         item_remove(it);
     } else if (ok) {
@@ -325,7 +320,7 @@ void kube_object_fail(struct kube_object *o, const struct kube_answer *a)
 
 static void object_take_write(struct kube_object *o, const json_t *object)
 {
-    mono_ms now = loop_now(kube_loop(o->writer->kube));
+    mono_ms now = kube_now(o->writer->kube);
     bool undone;
 
     (void)snprintf(o->version, sizeof(o->version), "%s", kube_version(object));
@@ -382,7 +377,7 @@ enum kube_seen kube_object_see(const struct kube_object *o, const json_t *object
     if (strcmp(version, o->version) == 0)
         return KUBE_SEEN_OWN;
     return kube_version_newer(o->version, version) &&
-                   mono_diff(o->written_at, loop_now(kube_loop(o->writer->kube))) < OLD_MS
+                   mono_diff(o->written_at, kube_now(o->writer->kube)) < OLD_MS
                ? KUBE_SEEN_OLD
                : KUBE_SEEN_NEW;
 }

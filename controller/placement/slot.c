@@ -190,13 +190,6 @@ static PRINTF_LIKE(5, 6) void slot_set(struct slot *s, enum condition_type type,
     va_end(ap);
 }
 
-static const char *slot_consequence(const struct slot *s, const struct items *items)
-{
-    if (s->items != ITEMS_FOUND && items->n == 0)
-        return "there are no scores";
-    return s->items == ITEMS_OF_FALLBACK ? "fallbackScore is used" : "the last scores stay until validUntil";
-}
-
 /* "; skipped 1 not a number, 2 NaN or infinite": results without an item, by reason. */
 static void slot_put_skipped(struct buf *into, const struct scorer_status *st, const struct items *made)
 {
@@ -242,7 +235,9 @@ static void slot_put_formats(struct buf *into, const struct summary *sum, const 
 static void slot_set_scored(struct slot *s, const struct items *made, const struct items *shown)
 {
     const struct scorer_status *st = scorer_status(s->scorer);
-    const char *then = slot_consequence(s, shown);
+    const char *then = s->items != ITEMS_FOUND && shown->n == 0 ? "there are no scores"
+                       : s->items == ITEMS_OF_FALLBACK          ? "fallbackScore is used"
+                                                                : "the last scores stay until validUntil";
     bool no_series = scorer_summary(s->scorer)->source.type != SOURCE_NONE && st->last.source_series == 0;
     const char *suspended = scorer_summary(s->scorer)->suspended_since;
     char error[1024];
