@@ -56,15 +56,9 @@ static bool version_is_number(const char *s)
 
 bool kube_version_newer(const char *a, const char *b)
 {
-    size_t na, nb;
-
     if (!version_is_number(a) || !version_is_number(b))
         return strcmp(a, b) != 0;
-    a += strspn(a, "0");
-    b += strspn(b, "0");
-    na = strlen(a);
-    nb = strlen(b);
-    return na != nb ? na > nb : strcmp(a, b) > 0;
+    return strverscmp(a + strspn(a, "0"), b + strspn(b, "0")) > 0;
 }
 
 /* NULL for an object without a name or a version. */
