@@ -383,10 +383,11 @@ static bool call_send(struct kube_call *c)
 {
     static const char *const metadata_only[] = {
         "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"};
-    struct kube_config *conf = kube_config_ref(c->kube->config);
+    struct kube_config *conf = c->kube->config;
     CLEANUP(cleanup_free) char *url = xasprintf("%s%s", conf->server, c->path);
     struct http_request rq;
 
+    conf->refs++;
     (void)kube_config_unref(c->config);
     c->config = conf;
     c->tls = (struct http_tls){.ca = buf_str(&conf->ca),

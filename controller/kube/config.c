@@ -13,12 +13,6 @@
 
 enum { KUBECONFIG_MAX_BYTES = 1 << 20, BLOB_MAX_BYTES = 1 << 20, WHY_BYTES = 512 };
 
-struct kube_config *kube_config_ref(struct kube_config *c)
-{
-    c->refs++;
-    return c;
-}
-
 struct kube_config *kube_config_unref(struct kube_config *c)
 {
     if (!c || --c->refs > 0)
