@@ -409,39 +409,33 @@ static void agent_close(struct running *running)
     running->kube = agent_kube_free(running->kube);
     running->remote_write = rw_sink_stop(running->remote_write, FLUSH_MS);
     running->agent = agent_free(running->agent);
-    running->receiver = otlp_stop(running->receiver, 0);
     loop_timer_clear(running->role.loop, &running->otlp_timer);
     running->store = store_free(running->store);
     role_close(&running->role);
 }
 
-static int agent_run(struct agent_flags *f)
-{
-    struct running running = {
-        .role = {.on_stop = agent_on_stop, .on_reload = agent_on_reload, .on_end = agent_on_end}};
-    int status = 1, r = role_open(&running.role, &f->server);
-
-    if (r == 0 && (r = agent_open(&running, f)) < 0)
-        (void)role_failed("cannot start", r, NULL);
-    if (r == 0 && (running.kube ? agent_kube_start(running.kube) : agent_reload(running.agent, NULL)) == 0)
-        status = f->options.once ? agent_run_once(agent_state(running.agent), f->output)
-                                 : agent_serve(&running, f);
-    agent_close(&running);
-    return status;
-}
-
 static int agent_main(char **argv)
 {
     struct agent_flags f = {.server = server_flags_default, .otlp.k8s_labels = true};
+    struct running running = {
+        .role = {.on_stop = agent_on_stop, .on_reload = agent_on_reload, .on_end = agent_on_end}};
     const char *error;
-    int status;
+    int status, r;
 
     if (!flags_parse(&command_agent, argv, &f, &status))
         return status;
     error = agent_complete_flags(&f);
     if (error)
         return flags_error(&command_agent, error, "");
-    return agent_run(&f);
+    status = 1;
+    r = role_open(&running.role, &f.server);
+    if (r == 0 && (r = agent_open(&running, &f)) < 0)
+        (void)role_failed("cannot start", r, NULL);
+    if (r == 0 && (running.kube ? agent_kube_start(running.kube) : agent_reload(running.agent, NULL)) == 0)
+        status =
+            f.options.once ? agent_run_once(agent_state(running.agent), f.output) : agent_serve(&running, &f);
+    agent_close(&running);
+    return status;
 }
 
 const struct command command_agent = {
