@@ -357,7 +357,9 @@ static int agent_serve(struct running *running, const struct agent_flags *f)
     char *why = NULL;
     int r;
 
-    role_set_guard(role, agent_kube_cluster(running->kube), kube_rights_default);
+    if (f->server.kubernetes_auth)
+        role->guard =
+            kube_guard_new(agent_kube_cluster(running->kube), &f->server.guard, kube_rights_default);
     o = role_site(role, NULL, 0, f->probe_address);
     r = web_start(&role->site, a, &o, f->lifecycle, &why) ?: otlp_open(running, f, &why);
     for (size_t i = 0; r == 0 && i < agent_state(a)->config->n_listen; i++)

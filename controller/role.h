@@ -53,8 +53,6 @@ MUST_USE int role_open(struct role *r, const struct server_flags *f);
 /* Also the client of an API server, as for kube_new(), and the guard that the flags ask for. */
 MUST_USE int role_open_kube(struct role *r, const char *label, const char *kubeconfig,
                             const struct server_flags *f, const struct kube_path_right *rights);
-/* Makes the guard of the HTTP server, if a flag asks for one. */
-void role_set_guard(struct role *r, struct kube *k, const struct kube_path_right *rights);
 /* The role's part of the options. */
 struct site_options role_site(const struct role *r, const char *const *listen, size_t n_listen,
                               const char *probe_address);
