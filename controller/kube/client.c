@@ -459,8 +459,14 @@ static void call_take_status(struct kube_call *c, const struct http_answer *a)
     call_explain(c, ret->verdict, why);
 }
 
-static void call_take_answer(struct kube_call *c, struct http_answer *a)
+static void call_on_answer(void *arg, struct http_answer *a)
 {
+    struct kube_call *c = arg;
+    bool refused = a->error == HTTP_TLS || (a->error == HTTP_OK && a->status == 401);
+
+    c->http = NULL;
+    if (refused && call_send_again(c))
+        return;
     c->answer.http_status = a->status;
     c->answer.bytes = a->body.n;
     c->answer.seconds = a->seconds;
@@ -475,17 +481,6 @@ static void call_take_answer(struct kube_call *c, struct http_answer *a)
         call_take_object(c, a);
     else
         call_take_status(c, a);
-}
-
-static void call_on_answer(void *arg, struct http_answer *a)
-{
-    struct kube_call *c = arg;
-    bool refused = a->error == HTTP_TLS || (a->error == HTTP_OK && a->status == 401);
-
-    c->http = NULL;
-    if (refused && call_send_again(c))
-        return;
-    call_take_answer(c, a);
     /* Wiped before its memory is given back. */
     if (c->rq.resource == &kube_secrets || c->rq.resource == &kube_tokenreviews)
         secret_done(&a->body);
@@ -583,37 +578,30 @@ static void reach_ask_in(struct kube *k, int64_t ms)
     kube_timer_move(k->loop, &k->reach.timer, rest > ms ? rest : ms);
 }
 
-static void reach_trust(struct kube *k)
-{
-    struct reach *r = &k->reach;
-    bool returned = r->state == REACH_AWAY;
-    struct kube_waiter *w;
-
-    if (r->state == REACH_DOUBTED)
-        r->cleared_at = loop_now(k->loop);
-    r->state = REACH_UP;
-    if (!returned)
-        return;
-    log_debug("the API server answers again", L_STR("kube", k->label));
-    LIST_FOREACH (w, &r->waiters, entry)
-        w->on_return(w);
-}
-
 /* What the outcome of a call says about the server. */
 static void reach_note(struct kube *k, const struct kube_answer *a)
 {
     struct reach *r = &k->reach;
     bool no_answer =
         a->verdict == KUBE_RETRY ? a->http_status != 429 : a->verdict == KUBE_UNAUTHORIZED && !a->http_status;
+    bool returned = !no_answer && a->http_status && r->state == REACH_AWAY;
+    struct kube_waiter *w;
 
     if (!no_answer && a->http_status) {
-        reach_trust(k);
+        if (r->state == REACH_DOUBTED)
+            r->cleared_at = loop_now(k->loop);
+        r->state = REACH_UP;
     } else if (no_answer && r->state == REACH_UP) {
         r->state = REACH_DOUBTED;
         r->doubted_at = loop_now(k->loop);
         r->asked = 0;
         reach_ask_in(k, (int64_t)rand_below(DOUBT_MS + 1));
     }
+    if (!returned)
+        return;
+    log_debug("the API server answers again", L_STR("kube", k->label));
+    LIST_FOREACH (w, &r->waiters, entry)
+        w->on_return(w);
 }
 
 /* reach_note() has seen the answer. */
