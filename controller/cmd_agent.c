@@ -179,28 +179,26 @@ static const char *agent_complete_flags(struct agent_flags *f)
 
 /* ---- One round of each scorer, and its results on stdout: --once ---- */
 
-static int agent_print(const struct agent_state *a, int output)
+/* Without a configuration the loop waits for that of a cluster; it ends without one after an error. */
+static int agent_run_once(const struct agent_state *a, int output)
 {
     const struct list_query all = list_query_all();
     BUF_AUTO(text, OUTPUT_MAX_BYTES);
-    int r = output == OUTPUT_JSON   ? status_json(a, &all, &text)
-            : output == OUTPUT_PROM ? page_print(a->page, &text)
-                                    : status_table(a, isatty(STDOUT_FILENO), &text);
+    int r;
 
+    if ((a->n_scorers || !a->config) && loop_run(a->loop) < 0)
+        return 1;
+    if (!a->config)
+        return 1;
+    r = output == OUTPUT_JSON   ? status_json(a, &all, &text)
+        : output == OUTPUT_PROM ? page_print(a->page, &text)
+                                : status_table(a, isatty(STDOUT_FILENO), &text);
     if (!terminal_print(buf_str(&text), r))
         return 1;
     for (size_t i = 0; i < a->n_scorers; i++)
         if (scorer_status(a->scorers[i])->rounds == 0 || scorer_status(a->scorers[i])->last.error != ROUND_OK)
             return 1;
     return 0;
-}
-
-/* Without a configuration the loop waits for that of a cluster; it ends without one after an error. */
-static int agent_run_once(const struct agent_state *a, int output)
-{
-    if ((a->n_scorers || !a->config) && loop_run(a->loop) < 0)
-        return 1;
-    return a->config ? agent_print(a, output) : 1;
 }
 
 /* ---- Running ---- */

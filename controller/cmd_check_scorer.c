@@ -49,17 +49,11 @@ static int checker_read_token(const char *path, struct buf *file, struct str *re
     return why ? -EINVAL : 0;
 }
 
-static int checker_print(const struct findings *findings, bool json)
-{
-    BUF_AUTO(text, SCORER_FINDINGS_MAX_BYTES);
-    int r = json ? findings_json(findings, &text) : findings_table(findings, &text);
-
-    return terminal_print(buf_str(&text), r) ? findings->by_level[RULE_PROBLEM] > 0 : 1;
-}
-
 static int checker_check(const struct checker_options *o)
 {
     CLEANUP(findings_done) struct findings findings = {0};
+    BUF_AUTO(text, SCORER_FINDINGS_MAX_BYTES);
+    int r;
 
     if (check_run(&findings, &o->check) < 0)
         return flags_error(&command_check_scorer, "expected an http or https URL without a user, got ",
@@ -68,7 +62,8 @@ static int checker_check(const struct checker_options *o)
         (void)fprintf(stderr, "%s: %s\n", findings.url, findings.unreachable);
         return EXIT_USAGE;
     }
-    return checker_print(&findings, o->output == 1);
+    r = o->output == 1 ? findings_json(&findings, &text) : findings_table(&findings, &text);
+    return terminal_print(buf_str(&text), r) ? findings.by_level[RULE_PROBLEM] > 0 : 1;
 }
 
 static int checker_main(char **argv)
