@@ -91,15 +91,6 @@ static int64_t lease_expires_in_ms(const struct kube_lease *l)
     return ms - mono_diff(l->changed_at, kube_now(l->kube));
 }
 
-/* A standby looks twice as often as a leader renews, and as soon as the Lease expires. */
-static void lease_next_look(struct kube_lease *l)
-{
-    int64_t pause = RETRY_MS / 2 + (int64_t)rand_below(RETRY_MS / 10 + 1);
-    int64_t left = lease_expires_in_ms(l);
-
-    kube_timer_move(kube_loop(l->kube), &l->timer, left < pause ? left : pause);
-}
-
 /* NULL: none, or unknown. */
 static void lease_see(struct kube_lease *l, json_t *lease)
 {
@@ -208,18 +199,20 @@ static void lease_write(struct kube_lease *l)
 
 static void lease_take_answer(struct kube_lease *l, json_t *lease)
 {
+    int64_t pause = RETRY_MS / 2 + (int64_t)rand_below(RETRY_MS / 10 + 1), left;
+
     lease_set_trouble(l, NULL);
     lease_see(l, lease);
+    left = lease_expires_in_ms(l);
     if (l->releasing && !lease_is_ours(l)) {
         lease_finish_release(l);
-        return;
-    }
-    if (lease_is_ours(l) || lease_expires_in_ms(l) <= 0) {
+    } else if (lease_is_ours(l) || left <= 0) {
         lease_write(l);
-        return;
+    } else {
+        /* A standby looks twice as often as a leader renews, and as soon as the Lease expires. */
+        kube_timer_move(kube_loop(l->kube), &l->timer, left < pause ? left : pause);
+        lease_set_leading(l, false);
     }
-    lease_next_look(l);
-    lease_set_leading(l, false);
 }
 
 static void lease_on_read(void *arg, struct kube_answer *a)

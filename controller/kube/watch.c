@@ -388,8 +388,16 @@ static bool watch_take_event(struct kube_watch *w, const char *type, json_t *obj
 }
 
 /* Each byte is scanned once, and a line within one piece is not copied. Each line may end the stream. */
-static void watch_take_piece(struct kube_watch *w, struct str piece)
+static void watch_on_data(void *arg, struct str piece)
 {
+    struct kube_watch *w = arg;
+
+    w->heard = loop_wall(kube_loop(w->kube));
+    if (piece.n == 0) {
+        w->open = true;
+        w->opened = kube_now(w->kube);
+        watch_set_trouble(w, NULL);
+    }
     while (piece.n && w->call) {
         const char *end = memchr(piece.p, '\n', piece.n);
         json_auto_t *event = NULL;
@@ -411,19 +419,6 @@ static void watch_take_piece(struct kube_watch *w, struct str piece)
             watch_stop_stream(w, KUBE_INVALID, "the data is not a watch event", -1);
         buf_done(&w->line);
     }
-}
-
-static void watch_on_data(void *arg, struct str piece)
-{
-    struct kube_watch *w = arg;
-
-    w->heard = loop_wall(kube_loop(w->kube));
-    if (piece.n == 0) {
-        w->open = true;
-        w->opened = kube_now(w->kube);
-        watch_set_trouble(w, NULL);
-    }
-    watch_take_piece(w, piece);
 }
 
 static void watch_on_end(void *arg, struct kube_answer *a)
