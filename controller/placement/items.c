@@ -6,33 +6,27 @@
 #include "exporter/base/text.h"
 #include "exporter/num/num.h"
 
+#include <ctype.h>
 #include <math.h>
 
 /* ---- Names ---- */
-
-static bool name_is_alnum(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
 
 size_t object_name(struct str score_name, char out[OBJECT_NAME_MAX + 1])
 {
     size_t n = 0;
 
     for (size_t i = 0; i < score_name.n && n < OBJECT_NAME_MAX; i++) {
-        char c = score_name.p[i];
+        char c = (char)tolower((unsigned char)score_name.p[i]);
 
-        if (c >= 'A' && c <= 'Z')
-            c = (char)(c - 'A' + 'a');
-        if (name_is_alnum(c)) {
+        if (isalnum((unsigned char)c)) {
             out[n++] = c;
-        } else if (n > 0 && name_is_alnum(out[n - 1])) {
+        } else if (n > 0 && isalnum((unsigned char)out[n - 1])) {
             out[n++] = c == '.' ? '.' : '-';
         } else if (n > 0 && c == '.') { /* "a-.b" is invalid, "a.b" is not */
             out[n - 1] = '.';
         }
     }
-    while (n > 0 && !name_is_alnum(out[n - 1]))
+    while (n > 0 && !isalnum((unsigned char)out[n - 1]))
         n--;
     if (n == 0) {
         memcpy(out, "score", 5);
