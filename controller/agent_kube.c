@@ -131,21 +131,20 @@ static int secrets_read(struct secrets *base, const char *name, const char *key,
     return r;
 }
 
-static bool secrets_is_named(const struct summary *sum, const char *secret)
-{
-    for (size_t i = 0; i < summary_sources(sum); i++)
-        if (strcmp(cstr(summary_source(sum, i).auth.name), secret) == 0)
-            return true;
-    return strcmp(cstr(sum->scoring_auth.name), secret) == 0;
-}
-
+/* Wakes the scorers that use the Secret. */
 static void secrets_wake(const struct watched *w)
 {
     const struct agent_state *a = agent_state(w->k->agent);
 
-    for (size_t i = 0; i < a->n_scorers; i++)
-        if (secrets_is_named(scorer_summary(a->scorers[i]), w->name))
+    for (size_t i = 0; i < a->n_scorers; i++) {
+        const struct summary *sum = scorer_summary(a->scorers[i]);
+        bool named = strcmp(cstr(sum->scoring_auth.name), w->name) == 0;
+
+        for (size_t n = 0; n < summary_sources(sum); n++)
+            named = named || strcmp(cstr(summary_source(sum, n).auth.name), w->name) == 0;
+        if (named)
             scorer_wake(a->scorers[i]);
+    }
 }
 
 static void secrets_on_set(void *arg, json_t *object)
@@ -304,29 +303,24 @@ static const char *report_hub_error(struct agent_kube *k, const char *text, int6
     return "";
 }
 
-/* Whose fault the failure of the last round is; NULL if it did not fail, or by the agent's own fault. */
-static const char *report_failed_stage(const struct scorer_status *st)
-{
-    bool is_own =
-        st->last.error == ROUND_MEMORY || st->last.error == ROUND_SECRET || st->last.error == ROUND_SERIES;
-
-    return st->rounds && st->last.error != ROUND_OK && !is_own ? round_stage_word(st->last.stage) : NULL;
-}
-
 static json_t *report_scorer(struct agent_kube *k, const struct scorer *s, bool times)
 {
     const struct scorer_status *st = scorer_status(s);
     const char *trouble = report_hub_error(k, k->placement ? placement_trouble(k->placement, s) : "",
                                            scorer_summary(s)->interval_ms);
+    enum round_error last = st->last.error;
+    bool is_own = last == ROUND_MEMORY || last == ROUND_SECRET || last == ROUND_SERIES;
+    /* Whose fault the failure of the last round is; NULL if it did not fail, or by the agent's own fault. */
+    const char *stage = st->rounds && last != ROUND_OK && !is_own ? round_stage_word(st->last.stage) : NULL;
     char error[ROUND_REASON_BYTES];
 
     scorer_error_text(st, error, sizeof(error));
     return json_pack("{s:s, s:s, s:o*, s:o*, s:s*, s:o*, s:o*}", "scoreName", scorer_summary(s)->score_name,
                      "state", scorer_state_word(scorer_state(s)), "lastSuccess",
                      times ? report_time(st->succeeded_ms) : NULL, "validUntil",
-                     times && scorer_batch(s) ? report_time(st->expires_ms) : NULL, "failedStage",
-                     report_failed_stage(st), "error", error[0] ? kube_line(error, ERROR_BYTES) : NULL,
-                     "placementError", trouble[0] ? kube_line(trouble, ERROR_BYTES) : NULL);
+                     times && scorer_batch(s) ? report_time(st->expires_ms) : NULL, "failedStage", stage,
+                     "error", error[0] ? kube_line(error, ERROR_BYTES) : NULL, "placementError",
+                     trouble[0] ? kube_line(trouble, ERROR_BYTES) : NULL);
 }
 
 /* Scorers beyond SCORERS_BYTES are counted in `notShown`. */
