@@ -255,20 +255,6 @@ static bool url_is_segment(const char *s)
     return !s || (*s && str_has_only(str_of(s), "-._:") && strcmp(s, ".") != 0 && strcmp(s, "..") != 0);
 }
 
-static char *url_path(const struct kube_request *rq)
-{
-    const struct kube_resource *res = rq->resource;
-
-    if (rq->path)
-        return xstrdup(rq->path);
-    if (!url_is_segment(rq->namespace) || !url_is_segment(rq->name))
-        return NULL;
-    return xasprintf("%s%s%s/%s%s%s%s/%s%s%s%s%s", *res->group ? "/apis" : "/api", *res->group ? "/" : "",
-                     res->group, res->version, rq->namespace ? "/namespaces" : "", rq->namespace ? "/" : "",
-                     cstr(rq->namespace), res->plural, rq->name ? "/" : "", cstr(rq->name),
-                     rq->subresource ? "/" : "", cstr(rq->subresource));
-}
-
 static int url_put_parameter(struct buf *b, const char *name, const char *value)
 {
     return value ? buf_printf(b, "%c%s=", b->n ? '&' : '?', name) ?: buf_put_url(b, str_of(value)) : 0;
@@ -277,14 +263,23 @@ static int url_put_parameter(struct buf *b, const char *name, const char *value)
 /* The path and the query; NULL for a name that is no path segment. */
 static char *url_make(const struct kube_request *rq)
 {
-    CLEANUP(cleanup_free) char *path = url_path(rq);
+    const struct kube_resource *res = rq->resource;
+    CLEANUP(cleanup_free) char *path = NULL;
     BUF_AUTO(query, QUERY_MAX_BYTES);
     int r = url_put_parameter(&query, "labelSelector", rq->label_selector)
                 ?: url_put_parameter(&query, "fieldSelector", rq->field_selector);
 
     if (rq->query)
         r = r ?: buf_printf(&query, "%c%s", query.n ? '&' : '?', rq->query);
-    return path && r == 0 ? xasprintf("%s%.*s", path, (int)query.n, query.n ? query.p : "") : NULL;
+    if (r < 0 || !url_is_segment(rq->namespace) || !url_is_segment(rq->name))
+        return NULL;
+    path = rq->path ? xstrdup(rq->path)
+                    : xasprintf("%s%s%s/%s%s%s%s/%s%s%s%s%s", *res->group ? "/apis" : "/api",
+                                *res->group ? "/" : "", res->group, res->version,
+                                rq->namespace ? "/namespaces" : "", rq->namespace ? "/" : "",
+                                cstr(rq->namespace), res->plural, rq->name ? "/" : "", cstr(rq->name),
+                                rq->subresource ? "/" : "", cstr(rq->subresource));
+    return xasprintf("%s%.*s", path, (int)query.n, query.n ? query.p : "");
 }
 
 /* "patch addonplacementscores/status cluster1/energy" */

@@ -31,19 +31,6 @@ struct kube_config *kube_config_unref(struct kube_config *c)
     return NULL;
 }
 
-static uint64_t config_fingerprint(const struct kube_config *c)
-{
-    const char *const texts[] = {c->server, c->namespace, c->tls_server_name, c->proxy, c->user, c->password};
-    const struct buf *const secrets[] = {&c->ca, &c->cert, &c->key, &c->token};
-    uint64_t h = hash_chain_u64(0, c->insecure);
-
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        h = hash_chain(hash_chain_u64(h, texts[i] != NULL), str_of(texts[i]));
-    for (size_t i = 0; i < ARRAY_SIZE(secrets); i++)
-        h = hash_chain(h, buf_str(secrets[i]));
-    return h;
-}
-
 /* ---- What both kinds are made of ---- */
 
 /* A config being read. After the first error it is only read on, to be dropped in the end. */
@@ -135,10 +122,18 @@ static void config_set_server(const struct reading *rd, const char *what, struct
 /* Ends the reading: NULL after an error. */
 static struct kube_config *config_finish(const struct reading *rd)
 {
+    struct kube_config *c = rd->c;
+    const char *const texts[] = {c->server, c->namespace, c->tls_server_name, c->proxy, c->user, c->password};
+    const struct buf *const secrets[] = {&c->ca, &c->cert, &c->key, &c->token};
+
     if (*rd->why)
-        return kube_config_unref(rd->c);
-    rd->c->fingerprint = config_fingerprint(rd->c);
-    return rd->c;
+        return kube_config_unref(c);
+    c->fingerprint = hash_chain_u64(0, c->insecure);
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        c->fingerprint = hash_chain(hash_chain_u64(c->fingerprint, texts[i] != NULL), str_of(texts[i]));
+    for (size_t i = 0; i < ARRAY_SIZE(secrets); i++)
+        c->fingerprint = hash_chain(c->fingerprint, buf_str(secrets[i]));
+    return c;
 }
 
 /* ---- A kubeconfig, in YAML or JSON ---- */

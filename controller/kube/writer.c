@@ -82,22 +82,15 @@ static void item_on_timer(struct timer *t)
     item_make_ready(CONTAINER_OF(t, struct item, timer));
 }
 
-static void queue_fill_tokens(struct kube_queue *q)
-{
-    mono_ms now = loop_now(q->loop);
-    int64_t most = (int64_t)q->o.burst * TOKEN;
-    int64_t more = mono_diff(q->filled_at, now) * q->o.per_second;
-
-    q->filled_at = now;
-    q->tokens = more > most - q->tokens ? most : q->tokens + more;
-}
-
 static void queue_on_pump(struct timer *t)
 {
     struct kube_queue *q = CONTAINER_OF(t, struct kube_queue, pump);
+    int64_t most = (int64_t)q->o.burst * TOKEN;
+    int64_t more = mono_diff(q->filled_at, loop_now(q->loop)) * q->o.per_second;
     struct item *next;
 
-    queue_fill_tokens(q);
+    q->filled_at = loop_now(q->loop);
+    q->tokens = more > most - q->tokens ? most : q->tokens + more;
     if (q->o.kube && kube_is_away(q->o.kube))
         return;
     while ((next = TAILQ_FIRST(&q->ready)) && q->active < q->o.max_active && q->tokens >= TOKEN) {
