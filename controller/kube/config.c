@@ -326,26 +326,6 @@ struct kube_config *kube_config_parse(struct str text, const char *dir, char why
     return config_finish(&rd);
 }
 
-static struct kube_config *kubeconfig_read_file(const char *path, char why[512])
-{
-    const char *slash = strrchr(path, '/');
-    CLEANUP(cleanup_free)
-    char *dir = slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
-    SECRET_AUTO(text, KUBECONFIG_MAX_BYTES);
-    struct kube_config *c;
-    char inner[WHY_BYTES];
-    int r = file_read(path, &text);
-
-    if (r < 0) {
-        (void)snprintf(why, WHY_BYTES, "kubeconfig: cannot read file %.200s: %s", path, strerror(-r));
-        return NULL;
-    }
-    c = kube_config_parse(buf_str(&text), dir, inner);
-    if (!c)
-        (void)snprintf(why, WHY_BYTES, "kubeconfig %.200s: %.280s", path, inner);
-    return c;
-}
-
 /* ---- In a pod ---- */
 
 static struct kube_config *pod_config_read(const char *dir, char why[512])
@@ -375,8 +355,21 @@ static struct kube_config *pod_config_read(const char *dir, char why[512])
 
 struct kube_config *kube_config_read(const char *kubeconfig, const char *pod_dir, char why[512])
 {
+    const char *path = cstr(kubeconfig), *slash = strrchr(path, '/');
+    CLEANUP(cleanup_free)
+    char *dir = slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
+    SECRET_AUTO(text, KUBECONFIG_MAX_BYTES);
+    struct kube_config *c = NULL;
+    char inner[WHY_BYTES];
+    int r;
+
     why[0] = '\0';
-    return kubeconfig
-               ? kubeconfig_read_file(kubeconfig, why)
-               : pod_config_read(pod_dir ? pod_dir : "/var/run/secrets/kubernetes.io/serviceaccount", why);
+    if (!kubeconfig)
+        return pod_config_read(pod_dir ? pod_dir : "/var/run/secrets/kubernetes.io/serviceaccount", why);
+    r = file_read(path, &text);
+    if (r < 0)
+        (void)snprintf(why, WHY_BYTES, "kubeconfig: cannot read file %.200s: %s", path, strerror(-r));
+    else if (!(c = kube_config_parse(buf_str(&text), dir, inner)))
+        (void)snprintf(why, WHY_BYTES, "kubeconfig %.200s: %.280s", path, inner);
+    return c;
 }
