@@ -90,27 +90,9 @@ static bool flag_add(struct flag_list *list, const char *value, size_t max, bool
     return true;
 }
 
-static bool flag_parse_text(const struct flag *f, const char *value, const char **ret)
-{
-    *ret = value;
-    switch (f->type) {
-    case FLAG_NAME:
-        return *value && utf8_valid_prefix(str_of(value)) == strlen(value);
-    case FLAG_TEXT:
-        return f->is_valid(value);
-    case FLAG_NAMESPACE:
-        return flag_is_namespace(value);
-    case FLAG_ADDRESS:
-        if (strcmp(value, "0") == 0)
-            *ret = NULL;
-        return !*ret || httpd_is_address(value);
-    default:
-        return *value;
-    }
-}
-
 static bool flag_parse(const struct flag *f, const char *value, void *field)
 {
+    const char **text = field;
     uint64_t n = 0;
 
     switch (f->type) {
@@ -135,8 +117,18 @@ static bool flag_parse(const struct flag *f, const char *value, void *field)
         return f->words[n];
     case FLAG_OTHER:
         return f->parse(field, value, f);
+    case FLAG_ADDRESS:
+        *text = strcmp(value, "0") == 0 ? NULL : value;
+        return !*text || httpd_is_address(value);
+    case FLAG_TEXT:
+        *text = value;
+        return f->is_valid(value);
+    case FLAG_NAMESPACE:
+        *text = value;
+        return flag_is_namespace(value);
     default:
-        return flag_parse_text(f, value, field);
+        *text = value;
+        return *value && (f->type == FLAG_PATH || utf8_valid_prefix(str_of(value)) == strlen(value));
     }
 }
 
