@@ -140,23 +140,20 @@ static enum kube_verdict verdict_judge(long http_status, const char *reason, con
 /* 'configmaps "x" is forbidden: User "u" cannot get resource ...' becomes 'forbidden: cannot get resource ...
  * (User "u")': the caller names the object, and an add-on's user, a name of 150 bytes, must not hide what it
  * cannot do. */
-static void verdict_put_message(char *out, size_t size, struct str message)
+static void verdict_put_message(char *out, size_t size, const json_t *message)
 {
     static const char user[] = " is forbidden: User \"", cannot[] = "\" cannot ";
-    const char *at = message.n ? memmem(message.p, message.n, user, sizeof(user) - 1) : NULL;
-    const char *name = at ? at + sizeof(user) - 1 : NULL;
-    const char *quote = NULL;
+    const char *name = strstr(cstr(kube_as_str(message)), user);
+    const char *quote = name ? strstr(name + sizeof(user) - 1, cannot) : NULL;
     char shown[USER_BYTES], whole[1024];
 
-    if (name)
-        quote = memmem(name, message.n - (size_t)(name - message.p), cannot, sizeof(cannot) - 1);
     if (!quote) {
-        text_line(out, size, message);
+        text_line(out, size, kube_as_text(message));
         return;
     }
+    name += sizeof(user) - 1;
     text_line(shown, sizeof(shown), (struct str){name, (size_t)(quote - name)});
-    (void)snprintf(whole, sizeof(whole), "forbidden: %.*s (User \"%s\")",
-                   (int)size_min((size_t)(message.p + message.n - quote) - 2, 900), quote + 2, shown);
+    (void)snprintf(whole, sizeof(whole), "forbidden: %.900s (User \"%s\")", quote + 2, shown);
     text_line(out, size, str_of(whole));
 }
 
@@ -165,7 +162,7 @@ static void verdict_read_status(const json_t *status, long http_status, struct k
     int64_t seconds;
 
     text_line(ret->reason, sizeof(ret->reason), str_of(kube_str(status, "reason", NULL)));
-    verdict_put_message(ret->why, sizeof(ret->why), kube_text(status, "message", NULL));
+    verdict_put_message(ret->why, sizeof(ret->why), kube_get(status, "message", NULL));
     if (kube_int(status, &seconds, "details", "retryAfterSeconds", NULL) && seconds >= 0 &&
         seconds <= 24 * 3600)
         ret->retry_after_ms = seconds * 1000;
