@@ -8,7 +8,6 @@
 #include "controller/kube/writer.h"
 #include "controller/placement/items.h"
 #include "controller/placement/placement.h"
-#include "exporter/agent/agent.h"
 #include "exporter/agent/config.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/base/clock.h"
@@ -89,21 +88,10 @@ static void secrets_drop_data(struct watched *w)
     w->data = NULL;
 }
 
-static void secrets_watched_free(struct watched *w)
-{
-    w->watch = kube_watch_free(w->watch);
-    secrets_drop_data(w);
-    free(w->name);
-    free(w);
-}
-
 /* Otherwise a summary could send the hub's credentials, a Secret of the same namespace, anywhere. */
 static bool secrets_is_forbidden(const char *name, const json_t *data)
 {
-    struct str s = str_of(name), end = STR("-hub-kubeconfig");
-
-    return (s.n >= end.n && memcmp(s.p + s.n - end.n, end.p, end.n) == 0) ||
-           json_object_get(data, "kubeconfig");
+    return glob_match("*-hub-kubeconfig", name) || json_object_get(data, "kubeconfig");
 }
 
 static struct watched *secrets_find(const struct agent_kube *k, const char *name)
@@ -143,21 +131,20 @@ static int secrets_read(struct secrets *base, const char *name, const char *key,
     return r;
 }
 
-static bool secrets_is_named(const struct summary *sum, const char *secret)
-{
-    for (size_t i = 0; i < summary_sources(sum); i++)
-        if (strcmp(cstr(summary_source(sum, i).auth.name), secret) == 0)
-            return true;
-    return strcmp(cstr(sum->scoring_auth.name), secret) == 0;
-}
-
+/* Wakes the scorers that use the Secret. */
 static void secrets_wake(const struct watched *w)
 {
     const struct agent_state *a = agent_state(w->k->agent);
 
-    for (size_t i = 0; i < a->n_scorers; i++)
-        if (secrets_is_named(scorer_summary(a->scorers[i]), w->name))
+    for (size_t i = 0; i < a->n_scorers; i++) {
+        const struct summary *sum = scorer_summary(a->scorers[i]);
+        bool named = strcmp(cstr(sum->scoring_auth.name), w->name) == 0;
+
+        for (size_t n = 0; n < summary_sources(sum); n++)
+            named = named || strcmp(cstr(summary_source(sum, n).auth.name), w->name) == 0;
+        if (named)
             scorer_wake(a->scorers[i]);
+    }
 }
 
 static void secrets_on_set(void *arg, json_t *object)
@@ -224,17 +211,19 @@ static void secrets_want(struct agent_kube *k, const char *name)
                                    .on_delete = secrets_on_delete,
                                    .on_synced = secrets_on_synced,
                                    .on_trouble = secrets_on_trouble};
-    struct watched *w = name ? secrets_find(k, name) : NULL;
+    struct watched *w;
 
-    if (name && !w) {
+    if (!name)
+        return;
+    w = secrets_find(k, name);
+    if (!w) {
         w = xcalloc(1, sizeof(*w));
         *w = (struct watched){.k = k, .next = k->watched, .name = xstrdup(name)};
         k->watched = w;
         o.arg = w;
         w->watch = kube_watch_new(k->cluster, &o);
     }
-    if (w)
-        w->wanted = true;
+    w->wanted = true;
 }
 
 /* Watches the Secrets that these summaries refer to, and no others. */
@@ -255,7 +244,10 @@ static void secrets_sync(struct agent_kube *k, const struct summaries *wanted)
             at = &w->next;
         } else {
             *at = w->next;
-            secrets_watched_free(w);
+            w->watch = kube_watch_free(w->watch);
+            secrets_drop_data(w);
+            free(w->name);
+            free(w);
         }
     }
 }
@@ -271,20 +263,12 @@ enum {
     TIMES_MS = 300 * 1000,    /* interval of writes when only times change, */
     TIMES_MIN_MS = 10 * 1000, /* or half the life of the scores that expire first */
     SCORERS_BYTES = 50000,    /* of the list: status feedback carries about 59 KB in one string */
-    ERROR_BYTES = 400,
+    ERROR_BYTES = 399,
     PROBLEM_BYTES = 2000,
 };
 
 #define REPORT_CONFIGMAP "dynamic-scoring-status"
 #define REPORT_KEY       "status"
-
-static json_t *report_line(const char *text)
-{
-    char line[ERROR_BYTES];
-
-    text_line(line, sizeof(line), str_of(text));
-    return json_string(line);
-}
 
 /* Several lines: the first say the most. */
 static json_t *report_lines(const char *text)
@@ -319,29 +303,24 @@ static const char *report_hub_error(struct agent_kube *k, const char *text, int6
     return "";
 }
 
-/* Whose fault the failure of the last round is; NULL if it did not fail, or by the agent's own fault. */
-static const char *report_failed_stage(const struct scorer_status *st)
-{
-    bool is_own =
-        st->last.error == ROUND_MEMORY || st->last.error == ROUND_SECRET || st->last.error == ROUND_SERIES;
-
-    return st->rounds && st->last.error != ROUND_OK && !is_own ? round_stage_word(st->last.stage) : NULL;
-}
-
 static json_t *report_scorer(struct agent_kube *k, const struct scorer *s, bool times)
 {
     const struct scorer_status *st = scorer_status(s);
     const char *trouble = report_hub_error(k, k->placement ? placement_trouble(k->placement, s) : "",
                                            scorer_summary(s)->interval_ms);
+    enum round_error last = st->last.error;
+    bool is_own = last == ROUND_MEMORY || last == ROUND_SECRET || last == ROUND_SERIES;
+    /* Whose fault the failure of the last round is; NULL if it did not fail, or by the agent's own fault. */
+    const char *stage = st->rounds && last != ROUND_OK && !is_own ? round_stage_word(st->last.stage) : NULL;
     char error[ROUND_REASON_BYTES];
 
     scorer_error_text(st, error, sizeof(error));
     return json_pack("{s:s, s:s, s:o*, s:o*, s:s*, s:o*, s:o*}", "scoreName", scorer_summary(s)->score_name,
                      "state", scorer_state_word(scorer_state(s)), "lastSuccess",
                      times ? report_time(st->succeeded_ms) : NULL, "validUntil",
-                     times && scorer_batch(s) ? report_time(st->expires_ms) : NULL, "failedStage",
-                     report_failed_stage(st), "error", error[0] ? report_line(error) : NULL, "placementError",
-                     trouble[0] ? report_line(trouble) : NULL);
+                     times && scorer_batch(s) ? report_time(st->expires_ms) : NULL, "failedStage", stage,
+                     "error", error[0] ? kube_line(error, ERROR_BYTES) : NULL, "placementError",
+                     trouble[0] ? kube_line(trouble, ERROR_BYTES) : NULL);
 }
 
 /* Scorers beyond SCORERS_BYTES are counted in `notShown`. */
@@ -364,27 +343,22 @@ static json_t *report_scorers(struct agent_kube *k, bool times, size_t *ret_left
     return list;
 }
 
-static json_t *report_value(struct agent_kube *k, bool times)
+static char *report_text(struct agent_kube *k, bool times)
 {
     const struct reload_status *reload = &agent_state(k->agent)->reload;
     const char *hub = k->placement ? placement_hub_trouble(k->placement) : NULL;
+    json_auto_t *value = NULL;
     size_t left_out;
     json_t *scorers;
 
     k->report.recheck_ms = INT64_MAX;
     scorers = report_scorers(k, times, &left_out);
     hub = report_hub_error(k, hub, 0);
-    return json_pack("{s:b, s:[s], s:o*, s:o*, s:o, s:o*}", "configurationInForce", reload->ok, "features",
-                     "scoreItems", "configurationProblems",
-                     reload->problems ? report_lines(reload->problems) : NULL, "hubError",
-                     *hub ? report_line(hub) : NULL, "scorers", scorers, "notShown",
-                     left_out ? json_integer((json_int_t)left_out) : NULL);
-}
-
-static char *report_text(struct agent_kube *k, bool times)
-{
-    json_auto_t *value = report_value(k, times);
-
+    value = json_pack("{s:b, s:[s], s:o*, s:o*, s:o, s:o*}", "configurationInForce", reload->ok, "features",
+                      "scoreItems", "configurationProblems",
+                      reload->problems ? report_lines(reload->problems) : NULL, "hubError",
+                      *hub ? kube_line(hub, ERROR_BYTES) : NULL, "scorers", scorers, "notShown",
+                      left_out ? json_integer((json_int_t)left_out) : NULL);
     return json_dumps(value, JSON_COMPACT);
 }
 
@@ -393,11 +367,6 @@ static uint64_t report_hash(struct agent_kube *k)
     CLEANUP(cleanup_free) char *text = report_text(k, false);
 
     return hash_bytes(str_of(text));
-}
-
-static void report_set_timer(struct agent_kube *k, int64_t ms)
-{
-    kube_timer_move(kube_agent_loop(k), &k->report.timer, ms);
 }
 
 /* Often enough that the hub never has to guess whether scores have expired. */
@@ -421,7 +390,8 @@ static void report_on_timer(struct timer *t)
     int64_t left = report_times_ms(k) - mono_diff(k->report.written_at, loop_now(kube_agent_loop(k)));
 
     if (k->report.written_states == report_hash(k) && left > 0)
-        report_set_timer(k, k->report.recheck_ms < left ? k->report.recheck_ms : left);
+        kube_timer_move(kube_agent_loop(k), &k->report.timer,
+                        k->report.recheck_ms < left ? k->report.recheck_ms : left);
     else
         kube_queue_add(k->report.writer.queue, REPORT_KEY);
 }
@@ -433,7 +403,7 @@ static void report_touch(struct agent_kube *k)
     mono_ms soon = mono_add(loop_now(kube_agent_loop(k)), GATHER_MS);
 
     if (k->report.writer.queue && (k->report.timer.place == 0 || mono_before(soon, k->report.timer.at)))
-        report_set_timer(k, GATHER_MS);
+        kube_timer_move(kube_agent_loop(k), &k->report.timer, GATHER_MS);
 }
 
 static void report_write(struct agent_kube *k, enum kube_method method);
@@ -450,7 +420,7 @@ static void report_on_written(struct kube_object *o, struct kube_answer *a)
         k->report.written_states = k->report.sent_states;
         k->report.written_at = loop_now(kube_agent_loop(k));
         if (k->report.recheck_ms < INT64_MAX && k->report.timer.place == 0)
-            report_set_timer(k, k->report.recheck_ms);
+            kube_timer_move(kube_agent_loop(k), &k->report.timer, k->report.recheck_ms);
         kube_object_set_trouble(o, "");
         kube_object_end(o, true, -1);
     }
@@ -505,11 +475,6 @@ static void report_stop(struct agent_kube *k)
 
 /* ---- What only the leader does ---- */
 
-static const char *leader_addon(const struct agent_kube *k)
-{
-    return k->o.addon_name ? k->o.addon_name : DEFAULT_ADDON;
-}
-
 static void leader_on_placement(void *arg)
 {
     struct agent_kube *k = arg;
@@ -553,7 +518,7 @@ static void leader_on_change(void *arg, bool leading)
 /* Without an election this agent leads. */
 static void leader_start(struct agent_kube *k)
 {
-    CLEANUP(cleanup_free) char *name = xasprintf("%s-agent", leader_addon(k));
+    CLEANUP(cleanup_free) char *name = xasprintf("%s-agent", k->o.addon_name);
     const struct kube_lease_options o = {.namespace = k->namespace,
                                          .name = k->lease_name,
                                          .identity = k->identity,
@@ -597,34 +562,9 @@ void agent_kube_stop(struct agent_kube *k, void (*done)(void *arg), void *arg)
 
 /* ---- The cluster's ConfigMap and Secrets ---- */
 
-static const char *kube_env(const char *flag, const char *variable)
-{
-    const char *v = flag ? flag : getenv(variable);
-
-    return v && *v ? v : NULL;
-}
-
-bool agent_kube_is_asked_for(const struct agent_kube_options *o)
-{
-    return o->managed_kubeconfig || o->addon_namespace || o->configmap;
-}
-
-bool agent_kube_options_complete(struct agent_kube_options *o)
-{
-    bool on;
-
-    o->hub_kubeconfig = kube_env(o->hub_kubeconfig, "HUB_KUBECONFIG");
-    on = o->hub_kubeconfig || agent_kube_is_asked_for(o);
-    if (on) {
-        o->cluster_name = kube_env(o->cluster_name, "CLUSTER_NAME");
-        o->addon_namespace = kube_env(o->addon_namespace, "INSTALL_NAMESPACE");
-    }
-    return on;
-}
-
 bool agent_kube_has_cluster(const struct agent_kube_options *o)
 {
-    return o->managed_kubeconfig || kube_env(NULL, "KUBERNETES_SERVICE_HOST");
+    return o->managed_kubeconfig || *cstr(getenv("KUBERNETES_SERVICE_HOST"));
 }
 
 static struct str configmap_text(const struct agent_kube *k, const json_t *object)
@@ -711,7 +651,7 @@ static void configmap_on_synced(void *arg)
     struct agent_kube *k = arg;
 
     metric_set(agent_state(k->agent)->metrics, METRIC_KUBE_UP, LV("configmaps", "cluster"), 1);
-    if (kube_watch_objects(k->configmap) == 0)
+    if (!kube_watch_has(k->configmap, k->configmap_namespace, k->configmap_name))
         configmap_missing(k);
 }
 
@@ -767,45 +707,38 @@ static void set_names(struct agent_kube *k)
     k->namespace = xstrdup(o->addon_namespace ? o->addon_namespace : own ? own : DEFAULT_NAMESPACE);
     k->configmap_namespace = slash ? xstrndup(configmap, (size_t)(slash - configmap)) : xstrdup(k->namespace);
     k->configmap_name = xstrdup(slash ? slash + 1 : configmap);
-    k->owner = xasprintf("%s/%s", k->namespace, leader_addon(k));
+    k->owner = xasprintf("%s/%s", k->namespace, k->o.addon_name);
     k->what = xasprintf("configmap %s/%s", k->configmap_namespace, k->configmap_name);
     k->shown = strchr(k->what, ' ') + 1;
-}
-
-static void start_cluster(struct agent_kube *k, bool secrets)
-{
-    const struct kube_watch_options watch = {
-        .resource = &kube_configmaps,
-        .namespace = k->configmap_namespace,
-        .name = k->configmap_name,
-        .on_set = configmap_on_set,
-        .on_delete = configmap_on_delete,
-        .on_synced = configmap_on_synced,
-        .on_trouble = configmap_on_trouble,
-        .arg = k,
-    };
-
-    if (secrets)
-        k->secrets = (struct secrets){.namespace = k->namespace, .look = secrets_look, .read = secrets_read};
-    k->configmap = kube_watch_new(k->cluster, &watch);
 }
 
 struct agent_kube *agent_kube_new(struct agent *a, const struct agent_kube_options *o, bool secrets)
 {
     struct agent_kube *k = xcalloc(1, sizeof(*k));
     const struct agent_state *state = agent_state(a);
+    struct kube_watch_options watch = {.resource = &kube_configmaps,
+                                       .on_set = configmap_on_set,
+                                       .on_delete = configmap_on_delete,
+                                       .on_synced = configmap_on_synced,
+                                       .on_trouble = configmap_on_trouble,
+                                       .arg = k};
 
     k->sink.ops = &sink_ops;
     k->once.fn = once_apply;
     k->agent = a;
     k->o = *o;
+    k->o.addon_name = o->addon_name ? o->addon_name : DEFAULT_ADDON;
     if (agent_kube_has_cluster(o))
         k->cluster = kube_new(state->loop, state->http, "cluster", o->managed_kubeconfig);
     set_names(k);
     if (o->hub_kubeconfig && !o->once)
         k->hub = kube_new(state->loop, state->http, "hub", o->hub_kubeconfig);
+    if (k->cluster && secrets)
+        k->secrets = (struct secrets){.namespace = k->namespace, .look = secrets_look, .read = secrets_read};
+    watch.namespace = k->configmap_namespace;
+    watch.name = k->configmap_name;
     if (k->cluster)
-        start_cluster(k, secrets);
+        k->configmap = kube_watch_new(k->cluster, &watch);
     leader_start(k);
     agent_add_sink(a, &k->sink);
     return k;

@@ -25,11 +25,6 @@ struct agent_kube_options {
     bool once;
 };
 
-/* Whether a flag names a cluster to read from. */
-bool agent_kube_is_asked_for(const struct agent_kube_options *o);
-/* Fills in HUB_KUBECONFIG, CLUSTER_NAME and INSTALL_NAMESPACE from the environment. Returns whether the
- * agent runs on Kubernetes: a kubeconfig, a namespace or a ConfigMap is set. */
-bool agent_kube_options_complete(struct agent_kube_options *o);
 /* Whether the summaries come from a cluster; otherwise they come from the file. */
 bool agent_kube_has_cluster(const struct agent_kube_options *o);
 
@@ -38,7 +33,6 @@ bool agent_kube_has_cluster(const struct agent_kube_options *o);
 struct agent_kube *agent_kube_new(struct agent *a, const struct agent_kube_options *o, bool secrets);
 /* Before the agent is freed. Takes NULL, returns NULL. */
 struct agent_kube *agent_kube_free(struct agent_kube *k);
-DEFINE_CLEANUP(struct agent_kube, agent_kube_free)
 /* For the agent's hooks; NULL when tokens come from files. */
 struct secrets *agent_kube_secrets(struct agent_kube *k);
 /* For the agent's hooks: the metric of the Lease, and how the leader is elected. The first takes NULL. */

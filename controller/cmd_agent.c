@@ -127,15 +127,22 @@ static const struct flag agent_flags[] = {
     {.name = NULL},
 };
 
-#undef FIELD
-
 #define NEEDS_CLUSTER " requires a cluster: --managed-kubeconfig=FILE or, in a pod, --addon-namespace=NAME"
+
+/* NULL, too, for an empty text. */
+static const char *agent_env(const char *flag, const char *variable)
+{
+    const char *v = flag ? flag : getenv(variable);
+
+    return v && *v ? v : NULL;
+}
 
 /* Fills in what the environment says. NULL, or what is wrong with the flags together. With --once, in a pod
  * too, a file is enough, and only flags ask for the cluster beside it. */
 static const char *agent_complete_flags(struct agent_flags *f)
 {
-    bool asked = agent_kube_is_asked_for(&f->kube), has_cluster;
+    struct agent_kube_options *k = &f->kube;
+    bool asked = k->managed_kubeconfig || k->addon_namespace || k->configmap, has_cluster;
 
     f->log_level = (enum log_level)f->server.log_level;
     f->log_format = (enum log_format)f->server.log_format;
@@ -143,19 +150,24 @@ static const char *agent_complete_flags(struct agent_flags *f)
     f->options.log_format = f->server.log_format >= 0 ? &f->log_format : NULL;
     memcpy(f->options.listen, f->listen.items, sizeof(f->options.listen));
     f->options.n_listen = f->listen.n;
-    f->kube.once = f->options.once;
-    f->kube.cluster_name = f->options.cluster_name;
-    f->on_kubernetes = agent_kube_options_complete(&f->kube);
-    has_cluster = f->on_kubernetes && agent_kube_has_cluster(&f->kube);
+    k->once = f->options.once;
+    k->cluster_name = f->options.cluster_name;
+    k->hub_kubeconfig = agent_env(k->hub_kubeconfig, "HUB_KUBECONFIG");
+    f->on_kubernetes = k->hub_kubeconfig || asked;
+    has_cluster = f->on_kubernetes && agent_kube_has_cluster(k);
+    if (f->on_kubernetes) {
+        k->cluster_name = agent_env(k->cluster_name, "CLUSTER_NAME");
+        k->addon_namespace = agent_env(k->addon_namespace, "INSTALL_NAMESPACE");
+    }
     if (f->options.once && !(has_cluster && (asked || !f->options.config_file)))
         f->on_kubernetes = false;
     if (f->on_kubernetes)
-        f->options.cluster_name = f->kube.cluster_name;
+        f->options.cluster_name = k->cluster_name;
     if (!f->options.config_file && !has_cluster)
         return "missing flag: --config.file=FILE or, outside a pod, --managed-kubeconfig=FILE";
-    if (f->on_kubernetes && f->kube.hub_kubeconfig && !f->kube.cluster_name)
+    if (f->on_kubernetes && k->hub_kubeconfig && !k->cluster_name)
         return "--hub-kubeconfig requires --cluster-name";
-    if (f->kube.leader_elect && !f->options.once && !has_cluster)
+    if (k->leader_elect && !f->options.once && !has_cluster)
         return "--leader-elect" NEEDS_CLUSTER;
     if (f->server.kubernetes_auth && !f->options.once && !has_cluster)
         return "--web.kubernetes-auth" NEEDS_CLUSTER;
@@ -166,28 +178,26 @@ static const char *agent_complete_flags(struct agent_flags *f)
 
 /* ---- One round of each scorer, and its results on stdout: --once ---- */
 
-static int agent_print(const struct agent_state *a, int output)
+/* Without a configuration the loop waits for that of a cluster; it ends without one after an error. */
+static int agent_run_once(const struct agent_state *a, int output)
 {
     const struct list_query all = list_query_all();
     BUF_AUTO(text, OUTPUT_MAX_BYTES);
-    int r = output == OUTPUT_JSON   ? status_json(a, &all, &text)
-            : output == OUTPUT_PROM ? page_print(a->page, &text)
-                                    : status_table(a, isatty(STDOUT_FILENO), &text);
+    int r;
 
+    if ((a->n_scorers || !a->config) && loop_run(a->loop) < 0)
+        return 1;
+    if (!a->config)
+        return 1;
+    r = output == OUTPUT_JSON   ? status_json(a, &all, &text)
+        : output == OUTPUT_PROM ? page_print(a->page, &text)
+                                : status_table(a, isatty(STDOUT_FILENO), &text);
     if (!terminal_print(buf_str(&text), r))
         return 1;
     for (size_t i = 0; i < a->n_scorers; i++)
         if (scorer_status(a->scorers[i])->rounds == 0 || scorer_status(a->scorers[i])->last.error != ROUND_OK)
             return 1;
     return 0;
-}
-
-/* Without a configuration the loop waits for that of a cluster; it ends without one after an error. */
-static int agent_run_once(const struct agent_state *a, int output)
-{
-    if ((a->n_scorers || !a->config) && loop_run(a->loop) < 0)
-        return 1;
-    return a->config ? agent_print(a, output) : 1;
 }
 
 /* ---- Running ---- */
@@ -344,7 +354,9 @@ static int agent_serve(struct running *running, const struct agent_flags *f)
     char *why = NULL;
     int r;
 
-    role_set_guard(role, agent_kube_cluster(running->kube), kube_rights_default);
+    if (f->server.kubernetes_auth)
+        role->guard =
+            kube_guard_new(agent_kube_cluster(running->kube), &f->server.guard, kube_rights_default);
     o = role_site(role, NULL, 0, f->probe_address);
     r = web_start(&role->site, a, &o, f->lifecycle, &why) ?: otlp_open(running, f, &why);
     for (size_t i = 0; r == 0 && i < agent_state(a)->config->n_listen; i++)
@@ -396,39 +408,33 @@ static void agent_close(struct running *running)
     running->kube = agent_kube_free(running->kube);
     running->remote_write = rw_sink_stop(running->remote_write, FLUSH_MS);
     running->agent = agent_free(running->agent);
-    running->receiver = otlp_stop(running->receiver, 0);
     loop_timer_clear(running->role.loop, &running->otlp_timer);
     running->store = store_free(running->store);
     role_close(&running->role);
 }
 
-static int agent_run(struct agent_flags *f)
-{
-    struct running running = {
-        .role = {.on_stop = agent_on_stop, .on_reload = agent_on_reload, .on_end = agent_on_end}};
-    int status = 1, r = role_open(&running.role, &f->server);
-
-    if (r == 0 && (r = agent_open(&running, f)) < 0)
-        (void)role_failed("cannot start", r, NULL);
-    if (r == 0 && (running.kube ? agent_kube_start(running.kube) : agent_reload(running.agent, NULL)) == 0)
-        status = f->options.once ? agent_run_once(agent_state(running.agent), f->output)
-                                 : agent_serve(&running, f);
-    agent_close(&running);
-    return status;
-}
-
 static int agent_main(char **argv)
 {
     struct agent_flags f = {.server = server_flags_default, .otlp.k8s_labels = true};
+    struct running running = {
+        .role = {.on_stop = agent_on_stop, .on_reload = agent_on_reload, .on_end = agent_on_end}};
     const char *error;
-    int status;
+    int status, r;
 
     if (!flags_parse(&command_agent, argv, &f, &status))
         return status;
     error = agent_complete_flags(&f);
     if (error)
         return flags_error(&command_agent, error, "");
-    return agent_run(&f);
+    status = 1;
+    r = role_open(&running.role, &f.server);
+    if (r == 0 && (r = agent_open(&running, &f)) < 0)
+        (void)role_failed("cannot start", r, NULL);
+    if (r == 0 && (running.kube ? agent_kube_start(running.kube) : agent_reload(running.agent, NULL)) == 0)
+        status =
+            f.options.once ? agent_run_once(agent_state(running.agent), f.output) : agent_serve(&running, &f);
+    agent_close(&running);
+    return status;
 }
 
 const struct command command_agent = {

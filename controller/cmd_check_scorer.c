@@ -38,8 +38,6 @@ static const struct flag checker_flags[] = {
     {.name = NULL},
 };
 
-#undef FIELD
-
 static int checker_read_token(const char *path, struct buf *file, struct str *ret)
 {
     const char *why;
@@ -51,33 +49,13 @@ static int checker_read_token(const char *path, struct buf *file, struct str *re
     return why ? -EINVAL : 0;
 }
 
-static int checker_print(const struct findings *findings, bool json)
-{
-    BUF_AUTO(text, SCORER_FINDINGS_MAX_BYTES);
-    int r = json ? findings_json(findings, &text) : findings_table(findings, &text);
-
-    return terminal_print(buf_str(&text), r) ? findings->by_level[RULE_PROBLEM] > 0 : 1;
-}
-
-static int checker_check(const struct checker_options *o)
-{
-    CLEANUP(findings_done) struct findings findings = {0};
-
-    if (check_run(&findings, &o->check) < 0)
-        return flags_error(&command_check_scorer, "expected an http or https URL without a user, got ",
-                           o->check.url);
-    if (*findings.unreachable) {
-        (void)fprintf(stderr, "%s: %s\n", findings.url, findings.unreachable);
-        return EXIT_USAGE;
-    }
-    return checker_print(&findings, o->output == 1);
-}
-
 static int checker_main(char **argv)
 {
     struct checker_options o = {.check = {.cluster_name = "cluster1", .dimension_format = "${scoreName}"}};
     SECRET_AUTO(token, TOKEN_MAX_BYTES);
-    int status;
+    CLEANUP(findings_done) struct findings findings = {0};
+    BUF_AUTO(text, SCORER_FINDINGS_MAX_BYTES);
+    int status, r;
 
     if (!flags_parse(&command_check_scorer, argv, &o, &status))
         return status;
@@ -88,7 +66,15 @@ static int checker_main(char **argv)
     o.check.url = argv[1];
     if (o.token_file && checker_read_token(o.token_file, &token, &o.check.token) < 0)
         return EXIT_USAGE;
-    return checker_check(&o);
+    if (check_run(&findings, &o.check) < 0)
+        return flags_error(&command_check_scorer, "expected an http or https URL without a user, got ",
+                           o.check.url);
+    if (*findings.unreachable) {
+        (void)fprintf(stderr, "%s: %s\n", findings.url, findings.unreachable);
+        return EXIT_USAGE;
+    }
+    r = o.output == 1 ? findings_json(&findings, &text) : findings_table(&findings, &text);
+    return terminal_print(buf_str(&text), r) ? findings.by_level[RULE_PROBLEM] > 0 : 1;
 }
 
 const struct command command_check_scorer = {

@@ -55,8 +55,6 @@ static const struct flag controller_flags[] = {
     {.name = NULL},
 };
 
-#undef FIELD
-
 struct controller {
     struct role role;
     struct hub *hub;

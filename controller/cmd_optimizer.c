@@ -39,8 +39,6 @@ static const struct flag optimizer_flags[] = {
     {.name = NULL},
 };
 
-#undef FIELD
-
 static const struct kube_path_right rights_of_writers[] = {
     {"/mcp", "post", "/optimize"}, /* where assistants may write */
     {"/metrics", "get", "/metrics"}, {"/optimize", "post", "/optimize"}, {"/plan", "post", "/optimize"},

@@ -51,8 +51,6 @@ static const struct flag watcher_flags[] = {
     {.name = NULL},
 };
 
-#undef FIELD
-
 /* The environment of the reference implementation's manifests, where no flag says otherwise. False, and the
  * exit status, if it is invalid. */
 static bool watcher_read_environment(struct watcher_flags *f, int *ret_status)
@@ -81,43 +79,35 @@ static bool watcher_read_environment(struct watcher_flags *f, int *ret_status)
     return *ret_status == 0;
 }
 
-/* ---- Serving ---- */
-
-static int watcher_run(struct role *role, struct watcher_flags *f)
-{
-    struct site_options o = role_site(role, &f->address, f->address != NULL, f->health_address);
-    struct policy_watcher *watcher;
-    char *why = NULL;
-    int r;
-
-    if (getenv("POLL_INTERVAL_SEC"))
-        log_info("$POLL_INTERVAL_SEC has no effect: Policies are watched, not polled");
-    f->watcher.kube = role->kube;
-    f->watcher.metrics = role->metrics;
-    o.is_ready = policy_watcher_ready;
-    o.arg = watcher = policy_watcher_new(&f->watcher);
-    r = site_start(&role->site, &o, &why);
-    if (r == 0)
-        log_info("watching Policies", L_STR("namespace", f->watcher.namespace),
-                 L_STR("claim", f->watcher.claim), L_INT("stable_seconds", f->watcher.stable_ms / 1000),
-                 L_STR("address", f->address));
-    r = role_run(role, r, why);
-    (void)policy_watcher_free(watcher);
-    return r;
-}
-
 static int watcher_main(char **argv)
 {
     struct role role = {0};
     struct watcher_flags f = {
         .watcher.stable_ms = NOT_SET, .address = ":8080", .server = server_flags_default};
-    int status;
+    struct policy_watcher *watcher = NULL;
+    struct site_options o;
+    char *why = NULL;
+    int status, r;
 
     if (!flags_parse(&command_policy_watcher, argv, &f, &status) || !watcher_read_environment(&f, &status))
         return status;
     status = 1;
-    if (role_open_kube(&role, "cluster", f.kubeconfig, &f.server, kube_rights_default) == 0)
-        status = watcher_run(&role, &f);
+    if (role_open_kube(&role, "cluster", f.kubeconfig, &f.server, kube_rights_default) == 0) {
+        if (getenv("POLL_INTERVAL_SEC"))
+            log_info("$POLL_INTERVAL_SEC has no effect: Policies are watched, not polled");
+        f.watcher.kube = role.kube;
+        f.watcher.metrics = role.metrics;
+        o = role_site(&role, &f.address, f.address != NULL, f.health_address);
+        o.is_ready = policy_watcher_ready;
+        o.arg = watcher = policy_watcher_new(&f.watcher);
+        r = site_start(&role.site, &o, &why);
+        if (r == 0)
+            log_info("watching Policies", L_STR("namespace", f.watcher.namespace),
+                     L_STR("claim", f.watcher.claim), L_INT("stable_seconds", f.watcher.stable_ms / 1000),
+                     L_STR("address", f.address));
+        status = role_run(&role, r, why);
+        (void)policy_watcher_free(watcher);
+    }
     role_close(&role);
     return status;
 }

@@ -72,8 +72,6 @@ static const struct flag *scorer_make_flags(struct instance *i)
     return flags;
 }
 
-#undef FIELD
-
 static void scorer_print_models(FILE *to)
 {
     (void)fprintf(to, "\nmodels:\n");
@@ -129,23 +127,13 @@ static int scorer_configure(const struct scorer_flags *f)
     return r == 0 ? 0 : role_failed("cannot start", r, r == -EINVAL ? xstrdup("invalid settings") : NULL);
 }
 
-static int scorer_run(const struct scorer_flags *f)
-{
-    struct scorer_role s = {.role = {.on_end = scorer_on_end}};
-    int status = 1;
-
-    if (role_open(&s.role, &f->server) == 0 && scorer_configure(f) == 0)
-        status = scorer_serve(&s, f);
-    role_close(&s.role);
-    return status;
-}
-
 /* Reads the flags of the model and runs it. */
 static int scorer_run_model(const struct model *m, char **argv)
 {
     CLEANUP(cleanup_instance_free) struct instance *i = NULL;
     CLEANUP(cleanup_free) char *name = xasprintf("scorer %s", m->name);
     struct scorer_flags f = {.server = server_flags_default};
+    struct scorer_role s = {.role = {.on_end = scorer_on_end}};
     struct command command = command_scorer;
     int status;
 
@@ -163,7 +151,11 @@ static int scorer_run_model(const struct model *m, char **argv)
         f.token_file = getenv("TOKEN_FILE");
     if (f.token_file && *cstr(getenv("SCORING_TOKEN")))
         return flags_error(&command, "--token-file and $SCORING_TOKEN exclude each other", "");
-    return scorer_run(&f);
+    status = 1;
+    if (role_open(&s.role, &f.server) == 0 && scorer_configure(&f) == 0)
+        status = scorer_serve(&s, &f);
+    role_close(&s.role);
+    return status;
 }
 
 static int scorer_main(char **argv)

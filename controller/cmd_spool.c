@@ -19,15 +19,15 @@ struct spool_scan {
     void (*on_record)(struct spool_scan *l, const struct segment_item *item);
     bool list;
     uint64_t files, aside, records, samples, damaged_bytes, damaged_places;
-    int64_t first_ms, last_ms;
+    int64_t first_ms, last_ms; /* of the file */
     bool failed;
 };
 
 static void spool_count(struct spool_scan *l, const struct segment_item *item)
 {
-    if (!l->records || item->head.first_ms < l->first_ms)
+    if (item->head.first_ms < l->first_ms)
         l->first_ms = item->head.first_ms;
-    if (!l->records || item->head.last_ms > l->last_ms)
+    if (item->head.last_ms > l->last_ms)
         l->last_ms = item->head.last_ms;
     l->records++;
     l->samples += item->head.samples;
@@ -84,56 +84,40 @@ static void spool_scan_bytes(struct spool_scan *l, const char *path, struct str 
     }
 }
 
-static void spool_print_segment(const struct spool_scan *l, const char *path, size_t bytes)
+static void spool_scan_file(struct spool_scan *l, const char *path)
 {
+    uint64_t records = l->records, samples = l->samples;
     char first[32] = "-", last[32] = "-";
-
-    if (l->records) {
-        unix_ms_format((unix_ms){l->first_ms}, first);
-        unix_ms_format((unix_ms){l->last_ms}, last);
-    }
-    (void)printf("%s  %zu bytes  %" PRIu64 " records  %" PRIu64 " samples  %s to %s\n", path, bytes,
-                 l->records, l->samples, first, last);
-}
-
-static void spool_scan_file(struct spool_scan *total, const char *path)
-{
     BUF_AUTO(bytes, SEGMENT_FILE_MAX);
-    struct spool_scan l = {.on_record = total->on_record, .list = total->list};
     int r = file_read(path, &bytes);
 
-    total->files++;
+    l->files++;
+    l->first_ms = INT64_MAX;
+    l->last_ms = INT64_MIN;
     if (r < 0) {
-        spool_complain(total, path,
-                       r == -EFBIG ? "too large for a segment, more than 256 MiB" : strerror(-r));
+        spool_complain(l, path, r == -EFBIG ? "too large for a segment, more than 256 MiB" : strerror(-r));
         return;
     }
     if (segment_has_other_version(buf_str(&bytes))) {
-        spool_complain(total, path, "segment of another version of dynamic-scoring");
+        spool_complain(l, path, "segment of another version of dynamic-scoring");
         return;
     }
     if (bytes.n && !str_starts(buf_str(&bytes), str_of(segment_magic)))
         (void)fprintf(stderr, "%s: does not begin as a segment\n", path);
-    spool_scan_bytes(&l, path, buf_str(&bytes));
-    if (l.list)
-        spool_print_segment(&l, path, bytes.n);
-    total->records += l.records;
-    total->samples += l.samples;
-    total->damaged_places += l.damaged_places;
-    total->damaged_bytes += l.damaged_bytes;
-    total->failed = total->failed || l.failed;
-}
-
-static bool spool_name_ends(const char *name, const char *suffix)
-{
-    size_t n = strlen(name), end = strlen(suffix);
-
-    return n > end && strcmp(name + n - end, suffix) == 0;
+    spool_scan_bytes(l, path, buf_str(&bytes));
+    if (!l->list)
+        return;
+    if (l->records > records) {
+        unix_ms_format((unix_ms){l->first_ms}, first);
+        unix_ms_format((unix_ms){l->last_ms}, last);
+    }
+    (void)printf("%s  %zu bytes  %" PRIu64 " records  %" PRIu64 " samples  %s to %s\n", path, bytes.n,
+                 l->records - records, l->samples - samples, first, last);
 }
 
 static bool spool_is_segment(const FTSENT *e)
 {
-    return spool_name_ends(e->fts_name, ".seg") || (e->fts_level == 0 && e->fts_info == FTS_F);
+    return glob_match("?*.seg", e->fts_name) || (e->fts_level == 0 && e->fts_info == FTS_F);
 }
 
 /* What was set aside is no longer sent, and is listed only. */
@@ -145,7 +129,7 @@ static void spool_scan_entry(struct spool_scan *l, const FTSENT *e)
         spool_complain(l, e->fts_path, strerror(e->fts_errno));
     } else if (e->fts_info == FTS_F && e->fts_level == ENDPOINT_LEVEL) {
         spool_complain(l, e->fts_path, strerror(ENOTDIR));
-    } else if (spool_name_ends(e->fts_name, ".seg.damaged") || spool_name_ends(e->fts_name, ".seg.unknown")) {
+    } else if (glob_match("?*.seg.damaged", e->fts_name) || glob_match("?*.seg.unknown", e->fts_name)) {
         l->aside++;
         if (l->list)
             (void)printf("%s  %lld bytes  set aside, not sent\n", e->fts_path,
@@ -190,15 +174,12 @@ static int spool_main(char **argv)
     if (!flags_parse(&command_spool, argv, NULL, &status))
         return status;
     what = cstr(argv[1]);
-    if (strcmp(what, "ls") == 0)
-        l.list = true;
-    else if (strcmp(what, "verify") == 0)
+    l.list = strcmp(what, "ls") == 0;
+    if (strcmp(what, "verify") == 0)
         l.on_record = spool_verify;
     else if (strcmp(what, "export") == 0)
         l.on_record = spool_print;
-    else
-        what = "";
-    if (!*what || !argv[2])
+    if ((l.on_record == spool_count && !l.list) || !argv[2])
         return flags_error(&command_spool, "expected ls, verify or export, and a path", "");
     for (char **path = argv + 2; *path; path++)
         spool_scan(&l, *path);

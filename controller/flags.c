@@ -42,16 +42,6 @@ bool flag_is_namespace(const char *value)
     return n > 0 && n <= MAX_NAMESPACE && !value[n] && value[0] != '-' && value[n - 1] != '-';
 }
 
-static bool flag_parse_number(const char *value, int64_t max, unsigned *ret)
-{
-    uint64_t n = 0;
-
-    if (!str_to_u64(str_of(value), &n) || n < 1 || n > (uint64_t)max)
-        return false;
-    *ret = (unsigned)n;
-    return true;
-}
-
 /* One number with its unit, in milliseconds. Returns the bytes used, 0 if invalid. */
 static size_t flag_duration_part(const char *v, double *ret)
 {
@@ -100,35 +90,11 @@ static bool flag_add(struct flag_list *list, const char *value, size_t max, bool
     return true;
 }
 
-static bool flag_parse_word(const char *value, const struct flag *f, int *ret)
-{
-    for (*ret = 0; f->words[*ret]; ++*ret)
-        if (strcmp(value, f->words[*ret]) == 0)
-            return true;
-    return false;
-}
-
-static bool flag_parse_text(const struct flag *f, const char *value, const char **ret)
-{
-    *ret = value;
-    switch (f->type) {
-    case FLAG_NAME:
-        return *value && utf8_valid_prefix(str_of(value)) == strlen(value);
-    case FLAG_TEXT:
-        return f->is_valid(value);
-    case FLAG_NAMESPACE:
-        return flag_is_namespace(value);
-    case FLAG_ADDRESS:
-        if (strcmp(value, "0") == 0)
-            *ret = NULL;
-        return !*ret || httpd_is_address(value);
-    default:
-        return *value;
-    }
-}
-
 static bool flag_parse(const struct flag *f, const char *value, void *field)
 {
+    const char **text = field;
+    uint64_t n = 0;
+
     switch (f->type) {
     case FLAG_SWITCH:
         *(bool *)field = strcmp(value, "true") == 0;
@@ -138,15 +104,31 @@ static bool flag_parse(const struct flag *f, const char *value, void *field)
     case FLAG_NAMESPACES:
         return flag_add(field, value, FLAG_LIST_MAX, flag_is_namespace(value));
     case FLAG_NUMBER:
-        return flag_parse_number(value, f->max, field);
+        if (!str_to_u64(str_of(value), &n) || n < 1 || n > (uint64_t)f->max)
+            return false;
+        *(unsigned *)field = (unsigned)n;
+        return true;
     case FLAG_DURATION:
         return flag_parse_duration(value, f, field);
     case FLAG_WORD:
-        return flag_parse_word(value, f, field);
+        while (f->words[n] && strcmp(value, f->words[n]) != 0)
+            n++;
+        *(int *)field = (int)n;
+        return f->words[n];
     case FLAG_OTHER:
         return f->parse(field, value, f);
+    case FLAG_ADDRESS:
+        *text = strcmp(value, "0") == 0 ? NULL : value;
+        return !*text || httpd_is_address(value);
+    case FLAG_TEXT:
+        *text = value;
+        return f->is_valid(value);
+    case FLAG_NAMESPACE:
+        *text = value;
+        return flag_is_namespace(value);
     default:
-        return flag_parse_text(f, value, field);
+        *text = value;
+        return *value && (f->type == FLAG_PATH || utf8_valid_prefix(str_of(value)) == strlen(value));
     }
 }
 

@@ -39,14 +39,6 @@ static void main_print_usage(FILE *to)
                       "Use 'dynamic-scoring COMMAND --help' for the flags of a command.\n");
 }
 
-/* Whether the program was started by a link of that name. */
-static bool main_is_called(const char *argv0, const char *name)
-{
-    const char *slash = strrchr(argv0, '/');
-
-    return strcmp(slash ? slash + 1 : argv0, name) == 0;
-}
-
 /* The libraries at hand, which may be newer than those of the build. Three do not tell: of these, what it was
  * built with. */
 static void main_print_version(void)
@@ -68,9 +60,9 @@ static void main_print_version(void)
  * links of these names, its manifests start ours. */
 static int main_run(char **argv)
 {
-    if (main_is_called(argv[0], "manager"))
+    if (strcmp(basename(argv[0]), "manager") == 0)
         return command_controller.run(argv);
-    if (main_is_called(argv[0], "dynamic-scoring-addon") && strcmp(argv[1], "controller") == 0) {
+    if (strcmp(basename(argv[0]), "dynamic-scoring-addon") == 0 && strcmp(argv[1], "controller") == 0) {
         (void)fprintf(stderr, "dynamic-scoring-addon controller: nothing to run, since an AddOnTemplate "
                               "installs the agents: delete this Deployment\n");
         return EXIT_USAGE;
@@ -111,7 +103,7 @@ static unsigned main_raise_descriptors(void)
 
 int main(int argc, char **argv)
 {
-    bool manager = argc > 0 && main_is_called(argv[0], "manager");
+    bool manager = argc > 0 && strcmp(basename(argv[0]), "manager") == 0;
     unsigned files;
     int status;
 

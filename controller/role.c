@@ -2,7 +2,6 @@
 
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
-#include "exporter/metric/metrics.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -38,8 +37,6 @@ const struct flag server_flags[] = {
      .words = log_formats},
     {.name = NULL},
 };
-
-#undef FIELD
 
 /* ---- The role ---- */
 
@@ -117,21 +114,13 @@ int role_open_kube(struct role *r, const char *label, const char *kubeconfig, co
     r->metrics = metrics_new(METRIC_OWNER_LOOP);
     metric_set(r->metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
     loop_on_turn(r->loop, role_on_turn, r->metrics);
-    role_set_guard(r, r->kube, rights);
+    if (f->kubernetes_auth)
+        r->guard = kube_guard_new(r->kube, &f->guard, rights);
     /* Later the last good credentials stay in use; at the start a bad kubeconfig is a mistake. */
     if (!kube_trouble(r->kube))
         return 0;
     (void)role_failed("cannot start", 0, xstrdup(kube_trouble(r->kube)));
     return -EINVAL;
-}
-
-void role_set_guard(struct role *r, struct kube *k, const struct kube_path_right *rights)
-{
-    struct kube_guard_options o = r->flags->guard;
-
-    o.kube = k;
-    if (r->flags->kubernetes_auth)
-        r->guard = kube_guard_new(&o, rights);
 }
 
 struct site_options role_site(const struct role *r, const char *const *listen, size_t n_listen,

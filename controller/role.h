@@ -18,7 +18,7 @@ struct server_flags {
     int log_level, log_format;   /* -1: not given */
     const char *web_config_file; /* NULL: none */
     bool kubernetes_auth;
-    struct kube_guard_options guard; /* without the client */
+    struct kube_guard_options guard;
 };
 
 extern const struct server_flags server_flags_default;
@@ -53,8 +53,6 @@ MUST_USE int role_open(struct role *r, const struct server_flags *f);
 /* Also the client of an API server, as for kube_new(), and the guard that the flags ask for. */
 MUST_USE int role_open_kube(struct role *r, const char *label, const char *kubeconfig,
                             const struct server_flags *f, const struct kube_path_right *rights);
-/* Makes the guard of the HTTP server, if a flag asks for one. */
-void role_set_guard(struct role *r, struct kube *k, const struct kube_path_right *rights);
 /* The role's part of the options. */
 struct site_options role_site(const struct role *r, const char *const *listen, size_t n_listen,
                               const char *probe_address);

@@ -226,14 +226,13 @@ static json_t *policies_item(const struct listing *l, const struct snapshot *hub
 {
     const char *by = "any";
     json_t *clusters = policy_clusters(hub, policy, decisions, &by);
-    bool disabled = false;
 
-    (void)kube_bool(policy, &disabled, "spec", "disabled", NULL);
     return json_pack("{s:s,s:s,s:o,s:s,s:s,s:o,s:s,s:b,s:o}", "namespace", kube_namespace(policy), "name",
                      kube_name(policy), "clusters", clusters, "clustersBy", by, "kind",
                      cstr(resources_label(policy, SUPPLIED, "-kind")), "amounts",
                      resources_of_labels(policy, SUPPLIED), "device",
-                     cstr(resources_label(policy, SUPPLIED, "-device")), "disabled", disabled, "compliance",
+                     cstr(resources_label(policy, SUPPLIED, "-device")), "disabled",
+                     kube_bool(policy, "spec", "disabled", NULL), "compliance",
                      policies_compliance(policy, listing_is_short(l) ? FEW_COMPLIANT : SIZE_MAX));
 }
 

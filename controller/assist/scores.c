@@ -377,10 +377,8 @@ static void explain_cluster(struct explanation *f)
     const json_t *cluster = snapshot_get(f->hub, KIND_CLUSTERS, "", f->cluster);
     const json_t *available =
         kube_condition(kube_get(cluster, "status", NULL), "ManagedClusterConditionAvailable");
-    bool accepted = false;
 
-    (void)kube_bool(cluster, &accepted, "spec", "hubAcceptsClient", NULL);
-    if (!accepted)
+    if (!kube_bool(cluster, "spec", "hubAcceptsClient", NULL))
         explain_add(f, "ManagedCluster", NULL, "The hub has not accepted ManagedCluster %s.", f->cluster);
     if (available && !kube_condition_is(available, "True"))
         explain_add(f, "ManagedCluster", kube_str(available, "message", NULL),

@@ -4,10 +4,7 @@
 
 #include "controller/kube/config.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
-#include "exporter/base/http.h"
 #include "exporter/base/log.h"
-#include "exporter/base/loop.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 
@@ -34,8 +31,7 @@ struct kube {
     char *label, *kubeconfig;
     struct kube_config *config; /* NULL until it could be read */
     mono_ms read_at;
-    bool stale; /* read again before the next call */
-    char trouble[512];
+    char trouble[512]; /* why it could not be read the last time; empty if it could */
     LIST_HEAD(, kube_call) calls;
     struct reach reach;
 };
@@ -54,39 +50,26 @@ struct loop *kube_loop(const struct kube *k)
 
 enum { REREAD_MS = 60 * 1000 };
 
-static void credentials_adopt(struct kube *k, struct kube_config *c)
-{
-    if (c->insecure && (!k->config || !k->config->insecure))
-        log_warn("the API server's certificate is not verified: insecure-skip-tls-verify is set",
-                 L_STR("server", c->server), L_STR("kube", k->label));
-    if (k->config && k->config->fingerprint != c->fingerprint)
-        log_debug("new credentials for the API server", L_STR("kube", k->label));
-    (void)kube_config_unref(k->config);
-    k->config = c;
-    k->stale = false;
-    k->trouble[0] = '\0';
-}
-
 static void credentials_reload(struct kube *k)
 {
+    const struct kube_config *old = k->config;
     char why[512];
     struct kube_config *c = kube_config_read(k->kubeconfig, NULL, why);
 
     k->read_at = loop_now(k->loop);
-    if (c) {
-        credentials_adopt(k, c);
+    text_line(k->trouble, sizeof(k->trouble), str_of(why));
+    if (!c) {
+        log_debug("cannot read the API server's credentials", L_STR("kube", k->label),
+                  L_STR("err", k->trouble));
         return;
     }
-    k->stale = true;
-    text_line(k->trouble, sizeof(k->trouble), str_of(why));
-    log_debug("cannot read the API server's credentials", L_STR("kube", k->label), L_STR("err", k->trouble));
-}
-
-/* Reads the credentials if they are a minute old or could not be read the last time. */
-static void credentials_freshen(struct kube *k)
-{
-    if (k->stale || mono_diff(k->read_at, loop_now(k->loop)) >= REREAD_MS)
-        credentials_reload(k);
+    if (c->insecure && (!old || !old->insecure))
+        log_warn("the API server's certificate is not verified: insecure-skip-tls-verify is set",
+                 L_STR("server", c->server), L_STR("kube", k->label));
+    if (old && old->fingerprint != c->fingerprint)
+        log_debug("new credentials for the API server", L_STR("kube", k->label));
+    (void)kube_config_unref(k->config);
+    k->config = c;
 }
 
 const char *kube_trouble(const struct kube *k)
@@ -157,23 +140,20 @@ static enum kube_verdict verdict_judge(long http_status, const char *reason, con
 /* 'configmaps "x" is forbidden: User "u" cannot get resource ...' becomes 'forbidden: cannot get resource ...
  * (User "u")': the caller names the object, and an add-on's user, a name of 150 bytes, must not hide what it
  * cannot do. */
-static void verdict_put_message(char *out, size_t size, struct str message)
+static void verdict_put_message(char *out, size_t size, const json_t *message)
 {
     static const char user[] = " is forbidden: User \"", cannot[] = "\" cannot ";
-    const char *at = message.n ? memmem(message.p, message.n, user, sizeof(user) - 1) : NULL;
-    const char *name = at ? at + sizeof(user) - 1 : NULL;
-    const char *quote = NULL;
+    const char *name = strstr(cstr(kube_as_str(message)), user);
+    const char *quote = name ? strstr(name + sizeof(user) - 1, cannot) : NULL;
     char shown[USER_BYTES], whole[1024];
 
-    if (name)
-        quote = memmem(name, message.n - (size_t)(name - message.p), cannot, sizeof(cannot) - 1);
     if (!quote) {
-        text_line(out, size, message);
+        text_line(out, size, kube_as_text(message));
         return;
     }
+    name += sizeof(user) - 1;
     text_line(shown, sizeof(shown), (struct str){name, (size_t)(quote - name)});
-    (void)snprintf(whole, sizeof(whole), "forbidden: %.*s (User \"%s\")",
-                   (int)size_min((size_t)(message.p + message.n - quote) - 2, 900), quote + 2, shown);
+    (void)snprintf(whole, sizeof(whole), "forbidden: %.900s (User \"%s\")", quote + 2, shown);
     text_line(out, size, str_of(whole));
 }
 
@@ -182,7 +162,7 @@ static void verdict_read_status(const json_t *status, long http_status, struct k
     int64_t seconds;
 
     text_line(ret->reason, sizeof(ret->reason), str_of(kube_str(status, "reason", NULL)));
-    verdict_put_message(ret->why, sizeof(ret->why), kube_text(status, "message", NULL));
+    verdict_put_message(ret->why, sizeof(ret->why), kube_get(status, "message", NULL));
     if (kube_int(status, &seconds, "details", "retryAfterSeconds", NULL) && seconds >= 0 &&
         seconds <= 24 * 3600)
         ret->retry_after_ms = seconds * 1000;
@@ -272,41 +252,30 @@ static bool url_is_segment(const char *s)
     return !s || (*s && str_has_only(str_of(s), "-._:") && strcmp(s, ".") != 0 && strcmp(s, "..") != 0);
 }
 
-static char *url_path(const struct kube_request *rq)
-{
-    const struct kube_resource *res = rq->resource;
-
-    if (rq->path)
-        return xstrdup(rq->path);
-    if (!url_is_segment(rq->namespace) || !url_is_segment(rq->name))
-        return NULL;
-    return xasprintf("%s%s%s/%s%s%s%s/%s%s%s%s%s", *res->group ? "/apis" : "/api", *res->group ? "/" : "",
-                     res->group, res->version, rq->namespace ? "/namespaces" : "", rq->namespace ? "/" : "",
-                     cstr(rq->namespace), res->plural, rq->name ? "/" : "", cstr(rq->name),
-                     rq->subresource ? "/" : "", cstr(rq->subresource));
-}
-
 static int url_put_parameter(struct buf *b, const char *name, const char *value)
 {
     return value ? buf_printf(b, "%c%s=", b->n ? '&' : '?', name) ?: buf_put_url(b, str_of(value)) : 0;
 }
 
-static int url_put_query(struct buf *b, const struct kube_request *rq)
-{
-    int r = url_put_parameter(b, "labelSelector", rq->label_selector)
-                ?: url_put_parameter(b, "fieldSelector", rq->field_selector);
-
-    return rq->query ? r ?: buf_printf(b, "%c%s", b->n ? '&' : '?', rq->query) : r;
-}
-
 /* The path and the query; NULL for a name that is no path segment. */
 static char *url_make(const struct kube_request *rq)
 {
-    CLEANUP(cleanup_free) char *path = url_path(rq);
+    const struct kube_resource *res = rq->resource;
+    CLEANUP(cleanup_free) char *path = NULL;
     BUF_AUTO(query, QUERY_MAX_BYTES);
+    int r = url_put_parameter(&query, "labelSelector", rq->label_selector)
+                ?: url_put_parameter(&query, "fieldSelector", rq->field_selector);
 
-    if (!path || url_put_query(&query, rq) < 0)
+    if (rq->query)
+        r = r ?: buf_printf(&query, "%c%s", query.n ? '&' : '?', rq->query);
+    if (r < 0 || !url_is_segment(rq->namespace) || !url_is_segment(rq->name))
         return NULL;
+    path = rq->path ? xstrdup(rq->path)
+                    : xasprintf("%s%s%s/%s%s%s%s/%s%s%s%s%s", *res->group ? "/apis" : "/api",
+                                *res->group ? "/" : "", res->group, res->version,
+                                rq->namespace ? "/namespaces" : "", rq->namespace ? "/" : "",
+                                cstr(rq->namespace), res->plural, rq->name ? "/" : "", cstr(rq->name),
+                                rq->subresource ? "/" : "", cstr(rq->subresource));
     return xasprintf("%s%.*s", path, (int)query.n, query.n ? query.p : "");
 }
 
@@ -392,16 +361,6 @@ static void call_explain(struct kube_call *c, enum kube_verdict verdict, const c
     text_line(c->answer.why, sizeof(c->answer.why), str_of(all));
 }
 
-/* Whether there are newer credentials than the call's. */
-static bool call_renew_credentials(struct kube_call *c)
-{
-    struct kube *k = c->kube;
-
-    if (k->config->fingerprint == c->config->fingerprint)
-        credentials_reload(k);
-    return k->config->fingerprint != c->config->fingerprint;
-}
-
 static void call_on_answer(void *arg, struct http_answer *a);
 
 static void call_on_piece(void *arg, struct str piece)
@@ -416,10 +375,11 @@ static bool call_send(struct kube_call *c)
 {
     static const char *const metadata_only[] = {
         "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"};
-    struct kube_config *conf = kube_config_ref(c->kube->config);
+    struct kube_config *conf = c->kube->config;
     CLEANUP(cleanup_free) char *url = xasprintf("%s%s", conf->server, c->path);
     struct http_request rq;
 
+    conf->refs++;
     (void)kube_config_unref(c->config);
     c->config = conf;
     c->tls = (struct http_tls){.ca = buf_str(&conf->ca),
@@ -454,7 +414,11 @@ static bool call_send(struct kube_call *c)
 /* Sends the call once more if the credentials are new; false if it ends with the answer that it has. */
 static bool call_send_again(struct kube_call *c)
 {
-    if (c->retried || !call_renew_credentials(c))
+    struct kube *k = c->kube;
+
+    if (!c->retried && k->config->fingerprint == c->config->fingerprint)
+        credentials_reload(k);
+    if (c->retried || k->config->fingerprint == c->config->fingerprint)
         return false;
     c->retried = true;
     return call_send(c);
@@ -487,8 +451,14 @@ static void call_take_status(struct kube_call *c, const struct http_answer *a)
     call_explain(c, ret->verdict, why);
 }
 
-static void call_take_answer(struct kube_call *c, struct http_answer *a)
+static void call_on_answer(void *arg, struct http_answer *a)
 {
+    struct kube_call *c = arg;
+    bool refused = a->error == HTTP_TLS || (a->error == HTTP_OK && a->status == 401);
+
+    c->http = NULL;
+    if (refused && call_send_again(c))
+        return;
     c->answer.http_status = a->status;
     c->answer.bytes = a->body.n;
     c->answer.seconds = a->seconds;
@@ -503,17 +473,6 @@ static void call_take_answer(struct kube_call *c, struct http_answer *a)
         call_take_object(c, a);
     else
         call_take_status(c, a);
-}
-
-static void call_on_answer(void *arg, struct http_answer *a)
-{
-    struct kube_call *c = arg;
-    bool refused = a->error == HTTP_TLS || (a->error == HTTP_OK && a->status == 401);
-
-    c->http = NULL;
-    if (refused && call_send_again(c))
-        return;
-    call_take_answer(c, a);
     /* Wiped before its memory is given back. */
     if (c->rq.resource == &kube_secrets || c->rq.resource == &kube_tokenreviews)
         secret_done(&a->body);
@@ -548,7 +507,8 @@ struct kube_call *kube_start(struct kube *k, const struct kube_request *rq, kube
     buf_init(&c->body, BODY_MAX_BYTES);
     fits = !rq->body || rq->body_text.n || kube_json_print(rq->body, &c->body) == 0;
     c->part = rq->body_text.n ? rq->body_text : buf_str(&c->body);
-    credentials_freshen(k);
+    if (k->trouble[0] || mono_diff(k->read_at, loop_now(k->loop)) >= REREAD_MS)
+        credentials_reload(k);
     if (!c->path)
         call_fail(c, KUBE_INVALID, "not a valid namespace or name");
     else if (!fits)
@@ -596,11 +556,6 @@ void kube_waiter_add(struct kube *k, struct kube_waiter *w)
     LIST_INSERT_HEAD(&k->reach.waiters, w, entry);
 }
 
-void kube_waiter_remove(struct kube_waiter *w)
-{
-    LIST_REMOVE(w, entry);
-}
-
 int64_t kube_return_ms(void)
 {
     return (int64_t)rand_below(RETURN_MS + 1);
@@ -615,37 +570,30 @@ static void reach_ask_in(struct kube *k, int64_t ms)
     kube_timer_move(k->loop, &k->reach.timer, rest > ms ? rest : ms);
 }
 
-static void reach_trust(struct kube *k)
-{
-    struct reach *r = &k->reach;
-    bool returned = r->state == REACH_AWAY;
-    struct kube_waiter *w;
-
-    if (r->state == REACH_DOUBTED)
-        r->cleared_at = loop_now(k->loop);
-    r->state = REACH_UP;
-    if (!returned)
-        return;
-    log_debug("the API server answers again", L_STR("kube", k->label));
-    LIST_FOREACH (w, &r->waiters, entry)
-        w->on_return(w);
-}
-
 /* What the outcome of a call says about the server. */
 static void reach_note(struct kube *k, const struct kube_answer *a)
 {
     struct reach *r = &k->reach;
     bool no_answer =
         a->verdict == KUBE_RETRY ? a->http_status != 429 : a->verdict == KUBE_UNAUTHORIZED && !a->http_status;
+    bool returned = !no_answer && a->http_status && r->state == REACH_AWAY;
+    struct kube_waiter *w;
 
     if (!no_answer && a->http_status) {
-        reach_trust(k);
+        if (r->state == REACH_DOUBTED)
+            r->cleared_at = loop_now(k->loop);
+        r->state = REACH_UP;
     } else if (no_answer && r->state == REACH_UP) {
         r->state = REACH_DOUBTED;
         r->doubted_at = loop_now(k->loop);
         r->asked = 0;
         reach_ask_in(k, (int64_t)rand_below(DOUBT_MS + 1));
     }
+    if (!returned)
+        return;
+    log_debug("the API server answers again", L_STR("kube", k->label));
+    LIST_FOREACH (w, &r->waiters, entry)
+        w->on_return(w);
 }
 
 /* reach_note() has seen the answer. */

@@ -73,10 +73,10 @@ struct kube_request {
     struct str body_text;    /* instead of body: serialized JSON. Must live until `done` */
     const char *label_selector; /* for KUBE_LIST; not escaped; NULL for none */
     const char *field_selector;
-    const char *query;    /* other parameters, escaped: "fieldManager=x&limit=500"; NULL: none */
-    bool metadata_only;   /* the answer is a PartialObjectMetadata */
-    struct kube_cut *cut; /* applied to a successful answer; NULL: none. Must live until `done` */
-    size_t max_answer;    /* 0: 16 MiB */
+    const char *query;          /* other parameters, escaped: "fieldManager=x&limit=500"; NULL: none */
+    bool metadata_only;         /* the answer is a PartialObjectMetadata */
+    const struct kube_cut *cut; /* applied to a successful answer; NULL: none. Must live until `done` */
+    size_t max_answer;          /* 0: 16 MiB */
     /* 0: 15 s. Each 32 kB of the body add a second, up to 45: a loaded API server takes that long to merge
      * 20,000 items. */
     int64_t timeout_ms;
@@ -105,7 +105,6 @@ typedef void (*kube_done_fn)(void *arg, struct kube_answer *a);
 struct kube *kube_new(struct loop *loop, struct http *http, const char *label, const char *kubeconfig);
 /* Cancels its calls. Its watches, queues, leases and events must be freed before. */
 struct kube *kube_free(struct kube *k);
-DEFINE_CLEANUP(struct kube, kube_free)
 
 /* Why credentials could not be read the last time; NULL when they could. */
 const char *kube_trouble(const struct kube *k);
@@ -118,6 +117,12 @@ struct loop *kube_loop(const struct kube *k);
 struct kube_call *kube_start(struct kube *k, const struct kube_request *rq, kube_done_fn done, void *arg);
 /* Cancels a call; `done` is not called. A write may or may not have happened. Takes NULL, returns NULL. */
 struct kube_call *kube_cancel(struct kube_call *c);
+
+/* The time of the loop's turn. */
+static inline mono_ms kube_now(const struct kube *k)
+{
+    return loop_now(kube_loop(k));
+}
 
 static inline void kube_timer_move(struct loop *l, struct timer *t, int64_t in_ms)
 {
@@ -142,8 +147,8 @@ struct kube_waiter {
 bool kube_is_away(const struct kube *k);
 /* Milliseconds since the server's last absence began, or may have begun; INT64_MAX without one. */
 int64_t kube_absence_ms(const struct kube *k);
+/* LIST_REMOVE() ends it. */
 void kube_waiter_add(struct kube *k, struct kube_waiter *w);
-void kube_waiter_remove(struct kube_waiter *w);
 /* When to go on after the return: in up to 10 s, since a whole fleet does. */
 int64_t kube_return_ms(void);
 

@@ -1,7 +1,6 @@
 /* Messages never quote values: any of them may be a secret. */
 #include "controller/kube/config.h"
 
-#include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/map.h"
 #include "exporter/base/secret.h"
@@ -13,12 +12,6 @@
 #include <stdio.h>
 
 enum { KUBECONFIG_MAX_BYTES = 1 << 20, BLOB_MAX_BYTES = 1 << 20, WHY_BYTES = 512 };
-
-struct kube_config *kube_config_ref(struct kube_config *c)
-{
-    c->refs++;
-    return c;
-}
 
 struct kube_config *kube_config_unref(struct kube_config *c)
 {
@@ -36,19 +29,6 @@ struct kube_config *kube_config_unref(struct kube_config *c)
     free(c->proxy);
     free(c);
     return NULL;
-}
-
-static uint64_t config_fingerprint(const struct kube_config *c)
-{
-    const char *const texts[] = {c->server, c->namespace, c->tls_server_name, c->proxy, c->user, c->password};
-    const struct buf *const secrets[] = {&c->ca, &c->cert, &c->key, &c->token};
-    uint64_t h = hash_chain_u64(0, c->insecure);
-
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        h = hash_chain(hash_chain_u64(h, texts[i] != NULL), str_of(texts[i]));
-    for (size_t i = 0; i < ARRAY_SIZE(secrets); i++)
-        h = hash_chain(h, buf_str(secrets[i]));
-    return h;
 }
 
 /* ---- What both kinds are made of ---- */
@@ -107,13 +87,8 @@ static void config_take_token(const struct reading *rd, const char *what, struct
 
 static const char *config_server_fault(const char *url)
 {
-    static const struct {
-        CURLUPart part;
-        const char *fault;
-    } forbidden[] = {{CURLUPART_USER, "the URL must not contain a user or password"},
-                     {CURLUPART_PASSWORD, "the URL must not contain a user or password"},
-                     {CURLUPART_QUERY, "the URL must not have a query or fragment"},
-                     {CURLUPART_FRAGMENT, "the URL must not have a query or fragment"}};
+    static const CURLUPart forbidden[] = {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_QUERY,
+                                          CURLUPART_FRAGMENT};
     CURLU *u = curl_url();
     const char *fault = NULL;
     bool is_http = strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
@@ -123,8 +98,9 @@ static const char *config_server_fault(const char *url)
     for (size_t i = 0; !fault && i < ARRAY_SIZE(forbidden); i++) {
         char *text = NULL;
 
-        if (curl_url_get(u, forbidden[i].part, &text, 0) == CURLUE_OK)
-            fault = forbidden[i].fault;
+        if (curl_url_get(u, forbidden[i], &text, 0) == CURLUE_OK)
+            fault = i < 2 ? "the URL must not contain a user or password"
+                          : "the URL must not have a query or fragment";
         curl_free(text);
     }
     curl_url_cleanup(u);
@@ -146,10 +122,18 @@ static void config_set_server(const struct reading *rd, const char *what, struct
 /* Ends the reading: NULL after an error. */
 static struct kube_config *config_finish(const struct reading *rd)
 {
+    struct kube_config *c = rd->c;
+    const char *const texts[] = {c->server, c->namespace, c->tls_server_name, c->proxy, c->user, c->password};
+    const struct buf *const secrets[] = {&c->ca, &c->cert, &c->key, &c->token};
+
     if (*rd->why)
-        return kube_config_unref(rd->c);
-    rd->c->fingerprint = config_fingerprint(rd->c);
-    return rd->c;
+        return kube_config_unref(c);
+    c->fingerprint = hash_chain_u64(0, c->insecure);
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        c->fingerprint = hash_chain(hash_chain_u64(c->fingerprint, texts[i] != NULL), str_of(texts[i]));
+    for (size_t i = 0; i < ARRAY_SIZE(secrets); i++)
+        c->fingerprint = hash_chain(c->fingerprint, buf_str(secrets[i]));
+    return c;
 }
 
 /* ---- A kubeconfig, in YAML or JSON ---- */
@@ -342,26 +326,6 @@ struct kube_config *kube_config_parse(struct str text, const char *dir, char why
     return config_finish(&rd);
 }
 
-static struct kube_config *kubeconfig_read_file(const char *path, char why[512])
-{
-    const char *slash = strrchr(path, '/');
-    CLEANUP(cleanup_free)
-    char *dir = slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
-    SECRET_AUTO(text, KUBECONFIG_MAX_BYTES);
-    struct kube_config *c;
-    char inner[WHY_BYTES];
-    int r = file_read(path, &text);
-
-    if (r < 0) {
-        (void)snprintf(why, WHY_BYTES, "kubeconfig: cannot read file %.200s: %s", path, strerror(-r));
-        return NULL;
-    }
-    c = kube_config_parse(buf_str(&text), dir, inner);
-    if (!c)
-        (void)snprintf(why, WHY_BYTES, "kubeconfig %.200s: %.280s", path, inner);
-    return c;
-}
-
 /* ---- In a pod ---- */
 
 static struct kube_config *pod_config_read(const char *dir, char why[512])
@@ -391,8 +355,21 @@ static struct kube_config *pod_config_read(const char *dir, char why[512])
 
 struct kube_config *kube_config_read(const char *kubeconfig, const char *pod_dir, char why[512])
 {
+    const char *path = cstr(kubeconfig), *slash = strrchr(path, '/');
+    CLEANUP(cleanup_free)
+    char *dir = slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
+    SECRET_AUTO(text, KUBECONFIG_MAX_BYTES);
+    struct kube_config *c = NULL;
+    char inner[WHY_BYTES];
+    int r;
+
     why[0] = '\0';
-    return kubeconfig
-               ? kubeconfig_read_file(kubeconfig, why)
-               : pod_config_read(pod_dir ? pod_dir : "/var/run/secrets/kubernetes.io/serviceaccount", why);
+    if (!kubeconfig)
+        return pod_config_read(pod_dir ? pod_dir : "/var/run/secrets/kubernetes.io/serviceaccount", why);
+    r = file_read(path, &text);
+    if (r < 0)
+        (void)snprintf(why, WHY_BYTES, "kubeconfig: cannot read file %.200s: %s", path, strerror(-r));
+    else if (!(c = kube_config_parse(buf_str(&text), dir, inner)))
+        (void)snprintf(why, WHY_BYTES, "kubeconfig %.200s: %.280s", path, inner);
+    return c;
 }

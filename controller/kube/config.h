@@ -25,9 +25,7 @@ struct kube_config {
 struct kube_config *kube_config_read(const char *kubeconfig, const char *pod_dir, char why[512]);
 /* The same from the text of a kubeconfig. Relative paths start at dir; NULL: files are not allowed. */
 struct kube_config *kube_config_parse(struct str text, const char *dir, char why[512]);
-struct kube_config *kube_config_ref(struct kube_config *c);
-/* Secrets are wiped with the last reference. Takes NULL, returns NULL. */
+/* Drops one of `refs`; secrets are wiped with the last. Takes NULL, returns NULL. */
 struct kube_config *kube_config_unref(struct kube_config *c);
-DEFINE_CLEANUP(struct kube_config, kube_config_unref)
 
 #endif

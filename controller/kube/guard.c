@@ -4,7 +4,6 @@
  * the others, so that many bad tokens neither displace nor delay the good ones. */
 #include "controller/kube/guard.h"
 
-#include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -44,6 +43,7 @@ struct group {
 
 struct kube_guard {
     struct httpd_guard httpd;
+    struct kube *kube;
     struct kube_guard_options o;
     const struct kube_path_right *rights;
     struct loop *loop;
@@ -60,7 +60,8 @@ struct bearer {
     STAILQ_ENTRY(bearer) next;
     struct httpd_ticket ticket;
     const struct kube_path_right *right;
-    struct str token, certificate; /* in `bytes` */
+    bool by_certificate;
+    struct str credential; /* in `bytes` */
     char bytes[];
 };
 
@@ -118,45 +119,34 @@ static json_t *certificate_names(gnutls_x509_crt_t crt, const char *oid)
     return names;
 }
 
-/* Of several common names the last one counts, as in Go. */
-static json_t *certificate_user(gnutls_x509_crt_t crt)
+/* The user that a client certificate (DER) names, as the API server reads one: the common name, of several
+ * the last one as in Go, and the organizations as groups. NULL if it has no common name. */
+static json_t *certificate_read_user(struct str der)
 {
-    json_auto_t *names = certificate_names(crt, GNUTLS_OID_X520_COMMON_NAME);
-    json_auto_t *groups = certificate_names(crt, GNUTLS_OID_X520_ORGANIZATION_NAME);
-    json_t *name = json_array_get(names, json_array_size(names) - 1);
+    const gnutls_datum_t datum = {(unsigned char *)(uintptr_t)der.p, (unsigned)der.n};
+    json_auto_t *names = NULL, *groups = NULL;
+    gnutls_x509_crt_t crt;
+    json_t *name;
 
+    if (gnutls_x509_crt_init(&crt) < 0)
+        return NULL;
+    if (gnutls_x509_crt_import(crt, &datum, GNUTLS_X509_FMT_DER) == 0) {
+        names = certificate_names(crt, GNUTLS_OID_X520_COMMON_NAME);
+        groups = certificate_names(crt, GNUTLS_OID_X520_ORGANIZATION_NAME);
+    }
+    gnutls_x509_crt_deinit(crt);
+    name = json_array_get(names, json_array_size(names) - 1);
     if (!name || json_string_length(name) == 0 || !groups)
         return NULL;
     (void)json_array_append_new(groups, json_string("system:authenticated"));
     return json_pack("{s:O, s:O}", "username", name, "groups", groups);
 }
 
-/* The user that a client certificate (DER) names, as the API server reads one: the common name, and the
- * organizations as groups. NULL if it has no common name. */
-static json_t *certificate_read_user(struct str der)
-{
-    const gnutls_datum_t datum = {(unsigned char *)(uintptr_t)der.p, (unsigned)der.n};
-    json_t *user = NULL;
-    gnutls_x509_crt_t crt;
-
-    if (gnutls_x509_crt_init(&crt) < 0)
-        return NULL;
-    if (gnutls_x509_crt_import(crt, &datum, GNUTLS_X509_FMT_DER) == 0)
-        user = certificate_user(crt);
-    gnutls_x509_crt_deinit(crt);
-    return user;
-}
-
 /* ---- Requests and cached answers ---- */
-
-static mono_ms guard_now(const struct kube_guard *g)
-{
-    return loop_now(g->loop);
-}
 
 static void bearer_free(struct bearer *b)
 {
-    explicit_bzero(b->bytes, b->token.n + b->certificate.n);
+    explicit_bzero(b->bytes, b->credential.n);
     free(b);
 }
 
@@ -218,7 +208,8 @@ static void group_trim(struct group *g)
 /* The answer in the table, made if there is none. */
 static struct answer *answer_get(struct kube_guard *g, const struct bearer *b)
 {
-    const struct str parts[] = {str_of(b->right->verb), str_of(b->right->url), b->token, b->certificate};
+    const struct str parts[] = {str_of(b->right->verb), str_of(b->right->url),
+                                str_of(b->by_certificate ? "certificate" : "token"), b->credential};
     char digest[DIGEST_TEXT_BYTES];
     struct answer *a;
 
@@ -232,7 +223,7 @@ static struct answer *answer_get(struct kube_guard *g, const struct bearer *b)
     group_trim(&g->groups[false]);
     a->guard = g;
     a->right = b->right;
-    a->expires = guard_now(g);
+    a->expires = kube_now(g->kube);
     buf_init(&a->question, MAX_BODY);
     STAILQ_INIT(&a->waiting);
     answer_put(a);
@@ -256,10 +247,10 @@ static void answer_tell(struct answer *a, const struct httpd_refusal *refusal)
 static void guard_note(struct kube_guard *g, const char *trouble)
 {
     if (trouble && !g->failing)
-        log_warn("HTTP requests cannot be authorized", L_STR("kube", kube_label_of(g->o.kube)),
+        log_warn("HTTP requests cannot be authorized", L_STR("kube", kube_label_of(g->kube)),
                  L_STR("err", trouble));
     else if (!trouble && g->failing)
-        log_info("HTTP requests are authorized again", L_STR("kube", kube_label_of(g->o.kube)));
+        log_info("HTTP requests are authorized again", L_STR("kube", kube_label_of(g->kube)));
     g->failing = trouble != NULL;
 }
 
@@ -276,7 +267,7 @@ static void answer_settle(struct answer *a, const struct httpd_refusal *refusal)
         a->refusal = *refusal;
     group_trim(answer_group(a));
     answer_put(a);
-    a->expires = mono_add(guard_now(a->guard), refusal && ttl > REFUSED_TTL_MS ? REFUSED_TTL_MS : ttl);
+    a->expires = mono_add(kube_now(a->guard->kube), refusal && ttl > REFUSED_TTL_MS ? REFUSED_TTL_MS : ttl);
 }
 
 static const char no_answer[] = "503: cannot authorize the request: the API server does not answer\n";
@@ -302,21 +293,20 @@ static void answer_fail(struct answer *a, const struct kube_answer *reply)
 static void access_on_reply(void *arg, struct kube_answer *reply)
 {
     struct answer *a = arg;
-    bool allowed = false;
 
     a->call = NULL;
-    if (reply->verdict != KUBE_OK) {
+    if (reply->verdict != KUBE_OK)
         answer_fail(a, reply);
-        return;
-    }
-    (void)kube_bool(reply->object, &allowed, "status", "allowed", NULL);
-    answer_settle(a, allowed ? NULL : &(struct httpd_refusal){.status = 403, .text = a->text});
+    else if (kube_bool(reply->object, "status", "allowed", NULL))
+        answer_settle(a, NULL);
+    else
+        answer_settle(a, &(struct httpd_refusal){.status = 403, .text = a->text});
 }
 
 /* About the user as a TokenReview describes it. */
 static void access_ask(struct answer *a, const json_t *user, const char *name)
 {
-    int64_t left = mono_diff(guard_now(a->guard), a->deadline);
+    int64_t left = mono_diff(kube_now(a->guard->kube), a->deadline);
     json_auto_t *body = json_pack("{s:s, s:s, s:{s:s, s:O*, s:O*, s:O*, s:{s:s, s:s}}}", "apiVersion",
                                   "authorization.k8s.io/v1", "kind", "SubjectAccessReview", "spec", "user",
                                   name, "groups", kube_list(user, "groups", NULL), //
@@ -334,7 +324,7 @@ static void access_ask(struct answer *a, const json_t *user, const char *name)
                    "403: user \"%s\" cannot %s path \"%s\": bind it to a ClusterRole that allows this "
                    "nonResourceURL\n",
                    shown, a->right->verb, a->right->url);
-    a->call = kube_start(a->guard->o.kube, &rq, access_on_reply, a);
+    a->call = kube_start(a->guard->kube, &rq, access_on_reply, a);
 }
 
 static void token_on_reply(void *arg, struct kube_answer *reply)
@@ -345,15 +335,13 @@ static void token_on_reply(void *arg, struct kube_answer *reply)
     struct answer *a = arg;
     json_t *user = kube_map(reply->object, "status", "user", NULL);
     const char *name = cstr(kube_str(user, "username", NULL));
-    bool authenticated = false;
 
     a->call = NULL;
     secret_done(&a->question);
     kube_wipe_strings(kube_map(reply->object, "spec", NULL));
-    (void)kube_bool(reply->object, &authenticated, "status", "authenticated", NULL);
     if (reply->verdict != KUBE_OK) {
         answer_fail(a, reply);
-    } else if (authenticated && *name) {
+    } else if (*name && kube_bool(reply->object, "status", "authenticated", NULL)) {
         access_ask(a, user, name);
     } else {
         log_debug("token not accepted", L_STR("err", cstr(kube_str(reply->object, "status", "error", NULL))));
@@ -377,19 +365,19 @@ static bool token_ask(struct answer *a, struct str token)
     if (r < 0)
         return false;
     rq.body_text = buf_str(&a->question);
-    a->call = kube_start(a->guard->o.kube, &rq, token_on_reply, a);
+    a->call = kube_start(a->guard->kube, &rq, token_on_reply, a);
     return true;
 }
 
 /* False for a credential without a user. */
 static bool answer_ask(struct answer *a, const struct bearer *b)
 {
-    json_auto_t *user = b->token.n ? NULL : certificate_read_user(b->certificate);
+    json_auto_t *user = b->by_certificate ? certificate_read_user(b->credential) : NULL;
     const char *name = kube_str(user, "username", NULL);
 
-    a->deadline = mono_add(guard_now(a->guard), a->guard->o.timeout_ms);
-    if (b->token.n)
-        return token_ask(a, b->token);
+    a->deadline = mono_add(kube_now(a->guard->kube), a->guard->o.timeout_ms);
+    if (!b->by_certificate)
+        return token_ask(a, b->credential);
     if (name)
         access_ask(a, user, name);
     return name;
@@ -401,7 +389,7 @@ static bool answer_wait(struct answer *a, struct bearer *b, struct httpd_refusal
     struct group *g = answer_group(a);
 
     *ret = (struct httpd_refusal){.status = 503, .text = no_answer, .retry_after = RETRY_SECONDS};
-    if (kube_is_away(a->guard->o.kube)) {
+    if (kube_is_away(a->guard->kube)) {
         guard_note(a->guard, "the API server is away");
         return false;
     }
@@ -426,7 +414,7 @@ static void guard_review(struct kube_guard *g, struct bearer *b)
     struct answer *a = answer_get(g, b);
     struct httpd_refusal refusal;
 
-    if (mono_before(guard_now(g), a->expires)) {
+    if (mono_before(kube_now(g->kube), a->expires)) {
         bearer_decide(b, a->allowed ? NULL : &a->refusal);
     } else if (!answer_wait(a, b, &refusal)) {
         if (!a->call && !a->allowed)
@@ -471,9 +459,9 @@ const struct kube_path_right kube_rights_default[] = {
 static void guard_check(void *arg, const struct httpd_request *rq, const struct httpd_ticket *ticket)
 {
     bool by_certificate = rq->client_certificate.n && !*rq->authorization;
-    struct str token = STR(""), certificate = by_certificate ? rq->client_certificate : STR("");
+    struct str credential = rq->client_certificate;
     struct kube_guard *g = arg;
-    const char *why = by_certificate ? NULL : guard_read_token(rq->authorization, &token);
+    const char *why = by_certificate ? NULL : guard_read_token(rq->authorization, &credential);
     const struct kube_path_right *right = g->rights;
     struct bearer *b;
 
@@ -483,13 +471,12 @@ static void guard_check(void *arg, const struct httpd_request *rq, const struct 
     }
     while (right->path && strcmp(right->path, rq->path) != 0)
         right++;
-    b = xmalloc(sizeof(*b) + token.n + certificate.n);
+    b = xmalloc(sizeof(*b) + credential.n);
     *b = (struct bearer){.ticket = *ticket,
                          .right = right,
-                         .token = {b->bytes, token.n},
-                         .certificate = {b->bytes + token.n, certificate.n}};
-    memcpy(b->bytes, token.p, token.n);
-    memcpy(b->bytes + token.n, certificate.p, certificate.n);
+                         .by_certificate = by_certificate,
+                         .credential = {b->bytes, credential.n}};
+    memcpy(b->bytes, credential.p, credential.n);
     (void)pthread_mutex_lock(&g->lock);
     if (STAILQ_EMPTY(&g->arrived))
         loop_post(g->loop, &g->post);
@@ -497,17 +484,19 @@ static void guard_check(void *arg, const struct httpd_request *rq, const struct 
     (void)pthread_mutex_unlock(&g->lock);
 }
 
-struct kube_guard *kube_guard_new(const struct kube_guard_options *o, const struct kube_path_right *rights)
+struct kube_guard *kube_guard_new(struct kube *k, const struct kube_guard_options *o,
+                                  const struct kube_path_right *rights)
 {
     struct kube_guard *g = xcalloc(1, sizeof(*g));
 
+    g->kube = k;
     g->o = *o;
     for (size_t i = 0; i < ARRAY_SIZE(g->groups); i++)
         TAILQ_INIT(&g->groups[i].answers);
     g->httpd = (struct httpd_guard){
         .check = guard_check, .arg = g, .deadline_ms = (unsigned)o->timeout_ms + LATE_MS};
     g->rights = rights;
-    g->loop = kube_loop(o->kube);
+    g->loop = kube_loop(k);
     g->post.fn = guard_on_arrived;
     STAILQ_INIT(&g->arrived);
     (void)pthread_mutex_init(&g->lock, NULL);

@@ -12,7 +12,6 @@
 struct kube_guard;
 
 struct kube_guard_options {
-    struct kube *kube;    /* must outlive the guard */
     int64_t cache_ttl_ms; /* of "allowed"; "refused" is cached for as long, but at most ten seconds */
     int64_t timeout_ms;   /* of both questions together */
 };
@@ -26,11 +25,11 @@ struct kube_path_right {
 /* Get /metrics, post /-/reload, and get /status for all other paths. */
 extern const struct kube_path_right kube_rights_default[];
 
-/* On the loop's thread. The rights must outlive the guard. */
-struct kube_guard *kube_guard_new(const struct kube_guard_options *o, const struct kube_path_right *rights);
+/* On the loop's thread. The client and the rights must outlive the guard. */
+struct kube_guard *kube_guard_new(struct kube *k, const struct kube_guard_options *o,
+                                  const struct kube_path_right *rights);
 /* On the loop's thread, after the server was stopped. Takes NULL, returns NULL. */
 struct kube_guard *kube_guard_free(struct kube_guard *g);
-DEFINE_CLEANUP(struct kube_guard, kube_guard_free)
 /* For httpd_options. NULL for NULL. */
 const struct httpd_guard *kube_guard_httpd(const struct kube_guard *g);
 

@@ -44,43 +44,6 @@ bool kube_as_int(const json_t *v, int64_t *ret)
     return true;
 }
 
-bool kube_as_bool(const json_t *v, bool *ret)
-{
-    if (json_is_boolean(v))
-        *ret = json_is_true(v);
-    return json_is_boolean(v);
-}
-
-const char *kube_name(const json_t *o)
-{
-    return cstr(kube_str(o, "metadata", "name", NULL));
-}
-
-const char *kube_namespace(const json_t *o)
-{
-    return cstr(kube_str(o, "metadata", "namespace", NULL));
-}
-
-const char *kube_uid(const json_t *o)
-{
-    return cstr(kube_str(o, "metadata", "uid", NULL));
-}
-
-const char *kube_version(const json_t *o)
-{
-    return cstr(kube_str(o, "metadata", "resourceVersion", NULL));
-}
-
-const char *kube_label(const json_t *o, const char *key)
-{
-    return kube_str(o, "metadata", "labels", key, NULL);
-}
-
-const char *kube_annotation(const json_t *o, const char *key)
-{
-    return kube_str(o, "metadata", "annotations", key, NULL);
-}
-
 bool kube_list_has(const json_t *list, const char *text)
 {
     const json_t *one;
@@ -110,13 +73,12 @@ int kube_json_parse(json_t **ret, struct str text, char why[256])
     return -EINVAL;
 }
 
-int kube_json_parse_cut(json_t **ret, struct str text, struct kube_cut *cut, char why[256])
+int kube_json_parse_cut(json_t **ret, struct str text, const struct kube_cut *cut, char why[256])
 {
     BUF_AUTO(less, SIZE_MAX);
-    bool cuts = cut && cut->name;
-    int r = cuts ? kube_cut(cut, text, &less) : 0;
+    int r = cut ? kube_cut(cut, text, &less) : 0;
 
-    return r < 0 ? r : kube_json_parse(ret, cuts ? buf_str(&less) : text, why);
+    return r < 0 ? r : kube_json_parse(ret, cut ? buf_str(&less) : text, why);
 }
 
 int kube_json_print(const json_t *o, struct buf *into)
@@ -124,6 +86,14 @@ int kube_json_print(const json_t *o, struct buf *into)
     CLEANUP(cleanup_free) char *text = json_dumps(o, JSON_COMPACT | JSON_ENCODE_ANY);
 
     return buf_puts(into, text);
+}
+
+json_t *kube_line(const char *s, size_t max)
+{
+    CLEANUP(cleanup_free) char *line = xmalloc(max + 1);
+
+    text_line(line, max + 1, str_of(s));
+    return json_string(line);
 }
 
 void kube_wipe_strings(json_t *object)
@@ -139,51 +109,36 @@ void kube_wipe_strings(json_t *object)
 
 enum { NAME_BYTES = 64 };
 
-/* The opening quote of the next such member's value, or NULL. The pattern matches member names only, since
- * a quote inside a string is escaped. */
-static const char *cut_find_value(struct str pattern, const char *from, const char *end)
-{
-    const char *at = memmem(from, (size_t)(end - from), pattern.p, pattern.n);
-
-    return at ? at + pattern.n - 1 : NULL;
-}
-
-/* raw: followed by its closing quote. */
-static int cut_learn(struct kube_cut *cut, struct str raw)
+/* Appends a raw string, or its hash if it is long. */
+static int cut_put(const struct kube_cut *cut, struct str raw, struct buf *into)
 {
     BUF_AUTO(scratch, SIZE_MAX);
     char *plain;
-    int r = buf_room(&scratch, raw.n * 3, &plain);
 
-    if (r < 0)
-        return r;
-    cut->last_hash = cut->hash((struct str){plain, jr_unescape(raw, plain)});
-    cut->last.n = 0;
-    cut->last.max = SIZE_MAX;
-    return buf_put(&cut->last, raw.p, raw.n + 1);
+    if (raw.n <= KUBE_CUT_MIN_BYTES)
+        return buf_put_str(into, raw);
+    return buf_room(&scratch, raw.n * 3, &plain)
+               ?: buf_printf(into, "cut:%016" PRIx64,
+                             cut->hash((struct str){plain, jr_unescape(raw, plain)}));
 }
 
-int kube_cut(struct kube_cut *cut, struct str text, struct buf *into)
+int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into)
 {
     const char *from = text.p, *end = text.p + text.n, *at;
     BUF_AUTO(pattern, NAME_BYTES);
     size_t mark = into->n;
     int r = buf_printf(&pattern, "\"%s\":\"", cut->name);
 
-    while (r == 0 && text.n && (at = cut_find_value(buf_str(&pattern), from, end))) {
-        struct str rest = {at + 1, (size_t)(end - at - 1)}, raw = {rest.p, cut->last.n - 1};
-        bool repeats = cut->last.n && str_starts(rest, buf_str(&cut->last));
+    /* The pattern matches member names only, since a quote inside a string is escaped. */
+    while (r == 0 && text.n && (at = memmem(from, (size_t)(end - from), pattern.p, pattern.n))) {
+        struct str raw;
         struct jr j;
 
+        at += pattern.n - 1; /* the opening quote of the value */
         jr_init(&j, (struct str){at, (size_t)(end - at)}, JR_STRICT);
-        if (!repeats && !jr_string(&j, &raw))
+        if (!jr_string(&j, &raw))
             break; /* the JSON parser reports the error */
-        if (!repeats && raw.n > KUBE_CUT_MIN_BYTES)
-            r = cut_learn(cut, raw);
-        r = r ?: buf_put(into, from, (size_t)(raw.p - from));
-        if (r == 0)
-            r = raw.n > KUBE_CUT_MIN_BYTES ? buf_printf(into, "cut:%016" PRIx64, cut->last_hash)
-                                           : buf_put_str(into, raw);
+        r = buf_put(into, from, (size_t)(raw.p - from)) ?: cut_put(cut, raw, into);
         from = raw.p + raw.n;
     }
     if (r == 0 && from < end)

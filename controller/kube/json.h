@@ -22,8 +22,8 @@ static inline struct str kube_as_text(const json_t *v)
 /* True, and sets *ret, for an integer; 12.0 is one. */
 #define kube_int(o, ret, ...) kube_as_int(kube_get(o, __VA_ARGS__), ret)
 bool kube_as_int(const json_t *v, int64_t *ret);
-#define kube_bool(o, ret, ...) kube_as_bool(kube_get(o, __VA_ARGS__), ret)
-bool kube_as_bool(const json_t *v, bool *ret);
+/* Whether it is true. */
+#define kube_bool(...) (kube_get(__VA_ARGS__) == json_true())
 /* An array, or an object; NULL when there is none. For json_array_foreach() and json_object_foreach(). */
 #define kube_list(...) kube_as(JSON_ARRAY, kube_get(__VA_ARGS__))
 #define kube_map(...)  kube_as(JSON_OBJECT, kube_get(__VA_ARGS__))
@@ -36,13 +36,13 @@ static inline json_t *kube_as(json_type type, json_t *v)
 bool kube_list_has(const json_t *list, const char *text);
 
 /* metadata.name, .namespace ("" without one) and so on; "" when absent. */
-const char *kube_name(const json_t *o);
-const char *kube_namespace(const json_t *o);
-const char *kube_uid(const json_t *o);
-const char *kube_version(const json_t *o); /* metadata.resourceVersion */
+#define kube_name(o)      cstr(kube_str(o, "metadata", "name", NULL))
+#define kube_namespace(o) cstr(kube_str(o, "metadata", "namespace", NULL))
+#define kube_uid(o)       cstr(kube_str(o, "metadata", "uid", NULL))
+#define kube_version(o)   cstr(kube_str(o, "metadata", "resourceVersion", NULL))
 /* metadata.labels[key], metadata.annotations[key]; NULL when absent. */
-const char *kube_label(const json_t *o, const char *key);
-const char *kube_annotation(const json_t *o, const char *key);
+#define kube_label(o, key)      kube_str(o, "metadata", "labels", key, NULL)
+#define kube_annotation(o, key) kube_str(o, "metadata", "annotations", key, NULL)
 
 /* ---- Documents ---- */
 
@@ -50,10 +50,6 @@ const char *kube_annotation(const json_t *o, const char *key);
 struct kube_cut {
     const char *name; /* the member's, of letters only */
     uint64_t (*hash)(struct str text);
-    /* The last one, raw and with its closing quote. Most of a fleet's objects contain the same one, and to
-     * compare is much cheaper than to read. */
-    struct buf last;
-    uint64_t last_hash;
 };
 
 enum { KUBE_CUT_MIN_BYTES = 256, KUBE_CUT_WORD_BYTES = 20 };
@@ -61,16 +57,18 @@ enum { KUBE_CUT_MIN_BYTES = 256, KUBE_CUT_WORD_BYTES = 20 };
 /* Appends the JSON text with each string longer than KUBE_CUT_MIN_BYTES that is the value of a member of
  * that name replaced by "cut:" and the hash of the unescaped string, in 16 digits. Only compact text, as API
  * servers write it, is cut; invalid JSON stays invalid. -EFBIG. */
-MUST_USE int kube_cut(struct kube_cut *cut, struct str text, struct buf *into);
+MUST_USE int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into);
 /* Reads the hash from such a replacement; false for other text. Only its maker can make one. */
 bool kube_cut_read(struct str text, uint64_t *ret);
 
 /* Parses a document of at most 2048 levels. -EINVAL with a sentence in `why` (may be NULL). */
 MUST_USE int kube_json_parse(json_t **ret, struct str text, char why[256]);
-/* Like kube_json_parse(), after kube_cut(); cut, or its name, may be NULL. */
-MUST_USE int kube_json_parse_cut(json_t **ret, struct str text, struct kube_cut *cut, char why[256]);
+/* Like kube_json_parse(), after kube_cut() unless `cut` is NULL. */
+MUST_USE int kube_json_parse_cut(json_t **ret, struct str text, const struct kube_cut *cut, char why[256]);
 /* Appends o as compact JSON. -EFBIG. */
 MUST_USE int kube_json_print(const json_t *o, struct buf *into);
+/* One line of at most `max` bytes, as text_line() makes it. A new reference. */
+json_t *kube_line(const char *text, size_t max);
 /* Wipes the string members of an object: a Secret's data, before its memory is given back. Takes NULL. */
 void kube_wipe_strings(json_t *object);
 

@@ -2,7 +2,6 @@
  * leaderelection. */
 #include "controller/kube/lease.h"
 
-#include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
@@ -43,14 +42,9 @@ struct kube_lease *kube_lease_free(struct kube_lease *l)
     return NULL;
 }
 
-static mono_ms lease_now(const struct kube_lease *l)
-{
-    return loop_now(kube_loop(l->kube));
-}
-
 bool kube_lease_leading(const struct kube_lease *l)
 {
-    return l->leading && mono_before(lease_now(l), l->leading_until);
+    return l->leading && mono_before(kube_now(l->kube), l->leading_until);
 }
 
 const char *kube_lease_holder(const struct kube_lease *l)
@@ -65,36 +59,18 @@ const char *kube_lease_trouble(const struct kube_lease *l)
 
 static void lease_set_leading(struct kube_lease *l, bool leading)
 {
-    if (l->leading == leading)
+    if (l->known && l->leading == leading)
         return;
-    l->leading = leading;
     if (leading)
         log_info("leading", L_STR("lease", l->o.name), L_STR("identity", l->o.identity));
+    else if (!l->leading)
+        log_info("standing by", L_STR("lease", l->o.name), L_STR("identity", l->o.identity),
+                 L_STR("leader", kube_lease_holder(l)));
     else if (!l->releasing)
         log_warn("no longer leading", L_STR("lease", l->o.name), L_STR("identity", l->o.identity));
     l->known = true;
+    l->leading = leading;
     l->o.on_change(l->o.arg, leading);
-}
-
-static void lease_stand_by(struct kube_lease *l)
-{
-    lease_set_leading(l, false);
-    if (l->known)
-        return;
-    log_info("standing by", L_STR("lease", l->o.name), L_STR("identity", l->o.identity),
-             L_STR("leader", kube_lease_holder(l)));
-    l->known = true;
-    l->o.on_change(l->o.arg, false);
-}
-
-static void lease_next_in(struct kube_lease *l, int64_t ms)
-{
-    kube_timer_move(kube_loop(l->kube), &l->timer, ms);
-}
-
-static void lease_next_try(struct kube_lease *l)
-{
-    lease_next_in(l, RETRY_MS + (int64_t)rand_below(RETRY_MS / 5 + 1));
 }
 
 static bool lease_is_ours(const struct kube_lease *l)
@@ -112,23 +88,14 @@ static int64_t lease_expires_in_ms(const struct kube_lease *l)
     if (kube_int(l->seen, &seconds, "spec", "leaseDurationSeconds", NULL) && seconds > 0 &&
         seconds < 24 * 3600 && seconds * 1000 > ms)
         ms = seconds * 1000;
-    return ms - mono_diff(l->changed_at, lease_now(l));
-}
-
-/* A standby looks twice as often as a leader renews, and as soon as the Lease expires. */
-static void lease_next_look(struct kube_lease *l)
-{
-    int64_t pause = RETRY_MS / 2 + (int64_t)rand_below(RETRY_MS / 10 + 1);
-    int64_t left = lease_expires_in_ms(l);
-
-    lease_next_in(l, left < pause ? left : pause);
+    return ms - mono_diff(l->changed_at, kube_now(l->kube));
 }
 
 /* NULL: none, or unknown. */
 static void lease_see(struct kube_lease *l, json_t *lease)
 {
     if (!l->seen || !lease || strcmp(kube_version(l->seen), kube_version(lease)) != 0)
-        l->changed_at = lease_now(l);
+        l->changed_at = kube_now(l->kube);
     json_decref(l->seen);
     l->seen = json_incref(lease);
 }
@@ -142,36 +109,6 @@ static void lease_finish_release(struct kube_lease *l)
         released(l->released_arg);
 }
 
-/* The spec with us as the holder, or with none for a release. */
-static json_t *lease_new_spec(const struct kube_lease *l)
-{
-    const char *acquired = kube_str(l->seen, "spec", "acquireTime", NULL);
-    char now[KUBE_TIME_BYTES];
-    int64_t transitions = 0;
-
-    kube_micro_time_format(loop_wall(kube_loop(l->kube)), now);
-    (void)kube_int(l->seen, &transitions, "spec", "leaseTransitions", NULL);
-    if (!lease_is_ours(l)) {
-        transitions += l->seen != NULL;
-        acquired = now;
-    }
-    return json_pack("{s:s, s:I, s:s?, s:s, s:I}", "holderIdentity", l->releasing ? "" : l->o.identity,
-                     "leaseDurationSeconds", (json_int_t)(l->releasing ? 1 : DURATION_MS / 1000),
-                     "acquireTime", acquired, "renewTime", now, "leaseTransitions", (json_int_t)transitions);
-}
-
-/* Keeps what others wrote besides the spec. */
-static json_t *lease_new_object(const struct kube_lease *l)
-{
-    json_t *lease =
-        l->seen ? json_copy(l->seen)
-                : json_pack("{s:s, s:s, s:{s:s, s:s}}", "apiVersion", "coordination.k8s.io/v1", "kind",
-                            "Lease", "metadata", "name", l->o.name, "namespace", l->o.namespace);
-
-    (void)json_object_set_new(lease, "spec", lease_new_spec(l));
-    return lease;
-}
-
 /* NULL: none. Logs when it begins and when it ends. */
 static void lease_set_trouble(struct kube_lease *l, const char *why)
 {
@@ -182,18 +119,13 @@ static void lease_set_trouble(struct kube_lease *l, const char *why)
     text_line(l->trouble, sizeof(l->trouble), str_of(why));
 }
 
-static void lease_try_again(struct kube_lease *l)
+/* A release is tried once. */
+static void lease_next_try(struct kube_lease *l)
 {
     if (l->releasing)
         lease_finish_release(l);
     else
-        lease_next_try(l);
-}
-
-static void lease_failed(struct kube_lease *l, const char *why)
-{
-    lease_set_trouble(l, why);
-    lease_try_again(l);
+        kube_timer_move(kube_loop(l->kube), &l->timer, RETRY_MS + (int64_t)rand_below(RETRY_MS / 5 + 1));
 }
 
 static void lease_call(struct kube_lease *l, enum kube_method method, const json_t *body, kube_done_fn done)
@@ -207,27 +139,8 @@ static void lease_call(struct kube_lease *l, enum kube_method method, const json
         .timeout_ms = RENEW_DEADLINE_MS / 2,
     };
 
-    l->sent_at = lease_now(l);
+    l->sent_at = kube_now(l->kube);
     l->call = kube_start(l->kube, &rq, done, l);
-}
-
-static void lease_on_written(void *arg, struct kube_answer *a);
-
-static void lease_write(struct kube_lease *l)
-{
-    json_auto_t *lease = lease_new_object(l);
-
-    lease_call(l, l->seen ? KUBE_UPDATE : KUBE_CREATE, lease, lease_on_written);
-}
-
-/* The Lease is ours. The time to lead counts from when the request was sent. */
-static void lease_lead(struct kube_lease *l)
-{
-    l->leading_until = mono_add(l->sent_at, RENEW_DEADLINE_MS);
-    kube_timer_move(kube_loop(l->kube), &l->end, mono_diff(lease_now(l), l->leading_until));
-    lease_next_try(l);
-    if (mono_before(lease_now(l), l->leading_until))
-        lease_set_leading(l, true);
 }
 
 static void lease_on_written(void *arg, struct kube_answer *a)
@@ -238,34 +151,68 @@ static void lease_on_written(void *arg, struct kube_answer *a)
     if (a->verdict == KUBE_OK) {
         lease_set_trouble(l, NULL);
         lease_see(l, a->object);
-        if (l->releasing)
+        if (l->releasing) {
             lease_finish_release(l);
-        else
-            lease_lead(l);
+            return;
+        }
+        /* The Lease is ours. The time to lead counts from when the request was sent. */
+        l->leading_until = mono_add(l->sent_at, RENEW_DEADLINE_MS);
+        kube_timer_move(kube_loop(l->kube), &l->end, mono_diff(kube_now(l->kube), l->leading_until));
+        lease_next_try(l);
+        if (mono_before(kube_now(l->kube), l->leading_until))
+            lease_set_leading(l, true);
     } else if (a->verdict == KUBE_CONFLICT || a->verdict == KUBE_EXISTS || a->verdict == KUBE_NOT_FOUND) {
         /* Someone else was faster: our copy is old. When it changed is unknown, so that counts from the
          * next read. */
         lease_see(l, NULL);
-        lease_try_again(l);
+        lease_next_try(l);
     } else {
-        lease_failed(l, a->why);
+        lease_set_trouble(l, a->why);
+        lease_next_try(l);
     }
+}
+
+/* Makes us the holder, or for a release nobody, and keeps what others wrote besides the spec. */
+static void lease_write(struct kube_lease *l)
+{
+    const char *acquired = kube_str(l->seen, "spec", "acquireTime", NULL);
+    json_auto_t *lease =
+        l->seen ? json_copy(l->seen)
+                : json_pack("{s:s, s:s, s:{s:s, s:s}}", "apiVersion", "coordination.k8s.io/v1", "kind",
+                            "Lease", "metadata", "name", l->o.name, "namespace", l->o.namespace);
+    char now[KUBE_TIME_BYTES];
+    int64_t transitions = 0;
+
+    kube_micro_time_format(loop_wall(kube_loop(l->kube)), now);
+    (void)kube_int(l->seen, &transitions, "spec", "leaseTransitions", NULL);
+    if (!lease_is_ours(l)) {
+        transitions += l->seen != NULL;
+        acquired = now;
+    }
+    (void)json_object_set_new(
+        lease, "spec",
+        json_pack("{s:s, s:I, s:s?, s:s, s:I}", "holderIdentity", l->releasing ? "" : l->o.identity,
+                  "leaseDurationSeconds", (json_int_t)(l->releasing ? 1 : DURATION_MS / 1000), "acquireTime",
+                  acquired, "renewTime", now, "leaseTransitions", (json_int_t)transitions));
+    lease_call(l, l->seen ? KUBE_UPDATE : KUBE_CREATE, lease, lease_on_written);
 }
 
 static void lease_take_answer(struct kube_lease *l, json_t *lease)
 {
+    int64_t pause = RETRY_MS / 2 + (int64_t)rand_below(RETRY_MS / 10 + 1), left;
+
     lease_set_trouble(l, NULL);
     lease_see(l, lease);
+    left = lease_expires_in_ms(l);
     if (l->releasing && !lease_is_ours(l)) {
         lease_finish_release(l);
-        return;
-    }
-    if (lease_is_ours(l) || lease_expires_in_ms(l) <= 0) {
+    } else if (lease_is_ours(l) || left <= 0) {
         lease_write(l);
-        return;
+    } else {
+        /* A standby looks twice as often as a leader renews, and as soon as the Lease expires. */
+        kube_timer_move(kube_loop(l->kube), &l->timer, left < pause ? left : pause);
+        lease_set_leading(l, false);
     }
-    lease_next_look(l);
-    lease_stand_by(l);
 }
 
 static void lease_on_read(void *arg, struct kube_answer *a)
@@ -279,7 +226,8 @@ static void lease_on_read(void *arg, struct kube_answer *a)
         lease_see(l, NULL);
         lease_write(l);
     } else {
-        lease_failed(l, a->why);
+        lease_set_trouble(l, a->why);
+        lease_next_try(l);
     }
 }
 
@@ -302,7 +250,7 @@ static void lease_on_end(struct timer *t)
 
     if (l->releasing)
         lease_finish_release(l);
-    else if (!mono_before(lease_now(l), l->leading_until))
+    else if (l->leading && !mono_before(kube_now(l->kube), l->leading_until))
         lease_set_leading(l, false);
 }
 
@@ -312,9 +260,10 @@ void kube_lease_release(struct kube_lease *l, void (*done)(void *arg), void *arg
     l->released = done;
     l->released_arg = arg;
     l->call = kube_cancel(l->call);
-    lease_next_in(l, 0);
+    kube_timer_move(kube_loop(l->kube), &l->timer, 0);
     kube_timer_move(kube_loop(l->kube), &l->end, RELEASE_MS);
-    lease_set_leading(l, false);
+    if (l->leading)
+        lease_set_leading(l, false);
 }
 
 void kube_lease_make_identity(char out[KUBE_IDENTITY_BYTES])
@@ -333,6 +282,6 @@ struct kube_lease *kube_lease_new(struct kube *k, const struct kube_lease_option
     l->o = *o;
     l->timer.fn = lease_on_timer;
     l->end.fn = lease_on_end;
-    lease_next_in(l, 0);
+    kube_timer_move(kube_loop(l->kube), &l->timer, 0);
     return l;
 }

@@ -24,7 +24,6 @@ void kube_lease_make_identity(char out[KUBE_IDENTITY_BYTES]);
 struct kube_lease *kube_lease_new(struct kube *k, const struct kube_lease_options *o);
 /* Does not release the Lease; see kube_lease_release(). */
 struct kube_lease *kube_lease_free(struct kube_lease *l);
-DEFINE_CLEANUP(struct kube_lease, kube_lease_free)
 
 /* Whether this process is the leader now, by the loop's time. */
 bool kube_lease_leading(const struct kube_lease *l);

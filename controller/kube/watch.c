@@ -2,15 +2,12 @@
  * next call. */
 #include "controller/kube/watch.h"
 
-#include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 enum {
     VERSION_BYTES = 128,
@@ -25,8 +22,8 @@ enum {
 
 struct kube_watch {
     struct kube *kube;
-    struct kube_watch_options o; /* its strings are the copies below */
-    char *namespace, *label_selector, *field_selector;
+    struct kube_watch_options o;
+    char *field_selector;
     struct kube_call *call; /* a page of the list, or the stream of events */
     struct timer timer;
     struct kube_waiter waiter;
@@ -41,7 +38,6 @@ struct kube_watch {
     enum kube_verdict refused; /* why the last list failed; KUBE_OK: it did not */
     /* The stream */
     struct buf line; /* the start of an unfinished one */
-    struct kube_cut cut;
     mono_ms opened;
     bool open, has_event;
     unsigned stream_failures;
@@ -50,11 +46,6 @@ struct kube_watch {
     unix_ms heard;
     char trouble[768];
 };
-
-static mono_ms watch_now(const struct kube_watch *w)
-{
-    return loop_now(kube_loop(w->kube));
-}
 
 /* ---- What is known, and which changes to report ---- */
 
@@ -65,15 +56,9 @@ static bool version_is_number(const char *s)
 
 bool kube_version_newer(const char *a, const char *b)
 {
-    size_t na, nb;
-
     if (!version_is_number(a) || !version_is_number(b))
         return strcmp(a, b) != 0;
-    a += strspn(a, "0");
-    b += strspn(b, "0");
-    na = strlen(a);
-    nb = strlen(b);
-    return na != nb ? na > nb : strcmp(a, b) > 0;
+    return strverscmp(a + strspn(a, "0"), b + strspn(b, "0")) > 0;
 }
 
 /* NULL for an object without a name or a version. */
@@ -158,11 +143,6 @@ bool kube_watch_has(const struct kube_watch *w, const char *namespace, const cha
     return kube_str(w->known, key, NULL);
 }
 
-size_t kube_watch_objects(const struct kube_watch *w)
-{
-    return json_object_size(w->known);
-}
-
 /* ---- Troubles and the timer ---- */
 
 struct kube_watch *kube_watch_free(struct kube_watch *w)
@@ -171,14 +151,11 @@ struct kube_watch *kube_watch_free(struct kube_watch *w)
         return NULL;
     w->call = kube_cancel(w->call);
     loop_timer_clear(kube_loop(w->kube), &w->timer);
-    kube_waiter_remove(&w->waiter);
+    LIST_REMOVE(&w->waiter, entry);
     buf_done(&w->line);
-    buf_done(&w->cut.last);
     json_decref(w->known);
     json_decref(w->listed);
     free(w->next_page);
-    free(w->namespace);
-    free(w->label_selector);
     free(w->field_selector);
     free(w);
     return NULL;
@@ -220,12 +197,12 @@ static struct kube_request watch_request(struct kube_watch *w, const char *query
     return (struct kube_request){
         .method = KUBE_LIST,
         .resource = w->o.resource,
-        .namespace = w->namespace,
-        .label_selector = w->label_selector,
+        .namespace = w->o.namespace,
+        .label_selector = w->o.label_selector,
         .field_selector = w->field_selector,
         .query = query,
         .max_answer = PAGE_BYTES,
-        .cut = &w->cut,
+        .cut = w->o.cut,
     };
 }
 
@@ -301,11 +278,10 @@ static void watch_list_page(struct kube_watch *w, const json_t *list)
     watch_drop_page(w);
     if (!ok) {
         watch_list_failed(w, "the answer is not a list of Kubernetes objects", -1);
-    } else if (repeats || ++w->n_pages == MAX_PAGES) {
-        char why[64];
-
-        (void)snprintf(why, sizeof(why), "a list has more than %d pages", MAX_PAGES);
-        watch_list_failed(w, repeats ? "the API server repeats a continue token" : why, -1);
+    } else if (repeats) {
+        watch_list_failed(w, "the API server repeats a continue token", -1);
+    } else if (++w->n_pages == MAX_PAGES) {
+        watch_list_failed(w, "a list has more than 10000 pages", -1);
     } else if (*next) {
         w->next_page = xstrdup(next);
         watch_start_list(w);
@@ -370,7 +346,7 @@ enum {
 /* Whether to say why: an expired version, or one broken connection, is no trouble. */
 static bool watch_stream_failed(struct kube_watch *w, enum kube_verdict verdict, int64_t retry_after_ms)
 {
-    if (w->open && mono_diff(w->opened, watch_now(w)) >= GOOD_MS)
+    if (w->open && mono_diff(w->opened, kube_now(w->kube)) >= GOOD_MS)
         w->stream_failures = 0;
     w->stream_failures++;
     if ((verdict != KUBE_RETRY && verdict != KUBE_UNAUTHORIZED) || w->stream_failures >= FAILURES_TO_LIST)
@@ -411,20 +387,20 @@ static bool watch_take_event(struct kube_watch *w, const char *type, json_t *obj
     return watch_advance(w, kube_version(object));
 }
 
-static void watch_on_line(struct kube_watch *w, struct str line)
-{
-    json_auto_t *event = NULL;
-
-    if (kube_json_parse_cut(&event, line, &w->cut, NULL) < 0 ||
-        !watch_take_event(w, cstr(kube_str(event, "type", NULL)), kube_get(event, "object", NULL)))
-        watch_stop_stream(w, KUBE_INVALID, "the data is not a watch event", -1);
-}
-
 /* Each byte is scanned once, and a line within one piece is not copied. Each line may end the stream. */
-static void watch_take_piece(struct kube_watch *w, struct str piece)
+static void watch_on_data(void *arg, struct str piece)
 {
+    struct kube_watch *w = arg;
+
+    w->heard = loop_wall(kube_loop(w->kube));
+    if (!w->open) {
+        w->open = true;
+        w->opened = kube_now(w->kube);
+        watch_set_trouble(w, NULL);
+    }
     while (piece.n && w->call) {
         const char *end = memchr(piece.p, '\n', piece.n);
+        json_auto_t *event = NULL;
         struct str line = {piece.p, end ? (size_t)(end - piece.p) : piece.n};
 
         piece = (struct str){piece.p + line.n + (end != NULL), piece.n - line.n - (end != NULL)};
@@ -437,29 +413,18 @@ static void watch_take_piece(struct kube_watch *w, struct str piece)
             return;
         if (w->line.n)
             line = buf_str(&w->line);
-        if (line.n)
-            watch_on_line(w, line);
+        if (line.n &&
+            (kube_json_parse_cut(&event, line, w->o.cut, NULL) < 0 ||
+             !watch_take_event(w, cstr(kube_str(event, "type", NULL)), kube_get(event, "object", NULL))))
+            watch_stop_stream(w, KUBE_INVALID, "the data is not a watch event", -1);
         buf_done(&w->line);
     }
-}
-
-static void watch_on_data(void *arg, struct str piece)
-{
-    struct kube_watch *w = arg;
-
-    w->heard = loop_wall(kube_loop(w->kube));
-    if (!w->open) {
-        w->open = true;
-        w->opened = watch_now(w);
-        watch_set_trouble(w, NULL);
-    }
-    watch_take_piece(w, piece);
 }
 
 static void watch_on_end(void *arg, struct kube_answer *a)
 {
     struct kube_watch *w = arg;
-    bool good = w->open && (w->has_event || mono_diff(w->opened, watch_now(w)) >= MIN_RETRY_MS);
+    bool good = w->open && (w->has_event || mono_diff(w->opened, kube_now(w->kube)) >= MIN_RETRY_MS);
 
     w->call = NULL;
     if (a->verdict != KUBE_OK) {
@@ -536,7 +501,7 @@ void kube_watch_hurry(struct kube_watch *w)
 static void watch_on_return(struct kube_waiter *waiter)
 {
     struct kube_watch *w = CONTAINER_OF(waiter, struct kube_watch, waiter);
-    bool fresh = w->call && w->open && mono_diff(w->opened, watch_now(w)) < kube_absence_ms(w->kube);
+    bool fresh = w->call && w->open && mono_diff(w->opened, kube_now(w->kube)) < kube_absence_ms(w->kube);
 
     w->list_failures = w->stream_failures = 0;
     if (fresh)
@@ -568,8 +533,6 @@ struct kube_watch *kube_watch_new(struct kube *k, const struct kube_watch_option
 
     w->kube = k;
     w->o = *o;
-    w->namespace = o->namespace ? xstrdup(o->namespace) : NULL;
-    w->label_selector = o->label_selector ? xstrdup(o->label_selector) : NULL;
     /* A single object is a list with a field selector, which a Role's resourceNames allow. */
     if (o->name)
         w->field_selector =
@@ -580,8 +543,6 @@ struct kube_watch *kube_watch_new(struct kube *k, const struct kube_watch_option
     w->need_list = true;
     w->known = json_object();
     buf_init(&w->line, EVENT_BYTES);
-    if (o->cut)
-        w->cut = *o->cut;
     w->timer.fn = watch_on_timer;
     watch_again(w, 0);
     w->waiter.on_return = watch_on_return;

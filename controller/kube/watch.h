@@ -13,9 +13,10 @@ struct kube_watch;
 
 struct kube_watch_options {
     const struct kube_resource *resource;
-    const char *namespace; /* NULL: all. All strings are copied */
-    const char *name;      /* a single object, as resourceNames in a Role allow; NULL: all */
-    const char *label_selector, *field_selector; /* NULL: none */
+    const char *namespace;      /* NULL: all. Must outlive the watch, like label_selector */
+    const char *name;           /* a single object, as resourceNames in a Role allow; NULL: all */
+    const char *label_selector; /* NULL: none */
+    const char *field_selector; /* NULL: none */
     const struct kube_cut *cut; /* applied to every object; NULL: none. Must outlive the watch */
     size_t page;                /* objects per page of a list; 0: 500. A page of more than 16 MiB is split */
     /* All run on the loop, must not free the watch, and may be NULL. */
@@ -30,7 +31,6 @@ struct kube_watch_options {
 /* Starts in the loop's next turn. */
 struct kube_watch *kube_watch_new(struct kube *k, const struct kube_watch_options *o);
 struct kube_watch *kube_watch_free(struct kube_watch *w);
-DEFINE_CLEANUP(struct kube_watch, kube_watch_free)
 
 /* Sends a new request at once: the API server is known to answer, and this watch may hang on a dead
  * connection. */
@@ -49,8 +49,6 @@ unix_ms kube_watch_heard(const struct kube_watch *w);
 bool kube_watch_passed(const struct kube_watch *w, const char *version);
 /* Whether version a is newer than b, by number (KEP-5504); others are newer if they differ. */
 bool kube_version_newer(const char *a, const char *b);
-/* The number of objects. */
-size_t kube_watch_objects(const struct kube_watch *w);
 /* Whether the object exists, e.g. before it is created. */
 bool kube_watch_has(const struct kube_watch *w, const char *namespace, const char *name);
 

@@ -1,13 +1,12 @@
 /* A queue owns its items, one for each key that waits or is active. */
 #include "controller/kube/writer.h"
 
-#include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "controller/kube/watch.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
+#include "exporter/base/text.h"
 
 #include <stdio.h>
 #include <sys/queue.h>
@@ -50,11 +49,6 @@ struct kube_queue {
     struct kube_waiter waiter;
 };
 
-static void queue_pump_soon(struct kube_queue *q)
-{
-    kube_timer_move(q->loop, &q->pump, 0);
-}
-
 static void item_make_ready(struct item *it)
 {
     it->state = READY;
@@ -63,7 +57,7 @@ static void item_make_ready(struct item *it)
         TAILQ_INSERT_HEAD(&it->queue->ready, it, entry);
     else
         TAILQ_INSERT_TAIL(&it->queue->ready, it, entry);
-    queue_pump_soon(it->queue);
+    kube_timer_move(it->queue->loop, &it->queue->pump, 0);
 }
 
 static void item_make_waiting(struct item *it, int64_t ms)
@@ -88,49 +82,27 @@ static void item_on_timer(struct timer *t)
     item_make_ready(CONTAINER_OF(t, struct item, timer));
 }
 
-static void queue_fill_tokens(struct kube_queue *q)
-{
-    mono_ms now = loop_now(q->loop);
-    int64_t most = (int64_t)q->o.burst * TOKEN;
-    int64_t more = mono_diff(q->filled_at, now) * q->o.per_second;
-
-    q->filled_at = now;
-    q->tokens = more > most - q->tokens ? most : q->tokens + more;
-}
-
-static void queue_start(struct kube_queue *q, struct item *it)
-{
-    TAILQ_REMOVE(&q->ready, it, entry);
-    it->state = ACTIVE;
-    it->again = false;
-    q->active++;
-    q->tokens -= TOKEN;
-    q->o.work(q->o.arg, it->key);
-}
-
 static void queue_on_pump(struct timer *t)
 {
     struct kube_queue *q = CONTAINER_OF(t, struct kube_queue, pump);
+    int64_t most = (int64_t)q->o.burst * TOKEN;
+    int64_t more = mono_diff(q->filled_at, loop_now(q->loop)) * q->o.per_second;
     struct item *next;
 
-    queue_fill_tokens(q);
+    q->filled_at = loop_now(q->loop);
+    q->tokens = more > most - q->tokens ? most : q->tokens + more;
     if (q->o.kube && kube_is_away(q->o.kube))
         return;
-    while ((next = TAILQ_FIRST(&q->ready)) && q->active < q->o.max_active && q->tokens >= TOKEN)
-        queue_start(q, next);
+    while ((next = TAILQ_FIRST(&q->ready)) && q->active < q->o.max_active && q->tokens >= TOKEN) {
+        TAILQ_REMOVE(&q->ready, next, entry);
+        next->state = ACTIVE;
+        next->again = false;
+        q->active++;
+        q->tokens -= TOKEN;
+        q->o.work(q->o.arg, next->key);
+    }
     if (next && q->active < q->o.max_active)
         kube_timer_move(q->loop, t, (TOKEN - q->tokens) / q->o.per_second + 1);
-}
-
-static void item_on_return(struct item *it)
-{
-    bool waits = it->state == READY || (it->state == WAITING && it->failures);
-
-    it->failures = 0;
-    if (it->state == READY)
-        TAILQ_REMOVE(&it->queue->ready, it, entry);
-    if (waits)
-        item_make_waiting(it, kube_return_ms());
 }
 
 static void queue_on_return(struct kube_waiter *w)
@@ -139,8 +111,15 @@ static void queue_on_return(struct kube_waiter *w)
     struct item *it;
     size_t at = 0;
 
-    while ((it = map_next(&q->items, &at)))
-        item_on_return(it);
+    while ((it = map_next(&q->items, &at))) {
+        bool waits = it->state == READY || (it->state == WAITING && it->failures);
+
+        it->failures = 0;
+        if (it->state == READY)
+            TAILQ_REMOVE(&q->ready, it, entry);
+        if (waits)
+            item_make_waiting(it, kube_return_ms());
+    }
 }
 
 struct kube_queue *kube_queue_new(struct loop *loop, const struct kube_queue_options *o)
@@ -172,7 +151,7 @@ struct kube_queue *kube_queue_free(struct kube_queue *q)
     if (!q)
         return NULL;
     if (q->o.kube)
-        kube_waiter_remove(&q->waiter);
+        LIST_REMOVE(&q->waiter, entry);
     while ((it = map_next(&q->items, &at))) {
         loop_timer_clear(q->loop, &it->timer);
         free(it);
@@ -199,20 +178,11 @@ static void item_new(struct kube_queue *q, const char *key, bool urgent, int64_t
         item_make_ready(it);
 }
 
-static void item_want_again(struct item *it, int64_t ms)
-{
-    mono_ms at = mono_add(loop_now(it->queue->loop), ms);
-
-    if (!it->again || mono_before(at, it->again_at))
-        it->again_at = at;
-    it->again = true;
-    it->forgotten = false;
-}
-
 static void queue_add(struct kube_queue *q, const char *key, bool urgent, int64_t ms)
 {
     struct item *it = map_get(&q->items, key);
     bool moves = it && it->state == READY && urgent && !it->urgent;
+    mono_ms at = mono_add(loop_now(q->loop), ms);
 
     if (!it) {
         item_new(q, key, urgent, ms);
@@ -220,14 +190,17 @@ static void queue_add(struct kube_queue *q, const char *key, bool urgent, int64_
     }
     it->urgent = it->urgent || urgent;
     if (it->state == ACTIVE) {
-        item_want_again(it, ms);
+        if (!it->again || mono_before(at, it->again_at))
+            it->again_at = at;
+        it->again = true;
+        it->forgotten = false;
     } else if (moves) {
         TAILQ_REMOVE(&q->ready, it, entry);
         item_make_ready(it);
     } else if (it->state == WAITING && it->failures == 0) {
         if (ms <= 0)
             item_make_ready(it);
-        else if (mono_diff(loop_now(q->loop), it->timer.at) > ms)
+        else if (mono_before(at, it->timer.at))
             item_make_waiting(it, ms);
     }
 }
@@ -254,7 +227,7 @@ void kube_queue_done(struct kube_queue *q, const char *key, bool ok, int64_t ret
     if (!it || it->state != ACTIVE)
         return;
     q->active--;
-    queue_pump_soon(q);
+    kube_timer_move(q->loop, &q->pump, 0);
     if (it->forgotten || (ok && !it->again)) {
         item_remove(it);
     } else if (ok) {
@@ -340,7 +313,7 @@ void kube_object_fail(struct kube_object *o, const struct kube_answer *a)
 
 static void object_take_write(struct kube_object *o, const json_t *object)
 {
-    mono_ms now = loop_now(kube_loop(o->writer->kube));
+    mono_ms now = kube_now(o->writer->kube);
     bool undone;
 
     (void)snprintf(o->version, sizeof(o->version), "%s", kube_version(object));
@@ -397,7 +370,7 @@ enum kube_seen kube_object_see(const struct kube_object *o, const json_t *object
     if (strcmp(version, o->version) == 0)
         return KUBE_SEEN_OWN;
     return kube_version_newer(o->version, version) &&
-                   mono_diff(o->written_at, loop_now(kube_loop(o->writer->kube))) < OLD_MS
+                   mono_diff(o->written_at, kube_now(o->writer->kube)) < OLD_MS
                ? KUBE_SEEN_OLD
                : KUBE_SEEN_NEW;
 }
@@ -411,4 +384,106 @@ void kube_object_watched(struct kube_object *o, const json_t *object)
 bool kube_object_is_overtaken(const struct kube_object *o)
 {
     return o->vanished || (*o->watched && *o->version && kube_version_newer(o->watched, o->version));
+}
+
+/* ---- Events, in a queue whose keys are the events themselves, as JSON ---- */
+
+enum { MAX_WAITING = 512, MAX_RETRY_MS = 30 * 1000, NOTE_BYTES = 1024, WORD_BYTES = 128 };
+
+struct kube_events {
+    struct kube *kube;
+    const char *controller;
+    char *instance;
+    struct kube_queue *queue;
+    char *sending;
+    struct kube_call *call;
+    uint64_t dropped;
+};
+
+uint64_t kube_events_dropped(const struct kube_events *e)
+{
+    return e->dropped;
+}
+
+static void event_on_sent(void *arg, struct kube_answer *a)
+{
+    struct kube_events *e = arg;
+    CLEANUP(cleanup_free) char *sent = TAKE_PTR(e->sending);
+    bool transient = a->verdict == KUBE_RETRY || a->verdict == KUBE_UNAUTHORIZED;
+
+    e->call = NULL;
+    /* KUBE_EXISTS: an earlier answer was lost. */
+    e->dropped += !transient && a->verdict != KUBE_OK && a->verdict != KUBE_EXISTS;
+    kube_queue_done(e->queue, sent, !transient, a->retry_after_ms);
+}
+
+static void event_post(void *arg, const char *text)
+{
+    struct kube_events *e = arg;
+    json_auto_t *event = json_loads(text, 0, NULL);
+    const struct kube_request rq = {
+        .method = KUBE_CREATE, .resource = &kube_events, .namespace = kube_namespace(event), .body = event};
+
+    e->sending = xstrdup(text);
+    e->call = kube_start(e->kube, &rq, event_on_sent, e);
+}
+
+struct kube_events *kube_events_new(struct kube *k, const char *controller, const char *instance)
+{
+    struct kube_events *e = xcalloc(1, sizeof(*e));
+    const struct kube_queue_options o = {
+        .work = event_post, .arg = e, .kube = k, .max_active = 1, .max_retry_ms = MAX_RETRY_MS};
+
+    e->kube = k;
+    e->controller = controller;
+    e->instance = str_dup(utf8_cut(str_of(instance), WORD_BYTES));
+    e->queue = kube_queue_new(kube_loop(k), &o);
+    return e;
+}
+
+struct kube_events *kube_events_free(struct kube_events *e)
+{
+    if (!e)
+        return NULL;
+    (void)kube_cancel(e->call);
+    e->queue = kube_queue_free(e->queue);
+    free(e->sending);
+    free(e->instance);
+    free(e);
+    return NULL;
+}
+
+static char *event_text(const struct kube_events *e, const struct kube_event *ev)
+{
+    /* Events of cluster-scoped objects are in "default". */
+    const char *namespace = *kube_namespace(ev->about) ? kube_namespace(ev->about) : "default";
+    char now[KUBE_TIME_BYTES];
+    json_auto_t *event = NULL;
+
+    kube_micro_time_format(loop_wall(kube_loop(e->kube)), now);
+    event = json_pack(
+        "{s:s, s:s, s:{s:o, s:s}, s:{s:s, s:s, s:s, s:s, s:s}, s:s, s:s, s:o, s:o, s:o, s:s, s:s}",
+        "apiVersion", "events.k8s.io/v1", "kind", "Event", //
+        "metadata", "name",
+        json_sprintf("%.200s.%016llx", kube_name(ev->about), (unsigned long long)rand_u64()), "namespace",
+        namespace, //
+        "regarding", "apiVersion", ev->api_version, "kind", ev->kind, "namespace", namespace, "name",
+        kube_name(ev->about), "uid", kube_uid(ev->about), //
+        "eventTime", now, "type", ev->warning ? "Warning" : "Normal", "reason",
+        kube_line(ev->reason, WORD_BYTES), "action", kube_line(ev->action, WORD_BYTES), "note",
+        kube_line(ev->note, NOTE_BYTES), "reportingController", e->controller, "reportingInstance",
+        e->instance);
+    return json_dumps(event, JSON_COMPACT);
+}
+
+void kube_events_add(struct kube_events *e, const struct kube_event *ev)
+{
+    CLEANUP(cleanup_free) char *text = NULL;
+
+    if (kube_queue_length(e->queue) >= MAX_WAITING) {
+        e->dropped++;
+        return;
+    }
+    text = event_text(e, ev);
+    kube_queue_add(e->queue, text);
 }

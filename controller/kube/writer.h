@@ -1,4 +1,4 @@
-/* A work queue of keys, and the writer of Kubernetes objects on top of it. On the loop.
+/* A work queue of keys, and on top of it the writer of Kubernetes objects, and Events. On the loop.
  *
  * A key is worked on by one at a time, however often it is added, and once more if it was added meanwhile; a
  * failed key is retried after a back-off of its own. While the API server is away no work starts. */
@@ -25,7 +25,6 @@ struct kube_queue_options {
 struct kube_queue *kube_queue_new(struct loop *loop, const struct kube_queue_options *o);
 /* Forgets active keys too. Not from `work`. */
 struct kube_queue *kube_queue_free(struct kube_queue *q);
-DEFINE_CLEANUP(struct kube_queue, kube_queue_free)
 
 /* Adds the key: it is worked on as soon as possible, but not before its back-off after a failure ends. */
 void kube_queue_add(struct kube_queue *q, const char *key);
@@ -105,5 +104,30 @@ enum kube_seen kube_object_see(const struct kube_object *o, const json_t *object
 void kube_object_watched(struct kube_object *o, const json_t *object);
 /* Whether the watch has shown something newer than the last write. */
 bool kube_object_is_overtaken(const struct kube_object *o);
+
+/* ---- Events (events.k8s.io/v1) about objects, as `kubectl describe` shows them ----
+ *
+ * At most 512 wait, and at most 20 a second are sent. */
+
+struct kube_events;
+
+struct kube_event {
+    const json_t *about; /* the object with metadata.namespace, .name and .uid; borrowed during the call */
+    const char *api_version; /* the object's, "v1" */
+    const char *kind;
+    bool warning;       /* else Normal */
+    const char *reason; /* UpperCamelCase, at most 128 bytes */
+    const char *action; /* what the controller was doing, at most 128 bytes */
+    const char *note;   /* a sentence; cut at 1024 bytes */
+};
+
+/* controller: "domain/name", not copied; instance: the pod's name, copied. */
+struct kube_events *kube_events_new(struct kube *k, const char *controller, const char *instance);
+/* Drops events that wait. */
+struct kube_events *kube_events_free(struct kube_events *e);
+
+/* Queues an event. Never fails: a dropped event is counted. */
+void kube_events_add(struct kube_events *e, const struct kube_event *event);
+uint64_t kube_events_dropped(const struct kube_events *e);
 
 #endif

@@ -6,33 +6,27 @@
 #include "exporter/base/text.h"
 #include "exporter/num/num.h"
 
+#include <ctype.h>
 #include <math.h>
 
 /* ---- Names ---- */
-
-static bool name_is_alnum(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
 
 size_t object_name(struct str score_name, char out[OBJECT_NAME_MAX + 1])
 {
     size_t n = 0;
 
     for (size_t i = 0; i < score_name.n && n < OBJECT_NAME_MAX; i++) {
-        char c = score_name.p[i];
+        char c = (char)tolower((unsigned char)score_name.p[i]);
 
-        if (c >= 'A' && c <= 'Z')
-            c = (char)(c - 'A' + 'a');
-        if (name_is_alnum(c)) {
+        if (isalnum((unsigned char)c)) {
             out[n++] = c;
-        } else if (n > 0 && name_is_alnum(out[n - 1])) {
+        } else if (n > 0 && isalnum((unsigned char)out[n - 1])) {
             out[n++] = c == '.' ? '.' : '-';
         } else if (n > 0 && c == '.') { /* "a-.b" is invalid, "a.b" is not */
             out[n - 1] = '.';
         }
     }
-    while (n > 0 && !name_is_alnum(out[n - 1]))
+    while (n > 0 && !isalnum((unsigned char)out[n - 1]))
         n--;
     if (n == 0) {
         memcpy(out, "score", 5);
@@ -163,23 +157,13 @@ static uint64_t maker_uncut(struct maker *m, size_t series)
     return h;
 }
 
-static void maker_note_overlap(struct maker *m, const struct item *item)
-{
-    struct item_overlap *o = &m->items->overlap;
-
-    if (o->results++)
-        return;
-    o->earlier = item->format;
-    o->later = m->format;
-    text_line(o->name, sizeof(o->name), item->name);
-}
-
 static void maker_add_series(struct maker *m, size_t i, struct buf *name)
 {
     const struct summary_item *how = &m->summary->items[m->format];
     double v = m->batch->values[i];
     struct str labels[DS_LABELS];
     struct item *item;
+    struct item_overlap *overlap = &m->items->overlap;
     uint64_t uncut = maker_uncut(m, i);
 
     if (!isfinite(v)) {
@@ -194,7 +178,11 @@ static void maker_add_series(struct maker *m, size_t i, struct buf *name)
     }
     item = maker_item(m, buf_str(name));
     if (item->format != m->format) {
-        maker_note_overlap(m, item);
+        if (overlap->results++ == 0) {
+            overlap->earlier = item->format;
+            overlap->later = m->format;
+            text_line(overlap->name, sizeof(overlap->name), item->name);
+        }
         return;
     }
     m->items->formats[m->format].results++;

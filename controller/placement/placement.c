@@ -5,14 +5,16 @@
 #include "controller/kube/writer.h"
 #include "controller/placement/items.h"
 #include "controller/placement/slot.h"
-#include "exporter/agent/scorer.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
+#include "exporter/metric/series.h"
 #include "exporter/score/summary.h"
 
 #include <stdio.h>
+
+enum { OWNER_BYTES = 300 };
 
 struct placement {
     struct placement_options o;
@@ -24,6 +26,25 @@ struct placement {
     bool complete;   /* the first list is complete: an unknown object does not exist */
     bool configured; /* the scorers are known */
 };
+
+/* Whom an object that is not ours names as its owner: another agent, an owner reference, another add-on or
+ * tool. False for nobody, as with objects of the reference implementation. */
+static bool object_owner(const json_t *object, char ret[OWNER_BYTES])
+{
+    static const char *const labels[] = {PLACEMENT_LABEL, "open-cluster-management.io/addon-name",
+                                         "app.kubernetes.io/managed-by"};
+    const json_t *reference = json_array_get(kube_list(object, "metadata", "ownerReferences", NULL), 0);
+    const char *owner = kube_annotation(object, PLACEMENT_OWNER);
+
+    for (size_t i = 0; !owner && i < ARRAY_SIZE(labels); i++)
+        owner = kube_label(object, labels[i]);
+    if (reference)
+        (void)snprintf(ret, OWNER_BYTES, "%s %s", cstr(kube_str(reference, "kind", NULL)),
+                       cstr(kube_str(reference, "name", NULL)));
+    else
+        (void)snprintf(ret, OWNER_BYTES, "%s", cstr(owner));
+    return reference || owner;
+}
 
 /* ---- Slots ---- */
 
@@ -53,13 +74,26 @@ static void placement_on_late_timer(struct timer *t)
 
 static struct slot *placement_add_slot(struct placement *p, const char *object)
 {
-    struct slot *s = slot_new(p, object);
+    struct slot *s = xcalloc(1, sizeof(*s));
 
+    s->placement = p;
+    (void)snprintf(s->object, sizeof(s->object), "%s", object);
     p->slots = xrealloc(p->slots, (p->n + 1) * sizeof(struct slot *));
     p->slots[p->n++] = s;
     s->late.fn = placement_on_late_timer;
     kube_object_init(&s->write, &p->writer, s->object);
     return s;
+}
+
+static void placement_free_slot(struct slot *s)
+{
+    loop_timer_clear(kube_loop(s->placement->o.hub), &s->late);
+    kube_object_done(&s->write);
+    (void)batch_unref(s->batch);
+    (void)batch_unref(s->last);
+    json_decref(s->found);
+    free(s->score_name);
+    free(s);
 }
 
 static void placement_remove(struct placement *p, struct slot *s)
@@ -70,8 +104,7 @@ static void placement_remove(struct placement *p, struct slot *s)
         i++;
     p->slots[i] = p->slots[--p->n];
     kube_queue_forget(p->writer.queue, s->object);
-    loop_timer_clear(kube_loop(p->o.hub), &s->late);
-    (void)slot_free(s);
+    placement_free_slot(s);
 }
 
 /* Updates the metrics about all objects. */
@@ -91,7 +124,8 @@ static void placement_refresh(struct placement *p, struct slot *s)
     struct loop *l = kube_loop(p->o.hub);
 
     slot_update(s, &p->o, loop_wall(l));
-    if (slot_falls_back(s)) {
+    /* Its items end without a round or an expiry that would tell. */
+    if (s->items == ITEMS_OF_LAST || s->items == ITEMS_FOUND) {
         int64_t left_ms = s->valid_until_ms - loop_wall(l).ms;
 
         loop_timer_set(l, &s->late, mono_add(loop_now(l), left_ms > 0 ? left_ms : 1));
@@ -173,7 +207,10 @@ static void write_on_adopted(struct kube_object *o, struct kube_answer *a)
 static void write_claim(struct slot *s, const char *version,
                         void (*done)(struct kube_object *o, struct kube_answer *a))
 {
-    json_auto_t *body = slot_claim_body(s, &s->placement->o, version);
+    json_auto_t *body =
+        json_pack("{s:{s:s*, s:{s:s}, s:{s:s, s:s}}}", "metadata", "resourceVersion", version, "labels",
+                  PLACEMENT_LABEL, PLACEMENT_LABEL_VALUE, "annotations", PLACEMENT_OWNER,
+                  s->placement->o.owner, PLACEMENT_SCORE_NAME, s->score_name);
 
     write_call(s, version ? "adopt" : "label",
                (struct kube_request){
@@ -216,24 +253,23 @@ static void write_on_labelled(struct kube_object *o, struct kube_answer *a)
 static void write_on_owner(struct kube_object *o, struct kube_answer *a)
 {
     struct slot *s = write_slot(o);
+    bool ours;
 
     s->unsure = s->unsure && a->verdict != KUBE_OK && a->verdict != KUBE_NOT_FOUND;
     if (!write_is_ok(s, a))
         return;
-    if (!object_is_ours(a->object, s->placement->o.owner)) {
-        if (s->scorer)
-            write_not_ours(s, a->object);
-        else
-            write_next(s);
-        return;
+    ours = object_is_ours(a->object, s->placement->o.owner);
+    if (ours) {
+        slot_learn(s, a->object);
+        s->exists = true;
+        s->foreign = false;
     }
-    slot_learn(s, a->object);
-    s->exists = true;
-    s->foreign = false;
-    if (object_is_labelled(a->object))
-        write_next(s);
-    else
+    if (!ours && s->scorer)
+        write_not_ours(s, a->object);
+    else if (ours && !object_is_labelled(a->object))
         write_claim(s, NULL, write_on_labelled);
+    else
+        write_next(s);
 }
 
 static void write_get_owner(struct slot *s)
@@ -260,7 +296,12 @@ static void write_on_created(struct kube_object *o, struct kube_answer *a)
 
 static void write_create(struct slot *s)
 {
-    json_auto_t *body = slot_create_body(s, &s->placement->o);
+    const struct placement_options *o = &s->placement->o;
+    json_auto_t *body = json_pack(
+        "{s:s, s:s, s:{s:s, s:s, s:{s:s}, s:{s:s, s:s}}}", "apiVersion",
+        "cluster.open-cluster-management.io/v1alpha1", "kind", "AddOnPlacementScore", "metadata", "name",
+        s->object, "namespace", o->cluster_name, "labels", PLACEMENT_LABEL, PLACEMENT_LABEL_VALUE,
+        "annotations", PLACEMENT_OWNER, o->owner, PLACEMENT_SCORE_NAME, s->score_name);
 
     write_call(s, "create", (struct kube_request){.method = KUBE_CREATE, .body = body}, 0, write_on_created);
 }
@@ -375,9 +416,7 @@ static void placement_on_set(void *arg, json_t *object)
     struct placement *p = arg;
     struct slot *s = placement_find(p, kube_name(object));
 
-    if (!object_is_ours(object, p->o.owner))
-        return;
-    if (!s && p->complete)
+    if (!object_is_ours(object, p->o.owner) || (!s && p->complete))
         return;
     if (!s)
         s = placement_add_slot(p, kube_name(object));
@@ -492,10 +531,8 @@ struct placement *placement_free(struct placement *p)
     metric_remove(p->o.metrics, METRIC_PLACEMENT_BEHIND, LV_NONE);
     metric_remove(p->o.metrics, METRIC_KUBE_UP, LV("addonplacementscores", "hub"));
     p->watch = kube_watch_free(p->watch);
-    for (size_t i = 0; i < p->n; i++) {
-        loop_timer_clear(kube_loop(p->o.hub), &p->slots[i]->late);
-        (void)slot_free(p->slots[i]);
-    }
+    for (size_t i = 0; i < p->n; i++)
+        placement_free_slot(p->slots[i]);
     p->writer.queue = kube_queue_free(p->writer.queue);
     free(p->slots);
     free(p);

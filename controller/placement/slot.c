@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-/* ---- Whose an AddOnPlacementScore is ---- */
+/* ---- Slots as Kubernetes objects, and back ---- */
 
 bool object_is_labelled(const json_t *object)
 {
@@ -29,30 +29,7 @@ bool object_is_ours(const json_t *object, const char *owner)
     return is ? strcmp(is, owner) == 0 : object_is_labelled(object);
 }
 
-bool object_owner(const json_t *object, char ret[OWNER_BYTES])
-{
-    static const char *const labels[] = {PLACEMENT_LABEL, "open-cluster-management.io/addon-name",
-                                         "app.kubernetes.io/managed-by"};
-    const json_t *reference = json_array_get(kube_list(object, "metadata", "ownerReferences", NULL), 0);
-    const char *owner = kube_annotation(object, PLACEMENT_OWNER);
-
-    for (size_t i = 0; !owner && i < ARRAY_SIZE(labels); i++)
-        owner = kube_label(object, labels[i]);
-    if (reference)
-        (void)snprintf(ret, OWNER_BYTES, "%s %s", cstr(kube_str(reference, "kind", NULL)),
-                       cstr(kube_str(reference, "name", NULL)));
-    else
-        (void)snprintf(ret, OWNER_BYTES, "%s", cstr(owner));
-    return reference || owner;
-}
-
-/* ---- Slots as Kubernetes objects, and back ---- */
-
-WORD_TABLE(condition_word, enum condition_type, CONDITIONS,
-           {[CONDITION_SCORED] = "Scored",
-            [CONDITION_CLAMPED] = "Clamped",
-            [CONDITION_ROUNDED] = "Rounded",
-            [CONDITION_TRUNCATED] = "Truncated"});
+static const char *const condition_words[CONDITIONS] = {"Scored", "Clamped", "Rounded", "Truncated"};
 
 static struct items slot_make_items(const struct slot *s, const char *cluster_name)
 {
@@ -69,29 +46,13 @@ static struct items slot_make_items(const struct slot *s, const char *cluster_na
     return none;
 }
 
-json_t *slot_create_body(const struct slot *s, const struct placement_options *o)
-{
-    return json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s}, s:{s:s, s:s}}}", "apiVersion",
-                     "cluster.open-cluster-management.io/v1alpha1", "kind", "AddOnPlacementScore", "metadata",
-                     "name", s->object, "namespace", o->cluster_name, "labels", PLACEMENT_LABEL,
-                     PLACEMENT_LABEL_VALUE, "annotations", PLACEMENT_OWNER, o->owner, PLACEMENT_SCORE_NAME,
-                     s->score_name);
-}
-
-json_t *slot_claim_body(const struct slot *s, const struct placement_options *o, const char *version)
-{
-    return json_pack("{s:{s:s*, s:{s:s}, s:{s:s, s:s}}}", "metadata", "resourceVersion", version, "labels",
-                     PLACEMENT_LABEL, PLACEMENT_LABEL_VALUE, "annotations", PLACEMENT_OWNER, o->owner,
-                     PLACEMENT_SCORE_NAME, s->score_name);
-}
-
 static json_t *object_conditions(const struct slot *s)
 {
     json_t *list = json_array();
 
     for (enum condition_type i = 0; i < CONDITIONS; i++) {
         const struct condition *c = &s->conditions[i];
-        const struct kube_condition value = {.type = condition_word(i),
+        const struct kube_condition value = {.type = condition_words[i],
                                              .status = c->on ? "True" : "False",
                                              .reason = c->reason,
                                              .message = c->message};
@@ -120,26 +81,22 @@ json_t *slot_status_body(const struct slot *s, const struct placement_options *o
                      object_conditions(s));
 }
 
-static void object_learn_condition(struct slot *s, enum condition_type type, const json_t *status)
-{
-    const json_t *value = kube_condition(status, condition_word(type));
-    struct condition *c = &s->conditions[type];
-    bool on = kube_condition_is(value, "True");
-
-    if (!value || (c->known && c->on != on))
-        return;
-    c->known = true;
-    c->on = on;
-    c->since_ms = kube_time_parse(kube_str(value, "lastTransitionTime", NULL)).ms;
-}
-
 void slot_learn(struct slot *s, const json_t *object)
 {
     const json_t *status = kube_get(object, "status", NULL);
     json_t *scores = kube_list(status, "scores", NULL);
 
-    for (enum condition_type i = 0; i < CONDITIONS; i++)
-        object_learn_condition(s, i, status);
+    for (enum condition_type i = 0; i < CONDITIONS; i++) {
+        const json_t *value = kube_condition(status, condition_words[i]);
+        struct condition *c = &s->conditions[i];
+        bool on = kube_condition_is(value, "True");
+
+        if (!value || (c->known && c->on != on))
+            continue;
+        c->known = true;
+        c->on = on;
+        c->since_ms = kube_time_parse(kube_str(value, "lastTransitionTime", NULL)).ms;
+    }
     if (!scores || s->last)
         return;
     json_decref(s->found);
@@ -154,12 +111,6 @@ static bool condition_message_counts(const struct slot *s, enum condition_type t
     return !s->conditions[type].on || (type != CONDITION_SCORED && type != CONDITION_ROUNDED);
 }
 
-/* By the second: a program that writes an object back may drop the fraction. */
-static bool object_valid_until_is(const json_t *status, int64_t ms)
-{
-    return kube_time_parse(kube_str(status, "validUntil", NULL)).ms / 1000 == ms / 1000;
-}
-
 bool slot_matches(const struct slot *s, const struct placement_options *o, const json_t *object)
 {
     json_auto_t *body = s->hash == s->written_hash ? slot_status_body(s, o) : NULL;
@@ -169,7 +120,7 @@ bool slot_matches(const struct slot *s, const struct placement_options *o, const
     if (!wanted)
         return true;
     for (enum condition_type i = 0; i < CONDITIONS; i++) {
-        const json_t *is = kube_condition(status, condition_word(i));
+        const json_t *is = kube_condition(status, condition_words[i]);
         json_t *want = json_array_get(kube_list(wanted, "conditions", NULL), i);
 
         if (!condition_message_counts(s, i))
@@ -177,38 +128,18 @@ bool slot_matches(const struct slot *s, const struct placement_options *o, const
         if (!json_equal(want, is))
             return false;
     }
-    return !scores || (json_equal(scores, kube_list(status, "scores", NULL)) &&
-                       object_valid_until_is(status, s->written_until_ms));
+    /* By the second: a program that writes an object back may drop the fraction. */
+    return !scores ||
+           (json_equal(scores, kube_list(status, "scores", NULL)) &&
+            kube_time_parse(kube_str(status, "validUntil", NULL)).ms / 1000 == s->written_until_ms / 1000);
 }
 
 /* ---- The wanted state ---- */
-
-struct slot *slot_new(struct placement *p, const char *object)
-{
-    struct slot *s = xcalloc(1, sizeof(*s));
-
-    s->placement = p;
-    (void)snprintf(s->object, sizeof(s->object), "%s", object);
-    return s;
-}
 
 static void slot_drop_found(struct slot *s)
 {
     json_decref(s->found);
     s->found = NULL;
-}
-
-struct slot *slot_free(struct slot *s)
-{
-    if (!s)
-        return NULL;
-    kube_object_done(&s->write);
-    s->batch = batch_unref(s->batch);
-    s->last = batch_unref(s->last);
-    slot_drop_found(s);
-    free(s->score_name);
-    free(s);
-    return NULL;
 }
 
 void slot_assign(struct slot *s, const struct scorer *scorer)
@@ -225,11 +156,6 @@ void slot_assign(struct slot *s, const struct scorer *scorer)
     s->batch = batch_unref(s->batch);
     s->last = batch_unref(s->last);
     s->wanted = s->expired = false;
-}
-
-bool slot_falls_back(const struct slot *s)
-{
-    return s->items == ITEMS_OF_LAST || s->items == ITEMS_FOUND;
 }
 
 /* For Placement, an empty result is worse than a bad score: it counts as 0. With a fallbackScore it is
@@ -262,13 +188,6 @@ static PRINTF_LIKE(5, 6) void slot_set(struct slot *s, enum condition_type type,
     va_start(ap, message);
     (void)vsnprintf(c->message, sizeof(c->message), message, ap);
     va_end(ap);
-}
-
-static const char *slot_consequence(const struct slot *s, const struct items *items)
-{
-    if (s->items != ITEMS_FOUND && items->n == 0)
-        return "there are no scores";
-    return s->items == ITEMS_OF_FALLBACK ? "fallbackScore is used" : "the last scores stay until validUntil";
 }
 
 /* "; skipped 1 not a number, 2 NaN or infinite": results without an item, by reason. */
@@ -316,7 +235,9 @@ static void slot_put_formats(struct buf *into, const struct summary *sum, const 
 static void slot_set_scored(struct slot *s, const struct items *made, const struct items *shown)
 {
     const struct scorer_status *st = scorer_status(s->scorer);
-    const char *then = slot_consequence(s, shown);
+    const char *then = s->items != ITEMS_FOUND && shown->n == 0 ? "there are no scores"
+                       : s->items == ITEMS_OF_FALLBACK          ? "fallbackScore is used"
+                                                                : "the last scores stay until validUntil";
     bool no_series = scorer_summary(s->scorer)->source.type != SOURCE_NONE && st->last.source_series == 0;
     const char *suspended = scorer_summary(s->scorer)->suspended_since;
     char error[1024];
@@ -435,42 +356,23 @@ static void slot_set_times(struct slot *s, unix_ms now)
                                                         : 0;
 }
 
-/* Takes over the scorer's batch. True if it is a new one. */
-static bool slot_take_batch(struct slot *s)
-{
-    struct batch *batch = scorer_batch(s->scorer);
-    bool new_batch = batch && batch != s->batch;
-
-    if (new_batch) {
-        s->batch = batch_unref(s->batch);
-        s->batch = batch_ref(batch);
-    }
-    s->expired = !batch;
-    return new_batch;
-}
-
-static void slot_keep_last(struct slot *s)
-{
-    if (s->last != s->batch) {
-        s->last = batch_unref(s->last);
-        s->last = batch_ref(s->batch);
-        slot_drop_found(s);
-    }
-    s->last_until_ms = s->valid_until_ms;
-}
-
 void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
 {
     CLEANUP(items_done) struct items made = {0};
     CLEANUP(items_done) struct items other = {0};
     const struct items *shown = &made;
-    bool new_batch;
+    struct batch *batch = scorer_batch(s->scorer);
+    bool new_batch = batch && batch != s->batch;
 
     if (scorer_status(s->scorer)->rounds == 0 && !scorer_summary(s->scorer)->suspended_since)
         return;
     s->updated_at = now;
-    new_batch = slot_take_batch(s);
-    if (s->batch && !s->expired)
+    s->expired = !batch;
+    if (new_batch) {
+        s->batch = batch_unref(s->batch);
+        s->batch = batch_ref(batch);
+    }
+    if (batch)
         made = items_make(s->batch, scorer_summary(s->scorer));
     s->items = slot_choose_items(s, made.n == 0, now);
     if (s->items != ITEMS_OF_ROUND) {
@@ -478,8 +380,13 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
         shown = &other;
     }
     slot_set_times(s, now);
+    if (made.n && s->last != s->batch) {
+        s->last = batch_unref(s->last);
+        s->last = batch_ref(s->batch);
+        slot_drop_found(s);
+    }
     if (made.n)
-        slot_keep_last(s);
+        s->last_until_ms = s->valid_until_ms;
     slot_set_scored(s, &made, shown);
     slot_set_clamped(s, shown);
     slot_set_rounded(s, shown);

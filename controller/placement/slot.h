@@ -70,15 +70,8 @@ struct slot {
     int64_t sent_until_ms;
 };
 
-/* "Scored", ... */
-const char *condition_word(enum condition_type t);
-
-struct slot *slot_new(struct placement *p, const char *object);
-struct slot *slot_free(struct slot *s);
 /* Assigns the object to the scorer, forgetting another scorer's state. */
 void slot_assign(struct slot *s, const struct scorer *scorer);
-/* Whether its items end at valid_until_ms without a round or an expiry that would tell. */
-bool slot_falls_back(const struct slot *s);
 /* Derives the wanted state from the scorer's last round, and counts it in the metrics. */
 void slot_update(struct slot *s, const struct placement_options *o, unix_ms now);
 /* Whether the object must be written: its state differs, or half of validUntil has passed. */
@@ -86,16 +79,13 @@ bool slot_is_due(const struct slot *s, unix_ms now);
 /* Takes over the conditions' transition times and the items of an existing object. */
 void slot_learn(struct slot *s, const json_t *object);
 
-enum { OWNER_BYTES = 300 };
-
 /* Whether an object is this owner's: by its annotation, or without one by its label. */
 bool object_is_ours(const json_t *object, const char *owner);
 bool object_is_labelled(const json_t *object);
-/* Whom an object that is not ours names as its owner: another agent, an owner reference, another add-on or
- * tool. False for nobody, as with objects of the reference implementation. */
-bool object_owner(const json_t *object, char ret[OWNER_BYTES]);
 /* Whether the object still has the state last written. True while another state waits to be written. */
 bool slot_matches(const struct slot *s, const struct placement_options *o, const json_t *object);
+/* The body of a patch of the status. */
+json_t *slot_status_body(const struct slot *s, const struct placement_options *o);
 
 /* How long an AddOnPlacementScore is valid: never longer than the scorer's series live, and at most half of
  * the validity less, which saves writes. */
@@ -112,11 +102,5 @@ static inline bool validity_is_due(int64_t written_ms, int64_t wanted_ms, int64_
 {
     return written_ms > wanted_ms || (written_ms < wanted_ms && written_ms - now_ms < life_ms / 2);
 }
-
-/* Request bodies. */
-json_t *slot_create_body(const struct slot *s, const struct placement_options *o);
-/* version: of the object, which the server must still have; NULL: any. */
-json_t *slot_claim_body(const struct slot *s, const struct placement_options *o, const char *version);
-json_t *slot_status_body(const struct slot *s, const struct placement_options *o);
 
 #endif

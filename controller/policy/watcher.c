@@ -123,9 +123,8 @@ static unix_ms time_later(unix_ms a, unix_ms b)
 static enum policy_state policy_read_state(const json_t *object)
 {
     const char *word = cstr(kube_str(object, "status", "compliant", NULL));
-    bool disabled = false;
 
-    if (kube_bool(object, &disabled, "spec", "disabled", NULL) && disabled)
+    if (kube_bool(object, "spec", "disabled", NULL))
         return POLICY_DISABLED;
     for (enum policy_state i = 0; i < POLICY_UNKNOWN; i++)
         if (strcasecmp(word, policy_state_word(i)) == 0)

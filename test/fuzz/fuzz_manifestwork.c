@@ -73,13 +73,10 @@ static void check_patched(json_t *object, struct str summaries)
 /* A good document that was cut is a good one, and tells the same. */
 static void check_cut(struct str bytes, const json_t *whole)
 {
-    json_auto_t *less = NULL, *again = NULL;
-    struct kube_cut cut = work_cut;
+    json_auto_t *less = NULL;
     struct work_found f, g;
 
-    assert(kube_json_parse_cut(&less, bytes, &cut, NULL) == 0);
-    assert(kube_json_parse_cut(&again, bytes, &cut, NULL) == 0 && json_equal(less, again));
-    buf_done(&cut.last);
+    assert(kube_json_parse_cut(&less, bytes, &work_cut, NULL) == 0);
     work_look(&f, whole, agent);
     work_look(&g, less, agent);
     assert(f.exists == g.exists && f.ours == g.ours && f.frame == g.frame && f.hash == g.hash);

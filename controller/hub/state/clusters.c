@@ -341,8 +341,8 @@ void hub_addon_delete(struct hub *h, const char *namespace, const char *name)
 void hub_managed_set(struct hub *h, json_t *object)
 {
     struct hub_cluster *c = cluster_find_or_new(h, kube_name(object));
-    bool accepted = false, leaving = object_is_deleting(object);
-    bool managed = kube_bool(object, &accepted, "spec", "hubAcceptsClient", NULL) && accepted && !leaving;
+    bool leaving = object_is_deleting(object);
+    bool managed = kube_bool(object, "spec", "hubAcceptsClient", NULL) && !leaving;
     char why[UNAVAILABLE_BYTES];
     bool unavailable = object_is_unavailable(object, "ManagedClusterConditionAvailable", why);
 

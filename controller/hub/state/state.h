@@ -20,7 +20,6 @@
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/client.h"
-#include "controller/kube/event.h"
 #include "controller/kube/lease.h"
 #include "controller/kube/watch.h"
 #include "controller/kube/writer.h"
