@@ -314,12 +314,11 @@ static void cluster_set_unavailable(struct hub_cluster *c, char **field, const c
     hub_schedule_recount(c->hub);
 }
 
-void hub_addon_set(struct hub *h, json_t *object)
+void hub_addon_seen(struct hub *h, const char *cluster, json_t *object)
 {
     char why[UNAVAILABLE_BYTES];
     bool unavailable = object_is_unavailable(object, "Available", why);
-    struct hub_cluster *c = unavailable ? cluster_find_or_new(h, kube_namespace(object))
-                                        : map_get(&h->clusters, kube_namespace(object));
+    struct hub_cluster *c = unavailable ? cluster_find_or_new(h, cluster) : map_get(&h->clusters, cluster);
 
     if (!c)
         return;
@@ -327,20 +326,8 @@ void hub_addon_set(struct hub *h, json_t *object)
     cluster_remove_if_gone(h, c);
 }
 
-void hub_addon_delete(struct hub *h, const char *namespace, const char *name)
+static void managed_set(struct hub *h, struct hub_cluster *c, const json_t *object)
 {
-    struct hub_cluster *c = map_get(&h->clusters, namespace);
-
-    (void)name;
-    if (!c)
-        return;
-    cluster_set_unavailable(c, &c->addon_unavailable, NULL);
-    cluster_remove_if_gone(h, c);
-}
-
-void hub_managed_set(struct hub *h, json_t *object)
-{
-    struct hub_cluster *c = cluster_find_or_new(h, kube_name(object));
     bool accepted = false, leaving = object_is_deleting(object);
     bool managed = kube_bool(object, &accepted, "spec", "hubAcceptsClient", NULL) && accepted && !leaving;
     char why[UNAVAILABLE_BYTES];
@@ -354,21 +341,23 @@ void hub_managed_set(struct hub *h, json_t *object)
         hub_schedule_recount(h);
         hub_cluster_reconcile(h, c);
     }
-    cluster_remove_if_gone(h, c);
 }
 
-void hub_managed_delete(struct hub *h, const char *namespace, const char *name)
+void hub_managed_seen(struct hub *h, const char *cluster, json_t *object)
 {
-    struct hub_cluster *c = map_get(&h->clusters, name);
+    struct hub_cluster *c = object ? cluster_find_or_new(h, cluster) : map_get(&h->clusters, cluster);
 
-    (void)namespace;
     if (!c)
         return;
-    c->managed = false;
-    c->leaving = true;
-    c->group = NULL;
-    hub_schedule_recount(h);
-    hub_cluster_reconcile(h, c);
+    if (object) {
+        managed_set(h, c, object);
+    } else {
+        c->managed = false;
+        c->leaving = true;
+        c->group = NULL;
+        hub_schedule_recount(h);
+        hub_cluster_reconcile(h, c);
+    }
     cluster_remove_if_gone(h, c);
 }
 
@@ -398,9 +387,8 @@ static bool cluster_read_report(struct hub_cluster *c, const json_t *object)
     return changed;
 }
 
-void hub_work_set(struct hub *h, json_t *object)
+static void work_shown(struct hub *h, struct hub_cluster *c, const json_t *object)
 {
-    struct hub_cluster *c = cluster_find_or_new(h, kube_namespace(object));
     const struct hub_cluster before = *c;
     bool changed;
 
@@ -416,19 +404,24 @@ void hub_work_set(struct hub *h, json_t *object)
         hub_schedule_recount(h);
 }
 
-void hub_work_delete(struct hub *h, const char *namespace, const char *name)
+static void work_gone(struct hub *h, struct hub_cluster *c)
 {
-    struct hub_cluster *c = map_get(&h->clusters, namespace);
-
-    (void)name;
-    if (!c)
-        return;
     c->work = (struct work_found){0};
     kube_object_watched(&c->write, NULL); /* the answer to an earlier write does not bring it back */
     report_done(&c->report);
     hub_schedule_recount(h);
     hub_cluster_reconcile(h, c);
     cluster_remove_if_gone(h, c);
+}
+
+void hub_work_seen(struct hub *h, const char *cluster, json_t *object)
+{
+    struct hub_cluster *c = object ? cluster_find_or_new(h, cluster) : map_get(&h->clusters, cluster);
+
+    if (object)
+        work_shown(h, c, object);
+    else if (c)
+        work_gone(h, c);
 }
 
 /* If the watch lists anew after a work's creation and deletion, nobody tells of its end. */
@@ -446,7 +439,7 @@ void hub_works_forget_lost(struct hub *h)
 
     for (size_t at = 0; (c = map_next(&h->clusters, &at));)
         if (work_is_lost(h, c)) {
-            hub_work_delete(h, c->name, WORK_NAME);
+            work_gone(h, c);
             at = 0; /* the map may have changed */
         }
 }

@@ -30,15 +30,18 @@ static void config_read_masks(struct hub_config *c)
 }
 
 /* The map's key is the object's own name, so both change together. */
-static void config_set_other(struct hub *h, json_t *object)
+static void config_set_other(struct hub *h, const char *name, json_t *object)
 {
-    struct hub_config *c = map_get(&h->other_configs, kube_name(object));
+    struct hub_config *c = map_take(&h->other_configs, name) ?: xcalloc(1, sizeof(*c));
 
-    if (!c)
-        c = xcalloc(1, sizeof(*c));
-    map_set(&h->other_configs, kube_name(object), c);
     json_decref(c->object);
     c->object = json_incref(object);
+    if (object) {
+        map_set(&h->other_configs, kube_name(object), c);
+        return;
+    }
+    config_done(c);
+    free(c);
 }
 
 /* Whether a user has changed or deleted it. */
@@ -53,9 +56,13 @@ static void config_set_used(struct hub *h, json_t *object)
     struct hub_config *c = &h->config;
     bool changed, had_finalizer = object_has_finalizer(c->object, HUB_FINALIZER);
 
-    if (c->object && strcmp(kube_uid(c->object), kube_uid(object)) != 0)
+    if (c->object && (!object || strcmp(kube_uid(c->object), kube_uid(object)) != 0))
         config_done(c);
-    h->config_gone = false;
+    h->config_gone = !object;
+    if (!object) {
+        hub_schedule_plan(h);
+        return;
+    }
     changed = config_is_changed(c->object, object);
     json_decref(c->object);
     c->object = json_incref(object);
@@ -67,30 +74,14 @@ static void config_set_used(struct hub *h, json_t *object)
         hub_schedule_plan(h);
 }
 
-void hub_config_set(struct hub *h, json_t *object)
+void hub_config_seen(struct hub *h, const char *name, json_t *object)
 {
-    if (strcmp(kube_name(object), HUB_CONFIG) == 0)
+    if (strcmp(name, HUB_CONFIG) == 0)
         config_set_used(h, object);
     else
-        config_set_other(h, object);
-    hub_schedule_status(h, "config", kube_name(object), false);
-}
-
-void hub_config_delete(struct hub *h, const char *namespace, const char *name)
-{
-    struct hub_config *other;
-
-    (void)namespace;
-    if (strcmp(name, HUB_CONFIG) == 0) {
-        config_done(&h->config);
-        h->config_gone = true;
-        hub_schedule_plan(h);
-        return;
-    }
-    other = map_take(&h->other_configs, name);
-    if (other)
-        config_done(other);
-    free(other);
+        config_set_other(h, name, object);
+    if (object)
+        hub_schedule_status(h, "config", name, false);
 }
 
 static void objects_done(struct map *map)
@@ -116,16 +107,6 @@ void hub_configs_free(struct hub *h)
 
 /* ---- Placements and their decisions ---- */
 
-static void placement_changed(struct hub *h)
-{
-    for (size_t i = 0; i < h->n_scorers; i++)
-        if (h->by_age[i]->spec.placements) {
-            hub_schedule_plan(h);
-            hub_schedule_tally(h);
-            return;
-        }
-}
-
 static void placement_keep(struct hub *h, struct map *map, const char *name, json_t *object)
 {
     json_t *before = map_take(map, name);
@@ -133,29 +114,20 @@ static void placement_keep(struct hub *h, struct map *map, const char *name, jso
     if (object)
         map_set(map, kube_name(object), json_incref(object));
     json_decref(before);
-    placement_changed(h);
+    if (hub_uses_placements(h)) {
+        hub_schedule_plan(h);
+        hub_schedule_tally(h);
+    }
 }
 
-void hub_placement_set(struct hub *h, json_t *object)
+void hub_placement_seen(struct hub *h, const char *name, json_t *object)
 {
-    placement_keep(h, &h->placements, kube_name(object), object);
+    placement_keep(h, &h->placements, name, object);
 }
 
-void hub_placement_delete(struct hub *h, const char *namespace, const char *name)
+void hub_decision_seen(struct hub *h, const char *name, json_t *object)
 {
-    (void)namespace;
-    placement_keep(h, &h->placements, name, NULL);
-}
-
-void hub_decision_set(struct hub *h, json_t *object)
-{
-    placement_keep(h, &h->decisions, kube_name(object), object);
-}
-
-void hub_decision_delete(struct hub *h, const char *namespace, const char *name)
-{
-    (void)namespace;
-    placement_keep(h, &h->decisions, name, NULL);
+    placement_keep(h, &h->decisions, name, object);
 }
 
 /* ---- The plan ---- */

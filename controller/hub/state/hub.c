@@ -13,22 +13,19 @@ enum {
     WORKS_PAGE = 25 /* each may hold half a megabyte */
 };
 
-static const struct {
-    void (*set)(struct hub *h, json_t *object);
-    void (*delete)(struct hub *h, const char *namespace, const char *name);
-    bool in_own_namespace;
-    struct kube_watch_options options;
-} watches[HUB_KINDS] = {
-    [HUB_SCORERS] = {hub_scorer_set, hub_scorer_delete, true, {0}},
-    [HUB_CONFIGS] = {hub_config_set, hub_config_delete, true, {0}},
-    [HUB_CLUSTERS] = {hub_managed_set, hub_managed_delete, false, {0}},
-    [HUB_PLACEMENTS] = {hub_placement_set, hub_placement_delete, true, {0}},
-    [HUB_DECISIONS] = {hub_decision_set, hub_decision_delete, true, {0}},
-    [HUB_ADDONS] = {hub_addon_set, hub_addon_delete, false, {.page = ADDONS_PAGE}},
-    [HUB_WORKS] = {hub_work_set,
-                   hub_work_delete,
-                   false,
-                   {.name = WORK_NAME, .page = WORKS_PAGE, .cut = &work_cut}},
+const struct hub_kind hub_kinds[HUB_KINDS] = {
+    [HUB_SCORERS] = {"DynamicScorers", hub_scorer_seen, {.resource = &kube_dynamicscorers}},
+    [HUB_CONFIGS] = {"DynamicScoringConfigs", hub_config_seen, {.resource = &kube_dynamicscoringconfigs}},
+    [HUB_CLUSTERS] = {"ManagedClusters", hub_managed_seen, {.resource = &kube_managedclusters}},
+    [HUB_WORKS] =
+        {"ManifestWorks",
+         hub_work_seen,
+         {.resource = &kube_manifestworks, .name = WORK_NAME, .page = WORKS_PAGE, .cut = &work_cut}},
+    [HUB_ADDONS] = {"ManagedClusterAddOns",
+                    hub_addon_seen,
+                    {.resource = &kube_managedclusteraddons, .page = ADDONS_PAGE}},
+    [HUB_PLACEMENTS] = {"Placements", hub_placement_seen, {.resource = &kube_placements}},
+    [HUB_DECISIONS] = {"PlacementDecisions", hub_decision_seen, {.resource = &kube_placementdecisions}},
 };
 
 static size_t watch_kind(const struct hub_watch *w)
@@ -36,18 +33,22 @@ static size_t watch_kind(const struct hub_watch *w)
     return (size_t)(w - w->hub->watches);
 }
 
+/* Works and add-ons are known by their cluster, which is their namespace. */
+static void watch_seen(const struct hub_watch *w, const char *namespace, const char *name, json_t *object)
+{
+    size_t kind = watch_kind(w);
+
+    hub_kinds[kind].seen(w->hub, kind == HUB_WORKS || kind == HUB_ADDONS ? namespace : name, object);
+}
+
 static void watch_on_set(void *arg, json_t *object)
 {
-    struct hub_watch *w = arg;
-
-    watches[watch_kind(w)].set(w->hub, object);
+    watch_seen(arg, kube_namespace(object), kube_name(object), object);
 }
 
 static void watch_on_delete(void *arg, const char *namespace, const char *name)
 {
-    struct hub_watch *w = arg;
-
-    watches[watch_kind(w)].delete(w->hub, namespace, name);
+    watch_seen(arg, namespace, name, NULL);
 }
 
 static void watch_on_synced(void *arg)
@@ -79,11 +80,10 @@ static void watch_on_trouble(void *arg, const char *text)
 static void watches_new(struct hub *h)
 {
     for (size_t i = 0; i < HUB_KINDS; i++) {
-        struct kube_watch_options o = watches[i].options;
+        struct kube_watch_options o = hub_kinds[i].options;
 
         h->watches[i].hub = h;
-        o.resource = hub_kinds[i].resource;
-        o.namespace = watches[i].in_own_namespace ? h->o.namespace : NULL;
+        o.namespace = i < HUB_CLUSTERS || i > HUB_ADDONS ? h->o.namespace : NULL;
         o.name = i == HUB_ADDONS ? h->o.addon_name : o.name;
         o.on_set = watch_on_set;
         o.on_delete = watch_on_delete;
@@ -459,7 +459,7 @@ static void gauge_set_watches(const struct hub *h)
 
     for (size_t i = 0; i < HUB_KINDS; i++) {
         const struct kube_watch *w = h->watches[i].watch;
-        const char *const *labels = LV(hub_kinds[i].resource->plural, "hub");
+        const char *const *labels = LV(hub_kinds[i].options.resource->plural, "hub");
         int64_t heard_ms = kube_watch_heard(w).ms;
         bool needed = !kube_watch_trouble(w) || hub_watch_trouble(h, i);
 

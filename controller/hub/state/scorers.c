@@ -235,21 +235,33 @@ static void scorer_follow(struct hub_scorer *s)
         scorer_refresh(s);
 }
 
-void hub_scorer_set(struct hub *h, json_t *object)
+static void scorer_delete(struct hub *h, struct hub_scorer *s)
 {
-    struct hub_scorer *s = hub_scorer_find(h, kube_name(object));
-    bool changed;
+    (void)map_take(&h->scorers, s->name);
+    if (s->entry != SIZE_MAX)
+        h->entry_scorers[s->entry] = NULL;
+    metrics_forget(h->o.metrics, "scorer", s->name);
+    scorers_sort_by_age(h);
+    /* Found again by the next plan. */
+    for (size_t i = 0; i < h->n_scorers; i++)
+        h->by_age[i]->older = h->by_age[i]->younger = NULL;
+    scorer_free(s);
+    hub_schedule_plan(h);
+    hub_schedule_tally(h);
+}
+
+void hub_scorer_seen(struct hub *h, const char *name, json_t *object)
+{
+    struct hub_scorer *s = hub_scorer_find(h, name);
+    bool gone = !object || object_is_deleting(object), changed;
 
     /* Deleted and created again within one relist: a different object. */
-    if (s && strcmp(kube_uid(s->object), kube_uid(object)) != 0) {
-        hub_scorer_delete(h, kube_namespace(object), kube_name(object));
+    if (s && (gone || strcmp(kube_uid(s->object), kube_uid(object)) != 0)) {
+        scorer_delete(h, s);
         s = NULL;
     }
-    if (object_is_deleting(object)) {
-        if (s)
-            hub_scorer_delete(h, kube_namespace(object), kube_name(object));
+    if (gone)
         return;
-    }
     changed = !s || object_generation(s->object) != object_generation(object);
     if (!s)
         s = scorer_add(h, object);
@@ -262,25 +274,6 @@ void hub_scorer_set(struct hub *h, json_t *object)
     if (!h->active)
         scorer_follow(s);
     hub_schedule_status(h, "scorer", s->name, changed);
-}
-
-void hub_scorer_delete(struct hub *h, const char *namespace, const char *name)
-{
-    struct hub_scorer *s = map_take(&h->scorers, name);
-
-    (void)namespace;
-    if (!s)
-        return;
-    if (s->entry != SIZE_MAX)
-        h->entry_scorers[s->entry] = NULL;
-    metrics_forget(h->o.metrics, "scorer", name);
-    scorers_sort_by_age(h);
-    /* Found again by the next plan. */
-    for (size_t i = 0; i < h->n_scorers; i++)
-        h->by_age[i]->older = h->by_age[i]->younger = NULL;
-    scorer_free(s);
-    hub_schedule_plan(h);
-    hub_schedule_tally(h);
 }
 
 void hub_update_probes(struct hub *h)

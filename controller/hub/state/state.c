@@ -67,16 +67,6 @@ void hub_schedule_status(struct hub *h, const char *kind, const char *name, bool
 
 /* ---- Questions ---- */
 
-const struct hub_kind hub_kinds[HUB_KINDS] = {
-    [HUB_SCORERS] = {&kube_dynamicscorers, "DynamicScorers"},
-    [HUB_CONFIGS] = {&kube_dynamicscoringconfigs, "DynamicScoringConfigs"},
-    [HUB_CLUSTERS] = {&kube_managedclusters, "ManagedClusters"},
-    [HUB_ADDONS] = {&kube_managedclusteraddons, "ManagedClusterAddOns"},
-    [HUB_WORKS] = {&kube_manifestworks, "ManifestWorks"},
-    [HUB_PLACEMENTS] = {&kube_placements, "Placements"},
-    [HUB_DECISIONS] = {&kube_placementdecisions, "PlacementDecisions"},
-};
-
 bool object_is_deleting(const json_t *object)
 {
     return kube_str(object, "metadata", "deletionTimestamp", NULL) != NULL;
@@ -100,7 +90,7 @@ bool hub_is_distributing(const struct hub *h)
     return h->config.object && !object_is_deleting(h->config.object);
 }
 
-static bool hub_uses_placements(const struct hub *h)
+bool hub_uses_placements(const struct hub *h)
 {
     for (size_t i = 0; i < h->n_scorers; i++)
         if (h->by_age[i]->spec.placements)

@@ -57,7 +57,7 @@ struct hub_options {
 };
 
 enum {
-    HUB_SCORERS,
+    HUB_SCORERS, /* of its own namespace, as are configs, Placements and decisions */
     HUB_CONFIGS,
     HUB_CLUSTERS,
     HUB_WORKS,
@@ -66,12 +66,6 @@ enum {
     HUB_DECISIONS,
     HUB_KINDS
 };
-
-/* The kinds of objects that the hub watches. */
-extern const struct hub_kind {
-    const struct kube_resource *resource;
-    const char *plural; /* for people: "ManagedClusters" */
-} hub_kinds[HUB_KINDS];
 
 /* Clusters with the same kind of error. */
 struct cluster_errors {
@@ -235,6 +229,14 @@ struct hub {
     const struct access *access; /* of the HTTP server, for the status page; NULL before it serves */
 };
 
+/* The kinds of objects that the hub watches. */
+extern const struct hub_kind {
+    const char *plural; /* for people: "ManagedClusters" */
+    /* name: of the object, or of its cluster. object: NULL when it is gone. */
+    void (*seen)(struct hub *h, const char *name, json_t *object);
+    struct kube_watch_options options;
+} hub_kinds[HUB_KINDS];
+
 /* ---- state.c ---- */
 
 /* Makes a new plan within 20 ms. */
@@ -261,6 +263,8 @@ bool object_has_finalizer(const json_t *object, const char *finalizer);
 int64_t object_generation(const json_t *object);
 /* Whether the DynamicScoringConfig exists and is not being deleted. */
 bool hub_is_distributing(const struct hub *h);
+/* Whether a scorer names Placements. */
+bool hub_uses_placements(const struct hub *h);
 /* NULL when there is none of that name. */
 struct hub_config *hub_config_find(struct hub *h, const char *name);
 struct hub_scorer *hub_scorer_find(const struct hub *h, const char *name);
@@ -371,21 +375,15 @@ void hub_clusters_mark_left(struct hub *h);
 void hub_works_forget_lost(struct hub *h);
 void hub_clusters_free(struct hub *h);
 
-void hub_managed_set(struct hub *h, json_t *object);
-void hub_managed_delete(struct hub *h, const char *namespace, const char *name);
-void hub_addon_set(struct hub *h, json_t *object);
-void hub_addon_delete(struct hub *h, const char *namespace, const char *name);
-void hub_work_set(struct hub *h, json_t *object);
-void hub_work_delete(struct hub *h, const char *namespace, const char *name);
+void hub_managed_seen(struct hub *h, const char *cluster, json_t *object);
+void hub_addon_seen(struct hub *h, const char *cluster, json_t *object);
+void hub_work_seen(struct hub *h, const char *cluster, json_t *object);
 
 /* ---- configs.c ---- */
 
-void hub_config_set(struct hub *h, json_t *object);
-void hub_config_delete(struct hub *h, const char *namespace, const char *name);
-void hub_placement_set(struct hub *h, json_t *object);
-void hub_placement_delete(struct hub *h, const char *namespace, const char *name);
-void hub_decision_set(struct hub *h, json_t *object);
-void hub_decision_delete(struct hub *h, const char *namespace, const char *name);
+void hub_config_seen(struct hub *h, const char *name, json_t *object);
+void hub_placement_seen(struct hub *h, const char *name, json_t *object);
+void hub_decision_seen(struct hub *h, const char *name, json_t *object);
 void hub_configs_free(struct hub *h);
 /* Finds duplicate score names, makes the plan, and assigns a group to each cluster. */
 void hub_plan_make(struct hub *h);
@@ -393,8 +391,7 @@ void hub_plan_done(struct hub *h);
 
 /* ---- scorers.c ---- */
 
-void hub_scorer_set(struct hub *h, json_t *object);
-void hub_scorer_delete(struct hub *h, const char *namespace, const char *name);
+void hub_scorer_seen(struct hub *h, const char *name, json_t *object);
 void hub_scorers_free(struct hub *h);
 /* Starts all probes, or stops them, by h->active. */
 void hub_update_probes(struct hub *h);
