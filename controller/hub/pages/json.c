@@ -27,6 +27,16 @@ static void item_begin(struct out *o)
     out_puts(o, "{");
 }
 
+/* v: NULL for `otherwise`, which is JSON. */
+static void member_json(struct out *o, const char *key, const json_t *v, const char *otherwise)
+{
+    member(o, key);
+    if (!v)
+        out_puts(o, otherwise);
+    else if (o->error == 0)
+        o->error = kube_json_print(v, o->b);
+}
+
 static void member_words_of(struct out *o, const struct words *w)
 {
     member_text(o, "state", w->word);
@@ -78,9 +88,9 @@ static int json_end(struct out *o, const struct list *l)
 /* PAIR_BEHIND where that explains it. */
 static enum pair_state pair_shown(const struct hub_scorer *s, const struct hub_cluster *c)
 {
-    const struct pair_facts facts = hub_pair_facts(s, c, hub_pair_cell(s, c), loop_wall(s->hub->o.loop));
+    struct pair_facts facts;
 
-    return pair_state_shown(pair_state(&facts), c->behind);
+    return pair_state_shown(hub_pair_state(s, c, &facts), c->behind);
 }
 
 static void pair_state_members(struct out *o, enum pair_state p)
@@ -92,8 +102,8 @@ static void pair_state_members(struct out *o, enum pair_state p)
 static void pair_item(struct out *o, const char *key, const char *name, const struct hub_scorer *s,
                       const struct hub_cluster *c)
 {
-    const struct pair_facts facts = hub_pair_facts(s, c, hub_pair_cell(s, c), loop_wall(s->hub->o.loop));
-    enum pair_state state = pair_state(&facts), shown = pair_state_shown(state, c->behind);
+    struct pair_facts facts;
+    enum pair_state state = hub_pair_state(s, c, &facts), shown = pair_state_shown(state, c->behind);
     char reason[PAIR_REASON_BYTES];
 
     pair_reason(reason, shown, &facts);
@@ -125,39 +135,32 @@ static const struct words scorer_words[] = {
 
 /* A scorer as it is shown. */
 struct view {
-    const struct hub_scorer *s;
     json_t *status;               /* a reference; on a standby, as the leader wrote it */
     const char *ready;            /* of its condition Ready: "True", "False" or "Unknown" */
     enum scorer_view_state state; /* by Ready; SCORER_DEGRADED when ready, but something about it fails */
-};
-
-/* All scorers whose names match the query. */
-struct views {
-    struct view *all;
-    size_t n;
-    struct list list; /* of struct view */
 };
 
 static bool scorer_is_degraded(const struct hub_scorer *s)
 {
     const struct probe_status *p = probe_status(s->probe);
 
-    return *s->spec_error || *s->last_status.status.trouble || s->older || s->younger || s->tally.failing ||
+    return *s->spec_error || *s->last_status.status.trouble || s->older || s->younger ||
            (s->tally.named.n && s->tally.named.ranks[0] != RANK_PENDING) || s->tally.no_room ||
            (p->probe.asked && !p->probe.ok) || (p->config.asked && !p->config.ok);
 }
 
 /* Only the leader probes and counts: on a standby, what the leader wrote is all there is. */
-static void view_fill(struct view *v, const struct hub_scorer *s)
+static struct view view_of(const struct hub_scorer *s)
 {
-    v->s = s;
-    v->status = s->hub->leading ? status_of_scorer(s, loop_wall(s->hub->o.loop))
-                                : json_incref(kube_map(s->object, "status", NULL));
-    v->ready = kube_str(kube_condition(v->status, "Ready"), "status", NULL) ?: "Unknown";
-    v->state = strcmp(v->ready, "False") == 0  ? SCORER_NOT_READY
-               : strcmp(v->ready, "True") != 0 ? SCORER_UNKNOWN
-               : scorer_is_degraded(s)         ? SCORER_DEGRADED
-                                               : SCORER_READY;
+    struct view v = {.status = s->hub->leading ? status_of_scorer(s, loop_wall(s->hub->o.loop))
+                                               : json_incref(kube_map(s->object, "status", NULL))};
+
+    v.ready = kube_str(kube_condition(v.status, "Ready"), "status", NULL) ?: "Unknown";
+    v.state = strcmp(v.ready, "False") == 0  ? SCORER_NOT_READY
+              : strcmp(v.ready, "True") != 0 ? SCORER_UNKNOWN
+              : scorer_is_degraded(s)        ? SCORER_DEGRADED
+                                             : SCORER_READY;
+    return v;
 }
 
 static void view_done(struct view *v)
@@ -165,38 +168,23 @@ static void view_done(struct view *v)
     json_decref(v->status);
 }
 
-static void views_make(struct views *ret, struct hub *h, const struct list_query *q)
+static void scorers_make(struct list *ret, struct hub *h)
 {
+    const struct list_query *q = ret->query;
     bool by_state = *q->state || q->worst_first; /* else only listed scorers need theirs, which costs time */
 
-    ret->list.query = q;
-    ret->all = xcalloc(h->n_scorers + 1, sizeof(*ret->all));
     for (size_t i = 0; i < h->n_scorers; i++) {
-        struct view *v = &ret->all[ret->n];
+        const struct hub_scorer *s = h->by_age[i];
+        CLEANUP(view_done) struct view v = {0};
 
-        if (!list_matches(q, h->by_age[i]->name, h->by_age[i]->effective.score_name))
+        if (!list_matches(q, s->name, s->effective.score_name))
             continue;
-        v->s = h->by_age[i];
         if (by_state)
-            view_fill(v, v->s);
-        ret->n++;
-        if (list_has_state(q, scorer_words[v->state].word))
-            list_add(&ret->list, v->s->name, v->state, v);
+            v = view_of(s);
+        if (list_has_state(q, scorer_words[v.state].word))
+            list_add(ret, s->name, v.state, s);
     }
-    list_sort(&ret->list);
-    for (size_t i = 0; !by_state && i < ret->list.n; i++) {
-        struct view *v = &ret->all[(const struct view *)ret->list.items[i].what - ret->all];
-
-        view_fill(v, v->s);
-    }
-}
-
-static void views_done(struct views *v)
-{
-    for (size_t i = 0; i < v->n; i++)
-        view_done(&v->all[i]);
-    free(v->all);
-    list_done(&v->list);
+    list_sort(ret);
 }
 
 static void scorer_probe_part(struct out *o, const char *key, const struct probe_part *p,
@@ -234,18 +222,6 @@ static void scorer_clusters(struct out *o, const struct hub_scorer *s)
     out_puts(o, "]");
 }
 
-/* As they are in the object's status. */
-static void scorer_conditions(struct out *o, const json_t *status)
-{
-    const json_t *list = kube_list(status, "conditions", NULL);
-
-    member(o, "conditions");
-    if (list && o->error == 0)
-        o->error = kube_json_print(list, o->b);
-    if (!list)
-        out_puts(o, "[]");
-}
-
 /* The other scorer of the same score name or AddOnPlacementScore. */
 static void scorer_same_score(struct out *o, const struct hub_scorer *s)
 {
@@ -256,18 +232,18 @@ static void scorer_same_score(struct out *o, const struct hub_scorer *s)
     member_bool(o, "sameObject", other && hub_scorer_shares_object(s));
 }
 
-static void json_scorer_members(struct out *o, const struct view *v, bool with_history)
+static void json_scorer_members(struct out *o, const struct hub_scorer *s, bool with_history)
 {
-    const struct hub_scorer *s = v->s;
+    CLEANUP(view_done) struct view v = view_of(s);
     const struct effective *e = &s->effective;
     const struct probe_status *p = probe_status(s->probe);
 
     member_text(o, "name", s->name);
     member_text(o, "scoreName", e->score_name);
-    member_words_of(o, &scorer_words[v->state]);
-    member_text(o, "ready", v->ready);
+    member_words_of(o, &scorer_words[v.state]);
+    member_text(o, "ready", v.ready);
     member_text(o, "healthCheck", s->has_spec ? health_check_word(s->spec.health_check) : NULL);
-    member_text(o, "health", kube_str(v->status, "healthStatus", NULL) ?: health_word(HEALTH_UNKNOWN));
+    member_text(o, "health", kube_str(v.status, "healthStatus", NULL) ?: health_word(HEALTH_UNKNOWN));
     member_text(o, "configSyncMode", !s->has_spec ? NULL : s->spec.mode == SYNC_FULL ? "Full" : "None");
     member_text(o, "source",
                 !s->has_spec                                                ? NULL
@@ -284,16 +260,16 @@ static void json_scorer_members(struct out *o, const struct view *v, bool with_h
     scorer_probe_part(o, "configProbe", &p->config, p->history[PROBE_CONFIG], with_history);
     member_time(o, "nextProbeAt", p->next_ms);
     scorer_clusters(o, s);
-    scorer_conditions(o, v->status);
+    member_json(o, "conditions", kube_list(v.status, "conditions", NULL), "[]");
 }
 
 /* "scorers":[...], with the members of each; "clusters" likewise. */
-static void json_scorer_list(struct out *o, const struct views *v)
+static void json_scorer_list(struct out *o, const struct list *l)
 {
     member_list(o, "scorers");
-    for (size_t i = 0; i < v->list.n; i++) {
+    for (size_t i = 0; i < l->n; i++) {
         item_begin(o);
-        json_scorer_members(o, v->list.items[i].what, v->list.query->with_history);
+        json_scorer_members(o, l->items[i].what, l->query->with_history);
         out_puts(o, "}");
     }
     out_puts(o, "]");
@@ -301,13 +277,13 @@ static void json_scorer_list(struct out *o, const struct views *v)
 
 int hub_json_scorers(struct hub *h, const struct list_query *q, struct buf *into)
 {
-    CLEANUP(views_done) struct views v = {0};
+    CLEANUP(list_done) struct list l = {.query = q};
     struct out o = out_begin(into);
 
-    views_make(&v, h, q);
+    scorers_make(&l, h);
     json_begin(&o, h);
-    json_scorer_list(&o, &v);
-    return json_end(&o, &v.list);
+    json_scorer_list(&o, &l);
+    return json_end(&o, &l);
 }
 
 /* ---- One scorer ---- */
@@ -343,11 +319,7 @@ static void scorer_summary(struct out *o, const struct buf *text)
 
     (void)!kube_json_parse(&summary, buf_str(text), NULL);
     summary_clean(summary);
-    member(o, "summary");
-    if (summary && o->error == 0)
-        o->error = kube_json_print(summary, o->b);
-    if (!summary)
-        out_puts(o, "null");
+    member_json(o, "summary", summary, "null");
 }
 
 static void scorer_choose(struct list *l, size_t by_state[PAIR_STATES], const struct hub_scorer *s)
@@ -394,7 +366,6 @@ static void scorer_pairs(struct out *o, const struct list *l, const struct hub_s
 
 int hub_json_scorer(struct hub *h, const char *name, const struct list_query *q, struct buf *into)
 {
-    CLEANUP(view_done) struct view v = {0};
     CLEANUP(list_done) struct list l = {.query = q};
     const struct hub_scorer *s = hub_scorer_find(h, name);
     struct out o = out_begin(into);
@@ -402,11 +373,10 @@ int hub_json_scorer(struct hub *h, const char *name, const struct list_query *q,
 
     if (!s)
         return -ENOENT;
-    view_fill(&v, s);
     if (h->leading)
         scorer_choose(&l, by_state, s);
     json_begin(&o, h);
-    json_scorer_members(&o, &v, true);
+    json_scorer_members(&o, s, true);
     scorer_summary(&o, &s->effective.text);
     scorer_states(&o, by_state);
     scorer_pairs(&o, &l, s);
@@ -616,15 +586,13 @@ static void pairs_reasons(struct out *o, const struct list *scorers, const struc
                           const enum pair_state *states, size_t *left)
 {
     char reason[PAIR_REASON_BYTES];
-    const struct hub_scorer *s;
     struct pair_facts facts;
 
     member_object(o, "errors");
     for (size_t i = 0; i < scorers->n; i++) {
         if (!pair_info[states[i]].has_reason || *left == 0)
             continue;
-        s = scorers->items[i].what;
-        facts = hub_pair_facts(s, c, hub_pair_cell(s, c), loop_wall(s->hub->o.loop));
+        (void)hub_pair_state(scorers->items[i].what, c, &facts);
         pair_reason(reason, states[i], &facts);
         member_text(o, scorers->items[i].name, reason);
         (*left)--;
@@ -753,11 +721,10 @@ static void status_totals(struct out *o, const struct hub *h)
 
 int hub_json_status(struct hub *h, const struct list_query *q, struct buf *into)
 {
-    CLEANUP(views_done) struct views scorers = {0};
-    CLEANUP(list_done) struct list clusters = {.query = q};
+    CLEANUP(list_done) struct list scorers = {.query = q}, clusters = {.query = q};
     struct out o = out_begin(into);
 
-    views_make(&scorers, h, q);
+    scorers_make(&scorers, h);
     clusters_make(&clusters, h, false);
     json_begin(&o, h);
     status_config(&o, h);
@@ -766,7 +733,7 @@ int hub_json_status(struct hub *h, const struct list_query *q, struct buf *into)
     json_scorer_list(&o, &scorers);
     json_cluster_list(&o, &clusters);
     member_object(&o, "metadata");
-    list_metadata(&o, "scorers", &scorers.list);
+    list_metadata(&o, "scorers", &scorers);
     list_metadata(&o, "clusters", &clusters);
     out_puts(&o, "}}\n");
     return out_end(&o);

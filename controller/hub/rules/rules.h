@@ -230,13 +230,14 @@ enum pair_state {
     PAIR_STATES
 };
 
+/* In the order of a condition's message. */
 enum pair_class {
-    PAIR_CLASS_SCORING,
     PAIR_CLASS_FAILING,
-    PAIR_CLASS_WAITING,
-    PAIR_CLASS_SILENT,
     PAIR_CLASS_SUSPENDED,
     PAIR_CLASS_EMPTY,
+    PAIR_CLASS_SILENT,
+    PAIR_CLASS_WAITING,
+    PAIR_CLASS_SCORING,
     PAIR_CLASS_UNSELECTED,
     PAIR_CLASSES
 };

@@ -83,10 +83,10 @@ struct named_clusters {
 /* Counts of the clusters selected for one scorer. */
 struct tally {
     size_t selected;
-    size_t up_to_date;                                          /* ManifestWork holds the newest summary */
-    size_t applied;                                             /* of up_to_date: applied by the work agent */
-    size_t scoring, failing, waiting, silent, suspended, empty; /* by class; they add up to selected */
-    size_t unwritten, unapplied;         /* of failing: ManifestWork not written, not applied */
+    size_t up_to_date;                   /* ManifestWork holds the newest summary */
+    size_t applied;                      /* of up_to_date: applied by the work agent */
+    size_t of_class[PAIR_CLASSES];       /* they add up to selected */
+    size_t not_applied;                  /* of those that fail: ManifestWork not written or not applied */
     size_t stuck;                        /* of up_to_date: the work agent cannot apply it */
     size_t unavailable;                  /* of silent: the cluster or the add-on is not available */
     size_t reporting;                    /* an agent has reported */
@@ -328,9 +328,9 @@ static inline size_t tally_count(const struct tally *t, size_t field)
 
 /* The scorer in the cluster's report; NULL when it is not there, or not selected. */
 const struct report_cell *hub_pair_cell(const struct hub_scorer *s, const struct hub_cluster *c);
-/* For pair_state() and pair_reason(). cell: as hub_pair_cell() returns it. */
-struct pair_facts hub_pair_facts(const struct hub_scorer *s, const struct hub_cluster *c,
-                                 const struct report_cell *cell, unix_ms now);
+/* pair_state() now. *ret: what decides it, for pair_reason(). */
+enum pair_state hub_pair_state(const struct hub_scorer *s, const struct hub_cluster *c,
+                               struct pair_facts *ret);
 /* Until when (Unix time) a scorer without any score counts as starting: twice its interval after the first
  * distribution, or twice the time between reports if that is longer. INT64_MAX before the first one. */
 int64_t hub_scorer_patience_ms(const struct hub_scorer *s);

@@ -504,45 +504,34 @@ static void scorer_set_distributed(const struct hub_scorer *s, struct condition 
 
 /* ---- Where it scores, and where it does not ---- */
 
-/* In the order of a message. */
-static const struct class_words {
-    enum pair_class class;
-    const char *word;
-    size_t count; /* offset in struct tally */
-} class_words[] = {
-    {PAIR_CLASS_FAILING, "failing", offsetof(struct tally, failing)},
-    {PAIR_CLASS_SUSPENDED, "suspended", offsetof(struct tally, suspended)},
-    {PAIR_CLASS_EMPTY, "empty", offsetof(struct tally, empty)},
-    {PAIR_CLASS_SILENT, "silent", offsetof(struct tally, silent)},
-    {PAIR_CLASS_WAITING, "waiting", offsetof(struct tally, waiting)},
-    {PAIR_CLASS_SCORING, "scoring", offsetof(struct tally, scoring)},
-};
+static const char *const class_words[PAIR_CLASS_UNSELECTED] = {
+    [PAIR_CLASS_FAILING] = "failing", [PAIR_CLASS_SUSPENDED] = "suspended", [PAIR_CLASS_EMPTY] = "empty",
+    [PAIR_CLASS_SILENT] = "silent",   [PAIR_CLASS_WAITING] = "waiting",     [PAIR_CLASS_SCORING] = "scoring"};
 
 /* The state of the scorer on a cluster that does not score, and why. */
 static enum pair_state named_state(const struct hub_scorer *s, size_t i, char why[PAIR_REASON_BYTES])
 {
-    const struct hub_cluster *c = s->tally.named.list[i];
-    const struct pair_facts facts = hub_pair_facts(s, c, hub_pair_cell(s, c), loop_wall(s->hub->o.loop));
-    enum pair_state state = pair_state(&facts);
+    struct pair_facts facts;
+    enum pair_state state = hub_pair_state(s, s->tally.named.list[i], &facts);
 
     pair_reason(why, state, &facts);
     return state;
 }
 
 /* "<word> on 2", and unless it scores there: ": c1: <reason>, and 1 more". */
-static void clusters_put_class(const struct hub_scorer *s, const struct class_words *words, struct buf *into)
+static void clusters_put_class(const struct hub_scorer *s, enum pair_class class, struct buf *into)
 {
     const struct tally *t = &s->tally;
-    size_t n = *(const size_t *)(const void *)((const char *)t + words->count);
+    size_t n = t->of_class[class];
     char why[PAIR_REASON_BYTES], of[64] = "";
 
     if (!into->n)
         (void)snprintf(of, sizeof(of), " of %zu cluster%s", t->selected, plural_s(t->selected));
     else if (!n)
         return;
-    (void)!buf_printf(into, "%s%s on %zu%s", into->n ? "; " : "", words->word, n, of);
-    for (size_t i = 0; i < t->named.n && words->class != PAIR_CLASS_SCORING; i++) {
-        if (pair_info[named_state(s, i, why)].class != words->class)
+    (void)!buf_printf(into, "%s%s on %zu%s", into->n ? "; " : "", class_words[class], n, of);
+    for (size_t i = 0; i < t->named.n && class != PAIR_CLASS_SCORING; i++) {
+        if (pair_info[named_state(s, i, why)].class != class)
             continue;
         (void)!buf_printf(into, ": %s: %.*s", t->named.list[i]->name, NAMED_REASON_BYTES, why);
         if (n > 1)
@@ -558,29 +547,28 @@ static void clusters_set_scoring(const struct hub_scorer *s, struct condition *c
     BUF_AUTO(text, sizeof(c->message) * 2);
 
     for (int others = 0; others < 2; others++)
-        for (size_t i = 0; i < ARRAY_SIZE(class_words); i++)
-            if ((class_words[i].class != first) == others)
-                clusters_put_class(s, &class_words[i], &text);
+        for (enum pair_class k = 0; k < PAIR_CLASS_UNSELECTED; k++)
+            if ((k != first) == others)
+                clusters_put_class(s, k, &text);
     condition_set(c, status, reason, "%.*s", (int)text.n, cstr(text.p));
 }
 
 static void scorer_set_scoring(const struct hub_scorer *s, struct condition *c)
 {
     const struct tally *t = &s->tally;
-    size_t reported =
-        t->failing - t->unwritten - t->unapplied; /* condition Distributed is about the others */
+    const size_t *n = t->of_class;
 
     if (!t->selected)
         condition_set(c, TRUTH_UNKNOWN, "NotSelected", "selected for no cluster");
-    else if (reported)
+    else if (n[PAIR_CLASS_FAILING] > t->not_applied) /* condition Distributed is about the others */
         clusters_set_scoring(s, c, TRUTH_FALSE, "ClustersFailing", PAIR_CLASS_FAILING);
-    else if (t->scoring)
+    else if (n[PAIR_CLASS_SCORING])
         clusters_set_scoring(s, c, TRUTH_TRUE, "Scoring", PAIR_CLASS_SCORING);
-    else if (t->suspended)
+    else if (n[PAIR_CLASS_SUSPENDED])
         clusters_set_scoring(s, c, TRUTH_FALSE, REASON_SUSPENDED, PAIR_CLASS_SUSPENDED);
-    else if (t->empty)
+    else if (n[PAIR_CLASS_EMPTY])
         clusters_set_scoring(s, c, TRUTH_FALSE, "Empty", PAIR_CLASS_EMPTY);
-    else if (t->waiting)
+    else if (n[PAIR_CLASS_WAITING])
         clusters_set_scoring(s, c, TRUTH_UNKNOWN, "Waiting", PAIR_CLASS_WAITING);
     else if (t->named.n && t->named.ranks[0] != RANK_PENDING)
         clusters_set_scoring(s, c, TRUTH_UNKNOWN, "Silent", PAIR_CLASS_SILENT);
@@ -802,6 +790,7 @@ static const struct condition *scorer_blocking_condition(const struct hub_scorer
                                                          const struct condition list[])
 {
     const struct tally *t = &s->tally;
+    bool scores = t->of_class[PAIR_CLASS_SCORING] > 0;
     bool is_probed = s->spec.health_check == HEALTH_CHECK_HUB; /* otherwise Scoring says more than Healthy */
 
     if (list[VALID].status == TRUTH_FALSE)
@@ -812,9 +801,9 @@ static const struct condition *scorer_blocking_condition(const struct hub_scorer
         return list[SYNCED].status == TRUTH_FALSE ? &list[SYNCED] : &list[VALID];
     if (is_probed && list[HEALTHY].status == TRUTH_UNKNOWN)
         return &list[HEALTHY];
-    if (t->up_to_date <= t->stuck && (t->stuck || !t->scoring)) /* a change on its way stops no scoring */
+    if (t->up_to_date <= t->stuck && (t->stuck || !scores)) /* a change on its way stops no scoring */
         return &list[DISTRIBUTED];
-    return t->scoring ? NULL : &list[SCORING];
+    return scores ? NULL : &list[SCORING];
 }
 
 /* A scorer without any score may still be starting; after a while it counts as not ready. */

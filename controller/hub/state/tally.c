@@ -1,7 +1,5 @@
 #include "controller/hub/state/state.h"
 
-#include "exporter/ui/out.h"
-
 #include <malloc.h>
 
 /* ---- One scorer on one cluster ---- */
@@ -18,8 +16,8 @@ const struct report_cell *hub_pair_cell(const struct hub_scorer *s, const struct
     return report_find(&c->report, s->hub->plan->entries[s->entry].score);
 }
 
-struct pair_facts hub_pair_facts(const struct hub_scorer *s, const struct hub_cluster *c,
-                                 const struct report_cell *cell, unix_ms now)
+static struct pair_facts pair_facts(const struct hub_scorer *s, const struct hub_cluster *c,
+                                    const struct report_cell *cell, unix_ms now)
 {
     const struct loop *l = s->hub->o.loop;
     bool sent = pair_is_sent(s, c);
@@ -44,6 +42,13 @@ struct pair_facts hub_pair_facts(const struct hub_scorer *s, const struct hub_cl
     };
 }
 
+enum pair_state hub_pair_state(const struct hub_scorer *s, const struct hub_cluster *c,
+                               struct pair_facts *ret)
+{
+    *ret = pair_facts(s, c, hub_pair_cell(s, c), loop_wall(s->hub->o.loop));
+    return pair_state(ret);
+}
+
 /* ---- The fleet ---- */
 
 enum { REPORT_PERIOD_MS = 5 * 60 * 1000 /* between reports of an agent in which only times change */ };
@@ -55,16 +60,17 @@ int64_t hub_scorer_patience_ms(const struct hub_scorer *s)
     return s->distributed_ms ? s->distributed_ms + 2 * ms : INT64_MAX;
 }
 
-#define FIELD(member, state)                          \
-    {                                                 \
-        member, #state, offsetof(struct tally, state) \
-    }
-
 const struct tally_field tally_fields[TALLY_FIELDS] = {
-    FIELD("selected", selected), FIELD("upToDate", up_to_date), FIELD("applied", applied),
-    FIELD("scoring", scoring),   FIELD("failing", failing),     FIELD("waiting", waiting),
-    FIELD("silent", silent),     FIELD("suspended", suspended), FIELD("empty", empty),
-    FIELD("noRoom", no_room),
+    {"selected", "selected", offsetof(struct tally, selected)},
+    {"upToDate", "up_to_date", offsetof(struct tally, up_to_date)},
+    {"applied", "applied", offsetof(struct tally, applied)},
+    {"scoring", "scoring", offsetof(struct tally, of_class[PAIR_CLASS_SCORING])},
+    {"failing", "failing", offsetof(struct tally, of_class[PAIR_CLASS_FAILING])},
+    {"waiting", "waiting", offsetof(struct tally, of_class[PAIR_CLASS_WAITING])},
+    {"silent", "silent", offsetof(struct tally, of_class[PAIR_CLASS_SILENT])},
+    {"suspended", "suspended", offsetof(struct tally, of_class[PAIR_CLASS_SUSPENDED])},
+    {"empty", "empty", offsetof(struct tally, of_class[PAIR_CLASS_EMPTY])},
+    {"noRoom", "no_room", offsetof(struct tally, no_room)},
 };
 
 static void tally_name(struct named_clusters *to, const struct hub_cluster *c, unsigned rank)
@@ -116,22 +122,17 @@ static bool scored_meanwhile(const struct hub_scorer *s, const struct report_cel
 static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const struct report_cell *cell,
                              unix_ms now)
 {
-    const struct pair_facts facts = hub_pair_facts(s, c, cell, now);
+    const struct pair_facts facts = pair_facts(s, c, cell, now);
     enum pair_state p = pair_state(&facts);
     bool apply_error = !c->work.applied && c->work.why[0], in_sync = !c->behind;
     struct tally *t = &s->tally;
-    size_t *const counts[PAIR_CLASSES] = {
-        [PAIR_CLASS_SCORING] = &t->scoring,     [PAIR_CLASS_FAILING] = &t->failing,
-        [PAIR_CLASS_WAITING] = &t->waiting,     [PAIR_CLASS_SILENT] = &t->silent,
-        [PAIR_CLASS_SUSPENDED] = &t->suspended, [PAIR_CLASS_EMPTY] = &t->empty};
 
     t->selected++;
     t->up_to_date += in_sync;
     t->applied += in_sync && c->work.applied;
-    ++*counts[pair_info[p].class];
+    t->of_class[pair_info[p].class]++;
     tally_count_health(t, c, p, cell);
-    t->unwritten += p == PAIR_NOT_WRITTEN;
-    t->unapplied += p == PAIR_NOT_APPLIED;
+    t->not_applied += p == PAIR_NOT_WRITTEN || p == PAIR_NOT_APPLIED;
     t->stuck += in_sync && apply_error;
     t->unavailable += p == PAIR_UNAVAILABLE;
     t->reporting += c->report.exists;
