@@ -662,8 +662,8 @@ static void status_masks(struct out *o, const struct hub *h)
         member_text(o, "scoreName", m->list[i].score);
         if (hub_masks_counted(h)) {
             hub_mask_warning(warning, h, i, false);
-            member_count(o, "clusters", h->plan->mask_clusters[i]);
-            member_count(o, "scores", h->mask_scores[i]);
+            member_count(o, "clusters", h->plan->of_masks[i].clusters);
+            member_count(o, "scores", h->plan->of_masks[i].scores);
             member_words(o, "warning", warning);
         }
         out_puts(o, "}");

@@ -109,15 +109,6 @@ static void merge_names(struct merged *m, const char *name)
         m->score_name = name;
 }
 
-static void merge_params(struct merged *m)
-{
-    const json_t *own = m->spec->own.scoring.params, *api = m->api ? m->api->scoring.params : NULL;
-
-    m->params = json_object();
-    (void)json_object_update(m->params, (json_t *)(uintptr_t)own);
-    (void)json_object_update(m->params, (json_t *)(uintptr_t)api);
-}
-
 static void merged_done(struct merged *m)
 {
     json_decref(m->params);
@@ -130,8 +121,11 @@ static void merged_init(struct merged *m, const char *name, const struct scorer_
 {
     *m = (struct merged){.spec = spec,
                          .api = spec->mode == SYNC_FULL ? synced : NULL,
-                         .origin = url_origin(cstr(spec->config_url))};
-    merge_params(m);
+                         .origin = url_origin(cstr(spec->config_url)),
+                         .params = json_object()};
+    (void)json_object_update(m->params, (json_t *)(uintptr_t)spec->own.scoring.params);
+    if (m->api)
+        (void)json_object_update(m->params, (json_t *)(uintptr_t)m->api->scoring.params);
     merge_names(m, name);
     merge_sources(m);
     merge_scoring(m);
@@ -434,14 +428,6 @@ static const struct field {
     {"scoringEndpointAuthKey", "scoring.auth.tokenSecretRef.key", .only_in_spec = true},
 };
 
-static const struct field *find_field(struct str key)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-        if (fields[i].key && str_eq(key, str_of(fields[i].key)))
-            return &fields[i];
-    return NULL;
-}
-
 /* Whether the field is set in `in`, a struct api_config or source_spec; if `other` is not NULL, whether both
  * have it, and differ. */
 static bool config_field_is_set(const struct field *f, const void *in, const void *other)
@@ -489,11 +475,6 @@ void effective_overrides(const struct scorer_spec *spec, const struct api_config
     overrides_add(into, false, synced, &spec->own, "spec");
 }
 
-static size_t count_sources(const struct merged *m, bool from_api)
-{
-    return from_api ? m->api->n_sources : m->spec->own.n_sources;
-}
-
 /* A problem of the summary, whose path is "sourceStep" or "sources[1].sourceStep". */
 struct check {
     struct str key;        /* "sourceStep"; empty for the summary as a whole */
@@ -518,7 +499,9 @@ static struct check check_of(const struct problem *x, const struct merged *m)
     while (c.key.n < path.n && !strchr(".[", path.p[c.key.n]))
         c.key.n++;
     c.message = c.key.n ? path.p + c.key.n : x->text;
-    c.f = find_field(c.key);
+    for (i = 0; i < ARRAY_SIZE(fields); i++)
+        if (fields[i].key && str_eq(c.key, str_of(fields[i].key)))
+            c.f = &fields[i];
     return c;
 }
 
@@ -528,7 +511,7 @@ static int check_print(struct buf *into, const struct check *c, const struct mer
     bool api = c->f && is_from_api(c->f, m, c->source);
     char source[40] = "";
 
-    if (c->f && c->f->is_of_source && count_sources(m, api) > 1)
+    if (c->f && c->f->is_of_source && (api ? m->api : &m->spec->own)->n_sources > 1)
         (void)snprintf(source, sizeof(source), "sources[%zu].", c->source);
     else if (c->f && c->f->is_of_source)
         (void)strcpy(source, "source.");

@@ -91,18 +91,14 @@ int masks_read(struct masks *ret, json_t *object, char why[256])
 {
     size_t max = json_array_size(kube_list(object, "spec", "masks", NULL)) +
                  json_array_size(kube_list(object, "spec", "mask", NULL));
-    CLEANUP(masks_done) struct masks m = {.list = xcalloc(max + 1, sizeof(struct mask))};
-    int r;
+    struct masks m = {.owner = json_incref(object), .list = xcalloc(max + 1, sizeof(struct mask))};
+    int r = masks_read_list(&m, object, "masks", why) ?: masks_read_list(&m, object, "mask", why);
 
-    m.owner = json_incref(object);
-    r = masks_read_list(&m, object, "masks", why);
-    if (r == 0)
-        r = masks_read_list(&m, object, "mask", why);
     if (r < 0)
-        return r;
-    *ret = m;
-    m = (struct masks){0};
-    return 0;
+        masks_done(&m);
+    else
+        *ret = m;
+    return r;
 }
 
 void masks_done(struct masks *m)
@@ -113,13 +109,6 @@ void masks_done(struct masks *m)
 }
 
 /* ---- Masks as the plan looks them up ---- */
-
-/* Masks with the same cluster, a name or a pattern, are a list. */
-struct plan_mask {
-    struct plan_mask *next;
-    const uint64_t *scores; /* the entries that it matches */
-    size_t index;           /* in masks.list */
-};
 
 static void set_bit(uint64_t *set, size_t i)
 {
@@ -145,26 +134,25 @@ static void plan_compile_masks(struct plan *p, const struct masks *masks)
 {
     p->masks = (struct masks){.list = xcalloc(masks->n + 1, sizeof(struct mask)), .n = masks->n};
     p->masks.owner = json_incref(masks->owner);
-    p->mask_clusters = xcalloc(masks->n + 1, sizeof(size_t));
-    p->compiled = xcalloc(masks->n + 1, sizeof(struct plan_mask));
+    p->of_masks = xcalloc(masks->n + 1, sizeof(struct plan_mask));
     for (size_t i = 0; i < masks->n; i++) {
         const struct mask *m = &p->masks.list[i];
 
         p->masks.list[i] = masks->list[i];
-        p->compiled[i] = (struct plan_mask){
-            .next = map_get(&p->clusters, m->cluster), .scores = plan_pattern(p, m->score), .index = i};
-        map_set(&p->clusters, m->cluster, &p->compiled[i]);
-        if (strpbrk(m->cluster, "*?") && !p->compiled[i].next)
+        p->of_masks[i].next = map_get(&p->clusters, m->cluster);
+        p->of_masks[i].entries = plan_pattern(p, m->score);
+        map_set(&p->clusters, m->cluster, &p->of_masks[i]);
+        if (strpbrk(m->cluster, "*?") && !p->of_masks[i].next)
             p->globs[p->n_globs++] = m->cluster;
     }
 }
 
 static void plan_apply(struct plan *p, const char *name, uint64_t *set)
 {
-    for (const struct plan_mask *m = map_get(&p->clusters, name); m; m = m->next) {
-        p->mask_clusters[m->index]++;
+    for (struct plan_mask *m = map_get(&p->clusters, name); m; m = m->next) {
+        m->clusters++;
         for (size_t i = 0; i < p->words; i++)
-            set[i] &= ~m->scores[i];
+            set[i] &= ~m->entries[i];
     }
 }
 
@@ -225,14 +213,13 @@ static void plan_copy_entries(struct plan *p, const struct plan_entry *entries)
     for (size_t i = 0; i < p->n; i++) {
         struct str text = entries[i].text;
 
+        p->entries[i] = entries[i];
         p->entries[i].score_name = at;
         at = stpcpy(at, entries[i].score_name) + 1;
         p->entries[i].text = (struct str){memcpy(at, cstr(text.p), text.n), text.n};
         at += text.n;
-        p->entries[i].suspended = entries[i].suspended;
-        p->entries[i].clusters = entries[i].clusters;
         p->entries[i].score = report_score(str_of(entries[i].score_name));
-        p->escaped[i] = escaped_bytes(text);
+        p->entries[i].escaped = escaped_bytes(text);
         p->by_name[i] = p->by_score[i] = i;
     }
     qsort_r(p->by_name, p->n, sizeof(size_t), plan_compare_names, p->entries);
@@ -251,7 +238,6 @@ struct plan *plan_new(const struct plan_entry *entries, size_t n, const struct m
     p->entries = xcalloc(n + 1, sizeof(*p->entries));
     p->by_score = xcalloc(n + 1, sizeof(size_t));
     p->by_name = xcalloc(n + 1, sizeof(size_t));
-    p->escaped = xcalloc(n + 1, sizeof(size_t));
     p->globs = xcalloc(masks->n + 1, sizeof(char *));
     plan_copy_entries(p, entries);
     plan_compile_masks(p, masks);
@@ -273,13 +259,11 @@ struct plan *plan_free(struct plan *p)
     map_done(&p->patterns);
     map_done(&p->clusters);
     masks_done(&p->masks);
-    free(p->mask_clusters);
-    free(p->compiled);
+    free(p->of_masks);
     free(p->globs);
     free(p->entries);
     free(p->by_score);
     free(p->by_name);
-    free(p->escaped);
     free(p->storage);
     free(p);
     return NULL;
@@ -292,7 +276,7 @@ static void group_fill(const struct plan *p, struct plan_group *g)
     size_t room = p->max_bytes - EMPTY_BYTES;
 
     for (size_t i = 0; i < p->n; i++) {
-        size_t bytes = p->escaped[i] + (g->scorers > 0); /* with a comma */
+        size_t bytes = p->entries[i].escaped + (g->scorers > 0); /* with a comma */
 
         if (!plan_group_lacks(p, g, i))
             continue;
@@ -365,14 +349,10 @@ int plan_text(const struct plan *p, const struct plan_group *g, bool suspended, 
 
 uint64_t plan_hash(struct str text)
 {
-    uint64_t h = hash_bytes(text);
-
-    return h ? h : 1;
+    return hash_bytes(text) ?: 1;
 }
 
 uint64_t plan_hash_lists(uint64_t summaries, struct str suspended)
 {
-    uint64_t h = suspended.n ? hash_chain_u64(summaries, hash_bytes(suspended)) : summaries;
-
-    return h ? h : 1;
+    return (suspended.n ? hash_chain_u64(summaries, hash_bytes(suspended)) : summaries) ?: 1;
 }

@@ -320,20 +320,27 @@ struct plan_entry {
     bool suspended;         /* agents get it in the list of those that they do not call */
     struct map *clusters;   /* the names of those that get it, for plan_group_of(); NULL: all do */
     uint64_t score;         /* report_score() of the name */
+    size_t escaped;         /* bytes of the text in a ManifestWork. Both are set by plan_new() */
 };
 
-/* Read-only. */
+/* A mask as the plan looks it up. */
+struct plan_mask {
+    struct plan_mask *next;  /* of the same cluster, a name or a pattern */
+    const uint64_t *entries; /* that it matches, a set */
+    size_t clusters;         /* that it names, of those for which plan_group_of() was called */
+    size_t scores;           /* that it matches, of all scorers: for the plan's owner */
+};
+
+/* Read-only, but for the masks' scores. */
 struct plan {
     struct plan_entry *entries; /* in the order in which they are given room, the oldest first */
     size_t n, words;            /* words: of a set of entries */
     size_t *by_score;           /* indices of the entries, sorted by `score` */
     struct masks masks;
-    size_t *mask_clusters; /* for each mask, the clusters that it names, of those for which
-                            * plan_group_of() was called */
+    struct plan_mask *of_masks; /* for each mask */
     /* For plan.c. */
     char *storage;
-    size_t max_bytes, *by_name, *escaped;
-    struct plan_mask *compiled;
+    size_t max_bytes, *by_name;
     const char **globs; /* the different patterns of clusters */
     size_t n_globs;
     struct map patterns, clusters, groups;

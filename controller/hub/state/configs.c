@@ -174,11 +174,6 @@ static void plan_find_duplicates(struct hub *h)
     map_done(&owners.objects);
 }
 
-static bool plan_includes(const struct hub_scorer *s, enum hub_place place)
-{
-    return !s->older && effective_usable(&s->effective) && s->place == place;
-}
-
 /* The summary, and since when its scoring API is unhealthy. */
 static struct str plan_suspended_text(const struct hub_scorer *s, struct buf *into)
 {
@@ -202,9 +197,7 @@ void hub_plan_done(struct hub *h)
         h->by_age[i]->entry = SIZE_MAX;
     h->plan = plan_free(h->plan);
     free(h->entry_scorers);
-    free(h->mask_scores);
     h->entry_scorers = NULL;
-    h->mask_scores = NULL;
 }
 
 /* Without valid masks it is unknown which cluster gets what: everything stays as it is. No ManifestWork is
@@ -261,7 +254,7 @@ static void plan_make(struct hub *h)
             struct hub_scorer *s = h->by_age[i];
             bool suspended = place == PLACE_SUSPENDED;
 
-            if (!plan_includes(s, place))
+            if (s->older || !effective_usable(&s->effective) || s->place != place)
                 continue;
             entries[n] = (struct plan_entry){.score_name = s->effective.score_name,
                                              .text = suspended ? plan_suspended_text(s, &texts[n])
@@ -309,13 +302,12 @@ static void plan_count_scores(struct hub *h)
     const struct masks *m = &h->plan->masks;
     CLEANUP(map_done) struct map known = {0};
 
-    h->mask_scores = xcalloc(m->n + 1, sizeof(*h->mask_scores));
     for (size_t i = 0; i < m->n; i++) {
-        const size_t *first = map_get(&known, m->list[i].score);
+        struct plan_mask *mask = &h->plan->of_masks[i], *first = map_get(&known, m->list[i].score);
 
-        h->mask_scores[i] = first ? *first : plan_scores_matching(h, m->list[i].score);
+        mask->scores = first ? first->scores : plan_scores_matching(h, m->list[i].score);
         if (!first)
-            map_set(&known, m->list[i].score, &h->mask_scores[i]);
+            map_set(&known, m->list[i].score, mask);
     }
 }
 

@@ -341,7 +341,7 @@ bool hub_masks_counted(const struct hub *h)
 
 bool hub_mask_matches(const struct hub *h, size_t i)
 {
-    return h->plan->mask_clusters[i] && h->mask_scores[i];
+    return h->plan->of_masks[i].clusters && h->plan->of_masks[i].scores;
 }
 
 static const char *cluster_near(const struct hub *h, const char *text)
@@ -389,10 +389,10 @@ void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t 
     int n = 0;
 
     ret[0] = '\0';
-    if (!h->plan->mask_clusters[i])
+    if (!h->plan->of_masks[i].clusters)
         n = mask_put_part(ret, MASK_WARNING_BYTES / 2, "cluster", "clusterName", m->cluster,
                           near ? cluster_near(h, m->cluster) : NULL);
-    if (!h->mask_scores[i])
+    if (!h->plan->of_masks[i].scores)
         (void)mask_put_part(ret + n + (n ? snprintf(ret + n, 3, ", ") : 0), MASK_WARNING_BYTES / 2 - 2,
                             "score", "scoreName", m->score, near ? score_near(h, m->score) : NULL);
 }

@@ -214,7 +214,6 @@ struct hub {
     struct map decisions;     /* PlacementDecisions likewise */
     struct plan *plan;        /* NULL: nothing to distribute */
     struct hub_scorer **entry_scorers; /* of each entry of the plan; NULL once deleted */
-    size_t *mask_scores;               /* for each mask of the plan, the scores that it matches */
     struct hub_body *body;             /* the last one made */
     struct kube_writer works;          /* its keys: names of clusters */
     struct kube_writer status;         /* "scorer/<name>", "config/<name>" */

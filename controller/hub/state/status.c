@@ -311,12 +311,13 @@ static json_t *config_failing_value(const struct hub_totals *t)
 static json_t *config_mask_value(const struct hub *h, size_t i)
 {
     const struct mask *m = &h->plan->masks.list[i];
+    const struct plan_mask *counts = &h->plan->of_masks[i];
     char warning[MASK_WARNING_BYTES];
 
     hub_mask_warning(warning, h, i, false);
     return json_pack("{s:o, s:o, s:I, s:I, s:o*}", "clusterName", status_line(m->cluster), "scoreName",
-                     status_line(m->score), "clusters", (json_int_t)h->plan->mask_clusters[i], "scores",
-                     (json_int_t)h->mask_scores[i], "warning", *warning ? status_line(warning) : NULL);
+                     status_line(m->score), "clusters", (json_int_t)counts->clusters, "scores",
+                     (json_int_t)counts->scores, "warning", *warning ? status_line(warning) : NULL);
 }
 
 /* The first masks, those that match nothing before the others. NULL without any. */
