@@ -45,7 +45,17 @@ static int work_body_make(struct hub_body **ret, struct hub *h, const struct hub
 
 /* ---- One write ---- */
 
-static void cluster_written(struct hub *h, struct hub_cluster *c);
+/* Takes it away when nothing is known of it any more. */
+static void cluster_remove_if_gone(struct hub *h, struct hub_cluster *c)
+{
+    if (c->managed || c->work.exists || c->write.call || c->addon_unavailable)
+        return;
+    (void)map_take(&h->clusters, c->name);
+    kube_queue_forget(h->works.queue, c->name);
+    c->next_gone = h->gone;
+    h->gone = c;
+    hub_schedule_recount(h);
+}
 
 /* What ends with a short absence of the API server is no failure of the cluster: its ManifestWork is merely
  * behind. */
@@ -63,7 +73,8 @@ static void work_finish(struct hub_cluster *c, bool ok, int64_t retry_after_ms)
     hub_count_reconcile(h, "works", ok && c->write.wait_ms < 0);
     kube_object_end(&c->write, ok, retry_after_ms);
     hub_schedule_recount(h);
-    cluster_written(h, c);
+    hub_cluster_reconcile(h, c);
+    cluster_remove_if_gone(h, c);
 }
 
 /* The watch shows the very version that our write led to. */
@@ -167,17 +178,6 @@ static void work_reconcile(void *arg, const char *name)
         work_delete(c);
 }
 
-static void work_enqueue(struct hub *h, struct hub_cluster *c)
-{
-    /* After a call under way the cluster is reconciled anyway. A roll-out does not delay new clusters. */
-    if (c->write.call)
-        return;
-    if (c->work.exists)
-        kube_queue_add(h->works.queue, c->name);
-    else
-        kube_queue_add_urgent(h->works.queue, c->name);
-}
-
 void hub_works_new(struct hub *h)
 {
     /* A quarter of the rate is on top, for clusters without a work. */
@@ -222,18 +222,6 @@ void hub_works_cancel(struct hub *h)
 
 enum { UNAVAILABLE_BYTES = 256 };
 
-/* Takes it away when nothing is known of it any more. */
-static void cluster_remove_if_gone(struct hub *h, struct hub_cluster *c)
-{
-    if (c->managed || c->work.exists || c->write.call || c->addon_unavailable)
-        return;
-    (void)map_take(&h->clusters, c->name);
-    kube_queue_forget(h->works.queue, c->name);
-    c->next_gone = h->gone;
-    h->gone = c;
-    hub_schedule_recount(h);
-}
-
 /* A cluster with a work only has left: its ManagedCluster would have been listed. While ManagedClusters
  * cannot be watched it may also be new, with a work created by another controller. */
 static bool cluster_has_left(const struct hub *h, const struct hub_cluster *c)
@@ -269,13 +257,11 @@ void hub_cluster_reconcile(struct hub *h, struct hub_cluster *c)
     if (!c->behind)
         c->behind_since = now;
     c->behind = true;
-    work_enqueue(h, c);
-}
-
-static void cluster_written(struct hub *h, struct hub_cluster *c)
-{
-    hub_cluster_reconcile(h, c);
-    cluster_remove_if_gone(h, c);
+    /* After a call under way the cluster is reconciled anyway. A roll-out does not delay new clusters. */
+    if (!c->write.call && c->work.exists)
+        kube_queue_add(h->works.queue, c->name);
+    else if (!c->write.call)
+        kube_queue_add_urgent(h->works.queue, c->name);
 }
 
 static struct hub_cluster *cluster_find_or_new(struct hub *h, const char *name)

@@ -44,13 +44,6 @@ static void config_set_other(struct hub *h, const char *name, json_t *object)
     free(c);
 }
 
-/* Whether a user has changed or deleted it. */
-static bool config_is_changed(const json_t *before, const json_t *object)
-{
-    return !before || object_generation(before) != object_generation(object) ||
-           object_is_deleting(before) != object_is_deleting(object);
-}
-
 static void config_set_used(struct hub *h, json_t *object)
 {
     struct hub_config *c = &h->config;
@@ -63,7 +56,8 @@ static void config_set_used(struct hub *h, json_t *object)
         hub_schedule_plan(h);
         return;
     }
-    changed = config_is_changed(c->object, object);
+    changed = !c->object || object_generation(c->object) != object_generation(object) ||
+              object_is_deleting(c->object) != object_is_deleting(object);
     json_decref(c->object);
     c->object = json_incref(object);
     if (changed) {

@@ -113,17 +113,19 @@ enum { UNATTENDED_MS = 10 * 1000, STRAY_KEY_BYTES = 1024 };
 
 struct hub_strays {
     struct hub *hub;
+    struct kube_queue *queue; /* keys: "<place in kinds>/<namespace>/<name>/<uid>" */
+    bool said;                /* that one of the kinds cannot be watched */
     struct stray_watch {
         struct hub_strays *strays;
+        const struct kube_resource *resource;
         struct kube_watch *watch;
-    } scorers, configs;
-    struct kube_queue *queue; /* keys: "<kind>/<namespace>/<name>/<uid>" */
-    bool said;                /* that one of the kinds cannot be watched */
+    } kinds[2];
 };
 
-static void stray_report(const struct hub *h, const char *kind, const char *namespace, const char *name,
+static void stray_report(const struct stray_watch *w, const char *namespace, const char *name,
                          const char *uid)
 {
+    const struct hub *h = w->strays->hub;
     json_auto_t *about =
         json_pack("{s:{s:s, s:s, s:s}}", "metadata", "namespace", namespace, "name", name, "uid", uid);
     char note[512];
@@ -133,11 +135,11 @@ static void stray_report(const struct hub *h, const char *kind, const char *name
         "No controller watches this namespace: apply the object to namespace %s, or run the controller "
         "with --namespace=%s",
         h->o.namespace, namespace);
-    log_warn("object in a namespace that no controller watches", L_STR("kind", kind),
+    log_warn("object in a namespace that no controller watches", L_STR("kind", w->resource->kind),
              L_STR("namespace", namespace), L_STR("name", name), L_STR("watched", h->o.namespace));
     kube_events_add(h->events, &(const struct kube_event){.about = about,
                                                           .api_version = HUB_API,
-                                                          .kind = kind,
+                                                          .kind = w->resource->kind,
                                                           .warning = true,
                                                           .reason = "NamespaceNotWatched",
                                                           .action = "Reconcile",
@@ -147,29 +149,16 @@ static void stray_report(const struct hub *h, const char *kind, const char *name
 static void strays_work(void *arg, const char *key)
 {
     const struct hub_strays *s = arg;
-    const struct kube_watch *watch;
+    const struct stray_watch *w = &s->kinds[*key - '0'];
     char copy[STRAY_KEY_BYTES], *rest = copy;
-    const char *parts[4] = {0};
+    const char *parts[3] = {0};
 
-    (void)snprintf(copy, sizeof(copy), "%s", key);
+    (void)snprintf(copy, sizeof(copy), "%s", key + 2);
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
         parts[i] = strsep(&rest, "/");
-    watch = strcmp(parts[0], kube_dynamicscorers.kind) == 0 ? s->scorers.watch : s->configs.watch;
-    if (s->hub->active && kube_watch_has(watch, parts[1], parts[2]))
-        stray_report(s->hub, parts[0], parts[1], parts[2], parts[3]);
+    if (s->hub->active && kube_watch_has(w->watch, parts[0], parts[1]))
+        stray_report(w, parts[0], parts[1], parts[2]);
     kube_queue_done(s->queue, key, true, -1);
-}
-
-/* Whether some controller has written to it. */
-static bool stray_is_attended(const json_t *object)
-{
-    return json_object_size(kube_map(object, "status", NULL)) ||
-           json_array_size(kube_list(object, "metadata", "finalizers", NULL)) || object_is_deleting(object);
-}
-
-static const char *stray_kind(const struct stray_watch *w)
-{
-    return w == &w->strays->scorers ? kube_dynamicscorers.kind : kube_dynamicscoringconfigs.kind;
 }
 
 static void strays_on_set(void *arg, json_t *object)
@@ -178,9 +167,11 @@ static void strays_on_set(void *arg, json_t *object)
     struct kube_queue *q = w->strays->queue;
     char key[STRAY_KEY_BYTES]; /* the API server limits all parts */
 
-    (void)snprintf(key, sizeof(key), "%s/%s/%s/%s", stray_kind(w), kube_namespace(object), kube_name(object),
-                   kube_uid(object));
-    if (stray_is_attended(object))
+    (void)snprintf(key, sizeof(key), "%d/%s/%s/%s", (int)(w - w->strays->kinds), kube_namespace(object),
+                   kube_name(object), kube_uid(object));
+    /* Some controller has written to it. */
+    if (json_object_size(kube_map(object, "status", NULL)) || object_is_deleting(object) ||
+        json_array_size(kube_list(object, "metadata", "finalizers", NULL)))
         kube_queue_forget(q, key);
     else
         kube_queue_add_after(q, key, UNATTENDED_MS);
@@ -191,41 +182,39 @@ static void strays_on_trouble(void *arg, const char *text)
     const struct stray_watch *w = arg;
 
     if (text && !w->strays->said && !kube_watch_synced(w->watch))
-        log_info("objects in other namespaces go unnoticed", L_STR("kind", stray_kind(w)),
+        log_info("objects in other namespaces go unnoticed", L_STR("kind", w->resource->kind),
                  L_STR("err", text));
     w->strays->said |= text != NULL;
 }
 
-static void strays_watch(struct hub_strays *s, struct stray_watch *w, const struct kube_resource *resource)
-{
-    char elsewhere[128];
-    const struct kube_watch_options o = {.resource = resource,
-                                         .field_selector = elsewhere,
-                                         .on_set = strays_on_set,
-                                         .on_trouble = strays_on_trouble,
-                                         .arg = w};
-
-    (void)snprintf(elsewhere, sizeof(elsewhere), "metadata.namespace!=%s", s->hub->o.namespace);
-    w->strays = s;
-    w->watch = kube_watch_new(s->hub->o.kube, &o);
-}
-
 static struct hub_strays *strays_new(struct hub *h)
 {
+    static const struct kube_resource *const resources[] = {&kube_dynamicscorers,
+                                                            &kube_dynamicscoringconfigs};
     struct hub_strays *s = xcalloc(1, sizeof(*s));
+    char elsewhere[128];
 
     s->hub = h;
     s->queue = kube_queue_new(
         h->o.loop, &(const struct kube_queue_options){.work = strays_work, .arg = s, .kube = h->o.kube});
-    strays_watch(s, &s->scorers, &kube_dynamicscorers);
-    strays_watch(s, &s->configs, &kube_dynamicscoringconfigs);
+    (void)snprintf(elsewhere, sizeof(elsewhere), "metadata.namespace!=%s", h->o.namespace);
+    for (size_t i = 0; i < ARRAY_SIZE(resources); i++) {
+        struct stray_watch *w = &s->kinds[i];
+        const struct kube_watch_options o = {.resource = resources[i],
+                                             .field_selector = elsewhere,
+                                             .on_set = strays_on_set,
+                                             .on_trouble = strays_on_trouble,
+                                             .arg = w};
+
+        *w = (struct stray_watch){s, resources[i], kube_watch_new(h->o.kube, &o)};
+    }
     return s;
 }
 
 static void strays_free(struct hub_strays *s)
 {
-    (void)kube_watch_free(s->scorers.watch);
-    (void)kube_watch_free(s->configs.watch);
+    for (size_t i = 0; i < ARRAY_SIZE(s->kinds); i++)
+        (void)kube_watch_free(s->kinds[i].watch);
     (void)kube_queue_free(s->queue);
     free(s);
 }
@@ -240,19 +229,16 @@ enum {
 
 #define LEASE_NAME "dynamic-scoring-controller"
 
-static bool hub_is_probed(const struct hub_scorer *s)
-{
-    const struct probe_status *p = probe_status(s->probe);
-
-    return !hub_scorer_awaits_config(s) &&
-           (s->spec.health_check != HEALTH_CHECK_HUB || p->health != HEALTH_UNKNOWN || p->probe.asked);
-}
-
 static bool hub_all_probed(const struct hub *h)
 {
-    for (size_t i = 0; i < h->n_scorers; i++)
-        if (!hub_is_probed(h->by_age[i]))
+    for (size_t i = 0; i < h->n_scorers; i++) {
+        const struct hub_scorer *s = h->by_age[i];
+        const struct probe_status *p = probe_status(s->probe);
+
+        if (hub_scorer_awaits_config(s) ||
+            (s->spec.health_check == HEALTH_CHECK_HUB && p->health == HEALTH_UNKNOWN && !p->probe.asked))
             return false;
+    }
     return true;
 }
 

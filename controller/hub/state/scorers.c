@@ -7,25 +7,20 @@
 
 #include <stdio.h>
 
-static bool scorer_same_summary(const struct effective *a, const struct effective *b)
-{
-    return a->reason == b->reason && str_eq(buf_str(&a->text), buf_str(&b->text)) &&
-           strcmp(cstr(a->score_name), cstr(b->score_name)) == 0;
-}
-
 /* Computes the effective configuration. A change schedules a plan. */
 static void scorer_refresh(struct hub_scorer *s)
 {
     const struct api_config *synced = &probe_status(s->probe)->synced;
     bool full = s->spec.mode == SYNC_FULL && synced->owner;
-    struct effective now;
+    struct effective now, *last = &s->effective;
 
     effective_make(&now, s->name, &s->spec, full ? synced : NULL);
-    if (effective_keep(&now, &s->effective, &s->spec, probe_status(s->probe)->is_synced_elsewhere))
+    if (effective_keep(&now, last, &s->spec, probe_status(s->probe)->is_synced_elsewhere))
         hub_schedule_status(s->hub, "scorer", s->name, false);
-    else if (!scorer_same_summary(&now, &s->effective))
+    else if (now.reason != last->reason || !str_eq(buf_str(&now.text), buf_str(&last->text)) ||
+             strcmp(cstr(now.score_name), cstr(last->score_name)) != 0)
         hub_schedule_plan(s->hub);
-    effective_done(&s->effective);
+    effective_done(last);
     s->effective = now;
 }
 

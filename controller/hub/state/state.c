@@ -215,23 +215,15 @@ struct hub_scorer *hub_scorer_find(const struct hub *h, const char *name)
     return map_get(&h->scorers, name);
 }
 
-static enum probe_health state_reported_health(const struct tally *t)
-{
-    if (!t->api_unhealthy.n)
-        return t->api_healthy ? HEALTH_ACTIVE : HEALTH_UNKNOWN;
-    return t->api_healthy ? HEALTH_DEGRADED : HEALTH_INACTIVE;
-}
-
 enum probe_health hub_scorer_health(const struct hub_scorer *s)
 {
-    switch (s->spec.health_check) {
-    case HEALTH_CHECK_HUB:
+    bool works = s->tally.api_healthy > 0, fails = s->tally.api_unhealthy.n > 0;
+
+    if (s->spec.health_check == HEALTH_CHECK_HUB)
         return probe_status(s->probe)->health;
-    case HEALTH_CHECK_AGENTS:
-        return state_reported_health(&s->tally);
-    default:
+    if (s->spec.health_check == HEALTH_CHECK_NONE || (!works && !fails))
         return HEALTH_UNKNOWN;
-    }
+    return !fails ? HEALTH_ACTIVE : works ? HEALTH_DEGRADED : HEALTH_INACTIVE;
 }
 
 WORD_TABLE(health_word, enum probe_health, HEALTH_STATES,
@@ -250,18 +242,13 @@ bool hub_scorer_awaits_config(const struct hub_scorer *s)
 
 enum hub_place hub_scorer_place(const struct hub_scorer *s)
 {
+    enum probe_health health = hub_scorer_health(s);
+
     if (hub_scorer_awaits_config(s))
         return PLACE_NONE;
-    if (s->hub->o.keep_unhealthy || s->spec.health_check != HEALTH_CHECK_HUB)
+    if (s->hub->o.keep_unhealthy || s->spec.health_check != HEALTH_CHECK_HUB || health == HEALTH_ACTIVE)
         return PLACE_SUMMARIES;
-    switch (hub_scorer_health(s)) {
-    case HEALTH_ACTIVE:
-        return PLACE_SUMMARIES;
-    case HEALTH_INACTIVE:
-        return PLACE_SUSPENDED;
-    default:
-        return PLACE_NONE;
-    }
+    return health == HEALTH_INACTIVE ? PLACE_SUSPENDED : PLACE_NONE;
 }
 
 bool hub_scorer_shares_object(const struct hub_scorer *s)

@@ -170,14 +170,6 @@ static bool subject_find(struct hub *h, const char *key, struct subject *ret)
     return s || c;
 }
 
-static json_t *subject_status(struct hub *h, const struct subject *s)
-{
-    unix_ms now = loop_wall(h->o.loop);
-
-    hub_tally_roughly(h);
-    return s->scorer ? status_of_scorer(s->scorer, now) : status_of_config(h, s->config, now);
-}
-
 /* ---- The finalizer ---- */
 
 static bool config_works_left(const struct hub *h)
@@ -246,12 +238,6 @@ static bool status_was_sent(const struct subject *s, const json_t *wanted)
     return sent && json_equal(sent, now);
 }
 
-/* Whether it was sent, and the object still has what the server stored of it. */
-static bool status_is_stored(const struct subject *s, const json_t *wanted)
-{
-    return json_equal(s->last->result, json_object_get(s->object, "status")) && status_was_sent(s, wanted);
-}
-
 /* ---- Writing ---- */
 
 static void status_take_answer(struct hub *h, const struct subject *s, const json_t *answer)
@@ -316,20 +302,22 @@ static void status_write(struct hub *h, const char *key, const struct subject *s
 }
 
 /* Whether a write has been started. */
-static bool status_reconcile_finalizers(struct hub *h, const char *key, const struct subject *s)
+static bool status_reconcile(struct hub *h, const char *key, const struct subject *s)
 {
-    json_auto_t *patch = s->config ? config_finalizer_patch(h, s->config) : NULL;
+    json_auto_t *finalizers = s->config ? config_finalizer_patch(h, s->config) : NULL, *status = NULL,
+                *patch = NULL;
+    const json_t *stored = json_object_get(s->object, "status");
+    unix_ms now = loop_wall(h->o.loop);
 
-    if (patch)
-        status_write(h, key, s, patch, NULL);
-    return patch;
-}
-
-static bool status_reconcile_status(struct hub *h, const char *key, const struct subject *s)
-{
-    json_auto_t *status = subject_status(h, s), *patch = NULL;
-
-    if (!status_would_change(json_object_get(s->object, "status"), status) || status_is_stored(s, status))
+    if (finalizers) {
+        status_write(h, key, s, finalizers, NULL);
+        return true;
+    }
+    hub_tally_roughly(h);
+    status = s->scorer ? status_of_scorer(s->scorer, now) : status_of_config(h, s->config, now);
+    /* Nor if it was sent, and the object still has what the server stored of it. */
+    if (!status_would_change(stored, status) ||
+        (json_equal(s->last->result, stored) && status_was_sent(s, status)))
         return false;
     patch = json_pack("{s:O}", "status", status);
     status_write(h, key, s, patch, status);
@@ -342,8 +330,7 @@ static void status_work_on_key(void *arg, const char *key)
     struct subject s;
 
     /* An unseen write is reconciled again when the watch shows it. */
-    if (!h->active || !subject_find(h, key, &s) || status_is_unseen(&s) ||
-        (!status_reconcile_finalizers(h, key, &s) && !status_reconcile_status(h, key, &s)))
+    if (!h->active || !subject_find(h, key, &s) || status_is_unseen(&s) || !status_reconcile(h, key, &s))
         kube_queue_done(h->status.queue, key, true, -1);
 }
 
