@@ -46,15 +46,6 @@ static void member_words_of(struct out *o, const struct words *w)
 
 /* ---- What every answer of the hub's API begins with ---- */
 
-static void begin_troubles(struct out *o, const struct hub *h)
-{
-    member_object(o, "troubles");
-    for (size_t i = 0; i < HUB_KINDS; i++)
-        member_text(o, hub_kinds[i].plural, hub_watch_trouble(h, i));
-    member_text(o, "Lease", h->lease ? kube_lease_trouble(h->lease) : NULL);
-    out_puts(o, "}");
-}
-
 /* Counting 10,000 clusters here would delay the loop: if anything has changed, the hub counts within a
  * second. */
 static void json_begin(struct out *o, struct hub *h)
@@ -73,7 +64,11 @@ static void json_begin(struct out *o, struct hub *h)
     member_words(o, "holder", h->lease ? kube_lease_holder(h->lease) : cstr(h->o.identity));
     member_bool(o, "synced", hub_synced(h));
     member_time(o, "startedAt", h->started_ms);
-    begin_troubles(o, h);
+    member_object(o, "troubles");
+    for (size_t i = 0; i < HUB_KINDS; i++)
+        member_text(o, hub_kinds[i].plural, hub_watch_trouble(h, i));
+    member_text(o, "Lease", h->lease ? kube_lease_trouble(h->lease) : NULL);
+    out_puts(o, "}");
 }
 
 static int json_end(struct out *o, const struct list *l)
@@ -96,6 +91,22 @@ static enum pair_state pair_shown(const struct hub_scorer *s, const struct hub_c
 static void pair_state_members(struct out *o, enum pair_state p)
 {
     member_words_of(o, &(struct words){pair_info[p].word, pair_info[p].label, pair_info[p].severity});
+}
+
+/* With the number of pairs in each, those without any left out; without counts, all of them. */
+static void pair_state_list(struct out *o, const char *key, const size_t *counts)
+{
+    member_list(o, key);
+    for (enum pair_state p = 0; p < PAIR_STATES; p++) {
+        if (counts && counts[p] == 0)
+            continue;
+        item_begin(o);
+        pair_state_members(o, p);
+        if (counts)
+            member_count(o, "count", counts[p]);
+        out_puts(o, "}");
+    }
+    out_puts(o, "]");
 }
 
 /* key: "cluster" or "scorer", of which `name` is. */
@@ -192,11 +203,8 @@ static void scorer_probe_part(struct out *o, const char *key, const struct probe
 {
     static const char *const names[] = {"seconds", NULL};
 
-    if (!p->asked) {
-        member_text(o, key, NULL);
+    if (!member_object_if(o, key, p->asked))
         return;
-    }
-    member_object(o, key);
     member_bool(o, "ok", p->ok);
     member_text(o, "reason", p->reason);
     member_words(o, "message", p->message);
@@ -222,19 +230,10 @@ static void scorer_clusters(struct out *o, const struct hub_scorer *s)
     out_puts(o, "]");
 }
 
-/* The other scorer of the same score name or AddOnPlacementScore. */
-static void scorer_same_score(struct out *o, const struct hub_scorer *s)
-{
-    const struct hub_scorer *other = s->older ? s->older : s->younger;
-
-    member_text(o, "sameScoreAs", other ? other->name : NULL);
-    member_bool(o, "sameScoreIsOlder", s->older);
-    member_bool(o, "sameObject", other && hub_scorer_shares_object(s));
-}
-
 static void json_scorer_members(struct out *o, const struct hub_scorer *s, bool with_history)
 {
     CLEANUP(view_done) struct view v = view_of(s);
+    const struct hub_scorer *same = s->older ?: s->younger; /* of the same score or AddOnPlacementScore */
     const struct effective *e = &s->effective;
     const struct probe_status *p = probe_status(s->probe);
 
@@ -255,7 +254,9 @@ static void json_scorer_members(struct out *o, const struct hub_scorer *s, bool 
     member_bool(o, "summaryInUse", effective_usable(e));
     member_bool(o, "summaryPending", e->reason == EFFECTIVE_WAITING);
     member_words(o, "statusError", s->last_status.status.trouble);
-    scorer_same_score(o, s);
+    member_text(o, "sameScoreAs", same ? same->name : NULL);
+    member_bool(o, "sameScoreIsOlder", s->older);
+    member_bool(o, "sameObject", hub_scorer_shares_object(s));
     scorer_probe_part(o, "probe", &p->probe, p->history[PROBE_HEALTH], with_history);
     scorer_probe_part(o, "configProbe", &p->config, p->history[PROBE_CONFIG], with_history);
     member_time(o, "nextProbeAt", p->next_ms);
@@ -339,31 +340,6 @@ static void scorer_choose(struct list *l, size_t by_state[PAIR_STATES], const st
     list_sort(l);
 }
 
-static void scorer_states(struct out *o, const size_t by_state[PAIR_STATES])
-{
-    member_list(o, "states");
-    for (size_t i = 0; i < PAIR_STATES; i++) {
-        if (by_state[i] == 0)
-            continue;
-        item_begin(o);
-        pair_state_members(o, (enum pair_state)i);
-        member_count(o, "count", by_state[i]);
-        out_puts(o, "}");
-    }
-    out_puts(o, "]");
-}
-
-static void scorer_pairs(struct out *o, const struct list *l, const struct hub_scorer *s)
-{
-    member_list(o, "pairs");
-    for (size_t i = 0; i < l->n; i++) {
-        const struct hub_cluster *c = l->items[i].what;
-
-        pair_item(o, "cluster", c->name, s, c);
-    }
-    out_puts(o, "]");
-}
-
 int hub_json_scorer(struct hub *h, const char *name, const struct list_query *q, struct buf *into)
 {
     CLEANUP(list_done) struct list l = {.query = q};
@@ -378,8 +354,11 @@ int hub_json_scorer(struct hub *h, const char *name, const struct list_query *q,
     json_begin(&o, h);
     json_scorer_members(&o, s, true);
     scorer_summary(&o, &s->effective.text);
-    scorer_states(&o, by_state);
-    scorer_pairs(&o, &l, s);
+    pair_state_list(&o, "states", by_state);
+    member_list(&o, "pairs");
+    for (size_t i = 0; i < l.n; i++)
+        pair_item(&o, "cluster", l.items[i].name, s, l.items[i].what);
+    out_puts(&o, "]");
     return json_end(&o, &l);
 }
 
@@ -571,17 +550,6 @@ int hub_json_cluster(struct hub *h, const char *name, const struct list_query *q
 
 /* ---- Clusters × scorers ---- */
 
-static void pairs_legend(struct out *o)
-{
-    member_list(o, "legend");
-    for (size_t i = 0; i < PAIR_STATES; i++) {
-        item_begin(o);
-        pair_state_members(o, (enum pair_state)i);
-        out_puts(o, "}");
-    }
-    out_puts(o, "]");
-}
-
 static void pairs_reasons(struct out *o, const struct list *scorers, const struct hub_cluster *c,
                           const enum pair_state *states, size_t *left)
 {
@@ -631,7 +599,7 @@ int hub_json_pairs(struct hub *h, const struct list_query *q, struct buf *into)
     if (h->leading)
         clusters_make(&clusters, h, true);
     json_begin(&o, h);
-    pairs_legend(&o);
+    pair_state_list(&o, "legend", NULL);
     member_list(&o, "scorers");
     for (size_t i = 0; i < scorers.n; i++) {
         member_item(&o);

@@ -142,19 +142,6 @@ static struct credentials *token_of_secret(const json_t *secret, const struct pr
     return credentials;
 }
 
-static struct credentials *token_of_answer(const struct probe_ask *a, const struct kube_answer *answer,
-                                           struct outcome *o)
-{
-    const struct probe_env *env = &a->probe->env;
-
-    if (answer->verdict == KUBE_OK)
-        return token_of_secret(answer->object, a, o);
-    token_fail(o, a, answer->http_status == 404 ? "the Secret does not exist" : answer->why);
-    /* Also one that has just returned, and refuses while it starts. */
-    o->unasked = kube_absence_ms(env->hub) < KUBE_GRACE_MS;
-    return NULL;
-}
-
 /* ---- One request ---- */
 
 static const char *const ask_reasons[HTTP_ERRORS] = {
@@ -229,7 +216,13 @@ static void ask_on_secret(void *arg, struct kube_answer *answer)
     struct outcome o = {0};
 
     a->secret_call = NULL;
-    a->credentials = token_of_answer(a, answer, &o);
+    if (answer->verdict == KUBE_OK) {
+        a->credentials = token_of_secret(answer->object, a, &o);
+    } else {
+        token_fail(&o, a, answer->http_status == 404 ? "the Secret does not exist" : answer->why);
+        /* Also one that has just returned, and refuses while it starts. */
+        o.unasked = kube_absence_ms(a->probe->env.hub) < KUBE_GRACE_MS;
+    }
     kube_wipe_strings(kube_map(answer->object, "data", NULL));
     if (a->credentials || (a->tls_only && !o.unasked))
         ask_send(a);
@@ -323,33 +316,21 @@ static void probe_health_from_config(struct probe *p)
         probe_keep_health(p, &o);
 }
 
-/* Parses the body; the result is NULL, or the reason why it is rejected. */
-static const char *probe_read_config(const struct probe *p, struct str body, struct api_config *ret,
-                                     char why[SPEC_WHY_BYTES])
-{
-    CLEANUP(effective_done) struct effective made = {0};
-
-    if (api_config_parse(ret, body, why) < 0)
-        return "InvalidConfig";
-    effective_make(&made, p->env.name, &p->spec, ret);
-    memcpy(why, made.error, sizeof(made.error));
-    return made.reason == EFFECTIVE_OK || made.only_spec_is_wrong ? NULL
-           : made.reason == EFFECTIVE_TOKEN_HOST                  ? "TokenHostNotAllowed"
-                                                                  : "InvalidConfig";
-}
-
 /* Accepts the configuration, or keeps the last good one: a summary that agents would reject must not
  * replace an active one. */
 static void probe_accept_config(struct probe *p, struct str body, struct outcome *o)
 {
     CLEANUP(api_config_done) struct api_config new = {0};
-    char why[SPEC_WHY_BYTES];
-    const char *rejected = probe_read_config(p, body, &new, why);
+    CLEANUP(effective_done) struct effective made = {.reason = EFFECTIVE_INCOMPLETE};
 
-    o->part.ok = !rejected;
-    o->part.reason = rejected ?: "Synced";
-    if (rejected) {
-        outcome_describe(o, p->spec.config_url, why);
+    if (api_config_parse(&new, body, made.error) == 0)
+        effective_make(&made, p->env.name, &p->spec, &new);
+    o->part.ok = made.reason == EFFECTIVE_OK || made.only_spec_is_wrong;
+    o->part.reason = o->part.ok                            ? "Synced"
+                     : made.reason == EFFECTIVE_TOKEN_HOST ? "TokenHostNotAllowed"
+                                                           : "InvalidConfig";
+    if (!o->part.ok) {
+        outcome_describe(o, p->spec.config_url, made.error);
         return;
     }
     p->status.is_synced_elsewhere = false;

@@ -37,19 +37,17 @@ static const struct source_spec *merged_fallback(const struct scorer_spec *spec,
     return i < spec->own.n_sources ? &spec->own.sources[i] : NULL;
 }
 
-/* The source of the DynamicScorer whose token is sent to the i-th source. NULL for none. */
+/* The source of the DynamicScorer whose token is sent to the i-th source; an empty one without any. */
 static const struct source_spec *merged_token_source(const struct scorer_spec *spec, size_t i)
 {
-    if (i >= spec->own.n_sources)
-        i = 0;
-    return i < spec->own.n_sources ? &spec->own.sources[i] : NULL;
+    return merged_fallback(spec, i) ?: &spec->own.sources[0];
 }
 
 static struct source_spec merge_source(const struct merged *m, size_t i)
 {
     static const struct source_spec nothing;
     const struct source_spec *own = merged_fallback(m->spec, i) ?: &nothing,
-                             *owner = merged_token_source(m->spec, i) ?: &nothing,
+                             *owner = merged_token_source(m->spec, i),
                              *api = m->api && i < m->api->n_sources ? &m->api->sources[i] : &nothing;
     enum source_type type = api->type ?: own->type ?: SOURCE_PROMETHEUS;
     const struct source_kind *kind = source_kind(type);
@@ -179,15 +177,17 @@ static bool gate_allows(const struct token_gate *g, const char *url)
     return same_origin(origin, g->hosts[0]) || same_origin(origin, g->hosts[1]);
 }
 
-/* field: where the gate is set. */
-static void gate_explain(char why[SPEC_WHY_BYTES], const struct token_gate *g, const char *host,
-                         const char *field)
+/* Whether the token may not be sent to the host in /config. field: where the gate is set. */
+static bool gate_refuses(const struct token_gate *g, const char *host, const char *field,
+                         char why[SPEC_WHY_BYTES])
 {
-    CLEANUP(cleanup_free) char *origin = url_origin(host), *text = NULL;
+    CLEANUP(cleanup_free) char *origin = url_origin(cstr(host)), *text = NULL;
     BUF_AUTO(quoted, 1024);
     bool unset = *origin && !g->hosts[0];
     int n;
 
+    if (!g->auth->token.name || !host || gate_allows(g, host))
+        return false;
     (void)!problem_quote(str_of(host), &quoted);
     n = asprintf(&text,
                  "the credentials in Secret %.253s may not be sent to %.*s, which /config names; %s %s%s%s",
@@ -195,15 +195,6 @@ static void gate_explain(char why[SPEC_WHY_BYTES], const struct token_gate *g, c
                  unset ? "to allow it, set" : "allow it in", field, unset ? ".host: " : ".auth.allowedHosts",
                  unset ? origin : "");
     text_line(why, SPEC_WHY_BYTES, (struct str){text, (size_t)n});
-}
-
-/* Whether the token may not be sent to the host in /config. */
-static bool gate_refuses(const struct token_gate *g, const char *host, const char *field,
-                         char why[SPEC_WHY_BYTES])
-{
-    if (!g->auth->token.name || !host || gate_allows(g, host))
-        return false;
-    gate_explain(why, g, host, field);
     return true;
 }
 
@@ -216,7 +207,7 @@ static bool source_refuses(const struct scorer_spec *spec, const struct api_conf
     struct token_gate gate;
     char field[32] = "spec.source";
 
-    if (!own || !source_kind(type)->path)
+    if (!source_kind(type)->path)
         return false;
     if (spec->own.n_sources > 1)
         (void)snprintf(field, sizeof(field), "spec.sources[%zu]", (size_t)(own - spec->own.sources));

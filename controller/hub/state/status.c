@@ -359,29 +359,24 @@ static void config_put_counts(const struct hub *h, json_t *status, const json_t 
     status_put(status, "failingClusters", config_failing_value(t), object);
 }
 
-static json_t *config_other_status(const struct hub_config *c, unix_ms now)
-{
-    struct condition ready = {.type = "Ready"};
-
-    condition_set(&ready, TRUTH_FALSE, "NotUsed",
-                  "not used: the controller uses only the DynamicScoringConfig named %s", HUB_CONFIG);
-    return json_pack("{s:I, s:o}", "observedGeneration", (json_int_t)object_generation(c->object),
-                     "conditions", conditions_value(&ready, 1, c->object, &c->last_status, now));
-}
-
 json_t *status_of_config(const struct hub *h, const struct hub_config *c, unix_ms now)
 {
     struct condition list[CONFIG_CONDITIONS] = {[CONFIG_VALID] = {.type = "Valid"},
                                                 [CONFIG_DISTRIBUTED] = {.type = "Distributed"},
                                                 [CONFIG_READY] = {.type = "Ready"}};
-    json_t *status;
+    struct condition *ready = &list[CONFIG_READY];
+    json_t *status = json_pack("{s:I}", "observedGeneration", (json_int_t)object_generation(c->object));
 
-    if (c != &h->config)
-        return config_other_status(c, now);
+    if (c != &h->config) {
+        condition_set(ready, TRUTH_FALSE, "NotUsed",
+                      "not used: the controller uses only the DynamicScoringConfig named %s", HUB_CONFIG);
+        json_object_set_new(status, "conditions",
+                            conditions_value(ready, 1, c->object, &c->last_status, now));
+        return status;
+    }
     config_set_valid(h, c, &list[CONFIG_VALID]);
     config_set_distributed(h, &list[CONFIG_DISTRIBUTED]);
     config_set_ready(h, list);
-    status = json_pack("{s:I}", "observedGeneration", (json_int_t)object_generation(c->object));
     config_put_counts(h, status, c->object);
     status_put(status, "conditions",
                conditions_value(list, CONFIG_CONDITIONS, c->object, &c->last_status, now), c->object);
@@ -411,17 +406,13 @@ static const char *clusters_not_selected(const struct hub_scorer *s)
 static bool clusters_set_error(const struct tally *t, struct condition *c)
 {
     bool unwritten = t->write_errors.n;
-    size_t n = unwritten ? t->write_errors.n : t->apply_errors.n;
-    const struct hub_cluster *on = unwritten ? t->write_errors.first : t->apply_errors.first;
+    const struct cluster_errors *e = unwritten ? &t->write_errors : &t->apply_errors;
 
-    if (t->applied == t->selected || !n)
+    if (t->applied == t->selected || !e->n)
         return false;
     condition_clusters(c, "ClustersFailing",
-                       unwritten ? "ManifestWork not written on" : "ManifestWork not applied on", n,
-                       t->selected, on,
-                       !on         ? ""
-                       : unwritten ? on->write.trouble
-                                   : on->work.why);
+                       unwritten ? "ManifestWork not written on" : "ManifestWork not applied on", e->n,
+                       t->selected, e->first, unwritten ? e->first->write.trouble : e->first->work.why);
     return true;
 }
 
@@ -754,22 +745,16 @@ static void scorer_set_valid(const struct hub_scorer *s, struct condition *c)
                                      : "; the last valid summary stays active");
 }
 
-/* Two score names that map to one object. */
-static void scorer_set_same_object(const struct hub_scorer *s, struct condition *c)
+static void scorer_set_unique(const struct hub_scorer *s, struct condition *c)
 {
     const struct hub_scorer *other = s->older ?: s->younger;
 
-    condition_set(c, TRUTH_FALSE, "DuplicateScoreName",
-                  "score name %.256s maps to AddOnPlacementScore %s, as does score name %.256s of the %s "
-                  "DynamicScorer %s; %s is not distributed",
-                  cstr(s->effective.score_name), s->object_name, cstr(other->effective.score_name),
-                  s->older ? "older" : "younger", other->name, s->older ? "this one" : "the younger one");
-}
-
-static void scorer_set_unique(const struct hub_scorer *s, struct condition *c)
-{
     if (hub_scorer_shares_object(s))
-        scorer_set_same_object(s, c);
+        condition_set(c, TRUTH_FALSE, "DuplicateScoreName",
+                      "score name %.256s maps to AddOnPlacementScore %s, as does score name %.256s of the %s "
+                      "DynamicScorer %s; %s is not distributed",
+                      cstr(s->effective.score_name), s->object_name, cstr(other->effective.score_name),
+                      s->older ? "older" : "younger", other->name, s->older ? "this one" : "the younger one");
     else if (s->older)
         condition_set(c, TRUTH_FALSE, "DuplicateScoreName",
                       "score name %s belongs to the older DynamicScorer %s; this one is not distributed",
