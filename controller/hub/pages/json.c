@@ -163,7 +163,7 @@ static bool scorer_is_degraded(const struct hub_scorer *s)
 /* Only the leader probes and counts: on a standby, what the leader wrote is all there is. */
 static struct view view_of(const struct hub_scorer *s)
 {
-    struct view v = {.status = s->hub->leading ? status_of_scorer(s, loop_wall(s->hub->o.loop))
+    struct view v = {.status = s->hub->leading ? status_of_scorer(s)
                                                : json_incref(kube_map(s->object, "status", NULL))};
 
     v.ready = kube_str(kube_condition(v.status, "Ready"), "status", NULL) ?: "Unknown";

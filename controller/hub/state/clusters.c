@@ -85,18 +85,6 @@ static void work_check_stored(struct hub_cluster *c)
                                            "check for a mutating webhook or another controller");
 }
 
-static void work_observe(struct hub *h, struct hub_cluster *c, const json_t *object)
-{
-    enum kube_seen seen = kube_object_see(&c->write, object);
-
-    kube_object_watched(&c->write, object);
-    if (seen == KUBE_SEEN_OLD)
-        return;
-    work_look(&c->work, object, h->o.agent_namespace);
-    if (seen == KUBE_SEEN_OWN)
-        work_check_stored(c);
-}
-
 static void work_on_written(struct kube_object *o, struct kube_answer *a)
 {
     struct hub_cluster *c = CONTAINER_OF(o, struct hub_cluster, write);
@@ -229,15 +217,6 @@ static bool cluster_has_left(const struct hub *h, const struct hub_cluster *c)
     const struct kube_watch *w = h->watches[HUB_CLUSTERS].watch;
 
     return !c->managed && kube_watch_synced(w) && !kube_watch_trouble(w) && !kube_watch_has(w, "", c->name);
-}
-
-void hub_clusters_mark_left(struct hub *h)
-{
-    struct hub_cluster *c;
-    size_t at = 0;
-
-    while ((c = map_next(&h->clusters, &at)))
-        c->leaving |= cluster_has_left(h, c);
 }
 
 void hub_cluster_reconcile(struct hub *h, struct hub_cluster *c)
@@ -376,9 +355,14 @@ static bool cluster_read_report(struct hub_cluster *c, const json_t *object)
 static void work_shown(struct hub *h, struct hub_cluster *c, const json_t *object)
 {
     const struct hub_cluster before = *c;
+    enum kube_seen seen = kube_object_see(&c->write, object);
     bool changed;
 
-    work_observe(h, c, object);
+    kube_object_watched(&c->write, object);
+    if (seen != KUBE_SEEN_OLD)
+        work_look(&c->work, object, h->o.agent_namespace);
+    if (seen == KUBE_SEEN_OWN)
+        work_check_stored(c);
     changed = cluster_read_report(c, object);
     c->leaving |= cluster_has_left(h, c);
     hub_cluster_reconcile(h, c);
@@ -410,21 +394,17 @@ void hub_work_seen(struct hub *h, const char *cluster, json_t *object)
         work_gone(h, c);
 }
 
-/* If the watch lists anew after a work's creation and deletion, nobody tells of its end. */
-static bool work_is_lost(const struct hub *h, const struct hub_cluster *c)
+void hub_clusters_review(struct hub *h)
 {
     const struct kube_watch *w = h->watches[HUB_WORKS].watch;
-
-    return c->work.exists && !c->write.call && kube_watch_passed(w, c->write.version) &&
-           !kube_watch_has(w, c->name, WORK_NAME);
-}
-
-void hub_works_forget_lost(struct hub *h)
-{
     struct hub_cluster *c;
 
     for (size_t at = 0; (c = map_next(&h->clusters, &at));)
-        if (work_is_lost(h, c)) {
+        c->leaving |= cluster_has_left(h, c);
+    /* If the watch lists anew after a work's creation and deletion, nobody tells of its end. */
+    for (size_t at = 0; (c = map_next(&h->clusters, &at));)
+        if (c->work.exists && !c->write.call && kube_watch_passed(w, c->write.version) &&
+            !kube_watch_has(w, c->name, WORK_NAME)) {
             work_gone(h, c);
             at = 0; /* the map may have changed */
         }
@@ -436,8 +416,8 @@ void hub_clusters_free(struct hub *h)
 
     hub_works_cancel(h);
     h->works.queue = kube_queue_free(h->works.queue);
+    for (size_t at = 0; (c = map_next(&h->clusters, &at)); h->gone = c)
+        c->next_gone = h->gone;
     hub_clusters_free_gone(h);
-    for (size_t at = 0; (c = map_next(&h->clusters, &at));)
-        hub_cluster_free(c);
     map_done(&h->clusters);
 }

@@ -194,14 +194,6 @@ void hub_plan_done(struct hub *h)
     h->entry_scorers = NULL;
 }
 
-/* Without valid masks it is unknown which cluster gets what: everything stays as it is. No ManifestWork is
- * created before our finalizer is set: the config could go, and leave the works behind. */
-static bool plan_is_possible(const struct hub *h)
-{
-    return hub_is_distributing(h) && object_has_finalizer(h->config.object, HUB_FINALIZER) &&
-           h->config.has_masks;
-}
-
 /* The union of the clusters of its Placements; NULL for all clusters. Keys belong to the decisions. */
 static struct map *plan_find_clusters(const struct hub *h, const struct hub_scorer *s)
 {
@@ -277,18 +269,6 @@ static void plan_assign(struct hub *h, struct hub_cluster *c)
     hub_cluster_reconcile(h, c);
 }
 
-static size_t plan_scores_matching(const struct hub *h, const char *pattern)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < h->n_scorers; i++) {
-        const char *score = h->by_age[i]->effective.score_name;
-
-        n += score && glob_match(pattern, score);
-    }
-    return n;
-}
-
 /* Scores are those of all scorers, distributed or not. Fleets have many masks with few different scores: each
  * is matched once. */
 static void plan_count_scores(struct hub *h)
@@ -299,9 +279,16 @@ static void plan_count_scores(struct hub *h)
     for (size_t i = 0; i < m->n; i++) {
         struct plan_mask *mask = &h->plan->of_masks[i], *first = map_get(&known, m->list[i].score);
 
-        mask->scores = first ? first->scores : plan_scores_matching(h, m->list[i].score);
-        if (!first)
-            map_set(&known, m->list[i].score, mask);
+        if (first) {
+            mask->scores = first->scores;
+            continue;
+        }
+        map_set(&known, m->list[i].score, mask);
+        for (size_t k = 0; k < h->n_scorers; k++) {
+            const char *score = h->by_age[k]->effective.score_name;
+
+            mask->scores += score && glob_match(m->list[i].score, score);
+        }
     }
 }
 
@@ -311,7 +298,10 @@ void hub_plan_make(struct hub *h)
 
     plan_find_duplicates(h);
     hub_plan_done(h);
-    if (plan_is_possible(h)) {
+    /* Without valid masks it is unknown which cluster gets what: everything stays as it is. No ManifestWork
+     * is created before our finalizer is set: the config could go, and leave the works behind. */
+    if (hub_is_distributing(h) && object_has_finalizer(h->config.object, HUB_FINALIZER) &&
+        h->config.has_masks) {
         plan_make(h);
         plan_count_scores(h);
     }

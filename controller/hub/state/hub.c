@@ -227,8 +227,6 @@ enum {
     RESYNC_MS = 5 * 60 * 1000,
 };
 
-#define LEASE_NAME "dynamic-scoring-controller"
-
 static bool hub_all_probed(const struct hub *h)
 {
     for (size_t i = 0; i < h->n_scorers; i++) {
@@ -254,8 +252,7 @@ static void hub_on_replan(struct timer *t)
         kube_timer_move(h->o.loop, t, FIRST_PROBES_POLL_MS);
         return;
     }
-    hub_clusters_mark_left(h);
-    hub_works_forget_lost(h);
+    hub_clusters_review(h);
     hub_plan_make(h);
     hub_count_reconcile(h, "plan", true);
     kube_timer_move(h->o.loop, t, RESYNC_MS);
@@ -323,24 +320,14 @@ static void hub_on_leading(void *arg, bool leading)
     hub_update_active(h);
 }
 
-static void hub_start_lease(struct hub *h)
-{
-    const struct kube_lease_options lease = {.namespace = h->o.namespace,
-                                             .name = LEASE_NAME,
-                                             .identity = h->o.identity,
-                                             .on_change = hub_on_leading,
-                                             .arg = h};
-
-    if (h->o.leader_elect) {
-        h->lease = kube_lease_new(h->o.kube, &lease);
-        return;
-    }
-    h->leading = true;
-}
-
 struct hub *hub_new(const struct hub_options *o)
 {
     struct hub *h = xcalloc(1, sizeof(*h));
+    const struct kube_lease_options lease = {.namespace = o->namespace,
+                                             .name = "dynamic-scoring-controller",
+                                             .identity = o->identity,
+                                             .on_change = hub_on_leading,
+                                             .arg = h};
 
     h->o = *o;
     h->started_ms = loop_wall(o->loop).ms;
@@ -354,7 +341,10 @@ struct hub *hub_new(const struct hub_options *o)
     hub_statuses_new(h);
     watches_new(h);
     h->strays = strays_new(h);
-    hub_start_lease(h);
+    if (o->leader_elect)
+        h->lease = kube_lease_new(o->kube, &lease);
+    else
+        h->leading = true;
     return h;
 }
 

@@ -203,13 +203,6 @@ bool hub_work_is_ours(const struct hub *h, const struct work_found *w)
     return w->ours || object_has_finalizer(h->config.object, REFERENCE_FINALIZER);
 }
 
-struct hub_config *hub_config_find(struct hub *h, const char *name)
-{
-    if (strcmp(name, HUB_CONFIG) == 0)
-        return h->config.object ? &h->config : NULL;
-    return map_get(&h->other_configs, name);
-}
-
 struct hub_scorer *hub_scorer_find(const struct hub *h, const char *name)
 {
     return map_get(&h->scorers, name);
@@ -293,24 +286,19 @@ struct hub_body *hub_body_unref(struct hub_body *b)
     return NULL;
 }
 
-void hub_cluster_free(struct hub_cluster *c)
-{
-    kube_object_done(&c->write);
-    (void)hub_body_unref(c->body);
-    report_done(&c->report);
-    free(c->unavailable);
-    free(c->addon_unavailable);
-    free(c->name);
-    free(c);
-}
-
 void hub_clusters_free_gone(struct hub *h)
 {
     while (h->gone) {
         struct hub_cluster *c = h->gone;
 
         h->gone = c->next_gone;
-        hub_cluster_free(c);
+        kube_object_done(&c->write);
+        (void)hub_body_unref(c->body);
+        report_done(&c->report);
+        free(c->unavailable);
+        free(c->addon_unavailable);
+        free(c->name);
+        free(c);
     }
 }
 

@@ -265,7 +265,6 @@ bool hub_is_distributing(const struct hub *h);
 /* Whether a scorer names Placements. */
 bool hub_uses_placements(const struct hub *h);
 /* NULL when there is none of that name. */
-struct hub_config *hub_config_find(struct hub *h, const char *name);
 struct hub_scorer *hub_scorer_find(const struct hub *h, const char *name);
 /* By probes or by agents' reports, as its spec says. Unknown if it is not checked, and on a standby unless
  * the hub probes it. */
@@ -296,7 +295,6 @@ enum hub_target hub_cluster_target(const struct hub *h, const struct hub_cluster
 bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c);
 
 struct hub_body *hub_body_unref(struct hub_body *b);
-void hub_cluster_free(struct hub_cluster *c);
 /* Frees h->gone. */
 void hub_clusters_free_gone(struct hub *h);
 
@@ -342,10 +340,9 @@ void hub_tally_roughly(struct hub *h);
 
 /* ---- status.c ---- */
 
-/* The complete status as a merge patch: null for members to remove. now: for conditions that change. A new
- * reference. */
-json_t *status_of_scorer(const struct hub_scorer *s, unix_ms now);
-json_t *status_of_config(const struct hub *h, const struct hub_config *c, unix_ms now);
+/* The complete status as a merge patch: null for members to remove. A new reference. */
+json_t *status_of_scorer(const struct hub_scorer *s);
+json_t *status_of_config(const struct hub *h, const struct hub_config *c);
 /* Whether condition Ready is true. */
 bool status_scorer_ready(const struct hub_scorer *s);
 
@@ -368,10 +365,9 @@ void hub_works_new(struct hub *h);
 void hub_works_cancel(struct hub *h);
 /* Has the ManifestWork written if it is not as it should be. */
 void hub_cluster_reconcile(struct hub *h, struct hub_cluster *c);
-/* Before a plan: a cluster without a ManagedCluster has left. */
-void hub_clusters_mark_left(struct hub *h);
-/* Before a plan: a work that its watch lacks, though it has shown all until its last write, is gone. */
-void hub_works_forget_lost(struct hub *h);
+/* Before a plan: a cluster without a ManagedCluster has left, and a work that its watch lacks, though it has
+ * shown all until its last write, is gone. */
+void hub_clusters_review(struct hub *h);
 void hub_clusters_free(struct hub *h);
 
 void hub_managed_seen(struct hub *h, const char *cluster, json_t *object);

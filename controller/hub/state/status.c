@@ -67,8 +67,9 @@ static bool condition_resume(struct condition *c, const json_t *object)
 /* The list as JSON. lastTransitionTime comes from the object's status while the condition's status stays
  * the same, or from the last status sent where a CRD has pruned it. */
 static json_t *conditions_value(const struct condition *list, size_t n, const json_t *object,
-                                const struct last_status *written, unix_ms now)
+                                const struct last_status *written, const struct hub *h)
 {
+    unix_ms now = loop_wall(h->o.loop);
     const json_t *status = kube_get(object, "status", NULL);
     json_t *values = json_array();
 
@@ -359,7 +360,7 @@ static void config_put_counts(const struct hub *h, json_t *status, const json_t 
     status_put(status, "failingClusters", config_failing_value(t), object);
 }
 
-json_t *status_of_config(const struct hub *h, const struct hub_config *c, unix_ms now)
+json_t *status_of_config(const struct hub *h, const struct hub_config *c)
 {
     struct condition list[CONFIG_CONDITIONS] = {[CONFIG_VALID] = {.type = "Valid"},
                                                 [CONFIG_DISTRIBUTED] = {.type = "Distributed"},
@@ -370,16 +371,15 @@ json_t *status_of_config(const struct hub *h, const struct hub_config *c, unix_m
     if (c != &h->config) {
         condition_set(ready, TRUTH_FALSE, "NotUsed",
                       "not used: the controller uses only the DynamicScoringConfig named %s", HUB_CONFIG);
-        json_object_set_new(status, "conditions",
-                            conditions_value(ready, 1, c->object, &c->last_status, now));
+        json_object_set_new(status, "conditions", conditions_value(ready, 1, c->object, &c->last_status, h));
         return status;
     }
     config_set_valid(h, c, &list[CONFIG_VALID]);
     config_set_distributed(h, &list[CONFIG_DISTRIBUTED]);
     config_set_ready(h, list);
     config_put_counts(h, status, c->object);
-    status_put(status, "conditions",
-               conditions_value(list, CONFIG_CONDITIONS, c->object, &c->last_status, now), c->object);
+    status_put(status, "conditions", conditions_value(list, CONFIG_CONDITIONS, c->object, &c->last_status, h),
+               c->object);
     return status;
 }
 
@@ -873,7 +873,7 @@ static void scorer_put_config(const struct hub_scorer *s, json_t *status)
                s->object);
 }
 
-json_t *status_of_scorer(const struct hub_scorer *s, unix_ms now)
+json_t *status_of_scorer(const struct hub_scorer *s)
 {
     struct condition list[CONDITIONS];
     json_t *status = json_pack("{s:s, s:I}", "healthStatus", health_word(hub_scorer_health(s)),
@@ -883,7 +883,7 @@ json_t *status_of_scorer(const struct hub_scorer *s, unix_ms now)
     scorer_put_config(s, status);
     status_put(status, "clusters", clusters_value(&s->tally), s->object);
     status_put(status, "failingClusters", clusters_failing_value(s), s->object);
-    status_put(status, "conditions", conditions_value(list, CONDITIONS, s->object, &s->last_status, now),
+    status_put(status, "conditions", conditions_value(list, CONDITIONS, s->object, &s->last_status, s->hub),
                s->object);
     return status;
 }

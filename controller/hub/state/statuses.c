@@ -159,10 +159,15 @@ struct subject {
 static bool subject_find(struct hub *h, const char *key, struct subject *ret)
 {
     const char *name = strchr(key, '/') + 1;
-    bool is_scorer = strncmp(key, "scorer/", 7) == 0;
-    struct hub_scorer *s = is_scorer ? hub_scorer_find(h, name) : NULL;
-    struct hub_config *c = is_scorer ? NULL : hub_config_find(h, name);
+    struct hub_scorer *s = NULL;
+    struct hub_config *c = NULL;
 
+    if (strncmp(key, "scorer/", 7) == 0)
+        s = hub_scorer_find(h, name);
+    else if (strcmp(name, HUB_CONFIG) != 0)
+        c = map_get(&h->other_configs, name);
+    else if (h->config.object)
+        c = &h->config;
     if (s)
         *ret = (struct subject){&kube_dynamicscorers, s->object, NULL, s, &s->last_status};
     else if (c)
@@ -307,14 +312,13 @@ static bool status_reconcile(struct hub *h, const char *key, const struct subjec
     json_auto_t *finalizers = s->config ? config_finalizer_patch(h, s->config) : NULL, *status = NULL,
                 *patch = NULL;
     const json_t *stored = json_object_get(s->object, "status");
-    unix_ms now = loop_wall(h->o.loop);
 
     if (finalizers) {
         status_write(h, key, s, finalizers, NULL);
         return true;
     }
     hub_tally_roughly(h);
-    status = s->scorer ? status_of_scorer(s->scorer, now) : status_of_config(h, s->config, now);
+    status = s->scorer ? status_of_scorer(s->scorer) : status_of_config(h, s->config);
     /* Nor if it was sent, and the object still has what the server stored of it. */
     if (!status_would_change(stored, status) ||
         (json_equal(s->last->result, stored) && status_was_sent(s, status)))
