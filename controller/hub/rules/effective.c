@@ -510,80 +510,54 @@ static int check_print(struct buf *into, const struct check *c, const struct mer
                       STR_ARG(c->f ? str_of(c->f->path) : c->key), api ? " in /config" : "", c->message);
 }
 
-/* All problems of the kind. */
-static void check_list(char out[SPEC_WHY_BYTES], const struct problems *p, enum problem_kind kind,
+/* All problems of the kind. Returns whether all are the DynamicScorer's: a value missing from both is a fault
+ * of either. */
+static bool check_list(char out[SPEC_WHY_BYTES], const struct problems *p, enum problem_kind kind,
                        const struct merged *m)
 {
     BUF_AUTO(list, 64 * 1024);
+    bool of_spec = true;
+    int r = 0;
 
     for (size_t i = 0; i < p->n; i++) {
         struct check c = check_of(&p->list[i], m);
 
-        if (p->list[i].kind == kind && check_print(&list, &c, m) < 0)
-            break;
+        if (p->list[i].kind != kind)
+            continue;
+        of_spec = of_spec && c.f && !p->list[i].missing && !is_from_api(c.f, m, c.source);
+        r = r ?: check_print(&list, &c, m);
     }
     text_line(out, SPEC_WHY_BYTES, buf_str(&list));
-}
-
-/* Whether all values in error are the DynamicScorer's. A value missing from both is a fault of either. */
-static bool check_blames_spec(const struct problems *p, const struct merged *m)
-{
-    for (size_t i = 0; i < p->n; i++) {
-        struct check c = check_of(&p->list[i], m);
-
-        if (p->list[i].kind == PROBLEM_ERROR && (!c.f || p->list[i].missing || is_from_api(c.f, m, c.source)))
-            return false;
-    }
-    return true;
-}
-
-/* Sets reason and error, or interval and warning. */
-static void effective_check(struct effective *e, struct str text, const struct merged *m)
-{
-    CLEANUP(problems_done) struct problems p = {0};
-    CLEANUP(summary_done) struct summary s = {0};
-
-    summary_parse(&s, text, &p);
-    if (!p.errors) {
-        e->interval_ms = s.interval_ms;
-        check_list(e->warning, &p, PROBLEM_WARNING, m);
-        e->n_items = s.n_items;
-        for (size_t i = 0; i < s.n_items; i++)
-            e->unknown_placeholder |= format_unknown_placeholder(s.items[i].format).n > 0;
-        return;
-    }
-    e->reason = EFFECTIVE_INCOMPLETE;
-    e->only_spec_is_wrong = check_blames_spec(&p, m);
-    check_list(e->error, &p, PROBLEM_ERROR, m);
+    return of_spec;
 }
 
 /* ---- The effective configuration ---- */
 
 static void effective_put_text(struct effective *e, const struct merged *m)
 {
+    CLEANUP(problems_done) struct problems p = {0};
+    CLEANUP(summary_done) struct summary s = {0};
     json_auto_t *o = merged_summary(m);
     BUF_AUTO(text, SUMMARY_MAX_BYTES);
 
+    e->reason = EFFECTIVE_INCOMPLETE;
     if (kube_json_print(o, &text) < 0) {
-        e->reason = EFFECTIVE_INCOMPLETE;
         (void)snprintf(e->error, sizeof(e->error), "spec: the summary exceeds 256 KiB");
         return;
     }
-    effective_check(e, buf_str(&text), m);
-    if (e->reason != EFFECTIVE_OK)
+    summary_parse(&s, buf_str(&text), &p);
+    if (p.errors) {
+        e->only_spec_is_wrong = check_list(e->error, &p, PROBLEM_ERROR, m);
         return;
+    }
+    e->reason = EFFECTIVE_OK;
+    e->interval_ms = s.interval_ms;
+    e->n_items = s.n_items;
+    for (size_t i = 0; i < s.n_items; i++)
+        e->unknown_placeholder |= format_unknown_placeholder(s.items[i].format).n > 0;
+    (void)check_list(e->warning, &p, PROBLEM_WARNING, m);
     buf_shrink(&text);
     e->text = buf_take(&text);
-}
-
-/* Before the first /config, a field that the DynamicScorer leaves to it is no error. */
-static void effective_wait(struct effective *e)
-{
-    char text[2 * SPEC_WHY_BYTES];
-
-    e->reason = EFFECTIVE_WAITING;
-    (void)snprintf(text, sizeof(text), "no configuration received from spec.configURL yet: %s", e->error);
-    text_line(e->error, sizeof(e->error), str_of(text));
 }
 
 void effective_make(struct effective *ret, const char *name, const struct scorer_spec *spec,
@@ -605,8 +579,14 @@ void effective_make(struct effective *ret, const char *name, const struct scorer
     } else {
         effective_put_text(&e, &m);
     }
-    if (is_waiting && e.reason == EFFECTIVE_INCOMPLETE)
-        effective_wait(&e);
+    /* Before the first /config, a field that the DynamicScorer leaves to it is no error. */
+    if (is_waiting && e.reason == EFFECTIVE_INCOMPLETE) {
+        char text[2 * SPEC_WHY_BYTES];
+
+        e.reason = EFFECTIVE_WAITING;
+        (void)snprintf(text, sizeof(text), "no configuration received from spec.configURL yet: %s", e.error);
+        text_line(e.error, sizeof(e.error), str_of(text));
+    }
     *ret = e;
 }
 

@@ -147,6 +147,7 @@ static void plan_compile_masks(struct plan *p, const struct masks *masks)
     }
 }
 
+/* Removes from the set what the masks of that cluster leave out, and counts the cluster for each. */
 static void plan_apply(struct plan *p, const char *name, uint64_t *set)
 {
     for (struct plan_mask *m = map_get(&p->clusters, name); m; m = m->next) {
@@ -154,15 +155,6 @@ static void plan_apply(struct plan *p, const char *name, uint64_t *set)
         for (size_t i = 0; i < p->words; i++)
             set[i] &= ~m->entries[i];
     }
-}
-
-/* Removes from the set what the cluster leaves out, and counts the cluster for each mask that names it. */
-static void plan_apply_masks(struct plan *p, const char *cluster, uint64_t *set)
-{
-    plan_apply(p, cluster, set); /* a name has no wildcard */
-    for (size_t i = 0; i < p->n_globs; i++)
-        if (glob_match(p->globs[i], cluster))
-            plan_apply(p, p->globs[i], set);
 }
 
 /* ---- Groups ---- */
@@ -315,7 +307,10 @@ const struct plan_group *plan_group_of(struct plan *p, const char *cluster)
     for (size_t i = 0; i < p->n; i++)
         if (!p->entries[i].clusters || map_get(p->entries[i].clusters, cluster))
             set_bit(wanted, i);
-    plan_apply_masks(p, cluster, wanted);
+    plan_apply(p, cluster, wanted); /* a name has no wildcard */
+    for (size_t i = 0; i < p->n_globs; i++)
+        if (glob_match(p->globs[i], cluster))
+            plan_apply(p, p->globs[i], wanted);
     for (size_t i = 0; i < p->words; i++)
         (void)sprintf(key + i * 16, "%016" PRIx64, wanted[i]);
     g = map_get(&p->groups, key);

@@ -275,12 +275,6 @@ void report_done(struct report *r)
     *r = (struct report){0};
 }
 
-static bool report_same_cell(const struct report_cell *a, const struct report_cell *b)
-{
-    return a->score == b->score && a->state == b->state && a->placement == b->placement &&
-           a->api_failed == b->api_failed && a->error == b->error && !a->succeeded == !b->succeeded;
-}
-
 bool report_same(const struct report *a, const struct report *b)
 {
     bool same = a->exists == b->exists && a->config_ok == b->config_ok &&
@@ -290,8 +284,12 @@ bool report_same(const struct report *a, const struct report *b)
 
     for (uint32_t i = 0; same && i < a->n_errors; i++)
         same = strcmp(a->errors[i], b->errors[i]) == 0;
-    for (uint32_t i = 0; same && i < a->n; i++)
-        same = report_same_cell(&a->cells[i], &b->cells[i]);
+    for (uint32_t i = 0; same && i < a->n; i++) {
+        const struct report_cell *x = &a->cells[i], *y = &b->cells[i];
+
+        same = x->score == y->score && x->state == y->state && x->placement == y->placement &&
+               x->api_failed == y->api_failed && x->error == y->error && !x->succeeded == !y->succeeded;
+    }
     return same;
 }
 

@@ -345,19 +345,6 @@ static void spec_read_config(struct buf *errors, struct api_config *c, json_t *o
     config_scoring(errors, top, document, c);
 }
 
-/* An error of a proxy may be JSON, too, but has neither member. */
-static void config_check_top(struct buf *errors, const json_t *value)
-{
-    if (!json_is_object(value)) {
-        struct spec_place nowhere = {0};
-
-        spec_expected(errors, &nowhere, "configuration", "an object with source and scoring", value);
-    } else if (!kube_get(value, "source", NULL) && !kube_get(value, "sources", NULL) &&
-               !kube_get(value, "scoring", NULL)) {
-        spec_error(errors, "not a configuration: it has neither source nor scoring");
-    }
-}
-
 static int config_read(struct api_config *ret, json_t *value, enum spec_document document,
                        char why[SPEC_WHY_BYTES])
 {
@@ -365,8 +352,13 @@ static int config_read(struct api_config *ret, json_t *value, enum spec_document
     struct api_config c = {0};
     const struct spec_place top = {.map = value};
 
-    config_check_top(&errors, value);
-    if (errors.n == 0)
+    /* An error of a proxy may be JSON, too, but has neither member. */
+    if (!json_is_object(value))
+        spec_expected(&errors, &top, "configuration", "an object with source and scoring", value);
+    else if (!kube_get(value, "source", NULL) && !kube_get(value, "sources", NULL) &&
+             !kube_get(value, "scoring", NULL))
+        spec_error(&errors, "not a configuration: it has neither source nor scoring");
+    else
         spec_read_config(&errors, &c, value, &top, document);
     if (errors.n == 0)
         *ret = c;

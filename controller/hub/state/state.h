@@ -398,7 +398,6 @@ struct hub *hub_new(const struct hub_options *o);
 /* Stops leading and releases the Lease; then calls `done` (may be NULL), also after a failure. */
 void hub_stop(struct hub *h, void (*done)(void *arg), void *arg);
 struct hub *hub_free(struct hub *h);
-DEFINE_CLEANUP(struct hub, hub_free)
 
 /* Whether all objects have been listed once. */
 bool hub_synced(const struct hub *h);

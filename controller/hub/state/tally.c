@@ -109,15 +109,6 @@ static void tally_count_health(struct tally *t, const struct hub_cluster *c, enu
         tally_count_error(&t->api_unhealthy, c);
 }
 
-/* Whether the hub alone cannot reach the scoring API: the agent could after the first of the probes failed
- * that made it unhealthy. */
-static bool scored_meanwhile(const struct hub_scorer *s, const struct report_cell *cell)
-{
-    int64_t failing_ms = probe_status(s->probe)->failing_ms ?: s->suspended_ms;
-
-    return (int64_t)cell->succeeded * 1000 > failing_ms;
-}
-
 /* One scorer on one cluster selected for it. */
 static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const struct report_cell *cell,
                              unix_ms now)
@@ -140,7 +131,11 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const 
         t->one_item++;
         tally_name(&t->one_item_named, c, 0);
     }
-    t->scored_meanwhile += p == PAIR_SUSPENDED && cell && scored_meanwhile(s, cell);
+    /* The hub alone cannot reach the scoring API: the agent could after the first of the probes failed that
+     * made it unhealthy. */
+    t->scored_meanwhile +=
+        p == PAIR_SUSPENDED && cell &&
+        (int64_t)cell->succeeded * 1000 > (probe_status(s->probe)->failing_ms ?: s->suspended_ms);
     if (cell && (p == PAIR_OK || p == PAIR_OLD_CONFIG || p == PAIR_EMPTY) &&
         pair_expires_ms(cell) < s->hub->totals.look_ms)
         s->hub->totals.look_ms = pair_expires_ms(cell);
