@@ -551,17 +551,18 @@ int hub_json_cluster(struct hub *h, const char *name, const struct list_query *q
 /* ---- Clusters × scorers ---- */
 
 static void pairs_reasons(struct out *o, const struct list *scorers, const struct hub_cluster *c,
-                          const enum pair_state *states, size_t *left)
+                          size_t *left)
 {
-    char reason[PAIR_REASON_BYTES];
-    struct pair_facts facts;
-
     member_object(o, "errors");
-    for (size_t i = 0; i < scorers->n; i++) {
-        if (!pair_info[states[i]].has_reason || *left == 0)
+    for (size_t i = 0; i < scorers->n && *left; i++) {
+        struct pair_facts facts;
+        enum pair_state shown =
+            pair_state_shown(hub_pair_state(scorers->items[i].what, c, &facts), c->behind);
+        char reason[PAIR_REASON_BYTES];
+
+        if (!pair_info[shown].has_reason)
             continue;
-        (void)hub_pair_state(scorers->items[i].what, c, &facts);
-        pair_reason(reason, states[i], &facts);
+        pair_reason(reason, shown, &facts);
         member_text(o, scorers->items[i].name, reason);
         (*left)--;
     }
@@ -570,18 +571,17 @@ static void pairs_reasons(struct out *o, const struct list *scorers, const struc
 
 /* A row has, for each scorer, the index of its state in the legend. */
 static void pairs_row(struct out *o, const struct list *scorers, const struct hub_cluster *c,
-                      enum pair_state *states, size_t *reasons_left)
+                      size_t *reasons_left)
 {
     item_begin(o);
     member_text(o, "name", c->name);
     member_list(o, "states");
     for (size_t i = 0; i < scorers->n; i++) {
-        states[i] = pair_shown(scorers->items[i].what, c);
         member_item(o);
-        value_number(o, (double)states[i]);
+        value_number(o, (double)pair_shown(scorers->items[i].what, c));
     }
     out_puts(o, "]");
-    pairs_reasons(o, scorers, c, states, reasons_left);
+    pairs_reasons(o, scorers, c, reasons_left);
     out_puts(o, "}");
 }
 
@@ -589,7 +589,6 @@ int hub_json_pairs(struct hub *h, const struct list_query *q, struct buf *into)
 {
     const struct list_query all = list_query_all();
     CLEANUP(list_done) struct list clusters = {.query = q}, scorers = {.query = &all};
-    CLEANUP(cleanup_free) enum pair_state *states = xcalloc(h->n_scorers + 1, sizeof(*states));
     struct out o = out_begin(into);
     size_t reasons_left = REASONS_MAX;
 
@@ -608,7 +607,7 @@ int hub_json_pairs(struct hub *h, const struct list_query *q, struct buf *into)
     out_puts(&o, "]");
     member_list(&o, "clusters");
     for (size_t i = 0; i < clusters.n; i++)
-        pairs_row(&o, &scorers, clusters.items[i].what, states, &reasons_left);
+        pairs_row(&o, &scorers, clusters.items[i].what, &reasons_left);
     out_puts(&o, "]");
     return json_end(&o, &clusters);
 }
@@ -620,19 +619,21 @@ enum { MASKS_LISTED = 50 };
 static void status_masks(struct out *o, const struct hub *h)
 {
     const struct masks *m = &h->config.masks;
-    char warning[MASK_WARNING_BYTES];
 
     member_count(o, "masks", m->n);
     member_list(o, "firstMasks");
     for (size_t i = 0; i < size_min(m->n, MASKS_LISTED); i++) {
+        BUF_AUTO(warning, MASK_WARNING_BYTES);
+
         item_begin(o);
         member_text(o, "clusterName", m->list[i].cluster);
         member_text(o, "scoreName", m->list[i].score);
         if (hub_masks_counted(h)) {
-            hub_mask_warning(warning, h, i, false);
+            hub_mask_warning(&warning, h, i, false);
             member_count(o, "clusters", h->plan->of_masks[i].clusters);
             member_count(o, "scores", h->plan->of_masks[i].scores);
-            member_words(o, "warning", warning);
+            (void)!buf_putc(&warning, '\0');
+            member_words(o, "warning", warning.p);
         }
         out_puts(o, "}");
     }

@@ -82,14 +82,13 @@ static void PRINTF_LIKE(3, 4) outcome_fail(struct outcome *o, const char *reason
  * may hold a token. */
 static void outcome_describe(struct outcome *o, const char *url, const char *text)
 {
-    char shown[256], all[1024];
+    char shown[256];
     BUF_AUTO(people, 16 << 10);
 
     if (http_url_for_people((struct str){url, strcspn(url, "?#")}, &people) < 0)
         buf_done(&people);
     text_line(shown, sizeof(shown), people.n ? buf_str(&people) : STR("the API"));
-    (void)snprintf(all, sizeof(all), "%s: %s", shown, text);
-    text_line(o->part.message, sizeof(o->part.message), str_of(all));
+    outcome_fail(o, o->part.reason, "%s: %s", shown, text);
 }
 
 /* ---- The token ---- */

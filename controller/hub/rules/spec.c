@@ -185,15 +185,6 @@ static struct token_ref spec_token(struct buf *errors, const struct spec_place *
 
 enum { MAX_PARAMS = 64, MAX_ALLOWED_HOSTS = 64, MAX_PLACEMENTS = 32 };
 
-/* Rejects an entry without an origin, as it would silently allow nothing. */
-static bool is_allowed_host(const json_t *v)
-{
-    const char *s = kube_str(v, NULL);
-    CLEANUP(cleanup_free) char *origin = s ? url_origin(s) : NULL;
-
-    return s && (strcmp(s, "*") == 0 || *origin);
-}
-
 static const json_t *config_allowed_hosts(struct buf *errors, const struct spec_place *auth)
 {
     const json_t *list = kube_get(auth->map, "allowedHosts", NULL), *entry;
@@ -207,10 +198,13 @@ static const json_t *config_allowed_hosts(struct buf *errors, const struct spec_
     }
     json_array_foreach(list, i, entry)
     {
+        const char *host = cstr(kube_str(entry, NULL));
+        CLEANUP(cleanup_free) char *origin = url_origin(host);
         char key[40];
 
         (void)snprintf(key, sizeof(key), "allowedHosts[%zu]", i);
-        if (!is_allowed_host(entry))
+        /* One without an origin would silently allow nothing. */
+        if (!*origin && strcmp(host, "*") != 0)
             spec_expected(errors, auth, key, "an origin such as https://prometheus.example:9090, or *",
                           entry);
     }
@@ -245,12 +239,6 @@ static void config_source(struct buf *errors, const struct spec_place *at, enum 
         config_auth(errors, at, &s->auth);
 }
 
-static bool is_empty_source(const struct source_spec *s)
-{
-    return s->type == SOURCE_UNSET && !s->host && !s->path && !s->query && !s->range_s && !s->step_s &&
-           !s->auth.token.name && !s->auth.allowed_hosts;
-}
-
 static void config_source_list(struct buf *errors, const struct spec_place *top, const json_t *list,
                                enum spec_document document, struct api_config *c)
 {
@@ -276,6 +264,7 @@ static void config_sources(struct buf *errors, const struct spec_place *top, enu
                            struct api_config *c)
 {
     const json_t *one = kube_get(top->map, "source", NULL), *many = kube_get(top->map, "sources", NULL);
+    const struct source_spec *s = &c->sources[0];
 
     if (one && many && document != DOCUMENT_STATUS) {
         spec_error(errors, "%ssource and %ssources: only one may be set", top->path, top->path);
@@ -288,7 +277,8 @@ static void config_sources(struct buf *errors, const struct spec_place *top, enu
 
         config_source(errors, &at, document, &c->sources[c->n_sources++]);
     }
-    if (c->n_sources == 1 && is_empty_source(&c->sources[0]))
+    if (c->n_sources == 1 && s->type == SOURCE_UNSET && !s->host && !s->path && !s->query && !s->range_s &&
+        !s->step_s && !s->auth.token.name && !s->auth.allowed_hosts)
         c->n_sources = 0;
 }
 

@@ -345,29 +345,25 @@ static const char *score_near(const struct hub *h, const char *text)
     return found;
 }
 
-static int mask_put_part(char *into, size_t size, const char *what, const char *field, const char *text,
-                         const char *near)
+static void mask_put_part(struct buf *into, const char *what, const char *field, const char *text,
+                          const char *near)
 {
-    bool other = strpbrk(text, "[]{}()|");
-    int n = snprintf(into, size, "no %s matches %s \"%.80s\"", what, field, text);
-
-    if (other)
-        n += snprintf(into + n, size - (size_t)n, ": only * and ? are wildcards");
+    (void)!buf_printf(into, "no %s matches %s \"%.80s\"", what, field, text);
+    if (strpbrk(text, "[]{}()|"))
+        (void)!buf_puts(into, ": only * and ? are wildcards");
     else if (near)
-        n += snprintf(into + n, size - (size_t)n, ": did you mean \"%.253s\"?", near);
-    return n;
+        (void)!buf_printf(into, ": did you mean \"%.253s\"?", near);
 }
 
-void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i, bool near)
+void hub_mask_warning(struct buf *into, const struct hub *h, size_t i, bool near)
 {
     const struct mask *m = &h->plan->masks.list[i];
-    int n = 0;
+    const struct plan_mask *counts = &h->plan->of_masks[i];
 
-    ret[0] = '\0';
-    if (!h->plan->of_masks[i].clusters)
-        n = mask_put_part(ret, MASK_WARNING_BYTES / 2, "cluster", "clusterName", m->cluster,
-                          near ? cluster_near(h, m->cluster) : NULL);
-    if (!h->plan->of_masks[i].scores)
-        (void)mask_put_part(ret + n + (n ? snprintf(ret + n, 3, ", ") : 0), MASK_WARNING_BYTES / 2 - 2,
-                            "score", "scoreName", m->score, near ? score_near(h, m->score) : NULL);
+    if (!counts->clusters)
+        mask_put_part(into, "cluster", "clusterName", m->cluster, near ? cluster_near(h, m->cluster) : NULL);
+    if (!counts->clusters && !counts->scores)
+        (void)!buf_puts(into, ", ");
+    if (!counts->scores)
+        mask_put_part(into, "score", "scoreName", m->score, near ? score_near(h, m->score) : NULL);
 }

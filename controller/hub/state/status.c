@@ -87,11 +87,11 @@ static json_t *conditions_value(const struct condition *list, size_t n, const js
     return values;
 }
 
-static json_t *status_line(const char *text)
+static json_t *status_line(struct str text)
 {
     char line[1024];
 
-    text_line(line, sizeof(line), str_of(text));
+    text_line(line, sizeof(line), text);
     return json_string(line);
 }
 
@@ -169,14 +169,13 @@ enum { NAMED_MASKS = 3, LISTED_MASKS = 20 };
 static void config_set_unmatched(const struct hub *h, size_t unmatched, struct condition *valid)
 {
     BUF_AUTO(text, (NAMED_MASKS + 1) * MASK_WARNING_BYTES);
-    char warning[MASK_WARNING_BYTES];
     size_t named = 0;
 
     for (size_t i = 0; i < h->plan->masks.n && named < NAMED_MASKS; i++) {
         if (hub_mask_matches(h, i))
             continue;
-        hub_mask_warning(warning, h, i, true);
-        (void)!buf_printf(&text, "%s%s", named++ ? "; " : "", warning);
+        (void)!buf_puts(&text, named++ ? "; " : "");
+        hub_mask_warning(&text, h, i, true);
     }
     if (unmatched > named)
         (void)!buf_printf(&text, "; and %zu more", unmatched - named);
@@ -305,7 +304,7 @@ static json_t *config_failing_value(const struct hub_totals *t)
 
     for (size_t i = 0; i < t->named.n; i++)
         json_array_append_new(list, json_pack("{s:s, s:o}", "name", t->named.list[i]->name, "error",
-                                              status_line(config_cluster_error(t->named.list[i]))));
+                                              status_line(str_of(config_cluster_error(t->named.list[i])))));
     return list;
 }
 
@@ -313,12 +312,13 @@ static json_t *config_mask_value(const struct hub *h, size_t i)
 {
     const struct mask *m = &h->plan->masks.list[i];
     const struct plan_mask *counts = &h->plan->of_masks[i];
-    char warning[MASK_WARNING_BYTES];
+    BUF_AUTO(warning, MASK_WARNING_BYTES);
 
-    hub_mask_warning(warning, h, i, false);
-    return json_pack("{s:o, s:o, s:I, s:I, s:o*}", "clusterName", status_line(m->cluster), "scoreName",
-                     status_line(m->score), "clusters", (json_int_t)counts->clusters, "scores",
-                     (json_int_t)counts->scores, "warning", *warning ? status_line(warning) : NULL);
+    hub_mask_warning(&warning, h, i, false);
+    return json_pack("{s:o, s:o, s:I, s:I, s:o*}", "clusterName", status_line(str_of(m->cluster)),
+                     "scoreName", status_line(str_of(m->score)), "clusters", (json_int_t)counts->clusters,
+                     "scores", (json_int_t)counts->scores, "warning",
+                     warning.n ? status_line(buf_str(&warning)) : NULL);
 }
 
 /* The first masks, those that match nothing before the others. NULL without any. */
@@ -607,7 +607,7 @@ static json_t *clusters_failing_value(const struct hub_scorer *s)
 
         if (*why)
             json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "name", t->named.list[i]->name, "state",
-                                                  pair_info[state].word, "error", status_line(why)));
+                                                  pair_info[state].word, "error", status_line(str_of(why))));
     }
     return list;
 }

@@ -188,17 +188,19 @@ static bool config_works_left(const struct hub *h)
     return false;
 }
 
-/* The reference's goes when ours is there, or nothing is left to hold; an object that is being deleted
- * accepts no new one. Order and all others stay. */
-static json_t *config_finalizers(const struct hub *h, const struct hub_config *c)
+/* A merge patch that adds or removes our finalizer; NULL when it is as it should be. The reference's goes
+ * when ours is there, or nothing is left to hold; an object that is being deleted accepts no new one. Order
+ * and all others stay. */
+static json_t *config_finalizer_patch(const struct hub *h, const struct hub_config *c)
 {
+    json_t *current = kube_list(c->object, "metadata", "finalizers", NULL), *one;
+    json_auto_t *wanted = json_array();
     bool used = c == &h->config, adds = used && hub_is_distributing(h);
     bool has = object_has_finalizer(c->object, HUB_FINALIZER);
     bool keeps = adds || (used && config_works_left(h));
-    json_t *wanted = json_array(), *one;
     size_t i;
 
-    json_array_foreach(kube_list(c->object, "metadata", "finalizers", NULL), i, one)
+    json_array_foreach(current, i, one)
     {
         const char *name = cstr(kube_str(one, NULL));
         bool ours = strcmp(name, HUB_FINALIZER) == 0, reference = strcmp(name, REFERENCE_FINALIZER) == 0;
@@ -208,15 +210,6 @@ static json_t *config_finalizers(const struct hub *h, const struct hub_config *c
     }
     if (adds && !has)
         json_array_append_new(wanted, json_string(HUB_FINALIZER));
-    return wanted;
-}
-
-/* A merge patch that adds or removes our finalizer; NULL when it is as it should be. */
-static json_t *config_finalizer_patch(const struct hub *h, const struct hub_config *c)
-{
-    json_t *current = kube_list(c->object, "metadata", "finalizers", NULL);
-    json_auto_t *wanted = config_finalizers(h, c);
-
     if (current ? json_equal(current, wanted) : json_array_size(wanted) == 0)
         return NULL;
     /* With the version that was read, so that a finalizer that another writer adds meanwhile is not lost. */
@@ -245,29 +238,25 @@ static bool status_was_sent(const struct subject *s, const json_t *wanted)
 
 /* ---- Writing ---- */
 
-static void status_take_answer(struct hub *h, const struct subject *s, const json_t *answer)
-{
-    struct last_status *l = s->last;
-
-    json_decref(l->sent);
-    json_decref(l->result);
-    l->sent = TAKE_PTR(l->sending);
-    l->result = json_incref(json_object_get(answer, "status"));
-    status_events(h->events, s->object, s->resource->kind, l->before, l->sent);
-}
-
 static void status_on_written(struct kube_object *o, struct kube_answer *a)
 {
     struct hub *h = o->writer->arg;
     struct subject s;
+    struct last_status *l;
     bool ok = a->verdict == KUBE_OK;
 
     if (!subject_find(h, o->key, &s))
         return;
-    if (ok && o == &s.last->status)
-        status_take_answer(h, &s, a->object);
+    l = s.last;
+    if (ok && o == &l->status) {
+        json_decref(l->sent);
+        json_decref(l->result);
+        l->sent = TAKE_PTR(l->sending);
+        l->result = json_incref(json_object_get(a->object, "status"));
+        status_events(h->events, s.object, s.resource->kind, l->before, l->sent);
+    }
     hub_count_reconcile(h, "status", ok && o->wait_ms < 0);
-    kube_object_set_trouble(&s.last->status, ok ? "" : a->why);
+    kube_object_set_trouble(&l->status, ok ? "" : a->why);
     /* After a finalizer comes the status, once the watch has shown the version that it led to. */
     kube_object_end(o, ok || a->verdict == KUBE_NOT_FOUND, a->retry_after_ms);
 }
