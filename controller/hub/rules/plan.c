@@ -186,14 +186,6 @@ static int plan_compare_names(const void *a, const void *b, void *entries)
     return strcmp(list[*(const size_t *)a].score_name, list[*(const size_t *)b].score_name);
 }
 
-static int plan_compare_scores(const void *a, const void *b, void *entries)
-{
-    const struct plan_entry *list = entries;
-    uint64_t x = list[*(const size_t *)a].score, y = list[*(const size_t *)b].score;
-
-    return x < y ? -1 : x > y;
-}
-
 static void plan_copy_entries(struct plan *p, const struct plan_entry *entries)
 {
     size_t bytes = 1;
@@ -212,10 +204,9 @@ static void plan_copy_entries(struct plan *p, const struct plan_entry *entries)
         at += text.n;
         p->entries[i].score = report_score(str_of(entries[i].score_name));
         p->entries[i].escaped = escaped_bytes(text);
-        p->by_name[i] = p->by_score[i] = i;
+        p->by_name[i] = i;
     }
     qsort_r(p->by_name, p->n, sizeof(size_t), plan_compare_names, p->entries);
-    qsort_r(p->by_score, p->n, sizeof(size_t), plan_compare_scores, p->entries);
 }
 
 struct plan *plan_new(const struct plan_entry *entries, size_t n, const struct masks *masks, size_t max_bytes)
@@ -228,7 +219,6 @@ struct plan *plan_new(const struct plan_entry *entries, size_t n, const struct m
     p->words = n / 64 + 1;
     p->max_bytes = size_max(max_bytes, EMPTY_BYTES);
     p->entries = xcalloc(n + 1, sizeof(*p->entries));
-    p->by_score = xcalloc(n + 1, sizeof(size_t));
     p->by_name = xcalloc(n + 1, sizeof(size_t));
     p->globs = xcalloc(masks->n + 1, sizeof(char *));
     plan_copy_entries(p, entries);
@@ -254,7 +244,6 @@ struct plan *plan_free(struct plan *p)
     free(p->of_masks);
     free(p->globs);
     free(p->entries);
-    free(p->by_score);
     free(p->by_name);
     free(p->storage);
     free(p);

@@ -335,7 +335,6 @@ struct plan_mask {
 struct plan {
     struct plan_entry *entries; /* in the order in which they are given room, the oldest first */
     size_t n, words;            /* words: of a set of entries */
-    size_t *by_score;           /* indices of the entries, sorted by `score` */
     struct masks masks;
     struct plan_mask *of_masks; /* for each mask */
     /* For plan.c. */

@@ -412,17 +412,12 @@ static void gauge_set_scorer(const struct hub *h, const struct hub_scorer *s)
 static void gauge_set_totals(const struct hub *h)
 {
     const struct hub_totals *t = &h->totals;
-    const struct {
-        const char *state;
-        size_t n;
-    } clusters[] = {{"up_to_date", t->up_to_date},
-                    {"behind", t->behind},
-                    {"failing", t->failing},
-                    {"leaving", t->leaving}};
     struct metrics *m = h->o.metrics;
 
-    for (size_t i = 0; i < ARRAY_SIZE(clusters); i++)
-        gauge_set(m, METRIC_HUB_CLUSTERS, LV(clusters[i].state), h->active, (double)clusters[i].n);
+    gauge_set(m, METRIC_HUB_CLUSTERS, LV("up_to_date"), h->active, (double)t->up_to_date);
+    gauge_set(m, METRIC_HUB_CLUSTERS, LV("behind"), h->active, (double)t->behind);
+    gauge_set(m, METRIC_HUB_CLUSTERS, LV("failing"), h->active, (double)t->failing);
+    gauge_set(m, METRIC_HUB_CLUSTERS, LV("leaving"), h->active, (double)t->leaving);
     gauge_set(m, METRIC_HUB_LAG, LV_NONE, h->active, t->lag_s);
     gauge_set(m, METRIC_HUB_SUMMARIES, LV_NONE, h->active, (double)t->largest);
     gauge_set(m, METRIC_HUB_LEFT_OUT, LV_NONE, h->active, (double)t->left_out);

@@ -166,36 +166,27 @@ enum { NAMED_MASKS = 3, LISTED_MASKS = 20 };
 #define REASON_UNMATCHED "MasksMatchNothing"
 
 /* "1 of 2 masks matches nothing: no cluster matches clusterName "c": did you mean "c1"?" */
-static void config_set_unmatched(const struct hub *h, size_t unmatched, struct condition *valid)
-{
-    BUF_AUTO(text, (NAMED_MASKS + 1) * MASK_WARNING_BYTES);
-    size_t named = 0;
-
-    for (size_t i = 0; i < h->plan->masks.n && named < NAMED_MASKS; i++) {
-        if (hub_mask_matches(h, i))
-            continue;
-        (void)!buf_puts(&text, named++ ? "; " : "");
-        hub_mask_warning(&text, h, i, true);
-    }
-    if (unmatched > named)
-        (void)!buf_printf(&text, "; and %zu more", unmatched - named);
-    condition_set(valid, TRUTH_TRUE, REASON_UNMATCHED, "%zu of %zu mask%s match%s nothing: %.*s", unmatched,
-                  h->plan->masks.n, plural_s(h->plan->masks.n), unmatched == 1 ? "es" : "", (int)text.n,
-                  cstr(text.p));
-}
-
 static void config_set_valid(const struct hub *h, const struct hub_config *c, struct condition *valid)
 {
+    BUF_AUTO(text, (NAMED_MASKS + 1) * MASK_WARNING_BYTES);
     size_t unmatched = 0;
 
-    for (size_t i = 0; hub_masks_counted(h) && i < h->plan->masks.n; i++)
-        unmatched += !hub_mask_matches(h, i);
+    for (size_t i = 0; hub_masks_counted(h) && i < h->plan->masks.n; i++) {
+        if (hub_mask_matches(h, i) || unmatched++ >= NAMED_MASKS)
+            continue;
+        (void)!buf_puts(&text, unmatched > 1 ? "; " : "");
+        hub_mask_warning(&text, h, i, true);
+    }
+    if (unmatched > NAMED_MASKS)
+        (void)!buf_printf(&text, "; and %zu more", unmatched - NAMED_MASKS);
     if (*c->masks_error)
         condition_set(valid, TRUTH_FALSE, "InvalidMasks", "%s; %s", c->masks_error,
                       c->has_masks ? "the last valid masks stay active"
                                    : "clusters keep their scorers until the masks are valid");
     else if (unmatched)
-        config_set_unmatched(h, unmatched, valid);
+        condition_set(valid, TRUTH_TRUE, REASON_UNMATCHED, "%zu of %zu mask%s match%s nothing: %.*s",
+                      unmatched, h->plan->masks.n, plural_s(h->plan->masks.n), unmatched == 1 ? "es" : "",
+                      STR_ARG(buf_str(&text)));
     else
         condition_set(valid, TRUTH_TRUE, "Valid", "%zu mask%s", c->masks.n, plural_s(c->masks.n));
 }
@@ -616,26 +607,18 @@ static json_t *clusters_failing_value(const struct hub_scorer *s)
 enum { SYNCED_BYTES = 300, DISTRIBUTED_BYTES = 300, VERDICT_BYTES = 200 }; /* in a message */
 enum { HEALTHY, SYNCED, VALID, UNIQUE, DISTRIBUTED, SCORING, READY, CONDITIONS };
 
-/* What the verdict means for the clusters, or what speaks against it. */
-static void scorer_put_verdict(const struct hub_scorer *s, char ret[VERDICT_BYTES])
-{
-    size_t n = s->tally.scored_meanwhile;
-
-    *ret = '\0';
-    if (s->hub->o.keep_unhealthy)
-        (void)snprintf(ret, VERDICT_BYTES, "; still distributed, as --keep-unhealthy is set");
-    else if (n)
-        (void)snprintf(ret, VERDICT_BYTES,
-                       "; agents on %zu of %zu cluster%s have called it successfully since: if only the hub "
-                       "cannot reach it, set spec.healthCheck to Agents",
-                       n, s->tally.selected, plural_s(s->tally.selected));
-}
-
 static void scorer_set_inactive(const struct hub_scorer *s, const struct probe_part *p, struct condition *c)
 {
-    char kept[VERDICT_BYTES];
+    const struct tally *t = &s->tally;
+    char kept[VERDICT_BYTES] = ""; /* what the verdict means for the clusters, or what speaks against it */
 
-    scorer_put_verdict(s, kept);
+    if (s->hub->o.keep_unhealthy)
+        (void)strcpy(kept, "; still distributed, as --keep-unhealthy is set");
+    else if (t->scored_meanwhile)
+        (void)snprintf(kept, sizeof(kept),
+                       "; agents on %zu of %zu cluster%s have called it successfully since: if only the hub "
+                       "cannot reach it, set spec.healthCheck to Agents",
+                       t->scored_meanwhile, t->selected, plural_s(t->selected));
     c->since.ms = s->suspended_ms;
     if (p->asked && p->ok)
         condition_set(c, TRUTH_FALSE, "Recovering",
@@ -676,38 +659,25 @@ static void scorer_set_healthy(const struct hub_scorer *s, struct condition *c)
         condition_set(c, TRUTH_UNKNOWN, "NotChecked", "spec.healthCheck is None");
 }
 
-/* What stays active while /config cannot be read. */
-static const char *scorer_config_meanwhile(const struct hub_scorer *s)
-{
-    if (probe_status(s->probe)->synced.owner)
-        return "the last valid configuration stays active";
-    return s->effective.reason == EFFECTIVE_OK
-               ? "none has been read yet, so the fields of the DynamicScorer are active"
-               : "no configuration has been read yet";
-}
-
-/* Users edit such fields, and nothing happens. */
-static void scorer_set_overridden(const struct hub_scorer *s, struct condition *c)
-{
-    BUF_AUTO(fields, sizeof(c->message));
-
-    if (s->has_spec)
-        effective_overrides(&s->spec, &probe_status(s->probe)->synced, &fields);
-    condition_set(c, TRUTH_TRUE, "Synced", "the configuration was read from the scoring API%s%.*s",
-                  fields.n ? "; in mode Full it overrides " : "", STR_ARG(buf_str(&fields)));
-}
-
 static void scorer_set_synced(const struct hub_scorer *s, struct condition *c)
 {
     const struct probe_status *p = probe_status(s->probe);
+    BUF_AUTO(overridden, sizeof(c->message));
 
+    /* Users edit such fields, and nothing happens. */
+    if (s->has_spec && p->synced.owner)
+        effective_overrides(&s->spec, &p->synced, &overridden);
     if (s->has_spec && s->spec.mode == SYNC_NONE)
         condition_set(c, TRUTH_TRUE, "NotNeeded", "configSyncMode is None");
     else if (p->config.asked && p->config.ok)
-        scorer_set_overridden(s, c);
+        condition_set(c, TRUTH_TRUE, "Synced", "the configuration was read from the scoring API%s%.*s",
+                      overridden.n ? "; in mode Full it overrides " : "", STR_ARG(buf_str(&overridden)));
     else if (p->config.asked)
         condition_set(c, TRUTH_FALSE, p->config.reason, "%s; %s", p->config.message,
-                      scorer_config_meanwhile(s));
+                      p->synced.owner ? "the last valid configuration stays active"
+                      : s->effective.reason == EFFECTIVE_OK
+                          ? "none has been read yet, so the fields of the DynamicScorer are active"
+                          : "no configuration has been read yet");
     else if (!condition_resume(c, s->object) || (c->status == TRUTH_TRUE && !p->synced.owner))
         condition_set(c, TRUTH_UNKNOWN, "NotAsked",
                       "the configuration has not been read from the scoring API yet");

@@ -153,22 +153,15 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const 
                                                             : RANK_SILENT);
 }
 
-/* Entries and cells are both sorted by the hash of their score names: one pass matches them. */
 static void tally_count_scorers(const struct hub *h, struct hub_cluster *c)
 {
-    const struct report *r = &c->report;
     unix_ms now = loop_wall(h->o.loop);
-    size_t at = 0;
 
-    for (size_t k = 0; k < h->plan->n; k++) {
-        size_t i = h->plan->by_score[k];
-        uint64_t score = h->plan->entries[i].score;
+    for (size_t i = 0; i < h->plan->n; i++) {
         struct hub_scorer *s = h->entry_scorers[i];
 
-        while (at < r->n && r->cells[at].score < score)
-            at++;
         if (s && plan_group_has(c->group, i))
-            tally_count_pair(s, c, at < r->n && r->cells[at].score == score ? &r->cells[at] : NULL, now);
+            tally_count_pair(s, c, report_find(&c->report, h->plan->entries[i].score), now);
         else if (s && c->group->left_out && plan_group_lacks(h->plan, c->group, i))
             s->tally.no_room++;
     }
