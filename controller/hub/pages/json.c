@@ -323,34 +323,26 @@ static void scorer_summary(struct out *o, const struct buf *text)
     member_json(o, "summary", summary, "null");
 }
 
-static void scorer_choose(struct list *l, size_t by_state[PAIR_STATES], const struct hub_scorer *s)
-{
-    const struct hub_cluster *c;
-
-    for (size_t at = 0; (c = map_next(&s->hub->clusters, &at));) {
-        enum pair_state state;
-
-        if (!c->managed)
-            continue;
-        state = pair_shown(s, c);
-        by_state[state]++;
-        if (list_matches(l->query, c->name, NULL) && pair_matches(l->query, state))
-            list_add(l, c->name, state, c);
-    }
-    list_sort(l);
-}
-
 int hub_json_scorer(struct hub *h, const char *name, const struct list_query *q, struct buf *into)
 {
     CLEANUP(list_done) struct list l = {.query = q};
     const struct hub_scorer *s = hub_scorer_find(h, name);
     struct out o = out_begin(into);
     size_t by_state[PAIR_STATES] = {0};
+    const struct hub_cluster *c;
 
     if (!s)
         return -ENOENT;
-    if (h->leading)
-        scorer_choose(&l, by_state, s);
+    for (size_t at = 0; h->leading && (c = map_next(&h->clusters, &at));) {
+        enum pair_state state = pair_shown(s, c);
+
+        if (!c->managed)
+            continue;
+        by_state[state]++;
+        if (list_matches(q, c->name, NULL) && pair_matches(q, state))
+            list_add(&l, c->name, state, c);
+    }
+    list_sort(&l);
     json_begin(&o, h);
     json_scorer_members(&o, s, true);
     scorer_summary(&o, &s->effective.text);
@@ -515,20 +507,6 @@ int hub_json_clusters(struct hub *h, const struct list_query *q, struct buf *int
 
 /* ---- One cluster ---- */
 
-static void cluster_choose(struct list *l, const struct hub_cluster *c)
-{
-    const struct hub *h = c->hub;
-
-    for (size_t i = 0; i < h->n_scorers; i++) {
-        const struct hub_scorer *s = h->by_age[i];
-        enum pair_state state = pair_shown(s, c);
-
-        if (list_matches(l->query, s->name, s->effective.score_name) && pair_matches(l->query, state))
-            list_add(l, s->name, state, s);
-    }
-    list_sort(l);
-}
-
 int hub_json_cluster(struct hub *h, const char *name, const struct list_query *q, struct buf *into)
 {
     CLEANUP(list_done) struct list l = {.query = q};
@@ -537,8 +515,14 @@ int hub_json_cluster(struct hub *h, const char *name, const struct list_query *q
 
     if (!c)
         return -ENOENT;
-    if (h->leading && c->managed)
-        cluster_choose(&l, c);
+    for (size_t i = 0; h->leading && c->managed && i < h->n_scorers; i++) {
+        const struct hub_scorer *s = h->by_age[i];
+        enum pair_state state = pair_shown(s, c);
+
+        if (list_matches(q, s->name, s->effective.score_name) && pair_matches(q, state))
+            list_add(&l, s->name, state, s);
+    }
+    list_sort(&l);
     json_begin(&o, h);
     json_cluster_members(&o, c);
     member_list(&o, "pairs");

@@ -271,19 +271,6 @@ static bool effective_tokens_stay(const struct scorer_spec *spec, struct str sum
  * A missing value is left out, for effective_check() to report. URLs need no ceiling of their own: the
  * documents that they come from have one. */
 
-static struct buf url_join(const char *host, const char *path)
-{
-    struct str h = str_trim(str_of(host)), p = str_trim(str_of(path));
-    struct buf url = {.max = SIZE_MAX};
-
-    while (h.n && h.p[h.n - 1] == '/')
-        h.n--;
-    while (p.n && *p.p == '/')
-        p = (struct str){p.p + 1, p.n - 1};
-    (void)!(buf_put_str(&url, h) ?: buf_putc(&url, '/') ?: buf_put_str(&url, p));
-    return url;
-}
-
 static int url_put_value(struct buf *into, const json_t *v)
 {
     char number[NUM_MAX];
@@ -328,11 +315,16 @@ static void url_add_params(struct buf *url, const json_t *params)
 /* NULL without a host. */
 static json_t *text_endpoint(const char *host, const char *path, const json_t *params)
 {
-    CLEANUP(buf_done) struct buf url = {.max = 0};
+    struct str h = str_trim(str_of(host)), p = str_trim(str_of(path));
+    BUF_AUTO(url, SIZE_MAX);
 
     if (!host)
         return NULL;
-    url = url_join(host, path);
+    while (h.n && h.p[h.n - 1] == '/')
+        h.n--;
+    while (p.n && *p.p == '/')
+        p = (struct str){p.p + 1, p.n - 1};
+    (void)!(buf_put_str(&url, h) ?: buf_putc(&url, '/') ?: buf_put_str(&url, p));
     url_add_params(&url, params);
     return json_stringn(url.p, url.n);
 }

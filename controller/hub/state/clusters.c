@@ -6,7 +6,7 @@
 
 /* ---- Writing ManifestWorks ---- */
 
-enum { ACTIVE = 40, MIN_RETRY_MS = 500, MAX_RETRY_MS = 60 * 1000, BODY_MAX_BYTES = 4 << 20 };
+enum { BODY_MAX_BYTES = 4 << 20 };
 
 /* ---- Bodies ---- */
 
@@ -172,9 +172,9 @@ void hub_works_new(struct hub *h)
     const struct kube_queue_options o = {.work = work_reconcile,
                                          .arg = h,
                                          .kube = h->o.kube,
-                                         .max_active = ACTIVE,
-                                         .min_retry_ms = MIN_RETRY_MS,
-                                         .max_retry_ms = MAX_RETRY_MS,
+                                         .max_active = 40,
+                                         .min_retry_ms = 500,
+                                         .max_retry_ms = 60 * 1000,
                                          .per_second = h->o.api_qps + h->o.api_qps / 4 + 1,
                                          .burst = h->o.api_burst + h->o.api_burst / 4 + 1};
 

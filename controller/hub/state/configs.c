@@ -126,46 +126,38 @@ void hub_decision_seen(struct hub *h, const char *name, json_t *object)
 
 /* ---- The plan ---- */
 
-/* Owners of what no two scorers may share: a score name, and the AddOnPlacementScore that it leads to. */
-struct owners {
-    struct map names, objects;
-};
-
-static void plan_claim(struct owners *owners, struct hub_scorer *s)
-{
-    struct hub_scorer *owner = map_get(&owners->names, s->effective.score_name);
-
-    s->object_name[0] = '\0';
-    if (strcmp(cstr(s->spec.destination), "None") != 0)
-        (void)object_name(str_of(s->effective.score_name), s->object_name);
-    s->same_object = !owner;
-    if (!owner && *s->object_name)
-        owner = map_get(&owners->objects, s->object_name);
-    if (owner) {
-        s->older = owner;
-        owner->younger = s;
-        return;
-    }
-    map_set(&owners->names, s->effective.score_name, s);
-    if (*s->object_name)
-        map_set(&owners->objects, s->object_name, s);
-}
-
-/* The older of two scorers owns the score name, healthy or not: a name that changed owners with each
- * failed probe would mix two scorers' scores. */
+/* No two scorers may share a score name, nor the AddOnPlacementScore that it leads to. The older of two owns
+ * it, healthy or not: a name that changed owners with each failed probe would mix two scorers' scores. */
 static void plan_find_duplicates(struct hub *h)
 {
-    struct owners owners = {0};
+    CLEANUP(map_done) struct map names = {0}, objects = {0};
 
     for (size_t i = 0; i < h->n_scorers; i++) {
         h->by_age[i]->older = h->by_age[i]->younger = NULL;
         h->by_age[i]->place = hub_scorer_place(h->by_age[i]);
     }
-    for (size_t i = 0; i < h->n_scorers; i++)
-        if (h->by_age[i]->effective.score_name)
-            plan_claim(&owners, h->by_age[i]);
-    map_done(&owners.names);
-    map_done(&owners.objects);
+    for (size_t i = 0; i < h->n_scorers; i++) {
+        struct hub_scorer *s = h->by_age[i], *owner;
+        const char *name = s->effective.score_name;
+
+        if (!name)
+            continue;
+        s->object_name[0] = '\0';
+        if (strcmp(cstr(s->spec.destination), "None") != 0)
+            (void)object_name(str_of(name), s->object_name);
+        owner = map_get(&names, name);
+        s->same_object = !owner;
+        if (!owner && *s->object_name)
+            owner = map_get(&objects, s->object_name);
+        if (owner) {
+            s->older = owner;
+            owner->younger = s;
+            continue;
+        }
+        map_set(&names, name, s);
+        if (*s->object_name)
+            map_set(&objects, s->object_name, s);
+    }
 }
 
 /* The summary, and since when its scoring API is unhealthy. */

@@ -149,23 +149,18 @@ static size_t placement_clusters(const struct hub *h, const char *name)
     return n;
 }
 
-/* Why Placements or their decisions have never been read. */
-static const char *placements_trouble(const struct hub *h)
-{
-    for (size_t kind = HUB_PLACEMENTS; kind <= HUB_DECISIONS; kind++)
-        if (!kube_watch_synced(h->watches[kind].watch))
-            return kube_watch_trouble(h->watches[kind].watch) ?: "not listed yet";
-    return NULL;
-}
-
 /* What is wrong with one Placement: the reason of a condition, and in `why` "does not exist ..."; or NULL. */
 static const char *placement_fault(const struct hub *h, const char *name, char why[256])
 {
     const json_t *placement = map_get(&h->placements, name);
     const json_t *satisfied = kube_condition(kube_get(placement, "status", NULL), "PlacementSatisfied");
-    const char *trouble = placements_trouble(h), *reason = cstr(kube_str(satisfied, "reason", NULL));
+    const char *trouble = NULL, *reason = cstr(kube_str(satisfied, "reason", NULL));
     char says[160], line[256];
 
+    /* Why Placements or their decisions have never been read. */
+    for (size_t kind = HUB_PLACEMENTS; kind <= HUB_DECISIONS && !trouble; kind++)
+        if (!kube_watch_synced(h->watches[kind].watch))
+            trouble = kube_watch_trouble(h->watches[kind].watch) ?: "not listed yet";
     if (!trouble && placement && placement_clusters(h, name))
         return NULL;
     kube_condition_why(satisfied, says, sizeof(says));

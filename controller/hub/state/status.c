@@ -289,16 +289,6 @@ static void config_set_ready(const struct hub *h, struct condition list[CONFIG_C
                       unmatched ? "; " : "", unmatched ? list[CONFIG_VALID].message : "");
 }
 
-static json_t *config_failing_value(const struct hub_totals *t)
-{
-    json_t *list = t->named.n ? json_array() : NULL;
-
-    for (size_t i = 0; i < t->named.n; i++)
-        json_array_append_new(list, json_pack("{s:s, s:o}", "name", t->named.list[i]->name, "error",
-                                              status_line(str_of(config_cluster_error(t->named.list[i])))));
-    return list;
-}
-
 static json_t *config_mask_value(const struct hub *h, size_t i)
 {
     const struct mask *m = &h->plan->masks.list[i];
@@ -330,8 +320,13 @@ static json_t *config_masks_value(const struct hub *h)
 static void config_put_counts(const struct hub *h, json_t *status, const json_t *object)
 {
     const struct hub_totals *t = &h->totals;
+    json_t *failing = t->named.n ? json_array() : NULL;
     size_t distributed = 0;
 
+    for (size_t i = 0; i < t->named.n; i++)
+        json_array_append_new(failing,
+                              json_pack("{s:s, s:o}", "name", t->named.list[i]->name, "error",
+                                        status_line(str_of(config_cluster_error(t->named.list[i])))));
     for (size_t i = 0; h->plan && i < h->plan->n; i++)
         distributed += !h->plan->entries[i].suspended;
 
@@ -348,7 +343,7 @@ static void config_put_counts(const struct hub *h, json_t *status, const json_t 
                object);
     status_put(status, "summariesBytes", json_integer((json_int_t)t->largest), object);
     status_put(status, "masks", config_masks_value(h), object);
-    status_put(status, "failingClusters", config_failing_value(t), object);
+    status_put(status, "failingClusters", failing, object);
 }
 
 json_t *status_of_config(const struct hub *h, const struct hub_config *c)
@@ -576,15 +571,6 @@ static void scorer_set_reported(const struct hub_scorer *s, struct condition *c)
                       t->selected, plural_s(t->selected));
     else
         condition_set(c, TRUTH_UNKNOWN, "NoReports", "no agent has reported on the scoring API yet");
-}
-
-static json_t *clusters_value(const struct tally *t)
-{
-    json_t *value = json_object();
-
-    for (size_t i = 0; i < TALLY_FIELDS; i++)
-        json_object_set_new(value, tally_fields[i].member, json_integer((json_int_t)tally_count(t, i)));
-    return value;
 }
 
 static json_t *clusters_failing_value(const struct hub_scorer *s)
@@ -846,12 +832,16 @@ static void scorer_put_config(const struct hub_scorer *s, json_t *status)
 json_t *status_of_scorer(const struct hub_scorer *s)
 {
     struct condition list[CONDITIONS];
+    json_t *clusters = json_object();
     json_t *status = json_pack("{s:s, s:I}", "healthStatus", health_word(hub_scorer_health(s)),
                                "observedGeneration", (json_int_t)object_generation(s->object));
 
     scorer_set_conditions(s, list);
     scorer_put_config(s, status);
-    status_put(status, "clusters", clusters_value(&s->tally), s->object);
+    for (size_t i = 0; i < TALLY_FIELDS; i++)
+        json_object_set_new(clusters, tally_fields[i].member,
+                            json_integer((json_int_t)tally_count(&s->tally, i)));
+    status_put(status, "clusters", clusters, s->object);
     status_put(status, "failingClusters", clusters_failing_value(s), s->object);
     status_put(status, "conditions", conditions_value(list, CONDITIONS, s->object, &s->last_status, s->hub),
                s->object);

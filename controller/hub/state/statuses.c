@@ -141,12 +141,6 @@ void hub_count_reconcile(struct hub *h, const char *controller, bool ok)
 
 /* ---- Whose status ---- */
 
-enum {
-    ACTIVE = 16,
-    MIN_RETRY_MS = 1000,
-    MAX_RETRY_MS = 60 * 1000,
-};
-
 /* The parts of a scorer or a config that are needed here. */
 struct subject {
     const struct kube_resource *resource;
@@ -332,9 +326,8 @@ void hub_statuses_new(struct hub *h)
     const struct kube_queue_options o = {.work = status_work_on_key,
                                          .arg = h,
                                          .kube = h->o.kube,
-                                         .max_active = ACTIVE,
-                                         .min_retry_ms = MIN_RETRY_MS,
-                                         .max_retry_ms = MAX_RETRY_MS,
+                                         .max_active = 16,
+                                         .max_retry_ms = 60 * 1000,
                                          .per_second = 10 * (h->o.api_qps / 4 + 1),
                                          .burst = 10 * (h->o.api_burst / 4 + 1)};
 
