@@ -313,16 +313,6 @@ static void summary_clean(json_t *summary)
     }
 }
 
-/* The summary that agents get. */
-static void scorer_summary(struct out *o, const struct buf *text)
-{
-    json_auto_t *summary = NULL;
-
-    (void)!kube_json_parse(&summary, buf_str(text), NULL);
-    summary_clean(summary);
-    member_json(o, "summary", summary, "null");
-}
-
 int hub_json_scorer(struct hub *h, const char *name, const struct list_query *q, struct buf *into)
 {
     CLEANUP(list_done) struct list l = {.query = q};
@@ -330,6 +320,7 @@ int hub_json_scorer(struct hub *h, const char *name, const struct list_query *q,
     struct out o = out_begin(into);
     size_t by_state[PAIR_STATES] = {0};
     const struct hub_cluster *c;
+    json_auto_t *summary = NULL;
 
     if (!s)
         return -ENOENT;
@@ -345,7 +336,9 @@ int hub_json_scorer(struct hub *h, const char *name, const struct list_query *q,
     list_sort(&l);
     json_begin(&o, h);
     json_scorer_members(&o, s, true);
-    scorer_summary(&o, &s->effective.text);
+    (void)!kube_json_parse(&summary, buf_str(&s->effective.text), NULL);
+    summary_clean(summary);
+    member_json(&o, "summary", summary, "null");
     pair_state_list(&o, "states", by_state);
     member_list(&o, "pairs");
     for (size_t i = 0; i < l.n; i++)
@@ -441,20 +434,6 @@ static void cluster_failing_scorers(struct out *o, const struct hub_cluster *c, 
     out_puts(o, "]");
 }
 
-static void cluster_work(struct out *o, const struct hub_cluster *c)
-{
-    const struct work_found *w = &c->work;
-
-    member_object(o, "work");
-    member_bool(o, "exists", w->exists);
-    member_bool(o, "deleting", w->deleting);
-    member_bool(o, "ours", w->ours);
-    member_bool(o, "applied", w->applied);
-    member_words(o, "writeError", c->write.trouble);
-    member_words(o, "applyError", w->why);
-    out_puts(o, "}");
-}
-
 static void json_cluster_members(struct out *o, const struct hub_cluster *c)
 {
     int64_t behind_ms = c->behind ? mono_diff(c->behind_since, loop_now(c->hub->o.loop)) : 0;
@@ -468,7 +447,14 @@ static void json_cluster_members(struct out *o, const struct hub_cluster *c)
     member_number(o, "behindSeconds", (double)behind_ms / 1000);
     member_count(o, "failures", c->write.failures);
     member_words(o, "error", *c->write.trouble ? c->write.trouble : c->work.why);
-    cluster_work(o, c);
+    member_object(o, "work");
+    member_bool(o, "exists", c->work.exists);
+    member_bool(o, "deleting", c->work.deleting);
+    member_bool(o, "ours", c->work.ours);
+    member_bool(o, "applied", c->work.applied);
+    member_words(o, "writeError", c->write.trouble);
+    member_words(o, "applyError", c->work.why);
+    out_puts(o, "}");
     member_count(o, "scorers", c->group ? c->group->scorers : 0);
     member_count(o, "summariesBytes", c->group ? c->group->bytes : 0);
     member_count(o, "leftOut", c->group ? c->group->left_out : 0);

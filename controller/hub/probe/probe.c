@@ -546,18 +546,7 @@ void probe_resume(struct probe *p, enum probe_health health, struct api_config *
         probe_forget_config(p);
 }
 
-/* The API is another one. Health and configuration stay until the new one has a verdict: a mistyped URL costs
- * no scores sooner than an outage, and the right one ends a suspension with its first success. */
-static void probe_forget_health(struct probe *p)
-{
-    p->status.failing_ms = 0;
-    p->status.is_synced_elsewhere = p->status.synced.owner != NULL;
-    p->status.probe = p->status.config = (struct probe_part){0};
-    p->successes = 0;
-    p->is_provisional = true;
-}
-
-/* Likewise for a scorer that was distributed whatever its health. */
+/* A scorer that was distributed whatever its health stays so until the first verdict. */
 static void probe_change_health_check(struct probe *p, const struct scorer_spec *spec)
 {
     bool is_hub = spec->health_check == HEALTH_CHECK_HUB;
@@ -602,9 +591,16 @@ void probe_set(struct probe *p, const struct scorer_spec *spec)
     probe_prepare(p);
     if (spec->mode == SYNC_NONE)
         probe_forget_config(p);
+    /* Another API: health and configuration stay until it has a verdict. A mistyped URL costs no scores
+     * sooner than an outage, and the right one ends a suspension with its first success. */
     if (p->has_spec && (strcmp(cstr(before.config_url), cstr(spec->config_url)) != 0 ||
-                        strcmp(cstr(url_before), cstr(p->health_url)) != 0))
-        probe_forget_health(p);
+                        strcmp(cstr(url_before), cstr(p->health_url)) != 0)) {
+        p->status.failing_ms = 0;
+        p->status.is_synced_elsewhere = p->status.synced.owner != NULL;
+        p->status.probe = p->status.config = (struct probe_part){0};
+        p->successes = 0;
+        p->is_provisional = true;
+    }
     p->has_spec = true;
     probe_cancel(p);
     p->health_at = loop_now(p->env.loop);

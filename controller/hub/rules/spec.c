@@ -25,15 +25,6 @@ enum spec_document {
 
 /* ---- Writes status.lastSyncedConfig ---- */
 
-static json_t *scoring_value(const struct scoring_spec *s)
-{
-    json_t *params =
-        json_pack("{s:I, s:s}", "interval", (json_int_t)s->interval_s, "name", cstr(s->score_name));
-
-    (void)json_object_update(params, (json_t *)(uintptr_t)s->params);
-    return json_pack("{s:s*, s:o, s:s}", "host", s->host, "params", params, "path", cstr(s->path));
-}
-
 static json_t *source_value(const struct source_spec *s)
 {
     return json_pack("{s:s*, s:{s:s, s:I, s:I}, s:s, s:s*}", "host", s->host, "params", "query",
@@ -43,10 +34,15 @@ static json_t *source_value(const struct source_spec *s)
 
 json_t *api_config_value(const struct api_config *c)
 {
-    json_t *value =
-        json_pack("{s:s, s:s, s:o, s:o}", "description", cstr(c->description), "name", cstr(c->name),
-                  "scoring", scoring_value(&c->scoring), "source", source_value(&c->sources[0]));
+    const struct scoring_spec *s = &c->scoring;
+    json_t *params =
+        json_pack("{s:I, s:s}", "interval", (json_int_t)s->interval_s, "name", cstr(s->score_name));
+    json_t *value;
 
+    (void)json_object_update(params, (json_t *)(uintptr_t)s->params);
+    value = json_pack("{s:s, s:s, s:{s:s*, s:o, s:s}, s:o}", "description", cstr(c->description), "name",
+                      cstr(c->name), "scoring", "host", s->host, "params", params, "path", cstr(s->path),
+                      "source", source_value(&c->sources[0]));
     if (c->n_sources < 2)
         return value;
     /* Another CRD may know one source only: a server that prunes the list keeps the first. */

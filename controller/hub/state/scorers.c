@@ -48,16 +48,6 @@ static uint64_t scorer_probe_hash(const struct probe_status *st)
     return h;
 }
 
-static void scorer_count_probe(const struct hub_scorer *s, enum probe_what what,
-                               const struct probe_part *part)
-{
-    const char *word = what == PROBE_HEALTH ? "health" : "config";
-    struct metrics *m = s->hub->o.metrics;
-
-    metric_add(m, METRIC_HUB_PROBES, LV(word, part->ok ? "ok" : part->reason, s->name), 1);
-    metric_observe(m, METRIC_HUB_PROBE_DURATION, LV(word, s->name), part->seconds);
-}
-
 /* In whole seconds, as in the status, from which the next leader takes it: agents see no change then. */
 static void scorer_note_suspension(struct hub_scorer *s)
 {
@@ -73,8 +63,11 @@ static void scorer_on_probed(void *arg, enum probe_what what, const struct probe
 {
     struct hub_scorer *s = arg;
     enum probe_health health = probe_status(s->probe)->health;
+    const char *word = what == PROBE_HEALTH ? "health" : "config";
+    struct metrics *m = s->hub->o.metrics;
 
-    scorer_count_probe(s, what, part);
+    metric_add(m, METRIC_HUB_PROBES, LV(word, part->ok ? "ok" : part->reason, s->name), 1);
+    metric_observe(m, METRIC_HUB_PROBE_DURATION, LV(word, s->name), part->seconds);
     if (health != s->health) {
         scorer_log_health(s, s->health);
         s->health = health;

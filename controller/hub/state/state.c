@@ -299,11 +299,6 @@ void hub_clusters_free_gone(struct hub *h)
 
 /* ---- Masks that match nothing ---- */
 
-static const char *score_of(const struct hub_scorer *s)
-{
-    return cstr(s->effective.score_name);
-}
-
 bool hub_masks_counted(const struct hub *h)
 {
     return h->plan && h->plan->masks.owner == h->config.masks.owner;
@@ -333,10 +328,13 @@ static const char *score_near(const struct hub *h, const char *text)
     const char *found = NULL;
     unsigned best = MASK_FAR;
 
-    for (size_t i = 0; i < h->n_scorers; i++)
-        if (*score_of(h->by_age[i]) && (mask_name_is_nearer(text, score_of(h->by_age[i]), &best) ||
-                                        mask_name_is_nearer(text, h->by_age[i]->name, &best)))
-            found = score_of(h->by_age[i]);
+    for (size_t i = 0; i < h->n_scorers; i++) {
+        const char *score = cstr(h->by_age[i]->effective.score_name);
+
+        if (*score &&
+            (mask_name_is_nearer(text, score, &best) || mask_name_is_nearer(text, h->by_age[i]->name, &best)))
+            found = score;
+    }
     return found;
 }
 

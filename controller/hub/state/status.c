@@ -388,30 +388,21 @@ static const char *clusters_not_selected(const struct hub_scorer *s)
                : "not distributed: it is not known yet whether the scoring API is healthy";
 }
 
-/* The first error that keeps a ManifestWork from being up to date and applied, if there is one. */
-static bool clusters_set_error(const struct tally *t, struct condition *c)
-{
-    bool unwritten = t->write_errors.n;
-    const struct cluster_errors *e = unwritten ? &t->write_errors : &t->apply_errors;
-
-    if (t->applied == t->selected || !e->n)
-        return false;
-    condition_clusters(c, "ClustersFailing",
-                       unwritten ? "ManifestWork not written on" : "ManifestWork not applied on", e->n,
-                       t->selected, e->first, unwritten ? e->first->write.trouble : e->first->work.why);
-    return true;
-}
-
 static void clusters_set_distributed(const struct hub_scorer *s, struct condition *c)
 {
     const struct tally *t = &s->tally;
-
+    const struct hub_cluster *unwritten = t->write_errors.first, *unapplied = t->apply_errors.first;
     char why[256];
     const char *reason, *placement = hub_scorer_bad_placement(s, &reason, why);
 
-    if (clusters_set_error(t, c))
-        return;
-    if (placement)
+    /* The first error that keeps a ManifestWork from being up to date and applied. */
+    if (t->applied < t->selected && unwritten)
+        condition_clusters(c, "ClustersFailing", "ManifestWork not written on", t->write_errors.n,
+                           t->selected, unwritten, unwritten->write.trouble);
+    else if (t->applied < t->selected && unapplied)
+        condition_clusters(c, "ClustersFailing", "ManifestWork not applied on", t->apply_errors.n,
+                           t->selected, unapplied, unapplied->work.why);
+    else if (placement)
         condition_set(c, TRUTH_FALSE, reason, "Placement %s %s; selected for %zu cluster%s", placement, why,
                       t->selected, plural_s(t->selected));
     else if (t->no_room)

@@ -97,18 +97,6 @@ static void tally_count_error(struct cluster_errors *e, const struct hub_cluster
     e->n++;
 }
 
-/* What a round says about the scoring API. One that the source failed says nothing. */
-static void tally_count_health(struct tally *t, const struct hub_cluster *c, enum pair_state p,
-                               const struct report_cell *cell)
-{
-    bool failed = p == PAIR_FAILING || p == PAIR_STALE;
-
-    if (pair_info[p].class == PAIR_CLASS_SCORING || p == PAIR_EMPTY || p == PAIR_NOT_PLACED)
-        t->api_healthy++;
-    else if (failed && cell->api_failed)
-        tally_count_error(&t->api_unhealthy, c);
-}
-
 /* One scorer on one cluster selected for it. */
 static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const struct report_cell *cell,
                              unix_ms now)
@@ -122,7 +110,10 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const 
     t->up_to_date += in_sync;
     t->applied += in_sync && c->work.applied;
     t->of_class[pair_info[p].class]++;
-    tally_count_health(t, c, p, cell);
+    /* A round that the source failed says nothing about the scoring API. */
+    t->api_healthy += pair_info[p].class == PAIR_CLASS_SCORING || p == PAIR_EMPTY || p == PAIR_NOT_PLACED;
+    if ((p == PAIR_FAILING || p == PAIR_STALE) && cell->api_failed)
+        tally_count_error(&t->api_unhealthy, c);
     t->not_applied += p == PAIR_NOT_WRITTEN || p == PAIR_NOT_APPLIED;
     t->stuck += in_sync && apply_error;
     t->unavailable += p == PAIR_UNAVAILABLE;
