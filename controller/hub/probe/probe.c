@@ -587,7 +587,8 @@ void probe_set(struct probe *p, const struct scorer_spec *spec)
     CLEANUP(cleanup_free) char *url_before = TAKE_PTR(p->health_url);
 
     probe_change_health_check(p, spec);
-    p->spec = scorer_spec_copy(spec);
+    p->spec = *spec;
+    (void)json_incref(p->spec.own.owner);
     probe_prepare(p);
     if (spec->mode == SYNC_NONE)
         probe_forget_config(p);

@@ -198,34 +198,26 @@ static bool gate_refuses(const struct token_gate *g, const char *host, const cha
     return true;
 }
 
-static bool source_refuses(const struct scorer_spec *spec, const struct api_config *synced, size_t i,
-                           char why[SPEC_WHY_BYTES])
-{
-    const struct source_spec *api = &synced->sources[i], *own = merged_token_source(spec, i),
-                             *fallback = merged_fallback(spec, i);
-    enum source_type type = api->type ?: (fallback ? fallback->type : SOURCE_UNSET) ?: SOURCE_PROMETHEUS;
-    struct token_gate gate;
-    char field[32] = "spec.source";
-
-    if (!source_kind(type)->path)
-        return false;
-    if (spec->own.n_sources > 1)
-        (void)snprintf(field, sizeof(field), "spec.sources[%zu]", (size_t)(own - spec->own.sources));
-    gate = gate_of_source(own);
-    return gate_refuses(&gate, api->host, field, why);
-}
-
 bool effective_refuses(const struct scorer_spec *spec, const struct api_config *synced,
                        char why[SPEC_WHY_BYTES])
 {
-    const struct token_gate gate = gate_of_scoring(spec);
+    const struct token_gate scoring = gate_of_scoring(spec);
 
     if (spec->mode != SYNC_FULL || !synced)
         return false;
-    for (size_t i = 0; i < synced->n_sources; i++)
-        if (source_refuses(spec, synced, i, why))
+    for (size_t i = 0; i < synced->n_sources; i++) {
+        const struct source_spec *api = &synced->sources[i], *own = merged_token_source(spec, i),
+                                 *fallback = merged_fallback(spec, i);
+        enum source_type type = api->type ?: (fallback ? fallback->type : SOURCE_UNSET) ?: SOURCE_PROMETHEUS;
+        const struct token_gate gate = gate_of_source(own);
+        char field[32] = "spec.source";
+
+        if (spec->own.n_sources > 1)
+            (void)snprintf(field, sizeof(field), "spec.sources[%zu]", (size_t)(own - spec->own.sources));
+        if (source_kind(type)->path && gate_refuses(&gate, api->host, field, why))
             return true;
-    return gate_refuses(&gate, synced->scoring.host, "spec.scoring", why);
+    }
+    return gate_refuses(&scoring, synced->scoring.host, "spec.scoring", why);
 }
 
 /* Whether the token in an active summary may still go where the summary sends it. keys: of the Secret's name,

@@ -250,12 +250,16 @@ struct plan *plan_free(struct plan *p)
     return NULL;
 }
 
-/* Adds entries in their order while there is room, suspended ones last; one that is too large does not keep
- * out smaller ones after it. */
-static void group_fill(const struct plan *p, struct plan_group *g)
+static struct plan_group *group_new(const struct plan *p, const uint64_t *wanted, const char *key)
 {
+    struct plan_group *g = xcalloc(1, sizeof(*g) + 2 * p->words * sizeof(uint64_t));
+    BUF_AUTO(text, p->max_bytes);
+    BUF_AUTO(suspended, p->max_bytes);
     size_t room = p->max_bytes - EMPTY_BYTES;
 
+    memcpy(&g->set[p->words], wanted, p->words * sizeof(uint64_t));
+    /* Adds entries in their order while there is room, suspended ones last; one that is too large does not
+     * keep out smaller ones after it. */
     for (size_t i = 0; i < p->n; i++) {
         size_t bytes = p->entries[i].escaped + (g->scorers > 0); /* with a comma */
 
@@ -269,16 +273,6 @@ static void group_fill(const struct plan *p, struct plan_group *g)
         g->scorers++;
         room -= bytes;
     }
-}
-
-static struct plan_group *group_new(const struct plan *p, const uint64_t *wanted, const char *key)
-{
-    struct plan_group *g = xcalloc(1, sizeof(*g) + 2 * p->words * sizeof(uint64_t));
-    BUF_AUTO(text, p->max_bytes);
-    BUF_AUTO(suspended, p->max_bytes);
-
-    memcpy(&g->set[p->words], wanted, p->words * sizeof(uint64_t));
-    group_fill(p, g);
     /* No longer than they were counted. */
     (void)!(plan_text(p, g, false, &text) ?: plan_text(p, g, true, &suspended));
     g->key = xstrdup(key);

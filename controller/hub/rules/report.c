@@ -222,7 +222,7 @@ static int report_by_score(const void *a, const void *b)
 
 int report_parse(struct report *ret, struct str text)
 {
-    CLEANUP(report_done) struct report to = {.exists = text.n > 0, .hash = report_hash(text)};
+    CLEANUP(report_done) struct report to = {.exists = text.n > 0, .hash = hash_bytes(text)};
     struct reading r = {.to = &to};
 
     if (text.n == 0) {
@@ -248,11 +248,6 @@ int report_parse(struct report *ret, struct str text)
 uint64_t report_score(struct str score_name)
 {
     return hash_bytes(score_name);
-}
-
-uint64_t report_hash(struct str text)
-{
-    return hash_bytes(text);
 }
 
 bool report_cell_fails(const struct report_cell *c)

@@ -91,13 +91,6 @@ MUST_USE int api_config_read(struct api_config *ret, json_t *value, char why[SPE
 json_t *api_config_value(const struct api_config *c);
 void api_config_done(struct api_config *c);
 
-/* The copy shares the document. */
-static inline struct scorer_spec scorer_spec_copy(const struct scorer_spec *s)
-{
-    json_incref(s->own.owner);
-    return *s;
-}
-
 /* ---- effective.c: the summary that agents receive ----
  *
  * In Full mode a field comes from /config, else from the DynamicScorer, else from the default; in None
@@ -179,7 +172,7 @@ struct report {
     bool config_ok;       /* configurationInForce */
     bool config_rejected; /* the agent's scorers are those of an older configuration, or none */
     bool takes_items;     /* the agent knows scoreItems */
-    uint64_t hash;        /* report_hash() of the text, so that the same text is not read again */
+    uint64_t hash;        /* hash_bytes() of the text, so that the same text is not read again */
     char *problem;        /* configurationProblems or hubError, one line; NULL for none */
     struct report_cell *cells;
     uint32_t n, not_shown; /* not_shown: the agent's scorers without a cell */
@@ -198,7 +191,6 @@ const struct report_cell *report_find(const struct report *r, uint64_t score);
 /* The cell's error; "" when none was kept. */
 const char *report_error(const struct report *r, const struct report_cell *c);
 uint64_t report_score(struct str score_name);
-uint64_t report_hash(struct str text);
 /* Whether the cell is scoring (ok, empty) or failing (failing, stale, or without placement score). A
  * waiting cell is neither. */
 bool report_cell_scores(const struct report_cell *c);

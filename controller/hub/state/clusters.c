@@ -336,14 +336,14 @@ static bool cluster_read_report(struct hub_cluster *c, const json_t *object)
     bool changed;
     int r;
 
-    if (c->report.exists == (text.n > 0) && (text.n == 0 || c->report.hash == report_hash(text)))
+    if (c->report.exists == (text.n > 0) && (text.n == 0 || c->report.hash == hash_bytes(text)))
         return false;
     r = report_parse(&report, text);
     if (r < 0) {
-        if (c->bad_report_hash != report_hash(text))
+        if (c->bad_report_hash != hash_bytes(text))
             log_warn("agent's report not read, the last one stays active", L_STR("cluster", c->name),
                      L_ERR(r));
-        c->bad_report_hash = report_hash(text);
+        c->bad_report_hash = hash_bytes(text);
         return false;
     }
     changed = c->has_expired_score || !report_same(&c->report, &report);

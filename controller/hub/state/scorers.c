@@ -24,17 +24,6 @@ static void scorer_refresh(struct hub_scorer *s)
     s->effective = now;
 }
 
-static void scorer_log_health(const struct hub_scorer *s, enum probe_health before)
-{
-    const struct probe_status *st = probe_status(s->probe);
-
-    if (st->health == HEALTH_ACTIVE)
-        log_info("scoring API healthy", L_STR("scorer", s->name));
-    else if (before == HEALTH_ACTIVE || st->health == HEALTH_INACTIVE)
-        log_warn("scoring API unhealthy", L_STR("scorer", s->name), L_STR("reason", st->probe.reason),
-                 L_STR("err", st->probe.message));
-}
-
 /* Of everything that a status shows of a probe. */
 static uint64_t scorer_probe_hash(const struct probe_status *st)
 {
@@ -62,16 +51,19 @@ static void scorer_note_suspension(struct hub_scorer *s)
 static void scorer_on_probed(void *arg, enum probe_what what, const struct probe_part *part)
 {
     struct hub_scorer *s = arg;
-    enum probe_health health = probe_status(s->probe)->health;
+    const struct probe_status *st = probe_status(s->probe);
+    uint64_t hash;
     const char *word = what == PROBE_HEALTH ? "health" : "config";
     struct metrics *m = s->hub->o.metrics;
 
     metric_add(m, METRIC_HUB_PROBES, LV(word, part->ok ? "ok" : part->reason, s->name), 1);
     metric_observe(m, METRIC_HUB_PROBE_DURATION, LV(word, s->name), part->seconds);
-    if (health != s->health) {
-        scorer_log_health(s, s->health);
-        s->health = health;
-    }
+    if (st->health != s->health && st->health == HEALTH_ACTIVE)
+        log_info("scoring API healthy", L_STR("scorer", s->name));
+    else if (st->health != s->health && (s->health == HEALTH_ACTIVE || st->health == HEALTH_INACTIVE))
+        log_warn("scoring API unhealthy", L_STR("scorer", s->name), L_STR("reason", st->probe.reason),
+                 L_STR("err", st->probe.message));
+    s->health = st->health;
     scorer_note_suspension(s);
     if (s->place != hub_scorer_place(s)) {
         s->place = hub_scorer_place(s);
@@ -79,9 +71,10 @@ static void scorer_on_probed(void *arg, enum probe_what what, const struct probe
     }
     if (what == PROBE_CONFIG)
         scorer_refresh(s);
-    if (s->probe_hash != scorer_probe_hash(probe_status(s->probe)))
+    hash = scorer_probe_hash(st);
+    if (s->probe_hash != hash)
         hub_schedule_status(s->hub, "scorer", s->name, false);
-    s->probe_hash = scorer_probe_hash(probe_status(s->probe));
+    s->probe_hash = hash;
 }
 
 /* ---- By age ---- */

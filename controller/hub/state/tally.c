@@ -144,26 +144,13 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const 
                                                             : RANK_SILENT);
 }
 
-static void tally_count_scorers(const struct hub *h, struct hub_cluster *c)
-{
-    unix_ms now = loop_wall(h->o.loop);
-
-    for (size_t i = 0; i < h->plan->n; i++) {
-        struct hub_scorer *s = h->entry_scorers[i];
-
-        if (s && plan_group_has(c->group, i))
-            tally_count_pair(s, c, report_find(&c->report, h->plan->entries[i].score), now);
-        else if (s && c->group->left_out && plan_group_lacks(h->plan, c->group, i))
-            s->tally.no_room++;
-    }
-}
-
 static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
 {
     struct hub_totals *t = &h->totals;
     bool in_sync = !c->behind && c->group, unavailable = c->unavailable || c->addon_unavailable;
     bool write_error = c->write.trouble[0], apply_error = !c->work.applied && c->work.why[0], fails = false;
     double lag = (double)mono_diff(c->behind_since, loop_now(h->o.loop)) / 1000;
+    unix_ms now = loop_wall(h->o.loop);
 
     c->has_expired_score = false;
     t->works += c->work.exists;
@@ -187,7 +174,14 @@ static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
     if (!c->group)
         return;
     t->largest = size_max(t->largest, c->group->bytes);
-    tally_count_scorers(h, c);
+    for (size_t i = 0; i < h->plan->n; i++) {
+        struct hub_scorer *s = h->entry_scorers[i];
+
+        if (s && plan_group_has(c->group, i))
+            tally_count_pair(s, c, report_find(&c->report, h->plan->entries[i].score), now);
+        else if (s && c->group->left_out && plan_group_lacks(h->plan, c->group, i))
+            s->tally.no_room++;
+    }
 }
 
 /* When a first cluster has it; until it may be called not ready, its state may change by time alone. */
