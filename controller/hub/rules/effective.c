@@ -81,19 +81,6 @@ static void merge_sources(struct merged *m)
     }
 }
 
-static void merge_scoring(struct merged *m)
-{
-    static const struct scoring_spec nothing;
-    const struct scoring_spec *own = &m->spec->own.scoring, *api = m->api ? &m->api->scoring : &nothing;
-
-    m->scoring = (struct scoring_spec){
-        .host = api->host ?: own->host ?: (*m->origin ? m->origin : NULL),
-        .path = api->path ?: own->path ?: SCORING_PATH,
-        .interval_s = api->interval_s ?: own->interval_s ?: INTERVAL_S,
-        .auth = own->auth,
-    };
-}
-
 static void merge_names(struct merged *m, const char *name)
 {
     const struct api_config *own = &m->spec->own, *api = m->api;
@@ -117,16 +104,24 @@ static void merged_done(struct merged *m)
 static void merged_init(struct merged *m, const char *name, const struct scorer_spec *spec,
                         const struct api_config *synced)
 {
+    static const struct scoring_spec nothing;
+    const struct scoring_spec *own = &spec->own.scoring, *api;
+
     *m = (struct merged){.spec = spec,
                          .api = spec->mode == SYNC_FULL ? synced : NULL,
                          .origin = url_origin(cstr(spec->config_url)),
                          .params = json_object()};
-    (void)json_object_update(m->params, (json_t *)(uintptr_t)spec->own.scoring.params);
-    if (m->api)
-        (void)json_object_update(m->params, (json_t *)(uintptr_t)m->api->scoring.params);
+    api = m->api ? &m->api->scoring : &nothing;
+    (void)json_object_update(m->params, (json_t *)(uintptr_t)own->params);
+    (void)json_object_update(m->params, (json_t *)(uintptr_t)api->params);
     merge_names(m, name);
     merge_sources(m);
-    merge_scoring(m);
+    m->scoring = (struct scoring_spec){
+        .host = api->host ?: own->host ?: (*m->origin ? m->origin : NULL),
+        .path = api->path ?: own->path ?: SCORING_PATH,
+        .interval_s = api->interval_s ?: own->interval_s ?: INTERVAL_S,
+        .auth = own->auth,
+    };
 }
 
 /* ---- Where tokens may go: the DynamicScorer decides, not the scoring API ---- */

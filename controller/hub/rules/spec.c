@@ -403,18 +403,6 @@ enum health_check scorer_spec_health_check(const json_t *object)
     return spec_health_check(&errors, &spec);
 }
 
-static void spec_config_url(struct buf *errors, const struct spec_place *spec, struct scorer_spec *s)
-{
-    struct spec_place auth = spec_object(errors, spec, "configAuth"),
-                      ref = spec_object(errors, &auth, "tokenSecretRef");
-
-    s->config_url = spec_string(errors, spec, "configURL");
-    s->config_token = spec_token(errors, &ref);
-    if (s->mode == SYNC_FULL && !s->config_url)
-        spec_expected(errors, spec, "configURL", "a URL, as configSyncMode is Full",
-                      kube_get(spec->map, "configURL", NULL));
-}
-
 /* The values kept as written are checked with the summary. */
 static void spec_destination(struct buf *errors, const struct spec_place *spec, struct scorer_spec *s)
 {
@@ -452,13 +440,19 @@ int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_
     BUF_AUTO(errors, SPEC_ERRORS_BYTES);
     struct scorer_spec s = {0};
     const struct spec_place top = {.map = object};
-    struct spec_place spec = spec_object(&errors, &top, "spec");
+    struct spec_place spec = spec_object(&errors, &top, "spec"), auth, ref;
 
     if (!spec.map && errors.n == 0)
         spec_expected(&errors, &top, "spec", "an object", NULL);
     s.mode = spec_word(&errors, &spec, "configSyncMode", modes) == modes[0] ? SYNC_FULL : SYNC_NONE;
     s.health_check = spec_health_check(&errors, &spec);
-    spec_config_url(&errors, &spec, &s);
+    auth = spec_object(&errors, &spec, "configAuth");
+    ref = spec_object(&errors, &auth, "tokenSecretRef");
+    s.config_url = spec_string(&errors, &spec, "configURL");
+    s.config_token = spec_token(&errors, &ref);
+    if (s.mode == SYNC_FULL && !s.config_url)
+        spec_expected(&errors, &spec, "configURL", "a URL, as configSyncMode is Full",
+                      kube_get(spec.map, "configURL", NULL));
     spec_read_config(&errors, &s.own, object, &spec, DOCUMENT_SCORER);
     spec_destination(&errors, &spec, &s);
     s.placements = spec_placements(&errors, &spec);

@@ -141,29 +141,24 @@ static void work_write(struct hub *h, struct hub_cluster *c)
     kube_object_call(&c->write, exists ? "patch" : "create", &rq, c->wanted_hash, work_on_written);
 }
 
-static void work_delete(struct hub_cluster *c)
-{
-    const struct kube_request rq = {
-        .method = KUBE_DELETE, .resource = &kube_manifestworks, .namespace = c->name, .name = WORK_NAME};
-
-    c->write.written = 0; /* to create it again undoes nothing */
-    kube_object_call(&c->write, "delete", &rq, 0, work_on_deleted);
-}
-
 static void work_reconcile(void *arg, const char *name)
 {
     struct hub *h = arg;
     struct hub_cluster *c = map_get(&h->clusters, name);
+    const struct kube_request deletion = {
+        .method = KUBE_DELETE, .resource = &kube_manifestworks, .namespace = name, .name = WORK_NAME};
 
     /* A work that someone is deleting is created again once it is gone. */
     if (!c || !h->active || c->write.call || c->work.deleting || hub_cluster_in_sync(h, c)) {
         kube_queue_done(h->works.queue, name, true, -1);
         return;
     }
-    if (hub_cluster_target(h, c) == TARGET_WORK)
+    if (hub_cluster_target(h, c) == TARGET_WORK) {
         work_write(h, c);
-    else
-        work_delete(c);
+        return;
+    }
+    c->write.written = 0; /* to create it again undoes nothing */
+    kube_object_call(&c->write, "delete", &deletion, 0, work_on_deleted);
 }
 
 void hub_works_new(struct hub *h)

@@ -207,18 +207,6 @@ static struct map *plan_find_clusters(const struct hub *h, const struct hub_scor
     return clusters;
 }
 
-/* Once each cluster has its group. */
-static void plan_drop_clusters(struct plan *p)
-{
-    for (size_t i = 0; p && i < p->n; i++) {
-        struct map *clusters = TAKE_PTR(p->entries[i].clusters);
-
-        if (clusters)
-            map_done(clusters);
-        free(clusters);
-    }
-}
-
 static void plan_make(struct hub *h)
 {
     CLEANUP(cleanup_free)
@@ -299,5 +287,12 @@ void hub_plan_make(struct hub *h)
     }
     for (size_t at = 0; (c = map_next(&h->clusters, &at));)
         plan_assign(h, c);
-    plan_drop_clusters(h->plan);
+    /* Each cluster has its group. */
+    for (size_t i = 0; h->plan && i < h->plan->n; i++) {
+        struct map *clusters = TAKE_PTR(h->plan->entries[i].clusters);
+
+        if (clusters)
+            map_done(clusters);
+        free(clusters);
+    }
 }

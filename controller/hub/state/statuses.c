@@ -213,15 +213,6 @@ static json_t *config_finalizer_patch(const struct hub *h, const struct hub_conf
 
 /* ---- Whether there is anything to write ---- */
 
-/* Whether the watch has yet to show our last write, so that the object's state is unknown. */
-static bool status_is_unseen(const struct subject *s)
-{
-    const struct last_status *l = s->last;
-
-    return l->key && (kube_object_see(&l->status, s->object) == KUBE_SEEN_OLD ||
-                      kube_object_see(&l->finalizer, s->object) == KUBE_SEEN_OLD);
-}
-
 /* Times do not count: where a CRD has no conditions, they would start anew each time. */
 static bool status_was_sent(const struct subject *s, const json_t *wanted)
 {
@@ -315,9 +306,14 @@ static void status_work_on_key(void *arg, const char *key)
 {
     struct hub *h = arg;
     struct subject s;
+    bool known = h->active && subject_find(h, key, &s);
 
-    /* An unseen write is reconciled again when the watch shows it. */
-    if (!h->active || !subject_find(h, key, &s) || status_is_unseen(&s) || !status_reconcile(h, key, &s))
+    /* While the watch has yet to show our last write, the object's state is unknown; it is reconciled again
+     * when the watch shows it. */
+    if (!known ||
+        (s.last->key && (kube_object_see(&s.last->status, s.object) == KUBE_SEEN_OLD ||
+                         kube_object_see(&s.last->finalizer, s.object) == KUBE_SEEN_OLD)) ||
+        !status_reconcile(h, key, &s))
         kube_queue_done(h->status.queue, key, true, -1);
 }
 
