@@ -186,15 +186,24 @@ static int plan_compare_names(const void *a, const void *b, void *entries)
     return strcmp(list[*(const size_t *)a].score_name, list[*(const size_t *)b].score_name);
 }
 
-static void plan_copy_entries(struct plan *p, const struct plan_entry *entries)
+struct plan *plan_new(const struct plan_entry *entries, size_t n, const struct masks *masks, size_t max_bytes)
 {
+    static const struct masks none;
+    struct plan *p = xcalloc(1, sizeof(*p));
     size_t bytes = 1;
     char *at;
 
-    for (size_t i = 0; i < p->n; i++)
+    masks = masks ?: &none;
+    p->n = n;
+    p->words = n / 64 + 1;
+    p->max_bytes = size_max(max_bytes, EMPTY_BYTES);
+    p->entries = xcalloc(n + 1, sizeof(*p->entries));
+    p->by_name = xcalloc(n + 1, sizeof(size_t));
+    p->globs = xcalloc(masks->n + 1, sizeof(char *));
+    for (size_t i = 0; i < n; i++)
         bytes += strlen(entries[i].score_name) + 1 + entries[i].text.n;
     at = p->storage = xmalloc(bytes);
-    for (size_t i = 0; i < p->n; i++) {
+    for (size_t i = 0; i < n; i++) {
         struct str text = entries[i].text;
 
         p->entries[i] = entries[i];
@@ -206,22 +215,7 @@ static void plan_copy_entries(struct plan *p, const struct plan_entry *entries)
         p->entries[i].escaped = escaped_bytes(text);
         p->by_name[i] = i;
     }
-    qsort_r(p->by_name, p->n, sizeof(size_t), plan_compare_names, p->entries);
-}
-
-struct plan *plan_new(const struct plan_entry *entries, size_t n, const struct masks *masks, size_t max_bytes)
-{
-    static const struct masks none;
-    struct plan *p = xcalloc(1, sizeof(*p));
-
-    masks = masks ?: &none;
-    p->n = n;
-    p->words = n / 64 + 1;
-    p->max_bytes = size_max(max_bytes, EMPTY_BYTES);
-    p->entries = xcalloc(n + 1, sizeof(*p->entries));
-    p->by_name = xcalloc(n + 1, sizeof(size_t));
-    p->globs = xcalloc(masks->n + 1, sizeof(char *));
-    plan_copy_entries(p, entries);
+    qsort_r(p->by_name, n, sizeof(size_t), plan_compare_names, p->entries);
     plan_compile_masks(p, masks);
     return p;
 }

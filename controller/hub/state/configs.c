@@ -14,21 +14,6 @@ static void config_done(struct hub_config *c)
     *c = (struct hub_config){0};
 }
 
-static void config_read_masks(struct hub_config *c)
-{
-    struct masks masks;
-    int r = masks_read(&masks, c->object, c->masks_error);
-
-    if (r < 0) {
-        log_warn("invalid masks, the last valid ones stay active", L_STR("err", c->masks_error));
-        return;
-    }
-    c->masks_error[0] = '\0';
-    masks_done(&c->masks);
-    c->masks = masks;
-    c->has_masks = true;
-}
-
 /* The map's key is the object's own name, so both change together. */
 static void config_set_other(struct hub *h, const char *name, json_t *object)
 {
@@ -47,6 +32,7 @@ static void config_set_other(struct hub *h, const char *name, json_t *object)
 static void config_set_used(struct hub *h, json_t *object)
 {
     struct hub_config *c = &h->config;
+    struct masks masks;
     bool changed, had_finalizer = object_has_finalizer(c->object, HUB_FINALIZER);
 
     if (c->object && (!object || strcmp(kube_uid(c->object), kube_uid(object)) != 0))
@@ -60,8 +46,14 @@ static void config_set_used(struct hub *h, json_t *object)
               object_is_deleting(c->object) != object_is_deleting(object);
     json_decref(c->object);
     c->object = json_incref(object);
+    if (changed && masks_read(&masks, object, c->masks_error) < 0) {
+        log_warn("invalid masks, the last valid ones stay active", L_STR("err", c->masks_error));
+    } else if (changed) {
+        c->masks_error[0] = '\0';
+        masks_done(&c->masks);
+        c->masks = masks;
+    }
     if (changed) {
-        config_read_masks(c);
         hub_schedule_status(h, "config", HUB_CONFIG, true);
     }
     if (changed || had_finalizer != object_has_finalizer(object, HUB_FINALIZER))
@@ -281,7 +273,7 @@ void hub_plan_make(struct hub *h)
     /* Without valid masks it is unknown which cluster gets what: everything stays as it is. No ManifestWork
      * is created before our finalizer is set: the config could go, and leave the works behind. */
     if (hub_is_distributing(h) && object_has_finalizer(h->config.object, HUB_FINALIZER) &&
-        h->config.has_masks) {
+        h->config.masks.owner) {
         plan_make(h);
         plan_count_scores(h);
     }

@@ -409,20 +409,6 @@ static void gauge_set_scorer(const struct hub *h, const struct hub_scorer *s)
                   (double)tally_count(&s->tally, i));
 }
 
-static void gauge_set_totals(const struct hub *h)
-{
-    const struct hub_totals *t = &h->totals;
-    struct metrics *m = h->o.metrics;
-
-    gauge_set(m, METRIC_HUB_CLUSTERS, LV("up_to_date"), h->active, (double)t->up_to_date);
-    gauge_set(m, METRIC_HUB_CLUSTERS, LV("behind"), h->active, (double)t->behind);
-    gauge_set(m, METRIC_HUB_CLUSTERS, LV("failing"), h->active, (double)t->failing);
-    gauge_set(m, METRIC_HUB_CLUSTERS, LV("leaving"), h->active, (double)t->leaving);
-    gauge_set(m, METRIC_HUB_LAG, LV_NONE, h->active, t->lag_s);
-    gauge_set(m, METRIC_HUB_SUMMARIES, LV_NONE, h->active, (double)t->largest);
-    gauge_set(m, METRIC_HUB_LEFT_OUT, LV_NONE, h->active, (double)t->left_out);
-}
-
 /* Also on a standby. */
 static void gauge_set_watches(const struct hub *h)
 {
@@ -441,16 +427,24 @@ static void gauge_set_watches(const struct hub *h)
         metric_set(m, METRIC_KUBE_UP, LV("leases", "hub"), !kube_lease_trouble(h->lease));
 }
 
-void hub_set_metrics(struct hub *h)
+void hub_set_metrics(void *hub)
 {
+    struct hub *h = hub;
     struct metrics *m = h->o.metrics;
+    const struct hub_totals *t = &h->totals;
 
     /* The lag grows with time alone. */
     h->tallied = h->tallied && h->totals.behind == 0;
     hub_tally(h);
     for (size_t i = 0; i < h->n_scorers; i++)
         gauge_set_scorer(h, h->by_age[i]);
-    gauge_set_totals(h);
+    gauge_set(m, METRIC_HUB_CLUSTERS, LV("up_to_date"), h->active, (double)t->up_to_date);
+    gauge_set(m, METRIC_HUB_CLUSTERS, LV("behind"), h->active, (double)t->behind);
+    gauge_set(m, METRIC_HUB_CLUSTERS, LV("failing"), h->active, (double)t->failing);
+    gauge_set(m, METRIC_HUB_CLUSTERS, LV("leaving"), h->active, (double)t->leaving);
+    gauge_set(m, METRIC_HUB_LAG, LV_NONE, h->active, t->lag_s);
+    gauge_set(m, METRIC_HUB_SUMMARIES, LV_NONE, h->active, (double)t->largest);
+    gauge_set(m, METRIC_HUB_LEFT_OUT, LV_NONE, h->active, (double)t->left_out);
     gauge_set_watches(h);
     metric_set(m, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
     metric_set(m, METRIC_HUB_LEADER, LV_NONE, h->leading);

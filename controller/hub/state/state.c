@@ -258,16 +258,12 @@ enum hub_target hub_cluster_target(const struct hub *h, const struct hub_cluster
 bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c)
 {
     const struct work_found *w = &c->work;
+    enum hub_target target = hub_cluster_target(h, c);
 
-    switch (hub_cluster_target(h, c)) {
-    case TARGET_WORK:
-        /* A new cluster has no group until the next plan. */
+    /* A new cluster has no group until the next plan. */
+    if (target == TARGET_WORK)
         return !c->group || (w->exists && !w->deleting && w->frame && w->hash == c->wanted_hash);
-    case TARGET_NO_WORK:
-        return !w->exists || !hub_work_is_ours(h, w) || w->deleting;
-    default:
-        return true;
-    }
+    return target == TARGET_UNCHANGED || !w->exists || !hub_work_is_ours(h, w) || w->deleting;
 }
 
 /* ---- The end of a cluster ---- */

@@ -167,9 +167,8 @@ struct hub_cluster {
 };
 
 struct hub_config {
-    json_t *object;     /* NULL: does not exist */
-    struct masks masks; /* the last valid ones */
-    bool has_masks;
+    json_t *object;        /* NULL: does not exist */
+    struct masks masks;    /* the last valid ones; owner is NULL without any */
     char masks_error[256]; /* why the newest are invalid */
     struct last_status last_status;
 };
@@ -403,7 +402,7 @@ struct hub *hub_free(struct hub *h);
 bool hub_synced(const struct hub *h);
 /* Starts or stops probing and writing, after h->leading or the state of the watches has changed. */
 void hub_update_active(struct hub *h);
-/* Brings the gauges up to date, before they are rendered. */
-void hub_set_metrics(struct hub *h);
+/* Brings the gauges up to date, before they are rendered. hub: a struct hub. */
+void hub_set_metrics(void *hub);
 
 #endif

@@ -181,8 +181,8 @@ static void config_set_valid(const struct hub *h, const struct hub_config *c, st
         (void)!buf_printf(&text, "; and %zu more", unmatched - NAMED_MASKS);
     if (*c->masks_error)
         condition_set(valid, TRUTH_FALSE, "InvalidMasks", "%s; %s", c->masks_error,
-                      c->has_masks ? "the last valid masks stay active"
-                                   : "clusters keep their scorers until the masks are valid");
+                      c->masks.owner ? "the last valid masks stay active"
+                                     : "clusters keep their scorers until the masks are valid");
     else if (unmatched)
         condition_set(valid, TRUTH_TRUE, REASON_UNMATCHED, "%zu of %zu mask%s match%s nothing: %.*s",
                       unmatched, h->plan->masks.n, plural_s(h->plan->masks.n), unmatched == 1 ? "es" : "",
@@ -253,7 +253,7 @@ static void config_set_distributed(const struct hub *h, struct condition *c)
 
     if (!hub_is_distributing(h))
         config_set_deleting(h, c);
-    else if (!h->config.has_masks)
+    else if (!h->config.masks.owner)
         condition_set(c, TRUTH_FALSE, "InvalidMasks",
                       "clusters keep their scorers until the masks are valid");
     else if (!t->managed)
@@ -279,7 +279,7 @@ static void config_set_ready(const struct hub *h, struct condition list[CONFIG_C
 
     if (list[CONFIG_VALID].status != TRUTH_TRUE)
         cause = &list[CONFIG_VALID];
-    else if (!hub_is_distributing(h) || !h->config.has_masks || h->totals.up_to_date <= h->totals.unapplied)
+    else if (!hub_is_distributing(h) || !h->config.masks.owner || h->totals.up_to_date <= h->totals.unapplied)
         cause = &list[CONFIG_DISTRIBUTED];
     if (cause)
         condition_copy(&list[CONFIG_READY], cause);
@@ -456,7 +456,7 @@ static void scorer_set_distributed(const struct hub_scorer *s, struct condition 
     else if (!hub_is_distributing(h))
         condition_set(c, TRUTH_FALSE, "ConfigDeleting", "DynamicScoringConfig %s is being deleted",
                       HUB_CONFIG);
-    else if (!h->config.has_masks)
+    else if (!h->config.masks.owner)
         condition_set(c, TRUTH_FALSE, "InvalidMasks", "DynamicScoringConfig %s: %s", HUB_CONFIG,
                       h->config.masks_error);
     else if (why)
