@@ -44,10 +44,9 @@ struct probe_ask {
 
 struct probe {
     struct probe_env env;
-    struct scorer_spec spec;
-    bool has_spec;
-    char *health_url;      /* NULL: there is none, */
-    const char *url_error; /* for this reason */
+    struct scorer_spec spec; /* own.owner is NULL before probe_set() */
+    char *health_url;        /* NULL: there is none, */
+    const char *url_error;   /* for this reason */
     struct probe_ask health, config;
     struct probe_status status;
     unsigned successes;  /* of health, consecutive */
@@ -454,7 +453,7 @@ static void probe_on_timer(struct timer *t)
 
     kube_timer_move(p->env.loop, t, FAR_MS);
     p->status.next_ms = 0;
-    if (!p->has_spec || (!probe_wants_health(p) && p->spec.mode == SYNC_NONE))
+    if (!p->spec.own.owner || (!probe_wants_health(p) && p->spec.mode == SYNC_NONE))
         return;
     p->has_config_answer = false;
     p->config_outcome = (struct outcome){0};
@@ -542,7 +541,7 @@ void probe_resume(struct probe *p, enum probe_health health, struct api_config *
     p->status.synced = *synced;
     p->status.is_synced_elsewhere = unread && synced->owner;
     *synced = (struct api_config){0};
-    if (p->has_spec && p->spec.mode == SYNC_NONE)
+    if (p->spec.own.owner && p->spec.mode == SYNC_NONE)
         probe_forget_config(p);
 }
 
@@ -594,15 +593,14 @@ void probe_set(struct probe *p, const struct scorer_spec *spec)
         probe_forget_config(p);
     /* Another API: health and configuration stay until it has a verdict. A mistyped URL costs no scores
      * sooner than an outage, and the right one ends a suspension with its first success. */
-    if (p->has_spec && (strcmp(cstr(before.config_url), cstr(spec->config_url)) != 0 ||
-                        strcmp(cstr(url_before), cstr(p->health_url)) != 0)) {
+    if (before.own.owner && (strcmp(cstr(before.config_url), cstr(spec->config_url)) != 0 ||
+                             strcmp(cstr(url_before), cstr(p->health_url)) != 0)) {
         p->status.failing_ms = 0;
         p->status.is_synced_elsewhere = p->status.synced.owner != NULL;
         p->status.probe = p->status.config = (struct probe_part){0};
         p->successes = 0;
         p->is_provisional = true;
     }
-    p->has_spec = true;
     probe_cancel(p);
     p->health_at = loop_now(p->env.loop);
     if (p->running)

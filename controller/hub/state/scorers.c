@@ -111,23 +111,6 @@ static void scorer_free(struct hub_scorer *s)
     free(s);
 }
 
-/* Clusters keep their last summary while the newest spec is invalid, also after a restart. */
-static void scorer_resume_summary(struct hub_scorer *s)
-{
-    struct str text = kube_text(s->object, "status", "summary", NULL);
-    const char *source = kube_str(s->object, "status", "configSource", NULL);
-    struct effective e;
-
-    if (effective_usable(&s->effective) || !text.n)
-        return;
-    if (!effective_resume(&e, text, strcmp(cstr(source), "API") == 0 ? CONFIG_FROM_API : CONFIG_FROM_SPEC)) {
-        log_debug("status.summary ignored", L_STR("scorer", s->name));
-        return;
-    }
-    effective_done(&s->effective);
-    s->effective = e;
-}
-
 /* Since when the object's condition has had the status; 0: it does not have it. */
 static int64_t scorer_condition_since(const struct hub_scorer *s, const char *type, const char *status)
 {
@@ -140,8 +123,11 @@ static int64_t scorer_condition_since(const struct hub_scorer *s, const char *ty
 static void scorer_resume(struct hub_scorer *s)
 {
     const char *word = kube_str(s->object, "status", "healthStatus", NULL);
+    const char *source = cstr(kube_str(s->object, "status", "configSource", NULL));
+    struct str summary = kube_text(s->object, "status", "summary", NULL);
     json_t *synced = kube_map(s->object, "status", "lastSyncedConfig", NULL);
     enum probe_health health = HEALTH_INACTIVE;
+    struct effective e;
     CLEANUP(api_config_done) struct api_config config = {0};
     char why[SPEC_WHY_BYTES];
 
@@ -154,7 +140,15 @@ static void scorer_resume(struct hub_scorer *s)
     s->suspended_ms = s->health == HEALTH_INACTIVE ? scorer_condition_since(s, "Healthy", "False") : 0;
     scorer_note_suspension(s);
     s->distributed_ms = scorer_condition_since(s, "Distributed", "True");
-    scorer_resume_summary(s);
+    if (effective_usable(&s->effective) || !summary.n)
+        return;
+    /* Clusters keep their last summary while the newest spec is invalid, also after a restart. */
+    if (effective_resume(&e, summary, strcmp(source, "API") == 0 ? CONFIG_FROM_API : CONFIG_FROM_SPEC)) {
+        effective_done(&s->effective);
+        s->effective = e;
+    } else {
+        log_debug("status.summary ignored", L_STR("scorer", s->name));
+    }
 }
 
 static struct hub_scorer *scorer_add(struct hub *h, json_t *object)

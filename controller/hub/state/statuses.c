@@ -88,17 +88,6 @@ static bool event_same_text(const json_t *a, const json_t *b)
            strcmp(cstr(kube_str(a, "message", NULL)), cstr(kube_str(b, "message", NULL))) == 0;
 }
 
-static void event_send(struct kube_events *e, const json_t *object, const char *kind, const json_t *condition)
-{
-    kube_events_add(e, &(const struct kube_event){.about = object,
-                                                  .api_version = HUB_API,
-                                                  .kind = kind,
-                                                  .warning = kube_condition_is(condition, "False"),
-                                                  .reason = cstr(kube_str(condition, "reason", NULL)),
-                                                  .action = "Reconcile",
-                                                  .note = cstr(kube_str(condition, "message", NULL))});
-}
-
 /* before may be NULL: then only for what is wrong. Ready repeats the text of the condition that it fails by:
  * one Event tells of both, and one of their end. */
 static void status_events(struct kube_events *e, const json_t *object, const char *kind, const json_t *before,
@@ -110,6 +99,13 @@ static void status_events(struct kube_events *e, const json_t *object, const cha
     for (size_t i = 0; i < ARRAY_SIZE(event_sources); i++) {
         const json_t *was = kube_condition(before, event_sources[i].type);
         const json_t *is = kube_condition(after, event_sources[i].type), *failure = is;
+        const struct kube_event event = {.about = object,
+                                         .api_version = HUB_API,
+                                         .kind = kind,
+                                         .warning = kube_condition_is(is, "False"),
+                                         .reason = cstr(kube_str(is, "reason", NULL)),
+                                         .action = "Reconcile",
+                                         .note = cstr(kube_str(is, "message", NULL))};
         size_t k = 0;
 
         if (!event_is_due(was, is, event_sources[i].from_unknown))
@@ -119,7 +115,7 @@ static void status_events(struct kube_events *e, const json_t *object, const cha
         while (k < n && !event_same_text(told[k], failure))
             k++;
         if (k == n) {
-            event_send(e, object, kind, is);
+            kube_events_add(e, &event);
             told[n++] = failure;
         }
     }
