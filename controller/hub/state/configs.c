@@ -53,9 +53,8 @@ static void config_set_used(struct hub *h, json_t *object)
         masks_done(&c->masks);
         c->masks = masks;
     }
-    if (changed) {
+    if (changed)
         hub_schedule_status(h, "config", HUB_CONFIG, true);
-    }
     if (changed || had_finalizer != object_has_finalizer(object, HUB_FINALIZER))
         hub_schedule_plan(h);
 }
