@@ -1,5 +1,6 @@
 /* An agent's report: whatever it holds, what is kept is small, sorted, and fit to be shown. */
 #include "controller/hub/rules/rules.h"
+#include "exporter/base/map.h"
 #include "exporter/base/text.h"
 #include "exporter/score/error.h"
 
@@ -39,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     assert(r.exists == (size > 0) && r.n <= REPORT_MAX_CELLS && !r.cells == !r.n);
-    assert(!r.exists || r.hash == report_hash(text));
+    assert(!r.exists || r.hash == hash_bytes(text));
     for (uint32_t i = 0; i < r.n; i++) {
         assert(i == 0 || r.cells[i - 1].score <= r.cells[i].score);
         check_cell(&r, &r.cells[i]);

@@ -27,6 +27,16 @@ static void item_begin(struct out *o)
     out_puts(o, "{");
 }
 
+/* v: NULL for `otherwise`, which is JSON. */
+static void member_json(struct out *o, const char *key, const json_t *v, const char *otherwise)
+{
+    member(o, key);
+    if (!v)
+        out_puts(o, otherwise);
+    else if (o->error == 0)
+        o->error = kube_json_print(v, o->b);
+}
+
 static void member_words_of(struct out *o, const struct words *w)
 {
     member_text(o, "state", w->word);
@@ -35,15 +45,6 @@ static void member_words_of(struct out *o, const struct words *w)
 }
 
 /* ---- What every answer of the hub's API begins with ---- */
-
-static void begin_troubles(struct out *o, const struct hub *h)
-{
-    member_object(o, "troubles");
-    for (size_t i = 0; i < HUB_KINDS; i++)
-        member_text(o, hub_kinds[i].plural, hub_watch_trouble(h, i));
-    member_text(o, "Lease", h->lease ? kube_lease_trouble(h->lease) : NULL);
-    out_puts(o, "}");
-}
 
 /* Counting 10,000 clusters here would delay the loop: if anything has changed, the hub counts within a
  * second. */
@@ -63,7 +64,11 @@ static void json_begin(struct out *o, struct hub *h)
     member_words(o, "holder", h->lease ? kube_lease_holder(h->lease) : cstr(h->o.identity));
     member_bool(o, "synced", hub_synced(h));
     member_time(o, "startedAt", h->started_ms);
-    begin_troubles(o, h);
+    member_object(o, "troubles");
+    for (size_t i = 0; i < HUB_KINDS; i++)
+        member_text(o, hub_kinds[i].plural, hub_watch_trouble(h, i));
+    member_text(o, "Lease", h->lease ? kube_lease_trouble(h->lease) : NULL);
+    out_puts(o, "}");
 }
 
 static int json_end(struct out *o, const struct list *l)
@@ -78,9 +83,9 @@ static int json_end(struct out *o, const struct list *l)
 /* PAIR_BEHIND where that explains it. */
 static enum pair_state pair_shown(const struct hub_scorer *s, const struct hub_cluster *c)
 {
-    const struct pair_facts facts = hub_pair_facts(s, c, hub_pair_cell(s, c), loop_wall(s->hub->o.loop));
+    struct pair_facts facts;
 
-    return pair_state_shown(pair_state(&facts), c->behind);
+    return pair_state_shown(hub_pair_state(s, c, &facts), c->behind);
 }
 
 static void pair_state_members(struct out *o, enum pair_state p)
@@ -88,12 +93,28 @@ static void pair_state_members(struct out *o, enum pair_state p)
     member_words_of(o, &(struct words){pair_info[p].word, pair_info[p].label, pair_info[p].severity});
 }
 
+/* With the number of pairs in each, those without any left out; without counts, all of them. */
+static void pair_state_list(struct out *o, const char *key, const size_t *counts)
+{
+    member_list(o, key);
+    for (enum pair_state p = 0; p < PAIR_STATES; p++) {
+        if (counts && counts[p] == 0)
+            continue;
+        item_begin(o);
+        pair_state_members(o, p);
+        if (counts)
+            member_count(o, "count", counts[p]);
+        out_puts(o, "}");
+    }
+    out_puts(o, "]");
+}
+
 /* key: "cluster" or "scorer", of which `name` is. */
 static void pair_item(struct out *o, const char *key, const char *name, const struct hub_scorer *s,
                       const struct hub_cluster *c)
 {
-    const struct pair_facts facts = hub_pair_facts(s, c, hub_pair_cell(s, c), loop_wall(s->hub->o.loop));
-    enum pair_state state = pair_state(&facts), shown = pair_state_shown(state, c->behind);
+    struct pair_facts facts;
+    enum pair_state state = hub_pair_state(s, c, &facts), shown = pair_state_shown(state, c->behind);
     char reason[PAIR_REASON_BYTES];
 
     pair_reason(reason, shown, &facts);
@@ -125,39 +146,32 @@ static const struct words scorer_words[] = {
 
 /* A scorer as it is shown. */
 struct view {
-    const struct hub_scorer *s;
     json_t *status;               /* a reference; on a standby, as the leader wrote it */
     const char *ready;            /* of its condition Ready: "True", "False" or "Unknown" */
     enum scorer_view_state state; /* by Ready; SCORER_DEGRADED when ready, but something about it fails */
-};
-
-/* All scorers whose names match the query. */
-struct views {
-    struct view *all;
-    size_t n;
-    struct list list; /* of struct view */
 };
 
 static bool scorer_is_degraded(const struct hub_scorer *s)
 {
     const struct probe_status *p = probe_status(s->probe);
 
-    return *s->spec_error || *s->last_status.status.trouble || s->older || s->younger || s->tally.failing ||
+    return *s->spec_error || *s->last_status.status.trouble || s->older || s->younger ||
            (s->tally.named.n && s->tally.named.ranks[0] != RANK_PENDING) || s->tally.no_room ||
            (p->probe.asked && !p->probe.ok) || (p->config.asked && !p->config.ok);
 }
 
 /* Only the leader probes and counts: on a standby, what the leader wrote is all there is. */
-static void view_fill(struct view *v, const struct hub_scorer *s)
+static struct view view_of(const struct hub_scorer *s)
 {
-    v->s = s;
-    v->status = s->hub->leading ? status_of_scorer(s, loop_wall(s->hub->o.loop))
-                                : json_incref(kube_map(s->object, "status", NULL));
-    v->ready = kube_str(kube_condition(v->status, "Ready"), "status", NULL) ?: "Unknown";
-    v->state = strcmp(v->ready, "False") == 0  ? SCORER_NOT_READY
-               : strcmp(v->ready, "True") != 0 ? SCORER_UNKNOWN
-               : scorer_is_degraded(s)         ? SCORER_DEGRADED
-                                               : SCORER_READY;
+    struct view v = {.status = s->hub->leading ? status_of_scorer(s)
+                                               : json_incref(kube_map(s->object, "status", NULL))};
+
+    v.ready = kube_str(kube_condition(v.status, "Ready"), "status", NULL) ?: "Unknown";
+    v.state = strcmp(v.ready, "False") == 0  ? SCORER_NOT_READY
+              : strcmp(v.ready, "True") != 0 ? SCORER_UNKNOWN
+              : scorer_is_degraded(s)        ? SCORER_DEGRADED
+                                             : SCORER_READY;
+    return v;
 }
 
 static void view_done(struct view *v)
@@ -165,38 +179,23 @@ static void view_done(struct view *v)
     json_decref(v->status);
 }
 
-static void views_make(struct views *ret, struct hub *h, const struct list_query *q)
+static void scorers_make(struct list *ret, struct hub *h)
 {
+    const struct list_query *q = ret->query;
     bool by_state = *q->state || q->worst_first; /* else only listed scorers need theirs, which costs time */
 
-    ret->list.query = q;
-    ret->all = xcalloc(h->n_scorers + 1, sizeof(*ret->all));
     for (size_t i = 0; i < h->n_scorers; i++) {
-        struct view *v = &ret->all[ret->n];
+        const struct hub_scorer *s = h->by_age[i];
+        CLEANUP(view_done) struct view v = {0};
 
-        if (!list_matches(q, h->by_age[i]->name, h->by_age[i]->effective.score_name))
+        if (!list_matches(q, s->name, s->effective.score_name))
             continue;
-        v->s = h->by_age[i];
         if (by_state)
-            view_fill(v, v->s);
-        ret->n++;
-        if (list_has_state(q, scorer_words[v->state].word))
-            list_add(&ret->list, v->s->name, v->state, v);
+            v = view_of(s);
+        if (list_has_state(q, scorer_words[v.state].word))
+            list_add(ret, s->name, v.state, s);
     }
-    list_sort(&ret->list);
-    for (size_t i = 0; !by_state && i < ret->list.n; i++) {
-        struct view *v = &ret->all[(const struct view *)ret->list.items[i].what - ret->all];
-
-        view_fill(v, v->s);
-    }
-}
-
-static void views_done(struct views *v)
-{
-    for (size_t i = 0; i < v->n; i++)
-        view_done(&v->all[i]);
-    free(v->all);
-    list_done(&v->list);
+    list_sort(ret);
 }
 
 static void scorer_probe_part(struct out *o, const char *key, const struct probe_part *p,
@@ -204,11 +203,8 @@ static void scorer_probe_part(struct out *o, const char *key, const struct probe
 {
     static const char *const names[] = {"seconds", NULL};
 
-    if (!p->asked) {
-        member_text(o, key, NULL);
+    if (!member_object_if(o, key, p->asked))
         return;
-    }
-    member_object(o, key);
     member_bool(o, "ok", p->ok);
     member_text(o, "reason", p->reason);
     member_words(o, "message", p->message);
@@ -234,40 +230,19 @@ static void scorer_clusters(struct out *o, const struct hub_scorer *s)
     out_puts(o, "]");
 }
 
-/* As they are in the object's status. */
-static void scorer_conditions(struct out *o, const json_t *status)
+static void json_scorer_members(struct out *o, const struct hub_scorer *s, bool with_history)
 {
-    const json_t *list = kube_list(status, "conditions", NULL);
-
-    member(o, "conditions");
-    if (list && o->error == 0)
-        o->error = kube_json_print(list, o->b);
-    if (!list)
-        out_puts(o, "[]");
-}
-
-/* The other scorer of the same score name or AddOnPlacementScore. */
-static void scorer_same_score(struct out *o, const struct hub_scorer *s)
-{
-    const struct hub_scorer *other = s->older ? s->older : s->younger;
-
-    member_text(o, "sameScoreAs", other ? other->name : NULL);
-    member_bool(o, "sameScoreIsOlder", s->older);
-    member_bool(o, "sameObject", other && hub_scorer_shares_object(s));
-}
-
-static void json_scorer_members(struct out *o, const struct view *v, bool with_history)
-{
-    const struct hub_scorer *s = v->s;
+    CLEANUP(view_done) struct view v = view_of(s);
+    const struct hub_scorer *same = s->older ?: s->younger; /* of the same score or AddOnPlacementScore */
     const struct effective *e = &s->effective;
     const struct probe_status *p = probe_status(s->probe);
 
     member_text(o, "name", s->name);
     member_text(o, "scoreName", e->score_name);
-    member_words_of(o, &scorer_words[v->state]);
-    member_text(o, "ready", v->ready);
+    member_words_of(o, &scorer_words[v.state]);
+    member_text(o, "ready", v.ready);
     member_text(o, "healthCheck", s->has_spec ? health_check_word(s->spec.health_check) : NULL);
-    member_text(o, "health", kube_str(v->status, "healthStatus", NULL) ?: health_word(HEALTH_UNKNOWN));
+    member_text(o, "health", kube_str(v.status, "healthStatus", NULL) ?: health_word(HEALTH_UNKNOWN));
     member_text(o, "configSyncMode", !s->has_spec ? NULL : s->spec.mode == SYNC_FULL ? "Full" : "None");
     member_text(o, "source",
                 !s->has_spec                                                ? NULL
@@ -279,21 +254,23 @@ static void json_scorer_members(struct out *o, const struct view *v, bool with_h
     member_bool(o, "summaryInUse", effective_usable(e));
     member_bool(o, "summaryPending", e->reason == EFFECTIVE_WAITING);
     member_words(o, "statusError", s->last_status.status.trouble);
-    scorer_same_score(o, s);
+    member_text(o, "sameScoreAs", same ? same->name : NULL);
+    member_bool(o, "sameScoreIsOlder", s->older);
+    member_bool(o, "sameObject", hub_scorer_shares_object(s));
     scorer_probe_part(o, "probe", &p->probe, p->history[PROBE_HEALTH], with_history);
     scorer_probe_part(o, "configProbe", &p->config, p->history[PROBE_CONFIG], with_history);
     member_time(o, "nextProbeAt", p->next_ms);
     scorer_clusters(o, s);
-    scorer_conditions(o, v->status);
+    member_json(o, "conditions", kube_list(v.status, "conditions", NULL), "[]");
 }
 
 /* "scorers":[...], with the members of each; "clusters" likewise. */
-static void json_scorer_list(struct out *o, const struct views *v)
+static void json_scorer_list(struct out *o, const struct list *l)
 {
     member_list(o, "scorers");
-    for (size_t i = 0; i < v->list.n; i++) {
+    for (size_t i = 0; i < l->n; i++) {
         item_begin(o);
-        json_scorer_members(o, v->list.items[i].what, v->list.query->with_history);
+        json_scorer_members(o, l->items[i].what, l->query->with_history);
         out_puts(o, "}");
     }
     out_puts(o, "]");
@@ -301,13 +278,13 @@ static void json_scorer_list(struct out *o, const struct views *v)
 
 int hub_json_scorers(struct hub *h, const struct list_query *q, struct buf *into)
 {
-    CLEANUP(views_done) struct views v = {0};
+    CLEANUP(list_done) struct list l = {.query = q};
     struct out o = out_begin(into);
 
-    views_make(&v, h, q);
+    scorers_make(&l, h);
     json_begin(&o, h);
-    json_scorer_list(&o, &v);
-    return json_end(&o, &v.list);
+    json_scorer_list(&o, &l);
+    return json_end(&o, &l);
 }
 
 /* ---- One scorer ---- */
@@ -336,80 +313,37 @@ static void summary_clean(json_t *summary)
     }
 }
 
-/* The summary that agents get. */
-static void scorer_summary(struct out *o, const struct buf *text)
-{
-    json_auto_t *summary = NULL;
-
-    (void)!kube_json_parse(&summary, buf_str(text), NULL);
-    summary_clean(summary);
-    member(o, "summary");
-    if (summary && o->error == 0)
-        o->error = kube_json_print(summary, o->b);
-    if (!summary)
-        out_puts(o, "null");
-}
-
-static void scorer_choose(struct list *l, size_t by_state[PAIR_STATES], const struct hub_scorer *s)
-{
-    const struct hub_cluster *c;
-
-    for (size_t at = 0; (c = map_next(&s->hub->clusters, &at));) {
-        enum pair_state state;
-
-        if (!c->managed)
-            continue;
-        state = pair_shown(s, c);
-        by_state[state]++;
-        if (list_matches(l->query, c->name, NULL) && pair_matches(l->query, state))
-            list_add(l, c->name, state, c);
-    }
-    list_sort(l);
-}
-
-static void scorer_states(struct out *o, const size_t by_state[PAIR_STATES])
-{
-    member_list(o, "states");
-    for (size_t i = 0; i < PAIR_STATES; i++) {
-        if (by_state[i] == 0)
-            continue;
-        item_begin(o);
-        pair_state_members(o, (enum pair_state)i);
-        member_count(o, "count", by_state[i]);
-        out_puts(o, "}");
-    }
-    out_puts(o, "]");
-}
-
-static void scorer_pairs(struct out *o, const struct list *l, const struct hub_scorer *s)
-{
-    member_list(o, "pairs");
-    for (size_t i = 0; i < l->n; i++) {
-        const struct hub_cluster *c = l->items[i].what;
-
-        pair_item(o, "cluster", c->name, s, c);
-    }
-    out_puts(o, "]");
-}
-
 int hub_json_scorer(struct hub *h, const char *name, const struct list_query *q, struct buf *into)
 {
-    CLEANUP(view_done) struct view v = {0};
     CLEANUP(list_done) struct list l = {.query = q};
     const struct hub_scorer *s = hub_scorer_find(h, name);
     struct out o = out_begin(into);
     size_t by_state[PAIR_STATES] = {0};
+    const struct hub_cluster *c;
+    json_auto_t *summary = NULL;
 
     if (!s)
         return -ENOENT;
-    view_fill(&v, s);
-    if (h->leading)
-        scorer_choose(&l, by_state, s);
+    for (size_t at = 0; h->leading && (c = map_next(&h->clusters, &at));) {
+        enum pair_state state = pair_shown(s, c);
+
+        if (!c->managed)
+            continue;
+        by_state[state]++;
+        if (list_matches(q, c->name, NULL) && pair_matches(q, state))
+            list_add(&l, c->name, state, c);
+    }
+    list_sort(&l);
     json_begin(&o, h);
-    json_scorer_members(&o, &v, true);
-    scorer_summary(&o, &s->effective.text);
-    scorer_states(&o, by_state);
-    scorer_pairs(&o, &l, s);
+    json_scorer_members(&o, s, true);
+    (void)!kube_json_parse(&summary, buf_str(&s->effective.text), NULL);
+    summary_clean(summary);
+    member_json(&o, "summary", summary, "null");
+    pair_state_list(&o, "states", by_state);
+    member_list(&o, "pairs");
+    for (size_t i = 0; i < l.n; i++)
+        pair_item(&o, "cluster", l.items[i].name, s, l.items[i].what);
+    out_puts(&o, "]");
     return json_end(&o, &l);
 }
 
@@ -500,20 +434,6 @@ static void cluster_failing_scorers(struct out *o, const struct hub_cluster *c, 
     out_puts(o, "]");
 }
 
-static void cluster_work(struct out *o, const struct hub_cluster *c)
-{
-    const struct work_found *w = &c->work;
-
-    member_object(o, "work");
-    member_bool(o, "exists", w->exists);
-    member_bool(o, "deleting", w->deleting);
-    member_bool(o, "ours", w->ours);
-    member_bool(o, "applied", w->applied);
-    member_words(o, "writeError", c->write.trouble);
-    member_words(o, "applyError", w->why);
-    out_puts(o, "}");
-}
-
 static void json_cluster_members(struct out *o, const struct hub_cluster *c)
 {
     int64_t behind_ms = c->behind ? mono_diff(c->behind_since, loop_now(c->hub->o.loop)) : 0;
@@ -527,7 +447,14 @@ static void json_cluster_members(struct out *o, const struct hub_cluster *c)
     member_number(o, "behindSeconds", (double)behind_ms / 1000);
     member_count(o, "failures", c->write.failures);
     member_words(o, "error", *c->write.trouble ? c->write.trouble : c->work.why);
-    cluster_work(o, c);
+    member_object(o, "work");
+    member_bool(o, "exists", c->work.exists);
+    member_bool(o, "deleting", c->work.deleting);
+    member_bool(o, "ours", c->work.ours);
+    member_bool(o, "applied", c->work.applied);
+    member_words(o, "writeError", c->write.trouble);
+    member_words(o, "applyError", c->work.why);
+    out_puts(o, "}");
     member_count(o, "scorers", c->group ? c->group->scorers : 0);
     member_count(o, "summariesBytes", c->group ? c->group->bytes : 0);
     member_count(o, "leftOut", c->group ? c->group->left_out : 0);
@@ -566,20 +493,6 @@ int hub_json_clusters(struct hub *h, const struct list_query *q, struct buf *int
 
 /* ---- One cluster ---- */
 
-static void cluster_choose(struct list *l, const struct hub_cluster *c)
-{
-    const struct hub *h = c->hub;
-
-    for (size_t i = 0; i < h->n_scorers; i++) {
-        const struct hub_scorer *s = h->by_age[i];
-        enum pair_state state = pair_shown(s, c);
-
-        if (list_matches(l->query, s->name, s->effective.score_name) && pair_matches(l->query, state))
-            list_add(l, s->name, state, s);
-    }
-    list_sort(l);
-}
-
 int hub_json_cluster(struct hub *h, const char *name, const struct list_query *q, struct buf *into)
 {
     CLEANUP(list_done) struct list l = {.query = q};
@@ -588,8 +501,14 @@ int hub_json_cluster(struct hub *h, const char *name, const struct list_query *q
 
     if (!c)
         return -ENOENT;
-    if (h->leading && c->managed)
-        cluster_choose(&l, c);
+    for (size_t i = 0; h->leading && c->managed && i < h->n_scorers; i++) {
+        const struct hub_scorer *s = h->by_age[i];
+        enum pair_state state = pair_shown(s, c);
+
+        if (list_matches(q, s->name, s->effective.score_name) && pair_matches(q, state))
+            list_add(&l, s->name, state, s);
+    }
+    list_sort(&l);
     json_begin(&o, h);
     json_cluster_members(&o, c);
     member_list(&o, "pairs");
@@ -601,31 +520,19 @@ int hub_json_cluster(struct hub *h, const char *name, const struct list_query *q
 
 /* ---- Clusters × scorers ---- */
 
-static void pairs_legend(struct out *o)
-{
-    member_list(o, "legend");
-    for (size_t i = 0; i < PAIR_STATES; i++) {
-        item_begin(o);
-        pair_state_members(o, (enum pair_state)i);
-        out_puts(o, "}");
-    }
-    out_puts(o, "]");
-}
-
 static void pairs_reasons(struct out *o, const struct list *scorers, const struct hub_cluster *c,
-                          const enum pair_state *states, size_t *left)
+                          size_t *left)
 {
-    char reason[PAIR_REASON_BYTES];
-    const struct hub_scorer *s;
-    struct pair_facts facts;
-
     member_object(o, "errors");
-    for (size_t i = 0; i < scorers->n; i++) {
-        if (!pair_info[states[i]].has_reason || *left == 0)
+    for (size_t i = 0; i < scorers->n && *left; i++) {
+        struct pair_facts facts;
+        enum pair_state shown =
+            pair_state_shown(hub_pair_state(scorers->items[i].what, c, &facts), c->behind);
+        char reason[PAIR_REASON_BYTES];
+
+        if (!pair_info[shown].has_reason)
             continue;
-        s = scorers->items[i].what;
-        facts = hub_pair_facts(s, c, hub_pair_cell(s, c), loop_wall(s->hub->o.loop));
-        pair_reason(reason, states[i], &facts);
+        pair_reason(reason, shown, &facts);
         member_text(o, scorers->items[i].name, reason);
         (*left)--;
     }
@@ -634,18 +541,17 @@ static void pairs_reasons(struct out *o, const struct list *scorers, const struc
 
 /* A row has, for each scorer, the index of its state in the legend. */
 static void pairs_row(struct out *o, const struct list *scorers, const struct hub_cluster *c,
-                      enum pair_state *states, size_t *reasons_left)
+                      size_t *reasons_left)
 {
     item_begin(o);
     member_text(o, "name", c->name);
     member_list(o, "states");
     for (size_t i = 0; i < scorers->n; i++) {
-        states[i] = pair_shown(scorers->items[i].what, c);
         member_item(o);
-        value_number(o, (double)states[i]);
+        value_number(o, (double)pair_shown(scorers->items[i].what, c));
     }
     out_puts(o, "]");
-    pairs_reasons(o, scorers, c, states, reasons_left);
+    pairs_reasons(o, scorers, c, reasons_left);
     out_puts(o, "}");
 }
 
@@ -653,7 +559,6 @@ int hub_json_pairs(struct hub *h, const struct list_query *q, struct buf *into)
 {
     const struct list_query all = list_query_all();
     CLEANUP(list_done) struct list clusters = {.query = q}, scorers = {.query = &all};
-    CLEANUP(cleanup_free) enum pair_state *states = xcalloc(h->n_scorers + 1, sizeof(*states));
     struct out o = out_begin(into);
     size_t reasons_left = REASONS_MAX;
 
@@ -663,7 +568,7 @@ int hub_json_pairs(struct hub *h, const struct list_query *q, struct buf *into)
     if (h->leading)
         clusters_make(&clusters, h, true);
     json_begin(&o, h);
-    pairs_legend(&o);
+    pair_state_list(&o, "legend", NULL);
     member_list(&o, "scorers");
     for (size_t i = 0; i < scorers.n; i++) {
         member_item(&o);
@@ -672,7 +577,7 @@ int hub_json_pairs(struct hub *h, const struct list_query *q, struct buf *into)
     out_puts(&o, "]");
     member_list(&o, "clusters");
     for (size_t i = 0; i < clusters.n; i++)
-        pairs_row(&o, &scorers, clusters.items[i].what, states, &reasons_left);
+        pairs_row(&o, &scorers, clusters.items[i].what, &reasons_left);
     out_puts(&o, "]");
     return json_end(&o, &clusters);
 }
@@ -684,19 +589,21 @@ enum { MASKS_LISTED = 50 };
 static void status_masks(struct out *o, const struct hub *h)
 {
     const struct masks *m = &h->config.masks;
-    char warning[MASK_WARNING_BYTES];
 
     member_count(o, "masks", m->n);
     member_list(o, "firstMasks");
     for (size_t i = 0; i < size_min(m->n, MASKS_LISTED); i++) {
+        BUF_AUTO(warning, MASK_WARNING_BYTES);
+
         item_begin(o);
         member_text(o, "clusterName", m->list[i].cluster);
         member_text(o, "scoreName", m->list[i].score);
         if (hub_masks_counted(h)) {
-            hub_mask_warning(warning, h, i, false);
-            member_count(o, "clusters", h->plan->mask_clusters[i]);
-            member_count(o, "scores", h->mask_scores[i]);
-            member_words(o, "warning", warning);
+            hub_mask_warning(&warning, h, i, false);
+            member_count(o, "clusters", h->plan->of_masks[i].clusters);
+            member_count(o, "scores", h->plan->of_masks[i].scores);
+            (void)!buf_putc(&warning, '\0');
+            member_words(o, "warning", warning.p);
         }
         out_puts(o, "}");
     }
@@ -753,11 +660,10 @@ static void status_totals(struct out *o, const struct hub *h)
 
 int hub_json_status(struct hub *h, const struct list_query *q, struct buf *into)
 {
-    CLEANUP(views_done) struct views scorers = {0};
-    CLEANUP(list_done) struct list clusters = {.query = q};
+    CLEANUP(list_done) struct list scorers = {.query = q}, clusters = {.query = q};
     struct out o = out_begin(into);
 
-    views_make(&scorers, h, q);
+    scorers_make(&scorers, h);
     clusters_make(&clusters, h, false);
     json_begin(&o, h);
     status_config(&o, h);
@@ -766,7 +672,7 @@ int hub_json_status(struct hub *h, const struct list_query *q, struct buf *into)
     json_scorer_list(&o, &scorers);
     json_cluster_list(&o, &clusters);
     member_object(&o, "metadata");
-    list_metadata(&o, "scorers", &scorers.list);
+    list_metadata(&o, "scorers", &scorers);
     list_metadata(&o, "clusters", &clusters);
     out_puts(&o, "}}\n");
     return out_end(&o);

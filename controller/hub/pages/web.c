@@ -76,11 +76,6 @@ static void web_answer(void *arg, const struct httpd_request *rq, struct httpd_r
     api_reply(reply, r, why, &body);
 }
 
-static void web_set_metrics(void *arg)
-{
-    hub_set_metrics(arg);
-}
-
 int hub_web_start(struct site **ret, struct hub *h, struct site_options *o, char **ret_why)
 {
     static const char *const pages[] = {"/", "/scorer", "/cluster", NULL};
@@ -93,7 +88,7 @@ int hub_web_start(struct site **ret, struct hub *h, struct site_options *o, char
     o->routes = routes;
     o->n_routes = ARRAY_SIZE(routes);
     o->pages = pages;
-    o->before_metrics = web_set_metrics;
+    o->before_metrics = hub_set_metrics;
     o->is_ready = hub_web_is_ready;
     o->probes_apart = true;
     o->arg = h;

@@ -44,10 +44,9 @@ struct probe_ask {
 
 struct probe {
     struct probe_env env;
-    struct scorer_spec spec;
-    bool has_spec;
-    char *health_url;      /* NULL: there is none, */
-    const char *url_error; /* for this reason */
+    struct scorer_spec spec; /* own.owner is NULL before probe_set() */
+    char *health_url;        /* NULL: there is none, */
+    const char *url_error;   /* for this reason */
     struct probe_ask health, config;
     struct probe_status status;
     unsigned successes;  /* of health, consecutive */
@@ -82,14 +81,13 @@ static void PRINTF_LIKE(3, 4) outcome_fail(struct outcome *o, const char *reason
  * may hold a token. */
 static void outcome_describe(struct outcome *o, const char *url, const char *text)
 {
-    char shown[256], all[1024];
+    char shown[256];
     BUF_AUTO(people, 16 << 10);
 
     if (http_url_for_people((struct str){url, strcspn(url, "?#")}, &people) < 0)
         buf_done(&people);
     text_line(shown, sizeof(shown), people.n ? buf_str(&people) : STR("the API"));
-    (void)snprintf(all, sizeof(all), "%s: %s", shown, text);
-    text_line(o->part.message, sizeof(o->part.message), str_of(all));
+    outcome_fail(o, o->part.reason, "%s: %s", shown, text);
 }
 
 /* ---- The token ---- */
@@ -140,19 +138,6 @@ static struct credentials *token_of_secret(const json_t *secret, const struct pr
     else if (credentials_read(&credentials, &from.secrets, a->token.name, a->token.key, why) < 0)
         outcome_fail(o, "TokenMissing", "spec.configAuth: S%s", why + 1); /* why: secret "name", ... */
     return credentials;
-}
-
-static struct credentials *token_of_answer(const struct probe_ask *a, const struct kube_answer *answer,
-                                           struct outcome *o)
-{
-    const struct probe_env *env = &a->probe->env;
-
-    if (answer->verdict == KUBE_OK)
-        return token_of_secret(answer->object, a, o);
-    token_fail(o, a, answer->http_status == 404 ? "the Secret does not exist" : answer->why);
-    /* Also one that has just returned, and refuses while it starts. */
-    o->unasked = kube_absence_ms(env->hub) < KUBE_GRACE_MS;
-    return NULL;
 }
 
 /* ---- One request ---- */
@@ -229,7 +214,13 @@ static void ask_on_secret(void *arg, struct kube_answer *answer)
     struct outcome o = {0};
 
     a->secret_call = NULL;
-    a->credentials = token_of_answer(a, answer, &o);
+    if (answer->verdict == KUBE_OK) {
+        a->credentials = token_of_secret(answer->object, a, &o);
+    } else {
+        token_fail(&o, a, answer->http_status == 404 ? "the Secret does not exist" : answer->why);
+        /* Also one that has just returned, and refuses while it starts. */
+        o.unasked = kube_absence_ms(a->probe->env.hub) < KUBE_GRACE_MS;
+    }
     kube_wipe_strings(kube_map(answer->object, "data", NULL));
     if (a->credentials || (a->tls_only && !o.unasked))
         ask_send(a);
@@ -323,33 +314,21 @@ static void probe_health_from_config(struct probe *p)
         probe_keep_health(p, &o);
 }
 
-/* Parses the body; the result is NULL, or the reason why it is rejected. */
-static const char *probe_read_config(const struct probe *p, struct str body, struct api_config *ret,
-                                     char why[SPEC_WHY_BYTES])
-{
-    CLEANUP(effective_done) struct effective made = {0};
-
-    if (api_config_parse(ret, body, why) < 0)
-        return "InvalidConfig";
-    effective_make(&made, p->env.name, &p->spec, ret);
-    memcpy(why, made.error, sizeof(made.error));
-    return made.reason == EFFECTIVE_OK || made.only_spec_is_wrong ? NULL
-           : made.reason == EFFECTIVE_TOKEN_HOST                  ? "TokenHostNotAllowed"
-                                                                  : "InvalidConfig";
-}
-
 /* Accepts the configuration, or keeps the last good one: a summary that agents would reject must not
  * replace an active one. */
 static void probe_accept_config(struct probe *p, struct str body, struct outcome *o)
 {
     CLEANUP(api_config_done) struct api_config new = {0};
-    char why[SPEC_WHY_BYTES];
-    const char *rejected = probe_read_config(p, body, &new, why);
+    CLEANUP(effective_done) struct effective made = {.reason = EFFECTIVE_INCOMPLETE};
 
-    o->part.ok = !rejected;
-    o->part.reason = rejected ?: "Synced";
-    if (rejected) {
-        outcome_describe(o, p->spec.config_url, why);
+    if (api_config_parse(&new, body, made.error) == 0)
+        effective_make(&made, p->env.name, &p->spec, &new);
+    o->part.ok = made.reason == EFFECTIVE_OK || made.only_spec_is_wrong;
+    o->part.reason = o->part.ok                            ? "Synced"
+                     : made.reason == EFFECTIVE_TOKEN_HOST ? "TokenHostNotAllowed"
+                                                           : "InvalidConfig";
+    if (!o->part.ok) {
+        outcome_describe(o, p->spec.config_url, made.error);
         return;
     }
     p->status.is_synced_elsewhere = false;
@@ -474,7 +453,7 @@ static void probe_on_timer(struct timer *t)
 
     kube_timer_move(p->env.loop, t, FAR_MS);
     p->status.next_ms = 0;
-    if (!p->has_spec || (!probe_wants_health(p) && p->spec.mode == SYNC_NONE))
+    if (!p->spec.own.owner || (!probe_wants_health(p) && p->spec.mode == SYNC_NONE))
         return;
     p->has_config_answer = false;
     p->config_outcome = (struct outcome){0};
@@ -562,22 +541,11 @@ void probe_resume(struct probe *p, enum probe_health health, struct api_config *
     p->status.synced = *synced;
     p->status.is_synced_elsewhere = unread && synced->owner;
     *synced = (struct api_config){0};
-    if (p->has_spec && p->spec.mode == SYNC_NONE)
+    if (p->spec.own.owner && p->spec.mode == SYNC_NONE)
         probe_forget_config(p);
 }
 
-/* The API is another one. Health and configuration stay until the new one has a verdict: a mistyped URL costs
- * no scores sooner than an outage, and the right one ends a suspension with its first success. */
-static void probe_forget_health(struct probe *p)
-{
-    p->status.failing_ms = 0;
-    p->status.is_synced_elsewhere = p->status.synced.owner != NULL;
-    p->status.probe = p->status.config = (struct probe_part){0};
-    p->successes = 0;
-    p->is_provisional = true;
-}
-
-/* Likewise for a scorer that was distributed whatever its health. */
+/* A scorer that was distributed whatever its health stays so until the first verdict. */
 static void probe_change_health_check(struct probe *p, const struct scorer_spec *spec)
 {
     bool is_hub = spec->health_check == HEALTH_CHECK_HUB;
@@ -618,14 +586,21 @@ void probe_set(struct probe *p, const struct scorer_spec *spec)
     CLEANUP(cleanup_free) char *url_before = TAKE_PTR(p->health_url);
 
     probe_change_health_check(p, spec);
-    p->spec = scorer_spec_copy(spec);
+    p->spec = *spec;
+    (void)json_incref(p->spec.own.owner);
     probe_prepare(p);
     if (spec->mode == SYNC_NONE)
         probe_forget_config(p);
-    if (p->has_spec && (strcmp(cstr(before.config_url), cstr(spec->config_url)) != 0 ||
-                        strcmp(cstr(url_before), cstr(p->health_url)) != 0))
-        probe_forget_health(p);
-    p->has_spec = true;
+    /* Another API: health and configuration stay until it has a verdict. A mistyped URL costs no scores
+     * sooner than an outage, and the right one ends a suspension with its first success. */
+    if (before.own.owner && (strcmp(cstr(before.config_url), cstr(spec->config_url)) != 0 ||
+                             strcmp(cstr(url_before), cstr(p->health_url)) != 0)) {
+        p->status.failing_ms = 0;
+        p->status.is_synced_elsewhere = p->status.synced.owner != NULL;
+        p->status.probe = p->status.config = (struct probe_part){0};
+        p->successes = 0;
+        p->is_provisional = true;
+    }
     probe_cancel(p);
     p->health_at = loop_now(p->env.loop);
     if (p->running)

@@ -74,7 +74,6 @@ struct probe_env {
 /* What env points to must outlive the probe. Nothing is sent before probe_start(). */
 struct probe *probe_new(const struct probe_env *env);
 struct probe *probe_free(struct probe *p);
-DEFINE_CLEANUP(struct probe, probe_free)
 
 /* Restores health and configuration from the scorer's status, before probe_start(), so that a new leader
  * neither forgets a configuration nor calls a healthy API unknown. Moves *synced. unread: the last attempt to

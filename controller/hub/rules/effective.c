@@ -37,19 +37,17 @@ static const struct source_spec *merged_fallback(const struct scorer_spec *spec,
     return i < spec->own.n_sources ? &spec->own.sources[i] : NULL;
 }
 
-/* The source of the DynamicScorer whose token is sent to the i-th source. NULL for none. */
+/* The source of the DynamicScorer whose token is sent to the i-th source; an empty one without any. */
 static const struct source_spec *merged_token_source(const struct scorer_spec *spec, size_t i)
 {
-    if (i >= spec->own.n_sources)
-        i = 0;
-    return i < spec->own.n_sources ? &spec->own.sources[i] : NULL;
+    return merged_fallback(spec, i) ?: &spec->own.sources[0];
 }
 
 static struct source_spec merge_source(const struct merged *m, size_t i)
 {
     static const struct source_spec nothing;
     const struct source_spec *own = merged_fallback(m->spec, i) ?: &nothing,
-                             *owner = merged_token_source(m->spec, i) ?: &nothing,
+                             *owner = merged_token_source(m->spec, i),
                              *api = m->api && i < m->api->n_sources ? &m->api->sources[i] : &nothing;
     enum source_type type = api->type ?: own->type ?: SOURCE_PROMETHEUS;
     const struct source_kind *kind = source_kind(type);
@@ -83,19 +81,6 @@ static void merge_sources(struct merged *m)
     }
 }
 
-static void merge_scoring(struct merged *m)
-{
-    static const struct scoring_spec nothing;
-    const struct scoring_spec *own = &m->spec->own.scoring, *api = m->api ? &m->api->scoring : &nothing;
-
-    m->scoring = (struct scoring_spec){
-        .host = api->host ?: own->host ?: (*m->origin ? m->origin : NULL),
-        .path = api->path ?: own->path ?: SCORING_PATH,
-        .interval_s = api->interval_s ?: own->interval_s ?: INTERVAL_S,
-        .auth = own->auth,
-    };
-}
-
 static void merge_names(struct merged *m, const char *name)
 {
     const struct api_config *own = &m->spec->own, *api = m->api;
@@ -109,15 +94,6 @@ static void merge_names(struct merged *m, const char *name)
         m->score_name = name;
 }
 
-static void merge_params(struct merged *m)
-{
-    const json_t *own = m->spec->own.scoring.params, *api = m->api ? m->api->scoring.params : NULL;
-
-    m->params = json_object();
-    (void)json_object_update(m->params, (json_t *)(uintptr_t)own);
-    (void)json_object_update(m->params, (json_t *)(uintptr_t)api);
-}
-
 static void merged_done(struct merged *m)
 {
     json_decref(m->params);
@@ -128,13 +104,24 @@ static void merged_done(struct merged *m)
 static void merged_init(struct merged *m, const char *name, const struct scorer_spec *spec,
                         const struct api_config *synced)
 {
+    static const struct scoring_spec nothing;
+    const struct scoring_spec *own = &spec->own.scoring, *api;
+
     *m = (struct merged){.spec = spec,
                          .api = spec->mode == SYNC_FULL ? synced : NULL,
-                         .origin = url_origin(cstr(spec->config_url))};
-    merge_params(m);
+                         .origin = url_origin(cstr(spec->config_url)),
+                         .params = json_object()};
+    api = m->api ? &m->api->scoring : &nothing;
+    (void)json_object_update(m->params, (json_t *)(uintptr_t)own->params);
+    (void)json_object_update(m->params, (json_t *)(uintptr_t)api->params);
     merge_names(m, name);
     merge_sources(m);
-    merge_scoring(m);
+    m->scoring = (struct scoring_spec){
+        .host = api->host ?: own->host ?: (*m->origin ? m->origin : NULL),
+        .path = api->path ?: own->path ?: SCORING_PATH,
+        .interval_s = api->interval_s ?: own->interval_s ?: INTERVAL_S,
+        .auth = own->auth,
+    };
 }
 
 /* ---- Where tokens may go: the DynamicScorer decides, not the scoring API ---- */
@@ -185,15 +172,17 @@ static bool gate_allows(const struct token_gate *g, const char *url)
     return same_origin(origin, g->hosts[0]) || same_origin(origin, g->hosts[1]);
 }
 
-/* field: where the gate is set. */
-static void gate_explain(char why[SPEC_WHY_BYTES], const struct token_gate *g, const char *host,
-                         const char *field)
+/* Whether the token may not be sent to the host in /config. field: where the gate is set. */
+static bool gate_refuses(const struct token_gate *g, const char *host, const char *field,
+                         char why[SPEC_WHY_BYTES])
 {
-    CLEANUP(cleanup_free) char *origin = url_origin(host), *text = NULL;
+    CLEANUP(cleanup_free) char *origin = url_origin(cstr(host)), *text = NULL;
     BUF_AUTO(quoted, 1024);
     bool unset = *origin && !g->hosts[0];
     int n;
 
+    if (!g->auth->token.name || !host || gate_allows(g, host))
+        return false;
     (void)!problem_quote(str_of(host), &quoted);
     n = asprintf(&text,
                  "the credentials in Secret %.253s may not be sent to %.*s, which /config names; %s %s%s%s",
@@ -201,46 +190,29 @@ static void gate_explain(char why[SPEC_WHY_BYTES], const struct token_gate *g, c
                  unset ? "to allow it, set" : "allow it in", field, unset ? ".host: " : ".auth.allowedHosts",
                  unset ? origin : "");
     text_line(why, SPEC_WHY_BYTES, (struct str){text, (size_t)n});
-}
-
-/* Whether the token may not be sent to the host in /config. */
-static bool gate_refuses(const struct token_gate *g, const char *host, const char *field,
-                         char why[SPEC_WHY_BYTES])
-{
-    if (!g->auth->token.name || !host || gate_allows(g, host))
-        return false;
-    gate_explain(why, g, host, field);
     return true;
-}
-
-static bool source_refuses(const struct scorer_spec *spec, const struct api_config *synced, size_t i,
-                           char why[SPEC_WHY_BYTES])
-{
-    const struct source_spec *api = &synced->sources[i], *own = merged_token_source(spec, i),
-                             *fallback = merged_fallback(spec, i);
-    enum source_type type = api->type ?: (fallback ? fallback->type : SOURCE_UNSET) ?: SOURCE_PROMETHEUS;
-    struct token_gate gate;
-    char field[32] = "spec.source";
-
-    if (!own || !source_kind(type)->path)
-        return false;
-    if (spec->own.n_sources > 1)
-        (void)snprintf(field, sizeof(field), "spec.sources[%zu]", (size_t)(own - spec->own.sources));
-    gate = gate_of_source(own);
-    return gate_refuses(&gate, api->host, field, why);
 }
 
 bool effective_refuses(const struct scorer_spec *spec, const struct api_config *synced,
                        char why[SPEC_WHY_BYTES])
 {
-    const struct token_gate gate = gate_of_scoring(spec);
+    const struct token_gate scoring = gate_of_scoring(spec);
 
     if (spec->mode != SYNC_FULL || !synced)
         return false;
-    for (size_t i = 0; i < synced->n_sources; i++)
-        if (source_refuses(spec, synced, i, why))
+    for (size_t i = 0; i < synced->n_sources; i++) {
+        const struct source_spec *api = &synced->sources[i], *own = merged_token_source(spec, i),
+                                 *fallback = merged_fallback(spec, i);
+        enum source_type type = api->type ?: (fallback ? fallback->type : SOURCE_UNSET) ?: SOURCE_PROMETHEUS;
+        const struct token_gate gate = gate_of_source(own);
+        char field[32] = "spec.source";
+
+        if (spec->own.n_sources > 1)
+            (void)snprintf(field, sizeof(field), "spec.sources[%zu]", (size_t)(own - spec->own.sources));
+        if (source_kind(type)->path && gate_refuses(&gate, api->host, field, why))
             return true;
-    return gate_refuses(&gate, synced->scoring.host, "spec.scoring", why);
+    }
+    return gate_refuses(&scoring, synced->scoring.host, "spec.scoring", why);
 }
 
 /* Whether the token in an active summary may still go where the summary sends it. keys: of the Secret's name,
@@ -286,19 +258,6 @@ static bool effective_tokens_stay(const struct scorer_spec *spec, struct str sum
  * A missing value is left out, for effective_check() to report. URLs need no ceiling of their own: the
  * documents that they come from have one. */
 
-static struct buf url_join(const char *host, const char *path)
-{
-    struct str h = str_trim(str_of(host)), p = str_trim(str_of(path));
-    struct buf url = {.max = SIZE_MAX};
-
-    while (h.n && h.p[h.n - 1] == '/')
-        h.n--;
-    while (p.n && *p.p == '/')
-        p = (struct str){p.p + 1, p.n - 1};
-    (void)!(buf_put_str(&url, h) ?: buf_putc(&url, '/') ?: buf_put_str(&url, p));
-    return url;
-}
-
 static int url_put_value(struct buf *into, const json_t *v)
 {
     char number[NUM_MAX];
@@ -343,11 +302,16 @@ static void url_add_params(struct buf *url, const json_t *params)
 /* NULL without a host. */
 static json_t *text_endpoint(const char *host, const char *path, const json_t *params)
 {
-    CLEANUP(buf_done) struct buf url = {.max = 0};
+    struct str h = str_trim(str_of(host)), p = str_trim(str_of(path));
+    BUF_AUTO(url, SIZE_MAX);
 
     if (!host)
         return NULL;
-    url = url_join(host, path);
+    while (h.n && h.p[h.n - 1] == '/')
+        h.n--;
+    while (p.n && *p.p == '/')
+        p = (struct str){p.p + 1, p.n - 1};
+    (void)!(buf_put_str(&url, h) ?: buf_putc(&url, '/') ?: buf_put_str(&url, p));
     url_add_params(&url, params);
     return json_stringn(url.p, url.n);
 }
@@ -434,14 +398,6 @@ static const struct field {
     {"scoringEndpointAuthKey", "scoring.auth.tokenSecretRef.key", .only_in_spec = true},
 };
 
-static const struct field *find_field(struct str key)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-        if (fields[i].key && str_eq(key, str_of(fields[i].key)))
-            return &fields[i];
-    return NULL;
-}
-
 /* Whether the field is set in `in`, a struct api_config or source_spec; if `other` is not NULL, whether both
  * have it, and differ. */
 static bool config_field_is_set(const struct field *f, const void *in, const void *other)
@@ -489,11 +445,6 @@ void effective_overrides(const struct scorer_spec *spec, const struct api_config
     overrides_add(into, false, synced, &spec->own, "spec");
 }
 
-static size_t count_sources(const struct merged *m, bool from_api)
-{
-    return from_api ? m->api->n_sources : m->spec->own.n_sources;
-}
-
 /* A problem of the summary, whose path is "sourceStep" or "sources[1].sourceStep". */
 struct check {
     struct str key;        /* "sourceStep"; empty for the summary as a whole */
@@ -518,7 +469,9 @@ static struct check check_of(const struct problem *x, const struct merged *m)
     while (c.key.n < path.n && !strchr(".[", path.p[c.key.n]))
         c.key.n++;
     c.message = c.key.n ? path.p + c.key.n : x->text;
-    c.f = find_field(c.key);
+    for (i = 0; i < ARRAY_SIZE(fields); i++)
+        if (fields[i].key && str_eq(c.key, str_of(fields[i].key)))
+            c.f = &fields[i];
     return c;
 }
 
@@ -528,7 +481,7 @@ static int check_print(struct buf *into, const struct check *c, const struct mer
     bool api = c->f && is_from_api(c->f, m, c->source);
     char source[40] = "";
 
-    if (c->f && c->f->is_of_source && count_sources(m, api) > 1)
+    if (c->f && c->f->is_of_source && (api ? m->api : &m->spec->own)->n_sources > 1)
         (void)snprintf(source, sizeof(source), "sources[%zu].", c->source);
     else if (c->f && c->f->is_of_source)
         (void)strcpy(source, "source.");
@@ -536,80 +489,54 @@ static int check_print(struct buf *into, const struct check *c, const struct mer
                       STR_ARG(c->f ? str_of(c->f->path) : c->key), api ? " in /config" : "", c->message);
 }
 
-/* All problems of the kind. */
-static void check_list(char out[SPEC_WHY_BYTES], const struct problems *p, enum problem_kind kind,
+/* All problems of the kind. Returns whether all are the DynamicScorer's: a value missing from both is a fault
+ * of either. */
+static bool check_list(char out[SPEC_WHY_BYTES], const struct problems *p, enum problem_kind kind,
                        const struct merged *m)
 {
     BUF_AUTO(list, 64 * 1024);
+    bool of_spec = true;
+    int r = 0;
 
     for (size_t i = 0; i < p->n; i++) {
         struct check c = check_of(&p->list[i], m);
 
-        if (p->list[i].kind == kind && check_print(&list, &c, m) < 0)
-            break;
+        if (p->list[i].kind != kind)
+            continue;
+        of_spec = of_spec && c.f && !p->list[i].missing && !is_from_api(c.f, m, c.source);
+        r = r ?: check_print(&list, &c, m);
     }
     text_line(out, SPEC_WHY_BYTES, buf_str(&list));
-}
-
-/* Whether all values in error are the DynamicScorer's. A value missing from both is a fault of either. */
-static bool check_blames_spec(const struct problems *p, const struct merged *m)
-{
-    for (size_t i = 0; i < p->n; i++) {
-        struct check c = check_of(&p->list[i], m);
-
-        if (p->list[i].kind == PROBLEM_ERROR && (!c.f || p->list[i].missing || is_from_api(c.f, m, c.source)))
-            return false;
-    }
-    return true;
-}
-
-/* Sets reason and error, or interval and warning. */
-static void effective_check(struct effective *e, struct str text, const struct merged *m)
-{
-    CLEANUP(problems_done) struct problems p = {0};
-    CLEANUP(summary_done) struct summary s = {0};
-
-    summary_parse(&s, text, &p);
-    if (!p.errors) {
-        e->interval_ms = s.interval_ms;
-        check_list(e->warning, &p, PROBLEM_WARNING, m);
-        e->n_items = s.n_items;
-        for (size_t i = 0; i < s.n_items; i++)
-            e->unknown_placeholder |= format_unknown_placeholder(s.items[i].format).n > 0;
-        return;
-    }
-    e->reason = EFFECTIVE_INCOMPLETE;
-    e->only_spec_is_wrong = check_blames_spec(&p, m);
-    check_list(e->error, &p, PROBLEM_ERROR, m);
+    return of_spec;
 }
 
 /* ---- The effective configuration ---- */
 
 static void effective_put_text(struct effective *e, const struct merged *m)
 {
+    CLEANUP(problems_done) struct problems p = {0};
+    CLEANUP(summary_done) struct summary s = {0};
     json_auto_t *o = merged_summary(m);
     BUF_AUTO(text, SUMMARY_MAX_BYTES);
 
+    e->reason = EFFECTIVE_INCOMPLETE;
     if (kube_json_print(o, &text) < 0) {
-        e->reason = EFFECTIVE_INCOMPLETE;
         (void)snprintf(e->error, sizeof(e->error), "spec: the summary exceeds 256 KiB");
         return;
     }
-    effective_check(e, buf_str(&text), m);
-    if (e->reason != EFFECTIVE_OK)
+    summary_parse(&s, buf_str(&text), &p);
+    if (p.errors) {
+        e->only_spec_is_wrong = check_list(e->error, &p, PROBLEM_ERROR, m);
         return;
+    }
+    e->reason = EFFECTIVE_OK;
+    e->interval_ms = s.interval_ms;
+    e->n_items = s.n_items;
+    for (size_t i = 0; i < s.n_items; i++)
+        e->unknown_placeholder |= format_unknown_placeholder(s.items[i].format).n > 0;
+    (void)check_list(e->warning, &p, PROBLEM_WARNING, m);
     buf_shrink(&text);
     e->text = buf_take(&text);
-}
-
-/* Before the first /config, a field that the DynamicScorer leaves to it is no error. */
-static void effective_wait(struct effective *e)
-{
-    char text[2 * SPEC_WHY_BYTES];
-
-    e->reason = EFFECTIVE_WAITING;
-    (void)snprintf(text, sizeof(text), "no configuration received from spec.configURL yet: %s", e->error);
-    text_line(e->error, sizeof(e->error), str_of(text));
 }
 
 void effective_make(struct effective *ret, const char *name, const struct scorer_spec *spec,
@@ -631,8 +558,14 @@ void effective_make(struct effective *ret, const char *name, const struct scorer
     } else {
         effective_put_text(&e, &m);
     }
-    if (is_waiting && e.reason == EFFECTIVE_INCOMPLETE)
-        effective_wait(&e);
+    /* Before the first /config, a field that the DynamicScorer leaves to it is no error. */
+    if (is_waiting && e.reason == EFFECTIVE_INCOMPLETE) {
+        char text[2 * SPEC_WHY_BYTES];
+
+        e.reason = EFFECTIVE_WAITING;
+        (void)snprintf(text, sizeof(text), "no configuration received from spec.configURL yet: %s", e.error);
+        text_line(e.error, sizeof(e.error), str_of(text));
+    }
     *ret = e;
 }
 

@@ -95,13 +95,6 @@ enum pair_state pair_state_shown(enum pair_state s, bool behind)
     return behind && (pair_is_pending(s) || s == PAIR_EMPTY || s == PAIR_OK) ? PAIR_BEHIND : s;
 }
 
-static const char *cell_error(enum pair_state s, const struct pair_facts *f)
-{
-    const char *error = report_error(f->report, f->cell);
-
-    return *error ? error : s == PAIR_NOT_PLACED ? "the agent does not say why" : pair_info[s].word;
-}
-
 static const char *pending_reason(enum pair_state s, const struct pair_facts *f)
 {
     if (!f->in_sync)
@@ -127,7 +120,9 @@ void pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state s, const struct pa
         text = cstr(f->apply_error);
     } else if (s == PAIR_FAILING || s == PAIR_STALE || s == PAIR_NOT_PLACED) {
         prefix = s == PAIR_NOT_PLACED ? "AddOnPlacementScore not written: " : "";
-        text = cell_error(s, f);
+        text = report_error(f->report, f->cell);
+        if (!*text)
+            text = s == PAIR_NOT_PLACED ? "the agent does not say why" : pair_info[s].word;
     } else if (s == PAIR_REFUSED || s == PAIR_OLD_CONFIG) {
         prefix = s == PAIR_REFUSED ? "the agent rejected its configuration: "
                                    : "the agent rejected its configuration, an older one stays active: ";

@@ -91,18 +91,14 @@ int masks_read(struct masks *ret, json_t *object, char why[256])
 {
     size_t max = json_array_size(kube_list(object, "spec", "masks", NULL)) +
                  json_array_size(kube_list(object, "spec", "mask", NULL));
-    CLEANUP(masks_done) struct masks m = {.list = xcalloc(max + 1, sizeof(struct mask))};
-    int r;
+    struct masks m = {.owner = json_incref(object), .list = xcalloc(max + 1, sizeof(struct mask))};
+    int r = masks_read_list(&m, object, "masks", why) ?: masks_read_list(&m, object, "mask", why);
 
-    m.owner = json_incref(object);
-    r = masks_read_list(&m, object, "masks", why);
-    if (r == 0)
-        r = masks_read_list(&m, object, "mask", why);
     if (r < 0)
-        return r;
-    *ret = m;
-    m = (struct masks){0};
-    return 0;
+        masks_done(&m);
+    else
+        *ret = m;
+    return r;
 }
 
 void masks_done(struct masks *m)
@@ -113,13 +109,6 @@ void masks_done(struct masks *m)
 }
 
 /* ---- Masks as the plan looks them up ---- */
-
-/* Masks with the same cluster, a name or a pattern, are a list. */
-struct plan_mask {
-    struct plan_mask *next;
-    const uint64_t *scores; /* the entries that it matches */
-    size_t index;           /* in masks.list */
-};
 
 static void set_bit(uint64_t *set, size_t i)
 {
@@ -145,36 +134,27 @@ static void plan_compile_masks(struct plan *p, const struct masks *masks)
 {
     p->masks = (struct masks){.list = xcalloc(masks->n + 1, sizeof(struct mask)), .n = masks->n};
     p->masks.owner = json_incref(masks->owner);
-    p->mask_clusters = xcalloc(masks->n + 1, sizeof(size_t));
-    p->compiled = xcalloc(masks->n + 1, sizeof(struct plan_mask));
+    p->of_masks = xcalloc(masks->n + 1, sizeof(struct plan_mask));
     for (size_t i = 0; i < masks->n; i++) {
         const struct mask *m = &p->masks.list[i];
 
         p->masks.list[i] = masks->list[i];
-        p->compiled[i] = (struct plan_mask){
-            .next = map_get(&p->clusters, m->cluster), .scores = plan_pattern(p, m->score), .index = i};
-        map_set(&p->clusters, m->cluster, &p->compiled[i]);
-        if (strpbrk(m->cluster, "*?") && !p->compiled[i].next)
+        p->of_masks[i].next = map_get(&p->clusters, m->cluster);
+        p->of_masks[i].entries = plan_pattern(p, m->score);
+        map_set(&p->clusters, m->cluster, &p->of_masks[i]);
+        if (strpbrk(m->cluster, "*?") && !p->of_masks[i].next)
             p->globs[p->n_globs++] = m->cluster;
     }
 }
 
+/* Removes from the set what the masks of that cluster leave out, and counts the cluster for each. */
 static void plan_apply(struct plan *p, const char *name, uint64_t *set)
 {
-    for (const struct plan_mask *m = map_get(&p->clusters, name); m; m = m->next) {
-        p->mask_clusters[m->index]++;
+    for (struct plan_mask *m = map_get(&p->clusters, name); m; m = m->next) {
+        m->clusters++;
         for (size_t i = 0; i < p->words; i++)
-            set[i] &= ~m->scores[i];
+            set[i] &= ~m->entries[i];
     }
-}
-
-/* Removes from the set what the cluster leaves out, and counts the cluster for each mask that names it. */
-static void plan_apply_masks(struct plan *p, const char *cluster, uint64_t *set)
-{
-    plan_apply(p, cluster, set); /* a name has no wildcard */
-    for (size_t i = 0; i < p->n_globs; i++)
-        if (glob_match(p->globs[i], cluster))
-            plan_apply(p, p->globs[i], set);
 }
 
 /* ---- Groups ---- */
@@ -206,54 +186,36 @@ static int plan_compare_names(const void *a, const void *b, void *entries)
     return strcmp(list[*(const size_t *)a].score_name, list[*(const size_t *)b].score_name);
 }
 
-static int plan_compare_scores(const void *a, const void *b, void *entries)
-{
-    const struct plan_entry *list = entries;
-    uint64_t x = list[*(const size_t *)a].score, y = list[*(const size_t *)b].score;
-
-    return x < y ? -1 : x > y;
-}
-
-static void plan_copy_entries(struct plan *p, const struct plan_entry *entries)
-{
-    size_t bytes = 1;
-    char *at;
-
-    for (size_t i = 0; i < p->n; i++)
-        bytes += strlen(entries[i].score_name) + 1 + entries[i].text.n;
-    at = p->storage = xmalloc(bytes);
-    for (size_t i = 0; i < p->n; i++) {
-        struct str text = entries[i].text;
-
-        p->entries[i].score_name = at;
-        at = stpcpy(at, entries[i].score_name) + 1;
-        p->entries[i].text = (struct str){memcpy(at, cstr(text.p), text.n), text.n};
-        at += text.n;
-        p->entries[i].suspended = entries[i].suspended;
-        p->entries[i].clusters = entries[i].clusters;
-        p->entries[i].score = report_score(str_of(entries[i].score_name));
-        p->escaped[i] = escaped_bytes(text);
-        p->by_name[i] = p->by_score[i] = i;
-    }
-    qsort_r(p->by_name, p->n, sizeof(size_t), plan_compare_names, p->entries);
-    qsort_r(p->by_score, p->n, sizeof(size_t), plan_compare_scores, p->entries);
-}
-
 struct plan *plan_new(const struct plan_entry *entries, size_t n, const struct masks *masks, size_t max_bytes)
 {
     static const struct masks none;
     struct plan *p = xcalloc(1, sizeof(*p));
+    size_t bytes = 1;
+    char *at;
 
     masks = masks ?: &none;
     p->n = n;
     p->words = n / 64 + 1;
     p->max_bytes = size_max(max_bytes, EMPTY_BYTES);
     p->entries = xcalloc(n + 1, sizeof(*p->entries));
-    p->by_score = xcalloc(n + 1, sizeof(size_t));
     p->by_name = xcalloc(n + 1, sizeof(size_t));
-    p->escaped = xcalloc(n + 1, sizeof(size_t));
     p->globs = xcalloc(masks->n + 1, sizeof(char *));
-    plan_copy_entries(p, entries);
+    for (size_t i = 0; i < n; i++)
+        bytes += strlen(entries[i].score_name) + 1 + entries[i].text.n;
+    at = p->storage = xmalloc(bytes);
+    for (size_t i = 0; i < n; i++) {
+        struct str text = entries[i].text;
+
+        p->entries[i] = entries[i];
+        p->entries[i].score_name = at;
+        at = stpcpy(at, entries[i].score_name) + 1;
+        p->entries[i].text = (struct str){memcpy(at, cstr(text.p), text.n), text.n};
+        at += text.n;
+        p->entries[i].score = report_score(str_of(entries[i].score_name));
+        p->entries[i].escaped = escaped_bytes(text);
+        p->by_name[i] = i;
+    }
+    qsort_r(p->by_name, n, sizeof(size_t), plan_compare_names, p->entries);
     plan_compile_masks(p, masks);
     return p;
 }
@@ -273,26 +235,27 @@ struct plan *plan_free(struct plan *p)
     map_done(&p->patterns);
     map_done(&p->clusters);
     masks_done(&p->masks);
-    free(p->mask_clusters);
-    free(p->compiled);
+    free(p->of_masks);
     free(p->globs);
     free(p->entries);
-    free(p->by_score);
     free(p->by_name);
-    free(p->escaped);
     free(p->storage);
     free(p);
     return NULL;
 }
 
-/* Adds entries in their order while there is room, suspended ones last; one that is too large does not keep
- * out smaller ones after it. */
-static void group_fill(const struct plan *p, struct plan_group *g)
+static struct plan_group *group_new(const struct plan *p, const uint64_t *wanted, const char *key)
 {
+    struct plan_group *g = xcalloc(1, sizeof(*g) + 2 * p->words * sizeof(uint64_t));
+    BUF_AUTO(text, p->max_bytes);
+    BUF_AUTO(suspended, p->max_bytes);
     size_t room = p->max_bytes - EMPTY_BYTES;
 
+    memcpy(&g->set[p->words], wanted, p->words * sizeof(uint64_t));
+    /* Adds entries in their order while there is room, suspended ones last; one that is too large does not
+     * keep out smaller ones after it. */
     for (size_t i = 0; i < p->n; i++) {
-        size_t bytes = p->escaped[i] + (g->scorers > 0); /* with a comma */
+        size_t bytes = p->entries[i].escaped + (g->scorers > 0); /* with a comma */
 
         if (!plan_group_lacks(p, g, i))
             continue;
@@ -304,16 +267,6 @@ static void group_fill(const struct plan *p, struct plan_group *g)
         g->scorers++;
         room -= bytes;
     }
-}
-
-static struct plan_group *group_new(const struct plan *p, const uint64_t *wanted, const char *key)
-{
-    struct plan_group *g = xcalloc(1, sizeof(*g) + 2 * p->words * sizeof(uint64_t));
-    BUF_AUTO(text, p->max_bytes);
-    BUF_AUTO(suspended, p->max_bytes);
-
-    memcpy(&g->set[p->words], wanted, p->words * sizeof(uint64_t));
-    group_fill(p, g);
     /* No longer than they were counted. */
     (void)!(plan_text(p, g, false, &text) ?: plan_text(p, g, true, &suspended));
     g->key = xstrdup(key);
@@ -331,7 +284,10 @@ const struct plan_group *plan_group_of(struct plan *p, const char *cluster)
     for (size_t i = 0; i < p->n; i++)
         if (!p->entries[i].clusters || map_get(p->entries[i].clusters, cluster))
             set_bit(wanted, i);
-    plan_apply_masks(p, cluster, wanted);
+    plan_apply(p, cluster, wanted); /* a name has no wildcard */
+    for (size_t i = 0; i < p->n_globs; i++)
+        if (glob_match(p->globs[i], cluster))
+            plan_apply(p, p->globs[i], wanted);
     for (size_t i = 0; i < p->words; i++)
         (void)sprintf(key + i * 16, "%016" PRIx64, wanted[i]);
     g = map_get(&p->groups, key);
@@ -365,14 +321,10 @@ int plan_text(const struct plan *p, const struct plan_group *g, bool suspended, 
 
 uint64_t plan_hash(struct str text)
 {
-    uint64_t h = hash_bytes(text);
-
-    return h ? h : 1;
+    return hash_bytes(text) ?: 1;
 }
 
 uint64_t plan_hash_lists(uint64_t summaries, struct str suspended)
 {
-    uint64_t h = suspended.n ? hash_chain_u64(summaries, hash_bytes(suspended)) : summaries;
-
-    return h ? h : 1;
+    return (suspended.n ? hash_chain_u64(summaries, hash_bytes(suspended)) : summaries) ?: 1;
 }

@@ -12,14 +12,13 @@
 
 /* ---- Reads an agent's report into few bytes ---- */
 
-enum { FIRST_CAP = 64, TROUBLE_BYTES = 512, MAX_LIFE_S = (1 << 19) - 1 };
+enum { CELLS_STEP = 64, TROUBLE_BYTES = 512, MAX_LIFE_S = (1 << 19) - 1 };
 
 /* The document as it is read; texts are raw. */
 struct reading {
     struct report *to;
     bool is_report; /* has a member that only reports have */
     struct str problems, hub_error;
-    size_t cap; /* of to->cells */
 };
 
 /* The raw string; empty for a value of another type. */
@@ -58,14 +57,6 @@ static uint32_t read_time(struct str raw)
     return t > 0 && t <= UINT32_MAX ? (uint32_t)t : 0;
 }
 
-/* 0 without scores that expire. */
-static uint32_t read_life(uint32_t succeeded, uint32_t until)
-{
-    uint32_t life = succeeded && until > succeeded ? until - succeeded : 0;
-
-    return life < MAX_LIFE_S ? life : MAX_LIFE_S;
-}
-
 /* SCORER_STATES for an unknown word. */
 static enum scorer_state read_state(struct str raw)
 {
@@ -94,24 +85,15 @@ static uint16_t report_keep_error(struct report *to, struct str raw)
     return (uint16_t)(i + 1);
 }
 
-static void report_add_cell(struct reading *r, const struct report_cell *cell)
-{
-    struct report *to = r->to;
-
-    if (to->n == r->cap) {
-        r->cap = r->cap ? r->cap * 2 : FIRST_CAP;
-        to->cells = xreallocarray(to->cells, r->cap, sizeof(*to->cells));
-    }
-    to->cells[to->n++] = *cell;
-}
-
 static void read_cell(struct jr *j, struct reading *r)
 {
     enum { NAME, STATE, ERROR, STAGE, PLACEMENT, SUCCESS, UNTIL, MEMBERS };
     static const char *const names[MEMBERS] = {"scoreName",      "state",       "error",     "failedStage",
                                                "placementError", "lastSuccess", "validUntil"};
+    struct report *to = r->to;
     struct str key, v[MEMBERS] = {0};
     struct report_cell cell;
+    uint32_t until;
     bool failed;
 
     jr_object(j);
@@ -126,11 +108,13 @@ static void read_cell(struct jr *j, struct reading *r)
             jr_skip(j, NULL);
     }
     cell = (struct report_cell){.succeeded = read_time(v[SUCCESS]), .state = read_state(v[STATE])};
-    cell.life = read_life(cell.succeeded, read_time(v[UNTIL])) & MAX_LIFE_S;
+    until = read_time(v[UNTIL]);
+    if (cell.succeeded && until > cell.succeeded)
+        cell.life = size_min(until - cell.succeeded, MAX_LIFE_S) & MAX_LIFE_S;
     if (j->error || v[NAME].n == 0 || cell.state == SCORER_STATES)
         return;
-    if (r->to->n == REPORT_MAX_CELLS) {
-        r->to->not_shown++;
+    if (to->n == REPORT_MAX_CELLS) {
+        to->not_shown++;
         return;
     }
     failed = cell.state == SCORER_FAILING || cell.state == SCORER_STALE;
@@ -138,8 +122,10 @@ static void read_cell(struct jr *j, struct reading *r)
     cell.placement = v[PLACEMENT].n > 0;
     cell.api_failed = failed && jr_key_is(v[STAGE], round_stage_word(STAGE_SCORING));
     if (report_cell_fails(&cell))
-        cell.error = report_keep_error(r->to, failed && v[ERROR].n ? v[ERROR] : v[PLACEMENT]) & 0x7fu;
-    report_add_cell(r, &cell);
+        cell.error = report_keep_error(to, failed && v[ERROR].n ? v[ERROR] : v[PLACEMENT]) & 0x7fu;
+    if (to->n % CELLS_STEP == 0)
+        to->cells = xreallocarray(to->cells, to->n + CELLS_STEP, sizeof(*to->cells));
+    to->cells[to->n++] = cell;
 }
 
 static void read_cells(struct jr *j, struct reading *r)
@@ -236,7 +222,7 @@ static int report_by_score(const void *a, const void *b)
 
 int report_parse(struct report *ret, struct str text)
 {
-    CLEANUP(report_done) struct report to = {.exists = text.n > 0, .hash = report_hash(text)};
+    CLEANUP(report_done) struct report to = {.exists = text.n > 0, .hash = hash_bytes(text)};
     struct reading r = {.to = &to};
 
     if (text.n == 0) {
@@ -264,11 +250,6 @@ uint64_t report_score(struct str score_name)
     return hash_bytes(score_name);
 }
 
-uint64_t report_hash(struct str text)
-{
-    return hash_bytes(text);
-}
-
 bool report_cell_fails(const struct report_cell *c)
 {
     return c->placement || c->state == SCORER_FAILING || c->state == SCORER_STALE;
@@ -289,12 +270,6 @@ void report_done(struct report *r)
     *r = (struct report){0};
 }
 
-static bool report_same_cell(const struct report_cell *a, const struct report_cell *b)
-{
-    return a->score == b->score && a->state == b->state && a->placement == b->placement &&
-           a->api_failed == b->api_failed && a->error == b->error && !a->succeeded == !b->succeeded;
-}
-
 bool report_same(const struct report *a, const struct report *b)
 {
     bool same = a->exists == b->exists && a->config_ok == b->config_ok &&
@@ -304,8 +279,12 @@ bool report_same(const struct report *a, const struct report *b)
 
     for (uint32_t i = 0; same && i < a->n_errors; i++)
         same = strcmp(a->errors[i], b->errors[i]) == 0;
-    for (uint32_t i = 0; same && i < a->n; i++)
-        same = report_same_cell(&a->cells[i], &b->cells[i]);
+    for (uint32_t i = 0; same && i < a->n; i++) {
+        const struct report_cell *x = &a->cells[i], *y = &b->cells[i];
+
+        same = x->score == y->score && x->state == y->state && x->placement == y->placement &&
+               x->api_failed == y->api_failed && x->error == y->error && !x->succeeded == !y->succeeded;
+    }
     return same;
 }
 

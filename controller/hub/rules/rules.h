@@ -91,13 +91,6 @@ MUST_USE int api_config_read(struct api_config *ret, json_t *value, char why[SPE
 json_t *api_config_value(const struct api_config *c);
 void api_config_done(struct api_config *c);
 
-/* The copy shares the document. */
-static inline struct scorer_spec scorer_spec_copy(const struct scorer_spec *s)
-{
-    json_incref(s->own.owner);
-    return *s;
-}
-
 /* ---- effective.c: the summary that agents receive ----
  *
  * In Full mode a field comes from /config, else from the DynamicScorer, else from the default; in None
@@ -179,7 +172,7 @@ struct report {
     bool config_ok;       /* configurationInForce */
     bool config_rejected; /* the agent's scorers are those of an older configuration, or none */
     bool takes_items;     /* the agent knows scoreItems */
-    uint64_t hash;        /* report_hash() of the text, so that the same text is not read again */
+    uint64_t hash;        /* hash_bytes() of the text, so that the same text is not read again */
     char *problem;        /* configurationProblems or hubError, one line; NULL for none */
     struct report_cell *cells;
     uint32_t n, not_shown; /* not_shown: the agent's scorers without a cell */
@@ -198,7 +191,6 @@ const struct report_cell *report_find(const struct report *r, uint64_t score);
 /* The cell's error; "" when none was kept. */
 const char *report_error(const struct report *r, const struct report_cell *c);
 uint64_t report_score(struct str score_name);
-uint64_t report_hash(struct str text);
 /* Whether the cell is scoring (ok, empty) or failing (failing, stale, or without placement score). A
  * waiting cell is neither. */
 bool report_cell_scores(const struct report_cell *c);
@@ -230,13 +222,14 @@ enum pair_state {
     PAIR_STATES
 };
 
+/* In the order of a condition's message. */
 enum pair_class {
-    PAIR_CLASS_SCORING,
     PAIR_CLASS_FAILING,
-    PAIR_CLASS_WAITING,
-    PAIR_CLASS_SILENT,
     PAIR_CLASS_SUSPENDED,
     PAIR_CLASS_EMPTY,
+    PAIR_CLASS_SILENT,
+    PAIR_CLASS_WAITING,
+    PAIR_CLASS_SCORING,
     PAIR_CLASS_UNSELECTED,
     PAIR_CLASSES
 };
@@ -319,20 +312,26 @@ struct plan_entry {
     bool suspended;         /* agents get it in the list of those that they do not call */
     struct map *clusters;   /* the names of those that get it, for plan_group_of(); NULL: all do */
     uint64_t score;         /* report_score() of the name */
+    size_t escaped;         /* bytes of the text in a ManifestWork. Both are set by plan_new() */
 };
 
-/* Read-only. */
+/* A mask as the plan looks it up. */
+struct plan_mask {
+    struct plan_mask *next;  /* of the same cluster, a name or a pattern */
+    const uint64_t *entries; /* that it matches, a set */
+    size_t clusters;         /* that it names, of those for which plan_group_of() was called */
+    size_t scores;           /* that it matches, of all scorers: for the plan's owner */
+};
+
+/* Read-only, but for the masks' scores. */
 struct plan {
     struct plan_entry *entries; /* in the order in which they are given room, the oldest first */
     size_t n, words;            /* words: of a set of entries */
-    size_t *by_score;           /* indices of the entries, sorted by `score` */
     struct masks masks;
-    size_t *mask_clusters; /* for each mask, the clusters that it names, of those for which
-                            * plan_group_of() was called */
+    struct plan_mask *of_masks; /* for each mask */
     /* For plan.c. */
     char *storage;
-    size_t max_bytes, *by_name, *escaped;
-    struct plan_mask *compiled;
+    size_t max_bytes, *by_name;
     const char **globs; /* the different patterns of clusters */
     size_t n_globs;
     struct map patterns, clusters, groups;

@@ -11,7 +11,7 @@
 /* An object in the document. map is NULL when it is absent; then all its members read as absent. */
 struct spec_place {
     const json_t *map;
-    char path[160]; /* "spec.source.params"; empty at the top of /config */
+    char path[160]; /* "spec.source.params."; empty at the top */
 };
 
 enum { SPEC_ERRORS_BYTES = 8192 };
@@ -25,16 +25,6 @@ enum spec_document {
 
 /* ---- Writes status.lastSyncedConfig ---- */
 
-static json_t *scoring_value(const struct scoring_spec *s)
-{
-    json_t *params =
-        json_pack("{s:I, s:s}", "interval", (json_int_t)s->interval_s, "name", cstr(s->score_name));
-
-    if (s->params)
-        (void)json_object_update(params, (json_t *)(uintptr_t)s->params);
-    return json_pack("{s:s*, s:o, s:s}", "host", s->host, "params", params, "path", cstr(s->path));
-}
-
 static json_t *source_value(const struct source_spec *s)
 {
     return json_pack("{s:s*, s:{s:s, s:I, s:I}, s:s, s:s*}", "host", s->host, "params", "query",
@@ -44,10 +34,15 @@ static json_t *source_value(const struct source_spec *s)
 
 json_t *api_config_value(const struct api_config *c)
 {
-    json_t *value =
-        json_pack("{s:s, s:s, s:o, s:o}", "description", cstr(c->description), "name", cstr(c->name),
-                  "scoring", scoring_value(&c->scoring), "source", source_value(&c->sources[0]));
+    const struct scoring_spec *s = &c->scoring;
+    json_t *params =
+        json_pack("{s:I, s:s}", "interval", (json_int_t)s->interval_s, "name", cstr(s->score_name));
+    json_t *value;
 
+    (void)json_object_update(params, (json_t *)(uintptr_t)s->params);
+    value = json_pack("{s:s, s:s, s:{s:s*, s:o, s:s}, s:o}", "description", cstr(c->description), "name",
+                      cstr(c->name), "scoring", "host", s->host, "params", params, "path", cstr(s->path),
+                      "source", source_value(&c->sources[0]));
     if (c->n_sources < 2)
         return value;
     /* Another CRD may know one source only: a server that prunes the list keeps the first. */
@@ -89,11 +84,6 @@ static void spec_describe(const json_t *v, char out[64])
                                                                      : kinds[json_typeof(v)]);
 }
 
-static const char *spec_dot(const struct spec_place *at, const char *key)
-{
-    return *at->path && *key ? "." : "";
-}
-
 /* Adds "<path>.<key>: expected <what>, got <kind of value>". Strings are not shown, as a misplaced one may
  * be a token. */
 static void spec_expected(struct buf *errors, const struct spec_place *at, const char *key, const char *what,
@@ -102,7 +92,7 @@ static void spec_expected(struct buf *errors, const struct spec_place *at, const
     char kind[64];
 
     spec_describe(got, kind);
-    spec_error(errors, "%s%s%.100s: expected %s, got %s", at->path, spec_dot(at, key), key, what, kind);
+    spec_error(errors, "%s%.100s: expected %s, got %s", at->path, key, what, kind);
 }
 
 /* 0 without errors; else -EINVAL with all of them in `why`. */
@@ -119,7 +109,7 @@ static struct spec_place spec_object(struct buf *errors, const struct spec_place
 {
     struct spec_place in = {.map = kube_get(at->map, key, NULL)};
 
-    (void)snprintf(in.path, sizeof(in.path), "%.100s%s%.50s", at->path, spec_dot(at, key), key);
+    (void)snprintf(in.path, sizeof(in.path), "%.100s%.50s.", at->path, key);
     if (in.map && !json_is_object(in.map)) {
         spec_expected(errors, at, key, "an object", in.map);
         in.map = NULL;
@@ -138,8 +128,7 @@ static const char *spec_string(struct buf *errors, const struct spec_place *at, 
     if (!s)
         spec_expected(errors, at, key, "a string", v);
     else if (strlen(s) != json_string_length(v))
-        spec_error(errors, "%s%s%s: expected a string without NUL characters", at->path, spec_dot(at, key),
-                   key);
+        spec_error(errors, "%s%s: expected a string without NUL characters", at->path, key);
     else if (*s)
         return s;
     return NULL;
@@ -172,8 +161,8 @@ static const char *spec_word(struct buf *errors, const struct spec_place *at, co
         if (str_eq_nocase(str_of(s), str_of(words[i])))
             return words[i];
     if (s && problem_choices(words, &list) == 0 && problem_quote(str_of(s), &quoted) == 0)
-        spec_error(errors, "%s%s%s: expected %.*s, got %.*s", at->path, spec_dot(at, key), key,
-                   STR_ARG(buf_str(&list)), STR_ARG(buf_str(&quoted)));
+        spec_error(errors, "%s%s: expected %.*s, got %.*s", at->path, key, STR_ARG(buf_str(&list)),
+                   STR_ARG(buf_str(&quoted)));
     return NULL;
 }
 
@@ -184,22 +173,13 @@ static struct token_ref spec_token(struct buf *errors, const struct spec_place *
     struct token_ref ref = {.name = spec_string(errors, at, "name"), .key = spec_string(errors, at, "key")};
 
     if (errors->n == before && ref.key && !ref.name)
-        spec_error(errors, "%s: a key needs the name of its Secret", at->path);
+        spec_error(errors, "%.*s: a key needs the name of its Secret", (int)strlen(at->path) - 1, at->path);
     return ref;
 }
 
 /* ---- What a DynamicScorer and /config share ---- */
 
 enum { MAX_PARAMS = 64, MAX_ALLOWED_HOSTS = 64, MAX_PLACEMENTS = 32 };
-
-/* Rejects an entry without an origin, as it would silently allow nothing. */
-static bool is_allowed_host(const json_t *v)
-{
-    const char *s = kube_str(v, NULL);
-    CLEANUP(cleanup_free) char *origin = s ? url_origin(s) : NULL;
-
-    return s && (strcmp(s, "*") == 0 || *origin);
-}
 
 static const json_t *config_allowed_hosts(struct buf *errors, const struct spec_place *auth)
 {
@@ -214,10 +194,13 @@ static const json_t *config_allowed_hosts(struct buf *errors, const struct spec_
     }
     json_array_foreach(list, i, entry)
     {
+        const char *host = cstr(kube_str(entry, NULL));
+        CLEANUP(cleanup_free) char *origin = url_origin(host);
         char key[40];
 
         (void)snprintf(key, sizeof(key), "allowedHosts[%zu]", i);
-        if (!is_allowed_host(entry))
+        /* One without an origin would silently allow nothing. */
+        if (!*origin && strcmp(host, "*") != 0)
             spec_expected(errors, auth, key, "an origin such as https://prometheus.example:9090, or *",
                           entry);
     }
@@ -252,29 +235,24 @@ static void config_source(struct buf *errors, const struct spec_place *at, enum 
         config_auth(errors, at, &s->auth);
 }
 
-static bool is_empty_source(const struct source_spec *s)
-{
-    return s->type == SOURCE_UNSET && !s->host && !s->path && !s->query && !s->range_s && !s->step_s &&
-           !s->auth.token.name && !s->auth.allowed_hosts;
-}
-
 static void config_source_list(struct buf *errors, const struct spec_place *top, const json_t *list,
                                enum spec_document document, struct api_config *c)
 {
     if (json_array_size(list) > SPEC_MAX_SOURCES) {
-        spec_error(errors, "%s%ssources: expected at most %d, got %zu", top->path, *top->path ? "." : "",
-                   SPEC_MAX_SOURCES, json_array_size(list));
+        spec_error(errors, "%ssources: expected at most %d, got %zu", top->path, SPEC_MAX_SOURCES,
+                   json_array_size(list));
         return;
     }
     for (; c->n_sources < json_array_size(list); c->n_sources++) {
         struct spec_place at = {.map = json_array_get(list, c->n_sources)};
+        char key[40];
 
-        (void)snprintf(at.path, sizeof(at.path), "%.100s%ssources[%zu]", top->path, *top->path ? "." : "",
-                       c->n_sources);
+        (void)snprintf(key, sizeof(key), "sources[%zu]", c->n_sources);
+        (void)snprintf(at.path, sizeof(at.path), "%.100s%s.", top->path, key);
         if (json_is_object(at.map))
             config_source(errors, &at, document, &c->sources[c->n_sources]);
         else
-            spec_expected(errors, &at, "", "an object", at.map);
+            spec_expected(errors, top, key, "an object", at.map);
     }
 }
 
@@ -282,11 +260,10 @@ static void config_sources(struct buf *errors, const struct spec_place *top, enu
                            struct api_config *c)
 {
     const json_t *one = kube_get(top->map, "source", NULL), *many = kube_get(top->map, "sources", NULL);
+    const struct source_spec *s = &c->sources[0];
 
     if (one && many && document != DOCUMENT_STATUS) {
-        const char *where = *top->path ? "spec." : "";
-
-        spec_error(errors, "%ssource and %ssources: only one may be set", where, where);
+        spec_error(errors, "%ssource and %ssources: only one may be set", top->path, top->path);
     } else if (json_is_array(many)) {
         config_source_list(errors, top, many, document, c);
     } else if (many) {
@@ -296,13 +273,9 @@ static void config_sources(struct buf *errors, const struct spec_place *top, enu
 
         config_source(errors, &at, document, &c->sources[c->n_sources++]);
     }
-    if (c->n_sources == 1 && is_empty_source(&c->sources[0]))
+    if (c->n_sources == 1 && s->type == SOURCE_UNSET && !s->host && !s->path && !s->query && !s->range_s &&
+        !s->step_s && !s->auth.token.name && !s->auth.allowed_hosts)
         c->n_sources = 0;
-}
-
-static bool is_scalar(const json_t *v)
-{
-    return json_is_number(v) || json_is_boolean(v) || kube_str(v, NULL);
 }
 
 /* The members of scoring.params other than name and interval, in an object of their own beside the
@@ -317,14 +290,14 @@ static void config_params(struct buf *errors, const struct spec_place *params, s
     {
         if (strcmp(key, "name") == 0 || strcmp(key, "interval") == 0)
             continue;
-        if (!is_scalar(v))
-            spec_expected(errors, params, key, "a string, a number, true or false", v);
-        else
+        if (json_is_number(v) || json_is_boolean(v) || kube_str(v, NULL))
             json_object_set(others, key, v);
+        else
+            spec_expected(errors, params, key, "a string, a number, true or false", v);
     }
     if (json_object_size(others) > MAX_PARAMS)
-        spec_error(errors, "%s: expected at most %d parameters, got %zu", params->path, MAX_PARAMS,
-                   json_object_size(others));
+        spec_error(errors, "%.*s: expected at most %d parameters, got %zu", (int)strlen(params->path) - 1,
+                   params->path, MAX_PARAMS, json_object_size(others));
     if (json_object_size(others) == 0)
         return;
     c->scoring.params = others;
@@ -347,7 +320,7 @@ static void config_scoring(struct buf *errors, const struct spec_place *top, enu
     config_params(errors, &params, c);
 }
 
-/* *c is zeroed; the caller releases it also after an error. */
+/* *c is zeroed; the caller releases it after an error. */
 static void spec_read_config(struct buf *errors, struct api_config *c, json_t *owner,
                              const struct spec_place *top, enum spec_document document)
 {
@@ -358,36 +331,26 @@ static void spec_read_config(struct buf *errors, struct api_config *c, json_t *o
     config_scoring(errors, top, document, c);
 }
 
-/* An error of a proxy may be JSON, too, but has neither member. */
-static void config_check_top(struct buf *errors, const json_t *value)
-{
-    if (!json_is_object(value)) {
-        struct spec_place nowhere = {0};
-
-        spec_expected(errors, &nowhere, "configuration", "an object with source and scoring", value);
-    } else if (!kube_get(value, "source", NULL) && !kube_get(value, "sources", NULL) &&
-               !kube_get(value, "scoring", NULL)) {
-        spec_error(errors, "not a configuration: it has neither source nor scoring");
-    }
-}
-
 static int config_read(struct api_config *ret, json_t *value, enum spec_document document,
                        char why[SPEC_WHY_BYTES])
 {
     BUF_AUTO(errors, SPEC_ERRORS_BYTES);
-    CLEANUP(api_config_done) struct api_config c = {0};
+    struct api_config c = {0};
     const struct spec_place top = {.map = value};
-    int r;
 
-    config_check_top(&errors, value);
-    if (errors.n == 0)
+    /* An error of a proxy may be JSON, too, but has neither member. */
+    if (!json_is_object(value))
+        spec_expected(&errors, &top, "configuration", "an object with source and scoring", value);
+    else if (!kube_get(value, "source", NULL) && !kube_get(value, "sources", NULL) &&
+             !kube_get(value, "scoring", NULL))
+        spec_error(&errors, "not a configuration: it has neither source nor scoring");
+    else
         spec_read_config(&errors, &c, value, &top, document);
-    r = spec_result(&errors, why);
-    if (r < 0)
-        return r;
-    *ret = c;
-    c = (struct api_config){0};
-    return 0;
+    if (errors.n == 0)
+        *ret = c;
+    else
+        api_config_done(&c);
+    return spec_result(&errors, why);
 }
 
 int api_config_read(struct api_config *ret, json_t *value, char why[SPEC_WHY_BYTES])
@@ -440,18 +403,6 @@ enum health_check scorer_spec_health_check(const json_t *object)
     return spec_health_check(&errors, &spec);
 }
 
-static void spec_config_url(struct buf *errors, const struct spec_place *spec, struct scorer_spec *s)
-{
-    struct spec_place auth = spec_object(errors, spec, "configAuth"),
-                      ref = spec_object(errors, &auth, "tokenSecretRef");
-
-    s->config_url = spec_string(errors, spec, "configURL");
-    s->config_token = spec_token(errors, &ref);
-    if (s->mode == SYNC_FULL && !s->config_url)
-        spec_expected(errors, spec, "configURL", "a URL, as configSyncMode is Full",
-                      kube_get(spec->map, "configURL", NULL));
-}
-
 /* The values kept as written are checked with the summary. */
 static void spec_destination(struct buf *errors, const struct spec_place *spec, struct scorer_spec *s)
 {
@@ -487,25 +438,29 @@ int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_
 {
     static const char *const modes[] = {"Full", "None", NULL};
     BUF_AUTO(errors, SPEC_ERRORS_BYTES);
-    CLEANUP(scorer_spec_done) struct scorer_spec s = {0};
+    struct scorer_spec s = {0};
     const struct spec_place top = {.map = object};
-    struct spec_place spec = spec_object(&errors, &top, "spec");
-    int r;
+    struct spec_place spec = spec_object(&errors, &top, "spec"), auth, ref;
 
     if (!spec.map && errors.n == 0)
         spec_expected(&errors, &top, "spec", "an object", NULL);
     s.mode = spec_word(&errors, &spec, "configSyncMode", modes) == modes[0] ? SYNC_FULL : SYNC_NONE;
     s.health_check = spec_health_check(&errors, &spec);
-    spec_config_url(&errors, &spec, &s);
+    auth = spec_object(&errors, &spec, "configAuth");
+    ref = spec_object(&errors, &auth, "tokenSecretRef");
+    s.config_url = spec_string(&errors, &spec, "configURL");
+    s.config_token = spec_token(&errors, &ref);
+    if (s.mode == SYNC_FULL && !s.config_url)
+        spec_expected(&errors, &spec, "configURL", "a URL, as configSyncMode is Full",
+                      kube_get(spec.map, "configURL", NULL));
     spec_read_config(&errors, &s.own, object, &spec, DOCUMENT_SCORER);
     spec_destination(&errors, &spec, &s);
     s.placements = spec_placements(&errors, &spec);
-    r = spec_result(&errors, why);
-    if (r < 0)
-        return r;
-    *ret = s;
-    s = (struct scorer_spec){0};
-    return 0;
+    if (errors.n == 0)
+        *ret = s;
+    else
+        scorer_spec_done(&s);
+    return spec_result(&errors, why);
 }
 
 void scorer_spec_done(struct scorer_spec *s)

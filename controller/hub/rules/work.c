@@ -142,29 +142,14 @@ static const json_t *work_manifest_status(const json_t *object, const char *name
     return NULL;
 }
 
-static void found_read_status(struct work_found *f, const json_t *object)
-{
-    const json_t *status = kube_get(object, "status", NULL);
-    const json_t *applied = kube_condition(status, "Applied");
-    const json_t *one = kube_condition(work_manifest_status(object, WORK_CONFIGMAP), "Applied");
-    int64_t generation = 0;
-
-    (void)kube_int(object, &generation, "metadata", "generation", NULL);
-    f->applied = is_current(applied, "True", generation, 0);
-    if (f->applied)
-        return;
-    /* A manifest's condition may have no observedGeneration. */
-    if (is_current(one, "False", generation, generation))
-        kube_condition_why(one, f->why, sizeof(f->why));
-    else if (is_current(applied, "False", generation, 0))
-        kube_condition_why(applied, f->why, sizeof(f->why));
-}
-
 void work_look(struct work_found *ret, const json_t *object, const char *agent_namespace)
 {
     struct str summaries = kube_text(work_configmap(object), "data", "summaries", NULL);
     struct str suspended = kube_text(work_configmap(object), "data", "suspended", NULL);
     const char *label = kube_label(object, WORK_LABEL);
+    const json_t *applied = kube_condition(kube_get(object, "status", NULL), "Applied");
+    const json_t *one = kube_condition(work_manifest_status(object, WORK_CONFIGMAP), "Applied");
+    int64_t generation = 0;
 
     *ret = (struct work_found){0};
     if (!json_is_object(object))
@@ -177,7 +162,13 @@ void work_look(struct work_found *ret, const json_t *object, const char *agent_n
         ret->hash = summaries.p ? plan_hash(summaries) : 0;
     if (ret->hash)
         ret->hash = plan_hash_lists(ret->hash, suspended);
-    found_read_status(ret, object);
+    (void)kube_int(object, &generation, "metadata", "generation", NULL);
+    ret->applied = is_current(applied, "True", generation, 0);
+    /* A manifest's condition may have no observedGeneration. */
+    if (!ret->applied && is_current(one, "False", generation, generation))
+        kube_condition_why(one, ret->why, sizeof(ret->why));
+    else if (!ret->applied && is_current(applied, "False", generation, 0))
+        kube_condition_why(applied, ret->why, sizeof(ret->why));
 }
 
 bool work_found_same(const struct work_found *a, const struct work_found *b)

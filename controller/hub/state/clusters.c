@@ -6,7 +6,7 @@
 
 /* ---- Writing ManifestWorks ---- */
 
-enum { ACTIVE = 40, MIN_RETRY_MS = 500, MAX_RETRY_MS = 60 * 1000, BODY_MAX_BYTES = 4 << 20 };
+enum { BODY_MAX_BYTES = 4 << 20 };
 
 /* ---- Bodies ---- */
 
@@ -45,7 +45,17 @@ static int work_body_make(struct hub_body **ret, struct hub *h, const struct hub
 
 /* ---- One write ---- */
 
-static void cluster_written(struct hub *h, struct hub_cluster *c);
+/* Takes it away when nothing is known of it any more. */
+static void cluster_remove_if_gone(struct hub *h, struct hub_cluster *c)
+{
+    if (c->managed || c->work.exists || c->write.call || c->addon_unavailable)
+        return;
+    (void)map_take(&h->clusters, c->name);
+    kube_queue_forget(h->works.queue, c->name);
+    c->next_gone = h->gone;
+    h->gone = c;
+    hub_schedule_recount(h);
+}
 
 /* What ends with a short absence of the API server is no failure of the cluster: its ManifestWork is merely
  * behind. */
@@ -63,7 +73,8 @@ static void work_finish(struct hub_cluster *c, bool ok, int64_t retry_after_ms)
     hub_count_reconcile(h, "works", ok && c->write.wait_ms < 0);
     kube_object_end(&c->write, ok, retry_after_ms);
     hub_schedule_recount(h);
-    cluster_written(h, c);
+    hub_cluster_reconcile(h, c);
+    cluster_remove_if_gone(h, c);
 }
 
 /* The watch shows the very version that our write led to. */
@@ -72,18 +83,6 @@ static void work_check_stored(struct hub_cluster *c)
     if (!c->work.frame || c->work.hash != c->write.written)
         kube_object_set_trouble(&c->write, "the ManifestWork was changed while it was written: "
                                            "check for a mutating webhook or another controller");
-}
-
-static void work_observe(struct hub *h, struct hub_cluster *c, const json_t *object)
-{
-    enum kube_seen seen = kube_object_see(&c->write, object);
-
-    kube_object_watched(&c->write, object);
-    if (seen == KUBE_SEEN_OLD)
-        return;
-    work_look(&c->work, object, h->o.agent_namespace);
-    if (seen == KUBE_SEEN_OWN)
-        work_check_stored(c);
 }
 
 static void work_on_written(struct kube_object *o, struct kube_answer *a)
@@ -142,40 +141,24 @@ static void work_write(struct hub *h, struct hub_cluster *c)
     kube_object_call(&c->write, exists ? "patch" : "create", &rq, c->wanted_hash, work_on_written);
 }
 
-static void work_delete(struct hub_cluster *c)
-{
-    const struct kube_request rq = {
-        .method = KUBE_DELETE, .resource = &kube_manifestworks, .namespace = c->name, .name = WORK_NAME};
-
-    c->write.written = 0; /* to create it again undoes nothing */
-    kube_object_call(&c->write, "delete", &rq, 0, work_on_deleted);
-}
-
 static void work_reconcile(void *arg, const char *name)
 {
     struct hub *h = arg;
     struct hub_cluster *c = map_get(&h->clusters, name);
+    const struct kube_request deletion = {
+        .method = KUBE_DELETE, .resource = &kube_manifestworks, .namespace = name, .name = WORK_NAME};
 
     /* A work that someone is deleting is created again once it is gone. */
     if (!c || !h->active || c->write.call || c->work.deleting || hub_cluster_in_sync(h, c)) {
         kube_queue_done(h->works.queue, name, true, -1);
         return;
     }
-    if (hub_cluster_target(h, c) == TARGET_WORK)
+    if (hub_cluster_target(h, c) == TARGET_WORK) {
         work_write(h, c);
-    else
-        work_delete(c);
-}
-
-static void work_enqueue(struct hub *h, struct hub_cluster *c)
-{
-    /* After a call under way the cluster is reconciled anyway. A roll-out does not delay new clusters. */
-    if (c->write.call)
         return;
-    if (c->work.exists)
-        kube_queue_add(h->works.queue, c->name);
-    else
-        kube_queue_add_urgent(h->works.queue, c->name);
+    }
+    c->write.written = 0; /* to create it again undoes nothing */
+    kube_object_call(&c->write, "delete", &deletion, 0, work_on_deleted);
 }
 
 void hub_works_new(struct hub *h)
@@ -184,9 +167,9 @@ void hub_works_new(struct hub *h)
     const struct kube_queue_options o = {.work = work_reconcile,
                                          .arg = h,
                                          .kube = h->o.kube,
-                                         .max_active = ACTIVE,
-                                         .min_retry_ms = MIN_RETRY_MS,
-                                         .max_retry_ms = MAX_RETRY_MS,
+                                         .max_active = 40,
+                                         .min_retry_ms = 500,
+                                         .max_retry_ms = 60 * 1000,
                                          .per_second = h->o.api_qps + h->o.api_qps / 4 + 1,
                                          .burst = h->o.api_burst + h->o.api_burst / 4 + 1};
 
@@ -222,18 +205,6 @@ void hub_works_cancel(struct hub *h)
 
 enum { UNAVAILABLE_BYTES = 256 };
 
-/* Takes it away when nothing is known of it any more. */
-static void cluster_remove_if_gone(struct hub *h, struct hub_cluster *c)
-{
-    if (c->managed || c->work.exists || c->write.call || c->addon_unavailable)
-        return;
-    (void)map_take(&h->clusters, c->name);
-    kube_queue_forget(h->works.queue, c->name);
-    c->next_gone = h->gone;
-    h->gone = c;
-    hub_schedule_recount(h);
-}
-
 /* A cluster with a work only has left: its ManagedCluster would have been listed. While ManagedClusters
  * cannot be watched it may also be new, with a work created by another controller. */
 static bool cluster_has_left(const struct hub *h, const struct hub_cluster *c)
@@ -241,15 +212,6 @@ static bool cluster_has_left(const struct hub *h, const struct hub_cluster *c)
     const struct kube_watch *w = h->watches[HUB_CLUSTERS].watch;
 
     return !c->managed && kube_watch_synced(w) && !kube_watch_trouble(w) && !kube_watch_has(w, "", c->name);
-}
-
-void hub_clusters_mark_left(struct hub *h)
-{
-    struct hub_cluster *c;
-    size_t at = 0;
-
-    while ((c = map_next(&h->clusters, &at)))
-        c->leaving |= cluster_has_left(h, c);
 }
 
 void hub_cluster_reconcile(struct hub *h, struct hub_cluster *c)
@@ -269,13 +231,11 @@ void hub_cluster_reconcile(struct hub *h, struct hub_cluster *c)
     if (!c->behind)
         c->behind_since = now;
     c->behind = true;
-    work_enqueue(h, c);
-}
-
-static void cluster_written(struct hub *h, struct hub_cluster *c)
-{
-    hub_cluster_reconcile(h, c);
-    cluster_remove_if_gone(h, c);
+    /* After a call under way the cluster is reconciled anyway. A roll-out does not delay new clusters. */
+    if (!c->write.call && c->work.exists)
+        kube_queue_add(h->works.queue, c->name);
+    else if (!c->write.call)
+        kube_queue_add_urgent(h->works.queue, c->name);
 }
 
 static struct hub_cluster *cluster_find_or_new(struct hub *h, const char *name)
@@ -314,12 +274,11 @@ static void cluster_set_unavailable(struct hub_cluster *c, char **field, const c
     hub_schedule_recount(c->hub);
 }
 
-void hub_addon_set(struct hub *h, json_t *object)
+void hub_addon_seen(struct hub *h, const char *cluster, json_t *object)
 {
     char why[UNAVAILABLE_BYTES];
     bool unavailable = object_is_unavailable(object, "Available", why);
-    struct hub_cluster *c = unavailable ? cluster_find_or_new(h, kube_namespace(object))
-                                        : map_get(&h->clusters, kube_namespace(object));
+    struct hub_cluster *c = unavailable ? cluster_find_or_new(h, cluster) : map_get(&h->clusters, cluster);
 
     if (!c)
         return;
@@ -327,20 +286,8 @@ void hub_addon_set(struct hub *h, json_t *object)
     cluster_remove_if_gone(h, c);
 }
 
-void hub_addon_delete(struct hub *h, const char *namespace, const char *name)
+static void managed_set(struct hub *h, struct hub_cluster *c, const json_t *object)
 {
-    struct hub_cluster *c = map_get(&h->clusters, namespace);
-
-    (void)name;
-    if (!c)
-        return;
-    cluster_set_unavailable(c, &c->addon_unavailable, NULL);
-    cluster_remove_if_gone(h, c);
-}
-
-void hub_managed_set(struct hub *h, json_t *object)
-{
-    struct hub_cluster *c = cluster_find_or_new(h, kube_name(object));
     bool leaving = object_is_deleting(object);
     bool managed = kube_bool(object, "spec", "hubAcceptsClient", NULL) && !leaving;
     char why[UNAVAILABLE_BYTES];
@@ -354,21 +301,23 @@ void hub_managed_set(struct hub *h, json_t *object)
         hub_schedule_recount(h);
         hub_cluster_reconcile(h, c);
     }
-    cluster_remove_if_gone(h, c);
 }
 
-void hub_managed_delete(struct hub *h, const char *namespace, const char *name)
+void hub_managed_seen(struct hub *h, const char *cluster, json_t *object)
 {
-    struct hub_cluster *c = map_get(&h->clusters, name);
+    struct hub_cluster *c = object ? cluster_find_or_new(h, cluster) : map_get(&h->clusters, cluster);
 
-    (void)namespace;
     if (!c)
         return;
-    c->managed = false;
-    c->leaving = true;
-    c->group = NULL;
-    hub_schedule_recount(h);
-    hub_cluster_reconcile(h, c);
+    if (object) {
+        managed_set(h, c, object);
+    } else {
+        c->managed = false;
+        c->leaving = true;
+        c->group = NULL;
+        hub_schedule_recount(h);
+        hub_cluster_reconcile(h, c);
+    }
     cluster_remove_if_gone(h, c);
 }
 
@@ -382,14 +331,14 @@ static bool cluster_read_report(struct hub_cluster *c, const json_t *object)
     bool changed;
     int r;
 
-    if (c->report.exists == (text.n > 0) && (text.n == 0 || c->report.hash == report_hash(text)))
+    if (c->report.exists == (text.n > 0) && (text.n == 0 || c->report.hash == hash_bytes(text)))
         return false;
     r = report_parse(&report, text);
     if (r < 0) {
-        if (c->bad_report_hash != report_hash(text))
+        if (c->bad_report_hash != hash_bytes(text))
             log_warn("agent's report not read, the last one stays active", L_STR("cluster", c->name),
                      L_ERR(r));
-        c->bad_report_hash = report_hash(text);
+        c->bad_report_hash = hash_bytes(text);
         return false;
     }
     changed = c->has_expired_score || !report_same(&c->report, &report);
@@ -398,13 +347,17 @@ static bool cluster_read_report(struct hub_cluster *c, const json_t *object)
     return changed;
 }
 
-void hub_work_set(struct hub *h, json_t *object)
+static void work_shown(struct hub *h, struct hub_cluster *c, const json_t *object)
 {
-    struct hub_cluster *c = cluster_find_or_new(h, kube_namespace(object));
     const struct hub_cluster before = *c;
+    enum kube_seen seen = kube_object_see(&c->write, object);
     bool changed;
 
-    work_observe(h, c, object);
+    kube_object_watched(&c->write, object);
+    if (seen != KUBE_SEEN_OLD)
+        work_look(&c->work, object, h->o.agent_namespace);
+    if (seen == KUBE_SEEN_OWN)
+        work_check_stored(c);
     changed = cluster_read_report(c, object);
     c->leaving |= cluster_has_left(h, c);
     hub_cluster_reconcile(h, c);
@@ -416,13 +369,8 @@ void hub_work_set(struct hub *h, json_t *object)
         hub_schedule_recount(h);
 }
 
-void hub_work_delete(struct hub *h, const char *namespace, const char *name)
+static void work_gone(struct hub *h, struct hub_cluster *c)
 {
-    struct hub_cluster *c = map_get(&h->clusters, namespace);
-
-    (void)name;
-    if (!c)
-        return;
     c->work = (struct work_found){0};
     kube_object_watched(&c->write, NULL); /* the answer to an earlier write does not bring it back */
     report_done(&c->report);
@@ -431,22 +379,28 @@ void hub_work_delete(struct hub *h, const char *namespace, const char *name)
     cluster_remove_if_gone(h, c);
 }
 
-/* If the watch lists anew after a work's creation and deletion, nobody tells of its end. */
-static bool work_is_lost(const struct hub *h, const struct hub_cluster *c)
+void hub_work_seen(struct hub *h, const char *cluster, json_t *object)
 {
-    const struct kube_watch *w = h->watches[HUB_WORKS].watch;
+    struct hub_cluster *c = object ? cluster_find_or_new(h, cluster) : map_get(&h->clusters, cluster);
 
-    return c->work.exists && !c->write.call && kube_watch_passed(w, c->write.version) &&
-           !kube_watch_has(w, c->name, WORK_NAME);
+    if (object)
+        work_shown(h, c, object);
+    else if (c)
+        work_gone(h, c);
 }
 
-void hub_works_forget_lost(struct hub *h)
+void hub_clusters_review(struct hub *h)
 {
+    const struct kube_watch *w = h->watches[HUB_WORKS].watch;
     struct hub_cluster *c;
 
     for (size_t at = 0; (c = map_next(&h->clusters, &at));)
-        if (work_is_lost(h, c)) {
-            hub_work_delete(h, c->name, WORK_NAME);
+        c->leaving |= cluster_has_left(h, c);
+    /* If the watch lists anew after a work's creation and deletion, nobody tells of its end. */
+    for (size_t at = 0; (c = map_next(&h->clusters, &at));)
+        if (c->work.exists && !c->write.call && kube_watch_passed(w, c->write.version) &&
+            !kube_watch_has(w, c->name, WORK_NAME)) {
+            work_gone(h, c);
             at = 0; /* the map may have changed */
         }
 }
@@ -457,8 +411,8 @@ void hub_clusters_free(struct hub *h)
 
     hub_works_cancel(h);
     h->works.queue = kube_queue_free(h->works.queue);
+    for (size_t at = 0; (c = map_next(&h->clusters, &at)); h->gone = c)
+        c->next_gone = h->gone;
     hub_clusters_free_gone(h);
-    for (size_t at = 0; (c = map_next(&h->clusters, &at));)
-        hub_cluster_free(c);
     map_done(&h->clusters);
 }

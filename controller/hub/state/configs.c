@@ -14,83 +14,59 @@ static void config_done(struct hub_config *c)
     *c = (struct hub_config){0};
 }
 
-static void config_read_masks(struct hub_config *c)
-{
-    struct masks masks;
-    int r = masks_read(&masks, c->object, c->masks_error);
-
-    if (r < 0) {
-        log_warn("invalid masks, the last valid ones stay active", L_STR("err", c->masks_error));
-        return;
-    }
-    c->masks_error[0] = '\0';
-    masks_done(&c->masks);
-    c->masks = masks;
-    c->has_masks = true;
-}
-
 /* The map's key is the object's own name, so both change together. */
-static void config_set_other(struct hub *h, json_t *object)
+static void config_set_other(struct hub *h, const char *name, json_t *object)
 {
-    struct hub_config *c = map_get(&h->other_configs, kube_name(object));
+    struct hub_config *c = map_take(&h->other_configs, name) ?: xcalloc(1, sizeof(*c));
 
-    if (!c)
-        c = xcalloc(1, sizeof(*c));
-    map_set(&h->other_configs, kube_name(object), c);
     json_decref(c->object);
     c->object = json_incref(object);
-}
-
-/* Whether a user has changed or deleted it. */
-static bool config_is_changed(const json_t *before, const json_t *object)
-{
-    return !before || object_generation(before) != object_generation(object) ||
-           object_is_deleting(before) != object_is_deleting(object);
+    if (object) {
+        map_set(&h->other_configs, kube_name(object), c);
+        return;
+    }
+    config_done(c);
+    free(c);
 }
 
 static void config_set_used(struct hub *h, json_t *object)
 {
     struct hub_config *c = &h->config;
+    struct masks masks;
     bool changed, had_finalizer = object_has_finalizer(c->object, HUB_FINALIZER);
 
-    if (c->object && strcmp(kube_uid(c->object), kube_uid(object)) != 0)
+    if (c->object && (!object || strcmp(kube_uid(c->object), kube_uid(object)) != 0))
         config_done(c);
-    h->config_gone = false;
-    changed = config_is_changed(c->object, object);
+    h->config_gone = !object;
+    if (!object) {
+        hub_schedule_plan(h);
+        return;
+    }
+    changed = !c->object || object_generation(c->object) != object_generation(object) ||
+              object_is_deleting(c->object) != object_is_deleting(object);
     json_decref(c->object);
     c->object = json_incref(object);
-    if (changed) {
-        config_read_masks(c);
-        hub_schedule_status(h, "config", HUB_CONFIG, true);
+    if (changed && masks_read(&masks, object, c->masks_error) < 0) {
+        log_warn("invalid masks, the last valid ones stay active", L_STR("err", c->masks_error));
+    } else if (changed) {
+        c->masks_error[0] = '\0';
+        masks_done(&c->masks);
+        c->masks = masks;
     }
+    if (changed)
+        hub_schedule_status(h, "config", HUB_CONFIG, true);
     if (changed || had_finalizer != object_has_finalizer(object, HUB_FINALIZER))
         hub_schedule_plan(h);
 }
 
-void hub_config_set(struct hub *h, json_t *object)
+void hub_config_seen(struct hub *h, const char *name, json_t *object)
 {
-    if (strcmp(kube_name(object), HUB_CONFIG) == 0)
+    if (strcmp(name, HUB_CONFIG) == 0)
         config_set_used(h, object);
     else
-        config_set_other(h, object);
-    hub_schedule_status(h, "config", kube_name(object), false);
-}
-
-void hub_config_delete(struct hub *h, const char *namespace, const char *name)
-{
-    struct hub_config *other;
-
-    (void)namespace;
-    if (strcmp(name, HUB_CONFIG) == 0) {
-        config_done(&h->config);
-        h->config_gone = true;
-        hub_schedule_plan(h);
-        return;
-    }
-    other = map_take(&h->other_configs, name);
-    if (other)
-        config_done(other);
-    free(other);
+        config_set_other(h, name, object);
+    if (object)
+        hub_schedule_status(h, "config", name, false);
 }
 
 static void objects_done(struct map *map)
@@ -116,16 +92,6 @@ void hub_configs_free(struct hub *h)
 
 /* ---- Placements and their decisions ---- */
 
-static void placement_changed(struct hub *h)
-{
-    for (size_t i = 0; i < h->n_scorers; i++)
-        if (h->by_age[i]->spec.placements) {
-            hub_schedule_plan(h);
-            hub_schedule_tally(h);
-            return;
-        }
-}
-
 static void placement_keep(struct hub *h, struct map *map, const char *name, json_t *object)
 {
     json_t *before = map_take(map, name);
@@ -133,78 +99,56 @@ static void placement_keep(struct hub *h, struct map *map, const char *name, jso
     if (object)
         map_set(map, kube_name(object), json_incref(object));
     json_decref(before);
-    placement_changed(h);
+    if (hub_uses_placements(h)) {
+        hub_schedule_plan(h);
+        hub_schedule_tally(h);
+    }
 }
 
-void hub_placement_set(struct hub *h, json_t *object)
+void hub_placement_seen(struct hub *h, const char *name, json_t *object)
 {
-    placement_keep(h, &h->placements, kube_name(object), object);
+    placement_keep(h, &h->placements, name, object);
 }
 
-void hub_placement_delete(struct hub *h, const char *namespace, const char *name)
+void hub_decision_seen(struct hub *h, const char *name, json_t *object)
 {
-    (void)namespace;
-    placement_keep(h, &h->placements, name, NULL);
-}
-
-void hub_decision_set(struct hub *h, json_t *object)
-{
-    placement_keep(h, &h->decisions, kube_name(object), object);
-}
-
-void hub_decision_delete(struct hub *h, const char *namespace, const char *name)
-{
-    (void)namespace;
-    placement_keep(h, &h->decisions, name, NULL);
+    placement_keep(h, &h->decisions, name, object);
 }
 
 /* ---- The plan ---- */
 
-/* Owners of what no two scorers may share: a score name, and the AddOnPlacementScore that it leads to. */
-struct owners {
-    struct map names, objects;
-};
-
-static void plan_claim(struct owners *owners, struct hub_scorer *s)
-{
-    struct hub_scorer *owner = map_get(&owners->names, s->effective.score_name);
-
-    s->object_name[0] = '\0';
-    if (strcmp(cstr(s->spec.destination), "None") != 0)
-        (void)object_name(str_of(s->effective.score_name), s->object_name);
-    s->same_object = !owner;
-    if (!owner && *s->object_name)
-        owner = map_get(&owners->objects, s->object_name);
-    if (owner) {
-        s->older = owner;
-        owner->younger = s;
-        return;
-    }
-    map_set(&owners->names, s->effective.score_name, s);
-    if (*s->object_name)
-        map_set(&owners->objects, s->object_name, s);
-}
-
-/* The older of two scorers owns the score name, healthy or not: a name that changed owners with each
- * failed probe would mix two scorers' scores. */
+/* No two scorers may share a score name, nor the AddOnPlacementScore that it leads to. The older of two owns
+ * it, healthy or not: a name that changed owners with each failed probe would mix two scorers' scores. */
 static void plan_find_duplicates(struct hub *h)
 {
-    struct owners owners = {0};
+    CLEANUP(map_done) struct map names = {0}, objects = {0};
 
     for (size_t i = 0; i < h->n_scorers; i++) {
         h->by_age[i]->older = h->by_age[i]->younger = NULL;
         h->by_age[i]->place = hub_scorer_place(h->by_age[i]);
     }
-    for (size_t i = 0; i < h->n_scorers; i++)
-        if (h->by_age[i]->effective.score_name)
-            plan_claim(&owners, h->by_age[i]);
-    map_done(&owners.names);
-    map_done(&owners.objects);
-}
+    for (size_t i = 0; i < h->n_scorers; i++) {
+        struct hub_scorer *s = h->by_age[i], *owner;
+        const char *name = s->effective.score_name;
 
-static bool plan_includes(const struct hub_scorer *s, enum hub_place place)
-{
-    return !s->older && effective_usable(&s->effective) && s->place == place;
+        if (!name)
+            continue;
+        s->object_name[0] = '\0';
+        if (strcmp(cstr(s->spec.destination), "None") != 0)
+            (void)object_name(str_of(name), s->object_name);
+        owner = map_get(&names, name);
+        s->same_object = !owner;
+        if (!owner && *s->object_name)
+            owner = map_get(&objects, s->object_name);
+        if (owner) {
+            s->older = owner;
+            owner->younger = s;
+            continue;
+        }
+        map_set(&names, name, s);
+        if (*s->object_name)
+            map_set(&objects, s->object_name, s);
+    }
 }
 
 /* The summary, and since when its scoring API is unhealthy. */
@@ -230,17 +174,7 @@ void hub_plan_done(struct hub *h)
         h->by_age[i]->entry = SIZE_MAX;
     h->plan = plan_free(h->plan);
     free(h->entry_scorers);
-    free(h->mask_scores);
     h->entry_scorers = NULL;
-    h->mask_scores = NULL;
-}
-
-/* Without valid masks it is unknown which cluster gets what: everything stays as it is. No ManifestWork is
- * created before our finalizer is set: the config could go, and leave the works behind. */
-static bool plan_is_possible(const struct hub *h)
-{
-    return hub_is_distributing(h) && object_has_finalizer(h->config.object, HUB_FINALIZER) &&
-           h->config.has_masks;
 }
 
 /* The union of the clusters of its Placements; NULL for all clusters. Keys belong to the decisions. */
@@ -264,18 +198,6 @@ static struct map *plan_find_clusters(const struct hub *h, const struct hub_scor
     return clusters;
 }
 
-/* Once each cluster has its group. */
-static void plan_drop_clusters(struct plan *p)
-{
-    for (size_t i = 0; p && i < p->n; i++) {
-        struct map *clusters = TAKE_PTR(p->entries[i].clusters);
-
-        if (clusters)
-            map_done(clusters);
-        free(clusters);
-    }
-}
-
 static void plan_make(struct hub *h)
 {
     CLEANUP(cleanup_free)
@@ -289,7 +211,7 @@ static void plan_make(struct hub *h)
             struct hub_scorer *s = h->by_age[i];
             bool suspended = place == PLACE_SUSPENDED;
 
-            if (!plan_includes(s, place))
+            if (s->older || !effective_usable(&s->effective) || s->place != place)
                 continue;
             entries[n] = (struct plan_entry){.score_name = s->effective.score_name,
                                              .text = suspended ? plan_suspended_text(s, &texts[n])
@@ -318,18 +240,6 @@ static void plan_assign(struct hub *h, struct hub_cluster *c)
     hub_cluster_reconcile(h, c);
 }
 
-static size_t plan_scores_matching(const struct hub *h, const char *pattern)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < h->n_scorers; i++) {
-        const char *score = h->by_age[i]->effective.score_name;
-
-        n += score && glob_match(pattern, score);
-    }
-    return n;
-}
-
 /* Scores are those of all scorers, distributed or not. Fleets have many masks with few different scores: each
  * is matched once. */
 static void plan_count_scores(struct hub *h)
@@ -337,13 +247,19 @@ static void plan_count_scores(struct hub *h)
     const struct masks *m = &h->plan->masks;
     CLEANUP(map_done) struct map known = {0};
 
-    h->mask_scores = xcalloc(m->n + 1, sizeof(*h->mask_scores));
     for (size_t i = 0; i < m->n; i++) {
-        const size_t *first = map_get(&known, m->list[i].score);
+        struct plan_mask *mask = &h->plan->of_masks[i], *first = map_get(&known, m->list[i].score);
 
-        h->mask_scores[i] = first ? *first : plan_scores_matching(h, m->list[i].score);
-        if (!first)
-            map_set(&known, m->list[i].score, &h->mask_scores[i]);
+        if (first) {
+            mask->scores = first->scores;
+            continue;
+        }
+        map_set(&known, m->list[i].score, mask);
+        for (size_t k = 0; k < h->n_scorers; k++) {
+            const char *score = h->by_age[k]->effective.score_name;
+
+            mask->scores += score && glob_match(m->list[i].score, score);
+        }
     }
 }
 
@@ -353,11 +269,21 @@ void hub_plan_make(struct hub *h)
 
     plan_find_duplicates(h);
     hub_plan_done(h);
-    if (plan_is_possible(h)) {
+    /* Without valid masks it is unknown which cluster gets what: everything stays as it is. No ManifestWork
+     * is created before our finalizer is set: the config could go, and leave the works behind. */
+    if (hub_is_distributing(h) && object_has_finalizer(h->config.object, HUB_FINALIZER) &&
+        h->config.masks.owner) {
         plan_make(h);
         plan_count_scores(h);
     }
     for (size_t at = 0; (c = map_next(&h->clusters, &at));)
         plan_assign(h, c);
-    plan_drop_clusters(h->plan);
+    /* Each cluster has its group. */
+    for (size_t i = 0; h->plan && i < h->plan->n; i++) {
+        struct map *clusters = TAKE_PTR(h->plan->entries[i].clusters);
+
+        if (clusters)
+            map_done(clusters);
+        free(clusters);
+    }
 }

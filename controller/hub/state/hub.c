@@ -13,22 +13,19 @@ enum {
     WORKS_PAGE = 25 /* each may hold half a megabyte */
 };
 
-static const struct {
-    void (*set)(struct hub *h, json_t *object);
-    void (*delete)(struct hub *h, const char *namespace, const char *name);
-    bool in_own_namespace;
-    struct kube_watch_options options;
-} watches[HUB_KINDS] = {
-    [HUB_SCORERS] = {hub_scorer_set, hub_scorer_delete, true, {0}},
-    [HUB_CONFIGS] = {hub_config_set, hub_config_delete, true, {0}},
-    [HUB_CLUSTERS] = {hub_managed_set, hub_managed_delete, false, {0}},
-    [HUB_PLACEMENTS] = {hub_placement_set, hub_placement_delete, true, {0}},
-    [HUB_DECISIONS] = {hub_decision_set, hub_decision_delete, true, {0}},
-    [HUB_ADDONS] = {hub_addon_set, hub_addon_delete, false, {.page = ADDONS_PAGE}},
-    [HUB_WORKS] = {hub_work_set,
-                   hub_work_delete,
-                   false,
-                   {.name = WORK_NAME, .page = WORKS_PAGE, .cut = &work_cut}},
+const struct hub_kind hub_kinds[HUB_KINDS] = {
+    [HUB_SCORERS] = {"DynamicScorers", hub_scorer_seen, {.resource = &kube_dynamicscorers}},
+    [HUB_CONFIGS] = {"DynamicScoringConfigs", hub_config_seen, {.resource = &kube_dynamicscoringconfigs}},
+    [HUB_CLUSTERS] = {"ManagedClusters", hub_managed_seen, {.resource = &kube_managedclusters}},
+    [HUB_WORKS] =
+        {"ManifestWorks",
+         hub_work_seen,
+         {.resource = &kube_manifestworks, .name = WORK_NAME, .page = WORKS_PAGE, .cut = &work_cut}},
+    [HUB_ADDONS] = {"ManagedClusterAddOns",
+                    hub_addon_seen,
+                    {.resource = &kube_managedclusteraddons, .page = ADDONS_PAGE}},
+    [HUB_PLACEMENTS] = {"Placements", hub_placement_seen, {.resource = &kube_placements}},
+    [HUB_DECISIONS] = {"PlacementDecisions", hub_decision_seen, {.resource = &kube_placementdecisions}},
 };
 
 static size_t watch_kind(const struct hub_watch *w)
@@ -36,18 +33,22 @@ static size_t watch_kind(const struct hub_watch *w)
     return (size_t)(w - w->hub->watches);
 }
 
+/* Works and add-ons are known by their cluster, which is their namespace. */
+static void watch_seen(const struct hub_watch *w, const char *namespace, const char *name, json_t *object)
+{
+    size_t kind = watch_kind(w);
+
+    hub_kinds[kind].seen(w->hub, kind == HUB_WORKS || kind == HUB_ADDONS ? namespace : name, object);
+}
+
 static void watch_on_set(void *arg, json_t *object)
 {
-    struct hub_watch *w = arg;
-
-    watches[watch_kind(w)].set(w->hub, object);
+    watch_seen(arg, kube_namespace(object), kube_name(object), object);
 }
 
 static void watch_on_delete(void *arg, const char *namespace, const char *name)
 {
-    struct hub_watch *w = arg;
-
-    watches[watch_kind(w)].delete(w->hub, namespace, name);
+    watch_seen(arg, namespace, name, NULL);
 }
 
 static void watch_on_synced(void *arg)
@@ -79,11 +80,10 @@ static void watch_on_trouble(void *arg, const char *text)
 static void watches_new(struct hub *h)
 {
     for (size_t i = 0; i < HUB_KINDS; i++) {
-        struct kube_watch_options o = watches[i].options;
+        struct kube_watch_options o = hub_kinds[i].options;
 
         h->watches[i].hub = h;
-        o.resource = hub_kinds[i].resource;
-        o.namespace = watches[i].in_own_namespace ? h->o.namespace : NULL;
+        o.namespace = i < HUB_CLUSTERS || i > HUB_ADDONS ? h->o.namespace : NULL;
         o.name = i == HUB_ADDONS ? h->o.addon_name : o.name;
         o.on_set = watch_on_set;
         o.on_delete = watch_on_delete;
@@ -113,17 +113,19 @@ enum { UNATTENDED_MS = 10 * 1000, STRAY_KEY_BYTES = 1024 };
 
 struct hub_strays {
     struct hub *hub;
+    struct kube_queue *queue; /* keys: "<place in kinds>/<namespace>/<name>/<uid>" */
+    bool said;                /* that one of the kinds cannot be watched */
     struct stray_watch {
         struct hub_strays *strays;
+        const struct kube_resource *resource;
         struct kube_watch *watch;
-    } scorers, configs;
-    struct kube_queue *queue; /* keys: "<kind>/<namespace>/<name>/<uid>" */
-    bool said;                /* that one of the kinds cannot be watched */
+    } kinds[2];
 };
 
-static void stray_report(const struct hub *h, const char *kind, const char *namespace, const char *name,
+static void stray_report(const struct stray_watch *w, const char *namespace, const char *name,
                          const char *uid)
 {
+    const struct hub *h = w->strays->hub;
     json_auto_t *about =
         json_pack("{s:{s:s, s:s, s:s}}", "metadata", "namespace", namespace, "name", name, "uid", uid);
     char note[512];
@@ -133,11 +135,11 @@ static void stray_report(const struct hub *h, const char *kind, const char *name
         "No controller watches this namespace: apply the object to namespace %s, or run the controller "
         "with --namespace=%s",
         h->o.namespace, namespace);
-    log_warn("object in a namespace that no controller watches", L_STR("kind", kind),
+    log_warn("object in a namespace that no controller watches", L_STR("kind", w->resource->kind),
              L_STR("namespace", namespace), L_STR("name", name), L_STR("watched", h->o.namespace));
     kube_events_add(h->events, &(const struct kube_event){.about = about,
                                                           .api_version = HUB_API,
-                                                          .kind = kind,
+                                                          .kind = w->resource->kind,
                                                           .warning = true,
                                                           .reason = "NamespaceNotWatched",
                                                           .action = "Reconcile",
@@ -147,29 +149,16 @@ static void stray_report(const struct hub *h, const char *kind, const char *name
 static void strays_work(void *arg, const char *key)
 {
     const struct hub_strays *s = arg;
-    const struct kube_watch *watch;
+    const struct stray_watch *w = &s->kinds[*key - '0'];
     char copy[STRAY_KEY_BYTES], *rest = copy;
-    const char *parts[4] = {0};
+    const char *parts[3] = {0};
 
-    (void)snprintf(copy, sizeof(copy), "%s", key);
+    (void)snprintf(copy, sizeof(copy), "%s", key + 2);
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
         parts[i] = strsep(&rest, "/");
-    watch = strcmp(parts[0], kube_dynamicscorers.kind) == 0 ? s->scorers.watch : s->configs.watch;
-    if (s->hub->active && kube_watch_has(watch, parts[1], parts[2]))
-        stray_report(s->hub, parts[0], parts[1], parts[2], parts[3]);
+    if (s->hub->active && kube_watch_has(w->watch, parts[0], parts[1]))
+        stray_report(w, parts[0], parts[1], parts[2]);
     kube_queue_done(s->queue, key, true, -1);
-}
-
-/* Whether some controller has written to it. */
-static bool stray_is_attended(const json_t *object)
-{
-    return json_object_size(kube_map(object, "status", NULL)) ||
-           json_array_size(kube_list(object, "metadata", "finalizers", NULL)) || object_is_deleting(object);
-}
-
-static const char *stray_kind(const struct stray_watch *w)
-{
-    return w == &w->strays->scorers ? kube_dynamicscorers.kind : kube_dynamicscoringconfigs.kind;
 }
 
 static void strays_on_set(void *arg, json_t *object)
@@ -178,9 +167,11 @@ static void strays_on_set(void *arg, json_t *object)
     struct kube_queue *q = w->strays->queue;
     char key[STRAY_KEY_BYTES]; /* the API server limits all parts */
 
-    (void)snprintf(key, sizeof(key), "%s/%s/%s/%s", stray_kind(w), kube_namespace(object), kube_name(object),
-                   kube_uid(object));
-    if (stray_is_attended(object))
+    (void)snprintf(key, sizeof(key), "%d/%s/%s/%s", (int)(w - w->strays->kinds), kube_namespace(object),
+                   kube_name(object), kube_uid(object));
+    /* Some controller has written to it. */
+    if (json_object_size(kube_map(object, "status", NULL)) || object_is_deleting(object) ||
+        json_array_size(kube_list(object, "metadata", "finalizers", NULL)))
         kube_queue_forget(q, key);
     else
         kube_queue_add_after(q, key, UNATTENDED_MS);
@@ -191,41 +182,39 @@ static void strays_on_trouble(void *arg, const char *text)
     const struct stray_watch *w = arg;
 
     if (text && !w->strays->said && !kube_watch_synced(w->watch))
-        log_info("objects in other namespaces go unnoticed", L_STR("kind", stray_kind(w)),
+        log_info("objects in other namespaces go unnoticed", L_STR("kind", w->resource->kind),
                  L_STR("err", text));
     w->strays->said |= text != NULL;
 }
 
-static void strays_watch(struct hub_strays *s, struct stray_watch *w, const struct kube_resource *resource)
-{
-    char elsewhere[128];
-    const struct kube_watch_options o = {.resource = resource,
-                                         .field_selector = elsewhere,
-                                         .on_set = strays_on_set,
-                                         .on_trouble = strays_on_trouble,
-                                         .arg = w};
-
-    (void)snprintf(elsewhere, sizeof(elsewhere), "metadata.namespace!=%s", s->hub->o.namespace);
-    w->strays = s;
-    w->watch = kube_watch_new(s->hub->o.kube, &o);
-}
-
 static struct hub_strays *strays_new(struct hub *h)
 {
+    static const struct kube_resource *const resources[] = {&kube_dynamicscorers,
+                                                            &kube_dynamicscoringconfigs};
     struct hub_strays *s = xcalloc(1, sizeof(*s));
+    char elsewhere[128];
 
     s->hub = h;
     s->queue = kube_queue_new(
         h->o.loop, &(const struct kube_queue_options){.work = strays_work, .arg = s, .kube = h->o.kube});
-    strays_watch(s, &s->scorers, &kube_dynamicscorers);
-    strays_watch(s, &s->configs, &kube_dynamicscoringconfigs);
+    (void)snprintf(elsewhere, sizeof(elsewhere), "metadata.namespace!=%s", h->o.namespace);
+    for (size_t i = 0; i < ARRAY_SIZE(resources); i++) {
+        struct stray_watch *w = &s->kinds[i];
+        const struct kube_watch_options o = {.resource = resources[i],
+                                             .field_selector = elsewhere,
+                                             .on_set = strays_on_set,
+                                             .on_trouble = strays_on_trouble,
+                                             .arg = w};
+
+        *w = (struct stray_watch){s, resources[i], kube_watch_new(h->o.kube, &o)};
+    }
     return s;
 }
 
 static void strays_free(struct hub_strays *s)
 {
-    (void)kube_watch_free(s->scorers.watch);
-    (void)kube_watch_free(s->configs.watch);
+    for (size_t i = 0; i < ARRAY_SIZE(s->kinds); i++)
+        (void)kube_watch_free(s->kinds[i].watch);
     (void)kube_queue_free(s->queue);
     free(s);
 }
@@ -238,21 +227,16 @@ enum {
     RESYNC_MS = 5 * 60 * 1000,
 };
 
-#define LEASE_NAME "dynamic-scoring-controller"
-
-static bool hub_is_probed(const struct hub_scorer *s)
-{
-    const struct probe_status *p = probe_status(s->probe);
-
-    return !hub_scorer_awaits_config(s) &&
-           (s->spec.health_check != HEALTH_CHECK_HUB || p->health != HEALTH_UNKNOWN || p->probe.asked);
-}
-
 static bool hub_all_probed(const struct hub *h)
 {
-    for (size_t i = 0; i < h->n_scorers; i++)
-        if (!hub_is_probed(h->by_age[i]))
+    for (size_t i = 0; i < h->n_scorers; i++) {
+        const struct hub_scorer *s = h->by_age[i];
+        const struct probe_status *p = probe_status(s->probe);
+
+        if (hub_scorer_awaits_config(s) ||
+            (s->spec.health_check == HEALTH_CHECK_HUB && p->health == HEALTH_UNKNOWN && !p->probe.asked))
             return false;
+    }
     return true;
 }
 
@@ -268,8 +252,7 @@ static void hub_on_replan(struct timer *t)
         kube_timer_move(h->o.loop, t, FIRST_PROBES_POLL_MS);
         return;
     }
-    hub_clusters_mark_left(h);
-    hub_works_forget_lost(h);
+    hub_clusters_review(h);
     hub_plan_make(h);
     hub_count_reconcile(h, "plan", true);
     kube_timer_move(h->o.loop, t, RESYNC_MS);
@@ -337,24 +320,14 @@ static void hub_on_leading(void *arg, bool leading)
     hub_update_active(h);
 }
 
-static void hub_start_lease(struct hub *h)
-{
-    const struct kube_lease_options lease = {.namespace = h->o.namespace,
-                                             .name = LEASE_NAME,
-                                             .identity = h->o.identity,
-                                             .on_change = hub_on_leading,
-                                             .arg = h};
-
-    if (h->o.leader_elect) {
-        h->lease = kube_lease_new(h->o.kube, &lease);
-        return;
-    }
-    h->leading = true;
-}
-
 struct hub *hub_new(const struct hub_options *o)
 {
     struct hub *h = xcalloc(1, sizeof(*h));
+    const struct kube_lease_options lease = {.namespace = o->namespace,
+                                             .name = "dynamic-scoring-controller",
+                                             .identity = o->identity,
+                                             .on_change = hub_on_leading,
+                                             .arg = h};
 
     h->o = *o;
     h->started_ms = loop_wall(o->loop).ms;
@@ -368,7 +341,10 @@ struct hub *hub_new(const struct hub_options *o)
     hub_statuses_new(h);
     watches_new(h);
     h->strays = strays_new(h);
-    hub_start_lease(h);
+    if (o->leader_elect)
+        h->lease = kube_lease_new(o->kube, &lease);
+    else
+        h->leading = true;
     return h;
 }
 
@@ -433,25 +409,6 @@ static void gauge_set_scorer(const struct hub *h, const struct hub_scorer *s)
                   (double)tally_count(&s->tally, i));
 }
 
-static void gauge_set_totals(const struct hub *h)
-{
-    const struct hub_totals *t = &h->totals;
-    const struct {
-        const char *state;
-        size_t n;
-    } clusters[] = {{"up_to_date", t->up_to_date},
-                    {"behind", t->behind},
-                    {"failing", t->failing},
-                    {"leaving", t->leaving}};
-    struct metrics *m = h->o.metrics;
-
-    for (size_t i = 0; i < ARRAY_SIZE(clusters); i++)
-        gauge_set(m, METRIC_HUB_CLUSTERS, LV(clusters[i].state), h->active, (double)clusters[i].n);
-    gauge_set(m, METRIC_HUB_LAG, LV_NONE, h->active, t->lag_s);
-    gauge_set(m, METRIC_HUB_SUMMARIES, LV_NONE, h->active, (double)t->largest);
-    gauge_set(m, METRIC_HUB_LEFT_OUT, LV_NONE, h->active, (double)t->left_out);
-}
-
 /* Also on a standby. */
 static void gauge_set_watches(const struct hub *h)
 {
@@ -459,7 +416,7 @@ static void gauge_set_watches(const struct hub *h)
 
     for (size_t i = 0; i < HUB_KINDS; i++) {
         const struct kube_watch *w = h->watches[i].watch;
-        const char *const *labels = LV(hub_kinds[i].resource->plural, "hub");
+        const char *const *labels = LV(hub_kinds[i].options.resource->plural, "hub");
         int64_t heard_ms = kube_watch_heard(w).ms;
         bool needed = !kube_watch_trouble(w) || hub_watch_trouble(h, i);
 
@@ -470,16 +427,24 @@ static void gauge_set_watches(const struct hub *h)
         metric_set(m, METRIC_KUBE_UP, LV("leases", "hub"), !kube_lease_trouble(h->lease));
 }
 
-void hub_set_metrics(struct hub *h)
+void hub_set_metrics(void *hub)
 {
+    struct hub *h = hub;
     struct metrics *m = h->o.metrics;
+    const struct hub_totals *t = &h->totals;
 
     /* The lag grows with time alone. */
     h->tallied = h->tallied && h->totals.behind == 0;
     hub_tally(h);
     for (size_t i = 0; i < h->n_scorers; i++)
         gauge_set_scorer(h, h->by_age[i]);
-    gauge_set_totals(h);
+    gauge_set(m, METRIC_HUB_CLUSTERS, LV("up_to_date"), h->active, (double)t->up_to_date);
+    gauge_set(m, METRIC_HUB_CLUSTERS, LV("behind"), h->active, (double)t->behind);
+    gauge_set(m, METRIC_HUB_CLUSTERS, LV("failing"), h->active, (double)t->failing);
+    gauge_set(m, METRIC_HUB_CLUSTERS, LV("leaving"), h->active, (double)t->leaving);
+    gauge_set(m, METRIC_HUB_LAG, LV_NONE, h->active, t->lag_s);
+    gauge_set(m, METRIC_HUB_SUMMARIES, LV_NONE, h->active, (double)t->largest);
+    gauge_set(m, METRIC_HUB_LEFT_OUT, LV_NONE, h->active, (double)t->left_out);
     gauge_set_watches(h);
     metric_set(m, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
     metric_set(m, METRIC_HUB_LEADER, LV_NONE, h->leading);

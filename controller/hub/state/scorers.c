@@ -7,37 +7,21 @@
 
 #include <stdio.h>
 
-static bool scorer_same_summary(const struct effective *a, const struct effective *b)
-{
-    return a->reason == b->reason && str_eq(buf_str(&a->text), buf_str(&b->text)) &&
-           strcmp(cstr(a->score_name), cstr(b->score_name)) == 0;
-}
-
 /* Computes the effective configuration. A change schedules a plan. */
 static void scorer_refresh(struct hub_scorer *s)
 {
     const struct api_config *synced = &probe_status(s->probe)->synced;
     bool full = s->spec.mode == SYNC_FULL && synced->owner;
-    struct effective now;
+    struct effective now, *last = &s->effective;
 
     effective_make(&now, s->name, &s->spec, full ? synced : NULL);
-    if (effective_keep(&now, &s->effective, &s->spec, probe_status(s->probe)->is_synced_elsewhere))
+    if (effective_keep(&now, last, &s->spec, probe_status(s->probe)->is_synced_elsewhere))
         hub_schedule_status(s->hub, "scorer", s->name, false);
-    else if (!scorer_same_summary(&now, &s->effective))
+    else if (now.reason != last->reason || !str_eq(buf_str(&now.text), buf_str(&last->text)) ||
+             strcmp(cstr(now.score_name), cstr(last->score_name)) != 0)
         hub_schedule_plan(s->hub);
-    effective_done(&s->effective);
+    effective_done(last);
     s->effective = now;
-}
-
-static void scorer_log_health(const struct hub_scorer *s, enum probe_health before)
-{
-    const struct probe_status *st = probe_status(s->probe);
-
-    if (st->health == HEALTH_ACTIVE)
-        log_info("scoring API healthy", L_STR("scorer", s->name));
-    else if (before == HEALTH_ACTIVE || st->health == HEALTH_INACTIVE)
-        log_warn("scoring API unhealthy", L_STR("scorer", s->name), L_STR("reason", st->probe.reason),
-                 L_STR("err", st->probe.message));
 }
 
 /* Of everything that a status shows of a probe. */
@@ -51,16 +35,6 @@ static uint64_t scorer_probe_hash(const struct probe_status *st)
         h = hash_chain(hash_chain(h, str_of(parts[i]->reason)), str_of(parts[i]->message));
     }
     return h;
-}
-
-static void scorer_count_probe(const struct hub_scorer *s, enum probe_what what,
-                               const struct probe_part *part)
-{
-    const char *word = what == PROBE_HEALTH ? "health" : "config";
-    struct metrics *m = s->hub->o.metrics;
-
-    metric_add(m, METRIC_HUB_PROBES, LV(word, part->ok ? "ok" : part->reason, s->name), 1);
-    metric_observe(m, METRIC_HUB_PROBE_DURATION, LV(word, s->name), part->seconds);
 }
 
 /* In whole seconds, as in the status, from which the next leader takes it: agents see no change then. */
@@ -77,13 +51,19 @@ static void scorer_note_suspension(struct hub_scorer *s)
 static void scorer_on_probed(void *arg, enum probe_what what, const struct probe_part *part)
 {
     struct hub_scorer *s = arg;
-    enum probe_health health = probe_status(s->probe)->health;
+    const struct probe_status *st = probe_status(s->probe);
+    uint64_t hash;
+    const char *word = what == PROBE_HEALTH ? "health" : "config";
+    struct metrics *m = s->hub->o.metrics;
 
-    scorer_count_probe(s, what, part);
-    if (health != s->health) {
-        scorer_log_health(s, s->health);
-        s->health = health;
-    }
+    metric_add(m, METRIC_HUB_PROBES, LV(word, part->ok ? "ok" : part->reason, s->name), 1);
+    metric_observe(m, METRIC_HUB_PROBE_DURATION, LV(word, s->name), part->seconds);
+    if (st->health != s->health && st->health == HEALTH_ACTIVE)
+        log_info("scoring API healthy", L_STR("scorer", s->name));
+    else if (st->health != s->health && (s->health == HEALTH_ACTIVE || st->health == HEALTH_INACTIVE))
+        log_warn("scoring API unhealthy", L_STR("scorer", s->name), L_STR("reason", st->probe.reason),
+                 L_STR("err", st->probe.message));
+    s->health = st->health;
     scorer_note_suspension(s);
     if (s->place != hub_scorer_place(s)) {
         s->place = hub_scorer_place(s);
@@ -91,9 +71,10 @@ static void scorer_on_probed(void *arg, enum probe_what what, const struct probe
     }
     if (what == PROBE_CONFIG)
         scorer_refresh(s);
-    if (s->probe_hash != scorer_probe_hash(probe_status(s->probe)))
+    hash = scorer_probe_hash(st);
+    if (s->probe_hash != hash)
         hub_schedule_status(s->hub, "scorer", s->name, false);
-    s->probe_hash = scorer_probe_hash(probe_status(s->probe));
+    s->probe_hash = hash;
 }
 
 /* ---- By age ---- */
@@ -130,23 +111,6 @@ static void scorer_free(struct hub_scorer *s)
     free(s);
 }
 
-/* Clusters keep their last summary while the newest spec is invalid, also after a restart. */
-static void scorer_resume_summary(struct hub_scorer *s)
-{
-    struct str text = kube_text(s->object, "status", "summary", NULL);
-    const char *source = kube_str(s->object, "status", "configSource", NULL);
-    struct effective e;
-
-    if (effective_usable(&s->effective) || !text.n)
-        return;
-    if (!effective_resume(&e, text, strcmp(cstr(source), "API") == 0 ? CONFIG_FROM_API : CONFIG_FROM_SPEC)) {
-        log_debug("status.summary ignored", L_STR("scorer", s->name));
-        return;
-    }
-    effective_done(&s->effective);
-    s->effective = e;
-}
-
 /* Since when the object's condition has had the status; 0: it does not have it. */
 static int64_t scorer_condition_since(const struct hub_scorer *s, const char *type, const char *status)
 {
@@ -159,8 +123,11 @@ static int64_t scorer_condition_since(const struct hub_scorer *s, const char *ty
 static void scorer_resume(struct hub_scorer *s)
 {
     const char *word = kube_str(s->object, "status", "healthStatus", NULL);
+    const char *source = cstr(kube_str(s->object, "status", "configSource", NULL));
+    struct str summary = kube_text(s->object, "status", "summary", NULL);
     json_t *synced = kube_map(s->object, "status", "lastSyncedConfig", NULL);
     enum probe_health health = HEALTH_INACTIVE;
+    struct effective e;
     CLEANUP(api_config_done) struct api_config config = {0};
     char why[SPEC_WHY_BYTES];
 
@@ -173,7 +140,15 @@ static void scorer_resume(struct hub_scorer *s)
     s->suspended_ms = s->health == HEALTH_INACTIVE ? scorer_condition_since(s, "Healthy", "False") : 0;
     scorer_note_suspension(s);
     s->distributed_ms = scorer_condition_since(s, "Distributed", "True");
-    scorer_resume_summary(s);
+    if (effective_usable(&s->effective) || !summary.n)
+        return;
+    /* Clusters keep their last summary while the newest spec is invalid, also after a restart. */
+    if (effective_resume(&e, summary, strcmp(source, "API") == 0 ? CONFIG_FROM_API : CONFIG_FROM_SPEC)) {
+        effective_done(&s->effective);
+        s->effective = e;
+    } else {
+        log_debug("status.summary ignored", L_STR("scorer", s->name));
+    }
 }
 
 static struct hub_scorer *scorer_add(struct hub *h, json_t *object)
@@ -235,21 +210,33 @@ static void scorer_follow(struct hub_scorer *s)
         scorer_refresh(s);
 }
 
-void hub_scorer_set(struct hub *h, json_t *object)
+static void scorer_delete(struct hub *h, struct hub_scorer *s)
 {
-    struct hub_scorer *s = hub_scorer_find(h, kube_name(object));
-    bool changed;
+    (void)map_take(&h->scorers, s->name);
+    if (s->entry != SIZE_MAX)
+        h->entry_scorers[s->entry] = NULL;
+    metrics_forget(h->o.metrics, "scorer", s->name);
+    scorers_sort_by_age(h);
+    /* Found again by the next plan. */
+    for (size_t i = 0; i < h->n_scorers; i++)
+        h->by_age[i]->older = h->by_age[i]->younger = NULL;
+    scorer_free(s);
+    hub_schedule_plan(h);
+    hub_schedule_tally(h);
+}
+
+void hub_scorer_seen(struct hub *h, const char *name, json_t *object)
+{
+    struct hub_scorer *s = hub_scorer_find(h, name);
+    bool gone = !object || object_is_deleting(object), changed;
 
     /* Deleted and created again within one relist: a different object. */
-    if (s && strcmp(kube_uid(s->object), kube_uid(object)) != 0) {
-        hub_scorer_delete(h, kube_namespace(object), kube_name(object));
+    if (s && (gone || strcmp(kube_uid(s->object), kube_uid(object)) != 0)) {
+        scorer_delete(h, s);
         s = NULL;
     }
-    if (object_is_deleting(object)) {
-        if (s)
-            hub_scorer_delete(h, kube_namespace(object), kube_name(object));
+    if (gone)
         return;
-    }
     changed = !s || object_generation(s->object) != object_generation(object);
     if (!s)
         s = scorer_add(h, object);
@@ -262,25 +249,6 @@ void hub_scorer_set(struct hub *h, json_t *object)
     if (!h->active)
         scorer_follow(s);
     hub_schedule_status(h, "scorer", s->name, changed);
-}
-
-void hub_scorer_delete(struct hub *h, const char *namespace, const char *name)
-{
-    struct hub_scorer *s = map_take(&h->scorers, name);
-
-    (void)namespace;
-    if (!s)
-        return;
-    if (s->entry != SIZE_MAX)
-        h->entry_scorers[s->entry] = NULL;
-    metrics_forget(h->o.metrics, "scorer", name);
-    scorers_sort_by_age(h);
-    /* Found again by the next plan. */
-    for (size_t i = 0; i < h->n_scorers; i++)
-        h->by_age[i]->older = h->by_age[i]->younger = NULL;
-    scorer_free(s);
-    hub_schedule_plan(h);
-    hub_schedule_tally(h);
 }
 
 void hub_update_probes(struct hub *h)

@@ -67,16 +67,6 @@ void hub_schedule_status(struct hub *h, const char *kind, const char *name, bool
 
 /* ---- Questions ---- */
 
-const struct hub_kind hub_kinds[HUB_KINDS] = {
-    [HUB_SCORERS] = {&kube_dynamicscorers, "DynamicScorers"},
-    [HUB_CONFIGS] = {&kube_dynamicscoringconfigs, "DynamicScoringConfigs"},
-    [HUB_CLUSTERS] = {&kube_managedclusters, "ManagedClusters"},
-    [HUB_ADDONS] = {&kube_managedclusteraddons, "ManagedClusterAddOns"},
-    [HUB_WORKS] = {&kube_manifestworks, "ManifestWorks"},
-    [HUB_PLACEMENTS] = {&kube_placements, "Placements"},
-    [HUB_DECISIONS] = {&kube_placementdecisions, "PlacementDecisions"},
-};
-
 bool object_is_deleting(const json_t *object)
 {
     return kube_str(object, "metadata", "deletionTimestamp", NULL) != NULL;
@@ -100,7 +90,7 @@ bool hub_is_distributing(const struct hub *h)
     return h->config.object && !object_is_deleting(h->config.object);
 }
 
-static bool hub_uses_placements(const struct hub *h)
+bool hub_uses_placements(const struct hub *h)
 {
     for (size_t i = 0; i < h->n_scorers; i++)
         if (h->by_age[i]->spec.placements)
@@ -159,23 +149,18 @@ static size_t placement_clusters(const struct hub *h, const char *name)
     return n;
 }
 
-/* Why Placements or their decisions have never been read. */
-static const char *placements_trouble(const struct hub *h)
-{
-    for (size_t kind = HUB_PLACEMENTS; kind <= HUB_DECISIONS; kind++)
-        if (!kube_watch_synced(h->watches[kind].watch))
-            return kube_watch_trouble(h->watches[kind].watch) ?: "not listed yet";
-    return NULL;
-}
-
 /* What is wrong with one Placement: the reason of a condition, and in `why` "does not exist ..."; or NULL. */
 static const char *placement_fault(const struct hub *h, const char *name, char why[256])
 {
     const json_t *placement = map_get(&h->placements, name);
     const json_t *satisfied = kube_condition(kube_get(placement, "status", NULL), "PlacementSatisfied");
-    const char *trouble = placements_trouble(h), *reason = cstr(kube_str(satisfied, "reason", NULL));
+    const char *trouble = NULL, *reason = cstr(kube_str(satisfied, "reason", NULL));
     char says[160], line[256];
 
+    /* Why Placements or their decisions have never been read. */
+    for (size_t kind = HUB_PLACEMENTS; kind <= HUB_DECISIONS && !trouble; kind++)
+        if (!kube_watch_synced(h->watches[kind].watch))
+            trouble = kube_watch_trouble(h->watches[kind].watch) ?: "not listed yet";
     if (!trouble && placement && placement_clusters(h, name))
         return NULL;
     kube_condition_why(satisfied, says, sizeof(says));
@@ -213,35 +198,20 @@ bool hub_work_is_ours(const struct hub *h, const struct work_found *w)
     return w->ours || object_has_finalizer(h->config.object, REFERENCE_FINALIZER);
 }
 
-struct hub_config *hub_config_find(struct hub *h, const char *name)
-{
-    if (strcmp(name, HUB_CONFIG) == 0)
-        return h->config.object ? &h->config : NULL;
-    return map_get(&h->other_configs, name);
-}
-
 struct hub_scorer *hub_scorer_find(const struct hub *h, const char *name)
 {
     return map_get(&h->scorers, name);
 }
 
-static enum probe_health state_reported_health(const struct tally *t)
-{
-    if (!t->api_unhealthy.n)
-        return t->api_healthy ? HEALTH_ACTIVE : HEALTH_UNKNOWN;
-    return t->api_healthy ? HEALTH_DEGRADED : HEALTH_INACTIVE;
-}
-
 enum probe_health hub_scorer_health(const struct hub_scorer *s)
 {
-    switch (s->spec.health_check) {
-    case HEALTH_CHECK_HUB:
+    bool works = s->tally.api_healthy > 0, fails = s->tally.api_unhealthy.n > 0;
+
+    if (s->spec.health_check == HEALTH_CHECK_HUB)
         return probe_status(s->probe)->health;
-    case HEALTH_CHECK_AGENTS:
-        return state_reported_health(&s->tally);
-    default:
+    if (s->spec.health_check == HEALTH_CHECK_NONE || (!works && !fails))
         return HEALTH_UNKNOWN;
-    }
+    return !fails ? HEALTH_ACTIVE : works ? HEALTH_DEGRADED : HEALTH_INACTIVE;
 }
 
 WORD_TABLE(health_word, enum probe_health, HEALTH_STATES,
@@ -260,18 +230,13 @@ bool hub_scorer_awaits_config(const struct hub_scorer *s)
 
 enum hub_place hub_scorer_place(const struct hub_scorer *s)
 {
+    enum probe_health health = hub_scorer_health(s);
+
     if (hub_scorer_awaits_config(s))
         return PLACE_NONE;
-    if (s->hub->o.keep_unhealthy || s->spec.health_check != HEALTH_CHECK_HUB)
+    if (s->hub->o.keep_unhealthy || s->spec.health_check != HEALTH_CHECK_HUB || health == HEALTH_ACTIVE)
         return PLACE_SUMMARIES;
-    switch (hub_scorer_health(s)) {
-    case HEALTH_ACTIVE:
-        return PLACE_SUMMARIES;
-    case HEALTH_INACTIVE:
-        return PLACE_SUSPENDED;
-    default:
-        return PLACE_NONE;
-    }
+    return health == HEALTH_INACTIVE ? PLACE_SUSPENDED : PLACE_NONE;
 }
 
 bool hub_scorer_shares_object(const struct hub_scorer *s)
@@ -293,16 +258,12 @@ enum hub_target hub_cluster_target(const struct hub *h, const struct hub_cluster
 bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c)
 {
     const struct work_found *w = &c->work;
+    enum hub_target target = hub_cluster_target(h, c);
 
-    switch (hub_cluster_target(h, c)) {
-    case TARGET_WORK:
-        /* A new cluster has no group until the next plan. */
+    /* A new cluster has no group until the next plan. */
+    if (target == TARGET_WORK)
         return !c->group || (w->exists && !w->deleting && w->frame && w->hash == c->wanted_hash);
-    case TARGET_NO_WORK:
-        return !w->exists || !hub_work_is_ours(h, w) || w->deleting;
-    default:
-        return true;
-    }
+    return target == TARGET_UNCHANGED || !w->exists || !hub_work_is_ours(h, w) || w->deleting;
 }
 
 /* ---- The end of a cluster ---- */
@@ -316,33 +277,23 @@ struct hub_body *hub_body_unref(struct hub_body *b)
     return NULL;
 }
 
-void hub_cluster_free(struct hub_cluster *c)
-{
-    kube_object_done(&c->write);
-    (void)hub_body_unref(c->body);
-    report_done(&c->report);
-    free(c->unavailable);
-    free(c->addon_unavailable);
-    free(c->name);
-    free(c);
-}
-
 void hub_clusters_free_gone(struct hub *h)
 {
     while (h->gone) {
         struct hub_cluster *c = h->gone;
 
         h->gone = c->next_gone;
-        hub_cluster_free(c);
+        kube_object_done(&c->write);
+        (void)hub_body_unref(c->body);
+        report_done(&c->report);
+        free(c->unavailable);
+        free(c->addon_unavailable);
+        free(c->name);
+        free(c);
     }
 }
 
 /* ---- Masks that match nothing ---- */
-
-static const char *score_of(const struct hub_scorer *s)
-{
-    return cstr(s->effective.score_name);
-}
 
 bool hub_masks_counted(const struct hub *h)
 {
@@ -351,7 +302,7 @@ bool hub_masks_counted(const struct hub *h)
 
 bool hub_mask_matches(const struct hub *h, size_t i)
 {
-    return h->plan->mask_clusters[i] && h->mask_scores[i];
+    return h->plan->of_masks[i].clusters && h->plan->of_masks[i].scores;
 }
 
 static const char *cluster_near(const struct hub *h, const char *text)
@@ -373,36 +324,35 @@ static const char *score_near(const struct hub *h, const char *text)
     const char *found = NULL;
     unsigned best = MASK_FAR;
 
-    for (size_t i = 0; i < h->n_scorers; i++)
-        if (*score_of(h->by_age[i]) && (mask_name_is_nearer(text, score_of(h->by_age[i]), &best) ||
-                                        mask_name_is_nearer(text, h->by_age[i]->name, &best)))
-            found = score_of(h->by_age[i]);
+    for (size_t i = 0; i < h->n_scorers; i++) {
+        const char *score = cstr(h->by_age[i]->effective.score_name);
+
+        if (*score &&
+            (mask_name_is_nearer(text, score, &best) || mask_name_is_nearer(text, h->by_age[i]->name, &best)))
+            found = score;
+    }
     return found;
 }
 
-static int mask_put_part(char *into, size_t size, const char *what, const char *field, const char *text,
-                         const char *near)
+static void mask_put_part(struct buf *into, const char *what, const char *field, const char *text,
+                          const char *near)
 {
-    bool other = strpbrk(text, "[]{}()|");
-    int n = snprintf(into, size, "no %s matches %s \"%.80s\"", what, field, text);
-
-    if (other)
-        n += snprintf(into + n, size - (size_t)n, ": only * and ? are wildcards");
+    (void)!buf_printf(into, "no %s matches %s \"%.80s\"", what, field, text);
+    if (strpbrk(text, "[]{}()|"))
+        (void)!buf_puts(into, ": only * and ? are wildcards");
     else if (near)
-        n += snprintf(into + n, size - (size_t)n, ": did you mean \"%.253s\"?", near);
-    return n;
+        (void)!buf_printf(into, ": did you mean \"%.253s\"?", near);
 }
 
-void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i, bool near)
+void hub_mask_warning(struct buf *into, const struct hub *h, size_t i, bool near)
 {
     const struct mask *m = &h->plan->masks.list[i];
-    int n = 0;
+    const struct plan_mask *counts = &h->plan->of_masks[i];
 
-    ret[0] = '\0';
-    if (!h->plan->mask_clusters[i])
-        n = mask_put_part(ret, MASK_WARNING_BYTES / 2, "cluster", "clusterName", m->cluster,
-                          near ? cluster_near(h, m->cluster) : NULL);
-    if (!h->mask_scores[i])
-        (void)mask_put_part(ret + n + (n ? snprintf(ret + n, 3, ", ") : 0), MASK_WARNING_BYTES / 2 - 2,
-                            "score", "scoreName", m->score, near ? score_near(h, m->score) : NULL);
+    if (!counts->clusters)
+        mask_put_part(into, "cluster", "clusterName", m->cluster, near ? cluster_near(h, m->cluster) : NULL);
+    if (!counts->clusters && !counts->scores)
+        (void)!buf_puts(into, ", ");
+    if (!counts->scores)
+        mask_put_part(into, "score", "scoreName", m->score, near ? score_near(h, m->score) : NULL);
 }

@@ -56,7 +56,7 @@ struct hub_options {
 };
 
 enum {
-    HUB_SCORERS,
+    HUB_SCORERS, /* of its own namespace, as are configs, Placements and decisions */
     HUB_CONFIGS,
     HUB_CLUSTERS,
     HUB_WORKS,
@@ -65,12 +65,6 @@ enum {
     HUB_DECISIONS,
     HUB_KINDS
 };
-
-/* The kinds of objects that the hub watches. */
-extern const struct hub_kind {
-    const struct kube_resource *resource;
-    const char *plural; /* for people: "ManagedClusters" */
-} hub_kinds[HUB_KINDS];
 
 /* Clusters with the same kind of error. */
 struct cluster_errors {
@@ -88,10 +82,10 @@ struct named_clusters {
 /* Counts of the clusters selected for one scorer. */
 struct tally {
     size_t selected;
-    size_t up_to_date;                                          /* ManifestWork holds the newest summary */
-    size_t applied;                                             /* of up_to_date: applied by the work agent */
-    size_t scoring, failing, waiting, silent, suspended, empty; /* by class; they add up to selected */
-    size_t unwritten, unapplied;         /* of failing: ManifestWork not written, not applied */
+    size_t up_to_date;                   /* ManifestWork holds the newest summary */
+    size_t applied;                      /* of up_to_date: applied by the work agent */
+    size_t of_class[PAIR_CLASSES];       /* they add up to selected */
+    size_t not_applied;                  /* of those that fail: ManifestWork not written or not applied */
     size_t stuck;                        /* of up_to_date: the work agent cannot apply it */
     size_t unavailable;                  /* of silent: the cluster or the add-on is not available */
     size_t reporting;                    /* an agent has reported */
@@ -172,9 +166,8 @@ struct hub_cluster {
 };
 
 struct hub_config {
-    json_t *object;     /* NULL: does not exist */
-    struct masks masks; /* the last valid ones */
-    bool has_masks;
+    json_t *object;        /* NULL: does not exist */
+    struct masks masks;    /* the last valid ones; owner is NULL without any */
     char masks_error[256]; /* why the newest are invalid */
     struct last_status last_status;
 };
@@ -219,7 +212,6 @@ struct hub {
     struct map decisions;     /* PlacementDecisions likewise */
     struct plan *plan;        /* NULL: nothing to distribute */
     struct hub_scorer **entry_scorers; /* of each entry of the plan; NULL once deleted */
-    size_t *mask_scores;               /* for each mask of the plan, the scores that it matches */
     struct hub_body *body;             /* the last one made */
     struct kube_writer works;          /* its keys: names of clusters */
     struct kube_writer status;         /* "scorer/<name>", "config/<name>" */
@@ -233,6 +225,14 @@ struct hub {
     int64_t started_ms;
     const struct access *access; /* of the HTTP server, for the status page; NULL before it serves */
 };
+
+/* The kinds of objects that the hub watches. */
+extern const struct hub_kind {
+    const char *plural; /* for people: "ManagedClusters" */
+    /* name: of the object, or of its cluster. object: NULL when it is gone. */
+    void (*seen)(struct hub *h, const char *name, json_t *object);
+    struct kube_watch_options options;
+} hub_kinds[HUB_KINDS];
 
 /* ---- state.c ---- */
 
@@ -260,8 +260,9 @@ bool object_has_finalizer(const json_t *object, const char *finalizer);
 int64_t object_generation(const json_t *object);
 /* Whether the DynamicScoringConfig exists and is not being deleted. */
 bool hub_is_distributing(const struct hub *h);
+/* Whether a scorer names Placements. */
+bool hub_uses_placements(const struct hub *h);
 /* NULL when there is none of that name. */
-struct hub_config *hub_config_find(struct hub *h, const char *name);
 struct hub_scorer *hub_scorer_find(const struct hub *h, const char *name);
 /* By probes or by agents' reports, as its spec says. Unknown if it is not checked, and on a standby unless
  * the hub probes it. */
@@ -292,7 +293,6 @@ enum hub_target hub_cluster_target(const struct hub *h, const struct hub_cluster
 bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c);
 
 struct hub_body *hub_body_unref(struct hub_body *b);
-void hub_cluster_free(struct hub_cluster *c);
 /* Frees h->gone. */
 void hub_clusters_free_gone(struct hub *h);
 
@@ -302,9 +302,9 @@ bool hub_mask_matches(const struct hub *h, size_t i);
 
 enum { MASK_WARNING_BYTES = 800 };
 
-/* Why mask i matches nothing, and which name may be meant; empty when it matches. With `near`, looks at all
- * names. */
-void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i, bool near);
+/* Appends why mask i matches nothing, and which name may be meant; nothing when it matches. With `near`,
+ * looks at all names. */
+void hub_mask_warning(struct buf *into, const struct hub *h, size_t i, bool near);
 
 /* ---- tally.c ---- */
 
@@ -323,9 +323,9 @@ static inline size_t tally_count(const struct tally *t, size_t field)
 
 /* The scorer in the cluster's report; NULL when it is not there, or not selected. */
 const struct report_cell *hub_pair_cell(const struct hub_scorer *s, const struct hub_cluster *c);
-/* For pair_state() and pair_reason(). cell: as hub_pair_cell() returns it. */
-struct pair_facts hub_pair_facts(const struct hub_scorer *s, const struct hub_cluster *c,
-                                 const struct report_cell *cell, unix_ms now);
+/* pair_state() now. *ret: what decides it, for pair_reason(). */
+enum pair_state hub_pair_state(const struct hub_scorer *s, const struct hub_cluster *c,
+                               struct pair_facts *ret);
 /* Until when (Unix time) a scorer without any score counts as starting: twice its interval after the first
  * distribution, or twice the time between reports if that is longer. INT64_MAX before the first one. */
 int64_t hub_scorer_patience_ms(const struct hub_scorer *s);
@@ -338,10 +338,9 @@ void hub_tally_roughly(struct hub *h);
 
 /* ---- status.c ---- */
 
-/* The complete status as a merge patch: null for members to remove. now: for conditions that change. A new
- * reference. */
-json_t *status_of_scorer(const struct hub_scorer *s, unix_ms now);
-json_t *status_of_config(const struct hub *h, const struct hub_config *c, unix_ms now);
+/* The complete status as a merge patch: null for members to remove. A new reference. */
+json_t *status_of_scorer(const struct hub_scorer *s);
+json_t *status_of_config(const struct hub *h, const struct hub_config *c);
 /* Whether condition Ready is true. */
 bool status_scorer_ready(const struct hub_scorer *s);
 
@@ -364,27 +363,20 @@ void hub_works_new(struct hub *h);
 void hub_works_cancel(struct hub *h);
 /* Has the ManifestWork written if it is not as it should be. */
 void hub_cluster_reconcile(struct hub *h, struct hub_cluster *c);
-/* Before a plan: a cluster without a ManagedCluster has left. */
-void hub_clusters_mark_left(struct hub *h);
-/* Before a plan: a work that its watch lacks, though it has shown all until its last write, is gone. */
-void hub_works_forget_lost(struct hub *h);
+/* Before a plan: a cluster without a ManagedCluster has left, and a work that its watch lacks, though it has
+ * shown all until its last write, is gone. */
+void hub_clusters_review(struct hub *h);
 void hub_clusters_free(struct hub *h);
 
-void hub_managed_set(struct hub *h, json_t *object);
-void hub_managed_delete(struct hub *h, const char *namespace, const char *name);
-void hub_addon_set(struct hub *h, json_t *object);
-void hub_addon_delete(struct hub *h, const char *namespace, const char *name);
-void hub_work_set(struct hub *h, json_t *object);
-void hub_work_delete(struct hub *h, const char *namespace, const char *name);
+void hub_managed_seen(struct hub *h, const char *cluster, json_t *object);
+void hub_addon_seen(struct hub *h, const char *cluster, json_t *object);
+void hub_work_seen(struct hub *h, const char *cluster, json_t *object);
 
 /* ---- configs.c ---- */
 
-void hub_config_set(struct hub *h, json_t *object);
-void hub_config_delete(struct hub *h, const char *namespace, const char *name);
-void hub_placement_set(struct hub *h, json_t *object);
-void hub_placement_delete(struct hub *h, const char *namespace, const char *name);
-void hub_decision_set(struct hub *h, json_t *object);
-void hub_decision_delete(struct hub *h, const char *namespace, const char *name);
+void hub_config_seen(struct hub *h, const char *name, json_t *object);
+void hub_placement_seen(struct hub *h, const char *name, json_t *object);
+void hub_decision_seen(struct hub *h, const char *name, json_t *object);
 void hub_configs_free(struct hub *h);
 /* Finds duplicate score names, makes the plan, and assigns a group to each cluster. */
 void hub_plan_make(struct hub *h);
@@ -392,8 +384,7 @@ void hub_plan_done(struct hub *h);
 
 /* ---- scorers.c ---- */
 
-void hub_scorer_set(struct hub *h, json_t *object);
-void hub_scorer_delete(struct hub *h, const char *namespace, const char *name);
+void hub_scorer_seen(struct hub *h, const char *name, json_t *object);
 void hub_scorers_free(struct hub *h);
 /* Starts all probes, or stops them, by h->active. */
 void hub_update_probes(struct hub *h);
@@ -405,13 +396,12 @@ struct hub *hub_new(const struct hub_options *o);
 /* Stops leading and releases the Lease; then calls `done` (may be NULL), also after a failure. */
 void hub_stop(struct hub *h, void (*done)(void *arg), void *arg);
 struct hub *hub_free(struct hub *h);
-DEFINE_CLEANUP(struct hub, hub_free)
 
 /* Whether all objects have been listed once. */
 bool hub_synced(const struct hub *h);
 /* Starts or stops probing and writing, after h->leading or the state of the watches has changed. */
 void hub_update_active(struct hub *h);
-/* Brings the gauges up to date, before they are rendered. */
-void hub_set_metrics(struct hub *h);
+/* Brings the gauges up to date, before they are rendered. hub: a struct hub. */
+void hub_set_metrics(void *hub);
 
 #endif

@@ -67,8 +67,9 @@ static bool condition_resume(struct condition *c, const json_t *object)
 /* The list as JSON. lastTransitionTime comes from the object's status while the condition's status stays
  * the same, or from the last status sent where a CRD has pruned it. */
 static json_t *conditions_value(const struct condition *list, size_t n, const json_t *object,
-                                const struct last_status *written, unix_ms now)
+                                const struct last_status *written, const struct hub *h)
 {
+    unix_ms now = loop_wall(h->o.loop);
     const json_t *status = kube_get(object, "status", NULL);
     json_t *values = json_array();
 
@@ -86,11 +87,11 @@ static json_t *conditions_value(const struct condition *list, size_t n, const js
     return values;
 }
 
-static json_t *status_line(const char *text)
+static json_t *status_line(struct str text)
 {
     char line[1024];
 
-    text_line(line, sizeof(line), str_of(text));
+    text_line(line, sizeof(line), text);
     return json_string(line);
 }
 
@@ -165,37 +166,27 @@ enum { NAMED_MASKS = 3, LISTED_MASKS = 20 };
 #define REASON_UNMATCHED "MasksMatchNothing"
 
 /* "1 of 2 masks matches nothing: no cluster matches clusterName "c": did you mean "c1"?" */
-static void config_set_unmatched(const struct hub *h, size_t unmatched, struct condition *valid)
-{
-    BUF_AUTO(text, (NAMED_MASKS + 1) * MASK_WARNING_BYTES);
-    char warning[MASK_WARNING_BYTES];
-    size_t named = 0;
-
-    for (size_t i = 0; i < h->plan->masks.n && named < NAMED_MASKS; i++) {
-        if (hub_mask_matches(h, i))
-            continue;
-        hub_mask_warning(warning, h, i, true);
-        (void)!buf_printf(&text, "%s%s", named++ ? "; " : "", warning);
-    }
-    if (unmatched > named)
-        (void)!buf_printf(&text, "; and %zu more", unmatched - named);
-    condition_set(valid, TRUTH_TRUE, REASON_UNMATCHED, "%zu of %zu mask%s match%s nothing: %.*s", unmatched,
-                  h->plan->masks.n, plural_s(h->plan->masks.n), unmatched == 1 ? "es" : "", (int)text.n,
-                  cstr(text.p));
-}
-
 static void config_set_valid(const struct hub *h, const struct hub_config *c, struct condition *valid)
 {
+    BUF_AUTO(text, (NAMED_MASKS + 1) * MASK_WARNING_BYTES);
     size_t unmatched = 0;
 
-    for (size_t i = 0; hub_masks_counted(h) && i < h->plan->masks.n; i++)
-        unmatched += !hub_mask_matches(h, i);
+    for (size_t i = 0; hub_masks_counted(h) && i < h->plan->masks.n; i++) {
+        if (hub_mask_matches(h, i) || unmatched++ >= NAMED_MASKS)
+            continue;
+        (void)!buf_puts(&text, unmatched > 1 ? "; " : "");
+        hub_mask_warning(&text, h, i, true);
+    }
+    if (unmatched > NAMED_MASKS)
+        (void)!buf_printf(&text, "; and %zu more", unmatched - NAMED_MASKS);
     if (*c->masks_error)
         condition_set(valid, TRUTH_FALSE, "InvalidMasks", "%s; %s", c->masks_error,
-                      c->has_masks ? "the last valid masks stay active"
-                                   : "clusters keep their scorers until the masks are valid");
+                      c->masks.owner ? "the last valid masks stay active"
+                                     : "clusters keep their scorers until the masks are valid");
     else if (unmatched)
-        config_set_unmatched(h, unmatched, valid);
+        condition_set(valid, TRUTH_TRUE, REASON_UNMATCHED, "%zu of %zu mask%s match%s nothing: %.*s",
+                      unmatched, h->plan->masks.n, plural_s(h->plan->masks.n), unmatched == 1 ? "es" : "",
+                      STR_ARG(buf_str(&text)));
     else
         condition_set(valid, TRUTH_TRUE, "Valid", "%zu mask%s", c->masks.n, plural_s(c->masks.n));
 }
@@ -262,7 +253,7 @@ static void config_set_distributed(const struct hub *h, struct condition *c)
 
     if (!hub_is_distributing(h))
         config_set_deleting(h, c);
-    else if (!h->config.has_masks)
+    else if (!h->config.masks.owner)
         condition_set(c, TRUTH_FALSE, "InvalidMasks",
                       "clusters keep their scorers until the masks are valid");
     else if (!t->managed)
@@ -288,7 +279,7 @@ static void config_set_ready(const struct hub *h, struct condition list[CONFIG_C
 
     if (list[CONFIG_VALID].status != TRUTH_TRUE)
         cause = &list[CONFIG_VALID];
-    else if (!hub_is_distributing(h) || !h->config.has_masks || h->totals.up_to_date <= h->totals.unapplied)
+    else if (!hub_is_distributing(h) || !h->config.masks.owner || h->totals.up_to_date <= h->totals.unapplied)
         cause = &list[CONFIG_DISTRIBUTED];
     if (cause)
         condition_copy(&list[CONFIG_READY], cause);
@@ -298,25 +289,17 @@ static void config_set_ready(const struct hub *h, struct condition list[CONFIG_C
                       unmatched ? "; " : "", unmatched ? list[CONFIG_VALID].message : "");
 }
 
-static json_t *config_failing_value(const struct hub_totals *t)
-{
-    json_t *list = t->named.n ? json_array() : NULL;
-
-    for (size_t i = 0; i < t->named.n; i++)
-        json_array_append_new(list, json_pack("{s:s, s:o}", "name", t->named.list[i]->name, "error",
-                                              status_line(config_cluster_error(t->named.list[i]))));
-    return list;
-}
-
 static json_t *config_mask_value(const struct hub *h, size_t i)
 {
     const struct mask *m = &h->plan->masks.list[i];
-    char warning[MASK_WARNING_BYTES];
+    const struct plan_mask *counts = &h->plan->of_masks[i];
+    BUF_AUTO(warning, MASK_WARNING_BYTES);
 
-    hub_mask_warning(warning, h, i, false);
-    return json_pack("{s:o, s:o, s:I, s:I, s:o*}", "clusterName", status_line(m->cluster), "scoreName",
-                     status_line(m->score), "clusters", (json_int_t)h->plan->mask_clusters[i], "scores",
-                     (json_int_t)h->mask_scores[i], "warning", *warning ? status_line(warning) : NULL);
+    hub_mask_warning(&warning, h, i, false);
+    return json_pack("{s:o, s:o, s:I, s:I, s:o*}", "clusterName", status_line(str_of(m->cluster)),
+                     "scoreName", status_line(str_of(m->score)), "clusters", (json_int_t)counts->clusters,
+                     "scores", (json_int_t)counts->scores, "warning",
+                     warning.n ? status_line(buf_str(&warning)) : NULL);
 }
 
 /* The first masks, those that match nothing before the others. NULL without any. */
@@ -337,8 +320,13 @@ static json_t *config_masks_value(const struct hub *h)
 static void config_put_counts(const struct hub *h, json_t *status, const json_t *object)
 {
     const struct hub_totals *t = &h->totals;
+    json_t *failing = t->named.n ? json_array() : NULL;
     size_t distributed = 0;
 
+    for (size_t i = 0; i < t->named.n; i++)
+        json_array_append_new(failing,
+                              json_pack("{s:s, s:o}", "name", t->named.list[i]->name, "error",
+                                        status_line(str_of(config_cluster_error(t->named.list[i])))));
     for (size_t i = 0; h->plan && i < h->plan->n; i++)
         distributed += !h->plan->entries[i].suspended;
 
@@ -355,35 +343,29 @@ static void config_put_counts(const struct hub *h, json_t *status, const json_t 
                object);
     status_put(status, "summariesBytes", json_integer((json_int_t)t->largest), object);
     status_put(status, "masks", config_masks_value(h), object);
-    status_put(status, "failingClusters", config_failing_value(t), object);
+    status_put(status, "failingClusters", failing, object);
 }
 
-static json_t *config_other_status(const struct hub_config *c, unix_ms now)
-{
-    struct condition ready = {.type = "Ready"};
-
-    condition_set(&ready, TRUTH_FALSE, "NotUsed",
-                  "not used: the controller uses only the DynamicScoringConfig named %s", HUB_CONFIG);
-    return json_pack("{s:I, s:o}", "observedGeneration", (json_int_t)object_generation(c->object),
-                     "conditions", conditions_value(&ready, 1, c->object, &c->last_status, now));
-}
-
-json_t *status_of_config(const struct hub *h, const struct hub_config *c, unix_ms now)
+json_t *status_of_config(const struct hub *h, const struct hub_config *c)
 {
     struct condition list[CONFIG_CONDITIONS] = {[CONFIG_VALID] = {.type = "Valid"},
                                                 [CONFIG_DISTRIBUTED] = {.type = "Distributed"},
                                                 [CONFIG_READY] = {.type = "Ready"}};
-    json_t *status;
+    struct condition *ready = &list[CONFIG_READY];
+    json_t *status = json_pack("{s:I}", "observedGeneration", (json_int_t)object_generation(c->object));
 
-    if (c != &h->config)
-        return config_other_status(c, now);
+    if (c != &h->config) {
+        condition_set(ready, TRUTH_FALSE, "NotUsed",
+                      "not used: the controller uses only the DynamicScoringConfig named %s", HUB_CONFIG);
+        json_object_set_new(status, "conditions", conditions_value(ready, 1, c->object, &c->last_status, h));
+        return status;
+    }
     config_set_valid(h, c, &list[CONFIG_VALID]);
     config_set_distributed(h, &list[CONFIG_DISTRIBUTED]);
     config_set_ready(h, list);
-    status = json_pack("{s:I}", "observedGeneration", (json_int_t)object_generation(c->object));
     config_put_counts(h, status, c->object);
-    status_put(status, "conditions",
-               conditions_value(list, CONFIG_CONDITIONS, c->object, &c->last_status, now), c->object);
+    status_put(status, "conditions", conditions_value(list, CONFIG_CONDITIONS, c->object, &c->last_status, h),
+               c->object);
     return status;
 }
 
@@ -406,34 +388,21 @@ static const char *clusters_not_selected(const struct hub_scorer *s)
                : "not distributed: it is not known yet whether the scoring API is healthy";
 }
 
-/* The first error that keeps a ManifestWork from being up to date and applied, if there is one. */
-static bool clusters_set_error(const struct tally *t, struct condition *c)
-{
-    bool unwritten = t->write_errors.n;
-    size_t n = unwritten ? t->write_errors.n : t->apply_errors.n;
-    const struct hub_cluster *on = unwritten ? t->write_errors.first : t->apply_errors.first;
-
-    if (t->applied == t->selected || !n)
-        return false;
-    condition_clusters(c, "ClustersFailing",
-                       unwritten ? "ManifestWork not written on" : "ManifestWork not applied on", n,
-                       t->selected, on,
-                       !on         ? ""
-                       : unwritten ? on->write.trouble
-                                   : on->work.why);
-    return true;
-}
-
 static void clusters_set_distributed(const struct hub_scorer *s, struct condition *c)
 {
     const struct tally *t = &s->tally;
-
+    const struct hub_cluster *unwritten = t->write_errors.first, *unapplied = t->apply_errors.first;
     char why[256];
     const char *reason, *placement = hub_scorer_bad_placement(s, &reason, why);
 
-    if (clusters_set_error(t, c))
-        return;
-    if (placement)
+    /* The first error that keeps a ManifestWork from being up to date and applied. */
+    if (t->applied < t->selected && unwritten)
+        condition_clusters(c, "ClustersFailing", "ManifestWork not written on", t->write_errors.n,
+                           t->selected, unwritten, unwritten->write.trouble);
+    else if (t->applied < t->selected && unapplied)
+        condition_clusters(c, "ClustersFailing", "ManifestWork not applied on", t->apply_errors.n,
+                           t->selected, unapplied, unapplied->work.why);
+    else if (placement)
         condition_set(c, TRUTH_FALSE, reason, "Placement %s %s; selected for %zu cluster%s", placement, why,
                       t->selected, plural_s(t->selected));
     else if (t->no_room)
@@ -487,7 +456,7 @@ static void scorer_set_distributed(const struct hub_scorer *s, struct condition 
     else if (!hub_is_distributing(h))
         condition_set(c, TRUTH_FALSE, "ConfigDeleting", "DynamicScoringConfig %s is being deleted",
                       HUB_CONFIG);
-    else if (!h->config.has_masks)
+    else if (!h->config.masks.owner)
         condition_set(c, TRUTH_FALSE, "InvalidMasks", "DynamicScoringConfig %s: %s", HUB_CONFIG,
                       h->config.masks_error);
     else if (why)
@@ -504,45 +473,34 @@ static void scorer_set_distributed(const struct hub_scorer *s, struct condition 
 
 /* ---- Where it scores, and where it does not ---- */
 
-/* In the order of a message. */
-static const struct class_words {
-    enum pair_class class;
-    const char *word;
-    size_t count; /* offset in struct tally */
-} class_words[] = {
-    {PAIR_CLASS_FAILING, "failing", offsetof(struct tally, failing)},
-    {PAIR_CLASS_SUSPENDED, "suspended", offsetof(struct tally, suspended)},
-    {PAIR_CLASS_EMPTY, "empty", offsetof(struct tally, empty)},
-    {PAIR_CLASS_SILENT, "silent", offsetof(struct tally, silent)},
-    {PAIR_CLASS_WAITING, "waiting", offsetof(struct tally, waiting)},
-    {PAIR_CLASS_SCORING, "scoring", offsetof(struct tally, scoring)},
-};
+static const char *const class_words[PAIR_CLASS_UNSELECTED] = {
+    [PAIR_CLASS_FAILING] = "failing", [PAIR_CLASS_SUSPENDED] = "suspended", [PAIR_CLASS_EMPTY] = "empty",
+    [PAIR_CLASS_SILENT] = "silent",   [PAIR_CLASS_WAITING] = "waiting",     [PAIR_CLASS_SCORING] = "scoring"};
 
 /* The state of the scorer on a cluster that does not score, and why. */
 static enum pair_state named_state(const struct hub_scorer *s, size_t i, char why[PAIR_REASON_BYTES])
 {
-    const struct hub_cluster *c = s->tally.named.list[i];
-    const struct pair_facts facts = hub_pair_facts(s, c, hub_pair_cell(s, c), loop_wall(s->hub->o.loop));
-    enum pair_state state = pair_state(&facts);
+    struct pair_facts facts;
+    enum pair_state state = hub_pair_state(s, s->tally.named.list[i], &facts);
 
     pair_reason(why, state, &facts);
     return state;
 }
 
 /* "<word> on 2", and unless it scores there: ": c1: <reason>, and 1 more". */
-static void clusters_put_class(const struct hub_scorer *s, const struct class_words *words, struct buf *into)
+static void clusters_put_class(const struct hub_scorer *s, enum pair_class class, struct buf *into)
 {
     const struct tally *t = &s->tally;
-    size_t n = *(const size_t *)(const void *)((const char *)t + words->count);
+    size_t n = t->of_class[class];
     char why[PAIR_REASON_BYTES], of[64] = "";
 
     if (!into->n)
         (void)snprintf(of, sizeof(of), " of %zu cluster%s", t->selected, plural_s(t->selected));
     else if (!n)
         return;
-    (void)!buf_printf(into, "%s%s on %zu%s", into->n ? "; " : "", words->word, n, of);
-    for (size_t i = 0; i < t->named.n && words->class != PAIR_CLASS_SCORING; i++) {
-        if (pair_info[named_state(s, i, why)].class != words->class)
+    (void)!buf_printf(into, "%s%s on %zu%s", into->n ? "; " : "", class_words[class], n, of);
+    for (size_t i = 0; i < t->named.n && class != PAIR_CLASS_SCORING; i++) {
+        if (pair_info[named_state(s, i, why)].class != class)
             continue;
         (void)!buf_printf(into, ": %s: %.*s", t->named.list[i]->name, NAMED_REASON_BYTES, why);
         if (n > 1)
@@ -558,29 +516,28 @@ static void clusters_set_scoring(const struct hub_scorer *s, struct condition *c
     BUF_AUTO(text, sizeof(c->message) * 2);
 
     for (int others = 0; others < 2; others++)
-        for (size_t i = 0; i < ARRAY_SIZE(class_words); i++)
-            if ((class_words[i].class != first) == others)
-                clusters_put_class(s, &class_words[i], &text);
+        for (enum pair_class k = 0; k < PAIR_CLASS_UNSELECTED; k++)
+            if ((k != first) == others)
+                clusters_put_class(s, k, &text);
     condition_set(c, status, reason, "%.*s", (int)text.n, cstr(text.p));
 }
 
 static void scorer_set_scoring(const struct hub_scorer *s, struct condition *c)
 {
     const struct tally *t = &s->tally;
-    size_t reported =
-        t->failing - t->unwritten - t->unapplied; /* condition Distributed is about the others */
+    const size_t *n = t->of_class;
 
     if (!t->selected)
         condition_set(c, TRUTH_UNKNOWN, "NotSelected", "selected for no cluster");
-    else if (reported)
+    else if (n[PAIR_CLASS_FAILING] > t->not_applied) /* condition Distributed is about the others */
         clusters_set_scoring(s, c, TRUTH_FALSE, "ClustersFailing", PAIR_CLASS_FAILING);
-    else if (t->scoring)
+    else if (n[PAIR_CLASS_SCORING])
         clusters_set_scoring(s, c, TRUTH_TRUE, "Scoring", PAIR_CLASS_SCORING);
-    else if (t->suspended)
+    else if (n[PAIR_CLASS_SUSPENDED])
         clusters_set_scoring(s, c, TRUTH_FALSE, REASON_SUSPENDED, PAIR_CLASS_SUSPENDED);
-    else if (t->empty)
+    else if (n[PAIR_CLASS_EMPTY])
         clusters_set_scoring(s, c, TRUTH_FALSE, "Empty", PAIR_CLASS_EMPTY);
-    else if (t->waiting)
+    else if (n[PAIR_CLASS_WAITING])
         clusters_set_scoring(s, c, TRUTH_UNKNOWN, "Waiting", PAIR_CLASS_WAITING);
     else if (t->named.n && t->named.ranks[0] != RANK_PENDING)
         clusters_set_scoring(s, c, TRUTH_UNKNOWN, "Silent", PAIR_CLASS_SILENT);
@@ -607,15 +564,6 @@ static void scorer_set_reported(const struct hub_scorer *s, struct condition *c)
         condition_set(c, TRUTH_UNKNOWN, "NoReports", "no agent has reported on the scoring API yet");
 }
 
-static json_t *clusters_value(const struct tally *t)
-{
-    json_t *value = json_object();
-
-    for (size_t i = 0; i < TALLY_FIELDS; i++)
-        json_object_set_new(value, tally_fields[i].member, json_integer((json_int_t)tally_count(t, i)));
-    return value;
-}
-
 static json_t *clusters_failing_value(const struct hub_scorer *s)
 {
     const struct tally *t = &s->tally;
@@ -627,7 +575,7 @@ static json_t *clusters_failing_value(const struct hub_scorer *s)
 
         if (*why)
             json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "name", t->named.list[i]->name, "state",
-                                                  pair_info[state].word, "error", status_line(why)));
+                                                  pair_info[state].word, "error", status_line(str_of(why))));
     }
     return list;
 }
@@ -636,26 +584,18 @@ static json_t *clusters_failing_value(const struct hub_scorer *s)
 enum { SYNCED_BYTES = 300, DISTRIBUTED_BYTES = 300, VERDICT_BYTES = 200 }; /* in a message */
 enum { HEALTHY, SYNCED, VALID, UNIQUE, DISTRIBUTED, SCORING, READY, CONDITIONS };
 
-/* What the verdict means for the clusters, or what speaks against it. */
-static void scorer_put_verdict(const struct hub_scorer *s, char ret[VERDICT_BYTES])
-{
-    size_t n = s->tally.scored_meanwhile;
-
-    *ret = '\0';
-    if (s->hub->o.keep_unhealthy)
-        (void)snprintf(ret, VERDICT_BYTES, "; still distributed, as --keep-unhealthy is set");
-    else if (n)
-        (void)snprintf(ret, VERDICT_BYTES,
-                       "; agents on %zu of %zu cluster%s have called it successfully since: if only the hub "
-                       "cannot reach it, set spec.healthCheck to Agents",
-                       n, s->tally.selected, plural_s(s->tally.selected));
-}
-
 static void scorer_set_inactive(const struct hub_scorer *s, const struct probe_part *p, struct condition *c)
 {
-    char kept[VERDICT_BYTES];
+    const struct tally *t = &s->tally;
+    char kept[VERDICT_BYTES] = ""; /* what the verdict means for the clusters, or what speaks against it */
 
-    scorer_put_verdict(s, kept);
+    if (s->hub->o.keep_unhealthy)
+        (void)strcpy(kept, "; still distributed, as --keep-unhealthy is set");
+    else if (t->scored_meanwhile)
+        (void)snprintf(kept, sizeof(kept),
+                       "; agents on %zu of %zu cluster%s have called it successfully since: if only the hub "
+                       "cannot reach it, set spec.healthCheck to Agents",
+                       t->scored_meanwhile, t->selected, plural_s(t->selected));
     c->since.ms = s->suspended_ms;
     if (p->asked && p->ok)
         condition_set(c, TRUTH_FALSE, "Recovering",
@@ -696,38 +636,25 @@ static void scorer_set_healthy(const struct hub_scorer *s, struct condition *c)
         condition_set(c, TRUTH_UNKNOWN, "NotChecked", "spec.healthCheck is None");
 }
 
-/* What stays active while /config cannot be read. */
-static const char *scorer_config_meanwhile(const struct hub_scorer *s)
-{
-    if (probe_status(s->probe)->synced.owner)
-        return "the last valid configuration stays active";
-    return s->effective.reason == EFFECTIVE_OK
-               ? "none has been read yet, so the fields of the DynamicScorer are active"
-               : "no configuration has been read yet";
-}
-
-/* Users edit such fields, and nothing happens. */
-static void scorer_set_overridden(const struct hub_scorer *s, struct condition *c)
-{
-    BUF_AUTO(fields, sizeof(c->message));
-
-    if (s->has_spec)
-        effective_overrides(&s->spec, &probe_status(s->probe)->synced, &fields);
-    condition_set(c, TRUTH_TRUE, "Synced", "the configuration was read from the scoring API%s%.*s",
-                  fields.n ? "; in mode Full it overrides " : "", STR_ARG(buf_str(&fields)));
-}
-
 static void scorer_set_synced(const struct hub_scorer *s, struct condition *c)
 {
     const struct probe_status *p = probe_status(s->probe);
+    BUF_AUTO(overridden, sizeof(c->message));
 
+    /* Users edit such fields, and nothing happens. */
+    if (s->has_spec && p->synced.owner)
+        effective_overrides(&s->spec, &p->synced, &overridden);
     if (s->has_spec && s->spec.mode == SYNC_NONE)
         condition_set(c, TRUTH_TRUE, "NotNeeded", "configSyncMode is None");
     else if (p->config.asked && p->config.ok)
-        scorer_set_overridden(s, c);
+        condition_set(c, TRUTH_TRUE, "Synced", "the configuration was read from the scoring API%s%.*s",
+                      overridden.n ? "; in mode Full it overrides " : "", STR_ARG(buf_str(&overridden)));
     else if (p->config.asked)
         condition_set(c, TRUTH_FALSE, p->config.reason, "%s; %s", p->config.message,
-                      scorer_config_meanwhile(s));
+                      p->synced.owner ? "the last valid configuration stays active"
+                      : s->effective.reason == EFFECTIVE_OK
+                          ? "none has been read yet, so the fields of the DynamicScorer are active"
+                          : "no configuration has been read yet");
     else if (!condition_resume(c, s->object) || (c->status == TRUTH_TRUE && !p->synced.owner))
         condition_set(c, TRUTH_UNKNOWN, "NotAsked",
                       "the configuration has not been read from the scoring API yet");
@@ -765,22 +692,16 @@ static void scorer_set_valid(const struct hub_scorer *s, struct condition *c)
                                      : "; the last valid summary stays active");
 }
 
-/* Two score names that map to one object. */
-static void scorer_set_same_object(const struct hub_scorer *s, struct condition *c)
+static void scorer_set_unique(const struct hub_scorer *s, struct condition *c)
 {
     const struct hub_scorer *other = s->older ?: s->younger;
 
-    condition_set(c, TRUTH_FALSE, "DuplicateScoreName",
-                  "score name %.256s maps to AddOnPlacementScore %s, as does score name %.256s of the %s "
-                  "DynamicScorer %s; %s is not distributed",
-                  cstr(s->effective.score_name), s->object_name, cstr(other->effective.score_name),
-                  s->older ? "older" : "younger", other->name, s->older ? "this one" : "the younger one");
-}
-
-static void scorer_set_unique(const struct hub_scorer *s, struct condition *c)
-{
     if (hub_scorer_shares_object(s))
-        scorer_set_same_object(s, c);
+        condition_set(c, TRUTH_FALSE, "DuplicateScoreName",
+                      "score name %.256s maps to AddOnPlacementScore %s, as does score name %.256s of the %s "
+                      "DynamicScorer %s; %s is not distributed",
+                      cstr(s->effective.score_name), s->object_name, cstr(other->effective.score_name),
+                      s->older ? "older" : "younger", other->name, s->older ? "this one" : "the younger one");
     else if (s->older)
         condition_set(c, TRUTH_FALSE, "DuplicateScoreName",
                       "score name %s belongs to the older DynamicScorer %s; this one is not distributed",
@@ -802,6 +723,7 @@ static const struct condition *scorer_blocking_condition(const struct hub_scorer
                                                          const struct condition list[])
 {
     const struct tally *t = &s->tally;
+    bool scores = t->of_class[PAIR_CLASS_SCORING] > 0;
     bool is_probed = s->spec.health_check == HEALTH_CHECK_HUB; /* otherwise Scoring says more than Healthy */
 
     if (list[VALID].status == TRUTH_FALSE)
@@ -812,9 +734,9 @@ static const struct condition *scorer_blocking_condition(const struct hub_scorer
         return list[SYNCED].status == TRUTH_FALSE ? &list[SYNCED] : &list[VALID];
     if (is_probed && list[HEALTHY].status == TRUTH_UNKNOWN)
         return &list[HEALTHY];
-    if (t->up_to_date <= t->stuck && (t->stuck || !t->scoring)) /* a change on its way stops no scoring */
+    if (t->up_to_date <= t->stuck && (t->stuck || !scores)) /* a change on its way stops no scoring */
         return &list[DISTRIBUTED];
-    return t->scoring ? NULL : &list[SCORING];
+    return scores ? NULL : &list[SCORING];
 }
 
 /* A scorer without any score may still be starting; after a while it counts as not ready. */
@@ -898,17 +820,21 @@ static void scorer_put_config(const struct hub_scorer *s, json_t *status)
                s->object);
 }
 
-json_t *status_of_scorer(const struct hub_scorer *s, unix_ms now)
+json_t *status_of_scorer(const struct hub_scorer *s)
 {
     struct condition list[CONDITIONS];
+    json_t *clusters = json_object();
     json_t *status = json_pack("{s:s, s:I}", "healthStatus", health_word(hub_scorer_health(s)),
                                "observedGeneration", (json_int_t)object_generation(s->object));
 
     scorer_set_conditions(s, list);
     scorer_put_config(s, status);
-    status_put(status, "clusters", clusters_value(&s->tally), s->object);
+    for (size_t i = 0; i < TALLY_FIELDS; i++)
+        json_object_set_new(clusters, tally_fields[i].member,
+                            json_integer((json_int_t)tally_count(&s->tally, i)));
+    status_put(status, "clusters", clusters, s->object);
     status_put(status, "failingClusters", clusters_failing_value(s), s->object);
-    status_put(status, "conditions", conditions_value(list, CONDITIONS, s->object, &s->last_status, now),
+    status_put(status, "conditions", conditions_value(list, CONDITIONS, s->object, &s->last_status, s->hub),
                s->object);
     return status;
 }

@@ -88,17 +88,6 @@ static bool event_same_text(const json_t *a, const json_t *b)
            strcmp(cstr(kube_str(a, "message", NULL)), cstr(kube_str(b, "message", NULL))) == 0;
 }
 
-static void event_send(struct kube_events *e, const json_t *object, const char *kind, const json_t *condition)
-{
-    kube_events_add(e, &(const struct kube_event){.about = object,
-                                                  .api_version = HUB_API,
-                                                  .kind = kind,
-                                                  .warning = kube_condition_is(condition, "False"),
-                                                  .reason = cstr(kube_str(condition, "reason", NULL)),
-                                                  .action = "Reconcile",
-                                                  .note = cstr(kube_str(condition, "message", NULL))});
-}
-
 /* before may be NULL: then only for what is wrong. Ready repeats the text of the condition that it fails by:
  * one Event tells of both, and one of their end. */
 static void status_events(struct kube_events *e, const json_t *object, const char *kind, const json_t *before,
@@ -110,6 +99,13 @@ static void status_events(struct kube_events *e, const json_t *object, const cha
     for (size_t i = 0; i < ARRAY_SIZE(event_sources); i++) {
         const json_t *was = kube_condition(before, event_sources[i].type);
         const json_t *is = kube_condition(after, event_sources[i].type), *failure = is;
+        const struct kube_event event = {.about = object,
+                                         .api_version = HUB_API,
+                                         .kind = kind,
+                                         .warning = kube_condition_is(is, "False"),
+                                         .reason = cstr(kube_str(is, "reason", NULL)),
+                                         .action = "Reconcile",
+                                         .note = cstr(kube_str(is, "message", NULL))};
         size_t k = 0;
 
         if (!event_is_due(was, is, event_sources[i].from_unknown))
@@ -119,7 +115,7 @@ static void status_events(struct kube_events *e, const json_t *object, const cha
         while (k < n && !event_same_text(told[k], failure))
             k++;
         if (k == n) {
-            event_send(e, object, kind, is);
+            kube_events_add(e, &event);
             told[n++] = failure;
         }
     }
@@ -141,12 +137,6 @@ void hub_count_reconcile(struct hub *h, const char *controller, bool ok)
 
 /* ---- Whose status ---- */
 
-enum {
-    ACTIVE = 16,
-    MIN_RETRY_MS = 1000,
-    MAX_RETRY_MS = 60 * 1000,
-};
-
 /* The parts of a scorer or a config that are needed here. */
 struct subject {
     const struct kube_resource *resource;
@@ -159,23 +149,20 @@ struct subject {
 static bool subject_find(struct hub *h, const char *key, struct subject *ret)
 {
     const char *name = strchr(key, '/') + 1;
-    bool is_scorer = strncmp(key, "scorer/", 7) == 0;
-    struct hub_scorer *s = is_scorer ? hub_scorer_find(h, name) : NULL;
-    struct hub_config *c = is_scorer ? NULL : hub_config_find(h, name);
+    struct hub_scorer *s = NULL;
+    struct hub_config *c = NULL;
 
+    if (strncmp(key, "scorer/", 7) == 0)
+        s = hub_scorer_find(h, name);
+    else if (strcmp(name, HUB_CONFIG) != 0)
+        c = map_get(&h->other_configs, name);
+    else if (h->config.object)
+        c = &h->config;
     if (s)
         *ret = (struct subject){&kube_dynamicscorers, s->object, NULL, s, &s->last_status};
     else if (c)
         *ret = (struct subject){&kube_dynamicscoringconfigs, c->object, c, NULL, &c->last_status};
     return s || c;
-}
-
-static json_t *subject_status(struct hub *h, const struct subject *s)
-{
-    unix_ms now = loop_wall(h->o.loop);
-
-    hub_tally_roughly(h);
-    return s->scorer ? status_of_scorer(s->scorer, now) : status_of_config(h, s->config, now);
 }
 
 /* ---- The finalizer ---- */
@@ -191,17 +178,19 @@ static bool config_works_left(const struct hub *h)
     return false;
 }
 
-/* The reference's goes when ours is there, or nothing is left to hold; an object that is being deleted
- * accepts no new one. Order and all others stay. */
-static json_t *config_finalizers(const struct hub *h, const struct hub_config *c)
+/* A merge patch that adds or removes our finalizer; NULL when it is as it should be. The reference's goes
+ * when ours is there, or nothing is left to hold; an object that is being deleted accepts no new one. Order
+ * and all others stay. */
+static json_t *config_finalizer_patch(const struct hub *h, const struct hub_config *c)
 {
+    json_t *current = kube_list(c->object, "metadata", "finalizers", NULL), *one;
+    json_auto_t *wanted = json_array();
     bool used = c == &h->config, adds = used && hub_is_distributing(h);
     bool has = object_has_finalizer(c->object, HUB_FINALIZER);
     bool keeps = adds || (used && config_works_left(h));
-    json_t *wanted = json_array(), *one;
     size_t i;
 
-    json_array_foreach(kube_list(c->object, "metadata", "finalizers", NULL), i, one)
+    json_array_foreach(current, i, one)
     {
         const char *name = cstr(kube_str(one, NULL));
         bool ours = strcmp(name, HUB_FINALIZER) == 0, reference = strcmp(name, REFERENCE_FINALIZER) == 0;
@@ -211,15 +200,6 @@ static json_t *config_finalizers(const struct hub *h, const struct hub_config *c
     }
     if (adds && !has)
         json_array_append_new(wanted, json_string(HUB_FINALIZER));
-    return wanted;
-}
-
-/* A merge patch that adds or removes our finalizer; NULL when it is as it should be. */
-static json_t *config_finalizer_patch(const struct hub *h, const struct hub_config *c)
-{
-    json_t *current = kube_list(c->object, "metadata", "finalizers", NULL);
-    json_auto_t *wanted = config_finalizers(h, c);
-
     if (current ? json_equal(current, wanted) : json_array_size(wanted) == 0)
         return NULL;
     /* With the version that was read, so that a finalizer that another writer adds meanwhile is not lost. */
@@ -229,15 +209,6 @@ static json_t *config_finalizer_patch(const struct hub *h, const struct hub_conf
 
 /* ---- Whether there is anything to write ---- */
 
-/* Whether the watch has yet to show our last write, so that the object's state is unknown. */
-static bool status_is_unseen(const struct subject *s)
-{
-    const struct last_status *l = s->last;
-
-    return l->key && (kube_object_see(&l->status, s->object) == KUBE_SEEN_OLD ||
-                      kube_object_see(&l->finalizer, s->object) == KUBE_SEEN_OLD);
-}
-
 /* Times do not count: where a CRD has no conditions, they would start anew each time. */
 static bool status_was_sent(const struct subject *s, const json_t *wanted)
 {
@@ -246,37 +217,27 @@ static bool status_was_sent(const struct subject *s, const json_t *wanted)
     return sent && json_equal(sent, now);
 }
 
-/* Whether it was sent, and the object still has what the server stored of it. */
-static bool status_is_stored(const struct subject *s, const json_t *wanted)
-{
-    return json_equal(s->last->result, json_object_get(s->object, "status")) && status_was_sent(s, wanted);
-}
-
 /* ---- Writing ---- */
-
-static void status_take_answer(struct hub *h, const struct subject *s, const json_t *answer)
-{
-    struct last_status *l = s->last;
-
-    json_decref(l->sent);
-    json_decref(l->result);
-    l->sent = TAKE_PTR(l->sending);
-    l->result = json_incref(json_object_get(answer, "status"));
-    status_events(h->events, s->object, s->resource->kind, l->before, l->sent);
-}
 
 static void status_on_written(struct kube_object *o, struct kube_answer *a)
 {
     struct hub *h = o->writer->arg;
     struct subject s;
+    struct last_status *l;
     bool ok = a->verdict == KUBE_OK;
 
     if (!subject_find(h, o->key, &s))
         return;
-    if (ok && o == &s.last->status)
-        status_take_answer(h, &s, a->object);
+    l = s.last;
+    if (ok && o == &l->status) {
+        json_decref(l->sent);
+        json_decref(l->result);
+        l->sent = TAKE_PTR(l->sending);
+        l->result = json_incref(json_object_get(a->object, "status"));
+        status_events(h->events, s.object, s.resource->kind, l->before, l->sent);
+    }
     hub_count_reconcile(h, "status", ok && o->wait_ms < 0);
-    kube_object_set_trouble(&s.last->status, ok ? "" : a->why);
+    kube_object_set_trouble(&l->status, ok ? "" : a->why);
     /* After a finalizer comes the status, once the watch has shown the version that it led to. */
     kube_object_end(o, ok || a->verdict == KUBE_NOT_FOUND, a->retry_after_ms);
 }
@@ -316,20 +277,21 @@ static void status_write(struct hub *h, const char *key, const struct subject *s
 }
 
 /* Whether a write has been started. */
-static bool status_reconcile_finalizers(struct hub *h, const char *key, const struct subject *s)
+static bool status_reconcile(struct hub *h, const char *key, const struct subject *s)
 {
-    json_auto_t *patch = s->config ? config_finalizer_patch(h, s->config) : NULL;
+    json_auto_t *finalizers = s->config ? config_finalizer_patch(h, s->config) : NULL, *status = NULL,
+                *patch = NULL;
+    const json_t *stored = json_object_get(s->object, "status");
 
-    if (patch)
-        status_write(h, key, s, patch, NULL);
-    return patch;
-}
-
-static bool status_reconcile_status(struct hub *h, const char *key, const struct subject *s)
-{
-    json_auto_t *status = subject_status(h, s), *patch = NULL;
-
-    if (!status_would_change(json_object_get(s->object, "status"), status) || status_is_stored(s, status))
+    if (finalizers) {
+        status_write(h, key, s, finalizers, NULL);
+        return true;
+    }
+    hub_tally_roughly(h);
+    status = s->scorer ? status_of_scorer(s->scorer) : status_of_config(h, s->config);
+    /* Nor if it was sent, and the object still has what the server stored of it. */
+    if (!status_would_change(stored, status) ||
+        (json_equal(s->last->result, stored) && status_was_sent(s, status)))
         return false;
     patch = json_pack("{s:O}", "status", status);
     status_write(h, key, s, patch, status);
@@ -340,10 +302,14 @@ static void status_work_on_key(void *arg, const char *key)
 {
     struct hub *h = arg;
     struct subject s;
+    bool known = h->active && subject_find(h, key, &s);
 
-    /* An unseen write is reconciled again when the watch shows it. */
-    if (!h->active || !subject_find(h, key, &s) || status_is_unseen(&s) ||
-        (!status_reconcile_finalizers(h, key, &s) && !status_reconcile_status(h, key, &s)))
+    /* While the watch has yet to show our last write, the object's state is unknown; it is reconciled again
+     * when the watch shows it. */
+    if (!known ||
+        (s.last->key && (kube_object_see(&s.last->status, s.object) == KUBE_SEEN_OLD ||
+                         kube_object_see(&s.last->finalizer, s.object) == KUBE_SEEN_OLD)) ||
+        !status_reconcile(h, key, &s))
         kube_queue_done(h->status.queue, key, true, -1);
 }
 
@@ -352,9 +318,8 @@ void hub_statuses_new(struct hub *h)
     const struct kube_queue_options o = {.work = status_work_on_key,
                                          .arg = h,
                                          .kube = h->o.kube,
-                                         .max_active = ACTIVE,
-                                         .min_retry_ms = MIN_RETRY_MS,
-                                         .max_retry_ms = MAX_RETRY_MS,
+                                         .max_active = 16,
+                                         .max_retry_ms = 60 * 1000,
                                          .per_second = 10 * (h->o.api_qps / 4 + 1),
                                          .burst = 10 * (h->o.api_burst / 4 + 1)};
 

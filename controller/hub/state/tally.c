@@ -1,7 +1,5 @@
 #include "controller/hub/state/state.h"
 
-#include "exporter/ui/out.h"
-
 #include <malloc.h>
 
 /* ---- One scorer on one cluster ---- */
@@ -18,8 +16,8 @@ const struct report_cell *hub_pair_cell(const struct hub_scorer *s, const struct
     return report_find(&c->report, s->hub->plan->entries[s->entry].score);
 }
 
-struct pair_facts hub_pair_facts(const struct hub_scorer *s, const struct hub_cluster *c,
-                                 const struct report_cell *cell, unix_ms now)
+static struct pair_facts pair_facts(const struct hub_scorer *s, const struct hub_cluster *c,
+                                    const struct report_cell *cell, unix_ms now)
 {
     const struct loop *l = s->hub->o.loop;
     bool sent = pair_is_sent(s, c);
@@ -44,6 +42,13 @@ struct pair_facts hub_pair_facts(const struct hub_scorer *s, const struct hub_cl
     };
 }
 
+enum pair_state hub_pair_state(const struct hub_scorer *s, const struct hub_cluster *c,
+                               struct pair_facts *ret)
+{
+    *ret = pair_facts(s, c, hub_pair_cell(s, c), loop_wall(s->hub->o.loop));
+    return pair_state(ret);
+}
+
 /* ---- The fleet ---- */
 
 enum { REPORT_PERIOD_MS = 5 * 60 * 1000 /* between reports of an agent in which only times change */ };
@@ -55,16 +60,17 @@ int64_t hub_scorer_patience_ms(const struct hub_scorer *s)
     return s->distributed_ms ? s->distributed_ms + 2 * ms : INT64_MAX;
 }
 
-#define FIELD(member, state)                          \
-    {                                                 \
-        member, #state, offsetof(struct tally, state) \
-    }
-
 const struct tally_field tally_fields[TALLY_FIELDS] = {
-    FIELD("selected", selected), FIELD("upToDate", up_to_date), FIELD("applied", applied),
-    FIELD("scoring", scoring),   FIELD("failing", failing),     FIELD("waiting", waiting),
-    FIELD("silent", silent),     FIELD("suspended", suspended), FIELD("empty", empty),
-    FIELD("noRoom", no_room),
+    {"selected", "selected", offsetof(struct tally, selected)},
+    {"upToDate", "up_to_date", offsetof(struct tally, up_to_date)},
+    {"applied", "applied", offsetof(struct tally, applied)},
+    {"scoring", "scoring", offsetof(struct tally, of_class[PAIR_CLASS_SCORING])},
+    {"failing", "failing", offsetof(struct tally, of_class[PAIR_CLASS_FAILING])},
+    {"waiting", "waiting", offsetof(struct tally, of_class[PAIR_CLASS_WAITING])},
+    {"silent", "silent", offsetof(struct tally, of_class[PAIR_CLASS_SILENT])},
+    {"suspended", "suspended", offsetof(struct tally, of_class[PAIR_CLASS_SUSPENDED])},
+    {"empty", "empty", offsetof(struct tally, of_class[PAIR_CLASS_EMPTY])},
+    {"noRoom", "no_room", offsetof(struct tally, no_room)},
 };
 
 static void tally_name(struct named_clusters *to, const struct hub_cluster *c, unsigned rank)
@@ -91,47 +97,24 @@ static void tally_count_error(struct cluster_errors *e, const struct hub_cluster
     e->n++;
 }
 
-/* What a round says about the scoring API. One that the source failed says nothing. */
-static void tally_count_health(struct tally *t, const struct hub_cluster *c, enum pair_state p,
-                               const struct report_cell *cell)
-{
-    bool failed = p == PAIR_FAILING || p == PAIR_STALE;
-
-    if (pair_info[p].class == PAIR_CLASS_SCORING || p == PAIR_EMPTY || p == PAIR_NOT_PLACED)
-        t->api_healthy++;
-    else if (failed && cell->api_failed)
-        tally_count_error(&t->api_unhealthy, c);
-}
-
-/* Whether the hub alone cannot reach the scoring API: the agent could after the first of the probes failed
- * that made it unhealthy. */
-static bool scored_meanwhile(const struct hub_scorer *s, const struct report_cell *cell)
-{
-    int64_t failing_ms = probe_status(s->probe)->failing_ms ?: s->suspended_ms;
-
-    return (int64_t)cell->succeeded * 1000 > failing_ms;
-}
-
 /* One scorer on one cluster selected for it. */
 static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const struct report_cell *cell,
                              unix_ms now)
 {
-    const struct pair_facts facts = hub_pair_facts(s, c, cell, now);
+    const struct pair_facts facts = pair_facts(s, c, cell, now);
     enum pair_state p = pair_state(&facts);
     bool apply_error = !c->work.applied && c->work.why[0], in_sync = !c->behind;
     struct tally *t = &s->tally;
-    size_t *const counts[PAIR_CLASSES] = {
-        [PAIR_CLASS_SCORING] = &t->scoring,     [PAIR_CLASS_FAILING] = &t->failing,
-        [PAIR_CLASS_WAITING] = &t->waiting,     [PAIR_CLASS_SILENT] = &t->silent,
-        [PAIR_CLASS_SUSPENDED] = &t->suspended, [PAIR_CLASS_EMPTY] = &t->empty};
 
     t->selected++;
     t->up_to_date += in_sync;
     t->applied += in_sync && c->work.applied;
-    ++*counts[pair_info[p].class];
-    tally_count_health(t, c, p, cell);
-    t->unwritten += p == PAIR_NOT_WRITTEN;
-    t->unapplied += p == PAIR_NOT_APPLIED;
+    t->of_class[pair_info[p].class]++;
+    /* A round that the source failed says nothing about the scoring API. */
+    t->api_healthy += pair_info[p].class == PAIR_CLASS_SCORING || p == PAIR_EMPTY || p == PAIR_NOT_PLACED;
+    if ((p == PAIR_FAILING || p == PAIR_STALE) && cell->api_failed)
+        tally_count_error(&t->api_unhealthy, c);
+    t->not_applied += p == PAIR_NOT_WRITTEN || p == PAIR_NOT_APPLIED;
     t->stuck += in_sync && apply_error;
     t->unavailable += p == PAIR_UNAVAILABLE;
     t->reporting += c->report.exists;
@@ -139,7 +122,11 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const 
         t->one_item++;
         tally_name(&t->one_item_named, c, 0);
     }
-    t->scored_meanwhile += p == PAIR_SUSPENDED && cell && scored_meanwhile(s, cell);
+    /* The hub alone cannot reach the scoring API: the agent could after the first of the probes failed that
+     * made it unhealthy. */
+    t->scored_meanwhile +=
+        p == PAIR_SUSPENDED && cell &&
+        (int64_t)cell->succeeded * 1000 > (probe_status(s->probe)->failing_ms ?: s->suspended_ms);
     if (cell && (p == PAIR_OK || p == PAIR_OLD_CONFIG || p == PAIR_EMPTY) &&
         pair_expires_ms(cell) < s->hub->totals.look_ms)
         s->hub->totals.look_ms = pair_expires_ms(cell);
@@ -157,33 +144,13 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const 
                                                             : RANK_SILENT);
 }
 
-/* Entries and cells are both sorted by the hash of their score names: one pass matches them. */
-static void tally_count_scorers(const struct hub *h, struct hub_cluster *c)
-{
-    const struct report *r = &c->report;
-    unix_ms now = loop_wall(h->o.loop);
-    size_t at = 0;
-
-    for (size_t k = 0; k < h->plan->n; k++) {
-        size_t i = h->plan->by_score[k];
-        uint64_t score = h->plan->entries[i].score;
-        struct hub_scorer *s = h->entry_scorers[i];
-
-        while (at < r->n && r->cells[at].score < score)
-            at++;
-        if (s && plan_group_has(c->group, i))
-            tally_count_pair(s, c, at < r->n && r->cells[at].score == score ? &r->cells[at] : NULL, now);
-        else if (s && c->group->left_out && plan_group_lacks(h->plan, c->group, i))
-            s->tally.no_room++;
-    }
-}
-
 static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
 {
     struct hub_totals *t = &h->totals;
     bool in_sync = !c->behind && c->group, unavailable = c->unavailable || c->addon_unavailable;
     bool write_error = c->write.trouble[0], apply_error = !c->work.applied && c->work.why[0], fails = false;
     double lag = (double)mono_diff(c->behind_since, loop_now(h->o.loop)) / 1000;
+    unix_ms now = loop_wall(h->o.loop);
 
     c->has_expired_score = false;
     t->works += c->work.exists;
@@ -207,7 +174,14 @@ static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
     if (!c->group)
         return;
     t->largest = size_max(t->largest, c->group->bytes);
-    tally_count_scorers(h, c);
+    for (size_t i = 0; i < h->plan->n; i++) {
+        struct hub_scorer *s = h->entry_scorers[i];
+
+        if (s && plan_group_has(c->group, i))
+            tally_count_pair(s, c, report_find(&c->report, h->plan->entries[i].score), now);
+        else if (s && c->group->left_out && plan_group_lacks(h->plan, c->group, i))
+            s->tally.no_room++;
+    }
 }
 
 /* When a first cluster has it; until it may be called not ready, its state may change by time alone. */

@@ -337,9 +337,10 @@ static void shares_the_document_with_copies(void **state)
 {
     CLEANUP(scorer_spec_done)
     struct scorer_spec s = good_spec("'name':'n','scoring':{'params':{'a':1}}");
-    struct scorer_spec copy = scorer_spec_copy(&s);
+    struct scorer_spec copy = s;
 
     (void)state;
+    (void)json_incref(copy.own.owner);
     scorer_spec_done(&s);
     assert_string_equal(copy.own.name, "n");
     assert_int_equal(json_integer_value(kube_get(copy.own.scoring.params, "a", NULL)), 1);

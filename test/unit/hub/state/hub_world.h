@@ -3,6 +3,7 @@
 #define DS_TEST_HUB_WORLD_H
 
 #include "controller/hub/state/state.h"
+#include "controller/kube/json.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
 #include "exporter/metric/metrics.h"
@@ -100,31 +101,32 @@ static inline int teardown(void **state)
 
 /* ---- Objects as the watches would show them ---- */
 
-static inline void show(struct world *w, void (*set)(struct hub *h, json_t *object), const char *text)
+static inline void show(struct world *w, void (*seen)(struct hub *h, const char *name, json_t *object),
+                        const char *text)
 {
     json_t *o = json_loads(text, 0, NULL);
 
     assert_non_null(o);
-    set(w->hub, o);
+    seen(w->hub, kube_name(o), o);
     json_decref(o);
 }
 
 static inline void show_cluster(struct world *w, const char *name)
 {
-    show(w, hub_managed_set,
+    show(w, hub_managed_seen,
          fake_kube_text(w->f, "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"hubAcceptsClient\":true}}", name));
 }
 
 static inline void show_config(struct world *w, const char *more)
 {
-    show(w, hub_config_set,
+    show(w, hub_config_seen,
          fake_kube_text(w->f, "{\"metadata\":{\"name\":\"" HUB_CONFIG "\",\"uid\":\"u\"%s},\"spec\":{}}",
                         more));
 }
 
 static inline void show_scorer(struct world *w)
 {
-    show(w, hub_scorer_set,
+    show(w, hub_scorer_seen,
          fake_kube_text(
              w->f,
              "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":1,\"creationTimestamp\":"
@@ -193,7 +195,7 @@ static inline void show_work(struct world *w, const char *body, const char *name
 
     assert_non_null(o);
     assert_int_equal(json_object_set_new(json_object_get(o, "metadata"), "namespace", json_string(name)), 0);
-    hub_work_set(w->hub, o);
+    hub_work_seen(w->hub, name, o);
     json_decref(o);
 }
 

@@ -192,7 +192,7 @@ static void keeps_the_finalizer_until_the_last_work_is_gone(void **state)
     (void)wait_written(w, "DELETE", "c1");
     pass_time(w, 1500);
     assert_non_null(strstr(finalizer_patch(w)->body, HUB_FINALIZER));
-    hub_work_delete(w->hub, "c1", WORK_NAME);
+    hub_work_seen(w->hub, "c1", NULL);
     pass_time(w, 1500);
     assert_null(strstr(finalizer_patch(w)->body, HUB_FINALIZER));
     assert_non_null(strstr(finalizer_patch(w)->body, "a/b"));
@@ -221,7 +221,7 @@ static void ends_what_the_reference_began_to_delete(void **state)
     (void)wait_written(w, "DELETE", "c1");
     pass_time(w, 1500);
     assert_null(finalizer_patch(w));
-    hub_work_delete(w->hub, "c1", WORK_NAME);
+    hub_work_seen(w->hub, "c1", NULL);
     pass_time(w, 1500);
     assert_non_null(strstr(finalizer_patch(w)->body, "\"finalizers\":[\"a/b\"]"));
 }
@@ -230,7 +230,7 @@ static void removes_the_finalizer_of_the_reference_from_an_unused_config(void **
 {
     struct world *w = *state;
 
-    show(w, hub_config_set,
+    show(w, hub_config_seen,
          "{\"metadata\":{\"name\":\"other\",\"uid\":\"o\",\"finalizers\":[\"" REFERENCE_FINALIZER
          "\"]},\"spec\":{}}");
     pass_time(w, 1500);
@@ -248,7 +248,7 @@ static void deletes_works_left_behind(void **state)
     (void)wait_written(w, "DELETE", "gone");
     pass_time(w, 1000);
     assert_null(written(w, "DELETE", "other"));
-    hub_work_delete(w->hub, "gone", WORK_NAME);
+    hub_work_seen(w->hub, "gone", NULL);
     pass_time(w, 100);
     assert_null(map_get(&w->hub->clusters, "gone"));
 }
@@ -265,7 +265,7 @@ static void deletes_no_work_without_a_config(void **state)
     pass_time(w, 3000);
     assert_null(written(w, "DELETE", "c1"));
     show_config(w, HELD);
-    hub_config_delete(w->hub, "hub-ns", HUB_CONFIG);
+    hub_config_seen(w->hub, HUB_CONFIG, NULL);
     (void)wait_written(w, "DELETE", "c1");
 }
 

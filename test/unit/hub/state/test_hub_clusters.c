@@ -74,9 +74,9 @@ static void recreates_a_work_deleted_before_the_answer(void **state)
     (void)settle_one(w);
     n = count_of(w, "POST");
     fake_push(w->f->server, (struct fake_answer){.body = "{}", .delay_ms = 100, .only_path = WORKS "c1/"});
-    hub_config_delete(w->hub, "hub-ns", HUB_CONFIG);
+    hub_config_seen(w->hub, HUB_CONFIG, NULL);
     wait_call(w, "c1", true);
-    hub_work_delete(w->hub, "c1", WORK_NAME);
+    hub_work_seen(w->hub, "c1", NULL);
     wait_call(w, "c1", false);
     assert_int_equal(count_of(w, "DELETE"), 1);
     show_config(w, HELD);
@@ -109,7 +109,7 @@ static void ignores_an_answer_older_than_the_deletion(void **state)
     answer_slowly(w, with_version(w, body, "6"));
     show_work(w, "{\"metadata\":{\"resourceVersion\":\"5\"},\"spec\":{}}", "c1");
     wait_call(w, "c1", true);
-    hub_work_delete(w->hub, "c1", WORK_NAME);
+    hub_work_seen(w->hub, "c1", NULL);
     wait_call(w, "c1", false);
     answer_slowly(w, with_version(w, body, "9"));
     pass_time(w, STUCK_MS);
@@ -210,9 +210,9 @@ static void leaves_no_work_of_a_cluster_that_leaves_during_its_creation(void **s
         (struct fake_answer){.body = with_version(w, body, "6"), .delay_ms = 100, .only_path = WORKS "c2/"});
     show_cluster(w, "c2");
     wait_call(w, "c2", true);
-    hub_managed_delete(w->hub, "", "c2");
+    hub_managed_seen(w->hub, "c2", NULL);
     (void)wait_written(w, "DELETE", "c2");
-    hub_work_delete(w->hub, "c2", WORK_NAME);
+    hub_work_seen(w->hub, "c2", NULL);
     pass_time(w, 200);
     assert_null(map_get(&w->hub->clusters, "c2"));
 }
@@ -234,7 +234,7 @@ static void writes_nothing_before_the_first_plan_as_leader(void **state)
     (void)settle_one(w);
     assert_non_null(strstr(written(w, "POST", "c1")->body, "score"));
     lead(w, false);
-    hub_scorer_delete(w->hub, "hub-ns", "s");
+    hub_scorer_seen(w->hub, "s", NULL);
     assert_int_equal(work_text(&text, "c1", "agents", STR("[]"), STR("")), 0);
     emptied = fake_kube_text(w->f, "%.*s", STR_ARG(buf_str(&text)));
     show_work(w, with_version(w, emptied, "20"), "c1");

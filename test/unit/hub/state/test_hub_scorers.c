@@ -13,7 +13,7 @@
 
 static void show_scorer_with(struct world *w, const char *status)
 {
-    show(w, hub_scorer_set,
+    show(w, hub_scorer_seen,
          fake_kube_text(w->f,
                         "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":1,\"creationTimestamp\":"
                         "\"2026-01-01T00:00:00Z\"},\"status\":%s,\"spec\":{\"configURL\":\"%s\","
@@ -62,7 +62,7 @@ static void distributes_what_it_does_not_check(void **state)
     struct world *w = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
-        show(w, hub_scorer_set,
+        show(w, hub_scorer_seen,
              fake_kube_text(
                  w->f,
                  "{\"metadata\":{\"name\":\"s%zu\",\"uid\":\"s\",\"generation\":1},"
@@ -87,7 +87,7 @@ static void distributes_what_it_does_not_check_despite_an_invalid_spec(void **st
 {
     struct world *w = *state;
 
-    show(w, hub_scorer_set,
+    show(w, hub_scorer_seen,
          "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":2},\"status\":{\"healthStatus\":"
          "\"Unknown\",\"configSource\":\"Spec\",\"summary\":\"{\\\"name\\\":\\\"s\\\",\\\"scoreName\\\":"
          "\\\"kept\\\",\\\"sourceType\\\":\\\"None\\\",\\\"scoringEndpoint\\\":\\\"http://s.invalid/\\\","
@@ -121,7 +121,7 @@ static void writes_no_status_before_the_first_plan(void **state)
     show_cluster(w, "c1");
     show_scorer_with(w, STATUS("Active", "Distributed"));
     /* A second scorer of unknown health, whose API hangs, delays the first plan. */
-    show(w, hub_scorer_set,
+    show(w, hub_scorer_seen,
          fake_kube_text(w->f,
                         "{\"metadata\":{\"name\":\"new\",\"uid\":\"n\",\"generation\":1,"
                         "\"creationTimestamp\":\"2025-01-01T00:00:00Z\"},\"spec\":{\"configURL\":"
@@ -182,7 +182,7 @@ static void waits_for_the_watch_after_a_finalizer(void **state)
 static void show_full(struct world *w, struct fake_server *api, unsigned generation, const char *scoring)
 {
     show(
-        w, hub_scorer_set,
+        w, hub_scorer_seen,
         fake_kube_text(w->f,
                        "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":%u,\"creationTimestamp\":"
                        "\"2026-01-01T00:00:00Z\"},\"spec\":{\"configURL\":\"%s\",\"configSyncMode\":\"Full\","
@@ -200,7 +200,7 @@ static void sends_own_fields_only_once_config_has_failed(void **state)
     fake_default(api, (struct fake_answer){.mode = FAKE_HANG});
     show_config(w, HELD);
     show_cluster(w, "c1");
-    show(w, hub_scorer_set,
+    show(w, hub_scorer_seen,
          fake_kube_text(w->f,
                         "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":1},\"spec\":{"
                         "\"configURL\":\"%s\",\"configSyncMode\":\"Full\",\"healthCheck\":\"Agents\","
