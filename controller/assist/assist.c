@@ -286,7 +286,6 @@ static int plan_describe(struct plan *p, const struct model *m, const struct sol
 
 static int plan_solve(struct plan_job *j, const struct model *m)
 {
-    const struct solve_options o = {.deadline_ms = j->deadline_ms, .cancel = &j->a->cancel};
     CLEANUP(cleanup_plan_free) struct plan *p = xcalloc(1, sizeof(*p));
     CLEANUP(solution_done) struct solution s = {0};
     mono_ms begin = clock_system.mono(&clock_system);
@@ -294,7 +293,7 @@ static int plan_solve(struct plan_job *j, const struct model *m)
 
     p->request = json_incref(j->request);
     p->namespace = request_namespace(j->request);
-    solve(&s, &m->problem, &o);
+    solve(&s, &m->problem, j->deadline_ms, &j->a->cancel);
     p->seconds = (double)mono_diff(begin, clock_system.mono(&clock_system)) / 1000;
     r = plan_describe(p, m, &s, j);
     if (r == 0)

@@ -364,7 +364,7 @@ void primal_init(struct primal *x, struct layout *l, struct knapsack *k)
     *x = (struct primal){
         .l = l,
         .knapsack = k,
-        .grain = layout_zeroed(l, l->p->n_settings + 1, sizeof(*x->grain)),
+        .grain = layout_alloc(l, l->p->n_settings + 1, sizeof(*x->grain)),
         .undone = layout_alloc(l, (slots + 1) * 2, sizeof(*x->undone)),
     };
     placing_init(&x->now, l);
@@ -468,16 +468,8 @@ static uint32_t choose_setting(struct primal *x, const struct rows *rows, uint32
 
     *most = 0;
     for (uint32_t i = p->first_setting[site]; i < p->first_setting[site + 1]; i++) {
-        int64_t value = 0;
+        int64_t value = prices_solve(&x->prices, rows, false, i, x->grain, k);
 
-        k->price = prices_of_cell(x->l, i, x->grain[i]);
-        prices_items(&x->prices, rows, i, k);
-        k->outside_price = 0;
-        k->outside = KNAPSACK_ALL;
-        (void)knapsack_solve(k, x->l->cells[i]);
-        x->grain[i] = prices_of_grain(x->l, i, k->price);
-        for (size_t n = 0; n < k->n; n++)
-            value += k->items[n].value;
         if (value > *most || (value == *most && i == preferred && value > 0)) {
             *most = value;
             best = i;
@@ -487,27 +479,20 @@ static uint32_t choose_setting(struct primal *x, const struct rows *rows, uint32
     return best;
 }
 
-/* What the emptied site's replicas were worth at what is asked now. */
-static int64_t own_worth(const struct primal *x, int64_t gains, int64_t stays)
-{
-    int64_t worth = gains * PRICE_ONE + stays * x->prices.stay;
-
-    for (size_t i = 0; i < x->n_undone; i++)
-        worth -= x->prices.workload[x->undone[i].workload];
-    return worth;
-}
-
 /* The site chooses what it hosts: the set of workloads and the setting that gain most, given where all others
  * are. Returns whether that changed anything. */
 static bool improve_site(struct primal *x, const struct rows *rows, uint32_t site)
 {
     uint32_t before = x->now.setting[site], setting;
-    int64_t sum = x->now.sum, stays = x->now.n_stays, own, most;
+    int64_t sum = x->now.sum, stays = x->now.n_stays, own,
+            most; /* own: worth of its replicas at prices now */
 
     x->n_undone = 0;
     while (x->now.head[site] != NO_SLOT)
         take_out(x, x->now.head[site]);
-    own = own_worth(x, sum - x->now.sum, stays - x->now.n_stays);
+    own = (sum - x->now.sum) * PRICE_ONE + (stays - x->now.n_stays) * x->prices.stay;
+    for (size_t i = 0; i < x->n_undone; i++)
+        own -= x->prices.workload[x->undone[i].workload];
     prices_at_site(&x->prices, site, true);
     setting = choose_setting(x, rows, site, before, &most);
     prices_at_site(&x->prices, site, false);

@@ -99,14 +99,9 @@ void solution_done(struct solution *s);
  * optimal, or proven infeasible. */
 double solution_gap(const struct solution *s);
 
-struct solve_options {
-    int64_t deadline_ms;       /* from now */
-    const atomic_bool *cancel; /* set by another thread: ends the search early; may be NULL */
-};
-
 /* Solves a problem: by relaxation, whose bound and answer are often enough, then small ones by branch and
- * bound. Blocks: for a worker's thread. The same problem gives the same solution unless a deadline cuts the
- * search. */
-void solve(struct solution *ret, const struct problem *p, const struct solve_options *o);
+ * bound. Blocks: for a worker's thread. The same problem gives the same solution unless the deadline (from
+ * now) cuts the search, or `cancel` (may be NULL), which another thread sets. */
+void solve(struct solution *ret, const struct problem *p, int64_t deadline_ms, const atomic_bool *cancel);
 
 #endif

@@ -1,6 +1,7 @@
 #include "controller/optimize/problem.h"
 #include "controller/optimize/search.h"
 #include "exporter/base/def.h"
+#include "exporter/base/memory.h"
 
 #include <errno.h>
 #include <math.h>
@@ -397,8 +398,8 @@ static void branch_init(struct branch *b, struct primal *answers, const double *
     b->evaluations = size_min(BRANCH_WORK / (cells + 1) + 1, EVALUATIONS_MAX);
     b->max_steps = size_min(cells, MEMORY_MAX / (b->dual.n * sizeof(*b->prices)));
     b->steps = layout_alloc(&b->l, b->max_steps + 1, sizeof(*b->steps));
-    b->prices =
-        layout_alloc(&b->l, (b->max_steps + 1) * b->dual.n, sizeof(*b->prices)); /* as many as are written */
+    b->prices = arena_alloc(&b->l.arena,
+                            (b->max_steps + 1) * b->dual.n * sizeof(*b->prices)); /* as many as are written */
 }
 
 /* Of the nodes that were not searched. */
@@ -461,18 +462,6 @@ static bool relax_is_optimal(const struct relax *x)
     return x->primal.has_best && x->primal.best.sum >= x->dual.bound;
 }
 
-/* What the prices are tuned for: the answer's settings, and the first where it has none. */
-static void choose_settings(const struct relax *x, uint32_t *setting)
-{
-    const struct problem *p = x->layout.p;
-
-    memcpy(setting, x->primal.best.setting, p->n_sites * sizeof(*setting));
-    for (size_t s = 0; s < p->n_sites; s++) {
-        if (setting[s] == NO_SETTING && p->first_setting[s] < p->first_setting[s + 1])
-            setting[s] = p->first_setting[s];
-    }
-}
-
 /* Prices that are tuned for the only settings there are need few more steps. */
 static size_t iterations_of(const struct relax *x)
 {
@@ -502,9 +491,14 @@ static void relax_iterate(struct relax *x)
 static void relax_search(struct relax *x)
 {
     const struct problem *p = x->layout.p;
-    CLEANUP(cleanup_free) uint32_t *setting = xmalloc((p->n_sites + 1) * sizeof(*setting));
+    uint32_t *setting = layout_alloc(&x->layout, p->n_sites + 1, sizeof(*setting));
 
-    choose_settings(x, setting);
+    /* Prices are tuned for the answer's settings, and the first where it has none. */
+    for (size_t s = 0; s < p->n_sites; s++) {
+        setting[s] = x->primal.best.setting[s];
+        if (setting[s] == NO_SETTING && p->first_setting[s] < p->first_setting[s + 1])
+            setting[s] = p->first_setting[s];
+    }
     memcpy(x->dual.grain, x->primal.grain, p->n_settings * sizeof(*x->primal.grain));
     tune_prices(&x->dual, setting, true);
     if (!x->is_constructed)
@@ -554,11 +548,11 @@ static bool relax_needs_settings(const struct relax *x)
            p->n_workloads * p->n_settings < CONSTRUCTED_CELLS;
 }
 
-void solve(struct solution *ret, const struct problem *p, const struct solve_options *o)
+void solve(struct solution *ret, const struct problem *p, int64_t deadline_ms, const atomic_bool *cancel)
 {
     struct relax x = {0};
 
-    layout_init(&x.layout, p, o->deadline_ms, o->cancel);
+    layout_init(&x.layout, p, deadline_ms, cancel);
     knapsack_init(&x.knapsack, p->n_workloads + 1);
     dual_init(&x.dual, &x.layout, &x.knapsack);
     primal_init(&x.primal, &x.layout, &x.knapsack);

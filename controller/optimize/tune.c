@@ -106,9 +106,9 @@ static void tune_init(struct tune *t, struct dual *x, const uint32_t *setting)
     *t = (struct tune){
         .dual = x,
         .setting = setting,
-        .first = layout_zeroed(x->l, p->n_workloads + 2, sizeof(*t->first)),
+        .first = layout_alloc(x->l, p->n_workloads + 2, sizeof(*t->first)),
         .weight = layout_alloc(x->l, n, sizeof(*t->weight)),
-        .price = layout_zeroed(x->l, 5 * n, sizeof(*t->price)),
+        .price = layout_alloc(x->l, 5 * n, sizeof(*t->price)),
     };
     t->ahead = t->price + n;
     t->lowest = t->ahead + n;
@@ -164,9 +164,7 @@ static void take_rows(struct tune *t)
         for (size_t i = 0; k != NO_SETTING && i < rows_length(rows, k); i++)
             first[rows->cells[rows->first[k] + i].workload + 1]++;
     }
-    for (size_t w = 0; w < p->n_workloads; w++)
-        first[w + 1] += first[w];
-    tune_reserve(t, first[p->n_workloads]);
+    tune_reserve(t, layout_sum_up(first, p->n_workloads));
     for (uint32_t s = 0; s < p->n_sites; s++) {
         uint32_t k = t->setting[s];
 
