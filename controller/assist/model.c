@@ -23,21 +23,6 @@ void *model_alloc(struct model *m, size_t n, size_t size)
     return memset(arena_alloc(&m->arena, (n + 1) * size), 0, (n + 1) * size);
 }
 
-static uint32_t model_id(struct map *ids, const char *name)
-{
-    uintptr_t id = (uintptr_t)map_get(ids, name);
-
-    if (!id)
-        map_set(ids, name, (void *)(id = ids->n + 1));
-    return (uint32_t)(id - 1);
-}
-
-/* The index of a name; SIZE_MAX without. */
-static size_t model_index(const struct map *ids, const char *name)
-{
-    return (uintptr_t)map_get(ids, name) - (uintptr_t)1;
-}
-
 /* ---- The request ---- */
 
 const char *request_namespace(const json_t *request)
@@ -249,8 +234,8 @@ static int workload_read(struct model *m, struct model_workload *w, struct objec
         return -EINVAL;
     if (!w->placement)
         return objection_set(ob, 422, "ManifestWorkReplicaSet %s has no spec.placementRefs", w->name);
-    w->app_id = model_id(&m->app_ids, w->app);
-    w->kind_id = model_id(&m->kind_ids, w->kind);
+    w->app_id = (uint32_t)strset_add(&m->apps, str_of(w->app));
+    w->kind_id = (uint32_t)strset_add(&m->kinds, str_of(w->kind));
     model_note_basis(
         m, "ManifestWorkReplicaSet", w->name,
         json_pack("{s:o, s:s}", "labels", labels_that_count(m, o), "placementRef", w->placement));
@@ -265,14 +250,14 @@ static int workload_compare(const void *a, const void *b)
 /* No two workloads may want to write the same Placement. */
 static int workload_index(struct model *m, size_t i, struct objection *ob)
 {
-    const struct model_workload *w = &m->workloads[i], *other = map_get(&m->by_placement, w->placement);
+    const struct model_workload *w = &m->workloads[i];
+    size_t first = strset_add(&m->placements, str_of(w->placement));
 
-    if (other)
-        return objection_set(ob, 422, "ManifestWorkReplicaSets %s and %s refer to the same Placement %s",
-                             other->name, w->name, w->placement);
-    map_set(&m->by_placement, w->placement, &m->workloads[i]);
-    map_set(&m->workload_ids, w->name, (void *)(uintptr_t)(i + 1));
-    return 0;
+    (void)strset_add(&m->workload_names, str_of(w->name));
+    return first == i
+               ? 0
+               : objection_set(ob, 422, "ManifestWorkReplicaSets %s and %s refer to the same Placement %s",
+                               m->workloads[first].name, w->name, w->placement);
 }
 
 static int model_read_workloads(struct model *m, struct objection *ob)
@@ -353,7 +338,7 @@ static int cluster_read(struct model *m, size_t c, const json_t *policies, struc
     cluster->object = snapshot_get(m->hub, KIND_CLUSTERS, "", cluster->name);
     if (!cluster->object)
         return objection_set(ob, 404, "there is no ManagedCluster %s", cluster->name);
-    if (model_id(&m->cluster_ids, cluster->name) != c)
+    if (strset_add(&m->cluster_names, str_of(cluster->name)) != c)
         return objection_set(ob, 422, "cluster %s appears twice", cluster->name);
     model_note_basis(m, "ManagedCluster", cluster->name,
                      json_pack("{s:o}", "labels", labels_that_count(m, cluster->object)));
@@ -389,8 +374,8 @@ static int model_add_settings(struct model *m, const struct offer *offers, size_
                                  o->cluster_name, kube_name(last->object), kube_name(o->object), o->device);
         if (!same) {
             first[p->n_sites] = (uint32_t)i;
-            m->sites[p->n_sites++] =
-                (struct model_site){o->cluster, o->cluster_name, o->kind, model_id(&m->kind_ids, o->kind)};
+            m->sites[p->n_sites++] = (struct model_site){o->cluster, o->cluster_name, o->kind,
+                                                         (uint32_t)strset_add(&m->kinds, str_of(o->kind))};
         }
         m->settings[i] = (struct model_setting){(uint32_t)p->n_sites - 1, kube_name(o->object), o->device};
         objection_at(ob, "clusters[%zu].availablePolicies[%zu].name", o->cluster, o->at);
@@ -439,47 +424,38 @@ static int model_read_clusters(struct model *m, struct objection *ob)
 
 /* ---- Where workloads run ---- */
 
-static const char *site_key(struct model *m, const char *cluster, uint32_t kind_id)
+/* Of a cluster and a kind; the next one after those in `sites` if there is none. */
+static size_t site_of(struct model *m, struct strset *sites, const char *cluster, uint32_t kind_id)
 {
     char *key = model_alloc(m, strlen(cluster) + 12, 1);
 
     (void)sprintf(key, "%s/%" PRIu32, cluster, kind_id);
-    return key;
+    return strset_add(sites, str_of(key));
 }
 
-/* Of a cluster and a kind; a new one without settings unless it is offered. */
-static uint32_t site_of(struct model *m, struct map *sites, const char *cluster,
-                        const struct model_workload *w)
-{
-    const char *key = site_key(m, cluster, w->kind_id);
-    size_t found = model_index(sites, key);
-
-    if (found != SIZE_MAX)
-        return (uint32_t)found;
-    map_set(sites, key, (void *)(uintptr_t)(m->problem.n_sites + 1));
-    m->sites[m->problem.n_sites] = (struct model_site){SIZE_MAX, cluster, w->kind, w->kind_id};
-    return (uint32_t)m->problem.n_sites++;
-}
-
-/* Those of the targets' Placements. */
-static size_t model_list_running(struct model *m, struct map *sites, struct problem_pair *into)
+/* Those of the targets' Placements. Adds sites without settings where nothing is offered. */
+static size_t model_list_running(struct model *m, struct strset *sites, struct problem_pair *into)
 {
     size_t n = 0, at = 0, i;
     const json_t *o, *one;
 
     while ((o = snapshot_next(m->hub, KIND_DECISIONS, &at))) {
-        const char *placement = kube_label(o, PLACEMENT_LABEL);
-        const struct model_workload *w = placement ? map_get(&m->by_placement, placement) : NULL;
+        size_t w = strset_find(&m->placements, str_of(kube_label(o, PLACEMENT_LABEL))), site;
 
-        if (!w || strcmp(kube_namespace(o), m->namespace) != 0)
+        if (w == SIZE_MAX || strcmp(kube_namespace(o), m->namespace) != 0)
             continue;
         json_array_foreach(kube_list(o, "status", "decisions", NULL), i, one)
         {
+            const struct model_workload *workload = &m->workloads[w];
             const char *cluster = kube_str(one, "clusterName", NULL);
 
-            if (cluster && *cluster)
-                into[n++] =
-                    (struct problem_pair){(uint32_t)(w - m->workloads), site_of(m, sites, cluster, w)};
+            if (!cluster || !*cluster)
+                continue;
+            site = site_of(m, sites, cluster, workload->kind_id);
+            if (site == m->problem.n_sites)
+                m->sites[m->problem.n_sites++] =
+                    (struct model_site){SIZE_MAX, cluster, workload->kind, workload->kind_id};
+            into[n++] = (struct problem_pair){(uint32_t)w, (uint32_t)site};
         }
     }
     return n;
@@ -491,14 +467,13 @@ static void model_read_running(struct model *m)
     struct problem_pair *pairs = model_alloc(m, count_decisions(m->hub), sizeof(*pairs));
     uint32_t *first = (uint32_t *)(uintptr_t)p->first_setting;
     size_t n, n_offered = p->n_sites;
-    struct map sites = {0};
+    struct strset sites = {0};
     json_t *names = NULL;
 
     for (size_t i = 0; i < p->n_sites; i++)
-        map_set(&sites, site_key(m, m->sites[i].cluster_name, m->sites[i].kind_id),
-                (void *)(uintptr_t)(i + 1));
+        (void)site_of(m, &sites, m->sites[i].cluster_name, m->sites[i].kind_id);
     n = model_list_running(m, &sites, pairs);
-    map_done(&sites);
+    strset_done(&sites);
     for (size_t i = n_offered; i <= p->n_sites; i++)
         first[i] = (uint32_t)p->n_settings;
     qsort(pairs, n, sizeof(*pairs), problem_pair_compare);
@@ -521,9 +496,9 @@ static void model_read_running(struct model *m)
 /* ---- Pins and forbidden places ---- */
 
 /* The index of a name; SIZE_MAX after the objection. */
-static size_t name_find(const struct map *ids, const char *name, const char *list, struct objection *ob)
+static size_t name_find(const struct strset *names, const char *name, const char *list, struct objection *ob)
 {
-    size_t i = model_index(ids, cstr(name));
+    size_t i = strset_find(names, str_of(name));
 
     if (i == SIZE_MAX)
         (void)objection_set(ob, 422, "%s: %s is not among %s", ob->field, cstr(name), list);
@@ -540,14 +515,14 @@ static int model_apply_rules(struct model *m, int16_t *scores, const char *optio
     json_array_foreach(json_object_get(m->request, option), i, rule)
     {
         objection_at(ob, "%s[%zu].workload", option, i);
-        w = name_find(&m->workload_ids, kube_str(rule, "workload", NULL), "targetWorkloads", ob);
+        w = name_find(&m->workload_names, kube_str(rule, "workload", NULL), "targetWorkloads", ob);
         if (w == SIZE_MAX)
             return -EINVAL;
         memset(is_named, 0, m->n_clusters * sizeof(bool));
         json_array_foreach(json_object_get(rule, "clusters"), j, cluster)
         {
             objection_at(ob, "%s[%zu].clusters[%zu]", option, i, j);
-            c = name_find(&m->cluster_ids, json_string_value(cluster), "clusters", ob);
+            c = name_find(&m->cluster_names, json_string_value(cluster), "clusters", ob);
             if (c == SIZE_MAX)
                 return -EINVAL;
             is_named[c] = true;
@@ -577,7 +552,7 @@ static int spread_read_members(struct model *m, struct model_spread *s, const js
     json_array_foreach(list, i, one)
     {
         objection_at(ob, "spread[%zu].workloads[%zu]", at, i);
-        w = name_find(&m->workload_ids, json_string_value(one), "targetWorkloads", ob);
+        w = name_find(&m->workload_names, json_string_value(one), "targetWorkloads", ob);
         if (w == SIZE_MAX)
             return -EINVAL;
         s->is_member[w] = true;
@@ -589,15 +564,16 @@ static int spread_read_members(struct model *m, struct model_spread *s, const js
 static void spread_sort_sites(struct model *m, struct model_spread *s, const char *label)
 {
     size_t n = 0, *next;
-    struct map values = {0};
+    struct strset values = {0};
 
     s->value = model_alloc(m, m->problem.n_sites, sizeof(uint32_t));
     for (; n < m->problem.n_sites && m->sites[n].cluster != SIZE_MAX; n++)
-        s->value[n] = model_id(&values, cstr(kube_label(m->clusters[m->sites[n].cluster].object, label)));
+        s->value[n] =
+            (uint32_t)strset_add(&values, str_of(kube_label(m->clusters[m->sites[n].cluster].object, label)));
     s->n_values = values.n;
     for (size_t i = n; i < m->problem.n_sites; i++)
         s->value[i] = (uint32_t)s->n_values;
-    map_done(&values);
+    strset_done(&values);
     s->sites = model_alloc(m, n, sizeof(uint32_t));
     s->first = model_alloc(m, s->n_values + 1, sizeof(size_t));
     next = model_alloc(m, s->n_values + 1, sizeof(size_t));
@@ -695,11 +671,11 @@ struct model *model_free(struct model *m)
 {
     if (!m)
         return NULL;
-    map_done(&m->app_ids);
-    map_done(&m->kind_ids);
-    map_done(&m->cluster_ids);
-    map_done(&m->workload_ids);
-    map_done(&m->by_placement);
+    strset_done(&m->apps);
+    strset_done(&m->kinds);
+    strset_done(&m->cluster_names);
+    strset_done(&m->workload_names);
+    strset_done(&m->placements);
     json_decref(m->missing);
     json_decref(m->basis);
     arena_done(&m->arena);

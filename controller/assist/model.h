@@ -74,8 +74,9 @@ struct model {
     bool is_rounded;
     json_t *missing; /* [{"workload", "cluster", "device"}]: the first combinations without a score */
     size_t n_missing, n_expired;
-    json_t *basis; /* {"<Kind>/<name>": {...}}: what the model depends on */
-    struct map app_ids, kind_ids, cluster_ids, workload_ids, by_placement;
+    json_t *basis;             /* {"<Kind>/<name>": {...}}: what the model depends on */
+    struct strset apps, kinds; /* by app_id, kind_id */
+    struct strset cluster_names, workload_names, placements; /* by index */
     struct arena arena;
 };
 

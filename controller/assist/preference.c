@@ -67,7 +67,7 @@ static int format_check(const char *format, struct objection *ob)
 }
 
 /* Writes the name of the items for an app and a device, with a NUL for each other placeholder. */
-static void format_print(const char *format, const char *app, const char *device, struct buf *into)
+static void format_print(const char *format, struct str app, const char *device, struct buf *into)
 {
     buf_truncate(into, 0);
     for (const char *open; (open = strstr(format, "${"));) {
@@ -75,7 +75,7 @@ static void format_print(const char *format, const char *app, const char *device
 
         (void)!buf_put(into, format, (size_t)(open - format));
         if (str_eq(name, STR("app")))
-            (void)!buf_puts(into, app);
+            (void)!buf_put_str(into, app);
         else if (str_eq(name, STR("device")))
             (void)!buf_puts(into, device);
         else
@@ -138,9 +138,8 @@ int model_read_preference(struct model *m, struct objection *ob)
 /* The scores of one cluster: a cell for each app and setting. */
 struct board {
     struct model *m;
-    const char **apps; /* by id */
-    size_t first, n;   /* the cluster's settings */
-    double *sums;      /* [app * n + setting - first] */
+    size_t first, n; /* the cluster's settings */
+    double *sums;    /* [app * n + setting - first] */
     bool *is_missing;
 };
 
@@ -183,11 +182,12 @@ static void board_read(struct board *b, const struct model_score *wanted, const 
     int32_t value = 0;
 
     for (size_t i = 0; i < b->n; i++)
-        for (size_t app = 0; app < b->m->app_ids.n; app++) {
+        for (size_t app = 0; app < b->m->apps.n; app++) {
             size_t cell = app * b->n + i;
 
             if (score && !score->is_expired && (app == 0 || has_app)) {
-                format_print(wanted->format, b->apps[app], b->m->settings[b->first + i].device, &pattern);
+                format_print(wanted->format, b->m->apps.list[app], b->m->settings[b->first + i].device,
+                             &pattern);
                 found = score_find(score, buf_str(&pattern), &value);
             }
             hash = hash_chain_u64(hash, found ? (uint64_t)(int64_t)value : UINT64_MAX / 2);
@@ -300,18 +300,15 @@ static size_t board_size(const struct model *m, size_t first)
 
 static void model_fill_scores(struct model *m, int16_t *scores)
 {
-    size_t cells = m->app_ids.n * MAX_POLICIES;
-    CLEANUP(cleanup_free) const char **apps = xcalloc(m->app_ids.n + 1, sizeof(*apps));
+    size_t cells = m->apps.n * MAX_POLICIES;
     CLEANUP(cleanup_free) double *sums = xcalloc(cells, sizeof(double));
     CLEANUP(cleanup_free) bool *missing = xcalloc(cells, sizeof(bool));
-    struct board b = {.m = m, .apps = apps, .sums = sums, .is_missing = missing};
+    struct board b = {.m = m, .sums = sums, .is_missing = missing};
 
-    for (size_t w = 0; w < m->problem.n_workloads; w++)
-        apps[m->workloads[w].app_id] = m->workloads[w].app;
     for (; b.first < m->problem.n_settings; b.first += b.n) {
         b.n = board_size(m, b.first);
-        memset(sums, 0, m->app_ids.n * b.n * sizeof(double));
-        memset(missing, 0, m->app_ids.n * b.n * sizeof(bool));
+        memset(sums, 0, m->apps.n * b.n * sizeof(double));
+        memset(missing, 0, m->apps.n * b.n * sizeof(bool));
         for (size_t i = 0; i < m->n_scores; i++)
             board_read(&b, &m->scores[i], m->sites[m->settings[b.first].site].cluster_name);
         board_write(&b, scores);
