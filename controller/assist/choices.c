@@ -102,13 +102,6 @@ static void choices_put(struct listing *l, const json_t *items, const char *name
                  arguments);
 }
 
-static void choices_add(struct listing *l, const json_t *items)
-{
-    for (size_t i = 0; i < json_array_size(items); i++)
-        if (listing_wants(l))
-            listing_add(l, json_incref(json_array_get(items, i)));
-}
-
 /* ---- Policies ---- */
 
 static const char *policy_cluster_by_name(const struct snapshot *hub, const char *policy)
@@ -204,16 +197,7 @@ static json_t *policies_item(const struct listing *l, const struct snapshot *hub
                      kube_name(policy), "clusters", clusters, "clustersBy", by, "kind", cstr(kind), "amounts",
                      resources_of_labels(policy, kind, SUPPLIED "-amount"), "device",
                      cstr(kube_label(policy, SUPPLIED "-device")), "disabled", disabled, "compliance",
-                     policies_compliance(policy, listing_is_short(l) ? FEW_COMPLIANT : SIZE_MAX));
-}
-
-static bool policies_match(const struct call *c, const json_t *item)
-{
-    const json_t *clusters = json_object_get(item, "clusters");
-    const char *cluster = call_text(c, "cluster");
-
-    return choice_matches(c, item, "kind") && choice_matches(c, item, "device") &&
-           (!cluster || json_array_size(clusters) == 0 || kube_list_has(clusters, cluster));
+                     policies_compliance(policy, listing_at_most(l, FEW_COMPLIANT)));
 }
 
 /* What the request's member `clusters` is made of: {"cluster": [{"name": policy}]}; "": for any. */
@@ -264,30 +248,32 @@ static json_t *policies_offer(const struct call *c, const struct snapshot *hub, 
 static void policies_fill(struct listing *l, const struct snapshot *hub)
 {
     json_auto_t *decisions = decisions_index(hub), *items = json_array();
+    const char *cluster = call_text(l->call, "cluster");
     size_t at = 0, unusable = 0;
     const json_t *policy;
 
     while ((policy = snapshot_next(hub, KIND_POLICIES, &at))) {
         json_auto_t *item = policies_item(l, hub, policy, decisions);
+        const json_t *clusters = json_object_get(item, "clusters");
 
         if (!kube_label(policy, SUPPLIED "-kind"))
             unusable++;
-        else if (policies_match(l->call, item))
+        else if (choice_matches(l->call, item, "kind") && choice_matches(l->call, item, "device") &&
+                 (!cluster || json_array_size(clusters) == 0 || kube_list_has(clusters, cluster)))
             (void)json_array_append(items, item);
     }
     choices_put(l, items, "clusters", policies_offer(l->call, hub, items), "cluster, kind or device");
     if (unusable)
         listing_note(l, "%zu Policies are not listed: they lack the label " SUPPLIED "-kind.", unusable);
-    choices_add(l, items);
+    listing_add_all(l, items);
 }
 
 void policies_list(void *assist, struct call *c)
 {
-    const struct reader_query q = {.kinds = KIND_BIT(KIND_POLICIES) | KIND_BIT(KIND_CLUSTERS) |
-                                            KIND_BIT(KIND_BINDINGS) | KIND_BIT(KIND_DECISIONS),
-                                   .namespace = call_text(c, "namespace")};
-
-    reader_answer(assist_reader(assist), c, &q, policies_fill);
+    reader_answer(assist_reader(assist), c, policies_fill,
+                  &(struct reader_query){.kinds = KIND_BIT(KIND_POLICIES) | KIND_BIT(KIND_CLUSTERS) |
+                                                  KIND_BIT(KIND_BINDINGS) | KIND_BIT(KIND_DECISIONS),
+                                         .namespace = call_text(c, "namespace")});
 }
 
 /* ---- Workloads ---- */
@@ -300,7 +286,7 @@ static json_t *workloads_item(const struct listing *l, const json_t *o, const js
     return json_pack("{s:s,s:s,s:s,s:s,s:o,s:s,s:o,s:I}", "namespace", kube_namespace(o), "name",
                      kube_name(o), "app", cstr(kube_label(o, "app")), "kind", cstr(kind), "amounts",
                      resources_of_labels(o, kind, ASKED "-amount"), "placement", placement, "runsOn",
-                     list_head(runs, listing_is_short(l) ? FEW_CLUSTERS : SIZE_MAX), "runsOnTotal",
+                     list_head(runs, listing_at_most(l, FEW_CLUSTERS)), "runsOnTotal",
                      (json_int_t)json_array_size(runs));
 }
 
@@ -327,13 +313,12 @@ static void workloads_fill(struct listing *l, const struct snapshot *hub)
                      "%zu ManifestWorkReplicaSets are not listed: they lack the label app, the label " ASKED
                      "-kind, or a placementRef.",
                      unusable);
-    choices_add(l, items);
+    listing_add_all(l, items);
 }
 
 void workloads_list(void *assist, struct call *c)
 {
-    const struct reader_query q = {.kinds = KIND_BIT(KIND_WORKLOADS) | KIND_BIT(KIND_DECISIONS),
-                                   .namespace = call_text(c, "namespace")};
-
-    reader_answer(assist_reader(assist), c, &q, workloads_fill);
+    reader_answer(assist_reader(assist), c, workloads_fill,
+                  &(struct reader_query){.kinds = KIND_BIT(KIND_WORKLOADS) | KIND_BIT(KIND_DECISIONS),
+                                         .namespace = call_text(c, "namespace")});
 }

@@ -6,6 +6,7 @@
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
+#include "exporter/metric/metrics.h"
 #include "test/bench/measure.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
@@ -202,7 +203,9 @@ static void on_planned(struct call *c)
 
 static void bench_plan(struct bench *b)
 {
-    const struct assist_options o = {.loop = b->f->loop, .kube = b->f->kube, .deadline_ms = 10000};
+    struct metrics *metrics = metrics_new(METRIC_OWNER_LOOP);
+    const struct assist_options o = {
+        .loop = b->f->loop, .kube = b->f->kube, .metrics = metrics, .deadline_ms = 10000};
     struct assist *a;
 
     b->call = (struct call){.input = request(), .max_bytes = SIZE_MAX, .ended = on_planned};
@@ -217,6 +220,7 @@ static void bench_plan(struct bench *b)
     fake_kube_turn(b->f, &b->ended, 1);
     report(b, "plan 10,000 workloads on 1,000 clusters");
     (void)assist_free(a);
+    (void)metrics_free(metrics);
     json_decref(b->call.input);
 }
 
