@@ -50,19 +50,9 @@ void model_note_basis(struct model *m, const char *kind, const char *name, json_
 
 static bool label_counts(const struct model *m, const char *key)
 {
-    static const char *const known[] = {"app", "cluster-name", "name"};
-    const json_t *spread;
-    size_t i;
-
-    json_array_foreach(json_object_get(m->request, "spread"), i, spread)
-    {
-        if (strcmp(cstr(kube_str(spread, "label", NULL)), key) == 0)
-            return true;
-    }
-    for (i = 0; i < ARRAY_SIZE(known); i++)
-        if (strcmp(known[i], key) == 0)
-            return true;
-    return str_starts(str_of(key), STR(REQUESTED "-")) || str_starts(str_of(key), STR(SUPPLIED "-"));
+    return strcmp(key, "app") == 0 || strcmp(key, "cluster-name") == 0 || strcmp(key, "name") == 0 ||
+           str_starts(str_of(key), STR(REQUESTED "-")) || str_starts(str_of(key), STR(SUPPLIED "-")) ||
+           list_find(json_object_get(m->request, "spread"), "label", key);
 }
 
 static json_t *labels_that_count(const struct model *m, const json_t *object)
@@ -108,20 +98,17 @@ static bool change_is_of_plan(const struct model *now, const char *key, const ch
 
 json_t *model_changes(const json_t *before, const struct model *now, const char *plan)
 {
+    json_auto_t *all = json_copy((json_t *)(uintptr_t)before);
     json_t *list = json_array(), *v;
     const char *key;
 
-    json_object_foreach((json_t *)(uintptr_t)before, key, v)
+    (void)json_object_update_missing(all, now->basis);
+    json_object_foreach(all, key, v)
     {
-        const json_t *other = json_object_get(now->basis, key);
+        const json_t *was = json_object_get(before, key), *is = json_object_get(now->basis, key);
 
-        if (!json_equal(v, other) && !change_is_of_plan(now, key, plan))
-            changes_add(list, key, v, other);
-    }
-    json_object_foreach(now->basis, key, v)
-    {
-        if (!json_object_get(before, key) && !change_is_of_plan(now, key, plan))
-            changes_add(list, key, NULL, v);
+        if (!json_equal(was, is) && !change_is_of_plan(now, key, plan))
+            changes_add(list, key, was, is);
     }
     return list;
 }
@@ -247,23 +234,10 @@ static int workload_compare(const void *a, const void *b)
     return strcmp(((const struct model_workload *)a)->name, ((const struct model_workload *)b)->name);
 }
 
-/* No two workloads may want to write the same Placement. */
-static int workload_index(struct model *m, size_t i, struct objection *ob)
-{
-    const struct model_workload *w = &m->workloads[i];
-    size_t first = strset_add(&m->placements, str_of(w->placement));
-
-    (void)strset_add(&m->workload_names, str_of(w->name));
-    return first == i
-               ? 0
-               : objection_set(ob, 422, "ManifestWorkReplicaSets %s and %s refer to the same Placement %s",
-                               m->workloads[first].name, w->name, w->placement);
-}
-
 static int model_read_workloads(struct model *m, struct objection *ob)
 {
     const json_t *list = json_object_get(m->request, "targetWorkloads");
-    size_t n = json_array_size(list);
+    size_t n = json_array_size(list), first;
     uint32_t *replicas = model_alloc(m, n, sizeof(uint32_t));
     int64_t *requests;
     int r = 0;
@@ -287,101 +261,94 @@ static int model_read_workloads(struct model *m, struct objection *ob)
 
         objection_at(ob, "targetWorkloads[%zu].name", w->at);
         replicas[i] = (uint32_t)number_of(json_array_get(list, w->at), "replicas", 1);
-        r = workload_index(m, i, ob);
-        r = r
-                ?: amounts_read(m, w->object, "ManifestWorkReplicaSet", REQUESTED,
-                                &requests[i * m->problem.n_resources], ob);
+        (void)strset_add(&m->workload_names, str_of(w->name));
+        first = strset_add(&m->placements, str_of(w->placement));
+        if (first != i) /* both would write it */
+            return objection_set(ob, 422, "ManifestWorkReplicaSets %s and %s refer to the same Placement %s",
+                                 m->workloads[first].name, w->name, w->placement);
+        r = amounts_read(m, w->object, "ManifestWorkReplicaSet", REQUESTED,
+                         &requests[i * m->problem.n_resources], ob);
     }
     return r;
 }
 
 /* ---- Clusters and their policies ---- */
 
-/* A policy of a cluster, before it has its place. */
-struct offer {
-    const json_t *object;
-    const char *cluster_name, *kind, *device;
-    size_t cluster, at; /* in the request */
-};
-
-static int offer_compare(const void *pa, const void *pb)
+static int setting_compare(const void *pa, const void *pb)
 {
-    const struct offer *a = pa, *b = pb;
+    const struct model_setting *a = pa, *b = pb;
     int r = strcmp(a->cluster_name, b->cluster_name);
 
     r = r ?: strcmp(a->kind, b->kind);
     return r ?: strcmp(a->device, b->device);
 }
 
-static int offer_read(struct model *m, struct offer *o, const char *name, struct objection *ob)
+static int setting_read(struct model *m, struct model_setting *s, struct objection *ob)
 {
-    o->object = snapshot_get(m->hub, KIND_POLICIES, m->namespace, name);
-    if (!o->object)
-        return objection_set(ob, 404, "there is no Policy %s in namespace %s", cstr(name), m->namespace);
-    o->kind = label_read(o->object, "Policy", SUPPLIED "-kind", ob);
-    o->device = o->kind ? label_read(o->object, "Policy", SUPPLIED "-device", ob) : NULL;
-    if (!o->device)
+    s->object = snapshot_get(m->hub, KIND_POLICIES, m->namespace, s->policy);
+    if (!s->object)
+        return objection_set(ob, 404, "there is no Policy %s in namespace %s", s->policy, m->namespace);
+    s->kind = label_read(s->object, "Policy", SUPPLIED "-kind", ob);
+    s->device = s->kind ? label_read(s->object, "Policy", SUPPLIED "-device", ob) : NULL;
+    if (!s->device)
         return -EINVAL;
-    model_note_basis(m, "Policy", name, json_pack("{s:o}", "labels", labels_that_count(m, o->object)));
+    model_note_basis(m, "Policy", s->policy, json_pack("{s:o}", "labels", labels_that_count(m, s->object)));
     return 0;
 }
 
-static int cluster_read(struct model *m, size_t c, const json_t *policies, struct offer **into,
-                        struct objection *ob)
+static int cluster_read(struct model *m, size_t c, const json_t *asked, struct objection *ob)
 {
-    struct model_cluster *cluster = &m->clusters[c];
-    const json_t *one;
+    const char *name = kube_str(asked, "name", NULL);
+    const json_t *cluster = snapshot_get(m->hub, KIND_CLUSTERS, "", name), *one;
     size_t i;
     int r;
 
     objection_at(ob, "clusters[%zu].name", c);
-    cluster->object = snapshot_get(m->hub, KIND_CLUSTERS, "", cluster->name);
-    if (!cluster->object)
-        return objection_set(ob, 404, "there is no ManagedCluster %s", cluster->name);
-    if (strset_add(&m->cluster_names, str_of(cluster->name)) != c)
-        return objection_set(ob, 422, "cluster %s appears twice", cluster->name);
-    model_note_basis(m, "ManagedCluster", cluster->name,
-                     json_pack("{s:o}", "labels", labels_that_count(m, cluster->object)));
-    json_array_foreach(policies, i, one)
+    m->clusters[c] = cluster;
+    if (!cluster)
+        return objection_set(ob, 404, "there is no ManagedCluster %s", name);
+    if (strset_add(&m->cluster_names, str_of(name)) != c)
+        return objection_set(ob, 422, "cluster %s appears twice", name);
+    model_note_basis(m, "ManagedCluster", name, json_pack("{s:o}", "labels", labels_that_count(m, cluster)));
+    json_array_foreach(json_object_get(asked, "availablePolicies"), i, one)
     {
-        struct offer *o = (*into)++;
+        struct model_setting *s = &m->settings[m->problem.n_settings++];
 
-        *o = (struct offer){.cluster_name = cluster->name, .cluster = c, .at = i};
+        *s = (struct model_setting){
+            .cluster_name = name, .policy = cstr(kube_str(one, "name", NULL)), .cluster = c, .at = i};
         objection_at(ob, "clusters[%zu].availablePolicies[%zu].name", c, i);
-        r = offer_read(m, o, kube_str(one, "name", NULL), ob);
+        r = setting_read(m, s, ob);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-/* Offers are in order: those of a cluster and a kind are one site. */
-static int model_add_settings(struct model *m, const struct offer *offers, size_t n, struct objection *ob)
+/* Settings are in order: those of a cluster and a kind are one site. */
+static int model_add_sites(struct model *m, struct objection *ob)
 {
     struct problem *p = &m->problem;
-    int64_t *supplies = model_alloc(m, n * p->n_resources, sizeof(int64_t));
+    int64_t *supplies = model_alloc(m, p->n_settings * p->n_resources, sizeof(int64_t));
     uint32_t *first = (uint32_t *)(uintptr_t)p->first_setting;
     int r = 0;
 
-    m->settings = model_alloc(m, n, sizeof(*m->settings));
-    for (size_t i = 0; i < n && r == 0; i++) {
-        const struct offer *o = &offers[i], *last = i ? &offers[i - 1] : NULL;
+    for (size_t i = 0; i < p->n_settings && r == 0; i++) {
+        struct model_setting *o = &m->settings[i], *last = i ? o - 1 : NULL;
         bool same = last && last->cluster == o->cluster && strcmp(last->kind, o->kind) == 0;
 
         objection_at(ob, "clusters");
         if (same && strcmp(last->device, o->device) == 0)
             return objection_set(ob, 422, "cluster %s: Policies %s and %s both supply device %s",
-                                 o->cluster_name, kube_name(last->object), kube_name(o->object), o->device);
+                                 o->cluster_name, last->policy, o->policy, o->device);
         if (!same) {
             first[p->n_sites] = (uint32_t)i;
             m->sites[p->n_sites++] = (struct model_site){o->cluster, o->cluster_name, o->kind,
                                                          (uint32_t)strset_add(&m->kinds, str_of(o->kind))};
         }
-        m->settings[i] = (struct model_setting){(uint32_t)p->n_sites - 1, kube_name(o->object), o->device};
+        o->site = (uint32_t)p->n_sites - 1;
         objection_at(ob, "clusters[%zu].availablePolicies[%zu].name", o->cluster, o->at);
         r = amounts_read(m, o->object, "Policy", SUPPLIED, &supplies[i * p->n_resources], ob);
     }
-    p->n_settings = n;
     p->supplies = supplies;
     return r;
 }
@@ -399,27 +366,22 @@ static size_t count_decisions(const struct snapshot *hub)
 static int model_read_clusters(struct model *m, struct objection *ob)
 {
     const json_t *list = json_object_get(m->request, "clusters"), *one;
-    CLEANUP(cleanup_free) struct offer *offers = NULL;
-    struct offer *end;
     size_t n = 0, i;
     int r = 0;
 
     json_array_foreach(list, i, one) n += json_array_size(json_object_get(one, "availablePolicies"));
-    end = offers = xcalloc(n + 1, sizeof(*offers));
     m->n_clusters = json_array_size(list);
     m->clusters = model_alloc(m, m->n_clusters, sizeof(*m->clusters));
+    m->settings = model_alloc(m, n, sizeof(*m->settings));
     /* There is room for clusters where workloads run without being offered there. */
     m->sites = model_alloc(m, n + count_decisions(m->hub), sizeof(*m->sites));
     m->problem.first_setting = model_alloc(m, n + count_decisions(m->hub) + 1, sizeof(uint32_t));
-    for (i = 0; i < m->n_clusters && r == 0; i++) {
-        one = json_array_get(list, i);
-        m->clusters[i].name = kube_str(one, "name", NULL);
-        r = cluster_read(m, i, json_object_get(one, "availablePolicies"), &end, ob);
-    }
+    for (i = 0; i < m->n_clusters && r == 0; i++)
+        r = cluster_read(m, i, json_array_get(list, i), ob);
     if (r < 0)
         return r;
-    qsort(offers, n, sizeof(*offers), offer_compare);
-    return model_add_settings(m, offers, n, ob);
+    qsort(m->settings, n, sizeof(*m->settings), setting_compare);
+    return model_add_sites(m, ob);
 }
 
 /* ---- Where workloads run ---- */
@@ -569,7 +531,7 @@ static void spread_sort_sites(struct model *m, struct model_spread *s, const cha
     s->value = model_alloc(m, m->problem.n_sites, sizeof(uint32_t));
     for (; n < m->problem.n_sites && m->sites[n].cluster != SIZE_MAX; n++)
         s->value[n] =
-            (uint32_t)strset_add(&values, str_of(kube_label(m->clusters[m->sites[n].cluster].object, label)));
+            (uint32_t)strset_add(&values, str_of(kube_label(m->clusters[m->sites[n].cluster], label)));
     s->n_values = values.n;
     for (size_t i = n; i < m->problem.n_sites; i++)
         s->value[i] = (uint32_t)s->n_values;

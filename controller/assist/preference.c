@@ -205,24 +205,15 @@ static void board_read(struct board *b, const struct model_score *wanted, const 
                                                    : "valid"));
 }
 
-static void model_note_missing(struct model *m, size_t w, size_t setting)
-{
-    const struct model_setting *s = &m->settings[setting];
-
-    if (m->n_missing++ < MODEL_MISSING_SHOWN)
-        (void)json_array_append_new(m->missing,
-                                    json_pack("{s:s, s:s, s:s}", "workload", m->workloads[w].name, "cluster",
-                                              m->sites[s->site].cluster_name, "device", s->device));
-}
-
 static void board_write(const struct board *b, int16_t *scores)
 {
     struct model *m = b->m;
 
     for (size_t i = 0; i < b->n; i++) {
         size_t setting = b->first + i;
+        const struct model_setting *s = &m->settings[setting];
         int16_t *row = &scores[setting * m->problem.n_workloads];
-        uint32_t kind_id = m->sites[m->settings[setting].site].kind_id;
+        uint32_t kind_id = m->sites[s->site].kind_id;
 
         for (size_t w = 0; w < m->problem.n_workloads; w++) {
             size_t cell = m->workloads[w].app_id * b->n + i;
@@ -230,9 +221,11 @@ static void board_write(const struct board *b, int16_t *scores)
             row[w] = SCORE_IMPOSSIBLE;
             if (m->workloads[w].kind_id != kind_id)
                 continue;
-            if (b->is_missing[cell])
-                model_note_missing(m, w, setting);
-            else
+            if (b->is_missing[cell] && m->n_missing++ < MODEL_MISSING_SHOWN)
+                (void)json_array_append_new(m->missing,
+                                            json_pack("{s:s, s:s, s:s}", "workload", m->workloads[w].name,
+                                                      "cluster", s->cluster_name, "device", s->device));
+            if (!b->is_missing[cell])
                 row[w] = (int16_t)lround(b->sums[cell] * m->per_point);
         }
     }
@@ -264,7 +257,6 @@ static void model_choose_unit(struct model *m, double highest)
     if (m->is_rounded)
         scale = highest > 0 ? MAX_SCORE / highest : 1;
     m->per_point = scale;
-    m->problem.unit = 1 / scale;
     m->problem.move_cost = llround(fmin(move_cost * scale, MOVE_COST_MAX));
 }
 
@@ -275,7 +267,7 @@ static int model_check_score(struct model *m, const struct model_score *score, d
     double most = -1;
 
     for (size_t c = 0; c < m->n_clusters; c++) {
-        const struct score *s = snapshot_get(m->hub, KIND_SCORES, m->clusters[c].name, score->name);
+        const struct score *s = snapshot_get(m->hub, KIND_SCORES, kube_name(m->clusters[c]), score->name);
 
         m->n_expired += s && s->is_expired;
         most = s ? fmax(most, 0) : most;
@@ -291,9 +283,9 @@ static int model_check_score(struct model *m, const struct model_score *score, d
 /* The settings of the cluster of setting `first`: its sites are neighbours. */
 static size_t board_size(const struct model *m, size_t first)
 {
-    size_t end = first, cluster = m->sites[m->settings[first].site].cluster;
+    size_t end = first;
 
-    while (end < m->problem.n_settings && m->sites[m->settings[end].site].cluster == cluster)
+    while (end < m->problem.n_settings && m->settings[end].cluster == m->settings[first].cluster)
         end++;
     return end - first;
 }
@@ -310,7 +302,7 @@ static void model_fill_scores(struct model *m, int16_t *scores)
         memset(sums, 0, m->apps.n * b.n * sizeof(double));
         memset(missing, 0, m->apps.n * b.n * sizeof(bool));
         for (size_t i = 0; i < m->n_scores; i++)
-            board_read(&b, &m->scores[i], m->sites[m->settings[b.first].site].cluster_name);
+            board_read(&b, &m->scores[i], m->settings[b.first].cluster_name);
         board_write(&b, scores);
     }
 }

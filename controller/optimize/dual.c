@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum {
+    /* Enough to choose from, and few enough to look at often: */
     CELLS_OF_WORKLOAD = 120, /* in rows, for each setting of a site */
     CELLS_WANTED = 12 << 20, /* in all rows */
     PATIENCE = 30,           /* evaluations without a lower value, after which steps become shorter */
@@ -449,16 +450,6 @@ static void add_pick(struct dual *x, uint32_t workload, uint32_t setting)
     }
 }
 
-static int64_t resources_price(const struct dual *x, uint32_t setting)
-{
-    size_t n = x->l->p->n_resources;
-    int64_t sum = 0;
-
-    for (size_t r = 0; r < n; r++)
-        sum += x->prices.resource[setting * n + r];
-    return sum;
-}
-
 static void dual_reserve(struct dual *x, size_t n)
 {
     struct dual_pick *more;
@@ -482,9 +473,11 @@ static void evaluate_site(struct dual *x, uint32_t site)
     int64_t most = 0;
 
     for (uint32_t i = p->first_setting[site]; i < p->first_setting[site + 1]; i++) {
-        int64_t resources = resources_price(x, i);
-        int64_t value = resources + prices_solve(&x->prices, &x->rows, true, i, x->grain, k);
+        int64_t resources = 0, value = prices_solve(&x->prices, &x->rows, true, i, x->grain, k);
 
+        for (size_t r = 0; r < p->n_resources; r++)
+            resources += x->prices.resource[i * p->n_resources + r];
+        value += resources;
         x->worth[i] = (struct dual_worth){value, resources + k->most, k->price};
         x->n_cut += k->is_cut;
         if (value > most) {
@@ -503,26 +496,20 @@ static void evaluate_site(struct dual *x, uint32_t site)
         add_pick(x, k->held[i].what, best);
 }
 
-/* Enough to choose from, and few enough to look at often. */
-static size_t cells_wanted(const struct problem *p)
-{
-    return size_min(CELLS_OF_WORKLOAD * p->n_workloads * (p->n_settings / (p->n_sites + 1) + 1),
-                    CELLS_WANTED);
-}
-
 /* What is not in the copied rows is worth less than the present prices of grains allow, or will be copied. */
 void dual_refresh(struct dual *x)
 {
+    const struct problem *p = x->l->p;
+    size_t wanted = CELLS_OF_WORKLOAD * p->n_workloads * (p->n_settings / (p->n_sites + 1) + 1);
+
     round_prices(x);
-    if (x->is_dense)
+    if (x->is_dense || (rows_reach(&x->rows, &x->prices, x->margin) && x->n_cut <= p->n_sites / 8))
         return;
-    if (rows_reach(&x->rows, &x->prices, x->margin) && x->n_cut <= x->l->p->n_sites / 8)
-        return;
-    for (size_t i = 0; i < x->l->p->n_settings; i++)
+    wanted = size_min(wanted, CELLS_WANTED);
+    for (size_t i = 0; i < p->n_settings; i++)
         x->rows.grain[i] = x->grain[i] - x->grain[i] / 16;
     x->margin = x->widest;
-    while (x->margin > x->widest / 16 &&
-           rows_estimate(&x->rows, &x->prices, x->margin) > cells_wanted(x->l->p))
+    while (x->margin > x->widest / 16 && rows_estimate(&x->rows, &x->prices, x->margin) > wanted)
         x->margin -= x->margin / 4;
     rows_fill(&x->rows, &x->prices, x->margin);
 }

@@ -132,17 +132,6 @@ static int64_t solve_core(struct knapsack *k, size_t *n_core, uint32_t cells)
     return k->best[cells];
 }
 
-static size_t fill_core(struct knapsack *k, size_t from, int64_t tolerance)
-{
-    size_t n = 0;
-
-    for (size_t i = from; i < k->n; i++) {
-        if (k->items[i].value - k->price * k->items[i].amount > -tolerance)
-            k->core[n++] = k->items[i];
-    }
-    return n;
-}
-
 /* Drops what does not fit by itself; moves what takes no cells to the front, and returns its number and
  * value. */
 static size_t sort_out(struct knapsack *k, uint32_t cells, int64_t *value)
@@ -178,7 +167,11 @@ int64_t knapsack_solve(struct knapsack *k, uint32_t cells)
     for (;; tolerance *= 2) {
         if (tolerance > k->outside)
             tolerance = k->outside;
-        n_core = fill_core(k, zeros, tolerance);
+        n_core = 0;
+        for (size_t i = zeros; i < k->n; i++) {
+            if (k->items[i].value - k->price * k->items[i].amount > -tolerance)
+                k->core[n_core++] = k->items[i];
+        }
         value = solve_core(k, &n_core, cells);
         if (most - tolerance <= value || tolerance == k->outside)
             break;

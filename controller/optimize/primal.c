@@ -98,28 +98,22 @@ static uint32_t placing_least(const struct placing *x, uint32_t workload)
     return least;
 }
 
-static bool placing_is_limited(const struct placing *x, uint32_t workload, uint32_t site)
-{
-    const struct layout *l = x->l;
-
-    for (size_t i = l->limits_first[workload]; i < l->limits_first[workload + 1]; i++) {
-        const struct problem_limit *limit = &l->p->limits[l->limits_of[i]];
-
-        if (x->used[l->limits_of[i]] >= limit->max && limit_has_site(limit, site))
-            return true;
-    }
-    return false;
-}
-
 static bool placing_fits(const struct placing *x, uint32_t workload, uint32_t site)
 {
-    const struct problem *p = x->l->p;
+    const struct layout *l = x->l;
+    const struct problem *p = l->p;
 
     for (size_t r = 0; r < p->n_resources; r++) {
         if (problem_request(p, workload)[r] > x->left[site * p->n_resources + r])
             return false;
     }
-    return !placing_is_limited(x, workload, site);
+    for (size_t i = l->limits_first[workload]; i < l->limits_first[workload + 1]; i++) {
+        const struct problem_limit *limit = &p->limits[l->limits_of[i]];
+
+        if (x->used[l->limits_of[i]] >= limit->max && limit_has_site(limit, site))
+            return false;
+    }
+    return true;
 }
 
 static void placing_set(struct placing *x, uint32_t site, uint32_t setting)
@@ -226,11 +220,6 @@ static bool is_better(const struct placing *x, int64_t sum, int64_t stays, bool 
     return x->sum > sum || (x->sum == sum && (is_lower || x->n_stays > stays));
 }
 
-static bool is_there(const struct placing *x, uint32_t workload, uint32_t site)
-{
-    return placing_slot_on(x, workload, site) != NO_SLOT;
-}
-
 /* Adds the workload to the site; one without a setting gets the best for it. */
 static bool polish_put(struct placing *x, uint32_t workload, uint32_t site)
 {
@@ -281,7 +270,8 @@ static bool trade(struct placing *x, uint32_t a, uint32_t s, uint32_t b, uint32_
     uint32_t of_s = s == NO_SITE ? NO_SETTING : x->setting[s], of_t = x->setting[t];
     int64_t sum = x->sum, stays = x->n_stays;
 
-    if (s == t || is_there(x, a, t) || (b != NO_WORKLOAD && is_there(x, b, s)))
+    if (s == t || placing_slot_on(x, a, t) != NO_SLOT ||
+        (b != NO_WORKLOAD && placing_slot_on(x, b, s) != NO_SLOT))
         return false;
     if (s != NO_SITE)
         take_away(x, a, s);

@@ -179,8 +179,8 @@ void prices_set(struct prices *x, uint32_t workload, int64_t price);
 /* Before the settings of a site are asked for, and after. */
 void prices_at_site(struct prices *x, uint32_t site, bool is_there);
 /* The knapsack of what is worth more in the setting than its prices: the value beyond them of the items that
- * it leaves. With `is_bound` not below the best although rows lack some; rows may be NULL. grain[setting] is a
- * guess, then what a grain was worth. */
+ * it leaves. With `is_bound` not below the best although rows lack some; rows may be NULL. grain[setting] is
+ * a guess, then what a grain was worth. */
 int64_t prices_solve(const struct prices *x, const struct rows *rows, bool is_bound, uint32_t setting,
                      int64_t *grain, struct knapsack *k);
 

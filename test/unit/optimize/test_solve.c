@@ -109,7 +109,6 @@ static void leaves_what_runs_without_time(void **state)
                               .first_setting = first_setting,
                               .supplies = amounts,
                               .scores = scores,
-                              .unit = 1,
                               .running = running,
                               .n_running = N,
                               .max_moves = SIZE_MAX};
@@ -149,7 +148,6 @@ static void knows_all_of_workloads_that_repeat(void **state)
                               .first_setting = first_setting,
                               .supplies = supplies,
                               .scores = scores,
-                              .unit = 1,
                               .max_moves = SIZE_MAX};
     struct solution s;
 
@@ -190,7 +188,6 @@ static void proves_the_guides_example_and_breaks_ties_by_index(void **state)
                         .replicas = (const uint32_t[]){1, 1},
                         .first_setting = (const uint32_t[]){0, 3, 6},
                         .supplies = (const int64_t[]){3000, 2000, 1000, 3000, 2000, 1000},
-                        .unit = 1,
                         .max_moves = SIZE_MAX};
 
     (void)state;
