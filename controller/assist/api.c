@@ -564,11 +564,10 @@ static void mcp_list_tools(const struct mcp_message *m)
 {
     if (json_object_get(m->params, "cursor"))
         (void)mcp_refuse(m, MCP_INVALID_PARAMS, "unknown cursor: the list has one page");
-    else if (m->is_stateless)
-        mcp_reply_result(m, json_pack("{s:O,s:i,s:s}", "tools", m->api->tools, "ttlMs", MCP_TTL_MS,
-                                      "cacheScope", "public"));
     else
-        mcp_reply_result(m, json_pack("{s:O}", "tools", m->api->tools));
+        mcp_reply_result(m, json_pack("{s:O,s:o*,s:s*}", "tools", m->api->tools, "ttlMs",
+                                      m->is_stateless ? json_integer(MCP_TTL_MS) : NULL, "cacheScope",
+                                      m->is_stateless ? "public" : NULL));
 }
 
 static void mcp_call_tool(const struct mcp_message *m)

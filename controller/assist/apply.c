@@ -144,7 +144,7 @@ static json_t *apply_written(const struct apply *ap)
 
 static void apply_end(struct apply *ap)
 {
-    json_auto_t *all = apply_written(ap), *more = json_object();
+    json_auto_t *all = apply_written(ap), *more = NULL;
     size_t written = 0, unknown = json_array_size(json_object_get(all, "unknown"));
     struct objection ob = {0};
 
@@ -164,10 +164,8 @@ static void apply_end(struct apply *ap)
                             "%.700s; %zu of %zu writes succeeded and %zu more may have: apply again to "
                             "complete them, or POST /reset to delete what plans made",
                             ap->failure.detail, written, ap->n, unknown);
-    if (written + unknown)
-        (void)json_object_set(more, "written", all);
-    if (json_array_size(ap->conflicts))
-        (void)json_object_set(more, "conflicts", ap->conflicts);
+    more = json_pack("{s:O*, s:O*}", "written", written + unknown ? all : NULL, "conflicts",
+                     json_array_size(ap->conflicts) ? ap->conflicts : NULL);
     log_warn("writing the plan failed", L_STR("namespace", ap->namespace), L_STR("err", ob.detail));
     ap->done(ap->arg, &ob, json_object_size(more) ? more : NULL);
 }

@@ -59,12 +59,12 @@ void call_done(struct call *c, json_t *answer)
 
 void call_refuse(struct call *c, const struct objection *ob, json_t *more)
 {
-    json_t *answer = json_pack("{s:s%}", "detail", ob->detail, utf8_valid_prefix(str_of(ob->detail)));
+    bool is_busy = ob->status == 503 || ob->status == 504;
+    json_t *answer =
+        json_pack("{s:s%,s:o*,s:o*}", "detail", ob->detail, utf8_valid_prefix(str_of(ob->detail)), "field",
+                  *ob->field ? json_string(ob->field) : NULL, "retryAfterSeconds",
+                  is_busy ? json_integer(CALL_RETRY_AFTER_S) : NULL);
 
-    if (*ob->field)
-        (void)json_object_set_new(answer, "field", json_string(ob->field));
-    if (ob->status == 503 || ob->status == 504)
-        (void)json_object_set_new(answer, "retryAfterSeconds", json_integer(CALL_RETRY_AFTER_S));
     (void)json_object_update_missing(answer, more);
     json_decref(more);
     call_end(c, ob->status, answer);
@@ -321,22 +321,21 @@ void listing_add_all(struct listing *l, const json_t *items)
 void listing_end(struct listing *l)
 {
     size_t next = l->from + l->shown;
+    json_t *rest = NULL, *note = NULL;
 
-    (void)json_object_set_new(l->head, "total", json_integer((json_int_t)l->total));
-    (void)json_object_set_new(l->head, "shown", json_integer((json_int_t)l->shown));
-    if (json_array_size(l->notes) > 0)
-        (void)json_object_set(l->head, "notes", l->notes);
-    json_decref(l->notes);
     if (next < l->total) {
-        (void)json_object_set_new(l->head, "next", json_integer((json_int_t)next));
-        (void)json_object_set_new(
-            l->head, "note",
-            l->shown == 0 && l->is_full
-                ? json_sprintf("element %zu of %zu alone is too long: ask with a larger maxBytes", next,
-                               l->total)
-                : json_sprintf("%zu of %zu shown%s: ask again with offset %zu for more", l->shown, l->total,
-                               l->is_full ? ", cut at maxBytes" : "", next));
+        rest = json_integer((json_int_t)next);
+        note = l->shown == 0 && l->is_full
+                   ? json_sprintf("element %zu of %zu alone is too long: ask with a larger maxBytes", next,
+                                  l->total)
+                   : json_sprintf("%zu of %zu shown%s: ask again with offset %zu for more", l->shown,
+                                  l->total, l->is_full ? ", cut at maxBytes" : "", next);
     }
+    (void)json_object_update_new(l->head, json_pack("{s:I,s:I,s:O*,s:o*,s:o*}", "total", (json_int_t)l->total,
+                                                    "shown", (json_int_t)l->shown, "notes",
+                                                    json_array_size(l->notes) ? l->notes : NULL, "next", rest,
+                                                    "note", note));
+    json_decref(l->notes);
     if (l->call->status) /* an error */
         json_decref(l->head);
     else

@@ -12,6 +12,7 @@
 enum {
     ARENA_BYTES = 64 << 10,
     KEY_BYTES = 600,
+    PATH_BYTES = 64,
     MAX_LIMITS = 5 * 1000 * 1000,
 };
 
@@ -467,12 +468,31 @@ static size_t name_find(const struct strset *names, const char *name, const char
     return i;
 }
 
+/* Marks the elements of the list at `path` of the request. */
+static int names_mark(bool *is_named, const struct strset *names, const char *of, const json_t *list,
+                      const char *path, struct objection *ob)
+{
+    const json_t *one;
+    size_t i, found;
+
+    json_array_foreach(list, i, one)
+    {
+        objection_at(ob, "%s[%zu]", path, i);
+        found = name_find(names, json_string_value(one), of, ob);
+        if (found == SIZE_MAX)
+            return -EINVAL;
+        is_named[found] = true;
+    }
+    return 0;
+}
+
 static int model_apply_rules(struct model *m, int16_t *scores, const char *option, bool is_pin,
                              struct objection *ob)
 {
     CLEANUP(cleanup_free) bool *is_named = xcalloc(m->n_clusters + 1, sizeof(bool));
-    const json_t *rule, *cluster;
-    size_t i, j, w, c;
+    char path[PATH_BYTES];
+    const json_t *rule;
+    size_t i, w;
 
     json_array_foreach(json_object_get(m->request, option), i, rule)
     {
@@ -481,18 +501,14 @@ static int model_apply_rules(struct model *m, int16_t *scores, const char *optio
         if (w == SIZE_MAX)
             return -EINVAL;
         memset(is_named, 0, m->n_clusters * sizeof(bool));
-        json_array_foreach(json_object_get(rule, "clusters"), j, cluster)
-        {
-            objection_at(ob, "%s[%zu].clusters[%zu]", option, i, j);
-            c = name_find(&m->cluster_names, json_string_value(cluster), "clusters", ob);
-            if (c == SIZE_MAX)
-                return -EINVAL;
-            is_named[c] = true;
-        }
+        (void)snprintf(path, sizeof(path), "%s[%zu].clusters", option, i);
+        if (names_mark(is_named, &m->cluster_names, "clusters", json_object_get(rule, "clusters"), path, ob) <
+            0)
+            return -EINVAL;
         for (size_t s = 0; s < m->problem.n_settings; s++) {
             int16_t *score = &scores[s * m->problem.n_workloads + w];
 
-            if (is_named[m->sites[m->settings[s].site].cluster] == is_pin || *score == SCORE_IMPOSSIBLE)
+            if (is_named[m->settings[s].cluster] == is_pin || *score == SCORE_IMPOSSIBLE)
                 continue;
             *score = SCORE_IMPOSSIBLE;
             m->workloads[w].lost_to_rules = true;
@@ -502,25 +518,6 @@ static int model_apply_rules(struct model *m, int16_t *scores, const char *optio
 }
 
 /* ---- Spreading ---- */
-
-static int spread_read_members(struct model *m, struct model_spread *s, const json_t *list, size_t at,
-                               struct objection *ob)
-{
-    const json_t *one;
-    size_t i, w;
-
-    if (list)
-        s->is_member = model_alloc(m, m->problem.n_workloads, sizeof(bool));
-    json_array_foreach(list, i, one)
-    {
-        objection_at(ob, "spread[%zu].workloads[%zu]", at, i);
-        w = name_find(&m->workload_names, json_string_value(one), "targetWorkloads", ob);
-        if (w == SIZE_MAX)
-            return -EINVAL;
-        s->is_member[w] = true;
-    }
-    return 0;
-}
 
 /* Sites of clusters outside of the request, which come last, have a value that no limit is about. */
 static void spread_sort_sites(struct model *m, struct model_spread *s, const char *label)
@@ -573,14 +570,19 @@ static int model_read_spreads(struct model *m, struct objection *ob)
 {
     const json_t *list = json_object_get(m->request, "spread"), *o;
     struct problem_limit *limits;
+    char path[PATH_BYTES];
     size_t n = 0, i;
 
     json_array_foreach(list, i, o)
     {
         struct model_spread *s = &m->spreads[m->n_spreads++];
+        const json_t *members = json_object_get(o, "workloads");
 
         s->max = (uint32_t)number_of(o, "max", 1);
-        if (spread_read_members(m, s, json_object_get(o, "workloads"), i, ob) < 0)
+        (void)snprintf(path, sizeof(path), "spread[%zu].workloads", i);
+        if (members)
+            s->is_member = model_alloc(m, m->problem.n_workloads, sizeof(bool));
+        if (names_mark(s->is_member, &m->workload_names, "targetWorkloads", members, path, ob) < 0)
             return -EINVAL;
         spread_sort_sites(m, s, cstr(kube_str(o, "label", NULL)));
         s->workloads = model_alloc(m, m->problem.n_workloads, sizeof(uint32_t));

@@ -136,11 +136,13 @@ static void summary_add(struct map *by_name, const struct score *score)
     }
 }
 
-/* The nth value in ascending order. */
+/* The nth value in ascending order; NULL without any. */
 static json_t *summary_nth(const struct summary_row *row, size_t n)
 {
     size_t i = 0;
 
+    if (row->items == 0)
+        return NULL;
     while (i < VALUES - 1 && n >= row->counts[i])
         n -= row->counts[i++];
     return json_integer((int)i + LEAST);
@@ -149,23 +151,16 @@ static json_t *summary_nth(const struct summary_row *row, size_t n)
 /* max_text: bytes of each of the scorer's texts. */
 static json_t *summary_row_value(const struct snapshot *hub, const struct summary_row *row, size_t max_text)
 {
-    const json_t *scorer = scorer_of_score(hub, row->first);
-    json_t *o =
-        json_pack("{s:s,s:I,s:I,s:I}", "name", row->first->name, "clusters", (json_int_t)row->clusters,
-                  "expired", (json_int_t)row->expired, "items", (json_int_t)row->items);
+    const json_t *scorer = max_text ? scorer_of_score(hub, row->first) : NULL;
+    const char *format = scorer ? scorer_dimension_format(scorer) : "";
+    const char *description = scorer ? scorer_description(scorer) : "";
 
-    if (row->items) {
-        (void)json_object_set_new(o, "min", summary_nth(row, 0));
-        (void)json_object_set_new(o, "median", summary_nth(row, (row->items - 1) / 2));
-        (void)json_object_set_new(o, "max", summary_nth(row, row->items - 1));
-    }
-    if (scorer && max_text) {
-        (void)json_object_set_new(o, "scoreDimensionFormat",
-                                  text_cut(scorer_dimension_format(scorer), max_text));
-        if (*scorer_description(scorer))
-            (void)json_object_set_new(o, "description", text_cut(scorer_description(scorer), max_text));
-    }
-    return o;
+    return json_pack("{s:s,s:I,s:I,s:I,s:o*,s:o*,s:o*,s:o*,s:o*}", "name", row->first->name, "clusters",
+                     (json_int_t)row->clusters, "expired", (json_int_t)row->expired, "items",
+                     (json_int_t)row->items, "min", summary_nth(row, 0), "median",
+                     summary_nth(row, (row->items - 1) / 2), "max", summary_nth(row, row->items - 1),
+                     "scoreDimensionFormat", *format ? text_cut(format, max_text) : NULL, "description",
+                     *description ? text_cut(description, max_text) : NULL);
 }
 
 static int summary_compare_rows(const void *a, const void *b)
@@ -361,17 +356,15 @@ struct explanation {
 static void PRINTF_LIKE(4, 5)
     explain_add(struct explanation *f, const char *about, const char *quote, const char *fmt, ...)
 {
-    json_t *one;
+    bool has_quote = quote && *quote;
     va_list ap;
 
     va_start(ap, fmt);
-    one = json_pack("{s:s,s:o}", "about", about, "finding", json_vsprintf(fmt, ap));
+    (void)json_array_append_new(f->list, json_pack("{s:s,s:o,s:o*,s:o*}", "about", about, "finding",
+                                                   json_vsprintf(fmt, ap), "quote",
+                                                   has_quote ? text_cut(quote, QUOTE_BYTES) : NULL,
+                                                   "untrusted", has_quote ? json_true() : NULL));
     va_end(ap);
-    if (quote && *quote) {
-        (void)json_object_set_new(one, "quote", text_cut(quote, QUOTE_BYTES));
-        (void)json_object_set_new(one, "untrusted", json_true());
-    }
-    (void)json_array_append_new(f->list, one);
 }
 
 static void explain_cluster(struct explanation *f)

@@ -164,7 +164,7 @@ struct rows {
         int16_t score;
     } * cells;
     size_t *first;        /* [setting] into cells, SIZE_MAX: not copied */
-    size_t *n;            /* [setting] */
+    size_t *n;            /* [setting]; 0 if it was not copied */
     int64_t *grain;       /* [setting]: the price of a grain */
     int64_t *workload;    /* [workload]: its price */
     float *base, *grains; /* [workload]: what a score must be without grains, and the grains */
@@ -183,12 +183,6 @@ void prices_at_site(struct prices *x, uint32_t site, bool is_there);
  * a guess, then what a grain was worth. */
 int64_t prices_solve(const struct prices *x, const struct rows *rows, bool is_bound, uint32_t setting,
                      int64_t *grain, struct knapsack *k);
-
-/* Of a setting's row; none if it was not copied. */
-static inline size_t rows_length(const struct rows *x, uint32_t setting)
-{
-    return x->first[setting] == SIZE_MAX ? 0 : x->n[setting];
-}
 
 struct dual_pick {
     uint32_t workload, setting;

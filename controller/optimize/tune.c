@@ -161,14 +161,14 @@ static void take_rows(struct tune *t)
     for (size_t s = 0; s < p->n_sites; s++) {
         uint32_t k = t->setting[s];
 
-        for (size_t i = 0; k != NO_SETTING && i < rows_length(rows, k); i++)
+        for (size_t i = 0; k != NO_SETTING && i < rows->n[k]; i++)
             first[rows->cells[rows->first[k] + i].workload + 1]++;
     }
     tune_reserve(t, layout_sum_up(first, p->n_workloads));
     for (uint32_t s = 0; s < p->n_sites; s++) {
         uint32_t k = t->setting[s];
 
-        for (size_t i = 0; k != NO_SETTING && i < rows_length(rows, k); i++) {
+        for (size_t i = 0; k != NO_SETTING && i < rows->n[k]; i++) {
             const struct row_cell *c = &rows->cells[rows->first[k] + i];
 
             t->cells[first[c->workload]++] = (struct tune_cell){s, c->score};
