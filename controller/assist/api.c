@@ -413,9 +413,9 @@ static bool mcp_is_stateful(const struct api *a, const char *version)
 static bool mcp_refuse_version(const struct mcp_message *m, const char *version)
 {
     mcp_reply(m, mcp_status(m, MCP_UNSUPPORTED_VERSION), "error",
-              json_pack("{s:i,s:s,s:{s:O,s:s}}", "code", MCP_UNSUPPORTED_VERSION, "message",
-                        "unsupported protocol version", "data", "supported", mcp_versions(m->api),
-                        "requested", version));
+              json_pack("{s:i,s:s,s:o*}", "code", MCP_UNSUPPORTED_VERSION, "message",
+                        "unsupported protocol version", "data",
+                        json_pack("{s:O,s:s}", "supported", mcp_versions(m->api), "requested", version)));
     return false;
 }
 

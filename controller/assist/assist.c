@@ -83,9 +83,22 @@ struct plan_job {
     json_t *changes;
 };
 
-struct reader *assist_reader(const struct assist *a)
+static void assist_on_read(void *call, struct snapshot *s, const struct objection *failure)
 {
-    return a->reader;
+    struct call *c = call;
+
+    c->hub = s;
+    if (s)
+        c->ended(c);
+    else
+        call_refuse(c, failure, NULL);
+}
+
+void assist_answer(void *a, struct call *c, void (*fill)(struct listing *l, const struct snapshot *hub),
+                   const struct reader_query *q)
+{
+    c->fill = fill;
+    reader_read(((struct assist *)a)->reader, q, assist_on_read, c);
 }
 
 /* ---- Plans that are kept ---- */

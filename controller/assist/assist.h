@@ -2,6 +2,7 @@
 #ifndef DS_ASSIST_ASSIST_H
 #define DS_ASSIST_ASSIST_H
 
+#include "controller/assist/api.h"
 #include "controller/assist/snapshot.h"
 #include "exporter/base/clock.h"
 #include "exporter/ui/site.h"
@@ -31,7 +32,9 @@ DEFINE_CLEANUP(struct assist, assist_free)
 MUST_USE int assist_serve(struct site **ret, struct assist *a, struct site_options *o, bool allow_writes,
                           char **ret_why);
 
-struct reader *assist_reader(const struct assist *a);
+/* Reads the hub, and ends the call with the list that `fill` makes on a worker's thread. */
+void assist_answer(void *a, struct call *c, void (*fill)(struct listing *l, const struct snapshot *hub),
+                   const struct reader_query *q);
 
 /* ---- Operations: `a` is the assist ---- */
 

@@ -270,7 +270,7 @@ static void policies_fill(struct listing *l, const struct snapshot *hub)
 
 void policies_list(void *assist, struct call *c)
 {
-    reader_answer(assist_reader(assist), c, policies_fill,
+    assist_answer(assist, c, policies_fill,
                   &(struct reader_query){.kinds = KIND_BIT(KIND_POLICIES) | KIND_BIT(KIND_CLUSTERS) |
                                                   KIND_BIT(KIND_BINDINGS) | KIND_BIT(KIND_DECISIONS),
                                          .namespace = call_text(c, "namespace")});
@@ -318,7 +318,7 @@ static void workloads_fill(struct listing *l, const struct snapshot *hub)
 
 void workloads_list(void *assist, struct call *c)
 {
-    reader_answer(assist_reader(assist), c, workloads_fill,
+    assist_answer(assist, c, workloads_fill,
                   &(struct reader_query){.kinds = KIND_BIT(KIND_WORKLOADS) | KIND_BIT(KIND_DECISIONS),
                                          .namespace = call_text(c, "namespace")});
 }

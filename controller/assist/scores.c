@@ -281,7 +281,7 @@ static void scores_fill(struct listing *l, const struct snapshot *hub)
 
 void scores_get(void *assist, struct call *c)
 {
-    reader_answer(assist_reader(assist), c, scores_fill,
+    assist_answer(assist, c, scores_fill,
                   &(struct reader_query){.kinds = KIND_BIT(KIND_SCORES) | KIND_BIT(KIND_SCORERS),
                                          .cluster = call_text(c, "namespace"),
                                          .score = call_text(c, "name")});
@@ -336,8 +336,8 @@ static void scorers_fill(struct listing *l, const struct snapshot *hub)
 
 void scorers_list(void *assist, struct call *c)
 {
-    reader_answer(
-        assist_reader(assist), c, scorers_fill,
+    assist_answer(
+        assist, c, scorers_fill,
         &(struct reader_query){.kinds = KIND_BIT(KIND_SCORERS), .namespace = call_text(c, "namespace")});
 }
 
@@ -580,7 +580,7 @@ static void explain_fill(struct listing *l, const struct snapshot *hub)
 
 void scorer_explain(void *assist, struct call *c)
 {
-    reader_answer(assist_reader(assist), c, explain_fill,
+    assist_answer(assist, c, explain_fill,
                   &(struct reader_query){.kinds = KIND_BIT(KIND_SCORERS) | KIND_BIT(KIND_CLUSTERS) |
                                                   KIND_BIT(KIND_SCORES),
                                          .cluster = call_text(c, "cluster"),

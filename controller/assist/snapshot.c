@@ -476,24 +476,6 @@ void snapshot_fill(struct call *c)
     listing_end(&l);
 }
 
-static void reader_on_read(void *call, struct snapshot *s, const struct objection *failure)
-{
-    struct call *c = call;
-
-    c->hub = s;
-    if (s)
-        c->ended(c);
-    else
-        call_refuse(c, failure, NULL);
-}
-
-void reader_answer(struct reader *r, struct call *c,
-                   void (*fill)(struct listing *l, const struct snapshot *hub), const struct reader_query *q)
-{
-    c->fill = fill;
-    reader_read(r, q, reader_on_read, c);
-}
-
 /* ---- The probe ---- */
 
 static void reader_probe_in(struct reader *r, int64_t ms)

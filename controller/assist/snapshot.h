@@ -117,9 +117,7 @@ struct reader *reader_free(struct reader *r);
 /* Ends with `done`, now or within a minute. A kind that is not installed is an empty list; whatever else
  * cannot be listed is a failure. */
 void reader_read(struct reader *r, const struct reader_query *q, reader_done_fn done, void *arg);
-/* Reads, and ends the call with an answer that snapshot_fill() makes on a worker's thread. */
-void reader_answer(struct reader *r, struct call *c,
-                   void (*fill)(struct listing *l, const struct snapshot *hub), const struct reader_query *q);
+/* Fills in the answer of a call that has read the hub, on a worker's thread. */
 void snapshot_fill(struct call *c);
 
 /* Whether each kind has been listed once, or is not installed. */

@@ -447,47 +447,34 @@ static void undo(struct primal *x, uint32_t site, uint32_t setting)
     }
 }
 
-/* The best setting for an emptied site, which the knapsack holds the workloads of, and what they are worth;
- * `preferred` at equal worth. */
-static uint32_t choose_setting(struct primal *x, const struct rows *rows, uint32_t site, uint32_t preferred,
-                               int64_t *most)
-{
-    const struct problem *p = x->l->p;
-    struct knapsack *k = x->knapsack;
-    uint32_t best = NO_SETTING;
-
-    *most = 0;
-    for (uint32_t i = p->first_setting[site]; i < p->first_setting[site + 1]; i++) {
-        int64_t value = prices_solve(&x->prices, rows, false, i, x->grain, k);
-
-        if (value > *most || (value == *most && i == preferred && value > 0)) {
-            *most = value;
-            best = i;
-            knapsack_hold(k);
-        }
-    }
-    return best;
-}
-
 /* The site chooses what it hosts: the set of workloads and the setting that gain most, given where all others
- * are. Returns whether that changed anything. */
+ * are; the setting that it has if others gain as much. Returns whether that changed anything. */
 static bool improve_site(struct primal *x, const struct rows *rows, uint32_t site)
 {
-    uint32_t before = x->now.setting[site], setting;
-    int64_t sum = x->now.sum, stays = x->now.n_stays, own,
-            most; /* own: worth of its replicas at prices now */
+    const struct problem *p = x->l->p;
+    uint32_t before = x->now.setting[site], best = NO_SETTING;
+    int64_t sum = x->now.sum, stays = x->now.n_stays, most = 0, own;
 
     x->n_undone = 0;
     while (x->now.head[site] != NO_SLOT)
         take_out(x, x->now.head[site]);
+    /* What they were worth at what is asked now. */
     own = (sum - x->now.sum) * PRICE_ONE + (stays - x->now.n_stays) * x->prices.stay;
     for (size_t i = 0; i < x->n_undone; i++)
         own -= x->prices.workload[x->undone[i].workload];
     prices_at_site(&x->prices, site, true);
-    setting = choose_setting(x, rows, site, before, &most);
+    for (uint32_t i = p->first_setting[site]; i < p->first_setting[site + 1]; i++) {
+        int64_t value = prices_solve(&x->prices, rows, false, i, x->grain, x->knapsack);
+
+        if (value > most || (value == most && i == before && value > 0)) {
+            most = value;
+            best = i;
+            knapsack_hold(x->knapsack);
+        }
+    }
     prices_at_site(&x->prices, site, false);
-    if (setting != NO_SETTING && most > own) {
-        fill_site(x, site, setting);
+    if (best != NO_SETTING && most > own) {
+        fill_site(x, site, best);
         if ((x->is_free || x->now.sum > sum) &&
             (x->now.n_stays >= stays || x->now.n_stays >= x->l->stays_needed))
             return true;
