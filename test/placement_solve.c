@@ -86,10 +86,9 @@ static void print_answer(const struct problem *p, int64_t deadline_ms)
 {
     double cpu = cpu_seconds();
     mono_ms start = clock_system.mono(&clock_system);
-    const struct solve_options o = {.deadline_ms = deadline_ms};
     struct solution s;
 
-    solve(&s, p, &o);
+    solve(&s, p, deadline_ms, NULL);
     printf(", \"objective\": %" PRId64 ", \"bound\": %" PRId64 ", \"infeasible\": %s, \"engine\": \"%s\"",
            s.objective, s.bound, s.is_infeasible ? "true" : "false", s.engine);
     printf(", \"seconds\": %.3f, \"cpu\": %.3f, \"peakKb\": %ld",

@@ -53,7 +53,7 @@ struct api_request {
     struct job job;
     const struct api_operation *operation; /* NULL for api_answer() */
     struct httpd_reply *reply;
-    bool is_starting, has_ended, is_deferred;
+    bool is_deferred; /* otherwise the call has not ended, or ends within its run() */
     struct worker *worker;
     struct buf body;
     int printed;       /* 0: the body is complete */
@@ -73,6 +73,15 @@ static int call_print(const struct call *c, struct buf *into)
     return buf_puts(into, ",\"items\":[") ?: buf_put_str(into, buf_str(&c->items)) ?: buf_puts(into, "]}");
 }
 
+/* Freeing a large tree takes time, too: on the worker if it can be. */
+static void call_release(struct call *c)
+{
+    c->hub = snapshot_free(c->hub);
+    json_decref(TAKE_PTR(c->input));
+    json_decref(TAKE_PTR(c->answer));
+    buf_done(&c->items);
+}
+
 /* Worker's thread, or the loop's. */
 static void request_write(struct job *j)
 {
@@ -82,11 +91,7 @@ static void request_write(struct job *j)
     if (c->hub)
         snapshot_fill(c);
     r->printed = r->id.n ? tool_print(r, &r->body) : call_print(c, &r->body);
-    /* Freeing a large tree takes time, too. */
-    c->hub = snapshot_free(c->hub);
-    json_decref(TAKE_PTR(c->input));
-    json_decref(TAKE_PTR(c->answer));
-    buf_done(&c->items);
+    call_release(c);
 }
 
 static void request_done(struct job *j)
@@ -111,10 +116,7 @@ static void request_done(struct job *j)
                    LV(code, r->id.n ? "mcp" : "rest", op->o->name), 1);
     if (r->is_deferred)
         httpd_finish(reply);
-    (void)snapshot_free(c->hub);
-    json_decref(c->input);
-    json_decref(c->answer);
-    buf_done(&c->items);
+    call_release(c);
     buf_done(&r->id);
     buf_done(&r->body);
     free(r);
@@ -124,8 +126,7 @@ static void request_on_ended(struct call *c)
 {
     struct api_request *r = CONTAINER_OF(c, struct api_request, call);
 
-    r->has_ended = true;
-    if (!r->is_starting)
+    if (r->is_deferred)
         worker_start(r->worker, &r->job);
 }
 
@@ -155,7 +156,6 @@ static void request_start(const struct api_operation *op, struct api_request *r,
 
     r->operation = op;
     r->call.input = input;
-    r->is_starting = true;
     if (!schema_accepts(schema, input, r->id.n ? "arguments" : "body", &ob))
         call_refuse(&r->call, &ob, NULL);
     else {
@@ -165,15 +165,14 @@ static void request_start(const struct api_operation *op, struct api_request *r,
         (void)json_object_del(input, "maxBytes");
         op->o->run(op->api->arg, &r->call);
     }
-    r->is_starting = false;
-    if (r->has_ended && !r->call.hub) {
+    if (r->call.status && !r->call.hub) {
         request_write(&r->job);
         request_done(&r->job);
         return;
     }
     r->is_deferred = true;
     httpd_defer(reply);
-    if (r->has_ended)
+    if (r->call.hub)
         worker_start(r->worker, &r->job);
 }
 
@@ -250,15 +249,6 @@ static void rest_serve(void *arg, const struct httpd_request *rq, struct httpd_r
 
 /* ---- The document of the REST requests (https://spec.openapis.org/oas/v3.1.1) ---- */
 
-static json_t *openapi_responses(const struct api_operation *op)
-{
-    json_t *all = json_deep_copy(json_object_get(op->api->schemas, "openapi_responses"));
-
-    (void)json_object_set(kube_map(all, "200", "content", "application/json", NULL), "schema",
-                          (json_t *)(uintptr_t)op->output);
-    return all;
-}
-
 static json_t *openapi_parameters(const json_t *input)
 {
     const json_t *required = json_object_get(input, "required");
@@ -278,10 +268,13 @@ static json_t *openapi_parameters(const json_t *input)
 static json_t *openapi_operation(const struct api_operation *op)
 {
     bool is_required = json_array_size(json_object_get(op->input, "required")) > 0;
+    json_t *responses = json_deep_copy(json_object_get(op->api->schemas, "openapi_responses"));
     json_t *o = json_pack("{s:s,s:O,s:O,s:o}", "operationId", op->o->name, "summary",
                           json_object_get(op->described, "title"), "description",
-                          json_object_get(op->described, "description"), "responses", openapi_responses(op));
+                          json_object_get(op->described, "description"), "responses", responses);
 
+    (void)json_object_set(kube_map(responses, "200", "content", "application/json", NULL), "schema",
+                          (json_t *)(uintptr_t)op->output);
     if (strcmp(op->method, "GET") == 0)
         (void)json_object_set_new(o, "parameters", openapi_parameters(op->input));
     else
@@ -389,11 +382,10 @@ static unsigned mcp_status(const struct mcp_message *m, enum mcp_code code)
     return m->is_stateless || code != MCP_INVALID_PARAMS ? 400 : 200;
 }
 
-/* data (taken) may be NULL. Returns false. */
-static bool mcp_refuse(const struct mcp_message *m, enum mcp_code code, json_t *data, const char *text)
+/* Returns false. */
+static bool mcp_refuse(const struct mcp_message *m, enum mcp_code code, const char *text)
 {
-    mcp_reply(m, mcp_status(m, code), "error",
-              json_pack("{s:i,s:s,s:o*}", "code", (int)code, "message", text, "data", data));
+    mcp_reply(m, mcp_status(m, code), "error", json_pack("{s:i,s:s}", "code", (int)code, "message", text));
     return false;
 }
 
@@ -420,9 +412,11 @@ static bool mcp_is_stateful(const struct api *a, const char *version)
 
 static bool mcp_refuse_version(const struct mcp_message *m, const char *version)
 {
-    return mcp_refuse(m, MCP_UNSUPPORTED_VERSION,
-                      json_pack("{s:O,s:s}", "supported", mcp_versions(m->api), "requested", version),
-                      "unsupported protocol version");
+    mcp_reply(m, mcp_status(m, MCP_UNSUPPORTED_VERSION), "error",
+              json_pack("{s:i,s:s,s:o*}", "code", MCP_UNSUPPORTED_VERSION, "message",
+                        "unsupported protocol version", "data",
+                        json_pack("{s:O,s:s}", "supported", mcp_versions(m->api), "requested", version)));
+    return false;
 }
 
 /* libmicrohttpd leaves the white space around a value. */
@@ -440,17 +434,15 @@ static bool mcp_check_stateless(const struct mcp_message *m)
     if (!m->id.n) /* a notification says nothing about itself */
         return true;
     if (!version)
-        return mcp_refuse(m, MCP_INVALID_PARAMS, NULL,
-                          "params._meta: " MCP_META "protocolVersion is missing");
+        return mcp_refuse(m, MCP_INVALID_PARAMS, "params._meta: " MCP_META "protocolVersion is missing");
     if (!kube_map(meta, MCP_META "clientCapabilities", NULL))
-        return mcp_refuse(m, MCP_INVALID_PARAMS, NULL,
-                          "params._meta: " MCP_META "clientCapabilities is missing");
+        return mcp_refuse(m, MCP_INVALID_PARAMS, "params._meta: " MCP_META "clientCapabilities is missing");
     if (!mcp_header_is(m->header_version, version))
-        return mcp_refuse(m, MCP_HEADER_MISMATCH, NULL, "MCP-Protocol-Version differs from params._meta");
+        return mcp_refuse(m, MCP_HEADER_MISMATCH, "MCP-Protocol-Version differs from params._meta");
     if (!mcp_header_is(m->header_method, m->method))
-        return mcp_refuse(m, MCP_HEADER_MISMATCH, NULL, "Mcp-Method differs from method");
+        return mcp_refuse(m, MCP_HEADER_MISMATCH, "Mcp-Method differs from method");
     if (name && !mcp_header_is(m->header_name, name))
-        return mcp_refuse(m, MCP_HEADER_MISMATCH, NULL, "Mcp-Name differs from params");
+        return mcp_refuse(m, MCP_HEADER_MISMATCH, "Mcp-Name differs from params");
     return strcmp(version, MCP_STATELESS) == 0 || mcp_refuse_version(m, version);
 }
 
@@ -474,12 +466,6 @@ static bool mcp_check_version(struct mcp_message *m)
 
 /* ---- Operations as tools ---- */
 
-/* Operations that write are offered if they may, or can do without. */
-static bool tool_is_offered(const struct api_operation *op)
-{
-    return !op->writes || op->api->allow_writes || op->has_dry_run;
-}
-
 static bool tool_only_plans(const struct api_operation *op)
 {
     return op->writes && !op->api->allow_writes;
@@ -491,7 +477,8 @@ static void tool_build(struct api_operation *op)
     const json_t *mcp = json_object_get(op->api->schemas, "mcp");
     bool writes = op->writes && op->api->allow_writes;
 
-    if (!tool_is_offered(op))
+    /* Operations that write are offered if they may, or can do without. */
+    if (tool_only_plans(op) && !kube_get(op->input, "properties", "dryRun", NULL))
         return;
     op->tool_input = json_deep_copy(op->input);
     (void)json_object_set(kube_map(op->tool_input, "properties", NULL), "maxBytes",
@@ -508,7 +495,7 @@ static void tool_build(struct api_operation *op)
 static const struct api_operation *tool_find(const struct api *a, const char *name)
 {
     for (size_t i = 0; name && i < a->n; i++)
-        if (tool_is_offered(&a->operations[i]) && strcmp(a->operations[i].o->name, name) == 0)
+        if (a->operations[i].tool_input && strcmp(a->operations[i].o->name, name) == 0)
             return &a->operations[i];
     return NULL;
 }
@@ -551,7 +538,7 @@ static void mcp_initialize(const struct mcp_message *m)
     json_t *last = json_array_get(mcp_versions(m->api), 1);
 
     if (!asked)
-        (void)mcp_refuse(m, MCP_INVALID_PARAMS, NULL, "protocolVersion is missing");
+        (void)mcp_refuse(m, MCP_INVALID_PARAMS, "protocolVersion is missing");
     else
         mcp_reply_result(m,
                          json_pack("{s:s,s:{s:{}},s:o,s:O*}", "protocolVersion",
@@ -576,12 +563,11 @@ static void mcp_ping(const struct mcp_message *m)
 static void mcp_list_tools(const struct mcp_message *m)
 {
     if (json_object_get(m->params, "cursor"))
-        (void)mcp_refuse(m, MCP_INVALID_PARAMS, NULL, "unknown cursor: the list has one page");
-    else if (m->is_stateless)
-        mcp_reply_result(m, json_pack("{s:O,s:i,s:s}", "tools", m->api->tools, "ttlMs", MCP_TTL_MS,
-                                      "cacheScope", "public"));
+        (void)mcp_refuse(m, MCP_INVALID_PARAMS, "unknown cursor: the list has one page");
     else
-        mcp_reply_result(m, json_pack("{s:O}", "tools", m->api->tools));
+        mcp_reply_result(m, json_pack("{s:O,s:o*,s:s*}", "tools", m->api->tools, "ttlMs",
+                                      m->is_stateless ? json_integer(MCP_TTL_MS) : NULL, "cacheScope",
+                                      m->is_stateless ? "public" : NULL));
 }
 
 static void mcp_call_tool(const struct mcp_message *m)
@@ -591,7 +577,7 @@ static void mcp_call_tool(const struct mcp_message *m)
     struct api_request *r;
 
     if (!op) {
-        (void)mcp_refuse(m, MCP_INVALID_PARAMS, NULL, "unknown tool: tools/list names those that there are");
+        (void)mcp_refuse(m, MCP_INVALID_PARAMS, "unknown tool: tools/list names those that there are");
         return;
     }
     r = request_new(m->api->worker, m->reply);
@@ -625,7 +611,7 @@ static void mcp_dispatch(const struct mcp_message *m)
             methods[i].fn(m);
             return;
         }
-    (void)mcp_refuse(m, MCP_METHOD_NOT_FOUND, NULL, "method not found");
+    (void)mcp_refuse(m, MCP_METHOD_NOT_FOUND, "method not found");
 }
 
 /* ---- Messages ---- */
@@ -650,13 +636,13 @@ static bool mcp_read(struct mcp_message *m, const json_t *o)
     json_t *id = json_object_get(o, "id");
 
     if (json_is_array(o))
-        return mcp_refuse(m, MCP_INVALID_REQUEST, NULL, "batches are not supported: send one message");
+        return mcp_refuse(m, MCP_INVALID_REQUEST, "batches are not supported: send one message");
     m->method = json_string_value(json_object_get(o, "method"));
     m->params = params;
     if (strcmp(cstr(json_string_value(json_object_get(o, "jsonrpc"))), "2.0") != 0 || (id && !m->id.n) ||
         (params && !json_is_object(params)) ||
         (!m->method && !json_object_get(o, "result") && !json_object_get(o, "error")))
-        return mcp_refuse(m, MCP_INVALID_REQUEST, NULL, "not a message of JSON-RPC 2.0");
+        return mcp_refuse(m, MCP_INVALID_REQUEST, "not a message of JSON-RPC 2.0");
     return true;
 }
 
@@ -673,7 +659,7 @@ void mcp_handle(struct mcp_message *m, struct str body)
         text[id.p - body.p] = '0';
     }
     if (kube_json_parse(&o, (struct str){text, body.n}, why) < 0) {
-        (void)mcp_refuse(m, MCP_PARSE_ERROR, NULL, why);
+        (void)mcp_refuse(m, MCP_PARSE_ERROR, why);
         return;
     }
     m->id = id;
@@ -729,7 +715,6 @@ static int api_add(struct api *a, const struct api_options *o, const json_t *des
         .output = json_object_get(a->schemas, cstr(kube_str(described, "output", NULL))),
         .writes = json_is_true(json_object_get(described, "writes")),
     };
-    op->has_dry_run = kube_get(op->input, "properties", "dryRun", NULL);
     for (size_t i = 0; i < o->n_operations; i++)
         if (strcmp(o->operations[i].name, name) == 0)
             op->o = &o->operations[i];

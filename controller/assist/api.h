@@ -56,8 +56,8 @@ struct operation {
 
 /* A string of the arguments; NULL if it is absent or empty. */
 const char *call_text(const struct call *c, const char *name);
-/* Reads a duration such as "5s", if there is one. False after a refusal. */
-bool call_duration(struct call *c, const char *name, int64_t min_ms, int64_t max_ms, int64_t *ret_ms);
+/* Reads the argument `deadline`, a duration such as "5s", if there is one. False after a refusal. */
+bool call_deadline(struct call *c, int64_t *ret_ms);
 /* Ends the call with the answer, whose reference is taken. Within run(), the answer must be small. */
 void call_done(struct call *c, json_t *answer);
 /* Ends the call with an error: an HTTP status of 4xx or 5xx, the argument that it is about or NULL, and a
@@ -89,6 +89,8 @@ struct listing {
 void listing_init(struct listing *l, struct call *c);
 /* Whether the answer is for an assistant, and may have so many bytes. */
 bool listing_is_short(const struct listing *l);
+/* n for an assistant; no limit otherwise. */
+size_t listing_at_most(const struct listing *l, size_t n);
 /* Adds a member before the items; its value is taken. */
 void listing_put(struct listing *l, const char *name, json_t *value);
 void listing_note(struct listing *l, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -96,11 +98,15 @@ void listing_note(struct listing *l, const char *fmt, ...) PRINTF_LIKE(2, 3);
 bool listing_wants(struct listing *l);
 /* Adds the element, taken, if it fits; later ones are only counted otherwise. */
 void listing_add(struct listing *l, json_t *item);
+/* Does both for each of the items. */
+void listing_add_all(struct listing *l, const json_t *items);
 /* Ends the call, unless it has ended with an error. */
 void listing_end(struct listing *l);
 
 /* Adds a sentence to a list. */
 void list_note(json_t *list, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* The first element whose member `key` is that text; NULL without. */
+const json_t *list_find(const json_t *list, const char *key, const char *text);
 /* A new list of the first elements, at most n. */
 json_t *list_head(const json_t *list, size_t n);
 
@@ -131,8 +137,8 @@ struct api_operation {
     const json_t *described;      /* in the schemas */
     const char *method, *path;    /* NULL: a tool only */
     const json_t *input, *output; /* the schemas */
-    bool writes, has_dry_run;
-    json_t *tool_input; /* the schema with maxBytes */
+    bool writes;
+    json_t *tool_input; /* the schema with maxBytes; NULL: not offered as a tool */
 };
 
 struct api {

@@ -17,10 +17,6 @@ enum {
     APPLY_STEP_MS = 50,   /* for each step, to check and again to write it */
 };
 
-/* In the order of writing: Placements exist before the bindings and workloads that refer to them, and are
- * deleted after them. */
-enum phase { NEW_PLACEMENTS, NEW_BINDINGS, WORKLOADS, OLD_BINDINGS, OLD_PLACEMENTS };
-
 enum step_state { STEP_PENDING, STEP_WRITTEN, STEP_UNKNOWN /* no answer to the write */ };
 
 struct step {
@@ -29,15 +25,19 @@ struct step {
     enum kube_method method; /* KUBE_CREATE, KUBE_MERGE_PATCH, KUBE_DELETE */
     enum kind kind;
     const char *name;
-    json_t *body;     /* to send, but for the options of a deletion's check */
-    enum phase phase; /* all of a phase end before the next begins */
+    json_t *body; /* to send, but for the options of a deletion's check */
     enum step_state state;
 };
 
 struct apply {
-    struct apply_options o;
+    const struct assist_options *o;
+    const char *namespace;
+    json_t *objects;
+    apply_done_fn done;
+    void *arg;
     struct snapshot *hub; /* the objects that have the label */
     bool is_writing;      /* after the check */
+    /* Placements are before the bindings and workloads that refer to them, and are deleted after them. */
     struct step *steps;
     size_t n, next; /* next: to start */
     unsigned active;
@@ -53,14 +53,14 @@ struct apply *apply_free(struct apply *ap)
 {
     if (!ap)
         return NULL;
-    loop_timer_clear(ap->o.loop, &ap->deadline);
+    loop_timer_clear(ap->o->loop, &ap->deadline);
     for (size_t i = 0; i < ap->n; i++) {
         (void)kube_cancel(ap->steps[i].call);
         json_decref(ap->steps[i].body);
     }
     free(ap->steps);
     (void)snapshot_free(ap->hub);
-    json_decref(ap->o.objects);
+    json_decref(ap->objects);
     json_decref(ap->conflicts);
     json_decref(ap->failed);
     free(ap);
@@ -71,10 +71,10 @@ struct apply *apply_free(struct apply *ap)
 
 /* The body is taken. */
 static void step_add(struct apply *ap, enum kube_method method, enum kind kind, const char *name,
-                     json_t *body, enum phase phase)
+                     json_t *body)
 {
-    ap->steps[ap->n++] = (struct step){
-        .apply = ap, .method = method, .kind = kind, .name = name, .body = body, .phase = phase};
+    ap->steps[ap->n++] =
+        (struct step){.apply = ap, .method = method, .kind = kind, .name = name, .body = body};
 }
 
 /* A merge patch (RFC 7386) to the spec, label and annotation: what others have added stays, and so does the
@@ -89,28 +89,25 @@ static json_t *step_patch(const json_t *before, const json_t *object)
 /* From what is wanted: Placements of clusters, bindings, Placements of workloads. */
 static void steps_add_wanted(struct apply *ap, json_t *wanted)
 {
-    bool had_binding = false;
     json_t *object, *before;
     size_t i;
 
-    json_array_foreach(ap->o.objects, i, object)
+    json_array_foreach(ap->objects, i, object)
     {
         bool is_binding = strcmp(cstr(kube_str(object, "kind", NULL)), kube_placementbindings.kind) == 0;
         enum kind kind = is_binding ? KIND_BINDINGS : KIND_PLACEMENTS;
-        enum phase phase = is_binding ? NEW_BINDINGS : had_binding ? WORKLOADS : NEW_PLACEMENTS;
 
-        had_binding |= is_binding;
-        before = snapshot_get(ap->hub, kind, ap->o.namespace, kube_name(object));
+        before = snapshot_get(ap->hub, kind, ap->namespace, kube_name(object));
         if (before)
             (void)json_object_set_new(wanted, kube_uid(before), json_true());
         if (!before)
-            step_add(ap, KUBE_CREATE, kind, kube_name(object), json_incref(object), phase);
+            step_add(ap, KUBE_CREATE, kind, kube_name(object), json_incref(object));
         else if (!is_binding) /* one that is there is of an earlier attempt: their names are the plan's own */
-            step_add(ap, KUBE_MERGE_PATCH, kind, kube_name(object), step_patch(before, object), phase);
+            step_add(ap, KUBE_MERGE_PATCH, kind, kube_name(object), step_patch(before, object));
     }
 }
 
-static void steps_add_old(struct apply *ap, const json_t *wanted, enum kind kind, enum phase phase)
+static void steps_add_old(struct apply *ap, const json_t *wanted, enum kind kind)
 {
     const json_t *o;
     size_t at = 0;
@@ -119,8 +116,7 @@ static void steps_add_old(struct apply *ap, const json_t *wanted, enum kind kind
         if (!json_object_get(wanted, kube_uid(o)))
             step_add(ap, KUBE_DELETE, kind, kube_name(o),
                      json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "DeleteOptions",
-                               "preconditions", "uid", kube_uid(o)),
-                     phase);
+                               "preconditions", "uid", kube_uid(o)));
 }
 
 /* ---- The end ---- */
@@ -131,8 +127,8 @@ static json_t *apply_written(const struct apply *ap)
 {
     static const char *const words[] = {
         [KUBE_CREATE] = "created", [KUBE_MERGE_PATCH] = "updated", [KUBE_DELETE] = "deleted"};
-    json_t *all = ap->o.objects ? json_pack("{s:[], s:[], s:[]}", "created", "updated", "deleted")
-                                : json_pack("{s:[], s:O}", "deleted", "failed", ap->failed);
+    json_t *all = ap->objects ? json_pack("{s:[], s:[], s:[]}", "created", "updated", "deleted")
+                              : json_pack("{s:[], s:O}", "deleted", "failed", ap->failed);
 
     if (ap->failure.status)
         (void)json_object_set_new(all, "unknown", json_array());
@@ -148,15 +144,15 @@ static json_t *apply_written(const struct apply *ap)
 
 static void apply_end(struct apply *ap)
 {
-    json_auto_t *all = apply_written(ap), *more = json_object();
+    json_auto_t *all = apply_written(ap), *more = NULL;
     size_t written = 0, unknown = json_array_size(json_object_get(all, "unknown"));
     struct objection ob = {0};
 
-    loop_timer_clear(ap->o.loop, &ap->deadline);
+    loop_timer_clear(ap->o->loop, &ap->deadline);
     if (!ap->failure.status) {
-        log_info(ap->o.objects ? "wrote the plan" : "deleted what plans had made",
-                 L_STR("namespace", ap->o.namespace), L_INT("writes", ap->n));
-        ap->o.done(ap->o.arg, NULL, all);
+        log_info(ap->objects ? "wrote the plan" : "deleted what plans had made",
+                 L_STR("namespace", ap->namespace), L_INT("writes", ap->n));
+        ap->done(ap->arg, NULL, all);
         return;
     }
     for (size_t i = 0; i < ap->n; i++)
@@ -168,12 +164,10 @@ static void apply_end(struct apply *ap)
                             "%.700s; %zu of %zu writes succeeded and %zu more may have: apply again to "
                             "complete them, or POST /reset to delete what plans made",
                             ap->failure.detail, written, ap->n, unknown);
-    if (written + unknown)
-        (void)json_object_set(more, "written", all);
-    if (json_array_size(ap->conflicts))
-        (void)json_object_set(more, "conflicts", ap->conflicts);
-    log_warn("writing the plan failed", L_STR("namespace", ap->o.namespace), L_STR("err", ob.detail));
-    ap->o.done(ap->o.arg, &ob, json_object_size(more) ? more : NULL);
+    more = json_pack("{s:O*, s:O*}", "written", written + unknown ? all : NULL, "conflicts",
+                     json_array_size(ap->conflicts) ? ap->conflicts : NULL);
+    log_warn("writing the plan failed", L_STR("namespace", ap->namespace), L_STR("err", ob.detail));
+    ap->done(ap->arg, &ob, json_object_size(more) ? more : NULL);
 }
 
 /* All calls to check, or to write, have ended. */
@@ -200,12 +194,10 @@ static void apply_next(struct apply *ap)
 
 void apply_count_from_zero(struct metrics *m)
 {
-    static const enum kind kinds[] = {KIND_PLACEMENTS, KIND_BINDINGS};
-
-    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-        for (enum kube_verdict v = 0; v < KUBE_VERDICTS; v++)
-            metric_add(m, METRIC_OPTIMIZER_WRITES,
-                       LV(kind_info[kinds[i]].resource->kind, kube_verdict_word(v)), 0);
+    for (enum kube_verdict v = 0; v < KUBE_VERDICTS; v++) {
+        metric_add(m, METRIC_OPTIMIZER_WRITES, LV(kube_placements.kind, kube_verdict_word(v)), 0);
+        metric_add(m, METRIC_OPTIMIZER_WRITES, LV(kube_placementbindings.kind, kube_verdict_word(v)), 0);
+    }
 }
 
 static void apply_on_step(void *arg, struct kube_answer *a)
@@ -219,15 +211,15 @@ static void apply_on_step(void *arg, struct kube_answer *a)
     s->call = NULL;
     ap->active--;
     /* A check that is refused is a write that is refused. */
-    if ((ap->is_writing || a->verdict != KUBE_OK) && ap->o.metrics)
-        metric_add(ap->o.metrics, METRIC_OPTIMIZER_WRITES, LV(kind, kube_verdict_word(a->verdict)), 1);
+    if (ap->is_writing || a->verdict != KUBE_OK)
+        metric_add(ap->o->metrics, METRIC_OPTIMIZER_WRITES, LV(kind, kube_verdict_word(a->verdict)), 1);
     if (ap->is_writing && ok)
         s->state = STEP_WRITTEN;
     else if (ap->is_writing && a->verdict == KUBE_RETRY)
         s->state = STEP_UNKNOWN;
     if (!ap->is_writing && a->verdict == KUBE_EXISTS)
         list_note(ap->conflicts, "%s/%s", kind, s->name);
-    else if (!ok && !ap->o.objects)
+    else if (!ok && !ap->objects)
         list_note(ap->failed, "%s/%s: %s", kind, s->name, a->why);
     else if (!ok && !ap->failure.status)
         (void)objection_set(&ap->failure, reader_status(a->verdict), "%s", a->why);
@@ -241,7 +233,7 @@ static void apply_start_step(struct apply *ap, struct step *s)
     const struct kube_request rq = {
         .method = s->method,
         .resource = kind_info[s->kind].resource,
-        .namespace = ap->o.namespace,
+        .namespace = ap->namespace,
         .name = s->method == KUBE_CREATE ? NULL : s->name,
         .body = body,
         .query = deletes ? NULL
@@ -252,19 +244,20 @@ static void apply_start_step(struct apply *ap, struct step *s)
 
     if (!ap->is_writing && deletes)
         (void)json_object_set_new(body, "dryRun", json_pack("[s]", "All"));
-    s->call = kube_start(ap->o.kube, &rq, apply_on_step, s);
+    s->call = kube_start(ap->o->kube, &rq, apply_on_step, s);
     ap->active++;
 }
 
-/* Whether the next step may start while others are under way: to write, phases do not overlap. */
-static bool apply_may_start(const struct apply *ap)
+/* To write, a phase (of one kind, created and patched or deleted) ends before the next begins. */
+static bool step_begins_phase(const struct step *s)
 {
-    return ap->active == 0 || !ap->is_writing || ap->steps[ap->next].phase == ap->steps[ap->next - 1].phase;
+    return s->kind != s[-1].kind || (s->method == KUBE_DELETE) != (s[-1].method == KUBE_DELETE);
 }
 
 static void apply_pump(struct apply *ap)
 {
-    while (ap->active < APPLY_CALLS && !ap->failure.status && ap->next < ap->n && apply_may_start(ap))
+    while (ap->active < APPLY_CALLS && !ap->failure.status && ap->next < ap->n &&
+           (ap->active == 0 || !ap->is_writing || !step_begins_phase(&ap->steps[ap->next])))
         apply_start_step(ap, &ap->steps[ap->next++]);
     if (ap->active == 0)
         apply_next(ap);
@@ -299,29 +292,33 @@ static void apply_on_read(void *arg, struct snapshot *s, const struct objection 
         return;
     }
     ap->steps =
-        xcalloc(json_array_size(ap->o.objects) + s->lists[KIND_PLACEMENTS].n + s->lists[KIND_BINDINGS].n + 1,
+        xcalloc(json_array_size(ap->objects) + s->lists[KIND_PLACEMENTS].n + s->lists[KIND_BINDINGS].n + 1,
                 sizeof(*ap->steps));
     steps_add_wanted(ap, wanted);
-    steps_add_old(ap, wanted, KIND_BINDINGS, OLD_BINDINGS);
-    steps_add_old(ap, wanted, KIND_PLACEMENTS, OLD_PLACEMENTS);
-    loop_timer_set(ap->o.loop, &ap->deadline,
-                   mono_add(loop_now(ap->o.loop), APPLY_MS + 2 * APPLY_STEP_MS * (int64_t)ap->n));
+    steps_add_old(ap, wanted, KIND_BINDINGS);
+    steps_add_old(ap, wanted, KIND_PLACEMENTS);
+    loop_timer_set(ap->o->loop, &ap->deadline,
+                   mono_add(loop_now(ap->o->loop), APPLY_MS + 2 * APPLY_STEP_MS * (int64_t)ap->n));
     apply_pump(ap);
 }
 
-void apply_start(struct apply **ret, const struct apply_options *o)
+void apply_start(struct apply **ret, const struct assist_options *o, struct reader *r, const char *namespace,
+                 json_t *objects, apply_done_fn done, void *arg)
 {
     const struct reader_query q = {.kinds = KIND_BIT(KIND_PLACEMENTS) | KIND_BIT(KIND_BINDINGS),
-                                   .namespace = o->namespace,
+                                   .namespace = namespace,
                                    .label_selector = GENERATED_LABEL "=true"};
     struct apply *ap = xmalloc(sizeof(*ap));
 
-    *ap = (struct apply){.o = *o,
-                         .is_writing = !o->objects, /* nothing to check */
+    *ap = (struct apply){.o = o,
+                         .namespace = namespace,
+                         .objects = json_incref(objects),
+                         .done = done,
+                         .arg = arg,
+                         .is_writing = !objects, /* nothing to check */
                          .deadline.fn = apply_on_deadline,
                          .conflicts = json_array(),
                          .failed = json_array()};
-    json_incref(ap->o.objects);
     *ret = ap;
-    reader_read(o->reader, &q, apply_on_read, ap);
+    reader_read(r, &q, apply_on_read, ap);
 }

@@ -26,18 +26,14 @@ enum {
     PLAN_HASH_BYTES = 17,
     MAX_YAML_BYTES = 256 << 20,
     STATUS_MAX_BYTES = 256 << 20,
-    MIN_DEADLINE_MS = 10,
-    MAX_DEADLINE_MS = 10 * 60 * 1000,
 };
 
 /* A plan that may be applied. */
 struct plan {
     char hash[PLAN_HASH_BYTES];
-    json_t *request, *answer; /* the answer is that of POST /plan, without output_yaml */
-    json_t *yaml, *objects, *basis;
-    const char *namespace; /* of the request */
-    bool is_empty;         /* nothing is placed */
-    double gap, seconds;   /* that solving took */
+    json_t *request, *answer;       /* the answer is that of POST /plan, without output_yaml */
+    json_t *yaml, *objects, *basis; /* objects: none if nothing is placed */
+    double seconds;                 /* that solving took */
     mono_ms made_at;
     unix_ms at, applied_at; /* applied_at: when its objects were written; 0: not applied, or reset since */
     TAILQ_ENTRY(plan) entry;
@@ -87,9 +83,22 @@ struct plan_job {
     json_t *changes;
 };
 
-struct reader *assist_reader(const struct assist *a)
+static void assist_on_read(void *call, struct snapshot *s, const struct objection *failure)
 {
-    return a->reader;
+    struct call *c = call;
+
+    c->hub = s;
+    if (s)
+        c->ended(c);
+    else
+        call_refuse(c, failure, NULL);
+}
+
+void assist_answer(void *a, struct call *c, void (*fill)(struct listing *l, const struct snapshot *hub),
+                   const struct reader_query *q)
+{
+    c->fill = fill;
+    reader_read(((struct assist *)a)->reader, q, assist_on_read, c);
 }
 
 /* ---- Plans that are kept ---- */
@@ -188,7 +197,7 @@ static void assist_note_written(struct assist *a, const char *hash)
 
     if (last && strcmp(last->hash, cstr(hash)) == 0)
         last->applied_at = loop_wall(a->o.loop);
-    else if (last && strcmp(last->namespace, a->writes_namespace) == 0)
+    else if (last && strcmp(request_namespace(last->request), a->writes_namespace) == 0)
         last->applied_at = (unix_ms){0};
 }
 
@@ -228,14 +237,7 @@ static void assist_write(struct assist *a, struct call *c, const char *namespace
     a->writing = p ? plan_answer(p) : NULL;
     a->writes_namespace = writable;
     a->writer_call = c;
-    apply_start(&a->writer, &(struct apply_options){.loop = a->o.loop,
-                                                    .kube = a->o.kube,
-                                                    .reader = a->reader,
-                                                    .metrics = a->o.metrics,
-                                                    .namespace = writable,
-                                                    .objects = p ? p->objects : NULL,
-                                                    .done = assist_on_written,
-                                                    .arg = a});
+    apply_start(&a->writer, &a->o, a->reader, writable, p ? p->objects : NULL, assist_on_written, a);
 }
 
 static struct plan_job *plan_job_free(struct plan_job *j)
@@ -271,8 +273,6 @@ static int plan_describe(struct plan *p, const struct model *m, const struct sol
     BUF_AUTO(yaml, MAX_YAML_BYTES);
     int r;
 
-    p->is_empty = s->n_placed == 0;
-    p->gap = solution_gap(s);
     p->answer = answer_make(m, s);
     p->basis = json_incref(m->basis);
     plan_hash(p);
@@ -286,15 +286,13 @@ static int plan_describe(struct plan *p, const struct model *m, const struct sol
 
 static int plan_solve(struct plan_job *j, const struct model *m)
 {
-    const struct solve_options o = {.deadline_ms = j->deadline_ms, .cancel = &j->a->cancel};
     CLEANUP(cleanup_plan_free) struct plan *p = xcalloc(1, sizeof(*p));
     CLEANUP(solution_done) struct solution s = {0};
     mono_ms begin = clock_system.mono(&clock_system);
     int r;
 
     p->request = json_incref(j->request);
-    p->namespace = request_namespace(j->request);
-    solve(&s, &m->problem, &o);
+    solve(&s, &m->problem, j->deadline_ms, &j->a->cancel);
     p->seconds = (double)mono_diff(begin, clock_system.mono(&clock_system)) / 1000;
     r = plan_describe(p, m, &s, j);
     if (r == 0)
@@ -322,12 +320,11 @@ static void plan_count(struct assist *a, const struct plan *p)
     const json_t *answer = p->answer, *one;
     size_t i;
 
-    if (!a->o.metrics)
-        return;
     metric_add(a->o.metrics, METRIC_OPTIMIZER_PLANS,
                LV(kube_str(answer, "engine", NULL), kube_str(answer, "status", NULL)), 1);
     metric_observe(a->o.metrics, METRIC_OPTIMIZER_SECONDS, LV_NONE, p->seconds);
-    metric_set(a->o.metrics, METRIC_OPTIMIZER_GAP, LV_NONE, p->gap);
+    metric_set(a->o.metrics, METRIC_OPTIMIZER_GAP, LV_NONE,
+               json_number_value(json_object_get(answer, "gap")));
     json_array_foreach(json_object_get(answer, "leftOut"), i, one)
     {
         metric_add(a->o.metrics, METRIC_OPTIMIZER_LEFT_OUT, LV(kube_str(one, "reason", NULL)), 1);
@@ -341,15 +338,15 @@ static void plan_finish(struct plan_job *j)
     json_t *notes = json_object_get(p->answer, "notes");
 
     snapshot_note_missing_kinds(j->hub, notes);
-    if (j->mode == PLAN_AND_APPLY && p->is_empty)
+    if (j->mode == PLAN_AND_APPLY && json_array_size(p->objects) == 0)
         list_note(notes, "No workload can be placed, so nothing is written. POST /reset deletes what earlier "
                          "plans made.");
     p->made_at = loop_now(a->o.loop);
     p->at = loop_wall(a->o.loop);
     plan_count(a, p);
     plan_keep(a, p);
-    if (j->mode == PLAN_AND_APPLY && !p->is_empty)
-        assist_write(a, j->call, p->namespace, p);
+    if (j->mode == PLAN_AND_APPLY && json_array_size(p->objects) > 0)
+        assist_write(a, j->call, request_namespace(p->request), p);
     else
         plan_reply(j->call, plan_answer(p));
 }
@@ -380,7 +377,7 @@ static void plan_compare(struct plan_job *j)
     else if (j->error < 0 || json_array_size(j->changes))
         plan_refuse_changed(j);
     else
-        assist_write(j->a, j->call, p->namespace, p);
+        assist_write(j->a, j->call, request_namespace(p->request), p);
 }
 
 static void plan_on_run(struct job *job)
@@ -430,7 +427,7 @@ static void plan_start(struct assist *a, struct call *c, json_t *request, enum p
         call_fail(c, 503, NULL, "%u plans are being made or wait; try again", *queued);
         return;
     }
-    if (!call_duration(c, "deadline", MIN_DEADLINE_MS, MAX_DEADLINE_MS, &deadline_ms) ||
+    if (!call_deadline(c, &deadline_ms) ||
         (mode != PLAN_ONLY && !assist_writable(a, c, request_namespace(request))))
         return;
     j = xmalloc(sizeof(*j));
@@ -471,7 +468,7 @@ void assist_apply(void *a, struct call *c)
     if (!p)
         call_fail(c, 404, "planHash",
                   "there is no such plan: plans are kept for 15 minutes; make a new plan");
-    else if (p->is_empty)
+    else if (json_array_size(p->objects) == 0)
         call_fail(c, 409, "planHash",
                   "the plan places no workload; POST /reset deletes what earlier plans made");
     else
@@ -488,41 +485,31 @@ void assist_reset(void *a, struct call *c)
 /* GET /api/v1/status is asked for every few seconds, GET /api/v1/plan when its member `plan` changes. The
  * plan's "answer" is that of POST /plan. */
 
-static void member_troubles(struct out *o, const struct reader *r)
+static void assist_reply_status(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
-    member_object(o, "troubles");
-    for (size_t i = 0; i < KINDS; i++)
-        member_text(o, kind_info[i].resource->plural, reader_trouble(r, (enum kind)i));
-    out_puts(o, "}");
-}
-
-static void member_options(struct out *o, const struct assist_options *options)
-{
-    member_list(o, "writeNamespaces");
-    for (size_t i = 0; i < options->n_write_namespaces; i++) {
-        member_item(o);
-        value_text(o, str_of(options->write_namespaces[i]));
-    }
-    out_puts(o, "]");
-    member_number(o, "deadlineSeconds", (double)options->deadline_ms / 1000);
-}
-
-static int web_status_json(const struct assist *a, struct buf *into)
-{
+    BUF_AUTO(body, STATUS_MAX_BYTES);
+    const struct assist *a = arg;
     const struct plan *plan = TAILQ_FIRST(&a->plans);
-    struct out o = out_begin(into);
+    struct out o = out_begin(&body);
 
+    (void)rq;
     out_puts(&o, "{");
     member_text(&o, "role", "optimizer");
     member_time(&o, "now", loop_wall(a->o.loop).ms);
     member_time(&o, "startedAt", metrics_process_start_ms());
-    member_object(&o, "build");
-    member_text(&o, "version", ds_version);
-    member_text(&o, "revision", ds_revision);
-    out_puts(&o, "}");
-    member_options(&o, &a->o);
+    member_build(&o);
+    member_list(&o, "writeNamespaces");
+    for (size_t i = 0; i < a->o.n_write_namespaces; i++) {
+        member_item(&o);
+        value_text(&o, str_of(a->o.write_namespaces[i]));
+    }
+    out_puts(&o, "]");
+    member_number(&o, "deadlineSeconds", (double)a->o.deadline_ms / 1000);
     member_bool(&o, "synced", reader_is_synced(a->reader));
-    member_troubles(&o, a->reader);
+    member_object(&o, "troubles");
+    for (enum kind k = 0; k < KINDS; k++)
+        member_text(&o, kind_info[k].resource->plural, reader_trouble(a->reader, k));
+    out_puts(&o, "}");
     if (member_object_if(&o, "plan", plan != NULL)) {
         member_text(&o, "hash", plan->hash);
         member_time(&o, "at", plan->at.ms);
@@ -531,7 +518,7 @@ static int web_status_json(const struct assist *a, struct buf *into)
     }
     member_web_config(&o, site_access(a->site));
     out_puts(&o, "}");
-    return out_end(&o);
+    api_reply(reply, out_end(&o), "", &body);
 }
 
 static json_t *web_time(unix_ms at)
@@ -569,14 +556,6 @@ static bool assist_is_ready(void *arg, struct buf *ret_why)
     return false;
 }
 
-static void assist_reply_status(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
-{
-    BUF_AUTO(body, STATUS_MAX_BYTES);
-
-    (void)rq;
-    api_reply(reply, web_status_json(arg, &body), "", &body);
-}
-
 static void assist_reply_plan(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     const struct assist *a = arg;
@@ -594,29 +573,7 @@ static void assist_reply_plan(void *arg, const struct httpd_request *rq, struct 
 
 static void assist_set_metrics(void *arg)
 {
-    const struct assist *a = arg;
-
-    reader_set_metrics(a->reader, a->o.metrics);
-}
-
-static int web_start(struct site **ret, struct assist *a, struct site_options *o, char **ret_why)
-{
-    static const char *const pages[] = {"/", NULL};
-    const struct httpd_route own[] = {
-        {.method = "GET", .path = "/api/v1/status", .fn = assist_reply_status, .arg = a},
-        {.method = "GET", .path = "/api/v1/plan", .fn = assist_reply_plan, .arg = a},
-    };
-    size_t n = ARRAY_SIZE(own) + ARRAY_SIZE(web_operations) + API_OWN_ROUTES;
-    CLEANUP(cleanup_free) struct httpd_route *routes = xcalloc(n, sizeof(*routes));
-
-    memcpy(routes, own, sizeof(own));
-    o->routes = routes;
-    o->n_routes = ARRAY_SIZE(own) + api_routes(a->api, routes + ARRAY_SIZE(own));
-    o->pages = pages;
-    o->before_metrics = assist_set_metrics;
-    o->is_ready = assist_is_ready;
-    o->arg = a;
-    return site_start(ret, o, ret_why);
+    reader_set_metrics(((const struct assist *)arg)->reader, ((const struct assist *)arg)->o.metrics);
 }
 
 int assist_serve(struct site **ret, struct assist *a, struct site_options *o, bool allow_writes,
@@ -632,8 +589,25 @@ int assist_serve(struct site **ret, struct assist *a, struct site_options *o, bo
         .allow_writes = allow_writes,
         .needs_token = o->guard != NULL,
     };
-    int r = api_new(&a->api, &api) ?: web_start(ret, a, o, ret_why);
+    static const char *const pages[] = {"/", NULL};
+    const struct httpd_route own[] = {
+        {.method = "GET", .path = "/api/v1/status", .fn = assist_reply_status, .arg = a},
+        {.method = "GET", .path = "/api/v1/plan", .fn = assist_reply_plan, .arg = a},
+    };
+    size_t n = ARRAY_SIZE(own) + ARRAY_SIZE(web_operations) + API_OWN_ROUTES;
+    CLEANUP(cleanup_free) struct httpd_route *routes = xcalloc(n, sizeof(*routes));
+    int r = api_new(&a->api, &api);
 
+    if (r < 0)
+        return r;
+    memcpy(routes, own, sizeof(own));
+    o->routes = routes;
+    o->n_routes = ARRAY_SIZE(own) + api_routes(a->api, routes + ARRAY_SIZE(own));
+    o->pages = pages;
+    o->before_metrics = assist_set_metrics;
+    o->is_ready = assist_is_ready;
+    o->arg = a;
+    r = site_start(ret, o, ret_why);
     if (r < 0)
         return r;
     a->site = *ret;
@@ -656,8 +630,7 @@ int assist_new(struct assist **ret, const struct assist_options *o)
     if (r < 0)
         return r;
     a->reader = reader_new(o->loop, o->kube);
-    if (o->metrics)
-        apply_count_from_zero(o->metrics);
+    apply_count_from_zero(o->metrics);
     *ret = TAKE_PTR(a);
     return 0;
 }

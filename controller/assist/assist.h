@@ -2,6 +2,7 @@
 #ifndef DS_ASSIST_ASSIST_H
 #define DS_ASSIST_ASSIST_H
 
+#include "controller/assist/api.h"
 #include "controller/assist/snapshot.h"
 #include "exporter/base/clock.h"
 #include "exporter/ui/site.h"
@@ -31,7 +32,9 @@ DEFINE_CLEANUP(struct assist, assist_free)
 MUST_USE int assist_serve(struct site **ret, struct assist *a, struct site_options *o, bool allow_writes,
                           char **ret_why);
 
-struct reader *assist_reader(const struct assist *a);
+/* Reads the hub, and ends the call with the list that `fill` makes on a worker's thread. */
+void assist_answer(void *a, struct call *c, void (*fill)(struct listing *l, const struct snapshot *hub),
+                   const struct reader_query *q);
 
 /* ---- Operations: `a` is the assist ---- */
 
@@ -53,25 +56,19 @@ void assist_reset(void *a, struct call *c);
 
 struct apply;
 
-struct apply_options {
-    struct loop *loop;
-    struct kube *kube;
-    struct reader *reader;
-    struct metrics *metrics;
-    const char *namespace; /* must outlive it */
-    json_t *objects;       /* the objects wanted, a list; NULL: delete all that have the label */
-    /* Without a failure, `written` (borrowed) is {"created", "updated", "deleted"} with objects, else
-     * {"deleted", "failed"}: lists of "Kind/name". After a failure it is NULL if nothing was written, or
-     * {"written": {"created", "updated", "deleted", "unknown"}, "conflicts"}, where `unknown` may have been
-     * written, and `conflicts` are objects of the same names that no plan made. May free it. */
-    void (*done)(void *arg, const struct objection *failure, json_t *written);
-    void *arg;
-};
+/* Without a failure, `written` (borrowed) is {"created", "updated", "deleted"} with objects, else {"deleted",
+ * "failed"}: lists of "Kind/name". After a failure it is NULL if nothing was written, or {"written":
+ * {"created", "updated", "deleted", "unknown"}, "conflicts"}, where `unknown` may have been written, and
+ * `conflicts` are objects of the same names that no plan made. May free the apply. */
+typedef void (*apply_done_fn)(void *arg, const struct objection *failure, json_t *written);
 
 /* So that the first write of a kind and result is an increase, too. */
 void apply_count_from_zero(struct metrics *m);
-/* Sets *ret, then ends with `done`: now, later, or before the reader is freed or apply_free() is called. */
-void apply_start(struct apply **ret, const struct apply_options *o);
+/* Sets *ret, then ends with `done`: now, later, or before the reader is freed or apply_free() is called.
+ * `objects`: those that are wanted, a list; NULL: deletes all that have the label. The options and the
+ * namespace must outlive it. */
+void apply_start(struct apply **ret, const struct assist_options *o, struct reader *r, const char *namespace,
+                 json_t *objects, apply_done_fn done, void *arg);
 /* After the list was read: stops where it is, without calling `done`. Takes NULL, returns NULL. */
 struct apply *apply_free(struct apply *ap);
 

@@ -39,7 +39,7 @@ int objection_set(struct objection *ob, unsigned status, const char *fmt, ...)
 
 const char *call_text(const struct call *c, const char *name)
 {
-    const char *text = json_string_value(json_object_get(c->input, name));
+    const char *text = kube_str(c->input, name, NULL);
 
     return text && *text ? text : NULL;
 }
@@ -59,12 +59,12 @@ void call_done(struct call *c, json_t *answer)
 
 void call_refuse(struct call *c, const struct objection *ob, json_t *more)
 {
-    json_t *answer = json_pack("{s:s%}", "detail", ob->detail, utf8_valid_prefix(str_of(ob->detail)));
+    bool is_busy = ob->status == 503 || ob->status == 504;
+    json_t *answer =
+        json_pack("{s:s%,s:o*,s:o*}", "detail", ob->detail, utf8_valid_prefix(str_of(ob->detail)), "field",
+                  *ob->field ? json_string(ob->field) : NULL, "retryAfterSeconds",
+                  is_busy ? json_integer(CALL_RETRY_AFTER_S) : NULL);
 
-    if (*ob->field)
-        (void)json_object_set_new(answer, "field", json_string(ob->field));
-    if (ob->status == 503 || ob->status == 504)
-        (void)json_object_set_new(answer, "retryAfterSeconds", json_integer(CALL_RETRY_AFTER_S));
     (void)json_object_update_missing(answer, more);
     json_decref(more);
     call_end(c, ob->status, answer);
@@ -82,14 +82,13 @@ void call_fail(struct call *c, unsigned status, const char *field, const char *f
     call_refuse(c, &ob, NULL);
 }
 
-bool call_duration(struct call *c, const char *name, int64_t min_ms, int64_t max_ms, int64_t *ret_ms)
+bool call_deadline(struct call *c, int64_t *ret_ms)
 {
-    const char *text = json_string_value(json_object_get(c->input, name));
+    const char *text = kube_str(c->input, "deadline", NULL);
 
-    if (!text || (duration_parse(str_of(text), ret_ms) && *ret_ms >= min_ms && *ret_ms <= max_ms))
+    if (!text || (duration_parse(str_of(text), ret_ms) && *ret_ms >= 10 && *ret_ms <= 600 * 1000))
         return true;
-    call_fail(c, 422, name, "%s: expected a duration of %lld ms to %lld s, such as \"5s\"", name,
-              (long long)min_ms, (long long)max_ms / 1000);
+    call_fail(c, 422, "deadline", "deadline: expected a duration of 10 ms to 600 s, such as \"5s\"");
     return false;
 }
 
@@ -236,29 +235,30 @@ bool schema_accepts(const json_t *schema, const json_t *value, const char *whole
 /* Of the bytes of an answer, these are for the members around the items. */
 enum { ENVELOPE_BYTES = 400, MIN_BYTES = 512, MEMBER_BYTES = 4 /* quotes, colon, comma */ };
 
-static size_t listing_number(const struct call *c, const char *name, size_t otherwise)
-{
-    int64_t n;
-
-    return kube_int(c->input, &n, name, NULL) && n >= 0 ? (size_t)n : otherwise;
-}
-
 void listing_init(struct listing *l, struct call *c)
 {
     size_t max = c->max_bytes;
+    int64_t from = 0, limit = INT64_MAX;
 
+    (void)kube_int(c->input, &from, "offset", NULL);
+    (void)kube_int(c->input, &limit, "limit", NULL);
     *l = (struct listing){.call = c,
                           .head = json_object(),
                           .notes = json_array(),
                           .room = max == SIZE_MAX ? max : size_max(max, MIN_BYTES) - ENVELOPE_BYTES,
-                          .from = listing_number(c, "offset", 0),
-                          .limit = listing_number(c, "limit", SIZE_MAX)};
+                          .from = (size_t)from,
+                          .limit = (size_t)limit};
     c->has_items = true;
 }
 
 bool listing_is_short(const struct listing *l)
 {
     return l->call->max_bytes != SIZE_MAX;
+}
+
+size_t listing_at_most(const struct listing *l, size_t n)
+{
+    return listing_is_short(l) ? n : SIZE_MAX;
 }
 
 static void listing_take_room(struct listing *l, size_t n)
@@ -311,25 +311,31 @@ void listing_add(struct listing *l, json_t *item)
     json_decref(item);
 }
 
+void listing_add_all(struct listing *l, const json_t *items)
+{
+    for (size_t i = 0; i < json_array_size(items); i++)
+        if (listing_wants(l))
+            listing_add(l, json_incref(json_array_get(items, i)));
+}
+
 void listing_end(struct listing *l)
 {
     size_t next = l->from + l->shown;
+    json_t *rest = NULL, *note = NULL;
 
-    (void)json_object_set_new(l->head, "total", json_integer((json_int_t)l->total));
-    (void)json_object_set_new(l->head, "shown", json_integer((json_int_t)l->shown));
-    if (json_array_size(l->notes) > 0)
-        (void)json_object_set(l->head, "notes", l->notes);
-    json_decref(l->notes);
     if (next < l->total) {
-        (void)json_object_set_new(l->head, "next", json_integer((json_int_t)next));
-        (void)json_object_set_new(
-            l->head, "note",
-            l->shown == 0 && l->is_full
-                ? json_sprintf("element %zu of %zu alone is too long: ask with a larger maxBytes", next,
-                               l->total)
-                : json_sprintf("%zu of %zu shown%s: ask again with offset %zu for more", l->shown, l->total,
-                               l->is_full ? ", cut at maxBytes" : "", next));
+        rest = json_integer((json_int_t)next);
+        note = l->shown == 0 && l->is_full
+                   ? json_sprintf("element %zu of %zu alone is too long: ask with a larger maxBytes", next,
+                                  l->total)
+                   : json_sprintf("%zu of %zu shown%s: ask again with offset %zu for more", l->shown,
+                                  l->total, l->is_full ? ", cut at maxBytes" : "", next);
     }
+    (void)json_object_update_new(l->head, json_pack("{s:I,s:I,s:O*,s:o*,s:o*}", "total", (json_int_t)l->total,
+                                                    "shown", (json_int_t)l->shown, "notes",
+                                                    json_array_size(l->notes) ? l->notes : NULL, "next", rest,
+                                                    "note", note));
+    json_decref(l->notes);
     if (l->call->status) /* an error */
         json_decref(l->head);
     else
@@ -343,6 +349,19 @@ void list_note(json_t *list, const char *fmt, ...)
     va_start(ap, fmt);
     (void)json_array_append_new(list, json_vsprintf(fmt, ap));
     va_end(ap);
+}
+
+const json_t *list_find(const json_t *list, const char *key, const char *text)
+{
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach(list, i, one)
+    {
+        if (strcmp(cstr(kube_str(one, key, NULL)), text) == 0)
+            return one;
+    }
+    return NULL;
 }
 
 json_t *list_head(const json_t *list, size_t n)

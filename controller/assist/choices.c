@@ -5,62 +5,46 @@
 #include "controller/assist/snapshot.h"
 #include "controller/kube/json.h"
 
-#include <stdio.h>
-
 #define SUPPLIED "resource-supply"
 #define ASKED    "resource-request"
 
 enum {
     FEW_COMPLIANT = 5, /* clusters named for each policy, for assistants */
     FEW_CLUSTERS = 10, /* for each workload */
-    KEY_BYTES = 1024,
 };
 
 /* ---- Labels that say what workloads request and policies supply ---- */
 
-static const char *resources_label(const json_t *object, const char *prefix, const char *suffix)
+/* {"gpu": "2", "memory": "16"}: the kind with the label `prefix`, and others with <prefix>.<other kind>. */
+static json_t *resources_of_labels(const json_t *object, const char *kind, const char *prefix)
 {
-    char key[256];
-
-    (void)snprintf(key, sizeof(key), "%s%s", prefix, suffix);
-    return kube_label(object, key);
-}
-
-/* {"gpu": "2", "memory": "16"}: the labels <prefix>-kind with <prefix>-amount, and <prefix>-amount.<kind>. */
-static json_t *resources_of_labels(const json_t *object, const char *prefix)
-{
-    const char *kind = resources_label(object, prefix, "-kind"), *name;
-    json_t *amounts = json_object(), *value;
+    json_t *amounts = json_pack("{s:s}", cstr(kind), ""), *value;
+    const char *name;
     size_t n = strlen(prefix);
 
-    if (kind)
-        (void)json_object_set_new(amounts, kind,
-                                  json_string(cstr(resources_label(object, prefix, "-amount"))));
     json_object_foreach(kube_map(object, "metadata", "labels", NULL), name, value)
     {
-        if (strncmp(name, prefix, n) == 0 && str_starts(str_of(name + n), STR("-amount.")))
-            (void)json_object_set(amounts, name + n + strlen("-amount."), value);
+        if (strcmp(name, prefix) == 0)
+            (void)json_object_set(amounts, cstr(kind), value);
+        else if (strncmp(name, prefix, n) == 0 && name[n] == '.')
+            (void)json_object_set(amounts, name + n + 1, value);
     }
     return amounts;
 }
 
 /* ---- Which clusters Placements have selected ---- */
 
-static const char *decisions_key(char key[KEY_BYTES], const char *namespace, const char *placement)
+/* The member of that name, a new one unless there is one: `otherwise`, which is taken. Borrowed. */
+static json_t *member_of(json_t *map, const char *name, json_t *otherwise)
 {
-    (void)snprintf(key, KEY_BYTES, "%s/%s", namespace, placement);
-    return key;
+    if (json_object_get(map, name))
+        json_decref(otherwise);
+    else
+        (void)json_object_set_new(map, name, otherwise);
+    return json_object_get(map, name);
 }
 
-/* A new list unless the map has one. Borrowed. */
-static json_t *list_of(json_t *map, const char *key)
-{
-    if (!json_object_get(map, key))
-        (void)json_object_set_new(map, key, json_array());
-    return json_object_get(map, key);
-}
-
-/* {"namespace/placement": ["cluster", ...]}: a Placement may have several PlacementDecisions. */
+/* {"namespace": {"placement": ["cluster", ...]}}: a Placement may have several PlacementDecisions. */
 static json_t *decisions_index(const struct snapshot *hub)
 {
     json_t *index = json_object();
@@ -68,27 +52,17 @@ static json_t *decisions_index(const struct snapshot *hub)
     size_t at = 0, i;
 
     while ((decision = snapshot_next(hub, KIND_DECISIONS, &at))) {
+        json_t *of_namespace = member_of(index, kube_namespace(decision), json_object());
         const char *placement = kube_label(decision, PLACEMENT_LABEL);
-        char key[KEY_BYTES];
 
-        if (!placement)
-            continue;
         json_array_foreach(kube_list(decision, "status", "decisions", NULL), i, one)
         {
-            (void)json_array_append_new(
-                list_of(index, decisions_key(key, kube_namespace(decision), placement)),
-                json_string(cstr(kube_str(one, "clusterName", NULL))));
+            if (placement)
+                (void)json_array_append_new(member_of(of_namespace, placement, json_array()),
+                                            json_string(cstr(kube_str(one, "clusterName", NULL))));
         }
     }
     return index;
-}
-
-/* Borrowed; NULL without. */
-static json_t *decisions_selected(const json_t *index, const char *namespace, const char *placement)
-{
-    char key[KEY_BYTES];
-
-    return json_object_get(index, decisions_key(key, namespace, placement));
 }
 
 /* ---- Policies and workloads alike ---- */
@@ -128,13 +102,6 @@ static void choices_put(struct listing *l, const json_t *items, const char *name
                  arguments);
 }
 
-static void choices_add(struct listing *l, const json_t *items)
-{
-    for (size_t i = 0; i < json_array_size(items); i++)
-        if (listing_wants(l))
-            listing_add(l, json_incref(json_array_get(items, i)));
-}
-
 /* ---- Policies ---- */
 
 static const char *policy_cluster_by_name(const struct snapshot *hub, const char *policy)
@@ -169,12 +136,9 @@ static json_t *policy_clusters_by_bindings(const struct snapshot *hub, const jso
 
     while ((binding = snapshot_next(hub, KIND_BINDINGS, &at))) {
         const char *placement = kube_str(binding, "placementRef", "name", NULL);
-        json_t *selected =
-            placement ? decisions_selected(decisions, kube_namespace(policy), placement) : NULL;
 
-        if (selected && !kube_label(binding, GENERATED_LABEL) &&
-            policy_is_subject(binding, kube_name(policy)))
-            (void)json_array_extend(clusters, selected);
+        if (!kube_label(binding, GENERATED_LABEL) && policy_is_subject(binding, kube_name(policy)))
+            (void)json_array_extend(clusters, kube_list(decisions, kube_namespace(policy), placement, NULL));
     }
     return clusters;
 }
@@ -224,25 +188,15 @@ static json_t *policies_compliance(const json_t *policy, size_t max)
 static json_t *policies_item(const struct listing *l, const struct snapshot *hub, const json_t *policy,
                              const json_t *decisions)
 {
-    const char *by = "any";
+    const char *kind = kube_label(policy, SUPPLIED "-kind"), *by;
     json_t *clusters = policy_clusters(hub, policy, decisions, &by);
 
     return json_pack("{s:s,s:s,s:o,s:s,s:s,s:o,s:s,s:b,s:o}", "namespace", kube_namespace(policy), "name",
-                     kube_name(policy), "clusters", clusters, "clustersBy", by, "kind",
-                     cstr(resources_label(policy, SUPPLIED, "-kind")), "amounts",
-                     resources_of_labels(policy, SUPPLIED), "device",
-                     cstr(resources_label(policy, SUPPLIED, "-device")), "disabled",
+                     kube_name(policy), "clusters", clusters, "clustersBy", by, "kind", cstr(kind), "amounts",
+                     resources_of_labels(policy, kind, SUPPLIED "-amount"), "device",
+                     cstr(kube_label(policy, SUPPLIED "-device")), "disabled",
                      kube_bool(policy, "spec", "disabled", NULL), "compliance",
-                     policies_compliance(policy, listing_is_short(l) ? FEW_COMPLIANT : SIZE_MAX));
-}
-
-static bool policies_match(const struct call *c, const json_t *item)
-{
-    const json_t *clusters = json_object_get(item, "clusters");
-    const char *cluster = call_text(c, "cluster");
-
-    return choice_matches(c, item, "kind") && choice_matches(c, item, "device") &&
-           (!cluster || json_array_size(clusters) == 0 || kube_list_has(clusters, cluster));
+                     policies_compliance(policy, listing_at_most(l, FEW_COMPLIANT)));
 }
 
 /* What the request's member `clusters` is made of: {"cluster": [{"name": policy}]}; "": for any. */
@@ -259,10 +213,11 @@ static json_t *policies_by_cluster(const json_t *items)
         if (json_is_true(json_object_get(item, "disabled")))
             continue;
         if (json_array_size(clusters) == 0)
-            (void)json_array_append_new(list_of(by_cluster, ""), choice_name(item));
+            (void)json_array_append_new(member_of(by_cluster, "", json_array()), choice_name(item));
         json_array_foreach(clusters, j, cluster)
         {
-            (void)json_array_append_new(list_of(by_cluster, json_string_value(cluster)), choice_name(item));
+            (void)json_array_append_new(member_of(by_cluster, json_string_value(cluster), json_array()),
+                                        choice_name(item));
         }
     }
     return by_cluster;
@@ -281,7 +236,7 @@ static json_t *policies_offer(const struct call *c, const struct snapshot *hub, 
         const char *name = kube_name(cluster);
         json_auto_t *policies = list_head(json_object_get(by_cluster, name), SIZE_MAX);
 
-        (void)json_array_extend(policies, list_of(by_cluster, ""));
+        (void)json_array_extend(policies, member_of(by_cluster, "", json_array()));
         if (json_array_size(policies) > 0 && (!only || strcmp(only, name) == 0))
             (void)json_array_append_new(list,
                                         json_pack("{s:s,s:O}", "name", name, "availablePolicies", policies));
@@ -292,44 +247,45 @@ static json_t *policies_offer(const struct call *c, const struct snapshot *hub, 
 static void policies_fill(struct listing *l, const struct snapshot *hub)
 {
     json_auto_t *decisions = decisions_index(hub), *items = json_array();
+    const char *cluster = call_text(l->call, "cluster");
     size_t at = 0, unusable = 0;
     const json_t *policy;
 
     while ((policy = snapshot_next(hub, KIND_POLICIES, &at))) {
         json_auto_t *item = policies_item(l, hub, policy, decisions);
+        const json_t *clusters = json_object_get(item, "clusters");
 
-        if (!resources_label(policy, SUPPLIED, "-kind"))
+        if (!kube_label(policy, SUPPLIED "-kind"))
             unusable++;
-        else if (policies_match(l->call, item))
+        else if (choice_matches(l->call, item, "kind") && choice_matches(l->call, item, "device") &&
+                 (!cluster || json_array_size(clusters) == 0 || kube_list_has(clusters, cluster)))
             (void)json_array_append(items, item);
     }
     choices_put(l, items, "clusters", policies_offer(l->call, hub, items), "cluster, kind or device");
     if (unusable)
         listing_note(l, "%zu Policies are not listed: they lack the label " SUPPLIED "-kind.", unusable);
-    choices_add(l, items);
+    listing_add_all(l, items);
 }
 
 void policies_list(void *assist, struct call *c)
 {
-    const struct reader_query q = {.kinds = KIND_BIT(KIND_POLICIES) | KIND_BIT(KIND_CLUSTERS) |
-                                            KIND_BIT(KIND_BINDINGS) | KIND_BIT(KIND_DECISIONS),
-                                   .namespace = call_text(c, "namespace")};
-
-    reader_answer(assist_reader(assist), c, &q, policies_fill);
+    assist_answer(assist, c, policies_fill,
+                  &(struct reader_query){.kinds = KIND_BIT(KIND_POLICIES) | KIND_BIT(KIND_CLUSTERS) |
+                                                  KIND_BIT(KIND_BINDINGS) | KIND_BIT(KIND_DECISIONS),
+                                         .namespace = call_text(c, "namespace")});
 }
 
 /* ---- Workloads ---- */
 
 static json_t *workloads_item(const struct listing *l, const json_t *o, const json_t *decisions)
 {
-    const char *placement = workload_placement(o);
-    const json_t *runs = decisions_selected(decisions, kube_namespace(o), placement);
+    const char *placement = workload_placement(o), *kind = kube_label(o, ASKED "-kind");
+    const json_t *runs = kube_list(decisions, kube_namespace(o), placement, NULL);
 
     return json_pack("{s:s,s:s,s:s,s:s,s:o,s:s,s:o,s:I}", "namespace", kube_namespace(o), "name",
-                     kube_name(o), "app", cstr(kube_label(o, "app")), "kind",
-                     cstr(resources_label(o, ASKED, "-kind")), "amounts", resources_of_labels(o, ASKED),
-                     "placement", placement, "runsOn",
-                     list_head(runs, listing_is_short(l) ? FEW_CLUSTERS : SIZE_MAX), "runsOnTotal",
+                     kube_name(o), "app", cstr(kube_label(o, "app")), "kind", cstr(kind), "amounts",
+                     resources_of_labels(o, kind, ASKED "-amount"), "placement", placement, "runsOn",
+                     list_head(runs, listing_at_most(l, FEW_CLUSTERS)), "runsOnTotal",
                      (json_int_t)json_array_size(runs));
 }
 
@@ -341,7 +297,7 @@ static void workloads_fill(struct listing *l, const struct snapshot *hub)
     const json_t *o;
 
     while ((o = snapshot_next(hub, KIND_WORKLOADS, &at))) {
-        bool is_usable = kube_label(o, "app") && resources_label(o, ASKED, "-kind") && workload_placement(o);
+        bool is_usable = kube_label(o, "app") && kube_label(o, ASKED "-kind") && workload_placement(o);
         json_auto_t *item = is_usable ? workloads_item(l, o, decisions) : NULL;
 
         unusable += !is_usable;
@@ -356,13 +312,12 @@ static void workloads_fill(struct listing *l, const struct snapshot *hub)
                      "%zu ManifestWorkReplicaSets are not listed: they lack the label app, the label " ASKED
                      "-kind, or a placementRef.",
                      unusable);
-    choices_add(l, items);
+    listing_add_all(l, items);
 }
 
 void workloads_list(void *assist, struct call *c)
 {
-    const struct reader_query q = {.kinds = KIND_BIT(KIND_WORKLOADS) | KIND_BIT(KIND_DECISIONS),
-                                   .namespace = call_text(c, "namespace")};
-
-    reader_answer(assist_reader(assist), c, &q, workloads_fill);
+    assist_answer(assist, c, workloads_fill,
+                  &(struct reader_query){.kinds = KIND_BIT(KIND_WORKLOADS) | KIND_BIT(KIND_DECISIONS),
+                                         .namespace = call_text(c, "namespace")});
 }

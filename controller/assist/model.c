@@ -12,6 +12,7 @@
 enum {
     ARENA_BYTES = 64 << 10,
     KEY_BYTES = 600,
+    PATH_BYTES = 64,
     MAX_LIMITS = 5 * 1000 * 1000,
 };
 
@@ -21,21 +22,6 @@ enum {
 void *model_alloc(struct model *m, size_t n, size_t size)
 {
     return memset(arena_alloc(&m->arena, (n + 1) * size), 0, (n + 1) * size);
-}
-
-static uint32_t model_id(struct map *ids, const char *name)
-{
-    uintptr_t id = (uintptr_t)map_get(ids, name);
-
-    if (!id)
-        map_set(ids, name, (void *)(id = ids->n + 1));
-    return (uint32_t)(id - 1);
-}
-
-/* The index of a name; SIZE_MAX without. */
-static size_t model_index(const struct map *ids, const char *name)
-{
-    return (uintptr_t)map_get(ids, name) - (uintptr_t)1;
 }
 
 /* ---- The request ---- */
@@ -65,19 +51,9 @@ void model_note_basis(struct model *m, const char *kind, const char *name, json_
 
 static bool label_counts(const struct model *m, const char *key)
 {
-    static const char *const known[] = {"app", "cluster-name", "name"};
-    const json_t *spread;
-    size_t i;
-
-    json_array_foreach(json_object_get(m->request, "spread"), i, spread)
-    {
-        if (strcmp(cstr(kube_str(spread, "label", NULL)), key) == 0)
-            return true;
-    }
-    for (i = 0; i < ARRAY_SIZE(known); i++)
-        if (strcmp(known[i], key) == 0)
-            return true;
-    return str_starts(str_of(key), STR(REQUESTED "-")) || str_starts(str_of(key), STR(SUPPLIED "-"));
+    return strcmp(key, "app") == 0 || strcmp(key, "cluster-name") == 0 || strcmp(key, "name") == 0 ||
+           str_starts(str_of(key), STR(REQUESTED "-")) || str_starts(str_of(key), STR(SUPPLIED "-")) ||
+           list_find(json_object_get(m->request, "spread"), "label", key);
 }
 
 static json_t *labels_that_count(const struct model *m, const json_t *object)
@@ -123,20 +99,17 @@ static bool change_is_of_plan(const struct model *now, const char *key, const ch
 
 json_t *model_changes(const json_t *before, const struct model *now, const char *plan)
 {
+    json_auto_t *all = json_copy((json_t *)(uintptr_t)before);
     json_t *list = json_array(), *v;
     const char *key;
 
-    json_object_foreach((json_t *)(uintptr_t)before, key, v)
+    (void)json_object_update_missing(all, now->basis);
+    json_object_foreach(all, key, v)
     {
-        const json_t *other = json_object_get(now->basis, key);
+        const json_t *was = json_object_get(before, key), *is = json_object_get(now->basis, key);
 
-        if (!json_equal(v, other) && !change_is_of_plan(now, key, plan))
-            changes_add(list, key, v, other);
-    }
-    json_object_foreach(now->basis, key, v)
-    {
-        if (!json_object_get(before, key) && !change_is_of_plan(now, key, plan))
-            changes_add(list, key, NULL, v);
+        if (!json_equal(was, is) && !change_is_of_plan(now, key, plan))
+            changes_add(list, key, was, is);
     }
     return list;
 }
@@ -249,8 +222,8 @@ static int workload_read(struct model *m, struct model_workload *w, struct objec
         return -EINVAL;
     if (!w->placement)
         return objection_set(ob, 422, "ManifestWorkReplicaSet %s has no spec.placementRefs", w->name);
-    w->app_id = model_id(&m->app_ids, w->app);
-    w->kind_id = model_id(&m->kind_ids, w->kind);
+    w->app_id = (uint32_t)strset_add(&m->apps, str_of(w->app));
+    w->kind_id = (uint32_t)strset_add(&m->kinds, str_of(w->kind));
     model_note_basis(
         m, "ManifestWorkReplicaSet", w->name,
         json_pack("{s:o, s:s}", "labels", labels_that_count(m, o), "placementRef", w->placement));
@@ -262,23 +235,10 @@ static int workload_compare(const void *a, const void *b)
     return strcmp(((const struct model_workload *)a)->name, ((const struct model_workload *)b)->name);
 }
 
-/* No two workloads may want to write the same Placement. */
-static int workload_index(struct model *m, size_t i, struct objection *ob)
-{
-    const struct model_workload *w = &m->workloads[i], *other = map_get(&m->by_placement, w->placement);
-
-    if (other)
-        return objection_set(ob, 422, "ManifestWorkReplicaSets %s and %s refer to the same Placement %s",
-                             other->name, w->name, w->placement);
-    map_set(&m->by_placement, w->placement, &m->workloads[i]);
-    map_set(&m->workload_ids, w->name, (void *)(uintptr_t)(i + 1));
-    return 0;
-}
-
 static int model_read_workloads(struct model *m, struct objection *ob)
 {
     const json_t *list = json_object_get(m->request, "targetWorkloads");
-    size_t n = json_array_size(list);
+    size_t n = json_array_size(list), first;
     uint32_t *replicas = model_alloc(m, n, sizeof(uint32_t));
     int64_t *requests;
     int r = 0;
@@ -302,101 +262,94 @@ static int model_read_workloads(struct model *m, struct objection *ob)
 
         objection_at(ob, "targetWorkloads[%zu].name", w->at);
         replicas[i] = (uint32_t)number_of(json_array_get(list, w->at), "replicas", 1);
-        r = workload_index(m, i, ob);
-        r = r
-                ?: amounts_read(m, w->object, "ManifestWorkReplicaSet", REQUESTED,
-                                &requests[i * m->problem.n_resources], ob);
+        (void)strset_add(&m->workload_names, str_of(w->name));
+        first = strset_add(&m->placements, str_of(w->placement));
+        if (first != i) /* both would write it */
+            return objection_set(ob, 422, "ManifestWorkReplicaSets %s and %s refer to the same Placement %s",
+                                 m->workloads[first].name, w->name, w->placement);
+        r = amounts_read(m, w->object, "ManifestWorkReplicaSet", REQUESTED,
+                         &requests[i * m->problem.n_resources], ob);
     }
     return r;
 }
 
 /* ---- Clusters and their policies ---- */
 
-/* A policy of a cluster, before it has its place. */
-struct offer {
-    const json_t *object;
-    const char *cluster_name, *kind, *device;
-    size_t cluster, at; /* in the request */
-};
-
-static int offer_compare(const void *pa, const void *pb)
+static int setting_compare(const void *pa, const void *pb)
 {
-    const struct offer *a = pa, *b = pb;
+    const struct model_setting *a = pa, *b = pb;
     int r = strcmp(a->cluster_name, b->cluster_name);
 
     r = r ?: strcmp(a->kind, b->kind);
     return r ?: strcmp(a->device, b->device);
 }
 
-static int offer_read(struct model *m, struct offer *o, const char *name, struct objection *ob)
+static int setting_read(struct model *m, struct model_setting *s, struct objection *ob)
 {
-    o->object = snapshot_get(m->hub, KIND_POLICIES, m->namespace, name);
-    if (!o->object)
-        return objection_set(ob, 404, "there is no Policy %s in namespace %s", cstr(name), m->namespace);
-    o->kind = label_read(o->object, "Policy", SUPPLIED "-kind", ob);
-    o->device = o->kind ? label_read(o->object, "Policy", SUPPLIED "-device", ob) : NULL;
-    if (!o->device)
+    s->object = snapshot_get(m->hub, KIND_POLICIES, m->namespace, s->policy);
+    if (!s->object)
+        return objection_set(ob, 404, "there is no Policy %s in namespace %s", s->policy, m->namespace);
+    s->kind = label_read(s->object, "Policy", SUPPLIED "-kind", ob);
+    s->device = s->kind ? label_read(s->object, "Policy", SUPPLIED "-device", ob) : NULL;
+    if (!s->device)
         return -EINVAL;
-    model_note_basis(m, "Policy", name, json_pack("{s:o}", "labels", labels_that_count(m, o->object)));
+    model_note_basis(m, "Policy", s->policy, json_pack("{s:o}", "labels", labels_that_count(m, s->object)));
     return 0;
 }
 
-static int cluster_read(struct model *m, size_t c, const json_t *policies, struct offer **into,
-                        struct objection *ob)
+static int cluster_read(struct model *m, size_t c, const json_t *asked, struct objection *ob)
 {
-    struct model_cluster *cluster = &m->clusters[c];
-    const json_t *one;
+    const char *name = kube_str(asked, "name", NULL);
+    const json_t *cluster = snapshot_get(m->hub, KIND_CLUSTERS, "", name), *one;
     size_t i;
     int r;
 
     objection_at(ob, "clusters[%zu].name", c);
-    cluster->object = snapshot_get(m->hub, KIND_CLUSTERS, "", cluster->name);
-    if (!cluster->object)
-        return objection_set(ob, 404, "there is no ManagedCluster %s", cluster->name);
-    if (model_id(&m->cluster_ids, cluster->name) != c)
-        return objection_set(ob, 422, "cluster %s appears twice", cluster->name);
-    model_note_basis(m, "ManagedCluster", cluster->name,
-                     json_pack("{s:o}", "labels", labels_that_count(m, cluster->object)));
-    json_array_foreach(policies, i, one)
+    m->clusters[c] = cluster;
+    if (!cluster)
+        return objection_set(ob, 404, "there is no ManagedCluster %s", name);
+    if (strset_add(&m->cluster_names, str_of(name)) != c)
+        return objection_set(ob, 422, "cluster %s appears twice", name);
+    model_note_basis(m, "ManagedCluster", name, json_pack("{s:o}", "labels", labels_that_count(m, cluster)));
+    json_array_foreach(json_object_get(asked, "availablePolicies"), i, one)
     {
-        struct offer *o = (*into)++;
+        struct model_setting *s = &m->settings[m->problem.n_settings++];
 
-        *o = (struct offer){.cluster_name = cluster->name, .cluster = c, .at = i};
+        *s = (struct model_setting){
+            .cluster_name = name, .policy = cstr(kube_str(one, "name", NULL)), .cluster = c, .at = i};
         objection_at(ob, "clusters[%zu].availablePolicies[%zu].name", c, i);
-        r = offer_read(m, o, kube_str(one, "name", NULL), ob);
+        r = setting_read(m, s, ob);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-/* Offers are in order: those of a cluster and a kind are one site. */
-static int model_add_settings(struct model *m, const struct offer *offers, size_t n, struct objection *ob)
+/* Settings are in order: those of a cluster and a kind are one site. */
+static int model_add_sites(struct model *m, struct objection *ob)
 {
     struct problem *p = &m->problem;
-    int64_t *supplies = model_alloc(m, n * p->n_resources, sizeof(int64_t));
+    int64_t *supplies = model_alloc(m, p->n_settings * p->n_resources, sizeof(int64_t));
     uint32_t *first = (uint32_t *)(uintptr_t)p->first_setting;
     int r = 0;
 
-    m->settings = model_alloc(m, n, sizeof(*m->settings));
-    for (size_t i = 0; i < n && r == 0; i++) {
-        const struct offer *o = &offers[i], *last = i ? &offers[i - 1] : NULL;
+    for (size_t i = 0; i < p->n_settings && r == 0; i++) {
+        struct model_setting *o = &m->settings[i], *last = i ? o - 1 : NULL;
         bool same = last && last->cluster == o->cluster && strcmp(last->kind, o->kind) == 0;
 
         objection_at(ob, "clusters");
         if (same && strcmp(last->device, o->device) == 0)
             return objection_set(ob, 422, "cluster %s: Policies %s and %s both supply device %s",
-                                 o->cluster_name, kube_name(last->object), kube_name(o->object), o->device);
+                                 o->cluster_name, last->policy, o->policy, o->device);
         if (!same) {
             first[p->n_sites] = (uint32_t)i;
-            m->sites[p->n_sites++] =
-                (struct model_site){o->cluster, o->cluster_name, o->kind, model_id(&m->kind_ids, o->kind)};
+            m->sites[p->n_sites++] = (struct model_site){o->cluster, o->cluster_name, o->kind,
+                                                         (uint32_t)strset_add(&m->kinds, str_of(o->kind))};
         }
-        m->settings[i] = (struct model_setting){(uint32_t)p->n_sites - 1, kube_name(o->object), o->device};
+        o->site = (uint32_t)p->n_sites - 1;
         objection_at(ob, "clusters[%zu].availablePolicies[%zu].name", o->cluster, o->at);
         r = amounts_read(m, o->object, "Policy", SUPPLIED, &supplies[i * p->n_resources], ob);
     }
-    p->n_settings = n;
     p->supplies = supplies;
     return r;
 }
@@ -414,72 +367,58 @@ static size_t count_decisions(const struct snapshot *hub)
 static int model_read_clusters(struct model *m, struct objection *ob)
 {
     const json_t *list = json_object_get(m->request, "clusters"), *one;
-    CLEANUP(cleanup_free) struct offer *offers = NULL;
-    struct offer *end;
     size_t n = 0, i;
     int r = 0;
 
     json_array_foreach(list, i, one) n += json_array_size(json_object_get(one, "availablePolicies"));
-    end = offers = xcalloc(n + 1, sizeof(*offers));
     m->n_clusters = json_array_size(list);
     m->clusters = model_alloc(m, m->n_clusters, sizeof(*m->clusters));
+    m->settings = model_alloc(m, n, sizeof(*m->settings));
     /* There is room for clusters where workloads run without being offered there. */
     m->sites = model_alloc(m, n + count_decisions(m->hub), sizeof(*m->sites));
     m->problem.first_setting = model_alloc(m, n + count_decisions(m->hub) + 1, sizeof(uint32_t));
-    for (i = 0; i < m->n_clusters && r == 0; i++) {
-        one = json_array_get(list, i);
-        m->clusters[i].name = kube_str(one, "name", NULL);
-        r = cluster_read(m, i, json_object_get(one, "availablePolicies"), &end, ob);
-    }
+    for (i = 0; i < m->n_clusters && r == 0; i++)
+        r = cluster_read(m, i, json_array_get(list, i), ob);
     if (r < 0)
         return r;
-    qsort(offers, n, sizeof(*offers), offer_compare);
-    return model_add_settings(m, offers, n, ob);
+    qsort(m->settings, n, sizeof(*m->settings), setting_compare);
+    return model_add_sites(m, ob);
 }
 
 /* ---- Where workloads run ---- */
 
-static const char *site_key(struct model *m, const char *cluster, uint32_t kind_id)
+/* Of a cluster and a kind; the next one after those in `sites` if there is none. */
+static size_t site_of(struct model *m, struct strset *sites, const char *cluster, uint32_t kind_id)
 {
     char *key = model_alloc(m, strlen(cluster) + 12, 1);
 
     (void)sprintf(key, "%s/%" PRIu32, cluster, kind_id);
-    return key;
+    return strset_add(sites, str_of(key));
 }
 
-/* Of a cluster and a kind; a new one without settings unless it is offered. */
-static uint32_t site_of(struct model *m, struct map *sites, const char *cluster,
-                        const struct model_workload *w)
-{
-    const char *key = site_key(m, cluster, w->kind_id);
-    size_t found = model_index(sites, key);
-
-    if (found != SIZE_MAX)
-        return (uint32_t)found;
-    map_set(sites, key, (void *)(uintptr_t)(m->problem.n_sites + 1));
-    m->sites[m->problem.n_sites] = (struct model_site){SIZE_MAX, cluster, w->kind, w->kind_id};
-    return (uint32_t)m->problem.n_sites++;
-}
-
-/* Those of the targets' Placements. */
-static size_t model_list_running(struct model *m, struct map *sites, struct problem_pair *into)
+/* Those of the targets' Placements. Adds sites without settings where nothing is offered. */
+static size_t model_list_running(struct model *m, struct strset *sites, struct problem_pair *into)
 {
     size_t n = 0, at = 0, i;
     const json_t *o, *one;
 
     while ((o = snapshot_next(m->hub, KIND_DECISIONS, &at))) {
-        const char *placement = kube_label(o, PLACEMENT_LABEL);
-        const struct model_workload *w = placement ? map_get(&m->by_placement, placement) : NULL;
+        size_t w = strset_find(&m->placements, str_of(kube_label(o, PLACEMENT_LABEL))), site;
 
-        if (!w || strcmp(kube_namespace(o), m->namespace) != 0)
+        if (w == SIZE_MAX || strcmp(kube_namespace(o), m->namespace) != 0)
             continue;
         json_array_foreach(kube_list(o, "status", "decisions", NULL), i, one)
         {
+            const struct model_workload *workload = &m->workloads[w];
             const char *cluster = kube_str(one, "clusterName", NULL);
 
-            if (cluster && *cluster)
-                into[n++] =
-                    (struct problem_pair){(uint32_t)(w - m->workloads), site_of(m, sites, cluster, w)};
+            if (!cluster || !*cluster)
+                continue;
+            site = site_of(m, sites, cluster, workload->kind_id);
+            if (site == m->problem.n_sites)
+                m->sites[m->problem.n_sites++] =
+                    (struct model_site){SIZE_MAX, cluster, workload->kind, workload->kind_id};
+            into[n++] = (struct problem_pair){(uint32_t)w, (uint32_t)site};
         }
     }
     return n;
@@ -491,14 +430,13 @@ static void model_read_running(struct model *m)
     struct problem_pair *pairs = model_alloc(m, count_decisions(m->hub), sizeof(*pairs));
     uint32_t *first = (uint32_t *)(uintptr_t)p->first_setting;
     size_t n, n_offered = p->n_sites;
-    struct map sites = {0};
+    struct strset sites = {0};
     json_t *names = NULL;
 
     for (size_t i = 0; i < p->n_sites; i++)
-        map_set(&sites, site_key(m, m->sites[i].cluster_name, m->sites[i].kind_id),
-                (void *)(uintptr_t)(i + 1));
+        (void)site_of(m, &sites, m->sites[i].cluster_name, m->sites[i].kind_id);
     n = model_list_running(m, &sites, pairs);
-    map_done(&sites);
+    strset_done(&sites);
     for (size_t i = n_offered; i <= p->n_sites; i++)
         first[i] = (uint32_t)p->n_settings;
     qsort(pairs, n, sizeof(*pairs), problem_pair_compare);
@@ -521,41 +459,56 @@ static void model_read_running(struct model *m)
 /* ---- Pins and forbidden places ---- */
 
 /* The index of a name; SIZE_MAX after the objection. */
-static size_t name_find(const struct map *ids, const char *name, const char *list, struct objection *ob)
+static size_t name_find(const struct strset *names, const char *name, const char *list, struct objection *ob)
 {
-    size_t i = model_index(ids, cstr(name));
+    size_t i = strset_find(names, str_of(name));
 
     if (i == SIZE_MAX)
         (void)objection_set(ob, 422, "%s: %s is not among %s", ob->field, cstr(name), list);
     return i;
 }
 
+/* Marks the elements of the list at `path` of the request. */
+static int names_mark(bool *is_named, const struct strset *names, const char *of, const json_t *list,
+                      const char *path, struct objection *ob)
+{
+    const json_t *one;
+    size_t i, found;
+
+    json_array_foreach(list, i, one)
+    {
+        objection_at(ob, "%s[%zu]", path, i);
+        found = name_find(names, json_string_value(one), of, ob);
+        if (found == SIZE_MAX)
+            return -EINVAL;
+        is_named[found] = true;
+    }
+    return 0;
+}
+
 static int model_apply_rules(struct model *m, int16_t *scores, const char *option, bool is_pin,
                              struct objection *ob)
 {
     CLEANUP(cleanup_free) bool *is_named = xcalloc(m->n_clusters + 1, sizeof(bool));
-    const json_t *rule, *cluster;
-    size_t i, j, w, c;
+    char path[PATH_BYTES];
+    const json_t *rule;
+    size_t i, w;
 
     json_array_foreach(json_object_get(m->request, option), i, rule)
     {
         objection_at(ob, "%s[%zu].workload", option, i);
-        w = name_find(&m->workload_ids, kube_str(rule, "workload", NULL), "targetWorkloads", ob);
+        w = name_find(&m->workload_names, kube_str(rule, "workload", NULL), "targetWorkloads", ob);
         if (w == SIZE_MAX)
             return -EINVAL;
         memset(is_named, 0, m->n_clusters * sizeof(bool));
-        json_array_foreach(json_object_get(rule, "clusters"), j, cluster)
-        {
-            objection_at(ob, "%s[%zu].clusters[%zu]", option, i, j);
-            c = name_find(&m->cluster_ids, json_string_value(cluster), "clusters", ob);
-            if (c == SIZE_MAX)
-                return -EINVAL;
-            is_named[c] = true;
-        }
+        (void)snprintf(path, sizeof(path), "%s[%zu].clusters", option, i);
+        if (names_mark(is_named, &m->cluster_names, "clusters", json_object_get(rule, "clusters"), path, ob) <
+            0)
+            return -EINVAL;
         for (size_t s = 0; s < m->problem.n_settings; s++) {
             int16_t *score = &scores[s * m->problem.n_workloads + w];
 
-            if (is_named[m->sites[m->settings[s].site].cluster] == is_pin || *score == SCORE_IMPOSSIBLE)
+            if (is_named[m->settings[s].cluster] == is_pin || *score == SCORE_IMPOSSIBLE)
                 continue;
             *score = SCORE_IMPOSSIBLE;
             m->workloads[w].lost_to_rules = true;
@@ -566,38 +519,20 @@ static int model_apply_rules(struct model *m, int16_t *scores, const char *optio
 
 /* ---- Spreading ---- */
 
-static int spread_read_members(struct model *m, struct model_spread *s, const json_t *list, size_t at,
-                               struct objection *ob)
-{
-    const json_t *one;
-    size_t i, w;
-
-    if (list)
-        s->is_member = model_alloc(m, m->problem.n_workloads, sizeof(bool));
-    json_array_foreach(list, i, one)
-    {
-        objection_at(ob, "spread[%zu].workloads[%zu]", at, i);
-        w = name_find(&m->workload_ids, json_string_value(one), "targetWorkloads", ob);
-        if (w == SIZE_MAX)
-            return -EINVAL;
-        s->is_member[w] = true;
-    }
-    return 0;
-}
-
 /* Sites of clusters outside of the request, which come last, have a value that no limit is about. */
 static void spread_sort_sites(struct model *m, struct model_spread *s, const char *label)
 {
     size_t n = 0, *next;
-    struct map values = {0};
+    struct strset values = {0};
 
     s->value = model_alloc(m, m->problem.n_sites, sizeof(uint32_t));
     for (; n < m->problem.n_sites && m->sites[n].cluster != SIZE_MAX; n++)
-        s->value[n] = model_id(&values, cstr(kube_label(m->clusters[m->sites[n].cluster].object, label)));
+        s->value[n] =
+            (uint32_t)strset_add(&values, str_of(kube_label(m->clusters[m->sites[n].cluster], label)));
     s->n_values = values.n;
     for (size_t i = n; i < m->problem.n_sites; i++)
         s->value[i] = (uint32_t)s->n_values;
-    map_done(&values);
+    strset_done(&values);
     s->sites = model_alloc(m, n, sizeof(uint32_t));
     s->first = model_alloc(m, s->n_values + 1, sizeof(size_t));
     next = model_alloc(m, s->n_values + 1, sizeof(size_t));
@@ -635,14 +570,19 @@ static int model_read_spreads(struct model *m, struct objection *ob)
 {
     const json_t *list = json_object_get(m->request, "spread"), *o;
     struct problem_limit *limits;
+    char path[PATH_BYTES];
     size_t n = 0, i;
 
     json_array_foreach(list, i, o)
     {
         struct model_spread *s = &m->spreads[m->n_spreads++];
+        const json_t *members = json_object_get(o, "workloads");
 
         s->max = (uint32_t)number_of(o, "max", 1);
-        if (spread_read_members(m, s, json_object_get(o, "workloads"), i, ob) < 0)
+        (void)snprintf(path, sizeof(path), "spread[%zu].workloads", i);
+        if (members)
+            s->is_member = model_alloc(m, m->problem.n_workloads, sizeof(bool));
+        if (names_mark(s->is_member, &m->workload_names, "targetWorkloads", members, path, ob) < 0)
             return -EINVAL;
         spread_sort_sites(m, s, cstr(kube_str(o, "label", NULL)));
         s->workloads = model_alloc(m, m->problem.n_workloads, sizeof(uint32_t));
@@ -695,11 +635,11 @@ struct model *model_free(struct model *m)
 {
     if (!m)
         return NULL;
-    map_done(&m->app_ids);
-    map_done(&m->kind_ids);
-    map_done(&m->cluster_ids);
-    map_done(&m->workload_ids);
-    map_done(&m->by_placement);
+    strset_done(&m->apps);
+    strset_done(&m->kinds);
+    strset_done(&m->cluster_names);
+    strset_done(&m->workload_names);
+    strset_done(&m->placements);
     json_decref(m->missing);
     json_decref(m->basis);
     arena_done(&m->arena);

@@ -16,11 +16,6 @@ struct model_workload {
     bool lost_to_rules; /* a pin or forbid took a possible place from it */
 };
 
-struct model_cluster {
-    const char *name;
-    const json_t *object; /* ManagedCluster */
-};
-
 struct model_site {
     size_t cluster; /* SIZE_MAX for a cluster that is not in the request, where a workload runs */
     const char *cluster_name, *kind;
@@ -28,8 +23,10 @@ struct model_site {
 };
 
 struct model_setting {
+    const json_t *object; /* Policy */
+    const char *cluster_name, *policy, *kind, *device;
+    size_t cluster, at; /* in the request */
     uint32_t site;
-    const char *policy, *device;
 };
 
 /* At most `max` replicas, of the members together or of each workload by itself, on sites with one value. */
@@ -59,7 +56,7 @@ struct model {
     const struct snapshot *hub;
     const char *namespace;
     struct problem problem;
-    struct model_cluster *clusters; /* as in the request */
+    const json_t **clusters; /* ManagedClusters, as in the request */
     size_t n_clusters;
     struct model_workload *workloads; /* ascending by name, as the problem has them */
     struct model_site *sites; /* ascending by cluster and kind; then those that only have running ones */
@@ -70,12 +67,13 @@ struct model {
     size_t n_scores;
     const char *extra[MODEL_MAX_RESOURCES]; /* resources beside the main one; resource i + 1 of the problem */
     size_t n_extra;
-    double per_point; /* multiples of the problem's unit in one point of the score */
+    double per_point; /* the problem's scores are so many times those that were asked for */
     bool is_rounded;
     json_t *missing; /* [{"workload", "cluster", "device"}]: the first combinations without a score */
     size_t n_missing, n_expired;
-    json_t *basis; /* {"<Kind>/<name>": {...}}: what the model depends on */
-    struct map app_ids, kind_ids, cluster_ids, workload_ids, by_placement;
+    json_t *basis;             /* {"<Kind>/<name>": {...}}: what the model depends on */
+    struct strset apps, kinds; /* by app_id, kind_id */
+    struct strset cluster_names, workload_names, placements; /* by index */
     struct arena arena;
 };
 

@@ -24,9 +24,20 @@ enum { MAX_NAME_CLUSTER = 63 - sizeof("placement--01234567") + 1, NAME_BYTES = 6
 struct finding {
     const struct model *m;
     const struct solution *s;
-    size_t *first;                     /* [workload]: of its placements in the solution; one more */
+    const struct problem_pair *placed; /* the workload's replicas */
+    size_t n_placed;
     uint32_t *used[MODEL_MAX_SPREADS]; /* [value]: replicas of the members of a spread */
 };
+
+/* How many replicas of the workload are placed from this one on. */
+static size_t placed_alike(const struct solution *s, size_t first, uint32_t workload)
+{
+    size_t end = first;
+
+    while (end < s->n_placed && s->placed[end].workload == workload)
+        end++;
+    return end - first;
+}
 
 static bool has_pair(const struct problem_pair *list, size_t n, struct problem_pair pair)
 {
@@ -43,8 +54,8 @@ static bool spread_is_full(const struct finding *f, uint32_t w, uint32_t site)
         if (s->is_member)
             n = s->is_member[w] ? f->used[i][value] : 0;
         else
-            for (size_t j = f->first[w]; j < f->first[w + 1]; j++)
-                n += s->value[f->s->placed[j].site] == value;
+            for (size_t j = 0; j < f->n_placed; j++)
+                n += s->value[f->placed[j].site] == value;
         if (n >= s->max)
             return true;
     }
@@ -75,7 +86,7 @@ static struct places finding_count(const struct finding *f, uint32_t w)
         if (score <= 0)
             continue;
         n.gaining++;
-        if (has_pair(f->s->placed, f->s->n_placed, (struct problem_pair){w, site}))
+        if (has_pair(f->placed, f->n_placed, (struct problem_pair){w, site}))
             continue;
         n.free++;
         n.allowed += !spread_is_full(f, w, site);
@@ -128,25 +139,20 @@ static void finding_count_used(struct finding *f)
 
 static void answer_left_out(json_t *list, const struct model *m, const struct solution *s)
 {
-    CLEANUP(cleanup_free) size_t *first = xcalloc(m->problem.n_workloads + 1, sizeof(*first));
-    struct finding f = {.m = m, .s = s, .first = first};
+    struct finding f = {.m = m, .s = s, .placed = s->placed};
 
-    for (size_t i = 0; i < s->n_placed; i++)
-        first[s->placed[i].workload + 1]++;
-    for (size_t w = 0; w < m->problem.n_workloads; w++)
-        first[w + 1] += first[w];
     finding_count_used(&f);
-    for (uint32_t w = 0; w < m->problem.n_workloads; w++) {
-        size_t n = first[w + 1] - first[w];
+    for (uint32_t w = 0; w < m->problem.n_workloads; w++, f.placed += f.n_placed) {
+        const char *reason;
         char message[256];
 
-        if (n < m->problem.replicas[w]) {
-            const char *reason = finding_explain(&f, w, message);
-
-            (void)json_array_append_new(
-                list, json_pack("{s:s, s:i, s:s, s:s}", "workload", m->workloads[w].name, "replicas",
-                                (int)(m->problem.replicas[w] - n), "reason", reason, "message", message));
-        }
+        f.n_placed = placed_alike(s, (size_t)(f.placed - s->placed), w);
+        if (f.n_placed == m->problem.replicas[w])
+            continue;
+        reason = finding_explain(&f, w, message);
+        (void)json_array_append_new(list, json_pack("{s:s, s:i, s:s, s:s}", "workload", m->workloads[w].name,
+                                                    "replicas", (int)(m->problem.replicas[w] - f.n_placed),
+                                                    "reason", reason, "message", message));
     }
     for (size_t i = 0; i < m->n_spreads; i++)
         free(f.used[i]);
@@ -219,30 +225,20 @@ static void answer_moves(json_t *list, const struct model *m, const struct solut
     }
 }
 
-static bool reports_claim(const json_t *cluster)
-{
-    const json_t *one;
-    size_t i;
-
-    json_array_foreach(kube_list(cluster, "status", "clusterClaims", NULL), i, one)
-    {
-        if (strcmp(cstr(kube_str(one, "name", NULL)), POLICY_CLAIM) == 0)
-            return true;
-    }
-    return false;
-}
-
 static void answer_note_claims(json_t *notes, const struct model *m, const struct solution *s)
 {
     const char *first = NULL;
     size_t n = 0;
 
-    for (size_t i = 0; i < m->problem.n_sites; i++)
-        if (s->setting[i] != NO_SETTING && m->sites[i].cluster != SIZE_MAX &&
-            !reports_claim(m->clusters[m->sites[i].cluster].object)) {
-            first = first ? first : m->sites[i].cluster_name;
-            n++;
-        }
+    for (size_t i = 0; i < m->problem.n_sites && m->sites[i].cluster != SIZE_MAX; i++) {
+        const json_t *cluster = m->clusters[m->sites[i].cluster];
+
+        if (s->setting[i] == NO_SETTING ||
+            list_find(kube_list(cluster, "status", "clusterClaims", NULL), "name", POLICY_CLAIM))
+            continue;
+        first = first ? first : m->sites[i].cluster_name;
+        n++;
+    }
     if (n)
         list_note(notes,
                   "%zu clusters (first: %.100s) report no ClusterClaim %s: workloads wait there until a "
@@ -369,8 +365,7 @@ static const char *const selector_labels[] = {"cluster-name", "name"};
 static const char *selector_of(const struct model *m, const struct model_site *site)
 {
     for (size_t i = 0; i < ARRAY_SIZE(selector_labels); i++)
-        if (strcmp(cstr(kube_label(m->clusters[site->cluster].object, selector_labels[i])),
-                   site->cluster_name) == 0)
+        if (strcmp(cstr(kube_label(m->clusters[site->cluster], selector_labels[i])), site->cluster_name) == 0)
             return selector_labels[i];
     return NULL;
 }
@@ -460,26 +455,14 @@ static void cluster_object_name(char out[NAME_BYTES], const char *kind, const ch
                        cluster, (uint32_t)hash_lasting(str_of(cluster)), id);
 }
 
-static void make_binding(struct making *mk, const char *cluster, const char *placement, json_t *subjects)
-{
-    char name[NAME_BYTES];
-
-    cluster_object_name(name, "binding", cluster, mk->id);
-    (void)json_array_append_new(mk->list,
-                                json_pack("{s:s, s:s, s:o, s:{s:s, s:s, s:s}, s:o}", "apiVersion",
-                                          POLICY_GROUP "/v1", "kind", "PlacementBinding", "metadata",
-                                          metadata_of(mk, name), "placementRef", "apiGroup", CLUSTER_GROUP,
-                                          "kind", "Placement", "name", placement, "subjects", subjects));
-}
-
 /* For each cluster with policies in force: its sites are neighbours. */
 static void make_clusters(struct making *mk, bool bindings)
 {
     const struct model *m = mk->m;
 
     for (size_t i = 0, end; i < m->problem.n_sites && m->sites[i].cluster != SIZE_MAX; i = end) {
-        json_t *subjects = json_array();
-        char name[NAME_BYTES];
+        json_auto_t *subjects = json_array();
+        char name[NAME_BYTES], binding[NAME_BYTES];
 
         for (end = i; end < m->problem.n_sites && m->sites[end].cluster == m->sites[i].cluster; end++)
             if (mk->s->setting[end] != NO_SETTING)
@@ -487,11 +470,15 @@ static void make_clusters(struct making *mk, bool bindings)
                                                                 "kind", "Policy", "name",
                                                                 m->settings[mk->s->setting[end]].policy));
         cluster_object_name(name, "placement", m->sites[i].cluster_name, mk->id);
+        cluster_object_name(binding, "binding", m->sites[i].cluster_name, mk->id);
         if (json_array_size(subjects) && !bindings)
             make_placement(mk, name, &(struct problem_pair){0, (uint32_t)i}, 1, false);
-        if (json_array_size(subjects) && bindings)
-            make_binding(mk, m->sites[i].cluster_name, name, json_incref(subjects));
-        json_decref(subjects);
+        else if (json_array_size(subjects))
+            (void)json_array_append_new(
+                mk->list, json_pack("{s:s, s:s, s:o, s:{s:s, s:s, s:s}, s:O}", "apiVersion",
+                                    POLICY_GROUP "/v1", "kind", "PlacementBinding", "metadata",
+                                    metadata_of(mk, binding), "placementRef", "apiGroup", CLUSTER_GROUP,
+                                    "kind", "Placement", "name", name, "subjects", subjects));
     }
 }
 
@@ -506,10 +493,9 @@ int objects_make(json_t **ret, const struct model *m, const struct solution *s, 
         return r;
     make_clusters(&mk, false);
     make_clusters(&mk, true);
-    for (size_t i = 0, end; i < s->n_placed; i = end) {
-        for (end = i; end < s->n_placed && s->placed[end].workload == s->placed[i].workload;)
-            end++;
-        make_placement(&mk, m->workloads[s->placed[i].workload].placement, &s->placed[i], end - i, true);
+    for (size_t i = 0, n; i < s->n_placed; i += n) {
+        n = placed_alike(s, i, s->placed[i].workload);
+        make_placement(&mk, m->workloads[s->placed[i].workload].placement, &s->placed[i], n, true);
     }
     *ret = TAKE_PTR(list);
     return 0;

@@ -67,7 +67,7 @@ static int format_check(const char *format, struct objection *ob)
 }
 
 /* Writes the name of the items for an app and a device, with a NUL for each other placeholder. */
-static void format_print(const char *format, const char *app, const char *device, struct buf *into)
+static void format_print(const char *format, struct str app, const char *device, struct buf *into)
 {
     buf_truncate(into, 0);
     for (const char *open; (open = strstr(format, "${"));) {
@@ -75,7 +75,7 @@ static void format_print(const char *format, const char *app, const char *device
 
         (void)!buf_put(into, format, (size_t)(open - format));
         if (str_eq(name, STR("app")))
-            (void)!buf_puts(into, app);
+            (void)!buf_put_str(into, app);
         else if (str_eq(name, STR("device")))
             (void)!buf_puts(into, device);
         else
@@ -138,9 +138,8 @@ int model_read_preference(struct model *m, struct objection *ob)
 /* The scores of one cluster: a cell for each app and setting. */
 struct board {
     struct model *m;
-    const char **apps; /* by id */
-    size_t first, n;   /* the cluster's settings */
-    double *sums;      /* [app * n + setting - first] */
+    size_t first, n; /* the cluster's settings */
+    double *sums;    /* [app * n + setting - first] */
     bool *is_missing;
 };
 
@@ -183,11 +182,12 @@ static void board_read(struct board *b, const struct model_score *wanted, const 
     int32_t value = 0;
 
     for (size_t i = 0; i < b->n; i++)
-        for (size_t app = 0; app < b->m->app_ids.n; app++) {
+        for (size_t app = 0; app < b->m->apps.n; app++) {
             size_t cell = app * b->n + i;
 
             if (score && !score->is_expired && (app == 0 || has_app)) {
-                format_print(wanted->format, b->apps[app], b->m->settings[b->first + i].device, &pattern);
+                format_print(wanted->format, b->m->apps.list[app], b->m->settings[b->first + i].device,
+                             &pattern);
                 found = score_find(score, buf_str(&pattern), &value);
             }
             hash = hash_chain_u64(hash, found ? (uint64_t)(int64_t)value : UINT64_MAX / 2);
@@ -205,24 +205,15 @@ static void board_read(struct board *b, const struct model_score *wanted, const 
                                                    : "valid"));
 }
 
-static void model_note_missing(struct model *m, size_t w, size_t setting)
-{
-    const struct model_setting *s = &m->settings[setting];
-
-    if (m->n_missing++ < MODEL_MISSING_SHOWN)
-        (void)json_array_append_new(m->missing,
-                                    json_pack("{s:s, s:s, s:s}", "workload", m->workloads[w].name, "cluster",
-                                              m->sites[s->site].cluster_name, "device", s->device));
-}
-
 static void board_write(const struct board *b, int16_t *scores)
 {
     struct model *m = b->m;
 
     for (size_t i = 0; i < b->n; i++) {
         size_t setting = b->first + i;
+        const struct model_setting *s = &m->settings[setting];
         int16_t *row = &scores[setting * m->problem.n_workloads];
-        uint32_t kind_id = m->sites[m->settings[setting].site].kind_id;
+        uint32_t kind_id = m->sites[s->site].kind_id;
 
         for (size_t w = 0; w < m->problem.n_workloads; w++) {
             size_t cell = m->workloads[w].app_id * b->n + i;
@@ -230,9 +221,11 @@ static void board_write(const struct board *b, int16_t *scores)
             row[w] = SCORE_IMPOSSIBLE;
             if (m->workloads[w].kind_id != kind_id)
                 continue;
-            if (b->is_missing[cell])
-                model_note_missing(m, w, setting);
-            else
+            if (b->is_missing[cell] && m->n_missing++ < MODEL_MISSING_SHOWN)
+                (void)json_array_append_new(m->missing,
+                                            json_pack("{s:s, s:s, s:s}", "workload", m->workloads[w].name,
+                                                      "cluster", s->cluster_name, "device", s->device));
+            if (!b->is_missing[cell])
                 row[w] = (int16_t)lround(b->sums[cell] * m->per_point);
         }
     }
@@ -264,7 +257,6 @@ static void model_choose_unit(struct model *m, double highest)
     if (m->is_rounded)
         scale = highest > 0 ? MAX_SCORE / highest : 1;
     m->per_point = scale;
-    m->problem.unit = 1 / scale;
     m->problem.move_cost = llround(fmin(move_cost * scale, MOVE_COST_MAX));
 }
 
@@ -275,7 +267,7 @@ static int model_check_score(struct model *m, const struct model_score *score, d
     double most = -1;
 
     for (size_t c = 0; c < m->n_clusters; c++) {
-        const struct score *s = snapshot_get(m->hub, KIND_SCORES, m->clusters[c].name, score->name);
+        const struct score *s = snapshot_get(m->hub, KIND_SCORES, kube_name(m->clusters[c]), score->name);
 
         m->n_expired += s && s->is_expired;
         most = s ? fmax(most, 0) : most;
@@ -291,29 +283,26 @@ static int model_check_score(struct model *m, const struct model_score *score, d
 /* The settings of the cluster of setting `first`: its sites are neighbours. */
 static size_t board_size(const struct model *m, size_t first)
 {
-    size_t end = first, cluster = m->sites[m->settings[first].site].cluster;
+    size_t end = first;
 
-    while (end < m->problem.n_settings && m->sites[m->settings[end].site].cluster == cluster)
+    while (end < m->problem.n_settings && m->settings[end].cluster == m->settings[first].cluster)
         end++;
     return end - first;
 }
 
 static void model_fill_scores(struct model *m, int16_t *scores)
 {
-    size_t cells = m->app_ids.n * MAX_POLICIES;
-    CLEANUP(cleanup_free) const char **apps = xcalloc(m->app_ids.n + 1, sizeof(*apps));
+    size_t cells = m->apps.n * MAX_POLICIES;
     CLEANUP(cleanup_free) double *sums = xcalloc(cells, sizeof(double));
     CLEANUP(cleanup_free) bool *missing = xcalloc(cells, sizeof(bool));
-    struct board b = {.m = m, .apps = apps, .sums = sums, .is_missing = missing};
+    struct board b = {.m = m, .sums = sums, .is_missing = missing};
 
-    for (size_t w = 0; w < m->problem.n_workloads; w++)
-        apps[m->workloads[w].app_id] = m->workloads[w].app;
     for (; b.first < m->problem.n_settings; b.first += b.n) {
         b.n = board_size(m, b.first);
-        memset(sums, 0, m->app_ids.n * b.n * sizeof(double));
-        memset(missing, 0, m->app_ids.n * b.n * sizeof(bool));
+        memset(sums, 0, m->apps.n * b.n * sizeof(double));
+        memset(missing, 0, m->apps.n * b.n * sizeof(bool));
         for (size_t i = 0; i < m->n_scores; i++)
-            board_read(&b, &m->scores[i], m->sites[m->settings[b.first].site].cluster_name);
+            board_read(&b, &m->scores[i], m->settings[b.first].cluster_name);
         board_write(&b, scores);
     }
 }

@@ -46,15 +46,21 @@ static const char *scorer_dimension_format(const json_t *scorer)
     return text && *text ? text : "${scoreName}";
 }
 
-static bool scorer_has_object(const json_t *scorer, const char *object)
+/* The name of its AddOnPlacementScores, in `name`; NULL while it is not known. */
+static const char *scorer_object_name(const json_t *scorer, char name[OBJECT_NAME_MAX + 1])
 {
     const char *score = scorer_score_name(scorer);
+
+    if (score)
+        (void)object_name(str_of(score), name);
+    return score ? name : NULL;
+}
+
+static bool scorer_has_object(const json_t *scorer, const char *object)
+{
     char name[OBJECT_NAME_MAX + 1];
 
-    if (!score)
-        return false;
-    (void)object_name(str_of(score), name);
-    return strcmp(name, object) == 0;
+    return strcmp(cstr(scorer_object_name(scorer, name)), object) == 0;
 }
 
 /* The DynamicScorer that an AddOnPlacementScore comes from: the first whose score name is that of its
@@ -130,11 +136,13 @@ static void summary_add(struct map *by_name, const struct score *score)
     }
 }
 
-/* The nth value in ascending order. */
+/* The nth value in ascending order; NULL without any. */
 static json_t *summary_nth(const struct summary_row *row, size_t n)
 {
     size_t i = 0;
 
+    if (row->items == 0)
+        return NULL;
     while (i < VALUES - 1 && n >= row->counts[i])
         n -= row->counts[i++];
     return json_integer((int)i + LEAST);
@@ -143,23 +151,16 @@ static json_t *summary_nth(const struct summary_row *row, size_t n)
 /* max_text: bytes of each of the scorer's texts. */
 static json_t *summary_row_value(const struct snapshot *hub, const struct summary_row *row, size_t max_text)
 {
-    const json_t *scorer = scorer_of_score(hub, row->first);
-    json_t *o =
-        json_pack("{s:s,s:I,s:I,s:I}", "name", row->first->name, "clusters", (json_int_t)row->clusters,
-                  "expired", (json_int_t)row->expired, "items", (json_int_t)row->items);
+    const json_t *scorer = max_text ? scorer_of_score(hub, row->first) : NULL;
+    const char *format = scorer ? scorer_dimension_format(scorer) : "";
+    const char *description = scorer ? scorer_description(scorer) : "";
 
-    if (row->items) {
-        (void)json_object_set_new(o, "min", summary_nth(row, 0));
-        (void)json_object_set_new(o, "median", summary_nth(row, (row->items - 1) / 2));
-        (void)json_object_set_new(o, "max", summary_nth(row, row->items - 1));
-    }
-    if (scorer && max_text) {
-        (void)json_object_set_new(o, "scoreDimensionFormat",
-                                  text_cut(scorer_dimension_format(scorer), max_text));
-        if (*scorer_description(scorer))
-            (void)json_object_set_new(o, "description", text_cut(scorer_description(scorer), max_text));
-    }
-    return o;
+    return json_pack("{s:s,s:I,s:I,s:I,s:o*,s:o*,s:o*,s:o*,s:o*}", "name", row->first->name, "clusters",
+                     (json_int_t)row->clusters, "expired", (json_int_t)row->expired, "items",
+                     (json_int_t)row->items, "min", summary_nth(row, 0), "median",
+                     summary_nth(row, (row->items - 1) / 2), "max", summary_nth(row, row->items - 1),
+                     "scoreDimensionFormat", *format ? text_cut(format, max_text) : NULL, "description",
+                     *description ? text_cut(description, max_text) : NULL);
 }
 
 static int summary_compare_rows(const void *a, const void *b)
@@ -173,7 +174,7 @@ static int summary_compare_rows(const void *a, const void *b)
  * enough, the last rows are left out. */
 static void summary_put(struct listing *l, const struct snapshot *hub, const struct map *by_name)
 {
-    size_t n = by_name->n, at = 0, room = listing_is_short(l) ? l->room * 7 / 8 : SIZE_MAX, bytes = 2;
+    size_t n = by_name->n, at = 0, room = listing_at_most(l, l->room * 7 / 8), bytes = 2;
     size_t each = n && listing_is_short(l) ? room / n : SIZE_MAX;
     size_t max_text = each == SIZE_MAX ? each : each > ROW_BYTES ? (each - ROW_BYTES) / 2 : 0;
     CLEANUP(cleanup_free) struct summary_row **rows = xcalloc(n + 1, sizeof(struct summary_row *));
@@ -280,11 +281,10 @@ static void scores_fill(struct listing *l, const struct snapshot *hub)
 
 void scores_get(void *assist, struct call *c)
 {
-    const struct reader_query q = {.kinds = KIND_BIT(KIND_SCORES) | KIND_BIT(KIND_SCORERS),
-                                   .cluster = call_text(c, "namespace"),
-                                   .score = call_text(c, "name")};
-
-    reader_answer(assist_reader(assist), c, &q, scores_fill);
+    assist_answer(assist, c, scores_fill,
+                  &(struct reader_query){.kinds = KIND_BIT(KIND_SCORES) | KIND_BIT(KIND_SCORERS),
+                                         .cluster = call_text(c, "namespace"),
+                                         .score = call_text(c, "name")});
 }
 
 /* ---- The list of scorers ---- */
@@ -301,26 +301,23 @@ static json_t *scorers_conditions(const struct listing *l, const json_t *scorer)
 
         if (listing_is_short(l) && strcmp(status, "True") == 0 && strcmp(type, "Ready") != 0)
             continue;
-        (void)json_array_append_new(list,
-                                    json_pack("{s:s,s:s,s:s,s:o}", "type", type, "status", status, "reason",
-                                              cstr(kube_str(one, "reason", NULL)), "message",
-                                              text_cut(kube_str(one, "message", NULL),
-                                                       listing_is_short(l) ? MESSAGE_BYTES : SIZE_MAX)));
+        (void)json_array_append_new(
+            list, json_pack("{s:s,s:s,s:s,s:o}", "type", type, "status", status, "reason",
+                            cstr(kube_str(one, "reason", NULL)), "message",
+                            text_cut(kube_str(one, "message", NULL), listing_at_most(l, MESSAGE_BYTES))));
     }
     return list;
 }
 
 static json_t *scorers_item(const struct listing *l, const json_t *scorer)
 {
-    const char *score = scorer_score_name(scorer), *health = kube_str(scorer, "status", "healthStatus", NULL);
+    const char *health = kube_str(scorer, "status", "healthStatus", NULL);
     char object[OBJECT_NAME_MAX + 1];
 
-    if (score)
-        (void)object_name(str_of(score), object);
     return json_pack("{s:s,s:s,s:s*,s:s*,s:o,s:s,s:O*,s:s,s:o,s:O*,s:b}", "namespace", kube_namespace(scorer),
-                     "name", kube_name(scorer), "scoreName", score, "addonPlacementScore",
-                     score ? object : NULL, "description",
-                     text_cut(scorer_description(scorer), listing_is_short(l) ? DESCRIPTION_BYTES : SIZE_MAX),
+                     "name", kube_name(scorer), "scoreName", scorer_score_name(scorer), "addonPlacementScore",
+                     scorer_object_name(scorer, object), "description",
+                     text_cut(scorer_description(scorer), listing_at_most(l, DESCRIPTION_BYTES)),
                      "scoreDimensionFormat", scorer_dimension_format(scorer), "scoreItems",
                      kube_list(scorer, "spec", "scoreItems", NULL), "health", health ? health : "Unknown",
                      "conditions", scorers_conditions(l, scorer), "clusters",
@@ -339,9 +336,9 @@ static void scorers_fill(struct listing *l, const struct snapshot *hub)
 
 void scorers_list(void *assist, struct call *c)
 {
-    const struct reader_query q = {.kinds = KIND_BIT(KIND_SCORERS), .namespace = call_text(c, "namespace")};
-
-    reader_answer(assist_reader(assist), c, &q, scorers_fill);
+    assist_answer(
+        assist, c, scorers_fill,
+        &(struct reader_query){.kinds = KIND_BIT(KIND_SCORERS), .namespace = call_text(c, "namespace")});
 }
 
 /* ---- Findings ---- */
@@ -359,17 +356,15 @@ struct explanation {
 static void PRINTF_LIKE(4, 5)
     explain_add(struct explanation *f, const char *about, const char *quote, const char *fmt, ...)
 {
-    json_t *one;
+    bool has_quote = quote && *quote;
     va_list ap;
 
     va_start(ap, fmt);
-    one = json_pack("{s:s,s:o}", "about", about, "finding", json_vsprintf(fmt, ap));
+    (void)json_array_append_new(f->list, json_pack("{s:s,s:o,s:o*,s:o*}", "about", about, "finding",
+                                                   json_vsprintf(fmt, ap), "quote",
+                                                   has_quote ? text_cut(quote, QUOTE_BYTES) : NULL,
+                                                   "untrusted", has_quote ? json_true() : NULL));
     va_end(ap);
-    if (quote && *quote) {
-        (void)json_object_set_new(one, "quote", text_cut(quote, QUOTE_BYTES));
-        (void)json_object_set_new(one, "untrusted", json_true());
-    }
-    (void)json_array_append_new(f->list, one);
 }
 
 static void explain_cluster(struct explanation *f)
@@ -426,17 +421,8 @@ static bool explain_sends_score(const struct explanation *f, const char *score)
     const json_t *manifests = kube_list(f->hub->work, "spec", "workload", "manifests", NULL);
     struct str text = kube_text(json_array_get(manifests, 0), "data", "summaries", NULL);
     json_auto_t *summaries = NULL;
-    const json_t *one;
-    size_t i;
 
-    if (kube_json_parse(&summaries, text, NULL) < 0)
-        return false;
-    json_array_foreach(summaries, i, one)
-    {
-        if (strcmp(cstr(kube_str(one, "scoreName", NULL)), score) == 0)
-            return true;
-    }
-    return false;
+    return kube_json_parse(&summaries, text, NULL) == 0 && list_find(summaries, "scoreName", score);
 }
 
 static void explain_report(struct explanation *f, const struct work_found *found, const struct report *report,
@@ -519,12 +505,10 @@ static void explain_object_conditions(struct explanation *f)
 
 static void explain_object(struct explanation *f)
 {
-    const char *score = scorer_score_name(f->scorer);
     char name[OBJECT_NAME_MAX + 1], until[KUBE_TIME_BYTES];
 
-    if (!score)
+    if (!scorer_object_name(f->scorer, name))
         return;
-    (void)object_name(str_of(score), name);
     f->score = snapshot_get(f->hub, KIND_SCORES, f->cluster, name);
     if (!f->score) {
         explain_add(f, "AddOnPlacementScore", NULL,
@@ -548,25 +532,20 @@ static void explain_object(struct explanation *f)
 
 /* ---- The explanation ---- */
 
-static json_t *explain_score(const struct score *s)
-{
-    return json_pack("{s:s,s:I,s:o*,s:b}", "name", s->name, "values", (json_int_t)s->n_items, "validUntil",
-                     scores_valid_until(s), "expired", s->is_expired);
-}
-
 static void explain_put_findings(struct listing *l, const struct explanation *f)
 {
     const char *first = kube_str(json_array_get(f->list, 0), "finding", NULL);
+    const struct score *s = f->score;
 
     listing_put(l, "cluster", json_string(f->cluster));
     listing_put(l, "scorer", json_string(kube_name(f->scorer)));
     listing_put(l, "hasScore", json_boolean(f->has_score));
     listing_put(l, "cause", json_string(f->has_score ? "The score is there and valid." : cstr(first)));
-    if (f->score)
-        listing_put(l, "addonPlacementScore", explain_score(f->score));
-    for (size_t i = 0; i < json_array_size(f->list); i++)
-        if (listing_wants(l))
-            listing_add(l, json_incref(json_array_get(f->list, i)));
+    if (s)
+        listing_put(l, "addonPlacementScore",
+                    json_pack("{s:s,s:I,s:o*,s:b}", "name", s->name, "values", (json_int_t)s->n_items,
+                              "validUntil", scores_valid_until(s), "expired", s->is_expired));
+    listing_add_all(l, f->list);
 }
 
 static void explain_fill(struct listing *l, const struct snapshot *hub)
@@ -599,10 +578,9 @@ static void explain_fill(struct listing *l, const struct snapshot *hub)
 
 void scorer_explain(void *assist, struct call *c)
 {
-    const struct reader_query q = {.kinds = KIND_BIT(KIND_SCORERS) | KIND_BIT(KIND_CLUSTERS) |
-                                            KIND_BIT(KIND_SCORES),
-                                   .cluster = call_text(c, "cluster"),
-                                   .wants_work = true};
-
-    reader_answer(assist_reader(assist), c, &q, explain_fill);
+    assist_answer(assist, c, explain_fill,
+                  &(struct reader_query){.kinds = KIND_BIT(KIND_SCORERS) | KIND_BIT(KIND_CLUSTERS) |
+                                                  KIND_BIT(KIND_SCORES),
+                                         .cluster = call_text(c, "cluster"),
+                                         .wants_work = true});
 }

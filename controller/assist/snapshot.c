@@ -220,12 +220,11 @@ struct reader {
 unsigned reader_status(enum kube_verdict verdict)
 {
     static const unsigned statuses[KUBE_VERDICTS] = {
-        [KUBE_OK] = 200,       [KUBE_RETRY] = 503,   [KUBE_UNAUTHORIZED] = 503, [KUBE_FORBIDDEN] = 403,
-        [KUBE_NO_KIND] = 503,  [KUBE_GONE] = 503,    [KUBE_NOT_FOUND] = 409,    [KUBE_EXISTS] = 409,
-        [KUBE_CONFLICT] = 409, [KUBE_INVALID] = 422, [KUBE_TOO_LARGE] = 422,
+        [KUBE_FORBIDDEN] = 403, [KUBE_NOT_FOUND] = 409, [KUBE_EXISTS] = 409,
+        [KUBE_CONFLICT] = 409,  [KUBE_INVALID] = 422,   [KUBE_TOO_LARGE] = 422,
     };
 
-    return statuses[verdict];
+    return statuses[verdict] ?: 503;
 }
 
 /* ---- What is known of each kind ---- */
@@ -414,17 +413,6 @@ static void read_on_work(void *arg, struct kube_answer *a)
     read_end(rd, NULL);
 }
 
-static void read_ask_work(struct read *rd)
-{
-    const struct kube_request rq = {.method = KUBE_GET,
-                                    .resource = &kube_manifestworks,
-                                    .namespace = rd->query.cluster,
-                                    .name = WORK_NAME,
-                                    .timeout_ms = WORK_TIMEOUT_MS};
-
-    rd->call = kube_start(rd->reader->kube, &rq, read_on_work, rd);
-}
-
 /* ---- The steps ---- */
 
 /* Starts the next step, or ends. */
@@ -439,7 +427,13 @@ static void read_next(struct read *rd)
     else if (!rd->snapshot)
         reader_end_probe(rd->reader);
     else if (rd->query.wants_work)
-        read_ask_work(rd);
+        rd->call = kube_start(rd->reader->kube,
+                              &(struct kube_request){.method = KUBE_GET,
+                                                     .resource = &kube_manifestworks,
+                                                     .namespace = rd->query.cluster,
+                                                     .name = WORK_NAME,
+                                                     .timeout_ms = WORK_TIMEOUT_MS},
+                              read_on_work, rd);
     else
         read_end(rd, NULL);
 }
@@ -480,24 +474,6 @@ void snapshot_fill(struct call *c)
         listing_note(&l, "%s", json_string_value(json_array_get(missing, i)));
     c->fill(&l, c->hub);
     listing_end(&l);
-}
-
-static void reader_on_read(void *call, struct snapshot *s, const struct objection *failure)
-{
-    struct call *c = call;
-
-    c->hub = s;
-    if (s)
-        c->ended(c);
-    else
-        call_refuse(c, failure, NULL);
-}
-
-void reader_answer(struct reader *r, struct call *c, const struct reader_query *q,
-                   void (*fill)(struct listing *l, const struct snapshot *hub))
-{
-    c->fill = fill;
-    reader_read(r, q, reader_on_read, c);
 }
 
 /* ---- The probe ---- */

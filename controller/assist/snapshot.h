@@ -67,7 +67,6 @@ struct snapshot {
 
 struct snapshot *snapshot_new(unix_ms now);
 struct snapshot *snapshot_free(struct snapshot *s);
-DEFINE_CLEANUP(struct snapshot, snapshot_free)
 
 /* Adds an object of a list, whose large members that no request needs are removed. */
 void snapshot_add(struct snapshot *s, enum kind kind, json_t *object);
@@ -114,14 +113,11 @@ typedef void (*reader_done_fn)(void *arg, struct snapshot *s, const struct objec
 struct reader *reader_new(struct loop *loop, struct kube *k);
 /* Reads under way end with 503. Takes NULL, returns NULL. */
 struct reader *reader_free(struct reader *r);
-DEFINE_CLEANUP(struct reader, reader_free)
 
 /* Ends with `done`, now or within a minute. A kind that is not installed is an empty list; whatever else
  * cannot be listed is a failure. */
 void reader_read(struct reader *r, const struct reader_query *q, reader_done_fn done, void *arg);
-/* Reads, and ends the call with an answer that snapshot_fill() makes on a worker's thread. */
-void reader_answer(struct reader *r, struct call *c, const struct reader_query *q,
-                   void (*fill)(struct listing *l, const struct snapshot *hub));
+/* Fills in the answer of a call that has read the hub, on a worker's thread. */
 void snapshot_fill(struct call *c);
 
 /* Whether each kind has been listed once, or is not installed. */

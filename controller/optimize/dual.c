@@ -2,6 +2,7 @@
 
 #include "controller/optimize/problem.h"
 #include "exporter/base/def.h"
+#include "exporter/base/memory.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 
 enum {
+    /* Enough to choose from, and few enough to look at often: */
     CELLS_OF_WORKLOAD = 120, /* in rows, for each setting of a site */
     CELLS_WANTED = 12 << 20, /* in all rows */
     PATIENCE = 30,           /* evaluations without a lower value, after which steps become shorter */
@@ -18,6 +20,8 @@ enum {
 static const double NORM_MIN = 1e-18;
 /* More than any score or move, and little enough that sums of prices are exact. */
 static const double PRICE_MAX = 0x1p41;
+/* Of what does not fit: more than all scores, stays and moves. */
+static const int64_t COST_MAX = INT64_MAX / 4;
 
 static const double FIRST_FACTOR = 0.4, LAST_FACTOR = 0.002;
 
@@ -33,11 +37,11 @@ void prices_init(struct prices *x, struct layout *l)
     *x = (struct prices){
         .l = l,
         .stride = 1,
-        .workload = layout_zeroed(l, n, sizeof(*x->workload)),
-        .threshold = layout_zeroed(l, n, sizeof(*x->threshold)),
-        .is_running = layout_zeroed(l, n, sizeof(*x->is_running)),
-        .limit = layout_zeroed(l, p->n_limits + 1, sizeof(*x->limit)),
-        .resource = layout_zeroed(l, (p->n_settings + 1) * p->n_resources, sizeof(*x->resource)),
+        .workload = layout_alloc(l, n, sizeof(*x->workload)),
+        .threshold = layout_alloc(l, n, sizeof(*x->threshold)),
+        .is_running = layout_alloc(l, n, sizeof(*x->is_running)),
+        .limit = layout_alloc(l, p->n_limits + 1, sizeof(*x->limit)),
+        .resource = layout_alloc(l, (p->n_settings + 1) * p->n_resources, sizeof(*x->resource)),
     };
 }
 
@@ -57,8 +61,8 @@ void prices_at_site(struct prices *x, uint32_t site, bool is_there)
         x->is_running[l->running[i]] = is_there;
 }
 
-/* What resources besides the main one cost; -1 if there is not enough of one. Rounded down, so that all that
- * fits costs no more than the supply. */
+/* What resources besides the main one cost, COST_MAX if there is not enough of one. Rounded down, so that all
+ * that fits costs no more than the supply. */
 static int64_t resources_cost(const struct prices *x, uint32_t setting, uint32_t workload)
 {
     const struct problem *p = x->l->p;
@@ -69,7 +73,7 @@ static int64_t resources_cost(const struct prices *x, uint32_t setting, uint32_t
         int64_t price = x->resource[setting * p->n_resources + r];
 
         if (request[r] > supply[r])
-            return -1;
+            return COST_MAX;
         if (price > 0 && request[r] > 0)
             cost += (int64_t)((__int128)price * request[r] / supply[r]);
     }
@@ -90,38 +94,28 @@ static int64_t limits_cost(const struct prices *x, uint32_t site, uint32_t workl
     return cost;
 }
 
-static void offer(const struct prices *x, uint32_t setting, uint32_t workload, int64_t worth,
-                  struct knapsack *k)
-{
-    const struct layout *l = x->l;
-    int64_t value = worth - x->workload[workload];
-
-    if (l->p->n_resources > 1) {
-        int64_t cost = resources_cost(x, setting, workload);
-
-        if (cost < 0)
-            return;
-        value -= cost;
-    }
-    if (x->has_limits)
-        value -= limits_cost(x, l->site_of[setting], workload);
-    if (value > 0) {
-        k->items[k->n++] = (struct knapsack_item){
-            .value = value, .amount = layout_amount(l, setting, workload), .what = workload};
-    }
-}
-
-/* What the workload is worth there beyond all prices, maybe less than 0. After prices_at_site(); it fits. */
-static int64_t prices_value(const struct prices *x, uint32_t setting, uint32_t workload)
+/* What the workload with this score is worth there beyond all prices, maybe less than 0. After
+ * prices_at_site(). */
+static int64_t prices_value(const struct prices *x, uint32_t setting, uint32_t workload, int64_t score)
 {
     const struct problem *p = x->l->p;
-    int64_t value = problem_score(p, setting, workload) * PRICE_ONE - x->workload[workload];
+    int64_t value = score * PRICE_ONE - x->workload[workload];
 
     if (x->is_running[workload])
         value += p->move_cost * PRICE_ONE + x->stay;
     if (p->n_resources > 1)
         value -= resources_cost(x, setting, workload);
     return value - (x->has_limits ? limits_cost(x, x->l->site_of[setting], workload) : 0);
+}
+
+static void offer(const struct prices *x, uint32_t setting, uint32_t workload, int64_t score,
+                  struct knapsack *k)
+{
+    int64_t value = prices_value(x, setting, workload, score);
+
+    if (value > 0)
+        k->items[k->n++] = (struct knapsack_item){
+            .value = value, .amount = layout_amount(x->l, setting, workload), .what = workload};
 }
 
 /* Whether one of a block's scores is above its threshold. */
@@ -150,15 +144,15 @@ static size_t next_above(const int16_t *scores, const int16_t *threshold, size_t
     return n;
 }
 
-/* What a grain costs, for a cell of the knapsack. */
-int64_t prices_of_cell(const struct layout *l, uint32_t setting, int64_t grain)
+/* The price of a cell of the setting's knapsack, for that of a grain. */
+static int64_t prices_of_cell(const struct layout *l, uint32_t setting, int64_t grain)
 {
     if (!l->is_scaled[setting])
         return grain;
     return (int64_t)((__int128)grain * layout_supply(l, setting) / KNAPSACK_CELLS);
 }
 
-int64_t prices_of_grain(const struct layout *l, uint32_t setting, int64_t cell)
+static int64_t prices_of_grain(const struct layout *l, uint32_t setting, int64_t cell)
 {
     if (!l->is_scaled[setting])
         return cell;
@@ -172,14 +166,15 @@ static void offer_copied(const struct prices *x, const struct rows *rows, uint32
 
     for (size_t i = 0; i < rows->n[setting]; i++) {
         if (c[i].score > x->threshold[c[i].workload] && !x->is_running[c[i].workload])
-            offer(x, setting, c[i].workload, (int64_t)c[i].score * PRICE_ONE, k);
+            offer(x, setting, c[i].workload, c[i].score, k);
     }
     /* An amount is up to a cell less than the grains come to. */
     k->outside_price = prices_of_cell(x->l, setting, rows->grain[setting]);
     k->outside = rows->margin - (x->l->is_scaled[setting] ? k->outside_price + 1 : 0);
 }
 
-void prices_items(const struct prices *x, const struct rows *rows, uint32_t setting, struct knapsack *k)
+/* Fills in the items that are worth more than their prices, with the difference as value. */
+static void fill_items(const struct prices *x, const struct rows *rows, uint32_t setting, struct knapsack *k)
 {
     const struct layout *l = x->l;
     const struct problem *p = l->p;
@@ -193,19 +188,35 @@ void prices_items(const struct prices *x, const struct rows *rows, uint32_t sett
     } else {
         for (size_t i = 0, w; x->stride > 1 && (w = layout_sample(i, site, x->stride)) < n; i++) {
             if (scores[w] > x->threshold[w] && !x->is_running[w])
-                offer(x, setting, (uint32_t)w, (int64_t)scores[w] * PRICE_ONE, k);
+                offer(x, setting, (uint32_t)w, scores[w], k);
         }
         for (size_t w = x->stride > 1 ? n : 0; (w = next_above(scores, x->threshold, w, n)) < n; w++) {
             if (!x->is_running[w])
-                offer(x, setting, (uint32_t)w, (int64_t)scores[w] * PRICE_ONE, k);
+                offer(x, setting, (uint32_t)w, scores[w], k);
         }
     }
     for (size_t i = l->running_first[site]; i < l->running_first[site + 1]; i++) {
         uint32_t w = l->running[i];
 
         if (scores[w] != SCORE_IMPOSSIBLE)
-            offer(x, setting, w, (scores[w] + p->move_cost) * PRICE_ONE + x->stay, k);
+            offer(x, setting, w, scores[w], k);
     }
+}
+
+int64_t prices_solve(const struct prices *x, const struct rows *rows, bool is_bound, uint32_t setting,
+                     int64_t *grain, struct knapsack *k)
+{
+    int64_t value;
+
+    k->price = prices_of_cell(x->l, setting, grain[setting]);
+    fill_items(x, rows, setting, k);
+    if (!is_bound) {
+        k->outside_price = 0;
+        k->outside = KNAPSACK_ALL;
+    }
+    value = knapsack_solve(k, x->l->cells[setting]);
+    grain[setting] = prices_of_grain(x->l, setting, k->price);
+    return value;
 }
 
 /* ---- Rows ---- */
@@ -216,10 +227,11 @@ static void rows_init(struct rows *x, struct layout *l)
     size_t n = size_min(p->n_workloads * p->n_settings, ROW_CELLS_MAX);
 
     *x = (struct rows){
-        .cells = layout_alloc(l, n + 1, sizeof(*x->cells)), /* pages that are not written cost nothing */
+        .cells =
+            arena_alloc(&l->arena, (n + 1) * sizeof(*x->cells)), /* pages that are not written cost nothing */
         .first = layout_alloc(l, p->n_settings + 1, sizeof(*x->first)),
         .n = layout_alloc(l, p->n_settings + 1, sizeof(*x->n)),
-        .grain = layout_zeroed(l, p->n_settings + 1, sizeof(*x->grain)),
+        .grain = layout_alloc(l, p->n_settings + 1, sizeof(*x->grain)),
         .workload = layout_alloc(l, p->n_workloads + 1, sizeof(*x->workload)),
         .base = layout_alloc(l, p->n_workloads + 1, sizeof(*x->base)),
         .grains = layout_alloc(l, p->n_workloads + 1, sizeof(*x->grains)),
@@ -365,10 +377,10 @@ void dual_init(struct dual *x, struct layout *l, struct knapsack *k)
         .factor = FIRST_FACTOR,
         .margin = PRICE_ONE,
         .widest = PRICE_ONE,
-        .price = layout_zeroed(l, n, sizeof(*x->price)),
-        .slope = layout_zeroed(l, n, sizeof(*x->slope)),
-        .step = layout_zeroed(l, n, sizeof(*x->step)),
-        .lowest = layout_zeroed(l, n, sizeof(*x->lowest)),
+        .price = layout_alloc(l, n, sizeof(*x->price)),
+        .slope = layout_alloc(l, n, sizeof(*x->slope)),
+        .step = layout_alloc(l, n, sizeof(*x->step)),
+        .lowest = layout_alloc(l, n, sizeof(*x->lowest)),
         .picks = layout_alloc(l, max_picks, sizeof(*x->picks)),
         .worth = layout_alloc(l, p->n_settings + 1, sizeof(*x->worth)),
         .grain = layout_alloc(l, p->n_settings + 1, sizeof(*x->grain)),
@@ -438,16 +450,6 @@ static void add_pick(struct dual *x, uint32_t workload, uint32_t setting)
     }
 }
 
-static int64_t resources_price(const struct dual *x, uint32_t setting)
-{
-    size_t n = x->l->p->n_resources;
-    int64_t sum = 0;
-
-    for (size_t r = 0; r < n; r++)
-        sum += x->prices.resource[setting * n + r];
-    return sum;
-}
-
 static void dual_reserve(struct dual *x, size_t n)
 {
     struct dual_pick *more;
@@ -471,14 +473,12 @@ static void evaluate_site(struct dual *x, uint32_t site)
     int64_t most = 0;
 
     for (uint32_t i = p->first_setting[site]; i < p->first_setting[site + 1]; i++) {
-        int64_t value = resources_price(x, i);
+        int64_t resources = 0, value = prices_solve(&x->prices, &x->rows, true, i, x->grain, k);
 
-        k->price = prices_of_cell(l, i, x->grain[i]);
-        prices_items(&x->prices, &x->rows, i, k);
-        x->worth[i].most = value;
-        value += knapsack_solve(k, l->cells[i]);
-        x->worth[i] = (struct dual_worth){value, x->worth[i].most + k->most, k->price};
-        x->grain[i] = prices_of_grain(l, i, k->price);
+        for (size_t r = 0; r < p->n_resources; r++)
+            resources += x->prices.resource[i * p->n_resources + r];
+        value += resources;
+        x->worth[i] = (struct dual_worth){value, resources + k->most, k->price};
         x->n_cut += k->is_cut;
         if (value > most) {
             most = value;
@@ -496,33 +496,22 @@ static void evaluate_site(struct dual *x, uint32_t site)
         add_pick(x, k->held[i].what, best);
 }
 
-/* Enough to choose from, and few enough to look at often. */
-static size_t cells_wanted(const struct problem *p)
-{
-    return size_min(CELLS_OF_WORKLOAD * p->n_workloads * (p->n_settings / (p->n_sites + 1) + 1),
-                    CELLS_WANTED);
-}
-
 /* What is not in the copied rows is worth less than the present prices of grains allow, or will be copied. */
-static void refresh_rows(struct dual *x)
-{
-    if (x->is_dense)
-        return;
-    if (rows_reach(&x->rows, &x->prices, x->margin) && x->n_cut <= x->l->p->n_sites / 8)
-        return;
-    for (size_t i = 0; i < x->l->p->n_settings; i++)
-        x->rows.grain[i] = x->grain[i] - x->grain[i] / 16;
-    x->margin = x->widest;
-    while (x->margin > x->widest / 16 &&
-           rows_estimate(&x->rows, &x->prices, x->margin) > cells_wanted(x->l->p))
-        x->margin -= x->margin / 4;
-    rows_fill(&x->rows, &x->prices, x->margin);
-}
-
 void dual_refresh(struct dual *x)
 {
+    const struct problem *p = x->l->p;
+    size_t wanted = CELLS_OF_WORKLOAD * p->n_workloads * (p->n_settings / (p->n_sites + 1) + 1);
+
     round_prices(x);
-    refresh_rows(x);
+    if (x->is_dense || (rows_reach(&x->rows, &x->prices, x->margin) && x->n_cut <= p->n_sites / 8))
+        return;
+    wanted = size_min(wanted, CELLS_WANTED);
+    for (size_t i = 0; i < p->n_settings; i++)
+        x->rows.grain[i] = x->grain[i] - x->grain[i] / 16;
+    x->margin = x->widest;
+    while (x->margin > x->widest / 16 && rows_estimate(&x->rows, &x->prices, x->margin) > wanted)
+        x->margin -= x->margin / 4;
+    rows_fill(&x->rows, &x->prices, x->margin);
 }
 
 /* Rounds down, also below 0. */
@@ -553,8 +542,7 @@ int dual_evaluate(struct dual *x)
 
     if (layout_stopped(x->l))
         return -ECANCELED;
-    round_prices(x);
-    refresh_rows(x);
+    dual_refresh(x);
     x->n_cut = 0;
     begin_value(x);
     for (uint32_t s = 0; s < p->n_sites; s++) {
@@ -571,7 +559,7 @@ int dual_evaluate(struct dual *x)
 int64_t dual_most_with(const struct dual *x, uint32_t setting, uint32_t workload)
 {
     const struct dual_worth *k = &x->worth[setting];
-    int64_t value = prices_value(&x->prices, setting, workload);
+    int64_t value = prices_value(&x->prices, setting, workload, problem_score(x->l->p, setting, workload));
     int64_t below = k->price * layout_amount(x->l, setting, workload) - value;
 
     return below > 0 ? k->most - below : k->most;

@@ -35,12 +35,7 @@ double solution_gap(const struct solution *s)
 
 void *layout_alloc(struct layout *l, size_t n, size_t size)
 {
-    return arena_alloc(&l->arena, n * size);
-}
-
-void *layout_zeroed(struct layout *l, size_t n, size_t size)
-{
-    return memset(layout_alloc(l, n, size), 0, n * size);
+    return memset(arena_alloc(&l->arena, n * size), 0, n * size);
 }
 
 static int64_t layout_gcd(int64_t a, int64_t b)
@@ -95,6 +90,8 @@ static void fill_amounts(struct layout *l)
         int64_t grains = layout_request(l, w);
 
         l->grains[w] = (uint32_t)(grains > KNAPSACK_CELLS ? KNAPSACK_CELLS + 1 : grains);
+        l->replicas[w] = (uint32_t)size_min(p->replicas[w], p->n_sites);
+        l->slots_first[w + 1] = l->slots_first[w] + l->replicas[w];
     }
     for (size_t k = 0; k < p->n_settings; k++)
         layout_resize(l, k);
@@ -104,53 +101,32 @@ static void fill_amounts(struct layout *l)
     }
 }
 
-/* Turns counts at [i + 1] into where each list begins. */
-static void sum_up(size_t *first, size_t n)
+size_t layout_sum_up(size_t *first, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         first[i + 1] += first[i];
-}
-
-/* Moves the ends of lists, which filling them has left, back to where they begin. */
-static void shift_back(size_t *first, size_t n)
-{
-    memmove(first + 1, first, n * sizeof(*first));
-    first[0] = 0;
+    return first[n];
 }
 
 static void fill_lists(struct layout *l)
 {
     const struct problem *p = l->p;
+    size_t *running = l->running_first + 1, *limits = l->limits_first + 1, n;
 
     for (size_t i = 0; i < p->n_running; i++)
-        l->running[l->running_first[p->running[i].site]++] = p->running[i].workload;
-    shift_back(l->running_first, p->n_sites);
-    for (size_t i = 0; i < p->n_limits; i++) {
+        running[p->running[i].site + 1]++;
+    for (size_t i = 0; i < p->n_limits; i++)
         for (size_t k = 0; k < p->limits[i].n_workloads; k++)
-            l->limits_of[l->limits_first[p->limits[i].workloads[k]]++] = (uint32_t)i;
-    }
-    shift_back(l->limits_first, p->n_workloads);
-}
-
-static void allocate_lists(struct layout *l)
-{
-    const struct problem *p = l->p;
-
+            limits[p->limits[i].workloads[k] + 1]++;
+    n = layout_sum_up(running, p->n_sites);
+    l->running = layout_alloc(l, n + 1, sizeof(*l->running));
+    n = layout_sum_up(limits, p->n_workloads);
+    l->limits_of = layout_alloc(l, n + 1, sizeof(*l->limits_of));
     for (size_t i = 0; i < p->n_running; i++)
-        l->running_first[p->running[i].site + 1]++;
-    for (size_t i = 0; i < p->n_limits; i++) {
+        l->running[running[p->running[i].site]++] = p->running[i].workload;
+    for (size_t i = 0; i < p->n_limits; i++)
         for (size_t k = 0; k < p->limits[i].n_workloads; k++)
-            l->limits_first[p->limits[i].workloads[k] + 1]++;
-    }
-    for (size_t w = 0; w < p->n_workloads; w++) {
-        l->replicas[w] = (uint32_t)size_min(p->replicas[w], p->n_sites);
-        l->slots_first[w + 1] = l->replicas[w];
-    }
-    sum_up(l->running_first, p->n_sites);
-    sum_up(l->limits_first, p->n_workloads);
-    sum_up(l->slots_first, p->n_workloads);
-    l->running = layout_alloc(l, p->n_running + 1, sizeof(*l->running));
-    l->limits_of = layout_alloc(l, l->limits_first[p->n_workloads] + 1, sizeof(*l->limits_of));
+            l->limits_of[limits[p->limits[i].workloads[k]]++] = (uint32_t)i;
 }
 
 void layout_init(struct layout *l, const struct problem *p, int64_t deadline_ms, const atomic_bool *cancel)
@@ -160,15 +136,14 @@ void layout_init(struct layout *l, const struct problem *p, int64_t deadline_ms,
 
     *l = (struct layout){
         .p = p, .cancel = cancel, .end_ms = now.ms + deadline_ms, .arena.chunk_bytes = 64 << 10};
-    l->grains = layout_zeroed(l, w, sizeof(*l->grains));
-    l->replicas = layout_zeroed(l, w, sizeof(*l->replicas));
-    l->cells = layout_zeroed(l, k, sizeof(*l->cells));
-    l->is_scaled = layout_zeroed(l, k, sizeof(*l->is_scaled));
-    l->site_of = layout_zeroed(l, k, sizeof(*l->site_of));
-    l->running_first = layout_zeroed(l, s, sizeof(*l->running_first));
-    l->limits_first = layout_zeroed(l, w, sizeof(*l->limits_first));
-    l->slots_first = layout_zeroed(l, w, sizeof(*l->slots_first));
-    allocate_lists(l);
+    l->grains = layout_alloc(l, w, sizeof(*l->grains));
+    l->replicas = layout_alloc(l, w, sizeof(*l->replicas));
+    l->cells = layout_alloc(l, k, sizeof(*l->cells));
+    l->is_scaled = layout_alloc(l, k, sizeof(*l->is_scaled));
+    l->site_of = layout_alloc(l, k, sizeof(*l->site_of));
+    l->running_first = layout_alloc(l, s + 1, sizeof(*l->running_first));
+    l->limits_first = layout_alloc(l, w + 1, sizeof(*l->limits_first));
+    l->slots_first = layout_alloc(l, w, sizeof(*l->slots_first));
     l->stays_needed = p->max_moves < p->n_running ? (int64_t)(p->n_running - p->max_moves) : 0;
     choose_main(l);
     fill_amounts(l);

@@ -98,28 +98,22 @@ static uint32_t placing_least(const struct placing *x, uint32_t workload)
     return least;
 }
 
-static bool placing_is_limited(const struct placing *x, uint32_t workload, uint32_t site)
-{
-    const struct layout *l = x->l;
-
-    for (size_t i = l->limits_first[workload]; i < l->limits_first[workload + 1]; i++) {
-        const struct problem_limit *limit = &l->p->limits[l->limits_of[i]];
-
-        if (x->used[l->limits_of[i]] >= limit->max && limit_has_site(limit, site))
-            return true;
-    }
-    return false;
-}
-
 static bool placing_fits(const struct placing *x, uint32_t workload, uint32_t site)
 {
-    const struct problem *p = x->l->p;
+    const struct layout *l = x->l;
+    const struct problem *p = l->p;
 
     for (size_t r = 0; r < p->n_resources; r++) {
         if (problem_request(p, workload)[r] > x->left[site * p->n_resources + r])
             return false;
     }
-    return !placing_is_limited(x, workload, site);
+    for (size_t i = l->limits_first[workload]; i < l->limits_first[workload + 1]; i++) {
+        const struct problem_limit *limit = &p->limits[l->limits_of[i]];
+
+        if (x->used[l->limits_of[i]] >= limit->max && limit_has_site(limit, site))
+            return false;
+    }
+    return true;
 }
 
 static void placing_set(struct placing *x, uint32_t site, uint32_t setting)
@@ -226,11 +220,6 @@ static bool is_better(const struct placing *x, int64_t sum, int64_t stays, bool 
     return x->sum > sum || (x->sum == sum && (is_lower || x->n_stays > stays));
 }
 
-static bool is_there(const struct placing *x, uint32_t workload, uint32_t site)
-{
-    return placing_slot_on(x, workload, site) != NO_SLOT;
-}
-
 /* Adds the workload to the site; one without a setting gets the best for it. */
 static bool polish_put(struct placing *x, uint32_t workload, uint32_t site)
 {
@@ -281,7 +270,8 @@ static bool trade(struct placing *x, uint32_t a, uint32_t s, uint32_t b, uint32_
     uint32_t of_s = s == NO_SITE ? NO_SETTING : x->setting[s], of_t = x->setting[t];
     int64_t sum = x->sum, stays = x->n_stays;
 
-    if (s == t || is_there(x, a, t) || (b != NO_WORKLOAD && is_there(x, b, s)))
+    if (s == t || placing_slot_on(x, a, t) != NO_SLOT ||
+        (b != NO_WORKLOAD && placing_slot_on(x, b, s) != NO_SLOT))
         return false;
     if (s != NO_SITE)
         take_away(x, a, s);
@@ -364,7 +354,7 @@ void primal_init(struct primal *x, struct layout *l, struct knapsack *k)
     *x = (struct primal){
         .l = l,
         .knapsack = k,
-        .grain = layout_zeroed(l, l->p->n_settings + 1, sizeof(*x->grain)),
+        .grain = layout_alloc(l, l->p->n_settings + 1, sizeof(*x->grain)),
         .undone = layout_alloc(l, (slots + 1) * 2, sizeof(*x->undone)),
     };
     placing_init(&x->now, l);
@@ -457,62 +447,34 @@ static void undo(struct primal *x, uint32_t site, uint32_t setting)
     }
 }
 
-/* The best setting for an emptied site, which the knapsack holds the workloads of, and what they are worth;
- * `preferred` at equal worth. */
-static uint32_t choose_setting(struct primal *x, const struct rows *rows, uint32_t site, uint32_t preferred,
-                               int64_t *most)
-{
-    const struct problem *p = x->l->p;
-    struct knapsack *k = x->knapsack;
-    uint32_t best = NO_SETTING;
-
-    *most = 0;
-    for (uint32_t i = p->first_setting[site]; i < p->first_setting[site + 1]; i++) {
-        int64_t value = 0;
-
-        k->price = prices_of_cell(x->l, i, x->grain[i]);
-        prices_items(&x->prices, rows, i, k);
-        k->outside_price = 0;
-        k->outside = KNAPSACK_ALL;
-        (void)knapsack_solve(k, x->l->cells[i]);
-        x->grain[i] = prices_of_grain(x->l, i, k->price);
-        for (size_t n = 0; n < k->n; n++)
-            value += k->items[n].value;
-        if (value > *most || (value == *most && i == preferred && value > 0)) {
-            *most = value;
-            best = i;
-            knapsack_hold(k);
-        }
-    }
-    return best;
-}
-
-/* What the emptied site's replicas were worth at what is asked now. */
-static int64_t own_worth(const struct primal *x, int64_t gains, int64_t stays)
-{
-    int64_t worth = gains * PRICE_ONE + stays * x->prices.stay;
-
-    for (size_t i = 0; i < x->n_undone; i++)
-        worth -= x->prices.workload[x->undone[i].workload];
-    return worth;
-}
-
 /* The site chooses what it hosts: the set of workloads and the setting that gain most, given where all others
- * are. Returns whether that changed anything. */
+ * are; the setting that it has if others gain as much. Returns whether that changed anything. */
 static bool improve_site(struct primal *x, const struct rows *rows, uint32_t site)
 {
-    uint32_t before = x->now.setting[site], setting;
-    int64_t sum = x->now.sum, stays = x->now.n_stays, own, most;
+    const struct problem *p = x->l->p;
+    uint32_t before = x->now.setting[site], best = NO_SETTING;
+    int64_t sum = x->now.sum, stays = x->now.n_stays, most = 0, own;
 
     x->n_undone = 0;
     while (x->now.head[site] != NO_SLOT)
         take_out(x, x->now.head[site]);
-    own = own_worth(x, sum - x->now.sum, stays - x->now.n_stays);
+    /* What they were worth at what is asked now. */
+    own = (sum - x->now.sum) * PRICE_ONE + (stays - x->now.n_stays) * x->prices.stay;
+    for (size_t i = 0; i < x->n_undone; i++)
+        own -= x->prices.workload[x->undone[i].workload];
     prices_at_site(&x->prices, site, true);
-    setting = choose_setting(x, rows, site, before, &most);
+    for (uint32_t i = p->first_setting[site]; i < p->first_setting[site + 1]; i++) {
+        int64_t value = prices_solve(&x->prices, rows, false, i, x->grain, x->knapsack);
+
+        if (value > most || (value == most && i == before && value > 0)) {
+            most = value;
+            best = i;
+            knapsack_hold(x->knapsack);
+        }
+    }
     prices_at_site(&x->prices, site, false);
-    if (setting != NO_SETTING && most > own) {
-        fill_site(x, site, setting);
+    if (best != NO_SETTING && most > own) {
+        fill_site(x, site, best);
         if ((x->is_free || x->now.sum > sum) &&
             (x->now.n_stays >= stays || x->now.n_stays >= x->l->stays_needed))
             return true;

@@ -6,8 +6,8 @@
  * score of (workload, setting). To be maximised: the scores, less what moves cost.
  *
  * Indices stand for names in ascending order: among equal answers the one with lower indices is taken.
- * Amounts are thousandths, as Kubernetes' quantities; scores are multiples of `unit`, so that sums are exact
- * and a bound may be rounded down to a multiple. Everything is borrowed, lists ascend, indices are in range.
+ * Amounts are thousandths, as Kubernetes' quantities; scores are whole numbers, so that sums are exact and
+ * a bound may be rounded down. Everything is borrowed, lists ascend, indices are in range.
  *
  * Nothing placed keeps every rule but max_moves. */
 #ifndef DS_OPTIMIZE_PROBLEM_H
@@ -40,12 +40,11 @@ struct problem {
     const uint32_t *first_setting; /* [n_sites + 1]: site s has settings first_setting[s] .. [s + 1] - 1 */
     const int64_t *supplies;       /* [setting * n_resources + resource] */
     const int16_t *scores;         /* [setting * n_workloads + workload], or SCORE_IMPOSSIBLE */
-    double unit;                   /* of scores and move_cost: 1 for scores that are whole numbers */
     /* What runs now, ascending by workload, then site. A replica that will not be where it runs is a move,
      * wherever it goes. */
     const struct problem_pair *running;
     size_t n_running;
-    int64_t move_cost; /* of each move, in `unit`, 0 .. MOVE_COST_MAX */
+    int64_t move_cost; /* of each move, 0 .. MOVE_COST_MAX */
     size_t max_moves;  /* SIZE_MAX: any number. Replicas stay even where their score is negative if need be */
     const struct problem_limit *limits;
     size_t n_limits;
@@ -87,7 +86,7 @@ struct solution {
     struct problem_pair *placed; /* ascending by workload, then site */
     size_t n_placed;
     size_t n_moves;
-    int64_t objective;  /* in `unit`: scores - move_cost * n_moves */
+    int64_t objective;  /* scores - move_cost * n_moves */
     int64_t bound;      /* proven: no answer is better. INT64_MIN: proven that max_moves cannot be kept */
     bool is_infeasible; /* no answer that keeps max_moves was found: nothing placed, objective and moves 0 */
     bool deadline_reached; /* given more time, the answer or the bound might be better */
@@ -99,14 +98,9 @@ void solution_done(struct solution *s);
  * optimal, or proven infeasible. */
 double solution_gap(const struct solution *s);
 
-struct solve_options {
-    int64_t deadline_ms;       /* from now */
-    const atomic_bool *cancel; /* set by another thread: ends the search early; may be NULL */
-};
-
 /* Solves a problem: by relaxation, whose bound and answer are often enough, then small ones by branch and
- * bound. Blocks: for a worker's thread. The same problem gives the same solution unless a deadline cuts the
- * search. */
-void solve(struct solution *ret, const struct problem *p, const struct solve_options *o);
+ * bound. Blocks: for a worker's thread. The same problem gives the same solution unless the deadline (from
+ * now) cuts the search, or `cancel` (may be NULL), which another thread sets. */
+void solve(struct solution *ret, const struct problem *p, int64_t deadline_ms, const atomic_bool *cancel);
 
 #endif

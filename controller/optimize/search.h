@@ -32,9 +32,11 @@ struct layout {
 /* The deadline counts from now. */
 void layout_init(struct layout *l, const struct problem *p, int64_t deadline_ms, const atomic_bool *cancel);
 void layout_done(struct layout *l);
-/* Memory that layout_done() frees: n of a size, zeroed or not. */
+/* Memory that layout_done() frees: n of a size, zeroed. */
 void *layout_alloc(struct layout *l, size_t n, size_t size);
-void *layout_zeroed(struct layout *l, size_t n, size_t size);
+/* Turns the lengths of lists, at first[i + 1], into where each begins; returns the sum. Where `first` is one
+ * further than what lists are read by, filling them with list[first[i]++] leaves that right. */
+size_t layout_sum_up(size_t *first, size_t n);
 /* Follows a change of the setting's supply. */
 void layout_resize(struct layout *l, size_t setting);
 /* Whether the search must end: canceled or past the deadline. Stays so. */
@@ -102,7 +104,7 @@ struct knapsack_item {
 
 struct knapsack {
     struct knapsack_item *items; /* the caller fills in n of at most max_items */
-    size_t n, max_items;
+    size_t n;
     /* What is known about items that are not given: value <= outside_price * amount - outside.
      * KNAPSACK_ALL: all are given. */
     int64_t outside_price, outside;
@@ -162,7 +164,7 @@ struct rows {
         int16_t score;
     } * cells;
     size_t *first;        /* [setting] into cells, SIZE_MAX: not copied */
-    size_t *n;            /* [setting] */
+    size_t *n;            /* [setting]; 0 if it was not copied */
     int64_t *grain;       /* [setting]: the price of a grain */
     int64_t *workload;    /* [workload]: its price */
     float *base, *grains; /* [workload]: what a score must be without grains, and the grains */
@@ -176,18 +178,11 @@ void prices_set(struct prices *x, uint32_t workload, int64_t price);
 
 /* Before the settings of a site are asked for, and after. */
 void prices_at_site(struct prices *x, uint32_t site, bool is_there);
-/* Fills in the items that are worth more than their prices, with the difference as value. */
-void prices_items(const struct prices *x, const struct rows *rows, uint32_t setting, struct knapsack *k);
-
-/* The price of a cell of the setting's knapsack, for that of a grain. */
-int64_t prices_of_cell(const struct layout *l, uint32_t setting, int64_t grain);
-int64_t prices_of_grain(const struct layout *l, uint32_t setting, int64_t cell);
-
-/* Of a setting's row; none if it was not copied. */
-static inline size_t rows_length(const struct rows *x, uint32_t setting)
-{
-    return x->first[setting] == SIZE_MAX ? 0 : x->n[setting];
-}
+/* The knapsack of what is worth more in the setting than its prices: the value beyond them of the items that
+ * it leaves. With `is_bound` not below the best although rows lack some; rows may be NULL. grain[setting] is
+ * a guess, then what a grain was worth. */
+int64_t prices_solve(const struct prices *x, const struct rows *rows, bool is_bound, uint32_t setting,
+                     int64_t *grain, struct knapsack *k);
 
 struct dual_pick {
     uint32_t workload, setting;

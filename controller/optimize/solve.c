@@ -1,6 +1,7 @@
 #include "controller/optimize/problem.h"
 #include "controller/optimize/search.h"
 #include "exporter/base/def.h"
+#include "exporter/base/memory.h"
 
 #include <errno.h>
 #include <math.h>
@@ -99,16 +100,6 @@ static void branch_close_setting(struct branch *b, uint32_t setting)
         branch_exclude(b, setting, w);
 }
 
-static void branch_close_others(struct branch *b, uint32_t setting)
-{
-    uint32_t site = b->l.site_of[setting];
-
-    for (uint32_t k = b->p.first_setting[site]; k < b->p.first_setting[site + 1]; k++) {
-        if (k != setting)
-            branch_close_setting(b, k);
-    }
-}
-
 static void branch_close_limit(struct branch *b, const struct problem_limit *limit)
 {
     for (size_t i = 0; i < limit->n_sites; i++) {
@@ -125,6 +116,7 @@ static void branch_close_limit(struct branch *b, const struct problem_limit *lim
 static void branch_book(struct branch *b, uint32_t setting, uint32_t workload, int sign)
 {
     uint32_t site = b->l.site_of[setting];
+    int64_t needed;
 
     for (size_t r = 0; r < b->p.n_resources; r++)
         b->supplies[setting * b->p.n_resources + r] -= sign * problem_request(&b->p, workload)[r];
@@ -136,16 +128,20 @@ static void branch_book(struct branch *b, uint32_t setting, uint32_t workload, i
     }
     b->gains += sign * placing_gain(&b->answers->now, workload, setting);
     b->stays += placing_stays(&b->answers->now, workload, site) ? sign : 0;
-    b->l.stays_needed = b->answers->l->stays_needed - b->stays;
-    if (b->l.stays_needed < 0)
-        b->l.stays_needed = 0;
+    needed = b->answers->l->stays_needed - b->stays;
+    b->l.stays_needed = needed > 0 ? needed : 0;
 }
 
 static void branch_fix(struct branch *b, uint32_t setting, uint32_t workload)
 {
+    uint32_t site = b->l.site_of[setting];
+
     b->fixed[b->n_fixed++] = (struct dual_pick){workload, setting};
     branch_book(b, setting, workload, 1);
-    branch_close_others(b, setting);
+    for (uint32_t k = b->p.first_setting[site]; k < b->p.first_setting[site + 1]; k++) {
+        if (k != setting)
+            branch_close_setting(b, k);
+    }
     branch_exclude(b, setting, workload);
     for (uint32_t w = 0; w < b->p.n_workloads; w++) {
         if (!problem_fits(&b->p, setting, w))
@@ -221,13 +217,6 @@ static void branch_tighten(struct branch *b)
     }
 }
 
-static void branch_count_picks(struct branch *b)
-{
-    for (size_t i = 0; i < b->dual.n_picks; i++)
-        b->picked[branch_cell(b, b->dual.picks[i].setting, b->dual.picks[i].workload)]++;
-    b->n_evaluated++;
-}
-
 static void branch_try_answer(struct branch *b, bool is_whole)
 {
     struct primal *a = b->answers;
@@ -240,7 +229,8 @@ static void branch_try_answer(struct branch *b, bool is_whole)
     primal_keep(a);
 }
 
-static void branch_begin_node(struct branch *b)
+/* 1: nothing below this node is better than the best answer. -ECANCELED when the search must end. */
+static int branch_bound_node(struct branch *b)
 {
     struct dual *x = &b->dual;
 
@@ -251,14 +241,6 @@ static void branch_begin_node(struct branch *b)
     memset(x->step, 0, x->n * sizeof(*x->step));
     memset(b->picked, 0, b->p.n_settings * b->p.n_workloads * sizeof(*b->picked));
     b->n_evaluated = 0;
-}
-
-/* 1: nothing below this node is better than the best answer. -ECANCELED when the search must end. */
-static int branch_bound_node(struct branch *b)
-{
-    struct dual *x = &b->dual;
-
-    branch_begin_node(b);
     for (int i = 0; i < STEPS_OF_NODE; i++) {
         int r;
 
@@ -271,7 +253,9 @@ static int branch_bound_node(struct branch *b)
         r = dual_evaluate(x);
         if (r < 0)
             return r;
-        branch_count_picks(b);
+        for (size_t k = 0; k < x->n_picks; k++)
+            b->picked[branch_cell(b, x->picks[k].setting, x->picks[k].workload)]++;
+        b->n_evaluated++;
         if (i == 0)
             branch_try_answer(b, false);
         if (b->gains + x->bound <= branch_best(b))
@@ -397,8 +381,8 @@ static void branch_init(struct branch *b, struct primal *answers, const double *
     b->evaluations = size_min(BRANCH_WORK / (cells + 1) + 1, EVALUATIONS_MAX);
     b->max_steps = size_min(cells, MEMORY_MAX / (b->dual.n * sizeof(*b->prices)));
     b->steps = layout_alloc(&b->l, b->max_steps + 1, sizeof(*b->steps));
-    b->prices =
-        layout_alloc(&b->l, (b->max_steps + 1) * b->dual.n, sizeof(*b->prices)); /* as many as are written */
+    b->prices = arena_alloc(&b->l.arena,
+                            (b->max_steps + 1) * b->dual.n * sizeof(*b->prices)); /* as many as are written */
 }
 
 /* Of the nodes that were not searched. */
@@ -417,9 +401,10 @@ static int64_t branch_open_bound(const struct branch *b, int64_t bound)
 
 /* Searches from the prices of a bound, until the best answer is proven or as much has been looked at as is
  * allowed: improves the answer and lowers *bound (of the sum of gains; INT64_MIN: there is no answer that
- * keeps max_moves). */
-static void branch(struct primal *answers, const double *prices, int64_t *bound)
+ * keeps max_moves). Returns whether it did either. */
+static bool branch(struct primal *answers, const double *prices, int64_t *bound)
 {
+    int64_t sum = answers->has_best ? answers->best.sum : INT64_MIN, before = *bound;
     struct branch b;
 
     branch_init(&b, answers, prices);
@@ -430,6 +415,7 @@ static void branch(struct primal *answers, const double *prices, int64_t *bound)
         *bound = branch_open_bound(&b, *bound);
     answers->l->stopped |= b.l.stopped;
     layout_done(&b.l);
+    return *bound < before || (answers->has_best && answers->best.sum > sum);
 }
 
 /* ---- Relaxation ---- */
@@ -461,32 +447,13 @@ static bool relax_is_optimal(const struct relax *x)
     return x->primal.has_best && x->primal.best.sum >= x->dual.bound;
 }
 
-/* What the prices are tuned for: the answer's settings, and the first where it has none. */
-static void choose_settings(const struct relax *x, uint32_t *setting)
-{
-    const struct problem *p = x->layout.p;
-
-    memcpy(setting, x->primal.best.setting, p->n_sites * sizeof(*setting));
-    for (size_t s = 0; s < p->n_sites; s++) {
-        if (setting[s] == NO_SETTING && p->first_setting[s] < p->first_setting[s + 1])
-            setting[s] = p->first_setting[s];
-    }
-}
-
-/* Prices that are tuned for the only settings there are need few more steps. */
-static size_t iterations_of(const struct relax *x)
-{
-    size_t cells = x->layout.p->n_workloads * x->layout.p->n_settings + 1, n = WORK / cells;
-
-    if (!x->is_constructed)
-        return size_max(n / TUNED_PART, 1);
-    return n > ITERATIONS_MAX ? ITERATIONS_MAX : size_max(n, ITERATIONS_MIN);
-}
-
 static void relax_iterate(struct relax *x)
 {
-    size_t n = iterations_of(x);
+    size_t n = WORK / (x->layout.p->n_workloads * x->layout.p->n_settings + 1);
 
+    /* Prices that are tuned for the only settings there are need few more steps. */
+    n = x->is_constructed ? size_min(size_max(n, ITERATIONS_MIN), ITERATIONS_MAX)
+                          : size_max(n / TUNED_PART, 1);
     if (n < ITERATIONS_MAX)
         x->dual.factor = FACTOR_OF_FEW;
     for (size_t i = 0; i < n && !relax_is_optimal(x) && dual_evaluate(&x->dual) == 0; i++) {
@@ -502,23 +469,20 @@ static void relax_iterate(struct relax *x)
 static void relax_search(struct relax *x)
 {
     const struct problem *p = x->layout.p;
-    CLEANUP(cleanup_free) uint32_t *setting = xmalloc((p->n_sites + 1) * sizeof(*setting));
+    uint32_t *setting = layout_alloc(&x->layout, p->n_sites + 1, sizeof(*setting));
 
-    choose_settings(x, setting);
+    /* Prices are tuned for the answer's settings, and the first where it has none. */
+    for (size_t s = 0; s < p->n_sites; s++) {
+        setting[s] = x->primal.best.setting[s];
+        if (setting[s] == NO_SETTING && p->first_setting[s] < p->first_setting[s + 1])
+            setting[s] = p->first_setting[s];
+    }
     memcpy(x->dual.grain, x->primal.grain, p->n_settings * sizeof(*x->primal.grain));
     tune_prices(&x->dual, setting, true);
     if (!x->is_constructed)
         primal_construct(&x->primal);
     tune_prices(&x->dual, setting, false);
     relax_iterate(x);
-}
-
-static void relax_branch(struct relax *x)
-{
-    int64_t sum = x->primal.has_best ? x->primal.best.sum : INT64_MIN, bound = x->dual.bound;
-
-    branch(&x->primal, x->dual.lowest, &x->dual.bound);
-    x->has_branched = x->dual.bound < bound || (x->primal.has_best && x->primal.best.sum > sum);
 }
 
 static void relax_export(struct relax *x, struct solution *ret)
@@ -544,25 +508,18 @@ static void relax_export(struct relax *x, struct solution *ret)
         ret->deadline_reached = false;
 }
 
-/* Whether an answer must be there before prices can be tuned: large problems begin with the prices, which
- * give a bound and a better answer. */
-static bool relax_needs_settings(const struct relax *x)
-{
-    const struct problem *p = x->layout.p;
-
-    return p->n_settings > p->n_sites || x->layout.stays_needed > 0 ||
-           p->n_workloads * p->n_settings < CONSTRUCTED_CELLS;
-}
-
-void solve(struct solution *ret, const struct problem *p, const struct solve_options *o)
+void solve(struct solution *ret, const struct problem *p, int64_t deadline_ms, const atomic_bool *cancel)
 {
     struct relax x = {0};
 
-    layout_init(&x.layout, p, o->deadline_ms, o->cancel);
+    layout_init(&x.layout, p, deadline_ms, cancel);
     knapsack_init(&x.knapsack, p->n_workloads + 1);
     dual_init(&x.dual, &x.layout, &x.knapsack);
     primal_init(&x.primal, &x.layout, &x.knapsack);
-    x.is_constructed = relax_needs_settings(&x);
+    /* Large problems of which prices can be tuned without an answer begin with the prices, which give a bound
+     * and a better answer. */
+    x.is_constructed = p->n_settings > p->n_sites || x.layout.stays_needed > 0 ||
+                       p->n_workloads * p->n_settings < CONSTRUCTED_CELLS;
     if (x.is_constructed)
         primal_construct(&x.primal);
     else
@@ -570,7 +527,7 @@ void solve(struct solution *ret, const struct problem *p, const struct solve_opt
     if (x.primal.has_best && !relax_is_optimal(&x))
         relax_search(&x);
     if (!relax_is_optimal(&x) && p->n_settings * p->n_workloads <= CELLS_MAX && !x.layout.stopped)
-        relax_branch(&x);
+        x.has_branched = branch(&x.primal, x.dual.lowest, &x.dual.bound);
     relax_export(&x, ret);
     knapsack_done(&x.knapsack);
     layout_done(&x.layout);

@@ -93,9 +93,9 @@ struct tune {
     float share; /* of all requests, by the workloads that have cells */
 };
 
-static float tune_supply(const struct tune *t, uint32_t setting)
+static float tune_supply(const struct tune *t, size_t site)
 {
-    return (float)layout_supply(t->dual->l, setting);
+    return t->setting[site] == NO_SETTING ? 0 : (float)layout_supply(t->dual->l, t->setting[site]);
 }
 
 static void tune_init(struct tune *t, struct dual *x, const uint32_t *setting)
@@ -106,9 +106,9 @@ static void tune_init(struct tune *t, struct dual *x, const uint32_t *setting)
     *t = (struct tune){
         .dual = x,
         .setting = setting,
-        .first = layout_zeroed(x->l, p->n_workloads + 2, sizeof(*t->first)),
+        .first = layout_alloc(x->l, p->n_workloads + 2, sizeof(*t->first)),
         .weight = layout_alloc(x->l, n, sizeof(*t->weight)),
-        .price = layout_zeroed(x->l, 5 * n, sizeof(*t->price)),
+        .price = layout_alloc(x->l, 5 * n, sizeof(*t->price)),
     };
     t->ahead = t->price + n;
     t->lowest = t->ahead + n;
@@ -161,16 +161,14 @@ static void take_rows(struct tune *t)
     for (size_t s = 0; s < p->n_sites; s++) {
         uint32_t k = t->setting[s];
 
-        for (size_t i = 0; k != NO_SETTING && i < rows_length(rows, k); i++)
+        for (size_t i = 0; k != NO_SETTING && i < rows->n[k]; i++)
             first[rows->cells[rows->first[k] + i].workload + 1]++;
     }
-    for (size_t w = 0; w < p->n_workloads; w++)
-        first[w + 1] += first[w];
-    tune_reserve(t, first[p->n_workloads]);
+    tune_reserve(t, layout_sum_up(first, p->n_workloads));
     for (uint32_t s = 0; s < p->n_sites; s++) {
         uint32_t k = t->setting[s];
 
-        for (size_t i = 0; k != NO_SETTING && i < rows_length(rows, k); i++) {
+        for (size_t i = 0; k != NO_SETTING && i < rows->n[k]; i++) {
             const struct row_cell *c = &rows->cells[rows->first[k] + i];
 
             t->cells[first[c->workload]++] = (struct tune_cell){s, c->score};
@@ -219,7 +217,7 @@ __attribute__((optimize("O3"))) static float request_sites(struct tune *t, size_
 static void change_prices(struct tune *t, float heat)
 {
     for (size_t s = 0; s < t->dual->l->p->n_sites; s++) {
-        float supply = t->setting[s] == NO_SETTING ? 0 : t->share * tune_supply(t, t->setting[s]);
+        float supply = t->share * tune_supply(t, s);
         float was = t->price[s], size = t->mean / 2, change;
 
         if (supply <= 0)
@@ -244,8 +242,7 @@ static double tune_round(struct tune *t, float heat)
     memset(t->requested, 0, p->n_sites * sizeof(*t->requested));
     memset(t->squares, 0, p->n_sites * sizeof(*t->squares));
     for (size_t s = 0; s < p->n_sites; s++)
-        value +=
-            t->setting[s] == NO_SETTING ? 0 : (double)t->ahead[s] * t->share * tune_supply(t, t->setting[s]);
+        value += (double)t->ahead[s] * t->share * tune_supply(t, s);
     for (size_t w = 0; w < p->n_workloads; w++) {
         if (t->first[w + 1] > t->first[w])
             value += (double)request_sites(t, w, 1 / heat);
@@ -277,33 +274,23 @@ static void tune_rounds(struct tune *t, int rounds, float from, float to)
     }
 }
 
-static void tune_by_sample(struct tune *t, float margin)
-{
-    take_sample(t);
-    tune_rounds(t, SAMPLE_ROUNDS, margin * HEAT_OF_SAMPLE, margin * HEAT);
-    dual_start(t->dual, t->setting);
-}
-
-static void tune_by_rows(struct tune *t, float margin)
-{
-    float heat = margin * HEAT, cooling = sqrtf(LAST_HEAT / HEAT);
-
-    for (int stage = 0; stage < STAGES && !layout_stopped(t->dual->l); stage++) {
-        dual_refresh(t->dual);
-        take_rows(t);
-        tune_rounds(t, ROUNDS, heat, heat * cooling);
-        heat *= cooling;
-        dual_start(t->dual, t->setting);
-    }
-}
-
 void tune_prices(struct dual *x, const uint32_t *setting, bool by_sample)
 {
-    float margin = (float)x->widest / PRICE_ONE;
+    float margin = (float)x->widest / PRICE_ONE, heat = margin * HEAT, cooling = sqrtf(LAST_HEAT / HEAT);
     struct tune t;
 
     tune_init(&t, x, setting);
-    if (t.mean > 0)
-        by_sample ? tune_by_sample(&t, margin) : tune_by_rows(&t, margin);
+    if (t.mean > 0 && by_sample) {
+        take_sample(&t);
+        tune_rounds(&t, SAMPLE_ROUNDS, margin * HEAT_OF_SAMPLE, margin * HEAT);
+        dual_start(x, setting);
+    }
+    for (int stage = 0; t.mean > 0 && !by_sample && stage < STAGES && !layout_stopped(x->l); stage++) {
+        dual_refresh(x);
+        take_rows(&t);
+        tune_rounds(&t, ROUNDS, heat, heat * cooling);
+        heat *= cooling;
+        dual_start(x, setting);
+    }
     free(t.cells);
 }

@@ -6,6 +6,7 @@
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
+#include "exporter/metric/metrics.h"
 #include "test/bench/measure.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
@@ -138,9 +139,11 @@ static void report(const struct bench *b, const char *what)
 }
 
 /* The probe takes no page of a list. */
-static void wait_synced(struct bench *b, const struct reader *reader)
+/* Until each kind has been listed once. */
+static void wait_synced(struct bench *b)
 {
-    while (!reader_is_synced(reader))
+    fake_kube_requests(b->f, fake_requests(b->f->server) + KINDS);
+    while (fake_kube_calls(b->f))
         assert_int_equal(loop_turn(b->f->loop, 5), 0);
 }
 
@@ -159,7 +162,7 @@ static void bench_read(struct bench *b)
     struct reader *reader;
 
     reader = reader_new(b->f->loop, b->f->kube);
-    wait_synced(b, reader);
+    wait_synced(b);
     push_pages(b, SCORE_PATH, (size_t)CLUSTERS * SCORES, all_scores_put);
     begin(b);
     reader_read(reader, &q, on_read, b);
@@ -202,12 +205,14 @@ static void on_planned(struct call *c)
 
 static void bench_plan(struct bench *b)
 {
-    const struct assist_options o = {.loop = b->f->loop, .kube = b->f->kube, .deadline_ms = 10000};
+    struct metrics *metrics = metrics_new(METRIC_OWNER_LOOP);
+    const struct assist_options o = {
+        .loop = b->f->loop, .kube = b->f->kube, .metrics = metrics, .deadline_ms = 10000};
     struct assist *a;
 
     b->call = (struct call){.input = request(), .max_bytes = SIZE_MAX, .ended = on_planned};
     assert_int_equal(assist_new(&a, &o), 0);
-    wait_synced(b, assist_reader(a));
+    wait_synced(b);
     push_pages(b, "/apis/cluster.open-cluster-management.io/v1/managedclusters", CLUSTERS, cluster_put);
     push_pages(b, POLICY_PATH, CLUSTERS, policy_put);
     push_pages(b, WORK_PATH, WORKLOADS, workload_put);
@@ -217,6 +222,7 @@ static void bench_plan(struct bench *b)
     fake_kube_turn(b->f, &b->ended, 1);
     report(b, "plan 10,000 workloads on 1,000 clusters");
     (void)assist_free(a);
+    (void)metrics_free(metrics);
     json_decref(b->call.input);
 }
 

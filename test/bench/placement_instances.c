@@ -55,7 +55,6 @@ struct instance instance_make(enum instance_kind kind, size_t sites, size_t work
                                      .n_sites = sites,
                                      .n_settings = sites * settings,
                                      .n_resources = 1,
-                                     .unit = 1,
                                      .max_moves = SIZE_MAX}};
     bool is_roomy = kind == INSTANCE_LOOSE || kind == INSTANCE_APPS;
     int64_t most = is_roomy || kind == INSTANCE_FULL ? 8 : 3;

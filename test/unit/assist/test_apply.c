@@ -22,6 +22,7 @@ static const char listed[] =
 
 struct run {
     struct fake_kube *f;
+    struct assist_options options;
     struct apply *apply;
     struct reader *reader;
     json_t *objects;
@@ -79,16 +80,9 @@ static void on_end(void *arg, const struct objection *failure, json_t *written)
 
 static void begin(struct run *run, bool is_reset)
 {
-    const struct apply_options o = {.loop = run->f->loop,
-                                    .kube = run->f->kube,
-                                    .reader = run->reader,
-                                    .metrics = run->metrics,
-                                    .namespace = "ns",
-                                    .objects = is_reset ? NULL : run->objects,
-                                    .done = on_end,
-                                    .arg = run};
-
-    apply_start(&run->apply, &o);
+    run->options =
+        (struct assist_options){.loop = run->f->loop, .kube = run->f->kube, .metrics = run->metrics};
+    apply_start(&run->apply, &run->options, run->reader, "ns", is_reset ? NULL : run->objects, on_end, run);
 }
 
 static void ends(struct run *run, bool is_reset, unsigned status, const char *body)

@@ -3,6 +3,7 @@
 #include "controller/assist/snapshot.h"
 
 #include "controller/kube/json.h"
+#include "exporter/metric/metrics.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
 
@@ -24,6 +25,7 @@ struct test {
     char hashes[4][32];
     unsigned n_hashes;
     struct assist *a;
+    struct metrics *metrics;
     struct asked last;
 };
 
@@ -97,6 +99,7 @@ static int setup(void **state)
                  OBJECT("c", "s", "", ",\"status\":{\"scores\":[{\"name\":\"a\",\"value\":7}]}"));
     o.loop = t->f->loop;
     o.kube = t->f->kube;
+    o.metrics = t->metrics = metrics_new(METRIC_OWNER_LOOP);
     assert_int_equal(assist_new(&t->a, &o), 0);
     *state = t;
     return 0;
@@ -109,6 +112,7 @@ static int teardown(void **state)
     t->a = assist_free(t->a);
     json_decref(t->last.body);
     (void)fake_kube_free(t->f);
+    (void)metrics_free(t->metrics);
     free(t);
     return 0;
 }

@@ -48,7 +48,7 @@ static void builds_the_guides_problem(void **state)
     assert_string_equal(m->settings[4].device, "3g.48gb");
     assert_string_equal(m->settings[4].policy, "policy-enable-mig-3g-worker02");
     assert_true(p->supplies[0] == 3000 && p->supplies[1] == 2000 && p->supplies[2] == 1000);
-    assert_true(p->requests[0] == 2000 && p->unit == 1 && p->n_limits == 0 && p->n_running == 0);
+    assert_true(p->requests[0] == 2000 && m->per_point == 1 && p->n_limits == 0 && p->n_running == 0);
     for (size_t s = 0; s < 6; s++)
         for (size_t w = 0; w < 2; w++)
             assert_int_equal(problem_score(p, s, w), expected[s % 3][w]);

@@ -80,7 +80,6 @@ static inline void small_problem_make(struct small_problem *s, uint64_t seed)
                           .first_setting = s->first_setting,
                           .supplies = s->supplies,
                           .scores = s->scores,
-                          .unit = 1,
                           .running = s->running,
                           .max_moves = SIZE_MAX,
                           .limits = s->limits};

@@ -11,9 +11,7 @@
 
 #include <cmocka.h>
 
-enum { PROBLEMS = 2000 };
-
-static const struct solve_options no_hurry = {.deadline_ms = 60000};
+enum { PROBLEMS = 2000, NO_HURRY_MS = 60000 };
 
 static void assert_keeps_the_rules(const struct problem *p, const struct solution *s, uint64_t seed)
 {
@@ -33,7 +31,7 @@ static void assert_is_proven(uint64_t seed)
 
     small_problem_make(&small, seed);
     is_feasible = small_problem_best(&small.problem, &best);
-    solve(&s, &small.problem, &no_hurry);
+    solve(&s, &small.problem, NO_HURRY_MS, NULL);
     assert_keeps_the_rules(&small.problem, &s, seed);
     if (s.is_infeasible == is_feasible || solution_gap(&s) > 0)
         fail_msg("problem %d: not solved: objective %d, bound %d", (int)seed, (int)s.objective, (int)s.bound);
@@ -59,8 +57,8 @@ static void gives_the_same_answer_to_the_same_problem(void **state)
         struct solution a, b;
 
         small_problem_make(&small, seed);
-        solve(&a, &small.problem, &no_hurry);
-        solve(&b, &small.problem, &no_hurry);
+        solve(&a, &small.problem, NO_HURRY_MS, NULL);
+        solve(&b, &small.problem, NO_HURRY_MS, NULL);
         assert_int_equal(a.objective, b.objective);
         assert_int_equal(a.bound, b.bound);
         assert_int_equal(a.n_placed, b.n_placed);
@@ -74,8 +72,6 @@ static void gives_the_same_answer_to_the_same_problem(void **state)
 static void keeps_the_rules_without_time(void **state)
 {
     static const atomic_bool yes = true;
-    static const struct solve_options hurried[] = {{.deadline_ms = 0},
-                                                   {.deadline_ms = 60000, .cancel = &yes}};
 
     (void)state;
     for (uint64_t seed = 0; seed < PROBLEMS; seed += 2) {
@@ -84,7 +80,10 @@ static void keeps_the_rules_without_time(void **state)
         int64_t best;
 
         small_problem_make(&small, seed);
-        solve(&s, &small.problem, &hurried[seed / 2 % 2]);
+        if (seed / 2 % 2)
+            solve(&s, &small.problem, NO_HURRY_MS, &yes);
+        else
+            solve(&s, &small.problem, 0, NULL);
         assert_keeps_the_rules(&small.problem, &s, seed);
         if (small_problem_best(&small.problem, &best))
             assert_true(s.bound >= best);
@@ -97,7 +96,6 @@ static void keeps_the_rules_without_time(void **state)
 static void leaves_what_runs_without_time(void **state)
 {
     enum { N = 1024 };
-    static const struct solve_options none = {.deadline_ms = 0};
     static uint32_t replicas[N], first_setting[N + 1];
     static int64_t amounts[N];
     static int16_t scores[N * N];
@@ -111,7 +109,6 @@ static void leaves_what_runs_without_time(void **state)
                               .first_setting = first_setting,
                               .supplies = amounts,
                               .scores = scores,
-                              .unit = 1,
                               .running = running,
                               .n_running = N,
                               .max_moves = SIZE_MAX};
@@ -127,7 +124,7 @@ static void leaves_what_runs_without_time(void **state)
             scores[i * N + w] = (int16_t)((i + w) % 100);
     }
     scores[0] = SCORE_IMPOSSIBLE; /* where it may not stay */
-    solve(&s, &p, &none);
+    solve(&s, &p, 0, NULL);
     assert_keeps_the_rules(&p, &s, 0);
     assert_true(s.deadline_reached);
     assert_int_equal(s.n_placed, N - 1);
@@ -151,7 +148,6 @@ static void knows_all_of_workloads_that_repeat(void **state)
                               .first_setting = first_setting,
                               .supplies = supplies,
                               .scores = scores,
-                              .unit = 1,
                               .max_moves = SIZE_MAX};
     struct solution s;
 
@@ -166,7 +162,7 @@ static void knows_all_of_workloads_that_repeat(void **state)
         for (size_t w = 0; w < WORKLOADS; w++)
             scores[i * WORKLOADS + w] = (int16_t)(i * 31 % 61 + (i * 17 + w % APPS * 29) * 13 % 41);
     }
-    solve(&s, &p, &no_hurry);
+    solve(&s, &p, NO_HURRY_MS, NULL);
     assert_keeps_the_rules(&p, &s, 0);
     print_message("objective %d, bound %d\n", (int)s.objective, (int)s.bound);
     assert_true(s.objective >= s.bound - s.bound / 100);
@@ -192,7 +188,6 @@ static void proves_the_guides_example_and_breaks_ties_by_index(void **state)
                         .replicas = (const uint32_t[]){1, 1},
                         .first_setting = (const uint32_t[]){0, 3, 6},
                         .supplies = (const int64_t[]){3000, 2000, 1000, 3000, 2000, 1000},
-                        .unit = 1,
                         .max_moves = SIZE_MAX};
 
     (void)state;
@@ -200,7 +195,7 @@ static void proves_the_guides_example_and_breaks_ties_by_index(void **state)
         struct solution s;
 
         p.scores = cases[i].scores;
-        solve(&s, &p, &no_hurry);
+        solve(&s, &p, NO_HURRY_MS, NULL);
         assert_int_equal(s.objective, cases[i].best);
         assert_int_equal(s.bound, cases[i].best);
         assert_int_equal(s.n_placed, 2);
@@ -229,7 +224,7 @@ static void proves_the_best_of_larger_problems(void **state)
             instance_make(cases[i].kind, cases[i].sites, cases[i].workloads, cases[i].settings, 1);
         struct solution s;
 
-        solve(&s, &x.problem, &no_hurry);
+        solve(&s, &x.problem, NO_HURRY_MS, NULL);
         assert_keeps_the_rules(&x.problem, &s, i);
         assert_int_equal(s.objective, cases[i].best);
         assert_int_equal(s.bound, cases[i].best);
@@ -248,7 +243,7 @@ static void is_near_the_best_of_tight_problems(void **state)
         struct instance x = instance_make(INSTANCE_TIGHT, 20, 150, 3, seed);
         struct solution s;
 
-        solve(&s, &x.problem, &(struct solve_options){.deadline_ms = 20000});
+        solve(&s, &x.problem, 20000, NULL);
         assert_keeps_the_rules(&x.problem, &s, seed);
         if (!s.deadline_reached)
             assert_true(s.bound - s.objective <= most_gap[seed - 1]);
