@@ -4,6 +4,7 @@
 #include "exporter/base/text.h"
 #include "exporter/metric/series.h"
 #include "exporter/num/num.h"
+#include "remote_v1.pb-c.h"
 #include "remotewrite/format.h"
 
 #include <errno.h>
@@ -251,7 +252,6 @@ void frame_fill(const struct frame *f, char *out, const double *values, int64_t 
 /* ---- Messages ---- */
 
 enum { ZSTD_LEVEL = 1 };
-enum { REQUEST_METADATA = 3 };                /* a field of prometheus.WriteRequest */
 enum { SERIES_LABEL = 1, SERIES_SAMPLE = 2 }; /* fields of prometheus.TimeSeries */
 
 /* Takes a length-delimited field from the beginning of `rest`; *ret is its content. False without one. */
@@ -574,17 +574,19 @@ int body_make(enum rw_form form, const struct str *series, size_t n, const struc
 
 static int put_family(const struct family *f, struct buf *message)
 {
-    struct str stem = {f->name, f->stem_n}, help = str_of(f->help);
-    size_t n = 2 + 1 + varint_size(stem.n) + stem.n + 1 + varint_size(help.n) + help.n;
-    char *p;
+    CLEANUP(cleanup_free) char *stem = xstrndup(f->name, f->stem_n);
+    Rw__V1__MetricMetadata m = RW__V1__METRIC_METADATA__INIT, *place = &m;
+    Rw__V1__WriteRequest rq = RW__V1__WRITE_REQUEST__INIT;
+    char *room;
 
-    if (buf_room(message, 1 + VARINT_MAX + n, &p) < 0)
+    m.type = (Rw__V1__MetricMetadata__Type)f->type;
+    m.metric_family_name = stem;
+    m.help = (char *)(uintptr_t)f->help;
+    rq.metadata = &place;
+    rq.n_metadata = 1;
+    if (buf_room(message, rw__v1__write_request__get_packed_size(&rq), &room) < 0)
         return -EFBIG;
-    p = put_tag(p, REQUEST_METADATA, n);
-    *p++ = 1 << 3;
-    *p++ = (char)f->type;
-    p = put_string(put_string(p, 2, stem), 4, help);
-    message->n = (size_t)(p - message->p);
+    message->n += rw__v1__write_request__pack(&rq, (uint8_t *)room);
     return 0;
 }
 
