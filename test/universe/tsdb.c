@@ -26,11 +26,11 @@ enum {
 
 struct series_state {
     uint64_t key;
-    int64_t last_ms;
+    int64_t last_ms, order_ms; /* order_ms: of the newest, or of one that was excused for being older */
     uint64_t last_bits, batch;
     unsigned lane;
     int agent;
-    bool marker_lost; /* rejected by the TSDB */
+    bool marker_lost; /* rejected by the TSDB, or excused for being older than the last sample */
 };
 
 struct lane_state {
@@ -91,7 +91,8 @@ static struct series_state *series_at(uint64_t key, int agent)
             return &t.series[i];
     if (t.n_series == MAX_SERIES)
         violated("more than %d series", MAX_SERIES);
-    t.series[t.n_series] = (struct series_state){.key = key, .agent = agent, .last_ms = INT64_MIN};
+    t.series[t.n_series] =
+        (struct series_state){.key = key, .agent = agent, .last_ms = INT64_MIN, .order_ms = INT64_MIN};
     return &t.series[t.n_series++];
 }
 
@@ -344,10 +345,13 @@ static void tsdb_take(const struct wire_request *rq, const struct sim_node *a, i
         if (one->arrived)
             check_repeated(one, a);
         /* After a power cut, what was rejected may be sent again. */
-        if (!one->arrived && !one->excused && in_order && wire->at <= s->last_ms)
+        if (!one->arrived && !one->excused && in_order && wire->at <= s->order_ms)
             violated("a%d sent a %s out of order, %lld ms after the last", a->id,
                      wire->bits == RW_STALE_BITS ? "stale marker" : "sample",
-                     (long long)(wire->at - s->last_ms));
+                     (long long)(wire->at - s->order_ms));
+        if (wire->at > s->order_ms || (!one->arrived && !in_order))
+            s->order_ms = wire->at;
+        s->marker_lost |= !in_order && wire->bits == RW_STALE_BITS && wire->at < s->last_ms;
         one->arrived = true;
         if (!universe.answer_is_lost)
             tsdb_acknowledge(one, a, answer_at);
