@@ -92,8 +92,11 @@ static inline double window_change(const struct window *w, enum computation how)
             start = to_zero;
     }
     factor = (sampled + start + end) / sampled;
-    if (how == COMPUTE_RATE) /* by the seconds as Go's Duration.Seconds() computes them */
-        factor /= (double)(w->range_ms / 1000) + (double)(w->range_ms % 1000 * 1000000) / 1e9;
+    if (how == COMPUTE_RATE) { /* by the seconds as Go's Duration.Seconds() computes them */
+        int64_t whole = w->range_ms / 1000;
+
+        factor /= (double)whole + (double)(w->range_ms % 1000 * 1000000) / 1e9;
+    }
     return change * factor;
 }
 
