@@ -1,7 +1,10 @@
 /* At a price for each cell, every solution is worth at most price * cells + the sum of what items are worth
  * above their price, and each item taken below its price, or left above it, costs what it differs. So if
  * the best solution of the items above price - tolerance comes within the tolerance of that sum, it is the
- * best of all. The tolerance is doubled until it is so. */
+ * best of all. The tolerance is doubled until it is so.
+ *
+ * Of the items of one amount a, only the cells / a best can be taken: no more than c (1 + 1/2 + 1/3 + ...)
+ * items matter for c cells, whatever their number, and the table has a size of its own. */
 #include "controller/optimize/search.h"
 #include "exporter/base/def.h"
 
@@ -9,14 +12,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ENOUGH = 4 }; /* Items are thinned out when there are so many times more than can matter. */
+
+/* How many items can matter for so many cells. */
+static size_t knapsack_matter(uint32_t cells)
+{
+    size_t n = 0;
+
+    for (uint32_t a = 1; a <= cells; a++)
+        n += cells / a;
+    return n;
+}
+
 void knapsack_init(struct knapsack *k, size_t max_items)
 {
+    size_t rows = size_min(max_items, ENOUGH * knapsack_matter(KNAPSACK_CELLS));
+
     *k = (struct knapsack){
         .items = xmalloc((max_items + 1) * sizeof(*k->items)),
         .held = xmalloc((max_items + 1) * sizeof(*k->held)),
         .core = xmalloc((max_items + 1) * sizeof(*k->core)),
         .best = xmalloc((KNAPSACK_CELLS + 1) * sizeof(*k->best)),
-        .taken = xmalloc(max_items * (KNAPSACK_CELLS + 1) + 1), /* rows that are not written cost nothing */
+        .taken = xmalloc(rows * (KNAPSACK_CELLS + 1) + 1),
     };
     knapsack_clear(k);
 }
@@ -46,6 +63,40 @@ void knapsack_hold(struct knapsack *k)
     k->n_held = k->n;
     k->items = was;
     k->n = 0;
+}
+
+static void item_swap(struct knapsack_item *a, struct knapsack_item *b)
+{
+    struct knapsack_item t = *a;
+
+    *a = *b;
+    *b = t;
+}
+
+/* By amount, then the best first. */
+static int compare_in_class(const void *pa, const void *pb)
+{
+    const struct knapsack_item *a = pa, *b = pb;
+
+    if (a->amount != b->amount)
+        return a->amount < b->amount ? -1 : 1;
+    if (a->value != b->value)
+        return a->value > b->value ? -1 : 1;
+    return (a->what > b->what) - (a->what < b->what);
+}
+
+/* Leaves the items of the core that can matter. Returns their number. */
+static size_t thin_out(struct knapsack *k, size_t n_core, uint32_t cells)
+{
+    size_t n = 0, in_class = 0;
+
+    qsort(k->core, n_core, sizeof(*k->core), compare_in_class);
+    for (size_t i = 0; i < n_core; i++) {
+        in_class = i > 0 && k->core[i].amount == k->core[i - 1].amount ? in_class + 1 : 0;
+        if (in_class < cells / k->core[i].amount)
+            k->core[n++] = k->core[i];
+    }
+    return n;
 }
 
 /* What is above the price, and how many cells that takes. */
@@ -132,25 +183,30 @@ static int64_t solve_core(struct knapsack *k, size_t *n_core, uint32_t cells)
     return k->best[cells];
 }
 
-/* Drops what does not fit by itself; moves what takes no cells to the front, and returns its number and
- * value. */
-static size_t sort_out(struct knapsack *k, uint32_t cells, int64_t *value)
+static size_t fill_core(struct knapsack *k, size_t from, uint32_t cells, int64_t tolerance)
+{
+    size_t n = 0;
+
+    for (size_t i = from; i < k->n; i++) {
+        if (k->items[i].value - k->price * k->items[i].amount > -tolerance)
+            k->core[n++] = k->items[i];
+    }
+    return n > ENOUGH * knapsack_matter(cells) ? thin_out(k, n, cells) : n;
+}
+
+/* Drops what does not fit by itself; moves what takes no cells to the front, and returns its number. */
+static size_t sort_out(struct knapsack *k, uint32_t cells, uint64_t *amount)
 {
     size_t n = 0, zeros = 0;
 
-    *value = 0;
+    *amount = 0;
     for (size_t i = 0; i < k->n; i++) {
-        struct knapsack_item item = k->items[i];
-
-        if (item.amount > cells)
+        if (k->items[i].amount > cells)
             continue;
-        k->items[n] = item;
-        if (item.amount == 0) {
-            k->items[n] = k->items[zeros];
-            k->items[zeros++] = item;
-            *value += item.value;
-        }
-        n++;
+        *amount += k->items[i].amount;
+        k->items[n] = k->items[i];
+        if (k->items[n++].amount == 0)
+            item_swap(&k->items[n - 1], &k->items[zeros++]);
     }
     k->n = n;
     return zeros;
@@ -158,20 +214,18 @@ static size_t sort_out(struct knapsack *k, uint32_t cells, int64_t *value)
 
 int64_t knapsack_solve(struct knapsack *k, uint32_t cells)
 {
-    uint64_t taken;
-    int64_t sure, most, value, tolerance = k->tolerance + 1;
-    size_t zeros = sort_out(k, cells, &sure), n_core;
+    uint64_t amount;
+    size_t zeros = sort_out(k, cells, &amount), n_core;
+    int64_t sure = 0, most = 0, value, tolerance = k->tolerance + 1;
 
+    for (size_t i = 0; i < zeros; i++)
+        sure += k->items[i].value;
     k->price = find_price(k, zeros, cells);
-    most = k->price * cells + worth_above(k, zeros, k->price, &taken);
+    most = k->price * cells + worth_above(k, zeros, k->price, &amount);
     for (;; tolerance *= 2) {
         if (tolerance > k->outside)
             tolerance = k->outside;
-        n_core = 0;
-        for (size_t i = zeros; i < k->n; i++) {
-            if (k->items[i].value - k->price * k->items[i].amount > -tolerance)
-                k->core[n_core++] = k->items[i];
-        }
+        n_core = fill_core(k, zeros, cells, tolerance);
         value = solve_core(k, &n_core, cells);
         if (most - tolerance <= value || tolerance == k->outside)
             break;
