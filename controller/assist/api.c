@@ -53,7 +53,7 @@ struct api_request {
     struct job job;
     const struct api_operation *operation; /* NULL for api_answer() */
     struct httpd_reply *reply;
-    bool is_deferred; /* otherwise the call has not ended, or ends within its run() */
+    bool is_deferred; /* run() has returned without an answer: it is printed later */
     struct worker *worker;
     struct buf body;
     int printed;       /* 0: the body is complete */
@@ -73,7 +73,7 @@ static int call_print(const struct call *c, struct buf *into)
     return buf_puts(into, ",\"items\":[") ?: buf_put_str(into, buf_str(&c->items)) ?: buf_puts(into, "]}");
 }
 
-/* Freeing a large tree takes time, too: on the worker if it can be. */
+/* Large trees take time to free: call it on the worker where possible. */
 static void call_release(struct call *c)
 {
     c->hub = snapshot_free(c->hub);

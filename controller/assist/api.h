@@ -98,14 +98,14 @@ void listing_note(struct listing *l, const char *fmt, ...) PRINTF_LIKE(2, 3);
 bool listing_wants(struct listing *l);
 /* Adds the element, taken, if it fits; later ones are only counted otherwise. */
 void listing_add(struct listing *l, json_t *item);
-/* Does both for each of the items. */
+/* listing_wants() and listing_add() for each item. */
 void listing_add_all(struct listing *l, const json_t *items);
 /* Ends the call, unless it has ended with an error. */
 void listing_end(struct listing *l);
 
 /* Adds a sentence to a list. */
 void list_note(json_t *list, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* The first element whose member `key` is that text; NULL without. */
+/* The first element whose member `key` is that text; NULL if there is none. */
 const json_t *list_find(const json_t *list, const char *key, const char *text);
 /* A new list of the first elements, at most n. */
 json_t *list_head(const json_t *list, size_t n);

@@ -12,7 +12,8 @@
 #include <stdio.h>
 
 enum {
-    APPLY_CALLS = 8,      /* at once */
+    APPLY_CALLS = 8, /* at once */
+    DELETIONS = 3,   /* the first phase of deletions, one for each kind; wanted objects have up to three */
     APPLY_MS = 60 * 1000, /* for all, and */
     APPLY_STEP_MS = 50,   /* for each step, to check and again to write it */
 };
@@ -24,6 +25,7 @@ struct step {
     struct kube_call *call;  /* NULL: none is under way */
     enum kube_method method; /* KUBE_CREATE, KUBE_MERGE_PATCH, KUBE_DELETE */
     enum kind kind;
+    unsigned phase; /* all of a phase end before the next begins */
     const char *name;
     json_t *body; /* to send, but for the options of a deletion's check */
     enum step_state state;
@@ -37,7 +39,8 @@ struct apply {
     void *arg;
     struct snapshot *hub; /* the objects that have the label */
     bool is_writing;      /* after the check */
-    /* Placements are before the bindings and workloads that refer to them, and are deleted after them. */
+    /* In order of writing: Placements precede the bindings and workloads that refer to them, and are deleted
+     * after them. */
     struct step *steps;
     size_t n, next; /* next: to start */
     unsigned active;
@@ -70,11 +73,11 @@ struct apply *apply_free(struct apply *ap)
 /* ---- Steps ---- */
 
 /* The body is taken. */
-static void step_add(struct apply *ap, enum kube_method method, enum kind kind, const char *name,
-                     json_t *body)
+static void step_add(struct apply *ap, enum kube_method method, enum kind kind, unsigned phase,
+                     const char *name, json_t *body)
 {
-    ap->steps[ap->n++] =
-        (struct step){.apply = ap, .method = method, .kind = kind, .name = name, .body = body};
+    ap->steps[ap->n++] = (struct step){
+        .apply = ap, .method = method, .kind = kind, .phase = phase, .name = name, .body = body};
 }
 
 /* A merge patch (RFC 7386) to the spec, label and annotation: what others have added stays, and so does the
@@ -90,6 +93,8 @@ static json_t *step_patch(const json_t *before, const json_t *object)
 static void steps_add_wanted(struct apply *ap, json_t *wanted)
 {
     json_t *object, *before;
+    bool was_binding = false;
+    unsigned phase = 0;
     size_t i;
 
     json_array_foreach(ap->objects, i, object)
@@ -98,12 +103,14 @@ static void steps_add_wanted(struct apply *ap, json_t *wanted)
         enum kind kind = is_binding ? KIND_BINDINGS : KIND_PLACEMENTS;
 
         before = snapshot_get(ap->hub, kind, ap->namespace, kube_name(object));
+        phase += is_binding != was_binding;
+        was_binding = is_binding;
         if (before)
             (void)json_object_set_new(wanted, kube_uid(before), json_true());
         if (!before)
-            step_add(ap, KUBE_CREATE, kind, kube_name(object), json_incref(object));
+            step_add(ap, KUBE_CREATE, kind, phase, kube_name(object), json_incref(object));
         else if (!is_binding) /* one that is there is of an earlier attempt: their names are the plan's own */
-            step_add(ap, KUBE_MERGE_PATCH, kind, kube_name(object), step_patch(before, object));
+            step_add(ap, KUBE_MERGE_PATCH, kind, phase, kube_name(object), step_patch(before, object));
     }
 }
 
@@ -114,7 +121,7 @@ static void steps_add_old(struct apply *ap, const json_t *wanted, enum kind kind
 
     while ((o = snapshot_next(ap->hub, kind, &at)))
         if (!json_object_get(wanted, kube_uid(o)))
-            step_add(ap, KUBE_DELETE, kind, kube_name(o),
+            step_add(ap, KUBE_DELETE, kind, DELETIONS + kind, kube_name(o),
                      json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "DeleteOptions",
                                "preconditions", "uid", kube_uid(o)));
 }
@@ -248,16 +255,11 @@ static void apply_start_step(struct apply *ap, struct step *s)
     ap->active++;
 }
 
-/* To write, a phase (of one kind, created and patched or deleted) ends before the next begins. */
-static bool step_begins_phase(const struct step *s)
-{
-    return s->kind != s[-1].kind || (s->method == KUBE_DELETE) != (s[-1].method == KUBE_DELETE);
-}
-
+/* To write, phases do not overlap. */
 static void apply_pump(struct apply *ap)
 {
     while (ap->active < APPLY_CALLS && !ap->failure.status && ap->next < ap->n &&
-           (ap->active == 0 || !ap->is_writing || !step_begins_phase(&ap->steps[ap->next])))
+           (ap->active == 0 || !ap->is_writing || ap->steps[ap->next].phase == ap->steps[ap->next - 1].phase))
         apply_start_step(ap, &ap->steps[ap->next++]);
     if (ap->active == 0)
         apply_next(ap);

@@ -18,15 +18,14 @@ enum {
 /* {"gpu": "2", "memory": "16"}: the kind with the label `prefix`, and others with <prefix>.<other kind>. */
 static json_t *resources_of_labels(const json_t *object, const char *kind, const char *prefix)
 {
-    json_t *amounts = json_pack("{s:s}", cstr(kind), ""), *value;
+    json_t *amounts = kind ? json_pack("{s:s}", kind, cstr(kube_label(object, prefix))) : json_object(),
+           *value;
     const char *name;
     size_t n = strlen(prefix);
 
     json_object_foreach(kube_map(object, "metadata", "labels", NULL), name, value)
     {
-        if (strcmp(name, prefix) == 0)
-            (void)json_object_set(amounts, cstr(kind), value);
-        else if (strncmp(name, prefix, n) == 0 && name[n] == '.')
+        if (strncmp(name, prefix, n) == 0 && name[n] == '.')
             (void)json_object_set(amounts, name + n + 1, value);
     }
     return amounts;
@@ -34,7 +33,7 @@ static json_t *resources_of_labels(const json_t *object, const char *kind, const
 
 /* ---- Which clusters Placements have selected ---- */
 
-/* The member of that name, a new one unless there is one: `otherwise`, which is taken. Borrowed. */
+/* The member `name` of the map, borrowed; `otherwise` (taken) is added if it is missing. */
 static json_t *member_of(json_t *map, const char *name, json_t *otherwise)
 {
     if (json_object_get(map, name))

@@ -67,7 +67,7 @@ struct model {
     size_t n_scores;
     const char *extra[MODEL_MAX_RESOURCES]; /* resources beside the main one; resource i + 1 of the problem */
     size_t n_extra;
-    double per_point; /* the problem's scores are so many times those that were asked for */
+    double per_point; /* scale from the request's scores to the problem's whole numbers */
     bool is_rounded;
     json_t *missing; /* [{"workload", "cluster", "device"}]: the first combinations without a score */
     size_t n_missing, n_expired;

@@ -20,7 +20,7 @@ enum {
 static const double NORM_MIN = 1e-18;
 /* More than any score or move, and little enough that sums of prices are exact. */
 static const double PRICE_MAX = 0x1p41;
-/* Of what does not fit: more than all scores, stays and moves. */
+/* The cost of what does not fit: more than all scores, stays and moves. */
 static const int64_t COST_MAX = INT64_MAX / 4;
 
 static const double FIRST_FACTOR = 0.4, LAST_FACTOR = 0.002;

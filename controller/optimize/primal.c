@@ -448,7 +448,7 @@ static void undo(struct primal *x, uint32_t site, uint32_t setting)
 }
 
 /* The site chooses what it hosts: the set of workloads and the setting that gain most, given where all others
- * are; the setting that it has if others gain as much. Returns whether that changed anything. */
+ * are; at equal gain it keeps its setting. Returns whether that changed anything. */
 static bool improve_site(struct primal *x, const struct rows *rows, uint32_t site)
 {
     const struct problem *p = x->l->p;

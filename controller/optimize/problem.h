@@ -99,8 +99,8 @@ void solution_done(struct solution *s);
 double solution_gap(const struct solution *s);
 
 /* Solves a problem: by relaxation, whose bound and answer are often enough, then small ones by branch and
- * bound. Blocks: for a worker's thread. The same problem gives the same solution unless the deadline (from
- * now) cuts the search, or `cancel` (may be NULL), which another thread sets. */
+ * bound. Blocks: for a worker's thread. The same problem gives the same solution unless the deadline,
+ * counted from now, or `cancel` (set by another thread; may be NULL) ends the search. */
 void solve(struct solution *ret, const struct problem *p, int64_t deadline_ms, const atomic_bool *cancel);
 
 #endif

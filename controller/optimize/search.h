@@ -34,8 +34,8 @@ void layout_init(struct layout *l, const struct problem *p, int64_t deadline_ms,
 void layout_done(struct layout *l);
 /* Memory that layout_done() frees: n of a size, zeroed. */
 void *layout_alloc(struct layout *l, size_t n, size_t size);
-/* Turns the lengths of lists, at first[i + 1], into where each begins; returns the sum. Where `first` is one
- * further than what lists are read by, filling them with list[first[i]++] leaves that right. */
+/* Turns the lengths of lists, at first[i + 1], into where each begins; returns the sum. Given `begins + 1`,
+ * lists that are filled by list[first[i]++] leave in `begins` where each begins. */
 size_t layout_sum_up(size_t *first, size_t n);
 /* Follows a change of the setting's supply. */
 void layout_resize(struct layout *l, size_t setting);
@@ -178,9 +178,9 @@ void prices_set(struct prices *x, uint32_t workload, int64_t price);
 
 /* Before the settings of a site are asked for, and after. */
 void prices_at_site(struct prices *x, uint32_t site, bool is_there);
-/* The knapsack of what is worth more in the setting than its prices: the value beyond them of the items that
- * it leaves. With `is_bound` not below the best although rows lack some; rows may be NULL. grain[setting] is
- * a guess, then what a grain was worth. */
+/* Solves the setting's knapsack at the present prices; returns the value beyond them of the items left in k.
+ * With `is_bound`, an upper bound instead where rows lack items. rows may be NULL. grain[setting] is a guess,
+ * then what a grain was worth. */
 int64_t prices_solve(const struct prices *x, const struct rows *rows, bool is_bound, uint32_t setting,
                      int64_t *grain, struct knapsack *k);
 

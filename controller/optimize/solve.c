@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Branch and bound, for small problems ---- */
@@ -516,7 +515,7 @@ void solve(struct solution *ret, const struct problem *p, int64_t deadline_ms, c
     knapsack_init(&x.knapsack, p->n_workloads + 1);
     dual_init(&x.dual, &x.layout, &x.knapsack);
     primal_init(&x.primal, &x.layout, &x.knapsack);
-    /* Large problems of which prices can be tuned without an answer begin with the prices, which give a bound
+    /* A large problem whose prices can be tuned without an answer starts with the prices: they give a bound
      * and a better answer. */
     x.is_constructed = p->n_settings > p->n_sites || x.layout.stays_needed > 0 ||
                        p->n_workloads * p->n_settings < CONSTRUCTED_CELLS;

@@ -35,7 +35,7 @@ enum { FETCH, PERFORM, LOWEST, MEAN, HIGHEST, COLUMNS };
 const char *const scorer_history_names[] = {"fetchSeconds", "performSeconds", "lowest",
                                             "mean",         "highest",        NULL};
 
-/* Of the scores, what is a number. */
+/* Scores that are NaN or infinite do not count. */
 static void scorer_history_add(struct history **h, const struct summary *s, const struct round_result *r,
                                unix_ms now)
 {
@@ -64,7 +64,7 @@ static void scorer_history_add(struct history **h, const struct summary *s, cons
 /* What a round leaves behind besides its scores: a log line, metrics, and the scorer's status. */
 
 /* Counts the limit that was exceeded, and names its setting, which the round does not know. */
-static void scorer_meet_limits(const struct scorer *s, struct round_result *r)
+static void scorer_note_limit(const struct scorer *s, struct round_result *r)
 {
     static const char where[] = "in the file of --config.file";
     const struct limits *l = s->env->limits;
@@ -254,15 +254,14 @@ static mono_ms back_off(struct scorer *s, mono_ms scheduled)
     return mono_before(scheduled, soonest) ? soonest : scheduled;
 }
 
-/* Moves `due` on by whole intervals, into the future: a round that ran over skips the rounds it covered, and
- * the rhythm stays. */
 static void schedule_next(struct scorer *s, int64_t retry_after_ms)
 {
     mono_ms now = loop_now(s->loop), at;
     int64_t intervals = mono_diff(s->due, now) / s->summary.interval_ms + 1;
 
+    /* By whole intervals, into the future: a round that ran over skips the rounds it covered, and the rhythm
+     * stays. */
     s->due = at = mono_add(s->due, intervals * s->summary.interval_ms);
-
     if (s->env->once) {
         s->status.next_ms = 0;
         return;
@@ -340,7 +339,7 @@ static void on_round_done(void *arg, struct round_result *r)
     bool again = st->rounds && st->last.error == r->error && st->last.stage == r->stage;
     int64_t retry_after_ms = r->retry_after_ms;
 
-    scorer_meet_limits(s, r);
+    scorer_note_limit(s, r);
     failed_url(s, r, st->url, sizeof(st->url));
     if (ok)
         log_success(s, r);
@@ -401,7 +400,8 @@ static void on_next_timer(struct timer *t)
     s->round = round_start(&rq, on_round_done, s);
 }
 
-/* The first round of a summary. A suspended one runs none until the hub sends it again without `since`. */
+/* Sets the metrics of a new summary, and schedules its first round. A suspended one runs none until the hub
+ * sends it again without `since`. */
 static void scorer_schedule_first(struct scorer *s)
 {
     const char *name = s->summary.score_name;

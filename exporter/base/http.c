@@ -43,7 +43,7 @@ static void PRINTF_LIKE(3, 4) call_fail(struct http_call *c, enum http_error err
  *
  * A share asks before its body grows. If there is no room, its transfer is paused until others give some
  * back. A share that holds no more than its part of the budget does not wait for one that holds more: the
- * largest fails. So it does if all holders wait for each other. */
+ * largest fails, as it does when all holders wait for each other. */
 
 void http_set_budget(struct http *h, uint64_t bytes)
 {

@@ -52,6 +52,7 @@ struct http_call {
     bool *gone; /* set while on_data runs: where to note that it ended the call */
     /* OAuth 2.0 */
     struct http_token *token; /* NULL: another way, or none */
+    mono_ms token_at;         /* when what was sent of it was received */
     mono_ms deadline;
     bool awaits_token; /* the transfer has not started */
     char curl_error[CURL_ERROR_SIZE];

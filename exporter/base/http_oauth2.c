@@ -131,7 +131,8 @@ void http_token_leave(struct http_call *c)
     if (!t)
         return;
     t->users--;
-    if (c->answer.status == 401 && mono_diff(t->received_at, loop_now(c->http->loop)) >= REFUSED_AFTER_MS)
+    if (c->answer.status == 401 && c->token_at.ms == t->received_at.ms &&
+        mono_diff(t->received_at, loop_now(c->http->loop)) >= REFUSED_AFTER_MS)
         secret_done(&t->value);
 }
 
@@ -315,6 +316,7 @@ int http_token_apply(struct http_call *c)
     if (!t->call && !mono_before(now, t->not_before) && !(is_valid && mono_before(now, t->renew_at)))
         token_request(t, c);
     if (is_valid) {
+        c->token_at = t->received_at;
         http_set_bearer(c, buf_str(&t->value));
         (void)curl_easy_setopt(c->easy, CURLOPT_TIMEOUT_MS, (long)(left > 0 ? left : 1));
         return 0;

@@ -90,7 +90,8 @@ struct httpd_ticket {
 /* Decides who may send a request. */
 struct httpd_guard {
     /* On a server's thread, for each request whose head is valid, before its body is read. Must not block.
-     * Promises one httpd_decide() for the ticket or a copy, by now or later. */
+     * Calls httpd_decide() once for the ticket or a copy of it, before or after it returns; *rq is valid only
+     * until it returns. */
     void (*check)(void *arg, const struct httpd_request *rq, const struct httpd_ticket *ticket);
     void *arg;
     unsigned deadline_ms; /* a request that has waited longer is answered with 503 */

@@ -178,7 +178,7 @@ static size_t unescape(const char *p, size_t n, char *ret)
     return 1;
 }
 
-/* In the text itself, or where its escapes are resolved. Lock held. */
+/* Masks secrets in the text; with `resolve`, those that are written with escapes. Lock held. */
 static size_t hide_forms(char *text, size_t n, bool resolve)
 {
     static const char mask[] = "***";

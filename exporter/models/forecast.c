@@ -161,7 +161,8 @@ static void triangle_decompose(struct triangle *r, size_t rows, double solution[
         rotated = false;
         for (size_t i = 0; i < r->n; i++)
             sum += r->squares[i];
-        for (size_t i = 0; i < r->n; i++) /* rows below that part of the largest are rounding errors */
+        /* Rows whose square is below `noise` times the mean of all are rounding errors. */
+        for (size_t i = 0; i < r->n; i++)
             if (r->squares[i] > noise * sum / LAGS) {
                 memmove(r->rows[kept], r->rows[i], sizeof(r->rows[i]));
                 r->squares[kept++] = r->squares[i];

@@ -153,7 +153,7 @@ struct model {
     /* Reads the lists of the configuration file; may be NULL. */
     void (*read_file)(void *state, const struct node *root, struct problems *p);
     /* Before any call; the metrics are for the loop's thread only. -EINVAL with *ret_why (from malloc). May
-     * be NULL. close() is called in any case, also twice. */
+     * be NULL. close() is always called, possibly twice. */
     int (*open)(void *state, struct loop *loop, struct metrics *metrics, char **ret_why);
     void (*close)(void *state);
     /* Reads the request and writes the results, on any thread. Errors of both need not be returned. -EINVAL:

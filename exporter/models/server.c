@@ -15,7 +15,6 @@
 #include "exporter/web/access.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 enum {

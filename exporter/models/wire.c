@@ -68,6 +68,19 @@ static bool request_read_sample(struct request *rq)
     return true;
 }
 
+static void request_read_samples(struct request *rq)
+{
+    struct jr *j = &rq->j;
+
+    if (jr_peek(j) != JR_ARRAY)
+        request_fail(rq, -EINVAL, "data[%zu].values: expected a list of [time, \"value\"]", rq->n_series);
+    (void)jr_array(j);
+    while (jr_item(j))
+        if (!request_read_sample(rq))
+            request_fail(rq, -EINVAL, "data[%zu].values[%zu]: expected [time, \"value\"]", rq->n_series,
+                         rq->n);
+}
+
 /* The members of one series. */
 static void request_read_series(struct request *rq, struct input_series *ret)
 {
@@ -85,16 +98,10 @@ static void request_read_series(struct request *rq, struct input_series *ret)
             (void)jr_skip(j, &ret->metric);
         } else if ((values || value) && !has_values) {
             has_values = true;
-            if (value && !request_read_sample(rq))
+            if (values)
+                request_read_samples(rq);
+            else if (!request_read_sample(rq))
                 request_fail(rq, -EINVAL, "data[%zu].value: expected [time, \"value\"]", rq->n_series);
-            if (values && jr_peek(j) != JR_ARRAY)
-                request_fail(rq, -EINVAL, "data[%zu].values: expected a list of [time, \"value\"]",
-                             rq->n_series);
-            if (values && jr_array(j))
-                while (jr_item(j))
-                    if (!request_read_sample(rq))
-                        request_fail(rq, -EINVAL, "data[%zu].values[%zu]: expected [time, \"value\"]",
-                                     rq->n_series, rq->n);
         } else if (values || value || jr_key_is(key, "metric")) {
             request_fail(rq, -EINVAL, "data[%zu]: duplicate \"%.*s\"", rq->n_series, STR_ARG(key));
         } else {
@@ -139,7 +146,7 @@ bool request_next(struct request *rq, struct input_series *ret)
 
     if (rq->error || (rq->has_data && !rq->in_data) || (!rq->has_data && !request_enter_data(rq)))
         return false;
-    if (!jr_item(&rq->j)) { /* the end: of the rest there must not be another list */
+    if (!jr_item(&rq->j)) { /* the end of the list; "data" must not appear again */
         rq->in_data = false;
         while (jr_member(&rq->j, &key)) {
             if (jr_key_is(key, "data"))

@@ -144,7 +144,7 @@ static struct str labels_join(struct labels *l, struct str a, char between, stru
     return labels_keep(l);
 }
 
-/* The value of the label with this name; empty, without an address, if it is new. */
+/* The value of the label with this name; its p is NULL if the label is new. */
 static struct str *labels_at(struct labels *l, struct str name)
 {
     size_t i = 0;

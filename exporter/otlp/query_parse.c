@@ -244,7 +244,7 @@ static const struct regex *compile(struct parser *p, struct str place, struct st
              "invalid regular expression: look-around, back-references, possessive quantifiers and all else "
              "that RE2 and PCRE2 do not share are not supported");
     (void)regex_free(grammar);
-    return *x;
+    return p->failed ? NULL : *x;
 }
 
 /* The next token, a label's name. */
@@ -497,11 +497,13 @@ static struct expr *parse_number(struct parser *p)
 {
     struct str text = p->token;
     double number = str_eq_nocase(text, STR("nan")) ? NAN : HUGE_VAL;
+    struct expr *x;
 
     if (p->kind == TOKEN_NUMBER && num_parse(text, &number) == NUM_SYNTAX)
         fail(p, text, "number %.*s " UNSUPPORTED "; write it as in 1, 0.5 or 1e-3", STR_ARG(text));
+    x = new_number(p, number);
     next(p);
-    return new_number(p, number);
+    return x;
 }
 
 static struct expr *parse_operand(struct parser *p)

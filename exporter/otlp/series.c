@@ -16,7 +16,9 @@ enum {
     SWEEP_SERIES = 256, /* looked at while the lock is held */
     PRUNE_PIECES = 16,
     EVICT_PIECES = 4,
-    READ_SERIES = 16,   /* likewise, matched against what may be several regular expressions */
+    READ_COST =
+        128, /* of a piece of reading: 1 for a series, and for each regular expression that it meets */
+    REGEX_COST = 8,
     HORIZON_PARTS = 16, /* the part of the age by which the horizon moves */
     GROW_MAX = 256,     /* samples */
 };
@@ -432,11 +434,14 @@ static void reader_move(struct series_reader *r, struct series *to)
 static int reader_piece(struct series_reader *r)
 {
     const struct store *s = r->store;
+    unsigned each = 1;
     int found = 0;
 
+    for (const struct series_matcher *m = r->matchers; m; m = m->next)
+        each += m->regex ? REGEX_COST : 0;
     if (s->complete_from > r->from_ms)
         return -ENODATA;
-    for (unsigned i = 0; found == 0 && i < READ_SERIES; i++) {
+    for (unsigned i = 0; found == 0 && i < READ_COST; i += each) {
         struct series *x = r->at ? TAILQ_NEXT(r->at, entry) : TAILQ_FIRST(&s->list);
 
         if (!x)

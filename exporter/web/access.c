@@ -35,6 +35,7 @@ enum {
     QUEUE_SHARE = 2,
     GOOD_RESULTS = 256,
     NICE = 5,
+    STOP_SECONDS = 1,
     MAX_CREDENTIALS = 4096,
     BCRYPT_DIGEST_AT = 29,    /* in a hash */
     PASSWORD_MAX_BYTES = 511, /* libxcrypt's limit; bcrypt itself uses the first 72 */
@@ -223,14 +224,19 @@ static int basic_auth_new(struct basic_auth **ret)
     return 0;
 }
 
-/* Closed, and after httpd_stop(); waits for the comparison under way. Takes NULL, returns NULL. */
+/* Call after `closed` is set and httpd_stop(). A comparison may take a quarter of a minute, and samples are
+ * still to be sent: after a second it is left alone, to end with the process. Takes NULL, returns NULL. */
 static struct basic_auth *basic_auth_free(struct basic_auth *b)
 {
+    struct timespec until;
     struct auth_job *j;
 
     if (!b)
         return NULL;
-    (void)pthread_join(b->thread, NULL);
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += STOP_SECONDS;
+    if (pthread_clockjoin_np(b->thread, NULL, CLOCK_MONOTONIC, &until) != 0)
+        return NULL;
     while ((j = job_dequeue(b)))
         (void)job_free(j);
     (void)pthread_cond_destroy(&b->changed);
@@ -502,7 +508,7 @@ int access_serve(struct access *a, struct httpd **ret, struct httpd_options o, c
     r = httpd_new(&a->server, a->o.loop, &o, ret_why);
     if (r == 0 && a->file)
         httpd_set_headers(a->server, a->file->headers, a->file->n_headers);
-    *ret = a->server;
+    *ret = a->server; /* NULL if it failed */
     return r;
 }
 

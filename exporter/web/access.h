@@ -30,8 +30,8 @@ struct access;
 
 /* Reads the file. -EINVAL: the log says why, and *ret_why (from malloc) names the file. -EAGAIN. */
 MUST_USE int access_new(struct access **ret, const struct access_options *o, char **ret_why);
-/* Starts the server, which stays its own, with the guard, TLS and the headers of the file. Once. Fails as
- * httpd_new(). */
+/* Starts the server, which `a` owns and access_stop() ends, with the guard, TLS and the headers of the file.
+ * Call it once. Fails as httpd_new(). */
 MUST_USE int access_serve(struct access *a, struct httpd **ret, struct httpd_options o, char **ret_why);
 /* Whether a request needs a user, a token or a client certificate. */
 bool access_authenticates(const struct access *a);

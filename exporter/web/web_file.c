@@ -53,8 +53,12 @@ static const char *web_path(struct web_reader *w, const struct node *map, const 
 static struct httpd_tls_pem web_pem(struct web_reader *w, const struct node *map, const char *text,
                                     const char *file)
 {
-    struct httpd_tls_pem pem = {.file = web_path(w, map, file),
-                                .text = node_text(map, text, w->p, &w->file->arena)};
+    struct str s = {0};
+    struct httpd_tls_pem pem = {.file = web_path(w, map, file)};
+
+    /* Not copied: it may be a private key. */
+    if (node_str(map, text, w->p, &s) && s.n)
+        pem.text = s.p;
 
     if (pem.file && pem.text)
         node_problem(node_get(map, text), w->p, PROBLEM_ERROR,

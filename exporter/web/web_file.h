@@ -16,7 +16,7 @@ enum {
     BCRYPT_SLOW_COST = 14, /* a second */
 };
 
-/* Strings belong to `doc`, paths to `arena`. */
+/* Strings belong to `doc` or `arena`. */
 struct web_file {
     struct arena arena;
     struct doc *doc;

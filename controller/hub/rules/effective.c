@@ -37,7 +37,7 @@ static const struct source_spec *merged_fallback(const struct scorer_spec *spec,
     return i < spec->own.n_sources ? &spec->own.sources[i] : NULL;
 }
 
-/* The source of the DynamicScorer whose token is sent to the i-th source; an empty one without any. */
+/* The source of the DynamicScorer whose token is sent to the i-th source; an empty one if it has none. */
 static const struct source_spec *merged_token_source(const struct scorer_spec *spec, size_t i)
 {
     return merged_fallback(spec, i) ?: &spec->own.sources[0];
@@ -255,7 +255,7 @@ static bool effective_tokens_stay(const struct scorer_spec *spec, struct str sum
 
 /* ---- Writes the summary as agents read it ----
  *
- * A missing value is left out, for effective_check() to report. URLs need no ceiling of their own: the
+ * A missing value is left out, for summary_parse() to report. URLs need no ceiling of their own: the
  * documents that they come from have one. */
 
 static int url_put_value(struct buf *into, const json_t *v)

@@ -290,9 +290,18 @@ bool report_same(const struct report *a, const struct report *b)
 
 const struct report_cell *report_find(const struct report *r, uint64_t score)
 {
-    const struct report_cell key = {.score = score};
+    size_t low = 0, high = r->n;
 
-    return r->n ? bsearch(&key, r->cells, r->n, sizeof(*r->cells), report_by_score) : NULL;
+    /* Not bsearch(): this runs for each pair of scorer and cluster. */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (r->cells[middle].score < score)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < r->n && r->cells[low].score == score ? &r->cells[low] : NULL;
 }
 
 const char *report_error(const struct report *r, const struct report_cell *c)

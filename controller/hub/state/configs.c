@@ -278,7 +278,7 @@ void hub_plan_make(struct hub *h)
     }
     for (size_t at = 0; (c = map_next(&h->clusters, &at));)
         plan_assign(h, c);
-    /* Each cluster has its group. */
+    /* No longer needed: each cluster has its group. */
     for (size_t i = 0; h->plan && i < h->plan->n; i++) {
         struct map *clusters = TAKE_PTR(h->plan->entries[i].clusters);
 

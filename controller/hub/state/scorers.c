@@ -230,7 +230,7 @@ void hub_scorer_seen(struct hub *h, const char *name, json_t *object)
     struct hub_scorer *s = hub_scorer_find(h, name);
     bool gone = !object || object_is_deleting(object), changed;
 
-    /* Deleted and created again within one relist: a different object. */
+    /* Gone, or deleted and created again within one relist: a different object. */
     if (s && (gone || strcmp(kube_uid(s->object), kube_uid(object)) != 0)) {
         scorer_delete(h, s);
         s = NULL;

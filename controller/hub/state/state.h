@@ -55,8 +55,9 @@ struct hub_options {
     unsigned api_qps, api_burst; /* write requests per second, and in a burst */
 };
 
+/* HUB_CLUSTERS to HUB_ADDONS are watched in all namespaces, the others in the controller's own. */
 enum {
-    HUB_SCORERS, /* of its own namespace, as are configs, Placements and decisions */
+    HUB_SCORERS,
     HUB_CONFIGS,
     HUB_CLUSTERS,
     HUB_WORKS,
@@ -332,8 +333,8 @@ int64_t hub_scorer_patience_ms(const struct hub_scorer *s);
 /* Brings h->totals and each scorer's tally up to date, if hub_schedule_tally() was called since the last
  * time. */
 void hub_tally(struct hub *h);
-/* For a status: the counts may be as old as ten times what counting takes, unless more than clusters has
- * changed: in a large roll-out clusters change all the time, and each status is looked at again. */
+/* For a status: the counts may be up to ten times as old as counting takes, if only clusters have changed. In
+ * a large roll-out they change all the time, and every status is computed again. */
 void hub_tally_roughly(struct hub *h);
 
 /* ---- status.c ---- */

@@ -165,13 +165,12 @@ enum { NAMED_MASKS = 3, LISTED_MASKS = 20 };
 
 #define REASON_UNMATCHED "MasksMatchNothing"
 
-/* "1 of 2 masks matches nothing: no cluster matches clusterName "c": did you mean "c1"?" */
 static void config_set_valid(const struct hub *h, const struct hub_config *c, struct condition *valid)
 {
     BUF_AUTO(text, (NAMED_MASKS + 1) * MASK_WARNING_BYTES);
     size_t unmatched = 0;
 
-    for (size_t i = 0; hub_masks_counted(h) && i < h->plan->masks.n; i++) {
+    for (size_t i = 0; !*c->masks_error && hub_masks_counted(h) && i < h->plan->masks.n; i++) {
         if (hub_mask_matches(h, i) || unmatched++ >= NAMED_MASKS)
             continue;
         (void)!buf_puts(&text, unmatched > 1 ? "; " : "");
@@ -184,6 +183,7 @@ static void config_set_valid(const struct hub *h, const struct hub_config *c, st
                       c->masks.owner ? "the last valid masks stay active"
                                      : "clusters keep their scorers until the masks are valid");
     else if (unmatched)
+        /* "1 of 2 masks matches nothing: no cluster matches clusterName "c": did you mean "c1"?" */
         condition_set(valid, TRUTH_TRUE, REASON_UNMATCHED, "%zu of %zu mask%s match%s nothing: %.*s",
                       unmatched, h->plan->masks.n, plural_s(h->plan->masks.n), unmatched == 1 ? "es" : "",
                       STR_ARG(buf_str(&text)));
@@ -641,8 +641,8 @@ static void scorer_set_synced(const struct hub_scorer *s, struct condition *c)
     const struct probe_status *p = probe_status(s->probe);
     BUF_AUTO(overridden, sizeof(c->message));
 
-    /* Users edit such fields, and nothing happens. */
-    if (s->has_spec && p->synced.owner)
+    /* Users edit overridden fields and wonder why nothing happens. */
+    if (s->has_spec && p->config.ok && p->synced.owner)
         effective_overrides(&s->spec, &p->synced, &overridden);
     if (s->has_spec && s->spec.mode == SYNC_NONE)
         condition_set(c, TRUTH_TRUE, "NotNeeded", "configSyncMode is None");

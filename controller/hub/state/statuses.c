@@ -289,7 +289,7 @@ static bool status_reconcile(struct hub *h, const char *key, const struct subjec
     }
     hub_tally_roughly(h);
     status = s->scorer ? status_of_scorer(s->scorer) : status_of_config(h, s->config);
-    /* Nor if it was sent, and the object still has what the server stored of it. */
+    /* Also unchanged: it was sent before, and the object still has what the server stored of it. */
     if (!status_would_change(stored, status) ||
         (json_equal(s->last->result, stored) && status_was_sent(s, status)))
         return false;

@@ -192,6 +192,24 @@ static void completes_what_an_earlier_attempt_wrote(void **state)
     assert_int_equal(fake_requests(run->f->server), KINDS + 4);
 }
 
+/* Also where the binding between them needs no write. */
+static void writes_no_workload_before_the_placements_of_clusters(void **state)
+{
+    struct run *run = *state;
+
+    wants(run, placement);
+    wants(run, binding);
+    wants(run, "{\"kind\":\"Placement\",\"metadata\":{\"name\":\"w\"},\"spec\":{}}");
+    only_for(run, PLACEMENTS "?", 200, list_of(run, "p"));
+    only_for(run, BINDINGS "?", 200, list_of(run, "b"));
+    for (unsigned i = 0; i < 2; i++)
+        fake_push(run->f->server, (struct fake_answer){.body = "{}"});
+    fake_kube_status(run->f, 503, "ServiceUnavailable", "not today");
+    ends(run, false, 503,
+         "{\"written\":{\"created\":[],\"updated\":[],\"deleted\":[],\"unknown\":[\"Placement/p\"]}}");
+    assert_int_equal(fake_requests(run->f->server), KINDS + 5);
+}
+
 static bool shows(const struct run *run, const char *sample)
 {
     BUF_AUTO(page, 1 << 20);
@@ -238,10 +256,14 @@ static void resets_bindings_before_placements(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(checks_all_and_then_writes_in_order),      CASE(counts_writes_and_checks_that_are_refused),
-        CASE(updates_in_place_and_deletes_what_is_old), CASE(names_objects_that_no_plan_made),
-        CASE(lists_what_is_written_when_a_write_fails), CASE(completes_what_an_earlier_attempt_wrote),
+        CASE(checks_all_and_then_writes_in_order),
+        CASE(counts_writes_and_checks_that_are_refused),
+        CASE(updates_in_place_and_deletes_what_is_old),
+        CASE(names_objects_that_no_plan_made),
+        CASE(lists_what_is_written_when_a_write_fails),
+        CASE(completes_what_an_earlier_attempt_wrote),
         CASE(resets_bindings_before_placements),
+        CASE(writes_no_workload_before_the_placements_of_clusters),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
