@@ -73,7 +73,7 @@ int kube_json_parse(json_t **ret, struct str text, char why[256])
     return -EINVAL;
 }
 
-int kube_json_parse_cut(json_t **ret, struct str text, const struct kube_cut *cut, char why[256])
+int kube_json_parse_cut(json_t **ret, struct str text, struct kube_cut *cut, char why[256])
 {
     BUF_AUTO(less, SIZE_MAX);
     int r = cut ? kube_cut(cut, text, &less) : 0;
@@ -109,20 +109,18 @@ void kube_wipe_strings(json_t *object)
 
 enum { NAME_BYTES = 64 };
 
-/* Appends a raw string, or its hash if it is long. */
-static int cut_put(const struct kube_cut *cut, struct str raw, struct buf *into)
+/* raw: followed by its closing quote. */
+static int cut_learn(struct kube_cut *cut, struct str raw)
 {
-    BUF_AUTO(scratch, SIZE_MAX);
-    char *plain;
+    CLEANUP(cleanup_free) char *plain = xmalloc(raw.n * 3);
 
-    if (raw.n <= KUBE_CUT_MIN_BYTES)
-        return buf_put_str(into, raw);
-    return buf_room(&scratch, raw.n * 3, &plain)
-               ?: buf_printf(into, "cut:%016" PRIx64,
-                             cut->hash((struct str){plain, jr_unescape(raw, plain)}));
+    cut->last_hash = cut->hash((struct str){plain, jr_unescape(raw, plain)});
+    cut->last.n = 0;
+    cut->last.max = SIZE_MAX;
+    return buf_put(&cut->last, raw.p, raw.n + 1);
 }
 
-int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into)
+int kube_cut(struct kube_cut *cut, struct str text, struct buf *into)
 {
     const char *from = text.p, *end = text.p + text.n, *at;
     BUF_AUTO(pattern, NAME_BYTES);
@@ -131,14 +129,19 @@ int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into)
 
     /* The pattern matches member names only, since a quote inside a string is escaped. */
     while (r == 0 && text.n && (at = memmem(from, (size_t)(end - from), pattern.p, pattern.n))) {
-        struct str raw;
+        struct str rest = {at + pattern.n, (size_t)(end - at) - pattern.n}, raw = {rest.p, cut->last.n - 1};
+        bool repeats = cut->last.n && str_starts(rest, buf_str(&cut->last));
         struct jr j;
 
-        at += pattern.n - 1; /* the opening quote of the value */
-        jr_init(&j, (struct str){at, (size_t)(end - at)}, JR_STRICT);
-        if (!jr_string(&j, &raw))
+        jr_init(&j, (struct str){rest.p - 1, rest.n + 1}, JR_STRICT); /* from the opening quote */
+        if (!repeats && !jr_string(&j, &raw))
             break; /* the JSON parser reports the error */
-        r = buf_put(into, from, (size_t)(raw.p - from)) ?: cut_put(cut, raw, into);
+        if (!repeats && raw.n > KUBE_CUT_MIN_BYTES)
+            r = cut_learn(cut, raw);
+        r = r ?: buf_put(into, from, (size_t)(raw.p - from));
+        if (r == 0)
+            r = raw.n > KUBE_CUT_MIN_BYTES ? buf_printf(into, "cut:%016" PRIx64, cut->last_hash)
+                                           : buf_put_str(into, raw);
         from = raw.p + raw.n;
     }
     if (r == 0 && from < end)

@@ -403,7 +403,7 @@ struct work_found {
     char why[256]; /* the work agent's error when it could not apply the ConfigMap; else empty */
 };
 /* For reading ManifestWorks from the API server: replaces the summaries by their hash. */
-extern const struct kube_cut work_cut;
+extern struct kube_cut work_cut;
 /* object: from the API server, cut or whole. */
 void work_look(struct work_found *ret, const json_t *object, const char *agent_namespace);
 bool work_found_same(const struct work_found *a, const struct work_found *b);

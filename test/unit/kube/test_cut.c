@@ -17,7 +17,7 @@ static uint64_t hash(struct str text)
     return hash_bytes(text);
 }
 
-static const struct kube_cut cut = {.name = "long", .hash = hash};
+static struct kube_cut cut = {.name = "long", .hash = hash};
 
 /* A string of `n` times the text, escaped as it is given. */
 static const char *times(const char *text, size_t n)
