@@ -36,7 +36,7 @@ struct loop {
     uint64_t settings;   /* calls of loop_timer_set() */
     struct watch *watch; /* NULL: none */
     pthread_mutex_t lock;
-    struct post *posts, **posts_end;
+    STAILQ_HEAD(posts, post) posts;
     struct timer trim;
     bool has_unmapped;
 };
@@ -74,7 +74,7 @@ int loop_new(struct loop **ret, const struct clock *clock)
     l->clock = clock;
     l->now = l->last_read = clock->mono(clock);
     (void)pthread_mutex_init(&l->lock, NULL);
-    l->posts_end = &l->posts;
+    STAILQ_INIT(&l->posts);
     r = multi_new(&l->multi);
     if (r < 0)
         return r;
@@ -176,24 +176,22 @@ void loop_watch(struct loop *l, struct watch *w)
 
 void loop_post(struct loop *l, struct post *p)
 {
-    p->next = NULL;
     (void)pthread_mutex_lock(&l->lock);
-    *l->posts_end = p;
-    l->posts_end = &p->next;
+    STAILQ_INSERT_TAIL(&l->posts, p, entry);
     (void)pthread_mutex_unlock(&l->lock);
     (void)curl_multi_wakeup(l->multi);
 }
 
 void loop_unpost(struct loop *l, struct post *p)
 {
+    struct post *at;
+
     (void)pthread_mutex_lock(&l->lock);
-    for (struct post **at = &l->posts; *at; at = &(*at)->next)
-        if (*at == p) {
-            *at = p->next;
-            if (!*at)
-                l->posts_end = at;
-            break;
-        }
+    STAILQ_FOREACH(at, &l->posts, entry)
+    if (at == p) {
+        STAILQ_REMOVE(&l->posts, p, post, entry);
+        break;
+    }
     (void)pthread_mutex_unlock(&l->lock);
 }
 
@@ -210,15 +208,14 @@ double loop_turn_seconds(const struct loop *l)
 
 static void run_posts(struct loop *l)
 {
-    struct post *p, *next;
+    struct posts posts = STAILQ_HEAD_INITIALIZER(posts);
+    struct post *p;
 
     (void)pthread_mutex_lock(&l->lock);
-    p = l->posts;
-    l->posts = NULL;
-    l->posts_end = &l->posts;
+    STAILQ_CONCAT(&posts, &l->posts);
     (void)pthread_mutex_unlock(&l->lock);
-    for (; p; p = next) {
-        next = p->next; /* fn may free its post */
+    while ((p = STAILQ_FIRST(&posts))) {
+        STAILQ_REMOVE_HEAD(&posts, entry);
         p->fn(p);
     }
 }
@@ -340,8 +337,8 @@ struct worker {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     STAILQ_HEAD(jobs, job) waiting, finished;
-    bool stop, posted;
-    struct post post;
+    bool stop;
+    struct post post; /* posted while `finished` is not empty */
 };
 
 static struct job *jobs_take(struct jobs *list)
@@ -369,10 +366,9 @@ static void *worker_main(void *arg)
         (void)pthread_mutex_unlock(&w->lock);
         j->run(j);
         (void)pthread_mutex_lock(&w->lock);
-        STAILQ_INSERT_TAIL(&w->finished, j, entry);
-        if (!w->posted && !w->stop)
+        if (STAILQ_EMPTY(&w->finished))
             loop_post(w->loop, &w->post);
-        w->posted = true;
+        STAILQ_INSERT_TAIL(&w->finished, j, entry);
     }
     (void)pthread_mutex_unlock(&w->lock);
     return NULL;
@@ -385,7 +381,6 @@ static void worker_on_post(struct post *p)
     struct job *j;
 
     (void)pthread_mutex_lock(&w->lock);
-    w->posted = false;
     STAILQ_CONCAT(&finished, &w->finished);
     (void)pthread_mutex_unlock(&w->lock);
     while ((j = jobs_take(&finished)))

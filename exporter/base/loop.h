@@ -29,7 +29,7 @@ struct watch {
 /* Work posted to the loop by another thread. Embedded in its owner, which must live until fn runs. */
 struct post {
     void (*fn)(struct post *);
-    struct post *next;
+    STAILQ_ENTRY(post) entry;
 };
 
 /* -EMFILE without descriptors for curl's wake-up. The clock must outlive the loop. */
