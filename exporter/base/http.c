@@ -88,7 +88,7 @@ static void share_evict(struct http_share *s)
     http_call_soon(s->call);
 }
 
-/* The share to end so that others go on; NULL to wait. `asking` does not fit; NULL when some was freed. */
+/* The share to end so that others go on; NULL to wait. `asking` does not fit. */
 static struct http_share *budget_victim(const struct http *h, const struct http_share *asking)
 {
     struct http_share *largest = NULL, *s;
@@ -106,27 +106,19 @@ static struct http_share *budget_victim(const struct http *h, const struct http_
             largest = s;
     }
     part = h->budget_max / (holders ? holders : 1);
-    if (asking && largest && counted(largest->held) > part && counted(asking->held + asking->want) <= part)
+    if (largest && counted(largest->held) > part && counted(asking->held + asking->want) <= part)
         return largest;
     return all_wait ? largest : NULL;
 }
 
+/* There may be room: those that wait ask again. */
 static void budget_wake(struct http *h)
 {
-    bool is_granted = false;
     struct http_share *s;
 
-    TAILQ_FOREACH (s, &h->shares, entry) {
-        size_t want = s->want;
-
-        if (!want || s->evicted || !share_grant(s, want))
-            continue;
-        s->call->charged += want;
-        http_call_soon(s->call);
-        is_granted = true;
-    }
-    if (!is_granted)
-        share_evict(budget_victim(h, NULL));
+    TAILQ_FOREACH (s, &h->shares, entry)
+        if (s->want)
+            http_call_soon(s->call);
 }
 
 static void share_enter(struct http_share *s, struct http *h)
@@ -164,8 +156,6 @@ static int share_charge(struct http_call *c, size_t need)
 
     if (need <= c->charged || (need > c->answer.body.max && !c->rq.cut_answer)) /* the latter fails anyway */
         return 0;
-    if (s->want || s->evicted)
-        return -EAGAIN;
     want -= c->charged;
     if (counted(s->held + want) > c->http->budget_max)
         return -EDQUOT;
@@ -556,7 +546,7 @@ static void call_leave(struct http_call *c)
 
 struct http_call *http_cancel(struct http_call *c)
 {
-    if (!c || c->finishing)
+    if (!c || !c->easy) /* `done` is running */
         return NULL;
     call_leave(c);
     return call_free(c);
@@ -626,7 +616,6 @@ static void http_finish(struct http_call *c, CURLcode code)
     }
     fill_answer(c, code);
     call_leave(c);
-    c->finishing = true;
     c->done(c->arg, &c->answer);
     (void)call_free(c);
 }

@@ -23,10 +23,9 @@ struct http {
 struct http_call {
     struct http *http;
     LIST_ENTRY(http_call) entry;
-    CURL *easy;
+    CURL *easy; /* NULL while `done` runs */
     http_done_fn done;
     void *arg;
-    bool finishing; /* `done` is running: http_cancel() does nothing */
     struct http_answer answer;
     struct http_request rq; /* what it points to may be gone */
     bool bad_option;        /* curl refused one */

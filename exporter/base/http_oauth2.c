@@ -38,7 +38,6 @@ struct http_token {
     struct http_call *call;
     mono_ms asked_at;
     struct buf form;
-    struct str form_part;
     bool in_body, one_way_refused; /* authenticate in the body; the other way has to be tried */
     /* The last request, if it failed */
     unsigned failures;
@@ -268,7 +267,6 @@ static int token_make_form(struct http_token *t, const struct http_oauth2 *o)
     if (r == 0 && t->in_body)
         r = buf_put_form(&t->form, STR("client_id"), o->client_id)
                 ?: buf_put_form(&t->form, STR("client_secret"), o->client_secret);
-    t->form_part = buf_str(&t->form);
     return r;
 }
 
@@ -278,9 +276,11 @@ static void token_request(struct http_token *t, const struct http_call *c)
     const struct http_oauth2 *o = c->rq.oauth2;
     SECRET_AUTO(id, FORM_BYTES);
     SECRET_AUTO(secret, FORM_BYTES);
+    int r = token_make_form(t, o) ?: put_encoded(&id, o->client_id) ?: put_encoded(&secret, o->client_secret);
+    const struct str form = buf_str(&t->form);
     struct http_request rq = {.url = o->token_url,
                               .content_type = "application/x-www-form-urlencoded",
-                              .body = &t->form_part,
+                              .body = &form,
                               .body_parts = 1,
                               .max_answer = TOKEN_ANSWER_BYTES,
                               .timeout_ms = REQUEST_MS,
@@ -288,7 +288,6 @@ static void token_request(struct http_token *t, const struct http_call *c)
                               .proxy = o->proxy,
                               .no_redirects = true,
                               .public_only = c->rq.public_only};
-    int r = token_make_form(t, o) ?: put_encoded(&id, o->client_id) ?: put_encoded(&secret, o->client_secret);
 
     secret_used(o->client_secret);
     if (!t->in_body) {
