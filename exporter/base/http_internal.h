@@ -17,7 +17,6 @@ struct http {
     uint64_t budget_used, budget_max;
     TAILQ_HEAD(, http_share) shares; /* the oldest first */
     TAILQ_HEAD(, http_token) tokens; /* the oldest first */
-    size_t n_tokens;
 };
 
 struct http_call {

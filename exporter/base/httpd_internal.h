@@ -90,8 +90,7 @@ struct exchange {
     struct buf arguments; /* request.arguments */
     const char *allow;    /* the methods of a path that does not have the one asked for */
     uint64_t ticket;      /* while GUARDED, as the next one */
-    mono_ms guarded_since;
-    bool own_error; /* the reply is of reply_error(), also before the request has been read */
+    bool own_error;       /* the reply is of reply_error(), also before the request has been read */
     uint64_t answer_bytes;
     struct httpd_reply reply;
     STAILQ_ENTRY(exchange) next;

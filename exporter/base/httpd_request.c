@@ -450,7 +450,6 @@ static enum MHD_Result guard_ask(struct exchange *x)
     if (ok) {
         x->state = GUARDED;
         x->ticket = ticket.id = ++h->last_ticket;
-        x->guarded_since = clock_system.mono(&clock_system);
         STAILQ_INSERT_TAIL(&h->guarded, x, next);
         h->n_guarded++;
         MHD_suspend_connection(x->connection);
@@ -490,7 +489,7 @@ void httpd_guard_expire(struct httpd *h)
 
     (void)pthread_mutex_lock(&h->lock);
     while ((x = STAILQ_FIRST(&h->guarded)) &&
-           (atomic_load(&h->stopping) || mono_diff(x->guarded_since, now) >= h->options.guard->deadline_ms))
+           (atomic_load(&h->stopping) || mono_diff(x->conn->since, now) >= h->options.guard->deadline_ms))
         guard_leave(x, &late);
     (void)pthread_mutex_unlock(&h->lock);
 }

@@ -97,7 +97,7 @@ static void parameters_used(char *query)
 
 void url_secrets_used(const char *url)
 {
-    CLEANUP(cleanup_curl_url) CURLU *u = strpbrk(url, "?@") ? curl_url() : NULL;
+    CLEANUP(cleanup_curl_url_cleanup) CURLU *u = strpbrk(url, "?@") ? curl_url() : NULL;
     char *user = NULL, *password = NULL, *query = NULL;
 
     if (!u || curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK)
@@ -139,7 +139,7 @@ static bool has_user(const char *url)
 char *url_origin(const char *url)
 {
     CLEANUP(cleanup_free) char *text = str_dup(str_trim(str_of(url)));
-    CLEANUP(cleanup_curl_url) CURLU *u = curl_url();
+    CLEANUP(cleanup_curl_url_cleanup) CURLU *u = curl_url();
     char *origin = NULL, *zone = NULL;
 
     /* libcurl keeps the zone of an IPv6 address apart from the host; it is meaningful on one machine only. */
