@@ -4,8 +4,8 @@
 #include "exporter/base/json.h"
 #include "exporter/base/map.h"
 #include "exporter/num/num.h"
+#include "exporter/otlp/decode.h"
 #include "exporter/otlp/query.h"
-#include "exporter/otlp/translate.h"
 
 #include <errno.h>
 #include <math.h>

@@ -11,6 +11,8 @@
 #include "exporter/base/httpd.h"
 #include "exporter/base/json.h"
 #include "exporter/base/text.h"
+#include "exporter/metric/metrics.h"
+#include "exporter/metric/page.h"
 #include "exporter/otlp/decode.h"
 #include "exporter/web/access.h"
 
