@@ -417,24 +417,21 @@ void put_label_name(struct buf *into, struct str name)
 
 size_t translate_decimal(double v, char to[DECIMAL_MAX])
 {
-    size_t n = num_put_double(to, v), at = 0, digits = 0;
-    const char *e = memchr(to, 'e', n);
-    long exponent;
+    size_t n = num_put_double(to, v);
+    char *e = memchr(to, 'e', n), *point = memchr(to, '.', n);
+    long exponent, places; /* places: of the digits behind the first one */
 
     if (!e)
         return n;
     to[n] = '\0';
     exponent = strtol(e + 1, NULL, 10);
-    for (const char *p = to; p < e; p++) {
-        digits += isdigit((unsigned char)*p) != 0;
-        if (*p != '.')
-            to[at++] = *p;
-    }
+    places = point ? e - point - 1 : 0;
     if (exponent < 0)
-        return (size_t)snprintf(to, DECIMAL_MAX, "%.*f", (int)((long)digits - 1 - exponent), v);
-    for (; digits < (size_t)exponent + 1; digits++)
-        to[at++] = '0';
-    return at;
+        return (size_t)snprintf(to, DECIMAL_MAX, "%.*f", (int)(places - exponent), v);
+    if (point)
+        e = (char *)memmove(point, point + 1, (size_t)places) + places;
+    memset(e, '0', (size_t)(exponent - places));
+    return (size_t)(e - to + exponent - places);
 }
 
 size_t translate_number(double v, char to[DECIMAL_MAX])
