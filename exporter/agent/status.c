@@ -6,7 +6,7 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/page.h"
 #include "exporter/metric/series.h"
-#include "exporter/otlp/ingest.h"
+#include "exporter/otlp/receiver.h"
 #include "exporter/otlp/series.h"
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
