@@ -9,6 +9,8 @@
 #include "exporter/score/error.h"
 #include "exporter/score/summary.h"
 
+#include <stdatomic.h>
+
 struct round;
 struct round_result;
 struct source;
@@ -30,11 +32,15 @@ struct source_env {
 /* A new type is an enumerator and a kind in summary.c, a row in round.c, its own file, and a word in the CRD.
  */
 struct source_ops {
-    /* Starts the fetch that `like` describes. It ends by the deadline, with source_end(): on the loop, once,
-     * never from inside start(). */
-    struct source *(*start)(const struct source *like);
-    /* Cancels the fetch if it is running, and frees its result. */
-    void (*free)(struct source *s);
+    size_t size; /* of the type's struct, which begins with struct source and is zeroed */
+    /* In the loop's next turn, and when the timer, if the type sets it again, is due. The first call starts
+     * the fetch, which ends by the deadline, with source_end(), once. */
+    void (*on_timer)(struct source *s);
+    /* What source_work() starts: on the worker, where the round may be gone, and then on the loop. */
+    void (*run)(struct source *s);
+    void (*ran)(struct source *s);
+    /* Cancels the call if one is running, and frees the results. */
+    void (*done)(struct source *s);
 };
 
 extern const struct source_ops source_prometheus, source_otlp;
@@ -58,17 +64,20 @@ bool prom_answer_error(struct str body, char why[ROUND_REASON_BYTES]);
 
 /* ---- For sources themselves ---- */
 
-/* First member of every source: a fetch that asks one query after the other. */
+/* A fetch that asks one query after the other. */
 struct source {
     const struct source_ops *ops;
-    struct round *round; /* outlives the source, and so do its members below */
+    struct round *round; /* outlives the source, unless it is over, and so do its members below */
     const struct source_env *env;
     struct summary_source from; /* its strings are the summary's */
     mono_ms deadline;
     struct http_share *share; /* of the memory for responses */
     /* Requests carry its trace. The source sets the error and its reason, or adds to the counts. */
     struct round_result *result;
-    struct timer timer;       /* of the type */
+    struct timer timer;
+    struct job job;
+    bool is_working;          /* the worker has it */
+    atomic_bool is_over;      /* cancelled meanwhile: the end of the job frees it */
     int64_t start_ms, end_ms; /* Unix time, the same for all queries */
     size_t query_at;
     /* Answers to n queries: JSON texts; joined by commas they are the content of an array of series. Empty
@@ -79,16 +88,14 @@ struct source {
 
 enum { SOURCE_QUERY_BYTES = 1 << 20 };
 
-/* Makes *s like that of the round; `on_timer` runs in the loop's next turn. */
-void source_init(struct source *s, const struct source_ops *ops, const struct source *like,
-                 void (*on_timer)(struct timer *t));
+/* Starts the type's run(), which reads `bytes`, as worker_do() does. */
+void source_work(struct source *s, size_t bytes);
 /* Appends the next query, with the cluster's name in it. False after the last one, and on an error, which is
  * in the result. `text` has a ceiling of SOURCE_QUERY_BYTES. */
 bool source_next_query(struct source *s, struct buf *text);
-void source_set_error(struct source *s, enum round_error e, const char *reason);
 /* Tells the round, which may free the source. */
 void source_end(struct source *s);
-/* Both. */
+/* Likewise, with an error. */
 void source_fail(struct source *s, enum round_error e, const char *reason);
 
 #endif
