@@ -19,7 +19,6 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/credentials.h"
-#include "exporter/score/error.h"
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 #include "remotewrite/config.h"

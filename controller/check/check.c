@@ -7,7 +7,6 @@
 #include "exporter/agent/scorer.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/http.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/regex.h"
 #include "exporter/base/text.h"

@@ -1,19 +1,13 @@
 /* Owns the active configuration, the scorers, the page and the program's metrics. */
 #include "exporter/agent/agent.h"
 
-#include "exporter/agent/config.h"
-#include "exporter/agent/scorer.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/http.h"
-#include "exporter/base/log.h"
-#include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "exporter/otlp/series.h"
-#include "exporter/score/credentials.h"
-#include "exporter/score/source.h"
+#include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 
 #include <assert.h>

@@ -1,11 +1,9 @@
 /* The agent's configuration file: its top-level keys, their defaults and bounds. */
 #include "exporter/agent/config.h"
 
-#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/httpd.h"
-#include "exporter/base/log.h"
 
 #include <errno.h>
 #include <sys/stat.h>

@@ -7,8 +7,6 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/error.h"
-#include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 #include "exporter/ui/out.h"
 

@@ -8,7 +8,6 @@
 #include "exporter/metric/series.h"
 #include "exporter/otlp/ingest.h"
 #include "exporter/otlp/series.h"
-#include "exporter/score/error.h"
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 #include "exporter/ui/list.h"

@@ -1,10 +1,13 @@
 /* Source type OpenTelemetry: queries over the series that the agent itself receives. They run on the worker,
  * one after the other. With an endpoint, its own or the agent's, it is a Prometheus. */
 #include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/http.h"
+#include "exporter/base/loop.h"
 #include "exporter/otlp/query.h"
 #include "exporter/otlp/series.h"
 #include "exporter/score/round.h"
-#include "exporter/score/source.h"
+#include "exporter/score/summary.h"
 
 #include <errno.h>
 #include <stdio.h>

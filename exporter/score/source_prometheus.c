@@ -2,10 +2,14 @@
  * queries puts no more load on a small Prometheus than one of a single query. The scoring API gets slices of
  * the responses' bodies. */
 #include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/http.h"
 #include "exporter/base/json.h"
+#include "exporter/base/loop.h"
 #include "exporter/base/text.h"
+#include "exporter/score/credentials.h"
 #include "exporter/score/round.h"
-#include "exporter/score/source.h"
+#include "exporter/score/summary.h"
 
 #include <errno.h>
 #include <stdarg.h>

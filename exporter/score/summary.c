@@ -1,7 +1,6 @@
 /* Summaries: the fields with their defaults and bounds, several queries in one field, and sharing. */
 #include "exporter/score/summary.h"
 
-#include "exporter/base/doc.h"
 #include "exporter/base/http.h"
 #include "exporter/base/map.h"
 #include "exporter/base/memory.h"

@@ -8,9 +8,7 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/credentials.h"
-#include "exporter/score/error.h"
 #include "exporter/score/round.h"
-#include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 #include "test/fakes/fake_server.h"
 

@@ -2,7 +2,7 @@
  * threads of their own. */
 #include "exporter/base/loop.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/error.h"
+#include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 #include "test/unit/score/rounds.h"
 
