@@ -86,25 +86,15 @@ static void agent_withdraw(void *arg, struct scorer *s)
 
 enum { PROBLEMS_MAX_BYTES = 1 << 20 };
 
-static void override_string(char **field, const char *flag)
-{
-    if (!flag)
-        return;
-    free(*field);
-    *field = xstrdup(flag);
-}
-
 static void apply_flags(struct config *c, const struct agent_options *o)
 {
-    override_string(&c->cluster_name, o->cluster_name);
-    override_string(&c->secrets_dir, o->secrets_dir);
-    override_string(&c->storage_path, o->storage_path);
-    while (o->n_listen && c->n_listen) {
-        c->n_listen--;
-        free(TAKE_PTR(c->listen[c->n_listen]));
+    c->cluster_name = o->cluster_name ?: c->cluster_name;
+    c->secrets_dir = o->secrets_dir ?: c->secrets_dir;
+    c->storage_path = o->storage_path ?: c->storage_path;
+    if (o->n_listen) {
+        c->n_listen = o->n_listen;
+        memcpy(c->listen, o->listen, sizeof(c->listen));
     }
-    for (size_t i = 0; i < o->n_listen; i++)
-        c->listen[c->n_listen++] = xstrdup(o->listen[i]);
     if (o->log_level)
         c->log_level = *o->log_level;
     if (o->log_format)
@@ -192,7 +182,7 @@ static void apply_config(struct agent *a, struct config *c)
     struct config *was = a->state.config;
 
     /* Every series carries the cluster's name, so none of them continues. */
-    if (was && strcmp(cstr(was->cluster_name), cstr(c->cluster_name)) != 0) {
+    if (was && strcmp(was->cluster_name, c->cluster_name) != 0) {
         stop_unclaimed(a);
         metrics_forget(a->state.metrics, "ds_cluster", was->cluster_name);
     }
@@ -228,7 +218,7 @@ static int load_options(struct agent *a, struct config **ret, struct problems *p
         a->piped = buf_take(&text);
     if (r == 0)
         apply_flags(*ret, o);
-    if (r == 0 && (!(*ret)->cluster_name || !*(*ret)->cluster_name)) {
+    if (r == 0 && !*cstr((*ret)->cluster_name)) {
         problems_add_field(p, &(struct problem){.kind = PROBLEM_ERROR, .missing = true}, STR("clusterName"),
                            STR("missing; set it or pass --cluster-name"));
         r = -EINVAL;

@@ -244,7 +244,7 @@ static void json_config(struct out *o, const struct agent_state *a)
     const struct config *c = a->config;
     const struct reload_status *reload = &a->reload;
 
-    member_text(o, "cluster", c ? cstr(c->cluster_name) : NULL);
+    member_text(o, "cluster", c ? c->cluster_name : NULL);
     member_time(o, "startedAt", a->started_ms);
     member_object(o, "config");
     member_text(o, "file", a->config_origin);
@@ -640,7 +640,7 @@ int web_start(struct site **ret, struct agent *a, struct site_options *o, bool l
 
     o->loop = state->loop;
     o->metrics = state->metrics;
-    o->listen = (const char *const *)state->config->listen;
+    o->listen = state->config->listen;
     o->n_listen = state->config->n_listen;
     o->routes = routes;
     o->n_routes = ARRAY_SIZE(routes);
