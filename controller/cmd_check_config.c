@@ -29,8 +29,8 @@ static void check_cluster_name(const struct config *c, struct problems *p)
     for (size_t i = 0; !c->cluster_name && i < c->summaries.n; i++) {
         const struct summary *s = &c->summaries.list[i];
 
-        for (size_t k = 0; k < summary_sources(s); k++)
-            if (summary_query_uses_cluster(str_of(cstr(summary_source(s, k).query)), true)) {
+        for (size_t k = 0; k < s->n_sources; k++)
+            if (summary_query_uses_cluster(str_of(s->sources[k].query), true)) {
                 problems_add(p, PROBLEM_WARNING, s->line, s->column,
                              "sourceQuery of %s contains ${cluster}: set clusterName, or run the agent with "
                              "--cluster-name",

@@ -316,28 +316,28 @@ static void source_ran(struct job *j)
 static void round_next_source(struct round *r)
 {
     const struct source_ops *ops;
-    struct summary_source from;
+    const struct summary_source *from;
     struct source *s;
 
-    if (r->n_sources == summary_sources(r->rq.summary)) {
+    if (r->n_sources == r->rq.summary->n_sources) {
         ask_for_scores(r);
         return;
     }
-    from = summary_source(r->rq.summary, r->n_sources);
-    ops = source_type_ops(&from, r->rq.env);
+    from = &r->rq.summary->sources[r->n_sources];
+    ops = source_type_ops(from, r->rq.env);
     r->sources[r->n_sources++] = s = xcalloc(1, ops->size);
     *s = (struct source){.ops = ops,
                          .round = r,
                          .env = r->rq.env,
-                         .from = from,
+                         .from = *from,
                          .deadline = r->deadline,
                          .share = &r->share,
                          .result = &r->result,
                          .timer.fn = source_on_timer,
                          .job = {.run = source_run, .done = source_ran},
                          .end_ms = r->now.ms};
-    if (s->end_ms > from.range_s * 1000) /* else the clock was never set */
-        s->start_ms = s->end_ms - from.range_s * 1000;
+    if (s->end_ms > from->range_s * 1000) /* else the clock was never set */
+        s->start_ms = s->end_ms - from->range_s * 1000;
     loop_timer_set(s->env->loop, &s->timer, loop_now(s->env->loop));
 }
 
@@ -399,7 +399,7 @@ void source_end(struct source *s)
 {
     struct round *r = s->round;
     struct round_result *res = &r->result;
-    size_t sources = summary_sources(r->rq.summary), n = 0;
+    size_t sources = r->rq.summary->n_sources, n = 0;
     char reason[ROUND_REASON_BYTES] = "";
 
     loop_timer_clear(s->env->loop, &s->timer);

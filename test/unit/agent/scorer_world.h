@@ -106,7 +106,6 @@ static inline int set_up(void **state)
     w->summary = (struct summary){
         .name = (char *)"s",
         .score_name = (char *)"s",
-        .source.type = SOURCE_NONE,
         .scoring_endpoint = (char *)(uintptr_t)fake_url(w->api, "/scoring"),
         .interval_ms = 60000,
         .items = {{.format = (char *)"${scoreName}"}},
