@@ -14,7 +14,7 @@
 #include "exporter/metric/page.h"
 #include "exporter/otlp/receiver.h"
 #include "exporter/otlp/series.h"
-#include "exporter/score/error.h"
+#include "exporter/score/round.h"
 #include "exporter/ui/list.h"
 #include "exporter/ui/site.h"
 #include "remotewrite/config.h"

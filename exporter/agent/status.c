@@ -8,7 +8,6 @@
 #include "exporter/metric/series.h"
 #include "exporter/otlp/receiver.h"
 #include "exporter/otlp/series.h"
-#include "exporter/score/error.h"
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 #include "exporter/ui/list.h"
@@ -128,44 +127,41 @@ static void json_secret(struct out *o, const char *key, const struct secret_ref 
     out_puts(o, "}");
 }
 
-static void json_source_members(struct out *o, const struct summary *s, size_t i)
+static void json_source_members(struct out *o, const struct summary_source *from)
 {
-    const struct summary_source from = summary_source(s, i);
     struct str query;
     size_t at = 0;
 
-    member_text(o, "type", source_type_word(from.type));
-    member_url(o, "endpoint", from.endpoint);
-    json_secret(o, "secret", &from.auth);
-    member_text(o, "query", from.query);
+    member_text(o, "type", source_type_word(from->type));
+    member_url(o, "endpoint", from->endpoint);
+    json_secret(o, "secret", &from->auth);
+    member_text(o, "query", from->query);
     member_list(o, "queries");
-    while ((query = summary_next_query(str_of(from.query), &at)).n) {
+    while ((query = summary_next_query(str_of(from->query), &at)).n) {
         member_item(o);
         value_text(o, query);
     }
     out_puts(o, "]");
-    member_count(o, "rangeSeconds", (uint64_t)from.range_s);
-    member_count(o, "stepSeconds", (uint64_t)from.step_s);
+    member_count(o, "rangeSeconds", (uint64_t)from->range_s);
+    member_count(o, "stepSeconds", (uint64_t)from->step_s);
 }
 
 /* The first source as an object; where there are several also all of them, as a list. */
 static void json_source(struct out *o, const struct summary *s)
 {
-    size_t n = summary_sources(s);
-
     member_object(o, "source");
-    if (n)
-        json_source_members(o, s, 0);
+    if (s->n_sources)
+        json_source_members(o, &s->sources[0]);
     else
-        member_text(o, "type", source_type_word(s->source.type));
+        member_text(o, "type", source_type_word(SOURCE_NONE));
     out_puts(o, "}");
-    if (n < 2)
+    if (s->n_sources < 2)
         return;
     member_list(o, "sources");
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < s->n_sources; i++) {
         member_item(o);
         out_puts(o, "{");
-        json_source_members(o, s, i);
+        json_source_members(o, &s->sources[i]);
         out_puts(o, "}");
     }
     out_puts(o, "]");
@@ -245,7 +241,7 @@ static void json_config(struct out *o, const struct agent_state *a)
     const struct config *c = a->config;
     const struct reload_status *reload = &a->reload;
 
-    member_text(o, "cluster", c ? cstr(c->cluster_name) : NULL);
+    member_text(o, "cluster", c ? c->cluster_name : NULL);
     member_time(o, "startedAt", a->started_ms);
     member_object(o, "config");
     member_text(o, "file", a->config_origin);
@@ -448,9 +444,8 @@ static void table_flow(struct table *t, const struct scorer *s)
 {
     const struct scorer_status *st = scorer_status(s);
     const struct summary *summary = scorer_summary(s);
-    const char *from =
-        summary_sources(summary) > 1 ? "series from the sources in" : "series from the source in";
-    bool has_source = summary->source.type != SOURCE_NONE;
+    const char *from = summary->n_sources > 1 ? "series from the sources in" : "series from the source in";
+    bool has_source = summary->n_sources;
 
     table_line(t, INDENT, "%s%s%s → %s in %s → %s",
                has_source ? words_count(st->last.source_series, from, from).s : "no source",
@@ -462,14 +457,14 @@ static void table_flow(struct table *t, const struct scorer *s)
 static void table_error(struct table *t, const struct scorer *s)
 {
     const struct scorer_status *st = scorer_status(s);
-    const char *query = summary_source(scorer_summary(s), st->last.source).query;
+    const struct summary *summary = scorer_summary(s);
 
     table_line(t, INDENT, "%s failed: %s (%s)", round_stage_word(st->last.stage), st->last.reason,
                round_error_word(st->last.error));
     if (*st->url)
         table_line(t, INDENT, "URL: %s, trace: %s", st->url, st->last.trace);
-    if (st->last.stage == STAGE_SOURCE && query)
-        table_line(t, INDENT, "query: %s", query);
+    if (st->last.stage == STAGE_SOURCE && st->last.source < summary->n_sources)
+        table_line(t, INDENT, "query: %s", summary->sources[st->last.source].query);
     table_line(t, INDENT, "check %s", status_hint(st->last.error, st->last.stage));
     if (scorer_batch(s))
         table_line(t, INDENT, "the scores below are from an earlier round");
@@ -479,12 +474,11 @@ static void table_empty(struct table *t, const struct scorer *s)
 {
     const struct summary *summary = scorer_summary(s);
 
-    if (scorer_status(s)->last.source_series || !summary_sources(summary))
+    if (scorer_status(s)->last.source_series || !summary->n_sources)
         table_line(t, INDENT, "the scoring API returned no results");
     else
-        for (size_t i = 0; i < summary_sources(summary); i++)
-            table_line(t, INDENT, "the source has no series for this query: %s",
-                       summary_source(summary, i).query);
+        for (size_t i = 0; i < summary->n_sources; i++)
+            table_line(t, INDENT, "the source has no series for this query: %s", summary->sources[i].query);
 }
 
 static void table_remarks(struct table *t, const struct scorer_status *st)
@@ -641,7 +635,7 @@ int web_start(struct site **ret, struct agent *a, struct site_options *o, bool l
 
     o->loop = state->loop;
     o->metrics = state->metrics;
-    o->listen = (const char *const *)state->config->listen;
+    o->listen = state->config->listen;
     o->n_listen = state->config->n_listen;
     o->routes = routes;
     o->n_routes = ARRAY_SIZE(routes);

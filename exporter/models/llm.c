@@ -11,7 +11,7 @@
 #include "exporter/base/text.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/models/model.h"
-#include "exporter/score/error.h"
+#include "exporter/score/round.h"
 #include "exporter/ui/out.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -246,7 +246,7 @@ static void question_free(struct llm_question *q)
     free(q);
 }
 
-static void round_free(struct llm_round *r)
+static void llm_round_free(struct llm_round *r)
 {
     while (!LIST_EMPTY(&r->questions))
         question_free(LIST_FIRST(&r->questions));
@@ -272,7 +272,7 @@ static void round_end(struct llm_round *r)
         e = -EIO;
     }
     TAILQ_REMOVE(&m->rounds, r, entry);
-    round_free(r);
+    llm_round_free(r);
     scoring_done(s, e);
 }
 
@@ -512,7 +512,7 @@ static void llm_begin(void *state, struct scoring *s)
     }
     e = s->request.error ?: round_read_key(r);
     if (e < 0) {
-        round_free(r);
+        llm_round_free(r);
         scoring_done(s, e);
         return;
     }

@@ -10,7 +10,7 @@
 #include "exporter/base/def.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/page.h"
-#include "exporter/score/error.h"
+#include "exporter/score/round.h"
 #include "remotewrite/config.h"
 #include "remotewrite/sink.h"
 #include "test/universe/sim.h"
