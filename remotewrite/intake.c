@@ -382,9 +382,11 @@ static void lane_set_series(struct intake *in, struct intake_lane *l, struct ser
     struct frames frames = {0};
     size_t all = series_count(set), step = all;
 
-    /* Mostly, all labels are never needed at once. */
-    if (!in->config->relabel.n && (l->set || !l->frames.n))
+    /* Mostly, all labels are never needed at once, nor what the old frames hold. */
+    if (!in->config->relabel.n && (l->set || !l->frames.n)) {
         step = (size_t)in->config->max_samples_per_send;
+        frames_done(&l->frames);
+    }
     l->invalid = 0;
     for (size_t i = 0; i < all; i += step) {
         (void)label_bytes_free(labels);

@@ -7,8 +7,6 @@
 #include "exporter/base/clock.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
-#include "remotewrite/body.h"
-#include "remotewrite/format.h"
 #include "remotewrite/labels.h"
 #include "remotewrite/queue.h"
 
