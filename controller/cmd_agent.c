@@ -313,11 +313,12 @@ static void hook_render(void *arg)
         otlp_render(running->receiver);
 }
 
-static const struct endpoint_status *hook_endpoints(void *arg, size_t *ret_n)
+static void hook_endpoints(void *arg, struct out *o)
 {
     const struct running *running = arg;
 
-    return running->remote_write ? rw_sink_endpoints(running->remote_write, ret_n) : NULL;
+    if (running->remote_write)
+        rw_sink_json(running->remote_write, o);
 }
 
 static bool hook_election(void *arg, struct agent_election *ret)

@@ -270,48 +270,6 @@ static void json_config(struct out *o, const struct agent_state *a)
     out_puts(o, "}");
 }
 
-static void json_files(struct out *o, const char *key, uint64_t files, uint64_t bytes)
-{
-    member_object(o, key);
-    member_count(o, "files", files);
-    member_count(o, "bytes", bytes);
-    out_puts(o, "}");
-}
-
-static void json_endpoints(struct out *o, const struct agent_state *a)
-{
-    size_t n = 0;
-    const struct endpoint_status *list = a->hooks.endpoints ? a->hooks.endpoints(a->hooks.arg, &n) : NULL;
-
-    member_list(o, "remoteWrite");
-    for (size_t i = 0; i < n; i++) {
-        const struct endpoint_status *e = &list[i];
-
-        member_item(o);
-        out_puts(o, "{");
-        member_text(o, "name", e->name);
-        member_text(o, "url", e->url);
-        member_text(o, "state", e->state);
-        member_text(o, "protocol", e->protocol);
-        member_number(o, "behindSeconds", e->behind_s);
-        member_count(o, "samplesSent", e->samples_sent);
-        member_count(o, "samplesPending", e->samples_pending);
-        member_count(o, "samplesDropped", e->samples_dropped);
-        member_bool(o, "spool", e->spool);
-        member_count(o, "spoolBytes", e->bytes_on_disk);
-        member_count(o, "samplesUnsaved", e->samples_unsaved);
-        json_files(o, "spoolUnread", e->unread_files, e->unread_bytes);
-        json_files(o, "spoolSetAside", e->aside_files, e->aside_bytes);
-        member_words(o, "spoolError", e->spool_error);
-        member_time(o, "sentAt", e->sent_at_ms);
-        member_time(o, "retryAt", e->retry_at_ms);
-        member_words(o, "error", e->error);
-        member_time(o, "errorAt", e->error_at_ms);
-        out_puts(o, "}");
-    }
-    out_puts(o, "]");
-}
-
 static void json_otlp(struct out *o, const struct agent_state *a)
 {
     struct otlp_status s;
@@ -386,7 +344,10 @@ int status_json(const struct agent_state *a, const struct list_query *q, struct 
     for (enum scorer_state s = SCORER_WAITING; s < SCORER_STATES; s++)
         member_count(&o, scorer_state_word(s), t.by_state[s]);
     out_puts(&o, "}}");
-    json_endpoints(&o, a);
+    member_list(&o, "remoteWrite");
+    if (a->hooks.endpoints)
+        a->hooks.endpoints(a->hooks.arg, &o);
+    out_puts(&o, "]");
     json_otlp(&o, a);
     json_scorers(&o, a, q);
     out_puts(&o, "}\n");
