@@ -186,9 +186,9 @@ unix_ms kube_time_parse(const char *text)
 
 /* ---- Conditions ---- */
 
-const json_t *kube_condition(const json_t *status, const char *type)
+json_t *kube_condition(const json_t *status, const char *type)
 {
-    const json_t *condition;
+    json_t *condition;
     size_t i;
 
     json_array_foreach(kube_list(status, "conditions", NULL), i, condition)

@@ -92,6 +92,8 @@ static void placement_free_slot(struct slot *s)
     (void)batch_unref(s->batch);
     (void)batch_unref(s->last);
     json_decref(s->found);
+    for (size_t i = 0; i < CONDITIONS; i++)
+        json_decref(s->conditions[i]);
     free(s->score_name);
     free(s);
 }
