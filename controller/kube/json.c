@@ -150,15 +150,10 @@ int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into)
 
 bool kube_cut_read(struct str text, uint64_t *ret)
 {
-    char digits[KUBE_CUT_WORD_BYTES - 4 + 1] = "";
+    int end = 0;
 
-    if (text.n != KUBE_CUT_WORD_BYTES || memcmp(text.p, "cut:", 4) != 0)
-        return false;
-    memcpy(digits, text.p + 4, sizeof(digits) - 1);
-    if (strspn(digits, "0123456789abcdef") != sizeof(digits) - 1)
-        return false;
-    *ret = strtoull(digits, NULL, 16);
-    return true;
+    return text.n == KUBE_CUT_WORD_BYTES && sscanf(text.p, "cut:%16" SCNx64 "%n", ret, &end) == 1 &&
+           end == KUBE_CUT_WORD_BYTES;
 }
 
 /* ---- Times ---- */
