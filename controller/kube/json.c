@@ -107,8 +107,6 @@ void kube_wipe_strings(json_t *object)
 
 /* ---- Cutting long strings ---- */
 
-enum { NAME_BYTES = 64 };
-
 /* Appends a raw string, or its hash if it is long. */
 static int cut_put(const struct kube_cut *cut, struct str raw, struct buf *into)
 {
@@ -124,28 +122,24 @@ static int cut_put(const struct kube_cut *cut, struct str raw, struct buf *into)
 
 int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into)
 {
-    const char *from = text.p, *end = text.p + text.n, *at;
-    BUF_AUTO(pattern, NAME_BYTES);
-    size_t mark = into->n;
-    int r = buf_printf(&pattern, "\"%s\":\"", cut->name);
+    CLEANUP(cleanup_free) char *pattern = xasprintf("\"%s\":\"", cut->name);
+    size_t n = strlen(pattern);
+    const char *end = text.p + text.n, *at;
+    int r = 0;
 
     /* The pattern matches member names only, since a quote inside a string is escaped. */
-    while (r == 0 && text.n && (at = memmem(from, (size_t)(end - from), pattern.p, pattern.n))) {
+    while (r == 0 && text.n && (at = memmem(text.p, text.n, pattern, n))) {
         struct str raw;
         struct jr j;
 
-        at += pattern.n - 1; /* the opening quote of the value */
+        at += n - 1; /* the opening quote of the value */
         jr_init(&j, (struct str){at, (size_t)(end - at)}, JR_STRICT);
         if (!jr_string(&j, &raw))
             break; /* the JSON parser reports the error */
-        r = buf_put(into, from, (size_t)(raw.p - from)) ?: cut_put(cut, raw, into);
-        from = raw.p + raw.n;
+        r = buf_put(into, text.p, (size_t)(raw.p - text.p)) ?: cut_put(cut, raw, into);
+        text = (struct str){raw.p + raw.n, (size_t)(end - raw.p) - raw.n};
     }
-    if (r == 0 && from < end)
-        r = buf_put(into, from, (size_t)(end - from));
-    if (r < 0)
-        buf_truncate(into, mark);
-    return r;
+    return r ?: buf_put_str(into, text);
 }
 
 bool kube_cut_read(struct str text, uint64_t *ret)

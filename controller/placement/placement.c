@@ -23,7 +23,6 @@ struct placement {
     struct slot **slots;
     size_t n;
     bool may_write;  /* the first list is complete, or its failure is known */
-    bool complete;   /* the first list is complete: an unknown object does not exist */
     bool configured; /* the scorers are known */
 };
 
@@ -418,7 +417,7 @@ static void placement_on_set(void *arg, json_t *object)
     struct placement *p = arg;
     struct slot *s = placement_find(p, kube_name(object));
 
-    if (!object_is_ours(object, p->o.owner) || (!s && p->complete))
+    if (!object_is_ours(object, p->o.owner) || (!s && kube_watch_synced(p->watch)))
         return;
     if (!s)
         s = placement_add_slot(p, kube_name(object));
@@ -472,7 +471,6 @@ static void placement_on_synced(void *arg)
 {
     struct placement *p = arg;
 
-    p->complete = true;
     placement_update_metrics(p);
     placement_begin_writes(p);
 }
