@@ -44,8 +44,7 @@ struct watched {
 struct report {
     struct kube_writer writer; /* its queue is NULL without a cluster, as on a standby */
     struct kube_object object;
-    struct timer timer;
-    uint64_t written_states, sent_states; /* a hash of all but the times; 0: none */
+    uint64_t written_states; /* a hash of all but the times; 0: none, or unknown */
     mono_ms written_at;
     int64_t recheck_ms; /* until an error that was withheld is reported; INT64_MAX: none was */
 };
@@ -383,26 +382,12 @@ static int64_t report_times_ms(const struct agent_kube *k)
     return ms < TIMES_MIN_MS ? TIMES_MIN_MS : ms;
 }
 
-static void report_on_timer(struct timer *t)
-{
-    struct agent_kube *k = CONTAINER_OF(t, struct agent_kube, report.timer);
-    int64_t left = report_times_ms(k) - mono_diff(k->report.written_at, loop_now(kube_agent_loop(k)));
-
-    if (k->report.written_states == report_hash(k) && left > 0)
-        kube_timer_move(kube_agent_loop(k), &k->report.timer,
-                        k->report.recheck_ms < left ? k->report.recheck_ms : left);
-    else
-        kube_queue_add(k->report.writer.queue, REPORT_KEY);
-}
-
 /* Something may have changed. A new state or error is written soon, mere times later: a work agent copies
  * each write into its ManifestWork on the hub, which is then sent as a whole to all who watch it. */
 static void report_touch(struct agent_kube *k)
 {
-    mono_ms soon = mono_add(loop_now(kube_agent_loop(k)), GATHER_MS);
-
-    if (k->report.writer.queue && (k->report.timer.place == 0 || mono_before(soon, k->report.timer.at)))
-        kube_timer_move(kube_agent_loop(k), &k->report.timer, GATHER_MS);
+    if (k->report.writer.queue)
+        kube_queue_add_after(k->report.writer.queue, REPORT_KEY, GATHER_MS);
 }
 
 static void report_write(struct agent_kube *k, enum kube_method method);
@@ -414,14 +399,14 @@ static void report_on_written(struct kube_object *o, struct kube_answer *a)
     if (a->verdict == KUBE_NOT_FOUND && strcmp(o->operation, "patch") == 0) {
         report_write(k, KUBE_CREATE);
     } else if (a->verdict != KUBE_OK) {
+        k->report.written_states = 0; /* it may have been written all the same */
         kube_object_fail(o, a);
     } else {
-        k->report.written_states = k->report.sent_states;
         k->report.written_at = loop_now(kube_agent_loop(k));
-        if (k->report.recheck_ms < INT64_MAX && k->report.timer.place == 0)
-            kube_timer_move(kube_agent_loop(k), &k->report.timer, k->report.recheck_ms);
         kube_object_set_trouble(o, "");
         kube_object_end(o, true, -1);
+        if (k->report.recheck_ms < INT64_MAX)
+            kube_queue_add_after(k->report.writer.queue, REPORT_KEY, k->report.recheck_ms);
     }
 }
 
@@ -441,14 +426,23 @@ static void report_write(struct agent_kube *k, enum kube_method method)
         .body = body,
     };
 
-    k->report.sent_states = report_hash(k);
+    k->report.written_states = report_hash(k);
     kube_object_call(&k->report.object, creates ? "create" : "patch", &rq, 0, report_on_written);
 }
 
-static void report_work(void *arg, const char *what)
+/* The queue's work: writes the report if more than its times has changed, or if those are due. */
+static void report_work(void *arg, const char *key)
 {
-    (void)what;
-    report_write(arg, KUBE_MERGE_PATCH);
+    struct agent_kube *k = arg;
+    struct report *r = &k->report;
+    int64_t left = report_times_ms(k) - mono_diff(r->written_at, loop_now(kube_agent_loop(k)));
+
+    if (r->written_states != report_hash(k) || left <= 0) {
+        report_write(k, KUBE_MERGE_PATCH);
+        return;
+    }
+    kube_queue_done(r->writer.queue, key, true, -1);
+    kube_queue_add_after(r->writer.queue, REPORT_KEY, r->recheck_ms < left ? r->recheck_ms : left);
 }
 
 static void report_start(struct agent_kube *k)
@@ -457,8 +451,7 @@ static void report_start(struct agent_kube *k)
         .work = report_work, .arg = k, .kube = k->cluster, .min_retry_ms = 5000};
     struct report *r = &k->report;
 
-    *r = (struct report){.timer.fn = report_on_timer};
-    r->writer = (struct kube_writer){.kube = k->cluster, .kind = "report", .detail = "key"};
+    *r = (struct report){.writer = {.kube = k->cluster, .kind = "report", .detail = "key"}};
     r->writer.queue = kube_queue_new(kube_agent_loop(k), &q);
     kube_object_init(&r->object, &r->writer, REPORT_KEY);
 }
@@ -467,7 +460,6 @@ static void report_stop(struct agent_kube *k)
 {
     if (!k->report.writer.queue)
         return;
-    loop_timer_clear(kube_agent_loop(k), &k->report.timer);
     kube_object_done(&k->report.object);
     k->report.writer.queue = kube_queue_free(k->report.writer.queue);
 }

@@ -2,6 +2,7 @@
 #include "controller/kube/config.h"
 
 #include "exporter/base/doc.h"
+#include "exporter/base/http.h"
 #include "exporter/base/map.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
@@ -85,35 +86,15 @@ static void config_take_token(const struct reading *rd, const char *what, struct
         config_refuse(rd, what, "expected a token of printable ASCII without spaces");
 }
 
-static const char *config_server_fault(const char *url)
-{
-    static const CURLUPart forbidden[] = {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_QUERY,
-                                          CURLUPART_FRAGMENT};
-    CURLU *u = curl_url();
-    const char *fault = NULL;
-    bool is_http = strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
-
-    if (!is_http || curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK)
-        fault = "expected a URL like https://host:port";
-    for (size_t i = 0; !fault && i < ARRAY_SIZE(forbidden); i++) {
-        char *text = NULL;
-
-        if (curl_url_get(u, forbidden[i], &text, 0) == CURLUE_OK)
-            fault = i < 2 ? "the URL must not contain a user or password"
-                          : "the URL must not have a query or fragment";
-        curl_free(text);
-    }
-    curl_url_cleanup(u);
-    return fault;
-}
-
 static void config_set_server(const struct reading *rd, const char *what, struct str s)
 {
+    CLEANUP(cleanup_curl_url) CURLU *u = curl_url();
     CLEANUP(cleanup_free) char *url = str_dup(s);
-    const char *fault = config_server_fault(url);
 
-    if (fault)
-        config_refuse(rd, what, "%s", fault);
+    if (!http_is_url(s) || curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK)
+        config_refuse(rd, what, "expected a URL like https://host:port");
+    else if (strpbrk(url, "@?#"))
+        config_refuse(rd, what, "the URL must not have a user, a query or a fragment");
     while (s.n && s.p[s.n - 1] == '/')
         s.n--;
     rd->c->server = str_dup(s);

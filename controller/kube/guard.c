@@ -46,7 +46,6 @@ struct kube_guard {
     struct kube *kube;
     struct kube_guard_options o;
     const struct kube_path_right *rights;
-    struct loop *loop;
     struct post post;       /* posted while `arrived` is not empty */
     pthread_mutex_t lock;   /* for `arrived`; its holder never blocks */
     struct bearers arrived; /* not seen by the loop yet */
@@ -479,7 +478,7 @@ static void guard_check(void *arg, const struct httpd_request *rq, const struct 
     memcpy(b->bytes, credential.p, credential.n);
     (void)pthread_mutex_lock(&g->lock);
     if (STAILQ_EMPTY(&g->arrived))
-        loop_post(g->loop, &g->post);
+        loop_post(kube_loop(g->kube), &g->post);
     STAILQ_INSERT_TAIL(&g->arrived, b, next);
     (void)pthread_mutex_unlock(&g->lock);
 }
@@ -496,7 +495,6 @@ struct kube_guard *kube_guard_new(struct kube *k, const struct kube_guard_option
     g->httpd = (struct httpd_guard){
         .check = guard_check, .arg = g, .deadline_ms = (unsigned)o->timeout_ms + LATE_MS};
     g->rights = rights;
-    g->loop = kube_loop(k);
     g->post.fn = guard_on_arrived;
     STAILQ_INIT(&g->arrived);
     (void)pthread_mutex_init(&g->lock, NULL);
@@ -509,7 +507,7 @@ struct kube_guard *kube_guard_free(struct kube_guard *g)
 
     if (!g)
         return NULL;
-    loop_unpost(g->loop, &g->post);
+    loop_unpost(kube_loop(g->kube), &g->post);
     bearers_free(&g->arrived);
     for (size_t i = 0; i < ARRAY_SIZE(g->groups); i++)
         while ((a = TAILQ_FIRST(&g->groups[i].answers)))

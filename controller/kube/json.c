@@ -107,8 +107,6 @@ void kube_wipe_strings(json_t *object)
 
 /* ---- Cutting long strings ---- */
 
-enum { NAME_BYTES = 64 };
-
 /* raw: followed by its closing quote. */
 static int cut_learn(struct kube_cut *cut, struct str raw)
 {
@@ -122,14 +120,14 @@ static int cut_learn(struct kube_cut *cut, struct str raw)
 
 int kube_cut(struct kube_cut *cut, struct str text, struct buf *into)
 {
-    const char *from = text.p, *end = text.p + text.n, *at;
-    BUF_AUTO(pattern, NAME_BYTES);
-    size_t mark = into->n;
-    int r = buf_printf(&pattern, "\"%s\":\"", cut->name);
+    CLEANUP(cleanup_free) char *pattern = xasprintf("\"%s\":\"", cut->name);
+    size_t n = strlen(pattern);
+    const char *end = text.p + text.n, *at;
+    int r = 0;
 
     /* The pattern matches member names only, since a quote inside a string is escaped. */
-    while (r == 0 && text.n && (at = memmem(from, (size_t)(end - from), pattern.p, pattern.n))) {
-        struct str rest = {at + pattern.n, (size_t)(end - at) - pattern.n}, raw = {rest.p, cut->last.n - 1};
+    while (r == 0 && text.n && (at = memmem(text.p, text.n, pattern, n))) {
+        struct str rest = {at + n, (size_t)(end - at) - n}, raw = {rest.p, cut->last.n - 1};
         bool repeats = cut->last.n && str_starts(rest, buf_str(&cut->last));
         struct jr j;
 
@@ -138,30 +136,21 @@ int kube_cut(struct kube_cut *cut, struct str text, struct buf *into)
             break; /* the JSON parser reports the error */
         if (!repeats && raw.n > KUBE_CUT_MIN_BYTES)
             r = cut_learn(cut, raw);
-        r = r ?: buf_put(into, from, (size_t)(raw.p - from));
+        r = r ?: buf_put(into, text.p, (size_t)(raw.p - text.p));
         if (r == 0)
             r = raw.n > KUBE_CUT_MIN_BYTES ? buf_printf(into, "cut:%016" PRIx64, cut->last_hash)
                                            : buf_put_str(into, raw);
-        from = raw.p + raw.n;
+        text = (struct str){raw.p + raw.n, (size_t)(end - raw.p) - raw.n};
     }
-    if (r == 0 && from < end)
-        r = buf_put(into, from, (size_t)(end - from));
-    if (r < 0)
-        buf_truncate(into, mark);
-    return r;
+    return r ?: buf_put_str(into, text);
 }
 
 bool kube_cut_read(struct str text, uint64_t *ret)
 {
-    char digits[KUBE_CUT_WORD_BYTES - 4 + 1] = "";
+    int end = 0;
 
-    if (text.n != KUBE_CUT_WORD_BYTES || memcmp(text.p, "cut:", 4) != 0)
-        return false;
-    memcpy(digits, text.p + 4, sizeof(digits) - 1);
-    if (strspn(digits, "0123456789abcdef") != sizeof(digits) - 1)
-        return false;
-    *ret = strtoull(digits, NULL, 16);
-    return true;
+    return text.n == KUBE_CUT_WORD_BYTES && sscanf(text.p, "cut:%16" SCNx64 "%n", ret, &end) == 1 &&
+           end == KUBE_CUT_WORD_BYTES;
 }
 
 /* ---- Times ---- */
@@ -189,9 +178,9 @@ unix_ms kube_time_parse(const char *text)
 
 /* ---- Conditions ---- */
 
-const json_t *kube_condition(const json_t *status, const char *type)
+json_t *kube_condition(const json_t *status, const char *type)
 {
-    const json_t *condition;
+    json_t *condition;
     size_t i;
 
     json_array_foreach(kube_list(status, "conditions", NULL), i, condition)

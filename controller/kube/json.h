@@ -98,7 +98,7 @@ struct kube_condition {
 
 /* The condition of that type in a status, or in any object with a list `conditions`; NULL when there is
  * none. */
-const json_t *kube_condition(const json_t *status, const char *type);
+json_t *kube_condition(const json_t *status, const char *type);
 /* Whether the condition has that status ("True", ...). NULL has none. */
 bool kube_condition_is(const json_t *condition, const char *status);
 /* The message, or else the reason, as one line; empty without either. */

@@ -476,14 +476,9 @@ const char *kube_watch_trouble(const struct kube_watch *w)
     return w->trouble[0] ? w->trouble : NULL;
 }
 
-bool kube_watch_lacks_kind(const struct kube_watch *w)
+enum kube_verdict kube_watch_refused(const struct kube_watch *w)
 {
-    return w->refused == KUBE_NO_KIND;
-}
-
-bool kube_watch_forbidden(const struct kube_watch *w)
-{
-    return w->refused == KUBE_FORBIDDEN;
+    return w->refused;
 }
 
 unix_ms kube_watch_heard(const struct kube_watch *w)
@@ -534,11 +529,8 @@ struct kube_watch *kube_watch_new(struct kube *k, const struct kube_watch_option
     w->kube = k;
     w->o = *o;
     /* A single object is a list with a field selector, which a Role's resourceNames allow. */
-    if (o->name)
-        w->field_selector =
-            xasprintf("metadata.name=%s%s%s", o->name, o->field_selector ? "," : "", cstr(o->field_selector));
-    else if (o->field_selector)
-        w->field_selector = xstrdup(o->field_selector);
+    if (o->name || o->field_selector)
+        w->field_selector = xasprintf("%s%s", o->name ? "metadata.name=" : "", o->name ?: o->field_selector);
     w->page = o->page ? o->page : DEFAULT_PAGE;
     w->need_list = true;
     w->known = json_object();

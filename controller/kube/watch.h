@@ -14,10 +14,10 @@ struct kube_watch;
 struct kube_watch_options {
     const struct kube_resource *resource;
     const char *namespace;      /* NULL: all. Must outlive the watch, like label_selector */
-    const char *name;           /* a single object, as resourceNames in a Role allow; NULL: all */
     const char *label_selector; /* NULL: none */
-    const char *field_selector; /* NULL: none */
-    struct kube_cut *cut; /* applied to every object; NULL: none. Must outlive the watch */
+    const char *name;           /* a single object, as resourceNames in a Role allow; NULL: all */
+    const char *field_selector; /* without a name; NULL: none */
+    struct kube_cut *cut;       /* applied to every object; NULL: none. Must outlive the watch */
     size_t page;                /* objects per page of a list; 0: 500. A page of more than 16 MiB is split */
     /* All run on the loop, must not free the watch, and may be NULL. */
     /* New or changed; borrowed. From a list without apiVersion and kind. */
@@ -39,10 +39,8 @@ void kube_watch_hurry(struct kube_watch *w);
 bool kube_watch_synced(const struct kube_watch *w);
 /* The current trouble; NULL if there is none, or while nothing is known yet. */
 const char *kube_watch_trouble(const struct kube_watch *w);
-/* Whether that is because the API server does not know the kind: its CRD is not installed. */
-bool kube_watch_lacks_kind(const struct kube_watch *w);
-/* Whether the API server forbids the list. */
-bool kube_watch_forbidden(const struct kube_watch *w);
+/* Why the last list was refused, such as KUBE_NO_KIND or KUBE_FORBIDDEN; KUBE_OK if it was not. */
+enum kube_verdict kube_watch_refused(const struct kube_watch *w);
 /* When the last page, event or bookmark came, of which there is one a minute; 0: never. */
 unix_ms kube_watch_heard(const struct kube_watch *w);
 /* Whether every change up to this version has been reported. False for versions that are not numbers. */

@@ -395,7 +395,7 @@ struct kube_events {
     const char *controller;
     char *instance;
     struct kube_queue *queue;
-    char *sending;
+    const char *sending; /* the active key */
     struct kube_call *call;
     uint64_t dropped;
 };
@@ -408,13 +408,12 @@ uint64_t kube_events_dropped(const struct kube_events *e)
 static void event_on_sent(void *arg, struct kube_answer *a)
 {
     struct kube_events *e = arg;
-    CLEANUP(cleanup_free) char *sent = TAKE_PTR(e->sending);
     bool transient = a->verdict == KUBE_RETRY || a->verdict == KUBE_UNAUTHORIZED;
 
     e->call = NULL;
     /* KUBE_EXISTS: an earlier answer was lost. */
     e->dropped += !transient && a->verdict != KUBE_OK && a->verdict != KUBE_EXISTS;
-    kube_queue_done(e->queue, sent, !transient, a->retry_after_ms);
+    kube_queue_done(e->queue, e->sending, !transient, a->retry_after_ms);
 }
 
 static void event_post(void *arg, const char *text)
@@ -424,7 +423,7 @@ static void event_post(void *arg, const char *text)
     const struct kube_request rq = {
         .method = KUBE_CREATE, .resource = &kube_events, .namespace = kube_namespace(event), .body = event};
 
-    e->sending = xstrdup(text);
+    e->sending = text;
     e->call = kube_start(e->kube, &rq, event_on_sent, e);
 }
 
@@ -446,8 +445,7 @@ struct kube_events *kube_events_free(struct kube_events *e)
     if (!e)
         return NULL;
     (void)kube_cancel(e->call);
-    e->queue = kube_queue_free(e->queue);
-    free(e->sending);
+    (void)kube_queue_free(e->queue);
     free(e->instance);
     free(e);
     return NULL;

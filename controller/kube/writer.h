@@ -11,8 +11,8 @@
 struct kube_queue;
 
 struct kube_queue_options {
-    /* Starts the work on a key; copies the key if it is needed longer. The key is active until
-     * kube_queue_done(), which `work` may call itself. */
+    /* Starts the work on a key, which is active, and stays where it is, until kube_queue_done(), which `work`
+     * may call itself. */
     void (*work)(void *arg, const char *key);
     void *arg;
     struct kube *kube;          /* whose API server the work needs; NULL: none. Must outlive the queue */

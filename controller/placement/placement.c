@@ -23,7 +23,6 @@ struct placement {
     struct slot **slots;
     size_t n;
     bool may_write;  /* the first list is complete, or its failure is known */
-    bool complete;   /* the first list is complete: an unknown object does not exist */
     bool configured; /* the scorers are known */
 };
 
@@ -92,6 +91,8 @@ static void placement_free_slot(struct slot *s)
     (void)batch_unref(s->batch);
     (void)batch_unref(s->last);
     json_decref(s->found);
+    for (size_t i = 0; i < CONDITIONS; i++)
+        json_decref(s->conditions[i]);
     free(s->score_name);
     free(s);
 }
@@ -416,7 +417,7 @@ static void placement_on_set(void *arg, json_t *object)
     struct placement *p = arg;
     struct slot *s = placement_find(p, kube_name(object));
 
-    if (!object_is_ours(object, p->o.owner) || (!s && p->complete))
+    if (!object_is_ours(object, p->o.owner) || (!s && kube_watch_synced(p->watch)))
         return;
     if (!s)
         s = placement_add_slot(p, kube_name(object));
@@ -470,7 +471,6 @@ static void placement_on_synced(void *arg)
 {
     struct placement *p = arg;
 
-    p->complete = true;
     placement_update_metrics(p);
     placement_begin_writes(p);
 }

@@ -49,15 +49,8 @@ static json_t *object_conditions(const struct slot *s)
 {
     json_t *list = json_array();
 
-    for (enum condition_type i = 0; i < CONDITIONS; i++) {
-        const struct condition *c = &s->conditions[i];
-        const struct kube_condition value = {.type = condition_words[i],
-                                             .status = c->on ? "True" : "False",
-                                             .reason = c->reason,
-                                             .message = c->message};
-
-        (void)json_array_append_new(list, kube_condition_value(&value, NULL, (unix_ms){c->since_ms}));
-    }
+    for (enum condition_type i = 0; i < CONDITIONS; i++)
+        (void)json_array_append(list, s->conditions[i]);
     return list;
 }
 
@@ -86,15 +79,12 @@ void slot_learn(struct slot *s, const json_t *object)
     json_t *scores = kube_list(status, "scores", NULL);
 
     for (enum condition_type i = 0; i < CONDITIONS; i++) {
-        const json_t *value = kube_condition(status, condition_words[i]);
-        struct condition *c = &s->conditions[i];
-        bool on = kube_condition_is(value, "True");
+        json_t *c = s->conditions[i], *is = kube_condition(status, condition_words[i]);
 
-        if (!value || (c->known && c->on != on))
-            continue;
-        c->known = true;
-        c->on = on;
-        c->since_ms = kube_time_parse(kube_str(value, "lastTransitionTime", NULL)).ms;
+        if (!c)
+            s->conditions[i] = json_incref(is);
+        else if (kube_condition_is(is, cstr(kube_str(c, "status", NULL))))
+            (void)json_object_set(c, "lastTransitionTime", json_object_get(is, "lastTransitionTime"));
     }
     if (!scores || s->last)
         return;
@@ -107,12 +97,13 @@ void slot_learn(struct slot *s, const json_t *object)
  * change each time though no item does. */
 static bool condition_message_counts(const struct slot *s, enum condition_type type)
 {
-    return !s->conditions[type].on || (type != CONDITION_SCORED && type != CONDITION_ROUNDED);
+    return kube_condition_is(s->conditions[type], "False") ||
+           (type != CONDITION_SCORED && type != CONDITION_ROUNDED);
 }
 
 bool slot_matches(const struct slot *s, const struct placement_options *o, const json_t *object)
 {
-    json_auto_t *body = s->hash == s->written_hash ? slot_status_body(s, o) : NULL;
+    json_auto_t *body = s->wanted && s->hash == s->written_hash ? slot_status_body(s, o) : NULL;
     const json_t *wanted = kube_get(body, "status", NULL), *scores = kube_list(wanted, "scores", NULL),
                  *status = kube_get(object, "status", NULL);
 
@@ -120,7 +111,7 @@ bool slot_matches(const struct slot *s, const struct placement_options *o, const
         return true;
     for (enum condition_type i = 0; i < CONDITIONS; i++) {
         const json_t *is = kube_condition(status, condition_words[i]);
-        json_t *want = json_array_get(kube_list(wanted, "conditions", NULL), i);
+        json_auto_t *want = json_copy(s->conditions[i]);
 
         if (!condition_message_counts(s, i))
             (void)json_object_set(want, "message", json_object_get(is, "message"));
@@ -154,7 +145,7 @@ void slot_assign(struct slot *s, const struct scorer *scorer)
     s->score_name = xstrdup(name);
     s->batch = batch_unref(s->batch);
     s->last = batch_unref(s->last);
-    s->wanted = s->expired = false;
+    s->wanted = false;
 }
 
 /* For Placement, an empty result is worse than a bad score: it counts as 0. With a fallbackScore it is
@@ -162,11 +153,10 @@ void slot_assign(struct slot *s, const struct scorer *scorer)
 static enum slot_items slot_choose_items(const struct slot *s, bool empty, unix_ms now)
 {
     const struct summary *sum = scorer_summary(s->scorer);
-    bool in_time = s->batch && !s->expired;
 
-    if (in_time && !(empty && sum->has_fallback))
+    if (s->batch && !(empty && sum->has_fallback))
         return ITEMS_OF_ROUND;
-    if (in_time && s->last && s->last_until_ms > now.ms)
+    if (s->batch && s->last && s->last_until_ms > now.ms)
         return ITEMS_OF_LAST;
     if (!s->last && json_array_size(s->found) && s->found_until_ms > now.ms)
         return ITEMS_FOUND;
@@ -176,17 +166,18 @@ static enum slot_items slot_choose_items(const struct slot *s, bool empty, unix_
 static PRINTF_LIKE(5, 6) void slot_set(struct slot *s, enum condition_type type, bool on, const char *reason,
                                        const char *message, ...)
 {
-    struct condition *c = &s->conditions[type];
+    struct kube_condition c = {
+        .type = condition_words[type], .status = on ? "True" : "False", .reason = reason};
+    json_auto_t *before = s->conditions[type];
+    bool same = kube_condition_is(before, c.status);
+    CLEANUP(cleanup_free) char *text = NULL;
     va_list ap;
 
-    if (!c->known || c->on != on)
-        c->since_ms = s->updated_at.ms;
-    c->known = true;
-    c->on = on;
-    (void)snprintf(c->reason, sizeof(c->reason), "%s", reason);
     va_start(ap, message);
-    (void)vsnprintf(c->message, sizeof(c->message), message, ap);
+    c.message = text = xvasprintf(message, ap);
     va_end(ap);
+    s->conditions[type] =
+        kube_condition_value(&c, same ? kube_str(before, "lastTransitionTime", NULL) : NULL, s->updated_at);
 }
 
 /* "; skipped 1 not a number, 2 NaN or infinite": results without an item, by reason. */
@@ -316,10 +307,12 @@ static uint64_t slot_hash(const struct slot *s, const struct items *items)
     uint64_t h = hash_bytes(buf_str(&items->json));
 
     for (size_t i = 0; i < CONDITIONS; i++) {
-        const struct condition *c = &s->conditions[i];
-        h = hash_chain(hash_chain_u64(h, c->on), str_of(c->reason));
+        const json_t *c = s->conditions[i];
+
+        h = hash_chain(h, kube_text(c, "status", NULL));
+        h = hash_chain(h, kube_text(c, "reason", NULL));
         if (condition_message_counts(s, i))
-            h = hash_chain(h, str_of(c->message));
+            h = hash_chain(h, kube_text(c, "message", NULL));
     }
     return h;
 }
@@ -366,11 +359,8 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
     if (scorer_status(s->scorer)->rounds == 0 && !scorer_summary(s->scorer)->suspended_since)
         return;
     s->updated_at = now;
-    s->expired = !batch;
-    if (new_batch) {
-        s->batch = batch_unref(s->batch);
-        s->batch = batch_ref(batch);
-    }
+    (void)batch_unref(s->batch);
+    s->batch = batch ? batch_ref(batch) : NULL;
     if (batch)
         made = items_make(s->batch, scorer_summary(s->scorer));
     s->items = slot_choose_items(s, made.n == 0, now);

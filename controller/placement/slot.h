@@ -22,13 +22,6 @@ enum condition_type {
     CONDITIONS
 };
 
-struct condition {
-    bool known, on;
-    char reason[64];
-    char message[1280];
-    int64_t since_ms; /* lastTransitionTime, Unix time */
-};
-
 /* Where the items come from that the object should have. */
 enum slot_items {
     ITEMS_OF_ROUND,    /* the last successful round */
@@ -45,15 +38,14 @@ struct slot {
     char *score_name;            /* of the scorer that the state below comes from */
     /* The wanted state. */
     bool wanted;         /* known: a round has ended since the start */
-    struct batch *batch; /* of the last successful round */
-    bool expired;        /* its scores are too old */
+    struct batch *batch; /* of the last successful round; NULL when its scores are too old */
     struct batch *last;  /* of the last round that had items */
     int64_t last_until_ms;
     json_t *found; /* items of the object found at the start; until there is one */
     int64_t found_until_ms;
     enum slot_items items;
-    struct timer late; /* when ITEMS_OF_LAST or ITEMS_FOUND end; set by placement */
-    struct condition conditions[CONDITIONS];
+    struct timer late;              /* when ITEMS_OF_LAST or ITEMS_FOUND end; set by placement */
+    json_t *conditions[CONDITIONS]; /* metav1.Condition; NULL: not known yet */
     unix_ms updated_at;
     int64_t life_ms;        /* validity of scores */
     int64_t valid_until_ms; /* Unix time, 0 for none */

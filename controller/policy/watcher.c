@@ -451,7 +451,7 @@ static void watcher_decide_blind(struct policy_watcher *w)
 
 static void watcher_decide(struct policy_watcher *w)
 {
-    bool lacks_kind = kube_watch_lacks_kind(w->policy_watch.watch), is_compliant;
+    bool lacks_kind = kube_watch_refused(w->policy_watch.watch) == KUBE_NO_KIND, is_compliant;
     struct policy_tally t = {0};
 
     if (!kube_watch_synced(w->claim_watch.watch))
@@ -493,7 +493,7 @@ static void watched_on_synced(void *arg)
 static void watched_on_trouble(void *arg, const char *text)
 {
     const struct watched *x = arg;
-    bool lacks_policies = x == &x->w->policy_watch && kube_watch_lacks_kind(x->watch);
+    bool lacks_policies = x == &x->w->policy_watch && kube_watch_refused(x->watch) == KUBE_NO_KIND;
 
     watched_show(x, text == NULL || lacks_policies);
     if (!text)
@@ -574,7 +574,7 @@ bool policy_watcher_ready(void *watcher, struct buf *why)
     for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
         const char *trouble = kube_watch_trouble(all[i]->watch);
 
-        if (kube_watch_synced(all[i]->watch) || (i == 0 && kube_watch_lacks_kind(all[i]->watch)))
+        if (kube_watch_synced(all[i]->watch) || (i == 0 && kube_watch_refused(all[i]->watch) == KUBE_NO_KIND))
             continue;
         ready = false;
         (void)!buf_printf(why, "%s: not listed yet%s%s\n", all[i]->resource->plural, trouble ? ": " : "",

@@ -98,6 +98,11 @@ bool hub_uses_placements(const struct hub *h)
     return false;
 }
 
+static bool watch_is_hopeless(const struct kube_watch *w)
+{
+    return kube_watch_refused(w) == KUBE_NO_KIND || kube_watch_refused(w) == KUBE_FORBIDDEN;
+}
+
 /* Placements are not waited for where they are not needed, or never come. */
 bool hub_watch_listed(const struct hub *h, size_t kind)
 {
@@ -107,8 +112,7 @@ bool hub_watch_listed(const struct hub *h, size_t kind)
         return true;
     if (kind == HUB_ADDONS)
         return kube_watch_trouble(w);
-    return kind >= HUB_PLACEMENTS &&
-           (!hub_uses_placements(h) || kube_watch_lacks_kind(w) || kube_watch_forbidden(w));
+    return kind >= HUB_PLACEMENTS && (!hub_uses_placements(h) || watch_is_hopeless(w));
 }
 
 /* A hub without add-ons lacks nothing: agents may be installed by other means. Nor does one without
@@ -117,10 +121,9 @@ const char *hub_watch_trouble(const struct hub *h, size_t kind)
 {
     const struct kube_watch *w = h->watches[kind].watch;
 
-    if (kind == HUB_ADDONS && kube_watch_lacks_kind(w))
+    if (kind == HUB_ADDONS && kube_watch_refused(w) == KUBE_NO_KIND)
         return NULL;
-    if (kind >= HUB_PLACEMENTS && !hub_uses_placements(h) &&
-        (kube_watch_lacks_kind(w) || kube_watch_forbidden(w)))
+    if (kind >= HUB_PLACEMENTS && !hub_uses_placements(h) && watch_is_hopeless(w))
         return NULL;
     return kube_watch_trouble(w);
 }

@@ -210,7 +210,7 @@ static const struct {
     {CONFIG("\"server\": \"hub:6443\"", ""), "server: expected a URL"},
     {CONFIG("\"server\": \"ftp://hub\"", ""), "server: expected a URL"},
     {CONFIG("\"server\": \"https://\"", ""), "server: expected a URL"},
-    {CONFIG("\"server\": \"https://u:secret@hub\"", ""), "server: the URL must not contain"},
+    {CONFIG("\"server\": \"https://u:secret@hub\"", ""), "server: the URL must not have"},
     {CONFIG("\"server\": \"https://hub?secret\"", ""), "server: the URL must not have"},
     {CONFIG("\"server\": \"https://hub#secret\"", ""), "server: the URL must not have"},
     {CONFIG(SERVER ", \"certificate-authority-data\": \"secret!\"", ""),

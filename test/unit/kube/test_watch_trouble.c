@@ -91,10 +91,10 @@ static void knows_a_kind_that_is_not_installed(void **state)
     fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "11"));
     begin(t);
     expect(t, 1, "trouble ");
-    assert_true(kube_watch_lacks_kind(t->watch));
+    assert_int_equal(kube_watch_refused(t->watch), KUBE_NO_KIND);
     fake_kube_advance(f, 2000);
     expect(t, 2, "ok synced ");
-    assert_false(kube_watch_lacks_kind(t->watch));
+    assert_int_equal(kube_watch_refused(t->watch), KUBE_OK);
 }
 
 static void lists_again_after_a_410_status(void **state)
