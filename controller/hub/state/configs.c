@@ -167,7 +167,6 @@ void hub_plan_done(struct hub *h)
 {
     struct hub_cluster *c;
 
-    h->body = hub_body_unref(h->body);
     for (size_t at = 0; (c = map_next(&h->clusters, &at));)
         c->group = NULL;
     for (size_t i = 0; i < h->n_scorers; i++)

@@ -268,15 +268,6 @@ bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c)
 
 /* ---- The end of a cluster ---- */
 
-struct hub_body *hub_body_unref(struct hub_body *b)
-{
-    if (!b || --b->refs)
-        return NULL;
-    buf_done(&b->text);
-    free(b);
-    return NULL;
-}
-
 void hub_clusters_free_gone(struct hub *h)
 {
     while (h->gone) {
@@ -284,7 +275,7 @@ void hub_clusters_free_gone(struct hub *h)
 
         h->gone = c->next_gone;
         kube_object_done(&c->write);
-        (void)hub_body_unref(c->body);
+        buf_done(&c->body);
         report_done(&c->report);
         free(c->unavailable);
         free(c->addon_unavailable);

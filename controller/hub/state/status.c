@@ -266,7 +266,7 @@ static void config_set_distributed(const struct hub *h, struct condition *c)
         condition_set(c, TRUTH_FALSE, "Progressing", "up to date on %zu of %zu clusters", t->up_to_date,
                       t->managed);
     else if (t->applied < t->managed)
-        condition_unconfirmed(c, t->managed - t->applied, t->managed, t->named.n ? t->named.list[0] : NULL);
+        condition_unconfirmed(c, t->managed - t->applied, t->managed, t->named.list[0]);
     else
         condition_distributed(c, t->managed);
 }
@@ -391,16 +391,16 @@ static const char *clusters_not_selected(const struct hub_scorer *s)
 static void clusters_set_distributed(const struct hub_scorer *s, struct condition *c)
 {
     const struct tally *t = &s->tally;
-    const struct hub_cluster *unwritten = t->write_errors.first, *unapplied = t->apply_errors.first;
+    const struct hub_cluster *unwritten = t->write_errors.list[0], *unapplied = t->apply_errors.list[0];
     char why[256];
     const char *reason, *placement = hub_scorer_bad_placement(s, &reason, why);
 
     /* The first error that keeps a ManifestWork from being up to date and applied. */
     if (t->applied < t->selected && unwritten)
-        condition_clusters(c, "ClustersFailing", "ManifestWork not written on", t->write_errors.n,
+        condition_clusters(c, "ClustersFailing", "ManifestWork not written on", t->write_errors.total,
                            t->selected, unwritten, unwritten->write.trouble);
     else if (t->applied < t->selected && unapplied)
-        condition_clusters(c, "ClustersFailing", "ManifestWork not applied on", t->apply_errors.n,
+        condition_clusters(c, "ClustersFailing", "ManifestWork not applied on", t->apply_errors.total,
                            t->selected, unapplied, unapplied->work.why);
     else if (placement)
         condition_set(c, TRUTH_FALSE, reason, "Placement %s %s; selected for %zu cluster%s", placement, why,
@@ -421,7 +421,7 @@ static void clusters_set_distributed(const struct hub_scorer *s, struct conditio
             "its scores stay until they expire",
             t->selected, plural_s(t->selected));
     else if (t->unconfirmed.n)
-        condition_unconfirmed(c, t->unconfirmed.n, t->selected, t->unconfirmed.first);
+        condition_unconfirmed(c, t->unconfirmed.total, t->selected, t->unconfirmed.list[0]);
     else
         condition_distributed(c, t->selected);
 }
@@ -429,20 +429,20 @@ static void clusters_set_distributed(const struct hub_scorer *s, struct conditio
 /* Agents that do not report may be as old. */
 static void clusters_add_one_item(const struct tally *t, struct condition *c)
 {
-    const struct named_clusters *named = &t->one_item_named;
+    const struct named_clusters *named = &t->one_item;
     const struct condition was = *c;
     BUF_AUTO(names, NAMES_BYTES);
 
-    if (!t->one_item)
+    if (!named->n)
         return;
     for (size_t i = 0; i < named->n; i++)
         (void)!buf_printf(&names, "%s%s", i ? ", " : "", named->list[i]->name);
-    if (t->one_item > named->n)
-        (void)!buf_printf(&names, " and %zu more", t->one_item - named->n);
+    if (named->total > named->n)
+        (void)!buf_printf(&names, " and %zu more", named->total - named->n);
     condition_set(c, was.status, was.status == TRUTH_TRUE ? "ItemsIgnored" : was.reason,
                   "%s; agents on %zu of %zu cluster%s are too old for scoreItems and use the first only: "
                   "%.*s",
-                  was.message, t->one_item, t->selected, plural_s(t->selected), STR_ARG(buf_str(&names)));
+                  was.message, named->total, t->selected, plural_s(t->selected), STR_ARG(buf_str(&names)));
 }
 
 static void scorer_set_distributed(const struct hub_scorer *s, struct condition *c)
@@ -548,15 +548,14 @@ static void scorer_set_scoring(const struct hub_scorer *s, struct condition *c)
 static void scorer_set_reported(const struct hub_scorer *s, struct condition *c)
 {
     const struct tally *t = &s->tally;
-    const struct hub_cluster *on = t->api_unhealthy.first;
+    const struct hub_cluster *on = t->api_unhealthy.list[0];
     const struct report_cell *cell = on ? hub_pair_cell(s, on) : NULL;
 
     if (t->api_unhealthy.n)
         condition_set(c, TRUTH_FALSE, "UnhealthyOnClusters",
-                      "unhealthy on %zu of %zu cluster%s%s%s%s%.*s; healthy on %zu", t->api_unhealthy.n,
-                      t->selected, plural_s(t->selected), on ? ": " : "", on ? on->name : "",
-                      cell ? ": " : "", NAMED_REASON_BYTES, cell ? report_error(&on->report, cell) : "",
-                      t->api_healthy);
+                      "unhealthy on %zu of %zu cluster%s: %s%s%.*s; healthy on %zu", t->api_unhealthy.total,
+                      t->selected, plural_s(t->selected), on->name, cell ? ": " : "", NAMED_REASON_BYTES,
+                      cell ? report_error(&on->report, cell) : "", t->api_healthy);
     else if (t->api_healthy)
         condition_set(c, TRUTH_TRUE, "Healthy", "healthy on %zu of %zu cluster%s", t->api_healthy,
                       t->selected, plural_s(t->selected));
