@@ -115,32 +115,21 @@ static void set_bit(uint64_t *set, size_t i)
     set[i / 64] |= 1ull << (i % 64);
 }
 
-/* The entries that a pattern matches; many masks share one. */
-static const uint64_t *plan_pattern(struct plan *p, const char *pattern)
-{
-    uint64_t *set = map_get(&p->patterns, pattern);
-
-    if (set)
-        return set;
-    set = xcalloc(p->words, sizeof(*set));
-    for (size_t i = 0; i < p->n; i++)
-        if (glob_match(pattern, p->entries[i].score_name))
-            set_bit(set, i);
-    map_set(&p->patterns, pattern, set);
-    return set;
-}
-
 static void plan_compile_masks(struct plan *p, const struct masks *masks)
 {
     p->masks = (struct masks){.list = xcalloc(masks->n + 1, sizeof(struct mask)), .n = masks->n};
     p->masks.owner = json_incref(masks->owner);
     p->of_masks = xcalloc(masks->n + 1, sizeof(struct plan_mask));
+    p->mask_sets = xcalloc(masks->n + 1, p->words * sizeof(uint64_t));
     for (size_t i = 0; i < masks->n; i++) {
         const struct mask *m = &p->masks.list[i];
 
         p->masks.list[i] = masks->list[i];
         p->of_masks[i].next = map_get(&p->clusters, m->cluster);
-        p->of_masks[i].entries = plan_pattern(p, m->score);
+        p->of_masks[i].entries = &p->mask_sets[i * p->words];
+        for (size_t k = 0; k < p->n; k++)
+            if (glob_match(m->score, p->entries[k].score_name))
+                set_bit(p->of_masks[i].entries, k);
         map_set(&p->clusters, m->cluster, &p->of_masks[i]);
         if (strpbrk(m->cluster, "*?") && !p->of_masks[i].next)
             p->globs[p->n_globs++] = m->cluster;
@@ -223,19 +212,16 @@ struct plan *plan_new(const struct plan_entry *entries, size_t n, const struct m
 struct plan *plan_free(struct plan *p)
 {
     struct plan_group *g;
-    void *set;
 
     if (!p)
         return NULL;
     for (size_t at = 0; (g = map_next(&p->groups, &at)); free(g))
         free(g->key);
-    for (size_t at = 0; (set = map_next(&p->patterns, &at));)
-        free(set);
     map_done(&p->groups);
-    map_done(&p->patterns);
     map_done(&p->clusters);
     masks_done(&p->masks);
     free(p->of_masks);
+    free(p->mask_sets);
     free(p->globs);
     free(p->entries);
     free(p->by_name);

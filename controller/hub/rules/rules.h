@@ -317,10 +317,10 @@ struct plan_entry {
 
 /* A mask as the plan looks it up. */
 struct plan_mask {
-    struct plan_mask *next;  /* of the same cluster, a name or a pattern */
-    const uint64_t *entries; /* that it matches, a set */
-    size_t clusters;         /* that it names, of those for which plan_group_of() was called */
-    size_t scores;           /* that it matches, of all scorers: for the plan's owner */
+    struct plan_mask *next; /* of the same cluster, a name or a pattern */
+    uint64_t *entries;      /* that it matches, a set */
+    size_t clusters;        /* that it names, of those for which plan_group_of() was called */
+    size_t scores;          /* that it matches, of all scorers: for the plan's owner */
 };
 
 /* Read-only, but for the masks' scores. */
@@ -330,11 +330,12 @@ struct plan {
     struct masks masks;
     struct plan_mask *of_masks; /* for each mask */
     /* For plan.c. */
+    uint64_t *mask_sets; /* the entries of each mask */
     char *storage;
     size_t max_bytes, *by_name;
     const char **globs; /* the different patterns of clusters */
     size_t n_globs;
-    struct map patterns, clusters, groups;
+    struct map clusters, groups;
 };
 
 struct plan_group {

@@ -239,27 +239,17 @@ static void plan_assign(struct hub *h, struct hub_cluster *c)
     hub_cluster_reconcile(h, c);
 }
 
-/* Scores are those of all scorers, distributed or not. Fleets have many masks with few different scores: each
- * is matched once. */
+/* Scores are those of all scorers, distributed or not. */
 static void plan_count_scores(struct hub *h)
 {
     const struct masks *m = &h->plan->masks;
-    CLEANUP(map_done) struct map known = {0};
 
-    for (size_t i = 0; i < m->n; i++) {
-        struct plan_mask *mask = &h->plan->of_masks[i], *first = map_get(&known, m->list[i].score);
-
-        if (first) {
-            mask->scores = first->scores;
-            continue;
-        }
-        map_set(&known, m->list[i].score, mask);
+    for (size_t i = 0; i < m->n; i++)
         for (size_t k = 0; k < h->n_scorers; k++) {
             const char *score = h->by_age[k]->effective.score_name;
 
-            mask->scores += score && glob_match(m->list[i].score, score);
+            h->plan->of_masks[i].scores += score && glob_match(m->list[i].score, score);
         }
-    }
 }
 
 void hub_plan_make(struct hub *h)
