@@ -29,10 +29,10 @@ struct token_ref {
     const char *name, *key;
 };
 
-/* Credentials, and the hosts that they may be sent to in addition to the DynamicScorer's own. Never set in
- * /config. */
+/* Credentials, and the hosts that they may be sent to. Never set in /config. */
 struct auth {
     struct token_ref token;
+    const char *hosts[2];        /* in the DynamicScorer, the field's own first; NULL for none */
     const json_t *allowed_hosts; /* strings such as "https://prometheus.example:9090", or "*"; NULL: none */
 };
 
