@@ -148,7 +148,7 @@ static void plan_apply(struct plan *p, const char *name, uint64_t *set)
 
 /* ---- Groups ---- */
 
-enum { EMPTY_BYTES = 4 /* "[]" with quotes */ };
+enum { EMPTY_BYTES = 4 /* "[]" with quotes */, SINCE_BYTES = 64 };
 
 /* As API servers and webhooks count: Go's encoding/json also escapes <, >, &, U+2028 and U+2029. */
 static size_t escaped_bytes(struct str s)
@@ -190,18 +190,23 @@ struct plan *plan_new(const struct plan_entry *entries, size_t n, const struct m
     p->by_name = xcalloc(n + 1, sizeof(size_t));
     p->globs = xcalloc(masks->n + 1, sizeof(char *));
     for (size_t i = 0; i < n; i++)
-        bytes += strlen(entries[i].score_name) + 1 + entries[i].text.n;
+        bytes += strlen(entries[i].score_name) + 1 + entries[i].text.n + SINCE_BYTES;
     at = p->storage = xmalloc(bytes);
     for (size_t i = 0; i < n; i++) {
         struct str text = entries[i].text;
+        char since[KUBE_TIME_BYTES];
 
         p->entries[i] = entries[i];
         p->entries[i].score_name = at;
         at = stpcpy(at, entries[i].score_name) + 1;
-        p->entries[i].text = (struct str){memcpy(at, cstr(text.p), text.n), text.n};
+        memcpy(at, cstr(text.p), text.n);
+        kube_time_format((unix_ms){entries[i].suspended_ms}, since);
+        if (entries[i].suspended_ms) /* inside the summary */
+            text.n += (size_t)sprintf(at + text.n - 1, ",\"since\":\"%s\"}", since) - 1;
+        p->entries[i].text = (struct str){at, text.n};
         at += text.n;
         p->entries[i].score = report_score(str_of(entries[i].score_name));
-        p->entries[i].escaped = escaped_bytes(text);
+        p->entries[i].escaped = escaped_bytes(p->entries[i].text);
         p->by_name[i] = i;
     }
     qsort_r(p->by_name, n, sizeof(size_t), plan_compare_names, p->entries);

@@ -310,7 +310,9 @@ struct plan_entry {
     const char *score_name; /* unique among the entries */
     struct str text;        /* the summary */
     bool suspended;         /* agents get it in the list of those that they do not call */
+    int64_t suspended_ms;   /* Unix time since when, which plan_new() adds to the text; 0: unknown */
     struct map *clusters;   /* the names of those that get it, for plan_group_of(); NULL: all do */
+    void *owner;            /* for the plan's owner */
     uint64_t score;         /* report_score() of the name */
     size_t escaped;         /* bytes of the text in a ManifestWork. Both are set by plan_new() */
 };

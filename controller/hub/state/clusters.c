@@ -265,35 +265,21 @@ void hub_addon_seen(struct hub *h, const char *cluster, json_t *object)
     cluster_remove_if_gone(h, c);
 }
 
-static void managed_set(struct hub *h, struct hub_cluster *c, const json_t *object)
+void hub_managed_seen(struct hub *h, const char *cluster, json_t *object)
 {
-    bool leaving = object_is_deleting(object);
+    struct hub_cluster *c = object ? cluster_find_or_new(h, cluster) : map_get(&h->clusters, cluster);
+    bool leaving = !object || object_is_deleting(object);
     bool managed = kube_bool(object, "spec", "hubAcceptsClient", NULL) && !leaving;
     char why[UNAVAILABLE_BYTES];
     bool unavailable = object_is_unavailable(object, "ManagedClusterConditionAvailable", why);
 
+    if (!c)
+        return;
     cluster_set_unavailable(c, &c->unavailable, unavailable ? why : NULL);
     if (c->managed != managed || c->leaving != leaving) {
         c->managed = managed;
         c->leaving = leaving;
         hub_schedule_plan(h);
-        hub_schedule_recount(h);
-        hub_cluster_reconcile(h, c);
-    }
-}
-
-void hub_managed_seen(struct hub *h, const char *cluster, json_t *object)
-{
-    struct hub_cluster *c = object ? cluster_find_or_new(h, cluster) : map_get(&h->clusters, cluster);
-
-    if (!c)
-        return;
-    if (object) {
-        managed_set(h, c, object);
-    } else {
-        c->managed = false;
-        c->leaving = true;
-        c->group = NULL;
         hub_schedule_recount(h);
         hub_cluster_reconcile(h, c);
     }

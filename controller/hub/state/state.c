@@ -200,7 +200,10 @@ bool hub_work_is_ours(const struct hub *h, const struct work_found *w)
 
 struct hub_scorer *hub_scorer_find(const struct hub *h, const char *name)
 {
-    return map_get(&h->scorers, name);
+    for (size_t i = 0; i < h->n_scorers; i++)
+        if (strcmp(h->by_age[i]->name, name) == 0)
+            return h->by_age[i];
+    return NULL;
 }
 
 enum probe_health hub_scorer_health(const struct hub_scorer *s)

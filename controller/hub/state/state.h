@@ -186,19 +186,18 @@ struct hub {
     bool planned; /* since it leads: a status written before the first plan would lose counts */
     bool active;  /* leads, has listed all objects, and is not stopping: may probe and write */
     mono_ms active_since;
-    struct map scorers, clusters; /* by name */
-    struct hub_cluster *gone;     /* no longer in the map, but perhaps in tallies: freed with the next one */
-    struct hub_scorer **by_age;   /* all scorers, oldest first */
+    struct map clusters;        /* by name */
+    struct hub_cluster *gone;   /* no longer in the map, but perhaps in tallies: freed with the next one */
+    struct hub_scorer **by_age; /* all scorers, oldest first */
     size_t n_scorers;
     struct hub_config config;
-    bool config_gone;         /* it existed, and was deleted */
-    struct map other_configs; /* DynamicScoringConfigs of other names: name → struct hub_config * */
-    struct map placements;    /* Placements of its namespace: name → json_t * */
-    struct map decisions;     /* PlacementDecisions likewise */
-    struct plan *plan;        /* NULL: nothing to distribute */
-    struct hub_scorer **entry_scorers; /* of each entry of the plan; NULL once deleted */
-    struct kube_writer works;          /* its keys: names of clusters */
-    struct kube_writer status;         /* "scorer/<name>", "config/<name>" */
+    bool config_gone;          /* it existed, and was deleted */
+    struct map other_configs;  /* DynamicScoringConfigs of other names: name → struct hub_config * */
+    struct map placements;     /* Placements of its namespace: name → json_t * */
+    struct map decisions;      /* PlacementDecisions likewise */
+    struct plan *plan;         /* NULL: nothing to distribute */
+    struct kube_writer works;  /* its keys: names of clusters */
+    struct kube_writer status; /* "scorer/<name>", "config/<name>" */
     struct timer replan, retally;
     mono_ms looked_at; /* when all statuses were looked at the last time */
     mono_ms tallied_at;

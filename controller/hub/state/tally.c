@@ -167,7 +167,7 @@ static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
         return;
     t->largest = size_max(t->largest, c->group->bytes);
     for (size_t i = 0; i < h->plan->n; i++) {
-        struct hub_scorer *s = h->entry_scorers[i];
+        struct hub_scorer *s = h->plan->entries[i].owner;
 
         if (s && plan_group_has(c->group, i))
             tally_count_pair(s, c, report_find(&c->report, h->plan->entries[i].score), now);
