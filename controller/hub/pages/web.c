@@ -596,17 +596,16 @@ static void status_masks(struct out *o, const struct hub *h)
     member_count(o, "masks", m->n);
     member_list(o, "firstMasks");
     for (size_t i = 0; i < size_min(m->n, MASKS_LISTED); i++) {
-        BUF_AUTO(warning, MASK_WARNING_BYTES);
+        char warning[MASK_WARNING_BYTES];
 
         item_begin(o);
         member_text(o, "clusterName", m->list[i].cluster);
         member_text(o, "scoreName", m->list[i].score);
         if (hub_masks_counted(h)) {
-            hub_mask_warning(&warning, h, i, false);
+            hub_mask_warning(warning, h, i, false);
             member_count(o, "clusters", h->plan->of_masks[i].clusters);
             member_count(o, "scores", h->plan->of_masks[i].scores);
-            (void)!buf_putc(&warning, '\0');
-            member_words(o, "warning", warning.p);
+            member_words(o, "warning", warning);
         }
         out_puts(o, "}");
     }

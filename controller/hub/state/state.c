@@ -338,15 +338,17 @@ static void mask_put_part(struct buf *into, const char *what, const char *field,
         (void)!buf_printf(into, ": did you mean \"%.253s\"?", near);
 }
 
-void hub_mask_warning(struct buf *into, const struct hub *h, size_t i, bool near)
+void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i, bool near)
 {
     const struct mask *m = &h->plan->masks.list[i];
     const struct plan_mask *counts = &h->plan->of_masks[i];
+    BUF_AUTO(text, MASK_WARNING_BYTES - 1);
 
     if (!counts->clusters)
-        mask_put_part(into, "cluster", "clusterName", m->cluster, near ? cluster_near(h, m->cluster) : NULL);
+        mask_put_part(&text, "cluster", "clusterName", m->cluster, near ? cluster_near(h, m->cluster) : NULL);
     if (!counts->clusters && !counts->scores)
-        (void)!buf_puts(into, ", ");
+        (void)!buf_puts(&text, ", ");
     if (!counts->scores)
-        mask_put_part(into, "score", "scoreName", m->score, near ? score_near(h, m->score) : NULL);
+        mask_put_part(&text, "score", "scoreName", m->score, near ? score_near(h, m->score) : NULL);
+    (void)snprintf(ret, MASK_WARNING_BYTES, "%.*s", STR_ARG(buf_str(&text)));
 }

@@ -284,9 +284,9 @@ bool hub_mask_matches(const struct hub *h, size_t i);
 
 enum { MASK_WARNING_BYTES = 800 };
 
-/* Appends why mask i matches nothing, and which name may be meant; nothing when it matches. With `near`,
+/* Why mask i matches nothing, and which name may be meant; empty when it matches. With `near`,
  * looks at all names. */
-void hub_mask_warning(struct buf *into, const struct hub *h, size_t i, bool near);
+void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i, bool near);
 
 /* ---- tally.c ---- */
 
