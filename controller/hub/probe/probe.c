@@ -121,8 +121,8 @@ static int token_read_key(struct secrets *s, const char *name, const char *key, 
 }
 
 /* NULL with the reason in the outcome. Secrets of other types have another purpose: a registry, a service
- * account, a Helm release. Whoever may write DynamicScorers must not be able to send them to a server of their
- * own. */
+ * account, a Helm release. Whoever may write DynamicScorers must not be able to send them to a server of
+ * their own. */
 static struct credentials *token_of_secret(const json_t *secret, struct probe_ask *a)
 {
     struct token_secret from = {.secrets = {.namespace = a->probe->env.namespace, .read = token_read_key},

@@ -174,11 +174,11 @@ static bool auth_refuses(const struct auth *a, const char *host, const char *fie
     return true;
 }
 
-bool effective_refuses(const struct scorer_spec *spec, const struct api_config *synced,
-                       char why[SPEC_WHY_BYTES])
+/* Whether `synced` would send a token of the DynamicScorer to a host that is not allowed. `why` then names
+ * the host and the field that would allow it. */
+static bool effective_refuses(const struct scorer_spec *spec, const struct api_config *synced,
+                              char why[SPEC_WHY_BYTES])
 {
-    if (spec->mode != SYNC_FULL || !synced)
-        return false;
     for (size_t i = 0; i < synced->n_sources; i++) {
         const struct source_spec *api = &synced->sources[i], *own = merged_token_source(spec, i),
                                  *fallback = merged_fallback(spec, i);

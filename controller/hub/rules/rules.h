@@ -73,11 +73,9 @@ struct scorer_spec {
 
 /* Parses the spec of a DynamicScorer. object: the whole DynamicScorer, of which a reference is kept.
  * Unknown fields are ignored. -EINVAL with all errors in `why`, each with its field
- * ("spec.source.params.range: expected ..."). */
+ * ("spec.source.params.range: expected ..."); then only health_check is set. */
 MUST_USE int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_BYTES]);
 void scorer_spec_done(struct scorer_spec *s);
-/* The health check that the DynamicScorer asks for, even if its spec is invalid otherwise. */
-enum health_check scorer_spec_health_check(const json_t *object);
 
 /* Parses the body of a /config response. All fields are optional, but `source` or `scoring` must be
  * present, so that an error document is not mistaken for a configuration. -EINVAL with all errors in
@@ -140,11 +138,6 @@ bool effective_resume(struct effective *ret, struct str text, enum config_source
  * name, nor when the newest spec no longer allows where its tokens go. */
 bool effective_keep(struct effective *now, struct effective *last, const struct scorer_spec *newest,
                     bool unread);
-
-/* Whether `synced` would send a token of the DynamicScorer to a host that is not allowed: such a /config
- * is rejected. `why` then names the host and the field that would allow it. */
-bool effective_refuses(const struct scorer_spec *spec, const struct api_config *synced,
-                       char why[SPEC_WHY_BYTES]);
 
 /* Appends the fields of the DynamicScorer that the /config of mode Full replaces by other values, such as
  * "spec.source.params.query, spec.scoring.params.interval"; nothing if there are none. */

@@ -396,14 +396,6 @@ static enum health_check spec_health_check(struct buf *errors, const struct spec
     return c;
 }
 
-enum health_check scorer_spec_health_check(const json_t *object)
-{
-    BUF_AUTO(errors, SPEC_ERRORS_BYTES);
-    const struct spec_place spec = {.map = kube_map(object, "spec", NULL)};
-
-    return spec_health_check(&errors, &spec);
-}
-
 /* The values kept as written are checked with the summary. */
 static void spec_destination(struct buf *errors, const struct spec_place *spec, struct scorer_spec *s)
 {
@@ -458,6 +450,7 @@ int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_
     s.own.scoring.auth.hosts[1] = s.config_url;
     spec_destination(&errors, &spec, &s);
     s.placements = spec_placements(&errors, &spec);
+    ret->health_check = s.health_check;
     if (errors.n == 0)
         *ret = s;
     else

@@ -153,7 +153,7 @@ static void scorer_read_spec(struct hub_scorer *s)
 
     if (r < 0) {
         if (!s->has_spec)
-            s->spec.health_check = scorer_spec_health_check(s->object);
+            s->spec.health_check = spec.health_check;
         (void)snprintf(s->spec_error, sizeof(s->spec_error), "%s", why);
         log_warn("invalid DynamicScorer, the last valid spec stays active", L_STR("scorer", s->name),
                  L_STR("err", s->spec_error));

@@ -179,8 +179,14 @@ struct hub {
         struct hub *hub;
         struct kube_watch *watch;
     } watches[HUB_KINDS];
-    struct hub_strays *strays; /* in namespaces that nobody watches */
-    struct kube_lease *lease;  /* NULL without election */
+    struct stray_watch { /* of objects in namespaces that nobody watches */
+        struct hub *hub;
+        const struct kube_resource *resource;
+        struct kube_queue *queue; /* keys: "<namespace>/<name>/<uid>" */
+        struct kube_watch *watch;
+    } strays[2];
+    bool strays_unseen;       /* logged that some of them cannot be watched */
+    struct kube_lease *lease; /* NULL without election */
     struct kube_events *events;
     bool leading, stopping;
     bool planned; /* since it leads: a status written before the first plan would lose counts */
