@@ -121,14 +121,14 @@ static void offer(const struct prices *x, uint32_t setting, uint32_t workload, i
 /* The price of a cell of the setting's knapsack, for that of a grain. */
 static int64_t prices_of_cell(const struct layout *l, uint32_t setting, int64_t grain)
 {
-    if (!l->is_scaled[setting])
+    if (!layout_is_scaled(l, setting))
         return grain;
     return (int64_t)((__int128)grain * layout_supply(l, setting) / KNAPSACK_CELLS);
 }
 
 static int64_t prices_of_grain(const struct layout *l, uint32_t setting, int64_t cell)
 {
-    if (!l->is_scaled[setting])
+    if (!layout_is_scaled(l, setting))
         return cell;
     return (int64_t)((__int128)cell * KNAPSACK_CELLS / layout_supply(l, setting));
 }
@@ -144,7 +144,7 @@ static void offer_copied(const struct prices *x, const struct rows *rows, uint32
     }
     /* An amount is up to a cell less than the grains come to. */
     k->outside_price = prices_of_cell(x->l, setting, rows->grain[setting]);
-    k->outside = rows->margin - (x->l->is_scaled[setting] ? k->outside_price + 1 : 0);
+    k->outside = rows->margin - (layout_is_scaled(x->l, setting) ? k->outside_price + 1 : 0);
 }
 
 /* Fills in the items that are worth more than their prices, with the difference as value. */
@@ -184,7 +184,7 @@ int64_t prices_solve(const struct prices *x, const struct rows *rows, bool is_bo
         k->outside_price = 0;
         k->outside = KNAPSACK_ALL;
     }
-    value = knapsack_solve(k, x->l->cells[setting]);
+    value = knapsack_solve(k, (uint32_t)size_min((size_t)layout_supply(x->l, setting), KNAPSACK_CELLS));
     grain[setting] = prices_of_grain(x->l, setting, k->price);
     return value;
 }

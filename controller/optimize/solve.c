@@ -99,7 +99,6 @@ static void branch_book(struct branch *b, struct dual_pick pick, int sign)
 
     for (size_t r = 0; r < b->p.n_resources; r++)
         b->supplies[setting * b->p.n_resources + r] -= sign * problem_request(&b->p, workload)[r];
-    layout_resize(&b->l, setting);
     b->l.replicas[workload] -= (uint32_t)sign;
     for (size_t i = b->l.limits_first[workload]; i < b->l.limits_first[workload + 1]; i++) {
         if (limit_has_site(&b->limits[b->l.limits_of[i]], site))
