@@ -79,18 +79,6 @@ static void branch_close_setting(struct branch *b, uint32_t setting)
         branch_exclude(b, setting, w);
 }
 
-static void branch_close_limit(struct branch *b, const struct problem_limit *limit)
-{
-    for (size_t i = 0; i < limit->n_sites; i++) {
-        uint32_t site = limit->sites[i];
-
-        for (uint32_t k = b->p.first_setting[site]; k < b->p.first_setting[site + 1]; k++) {
-            for (size_t n = 0; n < limit->n_workloads; n++)
-                branch_exclude(b, k, limit->workloads[n]);
-        }
-    }
-}
-
 /* Takes what the replica uses, or gives it back. */
 static void branch_book(struct branch *b, struct dual_pick pick, int sign)
 {
@@ -110,46 +98,46 @@ static void branch_book(struct branch *b, struct dual_pick pick, int sign)
     b->l.stays_needed = needed > 0 ? needed : 0;
 }
 
-static void branch_fix(struct branch *b, struct dual_pick pick)
+/* Whether the combination gains something, and what is fixed leaves room for it. */
+static bool branch_is_useful(const struct branch *b, uint32_t setting, uint32_t workload)
 {
-    uint32_t setting = pick.setting, workload = pick.workload, site = b->l.site_of[setting];
+    uint32_t site = b->l.site_of[setting];
+    bool may_stay = b->answers->l->stays_needed > 0 && placing_stays(&b->answers->now, workload, site);
 
-    b->fixed[b->n_fixed++] = pick;
-    branch_book(b, pick, 1);
-    for (uint32_t k = b->p.first_setting[site]; k < b->p.first_setting[site + 1]; k++) {
-        if (k != setting)
-            branch_close_setting(b, k);
-    }
-    branch_exclude(b, setting, workload);
-    for (uint32_t w = 0; w < b->p.n_workloads; w++) {
-        if (!problem_fits(&b->p, setting, w))
-            branch_exclude(b, setting, w);
-    }
-    for (uint32_t k = 0; k < b->p.n_settings && b->l.replicas[workload] == 0; k++)
-        branch_exclude(b, k, workload);
+    if (b->l.replicas[workload] == 0 || !problem_fits(&b->p, setting, workload) ||
+        (placing_gain(&b->answers->now, workload, setting) <= 0 && !may_stay))
+        return false;
     for (size_t i = b->l.limits_first[workload]; i < b->l.limits_first[workload + 1]; i++) {
-        if (b->limits[b->l.limits_of[i]].max == 0)
-            branch_close_limit(b, &b->limits[b->l.limits_of[i]]);
+        const struct problem_limit *limit = &b->limits[b->l.limits_of[i]];
+
+        if (limit->max == 0 && limit_has_site(limit, site))
+            return false;
     }
+    return true;
 }
 
-/* What can never be in an answer, or gains nothing there. */
 static void branch_exclude_useless(struct branch *b)
 {
     for (uint32_t k = 0; k < b->p.n_settings; k++) {
         for (uint32_t w = 0; w < b->p.n_workloads; w++) {
-            bool stays = placing_stays(&b->answers->now, w, b->l.site_of[k]);
-
-            if (branch_is_open(b, k, w) &&
-                (!problem_fits(&b->p, k, w) ||
-                 (placing_gain(&b->answers->now, w, k) <= 0 && !(stays && b->answers->l->stays_needed > 0))))
+            if (branch_is_open(b, k, w) && !branch_is_useful(b, k, w))
                 branch_exclude(b, k, w);
         }
     }
-    for (size_t i = 0; i < b->p.n_limits; i++) {
-        if (b->limits[i].max == 0)
-            branch_close_limit(b, &b->limits[i]);
+}
+
+static void branch_fix(struct branch *b, struct dual_pick pick)
+{
+    uint32_t site = b->l.site_of[pick.setting];
+
+    b->fixed[b->n_fixed++] = pick;
+    branch_book(b, pick, 1);
+    branch_exclude(b, pick.setting, pick.workload);
+    for (uint32_t k = b->p.first_setting[site]; k < b->p.first_setting[site + 1]; k++) {
+        if (k != pick.setting)
+            branch_close_setting(b, k);
     }
+    branch_exclude_useless(b);
 }
 
 /* ---- The bound of a node ---- */
