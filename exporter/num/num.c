@@ -1,7 +1,6 @@
 #include "exporter/num/num.h"
 
 #include <endian.h>
-#include <float.h>
 #include <math.h>
 
 enum { FRACTION_BITS = 52 };
@@ -284,13 +283,14 @@ size_t num_put_u64(char out[NUM_MAX], uint64_t v)
 
 /* ---- Reading ----
  *
- * The digits become a 64-bit integer w and a power of ten q. Nearly always both are exact as long doubles,
- * whose product is then rounded twice; where that could matter, and for all other numbers, strtod()
- * decides. */
+ * The digits become a 64-bit integer w and a power of ten q. 128 bits of their product settle the nearest
+ * double, unless it lies halfway between two or nearly so (Lemire 2021); there, and for all other numbers,
+ * strtod() decides. */
 
 enum {
+    Q_MAX = 308,
     W_DIGITS = 19,      /* that always fit 64 bits */
-    EXACT_MAX = 27,     /* 10^27 is the last power of ten with at most 64 significant bits */
+    SLACK = 4,          /* more than the product's error, in units of its last bit */
     TEXT_MAX = 64 << 10 /* a longer number is refused if it needs strtod(), for which it is copied */
 };
 
@@ -396,21 +396,39 @@ static inline bool fits_w(const struct number *n)
     return count <= W_DIGITS;
 }
 
-/* The double nearest to w * 10^q; false if that is not sure. */
-static inline bool read_exact(const struct number *n, double *ret)
+/* The double nearest to w * 10^q; false where 128 bits do not settle it, or it is not a normal one. */
+static inline bool read_nearest(const struct number *n, double *ret)
 {
-    static const long double powers[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
-                                         1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L,
-                                         1e20L, 1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
-    long double v, beyond;
+    const unsigned __int128 half = (unsigned __int128)1 << (127 - FRACTION_BITS - 1);
+    unsigned __int128 product, rest;
+    const uint64_t *t;
+    uint64_t w = n->w, m;
+    int64_t exponent;
+    int zeros, top;
 
-    if (LDBL_MANT_DIG < 64 || n->q < -EXACT_MAX || n->q > EXACT_MAX || !fits_w(n))
+    if (n->q < POW10_FIRST || n->q > Q_MAX || !fits_w(n))
         return false;
-    v = n->q < 0 ? (long double)n->w / powers[-n->q] : (long double)n->w * powers[n->q];
-    *ret = (double)v;
-    /* If v is halfway between two doubles, the exact value may be on either side. */
-    beyond = v + (v - *ret);
-    return beyond == *ret || (double)beyond != beyond;
+    *ret = 0;
+    if (w == 0)
+        return true;
+    t = pow10_table[n->q - POW10_FIRST];
+    zeros = __builtin_clzll(w);
+    w <<= zeros;
+    product = (unsigned __int128)w * t[0] + (uint64_t)((unsigned __int128)w * t[1] >> 64);
+    top = (int)(product >> 127);
+    product <<= !top;
+    m = (uint64_t)(product >> (127 - FRACTION_BITS));
+    rest = product & (2 * half - 1);
+    if (rest - half + SLACK <= 2 * SLACK)
+        return false;
+    m += rest > half;
+    /* 217706 / 2^16 is log2(10), near enough over the range of q. */
+    exponent = ((217706 * n->q) >> 16) + 63 + top - zeros + 1023 + (int64_t)(m >> (FRACTION_BITS + 1));
+    if (exponent <= 0 || exponent >= EXPONENT_MASK)
+        return false;
+    m = (m & ((1ULL << FRACTION_BITS) - 1)) | (uint64_t)exponent << FRACTION_BITS;
+    memcpy(ret, &m, sizeof m);
+    return true;
 }
 
 enum num_result num_parse(struct str s, double *ret)
@@ -421,7 +439,7 @@ enum num_result num_parse(struct str s, double *ret)
 
     if (!read_number(s, &n))
         return NUM_SYNTAX;
-    if (LIKELY(read_exact(&n, &v))) {
+    if (LIKELY(read_nearest(&n, &v))) {
         *ret = n.negative ? -v : v;
         return NUM_OK;
     }
