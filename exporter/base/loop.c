@@ -46,31 +46,18 @@ static mono_ms read_clock(struct loop *l)
     return mono_add(t, l->lost_ms);
 }
 
-/* Without descriptors left, curl makes a handle that curl_multi_wakeup() cannot wake. */
-static int multi_new(CURLM **ret)
-{
-    CURLM *multi = curl_multi_init();
-
-    if (curl_multi_wakeup(multi) != CURLM_OK || curl_multi_poll(multi, NULL, 0, 0, NULL) != CURLM_OK) {
-        (void)curl_multi_cleanup(multi);
-        return -EMFILE;
-    }
-    *ret = multi;
-    return 0;
-}
-
 int loop_new(struct loop **ret, const struct clock *clock)
 {
     CLEANUP(cleanup_loop_free) struct loop *l = xcalloc(1, sizeof(*l));
-    int r;
 
     l->clock = clock;
     l->now = l->last_read = clock->mono(clock);
     (void)pthread_mutex_init(&l->lock, NULL);
     STAILQ_INIT(&l->posts);
-    r = multi_new(&l->multi);
-    if (r < 0)
-        return r;
+    l->multi = curl_multi_init();
+    /* Without descriptors left, curl makes a handle that curl_multi_wakeup() cannot wake. */
+    if (curl_multi_wakeup(l->multi) != CURLM_OK || curl_multi_poll(l->multi, NULL, 0, 0, NULL) != CURLM_OK)
+        return -EMFILE;
     *ret = TAKE_PTR(l);
     return 0;
 }
@@ -79,8 +66,7 @@ struct loop *loop_free(struct loop *l)
 {
     if (!l)
         return NULL;
-    if (l->multi)
-        (void)curl_multi_cleanup(l->multi);
+    (void)curl_multi_cleanup(l->multi);
     (void)pthread_mutex_destroy(&l->lock);
     free(l->heap);
     free(l);
