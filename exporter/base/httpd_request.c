@@ -346,8 +346,8 @@ static void add_headers(struct MHD_Response *r, const struct exchange *x)
     char retry_after[16] = "";
 
     (void)pthread_mutex_lock(&h->lock);
-    for (size_t i = 0; i < h->n_headers; i++)
-        add_header(r, h->headers[i].name, h->headers[i].value);
+    for (size_t i = 0; i < h->options.n_headers; i++)
+        add_header(r, h->options.headers[i].name, h->options.headers[i].value);
     (void)pthread_mutex_unlock(&h->lock);
     if (reply->retry_after)
         (void)snprintf(retry_after, sizeof(retry_after), "%u", reply->retry_after);
@@ -441,7 +441,7 @@ static enum MHD_Result guard_ask(struct exchange *x)
     bool ok;
 
     x->request.peer = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
-    if (h->options.tls)
+    if (x->conn->tls)
         x->request.client_certificate = httpd_tls_peer(
             MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session);
     httpd_conn_set(h, x->conn, CONN_HANDLING);

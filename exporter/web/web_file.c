@@ -302,12 +302,12 @@ int web_file_read(struct web_file **ret, const char *path, struct problems *p)
     return r;
 }
 
-int web_file_set_tls(const struct web_file *f, struct httpd_tls **tls, struct problems *p)
+int web_file_tls(const struct web_file *f, struct httpd_tls **ret, struct problems *p)
 {
     const struct node *map = node_get(doc_root(f->doc), "tls_server_config"), *at = NULL;
     CLEANUP(cleanup_free) char *why = NULL;
 
-    if (httpd_tls_set(tls, &f->tls, &why) == 0)
+    if (!f->has_tls || httpd_tls_new(ret, &f->tls, &why) == 0)
         return 0;
     /* It begins with the name of the field, or with client_ca_file for client_ca. */
     for (size_t i = 0; i < map->n; i++)
