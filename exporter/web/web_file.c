@@ -113,24 +113,17 @@ static void web_read_tls(struct web_reader *w, const struct node *root)
 
 /* ---- http_server_config ---- */
 
-/* The fields that may be set, and the values that are allowed; NULL for any. */
-static const struct {
-    const char *name;
-    const char *const *values;
-} header_rules[] = {
-    {"Strict-Transport-Security", NULL},
-    {"X-Content-Type-Options", (const char *const[]){"nosniff", NULL}},
-    {"X-Frame-Options", (const char *const[]){"deny", "sameorigin", NULL}},
-    {"X-XSS-Protection", NULL},
-    {"Content-Security-Policy", NULL},
-};
-
-_Static_assert(ARRAY_SIZE(header_rules) == WEB_FILE_HEADERS, "WEB_FILE_HEADERS");
+/* The fields that may be set, and the values that are allowed for each; NULL for any. */
+static const char *const header_names[] = {"Strict-Transport-Security", "X-Content-Type-Options",
+                                           "X-Frame-Options",           "X-XSS-Protection",
+                                           "Content-Security-Policy",   NULL};
+static const char *const *const header_values[WEB_FILE_HEADERS] = {
+    [1] = (const char *const[]){"nosniff", NULL}, [2] = (const char *const[]){"deny", "sameorigin", NULL}};
 
 /* A number is taken as its text, for X-XSS-Protection: 1. */
-static void web_read_header(struct web_reader *w, const struct node *n, size_t rule)
+static void web_read_header(struct web_reader *w, const struct node *n, size_t header)
 {
-    const char *const *values = header_rules[rule].values, *const *value = values;
+    const char *const *values = header_values[header], *const *value = values;
     bool printable = true;
     BUF_AUTO(choices, 256);
 
@@ -152,23 +145,20 @@ static void web_read_header(struct web_reader *w, const struct node *n, size_t r
         node_problem(n, w->p, PROBLEM_ERROR, "expected %.*s", STR_ARG(buf_str(&choices)));
     } else {
         w->file->headers[w->file->n_headers++] =
-            (struct httpd_header){.name = header_rules[rule].name, .value = n->text.p};
+            (struct httpd_header){.name = header_names[header], .value = n->text.p};
     }
 }
 
 static void web_read_http(struct web_reader *w, const struct node *root)
 {
     static const char *const keys[] = {"http2", "headers", NULL};
-    const char *names[ARRAY_SIZE(header_rules) + 1] = {0};
-    const struct node *n = node_object(root, "http_server_config", keys, w->p), *headers;
+    const struct node *n = node_object(root, "http_server_config", keys, w->p);
+    const struct node *headers = node_object(n, "headers", header_names, w->p);
     bool http2 = true;
 
     (void)node_bool(n, "http2", w->p, &http2);
-    for (size_t i = 0; i < ARRAY_SIZE(header_rules); i++)
-        names[i] = header_rules[i].name;
-    headers = n ? node_object(n, "headers", names, w->p) : NULL;
-    for (size_t i = 0; headers && i < ARRAY_SIZE(header_rules); i++) {
-        const struct node *field = node_get(headers, names[i]);
+    for (size_t i = 0; headers && i < WEB_FILE_HEADERS; i++) {
+        const struct node *field = node_get(headers, header_names[i]);
         if (field)
             web_read_header(w, field, i);
     }
