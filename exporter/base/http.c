@@ -687,7 +687,6 @@ int http_start(struct http_call **ret, struct http *h, const struct http_request
     c->rq.cut_answer = rq->cut_answer || rq->status_decides;
     c->done = done;
     c->arg = arg;
-    c->deadline = mono_add(loop_now(h->loop), rq->timeout_ms);
     c->soon.fn = on_soon;
     c->idle.fn = on_idle;
     buf_init(&c->answer.body, rq->max_answer);
@@ -704,7 +703,7 @@ int http_start(struct http_call **ret, struct http *h, const struct http_request
     if (rq->oauth2) {
         c->awaits_token = true;
         http_token_join(c);
-        loop_timer_set(h->loop, &c->idle, c->deadline);
+        loop_timer_set(h->loop, &c->idle, mono_add(loop_now(h->loop), rq->timeout_ms));
         http_call_soon(c);
     }
     *ret = TAKE_PTR(c);

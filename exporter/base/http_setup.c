@@ -62,10 +62,8 @@ static void set_tls(struct http_call *c)
     SET(CURLOPT_CAPATH, own_ca ? NULL : ca_dir);
     if (tls->ca.n)
         SET(CURLOPT_CAINFO_BLOB, &ca);
-    if (tls->cert_file) {
-        SET(CURLOPT_SSLCERT, tls->cert_file);
-        SET(CURLOPT_SSLKEY, tls->key_file);
-    }
+    SET(CURLOPT_SSLCERT, tls->cert_file);
+    SET(CURLOPT_SSLKEY, tls->key_file);
     if (tls->cert.n) {
         SET(CURLOPT_SSLCERT_BLOB, &cert);
         SET(CURLOPT_SSLKEY_BLOB, &key);
