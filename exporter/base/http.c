@@ -604,11 +604,10 @@ static void http_finish(struct http_call *c, CURLcode code)
     (void)call_free(c);
 }
 
-static void on_transfer_done(void *arg, CURL *easy, CURLcode code)
+static void on_transfer_done(CURL *easy, CURLcode code)
 {
     struct http_call *c = NULL;
 
-    (void)arg;
     if (curl_easy_getinfo(easy, CURLINFO_PRIVATE, &c) == CURLE_OK && c)
         http_finish(c, code);
 }
@@ -724,7 +723,7 @@ struct http *http_new(struct loop *loop, const char *user_agent)
     h->loop = loop;
     h->user_agent = xstrdup(user_agent);
     http_set_budget(h, 0);
-    h->multi = loop_multi(loop, on_transfer_done, h);
+    h->multi = loop_multi(loop, on_transfer_done);
     (void)curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)MAX_CONNECTIONS);
     return h;
 }

@@ -15,8 +15,7 @@ enum { MAX_WAIT_MS = 1000, FIRST_TRIM_MS = 10000, TRIM_MS = 60000 };
 struct loop {
     const struct clock *clock;
     CURLM *multi;
-    void (*transfer_done)(void *arg, CURL *easy, CURLcode code);
-    void *transfer_arg;
+    void (*transfer_done)(CURL *easy, CURLcode code);
     void (*turned)(void *arg, double seconds);
     void *turned_arg;
     double began; /* this turn; monotonic */
@@ -83,10 +82,9 @@ unix_ms loop_wall(const struct loop *l)
     return l->clock->wall(l->clock);
 }
 
-CURLM *loop_multi(struct loop *l, void (*done)(void *arg, CURL *easy, CURLcode code), void *arg)
+CURLM *loop_multi(struct loop *l, void (*done)(CURL *easy, CURLcode code))
 {
     l->transfer_done = done;
-    l->transfer_arg = arg;
     return l->multi;
 }
 
@@ -213,19 +211,14 @@ static void run_transfers(struct loop *l)
 
     while ((m = curl_multi_info_read(l->multi, &left)))
         if (m->msg == CURLMSG_DONE)
-            l->transfer_done(l->transfer_arg, m->easy_handle, m->data.result);
+            l->transfer_done(m->easy_handle, m->data.result);
 }
 
 static int wait_ms(struct loop *l, int max_wait_ms)
 {
-    int64_t until;
+    int64_t until = l->n_timers ? mono_diff(read_clock(l), l->heap[1]->at) : max_wait_ms;
 
-    if (l->n_timers == 0)
-        return max_wait_ms;
-    until = mono_diff(read_clock(l), l->heap[1]->at);
-    if (until <= 0)
-        return 0;
-    return until < max_wait_ms ? (int)until : max_wait_ms;
+    return until <= 0 ? 0 : until < max_wait_ms ? (int)until : max_wait_ms;
 }
 
 int loop_turn(struct loop *l, int max_wait_ms)
@@ -288,13 +281,12 @@ void loop_trim_memory(struct loop *l)
 
 int loop_run(struct loop *l)
 {
+    int r = 0;
+
     l->stop = false;
-    while (!l->stop) {
-        int r = loop_turn(l, MAX_WAIT_MS);
-        if (r < 0)
-            return r;
-    }
-    return 0;
+    while (!l->stop && r == 0)
+        r = loop_turn(l, MAX_WAIT_MS);
+    return r;
 }
 
 void loop_stop(struct loop *l)
