@@ -8,9 +8,8 @@
 #include "exporter/base/tls.h"
 
 #include <errno.h>
-#include <stdio.h>
 
-enum { MAX_INTERVAL_MS = 3600 * 1000, MAX_BURST = 1000000, MAX_PATH_BYTES = 4096, MAX_VALUE_BYTES = 8192 };
+enum { MAX_INTERVAL_MS = 3600 * 1000, MAX_BURST = 1000000, MAX_VALUE_BYTES = 8192 };
 enum { BCRYPT_SALT_AT = 7 }; /* in a hash, after "$2b$10$" */
 
 /* What the functions of one file share. */
@@ -40,14 +39,12 @@ static const char *const tls_keys[] = {"cert",
 static const char *web_path(struct web_reader *w, const struct node *map, const char *key)
 {
     const char *name = node_text(map, key, w->p, &w->file->arena);
-    char path[MAX_PATH_BYTES];
+    CLEANUP(cleanup_free) char *path = NULL;
 
     if (!name || name[0] == '/')
         return name;
-    if (snprintf(path, sizeof(path), "%s/%s", w->dir, name) < (int)sizeof(path))
-        return arena_text(&w->file->arena, str_of(path));
-    node_problem(node_get(map, key), w->p, PROBLEM_ERROR, "the path is too long");
-    return NULL;
+    path = xasprintf("%s/%s", w->dir, name);
+    return arena_text(&w->file->arena, str_of(path));
 }
 
 static struct httpd_tls_pem web_pem(struct web_reader *w, const struct node *map, const char *text,
