@@ -555,23 +555,6 @@ static bool body_receive(struct exchange *x, const char *piece, size_t n)
 
 /* ---- The request ---- */
 
-static struct exchange *exchange_new(struct conn *c, struct MHD_Connection *connection, const char *url,
-                                     const char *method)
-{
-    struct httpd *h = c->listener->server;
-    struct exchange *x = xcalloc(1, sizeof(*x));
-
-    x->server = h;
-    x->connection = connection;
-    x->conn = c;
-    x->head = strcmp(method, "HEAD") == 0;
-    x->request.method = x->head ? "GET" : method;
-    x->request.path = url;
-    httpd_conn_set(h, c, CONN_READING);
-    atomic_fetch_add(&h->under_way, 1);
-    return x;
-}
-
 /* 404 with the list of paths, or 405. */
 static void refuse_route(struct exchange *x)
 {
@@ -640,11 +623,21 @@ static enum MHD_Result request_admit(struct exchange *x)
 }
 
 /* The head has been read. libmicrohttpd closes the connection after an answer at this point. */
-static enum MHD_Result request_begin(struct exchange *x, const char *method, const char *version)
+static enum MHD_Result request_begin(struct exchange *x, struct MHD_Connection *connection, const char *url,
+                                     const char *method, const char *version)
 {
-    const struct httpd_options *o = &x->server->options;
+    const struct httpd_options *o;
     const char *refused;
 
+    x->connection = connection;
+    x->conn = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    x->server = x->conn->listener->server;
+    x->head = strcmp(method, "HEAD") == 0;
+    x->request.method = x->head ? "GET" : method;
+    x->request.path = url;
+    httpd_conn_set(x->server, x->conn, CONN_READING);
+    atomic_fetch_add(&x->server->under_way, 1);
+    o = &x->server->options;
     for (size_t i = 0; !x->routed && i < o->n_routes; i++)
         if (strcmp(o->routes[i].path, x->request.path) == 0) {
             x->route = &o->routes[i];
@@ -668,10 +661,8 @@ enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, c
 
     (void)cls;
     if (!x) {
-        *context = x = exchange_new(
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context,
-            connection, url, method);
-        return request_begin(x, method, version);
+        *context = x = xcalloc(1, sizeof(*x));
+        return request_begin(x, connection, url, method, version);
     }
     if (n) {
         *upload_size = 0;
