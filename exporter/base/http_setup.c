@@ -281,21 +281,17 @@ static void header_used(const char *header)
     secret_used(value);
 }
 
-/* A server may return the secrets of a call, so no text may show them from now on. */
-static void call_secrets_used(const struct http_request *rq)
+bool http_set_up(struct http_call *c)
 {
+    const struct http_request *rq = &c->rq;
+
+    /* A server may return the secrets of a call, so no text may show them from now on. */
     if (rq->user && rq->password)
         secret_used_basic(str_of(rq->user), str_of(rq->password));
     for (size_t i = 0; i < rq->n_headers; i++)
         header_used(rq->headers[i]);
     url_secrets_used(rq->url);
-    if (rq->proxy)
-        url_secrets_used(rq->proxy);
-}
-
-bool http_set_up(struct http_call *c)
-{
-    call_secrets_used(&c->rq);
+    url_secrets_used(cstr(rq->proxy));
     SET(CURLOPT_URL, c->rq.url);
     set_limits(c);
     set_tls(c);

@@ -713,23 +713,20 @@ static void request_handle(struct exchange *x)
         x->route->fn(x->route->arg, &x->request, &x->reply);
 }
 
-/* x may be gone after this. */
-static void request_release(struct exchange *x)
-{
-    if (--x->holders > 0)
-        return;
-    x->state = READY;
-    MHD_resume_connection(x->connection);
-}
-
 void httpd_defer(struct httpd_reply *reply)
 {
     CONTAINER_OF(reply, struct exchange, reply)->holders++;
 }
 
+/* The exchange may be gone after this. */
 void httpd_finish(struct httpd_reply *reply)
 {
-    request_release(CONTAINER_OF(reply, struct exchange, reply));
+    struct exchange *x = CONTAINER_OF(reply, struct exchange, reply);
+
+    if (--x->holders > 0)
+        return;
+    x->state = READY;
+    MHD_resume_connection(x->connection);
 }
 
 /* The first request that waits runs the handler, the others receive copies of its reply. */
@@ -749,9 +746,9 @@ void httpd_on_spacing(struct timer *t)
     while ((x = STAILQ_FIRST(&h->spaced))) {
         STAILQ_REMOVE_HEAD(&h->spaced, next);
         httpd_reply_text(&x->reply, first->reply.status, body);
-        request_release(x);
+        httpd_finish(&x->reply);
     }
-    request_release(first);
+    httpd_finish(&first->reply);
 }
 
 static void request_run(struct httpd *h, struct exchange *x)
@@ -764,7 +761,7 @@ static void request_run(struct httpd *h, struct exchange *x)
         return;
     }
     request_handle(x);
-    request_release(x);
+    httpd_finish(&x->reply);
 }
 
 void httpd_on_queue(struct post *p)
