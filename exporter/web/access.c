@@ -96,19 +96,18 @@ static const struct httpd_refusal busy = {
  * three. */
 static bool bcrypt_matches(const char *password, const char hash[BCRYPT_BYTES])
 {
-    struct crypt_data *data = xcalloc(1, sizeof(*data));
+    struct crypt_data data = {0};
     char setting[BCRYPT_BYTES + 1] = "";
     const char *made;
     bool same;
 
     memcpy(setting, hash, BCRYPT_BYTES);
     setting[2] = 'b';
-    made = crypt_r(password, setting, data);
+    made = crypt_r(password, setting, &data);
     same =
         made && strlen(made) == BCRYPT_BYTES &&
         gnutls_memcmp(made + BCRYPT_DIGEST_AT, hash + BCRYPT_DIGEST_AT, BCRYPT_BYTES - BCRYPT_DIGEST_AT) == 0;
-    explicit_bzero(data, sizeof(*data));
-    free(data);
+    explicit_bzero(&data, sizeof(data));
     return same;
 }
 

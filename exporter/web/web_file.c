@@ -236,34 +236,28 @@ struct web_file *web_file_free(struct web_file *f)
     return NULL;
 }
 
-static void web_read_root(struct web_reader *w, const struct node *root)
-{
-    static const char *const keys[] = {"tls_server_config", "http_server_config", "basic_auth_users",
-                                       "rate_limit", NULL};
-
-    if (root->kind == NODE_NULL)
-        return;
-    if (root->kind != NODE_MAP) {
-        node_expected(root, w->p, "an object with tls_server_config, basic_auth_users and so on");
-        return;
-    }
-    node_only_keys(root, keys, PROBLEM_ERROR, w->p);
-    web_read_tls(w, root);
-    web_read_http(w, root);
-    web_read_users(w, root);
-    web_read_limit(w, root);
-}
-
 int web_file_parse(struct web_file **ret, struct str text, const char *dir, struct problems *p)
 {
     CLEANUP(cleanup_web_file_free) struct web_file *f = xcalloc(1, sizeof(*f));
+    static const char *const keys[] = {"tls_server_config", "http_server_config", "basic_auth_users",
+                                       "rate_limit", NULL};
     struct web_reader w = {.file = f, .dir = dir, .p = p};
+    const struct node *root;
     int r = doc_parse(&f->doc, text, p);
 
     if (r < 0)
         return r;
     f->arena.chunk_bytes = 4096;
-    web_read_root(&w, doc_root(f->doc));
+    root = doc_root(f->doc);
+    if (root->kind == NODE_MAP) {
+        node_only_keys(root, keys, PROBLEM_ERROR, p);
+        web_read_tls(&w, root);
+        web_read_http(&w, root);
+        web_read_users(&w, root);
+        web_read_limit(&w, root);
+    } else if (root->kind != NODE_NULL) {
+        node_expected(root, p, "an object with tls_server_config, basic_auth_users and so on");
+    }
     problems_sort(p);
     if (p->errors)
         return -EINVAL;
