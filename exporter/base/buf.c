@@ -18,8 +18,8 @@ void buf_done(struct buf *b)
 
 enum { PAGE_BYTES = 4096, HUGE_BYTES = 2 << 20 };
 
-/* Asks the kernel for pages of 2 MiB if the memory is large enough. Most of the cost of memory that is written
- * once and freed is page faults: a quarter of a large round. */
+/* Asks the kernel for pages of 2 MiB if the memory is large enough. Most of the cost of memory that is
+ * written once and freed is page faults: a quarter of a large round. */
 static void huge_pages(char *p, size_t n)
 {
     size_t skip = -(uintptr_t)p % PAGE_BYTES;
