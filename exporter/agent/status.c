@@ -11,7 +11,6 @@
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"
-#include "exporter/ui/list.h"
 #include "exporter/ui/out.h"
 #include "exporter/ui/ranking.h"
 #include "exporter/ui/site.h"
@@ -639,8 +638,8 @@ int web_start(struct site **ret, struct agent *a, struct site_options *o, bool l
     };
     int r;
 
-    o->loop = state->loop;
-    o->metrics = state->metrics;
+    o->access.loop = state->loop;
+    o->access.metrics = state->metrics;
     o->listen = (const char *const *)state->config->listen;
     o->n_listen = state->config->n_listen;
     o->routes = routes;
@@ -649,8 +648,8 @@ int web_start(struct site **ret, struct agent *a, struct site_options *o, bool l
     o->page = state->page;
     o->is_ready = web_is_ready;
     o->agent_probes = true;
-    o->changed = web_on_access_changed;
-    o->arg = a;
+    o->access.changed = web_on_access_changed;
+    o->access.arg = a;
     r = site_start(ret, o, ret_why);
     if (r == 0)
         agent_set_access(a, site_access(*ret));

@@ -244,9 +244,9 @@ void member_web_config(struct out *o, const struct access *access)
 /* ---- History ---- */
 
 struct history {
-    uint32_t columns, n, next;
+    size_t columns, n;
     uint32_t at[HISTORY_LENGTH]; /* Unix time in seconds */
-    float values[];              /* HISTORY_LENGTH rows */
+    float values[];              /* HISTORY_LENGTH rows, the oldest first */
 };
 
 void history_add(struct history **h, size_t columns, unix_ms at, const double *values)
@@ -255,24 +255,22 @@ void history_add(struct history **h, size_t columns, unix_ms at, const double *v
 
     if (!to)
         to = *h = xcalloc(1, sizeof(*to) + HISTORY_LENGTH * columns * sizeof(float));
-    to->columns = (uint32_t)columns;
-    to->at[to->next] = (uint32_t)(at.ms / 1000);
+    to->columns = columns;
+    if (to->n == HISTORY_LENGTH) {
+        to->n--;
+        memmove(to->at, to->at + 1, to->n * sizeof(to->at[0]));
+        memmove(to->values, to->values + columns, to->n * columns * sizeof(float));
+    }
+    to->at[to->n] = (uint32_t)(at.ms / 1000);
     for (size_t i = 0; i < columns; i++)
-        to->values[to->next * columns + i] = (float)values[i];
-    to->next = (to->next + 1) % HISTORY_LENGTH;
-    to->n += to->n < HISTORY_LENGTH;
+        to->values[to->n * columns + i] = (float)values[i];
+    to->n++;
 }
 
 struct history *history_free(struct history *h)
 {
     free(h);
     return NULL;
-}
-
-/* The place of the i-th row, the oldest first. */
-static size_t history_row(const struct history *h, size_t i)
-{
-    return (h->next + HISTORY_LENGTH - h->n + i) % HISTORY_LENGTH;
 }
 
 void member_history(struct out *o, const struct history *h, const char *const *names)
@@ -283,13 +281,13 @@ void member_history(struct out *o, const struct history *h, const char *const *n
     member_list(o, "unixSeconds");
     for (size_t i = 0; i < n; i++) {
         member_item(o);
-        out_printf(o, "%u", h->at[history_row(h, i)]);
+        out_printf(o, "%u", h->at[i]);
     }
     out_puts(o, "]");
     for (size_t column = 0; names[column]; column++) {
         member_list(o, names[column]);
         for (size_t i = 0; i < n; i++) {
-            double v = h->values[history_row(h, i) * h->columns + column];
+            double v = h->values[i * h->columns + column];
 
             member_item(o);
             if (isfinite(v))

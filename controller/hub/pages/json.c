@@ -11,8 +11,8 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/ui/list.h"
 #include "exporter/ui/out.h"
+#include "exporter/ui/site.h"
 
 #include <errno.h>
 

@@ -5,7 +5,6 @@
 
 #include "controller/hub/state/state.h"
 #include "exporter/base/buf.h"
-#include "exporter/ui/list.h"
 #include "exporter/ui/site.h"
 
 /* Sets the role's part of *o. Call site_stop() before the hub is freed. On failure *ret_why (from malloc)
