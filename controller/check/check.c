@@ -13,7 +13,6 @@
 #include "exporter/base/text.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/out.h"
-#include "exporter/ui/ranking.h"
 
 #include <ctype.h>
 #include <errno.h>

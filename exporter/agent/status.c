@@ -12,7 +12,6 @@
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 #include "exporter/ui/out.h"
-#include "exporter/ui/ranking.h"
 #include "exporter/ui/site.h"
 #include "exporter/web/access.h"
 
