@@ -356,8 +356,8 @@ static struct kube_config *pod_config_read(const char *dir, char why[512])
 struct kube_config *kube_config_read(const char *kubeconfig, const char *pod_dir, char why[512])
 {
     const char *path = cstr(kubeconfig), *slash = strrchr(path, '/');
-    CLEANUP(cleanup_free)
-    char *dir = slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
+    struct str parent = slash ? (struct str){path, slash == path ? 1 : (size_t)(slash - path)} : STR(".");
+    CLEANUP(cleanup_free) char *dir = str_dup(parent);
     SECRET_AUTO(text, KUBECONFIG_MAX_BYTES);
     struct kube_config *c = NULL;
     char inner[WHY_BYTES];
