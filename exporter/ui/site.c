@@ -16,7 +16,6 @@ enum {
     WHY_MAX_BYTES = 1 << 20,
     PAGES_MAX = 8,
     TOKEN_BYTES = 64 << 10,
-    LIST_FIRST_CAP = 32,
 };
 
 struct site {
@@ -262,13 +261,11 @@ static int token_read(struct list_query *q, const char *token)
 
 static bool limit_read(const char *text, size_t *ret)
 {
-    size_t n = strspn(text, "0123456789");
+    uint64_t v;
 
-    if (n == 0 || n > 9 || text[n])
+    if (!str_to_u64(str_of(text), &v) || v > 999999999)
         return false;
-    *ret = strtoul(text, NULL, 10);
-    if (*ret == 0)
-        *ret = SIZE_MAX;
+    *ret = v ?: SIZE_MAX;
     return true;
 }
 
@@ -345,10 +342,8 @@ void list_add(struct list *l, const char *name, unsigned rank, const void *what)
 
     if (q->after && item_compare(&item, &after, l) <= 0)
         return;
-    if (l->n == l->cap) {
-        l->cap = l->cap ? 2 * l->cap : LIST_FIRST_CAP;
-        l->items = xreallocarray(l->items, l->cap, sizeof(*l->items));
-    }
+    if ((l->n & (l->n - 1)) == 0) /* doubles whenever its length is a power of two */
+        l->items = xreallocarray(l->items, size_max(2 * l->n, 1), sizeof(*l->items));
     l->items[l->n++] = item;
 }
 

@@ -97,7 +97,7 @@ struct list_item {
 struct list {
     const struct list_query *query;
     struct list_item *items;
-    size_t n, cap;
+    size_t n;
     size_t behind; /* items that come after this part */
 };
 
