@@ -164,9 +164,7 @@ static size_t put_first_group(char *out, uint32_t x)
     uint64_t digits = eight_digits(x);
     int zeros = __builtin_ctzll(digits | 1ULL << 56) / 8;
 
-    digits |= 0x3030303030303030;
-    digits = htole64(digits >> 8 * zeros);
-    memcpy(out, &digits, sizeof digits);
+    store_digits(out, digits >> 8 * zeros);
     return (size_t)(8 - zeros);
 }
 
@@ -205,10 +203,7 @@ static char *lay_out(char *out, struct digits d, int point)
         store_others(out + 1, d.others);
         return out + d.n;
     }
-    out[0] = d.first;
-    out[1] = '.';
-    store_others(out + 2, d.others);
-    return put_exponent(out + d.n + (d.n > 1), point - 1);
+    return put_exponent(lay_out(out, d, 1), point - 1);
 }
 
 /* Eight decimals at most, the usual score: r / 10^8 that reads back as v (both r and 10^8 are exact
