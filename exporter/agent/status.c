@@ -171,19 +171,19 @@ static void json_source(struct out *o, const struct summary *s)
 
 static void json_scores(struct out *o, const char *key, const struct batch *b, const size_t *series, size_t n)
 {
-    struct shown_label labels[SHOWN_LABELS];
+    struct str labels[SHOWN_LABELS];
 
     member_list(o, key);
     for (size_t i = 0; i < n; i++) {
-        size_t n_labels = shown_labels(b, series[i], labels);
-
+        shown_labels(b, series[i], labels);
         member_item(o);
         out_puts(o, "{");
         member_object(o, "labels");
-        for (size_t k = 0; k < n_labels; k++) {
-            member(o, labels[k].name);
-            value_text(o, labels[k].value);
-        }
+        for (size_t k = 0; k < SHOWN_LABELS; k++)
+            if (labels[k].n) {
+                member(o, shown_label_names[k]);
+                value_text(o, labels[k]);
+            }
         out_puts(o, "}");
         member_number(o, "score", b->values[series[i]]);
         out_puts(o, "}");

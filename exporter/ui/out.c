@@ -329,18 +329,17 @@ void rank_scores(const struct batch *b, size_t most, struct ranking *ret)
     }
 }
 
-size_t shown_labels(const struct batch *b, size_t series, struct shown_label ret[SHOWN_LABELS])
+const char *const shown_label_names[] = {"node", "namespace", "app", "pod", "container", "device", "meta"};
+
+void shown_labels(const struct batch *b, size_t series, struct str ret[SHOWN_LABELS])
 {
     static const enum ds_label order[SHOWN_LABELS] = {DS_NODE,      DS_NAMESPACE, DS_APP, DS_POD,
                                                       DS_CONTAINER, DS_DEVICE,    DS_META};
     struct str values[DS_LABELS];
-    size_t n = 0;
 
     series_labels(b->set, series, values);
     for (unsigned i = 0; i < SHOWN_LABELS; i++)
-        if (values[order[i]].n)
-            ret[n++] = (struct shown_label){i, ds_label_sources[order[i]].p, values[order[i]]};
-    return n;
+        ret[i] = values[order[i]];
 }
 
 /* ---- Columns for a terminal ---- */
@@ -404,17 +403,13 @@ struct grid {
 
 static void grid_add_labels(struct grid *g, size_t row, const struct batch *b, size_t series)
 {
-    struct shown_label labels[SHOWN_LABELS];
-    size_t n = shown_labels(b, series, labels);
-
-    for (size_t i = 0; i < n; i++) {
-        unsigned place = labels[i].place;
-        size_t wide = size_max(strlen(labels[i].name), grid_chars(labels[i].value));
-
-        g->cells[0][place] = str_of(labels[i].name);
-        g->cells[row][place] = labels[i].value;
-        g->widths[place] = size_max(g->widths[place], size_min(wide, WIDEST));
-    }
+    shown_labels(b, series, g->cells[row]);
+    for (size_t i = 0; i < SHOWN_LABELS; i++)
+        if (g->cells[row][i].n) {
+            g->cells[0][i] = str_of(shown_label_names[i]);
+            g->widths[i] = size_max(g->widths[i], size_max(g->cells[0][i].n, grid_chars(g->cells[row][i])));
+            g->widths[i] = size_min(g->widths[i], WIDEST);
+        }
 }
 
 /* The columns of labels, which start at `indent`. */

@@ -102,17 +102,13 @@ struct ranking {
 /* One pass over the values. most <= RANKED_MAX; b may be NULL. */
 void rank_scores(const struct batch *b, size_t most, struct ranking *ret);
 
-/* A label that is set, other than those that all series of a scorer share by design. */
-struct shown_label {
-    unsigned place;   /* in the order below, whether the others are set or not */
-    const char *name; /* without ds_ */
-    struct str value;
-};
+/* The labels other than those that all series of a scorer share by design, in the order in which people look
+ * for a thing: node, namespace, app, pod, container, device, meta. */
 enum { SHOWN_LABELS = 7 };
+extern const char *const shown_label_names[SHOWN_LABELS];
 
-/* In the order in which people look for a thing: node, namespace, app, pod, container, device, meta. The
- * values belong to the set. Returns how many. */
-size_t shown_labels(const struct batch *b, size_t series, struct shown_label ret[SHOWN_LABELS]);
+/* The values, which belong to the set; empty if not set. */
+void shown_labels(const struct batch *b, size_t series, struct str ret[SHOWN_LABELS]);
 
 /* ---- Scores in columns for a terminal. Widths are counted in characters, and no label can move the cursor
  * or change the direction of writing ---- */
