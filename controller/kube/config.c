@@ -318,10 +318,10 @@ struct kube_config *kube_config_parse(struct str text, const char *dir, char why
     if (p.errors) {
         (void)snprintf(line, sizeof(line), "line %u", p.list[0].line);
         config_refuse(&rd, line, "%.400s", p.list[0].text);
-    } else if (r < 0 || doc_root(doc)->kind != NODE_MAP) {
+    } else if (r < 0 || doc->root->kind != NODE_MAP) {
         (void)snprintf(why, WHY_BYTES, "expected a map");
     } else {
-        kubeconfig_read_context(&rd, doc_root(doc));
+        kubeconfig_read_context(&rd, doc->root);
     }
     return config_finish(&rd);
 }

@@ -276,7 +276,7 @@ int web_file_parse(struct web_file **ret, struct str text, const char *dir, stru
     if (r < 0)
         return r;
     f->arena.chunk_bytes = 4096;
-    web_read_root(&w, doc_root(f->doc));
+    web_read_root(&w, f->doc->root);
     problems_sort(p);
     if (p->errors)
         return -EINVAL;
@@ -304,7 +304,7 @@ int web_file_read(struct web_file **ret, const char *path, struct problems *p)
 
 int web_file_set_tls(const struct web_file *f, struct httpd_tls **tls, struct problems *p)
 {
-    const struct node *map = node_get(doc_root(f->doc), "tls_server_config"), *at = NULL;
+    const struct node *map = node_get(f->doc->root, "tls_server_config"), *at = NULL;
     CLEANUP(cleanup_free) char *why = NULL;
 
     if (httpd_tls_set(tls, &f->tls, &why) == 0)
