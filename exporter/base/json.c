@@ -30,20 +30,14 @@ static inline uint32_t scan_bits(scan_bytes mask)
 #endif
 }
 
-static inline scan_bytes scan_load(const char *p)
-{
-    scan_bytes v;
-
-    memcpy(&v, p, sizeof(v));
-    return v;
-}
-
 /* One bit for each of the 32 bytes at p that may end or interrupt a string: quote, backslash, control, not
  * ASCII. As signed bytes, the latter two are below the space. */
 static inline uint32_t scan_stops(const char *p)
 {
-    scan_bytes a = scan_load(p), b = scan_load(p + 16);
+    scan_bytes a, b;
 
+    memcpy(&a, p, sizeof(a));
+    memcpy(&b, p + sizeof(a), sizeof(b));
     return scan_bits((a < ' ') | (a == '"') | (a == '\\')) | scan_bits((b < ' ') | (b == '"') | (b == '\\'))
                                                                  << 16;
 }
