@@ -299,10 +299,10 @@ struct kube_config *kube_config_parse(struct str text, const char *dir, char why
     if (p.errors) {
         (void)snprintf(line, sizeof(line), "line %u", p.list[0].line);
         config_refuse(&rd, line, "%.400s", p.list[0].text);
-    } else if (r < 0 || doc_root(doc)->kind != NODE_MAP) {
+    } else if (r < 0 || doc->root->kind != NODE_MAP) {
         (void)snprintf(why, WHY_BYTES, "expected a map");
     } else {
-        kubeconfig_read_context(&rd, doc_root(doc));
+        kubeconfig_read_context(&rd, doc->root);
     }
     return config_finish(&rd);
 }
@@ -337,8 +337,8 @@ static struct kube_config *pod_config_read(const char *dir, char why[512])
 struct kube_config *kube_config_read(const char *kubeconfig, const char *pod_dir, char why[512])
 {
     const char *path = cstr(kubeconfig), *slash = strrchr(path, '/');
-    CLEANUP(cleanup_free)
-    char *dir = slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
+    struct str parent = slash ? (struct str){path, slash == path ? 1 : (size_t)(slash - path)} : STR(".");
+    CLEANUP(cleanup_free) char *dir = str_dup(parent);
     SECRET_AUTO(text, KUBECONFIG_MAX_BYTES);
     struct kube_config *c = NULL;
     char inner[WHY_BYTES];

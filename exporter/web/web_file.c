@@ -248,7 +248,7 @@ int web_file_parse(struct web_file **ret, struct str text, const char *dir, stru
     if (r < 0)
         return r;
     f->arena.chunk_bytes = 4096;
-    root = doc_root(f->doc);
+    root = f->doc->root;
     if (root->kind == NODE_MAP) {
         node_only_keys(root, keys, PROBLEM_ERROR, p);
         web_read_tls(&w, root);
@@ -285,7 +285,7 @@ int web_file_read(struct web_file **ret, const char *path, struct problems *p)
 
 int web_file_tls(const struct web_file *f, struct httpd_tls **ret, struct problems *p)
 {
-    const struct node *map = node_get(doc_root(f->doc), "tls_server_config"), *at = NULL;
+    const struct node *map = node_get(f->doc->root, "tls_server_config"), *at = NULL;
     CLEANUP(cleanup_free) char *why = NULL;
 
     if (!f->has_tls || httpd_tls_new(ret, &f->tls, &why) == 0)
