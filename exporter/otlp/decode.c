@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { LENGTH_BYTES = 5, TEXT_MAX = 64 };
+enum { LENGTH_BYTES = 5 };
 
 static enum wire_type wire_type_of(const ProtobufCFieldDescriptor *f)
 {
@@ -125,25 +125,18 @@ static void put_double(struct transcoder *t)
 /* An integer from -2^63 to 2^64 - 1, in two's complement; 1.0 and 1e3 are integers too. */
 static uint64_t read_integer(struct transcoder *t)
 {
-    char text[TEXT_MAX], *end;
-    struct str s;
-    uint64_t v;
-    double d;
+    struct str s, digits;
+    uint64_t v = 0;
+    double d = 0;
 
     if (!number_text(t, &s))
         return 0;
-    if (num_parse(s, &d) != NUM_OK || d != floor(d) || d < -0x1p63 || d > 0x1p64 || s.n >= sizeof(text)) {
+    digits = str_starts(s, STR("-")) ? (struct str){s.p + 1, s.n - 1} : s;
+    if (num_parse(s, &d) != NUM_OK || d != floor(d) || d < -0x1p63 || d > 0x1p64)
         (void)jr_fail(&t->in, "expected an integer");
-        return 0;
-    }
-    *(char *)mempcpy(text, s.p, s.n) = '\0';
-    errno = 0;
-    v = d < 0 ? (uint64_t)strtoll(text, &end, 10) : strtoull(text, &end, 10);
-    if (*end) /* with a fraction or an exponent */
-        v = d < 0 ? (uint64_t)(int64_t)d : d < 0x1p64 ? (uint64_t)d : UINT64_MAX;
-    if (errno == ERANGE)
-        (void)jr_fail(&t->in, "expected an integer");
-    return v;
+    else if (!str_to_u64(digits, &v)) /* with a fraction or an exponent */
+        v = fabs(d) < 0x1p64 ? (uint64_t)fabs(d) : UINT64_MAX;
+    return d < 0 ? -(v < 1ull << 63 ? v : 1ull << 63) : v;
 }
 
 static void put_scalar(struct transcoder *t, ProtobufCType kind)
