@@ -80,22 +80,13 @@ struct metrics *metrics_free(struct metrics *m)
     return NULL;
 }
 
-/* The next name of a list separated by commas; moves past it. Empty at the end. */
-static struct str next_label_name(const char **names)
-{
-    struct str name = {*names, strcspn(*names, ",")};
-
-    *names += name.n + ((*names)[name.n] == ',');
-    return name;
-}
-
 static size_t count_labels(enum metric id)
 {
-    const char *names = metric_infos[id].labels;
+    struct str names = str_of(metric_infos[id].labels);
     size_t n = 0;
 
-    while (next_label_name(&names).n)
-        n++;
+    for (; names.n; n++)
+        (void)str_take(&names, ',');
     return n;
 }
 
@@ -193,11 +184,10 @@ void metric_remove(struct metrics *m, enum metric id, const char *const *labels)
 
 static bool child_has(enum metric id, const struct child *c, const char *label, const char *value)
 {
-    const char *names = metric_infos[id].labels;
-    struct str name;
+    struct str names = str_of(metric_infos[id].labels);
 
-    for (size_t i = 0; (name = next_label_name(&names)).n; i++)
-        if (str_eq(name, str_of(label)))
+    for (size_t i = 0; names.n; i++)
+        if (str_eq(str_take(&names, ','), str_of(label)))
             return strcmp(c->labels[i], value) == 0;
     return false;
 }
@@ -236,12 +226,11 @@ struct metrics *metrics_copy(const struct metrics *m)
 
 static size_t sample_labels(enum metric id, const struct child *c, struct metric_label *ret)
 {
-    const char *names = metric_infos[id].labels;
-    struct str name;
+    struct str names = str_of(metric_infos[id].labels);
     size_t n = 0;
 
-    for (; (name = next_label_name(&names)).n; n++)
-        ret[n] = (struct metric_label){name, str_of(c->labels[n])};
+    for (; names.n; n++)
+        ret[n] = (struct metric_label){str_take(&names, ','), str_of(c->labels[n])};
     return n;
 }
 

@@ -224,15 +224,13 @@ static void labels_set_promoted(struct labels *l, struct str resource, const str
                                         {STR("k8s.namespace.name"), STR("namespace")},
                                         {STR("k8s.pod.name"), STR("pod")},
                                         {STR("k8s.container.name"), STR("container")}};
-    const char *at = p->names.p, *end = at + p->names.n, *comma;
+    struct str names = p->names;
 
     for (size_t i = 0; i < ARRAY_SIZE(k8s) && p->k8s; i++)
         labels_promote(l, resource, k8s[i][0], k8s[i][1]);
-    for (; at < end && !l->is_bad; at = comma + 1) {
-        struct str name;
+    while (names.n && !l->is_bad) {
+        struct str name = str_trim(str_take(&names, ','));
 
-        comma = memchr(at, ',', (size_t)(end - at)) ?: end;
-        name = str_trim((struct str){at, (size_t)(comma - at)});
         labels_promote(l, resource, name, labels_text(l, name, true));
     }
 }

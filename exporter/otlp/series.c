@@ -52,14 +52,10 @@ struct store {
 
 bool labels_next(struct str *rest, struct series_label *ret)
 {
-    const char *name = rest->p, *value, *end = name + rest->n;
-
     if (rest->n == 0)
         return false;
-    value = (const char *)memchr(name, LABEL_END, rest->n) + 1;
-    *rest = (struct str){(const char *)memchr(value, LABEL_END, (size_t)(end - value)) + 1, 0};
-    rest->n = (size_t)(end - rest->p);
-    *ret = (struct series_label){{name, (size_t)(value - name) - 1}, {value, (size_t)(rest->p - value) - 1}};
+    ret->name = str_take(rest, LABEL_END);
+    ret->value = str_take(rest, LABEL_END);
     return true;
 }
 
