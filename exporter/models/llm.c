@@ -376,7 +376,8 @@ static bool has_value(const struct input_series *s)
     return i < s->n;
 }
 
-static int question_send(struct llm_question *q)
+/* Asks; a question that cannot be asked is given up. e: what became of its body. */
+static void question_send(struct llm_question *q, int e)
 {
     struct llm_round *r = q->round;
     const struct llm *m = r->llm;
@@ -390,13 +391,10 @@ static int question_send(struct llm_question *q)
                                     .timeout_ms = m->timeout_ms + 1000 /* the deadline comes first */};
 
     q->attempts++;
-    return http_start(&q->call, m->http, &rq, question_on_answer, q);
-}
-
-/* Ends a question that cannot be asked. */
-static void question_give_up(struct llm_question *q, int e)
-{
-    (void)snprintf(q->round->why, sizeof(q->round->why), "%s",
+    e = e ?: http_start(&q->call, m->http, &rq, question_on_answer, q);
+    if (e == 0)
+        return;
+    (void)snprintf(r->why, sizeof(r->why), "%s",
                    e == -EINVAL ? "the endpoint is not a valid URL" : "the prompt is longer than 1 MiB");
     question_free(q);
 }
@@ -405,10 +403,8 @@ static void question_on_pause(struct timer *t)
 {
     struct llm_question *q = CONTAINER_OF(t, struct llm_question, pause);
     struct llm *m = q->round->llm;
-    int e = question_send(q);
 
-    if (e < 0)
-        question_give_up(q, e);
+    question_send(q, 0);
     llm_ask_more(m);
 }
 
@@ -419,7 +415,6 @@ static void round_ask(struct llm_round *r)
     BUF_AUTO(prompt, PROMPT_MAX);
     struct input_series series;
     size_t skipped;
-    int e;
 
     do /* there is one more with a value */
         (void)request_next(&r->scoring->request, &series);
@@ -435,9 +430,7 @@ static void round_ask(struct llm_round *r)
     LIST_INSERT_HEAD(&r->questions, q, entry);
     m->running++;
     buf_init(&q->body, 2 * PROMPT_MAX);
-    e = prompt_put(&prompt, m, &series) ?: request_put(&q->body, m, buf_str(&prompt)) ?: question_send(q);
-    if (e < 0)
-        question_give_up(q, e);
+    question_send(q, prompt_put(&prompt, m, &series) ?: request_put(&q->body, m, buf_str(&prompt)));
 }
 
 static void llm_ask_more(struct llm *m)
