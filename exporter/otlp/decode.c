@@ -50,11 +50,10 @@ static int check_fail(const struct check *c, const char *at, const char *field, 
 static int check_message(struct check *c, struct str body, const ProtobufCMessageDescriptor *m,
                          unsigned depth)
 {
-    struct wire w = wire_of(body);
     struct wire_field f = {0};
     int r = 0;
 
-    while (r == 0 && wire_next(&w, &f)) {
+    while (r == 0 && wire_next(&body, &f)) {
         const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(m, f.number);
 
         if (++c->fields > DECODE_MAX_FIELDS)
@@ -69,7 +68,7 @@ static int check_message(struct check *c, struct str body, const ProtobufCMessag
         else if (f.type != wire_type_of(field))
             r = check_fail(c, f.from, field->name, "has the wrong wire type");
     }
-    return r == 0 && w.p != w.end ? check_fail(c, w.p, "malformed", "field") : r;
+    return r == 0 && body.n != 0 ? check_fail(c, body.p, "malformed", "field") : r;
 }
 
 int decode_check(struct str body, char why[DECODE_WHY_BYTES])
@@ -462,7 +461,7 @@ static int attribute_order(const void *a, const void *b)
 
 size_t read_attributes(struct attribute **ret, struct str message, unsigned number, size_t max)
 {
-    struct wire w = wire_of(message);
+    struct str w = message;
     struct wire_field f;
     size_t n = 0, i = 0;
 
@@ -472,7 +471,7 @@ size_t read_attributes(struct attribute **ret, struct str message, unsigned numb
     if (n == 0 || n > max)
         return n;
     *ret = xcalloc(n, sizeof(**ret));
-    for (w = wire_of(message); wire_find(&w, number, &f); i++)
+    for (w = message; wire_find(&w, number, &f); i++)
         (*ret)[i] = (struct attribute){wire_last(f.bytes, KEY_VALUE_KEY).bytes,
                                        wire_last(f.bytes, KEY_VALUE_VALUE).bytes};
     qsort(*ret, n, sizeof(**ret), attribute_order);
@@ -481,11 +480,10 @@ size_t read_attributes(struct attribute **ret, struct str message, unsigned numb
 
 static void put_json_array(struct buf *to, struct str values)
 {
-    struct wire w = wire_of(values);
     struct wire_field f;
 
     put_char(to, '[');
-    for (bool first = true; wire_find(&w, VALUES_VALUES, &f); first = false) {
+    for (bool first = true; wire_find(&values, VALUES_VALUES, &f); first = false) {
         put_str(to, first ? STR("") : STR(","));
         put_any_value(to, f.bytes, true);
     }
@@ -514,11 +512,10 @@ static void put_json_map(struct buf *to, struct str values)
 
 void put_any_value(struct buf *into, struct str any_value, bool in_json)
 {
-    struct wire w = wire_of(any_value);
     struct wire_field f = {0}, next;
     char text[DECIMAL_MAX], *room;
 
-    while (wire_next(&w, &next))
+    while (wire_next(&any_value, &next))
         if (next.number >= ANY_STRING && next.number <= ANY_BYTES)
             f = next;
     if (f.number == 0) {
