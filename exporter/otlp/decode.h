@@ -56,7 +56,7 @@ struct wire_field {
     struct str bytes; /* of WIRE_BYTES */
 };
 
-/* Cuts the next field off a message. False at its end and, with something left of it, where it is malformed. */
+/* Cuts the next field off a message. False at its end and, with something left, where it is malformed. */
 static inline bool wire_next(struct str *rest, struct wire_field *f)
 {
     const char *p = rest->p, *end = rest->n ? p + rest->n : p;
@@ -117,10 +117,11 @@ static inline void wire_read(struct str message, struct wire_field last[WIRE_NUM
 
 static inline struct wire_field wire_last(struct str message, unsigned number)
 {
-    struct wire_field last[WIRE_NUMBERS];
+    struct wire_field f, last = {0};
 
-    wire_read(message, last);
-    return last[number];
+    while (wire_find(&message, number, &f))
+        last = f;
+    return last;
 }
 
 /* ---- Names and values as Prometheus 3 makes them of OTLP by default (UnderscoreEscapingWithSuffixes). All
