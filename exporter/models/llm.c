@@ -146,20 +146,22 @@ static size_t placeholder_at(const char *p)
     return i;
 }
 
-/* NULL, or what is wrong, from malloc. */
-static char *template_check(const char *template)
+static int template_check(const char *template, const char *file, char **ret_why)
 {
     const char *p = strstr(template, "${");
 
     while (p && placeholder_at(p) < PLACEHOLDERS)
         p = strstr(p + 2, "${");
     if (p)
-        return xasprintf("unknown placeholder \"%.*s\"; known are ${values}, ${labels}, ${app_name}, "
-                         "${timeseries_kind} and ${tendency}",
-                         (int)strcspn(p, "} \n") + 1, p);
-    return strstr(template, placeholders[VALUES])
-               ? NULL
-               : xstrdup("it has no ${values}, so that every series would have the same answer");
+        *ret_why = xasprintf("%s: unknown placeholder \"%.*s\"; known are ${values}, ${labels}, ${app_name}, "
+                             "${timeseries_kind} and ${tendency}",
+                             file, (int)strcspn(p, "} \n") + 1, p);
+    else if (!strstr(template, placeholders[VALUES]))
+        *ret_why =
+            xasprintf("%s: it has no ${values}, so that every series would have the same answer", file);
+    else
+        return 0;
+    return -EINVAL;
 }
 
 /* Samples that are not finite are left out. */
@@ -518,12 +520,6 @@ static void llm_begin(void *state, struct scoring *s)
 
 /* ---- The model ---- */
 
-static int llm_explain(char **ret_why, const char *file, const char *why)
-{
-    *ret_why = xasprintf("%s: %s", file, why);
-    return -EINVAL;
-}
-
 /* The file, or the text, terminated. */
 static int llm_read_text(struct buf *into, const char *file, const char *otherwise, char **ret_why)
 {
@@ -532,25 +528,23 @@ static int llm_read_text(struct buf *into, const char *file, const char *otherwi
     buf_init(into, TEMPLATE_MAX);
     r = file ? file_read(file, into) : buf_puts(into, otherwise);
     r = r ?: buf_putc(into, '\0');
-    if (r == 0 && strlen(into->p) + 1 != into->n)
-        return llm_explain(ret_why, file, "it has a NUL byte");
-    return r == 0 ? 0 : llm_explain(ret_why, cstr(file), strerror(-r));
+    if (r == 0 && strlen(into->p) + 1 == into->n)
+        return 0;
+    *ret_why = xasprintf("%s: %s", cstr(file), r < 0 ? strerror(-r) : "it has a NUL byte");
+    return -EINVAL;
 }
 
 static int llm_open(void *state, struct loop *loop, struct metrics *metrics, char **ret_why)
 {
     struct llm *m = state;
-    CLEANUP(cleanup_free) char *why = NULL;
     int r;
 
     TAILQ_INIT(&m->rounds);
     m->loop = loop;
     m->metrics = metrics;
     r = llm_read_text(&m->template, m->template_file, llm_default_template, ret_why)
-            ?: llm_read_text(&m->tendency, m->tendency_file, "", ret_why);
-    why = r == 0 ? template_check(m->template.p) : NULL;
-    if (why)
-        r = llm_explain(ret_why, m->template_file, why);
+            ?: llm_read_text(&m->tendency, m->tendency_file, "", ret_why)
+            ?: template_check(m->template.p, cstr(m->template_file), ret_why);
     m->http = r == 0 ? http_new(m->loop, ds_user_agent) : NULL;
     return r;
 }
