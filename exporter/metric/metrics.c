@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <time.h>
 
 const char ds_version[] = DS_VERSION;
 const char ds_revision[] = DS_REVISION;
@@ -361,12 +362,10 @@ static bool read_stat(double fields[FIELDS])
 
 static double cpu_seconds(void)
 {
-    struct rusage u;
+    struct timespec t = {0};
 
-    if (getrusage(RUSAGE_SELF, &u) < 0)
-        return 0;
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static double open_fds(void)
