@@ -16,7 +16,6 @@ enum {
     SWEEP_SERIES = 256, /* looked at while the lock is held */
     PRUNE_PIECES = 16,
     EVICT_PIECES = 4,
-    READ_SERIES = 16,   /* as well, each with some regular expressions */
     HORIZON_PARTS = 16, /* the part of the age by which the horizon moves */
     GROW_MAX = 256,     /* samples */
 };
@@ -417,30 +416,11 @@ static void reader_move(struct series_reader *r, struct series *to)
     r->at = to;
 }
 
-/* Looks at some series, up to the first that matches. -EAGAIN: none of them does. */
-static int reader_piece(struct series_reader *r)
+/* Looks at series up to the first that matches. The lock is held for one at a time. */
+int series_next(struct series_reader *r)
 {
     const struct store *s = r->store;
     int found = 0;
-
-    if (s->complete_from > r->from_ms)
-        return -ENODATA;
-    for (unsigned i = 0; found == 0 && i < READ_SERIES; i++) {
-        struct series *x = r->at ? TAILQ_NEXT(r->at, entry) : TAILQ_FIRST(&s->list);
-
-        if (!x)
-            return 0;
-        reader_move(r, x);
-        found = reader_matches(r, x);
-        if (found > 0)
-            found = reader_copy(r, x);
-    }
-    return found ?: -EAGAIN;
-}
-
-int series_next(struct series_reader *r)
-{
-    int result;
 
     if (!r->regexes) {
         r->regexes = regex_matcher_new();
@@ -448,10 +428,16 @@ int series_next(struct series_reader *r)
     }
     do {
         store_lock(r->store);
-        result = reader_piece(r);
+        reader_move(r, r->at ? TAILQ_NEXT(r->at, entry) : TAILQ_FIRST(&s->list));
+        if (s->complete_from > r->from_ms)
+            found = -ENODATA;
+        else if (r->at)
+            found = reader_matches(r, r->at);
+        if (found > 0)
+            found = reader_copy(r, r->at);
         store_unlock(r->store);
-    } while (result == -EAGAIN);
-    return result;
+    } while (found == 0 && r->at);
+    return found;
 }
 
 void series_reader_done(struct series_reader *r)
