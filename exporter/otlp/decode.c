@@ -150,12 +150,11 @@ static void put_scalar(struct transcoder *t, ProtobufCType kind)
             (void)jr_fail(&t->in, "expected true or false");
         (void)jr_skip(&t->in, NULL);
         put_number(t, type == JR_TRUE);
-    } else {
+    } else if (kind == PROTOBUF_C_TYPE_FIXED64) {
         v = read_integer(t);
-        if (kind == PROTOBUF_C_TYPE_FIXED64)
-            put_bytes(t, &v, sizeof(v));
-        else
-            put_number(t, v);
+        put_bytes(t, &v, sizeof(v));
+    } else {
+        put_number(t, read_integer(t));
     }
 }
 
@@ -428,11 +427,7 @@ size_t translate_decimal(double v, char to[DECIMAL_MAX])
 
 size_t translate_number(double v, char to[DECIMAL_MAX])
 {
-    double magnitude = fabs(v);
-
-    if (v == 0 || !isfinite(v) || (magnitude >= 1e-6 && magnitude < 1e21))
-        return translate_decimal(v, to);
-    return num_put_double(to, v);
+    return fabs(v) >= 1e-6 && fabs(v) < 1e21 ? translate_decimal(v, to) : num_put_double(to, v);
 }
 
 /* A JSON string with the escapes of Go's encoder, which is made for HTML. */
