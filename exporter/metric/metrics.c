@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <time.h>
 
 const char ds_version[] = DS_VERSION;
 const char ds_revision[] = DS_REVISION;
@@ -80,22 +81,13 @@ struct metrics *metrics_free(struct metrics *m)
     return NULL;
 }
 
-/* The next name of a list separated by commas; moves past it. Empty at the end. */
-static struct str next_label_name(const char **names)
-{
-    struct str name = {*names, strcspn(*names, ",")};
-
-    *names += name.n + ((*names)[name.n] == ',');
-    return name;
-}
-
 static size_t count_labels(enum metric id)
 {
-    const char *names = metric_infos[id].labels;
+    struct str names = str_of(metric_infos[id].labels);
     size_t n = 0;
 
-    while (next_label_name(&names).n)
-        n++;
+    for (; names.n; n++)
+        (void)str_take(&names, ',');
     return n;
 }
 
@@ -193,11 +185,10 @@ void metric_remove(struct metrics *m, enum metric id, const char *const *labels)
 
 static bool child_has(enum metric id, const struct child *c, const char *label, const char *value)
 {
-    const char *names = metric_infos[id].labels;
-    struct str name;
+    struct str names = str_of(metric_infos[id].labels);
 
-    for (size_t i = 0; (name = next_label_name(&names)).n; i++)
-        if (str_eq(name, str_of(label)))
+    for (size_t i = 0; names.n; i++)
+        if (str_eq(str_take(&names, ','), str_of(label)))
             return strcmp(c->labels[i], value) == 0;
     return false;
 }
@@ -236,12 +227,11 @@ struct metrics *metrics_copy(const struct metrics *m)
 
 static size_t sample_labels(enum metric id, const struct child *c, struct metric_label *ret)
 {
-    const char *names = metric_infos[id].labels;
-    struct str name;
+    struct str names = str_of(metric_infos[id].labels);
     size_t n = 0;
 
-    for (; (name = next_label_name(&names)).n; n++)
-        ret[n] = (struct metric_label){name, str_of(c->labels[n])};
+    for (; names.n; n++)
+        ret[n] = (struct metric_label){str_take(&names, ','), str_of(c->labels[n])};
     return n;
 }
 
@@ -372,12 +362,10 @@ static bool read_stat(double fields[FIELDS])
 
 static double cpu_seconds(void)
 {
-    struct rusage u;
+    struct timespec t = {0};
 
-    if (getrusage(RUSAGE_SELF, &u) < 0)
-        return 0;
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static double open_fds(void)

@@ -80,14 +80,11 @@ static const struct str gzip_begin = {"\x1f\x8b\x08\0\0\0\0\0\x04\x03", 10};
 /* Ends one: an empty last block, then CRC-32 and length (modulo 2^32) of the text, as RFC 1952 wants them. */
 static void gzip_end(char out[GZIP_END_BYTES], uint32_t crc, uint64_t text_bytes)
 {
-    uint32_t n = (uint32_t)text_bytes;
+    const uint32_t ends[] = {htole32(crc), htole32((uint32_t)text_bytes)};
 
     out[0] = 3; /* last block, fixed codes, its end at once */
     out[1] = 0;
-    for (unsigned i = 0; i < 4; i++) {
-        out[2 + i] = (char)(crc >> (8 * i));
-        out[6 + i] = (char)(n >> (8 * i));
-    }
+    memcpy(out + 2, ends, sizeof(ends));
 }
 
 uint32_t gzip_crc(struct str text)

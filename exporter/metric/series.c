@@ -229,87 +229,6 @@ void series_labels(const struct series_set *s, size_t i, struct str ret[DS_LABEL
     }
 }
 
-/* Sorting: by eight bytes of the names at a time. */
-
-struct sort_item {
-    uint64_t key; /* eight bytes of its name, the first one uppermost */
-    uint32_t series;
-};
-
-/* Reads the keys behind what all of these names have in common, and returns the depth there. They are equal
- * up to `depth`. */
-static size_t sort_read_keys(const struct series_set *s, struct sort_item *items, size_t n, size_t depth)
-{
-    struct str first = series_name(s, items[0].series);
-    size_t common = first.n;
-
-    for (size_t i = 1; i < n; i++) {
-        struct str name = series_name(s, items[i].series);
-        size_t k = depth;
-
-        common = size_min(common, name.n);
-        while (k + 8 <= common && memcmp(first.p + k, name.p + k, 8) == 0)
-            k += 8;
-        while (k < common && first.p[k] == name.p[k])
-            k++;
-        common = k;
-    }
-    for (size_t i = 0; i < n; i++) {
-        struct str name = series_name(s, items[i].series);
-
-        items[i].key = 0;
-        memcpy(&items[i].key, name.p + common, size_min(name.n - common, sizeof(items[i].key)));
-        items[i].key = be64toh(items[i].key);
-    }
-    return common;
-}
-
-static void sort_swap(struct sort_item *x, struct sort_item *y)
-{
-    struct sort_item was = *x;
-
-    *x = *y;
-    *y = was;
-}
-
-/* Quicksort; no answer can be made to be slow to sort, as the pivots depend on this process' key. */
-static void sort_names(const struct series_set *s, struct sort_item *items, size_t n, size_t depth)
-{
-    while (n > 1) {
-        uint64_t pivot = items[hash_chain_u64(depth, n) % n].key;
-        size_t less = 0, i = 0, end = n;
-
-        while (i < end)
-            if (items[i].key < pivot)
-                sort_swap(&items[i++], &items[less++]);
-            else if (items[i].key > pivot)
-                sort_swap(&items[i], &items[--end]);
-            else
-                i++;
-        sort_names(s, items, less, depth);
-        sort_names(s, items + end, n - end, depth);
-        items += less;
-        n = end - less;
-        if (n > 1)
-            depth = sort_read_keys(s, items, n, depth + sizeof(pivot));
-    }
-}
-
-/* The indices of the series by name; from malloc. */
-static uint32_t *series_set_sort(const struct series_set *s)
-{
-    CLEANUP(cleanup_free) struct sort_item *items = xcalloc(size_max(s->n, 1), sizeof(*items));
-    uint32_t *order = xcalloc(size_max(s->n, 1), sizeof(*order));
-
-    for (size_t i = 0; i < s->n; i++)
-        items[i].series = (uint32_t)i;
-    if (s->n)
-        sort_names(s, items, s->n, sort_read_keys(s, items, s->n, 0));
-    for (size_t i = 0; i < s->n; i++)
-        order[i] = items[i].series;
-    return order;
-}
-
 /* In a sorted set, the first of the series from `from` on whose name is not less. By steps that double:
  * mostly it is near. */
 static size_t series_set_find(const struct series_set *s, size_t from, struct str name)
@@ -558,9 +477,13 @@ static void merge_take_seen(const struct batch_builder *b, struct batch *batch, 
 static int merge_series(struct batch_builder *b, struct batch *batch, uint32_t *moved)
 {
     size_t n = b->n_seen + b->fresh->n, old_n = series_count(b->last), at = 0;
-    CLEANUP(cleanup_free) uint32_t *by_name = series_set_sort(b->fresh);
+    CLEANUP(cleanup_free) struct str *names = xcalloc(size_max(b->fresh->n, 1), sizeof(*names));
+    CLEANUP(cleanup_free) uint32_t *by_name = NULL;
     char *room;
 
+    for (size_t i = 0; i < b->fresh->n; i++)
+        names[i] = series_name(b->fresh, i);
+    by_name = str_order(names, b->fresh->n);
     batch->set = series_set_new(n);
     if (buf_room(&batch->set->text, b->last->text.n + b->fresh->text.n, &room) < 0)
         return -ENOMEM;
@@ -569,7 +492,7 @@ static int merge_series(struct batch_builder *b, struct batch *batch, uint32_t *
     memset(moved, 0xff, old_n * sizeof(*moved));
     for (size_t k = 0; k < b->fresh->n; k++) {
         uint32_t series = by_name[k];
-        size_t next = b->n_seen ? series_set_find(b->last, at, series_name(b->fresh, series)) : 0;
+        size_t next = b->n_seen ? series_set_find(b->last, at, names[series]) : 0;
 
         merge_take_seen(b, batch, moved, at, next);
         merge_take(b, batch, moved, b->fresh, series, series + 1);

@@ -5,6 +5,7 @@
  * singular value decomposition by Jacobi rotations instead, which costs five times as much. Normal equations
  * would lose half of the digits of smooth series. */
 #include "exporter/base/buf.h"
+#include "exporter/base/json.h"
 #include "exporter/base/text.h"
 #include "exporter/models/model.h"
 #include "exporter/ui/out.h"
@@ -404,9 +405,7 @@ static struct str cut_raw(struct str raw, size_t max)
 
     while (n < raw.n) {
         struct str rest = {raw.p + n, raw.n - n};
-        size_t next = rest.p[0] != '\\'                ? size_max(1, utf8_char(rest))
-                      : rest.n > 1 && rest.p[1] == 'u' ? 6
-                                                       : 2;
+        size_t next = *rest.p == '\\' ? jr_escape(rest, &(uint32_t){0}) : size_max(1, utf8_char(rest));
 
         if (n + next > size_min(max, raw.n))
             break;

@@ -146,20 +146,22 @@ static size_t placeholder_at(const char *p)
     return i;
 }
 
-/* NULL, or what is wrong, from malloc. */
-static char *template_check(const char *template)
+static int template_check(const char *template, const char *file, char **ret_why)
 {
     const char *p = strstr(template, "${");
 
     while (p && placeholder_at(p) < PLACEHOLDERS)
         p = strstr(p + 2, "${");
     if (p)
-        return xasprintf("unknown placeholder \"%.*s\"; known are ${values}, ${labels}, ${app_name}, "
-                         "${timeseries_kind} and ${tendency}",
-                         (int)strcspn(p, "} \n") + 1, p);
-    return strstr(template, placeholders[VALUES])
-               ? NULL
-               : xstrdup("it has no ${values}, so that every series would have the same answer");
+        *ret_why = xasprintf("%s: unknown placeholder \"%.*s\"; known are ${values}, ${labels}, ${app_name}, "
+                             "${timeseries_kind} and ${tendency}",
+                             file, (int)strcspn(p, "} \n") + 1, p);
+    else if (!strstr(template, placeholders[VALUES]))
+        *ret_why =
+            xasprintf("%s: it has no ${values}, so that every series would have the same answer", file);
+    else
+        return 0;
+    return -EINVAL;
 }
 
 /* Samples that are not finite are left out. */
@@ -376,7 +378,8 @@ static bool has_value(const struct input_series *s)
     return i < s->n;
 }
 
-static int question_send(struct llm_question *q)
+/* Asks; a question that cannot be asked is given up. e: what became of its body. */
+static void question_send(struct llm_question *q, int e)
 {
     struct llm_round *r = q->round;
     const struct llm *m = r->llm;
@@ -390,13 +393,10 @@ static int question_send(struct llm_question *q)
                                     .timeout_ms = m->timeout_ms + 1000 /* the deadline comes first */};
 
     q->attempts++;
-    return http_start(&q->call, m->http, &rq, question_on_answer, q);
-}
-
-/* Ends a question that cannot be asked. */
-static void question_give_up(struct llm_question *q, int e)
-{
-    (void)snprintf(q->round->why, sizeof(q->round->why), "%s",
+    e = e ?: http_start(&q->call, m->http, &rq, question_on_answer, q);
+    if (e == 0)
+        return;
+    (void)snprintf(r->why, sizeof(r->why), "%s",
                    e == -EINVAL ? "the endpoint is not a valid URL" : "the prompt is longer than 1 MiB");
     question_free(q);
 }
@@ -405,10 +405,8 @@ static void question_on_pause(struct timer *t)
 {
     struct llm_question *q = CONTAINER_OF(t, struct llm_question, pause);
     struct llm *m = q->round->llm;
-    int e = question_send(q);
 
-    if (e < 0)
-        question_give_up(q, e);
+    question_send(q, 0);
     llm_ask_more(m);
 }
 
@@ -419,7 +417,6 @@ static void round_ask(struct llm_round *r)
     BUF_AUTO(prompt, PROMPT_MAX);
     struct input_series series;
     size_t skipped;
-    int e;
 
     do /* there is one more with a value */
         (void)request_next(&r->scoring->request, &series);
@@ -435,9 +432,7 @@ static void round_ask(struct llm_round *r)
     LIST_INSERT_HEAD(&r->questions, q, entry);
     m->running++;
     buf_init(&q->body, 2 * PROMPT_MAX);
-    e = prompt_put(&prompt, m, &series) ?: request_put(&q->body, m, buf_str(&prompt)) ?: question_send(q);
-    if (e < 0)
-        question_give_up(q, e);
+    question_send(q, prompt_put(&prompt, m, &series) ?: request_put(&q->body, m, buf_str(&prompt)));
 }
 
 static void llm_ask_more(struct llm *m)
@@ -525,12 +520,6 @@ static void llm_begin(void *state, struct scoring *s)
 
 /* ---- The model ---- */
 
-static int llm_explain(char **ret_why, const char *file, const char *why)
-{
-    *ret_why = xasprintf("%s: %s", file, why);
-    return -EINVAL;
-}
-
 /* The file, or the text, terminated. */
 static int llm_read_text(struct buf *into, const char *file, const char *otherwise, char **ret_why)
 {
@@ -539,25 +528,23 @@ static int llm_read_text(struct buf *into, const char *file, const char *otherwi
     buf_init(into, TEMPLATE_MAX);
     r = file ? file_read(file, into) : buf_puts(into, otherwise);
     r = r ?: buf_putc(into, '\0');
-    if (r == 0 && strlen(into->p) + 1 != into->n)
-        return llm_explain(ret_why, file, "it has a NUL byte");
-    return r == 0 ? 0 : llm_explain(ret_why, cstr(file), strerror(-r));
+    if (r == 0 && strlen(into->p) + 1 == into->n)
+        return 0;
+    *ret_why = xasprintf("%s: %s", cstr(file), r < 0 ? strerror(-r) : "it has a NUL byte");
+    return -EINVAL;
 }
 
 static int llm_open(void *state, struct loop *loop, struct metrics *metrics, char **ret_why)
 {
     struct llm *m = state;
-    CLEANUP(cleanup_free) char *why = NULL;
     int r;
 
     TAILQ_INIT(&m->rounds);
     m->loop = loop;
     m->metrics = metrics;
     r = llm_read_text(&m->template, m->template_file, llm_default_template, ret_why)
-            ?: llm_read_text(&m->tendency, m->tendency_file, "", ret_why);
-    why = r == 0 ? template_check(m->template.p) : NULL;
-    if (why)
-        r = llm_explain(ret_why, m->template_file, why);
+            ?: llm_read_text(&m->tendency, m->tendency_file, "", ret_why)
+            ?: template_check(m->template.p, cstr(m->template_file), ret_why);
     m->http = r == 0 ? http_new(m->loop, ds_user_agent) : NULL;
     return r;
 }

@@ -42,18 +42,6 @@ static bool is_score(struct str text, double *ret)
     return num_parse(text, ret) == NUM_OK && isfinite(*ret);
 }
 
-/* The text up to a character of `stops`; moves past it. */
-static struct str table_cut(struct str *rest, const char *stops)
-{
-    struct str cut = {rest->p, 0};
-
-    while (cut.n < rest->n && !strchr(stops, rest->p[cut.n]))
-        cut.n++;
-    *rest =
-        cut.n < rest->n ? (struct str){rest->p + cut.n + 1, rest->n - cut.n - 1} : (struct str){rest->p, 0};
-    return cut;
-}
-
 /* "app=app01,device=all 80"; false for other texts. */
 static bool table_parse_row(struct table *t, struct str row)
 {
@@ -69,10 +57,9 @@ static bool table_parse_row(struct table *t, struct str row)
     if (labels.n == 0 || !is_score((struct str){row.p + space, row.n - space}, &score))
         return false;
     while (labels.n) {
-        struct str value = table_cut(&labels, ","), name = table_cut(&value, "=");
+        struct str value = str_take(&labels, ','), name = str_take(&value, '=');
 
-        /* Without "=" the name takes all of it, and the rest still begins where the name does. */
-        if (!name.n || value.p == name.p)
+        if (!name.n || value.p == name.p + name.n) /* without "=" */
             return false;
         table_put_label(&o, str_trim(name), str_trim(value));
     }
@@ -86,13 +73,17 @@ static int table_parse(struct table *t, const char *text, char **ret_why)
     struct str rest = str_of(text);
 
     while (rest.n) {
-        struct str row = str_trim(table_cut(&rest, ";\n"));
+        struct str line = str_take(&rest, '\n');
 
-        if (row.n == 0 || table_parse_row(t, row))
-            continue;
-        *ret_why = xasprintf("row \"%.*s\": expected labels and a score, like app=app01,device=all 80",
-                             (int)size_min(row.n, 80), row.p);
-        return -EINVAL;
+        while (line.n) {
+            struct str row = str_trim(str_take(&line, ';'));
+
+            if (row.n == 0 || table_parse_row(t, row))
+                continue;
+            *ret_why = xasprintf("row \"%.*s\": expected labels and a score, like app=app01,device=all 80",
+                                 (int)size_min(row.n, 80), row.p);
+            return -EINVAL;
+        }
     }
     return 0;
 }

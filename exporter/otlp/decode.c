@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { LENGTH_BYTES = 5, TEXT_MAX = 64 };
+enum { LENGTH_BYTES = 5 };
 
 static enum wire_type wire_type_of(const ProtobufCFieldDescriptor *f)
 {
@@ -50,11 +50,10 @@ static int check_fail(const struct check *c, const char *at, const char *field, 
 static int check_message(struct check *c, struct str body, const ProtobufCMessageDescriptor *m,
                          unsigned depth)
 {
-    struct wire w = wire_of(body);
     struct wire_field f = {0};
     int r = 0;
 
-    while (r == 0 && wire_next(&w, &f)) {
+    while (r == 0 && wire_next(&body, &f)) {
         const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(m, f.number);
 
         if (++c->fields > DECODE_MAX_FIELDS)
@@ -69,7 +68,7 @@ static int check_message(struct check *c, struct str body, const ProtobufCMessag
         else if (f.type != wire_type_of(field))
             r = check_fail(c, f.from, field->name, "has the wrong wire type");
     }
-    return r == 0 && w.p != w.end ? check_fail(c, w.p, "malformed", "field") : r;
+    return r == 0 && body.n != 0 ? check_fail(c, body.p, "malformed", "field") : r;
 }
 
 int decode_check(struct str body, char why[DECODE_WHY_BYTES])
@@ -125,25 +124,18 @@ static void put_double(struct transcoder *t)
 /* An integer from -2^63 to 2^64 - 1, in two's complement; 1.0 and 1e3 are integers too. */
 static uint64_t read_integer(struct transcoder *t)
 {
-    char text[TEXT_MAX], *end;
-    struct str s;
-    uint64_t v;
-    double d;
+    struct str s, digits;
+    uint64_t v = 0;
+    double d = 0;
 
     if (!number_text(t, &s))
         return 0;
-    if (num_parse(s, &d) != NUM_OK || d != floor(d) || d < -0x1p63 || d > 0x1p64 || s.n >= sizeof(text)) {
+    digits = str_starts(s, STR("-")) ? (struct str){s.p + 1, s.n - 1} : s;
+    if (num_parse(s, &d) != NUM_OK || d != floor(d) || d < -0x1p63 || d > 0x1p64)
         (void)jr_fail(&t->in, "expected an integer");
-        return 0;
-    }
-    *(char *)mempcpy(text, s.p, s.n) = '\0';
-    errno = 0;
-    v = d < 0 ? (uint64_t)strtoll(text, &end, 10) : strtoull(text, &end, 10);
-    if (*end) /* with a fraction or an exponent */
-        v = d < 0 ? (uint64_t)(int64_t)d : d < 0x1p64 ? (uint64_t)d : UINT64_MAX;
-    if (errno == ERANGE)
-        (void)jr_fail(&t->in, "expected an integer");
-    return v;
+    else if (!str_to_u64(digits, &v)) /* with a fraction or an exponent */
+        v = fabs(d) < 0x1p64 ? (uint64_t)fabs(d) : UINT64_MAX;
+    return d < 0 ? -(v < 1ull << 63 ? v : 1ull << 63) : v;
 }
 
 static void put_scalar(struct transcoder *t, ProtobufCType kind)
@@ -158,12 +150,11 @@ static void put_scalar(struct transcoder *t, ProtobufCType kind)
             (void)jr_fail(&t->in, "expected true or false");
         (void)jr_skip(&t->in, NULL);
         put_number(t, type == JR_TRUE);
-    } else {
+    } else if (kind == PROTOBUF_C_TYPE_FIXED64) {
         v = read_integer(t);
-        if (kind == PROTOBUF_C_TYPE_FIXED64)
-            put_bytes(t, &v, sizeof(v));
-        else
-            put_number(t, v);
+        put_bytes(t, &v, sizeof(v));
+    } else {
+        put_number(t, read_integer(t));
     }
 }
 
@@ -436,11 +427,7 @@ size_t translate_decimal(double v, char to[DECIMAL_MAX])
 
 size_t translate_number(double v, char to[DECIMAL_MAX])
 {
-    double magnitude = fabs(v);
-
-    if (v == 0 || !isfinite(v) || (magnitude >= 1e-6 && magnitude < 1e21))
-        return translate_decimal(v, to);
-    return num_put_double(to, v);
+    return fabs(v) >= 1e-6 && fabs(v) < 1e21 ? translate_decimal(v, to) : num_put_double(to, v);
 }
 
 /* A JSON string with the escapes of Go's encoder, which is made for HTML. */
@@ -469,7 +456,7 @@ static int attribute_order(const void *a, const void *b)
 
 size_t read_attributes(struct attribute **ret, struct str message, unsigned number, size_t max)
 {
-    struct wire w = wire_of(message);
+    struct str w = message;
     struct wire_field f;
     size_t n = 0, i = 0;
 
@@ -479,7 +466,7 @@ size_t read_attributes(struct attribute **ret, struct str message, unsigned numb
     if (n == 0 || n > max)
         return n;
     *ret = xcalloc(n, sizeof(**ret));
-    for (w = wire_of(message); wire_find(&w, number, &f); i++)
+    for (w = message; wire_find(&w, number, &f); i++)
         (*ret)[i] = (struct attribute){wire_last(f.bytes, KEY_VALUE_KEY).bytes,
                                        wire_last(f.bytes, KEY_VALUE_VALUE).bytes};
     qsort(*ret, n, sizeof(**ret), attribute_order);
@@ -488,11 +475,10 @@ size_t read_attributes(struct attribute **ret, struct str message, unsigned numb
 
 static void put_json_array(struct buf *to, struct str values)
 {
-    struct wire w = wire_of(values);
     struct wire_field f;
 
     put_char(to, '[');
-    for (bool first = true; wire_find(&w, VALUES_VALUES, &f); first = false) {
+    for (bool first = true; wire_find(&values, VALUES_VALUES, &f); first = false) {
         put_str(to, first ? STR("") : STR(","));
         put_any_value(to, f.bytes, true);
     }
@@ -521,11 +507,10 @@ static void put_json_map(struct buf *to, struct str values)
 
 void put_any_value(struct buf *into, struct str any_value, bool in_json)
 {
-    struct wire w = wire_of(any_value);
     struct wire_field f = {0}, next;
     char text[DECIMAL_MAX], *room;
 
-    while (wire_next(&w, &next))
+    while (wire_next(&any_value, &next))
         if (next.number >= ANY_STRING && next.number <= ANY_BYTES)
             f = next;
     if (f.number == 0) {

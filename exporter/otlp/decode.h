@@ -48,10 +48,6 @@ MUST_USE int decode_json(struct str json, const ProtobufCMessageDescriptor *m, s
 
 enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 
-struct wire {
-    const char *p, *end;
-};
-
 struct wire_field {
     uint32_t number;
     uint32_t type;
@@ -60,21 +56,14 @@ struct wire_field {
     struct str bytes; /* of WIRE_BYTES */
 };
 
-static inline struct wire wire_of(struct str s)
+/* Cuts the next field off a message. False at its end and, with something left, where it is malformed. */
+static inline bool wire_next(struct str *rest, struct wire_field *f)
 {
-    const char *p = s.n ? s.p : ""; /* which may be NULL else */
-
-    return (struct wire){p, p + s.n};
-}
-
-/* Reads the next field. False at the end, where w->p == w->end, and where the bytes are malformed. */
-static inline bool wire_next(struct wire *w, struct wire_field *f)
-{
+    const char *p = rest->p, *end = rest->n ? p + rest->n : p;
     uint64_t tag, n = 0;
-    const char *p;
 
-    f->from = w->p;
-    p = get_varint(w->p, w->end, &tag);
+    f->from = p;
+    p = get_varint(p, end, &tag);
     if (!p || tag >> 32 || tag < 8)
         return false;
     f->number = (uint32_t)(tag >> 3);
@@ -83,7 +72,7 @@ static inline bool wire_next(struct wire *w, struct wire_field *f)
     switch (f->type) {
     case WIRE_VARINT:
     case WIRE_BYTES:
-        p = get_varint(p, w->end, &f->value);
+        p = get_varint(p, end, &f->value);
         n = f->type == WIRE_BYTES ? f->value : 0;
         break;
     case WIRE_FIXED64:
@@ -95,19 +84,19 @@ static inline bool wire_next(struct wire *w, struct wire_field *f)
     default: /* groups, which proto3 does not have */
         return false;
     }
-    if (!p || n > (uint64_t)(w->end - p))
+    if (!p || n > (uint64_t)(end - p))
         return false;
     f->bytes = (struct str){p, f->type == WIRE_BYTES ? n : 0};
     if (f->type == WIRE_FIXED64 || f->type == WIRE_FIXED32)
         memcpy(&f->value, p, n);
-    w->p = p + n;
+    *rest = (struct str){p + n, (size_t)(end - p) - n};
     return true;
 }
 
 /* Reads on to the next field with this number. */
-static inline bool wire_find(struct wire *w, unsigned number, struct wire_field *f)
+static inline bool wire_find(struct str *rest, unsigned number, struct wire_field *f)
 {
-    while (wire_next(w, f))
+    while (wire_next(rest, f))
         if (f->number == number)
             return true;
     return false;
@@ -118,21 +107,21 @@ enum { WIRE_NUMBERS = 12 /* the largest one that is read this way, and 1 */ };
 
 static inline void wire_read(struct str message, struct wire_field last[WIRE_NUMBERS])
 {
-    struct wire w = wire_of(message);
     struct wire_field f;
 
     memset(last, 0, WIRE_NUMBERS * sizeof(*last));
-    while (wire_next(&w, &f))
+    while (wire_next(&message, &f))
         if (f.number < WIRE_NUMBERS)
             last[f.number] = f;
 }
 
 static inline struct wire_field wire_last(struct str message, unsigned number)
 {
-    struct wire_field last[WIRE_NUMBERS];
+    struct wire_field f, last = {0};
 
-    wire_read(message, last);
-    return last[number];
+    while (wire_find(&message, number, &f))
+        last = f;
+    return last;
 }
 
 /* ---- Names and values as Prometheus 3 makes them of OTLP by default (UnderscoreEscapingWithSuffixes). All

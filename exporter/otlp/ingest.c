@@ -187,10 +187,9 @@ static void labels_set_attributes(struct labels *l, struct str message, unsigned
 /* The text of the first attribute with this name; NULL without one. */
 static struct str labels_attribute(struct labels *l, struct str resource, struct str name)
 {
-    struct wire w = wire_of(resource);
     struct wire_field f;
 
-    while (wire_find(&w, RESOURCE_ATTRIBUTES, &f))
+    while (wire_find(&resource, RESOURCE_ATTRIBUTES, &f))
         if (str_eq(wire_last(f.bytes, KEY_VALUE_KEY).bytes, name))
             return labels_text(l, wire_last(f.bytes, KEY_VALUE_VALUE).bytes, false);
     return (struct str){0};
@@ -224,15 +223,13 @@ static void labels_set_promoted(struct labels *l, struct str resource, const str
                                         {STR("k8s.namespace.name"), STR("namespace")},
                                         {STR("k8s.pod.name"), STR("pod")},
                                         {STR("k8s.container.name"), STR("container")}};
-    const char *at = p->names.p, *end = at + p->names.n, *comma;
+    struct str names = p->names;
 
     for (size_t i = 0; i < ARRAY_SIZE(k8s) && p->k8s; i++)
         labels_promote(l, resource, k8s[i][0], k8s[i][1]);
-    for (; at < end && !l->is_bad; at = comma + 1) {
-        struct str name;
+    while (names.n && !l->is_bad) {
+        struct str name = str_trim(str_take(&names, ','));
 
-        comma = memchr(at, ',', (size_t)(end - at)) ?: end;
-        name = str_trim((struct str){at, (size_t)(comma - at)});
         labels_promote(l, resource, name, labels_text(l, name, true));
     }
 }
@@ -273,11 +270,10 @@ static unsigned labels_enter(struct labels *l, struct store *store, struct str n
 /* The numbers of a field, packed or not. False if there are too many. */
 static bool numbers_read(struct numbers *to, struct str message, unsigned number)
 {
-    struct wire w = wire_of(message);
     struct wire_field f;
 
     to->n = 0;
-    while (wire_find(&w, number, &f)) {
+    while (wire_find(&message, number, &f)) {
         size_t n = f.type == WIRE_BYTES ? f.bytes.n / 8 : 1;
 
         if (n > MAX_BUCKETS - to->n)
@@ -311,7 +307,7 @@ static bool point_read_histogram(struct point *pt)
 
 static bool point_check_summary(const struct point *pt)
 {
-    struct wire w = wire_of(pt->message);
+    struct str w = pt->message;
     struct wire_field f;
     size_t n = 0;
 
@@ -328,7 +324,7 @@ static bool point_is_absent(const struct point *pt, enum otlp_type type)
 
 static unsigned point_read(struct point *pt, struct str message, enum otlp_type type, uint64_t temporality)
 {
-    struct wire w = wire_of(message);
+    struct str w = message;
     struct wire_field f;
     bool valid;
 
@@ -439,7 +435,7 @@ static unsigned ingest_append(struct ingest *in, enum part part, double bound, d
 static unsigned ingest_append_rest(struct ingest *in)
 {
     const struct point *pt = &in->point;
-    struct wire w = wire_of(pt->message);
+    struct str w = pt->message;
     unsigned result = STORE_OK;
     struct wire_field f;
 
@@ -517,10 +513,9 @@ static void ingest_count(struct ingest *in, unsigned result)
 
 static void ingest_points(struct ingest *in, struct str data)
 {
-    struct wire w = wire_of(data);
     struct wire_field f;
 
-    while (wire_find(&w, DATA_POINTS, &f)) {
+    while (wire_find(&data, DATA_POINTS, &f)) {
         struct point *pt = &in->point;
         unsigned result = point_read(pt, f.bytes, in->metric.type, in->metric.temporality);
         if (pt->time_ns > in->resource_time_ns)
@@ -556,28 +551,24 @@ static void ingest_metric(struct ingest *in, struct str message)
 
 static void ingest_resource(struct ingest *in, struct str message)
 {
-    struct wire w = wire_of(message), scope;
-    struct wire_field f;
+    struct wire_field f, metric;
 
     in->resource = wire_last(message, RESOURCE_METRICS_RESOURCE).bytes;
     in->resource_hash = hash_bytes(in->resource);
     in->resource_time_ns = 0;
-    while (wire_find(&w, RESOURCE_METRICS_SCOPE_METRICS, &f)) {
-        scope = wire_of(f.bytes);
-        while (wire_find(&scope, SCOPE_METRICS_METRICS, &f))
-            ingest_metric(in, f.bytes);
-    }
+    while (wire_find(&message, RESOURCE_METRICS_SCOPE_METRICS, &f))
+        while (wire_find(&f.bytes, SCOPE_METRICS_METRICS, &metric))
+            ingest_metric(in, metric.bytes);
     ingest_store_target_info(in);
 }
 
 void ingest_request(struct ingest *in, struct str request, struct ingest_outcome *ret)
 {
-    struct wire w = wire_of(request);
     struct wire_field f;
 
     *ret = (struct ingest_outcome){0};
     in->outcome = ret;
     in->now_ms = in->clock->wall(in->clock).ms;
-    while (wire_find(&w, EXPORT_RESOURCE_METRICS, &f))
+    while (wire_find(&request, EXPORT_RESOURCE_METRICS, &f))
         ingest_resource(in, f.bytes);
 }

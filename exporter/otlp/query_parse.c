@@ -7,8 +7,10 @@
 #include "exporter/num/num.h"
 #include "exporter/otlp/query.h"
 
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include <errno.h>
 #include <math.h>
+#include <pcre2.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -16,12 +18,18 @@
 #define WAY_OUT \
     "; for all of PromQL set agent.otlp.prometheus.enabled in the chart, or give the source a host"
 
-#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
-#define DIGITS  "0123456789"
-
 enum { LOOKBACK_MS = 5 * 60 * 1000 };
 
-enum token_kind { TOKEN_END, TOKEN_NAME, TOKEN_NUMBER, TOKEN_STRING, TOKEN_OPERATOR, TOKEN_ERROR };
+enum token_kind { TOKEN_END, TOKEN_NAME, TOKEN_NUMBER, TOKEN_OPERATOR, TOKEN_STRING, TOKEN_ERROR };
+
+/* Blanks and comments, then a token: its group has the number of its kind, and 0 is none. A number is also
+ * a duration, or one in a form that is refused. */
+#define QUOTED(quote) quote "(?:[^" quote "\\\\\\n\\0]++|\\\\[^\\0])*+" quote
+static const char token_pattern[] = "(?:[ \\t\\n\\r]++|#[^\\n\\r\\0]*+)*+(?:"
+                                    "(:?[A-Za-z_][\\w:]*+)"
+                                    "|(\\.?\\d(?:[\\w.]|(?<=[eE])[+-])*+)"
+                                    "|([=!<>][=~]|[(){}[\\],:=<>+*/%^@-])"
+                                    "|(" QUOTED("\"") "|" QUOTED("'") "|`[^`\\0]*+`))?+";
 
 /* The first error is kept; from then on the next token is the end, so that all loops end. */
 struct parser {
@@ -30,6 +38,8 @@ struct parser {
     size_t query_at;  /* where it begins in the text */
     enum token_kind kind;
     struct str token; /* the next one */
+    pcre2_code *tokens;
+    pcre2_match_data *found;
     struct query *q;
     unsigned depth, parts;
     bool failed;
@@ -96,69 +106,28 @@ static void *new_part(struct parser *p, size_t n)
     return memset(arena_alloc(&p->q->arena, n), 0, n);
 }
 
-/* ---- Tokens. Their lengths are 0 if there is none; all text ends with a NUL ---- */
+/* ---- Tokens ---- */
 
 static bool is_one_of(char c, const char *set)
 {
     return c && strchr(set, c);
 }
 
-static const char *skip_blanks(const char *s)
-{
-    for (s += strspn(s, " \t\n\r"); *s == '#'; s += strspn(s, " \t\n\r"))
-        s += strcspn(s, "\n\r");
-    return s;
-}
-
-/* Also of a duration, and of numbers in forms that are refused. */
-static size_t number_length(const char *s)
-{
-    size_t n = 1;
-
-    while (is_one_of(s[n], LETTERS DIGITS ".") || (is_one_of(s[n], "+-") && is_one_of(s[n - 1], "eE")))
-        n++;
-    return n;
-}
-
-static size_t string_length(const char *s)
-{
-    const char *end = s + 1;
-
-    while (*end && *end != *s && (*s == '`' || *end != '\n'))
-        end += *end == '\\' && *s != '`' && end[1] ? 2 : 1;
-    return *end == *s ? (size_t)(end + 1 - s) : 0;
-}
-
-static size_t operator_length(const char *s)
-{
-    if (is_one_of(s[0], "=!<>") && is_one_of(s[1], "=~"))
-        return 2;
-    return is_one_of(s[0], "(){}[],:=<>+-*/%^@");
-}
-
 static void next(struct parser *p)
 {
-    const char *s = skip_blanks(p->token.p + p->token.n);
-    size_t n;
+    const PCRE2_SIZE *at = pcre2_get_ovector_pointer(p->found);
+    size_t from = (size_t)(p->token.p + p->token.n - p->query.p);
+    int groups =
+        pcre2_match(p->tokens, (PCRE2_SPTR)p->query.p, p->query.n, from, PCRE2_ANCHORED, p->found, NULL);
 
-    if (is_one_of(s[0], LETTERS) || (s[0] == ':' && is_one_of(s[1], LETTERS))) {
-        p->kind = TOKEN_NAME;
-        n = strspn(s, LETTERS DIGITS ":");
-    } else if (is_one_of(s[0], DIGITS) || (s[0] == '.' && is_one_of(s[1], DIGITS))) {
-        p->kind = TOKEN_NUMBER;
-        n = number_length(s);
-    } else if (is_one_of(s[0], "\"'`")) {
-        p->kind = TOKEN_STRING;
-        n = string_length(s);
-    } else {
-        p->kind = TOKEN_OPERATOR;
-        n = operator_length(s);
+    if (groups < 1) /* it matches everything */
+        memory_exhausted(p->query.n);
+    p->kind = (enum token_kind)(groups - 1);
+    p->token = (struct str){p->query.p + at[2 * p->kind], at[2 * p->kind + 1] - at[2 * p->kind]};
+    if (p->kind == TOKEN_END) { /* or something else behind the blanks */
+        p->token = (struct str){p->query.p + at[1], at[1] < p->query.n};
+        p->kind = p->token.n ? TOKEN_ERROR : TOKEN_END;
     }
-    if (n == 0) {
-        n = s < p->query.p + p->query.n;
-        p->kind = n ? TOKEN_ERROR : TOKEN_END;
-    }
-    p->token = (struct str){s, n};
 }
 
 static bool at_operator(const struct parser *p, const char *op)
@@ -569,6 +538,8 @@ int query_parse(struct query **ret, struct str text, struct str query, char why[
     CLEANUP(cleanup_query_free) struct query *q = xcalloc(1, sizeof(*q));
     struct parser p = {
         .text = text, .query = query, .query_at = (size_t)(query.p - text.p), .q = q, .why = why};
+    PCRE2_SIZE at;
+    int error;
 
     q->arena.chunk_bytes = 1024;
     if (query.n > QUERY_TEXT_MAX) {
@@ -578,10 +549,14 @@ int query_parse(struct query **ret, struct str text, struct str query, char why[
     }
     p.query.p = arena_text(&q->arena, query);
     p.token.p = p.query.p;
+    p.tokens = pcre2_compile((PCRE2_SPTR)token_pattern, PCRE2_ZERO_TERMINATED, 0, &error, &at, NULL);
+    p.found = pcre2_match_data_create_from_pattern(p.tokens, NULL);
     next(&p);
     q->root = parse_expression(&p, 0);
     if (p.kind != TOKEN_END)
         fail_expected(&p, "the end of the query");
+    pcre2_match_data_free(p.found);
+    pcre2_code_free(p.tokens);
     if (!p.failed && q->root->kind == EXPR_RANGE)
         fail(&p, p.query, "a range needs a function around it, as in rate(metric[5m])");
     if (p.failed)

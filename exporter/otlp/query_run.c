@@ -331,18 +331,6 @@ static bool compute_series(const struct eval *e, const struct expr *x, struct se
     return some;
 }
 
-static int eval_fail_reading(struct eval *e, int r)
-{
-    struct store_stats stats;
-
-    store_stats(e->store, &stats);
-    if (r != -ENODATA)
-        return eval_fail(e, r, "a regular expression takes too many steps on a label value");
-    return eval_fail(e, r,
-                     "samples of the time range were evicted: limits.otlpMemory (%llu bytes) is reached",
-                     (unsigned long long)stats.max_bytes);
-}
-
 /* Adds each series of a selector, or of the function around it, to its group or, without any, to `to`. */
 static int eval_series(struct eval *e, const struct expr *x, struct vector *to, struct grouping *groups)
 {
@@ -352,6 +340,7 @@ static int eval_series(struct eval *e, const struct expr *x, struct vector *to, 
                                .from_ms = e->range.start_ms - x->range_ms + 1,
                                .to_ms = e->range.end_ms};
     CLEANUP(cleanup_free) double *values = xcalloc(e->n, sizeof(*values));
+    struct store_stats stats;
     struct row *kept;
     int r;
 
@@ -370,7 +359,12 @@ static int eval_series(struct eval *e, const struct expr *x, struct vector *to, 
         if (r < 0)
             return r;
     }
-    return r < 0 ? eval_fail_reading(e, r) : 0;
+    if (r != -ENODATA)
+        return r < 0 ? eval_fail(e, r, "a regular expression takes too many steps on a label value") : 0;
+    store_stats(e->store, &stats);
+    return eval_fail(e, r,
+                     "samples of the time range were evicted: limits.otlpMemory (%llu bytes) is reached",
+                     (unsigned long long)stats.max_bytes);
 }
 
 static int eval_expr(struct eval *e, const struct expr *x, struct vector *to);

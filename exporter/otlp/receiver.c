@@ -143,7 +143,6 @@ struct reading {
     enum encoding encoding;
     struct str body;
     struct buf inflated, converted;
-    size_t free_bytes; /* of `inflated`: what lies beyond draws on the allowance */
     char why[DECODE_WHY_BYTES + 64];
 };
 
@@ -168,15 +167,6 @@ static unsigned refuse_size(struct reading *x)
     return refuse(x, 413, "decoded request exceeds the limit of %d bytes", DECODED_MAX_BYTES);
 }
 
-static int inflating_put(void *arg, struct str out)
-{
-    struct reading *x = arg;
-
-    if (x->inflated.n + out.n > x->free_bytes && (x->otlp->allowance -= (int64_t)out.n) < 0)
-        return -EBUSY;
-    return buf_put_str(&x->inflated, out);
-}
-
 static void otlp_refill(struct otlp *x)
 {
     mono_ms now = clock_system.mono(&clock_system);
@@ -186,10 +176,13 @@ static void otlp_refill(struct otlp *x)
     x->allowance = x->allowance + more < ALLOWANCE_BYTES ? x->allowance + more : ALLOWANCE_BYTES;
 }
 
-/* Decodes the body if it is compressed. The status of the response. */
+/* Decodes the body if it is compressed. The status of the response. What a damaged body expanded to is known
+ * by the room that it took. */
 static unsigned read_coding(struct reading *x, struct str coding)
 {
-    CLEANUP(cleanup_inflate_free) struct inflate *d = NULL;
+    size_t free_bytes = FREE_BYTES + USUAL_RATIO * x->body.n; /* what lies beyond draws on the allowance */
+    CLEANUP(cleanup_free) char *why = NULL;
+    size_t used;
     int r;
 
     if (coding.n == 0 || str_eq_nocase(coding, STR("identity")))
@@ -197,15 +190,16 @@ static unsigned read_coding(struct reading *x, struct str coding)
     if (!str_eq_nocase(coding, STR("gzip")) && !str_eq_nocase(coding, STR("deflate")))
         return refuse(x, 415, "unsupported Content-Encoding; supported: gzip, deflate");
     otlp_refill(x->otlp);
-    x->free_bytes = FREE_BYTES + USUAL_RATIO * x->body.n;
-    d = inflate_new();
-    r = inflate_put(d, x->body, inflating_put, x) ?: inflate_end(d);
+    x->inflated.max = size_min(DECODED_MAX_BYTES, free_bytes + (size_t)x->otlp->allowance);
+    r = inflate_body(x->body, &x->inflated, &why);
+    used = r == -EFBIG ? x->inflated.max : r < 0 ? x->inflated.cap : x->inflated.n;
+    x->otlp->allowance -= used > free_bytes ? (int64_t)(used - free_bytes) : 0;
     x->body = buf_str(&x->inflated);
-    if (r == -EBUSY)
+    if (r == -EFBIG && x->inflated.max < DECODED_MAX_BYTES)
         return refuse(x, 503, "busy with requests that are compressed too much; send smaller batches");
     if (r == -EFBIG)
         return refuse_size(x);
-    return r == 0 ? 200 : refuse(x, 400, "body has Content-Encoding gzip, but %s", inflate_error(d));
+    return r == 0 ? 200 : refuse(x, 400, "body has Content-Encoding gzip, but %s", cstr(why));
 }
 
 /* Checks the body, which is in protobuf then. The status of the response. */

@@ -11,16 +11,6 @@ struct otlp_promotion {
     struct str names; /* separated by commas, under their translated names; must outlive the ingest */
 };
 
-/* What became of a point: a store_result, or a reason of our own. */
-enum {
-    OTLP_INVALID =
-        STORE_RESULTS, /* a histogram whose buckets do not fit its bounds, a number without a value */
-    OTLP_TEMPORALITY,  /* a sum or histogram that is neither cumulative nor delta */
-    OTLP_OVERLAP,      /* another writer of the series, or the same data again */
-    OTLP_UNSUPPORTED,  /* of an exponential histogram */
-    OTLP_RESULTS
-};
-
 /* "out_of_order", "overlap", ...: the word for metrics and messages. */
 const char *otlp_result_word(unsigned result);
 

@@ -16,7 +16,6 @@ enum {
     SWEEP_SERIES = 256, /* looked at while the lock is held */
     PRUNE_PIECES = 16,
     EVICT_PIECES = 4,
-    READ_SERIES = 16,   /* as well, each with some regular expressions */
     HORIZON_PARTS = 16, /* the part of the age by which the horizon moves */
     GROW_MAX = 256,     /* samples */
 };
@@ -52,14 +51,10 @@ struct store {
 
 bool labels_next(struct str *rest, struct series_label *ret)
 {
-    const char *name = rest->p, *value, *end = name + rest->n;
-
     if (rest->n == 0)
         return false;
-    value = (const char *)memchr(name, LABEL_END, rest->n) + 1;
-    *rest = (struct str){(const char *)memchr(value, LABEL_END, (size_t)(end - value)) + 1, 0};
-    rest->n = (size_t)(end - rest->p);
-    *ret = (struct series_label){{name, (size_t)(value - name) - 1}, {value, (size_t)(rest->p - value) - 1}};
+    ret->name = str_take(rest, LABEL_END);
+    ret->value = str_take(rest, LABEL_END);
     return true;
 }
 
@@ -421,30 +416,11 @@ static void reader_move(struct series_reader *r, struct series *to)
     r->at = to;
 }
 
-/* Looks at some series, up to the first that matches. -EAGAIN: none of them does. */
-static int reader_piece(struct series_reader *r)
+/* Looks at series up to the first that matches. The lock is held for one at a time. */
+int series_next(struct series_reader *r)
 {
     const struct store *s = r->store;
     int found = 0;
-
-    if (s->complete_from > r->from_ms)
-        return -ENODATA;
-    for (unsigned i = 0; found == 0 && i < READ_SERIES; i++) {
-        struct series *x = r->at ? TAILQ_NEXT(r->at, entry) : TAILQ_FIRST(&s->list);
-
-        if (!x)
-            return 0;
-        reader_move(r, x);
-        found = reader_matches(r, x);
-        if (found > 0)
-            found = reader_copy(r, x);
-    }
-    return found ?: -EAGAIN;
-}
-
-int series_next(struct series_reader *r)
-{
-    int result;
 
     if (!r->regexes) {
         r->regexes = regex_matcher_new();
@@ -452,10 +428,16 @@ int series_next(struct series_reader *r)
     }
     do {
         store_lock(r->store);
-        result = reader_piece(r);
+        reader_move(r, r->at ? TAILQ_NEXT(r->at, entry) : TAILQ_FIRST(&s->list));
+        if (s->complete_from > r->from_ms)
+            found = -ENODATA;
+        else if (r->at)
+            found = reader_matches(r, r->at);
+        if (found > 0)
+            found = reader_copy(r, r->at);
         store_unlock(r->store);
-    } while (result == -EAGAIN);
-    return result;
+    } while (found == 0 && r->at);
+    return found;
 }
 
 void series_reader_done(struct series_reader *r)

@@ -48,7 +48,7 @@ struct str labels_value(struct str labels, struct str name);
 /* Compares label sets as Prometheus sorts series. */
 int labels_compare(struct str a, struct str b);
 
-/* What became of a sample, or of a new series. */
+/* What became of a sample, or of a new series; and, from OTLP_INVALID on, why a point gives none. */
 enum store_result {
     STORE_OK,           /* stored, or the very sample that is the last one of the series already */
     STORE_OUT_OF_ORDER, /* older than the last sample of the series */
@@ -58,7 +58,11 @@ enum store_result {
     STORE_SERIES_LIMIT, /* a new series: as many as allowed exist */
     STORE_BYTES_LIMIT,  /* max_bytes is reached; for a new series: 7/8 of it, so that others can grow */
     STORE_BAD_LABELS,   /* too long ones; for others than the store also too many, or not UTF-8 */
-    STORE_RESULTS
+    OTLP_INVALID,       /* a histogram whose buckets do not fit its bounds, a number without a value */
+    OTLP_TEMPORALITY,   /* a sum or histogram that is neither cumulative nor delta */
+    OTLP_OVERLAP,       /* another writer of the series, or the same data again */
+    OTLP_UNSUPPORTED,   /* of an exponential histogram */
+    OTLP_RESULTS
 };
 
 struct series;
