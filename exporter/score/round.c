@@ -239,10 +239,10 @@ static void got_scores(void *arg, struct http_answer *a)
     }
     res->retry_after_ms = a->retry_after_ms;
     if (a->error == HTTP_OK)
-        text_http_status(
-            reason, sizeof(reason), a->status,
-            credentials_shown(r->credentials, " without credentials (scoringEndpointAuthName is not set)"),
-            buf_str(&a->body));
+        text_http_status(reason, sizeof(reason), a->status,
+                         r->credentials ? r->credentials->shown
+                                        : " without credentials (scoringEndpointAuthName is not set)",
+                         buf_str(&a->body));
     round_fail(r, STAGE_SCORING, e, a->error == HTTP_OK ? reason : a->reason);
 }
 

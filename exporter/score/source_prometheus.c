@@ -392,10 +392,10 @@ static void got_answer(void *arg, struct http_answer *a)
     if (a->error != HTTP_OK || (*said && a->status != 401 && a->status != 403))
         (void)snprintf(res->reason, sizeof(res->reason), "%s", *said ? said : a->reason);
     else
-        text_http_status(
-            res->reason, sizeof(res->reason), a->status,
-            credentials_shown(p->credentials, " without credentials (sourceEndpointAuthName is not set)"),
-            *said ? str_of(said) : buf_str(&a->body));
+        text_http_status(res->reason, sizeof(res->reason), a->status,
+                         p->credentials ? p->credentials->shown
+                                        : " without credentials (sourceEndpointAuthName is not set)",
+                         *said ? str_of(said) : buf_str(&a->body));
     source_end(s);
 }
 
