@@ -413,17 +413,7 @@ static void series_put_body(struct buf *into, const struct series_plan *p, enum 
     (void)!out_end(&o);
 }
 
-/* ---- What an agent makes of an answer: read by the agent's own code, under its default limits ---- */
-
-struct reading {
-    enum round_error error; /* ROUND_OK: batch is set */
-    enum rule rule;         /* that the error breaks */
-    char why[ROUND_REASON_BYTES];
-    struct answer_stats stats;
-    struct batch *batch;
-    size_t duplicates, not_finite;
-    char odd_label[200]; /* the first label whose value is no string; empty: none */
-};
+/* ---- What an agent makes of an answer: read by the agent's own code ---- */
 
 static void reading_drop(struct reading *a)
 {
@@ -528,7 +518,7 @@ struct scoring {
     const struct scoring_probe *first_probe;
     struct series_plan plan;
     struct buf body;
-    struct reading first;
+    struct reading *first; /* of the outcome */
 };
 
 static struct call_row *scoring_call(struct scoring *s, const char *what, struct str body, struct str token,
@@ -567,12 +557,12 @@ static void scoring_judge_results(struct scoring *s, const struct scoring_probe 
     bool is_first = p == s->first_probe;
     struct findings *findings = s->c->findings;
 
-    if (a->stats.invalid && (is_first || s->first.stats.invalid == 0))
+    if (a->stats.invalid && (is_first || s->first->stats.invalid == 0))
         findings_add(findings, is_first ? a->rule : p->rule, "%s (the agent drops %zu of %zu results)",
                      a->stats.first_invalid, a->stats.invalid, a->stats.results);
     if (*a->odd_label)
         findings_add(findings, RULE_LABEL_STRINGS, "%s", a->odd_label);
-    if (a->not_finite && (is_first || s->first.not_finite == 0))
+    if (a->not_finite && (is_first || s->first->not_finite == 0))
         findings_add(findings, is_first ? RULE_SCORE_FINITE : p->rule,
                      "%zu of %zu scores are NaN or infinite", a->not_finite, series_count(a->batch->set));
 }
@@ -593,11 +583,8 @@ static void scoring_judge_first(struct scoring *s, const struct scoring_probe *p
         findings_add(findings, RULE_NO_RESULTS, "%zu series of %zu points each have no result", p->n,
                      s->plan.points);
     out->items = items_make(a->batch, &s->c->summary);
-    s->first = *a;
+    out->first = *a;
     a->batch = NULL;
-    out->batch = batch_ref(s->first.batch);
-    out->stats = s->first.stats;
-    out->duplicates = s->first.duplicates;
     (void)object_name(str_of(s->c->summary.score_name), out->object);
     if (rounding_loses(&out->items.formats[0].rounding, &s->c->summary, rounded))
         findings_add(findings, RULE_SCORE_ROUNDED, "%s", rounded);
@@ -641,12 +628,12 @@ static void scoring_judge_labels(struct scoring *s, const struct scoring_probe *
 
     scoring_expect(s, s->first_probe, &plain);
     scoring_expect(s, p, &sent);
-    if (reading_new_series(s->first.batch, plain.batch, false) != SIZE_MAX)
+    if (reading_new_series(s->first->batch, plain.batch, false) != SIZE_MAX)
         return;
     changed = reading_new_series(a->batch, sent.batch, false);
     if (changed != SIZE_MAX)
         scoring_add_series(s, p->rule, "no series was sent with these labels", a->batch, changed);
-    else if (s->first.stats.results == s->first_probe->n && a->stats.results < p->n)
+    else if (s->first->stats.results == s->first_probe->n && a->stats.results < p->n)
         findings_add(s->c->findings, p->rule, "%zu of %zu series have no result", p->n - a->stats.results,
                      p->n);
 }
@@ -663,7 +650,7 @@ static void scoring_judge(struct scoring *s, const struct scoring_probe *p, stru
         return;
     }
     if (p->rule == RULE_LABELS_STABLE) { /* with the body of the first call */
-        changed = reading_new_series(a->batch, s->first.batch, true);
+        changed = reading_new_series(a->batch, s->first->batch, true);
         (void)snprintf(row->text, sizeof(row->text), "%s",
                        changed == SIZE_MAX ? "the same series" : "other series");
         if (changed != SIZE_MAX)
@@ -718,11 +705,15 @@ static void check_scoring(struct check *c)
     bool has_source = c->summary.n_sources;
     struct scoring_probe again;
     struct scoring s = {
-        .c = c, .first_probe = has_source ? &plain_probe : &sourceless_probe, .body.max = REQUEST_MAX_BYTES};
+        .c = c,
+        .first_probe = has_source ? &plain_probe : &sourceless_probe,
+        .body.max = REQUEST_MAX_BYTES,
+        .first = &c->findings->outcome.first,
+    };
 
     series_plan_make(&s.plan, &c->summary, loop_wall(c->loop).ms / 1000);
     scoring_run(&s, s.first_probe);
-    if (s.first.batch) {
+    if (s.first->batch) {
         again = *s.first_probe;
         again.what = "the same again";
         again.rule = RULE_LABELS_STABLE;
@@ -732,13 +723,12 @@ static void check_scoring(struct check *c)
         if (has_source)
             scoring_refusal(&s, "a body cut short", not_json, c->options->token, RULE_MALFORMED_BODY);
     }
-    if (s.first.batch && c->options->token.n) {
+    if (s.first->batch && c->options->token.n) {
         scoring_refusal(&s, "without the token", no_data, STR(""), RULE_TOKEN_REFUSED);
         scoring_refusal(&s, "a wrong token", no_data, STR("not-the-token-of-this-scoring-api"),
                         RULE_TOKEN_REFUSED);
     }
     buf_done(&s.body);
-    reading_drop(&s.first);
 }
 
 /* ---- The whole ---- */
