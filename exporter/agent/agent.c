@@ -36,8 +36,8 @@ static size_t total_series(const struct agent *a)
     size_t n = 0;
 
     for (size_t i = 0; i < a->state.n_scorers; i++)
-        if (a->state.scorers[i] && scorer_batch(a->state.scorers[i]))
-            n += series_count(scorer_batch(a->state.scorers[i])->set);
+        if (a->state.scorers[i])
+            n += scorer_series(a->state.scorers[i]);
     return n;
 }
 
@@ -45,8 +45,7 @@ static size_t series_left(void *arg, const struct scorer *s)
 {
     const struct agent *a = arg;
     const struct limits *l = &a->state.config->limits;
-    const struct batch *own = scorer_batch(s);
-    size_t others = total_series(a) - (own ? series_count(own->set) : 0);
+    size_t others = total_series(a) - scorer_series(s);
 
     return size_min((size_t)l->series_per_scorer, (size_t)l->series - size_min((size_t)l->series, others));
 }
@@ -195,7 +194,6 @@ static void apply_config(struct agent *a, struct config *c)
     a->source_env.cluster_name = c->cluster_name;
     if (a->source_env.store)
         store_set_age(a->source_env.store, summaries_otlp_age(&c->summaries));
-    a->scorer_env.cluster_name = c->cluster_name;
     a->scorer_env.limits = &c->limits;
     log_setup(c->log_level, c->log_format);
     apply_summaries(a);

@@ -142,7 +142,7 @@ bool prom_answer_error(struct str body, char why[ROUND_REASON_BYTES]);
 /* A fetch that asks one query after the other. */
 struct source {
     const struct source_ops *ops;
-    struct round *round; /* outlives the source, unless it is over, and so do its members below */
+    struct round *round; /* outlives the source, as the members below do, unless it is over */
     const struct source_env *env;
     struct summary_source from; /* its strings are the summary's */
     mono_ms deadline;
