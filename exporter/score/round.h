@@ -130,10 +130,9 @@ struct prom_answer {
     char warning[512]; /* the first */
 };
 
-/* Reads the body of a 2xx into *ret, to be freed with prom_answer_done(). On an error `why` is a sentence for
- * people; for ROUND_QUERY the query engine's own words. */
+/* Reads the body of a 2xx into *ret, whose `made` the caller frees in any case. On an error `why` is a
+ * sentence for people; for ROUND_QUERY the query engine's own words. */
 enum round_error prom_answer_parse(struct str body, struct prom_answer *ret, char why[ROUND_REASON_BYTES]);
-void prom_answer_done(struct prom_answer *a);
 /* "bad_data: invalid parameter ..." from the body of an error; false if it is not of that form. */
 bool prom_answer_error(struct str body, char why[ROUND_REASON_BYTES]);
 
