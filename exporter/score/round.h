@@ -104,7 +104,7 @@ struct source_env {
     struct store *store;
 };
 
-/* A new type is an enumerator and a kind in summary.c, a row in round.c, its own file, and a word in the CRD.
+/* A new type is an enumerator and a kind in source.c, a row in round.c, its own file, and a word in the CRD.
  */
 struct source_ops {
     size_t size; /* of the type's struct, which begins with struct source and is zeroed */
