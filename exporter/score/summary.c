@@ -431,16 +431,11 @@ static bool read_bound(struct reader *r, const struct node *range, const char *k
 static void read_range(struct reader *r, struct summary *s)
 {
     static const char *const bounds[] = {"min", "max", NULL};
-    const struct node *n = node_given(r->map, "scoreRange");
+    const struct node *n = node_object(r->map, "scoreRange", bounds, r->p);
     bool min, max;
 
     if (!n)
         return;
-    if (n->kind != NODE_MAP) {
-        node_expected(n, r->p, "an object with min and max");
-        return;
-    }
-    node_only_keys(n, bounds, PROBLEM_ERROR, r->p);
     min = read_bound(r, n, "min", &s->range_min);
     max = read_bound(r, n, "max", &s->range_max);
     s->has_range = min && max;

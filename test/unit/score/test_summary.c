@@ -298,7 +298,7 @@ static void reports_each_invalid_field(void **state)
          ".scoreDimensionFormat: must equal scoreItems[0].format, or be left out"},
         {"scoreItems: [{format: a}], scoreAggregation: avg",
          ".scoreAggregation: must equal scoreItems[0].aggregation, or be left out"},
-        {"scoreRange: 5", ".scoreRange: expected an object with min and max, got 5"},
+        {"scoreRange: 5", ".scoreRange: expected an object, got 5"},
         {"scoreRange: {min: 0}", ".scoreRange.max: missing, expected a finite number"},
         {"scoreRange: {min: '0', max: 1}", ".scoreRange.min: expected a finite number, got the string \"0\""},
         {"scoreRange: {min: 0, max: .inf}", ".scoreRange.max: expected a finite number, got .inf"},
