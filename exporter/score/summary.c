@@ -635,7 +635,6 @@ void summaries_parse(struct summaries *ret, const struct node *node, enum proble
                      struct problems *p)
 {
     CLEANUP(map_done) struct map names = {0};
-    CLEANUP(cleanup_free) bool *dropped = xcalloc(node->n + 1, sizeof(bool));
 
     *ret = (struct summaries){0};
     if (node->kind != NODE_LIST) {
@@ -644,25 +643,22 @@ void summaries_parse(struct summaries *ret, const struct node *node, enum proble
     }
     ret->list = xcalloc(node->n + 1, sizeof(struct summary));
     for (size_t i = 0; i < node->n; i++) {
-        size_t errors = p->errors;
-        struct summary *entry = &ret->list[i];
+        struct summary *entry = &ret->list[ret->n];
         const struct summary *first;
 
         summary_read(entry, node->items[i], unknown, unknown == PROBLEM_ERROR, p);
         first = entry->score_name ? map_get(&names, entry->score_name) : NULL;
-        if (first)
+        if (first) {
             node_problem(node_get(node->items[i], "scoreName"), p, PROBLEM_WARNING,
                          "already used by the summary at line %u; the one at line %u is ignored", first->line,
                          entry->line);
-        else if (entry->score_name)
+            summary_done(entry);
+            continue;
+        }
+        if (entry->score_name)
             map_set(&names, entry->score_name, entry);
-        dropped[i] = first || p->errors != errors;
+        ret->n++;
     }
-    for (size_t i = 0; i < node->n; i++)
-        if (dropped[i])
-            summary_done(&ret->list[i]);
-        else
-            ret->list[ret->n++] = ret->list[i];
 }
 
 void summaries_append(struct summaries *s, struct summaries *more)
