@@ -20,6 +20,30 @@
 
 enum { MAX_HEALTH_BYTES = 64 << 10, REQUEST_MAX_BYTES = 256 << 20 };
 
+/* What to generate, from the query: the labels that its results have, and the points of its range. */
+struct series_plan {
+    struct str labels[16]; /* slices of the query, or literals */
+    size_t n_labels;
+    size_t points;
+    int64_t from_s, step_s;
+};
+
+enum series_kind {
+    SERIES_PLAIN,
+    SERIES_OF_ONE_POINT, /* the first of them; the others are plain */
+    SERIES_WITHOUT_POINTS,
+    SERIES_WITH_NAN,
+    SERIES_WITH_ODD_LABELS,
+    SERIES_TWICE,
+};
+
+struct scoring_probe {
+    const char *what;
+    enum rule rule; /* that a failure breaks; RULE_SCORING: the answer tells */
+    enum series_kind kind;
+    size_t n; /* series */
+};
+
 struct check {
     const struct check_options *options;
     struct findings *findings;
@@ -30,6 +54,10 @@ struct check {
     char *prefix;           /* the URL of /config without that */
     struct summary summary; /* the scorer's, as an agent would have it */
     char *scoring_url;      /* that is called: at `origin`, whatever host /config names */
+    const struct scoring_probe *first_probe;
+    struct series_plan plan;
+    struct buf body;       /* of the running call to the scoring path */
+    struct reading *first; /* of the outcome */
 };
 
 /* ---- A call ---- */
@@ -184,9 +212,8 @@ static void config_make_summary(struct check *c, const struct api_config *api, s
     effective_make(e, "scorer", &spec, api);
     if (e->reason != EFFECTIVE_OK)
         return;
-    c->findings->summary.max = e->text.n;
-    (void)!buf_put_str(&c->findings->summary, buf_str(&e->text));
-    summary_parse(&c->summary, buf_str(&e->text), &p);
+    c->findings->summary = buf_take(&e->text);
+    summary_parse(&c->summary, buf_str(&c->findings->summary), &p);
 }
 
 static void config_describe(struct check *c, struct call_row *row, const struct effective *e)
@@ -268,23 +295,6 @@ static void check_config(struct check *c)
 /* ---- Generated series, in the JSON of Prometheus ---- */
 
 enum { MAX_POINTS = 240, LONG_VALUE_BYTES = 1000 };
-
-/* What to generate, from the query: the labels that its results have, and the points of its range. */
-struct series_plan {
-    struct str labels[16]; /* slices of the query, or literals */
-    size_t n_labels;
-    size_t points;
-    int64_t from_s, step_s;
-};
-
-enum series_kind {
-    SERIES_PLAIN,
-    SERIES_OF_ONE_POINT, /* the first of them; the others are plain */
-    SERIES_WITHOUT_POINTS,
-    SERIES_WITH_NAN,
-    SERIES_WITH_ODD_LABELS,
-    SERIES_TWICE,
-};
 
 /* The labels in the parentheses after the first `by` of a query; none without. */
 static void series_find_grouping(struct series_plan *p, struct str query)
@@ -412,17 +422,7 @@ static void series_put_body(struct buf *into, const struct series_plan *p, enum 
     (void)!out_end(&o);
 }
 
-/* ---- What an agent makes of an answer: read by the agent's own code, under its default limits ---- */
-
-struct reading {
-    enum round_error error; /* ROUND_OK: batch is set */
-    enum rule rule;         /* that the error breaks */
-    char why[ROUND_REASON_BYTES];
-    struct answer_stats stats;
-    struct batch *batch;
-    size_t duplicates, not_finite;
-    char odd_label[200]; /* the first label whose value is no string; empty: none */
-};
+/* ---- What an agent makes of an answer: read by the agent's own code ---- */
 
 static void reading_drop(struct reading *a)
 {
@@ -503,13 +503,6 @@ static size_t reading_new_series(const struct batch *a, const struct batch *b, b
  * The first call, with plain series, decides whether there is anything more to ask; the others differ from
  * it in one thing each, so that a failure tells its rule. */
 
-struct scoring_probe {
-    const char *what;
-    enum rule rule; /* that a failure breaks; RULE_SCORING: the answer tells */
-    enum series_kind kind;
-    size_t n; /* series */
-};
-
 static const struct scoring_probe plain_probe = {"10 series", RULE_SCORING, SERIES_PLAIN, 10},
                                   sourceless_probe = {"no source", RULE_SCORING, SERIES_PLAIN, 0};
 static const struct scoring_probe other_probes[] = {
@@ -522,22 +515,14 @@ static const struct scoring_probe other_probes[] = {
     {"10,000 series", RULE_MANY_SERIES, SERIES_PLAIN, 10000},
 };
 
-struct scoring {
-    struct check *c;
-    const struct scoring_probe *first_probe;
-    struct series_plan plan;
-    struct buf body;
-    struct reading first;
-};
-
-static struct call_row *scoring_call(struct scoring *s, const char *what, struct str body, struct str token,
+static struct call_row *scoring_call(struct check *c, const char *what, struct str body, struct str token,
                                      struct http_answer *ret)
 {
     struct call_row *row;
 
-    check_call(s->c, s->c->scoring_url, body, token, limits_default.response_bytes, ret);
-    row = call_add_row(s->c, what, ret);
-    call_check_type(s->c, ret);
+    check_call(c, c->scoring_url, body, token, limits_default.response_bytes, ret);
+    row = call_add_row(c, what, ret);
+    call_check_type(c, ret);
     return row;
 }
 
@@ -547,39 +532,39 @@ static enum rule scoring_rule(const struct scoring_probe *p, enum rule told)
     return p->rule == RULE_SCORING || p->rule == RULE_LABELS_STABLE ? told : p->rule;
 }
 
-static void scoring_add_failure(struct scoring *s, const struct scoring_probe *p, const struct http_answer *a,
+static void scoring_add_failure(struct check *c, const struct scoring_probe *p, const struct http_answer *a,
                                 const char *text)
 {
     enum rule rule = scoring_rule(p, a->error == HTTP_TIMEOUT               ? RULE_SCORING_TIME
                                      : a->error == HTTP_TOO_LARGE           ? RULE_RESPONSE_SIZE
                                      : a->status == 401 || a->status == 403 ? RULE_TOKEN_ACCEPTED
                                                                             : RULE_SCORING);
-    bool no_token = rule == RULE_TOKEN_ACCEPTED && s->c->options->token.n == 0;
+    bool no_token = rule == RULE_TOKEN_ACCEPTED && c->options->token.n == 0;
 
-    findings_add(s->c->findings, rule, "%s%s", text,
+    findings_add(c->findings, rule, "%s%s", text,
                  no_token ? " (no token was sent; --token-file sends one)" : "");
 }
 
 /* Faults of single results. A fault of the first call is no news in another. */
-static void scoring_judge_results(struct scoring *s, const struct scoring_probe *p, const struct reading *a)
+static void scoring_judge_results(struct check *c, const struct scoring_probe *p, const struct reading *a)
 {
-    bool is_first = p == s->first_probe;
-    struct findings *findings = s->c->findings;
+    bool is_first = p == c->first_probe;
+    struct findings *findings = c->findings;
 
-    if (a->stats.invalid && (is_first || s->first.stats.invalid == 0))
+    if (a->stats.invalid && (is_first || c->first->stats.invalid == 0))
         findings_add(findings, is_first ? a->rule : p->rule, "%s (the agent drops %zu of %zu results)",
                      a->stats.first_invalid, a->stats.invalid, a->stats.results);
     if (*a->odd_label)
         findings_add(findings, RULE_LABEL_STRINGS, "%s", a->odd_label);
-    if (a->not_finite && (is_first || s->first.not_finite == 0))
+    if (a->not_finite && (is_first || c->first->not_finite == 0))
         findings_add(findings, is_first ? RULE_SCORE_FINITE : p->rule,
                      "%zu of %zu scores are NaN or infinite", a->not_finite, series_count(a->batch->set));
 }
 
 /* Keeps the answer, too. */
-static void scoring_judge_first(struct scoring *s, const struct scoring_probe *p, struct reading *a)
+static void scoring_judge_first(struct check *c, const struct scoring_probe *p, struct reading *a)
 {
-    struct findings *findings = s->c->findings;
+    struct findings *findings = c->findings;
     struct agent_outcome *out = &findings->outcome;
     char rounded[ROUNDING_BYTES];
 
@@ -590,15 +575,12 @@ static void scoring_judge_first(struct scoring *s, const struct scoring_probe *p
         findings_add(findings, RULE_LABEL_LENGTH, "the agent cuts %zu values", a->stats.cut);
     if (a->stats.results == 0 && p->n)
         findings_add(findings, RULE_NO_RESULTS, "%zu series of %zu points each have no result", p->n,
-                     s->plan.points);
-    out->items = items_make(a->batch, &s->c->summary);
-    s->first = *a;
+                     c->plan.points);
+    out->items = items_make(a->batch, &c->summary);
+    out->first = *a;
     a->batch = NULL;
-    out->batch = batch_ref(s->first.batch);
-    out->stats = s->first.stats;
-    out->duplicates = s->first.duplicates;
-    (void)object_name(str_of(s->c->summary.score_name), out->object);
-    if (rounding_loses(&out->items.formats[0].rounding, &s->c->summary, rounded))
+    (void)object_name(str_of(c->summary.score_name), out->object);
+    if (rounding_loses(&out->items.formats[0].rounding, &c->summary, rounded))
         findings_add(findings, RULE_SCORE_ROUNDED, "%s", rounded);
     if (out->items.clamped)
         findings_add(findings, RULE_SCORE_RANGE, "%zu of %zu values are clamped", out->items.clamped,
@@ -606,7 +588,7 @@ static void scoring_judge_first(struct scoring *s, const struct scoring_probe *p
 }
 
 /* Adds a finding about the series: "<before>: pod="a", meta="b"", cut in the middle if it is long. */
-static void scoring_add_series(struct scoring *s, enum rule rule, const char *before, const struct batch *b,
+static void scoring_add_series(struct check *c, enum rule rule, const char *before, const struct batch *b,
                                size_t series)
 {
     struct str labels[SHOWN_LABELS];
@@ -621,95 +603,94 @@ static void scoring_add_series(struct scoring *s, enum rule rule, const char *be
             value_text(&o, labels[i]);
         }
     text_line(line, sizeof(line), out_end(&o) == 0 && text.n ? buf_str(&text) : STR("no labels"));
-    findings_add(s->c->findings, rule, "%s: %s", before, line);
+    findings_add(c->findings, rule, "%s: %s", before, line);
 }
 
 /* The answer that keeps all labels. */
-static void scoring_expect(struct scoring *s, const struct scoring_probe *p, struct reading *ret)
+static void scoring_expect(struct check *c, const struct scoring_probe *p, struct reading *ret)
 {
     BUF_AUTO(text, REQUEST_MAX_BYTES);
 
-    series_put_body(&text, &s->plan, p->kind, p->n, true);
-    reading_make(ret, s->c, buf_str(&text));
+    series_put_body(&text, &c->plan, p->kind, p->n, true);
+    reading_make(ret, c, buf_str(&text));
 }
 
 /* Results may be about something else than the series: then their labels say nothing. */
-static void scoring_judge_labels(struct scoring *s, const struct scoring_probe *p, const struct reading *a)
+static void scoring_judge_labels(struct check *c, const struct scoring_probe *p, const struct reading *a)
 {
     CLEANUP(reading_drop) struct reading plain, sent;
     size_t changed;
 
-    scoring_expect(s, s->first_probe, &plain);
-    scoring_expect(s, p, &sent);
-    if (reading_new_series(s->first.batch, plain.batch, false) != SIZE_MAX)
+    scoring_expect(c, c->first_probe, &plain);
+    scoring_expect(c, p, &sent);
+    if (reading_new_series(c->first->batch, plain.batch, false) != SIZE_MAX)
         return;
     changed = reading_new_series(a->batch, sent.batch, false);
     if (changed != SIZE_MAX)
-        scoring_add_series(s, p->rule, "no series was sent with these labels", a->batch, changed);
-    else if (s->first.stats.results == s->first_probe->n && a->stats.results < p->n)
-        findings_add(s->c->findings, p->rule, "%zu of %zu series have no result", p->n - a->stats.results,
-                     p->n);
+        scoring_add_series(c, p->rule, "no series was sent with these labels", a->batch, changed);
+    else if (c->first->stats.results == c->first_probe->n && a->stats.results < p->n)
+        findings_add(c->findings, p->rule, "%zu of %zu series have no result", p->n - a->stats.results, p->n);
 }
 
-static void scoring_judge(struct scoring *s, const struct scoring_probe *p, struct call_row *row,
+static void scoring_judge(struct check *c, const struct scoring_probe *p, struct call_row *row,
                           struct reading *a)
 {
-    double interval = (double)s->c->summary.interval_ms / 1000;
+    double interval = (double)c->summary.interval_ms / 1000;
     size_t changed;
 
     if (a->error != ROUND_OK) {
         text_line(row->text, sizeof(row->text), str_of(a->why));
-        findings_add(s->c->findings, scoring_rule(p, a->rule), "%s", a->why);
+        findings_add(c->findings, scoring_rule(p, a->rule), "%s", a->why);
         return;
     }
     if (p->rule == RULE_LABELS_STABLE) { /* with the body of the first call */
-        changed = reading_new_series(a->batch, s->first.batch, true);
+        changed = reading_new_series(a->batch, c->first->batch, true);
         (void)snprintf(row->text, sizeof(row->text), "%s",
                        changed == SIZE_MAX ? "the same series" : "other series");
         if (changed != SIZE_MAX)
-            scoring_add_series(s, RULE_LABELS_STABLE, "new in the second call", a->batch, changed);
+            scoring_add_series(c, RULE_LABELS_STABLE, "new in the second call", a->batch, changed);
         return;
     }
     (void)snprintf(row->text, sizeof(row->text), "%zu result%s, %zu series", a->stats.results,
                    a->stats.results == 1 ? "" : "s", series_count(a->batch->set));
-    scoring_judge_results(s, p, a);
-    if (row->seconds > interval && (p == s->first_probe || p->rule == RULE_MANY_SERIES))
-        findings_add(s->c->findings, p == s->first_probe ? RULE_SCORING_TIME : p->rule,
+    scoring_judge_results(c, p, a);
+    if (row->seconds > interval && (p == c->first_probe || p->rule == RULE_MANY_SERIES))
+        findings_add(c->findings, p == c->first_probe ? RULE_SCORING_TIME : p->rule,
                      "the answer took %.3g s, the interval is %.3g s", row->seconds, interval);
-    if (p == s->first_probe)
-        scoring_judge_first(s, p, a);
+    if (p == c->first_probe)
+        scoring_judge_first(c, p, a);
     else if (p->kind == SERIES_WITH_ODD_LABELS)
-        scoring_judge_labels(s, p, a);
+        scoring_judge_labels(c, p, a);
 }
 
-static void scoring_run(struct scoring *s, const struct scoring_probe *p)
+static void scoring_run(struct check *c, const struct scoring_probe *p)
 {
     CLEANUP(reading_drop) struct reading a = {.error = ROUND_OK};
     CLEANUP(call_done) struct http_answer answer = {0};
     struct call_row *row;
 
-    buf_truncate(&s->body, 0);
-    series_put_body(&s->body, &s->plan, p->kind, p->n, false);
-    row = scoring_call(s, p->what, buf_str(&s->body), s->c->options->token, &answer);
+    buf_truncate(&c->body, 0);
+    series_put_body(&c->body, &c->plan, p->kind, p->n, false);
+    row = scoring_call(c, p->what, buf_str(&c->body), c->options->token, &answer);
     if (!call_succeeded(&answer)) {
-        scoring_add_failure(s, p, &answer, row->text);
+        scoring_add_failure(c, p, &answer, row->text);
         return;
     }
-    reading_make(&a, s->c, buf_str(&answer.body));
-    scoring_judge(s, p, row, &a);
+    reading_make(&a, c, buf_str(&answer.body));
+    scoring_judge(c, p, row, &a);
 }
 
 /* A call that must be refused. */
-static void scoring_refusal(struct scoring *s, const char *what, struct str body, struct str token,
+static void scoring_refusal(struct check *c, const char *what, struct str body, struct str token,
                             enum rule rule)
 {
     CLEANUP(call_done) struct http_answer answer = {0};
-    const struct call_row *row = scoring_call(s, what, body, token, &answer);
+    const struct call_row *row = scoring_call(c, what, body, token, &answer);
     long status = answer.status;
     bool refused = rule == RULE_TOKEN_REFUSED ? status == 401 || status == 403 : status / 100 == 4;
 
     if (answer.error != HTTP_OK || !refused)
-        findings_add(s->c->findings, rule, "%s", row->text);
+        findings_add(c->findings, rule, "%s", row->text);
 }
 
 static void check_scoring(struct check *c)
@@ -717,28 +698,25 @@ static void check_scoring(struct check *c)
     static const struct str not_json = STR("{\"data\":["), no_data = STR("{\"data\":[]}");
     bool has_source = c->summary.n_sources;
     struct scoring_probe again;
-    struct scoring s = {
-        .c = c, .first_probe = has_source ? &plain_probe : &sourceless_probe, .body.max = REQUEST_MAX_BYTES};
 
-    series_plan_make(&s.plan, &c->summary, loop_wall(c->loop).ms / 1000);
-    scoring_run(&s, s.first_probe);
-    if (s.first.batch) {
-        again = *s.first_probe;
+    c->first_probe = has_source ? &plain_probe : &sourceless_probe;
+    series_plan_make(&c->plan, &c->summary, loop_wall(c->loop).ms / 1000);
+    scoring_run(c, c->first_probe);
+    if (c->first->batch) {
+        again = *c->first_probe;
         again.what = "the same again";
         again.rule = RULE_LABELS_STABLE;
-        scoring_run(&s, &again);
+        scoring_run(c, &again);
         for (size_t i = 0; has_source && i < ARRAY_SIZE(other_probes); i++)
-            scoring_run(&s, &other_probes[i]);
+            scoring_run(c, &other_probes[i]);
         if (has_source)
-            scoring_refusal(&s, "a body cut short", not_json, c->options->token, RULE_MALFORMED_BODY);
+            scoring_refusal(c, "a body cut short", not_json, c->options->token, RULE_MALFORMED_BODY);
     }
-    if (s.first.batch && c->options->token.n) {
-        scoring_refusal(&s, "without the token", no_data, STR(""), RULE_TOKEN_REFUSED);
-        scoring_refusal(&s, "a wrong token", no_data, STR("not-the-token-of-this-scoring-api"),
+    if (c->first->batch && c->options->token.n) {
+        scoring_refusal(c, "without the token", no_data, STR(""), RULE_TOKEN_REFUSED);
+        scoring_refusal(c, "a wrong token", no_data, STR("not-the-token-of-this-scoring-api"),
                         RULE_TOKEN_REFUSED);
     }
-    buf_done(&s.body);
-    reading_drop(&s.first);
 }
 
 /* ---- The whole ---- */
@@ -749,6 +727,7 @@ static void check_done(struct check *c)
     free(c->scoring_url);
     free(c->origin);
     free(c->prefix);
+    buf_done(&c->body);
     (void)http_free(c->http);
     (void)loop_free(c->loop);
 }
@@ -780,7 +759,11 @@ static int check_split_url(struct check *c)
 int check_run(struct findings *ret, const struct check_options *options)
 {
     CLEANUP(check_done)
-    struct check c = {.options = options, .findings = ret, .tls.ca_file = options->ca_file};
+    struct check c = {.options = options,
+                      .findings = ret,
+                      .tls.ca_file = options->ca_file,
+                      .body.max = REQUEST_MAX_BYTES,
+                      .first = &ret->outcome.first};
     int r = check_split_url(&c);
 
     r = r ?: loop_new(&c.loop, &clock_system);

@@ -33,6 +33,17 @@ struct call_row {
     char text[FINDINGS_TEXT_BYTES]; /* one line */
 };
 
+/* What an agent makes of an answer, under its default limits. */
+struct reading {
+    enum round_error error; /* ROUND_OK: batch is set */
+    enum rule rule;         /* that the error breaks */
+    char why[ROUND_REASON_BYTES];
+    struct answer_stats stats;
+    struct batch *batch;
+    size_t duplicates, not_finite;
+    char odd_label[200]; /* the first label whose value is no string; empty: none */
+};
+
 struct findings {
     char *url;                             /* of /config */
     char trace[HTTP_TRACE_BYTES];          /* the id that all calls carry */
@@ -47,11 +58,8 @@ struct findings {
         char detail[FINDINGS_TEXT_BYTES];
     } findings[RULES];
     size_t n_findings, by_level[RULE_LEVELS];
-    /* What an agent makes of the first answer with series. */
     struct agent_outcome {
-        struct batch *batch; /* NULL: no agent can read any answer */
-        struct answer_stats stats;
-        size_t duplicates;
+        struct reading first; /* of the first answer with series; no batch: no agent can read any answer */
         struct items items;
         char object[OBJECT_NAME_MAX + 1]; /* name of the AddOnPlacementScore */
     } outcome;

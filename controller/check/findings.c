@@ -22,7 +22,7 @@ void findings_done(struct findings *r)
     free(r->url);
     free(r->scoring_url);
     buf_done(&r->summary);
-    r->outcome.batch = batch_unref(r->outcome.batch);
+    r->outcome.first.batch = batch_unref(r->outcome.first.batch);
     items_done(&r->outcome.items);
 }
 
@@ -88,13 +88,13 @@ static void json_finding(struct out *o, const struct finding *f)
 
 static void json_outcome(struct out *o, const struct agent_outcome *x)
 {
-    if (!member_object_if(o, "agent", x->batch))
+    if (!member_object_if(o, "agent", x->first.batch))
         return;
-    member_count(o, "results", x->stats.results);
-    member_count(o, "dropped", x->stats.invalid);
-    member_count(o, "duplicates", x->duplicates);
-    member_count(o, "cutLabels", x->stats.cut);
-    member_count(o, "series", series_count(x->batch->set));
+    member_count(o, "results", x->first.stats.results);
+    member_count(o, "dropped", x->first.stats.invalid);
+    member_count(o, "duplicates", x->first.duplicates);
+    member_count(o, "cutLabels", x->first.stats.cut);
+    member_count(o, "series", series_count(x->first.batch->set));
     member_text(o, "addOnPlacementScore", x->object);
     member_count(o, "merged", x->items.merged);
     member_count(o, "clamped", x->items.clamped);
@@ -135,12 +135,6 @@ int findings_json(const struct findings *r, struct buf *into)
 
 enum { INDENT = 4, WHAT_CHARS = 26, SHOWN_SCORES = 10, SHOWN_ITEMS = 3, ITEM_CHARS = 80 };
 
-/* "1 problem", "1,234 problems". */
-static void table_count(struct out *o, size_t n, const char *one, const char *more)
-{
-    out_printf(o, "%s%s", words_count(n, one, one).s, n == 1 ? "" : more);
-}
-
 static void table_row(struct out *o, const struct call_row *row)
 {
     char line[1024];
@@ -160,10 +154,8 @@ static void table_ranking(struct out *o, const struct batch *b)
     rank_scores(b, SHOWN_SCORES, &ranking);
     if (ranking.n)
         grid_scores(o, b, ranking.highest, ranking.n, INDENT);
-    if (ranking.numbers > ranking.n) {
-        out_puts(o, "    … and ");
-        table_count(o, ranking.numbers - ranking.n, "more\n", "");
-    }
+    if (ranking.numbers > ranking.n)
+        out_printf(o, "    … and %s\n", words_count(ranking.numbers - ranking.n, "more", "more").s);
 }
 
 /* What became of the results that have no item of their own. */
@@ -173,22 +165,19 @@ static void table_losses(struct out *o, const struct agent_outcome *x)
         size_t n;
         const char *text;
     } losses[] = {
-        {x->stats.invalid, "dropped, without a valid score or metric"},
-        {x->duplicates, "lost, with the labels of a later result"},
+        {x->first.stats.invalid, "dropped, without a valid score or metric"},
+        {x->first.duplicates, "lost, with the labels of a later result"},
         {x->items.left_out, "without an item: NaN or infinite"},
         {x->items.unnamed, "without an item: its name is empty"},
         {x->items.merged, "merged into the item of another result"},
         {x->items.clamped, "clamped to -100..100"},
-        {x->stats.cut, "with a label that was cut to 256 bytes"},
-        {x->stats.mended, "with a label that was not UTF-8"},
+        {x->first.stats.cut, "with a label that was cut to 256 bytes"},
+        {x->first.stats.mended, "with a label that was not UTF-8"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(losses); i++)
-        if (losses[i].n) {
-            out_puts(o, "    ");
-            table_count(o, losses[i].n, "result", "s");
-            out_printf(o, " %s\n", losses[i].text);
-        }
+        if (losses[i].n)
+            out_printf(o, "    %s %s\n", words_count(losses[i].n, "result", "results").s, losses[i].text);
 }
 
 /* The first items by name: "a = 1, b = 2, … and 8 more". */
@@ -206,22 +195,19 @@ static void table_items(struct out *o, const struct items *items)
         grid_cut(o, kube_text(item, "name", NULL), ITEM_CHARS);
         out_printf(o, "\" = %" JSON_INTEGER_FORMAT, json_integer_value(json_object_get(item, "value")));
     }
-    if (items->n > SHOWN_ITEMS) {
-        out_puts(o, ", … and ");
-        table_count(o, items->n - SHOWN_ITEMS, "more", "");
-    }
+    if (items->n > SHOWN_ITEMS)
+        out_printf(o, ", … and %s", words_count(items->n - SHOWN_ITEMS, "more", "more").s);
     out_puts(o, items->n ? "\n" : "");
 }
 
 static void table_outcome(struct out *o, const struct agent_outcome *x)
 {
-    out_puts(o, "\nWhat an agent makes of the first answer: ");
-    table_count(o, series_count(x->batch->set), "series, ", "");
-    table_count(o, x->items.n, "item", "s");
-    out_printf(o, " of the AddOnPlacementScore %s\n", x->object);
+    out_printf(o, "\nWhat an agent makes of the first answer: %s, %s of the AddOnPlacementScore %s\n",
+               words_count(series_count(x->first.batch->set), "series", "series").s,
+               words_count(x->items.n, "item", "items").s, x->object);
     table_items(o, &x->items);
     table_losses(o, x);
-    table_ranking(o, x->batch);
+    table_ranking(o, x->first.batch);
 }
 
 static void table_finding(struct out *o, const struct finding *f)
@@ -241,7 +227,7 @@ int findings_table(const struct findings *r, struct buf *into)
 
     for (size_t i = 0; i < r->n_rows; i++)
         table_row(&o, &r->rows[i]);
-    if (r->outcome.batch)
+    if (r->outcome.first.batch)
         table_outcome(&o, &r->outcome);
     for (size_t i = 0; i < r->n_findings; i++)
         table_finding(&o, &r->findings[i]);
@@ -249,10 +235,10 @@ int findings_table(const struct findings *r, struct buf *into)
     out_url(&o, r->url);
     out_puts(&o, r->n_findings ? ": " : ": no problems");
     if (problems)
-        table_count(&o, problems, "problem", "s");
+        out_puts(&o, words_count(problems, "problem", "problems").s);
     out_puts(&o, problems && warnings ? ", " : "");
     if (warnings)
-        table_count(&o, warnings, "warning", "s");
+        out_puts(&o, words_count(warnings, "warning", "warnings").s);
     out_printf(&o, "\ntrace of all calls: %s\n", r->trace);
     return out_end(&o);
 }

@@ -11,15 +11,12 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
 
-#include <stdio.h>
 #include <strings.h>
 
 #define FIELD_MANAGER "dynamic-scoring-policy-watcher"
 
 enum {
     SECOND_MS = 1000,
-    CLAIM_BYTES = 64,
-    CLAIM_VERSION_BYTES = 64,
     BLIND_MIN_MS = 60 * 1000, /* a compliant claim without news lasts as long at least */
     RETRY_MS = 5000,
 };
@@ -40,7 +37,7 @@ static WORD_TABLE(policy_state_word, enum policy_state, POLICY_STATES,
                    [POLICY_UNKNOWN] = "unknown",
                    [POLICY_DISABLED] = "disabled"});
 
-enum claim_value { CLAIM_EMPTY, CLAIM_NONCOMPLIANT, CLAIM_COMPLIANT, CLAIM_VALUES };
+enum claim_value { CLAIM_EMPTY, CLAIM_NONCOMPLIANT, CLAIM_COMPLIANT, CLAIM_VALUES, CLAIM_UNDECIDED };
 
 static WORD_TABLE(
     claim_value_word, enum claim_value, CLAIM_VALUES,
@@ -59,17 +56,8 @@ struct policy {
 struct policy_tally {
     size_t n[POLICY_STATES];
     size_t enabled;
-    unix_ms since;     /* the latest of the compliant ones */
-    bool lacks_a_time; /* of one it is unknown */
+    unix_ms since;     /* the latest of the compliant ones; now if one is unknown */
     unix_ms broken_at; /* the latest broken_at or edited_at of these */
-};
-
-/* The ClusterClaim as it was last seen or written. */
-struct known_claim {
-    bool exists;
-    char value[CLAIM_BYTES]; /* cut */
-    char version[CLAIM_VERSION_BYTES];
-    unix_ms written_at; /* when a policy watcher wrote the value; 0: another did */
 };
 
 /* A watch, argument of its own callbacks. */
@@ -87,14 +75,13 @@ struct policy_watcher {
     bool is_writing;
     struct timer timer;  /* when to decide again without an event */
     struct map policies; /* of struct policy */
-    struct known_claim claim;
+    json_t *claim;       /* as it was last seen or written; NULL: there is none */
 
     /* A run: all enabled policies are compliant without a break. */
     bool has_run, is_broken; /* is_broken: there was a break since the last decision */
     mono_ms run_since;
     mono_ms blind_at; /* since when there is no news although the API server answers; 0: there is */
-    bool is_decided;
-    enum claim_value wanted; /* if is_decided */
+    enum claim_value wanted;
 };
 
 static void watcher_decide(struct policy_watcher *w);
@@ -227,14 +214,19 @@ static unix_ms claim_written_at(const json_t *claim)
     return (unix_ms){0};
 }
 
+static const char *claim_value(const struct policy_watcher *w)
+{
+    return cstr(kube_str(w->claim, "spec", "value", NULL));
+}
+
 static bool claim_has(const struct policy_watcher *w, enum claim_value v)
 {
-    return w->claim.exists && strcmp(w->claim.value, claim_value_word(v)) == 0;
+    return strcmp(claim_value(w), claim_value_word(v)) == 0;
 }
 
 static bool claim_needs_write(const struct policy_watcher *w)
 {
-    return w->is_decided && !claim_has(w, w->wanted);
+    return w->wanted != CLAIM_UNDECIDED && !claim_has(w, w->wanted);
 }
 
 static void claim_show(struct policy_watcher *w)
@@ -245,28 +237,29 @@ static void claim_show(struct policy_watcher *w)
     metric_set(w->o.metrics, METRIC_POLICY_CLAIM_BEHIND, LV_NONE, claim_needs_write(w));
 }
 
-/* False for an object older than what is known. */
-static bool claim_take(struct policy_watcher *w, const json_t *object)
+static void claim_set(struct policy_watcher *w, json_t *object)
 {
-    struct known_claim *c = &w->claim;
-
-    if (c->exists && !kube_version_newer(kube_version(object), c->version))
-        return false;
-    c->exists = true;
-    (void)snprintf(c->value, sizeof(c->value), "%s", cstr(kube_str(object, "spec", "value", NULL)));
-    (void)snprintf(c->version, sizeof(c->version), "%s", kube_version(object));
-    c->written_at = claim_written_at(object);
+    json_decref(w->claim);
+    w->claim = json_incref(object);
     claim_show(w);
+}
+
+/* False for an object older than what is known. */
+static bool claim_take(struct policy_watcher *w, json_t *object)
+{
+    if (w->claim && !kube_version_newer(kube_version(object), kube_version(w->claim)))
+        return false;
+    claim_set(w, object);
     return true;
 }
 
 /* Another has changed the value that this watcher wants. */
 static void claim_on_edit(struct policy_watcher *w)
 {
-    if (w->claim.written_at.ms == 0) {
+    if (claim_written_at(w->claim).ms == 0) {
         metric_add(w->o.metrics, METRIC_POLICY_CLAIM_EDITS, LV_NONE, 1);
         log_warn("the ClusterClaim was edited by another, restoring it", L_STR("claim", w->o.claim),
-                 L_STR("value", w->claim.value), L_STR("wanted", claim_value_word(w->wanted)));
+                 L_STR("value", claim_value(w)), L_STR("wanted", claim_value_word(w->wanted)));
     } else if (w->wanted == CLAIM_COMPLIANT) {
         w->is_broken = true;
     } else if (claim_has(w, CLAIM_COMPLIANT) && w->has_run) {
@@ -292,8 +285,7 @@ static void claim_on_delete(void *arg, const char *namespace, const char *name)
     (void)namespace;
     log_warn("the ClusterClaim was deleted", L_STR("claim", name));
     metric_add(w->o.metrics, METRIC_POLICY_CLAIM_EDITS, LV_NONE, 1);
-    w->claim = (struct known_claim){0};
-    claim_show(w);
+    claim_set(w, NULL);
     watcher_decide(w);
 }
 
@@ -304,11 +296,12 @@ static void claim_on_written(struct kube_object *o, struct kube_answer *a)
     w->is_writing = false;
     if (a->verdict == KUBE_OK) {
         (void)claim_take(w, a->object);
-        log_info("ClusterClaim written", L_STR("claim", w->o.claim), L_STR("value", w->claim.value));
+        log_info("ClusterClaim written", L_STR("claim", w->o.claim), L_STR("value", claim_value(w)));
         kube_object_set_trouble(o, "");
         kube_object_end(o, true, -1);
     } else {
-        w->claim.exists &= a->verdict != KUBE_NOT_FOUND;
+        if (a->verdict == KUBE_NOT_FOUND)
+            claim_set(w, NULL);
         kube_object_fail(o, a);
     }
     watcher_decide(w);
@@ -319,7 +312,7 @@ static void claim_work(void *arg, const char *key)
 {
     struct policy_watcher *w = arg;
     const char *value = claim_value_word(w->wanted);
-    bool exists = w->claim.exists;
+    bool exists = w->claim;
     json_auto_t *body = exists
                             ? json_pack("{s:{s:s}}", "spec", "value", value)
                             : json_pack("{s:s, s:s, s:{s:s}, s:{s:s}}", "apiVersion",
@@ -373,6 +366,7 @@ static void policies_on_delete(void *arg, const char *namespace, const char *nam
 
 static void watcher_count(struct policy_watcher *w, struct policy_tally *t)
 {
+    unix_ms now = loop_wall(kube_loop(w->o.kube));
     const struct policy *p;
 
     for (size_t at = 0; (p = map_next(&w->policies, &at));) {
@@ -380,8 +374,7 @@ static void watcher_count(struct policy_watcher *w, struct policy_tally *t)
         t->enabled += p->state != POLICY_DISABLED;
         if (p->state != POLICY_COMPLIANT)
             continue;
-        t->since = time_later(t->since, p->since);
-        t->lacks_a_time |= p->since.ms == 0;
+        t->since = time_later(t->since, p->since.ms ? p->since : now);
         t->broken_at = time_later(t->broken_at, time_later(p->broken_at, p->edited_at));
     }
     for (size_t i = 0; i < POLICY_STATES; i++)
@@ -391,10 +384,9 @@ static void watcher_count(struct policy_watcher *w, struct policy_tally *t)
 
 static void watcher_want(struct policy_watcher *w, enum claim_value v)
 {
-    if (!w->is_decided || w->wanted != v)
+    if (w->wanted != v)
         log_info("policies decided", L_STR("value", claim_value_word(v)),
                  L_INT("policies", (int64_t)w->policies.n));
-    w->is_decided = true;
     w->wanted = v;
     claim_show(w);
     if (claim_needs_write(w))
@@ -405,8 +397,8 @@ static void watcher_want(struct policy_watcher *w, enum claim_value v)
  * claim says so and no policy has broken it since. */
 static int64_t watcher_stable_at_start(const struct policy_watcher *w, const struct policy_tally *t)
 {
-    int64_t stable = t->lacks_a_time ? 0 : loop_wall(kube_loop(w->o.kube)).ms - t->since.ms;
-    bool claimed = claim_has(w, CLAIM_COMPLIANT) && t->broken_at.ms < w->claim.written_at.ms;
+    int64_t stable = loop_wall(kube_loop(w->o.kube)).ms - t->since.ms;
+    bool claimed = claim_has(w, CLAIM_COMPLIANT) && t->broken_at.ms < claim_written_at(w->claim).ms;
 
     if (claimed || stable > w->o.stable_ms)
         stable = w->o.stable_ms;
@@ -422,7 +414,8 @@ static void watcher_decide_run(struct policy_watcher *w, const struct policy_tal
     int64_t left;
 
     if (!w->has_run || w->is_broken)
-        w->run_since = mono_add(watcher_now(w), w->is_decided ? 0 : -watcher_stable_at_start(w, t));
+        w->run_since =
+            mono_add(watcher_now(w), w->wanted == CLAIM_UNDECIDED ? -watcher_stable_at_start(w, t) : 0);
     left = w->o.stable_ms - mono_diff(w->run_since, watcher_now(w));
     watcher_want(w, left > 0 ? CLAIM_NONCOMPLIANT : CLAIM_COMPLIANT);
     if (left > 0)
@@ -439,12 +432,12 @@ static void watcher_decide_blind(struct policy_watcher *w)
     if (w->blind_at.ms == 0 || kube_is_away(w->o.kube))
         w->blind_at = now;
     watcher_decide_in(w, RETRY_MS);
-    if ((w->is_decided ? w->wanted == CLAIM_COMPLIANT : claim_has(w, CLAIM_COMPLIANT)) &&
+    if ((w->wanted == CLAIM_UNDECIDED ? claim_has(w, CLAIM_COMPLIANT) : w->wanted == CLAIM_COMPLIANT) &&
         mono_diff(w->blind_at, now) >= limit) {
         log_warn("no news of the Policies for too long: they no longer count as compliant");
         w->has_run = false;
         watcher_want(w, CLAIM_NONCOMPLIANT);
-    } else if (w->is_decided && w->wanted == CLAIM_NONCOMPLIANT) {
+    } else if (w->wanted == CLAIM_NONCOMPLIANT) {
         watcher_want(w, CLAIM_NONCOMPLIANT);
     }
 }
@@ -533,6 +526,7 @@ struct policy_watcher *policy_watcher_new(const struct policy_watcher_options *o
         .name = o->claim, .on_set = claim_on_set, .on_delete = claim_on_delete};
 
     w->o = *o;
+    w->wanted = CLAIM_UNDECIDED;
     w->timer.fn = watcher_on_timer;
     w->writer = (struct kube_writer){.kube = o->kube,
                                      .query = "fieldManager=" FIELD_MANAGER,
@@ -561,6 +555,7 @@ struct policy_watcher *policy_watcher_free(struct policy_watcher *w)
     for (size_t at = 0; (p = map_next(&w->policies, &at));)
         free(p);
     map_done(&w->policies);
+    json_decref(w->claim);
     free(w);
     return NULL;
 }

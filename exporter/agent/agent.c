@@ -27,7 +27,7 @@ struct agent {
     size_t n_sinks;
     struct timer own_timer;
     mono_ms own_at;   /* last rendered */
-    char *text_name;  /* origin of the summaries; NULL: the file */
+    bool has_text;    /* the summaries are not those of the file */
     struct buf piped; /* the text of a file that is a pipe, which can be read only once */
 };
 
@@ -36,8 +36,8 @@ static size_t total_series(const struct agent *a)
     size_t n = 0;
 
     for (size_t i = 0; i < a->state.n_scorers; i++)
-        if (a->state.scorers[i] && scorer_batch(a->state.scorers[i]))
-            n += series_count(scorer_batch(a->state.scorers[i])->set);
+        if (a->state.scorers[i])
+            n += scorer_series(a->state.scorers[i]);
     return n;
 }
 
@@ -45,8 +45,7 @@ static size_t series_left(void *arg, const struct scorer *s)
 {
     const struct agent *a = arg;
     const struct limits *l = &a->state.config->limits;
-    const struct batch *own = scorer_batch(s);
-    size_t others = total_series(a) - (own ? series_count(own->set) : 0);
+    size_t others = total_series(a) - scorer_series(s);
 
     return size_min((size_t)l->series_per_scorer, (size_t)l->series - size_min((size_t)l->series, others));
 }
@@ -195,7 +194,6 @@ static void apply_config(struct agent *a, struct config *c)
     a->source_env.cluster_name = c->cluster_name;
     if (a->source_env.store)
         store_set_age(a->source_env.store, summaries_otlp_age(&c->summaries));
-    a->scorer_env.cluster_name = c->cluster_name;
     a->scorer_env.limits = &c->limits;
     log_setup(c->log_level, c->log_format);
     apply_summaries(a);
@@ -274,7 +272,7 @@ int agent_reload(struct agent *a, struct buf *ret_why)
     if (a->piped.n)
         log_warn("configuration not read again: the file is a pipe", L_STR("file", a->options->config_file));
     r = load_options(a, &c, &p);
-    if (r == 0 && a->text_name)
+    if (r == 0 && a->has_text)
         swap_summaries(c, a->state.config); /* which is about to go */
     return finish_reload(a, r, &c, &p, ret_why);
 }
@@ -284,33 +282,27 @@ int agent_apply_text(struct agent *a, const char *what, struct str summaries, st
 {
     CLEANUP(cleanup_config_free) struct config *of_text = NULL, *of_suspended = NULL, *c = NULL;
     CLEANUP(problems_done) struct problems p = {0}, of_file = {0};
-    char *copy = xstrdup(what); /* it may be the current name */
     int r;
 
     problems_init(&p, what);
     problems_init(&of_file, a->options->config_file ? a->options->config_file : "flags");
     if (str_eq(str_trim(summaries), STR("null"))) /* as Go writes an empty list */
         summaries = STR("[]");
-    r = config_parse(&of_text, summaries, a->options->section, &p);
-    if (r == 0 && suspended.n)
-        r = config_parse(&of_suspended, suspended, a->options->section, &p);
-    if (r == 0 && of_suspended)
-        summaries_append(&of_text->summaries, &of_suspended->summaries);
+    r = config_parse(&of_text, summaries, a->options->section, &p)
+            ?: config_parse(&of_suspended, suspended.n ? suspended : STR("[]"), a->options->section, &p);
     if (r == 0) { /* what the file and the flags say besides the summaries */
         r = load_options(a, &c, &of_file);
         problems_log(&of_file);
         if (r < 0)
             problems_add(&p, PROBLEM_ERROR, 0, 0, "%s is invalid, see the log", of_file.file);
     }
-    if (r == 0)
-        swap_summaries(c, of_text);
-    r = finish_reload(a, r, &c, &p, ret_why);
     if (r == 0) {
-        free(a->text_name);
-        a->state.config_origin = a->text_name = TAKE_PTR(copy);
+        summaries_append(&of_text->summaries, &of_suspended->summaries);
+        swap_summaries(c, of_text);
+        a->state.config_origin = what;
+        a->has_text = true;
     }
-    free(copy);
-    return r;
+    return finish_reload(a, r, &c, &p, ret_why);
 }
 
 /* New scores are shown on /metrics with the program's own metrics, which are rendered at once if that is
@@ -425,7 +417,6 @@ struct agent *agent_free(struct agent *a)
     (void)metrics_free(a->state.metrics);
     (void)config_free(a->state.config);
     free(a->state.reload.problems);
-    free(a->text_name);
     buf_done(&a->piped);
     free(a);
     return NULL;

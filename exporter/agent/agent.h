@@ -38,7 +38,8 @@ DEFINE_CLEANUP(struct agent, agent_free)
  * -EINVAL if the file is invalid, -ENOMEM. */
 MUST_USE int agent_reload(struct agent *a, struct buf *ret_why);
 /* Like agent_reload(), but with the ConfigMap's lists of summaries and of suspended ones, which may be empty;
- * `what` names their origin in messages. From then on the file's own summaries are ignored. */
+ * `what`, which is not copied, names their origin in messages. From then on the file's own summaries are
+ * ignored. */
 MUST_USE int agent_apply_text(struct agent *a, const char *what, struct str summaries, struct str suspended,
                               struct buf *ret_why);
 /* Adds a sink, before the first configuration is applied. Not owned. */

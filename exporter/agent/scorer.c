@@ -231,6 +231,11 @@ struct batch *scorer_batch(const struct scorer *s)
     return s->batch;
 }
 
+size_t scorer_series(const struct scorer *s)
+{
+    return s->batch ? series_count(s->batch->set) : 0;
+}
+
 static void scorer_schedule(struct scorer *s, mono_ms at)
 {
     s->status.next_ms = loop_wall(s->loop).ms + mono_diff(loop_now(s->loop), at);
@@ -289,7 +294,7 @@ static void scorer_expire(struct scorer *s)
     s->env->withdraw(s->env->arg, s);
     s->batch = batch_unref(s->batch);
     metric_set(s->env->metrics, METRIC_SERIES, LV(name), 0);
-    metric_remove(s->env->metrics, METRIC_SCORE_TIMESTAMP, LV(s->env->cluster_name, name));
+    metric_remove(s->env->metrics, METRIC_SCORE_TIMESTAMP, LV(s->env->source->cluster_name, name));
     s->env->ended(s->env->arg, s);
 }
 
@@ -320,7 +325,7 @@ static void keep_scores(struct scorer *s, struct batch *b, mono_ms answered)
     s->batch = batch_unref(s->batch);
     s->batch = b;
     metric_set(s->env->metrics, METRIC_SERIES, LV(name), (double)series_count(b->set));
-    metric_set(s->env->metrics, METRIC_SCORE_TIMESTAMP, LV(s->env->cluster_name, name),
+    metric_set(s->env->metrics, METRIC_SCORE_TIMESTAMP, LV(s->env->source->cluster_name, name),
                (double)b->at.ms / 1000);
     s->expires_at = mono_add(answered, life);
     s->status.life_ms = life;
@@ -389,7 +394,7 @@ static void on_next_timer(struct timer *t)
 
     /* For the first round, and after one was cancelled while the worker had the builder. */
     if (!s->builder)
-        s->builder = batch_builder_new(s->env->cluster_name, s->summary.score_name,
+        s->builder = batch_builder_new(s->env->source->cluster_name, s->summary.score_name,
                                        (size_t)s->env->limits->series_per_scorer);
     s->started = loop_now(s->loop);
     s->status.started_ms = loop_wall(s->loop).ms;

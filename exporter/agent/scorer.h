@@ -14,7 +14,6 @@ struct history;
 struct scorer_env {
     const struct source_env *source;
     struct metrics *metrics;
-    const char *cluster_name;
     const struct limits *limits;
     /* How many series this scorer may have within the limit of all scorers. */
     size_t (*series_left)(void *arg, const struct scorer *s);
@@ -58,6 +57,8 @@ const struct summary *scorer_summary(const struct scorer *s);
 const struct scorer_status *scorer_status(const struct scorer *s);
 /* The exposed scores; NULL for none. */
 struct batch *scorer_batch(const struct scorer *s);
+/* The number of its series. */
+size_t scorer_series(const struct scorer *s);
 enum scorer_state scorer_state(const struct scorer *s);
 /* The names of the columns of the history, for member_history(). */
 extern const char *const scorer_history_names[];

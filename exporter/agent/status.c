@@ -59,14 +59,6 @@ static const char *status_hint(enum round_error e, enum round_stage stage)
     return stage == STAGE_SCORING && both[1] ? both[1] : both[0];
 }
 
-/* The number of series that the scorer exposes. */
-static size_t status_series(const struct scorer *s)
-{
-    const struct batch *b = scorer_batch(s);
-
-    return b ? series_count(b->set) : 0;
-}
-
 struct totals {
     size_t by_state[SCORER_STATES];
     size_t series;
@@ -78,7 +70,7 @@ static struct totals scorer_totals(const struct agent_state *a)
 
     for (size_t i = 0; i < a->n_scorers; i++) {
         t.by_state[scorer_state(a->scorers[i])]++;
-        t.series += status_series(a->scorers[i]);
+        t.series += scorer_series(a->scorers[i]);
     }
     return t;
 }
@@ -208,7 +200,7 @@ static void json_scorer(struct out *o, const struct scorer *s, bool with_history
     member_time(o, "scoresAt", scorer_batch(s) ? scorer_batch(s)->at.ms : 0);
     member_time(o, "nextRoundAt", st->next_ms);
     member_number(o, "intervalSeconds", (double)summary->interval_ms / 1000);
-    member_count(o, "series", status_series(s));
+    member_count(o, "series", scorer_series(s));
     if (member_object_if(o, "error", st->rounds && st->last.error != ROUND_OK)) {
         member_text(o, "stage", round_stage_word(st->last.stage));
         member_text(o, "class", round_error_word(st->last.error));
@@ -410,7 +402,7 @@ static void table_flow(struct table *t, const struct scorer *s)
                has_source ? words_count(st->last.source_series, from, from).s : "no source",
                has_source ? " " : "", has_source ? words_seconds(st->last.fetch_s).s : "",
                words_count(st->last.answer.results, "result", "results").s,
-               words_seconds(st->last.perform_s).s, words_count(status_series(s), "score", "scores").s);
+               words_seconds(st->last.perform_s).s, words_count(scorer_series(s), "score", "scores").s);
 }
 
 static void table_error(struct table *t, const struct scorer *s)

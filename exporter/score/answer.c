@@ -262,20 +262,16 @@ static void read_answer(struct answer_reader *r, bool *ret_has_results)
 
     (void)jr_object(&r->j);
     while (r->error == 0 && jr_member(&r->j, &key)) {
-        if (jr_key_is(key, "results")) {
-            if (*ret_has_results) {
-                (void)jr_fail(&r->j, "duplicate \"results\"");
-                break;
-            }
-            *ret_has_results = true;
-            if (jr_peek(&r->j) == JR_NULL) /* as Go writes an empty list */
-                (void)jr_skip(&r->j, NULL);
-            else if (jr_array(&r->j))
-                while (r->error == 0 && jr_item(&r->j))
-                    read_result(r);
-        } else {
+        bool is_results = jr_key_is(key, "results");
+
+        if (is_results && *ret_has_results)
+            (void)jr_fail(&r->j, "duplicate \"results\"");
+        else if (!is_results || jr_peek(&r->j) == JR_NULL) /* as Go writes an empty list */
             (void)jr_skip(&r->j, NULL);
-        }
+        else if (jr_array(&r->j))
+            while (r->error == 0 && jr_item(&r->j))
+                read_result(r);
+        *ret_has_results |= is_results;
     }
     if (r->error == 0)
         (void)jr_end(&r->j);

@@ -133,28 +133,21 @@ static const struct {
 struct reader {
     struct secrets *secrets;
     const char *name, *token_key;
+    char *shown; /* secret "namespace/name" */
     struct credentials *c;
     char *why;
 };
 
-/* secret "namespace/name" */
-static char *reader_secret(const struct reader *rd)
-{
-    const char *namespace = rd->secrets->namespace;
-
-    return xasprintf("secret \"%s%s%s\"", cstr(namespace), namespace ? "/" : "", rd->name);
-}
-
 /* Says why there are no credentials; returns the error. */
 PRINTF_LIKE(3, 4) static int reader_refuse(struct reader *rd, int error, const char *fmt, ...)
 {
-    CLEANUP(cleanup_free) char *secret = reader_secret(rd), *text = NULL, *all = NULL;
+    CLEANUP(cleanup_free) char *text = NULL, *all = NULL;
     va_list args;
 
     va_start(args, fmt);
     text = xvasprintf(fmt, args);
     va_end(args);
-    all = xasprintf("%s%s", secret, text);
+    all = xasprintf("%s%s", rd->shown, text);
     text_line(rd->why, CREDENTIALS_WHY_BYTES, str_of(all));
     return error;
 }
@@ -331,6 +324,7 @@ int credentials_read(struct credentials **ret, struct secrets *s, const char *na
     why[0] = '\0';
     if (!name)
         return 0;
+    rd.shown = secret = xasprintf("secret \"%s%s%s\"", cstr(s->namespace), s->namespace ? "/" : "", name);
     rd.c = c = xcalloc(1, sizeof(*c));
     r = reader_look(&rd, &trusts_ca)
             ?: read_token(&rd)
@@ -340,7 +334,6 @@ int credentials_read(struct credentials **ret, struct secrets *s, const char *na
             ?: refuse_nothing(&rd);
     if (r < 0)
         return r;
-    secret = reader_secret(&rd);
     c->shown = xasprintf(token_key ? " with %s, key \"%s\"" : " with %s", secret, token_key);
     c->header = c->values[CREDENTIAL_HEADER].p;
     c->tls = (struct http_tls){.ca = buf_str(&c->values[CREDENTIAL_CA]),
@@ -353,31 +346,21 @@ int credentials_read(struct credentials **ret, struct secrets *s, const char *na
 
 struct credentials *credentials_free(struct credentials *c)
 {
-    for (size_t i = 0; c && i < CREDENTIALS; i++)
+    if (!c)
+        return NULL;
+    for (size_t i = 0; i < CREDENTIALS; i++)
         secret_done(&c->values[i]);
-    free(c ? c->shown : NULL);
-    if (c)
-        buf_done(&c->oauth2_form);
+    buf_done(&c->oauth2_form);
+    free(c->shown);
     free(c);
     return NULL;
-}
-
-const char *credentials_shown(const struct credentials *c, const char *without)
-{
-    return c ? c->shown : without;
-}
-
-void credentials_apply_tls(const struct credentials *c, struct http_request *rq)
-{
-    if (c)
-        rq->tls = &c->tls;
 }
 
 void credentials_apply(const struct credentials *c, struct http_request *rq)
 {
     if (!c)
         return;
-    credentials_apply_tls(c, rq);
+    rq->tls = &c->tls;
     rq->bearer = buf_str(&c->values[CREDENTIAL_TOKEN]);
     rq->user = c->values[CREDENTIAL_USER].p;
     rq->password = c->values[CREDENTIAL_PASSWORD].p;

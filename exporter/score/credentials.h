@@ -48,7 +48,7 @@ enum credential {
 enum { CREDENTIALS_WHY_BYTES = 1024 };
 
 struct credentials {
-    char *shown;                    /* " with secret \"a/b\", key \"c\"" */
+    char *shown;                    /* " with secret \"a/b\", key \"c\"", for text_http_status() */
     struct buf values[CREDENTIALS]; /* terminated; n without the NUL. p is NULL without one */
     struct http_tls tls;
     const char *header;
@@ -67,9 +67,5 @@ DEFINE_CLEANUP(struct credentials, credentials_free)
 
 /* Sets the fields of a request, which must end before the credentials are freed. NULL: none. */
 void credentials_apply(const struct credentials *c, struct http_request *rq);
-/* Only those of the TLS connection. */
-void credentials_apply_tls(const struct credentials *c, struct http_request *rq);
-/* What a request was sent with, for text_http_status(); `without`, which names the field, if c is NULL. */
-const char *credentials_shown(const struct credentials *c, const char *without);
 
 #endif

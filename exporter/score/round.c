@@ -110,10 +110,9 @@ struct round {
     struct credentials *credentials; /* of the scoring API */
     struct http_call *call;
     struct http_share share;
-    struct job reading; /* reads `answer` into the result; meanwhile, nothing else uses these */
-    bool is_reading;
-    bool is_over; /* cancelled meanwhile: the end of the job frees it */
-    struct batch_builder *builder;
+    struct job reading;            /* reads `answer` into the result; meanwhile, nothing else uses these */
+    bool is_over;                  /* cancelled meanwhile: the end of the job frees it */
+    struct batch_builder *builder; /* NULL: no response is being read */
     struct buf answer;
     unix_ms answered;
     struct round_result result;
@@ -173,7 +172,7 @@ struct round *round_free(struct round *r)
     http_share_done(&r->share);
     free(r->body);
     r->is_over = true;
-    if (!r->is_reading)
+    if (!r->builder)
         round_drop(r);
     return NULL;
 }
@@ -208,7 +207,6 @@ static void reading_end(struct job *j)
         round_drop(r);
         return;
     }
-    r->is_reading = false;
     *r->rq.builder = TAKE_PTR(r->builder);
     if (r->result.error != ROUND_OK)
         r->result.stage = STAGE_SCORING;
@@ -233,16 +231,15 @@ static void got_scores(void *arg, struct http_answer *a)
         r->answered = loop_wall(r->rq.env->loop);
         r->builder = TAKE_PTR(*r->rq.builder);
         r->answer = buf_take(&a->body);
-        r->is_reading = true;
         worker_do(r->rq.env->worker, &r->reading, r->answer.n);
         return;
     }
     res->retry_after_ms = a->retry_after_ms;
     if (a->error == HTTP_OK)
-        text_http_status(
-            reason, sizeof(reason), a->status,
-            credentials_shown(r->credentials, " without credentials (scoringEndpointAuthName is not set)"),
-            buf_str(&a->body));
+        text_http_status(reason, sizeof(reason), a->status,
+                         r->credentials ? r->credentials->shown
+                                        : " without credentials (scoringEndpointAuthName is not set)",
+                         buf_str(&a->body));
     round_fail(r, STAGE_SCORING, e, a->error == HTTP_OK ? reason : a->reason);
 }
 

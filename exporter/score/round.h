@@ -104,7 +104,7 @@ struct source_env {
     struct store *store;
 };
 
-/* A new type is an enumerator and a kind in summary.c, a row in round.c, its own file, and a word in the CRD.
+/* A new type is an enumerator and a kind in source.c, a row in round.c, its own file, and a word in the CRD.
  */
 struct source_ops {
     size_t size; /* of the type's struct, which begins with struct source and is zeroed */
@@ -130,10 +130,9 @@ struct prom_answer {
     char warning[512]; /* the first */
 };
 
-/* Reads the body of a 2xx into *ret, to be freed with prom_answer_done(). On an error `why` is a sentence for
- * people; for ROUND_QUERY the query engine's own words. */
+/* Reads the body of a 2xx into *ret, whose `made` the caller frees in any case. On an error `why` is a
+ * sentence for people; for ROUND_QUERY the query engine's own words. */
 enum round_error prom_answer_parse(struct str body, struct prom_answer *ret, char why[ROUND_REASON_BYTES]);
-void prom_answer_done(struct prom_answer *a);
 /* "bad_data: invalid parameter ..." from the body of an error; false if it is not of that form. */
 bool prom_answer_error(struct str body, char why[ROUND_REASON_BYTES]);
 
@@ -142,7 +141,7 @@ bool prom_answer_error(struct str body, char why[ROUND_REASON_BYTES]);
 /* A fetch that asks one query after the other. */
 struct source {
     const struct source_ops *ops;
-    struct round *round; /* outlives the source, unless it is over, and so do its members below */
+    struct round *round; /* outlives the source, as the members below do, unless it is over */
     const struct source_env *env;
     struct summary_source from; /* its strings are the summary's */
     mono_ms deadline;

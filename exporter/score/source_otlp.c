@@ -40,16 +40,14 @@ static void otlp_done(struct source *s)
 static void otlp_end(struct otlp *o)
 {
     static const char *const limits[] = {"limits.otlpSeries", "limits.otlpMemory"};
-    int64_t refused_ms[ARRAY_SIZE(limits)] = {0};
     struct source *s = &o->source;
     struct round_result *res = s->result;
+    int64_t refused_ms[ARRAY_SIZE(limits)];
     struct store_stats stats;
 
-    if (s->n > 0 && res->error == ROUND_OK) {
-        store_stats(s->env->store, &stats);
-        refused_ms[0] = stats.series_limit_ms;
-        refused_ms[1] = stats.bytes_limit_ms;
-    }
+    store_stats(s->env->store, &stats);
+    refused_ms[0] = stats.series_limit_ms;
+    refused_ms[1] = stats.bytes_limit_ms;
     for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
         if (refused_ms[i] && refused_ms[i] >= o->from_ms && res->source_warnings++ == 0)
             (void)snprintf(res->source_warning, sizeof(res->source_warning),

@@ -227,11 +227,10 @@ static enum round_error from_data(const struct parts *p, struct prom_answer *a, 
 
 enum round_error prom_answer_parse(struct str body, struct prom_answer *ret, char why[ROUND_REASON_BYTES])
 {
-    struct prom_answer a = {.made = {.max = SIZE_MAX / 2}};
     struct jr j;
     struct parts p;
-    enum round_error e;
 
+    *ret = (struct prom_answer){.made.max = SIZE_MAX / 2};
     jr_init(&j, body, JR_STRICT);
     if (!read_parts(&j, &p))
         return round_error_of_json(body, &j, "invalid query response", why);
@@ -239,21 +238,9 @@ enum round_error prom_answer_parse(struct str body, struct prom_answer *ret, cha
         put_error(&p, why);
         return ROUND_QUERY;
     }
-    e = from_data(&p, &a, why);
-    if (e != ROUND_OK) {
-        prom_answer_done(&a);
-        return e;
-    }
-    a.warnings = p.warnings;
-    text_line_json(a.warning, sizeof(a.warning), p.warning);
-    *ret = a;
-    return ROUND_OK;
-}
-
-void prom_answer_done(struct prom_answer *a)
-{
-    buf_done(&a->made);
-    *a = (struct prom_answer){.made = {.max = SIZE_MAX / 2}};
+    ret->warnings = p.warnings;
+    text_line_json(ret->warning, sizeof(ret->warning), p.warning);
+    return from_data(&p, ret, why);
 }
 
 /* ---- Queries ---- */
@@ -286,7 +273,7 @@ static void prometheus_done(struct source *s)
     for (size_t i = 0; i < s->n; i++)
         buf_done(&p->kept[i]);
     buf_done(&p->body);
-    prom_answer_done(&p->answer);
+    buf_done(&p->answer.made);
     (void)credentials_free(p->credentials);
     buf_done(&p->form);
 }
@@ -392,10 +379,10 @@ static void got_answer(void *arg, struct http_answer *a)
     if (a->error != HTTP_OK || (*said && a->status != 401 && a->status != 403))
         (void)snprintf(res->reason, sizeof(res->reason), "%s", *said ? said : a->reason);
     else
-        text_http_status(
-            res->reason, sizeof(res->reason), a->status,
-            credentials_shown(p->credentials, " without credentials (sourceEndpointAuthName is not set)"),
-            *said ? str_of(said) : buf_str(&a->body));
+        text_http_status(res->reason, sizeof(res->reason), a->status,
+                         p->credentials ? p->credentials->shown
+                                        : " without credentials (sourceEndpointAuthName is not set)",
+                         *said ? str_of(said) : buf_str(&a->body));
     source_end(s);
 }
 

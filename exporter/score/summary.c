@@ -1,4 +1,4 @@
-/* Summaries: the fields with their defaults and bounds, several queries in one field, and sharing. */
+/* Summaries: the fields with their defaults and bounds, and sharing. */
 #include "exporter/score/summary.h"
 
 #include "exporter/base/http.h"
@@ -8,11 +8,9 @@
 #include "exporter/otlp/query.h"
 
 #include <curl/curl.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <strings.h>
 
 enum {
     SINCE_MAX = 40,
@@ -29,163 +27,6 @@ enum {
     AGE_MARGIN_MS = 60 * 1000,
     CHUNK_BYTES = 1024,
 };
-
-/* ---- Types of sources ---- */
-
-static const struct source_kind source_kinds[SOURCE_TYPES] = {
-    [SOURCE_PROMETHEUS] = {"/api/v1/query_range", false, "a PromQL query"},
-    [SOURCE_OPENTELEMETRY] = {"/api/v1/query_range", true, "a query in PromQL"},
-};
-
-const char *const source_type_words[] = {
-    [SOURCE_PROMETHEUS - 1] = "Prometheus",
-    [SOURCE_NONE - 1] = "None",
-    [SOURCE_OPENTELEMETRY - 1] = "OpenTelemetry",
-    "OTel",
-    "OTLP",
-    NULL,
-};
-
-static enum source_type source_type_at(unsigned word)
-{
-    return word + 1 < SOURCE_TYPES ? (enum source_type)(word + 1) : SOURCE_OPENTELEMETRY;
-}
-
-const struct source_kind *source_kind(enum source_type type)
-{
-    return &source_kinds[type];
-}
-
-const char *source_type_word(enum source_type type)
-{
-    return type == SOURCE_UNSET ? NULL : source_type_words[type - 1];
-}
-
-enum source_type source_type_of(const char *word)
-{
-    for (unsigned i = 0; word && source_type_words[i]; i++)
-        if (strcasecmp(word, source_type_words[i]) == 0)
-            return source_type_at(i);
-    return SOURCE_UNSET;
-}
-
-/* ---- Queries: several in one field, and the cluster's name in them, by the rules of Prometheus' lexer: a
- * `;` inside a label value does not separate, and a name never ends the string literal that it is put into
- * ---- */
-
-static const struct str CLUSTER = STR("${cluster}");
-
-/* Whether a part of PromQL is a string literal. */
-static bool is_literal(struct str part)
-{
-    return part.p[0] == '"' || part.p[0] == '\'' || part.p[0] == '`';
-}
-
-/* The part of PromQL at *at: a string literal, a comment, or all up to the next of them or behind the next
- * separator, so that each byte is looked at once. */
-static bool query_next_part(struct str s, size_t *at, struct str *ret)
-{
-    struct str part = {s.p + *at, s.n - *at};
-    char first = part.n ? part.p[0] : '\0';
-    size_t n = 0;
-
-    if (part.n == 0)
-        return false;
-    if (is_literal(part)) {
-        for (n = 1; n < part.n && part.p[n] != first; n++)
-            n += part.p[n] == '\\' && first != '`';
-        n++;
-    } else if (first == '#') {
-        while (n < part.n && part.p[n] != '\n')
-            n++;
-    } else {
-        bool ended = false;
-
-        for (; !ended && n < part.n && !memchr("\"'`#", part.p[n], 4); n++)
-            ended = part.p[n] == ';';
-    }
-    part.n = size_min(n, part.n);
-    *at += part.n;
-    *ret = part;
-    return true;
-}
-
-struct str summary_next_query(struct str joined, size_t *at)
-{
-    struct str query = STR(""), part;
-    size_t from = *at;
-
-    while (!query.n && query_next_part(joined, at, &part)) {
-        bool separates = !is_literal(part) && part.p[0] != '#' && part.p[part.n - 1] == ';';
-
-        if (separates || *at == joined.n) {
-            query = str_trim((struct str){joined.p + from, *at - from - separates});
-            from = *at;
-        }
-    }
-    return query;
-}
-
-/* The next ${cluster} in a part from `at` on, or the part's end. One behind a backslash is no placeholder. */
-static size_t find_cluster(struct str part, size_t at)
-{
-    for (; at < part.n; at++)
-        if (part.p[at] == '\\' && part.p[0] != '`')
-            at++;
-        else if (part.n - at >= CLUSTER.n && memcmp(part.p + at, CLUSTER.p, CLUSTER.n) == 0)
-            return at;
-    return part.n;
-}
-
-bool summary_query_uses_cluster(struct str query, bool in_literal)
-{
-    struct str part;
-    size_t at = 0;
-
-    while (query_next_part(query, &at, &part))
-        if (part.p[0] != '#' && is_literal(part) == in_literal && find_cluster(part, 0) < part.n)
-            return true;
-    return false;
-}
-
-/* As the content of a literal with these quotes. */
-static int query_put_escaped(struct buf *into, struct str text, char quote)
-{
-    int r = 0;
-
-    if (quote == '`')
-        return text.n && memchr(text.p, '`', text.n) ? -EINVAL : buf_put_str(into, text);
-    for (size_t i = 0; i < text.n && r == 0; i++) {
-        char c = text.p[i];
-
-        if (c == '\n')
-            r = buf_puts(into, "\\n");
-        else if (c == '\\' || c == quote)
-            r = buf_putc(into, '\\') ?: buf_putc(into, c);
-        else
-            r = buf_putc(into, c);
-    }
-    return r;
-}
-
-int summary_put_query(struct buf *into, struct str query, struct str cluster)
-{
-    struct str part;
-    size_t at = 0;
-    int r = 0;
-
-    while (r == 0 && query_next_part(query, &at, &part)) {
-        size_t from = 0, found;
-
-        while (r == 0 && is_literal(part) && (found = find_cluster(part, from)) < part.n) {
-            r = buf_put_str(into, (struct str){part.p + from, found - from})
-                    ?: query_put_escaped(into, cluster, part.p[0]);
-            from = found + CLUSTER.n;
-        }
-        r = r ?: buf_put_str(into, (struct str){part.p + from, part.n - from});
-    }
-    return r;
-}
 
 /* How far before its own time a point of these queries reads samples. -EINVAL if one of them is not
  * supported, with its place in `why`. */
@@ -474,7 +315,7 @@ static void read_source(struct reader *r, struct summary *into)
     char why[QUERY_WHY_BYTES];
     int64_t reach;
 
-    s.type = source_type_at(node_choice(r->map, "sourceType", r->p, source_type_words));
+    s.type = source_type_of(source_type_words[node_choice(r->map, "sourceType", r->p, source_type_words)]);
     if (s.type == SOURCE_NONE)
         return;
     kind = source_kind(s.type);
@@ -590,16 +431,11 @@ static bool read_bound(struct reader *r, const struct node *range, const char *k
 static void read_range(struct reader *r, struct summary *s)
 {
     static const char *const bounds[] = {"min", "max", NULL};
-    const struct node *n = node_given(r->map, "scoreRange");
+    const struct node *n = node_object(r->map, "scoreRange", bounds, r->p);
     bool min, max;
 
     if (!n)
         return;
-    if (n->kind != NODE_MAP) {
-        node_expected(n, r->p, "an object with min and max");
-        return;
-    }
-    node_only_keys(n, bounds, PROBLEM_ERROR, r->p);
     min = read_bound(r, n, "min", &s->range_min);
     max = read_bound(r, n, "max", &s->range_max);
     s->has_range = min && max;
@@ -799,7 +635,6 @@ void summaries_parse(struct summaries *ret, const struct node *node, enum proble
                      struct problems *p)
 {
     CLEANUP(map_done) struct map names = {0};
-    CLEANUP(cleanup_free) bool *dropped = xcalloc(node->n + 1, sizeof(bool));
 
     *ret = (struct summaries){0};
     if (node->kind != NODE_LIST) {
@@ -808,25 +643,22 @@ void summaries_parse(struct summaries *ret, const struct node *node, enum proble
     }
     ret->list = xcalloc(node->n + 1, sizeof(struct summary));
     for (size_t i = 0; i < node->n; i++) {
-        size_t errors = p->errors;
-        struct summary *entry = &ret->list[i];
+        struct summary *entry = &ret->list[ret->n];
         const struct summary *first;
 
         summary_read(entry, node->items[i], unknown, unknown == PROBLEM_ERROR, p);
         first = entry->score_name ? map_get(&names, entry->score_name) : NULL;
-        if (first)
+        if (first) {
             node_problem(node_get(node->items[i], "scoreName"), p, PROBLEM_WARNING,
                          "already used by the summary at line %u; the one at line %u is ignored", first->line,
                          entry->line);
-        else if (entry->score_name)
+            summary_done(entry);
+            continue;
+        }
+        if (entry->score_name)
             map_set(&names, entry->score_name, entry);
-        dropped[i] = first || p->errors != errors;
+        ret->n++;
     }
-    for (size_t i = 0; i < node->n; i++)
-        if (dropped[i])
-            summary_done(&ret->list[i]);
-        else
-            ret->list[ret->n++] = ret->list[i];
 }
 
 void summaries_append(struct summaries *s, struct summaries *more)

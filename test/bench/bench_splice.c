@@ -22,7 +22,7 @@ static void splice(void *arg)
 
     must(prom_answer_parse(buf_str(&w->body), &a, why) == ROUND_OK && a.n_series == SERIES);
     measure_keep(a.series.p);
-    prom_answer_done(&a);
+    buf_done(&a.made);
 }
 
 static void decode_and_encode(void *arg)

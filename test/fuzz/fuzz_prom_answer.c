@@ -43,8 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_series(&a, body);
         check_sentence(a.warning);
         assert(!*why && (a.warnings || !*a.warning));
-        prom_answer_done(&a);
     }
+    buf_done(&a.made);
     check_sentence(why);
     (void)strcpy(why, "");
     assert(prom_answer_error(body, why) || !*why);

@@ -163,9 +163,9 @@ static void ask_status_text(const struct probe_ask *ask, char *out, size_t size,
         error = kube_str(body, "detail", NULL) ?: kube_str(body, "error", NULL)
                                                 ?: kube_str(body, "message", NULL);
     text_http_status(out, size, a->status,
-                     ask->tls_only ? ""
-                                   : credentials_shown(ask->credentials,
-                                                       " without credentials (spec.configAuth is not set)"),
+                     ask->tls_only      ? ""
+                     : ask->credentials ? ask->credentials->shown
+                                        : " without credentials (spec.configAuth is not set)",
                      error ? str_of(error) : text);
 }
 
@@ -200,7 +200,7 @@ static void ask_send(struct probe_ask *a)
                               .public_only = env->settings->public_only};
 
     if (a->tls_only)
-        credentials_apply_tls(a->credentials, &rq);
+        rq.tls = a->credentials ? &a->credentials->tls : NULL;
     else
         credentials_apply(a->credentials, &rq);
     if (http_start(&a->http_call, env->http, &rq, ask_on_answer, a) == 0)

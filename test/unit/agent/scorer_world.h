@@ -101,8 +101,8 @@ static inline int set_up(void **state)
                                 .round_ms = 300000,
                                 .stale_intervals = 3};
     w->left = 100;
-    w->env = (struct scorer_env){&w->source, w->metrics, "c1",  &w->limits, series_left,
-                                 publish,    withdraw,   ended, w,          false};
+    w->env = (struct scorer_env){&w->source, w->metrics, &w->limits, series_left, publish,
+                                 withdraw,   ended,      w,          false};
     w->summary = (struct summary){
         .name = (char *)"s",
         .score_name = (char *)"s",

@@ -81,11 +81,13 @@ static inline int set_up(void **state)
     secret_files_init(&w->secrets, NULL);
     w->limits = (struct limits){
         .series_per_scorer = 1000, .label_value_bytes = 256, .round_ms = 60000, .stale_intervals = 3};
-    w->source = (struct source_env){
-        .loop = w->f->loop, .http = w->f->http, .secrets = &w->secrets.secrets, .max_answer = 1 << 20};
+    w->source = (struct source_env){.loop = w->f->loop,
+                                    .http = w->f->http,
+                                    .secrets = &w->secrets.secrets,
+                                    .max_answer = 1 << 20,
+                                    .cluster_name = "c1"};
     w->env = (struct scorer_env){.source = &w->source,
                                  .metrics = w->metrics,
-                                 .cluster_name = "c1",
                                  .limits = &w->limits,
                                  .series_left = series_left,
                                  .publish = publish,

@@ -295,21 +295,12 @@ static void says_what_is_wrong(void **state)
     }
 }
 
-static void applies_the_connections_part_alone(void **state)
+static void applies_nothing_without_credentials(void **state)
 {
-    struct memory m = {.secrets.read = memory_read, .keys = {CA, CERT, KEY, USER, PASS, HEAD}};
-    CLEANUP(cleanup_credentials_free) struct credentials *c = NULL;
     struct http_request rq = {0}, none = {0};
-    char why[CREDENTIALS_WHY_BYTES];
 
     (void)state;
-    assert_int_equal(credentials_read(&c, &m.secrets, "box", NULL, why), 0);
-    credentials_apply_tls(c, &rq);
-    assert_part(rq.tls->ca, ca);
-    rq.tls = NULL;
-    assert_memory_equal(&rq, &none, sizeof(rq));
     credentials_apply(NULL, &rq);
-    credentials_apply_tls(NULL, &rq);
     assert_memory_equal(&rq, &none, sizeof(rq));
 }
 
@@ -318,7 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_the_keys_that_count),
         cmocka_unit_test(says_what_is_wrong),
-        cmocka_unit_test(applies_the_connections_part_alone),
+        cmocka_unit_test(applies_nothing_without_credentials),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -18,6 +18,8 @@ static struct summaries read_list(const char *text, enum problem_kind unknown, s
     problems_init(&p, "f");
     assert_int_equal(doc_parse(&d, str_of(text), &p), 0);
     summaries_parse(&s, d->root, unknown, &p);
+    if (p.errors) /* as for a configuration */
+        summaries_done(&s);
     problems_sort(&p);
     assert_int_equal(problems_print(&p, said), 0);
     problems_done(&p);
@@ -298,7 +300,7 @@ static void reports_each_invalid_field(void **state)
          ".scoreDimensionFormat: must equal scoreItems[0].format, or be left out"},
         {"scoreItems: [{format: a}], scoreAggregation: avg",
          ".scoreAggregation: must equal scoreItems[0].aggregation, or be left out"},
-        {"scoreRange: 5", ".scoreRange: expected an object with min and max, got 5"},
+        {"scoreRange: 5", ".scoreRange: expected an object, got 5"},
         {"scoreRange: {min: 0}", ".scoreRange.max: missing, expected a finite number"},
         {"scoreRange: {min: '0', max: 1}", ".scoreRange.min: expected a finite number, got the string \"0\""},
         {"scoreRange: {min: 0, max: .inf}", ".scoreRange.max: expected a finite number, got .inf"},

@@ -24,6 +24,8 @@ static struct summaries read_with(const char *fields, enum problem_kind unknown,
     problems_init(&p, "f");
     assert_int_equal(doc_parse(&d, buf_str(&text), &p), 0);
     summaries_parse(&s, d->root, unknown, &p);
+    if (p.errors) /* as for a configuration */
+        summaries_done(&s);
     problems_sort(&p);
     assert_int_equal(problems_print(&p, said), 0);
     problems_done(&p);

@@ -239,7 +239,7 @@ static void names_the_fields_that_are_missing_or_invalid(void **state)
         {URL ",'scoreRange':{'min':1}", NULL, EFFECTIVE_INCOMPLETE,
          "spec.scoreRange.max: missing, expected a finite number", "meta"},
         {URL ",'scoreRange':7", NULL, EFFECTIVE_INCOMPLETE,
-         "spec.scoreRange: expected an object with min and max, got 7", "meta"},
+         "spec.scoreRange: expected an object, got 7", "meta"},
         {URL ",'scoreItems':[{'format':'a','aggregation':'median'},{'format':'a'}]", NULL,
          EFFECTIVE_INCOMPLETE,
          "spec.scoreItems[0].aggregation: expected last, avg, max, min or sum, got the string \"median\"; "
