@@ -48,8 +48,7 @@ struct sender {
     mono_ms not_before; /* the receiver's Retry-After */
     /* The current record or NULL. The remaining pieces are a stack with the first piece on top. */
     struct record *record;
-    struct record_ref more[MORE_RECORDS]; /* small ones, sent with it as if they were one */
-    size_t n_more;
+    size_t n_more;      /* small ones are sent with it as if they were one */
     uint32_t samples;   /* of all these */
     int64_t last_ms;    /* their newest timestamp */
     struct str payload; /* of the record, or with those of `more` in `joined` */
@@ -237,6 +236,7 @@ static void sender_go_alone(struct sender *s)
 {
     s->alone_until = mono_add(loop_now(s->o.loop), SENDER_HALVE_MS);
     s->n_more = 0;
+    queue_go_alone(s->o.queue);
     s->samples = s->record->head.samples;
     s->last_ms = s->record->head.last_ms;
     s->payload = (struct str){s->record->payload, s->record->payload_n};
@@ -336,8 +336,6 @@ static void sender_wait(struct sender *s, int64_t ms)
 static void sender_finish_record(struct sender *s, enum queue_drop why)
 {
     queue_finish(s->o.queue, s->record, why, s->rejected);
-    for (size_t i = 0; i < s->n_more; i++)
-        queue_finish_ref(s->o.queue, s->more[i]);
     queue_save_position(s->o.queue, false);
     s->record = NULL;
     s->plain = false;
@@ -550,7 +548,8 @@ static int sender_take_more(struct sender *s)
             queue_drop(s->o.queue, more[i], DROP_DAMAGED);
             continue;
         }
-        s->more[s->n_more++] = queue_ref(s->o.queue, more[i]);
+        queue_take_along(more[i]);
+        s->n_more++;
         s->samples += h->samples;
         s->last_ms = later_ms(s->last_ms, h->last_ms);
         bytes += blocks[s->n_more].n;
