@@ -53,7 +53,6 @@ struct endpoint {
     size_t inbox_bytes, inbox_items;
     uint64_t busy; /* samples dropped because the inbox was full, not yet counted by the thread */
     bool woken, stop, drain;
-    bool ended; /* the thread takes no more items */
     int64_t flush_ms;
     struct endpoint_state state;
     /* The thread's own, except that loop_post() is for any thread. */
@@ -142,16 +141,10 @@ static void spool_open(struct endpoint *e)
     intake_attach(e->intake, e->spool);
 }
 
-static void spool_on_removed(struct endpoint *e)
+static void spool_close(struct endpoint *e)
 {
-    uint64_t lost = queue_detach(e->queue);
-
     intake_attach(e->intake, NULL);
     e->spool = spool_free(e->spool);
-    e->spool_error = -ENOENT;
-    log_error("spool folder was removed, making it anew", L_STR("remote_name", e->config->name),
-              L_STR("dir", e->dir), L_INT("samples_lost", lost));
-    spool_open(e);
 }
 
 /* What failed is tried again with back-off, or `now`. */
@@ -162,11 +155,14 @@ static void spool_watch(struct endpoint *e, bool now)
     if (!e->dir)
         return;
     if (e->spool && e->spool->read_error < 0) { /* the queue has left it */
-        intake_attach(e->intake, NULL);
         spool_note_failure(e, e->spool, e->spool->read_error);
-        e->spool = spool_free(e->spool);
+        spool_close(e);
     } else if (e->spool && !spool_is_there(e->spool)) {
-        spool_on_removed(e);
+        e->spool_error = -ENOENT;
+        log_error("spool folder was removed, making it anew", L_STR("remote_name", e->config->name),
+                  L_STR("dir", e->dir), L_INT("samples_lost", queue_detach(e->queue)));
+        spool_close(e);
+        now = true;
     } else if (e->spool) {
         spool_trim(e->spool);
     }
@@ -234,10 +230,10 @@ static void thread_publish_state(struct endpoint *e)
     e->busy = 0;
     now.queue = queue_stats(e->queue);
     /* Should padding differ, others look in vain. */
-    news = memcmp(to, &now, offsetof(struct endpoint_state, newest_in_ms)) != 0;
+    news = memcmp(to, &now, offsetof(struct endpoint_state, ended)) != 0;
     if (to->sender.requests != now.sender.requests && to->n_durations < ENDPOINT_DURATIONS)
         to->durations[to->n_durations++] = (float)now.sender.seconds;
-    memcpy(to, &now, offsetof(struct endpoint_state, newest_in_ms));
+    memcpy(to, &now, offsetof(struct endpoint_state, ended));
     (void)pthread_mutex_unlock(&e->lock);
     if (news && e->changed)
         e->changed(e->arg);
@@ -275,7 +271,7 @@ static bool thread_has_drained(struct endpoint *e)
     if (!e->draining || !(wanted || (sender_done(e->sender) && queue_stats(e->queue).samples == 0)))
         return false;
     (void)pthread_mutex_lock(&e->lock);
-    ended = e->ended = e->drain && !e->inbox;
+    ended = e->state.ended = e->drain && !e->inbox;
     (void)pthread_mutex_unlock(&e->lock);
     if (ended && e->changed)
         e->changed(e->arg);
@@ -478,19 +474,9 @@ bool endpoint_drain(struct endpoint *e, bool drain)
 
     (void)pthread_mutex_lock(&e->lock);
     e->drain = drain;
-    ended = e->ended;
+    ended = e->state.ended;
     endpoint_unlock_and_wake(e);
     return !ended;
-}
-
-bool endpoint_ended(struct endpoint *e)
-{
-    bool ended;
-
-    (void)pthread_mutex_lock(&e->lock);
-    ended = e->ended;
-    (void)pthread_mutex_unlock(&e->lock);
-    return ended;
 }
 
 void endpoint_join(struct endpoint *e)

@@ -166,8 +166,8 @@ struct queue *queue_free(struct queue *q)
     return NULL;
 }
 
-/* Whether older records follow, which only the picked one can be ahead of: they came with a spool. Its delivery
- * says nothing about them. */
+/* Whether older records follow, which came with a spool while this one was picked: its delivery says nothing
+ * about them. */
 static bool record_is_ahead(const struct record *r)
 {
     const struct record *next = TAILQ_NEXT(r, entry);

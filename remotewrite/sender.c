@@ -169,6 +169,13 @@ static void sender_refuse_form(struct sender *s, enum rw_form form, const char *
 
 /* ---- Pieces of the current record ---- */
 
+static void sender_forget_payload(struct sender *s)
+{
+    buf_done(&s->message);
+    buf_done(&s->joined);
+    free(TAKE_PTR(s->series));
+}
+
 /* Unpacks the current record, once. -EBADMSG. */
 static int sender_unpack(struct sender *s)
 {
@@ -240,9 +247,7 @@ static void sender_go_alone(struct sender *s)
     s->samples = s->record->head.samples;
     s->last_ms = s->record->head.last_ms;
     s->payload = (struct str){s->record->payload, s->record->payload_n};
-    buf_done(&s->joined);
-    buf_done(&s->message);
-    free(TAKE_PTR(s->series));
+    sender_forget_payload(s);
     sender_sort_series(s);
 }
 
@@ -340,9 +345,7 @@ static void sender_finish_record(struct sender *s, enum queue_drop why)
     s->record = NULL;
     s->plain = false;
     s->doubted = RW_FORM_V1;
-    buf_done(&s->message);
-    buf_done(&s->joined);
-    free(TAKE_PTR(s->series));
+    sender_forget_payload(s);
 }
 
 static void sender_on_timer(struct timer *t)
@@ -673,9 +676,7 @@ struct sender *sender_free(struct sender *s)
     if (s->record)
         queue_put_back(s->o.queue);
     buf_done(&s->body);
-    buf_done(&s->message);
-    buf_done(&s->joined);
-    free(s->series);
+    sender_forget_payload(s);
     free(s);
     return NULL;
 }
