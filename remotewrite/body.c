@@ -372,16 +372,13 @@ int body_labels(struct str block, struct label_bytes *into)
     r = r ?: body_series(buf_str(&message), &series, &n);
     if (r < 0)
         return r;
-    into->bytes = xrealloc(into->bytes, into->bytes_n + message.n + 1);
     into->at = xreallocarray(into->at, into->n + n + 1, sizeof(into->at[0]));
     into->at[0] = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct str labels = series_labels_field(series[i]);
-
-        memcpy(into->bytes + into->bytes_n, labels.p, labels.n);
-        into->at[++into->n] = into->bytes_n += labels.n;
+    for (size_t i = 0; i < n && r == 0; i++) {
+        r = buf_put_str(&into->bytes, series_labels_field(series[i]));
+        into->at[++into->n] = into->bytes.n;
     }
-    return 0;
+    return r;
 }
 
 int body_join(const struct str *blocks, size_t n, struct buf *into)

@@ -76,6 +76,7 @@ static struct label_bytes *frames_labels(const struct frames *f)
 {
     struct label_bytes *labels = xcalloc(1, sizeof(*labels));
 
+    buf_init(&labels->bytes, LABEL_BYTES_MAX);
     for (size_t i = 0; i < f->n; i++)
         (void)!body_labels((struct str){f->list[i]->block, f->list[i]->block_n}, labels);
     return labels;
@@ -520,8 +521,7 @@ void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms)
     labels = label_maker_end(maker);
     at_ms = lane_next_ms(in, l, at_ms);
     was = frames_labels(&l->frames);
-    changed = !l->lives ||
-              !str_eq((struct str){was->bytes, was->bytes_n}, (struct str){labels->bytes, labels->bytes_n});
+    changed = !l->lives || !str_eq(buf_str(&was->bytes), buf_str(&labels->bytes));
     if (changed)
         lane_end_missing(in, l, NULL, labels, at_ms);
     frames_done(&l->frames);

@@ -15,7 +15,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { BYTES_MAX = 1 << 30, LABEL_ROOM = 1 << 20, RELABEL_MAX_RULES = 64, RELABEL_MAX_SOURCES = 32 };
+enum { LABEL_ROOM = 1 << 20, RELABEL_MAX_RULES = 64, RELABEL_MAX_SOURCES = 32 };
 /* Fields of prometheus.TimeSeries and prometheus.Label. */
 enum { TIMESERIES_LABELS = 1, LABEL_NAME = 1, LABEL_VALUE = 2 };
 
@@ -174,11 +174,9 @@ struct label_maker {
     size_t n;
     struct buf room;
     struct regex_matcher *matcher;
-    struct str bad_name; /* the invalid name, if -EINVAL is about one */
-    /* Of all series so far. */
-    struct buf bytes;
-    struct label_bytes *out;
-    size_t cap; /* series for which there is room */
+    struct str bad_name;     /* the invalid name, if -EINVAL is about one */
+    struct label_bytes *out; /* all series so far */
+    size_t cap;              /* series for which there is room */
 };
 
 static struct label *label_list_find(struct label_maker *m, struct str name)
@@ -392,12 +390,13 @@ static int labels_check_names(struct label_maker *m)
 /* Encodes the labels that are not empty. */
 static int labels_encode(struct label_maker *m)
 {
+    struct buf *bytes = &m->out->bytes;
     size_t room = 0;
     char *p;
 
     for (size_t i = 0; i < m->n; i++)
         room += 3 * (1 + VARINT_MAX) + m->list[i].name.n + m->list[i].value.n;
-    if (buf_room(&m->bytes, room, &p) < 0)
+    if (buf_room(bytes, room, &p) < 0)
         return -EFBIG;
     for (size_t i = 0; i < m->n; i++) {
         struct str name = m->list[i].name, value = m->list[i].value;
@@ -407,7 +406,7 @@ static int labels_encode(struct label_maker *m)
         p = put_tag(p, TIMESERIES_LABELS, 2 + varint_size(name.n) + name.n + varint_size(value.n) + value.n);
         p = put_string(put_string(p, LABEL_NAME, name), LABEL_VALUE, value);
     }
-    m->bytes.n = (size_t)(p - m->bytes.p);
+    bytes->n = (size_t)(p - bytes->p);
     return 0;
 }
 
@@ -415,7 +414,7 @@ struct label_bytes *label_bytes_free(struct label_bytes *l)
 {
     if (!l)
         return NULL;
-    free(l->bytes);
+    buf_done(&l->bytes);
     free(l->at);
     free(l->series);
     free(l);
@@ -429,19 +428,19 @@ static void label_bytes_deduplicate(struct label_bytes *l)
     CLEANUP(strset_done) struct strset seen = {0};
 
     for (size_t i = 0; i < l->n; i++) {
-        struct str labels = label_bytes_at(l, i), to = {l->bytes + l->at[seen.n], labels.n};
+        struct str labels = label_bytes_at(l, i), to = {l->bytes.p + l->at[seen.n], labels.n};
         size_t n = seen.n;
 
         if (strset_find(&seen, labels) != SIZE_MAX)
             continue;
-        memmove(l->bytes + l->at[n], labels.p, labels.n);
+        memmove(l->bytes.p + l->at[n], labels.p, labels.n);
         (void)strset_add(&seen, to);
         l->series[n] = l->series[i];
         l->at[n + 1] = l->at[n] + labels.n;
     }
     l->invalid += l->n - seen.n;
     l->n = seen.n;
-    l->bytes_n = l->at[l->n];
+    buf_truncate(&l->bytes, l->at[l->n]);
 }
 
 /* ---- Making label bytes ---- */
@@ -461,8 +460,8 @@ struct label_maker *label_maker_new(const struct rw_endpoint_config *c, size_t s
 
     m->config = c;
     buf_init(&m->room, LABEL_ROOM);
-    buf_init(&m->bytes, BYTES_MAX);
     m->out = xcalloc(1, sizeof(*m->out));
+    buf_init(&m->out->bytes, LABEL_BYTES_MAX);
     label_maker_grow(m, series);
     m->matcher = regex_matcher_new();
     (void)!buf_room(&m->room, LABEL_ROOM, &room);
@@ -475,7 +474,6 @@ struct label_maker *label_maker_free(struct label_maker *m)
         return NULL;
     buf_done(&m->room);
     (void)regex_matcher_free(m->matcher);
-    buf_done(&m->bytes);
     (void)label_bytes_free(m->out);
     free(m);
     return NULL;
@@ -517,7 +515,7 @@ static bool label_maker_put(struct label_maker *m, int r, uint32_t series)
     if (out->n == m->cap)
         label_maker_grow(m, size_max(256, m->cap * 2));
     out->series[out->n++] = series;
-    out->at[out->n] = m->bytes.n;
+    out->at[out->n] = out->bytes.n;
     return true;
 }
 
@@ -533,9 +531,7 @@ struct str label_maker_name(struct label_maker *m)
 
 struct label_bytes *label_maker_end(struct label_maker *m)
 {
-    buf_shrink(&m->bytes);
-    m->out->bytes_n = m->bytes.n;
-    m->out->bytes = buf_take(&m->bytes).p;
+    buf_shrink(&m->out->bytes);
     if (m->config->relabel.n)
         label_bytes_deduplicate(m->out);
     return TAKE_PTR(m->out);
@@ -552,7 +548,7 @@ struct label_bytes *label_bytes_new(const struct series_set *set, const uint32_t
     int r;
 
     /* About what is needed, at once: memory that grows by moving loses its huge pages. */
-    (void)!buf_room(&m->bytes, size_min(BYTES_MAX, (mean + 16) * n), &room);
+    (void)!buf_room(&m->out->bytes, size_min(LABEL_BYTES_MAX, (mean + 16) * n), &room);
     for (size_t k = 0; k < DS_LABELS; k++)
         labels[1 + k] = (struct label){ds_label_names[k], STR("any")};
     r = label_maker_list(m, labels, ARRAY_SIZE(labels));

@@ -49,14 +49,13 @@ const struct family *families_find(const struct families *f, struct str name);
 
 /* ---- Labels ---- */
 
-enum { LABELS_MAX = 128, LABEL_BAD_NAME_BYTES = 64 };
+enum { LABELS_MAX = 128, LABEL_BAD_NAME_BYTES = 64, LABEL_BYTES_MAX = 1 << 30 };
 
 /* The encoded labels of many series, back to back: the `labels` fields of a TimeSeries. */
 struct label_bytes {
     size_t n;
-    char *bytes;
-    size_t bytes_n;
-    size_t *at;        /* n + 1 offsets into bytes */
+    struct buf bytes;
+    size_t *at;        /* n + 1 offsets into bytes; NULL while empty */
     uint32_t *series;  /* index of each in the set it comes from; NULL: the same index */
     size_t invalid;    /* series with invalid names, or with repeated, missing or too many labels */
     size_t over_limit; /* series for which an expression exceeded its limits */
@@ -65,7 +64,7 @@ struct label_bytes {
 
 static inline struct str label_bytes_at(const struct label_bytes *l, size_t i)
 {
-    return (struct str){l->bytes + l->at[i], l->at[i + 1] - l->at[i]};
+    return (struct str){l->bytes.p + l->at[i], l->at[i + 1] - l->at[i]};
 }
 
 struct label_bytes *label_bytes_free(struct label_bytes *l);

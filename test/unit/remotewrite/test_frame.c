@@ -186,7 +186,7 @@ static void frames_random_labels(void **state)
             at[l.n + 1] = bytes.n;
             pick[l.n] = (uint32_t)l.n;
         }
-        l.bytes = bytes.p;
+        l.bytes = bytes;
         l.at = at;
         l.series = pick;
         f = frame_new(&l, k % 2 ? pick : NULL, 0, l.n, AT);

@@ -67,7 +67,7 @@ static void keeps_the_first_of_series_that_rules_merge(void **state)
     assert_int_equal(l->invalid, 4);
     assert_int_equal(l->series[0], 0);
     assert_int_equal(l->series[1], 5);
-    assert_int_equal(l->at[l->n], l->bytes_n);
+    assert_int_equal(l->at[l->n], l->bytes.n);
     (void)label_bytes_free(l);
     (void)rw_endpoint_config_unref(c);
     (void)batch_unref(b);
