@@ -144,12 +144,12 @@ static char *put_series(char *p, struct str labels, size_t time_n, int64_t at, c
 }
 
 /* Sets the size of the message, and limits the series to what fits. Returns the size of the largest one. */
-static size_t frame_measure(struct frame *f, const struct label_bytes *l, const uint32_t *pick, size_t first)
+static size_t frame_measure(struct frame *f, const struct label_bytes *l, size_t first)
 {
     size_t largest = 0;
 
     for (size_t i = 0; i < f->n; i++) {
-        size_t n = label_bytes_at(l, pick ? pick[i] : first + i).n + 2 + SAMPLE_FIXED + f->time_n;
+        size_t n = label_bytes_at(l, first + i).n + 2 + SAMPLE_FIXED + f->time_n;
 
         n += 1 + varint_size(n);
         if (i && f->raw_n + n > RAW_MAX) {
@@ -164,29 +164,27 @@ static size_t frame_measure(struct frame *f, const struct label_bytes *l, const 
 
 /* Packs series by series. */
 static void make_block(struct frame *f, struct packer *k, size_t largest, const struct label_bytes *l,
-                       const uint32_t *pick, size_t first, int64_t at)
+                       size_t first, int64_t at)
 {
     char *p = k->raw, *end = k->raw + 2 * WINDOW + largest, *value;
 
     k->out = put_varint(f->block, f->raw_n);
     for (size_t i = 0; i < f->n; i++) {
-        size_t place = pick ? pick[i] : first + i;
-
         if ((size_t)(end - p) < largest) {
             k->begin += (uint32_t)(p - k->raw) - WINDOW;
             p = mempcpy(k->raw, p - WINDOW, WINDOW);
         }
-        p = put_series(p, label_bytes_at(l, place), f->time_n, at, &value);
+        p = put_series(p, label_bytes_at(l, first + i), f->time_n, at, &value);
         pack_labels(k, k->literal, k->begin + (uint32_t)(value - k->raw));
         k->out = put_literal(k->out, raw_at(k, k->literal), (size_t)(p - raw_at(k, k->literal)));
         k->literal = k->begin + (uint32_t)(p - k->raw);
         f->value_at[i] = (uint32_t)(k->out - f->block - (p - value));
-        f->series[i] = l->series ? l->series[place] : (uint32_t)place;
+        f->series[i] = l->series ? l->series[first + i] : (uint32_t)(first + i);
     }
     f->block_n = (size_t)(k->out - f->block);
 }
 
-struct frame *frame_new(const struct label_bytes *l, const uint32_t *pick, size_t first, size_t n, int64_t at)
+struct frame *frame_new(const struct label_bytes *l, size_t first, size_t n, int64_t at)
 {
     struct frame *f = xcalloc(1, sizeof(*f));
     CLEANUP(cleanup_free) char *raw = NULL;
@@ -196,14 +194,14 @@ struct frame *frame_new(const struct label_bytes *l, const uint32_t *pick, size_
 
     f->n = n;
     f->time_n = varint_size((uint64_t)at);
-    largest = frame_measure(f, l, pick, first);
+    largest = frame_measure(f, l, first);
     n = f->n;
     k.seen = seen = xcalloc(1u << HASH_BITS, sizeof(*seen));
     k.raw = raw = xmalloc(2 * WINDOW + largest);
     f->block = xmalloc(f->raw_n + f->raw_n / 6 + 8 * n + 32);
     f->value_at = xmalloc(n * sizeof(f->value_at[0]));
     f->series = xmalloc(n * sizeof(f->series[0]));
-    make_block(f, &k, largest, l, pick, first, at);
+    make_block(f, &k, largest, l, first, at);
     f->block = xrealloc(f->block, f->block_n);
     return f;
 }

@@ -69,7 +69,7 @@ static void frames_make(const struct intake *in, struct frames *f, const struct 
     size_t most = (size_t)in->config->max_samples_per_send;
 
     for (size_t i = 0; i < labels->n; i += f->list[f->n - 1]->n)
-        frames_add(f, frame_new(labels, NULL, i, size_min(most, labels->n - i), at_ms));
+        frames_add(f, frame_new(labels, i, size_min(most, labels->n - i), at_ms));
 }
 
 static struct label_bytes *frames_labels(const struct frames *f)
@@ -301,20 +301,15 @@ static void lane_append(struct intake *in, const struct intake_lane *l, const st
     queue_append(in->queue, &h, payload, f->block_n);
 }
 
-/* Queues stale markers for the series pick[0..n) of these, or for n of them if pick is NULL. */
+/* Queues stale markers for these series. */
 static void lane_end_series(struct intake *in, const struct intake_lane *l, const struct label_bytes *labels,
-                            const uint32_t *pick, size_t n, int64_t at_ms)
+                            int64_t at_ms)
 {
-    size_t most = (size_t)in->config->max_samples_per_send;
+    CLEANUP(frames_done) struct frames frames = {0};
 
-    for (size_t i = 0; i < n;) {
-        CLEANUP(cleanup_frame_free)
-        struct frame *f =
-            frame_new(labels, pick ? pick + i : NULL, pick ? 0 : i, size_min(most, n - i), at_ms);
-
-        lane_append(in, l, f, NULL, at_ms);
-        i += f->n;
-    }
+    frames_make(in, &frames, labels, at_ms);
+    for (size_t i = 0; i < frames.n; i++)
+        lane_append(in, l, frames.list[i], NULL, at_ms);
 }
 
 /* Queues stale markers for active series that are not in the new set, nor in its labels; both may be NULL. */
@@ -328,8 +323,8 @@ static void lane_end_missing(struct intake *in, const struct intake_lane *l, con
     if (!l->set || in->config->relabel.n) {
         CLEANUP(cleanup_label_bytes_free) struct label_bytes *was = frames_labels(&l->frames);
 
-        n = label_bytes_missing(was, now, &gone);
-        lane_end_series(in, l, was, gone, n, at_ms);
+        label_bytes_distil(was, now);
+        lane_end_series(in, l, was, at_ms);
         return;
     }
     n = series_set_missing(l->set, set, &gone);
@@ -338,7 +333,7 @@ static void lane_end_missing(struct intake *in, const struct intake_lane *l, con
         struct label_bytes *was =
             label_bytes_new(l->set, gone + i, 0, size_min(most, n - i), in->config, NULL);
 
-        lane_end_series(in, l, was, NULL, was->n, at_ms);
+        lane_end_series(in, l, was, at_ms);
     }
 }
 

@@ -421,26 +421,27 @@ struct label_bytes *label_bytes_free(struct label_bytes *l)
     return NULL;
 }
 
-/* Relabelling may merge series. The first is kept: two samples with one timestamp would contradict each
- * other. */
-static void label_bytes_deduplicate(struct label_bytes *l)
+void label_bytes_distil(struct label_bytes *l, const struct label_bytes *not_in)
 {
     CLEANUP(strset_done) struct strset seen = {0};
+    size_t n = 0;
 
+    for (size_t i = 0; not_in && i < not_in->n; i++)
+        (void)strset_add(&seen, label_bytes_at(not_in, i));
     for (size_t i = 0; i < l->n; i++) {
-        struct str labels = label_bytes_at(l, i), to = {l->bytes.p + l->at[seen.n], labels.n};
-        size_t n = seen.n;
+        struct str labels = label_bytes_at(l, i), to = {l->bytes.p + l->at[n], labels.n};
 
         if (strset_find(&seen, labels) != SIZE_MAX)
             continue;
         memmove(l->bytes.p + l->at[n], labels.p, labels.n);
         (void)strset_add(&seen, to);
-        l->series[n] = l->series[i];
+        if (l->series)
+            l->series[n] = l->series[i];
         l->at[n + 1] = l->at[n] + labels.n;
+        n++;
     }
-    l->invalid += l->n - seen.n;
-    l->n = seen.n;
-    buf_truncate(&l->bytes, l->at[l->n]);
+    l->n = n;
+    buf_truncate(&l->bytes, n ? l->at[n] : 0);
 }
 
 /* ---- Making label bytes ---- */
@@ -532,8 +533,13 @@ struct str label_maker_name(struct label_maker *m)
 struct label_bytes *label_maker_end(struct label_maker *m)
 {
     buf_shrink(&m->out->bytes);
-    if (m->config->relabel.n)
-        label_bytes_deduplicate(m->out);
+    /* Rules may merge series. The first is kept: two samples with one timestamp would contradict each other. */
+    if (m->config->relabel.n) {
+        size_t before = m->out->n;
+
+        label_bytes_distil(m->out, NULL);
+        m->out->invalid += before - m->out->n;
+    }
     return TAKE_PTR(m->out);
 }
 
@@ -567,18 +573,4 @@ struct label_bytes *label_bytes_new(const struct series_set *set, const uint32_t
             families_note(families, label_maker_name(m), "", FAMILY_GAUGE, SCORE_HELP);
     }
     return label_maker_end(m);
-}
-
-size_t label_bytes_missing(const struct label_bytes *in, const struct label_bytes *not_in, uint32_t **ret)
-{
-    CLEANUP(strset_done) struct strset there = {0};
-    uint32_t *missing = *ret = xmalloc((in->n + 1) * sizeof(*missing));
-    size_t n = 0;
-
-    for (size_t i = 0; in->n && not_in && i < not_in->n; i++)
-        (void)strset_add(&there, label_bytes_at(not_in, i));
-    for (size_t i = 0; i < in->n; i++)
-        if (strset_find(&there, label_bytes_at(in, i)) == SIZE_MAX)
-            missing[n++] = (uint32_t)i;
-    return n;
 }

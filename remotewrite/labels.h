@@ -73,9 +73,8 @@ DEFINE_CLEANUP(struct label_bytes, label_bytes_free)
  * the metrics are called in `families`, unless that is NULL. */
 struct label_bytes *label_bytes_new(const struct series_set *set, const uint32_t *pick, size_t first,
                                     size_t n, const struct rw_endpoint_config *c, struct families *families);
-/* Indices of the series of `in` that `not_in` lacks, and their number; `not_in` may be NULL. *ret from
- * malloc. */
-size_t label_bytes_missing(const struct label_bytes *in, const struct label_bytes *not_in, uint32_t **ret);
+/* Keeps the first of series with the same labels, and none whose labels `not_in` (may be NULL) has. */
+void label_bytes_distil(struct label_bytes *l, const struct label_bytes *not_in);
 
 /* Whether Prometheus takes it as the name of a label, or of a metric. */
 bool label_is_name(struct str s, bool metric);
