@@ -506,7 +506,7 @@ static int collect_sample(void *arg, const struct metric_sample *s)
 
 void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms)
 {
-    CLEANUP(cleanup_label_maker_free) struct label_maker *maker = label_maker_new(in->config, 0);
+    CLEANUP(cleanup_label_maker_free) struct label_maker *maker = label_maker_new(in->config);
     CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL, *was = NULL;
     struct collector c = {.families = &in->families, .maker = maker};
     struct intake_lane *l = lane_get(in, STR(""), true);

@@ -446,15 +446,7 @@ void label_bytes_distil(struct label_bytes *l, const struct label_bytes *not_in)
 
 /* ---- Making label bytes ---- */
 
-static void label_maker_grow(struct label_maker *m, size_t cap)
-{
-    m->out->at = xrealloc(m->out->at, (cap + 1) * sizeof(m->out->at[0]));
-    m->out->at[0] = 0;
-    m->out->series = xrealloc(m->out->series, (cap + 1) * sizeof(m->out->series[0]));
-    m->cap = cap;
-}
-
-struct label_maker *label_maker_new(const struct rw_endpoint_config *c, size_t series)
+struct label_maker *label_maker_new(const struct rw_endpoint_config *c)
 {
     struct label_maker *m = xmalloc(sizeof(*m));
     char *room;
@@ -463,7 +455,7 @@ struct label_maker *label_maker_new(const struct rw_endpoint_config *c, size_t s
     buf_init(&m->room, LABEL_ROOM);
     m->out = xcalloc(1, sizeof(*m->out));
     buf_init(&m->out->bytes, LABEL_BYTES_MAX);
-    label_maker_grow(m, series);
+    m->cap = 0;
     m->matcher = regex_matcher_new();
     (void)!buf_room(&m->room, LABEL_ROOM, &room);
     return m;
@@ -513,8 +505,12 @@ static bool label_maker_put(struct label_maker *m, int r, uint32_t series)
         (void)snprintf(out->bad_name, sizeof(out->bad_name), "%.*s", STR_ARG(m->bad_name));
     if (r != 0)
         return false;
-    if (out->n == m->cap)
-        label_maker_grow(m, size_max(256, m->cap * 2));
+    if (out->n == m->cap) {
+        m->cap = size_max(256, m->cap * 2);
+        out->at = xreallocarray(out->at, m->cap + 1, sizeof(out->at[0]));
+        out->at[0] = 0;
+        out->series = xreallocarray(out->series, m->cap, sizeof(out->series[0]));
+    }
     out->series[out->n++] = series;
     out->at[out->n] = out->bytes.n;
     return true;
@@ -533,7 +529,7 @@ struct str label_maker_name(struct label_maker *m)
 struct label_bytes *label_maker_end(struct label_maker *m)
 {
     buf_shrink(&m->out->bytes);
-    /* Rules may merge series. The first is kept: two samples with one timestamp would contradict each other. */
+    /* Rules may merge series. The first is kept: two samples with one timestamp contradict each other. */
     if (m->config->relabel.n) {
         size_t before = m->out->n;
 
@@ -546,7 +542,7 @@ struct label_bytes *label_maker_end(struct label_maker *m)
 struct label_bytes *label_bytes_new(const struct series_set *set, const uint32_t *pick, size_t first,
                                     size_t n, const struct rw_endpoint_config *c, struct families *families)
 {
-    CLEANUP(cleanup_label_maker_free) struct label_maker *m = label_maker_new(c, n);
+    CLEANUP(cleanup_label_maker_free) struct label_maker *m = label_maker_new(c);
     size_t mean = series_names_bytes(set) / (series_count(set) + 1);
     struct label labels[1 + DS_LABELS] = {{STR("__name__"), STR(SCORE_METRIC)}}, *of[DS_LABELS];
     struct str values[DS_LABELS];

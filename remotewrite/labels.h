@@ -79,9 +79,9 @@ void label_bytes_distil(struct label_bytes *l, const struct label_bytes *not_in)
 /* Whether Prometheus takes it as the name of a label, or of a metric. */
 bool label_is_name(struct str s, bool metric);
 
-/* Makes label bytes, one series after the other; `series` is how many there will be about. */
+/* Makes label bytes, one series after the other. */
 struct label_maker;
-struct label_maker *label_maker_new(const struct rw_endpoint_config *c, size_t series);
+struct label_maker *label_maker_new(const struct rw_endpoint_config *c);
 struct label_maker *label_maker_free(struct label_maker *m);
 DEFINE_CLEANUP(struct label_maker, label_maker_free)
 /* Adds a series with this index. False if a rule drops it, or if it is counted as invalid or over_limit. */

@@ -84,8 +84,7 @@ struct sender {
     bool failing_logged;
     uint64_t dropped_unlogged; /* samples */
     /* Metadata for 1.0 and vm: neither waits for samples nor holds them up. */
-    struct buf metadata;
-    bool metadata_in_flight;
+    struct buf metadata;        /* of the request in flight; empty without one */
     unsigned metadata_failures; /* consecutive */
     mono_ms metadata_at;        /* the next request */
 };
@@ -421,23 +420,6 @@ static void sender_on_accepted(struct sender *s, const struct transport_answer *
     sender_reject(s, n - written, st->error);
 }
 
-static enum rw_verdict sender_verdict(const struct sender *s, const struct transport_answer *a)
-{
-    enum rw_verdict v = transport_verdict(a);
-
-    if (s->form == RW_FORM_V2 && v != VERDICT_RETRY) {
-        /* A 1.0 receiver decodes a 2.0 request as empty and answers 2xx. */
-        if (v == VERDICT_SENT && !a->written)
-            return VERDICT_STEP_DOWN;
-        /* The Written headers prove that the receiver speaks 2.0 and has read the request. */
-        if (v != VERDICT_SENT && a->written)
-            return VERDICT_PARTIAL;
-    }
-    if (v == VERDICT_STEP_DOWN && s->form == RW_FORM_V1)
-        v = VERDICT_DROP;
-    return v;
-}
-
 /* The top piece was rejected because of its size, or of what is in it: splits it, or removes and logs it. */
 static void sender_on_rejected(struct sender *s, const struct transport_answer *a, enum rw_verdict v)
 {
@@ -478,7 +460,7 @@ static void sender_on_rejected(struct sender *s, const struct transport_answer *
 
 static void sender_act(struct sender *s, const struct transport_answer *a)
 {
-    enum rw_verdict v = sender_verdict(s, a);
+    enum rw_verdict v = transport_verdict(a, s->form);
 
     s->victoria = s->victoria || a->victoria;
     switch (v) {
@@ -670,7 +652,7 @@ struct sender *sender_free(struct sender *s)
         return NULL;
     loop_timer_clear(s->o.loop, &s->timer);
     s->o.transport->cancel(s->o.transport);
-    if (s->metadata_in_flight)
+    if (s->metadata.n)
         s->o.metadata_transport->cancel(s->o.metadata_transport);
     buf_done(&s->metadata);
     if (s->record)
@@ -688,10 +670,9 @@ static void metadata_on_answer(void *arg, const struct transport_answer *a)
 {
     const struct backoff backoff = {1000, 60 * 1000, RETRY_AFTER_MAX_MS};
     struct sender *s = arg;
-    enum rw_verdict v = transport_verdict(a);
+    enum rw_verdict v = transport_verdict(a, RW_FORM_V1);
     int64_t wait_ms = s->o.config->metadata_interval_ms;
 
-    s->metadata_in_flight = false;
     buf_done(&s->metadata);
     s->metadata_failures = v == VERDICT_SENT ? 0 : s->metadata_failures + 1;
     if (s->metadata_failures == 1)
@@ -714,14 +695,12 @@ void sender_tick(struct sender *s)
     char why[256] = "";
 
     if (!s->o.config->metadata_send || st->samples == 0 || st->failures || s->hurried ||
-        st->form == RW_FORM_V2 || s->metadata_in_flight || mono_before(now, s->metadata_at))
+        st->form == RW_FORM_V2 || s->metadata.n || mono_before(now, s->metadata_at))
         return;
     s->metadata_at = mono_add(now, s->o.config->metadata_interval_ms);
-    s->metadata_in_flight =
-        metadata_body(st->form, s->o.families, &s->metadata) == 0 && s->metadata.n &&
+    if (metadata_body(st->form, s->o.families, &s->metadata) < 0 || s->metadata.n == 0 ||
         s->o.metadata_transport->start(s->o.metadata_transport, st->form, buf_str(&s->metadata),
-                                       metadata_on_answer, s, why) == 0;
-    if (!s->metadata_in_flight)
+                                       metadata_on_answer, s, why) < 0)
         buf_done(&s->metadata);
 }
 

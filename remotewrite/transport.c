@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* The first matching line applies. */
 static const struct {
     long from, to;
     enum rw_verdict verdict;
@@ -24,14 +23,22 @@ static const struct {
     {500, 599, VERDICT_RETRY},
 };
 
-enum rw_verdict transport_verdict(const struct transport_answer *a)
+enum rw_verdict transport_verdict(const struct transport_answer *a, enum rw_form form)
 {
+    enum rw_verdict v = VERDICT_DROP;
+
     if (a->error != HTTP_OK)
         return VERDICT_RETRY;
     for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++)
         if (a->status >= verdicts[i].from && a->status <= verdicts[i].to)
-            return verdicts[i].verdict;
-    return VERDICT_DROP;
+            v = verdicts[i].verdict;
+    /* A 1.0 receiver decodes a 2.0 request as empty and answers 2xx. */
+    if (form == RW_FORM_V2 && v == VERDICT_SENT && !a->written)
+        return VERDICT_STEP_DOWN;
+    /* The Written headers prove that the receiver speaks 2.0 and has read the request. */
+    if (form == RW_FORM_V2 && v != VERDICT_SENT && v != VERDICT_RETRY && a->written)
+        return VERDICT_PARTIAL;
+    return v == VERDICT_STEP_DOWN && form == RW_FORM_V1 ? VERDICT_DROP : v;
 }
 
 enum { SECRET_MAX = 64 << 10, AUTHORIZATION_MAX = 144 << 10, OWN_HEADERS = 3 };
