@@ -52,8 +52,8 @@ struct endpoint {
     struct endpoint_item *inbox, **inbox_end;
     size_t inbox_bytes, inbox_items;
     uint64_t busy; /* samples dropped because the inbox was full, not yet counted by the thread */
-    bool woken, stop, drain;
-    int64_t flush_ms;
+    bool woken, drain;
+    int64_t flush_ms; /* of a stop; -1: not asked for */
     struct endpoint_state state;
     /* The thread's own, except that loop_post() is for any thread. */
     struct loop *loop;
@@ -308,7 +308,6 @@ static void thread_on_wake(struct post *p)
 {
     struct endpoint *e = CONTAINER_OF(p, struct endpoint, wake);
     struct endpoint_item *list;
-    bool stop;
     int64_t flush_ms;
 
     (void)pthread_mutex_lock(&e->lock);
@@ -317,7 +316,6 @@ static void thread_on_wake(struct post *p)
     e->inbox_bytes = e->inbox_items = 0;
     e->woken = false;
     e->draining = e->drain;
-    stop = e->stop;
     flush_ms = e->flush_ms;
     (void)pthread_mutex_unlock(&e->lock);
     for (struct endpoint_item *i = list; i; i = i->next)
@@ -329,7 +327,7 @@ static void thread_on_wake(struct post *p)
             intake_metrics(e->intake, i->metrics, i->at.ms);
     intake_commit(e->intake);
     items_free(list);
-    if (stop && !e->stopping) {
+    if (flush_ms >= 0 && !e->stopping) {
         e->stopping = true;
         if (!e->draining)
             intake_stop(e->intake, loop_wall(e->loop).ms);
@@ -428,6 +426,7 @@ int endpoint_new(struct endpoint **ret, struct rw_endpoint_config *c, const char
     e->changed = changed;
     e->arg = arg;
     e->inbox_end = &e->inbox;
+    e->flush_ms = -1;
     e->drain = e->draining = drain;
     e->wake.fn = thread_on_wake;
     e->tick.fn = thread_on_tick;
@@ -462,9 +461,8 @@ static void endpoint_unlock_and_wake(struct endpoint *e)
 void endpoint_stop(struct endpoint *e, int64_t flush_ms)
 {
     (void)pthread_mutex_lock(&e->lock);
-    if (!e->stop)
+    if (e->flush_ms < 0)
         e->flush_ms = flush_ms;
-    e->stop = true;
     endpoint_unlock_and_wake(e);
 }
 

@@ -95,8 +95,9 @@ static int read_secrets(const struct rw_endpoint_config *c, struct buf *authoriz
     return r;
 }
 
-void transport_note_header(struct transport_answer *a, struct str name, struct str value)
+void transport_note_header(void *answer, struct str name, struct str value)
 {
+    struct transport_answer *a = answer;
     static const char *const written[] = {"X-Prometheus-Remote-Write-Samples-Written",
                                           "X-Prometheus-Remote-Write-Histograms-Written",
                                           "X-Prometheus-Remote-Write-Exemplars-Written"};
@@ -126,15 +127,10 @@ void transport_note_body(struct transport_answer *a, struct str body)
     text_line(a->text + n, sizeof(a->text) - (size_t)n, body);
 }
 
-static void transport_on_header(void *arg, struct str name, struct str value)
-{
-    transport_note_header(&((struct transport *)arg)->answer, name, value);
-}
-
 static void transport_on_answer(void *arg, struct http_answer *a)
 {
-    struct transport *t = arg;
-    struct transport_answer *answer = &t->answer;
+    struct transport_answer *answer = arg;
+    struct transport *t = CONTAINER_OF(answer, struct transport, answer);
 
     answer->error = a->error;
     answer->status = a->status;
@@ -175,7 +171,7 @@ static int transport_start(struct transport *t, enum rw_form form, struct str bo
         .proxy = c->proxy_url,
         .no_redirects = true,
         .status_decides = true,
-        .on_header = transport_on_header,
+        .on_header = transport_note_header,
     };
     int r = read_secrets(c, &authorization, &password, &t->client_secret, why);
 
@@ -188,7 +184,7 @@ static int transport_start(struct transport *t, enum rw_form form, struct str bo
     t->done = done;
     t->arg = arg;
     t->answer = (struct transport_answer){0};
-    r = r ?: http_start(&t->call, t->http, &rq, transport_on_answer, t);
+    r = r ?: http_start(&t->call, t->http, &rq, transport_on_answer, &t->answer);
     if (r < 0)
         secret_done(&t->client_secret);
     if (r < 0 && !*why)
