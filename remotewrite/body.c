@@ -2,6 +2,7 @@
 
 #include "exporter/base/map.h"
 #include "exporter/base/text.h"
+#include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "exporter/num/num.h"
 #include "remote_v1.pb-c.h"
@@ -401,6 +402,8 @@ int body_join(const struct str *blocks, size_t n, struct buf *into)
 
 /* ---- 2.0 ---- */
 
+/* MetricType of 1.0 and 2.0 has the order of enum metric_type after UNKNOWN. */
+enum { FIRST_TYPE = RW__V1__METRIC_METADATA__TYPE__COUNTER - METRIC_TYPE_COUNTER };
 enum {
     V2_REF_MAX = 5,     /* bytes of a reference to a symbol */
     V2_SERIES_MAX = 64, /* of a series without its references */
@@ -438,7 +441,7 @@ static char *v2_put_metadata(char *p, struct v2_message *m, const struct family 
     help = strset_add(&m->symbols, str_of(f->help));
     p = put_tag(p, 5, 3 + varint_size(help));
     *p++ = 1 << 3;
-    p = put_varint(p, f->type);
+    p = put_varint(p, FIRST_TYPE + f->type);
     *p++ = 3 << 3;
     return put_varint(p, help);
 }
@@ -449,7 +452,7 @@ static char *v2_put_sample(char *p, const struct v2_message *m, const struct fam
                            int64_t at)
 {
     int64_t start =
-        m->own && f && f->type != FAMILY_GAUGE && m->own->started_ms <= at ? m->own->started_ms : 0;
+        m->own && f && f->type != METRIC_TYPE_GAUGE && m->own->started_ms <= at ? m->own->started_ms : 0;
 
     p = put_tag(p, 2, sample.n + (start ? 1 + varint_size((uint64_t)start) : 0));
     p = mempcpy(p, sample.p, sample.n);
@@ -484,7 +487,7 @@ static bool v2_label_take(struct v2_message *m, struct v2_label *l, struct str *
 
 static int v2_add_series(struct v2_message *m, struct str rest)
 {
-    static const struct family score_family = {.type = FAMILY_GAUGE, .help = SCORE_HELP};
+    static const struct family score_family = {.type = METRIC_TYPE_GAUGE, .help = SCORE_HELP};
     const struct family *family = m->own ? NULL : &score_family;
     char refs[2 * LABELS_MAX * V2_REF_MAX], more[V2_SERIES_MAX], *end = refs, *p = more, *to;
     struct str sample;
@@ -574,7 +577,7 @@ static int put_family(const struct family *f, struct buf *message)
     Rw__V1__WriteRequest rq = RW__V1__WRITE_REQUEST__INIT;
     char *room;
 
-    m.type = (Rw__V1__MetricMetadata__Type)f->type;
+    m.type = (Rw__V1__MetricMetadata__Type)(FIRST_TYPE + f->type);
     m.metric_family_name = stem;
     m.help = (char *)(uintptr_t)f->help;
     rq.metadata = &place;

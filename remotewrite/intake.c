@@ -472,10 +472,6 @@ size_t intake_series(const struct intake *in)
 
 /* ---- The program's own metrics ---- */
 
-static const enum family_type family_types[] = {[METRIC_TYPE_COUNTER] = FAMILY_COUNTER,
-                                                [METRIC_TYPE_GAUGE] = FAMILY_GAUGE,
-                                                [METRIC_TYPE_HISTOGRAM] = FAMILY_HISTOGRAM};
-
 /* Collects the labels and values of every sample, and notes their metadata. */
 struct collector {
     struct families *families;
@@ -499,8 +495,7 @@ static int collect_sample(void *arg, const struct metric_sample *s)
     if (c->n == c->cap)
         c->values = xrealloc(c->values, (c->cap = size_max(256, c->cap * 2)) * sizeof(c->values[0]));
     c->values[c->n++] = s->value;
-    families_note(c->families, label_maker_name(c->maker), s->suffix, family_types[s->info->type],
-                  s->info->help);
+    families_note(c->families, label_maker_name(c->maker), s->suffix, s->info->type, s->info->help);
     return 0;
 }
 

@@ -59,7 +59,7 @@ const struct family *families_find(const struct families *f, struct str name)
     return i == SIZE_MAX ? NULL : f->list[i];
 }
 
-void families_note(struct families *f, struct str name, const char *suffix, enum family_type type,
+void families_note(struct families *f, struct str name, const char *suffix, enum metric_type type,
                    const char *help)
 {
     size_t i = strset_find(&f->names, name), n = strlen(suffix);
@@ -566,7 +566,7 @@ struct label_bytes *label_bytes_new(const struct series_set *set, const uint32_t
         if (c->relabel.n)
             r = label_maker_list(m, labels, ARRAY_SIZE(labels));
         if (label_maker_put(m, r, series) && families && (c->relabel.n || m->out->n == 1))
-            families_note(families, label_maker_name(m), "", FAMILY_GAUGE, SCORE_HELP);
+            families_note(families, label_maker_name(m), "", METRIC_TYPE_GAUGE, SCORE_HELP);
     }
     return label_maker_end(m);
 }

@@ -5,6 +5,7 @@
 
 #include "exporter/base/doc.h"
 #include "exporter/base/map.h"
+#include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 
 struct relabel_rule;
@@ -24,11 +25,8 @@ struct label {
 /* More names than this are the work of a rule that makes a name for each series. */
 enum { FAMILIES_MAX = 1000, FAMILY_NAME_MAX = 255 };
 
-/* prometheus.MetricMetadata.MetricType, the same in 1.0 and 2.0. */
-enum family_type { FAMILY_COUNTER = 1, FAMILY_GAUGE = 2, FAMILY_HISTOGRAM = 3 };
-
 struct family {
-    enum family_type type;
+    enum metric_type type;
     const char *help; /* static */
     size_t stem_n;    /* bytes of the name without a histogram's suffix */
     char name[];
@@ -42,7 +40,7 @@ struct families {
 
 void families_done(struct families *f);
 /* Adds or updates the metadata of a name; `suffix` is a histogram's, "" for none. */
-void families_note(struct families *f, struct str name, const char *suffix, enum family_type type,
+void families_note(struct families *f, struct str name, const char *suffix, enum metric_type type,
                    const char *help);
 /* NULL if unknown. */
 const struct family *families_find(const struct families *f, struct str name);
