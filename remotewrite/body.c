@@ -2,6 +2,7 @@
 
 #include "exporter/base/map.h"
 #include "exporter/base/text.h"
+#include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "exporter/num/num.h"
 #include "remote_v1.pb-c.h"
@@ -144,12 +145,12 @@ static char *put_series(char *p, struct str labels, size_t time_n, int64_t at, c
 }
 
 /* Sets the size of the message, and limits the series to what fits. Returns the size of the largest one. */
-static size_t frame_measure(struct frame *f, const struct label_bytes *l, const uint32_t *pick, size_t first)
+static size_t frame_measure(struct frame *f, const struct label_bytes *l, size_t first)
 {
     size_t largest = 0;
 
     for (size_t i = 0; i < f->n; i++) {
-        size_t n = label_bytes_at(l, pick ? pick[i] : first + i).n + 2 + SAMPLE_FIXED + f->time_n;
+        size_t n = label_bytes_at(l, first + i).n + 2 + SAMPLE_FIXED + f->time_n;
 
         n += 1 + varint_size(n);
         if (i && f->raw_n + n > RAW_MAX) {
@@ -164,29 +165,27 @@ static size_t frame_measure(struct frame *f, const struct label_bytes *l, const 
 
 /* Packs series by series. */
 static void make_block(struct frame *f, struct packer *k, size_t largest, const struct label_bytes *l,
-                       const uint32_t *pick, size_t first, int64_t at)
+                       size_t first, int64_t at)
 {
     char *p = k->raw, *end = k->raw + 2 * WINDOW + largest, *value;
 
     k->out = put_varint(f->block, f->raw_n);
     for (size_t i = 0; i < f->n; i++) {
-        size_t place = pick ? pick[i] : first + i;
-
         if ((size_t)(end - p) < largest) {
             k->begin += (uint32_t)(p - k->raw) - WINDOW;
             p = mempcpy(k->raw, p - WINDOW, WINDOW);
         }
-        p = put_series(p, label_bytes_at(l, place), f->time_n, at, &value);
+        p = put_series(p, label_bytes_at(l, first + i), f->time_n, at, &value);
         pack_labels(k, k->literal, k->begin + (uint32_t)(value - k->raw));
         k->out = put_literal(k->out, raw_at(k, k->literal), (size_t)(p - raw_at(k, k->literal)));
         k->literal = k->begin + (uint32_t)(p - k->raw);
         f->value_at[i] = (uint32_t)(k->out - f->block - (p - value));
-        f->series[i] = l->series ? l->series[place] : (uint32_t)place;
+        f->series[i] = l->series ? l->series[first + i] : (uint32_t)(first + i);
     }
     f->block_n = (size_t)(k->out - f->block);
 }
 
-struct frame *frame_new(const struct label_bytes *l, const uint32_t *pick, size_t first, size_t n, int64_t at)
+struct frame *frame_new(const struct label_bytes *l, size_t first, size_t n, int64_t at)
 {
     struct frame *f = xcalloc(1, sizeof(*f));
     CLEANUP(cleanup_free) char *raw = NULL;
@@ -196,14 +195,14 @@ struct frame *frame_new(const struct label_bytes *l, const uint32_t *pick, size_
 
     f->n = n;
     f->time_n = varint_size((uint64_t)at);
-    largest = frame_measure(f, l, pick, first);
+    largest = frame_measure(f, l, first);
     n = f->n;
     k.seen = seen = xcalloc(1u << HASH_BITS, sizeof(*seen));
     k.raw = raw = xmalloc(2 * WINDOW + largest);
     f->block = xmalloc(f->raw_n + f->raw_n / 6 + 8 * n + 32);
     f->value_at = xmalloc(n * sizeof(f->value_at[0]));
     f->series = xmalloc(n * sizeof(f->series[0]));
-    make_block(f, &k, largest, l, pick, first, at);
+    make_block(f, &k, largest, l, first, at);
     f->block = xrealloc(f->block, f->block_n);
     return f;
 }
@@ -372,16 +371,13 @@ int body_labels(struct str block, struct label_bytes *into)
     r = r ?: body_series(buf_str(&message), &series, &n);
     if (r < 0)
         return r;
-    into->bytes = xrealloc(into->bytes, into->bytes_n + message.n + 1);
     into->at = xreallocarray(into->at, into->n + n + 1, sizeof(into->at[0]));
     into->at[0] = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct str labels = series_labels_field(series[i]);
-
-        memcpy(into->bytes + into->bytes_n, labels.p, labels.n);
-        into->at[++into->n] = into->bytes_n += labels.n;
+    for (size_t i = 0; i < n && r == 0; i++) {
+        r = buf_put_str(&into->bytes, series_labels_field(series[i]));
+        into->at[++into->n] = into->bytes.n;
     }
-    return 0;
+    return r;
 }
 
 int body_join(const struct str *blocks, size_t n, struct buf *into)
@@ -406,6 +402,8 @@ int body_join(const struct str *blocks, size_t n, struct buf *into)
 
 /* ---- 2.0 ---- */
 
+/* MetricType of 1.0 and 2.0 has the order of enum metric_type after UNKNOWN. */
+enum { FIRST_TYPE = RW__V1__METRIC_METADATA__TYPE__COUNTER - METRIC_TYPE_COUNTER };
 enum {
     V2_REF_MAX = 5,     /* bytes of a reference to a symbol */
     V2_SERIES_MAX = 64, /* of a series without its references */
@@ -443,7 +441,7 @@ static char *v2_put_metadata(char *p, struct v2_message *m, const struct family 
     help = strset_add(&m->symbols, str_of(f->help));
     p = put_tag(p, 5, 3 + varint_size(help));
     *p++ = 1 << 3;
-    p = put_varint(p, f->type);
+    p = put_varint(p, FIRST_TYPE + f->type);
     *p++ = 3 << 3;
     return put_varint(p, help);
 }
@@ -454,7 +452,7 @@ static char *v2_put_sample(char *p, const struct v2_message *m, const struct fam
                            int64_t at)
 {
     int64_t start =
-        m->own && f && f->type != FAMILY_GAUGE && m->own->started_ms <= at ? m->own->started_ms : 0;
+        m->own && f && f->type != METRIC_TYPE_GAUGE && m->own->started_ms <= at ? m->own->started_ms : 0;
 
     p = put_tag(p, 2, sample.n + (start ? 1 + varint_size((uint64_t)start) : 0));
     p = mempcpy(p, sample.p, sample.n);
@@ -489,7 +487,7 @@ static bool v2_label_take(struct v2_message *m, struct v2_label *l, struct str *
 
 static int v2_add_series(struct v2_message *m, struct str rest)
 {
-    static const struct family score_family = {.type = FAMILY_GAUGE, .help = SCORE_HELP};
+    static const struct family score_family = {.type = METRIC_TYPE_GAUGE, .help = SCORE_HELP};
     const struct family *family = m->own ? NULL : &score_family;
     char refs[2 * LABELS_MAX * V2_REF_MAX], more[V2_SERIES_MAX], *end = refs, *p = more, *to;
     struct str sample;
@@ -579,7 +577,7 @@ static int put_family(const struct family *f, struct buf *message)
     Rw__V1__WriteRequest rq = RW__V1__WRITE_REQUEST__INIT;
     char *room;
 
-    m.type = (Rw__V1__MetricMetadata__Type)f->type;
+    m.type = (Rw__V1__MetricMetadata__Type)(FIRST_TYPE + f->type);
     m.metric_family_name = stem;
     m.help = (char *)(uintptr_t)f->help;
     rq.metadata = &place;

@@ -27,10 +27,9 @@ struct frame {
     size_t raw_n;       /* bytes of the message before compression */
 };
 
-/* A frame of the series pick[0..n) of l, or of n series from `first` on if pick is NULL, or of fewer if the
- * message would exceed 48 MiB. It serves for timestamps that take as many bytes as `at`. */
-struct frame *frame_new(const struct label_bytes *l, const uint32_t *pick, size_t first, size_t n,
-                        int64_t at);
+/* A frame of n series of l from `first` on, or of fewer if the message would exceed 48 MiB. It serves for
+ * timestamps that take as many bytes as `at`. */
+struct frame *frame_new(const struct label_bytes *l, size_t first, size_t n, int64_t at);
 struct frame *frame_free(struct frame *f);
 DEFINE_CLEANUP(struct frame, frame_free)
 /* Copies the block to out (block_n bytes) with this timestamp and these values, by index in the set, or

@@ -18,18 +18,16 @@ const char *const rw_protocol_words[RW_PROTOCOLS] = {"1.0", "vm", "2.0", "auto"}
 
 static bool is_url(const char *url, bool proxy)
 {
-    static const char *const schemes[] = {"http://",    "https://",  "socks4://",
-                                          "socks4a://", "socks5://", "socks5h://"};
-    size_t begin = 0;
+    static const char *const socks[] = {"socks4://", "socks4a://", "socks5://", "socks5h://"};
+    bool begins = http_is_url(str_of(url));
     CURLUcode c;
     CURLU *u;
 
-    for (size_t i = 0; i < (proxy ? ARRAY_SIZE(schemes) : 2) && !begin; i++)
-        if (strncasecmp(url, schemes[i], strlen(schemes[i])) == 0)
-            begin = strlen(schemes[i]);
-    if (!begin || !url[begin] || url[begin] == '/')
-        return false;
-    u = curl_url();
+    for (size_t i = 0, n; proxy && i < ARRAY_SIZE(socks) && !begins; i++) {
+        n = strlen(socks[i]);
+        begins = strncasecmp(url, socks[i], n) == 0 && url[n] && url[n] != '/';
+    }
+    u = begins ? curl_url() : NULL;
     c = u ? curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) : CURLUE_OUT_OF_MEMORY;
     curl_url_cleanup(u);
     return c == CURLUE_OK;
@@ -137,8 +135,6 @@ static void read_tls(struct rw_endpoint_config *c, struct http_tls *ret, const s
         "ca_file", "cert_file", "key_file", "server_name", "insecure_skip_verify", NULL};
     const struct node *n = node_object(map, "tls_config", known, p);
 
-    if (!n)
-        return;
     ret->ca_file = node_text(n, "ca_file", p, &c->memory);
     ret->cert_file = node_text(n, "cert_file", p, &c->memory);
     ret->key_file = node_text(n, "key_file", p, &c->memory);
@@ -288,8 +284,6 @@ static void read_queue(struct rw_endpoint_config *c, const struct node *map, str
         [RW_DROP_OLDEST] = "drop_oldest", [RW_DROP_NEWEST] = "drop_newest", NULL};
     const struct node *n = node_object(map, "queue_config", NULL, p);
 
-    if (!n)
-        return;
     check_keys(n, "queue_config", known, p);
     (void)node_int(n, "max_samples_per_send", p, 1, 1000000, &c->max_samples_per_send);
     (void)node_duration(n, "min_backoff", p, 1, 60 * 1000, &c->min_backoff_ms);
@@ -308,8 +302,6 @@ static void read_metadata(struct rw_endpoint_config *c, const struct node *map, 
     static const char *const known[] = {"send", "send_interval", NULL};
     const struct node *n = node_object(map, "metadata_config", NULL, p);
 
-    if (!n)
-        return;
     check_keys(n, "metadata_config", known, p);
     (void)node_bool(n, "send", p, &c->metadata_send);
     (void)node_duration(n, "send_interval", p, 1000, 86400 * 1000, &c->metadata_interval_ms);

@@ -52,9 +52,8 @@ struct endpoint {
     struct endpoint_item *inbox, **inbox_end;
     size_t inbox_bytes, inbox_items;
     uint64_t busy; /* samples dropped because the inbox was full, not yet counted by the thread */
-    bool woken, stop, drain;
-    bool ended; /* the thread takes no more items */
-    int64_t flush_ms;
+    bool woken, drain;
+    int64_t flush_ms; /* of a stop; -1: not asked for */
     struct endpoint_state state;
     /* The thread's own, except that loop_post() is for any thread. */
     struct loop *loop;
@@ -142,16 +141,10 @@ static void spool_open(struct endpoint *e)
     intake_attach(e->intake, e->spool);
 }
 
-static void spool_on_removed(struct endpoint *e)
+static void spool_close(struct endpoint *e)
 {
-    uint64_t lost = queue_detach(e->queue);
-
     intake_attach(e->intake, NULL);
     e->spool = spool_free(e->spool);
-    e->spool_error = -ENOENT;
-    log_error("spool folder was removed, making it anew", L_STR("remote_name", e->config->name),
-              L_STR("dir", e->dir), L_INT("samples_lost", lost));
-    spool_open(e);
 }
 
 /* What failed is tried again with back-off, or `now`. */
@@ -162,11 +155,14 @@ static void spool_watch(struct endpoint *e, bool now)
     if (!e->dir)
         return;
     if (e->spool && e->spool->read_error < 0) { /* the queue has left it */
-        intake_attach(e->intake, NULL);
         spool_note_failure(e, e->spool, e->spool->read_error);
-        e->spool = spool_free(e->spool);
+        spool_close(e);
     } else if (e->spool && !spool_is_there(e->spool)) {
-        spool_on_removed(e);
+        e->spool_error = -ENOENT;
+        log_error("spool folder was removed, making it anew", L_STR("remote_name", e->config->name),
+                  L_STR("dir", e->dir), L_INT("samples_lost", queue_detach(e->queue)));
+        spool_close(e);
+        now = true;
     } else if (e->spool) {
         spool_trim(e->spool);
     }
@@ -234,10 +230,10 @@ static void thread_publish_state(struct endpoint *e)
     e->busy = 0;
     now.queue = queue_stats(e->queue);
     /* Should padding differ, others look in vain. */
-    news = memcmp(to, &now, offsetof(struct endpoint_state, newest_in_ms)) != 0;
+    news = memcmp(to, &now, offsetof(struct endpoint_state, ended)) != 0;
     if (to->sender.requests != now.sender.requests && to->n_durations < ENDPOINT_DURATIONS)
         to->durations[to->n_durations++] = (float)now.sender.seconds;
-    memcpy(to, &now, offsetof(struct endpoint_state, newest_in_ms));
+    memcpy(to, &now, offsetof(struct endpoint_state, ended));
     (void)pthread_mutex_unlock(&e->lock);
     if (news && e->changed)
         e->changed(e->arg);
@@ -275,7 +271,7 @@ static bool thread_has_drained(struct endpoint *e)
     if (!e->draining || !(wanted || (sender_done(e->sender) && queue_stats(e->queue).samples == 0)))
         return false;
     (void)pthread_mutex_lock(&e->lock);
-    ended = e->ended = e->drain && !e->inbox;
+    ended = e->state.ended = e->drain && !e->inbox;
     (void)pthread_mutex_unlock(&e->lock);
     if (ended && e->changed)
         e->changed(e->arg);
@@ -312,7 +308,6 @@ static void thread_on_wake(struct post *p)
 {
     struct endpoint *e = CONTAINER_OF(p, struct endpoint, wake);
     struct endpoint_item *list;
-    bool stop;
     int64_t flush_ms;
 
     (void)pthread_mutex_lock(&e->lock);
@@ -321,7 +316,6 @@ static void thread_on_wake(struct post *p)
     e->inbox_bytes = e->inbox_items = 0;
     e->woken = false;
     e->draining = e->drain;
-    stop = e->stop;
     flush_ms = e->flush_ms;
     (void)pthread_mutex_unlock(&e->lock);
     for (struct endpoint_item *i = list; i; i = i->next)
@@ -333,7 +327,7 @@ static void thread_on_wake(struct post *p)
             intake_metrics(e->intake, i->metrics, i->at.ms);
     intake_commit(e->intake);
     items_free(list);
-    if (stop && !e->stopping) {
+    if (flush_ms >= 0 && !e->stopping) {
         e->stopping = true;
         if (!e->draining)
             intake_stop(e->intake, loop_wall(e->loop).ms);
@@ -432,6 +426,7 @@ int endpoint_new(struct endpoint **ret, struct rw_endpoint_config *c, const char
     e->changed = changed;
     e->arg = arg;
     e->inbox_end = &e->inbox;
+    e->flush_ms = -1;
     e->drain = e->draining = drain;
     e->wake.fn = thread_on_wake;
     e->tick.fn = thread_on_tick;
@@ -466,9 +461,8 @@ static void endpoint_unlock_and_wake(struct endpoint *e)
 void endpoint_stop(struct endpoint *e, int64_t flush_ms)
 {
     (void)pthread_mutex_lock(&e->lock);
-    if (!e->stop)
+    if (e->flush_ms < 0)
         e->flush_ms = flush_ms;
-    e->stop = true;
     endpoint_unlock_and_wake(e);
 }
 
@@ -478,19 +472,9 @@ bool endpoint_drain(struct endpoint *e, bool drain)
 
     (void)pthread_mutex_lock(&e->lock);
     e->drain = drain;
-    ended = e->ended;
+    ended = e->state.ended;
     endpoint_unlock_and_wake(e);
     return !ended;
-}
-
-bool endpoint_ended(struct endpoint *e)
-{
-    bool ended;
-
-    (void)pthread_mutex_lock(&e->lock);
-    ended = e->ended;
-    (void)pthread_mutex_unlock(&e->lock);
-    return ended;
 }
 
 void endpoint_join(struct endpoint *e)

@@ -21,6 +21,7 @@ struct endpoint_state {
     size_t series;
     bool has_spool, ready;
     /* The last members, which are no part of what is compared: */
+    bool ended;                          /* the thread takes no more items */
     int64_t newest_in_ms;                /* the newest timestamp accepted from the agent's loop */
     float durations[ENDPOINT_DURATIONS]; /* seconds of requests since the last look */
     size_t n_durations;
@@ -38,8 +39,6 @@ void endpoint_stop(struct endpoint *e, int64_t flush_ms);
  * once if that agent wants the spool. Nothing may be published until `drain` is false again. False if the
  * thread has ended. */
 bool endpoint_drain(struct endpoint *e, bool drain);
-/* Whether the thread has ended, or is about to. */
-bool endpoint_ended(struct endpoint *e);
 /* Waits for the thread; endpoint_state() then tells what it has left. */
 void endpoint_join(struct endpoint *e);
 /* Waits for the thread, which ends soon after the flush time (1 s if endpoint_stop() was not called). */

@@ -69,13 +69,14 @@ static void frames_make(const struct intake *in, struct frames *f, const struct 
     size_t most = (size_t)in->config->max_samples_per_send;
 
     for (size_t i = 0; i < labels->n; i += f->list[f->n - 1]->n)
-        frames_add(f, frame_new(labels, NULL, i, size_min(most, labels->n - i), at_ms));
+        frames_add(f, frame_new(labels, i, size_min(most, labels->n - i), at_ms));
 }
 
 static struct label_bytes *frames_labels(const struct frames *f)
 {
     struct label_bytes *labels = xcalloc(1, sizeof(*labels));
 
+    buf_init(&labels->bytes, LABEL_BYTES_MAX);
     for (size_t i = 0; i < f->n; i++)
         (void)!body_labels((struct str){f->list[i]->block, f->list[i]->block_n}, labels);
     return labels;
@@ -300,20 +301,15 @@ static void lane_append(struct intake *in, const struct intake_lane *l, const st
     queue_append(in->queue, &h, payload, f->block_n);
 }
 
-/* Queues stale markers for the series pick[0..n) of these, or for n of them if pick is NULL. */
+/* Queues stale markers for these series. */
 static void lane_end_series(struct intake *in, const struct intake_lane *l, const struct label_bytes *labels,
-                            const uint32_t *pick, size_t n, int64_t at_ms)
+                            int64_t at_ms)
 {
-    size_t most = (size_t)in->config->max_samples_per_send;
+    CLEANUP(frames_done) struct frames frames = {0};
 
-    for (size_t i = 0; i < n;) {
-        CLEANUP(cleanup_frame_free)
-        struct frame *f =
-            frame_new(labels, pick ? pick + i : NULL, pick ? 0 : i, size_min(most, n - i), at_ms);
-
-        lane_append(in, l, f, NULL, at_ms);
-        i += f->n;
-    }
+    frames_make(in, &frames, labels, at_ms);
+    for (size_t i = 0; i < frames.n; i++)
+        lane_append(in, l, frames.list[i], NULL, at_ms);
 }
 
 /* Queues stale markers for active series that are not in the new set, nor in its labels; both may be NULL. */
@@ -327,8 +323,8 @@ static void lane_end_missing(struct intake *in, const struct intake_lane *l, con
     if (!l->set || in->config->relabel.n) {
         CLEANUP(cleanup_label_bytes_free) struct label_bytes *was = frames_labels(&l->frames);
 
-        n = label_bytes_missing(was, now, &gone);
-        lane_end_series(in, l, was, gone, n, at_ms);
+        label_bytes_distil(was, now);
+        lane_end_series(in, l, was, at_ms);
         return;
     }
     n = series_set_missing(l->set, set, &gone);
@@ -337,7 +333,7 @@ static void lane_end_missing(struct intake *in, const struct intake_lane *l, con
         struct label_bytes *was =
             label_bytes_new(l->set, gone + i, 0, size_min(most, n - i), in->config, NULL);
 
-        lane_end_series(in, l, was, NULL, was->n, at_ms);
+        lane_end_series(in, l, was, at_ms);
     }
 }
 
@@ -476,10 +472,6 @@ size_t intake_series(const struct intake *in)
 
 /* ---- The program's own metrics ---- */
 
-static const enum family_type family_types[] = {[METRIC_TYPE_COUNTER] = FAMILY_COUNTER,
-                                                [METRIC_TYPE_GAUGE] = FAMILY_GAUGE,
-                                                [METRIC_TYPE_HISTOGRAM] = FAMILY_HISTOGRAM};
-
 /* Collects the labels and values of every sample, and notes their metadata. */
 struct collector {
     struct families *families;
@@ -503,14 +495,13 @@ static int collect_sample(void *arg, const struct metric_sample *s)
     if (c->n == c->cap)
         c->values = xrealloc(c->values, (c->cap = size_max(256, c->cap * 2)) * sizeof(c->values[0]));
     c->values[c->n++] = s->value;
-    families_note(c->families, label_maker_name(c->maker), s->suffix, family_types[s->info->type],
-                  s->info->help);
+    families_note(c->families, label_maker_name(c->maker), s->suffix, s->info->type, s->info->help);
     return 0;
 }
 
 void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms)
 {
-    CLEANUP(cleanup_label_maker_free) struct label_maker *maker = label_maker_new(in->config, 0);
+    CLEANUP(cleanup_label_maker_free) struct label_maker *maker = label_maker_new(in->config);
     CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL, *was = NULL;
     struct collector c = {.families = &in->families, .maker = maker};
     struct intake_lane *l = lane_get(in, STR(""), true);
@@ -520,8 +511,7 @@ void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms)
     labels = label_maker_end(maker);
     at_ms = lane_next_ms(in, l, at_ms);
     was = frames_labels(&l->frames);
-    changed = !l->lives ||
-              !str_eq((struct str){was->bytes, was->bytes_n}, (struct str){labels->bytes, labels->bytes_n});
+    changed = !l->lives || !str_eq(buf_str(&was->bytes), buf_str(&labels->bytes));
     if (changed)
         lane_end_missing(in, l, NULL, labels, at_ms);
     frames_done(&l->frames);

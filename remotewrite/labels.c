@@ -15,7 +15,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { BYTES_MAX = 1 << 30, LABEL_ROOM = 1 << 20, RELABEL_MAX_RULES = 64, RELABEL_MAX_SOURCES = 32 };
+enum { LABEL_ROOM = 1 << 20, RELABEL_MAX_RULES = 64, RELABEL_MAX_SOURCES = 32 };
 /* Fields of prometheus.TimeSeries and prometheus.Label. */
 enum { TIMESERIES_LABELS = 1, LABEL_NAME = 1, LABEL_VALUE = 2 };
 
@@ -59,7 +59,7 @@ const struct family *families_find(const struct families *f, struct str name)
     return i == SIZE_MAX ? NULL : f->list[i];
 }
 
-void families_note(struct families *f, struct str name, const char *suffix, enum family_type type,
+void families_note(struct families *f, struct str name, const char *suffix, enum metric_type type,
                    const char *help)
 {
     size_t i = strset_find(&f->names, name), n = strlen(suffix);
@@ -174,11 +174,9 @@ struct label_maker {
     size_t n;
     struct buf room;
     struct regex_matcher *matcher;
-    struct str bad_name; /* the invalid name, if -EINVAL is about one */
-    /* Of all series so far. */
-    struct buf bytes;
-    struct label_bytes *out;
-    size_t cap; /* series for which there is room */
+    struct str bad_name;     /* the invalid name, if -EINVAL is about one */
+    struct label_bytes *out; /* all series so far */
+    size_t cap;              /* series for which there is room */
 };
 
 static struct label *label_list_find(struct label_maker *m, struct str name)
@@ -392,12 +390,13 @@ static int labels_check_names(struct label_maker *m)
 /* Encodes the labels that are not empty. */
 static int labels_encode(struct label_maker *m)
 {
+    struct buf *bytes = &m->out->bytes;
     size_t room = 0;
     char *p;
 
     for (size_t i = 0; i < m->n; i++)
         room += 3 * (1 + VARINT_MAX) + m->list[i].name.n + m->list[i].value.n;
-    if (buf_room(&m->bytes, room, &p) < 0)
+    if (buf_room(bytes, room, &p) < 0)
         return -EFBIG;
     for (size_t i = 0; i < m->n; i++) {
         struct str name = m->list[i].name, value = m->list[i].value;
@@ -407,7 +406,7 @@ static int labels_encode(struct label_maker *m)
         p = put_tag(p, TIMESERIES_LABELS, 2 + varint_size(name.n) + name.n + varint_size(value.n) + value.n);
         p = put_string(put_string(p, LABEL_NAME, name), LABEL_VALUE, value);
     }
-    m->bytes.n = (size_t)(p - m->bytes.p);
+    bytes->n = (size_t)(p - bytes->p);
     return 0;
 }
 
@@ -415,55 +414,48 @@ struct label_bytes *label_bytes_free(struct label_bytes *l)
 {
     if (!l)
         return NULL;
-    free(l->bytes);
+    buf_done(&l->bytes);
     free(l->at);
     free(l->series);
     free(l);
     return NULL;
 }
 
-/* Relabelling may merge series. The first is kept: two samples with one timestamp would contradict each
- * other. */
-static void label_bytes_deduplicate(struct label_bytes *l)
+void label_bytes_distil(struct label_bytes *l, const struct label_bytes *not_in)
 {
     CLEANUP(strset_done) struct strset seen = {0};
+    size_t n = 0;
 
+    for (size_t i = 0; not_in && i < not_in->n; i++)
+        (void)strset_add(&seen, label_bytes_at(not_in, i));
     for (size_t i = 0; i < l->n; i++) {
-        struct str labels = label_bytes_at(l, i), to = {l->bytes + l->at[seen.n], labels.n};
-        size_t n = seen.n;
+        struct str labels = label_bytes_at(l, i), to = {l->bytes.p + l->at[n], labels.n};
 
         if (strset_find(&seen, labels) != SIZE_MAX)
             continue;
-        memmove(l->bytes + l->at[n], labels.p, labels.n);
+        memmove(l->bytes.p + l->at[n], labels.p, labels.n);
         (void)strset_add(&seen, to);
-        l->series[n] = l->series[i];
+        if (l->series)
+            l->series[n] = l->series[i];
         l->at[n + 1] = l->at[n] + labels.n;
+        n++;
     }
-    l->invalid += l->n - seen.n;
-    l->n = seen.n;
-    l->bytes_n = l->at[l->n];
+    l->n = n;
+    buf_truncate(&l->bytes, n ? l->at[n] : 0);
 }
 
 /* ---- Making label bytes ---- */
 
-static void label_maker_grow(struct label_maker *m, size_t cap)
-{
-    m->out->at = xrealloc(m->out->at, (cap + 1) * sizeof(m->out->at[0]));
-    m->out->at[0] = 0;
-    m->out->series = xrealloc(m->out->series, (cap + 1) * sizeof(m->out->series[0]));
-    m->cap = cap;
-}
-
-struct label_maker *label_maker_new(const struct rw_endpoint_config *c, size_t series)
+struct label_maker *label_maker_new(const struct rw_endpoint_config *c)
 {
     struct label_maker *m = xmalloc(sizeof(*m));
     char *room;
 
     m->config = c;
     buf_init(&m->room, LABEL_ROOM);
-    buf_init(&m->bytes, BYTES_MAX);
     m->out = xcalloc(1, sizeof(*m->out));
-    label_maker_grow(m, series);
+    buf_init(&m->out->bytes, LABEL_BYTES_MAX);
+    m->cap = 0;
     m->matcher = regex_matcher_new();
     (void)!buf_room(&m->room, LABEL_ROOM, &room);
     return m;
@@ -475,7 +467,6 @@ struct label_maker *label_maker_free(struct label_maker *m)
         return NULL;
     buf_done(&m->room);
     (void)regex_matcher_free(m->matcher);
-    buf_done(&m->bytes);
     (void)label_bytes_free(m->out);
     free(m);
     return NULL;
@@ -514,10 +505,14 @@ static bool label_maker_put(struct label_maker *m, int r, uint32_t series)
         (void)snprintf(out->bad_name, sizeof(out->bad_name), "%.*s", STR_ARG(m->bad_name));
     if (r != 0)
         return false;
-    if (out->n == m->cap)
-        label_maker_grow(m, size_max(256, m->cap * 2));
+    if (out->n == m->cap) {
+        m->cap = size_max(256, m->cap * 2);
+        out->at = xreallocarray(out->at, m->cap + 1, sizeof(out->at[0]));
+        out->at[0] = 0;
+        out->series = xreallocarray(out->series, m->cap, sizeof(out->series[0]));
+    }
     out->series[out->n++] = series;
-    out->at[out->n] = m->bytes.n;
+    out->at[out->n] = out->bytes.n;
     return true;
 }
 
@@ -533,18 +528,21 @@ struct str label_maker_name(struct label_maker *m)
 
 struct label_bytes *label_maker_end(struct label_maker *m)
 {
-    buf_shrink(&m->bytes);
-    m->out->bytes_n = m->bytes.n;
-    m->out->bytes = buf_take(&m->bytes).p;
-    if (m->config->relabel.n)
-        label_bytes_deduplicate(m->out);
+    buf_shrink(&m->out->bytes);
+    /* Rules may merge series. The first is kept: two samples with one timestamp contradict each other. */
+    if (m->config->relabel.n) {
+        size_t before = m->out->n;
+
+        label_bytes_distil(m->out, NULL);
+        m->out->invalid += before - m->out->n;
+    }
     return TAKE_PTR(m->out);
 }
 
 struct label_bytes *label_bytes_new(const struct series_set *set, const uint32_t *pick, size_t first,
                                     size_t n, const struct rw_endpoint_config *c, struct families *families)
 {
-    CLEANUP(cleanup_label_maker_free) struct label_maker *m = label_maker_new(c, n);
+    CLEANUP(cleanup_label_maker_free) struct label_maker *m = label_maker_new(c);
     size_t mean = series_names_bytes(set) / (series_count(set) + 1);
     struct label labels[1 + DS_LABELS] = {{STR("__name__"), STR(SCORE_METRIC)}}, *of[DS_LABELS];
     struct str values[DS_LABELS];
@@ -552,7 +550,7 @@ struct label_bytes *label_bytes_new(const struct series_set *set, const uint32_t
     int r;
 
     /* About what is needed, at once: memory that grows by moving loses its huge pages. */
-    (void)!buf_room(&m->bytes, size_min(BYTES_MAX, (mean + 16) * n), &room);
+    (void)!buf_room(&m->out->bytes, size_min(LABEL_BYTES_MAX, (mean + 16) * n), &room);
     for (size_t k = 0; k < DS_LABELS; k++)
         labels[1 + k] = (struct label){ds_label_names[k], STR("any")};
     r = label_maker_list(m, labels, ARRAY_SIZE(labels));
@@ -568,21 +566,7 @@ struct label_bytes *label_bytes_new(const struct series_set *set, const uint32_t
         if (c->relabel.n)
             r = label_maker_list(m, labels, ARRAY_SIZE(labels));
         if (label_maker_put(m, r, series) && families && (c->relabel.n || m->out->n == 1))
-            families_note(families, label_maker_name(m), "", FAMILY_GAUGE, SCORE_HELP);
+            families_note(families, label_maker_name(m), "", METRIC_TYPE_GAUGE, SCORE_HELP);
     }
     return label_maker_end(m);
-}
-
-size_t label_bytes_missing(const struct label_bytes *in, const struct label_bytes *not_in, uint32_t **ret)
-{
-    CLEANUP(strset_done) struct strset there = {0};
-    uint32_t *missing = *ret = xmalloc((in->n + 1) * sizeof(*missing));
-    size_t n = 0;
-
-    for (size_t i = 0; in->n && not_in && i < not_in->n; i++)
-        (void)strset_add(&there, label_bytes_at(not_in, i));
-    for (size_t i = 0; i < in->n; i++)
-        if (strset_find(&there, label_bytes_at(in, i)) == SIZE_MAX)
-            missing[n++] = (uint32_t)i;
-    return n;
 }

@@ -5,6 +5,7 @@
 
 #include "exporter/base/doc.h"
 #include "exporter/base/map.h"
+#include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 
 struct relabel_rule;
@@ -24,11 +25,8 @@ struct label {
 /* More names than this are the work of a rule that makes a name for each series. */
 enum { FAMILIES_MAX = 1000, FAMILY_NAME_MAX = 255 };
 
-/* prometheus.MetricMetadata.MetricType, the same in 1.0 and 2.0. */
-enum family_type { FAMILY_COUNTER = 1, FAMILY_GAUGE = 2, FAMILY_HISTOGRAM = 3 };
-
 struct family {
-    enum family_type type;
+    enum metric_type type;
     const char *help; /* static */
     size_t stem_n;    /* bytes of the name without a histogram's suffix */
     char name[];
@@ -42,21 +40,20 @@ struct families {
 
 void families_done(struct families *f);
 /* Adds or updates the metadata of a name; `suffix` is a histogram's, "" for none. */
-void families_note(struct families *f, struct str name, const char *suffix, enum family_type type,
+void families_note(struct families *f, struct str name, const char *suffix, enum metric_type type,
                    const char *help);
 /* NULL if unknown. */
 const struct family *families_find(const struct families *f, struct str name);
 
 /* ---- Labels ---- */
 
-enum { LABELS_MAX = 128, LABEL_BAD_NAME_BYTES = 64 };
+enum { LABELS_MAX = 128, LABEL_BAD_NAME_BYTES = 64, LABEL_BYTES_MAX = 1 << 30 };
 
 /* The encoded labels of many series, back to back: the `labels` fields of a TimeSeries. */
 struct label_bytes {
     size_t n;
-    char *bytes;
-    size_t bytes_n;
-    size_t *at;        /* n + 1 offsets into bytes */
+    struct buf bytes;
+    size_t *at;        /* n + 1 offsets into bytes; NULL while empty */
     uint32_t *series;  /* index of each in the set it comes from; NULL: the same index */
     size_t invalid;    /* series with invalid names, or with repeated, missing or too many labels */
     size_t over_limit; /* series for which an expression exceeded its limits */
@@ -65,7 +62,7 @@ struct label_bytes {
 
 static inline struct str label_bytes_at(const struct label_bytes *l, size_t i)
 {
-    return (struct str){l->bytes + l->at[i], l->at[i + 1] - l->at[i]};
+    return (struct str){l->bytes.p + l->at[i], l->at[i + 1] - l->at[i]};
 }
 
 struct label_bytes *label_bytes_free(struct label_bytes *l);
@@ -74,16 +71,15 @@ DEFINE_CLEANUP(struct label_bytes, label_bytes_free)
  * the metrics are called in `families`, unless that is NULL. */
 struct label_bytes *label_bytes_new(const struct series_set *set, const uint32_t *pick, size_t first,
                                     size_t n, const struct rw_endpoint_config *c, struct families *families);
-/* Indices of the series of `in` that `not_in` lacks, and their number; `not_in` may be NULL. *ret from
- * malloc. */
-size_t label_bytes_missing(const struct label_bytes *in, const struct label_bytes *not_in, uint32_t **ret);
+/* Keeps the first of series with the same labels, and none whose labels `not_in` (may be NULL) has. */
+void label_bytes_distil(struct label_bytes *l, const struct label_bytes *not_in);
 
 /* Whether Prometheus takes it as the name of a label, or of a metric. */
 bool label_is_name(struct str s, bool metric);
 
-/* Makes label bytes, one series after the other; `series` is how many there will be about. */
+/* Makes label bytes, one series after the other. */
 struct label_maker;
-struct label_maker *label_maker_new(const struct rw_endpoint_config *c, size_t series);
+struct label_maker *label_maker_new(const struct rw_endpoint_config *c);
 struct label_maker *label_maker_free(struct label_maker *m);
 DEFINE_CLEANUP(struct label_maker, label_maker_free)
 /* Adds a series with this index. False if a rule drops it, or if it is counted as invalid or over_limit. */

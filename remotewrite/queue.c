@@ -29,6 +29,7 @@ struct lane {
     TAILQ_HEAD(records, record) records; /* by number, except that the picked one is the first */
     uint64_t done;                       /* this record of the lane and all before it were sent or dropped */
     int64_t last_ms;                     /* newest timestamp ever appended */
+    uint64_t travels;                    /* this record of the lane is sent with the picked one; 0: none */
     struct str name;
     char text[];
 };
@@ -41,11 +42,9 @@ struct queue {
     struct lane *served; /* the lane picked last */
     unsigned picks;
     struct record *picked;
-    uint64_t picked_seq; /* the number of the picked record, if queue_attach() took it */
     LIST_HEAD(, record) unsynced;
     uint64_t next_seq, memory_only; /* bytes of payloads in memory only */
-    unsigned numbering;  /* changed by queue_attach(), after which a number may be another record's */
-    uint64_t generation; /* of the position files */
+    uint64_t generation;            /* of the position files */
     bool position_changed, position_unsynced;
     int append_error; /* of a record since the last sync */
     struct queue_stats stats;
@@ -167,12 +166,21 @@ struct queue *queue_free(struct queue *q)
     return NULL;
 }
 
+/* Whether older records follow, which came with a spool while this one was picked: its delivery says nothing
+ * about them. */
+static bool record_is_ahead(const struct record *r)
+{
+    const struct record *next = TAILQ_NEXT(r, entry);
+
+    return next && next->head.seq < r->head.seq;
+}
+
 /* Removes the record from its lane and its segment, and frees it. */
 static void queue_remove(struct queue *q, struct record *r)
 {
     struct lane *l = r->lane;
 
-    if (r == TAILQ_FIRST(&l->records) && r->head.seq > l->done) {
+    if (r == TAILQ_FIRST(&l->records) && r->head.seq > l->done && !record_is_ahead(r)) {
         l->done = r->head.seq;
         q->position_changed = true;
     }
@@ -372,7 +380,7 @@ void queue_store_waiting(struct queue *q)
         return;
     for (struct lane *l = q->lanes; l; l = l->next)
         for (struct record *r = TAILQ_FIRST(&l->records); r && !q->append_error; r = TAILQ_NEXT(r, entry))
-            if (!r->segment && r->head.seq && q->spool->bytes + r->payload_n < q->o.max_bytes)
+            if (!r->segment && !record_is_ahead(r) && q->spool->bytes + r->payload_n < q->o.max_bytes)
                 queue_store(q, r);
     queue_sync(q);
 }
@@ -407,10 +415,17 @@ static struct lane *queue_next_lane(struct queue *q)
     return any;
 }
 
+void queue_go_alone(struct queue *q)
+{
+    for (struct lane *l = q->lanes; l; l = l->next)
+        l->travels = 0;
+}
+
 struct record *queue_pick(struct queue *q, int64_t now_ms)
 {
     struct lane *l;
 
+    queue_go_alone(q);
     queue_expire(q, now_ms);
     l = queue_next_lane(q);
     if (!l)
@@ -440,17 +455,9 @@ size_t queue_pick_more(struct queue *q, uint32_t samples, struct record **ret, s
     return n;
 }
 
-struct record_ref queue_ref(const struct queue *q, const struct record *r)
+void queue_take_along(struct record *r)
 {
-    return (struct record_ref){r->lane, r->head.seq, q->numbering};
-}
-
-void queue_finish_ref(struct queue *q, struct record_ref ref)
-{
-    struct record *r = TAILQ_FIRST(&ref.lane->records);
-
-    if (r && r->head.seq == ref.seq && ref.numbering == q->numbering)
-        queue_remove(q, r);
+    r->lane->travels = r->head.seq;
 }
 
 void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped)
@@ -458,16 +465,16 @@ void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32
     queue_count_drop(q, why, dropped);
     q->picked = NULL;
     queue_remove(q, r);
+    for (struct lane *l = q->lanes; l; l = l->next)
+        if ((r = TAILQ_FIRST(&l->records)) && r->head.seq == l->travels)
+            queue_remove(q, r);
 }
 
 void queue_put_back(struct queue *q)
 {
     struct record *r = TAKE_PTR(q->picked);
 
-    if (r->head.seq)
-        return;
-    queue_unlink(q, r); /* to go behind those older ones */
-    r->head.seq = q->picked_seq;
+    queue_unlink(q, r); /* to go behind older ones */
     (void)queue_link(q, r);
 }
 
@@ -643,14 +650,13 @@ int queue_attach(struct queue *q, struct spool *spool)
 {
     const struct queue_stats before = q->stats;
     struct spool_segment *next;
-    const struct record *after;
     uint64_t used = q->next_seq;
     int r = queue_read_positions(q, spool);
 
     if (r < 0)
         return r;
     q->spool = spool;
-    q->numbering++;
+    queue_go_alone(q); /* numbers change */
     queue_renumber(q, IN_MEMORY);
     for (struct spool_segment *one = TAILQ_FIRST(&spool->segments); one && r == 0; one = next) {
         next = TAILQ_NEXT(one, entry);
@@ -667,12 +673,6 @@ int queue_attach(struct queue *q, struct spool *spool)
     spool_trim(spool);
     queue_renumber(q, q->next_seq - IN_MEMORY);
     q->next_seq += used;
-    /* If older records follow the picked one, its delivery says nothing about them: it has no number. */
-    after = q->picked ? TAILQ_NEXT(q->picked, entry) : NULL;
-    if (after && after->head.seq < q->picked->head.seq) {
-        q->picked_seq = q->picked->head.seq;
-        q->picked->head.seq = 0;
-    }
     q->position_changed = true;
     queue_store_waiting(q);
     return 0;

@@ -46,13 +46,6 @@ struct record {
     LIST_ENTRY(record) unsynced; /* le_prev is NULL if it is not in the list */
 };
 
-/* A record that may be gone meanwhile. */
-struct record_ref {
-    struct lane *lane;
-    uint64_t seq;
-    unsigned numbering; /* of the queue then */
-};
-
 struct queue_stats {
     uint64_t samples, records;    /* waiting */
     uint64_t memory;              /* of payloads in memory */
@@ -94,14 +87,16 @@ struct record *queue_pick(struct queue *q, int64_t now_ms);
 MUST_USE int queue_payload(struct queue *q, struct record *r, struct str *ret);
 /* Records that may travel with the picked one: the first of each other lane, so that no series is there
  * twice, none of the own metrics; at most max of them, and so many samples. The queue may drop them, as they
- * are not picked: hence the references. */
+ * are not picked. */
 size_t queue_pick_more(struct queue *q, uint32_t samples, struct record **ret, size_t max);
-struct record_ref queue_ref(const struct queue *q, const struct record *r);
-/* Removes the record, which was delivered, if it is still there and the first of its lane. */
-void queue_finish_ref(struct queue *q, struct record_ref ref);
+/* One of these travels: queue_finish() also removes it, unless it is gone or no longer the first of its lane.
+ * After queue_go_alone() none does. */
+void queue_take_along(struct record *r);
+void queue_go_alone(struct queue *q);
 /* Drops a record that is not picked. */
 void queue_drop(struct queue *q, struct record *r, enum queue_drop why);
-/* Removes the picked record; `dropped` of its samples were not delivered and are counted under `why`. */
+/* Removes the picked record and those that travelled with it; `dropped` of their samples were not delivered
+ * and are counted under `why`. */
 void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped);
 void queue_put_back(struct queue *q);
 void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples);

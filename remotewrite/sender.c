@@ -48,8 +48,7 @@ struct sender {
     mono_ms not_before; /* the receiver's Retry-After */
     /* The current record or NULL. The remaining pieces are a stack with the first piece on top. */
     struct record *record;
-    struct record_ref more[MORE_RECORDS]; /* small ones, sent with it as if they were one */
-    size_t n_more;
+    size_t n_more;      /* small ones are sent with it as if they were one */
     uint32_t samples;   /* of all these */
     int64_t last_ms;    /* their newest timestamp */
     struct str payload; /* of the record, or with those of `more` in `joined` */
@@ -85,8 +84,7 @@ struct sender {
     bool failing_logged;
     uint64_t dropped_unlogged; /* samples */
     /* Metadata for 1.0 and vm: neither waits for samples nor holds them up. */
-    struct buf metadata;
-    bool metadata_in_flight;
+    struct buf metadata;        /* of the request in flight; empty without one */
     unsigned metadata_failures; /* consecutive */
     mono_ms metadata_at;        /* the next request */
 };
@@ -170,6 +168,13 @@ static void sender_refuse_form(struct sender *s, enum rw_form form, const char *
 
 /* ---- Pieces of the current record ---- */
 
+static void sender_forget_payload(struct sender *s)
+{
+    buf_done(&s->message);
+    buf_done(&s->joined);
+    free(TAKE_PTR(s->series));
+}
+
 /* Unpacks the current record, once. -EBADMSG. */
 static int sender_unpack(struct sender *s)
 {
@@ -237,12 +242,11 @@ static void sender_go_alone(struct sender *s)
 {
     s->alone_until = mono_add(loop_now(s->o.loop), SENDER_HALVE_MS);
     s->n_more = 0;
+    queue_go_alone(s->o.queue);
     s->samples = s->record->head.samples;
     s->last_ms = s->record->head.last_ms;
     s->payload = (struct str){s->record->payload, s->record->payload_n};
-    buf_done(&s->joined);
-    buf_done(&s->message);
-    free(TAKE_PTR(s->series));
+    sender_forget_payload(s);
     sender_sort_series(s);
 }
 
@@ -336,15 +340,11 @@ static void sender_wait(struct sender *s, int64_t ms)
 static void sender_finish_record(struct sender *s, enum queue_drop why)
 {
     queue_finish(s->o.queue, s->record, why, s->rejected);
-    for (size_t i = 0; i < s->n_more; i++)
-        queue_finish_ref(s->o.queue, s->more[i]);
     queue_save_position(s->o.queue, false);
     s->record = NULL;
     s->plain = false;
     s->doubted = RW_FORM_V1;
-    buf_done(&s->message);
-    buf_done(&s->joined);
-    free(TAKE_PTR(s->series));
+    sender_forget_payload(s);
 }
 
 static void sender_on_timer(struct timer *t)
@@ -420,23 +420,6 @@ static void sender_on_accepted(struct sender *s, const struct transport_answer *
     sender_reject(s, n - written, st->error);
 }
 
-static enum rw_verdict sender_verdict(const struct sender *s, const struct transport_answer *a)
-{
-    enum rw_verdict v = transport_verdict(a);
-
-    if (s->form == RW_FORM_V2 && v != VERDICT_RETRY) {
-        /* A 1.0 receiver decodes a 2.0 request as empty and answers 2xx. */
-        if (v == VERDICT_SENT && !a->written)
-            return VERDICT_STEP_DOWN;
-        /* The Written headers prove that the receiver speaks 2.0 and has read the request. */
-        if (v != VERDICT_SENT && a->written)
-            return VERDICT_PARTIAL;
-    }
-    if (v == VERDICT_STEP_DOWN && s->form == RW_FORM_V1)
-        v = VERDICT_DROP;
-    return v;
-}
-
 /* The top piece was rejected because of its size, or of what is in it: splits it, or removes and logs it. */
 static void sender_on_rejected(struct sender *s, const struct transport_answer *a, enum rw_verdict v)
 {
@@ -477,7 +460,7 @@ static void sender_on_rejected(struct sender *s, const struct transport_answer *
 
 static void sender_act(struct sender *s, const struct transport_answer *a)
 {
-    enum rw_verdict v = sender_verdict(s, a);
+    enum rw_verdict v = transport_verdict(a, s->form);
 
     s->victoria = s->victoria || a->victoria;
     switch (v) {
@@ -550,7 +533,8 @@ static int sender_take_more(struct sender *s)
             queue_drop(s->o.queue, more[i], DROP_DAMAGED);
             continue;
         }
-        s->more[s->n_more++] = queue_ref(s->o.queue, more[i]);
+        queue_take_along(more[i]);
+        s->n_more++;
         s->samples += h->samples;
         s->last_ms = later_ms(s->last_ms, h->last_ms);
         bytes += blocks[s->n_more].n;
@@ -668,15 +652,13 @@ struct sender *sender_free(struct sender *s)
         return NULL;
     loop_timer_clear(s->o.loop, &s->timer);
     s->o.transport->cancel(s->o.transport);
-    if (s->metadata_in_flight)
+    if (s->metadata.n)
         s->o.metadata_transport->cancel(s->o.metadata_transport);
     buf_done(&s->metadata);
     if (s->record)
         queue_put_back(s->o.queue);
     buf_done(&s->body);
-    buf_done(&s->message);
-    buf_done(&s->joined);
-    free(s->series);
+    sender_forget_payload(s);
     free(s);
     return NULL;
 }
@@ -688,10 +670,9 @@ static void metadata_on_answer(void *arg, const struct transport_answer *a)
 {
     const struct backoff backoff = {1000, 60 * 1000, RETRY_AFTER_MAX_MS};
     struct sender *s = arg;
-    enum rw_verdict v = transport_verdict(a);
+    enum rw_verdict v = transport_verdict(a, RW_FORM_V1);
     int64_t wait_ms = s->o.config->metadata_interval_ms;
 
-    s->metadata_in_flight = false;
     buf_done(&s->metadata);
     s->metadata_failures = v == VERDICT_SENT ? 0 : s->metadata_failures + 1;
     if (s->metadata_failures == 1)
@@ -714,14 +695,12 @@ void sender_tick(struct sender *s)
     char why[256] = "";
 
     if (!s->o.config->metadata_send || st->samples == 0 || st->failures || s->hurried ||
-        st->form == RW_FORM_V2 || s->metadata_in_flight || mono_before(now, s->metadata_at))
+        st->form == RW_FORM_V2 || s->metadata.n || mono_before(now, s->metadata_at))
         return;
     s->metadata_at = mono_add(now, s->o.config->metadata_interval_ms);
-    s->metadata_in_flight =
-        metadata_body(st->form, s->o.families, &s->metadata) == 0 && s->metadata.n &&
+    if (metadata_body(st->form, s->o.families, &s->metadata) < 0 || s->metadata.n == 0 ||
         s->o.metadata_transport->start(s->o.metadata_transport, st->form, buf_str(&s->metadata),
-                                       metadata_on_answer, s, why) == 0;
-    if (!s->metadata_in_flight)
+                                       metadata_on_answer, s, why) < 0)
         buf_done(&s->metadata);
 }
 

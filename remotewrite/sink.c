@@ -80,22 +80,6 @@ static void rw_stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t 
     }
 }
 
-/* Removes the endpoints that have drained. */
-static void rw_on_post(struct post *p)
-{
-    struct rw_sink *s = CONTAINER_OF(p, struct rw_sink, post);
-    size_t n = 0;
-
-    atomic_store(&s->posted, false);
-    for (size_t i = 0; i < s->n; i++)
-        if (endpoint_ended(s->endpoints[i]))
-            rw_stop_endpoints(s, &s->endpoints[i], 1, 0);
-        else
-            s->endpoints[n++] = s->endpoints[i];
-    s->n = n;
-    agent_touch(s->agent);
-}
-
 static void rw_set_gauges(struct metrics *m, const char *const *labels, const struct endpoint_state *st,
                           const struct rw_endpoint_config *c)
 {
@@ -210,6 +194,25 @@ static void rw_refresh(struct rw_sink *s, struct endpoint *e, struct endpoint_st
     endpoint_state(e, ret);
     rw_set_gauges(m, LV(c->name, c->url_shown), ret, c);
     rw_set_counters(m, LV(c->name, c->url_shown), ret);
+}
+
+/* Removes the endpoints that have drained. */
+static void rw_on_post(struct post *p)
+{
+    struct rw_sink *s = CONTAINER_OF(p, struct rw_sink, post);
+    struct endpoint_state st;
+    size_t n = 0;
+
+    atomic_store(&s->posted, false);
+    for (size_t i = 0; i < s->n; i++) {
+        rw_refresh(s, s->endpoints[i], &st);
+        if (st.ended)
+            rw_stop_endpoints(s, &s->endpoints[i], 1, 0);
+        else
+            s->endpoints[n++] = s->endpoints[i];
+    }
+    s->n = n;
+    agent_touch(s->agent);
 }
 
 void rw_sink_refresh(struct rw_sink *s)

@@ -31,19 +31,18 @@ static int write_result(ssize_t n, size_t want)
 static int spool_make_folders(const char *dir)
 {
     CLEANUP(cleanup_free) char *path = xstrdup(dir);
+    char *end = path;
 
-    for (char *p = path + 1;; p++) {
-        char c = *p;
-
-        if (c != '/' && c != '\0')
-            continue;
-        *p = '\0';
+    do {
+        end = strchr(end + 1, '/');
+        if (end)
+            *end = '\0';
         if (mkdir(path, 0700) < 0 && errno != EEXIST)
             return -errno;
-        if (c == '\0')
-            return 0;
-        *p = c;
-    }
+        if (end)
+            *end = '/';
+    } while (end);
+    return 0;
 }
 
 /* A file to write. A FIFO in its place would be a wait without end: it is removed. */

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* The first matching line applies. */
 static const struct {
     long from, to;
     enum rw_verdict verdict;
@@ -24,14 +23,22 @@ static const struct {
     {500, 599, VERDICT_RETRY},
 };
 
-enum rw_verdict transport_verdict(const struct transport_answer *a)
+enum rw_verdict transport_verdict(const struct transport_answer *a, enum rw_form form)
 {
+    enum rw_verdict v = VERDICT_DROP;
+
     if (a->error != HTTP_OK)
         return VERDICT_RETRY;
     for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++)
         if (a->status >= verdicts[i].from && a->status <= verdicts[i].to)
-            return verdicts[i].verdict;
-    return VERDICT_DROP;
+            v = verdicts[i].verdict;
+    /* A 1.0 receiver decodes a 2.0 request as empty and answers 2xx. */
+    if (form == RW_FORM_V2 && v == VERDICT_SENT && !a->written)
+        return VERDICT_STEP_DOWN;
+    /* The Written headers prove that the receiver speaks 2.0 and has read the request. */
+    if (form == RW_FORM_V2 && v != VERDICT_SENT && v != VERDICT_RETRY && a->written)
+        return VERDICT_PARTIAL;
+    return v == VERDICT_STEP_DOWN && form == RW_FORM_V1 ? VERDICT_DROP : v;
 }
 
 enum { SECRET_MAX = 64 << 10, AUTHORIZATION_MAX = 144 << 10, OWN_HEADERS = 3 };
@@ -88,8 +95,9 @@ static int read_secrets(const struct rw_endpoint_config *c, struct buf *authoriz
     return r;
 }
 
-void transport_note_header(struct transport_answer *a, struct str name, struct str value)
+void transport_note_header(void *answer, struct str name, struct str value)
 {
+    struct transport_answer *a = answer;
     static const char *const written[] = {"X-Prometheus-Remote-Write-Samples-Written",
                                           "X-Prometheus-Remote-Write-Histograms-Written",
                                           "X-Prometheus-Remote-Write-Exemplars-Written"};
@@ -119,15 +127,10 @@ void transport_note_body(struct transport_answer *a, struct str body)
     text_line(a->text + n, sizeof(a->text) - (size_t)n, body);
 }
 
-static void transport_on_header(void *arg, struct str name, struct str value)
-{
-    transport_note_header(&((struct transport *)arg)->answer, name, value);
-}
-
 static void transport_on_answer(void *arg, struct http_answer *a)
 {
-    struct transport *t = arg;
-    struct transport_answer *answer = &t->answer;
+    struct transport_answer *answer = arg;
+    struct transport *t = CONTAINER_OF(answer, struct transport, answer);
 
     answer->error = a->error;
     answer->status = a->status;
@@ -168,7 +171,7 @@ static int transport_start(struct transport *t, enum rw_form form, struct str bo
         .proxy = c->proxy_url,
         .no_redirects = true,
         .status_decides = true,
-        .on_header = transport_on_header,
+        .on_header = transport_note_header,
     };
     int r = read_secrets(c, &authorization, &password, &t->client_secret, why);
 
@@ -181,7 +184,7 @@ static int transport_start(struct transport *t, enum rw_form form, struct str bo
     t->done = done;
     t->arg = arg;
     t->answer = (struct transport_answer){0};
-    r = r ?: http_start(&t->call, t->http, &rq, transport_on_answer, t);
+    r = r ?: http_start(&t->call, t->http, &rq, transport_on_answer, &t->answer);
     if (r < 0)
         secret_done(&t->client_secret);
     if (r < 0 && !*why)

@@ -51,10 +51,11 @@ enum rw_verdict {
     VERDICT_PARTIAL,   /* final: a 2.0 receiver rejected some samples and said how many it has written */
 };
 
-/* What to do with a request, by its response. */
-enum rw_verdict transport_verdict(const struct transport_answer *a);
-/* Notes what a response header says: the Written headers of 2.0, X-Server-Hostname, Content-Encoding. */
-void transport_note_header(struct transport_answer *a, struct str name, struct str value);
+/* What to do with a request of this form, by its response. */
+enum rw_verdict transport_verdict(const struct transport_answer *a, enum rw_form form);
+/* Notes what a response header says, in a struct transport_answer: the Written headers of 2.0,
+ * X-Server-Hostname, Content-Encoding. */
+void transport_note_header(void *answer, struct str name, struct str value);
 /* Writes "status 400: <body>" to a->text, as one line, unless the status is 2xx. */
 void transport_note_body(struct transport_answer *a, struct str body);
 

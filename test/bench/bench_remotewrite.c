@@ -56,7 +56,7 @@ static void make_frames(void *arg)
 
     for (size_t i = 0; i < PARTS; i++) {
         w->frames[i] = frame_free(w->frames[i]);
-        w->frames[i] = frame_new(w->labels, NULL, i * PART, PART, AT);
+        w->frames[i] = frame_new(w->labels, i * PART, PART, AT);
     }
 }
 

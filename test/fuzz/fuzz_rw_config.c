@@ -13,7 +13,7 @@ static void use(const struct rw_endpoint_config *c)
 {
     static const struct label labels[] = {
         {STR("__name__"), STR("dynamic_score")}, {STR("ds_app"), STR("a\"b")}, {STR("ds_node"), STR("n")}};
-    CLEANUP(cleanup_label_maker_free) struct label_maker *m = label_maker_new(c, 1);
+    CLEANUP(cleanup_label_maker_free) struct label_maker *m = label_maker_new(c);
     const char *host = strstr(c->url_shown, "://");
 
     assert(*c->url && *c->name && !strchr(c->name, '/') && c->name[0] != '.');

@@ -62,6 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum segment_found what;
     size_t end = 0;
 
+    buf_init(&labels->bytes, LABEL_BYTES_MAX);
     reader = (struct segment_reader){.bytes = bytes};
     while ((what = segment_next(&reader, &item)) != SEGMENT_END) {
         assert(item.at >= end && item.n > 0 && item.at + item.n <= size);

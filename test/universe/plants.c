@@ -32,11 +32,11 @@ int64_t __wrap_backoff_ms(const struct backoff *b, unsigned nth, int64_t retry_a
     return __real_backoff_ms(b, nth, retry_after_ms);
 }
 
-enum rw_verdict __real_transport_verdict(const struct transport_answer *a);
-enum rw_verdict __wrap_transport_verdict(const struct transport_answer *a);
-enum rw_verdict __wrap_transport_verdict(const struct transport_answer *a)
+enum rw_verdict __real_transport_verdict(const struct transport_answer *a, enum rw_form form);
+enum rw_verdict __wrap_transport_verdict(const struct transport_answer *a, enum rw_form form);
+enum rw_verdict __wrap_transport_verdict(const struct transport_answer *a, enum rw_form form)
 {
-    enum rw_verdict v = __real_transport_verdict(a);
+    enum rw_verdict v = __real_transport_verdict(a, form);
 
     if ((planted == PLANT_DROP_5XX && a->status >= 500) || (planted == PLANT_DROP_400 && a->status == 400) ||
         (planted == PLANT_DROP_413 && a->status == 413))

@@ -110,7 +110,7 @@ static inline int rw_pack(const char *labels, const char *config, struct buf *in
 
     (void)snprintf(yaml, sizeof(yaml), "[{url: 'http://h/'%s}]", config);
     c = rw_endpoint(yaml);
-    m = label_maker_new(c, 1);
+    m = label_maker_new(c);
     r = label_maker_add(m, list, rw_split_labels(labels, list), 0);
     l = label_maker_end(m);
     r = l->invalid ? -EINVAL : l->over_limit ? -ELOOP : r;

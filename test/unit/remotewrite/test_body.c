@@ -1,4 +1,5 @@
 #include "exporter/base/buf.h"
+#include "exporter/metric/metrics.h"
 #include "remote_v2.pb-c.h"
 #include "test/unit/remotewrite/rw.h"
 
@@ -20,7 +21,7 @@ static void make_block(struct buf *into)
     b->values[1] = rw_double(1ull << 63);
     b->values[2] = rw_double(RW_NAN_BITS);
     l = label_bytes_new(b->set, NULL, 0, series_count(b->set), c, NULL);
-    f = frame_new(l, NULL, 0, l->n, AT);
+    f = frame_new(l, 0, l->n, AT);
     assert_int_equal(buf_room(into, f->block_n, &room), 0);
     frame_fill(f, room, b->values, AT);
     into->n = f->block_n;
@@ -141,11 +142,11 @@ static void note_families(struct families *f)
     static const char *const suffixes[] = {"_bucket", "_sum", "_count"};
     char name[32];
 
-    families_note(f, STR("a_total"), "", FAMILY_COUNTER, "Help \"a\".");
-    families_note(f, STR(SCORE_METRIC), "", FAMILY_GAUGE, "A gauge.");
+    families_note(f, STR("a_total"), "", METRIC_TYPE_COUNTER, "Help \"a\".");
+    families_note(f, STR(SCORE_METRIC), "", METRIC_TYPE_GAUGE, "A gauge.");
     for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
         (void)snprintf(name, sizeof(name), "h%s", suffixes[i]);
-        families_note(f, str_of(name), suffixes[i], FAMILY_HISTOGRAM, "A histogram.");
+        families_note(f, str_of(name), suffixes[i], METRIC_TYPE_HISTOGRAM, "A histogram.");
     }
 }
 
@@ -174,11 +175,12 @@ static void encodes_metadata(void **state)
 static void describes_own_metrics_of_2_0(void **state)
 {
     static const struct {
-        enum family_type type;
+        enum metric_type type;
         int64_t started, wanted;
     } cases[] = {
-        {FAMILY_COUNTER, AT - 5, AT - 5}, {FAMILY_HISTOGRAM, AT, AT},  {FAMILY_GAUGE, AT - 5, 0},
-        {FAMILY_COUNTER, 0, 0},           {FAMILY_COUNTER, AT + 1, 0}, /* of an earlier process */
+        {METRIC_TYPE_COUNTER, AT - 5, AT - 5}, {METRIC_TYPE_HISTOGRAM, AT, AT},
+        {METRIC_TYPE_GAUGE, AT - 5, 0},        {METRIC_TYPE_COUNTER, 0, 0},
+        {METRIC_TYPE_COUNTER, AT + 1, 0}, /* of an earlier process */
     };
     BUF_AUTO(block, 1 << 20);
 
@@ -194,7 +196,7 @@ static void describes_own_metrics_of_2_0(void **state)
         assert_int_equal(part_of(RW_FORM_V2, &block, 0, 1, &own, &body), 0);
         assert_int_equal(body_unpack(buf_str(&body), &message), 0);
         rq = rw__v2__request__unpack(NULL, message.n, (const uint8_t *)message.p);
-        assert_int_equal(rq->timeseries[0]->metadata->type, cases[i].type);
+        assert_int_equal(rq->timeseries[0]->metadata->type, 1 + cases[i].type);
         assert_string_equal(rq->symbols[rq->timeseries[0]->metadata->help_ref], "help");
         assert_int_equal(rq->timeseries[0]->samples[0]->start_timestamp, cases[i].wanted);
         rw__v2__request__free_unpacked(rq, NULL);

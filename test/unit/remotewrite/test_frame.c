@@ -25,14 +25,14 @@ static void assert_same_labels(const Rw__V1__TimeSeries *s, struct str labels)
     rw__v1__time_series__free_unpacked(want, NULL);
 }
 
-static void assert_frame(const struct frame *f, const struct label_bytes *l, const uint32_t *pick,
-                         size_t first, const char *block, const double *values, int64_t at)
+static void assert_frame(const struct frame *f, const struct label_bytes *l, size_t first, const char *block,
+                         const double *values, int64_t at)
 {
     Rw__V1__WriteRequest *rq = rw_decode((struct str){block, f->block_n});
 
     assert_int_equal(rq->n_timeseries, f->n);
     for (size_t i = 0; i < f->n; i++) {
-        size_t place = pick ? pick[i] : first + i;
+        size_t place = first + i;
         const Rw__V1__TimeSeries *s = rq->timeseries[i];
         double v = values ? values[l->series[place]] : rw_double(RW_STALE_BITS);
 
@@ -67,16 +67,16 @@ static void frames_any_subset_of_series(void **state)
         struct frame *f;
         char *block;
 
-        f = frame_new(l, NULL, first, n, AT);
+        f = frame_new(l, first, n, AT);
         block = malloc(f->block_n);
         for (int round = 0; round < 3; round++) {
             for (size_t i = 0; i < counts[k]; i++)
                 b->values[i] = rw_double(rand_u64());
             frame_fill(f, block, b->values, AT + round * 60000);
-            assert_frame(f, l, NULL, first, block, b->values, AT + round * 60000);
+            assert_frame(f, l, first, block, b->values, AT + round * 60000);
         }
         frame_fill(f, block, NULL, AT + 1);
-        assert_frame(f, l, NULL, first, block, NULL, AT + 1);
+        assert_frame(f, l, first, block, NULL, AT + 1);
         free(block);
         (void)frame_free(f);
         (void)label_bytes_free(l);
@@ -103,10 +103,10 @@ static void writes_odd_values_exactly(void **state)
 
     (void)state;
     memcpy(b->values, bits, sizeof(bits));
-    f = frame_new(l, NULL, 0, l->n, AT);
+    f = frame_new(l, 0, l->n, AT);
     block = malloc(f->block_n);
     frame_fill(f, block, b->values, AT);
-    assert_frame(f, l, NULL, 0, block, b->values, AT);
+    assert_frame(f, l, 0, block, b->values, AT);
     free(block);
     (void)frame_free(f);
     (void)label_bytes_free(l);
@@ -142,10 +142,10 @@ static void frames_long_and_non_ascii_labels(void **state)
     assert_int_equal(batch_seal(builder, (unix_ms){AT}, &b, NULL), 0);
     l = labels_of(b, "[{url: 'http://h/'}]");
     assert_int_equal(l->n, 40);
-    f = frame_new(l, NULL, 0, l->n, AT);
+    f = frame_new(l, 0, l->n, AT);
     block = malloc(f->block_n);
     frame_fill(f, block, b->values, AT);
-    assert_frame(f, l, NULL, 0, block, b->values, AT);
+    assert_frame(f, l, 0, block, b->values, AT);
     assert_true(f->block_n < f->raw_n / 10);
     free(block);
     (void)frame_free(f);
@@ -186,13 +186,13 @@ static void frames_random_labels(void **state)
             at[l.n + 1] = bytes.n;
             pick[l.n] = (uint32_t)l.n;
         }
-        l.bytes = bytes.p;
+        l.bytes = bytes;
         l.at = at;
         l.series = pick;
-        f = frame_new(&l, k % 2 ? pick : NULL, 0, l.n, AT);
+        f = frame_new(&l, 0, l.n, AT);
         block = malloc(f->block_n);
         frame_fill(f, block, NULL, AT);
-        assert_frame(f, &l, NULL, 0, block, NULL, AT);
+        assert_frame(f, &l, 0, block, NULL, AT);
         free(block);
         (void)frame_free(f);
     }
@@ -209,11 +209,11 @@ static void frames_timestamps_of_any_length(void **state)
         struct frame *f;
         char *block;
 
-        f = frame_new(l, NULL, 0, l->n, times[i]);
+        f = frame_new(l, 0, l->n, times[i]);
         assert_int_equal(f->time_n, varint_size((uint64_t)times[i]));
         block = malloc(f->block_n);
         frame_fill(f, block, b->values, times[i]);
-        assert_frame(f, l, NULL, 0, block, b->values, times[i]);
+        assert_frame(f, l, 0, block, b->values, times[i]);
         free(block);
         (void)frame_free(f);
     }
