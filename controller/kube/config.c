@@ -22,8 +22,6 @@ struct kube_config *kube_config_unref(struct kube_config *c)
     secret_done(&c->cert);
     secret_done(&c->key);
     secret_done(&c->token);
-    (void)secret_free(c->password);
-    free(c->user);
     free(c->server);
     free(c->namespace);
     free(c->tls_server_name);
@@ -104,7 +102,7 @@ static void config_set_server(const struct reading *rd, const char *what, struct
 static struct kube_config *config_finish(const struct reading *rd)
 {
     struct kube_config *c = rd->c;
-    const char *const texts[] = {c->server, c->namespace, c->tls_server_name, c->proxy, c->user, c->password};
+    const char *const texts[] = {c->server, c->namespace, c->tls_server_name, c->proxy};
     const struct buf *const secrets[] = {&c->ca, &c->cert, &c->key, &c->token};
 
     if (*rd->why)
@@ -180,6 +178,7 @@ static const struct {
 } unsupported[] = {
     {"exec", "exec plugins are not supported; use a token, a tokenFile or a client certificate"},
     {"auth-provider", "auth providers are not supported; use a token, a tokenFile or a client certificate"},
+    {"username", "basic authentication is not supported; use a token, a tokenFile or a client certificate"},
     {"as", "impersonation is not supported"},
     {"as-uid", "impersonation is not supported"},
     {"as-groups", "impersonation is not supported"},
@@ -196,13 +195,9 @@ static void kubeconfig_read_user(const struct reading *rd, const struct node *us
     kubeconfig_read_pem(rd, user, "client-certificate", &c->cert);
     kubeconfig_read_pem(rd, user, "client-key", &c->key);
     kubeconfig_read_token(rd, user);
-    c->user = kubeconfig_copy(rd, user, "username");
-    c->password = kubeconfig_copy(rd, user, "password");
     if (!c->cert.p != !c->key.p)
         config_refuse(rd, c->cert.p ? "client-key" : "client-certificate",
                       "missing: client-certificate and client-key go together");
-    if (c->user && c->token.p)
-        config_refuse(rd, "username", "not allowed together with a token");
 }
 
 /* "socks5://" as in Go: the proxy resolves the host name. */
