@@ -34,8 +34,7 @@
 /* A Secret that the configuration names. */
 struct watched {
     struct agent_kube *k;
-    struct watched *next;
-    char *name;
+    char *name; /* the key */
     struct kube_watch *watch;
     json_t *data; /* base64; NULL while the Secret does not exist */
     bool trusts_ca;
@@ -55,8 +54,8 @@ struct agent_kube {
     struct agent *agent;
     struct agent_kube_options o;
     struct kube *hub, *cluster;
-    struct secrets secrets;  /* reads `watched` */
-    struct watched *watched; /* none if tokens come from files */
+    struct secrets secrets; /* reads `watched` */
+    struct map watched;     /* by name; none if tokens come from files */
     struct kube_watch *configmap;
     struct placement *placement; /* NULL without a hub, as on a standby */
     struct report report;
@@ -93,18 +92,9 @@ static bool secrets_is_forbidden(const char *name, const json_t *data)
     return glob_match("*-hub-kubeconfig", name) || json_object_get(data, "kubeconfig");
 }
 
-static struct watched *secrets_find(const struct agent_kube *k, const char *name)
-{
-    struct watched *w = k->watched;
-
-    while (w && strcmp(w->name, name) != 0)
-        w = w->next;
-    return w;
-}
-
 static int secrets_look(struct secrets *base, const char *name, bool *ret_trusts_ca, const char **ret_why)
 {
-    const struct watched *w = secrets_find(CONTAINER_OF(base, struct agent_kube, secrets), name);
+    const struct watched *w = map_get(&CONTAINER_OF(base, struct agent_kube, secrets)->watched, name);
 
     if (!w || !w->data) {
         *ret_why = w ? kube_watch_trouble(w->watch) : NULL;
@@ -121,7 +111,7 @@ static int secrets_look(struct secrets *base, const char *name, bool *ret_trusts
 static int secrets_read(struct secrets *base, const char *name, const char *key, struct buf *into,
                         const char **ret_why)
 {
-    const struct watched *w = secrets_find(CONTAINER_OF(base, struct agent_kube, secrets), name);
+    const struct watched *w = map_get(&CONTAINER_OF(base, struct agent_kube, secrets)->watched, name);
     struct str value = kube_text(w->data, key, NULL);
     int r = value.p ? base64_decode(value, into) : -ENOENT;
 
@@ -179,9 +169,11 @@ static void secrets_on_delete(void *arg, const char *namespace, const char *name
  * scorers that this starts may free the very watch that reports here. */
 static void secrets_check_ready(struct agent_kube *k)
 {
+    const struct watched *w;
+
     if (!k->first)
         return;
-    for (const struct watched *w = k->watched; w; w = w->next)
+    for (size_t at = 0; (w = map_next(&k->watched, &at));)
         if (!kube_watch_synced(w->watch) && !kube_watch_trouble(w->watch))
             return;
     loop_timer_set(kube_agent_loop(k), &k->once, loop_now(kube_agent_loop(k)));
@@ -214,11 +206,11 @@ static void secrets_want(struct agent_kube *k, const char *name)
 
     if (!name)
         return;
-    w = secrets_find(k, name);
+    w = map_get(&k->watched, name);
     if (!w) {
         w = xcalloc(1, sizeof(*w));
-        *w = (struct watched){.k = k, .next = k->watched, .name = xstrdup(name)};
-        k->watched = w;
+        *w = (struct watched){.k = k, .name = xstrdup(name)};
+        map_set(&k->watched, w->name, w);
         o.arg = w;
         w->watch = kube_watch_new(k->cluster, &o);
     }
@@ -228,7 +220,9 @@ static void secrets_want(struct agent_kube *k, const char *name)
 /* Watches the Secrets that these summaries refer to, and no others. */
 static void secrets_sync(struct agent_kube *k, const struct summaries *wanted)
 {
-    for (struct watched *w = k->watched; w; w = w->next)
+    struct watched *w;
+
+    for (size_t at = 0; (w = map_next(&k->watched, &at));)
         w->wanted = false;
     for (size_t i = 0; k->secrets.read && i < wanted->n; i++) {
         const struct summary *sum = &wanted->list[i];
@@ -237,17 +231,15 @@ static void secrets_sync(struct agent_kube *k, const struct summaries *wanted)
             secrets_want(k, summary_source(sum, n).auth.name);
         secrets_want(k, sum->scoring_auth.name);
     }
-    for (struct watched **at = &k->watched; *at;) {
-        struct watched *w = *at;
-        if (w->wanted) {
-            at = &w->next;
-        } else {
-            *at = w->next;
-            w->watch = kube_watch_free(w->watch);
-            secrets_drop_data(w);
-            free(w->name);
-            free(w);
-        }
+    for (size_t at = 0; (w = map_next(&k->watched, &at));) {
+        if (w->wanted)
+            continue;
+        (void)map_take(&k->watched, w->name);
+        w->watch = kube_watch_free(w->watch);
+        secrets_drop_data(w);
+        free(w->name);
+        free(w);
+        at = 0; /* the map has changed */
     }
 }
 
@@ -746,6 +738,7 @@ struct agent_kube *agent_kube_free(struct agent_kube *k)
     json_decref(k->first);
     loop_timer_clear(kube_agent_loop(k), &k->once);
     secrets_sync(k, &(struct summaries){0});
+    map_done(&k->watched);
     k->hub = kube_free(k->hub);
     k->cluster = kube_free(k->cluster);
     free(k->namespace);
