@@ -190,13 +190,19 @@ static void write_leave_alone(struct slot *s, const char *owner)
     write_done(s, true);
 }
 
-static void write_on_adopted(struct kube_object *o, struct kube_answer *a)
+/* Without the right to label it, the scores of an object of ours are written all the same. */
+static void write_on_claimed(struct kube_object *o, struct kube_answer *a)
 {
     struct slot *s = write_slot(o);
+    bool adopts = strcmp(o->operation, "adopt") == 0;
 
-    if (!write_is_ok(s, a))
+    if (!adopts && a->verdict == KUBE_FORBIDDEN)
+        log_warn("label not restored, changes by other writers go unnoticed", L_STR("object", s->object),
+                 L_STR("err", a->why));
+    else if (!write_is_ok(s, a))
         return;
-    log_info("AddOnPlacementScore adopted", L_STR("object", s->object));
+    else
+        log_info(adopts ? "AddOnPlacementScore adopted" : "label restored", L_STR("object", s->object));
     s->exists = true;
     s->foreign = false;
     if (s->scorer) /* its last scores are known now */
@@ -205,8 +211,7 @@ static void write_on_adopted(struct kube_object *o, struct kube_answer *a)
 }
 
 /* version: of an object to adopt; NULL: of ours, which has lost its label. */
-static void write_claim(struct slot *s, const char *version,
-                        void (*done)(struct kube_object *o, struct kube_answer *a))
+static void write_claim(struct slot *s, const char *version)
 {
     json_auto_t *body =
         json_pack("{s:{s:s*, s:{s:s}, s:{s:s, s:s}}}", "metadata", "resourceVersion", version, "labels",
@@ -216,7 +221,7 @@ static void write_claim(struct slot *s, const char *version,
     write_call(s, version ? "adopt" : "label",
                (struct kube_request){
                    .method = KUBE_MERGE_PATCH, .name = s->object, .body = body, .metadata_only = true},
-               0, done);
+               0, write_on_claimed);
 }
 
 /* Adopts the object if that is asked for and nobody owns it; its scores count until the first round has
@@ -232,22 +237,7 @@ static void write_not_ours(struct slot *s, const json_t *object)
     slot_learn(s, object);
     if (!s->found_until_ms)
         s->found_until_ms = loop_wall(kube_loop(s->placement->o.hub)).ms + s->life_ms;
-    write_claim(s, kube_version(object), write_on_adopted);
-}
-
-/* Without the right to do so, its scores are written all the same. */
-static void write_on_labelled(struct kube_object *o, struct kube_answer *a)
-{
-    struct slot *s = write_slot(o);
-
-    if (a->verdict == KUBE_FORBIDDEN)
-        log_warn("label not restored, changes by other writers go unnoticed", L_STR("object", s->object),
-                 L_STR("err", a->why));
-    else if (!write_is_ok(s, a))
-        return;
-    else
-        log_info("label restored", L_STR("object", s->object));
-    write_next(s);
+    write_claim(s, kube_version(object));
 }
 
 /* Without this check a new scorer would take over, and later delete, another program's object. */
@@ -268,7 +258,7 @@ static void write_on_owner(struct kube_object *o, struct kube_answer *a)
     if (!ours && s->scorer)
         write_not_ours(s, a->object);
     else if (ours && !object_is_labelled(a->object))
-        write_claim(s, NULL, write_on_labelled);
+        write_claim(s, NULL);
     else
         write_next(s);
 }
