@@ -370,13 +370,12 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
         shown = &other;
     }
     slot_set_times(s, now);
-    if (made.n && s->last != s->batch) {
-        s->last = batch_unref(s->last);
+    if (made.n) {
+        (void)batch_unref(s->last);
         s->last = batch_ref(s->batch);
+        s->last_until_ms = s->valid_until_ms;
         slot_drop_found(s);
     }
-    if (made.n)
-        s->last_until_ms = s->valid_until_ms;
     slot_set_scored(s, &made, shown);
     slot_set_clamped(s, shown);
     slot_set_rounded(s, shown);
