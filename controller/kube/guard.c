@@ -343,24 +343,21 @@ static void token_on_reply(void *arg, struct kube_answer *reply)
     }
 }
 
-/* False if the token, a text of at most MAX_TOKEN bytes, does not fit. */
-static bool token_ask(struct answer *a, struct str token)
+/* The token: at most MAX_TOKEN bytes of printable ASCII. */
+static void token_ask(struct answer *a, struct str token)
 {
     struct kube_request rq = {.method = KUBE_CREATE,
                               .resource = &kube_tokenreviews,
                               .max_answer = MAX_REPLY,
                               .timeout_ms = a->guard->o.timeout_ms};
     char *room;
-    int r = buf_room(&a->question, 2 * token.n + 256, &room) /* it must not move: that would leave a copy */
+
+    (void)!(buf_room(&a->question, 2 * token.n + 256, &room) /* it must not move: that would leave a copy */
                 ?: buf_puts(&a->question, "{\"apiVersion\":\"authentication.k8s.io/v1\","
                                           "\"kind\":\"TokenReview\",\"spec\":{\"token\":")
-                ?: buf_put_json(&a->question, token) ?: buf_puts(&a->question, "}}");
-
-    if (r < 0)
-        return false;
+                ?: buf_put_json(&a->question, token) ?: buf_puts(&a->question, "}}"));
     rq.body_text = buf_str(&a->question);
     a->call = kube_start(a->guard->kube, &rq, token_on_reply, a);
-    return true;
 }
 
 /* False for a credential without a user. */
@@ -370,11 +367,11 @@ static bool answer_ask(struct answer *a, const struct bearer *b)
     const char *name = kube_str(user, "username", NULL);
 
     a->deadline = mono_add(kube_now(a->guard->kube), a->guard->o.timeout_ms);
-    if (!b->by_certificate)
-        return token_ask(a, b->credential);
     if (name)
         access_ask(a, user, name);
-    return name;
+    else if (!b->by_certificate)
+        token_ask(a, b->credential);
+    return a->call;
 }
 
 /* Waits for a review, which is started if none is under way. False, and *ret, if it may not. */
