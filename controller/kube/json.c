@@ -110,14 +110,12 @@ void kube_wipe_strings(json_t *object)
 /* Appends a raw string, or its hash if it is long. */
 static int cut_put(const struct kube_cut *cut, struct str raw, struct buf *into)
 {
-    BUF_AUTO(scratch, SIZE_MAX);
-    char *plain;
+    CLEANUP(cleanup_free) char *plain = NULL;
 
     if (raw.n <= KUBE_CUT_MIN_BYTES)
         return buf_put_str(into, raw);
-    return buf_room(&scratch, raw.n * 3, &plain)
-               ?: buf_printf(into, "cut:%016" PRIx64,
-                             cut->hash((struct str){plain, jr_unescape(raw, plain)}));
+    plain = xmalloc(raw.n * 3);
+    return buf_printf(into, "cut:%016" PRIx64, cut->hash((struct str){plain, jr_unescape(raw, plain)}));
 }
 
 int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into)
