@@ -107,14 +107,11 @@ void kube_wipe_strings(json_t *object)
 
 /* ---- Cutting long strings ---- */
 
-/* Appends a raw string, or its hash if it is long. */
+/* Appends the word for a raw string. */
 static int cut_put(const struct kube_cut *cut, struct str raw, struct buf *into)
 {
-    CLEANUP(cleanup_free) char *plain = NULL;
+    CLEANUP(cleanup_free) char *plain = xmalloc(raw.n * 3 + 1);
 
-    if (raw.n <= KUBE_CUT_MIN_BYTES)
-        return buf_put_str(into, raw);
-    plain = xmalloc(raw.n * 3);
     return buf_printf(into, "cut:%016" PRIx64, cut->hash((struct str){plain, jr_unescape(raw, plain)}));
 }
 

@@ -46,17 +46,17 @@ bool kube_list_has(const json_t *list, const char *text);
 
 /* ---- Documents ---- */
 
-/* Long strings to replace by their hashes before a document is parsed: jansson is slow to read them. */
+/* Strings to replace by their hashes before a document is parsed: jansson is slow to read long ones. */
 struct kube_cut {
     const char *name; /* the member's, of letters only */
     uint64_t (*hash)(struct str text);
 };
 
-enum { KUBE_CUT_MIN_BYTES = 256, KUBE_CUT_WORD_BYTES = 20 };
+enum { KUBE_CUT_WORD_BYTES = 20 };
 
-/* Appends the JSON text with each string longer than KUBE_CUT_MIN_BYTES that is the value of a member of
- * that name replaced by "cut:" and the hash of the unescaped string, in 16 digits. Only compact text, as API
- * servers write it, is cut; invalid JSON stays invalid. -EFBIG. */
+/* Appends the JSON text with each string that is the value of a member of that name replaced by "cut:" and
+ * the hash of the unescaped string, in 16 digits. Only compact text, as API servers write it, is cut; invalid
+ * JSON stays invalid. -EFBIG. */
 MUST_USE int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into);
 /* Reads the hash from such a replacement; false for other text. Only its maker can make one. */
 bool kube_cut_read(struct str text, uint64_t *ret);

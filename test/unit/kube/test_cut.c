@@ -45,7 +45,6 @@ static void leaves_other_text_as_it_is(void **state)
     static const char *const texts[] = {
         "",
         "{}",
-        "{\"long\":\"short\"}",
         "{\"long\":7,\"other\":\"x\"}",
         "[\"long\",\"\\\"long\\\":\\\"not a member\\\"\"]",
         "{\"long\":\"no end",
@@ -58,8 +57,6 @@ static void leaves_other_text_as_it_is(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
         expect(texts[i], texts[i]);
     (void)snprintf(text, sizeof(text), "{\"other\":\"%s\"}", times("x", 1000));
-    expect(text, text);
-    (void)snprintf(text, sizeof(text), "{\"long\":\"%s\"}", times("x", KUBE_CUT_MIN_BYTES));
     expect(text, text);
 }
 
