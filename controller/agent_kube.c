@@ -27,10 +27,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define DEFAULT_NAMESPACE "dynamic-scoring"
-#define DEFAULT_ADDON     "dynamic-scoring"
-#define DEFAULT_CONFIGMAP "dynamic-scoring-config"
-
 /* A Secret that the configuration names. */
 struct watched {
     struct agent_kube *k;
@@ -685,10 +681,10 @@ static const struct sink_ops sink_ops = {.round = sink_round, .applied = sink_ap
 static void set_names(struct agent_kube *k)
 {
     const struct agent_kube_options *o = &k->o;
-    const char *configmap = o->configmap ? o->configmap : DEFAULT_CONFIGMAP, *slash = strchr(configmap, '/');
+    const char *configmap = o->configmap ?: "dynamic-scoring-config", *slash = strchr(configmap, '/');
     const char *own = k->cluster ? kube_default_namespace(k->cluster) : NULL;
 
-    k->namespace = xstrdup(o->addon_namespace ? o->addon_namespace : own ? own : DEFAULT_NAMESPACE);
+    k->namespace = xstrdup(o->addon_namespace ?: own ?: "dynamic-scoring");
     k->configmap_namespace = slash ? xstrndup(configmap, (size_t)(slash - configmap)) : xstrdup(k->namespace);
     k->configmap_name = xstrdup(slash ? slash + 1 : configmap);
     k->owner = xasprintf("%s/%s", k->namespace, k->o.addon_name);
@@ -711,7 +707,7 @@ struct agent_kube *agent_kube_new(struct agent *a, const struct agent_kube_optio
     k->once.fn = once_apply;
     k->agent = a;
     k->o = *o;
-    k->o.addon_name = o->addon_name ? o->addon_name : DEFAULT_ADDON;
+    k->o.addon_name = o->addon_name ?: "dynamic-scoring";
     if (agent_kube_has_cluster(o))
         k->cluster = kube_new(state->loop, state->http, "cluster", o->managed_kubeconfig);
     set_names(k);
