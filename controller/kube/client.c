@@ -53,11 +53,9 @@ enum { REREAD_MS = 60 * 1000 };
 static void credentials_reload(struct kube *k)
 {
     const struct kube_config *old = k->config;
-    char why[512];
-    struct kube_config *c = kube_config_read(k->kubeconfig, NULL, why);
+    struct kube_config *c = kube_config_read(k->kubeconfig, NULL, k->trouble);
 
     k->read_at = loop_now(k->loop);
-    text_line(k->trouble, sizeof(k->trouble), str_of(why));
     if (!c) {
         log_debug("cannot read the API server's credentials", L_STR("kube", k->label),
                   L_STR("err", k->trouble));
