@@ -19,7 +19,6 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/credentials.h"
-#include "exporter/score/error.h"
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 #include "remotewrite/config.h"
@@ -125,8 +124,8 @@ static void secrets_wake(const struct watched *w)
         const struct summary *sum = scorer_summary(a->scorers[i]);
         bool named = strcmp(cstr(sum->scoring_auth.name), w->name) == 0;
 
-        for (size_t n = 0; n < summary_sources(sum); n++)
-            named = named || strcmp(cstr(summary_source(sum, n).auth.name), w->name) == 0;
+        for (size_t n = 0; n < sum->n_sources; n++)
+            named = named || strcmp(cstr(sum->sources[n].auth.name), w->name) == 0;
         if (named)
             scorer_wake(a->scorers[i]);
     }
@@ -223,8 +222,8 @@ static void secrets_sync(struct agent_kube *k, const struct summaries *wanted)
     for (size_t i = 0; k->secrets.read && i < wanted->n; i++) {
         const struct summary *sum = &wanted->list[i];
 
-        for (size_t n = 0; n < summary_sources(sum); n++)
-            secrets_want(k, summary_source(sum, n).auth.name);
+        for (size_t n = 0; n < sum->n_sources; n++)
+            secrets_want(k, sum->sources[n].auth.name);
         secrets_want(k, sum->scoring_auth.name);
     }
     for (size_t at = 0; (w = map_next(&k->watched, &at));) {

@@ -14,7 +14,7 @@
 #include "exporter/metric/page.h"
 #include "exporter/otlp/receiver.h"
 #include "exporter/otlp/series.h"
-#include "exporter/score/error.h"
+#include "exporter/score/round.h"
 #include "exporter/ui/list.h"
 #include "exporter/ui/site.h"
 #include "remotewrite/config.h"
@@ -311,11 +311,12 @@ static void hook_render(void *arg)
         otlp_render(running->receiver);
 }
 
-static const struct endpoint_status *hook_endpoints(void *arg, size_t *ret_n)
+static void hook_endpoints(void *arg, struct out *o)
 {
     const struct running *running = arg;
 
-    return running->remote_write ? rw_sink_endpoints(running->remote_write, ret_n) : NULL;
+    if (running->remote_write)
+        rw_sink_json(running->remote_write, o);
 }
 
 static bool hook_election(void *arg, struct agent_election *ret)

@@ -28,11 +28,11 @@ static const struct flag check_flags[] = {
 /* The agent has a name from the file or from a flag; a file that relies on the name had better say so. */
 static void check_cluster_name(const struct config *c, struct problems *p)
 {
-    for (size_t i = 0; !*c->cluster_name && i < c->summaries.n; i++) {
+    for (size_t i = 0; !c->cluster_name && i < c->summaries.n; i++) {
         const struct summary *s = &c->summaries.list[i];
 
-        for (size_t k = 0; k < summary_sources(s); k++)
-            if (summary_query_uses_cluster(str_of(cstr(summary_source(s, k).query)), true)) {
+        for (size_t k = 0; k < s->n_sources; k++)
+            if (summary_query_uses_cluster(str_of(s->sources[k].query), true)) {
                 problems_add(p, PROBLEM_WARNING, s->line, s->column,
                              "sourceQuery of %s contains ${cluster}: set clusterName, or run the agent with "
                              "--cluster-name",
@@ -83,11 +83,13 @@ static int check_file(const char *path)
 {
     CLEANUP(cleanup_config_free) struct config *c = NULL;
     CLEANUP(problems_done) struct problems p = {0};
+    BUF_AUTO(text, CONFIG_MAX_BYTES);
     char valid[64] = "";
+    bool is_pipe;
     int r;
 
     problems_init(&p, path);
-    r = config_load(&c, path, &rw_config_section, &p);
+    r = config_read(path, &text, &is_pipe, &p) ?: config_parse(&c, buf_str(&text), &rw_config_section, &p);
     if (r == 0) {
         check_cluster_name(c, &p);
         check_object_names(c, &p);

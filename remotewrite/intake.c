@@ -14,20 +14,23 @@
 
 enum { CLOCK_BACK_MS = 3600 * 1000 };
 
+struct frames {
+    struct frame **list;
+    size_t n;
+};
+
 /* The series of one scorer; without a name, the program's own metrics. */
 struct intake_lane {
     struct intake_lane *next;
-    struct series_set *set; /* of the last batch; NULL: none yet in this run */
-    struct frame **frames;  /* of that set */
-    size_t n_frames;
-    struct label_bytes *labels; /* active series without a set: of the previous run, or the own metrics */
-    struct batch *taken;        /* not queued yet */
-    int64_t taken_ms;           /* the timestamp that it gets */
-    bool unsaved;               /* its active series are not on disk as they are now */
-    bool lives;                 /* what was on disk at the start is no longer of interest */
-    size_t stored;              /* bytes of its set in the file of active series */
-    mono_ms grace_until;        /* 0: not begun */
-    size_t invalid;             /* series of the set that are dropped */
+    struct series_set *set; /* of the last batch; NULL: none yet in this run, or the own metrics */
+    struct frames frames;   /* of the active series; those of the previous run are only blocks */
+    struct batch *taken;    /* not queued yet */
+    int64_t taken_ms;       /* the timestamp that it gets */
+    bool unsaved;           /* its active series are not on disk as they are now */
+    bool lives;             /* what was on disk at the start is no longer of interest */
+    size_t stored;          /* bytes of its set in the file of active series */
+    mono_ms grace_until;    /* 0: not begun */
+    size_t invalid;         /* series of the set that are dropped */
     struct str name;
     char text[];
 };
@@ -43,76 +46,51 @@ struct intake {
     bool save_failed;
 };
 
-/* ---- The file of active series ---- */
+/* ---- Frames ---- */
 
-int active_put(struct buf *into, struct str lane, uint64_t set, const struct frame *f, size_t i, size_t n)
+static void frames_done(struct frames *f)
 {
-    struct record_head h = {.kind = f ? RECORD_SAMPLES : RECORD_MARKERS,
-                            .seq = set,
-                            .samples = f ? (uint32_t)f->n : 0,
-                            .first_ms = (int64_t)i,
-                            .last_ms = (int64_t)n,
-                            .lane = lane};
-    struct str block = f ? (struct str){f->block, f->block_n} : STR("");
-    char head[RECORD_HEAD];
-
-    record_head_put(head, &h, block);
-    return buf_put(into, head, sizeof(head)) ?: buf_put_str(into, lane) ?: buf_put_str(into, block);
+    for (size_t i = 0; i < f->n; i++)
+        (void)frame_free(f->list[i]);
+    free(f->list);
+    *f = (struct frames){0};
 }
 
-bool active_next(struct active_reader *r, struct str *ret_lane, struct label_bytes **ret)
+static void frames_add(struct frames *f, struct frame *one)
 {
-    enum segment_found found;
-    struct segment_item item;
-    const struct record_head *h = &item.head;
-
-    while ((found = segment_next(&r->records, &item)) != SEGMENT_END) {
-        bool last = true;
-
-        if (found != SEGMENT_RECORD)
-            continue;
-        if (r->labels && h->seq != r->set) { /* its last frame is damaged */
-            r->records.next = item.at;
-        } else {
-            r->lane = h->lane;
-            r->set = h->seq;
-            if (h->kind == RECORD_SAMPLES) {
-                r->labels = r->labels ?: xcalloc(1, sizeof(*r->labels));
-                (void)!body_labels(item.payload, r->labels);
-                last = h->first_ms + 1 == h->last_ms;
-            }
-        }
-        if (last) {
-            *ret_lane = r->lane;
-            *ret = TAKE_PTR(r->labels);
-            return true;
-        }
-    }
-    r->labels = label_bytes_free(r->labels);
-    return false;
+    f->list = xreallocarray(f->list, f->n + 1, sizeof(f->list[0]));
+    f->list[f->n++] = one;
 }
 
-/* ---- Lanes ---- */
-
-static void lane_drop_frames(struct intake_lane *l)
-{
-    for (size_t i = 0; i < l->n_frames; i++)
-        (void)frame_free(l->frames[i]);
-    free(l->frames);
-    l->frames = NULL;
-    l->n_frames = 0;
-}
-
-static void lane_add_frames(const struct intake *in, struct intake_lane *l, const struct label_bytes *labels,
-                            int64_t at_ms)
+/* Adds frames of these labels. */
+static void frames_make(const struct intake *in, struct frames *f, const struct label_bytes *labels,
+                        int64_t at_ms)
 {
     size_t most = (size_t)in->config->max_samples_per_send;
 
-    for (size_t i = 0; i < labels->n; i += l->frames[l->n_frames++]->n) {
-        l->frames = xrealloc(l->frames, (l->n_frames + 1) * sizeof(l->frames[0]));
-        l->frames[l->n_frames] = frame_new(labels, NULL, i, size_min(most, labels->n - i), at_ms);
-    }
+    for (size_t i = 0; i < labels->n; i += f->list[f->n - 1]->n)
+        frames_add(f, frame_new(labels, NULL, i, size_min(most, labels->n - i), at_ms));
 }
+
+static struct label_bytes *frames_labels(const struct frames *f)
+{
+    struct label_bytes *labels = xcalloc(1, sizeof(*labels));
+
+    for (size_t i = 0; i < f->n; i++)
+        (void)!body_labels((struct str){f->list[i]->block, f->list[i]->block_n}, labels);
+    return labels;
+}
+
+static size_t frames_series(const struct frames *f)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < f->n; i++)
+        n += f->list[i]->n;
+    return n;
+}
+
+/* ---- Lanes ---- */
 
 static struct intake_lane *lane_get(struct intake *in, struct str name, bool make)
 {
@@ -138,6 +116,10 @@ struct intake *intake_new(const struct rw_endpoint_config *c, struct queue *q)
     return in;
 }
 
+/* ---- The file of active series: a segment with a record for each frame. A set replaces its scorer's one
+ * before. `seq` numbers the sets, `first_ms` the frames of one, and `last_ms` is how many it has; a scorer
+ * without series has one record of markers ---- */
+
 enum { ACTIVE_SLACK = 64 << 10, ACTIVE_MAX = 1 << 30 };
 
 static const char active_name[] = "active", active_new[] = "active.new";
@@ -145,24 +127,28 @@ static const char active_name[] = "active", active_new[] = "active.new";
 /* Writes the lane's set, or that it has none, to the end of a file of *at bytes. */
 static int lane_save(struct intake *in, struct intake_lane *l, const char *file, size_t *at)
 {
-    bool made = l->n_frames == 0 && l->labels;
-    size_t before = *at;
+    size_t n = l->frames.n, before = *at;
     int r = 0;
 
-    if (made)
-        lane_add_frames(in, l, l->labels, 0);
-    for (size_t i = 0; (i == 0 || i < l->n_frames) && r == 0; i++) {
-        const struct frame *f = l->n_frames ? l->frames[i] : NULL;
+    for (size_t i = 0; (i == 0 || i < n) && r == 0; i++) {
+        const struct frame none = {0}, *f = n ? l->frames.list[i] : &none;
+        struct record_head h = {.kind = n ? RECORD_SAMPLES : RECORD_MARKERS,
+                                .seq = in->sets,
+                                .samples = (uint32_t)f->n,
+                                .first_ms = (int64_t)i,
+                                .last_ms = (int64_t)n,
+                                .lane = l->name};
+        struct str block = {f->block, f->block_n};
+        char head[RECORD_HEAD];
         BUF_AUTO(bytes, ACTIVE_MAX);
 
-        r = active_put(&bytes, l->name, in->sets, f, i, l->n_frames)
-                ?: spool_append_file(in->spool, file, *at, buf_str(&bytes));
+        record_head_put(head, &h, block);
+        r = buf_put(&bytes, head, sizeof(head)) ?: buf_put_str(&bytes, l->name);
+        r = r ?: buf_put_str(&bytes, block) ?: spool_append_file(in->spool, file, *at, buf_str(&bytes));
         *at += bytes.n;
     }
     in->sets++;
     l->stored = *at - before;
-    if (made)
-        lane_drop_frames(l);
     return r;
 }
 
@@ -184,7 +170,7 @@ static int intake_store(struct intake *in)
         r = spool_append_file(in->spool, file, 0, (struct str){segment_magic, SEGMENT_HEAD});
     }
     for (struct intake_lane *l = in->lanes; l && r == 0; l = l->next)
-        if (whole ? l->n_frames || l->labels : l->unsaved)
+        if (whole ? l->frames.n > 0 : l->unsaved)
             r = lane_save(in, l, file, &at);
     r = r ?: spool_commit_file(in->spool, file, active_name);
     if (r < 0 && whole)
@@ -214,27 +200,49 @@ static void intake_save(struct intake *in)
         l->unsaved = false;
 }
 
+/* A set of the previous run replaces the one before it. */
+static void lane_load(struct intake *in, struct str name, struct frames *set)
+{
+    struct intake_lane *l = lane_get(in, name, true);
+
+    if (!l->lives) {
+        frames_done(&l->frames);
+        l->frames = *set;
+        *set = (struct frames){0};
+    }
+    frames_done(set);
+}
+
 /* What is damaged is ignored: such series get no markers, and end after the receiver's lookback of five
- * minutes. */
+ * minutes. A set that was not finished is ignored, too, unless another follows: then its last frame is
+ * damaged. */
 static void intake_load(struct intake *in)
 {
+    CLEANUP(frames_done) struct frames set = {0};
     BUF_AUTO(bytes, ACTIVE_MAX);
-    struct active_reader from = {0};
-    struct label_bytes *labels;
-    struct str lane;
+    struct segment_reader from;
+    struct segment_item item, last = {0};
+    enum segment_found found;
 
     if (spool_read_file(in->spool, active_name, &bytes) < 0)
         return;
-    from.records.bytes = buf_str(&bytes);
-    while (active_next(&from, &lane, &labels)) {
-        struct intake_lane *l = lane_get(in, lane, true);
+    from = (struct segment_reader){.bytes = buf_str(&bytes)};
+    while ((found = segment_next(&from, &item)) != SEGMENT_END) {
+        const struct record_head *h = &item.head;
 
-        if (l->lives) {
-            (void)label_bytes_free(labels);
+        if (found != SEGMENT_RECORD)
             continue;
+        if (set.n && h->seq != last.head.seq)
+            lane_load(in, last.head.lane, &set);
+        last = item;
+        if (h->kind == RECORD_SAMPLES) {
+            struct frame *f = xcalloc(1, sizeof(*f));
+
+            *f = (struct frame){str_dup(item.payload), item.payload.n, .n = h->samples};
+            frames_add(&set, f);
         }
-        (void)label_bytes_free(l->labels);
-        l->labels = labels;
+        if (h->kind == RECORD_MARKERS || h->first_ms + 1 == h->last_ms)
+            lane_load(in, h->lane, &set);
     }
 }
 
@@ -256,16 +264,17 @@ struct intake *intake_free(struct intake *in)
         return NULL;
     for (struct intake_lane *l = in->lanes, *next; l; l = next) {
         next = l->next;
-        lane_drop_frames(l);
+        frames_done(&l->frames);
         (void)batch_unref(l->taken);
         (void)series_set_unref(l->set);
-        (void)label_bytes_free(l->labels);
         free(l);
     }
     families_done(&in->families);
     free(in);
     return NULL;
 }
+
+/* ---- Samples and stale markers ---- */
 
 /* Receivers insist on order within a series, so a clock that was set back yields the last timestamp of the
  * lane plus 1 ms. After a step back of more than an hour the earlier time must have been wrong. */
@@ -291,7 +300,7 @@ static void lane_append(struct intake *in, const struct intake_lane *l, const st
     queue_append(in->queue, &h, payload, f->block_n);
 }
 
-/* Queues stale markers for the series pick[0..n) of these. */
+/* Queues stale markers for the series pick[0..n) of these, or for n of them if pick is NULL. */
 static void lane_end_series(struct intake *in, const struct intake_lane *l, const struct label_bytes *labels,
                             const uint32_t *pick, size_t n, int64_t at_ms)
 {
@@ -299,7 +308,8 @@ static void lane_end_series(struct intake *in, const struct intake_lane *l, cons
 
     for (size_t i = 0; i < n;) {
         CLEANUP(cleanup_frame_free)
-        struct frame *f = frame_new(labels, pick + i, 0, size_min(most, n - i), at_ms);
+        struct frame *f =
+            frame_new(labels, pick ? pick + i : NULL, pick ? 0 : i, size_min(most, n - i), at_ms);
 
         lane_append(in, l, f, NULL, at_ms);
         i += f->n;
@@ -310,31 +320,31 @@ static void lane_end_series(struct intake *in, const struct intake_lane *l, cons
 static void lane_end_missing(struct intake *in, const struct intake_lane *l, const struct series_set *set,
                              const struct label_bytes *now, int64_t at_ms)
 {
-    bool by_name =
-        !l->labels && !in->config->relabel.n; /* rules may give a new series the labels of an old one */
+    size_t n, most = (size_t)in->config->max_samples_per_send;
     CLEANUP(cleanup_free) uint32_t *gone = NULL;
-    size_t step, n = !l->labels && l->set ? series_set_missing(l->set, set, &gone) : 0;
 
-    step = by_name ? (size_t)in->config->max_samples_per_send : n;
-    for (size_t i = 0; i < n; i += step) {
+    /* Rules may give a new series the labels of an old one. */
+    if (!l->set || in->config->relabel.n) {
+        CLEANUP(cleanup_label_bytes_free) struct label_bytes *was = frames_labels(&l->frames);
+
+        n = label_bytes_missing(was, now, &gone);
+        lane_end_series(in, l, was, gone, n, at_ms);
+        return;
+    }
+    n = series_set_missing(l->set, set, &gone);
+    for (size_t i = 0; i < n; i += most) {
         CLEANUP(cleanup_label_bytes_free)
         struct label_bytes *was =
-            label_bytes_new(l->set, gone + i, 0, size_min(step, n - i), in->config, NULL);
-        CLEANUP(cleanup_free) uint32_t *pick = NULL;
-        size_t picked = label_bytes_missing(was, by_name ? NULL : now, &pick);
+            label_bytes_new(l->set, gone + i, 0, size_min(most, n - i), in->config, NULL);
 
-        lane_end_series(in, l, was, pick, picked, at_ms);
-    }
-    if (l->labels) {
-        n = label_bytes_missing(l->labels, now, &gone);
-        lane_end_series(in, l, l->labels, gone, n, at_ms);
+        lane_end_series(in, l, was, NULL, was->n, at_ms);
     }
 }
 
 static void lane_publish(struct intake *in, const struct intake_lane *l, const double *values, int64_t at_ms)
 {
-    for (size_t i = 0; i < l->n_frames; i++)
-        lane_append(in, l, l->frames[i], values, at_ms);
+    for (size_t i = 0; i < l->frames.n; i++)
+        lane_append(in, l, l->frames.list[i], values, at_ms);
     queue_count_drop(in->queue, DROP_INVALID, l->invalid);
 }
 
@@ -369,26 +379,28 @@ static void lane_log_dropped(const struct intake *in, const struct intake_lane *
 static void lane_set_series(struct intake *in, struct intake_lane *l, struct series_set *set, int64_t at_ms)
 {
     CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL;
+    struct frames frames = {0};
     size_t all = series_count(set), step = all;
 
-    /* Mostly, all labels are never needed at once. */
-    if (!in->config->relabel.n && !l->labels)
+    /* Mostly, all labels are never needed at once, nor what the old frames hold. */
+    if (!in->config->relabel.n && (l->set || !l->frames.n)) {
         step = (size_t)in->config->max_samples_per_send;
-    lane_drop_frames(l);
+        frames_done(&l->frames);
+    }
     l->invalid = 0;
     for (size_t i = 0; i < all; i += step) {
         (void)label_bytes_free(labels);
         labels = label_bytes_new(set, NULL, i, size_min(step, all - i), in->config, &in->families);
-        lane_add_frames(in, l, labels, at_ms);
+        frames_make(in, &frames, labels, at_ms);
         lane_log_dropped(in, l, labels);
         l->invalid += labels->invalid + labels->over_limit;
     }
     lane_end_missing(in, l, set, labels, at_ms);
-    l->unsaved = true;
-    l->labels = label_bytes_free(l->labels);
+    frames_done(&l->frames);
+    l->frames = frames;
     (void)series_set_unref(l->set);
     l->set = series_set_ref(set);
-    l->lives = true;
+    l->unsaved = l->lives = true;
 }
 
 void intake_publish(struct intake *in, struct batch *b)
@@ -399,7 +411,7 @@ void intake_publish(struct intake *in, struct batch *b)
     if (l->taken)
         intake_commit(in);
     at_ms = lane_next_ms(in, l, b->at.ms);
-    if (l->set != b->set || (l->n_frames && l->frames[0]->time_n != varint_size((uint64_t)at_ms)))
+    if (l->set != b->set || (l->frames.n && l->frames.list[0]->time_n != varint_size((uint64_t)at_ms)))
         lane_set_series(in, l, b->set, at_ms);
     l->taken = batch_ref(b);
     l->taken_ms = at_ms;
@@ -411,8 +423,7 @@ static void lane_end(struct intake *in, struct intake_lane *l, int64_t at_ms)
     if (l->taken)
         intake_commit(in);
     lane_end_missing(in, l, NULL, NULL, lane_next_ms(in, l, at_ms));
-    lane_drop_frames(l);
-    l->labels = label_bytes_free(l->labels);
+    frames_done(&l->frames);
     l->set = series_set_unref(l->set);
     l->unsaved = l->lives = true;
 }
@@ -428,7 +439,7 @@ void intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms)
 void intake_grace(struct intake *in, mono_ms now, int64_t at_ms)
 {
     for (struct intake_lane *l = in->lanes; l; l = l->next) {
-        if (!l->labels || l->name.n == 0)
+        if (l->lives || l->frames.n == 0 || l->name.n == 0)
             continue;
         if (l->grace_until.ms == 0)
             l->grace_until = mono_add(now, INTAKE_GRACE_MS);
@@ -436,7 +447,7 @@ void intake_grace(struct intake *in, mono_ms now, int64_t at_ms)
             continue;
         log_info("scorer missing since the restart, ending its series",
                  L_STR("remote_name", in->config->name), L_STR("score_name", l->text),
-                 L_INT("series", l->labels->n));
+                 L_INT("series", frames_series(&l->frames)));
         lane_end(in, l, at_ms);
     }
     intake_commit(in);
@@ -458,11 +469,8 @@ size_t intake_series(const struct intake *in)
 {
     size_t n = 0;
 
-    for (const struct intake_lane *l = in->lanes; l; l = l->next) {
-        n += l->labels ? l->labels->n : 0;
-        for (size_t i = 0; i < l->n_frames; i++)
-            n += l->frames[i]->n;
-    }
+    for (const struct intake_lane *l = in->lanes; l; l = l->next)
+        n += frames_series(&l->frames);
     return n;
 }
 
@@ -500,33 +508,30 @@ static int collect_sample(void *arg, const struct metric_sample *s)
     return 0;
 }
 
-/* They are few and their series change often: only the labels are kept, not the frames. */
 void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms)
 {
     CLEANUP(cleanup_label_maker_free) struct label_maker *maker = label_maker_new(in->config, 0);
+    CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL, *was = NULL;
     struct collector c = {.families = &in->families, .maker = maker};
     struct intake_lane *l = lane_get(in, STR(""), true);
-    struct label_bytes *labels;
     bool changed;
 
     (void)metrics_each(m, collect_sample, &c);
     labels = label_maker_end(maker);
     at_ms = lane_next_ms(in, l, at_ms);
-    changed = !l->labels || !str_eq((struct str){l->labels->bytes, l->labels->bytes_n},
-                                    (struct str){labels->bytes, labels->bytes_n});
+    was = frames_labels(&l->frames);
+    changed = !l->lives ||
+              !str_eq((struct str){was->bytes, was->bytes_n}, (struct str){labels->bytes, labels->bytes_n});
     if (changed)
         lane_end_missing(in, l, NULL, labels, at_ms);
-    lane_add_frames(in, l, labels, at_ms);
+    frames_done(&l->frames);
+    frames_make(in, &l->frames, labels, at_ms);
     if (changed) {
-        l->unsaved = true;
+        l->unsaved = l->lives = true;
         intake_commit(in);
         lane_log_dropped(in, l, labels);
     }
     l->invalid = labels->invalid;
     lane_publish(in, l, c.values, at_ms);
-    lane_drop_frames(l);
     free(c.values);
-    (void)label_bytes_free(l->labels);
-    l->labels = labels;
-    l->lives = true;
 }

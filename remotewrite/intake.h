@@ -7,8 +7,6 @@
 #include "exporter/base/clock.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
-#include "remotewrite/body.h"
-#include "remotewrite/format.h"
 #include "remotewrite/labels.h"
 #include "remotewrite/queue.h"
 
@@ -44,24 +42,5 @@ void intake_stop(struct intake *in, int64_t now_ms);
 const struct families *intake_families(const struct intake *in);
 /* The number of active series. */
 size_t intake_series(const struct intake *in);
-
-/* The file of active series: a segment with a record for each frame. A set replaces its scorer's one before.
- * `seq` numbers the sets, `first_ms` the frames of one, and `last_ms` is how many it has; a scorer without
- * series has one record of markers. */
-
-/* Appends frame i of n; f is NULL for none. -EFBIG. */
-MUST_USE int active_put(struct buf *into, struct str lane, uint64_t set, const struct frame *f, size_t i,
-                        size_t n);
-
-struct active_reader {
-    struct segment_reader records;
-    struct label_bytes *labels; /* of the set being read, of this lane */
-    struct str lane;
-    uint64_t set;
-};
-
-/* The next set, without its damaged frames; NULL if the scorer has none. False after the last whole one; the
- * reader holds memory until then. */
-bool active_next(struct active_reader *r, struct str *ret_lane, struct label_bytes **ret);
 
 #endif

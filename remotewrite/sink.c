@@ -6,12 +6,12 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
+#include "exporter/ui/out.h"
 #include "remotewrite/endpoint.h"
 #include "remotewrite/queue.h"
 #include "remotewrite/sender.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 
 enum { HEALTH_MS = 15 * 1000, REPLACED_FLUSH_MS = 3000 };
 
@@ -19,7 +19,6 @@ struct rw_sink {
     struct sink sink;
     struct agent *agent;
     struct endpoint *endpoints[RW_MAX_ENDPOINTS];
-    struct endpoint_status list[RW_MAX_ENDPOINTS];
     size_t n;
     struct post post;
     atomic_bool posted;
@@ -143,73 +142,92 @@ static void rw_set_counters(struct metrics *m, const char *const *labels, const 
         metric_observe(m, METRIC_RW_DURATION, labels, (double)st->durations[i]);
 }
 
-static void rw_set_spool_status(struct endpoint_status *to, const struct endpoint_state *st)
+/* What is wrong with the spool; empty if nothing is. */
+static void rw_spool_error(struct out *o, const struct endpoint_state *st)
 {
-    const char *verb = st->spool_error < 0 ? "open" : "write";
     int error = st->spool_error < 0 ? st->spool_error : st->queue.disk_error;
+    CLEANUP(cleanup_free)
+    char *text = error == 0 ? NULL
+                            : xasprintf("cannot %s the spool, keeping samples in memory: %s",
+                                        st->spool_error < 0 ? "open" : "write", strerror(-error));
 
-    to->spool = st->has_spool;
-    to->bytes_on_disk = st->spool.bytes;
-    to->samples_unsaved = st->queue.unsaved;
-    to->unread_files = st->spool.unread.n;
-    to->unread_bytes = st->spool.unread.bytes;
-    to->aside_files = st->spool.damaged.n + st->spool.unknown.n;
-    to->aside_bytes = st->spool.damaged.bytes + st->spool.unknown.bytes;
-    if (*st->spool.error)
-        (void)snprintf(to->spool_error, sizeof(to->spool_error), "%s", st->spool.error);
-    else if (error < 0)
-        (void)snprintf(to->spool_error, sizeof(to->spool_error),
-                       "cannot %s the spool, keeping samples in memory: %s", verb, strerror(-error));
+    member_words(o, "spoolError", *st->spool.error ? st->spool.error : text);
 }
 
-static void rw_set_status(struct endpoint_status *to, const struct endpoint_state *st,
-                          const struct rw_endpoint_config *c)
+static void rw_json_files(struct out *o, const char *key, size_t files, uint64_t bytes)
 {
-    int64_t newest = later_ms(st->newest_in_ms, st->queue.newest_ms);
-    bool waits = st->queue.samples > 0;
-    int64_t since = waits ? st->queue.oldest_ms : newest;
+    member_object(o, key);
+    member_count(o, "files", files);
+    member_count(o, "bytes", bytes);
+    out_puts(o, "}");
+}
 
-    *to = (struct endpoint_status){
-        .name = c->name,
-        .url = c->url_shown,
-        .state = !st->ready                                                      ? "starting"
-                 : st->sender.state == SENDER_BACKING_OFF || st->sender.failures ? "failing"
-                 : waits                                                         ? "sending"
-                                                                                 : "ok",
-        .protocol = rw_protocol_words[st->sender.form],
-        .behind_s = waits && newest > since ? (double)(newest - since) / 1000 : 0,
-        .samples_sent = st->sender.samples,
-        .samples_pending = st->queue.samples,
-        .sent_at_ms = st->sender.last_sent_at_ms,
-        .retry_at_ms = st->sender.state == SENDER_BACKING_OFF ? st->sender.retry_at_ms : 0,
-        .error_at_ms = st->sender.error_at_ms,
-    };
+static void rw_json(struct out *o, const struct endpoint_state *st, const struct rw_endpoint_config *c)
+{
+    const struct queue_stats *q = &st->queue;
+    const struct sender_stats *sent = &st->sender;
+    const struct spool_stats *spool = &st->spool;
+    bool backs_off = sent->state == SENDER_BACKING_OFF;
+    int64_t behind_ms = q->samples ? later_ms(st->newest_in_ms, q->newest_ms) - q->oldest_ms : 0;
+    uint64_t dropped = 0;
+
     for (unsigned i = 0; i < DROPS; i++)
-        to->samples_dropped += st->queue.dropped[i];
-    (void)snprintf(to->error, sizeof(to->error), "%s", st->sender.error);
-    rw_set_spool_status(to, st);
+        dropped += q->dropped[i];
+    member_item(o);
+    out_puts(o, "{");
+    member_text(o, "name", c->name);
+    member_text(o, "url", c->url_shown);
+    member_text(o, "state",
+                !st->ready                    ? "starting"
+                : backs_off || sent->failures ? "failing"
+                : q->samples                  ? "sending"
+                                              : "ok");
+    member_text(o, "protocol", rw_protocol_words[sent->form]);
+    member_number(o, "behindSeconds", (double)later_ms(behind_ms, 0) / 1000);
+    member_count(o, "samplesSent", sent->samples);
+    member_count(o, "samplesPending", q->samples);
+    member_count(o, "samplesDropped", dropped);
+    member_bool(o, "spool", st->has_spool);
+    member_count(o, "spoolBytes", spool->bytes);
+    member_count(o, "samplesUnsaved", q->unsaved);
+    rw_json_files(o, "spoolUnread", spool->unread.n, spool->unread.bytes);
+    rw_json_files(o, "spoolSetAside", spool->damaged.n + spool->unknown.n,
+                  spool->damaged.bytes + spool->unknown.bytes);
+    rw_spool_error(o, st);
+    member_time(o, "sentAt", sent->last_sent_at_ms);
+    member_time(o, "retryAt", backs_off ? sent->retry_at_ms : 0);
+    member_words(o, "error", sent->error);
+    member_time(o, "errorAt", sent->error_at_ms);
+    out_puts(o, "}");
+}
+
+/* Brings the metrics of an endpoint up to date; *ret is its state. */
+static void rw_refresh(struct rw_sink *s, struct endpoint *e, struct endpoint_state *ret)
+{
+    struct metrics *m = agent_state(s->agent)->metrics;
+    const struct rw_endpoint_config *c = endpoint_config(e);
+
+    endpoint_state(e, ret);
+    rw_set_gauges(m, LV(c->name, c->url_shown), ret, c);
+    rw_set_counters(m, LV(c->name, c->url_shown), ret);
 }
 
 void rw_sink_refresh(struct rw_sink *s)
 {
-    struct metrics *m = agent_state(s->agent)->metrics;
+    struct endpoint_state st;
 
-    for (size_t i = 0; i < s->n; i++) {
-        const struct rw_endpoint_config *c = endpoint_config(s->endpoints[i]);
-        struct endpoint_state st;
-
-        endpoint_state(s->endpoints[i], &st);
-        rw_set_gauges(m, LV(c->name, c->url_shown), &st, c);
-        rw_set_counters(m, LV(c->name, c->url_shown), &st);
-        rw_set_status(&s->list[i], &st, c);
-    }
+    for (size_t i = 0; i < s->n; i++)
+        rw_refresh(s, s->endpoints[i], &st);
 }
 
-const struct endpoint_status *rw_sink_endpoints(struct rw_sink *s, size_t *ret_n)
+void rw_sink_json(struct rw_sink *s, struct out *o)
 {
-    rw_sink_refresh(s);
-    *ret_n = s->n;
-    return s->list;
+    struct endpoint_state st;
+
+    for (size_t i = 0; i < s->n; i++) {
+        rw_refresh(s, s->endpoints[i], &st);
+        rw_json(o, &st, endpoint_config(s->endpoints[i]));
+    }
 }
 
 static void rw_send_metrics(struct timer *t)

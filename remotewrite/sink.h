@@ -17,7 +17,7 @@ struct rw_sink *rw_sink_stop(struct rw_sink *s, int64_t flush_ms);
 void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *storage_path);
 /* Brings the endpoints' metrics up to date. */
 void rw_sink_refresh(struct rw_sink *s);
-/* The endpoints for the status page; valid until the next call. */
-const struct endpoint_status *rw_sink_endpoints(struct rw_sink *s, size_t *ret_n);
+/* Writes the endpoints as items of a list, for the status page. */
+void rw_sink_json(struct rw_sink *s, struct out *o);
 
 #endif

@@ -87,42 +87,47 @@ static struct spool_segment *spool_link(struct spool *s, const struct spool_segm
     return segment;
 }
 
-/* The entries of the folder, for readdir() and closedir(); NULL with errno. */
-static DIR *spool_list(const struct spool *s)
+/* Counts the files that were set aside; *oldest is the name of the oldest, or "". At the start also notes the
+ * numbers in use, and lists the segments. */
+static int spool_walk(struct spool *s, bool starts, char oldest[SPOOL_NAME_BYTES])
 {
-    int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CLEANUP(cleanup_close) int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-
-    if (!d)
-        cleanup_close(&fd);
-    return d;
-}
-
-/* Lists the segments, and notes the numbers in use. */
-static int spool_find_segments(struct spool *s)
-{
-    DIR *d = spool_list(s);
     const struct dirent *entry;
     int r;
 
     if (!d)
         return -errno;
+    fd = -1;
+    *oldest = '\0';
+    s->found.damaged = s->found.unknown = (struct spool_files){0};
     while ((void)(errno = 0), (entry = readdir(d))) {
+        const char *name = entry->d_name, *suffix = name + NUMBER_DIGITS;
         struct spool_segment one = {0};
-        struct stat st;
+        struct spool_files *files;
+        struct stat st = {0};
         uint64_t number;
         int end = 0;
 
-        if (sscanf(entry->d_name, "%12" SCNu64 "%n", &number, &end) != 1 || end != NUMBER_DIGITS)
+        if (sscanf(name, "%12" SCNu64 "%n", &number, &end) != 1 || end != NUMBER_DIGITS)
             continue;
-        if (number >= s->next_number)
+        if (starts && number >= s->next_number)
             s->next_number = number + 1;
-        if (strcmp(entry->d_name + end, ".seg") != 0)
+        (void)fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW);
+        (void)snprintf(one.name, sizeof(one.name), "%.39s", name);
+        if (starts && strcmp(suffix, ".seg") == 0) {
+            one.size = S_ISREG(st.st_mode) ? (uint32_t)size_min((size_t)st.st_size, UINT32_MAX) : 0;
+            (void)spool_link(s, &one);
+        }
+        files = strcmp(suffix, damaged_suffix) == 0   ? &s->found.damaged
+                : strcmp(suffix, unknown_suffix) == 0 ? &s->found.unknown
+                                                      : NULL;
+        if (!files)
             continue;
-        if (fstatat(s->dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
-            one.size = (uint32_t)size_min((size_t)st.st_size, UINT32_MAX);
-        (void)snprintf(one.name, sizeof(one.name), "%.39s", entry->d_name);
-        (void)spool_link(s, &one);
+        files->n++;
+        files->bytes += (uint64_t)st.st_size;
+        if (!*oldest || strcmp(name, oldest) < 0)
+            memcpy(oldest, one.name, SPOOL_NAME_BYTES);
     }
     r = -errno;
     (void)closedir(d);
@@ -132,6 +137,7 @@ static int spool_find_segments(struct spool *s)
 int spool_new(struct spool **ret, const char *dir, size_t segment_bytes)
 {
     CLEANUP(cleanup_spool_free) struct spool *s = xcalloc(1, sizeof(*s));
+    char oldest[SPOOL_NAME_BYTES];
     int r;
 
     s->dir_fd = s->lock_fd = s->fd = s->position_fd[0] = s->position_fd[1] = -1;
@@ -151,7 +157,7 @@ int spool_new(struct spool **ret, const char *dir, size_t segment_bytes)
     if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? -EBUSY : -errno;
     (void)unlinkat(s->dir_fd, wanted, 0);
-    r = spool_find_segments(s);
+    r = spool_walk(s, true, oldest);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(s);
@@ -262,32 +268,6 @@ static void spool_drop_empty(struct spool *s)
     }
 }
 
-/* Counts the files that were set aside; the name of the oldest, or "". */
-static void spool_count_aside(struct spool *s, char oldest[SPOOL_NAME_BYTES])
-{
-    DIR *d = spool_list(s);
-    const struct dirent *entry;
-    struct stat st;
-
-    *oldest = '\0';
-    s->found.damaged = s->found.unknown = (struct spool_files){0};
-    while (d && (entry = readdir(d))) {
-        const char *name = entry->d_name, *suffix = strlen(name) > NUMBER_DIGITS ? name + NUMBER_DIGITS : "";
-        struct spool_files *files = strcmp(suffix, damaged_suffix) == 0   ? &s->found.damaged
-                                    : strcmp(suffix, unknown_suffix) == 0 ? &s->found.unknown
-                                                                          : NULL;
-
-        if (!files || fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-            continue;
-        files->n++;
-        files->bytes += (uint64_t)st.st_size;
-        if (!*oldest || strcmp(name, oldest) < 0)
-            (void)snprintf(oldest, SPOOL_NAME_BYTES, "%.39s", name);
-    }
-    if (d)
-        (void)closedir(d);
-}
-
 uint64_t spool_idle_bytes(const struct spool *s)
 {
     return s->found.damaged.bytes + s->found.unknown.bytes;
@@ -300,7 +280,8 @@ void spool_trim(struct spool *s)
         char oldest[SPOOL_NAME_BYTES];
         size_t n;
 
-        spool_count_aside(s, oldest);
+        if (spool_walk(s, false, oldest) < 0)
+            return;
         n = s->found.damaged.n + s->found.unknown.n;
         /* The newest stays, whatever its size. */
         if (n <= 1 ||

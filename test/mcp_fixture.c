@@ -42,10 +42,10 @@ static const char fixture_schemas[] =
 /* clang-format on */
 
 static const struct operation fixture_tools[] = {
-    {"test_simple_text", fixture_answer},
-    {"test_error_handling", fixture_fail},
-    {"test_logging_tool", fixture_answer},
-    {"test_streaming_elicitation", fixture_answer},
+    {"test_simple_text", .run = fixture_answer},
+    {"test_error_handling", .run = fixture_fail},
+    {"test_logging_tool", .run = fixture_answer},
+    {"test_streaming_elicitation", .run = fixture_answer},
 };
 
 int main(int argc, char **argv)

@@ -9,7 +9,7 @@
 #include "exporter/base/text.h"
 #include "exporter/num/num.h"
 #include "exporter/otlp/decode.h"
-#include "exporter/otlp/ingest.h"
+#include "exporter/otlp/receiver.h"
 #include "exporter/otlp/series.h"
 
 #include <errno.h>

@@ -112,7 +112,7 @@ static void request_done(struct job *j)
         reply->retry_after = CALL_RETRY_AFTER_S;
     (void)snprintf(code, sizeof(code), "%u", c->status);
     if (op)
-        metric_add(op->api->metrics, METRIC_OPTIMIZER_REQUESTS,
+        metric_add(op->api->o.metrics, METRIC_OPTIMIZER_REQUESTS,
                    LV(code, r->id.n ? "mcp" : "rest", op->o->name), 1);
     if (r->is_deferred)
         httpd_finish(reply);
@@ -150,11 +150,11 @@ static struct api_request *request_new(struct worker *worker, struct httpd_reply
  * freed when it has ended. */
 static void request_start(const struct api_operation *op, struct api_request *r, json_t *input)
 {
-    struct httpd_reply *reply = r->reply;
     const json_t *schema = r->id.n ? op->tool_input : op->input;
     struct objection ob;
 
     r->operation = op;
+    r->call.operation = op->o;
     r->call.input = input;
     if (!schema_accepts(schema, input, r->id.n ? "arguments" : "body", &ob))
         call_refuse(&r->call, &ob, NULL);
@@ -163,17 +163,15 @@ static void request_start(const struct api_operation *op, struct api_request *r,
 
         r->call.max_bytes = max_bytes ? (size_t)json_integer_value(max_bytes) : r->call.max_bytes;
         (void)json_object_del(input, "maxBytes");
-        op->o->run(op->api->arg, &r->call);
+        op->o->run(op->api->o.arg, &r->call);
     }
-    if (r->call.status && !r->call.hub) {
+    if (r->call.status) {
         request_write(&r->job);
         request_done(&r->job);
         return;
     }
     r->is_deferred = true;
-    httpd_defer(reply);
-    if (r->call.hub)
-        worker_start(r->worker, &r->job);
+    httpd_defer(r->reply);
 }
 
 void api_answer(const struct api *a, struct httpd_reply *reply, json_t *answer)
@@ -301,13 +299,13 @@ static json_t *openapi_paths(const struct api *a)
     return paths;
 }
 
-static void openapi_build(struct api *a, bool needs_token)
+static void openapi_build(struct api *a)
 {
     json_auto_t *o = json_deep_copy(json_object_get(a->schemas, "openapi"));
 
     (void)json_object_set_new(kube_map(o, "info", NULL), "version", json_string(ds_version));
     (void)json_object_set_new(o, "paths", openapi_paths(a));
-    if (!needs_token) {
+    if (!a->o.needs_token) {
         (void)json_object_del(kube_map(o, "components", NULL), "securitySchemes");
         (void)json_object_del(o, "security");
     }
@@ -382,11 +380,17 @@ static unsigned mcp_status(const struct mcp_message *m, enum mcp_code code)
     return m->is_stateless || code != MCP_INVALID_PARAMS ? 400 : 200;
 }
 
-/* Returns false. */
+/* `data` is taken; NULL: none. Returns false. */
+static bool mcp_refuse_with(const struct mcp_message *m, enum mcp_code code, const char *text, json_t *data)
+{
+    mcp_reply(m, mcp_status(m, code), "error",
+              json_pack("{s:i,s:s,s:o*}", "code", (int)code, "message", text, "data", data));
+    return false;
+}
+
 static bool mcp_refuse(const struct mcp_message *m, enum mcp_code code, const char *text)
 {
-    mcp_reply(m, mcp_status(m, code), "error", json_pack("{s:i,s:s}", "code", (int)code, "message", text));
-    return false;
+    return mcp_refuse_with(m, code, text, NULL);
 }
 
 /* The result is taken. */
@@ -412,11 +416,8 @@ static bool mcp_is_stateful(const struct api *a, const char *version)
 
 static bool mcp_refuse_version(const struct mcp_message *m, const char *version)
 {
-    mcp_reply(m, mcp_status(m, MCP_UNSUPPORTED_VERSION), "error",
-              json_pack("{s:i,s:s,s:o*}", "code", MCP_UNSUPPORTED_VERSION, "message",
-                        "unsupported protocol version", "data",
-                        json_pack("{s:O,s:s}", "supported", mcp_versions(m->api), "requested", version)));
-    return false;
+    return mcp_refuse_with(m, MCP_UNSUPPORTED_VERSION, "unsupported protocol version",
+                           json_pack("{s:O,s:s}", "supported", mcp_versions(m->api), "requested", version));
 }
 
 /* libmicrohttpd leaves the white space around a value. */
@@ -468,14 +469,14 @@ static bool mcp_check_version(struct mcp_message *m)
 
 static bool tool_only_plans(const struct api_operation *op)
 {
-    return op->writes && !op->api->allow_writes;
+    return op->writes && !op->api->o.allow_writes;
 }
 
 static void tool_build(struct api_operation *op)
 {
     const char *title = kube_str(op->described, "title", NULL);
     const json_t *mcp = json_object_get(op->api->schemas, "mcp");
-    bool writes = op->writes && op->api->allow_writes;
+    bool writes = op->writes && op->api->o.allow_writes;
 
     /* Operations that write are offered if they may, or can do without. */
     if (tool_only_plans(op) && !kube_get(op->input, "properties", "dryRun", NULL))
@@ -696,12 +697,12 @@ static void api_count_from_zero(const struct api_operation *op)
 
     for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
         if (op->path)
-            metric_add(op->api->metrics, METRIC_OPTIMIZER_REQUESTS, LV(codes[i], "rest", op->o->name), 0);
-        metric_add(op->api->metrics, METRIC_OPTIMIZER_REQUESTS, LV(codes[i], "mcp", op->o->name), 0);
+            metric_add(op->api->o.metrics, METRIC_OPTIMIZER_REQUESTS, LV(codes[i], "rest", op->o->name), 0);
+        metric_add(op->api->o.metrics, METRIC_OPTIMIZER_REQUESTS, LV(codes[i], "mcp", op->o->name), 0);
     }
 }
 
-static int api_add(struct api *a, const struct api_options *o, const json_t *described)
+static int api_add(struct api *a, const json_t *described)
 {
     const char *name = cstr(kube_str(described, "name", NULL));
     struct api_operation *op = &a->operations[a->n++];
@@ -715,9 +716,9 @@ static int api_add(struct api *a, const struct api_options *o, const json_t *des
         .output = json_object_get(a->schemas, cstr(kube_str(described, "output", NULL))),
         .writes = json_is_true(json_object_get(described, "writes")),
     };
-    for (size_t i = 0; i < o->n_operations; i++)
-        if (strcmp(o->operations[i].name, name) == 0)
-            op->o = &o->operations[i];
+    for (size_t i = 0; i < a->o.n_operations; i++)
+        if (strcmp(a->o.operations[i].name, name) == 0)
+            op->o = &a->o.operations[i];
     if (!op->o || !op->input || !op->output) {
         log_error("invalid description of an operation", L_STR("operation", name));
         return -EINVAL;
@@ -734,16 +735,14 @@ int api_new(struct api **ret, const struct api_options *o)
     CLEANUP(cleanup_api_free) struct api *a = xcalloc(1, sizeof(*a) + n * sizeof(a->operations[0]));
     int r = worker_new(&a->worker, o->loop);
 
+    a->o = *o;
     a->schemas = schemas;
-    a->metrics = o->metrics;
-    a->arg = o->arg;
-    a->allow_writes = o->allow_writes;
     a->tools = json_array();
     for (size_t i = 0; r == 0 && i < n; i++)
-        r = api_add(a, o, json_array_get(list, i));
+        r = api_add(a, json_array_get(list, i));
     if (r < 0)
         return r;
-    openapi_build(a, o->needs_token);
+    openapi_build(a);
     *ret = TAKE_PTR(a);
     return 0;
 }

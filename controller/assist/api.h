@@ -30,9 +30,22 @@ enum { CALL_RETRY_AFTER_S = 5 }; /* what errors of 503 and 504 advise */
 
 struct listing;
 struct snapshot;
+struct call;
+
+struct operation {
+    const char *name;
+    /* On the loop; `arg` is that of the API. Ends with one of the functions below, now or, within a deadline
+     * of its own, later. */
+    void (*run)(void *arg, struct call *c);
+    /* For assist_list(), which reads the hub: fills in the list on a worker's thread. */
+    void (*fill)(struct listing *l, const struct snapshot *hub);
+    unsigned kinds;                          /* to read: of KIND_BIT() */
+    const char *namespace, *cluster, *score; /* arguments that select what to read; NULL: none does */
+};
 
 /* One call of an operation, embedded in its owner. */
 struct call {
+    const struct operation *operation;
     json_t *input;    /* owned: the arguments, an object that keeps the input schema */
     size_t max_bytes; /* of JSON of the answer: lists are cut, see below; SIZE_MAX: no limit */
     const char *note; /* what the answer's notes have to say, too; NULL: nothing */
@@ -42,19 +55,11 @@ struct call {
     json_t *answer;   /* owned; of an error: {"detail": ...} */
     struct buf items; /* the elements of the answer's list `items`, as text with commas between them */
     bool has_items;
-    /* Set before ended(): the answer is a list, filled on a worker's thread from what was read (owned). */
-    void (*fill)(struct listing *l, const struct snapshot *hub);
-    struct snapshot *hub;
+    struct snapshot
+        *hub; /* set before ended(): the answer is a list, to be filled from what was read (owned) */
 };
 
-struct operation {
-    const char *name;
-    /* On the loop; `arg` is that of the API. Ends with one of the functions below, now or, within a deadline
-     * of its own, later. */
-    void (*run)(void *arg, struct call *c);
-};
-
-/* A string of the arguments; NULL if it is absent or empty. */
+/* A string of the arguments; NULL if it is absent or empty, or `name` is NULL. */
 const char *call_text(const struct call *c, const char *name);
 /* Reads the argument `deadline`, a duration such as "5s", if there is one. False after a refusal. */
 bool call_deadline(struct call *c, int64_t *ret_ms);
@@ -79,21 +84,20 @@ bool schema_accepts(const json_t *schema, const json_t *value, const char *whole
 
 struct listing {
     struct call *call;
-    json_t *head, *notes;
-    size_t room; /* bytes that are left for members and items; SIZE_MAX: no limit */
+    json_t *head; /* for members before the items */
+    json_t *notes;
     size_t total, shown, from, limit;
     bool is_full;
 };
 
 /* Starts the answer to a call. Of its input it reads `offset` (from `next`) and `limit`. */
 void listing_init(struct listing *l, struct call *c);
+/* Bytes that are left for members, notes and items; SIZE_MAX: no limit. */
+size_t listing_room(const struct listing *l);
 /* Whether the answer is for an assistant, and may have so many bytes. */
 bool listing_is_short(const struct listing *l);
 /* n for an assistant; no limit otherwise. */
 size_t listing_at_most(const struct listing *l, size_t n);
-/* Adds a member before the items; its value is taken. */
-void listing_put(struct listing *l, const char *name, json_t *value);
-void listing_note(struct listing *l, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Counts one more element; true if the next thing to do is listing_add() for it. */
 bool listing_wants(struct listing *l);
 /* Adds the element, taken, if it fits; later ones are only counted otherwise. */
@@ -142,11 +146,9 @@ struct api_operation {
 };
 
 struct api {
-    struct metrics *metrics;
+    struct api_options o;
     struct worker *worker;
     json_t *schemas;
-    void *arg; /* of the operations */
-    bool allow_writes;
     struct buf openapi; /* the document */
     json_t *tools;      /* the array that tools/list answers */
     size_t n;

@@ -94,11 +94,15 @@ static void assist_on_read(void *call, struct snapshot *s, const struct objectio
         call_refuse(c, failure, NULL);
 }
 
-void assist_answer(void *a, struct call *c, void (*fill)(struct listing *l, const struct snapshot *hub),
-                   const struct reader_query *q)
+static void assist_list(void *a, struct call *c)
 {
-    c->fill = fill;
-    reader_read(((struct assist *)a)->reader, q, assist_on_read, c);
+    const struct operation *o = c->operation;
+    const struct reader_query q = {.kinds = o->kinds,
+                                   .namespace = call_text(c, o->namespace),
+                                   .cluster = call_text(c, o->cluster),
+                                   .score = call_text(c, o->score)};
+
+    reader_read(((struct assist *)a)->reader, &q, assist_on_read, c);
 }
 
 /* ---- Plans that are kept ---- */
@@ -532,15 +536,21 @@ static json_t *web_time(unix_ms at)
 /* ---- The server ---- */
 
 static const struct operation web_operations[] = {
-    {"get_addonplacementscores_addonplacementscores_get", scores_get},
-    {"policies_list", policies_list},
-    {"workloads_list", workloads_list},
-    {"scorers_list", scorers_list},
-    {"scorer_explain", scorer_explain},
-    {"plan", assist_plan},
-    {"apply", assist_apply},
-    {"optimize_optimize_post", assist_optimize},
-    {"reset_reset_post", assist_reset},
+    {"get_addonplacementscores_addonplacementscores_get", assist_list, scores_fill,
+     KIND_BIT(KIND_SCORES) | KIND_BIT(KIND_SCORERS), .cluster = "namespace", .score = "name"},
+    {"policies_list", assist_list, policies_fill,
+     KIND_BIT(KIND_POLICIES) | KIND_BIT(KIND_CLUSTERS) | KIND_BIT(KIND_BINDINGS) | KIND_BIT(KIND_DECISIONS),
+     .namespace = "namespace"},
+    {"workloads_list", assist_list, workloads_fill, KIND_BIT(KIND_WORKLOADS) | KIND_BIT(KIND_DECISIONS),
+     .namespace = "namespace"},
+    {"scorers_list", assist_list, scorers_fill, KIND_BIT(KIND_SCORERS), .namespace = "namespace"},
+    {"scorer_explain", assist_list, explain_fill,
+     KIND_BIT(KIND_SCORERS) | KIND_BIT(KIND_CLUSTERS) | KIND_BIT(KIND_SCORES) | KIND_BIT(KIND_WORK),
+     .cluster = "cluster"},
+    {"plan", .run = assist_plan},
+    {"apply", .run = assist_apply},
+    {"optimize_optimize_post", .run = assist_optimize},
+    {"reset_reset_post", .run = assist_reset},
 };
 
 static bool assist_is_ready(void *arg, struct buf *ret_why)

@@ -32,10 +32,6 @@ DEFINE_CLEANUP(struct assist, assist_free)
 MUST_USE int assist_serve(struct site **ret, struct assist *a, struct site_options *o, bool allow_writes,
                           char **ret_why);
 
-/* Reads the hub, and ends the call with the list that `fill` makes on a worker's thread. */
-void assist_answer(void *a, struct call *c, void (*fill)(struct listing *l, const struct snapshot *hub),
-                   const struct reader_query *q);
-
 /* ---- Operations: `a` is the assist ---- */
 
 void assist_plan(void *a, struct call *c);
@@ -72,12 +68,12 @@ void apply_start(struct apply **ret, const struct assist_options *o, struct read
 /* After the list was read: stops where it is, without calling `done`. Takes NULL, returns NULL. */
 struct apply *apply_free(struct apply *ap);
 
-/* ---- The operations that list and explain; `assist` is a struct assist ---- */
+/* ---- What fills in the answers of operations that list and explain ---- */
 
-void scores_get(void *assist, struct call *c);
-void policies_list(void *assist, struct call *c);
-void workloads_list(void *assist, struct call *c);
-void scorers_list(void *assist, struct call *c);
-void scorer_explain(void *assist, struct call *c);
+void scores_fill(struct listing *l, const struct snapshot *hub);
+void policies_fill(struct listing *l, const struct snapshot *hub);
+void workloads_fill(struct listing *l, const struct snapshot *hub);
+void scorers_fill(struct listing *l, const struct snapshot *hub);
+void explain_fill(struct listing *l, const struct snapshot *hub);
 
 #endif

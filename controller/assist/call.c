@@ -233,11 +233,10 @@ bool schema_accepts(const json_t *schema, const json_t *value, const char *whole
 /* ---- Lists ---- */
 
 /* Of the bytes of an answer, these are for the members around the items. */
-enum { ENVELOPE_BYTES = 400, MIN_BYTES = 512, MEMBER_BYTES = 4 /* quotes, colon, comma */ };
+enum { ENVELOPE_BYTES = 397, MIN_BYTES = 512 };
 
 void listing_init(struct listing *l, struct call *c)
 {
-    size_t max = c->max_bytes;
     int64_t from = 0, limit = INT64_MAX;
 
     (void)kube_int(c->input, &from, "offset", NULL);
@@ -245,7 +244,6 @@ void listing_init(struct listing *l, struct call *c)
     *l = (struct listing){.call = c,
                           .head = json_object(),
                           .notes = json_array(),
-                          .room = max == SIZE_MAX ? max : size_max(max, MIN_BYTES) - ENVELOPE_BYTES,
                           .from = (size_t)from,
                           .limit = (size_t)limit};
     c->has_items = true;
@@ -261,30 +259,14 @@ size_t listing_at_most(const struct listing *l, size_t n)
     return listing_is_short(l) ? n : SIZE_MAX;
 }
 
-static void listing_take_room(struct listing *l, size_t n)
+size_t listing_room(const struct listing *l)
 {
-    if (listing_is_short(l))
-        l->room -= size_min(n, l->room);
-}
+    size_t used = ENVELOPE_BYTES + l->call->items.n, max = size_max(l->call->max_bytes, MIN_BYTES);
 
-void listing_put(struct listing *l, const char *name, json_t *value)
-{
-    if (listing_is_short(l))
-        listing_take_room(l, strlen(name) + MEMBER_BYTES +
-                                 json_dumpb(value, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY));
-    (void)json_object_set_new(l->head, name, value);
-}
-
-void listing_note(struct listing *l, const char *fmt, ...)
-{
-    json_t *text;
-    va_list ap;
-
-    va_start(ap, fmt);
-    text = json_vsprintf(fmt, ap);
-    va_end(ap);
-    listing_take_room(l, json_string_length(text) + MEMBER_BYTES);
-    (void)json_array_append_new(l->notes, text);
+    if (!listing_is_short(l))
+        return SIZE_MAX;
+    used += json_dumpb(l->head, NULL, 0, JSON_COMPACT) + json_dumpb(l->notes, NULL, 0, JSON_COMPACT);
+    return max > used ? max - used : 0;
 }
 
 bool listing_wants(struct listing *l)
@@ -297,17 +279,15 @@ bool listing_wants(struct listing *l)
 void listing_add(struct listing *l, json_t *item)
 {
     struct buf *items = &l->call->items;
-    size_t mark = items->n;
+    size_t mark = items->n, room = listing_room(l);
 
     if (mark)
         (void)!buf_putc(items, ',');
-    if (kube_json_print(item, items) < 0 || items->n - mark > l->room) {
+    l->is_full = kube_json_print(item, items) < 0 || items->n - mark > room;
+    if (l->is_full)
         buf_truncate(items, mark);
-        l->is_full = true;
-    } else {
-        listing_take_room(l, items->n - mark);
+    else
         l->shown++;
-    }
     json_decref(item);
 }
 

@@ -89,16 +89,16 @@ static void choices_put(struct listing *l, const json_t *items, const char *name
     for (size_t i = 0; i < json_array_size(items); i++)
         if (strcmp(first, cstr(kube_str(json_array_get(items, i), "namespace", NULL))) != 0) {
             json_decref(value);
-            listing_note(l, "The items are in several namespaces: %s is there with `namespace`.", name);
+            list_note(l->notes, "The items are in several namespaces: %s is there with `namespace`.", name);
             return;
         }
-    if (!listing_is_short(l) || json_dumpb(value, NULL, 0, JSON_COMPACT) <= l->room / 2) {
-        listing_put(l, name, value);
+    if (!listing_is_short(l) || json_dumpb(value, NULL, 0, JSON_COMPACT) <= listing_room(l) / 2) {
+        (void)json_object_set_new(l->head, name, value);
         return;
     }
     json_decref(value);
-    listing_note(l, "%s is left out as it is too long: ask with %s, or with a larger maxBytes.", name,
-                 arguments);
+    list_note(l->notes, "%s is left out as it is too long: ask with %s, or with a larger maxBytes.", name,
+              arguments);
 }
 
 /* ---- Policies ---- */
@@ -243,7 +243,7 @@ static json_t *policies_offer(const struct call *c, const struct snapshot *hub, 
     return list;
 }
 
-static void policies_fill(struct listing *l, const struct snapshot *hub)
+void policies_fill(struct listing *l, const struct snapshot *hub)
 {
     json_auto_t *decisions = decisions_index(hub), *items = json_array();
     const char *cluster = call_text(l->call, "cluster");
@@ -262,16 +262,8 @@ static void policies_fill(struct listing *l, const struct snapshot *hub)
     }
     choices_put(l, items, "clusters", policies_offer(l->call, hub, items), "cluster, kind or device");
     if (unusable)
-        listing_note(l, "%zu Policies are not listed: they lack the label " SUPPLIED "-kind.", unusable);
+        list_note(l->notes, "%zu Policies are not listed: they lack the label " SUPPLIED "-kind.", unusable);
     listing_add_all(l, items);
-}
-
-void policies_list(void *assist, struct call *c)
-{
-    assist_answer(assist, c, policies_fill,
-                  &(struct reader_query){.kinds = KIND_BIT(KIND_POLICIES) | KIND_BIT(KIND_CLUSTERS) |
-                                                  KIND_BIT(KIND_BINDINGS) | KIND_BIT(KIND_DECISIONS),
-                                         .namespace = call_text(c, "namespace")});
 }
 
 /* ---- Workloads ---- */
@@ -288,7 +280,7 @@ static json_t *workloads_item(const struct listing *l, const json_t *o, const js
                      (json_int_t)json_array_size(runs));
 }
 
-static void workloads_fill(struct listing *l, const struct snapshot *hub)
+void workloads_fill(struct listing *l, const struct snapshot *hub)
 {
     json_auto_t *decisions = decisions_index(hub), *items = json_array();
     json_t *targets = json_array();
@@ -307,16 +299,9 @@ static void workloads_fill(struct listing *l, const struct snapshot *hub)
     }
     choices_put(l, items, "targetWorkloads", targets, "app or kind");
     if (unusable)
-        listing_note(l,
-                     "%zu ManifestWorkReplicaSets are not listed: they lack the label app, the label " ASKED
-                     "-kind, or a placementRef.",
-                     unusable);
+        list_note(l->notes,
+                  "%zu ManifestWorkReplicaSets are not listed: they lack the label app, the label " ASKED
+                  "-kind, or a placementRef.",
+                  unusable);
     listing_add_all(l, items);
-}
-
-void workloads_list(void *assist, struct call *c)
-{
-    assist_answer(assist, c, workloads_fill,
-                  &(struct reader_query){.kinds = KIND_BIT(KIND_WORKLOADS) | KIND_BIT(KIND_DECISIONS),
-                                         .namespace = call_text(c, "namespace")});
 }

@@ -174,7 +174,7 @@ static int summary_compare_rows(const void *a, const void *b)
  * enough, the last rows are left out. */
 static void summary_put(struct listing *l, const struct snapshot *hub, const struct map *by_name)
 {
-    size_t n = by_name->n, at = 0, room = listing_at_most(l, l->room * 7 / 8), bytes = 2;
+    size_t n = by_name->n, at = 0, room = listing_is_short(l) ? listing_room(l) * 7 / 8 : SIZE_MAX, bytes = 2;
     size_t each = n && listing_is_short(l) ? room / n : SIZE_MAX;
     size_t max_text = each == SIZE_MAX ? each : each > ROW_BYTES ? (each - ROW_BYTES) / 2 : 0;
     CLEANUP(cleanup_free) struct summary_row **rows = xcalloc(n + 1, sizeof(struct summary_row *));
@@ -191,11 +191,11 @@ static void summary_put(struct listing *l, const struct snapshot *hub, const str
             (void)json_array_append(list, row);
         json_decref(row);
     }
-    listing_put(l, "untrusted", json_true());
+    (void)json_object_set_new(l->head, "untrusted", json_true());
     n -= json_array_size(list);
-    listing_put(l, "summary", list);
+    (void)json_object_set_new(l->head, "summary", list);
     if (n)
-        listing_note(l, "%zu more scores are left out of the summary: ask with a larger maxBytes.", n);
+        list_note(l->notes, "%zu more scores are left out of the summary: ask with a larger maxBytes.", n);
 }
 
 /* ---- Parts of a score ---- */
@@ -236,27 +236,23 @@ static json_t *scores_valid_until(const struct score *s)
 
 /* ---- The list of scores ---- */
 
-/* With all values. */
-static json_t *scores_item(const struct snapshot *hub, const struct score *s)
+/* For assistants a few values, and what the summary does not have. */
+static json_t *scores_item(const struct listing *l, const struct snapshot *hub, const struct score *s)
 {
-    return json_pack("{s:s,s:s,s:o,s:{s:o,s:o*},s:b}", "apiVersion",
-                     "cluster.open-cluster-management.io/v1alpha1", "kind", "AddOnPlacementScore", "metadata",
-                     scores_metadata(hub, s), "status", "scores", scores_items(s, SIZE_MAX), "validUntil",
-                     scores_valid_until(s), "expired", s->is_expired);
+    bool is_short = listing_is_short(l),
+         alone = call_text(l->call, "name") && call_text(l->call, "namespace");
+    size_t max = !is_short ? SIZE_MAX : alone ? listing_room(l) / 48 : FEW_ITEMS;
+
+    return json_pack("{s:s*,s:s*,s:o,s:{s:o,s:o*},s:b,s:o*}", "apiVersion",
+                     is_short ? NULL : "cluster.open-cluster-management.io/v1alpha1", "kind",
+                     is_short ? NULL : "AddOnPlacementScore", "metadata",
+                     is_short ? json_pack("{s:s,s:s}", "namespace", s->cluster, "name", s->name)
+                              : scores_metadata(hub, s),
+                     "status", "scores", scores_items(s, max), "validUntil", scores_valid_until(s), "expired",
+                     s->is_expired, "scoresTotal", is_short ? json_integer((json_int_t)s->n_items) : NULL);
 }
 
-/* What the summary does not have, for assistants. */
-static json_t *scores_short_item(const struct listing *l, const struct score *s)
-{
-    bool alone = call_text(l->call, "name") && call_text(l->call, "namespace");
-
-    return json_pack("{s:{s:s,s:s},s:{s:o,s:o*},s:b,s:I}", "metadata", "namespace", s->cluster, "name",
-                     s->name, "status", "scores", scores_items(s, alone ? l->room / 48 : FEW_ITEMS),
-                     "validUntil", scores_valid_until(s), "expired", s->is_expired, "scoresTotal",
-                     (json_int_t)s->n_items);
-}
-
-static void scores_fill(struct listing *l, const struct snapshot *hub)
+void scores_fill(struct listing *l, const struct snapshot *hub)
 {
     struct map by_name = {0};
     struct summary_row *row;
@@ -269,22 +265,13 @@ static void scores_fill(struct listing *l, const struct snapshot *hub)
         free(row);
     map_done(&by_name);
     if (listing_is_short(l))
-        listing_note(
-            l,
-            "Items show at most %d values; namespace (a cluster) and name together give the values of "
-            "one score.",
-            FEW_ITEMS);
+        list_note(l->notes,
+                  "Items show at most %d values; namespace (a cluster) and name together give the values of "
+                  "one score.",
+                  FEW_ITEMS);
     for (size_t at = 0; (s = snapshot_next(hub, KIND_SCORES, &at));)
         if (listing_wants(l))
-            listing_add(l, listing_is_short(l) ? scores_short_item(l, s) : scores_item(hub, s));
-}
-
-void scores_get(void *assist, struct call *c)
-{
-    assist_answer(assist, c, scores_fill,
-                  &(struct reader_query){.kinds = KIND_BIT(KIND_SCORES) | KIND_BIT(KIND_SCORERS),
-                                         .cluster = call_text(c, "namespace"),
-                                         .score = call_text(c, "name")});
+            listing_add(l, scores_item(l, hub, s));
 }
 
 /* ---- The list of scorers ---- */
@@ -324,7 +311,7 @@ static json_t *scorers_item(const struct listing *l, const json_t *scorer)
                      kube_map(scorer, "status", "clusters", NULL), "untrusted", 1);
 }
 
-static void scorers_fill(struct listing *l, const struct snapshot *hub)
+void scorers_fill(struct listing *l, const struct snapshot *hub)
 {
     const json_t *scorer;
     size_t at = 0;
@@ -332,13 +319,6 @@ static void scorers_fill(struct listing *l, const struct snapshot *hub)
     while ((scorer = snapshot_next(hub, KIND_SCORERS, &at)))
         if (listing_wants(l))
             listing_add(l, scorers_item(l, scorer));
-}
-
-void scorers_list(void *assist, struct call *c)
-{
-    assist_answer(
-        assist, c, scorers_fill,
-        &(struct reader_query){.kinds = KIND_BIT(KIND_SCORERS), .namespace = call_text(c, "namespace")});
 }
 
 /* ---- Findings ---- */
@@ -537,18 +517,20 @@ static void explain_put_findings(struct listing *l, const struct explanation *f)
     const char *first = kube_str(json_array_get(f->list, 0), "finding", NULL);
     const struct score *s = f->score;
 
-    listing_put(l, "cluster", json_string(f->cluster));
-    listing_put(l, "scorer", json_string(kube_name(f->scorer)));
-    listing_put(l, "hasScore", json_boolean(f->has_score));
-    listing_put(l, "cause", json_string(f->has_score ? "The score is there and valid." : cstr(first)));
+    (void)json_object_set_new(l->head, "cluster", json_string(f->cluster));
+    (void)json_object_set_new(l->head, "scorer", json_string(kube_name(f->scorer)));
+    (void)json_object_set_new(l->head, "hasScore", json_boolean(f->has_score));
+    (void)json_object_set_new(l->head, "cause",
+                              json_string(f->has_score ? "The score is there and valid." : cstr(first)));
     if (s)
-        listing_put(l, "addonPlacementScore",
-                    json_pack("{s:s,s:I,s:o*,s:b}", "name", s->name, "values", (json_int_t)s->n_items,
-                              "validUntil", scores_valid_until(s), "expired", s->is_expired));
+        (void)json_object_set_new(l->head, "addonPlacementScore",
+                                  json_pack("{s:s,s:I,s:o*,s:b}", "name", s->name, "values",
+                                            (json_int_t)s->n_items, "validUntil", scores_valid_until(s),
+                                            "expired", s->is_expired));
     listing_add_all(l, f->list);
 }
 
-static void explain_fill(struct listing *l, const struct snapshot *hub)
+void explain_fill(struct listing *l, const struct snapshot *hub)
 {
     const char *name = cstr(call_text(l->call, "scorer"));
     json_auto_t *list = json_array();
@@ -574,13 +556,4 @@ static void explain_fill(struct listing *l, const struct snapshot *hub)
     explain_work(&f);
     explain_object(&f);
     explain_put_findings(l, &f);
-}
-
-void scorer_explain(void *assist, struct call *c)
-{
-    assist_answer(assist, c, explain_fill,
-                  &(struct reader_query){.kinds = KIND_BIT(KIND_SCORERS) | KIND_BIT(KIND_CLUSTERS) |
-                                                  KIND_BIT(KIND_SCORES),
-                                         .cluster = call_text(c, "cluster"),
-                                         .wants_work = true});
 }

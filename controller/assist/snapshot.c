@@ -426,7 +426,7 @@ static void read_next(struct read *rd)
         read_ask_page(rd);
     else if (!rd->snapshot)
         reader_end_probe(rd->reader);
-    else if (rd->query.wants_work)
+    else if (rd->query.kinds & KIND_BIT(KIND_WORK))
         rd->call = kube_start(rd->reader->kube,
                               &(struct kube_request){.method = KUBE_GET,
                                                      .resource = &kube_manifestworks,
@@ -465,14 +465,11 @@ void reader_read(struct reader *r, const struct reader_query *q, reader_done_fn 
 
 void snapshot_fill(struct call *c)
 {
-    json_auto_t *missing = json_array();
     struct listing l;
 
     listing_init(&l, c);
-    snapshot_note_missing_kinds(c->hub, missing);
-    for (size_t i = 0; i < json_array_size(missing); i++)
-        listing_note(&l, "%s", json_string_value(json_array_get(missing, i)));
-    c->fill(&l, c->hub);
+    snapshot_note_missing_kinds(c->hub, l.notes);
+    c->operation->fill(&l, c->hub);
     listing_end(&l);
 }
 

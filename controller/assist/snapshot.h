@@ -21,7 +21,8 @@ enum kind {
     KIND_BINDINGS,
     KIND_SET_BINDINGS,
     KIND_SCORES, /* see struct score */
-    KINDS
+    KINDS,
+    KIND_WORK = KINDS /* not listed: the ManifestWork that the hub's controller writes for a cluster */
 };
 
 struct kind_info {
@@ -61,7 +62,7 @@ struct snapshot_list {
 struct snapshot {
     unix_ms now; /* when it was read */
     struct snapshot_list lists[KINDS];
-    json_t *work;       /* the ManifestWork asked for; NULL: there is none, or see below */
+    json_t *work;       /* of KIND_WORK, if it was asked for; NULL: there is none, or see below */
     char *work_trouble; /* why it could not be read; NULL: it could */
 };
 
@@ -104,7 +105,6 @@ struct reader_query {
     const char *cluster;        /* the only one of which ManagedClusters and scores are read; NULL: all */
     const char *score;          /* name of the scores; NULL: all */
     const char *label_selector; /* NULL: that of the kind */
-    bool wants_work;            /* the ManifestWork that the hub's controller writes for the cluster */
 };
 
 /* `s` is owned by the callee; NULL after a failure. May free anything but the reader. */

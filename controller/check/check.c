@@ -7,7 +7,6 @@
 #include "exporter/agent/scorer.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/http.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/regex.h"
 #include "exporter/base/text.h"
@@ -194,12 +193,13 @@ static void config_make_summary(struct check *c, const struct api_config *api, s
 static void config_describe(struct check *c, struct call_row *row, const struct effective *e)
 {
     const struct summary *s = &c->summary;
-    long long interval = s->interval_ms / 1000, range = s->source.range_s, step = s->source.step_s;
+    const struct summary_source *from = s->sources;
+    long long interval = s->interval_ms / 1000;
     char source[128] = "without a source", text[4096];
 
-    if (s->source.type != SOURCE_NONE)
+    if (s->n_sources)
         (void)snprintf(source, sizeof(source), "from %s: range %llds, step %llds",
-                       source_type_word(s->source.type), range, step);
+                       source_type_word(from->type), (long long)from->range_s, (long long)from->step_s);
     (void)snprintf(text, sizeof(text), "%s, every %llds, %s%s%s", s->score_name, interval, source,
                    *e->warning ? "; " : "", e->warning);
     text_line(row->text, sizeof(row->text), str_of(text));
@@ -314,8 +314,9 @@ static void series_plan_make(struct series_plan *ret, const struct summary *s, i
 {
     static const struct str usual[] = {STR("instance"), STR("job"), STR("namespace"), STR("node"),
                                        STR("pod")};
-    const struct summary_source *from = &s->source;
-    int64_t step = from->step_s ?: 60, steps = (from->range_s ?: 3600) / step;
+    const struct summary_source none = {.range_s = 3600, .step_s = 60};
+    const struct summary_source *from = s->n_sources ? s->sources : &none;
+    int64_t step = from->step_s, steps = from->range_s / step;
 
     *ret = (struct series_plan){.step_s = step};
     ret->points = steps < MAX_POINTS ? (size_t)steps + 1 : MAX_POINTS;
@@ -714,7 +715,7 @@ static void scoring_refusal(struct scoring *s, const char *what, struct str body
 static void check_scoring(struct check *c)
 {
     static const struct str not_json = STR("{\"data\":["), no_data = STR("{\"data\":[]}");
-    bool has_source = c->summary.source.type != SOURCE_NONE;
+    bool has_source = c->summary.n_sources;
     struct scoring_probe again;
     struct scoring s = {
         .c = c, .first_probe = has_source ? &plain_probe : &sourceless_probe, .body.max = REQUEST_MAX_BYTES};

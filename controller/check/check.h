@@ -7,7 +7,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/http.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/error.h"
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 

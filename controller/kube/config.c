@@ -82,7 +82,7 @@ static void config_take_token(struct reading *rd, const char *what, struct str t
 
 static void config_set_server(struct reading *rd, const char *what, struct str s)
 {
-    CLEANUP(cleanup_curl_url) CURLU *u = curl_url();
+    CLEANUP(cleanup_curl_url_cleanup) CURLU *u = curl_url();
     CLEANUP(cleanup_free) char *url = str_dup(s);
 
     if (!http_is_url(s) || curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK)

@@ -73,7 +73,7 @@ int kube_json_parse(json_t **ret, struct str text, char why[256])
     return -EINVAL;
 }
 
-int kube_json_parse_cut(json_t **ret, struct str text, const struct kube_cut *cut, char why[256])
+int kube_json_parse_cut(json_t **ret, struct str text, struct kube_cut *cut, char why[256])
 {
     BUF_AUTO(less, SIZE_MAX);
     int r = cut ? kube_cut(cut, text, &less) : 0;
@@ -107,15 +107,18 @@ void kube_wipe_strings(json_t *object)
 
 /* ---- Cutting long strings ---- */
 
-/* Appends the word for a raw string. */
-static int cut_put(const struct kube_cut *cut, struct str raw, struct buf *into)
+/* raw: followed by its closing quote. */
+static int cut_learn(struct kube_cut *cut, struct str raw)
 {
-    CLEANUP(cleanup_free) char *plain = xmalloc(raw.n * 3 + 1);
+    CLEANUP(cleanup_free) char *plain = xmalloc(raw.n * 3);
 
-    return buf_printf(into, "cut:%016" PRIx64, cut->hash((struct str){plain, jr_unescape(raw, plain)}));
+    cut->last_hash = cut->hash((struct str){plain, jr_unescape(raw, plain)});
+    cut->last.n = 0;
+    cut->last.max = SIZE_MAX;
+    return buf_put(&cut->last, raw.p, raw.n + 1);
 }
 
-int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into)
+int kube_cut(struct kube_cut *cut, struct str text, struct buf *into)
 {
     CLEANUP(cleanup_free) char *pattern = xasprintf("\"%s\":\"", cut->name);
     size_t n = strlen(pattern);
@@ -124,14 +127,19 @@ int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into)
 
     /* The pattern matches member names only, since a quote inside a string is escaped. */
     while (r == 0 && text.n && (at = memmem(text.p, text.n, pattern, n))) {
-        struct str raw;
+        struct str rest = {at + n, (size_t)(end - at) - n}, raw = {rest.p, cut->last.n - 1};
+        bool repeats = cut->last.n && str_starts(rest, buf_str(&cut->last));
         struct jr j;
 
-        at += n - 1; /* the opening quote of the value */
-        jr_init(&j, (struct str){at, (size_t)(end - at)}, JR_STRICT);
-        if (!jr_string(&j, &raw))
+        jr_init(&j, (struct str){rest.p - 1, rest.n + 1}, JR_STRICT); /* from the opening quote */
+        if (!repeats && !jr_string(&j, &raw))
             break; /* the JSON parser reports the error */
-        r = buf_put(into, text.p, (size_t)(raw.p - text.p)) ?: cut_put(cut, raw, into);
+        if (!repeats && raw.n > KUBE_CUT_MIN_BYTES)
+            r = cut_learn(cut, raw);
+        r = r ?: buf_put(into, text.p, (size_t)(raw.p - text.p));
+        if (r == 0)
+            r = raw.n > KUBE_CUT_MIN_BYTES ? buf_printf(into, "cut:%016" PRIx64, cut->last_hash)
+                                           : buf_put_str(into, raw);
         text = (struct str){raw.p + raw.n, (size_t)(end - raw.p) - raw.n};
     }
     return r ?: buf_put_str(into, text);

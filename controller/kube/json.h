@@ -46,25 +46,29 @@ bool kube_list_has(const json_t *list, const char *text);
 
 /* ---- Documents ---- */
 
-/* Strings to replace by their hashes before a document is parsed: jansson is slow to read long ones. */
+/* Long strings to replace by their hashes before a document is parsed: jansson is slow to read them. */
 struct kube_cut {
     const char *name; /* the member's, of letters only */
     uint64_t (*hash)(struct str text);
+    /* The last one, raw and with its closing quote. Most of a fleet's objects contain the same one, and to
+     * compare is much cheaper than to read. */
+    struct buf last;
+    uint64_t last_hash;
 };
 
-enum { KUBE_CUT_WORD_BYTES = 20 };
+enum { KUBE_CUT_MIN_BYTES = 256, KUBE_CUT_WORD_BYTES = 20 };
 
-/* Appends the JSON text with each string that is the value of a member of that name replaced by "cut:" and
- * the hash of the unescaped string, in 16 digits. Only compact text, as API servers write it, is cut; invalid
- * JSON stays invalid. -EFBIG. */
-MUST_USE int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into);
+/* Appends the JSON text with each string longer than KUBE_CUT_MIN_BYTES that is the value of a member of
+ * that name replaced by "cut:" and the hash of the unescaped string, in 16 digits. Only compact text, as API
+ * servers write it, is cut; invalid JSON stays invalid. -EFBIG. */
+MUST_USE int kube_cut(struct kube_cut *cut, struct str text, struct buf *into);
 /* Reads the hash from such a replacement; false for other text. Only its maker can make one. */
 bool kube_cut_read(struct str text, uint64_t *ret);
 
 /* Parses a document of at most 2048 levels. -EINVAL with a sentence in `why` (may be NULL). */
 MUST_USE int kube_json_parse(json_t **ret, struct str text, char why[256]);
 /* Like kube_json_parse(), after kube_cut() unless `cut` is NULL. */
-MUST_USE int kube_json_parse_cut(json_t **ret, struct str text, const struct kube_cut *cut, char why[256]);
+MUST_USE int kube_json_parse_cut(json_t **ret, struct str text, struct kube_cut *cut, char why[256]);
 /* Appends o as compact JSON. -EFBIG. */
 MUST_USE int kube_json_print(const json_t *o, struct buf *into);
 /* One line of at most `max` bytes, as text_line() makes it. A new reference. */

@@ -17,7 +17,7 @@ struct kube_watch_options {
     const char *label_selector; /* NULL: none */
     const char *name;           /* a single object, as resourceNames in a Role allow; NULL: all */
     const char *field_selector; /* without a name; NULL: none */
-    const struct kube_cut *cut; /* applied to every object; NULL: none. Must outlive the watch */
+    struct kube_cut *cut;       /* applied to every object; NULL: none. Must outlive the watch */
     size_t page;                /* objects per page of a list; 0: 500. A page of more than 16 MiB is split */
     /* All run on the loop, must not free the watch, and may be NULL. */
     /* New or changed; borrowed. From a list without apiVersion and kind. */

@@ -118,43 +118,17 @@ static void offer(const struct prices *x, uint32_t setting, uint32_t workload, i
             .value = value, .amount = layout_amount(x->l, setting, workload), .what = workload};
 }
 
-/* Whether one of a block's scores is above its threshold. */
-__attribute__((optimize("O3"))) static bool block_is_above(const int16_t *scores, const int16_t *threshold)
-{
-    int16_t any = 0;
-
-    for (int i = 0; i < SCAN_BLOCK; i++)
-        any |= (int16_t)(scores[i] > threshold[i]);
-    return any;
-}
-
-static size_t next_above(const int16_t *scores, const int16_t *threshold, size_t from, size_t n)
-{
-    while (from < n) {
-        if (from % SCAN_BLOCK == 0) {
-            while (from + SCAN_BLOCK <= n && !block_is_above(&scores[from], &threshold[from]))
-                from += SCAN_BLOCK;
-            if (from >= n)
-                break;
-        }
-        if (scores[from] > threshold[from])
-            return from;
-        from++;
-    }
-    return n;
-}
-
 /* The price of a cell of the setting's knapsack, for that of a grain. */
 static int64_t prices_of_cell(const struct layout *l, uint32_t setting, int64_t grain)
 {
-    if (!l->is_scaled[setting])
+    if (!layout_is_scaled(l, setting))
         return grain;
     return (int64_t)((__int128)grain * layout_supply(l, setting) / KNAPSACK_CELLS);
 }
 
 static int64_t prices_of_grain(const struct layout *l, uint32_t setting, int64_t cell)
 {
-    if (!l->is_scaled[setting])
+    if (!layout_is_scaled(l, setting))
         return cell;
     return (int64_t)((__int128)cell * KNAPSACK_CELLS / layout_supply(l, setting));
 }
@@ -170,7 +144,7 @@ static void offer_copied(const struct prices *x, const struct rows *rows, uint32
     }
     /* An amount is up to a cell less than the grains come to. */
     k->outside_price = prices_of_cell(x->l, setting, rows->grain[setting]);
-    k->outside = rows->margin - (x->l->is_scaled[setting] ? k->outside_price + 1 : 0);
+    k->outside = rows->margin - (layout_is_scaled(x->l, setting) ? k->outside_price + 1 : 0);
 }
 
 /* Fills in the items that are worth more than their prices, with the difference as value. */
@@ -186,12 +160,8 @@ static void fill_items(const struct prices *x, const struct rows *rows, uint32_t
     if (rows && rows->is_filled && rows->first[setting] != SIZE_MAX) {
         offer_copied(x, rows, setting, k);
     } else {
-        for (size_t i = 0, w; x->stride > 1 && (w = layout_sample(i, site, x->stride)) < n; i++) {
+        for (size_t i = 0, w; (w = x->stride > 1 ? layout_sample(i, site, x->stride) : i) < n; i++) {
             if (scores[w] > x->threshold[w] && !x->is_running[w])
-                offer(x, setting, (uint32_t)w, scores[w], k);
-        }
-        for (size_t w = x->stride > 1 ? n : 0; (w = next_above(scores, x->threshold, w, n)) < n; w++) {
-            if (!x->is_running[w])
                 offer(x, setting, (uint32_t)w, scores[w], k);
         }
     }
@@ -214,21 +184,25 @@ int64_t prices_solve(const struct prices *x, const struct rows *rows, bool is_bo
         k->outside_price = 0;
         k->outside = KNAPSACK_ALL;
     }
-    value = knapsack_solve(k, x->l->cells[setting]);
+    value = knapsack_solve(k, (uint32_t)size_min((size_t)layout_supply(x->l, setting), KNAPSACK_CELLS));
     grain[setting] = prices_of_grain(x->l, setting, k->price);
     return value;
 }
 
 /* ---- Rows ---- */
 
+static size_t rows_size(const struct problem *p)
+{
+    return size_min(p->n_workloads * p->n_settings, ROW_CELLS_MAX);
+}
+
 static void rows_init(struct rows *x, struct layout *l)
 {
     const struct problem *p = l->p;
-    size_t n = size_min(p->n_workloads * p->n_settings, ROW_CELLS_MAX);
 
     *x = (struct rows){
-        .cells =
-            arena_alloc(&l->arena, (n + 1) * sizeof(*x->cells)), /* pages that are not written cost nothing */
+        /* Pages that are not written cost nothing. */
+        .cells = arena_alloc(&l->arena, (rows_size(p) + 1) * sizeof(*x->cells)),
         .first = layout_alloc(l, p->n_settings + 1, sizeof(*x->first)),
         .n = layout_alloc(l, p->n_settings + 1, sizeof(*x->n)),
         .grain = layout_alloc(l, p->n_settings + 1, sizeof(*x->grain)),
@@ -240,7 +214,7 @@ static void rows_init(struct rows *x, struct layout *l)
         x->grains[w] = (float)layout_request(l, w);
 }
 
-/* As block_is_above(), with grains that cost something. */
+/* Whether one of a block's scores is above what its workload costs, with the grains. */
 __attribute__((optimize("O3"))) static bool block_is_worth(const int16_t *scores, const float *base,
                                                            const float *grains, float grain)
 {
@@ -254,8 +228,9 @@ __attribute__((optimize("O3"))) static bool block_is_worth(const int16_t *scores
     return any;
 }
 
-static bool rows_fill_one(struct rows *x, const struct problem *p, size_t k, size_t *used, size_t size)
+static bool rows_fill_one(struct rows *x, const struct problem *p, size_t k, size_t *used)
 {
+    size_t size = rows_size(p);
     const int16_t *scores = &p->scores[k * p->n_workloads];
     float grain = (float)x->grain[k] / PRICE_ONE;
 
@@ -276,51 +251,28 @@ static bool rows_fill_one(struct rows *x, const struct problem *p, size_t k, siz
     return true;
 }
 
-static void set_base(struct rows *x, const struct prices *prices, int64_t margin)
+/* Copies what is worth more than the prices less `margin`, with grains at x->grain, of one in `step`
+ * settings. Returns about how many cells all settings take. */
+static size_t rows_fill(struct rows *x, const struct prices *prices, int64_t margin, size_t step)
 {
-    for (size_t w = 0; w < prices->l->p->n_workloads; w++) {
+    const struct problem *p = prices->l->p;
+    size_t used = 0;
+
+    for (size_t w = 0; w < p->n_workloads; w++) {
         x->workload[w] = prices->workload[w];
         x->base[w] = (float)(prices->workload[w] - margin) / PRICE_ONE - 0.125F; /* for rounding */
     }
     x->margin = margin;
-}
-
-/* Copies what is worth more than the prices less `margin`, with grains at x->grain. */
-static void rows_fill(struct rows *x, const struct prices *prices, int64_t margin)
-{
-    const struct problem *p = prices->l->p;
-    size_t used = 0, size = size_min(p->n_workloads * p->n_settings, ROW_CELLS_MAX);
-
-    set_base(x, prices, margin);
-    for (size_t k = 0; k < p->n_settings; k++) {
+    x->is_filled = step == 1;
+    for (size_t k = 0; k < p->n_settings; k += step) {
         x->first[k] = used;
-        x->n[k] = 0;
-        if (rows_fill_one(x, p, k, &used, size)) {
-            x->n[k] = used - x->first[k];
-        } else {
+        if (!rows_fill_one(x, p, k, &used)) {
             used = x->first[k];
             x->first[k] = SIZE_MAX;
         }
+        x->n[k] = x->first[k] == SIZE_MAX ? 0 : used - x->first[k];
     }
-    x->is_filled = true;
-}
-
-/* About how many cells that would copy. Nothing is copied then. */
-static size_t rows_estimate(struct rows *x, const struct prices *prices, int64_t margin)
-{
-    const struct problem *p = prices->l->p;
-    size_t step = p->n_settings / SAMPLED_ROWS + 1, cells = 0;
-    size_t size = size_min(p->n_workloads * p->n_settings, ROW_CELLS_MAX);
-
-    set_base(x, prices, margin);
-    x->is_filled = false;
-    for (size_t k = 0; k < p->n_settings; k += step) {
-        size_t used = 0;
-
-        (void)rows_fill_one(x, p, k, &used, size);
-        cells += used;
-    }
-    return cells * step;
+    return used * step;
 }
 
 /* Sets x->margin for the present prices. Returns whether at least half of `margin` is left. */
@@ -509,9 +461,10 @@ void dual_refresh(struct dual *x)
     for (size_t i = 0; i < p->n_settings; i++)
         x->rows.grain[i] = x->grain[i] - x->grain[i] / 16;
     x->margin = x->widest;
-    while (x->margin > x->widest / 16 && rows_estimate(&x->rows, &x->prices, x->margin) > wanted)
+    while (x->margin > x->widest / 16 &&
+           rows_fill(&x->rows, &x->prices, x->margin, p->n_settings / SAMPLED_ROWS + 1) > wanted)
         x->margin -= x->margin / 4;
-    rows_fill(&x->rows, &x->prices, x->margin);
+    (void)rows_fill(&x->rows, &x->prices, x->margin, 1);
 }
 
 /* Rounds down, also below 0. */

@@ -74,14 +74,6 @@ static void choose_main(struct layout *l)
         l->grain = 1;
 }
 
-void layout_resize(struct layout *l, size_t setting)
-{
-    int64_t grains = layout_supply(l, setting);
-
-    l->is_scaled[setting] = grains > KNAPSACK_CELLS;
-    l->cells[setting] = (uint32_t)(l->is_scaled[setting] ? KNAPSACK_CELLS : grains);
-}
-
 static void fill_amounts(struct layout *l)
 {
     const struct problem *p = l->p;
@@ -93,8 +85,6 @@ static void fill_amounts(struct layout *l)
         l->replicas[w] = (uint32_t)size_min(p->replicas[w], p->n_sites);
         l->slots_first[w + 1] = l->slots_first[w] + l->replicas[w];
     }
-    for (size_t k = 0; k < p->n_settings; k++)
-        layout_resize(l, k);
     for (size_t s = 0; s < p->n_sites; s++) {
         for (uint32_t k = p->first_setting[s]; k < p->first_setting[s + 1]; k++)
             l->site_of[k] = (uint32_t)s;
@@ -138,8 +128,6 @@ void layout_init(struct layout *l, const struct problem *p, int64_t deadline_ms,
         .p = p, .cancel = cancel, .end_ms = now.ms + deadline_ms, .arena.chunk_bytes = 64 << 10};
     l->grains = layout_alloc(l, w, sizeof(*l->grains));
     l->replicas = layout_alloc(l, w, sizeof(*l->replicas));
-    l->cells = layout_alloc(l, k, sizeof(*l->cells));
-    l->is_scaled = layout_alloc(l, k, sizeof(*l->is_scaled));
     l->site_of = layout_alloc(l, k, sizeof(*l->site_of));
     l->running_first = layout_alloc(l, s + 1, sizeof(*l->running_first));
     l->limits_first = layout_alloc(l, w + 1, sizeof(*l->limits_first));
@@ -167,7 +155,7 @@ uint32_t layout_amount(const struct layout *l, uint32_t setting, uint32_t worklo
 {
     int64_t request, supply;
 
-    if (!l->is_scaled[setting])
+    if (!layout_is_scaled(l, setting))
         return l->grains[workload];
     request = problem_request(l->p, workload)[l->main];
     supply = problem_supply(l->p, setting)[l->main];

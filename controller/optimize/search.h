@@ -6,6 +6,8 @@
 #include "exporter/base/def.h"
 #include "exporter/base/memory.h"
 
+enum { KNAPSACK_CELLS = 512 }; /* the largest capacity of a knapsack; larger amounts are scaled down */
+
 /* ---- layout.c: what the search looks up about a problem, computed once ---- */
 
 struct layout {
@@ -14,8 +16,6 @@ struct layout {
     int64_t grain;             /* divides all requests of it */
     uint32_t *replicas;        /* [workload]: that may be placed, on different sites */
     uint32_t *grains;          /* [workload]: its request in grains, at most KNAPSACK_CELLS + 1 */
-    uint32_t *cells;           /* [setting]: the knapsack's capacity */
-    bool *is_scaled;           /* [setting]: the capacity is more than KNAPSACK_CELLS grains */
     uint32_t *site_of;         /* [setting] */
     size_t *running_first;     /* [site + 1] */
     uint32_t *running;         /* workloads, by site */
@@ -37,8 +37,6 @@ void *layout_alloc(struct layout *l, size_t n, size_t size);
 /* Turns the lengths of lists, at first[i + 1], into where each begins; returns the sum. Given `begins + 1`,
  * lists that are filled by list[first[i]++] leave in `begins` where each begins. */
 size_t layout_sum_up(size_t *first, size_t n);
-/* Follows a change of the setting's supply. */
-void layout_resize(struct layout *l, size_t setting);
 /* Whether the search must end: canceled or past the deadline. Stays so. */
 bool layout_stopped(struct layout *l);
 
@@ -59,6 +57,12 @@ static inline size_t layout_sample(size_t block, size_t salt, size_t stride)
 static inline int64_t layout_supply(const struct layout *l, size_t setting)
 {
     return problem_supply(l->p, setting)[l->main] / l->grain;
+}
+
+/* Whether the supply is more than KNAPSACK_CELLS grains. */
+static inline bool layout_is_scaled(const struct layout *l, size_t setting)
+{
+    return problem_supply(l->p, setting)[l->main] >= (KNAPSACK_CELLS + 1) * l->grain;
 }
 
 static inline int64_t layout_request(const struct layout *l, size_t workload)
@@ -93,8 +97,6 @@ static inline bool limit_has_site(const struct problem_limit *limit, uint32_t si
  *
  * Dynamic programming over a whole number of cells, of the few items whose worth is near the price of their
  * cells (the core: Balas and Zemel). */
-
-enum { KNAPSACK_CELLS = 512 }; /* the largest capacity; larger amounts are scaled down by the caller */
 
 struct knapsack_item {
     int64_t value;   /* more than 0 */

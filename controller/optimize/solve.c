@@ -1,7 +1,6 @@
 #include "controller/optimize/problem.h"
 #include "controller/optimize/search.h"
 #include "exporter/base/def.h"
-#include "exporter/base/memory.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,11 +10,10 @@
 
 /* ---- Branch and bound, for small problems ---- */
 
-/* Depth first, without recursion. A node is a problem of its own: what is fixed there has taken its part of
- * supplies, replicas and limits, and what is excluded has become impossible, so that the dual's bound and an
- * answer from its picks are those of any problem. Subgradient steps start from the parent's prices. What
- * cannot be part of a better answer at the present prices is excluded as well, which is what keeps the tree
- * small.
+/* Depth first. A node is a problem of its own: what is fixed there has taken its part of supplies, replicas
+ * and limits, and what is excluded has become impossible, so that the dual's bound and an answer from its
+ * picks are those of any problem. Subgradient steps start from the parent's prices. What cannot be part of a
+ * better answer at the present prices is excluded as well, which is what keeps the tree small.
  *
  * A node branches on the workload and setting on which the picks of its evaluations disagree most: first it
  * fixes a replica there, then it excludes it. Where nothing is left to exclude the fixed replicas are the
@@ -23,7 +21,7 @@
 
 enum {
     CELLS_MAX = 1 << 15,     /* workloads x settings */
-    MEMORY_MAX = 64 << 20,   /* of the prices of all steps */
+    MEMORY_MAX = 64 << 20,   /* of the prices of all parents */
     EVALUATIONS_MAX = 40000, /* of the dual, in all nodes */
     STEPS_OF_NODE = 30,
     TIGHTEN_EVERY = 5,
@@ -33,18 +31,9 @@ static const size_t BRANCH_WORK = (size_t)100 << 20; /* scores that all evaluati
 static const double NODE_FACTOR = 0.05;
 static const int64_t NO_ANSWER = INT64_MIN / 4; /* less than any sum of gains */
 
-/* A replica that is fixed at first, and excluded then. */
-struct branch_step {
-    uint32_t setting, workload;
-    bool is_second;
-    size_t n_trail, n_fixed; /* before the step */
-    int64_t bound;           /* of the parent */
-};
-
 struct branch {
     struct primal *answers; /* of the whole problem */
-    const struct problem *whole;
-    struct problem p; /* of the node; what is not borrowed from the whole follows */
+    struct problem p;       /* of the node; what is not borrowed from the whole follows */
     int16_t *scores;
     int64_t *supplies;
     struct problem_limit *limits;
@@ -54,12 +43,8 @@ struct branch {
     int64_t stays; /* of them, that stay */
     struct dual_pick *fixed;
     size_t n_fixed;
-    size_t *trail; /* excluded cells, in their order */
-    size_t n_trail;
-    size_t n_open; /* cells */
-    struct branch_step *steps;
-    double *prices; /* [step * dual.n]: of the parents */
-    size_t n_steps, max_steps;
+    size_t n_open; /* cells that are not excluded */
+    size_t depth, max_depth;
     uint32_t *picked; /* [setting * n_workloads + workload]: by how many evaluations of the node */
     uint32_t n_evaluated;
     size_t evaluations; /* that are left */
@@ -84,13 +69,8 @@ static int64_t branch_best(const struct branch *b)
 
 static void branch_exclude(struct branch *b, uint32_t setting, uint32_t workload)
 {
-    size_t cell = branch_cell(b, setting, workload);
-
-    if (b->scores[cell] == SCORE_IMPOSSIBLE)
-        return;
-    b->scores[cell] = SCORE_IMPOSSIBLE;
-    b->trail[b->n_trail++] = cell;
-    b->n_open--;
+    b->n_open -= branch_is_open(b, setting, workload);
+    b->scores[branch_cell(b, setting, workload)] = SCORE_IMPOSSIBLE;
 }
 
 static void branch_close_setting(struct branch *b, uint32_t setting)
@@ -99,27 +79,14 @@ static void branch_close_setting(struct branch *b, uint32_t setting)
         branch_exclude(b, setting, w);
 }
 
-static void branch_close_limit(struct branch *b, const struct problem_limit *limit)
-{
-    for (size_t i = 0; i < limit->n_sites; i++) {
-        uint32_t site = limit->sites[i];
-
-        for (uint32_t k = b->p.first_setting[site]; k < b->p.first_setting[site + 1]; k++) {
-            for (size_t n = 0; n < limit->n_workloads; n++)
-                branch_exclude(b, k, limit->workloads[n]);
-        }
-    }
-}
-
 /* Takes what the replica uses, or gives it back. */
-static void branch_book(struct branch *b, uint32_t setting, uint32_t workload, int sign)
+static void branch_book(struct branch *b, struct dual_pick pick, int sign)
 {
-    uint32_t site = b->l.site_of[setting];
+    uint32_t setting = pick.setting, workload = pick.workload, site = b->l.site_of[setting];
     int64_t needed;
 
     for (size_t r = 0; r < b->p.n_resources; r++)
         b->supplies[setting * b->p.n_resources + r] -= sign * problem_request(&b->p, workload)[r];
-    layout_resize(&b->l, setting);
     b->l.replicas[workload] -= (uint32_t)sign;
     for (size_t i = b->l.limits_first[workload]; i < b->l.limits_first[workload + 1]; i++) {
         if (limit_has_site(&b->limits[b->l.limits_of[i]], site))
@@ -131,62 +98,46 @@ static void branch_book(struct branch *b, uint32_t setting, uint32_t workload, i
     b->l.stays_needed = needed > 0 ? needed : 0;
 }
 
-static void branch_fix(struct branch *b, uint32_t setting, uint32_t workload)
+/* Whether the combination gains something, and what is fixed leaves room for it. */
+static bool branch_is_useful(const struct branch *b, uint32_t setting, uint32_t workload)
 {
     uint32_t site = b->l.site_of[setting];
+    bool may_stay = b->answers->l->stays_needed > 0 && placing_stays(&b->answers->now, workload, site);
 
-    b->fixed[b->n_fixed++] = (struct dual_pick){workload, setting};
-    branch_book(b, setting, workload, 1);
-    for (uint32_t k = b->p.first_setting[site]; k < b->p.first_setting[site + 1]; k++) {
-        if (k != setting)
-            branch_close_setting(b, k);
-    }
-    branch_exclude(b, setting, workload);
-    for (uint32_t w = 0; w < b->p.n_workloads; w++) {
-        if (!problem_fits(&b->p, setting, w))
-            branch_exclude(b, setting, w);
-    }
-    for (uint32_t k = 0; k < b->p.n_settings && b->l.replicas[workload] == 0; k++)
-        branch_exclude(b, k, workload);
+    if (b->l.replicas[workload] == 0 || !problem_fits(&b->p, setting, workload) ||
+        (placing_gain(&b->answers->now, workload, setting) <= 0 && !may_stay))
+        return false;
     for (size_t i = b->l.limits_first[workload]; i < b->l.limits_first[workload + 1]; i++) {
-        if (b->limits[b->l.limits_of[i]].max == 0)
-            branch_close_limit(b, &b->limits[b->l.limits_of[i]]);
+        const struct problem_limit *limit = &b->limits[b->l.limits_of[i]];
+
+        if (limit->max == 0 && limit_has_site(limit, site))
+            return false;
     }
+    return true;
 }
 
-static void branch_undo(struct branch *b, size_t n_trail, size_t n_fixed)
-{
-    while (b->n_trail > n_trail) {
-        size_t cell = b->trail[--b->n_trail];
-
-        b->scores[cell] = b->whole->scores[cell];
-        b->n_open++;
-    }
-    while (b->n_fixed > n_fixed) {
-        const struct dual_pick *f = &b->fixed[--b->n_fixed];
-
-        branch_book(b, f->setting, f->workload, -1);
-    }
-}
-
-/* What can never be in an answer, or gains nothing there. */
 static void branch_exclude_useless(struct branch *b)
 {
     for (uint32_t k = 0; k < b->p.n_settings; k++) {
         for (uint32_t w = 0; w < b->p.n_workloads; w++) {
-            bool stays = placing_stays(&b->answers->now, w, b->l.site_of[k]);
-
-            if (branch_is_open(b, k, w) &&
-                (!problem_fits(&b->p, k, w) ||
-                 (placing_gain(&b->answers->now, w, k) <= 0 && !(stays && b->answers->l->stays_needed > 0))))
+            if (branch_is_open(b, k, w) && !branch_is_useful(b, k, w))
                 branch_exclude(b, k, w);
         }
     }
-    for (size_t i = 0; i < b->p.n_limits; i++) {
-        if (b->limits[i].max == 0)
-            branch_close_limit(b, &b->limits[i]);
+}
+
+static void branch_fix(struct branch *b, struct dual_pick pick)
+{
+    uint32_t site = b->l.site_of[pick.setting];
+
+    b->fixed[b->n_fixed++] = pick;
+    branch_book(b, pick, 1);
+    branch_exclude(b, pick.setting, pick.workload);
+    for (uint32_t k = b->p.first_setting[site]; k < b->p.first_setting[site + 1]; k++) {
+        if (k != pick.setting)
+            branch_close_setting(b, k);
     }
-    b->n_trail = 0; /* for good */
+    branch_exclude_useless(b);
 }
 
 /* ---- The bound of a node ---- */
@@ -228,7 +179,8 @@ static void branch_try_answer(struct branch *b, bool is_whole)
     primal_keep(a);
 }
 
-/* 1: nothing below this node is better than the best answer. -ECANCELED when the search must end. */
+/* 1: nothing below this node is better than the best answer. -ECANCELED when the search must end. Otherwise
+ * something is open. */
 static int branch_bound_node(struct branch *b)
 {
     struct dual *x = &b->dual;
@@ -240,13 +192,9 @@ static int branch_bound_node(struct branch *b)
     memset(x->step, 0, x->n * sizeof(*x->step));
     memset(b->picked, 0, b->p.n_settings * b->p.n_workloads * sizeof(*b->picked));
     b->n_evaluated = 0;
-    for (int i = 0; i < STEPS_OF_NODE; i++) {
+    for (int i = 0; i < STEPS_OF_NODE && b->n_open > 0; i++) {
         int r;
 
-        if (b->n_open == 0) {
-            branch_try_answer(b, true);
-            return 1;
-        }
         if (b->evaluations-- == 0)
             return -ECANCELED;
         r = dual_evaluate(x);
@@ -263,15 +211,16 @@ static int branch_bound_node(struct branch *b)
             branch_tighten(b);
         dual_step(x, b->answers->has_best ? branch_best(b) - b->gains : x->value / PRICE_ONE - 1);
     }
-    branch_try_answer(b, false);
-    return b->gains + x->bound <= branch_best(b);
+    branch_try_answer(b, b->n_open == 0);
+    return b->n_open == 0 || b->gains + x->bound <= branch_best(b);
 }
 
 /* ---- The tree ---- */
 
-/* The one on which the evaluations of the node disagree most; something is open. */
-static void branch_choose(const struct branch *b, struct branch_step *step)
+/* The one on which the evaluations of the node disagree most. */
+static struct dual_pick branch_choose(const struct branch *b)
 {
+    struct dual_pick choice = {0};
     int64_t most = -1;
 
     for (uint32_t k = 0; k < b->p.n_settings; k++) {
@@ -283,70 +232,57 @@ static void branch_choose(const struct branch *b, struct branch_step *step)
             if (!branch_is_open(b, k, w) || doubt <= most)
                 continue;
             most = doubt;
-            *step = (struct branch_step){.setting = k, .workload = w};
+            choice = (struct dual_pick){w, k};
         }
     }
+    return choice;
 }
 
-static void branch_apply(struct branch *b, const struct branch_step *step)
+static void *copy_of(const void *from, size_t n)
 {
-    if (step->is_second)
-        branch_exclude(b, step->setting, step->workload);
-    else
-        branch_fix(b, step->setting, step->workload);
+    return memcpy(xmalloc(n), from, n);
 }
 
-static int branch_descend(struct branch *b)
+/* Searches what is below a node, from the dual's prices. `bound`: of its parent. Returns a bound of what was
+ * not searched; INT64_MIN: all was. Nodes that branch take STEPS_OF_NODE of the evaluations, which limits the
+ * depth. */
+static int64_t branch_search(struct branch *b, int64_t bound)
 {
     struct dual *x = &b->dual;
-    struct branch_step *step = &b->steps[b->n_steps];
+    size_t scores_size = b->p.n_settings * b->p.n_workloads * sizeof(*b->scores);
+    size_t prices_size = x->n * sizeof(*x->price), n_open;
+    int r = branch_bound_node(b);
+    int64_t open = INT64_MIN;
+    struct dual_pick choice;
+    int16_t *scores;
+    double *prices;
 
-    if (b->n_steps == b->max_steps)
-        return -ECANCELED;
-    branch_choose(b, step);
-    step->n_trail = b->n_trail;
-    step->n_fixed = b->n_fixed;
-    step->bound = b->gains + x->bound;
-    if (b->n_steps > 0 && step->bound > step[-1].bound)
-        step->bound = step[-1].bound;
-    memcpy(x->price, x->lowest, x->n * sizeof(*x->price));
-    memcpy(&b->prices[b->n_steps++ * x->n], x->lowest, x->n * sizeof(*x->price));
-    branch_apply(b, step);
-    return 0;
-}
-
-/* To the nearest step of which only one way was tried. False: there is none. */
-static bool branch_turn(struct branch *b)
-{
-    while (b->n_steps > 0) {
-        struct branch_step *step = &b->steps[b->n_steps - 1];
-
-        branch_undo(b, step->n_trail, step->n_fixed);
-        if (!step->is_second && step->bound > branch_best(b)) {
-            step->is_second = true;
-            memcpy(b->dual.price, &b->prices[(b->n_steps - 1) * b->dual.n],
-                   b->dual.n * sizeof(*b->dual.price));
-            branch_apply(b, step);
-            return true;
+    if (r != 0 || b->depth == b->max_depth)
+        return r > 0 ? INT64_MIN : bound;
+    bound = b->gains + x->bound < bound ? b->gains + x->bound : bound;
+    choice = branch_choose(b);
+    scores = copy_of(b->scores, scores_size);
+    prices = copy_of(x->lowest, prices_size);
+    n_open = b->n_open;
+    b->depth++;
+    for (int way = 0; way < 2 && open == INT64_MIN && bound > branch_best(b); way++) {
+        memcpy(x->price, prices, prices_size);
+        if (way == 0)
+            branch_fix(b, choice);
+        else
+            branch_exclude(b, choice.setting, choice.workload);
+        open = branch_search(b, bound);
+        memcpy(b->scores, scores, scores_size);
+        b->n_open = n_open;
+        if (way == 0) {
+            branch_book(b, b->fixed[--b->n_fixed], -1);
+            open = open == INT64_MIN ? open : bound; /* the other way was not searched */
         }
-        b->n_steps--;
     }
-    return false;
-}
-
-/* Whether all was searched. */
-static bool branch_search(struct branch *b)
-{
-    for (;;) {
-        int r = branch_bound_node(b);
-
-        if (r == 0 && b->n_open > 0)
-            r = branch_descend(b);
-        if (r < 0)
-            return false;
-        if (r > 0 && !branch_turn(b))
-            return true;
-    }
+    b->depth--;
+    free(scores);
+    free(prices);
+    return open;
 }
 
 static void branch_init(struct branch *b, struct primal *answers, const double *prices)
@@ -354,13 +290,12 @@ static void branch_init(struct branch *b, struct primal *answers, const double *
     const struct problem *p = answers->l->p;
     size_t cells = p->n_settings * p->n_workloads;
 
-    *b = (struct branch){.answers = answers, .whole = p, .p = *p};
+    *b = (struct branch){.answers = answers, .p = *p};
     layout_init(&b->l, &b->p, 0, answers->l->cancel);
     b->scores = layout_alloc(&b->l, cells, sizeof(*b->scores));
     b->supplies = layout_alloc(&b->l, p->n_settings * p->n_resources, sizeof(*b->supplies));
     b->limits = layout_alloc(&b->l, p->n_limits, sizeof(*b->limits));
     b->fixed = layout_alloc(&b->l, cells, sizeof(*b->fixed));
-    b->trail = layout_alloc(&b->l, cells, sizeof(*b->trail));
     b->picked = layout_alloc(&b->l, cells, sizeof(*b->picked));
     dual_init(&b->dual, &b->l, answers->knapsack);
     memcpy(b->scores, p->scores, cells * sizeof(*b->scores));
@@ -378,24 +313,7 @@ static void branch_init(struct branch *b, struct primal *answers, const double *
     for (size_t i = 0; i < cells; i++)
         b->n_open += b->scores[i] != SCORE_IMPOSSIBLE;
     b->evaluations = size_min(BRANCH_WORK / (cells + 1) + 1, EVALUATIONS_MAX);
-    b->max_steps = size_min(cells, MEMORY_MAX / (b->dual.n * sizeof(*b->prices)));
-    b->steps = layout_alloc(&b->l, b->max_steps + 1, sizeof(*b->steps));
-    b->prices = arena_alloc(&b->l.arena,
-                            (b->max_steps + 1) * b->dual.n * sizeof(*b->prices)); /* as many as are written */
-}
-
-/* Of the nodes that were not searched. */
-static int64_t branch_open_bound(const struct branch *b, int64_t bound)
-{
-    int64_t most = branch_best(b);
-
-    if (b->n_steps == 0)
-        return bound;
-    for (size_t i = 0; i < b->n_steps; i++) {
-        if (b->steps[i].bound > most && (!b->steps[i].is_second || i == b->n_steps - 1))
-            most = b->steps[i].bound;
-    }
-    return most < bound ? most : bound;
+    b->max_depth = MEMORY_MAX / (b->dual.n * sizeof(*prices));
 }
 
 /* Searches from the prices of a bound, until the best answer is proven or as much has been looked at as is
@@ -403,18 +321,17 @@ static int64_t branch_open_bound(const struct branch *b, int64_t bound)
  * keeps max_moves). Returns whether it did either. */
 static bool branch(struct primal *answers, const double *prices, int64_t *bound)
 {
-    int64_t sum = answers->has_best ? answers->best.sum : INT64_MIN, before = *bound;
+    int64_t had = answers->has_best ? answers->best.sum : INT64_MIN, has, before = *bound;
     struct branch b;
 
     branch_init(&b, answers, prices);
     branch_exclude_useless(&b);
-    if (branch_search(&b))
-        *bound = answers->has_best ? answers->best.sum : INT64_MIN;
-    else
-        *bound = branch_open_bound(&b, *bound);
+    *bound = branch_search(&b, *bound);
+    has = answers->has_best ? answers->best.sum : INT64_MIN;
+    *bound = has > *bound ? has : *bound;
     answers->l->stopped |= b.l.stopped;
     layout_done(&b.l);
-    return *bound < before || (answers->has_best && answers->best.sum > sum);
+    return *bound < before || has > had;
 }
 
 /* ---- Relaxation ---- */

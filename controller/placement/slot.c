@@ -7,7 +7,6 @@
 #include "exporter/base/map.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/error.h"
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 
@@ -222,7 +221,7 @@ static void slot_set_scored(struct slot *s, const struct items *made, const stru
     const char *then = s->items != ITEMS_FOUND && shown->n == 0 ? "there are no scores"
                        : s->items == ITEMS_OF_FALLBACK          ? "fallbackScore is used"
                                                                 : "the last scores stay until validUntil";
-    bool no_series = scorer_summary(s->scorer)->source.type != SOURCE_NONE && st->last.source_series == 0;
+    bool no_series = scorer_summary(s->scorer)->n_sources && st->last.source_series == 0;
     const char *suspended = scorer_summary(s->scorer)->suspended_since;
     char error[1024];
     BUF_AUTO(formats, 768);

@@ -1,19 +1,13 @@
 /* Owns the active configuration, the scorers, the page and the program's metrics. */
 #include "exporter/agent/agent.h"
 
-#include "exporter/agent/config.h"
-#include "exporter/agent/scorer.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/http.h"
-#include "exporter/base/log.h"
-#include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "exporter/otlp/series.h"
-#include "exporter/score/credentials.h"
-#include "exporter/score/source.h"
+#include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 
 #include <assert.h>
@@ -92,25 +86,15 @@ static void agent_withdraw(void *arg, struct scorer *s)
 
 enum { PROBLEMS_MAX_BYTES = 1 << 20 };
 
-static void override_string(char **field, const char *flag)
-{
-    if (!flag)
-        return;
-    free(*field);
-    *field = xstrdup(flag);
-}
-
 static void apply_flags(struct config *c, const struct agent_options *o)
 {
-    override_string(&c->cluster_name, o->cluster_name);
-    override_string(&c->secrets_dir, o->secrets_dir);
-    override_string(&c->storage_path, o->storage_path);
-    while (o->n_listen && c->n_listen) {
-        c->n_listen--;
-        free(TAKE_PTR(c->listen[c->n_listen]));
+    c->cluster_name = o->cluster_name ?: c->cluster_name;
+    c->secrets_dir = o->secrets_dir ?: c->secrets_dir;
+    c->storage_path = o->storage_path ?: c->storage_path;
+    if (o->n_listen) {
+        c->n_listen = o->n_listen;
+        memcpy(c->listen, o->listen, sizeof(c->listen));
     }
-    for (size_t i = 0; i < o->n_listen; i++)
-        c->listen[c->n_listen++] = xstrdup(o->listen[i]);
     if (o->log_level)
         c->log_level = *o->log_level;
     if (o->log_format)
@@ -198,7 +182,7 @@ static void apply_config(struct agent *a, struct config *c)
     struct config *was = a->state.config;
 
     /* Every series carries the cluster's name, so none of them continues. */
-    if (was && strcmp(cstr(was->cluster_name), cstr(c->cluster_name)) != 0) {
+    if (was && strcmp(was->cluster_name, c->cluster_name) != 0) {
         stop_unclaimed(a);
         metrics_forget(a->state.metrics, "ds_cluster", was->cluster_name);
     }
@@ -234,7 +218,7 @@ static int load_options(struct agent *a, struct config **ret, struct problems *p
         a->piped = buf_take(&text);
     if (r == 0)
         apply_flags(*ret, o);
-    if (r == 0 && (!(*ret)->cluster_name || !*(*ret)->cluster_name)) {
+    if (r == 0 && !*cstr((*ret)->cluster_name)) {
         problems_add_field(p, &(struct problem){.kind = PROBLEM_ERROR, .missing = true}, STR("clusterName"),
                            STR("missing; set it or pass --cluster-name"));
         r = -EINVAL;

@@ -15,6 +15,7 @@
 #include "exporter/web/access.h"
 
 struct agent;
+struct out;
 
 struct agent_options {
     const char *config_file; /* read by agent_reload(); NULL: only defaults, and agent_apply_text() */
@@ -58,23 +59,6 @@ void agent_set_access(struct agent *a, struct access *access);
 /* Something that the program's own metrics show has changed: renders them soon. */
 void agent_touch(struct agent *a);
 
-/* A remote-write endpoint, for the status page. Strings live as long as the configuration. */
-struct endpoint_status {
-    const char *name, *url; /* without credentials */
-    const char *state;      /* "starting", "ok", "sending", "failing" */
-    const char *protocol;   /* the form in use: "1.0", "2.0", "vm" */
-    double behind_s;        /* age of the oldest pending sample, relative to the newest */
-    uint64_t samples_sent, samples_pending, samples_dropped;
-    bool spool; /* pending samples are on disk too */
-    uint64_t bytes_on_disk;
-    uint64_t samples_unsaved; /* pending in memory only */
-    /* Segments that cannot be read, and segments set aside because they are damaged or of another version. */
-    uint64_t unread_files, unread_bytes, aside_files, aside_bytes;
-    char spool_error[640];                        /* what is wrong with the spool; empty if nothing is */
-    int64_t sent_at_ms, retry_at_ms, error_at_ms; /* Unix time; 0: never, or not now */
-    char error[512];                              /* the last one, in the receiver's words; empty if none */
-};
-
 /* How the leader is elected, for the status page. */
 struct agent_election {
     bool leading;         /* by the time: false as soon as the Lease may have expired */
@@ -90,8 +74,8 @@ struct agent_hooks {
     void (*config)(void *arg, const struct config *c);
     /* The program's own metrics are about to be rendered. */
     void (*render)(void *arg);
-    /* Where scores are sent to, for the status page. The list is valid until the next call. */
-    const struct endpoint_status *(*endpoints)(void *arg, size_t *ret_n);
+    /* Writes where scores are sent to, as items of the list `remoteWrite` of the status. */
+    void (*endpoints)(void *arg, struct out *o);
     /* False without an election. Valid until the next turn. */
     bool (*election)(void *arg, struct agent_election *ret);
     /* What was received by OTLP; false without a receiver. */

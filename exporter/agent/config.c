@@ -1,16 +1,14 @@
 /* The agent's configuration file: its top-level keys, their defaults and bounds. */
 #include "exporter/agent/config.h"
 
-#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/httpd.h"
-#include "exporter/base/log.h"
 
 #include <errno.h>
 #include <sys/stat.h>
 
-enum { PIPE_WAIT_MS = 10000 };
+enum { PIPE_WAIT_MS = 10000, CHUNK_BYTES = 1024 };
 
 const struct limits limits_default = {
     .response_bytes = 256u << 20,
@@ -28,12 +26,8 @@ struct config *config_free(struct config *c)
         return NULL;
     if (c->section)
         c->section_type->done(c->section);
-    for (size_t i = 0; i < c->n_listen; i++)
-        free(c->listen[i]);
     summaries_done(&c->summaries);
-    free(c->cluster_name);
-    free(c->secrets_dir);
-    free(c->storage_path);
+    arena_done(&c->arena);
     free(c);
     return NULL;
 }
@@ -45,7 +39,7 @@ static void read_listen(struct config *c, const struct node *root, struct proble
     size_t count = is_list ? n->n : 1;
 
     if (!n) {
-        c->listen[c->n_listen++] = xstrdup(":8080");
+        c->listen[c->n_listen++] = ":8080";
         return;
     }
     if (count == 0 || count > CONFIG_MAX_LISTEN) {
@@ -54,23 +48,14 @@ static void read_listen(struct config *c, const struct node *root, struct proble
     }
     for (size_t i = 0; i < count; i++) {
         const struct node *item = is_list ? n->items[i] : n;
-        CLEANUP(cleanup_free) char *address = item->kind == NODE_STRING ? str_dup(item->text) : NULL;
 
-        if (address && strlen(address) == item->text.n && httpd_is_address(address))
-            c->listen[c->n_listen++] = TAKE_PTR(address);
+        if (item->kind == NODE_STRING && strlen(item->text.p) == item->text.n &&
+            httpd_is_address(item->text.p))
+            c->listen[c->n_listen++] = arena_text(&c->arena, item->text);
         else
             node_expected(item, p,
                           "an address to listen on, like \":8080\", \"127.0.0.1:8080\" or \"[::1]:8080\"");
     }
-}
-
-/* Leaves *ret alone if the key is absent or empty. */
-static void read_string(const struct node *root, const char *key, struct problems *p, char **ret)
-{
-    struct str s = {0};
-
-    if (node_str(root, key, p, &s) && s.n)
-        *ret = str_dup(s);
 }
 
 static void read_limits(struct limits *l, const struct node *root, struct problems *p)
@@ -108,9 +93,9 @@ static int read_root(struct config *c, const struct node *root, struct problems 
             c->log_level = (enum log_level)node_choice(root, "logLevel", p, log_levels);
         c->log_format = (enum log_format)node_choice(root, "logFormat", p, log_formats);
         read_limits(&c->limits, root, p);
-        read_string(root, "clusterName", p, &c->cluster_name);
-        read_string(root, "secretsDir", p, &c->secrets_dir);
-        read_string(root, "storagePath", p, &c->storage_path);
+        c->cluster_name = node_text(root, "clusterName", p, &c->arena);
+        c->secrets_dir = node_text(root, "secretsDir", p, &c->arena);
+        c->storage_path = node_text(root, "storagePath", p, &c->arena);
         if (list)
             summaries_parse(&c->summaries, list, PROBLEM_ERROR, p);
         if (section)
@@ -122,8 +107,6 @@ static int read_root(struct config *c, const struct node *root, struct problems 
     } else {
         node_expected(root, p, "an object with clusterName, summaries and so on, or a list of summaries");
     }
-    if (!c->cluster_name)
-        c->cluster_name = xstrdup("");
     read_listen(c, root, p);
     return r;
 }
@@ -135,7 +118,8 @@ int config_parse(struct config **ret, struct str text, const struct config_secti
     CLEANUP(cleanup_doc_free) struct doc *d = NULL;
     int r;
 
-    *c = (struct config){.log_level = LOG_LEVEL_INFO,
+    *c = (struct config){.arena.chunk_bytes = CHUNK_BYTES,
+                         .log_level = LOG_LEVEL_INFO,
                          .log_format = LOG_FORMAT_LOGFMT,
                          .limits = limits_default,
                          .section_type = section,
@@ -165,14 +149,4 @@ int config_read(const char *path, struct buf *into, bool *ret_pipe, struct probl
                  : r == -ETIMEDOUT ? "the pipe was not written and closed within 10 s"
                                    : strerror(-r));
     return -EINVAL;
-}
-
-int config_load(struct config **ret, const char *path, const struct config_section *section,
-                struct problems *p)
-{
-    BUF_AUTO(text, CONFIG_MAX_BYTES);
-    bool is_pipe;
-    int r = config_read(path, &text, &is_pipe, p);
-
-    return r == 0 ? config_parse(ret, buf_str(&text), section, p) : r;
 }

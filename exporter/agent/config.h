@@ -5,6 +5,7 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
+#include "exporter/base/memory.h"
 #include "exporter/score/summary.h"
 
 /* Ceilings: the key under `limits:`, what it limits, and its default. */
@@ -34,11 +35,11 @@ struct config_section {
 enum { CONFIG_MAX_LISTEN = 16, CONFIG_MAX_BYTES = 16 << 20 };
 
 struct config {
-    char *cluster_name; /* "" if the file has none */
-    char *listen[CONFIG_MAX_LISTEN + 1];
+    struct arena arena;       /* of the file's own strings */
+    const char *cluster_name; /* NULL if the file has none */
+    const char *listen[CONFIG_MAX_LISTEN];
     size_t n_listen;
-    char *secrets_dir;  /* NULL: none */
-    char *storage_path; /* NULL: none */
+    const char *secrets_dir, *storage_path; /* NULL: none */
     enum log_level log_level;
     enum log_format log_format;
     struct limits limits;
@@ -56,9 +57,6 @@ MUST_USE int config_parse(struct config **ret, struct str text, const struct con
  * problem. A pipe, such as the shell's <(...), is given 10 s to be written, and can be read only once.
  * -EINVAL, -ENOMEM. */
 MUST_USE int config_read(const char *path, struct buf *into, bool *ret_pipe, struct problems *p);
-/* config_read() and config_parse(). */
-MUST_USE int config_load(struct config **ret, const char *path, const struct config_section *section,
-                         struct problems *p);
 struct config *config_free(struct config *c);
 DEFINE_CLEANUP(struct config, config_free)
 

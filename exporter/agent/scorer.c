@@ -7,8 +7,6 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/error.h"
-#include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 #include "exporter/ui/out.h"
 
@@ -42,7 +40,7 @@ static void scorer_history_add(struct history **h, const struct summary *s, cons
     double values[COLUMNS] = {NAN, NAN, NAN, NAN, NAN}, sum = 0;
     size_t n = 0;
 
-    if (r->fetched && s->source.type != SOURCE_NONE)
+    if (r->fetched && s->n_sources)
         values[FETCH] = r->fetch_s;
     if (r->performed)
         values[PERFORM] = r->perform_s;
@@ -105,12 +103,13 @@ static void scorer_note_limit(const struct scorer *s, struct round_result *r)
 /* The URL of the request that failed, as log, pages and reports show it. */
 static void failed_url(const struct scorer *s, const struct round_result *r, char *out, size_t size)
 {
-    const char *url = r->stage == STAGE_SCORING ? s->summary.scoring_endpoint
-                                                : summary_source(&s->summary, r->source).endpoint;
+    const char *url = r->error == ROUND_OK        ? NULL
+                      : r->stage == STAGE_SCORING ? s->summary.scoring_endpoint
+                                                  : s->summary.sources[r->source].endpoint;
     BUF_AUTO(plain, 1 << 20);
 
     *out = '\0';
-    if (r->error != ROUND_OK && url && http_url_for_people(str_of(url), &plain) == 0)
+    if (url && http_url_for_people(str_of(url), &plain) == 0)
         text_line(out, size, buf_str(&plain));
 }
 
@@ -143,7 +142,7 @@ static void count_transfers(const struct scorer *s, const struct round_result *r
         metric_add(m, METRIC_RECEIVED_BYTES, LV(name, round_stage_word(stage)), (double)r->received[stage]);
         metric_add(m, METRIC_SENT_BYTES, LV(name, round_stage_word(stage)), (double)r->sent[stage]);
     }
-    if (s->summary.source.type != SOURCE_NONE) {
+    if (s->summary.n_sources) {
         metric_add(m, METRIC_FETCH_SECONDS, LV(name), r->fetch_s);
         metric_observe(m, METRIC_FETCH_DURATION, LV(name), r->fetch_s);
     }
@@ -159,7 +158,7 @@ static void count_result(const struct scorer *s, const struct round_result *r)
     struct metrics *m = s->env->metrics;
     const char *name = s->summary.score_name;
     bool ok = r->error == ROUND_OK;
-    bool empty = ok && s->summary.source.type != SOURCE_NONE && r->source_series == 0;
+    bool empty = ok && s->summary.n_sources && r->source_series == 0;
 
     metric_add(m, METRIC_REQUESTS, LV(name, ok ? "success" : "failure"), 1);
     metric_add(m, METRIC_ROUNDS, LV(ok ? empty ? "empty" : "success" : "failure", name), 1);
@@ -169,7 +168,7 @@ static void count_result(const struct scorer *s, const struct round_result *r)
     else
         metric_add(m, METRIC_ROUND_ERRORS, LV(round_error_word(r->error), name, round_stage_word(r->stage)),
                    1);
-    if (r->fetched && s->summary.source.type != SOURCE_NONE)
+    if (r->fetched && s->summary.n_sources)
         metric_set(m, METRIC_SOURCE_SERIES, LV(name), (double)r->source_series);
     metric_add(m, METRIC_SOURCE_WARNINGS, LV(name), (double)r->source_warnings);
     metric_add(m, METRIC_RESULTS_DROPPED, LV("invalid", name), (double)r->answer.invalid);
@@ -211,7 +210,7 @@ enum scorer_state scorer_state(const struct scorer *s)
         return SCORER_WAITING;
     if (s->status.last.error != ROUND_OK)
         return s->batch || s->status.succeeded_ms == 0 ? SCORER_FAILING : SCORER_STALE;
-    return (s->summary.source.type != SOURCE_NONE && s->status.last.source_series == 0) ||
+    return (s->summary.n_sources && s->status.last.source_series == 0) ||
                    (s->batch && series_count(s->batch->set) == 0)
                ? SCORER_EMPTY
                : SCORER_OK;

@@ -5,7 +5,6 @@
 
 #include "exporter/agent/config.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/score/error.h"
 #include "exporter/score/round.h"
 
 struct scorer;

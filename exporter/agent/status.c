@@ -6,9 +6,8 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/page.h"
 #include "exporter/metric/series.h"
-#include "exporter/otlp/ingest.h"
+#include "exporter/otlp/receiver.h"
 #include "exporter/otlp/series.h"
-#include "exporter/score/error.h"
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 #include "exporter/ui/list.h"
@@ -128,44 +127,41 @@ static void json_secret(struct out *o, const char *key, const struct secret_ref 
     out_puts(o, "}");
 }
 
-static void json_source_members(struct out *o, const struct summary *s, size_t i)
+static void json_source_members(struct out *o, const struct summary_source *from)
 {
-    const struct summary_source from = summary_source(s, i);
     struct str query;
     size_t at = 0;
 
-    member_text(o, "type", source_type_word(from.type));
-    member_url(o, "endpoint", from.endpoint);
-    json_secret(o, "secret", &from.auth);
-    member_text(o, "query", from.query);
+    member_text(o, "type", source_type_word(from->type));
+    member_url(o, "endpoint", from->endpoint);
+    json_secret(o, "secret", &from->auth);
+    member_text(o, "query", from->query);
     member_list(o, "queries");
-    while ((query = summary_next_query(str_of(from.query), &at)).n) {
+    while ((query = summary_next_query(str_of(from->query), &at)).n) {
         member_item(o);
         value_text(o, query);
     }
     out_puts(o, "]");
-    member_count(o, "rangeSeconds", (uint64_t)from.range_s);
-    member_count(o, "stepSeconds", (uint64_t)from.step_s);
+    member_count(o, "rangeSeconds", (uint64_t)from->range_s);
+    member_count(o, "stepSeconds", (uint64_t)from->step_s);
 }
 
 /* The first source as an object; where there are several also all of them, as a list. */
 static void json_source(struct out *o, const struct summary *s)
 {
-    size_t n = summary_sources(s);
-
     member_object(o, "source");
-    if (n)
-        json_source_members(o, s, 0);
+    if (s->n_sources)
+        json_source_members(o, &s->sources[0]);
     else
-        member_text(o, "type", source_type_word(s->source.type));
+        member_text(o, "type", source_type_word(SOURCE_NONE));
     out_puts(o, "}");
-    if (n < 2)
+    if (s->n_sources < 2)
         return;
     member_list(o, "sources");
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < s->n_sources; i++) {
         member_item(o);
         out_puts(o, "{");
-        json_source_members(o, s, i);
+        json_source_members(o, &s->sources[i]);
         out_puts(o, "}");
     }
     out_puts(o, "]");
@@ -245,7 +241,7 @@ static void json_config(struct out *o, const struct agent_state *a)
     const struct config *c = a->config;
     const struct reload_status *reload = &a->reload;
 
-    member_text(o, "cluster", c ? cstr(c->cluster_name) : NULL);
+    member_text(o, "cluster", c ? c->cluster_name : NULL);
     member_time(o, "startedAt", a->started_ms);
     member_object(o, "config");
     member_text(o, "file", a->config_origin);
@@ -272,48 +268,6 @@ static void json_config(struct out *o, const struct agent_state *a)
     member_number(o, "roundTimeSeconds", (double)c->limits.round_ms / 1000);
     member_count(o, "staleAfterIntervals", (uint64_t)c->limits.stale_intervals);
     out_puts(o, "}");
-}
-
-static void json_files(struct out *o, const char *key, uint64_t files, uint64_t bytes)
-{
-    member_object(o, key);
-    member_count(o, "files", files);
-    member_count(o, "bytes", bytes);
-    out_puts(o, "}");
-}
-
-static void json_endpoints(struct out *o, const struct agent_state *a)
-{
-    size_t n = 0;
-    const struct endpoint_status *list = a->hooks.endpoints ? a->hooks.endpoints(a->hooks.arg, &n) : NULL;
-
-    member_list(o, "remoteWrite");
-    for (size_t i = 0; i < n; i++) {
-        const struct endpoint_status *e = &list[i];
-
-        member_item(o);
-        out_puts(o, "{");
-        member_text(o, "name", e->name);
-        member_text(o, "url", e->url);
-        member_text(o, "state", e->state);
-        member_text(o, "protocol", e->protocol);
-        member_number(o, "behindSeconds", e->behind_s);
-        member_count(o, "samplesSent", e->samples_sent);
-        member_count(o, "samplesPending", e->samples_pending);
-        member_count(o, "samplesDropped", e->samples_dropped);
-        member_bool(o, "spool", e->spool);
-        member_count(o, "spoolBytes", e->bytes_on_disk);
-        member_count(o, "samplesUnsaved", e->samples_unsaved);
-        json_files(o, "spoolUnread", e->unread_files, e->unread_bytes);
-        json_files(o, "spoolSetAside", e->aside_files, e->aside_bytes);
-        member_words(o, "spoolError", e->spool_error);
-        member_time(o, "sentAt", e->sent_at_ms);
-        member_time(o, "retryAt", e->retry_at_ms);
-        member_words(o, "error", e->error);
-        member_time(o, "errorAt", e->error_at_ms);
-        out_puts(o, "}");
-    }
-    out_puts(o, "]");
 }
 
 static void json_otlp(struct out *o, const struct agent_state *a)
@@ -390,7 +344,10 @@ int status_json(const struct agent_state *a, const struct list_query *q, struct 
     for (enum scorer_state s = SCORER_WAITING; s < SCORER_STATES; s++)
         member_count(&o, scorer_state_word(s), t.by_state[s]);
     out_puts(&o, "}}");
-    json_endpoints(&o, a);
+    member_list(&o, "remoteWrite");
+    if (a->hooks.endpoints)
+        a->hooks.endpoints(a->hooks.arg, &o);
+    out_puts(&o, "]");
     json_otlp(&o, a);
     json_scorers(&o, a, q);
     out_puts(&o, "}\n");
@@ -448,9 +405,8 @@ static void table_flow(struct table *t, const struct scorer *s)
 {
     const struct scorer_status *st = scorer_status(s);
     const struct summary *summary = scorer_summary(s);
-    const char *from =
-        summary_sources(summary) > 1 ? "series from the sources in" : "series from the source in";
-    bool has_source = summary->source.type != SOURCE_NONE;
+    const char *from = summary->n_sources > 1 ? "series from the sources in" : "series from the source in";
+    bool has_source = summary->n_sources;
 
     table_line(t, INDENT, "%s%s%s → %s in %s → %s",
                has_source ? words_count(st->last.source_series, from, from).s : "no source",
@@ -462,14 +418,14 @@ static void table_flow(struct table *t, const struct scorer *s)
 static void table_error(struct table *t, const struct scorer *s)
 {
     const struct scorer_status *st = scorer_status(s);
-    const char *query = summary_source(scorer_summary(s), st->last.source).query;
+    const struct summary *summary = scorer_summary(s);
 
     table_line(t, INDENT, "%s failed: %s (%s)", round_stage_word(st->last.stage), st->last.reason,
                round_error_word(st->last.error));
     if (*st->url)
         table_line(t, INDENT, "URL: %s, trace: %s", st->url, st->last.trace);
-    if (st->last.stage == STAGE_SOURCE && query)
-        table_line(t, INDENT, "query: %s", query);
+    if (st->last.stage == STAGE_SOURCE && st->last.source < summary->n_sources)
+        table_line(t, INDENT, "query: %s", summary->sources[st->last.source].query);
     table_line(t, INDENT, "check %s", status_hint(st->last.error, st->last.stage));
     if (scorer_batch(s))
         table_line(t, INDENT, "the scores below are from an earlier round");
@@ -479,12 +435,11 @@ static void table_empty(struct table *t, const struct scorer *s)
 {
     const struct summary *summary = scorer_summary(s);
 
-    if (scorer_status(s)->last.source_series || !summary_sources(summary))
+    if (scorer_status(s)->last.source_series || !summary->n_sources)
         table_line(t, INDENT, "the scoring API returned no results");
     else
-        for (size_t i = 0; i < summary_sources(summary); i++)
-            table_line(t, INDENT, "the source has no series for this query: %s",
-                       summary_source(summary, i).query);
+        for (size_t i = 0; i < summary->n_sources; i++)
+            table_line(t, INDENT, "the source has no series for this query: %s", summary->sources[i].query);
 }
 
 static void table_remarks(struct table *t, const struct scorer_status *st)
@@ -641,7 +596,7 @@ int web_start(struct site **ret, struct agent *a, struct site_options *o, bool l
 
     o->loop = state->loop;
     o->metrics = state->metrics;
-    o->listen = (const char *const *)state->config->listen;
+    o->listen = state->config->listen;
     o->n_listen = state->config->n_listen;
     o->routes = routes;
     o->n_routes = ARRAY_SIZE(routes);

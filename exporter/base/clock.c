@@ -1,7 +1,7 @@
 #include "exporter/base/clock.h"
 
 #include <stdio.h>
-#include <sys/random.h>
+#include <stdlib.h>
 #include <time.h>
 
 static int64_t read_ms(clockid_t id)
@@ -75,17 +75,9 @@ int64_t backoff_ms(const struct backoff *b, unsigned nth, int64_t retry_after_ms
     return ms;
 }
 
-/* xorshift64*: small, fast, and good enough to spread schedules. */
 uint64_t rand_u64(void)
 {
-    static _Thread_local uint64_t state;
-
-    if (state == 0 && (getrandom(&state, sizeof(state), GRND_NONBLOCK) != sizeof(state) || state == 0))
-        state = (uint64_t)time(NULL) * 0x9e3779b97f4a7c15ull | 1;
-    state ^= state >> 12;
-    state ^= state << 25;
-    state ^= state >> 27;
-    return state * 0x2545f4914f6cdd1dull;
+    return (uint64_t)arc4random() << 32 | arc4random();
 }
 
 uint64_t rand_below(uint64_t n)

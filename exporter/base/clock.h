@@ -62,8 +62,7 @@ int64_t backoff_doubled_ms(unsigned nth, int64_t min_ms, int64_t max_ms);
  * clients do not return all at once. */
 int64_t backoff_ms(const struct backoff *b, unsigned nth, int64_t retry_after_ms);
 
-/* Random numbers for jitter and names; not for secrets or keys. Any thread: 64 random bits, seeded from the
- * kernel on first use. */
+/* 64 random bits, for jitter and names. Any thread. */
 uint64_t rand_u64(void);
 /* Uniform in [0, n); 0 for n = 0. */
 uint64_t rand_below(uint64_t n);

@@ -125,25 +125,13 @@ static void find_duplicates(const struct node *map, struct problems *p)
 /* [-+]?[0-9]+ is an integer; [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)? is a float. */
 static enum node_kind number_kind(const char *s)
 {
-    static const char digits[] = "0123456789";
-    size_t whole, fraction = 0;
+    const char *unsigned_part = s + (*s == '-' || *s == '+');
+    char *end;
 
-    s += *s == '-' || *s == '+';
-    whole = strspn(s, digits);
-    s += whole;
-    if (whole && !*s)
+    if (*unsigned_part && !unsigned_part[strspn(unsigned_part, "0123456789")])
         return NODE_INT;
-    if (*s == '.') {
-        fraction = strspn(s + 1, digits);
-        s += 1 + fraction;
-    }
-    if (whole + fraction && (*s == 'e' || *s == 'E')) {
-        s += s[1] == '-' || s[1] == '+' ? 2 : 1;
-        if (strspn(s, digits) == 0)
-            return NODE_STRING;
-        s += strspn(s, digits);
-    }
-    return whole + fraction && !*s ? NODE_DOUBLE : NODE_STRING;
+    (void)strtod(s, &end);
+    return end > s && !*end && !s[strspn(s, "0123456789+-.eE")] ? NODE_DOUBLE : NODE_STRING;
 }
 
 static enum node_kind plain_kind(const char *s)

@@ -80,15 +80,7 @@ static bool share_grant(struct http_share *s, size_t bytes)
     return true;
 }
 
-static void share_evict(struct http_share *s)
-{
-    if (!s)
-        return;
-    s->evicted = true;
-    http_call_soon(s->call);
-}
-
-/* The share to end so that others go on; NULL to wait. `asking` does not fit; NULL when some was freed. */
+/* The share to end so that others go on; NULL to wait. `asking` does not fit. */
 static struct http_share *budget_victim(const struct http *h, const struct http_share *asking)
 {
     struct http_share *largest = NULL, *s;
@@ -106,27 +98,9 @@ static struct http_share *budget_victim(const struct http *h, const struct http_
             largest = s;
     }
     part = h->budget_max / (holders ? holders : 1);
-    if (asking && largest && counted(largest->held) > part && counted(asking->held + asking->want) <= part)
+    if (largest && counted(largest->held) > part && counted(asking->held + asking->want) <= part)
         return largest;
     return all_wait ? largest : NULL;
-}
-
-static void budget_wake(struct http *h)
-{
-    bool is_granted = false;
-    struct http_share *s;
-
-    TAILQ_FOREACH (s, &h->shares, entry) {
-        size_t want = s->want;
-
-        if (!want || s->evicted || !share_grant(s, want))
-            continue;
-        s->call->charged += want;
-        http_call_soon(s->call);
-        is_granted = true;
-    }
-    if (!is_granted)
-        share_evict(budget_victim(h, NULL));
 }
 
 static void share_enter(struct http_share *s, struct http *h)
@@ -146,13 +120,16 @@ int http_share_hold(struct http_share *s, struct http *h, size_t bytes)
 void http_share_done(struct http_share *s)
 {
     struct http *h = s->http;
+    const struct http_share *other;
 
     if (!h)
         return;
     TAILQ_REMOVE(&h->shares, s, entry);
     h->budget_used -= counted(s->held);
     *s = (struct http_share){0};
-    budget_wake(h);
+    TAILQ_FOREACH (other, &h->shares, entry) /* there may be room: those that wait ask again */
+        if (other->want)
+            http_call_soon(other->call);
 }
 
 /* Asks for a body of `need` bytes. -EAGAIN: the transfer must pause, and is resumed or ended. -EDQUOT: it
@@ -160,12 +137,10 @@ void http_share_done(struct http_share *s)
 static int share_charge(struct http_call *c, size_t need)
 {
     size_t want = size_min(size_max(need, c->charged + c->charged / 2), c->answer.body.max);
-    struct http_share *s = c->share;
+    struct http_share *s = c->share, *victim;
 
     if (need <= c->charged || (need > c->answer.body.max && !c->rq.cut_answer)) /* the latter fails anyway */
         return 0;
-    if (s->want || s->evicted)
-        return -EAGAIN;
     want -= c->charged;
     if (counted(s->held + want) > c->http->budget_max)
         return -EDQUOT;
@@ -174,7 +149,11 @@ static int share_charge(struct http_call *c, size_t need)
         return 0;
     }
     s->want = want;
-    share_evict(budget_victim(c->http, s));
+    victim = budget_victim(c->http, s);
+    if (victim) {
+        victim->evicted = true;
+        http_call_soon(victim->call);
+    }
     return -EAGAIN;
 }
 
@@ -207,7 +186,7 @@ static long call_status(const struct http_call *c)
 
 static CURLU *last_url(const struct http_call *c)
 {
-    CLEANUP(cleanup_curl_url) CURLU *u = curl_url();
+    CLEANUP(cleanup_curl_url_cleanup) CURLU *u = curl_url();
     char *url = NULL;
 
     if (curl_easy_getinfo(c->easy, CURLINFO_EFFECTIVE_URL, &url) != CURLE_OK || !url ||
@@ -310,7 +289,7 @@ static void fail_by_code(struct http_call *c, CURLcode code, const char *server)
 
 static void explain_failure(struct http_call *c, CURLcode code)
 {
-    CLEANUP(cleanup_curl_url) CURLU *u = NULL;
+    CLEANUP(cleanup_curl_url_cleanup) CURLU *u = NULL;
     CLEANUP(cleanup_free) char *origin = NULL;
 
     if (code == CURLE_OK || c->answer.error != HTTP_OK)
@@ -335,7 +314,7 @@ static void explain_failure(struct http_call *c, CURLcode code)
  * Elsewhere the series would reach a server that nobody configured, and its answer the status page. */
 static bool redirect_is_allowed(struct http_call *c, struct str location)
 {
-    CLEANUP(cleanup_curl_url) CURLU *u = last_url(c);
+    CLEANUP(cleanup_curl_url_cleanup) CURLU *u = last_url(c);
     CLEANUP(cleanup_free) char *text = str_dup(location), *from = u ? url_origin_of(u) : NULL, *to = NULL;
     bool is_upgrade;
 
@@ -414,9 +393,10 @@ size_t http_on_header(char *p, size_t size, size_t n, void *arg)
 
 /* ---- The answer's body ---- */
 
-/* False when the body ends here: it was cut on purpose, or the answer has an error. */
-static bool body_put(struct http_call *c, struct str piece)
+/* 1 when the body ends here: it was cut on purpose, or the answer has an error; else 0. */
+static int body_put(void *arg, struct str piece)
 {
+    struct http_call *c = arg;
     struct buf *body = &c->answer.body;
     curl_off_t announced =
         c->encoded || c->rq.cut_answer ? 0 : info_off(c, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T);
@@ -427,7 +407,7 @@ static bool body_put(struct http_call *c, struct str piece)
     if (announced > 0 && (uint64_t)announced > body->max) {
         call_fail(c, HTTP_TOO_LARGE, "response of %lld bytes exceeds the limit of %zu bytes",
                   (long long)announced, body->max);
-        return false;
+        return 1;
     }
     r = share_charge(c, need);
     /* Content-Length bytes at once, so that a large body is not moved while it grows. */
@@ -446,13 +426,7 @@ static bool body_put(struct http_call *c, struct str piece)
         c->paused = true;
     else if (r < 0)
         call_fail(c, HTTP_MEMORY, "out of memory for the response");
-    return r == 0 && !c->cut;
-}
-
-/* Returns 1 to stop the decoding; the answer then says why. */
-static int body_put_decoded(void *arg, struct str out)
-{
-    return !body_put(arg, out);
+    return r < 0 || c->cut;
 }
 
 /* Reports what is wrong with an encoded body; r: of the decoder. */
@@ -474,7 +448,7 @@ static bool body_put_encoded(struct http_call *c, struct str piece)
     } else {
         if (!c->gzip)
             c->gzip = inflate_new();
-        r = inflate_put(c->gzip, piece, body_put_decoded, c);
+        r = inflate_put(c->gzip, piece, body_put, c);
         body_check(c, r);
     }
     if (c->answer.error == HTTP_BROKEN && call_status(c) / 100 != 2)
@@ -509,7 +483,7 @@ size_t http_on_body(char *p, size_t size, size_t n, void *arg)
         http_call_soon(c);
         c->paused = true;
     } else {
-        ok = body_put(c, piece);
+        ok = body_put(c, piece) == 0;
     }
     return ok ? piece.n : c->paused ? CURL_WRITEFUNC_PAUSE : 0;
 }
@@ -556,7 +530,7 @@ static void call_leave(struct http_call *c)
 
 struct http_call *http_cancel(struct http_call *c)
 {
-    if (!c || c->finishing)
+    if (!c || !c->easy) /* `done` is running */
         return NULL;
     call_leave(c);
     return call_free(c);
@@ -626,7 +600,6 @@ static void http_finish(struct http_call *c, CURLcode code)
     }
     fill_answer(c, code);
     call_leave(c);
-    c->finishing = true;
     c->done(c->arg, &c->answer);
     (void)call_free(c);
 }

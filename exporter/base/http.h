@@ -160,9 +160,6 @@ char *url_origin(const char *url) __attribute__((malloc, returns_nonnull));
 /* Whether the IPv4 or IPv6 address, in network byte order, is globally reachable (RFC 6890). */
 bool address_is_public(int family, const void *address);
 
-static inline void cleanup_curl_url(CURLU **u)
-{
-    curl_url_cleanup(*u);
-}
+DEFINE_CLEANUP(CURLU, curl_url_cleanup)
 
 #endif

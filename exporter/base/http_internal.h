@@ -17,16 +17,14 @@ struct http {
     uint64_t budget_used, budget_max;
     TAILQ_HEAD(, http_share) shares; /* the oldest first */
     TAILQ_HEAD(, http_token) tokens; /* the oldest first */
-    size_t n_tokens;
 };
 
 struct http_call {
     struct http *http;
     LIST_ENTRY(http_call) entry;
-    CURL *easy;
+    CURL *easy; /* NULL while `done` runs */
     http_done_fn done;
     void *arg;
-    bool finishing; /* `done` is running: http_cancel() does nothing */
     struct http_answer answer;
     struct http_request rq; /* what it points to may be gone */
     bool bad_option;        /* curl refused one */

@@ -38,7 +38,6 @@ struct http_token {
     struct http_call *call;
     mono_ms asked_at;
     struct buf form;
-    struct str form_part;
     bool in_body, one_way_refused; /* authenticate in the body; the other way has to be tried */
     /* The last request, if it failed */
     unsigned failures;
@@ -51,7 +50,6 @@ struct http_token {
 static void token_free(struct http_token *t)
 {
     TAILQ_REMOVE(&t->http->tokens, t, entry);
-    t->http->n_tokens--;
     secret_done(&t->value);
     secret_done(&t->form);
     free(t->why);
@@ -88,38 +86,34 @@ static void token_key(const struct http_request *rq, char ret[DIGEST_TEXT_BYTES]
     digest_parts(ret, parts, ARRAY_SIZE(parts));
 }
 
-/* Removes the oldest without calls, if there are too many. */
-static struct http_token *token_new(struct http *h, const char *key, const char *url)
-{
-    struct http_token *t = TAILQ_FIRST(&h->tokens);
-    BUF_AUTO(shown, TOKEN_ANSWER_BYTES);
-
-    while (t && (t->users || t->call))
-        t = TAILQ_NEXT(t, entry);
-    if (t && h->n_tokens >= MAX_TOKENS)
-        token_free(t);
-    h->n_tokens++;
-    t = xmalloc(sizeof(*t));
-    *t = (struct http_token){.http = h, .form.max = FORM_BYTES};
-    memcpy(t->key, key, sizeof(t->key));
-    TAILQ_INSERT_TAIL(&h->tokens, t, entry);
-    if (http_url_for_people((struct str){url, strcspn(url, "?#")}, &shown) == 0)
-        text_line(t->url, sizeof(t->url), buf_str(&shown));
-    return t;
-}
-
+/* If there are too many, the oldest without calls is removed. */
 void http_token_join(struct http_call *c)
 {
     struct http *h = c->http;
+    const char *url = c->rq.oauth2->token_url;
+    struct http_token *t, *unused = NULL;
     char key[DIGEST_TEXT_BYTES];
-    struct http_token *t;
+    BUF_AUTO(shown, TOKEN_ANSWER_BYTES);
+    size_t n = 0;
 
     token_key(&c->rq, key);
-    TAILQ_FOREACH (t, &h->tokens, entry)
+    TAILQ_FOREACH (t, &h->tokens, entry) {
         if (strcmp(t->key, key) == 0)
             break;
-    if (!t)
-        t = token_new(h, key, c->rq.oauth2->token_url);
+        if (!unused && !t->users && !t->call)
+            unused = t;
+        n++;
+    }
+    if (!t) {
+        if (unused && n >= MAX_TOKENS)
+            token_free(unused);
+        t = xmalloc(sizeof(*t));
+        *t = (struct http_token){.http = h, .form.max = FORM_BYTES};
+        memcpy(t->key, key, sizeof(t->key));
+        TAILQ_INSERT_TAIL(&h->tokens, t, entry);
+        if (http_url_for_people((struct str){url, strcspn(url, "?#")}, &shown) == 0)
+            text_line(t->url, sizeof(t->url), buf_str(&shown));
+    }
     t->users++;
     c->token = t;
 }
@@ -268,7 +262,6 @@ static int token_make_form(struct http_token *t, const struct http_oauth2 *o)
     if (r == 0 && t->in_body)
         r = buf_put_form(&t->form, STR("client_id"), o->client_id)
                 ?: buf_put_form(&t->form, STR("client_secret"), o->client_secret);
-    t->form_part = buf_str(&t->form);
     return r;
 }
 
@@ -278,9 +271,11 @@ static void token_request(struct http_token *t, const struct http_call *c)
     const struct http_oauth2 *o = c->rq.oauth2;
     SECRET_AUTO(id, FORM_BYTES);
     SECRET_AUTO(secret, FORM_BYTES);
+    int r = token_make_form(t, o) ?: put_encoded(&id, o->client_id) ?: put_encoded(&secret, o->client_secret);
+    const struct str form = buf_str(&t->form);
     struct http_request rq = {.url = o->token_url,
                               .content_type = "application/x-www-form-urlencoded",
-                              .body = &t->form_part,
+                              .body = &form,
                               .body_parts = 1,
                               .max_answer = TOKEN_ANSWER_BYTES,
                               .timeout_ms = REQUEST_MS,
@@ -288,7 +283,6 @@ static void token_request(struct http_token *t, const struct http_call *c)
                               .proxy = o->proxy,
                               .no_redirects = true,
                               .public_only = c->rq.public_only};
-    int r = token_make_form(t, o) ?: put_encoded(&id, o->client_id) ?: put_encoded(&secret, o->client_secret);
 
     secret_used(o->client_secret);
     if (!t->in_body) {

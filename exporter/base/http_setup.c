@@ -155,7 +155,7 @@ static void append_header(struct http_call *c, const char *line)
  * CURLOPT_CONNECT_TO leads to the real host. */
 static void set_server_name(struct http_call *c, const char *name)
 {
-    CLEANUP(cleanup_curl_url) CURLU *u = curl_url();
+    CLEANUP(cleanup_curl_url_cleanup) CURLU *u = curl_url();
     CLEANUP(cleanup_free) char *origin = NULL, *route = NULL, *header = NULL;
     char *url = NULL;
 

@@ -88,12 +88,12 @@ bool httpd_is_address(const char *address)
     return !listen_split(address, &host, &port);
 }
 
-/* Prefers IPv4 if a name has both kinds of address, as Go programs do. */
-static int open_host(struct str host, const char *port, int *ret_fd, const char **ret_why)
+/* A socket that listens, or a negative errno. IPv4 if a name has both kinds of address, as in Go programs. */
+static int open_host(struct str host, const char *port, const char **ret_why)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *all,
                     *best;
-    int fd CLEANUP(cleanup_close) = -1, one = 1, only_v6 = 0, r;
+    int fd, one = 1, only_v6 = 0, r;
     char name[NI_MAXHOST];
 
     (void)snprintf(name, sizeof(name), "%.*s", STR_ARG(host));
@@ -111,14 +111,12 @@ static int open_host(struct str host, const char *port, int *ret_fd, const char 
         (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
     if (fd >= 0 && best->ai_family == AF_INET6)
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only_v6, sizeof(only_v6));
-    if (fd < 0 || bind(fd, best->ai_addr, best->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0)
+    if (fd < 0 || bind(fd, best->ai_addr, best->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0) {
         r = -errno;
-    freeaddrinfo(all);
-    if (r == 0) {
-        *ret_fd = fd;
-        fd = -1;
+        cleanup_close(&fd);
     }
-    return r;
+    freeaddrinfo(all);
+    return r < 0 ? r : fd;
 }
 
 /* Opens a socket that listens on "host:port". On failure a negative errno and *ret_why. */
@@ -135,14 +133,16 @@ static int listener_open(struct listener *l, const char *address, char **ret_why
     wrong = listen_split(address, &host, &port);
     if (wrong)
         return httpd_explain(ret_why, -EINVAL, "listen on %s: %s", address, wrong);
-    r = open_host(host.n ? host : STR("::"), port, &l->fd, &wrong); /* dual-stack */
+    r = open_host(host.n ? host : STR("::"), port, &wrong); /* dual-stack */
     if (!host.n && (r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL))
-        r = open_host(STR("0.0.0.0"), port, &l->fd, &wrong);
+        r = open_host(STR("0.0.0.0"), port, &wrong);
     if (wrong)
         return httpd_explain(ret_why, r, "listen on %s: could not resolve host: %s", address, wrong);
-    text = strerror(-r); /* starts with an upper-case letter */
-    if (r < 0)
+    if (r < 0) {
+        text = strerror(-r); /* starts with an upper-case letter */
         return httpd_explain(ret_why, r, "listen on %s: %c%s", address, text[0] | 0x20, text + 1);
+    }
+    l->fd = r;
     (void)getsockname(l->fd, (struct sockaddr *)&bound, &n);
     l->port = ntohs(four->sin_port); /* at the same place in both */
     l->loopback = bound.ss_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&six->sin6_addr)

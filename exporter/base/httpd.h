@@ -54,6 +54,7 @@ struct httpd_reply {
     unsigned n_parts;
     void (*release)(void *arg);
     void *arg;
+    struct iovec own_part; /* of httpd_reply_take() */
     /* Of a body that replies share, see httpd_options.held; 0: the body is this reply's own. */
     uint64_t version;
 };

@@ -86,14 +86,11 @@ struct exchange {
     uint64_t body_announced; /* by Content-Length */
     uint64_t body_bytes;     /* of the request's body that have come */
     struct buf body;         /* those that are kept; its bytes count in the server's body_held */
-    unsigned body_status;    /* of the refusal of the body; 0: none */
     struct httpd_request request;
     struct buf arguments; /* request.arguments */
     const char *allow;    /* the methods of a path that does not have the one asked for */
     uint64_t ticket;      /* while GUARDED, as the next one */
-    mono_ms guarded_since;
-    bool own_error; /* the reply is of reply_error() */
-    unsigned status;
+    bool own_error;       /* the reply is of reply_error(), also before the request has been read */
     uint64_t answer_bytes;
     struct httpd_reply reply;
     STAILQ_ENTRY(exchange) next;

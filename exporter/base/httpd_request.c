@@ -161,10 +161,8 @@ static const char *head_problem(const struct head *h, const char *method, const 
         return "400: NUL in the request target\n";
     /* It has bytes that libmicrohttpd passed over, see above. More than one space after a colon counts as
      * such; spaces and line feeds that are missing elsewhere can make up for them. */
-    if (!l->server->checks_heads && info->header_size > line + h->size + strlen("\r\n"))
+    if (h->bad_name || (!l->server->checks_heads && info->header_size > line + h->size + strlen("\r\n")))
         return "400: invalid header\n";
-    if (h->bad_name)
-        return "400: invalid name of a header field\n";
     if (h->hosts > 1)
         return "400: several Host fields\n";
     if (h->lengths > 1 || h->codings > 1 || (h->lengths && h->codings))
@@ -234,39 +232,20 @@ static void reply_release(struct httpd_reply *reply)
     reply->release = NULL;
 }
 
-/* The bytes of a reply, and the array of its only part. */
-struct body {
-    struct iovec part;
-    struct buf bytes;
-};
-
-static void body_free(void *arg)
-{
-    struct body *b = arg;
-
-    buf_done(&b->bytes);
-    free(b);
-}
-
 void httpd_reply_take(struct httpd_reply *reply, struct buf *bytes)
 {
-    struct body *b = xmalloc(sizeof(*b));
-
     reply_release(reply);
-    b->bytes = buf_take(bytes);
-    b->part = (struct iovec){.iov_base = b->bytes.p, .iov_len = b->bytes.n};
-    reply->parts = &b->part;
+    reply->own_part = (struct iovec){.iov_base = bytes->p, .iov_len = bytes->n};
+    reply->parts = &reply->own_part;
     reply->n_parts = 1;
-    reply->release = body_free;
-    reply->arg = b;
+    reply->release = free;
+    reply->arg = buf_take(bytes).p;
 }
 
 void httpd_reply_copy(struct httpd_reply *reply, struct str body)
 {
-    BUF_AUTO(bytes, SIZE_MAX);
+    struct buf bytes = {.p = str_dup(body), .n = body.n};
 
-    if (buf_put_str(&bytes, body) < 0)
-        memory_exhausted(body.n);
     httpd_reply_take(reply, &bytes);
 }
 
@@ -421,14 +400,14 @@ static enum MHD_Result exchange_respond(struct exchange *x)
     if (x->own_error && h->options.error_body)
         h->options.error_body(&x->request, &x->reply,
                               (struct str){x->reply.parts->iov_base, x->reply.parts->iov_len});
-    x->status = x->reply.status ? x->reply.status : MHD_HTTP_OK;
+    x->reply.status = x->reply.status ?: MHD_HTTP_OK;
     x->answer_bytes = reply_bytes(&x->reply);
     x->state = ANSWERED;
     r = body_response(x);
     if (!r)
         return MHD_NO; /* out of memory: the connection is closed */
     add_headers(r, x);
-    queued = MHD_queue_response(x->connection, x->status, r);
+    queued = MHD_queue_response(x->connection, x->reply.status, r);
     MHD_destroy_response(r);
     return queued;
 }
@@ -471,7 +450,6 @@ static enum MHD_Result guard_ask(struct exchange *x)
     if (ok) {
         x->state = GUARDED;
         x->ticket = ticket.id = ++h->last_ticket;
-        x->guarded_since = clock_system.mono(&clock_system);
         STAILQ_INSERT_TAIL(&h->guarded, x, next);
         h->n_guarded++;
         MHD_suspend_connection(x->connection);
@@ -511,7 +489,7 @@ void httpd_guard_expire(struct httpd *h)
 
     (void)pthread_mutex_lock(&h->lock);
     while ((x = STAILQ_FIRST(&h->guarded)) &&
-           (atomic_load(&h->stopping) || mono_diff(x->guarded_since, now) >= h->options.guard->deadline_ms))
+           (atomic_load(&h->stopping) || mono_diff(x->conn->since, now) >= h->options.guard->deadline_ms))
         guard_leave(x, &late);
     (void)pthread_mutex_unlock(&h->lock);
 }
@@ -543,7 +521,16 @@ static bool body_keep(struct exchange *x, const char *piece, size_t n)
     return ok && buf_put(&x->body, piece, n) == 0;
 }
 
-/* Keeps a piece, unless the route takes none or a limit is reached; false: the connection is to be closed. */
+static void body_refuse_size(struct exchange *x)
+{
+    char text[80];
+
+    (void)snprintf(text, sizeof(text), "413: request body exceeds the limit of %zu bytes\n", body_max(x));
+    reply_error(x, text);
+}
+
+/* Keeps a piece, unless the route takes none or a limit is reached: then the reply is set. False: the
+ * connection is to be closed. */
 static bool body_receive(struct exchange *x, const char *piece, size_t n)
 {
     uint64_t before = x->body_bytes;
@@ -553,33 +540,17 @@ static bool body_receive(struct exchange *x, const char *piece, size_t n)
         return false;
     if (before / PACE_BYTES != x->body_bytes / PACE_BYTES)
         httpd_conn_set(x->server, x->conn, CONN_READING);
-    if (x->body_status)
+    if (x->own_error)
         return true;
-    if (x->body_bytes > body_max(x))
-        x->body_status = MHD_HTTP_CONTENT_TOO_LARGE;
-    else if (x->routed && x->route->max_body && !body_keep(x, piece, n))
-        x->body_status = MHD_HTTP_SERVICE_UNAVAILABLE;
-    if (x->body_status)
-        body_drop(x);
-    return true;
-}
-
-/* The body has been read: sets it for the handler, or the reply if it was refused. */
-static bool body_end(struct exchange *x)
-{
-    char text[80];
-
-    x->request.body = buf_str(&x->body);
-    if (!x->body_status)
-        return true;
-    if (x->body_status == MHD_HTTP_CONTENT_TOO_LARGE) {
-        (void)snprintf(text, sizeof(text), "413: request body exceeds the limit of %zu bytes\n", body_max(x));
-        reply_error(x, text);
-    } else {
+    if (x->body_bytes > body_max(x)) {
+        body_refuse_size(x);
+    } else if (x->routed && x->route->max_body && !body_keep(x, piece, n)) {
         reply_error(x, "503: no memory for the request body\n");
         x->reply.retry_after = BODY_RETRY_SECONDS;
     }
-    return false;
+    if (x->own_error)
+        body_drop(x);
+    return true;
 }
 
 /* ---- The request ---- */
@@ -641,7 +612,8 @@ static bool request_queue(struct exchange *x)
 static enum MHD_Result request_route(struct exchange *x)
 {
     httpd_conn_set(x->server, x->conn, CONN_HANDLING);
-    if (!body_end(x))
+    x->request.body = buf_str(&x->body);
+    if (x->own_error)
         return exchange_respond(x);
     if (!x->routed)
         refuse_route(x);
@@ -663,7 +635,7 @@ static enum MHD_Result request_admit(struct exchange *x)
     x->state = READING;
     if (x->body_announced <= size_max(body_max(x), READ_MAX))
         return MHD_YES;
-    x->body_status = MHD_HTTP_CONTENT_TOO_LARGE;
+    body_refuse_size(x);
     return request_route(x);
 }
 
@@ -730,7 +702,7 @@ void httpd_on_completed(void *cls, struct MHD_Connection *connection, void **con
         return;
     *context = NULL;
     if (x->state == ANSWERED && o->served)
-        o->served(o->served_arg, x->route ? x->route->path : "other", x->status,
+        o->served(o->served_arg, x->route ? x->route->path : "other", x->reply.status,
                   how == MHD_REQUEST_TERMINATED_COMPLETED_OK && !x->head ? x->answer_bytes : 0);
     httpd_conn_set(h, x->conn, CONN_IDLE);
     reply_release(&x->reply);

@@ -130,16 +130,16 @@ static const char *scan_not_ascii(struct jr *j, const char *p)
 }
 
 /* The next byte that may end or interrupt a string, or the end. */
-static const char *scan_plain(const struct jr *j, const char *p)
+static const char *scan_plain(const char *p, const char *end)
 {
     uint32_t stops;
 
-    for (; j->end - p >= SCAN_STOPS; p += SCAN_STOPS) {
+    for (; end - p >= SCAN_STOPS; p += SCAN_STOPS) {
         stops = scan_stops(p);
         if (stops)
             return p + __builtin_ctz(stops);
     }
-    while (p < j->end && (unsigned char)(*p - ' ') < 0x80 - ' ' && *p != '"' && *p != '\\')
+    while (p < end && (unsigned char)(*p - ' ') < 0x80 - ' ' && *p != '"' && *p != '\\')
         p++;
     return p;
 }
@@ -147,7 +147,7 @@ static const char *scan_plain(const struct jr *j, const char *p)
 static const char *scan_string_rest(struct jr *j, const char *p)
 {
     while (p) {
-        p = scan_plain(j, p);
+        p = scan_plain(p, j->end);
         if (p == j->end)
             return scan_fail(j, p, NULL);
         if (*p == '"')
@@ -471,24 +471,14 @@ static size_t read_char(struct str s, char out[4], size_t *ret_n)
 
 size_t jr_unescape(struct str raw, char *out)
 {
-    const char *from = out;
-    uint32_t stops;
-    size_t n, took;
+    const char *p = raw.p, *end = p + raw.n, *stop, *from = out;
+    size_t n;
 
-    while (raw.n > 0) {
-        if (raw.n >= SCAN_STOPS) {
-            /* Copies all 32 bytes, as there is room for raw.n * 3, but counts only those before a stop. */
-            stops = scan_stops(raw.p);
-            took = stops ? (size_t)__builtin_ctz(stops) : SCAN_STOPS;
-            memcpy(out, raw.p, SCAN_STOPS);
-            out += took;
-            raw = (struct str){raw.p + took, raw.n - took};
-            if (!stops)
-                continue;
-        }
-        took = read_char(raw, out, &n);
-        out += n;
-        raw = (struct str){raw.p + took, raw.n - took};
+    for (; p < end; out += n) {
+        stop = scan_plain(p, end);
+        out = mempcpy(out, p, (size_t)(stop - p));
+        n = 0;
+        p = stop < end ? stop + read_char((struct str){stop, (size_t)(end - stop)}, out, &n) : end;
     }
     return (size_t)(out - from);
 }
@@ -504,21 +494,16 @@ bool jr_key_spells(struct str raw, const char *word)
 /* The length of the prefix that needs no escape. */
 static size_t clean_prefix(struct str s)
 {
-    size_t at = 0, n;
+    const char *p = s.p, *end = p + s.n;
+    size_t n;
 
-    while (at < s.n) {
-        uint32_t stops = s.n - at >= SCAN_STOPS ? scan_stops(s.p + at) : 1;
-        if (!stops) {
-            at += SCAN_STOPS;
-            continue;
-        }
-        at += (size_t)__builtin_ctz(stops);
-        n = utf8_char((struct str){s.p + at, s.n - at});
-        if (n == 0 || (unsigned char)s.p[at] < ' ' || s.p[at] == '"' || s.p[at] == '\\')
-            break;
-        at += n;
-    }
-    return at;
+    /* What stops is a character that is not ASCII, or needs an escape. */
+    do {
+        p = scan_plain(p, end);
+        n = utf8_char((struct str){p, (size_t)(end - p)});
+        p += n > 1 ? n : 0;
+    } while (n > 1);
+    return (size_t)(p - s.p);
 }
 
 /* Appends the escape of the first byte, or U+FFFD for the ill-formed part, of s; *ret_n is its length. */

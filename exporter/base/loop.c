@@ -12,13 +12,6 @@
  * such as those that remove old scores, run after at most this long. */
 enum { MAX_WAIT_MS = 1000, FIRST_TRIM_MS = 10000, TRIM_MS = 60000 };
 
-/* An entry of the heap. Timers of the same time run in the order in which they were set. */
-struct slot {
-    mono_ms at;
-    uint64_t order;
-    struct timer *timer;
-};
-
 struct loop {
     const struct clock *clock;
     CURLM *multi;
@@ -31,12 +24,12 @@ struct loop {
     mono_ms last_read; /* of the clock */
     int64_t lost_ms;   /* by which the clock has gone back in all */
     bool stop;
-    struct slot *heap; /* 1-based: heap[1] is due first */
+    struct timer **heap; /* 1-based: heap[1] is due first */
     size_t n_timers, cap;
     uint64_t settings;   /* calls of loop_timer_set() */
     struct watch *watch; /* NULL: none */
     pthread_mutex_t lock;
-    struct post *posts, **posts_end;
+    STAILQ_HEAD(posts, post) posts;
     struct timer trim;
     bool has_unmapped;
 };
@@ -74,7 +67,7 @@ int loop_new(struct loop **ret, const struct clock *clock)
     l->clock = clock;
     l->now = l->last_read = clock->mono(clock);
     (void)pthread_mutex_init(&l->lock, NULL);
-    l->posts_end = &l->posts;
+    STAILQ_INIT(&l->posts);
     r = multi_new(&l->multi);
     if (r < 0)
         return r;
@@ -111,61 +104,55 @@ CURLM *loop_multi(struct loop *l, void (*done)(void *arg, CURL *easy, CURLcode c
     return l->multi;
 }
 
-static bool slot_before(struct slot a, struct slot b)
+/* Timers of the same time run in the order in which they were set. */
+static bool timer_before(const struct timer *a, const struct timer *b)
 {
-    return a.at.ms < b.at.ms || (a.at.ms == b.at.ms && a.order < b.order);
+    return a->at.ms < b->at.ms || (a->at.ms == b->at.ms && a->order < b->order);
 }
 
-static void heap_put(struct loop *l, struct slot s, size_t i)
+static void heap_put(struct loop *l, struct timer *t, size_t i)
 {
-    l->heap[i] = s;
-    s.timer->place = i;
+    l->heap[i] = t;
+    t->place = i;
 }
 
-static void heap_down(struct loop *l, struct slot s, size_t i)
+/* Moves t from the free index i to its place. */
+static void heap_move(struct loop *l, struct timer *t, size_t i)
 {
+    for (; i > 1 && timer_before(t, l->heap[i / 2]); i /= 2)
+        heap_put(l, l->heap[i / 2], i);
     for (size_t child; (child = i * 2) <= l->n_timers; i = child) {
-        if (child < l->n_timers && slot_before(l->heap[child + 1], l->heap[child]))
+        if (child < l->n_timers && timer_before(l->heap[child + 1], l->heap[child]))
             child++;
-        if (!slot_before(l->heap[child], s))
+        if (!timer_before(l->heap[child], t))
             break;
         heap_put(l, l->heap[child], i);
     }
-    heap_put(l, s, i);
-}
-
-/* Moves s from the free index i to its place. */
-static void heap_move(struct loop *l, struct slot s, size_t i)
-{
-    for (; i > 1 && slot_before(s, l->heap[i / 2]); i /= 2)
-        heap_put(l, l->heap[i / 2], i);
-    heap_down(l, s, i);
+    heap_put(l, t, i);
 }
 
 void loop_timer_set(struct loop *l, struct timer *t, mono_ms at)
 {
     if (t->place == 0 && l->n_timers + 1 >= l->cap) {
-        size_t cap = size_max(16, l->cap * 2);
-
-        l->heap = xrealloc(l->heap, cap * sizeof(*l->heap));
-        l->cap = cap;
+        l->cap = size_max(16, l->cap * 2);
+        l->heap = xreallocarray(l->heap, l->cap, sizeof(struct timer *));
     }
-    t->at = at;
     /* A time in the past counts as now, so that the timer runs after those already due. */
-    heap_move(l, (struct slot){mono_before(at, l->now) ? l->now : at, l->settings++, t},
-              t->place ? t->place : ++l->n_timers);
+    t->at = mono_before(at, l->now) ? l->now : at;
+    t->order = l->settings++;
+    heap_move(l, t, t->place ? t->place : ++l->n_timers);
 }
 
 void loop_timer_clear(struct loop *l, struct timer *t)
 {
     size_t i = t->place;
-    struct slot last;
+    struct timer *last;
 
     if (i == 0)
         return;
     t->place = 0;
     last = l->heap[l->n_timers--];
-    if (last.timer != t)
+    if (last != t)
         heap_move(l, last, i);
 }
 
@@ -176,24 +163,22 @@ void loop_watch(struct loop *l, struct watch *w)
 
 void loop_post(struct loop *l, struct post *p)
 {
-    p->next = NULL;
     (void)pthread_mutex_lock(&l->lock);
-    *l->posts_end = p;
-    l->posts_end = &p->next;
+    STAILQ_INSERT_TAIL(&l->posts, p, entry);
     (void)pthread_mutex_unlock(&l->lock);
     (void)curl_multi_wakeup(l->multi);
 }
 
 void loop_unpost(struct loop *l, struct post *p)
 {
+    struct post *at;
+
     (void)pthread_mutex_lock(&l->lock);
-    for (struct post **at = &l->posts; *at; at = &(*at)->next)
-        if (*at == p) {
-            *at = p->next;
-            if (!*at)
-                l->posts_end = at;
-            break;
-        }
+    STAILQ_FOREACH(at, &l->posts, entry)
+    if (at == p) {
+        STAILQ_REMOVE(&l->posts, p, post, entry);
+        break;
+    }
     (void)pthread_mutex_unlock(&l->lock);
 }
 
@@ -210,15 +195,14 @@ double loop_turn_seconds(const struct loop *l)
 
 static void run_posts(struct loop *l)
 {
-    struct post *p, *next;
+    struct posts posts = STAILQ_HEAD_INITIALIZER(posts);
+    struct post *p;
 
     (void)pthread_mutex_lock(&l->lock);
-    p = l->posts;
-    l->posts = NULL;
-    l->posts_end = &l->posts;
+    STAILQ_CONCAT(&posts, &l->posts);
     (void)pthread_mutex_unlock(&l->lock);
-    for (; p; p = next) {
-        next = p->next; /* fn may free its post */
+    while ((p = STAILQ_FIRST(&posts))) {
+        STAILQ_REMOVE_HEAD(&posts, entry);
         p->fn(p);
     }
 }
@@ -226,10 +210,10 @@ static void run_posts(struct loop *l)
 /* A timer that a callback sets for now or the past runs in the next turn, so that each turn ends. */
 static void run_timers(struct loop *l)
 {
-    const struct slot end = {l->now, l->settings, NULL};
+    const struct timer end = {.at = l->now, .order = l->settings};
 
-    while (l->n_timers && slot_before(l->heap[1], end)) {
-        struct timer *t = l->heap[1].timer;
+    while (l->n_timers && timer_before(l->heap[1], &end)) {
+        struct timer *t = l->heap[1];
         loop_timer_clear(l, t);
         t->fn(t);
     }
@@ -252,7 +236,7 @@ static int wait_ms(struct loop *l, int max_wait_ms)
 
     if (l->n_timers == 0)
         return max_wait_ms;
-    until = mono_diff(read_clock(l), l->heap[1].at);
+    until = mono_diff(read_clock(l), l->heap[1]->at);
     if (until <= 0)
         return 0;
     return until < max_wait_ms ? (int)until : max_wait_ms;
@@ -340,8 +324,8 @@ struct worker {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     STAILQ_HEAD(jobs, job) waiting, finished;
-    bool stop, posted;
-    struct post post;
+    bool stop;
+    struct post post; /* posted while `finished` is not empty */
 };
 
 static struct job *jobs_take(struct jobs *list)
@@ -369,10 +353,9 @@ static void *worker_main(void *arg)
         (void)pthread_mutex_unlock(&w->lock);
         j->run(j);
         (void)pthread_mutex_lock(&w->lock);
-        STAILQ_INSERT_TAIL(&w->finished, j, entry);
-        if (!w->posted && !w->stop)
+        if (STAILQ_EMPTY(&w->finished))
             loop_post(w->loop, &w->post);
-        w->posted = true;
+        STAILQ_INSERT_TAIL(&w->finished, j, entry);
     }
     (void)pthread_mutex_unlock(&w->lock);
     return NULL;
@@ -385,7 +368,6 @@ static void worker_on_post(struct post *p)
     struct job *j;
 
     (void)pthread_mutex_lock(&w->lock);
-    w->posted = false;
     STAILQ_CONCAT(&finished, &w->finished);
     (void)pthread_mutex_unlock(&w->lock);
     while ((j = jobs_take(&finished)))

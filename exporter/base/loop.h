@@ -17,7 +17,8 @@ struct loop;
 struct timer {
     void (*fn)(struct timer *); /* runs once for each loop_timer_set(); may set the timer again */
     mono_ms at;
-    size_t place; /* 1-based index in the heap; 0 if not set */
+    uint64_t order; /* of settings */
+    size_t place;   /* 1-based index in the heap; 0 if not set */
 };
 
 /* Embedded in its owner; watches one descriptor for reading. */
@@ -29,7 +30,7 @@ struct watch {
 /* Work posted to the loop by another thread. Embedded in its owner, which must live until fn runs. */
 struct post {
     void (*fn)(struct post *);
-    struct post *next;
+    STAILQ_ENTRY(post) entry;
 };
 
 /* -EMFILE without descriptors for curl's wake-up. The clock must outlive the loop. */

@@ -4,9 +4,8 @@
 #include "exporter/base/log.h"
 
 #include <stdio.h>
-#include <sys/mman.h>
 
-enum { PATH_MAX_BYTES = 4096, FILE_MAX_BYTES = 64 << 10, PAGE_BYTES = 4096, HUGE_BYTES = 2 << 20 };
+enum { PATH_MAX_BYTES = 4096, FILE_MAX_BYTES = 64 << 10 };
 
 /* UINT64_MAX for none: "max", or no such file. */
 static uint64_t read_limit(const char *root, const char *mount, struct str group, const char *file)
@@ -28,13 +27,12 @@ static uint64_t lowest_limit(const char *root, const char *mount, struct str gro
     uint64_t lowest = UINT64_MAX;
 
     for (;;) {
-        while (group.n && group.p[group.n - 1] == '/')
-            group.n--;
+        const char *slash = group.n ? memrchr(group.p, '/', group.n) : NULL;
+
         lowest = size_min(lowest, read_limit(root, mount, group, file));
-        if (group.n == 0)
+        if (!slash)
             return lowest;
-        while (group.n && group.p[group.n - 1] != '/')
-            group.n--;
+        group.n = (size_t)(slash - group.p);
     }
 }
 
@@ -62,14 +60,6 @@ uint64_t memory_limit(const char *root)
     for (struct str rest = buf_str(&text); rest.n;)
         lowest = size_min(lowest, limit_of_line(root, str_take(&rest, '\n')));
     return lowest;
-}
-
-void huge_pages(void *p, size_t n)
-{
-    size_t skip = -(uintptr_t)p % PAGE_BYTES;
-
-    if (n >= 2 * HUGE_BYTES)
-        (void)madvise((char *)p + skip, (n - skip) / PAGE_BYTES * PAGE_BYTES, MADV_HUGEPAGE);
 }
 
 /* ---- Allocation that cannot fail (def.h) ---- */

@@ -275,13 +275,12 @@ static void node_report(const struct node *n, struct problems *p, const struct p
 {
     BUF_AUTO(path, MESSAGE_MAX);
     BUF_AUTO(text, MESSAGE_MAX);
-    int r = node_put_path(n, &path);
+    int r = node_put_path(n, &path) ?: buf_puts(&text, expected ? "expected " : "");
 
-    r = r ?: buf_puts(&text, expected ? "expected " : "") ?: buf_vprintf(&text, fmt, ap);
+    r = r ?: buf_vprintf(&text, fmt, ap);
     if (expected)
-        r = r ?: buf_puts(&text, ", got ") ?: node_put_value(n, &text);
-    problems_add_field(p, at, buf_str(&path),
-                       r == 0 ? buf_str(&text) : STR("the description of the problem is too long"));
+        (void)!(r ?: buf_puts(&text, ", got ") ?: node_put_value(n, &text));
+    problems_add_field(p, at, buf_str(&path), buf_str(&text));
 }
 
 void node_problem(const struct node *n, struct problems *p, enum problem_kind kind, const char *fmt, ...)
@@ -326,11 +325,13 @@ void node_missing(const struct node *map, const char *key, struct problems *p, c
 
 /* ---- Unknown keys: most are spelling mistakes, so the nearest known name is suggested ---- */
 
-/* Levenshtein's distance, ignoring case. Both names have at most NAME_MAX_BYTES. */
+/* Levenshtein's distance, ignoring case; SIZE_MAX for long names. */
 static size_t edit_distance(struct str a, struct str b)
 {
     size_t row[NAME_MAX_BYTES + 1];
 
+    if (a.n > NAME_MAX_BYTES || b.n > NAME_MAX_BYTES)
+        return SIZE_MAX;
     for (size_t j = 0; j <= b.n; j++)
         row[j] = j;
     for (size_t i = 1; i <= a.n; i++) {
@@ -353,11 +354,8 @@ const char *name_nearest(struct str key, const char *const *known)
     const char *best = NULL;
     size_t best_distance = size_min(1 + key.n / 4, 3) + 1;
 
-    if (key.n < 2 || key.n > NAME_MAX_BYTES)
-        return NULL;
-    for (; *known; known++) {
-        struct str name = str_of(*known);
-        size_t d = name.n <= NAME_MAX_BYTES ? edit_distance(key, name) : best_distance;
+    for (; key.n >= 2 && *known; known++) {
+        size_t d = edit_distance(key, str_of(*known));
 
         if (d < best_distance) {
             best = *known;
@@ -515,15 +513,12 @@ static void format_in_units(char out[SHOWN], uint64_t v, const struct unit *unit
 /* Reads the digits at the start of *s and moves past them. False without a digit and on overflow. */
 static bool take_digits(struct str *s, uint64_t *ret)
 {
-    size_t i = 0;
-    uint64_t v = 0;
+    struct str digits = {s->p, 0};
 
-    for (; i < s->n && s->p[i] >= '0' && s->p[i] <= '9'; i++)
-        if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(s->p[i] - '0'), &v))
-            return false;
-    *s = (struct str){s->p + i, s->n - i};
-    *ret = v;
-    return i > 0;
+    while (digits.n < s->n && isdigit((unsigned char)s->p[digits.n]))
+        digits.n++;
+    *s = (struct str){s->p + digits.n, s->n - digits.n};
+    return str_to_u64(digits, ret) && *ret < UINT64_MAX;
 }
 
 static bool parse_size(const struct node *n, uint64_t *ret)

@@ -192,21 +192,15 @@ size_t utf8_bad_part(struct str s)
 size_t utf8_valid_prefix(struct str s)
 {
     size_t at = 0, len;
-    uint64_t word;
 
-    while (at < s.n) {
-        if (s.n - at >= sizeof word) {
+    do {
+        uint64_t word = HIGH_BITS;
+
+        if (s.n - at >= sizeof word)
             memcpy(&word, s.p + at, sizeof word);
-            if (!(word & HIGH_BITS)) {
-                at += sizeof word;
-                continue;
-            }
-        }
-        len = utf8_char((struct str){s.p + at, s.n - at});
-        if (len == 0)
-            break;
+        len = word & HIGH_BITS ? utf8_char((struct str){s.p + at, s.n - at}) : sizeof word;
         at += len;
-    }
+    } while (len);
     return at;
 }
 

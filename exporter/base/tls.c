@@ -44,7 +44,6 @@ static const char *const auth_names[] = {"NoClientCert", "RequestClientCert", "R
 
 enum { TLS12 = 2, TLS13 = 3 };
 static const char *const version_names[] = {"TLS10", "TLS11", "TLS12", "TLS13"};
-static const char *const gnutls_versions[] = {"TLS1.0", "TLS1.1", "TLS1.2", "TLS1.3"};
 
 enum { DEFAULT_CURVES = 4 };
 static const char *const curve_names[] = {"X25519", "CurveP256", "CurveP384", "CurveP521", "X25519MLKEM768"};
@@ -73,68 +72,57 @@ static const char *const gnutls_ciphers[] = {"AES-128-GCM:+AEAD", "AES-256-GCM:+
                                              "CHACHA20-POLY1305:+AEAD", "AES-128-CBC:+SHA1",
                                              "AES-256-CBC:+SHA1"};
 
-struct versions {
-    int min, max;
-};
-
-/* The index of the name, or -EINVAL and *ret_why from `what`. */
-static int find_name(const char *const *names, size_t n, const char *name, const char *what, char **ret_why)
+/* The index of the name, `otherwise` without one; or -EINVAL and *ret_why from `what`. */
+static int find_name(const char *const *names, int n, const char *name, int otherwise, const char *what,
+                     char **ret_why)
 {
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(name, names[i]) == 0)
-            return (int)i;
-    return httpd_explain(ret_why, -EINVAL, "%s \"%.64s\"", what, name);
+    int i = 0;
+
+    if (!*cstr(name))
+        return otherwise;
+    while (i < n && strcmp(name, names[i]) != 0)
+        i++;
+    return i < n ? i : httpd_explain(ret_why, -EINVAL, "%s \"%.64s\"", what, name);
 }
 
-/* Leaves *version alone without a name. */
-static int choose_version(const char *what, const char *name, int *version, char **ret_why)
+static int put_versions(struct buf *b, int min, int max, char **ret_why)
 {
-    int at =
-        *cstr(name) ? find_name(version_names, ARRAY_SIZE(version_names), name, what, ret_why) : *version;
+    int r = 0;
 
-    *version = at;
-    return at < 0 ? at : 0;
-}
-
-static int put_versions(struct buf *b, const struct httpd_tls_settings *s, struct versions *v, char **ret_why)
-{
-    int r = choose_version("min_version: unknown version", s->min_version, &v->min, ret_why)
-                ?: choose_version("max_version: unknown version", s->max_version, &v->max, ret_why);
-
-    if (r == 0 && v->min > v->max)
-        return httpd_explain(ret_why, -EINVAL, "max_version: %s is below min_version, %s",
-                             version_names[v->max], version_names[v->min]);
-    for (int i = v->max; r == 0 && i >= v->min; i--)
-        r = buf_printf(b, ":+VERS-%s", gnutls_versions[i]);
+    if (min > max)
+        return httpd_explain(ret_why, -EINVAL, "max_version: %s is below min_version, %s", version_names[max],
+                             version_names[min]);
+    for (int i = max; r == 0 && i >= min; i--)
+        r = buf_printf(b, ":+VERS-%s", gnutls_protocol_get_name(GNUTLS_TLS1_0 + i));
     return r;
 }
 
 /* Those that can be used with the key, so that GnuTLS enables no others. Suites with CBC are offered by
  * default only where older versions need them. */
-static int put_suites(struct buf *b, const struct httpd_tls_settings *s, gnutls_pk_algorithm_t key,
-                      struct versions v, char **ret_why)
+static int put_suites(struct buf *b, const struct httpd_tls_settings *s, gnutls_pk_algorithm_t key, int min,
+                      int max, char **ret_why)
 {
-    unsigned named = s->cipher_suites.n ? 0 : v.min < TLS12 ? UINT32_MAX : (1u << AEAD_SUITES) - 1;
+    unsigned named = s->cipher_suites.n ? 0 : min < TLS12 ? UINT32_MAX : (1u << AEAD_SUITES) - 1;
     unsigned is_rsa = key == GNUTLS_PK_RSA || key == GNUTLS_PK_RSA_PSS, usable = 0;
     int r = 0;
 
     for (size_t i = 0; i < s->cipher_suites.n; i++) {
-        int at = find_name(suite_names, ARRAY_SIZE(suite_names), s->cipher_suites.items[i],
+        int at = find_name(suite_names, ARRAY_SIZE(suite_names), s->cipher_suites.items[i], -EINVAL,
                            "cipher_suites: unknown or insecure cipher suite", ret_why);
         if (at < 0)
             return at;
         named |= 1u << at;
     }
-    for (unsigned i = is_rsa; r == 0 && v.min < TLS13 && i < CHOSEN_SUITES; i += 2)
+    for (unsigned i = is_rsa; r == 0 && min < TLS13 && i < CHOSEN_SUITES; i += 2)
         if (named & 1u << i) {
             usable |= 1u << i;
             r = buf_printf(b, ":+ECDHE-%s:+%s", is_rsa ? "RSA" : "ECDSA", gnutls_ciphers[i / 2]);
         }
-    if (v.max < TLS13 && !usable)
+    if (max < TLS13 && !usable)
         return httpd_explain(ret_why, -EINVAL,
                              "cipher_suites: none can be used with the certificate's %s key",
                              gnutls_pk_get_name(key));
-    if (v.max == TLS13 && usable >> AEAD_SUITES && !(usable & ((1u << AEAD_SUITES) - 1)))
+    if (max == TLS13 && usable >> AEAD_SUITES && !(usable & ((1u << AEAD_SUITES) - 1)))
         return httpd_explain(ret_why, -EINVAL,
                              "cipher_suites: TLS 1.3 needs a suite with GCM or CHACHA20: add one, or set "
                              "max_version to TLS12");
@@ -150,8 +138,8 @@ static int put_curves(struct buf *b, const struct httpd_tls_settings *s, char **
 
     for (size_t i = 0; i < s->curve_preferences.n; i++) {
         const char *name = s->curve_preferences.items[i];
-        int at = find_name(curve_names, ARRAY_SIZE(curve_names), name, "curve_preferences: unknown curve",
-                           ret_why);
+        int at = find_name(curve_names, ARRAY_SIZE(curve_names), name, -EINVAL,
+                           "curve_preferences: unknown curve", ret_why);
 
         if (at < 0)
             return at;
@@ -171,13 +159,19 @@ static int context_choose(struct tls_context *into, const struct httpd_tls_setti
                           gnutls_pk_algorithm_t key, char **ret_why)
 {
     BUF_AUTO(b, MAX_PRIORITIES);
-    struct versions v = {TLS12, TLS13};
+    int n = ARRAY_SIZE(version_names), r, max;
+    int min = find_name(version_names, n, s->min_version, TLS12, "min_version: unknown version", ret_why);
     const unsigned *enabled;
-    int n, r = buf_puts(&b, "NORMAL:-VERS-ALL:-KX-ALL:-CIPHER-ALL:-MAC-ALL:-GROUP-ALL:-SIGN-RSA-SHA1"
-                            ":-SIGN-ECDSA-SHA1:%SERVER_PRECEDENCE");
 
-    r = r ?: put_versions(&b, s, &v, ret_why);
-    r = r ?: put_suites(&b, s, key, v, ret_why);
+    if (min < 0)
+        return min;
+    max = find_name(version_names, n, s->max_version, TLS13, "max_version: unknown version", ret_why);
+    if (max < 0)
+        return max;
+    r = buf_puts(&b, "NORMAL:-VERS-ALL:-KX-ALL:-CIPHER-ALL:-MAC-ALL:-GROUP-ALL:-SIGN-RSA-SHA1"
+                     ":-SIGN-ECDSA-SHA1:%SERVER_PRECEDENCE");
+    r = r ?: put_versions(&b, min, max, ret_why);
+    r = r ?: put_suites(&b, s, key, min, max, ret_why);
     r = r ?: put_curves(&b, s, ret_why);
     r = r ?: buf_putc(&b, '\0');
     if (r < 0)
@@ -187,11 +181,11 @@ static int context_choose(struct tls_context *into, const struct httpd_tls_setti
         return httpd_explain(ret_why, -EINVAL, "versions and cipher suites: %s", gnutls_strerror(r));
     n = gnutls_priority_protocol_list(into->priorities, &enabled);
     for (int i = 0; i < n; i++)
-        if (strcmp(gnutls_protocol_get_name(enabled[i]), gnutls_versions[v.min]) == 0)
+        if (enabled[i] == (unsigned)GNUTLS_TLS1_0 + (unsigned)min)
             return 0;
     /* Distributions and machines can disable versions (gnutls.conf). */
     return httpd_explain(ret_why, -EINVAL, "min_version: %s is disabled in GnuTLS on this machine",
-                         version_names[v.min]);
+                         version_names[min]);
 }
 
 /* ---- Certificates and keys ---- */
@@ -300,13 +294,11 @@ void tls_context_unref(struct tls_context *c)
 static int context_fill(struct tls_context *c, const struct httpd_tls_settings *s, char **ret_why)
 {
     gnutls_pk_algorithm_t key = GNUTLS_PK_UNKNOWN;
-    const char *type = cstr(s->client_auth_type);
-    int r = AUTH_NONE;
+    bool is_old_name = strcmp(cstr(s->client_auth_type), "RequireClientCert") == 0; /* of exporter-toolkit */
+    int r = find_name(auth_names, ARRAY_SIZE(auth_names),
+                      is_old_name ? auth_names[AUTH_REQUIRE_ANY] : s->client_auth_type, AUTH_NONE,
+                      "client_auth_type: unknown type", ret_why);
 
-    if (strcmp(type, "RequireClientCert") == 0) /* exporter-toolkit's older name */
-        r = AUTH_REQUIRE_ANY;
-    else if (*type)
-        r = find_name(auth_names, ARRAY_SIZE(auth_names), type, "client_auth_type: unknown type", ret_why);
     if (r < 0)
         return r;
     c->auth = (enum client_auth)r;
@@ -453,30 +445,28 @@ static ssize_t tls_pull(gnutls_transport_ptr_t ptr, void *to, size_t n)
     return -1;
 }
 
-static bool session_set_up(gnutls_session_t session, struct tls_context *c)
+void httpd_tls_begin(struct httpd_tls *t, gnutls_session_t session, struct conn *conn)
 {
+    struct tls_context *c;
+    int r;
+
+    (void)pthread_mutex_lock(&t->lock);
+    conn->tls = c = t->current;
+    atomic_fetch_add(&c->refs, 1);
+    (void)pthread_mutex_unlock(&t->lock);
+    gnutls_transport_set_ptr2(session, conn, (gnutls_transport_ptr_t)(intptr_t)conn->fd);
+    gnutls_transport_set_pull_function(session, tls_pull);
     gnutls_credentials_clear(session); /* those of the daemon */
     gnutls_session_set_ptr(session, c);
-    if (gnutls_priority_set(session, c->priorities) < 0)
-        return false;
+    r = gnutls_priority_set(session, c->priorities);
     if (c->auth != AUTH_NONE) {
         gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUEST);
         gnutls_session_set_verify_function(session, tls_verify_peer);
-    } else if (gnutls_session_ticket_enable_server(session, &c->ticket_key) < 0) {
-        return false;
+    } else {
+        r = r ?: gnutls_session_ticket_enable_server(session, &c->ticket_key);
     }
-    return gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, c->credentials) == 0;
-}
-
-void httpd_tls_begin(struct httpd_tls *t, gnutls_session_t session, struct conn *c)
-{
-    (void)pthread_mutex_lock(&t->lock);
-    c->tls = t->current;
-    atomic_fetch_add(&c->tls->refs, 1);
-    (void)pthread_mutex_unlock(&t->lock);
-    gnutls_transport_set_ptr2(session, c, (gnutls_transport_ptr_t)(intptr_t)c->fd);
-    gnutls_transport_set_pull_function(session, tls_pull);
-    if (!session_set_up(session, c->tls))
+    r = r ?: gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, c->credentials);
+    if (r < 0)
         log_debug("TLS session not set up");
 }
 

@@ -4,7 +4,7 @@
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 
-#include <netinet/in.h>
+#include <arpa/inet.h>
 #include <pthread.h>
 #include <strings.h>
 
@@ -97,7 +97,7 @@ static void parameters_used(char *query)
 
 void url_secrets_used(const char *url)
 {
-    CLEANUP(cleanup_curl_url) CURLU *u = strpbrk(url, "?@") ? curl_url() : NULL;
+    CLEANUP(cleanup_curl_url_cleanup) CURLU *u = strpbrk(url, "?@") ? curl_url() : NULL;
     char *user = NULL, *password = NULL, *query = NULL;
 
     if (!u || curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK)
@@ -139,7 +139,7 @@ static bool has_user(const char *url)
 char *url_origin(const char *url)
 {
     CLEANUP(cleanup_free) char *text = str_dup(str_trim(str_of(url)));
-    CLEANUP(cleanup_curl_url) CURLU *u = curl_url();
+    CLEANUP(cleanup_curl_url_cleanup) CURLU *u = curl_url();
     char *origin = NULL, *zone = NULL;
 
     /* libcurl keeps the zone of an IPv6 address apart from the host; it is meaningful on one machine only. */
@@ -157,77 +157,56 @@ char *url_origin(const char *url)
 
 /* ---- Public addresses: IANA's special-purpose registries (RFC 6890) ---- */
 
-struct prefix {
-    uint8_t bytes[16];
-    unsigned bits;
-};
-
-static const struct prefix not_public_4[] = {
-    {{0}, 8},             /* this network */
-    {{10}, 8},            /* private */
-    {{100, 64}, 10},      /* shared: carriers, pods of some clouds */
-    {{127}, 8},           /* loopback */
-    {{169, 254}, 16},     /* link-local: the clouds' metadata services */
-    {{172, 16}, 12},      /* private */
-    {{192, 0, 0}, 24},    /* protocol assignments */
-    {{192, 0, 2}, 24},    /* documentation */
-    {{192, 88, 99}, 24},  /* 6to4 relays, deprecated */
-    {{192, 168}, 16},     /* private */
-    {{198, 18}, 15},      /* benchmarks */
-    {{198, 51, 100}, 24}, /* documentation */
-    {{203, 0, 113}, 24},  /* documentation */
-    {{224}, 3},           /* multicast, reserved, broadcast */
-};
-
-/* IPv6 prefixes of addresses that embed an IPv4 address at byte `at`. */
 static const struct {
-    struct prefix prefix;
-    unsigned at;
-} embedded[] = {
-    {{{[10] = 0xff, 0xff}, 96}, 12},      /* ::ffff:0:0/96, mapped */
-    {{{0x00, 0x64, 0xff, 0x9b}, 96}, 12}, /* 64:ff9b::/96, NAT64 */
-    {{{0x20, 0x02}, 16}, 2},              /* 2002::/16, 6to4 */
+    const char *network; /* an IPv4 one as that of mapped IPv6 addresses */
+    unsigned bits;
+} not_public[] = {
+    {"::ffff:0.0.0.0", 96 + 8},       /* this network */
+    {"::ffff:10.0.0.0", 96 + 8},      /* private */
+    {"::ffff:100.64.0.0", 96 + 10},   /* shared: carriers, pods of some clouds */
+    {"::ffff:127.0.0.0", 96 + 8},     /* loopback */
+    {"::ffff:169.254.0.0", 96 + 16},  /* link-local: the clouds' metadata services */
+    {"::ffff:172.16.0.0", 96 + 12},   /* private */
+    {"::ffff:192.0.0.0", 96 + 24},    /* protocol assignments */
+    {"::ffff:192.0.2.0", 96 + 24},    /* documentation */
+    {"::ffff:192.88.99.0", 96 + 24},  /* 6to4 relays, deprecated */
+    {"::ffff:192.168.0.0", 96 + 16},  /* private */
+    {"::ffff:198.18.0.0", 96 + 15},   /* benchmarks */
+    {"::ffff:198.51.100.0", 96 + 24}, /* documentation */
+    {"::ffff:203.0.113.0", 96 + 24},  /* documentation */
+    {"::ffff:224.0.0.0", 96 + 3},     /* multicast, reserved, broadcast */
+    {"2001::", 23},                   /* protocol assignments, Teredo */
+    {"2001:db8::", 32},               /* documentation */
+    {"3fff::", 20},                   /* documentation */
 };
 
-/* Global unicast, and its parts that are not public. All other addresses are special or unassigned. */
-static const struct prefix unicast_6 = {{0x20}, 3};
-static const struct prefix not_public_6[] = {
-    {{0x20, 0x01, 0x00}, 23},       /* protocol assignments, Teredo */
-    {{0x20, 0x01, 0x0d, 0xb8}, 32}, /* documentation */
-    {{0x3f, 0xff}, 20},             /* documentation */
-};
-
-static bool has_prefix(const uint8_t *address, const struct prefix *p)
+static bool has_prefix(const uint8_t address[16], const char *network, unsigned bits)
 {
-    unsigned whole = p->bits / 8, rest = p->bits % 8;
-    uint8_t mask = (uint8_t)(0xff00u >> rest);
+    unsigned whole = bits / 8, rest = bits % 8;
+    uint8_t bytes[16];
 
-    return memcmp(address, p->bytes, whole) == 0 &&
-           (rest == 0 || (address[whole] & mask) == (p->bytes[whole] & mask));
-}
-
-static bool has_any(const uint8_t *address, const struct prefix *prefixes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (has_prefix(address, &prefixes[i]))
-            return true;
-    return false;
-}
-
-static bool is_public_4(const uint8_t *address)
-{
-    return !has_any(address, not_public_4, ARRAY_SIZE(not_public_4));
-}
-
-static bool is_public_6(const uint8_t *address)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(embedded); i++)
-        if (has_prefix(address, &embedded[i].prefix))
-            return is_public_4(address + embedded[i].at);
-    return has_prefix(address, &unicast_6) && !has_any(address, not_public_6, ARRAY_SIZE(not_public_6));
+    return inet_pton(AF_INET6, network, bytes) == 1 && memcmp(address, bytes, whole) == 0 &&
+           (rest == 0 || (address[whole] ^ bytes[whole]) >> (8 - rest) == 0);
 }
 
 bool address_is_public(int family, const void *address)
 {
-    return family == AF_INET ? is_public_4(address) : family == AF_INET6 && is_public_6(address);
+    /* Of NAT64 and 6to4, the IPv4 address within counts. */
+    size_t at = family != AF_INET6                     ? 0
+                : has_prefix(address, "64:ff9b::", 96) ? 12
+                : has_prefix(address, "2002::", 16)    ? 2
+                                                       : 0;
+    uint8_t bytes[16] = {[10] = 0xff, 0xff};
+
+    if (family == AF_INET || at)
+        memcpy(bytes + 12, (const uint8_t *)address + at, 4);
+    else if (family == AF_INET6)
+        memcpy(bytes, address, sizeof(bytes));
+    else
+        return false;
+    for (size_t i = 0; i < ARRAY_SIZE(not_public); i++)
+        if (has_prefix(bytes, not_public[i].network, not_public[i].bits))
+            return false;
+    /* All others are special or unassigned. */
+    return has_prefix(bytes, "::ffff:0.0.0.0", 96) || has_prefix(bytes, "2000::", 3);
 }

@@ -367,17 +367,29 @@ struct spellings {
     uint32_t *index; /* index in `was` + 1 by place; built for the first unexpected result */
 };
 
-enum { PIECES = DS_LABELS - 2 }; /* labels whose values come from results */
+/* The text of a name before each label value and, last, behind all of them. */
+static const struct str name_parts[DS_LABELS + 1] = {
+    [DS_APP] = STR(SCORE_METRIC "{ds_app=\""),
+    [DS_CLUSTER] = STR("\",ds_cluster=\""),
+    [DS_CONTAINER] = STR("\",ds_container=\""),
+    [DS_DEVICE] = STR("\",ds_device=\""),
+    [DS_META] = STR("\",ds_meta=\""),
+    [DS_NAMESPACE] = STR("\",ds_namespace=\""),
+    [DS_NODE] = STR("\",ds_node=\""),
+    [DS_POD] = STR("\",ds_pod=\""),
+    [DS_SCORE_NAME] = STR("\",ds_score_name=\""),
+    [DS_LABELS] = STR("\"}"),
+};
+
+static const unsigned OWN_LABELS = 1u << DS_CLUSTER | 1u << DS_SCORE_NAME; /* which results do not have */
 
 struct batch_builder {
     char *cluster_name, *score_name;
+    struct buf cluster_shown, score_shown; /* both as a name has them, with escapes */
     size_t max_series;
-    struct buf constants;
-    /* The text before the i-th value of a result and, last, after all of them: slices of constants. */
-    struct str piece[PIECES + 1];
-    enum ds_label label[PIECES];
 
-    struct series_set *last;    /* of the previous batch */
+    struct series_set *last;    /* of the previous batch, empty before the first */
+    bool began;                 /* a batch was sealed */
     struct spellings spellings; /* of last's series */
     size_t label_max;
 
@@ -393,12 +405,6 @@ struct batch_builder {
     size_t n_cuts, cuts_cap, merged_by_cut;
 };
 
-/* The series of the previous batch. */
-static size_t batch_last_count(const struct batch_builder *b)
-{
-    return b->last ? series_count(b->last) : 0;
-}
-
 /* ---- Spellings ---- */
 
 static void spellings_append(struct spellings *s, const struct spelling *one)
@@ -408,12 +414,6 @@ static void spellings_append(struct spellings *s, const struct spelling *one)
         s->now = xreallocarray(s->now, s->cap_now, sizeof(*s->now));
     }
     s->now[s->n_now++] = *one;
-}
-
-static void spellings_note(struct spellings *s, struct str text, size_t place)
-{
-    if (text.n > 0 && text.n <= UINT32_MAX)
-        spellings_append(s, &(struct spelling){hash_bytes(text), (uint32_t)text.n, (uint32_t)place});
 }
 
 /* After an unexpected result for a known place of n_places: expects what followed it in the last answer. */
@@ -531,7 +531,7 @@ static void batch_seal_cuts(struct batch_builder *b, const uint32_t *moved, stru
 static void merge_take(const struct batch_builder *b, struct batch *batch, uint32_t *moved,
                        const struct series_set *set, size_t from, size_t end)
 {
-    size_t base = set == b->fresh ? batch_last_count(b) : 0, n = batch->set->n;
+    size_t base = set == b->fresh ? series_count(b->last) : 0, n = batch->set->n;
 
     for (size_t i = base + from; i < base + end; i++, n++) {
         moved[i] = (uint32_t)n;
@@ -553,26 +553,16 @@ static void merge_take_seen(const struct batch_builder *b, struct batch *batch, 
     }
 }
 
-static size_t kept_bytes(const struct batch_builder *b)
-{
-    size_t bytes = 0;
-
-    for (size_t i = 0; i < batch_last_count(b); i++)
-        if (b->seen[i])
-            bytes += b->last->place[i + 1].name - b->last->place[i].name;
-    return bytes;
-}
-
 /* Merges the series of the last set that were seen again with the fresh ones into a new last set, with its
  * values and order. moved[] becomes the place in it of each until now, or UINT32_MAX. -ENOMEM. */
 static int merge_series(struct batch_builder *b, struct batch *batch, uint32_t *moved)
 {
-    size_t n = b->n_seen + b->fresh->n, old_n = batch_last_count(b), at = 0;
+    size_t n = b->n_seen + b->fresh->n, old_n = series_count(b->last), at = 0;
     CLEANUP(cleanup_free) uint32_t *by_name = series_set_sort(b->fresh);
     char *room;
 
     batch->set = series_set_new(n);
-    if (buf_room(&batch->set->text, kept_bytes(b) + b->fresh->text.n, &room) < 0)
+    if (buf_room(&batch->set->text, b->last->text.n + b->fresh->text.n, &room) < 0)
         return -ENOMEM;
     batch->values = xcalloc(size_max(n, 1), sizeof(*batch->values));
     batch->order = xcalloc(size_max(n, 1), sizeof(*batch->order));
@@ -589,6 +579,7 @@ static int merge_series(struct batch_builder *b, struct batch *batch, uint32_t *
     if (b->n_seen)
         series_set_take_slots(batch->set, b->last, moved);
     series_set_take_slots(batch->set, b->fresh, moved + old_n);
+    buf_shrink(&batch->set->text);
     (void)series_set_unref(b->last);
     b->last = series_set_ref(batch->set);
     return 0;
@@ -600,18 +591,19 @@ int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *
     CLEANUP(cleanup_free) uint32_t *moved = NULL; /* NULL: the series are those of the last set */
 
     *batch = (struct batch){.refs = 1, .at = at, .score_name = xstrdup(b->score_name)};
-    batch->new_set = !b->last || b->fresh->n || b->n_seen < series_count(b->last);
+    batch->new_set = !b->began || b->fresh->n || b->n_seen < series_count(b->last);
     if (!batch->new_set) {
         batch->set = series_set_ref(b->last);
         batch->values = TAKE_PTR(b->values);
         batch->order = TAKE_PTR(b->results);
     } else {
-        moved = xcalloc(batch_last_count(b) + b->fresh->n + 1, sizeof(*moved));
+        moved = xcalloc(series_count(b->last) + b->fresh->n + 1, sizeof(*moved));
         if (merge_series(b, batch, moved) < 0)
             return -ENOMEM;
     }
     spellings_keep(&b->spellings, moved);
     batch_seal_cuts(b, moved, batch);
+    b->began = true;
     if (ret_duplicates)
         *ret_duplicates = b->duplicates;
     batch_abandon(b);
@@ -619,39 +611,18 @@ int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *
     return 0;
 }
 
-/* Renders the constant parts of a name once: rendering a name is then only copying. */
-static void make_pieces(struct batch_builder *b)
-{
-    size_t start[PIECES + 2] = {0}, k = 0;
-    int r = buf_puts(&b->constants, SCORE_METRIC "{");
-
-    for (size_t i = 0; r == 0 && i < DS_LABELS; i++) {
-        r = buf_printf(&b->constants, "%s%s=\"", i ? "\"," : "", ds_label_names[i].p);
-        if (r == 0 && i == DS_CLUSTER) {
-            r = buf_put_label_value(&b->constants, str_of(b->cluster_name));
-        } else if (r == 0 && i == DS_SCORE_NAME) {
-            r = buf_put_label_value(&b->constants, str_of(b->score_name));
-        } else {
-            b->label[k++] = (enum ds_label)i;
-            start[k] = b->constants.n;
-        }
-    }
-    if ((r ?: buf_puts(&b->constants, "\"}")) < 0)
-        memory_exhausted(b->constants.n);
-    start[k + 1] = b->constants.n;
-    for (size_t i = 0; i <= k; i++)
-        b->piece[i] = (struct str){b->constants.p + start[i], start[i + 1] - start[i]};
-}
-
 struct batch_builder *batch_builder_new(const char *cluster_name, const char *score_name, size_t max_series)
 {
     struct batch_builder *b = xcalloc(1, sizeof(*b));
 
-    buf_init(&b->constants, 64u << 20); /* a configuration is smaller */
+    b->cluster_shown.max = b->score_shown.max = 64u << 20; /* a configuration is smaller */
     b->max_series = max_series;
+    b->last = series_set_new(0);
     b->cluster_name = xstrdup(cluster_name);
     b->score_name = xstrdup(score_name);
-    make_pieces(b);
+    if (buf_put_label_value(&b->cluster_shown, str_of(cluster_name)) < 0 ||
+        buf_put_label_value(&b->score_shown, str_of(score_name)) < 0)
+        memory_exhausted(b->cluster_shown.max);
     return b;
 }
 
@@ -674,7 +645,8 @@ struct batch_builder *batch_builder_free(struct batch_builder *b)
         return NULL;
     batch_abandon(b);
     (void)series_set_unref(b->last);
-    buf_done(&b->constants);
+    buf_done(&b->cluster_shown);
+    buf_done(&b->score_shown);
     spellings_done(&b->spellings);
     free(b->cluster_name);
     free(b->score_name);
@@ -689,7 +661,7 @@ void batch_builder_set_max(struct batch_builder *b, size_t max_series)
 
 void batch_begin(struct batch_builder *b, size_t label_max, size_t answer_bytes)
 {
-    size_t n = batch_last_count(b);
+    size_t n = series_count(b->last);
 
     batch_abandon(b);
     if (b->label_max != label_max)
@@ -706,23 +678,27 @@ void batch_begin(struct batch_builder *b, size_t label_max, size_t answer_bytes)
 /* Writes the name behind the text of the fresh series. */
 static int render_name(struct batch_builder *b, const struct batch_labels *l, struct str *ret)
 {
-    size_t room = b->constants.n;
+    size_t room = name_parts[DS_LABELS].n;
+    struct str values[DS_LABELS];
     char *to, *o;
     int r;
 
-    for (size_t i = 0; i < PIECES; i++)
-        room += l->value[b->label[i]].n * 2;
+    memcpy(values, l->value, sizeof(values));
+    values[DS_CLUSTER] = buf_str(&b->cluster_shown);
+    values[DS_SCORE_NAME] = buf_str(&b->score_shown);
+    for (size_t i = 0; i < DS_LABELS; i++)
+        room += name_parts[i].n + values[i].n * 2;
     r = buf_room(&b->fresh->text, room, &to);
     if (r < 0)
         return r;
     o = to;
-    for (size_t i = 0; i < PIECES; i++) {
-        struct str v = l->value[b->label[i]];
-        o = mempcpy(o, b->piece[i].p, b->piece[i].n);
-        if (v.n)
-            o = l->escapes & (1u << b->label[i]) ? escape_label_value(o, v) : mempcpy(o, v.p, v.n);
+    for (size_t i = 0; i < DS_LABELS; i++) {
+        o = mempcpy(o, name_parts[i].p, name_parts[i].n);
+        if (values[i].n)
+            o = l->escapes & ~OWN_LABELS & 1u << i ? escape_label_value(o, values[i])
+                                                   : mempcpy(o, values[i].p, values[i].n);
     }
-    o = mempcpy(o, b->piece[PIECES].p, b->piece[PIECES].n);
+    o = mempcpy(o, name_parts[DS_LABELS].p, name_parts[DS_LABELS].n);
     *ret = (struct str){to, (size_t)(o - to)};
     return 0;
 }
@@ -734,7 +710,7 @@ static void grow_places(struct batch_builder *b)
 
     if (b->fresh->n == b->fresh->cap)
         series_set_reserve(b->fresh, size_max(64, b->fresh->cap * 2));
-    if (batch_last_count(b) + b->fresh->n < was)
+    if (series_count(b->last) + b->fresh->n < was)
         return;
     b->places_cap = size_max(64, was * 2);
     b->values = xreallocarray(b->values, b->places_cap, sizeof(*b->values));
@@ -756,11 +732,10 @@ static void expect_more(struct batch_builder *b, size_t spelling_n)
         (void)!buf_room(&b->fresh->text, size_min(results, b->max_series) * b->fresh->text.n, &room);
 }
 
-/* Adds the name just written; *ret is its place. */
+/* Adds the name just written; *ret is its place. 1: it is there already, as below. */
 static int add_fresh(struct batch_builder *b, const struct batch_labels *labels, struct str name,
                      uint32_t tag, size_t *ret)
 {
-    const unsigned own = 1u << DS_CLUSTER | 1u << DS_SCORE_NAME;
     struct str values[DS_LABELS];
     struct series_slot *slot;
     int r;
@@ -768,30 +743,27 @@ static int add_fresh(struct batch_builder *b, const struct batch_labels *labels,
     grow_places(b);
     slot = series_set_slot(b->fresh, name, tag);
     if (slot->series) {
-        b->duplicates++;
-        *ret = batch_last_count(b) + slot->series - 1;
-        return 0;
+        *ret = series_count(b->last) + slot->series - 1;
+        return 1;
     }
     if (b->n_seen + b->fresh->n >= b->max_series)
         return -ENOSPC;
     memcpy(values, labels->value, sizeof(values));
     values[DS_CLUSTER] = str_of(b->cluster_name);
     values[DS_SCORE_NAME] = str_of(b->score_name);
-    r = series_set_append(b->fresh, slot, tag, name.n, values, labels->escapes | own);
+    r = series_set_append(b->fresh, slot, tag, name.n, values, labels->escapes | OWN_LABELS);
     if (r < 0)
         return r;
     if (b->fresh->n == 1)
         expect_more(b, labels->spelling.n);
-    *ret = batch_last_count(b) + b->fresh->n - 1;
+    *ret = series_count(b->last) + b->fresh->n - 1;
     return 0;
 }
 
 static int add_known(struct batch_builder *b, size_t place)
 {
-    if (b->seen[place]) {
-        b->duplicates++;
-        return 0;
-    }
+    if (b->seen[place])
+        return 1;
     if (b->n_seen + b->fresh->n >= b->max_series)
         return -ENOSPC;
     b->seen[place] = 1;
@@ -810,34 +782,39 @@ static int add_series(struct batch_builder *b, const struct batch_labels *labels
     if (r < 0)
         return r;
     hash = hash_bytes(name);
-    place = b->last ? series_set_lookup(b->last, name, hash) : -1;
+    place = series_set_lookup(b->last, name, hash);
     if (place < 0)
         return add_fresh(b, labels, name, (uint32_t)hash, ret);
     *ret = (size_t)place;
     r = add_known(b, *ret);
-    if (r == 0)
+    if (r >= 0)
         spellings_follow(&b->spellings, *ret, series_count(b->last));
     return r;
 }
 
-/* The series at the place has the value of the next result. */
-static void set_value(struct batch_builder *b, size_t place, double value)
+/* The series at the place, which an earlier result may have given a value, has that of the next result. */
+static void set_value(struct batch_builder *b, size_t place, bool repeated, const uint32_t *uncut,
+                      double value)
 {
+    b->duplicates += repeated;
+    if (uncut || b->n_cuts)
+        batch_note_cut(b, place, repeated, uncut);
     b->values[place] = value;
     b->results[place] = (uint32_t)b->n_results++;
 }
 
 int batch_add(struct batch_builder *b, const struct batch_labels *labels, double value)
 {
-    size_t place, duplicates = b->duplicates;
+    struct str spelling = labels->spelling;
+    size_t place;
     int r = add_series(b, labels, &place);
 
     if (r < 0)
         return r == -EFBIG ? -ENOMEM : r;
-    if (labels->uncut || b->n_cuts)
-        batch_note_cut(b, place, b->duplicates > duplicates, labels->uncut);
-    spellings_note(&b->spellings, labels->spelling, place);
-    set_value(b, place, value);
+    if (spelling.n > 0 && spelling.n <= UINT32_MAX)
+        spellings_append(&b->spellings,
+                         &(struct spelling){hash_bytes(spelling), (uint32_t)spelling.n, (uint32_t)place});
+    set_value(b, place, r, labels->uncut, value);
     return 0;
 }
 
@@ -852,14 +829,11 @@ size_t batch_spelled(const struct batch_builder *b, struct str text)
 int batch_add_spelled(struct batch_builder *b, double value)
 {
     const struct spelling *one = &b->spellings.was[b->spellings.next++];
-    size_t duplicates = b->duplicates;
     int r = add_known(b, one->place);
 
     if (r < 0)
         return r;
     spellings_append(&b->spellings, one);
-    if (b->n_cuts)
-        batch_note_cut(b, one->place, b->duplicates > duplicates, NULL);
-    set_value(b, one->place, value);
+    set_value(b, one->place, r, NULL, value);
     return 0;
 }

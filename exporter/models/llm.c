@@ -11,8 +11,8 @@
 #include "exporter/base/text.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/models/model.h"
-#include "exporter/num/num.h"
-#include "exporter/score/error.h"
+#include "exporter/score/round.h"
+#include "exporter/ui/out.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <errno.h>
@@ -44,7 +44,6 @@ struct llm {
     struct http *http;
     struct metrics *metrics;
     struct buf template, tendency;            /* terminated */
-    struct buf endpoint_shown;                /* terminated; without credentials */
     TAILQ_HEAD(llm_rounds, llm_round) rounds; /* the earliest gets the free questions first */
     size_t running;                           /* questions */
 };
@@ -163,62 +162,51 @@ static char *template_check(const char *template)
                : xstrdup("it has no ${values}, so that every series would have the same answer");
 }
 
-static int prompt_put_number(struct buf *into, double v)
-{
-    char text[NUM_MAX];
-
-    return buf_put(into, text, num_put_double(text, v));
-}
-
 /* Samples that are not finite are left out. */
-static int prompt_put_placeholder(struct buf *into, size_t which, const struct llm *m,
-                                  const struct input_series *s)
+static void prompt_put_placeholder(struct out *into, size_t which, const struct llm *m,
+                                   const struct input_series *s)
 {
-    struct str name;
+    struct str name = STR("unknown");
     char *room;
-    int r = 0;
 
     switch (which) {
     case VALUES:
-        for (size_t i = 0; r == 0 && i < s->n; i++)
-            if (isfinite(s->values[i]))
-                r = prompt_put_number(into, s->times[i])
-                        ?: buf_puts(into, " : ")
-                        ?: prompt_put_number(into, s->values[i])
-                        ?: buf_putc(into, '\n');
-        return r;
+        for (size_t i = 0; i < s->n; i++)
+            if (isfinite(s->values[i])) {
+                value_number(into, s->times[i]);
+                out_puts(into, " : ");
+                value_number(into, s->values[i]);
+                out_puts(into, "\n");
+            }
+        break;
     case LABELS:
-        return buf_put_str(into, s->metric);
+        out_str(into, s->metric);
+        break;
     case APP_NAME:
-        if (!series_label(s->metric, "pod", &name) && !series_label(s->metric, "namespace", &name))
-            return buf_puts(into, "unknown");
-        r = buf_room(into, name.n * 3, &room);
-        into->n += r == 0 ? jr_unescape(name, room) : 0;
-        return r;
+        if (!series_label(s->metric, "pod", &name))
+            (void)series_label(s->metric, "namespace", &name);
+        if (into->error == 0 && (into->error = buf_room(into->b, name.n * 3, &room)) == 0)
+            into->b->n += jr_unescape(name, room);
+        break;
     case TIMESERIES_KIND:
-        return buf_puts(into, m->timeseries_kind);
+        out_puts(into, m->timeseries_kind);
+        break;
     default:
-        return buf_puts(into, m->tendency.p);
+        out_puts(into, m->tendency.p);
     }
 }
 
 static int prompt_put(struct buf *into, const struct llm *m, const struct input_series *s)
 {
-    int r = 0;
+    const char *t = m->template.p, *next;
+    struct out o = out_begin(into);
 
-    for (const char *t = m->template.p; r == 0 && *t;) {
-        size_t which = placeholder_at(t), n;
-
-        if (which < PLACEHOLDERS) {
-            r = prompt_put_placeholder(into, which, m, s);
-            n = strlen(placeholders[which]);
-        } else {
-            n = 1 + strcspn(t + 1, "$");
-            r = buf_put(into, t, n);
-        }
-        t += n;
+    for (; (next = strstr(t, "${")); t = next + strlen(placeholders[placeholder_at(next)])) {
+        out_str(&o, (struct str){t, (size_t)(next - t)});
+        prompt_put_placeholder(&o, placeholder_at(next), m, s);
     }
-    return r;
+    out_puts(&o, t);
+    return out_end(&o);
 }
 
 /* ---- The API ---- */
@@ -229,18 +217,21 @@ static int request_put(struct buf *into, const struct llm *m, struct str prompt)
 {
     static const struct str suffix = STR("/chat/completions");
     size_t n = strcspn(m->endpoint, "?#");
+    struct out o = out_begin(into);
     bool chat;
 
     while (n && m->endpoint[n - 1] == '/')
         n--;
     chat = n >= suffix.n && memcmp(m->endpoint + n - suffix.n, suffix.p, suffix.n) == 0;
-    return buf_puts(into, "{\"model\":")
-               ?: buf_put_json(into, str_of(m->name))
-               ?: buf_puts(into, chat ? ",\"messages\":[{\"role\":\"user\",\"content\":" : ",\"prompt\":")
-               ?: buf_put_json(into, prompt)
-               ?: buf_puts(into, chat ? "}],\"temperature\":" : ",\"temperature\":")
-               ?: prompt_put_number(into, m->temperature)
-               ?: buf_printf(into, ",\"max_tokens\":%lld}", (long long)m->max_tokens);
+    out_puts(&o, "{");
+    member_text(&o, "model", m->name);
+    out_puts(&o, chat ? ",\"messages\":[{\"role\":\"user\",\"content\":" : ",\"prompt\":");
+    value_text(&o, prompt);
+    out_puts(&o, chat ? "}]" : "");
+    member_number(&o, "temperature", m->temperature);
+    member_count(&o, "max_tokens", (uint64_t)m->max_tokens);
+    out_puts(&o, "}");
+    return out_end(&o);
 }
 
 /* ---- The end of a round ---- */
@@ -255,7 +246,7 @@ static void question_free(struct llm_question *q)
     free(q);
 }
 
-static void round_free(struct llm_round *r)
+static void llm_round_free(struct llm_round *r)
 {
     while (!LIST_EMPTY(&r->questions))
         question_free(LIST_FIRST(&r->questions));
@@ -269,16 +260,19 @@ static void round_end(struct llm_round *r)
 {
     struct scoring *s = r->scoring;
     struct llm *m = r->llm;
+    BUF_AUTO(endpoint, ENDPOINT_MAX);
     int e = 0;
 
     s->left_out[LEFT_OUT_NO_ANSWER] += r->n - s->results.n - s->left_out[LEFT_OUT_NO_NUMBER];
     if (r->n && !s->results.n) {
-        (void)snprintf(s->why, sizeof(s->why), "no answer of %.80s: %.150s", m->endpoint_shown.p, r->why);
+        (void)!http_url_for_people(str_of(m->endpoint), &endpoint);
+        (void)snprintf(s->why, sizeof(s->why), "no answer of %.*s: %.150s", (int)size_min(endpoint.n, 80),
+                       cstr(endpoint.p), r->why);
         secret_hide_text(s->why);
         e = -EIO;
     }
     TAILQ_REMOVE(&m->rounds, r, entry);
-    round_free(r);
+    llm_round_free(r);
     scoring_done(s, e);
 }
 
@@ -518,7 +512,7 @@ static void llm_begin(void *state, struct scoring *s)
     }
     e = s->request.error ?: round_read_key(r);
     if (e < 0) {
-        round_free(r);
+        llm_round_free(r);
         scoring_done(s, e);
         return;
     }
@@ -559,14 +553,11 @@ static int llm_open(void *state, struct loop *loop, struct metrics *metrics, cha
     TAILQ_INIT(&m->rounds);
     m->loop = loop;
     m->metrics = metrics;
-    buf_init(&m->endpoint_shown, ENDPOINT_MAX);
     r = llm_read_text(&m->template, m->template_file, llm_default_template, ret_why)
             ?: llm_read_text(&m->tendency, m->tendency_file, "", ret_why);
     why = r == 0 ? template_check(m->template.p) : NULL;
     if (why)
         r = llm_explain(ret_why, m->template_file, why);
-    r = r ?: http_url_for_people(str_of(m->endpoint), &m->endpoint_shown);
-    r = r ?: buf_putc(&m->endpoint_shown, '\0');
     m->http = r == 0 ? http_new(m->loop, ds_user_agent) : NULL;
     return r;
 }
@@ -580,7 +571,6 @@ static void llm_close(void *state)
     m->http = http_free(m->http);
     buf_done(&m->template);
     buf_done(&m->tendency);
-    buf_done(&m->endpoint_shown);
 }
 
 static const struct model_endpoint llm_endpoint = {

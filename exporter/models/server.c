@@ -164,11 +164,8 @@ static int call_read_body(struct call *c, struct str *ret)
     if (!is_compressed(c))
         return 0;
     if (!str_eq_nocase(coding, STR("gzip")) && !str_eq_nocase(coding, STR("x-gzip")) &&
-        !str_eq_nocase(coding, STR("deflate"))) {
-        (void)snprintf(c->scoring.why, WHY_BYTES,
-                       "unsupported Content-Encoding; supported are gzip and deflate");
+        !str_eq_nocase(coding, STR("deflate")))
         return -EPROTONOSUPPORT;
-    }
     r = inflate_body(c->rq->body, &c->body, &why);
     *ret = buf_str(&c->body);
     if (r == -EFBIG)
@@ -229,7 +226,7 @@ static void call_fill_reply(struct call *c)
         {0, 200, ""},
         {-EINVAL, 400, "invalid request"},
         {-E2BIG, 413, "the body is too large"},
-        {-EPROTONOSUPPORT, 415, "unsupported Content-Encoding"},
+        {-EPROTONOSUPPORT, 415, "unsupported Content-Encoding; supported are gzip and deflate"},
         {-EIO, 502, "the model's service failed"},
         {-ETIME, 503, "too many calls: this one waited too long"},
         {-ECANCELED, 503, "shutting down"},

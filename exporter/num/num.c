@@ -1,23 +1,18 @@
 #include "exporter/num/num.h"
 
 #include <endian.h>
-#include <float.h>
 #include <math.h>
-#include <stdio.h>
 
 enum { FRACTION_BITS = 52 };
 
-/* ---- Powers of ten, 128 significant bits each, the high half first; the top bit is set ----
- *
- * What does not fit is cut off, except that powers -27 to -1 are rounded up: for these alone a reader must be
- * able to tell an exact tie, and multiplying by the cut-off value would put it just below. */
+/* ---- Powers of ten, 128 significant bits each, the high half first; the top bit is set. Rounded up where
+ * they are not exact ---- */
 
 enum {
-    POW10_FIRST = -342,
+    POW10_FIRST = -292,
     POW10_LAST = 324,
     POW10_EXACT_LAST = 55, /* 0 to this are exact: 5^55 is the last power of five below 2^128 */
-    POW10_UP_FIRST = -27,  /* this to -1 are rounded up */
-    LIMBS = 18             /* two zeros below, so that the top three always exist; 5^342 has 795 bits */
+    LIMBS = 18             /* two zeros below, so that the top three always exist; 5^324 has 753 bits */
 };
 
 static uint64_t pow10_table[POW10_LAST - POW10_FIRST + 1][2];
@@ -33,7 +28,7 @@ static void pow10_put(int q, const uint64_t limbs[LIMBS])
     zeros = __builtin_clzll(limbs[i]);
     top = (unsigned __int128)limbs[i] << 64 | limbs[i - 1];
     top = zeros ? top << zeros | limbs[i - 2] >> (64 - zeros) : top;
-    top += q >= POW10_UP_FIRST && q < 0;
+    top += q < 0 || q > POW10_EXACT_LAST;
     to[0] = (uint64_t)(top >> 64);
     to[1] = (uint64_t)top;
 }
@@ -90,29 +85,19 @@ static inline uint64_t mul_round_to_odd(const uint64_t g[2], uint64_t c)
     return (uint64_t)(high >> 64) | ((uint64_t)high > 1);
 }
 
-/* 10^k with 128 bits, rounded up where it is not exact. */
-static void pow10_up(int k, uint64_t g[2])
-{
-    const uint64_t *t = pow10_table[k - POW10_FIRST];
-    uint64_t up = k < POW10_UP_FIRST || k > POW10_EXACT_LAST;
-
-    g[1] = t[1] + up;
-    g[0] = t[0] + (g[1] < up);
-}
-
 /* The integer d for which d * 10^*ret_exp10 is the shortest spelling of the double c * 2^q, with zeros at
  * its end where that has fewer digits; below 10^17. `closer`: the next double below is only half as far as
  * the one above. The choices are computed, not branched on, for no processor can guess them. */
 static uint64_t shortest(uint64_t c, int q, bool closer, int *ret_exp10)
 {
-    uint64_t odd = c & 1, g[2], low, mid, high, s, tens;
+    uint64_t odd = c & 1, low, mid, high, s, tens;
     /* floor(log10(2^q)), or if closer floor(log10(3/4 * 2^q)), and floor(log2(10^-k)); right over the whole
      * range of doubles. */
     int k = (q * 1262611 - (closer ? 524031 : 0)) >> 22;
     int h = q + ((-k * 1741647) >> 19) + 1;
+    const uint64_t *g = pow10_table[-k - POW10_FIRST];
     bool under, over, under_tens, over_tens;
 
-    pow10_up(-k, g);
     mid = mul_round_to_odd(g, (4 * c) << h);
     /* An even c owns its interval's ends, an odd one does not. */
     low = mul_round_to_odd(g, (4 * c - 2 + closer) << h) + odd;
@@ -249,12 +234,9 @@ static char *put_finite(char *out, uint64_t fraction, int exponent)
     int exp10;
     uint64_t d;
 
-    if (LIKELY(exponent != 0)) {
-        d = shortest(fraction | 1ULL << FRACTION_BITS, exponent - EXPONENT_BIAS,
-                     fraction == 0 && exponent > 1, &exp10);
-    } else {
-        d = shortest(fraction, 1 - EXPONENT_BIAS, false, &exp10);
-    }
+    /* Subnormals have the exponent of the lowest normal numbers, without the leading one. */
+    d = shortest(exponent ? fraction | 1ULL << FRACTION_BITS : fraction, (exponent ?: 1) - EXPONENT_BIAS,
+                 fraction == 0 && exponent > 1, &exp10);
     /* Without a branch for the two lengths that digits have above the subnormals. */
     exp10 -= d < TEN_16;
     d = d < TEN_16 ? d * 10 : d;
@@ -294,32 +276,22 @@ size_t num_put_u64(char out[NUM_MAX], uint64_t v)
 
     if (v < TEN_8)
         return put_first_group(out, (uint32_t)v);
-    if (v < TEN_16) {
-        n = put_first_group(out, (uint32_t)(v / TEN_8));
-    } else {
-        n = put_first_group(out, (uint32_t)(v / TEN_16));
-        store_digits(out + n, eight_digits((uint32_t)(v / TEN_8 % TEN_8)));
-        n += 8;
-    }
+    n = num_put_u64(out, v / TEN_8);
     store_digits(out + n, eight_digits((uint32_t)(v % TEN_8)));
     return n + 8;
 }
 
 /* ---- Reading ----
  *
- * The digits become a 64-bit integer w and a power of ten q. Small ones are exact in double
- * arithmetic (Clinger 1990); the others are multiplied by 128 bits of 10^q, which settles the nearest
- * double for every w and q (Lemire 2021; Mushtak and Lemire 2023 show that no case is left open). More
- * than 19 digits leave w between two integers: where both give one double, that is it, and otherwise
- * strtod() decides on a shortened copy. */
+ * The digits become a 64-bit integer w and a power of ten q. 128 bits of their product settle the nearest
+ * double, unless it lies halfway between two or nearly so (Lemire 2021); there, and for all other numbers,
+ * strtod() decides. */
 
 enum {
-    EXPONENT_MAX = 0x7ff,
-    Q_MIN = POW10_FIRST, /* below it even 2^64 * 10^q is nearer to 0 than to any double */
     Q_MAX = 308,
-    W_DIGITS = 19,    /* that always fit 64 bits */
-    TIE_DIGITS = 768, /* no tie between two doubles has more, so what follows only matters as zero or not */
-    CLINGER_MAX = 22  /* 10^22 is the last power of ten that a double holds exactly */
+    W_DIGITS = 19,      /* that always fit 64 bits */
+    SLACK = 4,          /* more than the product's error, in units of its last bit */
+    TEXT_MAX = 64 << 10 /* a longer number is refused if it needs strtod(), for which it is copied */
 };
 
 /* Far outside any double, and far inside int64_t: an exponent is not read further, but digits count
@@ -414,103 +386,6 @@ static inline bool read_number(struct str s, struct number *n)
     return p == end;
 }
 
-/* The upper 128 bits of w * 10^q, both with their top bit set, as far as they can matter: the low half of
- * the power is only multiplied when the bits below the rounding bit are all ones, where a carry could
- * reach it. */
-static inline unsigned __int128 scaled(uint64_t w, int64_t q)
-{
-    const uint64_t *t = pow10_table[q - POW10_FIRST];
-    unsigned __int128 product = (unsigned __int128)w * t[0];
-
-    if (((uint64_t)(product >> 64) & 0x1ff) == 0x1ff)
-        product += (uint64_t)((unsigned __int128)w * t[1] >> 64);
-    return product;
-}
-
-/* A value below the normal range: fewer bits, rounded where they end. `m` has two bits more than a
- * fraction. */
-static uint64_t subnormal_bits(uint64_t m, int64_t exponent)
-{
-    if (exponent <= -63)
-        return 0;
-    m >>= 1 - exponent;
-    /* Rounding up into the lowest normal number gives its very bits. */
-    return (m + (m & 1)) >> 1;
-}
-
-/* The bits of the double nearest to w * 10^q, ties to even. */
-static uint64_t nearest_bits(uint64_t w, int64_t q)
-{
-    unsigned __int128 product;
-    uint64_t high, m;
-    int64_t exponent;
-    int zeros, top;
-
-    if (w == 0 || q < Q_MIN)
-        return 0;
-    if (q > Q_MAX)
-        return (uint64_t)EXPONENT_MAX << FRACTION_BITS;
-    zeros = __builtin_clzll(w);
-    product = scaled(w << zeros, q);
-    high = (uint64_t)(product >> 64);
-    top = (int)(high >> 63);
-    m = high >> (top + 64 - FRACTION_BITS - 3); /* 53 bits and one to round by */
-    /* 217706 / 2^16 is log2(10), near enough over the range of q. */
-    exponent = ((217706 * q) >> 16) + 63 + top - zeros + 1023;
-    if (exponent <= 0)
-        return subnormal_bits(m, exponent);
-
-    /* A tie needs 10^q, or its inverse, to divide into few bits; only there may the rounding bit be all
-     * that is left. */
-    if ((uint64_t)product <= 1 && q >= -4 && q <= 23 && (m & 3) == 1 &&
-        m << (top + 64 - FRACTION_BITS - 3) == high)
-        m &= ~(uint64_t)1;
-    m = (m + (m & 1)) >> 1;
-    if (m >> (FRACTION_BITS + 1)) {
-        m >>= 1;
-        exponent++;
-    }
-    if (exponent >= EXPONENT_MAX)
-        return (uint64_t)EXPONENT_MAX << FRACTION_BITS;
-    return (m & ((1ULL << FRACTION_BITS) - 1)) | (uint64_t)exponent << FRACTION_BITS;
-}
-
-/* Copies the first `max` digits from the first that is not zero on. Returns how many there are in all;
- * *ret_rest says whether any digit that was left out is not zero. */
-static size_t significant(const struct number *n, char *out, size_t max, bool *ret_rest)
-{
-    size_t count = 0;
-
-    *ret_rest = false;
-    for (const char *p = n->digits; p < n->digits_end; p++) {
-        if (*p == '.' || (count == 0 && *p == '0'))
-            continue;
-        if (count < max)
-            out[count] = *p;
-        else if (*p != '0')
-            *ret_rest = true;
-        count++;
-    }
-    return count;
-}
-
-/* strtod() on digits and an exponent, with no point, which is the one thing there that depends on a
- * locale. */
-static double read_long(const struct number *n)
-{
-    char text[TIE_DIGITS + 32];
-    bool rest;
-    size_t count = significant(n, text, TIE_DIGITS, &rest), used = size_min(count, TIE_DIGITS);
-    int64_t q = n->q + (int64_t)(count - used);
-
-    if (rest) {
-        text[used++] = '1';
-        q--;
-    }
-    (void)snprintf(text + used, sizeof(text) - used, "e%lld", (long long)q);
-    return strtod(text, NULL);
-}
-
 /* Whether there are so few digits, zeros in front left aside, that w did not wrap around. */
 static inline bool fits_w(const struct number *n)
 {
@@ -521,44 +396,73 @@ static inline bool fits_w(const struct number *n)
     return count <= W_DIGITS;
 }
 
-static inline double read_value(struct number *n)
+/* The double nearest to w * 10^q; false where 128 bits do not settle it, or it is not a normal one. */
+static inline bool read_nearest(const struct number *n, double *ret)
 {
-    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    const unsigned __int128 half = (unsigned __int128)1 << (127 - FRACTION_BITS - 1);
+    unsigned __int128 product, rest;
+    const uint64_t *t;
+    uint64_t w = n->w, m;
+    int64_t exponent;
+    int zeros, top;
 
-    if (UNLIKELY(!fits_w(n)))
-        return read_long(n);
-    if (FLT_EVAL_METHOD == 0 && n->w <= 1ULL << 53 && n->q >= -CLINGER_MAX && n->q <= CLINGER_MAX)
-        return n->q < 0 ? (double)n->w / powers[-n->q] : (double)n->w * powers[n->q];
-    return double_of(nearest_bits(n->w, n->q));
+    if (n->q < POW10_FIRST || n->q > Q_MAX || !fits_w(n))
+        return false;
+    *ret = 0;
+    if (w == 0)
+        return true;
+    t = pow10_table[n->q - POW10_FIRST];
+    zeros = __builtin_clzll(w);
+    w <<= zeros;
+    product = (unsigned __int128)w * t[0] + (uint64_t)((unsigned __int128)w * t[1] >> 64);
+    top = (int)(product >> 127);
+    product <<= !top;
+    m = (uint64_t)(product >> (127 - FRACTION_BITS));
+    rest = product & (2 * half - 1);
+    if (rest - half + SLACK <= 2 * SLACK)
+        return false;
+    m += rest > half;
+    /* 217706 / 2^16 is log2(10), near enough over the range of q. */
+    exponent = ((217706 * n->q) >> 16) + 63 + top - zeros + 1023 + (int64_t)(m >> (FRACTION_BITS + 1));
+    if (exponent <= 0 || exponent >= EXPONENT_MASK)
+        return false;
+    m = (m & ((1ULL << FRACTION_BITS) - 1)) | (uint64_t)exponent << FRACTION_BITS;
+    memcpy(ret, &m, sizeof m);
+    return true;
 }
 
 enum num_result num_parse(struct str s, double *ret)
 {
+    CLEANUP(cleanup_free) char *text = NULL;
     struct number n;
     double v;
 
     if (!read_number(s, &n))
         return NUM_SYNTAX;
-    v = read_value(&n);
-    *ret = n.negative ? -v : v;
-    return UNLIKELY(v > DBL_MAX) ? NUM_RANGE : NUM_OK;
+    if (LIKELY(read_nearest(&n, &v))) {
+        *ret = n.negative ? -v : v;
+        return NUM_OK;
+    }
+    if (s.n > TEXT_MAX)
+        return NUM_SYNTAX;
+    text = str_dup(s);
+    *ret = strtod(text, NULL); /* the program sets no locale */
+    return isinf(*ret) ? NUM_RANGE : NUM_OK;
 }
 
 enum num_result num_parse_word(struct str s, double *ret)
 {
-    if (s.n == 3 && memcmp(s.p, "NaN", 3) == 0) {
-        *ret = (double)NAN;
-        return NUM_OK;
-    }
-    if ((s.n == 3 && memcmp(s.p, "Inf", 3) == 0) || (s.n == 4 && memcmp(s.p, "+Inf", 4) == 0)) {
-        *ret = HUGE_VAL;
-        return NUM_OK;
-    }
-    if (s.n == 4 && memcmp(s.p, "-Inf", 4) == 0) {
-        *ret = -HUGE_VAL;
-        return NUM_OK;
-    }
+    static const struct {
+        struct str word;
+        double v;
+    } words[] = {
+        {STR("NaN"), NAN}, {STR("Inf"), HUGE_VAL}, {STR("+Inf"), HUGE_VAL}, {STR("-Inf"), -HUGE_VAL}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        if (str_eq(s, words[i].word)) {
+            *ret = words[i].v;
+            return NUM_OK;
+        }
     /* After a plus only digits: "+-1" stays wrong. */
     if (s.n > 1 && s.p[0] == '+' && s.p[1] != '-')
         s = (struct str){s.p + 1, s.n - 1};

@@ -1,6 +1,5 @@
-/* Doubles as text: the shortest form that reads back the same, and back again. Both independent of the
- * locale, without allocation, and exact: printing is Schubfach (Giulietti 2020), reading is Eisel-Lemire
- * (Lemire 2021) with strtod() for the rare inputs that the fast path cannot decide. */
+/* Doubles as text: the shortest form that reads back the same (Schubfach, Giulietti 2020), and back again,
+ * with strtod() for the rare inputs that the fast path cannot decide. Both are exact. */
 #ifndef DS_BASE_NUM_H
 #define DS_BASE_NUM_H
 

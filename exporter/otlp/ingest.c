@@ -1,13 +1,13 @@
 /* Walks through a request: resources, metrics, points. The first point of a series builds its labels; each
  * later one finds the series by the hash of the bytes that name it, without an allocation. */
-#include "exporter/otlp/ingest.h"
+#include "exporter/otlp/receiver.h"
 
 #include "exporter/base/buf.h"
 #include "exporter/base/map.h"
 #include "exporter/base/memory.h"
 #include "exporter/base/text.h"
 #include "exporter/otlp/decode.h"
-#include "exporter/otlp/translate.h"
+#include "exporter/otlp/series.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
 #include "exporter/base/json.h"
 #include "exporter/base/map.h"
 #include "exporter/num/num.h"
+#include "exporter/otlp/decode.h"
 #include "exporter/otlp/query.h"
-#include "exporter/otlp/translate.h"
 
 #include <errno.h>
 #include <math.h>
@@ -100,24 +100,19 @@ static inline double window_change(const struct window *w, enum computation how)
     return change * factor;
 }
 
-static double window_irate(const struct window *w)
-{
-    const struct sample *last = &w->s[w->n - 1];
-
-    return (last->v < last[-1].v ? last->v : last->v - last[-1].v) / ((double)(last->t - last[-1].t) / 1000);
-}
-
 /* value_absent() if there are too few samples. */
 static inline double window_value(const struct window *w, enum computation how)
 {
+    const struct sample *last = &w->s[w->n - 1];
     struct total t = {w->s[0].v, 0, 1};
 
     if (how >= COMPUTE_LAST)
-        return w->s[w->n - 1].v;
+        return last->v;
     if (how >= COMPUTE_DELTA && w->n < 2)
         return value_absent();
     if (how == COMPUTE_IRATE)
-        return window_irate(w);
+        return (last->v < last[-1].v ? last->v : last->v - last[-1].v) /
+               ((double)(last->t - last[-1].t) / 1000);
     if (how >= COMPUTE_DELTA)
         return window_change(w, how);
     for (size_t i = 1; i < w->n; i++)
@@ -378,14 +373,6 @@ static int eval_series(struct eval *e, const struct expr *x, struct vector *to, 
     return r < 0 ? eval_fail_reading(e, r) : 0;
 }
 
-static int eval_selector(struct eval *e, const struct expr *x, struct vector *to)
-{
-    int r = eval_series(e, x, to, NULL);
-
-    vector_sort(to);
-    return r ?: vector_check(e, to, same_labels);
-}
-
 static int eval_expr(struct eval *e, const struct expr *x, struct vector *to);
 
 /* ---- Aggregations ---- */
@@ -473,11 +460,15 @@ static int eval_operation(struct eval *e, const struct expr *x, struct vector *t
 
 static int eval_expr(struct eval *e, const struct expr *x, struct vector *to)
 {
+    int r;
+
     switch (x->kind) {
     case EXPR_NUMBER:
         return eval_number(e, x, to);
     case EXPR_SELECTOR:
-        return eval_selector(e, x, to);
+        r = eval_series(e, x, to, NULL);
+        vector_sort(to);
+        return r ?: vector_check(e, to, same_labels);
     case EXPR_AGGREGATION:
         return eval_aggregation(e, x, to);
     default:

@@ -11,6 +11,8 @@
 #include "exporter/base/httpd.h"
 #include "exporter/base/json.h"
 #include "exporter/base/text.h"
+#include "exporter/metric/metrics.h"
+#include "exporter/metric/page.h"
 #include "exporter/otlp/decode.h"
 #include "exporter/web/access.h"
 
@@ -109,22 +111,24 @@ static void otlp_error_body(const struct httpd_request *rq, struct httpd_reply *
  * rejected: out_of_order 2, overlap 1; the first one is of the metric http.requests". */
 static void reply_outcome(struct httpd_reply *reply, enum encoding e, const struct ingest_outcome *o)
 {
+    BUF_AUTO(reasons, REPLY_MAX_BYTES);
     BUF_AUTO(text, REPLY_MAX_BYTES);
     BUF_AUTO(json, REPLY_MAX_BYTES);
-    const char *between = ": ";
     uint64_t rejected = 0;
-    int r;
+    int r = 0;
 
     for (unsigned i = STORE_OK + 1; i < OTLP_RESULTS; i++)
-        rejected += o->results[i];
-    r = buf_printf(&text, "%" PRIu64 " of %" PRIu64 " data points rejected", rejected,
-                   rejected + o->results[STORE_OK]);
-    for (unsigned i = STORE_OK + 1; i < OTLP_RESULTS; i++)
         if (o->results[i]) {
-            r = r ?: buf_printf(&text, "%s%s %" PRIu64, between, otlp_result_word(i), o->results[i]);
-            between = ", ";
+            rejected += o->results[i];
+            r = r
+                    ?: buf_printf(&reasons, "%s%s %" PRIu64, reasons.n ? ", " : "", otlp_result_word(i),
+                                  o->results[i]);
         }
-    r = r ?: buf_printf(&text, "; the first one is of the metric %s", o->first);
+    r = r
+            ?: buf_printf(&text,
+                          "%" PRIu64 " of %" PRIu64 " data points rejected: %.*s; the first one is of the "
+                          "metric %s",
+                          rejected, rejected + o->results[STORE_OK], STR_ARG(buf_str(&reasons)), o->first);
     r = r ?: buf_printf(&json, "{\"partialSuccess\":{\"rejectedDataPoints\":\"%" PRIu64 "\",", rejected);
     r = r ?: buf_puts(&json, "\"errorMessage\":") ?: buf_put_json(&json, buf_str(&text));
     r = r ?: buf_puts(&json, "}}");

@@ -3,13 +3,50 @@
 #ifndef DS_OTLP_RECEIVER_H
 #define DS_OTLP_RECEIVER_H
 
-#include "exporter/base/loop.h"
-#include "exporter/metric/metrics.h"
-#include "exporter/metric/page.h"
-#include "exporter/otlp/ingest.h"
 #include "exporter/otlp/series.h"
 
+/* Resource attributes that become labels of each series. */
+struct otlp_promotion {
+    bool k8s;         /* k8s.node.name and so on, as node, namespace, pod and container */
+    struct str names; /* separated by commas, under their translated names; must outlive the ingest */
+};
+
+/* What became of a point: a store_result, or a reason of our own. */
+enum {
+    OTLP_INVALID =
+        STORE_RESULTS, /* a histogram whose buckets do not fit its bounds, a number without a value */
+    OTLP_TEMPORALITY,  /* a sum or histogram that is neither cumulative nor delta */
+    OTLP_OVERLAP,      /* another writer of the series, or the same data again */
+    OTLP_UNSUPPORTED,  /* of an exponential histogram */
+    OTLP_RESULTS
+};
+
+/* "out_of_order", "overlap", ...: the word for metrics and messages. */
+const char *otlp_result_word(unsigned result);
+
+struct ingest;
+
+/* The store and the clock must outlive it. */
+struct ingest *ingest_new(struct store *store, const struct clock *clock,
+                          const struct otlp_promotion *promotion);
+struct ingest *ingest_free(struct ingest *in);
+DEFINE_CLEANUP(struct ingest, ingest_free)
+
+/* Points of one request. */
+struct ingest_outcome {
+    uint64_t results[OTLP_RESULTS]; /* points by result; STORE_OK: stored */
+    char first[128];                /* the metric of the first point that was rejected, as it was sent */
+};
+
+/* Stores the points of a request, whose bytes decode_check() has accepted. */
+void ingest_request(struct ingest *in, struct str request, struct ingest_outcome *ret);
+
+/* ---- The server ---- */
+
+struct loop;
+struct metrics;
 struct otlp;
+struct page;
 
 struct otlp_options {
     struct loop *loop;

@@ -16,9 +16,7 @@ enum {
     SWEEP_SERIES = 256, /* looked at while the lock is held */
     PRUNE_PIECES = 16,
     EVICT_PIECES = 4,
-    READ_COST =
-        128, /* of a piece of reading: 1 for a series, and for each regular expression that it meets */
-    REGEX_COST = 8,
+    READ_SERIES = 16,   /* as well, each with some regular expressions */
     HORIZON_PARTS = 16, /* the part of the age by which the horizon moves */
     GROW_MAX = 256,     /* samples */
 };
@@ -282,38 +280,31 @@ static enum store_result store_refuses(struct store *s, int64_t now)
     return is_full ? STORE_SERIES_LIMIT : STORE_BYTES_LIMIT;
 }
 
-/* A new series, which is not in the table BY_REQUEST yet. */
-static enum store_result store_create(struct store *s, struct str labels, uint64_t hash, struct series **ret)
-{
-    int64_t now = store_now(s);
-    enum store_result refused = labels.n > SERIES_MAX_LABEL_BYTES ? STORE_BAD_LABELS : store_refuses(s, now);
-    struct series *x;
-
-    if (refused != STORE_OK)
-        return refused;
-    if (s->stats.series >= s->n_buckets)
-        store_rehash(s, s->n_buckets * 2);
-    *ret = x = xcalloc(1, sizeof(*x) + labels.n);
-    x->label_bytes = (uint32_t)labels.n;
-    memcpy(x->labels, labels.p, labels.n);
-    x->last_ms = now; /* it expires as if it had a sample */
-    store_link(s, x, BY_LABELS, hash);
-    TAILQ_INSERT_TAIL(&s->list, x, entry);
-    s->stats.bytes += series_bytes(x);
-    s->stats.series++;
-    return STORE_OK;
-}
-
 enum store_result store_enter(struct store *s, struct str labels, uint64_t hash, struct series **ret)
 {
     uint64_t own = hash_bytes(labels);
     struct series *x = store_lookup(s, BY_LABELS, own);
-    enum store_result created;
+    enum store_result refused;
 
-    if (x)
+    if (x) {
         LIST_REMOVE(x, chain[BY_REQUEST]);
-    else if ((created = store_create(s, labels, own, &x)) != STORE_OK)
-        return created;
+    } else {
+        int64_t now = store_now(s);
+
+        refused = labels.n > SERIES_MAX_LABEL_BYTES ? STORE_BAD_LABELS : store_refuses(s, now);
+        if (refused != STORE_OK)
+            return refused;
+        if (s->stats.series >= s->n_buckets)
+            store_rehash(s, s->n_buckets * 2);
+        x = xcalloc(1, sizeof(*x) + labels.n);
+        x->label_bytes = (uint32_t)labels.n;
+        memcpy(x->labels, labels.p, labels.n);
+        x->last_ms = now; /* it expires as if it had a sample */
+        store_link(s, x, BY_LABELS, own);
+        TAILQ_INSERT_TAIL(&s->list, x, entry);
+        s->stats.bytes += series_bytes(x);
+        s->stats.series++;
+    }
     store_link(s, x, BY_REQUEST, hash);
     *ret = x;
     return STORE_OK;
@@ -434,14 +425,11 @@ static void reader_move(struct series_reader *r, struct series *to)
 static int reader_piece(struct series_reader *r)
 {
     const struct store *s = r->store;
-    unsigned each = 1;
     int found = 0;
 
-    for (const struct series_matcher *m = r->matchers; m; m = m->next)
-        each += m->regex ? REGEX_COST : 0;
     if (s->complete_from > r->from_ms)
         return -ENODATA;
-    for (unsigned i = 0; found == 0 && i < READ_COST; i += each) {
+    for (unsigned i = 0; found == 0 && i < READ_SERIES; i++) {
         struct series *x = r->at ? TAILQ_NEXT(r->at, entry) : TAILQ_FIRST(&s->list);
 
         if (!x)

@@ -6,7 +6,6 @@
 #include "exporter/base/text.h"
 #include "exporter/metric/series.h"
 #include "exporter/num/num.h"
-#include "exporter/score/error.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,32 +1,100 @@
 #include "exporter/score/round.h"
 
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
-#include "exporter/base/http.h"
-#include "exporter/base/loop.h"
 #include "exporter/base/text.h"
-#include "exporter/score/credentials.h"
-#include "exporter/score/error.h"
-#include "exporter/score/source.h"
-#include "exporter/score/summary.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-/* Reading a response: on the loop, or beside it, when nothing here belongs to the round. */
-struct reading {
-    struct job job;
-    struct round *round; /* NULL if it was cancelled */
-    struct batch_builder *builder;
-    struct buf body;
-    size_t label_max;
-    unix_ms at;
-    enum round_error error;
-    char reason[ROUND_REASON_BYTES];
-    struct answer_stats stats;
-    size_t duplicates;
-    struct batch *batch;
+/* ---- Errors ---- */
+
+WORD_TABLE(scorer_state_word, enum scorer_state, SCORER_STATES,
+           {[SCORER_WAITING] = "waiting",
+            [SCORER_OK] = "ok",
+            [SCORER_EMPTY] = "empty",
+            [SCORER_FAILING] = "failing",
+            [SCORER_STALE] = "stale",
+            [SCORER_SUSPENDED] = "suspended"});
+
+static const struct {
+    const char *word;
+    bool may_pass;
+} table[ROUND_ERRORS] = {
+    [ROUND_OK] = {"ok", false},
+    [ROUND_URL] = {"url", false},
+    [ROUND_DNS] = {"dns", true},
+    [ROUND_CONNECT] = {"connect", true},
+    [ROUND_TLS] = {"tls", true}, /* certificates are renewed */
+    [ROUND_TIMEOUT] = {"timeout", true},
+    [ROUND_TOO_LARGE] = {"too_large", false},
+    [ROUND_BROKEN] = {"broken", true},
+    [ROUND_MEMORY] = {"memory", true},
+    [ROUND_AUTH] = {"auth", true},
+    [ROUND_HTTP_4XX] = {"http_4xx", false},
+    [ROUND_HTTP_5XX] = {"http_5xx", true}, /* and 429, see round_error_of_answer() */
+    [ROUND_HTTP_OTHER] = {"http_other", false},
+    [ROUND_QUERY] = {"query", false},
+    [ROUND_JSON] = {"json", false},
+    [ROUND_SHAPE] = {"shape", false},
+    [ROUND_SECRET] = {"secret", true}, /* a Secret is often created after the scorer */
+    [ROUND_SERIES] = {"series_limit", false},
 };
+
+const char *round_error_word(enum round_error e)
+{
+    return table[e].word;
+}
+
+bool round_error_may_pass(enum round_error e)
+{
+    return table[e].may_pass;
+}
+
+enum round_error round_error_of_answer(const struct http_answer *a)
+{
+    static const enum round_error of_transfer[HTTP_ERRORS] = {
+        [HTTP_URL] = ROUND_URL,         [HTTP_DNS] = ROUND_DNS,
+        [HTTP_CONNECT] = ROUND_CONNECT, [HTTP_TLS] = ROUND_TLS,
+        [HTTP_TIMEOUT] = ROUND_TIMEOUT, [HTTP_TOO_LARGE] = ROUND_TOO_LARGE,
+        [HTTP_BROKEN] = ROUND_BROKEN,   [HTTP_REDIRECT] = ROUND_HTTP_OTHER,
+        [HTTP_MEMORY] = ROUND_MEMORY,   [HTTP_AUTH] = ROUND_AUTH,
+    };
+
+    if (a->error != HTTP_OK)
+        return of_transfer[a->error];
+    if (a->status >= 200 && a->status < 300)
+        return ROUND_OK;
+    if (a->status >= 500 || a->status == 429)
+        return a->status < 600 ? ROUND_HTTP_5XX : ROUND_HTTP_OTHER;
+    return a->status >= 400 ? ROUND_HTTP_4XX : ROUND_HTTP_OTHER;
+}
+
+enum round_error round_error_because(char why[ROUND_REASON_BYTES], enum round_error e, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(why, ROUND_REASON_BYTES, fmt, ap);
+    va_end(ap);
+    return e;
+}
+
+enum round_error round_error_of_json(struct str body, const struct jr *j, const char *what,
+                                     char why[ROUND_REASON_BYTES])
+{
+    struct jr whole;
+    unsigned line, column;
+    bool is_json;
+
+    jr_init(&whole, body, j->flags);
+    (void)jr_skip(&whole, NULL);
+    is_json = jr_end(&whole);
+    jr_position(body, j->error_at, &line, &column);
+    return round_error_because(why, is_json ? ROUND_SHAPE : ROUND_JSON, "%s: line %u, column %u: %s",
+                               is_json ? what : "response is not JSON", line, column, j->error);
+}
+
+/* ---- Rounds ---- */
 
 struct round {
     struct round_request rq;
@@ -42,25 +110,56 @@ struct round {
     struct credentials *credentials; /* of the scoring API */
     struct http_call *call;
     struct http_share share;
-    struct reading *reading; /* in progress */
+    struct job reading; /* reads `answer` into the result; meanwhile, nothing else uses these */
+    bool is_reading;
+    bool is_over; /* cancelled meanwhile: the end of the job frees it */
+    struct batch_builder *builder;
+    struct buf answer;
+    unix_ms answered;
     struct round_result result;
 };
 
-static const struct source_ops *const source_types[SOURCE_TYPES] = {
-    [SOURCE_PROMETHEUS] = &source_prometheus,
-    [SOURCE_OPENTELEMETRY] = &source_otlp,
-};
+/* A source of type OpenTelemetry with an endpoint, its own or the agent's, is a Prometheus. */
+static const struct source_ops *source_type_ops(const struct summary_source *from,
+                                                const struct source_env *env)
+{
+    static const struct source_ops *const types[SOURCE_TYPES] = {
+        [SOURCE_PROMETHEUS] = &source_prometheus,
+        [SOURCE_OPENTELEMETRY] = &source_otlp,
+    };
+
+    if (from->type == SOURCE_OPENTELEMETRY && (from->endpoint || env->otlp_url))
+        return types[SOURCE_PROMETHEUS];
+    return types[from->type];
+}
 
 WORD_TABLE(round_stage_word, enum round_stage, STAGE_SCORING + 1,
            {[STAGE_SOURCE] = "source", [STAGE_SCORING] = "scoring"});
+
+static void source_free(struct source *s)
+{
+    s->ops->done(s);
+    free(s);
+}
 
 static void round_free_sources(struct round *r)
 {
     while (r->n_sources) {
         struct source *s = r->sources[--r->n_sources];
 
-        s->ops->free(s);
+        loop_timer_clear(s->env->loop, &s->timer);
+        atomic_store(&s->is_over, true);
+        if (!s->is_working)
+            source_free(s);
     }
+}
+
+static void round_drop(struct round *r)
+{
+    buf_done(&r->answer);
+    (void)batch_builder_free(r->builder);
+    (void)batch_unref(r->result.batch);
+    free(r);
 }
 
 struct round *round_free(struct round *r)
@@ -69,14 +168,13 @@ struct round *round_free(struct round *r)
         return NULL;
     loop_timer_clear(r->rq.env->loop, &r->begin);
     r->call = http_cancel(r->call);
-    if (r->reading)
-        r->reading->round = NULL;
     round_free_sources(r);
     (void)credentials_free(r->credentials);
     http_share_done(&r->share);
     free(r->body);
-    (void)batch_unref(r->result.batch);
-    free(r);
+    r->is_over = true;
+    if (!r->is_reading)
+        round_drop(r);
     return NULL;
 }
 
@@ -89,38 +187,32 @@ static void round_fail(struct round *r, enum round_stage stage, enum round_error
 
 static void reading_run(struct job *j)
 {
-    struct reading *g = CONTAINER_OF(j, struct reading, job);
+    struct round *r = CONTAINER_OF(j, struct round, reading);
+    struct round_result *res = &r->result;
 
-    g->error = answer_parse(buf_str(&g->body), g->builder, g->label_max, &g->stats, g->reason);
-    if (g->error == ROUND_OK && batch_seal(g->builder, g->at, &g->batch, &g->duplicates) < 0)
-        g->error = round_error_because(g->reason, ROUND_MEMORY, "out of memory");
-    if (g->error != ROUND_OK)
-        batch_abandon(g->builder);
-    else if (g->body.n > WORKER_MIN_BYTES)
-        (void)batch_prepare(g->batch); /* the page reports a failure */
-    buf_done(&g->body);
+    res->error = answer_parse(buf_str(&r->answer), r->builder, r->rq.label_max, &res->answer, res->reason);
+    if (res->error == ROUND_OK && batch_seal(r->builder, r->answered, &res->batch, &res->duplicates) < 0)
+        res->error = round_error_because(res->reason, ROUND_MEMORY, "out of memory");
+    if (res->error != ROUND_OK)
+        batch_abandon(r->builder);
+    else if (r->answer.n > WORKER_MIN_BYTES)
+        (void)batch_prepare(res->batch); /* the page reports a failure */
+    buf_done(&r->answer);
 }
 
 static void reading_end(struct job *j)
 {
-    struct reading *g = CONTAINER_OF(j, struct reading, job);
-    struct round *r = g->round;
+    struct round *r = CONTAINER_OF(j, struct round, reading);
 
-    if (r) {
-        r->reading = NULL;
-        *r->rq.builder = TAKE_PTR(g->builder);
-        r->result.answer = g->stats;
-        r->result.duplicates = g->duplicates;
-        r->result.batch = TAKE_PTR(g->batch);
+    if (r->is_over) {
+        round_drop(r);
+        return;
     }
-    if (r && g->error != ROUND_OK)
-        round_fail(r, STAGE_SCORING, g->error, g->reason);
-    else if (r)
-        r->done(r->arg, &r->result);
-    buf_done(&g->body);
-    (void)batch_builder_free(g->builder);
-    (void)batch_unref(g->batch);
-    free(g);
+    r->is_reading = false;
+    *r->rq.builder = TAKE_PTR(r->builder);
+    if (r->result.error != ROUND_OK)
+        r->result.stage = STAGE_SCORING;
+    r->done(r->arg, &r->result);
 }
 
 static void got_scores(void *arg, struct http_answer *a)
@@ -129,7 +221,6 @@ static void got_scores(void *arg, struct http_answer *a)
     struct round_result *res = &r->result;
     enum round_error e = round_error_of_answer(a);
     char reason[ROUND_REASON_BYTES];
-    struct reading *g;
 
     r->call = NULL;
     res->perform_s = a->seconds;
@@ -138,17 +229,12 @@ static void got_scores(void *arg, struct http_answer *a)
     if (e == ROUND_OK) {
         /* First, so that a round never holds its two largest pieces together. */
         round_free_sources(r);
-        r->result.answered = loop_now(r->rq.env->loop);
-        r->reading = g = xcalloc(1, sizeof(*g));
-        *g = (struct reading){
-            .job = {.run = reading_run, .done = reading_end},
-            .round = r,
-            .builder = TAKE_PTR(*r->rq.builder),
-            .body = buf_take(&a->body),
-            .label_max = r->rq.label_max,
-            .at = loop_wall(r->rq.env->loop),
-        };
-        worker_do(r->rq.env->worker, &g->job, g->body.n);
+        res->answered = loop_now(r->rq.env->loop);
+        r->answered = loop_wall(r->rq.env->loop);
+        r->builder = TAKE_PTR(*r->rq.builder);
+        r->answer = buf_take(&a->body);
+        r->is_reading = true;
+        worker_do(r->rq.env->worker, &r->reading, r->answer.n);
         return;
     }
     res->retry_after_ms = a->retry_after_ms;
@@ -200,26 +286,59 @@ static void ask_for_scores(struct round *r)
         r->result.performed = true;
 }
 
+static void source_on_timer(struct timer *t)
+{
+    struct source *s = CONTAINER_OF(t, struct source, timer);
+
+    s->ops->on_timer(s);
+}
+
+static void source_run(struct job *j)
+{
+    struct source *s = CONTAINER_OF(j, struct source, job);
+
+    s->ops->run(s);
+}
+
+static void source_ran(struct job *j)
+{
+    struct source *s = CONTAINER_OF(j, struct source, job);
+
+    s->is_working = false;
+    if (atomic_load(&s->is_over))
+        source_free(s);
+    else if (s->result->error == ROUND_OK) /* else the deadline has passed meanwhile */
+        s->ops->ran(s);
+}
+
 /* Sources are fetched one after the other, each with its own token and range. The first failure fails the
  * round. */
 static void round_next_source(struct round *r)
 {
-    const struct summary *s = r->rq.summary;
-    struct source like = {.round = r,
-                          .env = r->rq.env,
-                          .deadline = r->deadline,
-                          .share = &r->share,
-                          .result = &r->result,
-                          .end_ms = r->now.ms};
+    const struct source_ops *ops;
+    const struct summary_source *from;
+    struct source *s;
 
-    if (r->n_sources == summary_sources(s)) {
+    if (r->n_sources == r->rq.summary->n_sources) {
         ask_for_scores(r);
         return;
     }
-    like.from = summary_source(s, r->n_sources);
-    if (like.end_ms > like.from.range_s * 1000) /* else the clock was never set */
-        like.start_ms = like.end_ms - like.from.range_s * 1000;
-    r->sources[r->n_sources++] = source_types[like.from.type]->start(&like);
+    from = &r->rq.summary->sources[r->n_sources];
+    ops = source_type_ops(from, r->rq.env);
+    r->sources[r->n_sources++] = s = xcalloc(1, ops->size);
+    *s = (struct source){.ops = ops,
+                         .round = r,
+                         .env = r->rq.env,
+                         .from = *from,
+                         .deadline = r->deadline,
+                         .share = &r->share,
+                         .result = &r->result,
+                         .timer.fn = source_on_timer,
+                         .job = {.run = source_run, .done = source_ran},
+                         .end_ms = r->now.ms};
+    if (s->end_ms > from->range_s * 1000) /* else the clock was never set */
+        s->start_ms = s->end_ms - from->range_s * 1000;
+    loop_timer_set(s->env->loop, &s->timer, loop_now(s->env->loop));
 }
 
 static void round_on_begin(struct timer *t)
@@ -238,6 +357,7 @@ struct round *round_start(const struct round_request *rq, round_done_fn done, vo
         .now = loop_wall(rq->env->loop),
         .deadline = mono_add(loop_now(rq->env->loop), rq->timeout_ms),
         .begin.fn = round_on_begin,
+        .reading = {.run = reading_run, .done = reading_end},
         .result = {.retry_after_ms = -1},
     };
     http_trace_id(r->result.trace);
@@ -248,16 +368,13 @@ struct round *round_start(const struct round_request *rq, round_done_fn done, vo
 
 /* ---- What sources share ---- */
 
-void source_init(struct source *s, const struct source_ops *ops, const struct source *like,
-                 void (*on_timer)(struct timer *t))
+void source_work(struct source *s, size_t bytes)
 {
-    *s = *like;
-    s->ops = ops;
-    s->timer.fn = on_timer;
-    loop_timer_set(s->env->loop, &s->timer, loop_now(s->env->loop));
+    s->is_working = true;
+    worker_do(s->env->worker, &s->job, bytes);
 }
 
-void source_set_error(struct source *s, enum round_error e, const char *reason)
+static void source_set_error(struct source *s, enum round_error e, const char *reason)
 {
     s->result->error = round_error_because(s->result->reason, e, "%s", reason);
 }
@@ -282,7 +399,7 @@ void source_end(struct source *s)
 {
     struct round *r = s->round;
     struct round_result *res = &r->result;
-    size_t sources = summary_sources(r->rq.summary), n = 0;
+    size_t sources = r->rq.summary->n_sources, n = 0;
     char reason[ROUND_REASON_BYTES] = "";
 
     loop_timer_clear(s->env->loop, &s->timer);

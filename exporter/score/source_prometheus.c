@@ -2,10 +2,14 @@
  * queries puts no more load on a small Prometheus than one of a single query. The scoring API gets slices of
  * the responses' bodies. */
 #include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/http.h"
 #include "exporter/base/json.h"
+#include "exporter/base/loop.h"
 #include "exporter/base/text.h"
+#include "exporter/score/credentials.h"
 #include "exporter/score/round.h"
-#include "exporter/score/source.h"
+#include "exporter/score/summary.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -260,49 +264,31 @@ enum {
     FORM_MAX_BYTES = SOURCE_QUERY_BYTES * 3 + 256, /* each byte of a query may become three */
 };
 
-struct fetched {
-    struct buf body;
-    struct prom_answer answer;
-};
-
-/* Reading a response: on the loop, or beside it, when nothing here belongs to the fetch. */
-struct checking {
-    struct job job;
-    struct prometheus *fetch; /* NULL if it was cancelled */
-    struct fetched fetched;
-    enum round_error error;
-    char reason[ROUND_REASON_BYTES];
-};
-
 struct prometheus {
-    struct source source; /* its timer starts the first query */
+    struct source source;
     struct http_call *call;
-    struct checking *checking; /* in progress */
     struct credentials *credentials;
     struct buf form; /* of the running request */
     struct str form_part;
-    struct fetched fetched[SUMMARY_MAX_QUERIES];
+    /* The response that is read, and what came of it. */
+    struct buf body;
+    struct prom_answer answer;
+    enum round_error error;
+    char reason[ROUND_REASON_BYTES];
+    struct buf kept[SUMMARY_MAX_QUERIES]; /* the parts are slices of these */
 };
 
-static void fetched_done(struct fetched *f)
-{
-    buf_done(&f->body);
-    prom_answer_done(&f->answer);
-}
-
-static void prometheus_free(struct source *s)
+static void prometheus_done(struct source *s)
 {
     struct prometheus *p = CONTAINER_OF(s, struct prometheus, source);
 
-    loop_timer_clear(s->env->loop, &s->timer);
     p->call = http_cancel(p->call);
-    if (p->checking)
-        p->checking->fetch = NULL;
     for (size_t i = 0; i < s->n; i++)
-        fetched_done(&p->fetched[i]);
+        buf_done(&p->kept[i]);
+    buf_done(&p->body);
+    prom_answer_done(&p->answer);
     (void)credentials_free(p->credentials);
     buf_done(&p->form);
-    free(p);
 }
 
 static void got_answer(void *arg, struct http_answer *a);
@@ -355,38 +341,30 @@ static void prometheus_ask(struct prometheus *p)
         source_fail(s, ROUND_URL, "sourceEndpoint is not a valid URL");
 }
 
-static void checking_run(struct job *j)
+static void prometheus_run(struct source *s)
 {
-    struct checking *c = CONTAINER_OF(j, struct checking, job);
+    struct prometheus *p = CONTAINER_OF(s, struct prometheus, source);
 
-    c->error = prom_answer_parse(buf_str(&c->fetched.body), &c->fetched.answer, c->reason);
-    if (c->error != ROUND_OK)
-        buf_done(&c->fetched.body);
+    p->error = prom_answer_parse(buf_str(&p->body), &p->answer, p->reason);
 }
 
-static void checking_done(struct job *j)
+static void prometheus_ran(struct source *s)
 {
-    struct checking *c = CONTAINER_OF(j, struct checking, job);
-    const struct prom_answer *a = &c->fetched.answer;
-    struct prometheus *p = c->fetch;
-    struct source *s = p ? &p->source : NULL;
+    struct prometheus *p = CONTAINER_OF(s, struct prometheus, source);
+    struct prom_answer *a = &p->answer;
 
-    if (p)
-        p->checking = NULL;
-    if (p && c->error == ROUND_OK) {
-        if (s->result->source_warnings == 0)
-            memcpy(s->result->source_warning, a->warning, sizeof(s->result->source_warning));
-        s->result->source_warnings += a->warnings;
-        s->result->source_series += a->n_series;
-        s->parts[s->n] = a->series;
-        p->fetched[s->n++] = c->fetched;
-        c->fetched = (struct fetched){.body.max = 0};
-        prometheus_ask(p);
-    } else if (p) {
-        source_fail(s, c->error, c->reason);
+    if (p->error != ROUND_OK) {
+        source_fail(s, p->error, p->reason);
+        return;
     }
-    fetched_done(&c->fetched);
-    free(c);
+    if (s->result->source_warnings == 0)
+        memcpy(s->result->source_warning, a->warning, sizeof(s->result->source_warning));
+    s->result->source_warnings += a->warnings;
+    s->result->source_series += a->n_series;
+    s->parts[s->n] = a->series;
+    p->kept[s->n++] = buf_take(a->made.n ? &a->made : &p->body);
+    buf_done(&p->body);
+    prometheus_ask(p);
 }
 
 static void got_answer(void *arg, struct http_answer *a)
@@ -396,17 +374,14 @@ static void got_answer(void *arg, struct http_answer *a)
     struct round_result *res = s->result;
     enum round_error e = round_error_of_answer(a);
     char said[ROUND_REASON_BYTES] = "";
-    struct checking *c;
 
     p->call = NULL;
     res->fetch_s += a->seconds;
     res->received[STAGE_SOURCE] += a->received;
     res->sent[STAGE_SOURCE] += a->sent;
     if (e == ROUND_OK) {
-        p->checking = c = xcalloc(1, sizeof(*c));
-        *c = (struct checking){.job = {.run = checking_run, .done = checking_done}, .fetch = p};
-        c->fetched.body = buf_take(&a->body);
-        worker_do(s->env->worker, &c->job, c->fetched.body.n);
+        p->body = buf_take(&a->body);
+        source_work(s, p->body.n);
         return;
     }
     res->error = e;
@@ -424,25 +399,18 @@ static void got_answer(void *arg, struct http_answer *a)
     source_end(s);
 }
 
-static void prometheus_on_timer(struct timer *t)
+/* Starts the first query. */
+static void prometheus_on_timer(struct source *s)
 {
-    struct prometheus *p = CONTAINER_OF(t, struct prometheus, source.timer);
-    struct source *s = &p->source;
+    struct prometheus *p = CONTAINER_OF(s, struct prometheus, source);
     char why[CREDENTIALS_WHY_BYTES];
 
+    buf_init(&p->form, FORM_MAX_BYTES);
     if (credentials_read(&p->credentials, s->env->secrets, s->from.auth.name, s->from.auth.key, why) < 0)
         source_fail(s, ROUND_SECRET, why);
     else
         prometheus_ask(p);
 }
 
-static struct source *prometheus_start(const struct source *like)
-{
-    struct prometheus *p = xcalloc(1, sizeof(*p));
-
-    source_init(&p->source, &source_prometheus, like, prometheus_on_timer);
-    buf_init(&p->form, FORM_MAX_BYTES);
-    return &p->source;
-}
-
-const struct source_ops source_prometheus = {.start = prometheus_start, .free = prometheus_free};
+const struct source_ops source_prometheus = {sizeof(struct prometheus), prometheus_on_timer, prometheus_run,
+                                             prometheus_ran, prometheus_done};

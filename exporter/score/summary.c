@@ -1,7 +1,6 @@
 /* Summaries: the fields with their defaults and bounds, several queries in one field, and sharing. */
 #include "exporter/score/summary.h"
 
-#include "exporter/base/doc.h"
 #include "exporter/base/http.h"
 #include "exporter/base/map.h"
 #include "exporter/base/memory.h"
@@ -213,15 +212,15 @@ int64_t summaries_otlp_age(const struct summaries *s)
     int64_t longest = 0;
 
     for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < summary_sources(&s->list[i]); k++) {
-            struct summary_source from = summary_source(&s->list[i], k);
+        for (size_t k = 0; k < s->list[i].n_sources; k++) {
+            const struct summary_source *from = &s->list[i].sources[k];
             char why[QUERY_WHY_BYTES];
             int64_t reach;
 
-            if (from.type != SOURCE_OPENTELEMETRY || from.endpoint ||
-                queries_reach(from.query, &reach, why) < 0)
+            if (from->type != SOURCE_OPENTELEMETRY || from->endpoint ||
+                queries_reach(from->query, &reach, why) < 0)
                 continue;
-            reach += (from.range_s + from.step_s) * 1000 + AGE_MARGIN_MS;
+            reach += (from->range_s + from->step_s) * 1000 + AGE_MARGIN_MS;
             if (reach > longest)
                 longest = reach;
         }
@@ -270,15 +269,14 @@ static bool same_source(const struct summary_source *a, const struct summary_sou
 
 bool summary_same(const struct summary *a, const struct summary *b)
 {
-    if (!same_source(&a->source, &b->source) || a->n_more_sources != b->n_more_sources ||
-        a->n_items != b->n_items)
+    if (a->n_sources != b->n_sources || a->n_items != b->n_items)
         return false;
     for (size_t i = 0; i < a->n_items; i++)
         if (!text_is_same(a->items[i].format, b->items[i].format) ||
             a->items[i].aggregation != b->items[i].aggregation)
             return false;
-    for (size_t i = 0; i < a->n_more_sources; i++)
-        if (!same_source(&a->more_sources[i], &b->more_sources[i]))
+    for (size_t i = 0; i < a->n_sources; i++)
+        if (!same_source(&a->sources[i], &b->sources[i]))
             return false;
     return text_is_same(a->name, b->name) && text_is_same(a->score_name, b->score_name) &&
            text_is_same(a->scoring_endpoint, b->scoring_endpoint) &&
@@ -287,16 +285,6 @@ bool summary_same(const struct summary *a, const struct summary *b)
            a->has_range == b->has_range && a->range_min == b->range_min && a->range_max == b->range_max &&
            a->has_fallback == b->has_fallback && a->fallback == b->fallback &&
            text_is_same(a->suspended_since, b->suspended_since);
-}
-
-size_t summary_sources(const struct summary *s)
-{
-    return s->source.type == SOURCE_NONE ? 0 : 1 + s->n_more_sources;
-}
-
-struct summary_source summary_source(const struct summary *s, size_t i)
-{
-    return i ? s->more_sources[i - 1] : s->source;
 }
 
 void summaries_done(struct summaries *s)
@@ -457,8 +445,6 @@ static const char *const source_keys[] = {"sourceType",
                                           "sourceRange",
                                           "sourceStep",
                                           NULL};
-static const struct summary_source no_source = {
-    .type = SOURCE_NONE, .range_s = RANGE_DEFAULT_S, .step_s = STEP_DEFAULT_S};
 
 static char *read_query(struct reader *r, const char *what)
 {
@@ -479,10 +465,10 @@ static char *read_query(struct reader *r, const char *what)
     return NULL;
 }
 
-/* Reads the fields of the reader's map. */
-static struct summary_source read_source(struct reader *r)
+/* Reads the fields of the reader's map; a source of type None is skipped. */
+static void read_source(struct reader *r, struct summary *into)
 {
-    struct summary_source s = no_source;
+    struct summary_source s = {.type = SOURCE_UNSET};
     const struct node *step = node_given(r->map, "sourceStep");
     const struct source_kind *kind;
     char why[QUERY_WHY_BYTES];
@@ -490,7 +476,7 @@ static struct summary_source read_source(struct reader *r)
 
     s.type = source_type_at(node_choice(r->map, "sourceType", r->p, source_type_words));
     if (s.type == SOURCE_NONE)
-        return s;
+        return;
     kind = source_kind(s.type);
     if (!kind->endpoint_is_optional || field_is_set(r, "sourceEndpoint")) {
         s.endpoint = field_url(r, "sourceEndpoint", kind->path);
@@ -510,14 +496,12 @@ static struct summary_source read_source(struct reader *r)
     if (s.type == SOURCE_OPENTELEMETRY && s.query && !field_is_set(r, "sourceEndpoint") && r->check_queries &&
         queries_reach(s.query, &reach, why) < 0)
         node_problem(node_get(r->map, "sourceQuery"), r->p, r->unknown, "%s", why);
-    return s;
+    into->sources[into->n_sources++] = s;
 }
 
-/* Entries of type None are skipped. */
 static void read_source_entry(const struct reader *all, const struct node *map, struct summary *s)
 {
     struct reader r = *all;
-    struct summary_source one;
 
     r.map = map;
     if (map->kind != NODE_MAP) {
@@ -525,29 +509,25 @@ static void read_source_entry(const struct reader *all, const struct node *map, 
         return;
     }
     node_only_keys(map, source_keys, r.unknown, r.p);
-    one = read_source(&r);
-    if (s->source.type == SOURCE_NONE)
-        s->source = one;
-    else if (one.type != SOURCE_NONE)
-        s->more_sources[s->n_more_sources++] = one;
+    read_source(&r, s);
 }
 
 static void read_sources(struct reader *r, struct summary *s)
 {
     const struct node *list = node_given(r->map, "sources");
 
-    s->source = no_source;
     if (list && list->kind != NODE_LIST) {
         node_expected(list, r->p, "a list of sources");
     } else if (list && list->n > SUMMARY_MAX_SOURCES) {
         node_problem(list, r->p, PROBLEM_ERROR, "expected at most %d sources, got %zu", SUMMARY_MAX_SOURCES,
                      list->n);
     } else if (list && list->n) { /* a Go program writes none as an empty list */
-        s->more_sources = arena_alloc(r->arena, list->n * sizeof(*s->more_sources));
+        s->sources = arena_alloc(r->arena, list->n * sizeof(*s->sources));
         for (size_t i = 0; i < list->n; i++)
             read_source_entry(r, list->items[i], s);
     } else {
-        s->source = read_source(r);
+        s->sources = arena_alloc(r->arena, sizeof(*s->sources));
+        read_source(r, s);
     }
 }
 

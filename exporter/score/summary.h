@@ -44,10 +44,10 @@ struct secret_ref {
 
 enum { SUMMARY_MAX_SOURCES = 16, SUMMARY_MAX_QUERIES = 64, SUMMARY_MAX_ITEMS = 8 };
 
-/* One query endpoint and its queries; NULL if the type has none. */
+/* One query endpoint and its queries. */
 struct summary_source {
     enum source_type type;
-    char *endpoint;
+    char *endpoint; /* NULL: none, if the type may lack one */
     struct secret_ref auth;
     char *query; /* 1 to SUMMARY_MAX_QUERIES, joined by ';'; ${cluster} in literals is the cluster's name */
     int64_t range_s, step_s;
@@ -63,12 +63,11 @@ struct summary_memory;
 
 /* Its strings and sources are immutable. */
 struct summary {
-    struct summary_memory *memory;       /* of these; NULL: they are not owned */
-    char *name;                          /* of the DynamicScorer; only shown */
-    char *score_name;                    /* unique on this agent */
-    struct summary_source source;        /* the first, mostly the only one; of type None if there are none */
-    struct summary_source *more_sources; /* fetched after the first, in this order */
-    size_t n_more_sources;
+    struct summary_memory *memory;  /* of these; NULL: they are not owned */
+    char *name;                     /* of the DynamicScorer; only shown */
+    char *score_name;               /* unique on this agent */
+    struct summary_source *sources; /* fetched in this order; mostly one, and none of type None */
+    size_t n_sources;
     char *scoring_endpoint;
     struct secret_ref scoring_auth;
     int64_t interval_ms; /* >= 1000 */
@@ -106,10 +105,6 @@ bool summary_same(const struct summary *a, const struct summary *b);
 /* A copy that shares the strings, to be passed to summary_done() like the original. Loop thread. */
 struct summary summary_copy(const struct summary *s);
 void summary_done(struct summary *s);
-/* The number of sources: 0 for source type None, at most SUMMARY_MAX_SOURCES. */
-size_t summary_sources(const struct summary *s);
-/* The i-th source; its strings belong to the summary. */
-struct summary_source summary_source(const struct summary *s, size_t i);
 /* The next query of a list joined by `;`, trimmed; empty at the end. A `;` inside a PromQL string literal
  * ('', "", ``) or comment does not separate; blank parts are skipped. Start with *at = 0. */
 struct str summary_next_query(struct str joined, size_t *at);

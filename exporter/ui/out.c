@@ -218,15 +218,12 @@ void member_problems(struct out *o, const char *problems)
 
     member_list(o, "problems");
     while (rest.n) {
-        const char *end = memchr(rest.p, '\n', rest.n);
-        struct str line = {rest.p, end ? (size_t)(end - rest.p) : rest.n};
-        size_t skip = size_min(line.n + 1, rest.n);
+        struct str line = str_take(&rest, '\n');
 
         if (line.n) {
             member_item(o);
             value_text(o, line);
         }
-        rest = (struct str){rest.p + skip, rest.n - skip};
     }
     out_puts(o, "]");
 }

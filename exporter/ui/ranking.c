@@ -54,15 +54,6 @@ size_t shown_labels(const struct batch *b, size_t series, struct shown_label ret
 
 enum { GAP = 2, WIDEST = 60, CELL_BYTES = 1 << 20 };
 
-struct grid {
-    char *cells[RANKED_MAX][SHOWN_LABELS]; /* NULL: the row does not have this label */
-    const char *names[SHOWN_LABELS];       /* NULL: no row has this label */
-    size_t widths[SHOWN_LABELS];
-    char scores[RANKED_MAX][NUM_MAX];
-    size_t whole[RANKED_MAX]; /* characters of a score before its point */
-    size_t whole_max;
-};
-
 static size_t grid_chars(struct str s)
 {
     size_t chars = 0;
@@ -113,6 +104,11 @@ void grid_cut(struct out *o, struct str s, size_t chars)
         out_puts(o, "…");
 }
 
+struct grid {
+    struct str cells[1 + RANKED_MAX][SHOWN_LABELS]; /* the names first; those that no row has are empty */
+    size_t widths[SHOWN_LABELS];
+};
+
 static void grid_add_labels(struct grid *g, size_t row, const struct batch *b, size_t series)
 {
     struct shown_label labels[SHOWN_LABELS];
@@ -120,52 +116,48 @@ static void grid_add_labels(struct grid *g, size_t row, const struct batch *b, s
 
     for (size_t i = 0; i < n; i++) {
         unsigned place = labels[i].place;
-        BUF_AUTO(text, CELL_BYTES);
-        struct out o = out_begin(&text);
+        size_t wide = size_max(strlen(labels[i].name), grid_chars(labels[i].value));
 
-        grid_clean(&o, labels[i].value);
-        g->cells[row][place] = str_dup(buf_str(&text));
-        g->names[place] = labels[i].name;
-        g->widths[place] = size_max(g->widths[place], strlen(labels[i].name));
-        g->widths[place] = size_min(size_max(g->widths[place], grid_chars(buf_str(&text))), WIDEST);
+        g->cells[0][place] = str_of(labels[i].name);
+        g->cells[row][place] = labels[i].value;
+        g->widths[place] = size_max(g->widths[place], size_min(wide, WIDEST));
     }
 }
 
-/* Columns of `cells`, which start at `indent`. */
-static void grid_put_row(struct out *o, const struct grid *g, char *const *cells, size_t indent)
+/* The columns of labels, which start at `indent`. */
+static void grid_put_row(struct out *o, const struct grid *g, size_t row, size_t indent)
 {
     out_printf(o, "%*s", (int)indent, "");
-    for (size_t i = 0; i < SHOWN_LABELS; i++)
-        if (g->names[i]) {
-            struct str cell = str_of(cells[i]);
+    for (size_t i = 0; i < SHOWN_LABELS; i++) {
+        BUF_AUTO(text, CELL_BYTES);
+        struct out cell = out_begin(&text);
 
-            grid_cut(o, cell, g->widths[i]);
-            out_printf(o, "%*s", (int)(g->widths[i] - size_min(grid_chars(cell), g->widths[i]) + GAP), "");
-        }
+        if (!g->cells[0][i].n)
+            continue;
+        grid_clean(&cell, g->cells[row][i]);
+        for (size_t k = 0; row == 0 && k < text.n; k++)
+            text.p[k] = (char)toupper((unsigned char)text.p[k]);
+        grid_cut(o, buf_str(&text), g->widths[i]);
+        out_printf(o, "%*s", (int)(g->widths[i] - size_min(grid_chars(buf_str(&text)), g->widths[i]) + GAP),
+                   "");
+    }
 }
 
 void grid_scores(struct out *o, const struct batch *b, const size_t *series, size_t n, size_t indent)
 {
-    CLEANUP(cleanup_free) struct grid *g = xcalloc(1, sizeof(*g));
-    char names[SHOWN_LABELS][NUM_MAX] = {0}, *header[SHOWN_LABELS];
+    struct grid g = {0};
+    char scores[RANKED_MAX][NUM_MAX];
+    size_t whole = 0; /* the most characters before a point */
 
     for (size_t row = 0; row < n; row++) {
-        grid_add_labels(g, row, b, series[row]);
-        g->scores[row][num_put_double(g->scores[row], b->values[series[row]])] = '\0';
-        g->whole[row] = strcspn(g->scores[row], ".");
-        g->whole_max = size_max(g->whole_max, g->whole[row]);
+        grid_add_labels(&g, row + 1, b, series[row]);
+        scores[row][num_put_double(scores[row], b->values[series[row]])] = '\0';
+        whole = size_max(whole, strcspn(scores[row], "."));
     }
-    for (size_t i = 0; i < SHOWN_LABELS; i++) {
-        header[i] = names[i];
-        for (size_t k = 0; g->names[i] && g->names[i][k]; k++)
-            names[i][k] = (char)toupper((unsigned char)g->names[i][k]);
-    }
-    grid_put_row(o, g, header, indent);
+    grid_put_row(o, &g, 0, indent);
     out_puts(o, "SCORE\n");
     for (size_t row = 0; row < n; row++) {
-        grid_put_row(o, g, g->cells[row], indent);
-        out_printf(o, "%*s%s\n", (int)(g->whole_max - g->whole[row]), "", g->scores[row]);
-        for (size_t i = 0; i < SHOWN_LABELS; i++)
-            free(g->cells[row][i]);
+        grid_put_row(o, &g, row + 1, indent);
+        out_printf(o, "%*s%s\n", (int)(whole - strcspn(scores[row], ".")), "", scores[row]);
     }
 }

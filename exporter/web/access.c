@@ -58,14 +58,24 @@ struct auth_job {
 
 TAILQ_HEAD(auth_jobs, auth_job);
 
-struct basic_auth {
+enum { LOOK_MS = 3 * 1000, WATCHED = 4, PROBLEMS_MAX_BYTES = 1 << 20 };
+
+struct access {
+    struct access_options o;
+    struct httpd_guard guard;
+    struct httpd *server;
+    struct httpd_tls *tls;
+    char *watched[WATCHED]; /* the file, and those that it names; NULL for none */
+    uint64_t stamps[WATCHED];
+    struct timer timer;
+    struct access_status status;
     pthread_mutex_t lock; /* for all below; its holder never blocks */
     pthread_cond_t changed;
     pthread_t thread;
-    bool closed;
-    const struct web_file *file; /* its users and limit are in force; not owned */
-    mono_ms full_at;             /* when the bucket of the rate limit will be full again */
-    struct auth_jobs queues[2];  /* of unknown and of known users */
+    bool has_thread, closed;
+    struct web_file *file;      /* the last valid one; NULL without one. Set by the loop */
+    mono_ms full_at;            /* when the bucket of the rate limit will be full again */
+    struct auth_jobs queues[2]; /* of unknown and of known users */
     struct auth_job *running;
     char good[GOOD_RESULTS][DIGEST_TEXT_BYTES]; /* of the last comparisons that succeeded */
     size_t n_good;                              /* so far */
@@ -103,11 +113,11 @@ static bool bcrypt_matches(const char *password, const char hash[BCRYPT_BYTES])
 }
 
 /* The lock is held, here and below unless stated otherwise. */
-static bool result_is_good(const struct basic_auth *b, const char *digest)
+static bool result_is_good(const struct access *a, const char *digest)
 {
     size_t i = 0;
 
-    while (i < GOOD_RESULTS && strcmp(b->good[i], digest) != 0)
+    while (i < GOOD_RESULTS && strcmp(a->good[i], digest) != 0)
         i++;
     return i < GOOD_RESULTS;
 }
@@ -137,14 +147,14 @@ DEFINE_CLEANUP(struct auth_job, job_free)
 
 /* The job to wait for: one for the same password, or *j, which is taken then. NULL: *ret says why *j may not
  * wait. */
-static struct auth_job *job_join(struct basic_auth *b, struct auth_job **j, const struct httpd_refusal **ret)
+static struct auth_job *job_join(struct access *a, struct auth_job **j, const struct httpd_refusal **ret)
 {
-    struct auth_jobs *queue = &b->queues[(*j)->known];
+    struct auth_jobs *queue = &a->queues[(*j)->known];
     unsigned share = 0, n = 0;
     struct auth_job *other;
 
-    if (b->running && strcmp(b->running->digest, (*j)->digest) == 0)
-        return b->running;
+    if (a->running && strcmp(a->running->digest, (*j)->digest) == 0)
+        return a->running;
     TAILQ_FOREACH (other, queue, entry) {
         if (strcmp(other->digest, (*j)->digest) == 0)
             return other;
@@ -156,14 +166,14 @@ static struct auth_job *job_join(struct basic_auth *b, struct auth_job **j, cons
     if (*ret)
         return NULL;
     TAILQ_INSERT_TAIL(queue, *j, entry);
-    (void)pthread_cond_signal(&b->changed);
+    (void)pthread_cond_signal(&a->changed);
     return TAKE_PTR(*j);
 }
 
 /* NULL if there is none. */
-static struct auth_job *job_dequeue(struct basic_auth *b)
+static struct auth_job *job_dequeue(struct access *a)
 {
-    struct auth_jobs *queue = &b->queues[TAILQ_EMPTY(&b->queues[true]) ? false : true];
+    struct auth_jobs *queue = &a->queues[TAILQ_EMPTY(&a->queues[true]) ? false : true];
     struct auth_job *j = TAILQ_FIRST(queue);
 
     if (j)
@@ -172,19 +182,19 @@ static struct auth_job *job_dequeue(struct basic_auth *b)
 }
 
 /* The lock is not held during the comparison. */
-static void job_run(struct basic_auth *b, struct auth_job *j)
+static void job_run(struct access *a, struct auth_job *j)
 {
     bool good;
 
     if (mono_diff(j->since, clock_system.mono(&clock_system)) < BASIC_AUTH_DEADLINE_MS) {
-        b->running = j;
-        (void)pthread_mutex_unlock(&b->lock);
+        a->running = j;
+        (void)pthread_mutex_unlock(&a->lock);
         good = bcrypt_matches(j->password, j->hash) && j->known;
-        (void)pthread_mutex_lock(&b->lock);
-        b->running = NULL;
+        (void)pthread_mutex_lock(&a->lock);
+        a->running = NULL;
         if (good)
-            memcpy(b->good[b->n_good++ % GOOD_RESULTS], j->digest, sizeof(j->digest));
-        for (size_t i = 0; !b->closed && i < j->n_tickets; i++)
+            memcpy(a->good[a->n_good++ % GOOD_RESULTS], j->digest, sizeof(j->digest));
+        for (size_t i = 0; !a->closed && i < j->n_tickets; i++)
             httpd_decide(&j->tickets[i], good ? NULL : &unauthorized);
     } /* else the server has answered */
     (void)job_free(j);
@@ -192,70 +202,31 @@ static void job_run(struct basic_auth *b, struct auth_job *j)
 
 static void *auth_main(void *arg)
 {
-    struct basic_auth *b = arg;
+    struct access *a = arg;
 
     (void)pthread_setname_np(pthread_self(), "passwords");
     (void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
-    (void)pthread_mutex_lock(&b->lock);
-    while (!b->closed) {
-        struct auth_job *j = job_dequeue(b);
+    (void)pthread_mutex_lock(&a->lock);
+    while (!a->closed) {
+        struct auth_job *j = job_dequeue(a);
         if (j)
-            job_run(b, j);
+            job_run(a, j);
         else
-            (void)pthread_cond_wait(&b->changed, &b->lock);
+            (void)pthread_cond_wait(&a->changed, &a->lock);
     }
-    (void)pthread_mutex_unlock(&b->lock);
-    return NULL;
-}
-
-static int basic_auth_new(struct basic_auth **ret)
-{
-    struct basic_auth *b = xcalloc(1, sizeof(*b));
-
-    (void)pthread_mutex_init(&b->lock, NULL);
-    (void)pthread_cond_init(&b->changed, NULL);
-    TAILQ_INIT(&b->queues[false]);
-    TAILQ_INIT(&b->queues[true]);
-    if (thread_start(&b->thread, auth_main, b) < 0) {
-        free(b);
-        return -EAGAIN;
-    }
-    *ret = b;
-    return 0;
-}
-
-/* Call after `closed` is set and httpd_stop(). A comparison may take a quarter of a minute, and samples are
- * still to be sent: after a second it is left alone, to end with the process. Takes NULL, returns NULL. */
-static struct basic_auth *basic_auth_free(struct basic_auth *b)
-{
-    struct timespec until;
-    struct auth_job *j;
-
-    if (!b)
-        return NULL;
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += STOP_SECONDS;
-    if (pthread_clockjoin_np(b->thread, NULL, CLOCK_MONOTONIC, &until) != 0)
-        return NULL;
-    while ((j = job_dequeue(b)))
-        (void)job_free(j);
-    (void)pthread_cond_destroy(&b->changed);
-    (void)pthread_mutex_destroy(&b->lock);
-    free(b);
+    (void)pthread_mutex_unlock(&a->lock);
     return NULL;
 }
 
 /* A token bucket: `burst` requests at once, and one more for each interval. */
-static bool basic_auth_within_limit(struct basic_auth *b, mono_ms now)
+static bool access_within_limit(struct access *a)
 {
-    int64_t interval = b->file->interval_ms;
-    mono_ms from = mono_before(b->full_at, now) ? now : b->full_at;
+    mono_ms now = clock_system.mono(&clock_system), from = mono_before(a->full_at, now) ? now : a->full_at;
+    int64_t interval = a->file->interval_ms;
 
-    if (!interval)
-        return true;
-    if (mono_diff(now, from) + interval > b->file->burst * interval)
+    if (interval && mono_diff(now, from) + interval > a->file->burst * interval)
         return false;
-    b->full_at = mono_add(from, interval);
+    a->full_at = mono_add(from, interval);
     return true;
 }
 
@@ -280,21 +251,20 @@ static bool auth_parse(const char *authorization, struct buf *all, struct str *r
 
 /* Copies the user's hash; for an unknown user another's, so that both take the same time. Returns whether the
  * user is known. The lock is not held. */
-static bool auth_find_hash(struct basic_auth *b, struct str user, char hash[BCRYPT_BYTES])
+static bool auth_find_hash(struct access *a, struct str user, char hash[BCRYPT_BYTES])
 {
     bool known = false;
 
-    (void)pthread_mutex_lock(&b->lock);
-    for (size_t i = b->file->n_users; i-- > 0 && !known;) {
-        known = str_eq(b->file->users[i]->key, user);
-        memcpy(hash, b->file->users[i]->text.p, BCRYPT_BYTES);
+    (void)pthread_mutex_lock(&a->lock);
+    for (size_t i = a->file->n_users; i-- > 0 && !known;) {
+        known = str_eq(a->file->users[i]->key, user);
+        memcpy(hash, a->file->users[i]->text.p, BCRYPT_BYTES);
     }
-    (void)pthread_mutex_unlock(&b->lock);
+    (void)pthread_mutex_unlock(&a->lock);
     return known;
 }
 
-static void basic_auth_check(struct basic_auth *b, const struct httpd_request *rq,
-                             const struct httpd_ticket *ticket)
+static void auth_check(struct access *a, const struct httpd_request *rq, const struct httpd_ticket *ticket)
 {
     SECRET_AUTO(all, MAX_CREDENTIALS);
     CLEANUP(cleanup_job_free) struct auth_job *j = NULL;
@@ -307,39 +277,22 @@ static void basic_auth_check(struct basic_auth *b, const struct httpd_request *r
         return;
     }
     j = xcalloc(1, sizeof(*j));
-    j->known = auth_find_hash(b, user, j->hash);
+    j->known = auth_find_hash(a, user, j->hash);
     j->peer = peer_of(rq->peer);
     j->since = clock_system.mono(&clock_system);
     memcpy(j->password, password.p, password.n);
     digest_parts(j->digest, (const struct str[]){user, {j->hash, BCRYPT_BYTES}, password}, 3);
-    (void)pthread_mutex_lock(&b->lock);
-    refusal = b->closed ? &busy : NULL;
-    waiting = refusal || result_is_good(b, j->digest) ? NULL : job_join(b, &j, &refusal);
+    (void)pthread_mutex_lock(&a->lock);
+    refusal = a->closed ? &busy : NULL;
+    waiting = refusal || result_is_good(a, j->digest) ? NULL : job_join(a, &j, &refusal);
     if (waiting) {
         waiting->tickets = xreallocarray(waiting->tickets, waiting->n_tickets + 1, sizeof(*waiting->tickets));
         waiting->tickets[waiting->n_tickets++] = *ticket;
     } else {
         httpd_decide(ticket, refusal);
     }
-    (void)pthread_mutex_unlock(&b->lock);
+    (void)pthread_mutex_unlock(&a->lock);
 }
-
-/* ---- The guard, and the file ---- */
-
-enum { LOOK_MS = 3 * 1000, WATCHED = 4, PROBLEMS_MAX_BYTES = 1 << 20 };
-
-struct access {
-    struct access_options o;
-    struct httpd_guard guard;
-    struct httpd *server;
-    struct basic_auth *auth;
-    struct httpd_tls *tls;
-    struct web_file *file;  /* the last valid one; NULL without one */
-    char *watched[WATCHED]; /* the file, and those that it names; NULL for none */
-    uint64_t stamps[WATCHED];
-    struct timer timer;
-    struct access_status status;
-};
 
 /* Server's thread. */
 static void access_check(void *arg, const struct httpd_request *rq, const struct httpd_ticket *ticket)
@@ -348,19 +301,19 @@ static void access_check(void *arg, const struct httpd_request *rq, const struct
     bool has_users = false, within = true;
     unsigned seconds = 0;
 
-    if (a->auth) {
-        (void)pthread_mutex_lock(&a->auth->lock);
-        within = basic_auth_within_limit(a->auth, clock_system.mono(&clock_system));
-        seconds = (unsigned)((a->auth->file->interval_ms + 999) / 1000);
-        has_users = a->auth->file->n_users > 0;
-        (void)pthread_mutex_unlock(&a->auth->lock);
+    (void)pthread_mutex_lock(&a->lock);
+    if (a->file) {
+        within = access_within_limit(a);
+        seconds = (unsigned)((a->file->interval_ms + 999) / 1000);
+        has_users = a->file->n_users > 0;
     }
+    (void)pthread_mutex_unlock(&a->lock);
     if (!within)
         httpd_decide(ticket, &(struct httpd_refusal){.status = 429,
                                                      .text = "429: over the limit of requests\n",
                                                      .retry_after = seconds});
     else if (has_users)
-        basic_auth_check(a->auth, rq, ticket);
+        auth_check(a, rq, ticket);
     else if (a->o.guard)
         a->o.guard->check(a->o.guard->arg, rq, ticket);
     else
@@ -410,12 +363,11 @@ static int access_load(struct access *a, struct problems *p)
     if (r < 0)
         return r;
     was = a->file;
+    (void)pthread_mutex_lock(&a->lock);
+    if (was && (was->interval_ms != f->interval_ms || was->burst != f->burst))
+        a->full_at = (mono_ms){0}; /* a changed limit begins with a full bucket */
     a->file = TAKE_PTR(f);
-    (void)pthread_mutex_lock(&a->auth->lock);
-    if (was && (was->interval_ms != a->file->interval_ms || was->burst != a->file->burst))
-        a->auth->full_at = (mono_ms){0}; /* a changed limit begins with a full bucket */
-    a->auth->file = a->file;
-    (void)pthread_mutex_unlock(&a->auth->lock);
+    (void)pthread_mutex_unlock(&a->lock);
     if (a->server)
         httpd_set_headers(a->server, a->file->headers, a->file->n_headers);
     return 0;
@@ -485,8 +437,13 @@ int access_new(struct access **ret, const struct access_options *o, char **ret_w
     a->guard = (struct httpd_guard){.check = access_check, .arg = a, .deadline_ms = BASIC_AUTH_DEADLINE_MS};
     if (o->guard && o->guard->deadline_ms > a->guard.deadline_ms)
         a->guard.deadline_ms = o->guard->deadline_ms;
+    (void)pthread_mutex_init(&a->lock, NULL);
+    (void)pthread_cond_init(&a->changed, NULL);
+    TAILQ_INIT(&a->queues[false]);
+    TAILQ_INIT(&a->queues[true]);
     if (o->file) {
-        r = basic_auth_new(&a->auth) ?: access_reload(a, NULL);
+        a->has_thread = thread_start(&a->thread, auth_main, a) == 0;
+        r = a->has_thread ? access_reload(a, NULL) : -EAGAIN;
         loop_timer_set(o->loop, &a->timer, mono_add(loop_now(o->loop), LOOK_MS));
     }
     if (r == -EINVAL)
@@ -524,21 +481,31 @@ bool access_authenticates(const struct access *a)
     return a->o.guard || (a->file && a->file->n_users) || strcmp(clients, "RequireAndVerifyClientCert") == 0;
 }
 
+/* A comparison under way goes on without effect. It may take a quarter of a minute, and samples are still to
+ * be sent: after a second it is left alone, to end with the process. */
 struct access *access_stop(struct access *a, int grace_ms)
 {
+    struct timespec until;
+    struct auth_job *j;
+
     if (!a)
         return NULL;
     loop_timer_clear(a->o.loop, &a->timer);
-    if (a->auth) { /* a comparison under way goes on without effect */
-        (void)pthread_mutex_lock(&a->auth->lock);
-        a->auth->closed = true;
-        (void)pthread_cond_signal(&a->auth->changed);
-        (void)pthread_mutex_unlock(&a->auth->lock);
-    }
+    (void)pthread_mutex_lock(&a->lock);
+    a->closed = true;
+    (void)pthread_cond_signal(&a->changed);
+    (void)pthread_mutex_unlock(&a->lock);
     (void)httpd_stop(a->server, grace_ms);
-    a->auth = basic_auth_free(a->auth);
-    a->tls = httpd_tls_free(a->tls);
-    a->file = web_file_free(a->file);
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += STOP_SECONDS;
+    if (a->has_thread && pthread_clockjoin_np(a->thread, NULL, CLOCK_MONOTONIC, &until) != 0)
+        return NULL;
+    while ((j = job_dequeue(a)))
+        (void)job_free(j);
+    (void)pthread_cond_destroy(&a->changed);
+    (void)pthread_mutex_destroy(&a->lock);
+    (void)httpd_tls_free(a->tls);
+    (void)web_file_free(a->file);
     for (size_t i = 0; i < WATCHED; i++)
         free(a->watched[i]);
     free(a->status.problems);

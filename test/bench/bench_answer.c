@@ -2,7 +2,6 @@
  * it. */
 #include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/error.h"
 #include "exporter/score/round.h"
 #include "test/bench/gen.h"
 #include "test/bench/measure.h"

@@ -3,7 +3,6 @@
  * bytes a sample of each. Last, a round from the batch to the disk, when none, some or all series are new. */
 #include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/error.h"
 #include "exporter/score/round.h"
 #include "remote_v1.pb-c.h"
 #include "remotewrite/body.h"

@@ -1,7 +1,6 @@
 /* From the answer of a range query to the body of a scoring request: found in the answer and sent from
  * there, against decoding it and encoding it anew. */
-#include "exporter/score/error.h"
-#include "exporter/score/source.h"
+#include "exporter/score/round.h"
 #include "test/bench/gen.h"
 #include "test/bench/measure.h"
 

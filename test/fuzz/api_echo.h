@@ -35,7 +35,7 @@ static inline struct api *echo_api(void)
     json_array_foreach(json_object_get(schemas, "operations"), i, one)
     {
         operations[o.n_operations++] =
-            (struct operation){json_string_value(json_object_get(one, "name")), echo_run};
+            (struct operation){json_string_value(json_object_get(one, "name")), .run = echo_run};
     }
     assert(o.n_operations <= ECHO_MAX && loop_new(&o.loop, &clock_system) == 0);
     o.metrics = metrics_new(METRIC_OWNER_LOOP);

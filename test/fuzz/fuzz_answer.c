@@ -2,7 +2,6 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/text.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/error.h"
 #include "exporter/score/round.h"
 
 #include <assert.h>

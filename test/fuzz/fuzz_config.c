@@ -25,12 +25,9 @@ static void check_query(const char *queries)
 
 static void check_sources(const struct summary *s)
 {
-    size_t n = summary_sources(s);
-
-    assert((s->source.type == SOURCE_PROMETHEUS) == (n > 0) && n <= SUMMARY_MAX_SOURCES);
-    assert((n > 0) == !!s->source.endpoint && (n > 0) == !!s->source.query);
-    for (size_t i = 0; i < n; i++) {
-        struct summary_source from = summary_source(s, i);
+    assert(s->n_sources <= SUMMARY_MAX_SOURCES);
+    for (size_t i = 0; i < s->n_sources; i++) {
+        struct summary_source from = s->sources[i];
         size_t at = 0;
 
         assert(from.range_s >= 1 && from.step_s >= 1 && summary_next_query(str_of(from.query), &at).n > 0);

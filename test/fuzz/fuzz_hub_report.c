@@ -2,7 +2,7 @@
 #include "controller/hub/rules/rules.h"
 #include "exporter/base/map.h"
 #include "exporter/base/text.h"
-#include "exporter/score/error.h"
+#include "exporter/score/round.h"
 
 #include <assert.h>
 #include <errno.h>

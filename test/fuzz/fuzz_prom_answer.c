@@ -2,8 +2,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/json.h"
 #include "exporter/base/text.h"
-#include "exporter/score/error.h"
-#include "exporter/score/source.h"
+#include "exporter/score/round.h"
 
 #include <assert.h>
 

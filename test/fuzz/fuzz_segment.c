@@ -3,7 +3,6 @@
 #include "remotewrite/body.h"
 #include "remotewrite/config.h"
 #include "remotewrite/format.h"
-#include "remotewrite/intake.h"
 #include "remotewrite/labels.h"
 
 #include <assert.h>
@@ -56,11 +55,10 @@ static void look_at_lost(struct str bytes, const struct segment_item *item)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct str bytes = {(const char *)data, size}, lane;
-    struct active_reader active = {.records.bytes = bytes};
+    struct str bytes = {(const char *)data, size};
+    CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = xcalloc(1, sizeof(*labels));
     struct segment_reader reader;
     struct segment_item item;
-    struct label_bytes *labels;
     enum segment_found what;
     size_t end = 0;
 
@@ -68,15 +66,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while ((what = segment_next(&reader, &item)) != SEGMENT_END) {
         assert(item.at >= end && item.n > 0 && item.at + item.n <= size);
         end = item.at + item.n;
-        if (what == SEGMENT_RECORD)
+        if (what == SEGMENT_RECORD) {
             look_at_payload(item.payload);
-        else
+            (void)!body_labels(item.payload, labels);
+        } else {
             look_at_lost(bytes, &item);
+        }
     }
     (void)segment_has_other_version(bytes);
     look_at_payload(bytes);
     look_at_positions(bytes);
-    while (active_next(&active, &lane, &labels))
-        (void)label_bytes_free(labels);
     return 0;
 }

@@ -10,7 +10,8 @@
 #include "exporter/base/def.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/page.h"
-#include "exporter/score/error.h"
+#include "exporter/score/round.h"
+#include "exporter/ui/out.h"
 #include "remotewrite/config.h"
 #include "remotewrite/sink.h"
 #include "test/universe/sim.h"
@@ -520,11 +521,15 @@ static void check_end(void)
     if (universe.has_kube)
         fleet_check_end();
     for (int i = 0; i < universe.n_agents; i++) {
-        size_t n;
-        const struct endpoint_status *e = rw_sink_endpoints(universe.nodes[i].remote_write, &n);
+        static const char key[] = "\"samplesPending\":";
+        BUF_AUTO(text, 64 << 10);
+        struct out o = out_begin(&text);
+        const char *found;
 
-        if (n != 1 || e->samples_pending > 64)
-            violated("a%d: %llu samples are still pending", i, (unsigned long long)e->samples_pending);
+        rw_sink_json(universe.nodes[i].remote_write, &o);
+        found = out_end(&o) == 0 && buf_putc(&text, '\0') == 0 ? strstr(text.p, key) : NULL;
+        if (!found || strtoull(found + strlen(key), NULL, 10) > 64)
+            violated("a%d: samples are still pending: %s", i, cstr(text.p));
         if (scorer_state(agent_state(universe.nodes[i].agent)->scorers[0]) != SCORER_OK)
             violated("a%d: its scorer has not recovered", i);
     }

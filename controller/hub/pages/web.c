@@ -2,10 +2,685 @@
  * nothing, and a probe of /healthz finds a loop that hangs. */
 #include "controller/hub/pages/web.h"
 
+#include "controller/hub/probe/probe.h"
+#include "controller/hub/rules/rules.h"
+#include "controller/hub/state/state.h"
+#include "controller/kube/json.h"
+#include "controller/kube/lease.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/http.h"
 #include "exporter/base/httpd.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/map.h"
+#include "exporter/metric/metrics.h"
+#include "exporter/ui/list.h"
+#include "exporter/ui/out.h"
+#include "exporter/ui/site.h"
 
 #include <errno.h>
 #include <stdio.h>
+
+/* A state as programs and people read it. severity: "error", "warning", "pending", "none" or "ok". */
+struct words {
+    const char *word, *label, *severity;
+};
+
+static void item_begin(struct out *o)
+{
+    member_item(o);
+    out_puts(o, "{");
+}
+
+/* v: NULL for `otherwise`, which is JSON. */
+static void member_json(struct out *o, const char *key, const json_t *v, const char *otherwise)
+{
+    member(o, key);
+    if (!v)
+        out_puts(o, otherwise);
+    else if (o->error == 0)
+        o->error = kube_json_print(v, o->b);
+}
+
+static void member_words_of(struct out *o, const struct words *w)
+{
+    member_text(o, "state", w->word);
+    member_text(o, "label", w->label);
+    member_text(o, "severity", w->severity);
+}
+
+/* ---- What every answer of the hub's API begins with ---- */
+
+/* Counting 10,000 clusters here would delay the loop: if anything has changed, the hub counts within a
+ * second. */
+static void json_begin(struct out *o, struct hub *h)
+{
+    if (!h->tallied)
+        hub_schedule_tally(h);
+    out_puts(o, "{");
+    member_text(o, "role", "controller");
+    member_time(o, "now", loop_wall(h->o.loop).ms);
+    member_text(o, "version", ds_version);
+    member_text(o, "revision", ds_revision);
+    member_text(o, "namespace", h->o.namespace);
+    member_text(o, "agentNamespace", h->o.agent_namespace);
+    member_text(o, "identity", h->o.identity);
+    member_bool(o, "leading", h->leading);
+    member_words(o, "holder", h->lease ? kube_lease_holder(h->lease) : cstr(h->o.identity));
+    member_bool(o, "synced", hub_synced(h));
+    member_time(o, "startedAt", h->started_ms);
+    member_object(o, "troubles");
+    for (size_t i = 0; i < HUB_KINDS; i++)
+        member_text(o, hub_kinds[i].plural, hub_watch_trouble(h, i));
+    member_text(o, "Lease", h->lease ? kube_lease_trouble(h->lease) : NULL);
+    out_puts(o, "}");
+}
+
+static int json_end(struct out *o, const struct list *l)
+{
+    list_metadata(o, "metadata", l);
+    out_puts(o, "}\n");
+    return out_end(o);
+}
+
+/* ---- One scorer on one cluster ---- */
+
+/* PAIR_BEHIND where that explains it. */
+static enum pair_state pair_shown(const struct hub_scorer *s, const struct hub_cluster *c)
+{
+    struct pair_facts facts;
+
+    return pair_state_shown(hub_pair_state(s, c, &facts), c->behind);
+}
+
+static void pair_state_members(struct out *o, enum pair_state p)
+{
+    member_words_of(o, &(struct words){pair_info[p].word, pair_info[p].label, pair_info[p].severity});
+}
+
+/* With the number of pairs in each, those without any left out; without counts, all of them. */
+static void pair_state_list(struct out *o, const char *key, const size_t *counts)
+{
+    member_list(o, key);
+    for (enum pair_state p = 0; p < PAIR_STATES; p++) {
+        if (counts && counts[p] == 0)
+            continue;
+        item_begin(o);
+        pair_state_members(o, p);
+        if (counts)
+            member_count(o, "count", counts[p]);
+        out_puts(o, "}");
+    }
+    out_puts(o, "]");
+}
+
+/* key: "cluster" or "scorer", of which `name` is. */
+static void pair_item(struct out *o, const char *key, const char *name, const struct hub_scorer *s,
+                      const struct hub_cluster *c)
+{
+    struct pair_facts facts;
+    enum pair_state state = hub_pair_state(s, c, &facts), shown = pair_state_shown(state, c->behind);
+    char reason[PAIR_REASON_BYTES];
+
+    pair_reason(reason, shown, &facts);
+    item_begin(o);
+    member_text(o, key, name);
+    pair_state_members(o, shown);
+    member_bool(o, "scores", pair_info[state].class == PAIR_CLASS_SCORING);
+    member_words(o, "error", reason);
+    out_puts(o, "}");
+}
+
+static bool pair_matches(const struct list_query *q, enum pair_state p)
+{
+    return list_has_state(q, pair_info[p].word) || list_has_state(q, pair_info[p].label);
+}
+
+/* ---- Scorers ---- */
+
+enum { URL_BYTES = 64 << 10 };
+
+enum scorer_view_state { SCORER_NOT_READY, SCORER_UNKNOWN, SCORER_DEGRADED, SCORER_READY };
+
+static const struct words scorer_words[] = {
+    [SCORER_NOT_READY] = {"notReady", "not ready", "error"},
+    [SCORER_UNKNOWN] = {"unknown", "unknown", "pending"},
+    [SCORER_DEGRADED] = {"degraded", "degraded", "warning"},
+    [SCORER_READY] = {"ready", "ready", "ok"},
+};
+
+/* A scorer as it is shown. */
+struct view {
+    json_t *status;               /* a reference; on a standby, as the leader wrote it */
+    const char *ready;            /* of its condition Ready: "True", "False" or "Unknown" */
+    enum scorer_view_state state; /* by Ready; SCORER_DEGRADED when ready, but something about it fails */
+};
+
+static bool scorer_is_degraded(const struct hub_scorer *s)
+{
+    const struct probe_status *p = probe_status(s->probe);
+
+    return *s->spec_error || *s->last_status.status.trouble || s->older || s->younger ||
+           (s->tally.named.n && s->tally.named.ranks[0] != RANK_PENDING) || s->tally.no_room ||
+           (p->probe.asked && !p->probe.ok) || (p->config.asked && !p->config.ok);
+}
+
+/* Only the leader probes and counts: on a standby, what the leader wrote is all there is. */
+static struct view view_of(const struct hub_scorer *s)
+{
+    struct view v = {.status = s->hub->leading ? status_of_scorer(s)
+                                               : json_incref(kube_map(s->object, "status", NULL))};
+
+    v.ready = kube_str(kube_condition(v.status, "Ready"), "status", NULL) ?: "Unknown";
+    v.state = strcmp(v.ready, "False") == 0  ? SCORER_NOT_READY
+              : strcmp(v.ready, "True") != 0 ? SCORER_UNKNOWN
+              : scorer_is_degraded(s)        ? SCORER_DEGRADED
+                                             : SCORER_READY;
+    return v;
+}
+
+static void view_done(struct view *v)
+{
+    json_decref(v->status);
+}
+
+static void scorers_make(struct list *ret, struct hub *h)
+{
+    const struct list_query *q = ret->query;
+    bool by_state = *q->state || q->worst_first; /* else only listed scorers need theirs, which costs time */
+
+    for (size_t i = 0; i < h->n_scorers; i++) {
+        const struct hub_scorer *s = h->by_age[i];
+        CLEANUP(view_done) struct view v = {0};
+
+        if (!list_matches(q, s->name, s->effective.score_name))
+            continue;
+        if (by_state)
+            v = view_of(s);
+        if (list_has_state(q, scorer_words[v.state].word))
+            list_add(ret, s->name, v.state, s);
+    }
+    list_sort(ret);
+}
+
+static void scorer_probe_part(struct out *o, const char *key, const struct probe_part *p,
+                              const struct history *h, bool with_history)
+{
+    static const char *const names[] = {"seconds", NULL};
+
+    if (!member_object_if(o, key, p->asked))
+        return;
+    member_bool(o, "ok", p->ok);
+    member_text(o, "reason", p->reason);
+    member_words(o, "message", p->message);
+    member_count(o, "failures", p->failures);
+    member_number(o, "seconds", p->seconds);
+    member_time(o, "at", p->at_ms);
+    if (with_history)
+        member_history(o, h, names);
+    out_puts(o, "}");
+}
+
+static void scorer_clusters(struct out *o, const struct hub_scorer *s)
+{
+    const struct tally *t = &s->tally;
+
+    member_object(o, "clusters");
+    for (size_t i = 0; i < TALLY_FIELDS; i++)
+        member_count(o, tally_fields[i].member, tally_count(t, i));
+    out_puts(o, "}");
+    member_list(o, "failingClusters");
+    for (size_t i = 0; i < t->named.n; i++)
+        pair_item(o, "name", t->named.list[i]->name, s, t->named.list[i]);
+    out_puts(o, "]");
+}
+
+static void json_scorer_members(struct out *o, const struct hub_scorer *s, bool with_history)
+{
+    CLEANUP(view_done) struct view v = view_of(s);
+    const struct hub_scorer *same = s->older ?: s->younger; /* of the same score or AddOnPlacementScore */
+    const struct effective *e = &s->effective;
+    const struct probe_status *p = probe_status(s->probe);
+
+    member_text(o, "name", s->name);
+    member_text(o, "scoreName", e->score_name);
+    member_words_of(o, &scorer_words[v.state]);
+    member_text(o, "ready", v.ready);
+    member_text(o, "healthCheck", s->has_spec ? health_check_word(s->spec.health_check) : NULL);
+    member_text(o, "health", kube_str(v.status, "healthStatus", NULL) ?: health_word(HEALTH_UNKNOWN));
+    member_text(o, "configSyncMode", !s->has_spec ? NULL : s->spec.mode == SYNC_FULL ? "Full" : "None");
+    member_text(o, "source",
+                !s->has_spec                                                ? NULL
+                : s->spec.mode == SYNC_FULL && e->source == CONFIG_FROM_API ? "api"
+                                                                            : "spec");
+    member_number(o, "intervalSeconds", (double)e->interval_ms / 1000);
+    member_words(o, "specError", s->spec_error);
+    member_words(o, "summaryError", e->error);
+    member_bool(o, "summaryInUse", effective_usable(e));
+    member_bool(o, "summaryPending", e->reason == EFFECTIVE_WAITING);
+    member_words(o, "statusError", s->last_status.status.trouble);
+    member_text(o, "sameScoreAs", same ? same->name : NULL);
+    member_bool(o, "sameScoreIsOlder", s->older);
+    member_bool(o, "sameObject", hub_scorer_shares_object(s));
+    scorer_probe_part(o, "probe", &p->probe, p->history[PROBE_HEALTH], with_history);
+    scorer_probe_part(o, "configProbe", &p->config, p->history[PROBE_CONFIG], with_history);
+    member_time(o, "nextProbeAt", p->next_ms);
+    scorer_clusters(o, s);
+    member_json(o, "conditions", kube_list(v.status, "conditions", NULL), "[]");
+}
+
+/* "scorers":[...], with the members of each; "clusters" likewise. */
+static void json_scorer_list(struct out *o, const struct list *l)
+{
+    member_list(o, "scorers");
+    for (size_t i = 0; i < l->n; i++) {
+        item_begin(o);
+        json_scorer_members(o, l->items[i].what, l->query->with_history);
+        out_puts(o, "}");
+    }
+    out_puts(o, "]");
+}
+
+static int hub_json_scorers(struct hub *h, const struct list_query *q, struct buf *into)
+{
+    CLEANUP(list_done) struct list l = {.query = q};
+    struct out o = out_begin(into);
+
+    scorers_make(&l, h);
+    json_begin(&o, h);
+    json_scorer_list(&o, &l);
+    return json_end(&o, &l);
+}
+
+/* ---- One scorer ---- */
+
+/* Leaves user and password out of the URLs of a summary and of its sources. */
+static void summary_clean(json_t *summary)
+{
+    const char *key;
+    json_t *value;
+    size_t i;
+    void *next;
+
+    json_object_foreach_safe(summary, next, key, value)
+    {
+        BUF_AUTO(url, URL_BYTES);
+
+        if (strcmp(key, "sourceEndpoint") != 0 && strcmp(key, "scoringEndpoint") != 0)
+            continue;
+        if (http_url_for_people(kube_text(value, NULL), &url) < 0)
+            buf_done(&url);
+        json_object_set_new(summary, key, json_stringn(cstr(url.p), url.n));
+    }
+    json_array_foreach(kube_list(summary, "sources", NULL), i, value)
+    {
+        summary_clean(value);
+    }
+}
+
+static int hub_json_scorer(struct hub *h, const char *name, const struct list_query *q, struct buf *into)
+{
+    CLEANUP(list_done) struct list l = {.query = q};
+    const struct hub_scorer *s = hub_scorer_find(h, name);
+    struct out o = out_begin(into);
+    size_t by_state[PAIR_STATES] = {0};
+    const struct hub_cluster *c;
+    json_auto_t *summary = NULL;
+
+    if (!s)
+        return -ENOENT;
+    for (size_t at = 0; h->leading && (c = map_next(&h->clusters, &at));) {
+        enum pair_state state = pair_shown(s, c);
+
+        if (!c->managed)
+            continue;
+        by_state[state]++;
+        if (list_matches(q, c->name, NULL) && pair_matches(q, state))
+            list_add(&l, c->name, state, c);
+    }
+    list_sort(&l);
+    json_begin(&o, h);
+    json_scorer_members(&o, s, true);
+    (void)!kube_json_parse(&summary, buf_str(&s->effective.text), NULL);
+    summary_clean(summary);
+    member_json(&o, "summary", summary, "null");
+    pair_state_list(&o, "states", by_state);
+    member_list(&o, "pairs");
+    for (size_t i = 0; i < l.n; i++)
+        pair_item(&o, "cluster", l.items[i].name, s, l.items[i].what);
+    out_puts(&o, "]");
+    return json_end(&o, &l);
+}
+
+/* ---- Clusters ---- */
+
+enum cluster_state {
+    CLUSTER_NOT_WRITTEN,
+    CLUSTER_NOT_APPLIED,
+    CLUSTER_UNAVAILABLE,
+    CLUSTER_FAILING, /* at least one scorer fails */
+    CLUSTER_AGENT_TROUBLE,
+    CLUSTER_BEHIND,
+    CLUSTER_OK
+};
+
+static const struct words cluster_words[] = {
+    [CLUSTER_NOT_WRITTEN] = {"notWritten", "not written", "error"},
+    [CLUSTER_NOT_APPLIED] = {"notApplied", "not applied", "error"},
+    [CLUSTER_UNAVAILABLE] = {"unavailable", "not available", "warning"},
+    [CLUSTER_FAILING] = {"failing", "failing", "error"},
+    [CLUSTER_AGENT_TROUBLE] = {"agentTrouble", "agent in trouble", "warning"},
+    [CLUSTER_BEHIND] = {"behind", "behind", "warning"},
+    [CLUSTER_OK] = {"ok", "ok", "ok"},
+};
+
+/* The number of scorers that fail there, by its agent's report. */
+static size_t cluster_failing(const struct hub_cluster *c)
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < c->report.n; i++)
+        n += report_cell_fails(&c->report.cells[i]);
+    return n;
+}
+
+/* The worst that is wrong with a cluster. */
+static enum cluster_state cluster_state(const struct hub_cluster *c)
+{
+    if (*c->write.trouble)
+        return CLUSTER_NOT_WRITTEN;
+    if (*c->work.why)
+        return CLUSTER_NOT_APPLIED;
+    if (c->managed && (c->unavailable || c->addon_unavailable))
+        return CLUSTER_UNAVAILABLE;
+    if (c->managed && cluster_failing(c))
+        return CLUSTER_FAILING;
+    if (c->managed && c->report.exists && (c->report.problem || !c->report.config_ok))
+        return CLUSTER_AGENT_TROUBLE;
+    return c->behind ? CLUSTER_BEHIND : CLUSTER_OK;
+}
+
+/* managed_only: those that get a ManifestWork. */
+static void clusters_make(struct list *ret, struct hub *h, bool managed_only)
+{
+    const struct list_query *q = ret->query;
+    const struct hub_cluster *c;
+
+    for (size_t at = 0; (c = map_next(&h->clusters, &at));) {
+        enum cluster_state state = cluster_state(c);
+
+        if ((c->managed || !managed_only) && list_matches(q, c->name, NULL) &&
+            list_has_state(q, cluster_words[state].word))
+            list_add(ret, c->name, state, c);
+    }
+    list_sort(ret);
+}
+
+/* Of a large fleet in trouble, the reasons of all pairs would be many megabytes. */
+enum { FAILING_NAMED = 3, REASONS_MAX = 1000 };
+
+/* The first few scorers that fail, by its agent's report. */
+static void cluster_failing_scorers(struct out *o, const struct hub_cluster *c, size_t failing)
+{
+    const struct hub *h = c->hub;
+    size_t named = 0;
+
+    member_list(o, "failingScorers");
+    for (size_t i = 0; i < h->n_scorers && named < size_min(failing, FAILING_NAMED); i++) {
+        const struct report_cell *cell = hub_pair_cell(h->by_age[i], c);
+
+        if (!cell || !report_cell_fails(cell))
+            continue;
+        pair_item(o, "scorer", h->by_age[i]->name, h->by_age[i], c);
+        named++;
+    }
+    out_puts(o, "]");
+}
+
+static void json_cluster_members(struct out *o, const struct hub_cluster *c)
+{
+    int64_t behind_ms = c->behind ? mono_diff(c->behind_since, loop_now(c->hub->o.loop)) : 0;
+    size_t failing = cluster_failing(c);
+
+    member_text(o, "name", c->name);
+    member_words_of(o, &cluster_words[cluster_state(c)]);
+    member_bool(o, "managed", c->managed);
+    member_bool(o, "leaving", c->leaving);
+    member_bool(o, "behind", c->behind);
+    member_number(o, "behindSeconds", (double)behind_ms / 1000);
+    member_count(o, "failures", c->write.failures);
+    member_words(o, "error", *c->write.trouble ? c->write.trouble : c->work.why);
+    member_object(o, "work");
+    member_bool(o, "exists", c->work.exists);
+    member_bool(o, "deleting", c->work.deleting);
+    member_bool(o, "ours", c->work.ours);
+    member_bool(o, "applied", c->work.applied);
+    member_words(o, "writeError", c->write.trouble);
+    member_words(o, "applyError", c->work.why);
+    out_puts(o, "}");
+    member_count(o, "scorers", c->group ? c->group->scorers : 0);
+    member_count(o, "summariesBytes", c->group ? c->group->bytes : 0);
+    member_count(o, "leftOut", c->group ? c->group->left_out : 0);
+    member_bool(o, "applied", c->work.applied);
+    member_bool(o, "reported", c->report.exists);
+    member_count(o, "reportedScorers", c->report.n + c->report.not_shown);
+    member_count(o, "failing", failing);
+    cluster_failing_scorers(o, c, failing);
+    member_bool(o, "configurationAccepted", c->report.config_ok);
+    member_text(o, "agentTrouble", c->report.problem);
+    member_text(o, "unavailable", c->unavailable);
+    member_text(o, "addonUnavailable", c->addon_unavailable);
+}
+
+static void json_cluster_list(struct out *o, const struct list *l)
+{
+    member_list(o, "clusters");
+    for (size_t i = 0; i < l->n; i++) {
+        item_begin(o);
+        json_cluster_members(o, l->items[i].what);
+        out_puts(o, "}");
+    }
+    out_puts(o, "]");
+}
+
+static int hub_json_clusters(struct hub *h, const struct list_query *q, struct buf *into)
+{
+    CLEANUP(list_done) struct list l = {.query = q};
+    struct out o = out_begin(into);
+
+    clusters_make(&l, h, false);
+    json_begin(&o, h);
+    json_cluster_list(&o, &l);
+    return json_end(&o, &l);
+}
+
+/* ---- One cluster ---- */
+
+static int hub_json_cluster(struct hub *h, const char *name, const struct list_query *q, struct buf *into)
+{
+    CLEANUP(list_done) struct list l = {.query = q};
+    const struct hub_cluster *c = map_get(&h->clusters, name);
+    struct out o = out_begin(into);
+
+    if (!c)
+        return -ENOENT;
+    for (size_t i = 0; h->leading && c->managed && i < h->n_scorers; i++) {
+        const struct hub_scorer *s = h->by_age[i];
+        enum pair_state state = pair_shown(s, c);
+
+        if (list_matches(q, s->name, s->effective.score_name) && pair_matches(q, state))
+            list_add(&l, s->name, state, s);
+    }
+    list_sort(&l);
+    json_begin(&o, h);
+    json_cluster_members(&o, c);
+    member_list(&o, "pairs");
+    for (size_t i = 0; i < l.n; i++)
+        pair_item(&o, "scorer", l.items[i].name, l.items[i].what, c);
+    out_puts(&o, "]");
+    return json_end(&o, &l);
+}
+
+/* ---- Clusters × scorers ---- */
+
+static void pairs_reasons(struct out *o, const struct list *scorers, const struct hub_cluster *c,
+                          size_t *left)
+{
+    member_object(o, "errors");
+    for (size_t i = 0; i < scorers->n && *left; i++) {
+        struct pair_facts facts;
+        enum pair_state shown =
+            pair_state_shown(hub_pair_state(scorers->items[i].what, c, &facts), c->behind);
+        char reason[PAIR_REASON_BYTES];
+
+        if (!pair_info[shown].has_reason)
+            continue;
+        pair_reason(reason, shown, &facts);
+        member_text(o, scorers->items[i].name, reason);
+        (*left)--;
+    }
+    out_puts(o, "}");
+}
+
+/* A row has, for each scorer, the index of its state in the legend. */
+static void pairs_row(struct out *o, const struct list *scorers, const struct hub_cluster *c,
+                      size_t *reasons_left)
+{
+    item_begin(o);
+    member_text(o, "name", c->name);
+    member_list(o, "states");
+    for (size_t i = 0; i < scorers->n; i++) {
+        member_item(o);
+        value_number(o, (double)pair_shown(scorers->items[i].what, c));
+    }
+    out_puts(o, "]");
+    pairs_reasons(o, scorers, c, reasons_left);
+    out_puts(o, "}");
+}
+
+static int hub_json_pairs(struct hub *h, const struct list_query *q, struct buf *into)
+{
+    const struct list_query all = list_query_all();
+    CLEANUP(list_done) struct list clusters = {.query = q}, scorers = {.query = &all};
+    struct out o = out_begin(into);
+    size_t reasons_left = REASONS_MAX;
+
+    for (size_t i = 0; i < h->n_scorers; i++)
+        list_add(&scorers, h->by_age[i]->name, 0, h->by_age[i]);
+    list_sort(&scorers);
+    if (h->leading)
+        clusters_make(&clusters, h, true);
+    json_begin(&o, h);
+    pair_state_list(&o, "legend", NULL);
+    member_list(&o, "scorers");
+    for (size_t i = 0; i < scorers.n; i++) {
+        member_item(&o);
+        value_text(&o, str_of(scorers.items[i].name));
+    }
+    out_puts(&o, "]");
+    member_list(&o, "clusters");
+    for (size_t i = 0; i < clusters.n; i++)
+        pairs_row(&o, &scorers, clusters.items[i].what, &reasons_left);
+    out_puts(&o, "]");
+    return json_end(&o, &clusters);
+}
+
+/* ---- The overview: the controller, its configuration, totals, and the first scorers and clusters ---- */
+
+enum { MASKS_LISTED = 50 };
+
+static void status_masks(struct out *o, const struct hub *h)
+{
+    const struct masks *m = &h->config.masks;
+
+    member_count(o, "masks", m->n);
+    member_list(o, "firstMasks");
+    for (size_t i = 0; i < size_min(m->n, MASKS_LISTED); i++) {
+        char warning[MASK_WARNING_BYTES];
+
+        item_begin(o);
+        member_text(o, "clusterName", m->list[i].cluster);
+        member_text(o, "scoreName", m->list[i].score);
+        if (hub_masks_counted(h)) {
+            hub_mask_warning(warning, h, i, false);
+            member_count(o, "clusters", h->plan->of_masks[i].clusters);
+            member_count(o, "scores", h->plan->of_masks[i].scores);
+            member_words(o, "warning", warning);
+        }
+        out_puts(o, "}");
+    }
+    out_puts(o, "]");
+}
+
+static void status_config(struct out *o, struct hub *h)
+{
+    const struct hub_config *other;
+    size_t at = 0;
+
+    member_object(o, "config");
+    member_text(o, "name", HUB_CONFIG);
+    member_bool(o, "present", h->config.object);
+    member_bool(o, "wanted", hub_is_distributing(h));
+    status_masks(o, h);
+    member_words(o, "error", h->config.masks_error);
+    member_words(o, "statusError", h->config.last_status.status.trouble);
+    member_list(o, "ignored");
+    while ((other = map_next(&h->other_configs, &at))) {
+        member_item(o);
+        value_text(o, str_of(kube_name(other->object)));
+    }
+    out_puts(o, "]}");
+}
+
+static void status_totals(struct out *o, const struct hub *h)
+{
+    const struct hub_totals *t = &h->totals;
+    size_t by_health[HEALTH_STATES] = {0};
+
+    for (size_t i = 0; i < h->n_scorers; i++)
+        by_health[hub_scorer_health(h->by_age[i])]++;
+    member_object(o, "totals");
+    member_count(o, "scorers", h->n_scorers);
+    member_count(o, "healthy", by_health[HEALTH_ACTIVE]);
+    member_count(o, "degraded", by_health[HEALTH_DEGRADED]);
+    member_count(o, "unhealthy", by_health[HEALTH_INACTIVE]);
+    member_count(o, "clusters", t->managed);
+    member_count(o, "upToDate", t->up_to_date);
+    member_count(o, "behind", t->behind);
+    member_count(o, "failing", t->failing);
+    member_number(o, "lagSeconds", t->lag_s);
+    member_count(o, "works", t->works);
+    member_count(o, "leaving", t->leaving);
+    member_count(o, "reporting", t->reporting);
+    member_count(o, "scoringAll", t->scoring_all);
+    member_count(o, "withFailures", t->with_failures);
+    member_count(o, "largestSummariesBytes", t->largest);
+    member_count(o, "maxSummariesBytes", WORK_MAX_BYTES);
+    member_count(o, "leftOut", t->left_out);
+    out_puts(o, "}");
+}
+
+static int hub_json_status(struct hub *h, const struct list_query *q, struct buf *into)
+{
+    CLEANUP(list_done) struct list scorers = {.query = q}, clusters = {.query = q};
+    struct out o = out_begin(into);
+
+    scorers_make(&scorers, h);
+    clusters_make(&clusters, h, false);
+    json_begin(&o, h);
+    status_config(&o, h);
+    member_web_config(&o, h->access);
+    status_totals(&o, h);
+    json_scorer_list(&o, &scorers);
+    json_cluster_list(&o, &clusters);
+    member_object(&o, "metadata");
+    list_metadata(&o, "scorers", &scorers);
+    list_metadata(&o, "clusters", &clusters);
+    out_puts(&o, "}}\n");
+    return out_end(&o);
+}
+
+/* ---- HTTP ---- */
 
 enum { STATUS_MAX_BYTES = 256 << 20 };
 

@@ -15,15 +15,15 @@
 
 enum {
     RETRY_MS = 1000,
-    FAR_MS = 24 * 3600 * 1000,
     MAX_HEALTH_BYTES = 64 << 10,
     MAX_SECRET_BYTES = 3 << 20,
 };
 
 /* The outcome of one attempt. */
 struct outcome {
-    struct probe_part part;
-    bool unasked; /* the hub did not give the token: says nothing about the scoring API */
+    struct probe_part part; /* without a reason: not asked */
+    bool unasked;           /* the hub did not give the token: says nothing about the scoring API */
+    bool answered;          /* or could not be reached */
 };
 
 /* A GET request, with credentials from a Secret if `token` is set. At most one is in flight. The Secret is
@@ -38,8 +38,9 @@ struct probe_ask {
     struct kube_call *secret_call;
     struct http_call *http_call;
     struct credentials *credentials; /* of the call */
+    struct outcome outcome;
     /* Called once for each start, perhaps from within it. answer: NULL when none arrived. */
-    void (*ended)(struct probe *p, struct outcome *o, const struct http_answer *answer);
+    void (*ended)(struct probe *p, const struct http_answer *answer);
 };
 
 struct probe {
@@ -57,10 +58,8 @@ struct probe {
     mono_ms health_at;  /* when health is due; an earlier probe asks for the configuration alone */
     /* The probe in flight, if any. */
     bool starting;
-    bool health_due;        /* it includes health */
-    long no_healthz;        /* HTTP status of a missing /healthz: health follows configURL. 0: it does not */
-    bool has_config_answer; /* configURL answered, or could not be reached */
-    struct outcome config_outcome; /* what configURL says about health; without a reason: not asked */
+    bool health_due; /* it includes health */
+    long no_healthz; /* HTTP status of a missing /healthz: health follows configURL. 0: it does not */
 };
 
 /* ---- Outcomes ---- */
@@ -93,12 +92,13 @@ static void outcome_describe(struct outcome *o, const char *url, const char *tex
 /* ---- The token ---- */
 
 /* Sets the failure "spec.configAuth: Secret ..., key ...: <message>". */
-static void token_fail(struct outcome *o, const struct probe_ask *a, const char *why)
+static void token_fail(struct probe_ask *a, const char *why)
 {
     const struct token_ref *ref = &a->token;
 
-    outcome_fail(o, "TokenMissing", "spec.configAuth: Secret \"%s/%s\"%s%s%s: %s", a->probe->env.namespace,
-                 ref->name, ref->key ? ", key \"" : "", cstr(ref->key), ref->key ? "\"" : "", why);
+    outcome_fail(&a->outcome, "TokenMissing", "spec.configAuth: Secret \"%s/%s\"%s%s%s: %s",
+                 a->probe->env.namespace, ref->name, ref->key ? ", key \"" : "", cstr(ref->key),
+                 ref->key ? "\"" : "", why);
 }
 
 /* The Secret in an answer of the API server. */
@@ -120,9 +120,10 @@ static int token_read_key(struct secrets *s, const char *name, const char *key, 
     return r;
 }
 
-/* NULL with the reason in *o. Secrets of other types have another purpose: a registry, a service account, a
- * Helm release. Whoever may write DynamicScorers must not be able to send them to a server of their own. */
-static struct credentials *token_of_secret(const json_t *secret, const struct probe_ask *a, struct outcome *o)
+/* NULL with the reason in the outcome. Secrets of other types have another purpose: a registry, a service
+ * account, a Helm release. Whoever may write DynamicScorers must not be able to send them to a server of
+ * their own. */
+static struct credentials *token_of_secret(const json_t *secret, struct probe_ask *a)
 {
     struct token_secret from = {.secrets = {.namespace = a->probe->env.namespace, .read = token_read_key},
                                 .object = secret};
@@ -132,11 +133,12 @@ static struct credentials *token_of_secret(const json_t *secret, const struct pr
     CLEANUP(cleanup_free) char *wrong = xasprintf("the Secret's type is %s, only Opaque is allowed", type);
 
     if (*type && strcmp(type, "Opaque") != 0)
-        token_fail(o, a, wrong);
+        token_fail(a, wrong);
     else if (kube_get(secret, "data", "kubeconfig", NULL))
-        token_fail(o, a, "the Secret contains a kubeconfig, which is never sent");
+        token_fail(a, "the Secret contains a kubeconfig, which is never sent");
     else if (credentials_read(&credentials, &from.secrets, a->token.name, a->token.key, why) < 0)
-        outcome_fail(o, "TokenMissing", "spec.configAuth: S%s", why + 1); /* why: secret "name", ... */
+        outcome_fail(&a->outcome, "TokenMissing", "spec.configAuth: S%s",
+                     why + 1); /* why: secret "name", ... */
     return credentials;
 }
 
@@ -170,21 +172,22 @@ static void ask_status_text(const struct probe_ask *ask, char *out, size_t size,
 static void ask_on_answer(void *arg, struct http_answer *a)
 {
     struct probe_ask *ask = arg;
-    struct outcome o = {.part.seconds = a->seconds};
+    struct probe_part *part = &ask->outcome.part;
     char text[512];
 
     ask->http_call = NULL;
+    ask->outcome = (struct outcome){.part.seconds = a->seconds, .answered = true};
     if (a->error != HTTP_OK) {
-        o.part.reason = a->refused ? "Forbidden" : ask_reasons[a->error];
-        outcome_describe(&o, ask->url, a->reason);
+        part->reason = a->refused ? "Forbidden" : ask_reasons[a->error];
+        outcome_describe(&ask->outcome, ask->url, a->reason);
     } else {
-        o.part.ok = a->status / 100 == 2;
-        o.part.reason = o.part.ok ? "Healthy" : "HTTPStatus";
+        part->ok = a->status / 100 == 2;
+        part->reason = part->ok ? "Healthy" : "HTTPStatus";
         ask_status_text(ask, text, sizeof(text), a);
-        outcome_describe(&o, ask->url, text);
+        outcome_describe(&ask->outcome, ask->url, text);
     }
     ask->credentials = credentials_free(ask->credentials);
-    ask->ended(ask->probe, &o, a);
+    ask->ended(ask->probe, a);
 }
 
 static void ask_send(struct probe_ask *a)
@@ -195,7 +198,6 @@ static void ask_send(struct probe_ask *a)
                               .cut_answer = a->cut_answer,
                               .timeout_ms = env->settings->timeout_ms,
                               .public_only = env->settings->public_only};
-    struct outcome o = {0};
 
     if (a->tls_only)
         credentials_apply_tls(a->credentials, &rq);
@@ -204,28 +206,27 @@ static void ask_send(struct probe_ask *a)
     if (http_start(&a->http_call, env->http, &rq, ask_on_answer, a) == 0)
         return;
     a->credentials = credentials_free(a->credentials);
-    outcome_fail(&o, "InvalidURL", "the URL cannot be used");
-    a->ended(a->probe, &o, NULL);
+    outcome_fail(&a->outcome, "InvalidURL", "the URL cannot be used");
+    a->ended(a->probe, NULL);
 }
 
 static void ask_on_secret(void *arg, struct kube_answer *answer)
 {
     struct probe_ask *a = arg;
-    struct outcome o = {0};
 
     a->secret_call = NULL;
     if (answer->verdict == KUBE_OK) {
-        a->credentials = token_of_secret(answer->object, a, &o);
+        a->credentials = token_of_secret(answer->object, a);
     } else {
-        token_fail(&o, a, answer->http_status == 404 ? "the Secret does not exist" : answer->why);
+        token_fail(a, answer->http_status == 404 ? "the Secret does not exist" : answer->why);
         /* Also one that has just returned, and refuses while it starts. */
-        o.unasked = kube_absence_ms(a->probe->env.hub) < KUBE_GRACE_MS;
+        a->outcome.unasked = kube_absence_ms(a->probe->env.hub) < KUBE_GRACE_MS;
     }
     kube_wipe_strings(kube_map(answer->object, "data", NULL));
-    if (a->credentials || (a->tls_only && !o.unasked))
+    if (a->credentials || (a->tls_only && !a->outcome.unasked))
         ask_send(a);
     else
-        a->ended(a->probe, &o, NULL);
+        a->ended(a->probe, NULL);
 }
 
 static void ask_start(struct probe_ask *a)
@@ -237,11 +238,11 @@ static void ask_start(struct probe_ask *a)
                                     .name = a->token.name,
                                     .max_answer = MAX_SECRET_BYTES,
                                     .timeout_ms = p->env.settings->timeout_ms};
-    struct outcome o = {0};
 
+    a->outcome = (struct outcome){0};
     if (!p->health_url) {
-        outcome_fail(&o, "InvalidURL", "%s", p->url_error);
-        a->ended(a->probe, &o, NULL);
+        outcome_fail(&a->outcome, "InvalidURL", "%s", p->url_error);
+        a->ended(a->probe, NULL);
     } else if (a->token.name) {
         a->secret_call = kube_start(p->env.hub, &rq, ask_on_secret, a);
     } else {
@@ -301,8 +302,8 @@ static void probe_health_from_config(struct probe *p)
     bool is_private = p->no_healthz == 401 || p->no_healthz == 403;
     char status[64], text[128];
 
-    if (p->has_config_answer || (is_private && p->config_outcome.part.reason)) {
-        o = p->config_outcome;
+    if (p->config.outcome.answered || (is_private && p->config.outcome.part.reason)) {
+        o = p->config.outcome;
     } else {
         text_http_status(status, sizeof(status), p->no_healthz, "", STR(""));
         (void)snprintf(text, sizeof(text), "%s: %s, but the server responds", status,
@@ -421,27 +422,27 @@ static bool lacks_healthz(const struct http_answer *a)
     return false;
 }
 
-static void probe_on_health(struct probe *p, struct outcome *o, const struct http_answer *answer)
+static void probe_on_health(struct probe *p, const struct http_answer *answer)
 {
     if (lacks_healthz(answer)) {
         p->no_healthz = answer->status;
         if (p->spec.mode == SYNC_NONE && p->spec.config_url)
             ask_start(&p->config);
-    } else if (!o->unasked) {
-        probe_keep_health(p, o);
+    } else if (!p->health.outcome.unasked) {
+        probe_keep_health(p, &p->health.outcome);
     }
     probe_settle(p);
 }
 
-static void probe_on_config(struct probe *p, struct outcome *o, const struct http_answer *answer)
+static void probe_on_config(struct probe *p, const struct http_answer *answer)
 {
-    p->config_outcome = *o;
-    p->has_config_answer = answer;
-    p->unasked = o->unasked ? p->unasked + 1 : 0;
-    if (!o->unasked && p->spec.mode == SYNC_FULL) {
-        if (o->part.ok)
-            probe_accept_config(p, buf_str(&answer->body), o);
-        probe_keep(p, PROBE_CONFIG, o);
+    struct outcome o = p->config.outcome; /* health does not depend on what the answer says */
+
+    p->unasked = o.unasked ? p->unasked + 1 : 0;
+    if (!o.unasked && p->spec.mode == SYNC_FULL) {
+        if (o.part.ok)
+            probe_accept_config(p, buf_str(&answer->body), &o);
+        probe_keep(p, PROBE_CONFIG, &o);
         p->env.ended(p->env.arg, PROBE_CONFIG, &p->status.config);
     }
     probe_settle(p);
@@ -451,12 +452,11 @@ static void probe_on_timer(struct timer *t)
 {
     struct probe *p = CONTAINER_OF(t, struct probe, timer);
 
-    kube_timer_move(p->env.loop, t, FAR_MS);
+    kube_timer_move(p->env.loop, t, KUBE_FAR_MS);
     p->status.next_ms = 0;
     if (!p->spec.own.owner || (!probe_wants_health(p) && p->spec.mode == SYNC_NONE))
         return;
-    p->has_config_answer = false;
-    p->config_outcome = (struct outcome){0};
+    p->config.outcome = (struct outcome){0};
     p->health_due = p->health_at.ms <= loop_now(p->env.loop).ms;
     p->starting = true;
     if (p->spec.mode == SYNC_FULL)

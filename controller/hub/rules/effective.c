@@ -126,24 +126,6 @@ static void merged_init(struct merged *m, const char *name, const struct scorer_
 
 /* ---- Where tokens may go: the DynamicScorer decides, not the scoring API ---- */
 
-/* A token, and the hosts that it may be sent to. */
-struct token_gate {
-    const struct auth *auth;
-    const char *hosts[2]; /* in the DynamicScorer, the field's own first; NULL for none */
-};
-
-static struct token_gate gate_of_source(const struct source_spec *own)
-{
-    return (struct token_gate){.auth = &own->auth, .hosts = {own->host}};
-}
-
-static struct token_gate gate_of_scoring(const struct scorer_spec *spec)
-{
-    const struct scoring_spec *own = &spec->own.scoring;
-
-    return (struct token_gate){.auth = &own->auth, .hosts = {own->host, spec->config_url}};
-}
-
 static bool same_text(const char *a, const char *b)
 {
     return strcmp(cstr(a), cstr(b)) == 0;
@@ -156,99 +138,89 @@ static bool same_origin(const char *origin, const char *url)
     return *other && strcmp(origin, other) == 0;
 }
 
-static bool gate_allows(const struct token_gate *g, const char *url)
+static bool auth_allows(const struct auth *a, const char *url)
 {
     CLEANUP(cleanup_free) char *origin = url_origin(url);
     const json_t *entry;
     size_t i;
 
-    json_array_foreach(g->auth->allowed_hosts, i, entry)
+    json_array_foreach(a->allowed_hosts, i, entry)
     {
         const char *allowed = kube_str(entry, NULL);
 
         if (same_text(allowed, "*") || same_origin(origin, allowed))
             return true;
     }
-    return same_origin(origin, g->hosts[0]) || same_origin(origin, g->hosts[1]);
+    return same_origin(origin, a->hosts[0]) || same_origin(origin, a->hosts[1]);
 }
 
-/* Whether the token may not be sent to the host in /config. field: where the gate is set. */
-static bool gate_refuses(const struct token_gate *g, const char *host, const char *field,
-                         char why[SPEC_WHY_BYTES])
+/* Whether the token may not be sent to the host in /config. field: where it is set. */
+static bool auth_refuses(const struct auth *a, const char *host, const char *field, char why[SPEC_WHY_BYTES])
 {
     CLEANUP(cleanup_free) char *origin = url_origin(cstr(host)), *text = NULL;
     BUF_AUTO(quoted, 1024);
-    bool unset = *origin && !g->hosts[0];
+    bool unset = *origin && !a->hosts[0];
     int n;
 
-    if (!g->auth->token.name || !host || gate_allows(g, host))
+    if (!a->token.name || !host || auth_allows(a, host))
         return false;
     (void)!problem_quote(str_of(host), &quoted);
     n = asprintf(&text,
                  "the credentials in Secret %.253s may not be sent to %.*s, which /config names; %s %s%s%s",
-                 g->auth->token.name, STR_ARG(*origin ? str_of(origin) : buf_str(&quoted)),
+                 a->token.name, STR_ARG(*origin ? str_of(origin) : buf_str(&quoted)),
                  unset ? "to allow it, set" : "allow it in", field, unset ? ".host: " : ".auth.allowedHosts",
                  unset ? origin : "");
     text_line(why, SPEC_WHY_BYTES, (struct str){text, (size_t)n});
     return true;
 }
 
-bool effective_refuses(const struct scorer_spec *spec, const struct api_config *synced,
-                       char why[SPEC_WHY_BYTES])
+/* Whether `synced` would send a token of the DynamicScorer to a host that is not allowed. `why` then names
+ * the host and the field that would allow it. */
+static bool effective_refuses(const struct scorer_spec *spec, const struct api_config *synced,
+                              char why[SPEC_WHY_BYTES])
 {
-    const struct token_gate scoring = gate_of_scoring(spec);
-
-    if (spec->mode != SYNC_FULL || !synced)
-        return false;
     for (size_t i = 0; i < synced->n_sources; i++) {
         const struct source_spec *api = &synced->sources[i], *own = merged_token_source(spec, i),
                                  *fallback = merged_fallback(spec, i);
         enum source_type type = api->type ?: (fallback ? fallback->type : SOURCE_UNSET) ?: SOURCE_PROMETHEUS;
-        const struct token_gate gate = gate_of_source(own);
         char field[32] = "spec.source";
 
         if (spec->own.n_sources > 1)
             (void)snprintf(field, sizeof(field), "spec.sources[%zu]", (size_t)(own - spec->own.sources));
-        if (source_kind(type)->path && gate_refuses(&gate, api->host, field, why))
+        if (source_kind(type)->path && auth_refuses(&own->auth, api->host, field, why))
             return true;
     }
-    return gate_refuses(&scoring, synced->scoring.host, "spec.scoring", why);
+    return auth_refuses(&spec->own.scoring.auth, synced->scoring.host, "spec.scoring", why);
 }
 
-/* Whether the token in an active summary may still go where the summary sends it. keys: of the Secret's name,
- * its key, and the endpoint. */
-static bool token_may_stay(const struct token_gate *gates, size_t n, const json_t *o,
-                           const char *const keys[3])
+/* Whether the token in an active summary, or in one of its sources, may still go where it is sent. */
+static bool token_may_stay(const struct scorer_spec *spec, bool of_source, const json_t *o)
 {
-    const char *name = cstr(kube_str(o, keys[0], NULL)), *key = kube_str(o, keys[1], NULL);
+    const char *name =
+        cstr(kube_str(o, of_source ? "sourceEndpointAuthName" : "scoringEndpointAuthName", NULL));
+    const char *key = kube_str(o, of_source ? "sourceEndpointAuthKey" : "scoringEndpointAuthKey", NULL);
+    const char *url = cstr(kube_str(o, of_source ? "sourceEndpoint" : "scoringEndpoint", NULL));
 
-    for (size_t i = 0; *name && i < n; i++)
-        if (same_text(gates[i].auth->token.name, name) && same_text(gates[i].auth->token.key, key) &&
-            gate_allows(&gates[i], cstr(kube_str(o, keys[2], NULL))))
+    for (size_t i = 0; *name && i < (of_source ? spec->own.n_sources : 1); i++) {
+        const struct auth *a = of_source ? &spec->own.sources[i].auth : &spec->own.scoring.auth;
+
+        if (same_text(a->token.name, name) && same_text(a->token.key, key) && auth_allows(a, url))
             return true;
+    }
     return !*name;
 }
 
 static bool effective_tokens_stay(const struct scorer_spec *spec, struct str summary)
 {
-    static const char *const of_source[] = {"sourceEndpointAuthName", "sourceEndpointAuthKey",
-                                            "sourceEndpoint"},
-                             *const of_scoring[] = {"scoringEndpointAuthName", "scoringEndpointAuthKey",
-                                                    "scoringEndpoint"};
-    const struct token_gate scoring = gate_of_scoring(spec);
-    struct token_gate gates[SPEC_MAX_SOURCES];
-    size_t n = spec->own.n_sources, i;
     json_auto_t *o = NULL;
     const json_t *source;
-    bool stay;
+    bool stay = kube_json_parse(&o, summary, NULL) == 0 && token_may_stay(spec, true, o) &&
+                token_may_stay(spec, false, o);
+    size_t i;
 
-    for (i = 0; i < n; i++)
-        gates[i] = gate_of_source(&spec->own.sources[i]);
-    stay = kube_json_parse(&o, summary, NULL) == 0 && token_may_stay(gates, n, o, of_source) &&
-           token_may_stay(&scoring, 1, o, of_scoring);
     json_array_foreach(kube_list(o, "sources", NULL), i, source)
     {
-        stay = stay && token_may_stay(gates, n, source, of_source);
+        stay = stay && token_may_stay(spec, true, source);
     }
     return stay;
 }
@@ -445,48 +417,34 @@ void effective_overrides(const struct scorer_spec *spec, const struct api_config
     overrides_add(into, false, synced, &spec->own, "spec");
 }
 
-/* A problem of the summary, whose path is "sourceStep" or "sources[1].sourceStep". */
-struct check {
-    struct str key;        /* "sourceStep"; empty for the summary as a whole */
-    const char *message;   /* what follows the key */
-    const struct field *f; /* NULL: of the DynamicScorer alone, and named alike */
-    size_t source;         /* index in its document */
-};
-
-static struct check check_of(const struct problem *x, const struct merged *m)
+/* Appends a problem of the summary, whose path is "sourceStep" or "sources[1].sourceStep", with the field as
+ * the DynamicScorer or /config spells it. Returns whether it is the DynamicScorer's. */
+static bool check_put(struct buf *into, const struct problem *x, const struct merged *m)
 {
-    struct str path = x->path;
-    size_t i = 0;
-    struct check c;
+    struct str path = x->path, key;
+    const struct field *f = NULL; /* NULL: of the DynamicScorer alone, and named alike */
+    const char *dot = str_starts(path, STR("sources[")) ? memchr(path.p, '.', path.n) : NULL;
+    size_t source = m->n_sources ? m->index[dot ? strtoul(path.p + strlen("sources["), NULL, 10) : 0] : 0;
+    char object[40] = "";
+    bool api;
 
-    if (str_starts(path, STR("sources[")) && memchr(path.p, '.', path.n)) {
-        const char *key = (const char *)memchr(path.p, '.', path.n) + 1;
-
-        i = strtoul(path.p + strlen("sources["), NULL, 10);
-        path = (struct str){key, path.n - (size_t)(key - path.p)};
-    }
-    c = (struct check){.key = {path.p, 0}, .source = m->n_sources ? m->index[i] : 0};
-    while (c.key.n < path.n && !strchr(".[", path.p[c.key.n]))
-        c.key.n++;
-    c.message = c.key.n ? path.p + c.key.n : x->text;
-    for (i = 0; i < ARRAY_SIZE(fields); i++)
-        if (fields[i].key && str_eq(c.key, str_of(fields[i].key)))
-            c.f = &fields[i];
-    return c;
-}
-
-/* Names the field as the DynamicScorer or /config spells it. */
-static int check_print(struct buf *into, const struct check *c, const struct merged *m)
-{
-    bool api = c->f && is_from_api(c->f, m, c->source);
-    char source[40] = "";
-
-    if (c->f && c->f->is_of_source && (api ? m->api : &m->spec->own)->n_sources > 1)
-        (void)snprintf(source, sizeof(source), "sources[%zu].", c->source);
-    else if (c->f && c->f->is_of_source)
-        (void)strcpy(source, "source.");
-    return buf_printf(into, "%s%s%s%.*s%s%s", into->n ? "; " : "", api || !c->key.n ? "" : "spec.", source,
-                      STR_ARG(c->f ? str_of(c->f->path) : c->key), api ? " in /config" : "", c->message);
+    if (dot)
+        path = (struct str){dot + 1, path.n - (size_t)(dot + 1 - path.p)};
+    key = (struct str){path.p, 0};
+    while (key.n < path.n && !strchr(".[", path.p[key.n]))
+        key.n++;
+    for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+        if (fields[i].key && str_eq(key, str_of(fields[i].key)))
+            f = &fields[i];
+    api = f && is_from_api(f, m, source);
+    if (f && f->is_of_source && (api ? m->api : &m->spec->own)->n_sources > 1)
+        (void)snprintf(object, sizeof(object), "sources[%zu].", source);
+    else if (f && f->is_of_source)
+        (void)strcpy(object, "source.");
+    (void)!buf_printf(into, "%s%s%s%.*s%s%s", into->n ? "; " : "", api || !key.n ? "" : "spec.", object,
+                      STR_ARG(f ? str_of(f->path) : key), api ? " in /config" : "",
+                      key.n ? path.p + key.n : x->text);
+    return f && !x->missing && !api;
 }
 
 /* All problems of the kind. Returns whether all are the DynamicScorer's: a value missing from both is a fault
@@ -496,16 +454,10 @@ static bool check_list(char out[SPEC_WHY_BYTES], const struct problems *p, enum 
 {
     BUF_AUTO(list, 64 * 1024);
     bool of_spec = true;
-    int r = 0;
 
-    for (size_t i = 0; i < p->n; i++) {
-        struct check c = check_of(&p->list[i], m);
-
-        if (p->list[i].kind != kind)
-            continue;
-        of_spec = of_spec && c.f && !p->list[i].missing && !is_from_api(c.f, m, c.source);
-        r = r ?: check_print(&list, &c, m);
-    }
+    for (size_t i = 0; i < p->n; i++)
+        if (p->list[i].kind == kind && !check_put(&list, &p->list[i], m))
+            of_spec = false;
     text_line(out, SPEC_WHY_BYTES, buf_str(&list));
     return of_spec;
 }

@@ -115,32 +115,21 @@ static void set_bit(uint64_t *set, size_t i)
     set[i / 64] |= 1ull << (i % 64);
 }
 
-/* The entries that a pattern matches; many masks share one. */
-static const uint64_t *plan_pattern(struct plan *p, const char *pattern)
-{
-    uint64_t *set = map_get(&p->patterns, pattern);
-
-    if (set)
-        return set;
-    set = xcalloc(p->words, sizeof(*set));
-    for (size_t i = 0; i < p->n; i++)
-        if (glob_match(pattern, p->entries[i].score_name))
-            set_bit(set, i);
-    map_set(&p->patterns, pattern, set);
-    return set;
-}
-
 static void plan_compile_masks(struct plan *p, const struct masks *masks)
 {
     p->masks = (struct masks){.list = xcalloc(masks->n + 1, sizeof(struct mask)), .n = masks->n};
     p->masks.owner = json_incref(masks->owner);
     p->of_masks = xcalloc(masks->n + 1, sizeof(struct plan_mask));
+    p->mask_sets = xcalloc(masks->n + 1, p->words * sizeof(uint64_t));
     for (size_t i = 0; i < masks->n; i++) {
         const struct mask *m = &p->masks.list[i];
 
         p->masks.list[i] = masks->list[i];
         p->of_masks[i].next = map_get(&p->clusters, m->cluster);
-        p->of_masks[i].entries = plan_pattern(p, m->score);
+        p->of_masks[i].entries = &p->mask_sets[i * p->words];
+        for (size_t k = 0; k < p->n; k++)
+            if (glob_match(m->score, p->entries[k].score_name))
+                set_bit(p->of_masks[i].entries, k);
         map_set(&p->clusters, m->cluster, &p->of_masks[i]);
         if (strpbrk(m->cluster, "*?") && !p->of_masks[i].next)
             p->globs[p->n_globs++] = m->cluster;
@@ -159,7 +148,7 @@ static void plan_apply(struct plan *p, const char *name, uint64_t *set)
 
 /* ---- Groups ---- */
 
-enum { EMPTY_BYTES = 4 /* "[]" with quotes */ };
+enum { EMPTY_BYTES = 4 /* "[]" with quotes */, SINCE_BYTES = 64 };
 
 /* As API servers and webhooks count: Go's encoding/json also escapes <, >, &, U+2028 and U+2029. */
 static size_t escaped_bytes(struct str s)
@@ -201,18 +190,23 @@ struct plan *plan_new(const struct plan_entry *entries, size_t n, const struct m
     p->by_name = xcalloc(n + 1, sizeof(size_t));
     p->globs = xcalloc(masks->n + 1, sizeof(char *));
     for (size_t i = 0; i < n; i++)
-        bytes += strlen(entries[i].score_name) + 1 + entries[i].text.n;
+        bytes += strlen(entries[i].score_name) + 1 + entries[i].text.n + SINCE_BYTES;
     at = p->storage = xmalloc(bytes);
     for (size_t i = 0; i < n; i++) {
         struct str text = entries[i].text;
+        char since[KUBE_TIME_BYTES];
 
         p->entries[i] = entries[i];
         p->entries[i].score_name = at;
         at = stpcpy(at, entries[i].score_name) + 1;
-        p->entries[i].text = (struct str){memcpy(at, cstr(text.p), text.n), text.n};
+        memcpy(at, cstr(text.p), text.n);
+        kube_time_format((unix_ms){entries[i].suspended_ms}, since);
+        if (entries[i].suspended_ms) /* inside the summary */
+            text.n += (size_t)sprintf(at + text.n - 1, ",\"since\":\"%s\"}", since) - 1;
+        p->entries[i].text = (struct str){at, text.n};
         at += text.n;
         p->entries[i].score = report_score(str_of(entries[i].score_name));
-        p->entries[i].escaped = escaped_bytes(text);
+        p->entries[i].escaped = escaped_bytes(p->entries[i].text);
         p->by_name[i] = i;
     }
     qsort_r(p->by_name, n, sizeof(size_t), plan_compare_names, p->entries);
@@ -223,19 +217,16 @@ struct plan *plan_new(const struct plan_entry *entries, size_t n, const struct m
 struct plan *plan_free(struct plan *p)
 {
     struct plan_group *g;
-    void *set;
 
     if (!p)
         return NULL;
     for (size_t at = 0; (g = map_next(&p->groups, &at)); free(g))
         free(g->key);
-    for (size_t at = 0; (set = map_next(&p->patterns, &at));)
-        free(set);
     map_done(&p->groups);
-    map_done(&p->patterns);
     map_done(&p->clusters);
     masks_done(&p->masks);
     free(p->of_masks);
+    free(p->mask_sets);
     free(p->globs);
     free(p->entries);
     free(p->by_name);

@@ -6,55 +6,52 @@
 #include "exporter/score/round.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+#include <stdio.h>
 
 /* ---- Reads an agent's report into few bytes ---- */
 
 enum { CELLS_STEP = 64, TROUBLE_BYTES = 512, MAX_LIFE_S = (1 << 19) - 1 };
 
-/* The document as it is read; texts are raw. */
-struct reading {
-    struct report *to;
-    bool is_report; /* has a member that only reports have */
-    struct str problems, hub_error;
-};
+/* Finds the members of those names, the bytes of each value. False if the text is not an object. */
+static bool read_members(struct str text, const char *const *names, struct str *values, size_t n)
+{
+    struct jr j;
+    struct str key;
+
+    jr_init(&j, text, JR_STRICT);
+    jr_object(&j);
+    while (jr_member(&j, &key)) {
+        size_t i = 0;
+
+        while (i < n && !jr_key_is(key, names[i]))
+            i++;
+        jr_skip(&j, i < n ? &values[i] : NULL);
+    }
+    return jr_end(&j);
+}
 
 /* The raw string; empty for a value of another type. */
-static void read_raw(struct jr *j, struct str *ret)
+static struct str read_raw(struct str value)
 {
-    *ret = (struct str){0};
-    if (jr_peek(j) == JR_STRING)
-        jr_string(j, ret);
-    else
-        jr_skip(j, NULL);
+    return value.n && *value.p == '"' ? (struct str){value.p + 1, value.n - 2} : (struct str){0};
 }
 
 static uint64_t read_score(struct str raw)
 {
-    CLEANUP(cleanup_free) char *plain = NULL;
+    CLEANUP(cleanup_free) char *plain = xmalloc(raw.n * 3);
 
-    if (!memchr(cstr(raw.p), '\\', raw.n))
-        return report_score(raw);
-    plain = xmalloc(raw.n * 3);
     return report_score((struct str){plain, jr_unescape(raw, plain)});
 }
 
-/* Seconds since 1970 of "2026-11-21T06:23:01.123Z"; 0 if it is not a time. */
-static uint32_t read_time(struct str raw)
+/* Seconds since 1970; 0 if it is not a time. */
+static uint32_t read_time(struct str value)
 {
-    char text[sizeof("2026-11-21T06:23:01")] = "";
-    struct tm tm = {0};
-    time_t t;
+    char text[KUBE_TIME_BYTES];
+    int64_t seconds;
 
-    if (raw.n < sizeof(text) - 1)
-        return 0;
-    memcpy(text, raw.p, sizeof(text) - 1);
-    if (!strptime(text, "%Y-%m-%dT%H:%M:%S", &tm))
-        return 0;
-    t = timegm(&tm);
-    return t > 0 && t <= UINT32_MAX ? (uint32_t)t : 0;
+    (void)snprintf(text, sizeof(text), "%.*s", STR_ARG(read_raw(value)));
+    seconds = kube_time_parse(text).ms / 1000;
+    return seconds > 0 && seconds <= UINT32_MAX ? (uint32_t)seconds : 0;
 }
 
 /* SCORER_STATES for an unknown word. */
@@ -85,131 +82,48 @@ static uint16_t report_keep_error(struct report *to, struct str raw)
     return (uint16_t)(i + 1);
 }
 
-static void read_cell(struct jr *j, struct reading *r)
+static void read_cell(struct report *to, struct str text)
 {
     enum { NAME, STATE, ERROR, STAGE, PLACEMENT, SUCCESS, UNTIL, MEMBERS };
     static const char *const names[MEMBERS] = {"scoreName",      "state",       "error",     "failedStage",
                                                "placementError", "lastSuccess", "validUntil"};
-    struct report *to = r->to;
-    struct str key, v[MEMBERS] = {0};
+    struct str v[MEMBERS] = {0}, name, error, placement;
     struct report_cell cell;
     uint32_t until;
     bool failed;
 
-    jr_object(j);
-    while (jr_member(j, &key)) {
-        size_t i = 0;
-
-        while (i < MEMBERS && !jr_key_is(key, names[i]))
-            i++;
-        if (i < MEMBERS)
-            read_raw(j, &v[i]);
-        else
-            jr_skip(j, NULL);
-    }
-    cell = (struct report_cell){.succeeded = read_time(v[SUCCESS]), .state = read_state(v[STATE])};
+    if (!read_members(text, names, v, MEMBERS))
+        return;
+    name = read_raw(v[NAME]);
+    cell = (struct report_cell){.succeeded = read_time(v[SUCCESS]), .state = read_state(read_raw(v[STATE]))};
     until = read_time(v[UNTIL]);
     if (cell.succeeded && until > cell.succeeded)
         cell.life = size_min(until - cell.succeeded, MAX_LIFE_S) & MAX_LIFE_S;
-    if (j->error || v[NAME].n == 0 || cell.state == SCORER_STATES)
+    if (name.n == 0 || cell.state == SCORER_STATES)
         return;
     if (to->n == REPORT_MAX_CELLS) {
         to->not_shown++;
         return;
     }
     failed = cell.state == SCORER_FAILING || cell.state == SCORER_STALE;
-    cell.score = read_score(v[NAME]);
-    cell.placement = v[PLACEMENT].n > 0;
-    cell.api_failed = failed && jr_key_is(v[STAGE], round_stage_word(STAGE_SCORING));
+    error = read_raw(v[ERROR]);
+    placement = read_raw(v[PLACEMENT]);
+    cell.score = read_score(name);
+    cell.placement = placement.n > 0;
+    cell.api_failed = failed && jr_key_is(read_raw(v[STAGE]), round_stage_word(STAGE_SCORING));
     if (report_cell_fails(&cell))
-        cell.error = report_keep_error(to, failed && v[ERROR].n ? v[ERROR] : v[PLACEMENT]) & 0x7fu;
+        cell.error = report_keep_error(to, failed && error.n ? error : placement) & 0x7fu;
     if (to->n % CELLS_STEP == 0)
         to->cells = xreallocarray(to->cells, to->n + CELLS_STEP, sizeof(*to->cells));
     to->cells[to->n++] = cell;
 }
 
-static void read_cells(struct jr *j, struct reading *r)
-{
-    if (jr_peek(j) != JR_ARRAY) {
-        jr_skip(j, NULL);
-        return;
-    }
-    r->is_report = true;
-    jr_array(j);
-    while (jr_item(j)) {
-        if (jr_peek(j) == JR_OBJECT)
-            read_cell(j, r);
-        else
-            jr_skip(j, NULL);
-    }
-}
-
-static void read_config_ok(struct jr *j, struct reading *r)
-{
-    enum jr_type type = jr_peek(j);
-
-    r->is_report |= type == JR_TRUE || type == JR_FALSE;
-    r->to->config_ok = type == JR_TRUE;
-    jr_skip(j, NULL);
-}
-
-static void read_features(struct jr *j, struct reading *r)
-{
-    struct str feature;
-
-    if (jr_peek(j) != JR_ARRAY) {
-        jr_skip(j, NULL);
-        return;
-    }
-    jr_array(j);
-    while (jr_item(j)) {
-        read_raw(j, &feature);
-        r->to->takes_items |= jr_key_is(feature, "scoreItems");
-    }
-}
-
-/* Anything but a number below a billion counts as 0. */
-static void read_not_shown(struct jr *j, struct reading *r)
-{
-    struct str digits = {0};
-    uint64_t n;
-
-    jr_skip(j, &digits);
-    r->to->not_shown += str_to_u64(digits, &n) && n < 1000000000 ? (uint32_t)n : 0;
-}
-
-static bool reading_read(struct reading *r, struct str text)
-{
-    struct jr j;
-    struct str key;
-
-    jr_init(&j, text, JR_STRICT);
-    jr_object(&j);
-    while (jr_member(&j, &key)) {
-        if (jr_key_is(key, "configurationInForce"))
-            read_config_ok(&j, r);
-        else if (jr_key_is(key, "configurationProblems"))
-            read_raw(&j, &r->problems);
-        else if (jr_key_is(key, "hubError"))
-            read_raw(&j, &r->hub_error);
-        else if (jr_key_is(key, "features"))
-            read_features(&j, r);
-        else if (jr_key_is(key, "scorers"))
-            read_cells(&j, r);
-        else if (jr_key_is(key, "notShown"))
-            read_not_shown(&j, r);
-        else
-            jr_skip(&j, NULL);
-    }
-    return jr_end(&j) && r->is_report;
-}
-
-/* A copy of the raw string as one line; NULL if it is empty. */
-static char *reading_line(struct str raw)
+/* A copy of the string as one line; NULL if it is empty. */
+static char *read_line(struct str value)
 {
     char line[TROUBLE_BYTES];
 
-    text_line_json(line, sizeof(line), raw);
+    text_line_json(line, sizeof(line), read_raw(value));
     return *line ? xstrdup(line) : NULL;
 }
 
@@ -222,18 +136,38 @@ static int report_by_score(const void *a, const void *b)
 
 int report_parse(struct report *ret, struct str text)
 {
+    enum { CONFIG_OK, PROBLEMS, HUB_ERROR, FEATURES, SCORERS, NOT_SHOWN, MEMBERS };
+    static const char *const names[MEMBERS] = {
+        "configurationInForce", "configurationProblems", "hubError", "features", "scorers", "notShown"};
     CLEANUP(report_done) struct report to = {.exists = text.n > 0, .hash = hash_bytes(text)};
-    struct reading r = {.to = &to};
+    struct str v[MEMBERS] = {0}, one;
+    uint64_t not_shown;
+    struct jr j;
 
     if (text.n == 0) {
         *ret = (struct report){0};
         return 0;
     }
-    if (!reading_read(&r, text))
+    if (!read_members(text, names, v, MEMBERS))
         return -EINVAL;
-    to.problem = reading_line(r.problems);
+    to.config_ok = str_eq(v[CONFIG_OK], STR("true"));
+    /* Only reports have one of these. */
+    if (!to.config_ok && !str_eq(v[CONFIG_OK], STR("false")) && !str_starts(v[SCORERS], STR("[")))
+        return -EINVAL;
+    jr_init(&j, v[FEATURES], JR_STRICT);
+    jr_array(&j);
+    while (jr_item(&j) && jr_skip(&j, &one))
+        to.takes_items |= jr_key_is(read_raw(one), "scoreItems");
+    jr_init(&j, v[SCORERS], JR_STRICT);
+    jr_array(&j);
+    while (jr_item(&j) && jr_skip(&j, &one))
+        read_cell(&to, one);
+    /* Anything but a number below a billion counts as 0. */
+    if (str_to_u64(v[NOT_SHOWN], &not_shown) && not_shown < 1000000000)
+        to.not_shown += (uint32_t)not_shown;
+    to.problem = read_line(v[PROBLEMS]);
     to.config_rejected = to.problem && !to.config_ok;
-    to.problem = to.problem ?: reading_line(r.hub_error);
+    to.problem = to.problem ?: read_line(v[HUB_ERROR]);
     if (to.n) {
         qsort(to.cells, to.n, sizeof(*to.cells), report_by_score);
         to.cells = xreallocarray(to.cells, to.n, sizeof(*to.cells));

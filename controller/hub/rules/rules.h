@@ -6,7 +6,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/map.h"
-#include "exporter/score/error.h"
+#include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 
 /* ---- spec.c: the spec of a DynamicScorer and the /config of a scoring API, parsed into one struct ----
@@ -29,10 +29,10 @@ struct token_ref {
     const char *name, *key;
 };
 
-/* Credentials, and the hosts that they may be sent to in addition to the DynamicScorer's own. Never set in
- * /config. */
+/* Credentials, and the hosts that they may be sent to. Never set in /config. */
 struct auth {
     struct token_ref token;
+    const char *hosts[2];        /* in the DynamicScorer, the field's own first; NULL for none */
     const json_t *allowed_hosts; /* strings such as "https://prometheus.example:9090", or "*"; NULL: none */
 };
 
@@ -73,11 +73,9 @@ struct scorer_spec {
 
 /* Parses the spec of a DynamicScorer. object: the whole DynamicScorer, of which a reference is kept.
  * Unknown fields are ignored. -EINVAL with all errors in `why`, each with its field
- * ("spec.source.params.range: expected ..."). */
+ * ("spec.source.params.range: expected ..."); then only health_check is set. */
 MUST_USE int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_BYTES]);
 void scorer_spec_done(struct scorer_spec *s);
-/* The health check that the DynamicScorer asks for, even if its spec is invalid otherwise. */
-enum health_check scorer_spec_health_check(const json_t *object);
 
 /* Parses the body of a /config response. All fields are optional, but `source` or `scoring` must be
  * present, so that an error document is not mistaken for a configuration. -EINVAL with all errors in
@@ -140,11 +138,6 @@ bool effective_resume(struct effective *ret, struct str text, enum config_source
  * name, nor when the newest spec no longer allows where its tokens go. */
 bool effective_keep(struct effective *now, struct effective *last, const struct scorer_spec *newest,
                     bool unread);
-
-/* Whether `synced` would send a token of the DynamicScorer to a host that is not allowed: such a /config
- * is rejected. `why` then names the host and the field that would allow it. */
-bool effective_refuses(const struct scorer_spec *spec, const struct api_config *synced,
-                       char why[SPEC_WHY_BYTES]);
 
 /* Appends the fields of the DynamicScorer that the /config of mode Full replaces by other values, such as
  * "spec.source.params.query, spec.scoring.params.interval"; nothing if there are none. */
@@ -310,17 +303,19 @@ struct plan_entry {
     const char *score_name; /* unique among the entries */
     struct str text;        /* the summary */
     bool suspended;         /* agents get it in the list of those that they do not call */
+    int64_t suspended_ms;   /* Unix time since when, which plan_new() adds to the text; 0: unknown */
     struct map *clusters;   /* the names of those that get it, for plan_group_of(); NULL: all do */
+    void *owner;            /* for the plan's owner */
     uint64_t score;         /* report_score() of the name */
     size_t escaped;         /* bytes of the text in a ManifestWork. Both are set by plan_new() */
 };
 
 /* A mask as the plan looks it up. */
 struct plan_mask {
-    struct plan_mask *next;  /* of the same cluster, a name or a pattern */
-    const uint64_t *entries; /* that it matches, a set */
-    size_t clusters;         /* that it names, of those for which plan_group_of() was called */
-    size_t scores;           /* that it matches, of all scorers: for the plan's owner */
+    struct plan_mask *next; /* of the same cluster, a name or a pattern */
+    uint64_t *entries;      /* that it matches, a set */
+    size_t clusters;        /* that it names, of those for which plan_group_of() was called */
+    size_t scores;          /* that it matches, of all scorers: for the plan's owner */
 };
 
 /* Read-only, but for the masks' scores. */
@@ -330,11 +325,12 @@ struct plan {
     struct masks masks;
     struct plan_mask *of_masks; /* for each mask */
     /* For plan.c. */
+    uint64_t *mask_sets; /* the entries of each mask */
     char *storage;
     size_t max_bytes, *by_name;
     const char **globs; /* the different patterns of clusters */
     size_t n_globs;
-    struct map patterns, clusters, groups;
+    struct map clusters, groups;
 };
 
 struct plan_group {
@@ -403,7 +399,7 @@ struct work_found {
     char why[256]; /* the work agent's error when it could not apply the ConfigMap; else empty */
 };
 /* For reading ManifestWorks from the API server: replaces the summaries by their hash. */
-extern const struct kube_cut work_cut;
+extern struct kube_cut work_cut;
 /* object: from the API server, cut or whole. */
 void work_look(struct work_found *ret, const json_t *object, const char *agent_namespace);
 bool work_found_same(const struct work_found *a, const struct work_found *b);

@@ -207,12 +207,13 @@ static const json_t *config_allowed_hosts(struct buf *errors, const struct spec_
     return json_array_size(list) ? list : NULL;
 }
 
-static void config_auth(struct buf *errors, const struct spec_place *at, struct auth *a)
+static void config_auth(struct buf *errors, const struct spec_place *at, const char *host, struct auth *a)
 {
     struct spec_place auth = spec_object(errors, at, "auth"),
                       ref = spec_object(errors, &auth, "tokenSecretRef");
 
     a->token = spec_token(errors, &ref);
+    a->hosts[0] = host;
     a->allowed_hosts = config_allowed_hosts(errors, &auth);
 }
 
@@ -232,7 +233,7 @@ static void config_source(struct buf *errors, const struct spec_place *at, enum 
     s->range_s = spec_seconds(errors, &params, "range") ?: spec_seconds(errors, &query, "range");
     s->step_s = spec_seconds(errors, &params, "step") ?: spec_seconds(errors, &query, "step");
     if (document == DOCUMENT_SCORER)
-        config_auth(errors, at, &s->auth);
+        config_auth(errors, at, s->host, &s->auth);
 }
 
 static void config_source_list(struct buf *errors, const struct spec_place *top, const json_t *list,
@@ -316,7 +317,7 @@ static void config_scoring(struct buf *errors, const struct spec_place *top, enu
     s->score_name = spec_string(errors, &params, "name");
     s->interval_s = spec_seconds(errors, &params, "interval");
     if (document == DOCUMENT_SCORER)
-        config_auth(errors, &at, &s->auth);
+        config_auth(errors, &at, s->host, &s->auth);
     config_params(errors, &params, c);
 }
 
@@ -395,14 +396,6 @@ static enum health_check spec_health_check(struct buf *errors, const struct spec
     return c;
 }
 
-enum health_check scorer_spec_health_check(const json_t *object)
-{
-    BUF_AUTO(errors, SPEC_ERRORS_BYTES);
-    const struct spec_place spec = {.map = kube_map(object, "spec", NULL)};
-
-    return spec_health_check(&errors, &spec);
-}
-
 /* The values kept as written are checked with the summary. */
 static void spec_destination(struct buf *errors, const struct spec_place *spec, struct scorer_spec *s)
 {
@@ -454,8 +447,10 @@ int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_
         spec_expected(&errors, &spec, "configURL", "a URL, as configSyncMode is Full",
                       kube_get(spec.map, "configURL", NULL));
     spec_read_config(&errors, &s.own, object, &spec, DOCUMENT_SCORER);
+    s.own.scoring.auth.hosts[1] = s.config_url;
     spec_destination(&errors, &spec, &s);
     s.placements = spec_placements(&errors, &spec);
+    ret->health_check = s.health_check;
     if (errors.n == 0)
         *ret = s;
     else

@@ -56,7 +56,7 @@ int work_text(struct buf *into, const char *cluster, const char *agent_namespace
 
 /* ---- Reading ---- */
 
-const struct kube_cut work_cut = {.name = "summaries", .hash = plan_hash};
+struct kube_cut work_cut = {.name = "summaries", .hash = plan_hash};
 
 /* The manifest with the summaries. */
 static json_t *work_configmap(const json_t *object)

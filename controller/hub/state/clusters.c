@@ -8,39 +8,18 @@
 
 enum { BODY_MAX_BYTES = 4 << 20 };
 
-/* ---- Bodies ---- */
-
-/* A creation has a body of its own; a patch is the same for all clusters of a group. -EFBIG. */
-static int work_body_make(struct hub_body **ret, struct hub *h, const struct hub_cluster *c)
+/* A patch of the existing object, or a new one. -EFBIG. */
+static int work_body_make(struct hub_cluster *c)
 {
-    const struct plan_group *group = c->work.exists ? c->group : NULL;
+    const struct hub *h = c->hub;
     BUF_AUTO(summaries, BODY_MAX_BYTES);
     BUF_AUTO(suspended, BODY_MAX_BYTES);
-    struct hub_body *b;
-    int r;
 
-    if (group && h->body && h->body->group == group) {
-        h->body->refs++;
-        *ret = h->body;
-        return 0;
-    }
-    b = xcalloc(1, sizeof(*b));
-    *b = (struct hub_body){.refs = 1, .group = group, .text.max = BODY_MAX_BYTES};
-    r = plan_text(h->plan, c->group, false, &summaries) ?: plan_text(h->plan, c->group, true, &suspended);
-    if (r == 0)
-        r = work_text(&b->text, group ? NULL : c->name, h->o.agent_namespace, buf_str(&summaries),
-                      buf_str(&suspended));
-    if (r < 0) {
-        (void)hub_body_unref(b);
-        return r;
-    }
-    if (group) {
-        (void)hub_body_unref(h->body);
-        h->body = b;
-        b->refs++;
-    }
-    *ret = b;
-    return 0;
+    c->body = (struct buf){.max = BODY_MAX_BYTES};
+    return plan_text(h->plan, c->group, false, &summaries)
+               ?: plan_text(h->plan, c->group, true, &suspended)
+               ?: work_text(&c->body, c->work.exists ? NULL : c->name, h->o.agent_namespace,
+                            buf_str(&summaries), buf_str(&suspended));
 }
 
 /* ---- One write ---- */
@@ -69,7 +48,7 @@ static void work_finish(struct hub_cluster *c, bool ok, int64_t retry_after_ms)
 {
     struct hub *h = c->hub;
 
-    c->body = hub_body_unref(c->body);
+    buf_done(&c->body);
     hub_count_reconcile(h, "works", ok && c->write.wait_ms < 0);
     kube_object_end(&c->write, ok, retry_after_ms);
     hub_schedule_recount(h);
@@ -120,7 +99,7 @@ static void work_on_deleted(struct kube_object *o, struct kube_answer *a)
     work_finish(c, ok, a->retry_after_ms);
 }
 
-static void work_write(struct hub *h, struct hub_cluster *c)
+static void work_write(struct hub_cluster *c)
 {
     bool exists = c->work.exists;
     struct kube_request rq = {
@@ -130,14 +109,14 @@ static void work_write(struct hub *h, struct hub_cluster *c)
         .name = exists ? WORK_NAME : NULL,
         .metadata_only = true,
     };
-    int r = work_body_make(&c->body, h, c);
+    int r = work_body_make(c);
 
     if (r < 0) {
         kube_object_set_trouble(&c->write, strerror(-r));
         work_finish(c, false, -1);
         return;
     }
-    rq.body_text = buf_str(&c->body->text);
+    rq.body_text = buf_str(&c->body);
     kube_object_call(&c->write, exists ? "patch" : "create", &rq, c->wanted_hash, work_on_written);
 }
 
@@ -154,7 +133,7 @@ static void work_reconcile(void *arg, const char *name)
         return;
     }
     if (hub_cluster_target(h, c) == TARGET_WORK) {
-        work_write(h, c);
+        work_write(c);
         return;
     }
     c->write.written = 0; /* to create it again undoes nothing */
@@ -197,7 +176,7 @@ void hub_works_cancel(struct hub *h)
         c->behind = false;
         work_forgive(c);
         kube_object_done(&c->write);
-        c->body = hub_body_unref(c->body);
+        buf_done(&c->body);
     }
 }
 
@@ -286,35 +265,21 @@ void hub_addon_seen(struct hub *h, const char *cluster, json_t *object)
     cluster_remove_if_gone(h, c);
 }
 
-static void managed_set(struct hub *h, struct hub_cluster *c, const json_t *object)
+void hub_managed_seen(struct hub *h, const char *cluster, json_t *object)
 {
-    bool leaving = object_is_deleting(object);
+    struct hub_cluster *c = object ? cluster_find_or_new(h, cluster) : map_get(&h->clusters, cluster);
+    bool leaving = !object || object_is_deleting(object);
     bool managed = kube_bool(object, "spec", "hubAcceptsClient", NULL) && !leaving;
     char why[UNAVAILABLE_BYTES];
     bool unavailable = object_is_unavailable(object, "ManagedClusterConditionAvailable", why);
 
+    if (!c)
+        return;
     cluster_set_unavailable(c, &c->unavailable, unavailable ? why : NULL);
     if (c->managed != managed || c->leaving != leaving) {
         c->managed = managed;
         c->leaving = leaving;
         hub_schedule_plan(h);
-        hub_schedule_recount(h);
-        hub_cluster_reconcile(h, c);
-    }
-}
-
-void hub_managed_seen(struct hub *h, const char *cluster, json_t *object)
-{
-    struct hub_cluster *c = object ? cluster_find_or_new(h, cluster) : map_get(&h->clusters, cluster);
-
-    if (!c)
-        return;
-    if (object) {
-        managed_set(h, c, object);
-    } else {
-        c->managed = false;
-        c->leaving = true;
-        c->group = NULL;
         hub_schedule_recount(h);
         hub_cluster_reconcile(h, c);
     }
@@ -327,18 +292,17 @@ void hub_managed_seen(struct hub *h, const char *cluster, json_t *object)
 static bool cluster_read_report(struct hub_cluster *c, const json_t *object)
 {
     struct str text = work_feedback(object);
+    uint64_t hash = text.n ? hash_bytes(text) : 0;
     struct report report;
     bool changed;
     int r;
 
-    if (c->report.exists == (text.n > 0) && (text.n == 0 || c->report.hash == hash_bytes(text)))
+    if (c->report.hash == hash)
         return false;
     r = report_parse(&report, text);
     if (r < 0) {
-        if (c->bad_report_hash != hash_bytes(text))
-            log_warn("agent's report not read, the last one stays active", L_STR("cluster", c->name),
-                     L_ERR(r));
-        c->bad_report_hash = hash_bytes(text);
+        log_warn("agent's report not read, the last one stays active", L_STR("cluster", c->name), L_ERR(r));
+        c->report.hash = hash; /* not to be read again */
         return false;
     }
     changed = c->has_expired_score || !report_same(&c->report, &report);

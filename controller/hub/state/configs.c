@@ -151,30 +151,15 @@ static void plan_find_duplicates(struct hub *h)
     }
 }
 
-/* The summary, and since when its scoring API is unhealthy. */
-static struct str plan_suspended_text(const struct hub_scorer *s, struct buf *into)
-{
-    struct str text = buf_str(&s->effective.text);
-    char since[KUBE_TIME_BYTES];
-
-    into->max = text.n + sizeof(since) + 16;
-    kube_time_format((unix_ms){s->suspended_ms}, since);
-    (void)!buf_printf(into, "%.*s,\"since\":\"%s\"}", (int)text.n - 1, text.p, since);
-    return buf_str(into);
-}
-
 void hub_plan_done(struct hub *h)
 {
     struct hub_cluster *c;
 
-    h->body = hub_body_unref(h->body);
     for (size_t at = 0; (c = map_next(&h->clusters, &at));)
         c->group = NULL;
     for (size_t i = 0; i < h->n_scorers; i++)
         h->by_age[i]->entry = SIZE_MAX;
     h->plan = plan_free(h->plan);
-    free(h->entry_scorers);
-    h->entry_scorers = NULL;
 }
 
 /* The union of the clusters of its Placements; NULL for all clusters. Keys belong to the decisions. */
@@ -202,28 +187,23 @@ static void plan_make(struct hub *h)
 {
     CLEANUP(cleanup_free)
     struct plan_entry *entries = xcalloc(h->n_scorers + 1, sizeof(*entries));
-    CLEANUP(cleanup_free) struct buf *texts = xcalloc(h->n_scorers + 1, sizeof(*texts));
     size_t n = 0;
 
-    h->entry_scorers = xcalloc(h->n_scorers + 1, sizeof(struct hub_scorer *));
     for (enum hub_place place = PLACE_SUMMARIES; place <= PLACE_SUSPENDED; place++)
         for (size_t i = 0; i < h->n_scorers; i++) {
             struct hub_scorer *s = h->by_age[i];
-            bool suspended = place == PLACE_SUSPENDED;
 
             if (s->older || !effective_usable(&s->effective) || s->place != place)
                 continue;
             entries[n] = (struct plan_entry){.score_name = s->effective.score_name,
-                                             .text = suspended ? plan_suspended_text(s, &texts[n])
-                                                               : buf_str(&s->effective.text),
-                                             .suspended = suspended,
-                                             .clusters = plan_find_clusters(h, s)};
-            h->entry_scorers[n] = s;
+                                             .text = buf_str(&s->effective.text),
+                                             .suspended = place == PLACE_SUSPENDED,
+                                             .suspended_ms = place == PLACE_SUSPENDED ? s->suspended_ms : 0,
+                                             .clusters = plan_find_clusters(h, s),
+                                             .owner = s};
             s->entry = n++;
         }
     h->plan = plan_new(entries, n, &h->config.masks, WORK_MAX_BYTES - WORK_FRAME_BYTES);
-    for (size_t i = 0; i < n; i++)
-        buf_done(&texts[i]);
 }
 
 static void plan_assign(struct hub *h, struct hub_cluster *c)
@@ -240,27 +220,17 @@ static void plan_assign(struct hub *h, struct hub_cluster *c)
     hub_cluster_reconcile(h, c);
 }
 
-/* Scores are those of all scorers, distributed or not. Fleets have many masks with few different scores: each
- * is matched once. */
+/* Scores are those of all scorers, distributed or not. */
 static void plan_count_scores(struct hub *h)
 {
     const struct masks *m = &h->plan->masks;
-    CLEANUP(map_done) struct map known = {0};
 
-    for (size_t i = 0; i < m->n; i++) {
-        struct plan_mask *mask = &h->plan->of_masks[i], *first = map_get(&known, m->list[i].score);
-
-        if (first) {
-            mask->scores = first->scores;
-            continue;
-        }
-        map_set(&known, m->list[i].score, mask);
+    for (size_t i = 0; i < m->n; i++)
         for (size_t k = 0; k < h->n_scorers; k++) {
             const char *score = h->by_age[k]->effective.score_name;
 
-            mask->scores += score && glob_match(m->list[i].score, score);
+            h->plan->of_masks[i].scores += score && glob_match(m->list[i].score, score);
         }
-    }
 }
 
 void hub_plan_make(struct hub *h)

@@ -111,21 +111,10 @@ bool hub_synced(const struct hub *h)
 /* Longer than another controller takes to write its status or finalizer. */
 enum { UNATTENDED_MS = 10 * 1000, STRAY_KEY_BYTES = 1024 };
 
-struct hub_strays {
-    struct hub *hub;
-    struct kube_queue *queue; /* keys: "<place in kinds>/<namespace>/<name>/<uid>" */
-    bool said;                /* that one of the kinds cannot be watched */
-    struct stray_watch {
-        struct hub_strays *strays;
-        const struct kube_resource *resource;
-        struct kube_watch *watch;
-    } kinds[2];
-};
-
 static void stray_report(const struct stray_watch *w, const char *namespace, const char *name,
                          const char *uid)
 {
-    const struct hub *h = w->strays->hub;
+    const struct hub *h = w->hub;
     json_auto_t *about =
         json_pack("{s:{s:s, s:s, s:s}}", "metadata", "namespace", namespace, "name", name, "uid", uid);
     char note[512];
@@ -148,75 +137,61 @@ static void stray_report(const struct stray_watch *w, const char *namespace, con
 
 static void strays_work(void *arg, const char *key)
 {
-    const struct hub_strays *s = arg;
-    const struct stray_watch *w = &s->kinds[*key - '0'];
+    const struct stray_watch *w = arg;
     char copy[STRAY_KEY_BYTES], *rest = copy;
     const char *parts[3] = {0};
 
-    (void)snprintf(copy, sizeof(copy), "%s", key + 2);
+    (void)snprintf(copy, sizeof(copy), "%s", key);
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
         parts[i] = strsep(&rest, "/");
-    if (s->hub->active && kube_watch_has(w->watch, parts[0], parts[1]))
+    if (w->hub->active && kube_watch_has(w->watch, parts[0], parts[1]))
         stray_report(w, parts[0], parts[1], parts[2]);
-    kube_queue_done(s->queue, key, true, -1);
+    kube_queue_done(w->queue, key, true, -1);
 }
 
 static void strays_on_set(void *arg, json_t *object)
 {
-    struct stray_watch *w = arg;
-    struct kube_queue *q = w->strays->queue;
+    const struct stray_watch *w = arg;
     char key[STRAY_KEY_BYTES]; /* the API server limits all parts */
 
-    (void)snprintf(key, sizeof(key), "%d/%s/%s/%s", (int)(w - w->strays->kinds), kube_namespace(object),
-                   kube_name(object), kube_uid(object));
+    (void)snprintf(key, sizeof(key), "%s/%s/%s", kube_namespace(object), kube_name(object), kube_uid(object));
     /* Some controller has written to it. */
     if (json_object_size(kube_map(object, "status", NULL)) || object_is_deleting(object) ||
         json_array_size(kube_list(object, "metadata", "finalizers", NULL)))
-        kube_queue_forget(q, key);
+        kube_queue_forget(w->queue, key);
     else
-        kube_queue_add_after(q, key, UNATTENDED_MS);
+        kube_queue_add_after(w->queue, key, UNATTENDED_MS);
 }
 
 static void strays_on_trouble(void *arg, const char *text)
 {
     const struct stray_watch *w = arg;
 
-    if (text && !w->strays->said && !kube_watch_synced(w->watch))
+    if (text && !w->hub->strays_unseen && !kube_watch_synced(w->watch))
         log_info("objects in other namespaces go unnoticed", L_STR("kind", w->resource->kind),
                  L_STR("err", text));
-    w->strays->said |= text != NULL;
+    w->hub->strays_unseen |= text != NULL;
 }
 
-static struct hub_strays *strays_new(struct hub *h)
+static void strays_new(struct hub *h)
 {
     static const struct kube_resource *const resources[] = {&kube_dynamicscorers,
                                                             &kube_dynamicscoringconfigs};
-    struct hub_strays *s = xcalloc(1, sizeof(*s));
     char elsewhere[128];
 
-    s->hub = h;
-    s->queue = kube_queue_new(
-        h->o.loop, &(const struct kube_queue_options){.work = strays_work, .arg = s, .kube = h->o.kube});
     (void)snprintf(elsewhere, sizeof(elsewhere), "metadata.namespace!=%s", h->o.namespace);
-    for (size_t i = 0; i < ARRAY_SIZE(resources); i++) {
-        struct stray_watch *w = &s->kinds[i];
+    for (size_t i = 0; i < ARRAY_SIZE(h->strays); i++) {
+        struct stray_watch *w = &h->strays[i];
+        const struct kube_queue_options queue = {.work = strays_work, .arg = w, .kube = h->o.kube};
         const struct kube_watch_options o = {.resource = resources[i],
                                              .field_selector = elsewhere,
                                              .on_set = strays_on_set,
                                              .on_trouble = strays_on_trouble,
                                              .arg = w};
 
-        *w = (struct stray_watch){s, resources[i], kube_watch_new(h->o.kube, &o)};
+        *w = (struct stray_watch){h, resources[i], kube_queue_new(h->o.loop, &queue), NULL};
+        w->watch = kube_watch_new(h->o.kube, &o);
     }
-    return s;
-}
-
-static void strays_free(struct hub_strays *s)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(s->kinds); i++)
-        (void)kube_watch_free(s->kinds[i].watch);
-    (void)kube_queue_free(s->queue);
-    free(s);
 }
 
 /* ---- The hub ---- */
@@ -340,7 +315,7 @@ struct hub *hub_new(const struct hub_options *o)
     hub_works_new(h);
     hub_statuses_new(h);
     watches_new(h);
-    h->strays = strays_new(h);
+    strays_new(h);
     if (o->leader_elect)
         h->lease = kube_lease_new(o->kube, &lease);
     else
@@ -365,7 +340,10 @@ struct hub *hub_free(struct hub *h)
     h->lease = kube_lease_free(h->lease);
     for (size_t i = 0; i < HUB_KINDS; i++)
         h->watches[i].watch = kube_watch_free(h->watches[i].watch);
-    strays_free(h->strays);
+    for (size_t i = 0; i < ARRAY_SIZE(h->strays); i++) {
+        (void)kube_watch_free(h->strays[i].watch);
+        (void)kube_queue_free(h->strays[i].queue);
+    }
     loop_timer_clear(h->o.loop, &h->replan);
     loop_timer_clear(h->o.loop, &h->retally);
     hub_statuses_cancel(h);

@@ -2,7 +2,6 @@
 
 #include "controller/kube/json.h"
 #include "exporter/base/log.h"
-#include "exporter/base/map.h"
 #include "exporter/metric/metrics.h"
 
 #include <stdio.h>
@@ -24,19 +23,6 @@ static void scorer_refresh(struct hub_scorer *s)
     s->effective = now;
 }
 
-/* Of everything that a status shows of a probe. */
-static uint64_t scorer_probe_hash(const struct probe_status *st)
-{
-    const struct probe_part *parts[] = {&st->probe, &st->config};
-    uint64_t h = hash_chain_u64((uint64_t)st->health, (uintptr_t)st->synced.owner);
-
-    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-        h = hash_chain_u64(h, parts[i]->ok * 2u + parts[i]->asked);
-        h = hash_chain(hash_chain(h, str_of(parts[i]->reason)), str_of(parts[i]->message));
-    }
-    return h;
-}
-
 /* In whole seconds, as in the status, from which the next leader takes it: agents see no change then. */
 static void scorer_note_suspension(struct hub_scorer *s)
 {
@@ -52,7 +38,6 @@ static void scorer_on_probed(void *arg, enum probe_what what, const struct probe
 {
     struct hub_scorer *s = arg;
     const struct probe_status *st = probe_status(s->probe);
-    uint64_t hash;
     const char *word = what == PROBE_HEALTH ? "health" : "config";
     struct metrics *m = s->hub->o.metrics;
 
@@ -71,13 +56,10 @@ static void scorer_on_probed(void *arg, enum probe_what what, const struct probe
     }
     if (what == PROBE_CONFIG)
         scorer_refresh(s);
-    hash = scorer_probe_hash(st);
-    if (s->probe_hash != hash)
-        hub_schedule_status(s->hub, "scorer", s->name, false);
-    s->probe_hash = hash;
+    hub_schedule_status(s->hub, "scorer", s->name, false);
 }
 
-/* ---- By age ---- */
+/* ---- One scorer ---- */
 
 static int scorer_compare_age(const void *pa, const void *pb)
 {
@@ -86,19 +68,6 @@ static int scorer_compare_age(const void *pa, const void *pb)
 
     return a->created != b->created ? (a->created < b->created ? -1 : 1) : strcmp(a->name, b->name);
 }
-
-static void scorers_sort_by_age(struct hub *h)
-{
-    struct hub_scorer *s;
-    size_t at = 0;
-
-    h->n_scorers = 0;
-    while ((s = map_next(&h->scorers, &at)))
-        h->by_age[h->n_scorers++] = s;
-    qsort(h->by_age, h->n_scorers, sizeof(struct hub_scorer *), scorer_compare_age);
-}
-
-/* ---- One scorer ---- */
 
 static void scorer_free(struct hub_scorer *s)
 {
@@ -162,15 +131,15 @@ static struct hub_scorer *scorer_add(struct hub *h, json_t *object)
                             .ended = scorer_on_probed,
                             .arg = s};
 
-    h->by_age = xreallocarray(h->by_age, h->scorers.n + 1, sizeof(struct hub_scorer *));
     env.name = s->name = xstrdup(kube_name(object));
     s->probe = probe_new(&env);
-    map_set(&h->scorers, s->name, s);
     s->hub = h;
     s->entry = SIZE_MAX;
     s->created = kube_time_parse(kube_str(object, "metadata", "creationTimestamp", NULL)).ms;
     s->object = json_incref(object);
-    scorers_sort_by_age(h);
+    h->by_age = xreallocarray(h->by_age, h->n_scorers + 1, sizeof(struct hub_scorer *));
+    h->by_age[h->n_scorers++] = s;
+    qsort(h->by_age, h->n_scorers, sizeof(struct hub_scorer *), scorer_compare_age);
     scorer_resume(s);
     return s;
 }
@@ -184,7 +153,7 @@ static void scorer_read_spec(struct hub_scorer *s)
 
     if (r < 0) {
         if (!s->has_spec)
-            s->spec.health_check = scorer_spec_health_check(s->object);
+            s->spec.health_check = spec.health_check;
         (void)snprintf(s->spec_error, sizeof(s->spec_error), "%s", why);
         log_warn("invalid DynamicScorer, the last valid spec stays active", L_STR("scorer", s->name),
                  L_STR("err", s->spec_error));
@@ -212,14 +181,17 @@ static void scorer_follow(struct hub_scorer *s)
 
 static void scorer_delete(struct hub *h, struct hub_scorer *s)
 {
-    (void)map_take(&h->scorers, s->name);
-    if (s->entry != SIZE_MAX)
-        h->entry_scorers[s->entry] = NULL;
-    metrics_forget(h->o.metrics, "scorer", s->name);
-    scorers_sort_by_age(h);
-    /* Found again by the next plan. */
+    size_t left = 0;
+
     for (size_t i = 0; i < h->n_scorers; i++)
-        h->by_age[i]->older = h->by_age[i]->younger = NULL;
+        if (h->by_age[i] != s) {
+            h->by_age[left++] = h->by_age[i];
+            h->by_age[i]->older = h->by_age[i]->younger = NULL; /* found again by the next plan */
+        }
+    h->n_scorers = left;
+    if (s->entry != SIZE_MAX)
+        h->plan->entries[s->entry].owner = NULL;
+    metrics_forget(h->o.metrics, "scorer", s->name);
     scorer_free(s);
     hub_schedule_plan(h);
     hub_schedule_tally(h);
@@ -271,5 +243,4 @@ void hub_scorers_free(struct hub *h)
     for (size_t i = 0; i < h->n_scorers; i++)
         scorer_free(h->by_age[i]);
     free(h->by_age);
-    map_done(&h->scorers);
 }

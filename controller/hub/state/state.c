@@ -203,7 +203,10 @@ bool hub_work_is_ours(const struct hub *h, const struct work_found *w)
 
 struct hub_scorer *hub_scorer_find(const struct hub *h, const char *name)
 {
-    return map_get(&h->scorers, name);
+    for (size_t i = 0; i < h->n_scorers; i++)
+        if (strcmp(h->by_age[i]->name, name) == 0)
+            return h->by_age[i];
+    return NULL;
 }
 
 enum probe_health hub_scorer_health(const struct hub_scorer *s)
@@ -271,15 +274,6 @@ bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c)
 
 /* ---- The end of a cluster ---- */
 
-struct hub_body *hub_body_unref(struct hub_body *b)
-{
-    if (!b || --b->refs)
-        return NULL;
-    buf_done(&b->text);
-    free(b);
-    return NULL;
-}
-
 void hub_clusters_free_gone(struct hub *h)
 {
     while (h->gone) {
@@ -287,7 +281,7 @@ void hub_clusters_free_gone(struct hub *h)
 
         h->gone = c->next_gone;
         kube_object_done(&c->write);
-        (void)hub_body_unref(c->body);
+        buf_done(&c->body);
         report_done(&c->report);
         free(c->unavailable);
         free(c->addon_unavailable);
@@ -347,15 +341,17 @@ static void mask_put_part(struct buf *into, const char *what, const char *field,
         (void)!buf_printf(into, ": did you mean \"%.253s\"?", near);
 }
 
-void hub_mask_warning(struct buf *into, const struct hub *h, size_t i, bool near)
+void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i, bool near)
 {
     const struct mask *m = &h->plan->masks.list[i];
     const struct plan_mask *counts = &h->plan->of_masks[i];
+    BUF_AUTO(text, MASK_WARNING_BYTES - 1);
 
     if (!counts->clusters)
-        mask_put_part(into, "cluster", "clusterName", m->cluster, near ? cluster_near(h, m->cluster) : NULL);
+        mask_put_part(&text, "cluster", "clusterName", m->cluster, near ? cluster_near(h, m->cluster) : NULL);
     if (!counts->clusters && !counts->scores)
-        (void)!buf_puts(into, ", ");
+        (void)!buf_puts(&text, ", ");
     if (!counts->scores)
-        mask_put_part(into, "score", "scoreName", m->score, near ? score_near(h, m->score) : NULL);
+        mask_put_part(&text, "score", "scoreName", m->score, near ? score_near(h, m->score) : NULL);
+    (void)snprintf(ret, MASK_WARNING_BYTES, "%.*s", STR_ARG(buf_str(&text)));
 }

@@ -67,15 +67,9 @@ enum {
     HUB_KINDS
 };
 
-/* Clusters with the same kind of error. */
-struct cluster_errors {
-    size_t n;
-    const struct hub_cluster *first; /* by name; NULL: none */
-};
-
-/* The first few clusters of a kind, by rank, then by name. */
+/* Clusters of a kind, and the first few of them, by rank, then by name. */
 struct named_clusters {
-    size_t n;
+    size_t total, n;
     const struct hub_cluster *list[HUB_NAMED_CLUSTERS];
     unsigned ranks[HUB_NAMED_CLUSTERS];
 };
@@ -93,19 +87,11 @@ struct tally {
     size_t scored_meanwhile;             /* of suspended: its agent scored after probes had failed */
     size_t no_room;                      /* not selected: its ManifestWork is full */
     size_t api_healthy;                  /* its agent got an answer of the scoring API in the last round */
-    struct cluster_errors api_unhealthy; /* its agent failed on the scoring API */
-    struct cluster_errors write_errors, apply_errors;
-    struct cluster_errors unconfirmed; /* of up_to_date: neither applied nor an error yet */
-    size_t one_item;                   /* their agents use the first of scoreItems only */
+    struct named_clusters api_unhealthy; /* its agent failed on the scoring API */
+    struct named_clusters write_errors, apply_errors;
+    struct named_clusters unconfirmed; /* of up_to_date: neither applied nor an error yet */
+    struct named_clusters one_item;    /* their agents use the first of scoreItems only */
     struct named_clusters named;       /* that do not score: failing ones first, pending ones last */
-    struct named_clusters one_item_named;
-};
-
-/* A request body, shared by the clusters of one group. */
-struct hub_body {
-    unsigned refs;
-    const struct plan_group *group; /* NULL: for one cluster only */
-    struct buf text;
 };
 
 /* The last status written, kept so that nothing is written twice. */
@@ -135,7 +121,6 @@ struct hub_scorer {
     enum hub_place place;     /* as of the last plan scheduled for that */
     int64_t suspended_ms;     /* Unix time at which it became unhealthy, in whole seconds; 0: it is not */
     int64_t distributed_ms;   /* Unix time at which a first cluster had it in its summaries; 0: none has */
-    uint64_t probe_hash;      /* the last probe outcome that a status was scheduled for */
     struct effective effective;
     char object_name[OBJECT_NAME_MAX + 1]; /* of its AddOnPlacementScore; empty without */
     const struct hub_scorer *older;        /* owns the same score name or object; NULL when unique */
@@ -156,11 +141,10 @@ struct hub_cluster {
     bool has_expired_score;  /* as of the last tally */
     struct work_found work;  /* its ManifestWork, as last seen or written */
     struct report report;
-    uint64_t bad_report_hash;       /* the last report that could not be read: logged once */
     const struct plan_group *group; /* its summaries; NULL: none planned */
     uint64_t wanted_hash;           /* the group's hash */
     struct kube_object write;       /* of its ManifestWork; its state is the summaries' hash */
-    struct hub_body *body;          /* of the call */
+    struct buf body;                /* of the call */
     bool behind;                    /* its ManifestWork is not up to date */
     mono_ms behind_since;
     struct hub_cluster *next_gone;
@@ -195,27 +179,31 @@ struct hub {
         struct hub *hub;
         struct kube_watch *watch;
     } watches[HUB_KINDS];
-    struct hub_strays *strays; /* in namespaces that nobody watches */
-    struct kube_lease *lease;  /* NULL without election */
+    struct stray_watch { /* of objects in namespaces that nobody watches */
+        struct hub *hub;
+        const struct kube_resource *resource;
+        struct kube_queue *queue; /* keys: "<namespace>/<name>/<uid>" */
+        struct kube_watch *watch;
+    } strays[2];
+    bool strays_unseen;       /* logged that some of them cannot be watched */
+    struct kube_lease *lease; /* NULL without election */
     struct kube_events *events;
     bool leading, stopping;
     bool planned; /* since it leads: a status written before the first plan would lose counts */
     bool active;  /* leads, has listed all objects, and is not stopping: may probe and write */
     mono_ms active_since;
-    struct map scorers, clusters; /* by name */
-    struct hub_cluster *gone;     /* no longer in the map, but perhaps in tallies: freed with the next one */
-    struct hub_scorer **by_age;   /* all scorers, oldest first */
+    struct map clusters;        /* by name */
+    struct hub_cluster *gone;   /* no longer in the map, but perhaps in tallies: freed with the next one */
+    struct hub_scorer **by_age; /* all scorers, oldest first */
     size_t n_scorers;
     struct hub_config config;
-    bool config_gone;         /* it existed, and was deleted */
-    struct map other_configs; /* DynamicScoringConfigs of other names: name → struct hub_config * */
-    struct map placements;    /* Placements of its namespace: name → json_t * */
-    struct map decisions;     /* PlacementDecisions likewise */
-    struct plan *plan;        /* NULL: nothing to distribute */
-    struct hub_scorer **entry_scorers; /* of each entry of the plan; NULL once deleted */
-    struct hub_body *body;             /* the last one made */
-    struct kube_writer works;          /* its keys: names of clusters */
-    struct kube_writer status;         /* "scorer/<name>", "config/<name>" */
+    bool config_gone;          /* it existed, and was deleted */
+    struct map other_configs;  /* DynamicScoringConfigs of other names: name → struct hub_config * */
+    struct map placements;     /* Placements of its namespace: name → json_t * */
+    struct map decisions;      /* PlacementDecisions likewise */
+    struct plan *plan;         /* NULL: nothing to distribute */
+    struct kube_writer works;  /* its keys: names of clusters */
+    struct kube_writer status; /* "scorer/<name>", "config/<name>" */
     struct timer replan, retally;
     mono_ms looked_at; /* when all statuses were looked at the last time */
     mono_ms tallied_at;
@@ -293,7 +281,6 @@ enum hub_target { TARGET_UNCHANGED, TARGET_WORK, TARGET_NO_WORK };
 enum hub_target hub_cluster_target(const struct hub *h, const struct hub_cluster *c);
 bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c);
 
-struct hub_body *hub_body_unref(struct hub_body *b);
 /* Frees h->gone. */
 void hub_clusters_free_gone(struct hub *h);
 
@@ -303,9 +290,9 @@ bool hub_mask_matches(const struct hub *h, size_t i);
 
 enum { MASK_WARNING_BYTES = 800 };
 
-/* Appends why mask i matches nothing, and which name may be meant; nothing when it matches. With `near`,
+/* Why mask i matches nothing, and which name may be meant; empty when it matches. With `near`,
  * looks at all names. */
-void hub_mask_warning(struct buf *into, const struct hub *h, size_t i, bool near);
+void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i, bool near);
 
 /* ---- tally.c ---- */
 

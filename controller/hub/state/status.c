@@ -3,7 +3,6 @@
 
 #include "controller/kube/json.h"
 #include "exporter/base/text.h"
-#include "exporter/ui/out.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -87,13 +86,7 @@ static json_t *conditions_value(const struct condition *list, size_t n, const js
     return values;
 }
 
-static json_t *status_line(struct str text)
-{
-    char line[1024];
-
-    text_line(line, sizeof(line), text);
-    return json_string(line);
-}
+enum { STATUS_LINE_BYTES = 1023 };
 
 static void status_null_removed(json_t *value, json_t *before)
 {
@@ -111,16 +104,19 @@ static void status_null_removed(json_t *value, json_t *before)
     }
 }
 
-/* Adds a member to a merge patch: members that the object's status has and `value` lacks become null, at
- * any depth. Takes ownership of value; NULL removes the member. */
-static void status_put(json_t *status, const char *member, json_t *value, const json_t *object)
+/* Makes the status a merge patch: what the object's has and it lacks becomes null, at any depth. ours: the
+ * members that may be absent or objects, NULL-terminated; those of others stay. */
+static json_t *status_patch(json_t *status, const json_t *object, const char *const *ours)
 {
-    json_t *was = kube_get(object, "status", member, NULL);
+    for (; *ours; ours++) {
+        json_t *is = json_object_get(status, *ours), *was = kube_get(object, "status", *ours, NULL);
 
-    if (value)
-        status_null_removed(value, was);
-    if (value || was)
-        json_object_set_new(status, member, value ?: json_null());
+        if (is)
+            status_null_removed(is, was);
+        else if (was)
+            json_object_set_new(status, *ours, json_null());
+    }
+    return status;
 }
 
 /* "" for one and "s" for any other number. */
@@ -168,13 +164,14 @@ enum { NAMED_MASKS = 3, LISTED_MASKS = 20 };
 static void config_set_valid(const struct hub *h, const struct hub_config *c, struct condition *valid)
 {
     BUF_AUTO(text, (NAMED_MASKS + 1) * MASK_WARNING_BYTES);
+    char warning[MASK_WARNING_BYTES];
     size_t unmatched = 0;
 
     for (size_t i = 0; !*c->masks_error && hub_masks_counted(h) && i < h->plan->masks.n; i++) {
         if (hub_mask_matches(h, i) || unmatched++ >= NAMED_MASKS)
             continue;
-        (void)!buf_puts(&text, unmatched > 1 ? "; " : "");
-        hub_mask_warning(&text, h, i, true);
+        hub_mask_warning(warning, h, i, true);
+        (void)!buf_printf(&text, "%s%s", unmatched > 1 ? "; " : "", warning);
     }
     if (unmatched > NAMED_MASKS)
         (void)!buf_printf(&text, "; and %zu more", unmatched - NAMED_MASKS);
@@ -266,7 +263,7 @@ static void config_set_distributed(const struct hub *h, struct condition *c)
         condition_set(c, TRUTH_FALSE, "Progressing", "up to date on %zu of %zu clusters", t->up_to_date,
                       t->managed);
     else if (t->applied < t->managed)
-        condition_unconfirmed(c, t->managed - t->applied, t->managed, t->named.n ? t->named.list[0] : NULL);
+        condition_unconfirmed(c, t->managed - t->applied, t->managed, t->named.list[0]);
     else
         condition_distributed(c, t->managed);
 }
@@ -293,13 +290,13 @@ static json_t *config_mask_value(const struct hub *h, size_t i)
 {
     const struct mask *m = &h->plan->masks.list[i];
     const struct plan_mask *counts = &h->plan->of_masks[i];
-    BUF_AUTO(warning, MASK_WARNING_BYTES);
+    char warning[MASK_WARNING_BYTES];
 
-    hub_mask_warning(&warning, h, i, false);
-    return json_pack("{s:o, s:o, s:I, s:I, s:o*}", "clusterName", status_line(str_of(m->cluster)),
-                     "scoreName", status_line(str_of(m->score)), "clusters", (json_int_t)counts->clusters,
-                     "scores", (json_int_t)counts->scores, "warning",
-                     warning.n ? status_line(buf_str(&warning)) : NULL);
+    hub_mask_warning(warning, h, i, false);
+    return json_pack("{s:o, s:o, s:I, s:I, s:o*}", "clusterName", kube_line(m->cluster, STATUS_LINE_BYTES),
+                     "scoreName", kube_line(m->score, STATUS_LINE_BYTES), "clusters",
+                     (json_int_t)counts->clusters, "scores", (json_int_t)counts->scores, "warning",
+                     *warning ? kube_line(warning, STATUS_LINE_BYTES) : NULL);
 }
 
 /* The first masks, those that match nothing before the others. NULL without any. */
@@ -317,56 +314,56 @@ static json_t *config_masks_value(const struct hub *h)
     return list;
 }
 
-static void config_put_counts(const struct hub *h, json_t *status, const json_t *object)
+static json_t *config_failing_value(const struct hub_totals *t)
 {
-    const struct hub_totals *t = &h->totals;
     json_t *failing = t->named.n ? json_array() : NULL;
-    size_t distributed = 0;
 
     for (size_t i = 0; i < t->named.n; i++)
-        json_array_append_new(failing,
-                              json_pack("{s:s, s:o}", "name", t->named.list[i]->name, "error",
-                                        status_line(str_of(config_cluster_error(t->named.list[i])))));
+        json_array_append_new(
+            failing, json_pack("{s:s, s:o}", "name", t->named.list[i]->name, "error",
+                               kube_line(config_cluster_error(t->named.list[i]), STATUS_LINE_BYTES)));
+    return failing;
+}
+
+static json_t *config_value(const struct hub *h, json_int_t generation, json_t *conditions)
+{
+    const struct hub_totals *t = &h->totals;
+    json_int_t distributed = 0;
+
     for (size_t i = 0; h->plan && i < h->plan->n; i++)
         distributed += !h->plan->entries[i].suspended;
-
-    status_put(status, "clusters",
-               json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "managed", (json_int_t)t->managed, "upToDate",
-                         (json_int_t)t->up_to_date, "applied", (json_int_t)t->applied, "behind",
-                         (json_int_t)t->behind, "failing", (json_int_t)t->failing, "reporting",
-                         (json_int_t)t->reporting),
-               object);
-    status_put(status, "scorers",
-               json_pack("{s:I, s:I, s:I, s:I}", "total", (json_int_t)h->n_scorers, "distributed",
-                         (json_int_t)distributed, "leftOut", (json_int_t)(h->n_scorers - distributed),
-                         "noRoom", (json_int_t)t->left_out),
-               object);
-    status_put(status, "summariesBytes", json_integer((json_int_t)t->largest), object);
-    status_put(status, "masks", config_masks_value(h), object);
-    status_put(status, "failingClusters", failing, object);
+    return json_pack("{s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:I, s:o*, s:o*, s:o}",
+                     "observedGeneration", generation, "clusters", "managed", (json_int_t)t->managed,
+                     "upToDate", (json_int_t)t->up_to_date, "applied", (json_int_t)t->applied, "behind",
+                     (json_int_t)t->behind, "failing", (json_int_t)t->failing, "reporting",
+                     (json_int_t)t->reporting, "scorers", "total", (json_int_t)h->n_scorers, "distributed",
+                     distributed, "leftOut", (json_int_t)h->n_scorers - distributed, "noRoom",
+                     (json_int_t)t->left_out, "summariesBytes", (json_int_t)t->largest, "masks",
+                     config_masks_value(h), "failingClusters", config_failing_value(t), "conditions",
+                     conditions);
 }
 
 json_t *status_of_config(const struct hub *h, const struct hub_config *c)
 {
+    static const char *const ours[] = {"clusters", "scorers", "masks", "failingClusters", NULL};
     struct condition list[CONFIG_CONDITIONS] = {[CONFIG_VALID] = {.type = "Valid"},
                                                 [CONFIG_DISTRIBUTED] = {.type = "Distributed"},
                                                 [CONFIG_READY] = {.type = "Ready"}};
     struct condition *ready = &list[CONFIG_READY];
-    json_t *status = json_pack("{s:I}", "observedGeneration", (json_int_t)object_generation(c->object));
+    const json_int_t generation = object_generation(c->object);
 
     if (c != &h->config) {
         condition_set(ready, TRUTH_FALSE, "NotUsed",
                       "not used: the controller uses only the DynamicScoringConfig named %s", HUB_CONFIG);
-        json_object_set_new(status, "conditions", conditions_value(ready, 1, c->object, &c->last_status, h));
-        return status;
+        return json_pack("{s:I, s:o}", "observedGeneration", generation, "conditions",
+                         conditions_value(ready, 1, c->object, &c->last_status, h));
     }
     config_set_valid(h, c, &list[CONFIG_VALID]);
     config_set_distributed(h, &list[CONFIG_DISTRIBUTED]);
     config_set_ready(h, list);
-    config_put_counts(h, status, c->object);
-    status_put(status, "conditions", conditions_value(list, CONFIG_CONDITIONS, c->object, &c->last_status, h),
-               c->object);
-    return status;
+    return status_patch(
+        config_value(h, generation, conditions_value(list, CONFIG_CONDITIONS, c->object, &c->last_status, h)),
+        c->object, ours);
 }
 
 /* ---- DynamicScorers: where one is distributed, and what agents report ---- */
@@ -391,16 +388,16 @@ static const char *clusters_not_selected(const struct hub_scorer *s)
 static void clusters_set_distributed(const struct hub_scorer *s, struct condition *c)
 {
     const struct tally *t = &s->tally;
-    const struct hub_cluster *unwritten = t->write_errors.first, *unapplied = t->apply_errors.first;
+    const struct hub_cluster *unwritten = t->write_errors.list[0], *unapplied = t->apply_errors.list[0];
     char why[256];
     const char *reason, *placement = hub_scorer_bad_placement(s, &reason, why);
 
     /* The first error that keeps a ManifestWork from being up to date and applied. */
     if (t->applied < t->selected && unwritten)
-        condition_clusters(c, "ClustersFailing", "ManifestWork not written on", t->write_errors.n,
+        condition_clusters(c, "ClustersFailing", "ManifestWork not written on", t->write_errors.total,
                            t->selected, unwritten, unwritten->write.trouble);
     else if (t->applied < t->selected && unapplied)
-        condition_clusters(c, "ClustersFailing", "ManifestWork not applied on", t->apply_errors.n,
+        condition_clusters(c, "ClustersFailing", "ManifestWork not applied on", t->apply_errors.total,
                            t->selected, unapplied, unapplied->work.why);
     else if (placement)
         condition_set(c, TRUTH_FALSE, reason, "Placement %s %s; selected for %zu cluster%s", placement, why,
@@ -421,7 +418,7 @@ static void clusters_set_distributed(const struct hub_scorer *s, struct conditio
             "its scores stay until they expire",
             t->selected, plural_s(t->selected));
     else if (t->unconfirmed.n)
-        condition_unconfirmed(c, t->unconfirmed.n, t->selected, t->unconfirmed.first);
+        condition_unconfirmed(c, t->unconfirmed.total, t->selected, t->unconfirmed.list[0]);
     else
         condition_distributed(c, t->selected);
 }
@@ -429,20 +426,20 @@ static void clusters_set_distributed(const struct hub_scorer *s, struct conditio
 /* Agents that do not report may be as old. */
 static void clusters_add_one_item(const struct tally *t, struct condition *c)
 {
-    const struct named_clusters *named = &t->one_item_named;
+    const struct named_clusters *named = &t->one_item;
     const struct condition was = *c;
     BUF_AUTO(names, NAMES_BYTES);
 
-    if (!t->one_item)
+    if (!named->n)
         return;
     for (size_t i = 0; i < named->n; i++)
         (void)!buf_printf(&names, "%s%s", i ? ", " : "", named->list[i]->name);
-    if (t->one_item > named->n)
-        (void)!buf_printf(&names, " and %zu more", t->one_item - named->n);
+    if (named->total > named->n)
+        (void)!buf_printf(&names, " and %zu more", named->total - named->n);
     condition_set(c, was.status, was.status == TRUTH_TRUE ? "ItemsIgnored" : was.reason,
                   "%s; agents on %zu of %zu cluster%s are too old for scoreItems and use the first only: "
                   "%.*s",
-                  was.message, t->one_item, t->selected, plural_s(t->selected), STR_ARG(buf_str(&names)));
+                  was.message, named->total, t->selected, plural_s(t->selected), STR_ARG(buf_str(&names)));
 }
 
 static void scorer_set_distributed(const struct hub_scorer *s, struct condition *c)
@@ -510,53 +507,48 @@ static void clusters_put_class(const struct hub_scorer *s, enum pair_class class
 }
 
 /* All selected clusters by class, those of the condition first. */
-static void clusters_set_scoring(const struct hub_scorer *s, struct condition *c, enum truth status,
-                                 const char *reason, enum pair_class first)
-{
-    BUF_AUTO(text, sizeof(c->message) * 2);
-
-    for (int others = 0; others < 2; others++)
-        for (enum pair_class k = 0; k < PAIR_CLASS_UNSELECTED; k++)
-            if ((k != first) == others)
-                clusters_put_class(s, k, &text);
-    condition_set(c, status, reason, "%.*s", (int)text.n, cstr(text.p));
-}
-
 static void scorer_set_scoring(const struct hub_scorer *s, struct condition *c)
 {
+    static const struct {
+        enum pair_class class;
+        enum truth status;
+        const char *reason;
+    } kinds[] = {
+        {PAIR_CLASS_FAILING, TRUTH_FALSE, "ClustersFailing"},  {PAIR_CLASS_SCORING, TRUTH_TRUE, "Scoring"},
+        {PAIR_CLASS_SUSPENDED, TRUTH_FALSE, REASON_SUSPENDED}, {PAIR_CLASS_EMPTY, TRUTH_FALSE, "Empty"},
+        {PAIR_CLASS_WAITING, TRUTH_UNKNOWN, "Waiting"},        {PAIR_CLASS_SILENT, TRUTH_UNKNOWN, "Silent"},
+    };
     const struct tally *t = &s->tally;
-    const size_t *n = t->of_class;
+    size_t i = t->of_class[PAIR_CLASS_FAILING] <= t->not_applied; /* condition Distributed is about these */
+    BUF_AUTO(text, sizeof(c->message) * 2);
+    bool pending = !t->named.n || t->named.ranks[0] == RANK_PENDING;
 
-    if (!t->selected)
+    if (!t->selected) {
         condition_set(c, TRUTH_UNKNOWN, "NotSelected", "selected for no cluster");
-    else if (n[PAIR_CLASS_FAILING] > t->not_applied) /* condition Distributed is about the others */
-        clusters_set_scoring(s, c, TRUTH_FALSE, "ClustersFailing", PAIR_CLASS_FAILING);
-    else if (n[PAIR_CLASS_SCORING])
-        clusters_set_scoring(s, c, TRUTH_TRUE, "Scoring", PAIR_CLASS_SCORING);
-    else if (n[PAIR_CLASS_SUSPENDED])
-        clusters_set_scoring(s, c, TRUTH_FALSE, REASON_SUSPENDED, PAIR_CLASS_SUSPENDED);
-    else if (n[PAIR_CLASS_EMPTY])
-        clusters_set_scoring(s, c, TRUTH_FALSE, "Empty", PAIR_CLASS_EMPTY);
-    else if (n[PAIR_CLASS_WAITING])
-        clusters_set_scoring(s, c, TRUTH_UNKNOWN, "Waiting", PAIR_CLASS_WAITING);
-    else if (t->named.n && t->named.ranks[0] != RANK_PENDING)
-        clusters_set_scoring(s, c, TRUTH_UNKNOWN, "Silent", PAIR_CLASS_SILENT);
-    else
-        clusters_set_scoring(s, c, TRUTH_UNKNOWN, "NoReports", PAIR_CLASS_SILENT);
+        return;
+    }
+    while (i < ARRAY_SIZE(kinds) - 1 && !t->of_class[kinds[i].class])
+        i++;
+    clusters_put_class(s, kinds[i].class, &text);
+    for (enum pair_class k = 0; k < PAIR_CLASS_UNSELECTED; k++)
+        if (k != kinds[i].class)
+            clusters_put_class(s, k, &text);
+    condition_set(c, kinds[i].status,
+                  kinds[i].class == PAIR_CLASS_SILENT && pending ? "NoReports" : kinds[i].reason, "%.*s",
+                  (int)text.n, cstr(text.p));
 }
 
 static void scorer_set_reported(const struct hub_scorer *s, struct condition *c)
 {
     const struct tally *t = &s->tally;
-    const struct hub_cluster *on = t->api_unhealthy.first;
+    const struct hub_cluster *on = t->api_unhealthy.list[0];
     const struct report_cell *cell = on ? hub_pair_cell(s, on) : NULL;
 
     if (t->api_unhealthy.n)
         condition_set(c, TRUTH_FALSE, "UnhealthyOnClusters",
-                      "unhealthy on %zu of %zu cluster%s%s%s%s%.*s; healthy on %zu", t->api_unhealthy.n,
-                      t->selected, plural_s(t->selected), on ? ": " : "", on ? on->name : "",
-                      cell ? ": " : "", NAMED_REASON_BYTES, cell ? report_error(&on->report, cell) : "",
-                      t->api_healthy);
+                      "unhealthy on %zu of %zu cluster%s: %s%s%.*s; healthy on %zu", t->api_unhealthy.total,
+                      t->selected, plural_s(t->selected), on->name, cell ? ": " : "", NAMED_REASON_BYTES,
+                      cell ? report_error(&on->report, cell) : "", t->api_healthy);
     else if (t->api_healthy)
         condition_set(c, TRUTH_TRUE, "Healthy", "healthy on %zu of %zu cluster%s", t->api_healthy,
                       t->selected, plural_s(t->selected));
@@ -575,7 +567,8 @@ static json_t *clusters_failing_value(const struct hub_scorer *s)
 
         if (*why)
             json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "name", t->named.list[i]->name, "state",
-                                                  pair_info[state].word, "error", status_line(str_of(why))));
+                                                  pair_info[state].word, "error",
+                                                  kube_line(why, STATUS_LINE_BYTES)));
     }
     return list;
 }
@@ -802,39 +795,29 @@ bool status_scorer_ready(const struct hub_scorer *s)
     return list[READY].status == TRUTH_TRUE;
 }
 
-/* The members that describe the active configuration. */
-static void scorer_put_config(const struct hub_scorer *s, json_t *status)
+json_t *status_of_scorer(const struct hub_scorer *s)
 {
     static const char *const sources[] = {[CONFIG_FROM_SPEC] = "Spec", [CONFIG_FROM_API] = "API"};
+    static const char *const ours[] = {"lastSyncedConfig", "scoreName", "configSource",    "summary",
+                                       "interval",         "clusters",  "failingClusters", NULL};
     const struct api_config *synced = &probe_status(s->probe)->synced;
     const struct effective *e = &s->effective;
     bool usable = effective_usable(e);
-
-    status_put(status, "lastSyncedConfig", synced->owner ? api_config_value(synced) : NULL, s->object);
-    status_put(status, "scoreName", e->score_name ? json_string(e->score_name) : NULL, s->object);
-    status_put(status, "configSource", s->has_spec || usable ? json_string(sources[e->source]) : NULL,
-               s->object);
-    status_put(status, "summary", usable ? json_stringn(e->text.p, e->text.n) : NULL, s->object);
-    status_put(status, "interval",
-               usable ? json_sprintf("%" JSON_INTEGER_FORMAT "s", (json_int_t)e->interval_ms / 1000) : NULL,
-               s->object);
-}
-
-json_t *status_of_scorer(const struct hub_scorer *s)
-{
     struct condition list[CONDITIONS];
-    json_t *clusters = json_object();
-    json_t *status = json_pack("{s:s, s:I}", "healthStatus", health_word(hub_scorer_health(s)),
-                               "observedGeneration", (json_int_t)object_generation(s->object));
+    json_t *clusters = json_object(), *status;
 
     scorer_set_conditions(s, list);
-    scorer_put_config(s, status);
     for (size_t i = 0; i < TALLY_FIELDS; i++)
         json_object_set_new(clusters, tally_fields[i].member,
                             json_integer((json_int_t)tally_count(&s->tally, i)));
-    status_put(status, "clusters", clusters, s->object);
-    status_put(status, "failingClusters", clusters_failing_value(s), s->object);
-    status_put(status, "conditions", conditions_value(list, CONDITIONS, s->object, &s->last_status, s->hub),
-               s->object);
-    return status;
+    status = json_pack(
+        "{s:s, s:I, s:o*, s:s*, s:s*, s:o*, s:o*, s:o, s:o*, s:o}", "healthStatus",
+        health_word(hub_scorer_health(s)), "observedGeneration", (json_int_t)object_generation(s->object),
+        "lastSyncedConfig", synced->owner ? api_config_value(synced) : NULL, "scoreName", e->score_name,
+        "configSource", s->has_spec || usable ? sources[e->source] : NULL, "summary",
+        usable ? json_stringn(e->text.p, e->text.n) : NULL, "interval",
+        usable ? json_sprintf("%" JSON_INTEGER_FORMAT "s", (json_int_t)e->interval_ms / 1000) : NULL,
+        "clusters", clusters, "failingClusters", clusters_failing_value(s), "conditions",
+        conditions_value(list, CONDITIONS, s->object, &s->last_status, s->hub));
+    return status_patch(status, s->object, ours);
 }

@@ -78,6 +78,7 @@ static void tally_name(struct named_clusters *to, const struct hub_cluster *c, u
     unsigned *ranks = to->ranks;
     size_t at = to->n;
 
+    to->total++;
     while (at > 0 &&
            (rank != ranks[at - 1] ? rank < ranks[at - 1] : strcmp(c->name, to->list[at - 1]->name) < 0))
         at--;
@@ -88,13 +89,6 @@ static void tally_name(struct named_clusters *to, const struct hub_cluster *c, u
     memmove(&ranks[at + 1], &ranks[at], (to->n - 1 - at) * sizeof(*ranks));
     to->list[at] = c;
     ranks[at] = rank;
-}
-
-static void tally_count_error(struct cluster_errors *e, const struct hub_cluster *c)
-{
-    if (!e->first || strcmp(c->name, e->first->name) < 0)
-        e->first = c;
-    e->n++;
 }
 
 /* One scorer on one cluster selected for it. */
@@ -113,15 +107,13 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const 
     /* A round that the source failed says nothing about the scoring API. */
     t->api_healthy += pair_info[p].class == PAIR_CLASS_SCORING || p == PAIR_EMPTY || p == PAIR_NOT_PLACED;
     if ((p == PAIR_FAILING || p == PAIR_STALE) && cell->api_failed)
-        tally_count_error(&t->api_unhealthy, c);
+        tally_name(&t->api_unhealthy, c, 0);
     t->not_applied += p == PAIR_NOT_WRITTEN || p == PAIR_NOT_APPLIED;
     t->stuck += in_sync && apply_error;
     t->unavailable += p == PAIR_UNAVAILABLE;
     t->reporting += c->report.exists;
-    if (s->effective.n_items > 1 && c->report.exists && !c->report.takes_items) {
-        t->one_item++;
-        tally_name(&t->one_item_named, c, 0);
-    }
+    if (s->effective.n_items > 1 && c->report.exists && !c->report.takes_items)
+        tally_name(&t->one_item, c, 0);
     /* The hub alone cannot reach the scoring API: the agent could after the first of the probes failed that
      * made it unhealthy. */
     t->scored_meanwhile +=
@@ -131,11 +123,11 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const 
         pair_expires_ms(cell) < s->hub->totals.look_ms)
         s->hub->totals.look_ms = pair_expires_ms(cell);
     if (c->write.trouble[0])
-        tally_count_error(&t->write_errors, c);
+        tally_name(&t->write_errors, c, 0);
     if (apply_error)
-        tally_count_error(&t->apply_errors, c);
+        tally_name(&t->apply_errors, c, 0);
     else if (in_sync && !c->work.applied)
-        tally_count_error(&t->unconfirmed, c);
+        tally_name(&t->unconfirmed, c, 0);
     c->has_expired_score |= p == PAIR_EXPIRED;
     if (pair_info[p].has_reason)
         tally_name(&t->named, c,
@@ -175,7 +167,7 @@ static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
         return;
     t->largest = size_max(t->largest, c->group->bytes);
     for (size_t i = 0; i < h->plan->n; i++) {
-        struct hub_scorer *s = h->entry_scorers[i];
+        struct hub_scorer *s = h->plan->entries[i].owner;
 
         if (s && plan_group_has(c->group, i))
             tally_count_pair(s, c, report_find(&c->report, h->plan->entries[i].score), now);

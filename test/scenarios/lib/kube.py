@@ -10,6 +10,7 @@ import shutil
 import ssl
 import subprocess
 import tempfile
+import threading
 import time
 
 import pytest
@@ -62,6 +63,7 @@ class Kube:
         admin = self.state / "users" / "admin"
         self.tls = ssl.create_default_context(cafile=admin / "ca.crt")
         self.tls.load_cert_chain(admin / "tls.crt", admin / "tls.key")
+        self.connections = threading.local()
 
     def kubeconfig(self, user="admin"):
         return pathlib.Path(self.script("kubeconfig", user))
@@ -84,15 +86,29 @@ class Kube:
         self.script("resume")
 
     def text(self, method, path, body=None, content_type="application/json"):
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.tls, timeout=DEADLINE)
-        with contextlib.closing(connection):
-            text = None if body is None else json.dumps(body)
-            connection.request(method, "/" + path, text, {"Content-Type": content_type} if text else {})
-            answer = connection.getresponse()
-            data = answer.read().decode(errors="replace")
-            if answer.status >= 300:
-                raise Refused(answer.status, data)
-            return data
+        text = None if body is None else json.dumps(body)
+        answer, data = self.exchange(method, "/" + path, text, {"Content-Type": content_type} if text else {})
+        if answer.status >= 300:
+            raise Refused(answer.status, data)
+        return data
+
+    def exchange(self, *request):
+        """(response, its body), by this thread's connection: a new one costs the API server more than most requests."""
+        own = self.connections.__dict__.setdefault("own", http.client.HTTPSConnection(
+            "127.0.0.1", self.port, context=self.tls, timeout=DEADLINE))
+        was_open = own.sock is not None
+        try:
+            own.request(*request)
+            answer = own.getresponse()
+            return answer, answer.read().decode(errors="replace")
+        except (ConnectionError, ssl.SSLError):
+            own.close()
+            if not was_open:
+                raise
+            return self.exchange(*request)  # the server ended the connection since
+        except Exception:
+            own.close()
+            raise
 
     def call(self, *args, **more):
         return json.loads(self.text(*args, **more))

@@ -10,8 +10,7 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/score/credentials.h"
-#include "exporter/score/error.h"
-#include "exporter/score/source.h"
+#include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 #include "test/fakes/fake_server.h"
 
@@ -107,7 +106,6 @@ static inline int set_up(void **state)
     w->summary = (struct summary){
         .name = (char *)"s",
         .score_name = (char *)"s",
-        .source.type = SOURCE_NONE,
         .scoring_endpoint = (char *)(uintptr_t)fake_url(w->api, "/scoring"),
         .interval_ms = 60000,
         .items = {{.format = (char *)"${scoreName}"}},

@@ -75,9 +75,10 @@ static void counts_each_round_as_a_success_or_a_failure(void **state)
     pass(w, 60000);
     turn_until_ended(w, 2);
     w->source.max_answer = 1 << 20;
-    w->summary.source = (struct summary_source){.type = SOURCE_PROMETHEUS,
-                                                .endpoint = (char *)"ftp://source", /* nothing is sent */
-                                                .query = (char *)"up"};
+    w->summary.sources = &(struct summary_source){.type = SOURCE_PROMETHEUS,
+                                                  .endpoint = (char *)"ftp://source", /* nothing is sent */
+                                                  .query = (char *)"up"};
+    w->summary.n_sources = 1;
     scorer_change(w->scorer, &w->summary);
     pass(w, 0);
     turn_until_ended(w, 3);

@@ -85,8 +85,9 @@ static const char world_schemas[] =
     "]}";
 
 static const struct operation world_operations[] = {
-    {"echo_get", world_echo}, {"echo", world_echo},  {"fail", world_fail},          {"hold", world_hold},
-    {"list", world_list},     {"write", world_echo}, {"write_or_plan", world_echo},
+    {"echo_get", .run = world_echo},      {"echo", .run = world_echo}, {"fail", .run = world_fail},
+    {"hold", .run = world_hold},          {"list", .run = world_list}, {"write", .run = world_echo},
+    {"write_or_plan", .run = world_echo},
 };
 
 static struct api_options world_options(struct api_world *w)

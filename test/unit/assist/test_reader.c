@@ -191,7 +191,7 @@ static void knows_which_kinds_are_not_installed(void **state)
 static void reads_the_manifestwork(void **state)
 {
     struct test *t = *state;
-    const struct reader_query q = {.cluster = "c1", .wants_work = true};
+    const struct reader_query q = {.cluster = "c1", .kinds = KIND_BIT(KIND_WORK)};
 
     begin(t);
     fake_push(t->f->server, (struct fake_answer){.body = "{\"kind\":\"ManifestWork\"}"});

@@ -17,7 +17,7 @@ static uint64_t hash(struct str text)
     return hash_bytes(text);
 }
 
-static const struct kube_cut cut = {.name = "long", .hash = hash};
+static struct kube_cut cut = {.name = "long", .hash = hash};
 
 /* A string of `n` times the text, escaped as it is given. */
 static const char *times(const char *text, size_t n)
@@ -45,6 +45,7 @@ static void leaves_other_text_as_it_is(void **state)
     static const char *const texts[] = {
         "",
         "{}",
+        "{\"long\":\"short\"}",
         "{\"long\":7,\"other\":\"x\"}",
         "[\"long\",\"\\\"long\\\":\\\"not a member\\\"\"]",
         "{\"long\":\"no end",
@@ -57,6 +58,8 @@ static void leaves_other_text_as_it_is(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
         expect(texts[i], texts[i]);
     (void)snprintf(text, sizeof(text), "{\"other\":\"%s\"}", times("x", 1000));
+    expect(text, text);
+    (void)snprintf(text, sizeof(text), "{\"long\":\"%s\"}", times("x", KUBE_CUT_MIN_BYTES));
     expect(text, text);
 }
 

@@ -4,7 +4,6 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/page.h"
-#include "exporter/otlp/ingest.h"
 #include "exporter/otlp/receiver.c" /* its port */
 #include "exporter/otlp/receiver.h"
 #include "exporter/otlp/series.h"

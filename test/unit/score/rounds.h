@@ -8,9 +8,7 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/credentials.h"
-#include "exporter/score/error.h"
 #include "exporter/score/round.h"
-#include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 #include "test/fakes/fake_server.h"
 
@@ -40,6 +38,7 @@ struct env {
     char dir[64], long_query[4000];
     struct source_env source;
     struct batch_builder *builder;
+    struct summary_source from;
     struct summary summary;
 };
 
@@ -85,12 +84,16 @@ static inline int setup(void **state)
     secret_files_init(&e->secrets, mkdtemp(e->dir));
     e->source = (struct source_env){e->loop, e->http, &e->secrets.secrets, 1u << 20, "c1", NULL, NULL, NULL};
     e->builder = batch_builder_new("c1", "s1", 100);
+    e->from = (struct summary_source){
+        .type = SOURCE_PROMETHEUS,
+        .endpoint = (char *)(uintptr_t)fake_url(e->prometheus, "/api/v1/query_range"),
+        .query = (char *)(uintptr_t) "up",
+        .range_s = 3600,
+        .step_s = 60,
+    };
     e->summary = (struct summary){
-        .source.type = SOURCE_PROMETHEUS,
-        .source.endpoint = (char *)(uintptr_t)fake_url(e->prometheus, "/api/v1/query_range"),
-        .source.query = (char *)(uintptr_t) "up",
-        .source.range_s = 3600,
-        .source.step_s = 60,
+        .sources = &e->from,
+        .n_sources = 1,
         .scoring_endpoint = (char *)(uintptr_t)fake_url(e->scorer, "/scoring"),
     };
     *state = e;

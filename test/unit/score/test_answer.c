@@ -3,7 +3,6 @@
 #include "exporter/base/text.h"
 #include "exporter/metric/series.h"
 #include "exporter/num/num.h"
-#include "exporter/score/error.h"
 #include "exporter/score/round.h"
 
 #include <errno.h>

@@ -3,7 +3,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/error.h"
 #include "exporter/score/round.h"
 
 #include <setjmp.h>

@@ -5,7 +5,6 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/map.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/error.h"
 #include "exporter/score/round.h"
 
 #include <jansson.h>

@@ -1,6 +1,5 @@
 #include "exporter/base/buf.h"
-#include "exporter/score/error.h"
-#include "exporter/score/source.h"
+#include "exporter/score/round.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

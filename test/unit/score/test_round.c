@@ -2,7 +2,7 @@
  * threads of their own. */
 #include "exporter/base/loop.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/error.h"
+#include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 #include "test/unit/score/rounds.h"
 
@@ -36,7 +36,7 @@ static void sends_queries_in_order_and_joins_the_results(void **state)
     struct env *e = *state;
     struct round_result r;
 
-    e->summary.source.query = (char *)(uintptr_t) "up{a=\";\"} ; ; rate(x[5m]);none;";
+    e->from.query = (char *)(uintptr_t) "up{a=\";\"} ; ; rate(x[5m]);none;";
     fake_push(e->prometheus, (struct fake_answer){.body = MATRIX(SERIES_A)});
     fake_push(e->prometheus, (struct fake_answer){.body = MATRIX(SERIES_B "," SERIES_A)});
     fake_push(e->prometheus, (struct fake_answer){.body = MATRIX("")});
@@ -60,7 +60,7 @@ static void leaves_no_commas_for_empty_parts(void **state)
     };
     struct env *e = *state;
 
-    e->summary.source.query = (char *)(uintptr_t) "a;b;c";
+    e->from.query = (char *)(uintptr_t) "a;b;c";
     for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
         for (size_t k = 0; k < 3; k++)
             fake_push(e->prometheus, (struct fake_answer){.body = answers[i][k]});
@@ -93,8 +93,8 @@ static void sends_a_long_query_as_a_form(void **state)
 
     memset(e->long_query, 'q', sizeof(e->long_query) - 1);
     (void)memcpy(e->long_query, "a b&c=d+%\xc3\xa9", 11);
-    e->summary.source.query = e->long_query;
-    e->summary.source.endpoint = (char *)(uintptr_t)fake_url(e->prometheus, "/q?tenant=a");
+    e->from.query = e->long_query;
+    e->from.endpoint = (char *)(uintptr_t)fake_url(e->prometheus, "/q?tenant=a");
     assert_int_equal(run(e, TIMEOUT_MS, NULL).error, ROUND_OK);
     rq = fake_request(e->prometheus, 0);
     assert_string_equal(rq->method, "POST");
@@ -103,7 +103,7 @@ static void sends_a_long_query_as_a_form(void **state)
     assert_string_equal(type, "application/x-www-form-urlencoded");
     assert_memory_equal(rq->body, "query=a%20b%26c%3Dd%2B%25%C3%A9qqq", 34);
     assert_non_null(strstr(rq->body, "qqq&start=1795238581.250&end=1795242181.250&step=60"));
-    e->summary.source.query = (char *)(uintptr_t) "up";
+    e->from.query = (char *)(uintptr_t) "up";
     assert_int_equal(run(e, TIMEOUT_MS, NULL).error, ROUND_OK);
     assert_memory_equal(fake_request(e->prometheus, 1)->target, "/q?tenant=a&query=up&start=", 26);
 }
@@ -120,7 +120,7 @@ static void reads_tokens_for_each_round(void **state)
 {
     struct env *e = *state;
 
-    e->summary.source.auth = (struct secret_ref){(char *)(uintptr_t) "prom", (char *)(uintptr_t) "token"};
+    e->from.auth = (struct secret_ref){(char *)(uintptr_t) "prom", (char *)(uintptr_t) "token"};
     e->summary.scoring_auth = (struct secret_ref){(char *)(uintptr_t) "scorer", (char *)(uintptr_t) "token"};
     write_secret(e, "prom", "p-one\n");
     write_secret(e, "scorer", "s-one");
@@ -132,7 +132,7 @@ static void reads_tokens_for_each_round(void **state)
     assert_int_equal(run(e, TIMEOUT_MS, NULL).error, ROUND_OK);
     assert_token(e->prometheus, 1, "Bearer p-two");
     assert_token(e->scorer, 1, "Bearer s-two");
-    e->summary.source.auth = e->summary.scoring_auth = (struct secret_ref){0};
+    e->from.auth = e->summary.scoring_auth = (struct secret_ref){0};
     assert_int_equal(run(e, TIMEOUT_MS, NULL).error, ROUND_OK);
     assert_token(e->prometheus, 2, NULL); /* a reference that was removed sends nothing any more */
     assert_token(e->scorer, 2, NULL);
@@ -143,7 +143,7 @@ static void passes_warnings_on(void **state)
     struct env *e = *state;
     struct round_result r;
 
-    e->summary.source.query = (char *)(uintptr_t) "a;b;c";
+    e->from.query = (char *)(uintptr_t) "a;b;c";
     fake_push(e->prometheus, (struct fake_answer){.body = MATRIX("")});
     fake_push(
         e->prometheus,
@@ -183,8 +183,7 @@ static void posts_no_series_without_a_source(void **state)
     struct env *e = *state;
     struct round_result r;
 
-    e->summary.source.type = SOURCE_NONE;
-    e->summary.source.endpoint = e->summary.source.query = NULL;
+    e->summary.n_sources = 0;
     r = run(e, TIMEOUT_MS, NULL);
     assert_int_equal(r.error, ROUND_OK);
     assert_posted(e, 0, "{\"data\":[]}");
@@ -211,10 +210,10 @@ static void can_be_freed_at_every_stage(void **state)
     assert_null(round_free(NULL));
     assert_int_equal(start(e, &r, &g, TIMEOUT_MS), 0); /* before anything happened */
     r = round_free(r);
-    e->summary.source.type = SOURCE_NONE;
+    e->summary.n_sources = 0;
     assert_int_equal(start(e, &r, &g, TIMEOUT_MS), 0);
     r = round_free(r);
-    e->summary.source.type = SOURCE_PROMETHEUS;
+    e->summary.n_sources = 1;
     fake_default(e->prometheus, (struct fake_answer){.mode = FAKE_HANG});
     assert_int_equal(start(e, &r, &g, TIMEOUT_MS), 0); /* while the source is asked */
     wait_for_request(e, e->prometheus);
@@ -238,12 +237,11 @@ static void can_be_freed_by_its_callback(void **state)
     for (int way = 0; way < 6; way++) {
         struct round *r = NULL;
         struct got g = {.free = &r};
-        e->summary.source.auth = e->summary.scoring_auth = (struct secret_ref){0};
+        e->from.auth = e->summary.scoring_auth = (struct secret_ref){0};
         if (way == 1)
             fake_push(e->prometheus, (struct fake_answer){.status = 500});
         else if (way == 2)
-            e->summary.source.auth =
-                (struct secret_ref){(char *)(uintptr_t)secret, (char *)(uintptr_t)secret};
+            e->from.auth = (struct secret_ref){(char *)(uintptr_t)secret, (char *)(uintptr_t)secret};
         else if (way == 3)
             e->summary.scoring_auth =
                 (struct secret_ref){(char *)(uintptr_t)secret, (char *)(uintptr_t)secret};

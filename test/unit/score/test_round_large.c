@@ -2,7 +2,7 @@
  * own. */
 #include "exporter/base/loop.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/error.h"
+#include "exporter/score/round.h"
 #include "test/unit/score/rounds.h"
 
 #define NOT_JSON "response is not JSON: line 1, column 1: expected an object"

@@ -74,15 +74,15 @@ static void reads_what_the_hub_writes(void **state)
     (void)state;
     assert_string_equal(x->name, "sample-scorer");
     assert_string_equal(x->score_name, "sample_my_score");
-    assert_int_equal(x->source.type, SOURCE_PROMETHEUS);
-    assert_string_equal(x->source.endpoint, "http://prom.monitoring.svc:9090/api/v1/query_range");
-    assert_null(x->source.auth.name);
-    assert_null(x->source.auth.key);
-    assert_string_equal(x->source.query,
+    assert_int_equal(x->sources[0].type, SOURCE_PROMETHEUS);
+    assert_string_equal(x->sources[0].endpoint, "http://prom.monitoring.svc:9090/api/v1/query_range");
+    assert_null(x->sources[0].auth.name);
+    assert_null(x->sources[0].auth.key);
+    assert_string_equal(x->sources[0].query,
                         "sum by (node, namespace, pod) (rate(container_cpu_usage_seconds_total{"
                         "container!=\"\", pod!=\"\"}[1m]))");
-    assert_int_equal(x->source.range_s, 7200);
-    assert_int_equal(x->source.step_s, 30);
+    assert_int_equal(x->sources[0].range_s, 7200);
+    assert_int_equal(x->sources[0].step_s, 30);
     assert_string_equal(x->scoring_endpoint, "http://10.0.0.1:30007/scoring");
     assert_string_equal(x->scoring_auth.name, "scorer-secret");
     assert_string_equal(x->scoring_auth.key, "token");
@@ -118,10 +118,10 @@ static void fills_in_defaults(void **state)
         const struct summary *x = &s.list[0];
 
         assert_string_equal(x->name, "cpu");
-        assert_int_equal(x->source.type, SOURCE_PROMETHEUS);
-        assert_string_equal(x->source.endpoint, "http://prom:9090/api/v1/query_range");
-        assert_int_equal(x->source.range_s, 3600);
-        assert_int_equal(x->source.step_s, 60);
+        assert_int_equal(x->sources[0].type, SOURCE_PROMETHEUS);
+        assert_string_equal(x->sources[0].endpoint, "http://prom:9090/api/v1/query_range");
+        assert_int_equal(x->sources[0].range_s, 3600);
+        assert_int_equal(x->sources[0].step_s, 60);
         assert_string_equal(x->scoring_endpoint, "http://scorer/scoring");
         assert_int_equal(x->interval_ms, 60000);
         assert_int_equal(x->timeout_ms, 0);
@@ -141,10 +141,7 @@ static void reads_words_in_any_case(void **state)
     const struct summary *x = &s.list[0];
 
     (void)state;
-    assert_int_equal(x->source.type, SOURCE_NONE);
-    assert_null(x->source.endpoint);
-    assert_null(x->source.query);
-    assert_null(x->source.auth.name);
+    assert_int_equal(x->n_sources, 0);
     assert_int_equal(x->location, LOCATION_EXTERNAL);
     assert_int_equal(x->destination, DESTINATION_NONE);
     assert_string_equal(x->scoring_endpoint, "HTTPS://scorer/x");
@@ -153,7 +150,7 @@ static void reads_words_in_any_case(void **state)
 
     s = read_one("- {scoreName: a, sourceType: PROMETHEUS, sourceEndpoint: 'http://p/q', sourceQuery: up, "
                  "scoringEndpoint: 'http://s/', location: INTERNAL, scoreDestination: addonplacementscore}");
-    assert_int_equal(s.list[0].source.type, SOURCE_PROMETHEUS);
+    assert_int_equal(s.list[0].sources[0].type, SOURCE_PROMETHEUS);
     assert_int_equal(s.list[0].destination, DESTINATION_PLACEMENT_SCORE);
     summaries_done(&s);
 }

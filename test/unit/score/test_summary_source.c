@@ -42,7 +42,7 @@ static struct summaries read_good(const char *fields)
 
 static void assert_source(const struct summary *s, size_t i, const struct summary_source *want)
 {
-    struct summary_source got = summary_source(s, i);
+    struct summary_source got = s->sources[i];
 
     assert_string_equal(got.endpoint, want->endpoint);
     assert_string_equal(got.query, want->query);
@@ -64,8 +64,8 @@ static void reads_each_source_of_the_list(void **state)
     const struct summary *x = &s.list[0];
 
     (void)state;
-    assert_int_equal(x->source.type, SOURCE_PROMETHEUS);
-    assert_int_equal(summary_sources(x), 4);
+    assert_int_equal(x->sources[0].type, SOURCE_PROMETHEUS);
+    assert_int_equal(x->n_sources, 4);
     assert_source(x, 0,
                   &(struct summary_source){
                       .endpoint = (char *)(uintptr_t) "http://p1/api/v1/query_range",
@@ -88,9 +88,10 @@ static void reads_each_source_of_the_list(void **state)
                       .range_s = 3600,
                       .step_s = 60,
                   });
-    assert_string_equal(summary_source(x, 3).auth.name, "no-token");
-    assert_null(summary_source(x, 3).auth.key);
-    assert_string_equal(x->source.query, "up;down"); /* the first, where readers of a single source look */
+    assert_string_equal(x->sources[3].auth.name, "no-token");
+    assert_null(x->sources[3].auth.key);
+    assert_string_equal(x->sources[0].query,
+                        "up;down"); /* the first, where readers of a single source look */
     summaries_done(&s);
 }
 
@@ -121,10 +122,12 @@ static void prefers_the_list_to_the_own_fields(void **state)
         struct summaries s = read_good(cases[i].fields);
         const struct summary *x = &s.list[0];
 
-        if (summary_sources(x) != cases[i].n || strcmp(cstr(x->source.endpoint), cstr(cases[i].first)) != 0)
-            fail_msg("%s: %zu", cases[i].fields, summary_sources(x));
-        assert_int_equal(x->source.type, cases[i].n ? SOURCE_PROMETHEUS : SOURCE_NONE);
-        assert_true(x->source.range_s == 3600 && x->source.step_s == 60);
+        if (x->n_sources != cases[i].n ||
+            (x->n_sources && strcmp(x->sources[0].endpoint, cases[i].first) != 0))
+            fail_msg("%s: %zu", cases[i].fields, x->n_sources);
+        for (size_t k = 0; k < x->n_sources; k++)
+            assert_true(x->sources[k].type == SOURCE_PROMETHEUS && x->sources[k].range_s == 3600 &&
+                        x->sources[k].step_s == 60);
         summaries_done(&s);
     }
 }
@@ -190,7 +193,7 @@ static void warns_about_each_source(void **state)
 
     (void)state;
     assert_int_equal(s.n, 1);
-    assert_int_equal(summary_sources(&s.list[0]), 2);
+    assert_int_equal(s.list[0].n_sources, 2);
     assert_non_null(memmem(said.p, said.n, "warning: [0].sources[1].other: unknown key", 42));
     assert_non_null(memmem(said.p, said.n, "warning: [0].sources[1].sourceRange: 31622400 s", 47));
     summaries_done(&s);
@@ -208,8 +211,8 @@ static void accepts_sixteen_sources(void **state)
                          0);
     assert_int_equal(buf_put(&fields, "]", 2), 0);
     s = read_good(fields.p);
-    assert_int_equal(summary_sources(&s.list[0]), SUMMARY_MAX_SOURCES);
-    assert_string_equal(summary_source(&s.list[0], 15).endpoint, "http://p15/q");
+    assert_int_equal(s.list[0].n_sources, SUMMARY_MAX_SOURCES);
+    assert_string_equal(s.list[0].sources[15].endpoint, "http://p15/q");
     summaries_done(&s);
 }
 

@@ -311,7 +311,7 @@ static void probes_at_once_after_a_change(void **state)
     begin(w);
     w->spec.own.n_sources = 1;
     w->spec.own.sources[0].host = "https://prom.example:9090";
-    w->spec.own.sources[0].auth.token = (struct token_ref){"s", "k"};
+    w->spec.own.sources[0].auth = (struct auth){.token = {"s", "k"}, .hosts = {"https://prom.example:9090"}};
     set(w);
     assert_int_equal(pause_of(w), 0);
     probe_once(w);

@@ -2,7 +2,7 @@
 #include "controller/hub/rules/rules.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/map.h"
-#include "exporter/score/error.h"
+#include "exporter/score/round.h"
 
 #include <errno.h>
 #include <setjmp.h>

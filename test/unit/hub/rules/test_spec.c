@@ -267,7 +267,11 @@ static void reads_the_health_check_of_an_invalid_spec(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         json_auto_t *o = value_of(cases[i].text);
 
-        assert_int_equal(scorer_spec_health_check(o), cases[i].check);
+        char why[SPEC_WHY_BYTES] = "";
+        CLEANUP(scorer_spec_done) struct scorer_spec s = {0};
+
+        (void)!scorer_spec_read(&s, o, why);
+        assert_int_equal(s.health_check, cases[i].check);
         assert_string_equal(health_check_word(cases[i].check), cases[i].word);
     }
 }
