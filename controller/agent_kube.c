@@ -26,15 +26,10 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define DEFAULT_NAMESPACE "dynamic-scoring"
-#define DEFAULT_ADDON     "dynamic-scoring"
-#define DEFAULT_CONFIGMAP "dynamic-scoring-config"
-
 /* A Secret that the configuration names. */
 struct watched {
     struct agent_kube *k;
-    struct watched *next;
-    char *name;
+    char *name; /* the key */
     struct kube_watch *watch;
     json_t *data; /* base64; NULL while the Secret does not exist */
     bool trusts_ca;
@@ -54,8 +49,8 @@ struct agent_kube {
     struct agent *agent;
     struct agent_kube_options o;
     struct kube *hub, *cluster;
-    struct secrets secrets;  /* reads `watched` */
-    struct watched *watched; /* none if tokens come from files */
+    struct secrets secrets; /* reads `watched` */
+    struct map watched;     /* by name; none if tokens come from files */
     struct kube_watch *configmap;
     struct placement *placement; /* NULL without a hub, as on a standby */
     struct report report;
@@ -92,18 +87,9 @@ static bool secrets_is_forbidden(const char *name, const json_t *data)
     return glob_match("*-hub-kubeconfig", name) || json_object_get(data, "kubeconfig");
 }
 
-static struct watched *secrets_find(const struct agent_kube *k, const char *name)
-{
-    struct watched *w = k->watched;
-
-    while (w && strcmp(w->name, name) != 0)
-        w = w->next;
-    return w;
-}
-
 static int secrets_look(struct secrets *base, const char *name, bool *ret_trusts_ca, const char **ret_why)
 {
-    const struct watched *w = secrets_find(CONTAINER_OF(base, struct agent_kube, secrets), name);
+    const struct watched *w = map_get(&CONTAINER_OF(base, struct agent_kube, secrets)->watched, name);
 
     if (!w || !w->data) {
         *ret_why = w ? kube_watch_trouble(w->watch) : NULL;
@@ -120,7 +106,7 @@ static int secrets_look(struct secrets *base, const char *name, bool *ret_trusts
 static int secrets_read(struct secrets *base, const char *name, const char *key, struct buf *into,
                         const char **ret_why)
 {
-    const struct watched *w = secrets_find(CONTAINER_OF(base, struct agent_kube, secrets), name);
+    const struct watched *w = map_get(&CONTAINER_OF(base, struct agent_kube, secrets)->watched, name);
     struct str value = kube_text(w->data, key, NULL);
     int r = value.p ? base64_decode(value, into) : -ENOENT;
 
@@ -178,9 +164,11 @@ static void secrets_on_delete(void *arg, const char *namespace, const char *name
  * scorers that this starts may free the very watch that reports here. */
 static void secrets_check_ready(struct agent_kube *k)
 {
+    const struct watched *w;
+
     if (!k->first)
         return;
-    for (const struct watched *w = k->watched; w; w = w->next)
+    for (size_t at = 0; (w = map_next(&k->watched, &at));)
         if (!kube_watch_synced(w->watch) && !kube_watch_trouble(w->watch))
             return;
     loop_timer_set(kube_agent_loop(k), &k->once, loop_now(kube_agent_loop(k)));
@@ -213,11 +201,11 @@ static void secrets_want(struct agent_kube *k, const char *name)
 
     if (!name)
         return;
-    w = secrets_find(k, name);
+    w = map_get(&k->watched, name);
     if (!w) {
         w = xcalloc(1, sizeof(*w));
-        *w = (struct watched){.k = k, .next = k->watched, .name = xstrdup(name)};
-        k->watched = w;
+        *w = (struct watched){.k = k, .name = xstrdup(name)};
+        map_set(&k->watched, w->name, w);
         o.arg = w;
         w->watch = kube_watch_new(k->cluster, &o);
     }
@@ -227,7 +215,9 @@ static void secrets_want(struct agent_kube *k, const char *name)
 /* Watches the Secrets that these summaries refer to, and no others. */
 static void secrets_sync(struct agent_kube *k, const struct summaries *wanted)
 {
-    for (struct watched *w = k->watched; w; w = w->next)
+    struct watched *w;
+
+    for (size_t at = 0; (w = map_next(&k->watched, &at));)
         w->wanted = false;
     for (size_t i = 0; k->secrets.read && i < wanted->n; i++) {
         const struct summary *sum = &wanted->list[i];
@@ -236,17 +226,15 @@ static void secrets_sync(struct agent_kube *k, const struct summaries *wanted)
             secrets_want(k, sum->sources[n].auth.name);
         secrets_want(k, sum->scoring_auth.name);
     }
-    for (struct watched **at = &k->watched; *at;) {
-        struct watched *w = *at;
-        if (w->wanted) {
-            at = &w->next;
-        } else {
-            *at = w->next;
-            w->watch = kube_watch_free(w->watch);
-            secrets_drop_data(w);
-            free(w->name);
-            free(w);
-        }
+    for (size_t at = 0; (w = map_next(&k->watched, &at));) {
+        if (w->wanted)
+            continue;
+        (void)map_take(&k->watched, w->name);
+        w->watch = kube_watch_free(w->watch);
+        secrets_drop_data(w);
+        free(w->name);
+        free(w);
+        at = 0; /* the map has changed */
     }
 }
 
@@ -692,10 +680,10 @@ static const struct sink_ops sink_ops = {.round = sink_round, .applied = sink_ap
 static void set_names(struct agent_kube *k)
 {
     const struct agent_kube_options *o = &k->o;
-    const char *configmap = o->configmap ? o->configmap : DEFAULT_CONFIGMAP, *slash = strchr(configmap, '/');
+    const char *configmap = o->configmap ?: "dynamic-scoring-config", *slash = strchr(configmap, '/');
     const char *own = k->cluster ? kube_default_namespace(k->cluster) : NULL;
 
-    k->namespace = xstrdup(o->addon_namespace ? o->addon_namespace : own ? own : DEFAULT_NAMESPACE);
+    k->namespace = xstrdup(o->addon_namespace ?: own ?: "dynamic-scoring");
     k->configmap_namespace =
         slash ? str_dup((struct str){configmap, (size_t)(slash - configmap)}) : xstrdup(k->namespace);
     k->configmap_name = xstrdup(slash ? slash + 1 : configmap);
@@ -719,7 +707,7 @@ struct agent_kube *agent_kube_new(struct agent *a, const struct agent_kube_optio
     k->once.fn = once_apply;
     k->agent = a;
     k->o = *o;
-    k->o.addon_name = o->addon_name ? o->addon_name : DEFAULT_ADDON;
+    k->o.addon_name = o->addon_name ?: "dynamic-scoring";
     if (agent_kube_has_cluster(o))
         k->cluster = kube_new(state->loop, state->http, "cluster", o->managed_kubeconfig);
     set_names(k);
@@ -746,6 +734,7 @@ struct agent_kube *agent_kube_free(struct agent_kube *k)
     json_decref(k->first);
     loop_timer_clear(kube_agent_loop(k), &k->once);
     secrets_sync(k, &(struct summaries){0});
+    map_done(&k->watched);
     k->hub = kube_free(k->hub);
     k->cluster = kube_free(k->cluster);
     free(k->namespace);

@@ -150,18 +150,16 @@ static const char *agent_complete_flags(struct agent_flags *f)
     memcpy(f->options.listen, f->listen.items, sizeof(f->options.listen));
     f->options.n_listen = f->listen.n;
     k->once = f->options.once;
-    k->cluster_name = f->options.cluster_name;
     k->hub_kubeconfig = agent_env(k->hub_kubeconfig, "HUB_KUBECONFIG");
     f->on_kubernetes = k->hub_kubeconfig || asked;
     has_cluster = f->on_kubernetes && agent_kube_has_cluster(k);
-    if (f->on_kubernetes) {
-        k->cluster_name = agent_env(k->cluster_name, "CLUSTER_NAME");
-        k->addon_namespace = agent_env(k->addon_namespace, "INSTALL_NAMESPACE");
-    }
     if (f->options.once && !(has_cluster && (asked || !f->options.config_file)))
         f->on_kubernetes = false;
-    if (f->on_kubernetes)
-        f->options.cluster_name = k->cluster_name;
+    if (f->on_kubernetes) {
+        f->options.cluster_name = agent_env(f->options.cluster_name, "CLUSTER_NAME");
+        k->addon_namespace = agent_env(k->addon_namespace, "INSTALL_NAMESPACE");
+    }
+    k->cluster_name = f->options.cluster_name;
     if (!f->options.config_file && !has_cluster)
         return "missing flag: --config.file=FILE or, outside a pod, --managed-kubeconfig=FILE";
     if (f->on_kubernetes && k->hub_kubeconfig && !k->cluster_name)
@@ -355,8 +353,7 @@ static int agent_serve(struct running *running, const struct agent_flags *f)
     int r;
 
     if (f->server.kubernetes_auth)
-        role->guard =
-            kube_guard_new(agent_kube_cluster(running->kube), &f->server.guard, kube_rights_default);
+        role->guard = kube_guard_new(agent_kube_cluster(running->kube), &f->server.guard, NULL);
     o = role_site(role, NULL, 0, f->probe_address);
     r = web_start(&role->site, a, &o, f->lifecycle, &why) ?: otlp_open(running, f, &why);
     for (size_t i = 0; r == 0 && i < agent_state(a)->config->n_listen; i++)

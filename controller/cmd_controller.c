@@ -2,7 +2,6 @@
 #include "controller/flags.h"
 #include "controller/hub/pages/web.h"
 #include "controller/hub/state/state.h"
-#include "controller/kube/guard.h"
 #include "controller/kube/lease.h"
 #include "controller/role.h"
 #include "exporter/base/log.h"
@@ -107,7 +106,7 @@ static int controller_main(char **argv)
     if (!flags_parse(&command_controller, argv, &f, &status))
         return status;
     status = 1;
-    if (role_open_kube(&c.role, "hub", f.kubeconfig, &f.server, kube_rights_default) == 0)
+    if (role_open_kube(&c.role, "hub", f.kubeconfig, &f.server, NULL) == 0)
         status = controller_run(&c, &f);
     role_close(&c.role);
     return status;

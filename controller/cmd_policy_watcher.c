@@ -1,6 +1,5 @@
 /* `dynamic-scoring policy-watcher`: says in a ClusterClaim whether a cluster complies with its Policies. */
 #include "controller/flags.h"
-#include "controller/kube/guard.h"
 #include "controller/policy/watcher.h"
 #include "controller/role.h"
 #include "exporter/base/log.h"
@@ -92,7 +91,7 @@ static int watcher_main(char **argv)
     if (!flags_parse(&command_policy_watcher, argv, &f, &status) || !watcher_read_environment(&f, &status))
         return status;
     status = 1;
-    if (role_open_kube(&role, "cluster", f.kubeconfig, &f.server, kube_rights_default) == 0) {
+    if (role_open_kube(&role, "cluster", f.kubeconfig, &f.server, NULL) == 0) {
         if (getenv("POLL_INTERVAL_SEC"))
             log_info("$POLL_INTERVAL_SEC has no effect: Policies are watched, not polled");
         f.watcher.kube = role.kube;

@@ -74,8 +74,7 @@ static int role_watch_signals(struct role *r)
     (void)sigaddset(&set, SIGINT);
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGHUP);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-        return -errno;
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
     r->signals = (struct watch){.fn = role_on_signal, .fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)};
     if (r->signals.fd < 0)
         return -errno;

@@ -53,11 +53,9 @@ enum { REREAD_MS = 60 * 1000 };
 static void credentials_reload(struct kube *k)
 {
     const struct kube_config *old = k->config;
-    char why[512];
-    struct kube_config *c = kube_config_read(k->kubeconfig, NULL, why);
+    struct kube_config *c = kube_config_read(k->kubeconfig, NULL, k->trouble);
 
     k->read_at = loop_now(k->loop);
-    text_line(k->trouble, sizeof(k->trouble), str_of(why));
     if (!c) {
         log_debug("cannot read the API server's credentials", L_STR("kube", k->label),
                   L_STR("err", k->trouble));
@@ -307,10 +305,9 @@ struct kube_call {
     LIST_ENTRY(kube_call) entry;
     kube_done_fn done;
     void *arg;
-    struct kube_request rq; /* what it points to may be gone, but for the cut */
+    struct kube_request rq; /* what it points to may be gone, but for the cut and the body_text */
     char *path, *what;
-    struct buf body;
-    struct str part; /* body, for the HTTP client */
+    struct buf body; /* rq.body, which rq.body_text is then */
     struct kube_config *config;
     struct http_tls tls;
     struct http_call *http;
@@ -390,17 +387,15 @@ static bool call_send(struct kube_call *c)
     rq = (struct http_request){
         .url = url,
         .method = methods[c->rq.method].method,
-        .content_type = c->part.n ? methods[c->rq.method].content_type : NULL,
+        .content_type = c->rq.body_text.n ? methods[c->rq.method].content_type : NULL,
         .bearer = buf_str(&conf->token),
-        .body = &c->part,
-        .body_parts = c->part.n > 0,
+        .body = &c->rq.body_text,
+        .body_parts = c->rq.body_text.n > 0,
         .max_answer = c->rq.max_answer ? c->rq.max_answer : DEFAULT_ANSWER,
         .timeout_ms = (c->rq.timeout_ms > 0 ? c->rq.timeout_ms : DEFAULT_TIMEOUT_MS) +
-                      (int64_t)size_min(c->part.n / BODY_BYTES_PER_MS, BODY_TIMEOUT_MS),
+                      (int64_t)size_min(c->rq.body_text.n / BODY_BYTES_PER_MS, BODY_TIMEOUT_MS),
         .headers = metadata_only,
         .n_headers = c->rq.metadata_only,
-        .user = conf->user,
-        .password = conf->password,
         .tls = &c->tls,
         .proxy = conf->proxy,
         .no_redirects = true,
@@ -505,8 +500,9 @@ struct kube_call *kube_start(struct kube *k, const struct kube_request *rq, kube
     c->path = url_make(rq);
     c->what = url_describe(rq);
     buf_init(&c->body, BODY_MAX_BYTES);
-    fits = !rq->body || rq->body_text.n || kube_json_print(rq->body, &c->body) == 0;
-    c->part = rq->body_text.n ? rq->body_text : buf_str(&c->body);
+    fits = !rq->body || kube_json_print(rq->body, &c->body) == 0;
+    if (rq->body)
+        c->rq.body_text = buf_str(&c->body);
     if (k->trouble[0] || mono_diff(k->read_at, loop_now(k->loop)) >= REREAD_MS)
         credentials_reload(k);
     if (!c->path)

@@ -9,7 +9,6 @@
 
 #include <curl/curl.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 enum { KUBECONFIG_MAX_BYTES = 1 << 20, BLOB_MAX_BYTES = 1 << 20, WHY_BYTES = 512 };
@@ -22,8 +21,6 @@ struct kube_config *kube_config_unref(struct kube_config *c)
     secret_done(&c->cert);
     secret_done(&c->key);
     secret_done(&c->token);
-    (void)secret_free(c->password);
-    free(c->user);
     free(c->server);
     free(c->namespace);
     free(c->tls_server_name);
@@ -34,30 +31,27 @@ struct kube_config *kube_config_unref(struct kube_config *c)
 
 /* ---- What both kinds are made of ---- */
 
-/* A config being read. After the first error it is only read on, to be dropped in the end. */
+/* A config being read. After the first problem, which is the one that is told, it is only read on. */
 struct reading {
     struct kube_config *c;
     const char *dir; /* of the files; NULL: none are allowed */
-    char *why;       /* the first error; "": none so far */
+    struct problems problems;
 };
 
-static void PRINTF_LIKE(3, 4) config_refuse(const struct reading *rd, const char *where, const char *fmt, ...)
+static struct reading config_begin(const char *dir)
 {
-    CLEANUP(cleanup_free) char *text = NULL, *all = NULL;
-    va_list args;
+    struct reading rd = {xcalloc(1, sizeof(*rd.c)), .dir = dir};
 
-    if (*rd->why)
-        return;
-    va_start(args, fmt);
-    text = xvasprintf(fmt, args);
-    va_end(args);
-    all = xasprintf("%s: %s", where, text);
-    text_line(rd->why, WHY_BYTES, str_of(all)); /* names in it may contain any bytes */
+    rd.c->refs = 1;
+    problems_init(&rd.problems, "kubeconfig");
+    return rd;
 }
+
+#define config_refuse(rd, ...) problems_add(&(rd)->problems, PROBLEM_ERROR, 0, 0, __VA_ARGS__)
 
 /* Reads a file in rd->dir, or at an absolute path. A failure: a negative errno, and refused unless `what` is
  * NULL. */
-static int config_read_file(const struct reading *rd, const char *what, struct str path, struct buf *into)
+static int config_read_file(struct reading *rd, const char *what, struct str path, struct buf *into)
 {
     bool absolute = path.n && *path.p == '/';
     CLEANUP(cleanup_free)
@@ -65,50 +59,58 @@ static int config_read_file(const struct reading *rd, const char *what, struct s
     int r = file_read(full, into);
 
     if (r < 0 && what)
-        config_refuse(rd, what, "cannot read file %s: %s", full, strerror(-r));
+        config_refuse(rd, "%s: cannot read file %s: %s", what, full, strerror(-r));
     return r;
 }
 
-static void config_take_pem(const struct reading *rd, const char *what, struct buf *pem, struct buf *ret)
+static void config_take_pem(struct reading *rd, const char *what, struct buf *pem, struct buf *ret)
 {
     if (!pem->n || !memmem(pem->p, pem->n, "-----BEGIN ", 11))
-        config_refuse(rd, what, "expected PEM");
+        config_refuse(rd, "%s: expected PEM", what);
     else
         *ret = buf_take(pem);
 }
 
-static void config_take_token(const struct reading *rd, const char *what, struct str text)
+static void config_take_token(struct reading *rd, const char *what, struct str text)
 {
     struct str token;
 
     buf_init(&rd->c->token, BLOB_MAX_BYTES);
     if (secret_token(text, &token) || buf_put_str(&rd->c->token, token) < 0)
-        config_refuse(rd, what, "expected a token of printable ASCII without spaces");
+        config_refuse(rd, "%s: expected a token of printable ASCII without spaces", what);
 }
 
-static void config_set_server(const struct reading *rd, const char *what, struct str s)
+static void config_set_server(struct reading *rd, const char *what, struct str s)
 {
     CLEANUP(cleanup_curl_url_cleanup) CURLU *u = curl_url();
     CLEANUP(cleanup_free) char *url = str_dup(s);
 
     if (!http_is_url(s) || curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK)
-        config_refuse(rd, what, "expected a URL like https://host:port");
+        config_refuse(rd, "%s: expected a URL like https://host:port", what);
     else if (strpbrk(url, "@?#"))
-        config_refuse(rd, what, "the URL must not have a user, a query or a fragment");
+        config_refuse(rd, "%s: the URL must not have a user, a query or a fragment", what);
     while (s.n && s.p[s.n - 1] == '/')
         s.n--;
     rd->c->server = str_dup(s);
 }
 
-/* Ends the reading: NULL after an error. */
-static struct kube_config *config_finish(const struct reading *rd)
+/* Ends the reading: NULL, and `why`, after a problem. */
+static struct kube_config *config_finish(struct reading *rd, char why[WHY_BYTES])
 {
+    CLEANUP(problems_done) struct problems problems = rd->problems;
+    CLEANUP(cleanup_free) char *text = NULL;
     struct kube_config *c = rd->c;
-    const char *const texts[] = {c->server, c->namespace, c->tls_server_name, c->proxy, c->user, c->password};
+    const char *const texts[] = {c->server, c->namespace, c->tls_server_name, c->proxy};
     const struct buf *const secrets[] = {&c->ca, &c->cert, &c->key, &c->token};
 
-    if (*rd->why)
+    why[0] = '\0';
+    if (problems.errors) {
+        const struct problem *first = problems.list;
+
+        text = first->line ? xasprintf("line %u: %s", first->line, first->text) : xstrdup(first->text);
+        text_line(why, WHY_BYTES, str_of(text)); /* names in it may contain any bytes */
         return kube_config_unref(c);
+    }
     c->fingerprint = hash_chain_u64(0, c->insecure);
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
         c->fingerprint = hash_chain(hash_chain_u64(c->fingerprint, texts[i] != NULL), str_of(texts[i]));
@@ -120,18 +122,18 @@ static struct kube_config *config_finish(const struct reading *rd)
 /* ---- A kubeconfig, in YAML or JSON ---- */
 
 /* A string; an absent one reads as empty. */
-static struct str kubeconfig_str(const struct reading *rd, const struct node *map, const char *key)
+static struct str kubeconfig_str(struct reading *rd, const struct node *map, const char *key)
 {
     const struct node *n = node_given(map, key);
 
     if (n && n->kind == NODE_STRING && n->text.n && !memchr(n->text.p, '\0', n->text.n))
         return n->text;
     if (n && (n->kind != NODE_STRING || n->text.n))
-        config_refuse(rd, key, "line %u: expected a string", n->line);
+        config_refuse(rd, "%s: line %u: expected a string", key, n->line);
     return STR("");
 }
 
-static char *kubeconfig_copy(const struct reading *rd, const struct node *map, const char *key)
+static char *kubeconfig_copy(struct reading *rd, const struct node *map, const char *key)
 {
     struct str s = kubeconfig_str(rd, map, key);
 
@@ -139,19 +141,18 @@ static char *kubeconfig_copy(const struct reading *rd, const struct node *map, c
 }
 
 /* PEM from <key>-data, which takes precedence as in client-go, or from the file at <key>. */
-static void kubeconfig_read_pem(const struct reading *rd, const struct node *map, const char *key,
-                                struct buf *ret)
+static void kubeconfig_read_pem(struct reading *rd, const struct node *map, const char *key, struct buf *ret)
 {
     CLEANUP(cleanup_free) char *data_key = xasprintf("%s-data", key);
     struct str data = kubeconfig_str(rd, map, data_key), path = kubeconfig_str(rd, map, key);
     BUF_AUTO(pem, BLOB_MAX_BYTES);
 
     if (data.n && base64_decode(data, &pem) < 0) {
-        config_refuse(rd, data_key, "expected at most 1 MiB of base64");
+        config_refuse(rd, "%s: expected at most 1 MiB of base64", data_key);
     } else if (data.n) {
         config_take_pem(rd, data_key, &pem, ret);
     } else if (path.n && !rd->dir) {
-        config_refuse(rd, key, "files are not allowed here");
+        config_refuse(rd, "%s: files are not allowed here", key);
     } else if (path.n) {
         (void)config_read_file(rd, key, path, &pem);
         config_take_pem(rd, key, &pem, ret);
@@ -159,14 +160,14 @@ static void kubeconfig_read_pem(const struct reading *rd, const struct node *map
 }
 
 /* tokenFile takes precedence while it can be read. */
-static void kubeconfig_read_token(const struct reading *rd, const struct node *user)
+static void kubeconfig_read_token(struct reading *rd, const struct node *user)
 {
     struct str token = kubeconfig_str(rd, user, "token"), path = kubeconfig_str(rd, user, "tokenFile");
     SECRET_AUTO(text, BLOB_MAX_BYTES);
     int r = -ENOENT;
 
     if (path.n && !rd->dir)
-        config_refuse(rd, "tokenFile", "files are not allowed here");
+        config_refuse(rd, "tokenFile: files are not allowed here");
     else if (path.n)
         r = config_read_file(rd, token.n ? NULL : "tokenFile", path, &text);
     if (r == 0)
@@ -180,33 +181,30 @@ static const struct {
 } unsupported[] = {
     {"exec", "exec plugins are not supported; use a token, a tokenFile or a client certificate"},
     {"auth-provider", "auth providers are not supported; use a token, a tokenFile or a client certificate"},
+    {"username", "basic authentication is not supported; use a token, a tokenFile or a client certificate"},
     {"as", "impersonation is not supported"},
     {"as-uid", "impersonation is not supported"},
     {"as-groups", "impersonation is not supported"},
     {"as-user-extra", "impersonation is not supported"},
 };
 
-static void kubeconfig_read_user(const struct reading *rd, const struct node *user)
+static void kubeconfig_read_user(struct reading *rd, const struct node *user)
 {
     struct kube_config *c = rd->c;
 
     for (size_t i = 0; i < ARRAY_SIZE(unsupported); i++)
         if (node_given(user, unsupported[i].key))
-            config_refuse(rd, unsupported[i].key, "%s", unsupported[i].why);
+            config_refuse(rd, "%s: %s", unsupported[i].key, unsupported[i].why);
     kubeconfig_read_pem(rd, user, "client-certificate", &c->cert);
     kubeconfig_read_pem(rd, user, "client-key", &c->key);
     kubeconfig_read_token(rd, user);
-    c->user = kubeconfig_copy(rd, user, "username");
-    c->password = kubeconfig_copy(rd, user, "password");
     if (!c->cert.p != !c->key.p)
-        config_refuse(rd, c->cert.p ? "client-key" : "client-certificate",
-                      "missing: client-certificate and client-key go together");
-    if (c->user && c->token.p)
-        config_refuse(rd, "username", "not allowed together with a token");
+        config_refuse(rd, "%s: missing: client-certificate and client-key go together",
+                      c->cert.p ? "client-key" : "client-certificate");
 }
 
 /* "socks5://" as in Go: the proxy resolves the host name. */
-static void kubeconfig_read_proxy(const struct reading *rd, const struct node *cluster)
+static void kubeconfig_read_proxy(struct reading *rd, const struct node *cluster)
 {
     CLEANUP(cleanup_free) char *proxy = kubeconfig_copy(rd, cluster, "proxy-url");
 
@@ -217,31 +215,27 @@ static void kubeconfig_read_proxy(const struct reading *rd, const struct node *c
     else if (strncasecmp(proxy, "http://", 7) == 0 || strncasecmp(proxy, "https://", 8) == 0)
         rd->c->proxy = TAKE_PTR(proxy);
     else
-        config_refuse(rd, "proxy-url", "expected http://, https:// or socks5://");
+        config_refuse(rd, "proxy-url: expected http://, https:// or socks5://");
 }
 
-static void kubeconfig_read_cluster(const struct reading *rd, const struct node *cluster)
+static void kubeconfig_read_cluster(struct reading *rd, const struct node *cluster)
 {
-    const struct node *insecure = node_given(cluster, "insecure-skip-tls-verify");
     struct str server = kubeconfig_str(rd, cluster, "server");
 
     if (!server.n)
-        config_refuse(rd, "server", "missing, expected https://host:port");
+        config_refuse(rd, "server: missing, expected https://host:port");
     config_set_server(rd, "server", server);
     kubeconfig_read_pem(rd, cluster, "certificate-authority", &rd->c->ca);
     rd->c->tls_server_name = kubeconfig_copy(rd, cluster, "tls-server-name");
     kubeconfig_read_proxy(rd, cluster);
-    if (insecure && insecure->kind != NODE_BOOL)
-        config_refuse(rd, "insecure-skip-tls-verify", "expected true or false");
-    else if (insecure)
-        rd->c->insecure = insecure->text.p[0] == 't' || insecure->text.p[0] == 'T';
+    (void)node_bool(cluster, "insecure-skip-tls-verify", &rd->problems, &rd->c->insecure);
     if (rd->c->insecure && rd->c->ca.p)
-        config_refuse(rd, "insecure-skip-tls-verify", "not allowed together with a certificate-authority");
+        config_refuse(rd, "insecure-skip-tls-verify: not allowed together with a certificate-authority");
 }
 
 /* The map <what> in the entry of that name of the list <what>s. NULL after an error. */
-static const struct node *kubeconfig_entry(const struct reading *rd, const struct node *root,
-                                           const char *what, struct str name)
+static const struct node *kubeconfig_entry(struct reading *rd, const struct node *root, const char *what,
+                                           struct str name)
 {
     CLEANUP(cleanup_free) char *plural = xasprintf("%ss", what);
     const struct node *list = node_given(root, plural), *found;
@@ -254,20 +248,20 @@ static const struct node *kubeconfig_entry(const struct reading *rd, const struc
         if (found && found->kind == NODE_MAP)
             return found;
         if (found)
-            config_refuse(rd, plural, "line %u: expected a map", found->line);
-        config_refuse(rd, plural, "entry `%.*s` has no `%s`", STR_ARG(name), what);
+            config_refuse(rd, "%s: line %u: expected a map", plural, found->line);
+        config_refuse(rd, "%s: entry `%.*s` has no `%s`", plural, STR_ARG(name), what);
     }
-    config_refuse(rd, plural, "no entry `%.*s`", STR_ARG(name));
+    config_refuse(rd, "%s: no entry `%.*s`", plural, STR_ARG(name));
     return NULL;
 }
 
-static void kubeconfig_read_context(const struct reading *rd, const struct node *root)
+static void kubeconfig_read_context(struct reading *rd, const struct node *root)
 {
     const struct node *context, *cluster, *user;
     struct str name = kubeconfig_str(rd, root, "current-context"), cluster_name, user_name;
 
     if (!name.n)
-        config_refuse(rd, "current-context", "missing");
+        config_refuse(rd, "current-context: missing");
     context = kubeconfig_entry(rd, root, "context", name);
     if (!context)
         return;
@@ -275,7 +269,7 @@ static void kubeconfig_read_context(const struct reading *rd, const struct node 
     cluster_name = kubeconfig_str(rd, context, "cluster");
     user_name = kubeconfig_str(rd, context, "user");
     if (!cluster_name.n)
-        config_refuse(rd, "contexts", "`%.*s` names no cluster", STR_ARG(name));
+        config_refuse(rd, "contexts: `%.*s` names no cluster", STR_ARG(name));
     cluster = kubeconfig_entry(rd, root, "cluster", cluster_name);
     user = user_name.n ? kubeconfig_entry(rd, root, "user", user_name) : NULL;
     if (cluster)
@@ -286,32 +280,22 @@ static void kubeconfig_read_context(const struct reading *rd, const struct node 
 
 struct kube_config *kube_config_parse(struct str text, const char *dir, char why[512])
 {
-    const struct reading rd = {xcalloc(1, sizeof(*rd.c)), dir, why};
+    struct reading rd = config_begin(dir);
     CLEANUP(cleanup_doc_free) struct doc *doc = NULL;
-    CLEANUP(problems_done) struct problems p = {0};
-    char line[32];
-    int r;
+    int r = doc_parse(&doc, text, &rd.problems);
 
-    why[0] = '\0';
-    rd.c->refs = 1;
-    problems_init(&p, "kubeconfig");
-    r = doc_parse(&doc, text, &p);
-    if (p.errors) {
-        (void)snprintf(line, sizeof(line), "line %u", p.list[0].line);
-        config_refuse(&rd, line, "%.400s", p.list[0].text);
-    } else if (r < 0 || doc->root->kind != NODE_MAP) {
-        (void)snprintf(why, WHY_BYTES, "expected a map");
-    } else {
+    if (!rd.problems.errors && (r < 0 || doc->root->kind != NODE_MAP))
+        config_refuse(&rd, "expected a map");
+    else if (!rd.problems.errors)
         kubeconfig_read_context(&rd, doc->root);
-    }
-    return config_finish(&rd);
+    return config_finish(&rd, why);
 }
 
 /* ---- In a pod ---- */
 
 static struct kube_config *pod_config_read(const char *dir, char why[512])
 {
-    const struct reading rd = {xcalloc(1, sizeof(*rd.c)), dir, why};
+    struct reading rd = config_begin(dir);
     const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
     bool v6 = host && strchr(host, ':');
     CLEANUP(cleanup_free)
@@ -321,9 +305,8 @@ static struct kube_config *pod_config_read(const char *dir, char why[512])
     BUF_AUTO(ca, BLOB_MAX_BYTES);
     BUF_AUTO(namespace, 256);
 
-    rd.c->refs = 1;
     if (!host || !*host)
-        config_refuse(&rd, "no kubeconfig, and not in a pod", "KUBERNETES_SERVICE_HOST is not set");
+        config_refuse(&rd, "no kubeconfig, and not in a pod: KUBERNETES_SERVICE_HOST is not set");
     config_set_server(&rd, "KUBERNETES_SERVICE_HOST", str_of(url));
     (void)config_read_file(&rd, "in the cluster", STR("token"), &token);
     config_take_token(&rd, "in the cluster: token", buf_str(&token));
@@ -331,7 +314,7 @@ static struct kube_config *pod_config_read(const char *dir, char why[512])
     config_take_pem(&rd, "in the cluster: ca.crt", &ca, &rd.c->ca);
     if (config_read_file(&rd, NULL, STR("namespace"), &namespace) == 0)
         rd.c->namespace = str_dup(str_trim(buf_str(&namespace)));
-    return config_finish(&rd);
+    return config_finish(&rd, why);
 }
 
 struct kube_config *kube_config_read(const char *kubeconfig, const char *pod_dir, char why[512])

@@ -14,8 +14,7 @@ struct kube_config {
     bool insecure;         /* the server's certificate is not verified */
     struct buf ca;         /* PEM; empty: the system's CAs */
     struct buf cert, key;
-    struct buf token; /* empty: other credentials, or anonymous */
-    char *user, *password;
+    struct buf token;     /* empty: a certificate, or anonymous */
     uint64_t fingerprint; /* a hash of the above, seeded per process */
     unsigned refs;
 };

@@ -171,12 +171,6 @@ static struct group *answer_group(const struct answer *a)
     return &a->guard->groups[a->allowed];
 }
 
-static void answer_put(struct answer *a)
-{
-    TAILQ_INSERT_TAIL(&answer_group(a)->answers, a, place);
-    answer_group(a)->n++;
-}
-
 static void answer_take(struct answer *a)
 {
     TAILQ_REMOVE(&answer_group(a)->answers, a, place);
@@ -193,15 +187,18 @@ static void answer_drop(struct answer *a)
     free(a);
 }
 
-/* Makes room for one more in a group by dropping the oldest. */
-static void group_trim(struct group *g)
+/* Puts it into its group, for which the oldest answer is dropped if there is no room. */
+static void answer_put(struct answer *a)
 {
-    struct answer *a = TAILQ_FIRST(&g->answers);
+    struct group *g = answer_group(a);
+    struct answer *oldest = TAILQ_FIRST(&g->answers);
 
-    while (a && a->call)
-        a = TAILQ_NEXT(a, place);
-    if (a && g->n >= MAX_ANSWERS)
-        answer_drop(a);
+    while (oldest && oldest->call)
+        oldest = TAILQ_NEXT(oldest, place);
+    if (oldest && g->n >= MAX_ANSWERS)
+        answer_drop(oldest);
+    TAILQ_INSERT_TAIL(&g->answers, a, place);
+    g->n++;
 }
 
 /* The answer in the table, made if there is none. */
@@ -219,7 +216,6 @@ static struct answer *answer_get(struct kube_guard *g, const struct bearer *b)
     a = xcalloc(1, sizeof(*a));
     memcpy(a->digest, digest, sizeof(digest));
     map_set(&g->by_digest, a->digest, a);
-    group_trim(&g->groups[false]);
     a->guard = g;
     a->right = b->right;
     a->expires = kube_now(g->kube);
@@ -264,7 +260,6 @@ static void answer_settle(struct answer *a, const struct httpd_refusal *refusal)
     a->allowed = !refusal;
     if (refusal)
         a->refusal = *refusal;
-    group_trim(answer_group(a));
     answer_put(a);
     a->expires = mono_add(kube_now(a->guard->kube), refusal && ttl > REFUSED_TTL_MS ? REFUSED_TTL_MS : ttl);
 }
@@ -348,24 +343,21 @@ static void token_on_reply(void *arg, struct kube_answer *reply)
     }
 }
 
-/* False if the token, a text of at most MAX_TOKEN bytes, does not fit. */
-static bool token_ask(struct answer *a, struct str token)
+/* The token: at most MAX_TOKEN bytes of printable ASCII. */
+static void token_ask(struct answer *a, struct str token)
 {
     struct kube_request rq = {.method = KUBE_CREATE,
                               .resource = &kube_tokenreviews,
                               .max_answer = MAX_REPLY,
                               .timeout_ms = a->guard->o.timeout_ms};
     char *room;
-    int r = buf_room(&a->question, 2 * token.n + 256, &room) /* it must not move: that would leave a copy */
+
+    (void)!(buf_room(&a->question, 2 * token.n + 256, &room) /* it must not move: that would leave a copy */
                 ?: buf_puts(&a->question, "{\"apiVersion\":\"authentication.k8s.io/v1\","
                                           "\"kind\":\"TokenReview\",\"spec\":{\"token\":")
-                ?: buf_put_json(&a->question, token) ?: buf_puts(&a->question, "}}");
-
-    if (r < 0)
-        return false;
+                ?: buf_put_json(&a->question, token) ?: buf_puts(&a->question, "}}"));
     rq.body_text = buf_str(&a->question);
     a->call = kube_start(a->guard->kube, &rq, token_on_reply, a);
-    return true;
 }
 
 /* False for a credential without a user. */
@@ -375,11 +367,11 @@ static bool answer_ask(struct answer *a, const struct bearer *b)
     const char *name = kube_str(user, "username", NULL);
 
     a->deadline = mono_add(kube_now(a->guard->kube), a->guard->o.timeout_ms);
-    if (!b->by_certificate)
-        return token_ask(a, b->credential);
     if (name)
         access_ask(a, user, name);
-    return name;
+    else if (!b->by_certificate)
+        token_ask(a, b->credential);
+    return a->call;
 }
 
 /* Waits for a review, which is started if none is under way. False, and *ret, if it may not. */
@@ -451,7 +443,7 @@ static const char *guard_read_token(const char *authorization, struct str *ret)
     return ret->n > MAX_TOKEN ? "401: the bearer token is longer than 16384 bytes\n" : NULL;
 }
 
-const struct kube_path_right kube_rights_default[] = {
+static const struct kube_path_right guard_rights[] = {
     {"/metrics", "get", "/metrics"}, {"/-/reload", "post", "/-/reload"}, {NULL, "get", "/status"}};
 
 /* Hands a request over to the loop. Server's thread. */
@@ -494,7 +486,7 @@ struct kube_guard *kube_guard_new(struct kube *k, const struct kube_guard_option
         TAILQ_INIT(&g->groups[i].answers);
     g->httpd = (struct httpd_guard){
         .check = guard_check, .arg = g, .deadline_ms = (unsigned)o->timeout_ms + LATE_MS};
-    g->rights = rights;
+    g->rights = rights ?: guard_rights;
     g->post.fn = guard_on_arrived;
     STAILQ_INIT(&g->arrived);
     (void)pthread_mutex_init(&g->lock, NULL);

@@ -22,10 +22,8 @@ struct kube_path_right {
     const char *verb, *url;
 };
 
-/* Get /metrics, post /-/reload, and get /status for all other paths. */
-extern const struct kube_path_right kube_rights_default[];
-
-/* On the loop's thread. The client and the rights must outlive the guard. */
+/* On the loop's thread. The client and the rights must outlive the guard. rights: NULL: get /metrics, post
+ * /-/reload, and get /status for all other paths. */
 struct kube_guard *kube_guard_new(struct kube *k, const struct kube_guard_options *o,
                                   const struct kube_path_right *rights);
 /* On the loop's thread, after the server was stopped. Takes NULL, returns NULL. */

@@ -17,7 +17,6 @@ enum {
     MAX_PAGES = 10000, /* of a list: a server that never ends one */
     PAGE_BYTES = 16 << 20,
     EVENT_BYTES = 4 << 20,
-    QUERY_BYTES = 64 << 10,
 };
 
 struct kube_watch {
@@ -221,22 +220,18 @@ static void watch_on_page(void *arg, struct kube_answer *a);
 
 static void watch_start_list(struct kube_watch *w)
 {
-    BUF_AUTO(query, QUERY_BYTES);
+    BUF_AUTO(token, SIZE_MAX);
+    CLEANUP(cleanup_free) char *query = NULL;
     struct kube_request rq;
-    int r = buf_printf(&query, "limit=%zu", w->page);
 
-    if (w->next_page)
-        r = r ?: buf_puts(&query, "&continue=") ?: buf_put_url(&query, str_of(w->next_page));
-    if (r < 0 || buf_putc(&query, '\0') < 0) {
-        watch_list_failed(w, "the API server's continue token is too long", -1);
-        return;
-    }
+    (void)!buf_put_url(&token, str_of(w->next_page));
+    query = xasprintf("limit=%zu%s%.*s", w->page, token.n ? "&continue=" : "", (int)token.n, cstr(token.p));
     if (!w->next_page) {
         json_decref(w->listed);
         w->listed = json_object();
         w->n_pages = 0;
     }
-    rq = watch_request(w, query.p);
+    rq = watch_request(w, query);
     w->call = kube_start(w->kube, &rq, watch_on_page, w);
 }
 

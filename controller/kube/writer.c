@@ -162,20 +162,16 @@ struct kube_queue *kube_queue_free(struct kube_queue *q)
     return NULL;
 }
 
-static void item_new(struct kube_queue *q, const char *key, bool urgent, int64_t ms)
+static struct item *item_new(struct kube_queue *q, const char *key)
 {
     size_t n = strlen(key);
     struct item *it = xcalloc(1, sizeof(*it) + n + 1);
 
     memcpy(it->key, key, n);
     it->queue = q;
-    it->urgent = urgent;
     it->timer.fn = item_on_timer;
     map_set(&q->items, it->key, it);
-    if (ms > 0)
-        item_make_waiting(it, ms);
-    else
-        item_make_ready(it);
+    return it;
 }
 
 static void queue_add(struct kube_queue *q, const char *key, bool urgent, int64_t ms)
@@ -184,10 +180,8 @@ static void queue_add(struct kube_queue *q, const char *key, bool urgent, int64_
     bool moves = it && it->state == READY && urgent && !it->urgent;
     mono_ms at = mono_add(loop_now(q->loop), ms);
 
-    if (!it) {
-        item_new(q, key, urgent, ms);
-        return;
-    }
+    if (!it)
+        it = item_new(q, key);
     it->urgent = it->urgent || urgent;
     if (it->state == ACTIVE) {
         if (!it->again || mono_before(at, it->again_at))
@@ -200,7 +194,7 @@ static void queue_add(struct kube_queue *q, const char *key, bool urgent, int64_
     } else if (it->state == WAITING && it->failures == 0) {
         if (ms <= 0)
             item_make_ready(it);
-        else if (mono_before(at, it->timer.at))
+        else if (it->timer.place == 0 || mono_before(at, it->timer.at))
             item_make_waiting(it, ms);
     }
 }

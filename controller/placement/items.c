@@ -122,23 +122,12 @@ static void item_aggregate(struct item *i, enum score_aggregation how, double v,
 {
     bool first = i->results++ == 0;
 
-    switch (how) {
-    case AGGREGATE_LAST:
-        if (!first && order < i->order)
-            return;
-        i->value = v;
-        break;
-    case AGGREGATE_AVG:
-    case AGGREGATE_SUM:
-        i->value = first ? v : i->value + v;
-        break;
-    case AGGREGATE_MAX:
-        i->value = first || v > i->value ? v : i->value;
-        break;
-    case AGGREGATE_MIN:
-        i->value = first || v < i->value ? v : i->value;
-        break;
-    }
+    if (how == AGGREGATE_LAST && !first && order < i->order)
+        return;
+    i->value = first || how == AGGREGATE_LAST ? v
+               : how == AGGREGATE_MAX         ? fmax(i->value, v)
+               : how == AGGREGATE_MIN         ? fmin(i->value, v)
+                                              : i->value + v;
     i->order = order;
 }
 

@@ -190,13 +190,19 @@ static void write_leave_alone(struct slot *s, const char *owner)
     write_done(s, true);
 }
 
-static void write_on_adopted(struct kube_object *o, struct kube_answer *a)
+/* Without the right to label it, the scores of an object of ours are written all the same. */
+static void write_on_claimed(struct kube_object *o, struct kube_answer *a)
 {
     struct slot *s = write_slot(o);
+    bool adopts = strcmp(o->operation, "adopt") == 0;
 
-    if (!write_is_ok(s, a))
+    if (!adopts && a->verdict == KUBE_FORBIDDEN)
+        log_warn("label not restored, changes by other writers go unnoticed", L_STR("object", s->object),
+                 L_STR("err", a->why));
+    else if (!write_is_ok(s, a))
         return;
-    log_info("AddOnPlacementScore adopted", L_STR("object", s->object));
+    else
+        log_info(adopts ? "AddOnPlacementScore adopted" : "label restored", L_STR("object", s->object));
     s->exists = true;
     s->foreign = false;
     if (s->scorer) /* its last scores are known now */
@@ -205,8 +211,7 @@ static void write_on_adopted(struct kube_object *o, struct kube_answer *a)
 }
 
 /* version: of an object to adopt; NULL: of ours, which has lost its label. */
-static void write_claim(struct slot *s, const char *version,
-                        void (*done)(struct kube_object *o, struct kube_answer *a))
+static void write_claim(struct slot *s, const char *version)
 {
     json_auto_t *body =
         json_pack("{s:{s:s*, s:{s:s}, s:{s:s, s:s}}}", "metadata", "resourceVersion", version, "labels",
@@ -216,61 +221,39 @@ static void write_claim(struct slot *s, const char *version,
     write_call(s, version ? "adopt" : "label",
                (struct kube_request){
                    .method = KUBE_MERGE_PATCH, .name = s->object, .body = body, .metadata_only = true},
-               0, done);
+               0, write_on_claimed);
 }
 
-/* Adopts the object if that is asked for and nobody owns it; its scores count until the first round has
- * succeeded, and those without an end get one. */
-static void write_not_ours(struct slot *s, const json_t *object)
-{
-    char owner[OWNER_BYTES];
-
-    if (object_owner(object, owner) || !s->placement->o.adopt_unowned || !s->scorer) {
-        write_leave_alone(s, owner);
-        return;
-    }
-    slot_learn(s, object);
-    if (!s->found_until_ms)
-        s->found_until_ms = loop_wall(kube_loop(s->placement->o.hub)).ms + s->life_ms;
-    write_claim(s, kube_version(object), write_on_adopted);
-}
-
-/* Without the right to do so, its scores are written all the same. */
-static void write_on_labelled(struct kube_object *o, struct kube_answer *a)
-{
-    struct slot *s = write_slot(o);
-
-    if (a->verdict == KUBE_FORBIDDEN)
-        log_warn("label not restored, changes by other writers go unnoticed", L_STR("object", s->object),
-                 L_STR("err", a->why));
-    else if (!write_is_ok(s, a))
-        return;
-    else
-        log_info("label restored", L_STR("object", s->object));
-    write_next(s);
-}
-
-/* Without this check a new scorer would take over, and later delete, another program's object. */
+/* Without this check a new scorer would take over, and later delete, another program's object. One that
+ * nobody owns is adopted if that is asked for: its scores count until the first round has succeeded, and
+ * those without an end get one. */
 static void write_on_owner(struct kube_object *o, struct kube_answer *a)
 {
     struct slot *s = write_slot(o);
-    bool ours;
+    const struct placement_options *options = &s->placement->o;
+    char owner[OWNER_BYTES];
 
     s->unsure = s->unsure && a->verdict != KUBE_OK && a->verdict != KUBE_NOT_FOUND;
     if (!write_is_ok(s, a))
         return;
-    ours = object_is_ours(a->object, s->placement->o.owner);
-    if (ours) {
+    if (object_is_ours(a->object, options->owner)) {
         slot_learn(s, a->object);
         s->exists = true;
         s->foreign = false;
-    }
-    if (!ours && s->scorer)
-        write_not_ours(s, a->object);
-    else if (ours && !object_is_labelled(a->object))
-        write_claim(s, NULL, write_on_labelled);
-    else
+        if (!object_is_labelled(a->object))
+            write_claim(s, NULL);
+        else
+            write_next(s);
+    } else if (!s->scorer) {
         write_next(s);
+    } else if (object_owner(a->object, owner) || !options->adopt_unowned) {
+        write_leave_alone(s, owner);
+    } else {
+        slot_learn(s, a->object);
+        if (!s->found_until_ms)
+            s->found_until_ms = loop_wall(kube_loop(options->hub)).ms + s->life_ms;
+        write_claim(s, kube_version(a->object));
+    }
 }
 
 static void write_get_owner(struct slot *s)

@@ -45,32 +45,25 @@ static struct items slot_make_items(const struct slot *s, const char *cluster_na
     return none;
 }
 
-static json_t *object_conditions(const struct slot *s)
-{
-    json_t *list = json_array();
-
-    for (enum condition_type i = 0; i < CONDITIONS; i++)
-        (void)json_array_append(list, s->conditions[i]);
-    return list;
-}
-
 json_t *slot_status_body(const struct slot *s, const struct placement_options *o)
 {
     CLEANUP(items_done) struct items items = slot_make_items(s, o->cluster_name);
+    bool found = s->items == ITEMS_FOUND; /* on the hub, where they stay */
+    json_t *const *c = s->conditions;
     char until[KUBE_TIME_BYTES];
     json_t *scores = NULL;
 
-    if (s->items == ITEMS_FOUND)
-        return json_pack("{s:{s:o}}", "status", "conditions", object_conditions(s));
     if (s->valid_until_ms % 1000)
         unix_ms_format((unix_ms){s->valid_until_ms}, until);
     else
         kube_time_format((unix_ms){s->valid_until_ms}, until);
-    if (kube_json_parse(&scores, buf_str(&items.json), NULL) < 0)
+    if (!found && kube_json_parse(&scores, buf_str(&items.json), NULL) < 0)
         return NULL;
-    return json_pack("{s:{s:o, s:o, s:o}}", "status", "scores", scores, "validUntil",
-                     s->valid_until_ms ? json_string(until) : json_null(), "conditions",
-                     object_conditions(s));
+    return json_pack("{s:{s:o*, s:o*, s:[O*, O*, O*, O*]}}", "status", "scores", scores, "validUntil",
+                     found               ? NULL
+                     : s->valid_until_ms ? json_string(until)
+                                         : json_null(),
+                     "conditions", c[0], c[1], c[2], c[3]);
 }
 
 void slot_learn(struct slot *s, const json_t *object)
@@ -369,13 +362,12 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
         shown = &other;
     }
     slot_set_times(s, now);
-    if (made.n && s->last != s->batch) {
-        s->last = batch_unref(s->last);
+    if (made.n) {
+        (void)batch_unref(s->last);
         s->last = batch_ref(s->batch);
+        s->last_until_ms = s->valid_until_ms;
         slot_drop_found(s);
     }
-    if (made.n)
-        s->last_until_ms = s->valid_until_ms;
     slot_set_scored(s, &made, shown);
     slot_set_clamped(s, shown);
     slot_set_rounded(s, shown);
