@@ -386,16 +386,6 @@ const char *health_check_word(enum health_check c)
     return health_checks[c];
 }
 
-static enum health_check spec_health_check(struct buf *errors, const struct spec_place *spec)
-{
-    const char *word = spec_word(errors, spec, "healthCheck", health_checks);
-    enum health_check c = HEALTH_CHECK_HUB;
-
-    while (word && health_checks[c] != word)
-        c++;
-    return c;
-}
-
 /* The values kept as written are checked with the summary. */
 static void spec_destination(struct buf *errors, const struct spec_place *spec, struct scorer_spec *s)
 {
@@ -434,11 +424,14 @@ int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_
     struct scorer_spec s = {0};
     const struct spec_place top = {.map = object};
     struct spec_place spec = spec_object(&errors, &top, "spec"), auth, ref;
+    const char *health;
 
     if (!spec.map && errors.n == 0)
         spec_expected(&errors, &top, "spec", "an object", NULL);
     s.mode = spec_word(&errors, &spec, "configSyncMode", modes) == modes[0] ? SYNC_FULL : SYNC_NONE;
-    s.health_check = spec_health_check(&errors, &spec);
+    health = spec_word(&errors, &spec, "healthCheck", health_checks);
+    while (health && health_checks[s.health_check] != health)
+        s.health_check++;
     auth = spec_object(&errors, &spec, "configAuth");
     ref = spec_object(&errors, &auth, "tokenSecretRef");
     s.config_url = spec_string(&errors, &spec, "configURL");

@@ -162,7 +162,6 @@ struct hub_totals {
     size_t managed;
     size_t up_to_date, behind; /* add up to managed */
     size_t failing;            /* of behind: the last write failed */
-    size_t works;              /* ManifestWorks that exist */
     size_t leaving;            /* ManifestWorks still to be deleted */
     size_t applied, unapplied; /* of up_to_date: applied; reported as not applicable */
     size_t reporting, scoring_all, with_failures;
@@ -171,6 +170,7 @@ struct hub_totals {
     double lag_s;                /* of the cluster that has been behind longest */
     int64_t look_ms;             /* Unix time of the next change by time alone; INT64_MAX: none */
     struct named_clusters named; /* not written or not applied: those with an error first */
+    struct named_clusters works; /* ManifestWorks that exist */
 };
 
 struct hub {

@@ -194,18 +194,16 @@ static void config_set_deleting(const struct hub *h, struct condition *c)
     const struct hub_totals *t = &h->totals;
     const struct hub_cluster *failed =
         t->named.n && *t->named.list[0]->write.trouble ? t->named.list[0] : NULL;
-    const struct hub_cluster *one, *first = NULL;
+    const struct hub_cluster *first = t->works.list[0];
+    const size_t n = t->works.total;
     char more[40] = "";
 
-    for (size_t at = 0; (one = map_next(&h->clusters, &at));)
-        if (one->work.exists && (!first || strcmp(one->name, first->name) < 0))
-            first = one;
-    if (t->works > 1)
-        (void)snprintf(more, sizeof(more), " and %zu more", t->works - 1);
-    condition_set(c, TRUTH_FALSE, "Deleting", "waiting for %zu ManifestWork%s to be deleted%s%s%s%s%s%s%s",
-                  t->works, plural_s(t->works), first ? ": " : "", first ? first->name : "",
-                  first ? more : "", failed ? "; failed on " : "", failed ? failed->name : "",
-                  failed ? ": " : "", failed ? failed->write.trouble : "");
+    if (n > 1)
+        (void)snprintf(more, sizeof(more), " and %zu more", n - 1);
+    condition_set(c, TRUTH_FALSE, "Deleting", "waiting for %zu ManifestWork%s to be deleted%s%s%s%s%s%s%s", n,
+                  plural_s(n), first ? ": " : "", first ? first->name : "", first ? more : "",
+                  failed ? "; failed on " : "", failed ? failed->name : "", failed ? ": " : "",
+                  failed ? failed->write.trouble : "");
 }
 
 /* "no room for ...: a, b, c, d, e and 3 more": the scorers without room. */

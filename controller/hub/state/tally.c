@@ -145,7 +145,8 @@ static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
     unix_ms now = loop_wall(h->o.loop);
 
     c->has_expired_score = false;
-    t->works += c->work.exists;
+    if (c->work.exists)
+        tally_name(&t->works, c, 0);
     t->leaving += c->leaving && c->work.exists;
     t->lag_s = c->behind && lag > t->lag_s ? lag : t->lag_s;
     if (!c->managed)
