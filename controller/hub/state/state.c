@@ -352,3 +352,32 @@ void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t 
         mask_put_part(&text, "score", "scoreName", m->score, near ? score_near(h, m->score) : NULL);
     (void)snprintf(ret, MASK_WARNING_BYTES, "%.*s", STR_ARG(buf_str(&text)));
 }
+
+enum { LISTED_MASKS = 20, MASK_VALUE_BYTES = 1023 };
+
+static json_t *mask_value(const struct hub *h, size_t i)
+{
+    const struct mask *m = &h->plan->masks.list[i];
+    const struct plan_mask *counts = &h->plan->of_masks[i];
+    char warning[MASK_WARNING_BYTES];
+
+    hub_mask_warning(warning, h, i, false);
+    return json_pack("{s:o, s:o, s:I, s:I, s:o*}", "clusterName", kube_line(m->cluster, MASK_VALUE_BYTES),
+                     "scoreName", kube_line(m->score, MASK_VALUE_BYTES), "clusters",
+                     (json_int_t)counts->clusters, "scores", (json_int_t)counts->scores, "warning",
+                     *warning ? kube_line(warning, MASK_VALUE_BYTES) : NULL);
+}
+
+json_t *hub_masks_value(const struct hub *h)
+{
+    json_t *list;
+
+    if (!hub_masks_counted(h) || !h->plan->masks.n)
+        return NULL;
+    list = json_array();
+    for (int matching = 0; matching < 2; matching++)
+        for (size_t i = 0; i < h->plan->masks.n && json_array_size(list) < LISTED_MASKS; i++)
+            if (hub_mask_matches(h, i) == matching)
+                json_array_append_new(list, mask_value(h, i));
+    return list;
+}

@@ -294,6 +294,9 @@ enum { MASK_WARNING_BYTES = 800 };
  * looks at all names. */
 void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i, bool near);
 
+/* The first masks for the status, those that match nothing before the others. NULL without any. */
+json_t *hub_masks_value(const struct hub *h);
+
 /* ---- tally.c ---- */
 
 enum { TALLY_FIELDS = 10 };
