@@ -243,32 +243,25 @@ static int url_put_value(struct buf *into, const json_t *v)
     return buf_puts(into, json_is_true(v) ? "true" : "false");
 }
 
-static int url_compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Appends the params, sorted by name, as a query string. */
 static void url_add_params(struct buf *url, const json_t *params)
 {
-    size_t n = json_object_size(params), i = 0;
-    CLEANUP(cleanup_free) const char **names = xcalloc(n + 1, sizeof(char *));
-    const char *fragment = n ? memchr(url->p, '#', url->n) : NULL, *key;
-    bool has_query;
+    CLEANUP(cleanup_free) char *text = json_dumps(params, JSON_SORT_KEYS);
+    json_auto_t *sorted = json_loads(cstr(text), 0, NULL);
+    const char *fragment = json_object_size(sorted) ? memchr(url->p, '#', url->n) : NULL, *key;
+    char before;
     json_t *v;
 
     /* A fragment is never sent, and would hide what follows. */
     if (fragment)
         buf_truncate(url, (size_t)(fragment - url->p));
-    has_query = memchr(url->p, '?', url->n);
-    json_object_foreach((json_t *)(uintptr_t)params, key, v)
+    before = memchr(url->p, '?', url->n) ? '&' : '?';
+    json_object_foreach(sorted, key, v)
     {
-        names[i++] = key;
+        (void)!(buf_putc(url, before) ?: buf_put_url(url, str_of(key)) ?: buf_putc(url, '=')
+                    ?: url_put_value(url, v));
+        before = '&';
     }
-    qsort(names, n, sizeof(char *), url_compare_names);
-    for (i = 0; i < n; i++)
-        (void)!(buf_putc(url, i || has_query ? '&' : '?') ?: buf_put_url(url, str_of(names[i]))
-                    ?: buf_putc(url, '=') ?: url_put_value(url, json_object_get(params, names[i])));
 }
 
 /* NULL without a host. */

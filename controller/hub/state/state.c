@@ -265,7 +265,7 @@ bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c)
 
     /* A new cluster has no group until the next plan. */
     if (target == TARGET_WORK)
-        return !c->group || (w->exists && !w->deleting && w->frame && w->hash == c->wanted_hash);
+        return !c->group || (w->exists && !w->deleting && w->frame && w->hash == c->group->hash);
     return target == TARGET_UNCHANGED || !w->exists || !hub_work_is_ours(h, w) || w->deleting;
 }
 

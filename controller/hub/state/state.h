@@ -142,7 +142,6 @@ struct hub_cluster {
     struct work_found work;  /* its ManifestWork, as last seen or written */
     struct report report;
     const struct plan_group *group; /* its summaries; NULL: none planned */
-    uint64_t wanted_hash;           /* the group's hash */
     struct kube_object write;       /* of its ManifestWork; its state is the summaries' hash */
     struct buf body;                /* of the call */
     bool behind;                    /* its ManifestWork is not up to date */
