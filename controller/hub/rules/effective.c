@@ -10,7 +10,7 @@
 
 struct merged {
     const struct scorer_spec *spec;
-    const struct api_config *api; /* NULL: ignored */
+    const struct api_config *api; /* an empty one if it is ignored */
     const char *name, *score_name;
     bool has_sources;                             /* in either document */
     struct source_spec sources[SPEC_MAX_SOURCES]; /* none of type None; with defaults */
@@ -48,7 +48,7 @@ static struct source_spec merge_source(const struct merged *m, size_t i)
     static const struct source_spec nothing;
     const struct source_spec *own = merged_fallback(m->spec, i) ?: &nothing,
                              *owner = merged_token_source(m->spec, i),
-                             *api = m->api && i < m->api->n_sources ? &m->api->sources[i] : &nothing;
+                             *api = i < m->api->n_sources ? &m->api->sources[i] : &nothing;
     enum source_type type = api->type ?: own->type ?: SOURCE_PROMETHEUS;
     const struct source_kind *kind = source_kind(type);
     const char *host = api->host ?: own->host;
@@ -68,7 +68,7 @@ static struct source_spec merge_source(const struct merged *m, size_t i)
 
 static void merge_sources(struct merged *m)
 {
-    size_t n = m->api && m->api->n_sources ? m->api->n_sources : m->spec->own.n_sources;
+    size_t n = m->api->n_sources ?: m->spec->own.n_sources;
 
     m->has_sources = n > 0;
     for (size_t i = 0; i < n; i++) {
@@ -81,19 +81,6 @@ static void merge_sources(struct merged *m)
     }
 }
 
-static void merge_names(struct merged *m, const char *name)
-{
-    const struct api_config *own = &m->spec->own, *api = m->api;
-    const char *api_name = api ? api->name : NULL;
-
-    m->name = api_name ?: own->name ?: name;
-    /* spec.name is an alias of the score's name; the name of /config is the last resort. */
-    m->score_name = api ? api->scoring.score_name : NULL;
-    m->score_name = m->score_name ?: own->scoring.score_name ?: own->name ?: api_name;
-    if (!m->score_name && m->spec->mode == SYNC_NONE)
-        m->score_name = name;
-}
-
 static void merged_done(struct merged *m)
 {
     json_decref(m->params);
@@ -104,17 +91,23 @@ static void merged_done(struct merged *m)
 static void merged_init(struct merged *m, const char *name, const struct scorer_spec *spec,
                         const struct api_config *synced)
 {
-    static const struct scoring_spec nothing;
-    const struct scoring_spec *own = &spec->own.scoring, *api;
+    static const struct api_config none;
+    const struct api_config *config = spec->mode == SYNC_FULL && synced ? synced : &none;
+    const struct scoring_spec *own = &spec->own.scoring, *api = &config->scoring;
 
-    *m = (struct merged){.spec = spec,
-                         .api = spec->mode == SYNC_FULL ? synced : NULL,
-                         .origin = url_origin(cstr(spec->config_url)),
-                         .params = json_object()};
-    api = m->api ? &m->api->scoring : &nothing;
+    *m = (struct merged){
+        .spec = spec,
+        .api = config,
+        .name = config->name ?: spec->own.name ?: name,
+        /* spec.name is an alias of the score's name; the name of /config is the last resort. */
+        .score_name = api->score_name ?: own->score_name ?: spec->own.name ?: config->name,
+        .origin = url_origin(cstr(spec->config_url)),
+        .params = json_object(),
+    };
+    if (!m->score_name && spec->mode == SYNC_NONE)
+        m->score_name = name;
     (void)json_object_update(m->params, (json_t *)(uintptr_t)own->params);
     (void)json_object_update(m->params, (json_t *)(uintptr_t)api->params);
-    merge_names(m, name);
     merge_sources(m);
     m->scoring = (struct scoring_spec){
         .host = api->host ?: own->host ?: (*m->origin ? m->origin : NULL),
@@ -160,17 +153,16 @@ static bool auth_refuses(const struct auth *a, const char *host, const char *fie
     CLEANUP(cleanup_free) char *origin = url_origin(cstr(host)), *text = NULL;
     BUF_AUTO(quoted, 1024);
     bool unset = *origin && !a->hosts[0];
-    int n;
 
     if (!a->token.name || !host || auth_allows(a, host))
         return false;
     (void)!problem_quote(str_of(host), &quoted);
-    n = asprintf(&text,
-                 "the credentials in Secret %.253s may not be sent to %.*s, which /config names; %s %s%s%s",
-                 a->token.name, STR_ARG(*origin ? str_of(origin) : buf_str(&quoted)),
-                 unset ? "to allow it, set" : "allow it in", field, unset ? ".host: " : ".auth.allowedHosts",
-                 unset ? origin : "");
-    text_line(why, SPEC_WHY_BYTES, (struct str){text, (size_t)n});
+    text =
+        xasprintf("the credentials in Secret %.253s may not be sent to %.*s, which /config names; %s %s%s%s",
+                  a->token.name, STR_ARG(*origin ? str_of(origin) : buf_str(&quoted)),
+                  unset ? "to allow it, set" : "allow it in", field, unset ? ".host: " : ".auth.allowedHosts",
+                  unset ? origin : "");
+    text_line(why, SPEC_WHY_BYTES, str_of(text));
     return true;
 }
 
@@ -379,7 +371,7 @@ static bool config_field_is_set(const struct field *f, const void *in, const voi
 /* Whether /config sets the field (of its i-th source). */
 static bool is_from_api(const struct field *f, const struct merged *m, size_t i)
 {
-    if (!m->api || f->only_in_spec || (f->is_of_source && i >= m->api->n_sources))
+    if (f->only_in_spec || (f->is_of_source && i >= m->api->n_sources))
         return false;
     return config_field_is_set(f, f->is_of_source ? (const void *)&m->api->sources[i] : m->api, NULL);
 }
@@ -492,10 +484,10 @@ void effective_make(struct effective *ret, const char *name, const struct scorer
     bool is_waiting;
 
     merged_init(&m, name, spec, synced);
-    is_waiting = spec->mode == SYNC_FULL && !m.api;
-    e.source = m.api ? CONFIG_FROM_API : CONFIG_FROM_SPEC;
+    is_waiting = spec->mode == SYNC_FULL && !m.api->owner;
+    e.source = m.api->owner ? CONFIG_FROM_API : CONFIG_FROM_SPEC;
     e.score_name = m.score_name ? xstrdup(m.score_name) : NULL;
-    if (m.api && effective_refuses(spec, m.api, e.error)) {
+    if (effective_refuses(spec, m.api, e.error)) {
         e.reason = EFFECTIVE_TOKEN_HOST;
     } else if (is_waiting && !m.has_sources) {
         e.reason = EFFECTIVE_INCOMPLETE;

@@ -362,11 +362,8 @@ int api_config_read(struct api_config *ret, json_t *value, char why[SPEC_WHY_BYT
 int api_config_parse(struct api_config *ret, struct str body, char why[SPEC_WHY_BYTES])
 {
     json_auto_t *value = NULL;
-    char error[256];
-    int r = kube_json_parse(&value, body, error);
+    int r = kube_json_parse(&value, body, why);
 
-    if (r == -EINVAL)
-        (void)snprintf(why, SPEC_WHY_BYTES, "%s", error);
     return r < 0 ? r : config_read(ret, value, DOCUMENT_CONFIG, why);
 }
 

@@ -7,7 +7,7 @@
 
 /* ---- What to look at soon: many changes become one look ---- */
 
-enum { PLAN_MS = 20, TALLY_MS = 1000, TALLY_MS_PER_CLUSTER = 10, TALLY_MAX_MS = 10000, KEY_BYTES = 300 };
+enum { PLAN_MS = 20, TALLY_MS = 1000, TALLY_MS_PER_CLUSTER = 10, TALLY_MAX_MS = 10000 };
 
 /* Never moves the timer to a later time: changes that keep coming do not put it off. */
 static void schedule_within(struct hub *h, struct timer *t, int64_t ms)
@@ -55,11 +55,10 @@ void hub_schedule_look(struct hub *h)
 
 void hub_schedule_status(struct hub *h, const char *kind, const char *name, bool hurry)
 {
-    char key[KEY_BYTES];
+    CLEANUP(cleanup_free) char *key = xasprintf("%s/%s", kind, name);
 
     if (!h->active || !h->planned)
         return;
-    (void)snprintf(key, sizeof(key), "%s/%s", kind, name);
     if (hurry)
         kube_queue_forget(h->status.queue, key);
     kube_queue_add(h->status.queue, key);

@@ -27,17 +27,16 @@ static const char *const truth_words[] = {
 static void PRINTF_LIKE(4, 5)
     condition_set(struct condition *c, enum truth status, const char *reason, const char *fmt, ...)
 {
-    char text[2 * sizeof(c->message)];
+    CLEANUP(cleanup_free) char *text = NULL;
     va_list ap;
-    int n;
 
     va_start(ap, fmt);
-    n = vsnprintf(text, sizeof(text), fmt, ap);
+    text = xvasprintf(fmt, ap);
     va_end(ap);
     c->status = status;
     /* The API server rejects a status with an empty reason. */
     text_line(c->reason, sizeof(c->reason), str_of(*reason ? reason : "Failing"));
-    text_line(c->message, sizeof(c->message), n < 0 ? STR("") : str_of(text));
+    text_line(c->message, sizeof(c->message), str_of(text));
 }
 
 static void condition_copy(struct condition *c, const struct condition *from)
