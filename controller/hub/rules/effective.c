@@ -29,25 +29,26 @@ enum { SUMMARY_MAX_BYTES = 256 * 1024 };
 enum { RANGE_S = 3600, STEP_S = 60, INTERVAL_S = 60 };
 
 /* The source of the DynamicScorer that supplies the fields which the i-th of /config leaves out: one
- * source serves all. NULL for none. */
+ * source serves all. An empty one for none. */
 static const struct source_spec *merged_fallback(const struct scorer_spec *spec, size_t i)
 {
+    static const struct source_spec none;
+
     if (spec->own.n_sources == 1)
         i = 0;
-    return i < spec->own.n_sources ? &spec->own.sources[i] : NULL;
+    return i < spec->own.n_sources ? &spec->own.sources[i] : &none;
 }
 
 /* The source of the DynamicScorer whose token is sent to the i-th source; an empty one if it has none. */
 static const struct source_spec *merged_token_source(const struct scorer_spec *spec, size_t i)
 {
-    return merged_fallback(spec, i) ?: &spec->own.sources[0];
+    return &spec->own.sources[i < spec->own.n_sources ? i : 0];
 }
 
 static struct source_spec merge_source(const struct merged *m, size_t i)
 {
     static const struct source_spec nothing;
-    const struct source_spec *own = merged_fallback(m->spec, i) ?: &nothing,
-                             *owner = merged_token_source(m->spec, i),
+    const struct source_spec *own = merged_fallback(m->spec, i), *owner = merged_token_source(m->spec, i),
                              *api = i < m->api->n_sources ? &m->api->sources[i] : &nothing;
     enum source_type type = api->type ?: own->type ?: SOURCE_PROMETHEUS;
     const struct source_kind *kind = source_kind(type);
@@ -172,9 +173,8 @@ static bool effective_refuses(const struct scorer_spec *spec, const struct api_c
                               char why[SPEC_WHY_BYTES])
 {
     for (size_t i = 0; i < synced->n_sources; i++) {
-        const struct source_spec *api = &synced->sources[i], *own = merged_token_source(spec, i),
-                                 *fallback = merged_fallback(spec, i);
-        enum source_type type = api->type ?: (fallback ? fallback->type : SOURCE_UNSET) ?: SOURCE_PROMETHEUS;
+        const struct source_spec *api = &synced->sources[i], *own = merged_token_source(spec, i);
+        enum source_type type = api->type ?: merged_fallback(spec, i)->type ?: SOURCE_PROMETHEUS;
         char field[32] = "spec.source";
 
         if (spec->own.n_sources > 1)
@@ -391,8 +391,6 @@ void effective_overrides(const struct scorer_spec *spec, const struct api_config
         const struct source_spec *own = merged_fallback(spec, i), *api = &synced->sources[i];
         char object[40] = "spec.source";
 
-        if (!own)
-            continue;
         if (spec->own.n_sources > 1)
             (void)snprintf(object, sizeof(object), "spec.sources[%zu]", i);
         if (api->type && own->type && api->type != own->type)
