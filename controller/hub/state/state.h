@@ -322,9 +322,6 @@ int64_t hub_scorer_patience_ms(const struct hub_scorer *s);
 /* Brings h->totals and each scorer's tally up to date, if hub_schedule_tally() was called since the last
  * time. */
 void hub_tally(struct hub *h);
-/* For a status: the counts may be up to ten times as old as counting takes, if only clusters have changed. In
- * a large roll-out they change all the time, and every status is computed again. */
-void hub_tally_roughly(struct hub *h);
 
 /* ---- status.c ---- */
 

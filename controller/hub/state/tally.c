@@ -217,14 +217,3 @@ void hub_tally(struct hub *h)
         (void)malloc_trim(0);
     h->was_behind = h->totals.behind > 0;
 }
-
-/* A thousand pairs of a scorer and a cluster take a tenth of a millisecond. */
-enum { PAIRS_PER_MS = 1000 };
-
-void hub_tally_roughly(struct hub *h)
-{
-    int64_t age_ms = mono_diff(h->tallied_at, loop_now(h->o.loop));
-
-    if (!h->tally_fits || age_ms >= (int64_t)(h->totals.managed * h->n_scorers / PAIRS_PER_MS))
-        hub_tally(h);
-}
