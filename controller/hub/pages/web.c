@@ -648,7 +648,7 @@ static void status_totals(struct out *o, const struct hub *h)
     member_count(o, "behind", t->behind);
     member_count(o, "failing", t->failing);
     member_number(o, "lagSeconds", t->lag_s);
-    member_count(o, "works", t->works);
+    member_count(o, "works", t->works.total);
     member_count(o, "leaving", t->leaving);
     member_count(o, "reporting", t->reporting);
     member_count(o, "scoringAll", t->scoring_all);

@@ -66,11 +66,11 @@ struct probe {
 
 static void PRINTF_LIKE(3, 4) outcome_fail(struct outcome *o, const char *reason, const char *fmt, ...)
 {
-    char text[1024];
+    CLEANUP(cleanup_free) char *text = NULL;
     va_list args;
 
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args);
+    text = xvasprintf(fmt, args);
     va_end(args);
     o->part.reason = reason;
     text_line(o->part.message, sizeof(o->part.message), str_of(text));
@@ -568,9 +568,7 @@ static void probe_prepare(struct probe *p)
                    : s->own.scoring.host ? "spec.scoring.host: expected an http or https URL without a user"
                                          : "neither spec.configURL nor spec.scoring.host is set";
     free(p->health_url);
-    p->health_url = NULL;
-    if (*origin && asprintf(&p->health_url, "%s/healthz", origin) < 0)
-        abort();
+    p->health_url = *origin ? xasprintf("%s/healthz", origin) : NULL;
     p->health.url = p->health_url;
     p->health.tls_only = s->config_url && strncmp(origin, "https:", 6) == 0;
     p->health.token = p->health.tls_only ? s->config_token : (struct token_ref){0};

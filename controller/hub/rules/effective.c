@@ -10,7 +10,7 @@
 
 struct merged {
     const struct scorer_spec *spec;
-    const struct api_config *api; /* NULL: ignored */
+    const struct api_config *api; /* an empty one if it is ignored */
     const char *name, *score_name;
     bool has_sources;                             /* in either document */
     struct source_spec sources[SPEC_MAX_SOURCES]; /* none of type None; with defaults */
@@ -29,26 +29,27 @@ enum { SUMMARY_MAX_BYTES = 256 * 1024 };
 enum { RANGE_S = 3600, STEP_S = 60, INTERVAL_S = 60 };
 
 /* The source of the DynamicScorer that supplies the fields which the i-th of /config leaves out: one
- * source serves all. NULL for none. */
+ * source serves all. An empty one for none. */
 static const struct source_spec *merged_fallback(const struct scorer_spec *spec, size_t i)
 {
+    static const struct source_spec none;
+
     if (spec->own.n_sources == 1)
         i = 0;
-    return i < spec->own.n_sources ? &spec->own.sources[i] : NULL;
+    return i < spec->own.n_sources ? &spec->own.sources[i] : &none;
 }
 
 /* The source of the DynamicScorer whose token is sent to the i-th source; an empty one if it has none. */
 static const struct source_spec *merged_token_source(const struct scorer_spec *spec, size_t i)
 {
-    return merged_fallback(spec, i) ?: &spec->own.sources[0];
+    return &spec->own.sources[i < spec->own.n_sources ? i : 0];
 }
 
 static struct source_spec merge_source(const struct merged *m, size_t i)
 {
     static const struct source_spec nothing;
-    const struct source_spec *own = merged_fallback(m->spec, i) ?: &nothing,
-                             *owner = merged_token_source(m->spec, i),
-                             *api = m->api && i < m->api->n_sources ? &m->api->sources[i] : &nothing;
+    const struct source_spec *own = merged_fallback(m->spec, i), *owner = merged_token_source(m->spec, i),
+                             *api = i < m->api->n_sources ? &m->api->sources[i] : &nothing;
     enum source_type type = api->type ?: own->type ?: SOURCE_PROMETHEUS;
     const struct source_kind *kind = source_kind(type);
     const char *host = api->host ?: own->host;
@@ -68,7 +69,7 @@ static struct source_spec merge_source(const struct merged *m, size_t i)
 
 static void merge_sources(struct merged *m)
 {
-    size_t n = m->api && m->api->n_sources ? m->api->n_sources : m->spec->own.n_sources;
+    size_t n = m->api->n_sources ?: m->spec->own.n_sources;
 
     m->has_sources = n > 0;
     for (size_t i = 0; i < n; i++) {
@@ -81,19 +82,6 @@ static void merge_sources(struct merged *m)
     }
 }
 
-static void merge_names(struct merged *m, const char *name)
-{
-    const struct api_config *own = &m->spec->own, *api = m->api;
-    const char *api_name = api ? api->name : NULL;
-
-    m->name = api_name ?: own->name ?: name;
-    /* spec.name is an alias of the score's name; the name of /config is the last resort. */
-    m->score_name = api ? api->scoring.score_name : NULL;
-    m->score_name = m->score_name ?: own->scoring.score_name ?: own->name ?: api_name;
-    if (!m->score_name && m->spec->mode == SYNC_NONE)
-        m->score_name = name;
-}
-
 static void merged_done(struct merged *m)
 {
     json_decref(m->params);
@@ -104,17 +92,23 @@ static void merged_done(struct merged *m)
 static void merged_init(struct merged *m, const char *name, const struct scorer_spec *spec,
                         const struct api_config *synced)
 {
-    static const struct scoring_spec nothing;
-    const struct scoring_spec *own = &spec->own.scoring, *api;
+    static const struct api_config none;
+    const struct api_config *config = spec->mode == SYNC_FULL && synced ? synced : &none;
+    const struct scoring_spec *own = &spec->own.scoring, *api = &config->scoring;
 
-    *m = (struct merged){.spec = spec,
-                         .api = spec->mode == SYNC_FULL ? synced : NULL,
-                         .origin = url_origin(cstr(spec->config_url)),
-                         .params = json_object()};
-    api = m->api ? &m->api->scoring : &nothing;
+    *m = (struct merged){
+        .spec = spec,
+        .api = config,
+        .name = config->name ?: spec->own.name ?: name,
+        /* spec.name is an alias of the score's name; the name of /config is the last resort. */
+        .score_name = api->score_name ?: own->score_name ?: spec->own.name ?: config->name,
+        .origin = url_origin(cstr(spec->config_url)),
+        .params = json_object(),
+    };
+    if (!m->score_name && spec->mode == SYNC_NONE)
+        m->score_name = name;
     (void)json_object_update(m->params, (json_t *)(uintptr_t)own->params);
     (void)json_object_update(m->params, (json_t *)(uintptr_t)api->params);
-    merge_names(m, name);
     merge_sources(m);
     m->scoring = (struct scoring_spec){
         .host = api->host ?: own->host ?: (*m->origin ? m->origin : NULL),
@@ -160,17 +154,16 @@ static bool auth_refuses(const struct auth *a, const char *host, const char *fie
     CLEANUP(cleanup_free) char *origin = url_origin(cstr(host)), *text = NULL;
     BUF_AUTO(quoted, 1024);
     bool unset = *origin && !a->hosts[0];
-    int n;
 
     if (!a->token.name || !host || auth_allows(a, host))
         return false;
     (void)!problem_quote(str_of(host), &quoted);
-    n = asprintf(&text,
-                 "the credentials in Secret %.253s may not be sent to %.*s, which /config names; %s %s%s%s",
-                 a->token.name, STR_ARG(*origin ? str_of(origin) : buf_str(&quoted)),
-                 unset ? "to allow it, set" : "allow it in", field, unset ? ".host: " : ".auth.allowedHosts",
-                 unset ? origin : "");
-    text_line(why, SPEC_WHY_BYTES, (struct str){text, (size_t)n});
+    text =
+        xasprintf("the credentials in Secret %.253s may not be sent to %.*s, which /config names; %s %s%s%s",
+                  a->token.name, STR_ARG(*origin ? str_of(origin) : buf_str(&quoted)),
+                  unset ? "to allow it, set" : "allow it in", field, unset ? ".host: " : ".auth.allowedHosts",
+                  unset ? origin : "");
+    text_line(why, SPEC_WHY_BYTES, str_of(text));
     return true;
 }
 
@@ -180,9 +173,8 @@ static bool effective_refuses(const struct scorer_spec *spec, const struct api_c
                               char why[SPEC_WHY_BYTES])
 {
     for (size_t i = 0; i < synced->n_sources; i++) {
-        const struct source_spec *api = &synced->sources[i], *own = merged_token_source(spec, i),
-                                 *fallback = merged_fallback(spec, i);
-        enum source_type type = api->type ?: (fallback ? fallback->type : SOURCE_UNSET) ?: SOURCE_PROMETHEUS;
+        const struct source_spec *api = &synced->sources[i], *own = merged_token_source(spec, i);
+        enum source_type type = api->type ?: merged_fallback(spec, i)->type ?: SOURCE_PROMETHEUS;
         char field[32] = "spec.source";
 
         if (spec->own.n_sources > 1)
@@ -243,32 +235,25 @@ static int url_put_value(struct buf *into, const json_t *v)
     return buf_puts(into, json_is_true(v) ? "true" : "false");
 }
 
-static int url_compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Appends the params, sorted by name, as a query string. */
 static void url_add_params(struct buf *url, const json_t *params)
 {
-    size_t n = json_object_size(params), i = 0;
-    CLEANUP(cleanup_free) const char **names = xcalloc(n + 1, sizeof(char *));
-    const char *fragment = n ? memchr(url->p, '#', url->n) : NULL, *key;
-    bool has_query;
+    CLEANUP(cleanup_free) char *text = json_dumps(params, JSON_SORT_KEYS);
+    json_auto_t *sorted = json_loads(cstr(text), 0, NULL);
+    const char *fragment = json_object_size(sorted) ? memchr(url->p, '#', url->n) : NULL, *key;
+    char before;
     json_t *v;
 
     /* A fragment is never sent, and would hide what follows. */
     if (fragment)
         buf_truncate(url, (size_t)(fragment - url->p));
-    has_query = memchr(url->p, '?', url->n);
-    json_object_foreach((json_t *)(uintptr_t)params, key, v)
+    before = memchr(url->p, '?', url->n) ? '&' : '?';
+    json_object_foreach(sorted, key, v)
     {
-        names[i++] = key;
+        (void)!(buf_putc(url, before) ?: buf_put_url(url, str_of(key)) ?: buf_putc(url, '=')
+                    ?: url_put_value(url, v));
+        before = '&';
     }
-    qsort(names, n, sizeof(char *), url_compare_names);
-    for (i = 0; i < n; i++)
-        (void)!(buf_putc(url, i || has_query ? '&' : '?') ?: buf_put_url(url, str_of(names[i]))
-                    ?: buf_putc(url, '=') ?: url_put_value(url, json_object_get(params, names[i])));
 }
 
 /* NULL without a host. */
@@ -386,7 +371,7 @@ static bool config_field_is_set(const struct field *f, const void *in, const voi
 /* Whether /config sets the field (of its i-th source). */
 static bool is_from_api(const struct field *f, const struct merged *m, size_t i)
 {
-    if (!m->api || f->only_in_spec || (f->is_of_source && i >= m->api->n_sources))
+    if (f->only_in_spec || (f->is_of_source && i >= m->api->n_sources))
         return false;
     return config_field_is_set(f, f->is_of_source ? (const void *)&m->api->sources[i] : m->api, NULL);
 }
@@ -406,8 +391,6 @@ void effective_overrides(const struct scorer_spec *spec, const struct api_config
         const struct source_spec *own = merged_fallback(spec, i), *api = &synced->sources[i];
         char object[40] = "spec.source";
 
-        if (!own)
-            continue;
         if (spec->own.n_sources > 1)
             (void)snprintf(object, sizeof(object), "spec.sources[%zu]", i);
         if (api->type && own->type && api->type != own->type)
@@ -499,10 +482,10 @@ void effective_make(struct effective *ret, const char *name, const struct scorer
     bool is_waiting;
 
     merged_init(&m, name, spec, synced);
-    is_waiting = spec->mode == SYNC_FULL && !m.api;
-    e.source = m.api ? CONFIG_FROM_API : CONFIG_FROM_SPEC;
+    is_waiting = spec->mode == SYNC_FULL && !m.api->owner;
+    e.source = m.api->owner ? CONFIG_FROM_API : CONFIG_FROM_SPEC;
     e.score_name = m.score_name ? xstrdup(m.score_name) : NULL;
-    if (m.api && effective_refuses(spec, m.api, e.error)) {
+    if (effective_refuses(spec, m.api, e.error)) {
         e.reason = EFFECTIVE_TOKEN_HOST;
     } else if (is_waiting && !m.has_sources) {
         e.reason = EFFECTIVE_INCOMPLETE;

@@ -125,8 +125,8 @@ static inline bool effective_usable(const struct effective *e)
     return e->text.n > 0;
 }
 
-/* name: metadata.name. synced: the last good /config, or NULL. A summary that is EFFECTIVE_OK passes
- * summary_parse() and is the same, byte for byte, for the same input. */
+/* name: metadata.name. synced: the last good /config; NULL or an empty one without. A summary that is
+ * EFFECTIVE_OK passes summary_parse() and is the same, byte for byte, for the same input. */
 void effective_make(struct effective *ret, const char *name, const struct scorer_spec *spec,
                     const struct api_config *synced);
 void effective_done(struct effective *e);

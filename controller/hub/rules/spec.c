@@ -362,11 +362,8 @@ int api_config_read(struct api_config *ret, json_t *value, char why[SPEC_WHY_BYT
 int api_config_parse(struct api_config *ret, struct str body, char why[SPEC_WHY_BYTES])
 {
     json_auto_t *value = NULL;
-    char error[256];
-    int r = kube_json_parse(&value, body, error);
+    int r = kube_json_parse(&value, body, why);
 
-    if (r == -EINVAL)
-        (void)snprintf(why, SPEC_WHY_BYTES, "%s", error);
     return r < 0 ? r : config_read(ret, value, DOCUMENT_CONFIG, why);
 }
 
@@ -384,16 +381,6 @@ static const char *const health_checks[] = {
 const char *health_check_word(enum health_check c)
 {
     return health_checks[c];
-}
-
-static enum health_check spec_health_check(struct buf *errors, const struct spec_place *spec)
-{
-    const char *word = spec_word(errors, spec, "healthCheck", health_checks);
-    enum health_check c = HEALTH_CHECK_HUB;
-
-    while (word && health_checks[c] != word)
-        c++;
-    return c;
 }
 
 /* The values kept as written are checked with the summary. */
@@ -434,11 +421,14 @@ int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_
     struct scorer_spec s = {0};
     const struct spec_place top = {.map = object};
     struct spec_place spec = spec_object(&errors, &top, "spec"), auth, ref;
+    const char *health;
 
     if (!spec.map && errors.n == 0)
         spec_expected(&errors, &top, "spec", "an object", NULL);
     s.mode = spec_word(&errors, &spec, "configSyncMode", modes) == modes[0] ? SYNC_FULL : SYNC_NONE;
-    s.health_check = spec_health_check(&errors, &spec);
+    health = spec_word(&errors, &spec, "healthCheck", health_checks);
+    while (health && health_checks[s.health_check] != health)
+        s.health_check++;
     auth = spec_object(&errors, &spec, "configAuth");
     ref = spec_object(&errors, &auth, "tokenSecretRef");
     s.config_url = spec_string(&errors, &spec, "configURL");

@@ -117,7 +117,7 @@ static void work_write(struct hub_cluster *c)
         return;
     }
     rq.body_text = buf_str(&c->body);
-    kube_object_call(&c->write, exists ? "patch" : "create", &rq, c->wanted_hash, work_on_written);
+    kube_object_call(&c->write, exists ? "patch" : "create", &rq, c->group->hash, work_on_written);
 }
 
 static void work_reconcile(void *arg, const char *name)

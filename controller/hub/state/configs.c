@@ -208,15 +208,10 @@ static void plan_make(struct hub *h)
 
 static void plan_assign(struct hub *h, struct hub_cluster *c)
 {
-    bool selected = hub_cluster_target(h, c) == TARGET_WORK;
-    uint64_t hash;
-
-    c->group = selected ? plan_group_of(h->plan, c->name) : NULL;
-    hash = c->group ? c->group->hash : 0;
+    c->group = hub_cluster_target(h, c) == TARGET_WORK ? plan_group_of(h->plan, c->name) : NULL;
     /* Another writer undid other summaries: these need not wait. */
-    if (hash != c->wanted_hash && c->write.undone)
+    if (c->write.undone && (!c->group || c->group->hash != c->write.written))
         kube_queue_forget(h->works.queue, c->name);
-    c->wanted_hash = hash;
     hub_cluster_reconcile(h, c);
 }
 

@@ -109,7 +109,7 @@ bool hub_synced(const struct hub *h)
  * permission to watch all namespaces, they go unnoticed. */
 
 /* Longer than another controller takes to write its status or finalizer. */
-enum { UNATTENDED_MS = 10 * 1000, STRAY_KEY_BYTES = 1024 };
+enum { UNATTENDED_MS = 10 * 1000 };
 
 static void stray_report(const struct stray_watch *w, const char *namespace, const char *name,
                          const char *uid)
@@ -138,10 +138,10 @@ static void stray_report(const struct stray_watch *w, const char *namespace, con
 static void strays_work(void *arg, const char *key)
 {
     const struct stray_watch *w = arg;
-    char copy[STRAY_KEY_BYTES], *rest = copy;
+    CLEANUP(cleanup_free) char *copy = xstrdup(key);
     const char *parts[3] = {0};
+    char *rest = copy;
 
-    (void)snprintf(copy, sizeof(copy), "%s", key);
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
         parts[i] = strsep(&rest, "/");
     if (w->hub->active && kube_watch_has(w->watch, parts[0], parts[1]))
@@ -152,9 +152,9 @@ static void strays_work(void *arg, const char *key)
 static void strays_on_set(void *arg, json_t *object)
 {
     const struct stray_watch *w = arg;
-    char key[STRAY_KEY_BYTES]; /* the API server limits all parts */
+    CLEANUP(cleanup_free)
+    char *key = xasprintf("%s/%s/%s", kube_namespace(object), kube_name(object), kube_uid(object));
 
-    (void)snprintf(key, sizeof(key), "%s/%s/%s", kube_namespace(object), kube_name(object), kube_uid(object));
     /* Some controller has written to it. */
     if (json_object_size(kube_map(object, "status", NULL)) || object_is_deleting(object) ||
         json_array_size(kube_list(object, "metadata", "finalizers", NULL)))

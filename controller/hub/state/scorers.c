@@ -4,16 +4,13 @@
 #include "exporter/base/log.h"
 #include "exporter/metric/metrics.h"
 
-#include <stdio.h>
-
 /* Computes the effective configuration. A change schedules a plan. */
 static void scorer_refresh(struct hub_scorer *s)
 {
     const struct api_config *synced = &probe_status(s->probe)->synced;
-    bool full = s->spec.mode == SYNC_FULL && synced->owner;
     struct effective now, *last = &s->effective;
 
-    effective_make(&now, s->name, &s->spec, full ? synced : NULL);
+    effective_make(&now, s->name, &s->spec, synced);
     if (effective_keep(&now, last, &s->spec, probe_status(s->probe)->is_synced_elsewhere))
         hub_schedule_status(s->hub, "scorer", s->name, false);
     else if (now.reason != last->reason || !str_eq(buf_str(&now.text), buf_str(&last->text)) ||
@@ -148,13 +145,10 @@ static struct hub_scorer *scorer_add(struct hub *h, json_t *object)
 static void scorer_read_spec(struct hub_scorer *s)
 {
     struct scorer_spec spec;
-    char why[SPEC_WHY_BYTES];
-    int r = scorer_spec_read(&spec, s->object, why);
 
-    if (r < 0) {
+    if (scorer_spec_read(&spec, s->object, s->spec_error) < 0) {
         if (!s->has_spec)
             s->spec.health_check = spec.health_check;
-        (void)snprintf(s->spec_error, sizeof(s->spec_error), "%s", why);
         log_warn("invalid DynamicScorer, the last valid spec stays active", L_STR("scorer", s->name),
                  L_STR("err", s->spec_error));
         return;

@@ -7,7 +7,7 @@
 
 /* ---- What to look at soon: many changes become one look ---- */
 
-enum { PLAN_MS = 20, TALLY_MS = 1000, TALLY_MS_PER_CLUSTER = 10, TALLY_MAX_MS = 10000, KEY_BYTES = 300 };
+enum { PLAN_MS = 20, TALLY_MS = 1000, TALLY_MS_PER_CLUSTER = 10, TALLY_MAX_MS = 10000 };
 
 /* Never moves the timer to a later time: changes that keep coming do not put it off. */
 static void schedule_within(struct hub *h, struct timer *t, int64_t ms)
@@ -55,11 +55,10 @@ void hub_schedule_look(struct hub *h)
 
 void hub_schedule_status(struct hub *h, const char *kind, const char *name, bool hurry)
 {
-    char key[KEY_BYTES];
+    CLEANUP(cleanup_free) char *key = xasprintf("%s/%s", kind, name);
 
     if (!h->active || !h->planned)
         return;
-    (void)snprintf(key, sizeof(key), "%s/%s", kind, name);
     if (hurry)
         kube_queue_forget(h->status.queue, key);
     kube_queue_add(h->status.queue, key);
@@ -268,7 +267,7 @@ bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c)
 
     /* A new cluster has no group until the next plan. */
     if (target == TARGET_WORK)
-        return !c->group || (w->exists && !w->deleting && w->frame && w->hash == c->wanted_hash);
+        return !c->group || (w->exists && !w->deleting && w->frame && w->hash == c->group->hash);
     return target == TARGET_UNCHANGED || !w->exists || !hub_work_is_ours(h, w) || w->deleting;
 }
 
@@ -354,4 +353,33 @@ void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t 
     if (!counts->scores)
         mask_put_part(&text, "score", "scoreName", m->score, near ? score_near(h, m->score) : NULL);
     (void)snprintf(ret, MASK_WARNING_BYTES, "%.*s", STR_ARG(buf_str(&text)));
+}
+
+enum { LISTED_MASKS = 20, MASK_VALUE_BYTES = 1023 };
+
+static json_t *mask_value(const struct hub *h, size_t i)
+{
+    const struct mask *m = &h->plan->masks.list[i];
+    const struct plan_mask *counts = &h->plan->of_masks[i];
+    char warning[MASK_WARNING_BYTES];
+
+    hub_mask_warning(warning, h, i, false);
+    return json_pack("{s:o, s:o, s:I, s:I, s:o*}", "clusterName", kube_line(m->cluster, MASK_VALUE_BYTES),
+                     "scoreName", kube_line(m->score, MASK_VALUE_BYTES), "clusters",
+                     (json_int_t)counts->clusters, "scores", (json_int_t)counts->scores, "warning",
+                     *warning ? kube_line(warning, MASK_VALUE_BYTES) : NULL);
+}
+
+json_t *hub_masks_value(const struct hub *h)
+{
+    json_t *list;
+
+    if (!hub_masks_counted(h) || !h->plan->masks.n)
+        return NULL;
+    list = json_array();
+    for (int matching = 0; matching < 2; matching++)
+        for (size_t i = 0; i < h->plan->masks.n && json_array_size(list) < LISTED_MASKS; i++)
+            if (hub_mask_matches(h, i) == matching)
+                json_array_append_new(list, mask_value(h, i));
+    return list;
 }

@@ -142,7 +142,6 @@ struct hub_cluster {
     struct work_found work;  /* its ManifestWork, as last seen or written */
     struct report report;
     const struct plan_group *group; /* its summaries; NULL: none planned */
-    uint64_t wanted_hash;           /* the group's hash */
     struct kube_object write;       /* of its ManifestWork; its state is the summaries' hash */
     struct buf body;                /* of the call */
     bool behind;                    /* its ManifestWork is not up to date */
@@ -162,7 +161,6 @@ struct hub_totals {
     size_t managed;
     size_t up_to_date, behind; /* add up to managed */
     size_t failing;            /* of behind: the last write failed */
-    size_t works;              /* ManifestWorks that exist */
     size_t leaving;            /* ManifestWorks still to be deleted */
     size_t applied, unapplied; /* of up_to_date: applied; reported as not applicable */
     size_t reporting, scoring_all, with_failures;
@@ -171,6 +169,7 @@ struct hub_totals {
     double lag_s;                /* of the cluster that has been behind longest */
     int64_t look_ms;             /* Unix time of the next change by time alone; INT64_MAX: none */
     struct named_clusters named; /* not written or not applied: those with an error first */
+    struct named_clusters works; /* ManifestWorks that exist */
 };
 
 struct hub {
@@ -294,6 +293,9 @@ enum { MASK_WARNING_BYTES = 800 };
  * looks at all names. */
 void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i, bool near);
 
+/* The first masks for the status, those that match nothing before the others. NULL without any. */
+json_t *hub_masks_value(const struct hub *h);
+
 /* ---- tally.c ---- */
 
 enum { TALLY_FIELDS = 10 };
@@ -320,9 +322,6 @@ int64_t hub_scorer_patience_ms(const struct hub_scorer *s);
 /* Brings h->totals and each scorer's tally up to date, if hub_schedule_tally() was called since the last
  * time. */
 void hub_tally(struct hub *h);
-/* For a status: the counts may be up to ten times as old as counting takes, if only clusters have changed. In
- * a large roll-out they change all the time, and every status is computed again. */
-void hub_tally_roughly(struct hub *h);
 
 /* ---- status.c ---- */
 

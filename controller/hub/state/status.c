@@ -27,17 +27,16 @@ static const char *const truth_words[] = {
 static void PRINTF_LIKE(4, 5)
     condition_set(struct condition *c, enum truth status, const char *reason, const char *fmt, ...)
 {
-    char text[2 * sizeof(c->message)];
+    CLEANUP(cleanup_free) char *text = NULL;
     va_list ap;
-    int n;
 
     va_start(ap, fmt);
-    n = vsnprintf(text, sizeof(text), fmt, ap);
+    text = xvasprintf(fmt, ap);
     va_end(ap);
     c->status = status;
     /* The API server rejects a status with an empty reason. */
     text_line(c->reason, sizeof(c->reason), str_of(*reason ? reason : "Failing"));
-    text_line(c->message, sizeof(c->message), n < 0 ? STR("") : str_of(text));
+    text_line(c->message, sizeof(c->message), str_of(text));
 }
 
 static void condition_copy(struct condition *c, const struct condition *from)
@@ -157,7 +156,7 @@ static void condition_unconfirmed(struct condition *c, size_t n, size_t of, cons
 enum { CONFIG_VALID, CONFIG_DISTRIBUTED, CONFIG_READY, CONFIG_CONDITIONS };
 enum { NAMED_SCORERS = 5, NAMES_BYTES = 2048 };
 enum { CONFIG_DISTRIBUTED_BYTES = 400 }; /* in the message of Ready */
-enum { NAMED_MASKS = 3, LISTED_MASKS = 20 };
+enum { NAMED_MASKS = 3 };
 
 #define REASON_UNMATCHED "MasksMatchNothing"
 
@@ -194,18 +193,16 @@ static void config_set_deleting(const struct hub *h, struct condition *c)
     const struct hub_totals *t = &h->totals;
     const struct hub_cluster *failed =
         t->named.n && *t->named.list[0]->write.trouble ? t->named.list[0] : NULL;
-    const struct hub_cluster *one, *first = NULL;
+    const struct hub_cluster *first = t->works.list[0];
+    const size_t n = t->works.total;
     char more[40] = "";
 
-    for (size_t at = 0; (one = map_next(&h->clusters, &at));)
-        if (one->work.exists && (!first || strcmp(one->name, first->name) < 0))
-            first = one;
-    if (t->works > 1)
-        (void)snprintf(more, sizeof(more), " and %zu more", t->works - 1);
-    condition_set(c, TRUTH_FALSE, "Deleting", "waiting for %zu ManifestWork%s to be deleted%s%s%s%s%s%s%s",
-                  t->works, plural_s(t->works), first ? ": " : "", first ? first->name : "",
-                  first ? more : "", failed ? "; failed on " : "", failed ? failed->name : "",
-                  failed ? ": " : "", failed ? failed->write.trouble : "");
+    if (n > 1)
+        (void)snprintf(more, sizeof(more), " and %zu more", n - 1);
+    condition_set(c, TRUTH_FALSE, "Deleting", "waiting for %zu ManifestWork%s to be deleted%s%s%s%s%s%s%s", n,
+                  plural_s(n), first ? ": " : "", first ? first->name : "", first ? more : "",
+                  failed ? "; failed on " : "", failed ? failed->name : "", failed ? ": " : "",
+                  failed ? failed->write.trouble : "");
 }
 
 /* "no room for ...: a, b, c, d, e and 3 more": the scorers without room. */
@@ -286,34 +283,6 @@ static void config_set_ready(const struct hub *h, struct condition list[CONFIG_C
                       unmatched ? "; " : "", unmatched ? list[CONFIG_VALID].message : "");
 }
 
-static json_t *config_mask_value(const struct hub *h, size_t i)
-{
-    const struct mask *m = &h->plan->masks.list[i];
-    const struct plan_mask *counts = &h->plan->of_masks[i];
-    char warning[MASK_WARNING_BYTES];
-
-    hub_mask_warning(warning, h, i, false);
-    return json_pack("{s:o, s:o, s:I, s:I, s:o*}", "clusterName", kube_line(m->cluster, STATUS_LINE_BYTES),
-                     "scoreName", kube_line(m->score, STATUS_LINE_BYTES), "clusters",
-                     (json_int_t)counts->clusters, "scores", (json_int_t)counts->scores, "warning",
-                     *warning ? kube_line(warning, STATUS_LINE_BYTES) : NULL);
-}
-
-/* The first masks, those that match nothing before the others. NULL without any. */
-static json_t *config_masks_value(const struct hub *h)
-{
-    json_t *list;
-
-    if (!hub_masks_counted(h) || !h->plan->masks.n)
-        return NULL;
-    list = json_array();
-    for (int matching = 0; matching < 2; matching++)
-        for (size_t i = 0; i < h->plan->masks.n && json_array_size(list) < LISTED_MASKS; i++)
-            if (hub_mask_matches(h, i) == matching)
-                json_array_append_new(list, config_mask_value(h, i));
-    return list;
-}
-
 static json_t *config_failing_value(const struct hub_totals *t)
 {
     json_t *failing = t->named.n ? json_array() : NULL;
@@ -339,7 +308,7 @@ static json_t *config_value(const struct hub *h, json_int_t generation, json_t *
                      (json_int_t)t->reporting, "scorers", "total", (json_int_t)h->n_scorers, "distributed",
                      distributed, "leftOut", (json_int_t)h->n_scorers - distributed, "noRoom",
                      (json_int_t)t->left_out, "summariesBytes", (json_int_t)t->largest, "masks",
-                     config_masks_value(h), "failingClusters", config_failing_value(t), "conditions",
+                     hub_masks_value(h), "failingClusters", config_failing_value(t), "conditions",
                      conditions);
 }
 

@@ -276,6 +276,9 @@ static void status_write(struct hub *h, const char *key, const struct subject *s
                      status_on_written);
 }
 
+/* A thousand pairs of a scorer and a cluster take a tenth of a millisecond to count. */
+enum { PAIRS_PER_MS = 1000 };
+
 /* Whether a write has been started. */
 static bool status_reconcile(struct hub *h, const char *key, const struct subject *s)
 {
@@ -287,7 +290,11 @@ static bool status_reconcile(struct hub *h, const char *key, const struct subjec
         status_write(h, key, s, finalizers, NULL);
         return true;
     }
-    hub_tally_roughly(h);
+    /* In a large roll-out counts change all the time, and every status is computed again: if only clusters
+     * have changed, they may be ten times as old as counting takes. */
+    if (!h->tally_fits || mono_diff(h->tallied_at, loop_now(h->o.loop)) >=
+                              (int64_t)(h->totals.managed * h->n_scorers / PAIRS_PER_MS))
+        hub_tally(h);
     status = s->scorer ? status_of_scorer(s->scorer) : status_of_config(h, s->config);
     /* Also unchanged: it was sent before, and the object still has what the server stored of it. */
     if (!status_would_change(stored, status) ||

@@ -145,7 +145,8 @@ static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
     unix_ms now = loop_wall(h->o.loop);
 
     c->has_expired_score = false;
-    t->works += c->work.exists;
+    if (c->work.exists)
+        tally_name(&t->works, c, 0);
     t->leaving += c->leaving && c->work.exists;
     t->lag_s = c->behind && lag > t->lag_s ? lag : t->lag_s;
     if (!c->managed)
@@ -215,15 +216,4 @@ void hub_tally(struct hub *h)
     if (h->was_behind && h->totals.behind == 0)
         (void)malloc_trim(0);
     h->was_behind = h->totals.behind > 0;
-}
-
-/* A thousand pairs of a scorer and a cluster take a tenth of a millisecond. */
-enum { PAIRS_PER_MS = 1000 };
-
-void hub_tally_roughly(struct hub *h)
-{
-    int64_t age_ms = mono_diff(h->tallied_at, loop_now(h->o.loop));
-
-    if (!h->tally_fits || age_ms >= (int64_t)(h->totals.managed * h->n_scorers / PAIRS_PER_MS))
-        hub_tally(h);
 }
