@@ -4,7 +4,6 @@
 #include "controller/kube/json.h"
 #include "exporter/base/json.h"
 #include "exporter/base/log.h"
-#include "exporter/metric/metrics.h"
 #include "exporter/ui/out.h"
 
 #include <errno.h>

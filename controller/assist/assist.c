@@ -1,19 +1,15 @@
 #include "controller/assist/assist.h"
 
-#include "controller/assist/api.h"
 #include "controller/assist/model.h"
-#include "controller/assist/snapshot.h"
 #include "controller/kube/json.h"
 #include "controller/optimize/problem.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/secret.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/out.h"
-#include "exporter/ui/site.h"
 
 #include <errno.h>
 #include <stdatomic.h>

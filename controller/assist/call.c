@@ -3,7 +3,6 @@
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/str.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>

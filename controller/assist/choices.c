@@ -1,8 +1,6 @@
 /* GET /policies and /workloads: what a request for a plan may name. */
-#include "controller/assist/api.h"
 #include "controller/assist/assist.h"
 #include "controller/assist/model.h"
-#include "controller/assist/snapshot.h"
 #include "controller/kube/json.h"
 
 #define SUPPLIED "resource-supply"

@@ -1,7 +1,5 @@
 /* GET /addonplacementscores, /scorers, and /scorers/explain: why a scorer has no score on a cluster. */
-#include "controller/assist/api.h"
 #include "controller/assist/assist.h"
-#include "controller/assist/snapshot.h"
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
 #include "controller/placement/items.h"

@@ -5,7 +5,6 @@
 #include "controller/assist/api.h"
 #include "controller/kube/client.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/str.h"
 
 #define GENERATED_LABEL "dynamic-scoring-framework-mcp/generated" /* of the objects that plans become */
 #define PLAN_ANNOTATION "dynamic-scoring.open-cluster-management.io/plan" /* the plan's hash */
