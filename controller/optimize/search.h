@@ -25,7 +25,7 @@ struct layout {
     const atomic_bool *cancel; /* or NULL */
     int64_t end_ms;
     bool stopped;
-    struct arena arena; /* of all that solving takes, but the knapsack's */
+    struct arena arena; /* of all that solving takes */
 };
 
 /* The deadline counts from now. */
@@ -72,19 +72,17 @@ static inline int64_t layout_request(const struct layout *l, size_t workload)
 /* Whether an ascending list has the number. */
 static inline bool list_has(const uint32_t *list, size_t n, uint32_t what)
 {
-    while (n > 0) {
-        size_t half = n / 2;
+    size_t low = 0, high = n;
 
-        if (list[half] == what)
-            return true;
-        if (list[half] < what) {
-            list += half + 1;
-            n -= half + 1;
-        } else {
-            n = half;
-        }
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (list[middle] < what)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return false;
+    return low < n && list[low] == what;
 }
 
 static inline bool limit_has_site(const struct problem_limit *limit, uint32_t site)
@@ -123,8 +121,8 @@ struct knapsack {
 
 #define KNAPSACK_ALL (INT64_MAX / 4)
 
-void knapsack_init(struct knapsack *k, size_t max_items);
-void knapsack_done(struct knapsack *k);
+/* Its memory is the arena's. */
+void knapsack_init(struct knapsack *k, struct arena *a, size_t max_items);
 /* No items, all of which are given. */
 void knapsack_clear(struct knapsack *k);
 /* The best sum of values of items that fit into `cells`, and leaves the items that were taken. With items

@@ -428,7 +428,7 @@ void solve(struct solution *ret, const struct problem *p, int64_t deadline_ms, c
     struct relax x = {0};
 
     layout_init(&x.layout, p, deadline_ms, cancel);
-    knapsack_init(&x.knapsack, p->n_workloads + 1);
+    knapsack_init(&x.knapsack, &x.layout.arena, p->n_workloads + 1);
     dual_init(&x.dual, &x.layout, &x.knapsack);
     primal_init(&x.primal, &x.layout, &x.knapsack);
     /* A large problem whose prices can be tuned without an answer starts with the prices: they give a bound
@@ -444,6 +444,5 @@ void solve(struct solution *ret, const struct problem *p, int64_t deadline_ms, c
     if (!relax_is_optimal(&x) && p->n_settings * p->n_workloads <= CELLS_MAX && !x.layout.stopped)
         x.has_branched = branch(&x.primal, x.dual.lowest, &x.dual.bound);
     relax_export(&x, ret);
-    knapsack_done(&x.knapsack);
     layout_done(&x.layout);
 }
