@@ -600,8 +600,7 @@ int assist_serve(struct site **ret, struct assist *a, struct site_options *o, bo
         {.method = "GET", .path = "/api/v1/status", .fn = assist_reply_status, .arg = a},
         {.method = "GET", .path = "/api/v1/plan", .fn = assist_reply_plan, .arg = a},
     };
-    size_t n = ARRAY_SIZE(own) + ARRAY_SIZE(web_operations) + API_OWN_ROUTES;
-    CLEANUP(cleanup_free) struct httpd_route *routes = xcalloc(n, sizeof(*routes));
+    struct httpd_route routes[ARRAY_SIZE(own) + ARRAY_SIZE(web_operations) + API_OWN_ROUTES]; /* are copied */
     int r = api_new(&a->api, &api);
 
     if (r < 0)

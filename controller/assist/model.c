@@ -16,9 +16,6 @@ enum {
     MAX_LIMITS = 5 * 1000 * 1000,
 };
 
-#define REQUESTED "resource-request"
-#define SUPPLIED  "resource-supply"
-
 void *model_alloc(struct model *m, size_t n, size_t size)
 {
     return memset(arena_alloc(&m->arena, (n + 1) * size), 0, (n + 1) * size);

@@ -8,6 +8,10 @@
 #include "exporter/base/map.h"
 #include "exporter/base/memory.h"
 
+/* How labels begin that say what workloads request and Policies supply. */
+#define REQUESTED "resource-request"
+#define SUPPLIED  "resource-supply"
+
 struct model_workload {
     const char *name, *app, *placement, *kind;
     const json_t *object; /* ManifestWorkReplicaSet */

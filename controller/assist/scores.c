@@ -515,11 +515,10 @@ static void explain_put_findings(struct listing *l, const struct explanation *f)
     const char *first = kube_str(json_array_get(f->list, 0), "finding", NULL);
     const struct score *s = f->score;
 
-    (void)json_object_set_new(l->head, "cluster", json_string(f->cluster));
-    (void)json_object_set_new(l->head, "scorer", json_string(kube_name(f->scorer)));
-    (void)json_object_set_new(l->head, "hasScore", json_boolean(f->has_score));
-    (void)json_object_set_new(l->head, "cause",
-                              json_string(f->has_score ? "The score is there and valid." : cstr(first)));
+    (void)json_object_update_new(l->head,
+                                 json_pack("{s:s,s:s,s:b,s:s}", "cluster", f->cluster, "scorer",
+                                           kube_name(f->scorer), "hasScore", f->has_score, "cause",
+                                           f->has_score ? "The score is there and valid." : cstr(first)));
     if (s)
         (void)json_object_set_new(l->head, "addonPlacementScore",
                                   json_pack("{s:s,s:I,s:o*,s:b}", "name", s->name, "values",
