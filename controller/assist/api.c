@@ -688,11 +688,10 @@ static void api_count_from_zero(const struct api_operation *op)
 {
     static const char *const codes[] = {"500", "503", "504"};
 
-    for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
-        if (op->path)
-            metric_add(op->api->o.metrics, METRIC_OPTIMIZER_REQUESTS, LV(codes[i], "rest", op->o->name), 0);
-        metric_add(op->api->o.metrics, METRIC_OPTIMIZER_REQUESTS, LV(codes[i], "mcp", op->o->name), 0);
-    }
+    for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+        for (int is_tool = !op->path; is_tool < 2; is_tool++)
+            metric_add(op->api->o.metrics, METRIC_OPTIMIZER_REQUESTS,
+                       LV(codes[i], is_tool ? "mcp" : "rest", op->o->name), 0);
 }
 
 static int api_add(struct api *a, const json_t *described)

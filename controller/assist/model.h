@@ -109,7 +109,7 @@ void *model_alloc(struct model *m, size_t n, size_t size);
 /* Notes what the model depends on; the entry is taken. */
 void model_note_basis(struct model *m, const char *kind, const char *name, json_t *entry);
 
-/* ---- scores.c: -EINVAL with the objection ---- */
+/* ---- preference.c: -EINVAL with the objection ---- */
 
 /* One score, or several to be added up, for which the sum's format counts unless they have their own. */
 MUST_USE int model_read_preference(struct model *m, struct objection *ob);

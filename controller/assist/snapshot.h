@@ -83,10 +83,7 @@ void snapshot_note_missing_kinds(const struct snapshot *s, json_t *notes);
 /* ---- Reading: page by page, when a request comes; nothing is kept ----
  *
  * Between requests one object of each kind is listed every half a minute, so that the page, the gauges,
- * /readyz and the log say what cannot be read before somebody asks for it.
- *
- * Rights: list on all kinds, in all namespaces, and get on the ManifestWork
- * dynamic-scoring-config-manifestwork. */
+ * /readyz and the log say what cannot be read before somebody asks for it. */
 
 struct reader;
 

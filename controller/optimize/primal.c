@@ -358,6 +358,7 @@ void primal_init(struct primal *x, struct layout *l, struct knapsack *k)
     };
     placing_init(&x->now, l);
     placing_init(&x->best, l);
+    x->best.sum = NO_ANSWER;
     prices_init(&x->prices, l);
 }
 
@@ -365,7 +366,7 @@ void primal_keep(struct primal *x)
 {
     if (x->now.n_stays < x->l->stays_needed)
         return;
-    if (!x->has_best || x->now.sum > x->best.sum) {
+    if (x->now.sum > x->best.sum) {
         placing_copy(&x->best, &x->now);
         x->has_best = true;
     }

@@ -270,10 +270,13 @@ void placing_export(const struct placing *x, struct solution *ret);
  * takes seconds. */
 void polish(struct placing *x);
 
+/* Less than any sum of gains, so that prices of it are exact. */
+#define NO_ANSWER (-(INT64_C(1) << 50))
+
 struct primal {
     struct layout *l;
     struct knapsack *knapsack;
-    struct placing now, best;
+    struct placing now, best; /* best.sum: NO_ANSWER without one */
     bool has_best;
     struct prices prices;        /* what a workload must gain on another site */
     const int64_t *guide;        /* [workload]: prices to mix in; NULL: none */
