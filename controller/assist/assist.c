@@ -64,18 +64,15 @@ struct plan_job {
     struct assist *a;
     struct call *call;
     enum plan_mode mode;
-    json_t *request;
+    struct plan
+        *plan; /* the request at first; of PLAN_COMPARE also hash and basis of the one to be applied */
     struct snapshot *hub;
     int64_t deadline_ms;
     uint32_t id; /* in the objects' names */
-    /* Of PLAN_COMPARE: the plan that is to be applied. */
-    char hash[PLAN_HASH_BYTES];
-    json_t *basis;
     /* Set by the worker. */
     bool has_run;
     int error;
     struct objection objection;
-    struct plan *plan;
     json_t *changes;
 };
 
@@ -115,8 +112,6 @@ static struct plan *plan_free(struct plan *p)
     free(p);
     return NULL;
 }
-
-DEFINE_CLEANUP(struct plan, plan_free)
 
 static void plan_drop(struct assist *a, struct plan *p)
 {
@@ -246,8 +241,6 @@ static struct plan_job *plan_job_free(struct plan_job *j)
         return NULL;
     (void)snapshot_free(j->hub);
     (void)plan_free(j->plan);
-    json_decref(j->request);
-    json_decref(j->basis);
     json_decref(j->changes);
     free(j);
     return NULL;
@@ -268,8 +261,9 @@ static void plan_hash(struct plan *p)
     (void)snprintf(p->hash, sizeof(p->hash), "%.16s", digest);
 }
 
-static int plan_describe(struct plan *p, const struct model *m, const struct solution *s, struct plan_job *j)
+static int plan_describe(struct plan_job *j, const struct model *m, const struct solution *s)
 {
+    struct plan *p = j->plan;
     BUF_AUTO(yaml, MAX_YAML_BYTES);
     int r;
 
@@ -286,18 +280,12 @@ static int plan_describe(struct plan *p, const struct model *m, const struct sol
 
 static int plan_solve(struct plan_job *j, const struct model *m)
 {
-    CLEANUP(cleanup_plan_free) struct plan *p = xcalloc(1, sizeof(*p));
     CLEANUP(solution_done) struct solution s = {0};
     mono_ms begin = clock_system.mono(&clock_system);
-    int r;
 
-    p->request = json_incref(j->request);
     solve(&s, &m->problem, j->deadline_ms, &j->a->cancel);
-    p->seconds = (double)mono_diff(begin, clock_system.mono(&clock_system)) / 1000;
-    r = plan_describe(p, m, &s, j);
-    if (r == 0)
-        j->plan = TAKE_PTR(p);
-    return r;
+    j->plan->seconds = (double)mono_diff(begin, clock_system.mono(&clock_system)) / 1000;
+    return plan_describe(j, m, &s);
 }
 
 static void plan_run(struct job *job)
@@ -306,9 +294,9 @@ static void plan_run(struct job *job)
     CLEANUP(cleanup_model_free) struct model *m = NULL;
 
     j->has_run = true;
-    j->error = model_new(&m, j->request, j->hub, &j->objection);
+    j->error = model_new(&m, j->plan->request, j->hub, &j->objection);
     if (j->error == 0 && j->mode == PLAN_COMPARE)
-        j->changes = model_changes(j->basis, m, j->hash);
+        j->changes = model_changes(j->plan->basis, m, j->plan->hash);
     else if (j->error == 0)
         j->error = plan_solve(j, m);
 }
@@ -370,7 +358,7 @@ static void plan_refuse_changed(struct plan_job *j)
 
 static void plan_compare(struct plan_job *j)
 {
-    const struct plan *p = plan_find(j->a, j->hash);
+    const struct plan *p = plan_find(j->a, j->plan->hash);
 
     if (!p)
         call_fail(j->call, 404, "planHash", "the plan has expired; make a new plan");
@@ -435,17 +423,18 @@ static void plan_start(struct assist *a, struct call *c, json_t *request, enum p
                            .a = a,
                            .call = c,
                            .mode = mode,
-                           .request = json_incref(request),
+                           .plan = xmalloc(sizeof(*j->plan)),
                            .deadline_ms = deadline_ms,
-                           .id = (uint32_t)rand_u64(),
-                           .basis = compared ? json_incref(compared->basis) : NULL};
-    (void)snprintf(j->hash, sizeof(j->hash), "%s", compared ? compared->hash : "");
+                           .id = (uint32_t)rand_u64()};
+    *j->plan = (struct plan){.request = json_incref(request),
+                             .basis = compared ? json_incref(compared->basis) : NULL};
+    (void)snprintf(j->plan->hash, PLAN_HASH_BYTES, "%s", compared ? compared->hash : "");
     (*queued)++;
     reader_read(a->reader,
                 &(struct reader_query){.kinds = KIND_BIT(KINDS) - 1 - KIND_BIT(KIND_SCORERS) -
                                                 KIND_BIT(KIND_BINDINGS),
-                                       .namespace = request_namespace(j->request),
-                                       .score = request_score(j->request)},
+                                       .namespace = request_namespace(request),
+                                       .score = request_score(request)},
                 plan_on_read, j);
 }
 

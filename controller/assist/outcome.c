@@ -388,7 +388,6 @@ static int check_selectors(const struct making *mk, struct objection *ob)
     return 0;
 }
 
-/* The names are taken. */
 static json_t *predicate_of(const char *label, json_t *names, bool wants_claim)
 {
     json_t *selector =
@@ -397,7 +396,6 @@ static json_t *predicate_of(const char *label, json_t *names, bool wants_claim)
             : json_pack("{s:{s:[{s:s, s:s, s:O}]}}", "labelSelector", "matchExpressions", "key", label,
                         "operator", "In", "values", names);
 
-    json_decref(names);
     if (wants_claim)
         (void)json_object_set_new(selector, "claimSelector",
                                   json_pack("{s:[{s:s, s:s, s:[s]}]}", "matchExpressions", "key",
@@ -412,7 +410,7 @@ static json_t *predicates_of(const struct making *mk, const struct problem_pair 
     json_t *predicates = json_array();
 
     for (size_t by = 0; by < ARRAY_SIZE(selector_labels); by++) {
-        json_t *names = json_array();
+        json_auto_t *names = json_array();
 
         for (size_t i = 0; i < n; i++) {
             const struct model_site *site = &mk->m->sites[placed[i].site];
@@ -422,8 +420,6 @@ static json_t *predicates_of(const struct making *mk, const struct problem_pair 
         }
         if (json_array_size(names))
             (void)json_array_append_new(predicates, predicate_of(selector_labels[by], names, wants_claim));
-        else
-            json_decref(names);
     }
     return predicates;
 }

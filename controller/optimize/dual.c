@@ -104,7 +104,7 @@ static int64_t prices_value(const struct prices *x, uint32_t setting, uint32_t w
         value += p->move_cost * PRICE_ONE + x->stay;
     if (p->n_resources > 1)
         value -= resources_cost(x, setting, workload);
-    return value - (x->has_limits ? limits_cost(x, x->l->site_of[setting], workload) : 0);
+    return value - limits_cost(x, x->l->site_of[setting], workload);
 }
 
 static void offer(const struct prices *x, uint32_t setting, uint32_t workload, int64_t score,
@@ -346,11 +346,8 @@ static void round_prices(struct dual *x)
         prices_set(&x->prices, (uint32_t)w, (int64_t)*price++);
     for (size_t i = 0; i < p->n_settings * p->n_resources; i++)
         x->prices.resource[i] = (int64_t)*price++;
-    x->prices.has_limits = false;
-    for (size_t i = 0; i < p->n_limits; i++) {
+    for (size_t i = 0; i < p->n_limits; i++)
         x->prices.limit[i] = (int64_t)*price++;
-        x->prices.has_limits |= x->prices.limit[i] > 0;
-    }
     x->prices.stay = (int64_t)*price;
 }
 

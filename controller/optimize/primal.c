@@ -449,7 +449,7 @@ static void undo(struct primal *x, uint32_t site, uint32_t setting)
 
 /* The site chooses what it hosts: the set of workloads and the setting that gain most, given where all others
  * are; at equal gain it keeps its setting. Returns whether that changed anything. */
-static bool improve_site(struct primal *x, const struct rows *rows, uint32_t site)
+static bool improve_site(struct primal *x, const struct rows *rows, uint32_t site, bool is_free)
 {
     const struct problem *p = x->l->p;
     uint32_t before = x->now.setting[site], best = NO_SETTING;
@@ -475,7 +475,7 @@ static bool improve_site(struct primal *x, const struct rows *rows, uint32_t sit
     prices_at_site(&x->prices, site, false);
     if (best != NO_SETTING && most > own) {
         fill_site(x, site, best);
-        if ((x->is_free || x->now.sum > sum) &&
+        if ((is_free || x->now.sum > sum) &&
             (x->now.n_stays >= stays || x->now.n_stays >= x->l->stays_needed))
             return true;
     }
@@ -489,11 +489,10 @@ static bool improve(struct primal *x, const struct rows *rows, bool is_free)
 {
     bool changed = false;
 
-    x->is_free = is_free;
     for (uint32_t w = 0; w < x->l->p->n_workloads; w++)
         ask_price(x, w);
     for (uint32_t s = 0; s < x->l->p->n_sites && !layout_stopped(x->l); s++)
-        changed |= improve_site(x, rows, s);
+        changed |= improve_site(x, rows, s, is_free);
     return changed;
 }
 

@@ -150,7 +150,6 @@ struct prices {
     int64_t *limit;     /* [limit] */
     int64_t stay;       /* paid for each replica that stays */
     uint32_t stride;    /* scans look at every so many-th workload, others for other sites */
-    bool has_limits;    /* a limit has a price */
     bool *is_running;   /* [workload]: on the site of the last prices_at_site() */
 };
 
@@ -281,7 +280,6 @@ struct primal {
     struct prices prices;        /* what a workload must gain on another site */
     const int64_t *guide;        /* [workload]: prices to mix in; NULL: none */
     int guided;                  /* their share: 0 .. GUIDE_ALL */
-    bool is_free;                /* see improve() */
     int64_t *grain;              /* [setting]: what a grain of its supply was worth */
     struct problem_pair *undone; /* where replicas were before a change */
     size_t n_undone;
