@@ -284,13 +284,12 @@ static json_t *openapi_paths(const struct api *a)
 
     for (size_t i = 0; i < a->n; i++) {
         const struct api_operation *op = &a->operations[i];
+        json_auto_t *path =
+            op->path ? json_pack("{s:{s:o}}", op->path, strcmp(op->method, "GET") == 0 ? "get" : "post",
+                                 openapi_operation(op))
+                     : NULL;
 
-        if (!op->path)
-            continue;
-        if (!json_object_get(paths, op->path))
-            (void)json_object_set_new(paths, op->path, json_object());
-        (void)json_object_set_new(json_object_get(paths, op->path),
-                                  strcmp(op->method, "GET") == 0 ? "get" : "post", openapi_operation(op));
+        (void)json_object_update_recursive(paths, path); /* one may have both methods */
     }
     return paths;
 }

@@ -102,8 +102,7 @@ static json_t *text_cut(const char *text, size_t max)
 
 /* ---- The summary of scores ---- */
 
-/* AddOnPlacementScore allows -100 to 100; the API server refuses others. */
-enum { LEAST = -100, MOST = 100, VALUES = MOST - LEAST + 1, ROW_BYTES = 150 /* without texts */ };
+enum { VALUES = ITEM_MAX - ITEM_MIN + 1, ROW_BYTES = 150 /* without texts */ };
 
 /* What an assistant can read of 20,000 objects: a row for each name. */
 struct summary_row {
@@ -130,7 +129,7 @@ static void summary_add(struct map *by_name, const struct score *score)
     for (size_t i = 0; i < score->n_items; i++) {
         int32_t v = score->items[i].value;
 
-        row->counts[(v < LEAST ? LEAST : v > MOST ? MOST : v) - LEAST]++;
+        row->counts[(v < ITEM_MIN ? ITEM_MIN : v > ITEM_MAX ? ITEM_MAX : v) - ITEM_MIN]++;
     }
 }
 
@@ -143,7 +142,7 @@ static json_t *summary_nth(const struct summary_row *row, size_t n)
         return NULL;
     while (i < VALUES - 1 && n >= row->counts[i])
         n -= row->counts[i++];
-    return json_integer((int)i + LEAST);
+    return json_integer((int)i + ITEM_MIN);
 }
 
 /* max_text: bytes of each of the scorer's texts. */

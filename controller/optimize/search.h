@@ -90,10 +90,7 @@ static inline bool limit_has_site(const struct problem_limit *limit, uint32_t si
     return list_has(limit->sites, limit->n_sites, site);
 }
 
-/* ---- knapsack.c: which items gain most together (0/1) ----
- *
- * Dynamic programming over a whole number of cells, of the few items whose worth is near the price of their
- * cells (the core: Balas and Zemel). */
+/* ---- knapsack.c: which items gain most together (0/1; Balas and Zemel) ---- */
 
 struct knapsack_item {
     int64_t value;   /* more than 0 */
@@ -131,11 +128,7 @@ int64_t knapsack_solve(struct knapsack *k, uint32_t cells);
 /* Puts the items aside, in place of those that were. */
 void knapsack_hold(struct knapsack *k);
 
-/* ---- dual.c: the bound ----
- *
- * Each workload's replicas are bought at a price instead of being counted, and each site takes what gains
- * most at these prices with its best setting (a knapsack). Whatever the prices are, the sum is not below the
- * objective of any answer. Prices are improved by subgradient steps. */
+/* ---- dual.c: the bound, as README.md explains it ---- */
 
 enum {
     PRICE_ONE = 1024,
@@ -264,9 +257,8 @@ bool placing_stays(const struct placing *x, uint32_t workload, uint32_t site);
 /* The answer: settings without a workload are dropped. */
 void placing_export(const struct placing *x, struct solution *ret);
 
-/* Small changes: shifts and swaps. Among answers of the same worth, lower indices. Ends where
- * none of them helps, or the search must end; does nothing to problems so large that looking at all pairs
- * takes seconds. */
+/* Shifts and swaps; among answers of the same worth, lower indices. Does nothing to problems so large that
+ * looking at all pairs takes seconds. */
 void polish(struct placing *x);
 
 /* Less than any sum of gains, so that prices of it are exact. */
