@@ -261,31 +261,25 @@ static void plan_hash(struct plan *p)
     (void)snprintf(p->hash, sizeof(p->hash), "%.16s", digest);
 }
 
-static int plan_describe(struct plan_job *j, const struct model *m, const struct solution *s)
+static int plan_solve(struct plan_job *j, const struct model *m)
 {
-    struct plan *p = j->plan;
+    CLEANUP(solution_done) struct solution s = {0};
     BUF_AUTO(yaml, MAX_YAML_BYTES);
+    mono_ms begin = clock_system.mono(&clock_system);
+    struct plan *p = j->plan;
     int r;
 
-    p->answer = answer_make(m, s);
+    solve(&s, &m->problem, j->deadline_ms, &j->a->cancel);
+    p->seconds = (double)mono_diff(begin, clock_system.mono(&clock_system)) / 1000;
+    p->answer = answer_make(m, &s);
     p->basis = json_incref(m->basis);
     plan_hash(p);
-    r = objects_make(&p->objects, m, s, j->id, p->hash, &j->objection);
+    r = objects_make(&p->objects, m, &s, j->id, p->hash, &j->objection);
     r = r ?: yaml_print(p->objects, &yaml);
     p->yaml = json_stringn(cstr(yaml.p), yaml.n);
     (void)json_object_set_new(p->answer, "planHash", json_string(p->hash));
     (void)json_object_set_new(p->answer, "applied", json_false());
     return r;
-}
-
-static int plan_solve(struct plan_job *j, const struct model *m)
-{
-    CLEANUP(solution_done) struct solution s = {0};
-    mono_ms begin = clock_system.mono(&clock_system);
-
-    solve(&s, &m->problem, j->deadline_ms, &j->a->cancel);
-    j->plan->seconds = (double)mono_diff(begin, clock_system.mono(&clock_system)) / 1000;
-    return plan_describe(j, m, &s);
 }
 
 static void plan_run(struct job *job)
