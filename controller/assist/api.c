@@ -367,18 +367,15 @@ static void mcp_reply(const struct mcp_message *m, unsigned status, const char *
     json_decref(value);
 }
 
-/* Revisions before 2026-07-28 leave the HTTP status to the transport: an answer is an answer. */
-static unsigned mcp_status(const struct mcp_message *m, enum mcp_code code)
-{
-    if (code == MCP_METHOD_NOT_FOUND)
-        return m->is_stateless ? 404 : 200;
-    return m->is_stateless || code != MCP_INVALID_PARAMS ? 400 : 200;
-}
-
 /* `data` is taken; NULL: none. Returns false. */
 static bool mcp_refuse_with(const struct mcp_message *m, enum mcp_code code, const char *text, json_t *data)
 {
-    mcp_reply(m, mcp_status(m, code), "error",
+    unsigned status = code == MCP_METHOD_NOT_FOUND ? 404 : 400;
+
+    /* Revisions before 2026-07-28 leave the HTTP status to the transport: an answer is an answer. */
+    if (!m->is_stateless && (code == MCP_METHOD_NOT_FOUND || code == MCP_INVALID_PARAMS))
+        status = 200;
+    mcp_reply(m, status, "error",
               json_pack("{s:i,s:s,s:o*}", "code", (int)code, "message", text, "data", data));
     return false;
 }

@@ -126,22 +126,17 @@ static const char *finding_explain(const struct finding *f, uint32_t w, char mes
     return rows[i].reason;
 }
 
-static void finding_count_used(struct finding *f)
-{
-    for (size_t i = 0; i < f->m->n_spreads; i++) {
-        const struct model_spread *s = &f->m->spreads[i];
-
-        f->used[i] = xcalloc(s->n_values + 1, sizeof(uint32_t));
-        for (size_t j = 0; s->is_member && j < f->s->n_placed; j++)
-            f->used[i][s->value[f->s->placed[j].site]] += s->is_member[f->s->placed[j].workload];
-    }
-}
-
 static void answer_left_out(json_t *list, const struct model *m, const struct solution *s)
 {
     struct finding f = {.m = m, .s = s, .placed = s->placed};
 
-    finding_count_used(&f);
+    for (size_t i = 0; i < m->n_spreads; i++) {
+        const struct model_spread *spread = &m->spreads[i];
+
+        f.used[i] = xcalloc(spread->n_values + 1, sizeof(uint32_t));
+        for (size_t j = 0; spread->is_member && j < s->n_placed; j++)
+            f.used[i][spread->value[s->placed[j].site]] += spread->is_member[s->placed[j].workload];
+    }
     for (uint32_t w = 0; w < m->problem.n_workloads; w++, f.placed += f.n_placed) {
         const char *reason;
         char message[256];
