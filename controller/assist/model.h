@@ -41,7 +41,7 @@ struct model_spread {
     uint32_t max;
     uint32_t *sites;     /* of the request's clusters, by value; ascending for each */
     size_t *first;       /* [n_values + 1]: of each value in sites */
-    uint32_t *workloads; /* the members, or all; ascending */
+    uint32_t *workloads; /* the members, or those that may exceed it by themselves; ascending */
     size_t n_workloads;
 };
 
