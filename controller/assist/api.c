@@ -4,7 +4,6 @@
 #include "controller/kube/json.h"
 #include "exporter/base/json.h"
 #include "exporter/base/log.h"
-#include "exporter/metric/metrics.h"
 #include "exporter/ui/out.h"
 
 #include <errno.h>
@@ -51,10 +50,9 @@ static bool media_type_is_json(const struct httpd_request *rq)
 struct api_request {
     struct call call;
     struct job job;
-    const struct api_operation *operation; /* NULL for api_answer() */
+    const struct api *api;
     struct httpd_reply *reply;
     bool is_deferred; /* run() has returned without an answer: it is printed later */
-    struct worker *worker;
     struct buf body;
     int printed;       /* 0: the body is complete */
     struct buf id;     /* of a tool's call, as JSON; empty: REST */
@@ -97,7 +95,6 @@ static void request_write(struct job *j)
 static void request_done(struct job *j)
 {
     struct api_request *r = CONTAINER_OF(j, struct api_request, job);
-    const struct api_operation *op = r->operation;
     struct httpd_reply *reply = r->reply;
     struct call *c = &r->call;
     char code[16];
@@ -111,9 +108,9 @@ static void request_done(struct job *j)
     if (reply->status == 503)
         reply->retry_after = CALL_RETRY_AFTER_S;
     (void)snprintf(code, sizeof(code), "%u", c->status);
-    if (op)
-        metric_add(op->api->o.metrics, METRIC_OPTIMIZER_REQUESTS,
-                   LV(code, r->id.n ? "mcp" : "rest", op->o->name), 1);
+    if (c->operation) /* else it is of api_answer() */
+        metric_add(r->api->o.metrics, METRIC_OPTIMIZER_REQUESTS,
+                   LV(code, r->id.n ? "mcp" : "rest", c->operation->name), 1);
     if (r->is_deferred)
         httpd_finish(reply);
     call_release(c);
@@ -127,18 +124,18 @@ static void request_on_ended(struct call *c)
     struct api_request *r = CONTAINER_OF(c, struct api_request, call);
 
     if (r->is_deferred)
-        worker_start(r->worker, &r->job);
+        worker_start(r->api->worker, &r->job);
 }
 
-static struct api_request *request_new(struct worker *worker, struct httpd_reply *reply)
+static struct api_request *request_new(const struct api *api, struct httpd_reply *reply)
 {
     struct api_request *r = xmalloc(sizeof(*r));
 
     *r = (struct api_request){
         .call = {.max_bytes = SIZE_MAX, .ended = request_on_ended, .items.max = MAX_ANSWER},
         .job = {.run = request_write, .done = request_done},
+        .api = api,
         .reply = reply,
-        .worker = worker,
         .body.max = MAX_ANSWER,
         .printed = -ECANCELED,
         .id.max = MAX_BODY,
@@ -153,7 +150,6 @@ static void request_start(const struct api_operation *op, struct api_request *r,
     const json_t *schema = r->id.n ? op->tool_input : op->input;
     struct objection ob;
 
-    r->operation = op;
     r->call.operation = op->o;
     r->call.input = input;
     if (!schema_accepts(schema, input, r->id.n ? "arguments" : "body", &ob))
@@ -176,7 +172,7 @@ static void request_start(const struct api_operation *op, struct api_request *r,
 
 void api_answer(const struct api *a, struct httpd_reply *reply, json_t *answer)
 {
-    struct api_request *r = request_new(a->worker, reply);
+    struct api_request *r = request_new(a, reply);
 
     r->is_deferred = true;
     httpd_defer(reply);
@@ -242,7 +238,7 @@ static void rest_serve(void *arg, const struct httpd_request *rq, struct httpd_r
         strcmp(op->method, "GET") == 0 ? rest_read_query(op, rq, reply) : rest_read_body(rq, reply);
 
     if (input)
-        request_start(op, request_new(op->api->worker, reply), input);
+        request_start(op, request_new(op->api, reply), input);
 }
 
 /* ---- The document of the REST requests (https://spec.openapis.org/oas/v3.1.1) ---- */
@@ -288,13 +284,12 @@ static json_t *openapi_paths(const struct api *a)
 
     for (size_t i = 0; i < a->n; i++) {
         const struct api_operation *op = &a->operations[i];
+        json_auto_t *path =
+            op->path ? json_pack("{s:{s:o}}", op->path, strcmp(op->method, "GET") == 0 ? "get" : "post",
+                                 openapi_operation(op))
+                     : NULL;
 
-        if (!op->path)
-            continue;
-        if (!json_object_get(paths, op->path))
-            (void)json_object_set_new(paths, op->path, json_object());
-        (void)json_object_set_new(json_object_get(paths, op->path),
-                                  strcmp(op->method, "GET") == 0 ? "get" : "post", openapi_operation(op));
+        (void)json_object_update_recursive(paths, path); /* one may have both methods */
     }
     return paths;
 }
@@ -372,18 +367,15 @@ static void mcp_reply(const struct mcp_message *m, unsigned status, const char *
     json_decref(value);
 }
 
-/* Revisions before 2026-07-28 leave the HTTP status to the transport: an answer is an answer. */
-static unsigned mcp_status(const struct mcp_message *m, enum mcp_code code)
-{
-    if (code == MCP_METHOD_NOT_FOUND)
-        return m->is_stateless ? 404 : 200;
-    return m->is_stateless || code != MCP_INVALID_PARAMS ? 400 : 200;
-}
-
 /* `data` is taken; NULL: none. Returns false. */
 static bool mcp_refuse_with(const struct mcp_message *m, enum mcp_code code, const char *text, json_t *data)
 {
-    mcp_reply(m, mcp_status(m, code), "error",
+    unsigned status = code == MCP_METHOD_NOT_FOUND ? 404 : 400;
+
+    /* Revisions before 2026-07-28 leave the HTTP status to the transport: an answer is an answer. */
+    if (!m->is_stateless && (code == MCP_METHOD_NOT_FOUND || code == MCP_INVALID_PARAMS))
+        status = 200;
+    mcp_reply(m, status, "error",
               json_pack("{s:i,s:s,s:o*}", "code", (int)code, "message", text, "data", data));
     return false;
 }
@@ -520,15 +512,12 @@ static int tool_print(const struct api_request *r, struct buf *into)
 
     if (r->is_stateless)
         mcp_add_stateless(result);
+    (void)json_object_update_new(
+        result, json_pack("{s:[{s:s,s:s%}],s:b,s:o*}", "content", "type", "text", "text", cstr(text.p),
+                          text.n, "isError", failed, "structuredContent",
+                          failed ? NULL : json_loadb(cstr(text.p), text.n, JSON_ALLOW_NUL, NULL)));
     e = e ?: mcp_put_head(into, buf_str(&r->id), "result") ?: kube_json_print(result, into);
-    if (e < 0)
-        return e;
-    buf_truncate(into, into->n - 1); /* the brace */
-    e = r->is_stateless ? buf_putc(into, ',') : 0;
-    e = e ?: buf_puts(into, "\"content\":[{\"type\":\"text\",\"text\":");
-    e = e ?: buf_put_json(into, buf_str(&text));
-    e = e ?: buf_printf(into, "}],\"isError\":%s", failed ? "true" : "false,\"structuredContent\":");
-    return e ?: buf_put_str(into, failed ? STR("") : buf_str(&text)) ?: buf_puts(into, "}}");
+    return e ?: buf_putc(into, '}');
 }
 
 /* ---- Methods ---- */
@@ -581,7 +570,7 @@ static void mcp_call_tool(const struct mcp_message *m)
         (void)mcp_refuse(m, MCP_INVALID_PARAMS, "unknown tool: tools/list names those that there are");
         return;
     }
-    r = request_new(m->api->worker, m->reply);
+    r = request_new(m->api, m->reply);
     (void)!buf_put_str(&r->id, m->id);
     r->is_stateless = m->is_stateless;
     r->call.max_bytes = MCP_ANSWER_BYTES;
@@ -695,11 +684,10 @@ static void api_count_from_zero(const struct api_operation *op)
 {
     static const char *const codes[] = {"500", "503", "504"};
 
-    for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
-        if (op->path)
-            metric_add(op->api->o.metrics, METRIC_OPTIMIZER_REQUESTS, LV(codes[i], "rest", op->o->name), 0);
-        metric_add(op->api->o.metrics, METRIC_OPTIMIZER_REQUESTS, LV(codes[i], "mcp", op->o->name), 0);
-    }
+    for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+        for (int is_tool = !op->path; is_tool < 2; is_tool++)
+            metric_add(op->api->o.metrics, METRIC_OPTIMIZER_REQUESTS,
+                       LV(codes[i], is_tool ? "mcp" : "rest", op->o->name), 0);
 }
 
 static int api_add(struct api *a, const json_t *described)

@@ -1,10 +1,7 @@
 #include "controller/assist/assist.h"
 
-#include "controller/assist/api.h"
-#include "controller/assist/snapshot.h"
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"

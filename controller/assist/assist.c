@@ -1,19 +1,15 @@
 #include "controller/assist/assist.h"
 
-#include "controller/assist/api.h"
 #include "controller/assist/model.h"
-#include "controller/assist/snapshot.h"
 #include "controller/kube/json.h"
 #include "controller/optimize/problem.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/secret.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/out.h"
-#include "exporter/ui/site.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -68,18 +64,15 @@ struct plan_job {
     struct assist *a;
     struct call *call;
     enum plan_mode mode;
-    json_t *request;
+    struct plan
+        *plan; /* the request at first; of PLAN_COMPARE also hash and basis of the one to be applied */
     struct snapshot *hub;
     int64_t deadline_ms;
     uint32_t id; /* in the objects' names */
-    /* Of PLAN_COMPARE: the plan that is to be applied. */
-    char hash[PLAN_HASH_BYTES];
-    json_t *basis;
     /* Set by the worker. */
     bool has_run;
     int error;
     struct objection objection;
-    struct plan *plan;
     json_t *changes;
 };
 
@@ -119,8 +112,6 @@ static struct plan *plan_free(struct plan *p)
     free(p);
     return NULL;
 }
-
-DEFINE_CLEANUP(struct plan, plan_free)
 
 static void plan_drop(struct assist *a, struct plan *p)
 {
@@ -250,8 +241,6 @@ static struct plan_job *plan_job_free(struct plan_job *j)
         return NULL;
     (void)snapshot_free(j->hub);
     (void)plan_free(j->plan);
-    json_decref(j->request);
-    json_decref(j->basis);
     json_decref(j->changes);
     free(j);
     return NULL;
@@ -272,35 +261,24 @@ static void plan_hash(struct plan *p)
     (void)snprintf(p->hash, sizeof(p->hash), "%.16s", digest);
 }
 
-static int plan_describe(struct plan *p, const struct model *m, const struct solution *s, struct plan_job *j)
+static int plan_solve(struct plan_job *j, const struct model *m)
 {
+    CLEANUP(solution_done) struct solution s = {0};
     BUF_AUTO(yaml, MAX_YAML_BYTES);
+    mono_ms begin = clock_system.mono(&clock_system);
+    struct plan *p = j->plan;
     int r;
 
-    p->answer = answer_make(m, s);
+    solve(&s, &m->problem, j->deadline_ms, &j->a->cancel);
+    p->seconds = (double)mono_diff(begin, clock_system.mono(&clock_system)) / 1000;
+    p->answer = answer_make(m, &s);
     p->basis = json_incref(m->basis);
     plan_hash(p);
-    r = objects_make(&p->objects, m, s, j->id, p->hash, &j->objection);
+    r = objects_make(&p->objects, m, &s, j->id, p->hash, &j->objection);
     r = r ?: yaml_print(p->objects, &yaml);
     p->yaml = json_stringn(cstr(yaml.p), yaml.n);
     (void)json_object_set_new(p->answer, "planHash", json_string(p->hash));
     (void)json_object_set_new(p->answer, "applied", json_false());
-    return r;
-}
-
-static int plan_solve(struct plan_job *j, const struct model *m)
-{
-    CLEANUP(cleanup_plan_free) struct plan *p = xcalloc(1, sizeof(*p));
-    CLEANUP(solution_done) struct solution s = {0};
-    mono_ms begin = clock_system.mono(&clock_system);
-    int r;
-
-    p->request = json_incref(j->request);
-    solve(&s, &m->problem, j->deadline_ms, &j->a->cancel);
-    p->seconds = (double)mono_diff(begin, clock_system.mono(&clock_system)) / 1000;
-    r = plan_describe(p, m, &s, j);
-    if (r == 0)
-        j->plan = TAKE_PTR(p);
     return r;
 }
 
@@ -310,9 +288,9 @@ static void plan_run(struct job *job)
     CLEANUP(cleanup_model_free) struct model *m = NULL;
 
     j->has_run = true;
-    j->error = model_new(&m, j->request, j->hub, &j->objection);
+    j->error = model_new(&m, j->plan->request, j->hub, &j->objection);
     if (j->error == 0 && j->mode == PLAN_COMPARE)
-        j->changes = model_changes(j->basis, m, j->hash);
+        j->changes = model_changes(j->plan->basis, m, j->plan->hash);
     else if (j->error == 0)
         j->error = plan_solve(j, m);
 }
@@ -374,7 +352,7 @@ static void plan_refuse_changed(struct plan_job *j)
 
 static void plan_compare(struct plan_job *j)
 {
-    const struct plan *p = plan_find(j->a, j->hash);
+    const struct plan *p = plan_find(j->a, j->plan->hash);
 
     if (!p)
         call_fail(j->call, 404, "planHash", "the plan has expired; make a new plan");
@@ -439,17 +417,18 @@ static void plan_start(struct assist *a, struct call *c, json_t *request, enum p
                            .a = a,
                            .call = c,
                            .mode = mode,
-                           .request = json_incref(request),
+                           .plan = xmalloc(sizeof(*j->plan)),
                            .deadline_ms = deadline_ms,
-                           .id = (uint32_t)rand_u64(),
-                           .basis = compared ? json_incref(compared->basis) : NULL};
-    (void)snprintf(j->hash, sizeof(j->hash), "%s", compared ? compared->hash : "");
+                           .id = (uint32_t)rand_u64()};
+    *j->plan = (struct plan){.request = json_incref(request),
+                             .basis = compared ? json_incref(compared->basis) : NULL};
+    (void)snprintf(j->plan->hash, PLAN_HASH_BYTES, "%s", compared ? compared->hash : "");
     (*queued)++;
     reader_read(a->reader,
                 &(struct reader_query){.kinds = KIND_BIT(KINDS) - 1 - KIND_BIT(KIND_SCORERS) -
                                                 KIND_BIT(KIND_BINDINGS),
-                                       .namespace = request_namespace(j->request),
-                                       .score = request_score(j->request)},
+                                       .namespace = request_namespace(request),
+                                       .score = request_score(request)},
                 plan_on_read, j);
 }
 
@@ -604,8 +583,7 @@ int assist_serve(struct site **ret, struct assist *a, struct site_options *o, bo
         {.method = "GET", .path = "/api/v1/status", .fn = assist_reply_status, .arg = a},
         {.method = "GET", .path = "/api/v1/plan", .fn = assist_reply_plan, .arg = a},
     };
-    size_t n = ARRAY_SIZE(own) + ARRAY_SIZE(web_operations) + API_OWN_ROUTES;
-    CLEANUP(cleanup_free) struct httpd_route *routes = xcalloc(n, sizeof(*routes));
+    struct httpd_route routes[ARRAY_SIZE(own) + ARRAY_SIZE(web_operations) + API_OWN_ROUTES]; /* are copied */
     int r = api_new(&a->api, &api);
 
     if (r < 0)

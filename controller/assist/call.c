@@ -3,7 +3,6 @@
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/str.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>
@@ -220,14 +219,10 @@ static int schema_check(const json_t *schema, const json_t *value, struct object
 
 bool schema_accepts(const json_t *schema, const json_t *value, const char *whole, struct objection *ret)
 {
-    struct objection ob = {0};
-
-    if (schema_check(schema, value, &ob) == 0)
-        return true;
     *ret = (struct objection){0};
-    objection_at(ret, "%s", ob.field);
-    (void)objection_set(ret, 422, "%s: %s", *ob.field ? ob.field : whole, ob.detail);
-    return false;
+    if (schema_check(schema, value, ret) < 0)
+        (void)objection_set(ret, 422, "%s: %s", *ret->field ? ret->field : whole, ret->detail);
+    return !ret->status;
 }
 
 /* ---- Lists ---- */

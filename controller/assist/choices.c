@@ -1,12 +1,7 @@
 /* GET /policies and /workloads: what a request for a plan may name. */
-#include "controller/assist/api.h"
 #include "controller/assist/assist.h"
 #include "controller/assist/model.h"
-#include "controller/assist/snapshot.h"
 #include "controller/kube/json.h"
-
-#define SUPPLIED "resource-supply"
-#define ASKED    "resource-request"
 
 enum {
     FEW_COMPLIANT = 5, /* clusters named for each policy, for assistants */
@@ -85,20 +80,18 @@ static void choices_put(struct listing *l, const json_t *items, const char *name
                         const char *arguments)
 {
     const char *first = cstr(kube_str(json_array_get(items, 0), "namespace", NULL));
+    bool is_mixed = false;
 
     for (size_t i = 0; i < json_array_size(items); i++)
-        if (strcmp(first, cstr(kube_str(json_array_get(items, i), "namespace", NULL))) != 0) {
-            json_decref(value);
-            list_note(l->notes, "The items are in several namespaces: %s is there with `namespace`.", name);
-            return;
-        }
-    if (!listing_is_short(l) || json_dumpb(value, NULL, 0, JSON_COMPACT) <= listing_room(l) / 2) {
-        (void)json_object_set_new(l->head, name, value);
-        return;
-    }
+        is_mixed |= strcmp(first, cstr(kube_str(json_array_get(items, i), "namespace", NULL))) != 0;
+    if (is_mixed)
+        list_note(l->notes, "The items are in several namespaces: %s is there with `namespace`.", name);
+    else if (listing_is_short(l) && json_dumpb(value, NULL, 0, JSON_COMPACT) > listing_room(l) / 2)
+        list_note(l->notes, "%s is left out as it is too long: ask with %s, or with a larger maxBytes.", name,
+                  arguments);
+    else
+        (void)json_object_set(l->head, name, value);
     json_decref(value);
-    list_note(l->notes, "%s is left out as it is too long: ask with %s, or with a larger maxBytes.", name,
-              arguments);
 }
 
 /* ---- Policies ---- */
@@ -270,12 +263,12 @@ void policies_fill(struct listing *l, const struct snapshot *hub)
 
 static json_t *workloads_item(const struct listing *l, const json_t *o, const json_t *decisions)
 {
-    const char *placement = workload_placement(o), *kind = kube_label(o, ASKED "-kind");
+    const char *placement = workload_placement(o), *kind = kube_label(o, REQUESTED "-kind");
     const json_t *runs = kube_list(decisions, kube_namespace(o), placement, NULL);
 
     return json_pack("{s:s,s:s,s:s,s:s,s:o,s:s,s:o,s:I}", "namespace", kube_namespace(o), "name",
                      kube_name(o), "app", cstr(kube_label(o, "app")), "kind", cstr(kind), "amounts",
-                     resources_of_labels(o, kind, ASKED "-amount"), "placement", placement, "runsOn",
+                     resources_of_labels(o, kind, REQUESTED "-amount"), "placement", placement, "runsOn",
                      list_head(runs, listing_at_most(l, FEW_CLUSTERS)), "runsOnTotal",
                      (json_int_t)json_array_size(runs));
 }
@@ -288,7 +281,7 @@ void workloads_fill(struct listing *l, const struct snapshot *hub)
     const json_t *o;
 
     while ((o = snapshot_next(hub, KIND_WORKLOADS, &at))) {
-        bool is_usable = kube_label(o, "app") && kube_label(o, ASKED "-kind") && workload_placement(o);
+        bool is_usable = kube_label(o, "app") && kube_label(o, REQUESTED "-kind") && workload_placement(o);
         json_auto_t *item = is_usable ? workloads_item(l, o, decisions) : NULL;
 
         unusable += !is_usable;
@@ -300,7 +293,7 @@ void workloads_fill(struct listing *l, const struct snapshot *hub)
     choices_put(l, items, "targetWorkloads", targets, "app or kind");
     if (unusable)
         list_note(l->notes,
-                  "%zu ManifestWorkReplicaSets are not listed: they lack the label app, the label " ASKED
+                  "%zu ManifestWorkReplicaSets are not listed: they lack the label app, the label " REQUESTED
                   "-kind, or a placementRef.",
                   unusable);
     listing_add_all(l, items);

@@ -16,9 +16,6 @@ enum {
     MAX_LIMITS = 5 * 1000 * 1000,
 };
 
-#define REQUESTED "resource-request"
-#define SUPPLIED  "resource-supply"
-
 void *model_alloc(struct model *m, size_t n, size_t size)
 {
     return memset(arena_alloc(&m->arena, (n + 1) * size), 0, (n + 1) * size);
@@ -544,26 +541,15 @@ static void spread_sort_sites(struct model *m, struct model_spread *s, const cha
         s->sites[next[s->value[i]]++] = (uint32_t)i;
 }
 
-static size_t spread_add_limits(const struct model *m, const struct model_spread *s,
-                                struct problem_limit *into)
+static void spread_add_limits(const struct model_spread *s, struct problem_limit *limits, size_t *n)
 {
-    size_t n = 0;
-
-    for (size_t v = 0; v < s->n_values; v++) {
-        struct problem_limit one = {.workloads = s->workloads,
-                                    .n_workloads = s->is_member ? s->n_workloads : 1,
-                                    .sites = &s->sites[s->first[v]],
-                                    .n_sites = s->first[v + 1] - s->first[v],
-                                    .max = s->max};
-
-        for (size_t i = 0; i < (s->is_member ? 1 : s->n_workloads); i++, one.workloads++)
-            if (s->is_member || m->problem.replicas[*one.workloads] > s->max) {
-                if (into)
-                    into[n] = one;
-                n++;
-            }
-    }
-    return n;
+    for (size_t v = 0; v < s->n_values; v++)
+        for (size_t i = 0; i < (s->is_member ? 1 : s->n_workloads); i++)
+            limits[(*n)++] = (struct problem_limit){.workloads = &s->workloads[i],
+                                                    .n_workloads = s->is_member ? s->n_workloads : 1,
+                                                    .sites = &s->sites[s->first[v]],
+                                                    .n_sites = s->first[v + 1] - s->first[v],
+                                                    .max = s->max};
 }
 
 static int model_read_spreads(struct model *m, struct objection *ob)
@@ -587,16 +573,16 @@ static int model_read_spreads(struct model *m, struct objection *ob)
         spread_sort_sites(m, s, cstr(kube_str(o, "label", NULL)));
         s->workloads = model_alloc(m, m->problem.n_workloads, sizeof(uint32_t));
         for (uint32_t w = 0; w < m->problem.n_workloads; w++)
-            if (!s->is_member || s->is_member[w])
+            if (s->is_member ? s->is_member[w] : m->problem.replicas[w] > s->max)
                 s->workloads[s->n_workloads++] = w;
-        n += spread_add_limits(m, s, NULL);
+        n += s->n_values * (s->is_member ? 1 : s->n_workloads);
     }
     objection_at(ob, "spread");
     if (n > MAX_LIMITS)
         return objection_set(ob, 422, "spreading takes more than %d limits", MAX_LIMITS);
     m->problem.limits = limits = model_alloc(m, n, sizeof(*limits));
     for (i = 0; i < m->n_spreads; i++)
-        m->problem.n_limits += spread_add_limits(m, &m->spreads[i], limits + m->problem.n_limits);
+        spread_add_limits(&m->spreads[i], limits, &m->problem.n_limits);
     return 0;
 }
 

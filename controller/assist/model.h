@@ -8,6 +8,10 @@
 #include "exporter/base/map.h"
 #include "exporter/base/memory.h"
 
+/* How labels begin that say what workloads request and Policies supply. */
+#define REQUESTED "resource-request"
+#define SUPPLIED  "resource-supply"
+
 struct model_workload {
     const char *name, *app, *placement, *kind;
     const json_t *object; /* ManifestWorkReplicaSet */
@@ -37,7 +41,7 @@ struct model_spread {
     uint32_t max;
     uint32_t *sites;     /* of the request's clusters, by value; ascending for each */
     size_t *first;       /* [n_values + 1]: of each value in sites */
-    uint32_t *workloads; /* the members, or all; ascending */
+    uint32_t *workloads; /* the members, or those that may exceed it by themselves; ascending */
     size_t n_workloads;
 };
 
@@ -105,7 +109,7 @@ void *model_alloc(struct model *m, size_t n, size_t size);
 /* Notes what the model depends on; the entry is taken. */
 void model_note_basis(struct model *m, const char *kind, const char *name, json_t *entry);
 
-/* ---- scores.c: -EINVAL with the objection ---- */
+/* ---- preference.c: -EINVAL with the objection ---- */
 
 /* One score, or several to be added up, for which the sum's format counts unless they have their own. */
 MUST_USE int model_read_preference(struct model *m, struct objection *ob);

@@ -126,22 +126,17 @@ static const char *finding_explain(const struct finding *f, uint32_t w, char mes
     return rows[i].reason;
 }
 
-static void finding_count_used(struct finding *f)
-{
-    for (size_t i = 0; i < f->m->n_spreads; i++) {
-        const struct model_spread *s = &f->m->spreads[i];
-
-        f->used[i] = xcalloc(s->n_values + 1, sizeof(uint32_t));
-        for (size_t j = 0; s->is_member && j < f->s->n_placed; j++)
-            f->used[i][s->value[f->s->placed[j].site]] += s->is_member[f->s->placed[j].workload];
-    }
-}
-
 static void answer_left_out(json_t *list, const struct model *m, const struct solution *s)
 {
     struct finding f = {.m = m, .s = s, .placed = s->placed};
 
-    finding_count_used(&f);
+    for (size_t i = 0; i < m->n_spreads; i++) {
+        const struct model_spread *spread = &m->spreads[i];
+
+        f.used[i] = xcalloc(spread->n_values + 1, sizeof(uint32_t));
+        for (size_t j = 0; spread->is_member && j < s->n_placed; j++)
+            f.used[i][spread->value[s->placed[j].site]] += spread->is_member[s->placed[j].workload];
+    }
     for (uint32_t w = 0; w < m->problem.n_workloads; w++, f.placed += f.n_placed) {
         const char *reason;
         char message[256];
@@ -388,7 +383,6 @@ static int check_selectors(const struct making *mk, struct objection *ob)
     return 0;
 }
 
-/* The names are taken. */
 static json_t *predicate_of(const char *label, json_t *names, bool wants_claim)
 {
     json_t *selector =
@@ -397,7 +391,6 @@ static json_t *predicate_of(const char *label, json_t *names, bool wants_claim)
             : json_pack("{s:{s:[{s:s, s:s, s:O}]}}", "labelSelector", "matchExpressions", "key", label,
                         "operator", "In", "values", names);
 
-    json_decref(names);
     if (wants_claim)
         (void)json_object_set_new(selector, "claimSelector",
                                   json_pack("{s:[{s:s, s:s, s:[s]}]}", "matchExpressions", "key",
@@ -412,7 +405,7 @@ static json_t *predicates_of(const struct making *mk, const struct problem_pair 
     json_t *predicates = json_array();
 
     for (size_t by = 0; by < ARRAY_SIZE(selector_labels); by++) {
-        json_t *names = json_array();
+        json_auto_t *names = json_array();
 
         for (size_t i = 0; i < n; i++) {
             const struct model_site *site = &mk->m->sites[placed[i].site];
@@ -422,8 +415,6 @@ static json_t *predicates_of(const struct making *mk, const struct problem_pair 
         }
         if (json_array_size(names))
             (void)json_array_append_new(predicates, predicate_of(selector_labels[by], names, wants_claim));
-        else
-            json_decref(names);
     }
     return predicates;
 }

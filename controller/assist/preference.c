@@ -280,16 +280,6 @@ static int model_check_score(struct model *m, const struct model_score *score, d
     return 0;
 }
 
-/* The settings of the cluster of setting `first`: its sites are neighbours. */
-static size_t board_size(const struct model *m, size_t first)
-{
-    size_t end = first;
-
-    while (end < m->problem.n_settings && m->settings[end].cluster == m->settings[first].cluster)
-        end++;
-    return end - first;
-}
-
 static void model_fill_scores(struct model *m, int16_t *scores)
 {
     size_t cells = m->apps.n * MAX_POLICIES;
@@ -298,11 +288,14 @@ static void model_fill_scores(struct model *m, int16_t *scores)
     struct board b = {.m = m, .sums = sums, .is_missing = missing};
 
     for (; b.first < m->problem.n_settings; b.first += b.n) {
-        b.n = board_size(m, b.first);
+        const struct model_setting *s = &m->settings[b.first]; /* the sites of a cluster are neighbours */
+
+        for (b.n = 1; b.first + b.n < m->problem.n_settings && s[b.n].cluster == s->cluster;)
+            b.n++;
         memset(sums, 0, m->apps.n * b.n * sizeof(double));
         memset(missing, 0, m->apps.n * b.n * sizeof(bool));
         for (size_t i = 0; i < m->n_scores; i++)
-            board_read(&b, &m->scores[i], m->settings[b.first].cluster_name);
+            board_read(&b, &m->scores[i], s->cluster_name);
         board_write(&b, scores);
     }
 }

@@ -1,7 +1,5 @@
 /* GET /addonplacementscores, /scorers, and /scorers/explain: why a scorer has no score on a cluster. */
-#include "controller/assist/api.h"
 #include "controller/assist/assist.h"
-#include "controller/assist/snapshot.h"
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
 #include "controller/placement/items.h"
@@ -104,8 +102,7 @@ static json_t *text_cut(const char *text, size_t max)
 
 /* ---- The summary of scores ---- */
 
-/* AddOnPlacementScore allows -100 to 100; the API server refuses others. */
-enum { LEAST = -100, MOST = 100, VALUES = MOST - LEAST + 1, ROW_BYTES = 150 /* without texts */ };
+enum { VALUES = ITEM_MAX - ITEM_MIN + 1, ROW_BYTES = 150 /* without texts */ };
 
 /* What an assistant can read of 20,000 objects: a row for each name. */
 struct summary_row {
@@ -132,7 +129,7 @@ static void summary_add(struct map *by_name, const struct score *score)
     for (size_t i = 0; i < score->n_items; i++) {
         int32_t v = score->items[i].value;
 
-        row->counts[(v < LEAST ? LEAST : v > MOST ? MOST : v) - LEAST]++;
+        row->counts[(v < ITEM_MIN ? ITEM_MIN : v > ITEM_MAX ? ITEM_MAX : v) - ITEM_MIN]++;
     }
 }
 
@@ -145,7 +142,7 @@ static json_t *summary_nth(const struct summary_row *row, size_t n)
         return NULL;
     while (i < VALUES - 1 && n >= row->counts[i])
         n -= row->counts[i++];
-    return json_integer((int)i + LEAST);
+    return json_integer((int)i + ITEM_MIN);
 }
 
 /* max_text: bytes of each of the scorer's texts. */
@@ -517,11 +514,10 @@ static void explain_put_findings(struct listing *l, const struct explanation *f)
     const char *first = kube_str(json_array_get(f->list, 0), "finding", NULL);
     const struct score *s = f->score;
 
-    (void)json_object_set_new(l->head, "cluster", json_string(f->cluster));
-    (void)json_object_set_new(l->head, "scorer", json_string(kube_name(f->scorer)));
-    (void)json_object_set_new(l->head, "hasScore", json_boolean(f->has_score));
-    (void)json_object_set_new(l->head, "cause",
-                              json_string(f->has_score ? "The score is there and valid." : cstr(first)));
+    (void)json_object_update_new(l->head,
+                                 json_pack("{s:s,s:s,s:b,s:s}", "cluster", f->cluster, "scorer",
+                                           kube_name(f->scorer), "hasScore", f->has_score, "cause",
+                                           f->has_score ? "The score is there and valid." : cstr(first)));
     if (s)
         (void)json_object_set_new(l->head, "addonPlacementScore",
                                   json_pack("{s:s,s:I,s:o*,s:b}", "name", s->name, "values",

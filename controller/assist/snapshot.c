@@ -1,6 +1,5 @@
 #include "controller/assist/snapshot.h"
 
-#include "controller/assist/api.h"
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"

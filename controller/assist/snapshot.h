@@ -5,7 +5,6 @@
 #include "controller/assist/api.h"
 #include "controller/kube/client.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/str.h"
 
 #define GENERATED_LABEL "dynamic-scoring-framework-mcp/generated" /* of the objects that plans become */
 #define PLAN_ANNOTATION "dynamic-scoring.open-cluster-management.io/plan" /* the plan's hash */
@@ -84,10 +83,7 @@ void snapshot_note_missing_kinds(const struct snapshot *s, json_t *notes);
 /* ---- Reading: page by page, when a request comes; nothing is kept ----
  *
  * Between requests one object of each kind is listed every half a minute, so that the page, the gauges,
- * /readyz and the log say what cannot be read before somebody asks for it.
- *
- * Rights: list on all kinds, in all namespaces, and get on the ManifestWork
- * dynamic-scoring-config-manifestwork. */
+ * /readyz and the log say what cannot be read before somebody asks for it. */
 
 struct reader;
 

@@ -1,7 +1,6 @@
 #include "controller/optimize/search.h"
 
 #include "controller/optimize/problem.h"
-#include "exporter/base/def.h"
 #include "exporter/base/memory.h"
 
 #include <errno.h>
@@ -105,7 +104,7 @@ static int64_t prices_value(const struct prices *x, uint32_t setting, uint32_t w
         value += p->move_cost * PRICE_ONE + x->stay;
     if (p->n_resources > 1)
         value -= resources_cost(x, setting, workload);
-    return value - (x->has_limits ? limits_cost(x, x->l->site_of[setting], workload) : 0);
+    return value - limits_cost(x, x->l->site_of[setting], workload);
 }
 
 static void offer(const struct prices *x, uint32_t setting, uint32_t workload, int64_t score,
@@ -292,12 +291,6 @@ static bool rows_reach(struct rows *x, const struct prices *prices, int64_t marg
 
 /* ---- The bound ---- */
 
-__attribute__((optimize("O3"))) static void raise_best(int16_t *best, const int16_t *scores, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        best[i] = scores[i] > best[i] ? scores[i] : best[i];
-}
-
 /* Every replica at its workload's best score, and none is moved. */
 static void bound_trivially(struct dual *x)
 {
@@ -305,7 +298,8 @@ static void bound_trivially(struct dual *x)
     CLEANUP(cleanup_free) int16_t *best = xcalloc(p->n_workloads + 1, sizeof(*best));
 
     for (size_t k = 0; k < p->n_settings; k++)
-        raise_best(best, &p->scores[k * p->n_workloads], p->n_workloads);
+        for (size_t w = 0; w < p->n_workloads; w++)
+            best[w] = problem_score(p, k, w) > best[w] ? problem_score(p, k, w) : best[w];
     x->bound = p->move_cost * (int64_t)p->n_running;
     for (size_t w = 0; w < p->n_workloads; w++) {
         x->bound += (int64_t)x->l->replicas[w] * best[w];
@@ -352,11 +346,8 @@ static void round_prices(struct dual *x)
         prices_set(&x->prices, (uint32_t)w, (int64_t)*price++);
     for (size_t i = 0; i < p->n_settings * p->n_resources; i++)
         x->prices.resource[i] = (int64_t)*price++;
-    x->prices.has_limits = false;
-    for (size_t i = 0; i < p->n_limits; i++) {
+    for (size_t i = 0; i < p->n_limits; i++)
         x->prices.limit[i] = (int64_t)*price++;
-        x->prices.has_limits |= x->prices.limit[i] > 0;
-    }
     x->prices.stay = (int64_t)*price;
 }
 

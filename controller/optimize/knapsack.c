@@ -6,7 +6,7 @@
  * Of the items of one amount a, only the cells / a best can be taken: no more than c (1 + 1/2 + 1/3 + ...)
  * items matter for c cells, whatever their number, and the table has a size of its own. */
 #include "controller/optimize/search.h"
-#include "exporter/base/def.h"
+#include "exporter/base/memory.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -24,28 +24,18 @@ static size_t knapsack_matter(uint32_t cells)
     return n;
 }
 
-void knapsack_init(struct knapsack *k, size_t max_items)
+void knapsack_init(struct knapsack *k, struct arena *a, size_t max_items)
 {
     size_t rows = size_min(max_items, ENOUGH * knapsack_matter(KNAPSACK_CELLS));
 
     *k = (struct knapsack){
-        .items = xmalloc((max_items + 1) * sizeof(*k->items)),
-        .held = xmalloc((max_items + 1) * sizeof(*k->held)),
-        .core = xmalloc((max_items + 1) * sizeof(*k->core)),
-        .best = xmalloc((KNAPSACK_CELLS + 1) * sizeof(*k->best)),
-        .taken = xmalloc(rows * (KNAPSACK_CELLS + 1) + 1),
+        .items = arena_alloc(a, (max_items + 1) * sizeof(*k->items)),
+        .held = arena_alloc(a, (max_items + 1) * sizeof(*k->held)),
+        .core = arena_alloc(a, (max_items + 1) * sizeof(*k->core)),
+        .best = arena_alloc(a, (KNAPSACK_CELLS + 1) * sizeof(*k->best)),
+        .taken = arena_alloc(a, rows * (KNAPSACK_CELLS + 1) + 1),
     };
     knapsack_clear(k);
-}
-
-void knapsack_done(struct knapsack *k)
-{
-    free(k->items);
-    free(k->held);
-    free(k->core);
-    free(k->best);
-    free(k->taken);
-    *k = (struct knapsack){0};
 }
 
 void knapsack_clear(struct knapsack *k)
@@ -63,14 +53,6 @@ void knapsack_hold(struct knapsack *k)
     k->n_held = k->n;
     k->items = was;
     k->n = 0;
-}
-
-static void item_swap(struct knapsack_item *a, struct knapsack_item *b)
-{
-    struct knapsack_item t = *a;
-
-    *a = *b;
-    *b = t;
 }
 
 /* By amount, then the best first. */
@@ -195,18 +177,21 @@ static size_t fill_core(struct knapsack *k, size_t from, uint32_t cells, int64_t
 }
 
 /* Drops what does not fit by itself; moves what takes no cells to the front, and returns its number. */
-static size_t sort_out(struct knapsack *k, uint32_t cells, uint64_t *amount)
+static size_t sort_out(struct knapsack *k, uint32_t cells)
 {
     size_t n = 0, zeros = 0;
 
-    *amount = 0;
     for (size_t i = 0; i < k->n; i++) {
-        if (k->items[i].amount > cells)
+        struct knapsack_item item = k->items[i];
+
+        if (item.amount > cells)
             continue;
-        *amount += k->items[i].amount;
-        k->items[n] = k->items[i];
-        if (k->items[n++].amount == 0)
-            item_swap(&k->items[n - 1], &k->items[zeros++]);
+        k->items[n] = item;
+        if (item.amount == 0) {
+            k->items[n] = k->items[zeros];
+            k->items[zeros++] = item;
+        }
+        n++;
     }
     k->n = n;
     return zeros;
@@ -215,7 +200,7 @@ static size_t sort_out(struct knapsack *k, uint32_t cells, uint64_t *amount)
 int64_t knapsack_solve(struct knapsack *k, uint32_t cells)
 {
     uint64_t amount;
-    size_t zeros = sort_out(k, cells, &amount), n_core;
+    size_t zeros = sort_out(k, cells), n_core;
     int64_t sure = 0, most = 0, value, tolerance = k->tolerance + 1;
 
     for (size_t i = 0; i < zeros; i++)

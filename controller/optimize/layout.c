@@ -3,7 +3,6 @@
 #include "exporter/base/memory.h"
 
 #include "exporter/base/clock.h"
-#include "exporter/base/def.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 #include "controller/optimize/search.h"
 
 #include "controller/optimize/problem.h"
-#include "exporter/base/def.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -359,6 +358,7 @@ void primal_init(struct primal *x, struct layout *l, struct knapsack *k)
     };
     placing_init(&x->now, l);
     placing_init(&x->best, l);
+    x->best.sum = NO_ANSWER;
     prices_init(&x->prices, l);
 }
 
@@ -366,7 +366,7 @@ void primal_keep(struct primal *x)
 {
     if (x->now.n_stays < x->l->stays_needed)
         return;
-    if (!x->has_best || x->now.sum > x->best.sum) {
+    if (x->now.sum > x->best.sum) {
         placing_copy(&x->best, &x->now);
         x->has_best = true;
     }
@@ -449,7 +449,7 @@ static void undo(struct primal *x, uint32_t site, uint32_t setting)
 
 /* The site chooses what it hosts: the set of workloads and the setting that gain most, given where all others
  * are; at equal gain it keeps its setting. Returns whether that changed anything. */
-static bool improve_site(struct primal *x, const struct rows *rows, uint32_t site)
+static bool improve_site(struct primal *x, const struct rows *rows, uint32_t site, bool is_free)
 {
     const struct problem *p = x->l->p;
     uint32_t before = x->now.setting[site], best = NO_SETTING;
@@ -475,7 +475,7 @@ static bool improve_site(struct primal *x, const struct rows *rows, uint32_t sit
     prices_at_site(&x->prices, site, false);
     if (best != NO_SETTING && most > own) {
         fill_site(x, site, best);
-        if ((x->is_free || x->now.sum > sum) &&
+        if ((is_free || x->now.sum > sum) &&
             (x->now.n_stays >= stays || x->now.n_stays >= x->l->stays_needed))
             return true;
     }
@@ -489,11 +489,10 @@ static bool improve(struct primal *x, const struct rows *rows, bool is_free)
 {
     bool changed = false;
 
-    x->is_free = is_free;
     for (uint32_t w = 0; w < x->l->p->n_workloads; w++)
         ask_price(x, w);
     for (uint32_t s = 0; s < x->l->p->n_sites && !layout_stopped(x->l); s++)
-        changed |= improve_site(x, rows, s);
+        changed |= improve_site(x, rows, s, is_free);
     return changed;
 }
 

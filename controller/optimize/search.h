@@ -3,7 +3,6 @@
 #define DS_OPTIMIZE_SEARCH_H
 
 #include "controller/optimize/problem.h"
-#include "exporter/base/def.h"
 #include "exporter/base/memory.h"
 
 enum { KNAPSACK_CELLS = 512 }; /* the largest capacity of a knapsack; larger amounts are scaled down */
@@ -26,7 +25,7 @@ struct layout {
     const atomic_bool *cancel; /* or NULL */
     int64_t end_ms;
     bool stopped;
-    struct arena arena; /* of all that solving takes, but the knapsack's */
+    struct arena arena; /* of all that solving takes */
 };
 
 /* The deadline counts from now. */
@@ -73,19 +72,17 @@ static inline int64_t layout_request(const struct layout *l, size_t workload)
 /* Whether an ascending list has the number. */
 static inline bool list_has(const uint32_t *list, size_t n, uint32_t what)
 {
-    while (n > 0) {
-        size_t half = n / 2;
+    size_t low = 0, high = n;
 
-        if (list[half] == what)
-            return true;
-        if (list[half] < what) {
-            list += half + 1;
-            n -= half + 1;
-        } else {
-            n = half;
-        }
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (list[middle] < what)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return false;
+    return low < n && list[low] == what;
 }
 
 static inline bool limit_has_site(const struct problem_limit *limit, uint32_t site)
@@ -93,10 +90,7 @@ static inline bool limit_has_site(const struct problem_limit *limit, uint32_t si
     return list_has(limit->sites, limit->n_sites, site);
 }
 
-/* ---- knapsack.c: which items gain most together (0/1) ----
- *
- * Dynamic programming over a whole number of cells, of the few items whose worth is near the price of their
- * cells (the core: Balas and Zemel). */
+/* ---- knapsack.c: which items gain most together (0/1; Balas and Zemel) ---- */
 
 struct knapsack_item {
     int64_t value;   /* more than 0 */
@@ -124,8 +118,8 @@ struct knapsack {
 
 #define KNAPSACK_ALL (INT64_MAX / 4)
 
-void knapsack_init(struct knapsack *k, size_t max_items);
-void knapsack_done(struct knapsack *k);
+/* Its memory is the arena's. */
+void knapsack_init(struct knapsack *k, struct arena *a, size_t max_items);
 /* No items, all of which are given. */
 void knapsack_clear(struct knapsack *k);
 /* The best sum of values of items that fit into `cells`, and leaves the items that were taken. With items
@@ -134,11 +128,7 @@ int64_t knapsack_solve(struct knapsack *k, uint32_t cells);
 /* Puts the items aside, in place of those that were. */
 void knapsack_hold(struct knapsack *k);
 
-/* ---- dual.c: the bound ----
- *
- * Each workload's replicas are bought at a price instead of being counted, and each site takes what gains
- * most at these prices with its best setting (a knapsack). Whatever the prices are, the sum is not below the
- * objective of any answer. Prices are improved by subgradient steps. */
+/* ---- dual.c: the bound, as README.md explains it ---- */
 
 enum {
     PRICE_ONE = 1024,
@@ -153,7 +143,6 @@ struct prices {
     int64_t *limit;     /* [limit] */
     int64_t stay;       /* paid for each replica that stays */
     uint32_t stride;    /* scans look at every so many-th workload, others for other sites */
-    bool has_limits;    /* a limit has a price */
     bool *is_running;   /* [workload]: on the site of the last prices_at_site() */
 };
 
@@ -268,20 +257,21 @@ bool placing_stays(const struct placing *x, uint32_t workload, uint32_t site);
 /* The answer: settings without a workload are dropped. */
 void placing_export(const struct placing *x, struct solution *ret);
 
-/* Small changes: shifts and swaps. Among answers of the same worth, lower indices. Ends where
- * none of them helps, or the search must end; does nothing to problems so large that looking at all pairs
- * takes seconds. */
+/* Shifts and swaps; among answers of the same worth, lower indices. Does nothing to problems so large that
+ * looking at all pairs takes seconds. */
 void polish(struct placing *x);
+
+/* Less than any sum of gains, so that prices of it are exact. */
+#define NO_ANSWER (-(INT64_C(1) << 50))
 
 struct primal {
     struct layout *l;
     struct knapsack *knapsack;
-    struct placing now, best;
+    struct placing now, best; /* best.sum: NO_ANSWER without one */
     bool has_best;
     struct prices prices;        /* what a workload must gain on another site */
     const int64_t *guide;        /* [workload]: prices to mix in; NULL: none */
     int guided;                  /* their share: 0 .. GUIDE_ALL */
-    bool is_free;                /* see improve() */
     int64_t *grain;              /* [setting]: what a grain of its supply was worth */
     struct problem_pair *undone; /* where replicas were before a change */
     size_t n_undone;

@@ -1,6 +1,5 @@
 #include "controller/optimize/problem.h"
 #include "controller/optimize/search.h"
-#include "exporter/base/def.h"
 
 #include <errno.h>
 #include <math.h>
@@ -29,7 +28,6 @@ enum {
 
 static const size_t BRANCH_WORK = (size_t)100 << 20; /* scores that all evaluations together may look at */
 static const double NODE_FACTOR = 0.05;
-static const int64_t NO_ANSWER = INT64_MIN / 4; /* less than any sum of gains */
 
 struct branch {
     struct primal *answers; /* of the whole problem */
@@ -58,11 +56,6 @@ static size_t branch_cell(const struct branch *b, uint32_t setting, uint32_t wor
 static bool branch_is_open(const struct branch *b, uint32_t setting, uint32_t workload)
 {
     return b->scores[branch_cell(b, setting, workload)] != SCORE_IMPOSSIBLE;
-}
-
-static int64_t branch_best(const struct branch *b)
-{
-    return b->answers->has_best ? b->answers->best.sum : NO_ANSWER;
 }
 
 /* ---- Fixing and excluding ---- */
@@ -148,7 +141,7 @@ static void branch_tighten(struct branch *b)
     struct dual *x = &b->dual;
     int64_t wanted = (b->answers->best.sum - b->gains + 1) * PRICE_ONE;
 
-    for (uint32_t s = 0; s < b->p.n_sites && b->answers->has_best; s++) {
+    for (uint32_t s = 0; s < b->p.n_sites; s++) {
         int64_t most = 0, others;
 
         for (uint32_t k = b->p.first_setting[s]; k < b->p.first_setting[s + 1]; k++)
@@ -205,14 +198,14 @@ static int branch_bound_node(struct branch *b)
         b->n_evaluated++;
         if (i == 0)
             branch_try_answer(b, false);
-        if (b->gains + x->bound <= branch_best(b))
+        if (b->gains + x->bound <= b->answers->best.sum)
             return 1;
         if (i % TIGHTEN_EVERY == 0 || i == STEPS_OF_NODE - 1)
             branch_tighten(b);
-        dual_step(x, b->answers->has_best ? branch_best(b) - b->gains : x->value / PRICE_ONE - 1);
+        dual_step(x, b->answers->has_best ? b->answers->best.sum - b->gains : x->value / PRICE_ONE - 1);
     }
     branch_try_answer(b, b->n_open == 0);
-    return b->n_open == 0 || b->gains + x->bound <= branch_best(b);
+    return b->n_open == 0 || b->gains + x->bound <= b->answers->best.sum;
 }
 
 /* ---- The tree ---- */
@@ -265,7 +258,7 @@ static int64_t branch_search(struct branch *b, int64_t bound)
     prices = copy_of(x->lowest, prices_size);
     n_open = b->n_open;
     b->depth++;
-    for (int way = 0; way < 2 && open == INT64_MIN && bound > branch_best(b); way++) {
+    for (int way = 0; way < 2 && open == INT64_MIN && bound > b->answers->best.sum; way++) {
         memcpy(x->price, prices, prices_size);
         if (way == 0)
             branch_fix(b, choice);
@@ -321,17 +314,17 @@ static void branch_init(struct branch *b, struct primal *answers, const double *
  * keeps max_moves). Returns whether it did either. */
 static bool branch(struct primal *answers, const double *prices, int64_t *bound)
 {
-    int64_t had = answers->has_best ? answers->best.sum : INT64_MIN, has, before = *bound;
+    int64_t had = answers->best.sum, before = *bound;
     struct branch b;
 
     branch_init(&b, answers, prices);
     branch_exclude_useless(&b);
     *bound = branch_search(&b, *bound);
-    has = answers->has_best ? answers->best.sum : INT64_MIN;
-    *bound = has > *bound ? has : *bound;
+    if (answers->has_best && answers->best.sum > *bound)
+        *bound = answers->best.sum;
     answers->l->stopped |= b.l.stopped;
     layout_done(&b.l);
-    return *bound < before || has > had;
+    return *bound < before || answers->best.sum > had;
 }
 
 /* ---- Relaxation ---- */
@@ -429,7 +422,7 @@ void solve(struct solution *ret, const struct problem *p, int64_t deadline_ms, c
     struct relax x = {0};
 
     layout_init(&x.layout, p, deadline_ms, cancel);
-    knapsack_init(&x.knapsack, p->n_workloads + 1);
+    knapsack_init(&x.knapsack, &x.layout.arena, p->n_workloads + 1);
     dual_init(&x.dual, &x.layout, &x.knapsack);
     primal_init(&x.primal, &x.layout, &x.knapsack);
     /* A large problem whose prices can be tuned without an answer starts with the prices: they give a bound
@@ -445,6 +438,5 @@ void solve(struct solution *ret, const struct problem *p, int64_t deadline_ms, c
     if (!relax_is_optimal(&x) && p->n_settings * p->n_workloads <= CELLS_MAX && !x.layout.stopped)
         x.has_branched = branch(&x.primal, x.dual.lowest, &x.dual.bound);
     relax_export(&x, ret);
-    knapsack_done(&x.knapsack);
     layout_done(&x.layout);
 }

@@ -1,6 +1,5 @@
 #include "controller/optimize/problem.h"
 #include "controller/optimize/search.h"
-#include "exporter/base/def.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -120,12 +119,6 @@ static void tune_init(struct tune *t, struct dual *x, const uint32_t *setting)
         t->lowest[s] = setting[s] == NO_SETTING ? 0 : (float)x->grain[setting[s]] / PRICE_ONE;
 }
 
-static void tune_reserve(struct tune *t, size_t n)
-{
-    free(t->cells);
-    t->cells = xmalloc((n + 1) * sizeof(*t->cells));
-}
-
 /* All sites, of one in so many workloads. */
 static void take_sample(struct tune *t)
 {
@@ -134,7 +127,7 @@ static void take_sample(struct tune *t)
     size_t wanted = size_max(SAMPLE_CELLS / (p->n_sites + 1), p->n_sites) + 1, stride = n / wanted + 1;
     float all = 0, sampled = 0;
 
-    tune_reserve(t, (n / stride + 1) * p->n_sites);
+    t->cells = xmalloc(((n / stride + 1) * p->n_sites + 1) * sizeof(*t->cells));
     for (size_t w = 0; w < n; w++) {
         t->first[w] = used;
         all += t->dual->rows.grains[w];
@@ -164,7 +157,8 @@ static void take_rows(struct tune *t)
         for (size_t i = 0; k != NO_SETTING && i < rows->n[k]; i++)
             first[rows->cells[rows->first[k] + i].workload + 1]++;
     }
-    tune_reserve(t, layout_sum_up(first, p->n_workloads));
+    free(t->cells);
+    t->cells = xmalloc((layout_sum_up(first, p->n_workloads) + 1) * sizeof(*t->cells));
     for (uint32_t s = 0; s < p->n_sites; s++) {
         uint32_t k = t->setting[s];
 

@@ -1,4 +1,5 @@
 #include "controller/optimize/search.h"
+#include "exporter/base/memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,10 +67,11 @@ static void assert_taken_are_worth(const struct knapsack *k, const struct knapsa
 
 static void finds_what_plain_dynamic_programming_finds(void **state)
 {
+    struct arena arena = {0};
     struct knapsack k;
 
     (void)state;
-    knapsack_init(&k, ITEMS);
+    knapsack_init(&k, &arena, ITEMS);
     for (unsigned round = 0; round < ROUNDS; round++) { /* price and tolerance of the round before are kept */
         struct knapsack_item items[ITEMS];
         size_t n = make_items(items, round);
@@ -84,17 +86,18 @@ static void finds_what_plain_dynamic_programming_finds(void **state)
         assert_false(k.is_cut);
         assert_taken_are_worth(&k, items, cells, value);
     }
-    knapsack_done(&k);
+    arena_done(&arena);
 }
 
 /* Items whose worth is at or below a line are not given; they count in the answer as if they might be. */
 static void bounds_the_best_when_items_are_not_given(void **state)
 {
+    struct arena arena = {0};
     struct knapsack k;
     unsigned cut = 0;
 
     (void)state;
-    knapsack_init(&k, ITEMS);
+    knapsack_init(&k, &arena, ITEMS);
     for (unsigned round = 0; round < ROUNDS; round++) {
         struct knapsack_item items[ITEMS];
         size_t n = make_items(items, round);
@@ -114,15 +117,16 @@ static void bounds_the_best_when_items_are_not_given(void **state)
         cut += k.is_cut;
     }
     assert_true(cut > 0);
-    knapsack_done(&k);
+    arena_done(&arena);
 }
 
 static void puts_items_aside(void **state)
 {
+    struct arena arena = {0};
     struct knapsack k;
 
     (void)state;
-    knapsack_init(&k, 2);
+    knapsack_init(&k, &arena, 2);
     k.items[k.n++] = (struct knapsack_item){7, 3, 0};
     k.items[k.n++] = (struct knapsack_item){5, 3, 1};
     assert_int_equal(knapsack_solve(&k, 5), 7);
@@ -130,7 +134,7 @@ static void puts_items_aside(void **state)
     assert_int_equal(k.n, 0);
     assert_int_equal(k.n_held, 1);
     assert_int_equal(k.held[0].what, 0);
-    knapsack_done(&k);
+    arena_done(&arena);
 }
 
 int main(void)
