@@ -264,13 +264,13 @@ size_t num_put_u64(char out[NUM_MAX], uint64_t v)
 
 /* ---- Reading ----
  *
- * The digits become a 64-bit integer w and a power of ten q. Nearly always both are exact as long doubles,
- * whose product is then rounded twice; where that could matter, and for all other numbers, strtod()
- * decides. */
+ * The digits become a 64-bit integer w and a power of ten q. Nearly always the double nearest to their
+ * product is found by arithmetic on doubles; strtod() decides where that cannot tell, and for all other
+ * numbers. */
 
 enum {
     W_DIGITS = 19,      /* that always fit 64 bits */
-    EXACT_MAX = 27,     /* 10^27 is the last power of ten with at most 64 significant bits */
+    EXACT_MAX = 22,     /* 10^22 is the last power of ten that a double holds exactly */
     TEXT_MAX = 64 << 10 /* a longer number is refused if it needs strtod(), for which it is copied */
 };
 
@@ -376,21 +376,25 @@ static inline bool fits_w(const struct number *n)
     return count <= W_DIGITS;
 }
 
-/* The double nearest to w * 10^q; false if that is not sure. */
+/* The double nearest to w * 10^q; false if that is not sure. w is high + low, and what a product or quotient
+ * of `high` lacks is found without loss by fma(); only the small rest is not exact. */
 static inline bool read_exact(const struct number *n, double *ret)
 {
-    static const long double powers[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
-                                         1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L,
-                                         1e20L, 1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
-    long double v, beyond;
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    double high, low, power, v, rest;
 
-    if (LDBL_MANT_DIG < 64 || n->q < -EXACT_MAX || n->q > EXACT_MAX || !fits_w(n))
+    if (FLT_EVAL_METHOD != 0 || n->q < -EXACT_MAX || n->q > EXACT_MAX || !fits_w(n))
         return false;
-    v = n->q < 0 ? (long double)n->w / powers[-n->q] : (long double)n->w * powers[n->q];
-    *ret = (double)v;
-    /* If v is halfway between two doubles, the exact value may be on either side. */
-    beyond = v + (v - *ret);
-    return beyond == *ret || (double)beyond != beyond;
+    power = powers[n->q < 0 ? -n->q : n->q];
+    high = (double)n->w;
+    low = (double)(int64_t)(n->w - (uint64_t)high);
+    *ret = v = n->q < 0 ? high / power : high * power;
+    if (low == 0) /* both numbers are exact */
+        return true;
+    rest = n->q < 0 ? (fma(-v, power, high) + low) / power : fma(high, power, -v) + low * power;
+    *ret = fma(rest, 1 - 0x1p-40, v);
+    return *ret == fma(rest, 1 + 0x1p-40, v);
 }
 
 enum num_result num_parse(struct str s, double *ret)
