@@ -89,8 +89,9 @@ struct summaries {
     size_t n;
 };
 
-/* Reads the list at `node`. Adds problems to p; those of unknown keys are of kind `unknown`. An entry with the
- * score name of an earlier one is left out, with a warning. After an error the list is only to be freed. */
+/* Reads the list at `node`. Adds problems to p; those of unknown keys are of kind `unknown`. An entry with
+ * the score name of an earlier one is left out, with a warning. After an error the list can only be
+ * freed. */
 void summaries_parse(struct summaries *ret, const struct node *node, enum problem_kind unknown,
                      struct problems *p);
 /* Adds those of `more` whose score names `s` does not have, and empties it. */
