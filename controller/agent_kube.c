@@ -684,7 +684,8 @@ static void set_names(struct agent_kube *k)
     const char *own = k->cluster ? kube_default_namespace(k->cluster) : NULL;
 
     k->namespace = xstrdup(o->addon_namespace ?: own ?: "dynamic-scoring");
-    k->configmap_namespace = slash ? xstrndup(configmap, (size_t)(slash - configmap)) : xstrdup(k->namespace);
+    k->configmap_namespace =
+        slash ? str_dup((struct str){configmap, (size_t)(slash - configmap)}) : xstrdup(k->namespace);
     k->configmap_name = xstrdup(slash ? slash + 1 : configmap);
     k->owner = xasprintf("%s/%s", k->namespace, k->o.addon_name);
     k->what = xasprintf("configmap %s/%s", k->configmap_namespace, k->configmap_name);

@@ -103,18 +103,16 @@ static int check_web_file(const char *path)
 {
     CLEANUP(cleanup_web_file_free) struct web_file *f = NULL;
     CLEANUP(problems_done) struct problems p = {0};
-    struct httpd_tls *tls = NULL;
+    CLEANUP(cleanup_httpd_tls_unref) struct httpd_tls *tls = NULL;
     char valid[64] = "";
     int r;
 
     problems_init(&p, path);
     r = web_file_read(&f, path, &p);
-    if (r == 0 && f->has_tls)
-        r = web_file_set_tls(f, &tls, &p);
+    r = r ?: web_file_tls(f, &tls, &p);
     if (r == 0)
         (void)snprintf(valid, sizeof(valid), "%s, %zu user%s", f->has_tls ? "TLS" : "no TLS", f->n_users,
                        f->n_users == 1 ? "" : "s");
-    (void)httpd_tls_free(tls);
     return check_report(path, &p, r, valid);
 }
 

@@ -78,8 +78,8 @@ static int optimizer_run(struct optimizer *p, const struct optimizer_flags *f)
 
     if (r < 0)
         return role_failed("cannot start", r, NULL);
-    if (!o.guard)
-        o.guard = bearer_init(&p->bearer, f->token_file, NULL, optimizer_is_open);
+    if (!o.access.guard)
+        o.access.guard = bearer_init(&p->bearer, f->token_file, NULL, optimizer_is_open);
     r = assist_serve(&p->role.site, p->assist, &o, f->allow_writes, &why);
     for (size_t i = 0; r == 0 && i < f->listen.n; i++)
         log_info("serving", L_STR("address", f->listen.items[i]), L_INT("port", site_port(p->role.site, i)));

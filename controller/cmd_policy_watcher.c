@@ -98,7 +98,7 @@ static int watcher_main(char **argv)
         f.watcher.metrics = role.metrics;
         o = role_site(&role, &f.address, f.address != NULL, f.health_address);
         o.is_ready = policy_watcher_ready;
-        o.arg = watcher = policy_watcher_new(&f.watcher);
+        o.access.arg = watcher = policy_watcher_new(&f.watcher);
         r = site_start(&role.site, &o, &why);
         if (r == 0)
             log_info("watching Policies", L_STR("namespace", f.watcher.namespace),

@@ -125,13 +125,13 @@ int role_open_kube(struct role *r, const char *label, const char *kubeconfig, co
 struct site_options role_site(const struct role *r, const char *const *listen, size_t n_listen,
                               const char *probe_address)
 {
-    return (struct site_options){.loop = r->loop,
-                                 .metrics = r->metrics,
+    return (struct site_options){.access = {.loop = r->loop,
+                                            .metrics = r->metrics,
+                                            .file = r->flags->web_config_file,
+                                            .guard = kube_guard_httpd(r->guard)},
                                  .listen = listen,
                                  .n_listen = n_listen,
-                                 .probe_address = probe_address,
-                                 .config_file = r->flags->web_config_file,
-                                 .guard = kube_guard_httpd(r->guard)};
+                                 .probe_address = probe_address};
 }
 
 int role_failed(const char *what, int r, char *why)

@@ -574,7 +574,7 @@ int body_make(enum rw_form form, const struct str *series, size_t n, const struc
 
 static int put_family(const struct family *f, struct buf *message)
 {
-    CLEANUP(cleanup_free) char *stem = xstrndup(f->name, f->stem_n);
+    CLEANUP(cleanup_free) char *stem = str_dup((struct str){f->name, f->stem_n});
     Rw__V1__MetricMetadata m = RW__V1__METRIC_METADATA__INIT, *place = &m;
     Rw__V1__WriteRequest rq = RW__V1__WRITE_REQUEST__INIT;
     char *room;

@@ -590,14 +590,14 @@ int assist_serve(struct site **ret, struct assist *a, struct site_options *o, bo
                  char **ret_why)
 {
     const struct api_options api = {
-        .loop = o->loop,
-        .metrics = o->metrics,
+        .loop = o->access.loop,
+        .metrics = o->access.metrics,
         .schemas = assist_schemas,
         .operations = web_operations,
         .n_operations = ARRAY_SIZE(web_operations),
         .arg = a,
         .allow_writes = allow_writes,
-        .needs_token = o->guard != NULL,
+        .needs_token = o->access.guard != NULL,
     };
     static const char *const pages[] = {"/", NULL};
     const struct httpd_route own[] = {
@@ -616,7 +616,7 @@ int assist_serve(struct site **ret, struct assist *a, struct site_options *o, bo
     o->pages = pages;
     o->before_metrics = assist_set_metrics;
     o->is_ready = assist_is_ready;
-    o->arg = a;
+    o->access.arg = a;
     r = site_start(ret, o, ret_why);
     if (r < 0)
         return r;

@@ -12,7 +12,6 @@
 #include "exporter/base/text.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/out.h"
-#include "exporter/ui/ranking.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -610,17 +609,18 @@ static void scoring_judge_first(struct scoring *s, const struct scoring_probe *p
 static void scoring_add_series(struct scoring *s, enum rule rule, const char *before, const struct batch *b,
                                size_t series)
 {
-    struct shown_label labels[SHOWN_LABELS];
-    size_t n = shown_labels(b, series, labels);
+    struct str labels[SHOWN_LABELS];
     char line[FINDINGS_TEXT_BYTES];
     BUF_AUTO(text, 1 << 20);
     struct out o = out_begin(&text);
 
-    for (size_t i = 0; i < n; i++) {
-        out_printf(&o, "%s%s=", i ? ", " : "", labels[i].name);
-        value_text(&o, labels[i].value);
-    }
-    text_line(line, sizeof(line), out_end(&o) == 0 && n ? buf_str(&text) : STR("no labels"));
+    shown_labels(b, series, labels);
+    for (size_t i = 0; i < SHOWN_LABELS; i++)
+        if (labels[i].n) {
+            out_printf(&o, "%s%s=", text.n ? ", " : "", shown_label_names[i]);
+            value_text(&o, labels[i]);
+        }
+    text_line(line, sizeof(line), out_end(&o) == 0 && text.n ? buf_str(&text) : STR("no labels"));
     findings_add(s->c->findings, rule, "%s: %s", before, line);
 }
 

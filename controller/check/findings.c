@@ -3,7 +3,6 @@
 #include "controller/kube/json.h"
 #include "exporter/base/text.h"
 #include "exporter/ui/out.h"
-#include "exporter/ui/ranking.h"
 
 #include <stdarg.h>
 #include <stdio.h>

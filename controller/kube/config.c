@@ -284,10 +284,10 @@ struct kube_config *kube_config_parse(struct str text, const char *dir, char why
     CLEANUP(cleanup_doc_free) struct doc *doc = NULL;
     int r = doc_parse(&doc, text, &rd.problems);
 
-    if (!rd.problems.errors && (r < 0 || doc_root(doc)->kind != NODE_MAP))
+    if (!rd.problems.errors && (r < 0 || doc->root->kind != NODE_MAP))
         config_refuse(&rd, "expected a map");
     else if (!rd.problems.errors)
-        kubeconfig_read_context(&rd, doc_root(doc));
+        kubeconfig_read_context(&rd, doc->root);
     return config_finish(&rd, why);
 }
 
@@ -320,8 +320,8 @@ static struct kube_config *pod_config_read(const char *dir, char why[512])
 struct kube_config *kube_config_read(const char *kubeconfig, const char *pod_dir, char why[512])
 {
     const char *path = cstr(kubeconfig), *slash = strrchr(path, '/');
-    CLEANUP(cleanup_free)
-    char *dir = slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
+    struct str parent = slash ? (struct str){path, slash == path ? 1 : (size_t)(slash - path)} : STR(".");
+    CLEANUP(cleanup_free) char *dir = str_dup(parent);
     SECRET_AUTO(text, KUBECONFIG_MAX_BYTES);
     struct kube_config *c = NULL;
     char inner[WHY_BYTES];

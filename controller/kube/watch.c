@@ -116,7 +116,7 @@ static void watch_sweep(struct kube_watch *w)
     json_object_foreach(before, key, version)
     {
         const char *slash = strchr(key, '/');
-        CLEANUP(cleanup_free) char *namespace = xstrndup(key, (size_t)(slash - key));
+        CLEANUP(cleanup_free) char *namespace = str_dup((struct str){key, (size_t)(slash - key)});
 
         if (!kube_str(w->known, key, NULL) && w->o.on_delete)
             w->o.on_delete(w->o.arg, namespace, slash + 1);

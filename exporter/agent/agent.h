@@ -10,7 +10,6 @@
 #include "exporter/metric/page.h"
 #include "exporter/otlp/receiver.h"
 #include "exporter/score/credentials.h"
-#include "exporter/ui/list.h"
 #include "exporter/ui/site.h"
 #include "exporter/web/access.h"
 

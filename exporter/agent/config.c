@@ -124,7 +124,7 @@ int config_parse(struct config **ret, struct str text, const struct config_secti
                          .limits = limits_default,
                          .section_type = section,
                          .loaded_at_ms = clock_system.wall(&clock_system).ms};
-    r = doc_parse(&d, text, p) ?: read_root(c, doc_root(d), p);
+    r = doc_parse(&d, text, p) ?: read_root(c, d->root, p);
     problems_sort(p);
     if (r < 0 || p->errors)
         return -EINVAL;

@@ -10,9 +10,7 @@
 #include "exporter/otlp/series.h"
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"
-#include "exporter/ui/list.h"
 #include "exporter/ui/out.h"
-#include "exporter/ui/ranking.h"
 #include "exporter/ui/site.h"
 #include "exporter/web/access.h"
 
@@ -169,19 +167,19 @@ static void json_source(struct out *o, const struct summary *s)
 
 static void json_scores(struct out *o, const char *key, const struct batch *b, const size_t *series, size_t n)
 {
-    struct shown_label labels[SHOWN_LABELS];
+    struct str labels[SHOWN_LABELS];
 
     member_list(o, key);
     for (size_t i = 0; i < n; i++) {
-        size_t n_labels = shown_labels(b, series[i], labels);
-
+        shown_labels(b, series[i], labels);
         member_item(o);
         out_puts(o, "{");
         member_object(o, "labels");
-        for (size_t k = 0; k < n_labels; k++) {
-            member(o, labels[k].name);
-            value_text(o, labels[k].value);
-        }
+        for (size_t k = 0; k < SHOWN_LABELS; k++)
+            if (labels[k].n) {
+                member(o, shown_label_names[k]);
+                value_text(o, labels[k]);
+            }
         out_puts(o, "}");
         member_number(o, "score", b->values[series[i]]);
         out_puts(o, "}");
@@ -594,8 +592,8 @@ int web_start(struct site **ret, struct agent *a, struct site_options *o, bool l
     };
     int r;
 
-    o->loop = state->loop;
-    o->metrics = state->metrics;
+    o->access.loop = state->loop;
+    o->access.metrics = state->metrics;
     o->listen = state->config->listen;
     o->n_listen = state->config->n_listen;
     o->routes = routes;
@@ -604,8 +602,8 @@ int web_start(struct site **ret, struct agent *a, struct site_options *o, bool l
     o->page = state->page;
     o->is_ready = web_is_ready;
     o->agent_probes = true;
-    o->changed = web_on_access_changed;
-    o->arg = a;
+    o->access.changed = web_on_access_changed;
+    o->access.arg = a;
     r = site_start(ret, o, ret_why);
     if (r == 0)
         agent_set_access(a, site_access(*ret));

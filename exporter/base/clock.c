@@ -46,9 +46,7 @@ void unix_ms_format(unix_ms t, char out[32])
         ms += 1000;
         s--;
     }
-    n = gmtime_r(&s, &tm) ? strftime(out, 26, "%Y-%m-%dT%H:%M:%S", &tm) : 0;
-    if (n == 0) /* a year of more digits than fit */
-        out[n++] = '?';
+    n = strftime(out, 32, "%Y-%m-%dT%H:%M:%S", gmtime_r(&s, &tm)); /* the year has 9 digits at most */
     (void)snprintf(out + n, 32 - n, ".%03uZ", (unsigned)ms % 1000);
 }
 

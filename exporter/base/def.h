@@ -57,7 +57,6 @@ void *xcalloc(size_t count, size_t n) __attribute__((malloc, returns_nonnull));
 void *xrealloc(void *p, size_t n) __attribute__((returns_nonnull));
 void *xreallocarray(void *p, size_t count, size_t n) __attribute__((returns_nonnull));
 char *xstrdup(const char *text) __attribute__((malloc, returns_nonnull));
-char *xstrndup(const char *text, size_t max) __attribute__((malloc, returns_nonnull));
 char *xasprintf(const char *fmt, ...) __attribute__((malloc, returns_nonnull)) PRINTF_LIKE(1, 2);
 char *xvasprintf(const char *fmt, va_list ap) __attribute__((malloc, returns_nonnull)) PRINTF_LIKE(1, 0);
 

@@ -10,11 +10,6 @@
 
 enum { CHUNK_BYTES = 64 * 1024 };
 
-struct doc {
-    struct arena memory;
-    struct node *root;
-};
-
 struct place {
     unsigned line, column;
 };
@@ -36,11 +31,6 @@ struct doc *doc_free(struct doc *d)
         arena_done(&d->memory);
     free(d);
     return NULL;
-}
-
-const struct node *doc_root(const struct doc *d)
-{
-    return d->root;
 }
 
 static int PRINTF_LIKE(3, 4) build_refuse(struct builder *b, struct place at, const char *fmt, ...)

@@ -79,7 +79,10 @@ struct node {
     size_t index; /* in the parent */
 };
 
-struct doc;
+struct doc {
+    struct node *root;
+    struct arena memory;
+};
 
 enum { DOC_MAX_DEPTH = 32, DOC_MAX_NODES = 200000 };
 
@@ -89,7 +92,6 @@ enum { DOC_MAX_DEPTH = 32, DOC_MAX_NODES = 200000 };
 MUST_USE int doc_parse(struct doc **ret, struct str text, struct problems *p);
 struct doc *doc_free(struct doc *d);
 DEFINE_CLEANUP(struct doc, doc_free)
-const struct node *doc_root(const struct doc *d);
 
 /* The member of a map, or NULL. */
 const struct node *node_get(const struct node *map, const char *key);

@@ -226,21 +226,6 @@ static bool ended_after_handshake(const struct http_call *c, CURLcode code)
            call_status(c) == 0;
 }
 
-static enum http_error classify(const struct http_call *c, CURLcode code)
-{
-    long connect_status = info_long(c, CURLINFO_HTTP_CONNECTCODE);
-
-    /* The proxy refused the tunnel. */
-    if (code == CURLE_RECV_ERROR && connect_status != 0 && connect_status / 100 != 2)
-        return HTTP_CONNECT;
-    /* The URL of the call is valid, so this one is from a redirect. */
-    if (code == CURLE_URL_MALFORMAT && call_status(c) != 0)
-        return HTTP_BROKEN;
-    if (ended_after_handshake(c, code))
-        return HTTP_TLS;
-    return code < CURL_LAST && classes[code] ? classes[code] : HTTP_BROKEN;
-}
-
 /* The library's own text, without user information: it may quote the server or the URL of a redirect. */
 static void fail_by_curl(struct http_call *c, CURLcode code, enum http_error error, const char *server)
 {
@@ -266,8 +251,15 @@ static void fail_by_curl(struct http_call *c, CURLcode code, enum http_error err
 static void fail_by_code(struct http_call *c, CURLcode code, const char *server)
 {
     const char *port = strrchr(server, ':'), *why = strerror((int)info_long(c, CURLINFO_OS_ERRNO));
-    enum http_error error = classify(c, code);
+    enum http_error error = code < CURL_LAST && classes[code] ? classes[code] : HTTP_BROKEN;
+    long connect_status = info_long(c, CURLINFO_HTTP_CONNECTCODE);
 
+    if (code == CURLE_RECV_ERROR && connect_status != 0 && connect_status / 100 != 2)
+        error = HTTP_CONNECT; /* the proxy refused the tunnel */
+    else if (code == CURLE_URL_MALFORMAT && call_status(c) != 0)
+        error = HTTP_BROKEN; /* of a redirect: the URL of the call is valid */
+    else if (ended_after_handshake(c, code))
+        error = HTTP_TLS;
     if (error == HTTP_DNS)
         call_fail(c, error, "could not resolve host: %.*s", (int)(port - server), server);
     /* Of a proxy, libcurl's text says more. */
@@ -604,11 +596,10 @@ static void http_finish(struct http_call *c, CURLcode code)
     (void)call_free(c);
 }
 
-static void on_transfer_done(void *arg, CURL *easy, CURLcode code)
+static void on_transfer_done(CURL *easy, CURLcode code)
 {
     struct http_call *c = NULL;
 
-    (void)arg;
     if (curl_easy_getinfo(easy, CURLINFO_PRIVATE, &c) == CURLE_OK && c)
         http_finish(c, code);
 }
@@ -687,7 +678,6 @@ int http_start(struct http_call **ret, struct http *h, const struct http_request
     c->rq.cut_answer = rq->cut_answer || rq->status_decides;
     c->done = done;
     c->arg = arg;
-    c->deadline = mono_add(loop_now(h->loop), rq->timeout_ms);
     c->soon.fn = on_soon;
     c->idle.fn = on_idle;
     buf_init(&c->answer.body, rq->max_answer);
@@ -704,7 +694,7 @@ int http_start(struct http_call **ret, struct http *h, const struct http_request
     if (rq->oauth2) {
         c->awaits_token = true;
         http_token_join(c);
-        loop_timer_set(h->loop, &c->idle, c->deadline);
+        loop_timer_set(h->loop, &c->idle, mono_add(loop_now(h->loop), rq->timeout_ms));
         http_call_soon(c);
     }
     *ret = TAKE_PTR(c);
@@ -725,7 +715,7 @@ struct http *http_new(struct loop *loop, const char *user_agent)
     h->loop = loop;
     h->user_agent = xstrdup(user_agent);
     http_set_budget(h, 0);
-    h->multi = loop_multi(loop, on_transfer_done, h);
+    h->multi = loop_multi(loop, on_transfer_done);
     (void)curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)MAX_CONNECTIONS);
     return h;
 }

@@ -45,14 +45,13 @@ struct http_call {
     bool streaming, paused;
     bool stream_begun; /* on_data has not been called yet */
     struct timer soon; /* goes on in the loop's next turn */
-    struct timer idle; /* ends an idle call, or the body of a decided one */
+    struct timer idle; /* ends an idle call, the body of a decided one, or the wait for a token */
     mono_ms last_byte;
     bool *gone; /* set while on_data runs: where to note that it ended the call */
     /* OAuth 2.0 */
     struct http_token *token; /* NULL: another way, or none */
     mono_ms token_at;         /* when what was sent of it was received */
-    mono_ms deadline;
-    bool awaits_token; /* the transfer has not started */
+    bool awaits_token;        /* the transfer has not started */
     char curl_error[CURL_ERROR_SIZE];
     unsigned socket_port; /* where the last socket was to connect to; a proxy's may differ from the URL's */
     char refused[64];     /* public_only: the refused address, or empty */

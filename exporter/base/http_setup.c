@@ -62,10 +62,8 @@ static void set_tls(struct http_call *c)
     SET(CURLOPT_CAPATH, own_ca ? NULL : ca_dir);
     if (tls->ca.n)
         SET(CURLOPT_CAINFO_BLOB, &ca);
-    if (tls->cert_file) {
-        SET(CURLOPT_SSLCERT, tls->cert_file);
-        SET(CURLOPT_SSLKEY, tls->key_file);
-    }
+    SET(CURLOPT_SSLCERT, tls->cert_file);
+    SET(CURLOPT_SSLKEY, tls->key_file);
     if (tls->cert.n) {
         SET(CURLOPT_SSLCERT_BLOB, &cert);
         SET(CURLOPT_SSLKEY_BLOB, &key);
@@ -271,37 +269,29 @@ static void set_route(struct http_call *c)
 
 static void header_used(const char *header)
 {
-    /* Headers whose values are no secrets. All others may be: X-Api-Key, Cookie and so on. */
-    static const char *const open[] = {"Accept",        "Content-Encoding",
-                                       "Host",          "X-Prometheus-Remote-Write-Version",
-                                       "X-Scope-OrgID", "X-VictoriaMetrics-Remote-Write-Version"};
     struct str name = {header, strcspn(header, ":")},
                value = str_trim(str_of(header + name.n + !!header[name.n]));
     const char *space = value.n ? memchr(value.p, ' ', value.n) : NULL;
 
-    for (size_t i = 0; i < ARRAY_SIZE(open); i++)
-        if (str_eq_nocase(name, str_of(open[i])))
-            return;
+    /* All other values may be secrets: X-Api-Key, Cookie and so on. Versions and codings are too short. */
+    if (str_eq_nocase(name, STR("Accept")) || str_eq_nocase(name, STR("X-Scope-OrgID")))
+        return;
     if (space && str_eq_nocase(name, STR("Authorization"))) /* without the scheme */
         value = str_trim((struct str){space + 1, value.n - (size_t)(space + 1 - value.p)});
     secret_used(value);
 }
 
-/* A server may return the secrets of a call, so no text may show them from now on. */
-static void call_secrets_used(const struct http_request *rq)
+bool http_set_up(struct http_call *c)
 {
+    const struct http_request *rq = &c->rq;
+
+    /* A server may return the secrets of a call, so no text may show them from now on. */
     if (rq->user && rq->password)
         secret_used_basic(str_of(rq->user), str_of(rq->password));
     for (size_t i = 0; i < rq->n_headers; i++)
         header_used(rq->headers[i]);
     url_secrets_used(rq->url);
-    if (rq->proxy)
-        url_secrets_used(rq->proxy);
-}
-
-bool http_set_up(struct http_call *c)
-{
-    call_secrets_used(&c->rq);
+    url_secrets_used(cstr(rq->proxy));
     SET(CURLOPT_URL, c->rq.url);
     set_limits(c);
     set_tls(c);

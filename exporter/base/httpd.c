@@ -338,17 +338,19 @@ static void httpd_on_connection(void *cls, struct MHD_Connection *connection, vo
 
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
         httpd_conn_remove(l->server, c);
-        tls_context_unref(c->tls); /* its GnuTLS session has been freed */
+        (void)httpd_tls_unref(c->tls); /* its GnuTLS session has been freed */
         free(c);
         return;
     }
     *context = c = xcalloc(1, sizeof(*c));
     c->listener = l;
     c->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    (void)pthread_mutex_lock(&l->server->lock);
     if (l->server->options.tls)
         httpd_tls_begin(l->server->options.tls,
                         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session,
                         c);
+    (void)pthread_mutex_unlock(&l->server->lock);
     httpd_count_cut(l->server, httpd_conn_add(l->server, c));
 }
 
@@ -456,17 +458,22 @@ struct httpd *httpd_stop(struct httpd *h, int grace_ms)
         free(l->host);
     }
     (void)pthread_mutex_destroy(&h->lock);
+    (void)httpd_tls_unref(h->options.tls);
     free(h->listeners);
     free(h);
     return NULL;
 }
 
-void httpd_set_headers(struct httpd *h, const struct httpd_header *headers, size_t n)
+void httpd_set(struct httpd *h, const struct httpd_header *headers, size_t n, struct httpd_tls *tls)
 {
+    struct httpd_tls *was = h->options.tls;
+
     (void)pthread_mutex_lock(&h->lock);
-    h->headers = headers;
-    h->n_headers = n;
+    h->options.headers = headers;
+    h->options.n_headers = n;
+    h->options.tls = tls;
     (void)pthread_mutex_unlock(&h->lock);
+    (void)httpd_tls_unref(was);
 }
 
 unsigned httpd_port(const struct httpd *h, size_t i)

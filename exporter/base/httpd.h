@@ -112,7 +112,11 @@ struct httpd_options {
     const struct httpd_route *routes; /* must outlive the server */
     size_t n_routes;
     const struct httpd_guard *guard; /* must outlive the server; NULL: everyone may send every request */
-    struct httpd_tls *tls;           /* must outlive the server; NULL: plain HTTP */
+    struct httpd_tls *tls;           /* a reference, which is taken; NULL: plain HTTP */
+    /* Additional fields of responses, which win over the server's own. They stay the caller's, until others
+     * are set or the server is stopped. */
+    const struct httpd_header *headers;
+    size_t n_headers;
     /* After each answer: the route's path ("other" if none matched), and the bytes of the body (0 for HEAD
      * and if the client disconnected early). Server's thread. May be NULL. */
     void (*served)(void *arg, const char *route, unsigned status, uint64_t bytes);
@@ -139,9 +143,9 @@ struct httpd *httpd_stop(struct httpd *h, int grace_ms);
 unsigned httpd_port(const struct httpd *h, size_t i);
 /* Whether listen address i is only reached from this machine. */
 bool httpd_is_loopback(const struct httpd *h, size_t i);
-/* Replaces the additional fields of responses, which win over the server's own. They stay the caller's
- * until the next ones are set or the server is stopped. */
-void httpd_set_headers(struct httpd *h, const struct httpd_header *headers, size_t n);
+/* Replaces the additional fields of responses, and TLS for connections accepted from now on: as in struct
+ * httpd_options. */
+void httpd_set(struct httpd *h, const struct httpd_header *headers, size_t n, struct httpd_tls *tls);
 /* The guard's decision: allowed if `refusal` is NULL. Does nothing if the request does not wait any more. Any
  * thread; not after httpd_stop() was called. */
 void httpd_decide(const struct httpd_ticket *ticket, const struct httpd_refusal *refusal);

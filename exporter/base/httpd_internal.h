@@ -30,10 +30,10 @@ enum conn_state { CONN_READING, CONN_HANDLING, CONN_ANSWERING, CONN_IDLE };
  * listener's thread. */
 struct conn {
     struct listener *listener;
-    struct tls_context *tls; /* NULL: plain HTTP */
-    bool tls_begun;          /* the first bytes have been read */
-    size_t target_size;      /* of the request target, in bytes */
-    bool target_has_nul;     /* encoded */
+    struct httpd_tls *tls; /* NULL: plain HTTP */
+    bool tls_begun;        /* the first bytes have been read */
+    size_t target_size;    /* of the request target, in bytes */
+    bool target_has_nul;   /* encoded */
     int fd;
     enum conn_state state;
     bool closing;     /* shut down by us; libmicrohttpd has not closed it yet */
@@ -48,7 +48,7 @@ STAILQ_HEAD(exchanges, exchange);
 
 struct httpd {
     struct loop *loop;
-    struct httpd_options options;
+    struct httpd_options options; /* headers and TLS: under the lock */
     struct listener *listeners;
     size_t n_listeners;
     bool checks_heads; /* libmicrohttpd refuses malformed heads itself */
@@ -63,8 +63,6 @@ struct httpd {
     struct exchanges guarded; /* they wait for the guard's decision, the earliest first */
     unsigned n_guarded;
     uint64_t last_ticket;
-    const struct httpd_header *headers; /* additional ones; not owned */
-    size_t n_headers;
     struct conns conns; /* the one that is in its state for the longest time first */
     unsigned n_conns, closing;
     uint64_t body_held; /* bytes of request bodies */
@@ -89,7 +87,7 @@ struct exchange {
     struct httpd_request request;
     struct buf arguments; /* request.arguments */
     const char *allow;    /* the methods of a path that does not have the one asked for */
-    uint64_t ticket;      /* while GUARDED, as the next one */
+    uint64_t ticket;      /* while GUARDED */
     bool own_error;       /* the reply is of reply_error(), also before the request has been read */
     uint64_t answer_bytes;
     struct httpd_reply reply;
@@ -126,14 +124,12 @@ void httpd_on_spacing(struct timer *t);
 /* Refuses the requests that have waited too long for the guard; all of them if the server is stopping. */
 void httpd_guard_expire(struct httpd *h);
 
-/* ---- TLS (httpd_tls.c). Server's thread ---- */
+/* ---- TLS (tls.c). Server's thread ---- */
 
 /* Returns `error` and sets *ret_why, from malloc. */
 int httpd_explain(char **ret_why, int error, const char *fmt, ...) PRINTF_LIKE(3, 4);
-/* The connection's session begins, before its handshake. Sets c->tls. */
+/* The connection's session begins, before its handshake. Sets c->tls, a reference. */
 void httpd_tls_begin(struct httpd_tls *t, gnutls_session_t session, struct conn *c);
-/* After its session was freed. Takes NULL. */
-void tls_context_unref(struct tls_context *c);
 /* The client's certificate, DER, which lives as long as the session; empty unless it was verified. */
 struct str httpd_tls_peer(gnutls_session_t session);
 

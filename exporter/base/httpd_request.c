@@ -346,8 +346,8 @@ static void add_headers(struct MHD_Response *r, const struct exchange *x)
     char retry_after[16] = "";
 
     (void)pthread_mutex_lock(&h->lock);
-    for (size_t i = 0; i < h->n_headers; i++)
-        add_header(r, h->headers[i].name, h->headers[i].value);
+    for (size_t i = 0; i < h->options.n_headers; i++)
+        add_header(r, h->options.headers[i].name, h->options.headers[i].value);
     (void)pthread_mutex_unlock(&h->lock);
     if (reply->retry_after)
         (void)snprintf(retry_after, sizeof(retry_after), "%u", reply->retry_after);
@@ -441,7 +441,7 @@ static enum MHD_Result guard_ask(struct exchange *x)
     bool ok;
 
     x->request.peer = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
-    if (h->options.tls)
+    if (x->conn->tls)
         x->request.client_certificate = httpd_tls_peer(
             MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session);
     httpd_conn_set(h, x->conn, CONN_HANDLING);
@@ -555,23 +555,6 @@ static bool body_receive(struct exchange *x, const char *piece, size_t n)
 
 /* ---- The request ---- */
 
-static struct exchange *exchange_new(struct conn *c, struct MHD_Connection *connection, const char *url,
-                                     const char *method)
-{
-    struct httpd *h = c->listener->server;
-    struct exchange *x = xcalloc(1, sizeof(*x));
-
-    x->server = h;
-    x->connection = connection;
-    x->conn = c;
-    x->head = strcmp(method, "HEAD") == 0;
-    x->request.method = x->head ? "GET" : method;
-    x->request.path = url;
-    httpd_conn_set(h, c, CONN_READING);
-    atomic_fetch_add(&h->under_way, 1);
-    return x;
-}
-
 /* 404 with the list of paths, or 405. */
 static void refuse_route(struct exchange *x)
 {
@@ -640,11 +623,21 @@ static enum MHD_Result request_admit(struct exchange *x)
 }
 
 /* The head has been read. libmicrohttpd closes the connection after an answer at this point. */
-static enum MHD_Result request_begin(struct exchange *x, const char *method, const char *version)
+static enum MHD_Result request_begin(struct exchange *x, struct MHD_Connection *connection, const char *url,
+                                     const char *method, const char *version)
 {
-    const struct httpd_options *o = &x->server->options;
+    const struct httpd_options *o;
     const char *refused;
 
+    x->connection = connection;
+    x->conn = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    x->server = x->conn->listener->server;
+    x->head = strcmp(method, "HEAD") == 0;
+    x->request.method = x->head ? "GET" : method;
+    x->request.path = url;
+    httpd_conn_set(x->server, x->conn, CONN_READING);
+    atomic_fetch_add(&x->server->under_way, 1);
+    o = &x->server->options;
     for (size_t i = 0; !x->routed && i < o->n_routes; i++)
         if (strcmp(o->routes[i].path, x->request.path) == 0) {
             x->route = &o->routes[i];
@@ -668,10 +661,8 @@ enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, c
 
     (void)cls;
     if (!x) {
-        *context = x = exchange_new(
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context,
-            connection, url, method);
-        return request_begin(x, method, version);
+        *context = x = xcalloc(1, sizeof(*x));
+        return request_begin(x, connection, url, method, version);
     }
     if (n) {
         *upload_size = 0;
@@ -722,23 +713,20 @@ static void request_handle(struct exchange *x)
         x->route->fn(x->route->arg, &x->request, &x->reply);
 }
 
-/* x may be gone after this. */
-static void request_release(struct exchange *x)
-{
-    if (--x->holders > 0)
-        return;
-    x->state = READY;
-    MHD_resume_connection(x->connection);
-}
-
 void httpd_defer(struct httpd_reply *reply)
 {
     CONTAINER_OF(reply, struct exchange, reply)->holders++;
 }
 
+/* The exchange may be gone after this. */
 void httpd_finish(struct httpd_reply *reply)
 {
-    request_release(CONTAINER_OF(reply, struct exchange, reply));
+    struct exchange *x = CONTAINER_OF(reply, struct exchange, reply);
+
+    if (--x->holders > 0)
+        return;
+    x->state = READY;
+    MHD_resume_connection(x->connection);
 }
 
 /* The first request that waits runs the handler, the others receive copies of its reply. */
@@ -758,9 +746,9 @@ void httpd_on_spacing(struct timer *t)
     while ((x = STAILQ_FIRST(&h->spaced))) {
         STAILQ_REMOVE_HEAD(&h->spaced, next);
         httpd_reply_text(&x->reply, first->reply.status, body);
-        request_release(x);
+        httpd_finish(&x->reply);
     }
-    request_release(first);
+    httpd_finish(&first->reply);
 }
 
 static void request_run(struct httpd *h, struct exchange *x)
@@ -773,7 +761,7 @@ static void request_run(struct httpd *h, struct exchange *x)
         return;
     }
     request_handle(x);
-    request_release(x);
+    httpd_finish(&x->reply);
 }
 
 void httpd_on_queue(struct post *p)

@@ -11,7 +11,7 @@
 /* Scanning many bytes at once. Every scanner takes a position and returns the position after what it read, or
  * sets the error and returns NULL. Nothing is read at or after j->end. */
 
-enum { SCAN_DIGITS = 16, SCAN_STOPS = 32, SCAN_BLOCK = 64 };
+enum { SCAN_STOPS = 32, SCAN_BLOCK = 64 };
 
 typedef signed char scan_bytes __attribute__((vector_size(16)));
 
@@ -30,28 +30,14 @@ static inline uint32_t scan_bits(scan_bytes mask)
 #endif
 }
 
-static inline scan_bytes scan_load(const char *p)
-{
-    scan_bytes v;
-
-    memcpy(&v, p, sizeof(v));
-    return v;
-}
-
-/* One bit for each of the 16 bytes at p that is not a digit. */
-static inline uint32_t scan_not_digits(const char *p)
-{
-    scan_bytes v = scan_load(p);
-
-    return scan_bits((v < '0') | (v > '9'));
-}
-
 /* One bit for each of the 32 bytes at p that may end or interrupt a string: quote, backslash, control, not
  * ASCII. As signed bytes, the latter two are below the space. */
 static inline uint32_t scan_stops(const char *p)
 {
-    scan_bytes a = scan_load(p), b = scan_load(p + 16);
+    scan_bytes a, b;
 
+    memcpy(&a, p, sizeof(a));
+    memcpy(&b, p + sizeof(a), sizeof(b));
     return scan_bits((a < ' ') | (a == '"') | (a == '\\')) | scan_bits((b < ' ') | (b == '"') | (b == '\\'))
                                                                  << 16;
 }
@@ -220,24 +206,26 @@ static inline const char *scan_enter(struct jr *j, const char *p)
     return p + 1;
 }
 
-static const char *scan_word(struct jr *j, const char *p);
+static const char *scan_word(struct jr *j, const char *p)
+{
+    static const struct str words[] = {STR("true"), STR("false"),    STR("null"),
+                                       STR("NaN"),  STR("Infinity"), STR("-Infinity")};
+    size_t n = j->flags & JR_NAN_WORDS ? ARRAY_SIZE(words) : 3, left = (size_t)(j->end - p), i;
+
+    for (i = 0; i < n; i++)
+        if (left >= words[i].n && memcmp(p, words[i].p, words[i].n) == 0)
+            return p + words[i].n;
+    return scan_fail(j, p, "expected a value");
+}
 
 /* One digit or more. */
 static inline const char *scan_digits(struct jr *j, const char *p)
 {
     const char *from = p;
-    uint32_t others;
 
-    for (; j->end - p >= SCAN_DIGITS; p += SCAN_DIGITS) {
-        others = scan_not_digits(p);
-        if (others) {
-            p += __builtin_ctz(others);
-            return LIKELY(p > from) ? p : scan_fail(j, p, "expected a digit");
-        }
-    }
     while (p < j->end && (unsigned char)(*p - '0') < 10)
         p++;
-    return p > from ? p : scan_fail(j, p, "expected a digit");
+    return LIKELY(p > from) ? p : scan_fail(j, p, "expected a digit");
 }
 
 /* Reads a number, a bare word (true, false, null, and those of JR_NAN_WORDS), or fails. */
@@ -262,83 +250,17 @@ static const char *scan_number(struct jr *j, const char *p)
     return p;
 }
 
-static const char *scan_word(struct jr *j, const char *p)
-{
-    static const struct str words[] = {STR("true"), STR("false"),    STR("null"),
-                                       STR("NaN"),  STR("Infinity"), STR("-Infinity")};
-    size_t n = j->flags & JR_NAN_WORDS ? ARRAY_SIZE(words) : 3, left = (size_t)(j->end - p), i;
+/* Skips and checks a value that is forwarded unchanged. */
 
-    for (i = 0; i < n; i++)
-        if (left >= words[i].n && memcmp(p, words[i].p, words[i].n) == 0)
-            return p + words[i].n;
-    return scan_fail(j, p, "expected a value");
-}
-
-/* Skips and checks a value that is forwarded unchanged.
- *
- * Nearly all bytes of a range query's response are samples, `[1718600060.123,"0.25"],`. They have a fast
- * loop of 32-byte steps, which leaves all other shapes to the general code. */
-
-enum {
-    SECONDS_DIGITS = 10, /* a time in seconds has ten digits from 2001 to 2286 */
-    SAMPLE_ROOM = 64     /* longer than any sample that skip_samples() accepts */
-};
-
-/* Reads a time of ten digits and at most three decimals, followed by a comma. NULL, without an error, for
- * other shapes. Each branch returns a constant length, so that the processor can predict the branch
- * instead of waiting for a computed length. */
-static inline const char *skip_time(const char *p)
-{
-    uint32_t others = scan_not_digits(p);
-    const char *dot = p + SECONDS_DIGITS;
-
-    if ((others & 0x7ff) != 0x400 || *p == '0')
-        return NULL;
-    if (*dot == ',')
-        return dot;
-    if (*dot != '.')
-        return NULL;
-    if ((others & 0x7800) == 0x4000)
-        return dot + 4;
-    if ((others & 0x3800) == 0x2000)
-        return dot + 3;
-    if ((others & 0x1800) == 0x1000)
-        return dot + 2;
-    return NULL;
-}
-
-/* Skips samples `[time,"text"],`; a value follows them. */
-static const char *skip_samples(const char *p, const char *end)
-{
-    uint32_t stops;
-    const char *q;
-
-    while (end - p >= SAMPLE_ROOM && *p == '[') {
-        q = skip_time(p + 1);
-        if (!q || q[0] != ',' || q[1] != '"')
-            break;
-        q += 2;
-        stops = scan_stops(q);
-        if (!stops)
-            break;
-        q += __builtin_ctz(stops);
-        if (memcmp(q, "\"],", 3) != 0)
-            break;
-        p = q + 3;
-    }
-    return p;
-}
-
-/* Moves to the value of the next member or item. */
+/* Moves to the value of the member or item at p. */
 static inline const char *skip_to_value(struct jr *j, const char *p)
 {
     struct str name;
 
-    if (scan_in_object(j)) {
-        p = scan_name(j, p, &name);
-        return p ? scan_space(j, p) : NULL;
-    }
-    return j->depth < JR_MAX_DEPTH ? scan_space(j, skip_samples(p, j->end)) : p;
+    if (!scan_in_object(j))
+        return p;
+    p = scan_name(j, p, &name);
+    return p ? scan_space(j, p) : NULL;
 }
 
 /* p is after a value: leaves the objects and arrays that end there, and moves to the next value unless depth
@@ -595,6 +517,14 @@ enum jr_type jr_peek(struct jr *j)
     return type;
 }
 
+/* Ends a call that has read up to p; NULL after an error. */
+static inline bool jr_move(struct jr *j, const char *p)
+{
+    if (LIKELY(p != NULL))
+        j->p = p;
+    return p != NULL;
+}
+
 static inline bool jr_enter(struct jr *j, char bracket, const char *expected)
 {
     const char *p;
@@ -603,11 +533,8 @@ static inline bool jr_enter(struct jr *j, char bracket, const char *expected)
         return false;
     p = scan_space(j, j->p);
     p = LIKELY(scan_at(j, p) == bracket) ? scan_enter(j, p) : scan_fail(j, p, expected);
-    if (UNLIKELY(!p))
-        return false;
-    j->p = p;
     j->first = true;
-    return true;
+    return jr_move(j, p);
 }
 
 bool jr_object(struct jr *j)
@@ -647,22 +574,12 @@ bool jr_member(struct jr *j, struct str *ret_key)
 {
     const char *p = jr_next(j, '}', "expected ',' or '}'");
 
-    if (p)
-        p = scan_name(j, p, ret_key);
-    if (!p)
-        return false;
-    j->p = p;
-    return true;
+    return jr_move(j, p ? scan_name(j, p, ret_key) : NULL);
 }
 
 bool jr_item(struct jr *j)
 {
-    const char *p = jr_next(j, ']', "expected ',' or ']'");
-
-    if (!p)
-        return false;
-    j->p = p;
-    return true;
+    return jr_move(j, jr_next(j, ']', "expected ',' or ']'"));
 }
 
 bool jr_string(struct jr *j, struct str *ret)

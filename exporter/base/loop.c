@@ -15,8 +15,7 @@ enum { MAX_WAIT_MS = 1000, FIRST_TRIM_MS = 10000, TRIM_MS = 60000 };
 struct loop {
     const struct clock *clock;
     CURLM *multi;
-    void (*transfer_done)(void *arg, CURL *easy, CURLcode code);
-    void *transfer_arg;
+    void (*transfer_done)(CURL *easy, CURLcode code);
     void (*turned)(void *arg, double seconds);
     void *turned_arg;
     double began; /* this turn; monotonic */
@@ -46,31 +45,18 @@ static mono_ms read_clock(struct loop *l)
     return mono_add(t, l->lost_ms);
 }
 
-/* Without descriptors left, curl makes a handle that curl_multi_wakeup() cannot wake. */
-static int multi_new(CURLM **ret)
-{
-    CURLM *multi = curl_multi_init();
-
-    if (curl_multi_wakeup(multi) != CURLM_OK || curl_multi_poll(multi, NULL, 0, 0, NULL) != CURLM_OK) {
-        (void)curl_multi_cleanup(multi);
-        return -EMFILE;
-    }
-    *ret = multi;
-    return 0;
-}
-
 int loop_new(struct loop **ret, const struct clock *clock)
 {
     CLEANUP(cleanup_loop_free) struct loop *l = xcalloc(1, sizeof(*l));
-    int r;
 
     l->clock = clock;
     l->now = l->last_read = clock->mono(clock);
     (void)pthread_mutex_init(&l->lock, NULL);
     STAILQ_INIT(&l->posts);
-    r = multi_new(&l->multi);
-    if (r < 0)
-        return r;
+    l->multi = curl_multi_init();
+    /* Without descriptors left, curl makes a handle that curl_multi_wakeup() cannot wake. */
+    if (curl_multi_wakeup(l->multi) != CURLM_OK || curl_multi_poll(l->multi, NULL, 0, 0, NULL) != CURLM_OK)
+        return -EMFILE;
     *ret = TAKE_PTR(l);
     return 0;
 }
@@ -79,8 +65,7 @@ struct loop *loop_free(struct loop *l)
 {
     if (!l)
         return NULL;
-    if (l->multi)
-        (void)curl_multi_cleanup(l->multi);
+    (void)curl_multi_cleanup(l->multi);
     (void)pthread_mutex_destroy(&l->lock);
     free(l->heap);
     free(l);
@@ -97,10 +82,9 @@ unix_ms loop_wall(const struct loop *l)
     return l->clock->wall(l->clock);
 }
 
-CURLM *loop_multi(struct loop *l, void (*done)(void *arg, CURL *easy, CURLcode code), void *arg)
+CURLM *loop_multi(struct loop *l, void (*done)(CURL *easy, CURLcode code))
 {
     l->transfer_done = done;
-    l->transfer_arg = arg;
     return l->multi;
 }
 
@@ -227,19 +211,14 @@ static void run_transfers(struct loop *l)
 
     while ((m = curl_multi_info_read(l->multi, &left)))
         if (m->msg == CURLMSG_DONE)
-            l->transfer_done(l->transfer_arg, m->easy_handle, m->data.result);
+            l->transfer_done(m->easy_handle, m->data.result);
 }
 
 static int wait_ms(struct loop *l, int max_wait_ms)
 {
-    int64_t until;
+    int64_t until = l->n_timers ? mono_diff(read_clock(l), l->heap[1]->at) : max_wait_ms;
 
-    if (l->n_timers == 0)
-        return max_wait_ms;
-    until = mono_diff(read_clock(l), l->heap[1]->at);
-    if (until <= 0)
-        return 0;
-    return until < max_wait_ms ? (int)until : max_wait_ms;
+    return until <= 0 ? 0 : until < max_wait_ms ? (int)until : max_wait_ms;
 }
 
 int loop_turn(struct loop *l, int max_wait_ms)
@@ -302,13 +281,12 @@ void loop_trim_memory(struct loop *l)
 
 int loop_run(struct loop *l)
 {
+    int r = 0;
+
     l->stop = false;
-    while (!l->stop) {
-        int r = loop_turn(l, MAX_WAIT_MS);
-        if (r < 0)
-            return r;
-    }
-    return 0;
+    while (!l->stop && r == 0)
+        r = loop_turn(l, MAX_WAIT_MS);
+    return r;
 }
 
 void loop_stop(struct loop *l)

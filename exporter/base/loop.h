@@ -44,7 +44,7 @@ mono_ms loop_now(const struct loop *l);
 /* Reads the wall clock. */
 unix_ms loop_wall(const struct loop *l);
 /* The multi handle for the HTTP client, which gets its finished transfers by `done`. One client per loop. */
-CURLM *loop_multi(struct loop *l, void (*done)(void *arg, CURL *easy, CURLcode code), void *arg);
+CURLM *loop_multi(struct loop *l, void (*done)(CURL *easy, CURLcode code));
 
 /* Sets or moves a timer. */
 void loop_timer_set(struct loop *l, struct timer *t, mono_ms at);

@@ -178,11 +178,3 @@ uint64_t hash_lasting(struct str s)
         h = (h ^ (unsigned char)s.p[i]) * 0x100000001b3ull;
     return h;
 }
-
-uint64_t hash_set_key(uint64_t key)
-{
-    uint64_t before = process_key;
-
-    process_key = key;
-    return before;
-}

@@ -55,7 +55,4 @@ uint64_t hash_chain_u64(uint64_t h, uint64_t v);
 /* FNV-1a, the same in every process and version: to derive names that are stored. */
 uint64_t hash_lasting(struct str s);
 
-/* For tests: a known key; returns the one before. 0 is XXH3 without a key. */
-uint64_t hash_set_key(uint64_t key);
-
 #endif

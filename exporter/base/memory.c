@@ -106,11 +106,6 @@ char *xstrdup(const char *text)
     return str_dup(str_of(text));
 }
 
-char *xstrndup(const char *text, size_t max)
-{
-    return str_dup((struct str){text, strnlen(text, max)});
-}
-
 char *xasprintf(const char *fmt, ...)
 {
     char *text;

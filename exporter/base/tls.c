@@ -1,5 +1,5 @@
 /* Owns what TLS sessions share: the certificate, the allowed versions, and the key of their tickets. Each
- * session holds a reference, so that new settings replace them while sessions go on. */
+ * session holds a reference, so that other settings may replace them while sessions go on. */
 #include "exporter/base/tls.h"
 
 #include "exporter/base/buf.h"
@@ -19,19 +19,13 @@ enum { MAX_PEM = 1 << 20, MAX_PRIORITIES = 4096, MAX_NAME = 1024 };
 /* client_auth_type, from the most lenient. */
 enum client_auth { AUTH_NONE, AUTH_REQUEST, AUTH_REQUIRE_ANY, AUTH_VERIFY_IF_GIVEN, AUTH_REQUIRE_AND_VERIFY };
 
-struct tls_context {
-    struct httpd_tls *owner;
-    atomic_uint refs; /* by sessions and as `current` */
+struct httpd_tls {
+    atomic_uint refs; /* by sessions, and by the server or its owner */
     enum client_auth auth;
+    struct buf client_allowed_sans; /* a NUL behind each; empty: any */
     gnutls_certificate_credentials_t credentials;
     gnutls_priority_t priorities;
     gnutls_datum_t ticket_key; /* GnuTLS derives those in use from it and the time */
-};
-
-struct httpd_tls {
-    pthread_mutex_t lock; /* its holder never blocks */
-    struct tls_context *current;
-    struct httpd_tls_settings settings;
 };
 
 /* ---- Versions, cipher suites and curves ----
@@ -155,8 +149,8 @@ static int put_curves(struct buf *b, const struct httpd_tls_settings *s, char **
 }
 
 /* Sets what a certificate with such a key and the settings allow. */
-static int context_choose(struct tls_context *into, const struct httpd_tls_settings *s,
-                          gnutls_pk_algorithm_t key, char **ret_why)
+static int tls_choose(struct httpd_tls *into, const struct httpd_tls_settings *s, gnutls_pk_algorithm_t key,
+                      char **ret_why)
 {
     BUF_AUTO(b, MAX_PRIORITIES);
     int n = ARRAY_SIZE(version_names), r, max;
@@ -228,8 +222,8 @@ static int check_expiry(const struct httpd_tls_pem *pem, gnutls_x509_crt_t certi
 }
 
 /* Reads the certificate, its chain and its key; *ret_key: the kind of the key. */
-static int context_load_key(struct tls_context *c, const struct httpd_tls_settings *s,
-                            gnutls_pk_algorithm_t *ret_key, char **ret_why)
+static int tls_load_key(struct httpd_tls *t, const struct httpd_tls_settings *s,
+                        gnutls_pk_algorithm_t *ret_key, char **ret_why)
 {
     CLEANUP(pem_certificates_done) struct pem_certificates chain = {0};
     CLEANUP(pem_key_done) gnutls_x509_privkey_t key = NULL;
@@ -245,7 +239,7 @@ static int context_load_key(struct tls_context *c, const struct httpd_tls_settin
     if (r < 0)
         return r;
     *ret_key = (gnutls_pk_algorithm_t)gnutls_x509_privkey_get_pk_algorithm(key);
-    r = gnutls_certificate_set_x509_key(c->credentials, chain.list, (int)chain.n, key);
+    r = gnutls_certificate_set_x509_key(t->credentials, chain.list, (int)chain.n, key);
     if (r == GNUTLS_E_CERTIFICATE_KEY_MISMATCH)
         return httpd_explain(ret_why, -EINVAL, "%s%s is not the key of the certificate in %s",
                              s->key.file ? "key_file: " : "key: it", cstr(s->key.file),
@@ -255,16 +249,16 @@ static int context_load_key(struct tls_context *c, const struct httpd_tls_settin
 
 /* Reads the certificates that clients' must be issued by. exporter-toolkit accepts VerifyClientCertIfGiven
  * without client_ca_file; every certificate then fails. */
-static int context_load_ca(struct tls_context *c, const struct httpd_tls_settings *s, char **ret_why)
+static int tls_load_ca(struct httpd_tls *t, const struct httpd_tls_settings *s, char **ret_why)
 {
     CLEANUP(pem_certificates_done) struct pem_certificates ca = {0};
     bool given = s->client_ca.file || s->client_ca.text;
     int r;
 
-    if (given && c->auth == AUTH_NONE)
+    if (given && t->auth == AUTH_NONE)
         return httpd_explain(ret_why, -EINVAL,
                              "client_ca_file: has no effect without client_auth_type: set that as well");
-    if (!given && c->auth == AUTH_REQUIRE_AND_VERIFY)
+    if (!given && t->auth == AUTH_REQUIRE_AND_VERIFY)
         return httpd_explain(ret_why, -EINVAL, "client_auth_type: %s needs client_ca_file",
                              s->client_auth_type);
     if (!given)
@@ -272,77 +266,54 @@ static int context_load_ca(struct tls_context *c, const struct httpd_tls_setting
     r = read_certificates("client_ca", &s->client_ca, &ca, ret_why);
     if (r < 0)
         return r;
-    r = gnutls_certificate_set_x509_trust(c->credentials, ca.list, (int)ca.n);
+    r = gnutls_certificate_set_x509_trust(t->credentials, ca.list, (int)ca.n);
     return r < 0 ? refuse_pem("client_ca", &s->client_ca, ret_why, gnutls_strerror(r)) : 0;
 }
 
-/* ---- Contexts ---- */
+/* ---- All settings ---- */
 
-void tls_context_unref(struct tls_context *c)
+struct httpd_tls *httpd_tls_unref(struct httpd_tls *t)
 {
-    if (!c || atomic_fetch_sub(&c->refs, 1) > 1)
-        return;
-    if (c->credentials)
-        gnutls_certificate_free_credentials(c->credentials);
-    if (c->priorities)
-        gnutls_priority_deinit(c->priorities);
-    gnutls_memset(c->ticket_key.data, 0, c->ticket_key.size);
-    gnutls_free(c->ticket_key.data);
-    free(c);
+    if (!t || atomic_fetch_sub(&t->refs, 1) > 1)
+        return NULL;
+    if (t->credentials)
+        gnutls_certificate_free_credentials(t->credentials);
+    if (t->priorities)
+        gnutls_priority_deinit(t->priorities);
+    gnutls_memset(t->ticket_key.data, 0, t->ticket_key.size);
+    gnutls_free(t->ticket_key.data);
+    buf_done(&t->client_allowed_sans);
+    free(t);
+    return NULL;
 }
 
-static int context_fill(struct tls_context *c, const struct httpd_tls_settings *s, char **ret_why)
+int httpd_tls_new(struct httpd_tls **ret, const struct httpd_tls_settings *s, char **ret_why)
 {
+    CLEANUP(cleanup_httpd_tls_unref) struct httpd_tls *t = xcalloc(1, sizeof(*t));
     gnutls_pk_algorithm_t key = GNUTLS_PK_UNKNOWN;
     bool is_old_name = strcmp(cstr(s->client_auth_type), "RequireClientCert") == 0; /* of exporter-toolkit */
     int r = find_name(auth_names, ARRAY_SIZE(auth_names),
                       is_old_name ? auth_names[AUTH_REQUIRE_ANY] : s->client_auth_type, AUTH_NONE,
                       "client_auth_type: unknown type", ret_why);
 
+    t->refs = 1;
     if (r < 0)
         return r;
-    c->auth = (enum client_auth)r;
-    if (gnutls_certificate_allocate_credentials(&c->credentials) < 0 ||
-        gnutls_session_ticket_key_generate(&c->ticket_key) < 0)
+    t->auth = (enum client_auth)r;
+    t->client_allowed_sans.max = SIZE_MAX;
+    if (gnutls_certificate_allocate_credentials(&t->credentials) < 0 ||
+        gnutls_session_ticket_key_generate(&t->ticket_key) < 0)
         return httpd_explain(ret_why, -ENOMEM, "GnuTLS: out of memory");
-    r = context_load_key(c, s, &key, ret_why);
-    r = r ?: context_load_ca(c, s, ret_why);
-    return r ?: context_choose(c, s, key, ret_why);
-}
-
-int httpd_tls_set(struct httpd_tls **t, const struct httpd_tls_settings *s, char **ret_why)
-{
-    struct tls_context *c = xcalloc(1, sizeof(*c)), *was;
-    int r;
-
-    c->refs = 1;
-    r = context_fill(c, s, ret_why);
-    if (r < 0) {
-        tls_context_unref(c);
+    r = tls_load_key(t, s, &key, ret_why);
+    r = r ?: tls_load_ca(t, s, ret_why);
+    r = r ?: tls_choose(t, s, key, ret_why);
+    for (size_t i = 0; r == 0 && i < s->client_allowed_sans.n; i++)
+        r = buf_put(&t->client_allowed_sans, s->client_allowed_sans.items[i],
+                    strlen(s->client_allowed_sans.items[i]) + 1);
+    if (r < 0)
         return r;
-    }
-    if (!*t) {
-        *t = xcalloc(1, sizeof(**t));
-        (void)pthread_mutex_init(&(*t)->lock, NULL);
-    }
-    c->owner = *t;
-    (void)pthread_mutex_lock(&(*t)->lock);
-    was = (*t)->current;
-    (*t)->current = c;
-    (*t)->settings = *s;
-    (void)pthread_mutex_unlock(&(*t)->lock);
-    tls_context_unref(was);
+    *ret = TAKE_PTR(t);
     return 0;
-}
-
-struct httpd_tls *httpd_tls_free(struct httpd_tls *t)
-{
-    if (!t)
-        return NULL;
-    tls_context_unref(t->current);
-    (void)pthread_mutex_destroy(&t->lock);
-    free(t);
-    return NULL;
 }
 
 /* ---- Sessions: what each gets before its handshake, and what that demands of the client ---- */
@@ -371,25 +342,22 @@ static int read_san(gnutls_x509_crt_t crt, unsigned i, char *name, size_t size)
 }
 
 /* Whether the certificate has one of client_allowed_sans. */
-static bool san_is_allowed(struct httpd_tls *t, const gnutls_datum_t *certificate)
+static bool san_is_allowed(const struct httpd_tls *t, const gnutls_datum_t *certificate)
 {
-    const struct httpd_tls_list *list = &t->settings.client_allowed_sans;
+    struct str allowed = buf_str(&t->client_allowed_sans);
     gnutls_x509_crt_t crt;
     char name[MAX_NAME];
     int kind = 0;
-    bool found;
+    bool found = allowed.n == 0;
 
     if (gnutls_x509_crt_init(&crt) < 0)
         return false;
-    (void)pthread_mutex_lock(&t->lock);
-    found = list->n == 0;
     if (!found && gnutls_x509_crt_import(crt, certificate, GNUTLS_X509_FMT_DER) == 0)
         for (unsigned i = 0; !found && kind != GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE; i++) {
             kind = read_san(crt, i, name, sizeof(name));
-            for (size_t k = 0; name[0] && k < list->n; k++)
-                found |= strcmp(list->items[k], name) == 0;
+            for (const char *p = allowed.p; name[0] && p < allowed.p + allowed.n; p += strlen(p) + 1)
+                found |= strcmp(p, name) == 0;
         }
-    (void)pthread_mutex_unlock(&t->lock);
     gnutls_x509_crt_deinit(crt);
     return found;
 }
@@ -399,7 +367,7 @@ static int tls_verify_peer(gnutls_session_t session)
 {
     static char client[] = GNUTLS_KP_TLS_WWW_CLIENT;
     gnutls_typed_vdata_st purpose = {.type = GNUTLS_DT_KEY_PURPOSE_OID, .data = (unsigned char *)client};
-    const struct tls_context *c = gnutls_session_get_ptr(session);
+    const struct httpd_tls *c = gnutls_session_get_ptr(session);
     unsigned n = 0, status = 0;
     const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &n);
 
@@ -412,7 +380,7 @@ static int tls_verify_peer(gnutls_session_t session)
         return tls_refuse_peer(
             session, status & GNUTLS_CERT_EXPIRED ? GNUTLS_A_CERTIFICATE_EXPIRED : GNUTLS_A_BAD_CERTIFICATE,
             status & GNUTLS_CERT_EXPIRED ? "expired" : "not issued by client_ca for clients");
-    if (!san_is_allowed(c->owner, chain))
+    if (!san_is_allowed(c, chain))
         return tls_refuse_peer(session, GNUTLS_A_BAD_CERTIFICATE, "no name is in client_allowed_sans");
     return 0;
 }
@@ -447,32 +415,29 @@ static ssize_t tls_pull(gnutls_transport_ptr_t ptr, void *to, size_t n)
 
 void httpd_tls_begin(struct httpd_tls *t, gnutls_session_t session, struct conn *conn)
 {
-    struct tls_context *c;
     int r;
 
-    (void)pthread_mutex_lock(&t->lock);
-    conn->tls = c = t->current;
-    atomic_fetch_add(&c->refs, 1);
-    (void)pthread_mutex_unlock(&t->lock);
+    atomic_fetch_add(&t->refs, 1);
+    conn->tls = t;
     gnutls_transport_set_ptr2(session, conn, (gnutls_transport_ptr_t)(intptr_t)conn->fd);
     gnutls_transport_set_pull_function(session, tls_pull);
     gnutls_credentials_clear(session); /* those of the daemon */
-    gnutls_session_set_ptr(session, c);
-    r = gnutls_priority_set(session, c->priorities);
-    if (c->auth != AUTH_NONE) {
+    gnutls_session_set_ptr(session, t);
+    r = gnutls_priority_set(session, t->priorities);
+    if (t->auth != AUTH_NONE) {
         gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUEST);
         gnutls_session_set_verify_function(session, tls_verify_peer);
     } else {
-        r = r ?: gnutls_session_ticket_enable_server(session, &c->ticket_key);
+        r = r ?: gnutls_session_ticket_enable_server(session, &t->ticket_key);
     }
-    r = r ?: gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, c->credentials);
+    r = r ?: gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, t->credentials);
     if (r < 0)
         log_debug("TLS session not set up");
 }
 
 struct str httpd_tls_peer(gnutls_session_t session)
 {
-    const struct tls_context *c = gnutls_session_get_ptr(session);
+    const struct httpd_tls *c = gnutls_session_get_ptr(session);
     unsigned n = 0;
     const gnutls_datum_t *chain =
         c->auth >= AUTH_VERIFY_IF_GIVEN ? gnutls_certificate_get_peers(session, &n) : NULL;

@@ -14,6 +14,7 @@
 #include <gnutls/x509.h>
 #include <stddef.h>
 
+/* Settings that were found to be valid; immutable, and shared by reference. */
 struct httpd_tls;
 
 /* PEM: the name of a file, or the text itself; both NULL if absent. */
@@ -36,12 +37,12 @@ struct httpd_tls_settings {
     struct httpd_tls_list curve_preferences;
 };
 
-/* Reads the files and checks everything; makes *t if it is NULL, else replaces its settings for connections
- * accepted from now on. *s must stay valid until it is replaced or *t is freed. On failure nothing changes: a
- * negative errno and *ret_why, from malloc, which begins with the field's name and names the file. */
-MUST_USE int httpd_tls_set(struct httpd_tls **t, const struct httpd_tls_settings *s, char **ret_why);
-/* Not before the server that uses it was stopped. Takes NULL, returns NULL. */
-struct httpd_tls *httpd_tls_free(struct httpd_tls *t);
+/* Reads the files and checks everything. A negative errno and *ret_why, from malloc, which begins with the
+ * field's name and names the file. */
+MUST_USE int httpd_tls_new(struct httpd_tls **ret, const struct httpd_tls_settings *s, char **ret_why);
+/* Takes NULL, returns NULL. Any thread. */
+struct httpd_tls *httpd_tls_unref(struct httpd_tls *t);
+DEFINE_CLEANUP(struct httpd_tls, httpd_tls_unref)
 
 /* ---- Certificates and keys in PEM format. Those that read return NULL, or what is wrong: a literal without
  * any part of the text ---- */

@@ -13,6 +13,8 @@
 
 enum { ORIGIN_MAX = 4096 };
 
+DEFINE_CLEANUP(char, curl_free)
+
 bool http_is_url(struct str url)
 {
     size_t n = url.n >= 7 && strncasecmp(url.p, "http://", 7) == 0    ? 7
@@ -81,7 +83,7 @@ static void parameters_used(char *query)
 {
     for (char *rest = query, *value; (value = strsep(&rest, "&;"));) {
         const char *name = strsep(&value, "=");
-        char *plain;
+        CLEANUP(cleanup_curl_free) char *plain = NULL;
         int n = 0;
 
         if (!value || !is_secret_name(name))
@@ -91,14 +93,13 @@ static void parameters_used(char *query)
             secret_used((struct str){plain, (size_t)n});
             explicit_bzero(plain, (size_t)n);
         }
-        curl_free(plain);
     }
 }
 
 void url_secrets_used(const char *url)
 {
     CLEANUP(cleanup_curl_url_cleanup) CURLU *u = strpbrk(url, "?@") ? curl_url() : NULL;
-    char *user = NULL, *password = NULL, *query = NULL;
+    CLEANUP(cleanup_curl_free) char *user = NULL, *password = NULL, *query = NULL;
 
     if (!u || curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK)
         return;
@@ -108,14 +109,12 @@ void url_secrets_used(const char *url)
     }
     if (curl_url_get(u, CURLUPART_QUERY, &query, 0) == CURLUE_OK)
         parameters_used(query);
-    curl_free(user);
-    curl_free(password);
-    curl_free(query);
 }
 
 char *url_origin_of(CURLU *u)
 {
-    char *scheme = NULL, *host = NULL, *port = NULL, *origin = NULL;
+    CLEANUP(cleanup_curl_free) char *scheme = NULL, *host = NULL, *port = NULL;
+    char *origin = NULL;
 
     if (curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
         curl_url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
@@ -123,9 +122,6 @@ char *url_origin_of(CURLU *u)
         origin = xasprintf("%s://%s:%s", scheme, host, port);
     for (char *p = origin; p && *p; p++)
         *p = (char)(*p >= 'A' && *p <= 'Z' ? *p | 0x20 : *p);
-    curl_free(scheme);
-    curl_free(host);
-    curl_free(port);
     return origin;
 }
 
@@ -140,14 +136,14 @@ char *url_origin(const char *url)
 {
     CLEANUP(cleanup_free) char *text = str_dup(str_trim(str_of(url)));
     CLEANUP(cleanup_curl_url_cleanup) CURLU *u = curl_url();
-    char *origin = NULL, *zone = NULL;
+    CLEANUP(cleanup_curl_free) char *zone = NULL;
+    char *origin = NULL;
 
     /* libcurl keeps the zone of an IPv6 address apart from the host; it is meaningful on one machine only. */
     if (http_is_url(str_of(text)) && !has_user(text) &&
         curl_url_set(u, CURLUPART_URL, text, 0) == CURLUE_OK &&
         curl_url_get(u, CURLUPART_ZONEID, &zone, 0) != CURLUE_OK)
         origin = url_origin_of(u);
-    curl_free(zone);
     /* libcurl decodes %ff in a host; no name that can be written as JSON has such bytes. */
     if (origin && strlen(origin) <= ORIGIN_MAX && utf8_valid_prefix(str_of(origin)) == strlen(origin))
         return origin;

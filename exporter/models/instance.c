@@ -216,7 +216,7 @@ static void settings_from_file(struct instance *i, const char *path, struct prob
     }
     if (doc_parse(&doc, buf_str(&text), p) < 0)
         return;
-    root = doc_root(doc);
+    root = doc->root;
     if (root->kind != NODE_MAP && root->kind != NODE_NULL) {
         node_expected(root, p, "an object");
         return;

@@ -476,11 +476,10 @@ int model_server_start(struct model_server **ret, const struct model_server_opti
     struct httpd_route routes[2 + MODEL_MAX_ENDPOINTS * ROUTES_PER_ENDPOINT];
     struct model_server *s = xcalloc(1, sizeof(*s));
     const struct model *m = o->instance->model;
-    struct site_options site = {.loop = o->loop,
+    struct site_options site = {.access = {.loop = o->loop, .file = o->config_file},
                                 .listen = o->listen,
                                 .n_listen = o->n_listen,
                                 .max_body_bytes = MAX_BODIES_BYTES,
-                                .config_file = o->config_file,
                                 .routes = routes,
                                 .pages = pages};
     int r;
@@ -489,8 +488,8 @@ int model_server_start(struct model_server **ret, const struct model_server_opti
     s->loop = o->loop;
     s->instance = o->instance;
     metric_set(s->metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
-    site.metrics = s->metrics;
-    site.guard = bearer_init(&s->bearer, o->token_file, o->token, server_is_open);
+    site.access.metrics = s->metrics;
+    site.access.guard = bearer_init(&s->bearer, o->token_file, o->token, server_is_open);
     site.n_routes = server_set_routes(s, routes);
     r = worker_new(&s->worker, o->loop);
     if (r == 0 && m->open)

@@ -132,25 +132,6 @@ static inline void store_digits(char *out, uint64_t digits)
     memcpy(out, &text, sizeof text);
 }
 
-/* Seventeen digits in registers: they are stored where they belong, for reading back what was just stored
- * in other pieces stalls. */
-struct digits {
-    char first;               /* ASCII */
-    unsigned __int128 others; /* sixteen, as eight_digits() gives them */
-    int n;                    /* without the zeros at the end */
-};
-
-static inline struct digits split(uint64_t d)
-{
-    uint64_t rest = d % TEN_16;
-    uint64_t high = eight_digits((uint32_t)(rest / TEN_8));
-    uint64_t low = eight_digits((uint32_t)(rest % TEN_8));
-    int zeros = low ? __builtin_clzll(low) / 8 : high ? 8 + __builtin_clzll(high) / 8 : 16;
-
-    return (struct digits){
-        .first = (char)('0' + d / TEN_16), .others = (unsigned __int128)low << 64 | high, .n = 17 - zeros};
-}
-
 static inline void store_others(char *out, unsigned __int128 others)
 {
     store_digits(out, (uint64_t)others);
@@ -163,9 +144,7 @@ static size_t put_first_group(char *out, uint32_t x)
     uint64_t digits = eight_digits(x);
     int zeros = __builtin_ctzll(digits | 1ULL << 56) / 8;
 
-    digits |= 0x3030303030303030;
-    digits = htole64(digits >> 8 * zeros);
-    memcpy(out, &digits, sizeof digits);
+    store_digits(out, digits >> 8 * zeros);
     return (size_t)(8 - zeros);
 }
 
@@ -176,38 +155,39 @@ static char *put_exponent(char *out, int e)
     return out + put_first_group(out, (uint32_t)abs(e));
 }
 
-/* Lays out digits whose decimal point stands after the first `point` of them (which may be negative or
- * past the end). All sixteen are stored each time; the length says how many count. */
-static char *lay_out(char *out, struct digits d, int point)
+/* Lays out the seventeen digits of d, without the zeros at their end; the decimal point stands after the
+ * first `point` of them (which may be negative or past the end). All are stored each time, from registers:
+ * reading back what was just stored in other pieces stalls. The length says how many count. */
+static char *lay_out(char *out, uint64_t d, int point)
 {
-    unsigned __int128 fraction;
+    uint64_t high = eight_digits((uint32_t)(d % TEN_16 / TEN_8)), low = eight_digits((uint32_t)(d % TEN_8));
+    unsigned __int128 others = (unsigned __int128)low << 64 | high, fraction; /* all but the first */
+    int n = low ? 17 - __builtin_clzll(low) / 8 : high ? 9 - __builtin_clzll(high) / 8 : 1;
+    char first = (char)('0' + d / TEN_16);
 
     if (point > 0 && point <= POINT_MAX) {
-        out[0] = d.first;
-        store_others(out + 1, d.others);
-        if (d.n <= point)
+        out[0] = first;
+        store_others(out + 1, others);
+        if (n <= point)
             return out + point;
         out[point] = '.';
-        fraction = d.others >> 8 * (point - 1);
+        fraction = others >> 8 * (point - 1);
         /* Of what stands after the point eight digits are all, once nine stand before it; NUM_MAX has no
          * room for more. */
         if (point > 8)
             store_digits(out + point + 1, (uint64_t)fraction);
         else
             store_others(out + point + 1, fraction);
-        return out + d.n + 1;
+        return out + n + 1;
     }
     if (point <= 0 && point >= POINT_MIN) {
         memcpy(out, "0.0000", 6);
         out += 2 - point;
-        out[0] = d.first;
-        store_others(out + 1, d.others);
-        return out + d.n;
+        out[0] = first;
+        store_others(out + 1, others);
+        return out + n;
     }
-    out[0] = d.first;
-    out[1] = '.';
-    store_others(out + 2, d.others);
-    return put_exponent(out + d.n + (d.n > 1), point - 1);
+    return put_exponent(lay_out(out, d, 1), point - 1);
 }
 
 /* Eight decimals at most, the usual score: r / 10^8 that reads back as v (both r and 10^8 are exact
@@ -242,7 +222,7 @@ static char *put_finite(char *out, uint64_t fraction, int exponent)
     d = d < TEN_16 ? d * 10 : d;
     for (; UNLIKELY(d < TEN_16); d *= 10)
         exp10--;
-    return lay_out(out, split(d), MAX_DIGITS + exp10);
+    return lay_out(out, d, MAX_DIGITS + exp10);
 }
 
 size_t num_put_double(char out[NUM_MAX], double v)

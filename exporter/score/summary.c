@@ -856,7 +856,7 @@ void summary_parse(struct summary *ret, struct str text, struct problems *ret_pr
     if (!str_starts(str_trim(text), STR("{"))) /* doc_parse() would read it as YAML */
         problems_add(p, PROBLEM_ERROR, 0, 0, "expected a JSON object");
     else if (doc_parse(&doc, text, p) == 0)
-        summary_read(ret, doc_root(doc), PROBLEM_WARNING, true, p);
+        summary_read(ret, doc->root, PROBLEM_WARNING, true, p);
     if (p->errors)
         summary_done(ret);
 }

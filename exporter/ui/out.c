@@ -4,10 +4,12 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/base/json.h"
+#include "exporter/base/text.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/num/num.h"
 #include "exporter/web/access.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -175,12 +177,8 @@ void member_url(struct out *o, const char *key, const char *value)
     BUF_AUTO(plain, 1 << 20);
 
     if (o->error == 0 && value)
-        o->error = http_url_for_people(str_of(value), &plain);
-    member(o, key);
-    if (value)
-        value_text(o, buf_str(&plain));
-    else
-        out_puts(o, "null");
+        o->error = http_url_for_people(str_of(value), &plain) ?: buf_putc(&plain, '\0');
+    member_text(o, key, o->error == 0 ? plain.p : NULL);
 }
 
 void member_object(struct out *o, const char *key)
@@ -244,9 +242,9 @@ void member_web_config(struct out *o, const struct access *access)
 /* ---- History ---- */
 
 struct history {
-    uint32_t columns, n, next;
+    size_t columns, n;
     uint32_t at[HISTORY_LENGTH]; /* Unix time in seconds */
-    float values[];              /* HISTORY_LENGTH rows */
+    float values[];              /* HISTORY_LENGTH rows, the oldest first */
 };
 
 void history_add(struct history **h, size_t columns, unix_ms at, const double *values)
@@ -255,24 +253,22 @@ void history_add(struct history **h, size_t columns, unix_ms at, const double *v
 
     if (!to)
         to = *h = xcalloc(1, sizeof(*to) + HISTORY_LENGTH * columns * sizeof(float));
-    to->columns = (uint32_t)columns;
-    to->at[to->next] = (uint32_t)(at.ms / 1000);
+    to->columns = columns;
+    if (to->n == HISTORY_LENGTH) {
+        to->n--;
+        memmove(to->at, to->at + 1, to->n * sizeof(to->at[0]));
+        memmove(to->values, to->values + columns, to->n * columns * sizeof(float));
+    }
+    to->at[to->n] = (uint32_t)(at.ms / 1000);
     for (size_t i = 0; i < columns; i++)
-        to->values[to->next * columns + i] = (float)values[i];
-    to->next = (to->next + 1) % HISTORY_LENGTH;
-    to->n += to->n < HISTORY_LENGTH;
+        to->values[to->n * columns + i] = (float)values[i];
+    to->n++;
 }
 
 struct history *history_free(struct history *h)
 {
     free(h);
     return NULL;
-}
-
-/* The place of the i-th row, the oldest first. */
-static size_t history_row(const struct history *h, size_t i)
-{
-    return (h->next + HISTORY_LENGTH - h->n + i) % HISTORY_LENGTH;
 }
 
 void member_history(struct out *o, const struct history *h, const char *const *names)
@@ -283,13 +279,13 @@ void member_history(struct out *o, const struct history *h, const char *const *n
     member_list(o, "unixSeconds");
     for (size_t i = 0; i < n; i++) {
         member_item(o);
-        out_printf(o, "%u", h->at[history_row(h, i)]);
+        out_printf(o, "%u", h->at[i]);
     }
     out_puts(o, "]");
     for (size_t column = 0; names[column]; column++) {
         member_list(o, names[column]);
         for (size_t i = 0; i < n; i++) {
-            double v = h->values[history_row(h, i) * h->columns + column];
+            double v = h->values[i * h->columns + column];
 
             member_item(o);
             if (isfinite(v))
@@ -300,4 +296,156 @@ void member_history(struct out *o, const struct history *h, const char *const *n
         out_puts(o, "]");
     }
     out_puts(o, "}");
+}
+
+/* ---- Highest and lowest scores ---- */
+
+/* Puts series i into a list of the n so far with the largest value times `sign`, of which it keeps `most`. */
+static void rank_one(const double *values, size_t *list, size_t n, size_t most, size_t i, double sign)
+{
+    size_t at = size_min(n, most - 1);
+
+    if (n == most && !(sign * values[i] > sign * values[list[at]]))
+        return;
+    for (; at > 0 && sign * values[i] > sign * values[list[at - 1]]; at--)
+        list[at] = list[at - 1];
+    list[at] = i;
+}
+
+void rank_scores(const struct batch *b, size_t most, struct ranking *ret)
+{
+    size_t count = b ? series_count(b->set) : 0;
+
+    *ret = (struct ranking){0};
+    for (size_t i = 0; i < count; i++) {
+        if (isnan(b->values[i])) {
+            ret->nans++;
+            continue;
+        }
+        rank_one(b->values, ret->highest, ret->n, most, i, 1);
+        rank_one(b->values, ret->lowest, ret->n, most, i, -1);
+        ret->numbers++;
+        ret->n = size_min(ret->numbers, most);
+    }
+}
+
+const char *const shown_label_names[] = {"node", "namespace", "app", "pod", "container", "device", "meta"};
+
+void shown_labels(const struct batch *b, size_t series, struct str ret[SHOWN_LABELS])
+{
+    static const enum ds_label order[SHOWN_LABELS] = {DS_NODE,      DS_NAMESPACE, DS_APP, DS_POD,
+                                                      DS_CONTAINER, DS_DEVICE,    DS_META};
+    struct str values[DS_LABELS];
+
+    series_labels(b->set, series, values);
+    for (unsigned i = 0; i < SHOWN_LABELS; i++)
+        ret[i] = values[order[i]];
+}
+
+/* ---- Columns for a terminal ---- */
+
+enum { GAP = 2, WIDEST = 60, CELL_BYTES = 1 << 20 };
+
+static size_t grid_chars(struct str s)
+{
+    size_t chars = 0;
+
+    for (size_t at = 0; at < s.n; chars++)
+        at += size_max(utf8_char((struct str){s.p + at, s.n - at}), 1);
+    return chars;
+}
+
+/* C0, DEL, C1; U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069. */
+static bool is_unfit(const unsigned char *p, size_t n)
+{
+    if (n == 1)
+        return p[0] < 0x20 || p[0] == 0x7f;
+    if (n == 2)
+        return (p[0] == 0xc2 && p[1] < 0xa0) || (p[0] == 0xd8 && p[1] == 0x9c);
+    if (n == 3 && p[0] == 0xe2)
+        return (p[1] == 0x80 && (p[2] == 0x8e || p[2] == 0x8f || (p[2] >= 0xa8 && p[2] <= 0xae))) ||
+               (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9);
+    return n == 0;
+}
+
+void grid_clean(struct out *o, struct str s)
+{
+    while (s.n) {
+        size_t n = utf8_char(s);
+        struct str c = {s.p, n};
+
+        if (*s.p == '\n' || *s.p == '\t')
+            c = STR(" ");
+        else if (is_unfit((const unsigned char *)s.p, n))
+            c = STR("\xef\xbf\xbd");
+        out_str(o, c);
+        s.p += size_max(n, 1);
+        s.n -= size_max(n, 1);
+    }
+}
+
+void grid_cut(struct out *o, struct str s, size_t chars)
+{
+    bool whole = grid_chars(s) <= chars;
+    size_t at = 0;
+
+    for (size_t i = whole ? 0 : 1; at < s.n && (whole || i < chars); i++)
+        at += size_max(utf8_char((struct str){s.p + at, s.n - at}), 1);
+    out_str(o, (struct str){s.p, at});
+    if (!whole)
+        out_puts(o, "…");
+}
+
+struct grid {
+    struct str cells[1 + RANKED_MAX][SHOWN_LABELS]; /* the names first; those that no row has are empty */
+    size_t widths[SHOWN_LABELS];
+};
+
+static void grid_add_labels(struct grid *g, size_t row, const struct batch *b, size_t series)
+{
+    shown_labels(b, series, g->cells[row]);
+    for (size_t i = 0; i < SHOWN_LABELS; i++)
+        if (g->cells[row][i].n) {
+            g->cells[0][i] = str_of(shown_label_names[i]);
+            g->widths[i] = size_max(g->widths[i], size_max(g->cells[0][i].n, grid_chars(g->cells[row][i])));
+            g->widths[i] = size_min(g->widths[i], WIDEST);
+        }
+}
+
+/* The columns of labels, which start at `indent`. */
+static void grid_put_row(struct out *o, const struct grid *g, size_t row, size_t indent)
+{
+    out_printf(o, "%*s", (int)indent, "");
+    for (size_t i = 0; i < SHOWN_LABELS; i++) {
+        BUF_AUTO(text, CELL_BYTES);
+        struct out cell = out_begin(&text);
+
+        if (!g->cells[0][i].n)
+            continue;
+        grid_clean(&cell, g->cells[row][i]);
+        for (size_t k = 0; row == 0 && k < text.n; k++)
+            text.p[k] = (char)toupper((unsigned char)text.p[k]);
+        grid_cut(o, buf_str(&text), g->widths[i]);
+        out_printf(o, "%*s", (int)(g->widths[i] - size_min(grid_chars(buf_str(&text)), g->widths[i]) + GAP),
+                   "");
+    }
+}
+
+void grid_scores(struct out *o, const struct batch *b, const size_t *series, size_t n, size_t indent)
+{
+    struct grid g = {0};
+    char scores[RANKED_MAX][NUM_MAX];
+    size_t whole = 0; /* the most characters before a point */
+
+    for (size_t row = 0; row < n; row++) {
+        grid_add_labels(&g, row + 1, b, series[row]);
+        scores[row][num_put_double(scores[row], b->values[series[row]])] = '\0';
+        whole = size_max(whole, strcspn(scores[row], "."));
+    }
+    grid_put_row(o, &g, 0, indent);
+    out_puts(o, "SCORE\n");
+    for (size_t row = 0; row < n; row++) {
+        grid_put_row(o, &g, row + 1, indent);
+        out_printf(o, "%*s%s\n", (int)(whole - strcspn(scores[row], ".")), "", scores[row]);
+    }
 }

@@ -1,13 +1,12 @@
 /* The HTTP servers of a role: one with access control, /metrics and the pages, and one for probes, plain and
- * open. Probes are answered on the loop: they find one that hangs. */
+ * open. Probes are answered on the loop: they find one that hangs. And what the APIs of all roles share. */
 #ifndef DS_UI_SITE_H
 #define DS_UI_SITE_H
 
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
-#include "exporter/base/loop.h"
-#include "exporter/metric/metrics.h"
 #include "exporter/metric/page.h"
+#include "exporter/ui/out.h"
 #include "exporter/web/access.h"
 
 /* One of the pages' files, as embed.cmake writes it into the program. */
@@ -22,29 +21,24 @@ struct site;
 
 /* The program that serves sets the first part, the role that is served the second one. */
 struct site_options {
-    struct loop *loop;
-    struct metrics *metrics;
-    const char *const *listen;       /* addresses of the server with access control */
-    size_t n_listen;                 /* 0: no such server */
-    const char *probe_address;       /* of an open server for probes alone; NULL or "0": none */
-    const char *config_file;         /* --web.config.file; NULL: none */
-    const struct httpd_guard *guard; /* as in struct access_options; must outlive the server */
+    struct access_options access; /* its guard must outlive the server */
+    const char *const *listen;    /* addresses of the server with access control */
+    size_t n_listen;              /* 0: no such server */
+    const char *probe_address;    /* of an open server for probes alone; NULL or "0": none */
 
     uint64_t max_body_bytes;          /* of all request bodies held at once; 0: httpd's own */
     const struct httpd_route *routes; /* copied */
     size_t n_routes;
     const char *const *pages; /* the paths of the pages, ended by NULL; NULL: none */
     /* What /metrics serves; must outlive the servers. NULL: `metrics` alone, rendered for each request after
-     * before_metrics(arg), which may be NULL. */
+     * before_metrics(access.arg), which may be NULL. */
     struct page *page;
     void (*before_metrics)(void *arg);
     /* Whether the program is ready, for /readyz; if not, *ret_why may get the reasons. NULL: the role has no
      * probes, or routes of its own for them. */
     bool (*is_ready)(void *arg, struct buf *ret_why);
-    bool agent_probes;          /* named /-/healthy and /-/ready instead of /healthz and /readyz */
-    bool probes_apart;          /* the server with access control has them only if it has the same address */
-    void (*changed)(void *arg); /* the web configuration file was read again; may be NULL */
-    void *arg;
+    bool agent_probes; /* named /-/healthy and /-/ready instead of /healthz and /readyz */
+    bool probes_apart; /* the server with access control has them only if it has the same address */
 };
 
 /* On failure *ret_why (from malloc) says what is wrong, and the log has the problems of the file. */
@@ -63,5 +57,56 @@ struct site *site_stop(struct site *s, int grace_ms);
 /* The reply of a path of /api/v1. r is the result of writing the body. 0: the body, as JSON; -EINVAL: 400 and
  * -ENOENT: 404, both with `why` as text; else 500. */
 void api_reply(struct httpd_reply *reply, int r, const char *why, const struct buf *body);
+
+/* ---- Lists of the API in parts, as Kubernetes gives them: `limit`, `continue`, `filter`, `state` and `sort`
+ * of a request, and `metadata` of its answer. README.md has the promises ---- */
+
+enum { LIST_DEFAULT_LIMIT = 500 };
+
+/* What a request asks for. */
+struct list_query {
+    size_t limit; /* SIZE_MAX: all */
+    bool worst_first, with_history;
+    const char *filter, *state; /* empty: all. Not owned */
+    char *after;                /* the last name of the part before; NULL: from the start */
+    unsigned after_rank;
+};
+
+/* All of it, in the order of names. */
+static inline struct list_query list_query_all(void)
+{
+    return (struct list_query){.limit = SIZE_MAX, .filter = "", .state = ""};
+}
+
+/* -EINVAL for a parameter that cannot be used, which *ret_why then names. */
+MUST_USE int list_query_read(struct list_query *ret, const struct httpd_request *rq, const char **ret_why);
+void list_query_done(struct list_query *q);
+
+/* Whether `filter` occurs in either text, ASCII letters in any case. */
+bool list_matches(const struct list_query *q, const char *name, const char *other);
+/* Whether `state` names this one. */
+bool list_has_state(const struct list_query *q, const char *word);
+
+struct list_item {
+    const char *name; /* unique in its list */
+    const void *what;
+    unsigned rank; /* 0: the worst; only used with worst_first */
+};
+
+/* The part of a list that a query asks for. */
+struct list {
+    const struct list_query *query;
+    struct list_item *items;
+    size_t n;
+    size_t behind; /* items that come after this part */
+};
+
+/* Adds an item that matched, in any order. */
+void list_add(struct list *l, const char *name, unsigned rank, const void *what);
+/* Puts the items in order and keeps those of this part, after the last list_add(). */
+void list_sort(struct list *l);
+void list_done(struct list *l);
+/* "<key>":{"continue":...,"remainingItemCount":...} */
+void list_metadata(struct out *o, const char *key, const struct list *l);
 
 #endif

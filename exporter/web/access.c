@@ -64,7 +64,7 @@ struct access {
     struct access_options o;
     struct httpd_guard guard;
     struct httpd *server;
-    struct httpd_tls *tls;
+    struct httpd_tls *tls;  /* until the server has it */
     char *watched[WATCHED]; /* the file, and those that it names; NULL for none */
     uint64_t stamps[WATCHED];
     struct timer timer;
@@ -96,19 +96,18 @@ static const struct httpd_refusal busy = {
  * three. */
 static bool bcrypt_matches(const char *password, const char hash[BCRYPT_BYTES])
 {
-    struct crypt_data *data = xcalloc(1, sizeof(*data));
+    struct crypt_data data = {0};
     char setting[BCRYPT_BYTES + 1] = "";
     const char *made;
     bool same;
 
     memcpy(setting, hash, BCRYPT_BYTES);
     setting[2] = 'b';
-    made = crypt_r(password, setting, data);
+    made = crypt_r(password, setting, &data);
     same =
         made && strlen(made) == BCRYPT_BYTES &&
         gnutls_memcmp(made + BCRYPT_DIGEST_AT, hash + BCRYPT_DIGEST_AT, BCRYPT_BYTES - BCRYPT_DIGEST_AT) == 0;
-    explicit_bzero(data, sizeof(*data));
-    free(data);
+    explicit_bzero(&data, sizeof(data));
     return same;
 }
 
@@ -346,6 +345,7 @@ static void access_watch(struct access *a, size_t i, const char *path)
 static int access_load(struct access *a, struct problems *p)
 {
     CLEANUP(cleanup_web_file_free) struct web_file *f = NULL, *was = NULL;
+    struct httpd_tls *tls = NULL;
     int r;
 
     access_watch(a, 0, a->o.file);
@@ -358,8 +358,7 @@ static int access_load(struct access *a, struct problems *p)
     }
     if (r == 0 && p->errors)
         r = -EINVAL;
-    if (r == 0 && f->has_tls)
-        r = web_file_set_tls(f, &a->tls, p);
+    r = r ?: web_file_tls(f, &tls, p);
     if (r < 0)
         return r;
     was = a->file;
@@ -369,7 +368,9 @@ static int access_load(struct access *a, struct problems *p)
     a->file = TAKE_PTR(f);
     (void)pthread_mutex_unlock(&a->lock);
     if (a->server)
-        httpd_set_headers(a->server, a->file->headers, a->file->n_headers);
+        httpd_set(a->server, a->file->headers, a->file->n_headers, tls);
+    else
+        a->tls = tls;
     return 0;
 }
 
@@ -461,10 +462,10 @@ int access_serve(struct access *a, struct httpd **ret, struct httpd_options o, c
 
     if (a->o.file || a->o.guard)
         o.guard = &a->guard;
-    o.tls = a->tls;
+    o.tls = TAKE_PTR(a->tls);
+    o.headers = a->file ? a->file->headers : NULL;
+    o.n_headers = a->file ? a->file->n_headers : 0;
     r = httpd_new(&a->server, a->o.loop, &o, ret_why);
-    if (r == 0 && a->file)
-        httpd_set_headers(a->server, a->file->headers, a->file->n_headers);
     *ret = a->server; /* NULL if it failed */
     return r;
 }
@@ -504,7 +505,7 @@ struct access *access_stop(struct access *a, int grace_ms)
         (void)job_free(j);
     (void)pthread_cond_destroy(&a->changed);
     (void)pthread_mutex_destroy(&a->lock);
-    (void)httpd_tls_free(a->tls);
+    (void)httpd_tls_unref(a->tls);
     (void)web_file_free(a->file);
     for (size_t i = 0; i < WATCHED; i++)
         free(a->watched[i]);

@@ -8,9 +8,8 @@
 #include "exporter/base/tls.h"
 
 #include <errno.h>
-#include <stdio.h>
 
-enum { MAX_INTERVAL_MS = 3600 * 1000, MAX_BURST = 1000000, MAX_PATH_BYTES = 4096, MAX_VALUE_BYTES = 8192 };
+enum { MAX_INTERVAL_MS = 3600 * 1000, MAX_BURST = 1000000, MAX_VALUE_BYTES = 8192 };
 enum { BCRYPT_SALT_AT = 7 }; /* in a hash, after "$2b$10$" */
 
 /* What the functions of one file share. */
@@ -40,14 +39,12 @@ static const char *const tls_keys[] = {"cert",
 static const char *web_path(struct web_reader *w, const struct node *map, const char *key)
 {
     const char *name = node_text(map, key, w->p, &w->file->arena);
-    char path[MAX_PATH_BYTES];
+    CLEANUP(cleanup_free) char *path = NULL;
 
     if (!name || name[0] == '/')
         return name;
-    if (snprintf(path, sizeof(path), "%s/%s", w->dir, name) < (int)sizeof(path))
-        return arena_text(&w->file->arena, str_of(path));
-    node_problem(node_get(map, key), w->p, PROBLEM_ERROR, "the path is too long");
-    return NULL;
+    path = xasprintf("%s/%s", w->dir, name);
+    return arena_text(&w->file->arena, str_of(path));
 }
 
 static struct httpd_tls_pem web_pem(struct web_reader *w, const struct node *map, const char *text,
@@ -113,24 +110,17 @@ static void web_read_tls(struct web_reader *w, const struct node *root)
 
 /* ---- http_server_config ---- */
 
-/* The fields that may be set, and the values that are allowed; NULL for any. */
-static const struct {
-    const char *name;
-    const char *const *values;
-} header_rules[] = {
-    {"Strict-Transport-Security", NULL},
-    {"X-Content-Type-Options", (const char *const[]){"nosniff", NULL}},
-    {"X-Frame-Options", (const char *const[]){"deny", "sameorigin", NULL}},
-    {"X-XSS-Protection", NULL},
-    {"Content-Security-Policy", NULL},
-};
-
-_Static_assert(ARRAY_SIZE(header_rules) == WEB_FILE_HEADERS, "WEB_FILE_HEADERS");
+/* The fields that may be set, and the values that are allowed for each; NULL for any. */
+static const char *const header_names[] = {"Strict-Transport-Security", "X-Content-Type-Options",
+                                           "X-Frame-Options",           "X-XSS-Protection",
+                                           "Content-Security-Policy",   NULL};
+static const char *const *const header_values[WEB_FILE_HEADERS] = {
+    [1] = (const char *const[]){"nosniff", NULL}, [2] = (const char *const[]){"deny", "sameorigin", NULL}};
 
 /* A number is taken as its text, for X-XSS-Protection: 1. */
-static void web_read_header(struct web_reader *w, const struct node *n, size_t rule)
+static void web_read_header(struct web_reader *w, const struct node *n, size_t header)
 {
-    const char *const *values = header_rules[rule].values, *const *value = values;
+    const char *const *values = header_values[header], *const *value = values;
     bool printable = true;
     BUF_AUTO(choices, 256);
 
@@ -152,23 +142,20 @@ static void web_read_header(struct web_reader *w, const struct node *n, size_t r
         node_problem(n, w->p, PROBLEM_ERROR, "expected %.*s", STR_ARG(buf_str(&choices)));
     } else {
         w->file->headers[w->file->n_headers++] =
-            (struct httpd_header){.name = header_rules[rule].name, .value = n->text.p};
+            (struct httpd_header){.name = header_names[header], .value = n->text.p};
     }
 }
 
 static void web_read_http(struct web_reader *w, const struct node *root)
 {
     static const char *const keys[] = {"http2", "headers", NULL};
-    const char *names[ARRAY_SIZE(header_rules) + 1] = {0};
-    const struct node *n = node_object(root, "http_server_config", keys, w->p), *headers;
+    const struct node *n = node_object(root, "http_server_config", keys, w->p);
+    const struct node *headers = node_object(n, "headers", header_names, w->p);
     bool http2 = true;
 
     (void)node_bool(n, "http2", w->p, &http2);
-    for (size_t i = 0; i < ARRAY_SIZE(header_rules); i++)
-        names[i] = header_rules[i].name;
-    headers = n ? node_object(n, "headers", names, w->p) : NULL;
-    for (size_t i = 0; headers && i < ARRAY_SIZE(header_rules); i++) {
-        const struct node *field = node_get(headers, names[i]);
+    for (size_t i = 0; headers && i < WEB_FILE_HEADERS; i++) {
+        const struct node *field = node_get(headers, header_names[i]);
         if (field)
             web_read_header(w, field, i);
     }
@@ -249,34 +236,28 @@ struct web_file *web_file_free(struct web_file *f)
     return NULL;
 }
 
-static void web_read_root(struct web_reader *w, const struct node *root)
-{
-    static const char *const keys[] = {"tls_server_config", "http_server_config", "basic_auth_users",
-                                       "rate_limit", NULL};
-
-    if (root->kind == NODE_NULL)
-        return;
-    if (root->kind != NODE_MAP) {
-        node_expected(root, w->p, "an object with tls_server_config, basic_auth_users and so on");
-        return;
-    }
-    node_only_keys(root, keys, PROBLEM_ERROR, w->p);
-    web_read_tls(w, root);
-    web_read_http(w, root);
-    web_read_users(w, root);
-    web_read_limit(w, root);
-}
-
 int web_file_parse(struct web_file **ret, struct str text, const char *dir, struct problems *p)
 {
     CLEANUP(cleanup_web_file_free) struct web_file *f = xcalloc(1, sizeof(*f));
+    static const char *const keys[] = {"tls_server_config", "http_server_config", "basic_auth_users",
+                                       "rate_limit", NULL};
     struct web_reader w = {.file = f, .dir = dir, .p = p};
+    const struct node *root;
     int r = doc_parse(&f->doc, text, p);
 
     if (r < 0)
         return r;
     f->arena.chunk_bytes = 4096;
-    web_read_root(&w, doc_root(f->doc));
+    root = f->doc->root;
+    if (root->kind == NODE_MAP) {
+        node_only_keys(root, keys, PROBLEM_ERROR, p);
+        web_read_tls(&w, root);
+        web_read_http(&w, root);
+        web_read_users(&w, root);
+        web_read_limit(&w, root);
+    } else if (root->kind != NODE_NULL) {
+        node_expected(root, p, "an object with tls_server_config, basic_auth_users and so on");
+    }
     problems_sort(p);
     if (p->errors)
         return -EINVAL;
@@ -302,12 +283,12 @@ int web_file_read(struct web_file **ret, const char *path, struct problems *p)
     return r;
 }
 
-int web_file_set_tls(const struct web_file *f, struct httpd_tls **tls, struct problems *p)
+int web_file_tls(const struct web_file *f, struct httpd_tls **ret, struct problems *p)
 {
-    const struct node *map = node_get(doc_root(f->doc), "tls_server_config"), *at = NULL;
+    const struct node *map = node_get(f->doc->root, "tls_server_config"), *at = NULL;
     CLEANUP(cleanup_free) char *why = NULL;
 
-    if (httpd_tls_set(tls, &f->tls, &why) == 0)
+    if (!f->has_tls || httpd_tls_new(ret, &f->tls, &why) == 0)
         return 0;
     /* It begins with the name of the field, or with client_ca_file for client_ca. */
     for (size_t i = 0; i < map->n; i++)

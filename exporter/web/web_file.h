@@ -41,9 +41,7 @@ DEFINE_CLEANUP(struct web_file, web_file_free)
 
 /* Reads the file at `path`; relative paths in it are relative to its folder. -EINVAL and problems in p. */
 MUST_USE int web_file_read(struct web_file **ret, const char *path, struct problems *p);
-/* Reads the certificates of a file that has TLS: makes *tls of them if it is NULL, else replaces its
- * settings. The file must be kept until they are replaced again or *tls is freed. On failure nothing changes.
- * -EINVAL and a problem in p. */
-MUST_USE int web_file_set_tls(const struct web_file *f, struct httpd_tls **tls, struct problems *p);
+/* Reads the certificates of a file, if it has TLS. -EINVAL and a problem in p. */
+MUST_USE int web_file_tls(const struct web_file *f, struct httpd_tls **ret, struct problems *p);
 
 #endif

@@ -14,7 +14,6 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/ui/list.h"
 #include "exporter/ui/out.h"
 #include "exporter/ui/site.h"
 
@@ -766,7 +765,7 @@ int hub_web_start(struct site **ret, struct hub *h, struct site_options *o, char
     o->before_metrics = hub_set_metrics;
     o->is_ready = hub_web_is_ready;
     o->probes_apart = true;
-    o->arg = h;
+    o->access.arg = h;
     r = site_start(ret, o, ret_why);
     if (r == 0)
         h->access = site_access(*ret);

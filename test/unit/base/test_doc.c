@@ -56,7 +56,7 @@ static int read_doc(struct str text, struct buf *tree, struct buf *said)
     problems_init(&p, "f");
     r = doc_parse(&d, text, &p);
     if (r == 0)
-        dump(doc_root(d), tree);
+        dump(d->root, tree);
     problems_sort(&p);
     assert_int_equal(problems_print(&p, said), 0);
     problems_done(&p);
@@ -126,7 +126,7 @@ static void knows_places(void **state)
 
         problems_init(&p, "f");
         assert_int_equal(doc_parse(&d, str_of(texts[i]), &p), 0);
-        a = node_get(doc_root(d), "a");
+        a = node_get(d->root, "a");
         x = node_get(a->items[1], "bb");
         assert_int_equal(a->key_line, want[i][0]);
         assert_int_equal(a->key_column, want[i][1]);

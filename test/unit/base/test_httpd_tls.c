@@ -7,15 +7,15 @@ static void serves_requests(void **state)
 {
     struct env *e = *state;
     struct httpd_tls_settings s = settings_of_files();
-    struct httpd_tls *t = open_tls(e, &s);
     struct client_tls c = {0};
 
+    open_tls(e, &s);
     assert_true(is_served(e, &c));
     assert_int_equal(c.version, GNUTLS_TLS1_3);
     assert_int_equal(c.cipher, GNUTLS_CIPHER_AES_128_GCM);
     assert_string_equal(c.server, "first.example");
     assert_int_equal(e->served_status, 200);
-    close_tls(e, t);
+    close_tls(e);
 }
 
 static void takes_inline_certificates(void **state)
@@ -23,43 +23,43 @@ static void takes_inline_certificates(void **state)
     struct env *e = *state;
     struct httpd_tls_settings s = {.cert.text = (char *)pairs[SERVER_RSA].crt_pem.data,
                                    .key.text = (char *)pairs[SERVER_RSA].key_pem.data};
-    struct httpd_tls *t = open_tls(e, &s);
     struct client_tls c = {0};
 
+    open_tls(e, &s);
     assert_true(is_served(e, &c));
     assert_string_equal(c.server, "rsa.example");
-    close_tls(e, t);
+    close_tls(e);
 }
 
 static void sends_large_answers_whole(void **state)
 {
     struct env *e = *state;
     struct httpd_tls_settings s = settings_of_files();
-    struct httpd_tls *t = open_tls(e, &s);
     struct client_tls c = {0};
 
+    open_tls(e, &s);
     answer_with(e, e->small, 700);
     ask_tls(httpd_port(e->server, 0), REQUEST("GET /large"), &c);
     assert_int_equal(c.error, 0);
     assert_non_null(strstr(c.answer, "\r\n\r\n"));
     assert_int_equal(strlen(strstr(c.answer, "\r\n\r\n") + 4), 2100);
     assert_int_equal(atomic_load(&e->released), 1);
-    close_tls(e, t);
+    close_tls(e);
 }
 
 static void answers_plain_http_with_a_hint(void **state)
 {
     struct env *e = *state;
     struct httpd_tls_settings s = settings_of_files();
-    struct httpd_tls *t = open_tls(e, &s);
     struct buf b = {.max = 1 << 20};
 
+    open_tls(e, &s);
     ask(e, REQUEST("GET /direct"), &b);
     assert_non_null(strstr(b.p, "HTTP/1.0 400 Bad Request\r\n"));
     assert_string_equal(body_of(&b), "Client sent an HTTP request to an HTTPS server.\n");
     assert_int_equal(atomic_load(&e->handled), 0);
     buf_done(&b);
-    close_tls(e, t);
+    close_tls(e);
 }
 
 /* Those whose handshake does not end make room, the oldest first, as slow readers of plain HTTP do. */
@@ -72,10 +72,9 @@ static void displaces_slow_handshakes(void **state)
     struct httpd_options o = options_for(e);
     struct client_tls c = {0};
     int slow[2 * LIMIT];
-    char *why = NULL;
 
     o.max_connections = LIMIT;
-    assert_int_equal(httpd_tls_set(&o.tls, &s, &why), 0);
+    o.tls = make_tls(&s);
     open_server(e, &o);
     for (size_t i = 0; i < ARRAY_SIZE(slow); i++) {
         slow[i] = dial(httpd_port(e->server, 0), 0);
@@ -85,7 +84,7 @@ static void displaces_slow_handshakes(void **state)
     assert_int_equal(hear(e, slow[0], (char[1]){0}, 1), 0); /* closed */
     for (size_t i = 0; i < ARRAY_SIZE(slow); i++)
         (void)close(slow[i]);
-    close_tls(e, o.tls);
+    close_tls(e);
 }
 
 /* ---- Versions, cipher suites, curves ---- */
@@ -143,16 +142,15 @@ static void limits_what_is_negotiated(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct httpd_tls_settings s = cases[i].s, files = settings_of_files();
         struct client_tls c = {.priorities = cases[i].priorities};
-        struct httpd_tls *t;
         bool served;
 
         s.cert = files.cert;
         s.key = files.key;
-        t = open_tls(e, &s);
+        open_tls(e, &s);
         served = is_served(e, &c);
         if (served != cases[i].ok)
             fail_msg("case %zu, %s: %s", i, cases[i].priorities, gnutls_strerror(c.error));
-        close_tls(e, t);
+        close_tls(e);
     }
 }
 
@@ -166,22 +164,20 @@ static void resumes_sessions_unless_clients_are_verified(void **state)
         struct httpd_tls_settings s = settings_of_files();
         gnutls_datum_t ticket = {0};
         struct client_tls c = {.ticket = &ticket, .pair = &pairs[CLIENT]};
-        struct httpd_tls *t;
-        char *why = NULL;
 
         s.client_auth_type = verified ? "RequireAndVerifyClientCert" : NULL;
         s.client_ca.file = verified ? ca_file : NULL;
-        t = open_tls(e, &s);
+        open_tls(e, &s);
         assert_true(is_served(e, &c));
         assert_false(c.resumed);
         assert_true(is_served(e, &c));
         assert_int_equal(c.resumed, !verified);
         /* Not what was agreed on under other settings. */
-        assert_int_equal(httpd_tls_set(&t, &s, &why), 0);
+        httpd_set(e->server, NULL, 0, make_tls(&s));
         assert_true(is_served(e, &c));
         assert_false(c.resumed);
         gnutls_free(ticket.data);
-        close_tls(e, t);
+        close_tls(e);
     }
 }
 
@@ -191,15 +187,14 @@ static void takes_a_replaced_certificate(void **state)
 {
     struct env *e = *state;
     struct httpd_tls_settings s = settings_of_files();
-    struct httpd_tls *t = open_tls(e, &s);
     struct client_tls c = {0};
-    char *why = NULL;
 
+    open_tls(e, &s);
     write_files(&pairs[SERVER_RSA]);
-    assert_int_equal(httpd_tls_set(&t, &s, &why), 0);
+    httpd_set(e->server, NULL, 0, make_tls(&s));
     assert_true(is_served(e, &c));
     assert_string_equal(c.server, "rsa.example");
-    close_tls(e, t);
+    close_tls(e);
 }
 
 /* The one of a pair that is written first makes a mismatch; the second one ends it. */
@@ -207,25 +202,26 @@ static void keeps_the_last_valid_certificate(void **state)
 {
     struct env *e = *state;
     struct httpd_tls_settings s = settings_of_files();
-    struct httpd_tls *t = open_tls(e, &s);
     struct client_tls c = {0};
+    struct httpd_tls *t = NULL;
     char *why = NULL;
 
+    open_tls(e, &s);
     write_pem(cert_file, &pairs[SERVER_RSA].crt_pem);
-    assert_int_equal(httpd_tls_set(&t, &s, &why), -EINVAL);
+    assert_int_equal(httpd_tls_new(&t, &s, &why), -EINVAL);
     assert_non_null(strstr(why, key_file));
     assert_non_null(strstr(why, "is not the key of the certificate in"));
     free(why);
     assert_true(is_served(e, &c));
     assert_string_equal(c.server, "first.example");
     write_pem(key_file, &pairs[SERVER_RSA].key_pem);
-    assert_int_equal(httpd_tls_set(&t, &s, &why), 0);
+    httpd_set(e->server, NULL, 0, make_tls(&s));
     assert_int_equal(unlink(cert_file), 0);
-    assert_int_equal(httpd_tls_set(&t, &s, &why), -ENOENT);
+    assert_int_equal(httpd_tls_new(&t, &s, &why), -ENOENT);
     free(why);
     assert_true(is_served(e, &c));
     assert_string_equal(c.server, "rsa.example");
-    close_tls(e, t);
+    close_tls(e);
 }
 
 /* Connections that began before keep what they began with. */
@@ -233,17 +229,16 @@ static void keeps_connections_when_settings_change(void **state)
 {
     struct env *e = *state;
     struct httpd_tls_settings s = settings_of_files();
-    struct httpd_tls *t = open_tls(e, &s);
     int fd = dial(httpd_port(e->server, 0), 0);
     struct client_tls c = {0};
-    char *why = NULL;
 
+    open_tls(e, &s);
     assert_true(is_served(e, &c)); /* the other connection has been accepted as well */
     s.min_version = "TLS13";
-    assert_int_equal(httpd_tls_set(&t, &s, &why), 0);
+    httpd_set(e->server, NULL, 0, make_tls(&s));
     assert_true(is_served(e, &c));
     (void)close(fd);
-    close_tls(e, t);
+    close_tls(e);
 }
 
 /* ---- Refusals ---- */
@@ -296,7 +291,7 @@ static void explains_what_it_refuses(void **state)
         s = cases[i].s;
         s.cert = s.cert.file || s.cert.text ? s.cert : files.cert;
         s.key = s.key.file || s.key.text ? s.key : files.key;
-        assert_true(httpd_tls_set(&t, &s, &why) < 0);
+        assert_true(httpd_tls_new(&t, &s, &why) < 0);
         assert_null(t);
         assert_non_null(why);
         if (strncmp(why, cases[i].why, strlen(cases[i].why)) != 0)
@@ -306,14 +301,14 @@ static void explains_what_it_refuses(void **state)
     s = settings_of_files();
     s.curve_preferences = (struct httpd_tls_list){new_curve, 1};
     if (gnutls_group_get_id("X25519-MLKEM768") == GNUTLS_GROUP_INVALID) {
-        assert_int_equal(httpd_tls_set(&t, &s, &why), -EINVAL);
+        assert_int_equal(httpd_tls_new(&t, &s, &why), -EINVAL);
         assert_non_null(strstr(why, "curve_preferences: X25519MLKEM768 is not supported by GnuTLS "));
         free(TAKE_PTR(why));
     }
     make_pair(&expired, (struct wish){.days = -2});
     write_files(&expired);
     s = (struct httpd_tls_settings){.cert.file = cert_file, .key.file = key_file};
-    assert_int_equal(httpd_tls_set(&t, &s, &why), -EINVAL);
+    assert_int_equal(httpd_tls_new(&t, &s, &why), -EINVAL);
     assert_non_null(strstr(why, cert_file));
     assert_non_null(strstr(why, "the certificate expired at 2"));
     free(why);

@@ -173,21 +173,27 @@ static inline struct httpd_tls_settings settings_of_files(void)
     return (struct httpd_tls_settings){.cert.file = cert_file, .key.file = key_file};
 }
 
-static inline struct httpd_tls *open_tls(struct env *e, const struct httpd_tls_settings *s)
+static inline struct httpd_tls *make_tls(const struct httpd_tls_settings *s)
 {
-    struct httpd_options o = options_for(e);
+    struct httpd_tls *t = NULL;
     char *why = NULL;
 
-    assert_int_equal(httpd_tls_set(&o.tls, s, &why), 0);
+    assert_int_equal(httpd_tls_new(&t, s, &why), 0);
     assert_null(why);
-    open_server(e, &o);
-    return o.tls;
+    return t;
 }
 
-static inline void close_tls(struct env *e, struct httpd_tls *t)
+static inline void open_tls(struct env *e, const struct httpd_tls_settings *s)
+{
+    struct httpd_options o = options_for(e);
+
+    o.tls = make_tls(s);
+    open_server(e, &o);
+}
+
+static inline void close_tls(struct env *e)
 {
     e->server = httpd_stop(e->server, 0);
-    assert_null(httpd_tls_free(t));
 }
 
 static inline void ask_direct(struct env *e, struct client_tls *c)

@@ -149,7 +149,7 @@ static inline void add_scorer(struct world *w, const char *extra)
 
     problems_init(&p, "f");
     assert_int_equal(doc_parse(&d, str_of(text), &p), 0);
-    summaries_parse(&s, doc_root(d), PROBLEM_ERROR, &p);
+    summaries_parse(&s, d->root, PROBLEM_ERROR, &p);
     assert_int_equal(s.n, 1);
     w->scorer = scorer_new(&w->env, &s.list[0]);
     placement_sync(w->placement, &w->scorer, 1);

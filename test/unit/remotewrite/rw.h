@@ -69,7 +69,7 @@ static inline struct rw_endpoint_config *rw_endpoint(const char *yaml)
     (void)snprintf(text, sizeof(text), "remoteWrite: %s", yaml);
     problems_init(&p, "test");
     assert_int_equal(doc_parse(&d, str_of(text), &p), 0);
-    assert_int_equal(rw_config_section.parse(node_get(doc_root(d), "remoteWrite"), &p, &section), 0);
+    assert_int_equal(rw_config_section.parse(node_get(d->root, "remoteWrite"), &p, &section), 0);
     assert_int_equal(p.errors, 0);
     c = rw_endpoint_config_ref(((struct rw_config *)section)->list[0]);
     rw_config_section.done(section);

@@ -99,7 +99,7 @@ static int parse(const char *yaml, struct problems *p, struct rw_config **ret)
     (void)snprintf(text, sizeof(text), "remoteWrite: %s", yaml);
     r = doc_parse(&d, str_of(text), p);
     if (r == 0)
-        r = rw_config_section.parse(node_get(doc_root(d), "remoteWrite"), p, &section);
+        r = rw_config_section.parse(node_get(d->root, "remoteWrite"), p, &section);
     (void)doc_free(d);
     *ret = section;
     return r;

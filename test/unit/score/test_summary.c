@@ -17,7 +17,7 @@ static struct summaries read_list(const char *text, enum problem_kind unknown, s
 
     problems_init(&p, "f");
     assert_int_equal(doc_parse(&d, str_of(text), &p), 0);
-    summaries_parse(&s, doc_root(d), unknown, &p);
+    summaries_parse(&s, d->root, unknown, &p);
     problems_sort(&p);
     assert_int_equal(problems_print(&p, said), 0);
     problems_done(&p);

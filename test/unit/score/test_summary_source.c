@@ -23,7 +23,7 @@ static struct summaries read_with(const char *fields, enum problem_kind unknown,
     assert_int_equal(buf_printf(&text, "- {scoreName: a, scoringEndpoint: 'http://s/x', %s}", fields), 0);
     problems_init(&p, "f");
     assert_int_equal(doc_parse(&d, buf_str(&text), &p), 0);
-    summaries_parse(&s, doc_root(d), unknown, &p);
+    summaries_parse(&s, d->root, unknown, &p);
     problems_sort(&p);
     assert_int_equal(problems_print(&p, said), 0);
     problems_done(&p);

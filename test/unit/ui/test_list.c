@@ -1,6 +1,6 @@
 #include "exporter/base/buf.h"
-#include "exporter/ui/list.h"
 #include "exporter/ui/out.h"
+#include "exporter/ui/site.h"
 
 #include <errno.h>
 #include <setjmp.h>

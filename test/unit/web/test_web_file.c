@@ -230,9 +230,8 @@ static int load(const char *path, struct problems *p)
 
     problems_init(p, "web.yml");
     r = web_file_read(&f, path, p);
-    if (r == 0 && f->has_tls)
-        r = web_file_set_tls(f, &tls, p);
-    (void)httpd_tls_free(tls);
+    r = r ?: web_file_tls(f, &tls, p);
+    (void)httpd_tls_unref(tls);
     return r;
 }
 
