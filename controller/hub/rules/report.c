@@ -6,7 +6,7 @@
 #include "exporter/score/round.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <string.h>
 
 /* ---- Reads an agent's report into few bytes ---- */
 
@@ -38,18 +38,22 @@ static struct str read_raw(struct str value)
 
 static uint64_t read_score(struct str raw)
 {
-    CLEANUP(cleanup_free) char *plain = xmalloc(raw.n * 3);
+    CLEANUP(cleanup_free) char *plain = NULL;
 
+    if (!memchr(raw.p, '\\', raw.n))
+        return report_score(raw);
+    plain = xmalloc(raw.n * 3);
     return report_score((struct str){plain, jr_unescape(raw, plain)});
 }
 
 /* Seconds since 1970; 0 if it is not a time. */
 static uint32_t read_time(struct str value)
 {
-    char text[KUBE_TIME_BYTES];
+    char text[KUBE_TIME_BYTES] = "";
+    struct str raw = read_raw(value);
     int64_t seconds;
 
-    (void)snprintf(text, sizeof(text), "%.*s", STR_ARG(read_raw(value)));
+    memcpy(text, cstr(raw.p), size_min(raw.n, sizeof(text) - 1));
     seconds = kube_time_parse(text).ms / 1000;
     return seconds > 0 && seconds <= UINT32_MAX ? (uint32_t)seconds : 0;
 }

@@ -8,18 +8,29 @@
 
 enum { BODY_MAX_BYTES = 4 << 20 };
 
-/* A patch of the existing object, or a new one. -EFBIG. */
+/* A patch of the existing object, which is the same for all clusters of a group, or a new one. -EFBIG. */
 static int work_body_make(struct hub_cluster *c)
 {
-    const struct hub *h = c->hub;
+    struct hub *h = c->hub;
     BUF_AUTO(summaries, BODY_MAX_BYTES);
     BUF_AUTO(suspended, BODY_MAX_BYTES);
+    bool exists = c->work.exists;
+    int r;
 
     c->body = (struct buf){.max = BODY_MAX_BYTES};
-    return plan_text(h->plan, c->group, false, &summaries)
-               ?: plan_text(h->plan, c->group, true, &suspended)
-               ?: work_text(&c->body, c->work.exists ? NULL : c->name, h->o.agent_namespace,
-                            buf_str(&summaries), buf_str(&suspended));
+    if (exists && h->patch_of == c->group)
+        return buf_put_str(&c->body, buf_str(&h->patch));
+    r = plan_text(h->plan, c->group, false, &summaries)
+            ?: plan_text(h->plan, c->group, true, &suspended)
+            ?: work_text(&c->body, exists ? NULL : c->name, h->o.agent_namespace, buf_str(&summaries),
+                         buf_str(&suspended));
+    if (r == 0 && exists) {
+        buf_done(&h->patch);
+        h->patch.max = BODY_MAX_BYTES;
+        r = buf_put_str(&h->patch, buf_str(&c->body));
+        h->patch_of = c->group;
+    }
+    return r;
 }
 
 /* ---- One write ---- */

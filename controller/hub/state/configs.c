@@ -159,6 +159,8 @@ void hub_plan_done(struct hub *h)
         c->group = NULL;
     for (size_t i = 0; i < h->n_scorers; i++)
         h->by_age[i]->entry = SIZE_MAX;
+    buf_done(&h->patch);
+    h->patch_of = NULL;
     h->plan = plan_free(h->plan);
 }
 
