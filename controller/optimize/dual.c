@@ -291,6 +291,12 @@ static bool rows_reach(struct rows *x, const struct prices *prices, int64_t marg
 
 /* ---- The bound ---- */
 
+__attribute__((optimize("O3"))) static void raise_best(int16_t *best, const int16_t *scores, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        best[i] = scores[i] > best[i] ? scores[i] : best[i];
+}
+
 /* Every replica at its workload's best score, and none is moved. */
 static void bound_trivially(struct dual *x)
 {
@@ -298,8 +304,7 @@ static void bound_trivially(struct dual *x)
     CLEANUP(cleanup_free) int16_t *best = xcalloc(p->n_workloads + 1, sizeof(*best));
 
     for (size_t k = 0; k < p->n_settings; k++)
-        for (size_t w = 0; w < p->n_workloads; w++)
-            best[w] = problem_score(p, k, w) > best[w] ? problem_score(p, k, w) : best[w];
+        raise_best(best, &p->scores[k * p->n_workloads], p->n_workloads);
     x->bound = p->move_cost * (int64_t)p->n_running;
     for (size_t w = 0; w < p->n_workloads; w++) {
         x->bound += (int64_t)x->l->replicas[w] * best[w];
