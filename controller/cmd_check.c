@@ -9,7 +9,7 @@
 #include "exporter/base/doc.h"
 #include "exporter/base/map.h"
 #include "exporter/base/secret.h"
-#include "exporter/base/tls.h"
+#include "exporter/http/tls.h"
 #include "exporter/score/summary.h"
 #include "exporter/web/web_file.h"
 #include "remotewrite/config.h"

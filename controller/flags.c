@@ -2,8 +2,8 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/httpd.h"
 #include "exporter/base/text.h"
+#include "exporter/http/httpd.h"
 
 #include <stdio.h>
 #include <stdlib.h>

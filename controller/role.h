@@ -5,8 +5,8 @@
 #include "controller/flags.h"
 #include "controller/kube/client.h"
 #include "controller/kube/guard.h"
-#include "exporter/base/http.h"
 #include "exporter/base/loop.h"
+#include "exporter/http/http.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/site.h"
 

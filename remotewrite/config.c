@@ -3,10 +3,10 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/http.h"
 #include "exporter/base/map.h"
 #include "exporter/base/str.h"
 #include "exporter/base/text.h"
+#include "exporter/http/http.h"
 
 #include <curl/curl.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
 #include "remotewrite/endpoint.h"
 
 #include "exporter/base/clock.h"
-#include "exporter/base/http.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
+#include "exporter/http/http.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "remotewrite/config.h"

@@ -2,7 +2,7 @@
 #ifndef DS_REMOTEWRITE_TRANSPORT_H
 #define DS_REMOTEWRITE_TRANSPORT_H
 
-#include "exporter/base/http.h"
+#include "exporter/http/http.h"
 #include "remotewrite/config.h"
 
 enum { TRANSPORT_MAX_ANSWER = 8192 };

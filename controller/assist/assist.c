@@ -4,10 +4,10 @@
 #include "controller/kube/json.h"
 #include "controller/optimize/problem.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/secret.h"
+#include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/out.h"
 

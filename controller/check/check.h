@@ -5,7 +5,7 @@
 
 #include "controller/placement/items.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/http.h"
+#include "exporter/http/http.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"

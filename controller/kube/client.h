@@ -7,8 +7,8 @@
 
 #include "controller/kube/json.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/http.h"
 #include "exporter/base/loop.h"
+#include "exporter/http/http.h"
 
 #include <sys/queue.h>
 

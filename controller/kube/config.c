@@ -2,10 +2,10 @@
 #include "controller/kube/config.h"
 
 #include "exporter/base/doc.h"
-#include "exporter/base/http.h"
 #include "exporter/base/map.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
+#include "exporter/http/http.h"
 
 #include <curl/curl.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 #define DS_KUBE_GUARD_H
 
 #include "controller/kube/client.h"
-#include "exporter/base/httpd.h"
+#include "exporter/http/httpd.h"
 
 struct kube_guard;
 

@@ -4,9 +4,9 @@
 
 #include "exporter/agent/config.h"
 #include "exporter/agent/scorer.h"
-#include "exporter/base/http.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
+#include "exporter/http/http.h"
 #include "exporter/metric/page.h"
 #include "exporter/otlp/receiver.h"
 #include "exporter/score/credentials.h"

@@ -3,7 +3,7 @@
 
 #include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/httpd.h"
+#include "exporter/http/httpd.h"
 
 #include <errno.h>
 #include <sys/stat.h>

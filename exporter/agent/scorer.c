@@ -2,10 +2,10 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/http.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
+#include "exporter/http/http.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/summary.h"
 #include "exporter/ui/out.h"

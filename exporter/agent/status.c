@@ -2,8 +2,8 @@
 
 #include "exporter/agent/scorer.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/httpd.h"
 #include "exporter/base/loop.h"
+#include "exporter/http/httpd.h"
 #include "exporter/metric/page.h"
 #include "exporter/metric/series.h"
 #include "exporter/otlp/receiver.h"

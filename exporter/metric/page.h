@@ -4,7 +4,7 @@
 #ifndef DS_METRIC_PAGE_H
 #define DS_METRIC_PAGE_H
 
-#include "exporter/base/httpd.h"
+#include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 

@@ -4,11 +4,11 @@
  * runs on the loop. */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/http.h"
 #include "exporter/base/json.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
+#include "exporter/http/http.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/models/model.h"
 #include "exporter/score/round.h"

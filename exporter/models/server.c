@@ -4,10 +4,10 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/httpd.h"
 #include "exporter/base/json.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
+#include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/models/model.h"
 #include "exporter/ui/out.h"

@@ -8,9 +8,9 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/httpd.h"
 #include "exporter/base/json.h"
 #include "exporter/base/text.h"
+#include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/page.h"
 #include "exporter/otlp/decode.h"

@@ -4,7 +4,7 @@
 #include "exporter/base/secret.h"
 #include "exporter/base/str.h"
 #include "exporter/base/text.h"
-#include "exporter/base/tls.h"
+#include "exporter/http/tls.h"
 
 #include <errno.h>
 #include <stdarg.h>

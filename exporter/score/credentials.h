@@ -5,7 +5,7 @@
 #ifndef DS_SCORE_CREDENTIALS_H
 #define DS_SCORE_CREDENTIALS_H
 
-#include "exporter/base/http.h"
+#include "exporter/http/http.h"
 
 #include <stdbool.h>
 

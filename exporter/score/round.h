@@ -3,9 +3,9 @@
 #define DS_SCORE_ROUND_H
 
 #include "exporter/base/clock.h"
-#include "exporter/base/http.h"
 #include "exporter/base/json.h"
 #include "exporter/base/loop.h"
+#include "exporter/http/http.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/credentials.h"
 #include "exporter/score/summary.h"

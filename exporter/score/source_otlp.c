@@ -2,8 +2,8 @@
  * one after the other. With an endpoint, its own or the agent's, it is a Prometheus. */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/http.h"
 #include "exporter/base/loop.h"
+#include "exporter/http/http.h"
 #include "exporter/otlp/query.h"
 #include "exporter/otlp/series.h"
 #include "exporter/score/round.h"

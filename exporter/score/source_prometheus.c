@@ -3,10 +3,10 @@
  * the responses' bodies. */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/http.h"
 #include "exporter/base/json.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
+#include "exporter/http/http.h"
 #include "exporter/score/credentials.h"
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"

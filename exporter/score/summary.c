@@ -1,9 +1,9 @@
 /* Summaries: the fields with their defaults and bounds, and sharing. */
 #include "exporter/score/summary.h"
 
-#include "exporter/base/http.h"
 #include "exporter/base/map.h"
 #include "exporter/base/memory.h"
+#include "exporter/http/http.h"
 #include "exporter/num/num.h"
 #include "exporter/otlp/query.h"
 

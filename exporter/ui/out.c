@@ -2,9 +2,9 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/http.h"
 #include "exporter/base/json.h"
 #include "exporter/base/text.h"
+#include "exporter/http/http.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/num/num.h"
 #include "exporter/web/access.h"

@@ -4,7 +4,7 @@
 #define DS_UI_SITE_H
 
 #include "exporter/base/buf.h"
-#include "exporter/base/httpd.h"
+#include "exporter/http/httpd.h"
 #include "exporter/metric/page.h"
 #include "exporter/ui/out.h"
 #include "exporter/web/access.h"

@@ -9,7 +9,7 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
-#include "exporter/base/tls.h"
+#include "exporter/http/tls.h"
 #include "exporter/web/web_file.h"
 
 #include <crypt.h>

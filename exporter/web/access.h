@@ -4,8 +4,8 @@
 #define DS_WEB_ACCESS_H
 
 #include "exporter/base/buf.h"
-#include "exporter/base/httpd.h"
 #include "exporter/base/loop.h"
+#include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
 
 struct access_options {

@@ -5,7 +5,7 @@
 #include "exporter/base/doc.h"
 #include "exporter/base/memory.h"
 #include "exporter/base/str.h"
-#include "exporter/base/tls.h"
+#include "exporter/http/tls.h"
 
 #include <errno.h>
 

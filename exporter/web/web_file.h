@@ -3,9 +3,9 @@
 #define DS_WEB_WEB_FILE_H
 
 #include "exporter/base/doc.h"
-#include "exporter/base/httpd.h"
 #include "exporter/base/str.h"
-#include "exporter/base/tls.h"
+#include "exporter/http/httpd.h"
+#include "exporter/http/tls.h"
 
 enum {
     WEB_FILE_MAX_BYTES = 1 << 20,

@@ -1,8 +1,8 @@
 #include "test/fakes/fake_kube.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/http.h"
-#include "exporter/base/http_internal.h"
 #include "exporter/base/loop.h"
+#include "exporter/http/http.h"
+#include "exporter/http/http_internal.h"
 
 #include <dirent.h>
 #include <stdarg.h>

@@ -6,8 +6,8 @@
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/http.h"
 #include "exporter/base/text.h"
+#include "exporter/http/http.h"
 #include "exporter/score/summary.h"
 
 #include <assert.h>

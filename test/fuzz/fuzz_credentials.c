@@ -1,7 +1,7 @@
 /* Any value under each key that counts: what is accepted can go into a request as it is. The first byte
  * chooses the key. */
 #include "exporter/base/buf.h"
-#include "exporter/base/http.h"
+#include "exporter/http/http.h"
 #include "exporter/score/credentials.h"
 
 #include <assert.h>

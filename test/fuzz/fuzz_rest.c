@@ -2,7 +2,7 @@
  * body. An operation only sees arguments that keep its schema; all others are answered with what is wrong. */
 #include "controller/assist/api.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/httpd.h"
+#include "exporter/http/httpd.h"
 #include "test/fuzz/api_echo.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The web configuration file: what is accepted is whole, what is refused is explained. */
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/tls.h"
+#include "exporter/http/tls.h"
 #include "exporter/web/web_file.h"
 
 #include <assert.h>

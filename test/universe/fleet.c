@@ -8,7 +8,7 @@
 #include "exporter/agent/scorer.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/def.h"
-#include "exporter/base/http.h"
+#include "exporter/http/http.h"
 #include "exporter/metric/metrics.h"
 #include "test/universe/sim.h"
 #include "test/universe/world.h"

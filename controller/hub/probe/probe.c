@@ -4,9 +4,9 @@
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/http.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
+#include "exporter/http/http.h"
 #include "exporter/score/credentials.h"
 
 #include <errno.h>

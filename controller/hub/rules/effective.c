@@ -1,8 +1,8 @@
 #include "controller/hub/rules/rules.h"
 
 #include "exporter/base/doc.h"
-#include "exporter/base/http.h"
 #include "exporter/base/text.h"
+#include "exporter/http/http.h"
 #include "exporter/num/num.h"
 
 #include <stddef.h>

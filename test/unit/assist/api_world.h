@@ -4,8 +4,8 @@
 
 #include "controller/assist/api.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/httpd.h"
 #include "exporter/base/loop.h"
+#include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 #include "exporter/base/buf.h"
-#include "exporter/base/tls.h"
+#include "exporter/http/tls.h"
 #include "test/unit/base/pairs.h"
 
 #include <errno.h>

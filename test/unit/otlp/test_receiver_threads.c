@@ -1,7 +1,7 @@
 /* The receiver's own thread beside the loop. */
 #include "exporter/base/clock.h"
-#include "exporter/base/httpd.h"
 #include "exporter/base/loop.h"
+#include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/page.h"
 #include "exporter/otlp/receiver.c" /* its port */

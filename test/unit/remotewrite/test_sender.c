@@ -1,9 +1,9 @@
 /* The sender against a receiver that is a function, on a clock that is moved by hand. */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/http.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
+#include "exporter/http/http.h"
 #include "remotewrite/format.h"
 #include "remotewrite/intake.h"
 #include "remotewrite/queue.h"

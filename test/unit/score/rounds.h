@@ -4,8 +4,8 @@
 #define DS_TEST_ROUNDS_H
 
 #include "exporter/base/clock.h"
-#include "exporter/base/http.h"
 #include "exporter/base/loop.h"
+#include "exporter/http/http.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/credentials.h"
 #include "exporter/score/round.h"

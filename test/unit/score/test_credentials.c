@@ -1,6 +1,6 @@
 /* The table of keys: what counts, what excludes what, and how each problem reads. */
 #include "exporter/base/buf.h"
-#include "exporter/base/http.h"
+#include "exporter/http/http.h"
 #include "exporter/score/credentials.h"
 #include "test/unit/base/pairs.h"
 

@@ -2,7 +2,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/def.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/tls.h"
+#include "exporter/http/tls.h"
 #include "exporter/web/web_file.h"
 #include "test/unit/web/web_world.h"
 

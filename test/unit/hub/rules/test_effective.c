@@ -238,8 +238,8 @@ static void names_the_fields_that_are_missing_or_invalid(void **state)
          "spec.fallbackScore: expected a whole number from -100 to 100, got 101", "meta"},
         {URL ",'scoreRange':{'min':1}", NULL, EFFECTIVE_INCOMPLETE,
          "spec.scoreRange.max: missing, expected a finite number", "meta"},
-        {URL ",'scoreRange':7", NULL, EFFECTIVE_INCOMPLETE,
-         "spec.scoreRange: expected an object, got 7", "meta"},
+        {URL ",'scoreRange':7", NULL, EFFECTIVE_INCOMPLETE, "spec.scoreRange: expected an object, got 7",
+         "meta"},
         {URL ",'scoreItems':[{'format':'a','aggregation':'median'},{'format':'a'}]", NULL,
          EFFECTIVE_INCOMPLETE,
          "spec.scoreItems[0].aggregation: expected last, avg, max, min or sum, got the string \"median\"; "

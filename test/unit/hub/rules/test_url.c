@@ -1,5 +1,5 @@
 #include "controller/kube/json.h"
-#include "exporter/base/http.h"
+#include "exporter/http/http.h"
 #include "test/unit/hub/rules/spec_world.h"
 
 static void finds_the_origin_of_http_urls_only(void **state)

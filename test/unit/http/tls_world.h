@@ -3,10 +3,10 @@
 #ifndef DS_TEST_TLS_WORLD_H
 #define DS_TEST_TLS_WORLD_H
 
-#include "exporter/base/httpd.h"
-#include "exporter/base/tls.h"
-#include "test/unit/base/httpd_world.h"
+#include "exporter/http/httpd.h"
+#include "exporter/http/tls.h"
 #include "test/unit/base/pairs.h"
+#include "test/unit/http/httpd_world.h"
 
 #include <arpa/inet.h>
 #include <gnutls/gnutls.h>

@@ -1,11 +1,11 @@
 /* Owns what TLS sessions share: the certificate, the allowed versions, and the key of their tickets. Each
  * session holds a reference, so that other settings may replace them while sessions go on. */
-#include "exporter/base/tls.h"
+#include "exporter/http/tls.h"
 
 #include "exporter/base/buf.h"
-#include "exporter/base/httpd_internal.h"
 #include "exporter/base/log.h"
 #include "exporter/base/secret.h"
+#include "exporter/http/httpd_internal.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

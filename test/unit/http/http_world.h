@@ -8,8 +8,8 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/http.h"
 #include "exporter/base/loop.h"
+#include "exporter/http/http.h"
 #include "test/fakes/fake_server.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 #include "exporter/base/buf.h"
-#include "exporter/base/http.h"
+#include "exporter/http/http.h"
 
 #include <errno.h>
 #include <setjmp.h>

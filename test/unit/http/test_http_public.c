@@ -1,8 +1,8 @@
 /* public_only: private addresses are refused, whichever way leads there.
  *
  * 8.8.8.8 stands for a public address: connections there go to 127.0.0.1, and their peer looks so. */
-#include "exporter/base/http.h"
-#include "test/unit/base/http_world.h"
+#include "exporter/http/http.h"
+#include "test/unit/http/http_world.h"
 
 static bool is_to_public[1024]; /* by descriptor */
 static bool public_is_away;     /* connections to 8.8.8.8 are refused */

@@ -1,4 +1,4 @@
-#include "exporter/base/http.h"
+#include "exporter/http/http.h"
 
 #include "exporter/base/buf.h"
 #include "exporter/base/secret.h"

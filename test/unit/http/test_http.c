@@ -1,7 +1,7 @@
 /* Calls: what is sent, many at once, calls that end others. */
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
-#include "test/unit/base/http_world.h"
+#include "test/unit/http/http_world.h"
 
 static int setup(void **state)
 {

@@ -1,5 +1,5 @@
 /* Requests that a guard allows, refuses, or decides about later. */
-#include "test/unit/base/httpd_world.h"
+#include "test/unit/http/httpd_world.h"
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 /* The HTTP server with TLS, with a GnuTLS client. */
-#include "test/unit/base/tls_world.h"
+#include "test/unit/http/tls_world.h"
 
 #include <dirent.h>
 

@@ -9,7 +9,7 @@
  * A connection is ended by shutdown(2), upon which libmicrohttpd closes it. Its entry is removed before
  * that, under the lock, so that a descriptor in the table is never one that the kernel has given to
  * someone else. */
-#include "exporter/base/httpd_internal.h"
+#include "exporter/http/httpd_internal.h"
 
 #include <errno.h>
 #include <gnutls/abstract.h>

@@ -1,8 +1,8 @@
 /* Owns the calls in progress; the loop's multi handle owns the connections and the DNS cache. */
-#include "exporter/base/http.h"
-#include "exporter/base/http_internal.h"
+#include "exporter/http/http.h"
 #include "exporter/base/memory.h"
 #include "exporter/base/secret.h"
+#include "exporter/http/http_internal.h"
 
 #include <ctype.h>
 #include <errno.h>

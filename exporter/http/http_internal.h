@@ -3,9 +3,9 @@
 #define DS_BASE_HTTP_INTERNAL_H
 
 #include "exporter/base/clock.h"
-#include "exporter/base/http.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
+#include "exporter/http/http.h"
 
 #include <sys/queue.h>
 

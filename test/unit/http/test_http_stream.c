@@ -1,6 +1,6 @@
 /* Answers taken piece by piece, the idle timeout, and gzip asked for. */
 #include "exporter/base/loop.h"
-#include "test/unit/base/http_world.h"
+#include "test/unit/http/http_world.h"
 
 static int setup(void **state)
 {

@@ -4,7 +4,7 @@
  * A connection whose request waits for the guard or the loop is suspended: until MHD_resume_connection() the
  * exchange belongs to whoever decides. libmicrohttpd does not poll a suspended connection, so a disconnect is
  * noticed only afterwards. */
-#include "exporter/base/httpd_internal.h"
+#include "exporter/http/httpd_internal.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

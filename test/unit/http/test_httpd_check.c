@@ -1,5 +1,5 @@
 /* What heads are refused, and how queries are read. */
-#include "test/unit/base/httpd_world.h"
+#include "test/unit/http/httpd_world.h"
 
 #define BYTES(lit)   lit, sizeof(lit) - 1
 #define HEAD(fields) "POST /post HTTP/1.1\r\nHost: localhost\r\n" fields "\r\n"

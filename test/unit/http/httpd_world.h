@@ -5,8 +5,8 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/httpd.h"
 #include "exporter/base/loop.h"
+#include "exporter/http/httpd.h"
 
 #include <errno.h>
 #include <netinet/in.h>

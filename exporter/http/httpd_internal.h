@@ -4,9 +4,9 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/httpd.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/tls.h"
+#include "exporter/http/httpd.h"
+#include "exporter/http/tls.h"
 
 #include <gnutls/gnutls.h>
 #include <microhttpd.h>

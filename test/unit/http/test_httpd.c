@@ -1,6 +1,6 @@
 /* Many clients, and the end of the server. */
 #include "exporter/base/loop.h"
-#include "test/unit/base/httpd_world.h"
+#include "test/unit/http/httpd_world.h"
 
 struct client {
     int fd;

@@ -1,7 +1,7 @@
 /* The options of a call: what is sent, to where, and whom it trusts. */
-#include "exporter/base/http.h"
-#include "exporter/base/http_internal.h"
 #include "exporter/base/secret.h"
+#include "exporter/http/http.h"
+#include "exporter/http/http_internal.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>

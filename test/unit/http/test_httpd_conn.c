@@ -1,5 +1,5 @@
 /* The table of connections, without threads: what is shut down, when, and in which order. */
-#include "exporter/base/httpd_internal.h"
+#include "exporter/http/httpd_internal.h"
 
 #include <errno.h>
 #include <setjmp.h>
