@@ -3,7 +3,6 @@
 #include "controller/role.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/log.h"
-#include "exporter/base/memory.h"
 #include "exporter/models/model.h"
 #include "exporter/ui/site.h"
 

@@ -4,7 +4,6 @@
 #define DS_REMOTEWRITE_CONFIG_H
 
 #include "exporter/agent/config.h"
-#include "exporter/base/memory.h"
 #include "exporter/http/http.h"
 #include "remotewrite/labels.h"
 

@@ -3,7 +3,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/map.h"
-#include "exporter/base/memory.h"
 #include "exporter/base/regex.h"
 #include "exporter/num/num.h"
 #include "remotewrite/config.h"

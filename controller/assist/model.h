@@ -6,7 +6,6 @@
 #include "controller/assist/snapshot.h"
 #include "controller/optimize/problem.h"
 #include "exporter/base/map.h"
-#include "exporter/base/memory.h"
 
 /* How labels begin that say what workloads request and Policies supply. */
 #define REQUESTED "resource-request"

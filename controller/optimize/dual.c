@@ -1,7 +1,6 @@
 #include "controller/optimize/search.h"
 
 #include "controller/optimize/problem.h"
-#include "exporter/base/memory.h"
 
 #include <errno.h>
 #include <math.h>

@@ -6,7 +6,6 @@
  * Of the items of one amount a, only the cells / a best can be taken: no more than c (1 + 1/2 + 1/3 + ...)
  * items matter for c cells, whatever their number, and the table has a size of its own. */
 #include "controller/optimize/search.h"
-#include "exporter/base/memory.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

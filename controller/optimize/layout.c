@@ -1,6 +1,5 @@
 #include "controller/optimize/problem.h"
 #include "controller/optimize/search.h"
-#include "exporter/base/memory.h"
 
 #include "exporter/base/clock.h"
 

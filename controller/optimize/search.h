@@ -3,7 +3,7 @@
 #define DS_OPTIMIZE_SEARCH_H
 
 #include "controller/optimize/problem.h"
-#include "exporter/base/memory.h"
+#include "exporter/base/str.h"
 
 enum { KNAPSACK_CELLS = 512 }; /* the largest capacity of a knapsack; larger amounts are scaled down */
 

@@ -2,7 +2,6 @@
 
 #include "exporter/base/json.h"
 #include "exporter/base/map.h"
-#include "exporter/base/memory.h"
 #include "exporter/base/text.h"
 #include "exporter/num/num.h"
 

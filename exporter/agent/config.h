@@ -5,7 +5,6 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
-#include "exporter/base/memory.h"
 #include "exporter/score/summary.h"
 
 /* Ceilings: the key under `limits:`, what it limits, and its default. */

@@ -60,6 +60,10 @@ char *xstrdup(const char *text) __attribute__((malloc, returns_nonnull));
 char *xasprintf(const char *fmt, ...) __attribute__((malloc, returns_nonnull)) PRINTF_LIKE(1, 2);
 char *xvasprintf(const char *fmt, va_list ap) __attribute__((malloc, returns_nonnull)) PRINTF_LIKE(1, 0);
 
+/* The lowest limit of the process's cgroup and those above it (version 2, or the memory controller of version
+ * 1), or else the machine's memory. `root` is put before the paths of /proc and /sys; "" outside of tests. */
+uint64_t memory_limit(const char *root);
+
 static inline void cleanup_free(void *p)
 {
     free(*(void **)p);

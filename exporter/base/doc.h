@@ -9,7 +9,6 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
-#include "exporter/base/memory.h"
 
 /* ---- Problems: errors and warnings, each with file, line, column, field, and what was expected ---- */
 

@@ -1,5 +1,3 @@
-#include "exporter/base/memory.h"
-
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
 

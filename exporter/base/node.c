@@ -2,7 +2,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/log.h"
-#include "exporter/base/memory.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 

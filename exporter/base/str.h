@@ -1,12 +1,10 @@
-/* Slices: bytes that another object owns, not terminated. */
+/* Slices: bytes that another object owns, not terminated. And arenas for them. */
 #ifndef DS_BASE_STR_H
 #define DS_BASE_STR_H
 
 #include "exporter/base/def.h"
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 struct str {
@@ -69,5 +67,19 @@ static inline const char *cstr(const char *s)
 {
     return s ? s : "";
 }
+
+/* ---- Arenas: memory that is freed all at once, many small pieces in few large chunks ---- */
+
+struct arena {
+    struct arena_chunk *chunks; /* the one in use first */
+    size_t chunk_bytes;         /* size of a chunk; a larger piece gets one of its own */
+};
+
+/* n bytes, not zeroed, aligned for pointers, integers and doubles. */
+void *arena_alloc(struct arena *a, size_t n) __attribute__((malloc, returns_nonnull));
+/* A terminated copy. */
+char *arena_text(struct arena *a, struct str text) __attribute__((malloc, returns_nonnull));
+/* Frees everything. The arena may be used again. */
+void arena_done(struct arena *a);
 
 #endif

@@ -1,6 +1,5 @@
 /* Owns the calls in progress; the loop's multi handle owns the connections and the DNS cache. */
 #include "exporter/http/http.h"
-#include "exporter/base/memory.h"
 #include "exporter/base/secret.h"
 #include "exporter/http/http_internal.h"
 

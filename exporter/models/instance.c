@@ -3,7 +3,6 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/memory.h"
 #include "exporter/http/http.h"
 #include "exporter/num/num.h"
 #include "exporter/ui/out.h"

@@ -6,7 +6,6 @@
 #include "exporter/base/doc.h"
 #include "exporter/base/json.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/memory.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/out.h"
 #include "exporter/ui/site.h"

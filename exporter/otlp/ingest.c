@@ -4,7 +4,6 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/map.h"
-#include "exporter/base/memory.h"
 #include "exporter/base/text.h"
 #include "exporter/otlp/decode.h"
 #include "exporter/otlp/series.h"

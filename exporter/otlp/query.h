@@ -3,7 +3,6 @@
 #ifndef DS_OTLP_QUERY_H
 #define DS_OTLP_QUERY_H
 
-#include "exporter/base/memory.h"
 #include "exporter/otlp/series.h"
 
 #include <stdatomic.h>

@@ -1,7 +1,6 @@
 /* From the text of a query to a tree. Everything of PromQL that is not supported is refused by its name. */
 #include "exporter/base/doc.h"
 #include "exporter/base/json.h"
-#include "exporter/base/memory.h"
 #include "exporter/base/regex.h"
 #include "exporter/base/text.h"
 #include "exporter/num/num.h"

@@ -4,7 +4,6 @@
 #include "exporter/otlp/series.h"
 
 #include "exporter/base/map.h"
-#include "exporter/base/memory.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -2,7 +2,6 @@
 #include "exporter/score/summary.h"
 
 #include "exporter/base/map.h"
-#include "exporter/base/memory.h"
 #include "exporter/http/http.h"
 #include "exporter/num/num.h"
 #include "exporter/otlp/query.h"

@@ -3,7 +3,6 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/memory.h"
 #include "exporter/base/str.h"
 #include "exporter/http/tls.h"
 

@@ -1,4 +1,4 @@
-#include "exporter/base/memory.h"
+#include "exporter/base/def.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,4 @@
 #include "controller/optimize/search.h"
-#include "exporter/base/memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
