@@ -1,9 +1,8 @@
 /* Request bodies.
  *
- * A frame is a body of remote write 1.0, a snappy block of a WriteRequest, for a fixed list of series in
- * which every value and timestamp is a literal at a known offset: the compressor never copies from or to a
- * number. A round copies the frame and writes its numbers into the copy, the payload of a record. All other
- * bodies are made from a payload on demand. */
+ * A frame is a body of remote write 1.0, a snappy block of a WriteRequest, for a fixed list of series, with
+ * every value and timestamp as a literal at a known offset. A round writes its numbers into a copy, the
+ * payload of a record. All other bodies are made from a payload on demand. */
 #ifndef DS_REMOTEWRITE_BODY_H
 #define DS_REMOTEWRITE_BODY_H
 
@@ -31,7 +30,6 @@ struct frame {
  * timestamps that take as many bytes as `at`. */
 struct frame *frame_new(const struct label_bytes *l, size_t first, size_t n, int64_t at);
 struct frame *frame_free(struct frame *f);
-DEFINE_CLEANUP(struct frame, frame_free)
 /* Copies the block to out (block_n bytes) with this timestamp and these values, by index in the set, or
  * stale markers if values is NULL. Every NaN becomes the ordinary one. */
 void frame_fill(const struct frame *f, char *out, const double *values, int64_t at);
@@ -51,8 +49,7 @@ MUST_USE int body_labels(struct str block, struct label_bytes *into);
  * own metrics; NULL: they are scores. */
 MUST_USE int body_make(enum rw_form form, const struct str *series, size_t n, const struct families *own,
                        struct buf *into);
-/* A request of 1.0 or vm with metadata alone, for which these have no place beside samples; nothing without
- * any. */
+/* A request of 1.0 or vm with metadata alone, which has no place beside samples; nothing without any. */
 MUST_USE int metadata_body(enum rw_form form, const struct families *families, struct buf *into);
 /* A hash of the series' labels. */
 uint64_t body_series_hash(struct str series);

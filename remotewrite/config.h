@@ -1,5 +1,4 @@
-/* The `remoteWrite` section of the agent's configuration: a list of endpoints with the keys of Prometheus'
- * remote_write. */
+/* The `remoteWrite` section of the configuration: a list of endpoints with the keys of Prometheus. */
 #ifndef DS_REMOTEWRITE_CONFIG_H
 #define DS_REMOTEWRITE_CONFIG_H
 

@@ -8,7 +8,7 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "remotewrite/config.h"
-#include "remotewrite/transport.h"
+#include "remotewrite/sender.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -412,6 +412,8 @@ static void *thread_run(void *arg)
     thread_close(e);
     return NULL;
 }
+
+DEFINE_CLEANUP(struct endpoint, endpoint_free)
 
 /* ---- What the agent's loop calls ---- */
 

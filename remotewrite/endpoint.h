@@ -28,12 +28,10 @@ struct endpoint_state {
 };
 
 /* Starts the thread, as endpoint_drain(drain) leaves it; takes a reference to c. storage_path: NULL for
- * memory only. The thread calls changed(arg), which may be NULL, when the state has changed. -EAGAIN,
- * -EMFILE. */
+ * memory only. The thread calls changed(arg), if any, when the state has changed. -EAGAIN, -EMFILE. */
 MUST_USE int endpoint_new(struct endpoint **ret, struct rw_endpoint_config *c, const char *storage_path,
                           bool drain, void (*changed)(void *arg), void *arg);
-/* Asks the thread to stop: it queues stale markers, sends what it can within flush_ms, and ends. Only the
- * first call counts. */
+/* The first call has the thread queue stale markers, send what it can within flush_ms, and end. */
 void endpoint_stop(struct endpoint *e, int64_t flush_ms);
 /* Another agent continues the series: sends what is queued, without stale markers, and ends the thread, at
  * once if that agent wants the spool. Nothing may be published until `drain` is false again. False if the
@@ -43,7 +41,6 @@ bool endpoint_drain(struct endpoint *e, bool drain);
 void endpoint_join(struct endpoint *e);
 /* Waits for the thread, which ends soon after the flush time (1 s if endpoint_stop() was not called). */
 struct endpoint *endpoint_free(struct endpoint *e);
-DEFINE_CLEANUP(struct endpoint, endpoint_free)
 
 void endpoint_publish(struct endpoint *e, struct batch *b);
 void endpoint_withdraw(struct endpoint *e, const char *score_name, unix_ms at);

@@ -35,11 +35,6 @@ static inline char *put_tag(char *p, unsigned number, size_t n)
     return put_varint(p, n);
 }
 
-static inline char *put_string(char *p, unsigned number, struct str s)
-{
-    return mempcpy(put_tag(p, number, s.n), s.p, s.n);
-}
-
 /* CRC-32C (RFC 3720, appendix B.4). Continues the checksum `before`, 0 to start. At most 2 GiB. */
 uint32_t crc32c(uint32_t before, struct str bytes);
 

@@ -1,6 +1,5 @@
-/* Turns batches into records: remembers each scorer's active series, reuses their frames, and writes stale
- * markers. Sender thread. The active series are stored in a file before their first sample is queued, so that
- * they get stale markers after a crash. */
+/* Turns batches into records, and writes stale markers. Sender thread. A scorer's active series are stored
+ * before their first sample is queued, so that they get stale markers after a crash. */
 #ifndef DS_REMOTEWRITE_INTAKE_H
 #define DS_REMOTEWRITE_INTAKE_H
 
@@ -29,12 +28,10 @@ void intake_publish(struct intake *in, struct batch *b);
 void intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms);
 /* The program's own metrics. */
 void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms);
-/* On return, all that was taken is on disk, or in memory if the disk fails. What cannot be queued is counted
- * as dropped. */
+/* All that was taken is then on disk, or in memory if that fails; what cannot be queued counts as dropped. */
 void intake_commit(struct intake *in);
 
-/* Queues stale markers for series of the previous run that have not come back within the grace period,
- * however the clock is set meanwhile. */
+/* Queues stale markers for series of the previous run that are not back in INTAKE_GRACE_MS on `now`. */
 void intake_grace(struct intake *in, mono_ms now, int64_t at_ms);
 /* A clean stop: queues stale markers for every active series. */
 void intake_stop(struct intake *in, int64_t now_ms);

@@ -403,7 +403,8 @@ static int labels_encode(struct label_maker *m)
         if (value.n == 0)
             continue;
         p = put_tag(p, TIMESERIES_LABELS, 2 + varint_size(name.n) + name.n + varint_size(value.n) + value.n);
-        p = put_string(put_string(p, LABEL_NAME, name), LABEL_VALUE, value);
+        p = mempcpy(put_tag(p, LABEL_NAME, name.n), name.p, name.n);
+        p = mempcpy(put_tag(p, LABEL_VALUE, value.n), value.p, value.n);
     }
     bytes->n = (size_t)(p - bytes->p);
     return 0;

@@ -8,7 +8,6 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 
-struct relabel_rule;
 struct rw_endpoint_config;
 
 struct relabel_rules {
@@ -67,8 +66,8 @@ static inline struct str label_bytes_at(const struct label_bytes *l, size_t i)
 
 struct label_bytes *label_bytes_free(struct label_bytes *l);
 DEFINE_CLEANUP(struct label_bytes, label_bytes_free)
-/* The labels of the series pick[0..n) of a set, or of n series from `first` on if pick is NULL; notes what
- * the metrics are called in `families`, unless that is NULL. */
+/* The labels of the series pick[0..n) of a set, or of n from `first` on if pick is NULL; notes the metrics'
+ * names in `families`, unless that is NULL. */
 struct label_bytes *label_bytes_new(const struct series_set *set, const uint32_t *pick, size_t first,
                                     size_t n, const struct rw_endpoint_config *c, struct families *families);
 /* Keeps the first of series with the same labels, and none whose labels `not_in` (may be NULL) has. */

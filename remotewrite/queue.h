@@ -1,8 +1,7 @@
 /* The records waiting to be sent to one endpoint, in memory and on disk. Sender thread only.
  *
  * A lane holds the records of one scorer in order; a series is in exactly one lane. Lanes without a backlog
- * are served first. The queue gets or loses its spool while it runs; what cannot be written stays in
- * memory. */
+ * are served first. The spool may come or go at any time; what cannot be written stays in memory. */
 #ifndef DS_REMOTEWRITE_QUEUE_H
 #define DS_REMOTEWRITE_QUEUE_H
 
@@ -11,7 +10,6 @@
 #include "remotewrite/spool.h"
 
 struct queue;
-struct lane;
 
 enum queue_drop {
     DROP_FULL_OLDEST, /* over the byte limit, with the policy drop_oldest */
@@ -85,9 +83,8 @@ struct record *queue_pick(struct queue *q, int64_t now_ms);
 /* The payload of a record that was picked, valid until it is removed or put back. -EBADMSG: damaged.
  * -ESTALE: its segment cannot be read: the queue has left the spool to the next queue_attach(). */
 MUST_USE int queue_payload(struct queue *q, struct record *r, struct str *ret);
-/* Records that may travel with the picked one: the first of each other lane, so that no series is there
- * twice, none of the own metrics; at most max of them, and so many samples. The queue may drop them, as they
- * are not picked. */
+/* Records that may travel with the picked one: the first of each other lane, so that no series repeats, none
+ * of the own metrics; at most max, and so many samples. The queue may drop them: they are not picked. */
 size_t queue_pick_more(struct queue *q, uint32_t samples, struct record **ret, size_t max);
 /* One of these travels: queue_finish() also removes it, unless it is gone or no longer the first of its lane.
  * After queue_go_alone() none does. */
@@ -95,8 +92,7 @@ void queue_take_along(struct record *r);
 void queue_go_alone(struct queue *q);
 /* Drops a record that is not picked. */
 void queue_drop(struct queue *q, struct record *r, enum queue_drop why);
-/* Removes the picked record and those that travelled with it; `dropped` of their samples were not delivered
- * and are counted under `why`. */
+/* Removes the picked record and those with it; `dropped` of their samples are counted under `why`. */
 void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped);
 void queue_put_back(struct queue *q);
 void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples);

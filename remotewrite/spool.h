@@ -87,10 +87,7 @@ void spool_trim(struct spool *s);
 /* False if the folder was removed, or replaced by another one. */
 bool spool_is_there(struct spool *s);
 
-/* Files beside the segments. */
-
-/* Appends to a file of `at` bytes, or creates it. -ESTALE: it is not as large. After a failure it is as
- * before. */
+/* Appends to a file of `at` bytes, or creates it. -ESTALE: another size. A failure leaves it as it was. */
 MUST_USE int spool_append_file(struct spool *s, const char *name, size_t at, struct str bytes);
 /* Syncs the file that was appended to. If it is not called `name` yet, it replaces the file that is. */
 MUST_USE int spool_commit_file(struct spool *s, const char *appended, const char *name);

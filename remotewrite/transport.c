@@ -1,5 +1,7 @@
 /* Requests over HTTP: headers of each format, credentials, and the response. */
-#include "remotewrite/transport.h"
+#include "exporter/http/http.h"
+#include "remotewrite/config.h"
+#include "remotewrite/sender.h"
 
 #include "exporter/base/buf.h"
 #include "exporter/base/secret.h"
@@ -7,6 +9,8 @@
 
 #include <errno.h>
 #include <stdio.h>
+
+enum { TRANSPORT_MAX_ANSWER = 8192 };
 
 static const struct {
     long from, to;

@@ -4,8 +4,8 @@
 #include "exporter/base/clock.h"
 #include "exporter/metric/page.h"
 #include "exporter/metric/series.h"
+#include "remotewrite/sender.h"
 #include "remotewrite/spool.h"
-#include "remotewrite/transport.h"
 #include "test/universe/sim.h"
 #include "test/universe/world.h"
 
