@@ -3,11 +3,7 @@
 #ifndef DS_BASE_BUF_H
 #define DS_BASE_BUF_H
 
-#include "exporter/base/def.h"
 #include "exporter/base/str.h"
-
-#include <stdarg.h>
-#include <stdint.h>
 
 struct buf {
     char *p;    /* owned; NULL while empty */
@@ -66,15 +62,13 @@ static inline struct buf buf_take(struct buf *b)
 
 /* ---- Whole files, and noticing that they have changed ---- */
 
-/* Appends the file's bytes to `into`. Negative errno of open or read; -EFBIG over the buffer's ceiling;
- * -EISDIR for a directory. Opens the path each time, so that it follows the symlink swap of a Kubernetes
- * volume. */
+/* Appends the file's bytes. Opens the path each time, since Kubernetes swaps symlinks. The errno of open or
+ * read, -EISDIR, -EFBIG over the buffer's ceiling. */
 MUST_USE int file_read(const char *path, struct buf *into);
 /* Like file_read(), but gives the writer of a pipe up to `ms` to write all of it. -ETIMEDOUT. Blocks. */
 MUST_USE int file_read_within(const char *path, struct buf *into, int64_t ms);
 
-/* A hash of what a change of the file alters; 0 if there is none. A replaced symbolic link leads to another
- * file. Take it before the file is read, so that a later change is seen. */
+/* A hash of what changes with the file or a link to it; 0 without one. Take it before the file is read. */
 uint64_t file_stamp(const char *path);
 
 #endif

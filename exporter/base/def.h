@@ -1,5 +1,4 @@
-/* Used everywhere: cleanup attributes, transfer of ownership, array sizes, word tables, and allocation that
- * cannot fail. */
+/* Used everywhere: cleanup attributes, transfer of ownership, word tables, allocation that cannot fail. */
 #ifndef DS_BASE_DEF_H
 #define DS_BASE_DEF_H
 

@@ -1,9 +1,6 @@
-/* A configuration document in YAML 1.1 (libyaml), which includes JSON, as a tree of nodes with line and
- * column.
- *
- * Plain YAML scalars are typed by the core schema (null, true, false, decimal integers, floats); quoted
- * ones are strings. Aliases, merge keys, tags other than !!str and !!int, and keys that are not scalars
- * are errors. */
+/* A configuration document in YAML 1.1 (libyaml), or JSON, as a tree of nodes with line and column. Plain
+ * scalars are typed by the core schema (null, true, false, decimal integers, floats); quoted ones are text.
+ * Aliases, merge keys, tags other than !!str and !!int, and keys that are not scalars are errors. */
 #ifndef DS_BASE_DOC_H
 #define DS_BASE_DOC_H
 
@@ -13,8 +10,6 @@
 /* ---- Problems: errors and warnings, each with file, line, column, field, and what was expected ---- */
 
 enum problem_kind { PROBLEM_ERROR, PROBLEM_WARNING };
-
-enum { PROBLEMS_MAX = 10000 }; /* kept; further ones are only counted */
 
 struct problem {
     enum problem_kind kind;
@@ -29,8 +24,8 @@ struct problems {
     char *file; /* as shown in front: path, or "configmap ns/name" */
     struct problem *list;
     size_t n;
-    size_t errors;   /* errors only, including those past PROBLEMS_MAX */
-    size_t left_out; /* errors and warnings past PROBLEMS_MAX */
+    size_t errors;   /* errors only, also those left out */
+    size_t left_out; /* errors and warnings after the first 10,000 */
 };
 
 void problems_init(struct problems *p, const char *file);
@@ -116,8 +111,7 @@ void node_missing(const struct node *map, const char *key, struct problems *p, c
 bool node_str(const struct node *map, const char *key, struct problems *p, struct str *ret);
 /* The string in the arena, terminated; NULL if it is empty, too, and after a problem. */
 char *node_text(const struct node *map, const char *key, struct problems *p, struct arena *a);
-/* The index of the NULL-terminated word that the string is, in any case; 0 if it is empty, too, and after a
- * problem. */
+/* The index in `words`, which end with NULL, in any case; 0 also of an empty string, and after a problem. */
 unsigned node_choice(const struct node *map, const char *key, struct problems *p, const char *const *words);
 /* The member, an object whose keys are all `known` (NULL: any); NULL if it is absent, and after a problem. */
 const struct node *node_object(const struct node *map, const char *key, const char *const *known,
@@ -133,8 +127,7 @@ bool node_duration(const struct node *map, const char *key, struct problems *p, 
                    int64_t max_ms, int64_t *ret_ms);
 /* The same from a text: "90", "1.5", "30s", "1h30m". False for others. */
 bool duration_parse(struct str text, int64_t *ret_ms);
-/* Adds a problem for every key that is not in the NULL-terminated list, with the nearest known name if one is
- * close ("did you mean"). */
+/* Adds a problem for every key that is not `known` (ends with NULL), with name_nearest(). */
 void node_only_keys(const struct node *map, const char *const *known, enum problem_kind kind,
                     struct problems *p);
 

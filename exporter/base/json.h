@@ -19,7 +19,6 @@
 #define DS_BASE_JSON_H
 
 #include "exporter/base/buf.h"
-#include "exporter/base/str.h"
 
 enum { JR_MAX_DEPTH = 256, JR_MAX_WORD = 64 };
 
@@ -38,8 +37,7 @@ struct jr {
     unsigned flags;
     unsigned depth; /* of open objects and arrays */
     bool first;     /* at the start of the innermost object or array */
-    /* A bit for each of the 64 bytes at `block` that may end or interrupt a string; 0 before the first
-     * scan. */
+    /* A bit for each of 64 bytes at `block` that may end or interrupt a string; 0 before the first scan. */
     const char *block;
     uint64_t stops;
     uint64_t kinds[(JR_MAX_DEPTH + 63) / 64]; /* one bit per level: 1 for an object */
@@ -51,16 +49,14 @@ enum jr_type jr_peek(struct jr *j);
 /* Enters the next value, which must be an object (an array). */
 bool jr_object(struct jr *j);
 bool jr_array(struct jr *j);
-/* True: *ret_key is the next member's name, raw between its quotes, and its value is next. False: the
- * object has ended, or an error. */
+/* The next member's name, raw between its quotes; its value is next. False: the object's end, or an error. */
 bool jr_member(struct jr *j, struct str *ret_key);
 bool jr_item(struct jr *j);
 /* The next value must be a string: raw between its quotes, escapes not replaced. ret may be NULL. */
 bool jr_string(struct jr *j, struct str *ret);
 /* The next value must be a number, or a JR_NONFINITE word: its text. */
 bool jr_number(struct jr *j, struct str *ret);
-/* Skips and checks any value; *ret is its bytes. ret may be NULL. The fast path for data that is forwarded
- * unchanged. */
+/* Skips and checks any value; *ret (ret may be NULL) is its bytes. Fast, for data forwarded unchanged. */
 bool jr_skip(struct jr *j, struct str *ret);
 /* Whether only white space follows: the whole text is one valid value. */
 bool jr_end(struct jr *j);
@@ -68,8 +64,7 @@ bool jr_end(struct jr *j);
 bool jr_fail(struct jr *j, const char *why);
 
 bool jr_key_spells(struct str raw, const char *word); /* the slow part of jr_key_is() */
-/* Whether a raw name (which may hold escapes) spells `word`, of at most JR_MAX_WORD bytes and without a
- * backslash. */
+/* Whether a raw name, maybe with escapes, spells `word`: without backslash, of at most JR_MAX_WORD bytes. */
 static inline bool jr_key_is(struct str raw, const char *word)
 {
     size_t n = strlen(word);
@@ -80,9 +75,8 @@ static inline bool jr_key_is(struct str raw, const char *word)
     return raw.n > 0 && (raw.p[0] == word[0] || raw.p[0] == '\\' || (signed char)raw.p[0] < 0) &&
            jr_key_spells(raw, word);
 }
-/* Replaces escapes of a raw string into out, which has room for raw.n * 3 bytes; returns the length. The
- * result is well-formed UTF-8: lone surrogates and ill-formed bytes become U+FFFD (one for each maximal
- * ill-formed part). */
+/* Writes a raw string without its escapes to out, which has room for raw.n * 3 bytes; returns the length.
+ * Lone surrogates and each maximal ill-formed part of UTF-8 become U+FFFD. */
 size_t jr_unescape(struct str raw, char *out);
 /* Reads the escape at s.p into *ret and returns its length: 12 for a pair of surrogates. An invalid one is
  * one byte, as U+FFFD; half of a pair remains a surrogate. */

@@ -8,9 +8,6 @@
 
 #include "exporter/base/str.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-
 enum log_level { LOG_LEVEL_DEBUG, LOG_LEVEL_INFO, LOG_LEVEL_WARN, LOG_LEVEL_ERROR };
 enum log_format { LOG_FORMAT_LOGFMT, LOG_FORMAT_JSON };
 /* Their words, ended by NULL. */

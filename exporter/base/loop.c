@@ -45,6 +45,8 @@ static mono_ms read_clock(struct loop *l)
     return mono_add(t, l->lost_ms);
 }
 
+DEFINE_CLEANUP(struct loop, loop_free)
+
 int loop_new(struct loop **ret, const struct clock *clock)
 {
     CLEANUP(cleanup_loop_free) struct loop *l = xcalloc(1, sizeof(*l));

@@ -37,7 +37,6 @@ struct post {
 MUST_USE int loop_new(struct loop **ret, const struct clock *clock);
 /* Pending posts are dropped. */
 struct loop *loop_free(struct loop *l);
-DEFINE_CLEANUP(struct loop, loop_free)
 
 /* The time of this turn: does not go back even if the clock does. */
 mono_ms loop_now(const struct loop *l);
@@ -62,8 +61,7 @@ void loop_unpost(struct loop *l, struct post *p);
 void loop_on_turn(struct loop *l, void (*fn)(void *arg, double seconds), void *arg);
 /* Time since this turn's events began to be handled. */
 double loop_turn_seconds(const struct loop *l);
-/* One turn: waits at most max_wait_ms for an event, then runs everything that is due. A negative errno if the
- * wait failed. */
+/* One turn: waits at most max_wait_ms for an event, then runs all that is due. The errno of a failed wait. */
 int loop_turn(struct loop *l, int max_wait_ms);
 /* Ten seconds from now, and each minute from then on, returns the process's freed memory to the system; the
  * first time also unmaps code and constants. One loop does it for all threads: the first call of glibc's
@@ -101,7 +99,6 @@ struct job {
 MUST_USE int worker_new(struct worker **ret, struct loop *loop);
 /* Waits for the job that is running. All others are done() without run(). Takes NULL, returns NULL. */
 struct worker *worker_free(struct worker *w);
-DEFINE_CLEANUP(struct worker, worker_free)
 
 /* Jobs run one after the other. */
 void worker_start(struct worker *w, struct job *j);

@@ -24,12 +24,10 @@ void *map_get(const struct map *m, const char *key);
 void map_set(struct map *m, const char *key, void *value);
 /* Removes an entry and returns its value; NULL without one. Never fails. */
 void *map_take(struct map *m, const char *key);
-/* Iterates over the values, in no particular order: start with *at = 0; NULL after the last. The table
- * must not change meanwhile. */
+/* The values in no particular order, from *at = 0; NULL after the last. The table must stay as it is. */
 void *map_next(const struct map *m, size_t *at);
 
-/* Strings without duplicates, each with its place in the order of arrival. They are not copied, and must
- * neither move nor change. */
+/* Distinct strings with their places in the order of arrival. Not copied: they must stay as they are. */
 struct strset {
     struct str *list; /* by place */
     size_t n;

@@ -12,7 +12,7 @@
 
 /* ---- Problems ---- */
 
-enum { QUOTE_MAX = 80, READ_MAX = 64 << 10 };
+enum { PROBLEMS_MAX = 10000, QUOTE_MAX = 80, READ_MAX = 64 << 10 };
 
 void problems_init(struct problems *p, const char *file)
 {

@@ -1,11 +1,8 @@
-/* Regular expressions of relabelling rules and of queries: PCRE2, anchored at both ends, with limits on time
- * and memory. */
+/* Regular expressions of rules and queries: PCRE2, anchored at both ends, limited in time and memory. */
 #ifndef DS_BASE_REGEX_H
 #define DS_BASE_REGEX_H
 
 #include "exporter/base/buf.h"
-#include "exporter/base/def.h"
-#include "exporter/base/str.h"
 
 enum { REGEX_MAX_BYTES = 1024, REGEX_MAX_GROUPS = 99, REGEX_WHY_BYTES = 192 };
 
@@ -27,8 +24,7 @@ struct regex_matcher *regex_matcher_free(struct regex_matcher *m);
 MUST_USE int regex_match(struct regex_matcher *m, const struct regex *x, struct str subject);
 /* The text of a group of the last match, by number or by name; empty if the group is unset or unknown. */
 struct str regex_group(const struct regex_matcher *m, struct str name);
-/* Appends the text in lower or upper case, character by character, by Unicode. -EINVAL if it is not UTF-8,
- * -EFBIG. */
+/* Appends the text in lower or upper case, each character by Unicode. -EINVAL if it is not UTF-8, -EFBIG. */
 MUST_USE int regex_change_case(struct str text, bool upper, struct buf *into);
 
 #endif

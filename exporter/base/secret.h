@@ -1,5 +1,4 @@
-/* Secrets in memory: wiped before it is given back, checked before they go into a header, and hidden in
- * text. */
+/* Secrets in memory: wiped when freed, checked before they go into a header, and hidden in text. */
 #ifndef DS_BASE_SECRET_H
 #define DS_BASE_SECRET_H
 

@@ -30,8 +30,7 @@ static inline bool str_eq(struct str a, struct str b)
 
 /* Compares bytes, a prefix first: <0, 0, >0. */
 int str_cmp(struct str a, struct str b);
-/* The places of n < 2^32 names in the order of str_cmp(); from malloc. The names are unique and have no NUL.
- * Fast for many that begin alike. */
+/* The places of n < 2^32 unique names without NUL in the order of str_cmp(); fast if they begin alike. */
 uint32_t *str_order(const struct str *list, size_t n) __attribute__((malloc, returns_nonnull));
 /* Ignores the case of ASCII letters. */
 bool str_eq_nocase(struct str a, struct str b);
@@ -53,11 +52,9 @@ bool glob_match(const char *pattern, const char *text);
 
 /* ---- Headers of HTTP requests that users configure (RFC 9110, sections 5.1 and 5.5) ---- */
 
-enum { HEADER_VALUE_MAX = 4096 };
-
 /* A token of at most 256 bytes. */
 bool header_is_name(struct str s);
-/* One line of 1 to HEADER_VALUE_MAX bytes, without control characters other than tabs. */
+/* One line of 1 to 4096 bytes, without control characters other than tabs. */
 bool header_is_value(struct str s);
 /* Whether the protocol, libcurl, or settings for credentials set it. In any case. */
 bool header_is_reserved(struct str name);

@@ -1,24 +1,18 @@
-/* Text on its way in or out: one line of a log or a message, URLs, label values, base64, UTF-8, gzip. JSON
- * strings are in json.h. */
+/* Text on its way in or out: one line of a message, URLs, label values, base64, UTF-8, gzip. */
 #ifndef DS_BASE_TEXT_H
 #define DS_BASE_TEXT_H
 
 #include "exporter/base/buf.h"
-#include "exporter/base/str.h"
 
-#include <stdint.h>
-
-/* Copies s as one line of well-formed UTF-8, at most size - 1 bytes (size >= 5) and a NUL. Longer text has
- * "…" in place of its middle, since an error often ends with what matters; a line of less than 64 bytes has
- * it at the end. Control characters become spaces. */
+/* Copies s as one line of well-formed UTF-8 without control characters, cut to size - 1 bytes (size >= 5):
+ * "…" replaces the middle, since errors often end with what matters, or the end of less than 64 bytes. */
 void text_line(char *out, size_t size, struct str s);
 /* Like text_line(), for the raw bytes between the quotes of a JSON string. */
 void text_line_json(char *out, size_t size, struct str raw);
 /* "HTTP 502 Bad Gateway: <the body>". with: said of 401 and 403, such as " with secret \"api\""; or "". */
 void text_http_status(char *out, size_t size, long status, const char *with, struct str body);
 
-/* Appends s percent-encoded for a URL's path segment or query (RFC 3986): all bytes but unreserved
- * characters. */
+/* Appends s percent-encoded for a path segment or query (RFC 3986): all bytes but unreserved characters. */
 MUST_USE int buf_put_url(struct buf *b, struct str s);
 /* Appends name=value of a form (application/x-www-form-urlencoded), after a '&' if b has something. */
 MUST_USE int buf_put_form(struct buf *b, struct str name, struct str value);
@@ -36,9 +30,8 @@ size_t base64_encode(struct str bytes, char *out);
 
 /* The length (1..4) of the well-formed character at s.p, or 0 if there is none (s empty or ill-formed). */
 size_t utf8_char(struct str s);
-/* The length of the ill-formed part at s.p, where utf8_char() returned 0: the longest prefix of a
- * character, or a single byte. Unicode 3.9 and browsers replace each such part by one U+FFFD. 0 only if s
- * is empty. */
+/* The length of the ill-formed part at s.p, where utf8_char() returned 0, which one U+FFFD replaces (Unicode
+ * 3.9): the longest prefix of a character, or a single byte. 0 only if s is empty. */
 size_t utf8_bad_part(struct str s);
 /* The offset of the first ill-formed byte; s.n if s is well formed. */
 size_t utf8_valid_prefix(struct str s);

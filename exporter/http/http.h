@@ -1,8 +1,7 @@
 /* The HTTP client: libcurl transfers on the loop. TLS is verified against SSL_CERT_FILE / SSL_CERT_DIR
  * when set, otherwise the system's store. Proxies come from http_proxy, HTTPS_PROXY, ALL_PROXY and
- * NO_PROXY in either case. At most five redirects are followed, within the same origin: neither body nor
- * credentials go elsewhere, and no other server's answer is taken for that of the one asked. A POST stays
- * a POST except on 303. */
+ * NO_PROXY in either case. At most five redirects are followed, within the same origin, so that neither body
+ * nor credentials go elsewhere. A POST stays a POST except on 303. */
 #ifndef DS_BASE_HTTP_H
 #define DS_BASE_HTTP_H
 
@@ -10,7 +9,6 @@
 #include "exporter/base/loop.h"
 
 #include <curl/curl.h>
-#include <stdbool.h>
 #include <sys/queue.h>
 
 struct http;      /* a client: connections and DNS cache of one loop */
@@ -72,17 +70,15 @@ struct http_request {
     size_t n_headers;
     const char *trace;           /* see http_trace_id(): sent as `traceparent`, with a span of its own */
     const char *user, *password; /* basic authentication; copied */
-    /* Send a bearer token that the client gets and keeps for all calls with the same values, in place of
-     * `bearer` and `user`. The call waits for it, within timeout_ms, and fails with HTTP_AUTH without it. A
-     * token that is answered with 401 is not used again. */
+    /* Get a bearer token, for all calls with the same values, in place of `bearer` and `user`; HTTP_AUTH
+     * without one within timeout_ms. A token that is answered with 401 is not used again. */
     const struct http_oauth2 *oauth2;
     const struct http_tls *tls;
     const char *proxy; /* overrides the environment, including NO_PROXY */
     bool no_redirects; /* return any redirect as the answer */
     bool cut_answer;   /* truncate the body at max_answer, without an error */
-    /* Once the headers are complete, the call succeeds, whatever happens to the body. It is read for 2 s
-     * (200 ms after a 2xx) and up to max_answer, and not decoded; neither Accept nor Accept-Encoding is
-     * sent. */
+    /* The call succeeds with the headers. The body is read for 2 s (200 ms after a 2xx) and up to
+     * max_answer, and not decoded; neither Accept nor Accept-Encoding is sent. */
     bool status_decides;
     bool accept_gzip; /* for networks slower than decoding; not with on_data */
     /* Connect only to globally reachable addresses (RFC 6890), also on redirects. Disables `proxy` and the
@@ -90,9 +86,8 @@ struct http_request {
     bool public_only;
     /* Called with the arg of `done` for each header of the answer, and of the redirects before it. */
     void (*on_header)(void *arg, struct str name, struct str value);
-    /* Receives the body of a 2xx answer in pieces once the headers are complete: the first may be empty.
-     * Such a body is neither kept nor limited nor decoded; max_answer applies to other statuses. May call
-     * http_cancel(). */
+    /* Receives the body of a 2xx in pieces once the headers are complete: the first may be empty. It is
+     * neither kept nor limited nor decoded; max_answer applies to other statuses. May call http_cancel(). */
     void (*on_data)(void *arg, struct str piece);
     struct http_share *share; /* NULL: the body is counted until `done` runs */
     int64_t idle_timeout_ms;  /* HTTP_TIMEOUT when no byte is received for this long; 0: none */
@@ -135,15 +130,13 @@ MUST_USE int http_start(struct http_call **ret, struct http *h, const struct htt
 /* Ends a call; `done` is not called. Takes NULL, returns NULL. */
 struct http_call *http_cancel(struct http_call *c);
 
-/* The id of a new trace (W3C Trace Context, level 1), in hexadecimal digits: what belongs together in the
- * traces and logs of the servers that are asked. */
+/* The id of a new trace (W3C Trace Context, level 1), in hexadecimal digits. */
 enum { HTTP_TRACE_BYTES = 33 };
 void http_trace_id(char ret[HTTP_TRACE_BYTES]);
 
 /* ---- URLs and addresses (url.c) ---- */
 
-/* Whether it begins with http:// or https:// and a host. libcurl also accepts "http:/host" and
- * "http:///host", which are mistakes. */
+/* Whether it begins with http:// or https:// and a host; libcurl also accepts mistakes, as "http:/host". */
 bool http_is_url(struct str url);
 /* Appends the URL for logs and pages: without user:password@ and the values of parameters, other than those
  * of the query API. The text may go on after the URL. -ENOMEM, -EFBIG. */
@@ -153,8 +146,7 @@ void url_secrets_used(const char *url);
 
 /* "scheme://host:port" (RFC 6454) in lower case and with the port, from malloc; NULL without a host. */
 char *url_origin_of(CURLU *u);
-/* The origin of an http or https URL; an empty string for anything else, among it a URL with user
- * information, which makes one host look like another. */
+/* The origin of an http or https URL; "" for all else, also with user information: it disguises the host. */
 char *url_origin(const char *url) __attribute__((malloc, returns_nonnull));
 
 /* Whether the IPv4 or IPv6 address, in network byte order, is globally reachable (RFC 6890). */

@@ -7,8 +7,6 @@
 #include "exporter/base/text.h"
 #include "exporter/http/http.h"
 
-#include <sys/queue.h>
-
 struct http {
     struct loop *loop;
     CURLM *multi;

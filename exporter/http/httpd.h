@@ -1,8 +1,7 @@
 /* The HTTP server: libmicrohttpd in poll mode, on a thread for each listen address, with a table of routes.
  *
  * The handler of a `direct` route runs on a server's thread, maybe on several at once: it must not block, and
- * may only access data shared behind a lock. Other handlers run on the loop while the connection is
- * suspended.
+ * shares data only behind a lock. Other handlers run on the loop while the connection is suspended.
  *
  * The server itself answers 404 with the list of paths, 405 with Allow, 413, 400 to a head that others
  * might read in another way, 421 to a strange Host on a loopback address, 403 to a request of another
@@ -13,7 +12,6 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/str.h"
 
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -48,8 +46,7 @@ struct httpd_reply {
     const char *etag; /* quoted, NULL for none; lives as long as the server */
     const char *challenge; /* WWW-Authenticate, a literal or NULL */
     unsigned retry_after;  /* seconds; 0: not sent */
-    /* The body: the array and the bytes stay valid until release(arg) is called, once, from any thread.
-     * release may be NULL. */
+    /* The body: it stays valid until release(arg), which may be NULL, is called once, from any thread. */
     const struct iovec *parts;
     unsigned n_parts;
     void (*release)(void *arg);
@@ -143,14 +140,12 @@ struct httpd *httpd_stop(struct httpd *h, int grace_ms);
 unsigned httpd_port(const struct httpd *h, size_t i);
 /* Whether listen address i is only reached from this machine. */
 bool httpd_is_loopback(const struct httpd *h, size_t i);
-/* Replaces the additional fields of responses, and TLS for connections accepted from now on: as in struct
- * httpd_options. */
+/* Replaces the additional fields of responses, and TLS for new connections, as in struct httpd_options. */
 void httpd_set(struct httpd *h, const struct httpd_header *headers, size_t n, struct httpd_tls *tls);
 /* The guard's decision: allowed if `refusal` is NULL. Does nothing if the request does not wait any more. Any
  * thread; not after httpd_stop() was called. */
 void httpd_decide(const struct httpd_ticket *ticket, const struct httpd_refusal *refusal);
-/* In a handler on the loop, not of a spaced route: the reply follows later. Request and reply stay valid
- * until httpd_finish(). */
+/* In a handler on the loop, not of a spaced route: request and reply stay valid until httpd_finish(). */
 void httpd_defer(struct httpd_reply *reply);
 /* Sends a deferred reply. On the loop's thread, once, before httpd_stop(). */
 void httpd_finish(struct httpd_reply *reply);

@@ -2,7 +2,6 @@
 #ifndef DS_BASE_HTTPD_INTERNAL_H
 #define DS_BASE_HTTPD_INTERNAL_H
 
-#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "exporter/http/httpd.h"
@@ -44,7 +43,7 @@ struct conn {
 };
 
 TAILQ_HEAD(conns, conn);
-STAILQ_HEAD(exchanges, exchange);
+STAILQ_HEAD(exchanges, exchange); /* requests with their answers (httpd_request.c) */
 
 struct httpd {
     struct loop *loop;
@@ -66,32 +65,6 @@ struct httpd {
     struct conns conns; /* the one that is in its state for the longest time first */
     unsigned n_conns, closing;
     uint64_t body_held; /* bytes of request bodies */
-};
-
-enum exchange_state { READING, GUARDED, ALLOWED, WAITING, READY, ANSWERED };
-
-/* One request and its answer. Belongs to the listener's thread, but to the loop while WAITING, and to whoever
- * holds the lock while GUARDED. ALLOWED: the guard has decided, which the listener's thread has not seen. */
-struct exchange {
-    struct httpd *server;
-    struct MHD_Connection *connection;
-    struct conn *conn;
-    const struct httpd_route *route; /* NULL if none matches the path */
-    enum exchange_state state;
-    bool head, close;
-    bool routed;             /* the route's method matches, too */
-    unsigned holders;        /* the handler that runs, and httpd_finish() to come. Loop's thread */
-    uint64_t body_announced; /* by Content-Length */
-    uint64_t body_bytes;     /* of the request's body that have come */
-    struct buf body;         /* those that are kept; its bytes count in the server's body_held */
-    struct httpd_request request;
-    struct buf arguments; /* request.arguments */
-    const char *allow;    /* the methods of a path that does not have the one asked for */
-    uint64_t ticket;      /* while GUARDED */
-    bool own_error;       /* the reply is of reply_error(), also before the request has been read */
-    uint64_t answer_bytes;
-    struct httpd_reply reply;
-    STAILQ_ENTRY(exchange) next;
 };
 
 /* ---- Connections (httpd.c). Any thread ---- */

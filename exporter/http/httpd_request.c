@@ -6,6 +6,8 @@
  * noticed only afterwards. */
 #include "exporter/http/httpd_internal.h"
 
+#include "exporter/base/clock.h"
+
 #include <arpa/inet.h>
 #include <stdio.h>
 
@@ -26,6 +28,32 @@ enum {
     PARTS_IN_PLACE = 256, /* see fits_in_place() */
     HEADER_IN_PLACE = 4 << 10,
     FIELDS_IN_PLACE = 64,
+};
+
+enum exchange_state { READING, GUARDED, ALLOWED, WAITING, READY, ANSWERED };
+
+/* One request and its answer. Belongs to the listener's thread, but to the loop while WAITING, and to whoever
+ * holds the lock while GUARDED. ALLOWED: the guard has decided, which the listener's thread has not seen. */
+struct exchange {
+    struct httpd *server;
+    struct MHD_Connection *connection;
+    struct conn *conn;
+    const struct httpd_route *route; /* NULL if none matches the path */
+    enum exchange_state state;
+    bool head, close;
+    bool routed;             /* the route's method matches, too */
+    unsigned holders;        /* the handler that runs, and httpd_finish() to come. Loop's thread */
+    uint64_t body_announced; /* by Content-Length */
+    uint64_t body_bytes;     /* of the request's body that have come */
+    struct buf body;         /* those that are kept; its bytes count in the server's body_held */
+    struct httpd_request request;
+    struct buf arguments; /* request.arguments */
+    const char *allow;    /* the methods of a path that does not have the one asked for */
+    uint64_t ticket;      /* while GUARDED */
+    bool own_error;       /* the reply is of reply_error(), also before the request has been read */
+    uint64_t answer_bytes;
+    struct httpd_reply reply;
+    STAILQ_ENTRY(exchange) next;
 };
 
 /* ---- The head ----

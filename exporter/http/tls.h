@@ -1,18 +1,12 @@
-/* TLS of the HTTP server, by GnuTLS: the settings of exporter-toolkit's tls_server_config.
- *
- * Connections keep the settings that were in force when they were accepted. A replaced certificate takes
- * effect on the next connection.
- *
- * Sessions are resumed by tickets whose key GnuTLS rotates and nobody else knows, unless client certificates
- * are requested: those are verified on each connection. */
+/* TLS of the HTTP server, by GnuTLS: the settings of exporter-toolkit's tls_server_config. A connection keeps
+ * those of when it was accepted. Sessions are resumed by tickets whose key GnuTLS rotates and nobody else
+ * knows, unless client certificates are requested: those are verified on each connection. */
 #ifndef DS_BASE_TLS_H
 #define DS_BASE_TLS_H
 
-#include "exporter/base/def.h"
 #include "exporter/base/str.h"
 
 #include <gnutls/x509.h>
-#include <stddef.h>
 
 /* Settings that were found to be valid; immutable, and shared by reference. */
 struct httpd_tls;
@@ -44,8 +38,7 @@ MUST_USE int httpd_tls_new(struct httpd_tls **ret, const struct httpd_tls_settin
 struct httpd_tls *httpd_tls_unref(struct httpd_tls *t);
 DEFINE_CLEANUP(struct httpd_tls, httpd_tls_unref)
 
-/* ---- Certificates and keys in PEM format. Those that read return NULL, or what is wrong: a literal without
- * any part of the text ---- */
+/* ---- Certificates and keys in PEM format. Readers return NULL, or a literal that says what is wrong ---- */
 
 struct pem_certificates {
     gnutls_x509_crt_t *list;

@@ -5,9 +5,6 @@
 
 #include "exporter/base/str.h"
 
-#include <stddef.h>
-#include <stdint.h>
-
 enum { NUM_MAX = 32 };
 
 /* Writes v and returns the length (at most 24, no NUL); the rest of `out` is scratch. The digits are the
