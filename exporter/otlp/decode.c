@@ -11,7 +11,15 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { LENGTH_BYTES = 5 };
+enum {
+    LENGTH_BYTES = 5,
+    DECODE_MAX_DEPTH = 64,
+    DECODE_MAX_FIELDS = 4000000 /* of a request, so that it is read within about 100 ms */
+};
+
+/* Field numbers. */
+enum { ANY_STRING = 1, ANY_BOOL = 2, ANY_INT = 3, ANY_DOUBLE = 4, ANY_ARRAY = 5, ANY_MAP = 6, ANY_BYTES = 7 };
+enum { VALUES_VALUES = 1 };
 
 static enum wire_type wire_type_of(const ProtobufCFieldDescriptor *f)
 {

@@ -1,6 +1,5 @@
 /* OTLP 1.11 on the wire: a check of a whole request by the schema, proto/otlp_metrics.proto, and a reader of
- * protobuf's format over bytes in memory. A request in JSON becomes protobuf first, so that one reader is
- * enough. */
+ * protobuf's format over bytes in memory. A request in JSON becomes protobuf first. */
 #ifndef DS_OTLP_DECODE_H
 #define DS_OTLP_DECODE_H
 
@@ -8,43 +7,20 @@
 #include "exporter/num/num.h"
 #include "otlp_metrics.pb-c.h"
 
-/* Field numbers. */
-enum { EXPORT_RESOURCE_METRICS = 1 };
-enum { RESOURCE_METRICS_RESOURCE = 1, RESOURCE_METRICS_SCOPE_METRICS = 2 };
-enum { RESOURCE_ATTRIBUTES = 1 };
-enum { SCOPE_METRICS_METRICS = 2 };
-enum { METRIC_NAME = 1, METRIC_UNIT = 3 };
-enum { METRIC_GAUGE = 5, METRIC_SUM = 7, METRIC_HISTOGRAM = 9, METRIC_EXPONENTIAL = 10, METRIC_SUMMARY = 11 };
-enum { DATA_POINTS = 1, DATA_TEMPORALITY = 2, DATA_MONOTONIC = 3 };
-enum { POINT_START = 2, POINT_TIME = 3, POINT_COUNT = 4, POINT_SUM = 5 };
-enum { NUMBER_DOUBLE = 4, NUMBER_INT = 6, NUMBER_ATTRIBUTES = 7, NUMBER_FLAGS = 8 };
-enum { HISTOGRAM_COUNTS = 6, HISTOGRAM_BOUNDS = 7, HISTOGRAM_ATTRIBUTES = 9, HISTOGRAM_FLAGS = 10 };
-enum { SUMMARY_QUANTILES = 6, SUMMARY_ATTRIBUTES = 7, SUMMARY_FLAGS = 8 };
-enum { QUANTILE_QUANTILE = 1, QUANTILE_VALUE = 2 };
-enum { KEY_VALUE_KEY = 1, KEY_VALUE_VALUE = 2 };
-enum { ANY_STRING = 1, ANY_BOOL = 2, ANY_INT = 3, ANY_DOUBLE = 4, ANY_ARRAY = 5, ANY_MAP = 6, ANY_BYTES = 7 };
-enum { VALUES_VALUES = 1 };
-
-enum { TEMPORALITY_DELTA = 1, TEMPORALITY_CUMULATIVE = 2 };
-enum { FLAG_NO_RECORDED_VALUE = 1 };
-
-enum {
-    DECODE_MAX_DEPTH = 64,
-    DECODE_MAX_FIELDS = 4000000, /* of a request, so that it is read within about 100 ms */
-    DECODE_WHY_BYTES = 160
-};
+enum { DECODE_WHY_BYTES = 160 };
 
 /* Whether `body` is a valid request, with all that it holds: lengths that fit, types as in the schema, and
- * at most DECODE_MAX_DEPTH levels. Readers need not look for errors then. -EBADMSG; -EFBIG: more than
- * DECODE_MAX_FIELDS. `why` says what is wrong; strings may be ill-formed UTF-8. */
+ * at most 64 levels. Readers need not look for errors then. -EBADMSG; -EFBIG: more than 4,000,000 fields.
+ * `why` says what is wrong; strings may be ill-formed UTF-8. */
 MUST_USE int decode_check(struct str body, char why[DECODE_WHY_BYTES]);
 /* Appends a message in JSON to `into` as protobuf: field names in lowerCamelCase, integers as numbers or
- * strings, bytes in base64; unknown fields are ignored. -EBADMSG or -EFBIG and `why`, which is empty if
- * `into` is full. */
+ * strings, bytes in base64; unknown fields are ignored. -EBADMSG, -EFBIG; no `why` if `into` is full. */
 MUST_USE int decode_json(struct str json, const ProtobufCMessageDescriptor *m, struct buf *into,
                          char why[DECODE_WHY_BYTES]);
 
 /* ---- Reading protobuf ---- */
+
+enum { KEY_VALUE_KEY = 1, KEY_VALUE_VALUE = 2 }; /* field numbers of an attribute */
 
 enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 
@@ -102,19 +78,7 @@ static inline bool wire_find(struct str *rest, unsigned number, struct wire_fiel
     return false;
 }
 
-/* The last field of each number, as protobuf wants it; all zero without one. */
-enum { WIRE_NUMBERS = 12 /* the largest one that is read this way, and 1 */ };
-
-static inline void wire_read(struct str message, struct wire_field last[WIRE_NUMBERS])
-{
-    struct wire_field f;
-
-    memset(last, 0, WIRE_NUMBERS * sizeof(*last));
-    while (wire_next(&message, &f))
-        if (f.number < WIRE_NUMBERS)
-            last[f.number] = f;
-}
-
+/* The last field with this number, as protobuf wants it; all zero without one. */
 static inline struct wire_field wire_last(struct str message, unsigned number)
 {
     struct wire_field f, last = {0};
@@ -124,8 +88,7 @@ static inline struct wire_field wire_last(struct str message, unsigned number)
     return last;
 }
 
-/* ---- Names and values as Prometheus 3 makes them of OTLP by default (UnderscoreEscapingWithSuffixes). All
- * append to a buffer without a ceiling: whoever calls bounds what comes in ---- */
+/* ---- Names and values as Prometheus 3 makes them by default, appended to buffers without a ceiling ---- */
 
 enum otlp_type {
     OTLP_GAUGE,
@@ -155,8 +118,7 @@ struct attribute {
  * order. *ret is from malloc, and NULL if there are more than `max`, or none. Returns how many. */
 size_t read_attributes(struct attribute **ret, struct str message, unsigned number, size_t max);
 
-/* Writes v in decimal notation without an exponent, as `le` and `quantile` have it ("0.005", "10", "+Inf"),
- * and returns the length. */
+/* Writes v without an exponent, as `le` and `quantile` have it: "0.005", "10", "+Inf". Returns the length. */
 enum { DECIMAL_MAX = 360 };
 size_t translate_decimal(double v, char to[DECIMAL_MAX]);
 /* As JavaScript prints it: with an exponent below 1e-6 and from 1e21. */

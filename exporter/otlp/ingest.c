@@ -12,11 +12,41 @@
 #include <stdio.h>
 
 enum {
+    SERIES_MAX_LABELS = 128,
     MAX_BUCKETS = 396, /* or quantiles, of a point: all are stored while the lock is held */
     NS_PER_MS = 1000000,
     WRITER_SILENT_MS = 5 * 60 * 1000,
     LABELS_BYTES = 4 << 10,
 };
+
+/* Field numbers. */
+enum { EXPORT_RESOURCE_METRICS = 1 };
+enum { RESOURCE_METRICS_RESOURCE = 1, RESOURCE_METRICS_SCOPE_METRICS = 2 };
+enum { RESOURCE_ATTRIBUTES = 1 };
+enum { SCOPE_METRICS_METRICS = 2 };
+enum { METRIC_NAME = 1, METRIC_UNIT = 3 };
+enum { METRIC_GAUGE = 5, METRIC_SUM = 7, METRIC_HISTOGRAM = 9, METRIC_EXPONENTIAL = 10, METRIC_SUMMARY = 11 };
+enum { DATA_POINTS = 1, DATA_TEMPORALITY = 2, DATA_MONOTONIC = 3 };
+enum { POINT_START = 2, POINT_TIME = 3, POINT_COUNT = 4, POINT_SUM = 5 };
+enum { NUMBER_DOUBLE = 4, NUMBER_INT = 6, NUMBER_ATTRIBUTES = 7, NUMBER_FLAGS = 8 };
+enum { HISTOGRAM_COUNTS = 6, HISTOGRAM_BOUNDS = 7, HISTOGRAM_ATTRIBUTES = 9, HISTOGRAM_FLAGS = 10 };
+enum { SUMMARY_QUANTILES = 6, SUMMARY_ATTRIBUTES = 7, SUMMARY_FLAGS = 8 };
+enum { QUANTILE_QUANTILE = 1, QUANTILE_VALUE = 2 };
+enum { TEMPORALITY_DELTA = 1, TEMPORALITY_CUMULATIVE = 2 };
+enum { FLAG_NO_RECORDED_VALUE = 1 };
+
+/* The last field of each number, as protobuf wants it; all zero without one. */
+enum { WIRE_NUMBERS = 12 /* the largest number that is read this way, and 1 */ };
+
+static void wire_read(struct str message, struct wire_field last[WIRE_NUMBERS])
+{
+    struct wire_field f;
+
+    memset(last, 0, WIRE_NUMBERS * sizeof(*last));
+    while (wire_next(&message, &f))
+        if (f.number < WIRE_NUMBERS)
+            last[f.number] = f;
+}
 
 /* The 8 bytes each of a repeated field. */
 struct numbers {

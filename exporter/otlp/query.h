@@ -1,5 +1,5 @@
-/* Queries in a part of PromQL over the series of a store, with the results of Prometheus 3 on the same
- * samples. README.md describes the part. query_parse.c reads a query, query_run.c computes it. */
+/* Queries in a part of PromQL, which README.md describes, over the series of a store, with the results of
+ * Prometheus 3 on the same samples. query_parse.c reads a query, query_run.c computes it. */
 #ifndef DS_OTLP_QUERY_H
 #define DS_OTLP_QUERY_H
 
@@ -10,9 +10,7 @@
 enum {
     QUERY_WHY_BYTES = 640,
     QUERY_TEXT_MAX = 16 << 10,
-    QUERY_MAX_DEPTH = 50,
     QUERY_MAX_PARTS = 1024,
-    QUERY_MAX_STEPS = 11000, /* between the first and the last point, as in Prometheus */
 };
 
 /* A range only occurs while a query is read: a function turns it into a selector. From EXPR_SELECTOR on an

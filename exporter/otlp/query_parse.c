@@ -17,7 +17,7 @@
 #define WAY_OUT \
     "; for all of PromQL set agent.otlp.prometheus.enabled in the chart, or give the source a host"
 
-enum { LOOKBACK_MS = 5 * 60 * 1000 };
+enum { LOOKBACK_MS = 5 * 60 * 1000, QUERY_MAX_DEPTH = 50 };
 
 enum token_kind { TOKEN_END, TOKEN_NAME, TOKEN_NUMBER, TOKEN_OPERATOR, TOKEN_STRING, TOKEN_ERROR };
 

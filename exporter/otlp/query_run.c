@@ -12,7 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { ARENA_BYTES = 64 << 10 };
+enum { ARENA_BYTES = 64 << 10, QUERY_MAX_STEPS = 11000 /* from first point to last, as in Prometheus */ };
 
 /* ---- Sums and means as Prometheus computes them: with Kahan's summation, improved by Neumaier ---- */
 

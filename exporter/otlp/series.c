@@ -139,7 +139,7 @@ struct store *store_new(const struct clock *clock)
 void store_set_limits(struct store *s, uint64_t max_bytes, uint64_t max_series)
 {
     if (!max_bytes)
-        max_bytes = size_min(memory_limit("") / 4, STORE_DEFAULT_BYTES);
+        max_bytes = size_min(memory_limit("") / 4, 256 << 20);
     store_lock(s);
     s->stats.max_bytes = max_bytes;
     s->stats.max_series = max_series;

@@ -12,11 +12,9 @@
 struct store;
 
 enum {
-    STORE_DEFAULT_BYTES = 256 << 20,
     STORE_MIN_AGE_MS = 10 * 60 * 1000,
     STORE_MAX_AHEAD_MS = 10 * 60 * 1000, /* of the wall clock; as Prometheus */
-    SERIES_MAX_LABELS = 128,
-    SERIES_MAX_LABEL_BYTES = 64 << 10, /* of the text */
+    SERIES_MAX_LABEL_BYTES = 64 << 10,   /* of the text */
 };
 
 /* The wall clock decides what is too old or too new. */
@@ -24,12 +22,11 @@ struct store *store_new(const struct clock *clock);
 struct store *store_free(struct store *s);
 DEFINE_CLEANUP(struct store, store_free)
 
-/* max_bytes: memory for samples, labels and indexes; 0: STORE_DEFAULT_BYTES, but not more than a quarter of
- * the memory that the process may use. With less than is in use, new series are refused and the oldest
- * samples are evicted. */
+/* max_bytes: memory for samples, labels and indexes; 0: 256 MiB, at most a quarter of what the process may
+ * use. With less than is in use, new series are refused and the oldest samples are evicted. */
 void store_set_limits(struct store *s, uint64_t max_bytes, uint64_t max_series);
-/* How long samples are kept: it must cover the longest range that is queried, with everything that its first
- * step looks back on. STORE_MIN_AGE_MS until the first call, and at least. */
+/* How long samples are kept: for the longest range that is queried, with all that its first step looks back
+ * on. STORE_MIN_AGE_MS until the first call, and at least. */
 void store_set_age(struct store *s, int64_t ms);
 
 struct series_label {
@@ -86,8 +83,7 @@ void store_unlock(struct store *s);
 
 /* The series that store_enter() made known by this hash; NULL if it is not known, or has expired. */
 struct series *store_find(const struct store *s, uint64_t hash);
-/* Finds or creates the series with these labels, which are copied, and makes it known by `hash`, and not by
- * an earlier one. */
+/* Finds or creates the series with these labels, which are copied; only `hash` finds it from now on. */
 enum store_result store_enter(struct store *s, struct str labels, uint64_t hash, struct series **ret);
 struct series_writer *series_writer(struct series *x);
 /* The value is kept bit by bit. */

@@ -1,13 +1,9 @@
-/* What the keys of a Secret say about how to reach a server. README.md has the table.
- *
- * Everything is checked when the Secret is read, before each request, so that a change takes effect at the
- * next one, and a problem names the Secret and the key and not a part of a value. Loop thread. */
+/* What the keys of a Secret, which README.md lists, say about how to reach a server. It is read and checked
+ * before each request, so that a change takes effect at once. Problems never show values. Loop thread. */
 #ifndef DS_SCORE_CREDENTIALS_H
 #define DS_SCORE_CREDENTIALS_H
 
 #include "exporter/http/http.h"
-
-#include <stdbool.h>
 
 /* Where Secrets are read: files as a Kubernetes volume mounts them, or watched objects (in controller/). */
 struct secrets {
@@ -29,32 +25,16 @@ struct secret_files {
 
 void secret_files_init(struct secret_files *f, const char *dir);
 
-enum credential {
-    CREDENTIAL_TOKEN, /* of the key that is named for it */
-    CREDENTIAL_CA,
-    CREDENTIAL_CERT,
-    CREDENTIAL_KEY,
-    CREDENTIAL_USER,
-    CREDENTIAL_PASSWORD,
-    CREDENTIAL_HEADER,
-    CREDENTIAL_CLIENT_ID, /* OAuth 2.0 */
-    CREDENTIAL_CLIENT_SECRET,
-    CREDENTIAL_TOKEN_URL,
-    CREDENTIAL_SCOPES,
-    CREDENTIAL_AUDIENCE,
-    CREDENTIALS
-};
-
 enum { CREDENTIALS_WHY_BYTES = 1024 };
 
 struct credentials {
-    char *shown;                    /* " with secret \"a/b\", key \"c\"", for text_http_status() */
-    struct buf values[CREDENTIALS]; /* terminated; n without the NUL. p is NULL without one */
+    char *shown; /* " with secret \"a/b\", key \"c\"", for text_http_status() */
     struct http_tls tls;
     const char *header;
     struct http_tls token_tls; /* of the token endpoint */
     struct http_oauth2 oauth2;
     struct buf oauth2_form;
+    struct buf values[]; /* by kind, see credentials.c */
 };
 
 /* Reads a Secret; *ret is NULL if `name` is NULL. token_key: NULL for none. -ENOENT, -EINVAL, or what look()

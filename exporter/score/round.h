@@ -61,8 +61,7 @@ enum round_error round_error_of_answer(const struct http_answer *a);
 /* Writes the reason and returns e. */
 enum round_error round_error_because(char why[ROUND_REASON_BYTES], enum round_error e, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
-/* Why j refused the body: ROUND_JSON, or ROUND_SHAPE and "<what>: ..." if the body is JSON of another shape.
- * */
+/* Why j refused the body: ROUND_JSON; ROUND_SHAPE and "<what>: ..." if it is JSON of another shape. */
 enum round_error round_error_of_json(struct str body, const struct jr *j, const char *what,
                                      char why[ROUND_REASON_BYTES]);
 
@@ -76,18 +75,16 @@ struct answer_stats {
     char first_invalid[200]; /* "results[3].score: expected a number, got null" */
 };
 
-/* Reads `{"results":[{"metric":{...},"score":1.5},...]}` into a batch, which it begins. Ignores unknown
- * members; of duplicate members the last counts, except that "results" must be unique. A result without a
- * valid score is dropped and counted; an error if that leaves none. Scores are numbers, strings that spell
- * one, or the words NaN, Infinity and -Infinity as Python writes them. On an error the caller abandons the
- * batch. */
+/* Reads `{"results":[{"metric":{...},"score":1.5},...]}` into a batch, which it begins, and which the caller
+ * abandons after an error. Unknown members are ignored; of duplicates the last counts, but "results" must be
+ * unique. A result without a valid score is dropped and counted; an error if that leaves none. Scores are
+ * numbers, strings that spell one, or the words NaN, Infinity and -Infinity as Python writes them. */
 enum round_error answer_parse(struct str body, struct batch_builder *b, size_t label_max,
                               struct answer_stats *stats, char why[ROUND_REASON_BYTES]);
 
 /* ---- Where series come from: a source is one file behind struct source_ops ---- */
 
 struct round;
-struct round_result;
 struct source;
 struct store;
 
@@ -104,12 +101,11 @@ struct source_env {
     struct store *store;
 };
 
-/* A new type is an enumerator and a kind in source.c, a row in round.c, its own file, and a word in the CRD.
- */
+/* A new type is an enumerator and a kind in source.c, a row in round.c, its own file, a word in the CRD. */
 struct source_ops {
     size_t size; /* of the type's struct, which begins with struct source and is zeroed */
-    /* In the loop's next turn, and when the timer, if the type sets it again, is due. The first call starts
-     * the fetch, which ends by the deadline, with source_end(), once. */
+    /* In the loop's next turn, to start the fetch, which ends by the deadline with one source_end(); and when
+     * the timer, if the type sets it again, is due. */
     void (*on_timer)(struct source *s);
     /* What source_work() starts: on the worker, where the round may be gone, and then on the loop. */
     void (*run)(struct source *s);
@@ -164,8 +160,8 @@ enum { SOURCE_QUERY_BYTES = 1 << 20 };
 
 /* Starts the type's run(), which reads `bytes`, as worker_do() does. */
 void source_work(struct source *s, size_t bytes);
-/* Appends the next query, with the cluster's name in it. False after the last one, and on an error, which is
- * in the result. `text` has a ceiling of SOURCE_QUERY_BYTES. */
+/* Appends the next query, with the cluster's name, to `text`, of a ceiling of SOURCE_QUERY_BYTES. False after
+ * the last one, and on an error, which is in the result. */
 bool source_next_query(struct source *s, struct buf *text);
 /* Tells the round, which may free the source. */
 void source_end(struct source *s);

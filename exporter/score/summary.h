@@ -59,8 +59,6 @@ struct summary_item {
     enum score_aggregation aggregation;
 };
 
-struct summary_memory;
-
 /* Its strings and sources are immutable. */
 struct summary {
     struct summary_memory *memory;  /* of these; NULL: they are not owned */
@@ -89,17 +87,15 @@ struct summaries {
     size_t n;
 };
 
-/* Reads the list at `node`. Adds problems to p; those of unknown keys are of kind `unknown`. An entry with
- * the score name of an earlier one is left out, with a warning. After an error the list can only be
- * freed. */
+/* Reads the list at `node`. Adds problems to p; those of unknown keys are of kind `unknown`. A repeated score
+ * name is left out, with a warning. After an error the list can only be freed. */
 void summaries_parse(struct summaries *ret, const struct node *node, enum problem_kind unknown,
                      struct problems *p);
 /* Adds those of `more` whose score names `s` does not have, and empties it. */
 void summaries_append(struct summaries *s, struct summaries *more);
 void summaries_done(struct summaries *s);
-/* Reads one summary, a JSON object, as an agent does. If it is invalid, *ret_problems has errors, each with
- * the path of its field ("sourceQuery", "sources[1].sourceStep"), and *ret is empty. The caller frees *ret
- * and *ret_problems in any case. */
+/* Reads one summary, a JSON object. If it is invalid, *ret_problems has errors, each with the path of its
+ * field ("sources[1].sourceStep"), and *ret is empty. The caller frees both in any case. */
 void summary_parse(struct summary *ret, struct str text, struct problems *ret_problems);
 /* Compares all fields but the position. */
 bool summary_same(const struct summary *a, const struct summary *b);
@@ -109,15 +105,12 @@ void summary_done(struct summary *s);
 /* The next query of a list joined by `;`, trimmed; empty at the end. A `;` inside a PromQL string literal
  * ('', "", ``) or comment does not separate; blank parts are skipped. Start with *at = 0. */
 struct str summary_next_query(struct str joined, size_t *at);
-/* Whether the query has ${cluster} inside a string literal, where it is replaced; or outside, where it stays
- * as it is. Comments do not count. */
+/* Whether the query has ${cluster} in a string literal, where it is replaced; or outside, comments aside. */
 bool summary_query_uses_cluster(struct str query, bool in_literal);
-/* Appends the query with the cluster's name for ${cluster} in its string literals, escaped for their kind of
- * quotes. Everything else stays as it is. -EINVAL: a name with a backtick in a literal between backticks,
- * which knows no escapes. -EFBIG. */
+/* Appends the query with the cluster's name for ${cluster} in its string literals, escaped for their quotes.
+ * -EINVAL: a name with a backtick in a literal between backticks, which knows no escapes. -EFBIG. */
 MUST_USE int summary_put_query(struct buf *into, struct str query, struct str cluster);
-/* The length of the placeholder of a format at the start of s, such as `${node}`, and its label;
- * 0 if there is none. */
+/* The length of the placeholder at the start of s, such as `${node}`, and its label; 0 if there is none. */
 size_t format_placeholder_at(struct str s, enum ds_label *ret);
 /* The first `${...}` of the format that is no placeholder, and stays as it is; empty if there is none. */
 struct str format_unknown_placeholder(const char *format);
@@ -132,8 +125,7 @@ enum { ROUNDING_BYTES = 240 };
 void rounding_add(struct rounding *r, double v);
 /* Whether most values are lost as 0, as there is no scoreRange; says so with a range that keeps them. */
 bool rounding_loses(const struct rounding *r, const struct summary *s, char ret[ROUNDING_BYTES]);
-/* How long samples received by OTLP must be kept for the rounds of these scorers, in milliseconds; 0 if none
- * reads any. */
+/* For how many ms these scorers need samples received by OTLP; 0 if none reads any. */
 int64_t summaries_otlp_age(const struct summaries *s);
 
 #endif

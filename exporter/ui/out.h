@@ -84,8 +84,8 @@ struct history;
 void history_add(struct history **h, size_t columns, unix_ms at, const double *values);
 /* Takes NULL, returns NULL. */
 struct history *history_free(struct history *h);
-/* "history":{"unixSeconds":[...],"<name>":[...],...}, the oldest first; null where there is no value. h may
- * be NULL. `names` ends with NULL. */
+/* "history":{"unixSeconds":[...],"<name>":[...],...}, the oldest first; null for no value. h may be NULL;
+ * `names` ends with NULL. */
 void member_history(struct out *o, const struct history *h, const char *const *names);
 
 /* ---- A batch's highest and lowest scores, and the labels that tell its series apart ---- */
@@ -102,19 +102,16 @@ struct ranking {
 /* One pass over the values. most <= RANKED_MAX; b may be NULL. */
 void rank_scores(const struct batch *b, size_t most, struct ranking *ret);
 
-/* The labels other than those that all series of a scorer share by design, in the order in which people look
- * for a thing: node, namespace, app, pod, container, device, meta. */
+/* The labels that a scorer's series need not share, as people look for a thing: node, namespace, app, ... */
 enum { SHOWN_LABELS = 7 };
 extern const char *const shown_label_names[SHOWN_LABELS];
 
 /* The values, which belong to the set; empty if not set. */
 void shown_labels(const struct batch *b, size_t series, struct str ret[SHOWN_LABELS]);
 
-/* ---- Scores in columns for a terminal. Widths are counted in characters, and no label can move the cursor
- * or change the direction of writing ---- */
+/* ---- Scores in columns for a terminal, whose cursor and direction of writing no label can change ---- */
 
-/* Appends s with control characters and bidirectional controls replaced by U+FFFD; line ends and tabs become
- * spaces. */
+/* Appends s with U+FFFD for control and bidirectional characters, and spaces for line ends and tabs. */
 void grid_clean(struct out *o, struct str s);
 /* Appends at most `chars` characters of s; the last is "…" if s was cut. */
 void grid_cut(struct out *o, struct str s, size_t chars);

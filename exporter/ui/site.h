@@ -58,8 +58,7 @@ struct site *site_stop(struct site *s, int grace_ms);
  * -ENOENT: 404, both with `why` as text; else 500. */
 void api_reply(struct httpd_reply *reply, int r, const char *why, const struct buf *body);
 
-/* ---- Lists of the API in parts, as Kubernetes gives them: `limit`, `continue`, `filter`, `state` and `sort`
- * of a request, and `metadata` of its answer. README.md has the promises ---- */
+/* ---- Lists of the API in parts, as Kubernetes gives them. README.md has the promises ---- */
 
 enum { LIST_DEFAULT_LIMIT = 500 };
 

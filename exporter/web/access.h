@@ -1,5 +1,4 @@
-/* Who may use an HTTP server, and how: the web configuration file, read again when it changes, and a guard of
- * the program's own. */
+/* Who may use an HTTP server, by the web configuration file, read again when it changes, or by a guard. */
 #ifndef DS_WEB_ACCESS_H
 #define DS_WEB_ACCESS_H
 
@@ -11,10 +10,9 @@
 struct access_options {
     struct loop *loop;
     struct metrics *metrics;
-    const char *file; /* --web.config.file; NULL: none */
-    const struct httpd_guard
-        *guard;                 /* asked if the file has no users, which it must not have then; or NULL */
-    void (*changed)(void *arg); /* the file was read again: the metrics have changed. May be NULL */
+    const char *file;                /* --web.config.file; NULL: none */
+    const struct httpd_guard *guard; /* asked instead of the file, which must not have users then; or NULL */
+    void (*changed)(void *arg);      /* the file was read again: the metrics have changed. May be NULL */
     void *arg;
 };
 
@@ -30,13 +28,12 @@ struct access;
 
 /* Reads the file. -EINVAL: the log says why, and *ret_why (from malloc) names the file. -EAGAIN. */
 MUST_USE int access_new(struct access **ret, const struct access_options *o, char **ret_why);
-/* Starts the server, which `a` owns and access_stop() ends, with the guard, TLS and the headers of the file.
- * Call it once. Fails as httpd_new(). */
+/* Starts the server, once, with the guard, TLS and headers of the file; `a` owns it. Fails as httpd_new(). */
 MUST_USE int access_serve(struct access *a, struct httpd **ret, struct httpd_options o, char **ret_why);
 /* Whether a request needs a user, a token or a client certificate. */
 bool access_authenticates(const struct access *a);
-/* Reads the file now. On failure the last valid one stays in force, and *ret_why (may be NULL) gets the
- * problems, a line each. Without a file: 0. -EINVAL. */
+/* Reads the file now, if there is one. -EINVAL: the last valid one stays in force, and *ret_why (may be NULL)
+ * gets the problems, a line each. */
 MUST_USE int access_reload(struct access *a, struct buf *ret_why);
 /* NULL without a file. Valid until the next turn of the loop. */
 const struct access_status *access_status(const struct access *a);
@@ -53,8 +50,7 @@ struct bearer {
     _Atomic int64_t log_at_ms; /* the next time that a problem is logged; monotonic */
 };
 
-/* Returns the guard, NULL without a token. The file is read for each request, so that a new token takes
- * effect at once. */
+/* The guard, NULL without a token. The file is read for each request: a new token takes effect at once. */
 const struct httpd_guard *bearer_init(struct bearer *b, const char *file, const char *token,
                                       bool (*is_open)(const struct httpd_request *rq));
 

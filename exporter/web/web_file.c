@@ -8,8 +8,8 @@
 
 #include <errno.h>
 
-enum { MAX_INTERVAL_MS = 3600 * 1000, MAX_BURST = 1000000, MAX_VALUE_BYTES = 8192 };
-enum { BCRYPT_SALT_AT = 7 }; /* in a hash, after "$2b$10$" */
+enum { MAX_INTERVAL_MS = 3600 * 1000, MAX_BURST = 1000000, MAX_VALUE_BYTES = 8192, FILE_MAX = 1 << 20 };
+enum { BCRYPT_SALT_AT = 7 /* in a hash, after "$2b$10$" */, BCRYPT_SLOW_COST = 14 /* a second */ };
 
 /* What the functions of one file share. */
 struct web_reader {
@@ -268,7 +268,7 @@ int web_file_read(struct web_file **ret, const char *path, struct problems *p)
 {
     CLEANUP(cleanup_free) char *dir = NULL;
     const char *slash = strrchr(path, '/');
-    BUF_AUTO(text, WEB_FILE_MAX_BYTES);
+    BUF_AUTO(text, FILE_MAX);
     int r = file_read(path, &text);
 
     if (r < 0) {

@@ -3,17 +3,14 @@
 #define DS_WEB_WEB_FILE_H
 
 #include "exporter/base/doc.h"
-#include "exporter/base/str.h"
 #include "exporter/http/httpd.h"
 #include "exporter/http/tls.h"
 
 enum {
-    WEB_FILE_MAX_BYTES = 1 << 20,
     WEB_FILE_MAX_USERS = 1000,
     WEB_FILE_HEADERS = 5,
-    BCRYPT_BYTES = 60,     /* of a hash, without a NUL */
-    BCRYPT_MAX_COST = 18,  /* one comparison takes a quarter of a minute */
-    BCRYPT_SLOW_COST = 14, /* a second */
+    BCRYPT_BYTES = 60,    /* of a hash, without a NUL */
+    BCRYPT_MAX_COST = 18, /* one comparison takes a quarter of a minute */
 };
 
 /* Strings belong to `doc` or `arena`. */
