@@ -365,6 +365,8 @@ static void on_turn(void *arg, double seconds)
     metric_observe(((struct agent *)arg)->state.metrics, METRIC_LOOP_STALL, LV_NONE, seconds);
 }
 
+DEFINE_CLEANUP(struct agent, agent_free)
+
 int agent_new(struct agent **ret, struct loop *loop, const struct agent_options *o)
 {
     CLEANUP(cleanup_agent_free) struct agent *a = xcalloc(1, sizeof(*a));

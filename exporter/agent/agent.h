@@ -14,7 +14,6 @@
 #include "exporter/web/access.h"
 
 struct agent;
-struct out;
 
 struct agent_options {
     const char *config_file; /* read by agent_reload(); NULL: only defaults, and agent_apply_text() */
@@ -31,26 +30,22 @@ struct agent_options {
 /* The loop and the options must outlive the agent. */
 MUST_USE int agent_new(struct agent **ret, struct loop *loop, const struct agent_options *o);
 struct agent *agent_free(struct agent *a);
-DEFINE_CLEANUP(struct agent, agent_free)
 
 /* Reads the file and applies it: unchanged scorers continue, changed ones restart, and scores of removed ones
  * are withdrawn. On failure nothing changes. Appends every problem to *ret_why (may be NULL), a line each.
  * -EINVAL if the file is invalid, -ENOMEM. */
 MUST_USE int agent_reload(struct agent *a, struct buf *ret_why);
-/* Like agent_reload(), but with the ConfigMap's lists of summaries and of suspended ones, which may be empty;
- * `what`, which is not copied, names their origin in messages. From then on the file's own summaries are
- * ignored. */
+/* Likewise with the ConfigMap's lists of summaries and of suspended ones, which replace the file's from then
+ * on and may be empty; `what`, which is not copied, names their origin in messages. */
 MUST_USE int agent_apply_text(struct agent *a, const char *what, struct str summaries, struct str suspended,
                               struct buf *ret_why);
 /* Adds a sink, before the first configuration is applied. Not owned. */
 void agent_add_sink(struct agent *a, struct sink *s);
 
-/* One of several replicas leads and scores, as an agent does unless told otherwise. The others stand by:
- * with the configuration, but without scorers and scores. At a change the hook `config` and the sinks'
- * `applied` are called as for a new configuration. */
+/* One of several replicas leads, as an agent does unless told otherwise; the others have a configuration, but
+ * no scorers. At a change the hook `config` and the sinks' `applied` are called as for a new one. */
 void agent_set_leading(struct agent *a, bool leading);
-/* Whether it leads at this very moment: after a pause of the process, its timers run before it is told that
- * it no longer leads. */
+/* Whether it leads by the time: after a pause of the process, its timers run before it is told. */
 bool agent_leads(const struct agent *a);
 
 /* What the status page shows about the HTTP server's configuration; NULL for nothing. */
@@ -69,8 +64,7 @@ struct agent_election {
 
 /* What the program that runs the agent adds to it. Each function may be NULL. */
 struct agent_hooks {
-    /* A configuration is being applied; its scorers start next, or stop if the agent does not lead. Must not
-     * keep c. */
+    /* A configuration is being applied, which must not be kept; its scorers start next on the leader. */
     void (*config)(void *arg, const struct config *c);
     /* The program's own metrics are about to be rendered. */
     void (*render)(void *arg);
@@ -123,8 +117,7 @@ MUST_USE int status_json(const struct agent_state *a, const struct list_query *q
 MUST_USE int status_table(const struct agent_state *a, bool on_terminal, struct buf *into);
 
 /* Serves on the configuration's listen addresses; sets `loop`, `metrics` and the role's part of *o.
- * `lifecycle`: also POST /-/reload. On failure *ret_why (from malloc) says what is wrong; the log has the
- * problems of the web configuration file. */
+ * `lifecycle`: also POST /-/reload. On failure *ret_why (from malloc) says why, and the log has more. */
 MUST_USE int web_start(struct site **ret, struct agent *a, struct site_options *o, bool lifecycle,
                        char **ret_why);
 

@@ -1,5 +1,4 @@
-/* The agent's configuration: a file in YAML or JSON, either an object or the bare list of summaries that the
- * ConfigMap holds. Flags override it. */
+/* The agent's configuration: YAML or JSON, an object or the bare list of a ConfigMap. Flags override it. */
 #ifndef DS_AGENT_CONFIG_H
 #define DS_AGENT_CONFIG_H
 
@@ -52,9 +51,8 @@ struct config {
  * has errors. The section, NULL for none, must outlive the configuration. */
 MUST_USE int config_parse(struct config **ret, struct str text, const struct config_section *section,
                           struct problems *p);
-/* Appends the text of a file to `into`, whose ceiling is CONFIG_MAX_BYTES; a file that cannot be read is a
- * problem. A pipe, such as the shell's <(...), is given 10 s to be written, and can be read only once.
- * -EINVAL, -ENOMEM. */
+/* Appends a file to `into`, whose ceiling is CONFIG_MAX_BYTES. -EINVAL with a problem in p, -ENOMEM. A pipe,
+ * such as the shell's <(...), is given 10 s to be written, and can be read only once. */
 MUST_USE int config_read(const char *path, struct buf *into, bool *ret_pipe, struct problems *p);
 struct config *config_free(struct config *c);
 DEFINE_CLEANUP(struct config, config_free)

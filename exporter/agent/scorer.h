@@ -1,5 +1,4 @@
-/* A running scorer: schedules its rounds one after the other, records their outcome, and holds its scores
- * until they expire. Belongs to the loop. */
+/* A running scorer: schedules its rounds, and holds their outcome, and its scores until they expire. */
 #ifndef DS_AGENT_SCORER_H
 #define DS_AGENT_SCORER_H
 
@@ -62,8 +61,7 @@ size_t scorer_series(const struct scorer *s);
 enum scorer_state scorer_state(const struct scorer *s);
 /* The names of the columns of the history, for member_history(). */
 extern const char *const scorer_history_names[];
-/* Why the last round failed, for a reader who knows neither stage nor URL: "source failed, http://prom/...:
- * HTTP 503". Empty if it succeeded; cut in the middle if longer than size - 1 bytes. */
+/* Why the last round failed, with stage and URL, cut in the middle to fit; empty if it succeeded. */
 void scorer_error_text(const struct scorer_status *s, char *out, size_t size);
 
 #endif

@@ -28,7 +28,7 @@ static const struct {
 };
 enum { BUCKETS = ARRAY_SIZE(buckets) };
 
-const struct metric_info metric_infos[METRICS] = {
+static const struct metric_info metric_infos[METRICS] = {
 #define METRIC(id, type, owner, name, labels, help) \
     [METRIC_##id] = {METRIC_TYPE_##type, METRIC_OWNER_##owner, name, labels, help},
 #include "exporter/metric/metrics.def"

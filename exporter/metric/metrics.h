@@ -4,8 +4,6 @@
 
 #include "exporter/base/buf.h"
 
-#include <stdbool.h>
-
 enum metric {
 #define METRIC(id, type, owner, name, labels, help) METRIC_##id,
 #include "exporter/metric/metrics.def"
@@ -21,8 +19,6 @@ struct metric_info {
     enum metric_owner owner;
     const char *name, *labels, *help;
 };
-
-extern const struct metric_info metric_infos[METRICS];
 
 struct metrics;
 

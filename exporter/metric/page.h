@@ -10,17 +10,15 @@
 
 struct page;
 
-/* Without scores: a page without the dynamic_score family, for a program that only has metrics of its own. It
- * is not a sink. */
+/* Without scores: a page for a program that only has metrics of its own. It is not a sink. */
 struct page *page_new(bool has_scores);
 struct page *page_free(struct page *p);
 DEFINE_CLEANUP(struct page, page_free)
 
 /* The page as a sink. Loop thread. */
 struct sink *page_sink(struct page *p);
-/* Renders the program's own metrics, and shows them together with all that the sink was given since, so that
- * a scrape never counts a round whose scores it does not show, or the reverse. On failure the scores are
- * shown with the old metrics. -EFBIG. Loop thread. */
+/* Shows the program's own metrics together with all that the sink was given since, so that a scrape never
+ * counts a round without its scores, or the reverse. -EFBIG: with the old metrics. Loop thread. */
 MUST_USE int page_set_own(struct page *p, const struct metrics *own);
 /* The size of the program's own metrics as text. Loop thread. */
 size_t page_own_bytes(const struct page *p);

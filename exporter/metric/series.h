@@ -1,17 +1,13 @@
 /* Series and batches: what a round produces and what sinks consume.
  *
- * A set of series is sorted by exposition name, `dynamic_score{ds_app="...",...,ds_score_name="..."}`,
- * immutable and shared. As long as a scorer returns the same series, each round only adds values, and a sink
- * can reuse what it derived from the set. */
+ * A set of series is sorted by exposition name, immutable and shared. As long as a scorer returns the same
+ * series, each round only adds values, and a sink can reuse what it derived from the set. */
 #ifndef DS_METRIC_SERIES_H
 #define DS_METRIC_SERIES_H
 
 #include "exporter/base/clock.h"
-#include "exporter/base/def.h"
 #include "exporter/base/str.h"
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 /* The labels, in the order of a name, which is byte order. */
@@ -33,8 +29,7 @@ enum ds_label {
 
 /* "ds_app", ... */
 extern const struct str ds_label_names[DS_LABELS];
-/* The label of a result's metric that each is copied from: "app", ...; empty for ds_cluster and
- * ds_score_name. */
+/* The label of a result that each is copied from: "app", ...; empty for ds_cluster and ds_score_name. */
 extern const struct str ds_label_sources[DS_LABELS];
 
 struct series_set;
@@ -43,21 +38,19 @@ struct piece; /* of the page: a batch's text, and the same compressed */
 /* Any thread may take and drop references. series_set_unref() accepts NULL and returns NULL. */
 struct series_set *series_set_ref(struct series_set *s);
 struct series_set *series_set_unref(struct series_set *s);
-DEFINE_CLEANUP(struct series_set, series_set_unref)
 size_t series_count(const struct series_set *s);
 /* The index of the name, whose hash_bytes() is given, or -1. */
 ssize_t series_set_lookup(const struct series_set *s, struct str name, uint64_t hash);
 /* Indices of the series of s that `other` (NULL: no set) lacks, and their number. *ret from malloc. */
 size_t series_set_missing(const struct series_set *s, const struct series_set *other, uint32_t **ret);
-/* The exposition name of series i. */
+/* `dynamic_score{ds_app="...",...,ds_score_name="..."}` */
 struct str series_name(const struct series_set *s, size_t i);
 /* Bytes of all names. */
 size_t series_names_bytes(const struct series_set *s);
 /* The label values of series i, unescaped. They point into the set. */
 void series_labels(const struct series_set *s, size_t i, struct str ret[DS_LABELS]);
 
-/* A series with truncated label values, and what they were: 32 bits of a hash, never 0, of each value that
- * was truncated. */
+/* A series with truncated label values, and 32 bits of a hash, never 0, of what each of them was. */
 struct cut_labels {
     uint32_t series;
     uint32_t uncut[DS_LABELS];
@@ -78,8 +71,7 @@ struct batch {
     struct piece *piece;  /* by batch_prepare(), until the page takes it; NULL for none */
 };
 
-/* Renders and compresses the batch's text for /metrics, before others see the batch; else the page does it.
- * -EFBIG. Any thread. */
+/* Renders and compresses the text for /metrics ahead of the page, before others see b. -EFBIG. Any thread. */
 int batch_prepare(struct batch *b);
 struct piece *piece_unref(struct piece *p);
 DEFINE_CLEANUP(struct piece, piece_unref)
@@ -95,8 +87,7 @@ struct batch_labels {
     struct str value[DS_LABELS]; /* well-formed UTF-8 without NUL */
     unsigned escapes;            /* bit 1 << i: value i may contain a backslash, a quote or a line feed */
     const uint32_t *uncut;       /* as in cut_labels; NULL if no value was truncated */
-    struct str
-        spelling; /* the bytes of the answer that spell the labels, for batch_spelled(); may be empty */
+    struct str spelling; /* the bytes of the answer that spell them, for batch_spelled(); may be empty */
 };
 
 /* The names are valid UTF-8 and are copied. */
@@ -105,20 +96,17 @@ struct batch_builder *batch_builder_free(struct batch_builder *b);
 DEFINE_CLEANUP(struct batch_builder, batch_builder_free)
 void batch_builder_set_max(struct batch_builder *b, size_t max_series);
 /* Starts a batch; an unfinished one is discarded. label_max: the length that the caller truncates label
- * values to; a change invalidates the remembered spellings. answer_bytes: the length of the answer whose
- * results come next; room for new series is made accordingly. */
+ * values to. answer_bytes: the length of the answer whose results come next, to make room for series. */
 void batch_begin(struct batch_builder *b, size_t label_max, size_t answer_bytes);
 /* Adds a result. A result whose labels equal those of an earlier one replaces its value and is counted.
  * -ENOSPC past max_series, -ENOMEM past 4 GiB; the batch is lost then. */
 MUST_USE int batch_add(struct batch_builder *b, const struct batch_labels *labels, double value);
-/* Most answers spell the same labels in the same order as the previous one. If text starts with the
- * spelling expected next, returns its length: batch_add_spelled() then adds to that series without reading
- * the labels again. Else 0. */
+/* Most answers spell the same labels in the same order as the previous one. The length of the spelling
+ * expected next, if text starts with it: batch_add_spelled() then spares reading the labels. Else 0. */
 size_t batch_spelled(const struct batch_builder *b, struct str text);
 /* Only after a match of batch_spelled(). Otherwise like batch_add(). */
 MUST_USE int batch_add_spelled(struct batch_builder *b, double value);
-/* Ends the batch. *ret_duplicates (may be NULL): the results that replaced an earlier one. -ENOMEM past 4
- * GiB. */
+/* Ends the batch. *ret_duplicates (may be NULL): results that replaced an earlier one. -ENOMEM past 4 GiB. */
 MUST_USE int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *ret_duplicates);
 /* Discards an unfinished batch; the next one is not affected. */
 void batch_abandon(struct batch_builder *b);
@@ -132,8 +120,7 @@ struct sink;
 struct sink_ops {
     /* A scorer's whole new set of scores. The sink takes a reference of its own if it keeps the batch. */
     void (*publish)(struct sink *s, struct batch *b);
-    /* A scorer's scores are gone: it was removed, or they grew too old. Does nothing for a name never
-     * published. */
+    /* A scorer's scores, if there are any, are gone: it was removed, or they grew too old. */
     void (*withdraw)(struct sink *s, const char *score_name, unix_ms at);
     /* A round of the scorer has ended, successfully or not, or its scores have expired. */
     void (*round)(struct sink *s, const struct scorer *scorer);

@@ -1,5 +1,4 @@
-/* A model: the part of a scoring API that differs from the others. An instance has its settings, and the
- * server does the rest. */
+/* A model: what a scoring API does not share with others. An instance has its settings; the server serves. */
 #ifndef DS_MODELS_MODEL_H
 #define DS_MODELS_MODEL_H
 
@@ -9,8 +8,6 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/out.h"
 #include "exporter/ui/site.h"
-
-enum { MODEL_MAX_ENDPOINTS = 2 };
 
 enum setting_kind {
     SETTING_TEXT,     /* const char *: not empty; owned by the settings */
@@ -84,8 +81,7 @@ struct request {
 void request_begin(struct request *rq, struct str body);
 /* False at the end, or after an error. */
 bool request_next(struct request *rq, struct input_series *ret);
-/* Frees the reader, after a check of what has not been read. -EINVAL, -E2BIG for more than
- * REQUEST_MAX_SERIES. */
+/* Frees the reader, after a check of the rest. -EINVAL, -E2BIG for more than REQUEST_MAX_SERIES. */
 MUST_USE int request_end(struct request *rq);
 /* Frees the reader; the rest of the body is not read. */
 void request_abandon(struct request *rq);

@@ -18,6 +18,7 @@
 #include <stdio.h>
 
 enum {
+    MODEL_MAX_ENDPOINTS = 2,
     MAX_CALLS = 32,
     MAX_BODY_BYTES = 64 << 20, /* of a call, also once decoded */
     MAX_BODIES_BYTES = 256 << 20,
