@@ -15,8 +15,7 @@ enum { INTAKE_GRACE_MS = 5 * 60 * 1000 };
 
 /* Nothing is owned. */
 struct intake *intake_new(const struct rw_endpoint_config *c, struct queue *q);
-/* The queue has this spool now, or none (NULL): stores what is active in it, and loads the series that were
- * active when the agent last ran. */
+/* The queue has this spool, or none (NULL): stores what is active in it, and loads what was active before. */
 void intake_attach(struct intake *in, struct spool *spool);
 struct intake *intake_free(struct intake *in);
 

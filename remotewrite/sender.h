@@ -57,8 +57,7 @@ enum rw_verdict {
 
 /* What to do with a request of this form, by its response. */
 enum rw_verdict transport_verdict(const struct transport_answer *a, enum rw_form form);
-/* Notes what a response header says, in a struct transport_answer: the Written headers of 2.0,
- * X-Server-Hostname, Content-Encoding. */
+/* Notes in a struct transport_answer: the Written headers of 2.0, X-Server-Hostname, Content-Encoding. */
 void transport_note_header(void *answer, struct str name, struct str value);
 /* Writes "status 400: <body>" to a->text, as one line, unless the status is 2xx. */
 void transport_note_body(struct transport_answer *a, struct str body);

@@ -39,8 +39,7 @@ struct scorer_status {
     struct history *history; /* NULL before the first round has ended */
 };
 
-/* Starts a scorer; its first round follows after a jitter of at most 1.5 s, unless it is suspended. env must
- * outlive it; the summary is shared. */
+/* Its first round follows within 1.5 s unless it is suspended. env must outlive it; the summary is shared. */
 struct scorer *scorer_new(const struct scorer_env *env, const struct summary *summary);
 /* Also removes the scorer's metrics. The caller has withdrawn its scores. */
 struct scorer *scorer_free(struct scorer *s);

@@ -117,14 +117,12 @@ struct http *http_free(struct http *h);
  * use. A call that does not fit waits for others until its deadline, or fails with HTTP_MEMORY. */
 void http_set_budget(struct http *h, uint64_t bytes);
 void http_budget(const struct http *h, uint64_t *ret_used, uint64_t *ret_max);
-/* Counts bytes that are no body of an answer against the budget, until http_share_done(). Does not wait:
- * -EDQUOT if there is no room. */
+/* Counts other bytes against the budget until http_share_done(). -EDQUOT at once if there is no room. */
 MUST_USE int http_share_hold(struct http_share *s, struct http *h, size_t bytes);
 /* After the calls of the share, and its bodies, are gone. */
 void http_share_done(struct http_share *s);
 
-/* -EINVAL, without `done`, if the URL is not http or https, secret_token() rejects the bearer token, or
- * timeout_ms is not positive. */
+/* -EINVAL, without `done`: no http or https URL, a bearer token with bad characters, timeout_ms <= 0. */
 MUST_USE int http_start(struct http_call **ret, struct http *h, const struct http_request *r,
                         http_done_fn done, void *arg);
 /* Ends a call; `done` is not called. Takes NULL, returns NULL. */

@@ -59,8 +59,7 @@ struct http_call {
 /* Sets all options of a new handle (http_setup.c). False if curl refuses one. */
 MUST_USE bool http_set_up(struct http_call *c);
 void http_set_bearer(struct http_call *c, struct str token);
-/* Resumes a paused transfer, ends an evicted one, or looks for the token, in the loop's next turn: curl
- * forbids each in its callbacks. */
+/* In the next turn, since curl's callbacks must not: resumes a transfer, ends one, or looks for the token. */
 void http_call_soon(struct http_call *c);
 
 /* ---- Tokens of OAuth 2.0 (http_oauth2.c) ---- */

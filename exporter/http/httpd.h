@@ -119,8 +119,7 @@ struct httpd_options {
     void (*served)(void *arg, const char *route, unsigned status, uint64_t bytes);
     /* So many responses were cut because their clients read too slowly. Any thread. May be NULL. */
     void (*cut)(void *arg, unsigned n);
-    /* Replaces the body and the content type of an error of the server itself, whose plain text is given.
-     * Server's thread. May be NULL. */
+    /* Replaces body and content type of an error of the server itself. Server's thread. May be NULL. */
     void (*error_body)(const struct httpd_request *rq, struct httpd_reply *reply, struct str text);
     /* The bytes that replies with earlier versions of a shared body keep allocated, the current version,
      * and its bytes. Any thread. May be NULL. */

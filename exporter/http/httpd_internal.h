@@ -25,8 +25,7 @@ struct listener {
 /* It sends a request, waits for the handler's reply, is sent the response, is kept for the next request. */
 enum conn_state { CONN_READING, CONN_HANDLING, CONN_ANSWERING, CONN_IDLE };
 
-/* A connection. The state, and what follows it, is under the server's lock; the rest belongs to the
- * listener's thread. */
+/* The state, and what follows it, is under the server's lock; the rest belongs to the listener's thread. */
 struct conn {
     struct listener *listener;
     struct httpd_tls *tls; /* NULL: plain HTTP */

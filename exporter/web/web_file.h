@@ -30,8 +30,7 @@ struct web_file {
 /* The cost of a hash; 0 if it is none with $2a$, $2b$ or $2y$ and a cost from 4 to 31. */
 unsigned bcrypt_cost(struct str hash);
 
-/* Reads `text`; relative paths in it are relative to `dir`. Every problem is added to p. -EINVAL if there are
- * errors. Does not read other files. */
+/* Reads `text`, whose relative paths are relative to `dir`, and no other file. -EINVAL and problems in p. */
 MUST_USE int web_file_parse(struct web_file **ret, struct str text, const char *dir, struct problems *p);
 struct web_file *web_file_free(struct web_file *f);
 DEFINE_CLEANUP(struct web_file, web_file_free)
