@@ -601,7 +601,7 @@ static void status_masks(struct out *o, const struct hub *h)
         member_text(o, "clusterName", m->list[i].cluster);
         member_text(o, "scoreName", m->list[i].score);
         if (hub_masks_counted(h)) {
-            hub_mask_warning(warning, h, i, false);
+            hub_mask_warning(warning, h, i);
             member_count(o, "clusters", h->plan->of_masks[i].clusters);
             member_count(o, "scores", h->plan->of_masks[i].scores);
             member_words(o, "warning", warning);

@@ -293,12 +293,6 @@ struct masks {
 MUST_USE int masks_read(struct masks *ret, json_t *object, char why[256]);
 void masks_done(struct masks *m);
 
-enum { MASK_FAR = 4 };
-
-/* Whether `name` may be what someone meant who wrote `text`, and is nearer than *best edits, which starts at
- * MASK_FAR. Then sets *best. Case does not count, nor which of `-`, `_` and `.` separates words. */
-bool mask_name_is_nearer(const char *text, const char *name, unsigned *best);
-
 struct plan_entry {
     const char *score_name; /* unique among the entries */
     struct str text;        /* the summary */

@@ -301,57 +301,24 @@ bool hub_mask_matches(const struct hub *h, size_t i)
     return h->plan->of_masks[i].clusters && h->plan->of_masks[i].scores;
 }
 
-static const char *cluster_near(const struct hub *h, const char *text)
+static void mask_put_part(struct buf *into, const char *what, const char *field, const char *text)
 {
-    const struct hub_cluster *c;
-    const char *found = NULL;
-    unsigned best = MASK_FAR;
-    size_t at = 0;
-
-    while ((c = map_next(&h->clusters, &at)))
-        if (c->managed && mask_name_is_nearer(text, c->name, &best))
-            found = c->name;
-    return found;
+    (void)!buf_printf(into, "no %s matches %s \"%.80s\"%s", what, field, text,
+                      strpbrk(text, "[]{}()|") ? ": only * and ? are wildcards" : "");
 }
 
-/* Also by the name of the DynamicScorer, which is easily taken for that of its score. */
-static const char *score_near(const struct hub *h, const char *text)
-{
-    const char *found = NULL;
-    unsigned best = MASK_FAR;
-
-    for (size_t i = 0; i < h->n_scorers; i++) {
-        const char *score = cstr(h->by_age[i]->effective.score_name);
-
-        if (*score &&
-            (mask_name_is_nearer(text, score, &best) || mask_name_is_nearer(text, h->by_age[i]->name, &best)))
-            found = score;
-    }
-    return found;
-}
-
-static void mask_put_part(struct buf *into, const char *what, const char *field, const char *text,
-                          const char *near)
-{
-    (void)!buf_printf(into, "no %s matches %s \"%.80s\"", what, field, text);
-    if (strpbrk(text, "[]{}()|"))
-        (void)!buf_puts(into, ": only * and ? are wildcards");
-    else if (near)
-        (void)!buf_printf(into, ": did you mean \"%.253s\"?", near);
-}
-
-void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i, bool near)
+void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i)
 {
     const struct mask *m = &h->plan->masks.list[i];
     const struct plan_mask *counts = &h->plan->of_masks[i];
     BUF_AUTO(text, MASK_WARNING_BYTES - 1);
 
     if (!counts->clusters)
-        mask_put_part(&text, "cluster", "clusterName", m->cluster, near ? cluster_near(h, m->cluster) : NULL);
+        mask_put_part(&text, "cluster", "clusterName", m->cluster);
     if (!counts->clusters && !counts->scores)
         (void)!buf_puts(&text, ", ");
     if (!counts->scores)
-        mask_put_part(&text, "score", "scoreName", m->score, near ? score_near(h, m->score) : NULL);
+        mask_put_part(&text, "score", "scoreName", m->score);
     (void)snprintf(ret, MASK_WARNING_BYTES, "%.*s", STR_ARG(buf_str(&text)));
 }
 
@@ -363,7 +330,7 @@ static json_t *mask_value(const struct hub *h, size_t i)
     const struct plan_mask *counts = &h->plan->of_masks[i];
     char warning[MASK_WARNING_BYTES];
 
-    hub_mask_warning(warning, h, i, false);
+    hub_mask_warning(warning, h, i);
     return json_pack("{s:o, s:o, s:I, s:I, s:o*}", "clusterName", kube_line(m->cluster, MASK_VALUE_BYTES),
                      "scoreName", kube_line(m->score, MASK_VALUE_BYTES), "clusters",
                      (json_int_t)counts->clusters, "scores", (json_int_t)counts->scores, "warning",

@@ -291,9 +291,8 @@ bool hub_mask_matches(const struct hub *h, size_t i);
 
 enum { MASK_WARNING_BYTES = 800 };
 
-/* Why mask i matches nothing, and which name may be meant; empty when it matches. With `near`,
- * looks at all names. */
-void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i, bool near);
+/* Why mask i matches nothing; empty when it matches. */
+void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i);
 
 /* The first masks for the status, those that match nothing before the others. NULL without any. */
 json_t *hub_masks_value(const struct hub *h);

@@ -169,7 +169,7 @@ static void config_set_valid(const struct hub *h, const struct hub_config *c, st
     for (size_t i = 0; !*c->masks_error && hub_masks_counted(h) && i < h->plan->masks.n; i++) {
         if (hub_mask_matches(h, i) || unmatched++ >= NAMED_MASKS)
             continue;
-        hub_mask_warning(warning, h, i, true);
+        hub_mask_warning(warning, h, i);
         (void)!buf_printf(&text, "%s%s", unmatched > 1 ? "; " : "", warning);
     }
     if (unmatched > NAMED_MASKS)
@@ -179,7 +179,7 @@ static void config_set_valid(const struct hub *h, const struct hub_config *c, st
                       c->masks.owner ? "the last valid masks stay active"
                                      : "clusters keep their scorers until the masks are valid");
     else if (unmatched)
-        /* "1 of 2 masks matches nothing: no cluster matches clusterName "c": did you mean "c1"?" */
+        /* "1 of 2 masks matches nothing: no cluster matches clusterName "c"" */
         condition_set(valid, TRUTH_TRUE, REASON_UNMATCHED, "%zu of %zu mask%s match%s nothing: %.*s",
                       unmatched, h->plan->masks.n, plural_s(h->plan->masks.n), unmatched == 1 ? "es" : "",
                       STR_ARG(buf_str(&text)));
