@@ -1,8 +1,5 @@
 #include "controller/hub/rules/rules.h"
 
-#include "exporter/base/map.h"
-#include "exporter/base/str.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,9 +1,7 @@
 #include "controller/hub/rules/rules.h"
 
 #include "exporter/base/json.h"
-#include "exporter/base/map.h"
 #include "exporter/base/text.h"
-#include "exporter/score/round.h"
 
 #include <errno.h>
 #include <string.h>

@@ -305,13 +305,20 @@ static void config_params(struct buf *errors, const struct spec_place *params, s
     c->owner = json_pack("[o, O]", c->owner, others);
 }
 
-static void config_scoring(struct buf *errors, const struct spec_place *top, enum spec_document document,
-                           struct api_config *c)
+/* *c is zeroed; the caller releases it after an error. */
+static void spec_read_config(struct buf *errors, struct api_config *c, json_t *owner,
+                             const struct spec_place *top, enum spec_document document)
 {
-    struct spec_place at = spec_object(errors, top, "scoring"), params = spec_object(errors, &at, "params"),
-                      endpoint = spec_object(errors, &at, "endpoint");
+    struct spec_place at, params, endpoint;
     struct scoring_spec *s = &c->scoring;
 
+    c->owner = json_incref(owner);
+    c->name = spec_string(errors, top, "name");
+    c->description = spec_string(errors, top, "description");
+    config_sources(errors, top, document, c);
+    at = spec_object(errors, top, "scoring");
+    params = spec_object(errors, &at, "params");
+    endpoint = spec_object(errors, &at, "endpoint");
     s->host = spec_string(errors, &at, "host") ?: spec_string(errors, &endpoint, "host");
     s->path = spec_string(errors, &at, "path") ?: spec_string(errors, &endpoint, "path");
     s->score_name = spec_string(errors, &params, "name");
@@ -319,17 +326,6 @@ static void config_scoring(struct buf *errors, const struct spec_place *top, enu
     if (document == DOCUMENT_SCORER)
         config_auth(errors, &at, s->host, &s->auth);
     config_params(errors, &params, c);
-}
-
-/* *c is zeroed; the caller releases it after an error. */
-static void spec_read_config(struct buf *errors, struct api_config *c, json_t *owner,
-                             const struct spec_place *top, enum spec_document document)
-{
-    c->owner = json_incref(owner);
-    c->name = spec_string(errors, top, "name");
-    c->description = spec_string(errors, top, "description");
-    config_sources(errors, top, document, c);
-    config_scoring(errors, top, document, c);
 }
 
 static int config_read(struct api_config *ret, json_t *value, enum spec_document document,
