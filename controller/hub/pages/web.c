@@ -4,7 +4,6 @@
 
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/rules.h"
-#include "controller/hub/state/state.h"
 #include "controller/kube/json.h"
 #include "controller/kube/lease.h"
 #include "exporter/base/buf.h"
@@ -15,7 +14,6 @@
 #include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/out.h"
-#include "exporter/ui/site.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -220,20 +218,6 @@ static void scorer_probe_part(struct out *o, const char *key, const struct probe
     out_puts(o, "}");
 }
 
-static void scorer_clusters(struct out *o, const struct hub_scorer *s)
-{
-    const struct tally *t = &s->tally;
-
-    member_object(o, "clusters");
-    for (size_t i = 0; i < TALLY_FIELDS; i++)
-        member_count(o, tally_fields[i].member, tally_count(t, i));
-    out_puts(o, "}");
-    member_list(o, "failingClusters");
-    for (size_t i = 0; i < t->named.n; i++)
-        pair_item(o, "name", t->named.list[i]->name, s, t->named.list[i]);
-    out_puts(o, "]");
-}
-
 static void json_scorer_members(struct out *o, const struct hub_scorer *s, bool with_history)
 {
     CLEANUP(view_done) struct view v = view_of(s);
@@ -264,7 +248,14 @@ static void json_scorer_members(struct out *o, const struct hub_scorer *s, bool 
     scorer_probe_part(o, "probe", &p->probe, p->history[PROBE_HEALTH], with_history);
     scorer_probe_part(o, "configProbe", &p->config, p->history[PROBE_CONFIG], with_history);
     member_time(o, "nextProbeAt", p->next_ms);
-    scorer_clusters(o, s);
+    member_object(o, "clusters");
+    for (size_t i = 0; i < TALLY_FIELDS; i++)
+        member_count(o, tally_fields[i].member, tally_count(&s->tally, i));
+    out_puts(o, "}");
+    member_list(o, "failingClusters");
+    for (size_t i = 0; i < s->tally.named.n; i++)
+        pair_item(o, "name", s->tally.named.list[i]->name, s, s->tally.named.list[i]);
+    out_puts(o, "]");
     member_json(o, "conditions", kube_list(v.status, "conditions", NULL), "[]");
 }
 
@@ -522,25 +513,6 @@ static int hub_json_cluster(struct hub *h, const char *name, const struct list_q
 
 /* ---- Clusters × scorers ---- */
 
-static void pairs_reasons(struct out *o, const struct list *scorers, const struct hub_cluster *c,
-                          size_t *left)
-{
-    member_object(o, "errors");
-    for (size_t i = 0; i < scorers->n && *left; i++) {
-        struct pair_facts facts;
-        enum pair_state shown =
-            pair_state_shown(hub_pair_state(scorers->items[i].what, c, &facts), c->behind);
-        char reason[PAIR_REASON_BYTES];
-
-        if (!pair_info[shown].has_reason)
-            continue;
-        pair_reason(reason, shown, &facts);
-        member_text(o, scorers->items[i].name, reason);
-        (*left)--;
-    }
-    out_puts(o, "}");
-}
-
 /* A row has, for each scorer, the index of its state in the legend. */
 static void pairs_row(struct out *o, const struct list *scorers, const struct hub_cluster *c,
                       size_t *reasons_left)
@@ -553,8 +525,20 @@ static void pairs_row(struct out *o, const struct list *scorers, const struct hu
         value_number(o, (double)pair_shown(scorers->items[i].what, c));
     }
     out_puts(o, "]");
-    pairs_reasons(o, scorers, c, reasons_left);
-    out_puts(o, "}");
+    member_object(o, "errors");
+    for (size_t i = 0; i < scorers->n && *reasons_left; i++) {
+        struct pair_facts facts;
+        enum pair_state state = hub_pair_state(scorers->items[i].what, c, &facts);
+        enum pair_state shown = pair_state_shown(state, c->behind);
+        char reason[PAIR_REASON_BYTES];
+
+        if (!pair_info[shown].has_reason)
+            continue;
+        pair_reason(reason, shown, &facts);
+        member_text(o, scorers->items[i].name, reason);
+        (*reasons_left)--;
+    }
+    out_puts(o, "}}");
 }
 
 static int hub_json_pairs(struct hub *h, const struct list_query *q, struct buf *into)

@@ -1,6 +1,5 @@
 #include "controller/hub/probe/probe.h"
 
-#include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"

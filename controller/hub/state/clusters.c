@@ -1,8 +1,6 @@
 #include "controller/hub/state/state.h"
 
-#include "controller/kube/json.h"
 #include "exporter/base/log.h"
-#include "exporter/metric/metrics.h"
 
 /* ---- Writing ManifestWorks ---- */
 
@@ -131,7 +129,7 @@ static void work_write(struct hub_cluster *c)
     kube_object_call(&c->write, exists ? "patch" : "create", &rq, c->group->hash, work_on_written);
 }
 
-static void work_reconcile(void *arg, const char *name)
+void hub_work_write(void *arg, const char *name)
 {
     struct hub *h = arg;
     struct hub_cluster *c = map_get(&h->clusters, name);
@@ -149,27 +147,6 @@ static void work_reconcile(void *arg, const char *name)
     }
     c->write.written = 0; /* to create it again undoes nothing */
     kube_object_call(&c->write, "delete", &deletion, 0, work_on_deleted);
-}
-
-void hub_works_new(struct hub *h)
-{
-    /* A quarter of the rate is on top, for clusters without a work. */
-    const struct kube_queue_options o = {.work = work_reconcile,
-                                         .arg = h,
-                                         .kube = h->o.kube,
-                                         .max_active = 40,
-                                         .min_retry_ms = 500,
-                                         .max_retry_ms = 60 * 1000,
-                                         .per_second = h->o.api_qps + h->o.api_qps / 4 + 1,
-                                         .burst = h->o.api_burst + h->o.api_burst / 4 + 1};
-
-    h->works = (struct kube_writer){.kube = h->o.kube,
-                                    .query = "fieldManager=dynamic-scoring-controller",
-                                    .kind = "ManifestWork",
-                                    .detail = "cluster",
-                                    .count = hub_count_write,
-                                    .arg = h};
-    h->works.queue = kube_queue_new(h->o.loop, &o);
 }
 
 static void work_forgive(struct hub_cluster *c)

@@ -1,6 +1,5 @@
 #include "controller/hub/state/state.h"
 
-#include "controller/kube/json.h"
 #include "exporter/base/text.h"
 
 #include <stdio.h>
@@ -62,6 +61,11 @@ void hub_schedule_status(struct hub *h, const char *kind, const char *name, bool
     if (hurry)
         kube_queue_forget(h->status.queue, key);
     kube_queue_add(h->status.queue, key);
+}
+
+void hub_count_reconcile(struct hub *h, const char *controller, bool ok)
+{
+    metric_add(h->o.metrics, METRIC_HUB_RECONCILES, LV(controller, ok ? "success" : "failure"), 1);
 }
 
 /* ---- Questions ---- */
@@ -296,11 +300,6 @@ bool hub_masks_counted(const struct hub *h)
     return h->plan && h->plan->masks.owner == h->config.masks.owner;
 }
 
-bool hub_mask_matches(const struct hub *h, size_t i)
-{
-    return h->plan->of_masks[i].clusters && h->plan->of_masks[i].scores;
-}
-
 static void mask_put_part(struct buf *into, const char *what, const char *field, const char *text)
 {
     (void)!buf_printf(into, "no %s matches %s \"%.80s\"%s", what, field, text,
@@ -320,33 +319,4 @@ void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t 
     if (!counts->scores)
         mask_put_part(&text, "score", "scoreName", m->score);
     (void)snprintf(ret, MASK_WARNING_BYTES, "%.*s", STR_ARG(buf_str(&text)));
-}
-
-enum { LISTED_MASKS = 20, MASK_VALUE_BYTES = 1023 };
-
-static json_t *mask_value(const struct hub *h, size_t i)
-{
-    const struct mask *m = &h->plan->masks.list[i];
-    const struct plan_mask *counts = &h->plan->of_masks[i];
-    char warning[MASK_WARNING_BYTES];
-
-    hub_mask_warning(warning, h, i);
-    return json_pack("{s:o, s:o, s:I, s:I, s:o*}", "clusterName", kube_line(m->cluster, MASK_VALUE_BYTES),
-                     "scoreName", kube_line(m->score, MASK_VALUE_BYTES), "clusters",
-                     (json_int_t)counts->clusters, "scores", (json_int_t)counts->scores, "warning",
-                     *warning ? kube_line(warning, MASK_VALUE_BYTES) : NULL);
-}
-
-json_t *hub_masks_value(const struct hub *h)
-{
-    json_t *list;
-
-    if (!hub_masks_counted(h) || !h->plan->masks.n)
-        return NULL;
-    list = json_array();
-    for (int matching = 0; matching < 2; matching++)
-        for (size_t i = 0; i < h->plan->masks.n && json_array_size(list) < LISTED_MASKS; i++)
-            if (hub_mask_matches(h, i) == matching)
-                json_array_append_new(list, mask_value(h, i));
-    return list;
 }

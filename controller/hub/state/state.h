@@ -20,6 +20,7 @@
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/client.h"
+#include "controller/kube/json.h"
 #include "controller/kube/lease.h"
 #include "controller/kube/watch.h"
 #include "controller/kube/writer.h"
@@ -239,6 +240,8 @@ void hub_schedule_look(struct hub *h);
  * a user has changed the object. */
 void hub_schedule_status(struct hub *h, const char *kind, const char *name, bool hurry);
 
+void hub_count_reconcile(struct hub *h, const char *controller, bool ok);
+
 /* Whether a kind's objects have been listed, or need not be: add-ons only if they can be. */
 bool hub_watch_listed(const struct hub *h, size_t kind);
 /* Why a kind of objects cannot be watched; NULL when it can, need not be, or nothing is known yet. */
@@ -287,15 +290,11 @@ void hub_clusters_free_gone(struct hub *h);
 
 /* Whether the counts of the plan's masks are those of the newest masks. */
 bool hub_masks_counted(const struct hub *h);
-bool hub_mask_matches(const struct hub *h, size_t i);
 
 enum { MASK_WARNING_BYTES = 800 };
 
 /* Why mask i matches nothing; empty when it matches. */
 void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i);
-
-/* The first masks for the status, those that match nothing before the others. NULL without any. */
-json_t *hub_masks_value(const struct hub *h);
 
 /* ---- tally.c ---- */
 
@@ -336,17 +335,15 @@ bool status_scorer_ready(const struct hub_scorer *s);
 
 /* Cancels what is under way. */
 void last_status_done(struct last_status *s);
-void hub_statuses_new(struct hub *h);
+/* The work of the queue h->status. hub: a struct hub. */
+void hub_status_write(void *hub, const char *key);
 /* Cancels the writes under way. */
 void hub_statuses_cancel(struct hub *h);
-/* For struct kube_writer. */
-void hub_count_write(void *hub, const char *operation, const struct kube_answer *a);
-void hub_count_reconcile(struct hub *h, const char *controller, bool ok);
 
 /* ---- clusters.c: the managed ones, and those that still have a ManifestWork of ours ---- */
 
-/* Starts the queue of ManifestWorks. */
-void hub_works_new(struct hub *h);
+/* The work of the queue h->works. hub: a struct hub. */
+void hub_work_write(void *hub, const char *cluster);
 /* Cancels the writes under way. */
 void hub_works_cancel(struct hub *h);
 /* Has the ManifestWork written if it is not as it should be. */

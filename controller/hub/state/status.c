@@ -1,7 +1,6 @@
 /* Statuses of DynamicScorers and DynamicScoringConfigs, computed from the state. Pure. */
 #include "controller/hub/state/state.h"
 
-#include "controller/kube/json.h"
 #include "exporter/base/text.h"
 
 #include <stdarg.h>
@@ -160,6 +159,11 @@ enum { NAMED_MASKS = 3 };
 
 #define REASON_UNMATCHED "MasksMatchNothing"
 
+static bool mask_matches(const struct plan_mask *m)
+{
+    return m->clusters && m->scores;
+}
+
 static void config_set_valid(const struct hub *h, const struct hub_config *c, struct condition *valid)
 {
     BUF_AUTO(text, (NAMED_MASKS + 1) * MASK_WARNING_BYTES);
@@ -167,7 +171,7 @@ static void config_set_valid(const struct hub *h, const struct hub_config *c, st
     size_t unmatched = 0;
 
     for (size_t i = 0; !*c->masks_error && hub_masks_counted(h) && i < h->plan->masks.n; i++) {
-        if (hub_mask_matches(h, i) || unmatched++ >= NAMED_MASKS)
+        if (mask_matches(&h->plan->of_masks[i]) || unmatched++ >= NAMED_MASKS)
             continue;
         hub_mask_warning(warning, h, i);
         (void)!buf_printf(&text, "%s%s", unmatched > 1 ? "; " : "", warning);
@@ -294,6 +298,36 @@ static json_t *config_failing_value(const struct hub_totals *t)
     return failing;
 }
 
+enum { LISTED_MASKS = 20 };
+
+static json_t *config_mask_value(const struct hub *h, size_t i)
+{
+    const struct mask *m = &h->plan->masks.list[i];
+    const struct plan_mask *counts = &h->plan->of_masks[i];
+    char warning[MASK_WARNING_BYTES];
+
+    hub_mask_warning(warning, h, i);
+    return json_pack("{s:o, s:o, s:I, s:I, s:o*}", "clusterName", kube_line(m->cluster, STATUS_LINE_BYTES),
+                     "scoreName", kube_line(m->score, STATUS_LINE_BYTES), "clusters",
+                     (json_int_t)counts->clusters, "scores", (json_int_t)counts->scores, "warning",
+                     *warning ? kube_line(warning, STATUS_LINE_BYTES) : NULL);
+}
+
+/* The first masks, those that match nothing before the others. NULL without any. */
+static json_t *config_masks_value(const struct hub *h)
+{
+    json_t *list;
+
+    if (!hub_masks_counted(h) || !h->plan->masks.n)
+        return NULL;
+    list = json_array();
+    for (int matching = 0; matching < 2; matching++)
+        for (size_t i = 0; i < h->plan->masks.n && json_array_size(list) < LISTED_MASKS; i++)
+            if (mask_matches(&h->plan->of_masks[i]) == matching)
+                json_array_append_new(list, config_mask_value(h, i));
+    return list;
+}
+
 static json_t *config_value(const struct hub *h, json_int_t generation, json_t *conditions)
 {
     const struct hub_totals *t = &h->totals;
@@ -308,7 +342,7 @@ static json_t *config_value(const struct hub *h, json_int_t generation, json_t *
                      (json_int_t)t->reporting, "scorers", "total", (json_int_t)h->n_scorers, "distributed",
                      distributed, "leftOut", (json_int_t)h->n_scorers - distributed, "noRoom",
                      (json_int_t)t->left_out, "summariesBytes", (json_int_t)t->largest, "masks",
-                     hub_masks_value(h), "failingClusters", config_failing_value(t), "conditions",
+                     config_masks_value(h), "failingClusters", config_failing_value(t), "conditions",
                      conditions);
 }
 
@@ -339,20 +373,6 @@ json_t *status_of_config(const struct hub *h, const struct hub_config *c)
 
 #define REASON_SUSPENDED "Suspended"
 enum { NAMED_REASON_BYTES = 250 }; /* in a condition's message, which names several */
-
-/* Why the scorer is in no cluster's summaries, whatever the masks; NULL when it may be. */
-static const char *clusters_not_selected(const struct hub_scorer *s)
-{
-    if (!effective_usable(&s->effective))
-        return "not distributed: there is no valid summary";
-    if (s->older)
-        return "not distributed: an older DynamicScorer uses the same score name or AddOnPlacementScore";
-    if (hub_scorer_place(s) != PLACE_NONE)
-        return NULL;
-    return hub_scorer_awaits_config(s)
-               ? "not distributed: it is not known yet whether /config can be read"
-               : "not distributed: it is not known yet whether the scoring API is healthy";
-}
 
 static void clusters_set_distributed(const struct hub_scorer *s, struct condition *c)
 {
@@ -414,7 +434,6 @@ static void clusters_add_one_item(const struct tally *t, struct condition *c)
 static void scorer_set_distributed(const struct hub_scorer *s, struct condition *c)
 {
     const struct hub *h = s->hub;
-    const char *why = clusters_not_selected(s);
 
     if (!h->config.object)
         condition_set(c, TRUTH_FALSE, "NoConfig", "no DynamicScoringConfig named %s in namespace %s",
@@ -425,8 +444,15 @@ static void scorer_set_distributed(const struct hub_scorer *s, struct condition 
     else if (!h->config.masks.owner)
         condition_set(c, TRUTH_FALSE, "InvalidMasks", "DynamicScoringConfig %s: %s", HUB_CONFIG,
                       h->config.masks_error);
-    else if (why)
-        condition_set(c, TRUTH_FALSE, "NotSelected", "%s", why);
+    else if (!effective_usable(&s->effective))
+        condition_set(c, TRUTH_FALSE, "NotSelected", "not distributed: there is no valid summary");
+    else if (s->older)
+        condition_set(
+            c, TRUTH_FALSE, "NotSelected",
+            "not distributed: an older DynamicScorer uses the same score name or AddOnPlacementScore");
+    else if (hub_scorer_place(s) == PLACE_NONE)
+        condition_set(c, TRUTH_FALSE, "NotSelected", "not distributed: it is not known yet whether %s",
+                      hub_scorer_awaits_config(s) ? "/config can be read" : "the scoring API is healthy");
     else if (!h->totals.managed)
         condition_set(c, TRUTH_FALSE, "NoClusters", "no ManagedCluster is accepted");
     else if (s->entry == SIZE_MAX)
@@ -569,12 +595,15 @@ static void scorer_set_inactive(const struct hub_scorer *s, const struct probe_p
         condition_set(c, TRUTH_FALSE, "NotProbed", "the scoring API was unhealthy when last probed%s", kept);
 }
 
-/* By the hub's probes. */
-static void scorer_set_probed(const struct hub_scorer *s, struct condition *c)
+static void scorer_set_healthy(const struct hub_scorer *s, struct condition *c)
 {
     const struct probe_status *p = probe_status(s->probe);
 
-    if (p->health == HEALTH_INACTIVE)
+    if (s->spec.health_check == HEALTH_CHECK_AGENTS)
+        scorer_set_reported(s, c);
+    else if (s->spec.health_check == HEALTH_CHECK_NONE)
+        condition_set(c, TRUTH_UNKNOWN, "NotChecked", "spec.healthCheck is None");
+    else if (p->health == HEALTH_INACTIVE)
         scorer_set_inactive(s, &p->probe, c);
     else if (p->health == HEALTH_ACTIVE && p->probe.asked && !p->probe.ok)
         condition_set(c, TRUTH_TRUE, "Healthy",
@@ -586,16 +615,6 @@ static void scorer_set_probed(const struct hub_scorer *s, struct condition *c)
         condition_set(c, TRUTH_UNKNOWN, p->probe.reason, "%s", p->probe.message);
     else
         condition_set(c, TRUTH_UNKNOWN, "NotProbed", "the scoring API has not been probed yet");
-}
-
-static void scorer_set_healthy(const struct hub_scorer *s, struct condition *c)
-{
-    if (s->spec.health_check == HEALTH_CHECK_HUB)
-        scorer_set_probed(s, c);
-    else if (s->spec.health_check == HEALTH_CHECK_AGENTS)
-        scorer_set_reported(s, c);
-    else
-        condition_set(c, TRUTH_UNKNOWN, "NotChecked", "spec.healthCheck is None");
 }
 
 static void scorer_set_synced(const struct hub_scorer *s, struct condition *c)

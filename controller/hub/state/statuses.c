@@ -1,9 +1,6 @@
 /* Writes statuses and finalizers by a queue of objects, and nothing that is already so; sends Events. */
 #include "controller/hub/state/state.h"
 
-#include "controller/kube/json.h"
-#include "exporter/metric/metrics.h"
-
 void last_status_done(struct last_status *s)
 {
     kube_object_done(&s->status);
@@ -119,20 +116,6 @@ static void status_events(struct kube_events *e, const json_t *object, const cha
             told[n++] = failure;
         }
     }
-}
-
-/* ---- Counters ---- */
-
-void hub_count_write(void *arg, const char *operation, const struct kube_answer *a)
-{
-    struct hub *h = arg;
-
-    metric_add(h->o.metrics, METRIC_HUB_WRITES, LV(operation, kube_verdict_word(a->verdict)), 1);
-}
-
-void hub_count_reconcile(struct hub *h, const char *controller, bool ok)
-{
-    metric_add(h->o.metrics, METRIC_HUB_RECONCILES, LV(controller, ok ? "success" : "failure"), 1);
 }
 
 /* ---- Whose status ---- */
@@ -305,7 +288,7 @@ static bool status_reconcile(struct hub *h, const char *key, const struct subjec
     return true;
 }
 
-static void status_work_on_key(void *arg, const char *key)
+void hub_status_write(void *arg, const char *key)
 {
     struct hub *h = arg;
     struct subject s;
@@ -318,25 +301,6 @@ static void status_work_on_key(void *arg, const char *key)
                          kube_object_see(&s.last->finalizer, s.object) == KUBE_SEEN_OLD)) ||
         !status_reconcile(h, key, &s))
         kube_queue_done(h->status.queue, key, true, -1);
-}
-
-void hub_statuses_new(struct hub *h)
-{
-    const struct kube_queue_options o = {.work = status_work_on_key,
-                                         .arg = h,
-                                         .kube = h->o.kube,
-                                         .max_active = 16,
-                                         .max_retry_ms = 60 * 1000,
-                                         .per_second = 10 * (h->o.api_qps / 4 + 1),
-                                         .burst = 10 * (h->o.api_burst / 4 + 1)};
-
-    h->status = (struct kube_writer){.kube = h->o.kube,
-                                     .query = "fieldManager=dynamic-scoring-controller",
-                                     .kind = "status",
-                                     .detail = "object",
-                                     .count = hub_count_write,
-                                     .arg = h};
-    h->status.queue = kube_queue_new(h->o.loop, &o);
 }
 
 void hub_statuses_cancel(struct hub *h)
