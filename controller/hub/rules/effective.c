@@ -287,8 +287,7 @@ static json_t *text_value(const json_t *v)
     return v && kube_int(v, &n, NULL) ? json_integer(n) : json_incref((json_t *)(uintptr_t)v);
 }
 
-/* The summary: several sources are in its list `sources`, the first of them also in its own fields. A new
- * reference. */
+/* The summary, a new reference: several sources are in `sources`, the first also in its own fields. */
 static json_t *merged_summary(const struct merged *m)
 {
     static const struct source_spec none = {.type = SOURCE_NONE, .query = ""};
@@ -347,8 +346,7 @@ static const struct field {
     {"scoringEndpointAuthKey", "scoring.auth.tokenSecretRef.key", ONLY_IN_SPEC, false, 0},
 };
 
-/* Whether the field is set in `in`, a struct api_config or source_spec; if `other` is not NULL, whether both
- * have it, and differ. */
+/* Whether the field is set in `in`, an api_config or source_spec; with `other`: in both, and differs. */
 static bool config_field_is_set(const struct field *f, const void *in, const void *other)
 {
     const void *a = (const char *)in + f->offset, *b = other ? (const char *)other + f->offset : NULL;
@@ -415,8 +413,7 @@ static bool check_put(struct buf *into, const struct problem *x, const struct me
     return f && !x->missing && !api;
 }
 
-/* All problems of the kind. Returns whether all are the DynamicScorer's: a value missing from both is a fault
- * of either. */
+/* Returns whether all problems of the kind are the DynamicScorer's: a missing value is a fault of either. */
 static bool check_list(char out[SPEC_WHY_BYTES], const struct problems *p, enum problem_kind kind,
                        const struct merged *m)
 {
@@ -492,18 +489,16 @@ void effective_make(struct effective *ret, const char *name, const struct scorer
 bool effective_keep(struct effective *now, struct effective *last, const struct scorer_spec *newest,
                     bool unread)
 {
-    struct effective keep = *last;
-
     if (!(unread || now->reason == EFFECTIVE_INCOMPLETE) || !effective_usable(last) ||
         now->mode != last->mode ||
         (now->score_name && strcmp(now->score_name, cstr(last->score_name)) != 0) ||
         !effective_tokens_stay(newest, buf_str(&last->text)))
         return false;
-    keep.reason = now->reason;
-    memcpy(keep.error, now->error, sizeof(keep.error));
-    keep.kept = true;
+    last->reason = now->reason;
+    memcpy(last->error, now->error, sizeof(last->error));
+    last->kept = true;
     effective_done(now);
-    *now = keep;
+    *now = *last;
     *last = (struct effective){0};
     return true;
 }

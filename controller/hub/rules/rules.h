@@ -81,11 +81,9 @@ void scorer_spec_done(struct scorer_spec *s);
  * present, so that an error document is not mistaken for a configuration. -EINVAL with all errors in
  * `why`: positions for malformed JSON, else fields. */
 MUST_USE int api_config_parse(struct api_config *ret, struct str body, char why[SPEC_WHY_BYTES]);
-/* Like api_config_parse(), of status.lastSyncedConfig, in which empty strings and zeros stand for absent
- * values. Keeps a reference. */
+/* Like api_config_parse(), of status.lastSyncedConfig, where "" and 0 are absent. Keeps a reference. */
 MUST_USE int api_config_read(struct api_config *ret, json_t *value, char why[SPEC_WHY_BYTES]);
-/* The value of status.lastSyncedConfig, with "" and 0 for absent members that its schema requires. A new
- * reference. */
+/* status.lastSyncedConfig, a new reference, with "" and 0 for absent members that its schema requires. */
 json_t *api_config_value(const struct api_config *c);
 void api_config_done(struct api_config *c);
 
@@ -106,9 +104,8 @@ enum config_source { CONFIG_FROM_SPEC, CONFIG_FROM_API };
 struct effective {
     enum effective_reason reason;
     char error[SPEC_WHY_BYTES]; /* names the fields as the DynamicScorer spells them; empty on EFFECTIVE_OK */
-    char warning
-        [SPEC_WHY_BYTES];     /* on EFFECTIVE_OK: what agents accept, but may not be meant; usually empty */
-    bool unknown_placeholder; /* it is about one in a format of items */
+    char warning[SPEC_WHY_BYTES]; /* on EFFECTIVE_OK: what may not be meant; usually empty */
+    bool unknown_placeholder;     /* it is about one in a format of items */
     enum sync_mode mode;
     enum config_source source;
     char *score_name; /* also set on errors in other fields; NULL when unknown */
@@ -184,9 +181,7 @@ const struct report_cell *report_find(const struct report *r, uint64_t score);
 /* The cell's error; "" when none was kept. */
 const char *report_error(const struct report *r, const struct report_cell *c);
 uint64_t report_score(struct str score_name);
-/* Whether the cell is scoring (ok, empty) or failing (failing, stale, or without placement score). A
- * waiting cell is neither. */
-bool report_cell_scores(const struct report_cell *c);
+/* Whether its state is failing or stale, or it has no placement score. */
 bool report_cell_fails(const struct report_cell *c);
 
 /* ---- pair.c: the state of one scorer on one cluster, and the words for it ---- */
@@ -264,12 +259,10 @@ enum pair_state pair_state(const struct pair_facts *f);
 /* Whether it does not score only because something has yet to happen: no news, but no error either. */
 bool pair_is_pending(enum pair_state s);
 
-/* What people see: PAIR_BEHIND instead of a pending state, or one in which all is well, while the cluster is
- * behind. */
+/* What people see: while the cluster is behind, PAIR_BEHIND instead of a state without bad news. */
 enum pair_state pair_state_shown(enum pair_state s, bool behind);
 
-/* One line; empty for states without a reason. Only the texts, the report, the cell, `in_sync` and `applied`
- * are needed. */
+/* One line; empty for states without a reason. Needs only texts, report, cell, `in_sync` and `applied`. */
 void pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state s, const struct pair_facts *f);
 
 /* ---- plan.c: which summaries each cluster receives, by all scorers and the masks ----
@@ -374,8 +367,7 @@ uint64_t plan_hash_lists(uint64_t summaries, struct str suspended);
 #define WORK_LABEL_VALUE "controller"
 #define WORK_CONFIGMAP   "dynamic-scoring-config"
 #define WORK_STATUS      "dynamic-scoring-status"
-/* The webhook of ManifestWorks rejects manifests of more than 500 KiB in total. WORK_FRAME_BYTES: for all
- * but the summaries. */
+/* The webhook rejects manifests of more than 500 KiB in total. WORK_FRAME_BYTES: all but the summaries. */
 enum { WORK_MAX_BYTES = 500 * 1024, WORK_FRAME_BYTES = 4096 };
 
 /* Appends the whole object, for creation in the cluster's namespace; without a cluster (NULL) the merge patch

@@ -66,32 +66,25 @@ static void PRINTF_LIKE(2, 3) spec_error(struct buf *errors, const char *fmt, ..
     (void)!buf_printf(errors, "%s%s", errors->n ? "; " : "", text);
 }
 
-static void spec_describe(const json_t *v, char out[64])
+/* Adds "<path>.<key>: expected <what>, got <kind of value>". A misplaced string may be a token: not shown. */
+static void spec_expected(struct buf *errors, const struct spec_place *at, const char *key, const char *what,
+                          const json_t *got)
 {
     static const char *const kinds[] = {
         [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list", [JSON_STRING] = "a string",
         [JSON_TRUE] = "true",        [JSON_FALSE] = "false",  [JSON_NULL] = "null",
     };
-
-    if (json_is_integer(v))
-        (void)snprintf(out, 64, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
-    else if (json_is_real(v))
-        (void)snprintf(out, 64, "%g", json_real_value(v));
-    else
-        (void)snprintf(out, 64, "%s",
-                       !v                                            ? "nothing"
-                       : json_is_string(v) && !*json_string_value(v) ? "an empty string"
-                                                                     : kinds[json_typeof(v)]);
-}
-
-/* Adds "<path>.<key>: expected <what>, got <kind of value>". Strings are not shown, as a misplaced one may
- * be a token. */
-static void spec_expected(struct buf *errors, const struct spec_place *at, const char *key, const char *what,
-                          const json_t *got)
-{
     char kind[64];
 
-    spec_describe(got, kind);
+    if (json_is_integer(got))
+        (void)snprintf(kind, sizeof(kind), "%" JSON_INTEGER_FORMAT, json_integer_value(got));
+    else if (json_is_real(got))
+        (void)snprintf(kind, sizeof(kind), "%g", json_real_value(got));
+    else
+        (void)snprintf(kind, sizeof(kind), "%s",
+                       !got                                              ? "nothing"
+                       : json_is_string(got) && !*json_string_value(got) ? "an empty string"
+                                                                         : kinds[json_typeof(got)]);
     spec_error(errors, "%s%.100s: expected %s, got %s", at->path, key, what, kind);
 }
 
@@ -148,8 +141,7 @@ static int64_t spec_seconds(struct buf *errors, const struct spec_place *at, con
     return 0;
 }
 
-/* One of the NULL-terminated words, as the list spells it; the value may be in any case. NULL as for
- * spec_string(). */
+/* One of the NULL-terminated words, which may be in any case, as listed. NULL as for spec_string(). */
 static const char *spec_word(struct buf *errors, const struct spec_place *at, const char *key,
                              const char *const *words)
 {
@@ -279,8 +271,7 @@ static void config_sources(struct buf *errors, const struct spec_place *top, enu
         c->n_sources = 0;
 }
 
-/* The members of scoring.params other than name and interval, in an object of their own beside the
- * document. */
+/* The members of scoring.params but name and interval, in an object of their own beside the document. */
 static void config_params(struct buf *errors, const struct spec_place *params, struct api_config *c)
 {
     json_auto_t *others = json_object();

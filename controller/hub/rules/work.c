@@ -114,8 +114,7 @@ static bool has_frame(const json_t *object, const char *agent_namespace)
     return json_covers(object, want);
 }
 
-/* Whether the condition has the status, for that generation or a later one. `otherwise`: if it has no
- * observedGeneration. */
+/* Whether it has the status for this generation or later. No observedGeneration counts as `otherwise`. */
 static bool is_current(const json_t *c, const char *status, int64_t generation, int64_t otherwise)
 {
     int64_t observed = otherwise;

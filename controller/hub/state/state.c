@@ -118,8 +118,7 @@ bool hub_watch_listed(const struct hub *h, size_t kind)
     return kind >= HUB_PLACEMENTS && (!hub_uses_placements(h) || watch_is_hopeless(w));
 }
 
-/* A hub without add-ons lacks nothing: agents may be installed by other means. Nor does one without
- * Placements that no scorer names. */
+/* A hub lacks nothing without add-ons, as agents may come by other means, or Placements of no scorer. */
 const char *hub_watch_trouble(const struct hub *h, size_t kind)
 {
     const struct kube_watch *w = h->watches[kind].watch;
@@ -300,23 +299,21 @@ bool hub_masks_counted(const struct hub *h)
     return h->plan && h->plan->masks.owner == h->config.masks.owner;
 }
 
-static void mask_put_part(struct buf *into, const char *what, const char *field, const char *text)
-{
-    (void)!buf_printf(into, "no %s matches %s \"%.80s\"%s", what, field, text,
-                      strpbrk(text, "[]{}()|") ? ": only * and ? are wildcards" : "");
-}
-
 void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i)
 {
     const struct mask *m = &h->plan->masks.list[i];
     const struct plan_mask *counts = &h->plan->of_masks[i];
-    BUF_AUTO(text, MASK_WARNING_BYTES - 1);
+    const struct {
+        const char *what, *field, *text;
+        size_t n;
+    } parts[] = {{"cluster", "clusterName", m->cluster, counts->clusters},
+                 {"score", "scoreName", m->score, counts->scores}};
+    size_t at = 0;
 
-    if (!counts->clusters)
-        mask_put_part(&text, "cluster", "clusterName", m->cluster);
-    if (!counts->clusters && !counts->scores)
-        (void)!buf_puts(&text, ", ");
-    if (!counts->scores)
-        mask_put_part(&text, "score", "scoreName", m->score);
-    (void)snprintf(ret, MASK_WARNING_BYTES, "%.*s", STR_ARG(buf_str(&text)));
+    ret[0] = '\0';
+    for (size_t k = 0; k < ARRAY_SIZE(parts); k++)
+        if (!parts[k].n)
+            at += (size_t)snprintf(ret + at, MASK_WARNING_BYTES - at, "%sno %s matches %s \"%.80s\"%s",
+                                   at ? ", " : "", parts[k].what, parts[k].field, parts[k].text,
+                                   strpbrk(parts[k].text, "[]{}()|") ? ": only * and ? are wildcards" : "");
 }
