@@ -48,8 +48,7 @@ static void member_words_of(struct out *o, const struct words *w)
 
 /* ---- What every answer of the hub's API begins with ---- */
 
-/* Counting 10,000 clusters here would delay the loop: if anything has changed, the hub counts within a
- * second. */
+/* Counting 10,000 clusters here would delay the loop: the hub counts a change within a second. */
 static void json_begin(struct out *o, struct hub *h)
 {
     if (!h->tallied)

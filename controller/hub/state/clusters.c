@@ -45,8 +45,7 @@ static void cluster_remove_if_gone(struct hub *h, struct hub_cluster *c)
     hub_schedule_recount(h);
 }
 
-/* What ends with a short absence of the API server is no failure of the cluster: its ManifestWork is merely
- * behind. */
+/* After a short absence of the API server a cluster is merely behind: it has not failed. */
 static void work_set_failed(struct hub_cluster *c, const struct kube_answer *a)
 {
     if (a->verdict != KUBE_RETRY || kube_absence_ms(c->hub->o.kube) >= KUBE_GRACE_MS)
@@ -100,8 +99,7 @@ static void work_on_deleted(struct kube_object *o, struct kube_answer *a)
     if (a->verdict == KUBE_NOT_FOUND)
         c->work = (struct work_found){0};
     else if (ok)
-        /* The work agent's finalizer may keep it for a while; the watch may also have shown its end
-         * already. */
+        /* The work agent's finalizer may keep it for a while, or the watch has shown its end. */
         c->work.deleting = c->work.exists;
     else
         work_set_failed(c, a);
@@ -313,8 +311,7 @@ static void work_shown(struct hub *h, struct hub_cluster *c, const json_t *objec
     changed = cluster_read_report(c, object);
     c->leaving |= cluster_has_left(h, c);
     hub_cluster_reconcile(h, c);
-    /* In a large fleet there is always an agent that reports new times only: counting for each would never
-     * end. */
+    /* Some agent of a large fleet always reports new times only: counting for each would never end. */
     if (changed || !work_found_same(&before.work, &c->work) || before.leaving != c->leaving ||
         before.behind != c->behind || !before.write.failures != !c->write.failures ||
         !*before.write.trouble != !*c->write.trouble)

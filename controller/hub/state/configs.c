@@ -1,5 +1,4 @@
-/* The DynamicScoringConfigs: the one in use, those of other names, whose status says that they are not used;
- * and the plan. */
+/* The DynamicScoringConfigs, the one in use and those whose status says that they are not; and the plan. */
 #include "controller/hub/state/state.h"
 
 #include "exporter/base/log.h"

@@ -397,8 +397,7 @@ struct hub *hub_free(struct hub *h)
 
 /* ---- Gauges ----
  *
- * Only the active controller has gauges of scorers and clusters: two replicas would
- * report everything twice, and a standby does not know it. */
+ * Only the active controller has those of scorers and clusters: a standby would report them twice. */
 
 /* Sets the gauge, or removes it while its value is unknown. */
 static void gauge_set(struct metrics *m, enum metric id, const char *const *labels, bool known, double v)

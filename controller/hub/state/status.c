@@ -38,11 +38,6 @@ static void PRINTF_LIKE(4, 5)
     text_line(c->message, sizeof(c->message), str_of(text));
 }
 
-static void condition_copy(struct condition *c, const struct condition *from)
-{
-    condition_set(c, from->status, from->reason, "%s", from->message);
-}
-
 /* Takes the condition from the object's status; false when that is of another generation. */
 static bool condition_resume(struct condition *c, const json_t *object)
 {
@@ -153,9 +148,8 @@ static void condition_unconfirmed(struct condition *c, size_t n, size_t of, cons
 /* ---- DynamicScoringConfigs: the state of the whole fleet ---- */
 
 enum { CONFIG_VALID, CONFIG_DISTRIBUTED, CONFIG_READY, CONFIG_CONDITIONS };
-enum { NAMED_SCORERS = 5, NAMES_BYTES = 2048 };
+enum { NAMED_SCORERS = 5, NAMED_MASKS = 3, NAMES_BYTES = 2048 };
 enum { CONFIG_DISTRIBUTED_BYTES = 400 }; /* in the message of Ready */
-enum { NAMED_MASKS = 3 };
 
 #define REASON_UNMATCHED "MasksMatchNothing"
 
@@ -280,22 +274,11 @@ static void config_set_ready(const struct hub *h, struct condition list[CONFIG_C
     else if (!hub_is_distributing(h) || !h->config.masks.owner || h->totals.up_to_date <= h->totals.unapplied)
         cause = &list[CONFIG_DISTRIBUTED];
     if (cause)
-        condition_copy(&list[CONFIG_READY], cause);
+        condition_set(&list[CONFIG_READY], cause->status, cause->reason, "%s", cause->message);
     else
         condition_set(&list[CONFIG_READY], TRUTH_TRUE, "Ready", "%.*s%s%s",
                       unmatched ? CONFIG_DISTRIBUTED_BYTES : -1, list[CONFIG_DISTRIBUTED].message,
                       unmatched ? "; " : "", unmatched ? list[CONFIG_VALID].message : "");
-}
-
-static json_t *config_failing_value(const struct hub_totals *t)
-{
-    json_t *failing = t->named.n ? json_array() : NULL;
-
-    for (size_t i = 0; i < t->named.n; i++)
-        json_array_append_new(
-            failing, json_pack("{s:s, s:o}", "name", t->named.list[i]->name, "error",
-                               kube_line(config_cluster_error(t->named.list[i]), STATUS_LINE_BYTES)));
-    return failing;
 }
 
 enum { LISTED_MASKS = 20 };
@@ -331,8 +314,13 @@ static json_t *config_masks_value(const struct hub *h)
 static json_t *config_value(const struct hub *h, json_int_t generation, json_t *conditions)
 {
     const struct hub_totals *t = &h->totals;
+    json_t *failing = t->named.n ? json_array() : NULL;
     json_int_t distributed = 0;
 
+    for (size_t i = 0; i < t->named.n; i++)
+        json_array_append_new(
+            failing, json_pack("{s:s, s:o}", "name", t->named.list[i]->name, "error",
+                               kube_line(config_cluster_error(t->named.list[i]), STATUS_LINE_BYTES)));
     for (size_t i = 0; h->plan && i < h->plan->n; i++)
         distributed += !h->plan->entries[i].suspended;
     return json_pack("{s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:I, s:o*, s:o*, s:o}",
@@ -342,8 +330,7 @@ static json_t *config_value(const struct hub *h, json_int_t generation, json_t *
                      (json_int_t)t->reporting, "scorers", "total", (json_int_t)h->n_scorers, "distributed",
                      distributed, "leftOut", (json_int_t)h->n_scorers - distributed, "noRoom",
                      (json_int_t)t->left_out, "summariesBytes", (json_int_t)t->largest, "masks",
-                     config_masks_value(h), "failingClusters", config_failing_value(t), "conditions",
-                     conditions);
+                     config_masks_value(h), "failingClusters", failing, "conditions", conditions);
 }
 
 json_t *status_of_config(const struct hub *h, const struct hub_config *c)
@@ -698,8 +685,7 @@ static void scorer_set_unique(const struct hub_scorer *s, struct condition *c)
                       s->effective.score_name);
 }
 
-/* The condition that keeps the scorer from working on any cluster; NULL when none does. False goes before
- * Unknown. */
+/* What keeps the scorer from working on any cluster, False before Unknown; NULL when nothing does. */
 static const struct condition *scorer_blocking_condition(const struct hub_scorer *s,
                                                          const struct condition list[])
 {
@@ -729,7 +715,7 @@ static void scorer_set_unscored(const struct hub_scorer *s, const struct conditi
     bool waits = loop_wall(s->hub->o.loop).ms < hub_scorer_patience_ms(s);
 
     if (!is_pending || !t->selected)
-        condition_copy(ready, scoring);
+        condition_set(ready, scoring->status, scoring->reason, "%s", scoring->message);
     else
         condition_set(ready, waits || !t->reporting ? TRUTH_UNKNOWN : TRUTH_FALSE,
                       waits           ? "Waiting"
@@ -749,7 +735,7 @@ static void scorer_set_ready(const struct hub_scorer *s, const struct condition 
     if (cause == &list[SCORING])
         scorer_set_unscored(s, cause, ready);
     else if (cause)
-        condition_copy(ready, cause);
+        condition_set(ready, cause->status, cause->reason, "%s", cause->message);
     else
         condition_set(ready, TRUTH_TRUE, "Ready", "%.*s%s%.*s%s%s", unsynced ? SYNCED_BYTES : 0,
                       synced->message, unsynced ? "; " : "", partly ? DISTRIBUTED_BYTES : 0,

@@ -294,8 +294,7 @@ void hub_status_write(void *arg, const char *key)
     struct subject s;
     bool known = h->active && subject_find(h, key, &s);
 
-    /* While the watch has yet to show our last write, the object's state is unknown; it is reconciled again
-     * when the watch shows it. */
+    /* Until the watch shows our last write the state is unknown; then the object is reconciled again. */
     if (!known ||
         (s.last->key && (kube_object_see(&s.last->status, s.object) == KUBE_SEEN_OLD ||
                          kube_object_see(&s.last->finalizer, s.object) == KUBE_SEEN_OLD)) ||
