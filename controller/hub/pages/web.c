@@ -1,5 +1,4 @@
-/* All is answered on the loop: /metrics is rendered when it is asked for, so that a controller at rest does
- * nothing, and a probe of /healthz finds a loop that hangs. */
+/* All is answered on the loop: at rest it does nothing, and a probe of /healthz finds one that hangs. */
 #include "controller/hub/pages/web.h"
 
 #include "controller/hub/probe/probe.h"
@@ -152,25 +151,20 @@ struct view {
     enum scorer_view_state state; /* by Ready; SCORER_DEGRADED when ready, but something about it fails */
 };
 
-static bool scorer_is_degraded(const struct hub_scorer *s)
-{
-    const struct probe_status *p = probe_status(s->probe);
-
-    return *s->spec_error || *s->last_status.status.trouble || s->older || s->younger ||
-           (s->tally.named.n && s->tally.named.ranks[0] != RANK_PENDING) || s->tally.no_room ||
-           (p->probe.asked && !p->probe.ok) || (p->config.asked && !p->config.ok);
-}
-
 /* Only the leader probes and counts: on a standby, what the leader wrote is all there is. */
 static struct view view_of(const struct hub_scorer *s)
 {
+    const struct probe_status *p = probe_status(s->probe);
+    bool is_degraded = *s->spec_error || *s->last_status.status.trouble || s->older || s->younger ||
+                       (s->tally.named.n && s->tally.named.ranks[0] != RANK_PENDING) || s->tally.no_room ||
+                       (p->probe.asked && !p->probe.ok) || (p->config.asked && !p->config.ok);
     struct view v = {.status = s->hub->leading ? status_of_scorer(s)
                                                : json_incref(kube_map(s->object, "status", NULL))};
 
     v.ready = kube_str(kube_condition(v.status, "Ready"), "status", NULL) ?: "Unknown";
     v.state = strcmp(v.ready, "False") == 0  ? SCORER_NOT_READY
               : strcmp(v.ready, "True") != 0 ? SCORER_UNKNOWN
-              : scorer_is_degraded(s)        ? SCORER_DEGRADED
+              : is_degraded                  ? SCORER_DEGRADED
                                              : SCORER_READY;
     return v;
 }
@@ -217,8 +211,9 @@ static void scorer_probe_part(struct out *o, const char *key, const struct probe
     out_puts(o, "}");
 }
 
-static void json_scorer_members(struct out *o, const struct hub_scorer *s, bool with_history)
+static void json_scorer_members(struct out *o, const void *scorer, bool with_history)
 {
+    const struct hub_scorer *s = scorer;
     CLEANUP(view_done) struct view v = view_of(s);
     const struct hub_scorer *same = s->older ?: s->younger; /* of the same score or AddOnPlacementScore */
     const struct effective *e = &s->effective;
@@ -258,13 +253,14 @@ static void json_scorer_members(struct out *o, const struct hub_scorer *s, bool 
     member_json(o, "conditions", kube_list(v.status, "conditions", NULL), "[]");
 }
 
-/* "scorers":[...], with the members of each; "clusters" likewise. */
-static void json_scorer_list(struct out *o, const struct list *l)
+/* "scorers":[...] or "clusters":[...], with the members of each. */
+static void json_list(struct out *o, const char *key, const struct list *l,
+                      void (*members)(struct out *o, const void *what, bool with_history))
 {
-    member_list(o, "scorers");
+    member_list(o, key);
     for (size_t i = 0; i < l->n; i++) {
         item_begin(o);
-        json_scorer_members(o, l->items[i].what, l->query->with_history);
+        members(o, l->items[i].what, l->query->with_history);
         out_puts(o, "}");
     }
     out_puts(o, "]");
@@ -277,7 +273,7 @@ static int hub_json_scorers(struct hub *h, const struct list_query *q, struct bu
 
     scorers_make(&l, h);
     json_begin(&o, h);
-    json_scorer_list(&o, &l);
+    json_list(&o, "scorers", &l, json_scorer_members);
     return json_end(&o, &l);
 }
 
@@ -426,11 +422,13 @@ static void cluster_failing_scorers(struct out *o, const struct hub_cluster *c, 
     out_puts(o, "]");
 }
 
-static void json_cluster_members(struct out *o, const struct hub_cluster *c)
+static void json_cluster_members(struct out *o, const void *cluster, bool with_history)
 {
+    const struct hub_cluster *c = cluster;
     int64_t behind_ms = c->behind ? mono_diff(c->behind_since, loop_now(c->hub->o.loop)) : 0;
     size_t failing = cluster_failing(c);
 
+    (void)with_history;
     member_text(o, "name", c->name);
     member_words_of(o, &cluster_words[cluster_state(c)]);
     member_bool(o, "managed", c->managed);
@@ -461,17 +459,6 @@ static void json_cluster_members(struct out *o, const struct hub_cluster *c)
     member_text(o, "addonUnavailable", c->addon_unavailable);
 }
 
-static void json_cluster_list(struct out *o, const struct list *l)
-{
-    member_list(o, "clusters");
-    for (size_t i = 0; i < l->n; i++) {
-        item_begin(o);
-        json_cluster_members(o, l->items[i].what);
-        out_puts(o, "}");
-    }
-    out_puts(o, "]");
-}
-
 static int hub_json_clusters(struct hub *h, const struct list_query *q, struct buf *into)
 {
     CLEANUP(list_done) struct list l = {.query = q};
@@ -479,7 +466,7 @@ static int hub_json_clusters(struct hub *h, const struct list_query *q, struct b
 
     clusters_make(&l, h, false);
     json_begin(&o, h);
-    json_cluster_list(&o, &l);
+    json_list(&o, "clusters", &l, json_cluster_members);
     return json_end(&o, &l);
 }
 
@@ -502,7 +489,7 @@ static int hub_json_cluster(struct hub *h, const char *name, const struct list_q
     }
     list_sort(&l);
     json_begin(&o, h);
-    json_cluster_members(&o, c);
+    json_cluster_members(&o, c, false);
     member_list(&o, "pairs");
     for (size_t i = 0; i < l.n; i++)
         pair_item(&o, "scorer", l.items[i].name, l.items[i].what, c);
@@ -653,8 +640,8 @@ static int hub_json_status(struct hub *h, const struct list_query *q, struct buf
     status_config(&o, h);
     member_web_config(&o, h->access);
     status_totals(&o, h);
-    json_scorer_list(&o, &scorers);
-    json_cluster_list(&o, &clusters);
+    json_list(&o, "scorers", &scorers, json_scorer_members);
+    json_list(&o, "clusters", &clusters, json_cluster_members);
     member_object(&o, "metadata");
     list_metadata(&o, "scorers", &scorers);
     list_metadata(&o, "clusters", &clusters);

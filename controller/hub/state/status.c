@@ -10,8 +10,7 @@
 
 enum truth { TRUTH_UNKNOWN, TRUTH_TRUE, TRUTH_FALSE };
 
-/* A metav1.Condition without its times. A message contains nothing that changes all the time, such as
- * latencies: each change is a write. */
+/* A metav1.Condition without its times. Each change is a write: a message has no latency or the like. */
 struct condition {
     const char *type;
     enum truth status;
@@ -153,11 +152,6 @@ enum { CONFIG_DISTRIBUTED_BYTES = 400 }; /* in the message of Ready */
 
 #define REASON_UNMATCHED "MasksMatchNothing"
 
-static bool mask_matches(const struct plan_mask *m)
-{
-    return m->clusters && m->scores;
-}
-
 static void config_set_valid(const struct hub *h, const struct hub_config *c, struct condition *valid)
 {
     BUF_AUTO(text, (NAMED_MASKS + 1) * MASK_WARNING_BYTES);
@@ -165,7 +159,9 @@ static void config_set_valid(const struct hub *h, const struct hub_config *c, st
     size_t unmatched = 0;
 
     for (size_t i = 0; !*c->masks_error && hub_masks_counted(h) && i < h->plan->masks.n; i++) {
-        if (mask_matches(&h->plan->of_masks[i]) || unmatched++ >= NAMED_MASKS)
+        const struct plan_mask *m = &h->plan->of_masks[i];
+
+        if ((m->clusters && m->scores) || unmatched++ >= NAMED_MASKS)
             continue;
         hub_mask_warning(warning, h, i);
         (void)!buf_printf(&text, "%s%s", unmatched > 1 ? "; " : "", warning);
@@ -306,7 +302,7 @@ static json_t *config_masks_value(const struct hub *h)
     list = json_array();
     for (int matching = 0; matching < 2; matching++)
         for (size_t i = 0; i < h->plan->masks.n && json_array_size(list) < LISTED_MASKS; i++)
-            if (mask_matches(&h->plan->of_masks[i]) == matching)
+            if ((h->plan->of_masks[i].clusters && h->plan->of_masks[i].scores) == matching)
                 json_array_append_new(list, config_mask_value(h, i));
     return list;
 }
