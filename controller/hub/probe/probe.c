@@ -354,8 +354,7 @@ static void probe_in(struct probe *p, int64_t ms)
     p->status.next_ms = loop_wall(p->env.loop).ms + ms;
 }
 
-/* An API with a verdict is asked at a steady pace, so that its thresholds are also durations; one that
- * recovers need not wait. */
+/* With a verdict, at a steady pace: thresholds are durations, too. An API that recovers need not wait. */
 static int64_t health_pause(const struct probe *p)
 {
     const struct probe_status *s = &p->status;

@@ -73,9 +73,8 @@ struct probe_env {
 struct probe *probe_new(const struct probe_env *env);
 struct probe *probe_free(struct probe *p);
 
-/* Restores health and configuration from the scorer's status, before probe_start(), so that a new leader
- * neither forgets a configuration nor calls a healthy API unknown. Moves *synced. unread: the last attempt to
- * read a configuration failed. */
+/* Restores health and configuration from the scorer's status, so that a new leader knows both, before
+ * probe_start(). Moves *synced. unread: the last attempt to read a configuration failed. */
 void probe_resume(struct probe *p, enum probe_health health, struct api_config *synced, bool unread);
 /* Sets the scorer's spec, and keeps a reference. Requests in flight are cancelled and, if started, a probe
  * begins at once. None mode drops the synced configuration. After a change of configURL health and

@@ -28,8 +28,7 @@ enum { SUMMARY_MAX_BYTES = 256 * 1024 };
 #define SCORING_PATH "/scoring"
 enum { RANGE_S = 3600, STEP_S = 60, INTERVAL_S = 60 };
 
-/* The source of the DynamicScorer that supplies the fields which the i-th of /config leaves out: one
- * source serves all. An empty one for none. */
+/* The DynamicScorer's source for what the i-th of /config leaves out: one serves all. Else an empty one. */
 static const struct source_spec *merged_fallback(const struct scorer_spec *spec, size_t i)
 {
     static const struct source_spec none;
@@ -161,8 +160,7 @@ static bool auth_refuses(const struct auth *a, const char *host, const char *fie
     return true;
 }
 
-/* Whether `synced` would send a token of the DynamicScorer to a host that is not allowed. `why` then names
- * the host and the field that would allow it. */
+/* Whether `synced` would send a token to a host that is not allowed; `why` names the host and the field. */
 static bool effective_refuses(const struct scorer_spec *spec, const struct api_config *synced,
                               char why[SPEC_WHY_BYTES])
 {

@@ -192,8 +192,7 @@ static struct plan_group *group_new(const struct plan *p, const uint64_t *wanted
     size_t room = p->max_bytes - EMPTY_BYTES;
 
     memcpy(&g->set[p->words], wanted, p->words * sizeof(uint64_t));
-    /* Adds entries in their order while there is room, suspended ones last; one that is too large does not
-     * keep out smaller ones after it. */
+    /* Adds entries in order while there is room, suspended last; one that is too large keeps out no other. */
     for (size_t i = 0; i < p->n; i++) {
         size_t bytes = p->entries[i].escaped + (g->scorers > 0); /* with a comma */
 

@@ -71,15 +71,13 @@ struct scorer_spec {
     struct api_config own;
 };
 
-/* Parses the spec of a DynamicScorer. object: the whole DynamicScorer, of which a reference is kept.
- * Unknown fields are ignored. -EINVAL with all errors in `why`, each with its field
- * ("spec.source.params.range: expected ..."); then only health_check is set. */
+/* object: the whole DynamicScorer, of which a reference is kept. Unknown fields are ignored. -EINVAL with all
+ * errors in `why`, each with its field ("spec.configURL: expected ..."); then only health_check is set. */
 MUST_USE int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_BYTES]);
 void scorer_spec_done(struct scorer_spec *s);
 
-/* Parses the body of a /config response. All fields are optional, but `source` or `scoring` must be
- * present, so that an error document is not mistaken for a configuration. -EINVAL with all errors in
- * `why`: positions for malformed JSON, else fields. */
+/* Parses the body of a /config response. All is optional, but an error document has neither `source` nor
+ * `scoring`. -EINVAL with all errors in `why`: positions for malformed JSON, else fields. */
 MUST_USE int api_config_parse(struct api_config *ret, struct str body, char why[SPEC_WHY_BYTES]);
 /* Like api_config_parse(), of status.lastSyncedConfig, where "" and 0 are absent. Keeps a reference. */
 MUST_USE int api_config_read(struct api_config *ret, json_t *value, char why[SPEC_WHY_BYTES]);
@@ -127,8 +125,7 @@ static inline bool effective_usable(const struct effective *e)
 void effective_make(struct effective *ret, const char *name, const struct scorer_spec *spec,
                     const struct api_config *synced);
 void effective_done(struct effective *e);
-/* The summary that a previous controller distributed, as kept in the status: active as after
- * effective_keep(). False if agents would reject it. */
+/* A previous controller's summary, from the status, as after effective_keep(). False if agents reject it. */
 bool effective_resume(struct effective *ret, struct str text, enum config_source source);
 /* Keeps the last good summary active while the newest spec is incomplete, or its new configURL `unread`:
  * moves *last into *now, with now->kept set, and returns true. Not after a change of the mode or of the score

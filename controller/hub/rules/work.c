@@ -70,8 +70,7 @@ static json_t *work_report_config(const json_t *object)
     return json_array_get(kube_list(object, "spec", "manifestConfigs", NULL), 0);
 }
 
-/* Whether `have` contains all of `want`. Additional members are fine, additional list items are not.
- * Recurses no deeper than `want`. */
+/* Whether `have` contains all of `want`, and no more list items. Recurses no deeper than `want`. */
 static bool json_covers(const json_t *have, const json_t *want)
 {
     const char *name;

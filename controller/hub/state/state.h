@@ -254,8 +254,7 @@ bool hub_is_distributing(const struct hub *h);
 bool hub_uses_placements(const struct hub *h);
 /* NULL when there is none of that name. */
 struct hub_scorer *hub_scorer_find(const struct hub *h, const char *name);
-/* By probes or by agents' reports, as its spec says. Unknown if it is not checked, and on a standby unless
- * the hub probes it. */
+/* By probes or agents' reports. Unknown if it is not checked, and on a standby unless the hub probes it. */
 enum probe_health hub_scorer_health(const struct hub_scorer *s);
 /* "Unknown", "Active", "Inactive" or "Degraded". */
 const char *health_word(enum probe_health health);
@@ -263,7 +262,7 @@ const char *health_word(enum probe_health health);
 bool hub_scorer_awaits_config(const struct hub_scorer *s);
 /* What its health allows. One that agents check is always in the summaries: nobody else reports on it. */
 enum hub_place hub_scorer_place(const struct hub_scorer *s);
-/* The first of its Placements that gives it no cluster, with a condition's reason, and `why`; NULL for none. */
+/* The first of its Placements that gives it no cluster, with a condition's reason, and `why`; or NULL. */
 const char *hub_scorer_bad_placement(const struct hub_scorer *s, const char **reason, char why[256]);
 /* Whether the decision is one of the scorer's Placements. */
 bool hub_scorer_has_decision(const struct hub_scorer *s, const json_t *decision);
@@ -340,8 +339,7 @@ void hub_work_write(void *hub, const char *cluster);
 void hub_works_cancel(struct hub *h);
 /* Has the ManifestWork written if it is not as it should be. */
 void hub_cluster_reconcile(struct hub *h, struct hub_cluster *c);
-/* Before a plan: a cluster without a ManagedCluster has left, and a work that its watch lacks, though it has
- * shown all until its last write, is gone. */
+/* Before a plan: clusters without a ManagedCluster have left, and works that their watch lacks are gone. */
 void hub_clusters_review(struct hub *h);
 void hub_clusters_free(struct hub *h);
 

@@ -161,9 +161,8 @@ static bool config_works_left(const struct hub *h)
     return false;
 }
 
-/* A merge patch that adds or removes our finalizer; NULL when it is as it should be. The reference's goes
- * when ours is there, or nothing is left to hold; an object that is being deleted accepts no new one. Order
- * and all others stay. */
+/* A merge patch that adds or removes our finalizer, or NULL. The reference's goes when ours is there, or
+ * nothing is left to hold; an object that is being deleted accepts no new one. Order and all others stay. */
 static json_t *config_finalizer_patch(const struct hub *h, const struct hub_config *c)
 {
     json_t *current = kube_list(c->object, "metadata", "finalizers", NULL), *one;
