@@ -1,10 +1,8 @@
-/* All is answered on the loop: /metrics is rendered when it is asked for, so that a controller at rest does
- * nothing, and a probe of /healthz finds a loop that hangs. */
+/* All is answered on the loop: at rest it does nothing, and a probe of /healthz finds one that hangs. */
 #include "controller/hub/pages/web.h"
 
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/rules.h"
-#include "controller/hub/state/state.h"
 #include "controller/kube/json.h"
 #include "controller/kube/lease.h"
 #include "exporter/base/buf.h"
@@ -15,7 +13,6 @@
 #include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/out.h"
-#include "exporter/ui/site.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -50,8 +47,7 @@ static void member_words_of(struct out *o, const struct words *w)
 
 /* ---- What every answer of the hub's API begins with ---- */
 
-/* Counting 10,000 clusters here would delay the loop: if anything has changed, the hub counts within a
- * second. */
+/* Counting 10,000 clusters here would delay the loop: the hub counts a change within a second. */
 static void json_begin(struct out *o, struct hub *h)
 {
     if (!h->tallied)
@@ -155,25 +151,20 @@ struct view {
     enum scorer_view_state state; /* by Ready; SCORER_DEGRADED when ready, but something about it fails */
 };
 
-static bool scorer_is_degraded(const struct hub_scorer *s)
-{
-    const struct probe_status *p = probe_status(s->probe);
-
-    return *s->spec_error || *s->last_status.status.trouble || s->older || s->younger ||
-           (s->tally.named.n && s->tally.named.ranks[0] != RANK_PENDING) || s->tally.no_room ||
-           (p->probe.asked && !p->probe.ok) || (p->config.asked && !p->config.ok);
-}
-
 /* Only the leader probes and counts: on a standby, what the leader wrote is all there is. */
 static struct view view_of(const struct hub_scorer *s)
 {
+    const struct probe_status *p = probe_status(s->probe);
+    bool is_degraded = *s->spec_error || *s->last_status.status.trouble || s->older || s->younger ||
+                       (s->tally.named.n && s->tally.named.ranks[0] != RANK_PENDING) || s->tally.no_room ||
+                       (p->probe.asked && !p->probe.ok) || (p->config.asked && !p->config.ok);
     struct view v = {.status = s->hub->leading ? status_of_scorer(s)
                                                : json_incref(kube_map(s->object, "status", NULL))};
 
     v.ready = kube_str(kube_condition(v.status, "Ready"), "status", NULL) ?: "Unknown";
     v.state = strcmp(v.ready, "False") == 0  ? SCORER_NOT_READY
               : strcmp(v.ready, "True") != 0 ? SCORER_UNKNOWN
-              : scorer_is_degraded(s)        ? SCORER_DEGRADED
+              : is_degraded                  ? SCORER_DEGRADED
                                              : SCORER_READY;
     return v;
 }
@@ -220,22 +211,9 @@ static void scorer_probe_part(struct out *o, const char *key, const struct probe
     out_puts(o, "}");
 }
 
-static void scorer_clusters(struct out *o, const struct hub_scorer *s)
+static void json_scorer_members(struct out *o, const void *scorer, bool with_history)
 {
-    const struct tally *t = &s->tally;
-
-    member_object(o, "clusters");
-    for (size_t i = 0; i < TALLY_FIELDS; i++)
-        member_count(o, tally_fields[i].member, tally_count(t, i));
-    out_puts(o, "}");
-    member_list(o, "failingClusters");
-    for (size_t i = 0; i < t->named.n; i++)
-        pair_item(o, "name", t->named.list[i]->name, s, t->named.list[i]);
-    out_puts(o, "]");
-}
-
-static void json_scorer_members(struct out *o, const struct hub_scorer *s, bool with_history)
-{
+    const struct hub_scorer *s = scorer;
     CLEANUP(view_done) struct view v = view_of(s);
     const struct hub_scorer *same = s->older ?: s->younger; /* of the same score or AddOnPlacementScore */
     const struct effective *e = &s->effective;
@@ -264,17 +242,25 @@ static void json_scorer_members(struct out *o, const struct hub_scorer *s, bool 
     scorer_probe_part(o, "probe", &p->probe, p->history[PROBE_HEALTH], with_history);
     scorer_probe_part(o, "configProbe", &p->config, p->history[PROBE_CONFIG], with_history);
     member_time(o, "nextProbeAt", p->next_ms);
-    scorer_clusters(o, s);
+    member_object(o, "clusters");
+    for (size_t i = 0; i < TALLY_FIELDS; i++)
+        member_count(o, tally_fields[i].member, tally_count(&s->tally, i));
+    out_puts(o, "}");
+    member_list(o, "failingClusters");
+    for (size_t i = 0; i < s->tally.named.n; i++)
+        pair_item(o, "name", s->tally.named.list[i]->name, s, s->tally.named.list[i]);
+    out_puts(o, "]");
     member_json(o, "conditions", kube_list(v.status, "conditions", NULL), "[]");
 }
 
-/* "scorers":[...], with the members of each; "clusters" likewise. */
-static void json_scorer_list(struct out *o, const struct list *l)
+/* "scorers":[...] or "clusters":[...], with the members of each. */
+static void json_list(struct out *o, const char *key, const struct list *l,
+                      void (*members)(struct out *o, const void *what, bool with_history))
 {
-    member_list(o, "scorers");
+    member_list(o, key);
     for (size_t i = 0; i < l->n; i++) {
         item_begin(o);
-        json_scorer_members(o, l->items[i].what, l->query->with_history);
+        members(o, l->items[i].what, l->query->with_history);
         out_puts(o, "}");
     }
     out_puts(o, "]");
@@ -287,7 +273,7 @@ static int hub_json_scorers(struct hub *h, const struct list_query *q, struct bu
 
     scorers_make(&l, h);
     json_begin(&o, h);
-    json_scorer_list(&o, &l);
+    json_list(&o, "scorers", &l, json_scorer_members);
     return json_end(&o, &l);
 }
 
@@ -436,11 +422,13 @@ static void cluster_failing_scorers(struct out *o, const struct hub_cluster *c, 
     out_puts(o, "]");
 }
 
-static void json_cluster_members(struct out *o, const struct hub_cluster *c)
+static void json_cluster_members(struct out *o, const void *cluster, bool with_history)
 {
+    const struct hub_cluster *c = cluster;
     int64_t behind_ms = c->behind ? mono_diff(c->behind_since, loop_now(c->hub->o.loop)) : 0;
     size_t failing = cluster_failing(c);
 
+    (void)with_history;
     member_text(o, "name", c->name);
     member_words_of(o, &cluster_words[cluster_state(c)]);
     member_bool(o, "managed", c->managed);
@@ -471,17 +459,6 @@ static void json_cluster_members(struct out *o, const struct hub_cluster *c)
     member_text(o, "addonUnavailable", c->addon_unavailable);
 }
 
-static void json_cluster_list(struct out *o, const struct list *l)
-{
-    member_list(o, "clusters");
-    for (size_t i = 0; i < l->n; i++) {
-        item_begin(o);
-        json_cluster_members(o, l->items[i].what);
-        out_puts(o, "}");
-    }
-    out_puts(o, "]");
-}
-
 static int hub_json_clusters(struct hub *h, const struct list_query *q, struct buf *into)
 {
     CLEANUP(list_done) struct list l = {.query = q};
@@ -489,7 +466,7 @@ static int hub_json_clusters(struct hub *h, const struct list_query *q, struct b
 
     clusters_make(&l, h, false);
     json_begin(&o, h);
-    json_cluster_list(&o, &l);
+    json_list(&o, "clusters", &l, json_cluster_members);
     return json_end(&o, &l);
 }
 
@@ -512,7 +489,7 @@ static int hub_json_cluster(struct hub *h, const char *name, const struct list_q
     }
     list_sort(&l);
     json_begin(&o, h);
-    json_cluster_members(&o, c);
+    json_cluster_members(&o, c, false);
     member_list(&o, "pairs");
     for (size_t i = 0; i < l.n; i++)
         pair_item(&o, "scorer", l.items[i].name, l.items[i].what, c);
@@ -521,25 +498,6 @@ static int hub_json_cluster(struct hub *h, const char *name, const struct list_q
 }
 
 /* ---- Clusters × scorers ---- */
-
-static void pairs_reasons(struct out *o, const struct list *scorers, const struct hub_cluster *c,
-                          size_t *left)
-{
-    member_object(o, "errors");
-    for (size_t i = 0; i < scorers->n && *left; i++) {
-        struct pair_facts facts;
-        enum pair_state shown =
-            pair_state_shown(hub_pair_state(scorers->items[i].what, c, &facts), c->behind);
-        char reason[PAIR_REASON_BYTES];
-
-        if (!pair_info[shown].has_reason)
-            continue;
-        pair_reason(reason, shown, &facts);
-        member_text(o, scorers->items[i].name, reason);
-        (*left)--;
-    }
-    out_puts(o, "}");
-}
 
 /* A row has, for each scorer, the index of its state in the legend. */
 static void pairs_row(struct out *o, const struct list *scorers, const struct hub_cluster *c,
@@ -553,8 +511,20 @@ static void pairs_row(struct out *o, const struct list *scorers, const struct hu
         value_number(o, (double)pair_shown(scorers->items[i].what, c));
     }
     out_puts(o, "]");
-    pairs_reasons(o, scorers, c, reasons_left);
-    out_puts(o, "}");
+    member_object(o, "errors");
+    for (size_t i = 0; i < scorers->n && *reasons_left; i++) {
+        struct pair_facts facts;
+        enum pair_state state = hub_pair_state(scorers->items[i].what, c, &facts);
+        enum pair_state shown = pair_state_shown(state, c->behind);
+        char reason[PAIR_REASON_BYTES];
+
+        if (!pair_info[shown].has_reason)
+            continue;
+        pair_reason(reason, shown, &facts);
+        member_text(o, scorers->items[i].name, reason);
+        (*reasons_left)--;
+    }
+    out_puts(o, "}}");
 }
 
 static int hub_json_pairs(struct hub *h, const struct list_query *q, struct buf *into)
@@ -601,7 +571,7 @@ static void status_masks(struct out *o, const struct hub *h)
         member_text(o, "clusterName", m->list[i].cluster);
         member_text(o, "scoreName", m->list[i].score);
         if (hub_masks_counted(h)) {
-            hub_mask_warning(warning, h, i, false);
+            hub_mask_warning(warning, h, i);
             member_count(o, "clusters", h->plan->of_masks[i].clusters);
             member_count(o, "scores", h->plan->of_masks[i].scores);
             member_words(o, "warning", warning);
@@ -670,8 +640,8 @@ static int hub_json_status(struct hub *h, const struct list_query *q, struct buf
     status_config(&o, h);
     member_web_config(&o, h->access);
     status_totals(&o, h);
-    json_scorer_list(&o, &scorers);
-    json_cluster_list(&o, &clusters);
+    json_list(&o, "scorers", &scorers, json_scorer_members);
+    json_list(&o, "clusters", &clusters, json_cluster_members);
     member_object(&o, "metadata");
     list_metadata(&o, "scorers", &scorers);
     list_metadata(&o, "clusters", &clusters);

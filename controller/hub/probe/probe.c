@@ -1,6 +1,5 @@
 #include "controller/hub/probe/probe.h"
 
-#include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -76,8 +75,7 @@ static void PRINTF_LIKE(3, 4) outcome_fail(struct outcome *o, const char *reason
     text_line(o->part.message, sizeof(o->part.message), str_of(text));
 }
 
-/* Sets the message "<url>: <text>" on one line. User, password and query of the URL are left out, as they
- * may hold a token. */
+/* Sets "<url>: <text>". User, password and query of the URL are left out, as they may hold a token. */
 static void outcome_describe(struct outcome *o, const char *url, const char *text)
 {
     char shown[256];
@@ -315,8 +313,7 @@ static void probe_health_from_config(struct probe *p)
         probe_keep_health(p, &o);
 }
 
-/* Accepts the configuration, or keeps the last good one: a summary that agents would reject must not
- * replace an active one. */
+/* Accepts the configuration, unless agents would reject its summary: then the last good one stays. */
 static void probe_accept_config(struct probe *p, struct str body, struct outcome *o)
 {
     CLEANUP(api_config_done) struct api_config new = {0};
@@ -357,8 +354,7 @@ static void probe_in(struct probe *p, int64_t ms)
     p->status.next_ms = loop_wall(p->env.loop).ms + ms;
 }
 
-/* An API with a verdict is asked at a steady pace, so that its thresholds are also durations; one that
- * recovers need not wait. */
+/* With a verdict, at a steady pace: thresholds are durations, too. An API that recovers need not wait. */
 static int64_t health_pause(const struct probe *p)
 {
     const struct probe_status *s = &p->status;
@@ -411,20 +407,15 @@ static void probe_settle(struct probe *p)
         probe_schedule(p);
 }
 
-/* There is no /healthz, or it needs credentials that are meant for configURL. */
-static bool lacks_healthz(const struct http_answer *a)
-{
-    static const long statuses[] = {401, 403, 404, 405, 501};
-
-    for (size_t i = 0; a && a->error == HTTP_OK && i < ARRAY_SIZE(statuses); i++)
-        if (a->status == statuses[i])
-            return true;
-    return false;
-}
-
 static void probe_on_health(struct probe *p, const struct http_answer *answer)
 {
-    if (lacks_healthz(answer)) {
+    /* There is no /healthz, or it needs credentials that are meant for configURL. */
+    static const long lacking[] = {401, 403, 404, 405, 501};
+    bool lacks = false;
+
+    for (size_t i = 0; answer && answer->error == HTTP_OK && i < ARRAY_SIZE(lacking); i++)
+        lacks |= answer->status == lacking[i];
+    if (lacks) {
         p->no_healthz = answer->status;
         if (p->spec.mode == SYNC_NONE && p->spec.config_url)
             ask_start(&p->config);
@@ -545,19 +536,6 @@ void probe_resume(struct probe *p, enum probe_health health, struct api_config *
         probe_forget_config(p);
 }
 
-/* A scorer that was distributed whatever its health stays so until the first verdict. */
-static void probe_change_health_check(struct probe *p, const struct scorer_spec *spec)
-{
-    bool is_hub = spec->health_check == HEALTH_CHECK_HUB;
-
-    if (probe_wants_health(p) == is_hub)
-        return;
-    p->status.health = is_hub ? HEALTH_ACTIVE : HEALTH_UNKNOWN;
-    p->status.probe = (struct probe_part){0};
-    p->successes = 0;
-    p->is_provisional = is_hub;
-}
-
 /* Where to ask, and with what. */
 static void probe_prepare(struct probe *p)
 {
@@ -582,8 +560,15 @@ void probe_set(struct probe *p, const struct scorer_spec *spec)
 {
     CLEANUP(scorer_spec_done) struct scorer_spec before = p->spec;
     CLEANUP(cleanup_free) char *url_before = TAKE_PTR(p->health_url);
+    bool is_hub = spec->health_check == HEALTH_CHECK_HUB;
 
-    probe_change_health_check(p, spec);
+    if (probe_wants_health(p) != is_hub) {
+        /* A scorer that was distributed whatever its health stays so until the first verdict. */
+        p->status.health = is_hub ? HEALTH_ACTIVE : HEALTH_UNKNOWN;
+        p->status.probe = (struct probe_part){0};
+        p->successes = 0;
+        p->is_provisional = is_hub;
+    }
     p->spec = *spec;
     (void)json_incref(p->spec.own.owner);
     probe_prepare(p);

@@ -23,8 +23,7 @@
 
 struct probe;
 
-/* HEALTH_DEGRADED is no verdict of a probe: agents report that the API works on some clusters and fails on
- * others. */
+/* HEALTH_DEGRADED is no verdict of a probe: by agents' reports, the API works on some clusters only. */
 enum probe_health { HEALTH_UNKNOWN, HEALTH_ACTIVE, HEALTH_INACTIVE, HEALTH_DEGRADED, HEALTH_STATES };
 
 struct probe_settings {
@@ -55,8 +54,7 @@ struct probe_status {
     struct api_config synced; /* the last good one; owner is NULL if there is none */
     bool is_synced_elsewhere; /* it may be the answer of another configURL than today's */
     int64_t next_ms;          /* Unix time of the next probe; 0 while one is in flight */
-    struct history
-        *history[PROBE_PARTS]; /* of each part, one column: seconds; NULL before the first attempt */
+    struct history *history[PROBE_PARTS]; /* one column: seconds; NULL before the first attempt */
 };
 
 struct probe_env {
@@ -75,14 +73,12 @@ struct probe_env {
 struct probe *probe_new(const struct probe_env *env);
 struct probe *probe_free(struct probe *p);
 
-/* Restores health and configuration from the scorer's status, before probe_start(), so that a new leader
- * neither forgets a configuration nor calls a healthy API unknown. Moves *synced. unread: the last attempt to
- * read a configuration failed. */
+/* Restores health and configuration from the scorer's status, so that a new leader knows both, before
+ * probe_start(). Moves *synced. unread: the last attempt to read a configuration failed. */
 void probe_resume(struct probe *p, enum probe_health health, struct api_config *synced, bool unread);
-/* Sets the scorer's spec, of which a reference is kept. The requests in flight are cancelled and, if started,
- * a probe begins at once. None mode drops the synced configuration. After a change of configURL health and
- * configuration stay until the new API has a verdict, as does the health of a scorer that was distributed
- * without. */
+/* Sets the scorer's spec, and keeps a reference. Requests in flight are cancelled and, if started, a probe
+ * begins at once. None mode drops the synced configuration. After a change of configURL health and
+ * configuration stay until the new API has a verdict, as does health that was not probed before. */
 void probe_set(struct probe *p, const struct scorer_spec *spec);
 /* Probes now, and then at each interval. Does nothing if already started. */
 void probe_start(struct probe *p);

@@ -28,8 +28,7 @@ enum { SUMMARY_MAX_BYTES = 256 * 1024 };
 #define SCORING_PATH "/scoring"
 enum { RANGE_S = 3600, STEP_S = 60, INTERVAL_S = 60 };
 
-/* The source of the DynamicScorer that supplies the fields which the i-th of /config leaves out: one
- * source serves all. An empty one for none. */
+/* The DynamicScorer's source for what the i-th of /config leaves out: one serves all. Else an empty one. */
 static const struct source_spec *merged_fallback(const struct scorer_spec *spec, size_t i)
 {
     static const struct source_spec none;
@@ -67,21 +66,6 @@ static struct source_spec merge_source(const struct merged *m, size_t i)
     };
 }
 
-static void merge_sources(struct merged *m)
-{
-    size_t n = m->api->n_sources ?: m->spec->own.n_sources;
-
-    m->has_sources = n > 0;
-    for (size_t i = 0; i < n; i++) {
-        struct source_spec s = merge_source(m, i);
-
-        if (s.type == SOURCE_NONE)
-            continue;
-        m->index[m->n_sources] = i;
-        m->sources[m->n_sources++] = s;
-    }
-}
-
 static void merged_done(struct merged *m)
 {
     json_decref(m->params);
@@ -95,6 +79,7 @@ static void merged_init(struct merged *m, const char *name, const struct scorer_
     static const struct api_config none;
     const struct api_config *config = spec->mode == SYNC_FULL && synced ? synced : &none;
     const struct scoring_spec *own = &spec->own.scoring, *api = &config->scoring;
+    size_t n = config->n_sources ?: spec->own.n_sources;
 
     *m = (struct merged){
         .spec = spec,
@@ -102,6 +87,7 @@ static void merged_init(struct merged *m, const char *name, const struct scorer_
         .name = config->name ?: spec->own.name ?: name,
         /* spec.name is an alias of the score's name; the name of /config is the last resort. */
         .score_name = api->score_name ?: own->score_name ?: spec->own.name ?: config->name,
+        .has_sources = n > 0,
         .origin = url_origin(cstr(spec->config_url)),
         .params = json_object(),
     };
@@ -109,7 +95,14 @@ static void merged_init(struct merged *m, const char *name, const struct scorer_
         m->score_name = name;
     (void)json_object_update(m->params, (json_t *)(uintptr_t)own->params);
     (void)json_object_update(m->params, (json_t *)(uintptr_t)api->params);
-    merge_sources(m);
+    for (size_t i = 0; i < n; i++) {
+        struct source_spec s = merge_source(m, i);
+
+        if (s.type == SOURCE_NONE)
+            continue;
+        m->index[m->n_sources] = i;
+        m->sources[m->n_sources++] = s;
+    }
     m->scoring = (struct scoring_spec){
         .host = api->host ?: own->host ?: (*m->origin ? m->origin : NULL),
         .path = api->path ?: own->path ?: SCORING_PATH,
@@ -167,8 +160,7 @@ static bool auth_refuses(const struct auth *a, const char *host, const char *fie
     return true;
 }
 
-/* Whether `synced` would send a token of the DynamicScorer to a host that is not allowed. `why` then names
- * the host and the field that would allow it. */
+/* Whether `synced` would send a token to a host that is not allowed; `why` names the host and the field. */
 static bool effective_refuses(const struct scorer_spec *spec, const struct api_config *synced,
                               char why[SPEC_WHY_BYTES])
 {
@@ -293,8 +285,7 @@ static json_t *text_value(const json_t *v)
     return v && kube_int(v, &n, NULL) ? json_integer(n) : json_incref((json_t *)(uintptr_t)v);
 }
 
-/* The summary: several sources are in its list `sources`, the first of them also in its own fields. A new
- * reference. */
+/* The summary, a new reference: several sources are in `sources`, the first also in its own fields. */
 static json_t *merged_summary(const struct merged *m)
 {
     static const struct source_spec none = {.type = SOURCE_NONE, .query = ""};
@@ -332,56 +323,44 @@ static json_t *merged_summary(const struct merged *m)
 /* Where a DynamicScorer or /config sets a summary's member. */
 static const struct field {
     const char *key, *path; /* key: NULL for a part of another field */
-    bool is_of_source;      /* path and offset are relative to a source */
-    bool is_number, only_in_spec;
-    size_t offset; /* of the value, in struct api_config or source_spec; unless only_in_spec */
+    enum { ONLY_IN_SPEC, TEXT, NUMBER } value;
+    bool is_of_source; /* path and offset are relative to a source */
+    size_t offset;     /* of the value, in struct api_config or source_spec; unless only in the spec */
 } fields[] = {
-    {"sourceType", "type", .is_of_source = true, .only_in_spec = true},
-    {"sourceEndpoint", "host", .is_of_source = true, .offset = offsetof(struct source_spec, host)},
-    {NULL, "path", .is_of_source = true, .offset = offsetof(struct source_spec, path)},
-    {"sourceQuery", "params.query", .is_of_source = true, .offset = offsetof(struct source_spec, query)},
-    {"sourceRange", "params.range", .is_of_source = true, .is_number = true,
-     .offset = offsetof(struct source_spec, range_s)},
-    {"sourceStep", "params.step", .is_of_source = true, .is_number = true,
-     .offset = offsetof(struct source_spec, step_s)},
-    {"sourceEndpointAuthName", "auth.tokenSecretRef.name", .is_of_source = true, .only_in_spec = true},
-    {"sourceEndpointAuthKey", "auth.tokenSecretRef.key", .is_of_source = true, .only_in_spec = true},
-    {"scoringEndpoint", "scoring.host", .offset = offsetof(struct api_config, scoring.host)},
-    {NULL, "scoring.path", .offset = offsetof(struct api_config, scoring.path)},
-    {"scoreName", "scoring.params.name", .offset = offsetof(struct api_config, scoring.score_name)},
-    {"scoringInterval", "scoring.params.interval", .is_number = true,
-     .offset = offsetof(struct api_config, scoring.interval_s)},
-    {"scoringEndpointAuthName", "scoring.auth.tokenSecretRef.name", .only_in_spec = true},
-    {"scoringEndpointAuthKey", "scoring.auth.tokenSecretRef.key", .only_in_spec = true},
+    {"sourceType", "type", ONLY_IN_SPEC, true, 0},
+    {"sourceEndpoint", "host", TEXT, true, offsetof(struct source_spec, host)},
+    {NULL, "path", TEXT, true, offsetof(struct source_spec, path)},
+    {"sourceQuery", "params.query", TEXT, true, offsetof(struct source_spec, query)},
+    {"sourceRange", "params.range", NUMBER, true, offsetof(struct source_spec, range_s)},
+    {"sourceStep", "params.step", NUMBER, true, offsetof(struct source_spec, step_s)},
+    {"sourceEndpointAuthName", "auth.tokenSecretRef.name", ONLY_IN_SPEC, true, 0},
+    {"sourceEndpointAuthKey", "auth.tokenSecretRef.key", ONLY_IN_SPEC, true, 0},
+    {"scoringEndpoint", "scoring.host", TEXT, false, offsetof(struct api_config, scoring.host)},
+    {NULL, "scoring.path", TEXT, false, offsetof(struct api_config, scoring.path)},
+    {"scoreName", "scoring.params.name", TEXT, false, offsetof(struct api_config, scoring.score_name)},
+    {"scoringInterval", "scoring.params.interval", NUMBER, false,
+     offsetof(struct api_config, scoring.interval_s)},
+    {"scoringEndpointAuthName", "scoring.auth.tokenSecretRef.name", ONLY_IN_SPEC, false, 0},
+    {"scoringEndpointAuthKey", "scoring.auth.tokenSecretRef.key", ONLY_IN_SPEC, false, 0},
 };
 
-/* Whether the field is set in `in`, a struct api_config or source_spec; if `other` is not NULL, whether both
- * have it, and differ. */
+/* Whether the field is set in `in`, an api_config or source_spec; with `other`: in both, and differs. */
 static bool config_field_is_set(const struct field *f, const void *in, const void *other)
 {
     const void *a = (const char *)in + f->offset, *b = other ? (const char *)other + f->offset : NULL;
     const char *const *text = a, *const *other_text = b;
     const int64_t *number = a, *other_number = b;
 
-    if (f->is_number)
+    if (f->value == NUMBER)
         return *number && (!b || (*other_number && *number != *other_number));
-    return *text && (!b || (*other_text && strcmp(*text, *other_text) != 0));
-}
-
-/* Whether /config sets the field (of its i-th source). */
-static bool is_from_api(const struct field *f, const struct merged *m, size_t i)
-{
-    if (f->only_in_spec || (f->is_of_source && i >= m->api->n_sources))
-        return false;
-    return config_field_is_set(f, f->is_of_source ? (const void *)&m->api->sources[i] : m->api, NULL);
+    return f->value == TEXT && *text && (!b || (*other_text && strcmp(*text, *other_text) != 0));
 }
 
 static void overrides_add(struct buf *into, bool of_source, const void *api, const void *own,
                           const char *object)
 {
     for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-        if (fields[i].is_of_source == of_source && !fields[i].only_in_spec &&
-            config_field_is_set(&fields[i], api, own))
+        if (fields[i].is_of_source == of_source && config_field_is_set(&fields[i], api, own))
             (void)!buf_printf(into, "%s%s.%s", into->n ? ", " : "", object, fields[i].path);
 }
 
@@ -419,7 +398,9 @@ static bool check_put(struct buf *into, const struct problem *x, const struct me
     for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
         if (fields[i].key && str_eq(key, str_of(fields[i].key)))
             f = &fields[i];
-    api = f && is_from_api(f, m, source);
+    /* A source that /config does not have is empty: it sets nothing. */
+    api =
+        f && config_field_is_set(f, f->is_of_source ? (const void *)&m->api->sources[source] : m->api, NULL);
     if (f && f->is_of_source && (api ? m->api : &m->spec->own)->n_sources > 1)
         (void)snprintf(object, sizeof(object), "sources[%zu].", source);
     else if (f && f->is_of_source)
@@ -430,8 +411,7 @@ static bool check_put(struct buf *into, const struct problem *x, const struct me
     return f && !x->missing && !api;
 }
 
-/* All problems of the kind. Returns whether all are the DynamicScorer's: a value missing from both is a fault
- * of either. */
+/* Returns whether all problems of the kind are the DynamicScorer's: a missing value is a fault of either. */
 static bool check_list(char out[SPEC_WHY_BYTES], const struct problems *p, enum problem_kind kind,
                        const struct merged *m)
 {
@@ -507,18 +487,16 @@ void effective_make(struct effective *ret, const char *name, const struct scorer
 bool effective_keep(struct effective *now, struct effective *last, const struct scorer_spec *newest,
                     bool unread)
 {
-    struct effective keep = *last;
-
     if (!(unread || now->reason == EFFECTIVE_INCOMPLETE) || !effective_usable(last) ||
         now->mode != last->mode ||
         (now->score_name && strcmp(now->score_name, cstr(last->score_name)) != 0) ||
         !effective_tokens_stay(newest, buf_str(&last->text)))
         return false;
-    keep.reason = now->reason;
-    memcpy(keep.error, now->error, sizeof(keep.error));
-    keep.kept = true;
+    last->reason = now->reason;
+    memcpy(last->error, now->error, sizeof(last->error));
+    last->kept = true;
     effective_done(now);
-    *now = keep;
+    *now = *last;
     *last = (struct effective){0};
     return true;
 }

@@ -4,8 +4,7 @@
 
 enum {
     GRACE_MS = 30 * 1000, /* for clocks that differ, and for the way of the report that would say more */
-    /* Of agents whose reports do not say when scores expire, and come every five minutes if only times
-     * change. */
+    /* Of agents whose reports do not say when scores expire, and may be five minutes apart. */
     INTERVALS = 3,
     OLD_GRACE_MS = 15 * 60 * 1000
 };
@@ -54,7 +53,7 @@ static enum pair_state cell_state(const struct pair_facts *f)
         return PAIR_FAILING;
     if (report_cell_fails(f->cell))
         return f->cell->state == SCORER_STALE ? PAIR_STALE : PAIR_NOT_PLACED;
-    if (report_cell_scores(f->cell))
+    if (f->cell->state == SCORER_OK || f->cell->state == SCORER_EMPTY)
         return is_expired(f)                    ? PAIR_EXPIRED
                : f->cell->state == SCORER_EMPTY ? PAIR_EMPTY
                : f->report->config_rejected     ? PAIR_OLD_CONFIG

@@ -1,61 +1,10 @@
 #include "controller/hub/rules/rules.h"
 
-#include "exporter/base/map.h"
-#include "exporter/base/str.h"
-
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 /* ---- Masks ---- */
-
-enum { NAME_BYTES = 253 }; /* of a longer one nothing is suggested */
-
-static int name_fold(char c)
-{
-    return c == '-' || c == '.' ? '_' : tolower((unsigned char)c);
-}
-
-/* Levenshtein's distance, row by row; `limit` when it is not less. */
-static unsigned name_distance(const char *a, size_t n_a, const char *b, size_t n_b, unsigned limit)
-{
-    unsigned row[NAME_BYTES + 1];
-
-    for (unsigned j = 0; j <= n_b; j++)
-        row[j] = j;
-    for (unsigned i = 1; i <= n_a; i++) {
-        unsigned diagonal = row[0], least = row[0] = i;
-
-        for (unsigned j = 1; j <= n_b; j++) {
-            unsigned change = diagonal + (name_fold(a[i - 1]) != name_fold(b[j - 1]));
-            unsigned step = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-
-            diagonal = row[j];
-            row[j] = change < step ? change : step;
-            least = row[j] < least ? row[j] : least;
-        }
-        if (least >= limit)
-            return limit;
-    }
-    return row[n_b] < limit ? row[n_b] : limit;
-}
-
-bool mask_name_is_nearer(const char *text, const char *name, unsigned *best)
-{
-    size_t n_text = strlen(text), n_name = strlen(name);
-    size_t differ = n_text > n_name ? n_text - n_name : n_name - n_text;
-    /* Of a short name fewer letters can be wrong. */
-    unsigned limit = (unsigned)size_min(*best, n_text / 3 + 1), distance;
-
-    if (n_text > NAME_BYTES || n_name > NAME_BYTES || differ >= limit)
-        return false;
-    distance = name_distance(text, n_text, name, n_name, limit);
-    if (distance >= limit)
-        return false;
-    *best = distance;
-    return true;
-}
 
 /* Appends the entries of one of the two lists. */
 static int masks_read_list(struct masks *m, const json_t *object, const char *key, char why[256])
@@ -243,8 +192,7 @@ static struct plan_group *group_new(const struct plan *p, const uint64_t *wanted
     size_t room = p->max_bytes - EMPTY_BYTES;
 
     memcpy(&g->set[p->words], wanted, p->words * sizeof(uint64_t));
-    /* Adds entries in their order while there is room, suspended ones last; one that is too large does not
-     * keep out smaller ones after it. */
+    /* Adds entries in order while there is room, suspended last; one that is too large keeps out no other. */
     for (size_t i = 0; i < p->n; i++) {
         size_t bytes = p->entries[i].escaped + (g->scorers > 0); /* with a comma */
 

@@ -1,9 +1,7 @@
 #include "controller/hub/rules/rules.h"
 
 #include "exporter/base/json.h"
-#include "exporter/base/map.h"
 #include "exporter/base/text.h"
-#include "exporter/score/round.h"
 
 #include <errno.h>
 #include <string.h>
@@ -58,16 +56,6 @@ static uint32_t read_time(struct str value)
     return seconds > 0 && seconds <= UINT32_MAX ? (uint32_t)seconds : 0;
 }
 
-/* SCORER_STATES for an unknown word. */
-static enum scorer_state read_state(struct str raw)
-{
-    enum scorer_state i = SCORER_WAITING;
-
-    while (i < SCORER_STATES && !jr_key_is(raw, scorer_state_word(i)))
-        i++;
-    return i;
-}
-
 /* 1 + the line's index in errors; 0 for an empty line, and past REPORT_MAX_ERRORS. */
 static uint16_t report_keep_error(struct report *to, struct str raw)
 {
@@ -93,23 +81,26 @@ static void read_cell(struct report *to, struct str text)
                                                "placementError", "lastSuccess", "validUntil"};
     struct str v[MEMBERS] = {0}, name, error, placement;
     struct report_cell cell;
+    enum scorer_state state = SCORER_WAITING;
     uint32_t until;
     bool failed;
 
     if (!read_members(text, names, v, MEMBERS))
         return;
     name = read_raw(v[NAME]);
-    cell = (struct report_cell){.succeeded = read_time(v[SUCCESS]), .state = read_state(read_raw(v[STATE]))};
+    while (state < SCORER_STATES && !jr_key_is(read_raw(v[STATE]), scorer_state_word(state)))
+        state++;
+    cell = (struct report_cell){.succeeded = read_time(v[SUCCESS]), .state = state};
     until = read_time(v[UNTIL]);
     if (cell.succeeded && until > cell.succeeded)
         cell.life = size_min(until - cell.succeeded, MAX_LIFE_S) & MAX_LIFE_S;
-    if (name.n == 0 || cell.state == SCORER_STATES)
+    if (name.n == 0 || state == SCORER_STATES)
         return;
     if (to->n == REPORT_MAX_CELLS) {
         to->not_shown++;
         return;
     }
-    failed = cell.state == SCORER_FAILING || cell.state == SCORER_STALE;
+    failed = state == SCORER_FAILING || state == SCORER_STALE;
     error = read_raw(v[ERROR]);
     placement = read_raw(v[PLACEMENT]);
     cell.score = read_score(name);
@@ -191,11 +182,6 @@ uint64_t report_score(struct str score_name)
 bool report_cell_fails(const struct report_cell *c)
 {
     return c->placement || c->state == SCORER_FAILING || c->state == SCORER_STALE;
-}
-
-bool report_cell_scores(const struct report_cell *c)
-{
-    return !report_cell_fails(c) && (c->state == SCORER_OK || c->state == SCORER_EMPTY);
 }
 
 void report_done(struct report *r)

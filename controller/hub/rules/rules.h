@@ -71,21 +71,17 @@ struct scorer_spec {
     struct api_config own;
 };
 
-/* Parses the spec of a DynamicScorer. object: the whole DynamicScorer, of which a reference is kept.
- * Unknown fields are ignored. -EINVAL with all errors in `why`, each with its field
- * ("spec.source.params.range: expected ..."); then only health_check is set. */
+/* object: the whole DynamicScorer, of which a reference is kept. Unknown fields are ignored. -EINVAL with all
+ * errors in `why`, each with its field ("spec.configURL: expected ..."); then only health_check is set. */
 MUST_USE int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_BYTES]);
 void scorer_spec_done(struct scorer_spec *s);
 
-/* Parses the body of a /config response. All fields are optional, but `source` or `scoring` must be
- * present, so that an error document is not mistaken for a configuration. -EINVAL with all errors in
- * `why`: positions for malformed JSON, else fields. */
+/* Parses the body of a /config response. All is optional, but an error document has neither `source` nor
+ * `scoring`. -EINVAL with all errors in `why`: positions for malformed JSON, else fields. */
 MUST_USE int api_config_parse(struct api_config *ret, struct str body, char why[SPEC_WHY_BYTES]);
-/* Like api_config_parse(), of status.lastSyncedConfig, in which empty strings and zeros stand for absent
- * values. Keeps a reference. */
+/* Like api_config_parse(), of status.lastSyncedConfig, where "" and 0 are absent. Keeps a reference. */
 MUST_USE int api_config_read(struct api_config *ret, json_t *value, char why[SPEC_WHY_BYTES]);
-/* The value of status.lastSyncedConfig, with "" and 0 for absent members that its schema requires. A new
- * reference. */
+/* status.lastSyncedConfig, a new reference, with "" and 0 for absent members that its schema requires. */
 json_t *api_config_value(const struct api_config *c);
 void api_config_done(struct api_config *c);
 
@@ -106,9 +102,8 @@ enum config_source { CONFIG_FROM_SPEC, CONFIG_FROM_API };
 struct effective {
     enum effective_reason reason;
     char error[SPEC_WHY_BYTES]; /* names the fields as the DynamicScorer spells them; empty on EFFECTIVE_OK */
-    char warning
-        [SPEC_WHY_BYTES];     /* on EFFECTIVE_OK: what agents accept, but may not be meant; usually empty */
-    bool unknown_placeholder; /* it is about one in a format of items */
+    char warning[SPEC_WHY_BYTES]; /* on EFFECTIVE_OK: what may not be meant; usually empty */
+    bool unknown_placeholder;     /* it is about one in a format of items */
     enum sync_mode mode;
     enum config_source source;
     char *score_name; /* also set on errors in other fields; NULL when unknown */
@@ -130,8 +125,7 @@ static inline bool effective_usable(const struct effective *e)
 void effective_make(struct effective *ret, const char *name, const struct scorer_spec *spec,
                     const struct api_config *synced);
 void effective_done(struct effective *e);
-/* The summary that a previous controller distributed, as kept in the status: active as after
- * effective_keep(). False if agents would reject it. */
+/* A previous controller's summary, from the status, as after effective_keep(). False if agents reject it. */
 bool effective_resume(struct effective *ret, struct str text, enum config_source source);
 /* Keeps the last good summary active while the newest spec is incomplete, or its new configURL `unread`:
  * moves *last into *now, with now->kept set, and returns true. Not after a change of the mode or of the score
@@ -184,9 +178,7 @@ const struct report_cell *report_find(const struct report *r, uint64_t score);
 /* The cell's error; "" when none was kept. */
 const char *report_error(const struct report *r, const struct report_cell *c);
 uint64_t report_score(struct str score_name);
-/* Whether the cell is scoring (ok, empty) or failing (failing, stale, or without placement score). A
- * waiting cell is neither. */
-bool report_cell_scores(const struct report_cell *c);
+/* Whether its state is failing or stale, or it has no placement score. */
 bool report_cell_fails(const struct report_cell *c);
 
 /* ---- pair.c: the state of one scorer on one cluster, and the words for it ---- */
@@ -264,12 +256,10 @@ enum pair_state pair_state(const struct pair_facts *f);
 /* Whether it does not score only because something has yet to happen: no news, but no error either. */
 bool pair_is_pending(enum pair_state s);
 
-/* What people see: PAIR_BEHIND instead of a pending state, or one in which all is well, while the cluster is
- * behind. */
+/* What people see: while the cluster is behind, PAIR_BEHIND instead of a state without bad news. */
 enum pair_state pair_state_shown(enum pair_state s, bool behind);
 
-/* One line; empty for states without a reason. Only the texts, the report, the cell, `in_sync` and `applied`
- * are needed. */
+/* One line; empty for states without a reason. Needs only texts, report, cell, `in_sync` and `applied`. */
 void pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state s, const struct pair_facts *f);
 
 /* ---- plan.c: which summaries each cluster receives, by all scorers and the masks ----
@@ -292,12 +282,6 @@ struct masks {
  * is kept. -EINVAL with the first error in `why` ("spec.masks[2].scoreName: expected ..."). */
 MUST_USE int masks_read(struct masks *ret, json_t *object, char why[256]);
 void masks_done(struct masks *m);
-
-enum { MASK_FAR = 4 };
-
-/* Whether `name` may be what someone meant who wrote `text`, and is nearer than *best edits, which starts at
- * MASK_FAR. Then sets *best. Case does not count, nor which of `-`, `_` and `.` separates words. */
-bool mask_name_is_nearer(const char *text, const char *name, unsigned *best);
 
 struct plan_entry {
     const char *score_name; /* unique among the entries */
@@ -380,8 +364,7 @@ uint64_t plan_hash_lists(uint64_t summaries, struct str suspended);
 #define WORK_LABEL_VALUE "controller"
 #define WORK_CONFIGMAP   "dynamic-scoring-config"
 #define WORK_STATUS      "dynamic-scoring-status"
-/* The webhook of ManifestWorks rejects manifests of more than 500 KiB in total. WORK_FRAME_BYTES: for all
- * but the summaries. */
+/* The webhook rejects manifests of more than 500 KiB in total. WORK_FRAME_BYTES: all but the summaries. */
 enum { WORK_MAX_BYTES = 500 * 1024, WORK_FRAME_BYTES = 4096 };
 
 /* Appends the whole object, for creation in the cluster's namespace; without a cluster (NULL) the merge patch

@@ -66,32 +66,25 @@ static void PRINTF_LIKE(2, 3) spec_error(struct buf *errors, const char *fmt, ..
     (void)!buf_printf(errors, "%s%s", errors->n ? "; " : "", text);
 }
 
-static void spec_describe(const json_t *v, char out[64])
+/* Adds "<path>.<key>: expected <what>, got <kind of value>". A misplaced string may be a token: not shown. */
+static void spec_expected(struct buf *errors, const struct spec_place *at, const char *key, const char *what,
+                          const json_t *got)
 {
     static const char *const kinds[] = {
         [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list", [JSON_STRING] = "a string",
         [JSON_TRUE] = "true",        [JSON_FALSE] = "false",  [JSON_NULL] = "null",
     };
-
-    if (json_is_integer(v))
-        (void)snprintf(out, 64, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
-    else if (json_is_real(v))
-        (void)snprintf(out, 64, "%g", json_real_value(v));
-    else
-        (void)snprintf(out, 64, "%s",
-                       !v                                            ? "nothing"
-                       : json_is_string(v) && !*json_string_value(v) ? "an empty string"
-                                                                     : kinds[json_typeof(v)]);
-}
-
-/* Adds "<path>.<key>: expected <what>, got <kind of value>". Strings are not shown, as a misplaced one may
- * be a token. */
-static void spec_expected(struct buf *errors, const struct spec_place *at, const char *key, const char *what,
-                          const json_t *got)
-{
     char kind[64];
 
-    spec_describe(got, kind);
+    if (json_is_integer(got))
+        (void)snprintf(kind, sizeof(kind), "%" JSON_INTEGER_FORMAT, json_integer_value(got));
+    else if (json_is_real(got))
+        (void)snprintf(kind, sizeof(kind), "%g", json_real_value(got));
+    else
+        (void)snprintf(kind, sizeof(kind), "%s",
+                       !got                                              ? "nothing"
+                       : json_is_string(got) && !*json_string_value(got) ? "an empty string"
+                                                                         : kinds[json_typeof(got)]);
     spec_error(errors, "%s%.100s: expected %s, got %s", at->path, key, what, kind);
 }
 
@@ -148,8 +141,7 @@ static int64_t spec_seconds(struct buf *errors, const struct spec_place *at, con
     return 0;
 }
 
-/* One of the NULL-terminated words, as the list spells it; the value may be in any case. NULL as for
- * spec_string(). */
+/* One of the NULL-terminated words, which may be in any case, as listed. NULL as for spec_string(). */
 static const char *spec_word(struct buf *errors, const struct spec_place *at, const char *key,
                              const char *const *words)
 {
@@ -279,8 +271,7 @@ static void config_sources(struct buf *errors, const struct spec_place *top, enu
         c->n_sources = 0;
 }
 
-/* The members of scoring.params other than name and interval, in an object of their own beside the
- * document. */
+/* The members of scoring.params but name and interval, in an object of their own beside the document. */
 static void config_params(struct buf *errors, const struct spec_place *params, struct api_config *c)
 {
     json_auto_t *others = json_object();
@@ -305,13 +296,20 @@ static void config_params(struct buf *errors, const struct spec_place *params, s
     c->owner = json_pack("[o, O]", c->owner, others);
 }
 
-static void config_scoring(struct buf *errors, const struct spec_place *top, enum spec_document document,
-                           struct api_config *c)
+/* *c is zeroed; the caller releases it after an error. */
+static void spec_read_config(struct buf *errors, struct api_config *c, json_t *owner,
+                             const struct spec_place *top, enum spec_document document)
 {
-    struct spec_place at = spec_object(errors, top, "scoring"), params = spec_object(errors, &at, "params"),
-                      endpoint = spec_object(errors, &at, "endpoint");
+    struct spec_place at, params, endpoint;
     struct scoring_spec *s = &c->scoring;
 
+    c->owner = json_incref(owner);
+    c->name = spec_string(errors, top, "name");
+    c->description = spec_string(errors, top, "description");
+    config_sources(errors, top, document, c);
+    at = spec_object(errors, top, "scoring");
+    params = spec_object(errors, &at, "params");
+    endpoint = spec_object(errors, &at, "endpoint");
     s->host = spec_string(errors, &at, "host") ?: spec_string(errors, &endpoint, "host");
     s->path = spec_string(errors, &at, "path") ?: spec_string(errors, &endpoint, "path");
     s->score_name = spec_string(errors, &params, "name");
@@ -319,17 +317,6 @@ static void config_scoring(struct buf *errors, const struct spec_place *top, enu
     if (document == DOCUMENT_SCORER)
         config_auth(errors, &at, s->host, &s->auth);
     config_params(errors, &params, c);
-}
-
-/* *c is zeroed; the caller releases it after an error. */
-static void spec_read_config(struct buf *errors, struct api_config *c, json_t *owner,
-                             const struct spec_place *top, enum spec_document document)
-{
-    c->owner = json_incref(owner);
-    c->name = spec_string(errors, top, "name");
-    c->description = spec_string(errors, top, "description");
-    config_sources(errors, top, document, c);
-    config_scoring(errors, top, document, c);
 }
 
 static int config_read(struct api_config *ret, json_t *value, enum spec_document document,

@@ -70,8 +70,7 @@ static json_t *work_report_config(const json_t *object)
     return json_array_get(kube_list(object, "spec", "manifestConfigs", NULL), 0);
 }
 
-/* Whether `have` contains all of `want`. Additional members are fine, additional list items are not.
- * Recurses no deeper than `want`. */
+/* Whether `have` contains all of `want`, and no more list items. Recurses no deeper than `want`. */
 static bool json_covers(const json_t *have, const json_t *want)
 {
     const char *name;
@@ -114,8 +113,7 @@ static bool has_frame(const json_t *object, const char *agent_namespace)
     return json_covers(object, want);
 }
 
-/* Whether the condition has the status, for that generation or a later one. `otherwise`: if it has no
- * observedGeneration. */
+/* Whether it has the status for this generation or later. No observedGeneration counts as `otherwise`. */
 static bool is_current(const json_t *c, const char *status, int64_t generation, int64_t otherwise)
 {
     int64_t observed = otherwise;

@@ -1,8 +1,6 @@
 #include "controller/hub/state/state.h"
 
-#include "controller/kube/json.h"
 #include "exporter/base/log.h"
-#include "exporter/metric/metrics.h"
 
 /* ---- Writing ManifestWorks ---- */
 
@@ -47,8 +45,7 @@ static void cluster_remove_if_gone(struct hub *h, struct hub_cluster *c)
     hub_schedule_recount(h);
 }
 
-/* What ends with a short absence of the API server is no failure of the cluster: its ManifestWork is merely
- * behind. */
+/* After a short absence of the API server a cluster is merely behind: it has not failed. */
 static void work_set_failed(struct hub_cluster *c, const struct kube_answer *a)
 {
     if (a->verdict != KUBE_RETRY || kube_absence_ms(c->hub->o.kube) >= KUBE_GRACE_MS)
@@ -102,8 +99,7 @@ static void work_on_deleted(struct kube_object *o, struct kube_answer *a)
     if (a->verdict == KUBE_NOT_FOUND)
         c->work = (struct work_found){0};
     else if (ok)
-        /* The work agent's finalizer may keep it for a while; the watch may also have shown its end
-         * already. */
+        /* The work agent's finalizer may keep it for a while, or the watch has shown its end. */
         c->work.deleting = c->work.exists;
     else
         work_set_failed(c, a);
@@ -131,7 +127,7 @@ static void work_write(struct hub_cluster *c)
     kube_object_call(&c->write, exists ? "patch" : "create", &rq, c->group->hash, work_on_written);
 }
 
-static void work_reconcile(void *arg, const char *name)
+void hub_work_write(void *arg, const char *name)
 {
     struct hub *h = arg;
     struct hub_cluster *c = map_get(&h->clusters, name);
@@ -149,27 +145,6 @@ static void work_reconcile(void *arg, const char *name)
     }
     c->write.written = 0; /* to create it again undoes nothing */
     kube_object_call(&c->write, "delete", &deletion, 0, work_on_deleted);
-}
-
-void hub_works_new(struct hub *h)
-{
-    /* A quarter of the rate is on top, for clusters without a work. */
-    const struct kube_queue_options o = {.work = work_reconcile,
-                                         .arg = h,
-                                         .kube = h->o.kube,
-                                         .max_active = 40,
-                                         .min_retry_ms = 500,
-                                         .max_retry_ms = 60 * 1000,
-                                         .per_second = h->o.api_qps + h->o.api_qps / 4 + 1,
-                                         .burst = h->o.api_burst + h->o.api_burst / 4 + 1};
-
-    h->works = (struct kube_writer){.kube = h->o.kube,
-                                    .query = "fieldManager=dynamic-scoring-controller",
-                                    .kind = "ManifestWork",
-                                    .detail = "cluster",
-                                    .count = hub_count_write,
-                                    .arg = h};
-    h->works.queue = kube_queue_new(h->o.loop, &o);
 }
 
 static void work_forgive(struct hub_cluster *c)
@@ -336,8 +311,7 @@ static void work_shown(struct hub *h, struct hub_cluster *c, const json_t *objec
     changed = cluster_read_report(c, object);
     c->leaving |= cluster_has_left(h, c);
     hub_cluster_reconcile(h, c);
-    /* In a large fleet there is always an agent that reports new times only: counting for each would never
-     * end. */
+    /* Some agent of a large fleet always reports new times only: counting for each would never end. */
     if (changed || !work_found_same(&before.work, &c->work) || before.leaving != c->leaving ||
         before.behind != c->behind || !before.write.failures != !c->write.failures ||
         !*before.write.trouble != !*c->write.trouble)

@@ -1,10 +1,7 @@
-/* The DynamicScoringConfigs: the one in use, those of other names, whose status says that they are not used;
- * and the plan. */
+/* The DynamicScoringConfigs, the one in use and those whose status says that they are not; and the plan. */
 #include "controller/hub/state/state.h"
 
-#include "controller/kube/json.h"
 #include "exporter/base/log.h"
-#include "exporter/base/str.h"
 
 static void config_done(struct hub_config *c)
 {
@@ -206,27 +203,12 @@ static void plan_make(struct hub *h)
             s->entry = n++;
         }
     h->plan = plan_new(entries, n, &h->config.masks, WORK_MAX_BYTES - WORK_FRAME_BYTES);
-}
-
-static void plan_assign(struct hub *h, struct hub_cluster *c)
-{
-    c->group = hub_cluster_target(h, c) == TARGET_WORK ? plan_group_of(h->plan, c->name) : NULL;
-    /* Another writer undid other summaries: these need not wait. */
-    if (c->write.undone && (!c->group || c->group->hash != c->write.written))
-        kube_queue_forget(h->works.queue, c->name);
-    hub_cluster_reconcile(h, c);
-}
-
-/* Scores are those of all scorers, distributed or not. */
-static void plan_count_scores(struct hub *h)
-{
-    const struct masks *m = &h->plan->masks;
-
-    for (size_t i = 0; i < m->n; i++)
+    /* Masks' scores are those of all scorers, distributed or not. */
+    for (size_t i = 0; i < h->plan->masks.n; i++)
         for (size_t k = 0; k < h->n_scorers; k++) {
             const char *score = h->by_age[k]->effective.score_name;
 
-            h->plan->of_masks[i].scores += score && glob_match(m->list[i].score, score);
+            h->plan->of_masks[i].scores += score && glob_match(h->plan->masks.list[i].score, score);
         }
 }
 
@@ -239,12 +221,15 @@ void hub_plan_make(struct hub *h)
     /* Without valid masks it is unknown which cluster gets what: everything stays as it is. No ManifestWork
      * is created before our finalizer is set: the config could go, and leave the works behind. */
     if (hub_is_distributing(h) && object_has_finalizer(h->config.object, HUB_FINALIZER) &&
-        h->config.masks.owner) {
+        h->config.masks.owner)
         plan_make(h);
-        plan_count_scores(h);
+    for (size_t at = 0; (c = map_next(&h->clusters, &at));) {
+        c->group = hub_cluster_target(h, c) == TARGET_WORK ? plan_group_of(h->plan, c->name) : NULL;
+        /* Another writer undid other summaries: these need not wait. */
+        if (c->write.undone && (!c->group || c->group->hash != c->write.written))
+            kube_queue_forget(h->works.queue, c->name);
+        hub_cluster_reconcile(h, c);
     }
-    for (size_t at = 0; (c = map_next(&h->clusters, &at));)
-        plan_assign(h, c);
     /* No longer needed: each cluster has its group. */
     for (size_t i = 0; h->plan && i < h->plan->n; i++) {
         struct map *clusters = TAKE_PTR(h->plan->entries[i].clusters);

@@ -1,8 +1,6 @@
 #include "controller/hub/state/state.h"
 
-#include "controller/kube/json.h"
 #include "exporter/base/log.h"
-#include "exporter/metric/metrics.h"
 
 #include <stdio.h>
 
@@ -100,6 +98,47 @@ bool hub_synced(const struct hub *h)
         if (!hub_watch_listed(h, i))
             return false;
     return true;
+}
+
+/* ---- The writers of ManifestWorks and statuses ---- */
+
+static void hub_count_write(void *arg, const char *operation, const struct kube_answer *a)
+{
+    struct hub *h = arg;
+
+    metric_add(h->o.metrics, METRIC_HUB_WRITES, LV(operation, kube_verdict_word(a->verdict)), 1);
+}
+
+static void writers_new(struct hub *h)
+{
+    /* A quarter of the rate is on top, for clusters without a work. */
+    const struct kube_queue_options works = {.work = hub_work_write,
+                                             .arg = h,
+                                             .kube = h->o.kube,
+                                             .max_active = 40,
+                                             .min_retry_ms = 500,
+                                             .max_retry_ms = 60 * 1000,
+                                             .per_second = h->o.api_qps + h->o.api_qps / 4 + 1,
+                                             .burst = h->o.api_burst + h->o.api_burst / 4 + 1};
+    const struct kube_queue_options status = {.work = hub_status_write,
+                                              .arg = h,
+                                              .kube = h->o.kube,
+                                              .max_active = 16,
+                                              .max_retry_ms = 60 * 1000,
+                                              .per_second = 10 * (h->o.api_qps / 4 + 1),
+                                              .burst = 10 * (h->o.api_burst / 4 + 1)};
+
+    h->works = (struct kube_writer){.kube = h->o.kube,
+                                    .query = "fieldManager=dynamic-scoring-controller",
+                                    .kind = "ManifestWork",
+                                    .detail = "cluster",
+                                    .count = hub_count_write,
+                                    .arg = h};
+    h->status = h->works;
+    h->status.kind = "status";
+    h->status.detail = "object";
+    h->works.queue = kube_queue_new(h->o.loop, &works);
+    h->status.queue = kube_queue_new(h->o.loop, &status);
 }
 
 /* ---- Strays ----
@@ -312,8 +351,7 @@ struct hub *hub_new(const struct hub_options *o)
     kube_timer_move(o->loop, &h->retally, KUBE_FAR_MS);
     h->events =
         kube_events_new(o->kube, "dynamic-scoring.open-cluster-management.io/controller", o->identity);
-    hub_works_new(h);
-    hub_statuses_new(h);
+    writers_new(h);
     watches_new(h);
     strays_new(h);
     if (o->leader_elect)
@@ -359,8 +397,7 @@ struct hub *hub_free(struct hub *h)
 
 /* ---- Gauges ----
  *
- * Only the active controller has gauges of scorers and clusters: two replicas would
- * report everything twice, and a standby does not know it. */
+ * Only the active controller has those of scorers and clusters: a standby would report them twice. */
 
 /* Sets the gauge, or removes it while its value is unknown. */
 static void gauge_set(struct metrics *m, enum metric id, const char *const *labels, bool known, double v)

@@ -1,8 +1,6 @@
 #include "controller/hub/state/state.h"
 
-#include "controller/kube/json.h"
 #include "exporter/base/log.h"
-#include "exporter/metric/metrics.h"
 
 /* Computes the effective configuration. A change schedules a plan. */
 static void scorer_refresh(struct hub_scorer *s)

@@ -1,6 +1,5 @@
 #include "controller/hub/state/state.h"
 
-#include "controller/kube/json.h"
 #include "exporter/base/text.h"
 
 #include <stdio.h>
@@ -64,6 +63,11 @@ void hub_schedule_status(struct hub *h, const char *kind, const char *name, bool
     kube_queue_add(h->status.queue, key);
 }
 
+void hub_count_reconcile(struct hub *h, const char *controller, bool ok)
+{
+    metric_add(h->o.metrics, METRIC_HUB_RECONCILES, LV(controller, ok ? "success" : "failure"), 1);
+}
+
 /* ---- Questions ---- */
 
 bool object_is_deleting(const json_t *object)
@@ -114,8 +118,7 @@ bool hub_watch_listed(const struct hub *h, size_t kind)
     return kind >= HUB_PLACEMENTS && (!hub_uses_placements(h) || watch_is_hopeless(w));
 }
 
-/* A hub without add-ons lacks nothing: agents may be installed by other means. Nor does one without
- * Placements that no scorer names. */
+/* A hub lacks nothing without add-ons, as agents may come by other means, or Placements of no scorer. */
 const char *hub_watch_trouble(const struct hub *h, size_t kind)
 {
     const struct kube_watch *w = h->watches[kind].watch;
@@ -296,90 +299,21 @@ bool hub_masks_counted(const struct hub *h)
     return h->plan && h->plan->masks.owner == h->config.masks.owner;
 }
 
-bool hub_mask_matches(const struct hub *h, size_t i)
+void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i)
 {
-    return h->plan->of_masks[i].clusters && h->plan->of_masks[i].scores;
-}
-
-static const char *cluster_near(const struct hub *h, const char *text)
-{
-    const struct hub_cluster *c;
-    const char *found = NULL;
-    unsigned best = MASK_FAR;
+    const struct mask *m = &h->plan->masks.list[i];
+    const struct plan_mask *counts = &h->plan->of_masks[i];
+    const struct {
+        const char *what, *field, *text;
+        size_t n;
+    } parts[] = {{"cluster", "clusterName", m->cluster, counts->clusters},
+                 {"score", "scoreName", m->score, counts->scores}};
     size_t at = 0;
 
-    while ((c = map_next(&h->clusters, &at)))
-        if (c->managed && mask_name_is_nearer(text, c->name, &best))
-            found = c->name;
-    return found;
-}
-
-/* Also by the name of the DynamicScorer, which is easily taken for that of its score. */
-static const char *score_near(const struct hub *h, const char *text)
-{
-    const char *found = NULL;
-    unsigned best = MASK_FAR;
-
-    for (size_t i = 0; i < h->n_scorers; i++) {
-        const char *score = cstr(h->by_age[i]->effective.score_name);
-
-        if (*score &&
-            (mask_name_is_nearer(text, score, &best) || mask_name_is_nearer(text, h->by_age[i]->name, &best)))
-            found = score;
-    }
-    return found;
-}
-
-static void mask_put_part(struct buf *into, const char *what, const char *field, const char *text,
-                          const char *near)
-{
-    (void)!buf_printf(into, "no %s matches %s \"%.80s\"", what, field, text);
-    if (strpbrk(text, "[]{}()|"))
-        (void)!buf_puts(into, ": only * and ? are wildcards");
-    else if (near)
-        (void)!buf_printf(into, ": did you mean \"%.253s\"?", near);
-}
-
-void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i, bool near)
-{
-    const struct mask *m = &h->plan->masks.list[i];
-    const struct plan_mask *counts = &h->plan->of_masks[i];
-    BUF_AUTO(text, MASK_WARNING_BYTES - 1);
-
-    if (!counts->clusters)
-        mask_put_part(&text, "cluster", "clusterName", m->cluster, near ? cluster_near(h, m->cluster) : NULL);
-    if (!counts->clusters && !counts->scores)
-        (void)!buf_puts(&text, ", ");
-    if (!counts->scores)
-        mask_put_part(&text, "score", "scoreName", m->score, near ? score_near(h, m->score) : NULL);
-    (void)snprintf(ret, MASK_WARNING_BYTES, "%.*s", STR_ARG(buf_str(&text)));
-}
-
-enum { LISTED_MASKS = 20, MASK_VALUE_BYTES = 1023 };
-
-static json_t *mask_value(const struct hub *h, size_t i)
-{
-    const struct mask *m = &h->plan->masks.list[i];
-    const struct plan_mask *counts = &h->plan->of_masks[i];
-    char warning[MASK_WARNING_BYTES];
-
-    hub_mask_warning(warning, h, i, false);
-    return json_pack("{s:o, s:o, s:I, s:I, s:o*}", "clusterName", kube_line(m->cluster, MASK_VALUE_BYTES),
-                     "scoreName", kube_line(m->score, MASK_VALUE_BYTES), "clusters",
-                     (json_int_t)counts->clusters, "scores", (json_int_t)counts->scores, "warning",
-                     *warning ? kube_line(warning, MASK_VALUE_BYTES) : NULL);
-}
-
-json_t *hub_masks_value(const struct hub *h)
-{
-    json_t *list;
-
-    if (!hub_masks_counted(h) || !h->plan->masks.n)
-        return NULL;
-    list = json_array();
-    for (int matching = 0; matching < 2; matching++)
-        for (size_t i = 0; i < h->plan->masks.n && json_array_size(list) < LISTED_MASKS; i++)
-            if (hub_mask_matches(h, i) == matching)
-                json_array_append_new(list, mask_value(h, i));
-    return list;
+    ret[0] = '\0';
+    for (size_t k = 0; k < ARRAY_SIZE(parts); k++)
+        if (!parts[k].n)
+            at += (size_t)snprintf(ret + at, MASK_WARNING_BYTES - at, "%sno %s matches %s \"%.80s\"%s",
+                                   at ? ", " : "", parts[k].what, parts[k].field, parts[k].text,
+                                   strpbrk(parts[k].text, "[]{}()|") ? ": only * and ? are wildcards" : "");
 }

@@ -20,6 +20,7 @@
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/client.h"
+#include "controller/kube/json.h"
 #include "controller/kube/lease.h"
 #include "controller/kube/watch.h"
 #include "controller/kube/writer.h"
@@ -30,7 +31,6 @@
 #include "exporter/base/map.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/out.h"
-#include "exporter/web/access.h"
 
 #define HUB_API       "dynamic-scoring.open-cluster-management.io/v1alpha1"
 #define HUB_CONFIG    "dynamic-scoring-config" /* the only DynamicScoringConfig that is used */
@@ -104,8 +104,7 @@ struct last_status {
     json_t *before;  /* the object's status until then */
 };
 
-/* Where the clusters' ManifestWorks have it: in the list of those that agents call, or of those that they do
- * not call for now. */
+/* Where the ManifestWorks have it: in the list that agents call, or in the one that they leave for now. */
 enum hub_place { PLACE_NONE, PLACE_SUMMARIES, PLACE_SUSPENDED };
 
 struct hub_scorer {
@@ -235,9 +234,10 @@ void hub_schedule_tally(struct hub *h);
 void hub_schedule_recount(struct hub *h);
 /* Likewise when time alone changes a state: scores expire, or a scorer has waited long enough. */
 void hub_schedule_look(struct hub *h);
-/* Looks at the status of one object: kind "scorer" or "config". hurry: also ends a back-off, since
- * a user has changed the object. */
+/* Looks at the status of a "scorer" or "config". hurry: a user has changed the object, so ends a back-off. */
 void hub_schedule_status(struct hub *h, const char *kind, const char *name, bool hurry);
+
+void hub_count_reconcile(struct hub *h, const char *controller, bool ok);
 
 /* Whether a kind's objects have been listed, or need not be: add-ons only if they can be. */
 bool hub_watch_listed(const struct hub *h, size_t kind);
@@ -254,26 +254,21 @@ bool hub_is_distributing(const struct hub *h);
 bool hub_uses_placements(const struct hub *h);
 /* NULL when there is none of that name. */
 struct hub_scorer *hub_scorer_find(const struct hub *h, const char *name);
-/* By probes or by agents' reports, as its spec says. Unknown if it is not checked, and on a standby unless
- * the hub probes it. */
+/* By probes or agents' reports. Unknown if it is not checked, and on a standby unless the hub probes it. */
 enum probe_health hub_scorer_health(const struct hub_scorer *s);
 /* "Unknown", "Active", "Inactive" or "Degraded". */
 const char *health_word(enum probe_health health);
-/* Whether it is still to be seen if /config can be read. Until then the DynamicScorer's own fields, which the
- * next moment may replace, are sent to no cluster that does not have them. */
+/* Whether it is still to be seen if /config can be read: until then its own fields go to no new cluster. */
 bool hub_scorer_awaits_config(const struct hub_scorer *s);
-/* What its health allows. A scorer that agents check is always in the summaries, as nobody could report on it
- * otherwise. */
+/* What its health allows. One that agents check is always in the summaries: nobody else reports on it. */
 enum hub_place hub_scorer_place(const struct hub_scorer *s);
-/* The first of the scorer's Placements that gives it no cluster, with the reason of a condition and what is
- * wrong with it; NULL if there is none. */
+/* The first of its Placements that gives it no cluster, with a condition's reason, and `why`; or NULL. */
 const char *hub_scorer_bad_placement(const struct hub_scorer *s, const char **reason, char why[256]);
 /* Whether the decision is one of the scorer's Placements. */
 bool hub_scorer_has_decision(const struct hub_scorer *s, const json_t *decision);
 /* Whether it shares the AddOnPlacementScore, but not the score name, with its older or younger one. */
 bool hub_scorer_shares_object(const struct hub_scorer *s);
-/* Whether a ManifestWork goes with the DynamicScoringConfig: ours, or one of the reference implementation
- * that we have not written yet. */
+/* Whether it goes with the DynamicScoringConfig: ours, or the reference's that we have not written yet. */
 bool hub_work_is_ours(const struct hub *h, const struct work_found *w);
 
 enum hub_target { TARGET_UNCHANGED, TARGET_WORK, TARGET_NO_WORK };
@@ -287,16 +282,11 @@ void hub_clusters_free_gone(struct hub *h);
 
 /* Whether the counts of the plan's masks are those of the newest masks. */
 bool hub_masks_counted(const struct hub *h);
-bool hub_mask_matches(const struct hub *h, size_t i);
 
 enum { MASK_WARNING_BYTES = 800 };
 
-/* Why mask i matches nothing, and which name may be meant; empty when it matches. With `near`,
- * looks at all names. */
-void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i, bool near);
-
-/* The first masks for the status, those that match nothing before the others. NULL without any. */
-json_t *hub_masks_value(const struct hub *h);
+/* Why mask i matches nothing; empty when it matches. */
+void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i);
 
 /* ---- tally.c ---- */
 
@@ -321,8 +311,7 @@ enum pair_state hub_pair_state(const struct hub_scorer *s, const struct hub_clus
 /* Until when (Unix time) a scorer without any score counts as starting: twice its interval after the first
  * distribution, or twice the time between reports if that is longer. INT64_MAX before the first one. */
 int64_t hub_scorer_patience_ms(const struct hub_scorer *s);
-/* Brings h->totals and each scorer's tally up to date, if hub_schedule_tally() was called since the last
- * time. */
+/* Brings h->totals and each scorer's tally up to date, unless h->tallied. */
 void hub_tally(struct hub *h);
 
 /* ---- status.c ---- */
@@ -337,23 +326,20 @@ bool status_scorer_ready(const struct hub_scorer *s);
 
 /* Cancels what is under way. */
 void last_status_done(struct last_status *s);
-void hub_statuses_new(struct hub *h);
+/* The work of the queue h->status. hub: a struct hub. */
+void hub_status_write(void *hub, const char *key);
 /* Cancels the writes under way. */
 void hub_statuses_cancel(struct hub *h);
-/* For struct kube_writer. */
-void hub_count_write(void *hub, const char *operation, const struct kube_answer *a);
-void hub_count_reconcile(struct hub *h, const char *controller, bool ok);
 
 /* ---- clusters.c: the managed ones, and those that still have a ManifestWork of ours ---- */
 
-/* Starts the queue of ManifestWorks. */
-void hub_works_new(struct hub *h);
+/* The work of the queue h->works. hub: a struct hub. */
+void hub_work_write(void *hub, const char *cluster);
 /* Cancels the writes under way. */
 void hub_works_cancel(struct hub *h);
 /* Has the ManifestWork written if it is not as it should be. */
 void hub_cluster_reconcile(struct hub *h, struct hub_cluster *c);
-/* Before a plan: a cluster without a ManagedCluster has left, and a work that its watch lacks, though it has
- * shown all until its last write, is gone. */
+/* Before a plan: clusters without a ManagedCluster have left, and works that their watch lacks are gone. */
 void hub_clusters_review(struct hub *h);
 void hub_clusters_free(struct hub *h);
 

@@ -1,7 +1,6 @@
 /* Statuses of DynamicScorers and DynamicScoringConfigs, computed from the state. Pure. */
 #include "controller/hub/state/state.h"
 
-#include "controller/kube/json.h"
 #include "exporter/base/text.h"
 
 #include <stdarg.h>
@@ -11,8 +10,7 @@
 
 enum truth { TRUTH_UNKNOWN, TRUTH_TRUE, TRUTH_FALSE };
 
-/* A metav1.Condition without its times. A message contains nothing that changes all the time, such as
- * latencies: each change is a write. */
+/* A metav1.Condition without its times. Each change is a write: a message has no latency or the like. */
 struct condition {
     const char *type;
     enum truth status;
@@ -37,11 +35,6 @@ static void PRINTF_LIKE(4, 5)
     /* The API server rejects a status with an empty reason. */
     text_line(c->reason, sizeof(c->reason), str_of(*reason ? reason : "Failing"));
     text_line(c->message, sizeof(c->message), str_of(text));
-}
-
-static void condition_copy(struct condition *c, const struct condition *from)
-{
-    condition_set(c, from->status, from->reason, "%s", from->message);
 }
 
 /* Takes the condition from the object's status; false when that is of another generation. */
@@ -154,9 +147,8 @@ static void condition_unconfirmed(struct condition *c, size_t n, size_t of, cons
 /* ---- DynamicScoringConfigs: the state of the whole fleet ---- */
 
 enum { CONFIG_VALID, CONFIG_DISTRIBUTED, CONFIG_READY, CONFIG_CONDITIONS };
-enum { NAMED_SCORERS = 5, NAMES_BYTES = 2048 };
+enum { NAMED_SCORERS = 5, NAMED_MASKS = 3, NAMES_BYTES = 2048 };
 enum { CONFIG_DISTRIBUTED_BYTES = 400 }; /* in the message of Ready */
-enum { NAMED_MASKS = 3 };
 
 #define REASON_UNMATCHED "MasksMatchNothing"
 
@@ -167,9 +159,11 @@ static void config_set_valid(const struct hub *h, const struct hub_config *c, st
     size_t unmatched = 0;
 
     for (size_t i = 0; !*c->masks_error && hub_masks_counted(h) && i < h->plan->masks.n; i++) {
-        if (hub_mask_matches(h, i) || unmatched++ >= NAMED_MASKS)
+        const struct plan_mask *m = &h->plan->of_masks[i];
+
+        if ((m->clusters && m->scores) || unmatched++ >= NAMED_MASKS)
             continue;
-        hub_mask_warning(warning, h, i, true);
+        hub_mask_warning(warning, h, i);
         (void)!buf_printf(&text, "%s%s", unmatched > 1 ? "; " : "", warning);
     }
     if (unmatched > NAMED_MASKS)
@@ -179,7 +173,7 @@ static void config_set_valid(const struct hub *h, const struct hub_config *c, st
                       c->masks.owner ? "the last valid masks stay active"
                                      : "clusters keep their scorers until the masks are valid");
     else if (unmatched)
-        /* "1 of 2 masks matches nothing: no cluster matches clusterName "c": did you mean "c1"?" */
+        /* "1 of 2 masks matches nothing: no cluster matches clusterName "c"" */
         condition_set(valid, TRUTH_TRUE, REASON_UNMATCHED, "%zu of %zu mask%s match%s nothing: %.*s",
                       unmatched, h->plan->masks.n, plural_s(h->plan->masks.n), unmatched == 1 ? "es" : "",
                       STR_ARG(buf_str(&text)));
@@ -276,29 +270,53 @@ static void config_set_ready(const struct hub *h, struct condition list[CONFIG_C
     else if (!hub_is_distributing(h) || !h->config.masks.owner || h->totals.up_to_date <= h->totals.unapplied)
         cause = &list[CONFIG_DISTRIBUTED];
     if (cause)
-        condition_copy(&list[CONFIG_READY], cause);
+        condition_set(&list[CONFIG_READY], cause->status, cause->reason, "%s", cause->message);
     else
         condition_set(&list[CONFIG_READY], TRUTH_TRUE, "Ready", "%.*s%s%s",
                       unmatched ? CONFIG_DISTRIBUTED_BYTES : -1, list[CONFIG_DISTRIBUTED].message,
                       unmatched ? "; " : "", unmatched ? list[CONFIG_VALID].message : "");
 }
 
-static json_t *config_failing_value(const struct hub_totals *t)
-{
-    json_t *failing = t->named.n ? json_array() : NULL;
+enum { LISTED_MASKS = 20 };
 
-    for (size_t i = 0; i < t->named.n; i++)
-        json_array_append_new(
-            failing, json_pack("{s:s, s:o}", "name", t->named.list[i]->name, "error",
-                               kube_line(config_cluster_error(t->named.list[i]), STATUS_LINE_BYTES)));
-    return failing;
+static json_t *config_mask_value(const struct hub *h, size_t i)
+{
+    const struct mask *m = &h->plan->masks.list[i];
+    const struct plan_mask *counts = &h->plan->of_masks[i];
+    char warning[MASK_WARNING_BYTES];
+
+    hub_mask_warning(warning, h, i);
+    return json_pack("{s:o, s:o, s:I, s:I, s:o*}", "clusterName", kube_line(m->cluster, STATUS_LINE_BYTES),
+                     "scoreName", kube_line(m->score, STATUS_LINE_BYTES), "clusters",
+                     (json_int_t)counts->clusters, "scores", (json_int_t)counts->scores, "warning",
+                     *warning ? kube_line(warning, STATUS_LINE_BYTES) : NULL);
+}
+
+/* The first masks, those that match nothing before the others. NULL without any. */
+static json_t *config_masks_value(const struct hub *h)
+{
+    json_t *list;
+
+    if (!hub_masks_counted(h) || !h->plan->masks.n)
+        return NULL;
+    list = json_array();
+    for (int matching = 0; matching < 2; matching++)
+        for (size_t i = 0; i < h->plan->masks.n && json_array_size(list) < LISTED_MASKS; i++)
+            if ((h->plan->of_masks[i].clusters && h->plan->of_masks[i].scores) == matching)
+                json_array_append_new(list, config_mask_value(h, i));
+    return list;
 }
 
 static json_t *config_value(const struct hub *h, json_int_t generation, json_t *conditions)
 {
     const struct hub_totals *t = &h->totals;
+    json_t *failing = t->named.n ? json_array() : NULL;
     json_int_t distributed = 0;
 
+    for (size_t i = 0; i < t->named.n; i++)
+        json_array_append_new(
+            failing, json_pack("{s:s, s:o}", "name", t->named.list[i]->name, "error",
+                               kube_line(config_cluster_error(t->named.list[i]), STATUS_LINE_BYTES)));
     for (size_t i = 0; h->plan && i < h->plan->n; i++)
         distributed += !h->plan->entries[i].suspended;
     return json_pack("{s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:I, s:o*, s:o*, s:o}",
@@ -308,8 +326,7 @@ static json_t *config_value(const struct hub *h, json_int_t generation, json_t *
                      (json_int_t)t->reporting, "scorers", "total", (json_int_t)h->n_scorers, "distributed",
                      distributed, "leftOut", (json_int_t)h->n_scorers - distributed, "noRoom",
                      (json_int_t)t->left_out, "summariesBytes", (json_int_t)t->largest, "masks",
-                     hub_masks_value(h), "failingClusters", config_failing_value(t), "conditions",
-                     conditions);
+                     config_masks_value(h), "failingClusters", failing, "conditions", conditions);
 }
 
 json_t *status_of_config(const struct hub *h, const struct hub_config *c)
@@ -339,20 +356,6 @@ json_t *status_of_config(const struct hub *h, const struct hub_config *c)
 
 #define REASON_SUSPENDED "Suspended"
 enum { NAMED_REASON_BYTES = 250 }; /* in a condition's message, which names several */
-
-/* Why the scorer is in no cluster's summaries, whatever the masks; NULL when it may be. */
-static const char *clusters_not_selected(const struct hub_scorer *s)
-{
-    if (!effective_usable(&s->effective))
-        return "not distributed: there is no valid summary";
-    if (s->older)
-        return "not distributed: an older DynamicScorer uses the same score name or AddOnPlacementScore";
-    if (hub_scorer_place(s) != PLACE_NONE)
-        return NULL;
-    return hub_scorer_awaits_config(s)
-               ? "not distributed: it is not known yet whether /config can be read"
-               : "not distributed: it is not known yet whether the scoring API is healthy";
-}
 
 static void clusters_set_distributed(const struct hub_scorer *s, struct condition *c)
 {
@@ -414,7 +417,6 @@ static void clusters_add_one_item(const struct tally *t, struct condition *c)
 static void scorer_set_distributed(const struct hub_scorer *s, struct condition *c)
 {
     const struct hub *h = s->hub;
-    const char *why = clusters_not_selected(s);
 
     if (!h->config.object)
         condition_set(c, TRUTH_FALSE, "NoConfig", "no DynamicScoringConfig named %s in namespace %s",
@@ -425,8 +427,15 @@ static void scorer_set_distributed(const struct hub_scorer *s, struct condition 
     else if (!h->config.masks.owner)
         condition_set(c, TRUTH_FALSE, "InvalidMasks", "DynamicScoringConfig %s: %s", HUB_CONFIG,
                       h->config.masks_error);
-    else if (why)
-        condition_set(c, TRUTH_FALSE, "NotSelected", "%s", why);
+    else if (!effective_usable(&s->effective))
+        condition_set(c, TRUTH_FALSE, "NotSelected", "not distributed: there is no valid summary");
+    else if (s->older)
+        condition_set(
+            c, TRUTH_FALSE, "NotSelected",
+            "not distributed: an older DynamicScorer uses the same score name or AddOnPlacementScore");
+    else if (hub_scorer_place(s) == PLACE_NONE)
+        condition_set(c, TRUTH_FALSE, "NotSelected", "not distributed: it is not known yet whether %s",
+                      hub_scorer_awaits_config(s) ? "/config can be read" : "the scoring API is healthy");
     else if (!h->totals.managed)
         condition_set(c, TRUTH_FALSE, "NoClusters", "no ManagedCluster is accepted");
     else if (s->entry == SIZE_MAX)
@@ -569,12 +578,15 @@ static void scorer_set_inactive(const struct hub_scorer *s, const struct probe_p
         condition_set(c, TRUTH_FALSE, "NotProbed", "the scoring API was unhealthy when last probed%s", kept);
 }
 
-/* By the hub's probes. */
-static void scorer_set_probed(const struct hub_scorer *s, struct condition *c)
+static void scorer_set_healthy(const struct hub_scorer *s, struct condition *c)
 {
     const struct probe_status *p = probe_status(s->probe);
 
-    if (p->health == HEALTH_INACTIVE)
+    if (s->spec.health_check == HEALTH_CHECK_AGENTS)
+        scorer_set_reported(s, c);
+    else if (s->spec.health_check == HEALTH_CHECK_NONE)
+        condition_set(c, TRUTH_UNKNOWN, "NotChecked", "spec.healthCheck is None");
+    else if (p->health == HEALTH_INACTIVE)
         scorer_set_inactive(s, &p->probe, c);
     else if (p->health == HEALTH_ACTIVE && p->probe.asked && !p->probe.ok)
         condition_set(c, TRUTH_TRUE, "Healthy",
@@ -586,16 +598,6 @@ static void scorer_set_probed(const struct hub_scorer *s, struct condition *c)
         condition_set(c, TRUTH_UNKNOWN, p->probe.reason, "%s", p->probe.message);
     else
         condition_set(c, TRUTH_UNKNOWN, "NotProbed", "the scoring API has not been probed yet");
-}
-
-static void scorer_set_healthy(const struct hub_scorer *s, struct condition *c)
-{
-    if (s->spec.health_check == HEALTH_CHECK_HUB)
-        scorer_set_probed(s, c);
-    else if (s->spec.health_check == HEALTH_CHECK_AGENTS)
-        scorer_set_reported(s, c);
-    else
-        condition_set(c, TRUTH_UNKNOWN, "NotChecked", "spec.healthCheck is None");
 }
 
 static void scorer_set_synced(const struct hub_scorer *s, struct condition *c)
@@ -679,8 +681,7 @@ static void scorer_set_unique(const struct hub_scorer *s, struct condition *c)
                       s->effective.score_name);
 }
 
-/* The condition that keeps the scorer from working on any cluster; NULL when none does. False goes before
- * Unknown. */
+/* What keeps the scorer from working on any cluster, False before Unknown; NULL when nothing does. */
 static const struct condition *scorer_blocking_condition(const struct hub_scorer *s,
                                                          const struct condition list[])
 {
@@ -710,7 +711,7 @@ static void scorer_set_unscored(const struct hub_scorer *s, const struct conditi
     bool waits = loop_wall(s->hub->o.loop).ms < hub_scorer_patience_ms(s);
 
     if (!is_pending || !t->selected)
-        condition_copy(ready, scoring);
+        condition_set(ready, scoring->status, scoring->reason, "%s", scoring->message);
     else
         condition_set(ready, waits || !t->reporting ? TRUTH_UNKNOWN : TRUTH_FALSE,
                       waits           ? "Waiting"
@@ -730,7 +731,7 @@ static void scorer_set_ready(const struct hub_scorer *s, const struct condition 
     if (cause == &list[SCORING])
         scorer_set_unscored(s, cause, ready);
     else if (cause)
-        condition_copy(ready, cause);
+        condition_set(ready, cause->status, cause->reason, "%s", cause->message);
     else
         condition_set(ready, TRUTH_TRUE, "Ready", "%.*s%s%.*s%s%s", unsynced ? SYNCED_BYTES : 0,
                       synced->message, unsynced ? "; " : "", partly ? DISTRIBUTED_BYTES : 0,

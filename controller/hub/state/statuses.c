@@ -1,9 +1,6 @@
 /* Writes statuses and finalizers by a queue of objects, and nothing that is already so; sends Events. */
 #include "controller/hub/state/state.h"
 
-#include "controller/kube/json.h"
-#include "exporter/metric/metrics.h"
-
 void last_status_done(struct last_status *s)
 {
     kube_object_done(&s->status);
@@ -121,20 +118,6 @@ static void status_events(struct kube_events *e, const json_t *object, const cha
     }
 }
 
-/* ---- Counters ---- */
-
-void hub_count_write(void *arg, const char *operation, const struct kube_answer *a)
-{
-    struct hub *h = arg;
-
-    metric_add(h->o.metrics, METRIC_HUB_WRITES, LV(operation, kube_verdict_word(a->verdict)), 1);
-}
-
-void hub_count_reconcile(struct hub *h, const char *controller, bool ok)
-{
-    metric_add(h->o.metrics, METRIC_HUB_RECONCILES, LV(controller, ok ? "success" : "failure"), 1);
-}
-
 /* ---- Whose status ---- */
 
 /* The parts of a scorer or a config that are needed here. */
@@ -178,9 +161,8 @@ static bool config_works_left(const struct hub *h)
     return false;
 }
 
-/* A merge patch that adds or removes our finalizer; NULL when it is as it should be. The reference's goes
- * when ours is there, or nothing is left to hold; an object that is being deleted accepts no new one. Order
- * and all others stay. */
+/* A merge patch that adds or removes our finalizer, or NULL. The reference's goes when ours is there, or
+ * nothing is left to hold; an object that is being deleted accepts no new one. Order and all others stay. */
 static json_t *config_finalizer_patch(const struct hub *h, const struct hub_config *c)
 {
     json_t *current = kube_list(c->object, "metadata", "finalizers", NULL), *one;
@@ -305,38 +287,18 @@ static bool status_reconcile(struct hub *h, const char *key, const struct subjec
     return true;
 }
 
-static void status_work_on_key(void *arg, const char *key)
+void hub_status_write(void *arg, const char *key)
 {
     struct hub *h = arg;
     struct subject s;
     bool known = h->active && subject_find(h, key, &s);
 
-    /* While the watch has yet to show our last write, the object's state is unknown; it is reconciled again
-     * when the watch shows it. */
+    /* Until the watch shows our last write the state is unknown; then the object is reconciled again. */
     if (!known ||
         (s.last->key && (kube_object_see(&s.last->status, s.object) == KUBE_SEEN_OLD ||
                          kube_object_see(&s.last->finalizer, s.object) == KUBE_SEEN_OLD)) ||
         !status_reconcile(h, key, &s))
         kube_queue_done(h->status.queue, key, true, -1);
-}
-
-void hub_statuses_new(struct hub *h)
-{
-    const struct kube_queue_options o = {.work = status_work_on_key,
-                                         .arg = h,
-                                         .kube = h->o.kube,
-                                         .max_active = 16,
-                                         .max_retry_ms = 60 * 1000,
-                                         .per_second = 10 * (h->o.api_qps / 4 + 1),
-                                         .burst = 10 * (h->o.api_burst / 4 + 1)};
-
-    h->status = (struct kube_writer){.kube = h->o.kube,
-                                     .query = "fieldManager=dynamic-scoring-controller",
-                                     .kind = "status",
-                                     .detail = "object",
-                                     .count = hub_count_write,
-                                     .arg = h};
-    h->status.queue = kube_queue_new(h->o.loop, &o);
 }
 
 void hub_statuses_cancel(struct hub *h)

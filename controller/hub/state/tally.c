@@ -114,8 +114,7 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const 
     t->reporting += c->report.exists;
     if (s->effective.n_items > 1 && c->report.exists && !c->report.takes_items)
         tally_name(&t->one_item, c, 0);
-    /* The hub alone cannot reach the scoring API: the agent could after the first of the probes failed that
-     * made it unhealthy. */
+    /* The hub alone cannot reach the scoring API: the agent could after the first failed probe. */
     t->scored_meanwhile +=
         p == PAIR_SUSPENDED && cell &&
         (int64_t)cell->succeeded * 1000 > (probe_status(s->probe)->failing_ms ?: s->suspended_ms);

@@ -76,68 +76,11 @@ static void keeps_the_document_as_long_as_the_masks(void **state)
     assert_string_equal(m.list[1].score, "*");
 }
 
-static void finds_the_name_that_is_meant(void **state)
-{
-    static const struct {
-        const char *text, *name;
-        unsigned edits; /* MASK_FAR: not meant */
-    } cases[] = {
-        {"sample-scorer", "sample_scorer", 0},
-        {"Sample.Scorer", "sample-scorer", 0},
-        {"esat-1", "east-1", 2},
-        {"east1", "east-1", 1},
-        {"cluster-007", "cluster-07", 1},
-        {"cpuload", "cpu_load", 1},
-        {"memory", "cpu_load", MASK_FAR},
-        {"ab", "cd", MASK_FAR},
-        {"ab", "ac", MASK_FAR},
-        {"abc", "abd", 1},
-        {"cluster", "cluster-1234", MASK_FAR},
-        {"", "a", MASK_FAR},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        unsigned best = MASK_FAR;
-        bool nearer = mask_name_is_nearer(cases[i].text, cases[i].name, &best);
-
-        if (nearer != (cases[i].edits < MASK_FAR) || best != cases[i].edits)
-            fail_msg("%s, %s: %u", cases[i].text, cases[i].name, best);
-    }
-}
-
-static void prefers_the_nearest_name(void **state)
-{
-    unsigned best = MASK_FAR;
-
-    (void)state;
-    assert_true(mask_name_is_nearer("cluster-17", "cluster-28", &best));
-    assert_true(mask_name_is_nearer("cluster-17", "cluster-18", &best));
-    assert_false(mask_name_is_nearer("cluster-17", "cluster-16", &best));
-    assert_int_equal(best, 1);
-}
-
-static void suggests_nothing_for_names_that_are_too_long(void **state)
-{
-    char name[300];
-    unsigned best = MASK_FAR;
-
-    (void)state;
-    memset(name, 'a', sizeof(name) - 1);
-    name[sizeof(name) - 1] = '\0';
-    assert_false(mask_name_is_nearer(name, name, &best));
-    name[253] = '\0';
-    assert_true(mask_name_is_nearer(name, name, &best));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_both_lists_or_names_the_first_error),
         cmocka_unit_test(keeps_the_document_as_long_as_the_masks),
-        cmocka_unit_test(finds_the_name_that_is_meant),
-        cmocka_unit_test(prefers_the_nearest_name),
-        cmocka_unit_test(suggests_nothing_for_names_that_are_too_long),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
