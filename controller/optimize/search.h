@@ -18,8 +18,6 @@ struct layout {
     uint32_t *site_of;         /* [setting] */
     size_t *running_first;     /* [site + 1] */
     uint32_t *running;         /* workloads, by site */
-    size_t *limits_first;      /* [workload + 1] */
-    uint32_t *limits_of;       /* limits, by workload */
     size_t *slots_first;       /* [workload + 1]: a slot is a replica that may be placed */
     int64_t stays_needed;      /* by max_moves */
     const atomic_bool *cancel; /* or NULL */
@@ -67,27 +65,6 @@ static inline bool layout_is_scaled(const struct layout *l, size_t setting)
 static inline int64_t layout_request(const struct layout *l, size_t workload)
 {
     return problem_request(l->p, workload)[l->main] / l->grain;
-}
-
-/* Whether an ascending list has the number. */
-static inline bool list_has(const uint32_t *list, size_t n, uint32_t what)
-{
-    size_t low = 0, high = n;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (list[middle] < what)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < n && list[low] == what;
-}
-
-static inline bool limit_has_site(const struct problem_limit *limit, uint32_t site)
-{
-    return list_has(limit->sites, limit->n_sites, site);
 }
 
 /* ---- knapsack.c: which items gain most together (0/1; Balas and Zemel) ---- */
@@ -140,7 +117,6 @@ struct prices {
     int64_t *workload;  /* [workload] */
     int16_t *threshold; /* [workload]: the score that pays for it, rounded down; set by prices_set() */
     int64_t *resource;  /* [setting * n_resources + resource]: of the whole supply; not of l->main */
-    int64_t *limit;     /* [limit] */
     int64_t stay;       /* paid for each replica that stays */
     uint32_t stride;    /* scans look at every so many-th workload, others for other sites */
     bool *is_running;   /* [workload]: on the site of the last prices_at_site() */
@@ -194,7 +170,7 @@ struct dual {
     size_t n_picks, max_picks;
     int64_t value;  /* of the last evaluation, in 1 / PRICE_ONE */
     int64_t bound;  /* the lowest so far, of the sum of gains */
-    size_t n;       /* prices: of workloads, resources of settings, limits, stays */
+    size_t n;       /* prices: of workloads, resources of settings, stays */
     double *price;  /* those to be evaluated next */
     double *slope;  /* of the value, in the last evaluation */
     double *step;   /* the direction of the last step */
@@ -242,9 +218,8 @@ struct placing {
     uint32_t *workload; /* [slot] */
     uint32_t *site;     /* [slot] */
     uint32_t *next, *previous;
-    int64_t *gain;  /* [slot]: the score, and move_cost for a replica that stays */
-    uint32_t *used; /* [limit] */
-    int64_t sum;    /* of gains */
+    int64_t *gain; /* [slot]: the score, and move_cost for a replica that stays */
+    int64_t sum;   /* of gains */
     int64_t n_stays;
 };
 
