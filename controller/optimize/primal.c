@@ -5,6 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NO_SITE = UINT32_MAX, NO_SLOT = UINT32_MAX };
+
+/* Less than any sum of gains, yet small enough that prices of it are exact. */
+static const int64_t NO_ANSWER = -(INT64_C(1) << 50);
+
 static size_t placing_slots(const struct placing *x)
 {
     return x->l->slots_first[x->l->p->n_workloads];

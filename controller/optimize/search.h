@@ -122,9 +122,8 @@ struct prices {
     bool *is_running;   /* [workload]: on the site of the last prices_at_site() */
 };
 
-/* The scores that are above, or less than a margin below, what workload and grains cost at some prices: no
- * others matter at prices near these. Rows that do not fit into the memory for it are read from the scores.
- */
+/* The scores above, or less than a margin below, what workload and grains cost at some prices: no others
+ * matter at prices near these. Rows for which there is no room are read from the problem's scores. */
 struct rows {
     struct row_cell {
         uint32_t workload;
@@ -202,17 +201,14 @@ void tune_prices(struct dual *x, const uint32_t *setting, bool by_sample);
 
 /* ---- primal.c: answers, built from the bound's picks and improved: who is where, what is left ---- */
 
-enum { NO_SITE = UINT32_MAX, NO_SLOT = UINT32_MAX };
-
 /* An answer that is being searched. Keeps all rules but max_moves, of which it counts the stays. A slot is
- * one replica of a workload; those of workload w are l->slots_first[w] and on, the placed ones
- * first. */
+ * one replica; those of workload w are l->slots_first[w] and on, the placed ones first. */
 struct placing {
     struct layout *l;
-    size_t n_small,
-        n_large;        /* of all numbers of 32 bits, which begin with `setting`, and of 64, with `left` */
+    size_t n_small;     /* of the numbers of 32 bits, which begin with `setting` */
+    size_t n_large;     /* of those of 64 bits, which begin with `left` */
     uint32_t *setting;  /* [site], or NO_SETTING */
-    uint32_t *head;     /* [site]: the first of its slots, or NO_SLOT */
+    uint32_t *head;     /* [site]: the first of its slots, or UINT32_MAX */
     int64_t *left;      /* [site * n_resources + resource] */
     uint32_t *count;    /* [workload]: placed replicas */
     uint32_t *workload; /* [slot] */
@@ -225,7 +221,6 @@ struct placing {
 
 /* Nothing is placed. */
 void placing_clear(struct placing *x);
-
 /* What the workload gains there; a possible combination. */
 int64_t placing_gain(const struct placing *x, uint32_t workload, uint32_t setting);
 bool placing_stays(const struct placing *x, uint32_t workload, uint32_t site);
@@ -236,13 +231,10 @@ void placing_export(const struct placing *x, struct solution *ret);
  * looking at all pairs takes seconds. */
 void polish(struct placing *x);
 
-/* Less than any sum of gains, so that prices of it are exact. */
-#define NO_ANSWER (-(INT64_C(1) << 50))
-
 struct primal {
     struct layout *l;
     struct knapsack *knapsack;
-    struct placing now, best; /* best.sum: NO_ANSWER without one */
+    struct placing now, best; /* best.sum: less than any answer's without one */
     bool has_best;
     struct prices prices;        /* what a workload must gain on another site */
     const int64_t *guide;        /* [workload]: prices to mix in; NULL: none */
