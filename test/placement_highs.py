@@ -64,9 +64,6 @@ def model(p, inf):
             rows.add(-inf, 0, [*entries, (y[s], -p["supplies"][s * resources + k] / 500)])
         for _, c in here:
             rows.add(-inf, 0, [(c, 1), (y[s], -1)])
-    for limit in p["limits"]:
-        there, these = set(limit["sites"]), set(limit["workloads"])
-        rows.add(-inf, limit["max"], [(c, 1) for (s, w), c in z.items() if w in these and site_of[s] in there])
     stay = [(c, 1) for (s, w), c in z.items() if (w, site_of[s]) in running]
     rows.add(len(running) - p["maxMoves"], inf, stay)
     return gains, rows, -p["moveCost"] * len(running)

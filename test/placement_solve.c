@@ -69,13 +69,6 @@ static void print_problem(const struct problem *p)
            p->max_moves > p->n_running ? (int64_t)p->n_running : (int64_t)p->max_moves);
     for (size_t i = 0; i < p->n_running; i++)
         printf("%s[%" PRIu32 ", %" PRIu32 "]", i ? ", " : "", p->running[i].workload, p->running[i].site);
-    printf("], \"limits\": [");
-    for (size_t i = 0; i < p->n_limits; i++) {
-        printf("%s{\"max\": %" PRIu32, i ? ", " : "", p->limits[i].max);
-        print_indices("workloads", p->limits[i].workloads, p->limits[i].n_workloads);
-        print_indices("sites", p->limits[i].sites, p->limits[i].n_sites);
-        printf("}");
-    }
     printf("], \"scores\": [");
     for (size_t i = 0; i < p->n_settings * p->n_workloads; i++)
         printf(p->scores[i] == SCORE_IMPOSSIBLE ? "%snull" : "%s%d", i ? ", " : "", p->scores[i]);

@@ -55,8 +55,7 @@ struct call {
     json_t *answer;   /* owned; of an error: {"detail": ...} */
     struct buf items; /* the elements of the answer's list `items`, as text with commas between them */
     bool has_items;
-    struct snapshot
-        *hub; /* set before ended(): the answer is a list, to be filled from what was read (owned) */
+    struct snapshot *hub; /* owned; set before ended(): the answer is a list, to be filled from it */
 };
 
 /* A string of the arguments; NULL if it is absent or empty, or `name` is NULL. */

@@ -44,11 +44,9 @@ void assist_reset(void *a, struct call *c);
 
 /* ---- apply.c: Writes the objects of a plan in one namespace, or deletes those of all plans there.
  *
- * The API server first checks every write by a dry run, and nothing is written unless it accepts them all.
- * Then new objects are created, those whose name stays are patched, and others with the label are deleted,
- * in this order, so that no workload loses its Placement in between. If a write fails all the same, no
- * further one is started, and the outcome lists what is written. All objects have the label, so that applying
- * again completes or replaces what a failure or a kill -9 has left. */
+ * Nothing is written unless the API server accepts every write in a dry run. New objects come before old ones
+ * go, so that no workload loses its Placement in between. After a failure no further write is started. All
+ * objects have the label, so that applying again completes or replaces what a failure or a kill -9 left. */
 
 struct apply;
 

@@ -12,8 +12,6 @@
 enum {
     ARENA_BYTES = 64 << 10,
     KEY_BYTES = 600,
-    PATH_BYTES = 64,
-    MAX_LIMITS = 5 * 1000 * 1000,
 };
 
 void *model_alloc(struct model *m, size_t n, size_t size)
@@ -46,21 +44,20 @@ void model_note_basis(struct model *m, const char *kind, const char *name, json_
     (void)json_object_set_new(m->basis, key, entry);
 }
 
-static bool label_counts(const struct model *m, const char *key)
+static bool label_counts(const char *key)
 {
     return strcmp(key, "app") == 0 || strcmp(key, "cluster-name") == 0 || strcmp(key, "name") == 0 ||
-           str_starts(str_of(key), STR(REQUESTED "-")) || str_starts(str_of(key), STR(SUPPLIED "-")) ||
-           list_find(json_object_get(m->request, "spread"), "label", key);
+           str_starts(str_of(key), STR(REQUESTED "-")) || str_starts(str_of(key), STR(SUPPLIED "-"));
 }
 
-static json_t *labels_that_count(const struct model *m, const json_t *object)
+static json_t *labels_that_count(const json_t *object)
 {
     json_t *out = json_object(), *value;
     const char *key;
 
     json_object_foreach(kube_map(object, "metadata", "labels", NULL), key, value)
     {
-        if (label_counts(m, key))
+        if (label_counts(key))
             (void)json_object_set(out, key, value);
     }
     return out;
@@ -221,9 +218,8 @@ static int workload_read(struct model *m, struct model_workload *w, struct objec
         return objection_set(ob, 422, "ManifestWorkReplicaSet %s has no spec.placementRefs", w->name);
     w->app_id = (uint32_t)strset_add(&m->apps, str_of(w->app));
     w->kind_id = (uint32_t)strset_add(&m->kinds, str_of(w->kind));
-    model_note_basis(
-        m, "ManifestWorkReplicaSet", w->name,
-        json_pack("{s:o, s:s}", "labels", labels_that_count(m, o), "placementRef", w->placement));
+    model_note_basis(m, "ManifestWorkReplicaSet", w->name,
+                     json_pack("{s:o, s:s}", "labels", labels_that_count(o), "placementRef", w->placement));
     return workload_note_extras(m, o, ob);
 }
 
@@ -290,7 +286,7 @@ static int setting_read(struct model *m, struct model_setting *s, struct objecti
     s->device = s->kind ? label_read(s->object, "Policy", SUPPLIED "-device", ob) : NULL;
     if (!s->device)
         return -EINVAL;
-    model_note_basis(m, "Policy", s->policy, json_pack("{s:o}", "labels", labels_that_count(m, s->object)));
+    model_note_basis(m, "Policy", s->policy, json_pack("{s:o}", "labels", labels_that_count(s->object)));
     return 0;
 }
 
@@ -307,7 +303,7 @@ static int cluster_read(struct model *m, size_t c, const json_t *asked, struct o
         return objection_set(ob, 404, "there is no ManagedCluster %s", name);
     if (strset_add(&m->cluster_names, str_of(name)) != c)
         return objection_set(ob, 422, "cluster %s appears twice", name);
-    model_note_basis(m, "ManagedCluster", name, json_pack("{s:o}", "labels", labels_that_count(m, cluster)));
+    model_note_basis(m, "ManagedCluster", name, json_pack("{s:o}", "labels", labels_that_count(cluster)));
     json_array_foreach(json_object_get(asked, "availablePolicies"), i, one)
     {
         struct model_setting *s = &m->settings[m->problem.n_settings++];
@@ -465,17 +461,17 @@ static size_t name_find(const struct strset *names, const char *name, const char
     return i;
 }
 
-/* Marks the elements of the list at `path` of the request. */
-static int names_mark(bool *is_named, const struct strset *names, const char *of, const json_t *list,
-                      const char *path, struct objection *ob)
+/* Marks the clusters that the rule, the at-th of the option, names. */
+static int rule_mark_clusters(const struct model *m, bool *is_named, const json_t *rule, const char *option,
+                              size_t at, struct objection *ob)
 {
     const json_t *one;
     size_t i, found;
 
-    json_array_foreach(list, i, one)
+    json_array_foreach(json_object_get(rule, "clusters"), i, one)
     {
-        objection_at(ob, "%s[%zu]", path, i);
-        found = name_find(names, json_string_value(one), of, ob);
+        objection_at(ob, "%s[%zu].clusters[%zu]", option, at, i);
+        found = name_find(&m->cluster_names, json_string_value(one), "clusters", ob);
         if (found == SIZE_MAX)
             return -EINVAL;
         is_named[found] = true;
@@ -487,7 +483,6 @@ static int model_apply_rules(struct model *m, int16_t *scores, const char *optio
                              struct objection *ob)
 {
     CLEANUP(cleanup_free) bool *is_named = xcalloc(m->n_clusters + 1, sizeof(bool));
-    char path[PATH_BYTES];
     const json_t *rule;
     size_t i, w;
 
@@ -498,9 +493,7 @@ static int model_apply_rules(struct model *m, int16_t *scores, const char *optio
         if (w == SIZE_MAX)
             return -EINVAL;
         memset(is_named, 0, m->n_clusters * sizeof(bool));
-        (void)snprintf(path, sizeof(path), "%s[%zu].clusters", option, i);
-        if (names_mark(is_named, &m->cluster_names, "clusters", json_object_get(rule, "clusters"), path, ob) <
-            0)
+        if (rule_mark_clusters(m, is_named, rule, option, i, ob) < 0)
             return -EINVAL;
         for (size_t s = 0; s < m->problem.n_settings; s++) {
             int16_t *score = &scores[s * m->problem.n_workloads + w];
@@ -511,78 +504,6 @@ static int model_apply_rules(struct model *m, int16_t *scores, const char *optio
             m->workloads[w].lost_to_rules = true;
         }
     }
-    return 0;
-}
-
-/* ---- Spreading ---- */
-
-/* Sites of clusters outside of the request, which come last, have a value that no limit is about. */
-static void spread_sort_sites(struct model *m, struct model_spread *s, const char *label)
-{
-    size_t n = 0, *next;
-    struct strset values = {0};
-
-    s->value = model_alloc(m, m->problem.n_sites, sizeof(uint32_t));
-    for (; n < m->problem.n_sites && m->sites[n].cluster != SIZE_MAX; n++)
-        s->value[n] =
-            (uint32_t)strset_add(&values, str_of(kube_label(m->clusters[m->sites[n].cluster], label)));
-    s->n_values = values.n;
-    for (size_t i = n; i < m->problem.n_sites; i++)
-        s->value[i] = (uint32_t)s->n_values;
-    strset_done(&values);
-    s->sites = model_alloc(m, n, sizeof(uint32_t));
-    s->first = model_alloc(m, s->n_values + 1, sizeof(size_t));
-    next = model_alloc(m, s->n_values + 1, sizeof(size_t));
-    for (size_t i = 0; i < n; i++)
-        s->first[s->value[i] + 1]++;
-    for (size_t v = 0; v < s->n_values; v++)
-        next[v + 1] = s->first[v + 1] += s->first[v];
-    for (size_t i = 0; i < n; i++)
-        s->sites[next[s->value[i]]++] = (uint32_t)i;
-}
-
-static void spread_add_limits(const struct model_spread *s, struct problem_limit *limits, size_t *n)
-{
-    for (size_t v = 0; v < s->n_values; v++)
-        for (size_t i = 0; i < (s->is_member ? 1 : s->n_workloads); i++)
-            limits[(*n)++] = (struct problem_limit){.workloads = &s->workloads[i],
-                                                    .n_workloads = s->is_member ? s->n_workloads : 1,
-                                                    .sites = &s->sites[s->first[v]],
-                                                    .n_sites = s->first[v + 1] - s->first[v],
-                                                    .max = s->max};
-}
-
-static int model_read_spreads(struct model *m, struct objection *ob)
-{
-    const json_t *list = json_object_get(m->request, "spread"), *o;
-    struct problem_limit *limits;
-    char path[PATH_BYTES];
-    size_t n = 0, i;
-
-    json_array_foreach(list, i, o)
-    {
-        struct model_spread *s = &m->spreads[m->n_spreads++];
-        const json_t *members = json_object_get(o, "workloads");
-
-        s->max = (uint32_t)number_of(o, "max", 1);
-        (void)snprintf(path, sizeof(path), "spread[%zu].workloads", i);
-        if (members)
-            s->is_member = model_alloc(m, m->problem.n_workloads, sizeof(bool));
-        if (names_mark(s->is_member, &m->workload_names, "targetWorkloads", members, path, ob) < 0)
-            return -EINVAL;
-        spread_sort_sites(m, s, cstr(kube_str(o, "label", NULL)));
-        s->workloads = model_alloc(m, m->problem.n_workloads, sizeof(uint32_t));
-        for (uint32_t w = 0; w < m->problem.n_workloads; w++)
-            if (s->is_member ? s->is_member[w] : m->problem.replicas[w] > s->max)
-                s->workloads[s->n_workloads++] = w;
-        n += s->n_values * (s->is_member ? 1 : s->n_workloads);
-    }
-    objection_at(ob, "spread");
-    if (n > MAX_LIMITS)
-        return objection_set(ob, 422, "spreading takes more than %d limits", MAX_LIMITS);
-    m->problem.limits = limits = model_alloc(m, n, sizeof(*limits));
-    for (i = 0; i < m->n_spreads; i++)
-        spread_add_limits(&m->spreads[i], limits, &m->problem.n_limits);
     return 0;
 }
 
@@ -610,7 +531,6 @@ int model_new(struct model **ret, const json_t *request, const struct snapshot *
     r = r ?: model_read_scores(m, &scores, ob);
     r = r ?: model_apply_rules(m, scores, "pin", true, ob);
     r = r ?: model_apply_rules(m, scores, "forbid", false, ob);
-    r = r ?: model_read_spreads(m, ob);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(m);

@@ -32,19 +32,7 @@ struct model_setting {
     uint32_t site;
 };
 
-/* At most `max` replicas, of the members together or of each workload by itself, on sites with one value. */
-struct model_spread {
-    uint32_t *value; /* [site]: a number for the value of the cluster's label */
-    size_t n_values;
-    bool *is_member; /* [workload]; NULL: each by itself */
-    uint32_t max;
-    uint32_t *sites;     /* of the request's clusters, by value; ascending for each */
-    size_t *first;       /* [n_values + 1]: of each value in sites */
-    uint32_t *workloads; /* the members, or those that may exceed it by themselves; ascending */
-    size_t n_workloads;
-};
-
-enum { MODEL_MAX_RESOURCES = 16, MODEL_MAX_SPREADS = 16, MODEL_MAX_SCORES = 8, MODEL_MISSING_SHOWN = 20 };
+enum { MODEL_MAX_RESOURCES = 16, MODEL_MAX_SCORES = 8, MODEL_MISSING_SHOWN = 20 };
 
 struct model_score {
     const char *name;
@@ -64,8 +52,6 @@ struct model {
     struct model_workload *workloads; /* ascending by name, as the problem has them */
     struct model_site *sites; /* ascending by cluster and kind; then those that only have running ones */
     struct model_setting *settings;
-    struct model_spread spreads[MODEL_MAX_SPREADS];
-    size_t n_spreads;
     struct model_score scores[MODEL_MAX_SCORES];
     size_t n_scores;
     const char *extra[MODEL_MAX_RESOURCES]; /* resources beside the main one; resource i + 1 of the problem */

@@ -26,7 +26,6 @@ struct finding {
     const struct solution *s;
     const struct problem_pair *placed; /* the workload's replicas */
     size_t n_placed;
-    uint32_t *used[MODEL_MAX_SPREADS]; /* [value]: replicas of the members of a spread */
 };
 
 /* How many replicas of the workload are placed from this one on. */
@@ -44,27 +43,9 @@ static bool has_pair(const struct problem_pair *list, size_t n, struct problem_p
     return n && bsearch(&pair, list, n, sizeof(pair), problem_pair_compare);
 }
 
-/* Whether one more replica on the site would exceed a spread. */
-static bool spread_is_full(const struct finding *f, uint32_t w, uint32_t site)
-{
-    for (size_t i = 0; i < f->m->n_spreads; i++) {
-        const struct model_spread *s = &f->m->spreads[i];
-        uint32_t value = s->value[site], n = 0;
-
-        if (s->is_member)
-            n = s->is_member[w] ? f->used[i][value] : 0;
-        else
-            for (size_t j = 0; j < f->n_placed; j++)
-                n += s->value[f->placed[j].site] == value;
-        if (n >= s->max)
-            return true;
-    }
-    return false;
-}
-
 /* How many settings are left of those that a workload might use, as one rule after the other is kept. */
 struct places {
-    size_t supplied, scored, fitting, gaining, free, allowed;
+    size_t supplied, scored, fitting, gaining, free;
 };
 
 static struct places finding_count(const struct finding *f, uint32_t w)
@@ -86,10 +67,7 @@ static struct places finding_count(const struct finding *f, uint32_t w)
         if (score <= 0)
             continue;
         n.gaining++;
-        if (has_pair(f->placed, f->n_placed, (struct problem_pair){w, site}))
-            continue;
-        n.free++;
-        n.allowed += !spread_is_full(f, w, site);
+        n.free += !has_pair(f->placed, f->n_placed, (struct problem_pair){w, site});
     }
     return n;
 }
@@ -113,7 +91,6 @@ static const char *finding_explain(const struct finding *f, uint32_t w, char mes
         {!n.gaining, "NegativeScore", "No score is above 0 where it fits."},
         {!n.free, "NoCapacity",
          "A cluster holds one replica, and no further cluster has room and a score above 0."},
-        {!n.allowed, "Spread", "spread allows no further replica where it fits."},
         {p->max_moves != SIZE_MAX && f->s->n_moves >= p->max_moves, "MoveBudget",
          "There is no room without moving others, and moves.max allows no further move."},
         {true, "NoCapacity", "Where it fits, the room is taken by workloads that gain more."},
@@ -130,13 +107,6 @@ static void answer_left_out(json_t *list, const struct model *m, const struct so
 {
     struct finding f = {.m = m, .s = s, .placed = s->placed};
 
-    for (size_t i = 0; i < m->n_spreads; i++) {
-        const struct model_spread *spread = &m->spreads[i];
-
-        f.used[i] = xcalloc(spread->n_values + 1, sizeof(uint32_t));
-        for (size_t j = 0; spread->is_member && j < s->n_placed; j++)
-            f.used[i][spread->value[s->placed[j].site]] += spread->is_member[s->placed[j].workload];
-    }
     for (uint32_t w = 0; w < m->problem.n_workloads; w++, f.placed += f.n_placed) {
         const char *reason;
         char message[256];
@@ -149,8 +119,6 @@ static void answer_left_out(json_t *list, const struct model *m, const struct so
                                                     "replicas", (int)(m->problem.replicas[w] - f.n_placed),
                                                     "reason", reason, "message", message));
     }
-    for (size_t i = 0; i < m->n_spreads; i++)
-        free(f.used[i]);
 }
 
 /* ---- The answer ---- */

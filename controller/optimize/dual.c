@@ -38,7 +38,6 @@ void prices_init(struct prices *x, struct layout *l)
         .workload = layout_alloc(l, n, sizeof(*x->workload)),
         .threshold = layout_alloc(l, n, sizeof(*x->threshold)),
         .is_running = layout_alloc(l, n, sizeof(*x->is_running)),
-        .limit = layout_alloc(l, p->n_limits + 1, sizeof(*x->limit)),
         .resource = layout_alloc(l, (p->n_settings + 1) * p->n_resources, sizeof(*x->resource)),
     };
 }
@@ -78,20 +77,6 @@ static int64_t resources_cost(const struct prices *x, uint32_t setting, uint32_t
     return cost;
 }
 
-static int64_t limits_cost(const struct prices *x, uint32_t site, uint32_t workload)
-{
-    const struct layout *l = x->l;
-    int64_t cost = 0;
-
-    for (size_t i = l->limits_first[workload]; i < l->limits_first[workload + 1]; i++) {
-        uint32_t limit = l->limits_of[i];
-
-        if (x->limit[limit] > 0 && limit_has_site(&l->p->limits[limit], site))
-            cost += x->limit[limit];
-    }
-    return cost;
-}
-
 /* What the workload with this score is worth there beyond all prices, maybe less than 0. After
  * prices_at_site(). */
 static int64_t prices_value(const struct prices *x, uint32_t setting, uint32_t workload, int64_t score)
@@ -103,7 +88,7 @@ static int64_t prices_value(const struct prices *x, uint32_t setting, uint32_t w
         value += p->move_cost * PRICE_ONE + x->stay;
     if (p->n_resources > 1)
         value -= resources_cost(x, setting, workload);
-    return value - limits_cost(x, x->l->site_of[setting], workload);
+    return value;
 }
 
 static void offer(const struct prices *x, uint32_t setting, uint32_t workload, int64_t score,
@@ -315,7 +300,7 @@ static void bound_trivially(struct dual *x)
 void dual_init(struct dual *x, struct layout *l, struct knapsack *k)
 {
     const struct problem *p = l->p;
-    size_t n = p->n_workloads + p->n_settings * p->n_resources + p->n_limits + 1;
+    size_t n = p->n_workloads + p->n_settings * p->n_resources + 1;
     size_t max_picks = l->slots_first[p->n_workloads] + 1024;
 
     *x = (struct dual){
@@ -350,8 +335,6 @@ static void round_prices(struct dual *x)
         prices_set(&x->prices, (uint32_t)w, (int64_t)*price++);
     for (size_t i = 0; i < p->n_settings * p->n_resources; i++)
         x->prices.resource[i] = (int64_t)*price++;
-    for (size_t i = 0; i < p->n_limits; i++)
-        x->prices.limit[i] = (int64_t)*price++;
     x->prices.stay = (int64_t)*price;
 }
 
@@ -369,12 +352,7 @@ static void begin_value(struct dual *x)
         *slope++ = l->replicas[w];
     }
     memset(slope, 0, p->n_settings * p->n_resources * sizeof(*slope));
-    slope += p->n_settings * p->n_resources;
-    for (size_t i = 0; i < p->n_limits; i++) {
-        x->value += x->prices.limit[i] * p->limits[i].max;
-        *slope++ = p->limits[i].max;
-    }
-    *slope = -(double)l->stays_needed;
+    slope[p->n_settings * p->n_resources] = -(double)l->stays_needed;
 }
 
 static void add_pick(struct dual *x, uint32_t workload, uint32_t setting)
@@ -382,7 +360,6 @@ static void add_pick(struct dual *x, uint32_t workload, uint32_t setting)
     const struct layout *l = x->l;
     const struct problem *p = l->p;
     double *of_setting = &x->slope[p->n_workloads + setting * p->n_resources];
-    double *of_limits = &x->slope[p->n_workloads + p->n_settings * p->n_resources];
 
     x->picks[x->n_picks++] = (struct dual_pick){workload, setting};
     x->slope[workload] -= 1;
@@ -390,10 +367,6 @@ static void add_pick(struct dual *x, uint32_t workload, uint32_t setting)
     for (size_t r = 0; p->n_resources > 1 && r < p->n_resources; r++) {
         if (r != l->main && problem_request(p, workload)[r] > 0)
             of_setting[r] -= (double)problem_request(p, workload)[r] / (double)problem_supply(p, setting)[r];
-    }
-    for (size_t i = l->limits_first[workload]; i < l->limits_first[workload + 1]; i++) {
-        if (limit_has_site(&p->limits[l->limits_of[i]], l->site_of[setting]))
-            of_limits[l->limits_of[i]] -= 1;
     }
 }
 

@@ -96,25 +96,17 @@ size_t layout_sum_up(size_t *first, size_t n)
     return first[n];
 }
 
-static void fill_lists(struct layout *l)
+static void fill_running(struct layout *l)
 {
     const struct problem *p = l->p;
-    size_t *running = l->running_first + 1, *limits = l->limits_first + 1, n;
+    size_t *first = l->running_first + 1, n;
 
     for (size_t i = 0; i < p->n_running; i++)
-        running[p->running[i].site + 1]++;
-    for (size_t i = 0; i < p->n_limits; i++)
-        for (size_t k = 0; k < p->limits[i].n_workloads; k++)
-            limits[p->limits[i].workloads[k] + 1]++;
-    n = layout_sum_up(running, p->n_sites);
+        first[p->running[i].site + 1]++;
+    n = layout_sum_up(first, p->n_sites);
     l->running = layout_alloc(l, n + 1, sizeof(*l->running));
-    n = layout_sum_up(limits, p->n_workloads);
-    l->limits_of = layout_alloc(l, n + 1, sizeof(*l->limits_of));
     for (size_t i = 0; i < p->n_running; i++)
-        l->running[running[p->running[i].site]++] = p->running[i].workload;
-    for (size_t i = 0; i < p->n_limits; i++)
-        for (size_t k = 0; k < p->limits[i].n_workloads; k++)
-            l->limits_of[limits[p->limits[i].workloads[k]]++] = (uint32_t)i;
+        l->running[first[p->running[i].site]++] = p->running[i].workload;
 }
 
 void layout_init(struct layout *l, const struct problem *p, int64_t deadline_ms, const atomic_bool *cancel)
@@ -128,12 +120,11 @@ void layout_init(struct layout *l, const struct problem *p, int64_t deadline_ms,
     l->replicas = layout_alloc(l, w, sizeof(*l->replicas));
     l->site_of = layout_alloc(l, k, sizeof(*l->site_of));
     l->running_first = layout_alloc(l, s + 1, sizeof(*l->running_first));
-    l->limits_first = layout_alloc(l, w + 1, sizeof(*l->limits_first));
     l->slots_first = layout_alloc(l, w, sizeof(*l->slots_first));
     l->stays_needed = p->max_moves < p->n_running ? (int64_t)(p->n_running - p->max_moves) : 0;
     choose_main(l);
     fill_amounts(l);
-    fill_lists(l);
+    fill_running(l);
 }
 
 void layout_done(struct layout *l)

@@ -5,6 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NO_SITE = UINT32_MAX, NO_SLOT = UINT32_MAX };
+
+/* Less than any sum of gains, yet small enough that prices of it are exact. */
+static const int64_t NO_ANSWER = -(INT64_C(1) << 50);
+
 static size_t placing_slots(const struct placing *x)
 {
     return x->l->slots_first[x->l->p->n_workloads];
@@ -16,8 +21,7 @@ static void placing_init(struct placing *x, struct layout *l)
     size_t slots = l->slots_first[p->n_workloads] + 1, sites = p->n_sites + 1, workloads = p->n_workloads + 1;
     size_t n_left = sites * p->n_resources;
 
-    *x = (struct placing){
-        .l = l, .n_small = 2 * sites + workloads + 4 * slots + p->n_limits, .n_large = n_left + slots};
+    *x = (struct placing){.l = l, .n_small = 2 * sites + workloads + 4 * slots, .n_large = n_left + slots};
     x->setting = layout_alloc(l, x->n_small, sizeof(*x->setting));
     x->head = x->setting + sites;
     x->count = x->head + sites;
@@ -25,7 +29,6 @@ static void placing_init(struct placing *x, struct layout *l)
     x->site = x->workload + slots;
     x->next = x->site + slots;
     x->previous = x->next + slots;
-    x->used = x->previous + slots;
     x->left = layout_alloc(l, x->n_large, sizeof(*x->left));
     x->gain = x->left + n_left;
     for (size_t w = 0; w < p->n_workloads; w++) {
@@ -44,7 +47,6 @@ void placing_clear(struct placing *x)
     memset(x->left, 0, p->n_sites * p->n_resources * sizeof(*x->left));
     memset(x->count, 0, p->n_workloads * sizeof(*x->count));
     memset(x->site, 0xff, placing_slots(x) * sizeof(*x->site));
-    memset(x->used, 0, p->n_limits * sizeof(*x->used));
     x->sum = 0;
     x->n_stays = 0;
 }
@@ -55,6 +57,22 @@ static void placing_copy(struct placing *to, const struct placing *from)
     memcpy(to->left, from->left, to->n_large * sizeof(*to->left));
     to->sum = from->sum;
     to->n_stays = from->n_stays;
+}
+
+/* Whether an ascending list has the number. */
+static bool list_has(const uint32_t *list, size_t n, uint32_t what)
+{
+    size_t low = 0, high = n;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (list[middle] < what)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < n && list[low] == what;
 }
 
 bool placing_stays(const struct placing *x, uint32_t workload, uint32_t site)
@@ -99,17 +117,10 @@ static uint32_t placing_least(const struct placing *x, uint32_t workload)
 
 static bool placing_fits(const struct placing *x, uint32_t workload, uint32_t site)
 {
-    const struct layout *l = x->l;
-    const struct problem *p = l->p;
+    const struct problem *p = x->l->p;
 
     for (size_t r = 0; r < p->n_resources; r++) {
         if (problem_request(p, workload)[r] > x->left[site * p->n_resources + r])
-            return false;
-    }
-    for (size_t i = l->limits_first[workload]; i < l->limits_first[workload + 1]; i++) {
-        const struct problem_limit *limit = &p->limits[l->limits_of[i]];
-
-        if (x->used[l->limits_of[i]] >= limit->max && limit_has_site(limit, site))
             return false;
     }
     return true;
@@ -127,15 +138,10 @@ static void placing_set(struct placing *x, uint32_t site, uint32_t setting)
 /* Books one replica, or takes it back. */
 static void placing_book(struct placing *x, uint32_t workload, uint32_t site, int sign)
 {
-    const struct layout *l = x->l;
-    size_t n = l->p->n_resources;
+    const struct problem *p = x->l->p;
 
-    for (size_t r = 0; r < n; r++)
-        x->left[site * n + r] -= sign * problem_request(l->p, workload)[r];
-    for (size_t i = l->limits_first[workload]; i < l->limits_first[workload + 1]; i++) {
-        if (limit_has_site(&l->p->limits[l->limits_of[i]], site))
-            x->used[l->limits_of[i]] += (uint32_t)sign;
-    }
+    for (size_t r = 0; r < p->n_resources; r++)
+        x->left[site * p->n_resources + r] -= sign * problem_request(p, workload)[r];
     x->n_stays += placing_stays(x, workload, site) ? sign : 0;
 }
 

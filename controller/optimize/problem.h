@@ -20,14 +20,6 @@
 
 enum { SCORE_IMPOSSIBLE = INT16_MIN }; /* this workload never goes there with this setting */
 
-/* The replicas of these workloads that are on these sites together: at most `max`. Both lists ascend; limits
- * may share them. */
-struct problem_limit {
-    const uint32_t *workloads, *sites;
-    size_t n_workloads, n_sites;
-    uint32_t max;
-};
-
 struct problem_pair {
     uint32_t workload, site;
 };
@@ -46,8 +38,6 @@ struct problem {
     size_t n_running;
     int64_t move_cost; /* of each move, 0 .. MOVE_COST_MAX */
     size_t max_moves;  /* SIZE_MAX: any number. Replicas stay even where their score is negative if need be */
-    const struct problem_limit *limits;
-    size_t n_limits;
 };
 
 enum { MOVE_COST_MAX = 1 << 30 };

@@ -18,8 +18,6 @@ struct layout {
     uint32_t *site_of;         /* [setting] */
     size_t *running_first;     /* [site + 1] */
     uint32_t *running;         /* workloads, by site */
-    size_t *limits_first;      /* [workload + 1] */
-    uint32_t *limits_of;       /* limits, by workload */
     size_t *slots_first;       /* [workload + 1]: a slot is a replica that may be placed */
     int64_t stays_needed;      /* by max_moves */
     const atomic_bool *cancel; /* or NULL */
@@ -67,27 +65,6 @@ static inline bool layout_is_scaled(const struct layout *l, size_t setting)
 static inline int64_t layout_request(const struct layout *l, size_t workload)
 {
     return problem_request(l->p, workload)[l->main] / l->grain;
-}
-
-/* Whether an ascending list has the number. */
-static inline bool list_has(const uint32_t *list, size_t n, uint32_t what)
-{
-    size_t low = 0, high = n;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (list[middle] < what)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < n && list[low] == what;
-}
-
-static inline bool limit_has_site(const struct problem_limit *limit, uint32_t site)
-{
-    return list_has(limit->sites, limit->n_sites, site);
 }
 
 /* ---- knapsack.c: which items gain most together (0/1; Balas and Zemel) ---- */
@@ -140,15 +117,13 @@ struct prices {
     int64_t *workload;  /* [workload] */
     int16_t *threshold; /* [workload]: the score that pays for it, rounded down; set by prices_set() */
     int64_t *resource;  /* [setting * n_resources + resource]: of the whole supply; not of l->main */
-    int64_t *limit;     /* [limit] */
     int64_t stay;       /* paid for each replica that stays */
     uint32_t stride;    /* scans look at every so many-th workload, others for other sites */
     bool *is_running;   /* [workload]: on the site of the last prices_at_site() */
 };
 
-/* The scores that are above, or less than a margin below, what workload and grains cost at some prices: no
- * others matter at prices near these. Rows that do not fit into the memory for it are read from the scores.
- */
+/* The scores above, or less than a margin below, what workload and grains cost at some prices: no others
+ * matter at prices near these. Rows for which there is no room are read from the problem's scores. */
 struct rows {
     struct row_cell {
         uint32_t workload;
@@ -194,7 +169,7 @@ struct dual {
     size_t n_picks, max_picks;
     int64_t value;  /* of the last evaluation, in 1 / PRICE_ONE */
     int64_t bound;  /* the lowest so far, of the sum of gains */
-    size_t n;       /* prices: of workloads, resources of settings, limits, stays */
+    size_t n;       /* prices: of workloads, resources of settings, stays */
     double *price;  /* those to be evaluated next */
     double *slope;  /* of the value, in the last evaluation */
     double *step;   /* the direction of the last step */
@@ -226,31 +201,26 @@ void tune_prices(struct dual *x, const uint32_t *setting, bool by_sample);
 
 /* ---- primal.c: answers, built from the bound's picks and improved: who is where, what is left ---- */
 
-enum { NO_SITE = UINT32_MAX, NO_SLOT = UINT32_MAX };
-
 /* An answer that is being searched. Keeps all rules but max_moves, of which it counts the stays. A slot is
- * one replica of a workload; those of workload w are l->slots_first[w] and on, the placed ones
- * first. */
+ * one replica; those of workload w are l->slots_first[w] and on, the placed ones first. */
 struct placing {
     struct layout *l;
-    size_t n_small,
-        n_large;        /* of all numbers of 32 bits, which begin with `setting`, and of 64, with `left` */
+    size_t n_small;     /* of the numbers of 32 bits, which begin with `setting` */
+    size_t n_large;     /* of those of 64 bits, which begin with `left` */
     uint32_t *setting;  /* [site], or NO_SETTING */
-    uint32_t *head;     /* [site]: the first of its slots, or NO_SLOT */
+    uint32_t *head;     /* [site]: the first of its slots, or UINT32_MAX */
     int64_t *left;      /* [site * n_resources + resource] */
     uint32_t *count;    /* [workload]: placed replicas */
     uint32_t *workload; /* [slot] */
     uint32_t *site;     /* [slot] */
     uint32_t *next, *previous;
-    int64_t *gain;  /* [slot]: the score, and move_cost for a replica that stays */
-    uint32_t *used; /* [limit] */
-    int64_t sum;    /* of gains */
+    int64_t *gain; /* [slot]: the score, and move_cost for a replica that stays */
+    int64_t sum;   /* of gains */
     int64_t n_stays;
 };
 
 /* Nothing is placed. */
 void placing_clear(struct placing *x);
-
 /* What the workload gains there; a possible combination. */
 int64_t placing_gain(const struct placing *x, uint32_t workload, uint32_t setting);
 bool placing_stays(const struct placing *x, uint32_t workload, uint32_t site);
@@ -261,13 +231,10 @@ void placing_export(const struct placing *x, struct solution *ret);
  * looking at all pairs takes seconds. */
 void polish(struct placing *x);
 
-/* Less than any sum of gains, so that prices of it are exact. */
-#define NO_ANSWER (-(INT64_C(1) << 50))
-
 struct primal {
     struct layout *l;
     struct knapsack *knapsack;
-    struct placing now, best; /* best.sum: NO_ANSWER without one */
+    struct placing now, best; /* best.sum: less than any answer's without one */
     bool has_best;
     struct prices prices;        /* what a workload must gain on another site */
     const int64_t *guide;        /* [workload]: prices to mix in; NULL: none */

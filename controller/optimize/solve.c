@@ -9,8 +9,8 @@
 
 /* ---- Branch and bound, for small problems ---- */
 
-/* Depth first. A node is a problem of its own: what is fixed there has taken its part of supplies, replicas
- * and limits, and what is excluded has become impossible, so that the dual's bound and an answer from its
+/* Depth first. A node is a problem of its own: what is fixed there has taken its part of supplies and
+ * replicas, and what is excluded has become impossible, so that the dual's bound and an answer from its
  * picks are those of any problem. Subgradient steps start from the parent's prices. What cannot be part of a
  * better answer at the present prices is excluded as well, which is what keeps the tree small.
  *
@@ -34,7 +34,6 @@ struct branch {
     struct problem p;       /* of the node; what is not borrowed from the whole follows */
     int16_t *scores;
     int64_t *supplies;
-    struct problem_limit *limits;
     struct layout l;
     struct dual dual;
     int64_t gains; /* of fixed replicas */
@@ -81,10 +80,6 @@ static void branch_book(struct branch *b, struct dual_pick pick, int sign)
     for (size_t r = 0; r < b->p.n_resources; r++)
         b->supplies[setting * b->p.n_resources + r] -= sign * problem_request(&b->p, workload)[r];
     b->l.replicas[workload] -= (uint32_t)sign;
-    for (size_t i = b->l.limits_first[workload]; i < b->l.limits_first[workload + 1]; i++) {
-        if (limit_has_site(&b->limits[b->l.limits_of[i]], site))
-            b->limits[b->l.limits_of[i]].max -= (uint32_t)sign;
-    }
     b->gains += sign * placing_gain(&b->answers->now, workload, setting);
     b->stays += placing_stays(&b->answers->now, workload, site) ? sign : 0;
     needed = b->answers->l->stays_needed - b->stays;
@@ -97,16 +92,8 @@ static bool branch_is_useful(const struct branch *b, uint32_t setting, uint32_t 
     uint32_t site = b->l.site_of[setting];
     bool may_stay = b->answers->l->stays_needed > 0 && placing_stays(&b->answers->now, workload, site);
 
-    if (b->l.replicas[workload] == 0 || !problem_fits(&b->p, setting, workload) ||
-        (placing_gain(&b->answers->now, workload, setting) <= 0 && !may_stay))
-        return false;
-    for (size_t i = b->l.limits_first[workload]; i < b->l.limits_first[workload + 1]; i++) {
-        const struct problem_limit *limit = &b->limits[b->l.limits_of[i]];
-
-        if (limit->max == 0 && limit_has_site(limit, site))
-            return false;
-    }
-    return true;
+    return b->l.replicas[workload] > 0 && problem_fits(&b->p, setting, workload) &&
+           (placing_gain(&b->answers->now, workload, setting) > 0 || may_stay);
 }
 
 static void branch_exclude_useless(struct branch *b)
@@ -287,17 +274,13 @@ static void branch_init(struct branch *b, struct primal *answers, const double *
     layout_init(&b->l, &b->p, 0, answers->l->cancel);
     b->scores = layout_alloc(&b->l, cells, sizeof(*b->scores));
     b->supplies = layout_alloc(&b->l, p->n_settings * p->n_resources, sizeof(*b->supplies));
-    b->limits = layout_alloc(&b->l, p->n_limits, sizeof(*b->limits));
     b->fixed = layout_alloc(&b->l, cells, sizeof(*b->fixed));
     b->picked = layout_alloc(&b->l, cells, sizeof(*b->picked));
     dual_init(&b->dual, &b->l, answers->knapsack);
     memcpy(b->scores, p->scores, cells * sizeof(*b->scores));
     memcpy(b->supplies, p->supplies, p->n_settings * p->n_resources * sizeof(*b->supplies));
-    for (size_t i = 0; i < p->n_limits; i++)
-        b->limits[i] = p->limits[i];
     b->p.scores = b->scores;
     b->p.supplies = b->supplies;
-    b->p.limits = b->limits;
     b->l.end_ms = answers->l->end_ms;
     b->dual.is_dense = true;
     memcpy(b->dual.grain, answers->grain, p->n_settings * sizeof(*b->dual.grain));

@@ -13,12 +13,6 @@ static void require(bool good)
         abort();
 }
 
-static void check_list(const uint32_t *list, size_t n, size_t below)
-{
-    for (size_t i = 0; i < n; i++)
-        require(list[i] < below && (i == 0 || list[i] > list[i - 1]));
-}
-
 static void check_problem(const struct problem *p)
 {
     require(p->n_resources > 0 && p->first_setting[0] == 0 && p->first_setting[p->n_sites] == p->n_settings);
@@ -32,10 +26,6 @@ static void check_problem(const struct problem *p)
         require(p->supplies[i] >= 0);
     for (size_t i = 0; i < p->n_running; i++)
         require(p->running[i].workload < p->n_workloads && p->running[i].site < p->n_sites);
-    for (size_t i = 0; i < p->n_limits; i++) {
-        check_list(p->limits[i].workloads, p->limits[i].n_workloads, p->n_workloads);
-        check_list(p->limits[i].sites, p->limits[i].n_sites, p->n_sites);
-    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

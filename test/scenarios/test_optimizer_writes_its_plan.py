@@ -279,9 +279,6 @@ def test_options(guide, optimizer):
     rule = [{"workload": "mwrs-app02", "clusters": [one, two]}]
     forbidden = optimizer.post("/plan", guide.request(forbid=rule)).json
     assert [(w["workload"], w["reason"]) for w in forbidden["leftOut"]] == [("mwrs-app02", "Pinned")]
-    spread = [{"label": "zone", "workloads": ["mwrs-app01", "mwrs-app02"]}]
-    alone = optimizer.post("/plan", guide.request(spread=spread)).json
-    assert (alone["objective_value"], [w["reason"] for w in alone["leftOut"]]) == (60.0, ["Spread"])
     replicas = optimizer.post("/plan", guide.request(targetWorkloads=[{"name": "mwrs-app01", "replicas": 2}])).json
     assert replicas["objective_value"] == 120.0 and len(replicas["placements"]) == 2
     form = "${app};${device}"

@@ -53,8 +53,6 @@ static void says_why(void **state)
         {GUIDE, NULL, NULL, "NoCapacity", NOWHERE},
         {WITH(",'forbid':[{'workload':'mwrs-app01','clusters':['worker01','worker02']}]"), NULL, NULL,
          "Pinned", NOWHERE},
-        {WITH(",'spread':[{'label':'zone','workloads':['mwrs-app01','mwrs-app02']}]"), NULL, NULL, "Spread",
-         NOWHERE},
         {WITH(",'moves':{'max':0}"), NULL, NULL, "MoveBudget", NOWHERE},
         {ONE_CLUSTER("", "'scores':[{'addonPlacementScore':'example-performance-score','weight':-1}],"), NULL,
          NULL, "NegativeScore", NOWHERE},

@@ -48,7 +48,7 @@ static void builds_the_guides_problem(void **state)
     assert_string_equal(m->settings[4].device, "3g.48gb");
     assert_string_equal(m->settings[4].policy, "policy-enable-mig-3g-worker02");
     assert_true(p->supplies[0] == 3000 && p->supplies[1] == 2000 && p->supplies[2] == 1000);
-    assert_true(p->requests[0] == 2000 && m->per_point == 1 && p->n_limits == 0 && p->n_running == 0);
+    assert_true(p->requests[0] == 2000 && m->per_point == 1 && p->n_running == 0);
     for (size_t s = 0; s < 6; s++)
         for (size_t w = 0; w < 2; w++)
             assert_int_equal(problem_score(p, s, w), expected[s % 3][w]);
@@ -198,28 +198,6 @@ static void applies_pins_and_forbidden_places(void **state)
     guide_done(&g);
 }
 
-static void limits_replicas_for_each_value_of_a_label(void **state)
-{
-    struct guide g = guide_new("{'clusters':[" GUIDE_CLUSTER("1") "," GUIDE_CLUSTER("2") "," GUIDE_CLUSTER(
-        "3") "],"
-             "'targetWorkloads':[{'name':'mwrs-app01','replicas':3},{'name':'mwrs-app02'}],"
-             "'preference':{'addonPlacementScore':'example-performance-score',"
-             "'scoreDimensionFormat':'${app};${device}'},"
-             "'spread':[{'label':'zone'},{'label':'zone','workloads':['mwrs-app02','mwrs-app01']}]}");
-    struct model *m;
-
-    (void)state;
-    guide_label(&g, KIND_CLUSTERS, "worker01", "zone", "b");
-    guide_label(&g, KIND_CLUSTERS, "worker03", "zone", "b");
-    m = model_of(&g);
-    assert_int_equal(m->problem.n_limits, 4); /* two zones: "" and b; of app02 alone none is needed */
-    assert_true(m->problem.limits[0].n_sites == 2 && m->problem.limits[0].sites[1] == 2);
-    assert_true(m->problem.limits[1].n_workloads == 1 && m->problem.limits[1].sites[0] == 1);
-    assert_true(m->problem.limits[3].n_workloads == 2 && m->problem.limits[3].max == 1);
-    (void)model_free(m);
-    guide_done(&g);
-}
-
 static void objects_to_what_is_not_there(void **state)
 {
     struct guide g = guide_new(GUIDE);
@@ -275,8 +253,6 @@ static void objects_to_names_outside_of_the_request(void **state)
     g = guide_new(
         GUIDE_WITH("example-performance-score", ",'forbid':[{'workload':'mwrs-app01','clusters':['x']}]"));
     objects_to(&g, 422, "forbid[0].clusters[0]", "forbid[0].clusters[0]: x is not among clusters");
-    g = guide_new(GUIDE_WITH("example-performance-score", ",'spread':[{'label':'z','workloads':['x']}]"));
-    objects_to(&g, 422, "spread[0].workloads[0]", "spread[0].workloads[0]: x is not among targetWorkloads");
 }
 
 static void objects_to_two_workloads_with_one_placement(void **state)
@@ -304,7 +280,6 @@ int main(void)
         cmocka_unit_test(fits_more_resources_than_one),
         cmocka_unit_test(knows_what_runs_also_elsewhere),
         cmocka_unit_test(applies_pins_and_forbidden_places),
-        cmocka_unit_test(limits_replicas_for_each_value_of_a_label),
         cmocka_unit_test(objects_to_what_is_not_there),
         cmocka_unit_test(objects_to_labels),
         cmocka_unit_test(objects_to_names_outside_of_the_request),

@@ -4,15 +4,6 @@
 
 #include "controller/optimize/problem.h"
 
-static inline bool list_ascends(const uint32_t *list, size_t n, size_t below)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (list[i] >= below || (i > 0 && list[i] <= list[i - 1]))
-            return false;
-    }
-    return true;
-}
-
 static inline const char *check_sizes(const struct problem *p)
 {
     if (p->n_resources == 0)
@@ -62,16 +53,7 @@ static inline const char *check_running(const struct problem *p)
 
 static inline const char *problem_check(const struct problem *p)
 {
-    const char *wrong = check_sizes(p) ?: check_amounts(p) ?: check_running(p);
-
-    for (size_t i = 0; i < p->n_limits && !wrong; i++) {
-        const struct problem_limit *l = &p->limits[i];
-
-        if (!list_ascends(l->workloads, l->n_workloads, p->n_workloads) ||
-            !list_ascends(l->sites, l->n_sites, p->n_sites))
-            wrong = "a limit whose lists do not ascend";
-    }
-    return wrong;
+    return check_sizes(p) ?: check_amounts(p) ?: check_running(p);
 }
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { SMALL_SITES = 3, SMALL_WORKLOADS = 4, SMALL_SETTINGS = 6, SMALL_RESOURCES = 2, SMALL_LIMITS = 2 };
+enum { SMALL_SITES = 3, SMALL_WORKLOADS = 4, SMALL_SETTINGS = 6, SMALL_RESOURCES = 2 };
 
 struct small_problem {
     struct problem problem; /* borrows from the rest */
@@ -19,8 +19,6 @@ struct small_problem {
     uint32_t replicas[SMALL_WORKLOADS], first_setting[SMALL_SITES + 1];
     int16_t scores[SMALL_SETTINGS * SMALL_WORKLOADS];
     struct problem_pair running[SMALL_SITES * SMALL_WORKLOADS];
-    struct problem_limit limits[SMALL_LIMITS];
-    uint32_t limited[SMALL_LIMITS][SMALL_WORKLOADS], at[SMALL_LIMITS][SMALL_SITES];
 };
 
 /* 0 .. below - 1. */
@@ -30,26 +28,6 @@ static inline uint32_t small_below(struct small_problem *s, uint32_t below)
     s->random ^= s->random >> 7;
     s->random ^= s->random << 17;
     return (uint32_t)((s->random >> 20) % below);
-}
-
-static inline void small_fill_limits(struct small_problem *s)
-{
-    struct problem *p = &s->problem;
-
-    p->n_limits = small_below(s, 3) == 0 ? 1 + small_below(s, SMALL_LIMITS) : 0;
-    for (size_t i = 0; i < p->n_limits; i++) {
-        struct problem_limit *l = &s->limits[i];
-
-        *l = (struct problem_limit){.workloads = s->limited[i], .sites = s->at[i], .max = small_below(s, 3)};
-        for (uint32_t w = 0; w < p->n_workloads; w++) {
-            if (small_below(s, 3) > 0)
-                s->limited[i][l->n_workloads++] = w;
-        }
-        for (uint32_t k = 0; k < p->n_sites; k++) {
-            if (small_below(s, 3) > 0)
-                s->at[i][l->n_sites++] = k;
-        }
-    }
 }
 
 static inline void small_fill_running(struct small_problem *s)
@@ -81,8 +59,7 @@ static inline void small_problem_make(struct small_problem *s, uint64_t seed)
                           .supplies = s->supplies,
                           .scores = s->scores,
                           .running = s->running,
-                          .max_moves = SIZE_MAX,
-                          .limits = s->limits};
+                          .max_moves = SIZE_MAX};
     p->n_workloads = small_below(s, SMALL_WORKLOADS + 1);
     p->n_sites = small_below(s, SMALL_SITES + 1);
     p->n_resources = 1 + (small_below(s, 4) == 0);
@@ -99,7 +76,6 @@ static inline void small_problem_make(struct small_problem *s, uint64_t seed)
     for (size_t i = 0; i < p->n_settings * p->n_workloads; i++)
         s->scores[i] = (int16_t)(small_below(s, 8) == 0 ? SCORE_IMPOSSIBLE : (int)small_below(s, 25) - 4);
     small_fill_running(s);
-    small_fill_limits(s);
 }
 
 struct small_try {
@@ -131,16 +107,6 @@ static inline void small_judge(struct small_try *t)
     size_t moves = 0;
     int64_t sum = 0;
 
-    for (size_t i = 0; i < p->n_limits; i++) {
-        uint32_t n = 0;
-
-        for (size_t w = 0; w < p->limits[i].n_workloads; w++) {
-            for (size_t s = 0; s < p->limits[i].n_sites; s++)
-                n += t->placed[p->limits[i].workloads[w]] >> p->limits[i].sites[s] & 1;
-        }
-        if (n > p->limits[i].max)
-            return;
-    }
     for (size_t i = 0; i < p->n_running; i++)
         moves += !(t->placed[p->running[i].workload] >> p->running[i].site & 1);
     for (uint32_t w = 0; w < p->n_workloads; w++) {

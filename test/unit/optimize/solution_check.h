@@ -69,53 +69,6 @@ static inline const char *check_amounts_used(const struct problem *p, const stru
     return NULL;
 }
 
-static inline bool list_has(const uint32_t *list, size_t n, uint32_t what)
-{
-    size_t low = 0;
-
-    while (n > 0) {
-        size_t half = n / 2;
-
-        if (list[low + half] < what) {
-            low += half + 1;
-            n -= half + 1;
-        } else {
-            n = half;
-        }
-    }
-    return list[low] == what;
-}
-
-static inline bool limit_is_kept(const struct problem_limit *l, const struct solution *s,
-                                 const size_t *first_placed)
-{
-    uint32_t last_site = l->n_sites ? l->sites[l->n_sites - 1] : 0;
-    uint32_t n = 0;
-
-    for (size_t i = 0; i < l->n_workloads && l->n_sites > 0; i++) {
-        for (size_t k = first_placed[l->workloads[i]]; k < first_placed[l->workloads[i] + 1]; k++)
-            n += s->placed[k].site <= last_site && list_has(l->sites, l->n_sites, s->placed[k].site);
-    }
-    return n <= l->max;
-}
-
-static inline const char *check_limits(const struct problem *p, const struct solution *s,
-                                       size_t *first_placed)
-{
-    size_t at = 0;
-
-    for (size_t w = 0; w <= p->n_workloads; w++) {
-        while (at < s->n_placed && s->placed[at].workload < w)
-            at++;
-        first_placed[w] = at;
-    }
-    for (size_t i = 0; i < p->n_limits; i++) {
-        if (!limit_is_kept(&p->limits[i], s, first_placed))
-            return "a limit is exceeded";
-    }
-    return NULL;
-}
-
 static inline bool pair_before(const struct problem_pair *a, const struct problem_pair *b)
 {
     return a->workload != b->workload ? a->workload < b->workload : a->site < b->site;
@@ -163,10 +116,9 @@ static inline const char *solution_check(const struct problem *p, const struct s
 {
     CLEANUP(cleanup_free) int64_t *left = calloc(p->n_sites * p->n_resources + 1, sizeof(*left));
     CLEANUP(cleanup_free) bool *has_workload = calloc(p->n_sites + 1, sizeof(*has_workload));
-    CLEANUP(cleanup_free) size_t *first_placed = calloc(p->n_workloads + 1, sizeof(*first_placed));
     const char *wrong;
 
-    if (!left || !has_workload || !first_placed)
+    if (!left || !has_workload)
         return "out of memory";
     if (s->is_infeasible)
         return check_infeasible(p, s);
@@ -175,8 +127,6 @@ static inline const char *solution_check(const struct problem *p, const struct s
         wrong = check_pairs(p, s);
     if (!wrong)
         wrong = check_amounts_used(p, s, left, has_workload);
-    if (!wrong)
-        wrong = check_limits(p, s, first_placed);
     return wrong ? wrong : check_figures(p, s);
 }
 
