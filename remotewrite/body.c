@@ -373,10 +373,8 @@ int body_labels(struct str block, struct label_bytes *into)
         return r;
     into->at = xreallocarray(into->at, into->n + n + 1, sizeof(into->at[0]));
     into->at[0] = 0;
-    for (size_t i = 0; i < n && r == 0; i++) {
-        r = buf_put_str(&into->bytes, series_labels_field(series[i]));
+    for (size_t i = 0; i < n && (r = buf_put_str(&into->bytes, series_labels_field(series[i]))) == 0; i++)
         into->at[++into->n] = into->bytes.n;
-    }
     return r;
 }
 

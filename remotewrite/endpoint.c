@@ -158,9 +158,11 @@ static void spool_watch(struct endpoint *e, bool now)
         spool_note_failure(e, e->spool, e->spool->read_error);
         spool_close(e);
     } else if (e->spool && !spool_is_there(e->spool)) {
+        uint64_t lost = queue_detach(e->queue);
+
         e->spool_error = -ENOENT;
         log_error("spool folder was removed, making it anew", L_STR("remote_name", e->config->name),
-                  L_STR("dir", e->dir), L_INT("samples_lost", queue_detach(e->queue)));
+                  L_STR("dir", e->dir), L_INT("samples_lost", lost));
         spool_close(e);
         now = true;
     } else if (e->spool) {

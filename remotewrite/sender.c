@@ -51,7 +51,7 @@ struct sender {
     size_t n_more;      /* small ones are sent with it as if they were one */
     uint32_t samples;   /* of all these */
     int64_t last_ms;    /* their newest timestamp */
-    struct str payload; /* of the record, or with those of `more` in `joined` */
+    struct str payload; /* of the record, or with those that travel with it, in `joined` */
     struct buf joined;
     mono_ms alone_until;
     struct buf message; /* the payload unpacked, */

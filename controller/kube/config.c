@@ -192,9 +192,12 @@ static void kubeconfig_read_user(struct reading *rd, const struct node *user)
 {
     struct kube_config *c = rd->c;
 
-    for (size_t i = 0; i < ARRAY_SIZE(unsupported); i++)
-        if (node_given(user, unsupported[i].key))
+    for (size_t i = 0; i < ARRAY_SIZE(unsupported); i++) {
+        const struct node *n = node_given(user, unsupported[i].key);
+
+        if (n && !(n->kind == NODE_STRING && n->text.n == 0))
             config_refuse(rd, "%s: %s", unsupported[i].key, unsupported[i].why);
+    }
     kubeconfig_read_pem(rd, user, "client-certificate", &c->cert);
     kubeconfig_read_pem(rd, user, "client-key", &c->key);
     kubeconfig_read_token(rd, user);
@@ -220,6 +223,7 @@ static void kubeconfig_read_proxy(struct reading *rd, const struct node *cluster
 
 static void kubeconfig_read_cluster(struct reading *rd, const struct node *cluster)
 {
+    const struct node *insecure = node_given(cluster, "insecure-skip-tls-verify");
     struct str server = kubeconfig_str(rd, cluster, "server");
 
     if (!server.n)
@@ -228,7 +232,10 @@ static void kubeconfig_read_cluster(struct reading *rd, const struct node *clust
     kubeconfig_read_pem(rd, cluster, "certificate-authority", &rd->c->ca);
     rd->c->tls_server_name = kubeconfig_copy(rd, cluster, "tls-server-name");
     kubeconfig_read_proxy(rd, cluster);
-    (void)node_bool(cluster, "insecure-skip-tls-verify", &rd->problems, &rd->c->insecure);
+    if (insecure && insecure->kind != NODE_BOOL)
+        config_refuse(rd, "insecure-skip-tls-verify: expected true or false");
+    else
+        (void)node_bool(cluster, "insecure-skip-tls-verify", &rd->problems, &rd->c->insecure);
     if (rd->c->insecure && rd->c->ca.p)
         config_refuse(rd, "insecure-skip-tls-verify: not allowed together with a certificate-authority");
 }

@@ -30,7 +30,8 @@ static inline bool str_eq(struct str a, struct str b)
 
 /* Compares bytes, a prefix first: <0, 0, >0. */
 int str_cmp(struct str a, struct str b);
-/* The places of n < 2^32 unique names without NUL in the order of str_cmp(); fast if they begin alike. */
+/* The places of n < 2^32 unique names, none of which is another one followed by a NUL, in the order of
+ * str_cmp(); fast if they begin alike. */
 uint32_t *str_order(const struct str *list, size_t n) __attribute__((malloc, returns_nonnull));
 /* Ignores the case of ASCII letters. */
 bool str_eq_nocase(struct str a, struct str b);

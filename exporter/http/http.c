@@ -92,7 +92,7 @@ static struct http_share *budget_victim(const struct http *h, const struct http_
         if (s->evicted)
             return NULL; /* there will be room */
         holders += holds || s == asking;
-        all_wait &= !holds || s->want;
+        all_wait &= !holds || (s->want && !s->call->soon.place); /* one that was woken asks first */
         if (holds && s->call && (!largest || s->held >= largest->held))
             largest = s;
     }
@@ -120,14 +120,15 @@ void http_share_done(struct http_share *s)
 {
     struct http *h = s->http;
     const struct http_share *other;
+    uint64_t freed = counted(s->held);
 
     if (!h)
         return;
     TAILQ_REMOVE(&h->shares, s, entry);
-    h->budget_used -= counted(s->held);
+    h->budget_used -= freed;
     *s = (struct http_share){0};
     TAILQ_FOREACH (other, &h->shares, entry) /* there may be room: those that wait ask again */
-        if (other->want)
+        if (freed && other->want)
             http_call_soon(other->call);
 }
 

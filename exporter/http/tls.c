@@ -72,7 +72,7 @@ static int find_name(const char *const *names, int n, const char *name, int othe
 {
     int i = 0;
 
-    if (!*cstr(name))
+    if (!*cstr(name) && otherwise >= 0)
         return otherwise;
     while (i < n && strcmp(name, names[i]) != 0)
         i++;

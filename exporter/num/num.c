@@ -271,7 +271,7 @@ enum {
     Q_MAX = 308,
     W_DIGITS = 19,      /* that always fit 64 bits */
     SLACK = 4,          /* more than the product's error, in units of its last bit */
-    TEXT_MAX = 64 << 10 /* a longer number is refused if it needs strtod(), for which it is copied */
+    TEXT_MAX = 64 << 10 /* a longer number is out of range if it needs strtod(), for which it is copied */
 };
 
 /* Far outside any double, and far inside int64_t: an exponent is not read further, but digits count
@@ -423,8 +423,10 @@ enum num_result num_parse(struct str s, double *ret)
         *ret = n.negative ? -v : v;
         return NUM_OK;
     }
-    if (s.n > TEXT_MAX)
-        return NUM_SYNTAX;
+    if (s.n > TEXT_MAX) {
+        *ret = n.negative ? -HUGE_VAL : HUGE_VAL;
+        return NUM_RANGE;
+    }
     text = str_dup(s);
     *ret = strtod(text, NULL); /* the program sets no locale */
     return isinf(*ret) ? NUM_RANGE : NUM_OK;

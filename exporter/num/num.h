@@ -17,8 +17,9 @@ size_t num_put_u64(char out[NUM_MAX], uint64_t v);
 
 enum num_result { NUM_OK, NUM_SYNTAX, NUM_RANGE };
 
-/* Reads a number in JSON's grammar (RFC 8259) that fills s exactly. NUM_RANGE when it overflows to infinity
- * (*ret is then +-HUGE_VAL); underflow gives the nearest subnormal or a signed zero and NUM_OK. */
+/* Reads a number in JSON's grammar (RFC 8259) that fills s exactly. NUM_RANGE when it overflows to infinity,
+ * or has more than 64 KiB and no short form (*ret is then +-HUGE_VAL); underflow gives the nearest subnormal
+ * or a signed zero and NUM_OK. */
 enum num_result num_parse(struct str s, double *ret);
 /* As num_parse(), and the words that Prometheus writes into JSON strings: NaN, Inf, +Inf, -Inf; a leading
  * '+' is taken too. No surrounding white space. */

@@ -143,6 +143,8 @@ static uint64_t read_integer(struct transcoder *t)
         (void)jr_fail(&t->in, "expected an integer");
     else if (!str_to_u64(digits, &v)) /* with a fraction or an exponent */
         v = fabs(d) < 0x1p64 ? (uint64_t)fabs(d) : UINT64_MAX;
+    else if (d < 0 ? v > 1ull << 63 : v == UINT64_MAX && !str_eq(digits, STR("18446744073709551615")))
+        (void)jr_fail(&t->in, "expected an integer");
     return d < 0 ? -(v < 1ull << 63 ? v : 1ull << 63) : v;
 }
 
