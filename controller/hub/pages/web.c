@@ -6,7 +6,7 @@
 #include "controller/hub/rules/rules.h"
 #include "controller/hub/state/state.h"
 #include "controller/kube/json.h"
-#include "controller/kube/lease.h"
+#include "controller/kube/kube.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
