@@ -1,11 +1,8 @@
 /* Owns the Lease, and while this agent leads the AddOnPlacementScores and the report. */
 #include "controller/agent_kube.h"
 
-#include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/lease.h"
-#include "controller/kube/watch.h"
-#include "controller/kube/writer.h"
+#include "controller/kube/kube.h"
 #include "controller/placement/items.h"
 #include "controller/placement/placement.h"
 #include "exporter/agent/config.h"
@@ -18,9 +15,7 @@
 #include "exporter/base/text.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/credentials.h"
 #include "exporter/score/round.h"
-#include "exporter/score/summary.h"
 #include "remotewrite/config.h"
 
 #include <errno.h>

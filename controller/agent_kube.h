@@ -25,7 +25,7 @@ struct agent_kube_options {
     bool once;
 };
 
-/* Whether the summaries come from a cluster; otherwise they come from the file. */
+/* Whether the summaries come from a cluster, not from the file. */
 bool agent_kube_has_cluster(const struct agent_kube_options *o);
 
 /* Before the first configuration is applied; adds a sink to the agent. secrets: whether tokens come from
@@ -38,8 +38,7 @@ struct secrets *agent_kube_secrets(struct agent_kube *k);
 /* For the agent's hooks: the metric of the Lease, and how the leader is elected. The first takes NULL. */
 void agent_kube_render(const struct agent_kube *k);
 bool agent_kube_election(const struct agent_kube *k, struct agent_election *ret);
-/* Stops leading and releases the Lease, then calls `done`: at once without an election or for NULL, else
- * within 5 s. */
+/* Stops leading, releases the Lease within 5 s and calls `done`; at once without an election. Takes NULL. */
 void agent_kube_stop(struct agent_kube *k, void (*done)(void *arg), void *arg);
 /* The client of the agent's own cluster; NULL without one. Takes NULL. */
 struct kube *agent_kube_cluster(struct agent_kube *k);

@@ -1,10 +1,8 @@
 /* `dynamic-scoring agent`: the exporter. */
 #include "controller/agent_kube.h"
-#include "controller/flags.h"
-#include "controller/kube/guard.h"
+#include "controller/kube/kube.h"
 #include "controller/role.h"
 #include "exporter/agent/agent.h"
-#include "exporter/agent/config.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -353,7 +351,8 @@ static int agent_serve(struct running *running, const struct agent_flags *f)
     int r;
 
     if (f->server.kubernetes_auth)
-        role->guard = kube_guard_new(agent_kube_cluster(running->kube), &f->server.guard, NULL);
+        role->guard = kube_guard_new(agent_kube_cluster(running->kube), f->server.auth_cache_ttl_ms,
+                                     f->server.auth_timeout_ms, NULL);
     o = role_site(role, NULL, 0, f->probe_address);
     r = web_start(&role->site, a, &o, f->lifecycle, &why) ?: otlp_open(running, f, &why);
     for (size_t i = 0; r == 0 && i < agent_state(a)->config->n_listen; i++)

@@ -1,11 +1,9 @@
 /* `dynamic-scoring controller`: the hub's part. */
-#include "controller/flags.h"
 #include "controller/hub/pages/web.h"
 #include "controller/hub/state/state.h"
-#include "controller/kube/lease.h"
+#include "controller/kube/kube.h"
 #include "controller/role.h"
 #include "exporter/base/log.h"
-#include "exporter/ui/site.h"
 
 struct controller_flags {
     struct hub_options hub;

@@ -1,5 +1,4 @@
 /* `dynamic-scoring scorer MODEL`: a scoring API of our own. */
-#include "controller/flags.h"
 #include "controller/role.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/log.h"

@@ -1,6 +1,6 @@
 /* `dynamic-scoring spool ls|verify|export PATH`: reads what waits for remote-write endpoints, and changes
  * nothing. */
-#include "controller/flags.h"
+#include "controller/role.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "remotewrite/body.h"

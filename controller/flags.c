@@ -1,4 +1,4 @@
-#include "controller/flags.h"
+#include "controller/role.h"
 
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_NAMESPACE = 63, EXPECTED_BYTES = 256 };
+enum { MAX_NAMESPACE = 63, MAX_LISTEN = 16, EXPECTED_BYTES = 256 };
 
 static const struct {
     const char *value, *expected;
@@ -100,7 +100,7 @@ static bool flag_parse(const struct flag *f, const char *value, void *field)
         *(bool *)field = strcmp(value, "true") == 0;
         return *(bool *)field || strcmp(value, "false") == 0;
     case FLAG_LISTEN:
-        return flag_add(field, value, FLAG_LISTEN_MAX, strrchr(value, ':'));
+        return flag_add(field, value, MAX_LISTEN, strrchr(value, ':'));
     case FLAG_NAMESPACES:
         return flag_add(field, value, FLAG_LIST_MAX, flag_is_namespace(value));
     case FLAG_NUMBER:

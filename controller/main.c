@@ -1,6 +1,5 @@
 /* One program, one subcommand per role. */
-#include "controller/flags.h"
-#include "exporter/base/def.h"
+#include "controller/role.h"
 #include "exporter/metric/metrics.h"
 
 #include <crypt.h>

@@ -12,7 +12,7 @@
 /* ---- Flags ---- */
 
 const struct server_flags server_flags_default = {
-    .log_level = -1, .log_format = -1, .guard = {.cache_ttl_ms = 60 * 1000, .timeout_ms = 10 * 1000}};
+    .log_level = -1, .log_format = -1, .auth_cache_ttl_ms = 60 * 1000, .auth_timeout_ms = 10 * 1000};
 
 #define FIELD(name) .field = offsetof(struct server_flags, name)
 
@@ -21,11 +21,11 @@ const struct flag server_flags[] = {
      "Answer a request only if the user of its bearer token or client certificate may, by the RBAC of the "
      "cluster, get /metrics, post /-/reload, post /optimize (in the optimizer: requests that plan or write), "
      "or get /status for all other paths; probes on an address of their own stay open. Default false."},
-    {"web.kubernetes-auth.cache-ttl", FLAG_DURATION, FIELD(guard.cache_ttl_ms),
+    {"web.kubernetes-auth.cache-ttl", FLAG_DURATION, FIELD(auth_cache_ttl_ms),
      "How long an allowed token is not reviewed again, from 0s to 1h; a refused one, for at most 10s of it. "
      "Default 1m.",
      .max = 3600 * 1000},
-    {"web.kubernetes-auth.timeout", FLAG_DURATION, FIELD(guard.timeout_ms),
+    {"web.kubernetes-auth.timeout", FLAG_DURATION, FIELD(auth_timeout_ms),
      "Timeout of the API server's review of a token, from 100ms to 1m. Default 10s.", .min = 100,
      .max = 60 * 1000},
     {"web.config.file", FLAG_PATH, FIELD(web_config_file),
@@ -114,7 +114,7 @@ int role_open_kube(struct role *r, const char *label, const char *kubeconfig, co
     metric_set(r->metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
     loop_on_turn(r->loop, role_on_turn, r->metrics);
     if (f->kubernetes_auth)
-        r->guard = kube_guard_new(r->kube, &f->guard, rights);
+        r->guard = kube_guard_new(r->kube, f->auth_cache_ttl_ms, f->auth_timeout_ms, rights);
     /* Later the last good credentials stay in use; at the start a bad kubeconfig is a mistake. */
     if (!kube_trouble(r->kube))
         return 0;

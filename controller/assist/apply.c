@@ -1,7 +1,7 @@
 #include "controller/assist/assist.h"
 
-#include "controller/kube/client.h"
 #include "controller/kube/json.h"
+#include "controller/kube/kube.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"

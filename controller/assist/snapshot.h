@@ -3,7 +3,7 @@
 #define DS_ASSIST_SNAPSHOT_H
 
 #include "controller/assist/api.h"
-#include "controller/kube/client.h"
+#include "controller/kube/kube.h"
 #include "exporter/base/clock.h"
 
 #define GENERATED_LABEL "dynamic-scoring-framework-mcp/generated" /* of the objects that plans become */

@@ -44,6 +44,17 @@ struct scoring_probe {
     size_t n; /* series */
 };
 
+/* What an agent makes of an answer, under its default limits. */
+struct reading {
+    enum round_error error; /* ROUND_OK: batch is set */
+    enum rule rule;         /* that the error breaks */
+    char why[ROUND_REASON_BYTES];
+    struct answer_stats stats;
+    struct batch *batch;
+    size_t duplicates, not_finite;
+    char odd_label[200]; /* the first label whose value is no string; empty: none */
+};
+
 struct check {
     const struct check_options *options;
     struct findings *findings;
@@ -56,8 +67,9 @@ struct check {
     char *scoring_url;      /* that is called: at `origin`, whatever host /config names */
     const struct scoring_probe *first_probe;
     struct series_plan plan;
-    struct buf body;       /* of the running call to the scoring path */
-    struct reading *first; /* of the outcome */
+    struct buf body; /* of the running call to the scoring path */
+    const struct agent_outcome *first;
+    size_t first_not_finite; /* of its scores */
 };
 
 /* ---- A call ---- */
@@ -118,10 +130,9 @@ static void call_describe(const struct http_answer *a, char out[FINDINGS_TEXT_BY
 /* The next row, from the answer. */
 static struct call_row *call_add_row(struct check *c, const char *what, const struct http_answer *a)
 {
-    struct call_row *row = findings_add_row(c->findings, what);
+    struct call_row *row = &c->findings->rows[c->findings->n_rows++];
 
-    row->status = a->status;
-    row->seconds = a->seconds;
+    *row = (struct call_row){.what = what, .ok = true, .status = a->status, .seconds = a->seconds};
     call_describe(a, row->text);
     return row;
 }
@@ -556,7 +567,7 @@ static void scoring_judge_results(struct check *c, const struct scoring_probe *p
                      a->stats.first_invalid, a->stats.invalid, a->stats.results);
     if (*a->odd_label)
         findings_add(findings, RULE_LABEL_STRINGS, "%s", a->odd_label);
-    if (a->not_finite && (is_first || c->first->not_finite == 0))
+    if (a->not_finite && (is_first || c->first_not_finite == 0))
         findings_add(findings, is_first ? RULE_SCORE_FINITE : p->rule,
                      "%zu of %zu scores are NaN or infinite", a->not_finite, series_count(a->batch->set));
 }
@@ -577,8 +588,10 @@ static void scoring_judge_first(struct check *c, const struct scoring_probe *p, 
         findings_add(findings, RULE_NO_RESULTS, "%zu series of %zu points each have no result", p->n,
                      c->plan.points);
     out->items = items_make(a->batch, &c->summary);
-    out->first = *a;
-    a->batch = NULL;
+    out->stats = a->stats;
+    out->duplicates = a->duplicates;
+    out->batch = TAKE_PTR(a->batch);
+    c->first_not_finite = a->not_finite;
     (void)object_name(str_of(c->summary.score_name), out->object);
     if (rounding_loses(&out->items.formats[0].rounding, &c->summary, rounded))
         findings_add(findings, RULE_SCORE_ROUNDED, "%s", rounded);
@@ -763,7 +776,7 @@ int check_run(struct findings *ret, const struct check_options *options)
                       .findings = ret,
                       .tls.ca_file = options->ca_file,
                       .body.max = REQUEST_MAX_BYTES,
-                      .first = &ret->outcome.first};
+                      .first = &ret->outcome};
     int r = check_split_url(&c);
 
     r = r ?: loop_new(&c.loop, &clock_system);

@@ -1,5 +1,4 @@
-/* Checks a scoring API as its author sees it: what the hub and an agent make of its answers, and which rules
- * it breaks. */
+/* Checks a scoring API: what the hub and an agent make of its answers, and which rules it breaks. */
 #ifndef DS_CHECK_CHECK_H
 #define DS_CHECK_CHECK_H
 
@@ -10,10 +9,9 @@
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 
-/* ---- The rules that a scoring API follows; rules.def says what each means ---- */
-
 enum rule_level { RULE_PROBLEM, RULE_WARNING, RULE_LEVELS };
 
+/* The rules that a scoring API follows; rules.def says what each means. */
 enum rule {
 #define RULE(id, level, word, what, why, mend) RULE_##id,
 #include "controller/check/rules.def"
@@ -21,27 +19,14 @@ enum rule {
     RULES
 };
 
-/* ---- findings.c: a row for each call, the findings by rule, and what an agent makes of the answer ---- */
-
 enum { FINDINGS_MAX_ROWS = 24, FINDINGS_TEXT_BYTES = 640 };
 
 struct call_row {
     const char *what; /* a literal */
-    bool ok;
-    long status; /* of HTTP; 0 without an answer */
+    bool ok;          /* until a finding is added */
+    long status;      /* of HTTP; 0 without an answer */
     double seconds;
     char text[FINDINGS_TEXT_BYTES]; /* one line */
-};
-
-/* What an agent makes of an answer, under its default limits. */
-struct reading {
-    enum round_error error; /* ROUND_OK: batch is set */
-    enum rule rule;         /* that the error breaks */
-    char why[ROUND_REASON_BYTES];
-    struct answer_stats stats;
-    struct batch *batch;
-    size_t duplicates, not_finite;
-    char odd_label[200]; /* the first label whose value is no string; empty: none */
 };
 
 struct findings {
@@ -58,23 +43,21 @@ struct findings {
         char detail[FINDINGS_TEXT_BYTES];
     } findings[RULES];
     size_t n_findings, by_level[RULE_LEVELS];
-    struct agent_outcome {
-        struct reading first; /* of the first answer with series; no batch: no agent can read any answer */
+    struct agent_outcome { /* of the first answer with series */
+        struct answer_stats stats;
+        struct batch *batch; /* NULL: no agent can read any answer */
+        size_t duplicates;
         struct items items;
         char object[OBJECT_NAME_MAX + 1]; /* name of the AddOnPlacementScore */
     } outcome;
 };
 
 void findings_done(struct findings *r);
-/* The next row, which is ok until a finding is added. Its text is empty. */
-struct call_row *findings_add_row(struct findings *r, const char *what);
 /* Adds a finding about the last row; only the first of a rule counts. */
 void findings_add(struct findings *r, enum rule rule, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Appends the report for people, or for programs. -EFBIG. */
 MUST_USE int findings_table(const struct findings *r, struct buf *into);
 MUST_USE int findings_json(const struct findings *r, struct buf *into);
-
-/* ---- check.c ---- */
 
 struct check_options {
     const char *url;              /* of the scoring API: its base, or its /config */

@@ -22,16 +22,8 @@ void findings_done(struct findings *r)
     free(r->url);
     free(r->scoring_url);
     buf_done(&r->summary);
-    r->outcome.first.batch = batch_unref(r->outcome.first.batch);
+    r->outcome.batch = batch_unref(r->outcome.batch);
     items_done(&r->outcome.items);
-}
-
-struct call_row *findings_add_row(struct findings *r, const char *what)
-{
-    struct call_row *row = &r->rows[r->n_rows++];
-
-    *row = (struct call_row){.what = what, .ok = true};
-    return row;
 }
 
 void findings_add(struct findings *r, enum rule rule, const char *fmt, ...)
@@ -88,13 +80,13 @@ static void json_finding(struct out *o, const struct finding *f)
 
 static void json_outcome(struct out *o, const struct agent_outcome *x)
 {
-    if (!member_object_if(o, "agent", x->first.batch))
+    if (!member_object_if(o, "agent", x->batch))
         return;
-    member_count(o, "results", x->first.stats.results);
-    member_count(o, "dropped", x->first.stats.invalid);
-    member_count(o, "duplicates", x->first.duplicates);
-    member_count(o, "cutLabels", x->first.stats.cut);
-    member_count(o, "series", series_count(x->first.batch->set));
+    member_count(o, "results", x->stats.results);
+    member_count(o, "dropped", x->stats.invalid);
+    member_count(o, "duplicates", x->duplicates);
+    member_count(o, "cutLabels", x->stats.cut);
+    member_count(o, "series", series_count(x->batch->set));
     member_text(o, "addOnPlacementScore", x->object);
     member_count(o, "merged", x->items.merged);
     member_count(o, "clamped", x->items.clamped);
@@ -165,14 +157,14 @@ static void table_losses(struct out *o, const struct agent_outcome *x)
         size_t n;
         const char *text;
     } losses[] = {
-        {x->first.stats.invalid, "dropped, without a valid score or metric"},
-        {x->first.duplicates, "lost, with the labels of a later result"},
+        {x->stats.invalid, "dropped, without a valid score or metric"},
+        {x->duplicates, "lost, with the labels of a later result"},
         {x->items.left_out, "without an item: NaN or infinite"},
         {x->items.unnamed, "without an item: its name is empty"},
         {x->items.merged, "merged into the item of another result"},
         {x->items.clamped, "clamped to -100..100"},
-        {x->first.stats.cut, "with a label that was cut to 256 bytes"},
-        {x->first.stats.mended, "with a label that was not UTF-8"},
+        {x->stats.cut, "with a label that was cut to 256 bytes"},
+        {x->stats.mended, "with a label that was not UTF-8"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(losses); i++)
@@ -203,11 +195,11 @@ static void table_items(struct out *o, const struct items *items)
 static void table_outcome(struct out *o, const struct agent_outcome *x)
 {
     out_printf(o, "\nWhat an agent makes of the first answer: %s, %s of the AddOnPlacementScore %s\n",
-               words_count(series_count(x->first.batch->set), "series", "series").s,
+               words_count(series_count(x->batch->set), "series", "series").s,
                words_count(x->items.n, "item", "items").s, x->object);
     table_items(o, &x->items);
     table_losses(o, x);
-    table_ranking(o, x->first.batch);
+    table_ranking(o, x->batch);
 }
 
 static void table_finding(struct out *o, const struct finding *f)
@@ -227,7 +219,7 @@ int findings_table(const struct findings *r, struct buf *into)
 
     for (size_t i = 0; i < r->n_rows; i++)
         table_row(&o, &r->rows[i]);
-    if (r->outcome.first.batch)
+    if (r->outcome.batch)
         table_outcome(&o, &r->outcome);
     for (size_t i = 0; i < r->n_findings; i++)
         table_finding(&o, &r->findings[i]);

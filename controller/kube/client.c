@@ -1,12 +1,11 @@
 /* Owns the credentials in use and the calls under way. A call keeps a reference to the credentials that it
  * was sent with. */
-#include "controller/kube/client.h"
+#include "controller/kube/kube.h"
 
-#include "controller/kube/config.h"
-#include "exporter/base/buf.h"
 #include "exporter/base/log.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
+#include "exporter/http/http.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -44,6 +43,16 @@ const char *kube_label_of(const struct kube *k)
 struct loop *kube_loop(const struct kube *k)
 {
     return k->loop;
+}
+
+mono_ms kube_now(const struct kube *k)
+{
+    return loop_now(k->loop);
+}
+
+void kube_timer_move(struct loop *l, struct timer *t, int64_t in_ms)
+{
+    loop_timer_set(l, t, mono_add(loop_now(l), in_ms));
 }
 
 /* ---- The credentials in use ---- */
@@ -94,6 +103,11 @@ WORD_TABLE(kube_verdict_word, enum kube_verdict, KUBE_VERDICTS,
             [KUBE_GONE] = "gone",
             [KUBE_INVALID] = "invalid",
             [KUBE_TOO_LARGE] = "too_large"});
+
+int64_t kube_backoff_ms(unsigned nth, int64_t min_ms, int64_t max_ms, int64_t retry_after_ms)
+{
+    return backoff_ms(&(struct backoff){min_ms, max_ms, 2 * 60 * 1000}, nth, retry_after_ms);
+}
 
 enum { ANY = 0, USER_BYTES = 64 };
 

@@ -1,5 +1,5 @@
 /* Messages never quote values: any of them may be a secret. */
-#include "controller/kube/config.h"
+#include "controller/kube/kube.h"
 
 #include "exporter/base/doc.h"
 #include "exporter/base/map.h"

@@ -1,24 +1,20 @@
-/* The server's thread hands requests over to the loop, which owns all but `arrived`.
+/* The server's thread hands requests over to the loop, which owns all but `arrived`. Requests of one token
+ * and right share a review, after which the token is wiped.
  *
- * Cached answers are in two groups that share no limits: those of tokens that were allowed the last time, and
- * the others, so that many bad tokens neither displace nor delay the good ones. */
-#include "controller/kube/guard.h"
+ * Answers are cached under keyed digests, in two groups that share no limits: those of tokens that were
+ * allowed the last time, and the others, so that many bad tokens neither displace nor delay the good ones. */
+#include "controller/kube/kube.h"
 
-#include "controller/kube/json.h"
-#include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/json.h"
 #include "exporter/base/log.h"
-#include "exporter/base/loop.h"
 #include "exporter/base/map.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
+#include "exporter/http/httpd.h"
 
 #include <gnutls/x509.h>
-#include <jansson.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <sys/queue.h>
 
 enum {
     REFUSED_TTL_MS = 10 * 1000,
@@ -44,7 +40,7 @@ struct group {
 struct kube_guard {
     struct httpd_guard httpd;
     struct kube *kube;
-    struct kube_guard_options o;
+    int64_t cache_ttl_ms, timeout_ms;
     const struct kube_path_right *rights;
     struct post post;       /* posted while `arrived` is not empty */
     pthread_mutex_t lock;   /* for `arrived`; its holder never blocks */
@@ -252,7 +248,7 @@ static void guard_note(struct kube_guard *g, const char *trouble)
 /* The API server has answered. */
 static void answer_settle(struct answer *a, const struct httpd_refusal *refusal)
 {
-    int64_t ttl = a->guard->o.cache_ttl_ms;
+    int64_t ttl = a->guard->cache_ttl_ms;
 
     guard_note(a->guard, NULL);
     answer_tell(a, refusal);
@@ -349,7 +345,7 @@ static void token_ask(struct answer *a, struct str token)
     struct kube_request rq = {.method = KUBE_CREATE,
                               .resource = &kube_tokenreviews,
                               .max_answer = MAX_REPLY,
-                              .timeout_ms = a->guard->o.timeout_ms};
+                              .timeout_ms = a->guard->timeout_ms};
     char *room;
 
     (void)!(buf_room(&a->question, 2 * token.n + 256, &room) /* it must not move: that would leave a copy */
@@ -366,7 +362,7 @@ static bool answer_ask(struct answer *a, const struct bearer *b)
     json_auto_t *user = b->by_certificate ? certificate_read_user(b->credential) : NULL;
     const char *name = kube_str(user, "username", NULL);
 
-    a->deadline = mono_add(kube_now(a->guard->kube), a->guard->o.timeout_ms);
+    a->deadline = mono_add(kube_now(a->guard->kube), a->guard->timeout_ms);
     if (name)
         access_ask(a, user, name);
     else if (!b->by_certificate)
@@ -475,17 +471,18 @@ static void guard_check(void *arg, const struct httpd_request *rq, const struct 
     (void)pthread_mutex_unlock(&g->lock);
 }
 
-struct kube_guard *kube_guard_new(struct kube *k, const struct kube_guard_options *o,
+struct kube_guard *kube_guard_new(struct kube *k, int64_t cache_ttl_ms, int64_t timeout_ms,
                                   const struct kube_path_right *rights)
 {
     struct kube_guard *g = xcalloc(1, sizeof(*g));
 
     g->kube = k;
-    g->o = *o;
+    g->cache_ttl_ms = cache_ttl_ms;
+    g->timeout_ms = timeout_ms;
     for (size_t i = 0; i < ARRAY_SIZE(g->groups); i++)
         TAILQ_INIT(&g->groups[i].answers);
-    g->httpd = (struct httpd_guard){
-        .check = guard_check, .arg = g, .deadline_ms = (unsigned)o->timeout_ms + LATE_MS};
+    g->httpd =
+        (struct httpd_guard){.check = guard_check, .arg = g, .deadline_ms = (unsigned)timeout_ms + LATE_MS};
     g->rights = rights ?: guard_rights;
     g->post.fn = guard_on_arrived;
     STAILQ_INIT(&g->arrived);

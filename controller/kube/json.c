@@ -31,6 +31,16 @@ const char *kube_as_str(const json_t *v)
     return s && strlen(s) == json_string_length(v) ? s : NULL;
 }
 
+struct str kube_as_text(const json_t *v)
+{
+    return (struct str){json_string_value(v), json_string_length(v)};
+}
+
+json_t *kube_as(json_type type, json_t *v)
+{
+    return v && json_typeof(v) == type ? v : NULL;
+}
+
 bool kube_as_int(const json_t *v, int64_t *ret)
 {
     double d = json_real_value(v);
@@ -107,6 +117,8 @@ void kube_wipe_strings(json_t *object)
 
 /* ---- Cutting long strings ---- */
 
+enum { CUT_WORD_BYTES = 20 };
+
 /* raw: followed by its closing quote. */
 static int cut_learn(struct kube_cut *cut, struct str raw)
 {
@@ -149,8 +161,8 @@ bool kube_cut_read(struct str text, uint64_t *ret)
 {
     int end = 0;
 
-    return text.n == KUBE_CUT_WORD_BYTES && sscanf(text.p, "cut:%16" SCNx64 "%n", ret, &end) == 1 &&
-           end == KUBE_CUT_WORD_BYTES;
+    return text.n == CUT_WORD_BYTES && sscanf(text.p, "cut:%16" SCNx64 "%n", ret, &end) == 1 &&
+           end == CUT_WORD_BYTES;
 }
 
 /* ---- Times ---- */

@@ -15,10 +15,7 @@ json_t *kube_get(const json_t *o, ...) __attribute__((sentinel));
 const char *kube_as_str(const json_t *v);
 /* A string of any bytes; absent: an empty slice with p = NULL. */
 #define kube_text(...) kube_as_text(kube_get(__VA_ARGS__))
-static inline struct str kube_as_text(const json_t *v)
-{
-    return (struct str){json_string_value(v), json_string_length(v)};
-}
+struct str kube_as_text(const json_t *v);
 /* True, and sets *ret, for an integer; 12.0 is one. */
 #define kube_int(o, ret, ...) kube_as_int(kube_get(o, __VA_ARGS__), ret)
 bool kube_as_int(const json_t *v, int64_t *ret);
@@ -27,10 +24,7 @@ bool kube_as_int(const json_t *v, int64_t *ret);
 /* An array, or an object; NULL when there is none. For json_array_foreach() and json_object_foreach(). */
 #define kube_list(...) kube_as(JSON_ARRAY, kube_get(__VA_ARGS__))
 #define kube_map(...)  kube_as(JSON_OBJECT, kube_get(__VA_ARGS__))
-static inline json_t *kube_as(json_type type, json_t *v)
-{
-    return v && json_typeof(v) == type ? v : NULL;
-}
+json_t *kube_as(json_type type, json_t *v);
 
 /* Whether the string is an element of the array. */
 bool kube_list_has(const json_t *list, const char *text);
@@ -46,28 +40,28 @@ bool kube_list_has(const json_t *list, const char *text);
 
 /* ---- Documents ---- */
 
+enum { KUBE_CUT_MIN_BYTES = 256 };
+
 /* Long strings to replace by their hashes before a document is parsed: jansson is slow to read them. */
 struct kube_cut {
     const char *name; /* the member's, of letters only */
     uint64_t (*hash)(struct str text);
-    /* The last one, raw and with its closing quote. Most of a fleet's objects contain the same one, and to
-     * compare is much cheaper than to read. */
+    /* Private: the last one, raw and with its closing quote. Most objects of a fleet contain the same one,
+     * and to compare is much cheaper than to read. */
     struct buf last;
     uint64_t last_hash;
 };
 
-enum { KUBE_CUT_MIN_BYTES = 256, KUBE_CUT_WORD_BYTES = 20 };
-
-/* Appends the JSON text with each string longer than KUBE_CUT_MIN_BYTES that is the value of a member of
- * that name replaced by "cut:" and the hash of the unescaped string, in 16 digits. Only compact text, as API
- * servers write it, is cut; invalid JSON stays invalid. -EFBIG. */
+/* Appends the JSON text with each string of more than KUBE_CUT_MIN_BYTES in a member of that name replaced by
+ * "cut:" and the hash of the unescaped string, in 16 digits. Only compact text, as API servers write it, is
+ * cut; invalid JSON stays invalid. -EFBIG. */
 MUST_USE int kube_cut(struct kube_cut *cut, struct str text, struct buf *into);
 /* Reads the hash from such a replacement; false for other text. Only its maker can make one. */
 bool kube_cut_read(struct str text, uint64_t *ret);
 
-/* Parses a document of at most 2048 levels. -EINVAL with a sentence in `why` (may be NULL). */
+/* Parses a document of at most 2048 levels. -EINVAL with a sentence in `why` (may be NULL). The second cuts
+ * it before, unless `cut` is NULL. */
 MUST_USE int kube_json_parse(json_t **ret, struct str text, char why[256]);
-/* Like kube_json_parse(), after kube_cut() unless `cut` is NULL. */
 MUST_USE int kube_json_parse_cut(json_t **ret, struct str text, struct kube_cut *cut, char why[256]);
 /* Appends o as compact JSON. -EFBIG. */
 MUST_USE int kube_json_print(const json_t *o, struct buf *into);
@@ -80,9 +74,8 @@ void kube_wipe_strings(json_t *object);
 
 enum { KUBE_TIME_BYTES = 32 };
 
-/* "2026-11-21T06:23:01Z" */
+/* "2026-11-21T06:23:01Z", or "2026-11-21T06:23:01.042000Z" */
 void kube_time_format(unix_ms t, char out[KUBE_TIME_BYTES]);
-/* "2026-11-21T06:23:01.042000Z" */
 void kube_micro_time_format(unix_ms t, char out[KUBE_TIME_BYTES]);
 /* Reads either form to whole seconds; 0 for NULL and for anything else. */
 unix_ms kube_time_parse(const char *text);
@@ -90,14 +83,11 @@ unix_ms kube_time_parse(const char *text);
 /* ---- Conditions: metav1.Condition ---- */
 
 struct kube_condition {
-    const char *type;
-    const char *status; /* "True", "False" or "Unknown" */
-    const char *reason, *message;
-    int64_t generation; /* observedGeneration; 0 leaves it out */
+    const char *type, *status, *reason, *message; /* status: "True", "False" or "Unknown" */
+    int64_t generation;                           /* observedGeneration; 0 leaves it out */
 };
 
-/* The condition of that type in a status, or in any object with a list `conditions`; NULL when there is
- * none. */
+/* The condition of that type in a status, or in any object with a list `conditions`; NULL without. */
 json_t *kube_condition(const json_t *status, const char *type);
 /* Whether the condition has that status ("True", ...). NULL has none. */
 bool kube_condition_is(const json_t *condition, const char *status);

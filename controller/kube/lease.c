@@ -1,11 +1,8 @@
 /* Owns its one call under way. Each step ends by setting the timer for the next; see client-go's
  * leaderelection. */
-#include "controller/kube/lease.h"
+#include "controller/kube/kube.h"
 
-#include "controller/kube/json.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
-#include "exporter/base/loop.h"
 #include "exporter/base/text.h"
 
 #include <stdio.h>

@@ -1,10 +1,7 @@
 /* Owns its one call under way, a page of the list or the stream of events, and its timer, which starts the
  * next call. */
-#include "controller/kube/watch.h"
+#include "controller/kube/kube.h"
 
-#include "controller/kube/json.h"
-#include "exporter/base/buf.h"
-#include "exporter/base/loop.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>

@@ -1,15 +1,11 @@
 /* A queue owns its items, one for each key that waits or is active. */
-#include "controller/kube/writer.h"
+#include "controller/kube/kube.h"
 
-#include "controller/kube/json.h"
-#include "controller/kube/watch.h"
 #include "exporter/base/log.h"
-#include "exporter/base/loop.h"
 #include "exporter/base/map.h"
 #include "exporter/base/text.h"
 
 #include <stdio.h>
-#include <sys/queue.h>
 
 /* ---- The queue ---- */
 

@@ -1,5 +1,5 @@
-/* A batch as the items of an AddOnPlacementScore: named, aggregated, scaled or clamped, and small enough
- * for the store. */
+/* A batch as the items of an AddOnPlacementScore: named, aggregated, scaled or clamped, small enough for the
+ * store; and the name of that object. */
 #ifndef DS_PLACEMENT_ITEMS_H
 #define DS_PLACEMENT_ITEMS_H
 
@@ -9,37 +9,23 @@
 
 #include <jansson.h>
 
-/* ---- The name of a scorer's AddOnPlacementScore ---- */
-
-enum { OBJECT_NAME_MAX = 253 };
-
-/* An RFC 1123 subdomain of at most 253 bytes: lower case, any byte but a-z 0-9 . - becomes '-', runs of
- * '-' fold, a run with a dot becomes one dot, both are trimmed at the ends; "score" if nothing is left.
- * Returns the length; out is terminated. */
-size_t object_name(struct str score_name, char out[OBJECT_NAME_MAX + 1]);
-
-/* ---- Items ---- */
-
 enum {
+    OBJECT_NAME_MAX = 253,
     ITEM_MIN = -100,
     ITEM_MAX = 100,
     /* The store refuses objects over 1.5 MiB; the rest is for the object's other parts. */
     ITEMS_MAX_BYTES = 1400000,
 };
 
+/* The name of a scorer's AddOnPlacementScore, an RFC 1123 subdomain: lower case, any byte but a-z 0-9 . -
+ * becomes '-', runs of '-' fold, a run with a dot becomes one dot, both are trimmed at the ends; "score" if
+ * nothing is left. Returns the length; out is terminated. */
+size_t object_name(struct str score_name, char out[OBJECT_NAME_MAX + 1]);
+
 /* What one of the summary's formats gives. */
 struct format_items {
     size_t n, results; /* items, those omitted included, and the results in them */
     struct rounding rounding;
-};
-
-enum { ITEM_EXAMPLE_BYTES = 80 };
-
-/* Results left out because an earlier format has items of their names: the first to have one keeps it. */
-struct item_overlap {
-    size_t results;
-    size_t earlier, later; /* of the first such result: the formats, and the name, cut */
-    char name[ITEM_EXAMPLE_BYTES];
 };
 
 struct items {
@@ -53,12 +39,16 @@ struct items {
     size_t truncated;     /* items omitted for their size: the last ones by name */
     size_t room;          /* bytes left in the store */
     struct format_items formats[SUMMARY_MAX_ITEMS];
-    struct item_overlap overlap;
+    /* Results left out because an earlier format has items of their names: the first to have one keeps it. */
+    struct item_overlap {
+        size_t results;
+        size_t earlier, later; /* of the first such result: the formats, and the name, cut */
+        char name[80];
+    } overlap;
 };
 
-/* Appends the name of a series' item: the format with the series' labels in place of ${cluster} ${node}
- * ${device} ${namespace} ${app} ${pod} ${container} ${meta} ${scoreName}. They are not expanded again; any
- * other placeholder stays as it is. -EFBIG. */
+/* Appends the name of a series' item: the format with the series' labels in place of ${cluster}, ${node} and
+ * so on, which are not expanded again; any other placeholder stays as it is. -EFBIG. */
 MUST_USE int item_name_put(struct str format, const struct str labels[DS_LABELS], struct buf *into);
 
 /* The items of a batch. */

@@ -1,8 +1,6 @@
 #include "controller/placement/placement.h"
 
 #include "controller/kube/json.h"
-#include "controller/kube/watch.h"
-#include "controller/kube/writer.h"
 #include "controller/placement/items.h"
 #include "controller/placement/slot.h"
 #include "exporter/base/clock.h"
@@ -91,7 +89,7 @@ static void placement_free_slot(struct slot *s)
     (void)batch_unref(s->batch);
     (void)batch_unref(s->last);
     json_decref(s->found);
-    for (size_t i = 0; i < CONDITIONS; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(s->conditions); i++)
         json_decref(s->conditions[i]);
     free(s->score_name);
     free(s);

@@ -1,18 +1,16 @@
 /* Scores for Open Cluster Management's Placement: one AddOnPlacementScore per scorer, in the cluster's
- * namespace on the hub.
+ * namespace on the hub. On the loop.
  *
- * A sink that follows rounds rather than batches, since one patch carries scores, their validity and why a
- * round failed. The state an object should have is compared with the last one written; nothing is
- * sent while they are equal and less than half of validUntil has passed. Each object has at most one write
- * under way, and a newer state is written after it.
+ * One patch carries scores, their validity and why a round failed. Nothing is sent while an object has the
+ * state it should have and less than half of validUntil has passed. Each object has at most one write under
+ * way, and a newer state is written after it.
  *
- * Objects carry a label and the agent's name. Objects made by others are left alone and reported, or adopted
- * if they name no owner and the options say so. This agent's objects without a scorer, as found by the first
- * list, are deleted. Belongs to the loop. */
+ * Objects made by others are left alone and reported, or adopted if they name no owner and the options say
+ * so. This agent's objects without a scorer, as found by the first list, are deleted. */
 #ifndef DS_PLACEMENT_PLACEMENT_H
 #define DS_PLACEMENT_PLACEMENT_H
 
-#include "controller/kube/client.h"
+#include "controller/kube/kube.h"
 #include "exporter/agent/scorer.h"
 
 struct placement;

@@ -1,7 +1,6 @@
 #include "controller/placement/slot.h"
 
 #include "controller/kube/json.h"
-#include "exporter/agent/scorer.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/map.h"
@@ -16,9 +15,7 @@
 
 bool object_is_labelled(const json_t *object)
 {
-    const char *label = kube_label(object, PLACEMENT_LABEL);
-
-    return label && strcmp(label, PLACEMENT_LABEL_VALUE) == 0;
+    return strcmp(cstr(kube_label(object, PLACEMENT_LABEL)), PLACEMENT_LABEL_VALUE) == 0;
 }
 
 bool object_is_ours(const json_t *object, const char *owner)
@@ -27,6 +24,14 @@ bool object_is_ours(const json_t *object, const char *owner)
 
     return is ? strcmp(is, owner) == 0 : object_is_labelled(object);
 }
+
+enum condition_type {
+    CONDITION_SCORED,
+    CONDITION_CLAMPED,
+    CONDITION_ROUNDED,
+    CONDITION_TRUNCATED,
+    CONDITIONS
+};
 
 static const char *const condition_words[CONDITIONS] = {"Scored", "Clamped", "Rounded", "Truncated"};
 
@@ -326,6 +331,16 @@ static void slot_count(const struct slot *s, const struct placement_options *o, 
     metric_add(o->metrics, METRIC_PLACEMENT_LEFT_OUT, LV("no_name", name), (double)made->unnamed);
     metric_add(o->metrics, METRIC_PLACEMENT_LEFT_OUT, LV("same_name", name),
                (double)(made->merged + made->overlap.results));
+}
+
+int64_t validity_until(int64_t end_ms, int64_t life_ms)
+{
+    return life_ms < 2000 ? end_ms : end_ms - end_ms % 1000;
+}
+
+bool validity_is_due(int64_t written_ms, int64_t wanted_ms, int64_t life_ms, int64_t now_ms)
+{
+    return written_ms > wanted_ms || (written_ms < wanted_ms && written_ms - now_ms < life_ms / 2);
 }
 
 /* A fallback is valid for as long as the scores of a successful round. */

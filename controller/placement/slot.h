@@ -2,25 +2,16 @@
 #ifndef DS_PLACEMENT_SLOT_H
 #define DS_PLACEMENT_SLOT_H
 
-#include "controller/kube/writer.h"
+#include "controller/kube/kube.h"
 #include "controller/placement/items.h"
 #include "controller/placement/placement.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/loop.h"
 
 #define PLACEMENT_DOMAIN      "dynamic-scoring.open-cluster-management.io"
 #define PLACEMENT_LABEL       PLACEMENT_DOMAIN "/managed-by"
 #define PLACEMENT_LABEL_VALUE "agent"
 #define PLACEMENT_OWNER       PLACEMENT_DOMAIN "/owner"
 #define PLACEMENT_SCORE_NAME  PLACEMENT_DOMAIN "/score-name"
-
-enum condition_type {
-    CONDITION_SCORED,
-    CONDITION_CLAMPED,
-    CONDITION_ROUNDED,
-    CONDITION_TRUNCATED,
-    CONDITIONS
-};
 
 /* Where the items come from that the object should have. */
 enum slot_items {
@@ -44,8 +35,8 @@ struct slot {
     json_t *found; /* items of the object found at the start; until there is one */
     int64_t found_until_ms;
     enum slot_items items;
-    struct timer late;              /* when ITEMS_OF_LAST or ITEMS_FOUND end; set by placement */
-    json_t *conditions[CONDITIONS]; /* metav1.Condition; NULL: not known yet */
+    struct timer late;     /* when ITEMS_OF_LAST or ITEMS_FOUND end; set by placement */
+    json_t *conditions[4]; /* metav1.Condition: Scored, Clamped, Rounded, Truncated; NULL: not known yet */
     unix_ms updated_at;
     int64_t life_ms;        /* validity of scores */
     int64_t valid_until_ms; /* Unix time, 0 for none */
@@ -79,20 +70,12 @@ bool slot_matches(const struct slot *s, const struct placement_options *o, const
 /* The body of a patch of the status. */
 json_t *slot_status_body(const struct slot *s, const struct placement_options *o);
 
-/* How long an AddOnPlacementScore is valid: never longer than the scorer's series live, and at most half of
- * the validity less, which saves writes. */
+/* validUntil for scores that end at end_ms (Unix time) and live for life_ms: never longer than the scorer's
+ * series live. In whole seconds, as Kubernetes writes times, unless that took more than half of the life. */
+int64_t validity_until(int64_t end_ms, int64_t life_ms);
 
-/* validUntil for scores that end at end_ms (Unix time) and live for life_ms. In whole seconds, as Kubernetes
- * writes times, unless that would take more than half of the validity. */
-static inline int64_t validity_until(int64_t end_ms, int64_t life_ms)
-{
-    return life_ms < 2000 ? end_ms : end_ms - end_ms % 1000;
-}
-
-/* Whether validUntil must be written: `written` is on the hub, `wanted` is what it could be. */
-static inline bool validity_is_due(int64_t written_ms, int64_t wanted_ms, int64_t life_ms, int64_t now_ms)
-{
-    return written_ms > wanted_ms || (written_ms < wanted_ms && written_ms - now_ms < life_ms / 2);
-}
+/* Whether validUntil must be written: `written` is on the hub, `wanted` is what it could be. Up to half of
+ * the life may be missing, which saves writes. */
+bool validity_is_due(int64_t written_ms, int64_t wanted_ms, int64_t life_ms, int64_t now_ms);
 
 #endif

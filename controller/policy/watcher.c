@@ -3,10 +3,7 @@
 #include "controller/policy/watcher.h"
 
 #include "controller/kube/json.h"
-#include "controller/kube/watch.h"
-#include "controller/kube/writer.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/def.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
@@ -86,14 +83,9 @@ struct policy_watcher {
 
 static void watcher_decide(struct policy_watcher *w);
 
-static mono_ms watcher_now(const struct policy_watcher *w)
-{
-    return loop_now(kube_loop(w->o.kube));
-}
-
 static void watcher_decide_in(struct policy_watcher *w, int64_t ms)
 {
-    mono_ms at = mono_add(watcher_now(w), ms);
+    mono_ms at = mono_add(kube_now(w->o.kube), ms);
 
     if (w->timer.place && mono_before(w->timer.at, at))
         return;
@@ -263,7 +255,7 @@ static void claim_on_edit(struct policy_watcher *w)
     } else if (w->wanted == CLAIM_COMPLIANT) {
         w->is_broken = true;
     } else if (claim_has(w, CLAIM_COMPLIANT) && w->has_run) {
-        w->run_since = mono_add(watcher_now(w), -w->o.stable_ms);
+        w->run_since = mono_add(kube_now(w->o.kube), -w->o.stable_ms);
     }
 }
 
@@ -415,8 +407,8 @@ static void watcher_decide_run(struct policy_watcher *w, const struct policy_tal
 
     if (!w->has_run || w->is_broken)
         w->run_since =
-            mono_add(watcher_now(w), w->wanted == CLAIM_UNDECIDED ? -watcher_stable_at_start(w, t) : 0);
-    left = w->o.stable_ms - mono_diff(w->run_since, watcher_now(w));
+            mono_add(kube_now(w->o.kube), w->wanted == CLAIM_UNDECIDED ? -watcher_stable_at_start(w, t) : 0);
+    left = w->o.stable_ms - mono_diff(w->run_since, kube_now(w->o.kube));
     watcher_want(w, left > 0 ? CLAIM_NONCOMPLIANT : CLAIM_COMPLIANT);
     if (left > 0)
         watcher_decide_in(w, left);
@@ -427,7 +419,7 @@ static void watcher_decide_run(struct policy_watcher *w, const struct policy_tal
 static void watcher_decide_blind(struct policy_watcher *w)
 {
     int64_t limit = w->o.stable_ms > BLIND_MIN_MS ? w->o.stable_ms : BLIND_MIN_MS;
-    mono_ms now = watcher_now(w);
+    mono_ms now = kube_now(w->o.kube);
 
     if (w->blind_at.ms == 0 || kube_is_away(w->o.kube))
         w->blind_at = now;

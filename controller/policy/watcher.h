@@ -2,7 +2,7 @@
 #ifndef DS_POLICY_WATCHER_H
 #define DS_POLICY_WATCHER_H
 
-#include "controller/kube/client.h"
+#include "controller/kube/kube.h"
 #include "exporter/base/buf.h"
 #include "exporter/metric/metrics.h"
 

@@ -12,7 +12,7 @@
 #ifndef DS_TEST_FAKE_KUBE_H
 #define DS_TEST_FAKE_KUBE_H
 
-#include "controller/kube/client.h"
+#include "controller/kube/kube.h"
 #include "exporter/base/clock.h"
 #include "test/fakes/fake_server.h"
 

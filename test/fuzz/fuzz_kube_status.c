@@ -1,7 +1,7 @@
 /* An API server's error, as an answer with each kind of HTTP status and as a watch's event: always one
  * line for a person. */
-#include "controller/kube/client.h"
 #include "controller/kube/json.h"
+#include "controller/kube/kube.h"
 #include "exporter/base/map.h"
 #include "exporter/base/text.h"
 

@@ -1,5 +1,5 @@
 /* A kubeconfig's text: what is taken is complete, what is refused is explained in one line. */
-#include "controller/kube/config.h"
+#include "controller/kube/kube.h"
 
 #include <assert.h>
 #include <strings.h>

@@ -2,9 +2,8 @@
  * write what, one leader, scores that are as young as validUntil says, and a hub that all agree with. */
 #include "controller/hub/rules/rules.h"
 #include "controller/hub/state/state.h"
-#include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/lease.h"
+#include "controller/kube/kube.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/def.h"

@@ -1,5 +1,5 @@
 /* Planted bugs, in functions that are called across files. */
-#include "controller/kube/lease.h"
+#include "controller/kube/kube.h"
 #include "controller/placement/slot.h"
 #include "exporter/base/clock.h"
 #include "exporter/metric/page.h"

@@ -4,7 +4,7 @@
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
-#include "controller/kube/lease.h"
+#include "controller/kube/kube.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"

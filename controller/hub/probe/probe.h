@@ -18,7 +18,7 @@
 #define DS_HUB_PROBE_H
 
 #include "controller/hub/rules/rules.h"
-#include "controller/kube/client.h"
+#include "controller/kube/kube.h"
 #include "exporter/ui/out.h"
 
 struct probe;

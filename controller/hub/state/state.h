@@ -19,11 +19,8 @@
 
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/rules.h"
-#include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/lease.h"
-#include "controller/kube/watch.h"
-#include "controller/kube/writer.h"
+#include "controller/kube/kube.h"
 #include "controller/placement/items.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"

@@ -1,5 +1,5 @@
 /* Kubeconfigs and pods' credentials: each form, each refusal, and nothing secret in any message. */
-#include "controller/kube/config.h"
+#include "controller/kube/kube.h"
 
 #include <errno.h>
 #include <setjmp.h>

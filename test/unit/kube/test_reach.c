@@ -1,7 +1,5 @@
 /* An API server that goes away and comes back: who asks for it, who waits, and when all go on. */
-#include "controller/kube/client.h"
-#include "controller/kube/watch.h"
-#include "controller/kube/writer.h"
+#include "controller/kube/kube.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
 

@@ -1,5 +1,5 @@
 /* What answers mean. The bodies are those of real API servers. */
-#include "controller/kube/client.h"
+#include "controller/kube/kube.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

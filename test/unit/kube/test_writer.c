@@ -1,7 +1,6 @@
 /* What the writer says of its own writes and of those that undo them. */
-#include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/writer.h"
+#include "controller/kube/kube.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
 

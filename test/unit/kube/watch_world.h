@@ -2,9 +2,8 @@
 #ifndef DS_TEST_WATCH_WORLD_H
 #define DS_TEST_WATCH_WORLD_H
 
-#include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/watch.h"
+#include "controller/kube/kube.h"
 #include "exporter/base/loop.h"
 #include "test/fakes/fake_kube.h"
 
