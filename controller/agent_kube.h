@@ -2,8 +2,7 @@
  * AddOnPlacementScores on the hub, and a ConfigMap with its report. Scoring goes on without an API server.
  *
  * Of several replicas only the holder of the Lease `<add-on>-agent` scores, writes and reports. */
-#ifndef DS_CONTROLLER_AGENT_KUBE_H
-#define DS_CONTROLLER_AGENT_KUBE_H
+#pragma once
 
 #include "exporter/agent/agent.h"
 
@@ -44,5 +43,3 @@ void agent_kube_stop(struct agent_kube *k, void (*done)(void *arg), void *arg);
 struct kube *agent_kube_cluster(struct agent_kube *k);
 /* Applies the first configuration: no scorers until the ConfigMap has been read, or the file. */
 MUST_USE int agent_kube_start(struct agent_kube *k);
-
-#endif

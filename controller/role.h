@@ -1,6 +1,5 @@
 /* What the roles of the program share, from their flags to the exit status. */
-#ifndef DS_CONTROLLER_ROLE_H
-#define DS_CONTROLLER_ROLE_H
+#pragma once
 
 #include "controller/kube/kube.h"
 #include "exporter/base/loop.h"
@@ -122,5 +121,3 @@ void role_close(struct role *r);
 
 /* Prints the text; r is the outcome of making it. False, and stderr says why, if it cannot be printed. */
 bool terminal_print(struct str text, int r);
-
-#endif

@@ -3,8 +3,7 @@
  * A frame is a body of remote write 1.0, a snappy block of a WriteRequest, for a fixed list of series, with
  * every value and timestamp as a literal at a known offset. A round writes its numbers into a copy, the
  * payload of a record. All other bodies are made from a payload on demand. */
-#ifndef DS_REMOTEWRITE_BODY_H
-#define DS_REMOTEWRITE_BODY_H
+#pragma once
 
 #include "exporter/base/buf.h"
 #include "remotewrite/config.h"
@@ -57,5 +56,3 @@ uint64_t body_series_hash(struct str series);
 MUST_USE int body_series_name(struct str series, struct buf *into);
 /* A line for each sample of a payload, `name{...} value timestamp`. */
 MUST_USE int body_print(struct str block, struct buf *into);
-
-#endif

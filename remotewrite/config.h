@@ -1,6 +1,5 @@
 /* The `remoteWrite` section of the configuration: a list of endpoints with the keys of Prometheus. */
-#ifndef DS_REMOTEWRITE_CONFIG_H
-#define DS_REMOTEWRITE_CONFIG_H
+#pragma once
 
 #include "exporter/agent/config.h"
 #include "exporter/http/http.h"
@@ -60,5 +59,3 @@ extern const struct config_section rw_config_section;
 
 struct rw_endpoint_config *rw_endpoint_config_ref(struct rw_endpoint_config *c);
 struct rw_endpoint_config *rw_endpoint_config_unref(struct rw_endpoint_config *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* One endpoint: a thread with its own loop, queue and sender. The agent's loop puts items into an inbox
  * and reads a copy of the state; one lock guards both, and its holder never blocks. */
-#ifndef DS_REMOTEWRITE_ENDPOINT_H
-#define DS_REMOTEWRITE_ENDPOINT_H
+#pragma once
 
 #include "exporter/base/clock.h"
 #include "remotewrite/intake.h"
@@ -49,5 +48,3 @@ void endpoint_metrics(struct endpoint *e, const struct metrics *m, unix_ms at);
 /* A copy of the state; request durations are returned once. */
 void endpoint_state(struct endpoint *e, struct endpoint_state *ret);
 const struct rw_endpoint_config *endpoint_config(const struct endpoint *e);
-
-#endif

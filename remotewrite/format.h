@@ -4,8 +4,7 @@
  *     magic crc32c length | kind lane_n ... lane payload      for each record, little-endian
  *
  * Damage costs only the damaged records: reading continues at the next intact one. */
-#ifndef DS_REMOTEWRITE_FORMAT_H
-#define DS_REMOTEWRITE_FORMAT_H
+#pragma once
 
 #include "exporter/base/buf.h"
 #include "exporter/num/num.h"
@@ -114,5 +113,3 @@ struct position_reader {
 bool position_open(struct position_reader *r, struct str bytes);
 /* The next lane, whose name is a slice of the bytes; false after the last. */
 bool position_next(struct position_reader *r, struct position_lane *ret);
-
-#endif

@@ -1,7 +1,6 @@
 /* Turns batches into records, and writes stale markers. Sender thread. A scorer's active series are stored
  * before their first sample is queued, so that they get stale markers after a crash. */
-#ifndef DS_REMOTEWRITE_INTAKE_H
-#define DS_REMOTEWRITE_INTAKE_H
+#pragma once
 
 #include "exporter/base/clock.h"
 #include "exporter/metric/metrics.h"
@@ -38,5 +37,3 @@ void intake_stop(struct intake *in, int64_t now_ms);
 const struct families *intake_families(const struct intake *in);
 /* The number of active series. */
 size_t intake_series(const struct intake *in);
-
-#endif

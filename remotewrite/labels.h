@@ -1,7 +1,6 @@
 /* Label sets as remote write 1.0 encodes them. When a set of series is new, each series' labels get the
  * endpoint's external labels, are relabelled, sorted, rid of empty values and encoded, once. */
-#ifndef DS_REMOTEWRITE_LABELS_H
-#define DS_REMOTEWRITE_LABELS_H
+#pragma once
 
 #include "exporter/base/doc.h"
 #include "exporter/base/map.h"
@@ -91,5 +90,3 @@ struct label_bytes *label_maker_end(struct label_maker *m);
 /* Reads a list of rules into the arena; problems go to p. Call relabel_done() in any case. */
 void relabel_read(struct relabel_rules *ret, const struct node *list, struct problems *p, struct arena *a);
 void relabel_done(struct relabel_rules *r);
-
-#endif

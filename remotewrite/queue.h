@@ -2,8 +2,7 @@
  *
  * A lane holds the records of one scorer in order; a series is in exactly one lane. Lanes without a backlog
  * are served first. The spool may come or go at any time; what cannot be written stays in memory. */
-#ifndef DS_REMOTEWRITE_QUEUE_H
-#define DS_REMOTEWRITE_QUEUE_H
+#pragma once
 
 #include "remotewrite/config.h"
 #include "remotewrite/format.h"
@@ -102,5 +101,3 @@ struct queue_stats queue_stats(const struct queue *q);
 void queue_save_position(struct queue *q, bool wait_for_disk);
 /* Tries to store the records that are in memory only. */
 void queue_store_waiting(struct queue *q);
-
-#endif

@@ -1,7 +1,6 @@
 /* Delivers the records of one endpoint: one request at a time in queue order, with back-off, falling back to
  * simpler wire formats, and finding out what the receiver rejects. */
-#ifndef DS_REMOTEWRITE_SENDER_H
-#define DS_REMOTEWRITE_SENDER_H
+#pragma once
 
 #include "exporter/base/loop.h"
 #include "exporter/http/http.h"
@@ -105,5 +104,3 @@ void sender_hurry(struct sender *s, int64_t ms);
 /* True if nothing is in flight or waiting, or if a hurried sender has given up. */
 bool sender_done(const struct sender *s);
 const struct sender_stats *sender_stats(const struct sender *s);
-
-#endif

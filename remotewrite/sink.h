@@ -1,6 +1,5 @@
 /* Remote write as a sink of the agent: the endpoints of the configuration. Agent's loop only. */
-#ifndef DS_REMOTEWRITE_SINK_H
-#define DS_REMOTEWRITE_SINK_H
+#pragma once
 
 #include "exporter/agent/agent.h"
 #include "remotewrite/config.h"
@@ -19,5 +18,3 @@ void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *sto
 void rw_sink_refresh(struct rw_sink *s);
 /* Writes the endpoints as items of a list, for the status page. */
 void rw_sink_json(struct rw_sink *s, struct out *o);
-
-#endif

@@ -5,8 +5,7 @@
  * While a segment cannot be read (EACCES, EIO, EMFILE, ...), the spool is not used. A damaged one is renamed
  * to NUMBER.seg.damaged when its intact records are no longer needed, one of another version to
  * NUMBER.seg.unknown at once. Sender thread only. */
-#ifndef DS_REMOTEWRITE_SPOOL_H
-#define DS_REMOTEWRITE_SPOOL_H
+#pragma once
 
 #include "remotewrite/format.h"
 
@@ -98,5 +97,3 @@ void spool_remove_file(struct spool *s, const char *name);
 MUST_USE int spool_read_positions(struct spool *s, struct buf *into, struct position_reader *ret);
 /* Writes one of the two in place. */
 MUST_USE int spool_put_position(struct spool *s, unsigned which, struct str bytes, bool wait_for_disk);
-
-#endif

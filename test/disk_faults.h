@@ -1,7 +1,6 @@
 /* Makes calls on files fail: open, openat, read, pread, write, pwrite, pwritev, fsync, fdatasync, ftruncate
  * and renameat of the code under test. Linked by --wrap, as oom.h. One thread. */
-#ifndef DS_TEST_DISK_FAULTS_H
-#define DS_TEST_DISK_FAULTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -10,5 +9,3 @@
 void disk_fail_at(long nth, long calls, int error);
 /* Whether a call has failed since disk_fail_at(). */
 bool disk_has_failed(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* Serves operations over HTTP: as REST requests, as tools of the Model Context Protocol at /mcp, and
  * described in /openapi.json. All on the loop; answers that do not come at once are printed on a worker. */
-#ifndef DS_ASSIST_API_H
-#define DS_ASSIST_API_H
+#pragma once
 
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
@@ -182,5 +181,3 @@ struct mcp_message {
 };
 
 void mcp_handle(struct mcp_message *m, struct str body);
-
-#endif

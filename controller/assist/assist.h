@@ -1,6 +1,5 @@
 /* The optimizer: makes plans, keeps them for a while, and applies them. Argument of its operations. */
-#ifndef DS_ASSIST_ASSIST_H
-#define DS_ASSIST_ASSIST_H
+#pragma once
 
 #include "controller/assist/api.h"
 #include "controller/assist/snapshot.h"
@@ -73,5 +72,3 @@ void policies_fill(struct listing *l, const struct snapshot *hub);
 void workloads_fill(struct listing *l, const struct snapshot *hub);
 void scorers_fill(struct listing *l, const struct snapshot *hub);
 void explain_fill(struct listing *l, const struct snapshot *hub);
-
-#endif

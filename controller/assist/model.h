@@ -1,6 +1,5 @@
 /* From names to numbers: builds the placement problem of a request from the hub's objects. */
-#ifndef DS_ASSIST_MODEL_H
-#define DS_ASSIST_MODEL_H
+#pragma once
 
 #include "controller/assist/api.h"
 #include "controller/assist/snapshot.h"
@@ -123,5 +122,3 @@ MUST_USE int objects_make(json_t **ret, const struct model *m, const struct solu
 
 /* Appends the objects as YAML, `---` between them. -EFBIG. */
 MUST_USE int yaml_print(const json_t *objects, struct buf *into);
-
-#endif

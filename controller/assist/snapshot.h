@@ -1,6 +1,5 @@
 /* The hub's objects as one request has read them: lists that nobody changes any more. */
-#ifndef DS_ASSIST_SNAPSHOT_H
-#define DS_ASSIST_SNAPSHOT_H
+#pragma once
 
 #include "controller/assist/api.h"
 #include "controller/kube/kube.h"
@@ -122,5 +121,3 @@ bool reader_is_synced(const struct reader *r);
 const char *reader_trouble(const struct reader *r, enum kind kind);
 /* Sets the gauges kubernetes_up and kubernetes_last_answer_timestamp_seconds. Before each scrape. */
 void reader_set_metrics(const struct reader *r, struct metrics *m);
-
-#endif

@@ -1,6 +1,5 @@
 /* Checks a scoring API: what the hub and an agent make of its answers, and which rules it breaks. */
-#ifndef DS_CHECK_CHECK_H
-#define DS_CHECK_CHECK_H
+#pragma once
 
 #include "controller/placement/items.h"
 #include "exporter/base/buf.h"
@@ -71,5 +70,3 @@ struct check_options {
 /* Makes all calls, one after the other, and fills *ret, which is zeroed. Blocks. 0 also if there are
  * findings, or if the scoring API cannot be reached (ret->unreachable). -EINVAL if options->url is no URL. */
 MUST_USE int check_run(struct findings *ret, const struct check_options *options);
-
-#endif

@@ -1,7 +1,6 @@
 /* Reading Kubernetes documents: jansson values by path, as kube_int(o, &n, "status", "observedGeneration",
  * NULL). Absent members, nulls and values of another type all read as absent. */
-#ifndef DS_KUBE_JSON_H
-#define DS_KUBE_JSON_H
+#pragma once
 
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -97,5 +96,3 @@ void kube_condition_why(const json_t *condition, char *ret, size_t size);
 const char *kube_condition_since(const json_t *status, const struct kube_condition *c);
 /* The condition as JSON; since NULL: now. A new reference. */
 json_t *kube_condition_value(const struct kube_condition *c, const char *since, unix_ms now);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Credentials are read again every minute, and after a failed TLS handshake or a 401, when the call is sent
  * once more. While they cannot be read, the last good ones stay in use. Nothing else is retried. */
-#ifndef DS_KUBE_KUBE_H
-#define DS_KUBE_KUBE_H
+#pragma once
 
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
@@ -390,5 +389,3 @@ struct kube_config *kube_config_read(const char *kubeconfig, const char *pod_dir
 struct kube_config *kube_config_parse(struct str text, const char *dir, char why[512]);
 /* Drops one of `refs`; secrets are wiped with the last. Takes NULL, returns NULL. */
 struct kube_config *kube_config_unref(struct kube_config *c);
-
-#endif

@@ -10,8 +10,7 @@
  * a bound may be rounded down. Everything is borrowed, lists ascend, indices are in range.
  *
  * Nothing placed keeps every rule but max_moves. */
-#ifndef DS_OPTIMIZE_PROBLEM_H
-#define DS_OPTIMIZE_PROBLEM_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -92,5 +91,3 @@ double solution_gap(const struct solution *s);
  * bound. Blocks: for a worker's thread. The same problem gives the same solution unless the deadline,
  * counted from now, or `cancel` (set by another thread; may be NULL) ends the search. */
 void solve(struct solution *ret, const struct problem *p, int64_t deadline_ms, const atomic_bool *cancel);
-
-#endif

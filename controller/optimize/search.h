@@ -1,6 +1,5 @@
 /* What the files of the solver share, bottom to top. */
-#ifndef DS_OPTIMIZE_SEARCH_H
-#define DS_OPTIMIZE_SEARCH_H
+#pragma once
 
 #include "controller/optimize/problem.h"
 #include "exporter/base/str.h"
@@ -257,5 +256,3 @@ void primal_repair(struct primal *x, const struct dual *d);
 void primal_place(struct primal *x, const struct dual_pick *picks, size_t n);
 /* Keeps the present answer if it is the best. */
 void primal_keep(struct primal *x);
-
-#endif

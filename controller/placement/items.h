@@ -1,7 +1,6 @@
 /* A batch as the items of an AddOnPlacementScore: named, aggregated, scaled or clamped, small enough for the
  * store; and the name of that object. */
-#ifndef DS_PLACEMENT_ITEMS_H
-#define DS_PLACEMENT_ITEMS_H
+#pragma once
 
 #include "exporter/base/buf.h"
 #include "exporter/metric/series.h"
@@ -58,5 +57,3 @@ struct items items_make(const struct batch *b, const struct summary *s);
 struct items items_fallback(const struct batch *last, const json_t *found, const struct summary *s,
                             const char *cluster_name);
 void items_done(struct items *i);
-
-#endif

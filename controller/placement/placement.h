@@ -7,8 +7,7 @@
  *
  * Objects made by others are left alone and reported, or adopted if they name no owner and the options say
  * so. This agent's objects without a scorer, as found by the first list, are deleted. */
-#ifndef DS_PLACEMENT_PLACEMENT_H
-#define DS_PLACEMENT_PLACEMENT_H
+#pragma once
 
 #include "controller/kube/kube.h"
 #include "exporter/agent/scorer.h"
@@ -41,5 +40,3 @@ const char *placement_trouble(const struct placement *p, const struct scorer *s)
 const char *placement_hub_trouble(const struct placement *p);
 /* The number of objects whose state on the hub is out of date. */
 size_t placement_behind(const struct placement *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* One AddOnPlacementScore: its wanted state and the state last written. Private to placement. */
-#ifndef DS_PLACEMENT_SLOT_H
-#define DS_PLACEMENT_SLOT_H
+#pragma once
 
 #include "controller/kube/kube.h"
 #include "controller/placement/items.h"
@@ -77,5 +76,3 @@ int64_t validity_until(int64_t end_ms, int64_t life_ms);
 /* Whether validUntil must be written: `written` is on the hub, `wanted` is what it could be. Up to half of
  * the life may be missing, which saves writes. */
 bool validity_is_due(int64_t written_ms, int64_t wanted_ms, int64_t life_ms, int64_t now_ms);
-
-#endif

@@ -1,6 +1,5 @@
 /* Watches the Policies of a cluster and keeps its ClusterClaim. On the cluster itself, on the loop. */
-#ifndef DS_POLICY_WATCHER_H
-#define DS_POLICY_WATCHER_H
+#pragma once
 
 #include "controller/kube/kube.h"
 #include "exporter/base/buf.h"
@@ -21,5 +20,3 @@ struct policy_watcher *policy_watcher_free(struct policy_watcher *w);
 
 /* Whether the watcher knows the Policies and the ClusterClaim; if not, appends why. For a site. */
 bool policy_watcher_ready(void *watcher, struct buf *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* The agent: configuration → scorers → sinks, on one loop. Free of Kubernetes. */
-#ifndef DS_AGENT_AGENT_H
-#define DS_AGENT_AGENT_H
+#pragma once
 
 #include "exporter/agent/config.h"
 #include "exporter/agent/scorer.h"
@@ -120,5 +119,3 @@ MUST_USE int status_table(const struct agent_state *a, bool on_terminal, struct 
  * `lifecycle`: also POST /-/reload. On failure *ret_why (from malloc) says why, and the log has more. */
 MUST_USE int web_start(struct site **ret, struct agent *a, struct site_options *o, bool lifecycle,
                        char **ret_why);
-
-#endif

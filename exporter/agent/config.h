@@ -1,6 +1,5 @@
 /* The agent's configuration: YAML or JSON, an object or the bare list of a ConfigMap. Flags override it. */
-#ifndef DS_AGENT_CONFIG_H
-#define DS_AGENT_CONFIG_H
+#pragma once
 
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
@@ -56,5 +55,3 @@ MUST_USE int config_parse(struct config **ret, struct str text, const struct con
 MUST_USE int config_read(const char *path, struct buf *into, bool *ret_pipe, struct problems *p);
 struct config *config_free(struct config *c);
 DEFINE_CLEANUP(struct config, config_free)
-
-#endif

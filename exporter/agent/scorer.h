@@ -1,6 +1,5 @@
 /* A running scorer: schedules its rounds, and holds their outcome, and its scores until they expire. */
-#ifndef DS_AGENT_SCORER_H
-#define DS_AGENT_SCORER_H
+#pragma once
 
 #include "exporter/agent/config.h"
 #include "exporter/metric/metrics.h"
@@ -62,5 +61,3 @@ enum scorer_state scorer_state(const struct scorer *s);
 extern const char *const scorer_history_names[];
 /* Why the last round failed, with stage and URL, cut in the middle to fit; empty if it succeeded. */
 void scorer_error_text(const struct scorer_status *s, char *out, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* Growing byte buffers. Each has a ceiling from the start; a write that would exceed it fails with -EFBIG and
  * leaves the buffer unchanged. To write a line whole or not at all: remember `n`, and buf_truncate() back. */
-#ifndef DS_BASE_BUF_H
-#define DS_BASE_BUF_H
+#pragma once
 
 #include "exporter/base/str.h"
 
@@ -70,5 +69,3 @@ MUST_USE int file_read_within(const char *path, struct buf *into, int64_t ms);
 
 /* A hash of what changes with the file or a link to it; 0 without one. Take it before the file is read. */
 uint64_t file_stamp(const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* Two kinds of time that must not be mixed: a monotonic one for schedules and deadlines, and the wall clock
  * for what users see. Both are one-member structs, so mixing them does not compile. */
-#ifndef DS_BASE_CLOCK_H
-#define DS_BASE_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -65,5 +64,3 @@ int64_t backoff_ms(const struct backoff *b, unsigned nth, int64_t retry_after_ms
 uint64_t rand_u64(void);
 /* Uniform in [0, n); 0 for n = 0. */
 uint64_t rand_below(uint64_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* Used everywhere: cleanup attributes, transfer of ownership, word tables, allocation that cannot fail. */
-#ifndef DS_BASE_DEF_H
-#define DS_BASE_DEF_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -101,5 +100,3 @@ static inline size_t size_max(size_t a, size_t b)
 {
     return a > b ? a : b;
 }
-
-#endif

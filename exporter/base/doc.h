@@ -1,8 +1,7 @@
 /* A configuration document in YAML 1.1 (libyaml), or JSON, as a tree of nodes with line and column. Plain
  * scalars are typed by the core schema (null, true, false, decimal integers, floats); quoted ones are text.
  * Aliases, merge keys, tags other than !!str and !!int, and keys that are not scalars are errors. */
-#ifndef DS_BASE_DOC_H
-#define DS_BASE_DOC_H
+#pragma once
 
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
@@ -130,5 +129,3 @@ bool duration_parse(struct str text, int64_t *ret_ms);
 /* Adds a problem for every key that is not `known` (ends with NULL), with name_nearest(). */
 void node_only_keys(const struct node *map, const char *const *known, enum problem_kind kind,
                     struct problems *p);
-
-#endif

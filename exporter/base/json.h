@@ -15,8 +15,7 @@
  *
  * The first error is kept: every later call does nothing and returns false or 0, so loops end. After
  * jr_member() or jr_item() returned true, exactly one value must be read or skipped. */
-#ifndef DS_BASE_JSON_H
-#define DS_BASE_JSON_H
+#pragma once
 
 #include "exporter/base/buf.h"
 
@@ -85,5 +84,3 @@ size_t jr_escape(struct str s, uint32_t *ret);
 MUST_USE int buf_put_json(struct buf *b, struct str s);
 /* The line and column of a byte offset, both from 1, the column in bytes. */
 void jr_position(struct str text, size_t offset, unsigned *ret_line, unsigned *ret_column);
-
-#endif

@@ -3,8 +3,7 @@
  *     log_warn("round failed", L_STR("scorer", name), L_INT("series", n));
  *
  * Secrets in use are hidden (secret.h). Any thread: a line is one write(2). A value is cut after 4 KiB. */
-#ifndef DS_BASE_LOG_H
-#define DS_BASE_LOG_H
+#pragma once
 
 #include "exporter/base/str.h"
 
@@ -43,5 +42,3 @@ void log_write(enum log_level level, const char *msg, const struct log_field *fi
 #define log_info(...)  LOG_AT(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_warn(...)  LOG_AT(LOG_LEVEL_WARN, __VA_ARGS__)
 #define log_error(...) LOG_AT(LOG_LEVEL_ERROR, __VA_ARGS__)
-
-#endif

@@ -1,7 +1,6 @@
 /* The event loop: timers, a descriptor, work posted by other threads, and libcurl's transfers, all on one
  * thread. Unless stated otherwise, data belongs to this thread. `now` is read once per turn. */
-#ifndef DS_BASE_LOOP_H
-#define DS_BASE_LOOP_H
+#pragma once
 
 #include "exporter/base/clock.h"
 #include "exporter/base/def.h"
@@ -104,5 +103,3 @@ struct worker *worker_free(struct worker *w);
 void worker_start(struct worker *w, struct job *j);
 /* Runs a job that reads `bytes`: on the worker, or at once if they are few or w is NULL. */
 void worker_do(struct worker *w, struct job *j, size_t bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* A hash table from names to pointers. It owns neither: a name must not change while it is in the table,
  * which is easiest when it is a member of the value. */
-#ifndef DS_BASE_MAP_H
-#define DS_BASE_MAP_H
+#pragma once
 
 #include "exporter/base/str.h"
 
@@ -52,5 +51,3 @@ uint64_t hash_chain_u64(uint64_t h, uint64_t v);
 
 /* FNV-1a, the same in every process and version: to derive names that are stored. */
 uint64_t hash_lasting(struct str s);
-
-#endif

@@ -1,6 +1,5 @@
 /* Regular expressions of rules and queries: PCRE2, anchored at both ends, limited in time and memory. */
-#ifndef DS_BASE_REGEX_H
-#define DS_BASE_REGEX_H
+#pragma once
 
 #include "exporter/base/buf.h"
 
@@ -26,5 +25,3 @@ MUST_USE int regex_match(struct regex_matcher *m, const struct regex *x, struct 
 struct str regex_group(const struct regex_matcher *m, struct str name);
 /* Appends the text in lower or upper case, each character by Unicode. -EINVAL if it is not UTF-8, -EFBIG. */
 MUST_USE int regex_change_case(struct str text, bool upper, struct buf *into);
-
-#endif

@@ -1,6 +1,5 @@
 /* Secrets in memory: wiped when freed, checked before they go into a header, and hidden in text. */
-#ifndef DS_BASE_SECRET_H
-#define DS_BASE_SECRET_H
+#pragma once
 
 #include "exporter/base/buf.h"
 
@@ -34,5 +33,3 @@ void secret_used_basic(struct str user, struct str password);
 MUST_USE size_t secret_hide(char *text, size_t n);
 /* The same for terminated text. */
 void secret_hide_text(char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* Slices: bytes that another object owns, not terminated. And arenas for them. */
-#ifndef DS_BASE_STR_H
-#define DS_BASE_STR_H
+#pragma once
 
 #include "exporter/base/def.h"
 
@@ -79,5 +78,3 @@ void *arena_alloc(struct arena *a, size_t n) __attribute__((malloc, returns_nonn
 char *arena_text(struct arena *a, struct str text) __attribute__((malloc, returns_nonnull));
 /* Frees everything. The arena may be used again. */
 void arena_done(struct arena *a);
-
-#endif

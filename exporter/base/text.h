@@ -1,6 +1,5 @@
 /* Text on its way in or out: one line of a message, URLs, label values, base64, UTF-8, gzip. */
-#ifndef DS_BASE_TEXT_H
-#define DS_BASE_TEXT_H
+#pragma once
 
 #include "exporter/base/buf.h"
 
@@ -61,5 +60,3 @@ const char *inflate_error(const struct inflate *d);
 /* Appends the decoded body to `into`. On failure its content is as before: -EFBIG beyond its ceiling,
  * -EBADMSG with inflate_error()'s text in *ret_why (from malloc). */
 MUST_USE int inflate_body(struct str body, struct buf *into, char **ret_why);
-
-#endif

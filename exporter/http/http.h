@@ -2,8 +2,7 @@
  * when set, otherwise the system's store. Proxies come from http_proxy, HTTPS_PROXY, ALL_PROXY and
  * NO_PROXY in either case. At most five redirects are followed, within the same origin, so that neither body
  * nor credentials go elsewhere. A POST stays a POST except on 303. */
-#ifndef DS_BASE_HTTP_H
-#define DS_BASE_HTTP_H
+#pragma once
 
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
@@ -151,5 +150,3 @@ char *url_origin(const char *url) __attribute__((malloc, returns_nonnull));
 bool address_is_public(int family, const void *address);
 
 DEFINE_CLEANUP(CURLU, curl_url_cleanup)
-
-#endif

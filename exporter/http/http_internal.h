@@ -1,6 +1,5 @@
 /* Private to the HTTP client (http*.c). */
-#ifndef DS_BASE_HTTP_INTERNAL_H
-#define DS_BASE_HTTP_INTERNAL_H
+#pragma once
 
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
@@ -76,5 +75,3 @@ void http_tokens_free(struct http *h);
 /* curl's callbacks; arg is the call. */
 size_t http_on_header(char *p, size_t size, size_t n, void *arg);
 size_t http_on_body(char *p, size_t size, size_t n, void *arg);
-
-#endif

@@ -7,8 +7,7 @@
  * might read in another way, 421 to a strange Host on a loopback address, 403 to a request of another
  * site's page that changes something, and 503 instead of a large response while too many are under way.
  * HEAD is GET without a body. */
-#ifndef DS_BASE_HTTPD_H
-#define DS_BASE_HTTPD_H
+#pragma once
 
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
@@ -158,5 +157,3 @@ void httpd_reply_take(struct httpd_reply *reply, struct buf *bytes);
 void httpd_reply_copy(struct httpd_reply *reply, struct str body);
 /* The same as plain text, with this status. */
 void httpd_reply_text(struct httpd_reply *reply, unsigned status, struct str body);
-
-#endif

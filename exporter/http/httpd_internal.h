@@ -1,6 +1,5 @@
 /* Private to the HTTP server (httpd*.c). */
-#ifndef DS_BASE_HTTPD_INTERNAL_H
-#define DS_BASE_HTTPD_INTERNAL_H
+#pragma once
 
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
@@ -104,5 +103,3 @@ int httpd_explain(char **ret_why, int error, const char *fmt, ...) PRINTF_LIKE(3
 void httpd_tls_begin(struct httpd_tls *t, gnutls_session_t session, struct conn *c);
 /* The client's certificate, DER, which lives as long as the session; empty unless it was verified. */
 struct str httpd_tls_peer(gnutls_session_t session);
-
-#endif

@@ -1,8 +1,7 @@
 /* TLS of the HTTP server, by GnuTLS: the settings of exporter-toolkit's tls_server_config. A connection keeps
  * those of when it was accepted. Sessions are resumed by tickets whose key GnuTLS rotates and nobody else
  * knows, unless client certificates are requested: those are verified on each connection. */
-#ifndef DS_BASE_TLS_H
-#define DS_BASE_TLS_H
+#pragma once
 
 #include "exporter/base/str.h"
 
@@ -53,5 +52,3 @@ MUST_USE const char *pem_read_key(struct str text, gnutls_x509_privkey_t *ret);
 void pem_key_done(gnutls_x509_privkey_t *key);
 /* Whether both can be read, and the key belongs to the certificate, the first of its chain. */
 bool pem_is_pair(struct str certificates, struct str key);
-
-#endif

@@ -1,6 +1,5 @@
 /* The program's own metrics: a registry over metrics.def. Not locked: each registry belongs to one thread. */
-#ifndef DS_METRIC_METRICS_H
-#define DS_METRIC_METRICS_H
+#pragma once
 
 #include "exporter/base/buf.h"
 
@@ -76,5 +75,3 @@ extern const char ds_version[];  /* "0.1.0" */
 extern const char ds_revision[]; /* of the source tree, "unknown" outside one */
 /* "dynamic-scoring/0.1.0", the User-Agent. */
 extern const char ds_user_agent[];
-
-#endif

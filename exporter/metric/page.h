@@ -1,8 +1,7 @@
 /* The /metrics page: a sink. It is a row of pieces: the head of the dynamic_score family, one block of
  * lines per scorer, the program's own metrics. Each is rendered and compressed once, when it changes. A
  * scrape strings them together; nothing is done per series. */
-#ifndef DS_METRIC_PAGE_H
-#define DS_METRIC_PAGE_H
+#pragma once
 
 #include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
@@ -52,5 +51,3 @@ enum expo_format negotiate_format(const char *accept);
 bool negotiate_gzip(const char *accept_encoding);
 /* The Content-Type of each format. */
 extern const char *const expo_content_types[EXPO_FORMATS];
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A set of series is sorted by exposition name, immutable and shared. As long as a scorer returns the same
  * series, each round only adds values, and a sink can reuse what it derived from the set. */
-#ifndef DS_METRIC_SERIES_H
-#define DS_METRIC_SERIES_H
+#pragma once
 
 #include "exporter/base/clock.h"
 #include "exporter/base/str.h"
@@ -131,5 +130,3 @@ struct sink_ops {
 struct sink {
     const struct sink_ops *ops;
 };
-
-#endif

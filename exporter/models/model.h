@@ -1,6 +1,5 @@
 /* A model: what a scoring API does not share with others. An instance has its settings; the server serves. */
-#ifndef DS_MODELS_MODEL_H
-#define DS_MODELS_MODEL_H
+#pragma once
 
 #include "exporter/base/doc.h"
 #include "exporter/base/json.h"
@@ -240,5 +239,3 @@ MUST_USE int model_server_start(struct model_server **ret, const struct model_se
 struct site *model_server_site(const struct model_server *s);
 /* Scores the calls that wait, for a few seconds, and closes the instance. Takes NULL, returns NULL. */
 struct model_server *model_server_stop(struct model_server *s, int grace_ms);
-
-#endif

@@ -1,7 +1,6 @@
 /* Doubles as text: the shortest form that reads back the same (Schubfach, Giulietti 2020), and back again,
  * with strtod() for the rare inputs that the fast path cannot decide. Both are exact. */
-#ifndef DS_BASE_NUM_H
-#define DS_BASE_NUM_H
+#pragma once
 
 #include "exporter/base/str.h"
 
@@ -58,5 +57,3 @@ static inline const char *get_varint(const char *p, const char *end, uint64_t *r
     }
     return NULL;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* OTLP 1.11 on the wire: a check of a whole request by the schema, proto/otlp_metrics.proto, and a reader of
  * protobuf's format over bytes in memory. A request in JSON becomes protobuf first. */
-#ifndef DS_OTLP_DECODE_H
-#define DS_OTLP_DECODE_H
+#pragma once
 
 #include "exporter/base/buf.h"
 #include "exporter/num/num.h"
@@ -123,5 +122,3 @@ enum { DECIMAL_MAX = 360 };
 size_t translate_decimal(double v, char to[DECIMAL_MAX]);
 /* As JavaScript prints it: with an exponent below 1e-6 and from 1e21. */
 size_t translate_number(double v, char to[DECIMAL_MAX]);
-
-#endif

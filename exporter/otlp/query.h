@@ -1,7 +1,6 @@
 /* Queries in a part of PromQL, which README.md describes, over the series of a store, with the results of
  * Prometheus 3 on the same samples. query_parse.c reads a query, query_run.c computes it. */
-#ifndef DS_OTLP_QUERY_H
-#define DS_OTLP_QUERY_H
+#pragma once
 
 #include "exporter/otlp/series.h"
 
@@ -82,5 +81,3 @@ struct query_range {
 MUST_USE int query_run(const struct query *q, struct store *store, const struct query_range *range,
                        const atomic_bool *cancelled, struct buf *out, size_t *ret_series,
                        char why[QUERY_WHY_BYTES]);
-
-#endif

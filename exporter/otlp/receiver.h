@@ -1,7 +1,6 @@
 /* The OTLP/HTTP receiver: POST /v1/metrics in protobuf or JSON, plain or gzip, on an address and a thread of
  * its own. What it receives goes to the store. */
-#ifndef DS_OTLP_RECEIVER_H
-#define DS_OTLP_RECEIVER_H
+#pragma once
 
 #include "exporter/otlp/series.h"
 
@@ -65,5 +64,3 @@ struct otlp_status {
 void otlp_status(struct otlp *x, struct otlp_status *ret);
 /* Sets the metrics, before they are rendered. Loop's thread. */
 void otlp_render(struct otlp *x);
-
-#endif

@@ -2,8 +2,7 @@
  * receiver stores and queries read.
  *
  * Any thread. One lock, which no call here holds for more than about 100 us. */
-#ifndef DS_OTLP_SERIES_H
-#define DS_OTLP_SERIES_H
+#pragma once
 
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -146,5 +145,3 @@ struct store_stats {
 };
 
 void store_stats(struct store *s, struct store_stats *ret);
-
-#endif

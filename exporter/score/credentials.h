@@ -1,7 +1,6 @@
 /* What the keys of a Secret, which README.md lists, say about how to reach a server. It is read and checked
  * before each request, so that a change takes effect at once. Problems never show values. Loop thread. */
-#ifndef DS_SCORE_CREDENTIALS_H
-#define DS_SCORE_CREDENTIALS_H
+#pragma once
 
 #include "exporter/http/http.h"
 
@@ -47,5 +46,3 @@ DEFINE_CLEANUP(struct credentials, credentials_free)
 
 /* Sets the fields of a request, which must end before the credentials are freed. NULL: none. */
 void credentials_apply(const struct credentials *c, struct http_request *rq);
-
-#endif

@@ -1,6 +1,5 @@
 /* One scoring round: sources → scoring API → batch. It ends by its deadline. */
-#ifndef DS_SCORE_ROUND_H
-#define DS_SCORE_ROUND_H
+#pragma once
 
 #include "exporter/base/clock.h"
 #include "exporter/base/json.h"
@@ -210,5 +209,3 @@ struct round *round_free(struct round *r);
 
 /* "source", "scoring". */
 const char *round_stage_word(enum round_stage s);
-
-#endif

@@ -1,7 +1,6 @@
 /* The configuration of one scorer: an entry of the ConfigMap's `summaries`, or of the same list in a file.
  * README.md documents the fields and their defaults. */
-#ifndef DS_SCORE_SUMMARY_H
-#define DS_SCORE_SUMMARY_H
+#pragma once
 
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
@@ -127,5 +126,3 @@ void rounding_add(struct rounding *r, double v);
 bool rounding_loses(const struct rounding *r, const struct summary *s, char ret[ROUNDING_BYTES]);
 /* For how many ms these scorers need samples received by OTLP; 0 if none reads any. */
 int64_t summaries_otlp_age(const struct summaries *s);
-
-#endif

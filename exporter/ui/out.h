@@ -1,6 +1,5 @@
 /* Text for people and programs, appended to a buffer. */
-#ifndef DS_UI_OUT_H
-#define DS_UI_OUT_H
+#pragma once
 
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -117,5 +116,3 @@ void grid_clean(struct out *o, struct str s);
 void grid_cut(struct out *o, struct str s, size_t chars);
 /* Appends a header and n lines (RANKED_MAX at most). Labels are cut to 60 characters. */
 void grid_scores(struct out *o, const struct batch *b, const size_t *series, size_t n, size_t indent);
-
-#endif

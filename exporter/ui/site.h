@@ -1,7 +1,6 @@
 /* The HTTP servers of a role: one with access control, /metrics and the pages, and one for probes, plain and
  * open. Probes are answered on the loop: they find one that hangs. And what the APIs of all roles share. */
-#ifndef DS_UI_SITE_H
-#define DS_UI_SITE_H
+#pragma once
 
 #include "exporter/base/buf.h"
 #include "exporter/http/httpd.h"
@@ -107,5 +106,3 @@ void list_sort(struct list *l);
 void list_done(struct list *l);
 /* "<key>":{"continue":...,"remainingItemCount":...} */
 void list_metadata(struct out *o, const char *key, const struct list *l);
-
-#endif

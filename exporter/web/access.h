@@ -1,6 +1,5 @@
 /* Who may use an HTTP server, by the web configuration file, read again when it changes, or by a guard. */
-#ifndef DS_WEB_ACCESS_H
-#define DS_WEB_ACCESS_H
+#pragma once
 
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
@@ -53,5 +52,3 @@ struct bearer {
 /* The guard, NULL without a token. The file is read for each request: a new token takes effect at once. */
 const struct httpd_guard *bearer_init(struct bearer *b, const char *file, const char *token,
                                       bool (*is_open)(const struct httpd_request *rq));
-
-#endif

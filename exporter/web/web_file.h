@@ -1,6 +1,5 @@
 /* The web configuration file (--web.config.file), as exporter-toolkit 0.17 defines it, in YAML or JSON. */
-#ifndef DS_WEB_WEB_FILE_H
-#define DS_WEB_WEB_FILE_H
+#pragma once
 
 #include "exporter/base/doc.h"
 #include "exporter/http/httpd.h"
@@ -39,5 +38,3 @@ DEFINE_CLEANUP(struct web_file, web_file_free)
 MUST_USE int web_file_read(struct web_file **ret, const char *path, struct problems *p);
 /* Reads the certificates of a file, if it has TLS. -EINVAL and a problem in p. */
 MUST_USE int web_file_tls(const struct web_file *f, struct httpd_tls **ret, struct problems *p);
-
-#endif

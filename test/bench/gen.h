@@ -1,7 +1,6 @@
 /* Bodies like those that a cluster's Prometheus and a scoring API send: what the benchmarks are fed with.
  * Always the same for the same arguments. */
-#ifndef DS_TEST_BENCH_GEN_H
-#define DS_TEST_BENCH_GEN_H
+#pragma once
 
 #include "exporter/base/buf.h"
 
@@ -16,5 +15,3 @@ void gen_query_answer(struct buf *into, int series, int points);
  * `round` changes the scores; where `churn` is not 0, one result of so many is of another series than with
  * churn 0. */
 void gen_scoring_answer(struct buf *into, int results, int round, int churn);
-
-#endif

@@ -1,6 +1,5 @@
 /* CPU time and memory of what a benchmark does, and the lines it prints for test/bench/run: `key value`. */
-#ifndef DS_TEST_BENCH_MEASURE_H
-#define DS_TEST_BENCH_MEASURE_H
+#pragma once
 
 /* Memory comes and goes as in the program itself (controller/main.c). To be called first. */
 void measure_init(void);
@@ -16,5 +15,3 @@ static inline void measure_keep(const void *p)
     __asm__ volatile("" : : "r"(p) : "memory");
 }
 void measure_print(double value, const char *key, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

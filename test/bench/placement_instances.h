@@ -11,8 +11,7 @@
  * - TIGHT: requests of 1 to 3 units, scores 0 to 100 at random: a few workloads fill a site, and which of
  *   them fit together decides. The hard kind for a relaxation.
  * - DEVICES: requests of 1 to 3 units and scores as LOOSE: what a site is set to decides. */
-#ifndef DS_TEST_BENCH_PLACEMENT_INSTANCES_H
-#define DS_TEST_BENCH_PLACEMENT_INSTANCES_H
+#pragma once
 
 #include "controller/optimize/problem.h"
 
@@ -32,5 +31,3 @@ struct instance {
 struct instance instance_make(enum instance_kind kind, size_t sites, size_t workloads, size_t settings,
                               uint64_t seed);
 void instance_done(struct instance *i);
-
-#endif

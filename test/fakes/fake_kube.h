@@ -9,8 +9,7 @@
  *     fake_kube_free(f);
  *
  * Responses are sent in the order they were pushed, then 500. All strings live until fake_kube_free(). */
-#ifndef DS_TEST_FAKE_KUBE_H
-#define DS_TEST_FAKE_KUBE_H
+#pragma once
 
 #include "controller/kube/kube.h"
 #include "exporter/base/clock.h"
@@ -78,5 +77,3 @@ void fake_kube_settle(const struct fake_kube *f);
 void fake_kube_advance(struct fake_kube *f, int64_t ms);
 /* Turns the loop for a moment, for what must not happen. */
 void fake_kube_idle(struct fake_kube *f);
-
-#endif

@@ -9,8 +9,7 @@
  *     fake_free(s);
  *
  * When no answer is left it sends that of fake_default(), initially 200 with the body "{}". */
-#ifndef DS_TEST_FAKE_SERVER_H
-#define DS_TEST_FAKE_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ size_t fake_hanging(void);
 const struct fake_request *fake_request(struct fake_server *s, size_t i);
 /* The value of a header in `out`; false when it is absent. Names compare without case. */
 bool fake_header(const struct fake_request *rq, const char *name, char *out, size_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* The optimizer's API, whose operations answer with what they were given. */
-#ifndef DS_TEST_FUZZ_API_ECHO_H
-#define DS_TEST_FUZZ_API_ECHO_H
+#pragma once
 
 #include "controller/assist/api.h"
 #include "exporter/base/clock.h"
@@ -56,5 +55,3 @@ static inline json_t *echo_body(struct httpd_reply *reply)
         reply->release(reply->arg);
     return o;
 }
-
-#endif

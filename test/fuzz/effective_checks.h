@@ -1,6 +1,5 @@
 /* What holds for every scorer's summary; for the fuzz targets of what it is made from. */
-#ifndef DS_FUZZ_EFFECTIVE_CHECKS_H
-#define DS_FUZZ_EFFECTIVE_CHECKS_H
+#pragma once
 
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
@@ -82,5 +81,3 @@ static inline void check_effective(const struct scorer_spec *spec, const struct 
     effective_done(&again);
     *ret = e;
 }
-
-#endif

@@ -8,8 +8,7 @@
  * main.c   runs seeds, each in a process of its own
  *
  * Not simulated: the HTTP server. */
-#ifndef DS_TEST_UNIVERSE_SIM_H
-#define DS_TEST_UNIVERSE_SIM_H
+#pragma once
 
 #include "exporter/base/buf.h"
 #include "exporter/base/str.h"
@@ -220,5 +219,3 @@ void disk_set_faults(struct disk *d, struct stream *s, unsigned per_mille);
 bool disk_has_failed(const struct disk *d);
 /* A read failed: newer samples may have overtaken those in the spool. */
 bool disk_was_unreadable(const struct disk *d);
-
-#endif

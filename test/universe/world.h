@@ -5,8 +5,7 @@
  * fleet.c   Open Cluster Management and its users: clusters, work agents, scorers; and what must hold there
  * plants.c  bugs that the oracles must catch
  * world.c   nodes, Prometheus and scoring APIs, faults, and a run */
-#ifndef DS_TEST_UNIVERSE_WORLD_H
-#define DS_TEST_UNIVERSE_WORLD_H
+#pragma once
 
 #include "exporter/agent/agent.h"
 #include "exporter/base/loop.h"
@@ -149,5 +148,3 @@ void fleet_check_ask(const struct kube_ask *a, const json_t *before, const json_
 /* What the controller's part of the scoring APIs is asked for; false if it is not. */
 bool fleet_serve_api(const struct request *rq, struct response *r);
 void *controller_main(void *arg);
-
-#endif

@@ -14,8 +14,7 @@
  * Retries come after 1 s, doubling up to the interval: for health while it is unknown, and for a
  * configuration that failed. An unhealthy API that responds again is asked every second until it is
  * healthy. */
-#ifndef DS_HUB_PROBE_H
-#define DS_HUB_PROBE_H
+#pragma once
 
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/kube.h"
@@ -85,5 +84,3 @@ void probe_start(struct probe *p);
 /* Cancels requests in flight; the status stays. */
 void probe_stop(struct probe *p);
 const struct probe_status *probe_status(const struct probe *p);
-
-#endif

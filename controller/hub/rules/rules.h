@@ -1,6 +1,5 @@
 /* Pure rules: which summaries each cluster gets, the ManifestWork that carries them, and what comes back. */
-#ifndef DS_HUB_RULES_H
-#define DS_HUB_RULES_H
+#pragma once
 
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
@@ -388,5 +387,3 @@ void work_look(struct work_found *ret, const json_t *object, const char *agent_n
 bool work_found_same(const struct work_found *a, const struct work_found *b);
 /* The agent's report in the status feedback, borrowed from object; p is NULL when there is none. */
 struct str work_feedback(const json_t *object);
-
-#endif

@@ -14,8 +14,7 @@
  *   hub        watches, leader election, timers, metrics
  *
  * Everything runs on the loop. Pages may read all of it, and change nothing. */
-#ifndef DS_HUB_STATE_H
-#define DS_HUB_STATE_H
+#pragma once
 
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/rules.h"
@@ -375,5 +374,3 @@ bool hub_synced(const struct hub *h);
 void hub_update_active(struct hub *h);
 /* Brings the gauges up to date, before they are rendered. hub: a struct hub. */
 void hub_set_metrics(void *hub);
-
-#endif

@@ -1,6 +1,5 @@
 /* A scorer on a clock that the test moves. Its rounds are real: they ask a scoring API over HTTP. */
-#ifndef DS_TEST_SCORER_WORLD_H
-#define DS_TEST_SCORER_WORLD_H
+#pragma once
 
 #include "exporter/agent/scorer.h"
 #include "exporter/base/buf.h"
@@ -155,5 +154,3 @@ static inline void first_round(struct world *w)
     pass(w, 2000);
     turn_until_ended(w, 1);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* What the tests of the API share: a table of operations, and requests without a server. */
-#ifndef DS_TEST_API_WORLD_H
-#define DS_TEST_API_WORLD_H
+#pragma once
 
 #include "controller/assist/api.h"
 #include "exporter/base/clock.h"
@@ -141,5 +140,3 @@ static inline json_t *world_body(struct httpd_reply *reply)
         reply->release(reply->arg);
     return o;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The guide's example: two clusters with three policies each, two workloads, two scores. Labels follow from
  * names: "policy-enable-mig-3g-worker01" supplies 2 of device 3g.48gb. */
-#ifndef DS_TEST_ASSIST_GUIDE_H
-#define DS_TEST_ASSIST_GUIDE_H
+#pragma once
 
 #include "controller/assist/model.h"
 #include "controller/assist/snapshot.h"
@@ -198,5 +197,3 @@ static inline struct solution guide_solution(const struct model *m, const uint32
     s.bound = s.objective;
     return s;
 }
-
-#endif

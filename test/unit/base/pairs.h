@@ -1,6 +1,5 @@
 /* Certificates and their keys, made on the spot. */
-#ifndef DS_TEST_PAIRS_H
-#define DS_TEST_PAIRS_H
+#pragma once
 
 #include "exporter/base/def.h"
 
@@ -93,5 +92,3 @@ static inline void drop_pair(struct pair *p)
     gnutls_free(p->key_pem.data);
     *p = (struct pair){0};
 }
-
-#endif

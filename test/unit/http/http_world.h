@@ -3,8 +3,7 @@
  *
  * Names are resolved here, so that no test needs a network: localhost and addresses as usual, "both.test"
  * as 8.8.8.8 and 127.0.0.1, "slow.test" not before `slow_name` returns, all else not at all. */
-#ifndef DS_TEST_HTTP_WORLD_H
-#define DS_TEST_HTTP_WORLD_H
+#pragma once
 
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -212,5 +211,3 @@ static inline void large_make(struct large *l)
 }
 
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-#endif

@@ -1,7 +1,6 @@
 /* What the tests of the HTTP server share: a server with routes of every kind, and a client on a raw
  * socket. The test's own thread is the loop's. */
-#ifndef DS_TEST_HTTPD_WORLD_H
-#define DS_TEST_HTTPD_WORLD_H
+#pragma once
 
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -262,5 +261,3 @@ static inline void wait_for(struct env *e, atomic_int *count, int want)
 #define REQUEST(line)    line " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 #define KEPT(line, rest) line " HTTP/1.1\r\nHost: localhost\r\n" rest
 #define CASE(fn)         cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-#endif

@@ -1,7 +1,6 @@
 /* What the tests of TLS share: certificates made on the spot, files in a folder of their own, and a GnuTLS
  * client. */
-#ifndef DS_TEST_TLS_WORLD_H
-#define DS_TEST_TLS_WORLD_H
+#pragma once
 
 #include "exporter/http/httpd.h"
 #include "exporter/http/tls.h"
@@ -207,5 +206,3 @@ static inline bool is_served(struct env *e, struct client_tls *c)
     ask_direct(e, c);
     return c->error == 0 && strstr(c->answer, "hello");
 }
-
-#endif

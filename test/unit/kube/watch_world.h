@@ -1,6 +1,5 @@
 /* What the tests of watches share: a watch on a fake API server, and what it told, in order. */
-#ifndef DS_TEST_WATCH_WORLD_H
-#define DS_TEST_WATCH_WORLD_H
+#pragma once
 
 #include "controller/kube/json.h"
 #include "controller/kube/kube.h"
@@ -161,5 +160,3 @@ static inline void live(struct told *t, unsigned seconds)
 }
 
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-#endif

@@ -1,6 +1,5 @@
 /* One call of a model, from a request's text to the answer's. */
-#ifndef DS_TEST_UNIT_MODELS_MODEL_WORLD_H
-#define DS_TEST_UNIT_MODELS_MODEL_WORLD_H
+#pragma once
 
 #include "exporter/base/buf.h"
 #include "exporter/models/model.h"
@@ -25,5 +24,3 @@ static inline int model_call(const struct model *m, const void *state, struct st
 {
     return model_call_endpoint(m, state, 0, in, out, s);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* What problem.h asks of a problem. */
-#ifndef DS_TEST_OPTIMIZE_PROBLEM_CHECK_H
-#define DS_TEST_OPTIMIZE_PROBLEM_CHECK_H
+#pragma once
 
 #include "controller/optimize/problem.h"
 
@@ -55,5 +54,3 @@ static inline const char *problem_check(const struct problem *p)
 {
     return check_sizes(p) ?: check_amounts(p) ?: check_running(p);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Small placement problems with all that a problem may have, from a seed, and their best objective by trying
  * all answers. */
-#ifndef DS_TEST_UNIT_OPTIMIZE_SMALL_PROBLEM_H
-#define DS_TEST_UNIT_OPTIMIZE_SMALL_PROBLEM_H
+#pragma once
 
 #include "controller/optimize/problem.h"
 
@@ -166,5 +165,3 @@ static inline bool small_problem_best(const struct problem *p, int64_t *best)
     *best = t.best;
     return t.is_feasible;
 }
-
-#endif

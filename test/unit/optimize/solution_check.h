@@ -1,6 +1,5 @@
 /* Judges solutions, without the solver's ideas, so that it finds its mistakes. */
-#ifndef DS_TEST_UNIT_OPTIMIZE_SOLUTION_CHECK_H
-#define DS_TEST_UNIT_OPTIMIZE_SOLUTION_CHECK_H
+#pragma once
 
 #include "controller/optimize/problem.h"
 #include "exporter/base/def.h"
@@ -129,5 +128,3 @@ static inline const char *solution_check(const struct problem *p, const struct s
         wrong = check_amounts_used(p, s, left, has_workload);
     return wrong ? wrong : check_figures(p, s);
 }
-
-#endif

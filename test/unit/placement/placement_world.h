@@ -1,6 +1,5 @@
 /* Batches and summaries for tests of the placement layer. */
-#ifndef DS_TEST_PLACEMENT_WORLD_H
-#define DS_TEST_PLACEMENT_WORLD_H
+#pragma once
 
 #include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
@@ -42,5 +41,3 @@ static inline struct summary summary_of(const char *score_name, const char *form
                             .n_items = 1,
                             .interval_ms = 60000};
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* What the tests of writes to the hub share: a scripted API server, a fake clock, and a real scorer, whose
  * scoring API is the same server. */
-#ifndef DS_TEST_WRITES_WORLD_H
-#define DS_TEST_WRITES_WORLD_H
+#pragma once
 
 #include "controller/kube/json.h"
 #include "controller/placement/placement.h"
@@ -218,5 +217,3 @@ static inline void first_write(struct world *w)
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-#endif

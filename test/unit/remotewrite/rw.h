@@ -1,6 +1,5 @@
 /* What the tests of remote write share: sets of series, an endpoint's configuration, folders, decoding. */
-#ifndef DS_TEST_RW_H
-#define DS_TEST_RW_H
+#pragma once
 
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -178,5 +177,3 @@ static inline void rw_folder_done(char *path)
     assert_int_equal(system(command), 0);
     free(path);
 }
-
-#endif

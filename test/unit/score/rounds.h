@@ -1,7 +1,6 @@
 /* Rounds between two servers that do what they are told: one in Prometheus' place, one in the scoring API's.
  * What test_round*.c share. */
-#ifndef DS_TEST_ROUNDS_H
-#define DS_TEST_ROUNDS_H
+#pragma once
 
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
@@ -200,5 +199,3 @@ static inline void write_secret(struct env *e, const char *name, const char *val
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-#endif

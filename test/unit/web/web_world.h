@@ -1,6 +1,5 @@
 /* A folder of its own with a web configuration file. */
-#ifndef DS_TEST_WEB_WORLD_H
-#define DS_TEST_WEB_WORLD_H
+#pragma once
 
 #include "exporter/base/def.h"
 
@@ -45,5 +44,3 @@ static inline void folder_remove(const struct folder *f)
     (void)snprintf(command, sizeof(command), "rm -r %s", f->path);
     assert_int_equal(system(command), 0);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Shared by the tests of the probe: a scripted scoring API, an API server for Secrets, and a fake clock. */
-#ifndef DS_TEST_PROBE_WORLD_H
-#define DS_TEST_PROBE_WORLD_H
+#pragma once
 
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/rules.h"
@@ -147,5 +146,3 @@ static inline void assert_pause(const struct world *w, int64_t ms)
 }
 
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-#endif

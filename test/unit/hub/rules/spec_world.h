@@ -1,6 +1,5 @@
 /* Documents for the tests of spec*.c and effective*.c, with ' for ". */
-#ifndef DS_TEST_SPEC_WORLD_H
-#define DS_TEST_SPEC_WORLD_H
+#pragma once
 
 #include "controller/hub/rules/rules.h"
 
@@ -101,5 +100,3 @@ static inline bool same_config(const struct api_config *a, const struct api_conf
     }
     return true;
 }
-
-#endif

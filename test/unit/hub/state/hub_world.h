@@ -1,6 +1,5 @@
 /* An active hub with a fake API server; objects are handed in as the watches would. */
-#ifndef DS_TEST_HUB_WORLD_H
-#define DS_TEST_HUB_WORLD_H
+#pragma once
 
 #include "controller/hub/state/state.h"
 #include "controller/kube/json.h"
@@ -198,5 +197,3 @@ static inline void show_work(struct world *w, const char *body, const char *name
     hub_work_seen(w->hub, name, o);
     json_decref(o);
 }
-
-#endif
