@@ -116,7 +116,7 @@ static void secrets_wake(const struct watched *w)
     const struct agent_state *a = agent_state(w->k->agent);
 
     for (size_t i = 0; i < a->n_scorers; i++) {
-        const struct summary *sum = scorer_summary(a->scorers[i]);
+        const struct summary *sum = &a->scorers[i]->summary;
         bool named = strcmp(cstr(sum->scoring_auth.name), w->name) == 0;
 
         for (size_t n = 0; n < sum->n_sources; n++)
@@ -286,9 +286,9 @@ static const char *report_hub_error(struct agent_kube *k, const char *text, int6
 
 static json_t *report_scorer(struct agent_kube *k, const struct scorer *s, bool times)
 {
-    const struct scorer_status *st = scorer_status(s);
-    const char *trouble = report_hub_error(k, k->placement ? placement_trouble(k->placement, s) : "",
-                                           scorer_summary(s)->interval_ms);
+    const struct scorer_status *st = &s->status;
+    const char *trouble =
+        report_hub_error(k, k->placement ? placement_trouble(k->placement, s) : "", s->summary.interval_ms);
     enum round_error last = st->last.error;
     bool is_own = last == ROUND_MEMORY || last == ROUND_SECRET || last == ROUND_SERIES;
     /* Whose fault the failure of the last round is; NULL if it did not fail, or by the agent's own fault. */
@@ -296,11 +296,11 @@ static json_t *report_scorer(struct agent_kube *k, const struct scorer *s, bool 
     char error[ROUND_REASON_BYTES];
 
     scorer_error_text(st, error, sizeof(error));
-    return json_pack("{s:s, s:s, s:o*, s:o*, s:s*, s:o*, s:o*}", "scoreName", scorer_summary(s)->score_name,
-                     "state", scorer_state_word(scorer_state(s)), "lastSuccess",
+    return json_pack("{s:s, s:s, s:o*, s:o*, s:s*, s:o*, s:o*}", "scoreName", s->summary.score_name, "state",
+                     scorer_state_word(scorer_state(s)), "lastSuccess",
                      times ? report_time(st->succeeded_ms) : NULL, "validUntil",
-                     times && scorer_batch(s) ? report_time(st->expires_ms) : NULL, "failedStage", stage,
-                     "error", error[0] ? kube_line(error, ERROR_BYTES) : NULL, "placementError",
+                     times && s->batch ? report_time(st->expires_ms) : NULL, "failedStage", stage, "error",
+                     error[0] ? kube_line(error, ERROR_BYTES) : NULL, "placementError",
                      trouble[0] ? kube_line(trouble, ERROR_BYTES) : NULL);
 }
 
@@ -357,9 +357,9 @@ static int64_t report_times_ms(const struct agent_kube *k)
     int64_t ms = TIMES_MS;
 
     for (size_t i = 0; i < a->n_scorers; i++) {
-        int64_t life = scorer_status(a->scorers[i])->life_ms;
+        int64_t life = a->scorers[i]->status.life_ms;
 
-        if (scorer_batch(a->scorers[i]) && life / 2 < ms)
+        if (a->scorers[i]->batch && life / 2 < ms)
             ms = life / 2;
     }
     return ms < TIMES_MIN_MS ? TIMES_MIN_MS : ms;

@@ -3,7 +3,6 @@
 #include "controller/kube/kube.h"
 #include "controller/role.h"
 #include "exporter/agent/agent.h"
-#include "exporter/agent/scorer.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
@@ -190,7 +189,7 @@ static int agent_run_once(const struct agent_state *a, int output)
     if (!terminal_print(buf_str(&text), r))
         return 1;
     for (size_t i = 0; i < a->n_scorers; i++)
-        if (scorer_status(a->scorers[i])->rounds == 0 || scorer_status(a->scorers[i])->last.error != ROUND_OK)
+        if (a->scorers[i]->status.rounds == 0 || a->scorers[i]->status.last.error != ROUND_OK)
             return 1;
     return 0;
 }

@@ -536,7 +536,7 @@ void placement_round(struct placement *p, const struct scorer *scorer)
 
 static void placement_assign(struct placement *p, const struct scorer *scorer)
 {
-    const struct summary *sum = scorer_summary(scorer);
+    const struct summary *sum = &scorer->summary;
     char object[OBJECT_NAME_MAX + 1];
     struct slot *s;
 
@@ -571,7 +571,7 @@ const char *placement_trouble(const struct placement *p, const struct scorer *sc
 
     if (s)
         return s->write.trouble;
-    return scorer_summary(scorer)->destination == DESTINATION_PLACEMENT_SCORE
+    return scorer->summary.destination == DESTINATION_PLACEMENT_SCORE
                ? "no AddOnPlacementScore: an earlier scorer uses the same object name"
                : "";
 }

@@ -37,7 +37,7 @@ static const char *const condition_words[CONDITIONS] = {"Scored", "Clamped", "Ro
 
 static struct items slot_make_items(const struct slot *s, const char *cluster_name)
 {
-    const struct summary *sum = scorer_summary(s->scorer);
+    const struct summary *sum = &s->scorer->summary;
     struct items none = {.json.max = 8};
 
     if (s->items == ITEMS_OF_ROUND)
@@ -132,7 +132,7 @@ static void slot_drop_found(struct slot *s)
 
 void slot_assign(struct slot *s, const struct scorer *scorer)
 {
-    const char *name = scorer_summary(scorer)->score_name;
+    const char *name = scorer->summary.score_name;
 
     s->scorer = scorer;
     if (s->score_name && strcmp(s->score_name, name) == 0)
@@ -150,15 +150,13 @@ void slot_assign(struct slot *s, const struct scorer *scorer)
  * treated as a failure. */
 static enum slot_items slot_choose_items(const struct slot *s, bool empty, unix_ms now)
 {
-    const struct summary *sum = scorer_summary(s->scorer);
-
-    if (s->batch && !(empty && sum->has_fallback))
+    if (s->batch && !(empty && s->scorer->summary.has_fallback))
         return ITEMS_OF_ROUND;
     if (s->batch && s->last && s->last_until_ms > now.ms)
         return ITEMS_OF_LAST;
     if (!s->last && json_array_size(s->found) && s->found_until_ms > now.ms)
         return ITEMS_FOUND;
-    return sum->has_fallback ? ITEMS_OF_FALLBACK : ITEMS_NONE;
+    return s->scorer->summary.has_fallback ? ITEMS_OF_FALLBACK : ITEMS_NONE;
 }
 
 static PRINTF_LIKE(5, 6) void slot_set(struct slot *s, enum condition_type type, bool on, const char *reason,
@@ -222,17 +220,17 @@ static void slot_put_formats(struct buf *into, const struct summary *sum, const 
 /* made: by the last successful round; shown: what the object gets. */
 static void slot_set_scored(struct slot *s, const struct items *made, const struct items *shown)
 {
-    const struct scorer_status *st = scorer_status(s->scorer);
+    const struct scorer_status *st = &s->scorer->status;
     const char *then = s->items != ITEMS_FOUND && shown->n == 0 ? "there are no scores"
                        : s->items == ITEMS_OF_FALLBACK          ? "fallbackScore is used"
                                                                 : "the last scores stay until validUntil";
-    bool no_series = scorer_summary(s->scorer)->n_sources && st->last.source_series == 0;
-    const char *suspended = scorer_summary(s->scorer)->suspended_since;
+    bool no_series = s->scorer->summary.n_sources && st->last.source_series == 0;
+    const char *suspended = s->scorer->summary.suspended_since;
     char error[1024];
     BUF_AUTO(formats, 768);
     BUF_AUTO(skipped, 256);
 
-    slot_put_formats(&formats, scorer_summary(s->scorer), made);
+    slot_put_formats(&formats, &s->scorer->summary, made);
     slot_put_skipped(&skipped, st, made);
     if (suspended) {
         slot_set(s, CONDITION_SCORED, false, "Suspended",
@@ -265,7 +263,7 @@ static void slot_set_clamped(struct slot *s, const struct items *items)
 
 static void slot_set_rounded(struct slot *s, const struct items *items)
 {
-    const struct summary *sum = scorer_summary(s->scorer);
+    const struct summary *sum = &s->scorer->summary;
     char text[ROUNDING_BYTES];
     BUF_AUTO(format, 256);
 
@@ -346,7 +344,7 @@ bool validity_is_due(int64_t written_ms, int64_t wanted_ms, int64_t life_ms, int
 /* A fallback is valid for as long as the scores of a successful round. */
 static void slot_set_times(struct slot *s, unix_ms now)
 {
-    const struct scorer_status *st = scorer_status(s->scorer);
+    const struct scorer_status *st = &s->scorer->status;
 
     s->life_ms = st->life_ms;
     s->valid_until_ms = s->items == ITEMS_OF_ROUND      ? validity_until(st->expires_ms, s->life_ms)
@@ -361,16 +359,16 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
     CLEANUP(items_done) struct items made = {0};
     CLEANUP(items_done) struct items other = {0};
     const struct items *shown = &made;
-    struct batch *batch = scorer_batch(s->scorer);
+    struct batch *batch = s->scorer->batch;
     bool new_batch = batch && batch != s->batch;
 
-    if (scorer_status(s->scorer)->rounds == 0 && !scorer_summary(s->scorer)->suspended_since)
+    if (s->scorer->status.rounds == 0 && !s->scorer->summary.suspended_since)
         return;
     s->updated_at = now;
     (void)batch_unref(s->batch);
     s->batch = batch ? batch_ref(batch) : NULL;
     if (batch)
-        made = items_make(s->batch, scorer_summary(s->scorer));
+        made = items_make(s->batch, &s->scorer->summary);
     s->items = slot_choose_items(s, made.n == 0, now);
     if (s->items != ITEMS_OF_ROUND) {
         other = slot_make_items(s, o->cluster_name);

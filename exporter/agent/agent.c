@@ -78,7 +78,7 @@ static void agent_withdraw(void *arg, struct scorer *s)
 
     for (size_t i = 0; i < a->n_sinks; i++)
         if (a->sinks[i]->ops->withdraw)
-            a->sinks[i]->ops->withdraw(a->sinks[i], scorer_summary(s)->score_name, loop_wall(a->state.loop));
+            a->sinks[i]->ops->withdraw(a->sinks[i], s->summary.score_name, loop_wall(a->state.loop));
 }
 
 /* Reads and checks a configuration, and applies it as a whole or not at all. */
@@ -105,15 +105,14 @@ static struct scorer *start_or_keep(struct agent *a, const struct summary *want)
     struct scorer *running = NULL;
 
     for (size_t i = 0; !running && i < a->state.n_scorers; i++)
-        if (a->state.scorers[i] &&
-            strcmp(scorer_summary(a->state.scorers[i])->score_name, want->score_name) == 0)
+        if (a->state.scorers[i] && strcmp(a->state.scorers[i]->summary.score_name, want->score_name) == 0)
             running = TAKE_PTR(a->state.scorers[i]);
     if (!running)
         return scorer_new(&a->scorer_env, want);
-    if (!summary_same(scorer_summary(running), want)) {
+    if (!summary_same(&running->summary, want)) {
         log_info(want->suspended_since ? "scorer suspended, as the hub finds its scoring API unhealthy"
-                 : scorer_summary(running)->suspended_since ? "scorer resumed"
-                                                            : "scorer changed",
+                 : running->summary.suspended_since ? "scorer resumed"
+                                                    : "scorer changed",
                  L_STR("score_name", want->score_name));
         scorer_change(running, want);
     }
@@ -127,8 +126,8 @@ static void stop_unclaimed(struct agent *a)
         struct scorer *s = a->state.scorers[i];
 
         if (s && a->state.leading)
-            log_info("scorer removed", L_STR("score_name", scorer_summary(s)->score_name));
-        if (s && scorer_batch(s))
+            log_info("scorer removed", L_STR("score_name", s->summary.score_name));
+        if (s && s->batch)
             agent_withdraw(a, s);
         a->state.scorers[i] = scorer_free(s);
     }
@@ -339,8 +338,7 @@ static void agent_publish(void *arg, struct scorer *s, struct batch *b)
     for (size_t i = 0; i < a->n_sinks; i++)
         if (a->sinks[i]->ops->publish)
             a->sinks[i]->ops->publish(a->sinks[i], b);
-    metric_add(a->state.metrics, METRIC_SEND_SECONDS, LV(scorer_summary(s)->score_name),
-               clock_seconds() - began);
+    metric_add(a->state.metrics, METRIC_SEND_SECONDS, LV(s->summary.score_name), clock_seconds() - began);
 }
 
 static void agent_round_ended(void *arg, struct scorer *s)
@@ -354,7 +352,7 @@ static void agent_round_ended(void *arg, struct scorer *s)
     if (!a->options->once)
         return;
     for (size_t i = 0; i < a->state.n_scorers; i++)
-        if (scorer_status(a->state.scorers[i])->rounds == 0)
+        if (a->state.scorers[i]->status.rounds == 0)
             return;
     agent_render_own(a); /* the loop ends before the timer */
     loop_stop(a->state.loop);

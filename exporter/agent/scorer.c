@@ -1,7 +1,6 @@
 #include "exporter/agent/scorer.h"
 
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
@@ -13,20 +12,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-
-struct scorer {
-    const struct scorer_env *env;
-    struct loop *loop;
-    struct summary summary;
-    struct batch_builder *builder;
-    struct round *round;
-    struct batch *batch; /* the exposed scores; NULL for none */
-    struct timer next, expire;
-    mono_ms due;        /* when the schedule put the last round, whatever started it */
-    mono_ms started;    /* the last round */
-    mono_ms expires_at; /* of the exposed scores */
-    struct scorer_status status;
-};
 
 enum { FETCH, PERFORM, LOWEST, MEAN, HIGHEST, COLUMNS };
 
@@ -214,21 +199,6 @@ enum scorer_state scorer_state(const struct scorer *s)
                    (s->batch && series_count(s->batch->set) == 0)
                ? SCORER_EMPTY
                : SCORER_OK;
-}
-
-const struct summary *scorer_summary(const struct scorer *s)
-{
-    return &s->summary;
-}
-
-const struct scorer_status *scorer_status(const struct scorer *s)
-{
-    return &s->status;
-}
-
-struct batch *scorer_batch(const struct scorer *s)
-{
-    return s->batch;
 }
 
 size_t scorer_series(const struct scorer *s)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "exporter/agent/config.h"
+#include "exporter/base/clock.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/score/round.h"
 
@@ -38,6 +39,21 @@ struct scorer_status {
     struct history *history; /* NULL before the first round has ended */
 };
 
+/* Written by scorer.c alone; others read the summary, the batch and the status. */
+struct scorer {
+    const struct scorer_env *env;
+    struct loop *loop;
+    struct summary summary;
+    struct batch_builder *builder;
+    struct round *round;
+    struct batch *batch; /* the exposed scores; NULL for none */
+    struct timer next, expire;
+    mono_ms due;        /* when the schedule put the last round, whatever started it */
+    mono_ms started;    /* the last round */
+    mono_ms expires_at; /* of the exposed scores */
+    struct scorer_status status;
+};
+
 /* Its first round follows within 1.5 s unless it is suspended. env must outlive it; the summary is shared. */
 struct scorer *scorer_new(const struct scorer_env *env, const struct summary *summary);
 /* Also removes the scorer's metrics. The caller has withdrawn its scores. */
@@ -50,11 +66,7 @@ void scorer_wake(struct scorer *s);
 
 /* How long a round may take. */
 int64_t scorer_timeout_ms(const struct summary *s, const struct limits *limits);
-const struct summary *scorer_summary(const struct scorer *s);
-const struct scorer_status *scorer_status(const struct scorer *s);
-/* The exposed scores; NULL for none. */
-struct batch *scorer_batch(const struct scorer *s);
-/* The number of its series. */
+/* The number of exposed series. */
 size_t scorer_series(const struct scorer *s);
 enum scorer_state scorer_state(const struct scorer *s);
 /* The names of the columns of the history, for member_history(). */

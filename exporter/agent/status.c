@@ -181,25 +181,24 @@ static void json_scores(struct out *o, const char *key, const struct batch *b, c
 
 static void json_scorer(struct out *o, const struct scorer *s, bool with_history)
 {
-    const struct scorer_status *st = scorer_status(s);
-    const struct summary *summary = scorer_summary(s);
+    const struct scorer_status *st = &s->status;
     struct ranking r;
 
     member_item(o);
     out_puts(o, "{");
-    member_text(o, "name", summary->name);
-    member_text(o, "scoreName", summary->score_name);
+    member_text(o, "name", s->summary.name);
+    member_text(o, "scoreName", s->summary.score_name);
     member_text(o, "state", scorer_state_word(scorer_state(s)));
-    member_words(o, "suspendedSince", summary->suspended_since);
+    member_words(o, "suspendedSince", s->summary.suspended_since);
     member_bool(o, "running", st->running);
     member_time(o, "runningSince", st->running ? st->started_ms : 0);
     member_count(o, "rounds", st->rounds);
     member_count(o, "failures", st->failures);
     json_last_round(o, st);
     member_time(o, "lastSuccessAt", st->succeeded_ms);
-    member_time(o, "scoresAt", scorer_batch(s) ? scorer_batch(s)->at.ms : 0);
+    member_time(o, "scoresAt", s->batch ? s->batch->at.ms : 0);
     member_time(o, "nextRoundAt", st->next_ms);
-    member_number(o, "intervalSeconds", (double)summary->interval_ms / 1000);
+    member_number(o, "intervalSeconds", (double)s->summary.interval_ms / 1000);
     member_count(o, "series", scorer_series(s));
     if (member_object_if(o, "error", st->rounds && st->last.error != ROUND_OK)) {
         member_text(o, "stage", round_stage_word(st->last.stage));
@@ -214,12 +213,12 @@ static void json_scorer(struct out *o, const struct scorer *s, bool with_history
         member_text(o, "first", st->last.source_warning);
         out_puts(o, "}");
     }
-    json_source(o, summary);
-    member_url(o, "scoringEndpoint", summary->scoring_endpoint);
-    json_secret(o, "scoringSecret", &summary->scoring_auth);
-    rank_scores(scorer_batch(s), BEST_AND_WORST, &r);
-    json_scores(o, "highest", scorer_batch(s), r.highest, r.n);
-    json_scores(o, "lowest", scorer_batch(s), r.lowest, r.n);
+    json_source(o, &s->summary);
+    member_url(o, "scoringEndpoint", s->summary.scoring_endpoint);
+    json_secret(o, "scoringSecret", &s->summary.scoring_auth);
+    rank_scores(s->batch, BEST_AND_WORST, &r);
+    json_scores(o, "highest", s->batch, r.highest, r.n);
+    json_scores(o, "lowest", s->batch, r.lowest, r.n);
     member_count(o, "nanScores", r.nans);
     if (with_history)
         member_history(o, st->history, scorer_history_names);
@@ -293,12 +292,11 @@ static void json_scorers(struct out *o, const struct agent_state *a, const struc
 
     for (size_t i = 0; i < a->n_scorers; i++) {
         const struct scorer *s = a->scorers[i];
-        const struct summary *summary = scorer_summary(s);
         enum scorer_state state = scorer_state(s);
 
-        if (list_matches(q, summary->score_name, summary->name) &&
+        if (list_matches(q, s->summary.score_name, s->summary.name) &&
             list_has_state(q, scorer_state_word(state)))
-            list_add(&l, summary->score_name, urgency[state], s);
+            list_add(&l, s->summary.score_name, urgency[state], s);
     }
     list_sort(&l);
     member_list(o, "scorers");
@@ -379,13 +377,12 @@ static void table_headline(struct table *t, const struct scorer *s)
         [SCORER_STALE] = {"✗ failed", "\033[31m"},   [SCORER_SUSPENDED] = {"… suspended", "\033[33m"},
     };
     const char *mark = looks[scorer_state(s)].mark, *colour = looks[scorer_state(s)].colour;
-    const struct summary *summary = scorer_summary(s);
 
     out_printf(&t->o, t->colours ? "%s%s\033[0m  \033[1m" : "%s%s  ", t->colours ? colour : "", mark);
-    grid_clean(&t->o, str_of(summary->score_name));
-    if (strcmp(summary->name, summary->score_name) != 0) {
+    grid_clean(&t->o, str_of(s->summary.score_name));
+    if (strcmp(s->summary.name, s->summary.score_name) != 0) {
         out_puts(&t->o, ", of ");
-        grid_clean(&t->o, str_of(summary->name));
+        grid_clean(&t->o, str_of(s->summary.name));
     }
     out_puts(&t->o, t->colours ? "\033[0m\n" : "\n");
 }
@@ -393,10 +390,9 @@ static void table_headline(struct table *t, const struct scorer *s)
 /* "12 series from the source in 3.1 ms → 12 results in 12 ms → 11 scores" */
 static void table_flow(struct table *t, const struct scorer *s)
 {
-    const struct scorer_status *st = scorer_status(s);
-    const struct summary *summary = scorer_summary(s);
-    const char *from = summary->n_sources > 1 ? "series from the sources in" : "series from the source in";
-    bool has_source = summary->n_sources;
+    const struct scorer_status *st = &s->status;
+    const char *from = s->summary.n_sources > 1 ? "series from the sources in" : "series from the source in";
+    bool has_source = s->summary.n_sources;
 
     table_line(t, INDENT, "%s%s%s → %s in %s → %s",
                has_source ? words_count(st->last.source_series, from, from).s : "no source",
@@ -407,29 +403,26 @@ static void table_flow(struct table *t, const struct scorer *s)
 
 static void table_error(struct table *t, const struct scorer *s)
 {
-    const struct scorer_status *st = scorer_status(s);
-    const struct summary *summary = scorer_summary(s);
+    const struct scorer_status *st = &s->status;
 
     table_line(t, INDENT, "%s failed: %s (%s)", round_stage_word(st->last.stage), st->last.reason,
                round_error_word(st->last.error));
     if (*st->url)
         table_line(t, INDENT, "URL: %s, trace: %s", st->url, st->last.trace);
-    if (st->last.stage == STAGE_SOURCE && st->last.source < summary->n_sources)
-        table_line(t, INDENT, "query: %s", summary->sources[st->last.source].query);
+    if (st->last.stage == STAGE_SOURCE && st->last.source < s->summary.n_sources)
+        table_line(t, INDENT, "query: %s", s->summary.sources[st->last.source].query);
     table_line(t, INDENT, "check %s", status_hint(st->last.error, st->last.stage));
-    if (scorer_batch(s))
+    if (s->batch)
         table_line(t, INDENT, "the scores below are from an earlier round");
 }
 
 static void table_empty(struct table *t, const struct scorer *s)
 {
-    const struct summary *summary = scorer_summary(s);
-
-    if (scorer_status(s)->last.source_series || !summary->n_sources)
+    if (s->status.last.source_series || !s->summary.n_sources)
         table_line(t, INDENT, "the scoring API returned no results");
     else
-        for (size_t i = 0; i < summary->n_sources; i++)
-            table_line(t, INDENT, "the source has no series for this query: %s", summary->sources[i].query);
+        for (size_t i = 0; i < s->summary.n_sources; i++)
+            table_line(t, INDENT, "the source has no series for this query: %s", s->summary.sources[i].query);
 }
 
 static void table_remarks(struct table *t, const struct scorer_status *st)
@@ -457,7 +450,7 @@ static void table_remarks(struct table *t, const struct scorer_status *st)
 /* For a hub; on a laptop nobody rounds. */
 static void table_rounding(struct table *t, const struct agent_state *a, const struct scorer *s)
 {
-    const struct batch *b = scorer_batch(s);
+    const struct batch *b = s->batch;
     struct rounding rounding = {0};
     char text[ROUNDING_BYTES];
 
@@ -465,7 +458,7 @@ static void table_rounding(struct table *t, const struct agent_state *a, const s
         if (isfinite(b->values[i]))
             rounding_add(&rounding, b->values[i]);
     if (str_starts(str_of(cstr(a->config_origin)), STR("configmap ")) &&
-        rounding_loses(&rounding, scorer_summary(s), text))
+        rounding_loses(&rounding, &s->summary, text))
         table_line(t, INDENT, "%s", text);
 }
 
@@ -473,10 +466,10 @@ static void table_scores(struct table *t, const struct scorer *s)
 {
     struct ranking r;
 
-    rank_scores(scorer_batch(s), RANKED_MAX, &r);
+    rank_scores(s->batch, RANKED_MAX, &r);
     if (r.n) {
         out_puts(&t->o, "\n");
-        grid_scores(&t->o, scorer_batch(s), r.highest, r.n, INDENT);
+        grid_scores(&t->o, s->batch, r.highest, r.n, INDENT);
     }
     if (r.numbers > r.n)
         table_line(t, INDENT, "… and %s", words_count(r.numbers - r.n, "more", "more").s);
@@ -486,7 +479,7 @@ static void table_scores(struct table *t, const struct scorer *s)
 
 static void table_scorer(struct table *t, const struct agent_state *a, const struct scorer *s)
 {
-    const struct scorer_status *st = scorer_status(s);
+    const struct scorer_status *st = &s->status;
 
     table_headline(t, s);
     if (st->rounds && st->last.error != ROUND_OK)

@@ -4,7 +4,6 @@
 #include "controller/hub/state/state.h"
 #include "controller/kube/json.h"
 #include "controller/kube/kube.h"
-#include "exporter/agent/scorer.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/def.h"
 #include "exporter/http/http.h"
@@ -381,7 +380,7 @@ static void look_at_fallback(int i)
         until > sim_now_ms - CALM_MS || is_fallback(o))
         return;
     for (size_t s = 0; s < agent_state(a->agent)->n_scorers; s++)
-        if (strcmp(scorer_summary(agent_state(a->agent)->scorers[s])->name, scorer_name(WITH_FALLBACK)) == 0)
+        if (strcmp(agent_state(a->agent)->scorers[s]->summary.name, scorer_name(WITH_FALLBACK)) == 0)
             violated("a%d: the scores of %s ended %lld ms ago, and there is no fallback", i,
                      scorer_name(WITH_FALLBACK), (long long)(sim_now_ms - until));
 }

@@ -13,7 +13,7 @@ static void starts_the_first_round_at_once_with_jitter(void **state)
     int64_t wait;
 
     start(w);
-    wait = scorer_status(w->scorer)->next_ms - wall.ms;
+    wait = w->scorer->status.next_ms - wall.ms;
     assert_in_range(wait, 0, 1500);
     assert_int_equal(scorer_state(w->scorer), SCORER_WAITING);
     pass(w, wait);
@@ -30,7 +30,7 @@ static void limits_jitter_to_a_tenth_of_the_interval(void **state)
     w->summary.interval_ms = 1000;
     for (int i = 0; i < 50; i++) {
         start(w);
-        assert_in_range(scorer_status(w->scorer)->next_ms - wall.ms, 0, 100);
+        assert_in_range(w->scorer->status.next_ms - wall.ms, 0, 100);
         w->scorer = scorer_free(w->scorer);
     }
 }
@@ -41,12 +41,12 @@ static void keeps_the_rhythm_of_rounds(void **state)
     int64_t due, first;
 
     first_round(w);
-    first = scorer_status(w->scorer)->next_ms;
+    first = w->scorer->status.next_ms;
     for (size_t i = 2; i < 6; i++) {
-        due = scorer_status(w->scorer)->next_ms;
+        due = w->scorer->status.next_ms;
         assert_int_equal(due, first + (int64_t)(i - 2) * 60000);
         pass(w, due - wall.ms - 1);
-        assert_false(scorer_status(w->scorer)->running);
+        assert_false(w->scorer->status.running);
         pass(w, 1 + (int64_t)i * 7); /* a little late: what follows is not */
         turn_until_ended(w, i);
     }
@@ -60,12 +60,12 @@ static void skips_the_rounds_that_a_long_one_covers(void **state)
     fake_push(w->api, (struct fake_answer){.body = ONE_SCORE});
     fake_push(w->api, (struct fake_answer){.body = ONE_SCORE, .delay_ms = 50});
     first_round(w);
-    first = scorer_status(w->scorer)->next_ms;
+    first = w->scorer->status.next_ms;
     pass(w, first - wall.ms);
-    assert_true(scorer_status(w->scorer)->running);
+    assert_true(w->scorer->status.running);
     pass(w, 100000); /* more than one interval goes by */
     turn_until_ended(w, 2);
-    assert_int_equal(scorer_status(w->scorer)->next_ms, first + 120000);
+    assert_int_equal(w->scorer->status.next_ms, first + 120000);
 }
 
 static void renews_scores_with_each_good_round(void **state)
@@ -108,12 +108,12 @@ static void expires_scores_while_the_machine_sleeps(void **state)
     fake_push(w->api, (struct fake_answer){.body = ONE_SCORE, .delay_ms = 50});
     pass(w, 3600000);
     assert_int_equal(w->withdrawn, 1);
-    assert_null(scorer_batch(w->scorer));
-    assert_true(scorer_status(w->scorer)->running);
+    assert_null(w->scorer->batch);
+    assert_true(w->scorer->status.running);
     turn_until_ended(w, 3); /* the expiry is one */
-    assert_non_null(scorer_batch(w->scorer));
+    assert_non_null(w->scorer->batch);
     assert_int_equal(fake_requests(w->api), 2);
-    assert_in_range(scorer_status(w->scorer)->next_ms - wall.ms, 1, 60000);
+    assert_in_range(w->scorer->status.next_ms - wall.ms, 1, 60000);
 }
 
 static void keeps_the_rhythm_when_the_clock_goes_back(void **state)
@@ -122,15 +122,15 @@ static void keeps_the_rhythm_when_the_clock_goes_back(void **state)
     int64_t wait;
 
     first_round(w);
-    wait = scorer_status(w->scorer)->next_ms - wall.ms;
+    wait = w->scorer->status.next_ms - wall.ms;
     now.ms -= 86400000ll * 30;
     pass(w, 0); /* the time between two readings is lost */
     pass(w, wait - 1);
     assert_int_equal(w->ended, 1);
-    assert_false(scorer_status(w->scorer)->running);
+    assert_false(w->scorer->status.running);
     pass(w, 1);
     turn_until_ended(w, 2);
-    assert_int_equal(scorer_status(w->scorer)->next_ms - wall.ms, 60000);
+    assert_int_equal(w->scorer->status.next_ms - wall.ms, 60000);
     assert_int_equal(w->withdrawn, 0);
 }
 
@@ -143,12 +143,12 @@ static void starts_a_round_and_keeps_scores_on_a_changed_summary(void **state)
     other.scoring_endpoint = (char *)(uintptr_t)fake_url(w->api, "/other");
     other.interval_ms = 30000;
     scorer_change(w->scorer, &other);
-    assert_non_null(scorer_batch(w->scorer));
+    assert_non_null(w->scorer->batch);
     pass(w, 0);
     turn_until_ended(w, 2);
     assert_string_equal(fake_request(w->api, 1)->target, "/other");
     assert_int_equal(w->withdrawn, 0);
-    assert_int_equal(scorer_status(w->scorer)->next_ms - wall.ms, 30000);
+    assert_int_equal(w->scorer->status.next_ms - wall.ms, 30000);
     assert_true(metric_get(w->metrics, METRIC_INTERVAL, LV("s")) == 30);
 }
 

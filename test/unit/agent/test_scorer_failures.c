@@ -15,14 +15,14 @@ static void retries_a_transient_failure_with_back_off(void **state)
     fake_default(w->api, (struct fake_answer){.status = 503});
     first_round(w);
     for (size_t i = 0; i < ARRAY_SIZE(base); i++) {
-        int64_t wait = scorer_status(w->scorer)->next_ms - wall.ms;
+        int64_t wait = w->scorer->status.next_ms - wall.ms;
         assert_in_range(wait, 5000, base[i] + base[i] / 5 * 2);
         if (i < 3) /* later the next round by schedule may come first */
             assert_true(wait >= base[i]);
         pass(w, wait);
         turn_until_ended(w, i + 2);
     }
-    assert_int_equal(scorer_status(w->scorer)->failures, ARRAY_SIZE(base) + 1);
+    assert_int_equal(w->scorer->status.failures, ARRAY_SIZE(base) + 1);
 }
 
 /* For every interval, number of failures, duration of the rounds and jitter: a failure is followed by a pause
@@ -40,12 +40,12 @@ static void is_not_asked_more_often_while_it_fails(void **state)
         w->ended = 0;
         first_round(w);
         for (size_t n = 2; n < 12; n++) {
-            int64_t pause = scorer_status(w->scorer)->next_ms - wall.ms;
+            int64_t pause = w->scorer->status.next_ms - wall.ms;
             int64_t took = (int64_t)(n * i) * 97 % (interval * 3 / 2);
 
             assert_in_range(pause, least, interval + interval / 5 * 2);
             pass(w, pause);
-            if (scorer_status(w->scorer)->running) {
+            if (w->scorer->status.running) {
                 now.ms += took;
                 wall.ms += took;
             }
@@ -62,7 +62,7 @@ static void is_stale_only_if_it_ever_scored(void **state)
     fake_default(w->api, (struct fake_answer){.status = 503});
     first_round(w);
     assert_int_equal(scorer_state(w->scorer), SCORER_FAILING);
-    assert_null(scorer_batch(w->scorer));
+    assert_null(w->scorer->batch);
 }
 
 static void counts_each_round_as_a_success_or_a_failure(void **state)
@@ -100,13 +100,13 @@ static void names_the_stage_and_the_url_of_a_failure(void **state)
     fake_push(w->api, (struct fake_answer){.status = 503});
     first_round(w);
     (void)snprintf(want, sizeof(want), "scoring failed, http://%s: HTTP 503 Service Unavailable", host);
-    scorer_error_text(scorer_status(w->scorer), text, sizeof(text));
+    scorer_error_text(&w->scorer->status, text, sizeof(text));
     assert_string_equal(text, want);
     pass(w, 60000);
     turn_until_ended(w, 2);
-    scorer_error_text(scorer_status(w->scorer), text, sizeof(text));
+    scorer_error_text(&w->scorer->status, text, sizeof(text));
     assert_string_equal(text, "");
-    assert_string_equal(scorer_status(w->scorer)->url, "");
+    assert_string_equal(w->scorer->status.url, "");
 }
 
 static void retries_a_permanent_failure_at_the_next_round(void **state)
@@ -115,7 +115,7 @@ static void retries_a_permanent_failure_at_the_next_round(void **state)
 
     fake_default(w->api, (struct fake_answer){.status = 404});
     first_round(w);
-    assert_in_range(scorer_status(w->scorer)->next_ms - wall.ms, 58000, 60000);
+    assert_in_range(w->scorer->status.next_ms - wall.ms, 58000, 60000);
 }
 
 static void honours_retry_after(void **state)
@@ -124,7 +124,7 @@ static void honours_retry_after(void **state)
 
     fake_default(w->api, (struct fake_answer){.status = 429, .headers = "Retry-After: 200\r\n"});
     first_round(w);
-    assert_int_equal(scorer_status(w->scorer)->next_ms - wall.ms, 200000);
+    assert_int_equal(w->scorer->status.next_ms - wall.ms, 200000);
 }
 
 static void expires_scores_after_three_intervals(void **state)
@@ -137,7 +137,7 @@ static void expires_scores_after_three_intervals(void **state)
     pass(w, 179000);
     turn_until_ended(w, 2);
     assert_int_equal(scorer_state(w->scorer), SCORER_FAILING);
-    assert_non_null(scorer_batch(w->scorer));
+    assert_non_null(w->scorer->batch);
     assert_int_equal(w->withdrawn, 0);
     failed = w->ended;
     pass(w, 1000 + 2000);
@@ -146,7 +146,7 @@ static void expires_scores_after_three_intervals(void **state)
     assert_true(w->ended > failed);
     assert_int_equal(w->withdrawn, 1);
     assert_int_equal(scorer_state(w->scorer), SCORER_STALE);
-    assert_null(scorer_batch(w->scorer));
+    assert_null(w->scorer->batch);
     assert_true(metric_get(w->metrics, METRIC_SERIES, LV("s")) == 0);
     assert_true(metric_get(w->metrics, METRIC_SCORE_TIMESTAMP, LV("c1", "s")) == 0);
     assert_true(metric_get(w->metrics, METRIC_EXPIRED, LV("s")) == 1);
@@ -162,16 +162,16 @@ static void names_the_limit_and_its_number(void **state)
                  (struct fake_answer){.body = "{\"results\":[{\"metric\":{\"node\":\"a\"},\"score\":1},"
                                               "{\"metric\":{\"node\":\"b\"},\"score\":1}]}"});
     first_round(w);
-    assert_int_equal(scorer_status(w->scorer)->last.error, ROUND_SERIES);
+    assert_int_equal(w->scorer->status.last.error, ROUND_SERIES);
     assert_string_equal(
-        scorer_status(w->scorer)->last.reason,
+        w->scorer->status.last.reason,
         "too many series: limits.seriesPerScorer is 1; raise it in the file of --config.file");
     assert_true(metric_get(w->metrics, METRIC_LIMITS_HIT, LV("series_per_scorer", "s")) == 1);
 
     w->limits.series_per_scorer = 100;
     pass(w, 60000);
     turn_until_ended(w, 2);
-    assert_string_equal(scorer_status(w->scorer)->last.reason,
+    assert_string_equal(w->scorer->status.last.reason,
                         "too many series: limits.series (1000 for all scorers) leaves 1 for this scorer; "
                         "raise it in the file of --config.file");
     assert_true(metric_get(w->metrics, METRIC_LIMITS_HIT, LV("series", "s")) == 1);
@@ -180,7 +180,7 @@ static void names_the_limit_and_its_number(void **state)
     pass(w, 60000);
     turn_until_ended(w, 3);
     assert_non_null(
-        strstr(scorer_status(w->scorer)->last.reason,
+        strstr(w->scorer->status.last.reason,
                "exceeds the limit of 10 bytes; raise limits.responseBytes in the file of --config.file"));
     assert_true(metric_get(w->metrics, METRIC_LIMITS_HIT, LV("response_bytes", "s")) == 1);
 }
