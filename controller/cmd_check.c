@@ -107,8 +107,7 @@ static int check_web_file(const char *path)
     int r;
 
     problems_init(&p, path);
-    r = web_file_read(&f, path, &p);
-    r = r ?: web_file_tls(f, &tls, &p);
+    r = web_file_read(&f, path, &p) ?: web_file_tls(f, &tls, &p);
     if (r == 0)
         (void)snprintf(valid, sizeof(valid), "%s, %zu user%s", f->has_tls ? "TLS" : "no TLS", f->n_users,
                        f->n_users == 1 ? "" : "s");
@@ -134,8 +133,7 @@ const struct command command_check_config = {
     .name = "check-config",
     .arguments = "[--web=FILE] FILE...",
     .help = "Print every problem of an agent's configuration or of a web configuration file; exit with "
-            "status 1 if "
-            "there are errors.",
+            "status 1 if there are errors.",
     .flags = check_flags,
     .takes_arguments = true,
     .run = check_main,

@@ -128,14 +128,13 @@ static int scorer_configure(const struct scorer_flags *f)
 /* Reads the flags of the model and runs it. */
 static int scorer_run_model(const struct model *m, char **argv)
 {
-    CLEANUP(cleanup_instance_free) struct instance *i = NULL;
+    CLEANUP(cleanup_instance_free) struct instance *i = instance_new(m);
     CLEANUP(cleanup_free) char *name = xasprintf("scorer %s", m->name);
     struct scorer_flags f = {.server = server_flags_default};
     struct scorer_role s = {.role = {.on_end = scorer_on_end}};
     struct command command = command_scorer;
     int status;
 
-    i = instance_new(m);
     command.name = name;
     command.arguments = "[flags]";
     command.help = m->help;

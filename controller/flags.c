@@ -169,9 +169,8 @@ static void flags_print_table(const struct flag *table)
 static void flags_print_help(const struct command *c)
 {
     (void)printf("usage: dynamic-scoring %s %s\n\n%s\n", c->name, c->arguments, c->help);
-    if (!c->flags[0].name)
-        return;
-    (void)printf("\nflags:\n");
+    if (c->flags[0].name)
+        (void)printf("\nflags:\n");
     flags_print_table(c->flags);
     flags_print_table(c->shared);
 }

@@ -74,16 +74,6 @@ static int main_run(char **argv)
     return EXIT_USAGE;
 }
 
-/* Bodies of many megabytes come and go with each round. With a fixed threshold each is a mapping of its
- * own, returned to the system when freed; the default threshold would rise with the first body, and the
- * heap would keep the memory. */
-static void tune_allocator(void)
-{
-    (void)mallopt(M_MMAP_THRESHOLD, 256 << 10);
-    (void)mallopt(M_TRIM_THRESHOLD, 1 << 20);
-    (void)mallopt(M_ARENA_MAX, 2);
-}
-
 /* Raises the soft limit of open files to the hard one: many systems keep the soft one at 1,024 for programs
  * that call select(), which this one does not. Returns the limit. */
 static unsigned main_raise_descriptors(void)
@@ -126,7 +116,12 @@ int main(int argc, char **argv)
                       files, DESCRIPTORS_MIN);
         return 1;
     }
-    tune_allocator();
+    /* Bodies of many megabytes come and go with each round. With a fixed threshold each is a mapping of its
+     * own, returned to the system when freed; the default threshold would rise with the first body, and the
+     * heap would keep the memory. */
+    (void)mallopt(M_MMAP_THRESHOLD, 256 << 10);
+    (void)mallopt(M_TRIM_THRESHOLD, 1 << 20);
+    (void)mallopt(M_ARENA_MAX, 2);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* over RLIMIT_FSIZE, write() fails with EFBIG */
     json_set_alloc_funcs(xmalloc, free);

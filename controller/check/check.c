@@ -76,11 +76,10 @@ struct check {
 
 static void check_on_answer(void *arg, struct http_answer *a)
 {
-    struct buf body = buf_take(&a->body);
     struct http_answer *into = arg;
 
     *into = *a;
-    into->body = body;
+    into->body = buf_take(&a->body);
 }
 
 static void call_done(struct http_answer *a)
@@ -153,10 +152,9 @@ static void call_check_type(struct check *c, const struct http_answer *a)
 static void check_health(struct check *c)
 {
     CLEANUP(call_done) struct http_answer a = {0};
-    char url[strlen(c->origin) + sizeof("/healthz")];
+    CLEANUP(cleanup_free) char *url = xasprintf("%s/healthz", c->origin);
     const struct call_row *row;
 
-    (void)stpcpy(stpcpy(url, c->origin), "/healthz");
     check_call(c, url, STR(""), STR(""), MAX_HEALTH_BYTES, &a);
     if (a.error == HTTP_URL || a.error == HTTP_DNS || a.error == HTTP_CONNECT || a.error == HTTP_TLS) {
         call_describe(&a, c->findings->unreachable);
@@ -440,14 +438,6 @@ static void reading_drop(struct reading *a)
     a->batch = batch_unref(a->batch);
 }
 
-/* Which rule a result breaks that the agent drops. */
-static enum rule reading_rule_of_drop(const struct answer_stats *s)
-{
-    if (strstr(s->first_invalid, "].metric"))
-        return RULE_LABEL_STRINGS;
-    return strstr(s->first_invalid, "].score") ? RULE_SCORE : RULE_RESULTS;
-}
-
 /* Finds a label that is no string: the agent takes some of them. */
 static void reading_scan(struct str body, char out[200])
 {
@@ -480,7 +470,9 @@ static void reading_make(struct reading *ret, const struct check *c, struct str 
     else if (ret->error != ROUND_OK && !all_dropped)
         ret->rule = RULE_RESULTS;
     else if (ret->stats.invalid)
-        ret->rule = reading_rule_of_drop(&ret->stats);
+        ret->rule = strstr(ret->stats.first_invalid, "].metric")  ? RULE_LABEL_STRINGS
+                    : strstr(ret->stats.first_invalid, "].score") ? RULE_SCORE
+                                                                  : RULE_RESULTS;
     if (ret->error != ROUND_OK)
         return;
     reading_scan(body, ret->odd_label);

@@ -429,12 +429,10 @@ static void guard_on_arrived(struct post *p)
 static const char *guard_read_token(const char *authorization, struct str *ret)
 {
     struct str s = str_of(authorization);
-    const char *why;
 
     if (s.n < 7 || s.p[6] != ' ' || !str_eq_nocase((struct str){s.p, 6}, STR("Bearer")))
         return "401: a bearer token is required\n";
-    why = secret_token((struct str){s.p + 7, s.n - 7}, ret);
-    if (why)
+    if (secret_token((struct str){s.p + 7, s.n - 7}, ret))
         return "401: the bearer token is malformed\n";
     return ret->n > MAX_TOKEN ? "401: the bearer token is longer than 16384 bytes\n" : NULL;
 }

@@ -73,14 +73,11 @@ int kube_json_parse(json_t **ret, struct str text, char why[256])
     /* A NUL in one object's string must not make a whole list unreadable. */
     json_t *o = json_loadb(cstr(text.p), text.n, JSON_ALLOW_NUL, &e);
 
-    if (o) {
+    if (o)
         *ret = o;
-        return 0;
-    }
-    /* jansson's message quotes the document, which may contain secrets. */
-    if (why)
+    else if (why) /* jansson's message quotes the document, which may contain secrets */
         (void)snprintf(why, 256, "not JSON at line %d, column %d", e.line, e.column);
-    return -EINVAL;
+    return o ? 0 : -EINVAL;
 }
 
 int kube_json_parse_cut(json_t **ret, struct str text, struct kube_cut *cut, char why[256])

@@ -234,14 +234,12 @@ void kube_queue_forget(struct kube_queue *q, const char *key)
 {
     struct item *it = map_get(&q->items, key);
 
-    if (!it)
-        return;
-    if (it->state != ACTIVE) {
+    if (it && it->state != ACTIVE) {
         item_remove(it);
-        return;
+    } else if (it) {
+        it->forgotten = true;
+        it->again = false;
     }
-    it->forgotten = true;
-    it->again = false;
 }
 
 size_t kube_queue_length(const struct kube_queue *q)
@@ -304,13 +302,11 @@ void kube_object_fail(struct kube_object *o, const struct kube_answer *a)
 static void object_take_write(struct kube_object *o, const json_t *object)
 {
     mono_ms now = kube_now(o->writer->kube);
-    bool undone;
+    bool undone = o->sent == o->written && mono_diff(o->written_at, now) < SAME_MS;
 
     (void)snprintf(o->version, sizeof(o->version), "%s", kube_version(object));
     if (!*o->version)
         return;
-    undone = o->sent == o->written && mono_diff(o->written_at, now) < SAME_MS;
-
     o->undone = undone ? o->undone + 1 : 0;
     o->wait_ms = undone ? kube_backoff_ms(o->undone, MIN_WAIT_MS, MAX_WAIT_MS, -1) : -1;
     if (o->undone == UNDONE_LOGGED)

@@ -69,7 +69,6 @@ struct policy_watcher {
     struct watched policy_watch, claim_watch;
     struct kube_writer writer; /* of one key */
     struct kube_object object;
-    bool is_writing;
     struct timer timer;  /* when to decide again without an event */
     struct map policies; /* of struct policy */
     json_t *claim;       /* as it was last seen or written; NULL: there is none */
@@ -265,7 +264,7 @@ static void claim_on_set(void *arg, json_t *object)
 
     if (!claim_take(w, object) || !kube_watch_synced(w->claim_watch.watch))
         return;
-    if (!w->is_writing && claim_needs_write(w))
+    if (!w->object.call && claim_needs_write(w))
         claim_on_edit(w);
     watcher_decide(w);
 }
@@ -285,7 +284,6 @@ static void claim_on_written(struct kube_object *o, struct kube_answer *a)
 {
     struct policy_watcher *w = CONTAINER_OF(o, struct policy_watcher, object);
 
-    w->is_writing = false;
     if (a->verdict == KUBE_OK) {
         (void)claim_take(w, a->object);
         log_info("ClusterClaim written", L_STR("claim", w->o.claim), L_STR("value", claim_value(w)));
@@ -319,7 +317,6 @@ static void claim_work(void *arg, const char *key)
         kube_queue_done(w->writer.queue, key, true, -1);
         return;
     }
-    w->is_writing = true;
     kube_object_call(&w->object, exists ? "patch" : "create", &rq, (uint64_t)w->wanted + 1, claim_on_written);
 }
 
