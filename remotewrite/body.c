@@ -196,12 +196,11 @@ struct frame *frame_new(const struct label_bytes *l, size_t first, size_t n, int
     f->n = n;
     f->time_n = varint_size((uint64_t)at);
     largest = frame_measure(f, l, first);
-    n = f->n;
     k.seen = seen = xcalloc(1u << HASH_BITS, sizeof(*seen));
     k.raw = raw = xmalloc(2 * WINDOW + largest);
-    f->block = xmalloc(f->raw_n + f->raw_n / 6 + 8 * n + 32);
-    f->value_at = xmalloc(n * sizeof(f->value_at[0]));
-    f->series = xmalloc(n * sizeof(f->series[0]));
+    f->block = xmalloc(f->raw_n + f->raw_n / 6 + 8 * f->n + 32);
+    f->value_at = xmalloc(f->n * sizeof(f->value_at[0]));
+    f->series = xmalloc(f->n * sizeof(f->series[0]));
     make_block(f, &k, largest, l, first, at);
     f->block = xrealloc(f->block, f->block_n);
     return f;
@@ -366,9 +365,8 @@ int body_labels(struct str block, struct label_bytes *into)
     BUF_AUTO(message, BODY_MAX);
     CLEANUP(cleanup_free) struct str *series = NULL;
     size_t n = 0;
-    int r = body_unpack(block, &message);
+    int r = body_unpack(block, &message) ?: body_series(buf_str(&message), &series, &n);
 
-    r = r ?: body_series(buf_str(&message), &series, &n);
     if (r < 0)
         return r;
     into->at = xreallocarray(into->at, into->n + n + 1, sizeof(into->at[0]));

@@ -116,11 +116,8 @@ enum segment_found segment_next(struct segment_reader *r, struct segment_item *r
 
     if (at == 0 && r->bytes.n >= SEGMENT_HEAD && memcmp(r->bytes.p, segment_magic, SEGMENT_HEAD) == 0)
         at = SEGMENT_HEAD;
-    *ret = (struct segment_item){.at = at};
-    if (at == r->bytes.n) {
-        r->next = at;
+    if (at == r->bytes.n)
         return SEGMENT_END;
-    }
     if (record_read(r->bytes, at, ret)) {
         r->next = at + ret->n;
         return SEGMENT_RECORD;

@@ -82,6 +82,7 @@ struct segment_item {
 
 /* Reads the record at `at`; false if there is no intact one. */
 bool record_read(struct str bytes, size_t at, struct segment_item *ret);
+/* At the end *ret is not set. */
 enum segment_found segment_next(struct segment_reader *r, struct segment_item *ret);
 /* True for a segment written by another version of the program, whose records cannot be read. */
 bool segment_has_other_version(struct str bytes);

@@ -37,7 +37,7 @@ struct lane {
 struct queue {
     struct spool *spool;
     struct queue_options o;
-    struct lane *lanes, **lanes_end;
+    struct lane *lanes;
     size_t n_lanes;
     struct lane *served; /* the lane picked last */
     unsigned picks;
@@ -57,7 +57,6 @@ struct queue *queue_new(const struct queue_options *o)
     q->o = *o;
     if (!q->o.max_memory)
         q->o.max_memory = o->max_bytes;
-    q->lanes_end = &q->lanes;
     q->next_seq = 1;
     return q;
 }
@@ -72,18 +71,17 @@ static void record_free(struct record *r)
 
 static struct lane *queue_lane(struct queue *q, struct str name, bool make)
 {
-    struct lane *l = q->lanes;
+    struct lane **at = &q->lanes, *l;
 
-    while (l && !str_eq(name, l->name))
-        l = l->next;
+    while ((l = *at) && !str_eq(name, l->name))
+        at = &l->next;
     if (l || !make)
         return l;
     l = xcalloc(1, sizeof(*l) + name.n + 1);
     TAILQ_INIT(&l->records);
     l->last_ms = INT64_MIN;
     l->name = (struct str){memcpy(l->text, name.p, name.n), name.n};
-    *q->lanes_end = l;
-    q->lanes_end = &l->next;
+    *at = l;
     q->n_lanes++;
     return l;
 }

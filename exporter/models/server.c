@@ -41,17 +41,13 @@ enum {
     LAST_BYTES = SHOWN_BYTES + (16 << 10),
 };
 
-/* What the page shows of an endpoint. */
-struct last_calls {
-    uint64_t calls, failures;
-    struct buf success, failure; /* the last ones, as JSON objects; empty: none */
-};
-
 struct served_endpoint {
     struct model_server *server;
     size_t index;
     char config[PATH_BYTES], scoring[PATH_BYTES], reset[PATH_BYTES];
-    struct last_calls last;
+    /* For the page. */
+    uint64_t calls, failures;
+    struct buf last_success, last_failure; /* JSON objects; empty: none */
 };
 
 struct model_server {
@@ -76,8 +72,7 @@ struct call {
     struct httpd_reply *reply;
     double began; /* clock_seconds() */
     bool ran;
-    int result;      /* 0 or a negative errno */
-    unsigned status; /* of the reply, once it is known */
+    int result; /* 0 or a negative errno */
 };
 
 WORD_TABLE(left_out_word, enum left_out, LEFT_OUTS,
@@ -240,8 +235,7 @@ static void call_fill_reply(struct call *c)
 
     while (i + 1 < ARRAY_SIZE(table) && table[i].result != c->result)
         i++;
-    c->status = table[i].status;
-    if (c->status != 200) {
+    if (c->result < 0) {
         if (!*c->scoring.why)
             (void)snprintf(c->scoring.why, WHY_BYTES, "%s", table[i].why);
         buf_truncate(&c->answer, 0);
@@ -252,9 +246,9 @@ static void call_fill_reply(struct call *c)
         (void)!out_end(&o);
     }
     httpd_reply_take(reply, &c->answer);
-    reply->status = c->status;
+    reply->status = table[i].status;
     reply->content_type = "application/json";
-    reply->retry_after = c->status == 503 ? RETRY_SECONDS : 0;
+    reply->retry_after = reply->status == 503 ? RETRY_SECONDS : 0;
 }
 
 /* Counts the call, and keeps what the page shows. */
@@ -263,23 +257,23 @@ static void call_record(const struct call *c, double seconds)
     struct served_endpoint *e = c->endpoint;
     const struct scoring *sc = &c->scoring;
     struct metrics *m = e->server->metrics;
-    struct buf *last = c->status == 200 ? &e->last.success : &e->last.failure;
+    struct buf *last = c->result == 0 ? &e->last_success : &e->last_failure;
     double error = sc->n_backtests ? sc->backtest_error / (double)sc->n_backtests : 0;
     struct out o;
     char code[16];
 
-    (void)snprintf(code, sizeof(code), "%u", c->status);
+    (void)snprintf(code, sizeof(code), "%u", c->reply->status);
     metric_add(m, METRIC_SCORER_REQUESTS, LV(code, e->scoring), 1);
     metric_observe(m, METRIC_SCORER_DURATION, LV(e->scoring), seconds);
-    e->last.calls++;
+    e->calls++;
     buf_done(last);
     *last = (struct buf){.max = LAST_BYTES};
     o = out_begin(last);
     out_puts(&o, "{");
     member_time(&o, "at", loop_wall(e->server->loop).ms);
-    if (c->status != 200) {
-        e->last.failures++;
-        member_count(&o, "status", c->status);
+    if (c->result < 0) {
+        e->failures++;
+        member_count(&o, "status", c->reply->status);
         member_text(&o, "error", sc->why);
         out_puts(&o, "}");
         (void)!out_end(&o);
@@ -423,12 +417,12 @@ static void server_api_status(void *arg, const struct httpd_request *rq, struct 
         member(&o, "config");
         if (o.error == 0)
             o.error = instance_put_config(s->instance, e->index, &body);
-        member_count(&o, "calls", e->last.calls);
-        member_count(&o, "failures", e->last.failures);
+        member_count(&o, "calls", e->calls);
+        member_count(&o, "failures", e->failures);
         member(&o, "lastCall");
-        out_str(&o, e->last.success.n ? buf_str(&e->last.success) : STR("null"));
+        out_str(&o, e->last_success.n ? buf_str(&e->last_success) : STR("null"));
         member(&o, "lastFailure");
-        out_str(&o, e->last.failure.n ? buf_str(&e->last.failure) : STR("null"));
+        out_str(&o, e->last_failure.n ? buf_str(&e->last_failure) : STR("null"));
         out_puts(&o, "}");
     }
     out_puts(&o, "]");
@@ -521,8 +515,8 @@ struct model_server *model_server_stop(struct model_server *s, int grace_ms)
         instance_close(s->instance);
     s->site = site_stop(s->site, grace_ms);
     for (size_t i = 0; i < MODEL_MAX_ENDPOINTS; i++) {
-        buf_done(&s->endpoints[i].last.success);
-        buf_done(&s->endpoints[i].last.failure);
+        buf_done(&s->endpoints[i].last_success);
+        buf_done(&s->endpoints[i].last_failure);
     }
     s->metrics = metrics_free(s->metrics);
     free(s);

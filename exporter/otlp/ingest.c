@@ -540,24 +540,10 @@ static void ingest_count(struct ingest *in, unsigned result)
     (void)snprintf(o->first, sizeof(o->first), "%.*s", STR_ARG(name));
 }
 
-static void ingest_points(struct ingest *in, struct str data)
-{
-    struct wire_field f;
-
-    while (wire_find(&data, DATA_POINTS, &f)) {
-        struct point *pt = &in->point;
-        unsigned result = point_read(pt, f.bytes, in->metric.type, in->metric.temporality);
-        if (pt->time_ns > in->resource_time_ns)
-            in->resource_time_ns = pt->time_ns;
-        if (result == STORE_OK)
-            result = ingest_store_point(in);
-        ingest_count(in, result);
-    }
-}
-
 static void ingest_metric(struct ingest *in, struct str message)
 {
-    struct wire_field fields[WIRE_NUMBERS], data = {0};
+    struct wire_field fields[WIRE_NUMBERS], data = {0}, f;
+    struct point *pt = &in->point;
 
     wire_read(message, fields);
     in->metric.name = fields[METRIC_NAME].bytes;
@@ -575,7 +561,13 @@ static void ingest_metric(struct ingest *in, struct str message)
     in->metric.temporality = kinds[in->metric.type].temporal ? fields[DATA_TEMPORALITY].value : 0;
     in->metric.hash = hash_chain(hash_chain(in->resource_hash, in->metric.name), in->metric.unit);
     in->metric.hash = hash_chain_u64(in->metric.hash, in->metric.type);
-    ingest_points(in, data.bytes);
+    while (wire_find(&data.bytes, DATA_POINTS, &f)) {
+        unsigned result = point_read(pt, f.bytes, in->metric.type, in->metric.temporality);
+
+        if (pt->time_ns > in->resource_time_ns)
+            in->resource_time_ns = pt->time_ns;
+        ingest_count(in, result == STORE_OK ? ingest_store_point(in) : result);
+    }
 }
 
 static void ingest_resource(struct ingest *in, struct str message)

@@ -307,6 +307,8 @@ static void parse_selector(struct parser *p, struct expr *x, struct str name)
              "a selector needs a matcher that does not match the empty string, such as {job=\"a\"}");
     if (skip_operator(p, "["))
         parse_range(p, x);
+    if (x->range_ms > p->q->reach_ms)
+        p->q->reach_ms = x->range_ms;
 }
 
 /* ---- Functions and aggregations ---- */
@@ -525,13 +527,6 @@ static struct expr *parse_expression(struct parser *p, unsigned precedence)
 
 /* ---- The query ---- */
 
-static int64_t expr_reach(const struct expr *x)
-{
-    int64_t left = x->left ? expr_reach(x->left) : 0, right = x->right ? expr_reach(x->right) : 0;
-
-    return x->kind == EXPR_SELECTOR ? x->range_ms : left > right ? left : right;
-}
-
 int query_parse(struct query **ret, struct str text, struct str query, char why[QUERY_WHY_BYTES])
 {
     CLEANUP(cleanup_query_free) struct query *q = xcalloc(1, sizeof(*q));
@@ -560,7 +555,6 @@ int query_parse(struct query **ret, struct str text, struct str query, char why[
         fail(&p, p.query, "a range needs a function around it, as in rate(metric[5m])");
     if (p.failed)
         return -EINVAL;
-    q->reach_ms = expr_reach(q->root);
     *ret = TAKE_PTR(q);
     return 0;
 }

@@ -247,24 +247,17 @@ static void grouping_done(struct grouping *g)
     buf_done(&g->text);
 }
 
-static bool is_listed(const struct expr *by, struct str name)
-{
-    const struct series_matcher *m = by->labels;
-
-    while (m && !str_eq(m->name, name))
-        m = m->next;
-    return m;
-}
-
 static struct str group_labels(struct grouping *g, struct str labels)
 {
     struct series_label l;
 
     g->text.n = 0;
     while (labels_next(&labels, &l)) {
-        bool listed = is_listed(g->by, l.name);
+        const struct series_matcher *listed = g->by->labels;
 
-        if (g->by->without ? !listed && !str_eq(l.name, STR("__name__")) : listed)
+        while (listed && !str_eq(listed->name, l.name))
+            listed = listed->next;
+        if (g->by->without ? !listed && !str_eq(l.name, STR("__name__")) : listed != NULL)
             (void)!buf_put(&g->text, l.name.p, l.name.n + l.value.n + 2);
     }
     return buf_str(&g->text);
@@ -406,16 +399,6 @@ static int eval_aggregation(struct eval *e, const struct expr *x, struct vector 
 
 /* ---- Operators ---- */
 
-static int eval_number(struct eval *e, const struct expr *x, struct vector *to)
-{
-    struct row *row;
-    int r = vector_add(e, to, STR(""), e->n, &row);
-
-    for (size_t i = 0; i < e->n && r == 0; i++)
-        row->values[i] = x->number;
-    return r;
-}
-
 /* Between the rows of two expressions with the same labels, or with a number on one side. The rows of `to`
  * are the left ones at first, or the right ones if a number is on the left. */
 static int eval_operation(struct eval *e, const struct expr *x, struct vector *to)
@@ -454,11 +437,15 @@ static int eval_operation(struct eval *e, const struct expr *x, struct vector *t
 
 static int eval_expr(struct eval *e, const struct expr *x, struct vector *to)
 {
+    struct row *row;
     int r;
 
     switch (x->kind) {
     case EXPR_NUMBER:
-        return eval_number(e, x, to);
+        r = vector_add(e, to, STR(""), e->n, &row);
+        for (size_t i = 0; i < e->n && r == 0; i++)
+            row->values[i] = x->number;
+        return r;
     case EXPR_SELECTOR:
         r = eval_series(e, x, to, NULL);
         vector_sort(to);

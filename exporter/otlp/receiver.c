@@ -142,15 +142,8 @@ struct reading {
     struct otlp *otlp;
     enum encoding encoding;
     struct str body;
-    struct buf inflated, converted;
     char why[DECODE_WHY_BYTES + 64];
 };
-
-static void reading_done(struct reading *x)
-{
-    buf_done(&x->inflated);
-    buf_done(&x->converted);
-}
 
 static unsigned PRINTF_LIKE(3, 4) refuse(struct reading *x, unsigned status, const char *fmt, ...)
 {
@@ -176,9 +169,9 @@ static void otlp_refill(struct otlp *x)
     x->allowance = x->allowance + more < ALLOWANCE_BYTES ? x->allowance + more : ALLOWANCE_BYTES;
 }
 
-/* Decodes the body if it is compressed. The status of the response. What a damaged body expanded to is known
- * by the room that it took. */
-static unsigned read_coding(struct reading *x, struct str coding)
+/* Decodes the body into `inflated` if it is compressed. The status of the response. What a damaged body
+ * expanded to is known by the room that it took. */
+static unsigned read_coding(struct reading *x, struct str coding, struct buf *inflated)
 {
     size_t free_bytes = FREE_BYTES + USUAL_RATIO * x->body.n; /* what lies beyond draws on the allowance */
     CLEANUP(cleanup_free) char *why = NULL;
@@ -190,27 +183,27 @@ static unsigned read_coding(struct reading *x, struct str coding)
     if (!str_eq_nocase(coding, STR("gzip")) && !str_eq_nocase(coding, STR("deflate")))
         return refuse(x, 415, "unsupported Content-Encoding; supported: gzip, deflate");
     otlp_refill(x->otlp);
-    x->inflated.max = size_min(DECODED_MAX_BYTES, free_bytes + (size_t)x->otlp->allowance);
-    r = inflate_body(x->body, &x->inflated, &why);
-    used = r == -EFBIG ? x->inflated.max : r < 0 ? x->inflated.cap : x->inflated.n;
+    inflated->max = size_min(DECODED_MAX_BYTES, free_bytes + (size_t)x->otlp->allowance);
+    r = inflate_body(x->body, inflated, &why);
+    used = r == -EFBIG ? inflated->max : r < 0 ? inflated->cap : inflated->n;
     x->otlp->allowance -= used > free_bytes ? (int64_t)(used - free_bytes) : 0;
-    x->body = buf_str(&x->inflated);
-    if (r == -EFBIG && x->inflated.max < DECODED_MAX_BYTES)
+    x->body = buf_str(inflated);
+    if (r == -EFBIG && inflated->max < DECODED_MAX_BYTES)
         return refuse(x, 503, "busy with requests that are compressed too much; send smaller batches");
     if (r == -EFBIG)
         return refuse_size(x);
     return r == 0 ? 200 : refuse(x, 400, "body has Content-Encoding gzip, but %s", cstr(why));
 }
 
-/* Checks the body, which is in protobuf then. The status of the response. */
-static unsigned read_body(struct reading *x)
+/* Checks the body, which is in protobuf then: in `converted` if it was not. The status of the response. */
+static unsigned read_body(struct reading *x, struct buf *converted)
 {
     char why[DECODE_WHY_BYTES] = "";
     int r = 0;
 
     if (x->encoding == JSON) {
-        r = decode_json(x->body, &otlp__request__descriptor, &x->converted, why);
-        x->body = buf_str(&x->converted);
+        r = decode_json(x->body, &otlp__request__descriptor, converted, why);
+        x->body = buf_str(converted);
     }
     r = r ?: decode_check(x->body, why);
     if (r == -EFBIG)
@@ -220,9 +213,9 @@ static unsigned read_body(struct reading *x)
 
 static void otlp_receive(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
-    CLEANUP(reading_done)
-    struct reading x = {
-        .otlp = arg, .body = rq->body, .inflated.max = DECODED_MAX_BYTES, .converted.max = DECODED_MAX_BYTES};
+    struct reading x = {.otlp = arg, .body = rq->body};
+    BUF_AUTO(inflated, DECODED_MAX_BYTES);
+    BUF_AUTO(converted, DECODED_MAX_BYTES);
     struct ingest_outcome outcome;
     unsigned status = 200;
 
@@ -230,9 +223,9 @@ static void otlp_receive(void *arg, const struct httpd_request *rq, struct httpd
         status =
             refuse(&x, 415, "unsupported Content-Type; supported: application/x-protobuf, application/json");
     if (status == 200)
-        status = read_coding(&x, str_trim(str_of(rq->content_encoding)));
+        status = read_coding(&x, str_trim(str_of(rq->content_encoding)), &inflated);
     if (status == 200)
-        status = read_body(&x);
+        status = read_body(&x, &converted);
     if (status != 200) {
         reply_status(reply, x.encoding, status, str_of(x.why));
         reply->retry_after = status == 503 ? RETRY_SECONDS : 0;
