@@ -138,9 +138,7 @@ static void set_method(struct http_call *c)
 
     if (c->rq.body_parts || strcmp(method, "POST") == 0)
         set_body(c);
-    if (strcmp(method, "HEAD") == 0)
-        SET(CURLOPT_NOBODY, 1L);
-    else if (strcmp(method, own) != 0 && strcmp(method, "POST") != 0)
+    if (strcmp(method, own) != 0 && strcmp(method, "POST") != 0)
         SET(CURLOPT_CUSTOMREQUEST, method);
 }
 
