@@ -6,8 +6,6 @@
  * noticed only afterwards. */
 #include "exporter/http/httpd_internal.h"
 
-#include "exporter/base/clock.h"
-
 #include <arpa/inet.h>
 #include <stdio.h>
 
