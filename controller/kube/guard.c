@@ -266,7 +266,6 @@ static const char no_answer[] = "503: cannot authorize the request: the API serv
 static void answer_fail(struct answer *a, const struct kube_answer *reply)
 {
     const struct httpd_refusal refusal = {
-        .status = 503,
         .text = reply->verdict == KUBE_RETRY
                     ? no_answer
                     : "503: cannot authorize the request: the API server refuses reviews, see the log\n",
@@ -290,7 +289,7 @@ static void access_on_reply(void *arg, struct kube_answer *reply)
     else if (kube_bool(reply->object, "status", "allowed", NULL))
         answer_settle(a, NULL);
     else
-        answer_settle(a, &(struct httpd_refusal){.status = 403, .text = a->text});
+        answer_settle(a, &(struct httpd_refusal){.text = a->text});
 }
 
 /* About the user as a TokenReview describes it. */
@@ -319,8 +318,7 @@ static void access_ask(struct answer *a, const json_t *user, const char *name)
 
 static void token_on_reply(void *arg, struct kube_answer *reply)
 {
-    static const struct httpd_refusal refused = {.status = 401,
-                                                 .text = "401: the API server does not accept the token\n",
+    static const struct httpd_refusal refused = {.text = "401: the API server does not accept the token\n",
                                                  .challenge = "Bearer error=\"invalid_token\""};
     struct answer *a = arg;
     json_t *user = kube_map(reply->object, "status", "user", NULL);
@@ -375,7 +373,7 @@ static bool answer_wait(struct answer *a, struct bearer *b, struct httpd_refusal
 {
     struct group *g = answer_group(a);
 
-    *ret = (struct httpd_refusal){.status = 503, .text = no_answer, .retry_after = RETRY_SECONDS};
+    *ret = (struct httpd_refusal){.text = no_answer, .retry_after = RETRY_SECONDS};
     if (kube_is_away(a->guard->kube)) {
         guard_note(a->guard, "the API server is away");
         return false;
@@ -385,8 +383,7 @@ static bool answer_wait(struct answer *a, struct bearer *b, struct httpd_refusal
         return false;
     }
     if (!a->call && !answer_ask(a, b)) {
-        *ret = (struct httpd_refusal){
-            .status = 401, .text = "401: the certificate names no user\n", .challenge = "Bearer"};
+        *ret = (struct httpd_refusal){.text = "401: the certificate names no user\n", .challenge = "Bearer"};
         return false;
     }
     g->under_way += STAILQ_EMPTY(&a->waiting);
@@ -451,7 +448,7 @@ static void guard_check(void *arg, const struct httpd_request *rq, const struct 
     struct bearer *b;
 
     if (why) {
-        httpd_decide(ticket, &(struct httpd_refusal){.status = 401, .text = why, .challenge = "Bearer"});
+        httpd_decide(ticket, &(struct httpd_refusal){.text = why, .challenge = "Bearer"});
         return;
     }
     while (right->path && strcmp(right->path, rq->path) != 0)

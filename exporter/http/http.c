@@ -1,5 +1,4 @@
 /* Owns the calls in progress; the loop's multi handle owns the connections and the DNS cache. */
-#include "exporter/http/http.h"
 #include "exporter/base/secret.h"
 #include "exporter/http/http_internal.h"
 

@@ -57,7 +57,7 @@ struct http_share {
 
 struct http_request {
     const char *url;          /* copied */
-    const char *method;       /* NULL: POST when there is a body, else GET */
+    const char *method;       /* NULL: POST when there is a body, else GET. Not HEAD */
     const char *content_type; /* of the body; NULL for none */
     struct str bearer;        /* copied; empty for none. Never logged */
     const struct str *body;   /* parts; the array is copied, the bytes must live until `done` */

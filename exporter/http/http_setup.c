@@ -1,6 +1,5 @@
 /* The options of a call: what is sent, to where, and whom it trusts. */
 #include "exporter/base/secret.h"
-#include "exporter/http/http.h"
 #include "exporter/http/http_internal.h"
 
 #include <arpa/inet.h>
@@ -138,9 +137,7 @@ static void set_method(struct http_call *c)
 
     if (c->rq.body_parts || strcmp(method, "POST") == 0)
         set_body(c);
-    if (strcmp(method, "HEAD") == 0)
-        SET(CURLOPT_NOBODY, 1L);
-    else if (strcmp(method, own) != 0 && strcmp(method, "POST") != 0)
+    if (strcmp(method, own) != 0 && strcmp(method, "POST") != 0)
         SET(CURLOPT_CUSTOMREQUEST, method);
 }
 

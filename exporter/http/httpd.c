@@ -11,16 +11,12 @@
  * someone else. */
 #include "exporter/http/httpd_internal.h"
 
-#include "exporter/base/clock.h"
-
 #include <errno.h>
 #include <gnutls/abstract.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <time.h>
 
 enum {

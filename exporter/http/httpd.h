@@ -72,8 +72,7 @@ struct httpd_route {
 
 /* The answer to a request that is not allowed. */
 struct httpd_refusal {
-    unsigned status;
-    const char *text;      /* the body; copied */
+    const char *text;      /* the body, which begins with the status; copied */
     const char *challenge; /* WWW-Authenticate, a literal or NULL */
     unsigned retry_after;  /* seconds; 0: not sent */
 };

@@ -6,8 +6,6 @@
  * noticed only afterwards. */
 #include "exporter/http/httpd_internal.h"
 
-#include "exporter/base/clock.h"
-
 #include <arpa/inet.h>
 #include <stdio.h>
 
@@ -454,7 +452,6 @@ static void guard_leave(struct exchange *x, const struct httpd_refusal *refusal)
     x->state = refusal ? READY : ALLOWED;
     if (refusal) {
         reply_error(x, refusal->text);
-        x->reply.status = refusal->status;
         x->reply.challenge = refusal->challenge;
         x->reply.retry_after = refusal->retry_after;
     }
@@ -509,8 +506,7 @@ void httpd_decide(const struct httpd_ticket *ticket, const struct httpd_refusal 
 
 void httpd_guard_expire(struct httpd *h)
 {
-    static const struct httpd_refusal late = {.status = MHD_HTTP_SERVICE_UNAVAILABLE,
-                                              .text = "503: authentication took too long\n",
+    static const struct httpd_refusal late = {.text = "503: authentication took too long\n",
                                               .retry_after = GUARD_RETRY_SECONDS};
     mono_ms now = clock_system.mono(&clock_system);
     struct exchange *x;

@@ -9,9 +9,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <gnutls/x509.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <time.h>
 
 enum { MAX_PEM = 1 << 20, MAX_PRIORITIES = 4096, MAX_NAME = 1024 };

@@ -83,14 +83,14 @@ struct access {
 
 #define CHALLENGE "Basic realm=\"dynamic-scoring\", charset=\"UTF-8\""
 
-static const struct httpd_refusal unauthorized = {
-    .status = 401, .text = "401: user or password is wrong\n", .challenge = CHALLENGE};
-static const struct httpd_refusal missing = {
-    .status = 401, .text = "401: user and password required\n", .challenge = CHALLENGE};
-static const struct httpd_refusal too_many = {
-    .status = 429, .text = "429: too many different passwords at a time\n", .retry_after = 1};
-static const struct httpd_refusal busy = {
-    .status = 503, .text = "503: too many requests wait for authentication\n", .retry_after = 5};
+static const struct httpd_refusal unauthorized = {.text = "401: user or password is wrong\n",
+                                                  .challenge = CHALLENGE};
+static const struct httpd_refusal missing = {.text = "401: user and password required\n",
+                                             .challenge = CHALLENGE};
+static const struct httpd_refusal too_many = {.text = "429: too many different passwords at a time\n",
+                                              .retry_after = 1};
+static const struct httpd_refusal busy = {.text = "503: too many requests wait for authentication\n",
+                                          .retry_after = 5};
 
 /* libxcrypt treats some passwords of $2a$ in a way of its own; $2b$ is what all other programs mean by the
  * three. */
@@ -308,8 +308,7 @@ static void access_check(void *arg, const struct httpd_request *rq, const struct
     }
     (void)pthread_mutex_unlock(&a->lock);
     if (!within)
-        httpd_decide(ticket, &(struct httpd_refusal){.status = 429,
-                                                     .text = "429: over the limit of requests\n",
+        httpd_decide(ticket, &(struct httpd_refusal){.text = "429: over the limit of requests\n",
                                                      .retry_after = seconds});
     else if (has_users)
         auth_check(a, rq, ticket);
@@ -518,14 +517,13 @@ struct access *access_stop(struct access *a, int grace_ms)
 
 enum { TOKEN_MAX_BYTES = 64 << 10, LOG_MS = 60 * 1000, RETRY_SECONDS = 10 };
 
-static const struct httpd_refusal bearer_missing = {
-    .status = 401, .text = "401: bearer token required\n", .challenge = "Bearer realm=\"dynamic-scoring\""};
+static const struct httpd_refusal bearer_missing = {.text = "401: bearer token required\n",
+                                                    .challenge = "Bearer realm=\"dynamic-scoring\""};
 static const struct httpd_refusal bearer_wrong = {
-    .status = 401,
     .text = "401: wrong bearer token\n",
     .challenge = "Bearer realm=\"dynamic-scoring\", error=\"invalid_token\""};
 static const struct httpd_refusal bearer_unreadable = {
-    .status = 503, .text = "503: the token of this server cannot be read\n", .retry_after = RETRY_SECONDS};
+    .text = "503: the token of this server cannot be read\n", .retry_after = RETRY_SECONDS};
 
 static void bearer_log(struct bearer *b, const char *problem)
 {

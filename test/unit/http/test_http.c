@@ -64,9 +64,9 @@ static void sends_each_method(void **state)
         const char *method;
         bool body;
         const char *sent;
-    } cases[] = {{NULL, false, "GET"},     {NULL, true, "POST"},   {"POST", false, "POST"},
-                 {"GET", false, "GET"},    {"PUT", true, "PUT"},   {"DELETE", false, "DELETE"},
-                 {"PATCH", true, "PATCH"}, {"HEAD", false, "HEAD"}};
+    } cases[] = {{NULL, false, "GET"},    {NULL, true, "POST"}, {"POST", false, "POST"},
+                 {"GET", false, "GET"},   {"PUT", true, "PUT"}, {"DELETE", false, "DELETE"},
+                 {"PATCH", true, "PATCH"}};
     struct env *e = *state;
     const struct str part = STR("x");
 
@@ -76,7 +76,6 @@ static void sends_each_method(void **state)
         rq.method = cases[i].method;
         rq.body = &part;
         rq.body_parts = cases[i].body;
-        /* A HEAD's length announces what a GET would bring. */
         fake_push(e->server, (struct fake_answer){.status = 204, .mode = FAKE_PLAIN, .close = true});
         call(e, &rq, &g);
         assert_ok(&g, 204);

@@ -17,7 +17,7 @@ struct guarded {
 };
 
 static const struct httpd_refusal no_such_user = {
-    .status = 401, .text = "401: no such user\n", .challenge = "Basic", .retry_after = 7};
+    .text = "401: no such user\n", .challenge = "Basic", .retry_after = 7};
 
 static void on_check(void *arg, const struct httpd_request *rq, const struct httpd_ticket *ticket)
 {
