@@ -116,24 +116,6 @@ static void expires_scores_while_the_machine_sleeps(void **state)
     assert_in_range(scorer_status(w->scorer)->next_ms - wall.ms, 1, 60000);
 }
 
-static void keeps_the_rhythm_when_the_clock_goes_back(void **state)
-{
-    struct world *w = *state;
-    int64_t wait;
-
-    first_round(w);
-    wait = scorer_status(w->scorer)->next_ms - wall.ms;
-    now.ms -= 86400000ll * 30;
-    pass(w, 0); /* the time between two readings is lost */
-    pass(w, wait - 1);
-    assert_int_equal(w->ended, 1);
-    assert_false(scorer_status(w->scorer)->running);
-    pass(w, 1);
-    turn_until_ended(w, 2);
-    assert_int_equal(scorer_status(w->scorer)->next_ms - wall.ms, 60000);
-    assert_int_equal(w->withdrawn, 0);
-}
-
 static void starts_a_round_and_keeps_scores_on_a_changed_summary(void **state)
 {
     struct world *w = *state;
@@ -191,7 +173,6 @@ int main(void)
         T(renews_scores_with_each_good_round),
         T(keeps_the_schedule_when_the_wall_clock_jumps),
         T(expires_scores_while_the_machine_sleeps),
-        T(keeps_the_rhythm_when_the_clock_goes_back),
         T(starts_a_round_and_keeps_scores_on_a_changed_summary),
         T(cancels_the_running_round_on_a_change),
         T(removes_its_metrics_when_freed),
