@@ -191,7 +191,6 @@ int main(void)
         T(renews_scores_with_each_good_round),
         T(keeps_the_schedule_when_the_wall_clock_jumps),
         T(expires_scores_while_the_machine_sleeps),
-        T(keeps_the_rhythm_when_the_clock_goes_back),
         T(starts_a_round_and_keeps_scores_on_a_changed_summary),
         T(cancels_the_running_round_on_a_change),
         T(removes_its_metrics_when_freed),
