@@ -20,6 +20,8 @@ struct loop {
     void *turned_arg;
     double began; /* this turn; monotonic */
     mono_ms now;
+    mono_ms last_read; /* of the clock */
+    int64_t lost_ms;   /* by which the clock has gone back in all */
     bool stop;
     struct timer **heap; /* 1-based: heap[1] is due first */
     size_t n_timers, cap;
@@ -31,6 +33,18 @@ struct loop {
     bool has_unmapped;
 };
 
+/* A virtual machine that is restored or migrated may see its clock go back. Timers then wait for what was
+ * left of their time, not for the clock to catch up. */
+static mono_ms read_clock(struct loop *l)
+{
+    mono_ms t = l->clock->mono(l->clock);
+
+    if (mono_before(t, l->last_read))
+        l->lost_ms += mono_diff(t, l->last_read);
+    l->last_read = t;
+    return mono_add(t, l->lost_ms);
+}
+
 DEFINE_CLEANUP(struct loop, loop_free)
 
 int loop_new(struct loop **ret, const struct clock *clock)
@@ -38,7 +52,7 @@ int loop_new(struct loop **ret, const struct clock *clock)
     CLEANUP(cleanup_loop_free) struct loop *l = xcalloc(1, sizeof(*l));
 
     l->clock = clock;
-    l->now = clock->mono(clock);
+    l->now = l->last_read = clock->mono(clock);
     (void)pthread_mutex_init(&l->lock, NULL);
     STAILQ_INIT(&l->posts);
     l->multi = curl_multi_init();
@@ -204,7 +218,7 @@ static void run_transfers(struct loop *l)
 
 static int wait_ms(struct loop *l, int max_wait_ms)
 {
-    int64_t until = l->n_timers ? mono_diff(l->clock->mono(l->clock), l->heap[1]->at) : max_wait_ms;
+    int64_t until = l->n_timers ? mono_diff(read_clock(l), l->heap[1]->at) : max_wait_ms;
 
     return until <= 0 ? 0 : until < max_wait_ms ? (int)until : max_wait_ms;
 }
@@ -216,7 +230,7 @@ int loop_turn(struct loop *l, int max_wait_ms)
 
     if (curl_multi_poll(l->multi, &fd, l->watch != NULL, wait_ms(l, max_wait_ms), NULL) != CURLM_OK)
         return -EIO;
-    l->now = l->clock->mono(l->clock);
+    l->now = read_clock(l);
     l->began = clock_seconds();
     if (fd.revents)
         l->watch->fn(l->watch);

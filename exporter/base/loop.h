@@ -37,7 +37,7 @@ MUST_USE int loop_new(struct loop **ret, const struct clock *clock);
 /* Pending posts are dropped. */
 struct loop *loop_free(struct loop *l);
 
-/* The time of this turn. */
+/* The time of this turn: does not go back even if the clock does. */
 mono_ms loop_now(const struct loop *l);
 /* Reads the wall clock. */
 unix_ms loop_wall(const struct loop *l);

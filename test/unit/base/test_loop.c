@@ -468,6 +468,23 @@ static void runs_what_is_due_after_suspend(void **state)
     assert_true(clock_system.mono(&clock_system).ms - began < 30000);
 }
 
+static void time_goes_on_when_the_clock_goes_back(void **state)
+{
+    struct loop *l = *state;
+    struct item a = item(l, 'a'), b = item(l, 'b');
+    mono_ms began = loop_now(l);
+
+    set(&a, fake_now + 1000);
+    turn_by(l, 400, "");
+    turn_by(l, -86400000, "");
+    assert_int_equal(mono_diff(began, loop_now(l)), 400);
+    turn_by(l, 599, "");
+    turn_by(l, 1, "a");
+    set(&b, loop_now(l).ms + 10);
+    turn_by(l, -1, "");
+    turn_by(l, 10, "b");
+}
+
 /* Other threads could not wake such a loop. */
 static void is_not_made_without_descriptors(void **state)
 {
@@ -501,6 +518,7 @@ int main(void)
         TEST(threads_post_without_loss_or_disorder),
         TEST(a_timer_ends_the_wait),
         TEST(runs_what_is_due_after_suspend),
+        TEST(time_goes_on_when_the_clock_goes_back),
         cmocka_unit_test(is_not_made_without_descriptors),
     };
 
