@@ -190,6 +190,7 @@ int main(void)
         T(skips_the_rounds_that_a_long_one_covers),
         T(renews_scores_with_each_good_round),
         T(keeps_the_schedule_when_the_wall_clock_jumps),
+        T(keeps_the_rhythm_when_the_clock_goes_back),
         T(expires_scores_while_the_machine_sleeps),
         T(starts_a_round_and_keeps_scores_on_a_changed_summary),
         T(cancels_the_running_round_on_a_change),
