@@ -393,7 +393,7 @@ static size_t read_char(struct str s, char out[4], size_t *ret_n)
 
 size_t jr_unescape(struct str raw, char *out)
 {
-    const char *p = raw.p, *end = p + raw.n, *stop, *from = out;
+    const char *p = cstr(raw.p), *end = p + raw.n, *stop, *from = out;
     size_t n;
 
     for (; p < end; out += n) {

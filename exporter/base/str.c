@@ -76,7 +76,8 @@ struct str str_take(struct str *rest, char separator)
     struct str part = {rest->p, end ? (size_t)(end - rest->p) : rest->n};
     size_t took = part.n + (end != NULL);
 
-    *rest = (struct str){rest->p + took, rest->n - took};
+    if (took)
+        *rest = (struct str){rest->p + took, rest->n - took};
     return part;
 }
 
