@@ -191,16 +191,16 @@ size_t utf8_bad_part(struct str s)
 
 size_t utf8_valid_prefix(struct str s)
 {
-    size_t at = 0, len;
+    size_t at = 0, len = 1;
 
-    do {
+    while (len && at < s.n) {
         uint64_t word = HIGH_BITS;
 
         if (s.n - at >= sizeof word)
             memcpy(&word, s.p + at, sizeof word);
         len = word & HIGH_BITS ? utf8_char((struct str){s.p + at, s.n - at}) : sizeof word;
         at += len;
-    } while (len);
+    }
     return at;
 }
 
