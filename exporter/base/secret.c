@@ -14,8 +14,10 @@
 
 enum {
     MIN_BYTES = 8,
-    SLOTS = 1 << 16, /* 1.5 MB, of which the kernel gives what is used */
-    KEEP_SECONDS = 3600,
+    FIRST_SLOTS = 256,
+    MAX_SLOTS = 1 << 16, /* 1.5 MB */
+    KEEP_SECONDS = 24 * 3600,
+    KEEP_FULL_SECONDS = 3600,
 };
 
 struct form {
@@ -26,7 +28,7 @@ struct form {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct form *forms;
-static size_t n_forms;
+static size_t n_forms, slots;
 static atomic_bool any; /* no lock is taken before the first secret */
 
 static uint64_t head_of(const char *p)
@@ -36,27 +38,29 @@ static uint64_t head_of(const char *p)
 
 static void forms_put(struct form f)
 {
-    size_t at = f.head % SLOTS;
+    size_t at = f.head & (slots - 1);
 
     while (forms[at].n && (forms[at].whole != f.whole || forms[at].n != f.n))
-        at = (at + 1) % SLOTS;
+        at = (at + 1) & (slots - 1);
     n_forms += forms[at].n == 0;
     forms[at] = f;
 }
 
-/* Makes room for one more. A table that is half full loses the forms that were not used for an hour, and what
- * exceeds half of the others: they come back with their next use. */
-static void forms_make_room(void)
+/* Makes room for one more. Leaves out forms that were not used for a day; of a full table, those not used for
+ * an hour, and what exceeds half of it: they come back with their next use. */
+static void forms_grow(void)
 {
-    uint32_t now = (uint32_t)clock_seconds();
+    uint32_t now = (uint32_t)clock_seconds(), keep = slots < MAX_SLOTS ? KEEP_SECONDS : KEEP_FULL_SECONDS;
+    size_t old_slots = slots;
     struct form *old = forms;
 
-    if (old && n_forms < SLOTS / 2)
+    if ((n_forms + 1) * 2 <= slots)
         return;
-    forms = xcalloc(SLOTS, sizeof(*forms));
+    slots = slots ? size_min(slots * 2, MAX_SLOTS) : FIRST_SLOTS;
+    forms = xcalloc(slots, sizeof(*forms));
     n_forms = 0;
-    for (size_t i = 0; old && i < SLOTS && n_forms < SLOTS / 4; i++)
-        if (old[i].n && now - old[i].used_s <= KEEP_SECONDS)
+    for (size_t i = 0; i < old_slots && n_forms < slots / 4; i++)
+        if (old[i].n && now - old[i].used_s <= keep)
             forms_put(old[i]);
     free(old);
 }
@@ -66,7 +70,7 @@ static void form_used(struct str text)
 {
     if (text.n < MIN_BYTES || text.n > UINT32_MAX)
         return;
-    forms_make_room();
+    forms_grow();
     forms_put((struct form){.head = head_of(text.p),
                             .whole = hash_bytes(text),
                             .n = (uint32_t)text.n,
@@ -132,7 +136,7 @@ static size_t secret_at(const char *text, size_t n)
     uint64_t head = head_of(text);
     size_t longest = 0;
 
-    for (size_t at = head % SLOTS; forms[at].n; at = (at + 1) % SLOTS) {
+    for (size_t at = head & (slots - 1); forms[at].n; at = (at + 1) & (slots - 1)) {
         const struct form *f = &forms[at];
 
         if (f->head == head && f->n <= n && f->n > longest &&

@@ -22,9 +22,9 @@ MUST_USE const char *secret_token(struct str value, struct str *ret);
  * HMAC-SHA-256 with a random key per process. The borders between parts count. Any thread. */
 void digest_parts(char ret[DIGEST_TEXT_BYTES], const struct str *parts, size_t n);
 
-/* Hides the value in all text that secret_hide() sees from now on; after the last call for the same value for
- * at least an hour, and until thousands of others have come. Values of fewer than 8 bytes are ignored: they
- * would match everywhere. Only hashes are kept. Any thread. */
+/* Hides the value in all text that secret_hide() sees from now on, until a day after the last call for the
+ * same value. Values of fewer than 8 bytes are ignored: they would match everywhere. Only hashes are kept.
+ * Any thread. */
 void secret_used(struct str value);
 /* The same for the password, and for what basic authentication makes of both. */
 void secret_used_basic(struct str user, struct str password);
