@@ -174,6 +174,27 @@ static void refuses_bad_requests_at_start(void **state)
     assert_int_equal(g.times, 0);
 }
 
+static void stand_still(void *arg, struct str name, struct str value)
+{
+    (void)arg, (void)name, (void)value;
+    (void)usleep(200000);
+}
+
+/* curl reads the rest without a look at the clock: nobody could say how old such an answer is. */
+static void refuses_an_answer_that_waited_for_us(void **state)
+{
+    struct env *e = *state;
+    struct http_request rq = rq_of(fake_url(e->server, "/"));
+    struct got g;
+
+    rq.timeout_ms = 100;
+    rq.on_header = stand_still;
+    call(e, &rq, &g);
+    assert_int_equal(g.a.error, HTTP_TIMEOUT);
+    assert_non_null(strstr(g.a.reason, "timed out after"));
+    assert_int_equal(g.body.n, 0);
+}
+
 /* --- many calls, and calls that end others --- */
 
 static unsigned finished;
@@ -325,6 +346,7 @@ int main(void)
         CASE(takes_an_answer_before_the_body_is_sent),
         CASE(sends_the_user_of_the_url),
         CASE(refuses_bad_requests_at_start),
+        CASE(refuses_an_answer_that_waited_for_us),
         CASE(runs_256_calls_beside_a_hanging_one),
         CASE(keeps_connections),
         CASE(replaces_a_stale_connection),
