@@ -113,7 +113,9 @@ def test_a_configuration_that_is_refused(hub, fake, start_controller):
     problems = "summaries:1:9: error: no such field\nand more"
     hub.set_feedback("c1", report(None, in_force=False, configurationProblems=problems))
     hub.set_feedback("c2", report(in_force=False, configurationProblems=problems))
-    found = named(wait_counts(hub, scoring=1, failing=1))
+    status = wait_status(hub, "s", lambda s: set(named(s)) == {"c1", "c2"}, "s names both")
+    assert (status["clusters"]["scoring"], status["clusters"]["failing"]) == (1, 1)
+    found = named(status)
     words = "summaries:1:9: error: no such field and more"
     assert found["c1"] == ("refused", f"the agent rejected its configuration: {words}")
     assert found["c2"] == ("refused", f"the agent rejected its configuration, an older one stays active: {words}")
