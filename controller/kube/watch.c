@@ -397,7 +397,8 @@ static void watch_on_data(void *arg, struct str piece)
 
         piece = (struct str){piece.p + line.n + (end != NULL), piece.n - line.n - (end != NULL)};
         if (line.n > EVENT_BYTES || ((!end || w->line.n) && buf_put_str(&w->line, line) < 0)) {
-            watch_stop_stream(w, KUBE_TOO_LARGE, "an event exceeds 4194304 bytes", -1);
+            CLEANUP(cleanup_free) char *why = xasprintf("an event exceeds %d bytes", (int)EVENT_BYTES);
+            watch_stop_stream(w, KUBE_TOO_LARGE, why, -1);
             return;
         }
         if (!end)

@@ -25,14 +25,6 @@ bool object_is_ours(const json_t *object, const char *owner)
     return is ? strcmp(is, owner) == 0 : object_is_labelled(object);
 }
 
-enum condition_type {
-    CONDITION_SCORED,
-    CONDITION_CLAMPED,
-    CONDITION_ROUNDED,
-    CONDITION_TRUNCATED,
-    CONDITIONS
-};
-
 static const char *const condition_words[CONDITIONS] = {"Scored", "Clamped", "Rounded", "Truncated"};
 
 static struct items slot_make_items(const struct slot *s, const char *cluster_name)

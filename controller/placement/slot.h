@@ -12,6 +12,14 @@
 #define PLACEMENT_OWNER       PLACEMENT_DOMAIN "/owner"
 #define PLACEMENT_SCORE_NAME  PLACEMENT_DOMAIN "/score-name"
 
+enum condition_type {
+    CONDITION_SCORED,
+    CONDITION_CLAMPED,
+    CONDITION_ROUNDED,
+    CONDITION_TRUNCATED,
+    CONDITIONS
+};
+
 /* Where the items come from that the object should have. */
 enum slot_items {
     ITEMS_OF_ROUND,    /* the last successful round */
@@ -34,8 +42,8 @@ struct slot {
     json_t *found; /* items of the object found at the start; until there is one */
     int64_t found_until_ms;
     enum slot_items items;
-    struct timer late;     /* when ITEMS_OF_LAST or ITEMS_FOUND end; set by placement */
-    json_t *conditions[4]; /* metav1.Condition: Scored, Clamped, Rounded, Truncated; NULL: not known yet */
+    struct timer late;              /* when ITEMS_OF_LAST or ITEMS_FOUND end; set by placement */
+    json_t *conditions[CONDITIONS]; /* metav1.Condition; NULL: not known yet */
     unix_ms updated_at;
     int64_t life_ms;        /* validity of scores */
     int64_t valid_until_ms; /* Unix time, 0 for none */

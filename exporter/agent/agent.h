@@ -44,7 +44,7 @@ void agent_add_sink(struct agent *a, struct sink *s);
 /* One of several replicas leads, as an agent does unless told otherwise; the others have a configuration, but
  * no scorers. At a change the hook `config` and the sinks' `applied` are called as for a new one. */
 void agent_set_leading(struct agent *a, bool leading);
-/* Whether it leads by the time: after a pause of the process, its timers run before it is told. */
+/* Whether it leads at this very moment: after a pause of the process, timers run before it is told. */
 bool agent_leads(const struct agent *a);
 
 /* What the status page shows about the HTTP server's configuration; NULL for nothing. */

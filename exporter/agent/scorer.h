@@ -1,4 +1,4 @@
-/* A running scorer: schedules its rounds, and holds their outcome, and its scores until they expire. */
+/* A running scorer: schedules its rounds, records their outcome, and holds its scores until they expire. */
 #pragma once
 
 #include "exporter/agent/config.h"

@@ -56,8 +56,8 @@ struct backoff {
 
 /* The pause before the nth retry in a row (from 1), without jitter: doubles from min_ms to max_ms. */
 int64_t backoff_doubled_ms(unsigned nth, int64_t min_ms, int64_t max_ms);
-/* Likewise, a random time between half of that and all of it. What the server asked for (retry_after_ms, -1:
- * nothing), if it is more, and up to a quarter, so that its clients do not return all at once. */
+/* The same with jitter: from half of it to all of it. If the server asked for more (retry_after_ms; -1: no),
+ * that and up to a quarter, so that its clients do not all return at once. */
 int64_t backoff_ms(const struct backoff *b, unsigned nth, int64_t retry_after_ms);
 
 /* 64 random bits, for jitter and names. Any thread. */

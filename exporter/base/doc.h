@@ -110,7 +110,7 @@ void node_missing(const struct node *map, const char *key, struct problems *p, c
 bool node_str(const struct node *map, const char *key, struct problems *p, struct str *ret);
 /* The string in the arena, terminated; NULL if it is empty, too, and after a problem. */
 char *node_text(const struct node *map, const char *key, struct problems *p, struct arena *a);
-/* The index in `words`, which end with NULL, in any case; 0 also of an empty string, and after a problem. */
+/* The index of the string in `words` (NULL-terminated), ignoring case; 0 if it is empty or a problem. */
 unsigned node_choice(const struct node *map, const char *key, struct problems *p, const char *const *words);
 /* The member, an object whose keys are all `known` (NULL: any); NULL if it is absent, and after a problem. */
 const struct node *node_object(const struct node *map, const char *key, const char *const *known,

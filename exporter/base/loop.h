@@ -60,7 +60,7 @@ void loop_unpost(struct loop *l, struct post *p);
 void loop_on_turn(struct loop *l, void (*fn)(void *arg, double seconds), void *arg);
 /* Time since this turn's events began to be handled. */
 double loop_turn_seconds(const struct loop *l);
-/* One turn: waits at most max_wait_ms for an event, then runs all that is due. The errno of a failed wait. */
+/* One turn: waits at most max_wait_ms for an event, then runs all that is due. A negative errno. */
 int loop_turn(struct loop *l, int max_wait_ms);
 /* Ten seconds from now, and each minute from then on, returns the process's freed memory to the system; the
  * first time also unmaps code and constants. One loop does it for all threads: the first call of glibc's

@@ -135,7 +135,7 @@ bool header_is_value(struct str s)
     for (size_t i = 0; i < s.n; i++)
         if (((unsigned char)s.p[i] < 0x20 && s.p[i] != '\t') || s.p[i] == 0x7f)
             return false;
-    return s.n > 0 && s.n <= 4096;
+    return s.n > 0 && s.n <= HEADER_VALUE_MAX;
 }
 
 bool header_is_reserved(struct str name)

@@ -69,8 +69,9 @@ struct http_request {
     size_t n_headers;
     const char *trace;           /* see http_trace_id(): sent as `traceparent`, with a span of its own */
     const char *user, *password; /* basic authentication; copied */
-    /* Get a bearer token, for all calls with the same values, in place of `bearer` and `user`; HTTP_AUTH
-     * without one within timeout_ms. A token that is answered with 401 is not used again. */
+    /* In place of `bearer` and `user`: the client gets a token, and keeps it for all calls with these values.
+     * The call waits for it, within timeout_ms, and fails with HTTP_AUTH without it. A token that is answered
+     * with 401 is not used again. */
     const struct http_oauth2 *oauth2;
     const struct http_tls *tls;
     const char *proxy; /* overrides the environment, including NO_PROXY */
@@ -133,7 +134,7 @@ void http_trace_id(char ret[HTTP_TRACE_BYTES]);
 
 /* ---- URLs and addresses (url.c) ---- */
 
-/* Whether it begins with http:// or https:// and a host; libcurl also accepts mistakes, as "http:/host". */
+/* Whether it begins with http:// or https:// and a host; libcurl also accepts mistakes like "http:/host". */
 bool http_is_url(struct str url);
 /* Appends the URL for logs and pages: without user:password@ and the values of parameters, other than those
  * of the query API. The text may go on after the URL. -ENOMEM, -EFBIG. */
@@ -143,7 +144,7 @@ void url_secrets_used(const char *url);
 
 /* "scheme://host:port" (RFC 6454) in lower case and with the port, from malloc; NULL without a host. */
 char *url_origin_of(CURLU *u);
-/* The origin of an http or https URL; "" for all else, also with user information: it disguises the host. */
+/* The origin of an http or https URL; "" for all else, and with user information, which hides the host. */
 char *url_origin(const char *url) __attribute__((malloc, returns_nonnull));
 
 /* Whether the IPv4 or IPv6 address, in network byte order, is globally reachable (RFC 6890). */

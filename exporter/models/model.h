@@ -1,4 +1,5 @@
-/* A model: what a scoring API does not share with others. An instance has its settings; the server serves. */
+/* A model: the part of a scoring API that differs from the others. An instance has its settings, and the
+ * server does the rest. */
 #pragma once
 
 #include "exporter/base/doc.h"

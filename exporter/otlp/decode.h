@@ -87,7 +87,8 @@ static inline struct wire_field wire_last(struct str message, unsigned number)
     return last;
 }
 
-/* ---- Names and values as Prometheus 3 makes them by default, appended to buffers without a ceiling ---- */
+/* ---- Names and values as Prometheus 3 makes them of OTLP by default (UnderscoreEscapingWithSuffixes). They
+ * are appended to buffers without a ceiling: callers bound what comes in ---- */
 
 enum otlp_type {
     OTLP_GAUGE,

@@ -114,7 +114,7 @@ struct series_matcher {
     bool negated;
 };
 
-/* Reads all series that match, in no order. Samples that are appended meanwhile may or may not be seen. */
+/* Reads all series that match, in no particular order. Samples appended meanwhile may or may not be seen. */
 struct series_reader {
     struct store *store;
     const struct series_matcher *matchers;

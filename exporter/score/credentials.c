@@ -12,23 +12,6 @@
 
 enum { VALUE_MAX_BYTES = 64 << 10, PEM_MAX_BYTES = 1 << 20 /* as Kubernetes limits a Secret */ };
 
-/* A value is terminated, and its n without the NUL; p is NULL without one. */
-enum credential {
-    CREDENTIAL_TOKEN, /* of the key that is named for it */
-    CREDENTIAL_CA,
-    CREDENTIAL_CERT,
-    CREDENTIAL_KEY,
-    CREDENTIAL_USER,
-    CREDENTIAL_PASSWORD,
-    CREDENTIAL_HEADER,
-    CREDENTIAL_CLIENT_ID, /* OAuth 2.0 */
-    CREDENTIAL_CLIENT_SECRET,
-    CREDENTIAL_TOKEN_URL,
-    CREDENTIAL_SCOPES,
-    CREDENTIAL_AUDIENCE,
-    CREDENTIALS
-};
-
 /* ---- The values of each kind: NULL, with *ret a part of `value`; else the problem ---- */
 
 static bool has_control(struct str s)
@@ -342,7 +325,7 @@ int credentials_read(struct credentials **ret, struct secrets *s, const char *na
     if (!name)
         return 0;
     rd.shown = secret = xasprintf("secret \"%s%s%s\"", cstr(s->namespace), s->namespace ? "/" : "", name);
-    rd.c = c = xcalloc(1, sizeof(*c) + CREDENTIALS * sizeof(c->values[0]));
+    rd.c = c = xcalloc(1, sizeof(*c));
     r = reader_look(&rd, &trusts_ca)
             ?: read_token(&rd)
             ?: read_known_keys(&rd, trusts_ca)

@@ -24,16 +24,32 @@ struct secret_files {
 
 void secret_files_init(struct secret_files *f, const char *dir);
 
+enum credential {
+    CREDENTIAL_TOKEN, /* of the key that is named for it */
+    CREDENTIAL_CA,
+    CREDENTIAL_CERT,
+    CREDENTIAL_KEY,
+    CREDENTIAL_USER,
+    CREDENTIAL_PASSWORD,
+    CREDENTIAL_HEADER,
+    CREDENTIAL_CLIENT_ID, /* OAuth 2.0 */
+    CREDENTIAL_CLIENT_SECRET,
+    CREDENTIAL_TOKEN_URL,
+    CREDENTIAL_SCOPES,
+    CREDENTIAL_AUDIENCE,
+    CREDENTIALS
+};
+
 enum { CREDENTIALS_WHY_BYTES = 1024 };
 
 struct credentials {
-    char *shown; /* " with secret \"a/b\", key \"c\"", for text_http_status() */
+    char *shown;                    /* " with secret \"a/b\", key \"c\"", for text_http_status() */
+    struct buf values[CREDENTIALS]; /* terminated; n without the NUL. p is NULL without one */
     struct http_tls tls;
     const char *header;
     struct http_tls token_tls; /* of the token endpoint */
     struct http_oauth2 oauth2;
     struct buf oauth2_form;
-    struct buf values[]; /* by kind, see credentials.c */
 };
 
 /* Reads a Secret; *ret is NULL if `name` is NULL. token_key: NULL for none. -ENOENT, -EINVAL, or what look()

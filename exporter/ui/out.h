@@ -101,7 +101,7 @@ struct ranking {
 /* One pass over the values. most <= RANKED_MAX; b may be NULL. */
 void rank_scores(const struct batch *b, size_t most, struct ranking *ret);
 
-/* The labels that a scorer's series need not share, as people look for a thing: node, namespace, app, ... */
+/* The labels that tell a scorer's series apart, in the order in which people look: node, namespace, ... */
 enum { SHOWN_LABELS = 7 };
 extern const char *const shown_label_names[SHOWN_LABELS];
 

@@ -354,7 +354,7 @@ static void probe_in(struct probe *p, int64_t ms)
     p->status.next_ms = loop_wall(p->env.loop).ms + ms;
 }
 
-/* With a verdict, at a steady pace: thresholds are durations, too. An API that recovers need not wait. */
+/* A steady pace once there is a verdict, so that thresholds are durations, too. Recovery need not wait. */
 static int64_t health_pause(const struct probe *p)
 {
     const struct probe_status *s = &p->status;

@@ -28,7 +28,7 @@ enum { SUMMARY_MAX_BYTES = 256 * 1024 };
 #define SCORING_PATH "/scoring"
 enum { RANGE_S = 3600, STEP_S = 60, INTERVAL_S = 60 };
 
-/* The DynamicScorer's source for what the i-th of /config leaves out: one serves all. Else an empty one. */
+/* The DynamicScorer's source that supplies what the i-th of /config leaves out; an empty one for none. */
 static const struct source_spec *merged_fallback(const struct scorer_spec *spec, size_t i)
 {
     static const struct source_spec none;

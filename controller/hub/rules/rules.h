@@ -101,7 +101,7 @@ enum config_source { CONFIG_FROM_SPEC, CONFIG_FROM_API };
 struct effective {
     enum effective_reason reason;
     char error[SPEC_WHY_BYTES]; /* names the fields as the DynamicScorer spells them; empty on EFFECTIVE_OK */
-    char warning[SPEC_WHY_BYTES]; /* on EFFECTIVE_OK: what may not be meant; usually empty */
+    char warning[SPEC_WHY_BYTES]; /* on EFFECTIVE_OK: what may be a mistake; usually empty */
     bool unknown_placeholder;     /* it is about one in a format of items */
     enum sync_mode mode;
     enum config_source source;
@@ -255,7 +255,7 @@ enum pair_state pair_state(const struct pair_facts *f);
 /* Whether it does not score only because something has yet to happen: no news, but no error either. */
 bool pair_is_pending(enum pair_state s);
 
-/* What people see: while the cluster is behind, PAIR_BEHIND instead of a state without bad news. */
+/* What people see: PAIR_BEHIND instead of a pending or a good state while the cluster is behind. */
 enum pair_state pair_state_shown(enum pair_state s, bool behind);
 
 /* One line; empty for states without a reason. Needs only texts, report, cell, `in_sync` and `applied`. */

@@ -18,6 +18,19 @@ static void scorer_refresh(struct hub_scorer *s)
     s->effective = now;
 }
 
+/* Of everything that a status shows of a probe. */
+static uint64_t scorer_probe_hash(const struct probe_status *st)
+{
+    const struct probe_part *parts[] = {&st->probe, &st->config};
+    uint64_t h = hash_chain_u64((uint64_t)st->health, (uintptr_t)st->synced.owner);
+
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        h = hash_chain_u64(h, parts[i]->ok * 2u + parts[i]->asked);
+        h = hash_chain(hash_chain(h, str_of(parts[i]->reason)), str_of(parts[i]->message));
+    }
+    return h;
+}
+
 /* In whole seconds, as in the status, from which the next leader takes it: agents see no change then. */
 static void scorer_note_suspension(struct hub_scorer *s)
 {
@@ -33,6 +46,7 @@ static void scorer_on_probed(void *arg, enum probe_what what, const struct probe
 {
     struct hub_scorer *s = arg;
     const struct probe_status *st = probe_status(s->probe);
+    uint64_t hash;
     const char *word = what == PROBE_HEALTH ? "health" : "config";
     struct metrics *m = s->hub->o.metrics;
 
@@ -51,7 +65,11 @@ static void scorer_on_probed(void *arg, enum probe_what what, const struct probe
     }
     if (what == PROBE_CONFIG)
         scorer_refresh(s);
-    hub_schedule_status(s->hub, "scorer", s->name, false);
+    /* To look at a status counts the fleet, if anything has changed: not for each probe. */
+    hash = scorer_probe_hash(st);
+    if (s->probe_hash != hash)
+        hub_schedule_status(s->hub, "scorer", s->name, false);
+    s->probe_hash = hash;
 }
 
 /* ---- One scorer ---- */

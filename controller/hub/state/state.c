@@ -118,7 +118,8 @@ bool hub_watch_listed(const struct hub *h, size_t kind)
     return kind >= HUB_PLACEMENTS && (!hub_uses_placements(h) || watch_is_hopeless(w));
 }
 
-/* A hub lacks nothing without add-ons, as agents may come by other means, or Placements of no scorer. */
+/* A hub without add-ons lacks nothing: agents may be installed by other means. Nor does one without
+ * Placements that no scorer names. */
 const char *hub_watch_trouble(const struct hub *h, size_t kind)
 {
     const struct kube_watch *w = h->watches[kind].watch;

@@ -100,7 +100,7 @@ struct last_status {
     json_t *before;  /* the object's status until then */
 };
 
-/* Where the ManifestWorks have it: in the list that agents call, or in the one that they leave for now. */
+/* Which list of the ManifestWorks has it: the one that agents work on, or the suspended one. */
 enum hub_place { PLACE_NONE, PLACE_SUMMARIES, PLACE_SUSPENDED };
 
 struct hub_scorer {
@@ -116,6 +116,7 @@ struct hub_scorer {
     enum hub_place place;     /* as of the last plan scheduled for that */
     int64_t suspended_ms;     /* Unix time at which it became unhealthy, in whole seconds; 0: it is not */
     int64_t distributed_ms;   /* Unix time at which a first cluster had it in its summaries; 0: none has */
+    uint64_t probe_hash;      /* the last probe outcome that a status was scheduled for */
     struct effective effective;
     char object_name[OBJECT_NAME_MAX + 1]; /* of its AddOnPlacementScore; empty without */
     const struct hub_scorer *older;        /* owns the same score name or object; NULL when unique */

@@ -10,7 +10,8 @@
 
 enum truth { TRUTH_UNKNOWN, TRUTH_TRUE, TRUTH_FALSE };
 
-/* A metav1.Condition without its times. Each change is a write: a message has no latency or the like. */
+/* A metav1.Condition without its times. A message contains nothing that changes all the time, such as
+ * latencies: each change is a write. */
 struct condition {
     const char *type;
     enum truth status;
