@@ -615,8 +615,7 @@ static void configmap_missing(struct agent_kube *k)
 
 static void configmap_on_delete(void *arg, const char *namespace, const char *name)
 {
-    (void)namespace;
-    (void)name;
+    (void)namespace, (void)name;
     configmap_missing(arg);
 }
 

@@ -427,24 +427,12 @@ static uint64_t node_fingerprint(uint64_t h, const struct node *n)
 
 static struct rw_endpoint_config *endpoint_read(const struct node *map, struct problems *p)
 {
-    static const char *const known[] = {"url",
-                                        "name",
-                                        "remote_timeout",
-                                        "headers",
-                                        "basic_auth",
-                                        "authorization",
-                                        "oauth2",
-                                        "tls_config",
-                                        "proxy_url",
-                                        "protocol",
-                                        "protobuf_message",
-                                        "compression",
-                                        "queue_config",
-                                        "external_labels",
-                                        "metadata_config",
-                                        "send_health_metrics",
-                                        "write_relabel_configs",
-                                        NULL};
+    /* clang-format off */
+    static const char *const known[] = {
+        "url", "name", "remote_timeout", "headers", "basic_auth", "authorization", "oauth2", "tls_config",
+        "proxy_url", "protocol", "protobuf_message", "compression", "queue_config", "external_labels",
+        "metadata_config", "send_health_metrics", "write_relabel_configs", NULL};
+    /* clang-format on */
     struct rw_endpoint_config *c = xcalloc(1, sizeof(*c));
 
     c->refs = 1;

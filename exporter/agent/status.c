@@ -541,8 +541,7 @@ static void web_reload(void *arg, const struct httpd_request *rq, struct httpd_r
 
 static void web_no_reload(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
-    (void)arg;
-    (void)rq;
+    (void)arg, (void)rq;
     httpd_reply_text(reply, 403,
                      STR("Lifecycle API is not enabled: start the agent with --web.enable-lifecycle, or "
                          "send it SIGHUP.\n"));

@@ -249,8 +249,7 @@ static int unmap_constants(struct dl_phdr_info *object, size_t size, void *arg)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 
-    (void)size;
-    (void)arg;
+    (void)size, (void)arg;
     for (size_t i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
         uintptr_t from = (object->dlpi_addr + segment->p_vaddr) & ~(page - 1);

@@ -75,8 +75,7 @@ void *httpd_on_target(void *cls, const char *target, struct MHD_Connection *conn
 /* Leaves what is no escape as it is, in all versions of libmicrohttpd. */
 size_t httpd_unescape(void *cls, struct MHD_Connection *connection, char *text)
 {
-    (void)cls;
-    (void)connection;
+    (void)cls, (void)connection;
     return MHD_http_unescape(text);
 }
 

@@ -379,8 +379,7 @@ static void server_scoring(void *arg, const struct httpd_request *rq, struct htt
 
 static void server_healthz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
-    (void)arg;
-    (void)rq;
+    (void)arg, (void)rq;
     httpd_reply_text(reply, 200, STR("{\"status\":\"ok\"}"));
     reply->content_type = "application/json";
 }

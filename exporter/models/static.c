@@ -169,8 +169,7 @@ static int static_open(void *state, struct loop *loop, struct metrics *metrics, 
     struct static_state *s = state;
     int r = 0;
 
-    (void)loop;
-    (void)metrics;
+    (void)loop, (void)metrics;
     for (size_t i = 0; r == 0 && i < STATIC_TABLES; i++) {
         if (s->texts[i]) {
             buf_done(&s->tables[i].text);

@@ -379,6 +379,9 @@ static inline bool fits_w(const struct number *n)
 /* The double nearest to w * 10^q; false where 128 bits do not settle it, or it is not a normal one. */
 static inline bool read_nearest(const struct number *n, double *ret)
 {
+    /* The powers of ten that are doubles: a quotient of two exact doubles is rounded once (Clinger 1990). */
+    static const double exact[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                   1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     const unsigned __int128 half = (unsigned __int128)1 << (127 - FRACTION_BITS - 1);
     unsigned __int128 product, rest;
     const uint64_t *t;
@@ -388,6 +391,10 @@ static inline bool read_nearest(const struct number *n, double *ret)
 
     if (n->q < POW10_FIRST || n->q > Q_MAX || !fits_w(n))
         return false;
+    if (w >> (FRACTION_BITS + 1) == 0 && n->q <= 0 && n->q > -(int64_t)ARRAY_SIZE(exact)) {
+        *ret = (double)w / exact[-n->q];
+        return true;
+    }
     *ret = 0;
     if (w == 0)
         return true;

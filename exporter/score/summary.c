@@ -373,30 +373,14 @@ static void read_sources(struct reader *r, struct summary *s)
 
 /* ---- The summary ---- */
 
-static const char *const summary_keys[] = {"name",
-                                           "scoreName",
-                                           "sourceType",
-                                           "sourceEndpoint",
-                                           "sourceEndpointAuthName",
-                                           "sourceEndpointAuthKey",
-                                           "sourceQuery",
-                                           "sourceRange",
-                                           "sourceStep",
-                                           "sources",
-                                           "scoringEndpoint",
-                                           "scoringInterval",
-                                           "scoringEndpointAuthName",
-                                           "scoringEndpointAuthKey",
-                                           "location",
-                                           "scoreDestination",
-                                           "scoreDimensionFormat",
-                                           "scoreAggregation",
-                                           "scoreItems",
-                                           "scoreRange",
-                                           "fallbackScore",
-                                           "timeout",
-                                           "since", /* of a suspended one */
-                                           NULL};
+/* clang-format off */
+static const char *const summary_keys[] = {
+    "name", "scoreName", "sourceType", "sourceEndpoint", "sourceEndpointAuthName", "sourceEndpointAuthKey",
+    "sourceQuery", "sourceRange", "sourceStep", "sources", "scoringEndpoint", "scoringInterval",
+    "scoringEndpointAuthName", "scoringEndpointAuthKey", "location", "scoreDestination",
+    "scoreDimensionFormat", "scoreAggregation", "scoreItems", "scoreRange", "fallbackScore", "timeout",
+    "since", NULL};
+/* clang-format on */
 
 static char *read_score_name(struct reader *r)
 {

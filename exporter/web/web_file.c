@@ -20,20 +20,12 @@ struct web_reader {
 
 /* ---- tls_server_config ---- */
 
-static const char *const tls_keys[] = {"cert",
-                                       "key",
-                                       "client_ca",
-                                       "cert_file",
-                                       "key_file",
-                                       "client_ca_file",
-                                       "client_auth_type",
-                                       "client_allowed_sans",
-                                       "min_version",
-                                       "max_version",
-                                       "cipher_suites",
-                                       "prefer_server_cipher_suites",
-                                       "curve_preferences",
-                                       NULL};
+/* clang-format off */
+static const char *const tls_keys[] = {
+    "cert", "key", "client_ca", "cert_file", "key_file", "client_ca_file", "client_auth_type",
+    "client_allowed_sans", "min_version", "max_version", "cipher_suites", "prefer_server_cipher_suites",
+    "curve_preferences", NULL};
+/* clang-format on */
 
 static const char *web_path(struct web_reader *w, const struct node *map, const char *key)
 {

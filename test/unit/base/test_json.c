@@ -309,7 +309,8 @@ static void depth(void **state)
     assert_int_equal(at, JR_MAX_DEPTH);
 }
 
-/* Every byte of a range answer, changed, cut or taken away: the loop for blocks against the pull calls. */
+/* Every byte of a range answer, changed, cut or taken away: the loops for samples and blocks against the
+ * pull calls. */
 static void each_byte_of_a_range_answer(void **state)
 {
     static const char answer[] = "{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\",\"result\":[{"
@@ -355,14 +356,16 @@ static void masks(void **state)
     for (int fill = 0; fill < 256; fill += 17)
         for (int c = 0; c < 256; c++)
             for (size_t i = 0; i < sizeof bytes; i++) {
-                uint32_t stops = 0;
+                uint32_t stops = 0, others = 0;
                 memset(bytes, fill, sizeof bytes);
                 bytes[i] = (char)c;
                 for (size_t k = 0; k < sizeof bytes; k++) {
                     unsigned char b = (unsigned char)bytes[k];
                     stops |= (uint32_t)(b < 0x20 || b >= 0x80 || b == '"' || b == '\\') << k;
+                    others |= (uint32_t)(k < 16 && (b < '0' || b > '9')) << (k % 16);
                 }
                 assert_int_equal(scan_stops(bytes), stops);
+                assert_int_equal(scan_not_digits(bytes), others);
             }
 }
 
