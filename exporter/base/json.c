@@ -181,7 +181,8 @@ static inline __attribute__((always_inline)) const char *scan_string(struct jr *
 }
 
 /* Reads a member's name and the colon; *ret is the name raw between its quotes. */
-static inline const char *scan_name(struct jr *j, const char *p, struct str *ret)
+static inline __attribute__((always_inline)) const char *scan_name(struct jr *j, const char *p,
+                                                                   struct str *ret)
 {
     const char *close;
 
