@@ -17,17 +17,21 @@ from lib.kube import CLUSTER, SCORES, running_kube, skip_without
 from lib.prometheus import running_prometheus
 
 
-# What test/run makes beside the tests that can do without: programs, packages, images, systems.
+# What test/run makes beside the tests that can do without: programs, packages, images, systems. Tests of the hub and of Kubernetes
+# need an API server and kubectl, which are made first, and few of them more.
 PARTS = re.compile(r"^from lib(\.| import .*\b)(image|kube|machine|openapi|package|pod|reference)\b", re.MULTILINE)
+MORE = re.compile(r"^from lib(\.| import .*\b)(fleet|governance|helm|image|ocm)\b", re.MULTILINE)
 
 
 @functools.cache
-def imports_parts(path):
-    return PARTS.search(path.read_text()) is not None
+def imports(path, what):
+    return what.search(path.read_text()) is not None
 
 
-def needs_parts(item):
-    return "api_server" in item.fixturenames or imports_parts(item.path)
+def parts_of(item):
+    if "api_server" not in item.fixturenames and not imports(item.path, PARTS):
+        return "without"
+    return "api-server" if item.path.name.startswith(("test_hub_", "test_kube_")) and not imports(item.path, MORE) else "with"
 
 
 def pytest_collection_modifyitems(config, items):
@@ -35,8 +39,8 @@ def pytest_collection_modifyitems(config, items):
     long = ("test_least_privilege", "test_chart_on_two_clusters", "test_package_contents", "test_remote_write_", "test_hub_crds")
     long += ("test_quickstart", "test_hub_api_server_away", "test_dashboards_show_something", "test_alerts_")
     items.sort(key=lambda item: not item.path.name.startswith(long))
-    if which := os.environ.get("DS_PARTS"):
-        left = [item for item in items if needs_parts(item) != (which == "with")]
+    if which := os.environ.get("DS_PARTS", "").split():
+        left = [item for item in items if parts_of(item) not in which]
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
 
