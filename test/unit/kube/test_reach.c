@@ -175,7 +175,7 @@ static void forgets_the_failures_of_the_outage(void **state)
     assert_returns(w);
     pass(w, 10100, 100);
     fake_default(w->f->server, well);
-    pass(w, 11000, 100); /* the longest back-off after five failures, with its jitter */
+    pass(w, 16100, 100); /* the longest back-off after five failures, with its jitter */
     assert_int_equal(w->done, 1);
 }
 
