@@ -78,7 +78,7 @@ struct server_flags {
 
 extern const struct server_flags server_flags_default;
 extern const struct flag server_flags[]; /* for struct command */
-enum { SERVER_FLAGS_OF_CLUSTER = 3 };    /* the first so many need a cluster */
+enum { SERVER_FLAGS_OF_CLUSTER = 3 };    /* how many, from the first, need a cluster */
 
 /* ---- The role ---- */
 

@@ -587,7 +587,7 @@ static void http_finish(struct http_call *c, CURLcode code)
         c->answer.reason[0] = '\0';
         code = CURLE_OK;
     } else if (code == CURLE_OK && info_off(c, CURLINFO_TOTAL_TIME_T) > (curl_off_t)c->rq.timeout_ms * 1000) {
-        code = CURLE_OPERATION_TIMEDOUT; /* curl does not look once the end is there: we stood still before */
+        code = CURLE_OPERATION_TIMEDOUT; /* the agent stood still; curl checks no deadline at the end */
     } else if (code == CURLE_OK && c->gzip) {
         body_check(c, inflate_end(c->gzip));
     }

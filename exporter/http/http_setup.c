@@ -235,8 +235,7 @@ static int on_connected(void *arg, char *peer, char *local, int peer_port, int l
     int family = strchr(peer, ':') ? AF_INET6 : AF_INET;
     struct in6_addr address;
 
-    (void)local, (void)peer_port;
-    (void)local_port;
+    (void)local, (void)peer_port, (void)local_port;
     if (inet_pton(family, peer, &address) == 1 && address_is_public(family, &address))
         return CURL_PREREQFUNC_OK;
     (void)snprintf(c->refused, sizeof(c->refused), "%s", peer);

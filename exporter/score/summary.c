@@ -379,7 +379,7 @@ static const char *const summary_keys[] = {
     "sourceQuery", "sourceRange", "sourceStep", "sources", "scoringEndpoint", "scoringInterval",
     "scoringEndpointAuthName", "scoringEndpointAuthKey", "location", "scoreDestination",
     "scoreDimensionFormat", "scoreAggregation", "scoreItems", "scoreRange", "fallbackScore", "timeout",
-    "since", NULL};
+    "since" /* of a suspended one */, NULL};
 /* clang-format on */
 
 static char *read_score_name(struct reader *r)

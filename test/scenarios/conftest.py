@@ -17,8 +17,8 @@ from lib.kube import CLUSTER, SCORES, running_kube, skip_without
 from lib.prometheus import running_prometheus
 
 
-# What test/run makes beside the tests that can do without: programs, packages, images, systems. Tests of the hub and of Kubernetes
-# need an API server and kubectl, which are made first, and few of them more.
+# What test/run makes beside the tests that can do without: programs, packages, images, systems. Most tests of the hub and of
+# Kubernetes need only an API server and kubectl, which are built first.
 PARTS = re.compile(r"^from lib(\.| import .*\b)(image|kube|machine|openapi|package|pod|reference)\b", re.MULTILINE)
 MORE = re.compile(r"^from lib(\.| import .*\b)(fleet|governance|helm|image|ocm)\b", re.MULTILINE)
 

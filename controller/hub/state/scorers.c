@@ -65,7 +65,7 @@ static void scorer_on_probed(void *arg, enum probe_what what, const struct probe
     }
     if (what == PROBE_CONFIG)
         scorer_refresh(s);
-    /* To look at a status counts the fleet, if anything has changed: not for each probe. */
+    /* Making a status counts the whole fleet, which is too much for every probe. */
     hash = scorer_probe_hash(st);
     if (s->probe_hash != hash)
         hub_schedule_status(s->hub, "scorer", s->name, false);
