@@ -260,8 +260,6 @@ static const char *scan_number(struct jr *j, const char *p)
     return p;
 }
 
-/* Skips and checks a value that is forwarded unchanged. */
-
 /* Skips a range query's samples, `[1718600060.123,"0.25"],`, which are nearly all bytes of its response, in
  * steps whose length the processor can predict. What looks different is left to the general code. */
 static const char *skip_samples(const char *p, const char *end)
@@ -340,6 +338,7 @@ static inline const char *skip_one(struct jr *j, const char *p, bool *ret_entere
     return *ret_entered ? skip_to_value(j, p) : p;
 }
 
+/* Skips and checks a value that is forwarded unchanged. */
 static const char *skip_value(struct jr *j, const char *p)
 {
     unsigned base = j->depth;

@@ -483,3 +483,33 @@ bool httpd_is_loopback(const struct httpd *h, size_t i)
 {
     return i < h->n_listeners && h->listeners[i].loopback;
 }
+
+/* ---- What handlers read, and reply with ---- */
+
+const char *httpd_query(const struct httpd_request *rq, const char *name)
+{
+    struct str all = rq->arguments;
+
+    for (const char *p = all.p; all.n && p < all.p + all.n;) {
+        const char *value = p + strlen(p) + 1;
+
+        if (strcmp(p, name) == 0)
+            return value;
+        p = value + strlen(value) + 1;
+    }
+    return NULL;
+}
+
+void httpd_reply_copy(struct httpd_reply *reply, struct str body)
+{
+    struct buf bytes = {.p = str_dup(body), .n = body.n};
+
+    httpd_reply_take(reply, &bytes);
+}
+
+void httpd_reply_text(struct httpd_reply *reply, unsigned status, struct str body)
+{
+    httpd_reply_copy(reply, body);
+    reply->status = status;
+    reply->content_type = "text/plain; charset=utf-8";
+}

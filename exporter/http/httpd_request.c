@@ -79,20 +79,6 @@ size_t httpd_unescape(void *cls, struct MHD_Connection *connection, char *text)
     return MHD_http_unescape(text);
 }
 
-const char *httpd_query(const struct httpd_request *rq, const char *name)
-{
-    struct str all = rq->arguments;
-
-    for (const char *p = all.p; all.n && p < all.p + all.n;) {
-        const char *value = p + strlen(p) + 1;
-
-        if (strcmp(p, name) == 0)
-            return value;
-        p = value + strlen(value) + 1;
-    }
-    return NULL;
-}
-
 const char *httpd_header(const struct httpd_request *rq, const char *name)
 {
     const struct exchange *x = CONTAINER_OF(rq, const struct exchange, request);
@@ -265,20 +251,6 @@ void httpd_reply_take(struct httpd_reply *reply, struct buf *bytes)
     reply->n_parts = 1;
     reply->release = free;
     reply->arg = buf_take(bytes).p;
-}
-
-void httpd_reply_copy(struct httpd_reply *reply, struct str body)
-{
-    struct buf bytes = {.p = str_dup(body), .n = body.n};
-
-    httpd_reply_take(reply, &bytes);
-}
-
-void httpd_reply_text(struct httpd_reply *reply, unsigned status, struct str body)
-{
-    httpd_reply_copy(reply, body);
-    reply->status = status;
-    reply->content_type = "text/plain; charset=utf-8";
 }
 
 /* Replies with the server's own text, which begins with the status. */

@@ -32,7 +32,7 @@ def test_manifest(arch):
     labels = config["config"]["Labels"]
     assert labels["org.opencontainers.image.version"] == (ROOT / ".version").read_text().strip()
     assert all(labels[f"org.opencontainers.image.{name}"] for name in ("title", "licenses", "source", "revision"))
-    assert sum(layer["size"] for layer in found.manifest(arch)["layers"]) < 8 * MEGABYTE
+    assert sum(layer["size"] for layer in found.manifest(arch)["layers"]) < 5 * MEGABYTE
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
