@@ -10,7 +10,7 @@
 
 /* The clock counts the time that the machine sleeps, the wait does not: timers that are due on waking up,
  * such as those that remove old scores, run after at most this long. */
-enum { MAX_WAIT_MS = 1000, FIRST_TRIM_MS = 10000, TRIM_MS = 60000 };
+enum { MAX_WAIT_MS = 1000, TRIM_MS = 60000 };
 
 struct loop {
     const struct clock *clock;
@@ -274,10 +274,10 @@ static void trim_memory(struct timer *t)
     loop_timer_set(l, t, mono_add(l->now, TRIM_MS));
 }
 
-void loop_trim_memory(struct loop *l)
+void loop_trim_memory(struct loop *l, int ms)
 {
     l->trim.fn = trim_memory;
-    loop_timer_set(l, &l->trim, mono_add(l->now, FIRST_TRIM_MS));
+    loop_timer_set(l, &l->trim, mono_add(l->now, ms));
 }
 
 int loop_run(struct loop *l)

@@ -168,7 +168,7 @@ void hub_works_cancel(struct hub *h)
 
 /* ---- Clusters ---- */
 
-enum { UNAVAILABLE_BYTES = 256 };
+enum { UNAVAILABLE_BYTES = 256, TRIM_MS = 2000 };
 
 /* A cluster with a work only has left: its ManagedCluster would have been listed. While ManagedClusters
  * cannot be watched it may also be new, with a work created by another controller. */
@@ -186,6 +186,9 @@ void hub_cluster_reconcile(struct hub *h, struct hub_cluster *c)
     if (!h->active)
         return;
     if (hub_cluster_in_sync(h, c)) {
+        /* Memory of a roll-out, bodies and connections by the dozen, is not needed until the next. */
+        if (c->behind)
+            loop_trim_memory(h->o.loop, TRIM_MS);
         if (c->behind && hub_cluster_target(h, c) == TARGET_WORK)
             metric_observe(h->o.metrics, METRIC_HUB_DISTRIBUTION, LV_NONE,
                            (double)mono_diff(c->behind_since, now) / 1000);

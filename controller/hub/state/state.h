@@ -206,7 +206,6 @@ struct hub {
     mono_ms tallied_at;
     bool tallied;    /* totals and tallies are up to date */
     bool tally_fits; /* only clusters have changed since */
-    bool was_behind; /* at the last tally */
     struct hub_totals totals;
     int64_t started_ms;
     const struct access *access; /* of the HTTP server, for the status page; NULL before it serves */

@@ -1,7 +1,5 @@
 #include "controller/hub/state/state.h"
 
-#include <malloc.h>
-
 /* ---- One scorer on one cluster ---- */
 
 static bool pair_is_sent(const struct hub_scorer *s, const struct hub_cluster *c)
@@ -211,8 +209,4 @@ void hub_tally(struct hub *h)
         h->totals.left_out += h->by_age[i]->tally.no_room > 0;
         tally_note_distribution(h->by_age[i]);
     }
-    /* Memory of a roll-out, bodies and connections by the dozen, is not needed until the next. */
-    if (h->was_behind && h->totals.behind == 0)
-        (void)malloc_trim(0);
-    h->was_behind = h->totals.behind > 0;
 }
