@@ -9,8 +9,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { TRIM_MS = 10000 }; /* after the first rounds */
-
 /* ---- Flags ---- */
 
 const struct server_flags server_flags_default = {
@@ -147,7 +145,7 @@ int role_run(struct role *role, int r, char *why)
 {
     if (r < 0)
         return role_failed("cannot serve", r, why);
-    loop_trim_memory(role->loop, TRIM_MS);
+    loop_trim_memory(role->loop, FIRST_TRIM_MS);
     r = loop_run(role->loop);
     if (role->on_end)
         role->on_end(role);

@@ -82,6 +82,7 @@ enum { SERVER_FLAGS_OF_CLUSTER = 3 };    /* how many, from the first, need a clu
 
 /* ---- The role ---- */
 
+enum { FIRST_TRIM_MS = 10000 };
 enum { STOP_GRACE_MS = 5000 }; /* for HTTP responses under way */
 
 struct role {

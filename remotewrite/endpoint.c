@@ -29,8 +29,8 @@ enum {
 
 static const struct backoff spool_backoff = {1000, 60 * 1000, 60 * 1000};
 
-/* What the agent's loop hands over: a batch, the name of a scorer to withdraw, or the program's own
- * metrics. */
+/* What the agent's loop hands over: a batch, the name of a scorer to withdraw, the program's own metrics, or
+ * none of them: the agent leads again. */
 struct endpoint_item {
     struct endpoint_item *next;
     struct batch *batch;
@@ -325,8 +325,10 @@ static void thread_on_wake(struct post *p)
             intake_publish(e->intake, i->batch);
         else if (i->withdraw)
             intake_withdraw(e->intake, str_of(i->withdraw), i->at.ms);
-        else
+        else if (i->metrics)
             intake_metrics(e->intake, i->metrics, i->at.ms);
+        else
+            intake_resume(e->intake);
     intake_commit(e->intake);
     items_free(list);
     if (flush_ms >= 0 && !e->stopping) {
@@ -470,17 +472,6 @@ void endpoint_stop(struct endpoint *e, int64_t flush_ms)
     endpoint_unlock_and_wake(e);
 }
 
-bool endpoint_drain(struct endpoint *e, bool drain)
-{
-    bool ended;
-
-    (void)pthread_mutex_lock(&e->lock);
-    e->drain = drain;
-    ended = e->state.ended;
-    endpoint_unlock_and_wake(e);
-    return !ended;
-}
-
 void endpoint_join(struct endpoint *e)
 {
     if (!e->started)
@@ -513,8 +504,8 @@ static void inbox_put(struct endpoint *e, struct endpoint_item item)
 
     *i = item;
     (void)pthread_mutex_lock(&e->lock);
-    /* A withdrawal is always accepted: it is small, and without it the series would stay active. */
-    if (!i->withdraw && e->inbox_items &&
+    /* What is small is always accepted: without a withdrawal the series would stay active. */
+    if (i->bytes && e->inbox_items &&
         (e->inbox_items >= INBOX_MAX_ITEMS || e->inbox_bytes + i->bytes > INBOX_MAX_BYTES)) {
         e->busy += samples;
         (void)pthread_mutex_unlock(&e->lock);
@@ -548,6 +539,19 @@ void endpoint_withdraw(struct endpoint *e, const char *score_name, unix_ms at)
 void endpoint_metrics(struct endpoint *e, const struct metrics *m, unix_ms at)
 {
     inbox_put(e, (struct endpoint_item){.metrics = metrics_copy(m), .at = at, .bytes = METRICS_BYTES});
+}
+
+bool endpoint_drain(struct endpoint *e, bool drain)
+{
+    bool ended;
+
+    if (e->drain && !drain) /* which no other thread sets */
+        inbox_put(e, (struct endpoint_item){0});
+    (void)pthread_mutex_lock(&e->lock);
+    e->drain = drain;
+    ended = e->state.ended;
+    endpoint_unlock_and_wake(e);
+    return !ended;
 }
 
 void endpoint_state(struct endpoint *e, struct endpoint_state *ret)

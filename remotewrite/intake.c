@@ -27,7 +27,7 @@ struct intake_lane {
     struct batch *taken;    /* not queued yet */
     int64_t taken_ms;       /* the timestamp that it gets */
     bool unsaved;           /* its active series are not on disk as they are now */
-    bool lives;             /* what was on disk at the start is no longer of interest */
+    bool lives;             /* its series are those of a scorer that runs, or have ended */
     size_t stored;          /* bytes of its set in the file of active series */
     mono_ms grace_until;    /* 0: not begun */
     size_t invalid;         /* series of the set that are dropped */
@@ -206,7 +206,7 @@ static void lane_load(struct intake *in, struct str name, struct frames *set)
 {
     struct intake_lane *l = lane_get(in, name, true);
 
-    if (!l->lives) {
+    if (!l->lives && !l->set) {
         frames_done(&l->frames);
         l->frames = *set;
         *set = (struct frames){0};
@@ -430,6 +430,15 @@ void intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms)
 
     if (l)
         lane_end(in, l, at_ms);
+}
+
+void intake_resume(struct intake *in)
+{
+    for (struct intake_lane *l = in->lanes; l; l = l->next)
+        if (l->set) {
+            l->lives = false;
+            l->grace_until = (mono_ms){0};
+        }
 }
 
 void intake_grace(struct intake *in, mono_ms now, int64_t at_ms)

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define CLEANUP(fn)          __attribute__((cleanup(fn)))
@@ -75,20 +76,18 @@ static inline void cleanup_close(const int *fd)
 
 static inline uint64_t double_bits(double v)
 {
-    return (union {
-               double v;
-               uint64_t bits;
-           }){v}
-        .bits;
+    uint64_t bits;
+
+    memcpy(&bits, &v, sizeof(bits));
+    return bits;
 }
 
 static inline double double_of(uint64_t bits)
 {
-    return (union {
-               uint64_t bits;
-               double v;
-           }){bits}
-        .v;
+    double v;
+
+    memcpy(&v, &bits, sizeof(v));
+    return v;
 }
 
 static inline size_t size_min(size_t a, size_t b)

@@ -67,16 +67,11 @@ static inline char scan_at(const struct jr *j, const char *p)
     return p < j->end ? *p : '\0';
 }
 
-static inline bool scan_is_space(char c)
-{
-    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
-}
-
 static inline const char *scan_space(const struct jr *j, const char *p)
 {
     if (LIKELY(p < j->end && (unsigned char)*p > ' '))
         return p;
-    while (p < j->end && scan_is_space(*p))
+    while (p < j->end && (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r'))
         p++;
     return p;
 }

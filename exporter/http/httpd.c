@@ -484,8 +484,6 @@ bool httpd_is_loopback(const struct httpd *h, size_t i)
     return i < h->n_listeners && h->listeners[i].loopback;
 }
 
-/* ---- What handlers read, and reply with ---- */
-
 const char *httpd_query(const struct httpd_request *rq, const char *name)
 {
     struct str all = rq->arguments;

@@ -186,12 +186,11 @@ void hub_cluster_reconcile(struct hub *h, struct hub_cluster *c)
     if (!h->active)
         return;
     if (hub_cluster_in_sync(h, c)) {
-        /* Memory of a roll-out, bodies and connections by the dozen, is not needed until the next. */
-        if (c->behind)
-            loop_trim_memory(h->o.loop, TRIM_MS);
         if (c->behind && hub_cluster_target(h, c) == TARGET_WORK)
             metric_observe(h->o.metrics, METRIC_HUB_DISTRIBUTION, LV_NONE,
                            (double)mono_diff(c->behind_since, now) / 1000);
+        if (c->behind) /* bodies and connections by the dozen are not needed until the next roll-out */
+            loop_trim_memory(h->o.loop, TRIM_MS);
         c->behind = false;
         work_forgive(c);
         return;

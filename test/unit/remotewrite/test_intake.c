@@ -100,6 +100,27 @@ static void ends_series_that_do_not_come_back_after_a_crash(void **state)
     rw_folder_done(dir);
 }
 
+/* A replica that led, stood by while the scorer was removed, and leads again. */
+static void ends_series_that_do_not_come_back_after_a_standby(void **state)
+{
+    char *dir = rw_folder();
+    struct run r;
+
+    (void)state;
+    begin(&r, dir, "");
+    publish(&r, "a", 10, START);
+    publish(&r, "gone", 5, START);
+    assert_drained(&r, 15, 0);
+    intake_resume(r.intake);
+    intake_grace(r.intake, (mono_ms){1000}, START);
+    publish(&r, "a", 10, START + 2000);
+    assert_drained(&r, 10, 0);
+    intake_grace(r.intake, (mono_ms){1000 + INTAKE_GRACE_MS}, START + 3000);
+    assert_drained(&r, 0, 5);
+    end(&r);
+    rw_folder_done(dir);
+}
+
 static void ends_series_whose_labels_changed_over_a_crash(void **state)
 {
     char *dir = rw_folder();
@@ -341,6 +362,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ends_series_that_do_not_come_back_after_a_crash),
+        cmocka_unit_test(ends_series_that_do_not_come_back_after_a_standby),
         cmocka_unit_test(ends_series_whose_labels_changed_over_a_crash),
         cmocka_unit_test(ends_every_series_at_a_clean_stop),
         cmocka_unit_test(writes_no_markers_for_an_unchanged_set),
