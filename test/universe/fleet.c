@@ -127,7 +127,7 @@ void fleet_set_up(uint64_t seed)
     put_config();
     for (unsigned i = 0; i < universe.n_scorers; i++)
         put_scorer(i);
-    for (int i = 0; i < universe.n_agents; i++) {
+    for (int i = 0; i < universe.n_clusters; i++) {
         put_cluster(i);
         f.works[i].next = 1000;
     }
@@ -161,7 +161,7 @@ void fleet_write_kubeconfigs(struct sim_node *n)
 {
     char own[16];
 
-    (void)snprintf(own, sizeof(own), "cluster%d", n->id);
+    (void)snprintf(own, sizeof(own), "cluster%d", n->cluster);
     write_kubeconfig(n, "/u/hub.kubeconfig", "hub");
     write_kubeconfig(n, "/u/own.kubeconfig", own);
 }
@@ -211,10 +211,11 @@ static bool is_allowed(const struct kube_ask *a, const char *name)
     bool is_event = strcmp(a->resource, "events.k8s.io/events") == 0;
 
     if (is_agent && a->server == HUB_SERVER)
-        return strcmp(a->resource, SCORES) == 0 && strcmp(a->namespace, cluster_name(a->from->id)) == 0;
+        return strcmp(a->resource, SCORES) == 0 && strcmp(a->namespace, cluster_name(a->from->cluster)) == 0;
     if (is_agent)
-        return a->server == a->from->id && strcmp(a->namespace, AGENT_NAMESPACE) == 0 &&
-               (!writes || (strcmp(a->resource, CONFIGMAPS) == 0 && strcmp(name, WORK_STATUS) == 0));
+        return a->server == a->from->cluster && strcmp(a->namespace, AGENT_NAMESPACE) == 0 &&
+               (!writes || (strcmp(a->resource, CONFIGMAPS) == 0 && strcmp(name, WORK_STATUS) == 0) ||
+                (strcmp(a->resource, LEASES) == 0 && fleet_elects(a->from)));
     if (a->server != HUB_SERVER)
         return false;
     if (!writes || is_event || strcmp(a->resource, LEASES) == 0)
@@ -224,33 +225,44 @@ static bool is_allowed(const struct kube_ask *a, const char *name)
     return strcmp(a->resource, SCORERS_OF_HUB) == 0 || strcmp(a->resource, CONFIGS_OF_HUB) == 0;
 }
 
+bool fleet_elects(const struct sim_node *n)
+{
+    return n->id >= universe.n_agents || (universe.has_replicas && n->cluster == 0);
+}
+
 /* Who writes its name into the Lease is known by it from then on. */
 static void check_lease(const struct kube_ask *a, const json_t *before, const json_t *after)
 {
+    struct sim_node *n = &universe.nodes[a->from->id];
     const char *holder = string_of(after, "spec", "holderIdentity");
 
     if (*holder && strcmp(holder, string_of(before, "spec", "holderIdentity")) != 0) {
         if (f.n_leaders == ARRAY_SIZE(f.leaders))
             f.n_leaders = 0;
         (void)snprintf(f.leaders[f.n_leaders], sizeof(f.leaders[0]), "%s", holder);
-        f.led_by[f.n_leaders].node = a->from->id;
-        f.led_by[f.n_leaders++].life = a->from->life;
-        trace("a%d leads", a->from->id);
-        reached[REACHED_NEW_LEADER]++;
+        f.led_by[f.n_leaders].node = n->id;
+        f.led_by[f.n_leaders++].life = n->life;
+        n->leads_since = sim_now_ms;
+        trace("a%d leads", n->id);
+        reached[n->id < universe.n_agents ? REACHED_REPLICA : REACHED_NEW_LEADER]++;
     }
 }
 
-/* A controller writes while the Lease is its own. */
-static void check_leader(const struct kube_ask *a)
+static const char *lease_holder(const struct sim_node *n)
 {
-    const json_t *lease = kube_nth(HUB_SERVER, LEASES, 0);
-    const char *holder = string_of(lease, "spec", "holderIdentity");
+    return string_of(kube_nth(n->id < universe.n_agents ? n->cluster : HUB_SERVER, LEASES, 0), "spec",
+                     "holderIdentity");
+}
+
+bool fleet_leads(const struct sim_node *n)
+{
+    const char *holder = lease_holder(n);
 
     for (size_t i = 0; i < ARRAY_SIZE(f.leaders); i++)
-        if (*holder && strcmp(f.leaders[i], holder) == 0 && f.led_by[i].node == a->from->id &&
-            f.led_by[i].life == a->from->life)
-            return;
-    violated("a%d writes %s %s/%s, but %s leads", a->from->id, a->resource, a->namespace, a->name, holder);
+        if (*holder && strcmp(f.leaders[i], holder) == 0 && f.led_by[i].node == n->id &&
+            f.led_by[i].life == n->life)
+            return true;
+    return false;
 }
 
 static int64_t valid_until_ms(const json_t *object)
@@ -310,9 +322,11 @@ void fleet_check_ask(const struct kube_ask *a, const json_t *before, const json_
         violated("a%d touches %s %s/%s of another owner", a->from->id, a->resource, a->namespace, name);
     if (strcmp(a->resource, LEASES) == 0)
         check_lease(a, before, after);
-    else if (a->from->id >= universe.n_agents && strcmp(a->resource, "events.k8s.io/events") != 0)
-        check_leader(a);
-    else if (strcmp(a->subresource, "status") == 0)
+    else if (fleet_elects(a->from) && !fleet_leads(a->from) &&
+             strcmp(a->resource, "events.k8s.io/events") != 0)
+        violated("a%d writes %s %s/%s, but %s leads", a->from->id, a->resource, a->namespace, name,
+                 lease_holder(a->from));
+    else if (strcmp(a->resource, SCORES) == 0 && strcmp(a->subresource, "status") == 0)
         check_scores(a, after);
 }
 
@@ -367,13 +381,13 @@ static int64_t later(int64_t a, int64_t b)
 }
 
 /* A fallback where one is promised: an agent that could has replaced scores that have expired. */
-static void look_at_fallback(int i)
+static void look_at_fallback(const struct sim_node *a)
 {
-    const struct sim_node *a = &universe.nodes[i];
-    const json_t *o = kube_object_at(HUB_SERVER, SCORES, cluster_name(i), scorer_name(WITH_FALLBACK));
+    const json_t *o =
+        kube_object_at(HUB_SERVER, SCORES, cluster_name(a->cluster), scorer_name(WITH_FALLBACK));
     int64_t until = valid_until_ms(o);
-    int64_t calm =
-        later(later(a->partition_until, a->since), later(kube_calm_since(HUB_SERVER), kube_calm_since(i)));
+    int64_t calm = later(later(a->partition_until, later(a->since, a->leads_since)),
+                         later(kube_calm_since(HUB_SERVER), kube_calm_since(a->cluster)));
 
     calm = a->process ? later(calm, a->process->stands_until) : calm;
     if (!o || !until || !a->process || a->process->dead || !a->agent || calm > sim_now_ms - CALM_MS ||
@@ -381,13 +395,13 @@ static void look_at_fallback(int i)
         return;
     for (size_t s = 0; s < agent_state(a->agent)->n_scorers; s++)
         if (strcmp(agent_state(a->agent)->scorers[s]->summary.name, scorer_name(WITH_FALLBACK)) == 0)
-            violated("a%d: the scores of %s ended %lld ms ago, and there is no fallback", i,
+            violated("a%d: the scores of %s ended %lld ms ago, and there is no fallback", a->id,
                      scorer_name(WITH_FALLBACK), (long long)(sim_now_ms - until));
 }
 
 void fleet_tick(void)
 {
-    for (int i = 0; i < universe.n_agents; i++) {
+    for (int i = 0; i < universe.n_clusters; i++) {
         if (sim_now_ms < f.works[i].next)
             continue;
         f.works[i].next =
@@ -399,7 +413,9 @@ void fleet_tick(void)
             !kube_object_at(HUB_SERVER, CONFIGS_OF_HUB, HUB_NAMESPACE,
                             HUB_CONFIG)) /* not the one that ends */
             put_config();
-        look_at_fallback(i);
+        for (int n = 0; n < universe.n_agents; n++)
+            if (universe.nodes[n].cluster == i)
+                look_at_fallback(&universe.nodes[n]);
     }
 }
 
@@ -407,7 +423,7 @@ void fleet_turn(void)
 {
     uint64_t what = stream_below(&universe.faults, 1000);
     unsigned scorer = (unsigned)stream_below(&universe.faults, universe.n_scorers);
-    int cluster = (int)stream_below(&universe.faults, (uint64_t)universe.n_agents);
+    int cluster = (int)stream_below(&universe.faults, (uint64_t)universe.n_clusters);
 
     if (what < 200) {
         f.api_down_until = sim_now_ms + (int64_t)stream_below(&universe.faults, 300000);
@@ -440,7 +456,7 @@ void fleet_heal(void)
 {
     if (!f.wants[0])
         put_scorer(0);
-    for (int i = 0; i < universe.n_agents; i++)
+    for (int i = 0; i < universe.n_clusters; i++)
         f.back_at[i] = 0;
     f.config_back_at = f.api_down_until = 0;
 }
@@ -564,7 +580,7 @@ static void check_status(unsigned s)
 
 void fleet_check_end(void)
 {
-    for (int i = 0; i < universe.n_agents; i++) {
+    for (int i = 0; i < universe.n_clusters; i++) {
         const json_t *work = kube_object_at(HUB_SERVER, WORKS, cluster_name(i), WORK_NAME);
 
         check_work(

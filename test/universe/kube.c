@@ -645,7 +645,7 @@ void kube_turn(void)
 {
     int server = stream_chance(&universe.faults, 600)
                      ? HUB_SERVER
-                     : (int)stream_below(&universe.faults, (uint64_t)universe.n_agents);
+                     : (int)stream_below(&universe.faults, (uint64_t)universe.n_clusters);
     struct server *s = &k.servers[server];
     uint64_t what = stream_below(&universe.faults, 1000);
 

@@ -64,6 +64,7 @@ const char *const reached_names[REACHED_COUNT] = {
     "placed scores",
     "fallback",
     "object of another owner",
+    "another replica scores",
 };
 const char *const plant_names[PLANTS] = {
     "none",

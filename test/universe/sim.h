@@ -101,6 +101,7 @@ enum reached {
     REACHED_PLACED,
     REACHED_FALLBACK,
     REACHED_FOREIGN,
+    REACHED_REPLICA,
     REACHED_COUNT
 };
 extern const char *const reached_names[REACHED_COUNT];

@@ -322,7 +322,7 @@ static void check_repeated(const struct taken *one, const struct sim_node *a)
                  (long long)(sim_now_ms - b->done_at));
 }
 
-/* Newer samples overtake those in a spool that cannot be read. What was sent while the disk failed is unknown
+/* The last samples of a replica arrive after those of the next. Newer samples overtake those in a spool that cannot be read. What was sent while the disk failed is unknown
  * after a kill. In both cases, where the clock went back, the next samples may have time stamps of others. */
 static bool is_in_order(const struct sim_node *a)
 {
@@ -345,13 +345,14 @@ static void tsdb_take(const struct wire_request *rq, const struct sim_node *a, i
         if (one->arrived)
             check_repeated(one, a);
         /* After a power cut, what was rejected may be sent again. */
-        if (!one->arrived && !one->excused && in_order && wire->at <= s->order_ms)
+        if (!one->arrived && !one->excused && in_order && !fleet_elects(a) && wire->at <= s->order_ms)
             violated("a%d sent a %s out of order, %lld ms after the last", a->id,
                      wire->bits == RW_STALE_BITS ? "stale marker" : "sample",
                      (long long)(wire->at - s->order_ms));
         if (wire->at > s->order_ms || (!one->arrived && !in_order))
             s->order_ms = wire->at;
-        s->marker_lost |= !in_order && wire->bits == RW_STALE_BITS && wire->at < s->last_ms;
+        s->marker_lost |=
+            (!in_order || fleet_elects(a)) && wire->bits == RW_STALE_BITS && wire->at < s->last_ms;
         one->arrived = true;
         if (!universe.answer_is_lost)
             tsdb_acknowledge(one, a, answer_at);
@@ -516,12 +517,18 @@ void tsdb_check_end(void)
         const struct series_state *s = &t.series[i];
         const struct lane_state *lane = &t.lanes[s->lane];
         const struct sim_node *a = &universe.nodes[s->agent];
+        const struct sim_node *took = &universe.nodes[s->lane / SCORERS];
         bool active = s->batch == lane->batch && !lane->ended && (fleet_scorers(a) >> s->lane % SCORERS & 1);
 
+        bool elects = fleet_elects(took), reopened = took->was_killed || elects;
+        bool unknown = reopened && (took->disk_failed || disk_has_failed(took->process->disk));
+
+        if (elects && !fleet_leads(took))
+            continue; /* the series go on elsewhere, or another replica has ended them */
         if (active && (s->last_bits == RW_STALE_BITS || s->last_ms == INT64_MIN))
             violated("a%d: an active series ends with a stale marker", s->agent);
         if (!active && s->last_ms != INT64_MIN && s->last_bits != RW_STALE_BITS && !s->marker_lost &&
-            !(a->was_killed && a->disk_failed))
+            !unknown)
             violated("a%d: a series of s%u that ended has no stale marker: the last sample, of round %llu of "
                      "%llu, has %lld",
                      s->agent, s->lane % SCORERS, (unsigned long long)s->batch,

@@ -168,7 +168,8 @@ static void agent_write_config(struct sim_node *a)
 {
     struct disk *disk = a->process ? a->process->disk : a->disk;
     BUF_AUTO(text, 16 << 10);
-    int r = buf_printf(&text, "{\"clusterName\":\"c%d\",\"storagePath\":\"/u/data\",\"summaries\":[", a->id);
+    int r =
+        buf_printf(&text, "{\"clusterName\":\"c%d\",\"storagePath\":\"/u/data\",\"summaries\":[", a->cluster);
 
     for (unsigned i = 0, n = 0; i < universe.n_scorers && !universe.has_kube; i++)
         if (a->scorers >> i & 1)
@@ -238,16 +239,6 @@ void node_poll(struct sim_node *a)
     loop_timer_set(a->process->loop, &a->poll, loop_now(a->process->loop));
 }
 
-static const struct agent_kube_options agent_kube_flags[AGENTS] = {
-#define FLAGS(name)                                                                       \
-    {                                                                                     \
-        .hub_kubeconfig = "/u/hub.kubeconfig", .managed_kubeconfig = "/u/own.kubeconfig", \
-        .cluster_name = name, .addon_namespace = "dynamic-scoring"                        \
-    }
-    FLAGS("c0"), FLAGS("c1"), FLAGS("c2"), FLAGS("c3"), FLAGS("c4"),
-#undef FLAGS
-};
-
 /* As controller/cmd_agent.c does it, without HTTP server. */
 static void *agent_main(void *arg)
 {
@@ -261,7 +252,14 @@ static void *agent_main(void *arg)
         violated("no agent");
     a->remote_write = rw_sink_new(a->agent);
     if (universe.has_kube)
-        a->kube = agent_kube_new(a->agent, &agent_kube_flags[a->id], true);
+        a->kube = agent_kube_new(
+            a->agent,
+            &(struct agent_kube_options){.hub_kubeconfig = "/u/hub.kubeconfig",
+                                         .managed_kubeconfig = "/u/own.kubeconfig",
+                                         .cluster_name = (const char *const[]){"c0", "c1"}[a->cluster],
+                                         .addon_namespace = "dynamic-scoring",
+                                         .leader_elect = fleet_elects(a)},
+            true);
     agent_set_hooks(a->agent, &(struct agent_hooks){.config = agent_on_config,
                                                     .render = agent_on_render,
                                                     .arg = a,
@@ -407,24 +405,37 @@ static void fault_node(struct sim_node *a)
     disk_set_faults(a->process->disk, &universe.disk, f.bad_disk);
 }
 
-/* An agent that is stopping sends what is left, for seconds, and no longer updates its page. */
-static void look_at_page(struct sim_node *a)
+/* An agent that is stopping sends what is left, for seconds, and no longer updates its page. Returns whether
+ * it shows scores. */
+static bool look_at_page(struct sim_node *a)
 {
     BUF_AUTO(text, 4 << 20);
+    bool shows = false;
 
     if (!a->process || a->process->dead || !a->agent || a->wants_stop ||
         sim_now_ms < a->process->stands_until + 1000 || page_print(agent_state(a->agent)->page, &text) < 0 ||
         buf_putc(&text, '\0') < 0)
-        return;
+        return false;
     check_secrets(buf_str(&text), "/metrics");
     for (const char *line = text.p; (line = strstr(line, "\ndynamic_score{")); line++) {
         unsigned score = (unsigned)strtoul(strstr(line, "} ") + 2, NULL, 10) % MAX_SCORES;
         int64_t age = sim_now_ms - universe.score_at[score];
 
+        shows = true;
         if (age >
             4000 * (int64_t)universe.interval_s + LOOP_MS) /* three of the longest rounds, and the round */
             violated("a%d shows a score of %lld ms ago", a->id, (long long)age);
     }
+    return shows;
+}
+
+static void look_at_pages(void)
+{
+    int shows[AGENTS] = {0};
+
+    for (int i = 0; i < universe.n_agents; i++)
+        if (look_at_page(&universe.nodes[i]) && ++shows[universe.nodes[i].cluster] > 1)
+            violated("two replicas show scores");
 }
 
 static void nodes_go_on(void)
@@ -465,8 +476,7 @@ static void between_steps(void)
     nodes_go_on();
     if (sim_now_ms >= f.next_look) {
         f.next_look = sim_now_ms + 20000;
-        for (int i = 0; i < universe.n_agents; i++)
-            look_at_page(&universe.nodes[i]);
+        look_at_pages();
     }
     tsdb_tick();
     if (universe.has_kube) {
@@ -526,6 +536,8 @@ static void check_end(void)
         struct out o = out_begin(&text);
         const char *found;
 
+        if (fleet_elects(&universe.nodes[i]) && !fleet_leads(&universe.nodes[i]))
+            continue;
         rw_sink_json(universe.nodes[i].remote_write, &o);
         found = out_end(&o) == 0 && buf_putc(&text, '\0') == 0 ? strstr(text.p, key) : NULL;
         if (!found || strtoull(found + strlen(key), NULL, 10) > 64)
@@ -537,15 +549,20 @@ static void check_end(void)
 
 int64_t world_run(uint64_t seed)
 {
-    struct stream setup;
+    struct stream setup, replicas;
 
     stream_init(&setup, seed, "setup");
+    stream_init(&replicas, seed, "replicas");
     stream_init(&universe.faults, seed, "faults");
     stream_init(&universe.network, seed, "network");
     stream_init(&universe.disk, seed, "disk");
     stream_init(&universe.answers, seed, "answers");
     universe.has_kube = stream_chance(&setup, 300) || planted >= PLANT_SAME_VALIDITY;
-    universe.n_agents = !universe.has_kube && stream_chance(&setup, 500) ? AGENTS : universe.has_kube ? 2 : 3;
+    universe.has_replicas = universe.has_kube && stream_chance(&replicas, 500);
+    universe.n_clusters = !universe.has_kube && stream_chance(&setup, 500) ? AGENTS
+                          : universe.has_kube                              ? 2
+                                                                           : 3;
+    universe.n_agents = universe.n_clusters + universe.has_replicas;
     universe.n_nodes = universe.n_agents + (universe.has_kube ? CONTROLLERS : 0);
     universe.n_scorers = universe.n_agents == AGENTS ? 1 : SCORERS;
     universe.n_scores = universe.has_kube ? FEW_SCORES : MAX_SCORES;
@@ -559,6 +576,7 @@ int64_t world_run(uint64_t seed)
         struct sim_node *a = &universe.nodes[i];
 
         a->id = i;
+        a->cluster = i < universe.n_clusters ? i : 0;
         a->scorers = (1u << universe.n_scorers) - 1;
         a->disk = disk_new();
         (void)snprintf(a->token, sizeof(a->token), "token-of-a%d-%08llx", i,

@@ -37,7 +37,7 @@ enum {
 
 /* An agent, or behind them a controller. */
 struct sim_node {
-    int id;
+    int id, cluster;         /* an agent's; two of them may be replicas on one */
     struct process *process; /* NULL: down */
     struct disk *disk;       /* while it is down */
     struct disk *left;       /* by a process that was killed within a call */
@@ -61,6 +61,7 @@ struct sim_node {
     char token[TOKEN_BYTES];
     /* A controller */
     struct hub *hub;
+    int64_t leads_since; /* and a replica */
     /* For API servers: the token in the kubeconfig, and the one before until it ends. */
     unsigned kube_token;
     int64_t old_token_until, kube_minute;
@@ -68,10 +69,11 @@ struct sim_node {
 };
 
 extern struct world {
-    int n_agents, n_nodes;
+    int n_clusters, n_agents, n_nodes;
     unsigned n_scorers, more_series, interval_s, n_scores;
     const char *protocol;
-    bool has_kube; /* scorers come from the hub */
+    bool has_kube;     /* scorers come from the hub */
+    bool has_replicas; /* on cluster 0 */
     struct sim_node nodes[NODES];
     struct stream faults, network, disk, answers;
     int64_t score_at[MAX_SCORES]; /* when a scoring API last gave this score */
@@ -100,7 +102,7 @@ void tsdb_check_end(void);
 
 /* ---- kube.c ---- */
 
-/* The cluster of agent i has API server i. */
+/* Cluster i has API server i. */
 enum { HUB_SERVER = AGENTS, KUBE_SERVERS };
 
 /* One call, and what it is about. */
@@ -147,4 +149,7 @@ bool fleet_knows_token(struct sim_node *n, const char *authorization);
 void fleet_check_ask(const struct kube_ask *a, const json_t *before, const json_t *after);
 /* What the controller's part of the scoring APIs is asked for; false if it is not. */
 bool fleet_serve_api(const struct request *rq, struct response *r);
+/* Of nodes that elect a leader, at most one leads. */
+bool fleet_elects(const struct sim_node *n);
+bool fleet_leads(const struct sim_node *n);
 void *controller_main(void *arg);
