@@ -263,7 +263,7 @@ static void write_on_created(struct kube_object *o, struct kube_answer *a)
 {
     struct slot *s = write_slot(o);
 
-    s->unsure = a->verdict == KUBE_RETRY;
+    s->unsure = a->verdict == KUBE_RETRY || a->verdict == KUBE_EXISTS;
     if (a->verdict == KUBE_EXISTS) {
         write_get_owner(s);
     } else if (a->verdict != KUBE_OK) { /* not found: the namespace */

@@ -148,6 +148,29 @@ static void leaves_what_another_has_created_meanwhile(void **state)
     lose_a_create(*state, "ns/other", false);
 }
 
+/* It was there already, and the question whose it is had no answer before the scorer was gone. */
+static void deletes_what_an_earlier_life_left_behind(void **state)
+{
+    struct world *w = *state;
+
+    begin(w, "");
+    push_scores(w, 41.9);
+    push(w, SCORES, 409, "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\",\"code\":409}");
+    push(w, SCORES, 504, "{\"kind\":\"Status\",\"reason\":\"Timeout\",\"code\":504}");
+    add_scorer(w, "");
+    round_to(w, 2000);
+    assert_asked(w, 4, "GET " SCORES "/my-score");
+    fake_kube_idle(w->f);
+    placement_sync(w->placement, NULL, 0);
+    assert_int_equal(placement_behind(w->placement), 1);
+    push(w, SCORES, 200, fake_kube_text(w->f, OWNED, "my-score", "ns/addon", "{}"));
+    push(w, SCORES, 200, "{}");
+    fake_kube_advance(w->f, 3000);
+    assert_asked(w, 6, "DELETE " SCORES "/my-score");
+    fake_kube_idle(w->f);
+    assert_int_equal(placement_behind(w->placement), 0);
+}
+
 static void keeps_valid_scores_when_the_first_round_after_a_restart_fails(void **state)
 {
     struct world *w = *state;
@@ -267,6 +290,7 @@ int main(void)
         TEST(deletes_objects_without_a_scorer),
         TEST(deletes_what_a_create_left_behind),
         TEST(leaves_what_another_has_created_meanwhile),
+        TEST(deletes_what_an_earlier_life_left_behind),
         TEST(keeps_valid_scores_when_the_first_round_after_a_restart_fails),
         TEST(keeps_the_last_scores_of_an_empty_result_then_falls_back),
         TEST(falls_back_to_the_one_item_of_a_scorer_that_never_had_any),
