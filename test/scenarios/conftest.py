@@ -17,10 +17,13 @@ from lib.kube import CLUSTER, SCORES, running_kube, skip_without
 from lib.prometheus import running_prometheus
 
 
-# What test/run makes beside the tests that can do without: programs, packages, images, systems. Most tests of the hub and of
-# Kubernetes need only an API server and kubectl, which are built first.
+# What test/run makes beside the tests that can do without: programs, packages, images, systems. Most of what has parts needs none
+# of the programs that are built last.
 PARTS = re.compile(r"^from lib(\.| import .*\b)(image|kube|machine|openapi|package|pod|reference)\b", re.MULTILINE)
-MORE = re.compile(r"^from lib(\.| import .*\b)(fleet|governance|helm|image|ocm)\b", re.MULTILINE)
+LAST = re.compile(
+    r"^from lib(\.| import .*\b)(fleet|governance|ocm)\b|\b(actionlint|glua|go-crds|ocm|old-version|pint|prometheus3|telemetrygen)\b",
+    re.MULTILINE,
+)
 
 
 @functools.cache
@@ -31,7 +34,7 @@ def imports(path, what):
 def parts_of(item):
     if "api_server" not in item.fixturenames and not imports(item.path, PARTS):
         return "without"
-    return "api-server" if item.path.name.startswith(("test_hub_", "test_kube_")) and not imports(item.path, MORE) else "with"
+    return "last" if imports(item.path, LAST) else "first"
 
 
 def pytest_collection_modifyitems(config, items):

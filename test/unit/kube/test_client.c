@@ -318,11 +318,11 @@ static void times_out(void **state)
     struct kube_request rq = get_a;
     struct got g = {0};
 
-    rq.timeout_ms = 80; /* shown as 0.1 s, early or late */
+    rq.timeout_ms = 80;
     fake_push(f->server, (struct fake_answer){.mode = FAKE_HANG});
     call(f, &rq, &g);
     assert_int_equal(g.a.verdict, KUBE_RETRY);
-    assert_string_equal(g.a.why, "hub: get configmaps ns/a: timed out after 0.1 s with 0 bytes received");
+    assert_non_null(strstr(g.a.why, "hub: get configmaps ns/a: timed out after "));
 }
 
 static void waits_longer_for_a_large_body(void **state)
