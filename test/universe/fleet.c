@@ -1,5 +1,6 @@
 /* Owns what Open Cluster Management and its users do on the API servers, and what must hold there: who may
  * write what, one leader, scores that are as young as validUntil says, and a hub that all agree with. */
+#include "controller/hub/pages/web.h"
 #include "controller/hub/rules/rules.h"
 #include "controller/hub/state/state.h"
 #include "controller/kube/json.h"
@@ -482,7 +483,7 @@ bool fleet_serve_api(const struct request *rq, struct response *r)
     return true;
 }
 
-/* ---- The controller, as controller/cmd_controller.c has it, without pages ---- */
+/* ---- The controller, as controller/cmd_controller.c has it ---- */
 
 void *controller_main(void *arg)
 {
@@ -496,7 +497,8 @@ void *controller_main(void *arg)
         .leader_elect = true,
         .api_qps = 200,
         .api_burst = 400};
-    char identity[KUBE_IDENTITY_BYTES];
+    struct site_options pages = {.listen = (const char *const[]){":8080"}, .n_listen = 1};
+    char identity[KUBE_IDENTITY_BYTES], *why;
 
     if (loop_new(&p->loop, &clock_system) < 0)
         violated("no loop");
@@ -507,9 +509,14 @@ void *controller_main(void *arg)
     o.kube = kube_new(p->loop, o.http, "hub", "/u/hub.kubeconfig");
     o.metrics = metrics_new(METRIC_OWNER_LOOP);
     n->hub = hub_new(&o);
+    pages.access.loop = p->loop;
+    pages.access.metrics = o.metrics;
+    if (hub_web_start(&n->site, n->hub, &pages, &why) < 0)
+        violated("a%d serves no pages: %s", n->id, why);
     node_poll(n);
     if (!p->dead)
         (void)loop_run(p->loop);
+    n->site = site_stop(n->site, 0);
     n->hub = hub_free(n->hub);
     loop_timer_clear(p->loop, &n->poll);
     o.kube = kube_free(o.kube);

@@ -3,11 +3,12 @@
  * sim.c    time, randomness, threads as strands that take turns: `--wrap` puts them in the place of the C
  *          library's functions, so that the product runs as it is, loop and HTTP client included
  * net.c    the same for libcurl's
+ * httpd.c  the same for the HTTP server's
  * disk.c   a disk that forgets at a power cut what was not synced, tears it, fills up, and fails
  * world.h  agents, controllers, and the servers around them; faults and oracles
  * main.c   runs seeds, each in a process of its own
  *
- * Not simulated: the HTTP server. */
+ * Not simulated: connections to the program's own HTTP server, and upgrades, as there is one program. */
 #pragma once
 
 #include "exporter/base/buf.h"
@@ -207,6 +208,9 @@ void world_serve(const struct request *rq, struct response *ret);
 void world_on_log(struct str line);
 /* The process that runs is killed within a call on a file. */
 void world_on_kill_in_call(void);
+
+/* What the HTTP server of the running strand's process answers, its body in *ret. On its loop. */
+unsigned sim_ask(const char *method, const char *path, struct buf *ret);
 
 /* ---- The disk ---- */
 

@@ -322,7 +322,7 @@ static void check_repeated(const struct taken *one, const struct sim_node *a)
                  (long long)(sim_now_ms - b->done_at));
 }
 
-/* The last samples of a replica arrive after those of the next. Newer samples overtake those in a spool that cannot be read. What was sent while the disk failed is unknown
+/* Newer samples overtake those in a spool that cannot be read. What was sent while the disk failed is unknown
  * after a kill. In both cases, where the clock went back, the next samples may have time stamps of others. */
 static bool is_in_order(const struct sim_node *a)
 {
@@ -344,7 +344,7 @@ static void tsdb_take(const struct wire_request *rq, const struct sim_node *a, i
             violated("a%d sent another value for a sample", a->id);
         if (one->arrived)
             check_repeated(one, a);
-        /* After a power cut, what was rejected may be sent again. */
+        /* After a power cut, what was rejected may be sent again; a replica sends its last samples late. */
         if (!one->arrived && !one->excused && in_order && !fleet_elects(a) && wire->at <= s->order_ms)
             violated("a%d sent a %s out of order, %lld ms after the last", a->id,
                      wire->bits == RW_STALE_BITS ? "stale marker" : "sample",

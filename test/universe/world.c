@@ -12,6 +12,7 @@
 #include "exporter/metric/page.h"
 #include "exporter/score/round.h"
 #include "exporter/ui/out.h"
+#include "exporter/ui/site.h"
 #include "remotewrite/config.h"
 #include "remotewrite/sink.h"
 #include "test/universe/sim.h"
@@ -20,6 +21,8 @@
 
 enum {
     MORE_SERIES = 6,
+    POLL_MS = 1000,
+    LOOK_MS = 20 * 1000,
     FEW_SCORES = 100, /* of those that AddOnPlacementScores show */
 };
 
@@ -28,7 +31,7 @@ struct world universe;
 static struct {
     unsigned bad_network, bad_disk, kills; /* per mille */
     unsigned variant;
-    int64_t next_fault, next_look;
+    int64_t next_fault;
 } f;
 
 void respond(struct response *r, long status, const char *text, enum reached what)
@@ -213,6 +216,63 @@ static void node_on_stopped(void *arg)
     loop_stop(((struct sim_node *)arg)->process->loop);
 }
 
+static bool shows_scores(const struct sim_node *a)
+{
+    BUF_AUTO(text, 4 << 20);
+
+    return a->process && !a->process->dead && a->agent && !a->wants_stop &&
+           sim_now_ms > a->process->stands_until + POLL_MS &&
+           page_print(agent_state(a->agent)->page, &text) == 0 && buf_putc(&text, '\0') == 0 &&
+           strstr(text.p, "\ndynamic_score{");
+}
+
+/* No score is older than three of the longest rounds and one more; of two replicas one shows scores. */
+static void look_at_scores(struct sim_node *a, const char *text)
+{
+    bool shows = false;
+
+    for (const char *line = text; (line = strstr(line, "\ndynamic_score{")); line++) {
+        unsigned score = (unsigned)strtoul(strstr(line, "} ") + 2, NULL, 10) % MAX_SCORES;
+        int64_t age = sim_now_ms - universe.score_at[score];
+
+        shows = true;
+        if (age > 4000 * (int64_t)universe.interval_s + LOOP_MS)
+            violated("a%d shows a score of %lld ms ago", a->id, (long long)age);
+    }
+    for (int i = 0; i < universe.n_agents && shows; i++)
+        if (universe.nodes[i].cluster == a->cluster && i != a->id && shows_scores(&universe.nodes[i]))
+            violated("a%d and a%d show scores", a->id, i);
+}
+
+/* What Prometheus, a browser and an operator ask for. */
+static void look_at_node(struct sim_node *a)
+{
+    bool reload = a->wants_reload && a->agent;
+    const char *page = reload ? "/-/reload" : a->looks % 2 ? "/api/v1/status" : "/metrics";
+    BUF_AUTO(text, 16 << 20);
+    unsigned status;
+
+    if (a->process->dead ||
+        (!reload && (sim_now_ms < a->look_at || sim_now_ms < a->process->stands_until + POLL_MS)))
+        return;
+    status = sim_ask(reload ? "POST" : "GET", page, &text);
+    if (status != 200 || buf_putc(&text, '\0') < 0)
+        violated("a%d answers %s with %u: %s", a->id, page, status, text.p);
+    check_secrets(buf_str(&text), page);
+    if (strcmp(page, "/metrics") == 0)
+        look_at_scores(a, text.p);
+    if (strcmp(page, "/api/v1/status") == 0) {
+        json_auto_t *tree = json_loads(text.p, 0, NULL);
+
+        if (!tree)
+            violated("a%d has a status that is no JSON: %s", a->id, text.p);
+    }
+    if (reload)
+        return;
+    a->looks++;
+    a->look_at = sim_now_ms + LOOK_MS;
+}
+
 static void node_on_poll(struct timer *t)
 {
     struct sim_node *a = CONTAINER_OF(t, struct sim_node, poll);
@@ -227,10 +287,9 @@ static void node_on_poll(struct timer *t)
             loop_stop(loop);
         return;
     }
-    if (a->wants_reload && a->agent && agent_reload(a->agent, NULL) < 0)
-        violated("a%d rejects its configuration", a->id);
+    look_at_node(a);
     a->wants_reload = false;
-    loop_timer_set(loop, t, mono_add(loop_now(loop), 1000));
+    loop_timer_set(loop, t, mono_add(loop_now(loop), POLL_MS));
 }
 
 void node_poll(struct sim_node *a)
@@ -239,11 +298,13 @@ void node_poll(struct sim_node *a)
     loop_timer_set(a->process->loop, &a->poll, loop_now(a->process->loop));
 }
 
-/* As controller/cmd_agent.c does it, without HTTP server. */
+/* As controller/cmd_agent.c does it. */
 static void *agent_main(void *arg)
 {
     struct sim_node *a = arg;
     struct process *p = a->process;
+    struct site_options pages = {.n_listen = 1};
+    char *why;
 
     if (loop_new(&p->loop, &clock_system) < 0)
         violated("no loop");
@@ -266,9 +327,13 @@ static void *agent_main(void *arg)
                                                     .secrets = a->kube ? agent_kube_secrets(a->kube) : NULL});
     if ((a->kube ? agent_kube_start(a->kube) : agent_reload(a->agent, NULL)) < 0)
         violated("a%d rejects its configuration", a->id);
+    if (web_start(&a->site, a->agent, &pages, true, &why) < 0)
+        violated("a%d serves no pages: %s", a->id, why);
     node_poll(a);
     if (!p->dead)
         (void)loop_run(p->loop);
+    agent_set_access(a->agent, NULL);
+    a->site = site_stop(a->site, 0);
     agent_set_hooks(a->agent, NULL);
     a->kube = agent_kube_free(a->kube);
     a->remote_write = rw_sink_stop(a->remote_write, p->dead ? 0 : FLUSH_MS);
@@ -405,39 +470,6 @@ static void fault_node(struct sim_node *a)
     disk_set_faults(a->process->disk, &universe.disk, f.bad_disk);
 }
 
-/* An agent that is stopping sends what is left, for seconds, and no longer updates its page. Returns whether
- * it shows scores. */
-static bool look_at_page(struct sim_node *a)
-{
-    BUF_AUTO(text, 4 << 20);
-    bool shows = false;
-
-    if (!a->process || a->process->dead || !a->agent || a->wants_stop ||
-        sim_now_ms < a->process->stands_until + 1000 || page_print(agent_state(a->agent)->page, &text) < 0 ||
-        buf_putc(&text, '\0') < 0)
-        return false;
-    check_secrets(buf_str(&text), "/metrics");
-    for (const char *line = text.p; (line = strstr(line, "\ndynamic_score{")); line++) {
-        unsigned score = (unsigned)strtoul(strstr(line, "} ") + 2, NULL, 10) % MAX_SCORES;
-        int64_t age = sim_now_ms - universe.score_at[score];
-
-        shows = true;
-        if (age >
-            4000 * (int64_t)universe.interval_s + LOOP_MS) /* three of the longest rounds, and the round */
-            violated("a%d shows a score of %lld ms ago", a->id, (long long)age);
-    }
-    return shows;
-}
-
-static void look_at_pages(void)
-{
-    int shows[AGENTS] = {0};
-
-    for (int i = 0; i < universe.n_agents; i++)
-        if (look_at_page(&universe.nodes[i]) && ++shows[universe.nodes[i].cluster] > 1)
-            violated("two replicas show scores");
-}
-
 static void nodes_go_on(void)
 {
     for (int i = 0; i < universe.n_nodes; i++) {
@@ -474,10 +506,6 @@ static void fault(void)
 static void between_steps(void)
 {
     nodes_go_on();
-    if (sim_now_ms >= f.next_look) {
-        f.next_look = sim_now_ms + 20000;
-        look_at_pages();
-    }
     tsdb_tick();
     if (universe.has_kube) {
         kube_tick();

@@ -54,6 +54,9 @@ struct sim_node {
     struct agent *agent;
     struct agent_options options;
     struct rw_sink *remote_write;
+    struct site *site;
+    unsigned looks; /* of the client that asks for its pages */
+    int64_t look_at;
     struct agent_kube *kube; /* with API servers only */
     int64_t not_before, minute;
     unsigned requests; /* in this minute, to a TSDB in trouble */
