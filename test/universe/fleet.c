@@ -9,6 +9,7 @@
 #include "exporter/base/def.h"
 #include "exporter/http/http.h"
 #include "exporter/metric/metrics.h"
+#include "exporter/ui/site.h"
 #include "test/universe/sim.h"
 #include "test/universe/world.h"
 
