@@ -504,7 +504,7 @@ static void inbox_put(struct endpoint *e, struct endpoint_item item)
 
     *i = item;
     (void)pthread_mutex_lock(&e->lock);
-    /* What is small is always accepted: without a withdrawal the series would stay active. */
+    /* Small items are always accepted: a lost withdrawal would leave its series active. */
     if (i->bytes && e->inbox_items &&
         (e->inbox_items >= INBOX_MAX_ITEMS || e->inbox_bytes + i->bytes > INBOX_MAX_BYTES)) {
         e->busy += samples;

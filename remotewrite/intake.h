@@ -29,7 +29,7 @@ void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms);
 /* All that was taken is then on disk, or in memory if that fails; what cannot be queued counts as dropped. */
 void intake_commit(struct intake *in);
 
-/* What was taken counts as of a previous run from now on. */
+/* Treats all series taken so far as those of a previous run. */
 void intake_resume(struct intake *in);
 /* Queues stale markers for series of the previous run that are not back in INTAKE_GRACE_MS on `now`. */
 void intake_grace(struct intake *in, mono_ms now, int64_t at_ms);

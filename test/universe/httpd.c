@@ -1,5 +1,5 @@
-/* In the place of the HTTP server, for which the linker takes these first: a client that the world plays
- * asks on the loop, and the routes of the program answer. */
+/* Replaces the HTTP server (the linker takes these definitions first): a simulated client calls the
+ * program's own routes on its loop. */
 #include "exporter/http/httpd.h"
 
 #include "exporter/base/buf.h"

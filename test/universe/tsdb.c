@@ -519,7 +519,6 @@ void tsdb_check_end(void)
         const struct sim_node *a = &universe.nodes[s->agent];
         const struct sim_node *took = &universe.nodes[s->lane / SCORERS];
         bool active = s->batch == lane->batch && !lane->ended && (fleet_scorers(a) >> s->lane % SCORERS & 1);
-
         bool elects = fleet_elects(took), reopened = took->was_killed || elects;
         bool unknown = reopened && (took->disk_failed || disk_has_failed(took->process->disk));
 

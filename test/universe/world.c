@@ -256,7 +256,7 @@ static void look_at_node(struct sim_node *a)
         (!reload && (sim_now_ms < a->look_at || sim_now_ms < a->process->stands_until + POLL_MS)))
         return;
     status = sim_ask(reload ? "POST" : "GET", page, &text);
-    if (status != 200 || buf_putc(&text, '\0') < 0)
+    if (buf_putc(&text, '\0') < 0 || status != 200)
         violated("a%d answers %s with %u: %s", a->id, page, status, text.p);
     check_secrets(buf_str(&text), page);
     if (strcmp(page, "/metrics") == 0)

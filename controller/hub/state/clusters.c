@@ -189,7 +189,7 @@ void hub_cluster_reconcile(struct hub *h, struct hub_cluster *c)
         if (c->behind && hub_cluster_target(h, c) == TARGET_WORK)
             metric_observe(h->o.metrics, METRIC_HUB_DISTRIBUTION, LV_NONE,
                            (double)mono_diff(c->behind_since, now) / 1000);
-        if (c->behind) /* bodies and connections by the dozen are not needed until the next roll-out */
+        if (c->behind) /* bodies and connections of a roll-out are free until the next one */
             loop_trim_memory(h->o.loop, TRIM_MS);
         c->behind = false;
         work_forgive(c);

@@ -323,6 +323,7 @@ static void times_out(void **state)
     call(f, &rq, &g);
     assert_int_equal(g.a.verdict, KUBE_RETRY);
     assert_non_null(strstr(g.a.why, "hub: get configmaps ns/a: timed out after "));
+    assert_non_null(strstr(g.a.why, " s with 0 bytes received"));
 }
 
 static void waits_longer_for_a_large_body(void **state)

@@ -148,7 +148,7 @@ static void leaves_what_another_has_created_meanwhile(void **state)
     lose_a_create(*state, "ns/other", false);
 }
 
-/* It was there already, and the question whose it is had no answer before the scorer was gone. */
+/* The object exists already, and the scorer is removed before a GET has told whose it is. */
 static void deletes_what_an_earlier_life_left_behind(void **state)
 {
     struct world *w = *state;
