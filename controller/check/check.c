@@ -476,7 +476,7 @@ static void reading_make(struct reading *ret, const struct check *c, struct str 
     if (ret->error != ROUND_OK)
         return;
     reading_scan(body, ret->odd_label);
-    (void)!batch_seal(b, (unix_ms){0}, &ret->batch, &ret->duplicates);
+    batch_seal(b, (unix_ms){0}, &ret->batch, &ret->duplicates);
     for (size_t i = 0; i < series_count(ret->batch->set); i++)
         ret->not_finite += isfinite(ret->batch->values[i]) ? 0 : 1;
 }

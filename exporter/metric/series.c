@@ -13,26 +13,25 @@
 
 /* ---- Sets of series ---- */
 
-/* The tag is the lower half of the name's hash. It says where the slot belongs and ends most mismatches
- * before names are compared, so a table is made from another one without reading a name. */
-struct series_slot {
-    uint32_t series; /* index + 1; 0: free */
-    uint32_t tag;
+/* A series' record is its name followed by its labels, each a varint `length in the name << 1 | escaped`;
+ * for an escaped value a varint length and the unescaped value follow. */
+struct series_place {
+    const char *record;
+    uint32_t name_n, n; /* bytes of the name, and of all */
 };
 
-/* Where a series' record is in the text. A record is the name followed by its labels, each a varint `length
- * in the name << 1 | escaped`; for an escaped value a varint length and the unescaped value follow. */
-struct series_place {
-    uint32_t name, labels;
+/* Records, back to back. Sets share texts: when few series come and go, only the new ones are written. */
+struct series_text {
+    unsigned refs;      /* atomic */
+    struct buf records; /* never grows: places point into it */
 };
 
 struct series_set {
     unsigned refs; /* atomic */
     size_t n, cap, names_bytes;
-    struct buf text;            /* the records, back to back */
-    struct series_place *place; /* n + 1 of them: the last one's name is the end of the text */
-    struct series_slot *slots;
-    size_t mask;
+    struct series_place *place;
+    struct series_text **texts;  /* where the records are */
+    size_t n_texts, texts_bytes; /* texts_bytes: allocated for all of them */
 };
 
 const struct str ds_label_names[DS_LABELS] = {
@@ -59,63 +58,25 @@ struct series_set *series_set_ref(struct series_set *s)
     return s;
 }
 
+static void series_set_drop_texts(struct series_set *s)
+{
+    for (size_t i = 0; i < s->n_texts; i++)
+        if (__atomic_sub_fetch(&s->texts[i]->refs, 1, __ATOMIC_ACQ_REL) == 0) {
+            buf_done(&s->texts[i]->records);
+            free(s->texts[i]);
+        }
+    free(TAKE_PTR(s->texts));
+    s->n_texts = s->texts_bytes = 0;
+}
+
 struct series_set *series_set_unref(struct series_set *s)
 {
     if (s && __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) == 0) {
-        buf_done(&s->text);
+        series_set_drop_texts(s);
         free(s->place);
-        free(s->slots);
         free(s);
     }
     return NULL;
-}
-
-/* The slot of the name, or the free one where it belongs. */
-static struct series_slot *series_set_slot(const struct series_set *s, struct str name, uint32_t tag)
-{
-    size_t i = tag & s->mask;
-
-    for (; s->slots[i].series; i = (i + 1) & s->mask)
-        if (s->slots[i].tag == tag && str_eq(series_name(s, s->slots[i].series - 1), name))
-            break;
-    return &s->slots[i];
-}
-
-/* Takes over the slots of another set, whose series become moved[series], or UINT32_MAX if they have gone.
- * NULL: all stay. In the order of that table: neighbours go to neighbours. */
-static void series_set_take_slots(struct series_set *s, const struct series_set *other, const uint32_t *moved)
-{
-    for (size_t k = 0; k <= other->mask; k++) {
-        size_t i = other->slots[k].tag & s->mask;
-        uint32_t series = other->slots[k].series;
-
-        if (series && moved)
-            series = moved[series - 1] + 1; /* 0 if it has gone */
-        if (!series)
-            continue;
-        while (s->slots[i].series)
-            i = (i + 1) & s->mask;
-        s->slots[i] = (struct series_slot){.series = series, .tag = other->slots[k].tag};
-    }
-}
-
-/* Makes room for n series in all. */
-static void series_set_reserve(struct series_set *s, size_t n)
-{
-    const struct series_set was = *s;
-    size_t most = 8;
-
-    while (most < n + n / 2)
-        most *= 2;
-    s->cap = n;
-    s->place = xreallocarray(s->place, n + 1, sizeof(*s->place));
-    if (was.slots && was.mask == most - 1)
-        return;
-    s->mask = most - 1;
-    s->slots = xcalloc(most, sizeof(*s->slots));
-    if (was.slots)
-        series_set_take_slots(s, &was, NULL);
-    free(was.slots);
 }
 
 /* An empty set with room for n series. */
@@ -123,11 +84,45 @@ static struct series_set *series_set_new(size_t n)
 {
     struct series_set *s = xcalloc(1, sizeof(*s));
 
-    s->refs = 1;
-    buf_init(&s->text, UINT32_MAX);
-    series_set_reserve(s, n);
-    s->place[0].name = 0;
+    *s = (struct series_set){.refs = 1, .cap = n, .place = xcalloc(size_max(n, 1), sizeof(*s->place))};
     return s;
+}
+
+/* Takes over a reference of the text. */
+static void series_set_hold(struct series_set *s, struct series_text *text)
+{
+    s->texts = xreallocarray(s->texts, s->n_texts + 1, sizeof(*s->texts));
+    s->texts[s->n_texts++] = text;
+    s->texts_bytes += text->records.cap;
+}
+
+static void series_set_share_texts(struct series_set *s, const struct series_set *other)
+{
+    for (size_t i = 0; i < other->n_texts; i++) {
+        (void)__atomic_add_fetch(&other->texts[i]->refs, 1, __ATOMIC_RELAXED);
+        series_set_hold(s, other->texts[i]);
+    }
+}
+
+static struct buf *series_set_add_text(struct series_set *s, size_t cap)
+{
+    struct series_text *text = xmalloc(sizeof(*text));
+
+    *text = (struct series_text){.refs = 1, .records = {.max = cap}};
+    if (buf_room(&text->records, cap, &(char *){NULL}) < 0)
+        memory_exhausted(cap);
+    series_set_hold(s, text);
+    return &text->records;
+}
+
+/* Room for a record of at most n bytes in the last text, or in a new one; `first`: the size of the first. */
+static char *series_set_room(struct series_set *s, size_t n, size_t first)
+{
+    struct buf *last = s->n_texts ? &s->texts[s->n_texts - 1]->records : NULL;
+
+    if (!last || last->cap - last->n < n)
+        last = series_set_add_text(s, size_max(n, s->texts_bytes ?: first));
+    return last->p + last->n;
 }
 
 /* Writes the labels part of a record and returns its end. */
@@ -146,52 +141,44 @@ static char *put_labels(char *to, const struct str values[DS_LABELS], unsigned e
     return to;
 }
 
-/* Appends a series whose name of name_n bytes was just written behind the text; `escapes` as in struct
- * batch_labels. -EFBIG, -ENOMEM. */
-static int series_set_append(struct series_set *s, struct series_slot *slot, uint32_t tag, size_t name_n,
-                             const struct str values[DS_LABELS], unsigned escapes)
+/* Appends a series whose name was just written to the room for its record; `escapes` as in struct
+ * batch_labels. */
+static void series_set_append(struct series_set *s, struct str name, const struct str values[DS_LABELS],
+                              unsigned escapes)
 {
-    struct series_place *place = &s->place[s->n];
-    size_t room = name_n;
-    char *to;
-    int r;
+    struct buf *last = &s->texts[s->n_texts - 1]->records;
+    uint32_t n = (uint32_t)(put_labels(last->p + last->n + name.n, values, escapes) - name.p);
 
-    for (size_t i = 0; i < DS_LABELS; i++)
-        room += 2 * VARINT_MAX + values[i].n;
-    r = buf_room(&s->text, room, &to);
-    if (r < 0)
-        return r;
-    s->text.n = (size_t)(put_labels(to + name_n, values, escapes) - s->text.p);
-    s->names_bytes += name_n;
-    s->n++;
-    place->labels = place->name + (uint32_t)name_n;
-    place[1].name = (uint32_t)s->text.n;
-    *slot = (struct series_slot){.series = (uint32_t)s->n, .tag = tag};
-    return 0;
-}
-
-/* Appends the series `from` up to `end` of another set, but for their slots, within the room reserved. */
-static void series_set_take(struct series_set *s, const struct series_set *other, size_t from, size_t end)
-{
-    const struct series_place *was = other->place + from;
-    size_t bytes = other->place[end].name - was->name;
-    uint32_t by = (uint32_t)s->text.n - was->name;
-    struct series_place *place = s->place + s->n;
-
-    if (bytes)
-        memcpy(s->text.p + s->text.n, other->text.p + was->name, bytes);
-    s->text.n += bytes;
-    s->n += end - from;
-    for (size_t i = 0; i < end - from; i++) {
-        s->names_bytes += was[i].labels - was[i].name;
-        place[i] = (struct series_place){was[i].name + by, was[i].labels + by};
+    last->n += n;
+    s->names_bytes += name.n;
+    if (s->n == s->cap) {
+        s->cap = size_max(64, s->cap * 2);
+        s->place = xreallocarray(s->place, s->cap, sizeof(*s->place));
     }
-    place[end - from].name = (uint32_t)s->text.n;
+    s->place[s->n++] = (struct series_place){name.p, (uint32_t)name.n, n};
 }
 
-ssize_t series_set_lookup(const struct series_set *s, struct str name, uint64_t hash)
+/* Writes all records anew, in order, when much of the texts is unused, or when so many records are not next
+ * to their neighbours that reading them in order waits for memory. */
+static void series_set_pack(struct series_set *s)
 {
-    return (ssize_t)series_set_slot(s, name, (uint32_t)hash)->series - 1;
+    struct series_set was = *s;
+    size_t bytes = 0, strays = 0;
+    struct buf *to;
+
+    for (size_t i = 0; i < s->n; bytes += s->place[i++].n)
+        strays += i && s->place[i].record != s->place[i - 1].record + s->place[i - 1].n;
+    if (s->texts_bytes <= bytes + bytes / 4 && strays <= s->n / 8)
+        return;
+    s->texts = NULL;
+    s->n_texts = s->texts_bytes = 0;
+    to = series_set_add_text(s, size_max(bytes, 1));
+    for (size_t i = 0; i < s->n; i++) {
+        memcpy(to->p + to->n, s->place[i].record, s->place[i].n);
+        s->place[i].record = to->p + to->n;
+        to->n += s->place[i].n;
+    }
+    series_set_drop_texts(&was);
 }
 
 size_t series_count(const struct series_set *s)
@@ -201,7 +188,7 @@ size_t series_count(const struct series_set *s)
 
 struct str series_name(const struct series_set *s, size_t i)
 {
-    return (struct str){s->text.p + s->place[i].name, s->place[i].labels - s->place[i].name};
+    return (struct str){s->place[i].record, s->place[i].name_n};
 }
 
 size_t series_names_bytes(const struct series_set *s)
@@ -211,8 +198,8 @@ size_t series_names_bytes(const struct series_set *s)
 
 void series_labels(const struct series_set *s, size_t i, struct str ret[DS_LABELS])
 {
-    const char *name = s->text.p + s->place[i].name + sizeof(SCORE_METRIC "{") - 1;
-    const char *p = s->text.p + s->place[i].labels, *end = s->text.p + s->place[i + 1].name;
+    const char *name = s->place[i].record + sizeof(SCORE_METRIC "{") - 1;
+    const char *p = s->place[i].record + s->place[i].name_n, *end = s->place[i].record + s->place[i].n;
 
     for (size_t k = 0; k < DS_LABELS; k++) {
         uint64_t length = 0;
@@ -300,6 +287,14 @@ static const struct str name_parts[DS_LABELS + 1] = {
     [DS_LABELS] = STR("\"}"),
 };
 
+/* Finds a place by name, for results that are not spelled as expected. The table is built for the first of
+ * them and freed after a batch without any. The tag is the lower half of the name's hash: it says where the
+ * slot belongs and ends most mismatches before names are compared. */
+struct name_slot {
+    uint32_t place; /* + 1; 0: free */
+    uint32_t tag;
+};
+
 static const unsigned OWN_LABELS = 1u << DS_CLUSTER | 1u << DS_SCORE_NAME; /* which results do not have */
 
 struct batch_builder {
@@ -318,11 +313,87 @@ struct batch_builder {
     uint32_t *results;        /* index of the result that gave each value */
     uint32_t *cut_at;         /* index in cuts + 1; 0: no label was truncated; NULL before the first */
     size_t places_cap;
-    uint8_t *seen; /* by series of last */
+    struct name_slot *slots; /* NULL: none; it outlives the batch */
+    size_t slots_mask;
+    bool slots_used; /* by this batch */
+    uint8_t *seen;   /* by series of last */
     size_t n_seen, n_results, duplicates, answer_bytes;
     struct cut_labels *cuts; /* their series is a place */
     size_t n_cuts, cuts_cap, merged_by_cut;
 };
+
+/* ---- Places by name ---- */
+
+/* Makes a table for n names from the last one, if there is one. moved: as in batch_seal(). */
+static void slots_resize(struct batch_builder *b, size_t n, const uint32_t *moved)
+{
+    CLEANUP(cleanup_free) struct name_slot *was = b->slots;
+    size_t was_n = was ? b->slots_mask + 1 : 0, cap = 16;
+
+    while (cap < n + n / 2)
+        cap *= 2;
+    b->slots = xcalloc(cap, sizeof(*b->slots));
+    b->slots_mask = cap - 1;
+    for (size_t k = 0; k < was_n; k++) {
+        size_t i = was[k].tag & b->slots_mask;
+        uint32_t place = was[k].place;
+
+        if (place && moved)
+            place = moved[place - 1] + 1; /* 0 if it has gone */
+        if (!place)
+            continue;
+        while (b->slots[i].place) /* mostly near: slots come in the order of the old table */
+            i = (i + 1) & b->slots_mask;
+        b->slots[i] = (struct name_slot){place, was[k].tag};
+    }
+}
+
+static const struct series_place *series_at(const struct batch_builder *b, size_t place)
+{
+    return place < b->last->n ? &b->last->place[place] : &b->fresh->place[place - b->last->n];
+}
+
+/* The slot of the name, or the free one where it belongs. */
+static struct name_slot *slots_find(const struct batch_builder *b, struct str name, uint32_t tag)
+{
+    size_t i = tag & b->slots_mask;
+
+    for (; b->slots[i].place; i = (i + 1) & b->slots_mask) {
+        const struct series_place *at = series_at(b, b->slots[i].place - 1);
+        if (b->slots[i].tag == tag && str_eq((struct str){at->record, at->name_n}, name))
+            break;
+    }
+    return &b->slots[i];
+}
+
+/* Makes room for one more name. */
+static void slots_prepare(struct batch_builder *b)
+{
+    size_t last = series_count(b->last), n = last + b->fresh->n + 1, known;
+
+    b->slots_used = true;
+    if (b->slots && n + n / 2 <= b->slots_mask)
+        return;
+    known = b->slots ? last : 0;
+    slots_resize(b, n + 1, NULL);
+    for (size_t i = known; i < last; i++) {
+        struct str name = series_name(b->last, i);
+        uint32_t tag = (uint32_t)hash_bytes(name);
+        *slots_find(b, name, tag) = (struct name_slot){(uint32_t)i + 1, tag};
+    }
+}
+
+/* After a batch: `gone` series of the last set ended. moved: as in batch_seal(). */
+static void slots_keep(struct batch_builder *b, size_t gone, const uint32_t *moved)
+{
+    if (!b->slots_used)
+        free(TAKE_PTR(b->slots));
+    else if (gone)
+        slots_resize(b, series_count(b->last), moved);
+    for (size_t i = 0; b->slots && !gone && moved && i <= b->slots_mask; i++)
+        if (b->slots[i].place)
+            b->slots[i].place = moved[b->slots[i].place - 1] + 1;
+}
 
 /* ---- Spellings ---- */
 
@@ -446,92 +517,74 @@ static void batch_seal_cuts(struct batch_builder *b, const uint32_t *moved, stru
 
 /* Sealing a batch: with the last set if the series are the same, else with a new one. */
 
-/* Appends the series at these places, `from` up to `end` of a set, to the batch's. */
-static void merge_take(const struct batch_builder *b, struct batch *batch, uint32_t *moved,
-                       const struct series_set *set, size_t from, size_t end)
+/* Appends the series of the place to the batch's, whose room is reserved. */
+static void merge_take(const struct batch_builder *b, struct batch *batch, uint32_t *moved, size_t place)
 {
-    size_t base = set == b->fresh ? series_count(b->last) : 0, n = batch->set->n;
+    struct series_set *set = batch->set;
 
-    for (size_t i = base + from; i < base + end; i++, n++) {
-        moved[i] = (uint32_t)n;
-        batch->values[n] = b->values[i];
-        batch->order[n] = b->results[i];
-    }
-    series_set_take(batch->set, set, from, end);
-}
-
-/* Of the last set, only those that were seen again. */
-static void merge_take_seen(const struct batch_builder *b, struct batch *batch, uint32_t *moved, size_t from,
-                            size_t end)
-{
-    for (size_t next; from < end; from = next) {
-        for (next = from + 1; next < end && b->seen[next] == b->seen[from];)
-            next++;
-        if (b->seen[from])
-            merge_take(b, batch, moved, b->last, from, next);
-    }
+    moved[place] = (uint32_t)set->n;
+    batch->values[set->n] = b->values[place];
+    batch->order[set->n] = b->results[place];
+    set->place[set->n] = *series_at(b, place);
+    set->names_bytes += set->place[set->n++].name_n;
 }
 
 /* Merges the series of the last set that were seen again with the fresh ones into a new last set, with its
- * values and order. moved[] becomes the place in it of each until now, or UINT32_MAX. -ENOMEM. */
-static int merge_series(struct batch_builder *b, struct batch *batch, uint32_t *moved)
+ * values and order. moved[] becomes the place in it of each until now, or UINT32_MAX. */
+static void merge_series(struct batch_builder *b, struct batch *batch, uint32_t *moved)
 {
     size_t n = b->n_seen + b->fresh->n, old_n = series_count(b->last), at = 0;
     CLEANUP(cleanup_free) struct str *names = xcalloc(size_max(b->fresh->n, 1), sizeof(*names));
     CLEANUP(cleanup_free) uint32_t *by_name = NULL;
-    char *room;
 
     for (size_t i = 0; i < b->fresh->n; i++)
         names[i] = series_name(b->fresh, i);
     by_name = str_order(names, b->fresh->n);
     batch->set = series_set_new(n);
-    if (buf_room(&batch->set->text, b->last->text.n + b->fresh->text.n, &room) < 0)
-        return -ENOMEM;
     batch->values = xcalloc(size_max(n, 1), sizeof(*batch->values));
     batch->order = xcalloc(size_max(n, 1), sizeof(*batch->order));
     memset(moved, 0xff, old_n * sizeof(*moved));
-    for (size_t k = 0; k < b->fresh->n; k++) {
-        uint32_t series = by_name[k];
-        size_t next = b->n_seen ? series_set_find(b->last, at, names[series]) : 0;
+    for (size_t k = 0; k <= b->fresh->n; k++) {
+        size_t next = k < b->fresh->n && b->n_seen ? series_set_find(b->last, at, names[by_name[k]]) : old_n;
 
-        merge_take_seen(b, batch, moved, at, next);
-        merge_take(b, batch, moved, b->fresh, series, series + 1);
-        at = next;
+        for (; at < next; at++)
+            if (b->seen[at])
+                merge_take(b, batch, moved, at);
+        if (k < b->fresh->n)
+            merge_take(b, batch, moved, old_n + by_name[k]);
     }
-    merge_take_seen(b, batch, moved, at, old_n);
-    if (b->n_seen)
-        series_set_take_slots(batch->set, b->last, moved);
-    series_set_take_slots(batch->set, b->fresh, moved + old_n);
-    buf_shrink(&batch->set->text);
+    series_set_share_texts(batch->set, b->last);
+    series_set_share_texts(batch->set, b->fresh);
+    series_set_pack(batch->set);
     (void)series_set_unref(b->last);
     b->last = series_set_ref(batch->set);
-    return 0;
 }
 
-int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *ret_duplicates)
+void batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *ret_duplicates)
 {
     CLEANUP(cleanup_batch_unref) struct batch *batch = xcalloc(1, sizeof(*batch));
     CLEANUP(cleanup_free) uint32_t *moved = NULL; /* NULL: the series are those of the last set */
+    size_t gone = series_count(b->last) - b->n_seen;
 
     *batch = (struct batch){.refs = 1, .at = at, .score_name = xstrdup(b->score_name)};
-    batch->new_set = !b->began || b->fresh->n || b->n_seen < series_count(b->last);
+    batch->new_set = !b->began || b->fresh->n || gone;
     if (!batch->new_set) {
         batch->set = series_set_ref(b->last);
         batch->values = TAKE_PTR(b->values);
         batch->order = TAKE_PTR(b->results);
     } else {
         moved = xcalloc(series_count(b->last) + b->fresh->n + 1, sizeof(*moved));
-        if (merge_series(b, batch, moved) < 0)
-            return -ENOMEM;
+        merge_series(b, batch, moved);
     }
     spellings_keep(&b->spellings, moved);
+    slots_keep(b, gone, moved);
     batch_seal_cuts(b, moved, batch);
     b->began = true;
+    b->fresh = series_set_unref(b->fresh);
     if (ret_duplicates)
         *ret_duplicates = b->duplicates;
     batch_abandon(b);
     *ret = TAKE_PTR(batch);
-    return 0;
 }
 
 struct batch_builder *batch_builder_new(const char *cluster_name, const char *score_name, size_t max_series)
@@ -551,6 +604,8 @@ struct batch_builder *batch_builder_new(const char *cluster_name, const char *sc
 
 void batch_abandon(struct batch_builder *b)
 {
+    if (b->fresh && b->fresh->n)
+        free(TAKE_PTR(b->slots)); /* it has places that there will not be */
     b->fresh = series_set_unref(b->fresh);
     free(TAKE_PTR(b->values));
     free(TAKE_PTR(b->results));
@@ -559,6 +614,7 @@ void batch_abandon(struct batch_builder *b)
     free(TAKE_PTR(b->cuts));
     b->n_cuts = b->cuts_cap = b->merged_by_cut = 0;
     b->n_seen = b->n_results = b->duplicates = 0;
+    b->slots_used = false;
     spellings_drop(&b->spellings);
 }
 
@@ -567,6 +623,7 @@ struct batch_builder *batch_builder_free(struct batch_builder *b)
     if (!b)
         return NULL;
     batch_abandon(b);
+    free(b->slots);
     (void)series_set_unref(b->last);
     buf_done(&b->cluster_shown);
     buf_done(&b->score_shown);
@@ -598,23 +655,21 @@ void batch_begin(struct batch_builder *b, size_t label_max, size_t answer_bytes)
     b->seen = xcalloc(size_max(n, 1), 1);
 }
 
-/* Writes the name behind the text of the fresh series. */
+/* Writes the name behind the text of the fresh series, with room for the labels. */
 static int render_name(struct batch_builder *b, const struct batch_labels *l, struct str *ret)
 {
     size_t room = name_parts[DS_LABELS].n;
     struct str values[DS_LABELS];
-    char *to, *o;
-    int r;
+    char *o;
 
     memcpy(values, l->value, sizeof(values));
     values[DS_CLUSTER] = buf_str(&b->cluster_shown);
     values[DS_SCORE_NAME] = buf_str(&b->score_shown);
     for (size_t i = 0; i < DS_LABELS; i++)
-        room += name_parts[i].n + values[i].n * 2;
-    r = buf_room(&b->fresh->text, room, &to);
-    if (r < 0)
-        return r;
-    o = to;
+        room += name_parts[i].n + values[i].n * 3 + VARINT_MAX * 2;
+    if (room > UINT32_MAX)
+        return -ENOMEM;
+    ret->p = o = series_set_room(b->fresh, room, series_count(b->last) ? 4096 : b->answer_bytes);
     for (size_t i = 0; i < DS_LABELS; i++) {
         o = mempcpy(o, name_parts[i].p, name_parts[i].n);
         if (values[i].n)
@@ -622,17 +677,15 @@ static int render_name(struct batch_builder *b, const struct batch_labels *l, st
                                                    : mempcpy(o, values[i].p, values[i].n);
     }
     o = mempcpy(o, name_parts[DS_LABELS].p, name_parts[DS_LABELS].n);
-    *ret = (struct str){to, (size_t)(o - to)};
+    ret->n = (size_t)(o - ret->p);
     return 0;
 }
 
-/* Makes room for one more place, and for its series. */
+/* Makes room for one more place. */
 static void grow_places(struct batch_builder *b)
 {
     size_t was = b->places_cap;
 
-    if (b->fresh->n == b->fresh->cap)
-        series_set_reserve(b->fresh, size_max(64, b->fresh->cap * 2));
     if (series_count(b->last) + b->fresh->n < was)
         return;
     b->places_cap = size_max(64, was * 2);
@@ -644,45 +697,22 @@ static void grow_places(struct batch_builder *b)
     }
 }
 
-/* Takes the room for as many records like the first as the answer may have: memory that grows bit by bit
- * costs as much again. */
-static void expect_more(struct batch_builder *b, size_t spelling_n)
-{
-    size_t results = b->answer_bytes / (spelling_n + sizeof("{\"metric\":,\"score\":1}"));
-    char *room;
-
-    if (spelling_n)
-        (void)!buf_room(&b->fresh->text, size_min(results, b->max_series) * b->fresh->text.n, &room);
-}
-
-/* Adds the name just written; *ret is its place. 1: it is there already, as below. */
-static int add_fresh(struct batch_builder *b, const struct batch_labels *labels, struct str name,
-                     uint32_t tag, size_t *ret)
+/* Adds the name just written. */
+static int add_fresh(struct batch_builder *b, const struct batch_labels *labels, struct str name)
 {
     struct str values[DS_LABELS];
-    struct series_slot *slot;
-    int r;
 
-    grow_places(b);
-    slot = series_set_slot(b->fresh, name, tag);
-    if (slot->series) {
-        *ret = series_count(b->last) + slot->series - 1;
-        return 1;
-    }
     if (b->n_seen + b->fresh->n >= b->max_series)
         return -ENOSPC;
+    grow_places(b);
     memcpy(values, labels->value, sizeof(values));
     values[DS_CLUSTER] = str_of(b->cluster_name);
     values[DS_SCORE_NAME] = str_of(b->score_name);
-    r = series_set_append(b->fresh, slot, tag, name.n, values, labels->escapes | OWN_LABELS);
-    if (r < 0)
-        return r;
-    if (b->fresh->n == 1)
-        expect_more(b, labels->spelling.n);
-    *ret = series_count(b->last) + b->fresh->n - 1;
+    series_set_append(b->fresh, name, values, labels->escapes | OWN_LABELS);
     return 0;
 }
 
+/* 1: an earlier result had it. */
 static int add_known(struct batch_builder *b, size_t place)
 {
     if (b->seen[place])
@@ -694,24 +724,30 @@ static int add_known(struct batch_builder *b, size_t place)
     return 0;
 }
 
-/* Adds the series; *ret is its place. */
+/* Adds the series; *ret is its place. 1: an earlier result had it. */
 static int add_series(struct batch_builder *b, const struct batch_labels *labels, size_t *ret)
 {
+    size_t n = series_count(b->last);
+    struct name_slot *slot;
     struct str name;
-    ssize_t place;
-    uint64_t hash;
+    uint32_t tag;
     int r = render_name(b, labels, &name);
 
     if (r < 0)
         return r;
-    hash = hash_bytes(name);
-    place = series_set_lookup(b->last, name, hash);
-    if (place < 0)
-        return add_fresh(b, labels, name, (uint32_t)hash, ret);
-    *ret = (size_t)place;
-    r = add_known(b, *ret);
-    if (r >= 0)
-        spellings_follow(&b->spellings, *ret, series_count(b->last));
+    tag = (uint32_t)hash_bytes(name);
+    slots_prepare(b);
+    slot = slots_find(b, name, tag);
+    *ret = slot->place ? slot->place - 1 : n + b->fresh->n;
+    if (!slot->place) {
+        r = add_fresh(b, labels, name);
+        if (r == 0)
+            *slot = (struct name_slot){(uint32_t)*ret + 1, tag};
+        return r;
+    }
+    r = *ret < n ? add_known(b, *ret) : 1;
+    if (r >= 0 && *ret < n)
+        spellings_follow(&b->spellings, *ret, n);
     return r;
 }
 
@@ -733,7 +769,7 @@ int batch_add(struct batch_builder *b, const struct batch_labels *labels, double
     int r = add_series(b, labels, &place);
 
     if (r < 0)
-        return r == -EFBIG ? -ENOMEM : r;
+        return r;
     if (spelling.n > 0 && spelling.n <= UINT32_MAX)
         spellings_append(&b->spellings,
                          &(struct spelling){hash_bytes(spelling), (uint32_t)spelling.n, (uint32_t)place});

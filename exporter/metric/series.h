@@ -38,8 +38,6 @@ struct piece; /* of the page: a batch's text, and the same compressed */
 struct series_set *series_set_ref(struct series_set *s);
 struct series_set *series_set_unref(struct series_set *s);
 size_t series_count(const struct series_set *s);
-/* The index of the name, whose hash_bytes() is given, or -1. */
-ssize_t series_set_lookup(const struct series_set *s, struct str name, uint64_t hash);
 /* Indices of the series of s that `other` (NULL: no set) lacks, and their number. *ret from malloc. */
 size_t series_set_missing(const struct series_set *s, const struct series_set *other, uint32_t **ret);
 /* `dynamic_score{ds_app="...",...,ds_score_name="..."}` */
@@ -98,15 +96,15 @@ void batch_builder_set_max(struct batch_builder *b, size_t max_series);
  * values to. answer_bytes: the length of the answer whose results come next, to make room for series. */
 void batch_begin(struct batch_builder *b, size_t label_max, size_t answer_bytes);
 /* Adds a result. A result whose labels equal those of an earlier one replaces its value and is counted.
- * -ENOSPC past max_series, -ENOMEM past 4 GiB; the batch is lost then. */
+ * -ENOSPC past max_series, -ENOMEM past 4 GiB of labels; the batch is lost then. */
 MUST_USE int batch_add(struct batch_builder *b, const struct batch_labels *labels, double value);
 /* Most answers spell the same labels in the same order as the previous one. The length of the spelling
  * expected next, if text starts with it: batch_add_spelled() then spares reading the labels. Else 0. */
 size_t batch_spelled(const struct batch_builder *b, struct str text);
 /* Only after a match of batch_spelled(). Otherwise like batch_add(). */
 MUST_USE int batch_add_spelled(struct batch_builder *b, double value);
-/* Ends the batch. *ret_duplicates (may be NULL): results that replaced an earlier one. -ENOMEM past 4 GiB. */
-MUST_USE int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *ret_duplicates);
+/* Ends the batch. *ret_duplicates (may be NULL): results that replaced an earlier one. */
+void batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *ret_duplicates);
 /* Discards an unfinished batch; the next one is not affected. */
 void batch_abandon(struct batch_builder *b);
 

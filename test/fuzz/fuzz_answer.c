@@ -31,7 +31,8 @@ static struct batch *read_once(struct batch_builder *b, struct str body, size_t 
         batch_abandon(b);
         return NULL;
     }
-    assert(!*why && batch_seal(b, (unix_ms){0}, &batch, &duplicates) == 0);
+    assert(!*why);
+    batch_seal(b, (unix_ms){0}, &batch, &duplicates);
     assert(series_count(batch->set) + duplicates + stats.invalid == stats.results);
     return batch;
 }

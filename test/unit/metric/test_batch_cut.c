@@ -34,7 +34,9 @@ static int seal(struct batch_builder *b, const char *results, struct batch **ret
     batch_begin(b, 0, 0);
     for (; r == 0 && *results; results += 2)
         r = add(b, results);
-    return r ?: batch_seal(b, (unix_ms){0}, ret, ret_duplicates);
+    if (r == 0)
+        batch_seal(b, (unix_ms){0}, ret, ret_duplicates);
+    return r;
 }
 
 static void counts_results_that_differed_before(void **state)

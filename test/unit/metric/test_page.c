@@ -48,7 +48,7 @@ static struct batch *make_batch(const char *score_name, size_t n, double value)
         r = batch_add(b, &l, value + (double)i);
     }
     if (r == 0)
-        r = batch_seal(b, (unix_ms){0}, &batch, NULL);
+        batch_seal(b, (unix_ms){0}, &batch, NULL);
     return batch;
 }
 

@@ -1,6 +1,5 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/map.h"
 #include "exporter/metric/series.h"
 
 #include <errno.h>
@@ -24,7 +23,10 @@ static int teardown(void **state)
 
 static ssize_t find(const struct series_set *s, struct str name)
 {
-    return series_set_lookup(s, name, hash_bytes(name));
+    for (size_t i = 0; i < series_count(s); i++)
+        if (str_eq(series_name(s, i), name))
+            return (ssize_t)i;
+    return -1;
 }
 
 static int add(struct batch_builder *b, const char *node, const char *meta, double value)
@@ -44,7 +46,7 @@ static struct batch *round_of(struct batch_builder *b, const char *nodes, double
     batch_begin(b, 0, 0);
     for (size_t i = 0; nodes[i]; i++)
         assert_int_equal(add(b, (char[]){nodes[i], '\0'}, "", from + (double)i), 0);
-    assert_int_equal(batch_seal(b, (unix_ms){12345}, &batch, duplicates), 0);
+    batch_seal(b, (unix_ms){12345}, &batch, duplicates);
     assert_int_equal(batch->at.ms, 12345);
     assert_string_equal(batch->score_name, "cpu");
     return batch;
@@ -83,7 +85,7 @@ static void renders_every_label_of_a_name(void **state)
     batch_begin(b, 0, 0);
     assert_int_equal(batch_add(b, &(struct batch_labels){.escapes = 0}, 1), 0);
     assert_int_equal(batch_add(b, &l, 2), 0);
-    assert_int_equal(batch_seal(b, (unix_ms){0}, &batch, NULL), 0);
+    batch_seal(b, (unix_ms){0}, &batch, NULL);
     assert_true(
         str_eq(series_name(batch->set, 0),
                STR("dynamic_score{ds_app=\"\",ds_cluster=\"c1\",ds_container=\"\",ds_device=\"\","
@@ -225,6 +227,59 @@ static void forgets_an_abandoned_batch(void **state)
     assert_batch(second, "a=12 b=11 c=10");
 }
 
+enum { CHURN_SERIES = 300, CHURN_ROUNDS = 200, CHURN_KEPT = 7 };
+
+/* Series i of a round is of that round if i is its turn to change, else of the last such round. */
+static struct batch *churned_round(struct batch_builder *b, int round, int names[CHURN_SERIES])
+{
+    struct batch *batch = NULL;
+
+    names[round * 7 % CHURN_SERIES] = round;
+    batch_begin(b, 0, 0);
+    for (int i = 0; i < CHURN_SERIES; i++) {
+        char node[32];
+        (void)snprintf(node, sizeof(node), "%03d-%d", i, names[i]);
+        assert_int_equal(add(b, node, "a\"b", names[i]), 0);
+    }
+    batch_seal(b, (unix_ms){0}, &batch, NULL);
+    return batch;
+}
+
+static void assert_churned(const struct batch *b, const int names[CHURN_SERIES])
+{
+    assert_int_equal(series_count(b->set), CHURN_SERIES);
+    for (int i = 0; i < CHURN_SERIES; i++) {
+        struct str labels[DS_LABELS];
+        char node[32];
+        (void)snprintf(node, sizeof(node), "%03d-%d", i, names[i]);
+        series_labels(b->set, (size_t)i, labels);
+        assert_true(str_eq(labels[DS_NODE], str_of(node)) && str_eq(labels[DS_META], STR("a\"b")));
+        assert_true(b->values[i] == names[i]);
+    }
+}
+
+/* Sets share the texts of their series for a while: whichever ends first, the others are whole. */
+static void keeps_batches_whole_while_series_change(void **state)
+{
+    static int names[CHURN_ROUNDS][CHURN_SERIES];
+    struct batch *kept[CHURN_KEPT] = {NULL};
+    int of[CHURN_KEPT] = {0};
+
+    for (int round = 0; round < CHURN_ROUNDS; round++) {
+        size_t k = (size_t)(round * round) % CHURN_KEPT;
+        if (round)
+            memcpy(names[round], names[round - 1], sizeof(names[0]));
+        (void)batch_unref(kept[k]);
+        kept[k] = churned_round(*state, round, names[round]);
+        of[k] = round;
+        for (size_t i = 0; i < CHURN_KEPT; i++)
+            if (kept[i])
+                assert_churned(kept[i], names[of[i]]);
+    }
+    for (size_t i = 0; i < CHURN_KEPT; i++)
+        (void)batch_unref(kept[i]);
+}
+
 static void lets_batches_outlive_the_builder(void **state)
 {
     struct batch_builder *b = NULL;
@@ -273,7 +328,7 @@ static void escapes_names_and_returns_plain_values(void **state)
         l.value[DS_POD] = cases[i].plain;
         batch_begin(b, 0, 0);
         assert_int_equal(batch_add(b, &l, 0), 0);
-        assert_int_equal(batch_seal(b, (unix_ms){0}, &batch, NULL), 0);
+        batch_seal(b, (unix_ms){0}, &batch, NULL);
         BUF_AUTO(want, 256);
         assert_int_equal(buf_printf(&want, "ds_meta=\"%s\",", cases[i].escaped.p), 0);
         assert_non_null(memmem(series_name(batch->set, 0).p, series_name(batch->set, 0).n, want.p, want.n));
@@ -295,7 +350,7 @@ static void escapes_the_own_labels(void **state)
     b = batch_builder_new("c\"\\\n", "s\"", 10);
     batch_begin(b, 0, 0);
     assert_int_equal(add(b, "n", "", 0), 0);
-    assert_int_equal(batch_seal(b, (unix_ms){0}, &batch, NULL), 0);
+    batch_seal(b, (unix_ms){0}, &batch, NULL);
     series_labels(batch->set, 0, labels);
     assert_true(str_eq(labels[DS_CLUSTER], STR("c\"\\\n")));
     assert_true(str_eq(labels[DS_SCORE_NAME], STR("s\"")));
@@ -320,6 +375,7 @@ int main(void)
         TEST(keeps_the_last_of_duplicates),
         TEST(refuses_more_than_max_series),
         TEST(forgets_an_abandoned_batch),
+        TEST(keeps_batches_whole_while_series_change),
         TEST(lets_batches_outlive_the_builder),
         TEST(escapes_names_and_returns_plain_values),
         TEST(escapes_the_own_labels),

@@ -33,7 +33,7 @@ static inline struct batch *rw_batch_from(struct batch_builder *b, const char *p
                 l.value[k] = STR("");
         assert_int_equal(batch_add(b, &l, (double)i + add), 0);
     }
-    assert_int_equal(batch_seal(b, (unix_ms){at}, &batch, NULL), 0);
+    batch_seal(b, (unix_ms){at}, &batch, NULL);
     return batch;
 }
 

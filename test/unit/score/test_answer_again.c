@@ -123,9 +123,9 @@ static enum round_error read_with(struct batch_builder *b, struct str body, size
     enum round_error e;
 
     e = answer_parse(body, b, label_max, stats, why);
-    if (e == ROUND_OK && batch_seal(b, (unix_ms){1}, ret, duplicates) < 0)
-        e = ROUND_MEMORY;
-    if (e != ROUND_OK)
+    if (e == ROUND_OK)
+        batch_seal(b, (unix_ms){1}, ret, duplicates);
+    else
         batch_abandon(b);
     return e;
 }
