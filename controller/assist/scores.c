@@ -402,13 +402,13 @@ static bool explain_sends_score(const struct explanation *f, const char *score)
     return kube_json_parse(&summaries, text, NULL) == 0 && list_find(summaries, "scoreName", score);
 }
 
-static void explain_report(struct explanation *f, const struct work_found *found, const struct report *report,
-                           const char *score)
+static void explain_report(struct explanation *f, const struct work_found *found, const char *error,
+                           const struct report *report, const char *score)
 {
     const struct pair_facts facts = {
         .in_sync = true,
         .applied = found->applied,
-        .apply_error = found->applied ? "" : found->why,
+        .apply_error = found->applied ? "" : error,
         .report = report,
         .cell = report_find(report, report_score(str_of(score))),
         .interval_ms = INT64_MAX / 8,
@@ -433,6 +433,7 @@ static void explain_report(struct explanation *f, const struct work_found *found
 static void explain_work(struct explanation *f)
 {
     const char *score = scorer_score_name(f->scorer);
+    char error[WORK_WHY_BYTES];
     struct work_found found;
     struct report report = {0};
 
@@ -448,7 +449,7 @@ static void explain_work(struct explanation *f)
             f->cluster);
     if (!f->hub->work)
         return;
-    work_look(&found, f->hub->work, "");
+    work_look(&found, f->hub->work, "", error);
     if (score && !explain_sends_score(f, score)) {
         explain_add(f, "ManifestWork", NULL,
                     "The configuration that the hub sends to the cluster lacks score %s: a mask of the "
@@ -458,7 +459,7 @@ static void explain_work(struct explanation *f)
         return;
     }
     if (score && report_parse(&report, work_feedback(f->hub->work)) == 0)
-        explain_report(f, &found, &report, score);
+        explain_report(f, &found, error, &report, score);
     report_done(&report);
 }
 

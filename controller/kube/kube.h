@@ -259,7 +259,7 @@ struct kube_object {
     unsigned undone;   /* how often in a row others undid what was written */
     int64_t wait_ms;   /* because of that; -1: no need */
     unsigned failures; /* in a row, undone writes among them */
-    char trouble[640]; /* why it is not written; empty when it is */
+    char *trouble;     /* why it is not written; NULL when it is */
 };
 
 void kube_object_init(struct kube_object *o, struct kube_writer *w, const char *key);

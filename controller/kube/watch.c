@@ -2,6 +2,7 @@
  * next call. */
 #include "controller/kube/kube.h"
 
+#include "exporter/base/map.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>
@@ -16,6 +17,13 @@ enum {
     EVENT_BYTES = 4 << 20,
 };
 
+/* An object that is known. */
+struct known {
+    size_t list;         /* the number of the last one that had it */
+    const char *version; /* behind the key */
+    char key[];          /* "namespace/name" */
+};
+
 struct kube_watch {
     struct kube *kube;
     struct kube_watch_options o;
@@ -23,13 +31,12 @@ struct kube_watch {
     struct kube_call *call; /* a page of the list, or the stream of events */
     struct timer timer;
     struct kube_waiter waiter;
-    json_t *known;               /* "namespace/name" → resourceVersion */
-    json_t *listed;              /* likewise, from the list under way */
+    struct map known;
     char version[VERSION_BYTES]; /* to resume from */
     /* The list */
     bool need_list;
-    char *next_page; /* continue token; NULL for the first page */
-    size_t page, n_pages;
+    char *next_page;               /* continue token; NULL for the first page */
+    size_t page, n_pages, n_lists; /* n_lists: begun, the one under way included */
     unsigned list_failures;
     enum kube_verdict refused; /* why the last list failed; KUBE_OK: it did not */
     /* The stream */
@@ -67,22 +74,35 @@ static char *object_key(const json_t *object)
     return xasprintf("%s/%s", kube_namespace(object), kube_name(object));
 }
 
+static void known_set(struct kube_watch *w, const char *key, const char *version)
+{
+    size_t n = strlen(key) + 1, version_n = strlen(version) + 1;
+    struct known *k = xmalloc(sizeof(*k) + n + version_n);
+
+    k->list = w->n_lists;
+    memcpy(k->key, key, n);
+    k->version = memcpy(k->key + n, version, version_n);
+    free(map_take(&w->known, key));
+    map_set(&w->known, k->key, k);
+}
+
 /* Reports an object of a list if its version differs from the known one, or of an event if it is newer. False
  * for an object without a name or a version. */
 static bool watch_set(struct kube_watch *w, json_t *object, bool listed)
 {
     CLEANUP(cleanup_free) char *key = object_key(object);
-    const char *version = kube_version(object), *before;
+    const char *version = kube_version(object);
+    struct known *before = key ? map_get(&w->known, key) : NULL;
 
     if (!key)
         return false;
-    if (listed)
-        (void)json_object_set_new(w->listed, key, json_string(version));
-    before = kube_str(w->known, key, NULL);
+    if (before && listed)
+        before->list = w->n_lists;
     /* A list from the store is right even if versions go back, as after a restore from a backup. */
-    if (before && (listed ? strcmp(version, before) == 0 : !kube_version_newer(version, before)))
+    if (before &&
+        (listed ? strcmp(version, before->version) == 0 : !kube_version_newer(version, before->version)))
         return true;
-    (void)json_object_set_new(w->known, key, json_string(version));
+    known_set(w, key, version);
     if (w->o.on_set)
         w->o.on_set(w->o.arg, object);
     return true;
@@ -91,12 +111,12 @@ static bool watch_set(struct kube_watch *w, json_t *object, bool listed)
 static bool watch_delete(struct kube_watch *w, const json_t *object)
 {
     CLEANUP(cleanup_free) char *key = object_key(object);
-    const char *before = key ? kube_str(w->known, key, NULL) : NULL;
+    const struct known *before = key ? map_get(&w->known, key) : NULL;
 
     /* An object created anew since then stays. */
-    if (!before || kube_version_newer(before, kube_version(object)))
+    if (!before || kube_version_newer(before->version, kube_version(object)))
         return key;
-    (void)json_object_del(w->known, key);
+    free(map_take(&w->known, key));
     if (w->o.on_delete)
         w->o.on_delete(w->o.arg, kube_namespace(object), kube_name(object));
     return true;
@@ -105,18 +125,22 @@ static bool watch_delete(struct kube_watch *w, const json_t *object)
 /* The list is complete: reports known objects that it lacks as deleted. */
 static void watch_sweep(struct kube_watch *w)
 {
-    json_auto_t *before = w->known;
-    const char *key;
-    json_t *version;
+    CLEANUP(cleanup_free) struct known **gone = xmalloc((w->known.n + 1) * sizeof(*gone));
+    struct known *k;
+    size_t at = 0, n = 0;
 
-    w->known = TAKE_PTR(w->listed);
-    json_object_foreach(before, key, version)
-    {
-        const char *slash = strchr(key, '/');
-        CLEANUP(cleanup_free) char *namespace = str_dup((struct str){key, (size_t)(slash - key)});
+    while ((k = map_next(&w->known, &at)))
+        if (k->list != w->n_lists)
+            gone[n++] = k;
+    for (size_t i = 0; i < n; i++)
+        (void)map_take(&w->known, gone[i]->key);
+    for (size_t i = 0; i < n; i++) {
+        char *slash = strchr(gone[i]->key, '/');
 
-        if (!kube_str(w->known, key, NULL) && w->o.on_delete)
-            w->o.on_delete(w->o.arg, namespace, slash + 1);
+        *slash = '\0';
+        if (w->o.on_delete)
+            w->o.on_delete(w->o.arg, gone[i]->key, slash + 1);
+        free(gone[i]);
     }
 }
 
@@ -136,21 +160,24 @@ bool kube_watch_has(const struct kube_watch *w, const char *namespace, const cha
 {
     CLEANUP(cleanup_free) char *key = xasprintf("%s/%s", cstr(namespace), name);
 
-    return kube_str(w->known, key, NULL);
+    return map_get(&w->known, key);
 }
 
 /* ---- Troubles and the timer ---- */
 
 struct kube_watch *kube_watch_free(struct kube_watch *w)
 {
+    struct known *k;
+
     if (!w)
         return NULL;
     w->call = kube_cancel(w->call);
     loop_timer_clear(kube_loop(w->kube), &w->timer);
     LIST_REMOVE(&w->waiter, entry);
     buf_done(&w->line);
-    json_decref(w->known);
-    json_decref(w->listed);
+    for (size_t at = 0; (k = map_next(&w->known, &at));)
+        free(k);
+    map_done(&w->known);
     free(w->next_page);
     free(w->field_selector);
     free(w);
@@ -224,8 +251,7 @@ static void watch_start_list(struct kube_watch *w)
     (void)!buf_put_url(&token, str_of(w->next_page));
     query = xasprintf("limit=%zu%s%.*s", w->page, token.n ? "&continue=" : "", (int)token.n, cstr(token.p));
     if (!w->next_page) {
-        json_decref(w->listed);
-        w->listed = json_object();
+        w->n_lists++;
         w->n_pages = 0;
     }
     rq = watch_request(w, query);
@@ -525,7 +551,6 @@ struct kube_watch *kube_watch_new(struct kube *k, const struct kube_watch_option
         w->field_selector = xasprintf("%s%s", o->name ? "metadata.name=" : "", o->name ?: o->field_selector);
     w->page = o->page ? o->page : DEFAULT_PAGE;
     w->need_list = true;
-    w->known = json_object();
     buf_init(&w->line, EVENT_BYTES);
     w->timer.fn = watch_on_timer;
     watch_again(w, 0);

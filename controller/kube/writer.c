@@ -264,6 +264,7 @@ void kube_object_init(struct kube_object *o, struct kube_writer *w, const char *
 
 void kube_object_done(struct kube_object *o)
 {
+    free(TAKE_PTR(o->trouble));
     if (!o->call)
         return;
     o->call = kube_cancel(o->call);
@@ -275,14 +276,15 @@ void kube_object_set_trouble(struct kube_object *o, const char *text)
     const struct kube_writer *w = o->writer;
     char what[64];
 
-    if (strncmp(o->trouble, text, sizeof(o->trouble) - 1) == 0)
+    if (strcmp(cstr(o->trouble), text) == 0)
         return;
     (void)snprintf(what, sizeof(what), "%s %s", w->kind, *text ? "not written" : "written again");
     if (*text)
         log_warn(what, L_STR(w->detail, o->key), L_STR("err", text));
     else
         log_info(what, L_STR(w->detail, o->key));
-    (void)snprintf(o->trouble, sizeof(o->trouble), "%s", text);
+    free(o->trouble);
+    o->trouble = *text ? xstrdup(text) : NULL;
 }
 
 void kube_object_end(struct kube_object *o, bool ok, int64_t retry_after_ms)

@@ -570,7 +570,7 @@ const char *placement_trouble(const struct placement *p, const struct scorer *sc
     const struct slot *s = placement_find_scorer(p, scorer);
 
     if (s)
-        return s->write.trouble;
+        return cstr(s->write.trouble);
     return scorer->summary.destination == DESTINATION_PLACEMENT_SCORE
                ? "no AddOnPlacementScore: an earlier scorer uses the same object name"
                : "";

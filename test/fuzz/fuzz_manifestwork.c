@@ -11,9 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char agent[] = "dynamic-scoring";
 
-static void check_found(const json_t *object, const struct work_found *f)
+static void check_found(const json_t *object, const struct work_found *f, const char *error)
 {
-    struct str why = str_of(f->why), report = work_feedback(object);
+    struct str why = str_of(error), report = work_feedback(object);
 
     assert(utf8_valid_prefix(why) == why.n);
     for (size_t i = 0; i < why.n; i++)
@@ -44,12 +44,13 @@ static json_t *merge(json_t *target, json_t *patch)
 
 static void check_is_ours(const json_t *object, struct str summaries)
 {
+    char why[WORK_WHY_BYTES];
     struct work_found f;
 
-    work_look(&f, object, agent);
-    check_found(object, &f);
+    work_look(&f, object, agent, why);
+    check_found(object, &f, why);
     assert(f.exists && f.ours && f.frame && f.hash == plan_hash(summaries));
-    work_look(&f, object, "elsewhere");
+    work_look(&f, object, "elsewhere", why);
     assert(!f.frame);
 }
 
@@ -58,15 +59,16 @@ static void check_patched(json_t *object, struct str summaries)
     BUF_AUTO(text, 1u << 30);
     json_auto_t *patch = NULL, *patched = NULL;
     bool deleting;
+    char why[WORK_WHY_BYTES];
     struct work_found f;
 
     assert(work_text(&text, NULL, agent, summaries, STR("")) == 0 &&
            kube_json_parse(&patch, buf_str(&text), NULL) == 0);
     patched = merge(object, patch);
     check_is_ours(patched, summaries);
-    work_look(&f, object, agent);
+    work_look(&f, object, agent, why);
     deleting = f.deleting;
-    work_look(&f, patched, agent);
+    work_look(&f, patched, agent, why);
     assert(f.deleting == deleting);
 }
 
@@ -74,11 +76,12 @@ static void check_patched(json_t *object, struct str summaries)
 static void check_cut(struct str bytes, const json_t *whole)
 {
     json_auto_t *less = NULL;
+    char why[WORK_WHY_BYTES];
     struct work_found f, g;
 
     assert(kube_json_parse_cut(&less, bytes, &work_cut, NULL) == 0);
-    work_look(&f, whole, agent);
-    work_look(&g, less, agent);
+    work_look(&f, whole, agent, why);
+    work_look(&g, less, agent, why);
     assert(f.exists == g.exists && f.ours == g.ours && f.frame == g.frame && f.hash == g.hash);
 }
 
@@ -87,12 +90,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct str bytes = {(const char *)data, size};
     json_auto_t *object = NULL, *made = NULL;
     BUF_AUTO(text, 1u << 30);
+    char why[WORK_WHY_BYTES];
     struct work_found f;
     int r = kube_json_parse(&object, bytes, NULL);
 
     assert(r == 0 || !object);
-    work_look(&f, object, agent);
-    check_found(object, &f);
+    work_look(&f, object, agent, why);
+    check_found(object, &f, why);
     if (r == 0)
         check_cut(bytes, object);
     if (utf8_valid_prefix(bytes) < size || !size)

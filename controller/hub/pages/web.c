@@ -155,7 +155,7 @@ struct view {
 static struct view view_of(const struct hub_scorer *s)
 {
     const struct probe_status *p = probe_status(s->probe);
-    bool is_degraded = *s->spec_error || *s->last_status.status.trouble || s->older || s->younger ||
+    bool is_degraded = *s->spec_error || s->last_status.status.trouble || s->older || s->younger ||
                        (s->tally.named.n && s->tally.named.ranks[0] != RANK_PENDING) || s->tally.no_room ||
                        (p->probe.asked && !p->probe.ok) || (p->config.asked && !p->config.ok);
     struct view v = {.status = s->hub->leading ? status_of_scorer(s)
@@ -372,9 +372,9 @@ static size_t cluster_failing(const struct hub_cluster *c)
 /* The worst that is wrong with a cluster. */
 static enum cluster_state cluster_state(const struct hub_cluster *c)
 {
-    if (*c->write.trouble)
+    if (c->write.trouble)
         return CLUSTER_NOT_WRITTEN;
-    if (*c->work.why)
+    if (c->unapplied)
         return CLUSTER_NOT_APPLIED;
     if (c->managed && (c->unavailable || c->addon_unavailable))
         return CLUSTER_UNAVAILABLE;
@@ -436,14 +436,14 @@ static void json_cluster_members(struct out *o, const void *cluster, bool with_h
     member_bool(o, "behind", c->behind);
     member_number(o, "behindSeconds", (double)behind_ms / 1000);
     member_count(o, "failures", c->write.failures);
-    member_words(o, "error", *c->write.trouble ? c->write.trouble : c->work.why);
+    member_words(o, "error", c->write.trouble ?: c->unapplied);
     member_object(o, "work");
     member_bool(o, "exists", c->work.exists);
     member_bool(o, "deleting", c->work.deleting);
     member_bool(o, "ours", c->work.ours);
     member_bool(o, "applied", c->work.applied);
     member_words(o, "writeError", c->write.trouble);
-    member_words(o, "applyError", c->work.why);
+    member_words(o, "applyError", c->unapplied);
     out_puts(o, "}");
     member_count(o, "scorers", c->group ? c->group->scorers : 0);
     member_count(o, "summariesBytes", c->group ? c->group->bytes : 0);

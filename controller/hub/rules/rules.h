@@ -378,12 +378,14 @@ struct work_found {
     bool frame;    /* all but the summaries is as work_text() writes it, apart from additions of servers */
     uint64_t hash; /* plan_hash_lists(); 0 without summaries */
     bool applied;  /* by the work agent, for the newest generation */
-    char why[256]; /* the work agent's error when it could not apply the ConfigMap; else empty */
 };
+enum { WORK_WHY_BYTES = 256 };
 /* For reading ManifestWorks from the API server: replaces the summaries by their hash. */
 extern struct kube_cut work_cut;
-/* object: from the API server, cut or whole. */
-void work_look(struct work_found *ret, const json_t *object, const char *agent_namespace);
+/* object: from the API server, cut or whole. ret_why: the work agent's error when it could not apply the
+ * ConfigMap; else empty. */
+void work_look(struct work_found *ret, const json_t *object, const char *agent_namespace,
+               char ret_why[WORK_WHY_BYTES]);
 bool work_found_same(const struct work_found *a, const struct work_found *b);
 /* The agent's report in the status feedback, borrowed from object; p is NULL when there is none. */
 struct str work_feedback(const json_t *object);

@@ -140,7 +140,8 @@ static const json_t *work_manifest_status(const json_t *object, const char *name
     return NULL;
 }
 
-void work_look(struct work_found *ret, const json_t *object, const char *agent_namespace)
+void work_look(struct work_found *ret, const json_t *object, const char *agent_namespace,
+               char ret_why[WORK_WHY_BYTES])
 {
     struct str summaries = kube_text(work_configmap(object), "data", "summaries", NULL);
     struct str suspended = kube_text(work_configmap(object), "data", "suspended", NULL);
@@ -150,6 +151,7 @@ void work_look(struct work_found *ret, const json_t *object, const char *agent_n
     int64_t generation = 0;
 
     *ret = (struct work_found){0};
+    *ret_why = '\0';
     if (!json_is_object(object))
         return;
     ret->exists = true;
@@ -164,16 +166,15 @@ void work_look(struct work_found *ret, const json_t *object, const char *agent_n
     ret->applied = is_current(applied, "True", generation, 0);
     /* A manifest's condition may have no observedGeneration. */
     if (!ret->applied && is_current(one, "False", generation, generation))
-        kube_condition_why(one, ret->why, sizeof(ret->why));
+        kube_condition_why(one, ret_why, WORK_WHY_BYTES);
     else if (!ret->applied && is_current(applied, "False", generation, 0))
-        kube_condition_why(applied, ret->why, sizeof(ret->why));
+        kube_condition_why(applied, ret_why, WORK_WHY_BYTES);
 }
 
 bool work_found_same(const struct work_found *a, const struct work_found *b)
 {
     return a->exists == b->exists && a->deleting == b->deleting && a->ours == b->ours &&
-           a->frame == b->frame && a->hash == b->hash && a->applied == b->applied &&
-           strcmp(a->why, b->why) == 0;
+           a->frame == b->frame && a->hash == b->hash && a->applied == b->applied;
 }
 
 struct str work_feedback(const json_t *object)

@@ -45,6 +45,22 @@ static void cluster_remove_if_gone(struct hub *h, struct hub_cluster *c)
     hub_schedule_recount(h);
 }
 
+/* why: NULL for none. */
+static void cluster_set_why(struct hub_cluster *c, char **field, const char *why)
+{
+    if (!why == !*field && strcmp(cstr(why), cstr(*field)) == 0)
+        return;
+    free(*field);
+    *field = why ? xstrdup(why) : NULL;
+    hub_schedule_recount(c->hub);
+}
+
+static void cluster_set_work(struct hub_cluster *c, struct work_found work, const char *why)
+{
+    c->work = work;
+    cluster_set_why(c, &c->unapplied, why);
+}
+
 /* After a short absence of the API server a cluster is merely behind: it has not failed. */
 static void work_set_failed(struct hub_cluster *c, const struct kube_answer *a)
 {
@@ -85,9 +101,10 @@ static void work_on_written(struct kube_object *o, struct kube_answer *a)
         work_check_stored(c);
     /* The answer is metadata alone: what was sent counts as what exists, until the watch shows it. */
     else if (!kube_object_is_overtaken(o))
-        c->work = (struct work_found){.exists = true, .ours = true, .frame = true, .hash = o->written};
+        cluster_set_work(
+            c, (struct work_found){.exists = true, .ours = true, .frame = true, .hash = o->written}, NULL);
     if (a->verdict == KUBE_NOT_FOUND)
-        c->work = (struct work_found){0};
+        cluster_set_work(c, (struct work_found){0}, NULL);
     work_finish(c, ok, a->retry_after_ms);
 }
 
@@ -97,7 +114,7 @@ static void work_on_deleted(struct kube_object *o, struct kube_answer *a)
     bool ok = a->verdict == KUBE_OK || a->verdict == KUBE_NOT_FOUND;
 
     if (a->verdict == KUBE_NOT_FOUND)
-        c->work = (struct work_found){0};
+        cluster_set_work(c, (struct work_found){0}, NULL);
     else if (ok)
         /* The work agent's finalizer may keep it for a while, or the watch has shown its end. */
         c->work.deleting = c->work.exists;
@@ -150,7 +167,7 @@ void hub_work_write(void *arg, const char *name)
 static void work_forgive(struct hub_cluster *c)
 {
     c->write.failures = 0;
-    c->write.trouble[0] = '\0';
+    free(TAKE_PTR(c->write.trouble));
 }
 
 void hub_works_cancel(struct hub *h)
@@ -231,16 +248,6 @@ static bool object_is_unavailable(const json_t *object, const char *condition, c
     return status && strcmp(status, "True") != 0;
 }
 
-/* why: NULL when available. */
-static void cluster_set_unavailable(struct hub_cluster *c, char **field, const char *why)
-{
-    if (!why == !*field && strcmp(cstr(why), cstr(*field)) == 0)
-        return;
-    free(*field);
-    *field = why ? xstrdup(why) : NULL;
-    hub_schedule_recount(c->hub);
-}
-
 void hub_addon_seen(struct hub *h, const char *cluster, json_t *object)
 {
     char why[UNAVAILABLE_BYTES];
@@ -249,7 +256,7 @@ void hub_addon_seen(struct hub *h, const char *cluster, json_t *object)
 
     if (!c)
         return;
-    cluster_set_unavailable(c, &c->addon_unavailable, unavailable ? why : NULL);
+    cluster_set_why(c, &c->addon_unavailable, unavailable ? why : NULL);
     cluster_remove_if_gone(h, c);
 }
 
@@ -263,7 +270,7 @@ void hub_managed_seen(struct hub *h, const char *cluster, json_t *object)
 
     if (!c)
         return;
-    cluster_set_unavailable(c, &c->unavailable, unavailable ? why : NULL);
+    cluster_set_why(c, &c->unavailable, unavailable ? why : NULL);
     if (c->managed != managed || c->leaving != leaving) {
         c->managed = managed;
         c->leaving = leaving;
@@ -302,12 +309,16 @@ static bool cluster_read_report(struct hub_cluster *c, const json_t *object)
 static void work_shown(struct hub *h, struct hub_cluster *c, const json_t *object)
 {
     const struct hub_cluster before = *c;
+    char why[WORK_WHY_BYTES];
+    struct work_found work;
     enum kube_seen seen = kube_object_see(&c->write, object);
     bool changed;
 
     kube_object_watched(&c->write, object);
-    if (seen != KUBE_SEEN_OLD)
-        work_look(&c->work, object, h->o.agent_namespace);
+    if (seen != KUBE_SEEN_OLD) {
+        work_look(&work, object, h->o.agent_namespace, why);
+        cluster_set_work(c, work, *why ? why : NULL);
+    }
     if (seen == KUBE_SEEN_OWN)
         work_check_stored(c);
     changed = cluster_read_report(c, object);
@@ -316,13 +327,13 @@ static void work_shown(struct hub *h, struct hub_cluster *c, const json_t *objec
     /* Some agent of a large fleet always reports new times only: counting for each would never end. */
     if (changed || !work_found_same(&before.work, &c->work) || before.leaving != c->leaving ||
         before.behind != c->behind || !before.write.failures != !c->write.failures ||
-        !*before.write.trouble != !*c->write.trouble)
+        !before.write.trouble != !c->write.trouble)
         hub_schedule_recount(h);
 }
 
 static void work_gone(struct hub *h, struct hub_cluster *c)
 {
-    c->work = (struct work_found){0};
+    cluster_set_work(c, (struct work_found){0}, NULL);
     kube_object_watched(&c->write, NULL); /* the answer to an earlier write does not bring it back */
     report_done(&c->report);
     hub_schedule_recount(h);

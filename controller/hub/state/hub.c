@@ -115,7 +115,7 @@ static void writers_new(struct hub *h)
     const struct kube_queue_options works = {.work = hub_work_write,
                                              .arg = h,
                                              .kube = h->o.kube,
-                                             .max_active = 40,
+                                             .max_active = 20,
                                              .min_retry_ms = 500,
                                              .max_retry_ms = 60 * 1000,
                                              .per_second = h->o.api_qps + h->o.api_qps / 4 + 1,

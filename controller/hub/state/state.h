@@ -136,6 +136,7 @@ struct hub_cluster {
     char *addon_unavailable; /* likewise for the agent's add-on on it; NULL also without one */
     bool has_expired_score;  /* as of the last tally */
     struct work_found work;  /* its ManifestWork, as last seen or written */
+    char *unapplied;         /* the work agent's error about it; NULL: none */
     struct report report;
     const struct plan_group *group; /* its summaries; NULL: none planned */
     struct kube_object write;       /* of its ManifestWork; its state is the summaries' hash */

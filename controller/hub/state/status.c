@@ -129,7 +129,8 @@ static void condition_clusters(struct condition *c, const char *reason, const ch
                                const struct hub_cluster *first, const char *why)
 {
     condition_set(c, TRUTH_FALSE, reason, "%s %zu of %zu cluster%s%s%s%s%s", what, n, of, plural_s(of),
-                  first ? ": " : "", first ? first->name : "", first && *why ? ": " : "", first ? why : "");
+                  first ? ": " : "", first ? first->name : "", first && *cstr(why) ? ": " : "",
+                  first ? cstr(why) : "");
 }
 
 /* Why the cluster has not applied its up-to-date ManifestWork. */
@@ -187,7 +188,7 @@ static void config_set_deleting(const struct hub *h, struct condition *c)
 {
     const struct hub_totals *t = &h->totals;
     const struct hub_cluster *failed =
-        t->named.n && *t->named.list[0]->write.trouble ? t->named.list[0] : NULL;
+        t->named.n && t->named.list[0]->write.trouble ? t->named.list[0] : NULL;
     const struct hub_cluster *first = t->works.list[0];
     const size_t n = t->works.total;
     char more[40] = "";
@@ -220,7 +221,7 @@ static void config_set_no_room(const struct hub *h, struct condition *c)
 
 static const char *config_cluster_error(const struct hub_cluster *c)
 {
-    return *c->write.trouble ? c->write.trouble : *c->work.why ? c->work.why : cluster_unconfirmed_reason(c);
+    return c->write.trouble ?: c->unapplied ?: cluster_unconfirmed_reason(c);
 }
 
 /* Write errors go before apply errors. */
@@ -229,7 +230,7 @@ static void config_set_error(const struct hub_totals *t, struct condition *c)
     const struct hub_cluster *first = NULL;
 
     for (size_t i = 0; i < t->named.n && !first; i++)
-        if (!t->failing || *t->named.list[i]->write.trouble)
+        if (!t->failing || t->named.list[i]->write.trouble)
             first = t->named.list[i];
     condition_clusters(
         c, "ClustersFailing", t->failing ? "ManifestWork not written on" : "ManifestWork not applied on",
@@ -371,7 +372,7 @@ static void clusters_set_distributed(const struct hub_scorer *s, struct conditio
                            t->selected, unwritten, unwritten->write.trouble);
     else if (t->applied < t->selected && unapplied)
         condition_clusters(c, "ClustersFailing", "ManifestWork not applied on", t->apply_errors.total,
-                           t->selected, unapplied, unapplied->work.why);
+                           t->selected, unapplied, unapplied->unapplied);
     else if (placement)
         condition_set(c, TRUTH_FALSE, reason, "Placement %s %s; selected for %zu cluster%s", placement, why,
                       t->selected, plural_s(t->selected));

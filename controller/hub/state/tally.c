@@ -31,8 +31,8 @@ static struct pair_facts pair_facts(const struct hub_scorer *s, const struct hub
         .sent_ms_ago = c->write.written_at.ms ? mono_diff(c->write.written_at, loop_now(l)) : INT64_MAX,
         .unavailable_because = c->unavailable,
         .addon_unavailable_because = c->addon_unavailable,
-        .write_error = c->write.trouble,
-        .apply_error = c->work.applied ? "" : c->work.why,
+        .write_error = cstr(c->write.trouble),
+        .apply_error = c->work.applied ? "" : cstr(c->unapplied),
         .report = &c->report,
         .cell = cell,
         .interval_ms = s->effective.interval_ms,
@@ -95,7 +95,7 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const 
 {
     const struct pair_facts facts = pair_facts(s, c, cell, now);
     enum pair_state p = pair_state(&facts);
-    bool apply_error = !c->work.applied && c->work.why[0], in_sync = !c->behind;
+    bool apply_error = !c->work.applied && c->unapplied, in_sync = !c->behind;
     struct tally *t = &s->tally;
 
     t->selected++;
@@ -119,7 +119,7 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const 
     if (cell && (p == PAIR_OK || p == PAIR_OLD_CONFIG || p == PAIR_EMPTY) &&
         pair_expires_ms(cell) < s->hub->totals.look_ms)
         s->hub->totals.look_ms = pair_expires_ms(cell);
-    if (c->write.trouble[0])
+    if (c->write.trouble)
         tally_name(&t->write_errors, c, 0);
     if (apply_error)
         tally_name(&t->apply_errors, c, 0);
@@ -137,7 +137,7 @@ static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
 {
     struct hub_totals *t = &h->totals;
     bool in_sync = !c->behind && c->group, unavailable = c->unavailable || c->addon_unavailable;
-    bool write_error = c->write.trouble[0], apply_error = !c->work.applied && c->work.why[0], fails = false;
+    bool write_error = c->write.trouble, apply_error = !c->work.applied && c->unapplied, fails = false;
     double lag = (double)mono_diff(c->behind_since, loop_now(h->o.loop)) / 1000;
     unix_ms now = loop_wall(h->o.loop);
 
