@@ -275,9 +275,7 @@ static int otlp_open(struct running *x, const struct agent_flags *f, char **ret_
 
 static void agent_on_reload(struct role *r)
 {
-    const struct running *running = CONTAINER_OF(r, struct running, role);
-
-    if (agent_reload(running->agent, NULL) < 0)
+    if (agent_reload(CONTAINER_OF(r, struct running, role)->agent, NULL) < 0)
         log_debug("reload on SIGHUP failed");
 }
 

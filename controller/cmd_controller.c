@@ -103,9 +103,7 @@ static int controller_main(char **argv)
 
     if (!flags_parse(&command_controller, argv, &f, &status))
         return status;
-    status = 1;
-    if (role_open_kube(&c.role, "hub", f.kubeconfig, &f.server, NULL) == 0)
-        status = controller_run(&c, &f);
+    status = role_open_kube(&c.role, "hub", f.kubeconfig, &f.server, NULL) == 0 ? controller_run(&c, &f) : 1;
     role_close(&c.role);
     return status;
 }

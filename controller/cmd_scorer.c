@@ -148,9 +148,7 @@ static int scorer_run_model(const struct model *m, char **argv)
         f.token_file = getenv("TOKEN_FILE");
     if (f.token_file && *cstr(getenv("SCORING_TOKEN")))
         return flags_error(&command, "--token-file and $SCORING_TOKEN exclude each other", "");
-    status = 1;
-    if (role_open(&s.role, &f.server) == 0 && scorer_configure(&f) == 0)
-        status = scorer_serve(&s, &f);
+    status = role_open(&s.role, &f.server) == 0 && scorer_configure(&f) == 0 ? scorer_serve(&s, &f) : 1;
     role_close(&s.role);
     return status;
 }

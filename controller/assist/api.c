@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <strings.h>
 
 enum {
     MAX_BODY = 16 << 20,
@@ -38,10 +37,9 @@ static void reply_detail(struct httpd_reply *reply, unsigned status, const char 
 
 static bool media_type_is_json(const struct httpd_request *rq)
 {
-    static const struct str json = STR("application/json");
     struct str type = {rq->content_type, strcspn(rq->content_type, "; \t")};
 
-    return str_eq_nocase(type, json) && !*rq->content_encoding;
+    return str_eq_nocase(type, STR("application/json")) && !*rq->content_encoding;
 }
 
 /* ---- The life of a request ---- */
@@ -204,8 +202,7 @@ static json_t *rest_read_query(const struct api_operation *op, const struct http
     const char *end = rq->arguments.p + rq->arguments.n, *value;
     json_t *o = json_object();
 
-    for (const char *name = rq->arguments.p; rq->arguments.n && name < end;
-         name = value + strlen(value) + 1) {
+    for (const char *name = rq->arguments.p; name < end; name = value + strlen(value) + 1) {
         value = name + strlen(name) + 1;
         if (json_object_set_new(o, name, rest_read_text(json_object_get(properties, name), value)) < 0) {
             reply_detail(reply, 400, "the query parameters are not UTF-8");
@@ -351,10 +348,8 @@ static void mcp_add_stateless(json_t *result)
 /* Up to the value of the result or the error. */
 static int mcp_put_head(struct buf *into, struct str id, const char *member)
 {
-    int r = buf_puts(into, "{\"jsonrpc\":\"2.0\",\"id\":");
-
-    r = r ?: buf_put_str(into, id.n ? id : STR("null"));
-    return r ?: buf_printf(into, ",\"%s\":", member);
+    return buf_puts(into, "{\"jsonrpc\":\"2.0\",\"id\":") ?: buf_put_str(into, id.n ? id : STR("null"))
+               ?: buf_printf(into, ",\"%s\":", member);
 }
 
 /* The value is taken. */
@@ -367,22 +362,16 @@ static void mcp_reply(const struct mcp_message *m, unsigned status, const char *
     json_decref(value);
 }
 
-/* `data` is taken; NULL: none. Returns false. */
-static bool mcp_refuse_with(const struct mcp_message *m, enum mcp_code code, const char *text, json_t *data)
+/* Returns false. */
+static bool mcp_refuse(const struct mcp_message *m, enum mcp_code code, const char *text)
 {
     unsigned status = code == MCP_METHOD_NOT_FOUND ? 404 : 400;
 
     /* Revisions before 2026-07-28 leave the HTTP status to the transport: an answer is an answer. */
     if (!m->is_stateless && (code == MCP_METHOD_NOT_FOUND || code == MCP_INVALID_PARAMS))
         status = 200;
-    mcp_reply(m, status, "error",
-              json_pack("{s:i,s:s,s:o*}", "code", (int)code, "message", text, "data", data));
+    mcp_reply(m, status, "error", json_pack("{s:i,s:s}", "code", (int)code, "message", text));
     return false;
-}
-
-static bool mcp_refuse(const struct mcp_message *m, enum mcp_code code, const char *text)
-{
-    return mcp_refuse_with(m, code, text, NULL);
 }
 
 /* The result is taken. */
@@ -408,8 +397,13 @@ static bool mcp_is_stateful(const struct api *a, const char *version)
 
 static bool mcp_refuse_version(const struct mcp_message *m, const char *version)
 {
-    return mcp_refuse_with(m, MCP_UNSUPPORTED_VERSION, "unsupported protocol version",
-                           json_pack("{s:O,s:s}", "supported", mcp_versions(m->api), "requested", version));
+    /* NULL, and left out, for a header that is not UTF-8. */
+    json_t *data = json_pack("{s:O,s:s}", "supported", mcp_versions(m->api), "requested", version);
+
+    mcp_reply(m, 400, "error",
+              json_pack("{s:i,s:s,s:o*}", "code", MCP_UNSUPPORTED_VERSION, "message",
+                        "unsupported protocol version", "data", data));
+    return false;
 }
 
 /* libmicrohttpd leaves the white space around a value. */
@@ -525,16 +519,15 @@ static int tool_print(const struct api_request *r, struct buf *into)
 static void mcp_initialize(const struct mcp_message *m)
 {
     const char *asked = kube_str(m->params, "protocolVersion", NULL);
-    json_t *last = json_array_get(mcp_versions(m->api), 1);
+    const char *last = json_string_value(json_array_get(mcp_versions(m->api), 1));
 
     if (!asked)
         (void)mcp_refuse(m, MCP_INVALID_PARAMS, "protocolVersion is missing");
     else
-        mcp_reply_result(m,
-                         json_pack("{s:s,s:{s:{}},s:o,s:O*}", "protocolVersion",
-                                   mcp_is_stateful(m->api, asked) ? asked : json_string_value(last),
-                                   "capabilities", "tools", "serverInfo", mcp_server_info(), "instructions",
-                                   kube_get(m->api->schemas, "mcp", "instructions", NULL)));
+        mcp_reply_result(m, json_pack("{s:s,s:{s:{}},s:o,s:O*}", "protocolVersion",
+                                      mcp_is_stateful(m->api, asked) ? asked : last, "capabilities", "tools",
+                                      "serverInfo", mcp_server_info(), "instructions",
+                                      kube_get(m->api->schemas, "mcp", "instructions", NULL)));
 }
 
 static void mcp_discover(const struct mcp_message *m)
@@ -622,15 +615,14 @@ static struct str mcp_find_id(struct str body)
 
 static bool mcp_read(struct mcp_message *m, const json_t *o)
 {
-    const json_t *params = json_object_get(o, "params");
-    json_t *id = json_object_get(o, "id");
+    const json_t *id = json_object_get(o, "id");
 
     if (json_is_array(o))
         return mcp_refuse(m, MCP_INVALID_REQUEST, "batches are not supported: send one message");
     m->method = json_string_value(json_object_get(o, "method"));
-    m->params = params;
+    m->params = json_object_get(o, "params");
     if (strcmp(cstr(json_string_value(json_object_get(o, "jsonrpc"))), "2.0") != 0 || (id && !m->id.n) ||
-        (params && !json_is_object(params)) ||
+        (m->params && !json_is_object(m->params)) ||
         (!m->method && !json_object_get(o, "result") && !json_object_get(o, "error")))
         return mcp_refuse(m, MCP_INVALID_REQUEST, "not a message of JSON-RPC 2.0");
     return true;

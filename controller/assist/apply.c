@@ -6,8 +6,6 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
 
-#include <stdio.h>
-
 enum {
     APPLY_CALLS = 8, /* at once */
     DELETIONS = 3,   /* the first phase of deletions, one for each kind; wanted objects have up to three */

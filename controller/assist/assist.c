@@ -11,7 +11,6 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/out.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/queue.h>
@@ -64,8 +63,7 @@ struct plan_job {
     struct assist *a;
     struct call *call;
     enum plan_mode mode;
-    struct plan
-        *plan; /* the request at first; of PLAN_COMPARE also hash and basis of the one to be applied */
+    struct plan *plan; /* at first a request; of PLAN_COMPARE also hash and basis of the one to be applied */
     struct snapshot *hub;
     int64_t deadline_ms;
     uint32_t id; /* in the objects' names */
@@ -274,8 +272,7 @@ static int plan_solve(struct plan_job *j, const struct model *m)
     p->answer = answer_make(m, &s);
     p->basis = json_incref(m->basis);
     plan_hash(p);
-    r = objects_make(&p->objects, m, &s, j->id, p->hash, &j->objection);
-    r = r ?: yaml_print(p->objects, &yaml);
+    r = objects_make(&p->objects, m, &s, j->id, p->hash, &j->objection) ?: yaml_print(p->objects, &yaml);
     p->yaml = json_stringn(cstr(yaml.p), yaml.n);
     (void)json_object_set_new(p->answer, "planHash", json_string(p->hash));
     (void)json_object_set_new(p->answer, "applied", json_false());
@@ -439,9 +436,7 @@ void assist_plan(void *a, struct call *c)
 
 void assist_optimize(void *a, struct call *c)
 {
-    bool is_dry = json_is_true(json_object_get(c->input, "dryRun"));
-
-    plan_start(a, c, c->input, is_dry ? PLAN_ONLY : PLAN_AND_APPLY, NULL);
+    plan_start(a, c, c->input, kube_bool(c->input, "dryRun", NULL) ? PLAN_ONLY : PLAN_AND_APPLY, NULL);
 }
 
 void assist_apply(void *a, struct call *c)

@@ -7,8 +7,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
-#include <strings.h>
 
 /* ---- Objections ---- */
 

@@ -147,11 +147,8 @@ static json_t *policy_clusters(const struct snapshot *hub, const json_t *policy,
     const char *cluster = kube_label(policy, "cluster-name");
     json_t *bound;
 
-    *ret_by = "label";
-    if (!cluster) {
-        *ret_by = "name";
-        cluster = policy_cluster_by_name(hub, kube_name(policy));
-    }
+    *ret_by = cluster ? "label" : "name";
+    cluster = cluster ?: policy_cluster_by_name(hub, kube_name(policy));
     if (cluster)
         return json_pack("[s]", cluster);
     bound = policy_clusters_by_bindings(hub, policy, decisions);
@@ -167,12 +164,10 @@ static json_t *policies_compliance(const json_t *policy, size_t max)
 
     json_array_foreach(kube_list(policy, "status", "status", NULL), i, one)
     {
-        const char *compliant = kube_str(one, "compliant", NULL);
-
         if (i < max)
             (void)json_array_append_new(list, json_pack("{s:s,s:s}", "cluster",
                                                         cstr(kube_str(one, "clustername", NULL)), "compliant",
-                                                        compliant ? compliant : "unknown"));
+                                                        kube_str(one, "compliant", NULL) ?: "unknown"));
     }
     return list;
 }

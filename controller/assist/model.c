@@ -23,9 +23,7 @@ void *model_alloc(struct model *m, size_t n, size_t size)
 
 const char *request_namespace(const json_t *request)
 {
-    const char *namespace = kube_str(request, "namespace", NULL);
-
-    return namespace ? namespace : "default";
+    return kube_str(request, "namespace", NULL) ?: "default";
 }
 
 static int64_t number_of(const json_t *map, const char *key, int64_t otherwise)
@@ -44,12 +42,6 @@ void model_note_basis(struct model *m, const char *kind, const char *name, json_
     (void)json_object_set_new(m->basis, key, entry);
 }
 
-static bool label_counts(const char *key)
-{
-    return strcmp(key, "app") == 0 || strcmp(key, "cluster-name") == 0 || strcmp(key, "name") == 0 ||
-           str_starts(str_of(key), STR(REQUESTED "-")) || str_starts(str_of(key), STR(SUPPLIED "-"));
-}
-
 static json_t *labels_that_count(const json_t *object)
 {
     json_t *out = json_object(), *value;
@@ -57,7 +49,8 @@ static json_t *labels_that_count(const json_t *object)
 
     json_object_foreach(kube_map(object, "metadata", "labels", NULL), key, value)
     {
-        if (label_counts(key))
+        if (strcmp(key, "app") == 0 || strcmp(key, "cluster-name") == 0 || strcmp(key, "name") == 0 ||
+            str_starts(str_of(key), STR(REQUESTED "-")) || str_starts(str_of(key), STR(SUPPLIED "-")))
             (void)json_object_set(out, key, value);
     }
     return out;
@@ -156,8 +149,7 @@ static int amounts_read(const struct model *m, const json_t *object, const char 
         const char *s;
 
         (void)snprintf(label, sizeof(label), "%s-amount%s%s", prefix, i ? "." : "", i ? m->extra[i - 1] : "");
-        s = kube_label(object, label);
-        if (!s && i)
+        if (i && !kube_label(object, label))
             continue;
         s = label_read(object, kind, label, ob);
         if (!s)
@@ -271,10 +263,9 @@ static int model_read_workloads(struct model *m, struct objection *ob)
 static int setting_compare(const void *pa, const void *pb)
 {
     const struct model_setting *a = pa, *b = pb;
-    int r = strcmp(a->cluster_name, b->cluster_name);
 
-    r = r ?: strcmp(a->kind, b->kind);
-    return r ?: strcmp(a->device, b->device);
+    return strcmp(a->cluster_name, b->cluster_name) ?: strcmp(a->kind, b->kind)
+               ?: strcmp(a->device, b->device);
 }
 
 static int setting_read(struct model *m, struct model_setting *s, struct objection *ob)
@@ -295,7 +286,6 @@ static int cluster_read(struct model *m, size_t c, const json_t *asked, struct o
     const char *name = kube_str(asked, "name", NULL);
     const json_t *cluster = snapshot_get(m->hub, KIND_CLUSTERS, "", name), *one;
     size_t i;
-    int r;
 
     objection_at(ob, "clusters[%zu].name", c);
     m->clusters[c] = cluster;
@@ -311,9 +301,8 @@ static int cluster_read(struct model *m, size_t c, const json_t *asked, struct o
         *s = (struct model_setting){
             .cluster_name = name, .policy = cstr(kube_str(one, "name", NULL)), .cluster = c, .at = i};
         objection_at(ob, "clusters[%zu].availablePolicies[%zu].name", c, i);
-        r = setting_read(m, s, ob);
-        if (r < 0)
-            return r;
+        if (setting_read(m, s, ob) < 0)
+            return -EINVAL;
     }
     return 0;
 }
@@ -523,9 +512,7 @@ int model_new(struct model **ret, const json_t *request, const struct snapshot *
     m->missing = json_array();
     m->arena.chunk_bytes = ARENA_BYTES;
     m->problem.max_moves = max_moves < 0 ? SIZE_MAX : (size_t)max_moves;
-    r = model_read_preference(m, ob);
-    r = r ?: model_read_workloads(m, ob);
-    r = r ?: model_read_clusters(m, ob);
+    r = model_read_preference(m, ob) ?: model_read_workloads(m, ob) ?: model_read_clusters(m, ob);
     if (r == 0)
         model_read_running(m);
     r = r ?: model_read_scores(m, &scores, ob);

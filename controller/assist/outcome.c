@@ -8,7 +8,6 @@
 #include "exporter/base/json.h"
 #include "exporter/base/map.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -27,9 +27,7 @@ enum {
 /* Reference documents have both spellings. */
 static const char *preference_score(const json_t *o)
 {
-    const char *usual = kube_str(o, "addonPlacementScore", NULL);
-
-    return usual ? usual : kube_str(o, "addOnPlacementScore", NULL);
+    return kube_str(o, "addonPlacementScore", NULL) ?: kube_str(o, "addOnPlacementScore", NULL);
 }
 
 const char *request_score(const json_t *request)
@@ -117,18 +115,16 @@ int model_read_preference(struct model *m, struct objection *ob)
     m->n_scores = list ? json_array_size(list) : 1;
     for (size_t i = 0; i < m->n_scores && r == 0; i++) {
         const json_t *o = list ? json_array_get(list, i) : sum, *weight = json_object_get(o, "weight");
-        const char *own = kube_str(o, "scoreDimensionFormat", NULL);
-        const char *format = own ? own : kube_str(sum, "scoreDimensionFormat", NULL);
         struct model_score *s = &m->scores[i];
 
         objection_at(ob, list ? "preference.scores[%zu]" : "preference", i);
         s->name = preference_score(o);
+        s->format = kube_str(o, "scoreDimensionFormat", NULL) ?: kube_str(sum, "scoreDimensionFormat", NULL);
         s->weight = weight ? json_number_value(weight) : 1;
-        if (!s->name || !format)
+        if (!s->name || !s->format)
             return objection_set(ob, 422, "%s is missing",
                                  s->name ? "scoreDimensionFormat" : "addonPlacementScore");
-        s->format = format;
-        r = format_check(format, ob);
+        r = format_check(s->format, ob);
     }
     return r;
 }
@@ -177,7 +173,7 @@ static void board_read(struct board *b, const struct model_score *wanted, const 
     const struct score *score = snapshot_get(b->m->hub, KIND_SCORES, cluster, wanted->name);
     bool has_app = strstr(wanted->format, "${app}"), found = false;
     BUF_AUTO(pattern, 1 << 20);
-    char name[KEY_BYTES], text[20];
+    char name[KEY_BYTES];
     uint64_t hash = 0;
     int32_t value = 0;
 
@@ -197,9 +193,8 @@ static void board_read(struct board *b, const struct model_score *wanted, const 
                 b->is_missing[cell] = true;
         }
     (void)snprintf(name, sizeof(name), "%s/%s", cluster, wanted->name);
-    (void)snprintf(text, sizeof(text), "%016" PRIx64, hash);
     model_note_basis(b->m, "AddOnPlacementScore", name,
-                     json_pack("{s:s, s:s}", "values", text, "validity",
+                     json_pack("{s:o, s:s}", "values", json_sprintf("%016" PRIx64, hash), "validity",
                                !score              ? "missing"
                                : score->is_expired ? "expired"
                                                    : "valid"));

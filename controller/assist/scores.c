@@ -20,11 +20,9 @@ enum {
 /* NULL while it is not known. */
 static const char *scorer_score_name(const json_t *scorer)
 {
-    const char *name = kube_str(scorer, "status", "scoreName", NULL);
-
-    if (!name)
-        name = kube_str(scorer, "spec", "scoring", "params", "name", NULL);
-    return name ? name : kube_str(scorer, "spec", "name", NULL);
+    return kube_str(scorer, "status", "scoreName", NULL)
+               ?: kube_str(scorer, "spec", "scoring", "params", "name", NULL)
+               ?: kube_str(scorer, "spec", "name", NULL);
 }
 
 /* "" without. Written by the author of the scorer or of its scoring API. */
@@ -149,14 +147,14 @@ static json_t *summary_nth(const struct summary_row *row, size_t n)
 static json_t *summary_row_value(const struct snapshot *hub, const struct summary_row *row, size_t max_text)
 {
     const json_t *scorer = max_text ? scorer_of_score(hub, row->first) : NULL;
-    const char *format = scorer ? scorer_dimension_format(scorer) : "";
     const char *description = scorer ? scorer_description(scorer) : "";
 
     return json_pack("{s:s,s:I,s:I,s:I,s:o*,s:o*,s:o*,s:o*,s:o*}", "name", row->first->name, "clusters",
                      (json_int_t)row->clusters, "expired", (json_int_t)row->expired, "items",
                      (json_int_t)row->items, "min", summary_nth(row, 0), "median",
                      summary_nth(row, (row->items - 1) / 2), "max", summary_nth(row, row->items - 1),
-                     "scoreDimensionFormat", *format ? text_cut(format, max_text) : NULL, "description",
+                     "scoreDimensionFormat",
+                     scorer ? text_cut(scorer_dimension_format(scorer), max_text) : NULL, "description",
                      *description ? text_cut(description, max_text) : NULL);
 }
 
@@ -211,8 +209,7 @@ static json_t *scores_items(const struct score *s, size_t max)
 static json_t *scores_metadata(const struct snapshot *hub, const struct score *s)
 {
     const json_t *scorer = scorer_of_score(hub, s);
-    json_t *known = kube_map(s->object, "metadata", "annotations", NULL);
-    json_t *annotations = known ? json_copy(known) : json_object();
+    json_t *annotations = json_copy(kube_map(s->object, "metadata", "annotations", NULL)) ?: json_object();
 
     if (scorer) {
         (void)json_object_set_new(annotations, DOMAIN "description", json_string(scorer_description(scorer)));
@@ -295,7 +292,6 @@ static json_t *scorers_conditions(const struct listing *l, const json_t *scorer)
 
 static json_t *scorers_item(const struct listing *l, const json_t *scorer)
 {
-    const char *health = kube_str(scorer, "status", "healthStatus", NULL);
     char object[OBJECT_NAME_MAX + 1];
 
     return json_pack("{s:s,s:s,s:s*,s:s*,s:o,s:s,s:O*,s:s,s:o,s:O*,s:b}", "namespace", kube_namespace(scorer),
@@ -303,9 +299,10 @@ static json_t *scorers_item(const struct listing *l, const json_t *scorer)
                      scorer_object_name(scorer, object), "description",
                      text_cut(scorer_description(scorer), listing_at_most(l, DESCRIPTION_BYTES)),
                      "scoreDimensionFormat", scorer_dimension_format(scorer), "scoreItems",
-                     kube_list(scorer, "spec", "scoreItems", NULL), "health", health ? health : "Unknown",
-                     "conditions", scorers_conditions(l, scorer), "clusters",
-                     kube_map(scorer, "status", "clusters", NULL), "untrusted", 1);
+                     kube_list(scorer, "spec", "scoreItems", NULL), "health",
+                     kube_str(scorer, "status", "healthStatus", NULL) ?: "Unknown", "conditions",
+                     scorers_conditions(l, scorer), "clusters", kube_map(scorer, "status", "clusters", NULL),
+                     "untrusted", 1);
 }
 
 void scorers_fill(struct listing *l, const struct snapshot *hub)
@@ -417,17 +414,15 @@ static void explain_report(struct explanation *f, const struct work_found *found
     enum pair_state state = pair_state(&facts);
     char why[PAIR_REASON_BYTES];
 
-    if (state == PAIR_OK)
-        return;
     if (state == PAIR_EMPTY) {
         explain_add(
             f, "agent", NULL,
             "The agent of the cluster scores, but its source had nothing to score: no item is written.");
-        return;
+    } else if (state != PAIR_OK) {
+        pair_reason(why, state, &facts);
+        explain_add(f, "agent", why, "The agent of the cluster, or its work agent, is reported as: %s.",
+                    pair_info[state].label);
     }
-    pair_reason(why, state, &facts);
-    explain_add(f, "agent", why, "The agent of the cluster, or its work agent, is reported as: %s.",
-                pair_info[state].label);
 }
 
 static void explain_work(struct explanation *f)
@@ -447,19 +442,16 @@ static void explain_work(struct explanation *f)
             "Its controller writes it once a DynamicScoringConfig exists; an agent with a "
             "configuration of its own needs none.",
             f->cluster);
-    if (!f->hub->work)
-        return;
-    work_look(&found, f->hub->work, "", error);
-    if (score && !explain_sends_score(f, score)) {
+    else if (score && !explain_sends_score(f, score))
         explain_add(f, "ManifestWork", NULL,
                     "The configuration that the hub sends to the cluster lacks score %s: a mask of the "
                     "DynamicScoringConfig excludes the cluster, there is no room, or the scorer is not "
                     "distributed.",
                     score);
-        return;
-    }
-    if (score && report_parse(&report, work_feedback(f->hub->work)) == 0)
+    else if (score && report_parse(&report, work_feedback(f->hub->work)) == 0) {
+        work_look(&found, f->hub->work, "", error);
         explain_report(f, &found, error, &report, score);
+    }
     report_done(&report);
 }
 

@@ -139,9 +139,8 @@ void snapshot_add(struct snapshot *s, enum kind kind, json_t *object)
 static int slot_compare(const void *a, const void *b)
 {
     const struct snapshot_slot *x = a, *y = b;
-    int r = strcmp(x->namespace, y->namespace);
 
-    return r ?: strcmp(x->name, y->name);
+    return strcmp(x->namespace, y->namespace) ?: strcmp(x->name, y->name);
 }
 
 void snapshot_sort(struct snapshot *s, enum kind kind)
@@ -279,10 +278,25 @@ void reader_set_metrics(const struct reader *r, struct metrics *m)
     }
 }
 
+/* ---- The probe ---- */
+
+static void reader_probe_in(struct reader *r, int64_t ms)
+{
+    loop_timer_set(r->loop, &r->next_probe, mono_add(loop_now(r->loop), ms));
+}
+
+static void reader_end_probe(struct reader *r)
+{
+    bool troubled = false;
+
+    for (enum kind k = 0; k < KINDS; k++)
+        troubled = troubled || (reader_trouble(r, k) && r->kinds[k].verdict != KUBE_NO_KIND);
+    reader_probe_in(r, troubled ? RETRY_MS : PROBE_MS);
+}
+
 /* ---- One read ---- */
 
 static void read_next(struct read *rd);
-static void reader_end_probe(struct reader *r);
 
 static void read_stop(struct read *rd)
 {
@@ -383,7 +397,7 @@ static void read_ask_page(struct read *rd)
         .namespace = kind == KIND_CLUSTERS ? NULL
                      : kind == KIND_SCORES ? q->cluster
                                            : q->namespace,
-        .label_selector = q->label_selector ? q->label_selector : kind_info[kind].label_selector,
+        .label_selector = q->label_selector ?: kind_info[kind].label_selector,
         .field_selector = selector,
         .max_answer = PAGE_MAX_BYTES,
     };
@@ -472,21 +486,7 @@ void snapshot_fill(struct call *c)
     listing_end(&l);
 }
 
-/* ---- The probe ---- */
-
-static void reader_probe_in(struct reader *r, int64_t ms)
-{
-    loop_timer_set(r->loop, &r->next_probe, mono_add(loop_now(r->loop), ms));
-}
-
-static void reader_end_probe(struct reader *r)
-{
-    bool troubled = false;
-
-    for (size_t i = 0; i < KINDS; i++)
-        troubled = troubled || (reader_trouble(r, (enum kind)i) && r->kinds[i].verdict != KUBE_NO_KIND);
-    reader_probe_in(r, troubled ? RETRY_MS : PROBE_MS);
-}
+/* ---- Beginning and end ---- */
 
 static void reader_on_probe(struct timer *t)
 {

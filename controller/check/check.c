@@ -229,14 +229,13 @@ static void config_describe(struct check *c, struct call_row *row, const struct 
 {
     const struct summary *s = &c->summary;
     const struct summary_source *from = s->sources;
-    long long interval = s->interval_ms / 1000;
     char source[128] = "without a source", text[4096];
 
     if (s->n_sources)
         (void)snprintf(source, sizeof(source), "from %s: range %llds, step %llds",
                        source_type_word(from->type), (long long)from->range_s, (long long)from->step_s);
-    (void)snprintf(text, sizeof(text), "%s, every %llds, %s%s%s", s->score_name, interval, source,
-                   *e->warning ? "; " : "", e->warning);
+    (void)snprintf(text, sizeof(text), "%s, every %llds, %s%s%s", s->score_name,
+                   (long long)s->interval_ms / 1000, source, *e->warning ? "; " : "", e->warning);
     text_line(row->text, sizeof(row->text), str_of(text));
 }
 
@@ -281,16 +280,13 @@ static void check_config(struct check *c)
 {
     CLEANUP(call_done) struct http_answer a = {0};
     struct call_row *row;
-    bool is_read = false;
 
     config_ask(c, &a);
     row = call_add_row(c, "GET /config", &a);
     call_check_type(c, &a);
     if (!call_succeeded(&a))
         findings_add(c->findings, RULE_CONFIG, "%s", row->text);
-    else
-        is_read = config_read_body(c, row, buf_str(&a.body));
-    if (is_read) {
+    if (call_succeeded(&a) && config_read_body(c, row, buf_str(&a.body))) {
         config_check_again(c, buf_str(&a.body));
     } else {
         CLEANUP(effective_done) struct effective e = {0};
@@ -457,12 +453,12 @@ static void reading_scan(struct str body, char out[200])
 
 static void reading_make(struct reading *ret, const struct check *c, struct str body)
 {
-    CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
+    CLEANUP(cleanup_batch_builder_free)
+    struct batch_builder *b = batch_builder_new(c->options->cluster_name, c->summary.score_name,
+                                                (size_t)limits_default.series_per_scorer);
     bool all_dropped;
 
     *ret = (struct reading){.error = ROUND_OK};
-    b = batch_builder_new(c->options->cluster_name, c->summary.score_name,
-                          (size_t)limits_default.series_per_scorer);
     ret->error = answer_parse(body, b, (size_t)limits_default.label_value_bytes, &ret->stats, ret->why);
     all_dropped = ret->stats.results && ret->stats.invalid == ret->stats.results;
     if (ret->error == ROUND_JSON)
@@ -702,22 +698,20 @@ static void check_scoring(struct check *c)
 {
     static const struct str not_json = STR("{\"data\":["), no_data = STR("{\"data\":[]}");
     bool has_source = c->summary.n_sources;
-    struct scoring_probe again;
+    const struct scoring_probe *plain = has_source ? &plain_probe : &sourceless_probe;
+    const struct scoring_probe again = {"the same again", RULE_LABELS_STABLE, SERIES_PLAIN, plain->n};
 
-    c->first_probe = has_source ? &plain_probe : &sourceless_probe;
+    c->first_probe = plain;
     series_plan_make(&c->plan, &c->summary, loop_wall(c->loop).ms / 1000);
-    scoring_run(c, c->first_probe);
-    if (c->first->batch) {
-        again = *c->first_probe;
-        again.what = "the same again";
-        again.rule = RULE_LABELS_STABLE;
-        scoring_run(c, &again);
-        for (size_t i = 0; has_source && i < ARRAY_SIZE(other_probes); i++)
-            scoring_run(c, &other_probes[i]);
-        if (has_source)
-            scoring_refusal(c, "a body cut short", not_json, c->options->token, RULE_MALFORMED_BODY);
-    }
-    if (c->first->batch && c->options->token.n) {
+    scoring_run(c, plain);
+    if (!c->first->batch)
+        return;
+    scoring_run(c, &again);
+    for (size_t i = 0; has_source && i < ARRAY_SIZE(other_probes); i++)
+        scoring_run(c, &other_probes[i]);
+    if (has_source)
+        scoring_refusal(c, "a body cut short", not_json, c->options->token, RULE_MALFORMED_BODY);
+    if (c->options->token.n) {
         scoring_refusal(c, "without the token", no_data, STR(""), RULE_TOKEN_REFUSED);
         scoring_refusal(c, "a wrong token", no_data, STR("not-the-token-of-this-scoring-api"),
                         RULE_TOKEN_REFUSED);

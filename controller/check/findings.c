@@ -4,7 +4,6 @@
 #include "exporter/base/text.h"
 #include "exporter/ui/out.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 static const struct rule_info {

@@ -222,9 +222,8 @@ static bool claim_needs_write(const struct policy_watcher *w)
 
 static void claim_show(struct policy_watcher *w)
 {
-    for (size_t i = 0; i < CLAIM_VALUES; i++)
-        metric_set(w->o.metrics, METRIC_POLICY_CLAIM, LV(claim_value_word((enum claim_value)i)),
-                   claim_has(w, (enum claim_value)i));
+    for (enum claim_value v = 0; v < CLAIM_VALUES; v++)
+        metric_set(w->o.metrics, METRIC_POLICY_CLAIM, LV(claim_value_word(v)), claim_has(w, v));
     metric_set(w->o.metrics, METRIC_POLICY_CLAIM_BEHIND, LV_NONE, claim_needs_write(w));
 }
 
@@ -366,9 +365,8 @@ static void watcher_count(struct policy_watcher *w, struct policy_tally *t)
         t->since = time_later(t->since, p->since.ms ? p->since : now);
         t->broken_at = time_later(t->broken_at, time_later(p->broken_at, p->edited_at));
     }
-    for (size_t i = 0; i < POLICY_STATES; i++)
-        metric_set(w->o.metrics, METRIC_POLICY_POLICIES, LV(policy_state_word((enum policy_state)i)),
-                   (double)t->n[i]);
+    for (enum policy_state i = 0; i < POLICY_STATES; i++)
+        metric_set(w->o.metrics, METRIC_POLICY_POLICIES, LV(policy_state_word(i)), (double)t->n[i]);
 }
 
 static void watcher_want(struct policy_watcher *w, enum claim_value v)
