@@ -4,8 +4,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
     /* Enough to choose from, and few enough to look at often: */
@@ -435,16 +433,12 @@ void dual_refresh(struct dual *x)
     (void)rows_fill(&x->rows, &x->prices, x->margin, 1);
 }
 
-/* Rounds down, also below 0. */
-static int64_t whole_of(int64_t value)
-{
-    return value >= 0 ? value / PRICE_ONE : -((-value + PRICE_ONE - 1) / PRICE_ONE);
-}
-
 static void note_value(struct dual *x)
 {
-    if (whole_of(x->value) < x->bound)
-        x->bound = whole_of(x->value);
+    /* Rounded down, also below 0. */
+    int64_t whole = (x->value >= 0 ? x->value : x->value - PRICE_ONE + 1) / PRICE_ONE;
+
+    x->bound = whole < x->bound ? whole : x->bound;
     if ((double)x->value < x->lowest_value) {
         x->lowest_value = (double)x->value;
         memcpy(x->lowest, x->price, x->n * sizeof(*x->price));

@@ -7,10 +7,6 @@
  * items matter for c cells, whatever their number, and the table has a size of its own. */
 #include "controller/optimize/search.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { ENOUGH = 4 }; /* Items are thinned out when there are so many times more than can matter. */
 
 /* How many items can matter for so many cells. */
@@ -80,44 +76,30 @@ static size_t thin_out(struct knapsack *k, size_t n_core, uint32_t cells)
     return n;
 }
 
-/* What is above the price, and how many cells that takes. */
-static int64_t worth_above(const struct knapsack *k, size_t from, int64_t price, uint64_t *cells)
+/* Whether the items that are worth more than the price fit. */
+static bool fits_at(const struct knapsack *k, size_t from, uint32_t cells, int64_t price)
 {
-    int64_t worth = 0;
+    uint64_t taken = 0;
 
-    *cells = 0;
-    for (size_t i = from; i < k->n; i++) {
-        int64_t above = k->items[i].value - price * k->items[i].amount;
-
-        if (above > 0) {
-            worth += above;
-            *cells += k->items[i].amount;
-        }
-    }
-    return worth;
+    for (size_t i = from; i < k->n; i++)
+        taken += k->items[i].value > price * k->items[i].amount ? k->items[i].amount : 0;
+    return taken <= cells;
 }
 
 /* About the lowest price at which what is above it fits. */
 static int64_t find_price(const struct knapsack *k, size_t from, uint32_t cells)
 {
     int64_t low = k->outside_price, high, step;
-    uint64_t taken;
 
-    (void)worth_above(k, from, low, &taken);
-    if (taken <= cells)
+    if (fits_at(k, from, cells, low))
         return low;
     high = k->price > low ? k->price : low + 1;
-    step = high / 32 + 1;
-    for (;; step *= 2) { /* low is too low; is high high enough? */
-        (void)worth_above(k, from, high, &taken);
-        if (taken <= cells)
-            break;
+    for (step = high / 32 + 1; !fits_at(k, from, cells, high); step *= 2) { /* low is too low */
         low = high;
         high += step;
     }
     for (step = high / 32 + 1; high - step > low; step *= 2) {
-        (void)worth_above(k, from, high - step, &taken);
-        if (taken > cells) {
+        if (!fits_at(k, from, cells, high - step)) {
             low = high - step;
             break;
         }
@@ -126,8 +108,7 @@ static int64_t find_price(const struct knapsack *k, size_t from, uint32_t cells)
     while (high - low > high / 256 + 1) {
         int64_t middle = low + (high - low) / 2;
 
-        (void)worth_above(k, from, middle, &taken);
-        if (taken <= cells)
+        if (fits_at(k, from, cells, middle))
             high = middle;
         else
             low = middle;
@@ -198,14 +179,18 @@ static size_t sort_out(struct knapsack *k, uint32_t cells)
 
 int64_t knapsack_solve(struct knapsack *k, uint32_t cells)
 {
-    uint64_t amount;
     size_t zeros = sort_out(k, cells), n_core;
     int64_t sure = 0, most = 0, value, tolerance = k->tolerance + 1;
 
     for (size_t i = 0; i < zeros; i++)
         sure += k->items[i].value;
     k->price = find_price(k, zeros, cells);
-    most = k->price * cells + worth_above(k, zeros, k->price, &amount);
+    most = k->price * cells;
+    for (size_t i = zeros; i < k->n; i++) {
+        int64_t above = k->items[i].value - k->price * k->items[i].amount;
+
+        most += above > 0 ? above : 0;
+    }
     for (;; tolerance *= 2) {
         if (tolerance > k->outside)
             tolerance = k->outside;

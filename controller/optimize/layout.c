@@ -3,9 +3,6 @@
 
 #include "exporter/base/clock.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 int problem_pair_compare(const void *pa, const void *pb)
 {
     const struct problem_pair *a = pa, *b = pb;
@@ -134,9 +131,8 @@ void layout_done(struct layout *l)
 
 bool layout_stopped(struct layout *l)
 {
-    if (!l->stopped)
-        l->stopped =
-            (l->cancel && atomic_load(l->cancel)) || clock_system.mono(&clock_system).ms >= l->end_ms;
+    l->stopped = l->stopped || (l->cancel && atomic_load(l->cancel)) ||
+                 clock_system.mono(&clock_system).ms >= l->end_ms;
     return l->stopped;
 }
 

@@ -2,9 +2,6 @@
 
 #include "controller/optimize/problem.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { NO_SITE = UINT32_MAX, NO_SLOT = UINT32_MAX };
 
 /* Less than any sum of gains, yet small enough that prices of it are exact. */
@@ -59,27 +56,20 @@ static void placing_copy(struct placing *to, const struct placing *from)
     to->n_stays = from->n_stays;
 }
 
-/* Whether an ascending list has the number. */
-static bool list_has(const uint32_t *list, size_t n, uint32_t what)
+bool placing_stays(const struct placing *x, uint32_t workload, uint32_t site)
 {
-    size_t low = 0, high = n;
+    const uint32_t *running = x->l->running; /* ascending for each site */
+    size_t low = x->l->running_first[site], end = x->l->running_first[site + 1], high = end;
 
     while (low < high) {
         size_t middle = (low + high) / 2;
 
-        if (list[middle] < what)
+        if (running[middle] < workload)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < n && list[low] == what;
-}
-
-bool placing_stays(const struct placing *x, uint32_t workload, uint32_t site)
-{
-    const size_t *first = &x->l->running_first[site];
-
-    return list_has(&x->l->running[first[0]], first[1] - first[0], workload);
+    return low < end && running[low] == workload;
 }
 
 int64_t placing_gain(const struct placing *x, uint32_t workload, uint32_t setting)
@@ -370,9 +360,7 @@ void primal_init(struct primal *x, struct layout *l, struct knapsack *k)
 
 void primal_keep(struct primal *x)
 {
-    if (x->now.n_stays < x->l->stays_needed)
-        return;
-    if (x->now.sum > x->best.sum) {
+    if (x->now.n_stays >= x->l->stays_needed && x->now.sum > x->best.sum) {
         placing_copy(&x->best, &x->now);
         x->has_best = true;
     }

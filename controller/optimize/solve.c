@@ -3,9 +3,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
 
 /* ---- Branch and bound, for small problems ---- */
 
@@ -232,10 +229,10 @@ static int64_t branch_search(struct branch *b, int64_t bound)
     size_t scores_size = b->p.n_settings * b->p.n_workloads * sizeof(*b->scores);
     size_t prices_size = x->n * sizeof(*x->price), n_open;
     int r = branch_bound_node(b);
+    CLEANUP(cleanup_free) int16_t *scores = NULL;
+    CLEANUP(cleanup_free) double *prices = NULL;
     int64_t open = INT64_MIN;
     struct dual_pick choice;
-    int16_t *scores;
-    double *prices;
 
     if (r != 0 || b->depth == b->max_depth)
         return r > 0 ? INT64_MIN : bound;
@@ -260,8 +257,6 @@ static int64_t branch_search(struct branch *b, int64_t bound)
         }
     }
     b->depth--;
-    free(scores);
-    free(prices);
     return open;
 }
 

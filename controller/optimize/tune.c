@@ -2,8 +2,6 @@
 #include "controller/optimize/search.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Of the highest score: a product and a difference that are not above it, in single precision. */
 static const double ROUNDING = 0x1p-22;
