@@ -10,10 +10,8 @@
 #include "exporter/models/model.h"
 #include "exporter/ui/out.h"
 
-#include <errno.h>
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 enum {
     COLUMNS = LAGS + 1, /* the lags, oldest first, and then the value to be explained */
@@ -453,16 +451,14 @@ static void put_row(const struct forecast *f, const struct forecast_row *row, st
         s->left_out[LEFT_OUT_NOT_FINITE]++;
         return;
     }
-    if (isfinite(row->error)) {
-        s->backtest_error += row->error;
-        s->n_backtests++;
-    }
     /* For people: agents ignore these members. */
     if (isfinite(row->largest)) {
         out_puts(&o, ",\"largest\":");
         value_number(&o, row->largest);
     }
     if (isfinite(row->error)) {
+        s->backtest_error += row->error;
+        s->n_backtests++;
         out_puts(&o, ",\"backtest\":");
         value_number(&o, row->error);
     }

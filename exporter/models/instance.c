@@ -114,8 +114,7 @@ static void setting_describe(struct instance_setting *to)
         [SETTING_SECONDS] = "a duration in whole seconds such as 30s or 5m",
     };
     const struct setting *s = to->setting;
-    bool time = s->kind == SETTING_DURATION || s->kind == SETTING_SECONDS;
-    const char *unit = time ? "s" : "";
+    const char *unit = s->kind == SETTING_DURATION || s->kind == SETTING_SECONDS ? "s" : "";
     int n = snprintf(to->expected, sizeof(to->expected), "%s", kinds[s->kind]);
 
     if (s->min != 0 || s->max != 0)
@@ -299,9 +298,7 @@ int instance_put_config(const struct instance *i, size_t endpoint, struct buf *i
 {
     const struct model_endpoint *e = &i->endpoints[endpoint];
     struct out o = out_begin(into);
-    char path[128];
 
-    (void)snprintf(path, sizeof(path), "%s/scoring", e->prefix);
     out_puts(&o, "{");
     member_text(&o, "name", e->name);
     member_text(&o, "description", e->description);
@@ -318,7 +315,8 @@ int instance_put_config(const struct instance *i, size_t endpoint, struct buf *i
     }
     out_puts(&o, "}");
     member_object(&o, "scoring");
-    member_text(&o, "path", path);
+    member(&o, "path");
+    out_printf(&o, "\"%s/scoring\"", e->prefix); /* which has nothing to escape */
     member_object(&o, "params");
     member_text(&o, "name", e->score_name);
     member_count(&o, "interval", (uint64_t)e->interval);

@@ -490,12 +490,11 @@ int model_server_start(struct model_server **ret, const struct model_server_opti
         r = m->open(s->instance->state, o->loop, s->metrics, ret_why);
     if (r == 0)
         r = site_start(&s->site, &site, ret_why);
-    if (r < 0) {
+    if (r < 0)
         (void)model_server_stop(s, 0);
-        return r;
-    }
-    *ret = s;
-    return 0;
+    else
+        *ret = s;
+    return r;
 }
 
 struct site *model_server_site(const struct model_server *s)

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 
 enum { STATIC_TABLES = 2, TABLE_MAX_BYTES = 16 << 20 /* far more than a file's or a flag's text makes */ };
 
@@ -70,20 +69,16 @@ static bool table_parse_row(struct table *t, struct str row)
 
 static int table_parse(struct table *t, const char *text, char **ret_why)
 {
-    struct str rest = str_of(text);
+    while (*text) {
+        size_t n = strcspn(text, ";\n");
+        struct str row = str_trim((struct str){text, n});
 
-    while (rest.n) {
-        struct str line = str_take(&rest, '\n');
-
-        while (line.n) {
-            struct str row = str_trim(str_take(&line, ';'));
-
-            if (row.n == 0 || table_parse_row(t, row))
-                continue;
+        if (row.n > 0 && !table_parse_row(t, row)) {
             *ret_why = xasprintf("row \"%.*s\": expected labels and a score, like app=app01,device=all 80",
                                  (int)size_min(row.n, 80), row.p);
             return -EINVAL;
         }
+        text += n + (text[n] != '\0');
     }
     return 0;
 }

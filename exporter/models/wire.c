@@ -4,7 +4,6 @@
 #include "exporter/ui/out.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -81,8 +80,8 @@ static void request_read_samples(struct request *rq)
                          rq->n);
 }
 
-/* The members of one series. */
-static void request_read_series(struct request *rq, struct input_series *ret)
+/* The members of one series: its samples go to the reader. */
+static void request_read_series(struct request *rq, struct str *ret_metric)
 {
     struct jr *j = &rq->j;
     bool has_values = false;
@@ -92,10 +91,10 @@ static void request_read_series(struct request *rq, struct input_series *ret)
     while (jr_member(j, &key)) {
         bool values = jr_key_is(key, "values"), value = !values && jr_key_is(key, "value");
 
-        if (jr_key_is(key, "metric") && !ret->metric.p) {
+        if (jr_key_is(key, "metric") && !ret_metric->p) {
             if (jr_peek(j) != JR_OBJECT)
                 request_fail(rq, -EINVAL, "data[%zu].metric: expected an object", rq->n_series);
-            (void)jr_skip(j, &ret->metric);
+            (void)jr_skip(j, ret_metric);
         } else if ((values || value) && !has_values) {
             has_values = true;
             if (values)
@@ -108,9 +107,9 @@ static void request_read_series(struct request *rq, struct input_series *ret)
             (void)jr_skip(j, NULL);
         }
     }
-    if (!ret->metric.p || !has_values || j->error)
+    if (!ret_metric->p || !has_values || j->error)
         request_fail(rq, -EINVAL, "data[%zu]: missing \"%s\"", rq->n_series,
-                     ret->metric.p ? "values" : "metric");
+                     ret_metric->p ? "values" : "metric");
 }
 
 void request_begin(struct request *rq, struct str body)
@@ -141,8 +140,7 @@ static bool request_enter_data(struct request *rq)
 
 bool request_next(struct request *rq, struct input_series *ret)
 {
-    struct input_series series = {0};
-    struct str key;
+    struct str metric = {0}, key;
 
     if (rq->error || (rq->has_data && !rq->in_data) || (!rq->has_data && !request_enter_data(rq)))
         return false;
@@ -161,16 +159,13 @@ bool request_next(struct request *rq, struct input_series *ret)
     if (rq->n_series == REQUEST_MAX_SERIES)
         request_fail(rq, -E2BIG, "data: more than %d series", REQUEST_MAX_SERIES);
     else if (jr_peek(&rq->j) == JR_OBJECT)
-        request_read_series(rq, &series);
-    if (!series.metric.p)
+        request_read_series(rq, &metric);
+    if (!metric.p)
         request_fail(rq, -EINVAL, "data[%zu]: expected an object", rq->n_series);
     if (rq->error)
         return false;
     rq->n_series++;
-    series.times = rq->times;
-    series.values = rq->values;
-    series.n = rq->n;
-    *ret = series;
+    *ret = (struct input_series){.metric = metric, .times = rq->times, .values = rq->values, .n = rq->n};
     return true;
 }
 
