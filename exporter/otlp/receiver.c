@@ -268,12 +268,11 @@ int otlp_start(struct otlp **ret, const struct otlp_options *o, char **ret_why)
                                  .direct = true,
                                  .max_body = BODY_MAX_BYTES}};
     r = access_new(&x->access, &access, ret_why) ?: access_serve(x->access, &x->httpd, server, ret_why);
-    if (r < 0) {
+    if (r < 0)
         (void)otlp_stop(x, 0);
-        return r;
-    }
-    *ret = x;
-    return 0;
+    else
+        *ret = x;
+    return r;
 }
 
 struct otlp *otlp_stop(struct otlp *x, int grace_ms)

@@ -349,15 +349,13 @@ static int access_load(struct access *a, struct problems *p)
 
     access_watch(a, 0, a->o.file);
     r = web_file_read(&f, a->o.file, p);
-    if (r == 0) {
-        access_watch(a, 1, f->tls.cert.file);
-        access_watch(a, 2, f->tls.key.file);
-        access_watch(a, 3, f->tls.client_ca.file);
-        access_check_file(a, f, p);
-    }
-    if (r == 0 && p->errors)
-        r = -EINVAL;
-    r = r ?: web_file_tls(f, &tls, p);
+    if (r < 0)
+        return r;
+    access_watch(a, 1, f->tls.cert.file);
+    access_watch(a, 2, f->tls.key.file);
+    access_watch(a, 3, f->tls.client_ca.file);
+    access_check_file(a, f, p);
+    r = p->errors ? -EINVAL : web_file_tls(f, &tls, p);
     if (r < 0)
         return r;
     was = a->file;
