@@ -371,25 +371,74 @@ static void lane_log_dropped(const struct intake *in, const struct intake_lane *
                  L_INT("series", labels->over_limit));
 }
 
+/* If the series of a frame of the last set stand one after the other in the new one, not before `from`, the
+ * frame serves for them there: it gets their new indices. */
+static bool frame_follow(struct frame *f, const struct series_set *was, const struct series_set *set,
+                         size_t from)
+{
+    size_t at = series_set_find(set, from, series_name(was, f->series[0]));
+
+    if (series_count(set) - at < f->n)
+        return false;
+    for (size_t i = 0; i < f->n; i++)
+        if (!str_eq(series_name(set, at + i), series_name(was, f->series[i])))
+            return false;
+    for (size_t i = 0; i < f->n; i++)
+        f->series[i] = (uint32_t)(at + i);
+    return true;
+}
+
+/* Drops the frames that do not serve for the new set, and small ones, which are made anew with what is around
+ * them. */
+static void lane_keep_frames(struct intake *in, struct intake_lane *l, const struct series_set *set,
+                             int64_t at_ms)
+{
+    size_t most = (size_t)in->config->max_samples_per_send, n = 0, from = 0;
+
+    for (size_t i = 0; i < l->frames.n; i++) {
+        struct frame *f = l->frames.list[i];
+
+        if (l->set && !l->invalid && f->n >= most / 2 && f->time_n == varint_size((uint64_t)at_ms) &&
+            frame_follow(f, l->set, set, from)) {
+            from = f->series[0] + f->n;
+            l->frames.list[n++] = f;
+        } else {
+            (void)frame_free(f);
+        }
+    }
+    l->frames.n = n;
+}
+
 /* The scorer's first batch, or one with other series than the last. */
 static void lane_set_series(struct intake *in, struct intake_lane *l, struct series_set *set, int64_t at_ms)
 {
     CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL;
+    CLEANUP(frames_done) struct frames was = {0};
     struct frames frames = {0};
-    size_t all = series_count(set), step = all;
+    size_t all = series_count(set), step = all, at = 0;
 
     /* Mostly, all labels are never needed at once, nor what the old frames hold. */
     if (!in->config->relabel.n && (l->set || !l->frames.n)) {
         step = (size_t)in->config->max_samples_per_send;
-        frames_done(&l->frames);
+        lane_keep_frames(in, l, set, at_ms);
+        was = l->frames;
+        l->frames = (struct frames){0};
     }
     l->invalid = 0;
-    for (size_t i = 0; i < all; i += step) {
-        (void)label_bytes_free(labels);
-        labels = label_bytes_new(set, NULL, i, size_min(step, all - i), in->config, &in->families);
-        frames_make(in, &frames, labels, at_ms);
-        lane_log_dropped(in, l, labels);
-        l->invalid += labels->invalid + labels->over_limit;
+    for (size_t k = 0; k <= was.n; k++) {
+        size_t end = k < was.n ? was.list[k]->series[0] : all;
+
+        for (; at < end; at += size_min(step, end - at)) {
+            (void)label_bytes_free(labels);
+            labels = label_bytes_new(set, NULL, at, size_min(step, end - at), in->config, &in->families);
+            frames_make(in, &frames, labels, at_ms);
+            lane_log_dropped(in, l, labels);
+            l->invalid += labels->invalid + labels->over_limit;
+        }
+        if (k < was.n) {
+            at += was.list[k]->n;
+            frames_add(&frames, TAKE_PTR(was.list[k]));
+        }
     }
     lane_end_missing(in, l, set, labels, at_ms);
     frames_done(&l->frames);

@@ -216,9 +216,8 @@ void series_labels(const struct series_set *s, size_t i, struct str ret[DS_LABEL
     }
 }
 
-/* In a sorted set, the first of the series from `from` on whose name is not less. By steps that double:
- * mostly it is near. */
-static size_t series_set_find(const struct series_set *s, size_t from, struct str name)
+/* By steps that double. */
+size_t series_set_find(const struct series_set *s, size_t from, struct str name)
 {
     size_t low = from, high = from;
 
@@ -336,11 +335,9 @@ static void slots_resize(struct batch_builder *b, size_t n, const uint32_t *move
     b->slots_mask = cap - 1;
     for (size_t k = 0; k < was_n; k++) {
         size_t i = was[k].tag & b->slots_mask;
-        uint32_t place = was[k].place;
+        uint32_t place = was[k].place && moved ? moved[was[k].place - 1] + 1 : was[k].place;
 
-        if (place && moved)
-            place = moved[place - 1] + 1; /* 0 if it has gone */
-        if (!place)
+        if (!place) /* free, or its series has gone */
             continue;
         while (b->slots[i].place) /* mostly near: slots come in the order of the old table */
             i = (i + 1) & b->slots_mask;

@@ -40,6 +40,8 @@ struct series_set *series_set_unref(struct series_set *s);
 size_t series_count(const struct series_set *s);
 /* Indices of the series of s that `other` (NULL: no set) lacks, and their number. *ret from malloc. */
 size_t series_set_missing(const struct series_set *s, const struct series_set *other, uint32_t **ret);
+/* The index of the first series from `from` on whose name is not less. Fast if it is near. */
+size_t series_set_find(const struct series_set *s, size_t from, struct str name);
 /* `dynamic_score{ds_app="...",...,ds_score_name="..."}` */
 struct str series_name(const struct series_set *s, size_t i);
 /* Bytes of all names. */

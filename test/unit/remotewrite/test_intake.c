@@ -358,6 +358,90 @@ static void ends_what_is_gone_after_rules(void **state)
     rw_folder_done(dir);
 }
 
+enum { PODS = 120, FRAME_SERIES = 16 };
+
+/* Publishes the pods that are there, pod i with the value i + round. */
+static void publish_pods(struct run *r, struct batch_builder *b, const bool there[PODS], int round)
+{
+    struct batch *batch;
+
+    batch_begin(b, 0, 0);
+    for (int i = 0; i < PODS; i++) {
+        struct batch_labels labels = {.escapes = 0};
+        char pod[16];
+
+        (void)snprintf(pod, sizeof(pod), "%03d", i);
+        labels.value[DS_POD] = str_of(pod);
+        if (there[i])
+            assert_int_equal(batch_add(b, &labels, i + round), 0);
+    }
+    batch_seal(b, (unix_ms){START + round}, &batch, NULL);
+    intake_publish(r->intake, batch);
+    (void)batch_unref(batch);
+}
+
+/* Takes all that waits: the value of each pod, or NaN for a marker; 0 for what is not there. */
+static size_t drain_pods(struct run *r, double values[PODS])
+{
+    struct record *rec;
+    size_t records = 0;
+
+    memset(values, 0, PODS * sizeof(values[0]));
+    intake_commit(r->intake);
+    for (; (rec = queue_pick(r->queue, START)); records++) {
+        Rw__V1__WriteRequest *m;
+        struct str payload;
+
+        assert_int_equal(queue_payload(r->queue, rec, &payload), 0);
+        m = rw_decode(payload);
+        for (size_t i = 0; i < m->n_timeseries; i++)
+            for (size_t k = 0; k < m->timeseries[i]->n_labels; k++)
+                if (strcmp(m->timeseries[i]->labels[k]->name, "ds_pod") == 0) {
+                    int pod = atoi(m->timeseries[i]->labels[k]->value);
+                    assert_true(values[pod] == 0);
+                    values[pod] = m->timeseries[i]->samples[0]->value;
+                }
+        rw__v1__write_request__free_unpacked(m, NULL);
+        queue_finish(r->queue, rec, DROP_REJECTED, 0);
+    }
+    return records;
+}
+
+/* Frames of series that stay are kept while others come and go: each value arrives with its own labels. */
+static void sends_each_value_with_its_labels_while_series_change(void **state)
+{
+    CLEANUP(cleanup_batch_builder_free) struct batch_builder *builder = rw_builder("a");
+    bool there[PODS] = {false}, before[PODS] = {false};
+    char *dir = rw_folder();
+    double values[PODS];
+    unsigned rnd = 1;
+    struct run r;
+
+    (void)state;
+    begin(&r, dir, ", queue_config: {max_samples_per_send: 16}");
+    for (int round = 1; round < 300; round++) {
+        size_t records, n = 0;
+
+        memcpy(before, there, sizeof(there));
+        for (int changes = round % 7 == 0 ? PODS : round % 4; changes > 0; changes--) {
+            rnd = rnd * 1103515245u + 12345u;
+            there[rnd >> 16 & 1 ? rnd >> 17 & 15 : (rnd >> 17) % PODS] = rnd >> 30 & 1;
+        }
+        publish_pods(&r, builder, there, round);
+        records = drain_pods(&r, values);
+        for (int i = 0; i < PODS; i++) {
+            n += there[i];
+            if (there[i])
+                assert_true(values[i] == i + round);
+            else
+                assert_true(before[i] ? isnan(values[i]) : values[i] == 0);
+        }
+        assert_true(records <= 4 * (n / FRAME_SERIES) + PODS / FRAME_SERIES + 3);
+    }
+    end(&r);
+    rw_folder_done(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +455,7 @@ int main(void)
         cmocka_unit_test(reads_what_is_intact_in_a_damaged_active_file),
         cmocka_unit_test(reads_the_last_whole_active_set),
         cmocka_unit_test(ends_what_is_gone_after_rules),
+        cmocka_unit_test(sends_each_value_with_its_labels_while_series_change),
     };
 
     log_setup(LOG_LEVEL_ERROR + 1, LOG_FORMAT_LOGFMT);
