@@ -371,10 +371,10 @@ static void lane_log_dropped(const struct intake *in, const struct intake_lane *
                  L_INT("series", labels->over_limit));
 }
 
-/* If the series of a frame of the last set stand one after the other in the new one, not before `from`, the
- * frame serves for them there: it gets their new indices. */
-static bool frame_follow(struct frame *f, const struct series_set *was, const struct series_set *set,
-                         size_t from)
+/* Reuses a frame of the last set if its series are adjacent in the new one, at or after `from`: updates their
+ * indices. False if it cannot be reused. */
+static bool frame_reuse(struct frame *f, const struct series_set *was, const struct series_set *set,
+                        size_t from)
 {
     size_t at = series_set_find(set, from, series_name(was, f->series[0]));
 
@@ -388,8 +388,8 @@ static bool frame_follow(struct frame *f, const struct series_set *was, const st
     return true;
 }
 
-/* Drops the frames that do not serve for the new set, and small ones, which are made anew with what is around
- * them. */
+/* Frees the frames that cannot be reused for the new set. Small ones are rebuilt together with their
+ * neighbours. */
 static void lane_keep_frames(struct intake *in, struct intake_lane *l, const struct series_set *set,
                              int64_t at_ms)
 {
@@ -399,7 +399,7 @@ static void lane_keep_frames(struct intake *in, struct intake_lane *l, const str
         struct frame *f = l->frames.list[i];
 
         if (l->set && !l->invalid && f->n >= most / 2 && f->time_n == varint_size((uint64_t)at_ms) &&
-            frame_follow(f, l->set, set, from)) {
+            frame_reuse(f, l->set, set, from)) {
             from = f->series[0] + f->n;
             l->frames.list[n++] = f;
         } else {

@@ -17,9 +17,9 @@ enum {
     EVENT_BYTES = 4 << 20,
 };
 
-/* An object that is known. */
+/* An object as last seen. */
 struct known {
-    size_t list;         /* the number of the last one that had it */
+    size_t list;         /* number of the last list that had it */
     const char *version; /* behind the key */
     char key[];          /* "namespace/name" */
 };
@@ -36,7 +36,7 @@ struct kube_watch {
     /* The list */
     bool need_list;
     char *next_page;               /* continue token; NULL for the first page */
-    size_t page, n_pages, n_lists; /* n_lists: begun, the one under way included */
+    size_t page, n_pages, n_lists; /* n_lists: begun since the start */
     unsigned list_failures;
     enum kube_verdict refused; /* why the last list failed; KUBE_OK: it did not */
     /* The stream */

@@ -158,8 +158,8 @@ static void series_set_append(struct series_set *s, struct str name, const struc
     s->place[s->n++] = (struct series_place){name.p, (uint32_t)name.n, n};
 }
 
-/* Writes all records anew, in order, when much of the texts is unused, or when so many records are not next
- * to their neighbours that reading them in order waits for memory. */
+/* Rewrites all records in order if much of the texts is unused, or if so many records are not next to their
+ * neighbours that reading them in order would wait for memory. */
 static void series_set_pack(struct series_set *s)
 {
     struct series_set was = *s;
