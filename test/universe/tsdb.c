@@ -49,7 +49,8 @@ struct taken {
 struct batch_state {
     size_t left; /* not acknowledged */
     int64_t done_at;
-    unsigned life;
+    unsigned life; /* of the last acknowledgement; 0: none yet */
+    bool in_lives; /* acknowledged in more than one: of a record sent in parts, the position knows nothing */
 };
 
 static struct {
@@ -303,10 +304,10 @@ static void tsdb_acknowledge(struct taken *one, const struct sim_node *a, int64_
     if (one->acknowledged || !one->batch)
         return;
     one->acknowledged = true;
-    if (--b->left > 0)
-        return;
-    b->done_at = at;
+    b->in_lives |= b->life && b->life != a->life;
     b->life = a->life;
+    if (--b->left == 0)
+        b->done_at = at;
 }
 
 /* A position that was stored may be lost with the power only, or by a disk that fails. */
@@ -315,8 +316,8 @@ static void check_repeated(const struct taken *one, const struct sim_node *a)
     const struct batch_state *b = &t.batch[one->batch];
     int64_t until = b->life == a->life ? sim_now_ms : a->died_at[b->life];
 
-    if (one->batch && b->left == 0 && b->done_at + SETTLE_MS < until && b->life > a->cut_life &&
-        b->life > a->stood_life && one->life > a->cut_life && !a->disk_failed &&
+    if (one->batch && b->left == 0 && !b->in_lives && b->done_at + SETTLE_MS < until &&
+        b->life > a->cut_life && b->life > a->stood_life && one->life > a->cut_life && !a->disk_failed &&
         !disk_has_failed(a->process->disk))
         violated("a%d sent a sample again, %lld ms after all of its round had arrived", a->id,
                  (long long)(sim_now_ms - b->done_at));
@@ -519,7 +520,7 @@ void tsdb_check_end(void)
         const struct sim_node *a = &universe.nodes[s->agent];
         const struct sim_node *took = &universe.nodes[s->lane / SCORERS];
         bool active = s->batch == lane->batch && !lane->ended && (fleet_scorers(a) >> s->lane % SCORERS & 1);
-        bool elects = fleet_elects(took), reopened = took->was_killed || elects;
+        bool elects = fleet_elects(took), reopened = took->life > 1 || elects;
         bool unknown = reopened && (took->disk_failed || disk_has_failed(took->process->disk));
 
         if (elects && !fleet_leads(took))
