@@ -216,7 +216,7 @@ void series_labels(const struct series_set *s, size_t i, struct str ret[DS_LABEL
     }
 }
 
-/* By steps that double. */
+/* A galloping search: mostly the series is near. */
 size_t series_set_find(const struct series_set *s, size_t from, struct str name)
 {
     size_t low = from, high = from;
@@ -664,7 +664,7 @@ static int render_name(struct batch_builder *b, const struct batch_labels *l, st
     values[DS_SCORE_NAME] = buf_str(&b->score_shown);
     for (size_t i = 0; i < DS_LABELS; i++)
         room += name_parts[i].n + values[i].n * 3 + VARINT_MAX * 2;
-    if (room > UINT32_MAX)
+    if (room + b->fresh->texts_bytes > UINT32_MAX)
         return -ENOMEM;
     ret->p = o = series_set_room(b->fresh, room, series_count(b->last) ? 4096 : b->answer_bytes);
     for (size_t i = 0; i < DS_LABELS; i++) {

@@ -98,7 +98,7 @@ void batch_builder_set_max(struct batch_builder *b, size_t max_series);
  * values to. answer_bytes: the length of the answer whose results come next, to make room for series. */
 void batch_begin(struct batch_builder *b, size_t label_max, size_t answer_bytes);
 /* Adds a result. A result whose labels equal those of an earlier one replaces its value and is counted.
- * -ENOSPC past max_series, -ENOMEM past 4 GiB of labels; the batch is lost then. */
+ * -ENOSPC past max_series, -ENOMEM past 4 GiB; the batch is lost then. */
 MUST_USE int batch_add(struct batch_builder *b, const struct batch_labels *labels, double value);
 /* Most answers spell the same labels in the same order as the previous one. The length of the spelling
  * expected next, if text starts with it: batch_add_spelled() then spares reading the labels. Else 0. */

@@ -49,8 +49,8 @@ struct taken {
 struct batch_state {
     size_t left; /* not acknowledged */
     int64_t done_at;
-    unsigned life; /* of the last acknowledgement; 0: none yet */
-    bool in_lives; /* acknowledged in more than one: of a record sent in parts, the position knows nothing */
+    unsigned life;     /* of the last acknowledgement; 0: none yet */
+    bool across_lives; /* acknowledged in several: the read position covers whole records only */
 };
 
 static struct {
@@ -304,7 +304,7 @@ static void tsdb_acknowledge(struct taken *one, const struct sim_node *a, int64_
     if (one->acknowledged || !one->batch)
         return;
     one->acknowledged = true;
-    b->in_lives |= b->life && b->life != a->life;
+    b->across_lives |= b->life && b->life != a->life;
     b->life = a->life;
     if (--b->left == 0)
         b->done_at = at;
@@ -316,7 +316,7 @@ static void check_repeated(const struct taken *one, const struct sim_node *a)
     const struct batch_state *b = &t.batch[one->batch];
     int64_t until = b->life == a->life ? sim_now_ms : a->died_at[b->life];
 
-    if (one->batch && b->left == 0 && !b->in_lives && b->done_at + SETTLE_MS < until &&
+    if (one->batch && b->left == 0 && !b->across_lives && b->done_at + SETTLE_MS < until &&
         b->life > a->cut_life && b->life > a->stood_life && one->life > a->cut_life && !a->disk_failed &&
         !disk_has_failed(a->process->disk))
         violated("a%d sent a sample again, %lld ms after all of its round had arrived", a->id,
