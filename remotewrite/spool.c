@@ -197,6 +197,7 @@ static int spool_set_aside(struct spool *s, const struct spool_segment *segment,
                                        : "damaged spool segment set aside",
               L_STR("path", path), L_INT("bytes", segment->size));
     s->folder_dirty = true;
+    (suffix == unknown_suffix ? &s->found.unknown : &s->found.damaged)->n++; /* spool_trim() measures it */
     return 0;
 }
 
@@ -220,10 +221,9 @@ int spool_load(struct spool *s, struct spool_segment *segment, struct buf *bytes
     }
     s->bytes -= segment->size;
     segment->size = (uint32_t)bytes->n;
-    if (r == 0) {
-        s->bytes += segment->size;
+    s->bytes += r == 0 ? segment->size : 0;
+    if (r == 0)
         return 0;
-    }
     TAILQ_REMOVE(&s->segments, segment, entry);
     free(segment);
     return r;
@@ -275,7 +275,7 @@ uint64_t spool_idle_bytes(const struct spool *s)
 void spool_trim(struct spool *s)
 {
     spool_drop_empty(s);
-    for (;;) {
+    while (s->found.damaged.n + s->found.unknown.n) {
         char oldest[SPOOL_NAME_BYTES];
         size_t n;
 

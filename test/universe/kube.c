@@ -92,10 +92,15 @@ static bool matches_label(const json_t *object, const char *selector)
     return strcmp(cstr(json_string_value(json_object_get(labels, key))), equals + 1) == 0;
 }
 
-static void watch_send(struct watch_stream *s, const char *type, const json_t *object)
+static char *event_text(const char *type, const json_t *object)
 {
     CLEANUP(cleanup_free) char *text = json_dumps(object, JSON_COMPACT);
-    CLEANUP(cleanup_free) char *line = xasprintf("{\"type\":\"%s\",\"object\":%s}\n", type, text);
+
+    return xasprintf("{\"type\":\"%s\",\"object\":%s}\n", type, text);
+}
+
+static void watch_put(struct watch_stream *s, const char *line)
+{
     int64_t at = sim_now_ms + 1 + (int64_t)stream_below(&universe.network, 30);
 
     if (s->silent || s->feed->gone)
@@ -103,6 +108,13 @@ static void watch_send(struct watch_stream *s, const char *type, const json_t *o
     if (at > s->feed->at)
         s->feed->at = at;
     feed_put(s->feed, str_of(line));
+}
+
+static void watch_send(struct watch_stream *s, const char *type, const json_t *object)
+{
+    CLEANUP(cleanup_free) char *line = event_text(type, object);
+
+    watch_put(s, line);
 }
 
 static bool watch_wants(const struct watch_stream *s, const char *resource, const json_t *object)
@@ -207,8 +219,10 @@ static struct object *store_lookup(struct server *s, const char *resource, const
     return NULL;
 }
 
+/* An object that is stored does not change any more: the history has the same one. */
 static void store_note(int server, const char *type, const char *resource, json_t *object)
 {
+    CLEANUP(cleanup_free) char *line = NULL;
     struct server *s = &k.servers[server];
     char version[32];
     struct change *c;
@@ -218,23 +232,26 @@ static void store_note(int server, const char *type, const char *resource, json_
     (void)json_object_set_new(json_object_get(object, "metadata"), "resourceVersion", json_string(version));
     c = &s->history[s->version % HISTORY];
     json_decref(c->json);
-    *c = (struct change){.version = s->version, .type = type, .json = json_deep_copy(object)};
+    *c = (struct change){.version = s->version, .type = type, .json = json_incref(object)};
     (void)snprintf(c->resource, sizeof(c->resource), "%s", resource);
     if (s->version > HISTORY && s->oldest < s->version - HISTORY)
         s->oldest = s->version - HISTORY;
     for (size_t i = 0; i < k.n_watches; i++)
         if (k.watches[i].server == server && !k.watches[i].feed->ended &&
-            watch_wants(&k.watches[i], resource, object))
-            watch_send(&k.watches[i], type, object);
+            watch_wants(&k.watches[i], resource, object)) {
+            line = line ?: event_text(type, object);
+            watch_put(&k.watches[i], line);
+        }
 }
 
 static void store_remove(int server, struct object *o)
 {
     struct server *s = &k.servers[server];
     struct object gone = *o;
+    json_auto_t *last = json_deep_copy(gone.json);
 
     *o = s->objects[--s->n];
-    store_note(server, "DELETED", gone.resource, gone.json);
+    store_note(server, "DELETED", gone.resource, last);
     json_decref(gone.json);
 }
 

@@ -16,7 +16,7 @@
 #include <zstd.h>
 
 enum {
-    TABLE = 1 << 17,
+    TABLE = 1 << 15,
     MAX_SERIES = 4096,
     MAX_BATCHES = 4096,
     SETTLE_MS = 5000, /* until the position of what was delivered survives a kill */

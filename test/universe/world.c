@@ -248,7 +248,7 @@ static void look_at_scores(struct sim_node *a, const char *text)
 static void look_at_node(struct sim_node *a)
 {
     bool reload = a->wants_reload && a->agent;
-    const char *page = reload ? "/-/reload" : a->looks % 2 ? "/api/v1/status" : "/metrics";
+    const char *page = reload ? "/-/reload" : a->looks % 4 ? "/metrics" : "/api/v1/status";
     BUF_AUTO(text, 16 << 20);
     unsigned status;
 
