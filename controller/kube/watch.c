@@ -11,8 +11,8 @@ enum {
     VERSION_BYTES = 128,
     MIN_RETRY_MS = 1000,
     MAX_RETRY_MS = 60 * 1000,
-    DEFAULT_PAGE = 500,
-    MAX_PAGES = 10000, /* of a list: a server that never ends one */
+    DEFAULT_PAGE = 100, /* a page is a turn of the loop */
+    MAX_PAGES = 10000,  /* of a list: a server that never ends one */
     PAGE_BYTES = 16 << 20,
     EVENT_BYTES = 4 << 20,
 };

@@ -17,6 +17,7 @@ enum {
     DEFAULT_BURST = 50,
     TOKEN = 1000, /* tokens are counted in thousandths */
 };
+static const double TURN_SECONDS = 0.004; /* of starts, then others have their turn */
 
 enum state { WAITING, READY, ACTIVE };
 
@@ -89,7 +90,8 @@ static void queue_on_pump(struct timer *t)
     q->tokens = more > most - q->tokens ? most : q->tokens + more;
     if (q->o.kube && kube_is_away(q->o.kube))
         return;
-    while ((next = TAILQ_FIRST(&q->ready)) && q->active < q->o.max_active && q->tokens >= TOKEN) {
+    while ((next = TAILQ_FIRST(&q->ready)) && q->active < q->o.max_active && q->tokens >= TOKEN &&
+           (loop_turn_seconds(q->loop) < TURN_SECONDS || !q->active)) {
         TAILQ_REMOVE(&q->ready, next, entry);
         next->state = ACTIVE;
         next->again = false;

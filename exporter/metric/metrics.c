@@ -201,13 +201,6 @@ void metrics_forget(struct metrics *m, const char *label, const char *value)
                 family_remove(&m->families[id], k);
 }
 
-double metric_get(const struct metrics *m, enum metric id, const char *const *labels)
-{
-    size_t at;
-
-    return family_find(&m->families[id], labels, count_labels(id), &at) ? m->families[id].list[at].value : 0;
-}
-
 struct metrics *metrics_copy(const struct metrics *m)
 {
     struct metrics *copy = metrics_new(m->owner);

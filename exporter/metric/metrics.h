@@ -39,8 +39,6 @@ void metric_observe(struct metrics *m, enum metric id, const char *const *labels
 void metric_remove(struct metrics *m, enum metric id, const char *const *labels);
 /* Removes all series with this label value, for example of a scorer that was removed. */
 void metrics_forget(struct metrics *m, const char *label, const char *value);
-/* The value of a counter or gauge; 0 without such a series. */
-double metric_get(const struct metrics *m, enum metric id, const char *const *labels);
 
 enum { METRIC_MAX_LABELS = 4 }; /* `le` included */
 

@@ -62,7 +62,7 @@ static void check_patched(json_t *object, struct str summaries)
     char why[WORK_WHY_BYTES];
     struct work_found f;
 
-    assert(work_text(&text, NULL, agent, summaries, STR("")) == 0 &&
+    assert(work_patch(&text, agent, summaries, STR("")) == 0 &&
            kube_json_parse(&patch, buf_str(&text), NULL) == 0);
     patched = merge(object, patch);
     check_is_ours(patched, summaries);
@@ -89,6 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct str bytes = {(const char *)data, size};
     json_auto_t *object = NULL, *made = NULL;
+    BUF_AUTO(patch, 1u << 30);
     BUF_AUTO(text, 1u << 30);
     char why[WORK_WHY_BYTES];
     struct work_found f;
@@ -106,7 +107,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     /* As the summaries of a new one: a patch, which takes as long, has shown it for what is a document. */
-    assert(work_text(&text, "cluster", agent, bytes, STR("")) == 0);
+    assert(work_patch(&patch, agent, bytes, STR("")) == 0 &&
+           work_new(&text, "cluster", buf_str(&patch)) == 0);
     assert(kube_json_parse(&made, buf_str(&text), NULL) == 0);
     check_is_ours(made, bytes);
     check_cut(buf_str(&text), made);

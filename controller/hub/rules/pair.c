@@ -63,12 +63,6 @@ static enum pair_state cell_state(const struct pair_facts *f)
 
 enum pair_state pair_state(const struct pair_facts *f)
 {
-    if (f->not_sent)
-        return PAIR_NOT_SENT;
-    if (f->no_room)
-        return PAIR_NO_ROOM;
-    if (f->masked)
-        return PAIR_MASKED;
     if (f->unavailable_because || f->addon_unavailable_because)
         return PAIR_UNAVAILABLE;
     if (*cstr(f->write_error))

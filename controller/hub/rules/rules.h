@@ -230,7 +230,6 @@ extern const struct pair_info pair_info[PAIR_STATES];
 
 /* Everything that decides a state. Borrowed; texts may be NULL. */
 struct pair_facts {
-    bool not_sent, no_room, masked; /* why the cluster is not selected; all false when it is */
     bool suspended;
     bool in_sync;                    /* the ManifestWork holds the newest summaries */
     bool applied;                    /* and the work agent has applied it */
@@ -249,7 +248,7 @@ enum { PAIR_REASON_BYTES = 640 };
 /* When the cell's scores count as expired, unless a newer report comes; INT64_MAX: by other facts. */
 int64_t pair_expires_ms(const struct report_cell *c);
 
-/* Never PAIR_BEHIND, so that tallies count what the agent does meanwhile. */
+/* Of a cluster that is selected. Never PAIR_BEHIND, so that tallies count what the agent does meanwhile. */
 enum pair_state pair_state(const struct pair_facts *f);
 
 /* Whether it does not score only because something has yet to happen: no news, but no error either. */
@@ -366,16 +365,17 @@ uint64_t plan_hash_lists(uint64_t summaries, struct str suspended);
 /* The webhook rejects manifests of more than 500 KiB in total. WORK_FRAME_BYTES: all but the summaries. */
 enum { WORK_MAX_BYTES = 500 * 1024, WORK_FRAME_BYTES = 4096 };
 
-/* Appends the whole object, for creation in the cluster's namespace; without a cluster (NULL) the merge patch
- * that turns any ManifestWork of this name into that object, apart from fields of others. summaries,
- * suspended: JSON arrays, as text; without the second (empty) its key is left out. -EFBIG. */
-MUST_USE int work_text(struct buf *into, const char *cluster, const char *agent_namespace,
-                       struct str summaries, struct str suspended);
+/* Appends the merge patch that turns any ManifestWork of this name into ours, apart from fields of others.
+ * summaries, suspended: JSON arrays; without the second (empty) it has no key. -EFBIG: not all of it. */
+MUST_USE int work_patch(struct buf *into, const char *agent_namespace, struct str summaries,
+                        struct str suspended);
+/* Appends what the patch makes of nothing: the whole object, for the cluster's namespace. -EFBIG likewise. */
+MUST_USE int work_new(struct buf *into, const char *cluster, struct str patch);
 
 struct work_found {
     bool exists, deleting;
     bool ours;     /* has the label */
-    bool frame;    /* all but the summaries is as work_text() writes it, apart from additions of servers */
+    bool frame;    /* all but the summaries is as work_patch() writes it, apart from additions of servers */
     uint64_t hash; /* plan_hash_lists(); 0 without summaries */
     bool applied;  /* by the work agent, for the newest generation */
 };

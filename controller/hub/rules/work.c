@@ -13,22 +13,18 @@ struct work_part {
 #define WORK_LABELS                                      \
     "\"labels\":{\"" WORK_LABEL "\":\"" WORK_LABEL_VALUE \
     "\",\"app.kubernetes.io/managed-by\":\"dynamic-scoring\"}"
+#define PATCH_HEAD "{\"metadata\":{"
 /* How the work agent learns of new reports. API servers without it drop it, and work agents poll. */
 #define SCRAPE "feedbackScrapeType"
 #define CONFIGMAP(name) \
     "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"" name "\",\"namespace\":"
 
-int work_text(struct buf *into, const char *cluster, const char *agent_namespace, struct str summaries,
-              struct str suspended)
+int work_patch(struct buf *into, const char *agent_namespace, struct str summaries, struct str suspended)
 {
     const struct str namespace = str_of(agent_namespace);
     const struct work_part parts[] = {
-        {cluster ? "{\"apiVersion\":\"work.open-cluster-management.io/v1\",\"kind\":\"ManifestWork\","
-                   "\"metadata\":{\"name\":\"" WORK_NAME "\",\"namespace\":"
-                 : "{\"metadata\":{",
-         {cluster, cluster ? strlen(cluster) : 0}},
-        {cluster ? "," : "", {0}},
-        {WORK_LABELS "},\"spec\":{\"workload\":{\"manifests\":[" CONFIGMAP(WORK_CONFIGMAP), namespace},
+        {PATCH_HEAD WORK_LABELS "},\"spec\":{\"workload\":{\"manifests\":[" CONFIGMAP(WORK_CONFIGMAP),
+         namespace},
         {",\"labels\":{\"app.kubernetes.io/managed-by\":\"dynamic-scoring\"}},\"data\":{\"summaries\":",
          {cstr(summaries.p), summaries.n}},
         {suspended.n ? ",\"suspended\":" : "", {suspended.n ? suspended.p : NULL, suspended.n}},
@@ -41,7 +37,6 @@ int work_text(struct buf *into, const char *cluster, const char *agent_namespace
          "\"jsonPaths\":[{\"name\":\"status\",\"path\":\".data.status\"}]}]}]}}",
          {0}},
     };
-    size_t mark = into->n;
     int r = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0; i++) {
@@ -49,9 +44,16 @@ int work_text(struct buf *into, const char *cluster, const char *agent_namespace
         if (r == 0 && parts[i].string.p)
             r = buf_put_json(into, parts[i].string);
     }
-    if (r < 0)
-        buf_truncate(into, mark);
     return r;
+}
+
+int work_new(struct buf *into, const char *cluster, struct str patch)
+{
+    return buf_puts(into, "{\"apiVersion\":\"work.open-cluster-management.io/v1\",\"kind\":\"ManifestWork\","
+                          "\"metadata\":{\"name\":\"" WORK_NAME "\",\"namespace\":")
+               ?: buf_put_json(into, str_of(cluster))
+               ?: buf_putc(into, ',')
+               ?: buf_put(into, patch.p + strlen(PATCH_HEAD), patch.n - strlen(PATCH_HEAD));
 }
 
 /* ---- Reading ---- */
@@ -103,8 +105,7 @@ static bool has_frame(const json_t *object, const char *agent_namespace)
     BUF_AUTO(text, WORK_FRAME_BYTES);
 
     if (json_object_size(data) != 1 + (kube_text(data, "suspended", NULL).p != NULL) ||
-        !kube_text(data, "summaries", NULL).p ||
-        work_text(&text, NULL, agent_namespace, STR(""), STR("")) < 0 ||
+        !kube_text(data, "summaries", NULL).p || work_patch(&text, agent_namespace, STR(""), STR("")) < 0 ||
         kube_json_parse(&want, buf_str(&text), NULL) < 0)
         return false;
     (void)json_object_del(work_configmap(want), "data");

@@ -6,29 +6,26 @@
 
 enum { BODY_MAX_BYTES = 4 << 20 };
 
-/* A patch of the existing object, which is the same for all clusters of a group, or a new one. -EFBIG. */
+/* A patch of the existing object, or a new one: but for its head the same for all clusters of a group. */
 static int work_body_make(struct hub_cluster *c)
 {
     struct hub *h = c->hub;
     BUF_AUTO(summaries, BODY_MAX_BYTES);
     BUF_AUTO(suspended, BODY_MAX_BYTES);
-    bool exists = c->work.exists;
-    int r;
+    int r = 0;
 
-    c->body = (struct buf){.max = BODY_MAX_BYTES};
-    if (exists && h->patch_of == c->group)
-        return buf_put_str(&c->body, buf_str(&h->patch));
-    r = plan_text(h->plan, c->group, false, &summaries)
-            ?: plan_text(h->plan, c->group, true, &suspended)
-            ?: work_text(&c->body, exists ? NULL : c->name, h->o.agent_namespace, buf_str(&summaries),
-                         buf_str(&suspended));
-    if (r == 0 && exists) {
+    if (h->patch_of != c->group) {
         buf_done(&h->patch);
         h->patch.max = BODY_MAX_BYTES;
-        r = buf_put_str(&h->patch, buf_str(&c->body));
-        h->patch_of = c->group;
+        r = plan_text(h->plan, c->group, false, &summaries)
+                ?: plan_text(h->plan, c->group, true, &suspended)
+                ?: work_patch(&h->patch, h->o.agent_namespace, buf_str(&summaries), buf_str(&suspended));
+        h->patch_of = r == 0 ? c->group : NULL;
     }
-    return r;
+    c->body = (struct buf){.max = BODY_MAX_BYTES};
+    return r
+               ?: c->work.exists ? buf_put_str(&c->body, buf_str(&h->patch))
+                                 : work_new(&c->body, c->name, buf_str(&h->patch));
 }
 
 /* ---- One write ---- */

@@ -6,22 +6,15 @@
 
 /* ---- The watches, one for each kind of object in hub_kinds ---- */
 
-enum {
-    ADDONS_PAGE = 100,
-    WORKS_PAGE = 25 /* each may hold half a megabyte */
-};
-
 const struct hub_kind hub_kinds[HUB_KINDS] = {
     [HUB_SCORERS] = {"DynamicScorers", hub_scorer_seen, {.resource = &kube_dynamicscorers}},
     [HUB_CONFIGS] = {"DynamicScoringConfigs", hub_config_seen, {.resource = &kube_dynamicscoringconfigs}},
     [HUB_CLUSTERS] = {"ManagedClusters", hub_managed_seen, {.resource = &kube_managedclusters}},
-    [HUB_WORKS] =
-        {"ManifestWorks",
-         hub_work_seen,
-         {.resource = &kube_manifestworks, .name = WORK_NAME, .page = WORKS_PAGE, .cut = &work_cut}},
-    [HUB_ADDONS] = {"ManagedClusterAddOns",
-                    hub_addon_seen,
-                    {.resource = &kube_managedclusteraddons, .page = ADDONS_PAGE}},
+    /* A ManifestWork may have half a megabyte. */
+    [HUB_WORKS] = {"ManifestWorks",
+                   hub_work_seen,
+                   {.resource = &kube_manifestworks, .name = WORK_NAME, .page = 25, .cut = &work_cut}},
+    [HUB_ADDONS] = {"ManagedClusterAddOns", hub_addon_seen, {.resource = &kube_managedclusteraddons}},
     [HUB_PLACEMENTS] = {"Placements", hub_placement_seen, {.resource = &kube_placements}},
     [HUB_DECISIONS] = {"PlacementDecisions", hub_decision_seen, {.resource = &kube_placementdecisions}},
 };

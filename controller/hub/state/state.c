@@ -214,7 +214,7 @@ struct hub_scorer *hub_scorer_find(const struct hub *h, const char *name)
 
 enum probe_health hub_scorer_health(const struct hub_scorer *s)
 {
-    bool works = s->tally.api_healthy > 0, fails = s->tally.api_unhealthy.n > 0;
+    bool works = s->tally.api_healthy > 0, fails = s->tally.api_unhealthy.total > 0;
 
     if (s->spec.health_check == HEALTH_CHECK_HUB)
         return probe_status(s->probe)->health;

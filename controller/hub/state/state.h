@@ -69,25 +69,29 @@ struct named_clusters {
     const struct hub_cluster *list[HUB_NAMED_CLUSTERS];
     unsigned ranks[HUB_NAMED_CLUSTERS];
 };
+struct counted_clusters {
+    size_t total;
+    const struct hub_cluster *first;
+};
 
 /* Counts of the clusters selected for one scorer. */
 struct tally {
     size_t selected;
-    size_t up_to_date;                   /* ManifestWork holds the newest summary */
-    size_t applied;                      /* of up_to_date: applied by the work agent */
-    size_t of_class[PAIR_CLASSES];       /* they add up to selected */
-    size_t not_applied;                  /* of those that fail: ManifestWork not written or not applied */
-    size_t stuck;                        /* of up_to_date: the work agent cannot apply it */
-    size_t unavailable;                  /* of silent: the cluster or the add-on is not available */
-    size_t reporting;                    /* an agent has reported */
-    size_t scored_meanwhile;             /* of suspended: its agent scored after probes had failed */
-    size_t no_room;                      /* not selected: its ManifestWork is full */
-    size_t api_healthy;                  /* its agent got an answer of the scoring API in the last round */
-    struct named_clusters api_unhealthy; /* its agent failed on the scoring API */
-    struct named_clusters write_errors, apply_errors;
-    struct named_clusters unconfirmed; /* of up_to_date: neither applied nor an error yet */
-    struct named_clusters one_item;    /* their agents use the first of scoreItems only */
-    struct named_clusters named;       /* that do not score: failing ones first, pending ones last */
+    size_t up_to_date;                     /* ManifestWork holds the newest summary */
+    size_t applied;                        /* of up_to_date: applied by the work agent */
+    size_t of_class[PAIR_CLASSES];         /* they add up to selected */
+    size_t not_applied;                    /* of those that fail: ManifestWork not written or not applied */
+    size_t stuck;                          /* of up_to_date: the work agent cannot apply it */
+    size_t unavailable;                    /* of silent: the cluster or the add-on is not available */
+    size_t reporting;                      /* an agent has reported */
+    size_t scored_meanwhile;               /* of suspended: its agent scored after probes had failed */
+    size_t no_room;                        /* not selected: its ManifestWork is full */
+    size_t api_healthy;                    /* its agent got an answer of the scoring API in the last round */
+    struct counted_clusters api_unhealthy; /* its agent failed on the scoring API */
+    struct counted_clusters write_errors, apply_errors;
+    struct counted_clusters unconfirmed; /* of up_to_date: neither applied nor an error yet */
+    struct named_clusters one_item;      /* their agents use the first of scoreItems only */
+    struct named_clusters named;         /* that do not score: failing ones first, pending ones last */
 };
 
 /* The last status written, kept so that nothing is written twice. */
@@ -161,12 +165,12 @@ struct hub_totals {
     size_t leaving;            /* ManifestWorks still to be deleted */
     size_t applied, unapplied; /* of up_to_date: applied; reported as not applicable */
     size_t reporting, scoring_all, with_failures;
-    size_t largest;              /* bytes of the largest summaries */
-    size_t left_out;             /* scorers without room on some cluster */
-    double lag_s;                /* of the cluster that has been behind longest */
-    int64_t look_ms;             /* Unix time of the next change by time alone; INT64_MAX: none */
-    struct named_clusters named; /* not written or not applied: those with an error first */
-    struct named_clusters works; /* ManifestWorks that exist */
+    size_t largest;                /* bytes of the largest summaries */
+    size_t left_out;               /* scorers without room on some cluster */
+    double lag_s;                  /* of the cluster that has been behind longest */
+    int64_t look_ms;               /* Unix time of the next change by time alone; INT64_MAX: none */
+    struct named_clusters named;   /* not written or not applied: those with an error first */
+    struct counted_clusters works; /* ManifestWorks that exist */
 };
 
 struct hub {

@@ -189,16 +189,15 @@ static void config_set_deleting(const struct hub *h, struct condition *c)
     const struct hub_totals *t = &h->totals;
     const struct hub_cluster *failed =
         t->named.n && t->named.list[0]->write.trouble ? t->named.list[0] : NULL;
-    const struct hub_cluster *first = t->works.list[0];
-    const size_t n = t->works.total;
+    const struct hub_cluster *first = t->works.first;
     char more[40] = "";
 
-    if (n > 1)
-        (void)snprintf(more, sizeof(more), " and %zu more", n - 1);
-    condition_set(c, TRUTH_FALSE, "Deleting", "waiting for %zu ManifestWork%s to be deleted%s%s%s%s%s%s%s", n,
-                  plural_s(n), first ? ": " : "", first ? first->name : "", first ? more : "",
-                  failed ? "; failed on " : "", failed ? failed->name : "", failed ? ": " : "",
-                  failed ? failed->write.trouble : "");
+    if (t->works.total > 1)
+        (void)snprintf(more, sizeof(more), " and %zu more", t->works.total - 1);
+    condition_set(c, TRUTH_FALSE, "Deleting", "waiting for %zu ManifestWork%s to be deleted%s%s%s%s%s%s%s",
+                  t->works.total, plural_s(t->works.total), first ? ": " : "", first ? first->name : "",
+                  first ? more : "", failed ? "; failed on " : "", failed ? failed->name : "",
+                  failed ? ": " : "", failed ? failed->write.trouble : "");
 }
 
 /* "no room for ...: a, b, c, d, e and 3 more": the scorers without room. */
@@ -362,7 +361,7 @@ enum { NAMED_REASON_BYTES = 250 }; /* in a condition's message, which names seve
 static void clusters_set_distributed(const struct hub_scorer *s, struct condition *c)
 {
     const struct tally *t = &s->tally;
-    const struct hub_cluster *unwritten = t->write_errors.list[0], *unapplied = t->apply_errors.list[0];
+    const struct hub_cluster *unwritten = t->write_errors.first, *unapplied = t->apply_errors.first;
     char why[256];
     const char *reason, *placement = hub_scorer_bad_placement(s, &reason, why);
 
@@ -391,8 +390,8 @@ static void clusters_set_distributed(const struct hub_scorer *s, struct conditio
             "suspended on %zu cluster%s, as the scoring API is unhealthy: agents do not call it, and "
             "its scores stay until they expire",
             t->selected, plural_s(t->selected));
-    else if (t->unconfirmed.n)
-        condition_unconfirmed(c, t->unconfirmed.total, t->selected, t->unconfirmed.list[0]);
+    else if (t->unconfirmed.total)
+        condition_unconfirmed(c, t->unconfirmed.total, t->selected, t->unconfirmed.first);
     else
         condition_distributed(c, t->selected);
 }
@@ -521,10 +520,10 @@ static void scorer_set_scoring(const struct hub_scorer *s, struct condition *c)
 static void scorer_set_reported(const struct hub_scorer *s, struct condition *c)
 {
     const struct tally *t = &s->tally;
-    const struct hub_cluster *on = t->api_unhealthy.list[0];
+    const struct hub_cluster *on = t->api_unhealthy.first;
     const struct report_cell *cell = on ? hub_pair_cell(s, on) : NULL;
 
-    if (t->api_unhealthy.n)
+    if (t->api_unhealthy.total)
         condition_set(c, TRUTH_FALSE, "UnhealthyOnClusters",
                       "unhealthy on %zu of %zu cluster%s: %s%s%.*s; healthy on %zu", t->api_unhealthy.total,
                       t->selected, plural_s(t->selected), on->name, cell ? ": " : "", NAMED_REASON_BYTES,

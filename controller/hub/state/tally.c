@@ -9,23 +9,17 @@ static bool pair_is_sent(const struct hub_scorer *s, const struct hub_cluster *c
 
 const struct report_cell *hub_pair_cell(const struct hub_scorer *s, const struct hub_cluster *c)
 {
-    if (!pair_is_sent(s, c) || !plan_group_has(c->group, s->entry))
-        return NULL;
-    return report_find(&c->report, s->hub->plan->entries[s->entry].score);
+    return pair_is_sent(s, c) && plan_group_has(c->group, s->entry)
+               ? report_find(&c->report, s->hub->plan->entries[s->entry].score)
+               : NULL;
 }
 
-static struct pair_facts pair_facts(const struct hub_scorer *s, const struct hub_cluster *c,
-                                    const struct report_cell *cell, unix_ms now)
+/* What is the same for all scorers. */
+static struct pair_facts cluster_facts(const struct hub_cluster *c)
 {
-    const struct loop *l = s->hub->o.loop;
-    bool sent = pair_is_sent(s, c);
+    const struct loop *l = c->hub->o.loop;
 
     return (struct pair_facts){
-        .not_sent = !sent || (s->spec.placements && !plan_group_has(c->group, s->entry) &&
-                              !plan_group_lacks(s->hub->plan, c->group, s->entry)),
-        .no_room = sent && plan_group_lacks(s->hub->plan, c->group, s->entry),
-        .masked = sent && !plan_group_has(c->group, s->entry),
-        .suspended = s->place == PLACE_SUSPENDED,
         .in_sync = !c->behind,
         .applied = c->work.applied,
         .sent_ms_ago = c->write.written_at.ms ? mono_diff(c->write.written_at, loop_now(l)) : INT64_MAX,
@@ -34,26 +28,32 @@ static struct pair_facts pair_facts(const struct hub_scorer *s, const struct hub
         .write_error = cstr(c->write.trouble),
         .apply_error = c->work.applied ? "" : cstr(c->unapplied),
         .report = &c->report,
-        .cell = cell,
-        .interval_ms = s->effective.interval_ms,
-        .now = now,
+        .now = loop_wall(l),
     };
 }
 
 enum pair_state hub_pair_state(const struct hub_scorer *s, const struct hub_cluster *c,
                                struct pair_facts *ret)
 {
-    *ret = pair_facts(s, c, hub_pair_cell(s, c), loop_wall(s->hub->o.loop));
-    return pair_state(ret);
+    *ret = cluster_facts(c);
+    ret->suspended = s->place == PLACE_SUSPENDED;
+    ret->cell = hub_pair_cell(s, c);
+    ret->interval_ms = s->effective.interval_ms;
+    if (!pair_is_sent(s, c))
+        return PAIR_NOT_SENT;
+    if (plan_group_has(c->group, s->entry))
+        return pair_state(ret);
+    return plan_group_lacks(s->hub->plan, c->group, s->entry) ? PAIR_NO_ROOM
+           : s->spec.placements                               ? PAIR_NOT_SENT
+                                                              : PAIR_MASKED;
 }
 
 /* ---- The fleet ---- */
 
-enum { REPORT_PERIOD_MS = 5 * 60 * 1000 /* between reports of an agent in which only times change */ };
-
 int64_t hub_scorer_patience_ms(const struct hub_scorer *s)
 {
-    int64_t ms = s->effective.interval_ms > REPORT_PERIOD_MS ? s->effective.interval_ms : REPORT_PERIOD_MS;
+    const int64_t period_ms = 5 * 60 * 1000; /* between reports of an agent in which only times change */
+    int64_t ms = s->effective.interval_ms > period_ms ? s->effective.interval_ms : period_ms;
 
     return s->distributed_ms ? s->distributed_ms + 2 * ms : INT64_MAX;
 }
@@ -71,14 +71,19 @@ const struct tally_field tally_fields[TALLY_FIELDS] = {
     {"noRoom", "no_room", offsetof(struct tally, no_room)},
 };
 
+/* Clusters come in the order of their names. */
+static void tally_first(struct counted_clusters *to, const struct hub_cluster *c)
+{
+    to->first = to->total++ ? to->first : c;
+}
+
 static void tally_name(struct named_clusters *to, const struct hub_cluster *c, unsigned rank)
 {
     unsigned *ranks = to->ranks;
     size_t at = to->n;
 
     to->total++;
-    while (at > 0 &&
-           (rank != ranks[at - 1] ? rank < ranks[at - 1] : strcmp(c->name, to->list[at - 1]->name) < 0))
+    while (at > 0 && rank < ranks[at - 1])
         at--;
     if (at == HUB_NAMED_CLUSTERS)
         return;
@@ -90,14 +95,16 @@ static void tally_name(struct named_clusters *to, const struct hub_cluster *c, u
 }
 
 /* One scorer on one cluster selected for it. */
-static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const struct report_cell *cell,
-                             unix_ms now)
+static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, struct pair_facts *f)
 {
-    const struct pair_facts facts = pair_facts(s, c, cell, now);
-    enum pair_state p = pair_state(&facts);
+    const struct report_cell *cell = f->cell;
+    enum pair_state p;
     bool apply_error = !c->work.applied && c->unapplied, in_sync = !c->behind;
     struct tally *t = &s->tally;
 
+    f->suspended = s->place == PLACE_SUSPENDED;
+    f->interval_ms = s->effective.interval_ms;
+    p = pair_state(f);
     t->selected++;
     t->up_to_date += in_sync;
     t->applied += in_sync && c->work.applied;
@@ -105,7 +112,7 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const 
     /* A round that the source failed says nothing about the scoring API. */
     t->api_healthy += pair_info[p].class == PAIR_CLASS_SCORING || p == PAIR_EMPTY || p == PAIR_NOT_PLACED;
     if ((p == PAIR_FAILING || p == PAIR_STALE) && cell->api_failed)
-        tally_name(&t->api_unhealthy, c, 0);
+        tally_first(&t->api_unhealthy, c);
     t->not_applied += p == PAIR_NOT_WRITTEN || p == PAIR_NOT_APPLIED;
     t->stuck += in_sync && apply_error;
     t->unavailable += p == PAIR_UNAVAILABLE;
@@ -120,11 +127,11 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, const 
         pair_expires_ms(cell) < s->hub->totals.look_ms)
         s->hub->totals.look_ms = pair_expires_ms(cell);
     if (c->write.trouble)
-        tally_name(&t->write_errors, c, 0);
+        tally_first(&t->write_errors, c);
     if (apply_error)
-        tally_name(&t->apply_errors, c, 0);
+        tally_first(&t->apply_errors, c);
     else if (in_sync && !c->work.applied)
-        tally_name(&t->unconfirmed, c, 0);
+        tally_first(&t->unconfirmed, c);
     c->has_expired_score |= p == PAIR_EXPIRED;
     if (pair_info[p].has_reason)
         tally_name(&t->named, c,
@@ -138,12 +145,12 @@ static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
     struct hub_totals *t = &h->totals;
     bool in_sync = !c->behind && c->group, unavailable = c->unavailable || c->addon_unavailable;
     bool write_error = c->write.trouble, apply_error = !c->work.applied && c->unapplied, fails = false;
+    struct pair_facts f = cluster_facts(c);
     double lag = (double)mono_diff(c->behind_since, loop_now(h->o.loop)) / 1000;
-    unix_ms now = loop_wall(h->o.loop);
 
     c->has_expired_score = false;
     if (c->work.exists)
-        tally_name(&t->works, c, 0);
+        tally_first(&t->works, c);
     t->leaving += c->leaving && c->work.exists;
     t->lag_s = c->behind && lag > t->lag_s ? lag : t->lag_s;
     if (!c->managed)
@@ -167,8 +174,9 @@ static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
     for (size_t i = 0; i < h->plan->n; i++) {
         struct hub_scorer *s = h->plan->entries[i].owner;
 
+        f.cell = report_find(&c->report, h->plan->entries[i].score);
         if (s && plan_group_has(c->group, i))
-            tally_count_pair(s, c, report_find(&c->report, h->plan->entries[i].score), now);
+            tally_count_pair(s, c, &f);
         else if (s && c->group->left_out && plan_group_lacks(h->plan, c->group, i))
             s->tally.no_room++;
     }
@@ -191,9 +199,16 @@ static void tally_note_distribution(struct hub_scorer *s)
         h->totals.look_ms = until;
 }
 
+static int cluster_compare_names(const void *a, const void *b)
+{
+    return strcmp((*(struct hub_cluster *const *)a)->name, (*(struct hub_cluster *const *)b)->name);
+}
+
 void hub_tally(struct hub *h)
 {
+    CLEANUP(cleanup_free) struct hub_cluster **sorted = NULL;
     struct hub_cluster *c;
+    size_t n = 0;
 
     if (h->tallied)
         return;
@@ -203,8 +218,12 @@ void hub_tally(struct hub *h)
     for (size_t i = 0; i < h->n_scorers; i++)
         h->by_age[i]->tally = (struct tally){0};
     hub_clusters_free_gone(h);
+    sorted = xcalloc(h->clusters.n + 1, sizeof(*sorted));
     for (size_t at = 0; (c = map_next(&h->clusters, &at));)
-        tally_count_cluster(h, c);
+        sorted[n++] = c;
+    qsort(sorted, n, sizeof(*sorted), cluster_compare_names);
+    for (size_t i = 0; i < n; i++)
+        tally_count_cluster(h, sorted[i]);
     for (size_t i = 0; i < h->n_scorers; i++) {
         h->totals.left_out += h->by_age[i]->tally.no_room > 0;
         tally_note_distribution(h->by_age[i]);

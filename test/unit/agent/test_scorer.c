@@ -1,4 +1,5 @@
 /* When rounds happen and how long scores live. */
+#include "test/metric_value.h"
 #include "test/unit/agent/scorer_world.h"
 
 #include <setjmp.h>
@@ -149,7 +150,7 @@ static void starts_a_round_and_keeps_scores_on_a_changed_summary(void **state)
     assert_string_equal(fake_request(w->api, 1)->target, "/other");
     assert_int_equal(w->withdrawn, 0);
     assert_int_equal(w->scorer->status.next_ms - wall.ms, 30000);
-    assert_true(metric_get(w->metrics, METRIC_INTERVAL, LV("s")) == 30);
+    assert_true(metric_value(w->metrics, "dynamic_scoring_interval_seconds{score_name=\"s\"}") == 30);
 }
 
 static void cancels_the_running_round_on_a_change(void **state)

@@ -1,4 +1,5 @@
 /* What a failed round leads to: the next one, the metrics, the status. */
+#include "test/metric_value.h"
 #include "test/unit/agent/scorer_world.h"
 
 #include <setjmp.h>
@@ -82,11 +83,19 @@ static void counts_each_round_as_a_success_or_a_failure(void **state)
     scorer_change(w->scorer, &w->summary);
     pass(w, 0);
     turn_until_ended(w, 3);
-    assert_true(metric_get(w->metrics, METRIC_REQUESTS, LV("s", "success")) == 1);
-    assert_true(metric_get(w->metrics, METRIC_REQUESTS, LV("s", "failure")) == 2);
+    assert_true(
+        metric_value(w->metrics, "dynamic_scoring_requests_total{score_name=\"s\",status=\"success\"}") == 1);
+    assert_true(
+        metric_value(w->metrics, "dynamic_scoring_requests_total{score_name=\"s\",status=\"failure\"}") == 2);
     /* The earlier kind of failure is over, though its series stays. */
-    assert_true(metric_get(w->metrics, METRIC_FAILURES, LV("json", "s", "scoring")) == 0);
-    assert_true(metric_get(w->metrics, METRIC_FAILURES, LV("url", "s", "source")) == 2);
+    assert_true(
+        metric_value(
+            w->metrics,
+            "dynamic_scoring_consecutive_failures{class=\"json\",score_name=\"s\",stage=\"scoring\"}") == 0);
+    assert_true(
+        metric_value(
+            w->metrics,
+            "dynamic_scoring_consecutive_failures{class=\"url\",score_name=\"s\",stage=\"source\"}") == 2);
 }
 
 static void names_the_stage_and_the_url_of_a_failure(void **state)
@@ -147,9 +156,10 @@ static void expires_scores_after_three_intervals(void **state)
     assert_int_equal(w->withdrawn, 1);
     assert_int_equal(scorer_state(w->scorer), SCORER_STALE);
     assert_null(w->scorer->batch);
-    assert_true(metric_get(w->metrics, METRIC_SERIES, LV("s")) == 0);
-    assert_true(metric_get(w->metrics, METRIC_SCORE_TIMESTAMP, LV("c1", "s")) == 0);
-    assert_true(metric_get(w->metrics, METRIC_EXPIRED, LV("s")) == 1);
+    assert_true(metric_value(w->metrics, "dynamic_scoring_series{score_name=\"s\"}") == 0);
+    assert_true(metric_value(w->metrics,
+                             "dynamic_score_timestamp_seconds{ds_cluster=\"c1\",ds_score_name=\"s\"}") == 0);
+    assert_true(metric_value(w->metrics, "dynamic_scoring_expired_total{score_name=\"s\"}") == 1);
 }
 
 static void names_the_limit_and_its_number(void **state)
@@ -166,7 +176,9 @@ static void names_the_limit_and_its_number(void **state)
     assert_string_equal(
         w->scorer->status.last.reason,
         "too many series: limits.seriesPerScorer is 1; raise it in the file of --config.file");
-    assert_true(metric_get(w->metrics, METRIC_LIMITS_HIT, LV("series_per_scorer", "s")) == 1);
+    assert_true(
+        metric_value(w->metrics,
+                     "dynamic_scoring_limit_hits_total{limit=\"series_per_scorer\",score_name=\"s\"}") == 1);
 
     w->limits.series_per_scorer = 100;
     pass(w, 60000);
@@ -174,7 +186,8 @@ static void names_the_limit_and_its_number(void **state)
     assert_string_equal(w->scorer->status.last.reason,
                         "too many series: limits.series (1000 for all scorers) leaves 1 for this scorer; "
                         "raise it in the file of --config.file");
-    assert_true(metric_get(w->metrics, METRIC_LIMITS_HIT, LV("series", "s")) == 1);
+    assert_true(
+        metric_value(w->metrics, "dynamic_scoring_limit_hits_total{limit=\"series\",score_name=\"s\"}") == 1);
 
     w->limits.response_bytes = w->source.max_answer = 10;
     pass(w, 60000);
@@ -182,7 +195,9 @@ static void names_the_limit_and_its_number(void **state)
     assert_non_null(
         strstr(w->scorer->status.last.reason,
                "exceeds the limit of 10 bytes; raise limits.responseBytes in the file of --config.file"));
-    assert_true(metric_get(w->metrics, METRIC_LIMITS_HIT, LV("response_bytes", "s")) == 1);
+    assert_true(metric_value(w->metrics,
+                             "dynamic_scoring_limit_hits_total{limit=\"response_bytes\",score_name=\"s\"}") ==
+                1);
 }
 
 int main(void)

@@ -45,7 +45,7 @@ static void watches_a_single_object(void **state)
     assert_string_equal(
         fake_kube_asked(t->f, 0),
         "GET "
-        "/api/v1/namespaces/ns/configmaps?labelSelector=l&fieldSelector=metadata.name%3Dconfig&limit=500");
+        "/api/v1/namespaces/ns/configmaps?labelSelector=l&fieldSelector=metadata.name%3Dconfig&limit=100");
 }
 
 static void lists_page_by_page(void **state)
@@ -60,8 +60,8 @@ static void lists_page_by_page(void **state)
     begin(t);
     expect(t, 4, "+ns/a@1 +ns/b@2 +ns/c@3 synced ");
     assert_string_equal(fake_kube_asked(f, 1),
-                        "GET /api/v1/namespaces/ns/configmaps?limit=500&continue=t%3D1%2F");
-    assert_string_equal(fake_kube_asked(f, 2), "GET /api/v1/namespaces/ns/configmaps?limit=500&continue=t2");
+                        "GET /api/v1/namespaces/ns/configmaps?limit=100&continue=t%3D1%2F");
+    assert_string_equal(fake_kube_asked(f, 2), "GET /api/v1/namespaces/ns/configmaps?limit=100&continue=t2");
     assert_watches_from(t, 3, "10");
 }
 
@@ -81,7 +81,7 @@ static void lists_anew_after_an_expired_continue_token(void **state)
     fake_kube_idle(f);
     fake_kube_advance(f, 1000);
     expect(t, 3, "+ns/c@15 -ns/b synced ");
-    assert_string_equal(fake_kube_asked(f, 2), "GET /api/v1/namespaces/ns/configmaps?limit=500");
+    assert_string_equal(fake_kube_asked(f, 2), "GET /api/v1/namespaces/ns/configmaps?limit=100");
     assert_watches_from(t, 3, "20");
 }
 
@@ -103,7 +103,7 @@ static void backs_off_from_a_continue_token_that_repeats(void **state)
     fake_kube_advance(f, 1000);
     expect(t, 3, "-ns/a ok synced ");
     assert_null(kube_watch_trouble(t->watch));
-    assert_string_equal(fake_kube_asked(f, 2), "GET /api/v1/namespaces/ns/configmaps?limit=500");
+    assert_string_equal(fake_kube_asked(f, 2), "GET /api/v1/namespaces/ns/configmaps?limit=100");
 }
 
 static void asks_for_smaller_pages_when_one_is_too_large(void **state)

@@ -145,7 +145,7 @@ static inline void assert_watches_from(struct told *t, size_t i, const char *ver
 static inline void assert_lists(struct told *t, size_t i)
 {
     fake_kube_requests(t->f, i + 1);
-    assert_string_equal(fake_kube_asked(t->f, i), "GET /api/v1/namespaces/ns/configmaps?limit=500");
+    assert_string_equal(fake_kube_asked(t->f, i), "GET /api/v1/namespaces/ns/configmaps?limit=100");
 }
 
 /* So many seconds, in each of which all calls come to their end. */

@@ -6,6 +6,7 @@
 #include "exporter/metric/metrics.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
+#include "test/metric_value.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -164,7 +165,7 @@ static void makes_the_claim(void **state)
     assert_writes(w, 0, "POST empty");
     assert_true(is_ready(w));
     assert_writes_nothing_more(w, 1);
-    assert_true(metric_get(w->metrics, METRIC_POLICY_CLAIM, LV("empty")) == 1);
+    assert_true(metric_value(w->metrics, "dynamic_scoring_policy_claim{value=\"empty\"}") == 1);
 }
 
 /* The watch may show the new claim before the API server's answer is read. */
@@ -183,10 +184,15 @@ static void counts_what_it_sent(void **state)
                                                  .only_path = CLAIMS "?fieldManager"});
     start(w, STABLE_MS);
     assert_writes(w, 0, "POST empty");
-    for (int i = 0; i < 100 && metric_get(w->metrics, METRIC_POLICY_CLAIM_WRITES, LV("create", "ok")) < 1;
+    for (int i = 0;
+         i < 100 &&
+         metric_value(w->metrics,
+                      "dynamic_scoring_policy_claim_writes_total{operation=\"create\",result=\"ok\"}") < 1;
          i++)
         fake_kube_idle(w->f);
-    assert_true(metric_get(w->metrics, METRIC_POLICY_CLAIM_WRITES, LV("create", "ok")) == 1);
+    assert_true(
+        metric_value(w->metrics,
+                     "dynamic_scoring_policy_claim_writes_total{operation=\"create\",result=\"ok\"}") == 1);
 }
 
 static void writes_only_a_change(void **state)

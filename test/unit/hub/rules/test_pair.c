@@ -221,24 +221,6 @@ static void behind_and_failing(struct world *w)
     failing(w);
 }
 
-static void not_sent(struct world *w)
-{
-    away(w);
-    w->f.not_sent = w->behind = true;
-}
-
-static void no_room(struct world *w)
-{
-    away(w);
-    w->f.no_room = w->behind = true;
-}
-
-static void masked(struct world *w)
-{
-    away(w);
-    w->f.masked = w->behind = true;
-}
-
 static void suspended(struct world *w)
 {
     w->f.suspended = true;
@@ -320,9 +302,6 @@ static const struct {
     {cut_but_named, SAME(PAIR_WAITING), WAITING, "waiting", "no round has finished yet"},
     {behind, PAIR_OK, PAIR_BEHIND, WAITING, "behind", ""},
     {behind_and_failing, SAME(PAIR_FAILING), FAILING, "failing", "no answer"},
-    {not_sent, SAME(PAIR_NOT_SENT), NOT_THERE, "notSent", ""},
-    {no_room, SAME(PAIR_NO_ROOM), NOT_THERE, "noRoom", ""},
-    {masked, SAME(PAIR_MASKED), NOT_THERE, "masked", ""},
 };
 
 static void decides_by_the_fact_that_matters_most(void **state)
