@@ -215,10 +215,7 @@ static int workload_read(struct model *m, struct model_workload *w, struct objec
     return workload_note_extras(m, o, ob);
 }
 
-static int workload_compare(const void *a, const void *b)
-{
-    return strcmp(((const struct model_workload *)a)->name, ((const struct model_workload *)b)->name);
-}
+DEFINE_ORDER(workload_compare, struct model_workload, strcmp(a->name, b->name))
 
 static int model_read_workloads(struct model *m, struct objection *ob)
 {
@@ -260,13 +257,9 @@ static int model_read_workloads(struct model *m, struct objection *ob)
 
 /* ---- Clusters and their policies ---- */
 
-static int setting_compare(const void *pa, const void *pb)
-{
-    const struct model_setting *a = pa, *b = pb;
-
-    return strcmp(a->cluster_name, b->cluster_name) ?: strcmp(a->kind, b->kind)
-               ?: strcmp(a->device, b->device);
-}
+DEFINE_ORDER(setting_compare, struct model_setting,
+             strcmp(a->cluster_name, b->cluster_name) ?: strcmp(a->kind, b->kind)
+                 ?: strcmp(a->device, b->device))
 
 static int setting_read(struct model *m, struct model_setting *s, struct objection *ob)
 {

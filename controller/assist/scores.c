@@ -158,12 +158,7 @@ static json_t *summary_row_value(const struct snapshot *hub, const struct summar
                      *description ? text_cut(description, max_text) : NULL);
 }
 
-static int summary_compare_rows(const void *a, const void *b)
-{
-    const struct summary_row *const *x = a, *const *y = b;
-
-    return strcmp((*x)->first->name, (*y)->first->name);
-}
+DEFINE_ORDER(summary_compare_rows, struct summary_row *const, strcmp((*a)->first->name, (*b)->first->name))
 
 /* A row for each name, in ascending order. For assistants, texts are cut so that all rows fit; if that is not
  * enough, the last rows are left out. */

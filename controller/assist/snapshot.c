@@ -43,12 +43,7 @@ static void snapshot_cut(json_t *object)
 
 /* ---- Scores ---- */
 
-static int score_compare_items(const void *a, const void *b)
-{
-    const struct score_item *x = a, *y = b;
-
-    return str_cmp(x->name, y->name);
-}
+DEFINE_ORDER(score_compare_items, struct score_item, str_cmp(a->name, b->name))
 
 /* Items with a name and an integer, their names copied to `text`; returns their number. */
 static size_t score_read_items(const json_t *list, struct score_item *items, char *text)
@@ -136,12 +131,8 @@ void snapshot_add(struct snapshot *s, enum kind kind, json_t *object)
     list->slots[list->n++] = (struct snapshot_slot){kube_namespace(object), kube_name(object), value};
 }
 
-static int slot_compare(const void *a, const void *b)
-{
-    const struct snapshot_slot *x = a, *y = b;
-
-    return strcmp(x->namespace, y->namespace) ?: strcmp(x->name, y->name);
-}
+DEFINE_ORDER(slot_compare, struct snapshot_slot,
+             strcmp(a->namespace, b->namespace) ?: strcmp(a->name, b->name))
 
 void snapshot_sort(struct snapshot *s, enum kind kind)
 {

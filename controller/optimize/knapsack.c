@@ -51,16 +51,8 @@ void knapsack_hold(struct knapsack *k)
 }
 
 /* By amount, then the best first. */
-static int compare_in_class(const void *pa, const void *pb)
-{
-    const struct knapsack_item *a = pa, *b = pb;
-
-    if (a->amount != b->amount)
-        return a->amount < b->amount ? -1 : 1;
-    if (a->value != b->value)
-        return a->value > b->value ? -1 : 1;
-    return (a->what > b->what) - (a->what < b->what);
-}
+DEFINE_ORDER(compare_in_class, struct knapsack_item,
+             COMPARE(a->amount, b->amount) ?: COMPARE(b->value, a->value) ?: COMPARE(a->what, b->what))
 
 /* Leaves the items of the core that can matter. Returns their number. */
 static size_t thin_out(struct knapsack *k, size_t n_core, uint32_t cells)

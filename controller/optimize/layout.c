@@ -7,9 +7,7 @@ int problem_pair_compare(const void *pa, const void *pb)
 {
     const struct problem_pair *a = pa, *b = pb;
 
-    if (a->workload != b->workload)
-        return a->workload < b->workload ? -1 : 1;
-    return (a->site > b->site) - (a->site < b->site);
+    return COMPARE(a->workload, b->workload) ?: COMPARE(a->site, b->site);
 }
 
 void solution_done(struct solution *s)

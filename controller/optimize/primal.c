@@ -389,14 +389,7 @@ static void take_out(struct primal *x, uint32_t slot)
     ask_price(x, workload);
 }
 
-static int compare_items(const void *a, const void *b)
-{
-    const struct knapsack_item *x = a, *y = b;
-
-    if (x->value != y->value)
-        return x->value > y->value ? -1 : 1;
-    return x->what < y->what ? -1 : x->what > y->what;
-}
+DEFINE_ORDER(compare_items, struct knapsack_item, COMPARE(b->value, a->value) ?: COMPARE(a->what, b->what))
 
 /* Fills an empty site with the knapsack's items, as far as all rules allow. */
 static void fill_site(struct primal *x, uint32_t site, uint32_t setting)

@@ -260,10 +260,7 @@ static struct items items_end(struct items *o)
     return *o;
 }
 
-static int items_by_name(const void *a, const void *b)
-{
-    return str_cmp(((const struct item *)a)->name, ((const struct item *)b)->name);
-}
+DEFINE_ORDER(items_by_name, struct item, str_cmp(a->name, b->name))
 
 /* fallback: all have the value of fallbackScore. */
 static struct items items_of_batch(const struct batch *b, const struct summary *s, bool fallback)

@@ -34,6 +34,17 @@
         (void)fn(*p);                                                 \
     }
 
+/* <0, 0, >0 */
+#define COMPARE(x, y) (((x) > (y)) - ((x) < (y)))
+/* Defines a function for qsort(), that gives for elements `a` and `b` what the expression says. */
+#define DEFINE_ORDER(fn, type, by)                \
+    static int fn(const void *pa, const void *pb) \
+    {                                             \
+        const type *a = pa;                       \
+        const type *b = pb;                       \
+        return by;                                \
+    }
+
 /* Defines `const char *fn(type v)`, the word of each of `count` enumerators ("unknown" without one):
  *
  *     WORD_TABLE(color_word, enum color, COLORS, {[RED] = "red", [GREEN] = "green"}); */

@@ -64,18 +64,9 @@ void problems_add_field(struct problems *p, const struct problem *at, struct str
     push_problem(p, at, xasprintf("%.*s%s%.*s", STR_ARG(path), path.n ? ": " : "", STR_ARG(message)), path.n);
 }
 
-static int compare_problems(const void *pa, const void *pb)
-{
-    const struct problem *a = pa, *b = pb;
-
-    if (a->line != b->line)
-        return a->line < b->line ? -1 : 1;
-    if (a->column != b->column)
-        return a->column < b->column ? -1 : 1;
-    if (a->kind != b->kind)
-        return a->kind < b->kind ? -1 : 1;
-    return strcmp(a->text, b->text);
-}
+DEFINE_ORDER(compare_problems, struct problem,
+             COMPARE(a->line, b->line) ?: COMPARE(a->column, b->column)
+                 ?: COMPARE(a->kind, b->kind) ?: strcmp(a->text, b->text))
 
 void problems_sort(struct problems *p)
 {

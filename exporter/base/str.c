@@ -7,9 +7,7 @@ int str_cmp(struct str a, struct str b)
     size_t n = size_min(a.n, b.n);
     int r = n ? memcmp(a.p, b.p, n) : 0;
 
-    if (r != 0)
-        return r;
-    return a.n < b.n ? -1 : a.n > b.n;
+    return r ?: COMPARE(a.n, b.n);
 }
 
 static char lower(char c)

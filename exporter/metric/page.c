@@ -31,47 +31,46 @@ struct deflater {
     uint8_t table[];
 };
 
-/* Compresses all of z's input. Output that does not fit continues in more room. */
-static int deflate_all(struct isal_zstream *z, struct buf *into)
+/* For a text of about n bytes. */
+static struct deflater *deflater_new(size_t n)
 {
-    do {
-        size_t room = size_min(z->avail_in + z->avail_in / 8 + SLACK_BYTES, into->max - into->n);
+    size_t table = n <= SMALL_BYTES ? ISAL_DEF_LVL1_MIN : ISAL_DEF_LVL1_DEFAULT;
+    struct deflater *d = xmalloc(sizeof(*d) + table);
+
+    isal_deflate_init(&d->z);
+    d->z.level = 1;
+    d->z.level_buf = d->table;
+    d->z.level_buf_size = (uint32_t)table;
+    return d;
+}
+
+/* Compresses a part of a text; the last one ends on a byte border, in an empty stored block. */
+static int deflate_part(struct deflater *d, struct str text, bool last, struct buf *into)
+{
+    d->z.flush = last ? SYNC_FLUSH : NO_FLUSH;
+    d->z.next_in = (uint8_t *)(uintptr_t)text.p;
+    d->z.avail_in = (uint32_t)text.n;
+    do { /* output that does not fit continues in more room */
+        size_t room = size_min(d->z.avail_in + d->z.avail_in / 8 + SLACK_BYTES, into->max - into->n);
         char *to;
         int r = room ? buf_room(into, room, &to) : -EFBIG;
 
         if (r < 0)
             return r;
-        z->next_out = (uint8_t *)to;
-        z->avail_out = (uint32_t)size_min(into->cap - into->n, UINT32_MAX);
-        if (isal_deflate(z) != COMP_OK)
+        d->z.next_out = (uint8_t *)to;
+        d->z.avail_out = (uint32_t)size_min(into->cap - into->n, UINT32_MAX);
+        if (isal_deflate(&d->z) != COMP_OK)
             return -EINVAL;
-        into->n += (size_t)((char *)z->next_out - to);
-    } while (z->avail_in || z->avail_out == 0);
+        into->n += (size_t)((char *)d->z.next_out - to);
+    } while (d->z.avail_in || d->z.avail_out == 0);
     return 0;
 }
 
 int deflate_piece(struct buf *into, struct str text)
 {
-    size_t mark = into->n, table = text.n <= SMALL_BYTES ? ISAL_DEF_LVL1_MIN : ISAL_DEF_LVL1_DEFAULT;
-    CLEANUP(cleanup_free) struct deflater *d = NULL;
-    int r;
+    CLEANUP(cleanup_free) struct deflater *d = deflater_new(text.n);
 
-    if (text.n == 0)
-        return 0;
-    if (text.n > UINT32_MAX / 2)
-        return -EFBIG;
-    d = xmalloc(sizeof(*d) + table);
-    isal_deflate_init(&d->z);
-    d->z.level = 1;
-    d->z.level_buf = d->table;
-    d->z.level_buf_size = (uint32_t)table;
-    d->z.flush = SYNC_FLUSH; /* ends on a byte border, in an empty stored block */
-    d->z.next_in = (uint8_t *)(uintptr_t)text.p;
-    d->z.avail_in = (uint32_t)text.n;
-    r = deflate_all(&d->z, into);
-    if (r < 0)
-        buf_truncate(into, mark);
-    return r;
+    return deflate_part(d, text, true, into);
 }
 
 /* Begins a gzip member: deflate, no name, no time, fastest, Unix. */
@@ -94,12 +93,19 @@ uint32_t gzip_crc(struct str text)
 
 /* ---- The page ---- */
 
-/* Text, and the same compressed: a scrape needs one of them. Immutable, shared by rows. */
+enum form { FORM_TEXT, FORM_GZIP, FORMS };
+
+/* Text, and the same compressed. A scrape needs one of them, which is made when the first one asks for it, or
+ * ahead. Shared by rows. */
 struct piece {
-    unsigned refs;    /* atomic */
-    uint64_t *total;  /* atomic: counts its bytes while they are allocated; NULL before the page has it */
-    char *score_name; /* of a scorer's block; NULL for the others */
-    struct buf text, deflated;
+    unsigned refs;        /* atomic */
+    uint64_t *total;      /* atomic: counts its bytes while they are kept; NULL before the page has it */
+    struct batch *batch;  /* of a scorer's block; NULL for the others, which have their text */
+    const char *name;     /* the batch's; "" without one */
+    uint64_t memory;      /* atomic: bytes of the forms, and of the batch that they are made of */
+    pthread_mutex_t lock; /* of what follows, which does not change once it is there */
+    struct buf forms[FORMS];
+    uint64_t text_bytes;  /* with the compressed form: of its text */
     uLong crc, crc_shift; /* for crc32_combine_op(); the latter depends on the text's length alone */
 };
 
@@ -108,9 +114,6 @@ struct row {
     unsigned refs; /* atomic */
     size_t n;
     struct piece *own[2]; /* the program's metrics, after the blocks: as text, as OpenMetrics */
-    uLong crc;            /* of the blocks' text */
-    uint64_t text_bytes;  /* of the blocks */
-    uint64_t memory;      /* allocated for all pieces */
     struct piece *pieces[];
 };
 
@@ -128,12 +131,62 @@ struct page {
 
 static const size_t PIECE_MAX_BYTES = (size_t)1 << 31; /* of text */
 
+/* The lines of a batch. */
+
+/* Appends lines from series *i on, until there are so many bytes. */
+static int render_some(const struct batch *b, size_t *i, size_t enough, struct buf *into)
+{
+    for (size_t n = series_count(b->set); *i < n && into->n < enough; ++*i) {
+        struct str name = series_name(b->set, *i);
+        char *to, *o;
+        int r = buf_room(into, name.n + NUM_MAX + 2, &to);
+
+        if (r < 0)
+            return r;
+        o = mempcpy(to, name.p, name.n);
+        *o++ = ' ';
+        o += num_put_double(o, b->values[*i]);
+        *o++ = '\n';
+        into->n += (size_t)(o - to);
+    }
+    return 0;
+}
+
+/* What the batch takes as text at most. */
+static size_t batch_bytes(const struct batch *b)
+{
+    return series_names_bytes(b->set) + series_count(b->set) * (NUM_MAX + 2);
+}
+
+int batch_render(const struct batch *b, struct buf *into)
+{
+    char *to;
+    size_t i = 0;
+
+    return buf_room(into, batch_bytes(b), &to) ?: render_some(b, &i, SIZE_MAX, into);
+}
+
+/* Until when (monotonic, in seconds) a form is made ahead: a while after each scrape that asks for it.
+ * Atomic. */
+static uint64_t wanted_until[FORMS];
+
+enum { WANTED_SECONDS = 600, PART_BYTES = 64 << 10 };
+
 /* The pieces of the page, and the rows that string them together. */
 
-/* Bytes allocated for it; 0 for NULL. */
 static uint64_t piece_memory(const struct piece *p)
 {
-    return p ? p->text.cap + p->deflated.cap : 0;
+    return p ? __atomic_load_n(&p->memory, __ATOMIC_RELAXED) : 0;
+}
+
+/* total: the page's count, from now on with all of the piece's bytes; NULL: as before. */
+static void piece_count(struct piece *p, uint64_t *total, uint64_t bytes)
+{
+    (void)__atomic_add_fetch(&p->memory, bytes, __ATOMIC_RELAXED);
+    bytes = total ? p->memory : bytes;
+    p->total = total ?: p->total;
+    if (p->total)
+        (void)__atomic_add_fetch(p->total, bytes, __ATOMIC_RELAXED);
 }
 
 static struct piece *piece_ref(struct piece *p)
@@ -148,39 +201,69 @@ struct piece *piece_unref(struct piece *p)
     if (p && __atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL) == 0) {
         if (p->total)
             (void)__atomic_sub_fetch(p->total, piece_memory(p), __ATOMIC_RELAXED);
-        free(p->score_name);
-        buf_done(&p->text);
-        buf_done(&p->deflated);
+        (void)batch_unref(p->batch);
+        for (enum form f = 0; f < FORMS; f++)
+            buf_done(&p->forms[f]);
+        (void)pthread_mutex_destroy(&p->lock);
         free(p);
     }
     return NULL;
 }
 
-/* Compresses text, which the piece takes over. -ENOMEM, -EFBIG. */
-static int piece_new(struct piece **ret, struct buf *text)
+/* Without a batch, of a text, which the piece takes over. */
+static struct piece *piece_new(struct buf *text)
 {
-    CLEANUP(cleanup_piece_unref) struct piece *p = xcalloc(1, sizeof(*p));
-    int r;
+    struct piece *p = xcalloc(1, sizeof(*p));
 
     p->refs = 1;
-    buf_init(&p->deflated, PIECE_MAX_BYTES / 8 * 9 + 4096);
-    r = deflate_piece(&p->deflated, buf_str(text));
-    if (r < 0)
-        return r;
-    p->text = buf_take(text);
-    p->crc = gzip_crc(buf_str(&p->text));
-    p->crc_shift = crc32_combine_gen64((z_off64_t)p->text.n);
-    buf_shrink(&p->text);
-    buf_shrink(&p->deflated);
-    *ret = TAKE_PTR(p);
-    return 0;
+    p->name = "";
+    (void)pthread_mutex_init(&p->lock, NULL);
+    p->forms[FORM_TEXT] = buf_take(text);
+    buf_shrink(&p->forms[FORM_TEXT]);
+    buf_init(&p->forms[FORM_GZIP], PIECE_MAX_BYTES / 8 * 9 + 4096);
+    p->memory = p->forms[FORM_TEXT].cap;
+    return p;
 }
 
-/* From now on `total` counts the piece's bytes. */
-static void piece_count(struct piece *p, uint64_t *total)
+/* The text as it is, or a part of the batch's at a time: the whole is never in memory. */
+static int piece_deflate(struct piece *p, const struct batch *b)
 {
-    p->total = total;
-    (void)__atomic_add_fetch(total, piece_memory(p), __ATOMIC_RELAXED);
+    struct str text = buf_str(&p->forms[FORM_TEXT]);
+    size_t i = 0, n = b && !text.n ? series_count(b->set) : 0;
+    CLEANUP(cleanup_free) struct deflater *d = deflater_new(n ? batch_bytes(b) : text.n);
+    BUF_AUTO(part, PIECE_MAX_BYTES);
+    int r = 0;
+
+    p->crc = p->text_bytes = 0;
+    do {
+        buf_truncate(&part, 0);
+        if (n) {
+            r = render_some(b, &i, PART_BYTES, &part);
+            text = buf_str(&part);
+        }
+        r = r ?: deflate_part(d, text, i == n, &p->forms[FORM_GZIP]);
+        p->crc = crc32_gzip_refl((uint32_t)p->crc, (const uint8_t *)text.p, text.n);
+        p->text_bytes += text.n;
+    } while (r == 0 && i < n);
+    p->crc_shift = crc32_combine_gen64((z_off64_t)p->text_bytes);
+    return r;
+}
+
+/* Makes a form unless it is there. b: its batch. Any thread. -ENOMEM, -EFBIG. */
+static int piece_make(struct piece *p, const struct batch *b, enum form f)
+{
+    struct buf *form = &p->forms[f];
+    int r = 0;
+
+    (void)pthread_mutex_lock(&p->lock);
+    if (form->n == 0) {
+        r = f == FORM_GZIP ? piece_deflate(p, b) : b ? batch_render(b, form) : 0;
+        buf_truncate(form, r < 0 ? 0 : form->n);
+        buf_shrink(form);
+        piece_count(p, NULL, form->cap);
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+    return r;
 }
 
 static struct row *row_unref(struct row *row)
@@ -201,14 +284,24 @@ static struct row *row_new(const struct page *p)
     struct row *row = xcalloc(1, sizeof(*row) + p->n_blocks * sizeof(row->pieces[0]));
 
     row->refs = 1;
-    for (; row->n < p->n_blocks; row->n++) {
-        struct piece *block = row->pieces[row->n] = piece_ref(p->blocks[row->n]);
-
-        row->crc = crc32_combine_op(row->crc, block->crc, block->crc_shift);
-        row->text_bytes += block->text.n;
-        row->memory += piece_memory(block);
-    }
+    for (; row->n < p->n_blocks; row->n++)
+        row->pieces[row->n] = piece_ref(p->blocks[row->n]);
     return row;
+}
+
+/* Piece i of a scrape: the blocks, then the program's metrics; NULL behind them. */
+static struct piece *row_piece(const struct row *row, size_t i, bool openmetrics)
+{
+    return i < row->n ? row->pieces[i] : i == row->n ? row->own[openmetrics] : NULL;
+}
+
+static uint64_t row_memory(const struct row *row)
+{
+    uint64_t bytes = piece_memory(row->own[0]) + piece_memory(row->own[1]);
+
+    for (size_t i = 0; i < row->n; i++)
+        bytes += piece_memory(row->pieces[i]);
+    return bytes;
 }
 
 /* 0..1000; an invalid value counts as 0, so that it selects nothing. */
@@ -312,35 +405,19 @@ const char *const expo_content_types[EXPO_FORMATS] = {
     [EXPO_OPENMETRICS_1] = "application/openmetrics-text; version=1.0.0; charset=utf-8",
 };
 
-/* What a batch becomes on the page: its lines, and the same compressed. */
-
-int batch_render(const struct batch *b, struct buf *into)
-{
-    size_t n = series_count(b->set);
-    char *to, *o;
-    int r = buf_room(into, series_names_bytes(b->set) + n * (NUM_MAX + 2), &to);
-
-    if (r < 0)
-        return r;
-    o = to;
-    for (size_t i = 0; i < n; i++) {
-        struct str name = series_name(b->set, i);
-        o = mempcpy(o, name.p, name.n);
-        *o++ = ' ';
-        o += num_put_double(o, b->values[i]);
-        *o++ = '\n';
-    }
-    into->n += (size_t)(o - to);
-    return 0;
-}
+/* What a batch becomes on the page. */
 
 int batch_prepare(struct batch *b)
 {
-    BUF_AUTO(text, PIECE_MAX_BYTES);
-    int r = batch_render(b, &text) ?: piece_new(&b->piece, &text);
+    uint64_t now = (uint64_t)clock_seconds();
+    BUF_AUTO(none, PIECE_MAX_BYTES);
+    int r = batch_bytes(b) > PIECE_MAX_BYTES ? -EFBIG : 0;
 
-    if (r == 0)
-        b->piece->score_name = xstrdup(b->score_name);
+    if (r == 0 && !b->piece)
+        b->piece = piece_new(&none);
+    for (enum form f = 0; f < FORMS && r == 0; f++)
+        if (now < __atomic_load_n(&wanted_until[f], __ATOMIC_RELAXED))
+            r = piece_make(b->piece, b, f);
     return r;
 }
 
@@ -349,9 +426,9 @@ static void page_replace_block(struct page *p, const char *score_name, struct pi
 {
     size_t i = 0;
 
-    while (i < p->n_blocks && strcmp(cstr(p->blocks[i]->score_name), score_name) < 0)
+    while (i < p->n_blocks && strcmp(p->blocks[i]->name, score_name) < 0)
         i++;
-    if (i < p->n_blocks && strcmp(cstr(p->blocks[i]->score_name), score_name) == 0) {
+    if (i < p->n_blocks && strcmp(p->blocks[i]->name, score_name) == 0) {
         (void)piece_unref(p->blocks[i]);
         p->n_blocks--;
         memmove(&p->blocks[i], &p->blocks[i + 1], (p->n_blocks - i) * sizeof(*p->blocks));
@@ -362,7 +439,7 @@ static void page_replace_block(struct page *p, const char *score_name, struct pi
     memmove(&p->blocks[i + 1], &p->blocks[i], (p->n_blocks - i) * sizeof(*p->blocks));
     p->blocks[i] = block;
     p->n_blocks++;
-    piece_count(block, &p->allocated);
+    piece_count(block, &p->allocated, block->batch ? batch_bytes(block->batch) : 0);
     (void)pthread_mutex_lock(&p->lock);
     p->fresh += piece_memory(block);
     (void)pthread_mutex_unlock(&p->lock);
@@ -373,10 +450,13 @@ static void page_publish(struct sink *s, struct batch *b)
     struct page *p = CONTAINER_OF(s, struct page, sink);
     int r = b->piece ? 0 : batch_prepare(b);
 
-    if (r < 0)
+    if (r < 0) {
         log_error("cannot publish scores on /metrics", L_STR("score_name", b->score_name), L_ERR(r));
-    else
-        page_replace_block(p, b->score_name, TAKE_PTR(b->piece));
+        return;
+    }
+    b->piece->batch = batch_ref(b);
+    b->piece->name = b->score_name;
+    page_replace_block(p, b->score_name, TAKE_PTR(b->piece));
 }
 
 static void page_withdraw(struct sink *s, const char *score_name, unix_ms at)
@@ -392,7 +472,6 @@ static const struct sink_ops page_sink_ops = {.publish = page_publish, .withdraw
 struct page *page_new(bool has_scores)
 {
     struct page *p = xcalloc(1, sizeof(*p));
-    struct piece *head;
     BUF_AUTO(text, 4096);
     int r = buf_puts(&text, "# TYPE " SCORE_METRIC " gauge\n# HELP " SCORE_METRIC " " SCORE_HELP "\n");
 
@@ -400,8 +479,8 @@ struct page *page_new(bool has_scores)
     p->sink.ops = &page_sink_ops;
     p->version = 1;
     p->server = metrics_new(METRIC_OWNER_SERVER);
-    if (r == 0 && has_scores && piece_new(&head, &text) == 0)
-        page_replace_block(p, "", head);
+    if (r == 0 && has_scores)
+        page_replace_block(p, "", piece_new(&text));
     p->row = row_new(p);
     p->fresh = 0;
     metric_set(p->server, METRIC_HTTP_READERS_CUT, LV_NONE, 0);
@@ -432,19 +511,13 @@ int page_set_own(struct page *p, const struct metrics *own)
     struct row *row = row_new(p), *old = p->row;
     int r = 0;
 
-    for (int openmetrics = 0; openmetrics < 2; openmetrics++) {
+    for (int i = 0; i < 2; i++) {
         BUF_AUTO(text, PIECE_MAX_BYTES);
 
-        r = r ?: metrics_render(own, openmetrics, &text) ?: piece_new(&row->own[openmetrics], &text);
+        r = r ?: metrics_render(own, i, &text);
+        row->own[i] = r < 0 ? piece_ref(old->own[i]) : piece_new(&text); /* scores do not wait for memory */
         if (r == 0)
-            piece_count(row->own[openmetrics], &p->allocated);
-    }
-    for (int i = 0; i < 2; i++) {
-        if (r < 0) { /* scores do not wait for memory */
-            (void)piece_unref(row->own[i]);
-            row->own[i] = piece_ref(old->own[i]);
-        }
-        row->memory += piece_memory(row->own[i]);
+            piece_count(row->own[i], &p->allocated, 0);
     }
     (void)pthread_mutex_lock(&p->lock);
     p->row = row;
@@ -457,16 +530,12 @@ int page_set_own(struct page *p, const struct metrics *own)
 
 size_t page_own_bytes(const struct page *p)
 {
-    return p->row->own[0] ? p->row->own[0]->text.n : 0;
+    return p->row->own[0] ? p->row->own[0]->forms[FORM_TEXT].n : 0;
 }
 
 size_t page_memory(const struct page *p)
 {
-    uint64_t bytes = piece_memory(p->row->own[0]) + piece_memory(p->row->own[1]);
-
-    for (size_t i = 0; i < p->n_blocks; i++)
-        bytes += piece_memory(p->blocks[i]);
-    return bytes;
+    return row_memory(p->row);
 }
 
 uint64_t page_held(void *page, uint64_t *ret_version, uint64_t *ret_bytes)
@@ -477,8 +546,8 @@ uint64_t page_held(void *page, uint64_t *ret_version, uint64_t *ret_bytes)
     (void)pthread_mutex_lock(&p->lock);
     allocated = __atomic_load_n(&p->allocated, __ATOMIC_RELAXED);
     *ret_version = p->version;
-    *ret_bytes = p->row->memory;
-    needed = p->row->memory + p->fresh;
+    *ret_bytes = row_memory(p->row);
+    needed = *ret_bytes + p->fresh;
     (void)pthread_mutex_unlock(&p->lock);
     return allocated > needed ? allocated - needed : 0;
 }
@@ -534,46 +603,44 @@ static void scrape_put(struct scrape *s, const void *p, size_t n)
 }
 
 /* Compresses the tail, and writes the end of the member for all parts. */
-static int scrape_compress_tail(struct scrape *s, const struct row *row, const struct piece *own)
+static int scrape_compress_tail(struct scrape *s, const struct row *row, bool openmetrics)
 {
     BUF_AUTO(text, 1u << 20);
-    uint64_t bytes = row->text_bytes;
-    uLong crc = row->crc;
+    const struct piece *p;
+    uint64_t bytes = 0;
+    uLong crc = 0;
     int r;
 
     text = buf_take(&s->tail);
     r = deflate_piece(&s->tail, buf_str(&text));
-    if (r < 0)
-        return r;
-    if (own) {
-        crc = crc32_combine_op(crc, own->crc, own->crc_shift);
-        bytes += own->text.n;
+    for (size_t i = 0; (p = row_piece(row, i, openmetrics)); i++) {
+        crc = crc32_combine_op(crc, p->crc, p->crc_shift);
+        bytes += p->text_bytes;
     }
     crc = crc32_combine64(crc, gzip_crc(buf_str(&text)), (z_off64_t)text.n);
     gzip_end(s->end, (uint32_t)crc, bytes + text.n);
-    return 0;
+    return r;
 }
 
-static void scrape_put_all(struct scrape *s, const struct row *row, const struct piece *own, bool gzip)
+static void scrape_put_all(struct scrape *s, const struct row *row, bool openmetrics, enum form f)
 {
-    if (gzip)
-        scrape_put(s, gzip_begin.p, gzip_begin.n);
-    for (size_t i = 0; i < row->n + (own != NULL); i++) {
-        const struct piece *p = i < row->n ? row->pieces[i] : own;
-        const struct buf *b = gzip ? &p->deflated : &p->text;
+    const struct piece *p;
 
-        scrape_put(s, b->p, b->n);
-    }
+    if (f == FORM_GZIP)
+        scrape_put(s, gzip_begin.p, gzip_begin.n);
+    for (size_t i = 0; (p = row_piece(row, i, openmetrics)); i++)
+        scrape_put(s, p->forms[f].p, p->forms[f].n);
     scrape_put(s, s->tail.p, s->tail.n);
-    if (gzip)
+    if (f == FORM_GZIP)
         scrape_put(s, s->end, sizeof(s->end));
 }
 
-static int scrape_new(struct page *p, bool openmetrics, bool gzip, struct scrape **ret)
+static int scrape_new(struct page *p, bool openmetrics, enum form f, struct scrape **ret)
 {
     BUF_AUTO(tail, 1u << 20);
     struct row *row = NULL;
     uint64_t version = 0;
+    struct piece *piece;
     struct scrape *s;
     int r = scrape_render_tail(p, openmetrics, &tail, &row, &version);
 
@@ -584,12 +651,15 @@ static int scrape_new(struct page *p, bool openmetrics, bool gzip, struct scrape
     s->row = row;
     s->version = version;
     s->tail = buf_take(&tail);
-    r = gzip ? scrape_compress_tail(s, row, row->own[openmetrics]) : 0;
+    for (size_t i = 0; r == 0 && (piece = row_piece(row, i, openmetrics)); i++)
+        r = piece_make(piece, piece->batch, f);
+    if (r == 0 && f == FORM_GZIP)
+        r = scrape_compress_tail(s, row, openmetrics);
     if (r < 0) {
         scrape_free(s);
         return r;
     }
-    scrape_put_all(s, row, row->own[openmetrics], gzip);
+    scrape_put_all(s, row, openmetrics, f);
     *ret = s;
     return 0;
 }
@@ -599,8 +669,9 @@ void page_serve(void *page, const struct httpd_request *rq, struct httpd_reply *
     enum expo_format format = negotiate_format(rq->accept);
     bool gzip = negotiate_gzip(rq->accept_encoding);
     struct scrape *s;
-    int r = scrape_new(page, format != EXPO_TEXT, gzip, &s);
+    int r = scrape_new(page, format != EXPO_TEXT, gzip ? FORM_GZIP : FORM_TEXT, &s);
 
+    __atomic_store_n(&wanted_until[gzip], (uint64_t)clock_seconds() + WANTED_SECONDS, __ATOMIC_RELAXED);
     if (r < 0) {
         log_error("cannot answer scrape", L_ERR(r));
         reply->status = 500;
@@ -640,7 +711,7 @@ void page_count_cut(void *page, unsigned n)
 int page_print(struct page *p, struct buf *into)
 {
     struct scrape *s;
-    int r = scrape_new(p, false, false, &s);
+    int r = scrape_new(p, false, FORM_TEXT, &s);
 
     if (r < 0)
         return r;

@@ -1,6 +1,6 @@
 /* The /metrics page: a sink. It is a row of pieces: the head of the dynamic_score family, one block of
- * lines per scorer, the program's own metrics. Each is rendered and compressed once, when it changes. A
- * scrape strings them together; nothing is done per series. */
+ * lines per scorer, the program's own metrics. Each is text, or compressed, once a scrape has asked for that;
+ * while scrapes do, ahead of them. A scrape strings them together; nothing is done per series. */
 #pragma once
 
 #include "exporter/http/httpd.h"
@@ -21,7 +21,7 @@ struct sink *page_sink(struct page *p);
 MUST_USE int page_set_own(struct page *p, const struct metrics *own);
 /* The size of the program's own metrics as text. Loop thread. */
 size_t page_own_bytes(const struct page *p);
-/* Bytes allocated for the page's pieces. Loop thread. */
+/* Bytes kept for the page, the series of its blocks included. Loop thread. */
 size_t page_memory(const struct page *p);
 
 /* GET /metrics (an httpd_fn, direct). */

@@ -493,12 +493,7 @@ static void batch_note_cut(struct batch_builder *b, size_t place, bool repeated,
         memcpy(b->cuts[*slot - 1].uncut, uncut, sizeof(not_cut));
 }
 
-static int compare_series(const void *x, const void *y)
-{
-    const struct cut_labels *a = x, *b = y;
-
-    return a->series < b->series ? -1 : a->series > b->series;
-}
+DEFINE_ORDER(compare_series, struct cut_labels, COMPARE(a->series, b->series))
 
 /* Moves them into the batch. moved: as in batch_seal(). */
 static void batch_seal_cuts(struct batch_builder *b, const uint32_t *moved, struct batch *batch)

@@ -70,10 +70,9 @@ struct batch {
     struct piece *piece;  /* by batch_prepare(), until the page takes it; NULL for none */
 };
 
-/* Renders and compresses the text for /metrics ahead of the page, before others see b. -EFBIG. Any thread. */
+/* Makes what scrapes of /metrics have asked for lately, before others see b. -EFBIG. Any thread. */
 int batch_prepare(struct batch *b);
 struct piece *piece_unref(struct piece *p);
-DEFINE_CLEANUP(struct piece, piece_unref)
 struct batch *batch_ref(struct batch *b);
 struct batch *batch_unref(struct batch *b);
 DEFINE_CLEANUP(struct batch, batch_unref)

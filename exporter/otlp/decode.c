@@ -457,12 +457,7 @@ static void put_json_string(struct buf *to, struct str s)
     }
 }
 
-static int attribute_order(const void *a, const void *b)
-{
-    const struct attribute *x = a, *y = b;
-
-    return str_cmp(x->key, y->key) ?: (x->key.p > y->key.p) - (x->key.p < y->key.p);
-}
+DEFINE_ORDER(attribute_order, struct attribute, str_cmp(a->key, b->key) ?: COMPARE(a->key.p, b->key.p))
 
 size_t read_attributes(struct attribute **ret, struct str message, unsigned number, size_t max)
 {

@@ -270,10 +270,7 @@ static void labels_begin(struct labels *l)
     l->is_bad = false;
 }
 
-static int label_order(const void *a, const void *b)
-{
-    return str_cmp(((const struct series_label *)a)->name, ((const struct series_label *)b)->name);
-}
+DEFINE_ORDER(label_order, struct series_label, str_cmp(a->name, b->name))
 
 /* Enters the series with these labels and this name. */
 static unsigned labels_enter(struct labels *l, struct store *store, struct str name, uint64_t hash,

@@ -169,10 +169,7 @@ static void vector_done(struct vector *v)
 
 #define VECTOR_AUTO(name) CLEANUP(vector_done) struct vector name = {.arena = {.chunk_bytes = ARENA_BYTES}}
 
-static int row_order(const void *a, const void *b)
-{
-    return labels_compare(((const struct row *)a)->labels, ((const struct row *)b)->labels);
-}
+DEFINE_ORDER(row_order, struct row, labels_compare(a->labels, b->labels))
 
 /* Adds a row with a copy of the labels and room for `n` values, none of them present. */
 static int vector_add(struct eval *e, struct vector *v, struct str labels, size_t n, struct row **ret)

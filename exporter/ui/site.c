@@ -330,9 +330,8 @@ static int item_compare(const void *a, const void *b, void *list)
 {
     const struct list_item *x = a, *y = b;
 
-    if (((struct list *)list)->query->worst_first && x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    return strcmp(x->name, y->name);
+    return (((struct list *)list)->query->worst_first ? COMPARE(x->rank, y->rank) : 0)
+               ?: strcmp(x->name, y->name);
 }
 
 void list_add(struct list *l, const char *name, unsigned rank, const void *what)

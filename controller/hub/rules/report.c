@@ -122,12 +122,7 @@ static char *read_line(struct str value)
     return *line ? xstrdup(line) : NULL;
 }
 
-static int report_by_score(const void *a, const void *b)
-{
-    const struct report_cell *x = a, *y = b;
-
-    return x->score < y->score ? -1 : x->score > y->score;
-}
+DEFINE_ORDER(report_by_score, struct report_cell, COMPARE(a->score, b->score))
 
 int report_parse(struct report *ret, struct str text)
 {

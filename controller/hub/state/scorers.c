@@ -74,13 +74,8 @@ static void scorer_on_probed(void *arg, enum probe_what what, const struct probe
 
 /* ---- One scorer ---- */
 
-static int scorer_compare_age(const void *pa, const void *pb)
-{
-    const struct hub_scorer *a = *(const struct hub_scorer *const *)pa,
-                            *b = *(const struct hub_scorer *const *)pb;
-
-    return a->created != b->created ? (a->created < b->created ? -1 : 1) : strcmp(a->name, b->name);
-}
+DEFINE_ORDER(scorer_compare_age, struct hub_scorer *const,
+             COMPARE((*a)->created, (*b)->created) ?: strcmp((*a)->name, (*b)->name))
 
 static void scorer_free(struct hub_scorer *s)
 {

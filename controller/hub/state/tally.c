@@ -199,10 +199,7 @@ static void tally_note_distribution(struct hub_scorer *s)
         h->totals.look_ms = until;
 }
 
-static int cluster_compare_names(const void *a, const void *b)
-{
-    return strcmp((*(struct hub_cluster *const *)a)->name, (*(struct hub_cluster *const *)b)->name);
-}
+DEFINE_ORDER(cluster_compare_names, struct hub_cluster *const, strcmp((*a)->name, (*b)->name))
 
 void hub_tally(struct hub *h)
 {

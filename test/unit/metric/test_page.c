@@ -303,9 +303,9 @@ static void inflate_one_member(const struct buf *z, struct buf *into)
     char *to;
 
     assert_int_equal(inflateInit2(&s, 15 + 16), Z_OK);
-    assert_int_equal(buf_room(into, 1u << 20, &to), 0);
+    assert_int_equal(buf_room(into, 2u << 20, &to), 0);
     s.next_out = (Bytef *)to;
-    s.avail_out = 1u << 20;
+    s.avail_out = 2u << 20;
     assert_int_equal(inflate(&s, Z_FINISH), Z_STREAM_END); /* also checks sum and length */
     assert_int_equal(s.avail_in, 0);
     to[s.total_out] = '\0';
@@ -350,6 +350,27 @@ static bool same_memory(const struct httpd_reply *a, const struct httpd_reply *b
     return false;
 }
 
+/* Of a batch without text: the whole is compressed before another asks for it as it is. */
+static void compresses_a_part_at_a_time(void **state)
+{
+    BUF_AUTO(z, 1u << 20);
+    BUF_AUTO(back, 2u << 20);
+    BUF_AUTO(plain, 2u << 20);
+    struct httpd_reply reply;
+
+    publish(*state, "cpu", 0, 1);
+    publish(*state, "mem", 9999, 1);
+    reply = serve(*state, "", "gzip");
+    join(&reply, &z);
+    release(&reply);
+    inflate_one_member(&z, &back);
+    scrape(*state, "", &plain);
+    assert_true(plain.n > 1000000);
+    cut_process(&plain);
+    cut_process(&back);
+    assert_true(str_eq(buf_str(&plain), buf_str(&back)));
+}
+
 static void unchanged_blocks_are_not_touched(void **state)
 {
     struct page *p = *state;
@@ -378,6 +399,31 @@ static void unchanged_blocks_are_not_touched(void **state)
     release(&third);
 }
 
+/* Runs first: the forms that scrapes ask for are the process'. */
+static void forms_are_made_when_they_are_asked_for(void **state)
+{
+    struct page *p = *state;
+    size_t before = page_memory(p), none, text, both;
+    struct httpd_reply reply;
+
+    publish(p, "cpu", 5000, 1);
+    none = page_memory(p) - before; /* the batch */
+    for (int i = 0; i < 2; i++) {
+        reply = serve(p, "", "");
+        text = page_memory(p) - before;
+        assert_true(text > none + 5000 * 100);
+        release(&reply);
+    }
+    for (int i = 0; i < 2; i++) {
+        reply = serve(p, "", "gzip");
+        both = page_memory(p) - before;
+        assert_true(both > text + 5000 && both < text + 100000);
+        release(&reply);
+    }
+    publish(p, "cpu", 5000, 2); /* ahead */
+    assert_in_range(page_memory(p) - before, both - 20000, both + 20000);
+}
+
 static void memory_is_given_back(void **state)
 {
     struct page *p = *state;
@@ -386,7 +432,7 @@ static void memory_is_given_back(void **state)
     withdraw(p, "cpu");
     empty = page_memory(p);
     publish(p, "cpu", 1000, 1);
-    assert_in_range(page_memory(p), 100000, 250000);
+    assert_in_range(page_memory(p), 100000, 350000);
     withdraw(p, "cpu");
     assert_int_equal(page_memory(p), empty);
 }
@@ -454,6 +500,8 @@ static void without_scores_there_is_no_head(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(forms_are_made_when_they_are_asked_for),
+        TEST(compresses_a_part_at_a_time),
         TEST(counts_what_earlier_versions_hold),
         TEST(blocks_come_and_go_in_order_of_name),
         TEST(shows_scores_with_the_metrics_of_their_round),
