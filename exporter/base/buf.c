@@ -10,22 +10,61 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+/* ---- Large memory. Half of the cost of a large round were fresh pages for bodies that are written once.
+ * So a few blocks stay for the next ones; the kernel may take their pages ---- */
+
+enum { PAGE_BYTES = 4096, HUGE_BYTES = 2 << 20, SPARES = 4, SPARE_BYTES = 1 << 20 };
+
+static char *spares[SPARES]; /* atomic; the last one kept is first. A block begins with its size */
+
+static void advise(char *p, size_t n, int advice)
+{
+    size_t skip = -(uintptr_t)p % PAGE_BYTES;
+
+    (void)madvise(p + skip, (n - skip) / PAGE_BYTES * PAGE_BYTES, advice);
+}
+
+/* A block of *n to 2 * *n bytes, but of no more than max; NULL without one. */
+static char *spare_take(size_t *n, size_t max)
+{
+    for (size_t i = 0, has = 0; i < SPARES; i++, has = 0) {
+        char *p = __atomic_exchange_n(&spares[i], NULL, __ATOMIC_ACQUIRE);
+
+        if (p)
+            memcpy(&has, p, sizeof(has));
+        if (has >= *n && has / 2 <= *n && has <= max) {
+            *n = has;
+            return p;
+        }
+        free(p ? __atomic_exchange_n(&spares[i], p, __ATOMIC_ACQ_REL) : NULL);
+    }
+    return NULL;
+}
+
+void buf_trim(void)
+{
+    char *p = NULL;
+
+    for (size_t i = SPARES; i-- > 0 && !p;)
+        p = __atomic_exchange_n(&spares[i], NULL, __ATOMIC_ACQUIRE);
+    free(p);
+}
+
+void buf_keep(struct buf *b)
+{
+    if (b->cap >= SPARE_BYTES) {
+        advise(b->p, b->cap, MADV_FREE);
+        memcpy(b->p, &b->cap, sizeof(b->cap));
+    }
+    for (size_t i = 0; i < SPARES && b->cap >= SPARE_BYTES; i++)
+        b->p = __atomic_exchange_n(&spares[i], b->p, __ATOMIC_ACQ_REL);
+    buf_done(b);
+}
+
 void buf_done(struct buf *b)
 {
     free(b->p);
     *b = (struct buf){.max = b->max};
-}
-
-enum { PAGE_BYTES = 4096, HUGE_BYTES = 2 << 20 };
-
-/* Asks the kernel for pages of 2 MiB if the memory is large enough. Most of the cost of memory that is
- * written once and freed is page faults: a quarter of a large round. */
-static void huge_pages(char *p, size_t n)
-{
-    size_t skip = -(uintptr_t)p % PAGE_BYTES;
-
-    if (n >= 2 * HUGE_BYTES)
-        (void)madvise(p + skip, (n - skip) / PAGE_BYTES * PAGE_BYTES, MADV_HUGEPAGE);
 }
 
 /* Grows by half, so that large bodies (which the allocator moves by remapping pages, not by copying) waste
@@ -36,12 +75,14 @@ static int buf_grow(struct buf *b, size_t need)
     char *p;
 
     cap = size_min(size_max(cap, need), b->max);
-    p = realloc(b->p, cap);
+    p = !b->p && cap >= SPARE_BYTES ? spare_take(&cap, b->max) : NULL;
+    p = p ?: realloc(b->p, cap);
     if (!p)
         return -ENOMEM;
     b->p = p;
     b->cap = cap;
-    huge_pages(p, cap);
+    if (cap >= 2 * HUGE_BYTES)
+        advise(p, cap, MADV_HUGEPAGE);
     return 0;
 }
 

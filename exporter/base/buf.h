@@ -21,6 +21,10 @@ static inline void buf_init(struct buf *b, size_t max)
 
 /* Frees the bytes. The ceiling stays. */
 void buf_done(struct buf *b);
+/* As buf_done(), but keeps large memory for the next buffers of that size. Any thread. */
+void buf_keep(struct buf *b);
+/* Frees one of the blocks that buf_keep() has kept, the oldest. */
+void buf_trim(void);
 /* Reserves room for n more bytes and returns its address in *ret; the caller adds what it wrote to b->n.
  * -EFBIG past the ceiling, -ENOMEM. */
 MUST_USE int buf_room(struct buf *b, size_t n, char **ret);

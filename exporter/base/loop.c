@@ -2,6 +2,8 @@
  * queue is shared with other threads, behind `lock`. */
 #include "exporter/base/loop.h"
 
+#include "exporter/base/buf.h"
+
 #include <errno.h>
 #include <link.h>
 #include <malloc.h>
@@ -267,6 +269,7 @@ static void trim_memory(struct timer *t)
 {
     struct loop *l = CONTAINER_OF(t, struct loop, trim);
 
+    buf_trim();
     (void)malloc_trim(0);
     if (!l->has_unmapped)
         (void)dl_iterate_phdr(unmap_constants, NULL);

@@ -22,6 +22,7 @@ enum { GZIP_END_BYTES = 10 };
 enum {
     SMALL_BYTES = 8 << 10, /* up to this, the small match table is as fast */
     SLACK_BYTES = 1024,    /* headers of blocks, for text that does not get smaller */
+    PART_BYTES = 64 << 10, /* of text that is rendered to be compressed */
 };
 
 /* Freed after each piece: ISA-L's state takes 100 to 360 KiB, and a program at rest compresses one small
@@ -86,20 +87,15 @@ static void gzip_end(char out[GZIP_END_BYTES], uint32_t crc, uint64_t text_bytes
     memcpy(out + 2, ends, sizeof(ends));
 }
 
-uint32_t gzip_crc(struct str text)
-{
-    return text.n ? crc32_gzip_refl(0, (const uint8_t *)text.p, text.n) : 0;
-}
-
 /* ---- The page ---- */
 
 enum form { FORM_TEXT, FORM_GZIP, FORMS };
 
-/* Text, and the same compressed. A scrape needs one of them, which is made when the first one asks for it, or
- * ahead. Shared by rows. */
+/* Text, and the same compressed. A scrape needs one of them, which is made when the first one asks for it.
+ * Shared by rows. */
 struct piece {
     unsigned refs;        /* atomic */
-    uint64_t *total;      /* atomic: counts its bytes while they are kept; NULL before the page has it */
+    uint64_t *total;      /* atomic: counts its bytes while they are kept */
     struct batch *batch;  /* of a scorer's block; NULL for the others, which have their text */
     const char *name;     /* the batch's; "" without one */
     uint64_t memory;      /* atomic: bytes of the forms, and of the batch that they are made of */
@@ -166,12 +162,6 @@ int batch_render(const struct batch *b, struct buf *into)
     return buf_room(into, batch_bytes(b), &to) ?: render_some(b, &i, SIZE_MAX, into);
 }
 
-/* Until when (monotonic, in seconds) a form is made ahead: a while after each scrape that asks for it.
- * Atomic. */
-static uint64_t wanted_until[FORMS];
-
-enum { WANTED_SECONDS = 600, PART_BYTES = 64 << 10 };
-
 /* The pieces of the page, and the rows that string them together. */
 
 static uint64_t piece_memory(const struct piece *p)
@@ -179,14 +169,10 @@ static uint64_t piece_memory(const struct piece *p)
     return p ? __atomic_load_n(&p->memory, __ATOMIC_RELAXED) : 0;
 }
 
-/* total: the page's count, from now on with all of the piece's bytes; NULL: as before. */
-static void piece_count(struct piece *p, uint64_t *total, uint64_t bytes)
+static void piece_count(struct piece *p, uint64_t bytes)
 {
     (void)__atomic_add_fetch(&p->memory, bytes, __ATOMIC_RELAXED);
-    bytes = total ? p->memory : bytes;
-    p->total = total ?: p->total;
-    if (p->total)
-        (void)__atomic_add_fetch(p->total, bytes, __ATOMIC_RELAXED);
+    (void)__atomic_add_fetch(p->total, bytes, __ATOMIC_RELAXED);
 }
 
 static struct piece *piece_ref(struct piece *p)
@@ -196,11 +182,10 @@ static struct piece *piece_ref(struct piece *p)
     return p;
 }
 
-struct piece *piece_unref(struct piece *p)
+static struct piece *piece_unref(struct piece *p)
 {
     if (p && __atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL) == 0) {
-        if (p->total)
-            (void)__atomic_sub_fetch(p->total, piece_memory(p), __ATOMIC_RELAXED);
+        (void)__atomic_sub_fetch(p->total, piece_memory(p), __ATOMIC_RELAXED);
         (void)batch_unref(p->batch);
         for (enum form f = 0; f < FORMS; f++)
             buf_done(&p->forms[f]);
@@ -210,24 +195,27 @@ struct piece *piece_unref(struct piece *p)
     return NULL;
 }
 
-/* Without a batch, of a text, which the piece takes over. */
-static struct piece *piece_new(struct buf *text)
+/* Of a batch (else NULL), or of a text, which the piece takes over. */
+static struct piece *piece_new(struct page *page, struct batch *b, struct buf *text)
 {
     struct piece *p = xcalloc(1, sizeof(*p));
 
     p->refs = 1;
-    p->name = "";
+    p->total = &page->allocated;
+    p->batch = b ? batch_ref(b) : NULL;
+    p->name = b ? b->score_name : "";
     (void)pthread_mutex_init(&p->lock, NULL);
     p->forms[FORM_TEXT] = buf_take(text);
     buf_shrink(&p->forms[FORM_TEXT]);
     buf_init(&p->forms[FORM_GZIP], PIECE_MAX_BYTES / 8 * 9 + 4096);
-    p->memory = p->forms[FORM_TEXT].cap;
+    piece_count(p, p->forms[FORM_TEXT].cap + (b ? batch_bytes(b) : 0));
     return p;
 }
 
 /* The text as it is, or a part of the batch's at a time: the whole is never in memory. */
-static int piece_deflate(struct piece *p, const struct batch *b)
+static int piece_deflate(struct piece *p)
 {
+    const struct batch *b = p->batch;
     struct str text = buf_str(&p->forms[FORM_TEXT]);
     size_t i = 0, n = b && !text.n ? series_count(b->set) : 0;
     CLEANUP(cleanup_free) struct deflater *d = deflater_new(n ? batch_bytes(b) : text.n);
@@ -249,18 +237,18 @@ static int piece_deflate(struct piece *p, const struct batch *b)
     return r;
 }
 
-/* Makes a form unless it is there. b: its batch. Any thread. -ENOMEM, -EFBIG. */
-static int piece_make(struct piece *p, const struct batch *b, enum form f)
+/* Makes a form unless it is there. Any thread. -ENOMEM, -EFBIG. */
+static int piece_make(struct piece *p, enum form f)
 {
     struct buf *form = &p->forms[f];
     int r = 0;
 
     (void)pthread_mutex_lock(&p->lock);
     if (form->n == 0) {
-        r = f == FORM_GZIP ? piece_deflate(p, b) : b ? batch_render(b, form) : 0;
+        r = f == FORM_GZIP ? piece_deflate(p) : p->batch ? batch_render(p->batch, form) : 0;
         buf_truncate(form, r < 0 ? 0 : form->n);
         buf_shrink(form);
-        piece_count(p, NULL, form->cap);
+        piece_count(p, form->cap);
     }
     (void)pthread_mutex_unlock(&p->lock);
     return r;
@@ -405,22 +393,6 @@ const char *const expo_content_types[EXPO_FORMATS] = {
     [EXPO_OPENMETRICS_1] = "application/openmetrics-text; version=1.0.0; charset=utf-8",
 };
 
-/* What a batch becomes on the page. */
-
-int batch_prepare(struct batch *b)
-{
-    uint64_t now = (uint64_t)clock_seconds();
-    BUF_AUTO(none, PIECE_MAX_BYTES);
-    int r = batch_bytes(b) > PIECE_MAX_BYTES ? -EFBIG : 0;
-
-    if (r == 0 && !b->piece)
-        b->piece = piece_new(&none);
-    for (enum form f = 0; f < FORMS && r == 0; f++)
-        if (now < __atomic_load_n(&wanted_until[f], __ATOMIC_RELAXED))
-            r = piece_make(b->piece, b, f);
-    return r;
-}
-
 /* Replaces, adds or (block NULL) removes one scorer's block, which the page takes over. */
 static void page_replace_block(struct page *p, const char *score_name, struct piece *block)
 {
@@ -439,7 +411,6 @@ static void page_replace_block(struct page *p, const char *score_name, struct pi
     memmove(&p->blocks[i + 1], &p->blocks[i], (p->n_blocks - i) * sizeof(*p->blocks));
     p->blocks[i] = block;
     p->n_blocks++;
-    piece_count(block, &p->allocated, block->batch ? batch_bytes(block->batch) : 0);
     (void)pthread_mutex_lock(&p->lock);
     p->fresh += piece_memory(block);
     (void)pthread_mutex_unlock(&p->lock);
@@ -448,15 +419,9 @@ static void page_replace_block(struct page *p, const char *score_name, struct pi
 static void page_publish(struct sink *s, struct batch *b)
 {
     struct page *p = CONTAINER_OF(s, struct page, sink);
-    int r = b->piece ? 0 : batch_prepare(b);
+    BUF_AUTO(none, PIECE_MAX_BYTES);
 
-    if (r < 0) {
-        log_error("cannot publish scores on /metrics", L_STR("score_name", b->score_name), L_ERR(r));
-        return;
-    }
-    b->piece->batch = batch_ref(b);
-    b->piece->name = b->score_name;
-    page_replace_block(p, b->score_name, TAKE_PTR(b->piece));
+    page_replace_block(p, b->score_name, piece_new(p, b, &none));
 }
 
 static void page_withdraw(struct sink *s, const char *score_name, unix_ms at)
@@ -480,7 +445,7 @@ struct page *page_new(bool has_scores)
     p->version = 1;
     p->server = metrics_new(METRIC_OWNER_SERVER);
     if (r == 0 && has_scores)
-        page_replace_block(p, "", piece_new(&text));
+        page_replace_block(p, "", piece_new(p, NULL, &text));
     p->row = row_new(p);
     p->fresh = 0;
     metric_set(p->server, METRIC_HTTP_READERS_CUT, LV_NONE, 0);
@@ -515,9 +480,8 @@ int page_set_own(struct page *p, const struct metrics *own)
         BUF_AUTO(text, PIECE_MAX_BYTES);
 
         r = r ?: metrics_render(own, i, &text);
-        row->own[i] = r < 0 ? piece_ref(old->own[i]) : piece_new(&text); /* scores do not wait for memory */
-        if (r == 0)
-            piece_count(row->own[i], &p->allocated, 0);
+        /* Scores do not wait for memory. */
+        row->own[i] = r < 0 ? piece_ref(old->own[i]) : piece_new(p, NULL, &text);
     }
     (void)pthread_mutex_lock(&p->lock);
     p->row = row;
@@ -617,7 +581,7 @@ static int scrape_compress_tail(struct scrape *s, const struct row *row, bool op
         crc = crc32_combine_op(crc, p->crc, p->crc_shift);
         bytes += p->text_bytes;
     }
-    crc = crc32_combine64(crc, gzip_crc(buf_str(&text)), (z_off64_t)text.n);
+    crc = crc32_combine64(crc, crc32_gzip_refl(0, (uint8_t *)text.p, text.n), (z_off64_t)text.n);
     gzip_end(s->end, (uint32_t)crc, bytes + text.n);
     return r;
 }
@@ -652,7 +616,7 @@ static int scrape_new(struct page *p, bool openmetrics, enum form f, struct scra
     s->version = version;
     s->tail = buf_take(&tail);
     for (size_t i = 0; r == 0 && (piece = row_piece(row, i, openmetrics)); i++)
-        r = piece_make(piece, piece->batch, f);
+        r = piece_make(piece, f);
     if (r == 0 && f == FORM_GZIP)
         r = scrape_compress_tail(s, row, openmetrics);
     if (r < 0) {
@@ -671,7 +635,6 @@ void page_serve(void *page, const struct httpd_request *rq, struct httpd_reply *
     struct scrape *s;
     int r = scrape_new(page, format != EXPO_TEXT, gzip ? FORM_GZIP : FORM_TEXT, &s);
 
-    __atomic_store_n(&wanted_until[gzip], (uint64_t)clock_seconds() + WANTED_SECONDS, __ATOMIC_RELAXED);
     if (r < 0) {
         log_error("cannot answer scrape", L_ERR(r));
         reply->status = 500;

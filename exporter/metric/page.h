@@ -1,6 +1,6 @@
 /* The /metrics page: a sink. It is a row of pieces: the head of the dynamic_score family, one block of
- * lines per scorer, the program's own metrics. Each is text, or compressed, once a scrape has asked for that;
- * while scrapes do, ahead of them. A scrape strings them together; nothing is done per series. */
+ * lines per scorer, the program's own metrics. Each is rendered, or rendered and compressed, when the first
+ * scrape asks for that. Later ones string them together; nothing is done per series. */
 #pragma once
 
 #include "exporter/http/httpd.h"
@@ -39,7 +39,6 @@ MUST_USE int batch_render(const struct batch *b, struct buf *into);
 /* Appends `text`, of up to 2 GiB, as deflate blocks (RFC 1951): none is the last, and they end on a byte
  * border. -EFBIG. Any thread. */
 MUST_USE int deflate_piece(struct buf *into, struct str text);
-uint32_t gzip_crc(struct str text);
 
 /* ---- Which exposition format, and whether compressed: by the q-values of RFC 9110, 12.4 ---- */
 

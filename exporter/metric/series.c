@@ -458,7 +458,6 @@ struct batch *batch_unref(struct batch *b)
         free(b->values);
         free(b->order);
         free(b->cuts);
-        (void)piece_unref(b->piece);
         free(b);
     }
     return NULL;

@@ -32,7 +32,6 @@ extern const struct str ds_label_names[DS_LABELS];
 extern const struct str ds_label_sources[DS_LABELS];
 
 struct series_set;
-struct piece; /* of the page: a batch's text, and the same compressed */
 
 /* Any thread may take and drop references. series_set_unref() accepts NULL and returns NULL. */
 struct series_set *series_set_ref(struct series_set *s);
@@ -67,12 +66,8 @@ struct batch {
     struct cut_labels *cuts; /* sorted by series */
     size_t n_cuts;
     size_t merged_by_cut; /* duplicates whose labels differed before they were truncated */
-    struct piece *piece;  /* by batch_prepare(), until the page takes it; NULL for none */
 };
 
-/* Makes what scrapes of /metrics have asked for lately, before others see b. -EFBIG. Any thread. */
-int batch_prepare(struct batch *b);
-struct piece *piece_unref(struct piece *p);
 struct batch *batch_ref(struct batch *b);
 struct batch *batch_unref(struct batch *b);
 DEFINE_CLEANUP(struct batch, batch_unref)

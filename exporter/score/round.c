@@ -190,14 +190,11 @@ static void reading_run(struct job *j)
     struct round_result *res = &r->result;
 
     res->error = answer_parse(buf_str(&r->answer), r->builder, r->rq.label_max, &res->answer, res->reason);
-    if (res->error != ROUND_OK) {
+    if (res->error != ROUND_OK)
         batch_abandon(r->builder);
-    } else {
+    else
         batch_seal(r->builder, r->answered, &res->batch, &res->duplicates);
-        if (r->answer.n > WORKER_MIN_BYTES)
-            (void)batch_prepare(res->batch); /* the page reports a failure */
-    }
-    buf_done(&r->answer);
+    buf_keep(&r->answer);
 }
 
 static void reading_end(struct job *j)

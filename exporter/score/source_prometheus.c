@@ -271,9 +271,9 @@ static void prometheus_done(struct source *s)
 
     p->call = http_cancel(p->call);
     for (size_t i = 0; i < s->n; i++)
-        buf_done(&p->kept[i]);
+        buf_keep(&p->kept[i]);
     buf_done(&p->body);
-    buf_done(&p->answer.made);
+    buf_keep(&p->answer.made);
     (void)credentials_free(p->credentials);
     buf_done(&p->form);
 }
@@ -350,7 +350,7 @@ static void prometheus_ran(struct source *s)
     s->result->source_series += a->n_series;
     s->parts[s->n] = a->series;
     p->kept[s->n++] = buf_take(a->made.n ? &a->made : &p->body);
-    buf_done(&p->body);
+    buf_keep(&p->body);
     prometheus_ask(p);
 }
 

@@ -138,6 +138,36 @@ static void grows_by_a_share_of_its_size(void **state)
     assert_in_range(moves, 1, 40);
 }
 
+static size_t room_after_keeping(size_t kept, size_t wanted, size_t max)
+{
+    BUF_AUTO(first, SIZE_MAX);
+    BUF_AUTO(next, max);
+    char *p;
+
+    assert_int_equal(buf_room(&first, kept, &p), 0);
+    memset(p, 'x', kept);
+    buf_keep(&first);
+    assert_int_equal(first.cap, 0);
+    assert_int_equal(buf_room(&next, wanted, &p), 0);
+    memset(p, 'y', wanted); /* all of it is there */
+    for (int i = 0; i < 5; i++)
+        buf_trim();
+    return next.cap;
+}
+
+static void keeps_large_memory_for_buffers_of_that_size(void **state)
+{
+    enum { MB = 1 << 20 };
+
+    (void)state;
+    assert_int_equal(room_after_keeping(8 * MB, 5 * MB, SIZE_MAX), 8 * MB);
+    assert_int_equal(room_after_keeping(8 * MB, 8 * MB, SIZE_MAX), 8 * MB);
+    assert_int_equal(room_after_keeping(8 * MB, 9 * MB, SIZE_MAX), 9 * MB);
+    assert_int_equal(room_after_keeping(8 * MB, 3 * MB, SIZE_MAX), 3 * MB); /* would waste too much */
+    assert_int_equal(room_after_keeping(8 * MB, 5 * MB, 7 * MB), 5 * MB);   /* its ceiling */
+    assert_int_equal(room_after_keeping(MB / 2, MB / 4, SIZE_MAX), MB / 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +177,7 @@ int main(void)
         cmocka_unit_test(prints_any_length),
         cmocka_unit_test(moves_out_what_it_holds),
         cmocka_unit_test(gives_memory_back),
+        cmocka_unit_test(keeps_large_memory_for_buffers_of_that_size),
         cmocka_unit_test(grows_by_a_share_of_its_size),
     };
 
