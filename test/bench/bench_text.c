@@ -43,7 +43,7 @@ static void render(void *arg)
     measure_keep(w->text.p);
 }
 
-/* As the page does it, once a round: into a new buffer. */
+/* As the page does it: into a new buffer. */
 static void render_fresh(void *arg)
 {
     struct work *w = arg;
