@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-/* ---- Large memory. Half of the cost of a large round were fresh pages for bodies that are written once.
- * So a few blocks stay for the next ones; the kernel may take their pages ---- */
+/* ---- Large memory. Bodies are written once and freed, and their fresh pages were half of the cost of a
+ * large round. So a few blocks stay for the next ones; the kernel may take their pages ---- */
 
 enum { PAGE_BYTES = 4096, HUGE_BYTES = 2 << 20, SPARES = 4, SPARE_BYTES = 1 << 20 };
 
@@ -55,9 +55,9 @@ void buf_keep(struct buf *b)
     if (b->cap >= SPARE_BYTES) {
         advise(b->p, b->cap, MADV_FREE);
         memcpy(b->p, &b->cap, sizeof(b->cap));
+        for (size_t i = 0; i < SPARES; i++)
+            b->p = __atomic_exchange_n(&spares[i], b->p, __ATOMIC_ACQ_REL);
     }
-    for (size_t i = 0; i < SPARES && b->cap >= SPARE_BYTES; i++)
-        b->p = __atomic_exchange_n(&spares[i], b->p, __ATOMIC_ACQ_REL);
     buf_done(b);
 }
 

@@ -283,15 +283,6 @@ static struct piece *row_piece(const struct row *row, size_t i, bool openmetrics
     return i < row->n ? row->pieces[i] : i == row->n ? row->own[openmetrics] : NULL;
 }
 
-static uint64_t row_memory(const struct row *row)
-{
-    uint64_t bytes = piece_memory(row->own[0]) + piece_memory(row->own[1]);
-
-    for (size_t i = 0; i < row->n; i++)
-        bytes += piece_memory(row->pieces[i]);
-    return bytes;
-}
-
 /* 0..1000; an invalid value counts as 0, so that it selects nothing. */
 static int q_value(struct str s)
 {
@@ -421,7 +412,10 @@ static void page_publish(struct sink *s, struct batch *b)
     struct page *p = CONTAINER_OF(s, struct page, sink);
     BUF_AUTO(none, PIECE_MAX_BYTES);
 
-    page_replace_block(p, b->score_name, piece_new(p, b, &none));
+    if (batch_bytes(b) > PIECE_MAX_BYTES)
+        log_error("cannot publish scores on /metrics", L_STR("score_name", b->score_name), L_ERR(-EFBIG));
+    else
+        page_replace_block(p, b->score_name, piece_new(p, b, &none));
 }
 
 static void page_withdraw(struct sink *s, const char *score_name, unix_ms at)
@@ -499,7 +493,12 @@ size_t page_own_bytes(const struct page *p)
 
 size_t page_memory(const struct page *p)
 {
-    return row_memory(p->row);
+    const struct row *row = p->row;
+    uint64_t bytes = piece_memory(row->own[0]) + piece_memory(row->own[1]);
+
+    for (size_t i = 0; i < row->n; i++)
+        bytes += piece_memory(row->pieces[i]);
+    return bytes;
 }
 
 uint64_t page_held(void *page, uint64_t *ret_version, uint64_t *ret_bytes)
@@ -510,7 +509,7 @@ uint64_t page_held(void *page, uint64_t *ret_version, uint64_t *ret_bytes)
     (void)pthread_mutex_lock(&p->lock);
     allocated = __atomic_load_n(&p->allocated, __ATOMIC_RELAXED);
     *ret_version = p->version;
-    *ret_bytes = row_memory(p->row);
+    *ret_bytes = page_memory(p);
     needed = *ret_bytes + p->fresh;
     (void)pthread_mutex_unlock(&p->lock);
     return allocated > needed ? allocated - needed : 0;

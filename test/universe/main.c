@@ -209,7 +209,8 @@ static int swarm(uint64_t n, double most, uint64_t first)
     (void)printf(
         "%llu seeds from %llu, %llu failed, %.0f virtual hours a minute; of five agents alone %.0f\n",
         (unsigned long long)sum.seeds, (unsigned long long)first, (unsigned long long)sum.failed,
-        sum.hours / (seconds() - began) * 60, sum.plain_hours / sum.plain_seconds * 60 * (double)cores);
+        sum.hours / (seconds() - began) * 60,
+        sum.plain_hours / fmax(sum.plain_seconds, 1e-3) * 60 * (double)cores);
     return status;
 }
 

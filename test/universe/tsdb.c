@@ -58,6 +58,7 @@ static struct {
     struct series_state series[MAX_SERIES];
     size_t n_series;
     struct taken samples[TABLE];
+    size_t n_samples;
     struct batch_state batch[MAX_BATCHES];
     struct {
         uint64_t key, hash;
@@ -75,6 +76,8 @@ static struct taken *sample_at(uint64_t key)
 
     while (t.samples[i].used && t.samples[i].key != key)
         i = (i + 1) % TABLE;
+    if (!t.samples[i].used && ++t.n_samples == TABLE)
+        violated("more than %d samples", TABLE);
     t.samples[i].used = true;
     t.samples[i].key = key;
     return &t.samples[i];

@@ -366,7 +366,7 @@ uint64_t plan_hash_lists(uint64_t summaries, struct str suspended);
 enum { WORK_MAX_BYTES = 500 * 1024, WORK_FRAME_BYTES = 4096 };
 
 /* Appends the merge patch that turns any ManifestWork of this name into ours, apart from fields of others.
- * summaries, suspended: JSON arrays; without the second (empty) it has no key. -EFBIG: not all of it. */
+ * summaries, suspended: JSON arrays; an empty `suspended` gets no key. -EFBIG: not all of it. */
 MUST_USE int work_patch(struct buf *into, const char *agent_namespace, struct str summaries,
                         struct str suspended);
 /* Appends what the patch makes of nothing: the whole object, for the cluster's namespace. -EFBIG likewise. */

@@ -71,7 +71,7 @@ struct named_clusters {
 };
 struct counted_clusters {
     size_t total;
-    const struct hub_cluster *first;
+    const struct hub_cluster *first; /* by name; NULL: none */
 };
 
 /* Counts of the clusters selected for one scorer. */

@@ -431,7 +431,7 @@ static void memory_is_given_back(void **state)
     withdraw(p, "cpu");
     empty = page_memory(p);
     publish(p, "cpu", 1000, 1);
-    assert_in_range(page_memory(p), 100000, 350000);
+    assert_in_range(page_memory(p), 100000, 250000);
     withdraw(p, "cpu");
     assert_int_equal(page_memory(p), empty);
 }

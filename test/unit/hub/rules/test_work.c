@@ -140,6 +140,7 @@ static void fits_the_frame_into_its_limit(void **state)
     (void)state;
     put_new(&text, "c1", "dynamic-scoring", STR(""));
     assert_true(text.n < WORK_FRAME_BYTES / 2);
+    assert_int_equal(work_new(&small, "c1", buf_str(&text)), -EFBIG);
     assert_int_equal(work_patch(&small, "dynamic-scoring", STR(""), STR("")), -EFBIG);
 }
 
