@@ -108,6 +108,7 @@ def test_every_format_and_encoding(world):
 def test_prometheus_keeps_no_timestamp_of_ours(world):
     """An explicit timestamp would disable staleness."""
     _, prometheus, _ = world
+    prometheus.wait_query('dynamic_score{job="agent"}', "Prometheus has the scores")
     metadata = call("GET", f"{prometheus.url}/api/v1/targets/metadata?metric=dynamic_score").json["data"]
     assert {m["type"] for m in metadata} == {"gauge"}
     agent, _, _ = world
