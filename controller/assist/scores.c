@@ -444,7 +444,7 @@ static void explain_work(struct explanation *f)
                     "distributed.",
                     score);
     else if (score && report_parse(&report, work_feedback(f->hub->work)) == 0) {
-        work_look(&found, f->hub->work, "", error);
+        work_look(&found, f->hub->work, NULL, error);
         explain_report(f, &found, error, &report, score);
     }
     report_done(&report);

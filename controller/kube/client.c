@@ -388,6 +388,7 @@ static bool call_send(struct kube_call *c)
         "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"};
     struct kube_config *conf = c->kube->config;
     CLEANUP(cleanup_free) char *url = xasprintf("%s%s", conf->server, c->path);
+    size_t body_n = c->rq.body_text[0].n + c->rq.body_text[1].n;
     struct http_request rq;
 
     conf->refs++;
@@ -401,13 +402,13 @@ static bool call_send(struct kube_call *c)
     rq = (struct http_request){
         .url = url,
         .method = methods[c->rq.method].method,
-        .content_type = c->rq.body_text.n ? methods[c->rq.method].content_type : NULL,
+        .content_type = c->rq.body_text[0].n ? methods[c->rq.method].content_type : NULL,
         .bearer = buf_str(&conf->token),
-        .body = &c->rq.body_text,
-        .body_parts = c->rq.body_text.n > 0,
+        .body = c->rq.body_text,
+        .body_parts = c->rq.body_text[0].n ? ARRAY_SIZE(c->rq.body_text) : 0,
         .max_answer = c->rq.max_answer ? c->rq.max_answer : DEFAULT_ANSWER,
         .timeout_ms = (c->rq.timeout_ms > 0 ? c->rq.timeout_ms : DEFAULT_TIMEOUT_MS) +
-                      (int64_t)size_min(c->rq.body_text.n / BODY_BYTES_PER_MS, BODY_TIMEOUT_MS),
+                      (int64_t)size_min(body_n / BODY_BYTES_PER_MS, BODY_TIMEOUT_MS),
         .headers = metadata_only,
         .n_headers = c->rq.metadata_only,
         .tls = &c->tls,
@@ -516,7 +517,7 @@ struct kube_call *kube_start(struct kube *k, const struct kube_request *rq, kube
     buf_init(&c->body, BODY_MAX_BYTES);
     fits = !rq->body || kube_json_print(rq->body, &c->body) == 0;
     if (rq->body)
-        c->rq.body_text = buf_str(&c->body);
+        c->rq.body_text[0] = buf_str(&c->body);
     if (k->trouble[0] || mono_diff(k->read_at, loop_now(k->loop)) >= REREAD_MS)
         credentials_reload(k);
     if (!c->path)

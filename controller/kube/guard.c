@@ -350,7 +350,7 @@ static void token_ask(struct answer *a, struct str token)
                 ?: buf_puts(&a->question, "{\"apiVersion\":\"authentication.k8s.io/v1\","
                                           "\"kind\":\"TokenReview\",\"spec\":{\"token\":")
                 ?: buf_put_json(&a->question, token) ?: buf_puts(&a->question, "}}"));
-    rq.body_text = buf_str(&a->question);
+    rq.body_text[0] = buf_str(&a->question);
     a->call = kube_start(a->guard->kube, &rq, token_on_reply, a);
 }
 

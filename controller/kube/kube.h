@@ -74,7 +74,7 @@ struct kube_request {
     const char *name;        /* NULL for KUBE_LIST and KUBE_CREATE */
     const char *subresource; /* "status"; NULL for none */
     const json_t *body;      /* serialized at once */
-    struct str body_text;    /* without a body: serialized JSON. Must live until `done` */
+    struct str body_text[2]; /* without a body: serialized JSON, in two parts. Must live until `done` */
     const char *label_selector, *field_selector; /* for KUBE_LIST; not escaped; NULL for none */
     const char *query;    /* other parameters, escaped: "fieldManager=x&limit=500"; NULL: none */
     bool metadata_only;   /* the answer is a PartialObjectMetadata */

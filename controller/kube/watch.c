@@ -258,12 +258,6 @@ static void watch_start_list(struct kube_watch *w)
     w->call = kube_start(w->kube, &rq, watch_on_page, w);
 }
 
-static void watch_drop_page(struct kube_watch *w)
-{
-    free(w->next_page);
-    w->next_page = NULL;
-}
-
 static void watch_list_complete(struct kube_watch *w, const char *version)
 {
     w->need_list = false;
@@ -293,7 +287,7 @@ static void watch_list_page(struct kube_watch *w, const json_t *list)
     {
         ok = ok && watch_set(w, item, true);
     }
-    watch_drop_page(w);
+    free(TAKE_PTR(w->next_page));
     if (!ok) {
         watch_list_failed(w, "the answer is not a list of Kubernetes objects", -1);
     } else if (repeats) {
@@ -316,12 +310,12 @@ static void watch_page_refused(struct kube_watch *w, const struct kube_answer *a
         return;
     }
     if (a->verdict == KUBE_GONE && w->next_page) {
-        watch_drop_page(w);
+        free(TAKE_PTR(w->next_page));
         watch_retry(w, ++w->list_failures, a->retry_after_ms);
         return;
     }
     if (a->verdict != KUBE_RETRY && a->verdict != KUBE_UNAUTHORIZED)
-        watch_drop_page(w);
+        free(TAKE_PTR(w->next_page));
     if (a->verdict == KUBE_NO_KIND && w->o.resource->other) {
         w->o.resource = w->o.resource->other;
         if (w->refused != KUBE_NO_KIND) {
@@ -435,7 +429,7 @@ static void watch_on_data(void *arg, struct str piece)
             (kube_json_parse_cut(&event, line, w->o.cut, NULL) < 0 ||
              !watch_take_event(w, cstr(kube_str(event, "type", NULL)), kube_get(event, "object", NULL))))
             watch_stop_stream(w, KUBE_INVALID, "the data is not a watch event", -1);
-        buf_done(&w->line);
+        buf_truncate(&w->line, 0);
     }
 }
 

@@ -453,6 +453,8 @@ static bool body_put_encoded(struct http_call *c, struct str piece)
 static bool stream_put(struct http_call *c, struct str piece)
 {
     c->paused = c->answer.body.n && c->answer.body.n + piece.n > WINDOW;
+    if (c->answer.body.n == 0) /* more pieces mostly follow at once */
+        (void)!buf_room(&c->answer.body, 4 * piece.n, &(char *){NULL});
     if (!c->paused && buf_put(&c->answer.body, piece.p, piece.n) < 0)
         call_fail(c, HTTP_MEMORY, "out of memory for the response");
     http_call_soon(c);

@@ -53,7 +53,7 @@ static void set_tls(struct http_call *c)
     SET(CURLOPT_CA_CACHE_TIMEOUT, (long)CA_CACHE_SECONDS);
     /* A missing SSL_CERT_FILE leaves SSL_CERT_DIR, as in Go: one manifest sets both for all clusters, but
      * only OpenShift's have a service CA. Looked up each time, since a ConfigMap may be mounted later. */
-    if (ca_file && ca_dir && access(ca_file, F_OK) < 0)
+    if (!own_ca && ca_file && ca_dir && access(ca_file, F_OK) < 0)
         ca_file = NULL;
     if (own_ca || ca_file || ca_dir)
         SET(CURLOPT_CAINFO, tls->ca.n ? NULL : tls->ca_file ? tls->ca_file : ca_file);

@@ -98,7 +98,7 @@ static void parameters_used(char *query)
 
 void url_secrets_used(const char *url)
 {
-    CLEANUP(cleanup_curl_url_cleanup) CURLU *u = strpbrk(url, "?@") ? curl_url() : NULL;
+    CLEANUP(cleanup_curl_url_cleanup) CURLU *u = strchr(url, '@') || is_secret_name(url) ? curl_url() : NULL;
     CLEANUP(cleanup_curl_free) char *user = NULL, *password = NULL, *query = NULL;
 
     if (!u || curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK)

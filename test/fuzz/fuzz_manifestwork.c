@@ -11,6 +11,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char agent[] = "dynamic-scoring";
 
+static void look(struct work_found *ret, const json_t *object, const char *agent_namespace,
+                 char why[WORK_WHY_BYTES])
+{
+    json_auto_t *frame = work_frame(agent_namespace);
+
+    work_look(ret, object, frame, why);
+}
+
 static void check_found(const json_t *object, const struct work_found *f, const char *error)
 {
     struct str why = str_of(error), report = work_feedback(object);
@@ -47,10 +55,10 @@ static void check_is_ours(const json_t *object, struct str summaries)
     char why[WORK_WHY_BYTES];
     struct work_found f;
 
-    work_look(&f, object, agent, why);
+    look(&f, object, agent, why);
     check_found(object, &f, why);
     assert(f.exists && f.ours && f.frame && f.hash == plan_hash(summaries));
-    work_look(&f, object, "elsewhere", why);
+    look(&f, object, "elsewhere", why);
     assert(!f.frame);
 }
 
@@ -62,13 +70,13 @@ static void check_patched(json_t *object, struct str summaries)
     char why[WORK_WHY_BYTES];
     struct work_found f;
 
-    assert(work_patch(&text, agent, summaries, STR("")) == 0 &&
+    assert(buf_put_str(&text, WORK_PATCH) == 0 && work_text(&text, agent, summaries, STR("")) == 0 &&
            kube_json_parse(&patch, buf_str(&text), NULL) == 0);
     patched = merge(object, patch);
     check_is_ours(patched, summaries);
-    work_look(&f, object, agent, why);
+    look(&f, object, agent, why);
     deleting = f.deleting;
-    work_look(&f, patched, agent, why);
+    look(&f, patched, agent, why);
     assert(f.deleting == deleting);
 }
 
@@ -80,8 +88,8 @@ static void check_cut(struct str bytes, const json_t *whole)
     struct work_found f, g;
 
     assert(kube_json_parse_cut(&less, bytes, &work_cut, NULL) == 0);
-    work_look(&f, whole, agent, why);
-    work_look(&g, less, agent, why);
+    look(&f, whole, agent, why);
+    look(&g, less, agent, why);
     assert(f.exists == g.exists && f.ours == g.ours && f.frame == g.frame && f.hash == g.hash);
 }
 
@@ -89,14 +97,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct str bytes = {(const char *)data, size};
     json_auto_t *object = NULL, *made = NULL;
-    BUF_AUTO(patch, 1u << 30);
     BUF_AUTO(text, 1u << 30);
     char why[WORK_WHY_BYTES];
     struct work_found f;
     int r = kube_json_parse(&object, bytes, NULL);
 
     assert(r == 0 || !object);
-    work_look(&f, object, agent, why);
+    look(&f, object, agent, why);
     check_found(object, &f, why);
     if (r == 0)
         check_cut(bytes, object);
@@ -107,8 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     /* As the summaries of a new one: a patch, which takes as long, has shown it for what is a document. */
-    assert(work_patch(&patch, agent, bytes, STR("")) == 0 &&
-           work_new(&text, "cluster", buf_str(&patch)) == 0);
+    assert(buf_put_str(&text, WORK_NEW) == 0 && work_text(&text, agent, bytes, STR("")) == 0);
     assert(kube_json_parse(&made, buf_str(&text), NULL) == 0);
     check_is_ours(made, bytes);
     check_cut(buf_str(&text), made);

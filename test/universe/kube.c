@@ -481,6 +481,8 @@ static void serve_create(const struct kube_ask *a, struct str text, struct respo
                        (unsigned long long)k.servers[a->server].version);
         (void)json_object_set_new(json_object_get(body, "metadata"), "name", json_string(name));
     }
+    if (a->namespace[0])
+        (void)json_object_set_new(json_object_get(body, "metadata"), "namespace", json_string(a->namespace));
     if (store_lookup(&k.servers[a->server], a->resource, a->namespace, name_of(body))) {
         reached[REACHED_KUBE_409]++;
         answer_status(r, 409, "AlreadyExists", name_of(body));

@@ -365,26 +365,32 @@ uint64_t plan_hash_lists(uint64_t summaries, struct str suspended);
 /* The webhook rejects manifests of more than 500 KiB in total. WORK_FRAME_BYTES: all but the summaries. */
 enum { WORK_MAX_BYTES = 500 * 1024, WORK_FRAME_BYTES = 4096 };
 
-/* Appends the merge patch that turns any ManifestWork of this name into ours, apart from fields of others.
- * summaries, suspended: JSON arrays; an empty `suspended` gets no key. -EFBIG: not all of it. */
-MUST_USE int work_patch(struct buf *into, const char *agent_namespace, struct str summaries,
-                        struct str suspended);
-/* Appends what the patch makes of nothing: the whole object, for the cluster's namespace. -EFBIG likewise. */
-MUST_USE int work_new(struct buf *into, const char *cluster, struct str patch);
+/* How a merge patch begins that turns any ManifestWork of this name into ours, apart from fields of others;
+ * and how a new one does, whose namespace is the request's. */
+#define WORK_PATCH STR("{\"metadata\":{")
+#define WORK_NEW                                                                            \
+    STR("{\"apiVersion\":\"work.open-cluster-management.io/v1\",\"kind\":\"ManifestWork\"," \
+        "\"metadata\":{\"name\":\"" WORK_NAME "\",")
+/* Appends the rest of either. summaries, suspended: JSON arrays; an empty `suspended` gets no key. -EFBIG:
+ * not all of it. */
+MUST_USE int work_text(struct buf *into, const char *agent_namespace, struct str summaries,
+                       struct str suspended);
 
 struct work_found {
     bool exists, deleting;
     bool ours;     /* has the label */
-    bool frame;    /* all but the summaries is as work_patch() writes it, apart from additions of servers */
+    bool frame;    /* all but the summaries is as work_text() writes it, apart from additions of servers */
     uint64_t hash; /* plan_hash_lists(); 0 without summaries */
     bool applied;  /* by the work agent, for the newest generation */
 };
 enum { WORK_WHY_BYTES = 256 };
 /* For reading ManifestWorks from the API server: replaces the summaries by their hash. */
 extern struct kube_cut work_cut;
-/* object: from the API server, cut or whole. ret_why: the work agent's error when it could not apply the
- * ConfigMap; else empty. */
-void work_look(struct work_found *ret, const json_t *object, const char *agent_namespace,
+/* What has_frame() compares with; a new reference. */
+json_t *work_frame(const char *agent_namespace);
+/* object: from the API server, cut or whole. frame: of work_frame(); NULL: ret->frame is false. ret_why: the
+ * work agent's error when it could not apply the ConfigMap; else empty. */
+void work_look(struct work_found *ret, const json_t *object, const json_t *frame,
                char ret_why[WORK_WHY_BYTES]);
 bool work_found_same(const struct work_found *a, const struct work_found *b);
 /* The agent's report in the status feedback, borrowed from object; p is NULL when there is none. */

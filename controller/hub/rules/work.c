@@ -13,18 +13,16 @@ struct work_part {
 #define WORK_LABELS                                      \
     "\"labels\":{\"" WORK_LABEL "\":\"" WORK_LABEL_VALUE \
     "\",\"app.kubernetes.io/managed-by\":\"dynamic-scoring\"}"
-#define PATCH_HEAD "{\"metadata\":{"
 /* How the work agent learns of new reports. API servers without it drop it, and work agents poll. */
 #define SCRAPE "feedbackScrapeType"
 #define CONFIGMAP(name) \
     "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"" name "\",\"namespace\":"
 
-int work_patch(struct buf *into, const char *agent_namespace, struct str summaries, struct str suspended)
+int work_text(struct buf *into, const char *agent_namespace, struct str summaries, struct str suspended)
 {
     const struct str namespace = str_of(agent_namespace);
     const struct work_part parts[] = {
-        {PATCH_HEAD WORK_LABELS "},\"spec\":{\"workload\":{\"manifests\":[" CONFIGMAP(WORK_CONFIGMAP),
-         namespace},
+        {WORK_LABELS "},\"spec\":{\"workload\":{\"manifests\":[" CONFIGMAP(WORK_CONFIGMAP), namespace},
         {",\"labels\":{\"app.kubernetes.io/managed-by\":\"dynamic-scoring\"}},\"data\":{\"summaries\":",
          {cstr(summaries.p), summaries.n}},
         {suspended.n ? ",\"suspended\":" : "", {suspended.n ? suspended.p : NULL, suspended.n}},
@@ -45,15 +43,6 @@ int work_patch(struct buf *into, const char *agent_namespace, struct str summari
             r = buf_put_json(into, parts[i].string);
     }
     return r;
-}
-
-int work_new(struct buf *into, const char *cluster, struct str patch)
-{
-    return buf_puts(into, "{\"apiVersion\":\"work.open-cluster-management.io/v1\",\"kind\":\"ManifestWork\","
-                          "\"metadata\":{\"name\":\"" WORK_NAME "\",\"namespace\":")
-               ?: buf_put_json(into, str_of(cluster))
-               ?: buf_putc(into, ',')
-               ?: buf_put(into, patch.p + strlen(PATCH_HEAD), patch.n - strlen(PATCH_HEAD));
 }
 
 /* ---- Reading ---- */
@@ -98,20 +87,26 @@ static bool json_covers(const json_t *have, const json_t *want)
     return json_equal(have, want);
 }
 
-static bool has_frame(const json_t *object, const char *agent_namespace)
+json_t *work_frame(const char *agent_namespace)
+{
+    BUF_AUTO(text, WORK_FRAME_BYTES);
+    json_t *frame = NULL;
+
+    if (buf_put_str(&text, WORK_PATCH) == 0 && work_text(&text, agent_namespace, STR(""), STR("")) == 0)
+        (void)!kube_json_parse(&frame, buf_str(&text), NULL);
+    (void)json_object_del(work_configmap(frame), "data");
+    (void)json_object_del(work_report_config(frame), SCRAPE);
+    return frame;
+}
+
+static bool has_frame(const json_t *object, const json_t *frame)
 {
     const json_t *data = kube_map(work_configmap(object), "data", NULL);
-    json_auto_t *want = NULL;
-    BUF_AUTO(text, WORK_FRAME_BYTES);
+    const json_t *scrape = json_object_get(work_report_config(object), SCRAPE);
 
-    if (json_object_size(data) != 1 + (kube_text(data, "suspended", NULL).p != NULL) ||
-        !kube_text(data, "summaries", NULL).p || work_patch(&text, agent_namespace, STR(""), STR("")) < 0 ||
-        kube_json_parse(&want, buf_str(&text), NULL) < 0)
-        return false;
-    (void)json_object_del(work_configmap(want), "data");
-    if (!json_object_get(work_report_config(object), SCRAPE))
-        (void)json_object_del(work_report_config(want), SCRAPE);
-    return json_covers(object, want);
+    return json_object_size(data) == 1 + (kube_text(data, "suspended", NULL).p != NULL) &&
+           kube_text(data, "summaries", NULL).p &&
+           (!scrape || strcmp(cstr(json_string_value(scrape)), "Watch") == 0) && json_covers(object, frame);
 }
 
 /* Whether it has the status for this generation or later. No observedGeneration counts as `otherwise`. */
@@ -141,7 +136,7 @@ static const json_t *work_manifest_status(const json_t *object, const char *name
     return NULL;
 }
 
-void work_look(struct work_found *ret, const json_t *object, const char *agent_namespace,
+void work_look(struct work_found *ret, const json_t *object, const json_t *frame,
                char ret_why[WORK_WHY_BYTES])
 {
     struct str summaries = kube_text(work_configmap(object), "data", "summaries", NULL);
@@ -158,7 +153,7 @@ void work_look(struct work_found *ret, const json_t *object, const char *agent_n
     ret->exists = true;
     ret->deleting = kube_get(object, "metadata", "deletionTimestamp", NULL);
     ret->ours = label && strcmp(label, WORK_LABEL_VALUE) == 0;
-    ret->frame = has_frame(object, agent_namespace);
+    ret->frame = has_frame(object, frame);
     if (!kube_cut_read(summaries, &ret->hash))
         ret->hash = summaries.p ? plan_hash(summaries) : 0;
     if (ret->hash)

@@ -6,26 +6,25 @@
 
 enum { BODY_MAX_BYTES = 4 << 20 };
 
-/* A patch of the existing object, or a new one: but for its head the same for all clusters of a group. */
-static int work_body_make(struct hub_cluster *c)
+/* Sets the text of the call: the same for all clusters of a group. */
+static int cluster_set_text(struct hub_cluster *c)
 {
     struct hub *h = c->hub;
     BUF_AUTO(summaries, BODY_MAX_BYTES);
     BUF_AUTO(suspended, BODY_MAX_BYTES);
+    BUF_AUTO(text, BODY_MAX_BYTES);
     int r = 0;
 
-    if (h->patch_of != c->group) {
-        buf_done(&h->patch);
-        h->patch.max = BODY_MAX_BYTES;
+    if (h->text_of != c->group) {
         r = plan_text(h->plan, c->group, false, &summaries)
                 ?: plan_text(h->plan, c->group, true, &suspended)
-                ?: work_patch(&h->patch, h->o.agent_namespace, buf_str(&summaries), buf_str(&suspended));
-        h->patch_of = r == 0 ? c->group : NULL;
+                ?: work_text(&text, h->o.agent_namespace, buf_str(&summaries), buf_str(&suspended));
+        json_decref(h->text);
+        h->text = r == 0 ? json_stringn(text.p, text.n) : NULL;
+        h->text_of = r == 0 ? c->group : NULL;
     }
-    c->body = (struct buf){.max = BODY_MAX_BYTES};
-    return r
-               ?: c->work.exists ? buf_put_str(&c->body, buf_str(&h->patch))
-                                 : work_new(&c->body, c->name, buf_str(&h->patch));
+    c->text = json_incref(h->text);
+    return r;
 }
 
 /* ---- One write ---- */
@@ -69,7 +68,7 @@ static void work_finish(struct hub_cluster *c, bool ok, int64_t retry_after_ms)
 {
     struct hub *h = c->hub;
 
-    buf_done(&c->body);
+    json_decref(TAKE_PTR(c->text));
     hub_count_reconcile(h, "works", ok && c->write.wait_ms < 0);
     kube_object_end(&c->write, ok, retry_after_ms);
     hub_schedule_recount(h);
@@ -130,14 +129,15 @@ static void work_write(struct hub_cluster *c)
         .name = exists ? WORK_NAME : NULL,
         .metadata_only = true,
     };
-    int r = work_body_make(c);
+    int r = cluster_set_text(c);
 
     if (r < 0) {
         kube_object_set_trouble(&c->write, strerror(-r));
         work_finish(c, false, -1);
         return;
     }
-    rq.body_text = buf_str(&c->body);
+    rq.body_text[0] = exists ? WORK_PATCH : WORK_NEW;
+    rq.body_text[1] = kube_as_text(c->text);
     kube_object_call(&c->write, exists ? "patch" : "create", &rq, c->group->hash, work_on_written);
 }
 
@@ -176,7 +176,7 @@ void hub_works_cancel(struct hub *h)
         c->behind = false;
         work_forgive(c);
         kube_object_done(&c->write);
-        buf_done(&c->body);
+        json_decref(TAKE_PTR(c->text));
     }
 }
 
@@ -313,7 +313,7 @@ static void work_shown(struct hub *h, struct hub_cluster *c, const json_t *objec
 
     kube_object_watched(&c->write, object);
     if (seen != KUBE_SEEN_OLD) {
-        work_look(&work, object, h->o.agent_namespace, why);
+        work_look(&work, object, h->frame, why);
         cluster_set_work(c, work, *why ? why : NULL);
     }
     if (seen == KUBE_SEEN_OWN)

@@ -156,8 +156,8 @@ void hub_plan_done(struct hub *h)
         c->group = NULL;
     for (size_t i = 0; i < h->n_scorers; i++)
         h->by_age[i]->entry = SIZE_MAX;
-    buf_done(&h->patch);
-    h->patch_of = NULL;
+    json_decref(TAKE_PTR(h->text));
+    h->text_of = NULL;
     h->plan = plan_free(h->plan);
 }
 

@@ -338,6 +338,7 @@ struct hub *hub_new(const struct hub_options *o)
 
     h->o = *o;
     h->started_ms = loop_wall(o->loop).ms;
+    h->frame = work_frame(o->agent_namespace);
     h->replan.fn = hub_on_replan;
     h->retally.fn = hub_on_retally;
     kube_timer_move(o->loop, &h->replan, KUBE_FAR_MS);
@@ -384,6 +385,7 @@ struct hub *hub_free(struct hub *h)
     h->events = kube_events_free(h->events);
     hub_scorers_free(h);
     hub_configs_free(h);
+    json_decref(h->frame);
     free(h);
     return NULL;
 }

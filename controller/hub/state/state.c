@@ -284,7 +284,7 @@ void hub_clusters_free_gone(struct hub *h)
 
         h->gone = c->next_gone;
         kube_object_done(&c->write);
-        buf_done(&c->body);
+        json_decref(c->text);
         report_done(&c->report);
         free(c->unavailable);
         free(c->addon_unavailable);

@@ -144,7 +144,7 @@ struct hub_cluster {
     struct report report;
     const struct plan_group *group; /* its summaries; NULL: none planned */
     struct kube_object write;       /* of its ManifestWork; its state is the summaries' hash */
-    struct buf body;                /* of the call */
+    json_t *text;                   /* of the call, shared by all of its group */
     bool behind;                    /* its ManifestWork is not up to date */
     mono_ms behind_since;
     struct hub_cluster *next_gone;
@@ -197,15 +197,16 @@ struct hub {
     struct hub_scorer **by_age; /* all scorers, oldest first */
     size_t n_scorers;
     struct hub_config config;
-    bool config_gone;         /* it existed, and was deleted */
-    struct map other_configs; /* DynamicScoringConfigs of other names: name → struct hub_config * */
-    struct map placements;    /* Placements of its namespace: name → json_t * */
-    struct map decisions;     /* PlacementDecisions likewise */
-    struct plan *plan;        /* NULL: nothing to distribute */
-    struct buf patch;         /* of the ManifestWorks of a group of the plan: the last one made */
-    const struct plan_group *patch_of; /* NULL: none */
-    struct kube_writer works;          /* its keys: names of clusters */
-    struct kube_writer status;         /* "scorer/<name>", "config/<name>" */
+    bool config_gone;                 /* it existed, and was deleted */
+    struct map other_configs;         /* DynamicScoringConfigs of other names: name → struct hub_config * */
+    struct map placements;            /* Placements of its namespace: name → json_t * */
+    struct map decisions;             /* PlacementDecisions likewise */
+    struct plan *plan;                /* NULL: nothing to distribute */
+    json_t *text;                     /* of the ManifestWorks of a group of the plan: the last one made */
+    const struct plan_group *text_of; /* NULL: none */
+    json_t *frame;                    /* work_frame() */
+    struct kube_writer works;         /* its keys: names of clusters */
+    struct kube_writer status;        /* "scorer/<name>", "config/<name>" */
     struct timer replan, retally;
     mono_ms looked_at; /* when all statuses were looked at the last time */
     mono_ms tallied_at;

@@ -335,7 +335,7 @@ static void waits_longer_for_a_large_body(void **state)
     struct got g = {0};
 
     memset(body, ' ', sizeof(body));
-    rq.body_text = (struct str){body, sizeof(body)};
+    rq.body_text[0] = (struct str){body, sizeof(body)};
     rq.timeout_ms = 50;
     fake_push(f->server, (struct fake_answer){.mode = FAKE_HANG});
     call(f, &rq, &g);

@@ -35,7 +35,7 @@ static void work(void *arg, const char *key)
                                     .resource = &kube_configmaps,
                                     .namespace = "ns",
                                     .name = key,
-                                    .body_text = STR("{}")};
+                                    .body_text = {STR("{}")}};
 
     kube_object_call(&w->object, "patch", &rq, w->state, on_done);
 }

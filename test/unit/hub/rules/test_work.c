@@ -11,6 +11,8 @@
 
 static const char summaries[] = "[{\"name\":\"a\",\"sourceQuery\":\"up{job=\\\"x\\\"} > 1\"}]";
 
+static char look_why[WORK_WHY_BYTES];
+
 static json_t *parse(struct str text)
 {
     json_t *o = NULL;
@@ -19,12 +21,17 @@ static json_t *parse(struct str text)
     return o;
 }
 
-static void put_new(struct buf *into, const char *cluster, const char *agent_namespace, struct str list)
+static void put_work(struct buf *into, struct str head, const char *agent_namespace, struct str list)
 {
-    BUF_AUTO(patch, 1 << 16);
+    assert_int_equal(buf_put_str(into, head), 0);
+    assert_int_equal(work_text(into, agent_namespace, list, STR("")), 0);
+}
 
-    assert_int_equal(work_patch(&patch, agent_namespace, list, STR("")), 0);
-    assert_int_equal(work_new(into, cluster, buf_str(&patch)), 0);
+static void look_at(struct work_found *ret, const json_t *o, const char *agent_namespace)
+{
+    json_auto_t *frame = work_frame(agent_namespace);
+
+    work_look(ret, o, frame, look_why);
 }
 
 /* A ManifestWork as the API server returns it some time after its creation. */
@@ -33,7 +40,7 @@ static json_t *sample(void)
     BUF_AUTO(text, 1 << 16);
     json_t *o, *metadata;
 
-    put_new(&text, "c1", "dynamic-scoring", str_of(summaries));
+    put_work(&text, WORK_NEW, "dynamic-scoring", str_of(summaries));
     o = parse(buf_str(&text));
     metadata = kube_get(o, "metadata", NULL);
     assert_int_equal(json_object_update_new(metadata, json_pack("{s:i, s:[s], s:s}", "generation", 2,
@@ -48,14 +55,12 @@ static json_t *sample(void)
     return o;
 }
 
-static char look_why[WORK_WHY_BYTES];
-
 static struct work_found look(const json_t *o)
 {
     struct work_found f;
 
     memset(&f, 0x55, sizeof(f));
-    work_look(&f, o, "dynamic-scoring", look_why);
+    look_at(&f, o, "dynamic-scoring");
     return f;
 }
 
@@ -76,7 +81,7 @@ static void writes_the_whole_object(void **state)
 {
     static const char want[] =
         "{\"apiVersion\":\"work.open-cluster-management.io/v1\",\"kind\":\"ManifestWork\",\"metadata\":{"
-        "\"name\":\"dynamic-scoring-config-manifestwork\",\"namespace\":\"c1\",\"labels\":{"
+        "\"name\":\"dynamic-scoring-config-manifestwork\",\"labels\":{"
         "\"dynamic-scoring.open-cluster-management.io/managed-by\":\"controller\","
         "\"app.kubernetes.io/managed-by\":\"dynamic-scoring\"}},\"spec\":{\"workload\":{\"manifests\":["
         "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"dynamic-scoring-config\","
@@ -92,7 +97,7 @@ static void writes_the_whole_object(void **state)
     BUF_AUTO(text, 1 << 16);
 
     (void)state;
-    put_new(&text, "c1", "agents", STR("[{\"a\":\"\\n\"}]"));
+    put_work(&text, WORK_NEW, "agents", STR("[{\"a\":\"\\n\"}]"));
     assert_int_equal(buf_putc(&text, '\0'), 0);
     assert_string_equal(text.p, want);
 }
@@ -105,8 +110,8 @@ static void patches_only_its_own_fields(void **state)
     json_auto_t *object = NULL, *patch = NULL;
 
     (void)state;
-    put_new(&object_text, "c1", "agents", str_of(summaries));
-    assert_int_equal(work_patch(&patch_text, "agents", str_of(summaries), STR("")), 0);
+    put_work(&object_text, WORK_NEW, "agents", str_of(summaries));
+    put_work(&patch_text, WORK_PATCH, "agents", str_of(summaries));
     object = parse(buf_str(&object_text));
     patch = parse(buf_str(&patch_text));
     assert_int_equal(json_object_size(patch), 2);
@@ -124,10 +129,9 @@ static void escapes_names(void **state)
     struct work_found f;
 
     (void)state;
-    put_new(&text, "c\"1", "a\\\"b", (struct str){0});
+    put_work(&text, WORK_NEW, "a\\\"b", (struct str){0});
     o = parse(buf_str(&text));
-    assert_string_equal(kube_namespace(o), "c\"1");
-    work_look(&f, o, "a\\\"b", look_why);
+    look_at(&f, o, "a\\\"b");
     assert_true(f.frame && f.hash == plan_hash(STR("")));
 }
 
@@ -138,10 +142,9 @@ static void fits_the_frame_into_its_limit(void **state)
     BUF_AUTO(small, 100);
 
     (void)state;
-    put_new(&text, "c1", "dynamic-scoring", STR(""));
+    put_work(&text, WORK_NEW, "dynamic-scoring", STR(""));
     assert_true(text.n < WORK_FRAME_BYTES / 2);
-    assert_int_equal(work_new(&small, "c1", buf_str(&text)), -EFBIG);
-    assert_int_equal(work_patch(&small, "dynamic-scoring", STR(""), STR("")), -EFBIG);
+    assert_int_equal(work_text(&small, "dynamic-scoring", STR(""), STR("")), -EFBIG);
 }
 
 static void reads_its_own_object(void **state)
@@ -219,7 +222,7 @@ static void compares_the_manifests(void **state)
     assert_false(look(o).frame);
     assert_int_equal(json_object_del(data, "more"), 0);
     assert_true(look(o).frame);
-    work_look(&f, o, "elsewhere", look_why);
+    look_at(&f, o, "elsewhere");
     assert_false(f.frame);
     assert_int_equal(json_array_append_new(list, json_object()), 0);
     assert_false(look(o).frame);

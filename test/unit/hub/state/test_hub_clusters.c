@@ -227,7 +227,6 @@ static void lead(struct world *w, bool leads)
 static void writes_nothing_before_the_first_plan_as_leader(void **state)
 {
     struct world *w = *state;
-    BUF_AUTO(patch, 1 << 20);
     BUF_AUTO(text, 1 << 20);
     const char *emptied;
 
@@ -236,8 +235,8 @@ static void writes_nothing_before_the_first_plan_as_leader(void **state)
     assert_non_null(strstr(written(w, "POST", "c1")->body, "score"));
     lead(w, false);
     hub_scorer_seen(w->hub, "s", NULL);
-    assert_int_equal(work_patch(&patch, "agents", STR("[]"), STR("")), 0);
-    assert_int_equal(work_new(&text, "c1", buf_str(&patch)), 0);
+    assert_int_equal(buf_put_str(&text, WORK_NEW), 0);
+    assert_int_equal(work_text(&text, "agents", STR("[]"), STR("")), 0);
     emptied = fake_kube_text(w->f, "%.*s", STR_ARG(buf_str(&text)));
     show_work(w, with_version(w, emptied, "20"), "c1");
     pass_time(w, 70000);
