@@ -8,7 +8,6 @@ import json
 import os
 import pathlib
 import re
-import socket
 import subprocess
 import threading
 import time
@@ -18,6 +17,7 @@ import urllib.request
 import pytest
 
 from lib.browser import FAINT, VISIBLE_TEXT, shared_browser  # noqa: F401 (a fixture)
+from lib.process import free_port
 from lib.wait import DEADLINE
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -101,12 +101,6 @@ def serving_fakes():
     finally:
         server.shutdown()
         server.server_close()
-
-
-def free_port():
-    with contextlib.closing(socket.socket()) as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def get(url):

@@ -20,7 +20,7 @@ static int cluster_set_text(struct hub_cluster *c)
                 ?: plan_text(h->plan, c->group, true, &suspended)
                 ?: work_text(&text, h->o.agent_namespace, buf_str(&summaries), buf_str(&suspended));
         json_decref(h->text);
-        h->text = r == 0 ? json_stringn(text.p, text.n) : NULL;
+        h->text = r == 0 ? json_stringn_nocheck(text.p, text.n) : NULL;
         h->text_of = r == 0 ? c->group : NULL;
     }
     c->text = json_incref(h->text);

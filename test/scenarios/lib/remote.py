@@ -16,18 +16,13 @@ import time
 import urllib.request
 
 from lib import remote_wire
+from lib.process import free_port
 from lib.wait import DEADLINE, NOT_YET
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROGRAM = pathlib.Path(os.environ.get("DS_BUILD", ROOT / "build")) / "dynamic-scoring"
 CLUSTER = "c1"
 ENVIRONMENT = {**os.environ, "no_proxy": "127.0.0.1", "NO_PROXY": "127.0.0.1"}
-
-
-def free_port():
-    with contextlib.closing(socket.socket()) as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def wait_for(what, ready, seconds=DEADLINE, alive=lambda: True):
