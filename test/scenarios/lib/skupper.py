@@ -81,7 +81,7 @@ class Link:
                     self.welcome(client)
 
     def welcome(self, client):
-        if self.mode == "drop":
+        if self.mode in ("drop", "refuse"):  # it may have been accepted just before
             client.close()
             return
         service = socket.create_connection(("127.0.0.1", self.target), 10)
