@@ -371,8 +371,7 @@ enum { WORK_MAX_BYTES = 500 * 1024, WORK_FRAME_BYTES = 4096 };
 #define WORK_NEW                                                                            \
     STR("{\"apiVersion\":\"work.open-cluster-management.io/v1\",\"kind\":\"ManifestWork\"," \
         "\"metadata\":{\"name\":\"" WORK_NAME "\",")
-/* Appends the rest of either. summaries, suspended: JSON arrays; an empty `suspended` gets no key. -EFBIG:
- * not all of it. */
+/* Appends the rest of either. summaries, suspended: JSON arrays; an empty `suspended` gets no key. -EFBIG. */
 MUST_USE int work_text(struct buf *into, const char *agent_namespace, struct str summaries,
                        struct str suspended);
 
