@@ -354,7 +354,8 @@ static void node_start(struct sim_node *a)
     a->process->disk = TAKE_PTR(a->disk);
     if (!universe.healed && !universe.has_kube) /* validUntil is as good as the clock that it is made by */
         a->process->wall_ms = (int64_t)stream_below(&universe.faults, 20 * 60000) - 10 * 60000;
-    a->went_back = a->cut_life == a->life && a->process->wall_ms < a->wall_ms;
+    if (a->cut_life == a->life && a->process->wall_ms < a->wall_ms)
+        a->back_life = a->life + 2;
     a->wants_stop = a->wants_reload = false;
     a->not_before = 0;
     if (++a->life == MAX_LIVES)

@@ -48,7 +48,9 @@ struct sim_node {
         stood_life; /* its number; the last one that a power cut ended, that stood still */
     int64_t died_at[MAX_LIVES];
     bool was_killed, disk_failed, unreadable;
-    bool went_back;  /* its clock, at a power cut, which may lose the time of what was just sent */
+    /* The clock went back at a power cut, which may lose the time of what was just sent: the life after
+     * the one that began then, which sends what that one left. */
+    unsigned back_life;
     int64_t wall_ms; /* the clock's largest error so far */
     /* An agent */
     struct agent *agent;
