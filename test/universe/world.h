@@ -48,8 +48,8 @@ struct sim_node {
         stood_life; /* its number; the last one that a power cut ended, that stood still */
     int64_t died_at[MAX_LIVES];
     bool was_killed, disk_failed, unreadable;
-    /* The clock went back at a power cut, which may lose the time of what was just sent: the life after
-     * the one that began then, which sends what that one left. */
+    /* The last life whose samples may be out of order because the clock went back at a power cut, which
+     * lost the times of what had just been sent: the second since, as it sends what the first has left. */
     unsigned back_life;
     int64_t wall_ms; /* the clock's largest error so far */
     /* An agent */

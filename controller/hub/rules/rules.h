@@ -385,7 +385,7 @@ struct work_found {
 enum { WORK_WHY_BYTES = 256 };
 /* For reading ManifestWorks from the API server: replaces the summaries by their hash. */
 extern struct kube_cut work_cut;
-/* What has_frame() compares with; a new reference. */
+/* Our ManifestWork without its data, to compare others with; a new reference, NULL if it is too long. */
 json_t *work_frame(const char *agent_namespace);
 /* object: from the API server, cut or whole. frame: of work_frame(); NULL: ret->frame is false. ret_why: the
  * work agent's error when it could not apply the ConfigMap; else empty. */

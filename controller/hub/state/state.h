@@ -144,7 +144,7 @@ struct hub_cluster {
     struct report report;
     const struct plan_group *group; /* its summaries; NULL: none planned */
     struct kube_object write;       /* of its ManifestWork; its state is the summaries' hash */
-    json_t *text;                   /* of the call, shared by all of its group */
+    json_t *text;                   /* of the call: a string that its group shares */
     bool behind;                    /* its ManifestWork is not up to date */
     mono_ms behind_since;
     struct hub_cluster *next_gone;
