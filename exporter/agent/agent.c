@@ -4,13 +4,13 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/invariant.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "exporter/otlp/series.h"
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <time.h>
 
@@ -424,7 +424,7 @@ struct agent *agent_free(struct agent *a)
 
 void agent_add_sink(struct agent *a, struct sink *s)
 {
-    assert(a->n_sinks < AGENT_MAX_SINKS);
+    invariant(a->n_sinks < AGENT_MAX_SINKS);
     a->sinks[a->n_sinks++] = s;
 }
 

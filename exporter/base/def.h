@@ -58,7 +58,7 @@
     }                                                                              \
     _Static_assert((count) > 0, "no enumerators")
 
-/* Logs "out of memory" with the number of bytes and aborts. */
+/* Writes "out of memory" with the number of bytes to stderr and aborts. */
 _Noreturn void memory_exhausted(size_t bytes);
 /* Like xmalloc() and its kin, but they end the program if there is no memory: for what is small. A size that
  * an input decides is bounded by its reader, which returns -ENOMEM or -EFBIG instead. */

@@ -1,5 +1,5 @@
 #include "exporter/base/buf.h"
-#include "exporter/base/log.h"
+#include "exporter/base/invariant.h"
 
 #include <stdio.h>
 
@@ -64,11 +64,7 @@ uint64_t memory_limit(const char *root)
 
 void memory_exhausted(size_t bytes)
 {
-    char text[64];
-
-    (void)snprintf(text, sizeof(text), "out of memory: %zu bytes", bytes);
-    log_error(text);
-    abort();
+    die("out of memory: %zu bytes", bytes);
 }
 
 void *xmalloc(size_t n)
