@@ -13,7 +13,7 @@ from lib.agent import running_agent
 from lib.controller import running_controller
 from lib.fake import running_fake
 from lib.hub import clean_hub
-from lib.kube import CLUSTER, SCORES, running_kube, skip_without
+from lib.kube import running_kube
 from lib.prometheus import running_prometheus
 
 
@@ -21,7 +21,7 @@ from lib.prometheus import running_prometheus
 # of the programs that are built last.
 PARTS = re.compile(r"^from lib(\.| import .*\b)(image|kube|machine|openapi|package|pod|reference)\b", re.MULTILINE)
 LAST = re.compile(
-    r"^from lib(\.| import .*\b)(fleet|governance|ocm)\b|\b(actionlint|glua|go-crds|ocm|old-version|pint|prometheus3|telemetrygen)\b",
+    r"^from lib(\.| import .*\b)(fleet|governance|ocm)\b|\b(actionlint|glua|go_crds|ocm|old-version|pint|prometheus3|telemetrygen)\b",
     re.MULTILINE,
 )
 
@@ -107,7 +107,6 @@ def api_server():
 @pytest.fixture
 def kube(api_server):
     """A real API server without leftovers of earlier tests."""
-    skip_without(api_server, SCORES.format(CLUSTER))
     api_server.clean()
     return api_server
 

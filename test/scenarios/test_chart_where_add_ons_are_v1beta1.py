@@ -5,8 +5,8 @@ import pytest
 
 from lib import helm
 from lib.client import call
-from lib.hub import ADDON, CLUSTERS, HUB_NAMESPACE, Hub
-from lib.kube import running_kube, skip_without
+from lib.hub import ADDON, HUB_NAMESPACE, Hub
+from lib.kube import running_kube
 from lib.pod import deployed, running_pod
 from lib.wait import LONG, wait_until
 
@@ -28,7 +28,6 @@ def serve_only_v1beta1(kube, kind):
 @pytest.fixture(scope="module")
 def hub():
     with running_kube("ocm") as kube:
-        skip_without(kube, CLUSTERS)
         for kind in ("clustermanagementaddons", "managedclusteraddons", "addondeploymentconfigs"):
             serve_only_v1beta1(kube, kind)
         yield Hub(kube)

@@ -3,7 +3,7 @@ themselves."""
 
 from lib import page
 from lib.hub import HUB_NAMESPACE
-from lib.kube import go_program, running_kube, skip_without
+from lib.kube import go_program, running_kube
 from lib.process import ROOT, environment
 
 OBJECTS = {  # some of each kind
@@ -18,7 +18,6 @@ OBJECTS = {  # some of each kind
 
 def test_as_the_page_says(tmp_path):
     with running_kube("ocm") as hub:
-        skip_without(hub, "apis/cluster.open-cluster-management.io/v1/managedclusters")
         (tmp_path / "kubectl").symlink_to(go_program("kubectl"))
         env = environment(KUBECONFIG=str(hub.kubeconfig()), HOME=str(tmp_path))
         shell = page.Shell(ROOT, {**env, "PATH": f"{tmp_path}:{env['PATH']}"}, tmp_path / "state")

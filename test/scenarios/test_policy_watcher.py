@@ -7,11 +7,11 @@ import time
 import pytest
 import yaml
 
-from lib.kube import MERGE_PATCH, NAMESPACE, go_program, skip_without
+from lib.kube import MERGE_PATCH, NAMESPACE, go_program
 from lib.pod import deployed, running_pod
 from lib.process import ROOT, environment, run
 from lib.rights import grant, kubeconfig_of, rights_of
-from lib.watcher import CLAIMS, POLICIES, PREFIX, Policies, claim, running_watcher, wait_claim
+from lib.watcher import CLAIMS, PREFIX, Policies, claim, running_watcher, wait_claim
 from lib.wait import wait_until
 
 NAME = "watched"
@@ -21,7 +21,6 @@ AT_ONCE, NEVER = "--stable-duration=0s", "--stable-duration=1h"
 
 @pytest.fixture
 def policies(api_server):
-    skip_without(api_server, POLICIES.format("cluster1"))
     found = Policies(api_server)
     found.clear()
     api_server.delete(f"{CLAIMS}/{NAME}")

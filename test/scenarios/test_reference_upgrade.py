@@ -21,7 +21,7 @@ from lib.wait import LONG, wait_until
 from lib.work import WORK
 
 CLUSTER = "worker01"
-CRDS = ROOT / ".." / "shared" / "crds"
+CRDS = ROOT / "test" / "reference"
 RBAC = "apis/rbac.authorization.k8s.io/v1"
 WORKS = f"apis/work.open-cluster-management.io/v1/namespaces/{CLUSTER}/manifestworks"
 SETS = "apis/cluster.open-cluster-management.io/v1beta2/managedclustersets"
@@ -80,7 +80,7 @@ def leave_scores(hub, fake):
 def install_reference(fleet, folder):
     """By helm, some of it by hand, and what its add-on controller makes."""
     hub = Hub(fleet.hub)
-    for crd in sorted(CRDS.glob("dynamic-scoring.*.yaml")):
+    for crd in sorted(CRDS.glob("*.yaml")):
         assert fleet.hub.kubectl("create", "-f", crd).returncode == 0
     fleet.hub.apply("api/v1/namespaces", HUB_NAMESPACE, {})
     by_hand, by_helm = [], []

@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from lib.helm import CHART
-from lib.kube import go_program, running_kube, script, skip_without
+from lib.kube import go_crds, go_program, running_kube
 from lib.process import run
 from lib.wait import DEADLINE
 
@@ -16,9 +16,8 @@ FILES = {"argocd": SAMPLES / "argocd" / "applicationset.yaml", "kueue": SAMPLES 
 
 @pytest.fixture(scope="module", name="server")
 def server_with_crds():
-    crds = [script("go-crds", name) for name in FILES]
+    crds = [go_crds(name) for name in FILES]
     with running_kube("ocm") as kube:
-        skip_without(kube, "apis/cluster.open-cluster-management.io/v1beta1/placements")
         for folder in crds:
             done = kube.kubectl("apply", "--server-side", "-f", folder)
             assert done.returncode == 0, done.stderr

@@ -6,7 +6,7 @@ import pathlib
 import tempfile
 
 from lib import ocm
-from lib.kube import running_kube, skip_without
+from lib.kube import running_kube
 from lib.ocm_rights import WORK_AGENT, WORK_AGENT_RULES, aggregate, bind, grant
 from lib.wait import LONG, wait_until
 
@@ -66,7 +66,6 @@ def running_fleet(*names):
         servers = [running_kube("ocm") for _ in ("hub", *names)]
         with concurrent.futures.ThreadPoolExecutor() as several:
             hub, *managed = several.map(stack.enter_context, servers)
-            skip_without(hub, CLUSTERS)
             for of_hub in (ocm.controller_manager, ocm.registration_controller, ocm.placement_controller, ocm.addon_manager):
                 stack.enter_context(of_hub(hub))
             clusters = dict(zip(names, managed, strict=True))

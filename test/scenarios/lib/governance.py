@@ -4,33 +4,20 @@ whether the clusters comply."""
 import contextlib
 import json
 import pathlib
-import subprocess
 import tempfile
 
-from lib.kube import go_program
+from lib.kube import go_crds, go_program
 from lib.ocm import inline_kubeconfig
 from lib.process import Process, environment, free_port
 from lib.wait import wait_until
 
 PROPAGATOR, ADDON, CONFIG = "governance-policy-propagator", "governance-policy-framework-addon", "config-policy-controller"
-CRDS = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 POLICY_GROUP = "apis/policy.open-cluster-management.io"
 
 
-def module_crds(program):
-    """The folder of CRDs in the module that the program was built from."""
-    built = pathlib.Path(go_program(program))
-    source = built.parent / f"src-{built.name}"
-    module = f"open-cluster-management.io/{program}"
-    command = ["go", "list", "-mod=mod", "-m", "-f", "{{.Dir}}", module]
-    path = environment()["PATH"] + ":/usr/local/go/bin"
-    done = subprocess.run(command, cwd=source, env=environment(PATH=path), capture_output=True, text=True, check=True)
-    return pathlib.Path(done.stdout.strip()) / "deploy" / "crds"
-
-
 def install_crds(kube):
-    """Those that ../shared/crds does not have, and the ones that the controllers were made for."""
-    files = [*module_crds(PROPAGATOR).glob("policy.*.yaml"), *module_crds(CONFIG).glob("policy.*.yaml")]
+    """Those of the kinds that test/kube-apiserver leaves out, too."""
+    files = [file for crds in ("policy", "config-policy") for file in pathlib.Path(go_crds(crds)).glob("*.yaml")]
     done = kube.kubectl("apply", "--server-side", "--force-conflicts", *(f"--filename={file}" for file in files))
     assert done.returncode == 0, done.stderr
     for path in ("v1/policies", "v1/placementbindings", "v1/configurationpolicies", "v1beta1/policysets"):

@@ -2,7 +2,7 @@
 
 import contextlib
 
-from lib.kube import MERGE_PATCH, SCORES, Refused, skip_without
+from lib.kube import MERGE_PATCH, SCORES, Refused
 from lib.wait import wait_until
 
 CLUSTERS = "apis/cluster.open-cluster-management.io/v1/managedclusters"
@@ -30,7 +30,6 @@ class Guide:
         self.placements, self.bindings = PLACEMENTS.format(namespace), BINDINGS.format(namespace)
 
     def make(self):
-        skip_without(self.kube, self.placements)
         for name in [self.namespace, *self.clusters]:
             with contextlib.suppress(Refused):
                 self.kube.call("POST", NAMESPACES, {"metadata": {"name": name}})

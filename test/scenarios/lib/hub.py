@@ -4,7 +4,7 @@ import base64
 import contextlib
 import json
 
-from lib.kube import DOMAIN, MERGE_PATCH, NAMESPACE, Refused, skip_without
+from lib.kube import DOMAIN, MERGE_PATCH, NAMESPACE, Refused
 from lib.wait import DEADLINE, wait_until
 from lib.work import NAMESPACES, OWNED, WORK, WORK_CONFIGMAP, WORKS, manifest, write_work_status
 
@@ -224,8 +224,7 @@ class Hub:
 
 
 def clean_hub(kube):
-    """A Hub without leftovers of earlier tests. Skips without Open Cluster Management's CRDs."""
-    skip_without(kube, ALL_WORKS)
+    """A Hub without leftovers of earlier tests."""
     hub = Hub(kube)
     hub.clean()
     return hub

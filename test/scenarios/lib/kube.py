@@ -41,6 +41,11 @@ def go_program(name):
     return script("go-program", name)
 
 
+def go_crds(name):
+    """The folder of CRDs that test/go-crds has from another project."""
+    return script("go-crds", name)
+
+
 class Refused(Exception):
     def __init__(self, status, body):
         super().__init__(f"{status}: {body}")
@@ -214,17 +219,9 @@ def seconds_until(text):
     return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ")) - time.time()
 
 
-def skip_without(kube, path):
-    """Skips the test if the API server does not know Open Cluster Management's kinds."""
-    try:
-        kube.call("GET", f"{path}?limit=1")
-    except Refused:
-        pytest.skip("no ../shared/crds here, where the CRDs of Open Cluster Management are")
-
-
 @contextlib.contextmanager
 def running_kube(crds="ours"):
-    """crds="reference": with the reference implementation's CRDs for dynamic scoring. "ocm": without either, and without
+    """crds="reference": with CRDs for dynamic scoring as the reference implementation has them. "ocm": without either, and without
     the rights and namespaces of ours: a cluster before the installation."""
     with tempfile.TemporaryDirectory() as folder:
         kube = Kube(folder, crds)
