@@ -50,15 +50,16 @@ static void wire_read(struct str message, struct wire_field last[WIRE_NUMBERS])
 
 /* The 8 bytes each of a repeated field. */
 struct numbers {
-    uint64_t list[MAX_BUCKETS];
+    uint64_t *list; /* NULL without the field */
     size_t n;
 };
 
+/* Made anew for each point, from zero: a member that a kind of metric does not set is empty. */
 struct point {
     struct str message;
     struct wire_field last[WIRE_NUMBERS];
     uint64_t attributes_hash, time_ns, start_ns;
-    struct numbers counts, bounds; /* of buckets */
+    struct numbers counts, bounds; /* of a histogram's buckets */
 };
 
 /* What a kind of metric has: its field of the metric, and fields of its points. */
@@ -99,7 +100,8 @@ struct ingest {
         uint64_t temporality;
         uint64_t hash; /* of resource, name, unit and type */
     } metric;
-    struct point point;
+    /* Room for the numbers of the point being read, which alone knows how many there are. */
+    uint64_t counts[MAX_BUCKETS], bounds[MAX_BUCKETS];
     struct ingest_outcome *outcome;
 };
 
@@ -294,11 +296,11 @@ static unsigned labels_enter(struct labels *l, struct store *store, struct str n
 /* ---- Reading a point ---- */
 
 /* The numbers of a field, packed or not. False if there are too many. */
-static bool numbers_read(struct numbers *to, struct str message, unsigned number)
+static bool numbers_read(struct numbers *to, uint64_t room[MAX_BUCKETS], struct str message, unsigned number)
 {
     struct wire_field f;
 
-    to->n = 0;
+    *to = (struct numbers){.list = room};
     while (wire_find(&message, number, &f)) {
         size_t n = f.type == WIRE_BYTES ? f.bytes.n / 8 : 1;
 
@@ -312,13 +314,13 @@ static bool numbers_read(struct numbers *to, struct str message, unsigned number
 
 /* Bounds must increase, with one more bucket than bounds, or none. Counts must add up to the count; they are
  * added up in place. */
-static bool point_read_histogram(struct point *pt)
+static bool point_read_histogram(struct ingest *in, struct point *pt)
 {
     const struct numbers *bounds = &pt->bounds;
-    uint64_t *counts = pt->counts.list;
+    uint64_t *counts = in->counts;
 
-    if (!numbers_read(&pt->counts, pt->message, HISTOGRAM_COUNTS) ||
-        !numbers_read(&pt->bounds, pt->message, HISTOGRAM_BOUNDS))
+    if (!numbers_read(&pt->counts, in->counts, pt->message, HISTOGRAM_COUNTS) ||
+        !numbers_read(&pt->bounds, in->bounds, pt->message, HISTOGRAM_BOUNDS))
         return false;
     for (size_t i = 0; i < bounds->n; i++)
         if (isnan(double_of(bounds->list[i])) ||
@@ -348,27 +350,37 @@ static bool point_is_absent(const struct point *pt, enum otlp_type type)
     return pt->last[kinds[type].flags].value & FLAG_NO_RECORDED_VALUE;
 }
 
-static unsigned point_read(struct point *pt, struct str message, enum otlp_type type, uint64_t temporality)
+static bool point_is_valid(struct ingest *in, struct point *pt)
 {
+    switch (in->metric.type) {
+    case OTLP_HISTOGRAM:
+        return point_read_histogram(in, pt);
+    case OTLP_SUMMARY:
+        return point_check_summary(pt);
+    default:
+        return pt->last[NUMBER_DOUBLE].from || pt->last[NUMBER_INT].from ||
+               point_is_absent(pt, in->metric.type);
+    }
+}
+
+static unsigned point_read(struct ingest *in, struct point *pt, struct str message)
+{
+    enum otlp_type type = in->metric.type;
     struct str w = message;
     struct wire_field f;
-    bool valid;
 
-    pt->message = message;
+    *pt = (struct point){.message = message, .attributes_hash = 1};
     wire_read(message, pt->last);
     pt->time_ns = pt->last[POINT_TIME].value;
     pt->start_ns = pt->last[POINT_START].value;
     if (type == OTLP_EXPONENTIAL)
         return OTLP_UNSUPPORTED;
-    if (kinds[type].temporal && temporality != TEMPORALITY_CUMULATIVE && temporality != TEMPORALITY_DELTA)
+    if (kinds[type].temporal && in->metric.temporality != TEMPORALITY_CUMULATIVE &&
+        in->metric.temporality != TEMPORALITY_DELTA)
         return OTLP_TEMPORALITY;
-    for (pt->attributes_hash = 1; wire_find(&w, kinds[type].attributes, &f);)
+    while (wire_find(&w, kinds[type].attributes, &f))
         pt->attributes_hash = hash_chain(pt->attributes_hash, f.bytes);
-    valid = type == OTLP_HISTOGRAM ? point_read_histogram(pt)
-            : type == OTLP_SUMMARY
-                ? point_check_summary(pt)
-                : pt->last[NUMBER_DOUBLE].from || pt->last[NUMBER_INT].from || point_is_absent(pt, type);
-    return valid ? STORE_OK : OTLP_INVALID;
+    return point_is_valid(in, pt) ? STORE_OK : OTLP_INVALID;
 }
 
 /* Of both fields the last one counts. */
@@ -384,8 +396,8 @@ static double point_value(const struct point *pt)
 /* A sample of a point; `bound` is that of a bucket or quantile. */
 enum part { PART_VALUE, PART_COUNT, PART_SUM, PART_BUCKET, PART_QUANTILE };
 
-static unsigned ingest_enter(struct ingest *in, enum part part, double bound, uint64_t hash,
-                             struct series **ret)
+static unsigned ingest_enter(struct ingest *in, const struct point *pt, enum part part, double bound,
+                             uint64_t hash, struct series **ret)
 {
     static const char *const suffixes[] = {[PART_VALUE] = "",
                                            [PART_COUNT] = "_count",
@@ -397,7 +409,7 @@ static unsigned ingest_enter(struct ingest *in, enum part part, double bound, ui
     char text[DECIMAL_MAX];
 
     labels_begin(l);
-    labels_set_attributes(l, in->point.message, kinds[in->metric.type].attributes, false);
+    labels_set_attributes(l, pt->message, kinds[in->metric.type].attributes, false);
     labels_set_promoted(l, in->resource, &in->promotion);
     (void)labels_set_identity(l, in->resource);
     if (part == PART_BUCKET || part == PART_QUANTILE)
@@ -414,9 +426,8 @@ static unsigned ingest_enter(struct ingest *in, enum part part, double bound, ui
 /* A series has one writer. Two cumulative ones look like a counter that is reset at each point, and their
  * deltas like overlapping intervals. The writer that started last is heard, until it has been silent for a
  * while. */
-static unsigned ingest_check_writer(const struct ingest *in, struct series_writer *s)
+static unsigned ingest_check_writer(const struct ingest *in, const struct point *pt, struct series_writer *s)
 {
-    const struct point *pt = &in->point;
     bool overlaps;
 
     if (in->metric.type == OTLP_GAUGE)
@@ -435,9 +446,10 @@ static unsigned ingest_check_writer(const struct ingest *in, struct series_write
     return overlaps ? OTLP_OVERLAP : STORE_OK;
 }
 
-static unsigned ingest_append(struct ingest *in, enum part part, double bound, double value)
+static unsigned ingest_append(struct ingest *in, const struct point *pt, enum part part, double bound,
+                              double value)
 {
-    uint64_t hash = hash_chain_u64(in->metric.hash, in->point.attributes_hash);
+    uint64_t hash = hash_chain_u64(in->metric.hash, pt->attributes_hash);
     unsigned result = STORE_OK;
     struct series *x;
 
@@ -445,55 +457,54 @@ static unsigned ingest_append(struct ingest *in, enum part part, double bound, d
         hash = hash_chain_u64(hash, double_bits(bound) ^ (uint64_t)part << 52);
     x = store_find(in->store, hash);
     if (!x)
-        result = ingest_enter(in, part, bound, hash, &x);
+        result = ingest_enter(in, pt, part, bound, hash, &x);
     if (result == STORE_OK && (part == PART_VALUE || part == PART_COUNT))
-        result = ingest_check_writer(in, series_writer(x));
+        result = ingest_check_writer(in, pt, series_writer(x));
     if (result != STORE_OK)
         return result;
     if (in->metric.temporality == TEMPORALITY_DELTA)
         value = series_writer(x)->total += value;
-    if (point_is_absent(&in->point, in->metric.type))
+    if (point_is_absent(pt, in->metric.type))
         value = value_absent();
-    return store_append(in->store, x, (int64_t)(in->point.time_ns / NS_PER_MS), value);
+    return store_append(in->store, x, (int64_t)(pt->time_ns / NS_PER_MS), value);
 }
 
 /* The samples behind the count. */
-static unsigned ingest_append_rest(struct ingest *in)
+static unsigned ingest_append_rest(struct ingest *in, const struct point *pt)
 {
-    const struct point *pt = &in->point;
     struct str w = pt->message;
     unsigned result = STORE_OK;
     struct wire_field f;
 
     if (pt->last[POINT_SUM].from || in->metric.type == OTLP_SUMMARY)
-        result = ingest_append(in, PART_SUM, 0, double_of(pt->last[POINT_SUM].value));
+        result = ingest_append(in, pt, PART_SUM, 0, double_of(pt->last[POINT_SUM].value));
     for (size_t i = 0; i < pt->bounds.n && i < pt->counts.n; i++)
         if (double_of(pt->bounds.list[i]) != HUGE_VAL)
-            result = ingest_append(in, PART_BUCKET, double_of(pt->bounds.list[i]), (double)pt->counts.list[i])
-                         ?: result;
+            result =
+                ingest_append(in, pt, PART_BUCKET, double_of(pt->bounds.list[i]), (double)pt->counts.list[i])
+                    ?: result;
     if (in->metric.type == OTLP_HISTOGRAM)
-        return ingest_append(in, PART_BUCKET, HUGE_VAL, (double)pt->last[POINT_COUNT].value) ?: result;
+        return ingest_append(in, pt, PART_BUCKET, HUGE_VAL, (double)pt->last[POINT_COUNT].value) ?: result;
     while (wire_find(&w, SUMMARY_QUANTILES, &f))
-        result = ingest_append(in, PART_QUANTILE, double_of(wire_last(f.bytes, QUANTILE_QUANTILE).value),
+        result = ingest_append(in, pt, PART_QUANTILE, double_of(wire_last(f.bytes, QUANTILE_QUANTILE).value),
                                double_of(wire_last(f.bytes, QUANTILE_VALUE).value))
                      ?: result;
     return result;
 }
 
 /* A point whose first sample belongs to another writer is left out. */
-static unsigned ingest_store_point(struct ingest *in)
+static unsigned ingest_store_point(struct ingest *in, const struct point *pt)
 {
-    const struct point *pt = &in->point;
     unsigned result;
 
     if ((int64_t)(pt->time_ns / NS_PER_MS) > in->now_ms + STORE_MAX_AHEAD_MS)
         return STORE_TOO_NEW; /* before the time is remembered as that of the last point */
     store_lock(in->store);
     if (in->metric.type != OTLP_HISTOGRAM && in->metric.type != OTLP_SUMMARY)
-        result = ingest_append(in, PART_VALUE, 0, point_value(pt));
+        result = ingest_append(in, pt, PART_VALUE, 0, point_value(pt));
     else
-        result =
-            ingest_append(in, PART_COUNT, 0, (double)pt->last[POINT_COUNT].value) ?: ingest_append_rest(in);
+        result = ingest_append(in, pt, PART_COUNT, 0, (double)pt->last[POINT_COUNT].value)
+                     ?: ingest_append_rest(in, pt);
     store_unlock(in->store);
     return result;
 }
@@ -540,7 +551,6 @@ static void ingest_count(struct ingest *in, unsigned result)
 static void ingest_metric(struct ingest *in, struct str message)
 {
     struct wire_field fields[WIRE_NUMBERS], data = {0}, f;
-    struct point *pt = &in->point;
 
     wire_read(message, fields);
     in->metric.name = fields[METRIC_NAME].bytes;
@@ -559,11 +569,12 @@ static void ingest_metric(struct ingest *in, struct str message)
     in->metric.hash = hash_chain(hash_chain(in->resource_hash, in->metric.name), in->metric.unit);
     in->metric.hash = hash_chain_u64(in->metric.hash, in->metric.type);
     while (wire_find(&data.bytes, DATA_POINTS, &f)) {
-        unsigned result = point_read(pt, f.bytes, in->metric.type, in->metric.temporality);
+        struct point pt;
+        unsigned result = point_read(in, &pt, f.bytes);
 
-        if (pt->time_ns > in->resource_time_ns)
-            in->resource_time_ns = pt->time_ns;
-        ingest_count(in, result == STORE_OK ? ingest_store_point(in) : result);
+        if (pt.time_ns > in->resource_time_ns)
+            in->resource_time_ns = pt.time_ns;
+        ingest_count(in, result == STORE_OK ? ingest_store_point(in, &pt) : result);
     }
 }
 

@@ -233,6 +233,32 @@ static void accumulates_each_bucket_of_delta_histograms(void **state)
     world_done(&w);
 }
 
+#define SUMMARY(name, point) "\"name\":\"" name "\",\"summary\":{\"dataPoints\":[{" point "}]}"
+
+static void reads_each_point_from_its_own_fields(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_init(&w, 100);
+    send(&w, "",
+         HISTOGRAM(
+             "2",
+             "{" T10 ",\"count\":4},"
+             "{" T20
+             ",\"count\":3,\"sum\":6,\"bucketCounts\":[1,2],\"explicitBounds\":[5]}") "},{" SUMMARY("s", T10
+                                                                                                    ",\"count"
+                                                                                                    "\":2,"
+                                                                                                    "\"sum\":"
+                                                                                                    "1"));
+    send(&w, "", SUMMARY("of_another_sender", T10 ",\"count\":7,\"sum\":8"));
+    expect(&w,
+           "__name__=h_count 4@10 3@20\n__name__=h_bucket,le=+Inf 4@10 3@20\n"
+           "__name__=h_sum 6@20\n__name__=h_bucket,le=5 1@20\n__name__=s_count 2@10\n__name__=s_sum 1@10\n"
+           "__name__=of_another_sender_count 7@10\n__name__=of_another_sender_sum 8@10\n");
+    world_done(&w);
+}
+
 static void refuses_inconsistent_histograms(void **state)
 {
     static const char *const metrics[] = {
@@ -361,6 +387,7 @@ int main(void)
         cmocka_unit_test(remembers_no_time_of_the_future),
         cmocka_unit_test(accumulates_no_gauges),
         cmocka_unit_test(accumulates_each_bucket_of_delta_histograms),
+        cmocka_unit_test(reads_each_point_from_its_own_fields),
         cmocka_unit_test(refuses_inconsistent_histograms),
         cmocka_unit_test(counts_exponential_histograms_as_unsupported),
         cmocka_unit_test(promotes_what_kubernetes_says),
