@@ -1,6 +1,8 @@
 /* Owns the calls in progress; the loop's multi handle owns the connections and the DNS cache. */
+#include "exporter/base/invariant.h"
 #include "exporter/base/secret.h"
 #include "exporter/http/http_internal.h"
+#include "exporter/http/redirect.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -12,7 +14,8 @@ enum {
     WINDOW = 256 << 10,      /* bytes of a stream buffered at most; one piece of curl's may exceed it */
     LARGE_BYTES = 256 << 10, /* of a body, which then goes on in turns */
     SHOWN_BYTES = 64 << 10,  /* of an error's body, at most */
-    BODY_MS = 2000,          /* status_decides: to read the body */
+    MAX_REDIRECTS = 5,
+    BODY_MS = 2000, /* status_decides: to read the body */
     BODY_MS_2XX = 200,
     SHARE_FREE_BYTES = 64 << 10,   /* of each share, not counted: most bodies never wait */
     LEAST_BUDGET_BYTES = 64 << 20, /* of a budget that follows from the memory's limit */
@@ -183,15 +186,36 @@ static long call_status(const struct http_call *c)
     return info_long(c, CURLINFO_RESPONSE_CODE);
 }
 
+/* The URL of the hop in progress. NULL if libcurl's parser refuses the request's. */
 static CURLU *last_url(const struct http_call *c)
 {
-    CLEANUP(cleanup_curl_url_cleanup) CURLU *u = curl_url();
+    CLEANUP(cleanup_curl_url_cleanup) CURLU *u = NULL;
     char *url = NULL;
 
+    if (c->url)
+        return curl_url_dup(c->url);
+    u = curl_url();
     if (curl_easy_getinfo(c->easy, CURLINFO_EFFECTIVE_URL, &url) != CURLE_OK || !url ||
         curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK)
         return NULL;
     return TAKE_PTR(u);
+}
+
+/* ---- What the whole call took: the hops before this one, and this one ---- */
+
+static double call_seconds(const struct http_call *c)
+{
+    return c->hops.seconds + (double)info_off(c, CURLINFO_TOTAL_TIME_T) / 1e6;
+}
+
+static uint64_t call_sent(const struct http_call *c)
+{
+    return c->hops.sent + (uint64_t)info_off(c, CURLINFO_SIZE_UPLOAD_T);
+}
+
+static uint64_t call_received(const struct http_call *c)
+{
+    return c->hops.received + (uint64_t)info_off(c, CURLINFO_SIZE_DOWNLOAD_T);
 }
 
 /* All other codes are HTTP_BROKEN. */
@@ -255,8 +279,6 @@ static void fail_by_code(struct http_call *c, CURLcode code, const char *server)
 
     if (code == CURLE_RECV_ERROR && connect_status != 0 && connect_status / 100 != 2)
         error = HTTP_CONNECT; /* the proxy refused the tunnel */
-    else if (code == CURLE_URL_MALFORMAT && call_status(c) != 0)
-        error = HTTP_BROKEN; /* of a redirect: the URL of the call is valid */
     else if (ended_after_handshake(c, code))
         error = HTTP_TLS;
     if (error == HTTP_DNS)
@@ -266,9 +288,8 @@ static void fail_by_code(struct http_call *c, CURLcode code, const char *server)
              c->socket_port == strtoul(port + 1, NULL, 10))
         call_fail(c, error, "could not connect to %s: %c%s", server, tolower((unsigned char)*why), why + 1);
     else if (error == HTTP_TIMEOUT)
-        call_fail(c, error, "timed out after %.1f s with %lld bytes received",
-                  (double)info_off(c, CURLINFO_TOTAL_TIME_T) / 1e6,
-                  (long long)info_off(c, CURLINFO_SIZE_DOWNLOAD_T));
+        call_fail(c, error, "timed out after %.1f s with %llu bytes received", call_seconds(c),
+                  (unsigned long long)call_received(c));
     else if (error == HTTP_TOO_LARGE)
         call_fail(c, error, "response headers exceed the limit of libcurl");
     /* No status line: libcurl calls it HTTP/0.9, or cannot read it. */
@@ -301,25 +322,35 @@ static void explain_failure(struct http_call *c, CURLcode code)
 
 /* ---- The answer's headers ---- */
 
-/* Whether the location is in the origin of the current URL (RFC 6454), or no URL, which libcurl refuses.
- * Elsewhere the series would reach a server that nobody configured, and its answer the status page. */
-static bool redirect_is_allowed(struct http_call *c, struct str location)
+/* A redirect is judged once its head is complete. It is either followed, within the origin of the request, or
+ * ends the call: elsewhere the series would reach a server that nobody configured, and its answer the status
+ * page. False if it ends the call. */
+static bool judge_redirect(struct http_call *c)
 {
-    CLEANUP(cleanup_curl_url_cleanup) CURLU *u = last_url(c);
-    CLEANUP(cleanup_free) char *text = str_dup(location), *from = u ? url_origin_of(u) : NULL, *to = NULL;
-    bool is_upgrade;
+    CLEANUP(cleanup_curl_url_cleanup) CURLU *from = last_url(c);
+    char why[REDIRECT_WHY_BYTES];
+    enum redirect_verdict verdict;
 
-    if (!from || curl_url_set(u, CURLUPART_URL, text, CURLU_URLENCODE) != CURLUE_OK)
+    if (c->location_state == LOCATION_SEVERAL) {
+        call_fail(c, HTTP_BROKEN, "redirect with more than one Location");
+        return false;
+    }
+    if (c->location_state == LOCATION_FOLDED) {
+        call_fail(c, HTTP_BROKEN, "redirect with an invalid Location: it goes on in another line");
+        return false;
+    }
+    if (c->hops.n == MAX_REDIRECTS) {
+        call_fail(c, HTTP_BROKEN, "more than %d redirects", MAX_REDIRECTS);
+        return false;
+    }
+    if (!from) {
+        call_fail(c, HTTP_BROKEN, "redirect from a URL that cannot be parsed");
+        return false;
+    }
+    verdict = redirect_judge(&c->next_url, buf_str(&c->location), from, why);
+    if (verdict == REDIRECT_FOLLOW)
         return true;
-    to = url_origin_of(u);
-    if (!to || strcmp(from, to) == 0)
-        return true;
-    /* "http://host:" and "https://host:" */
-    is_upgrade = strncmp(from, "http:", 5) == 0 && strncmp(to, "https:", 6) == 0 &&
-                 strncmp(from + 4, to + 5, (size_t)(strrchr(from, ':') - from) - 3) == 0;
-    call_fail(c, HTTP_REDIRECT, "redirect from %s to %s is not followed: %s", from, to,
-              is_upgrade ? "configure the https:// URL"
-                         : "it is another origin; configure its URL if it is the right one");
+    call_fail(c, verdict == REDIRECT_ELSEWHERE ? HTTP_REDIRECT : HTTP_BROKEN, "%s", why);
     return false;
 }
 
@@ -335,10 +366,19 @@ static void on_content_encoding(struct http_call *c, struct str value)
     c->encoded = true;
 }
 
-static void on_headers_end(struct http_call *c)
+static bool is_redirect(const struct http_call *c, long status)
+{
+    return !c->rq.no_redirects && c->location_state != LOCATION_NONE &&
+           redirect_is_followed(status, strcmp(http_method(&c->rq), "GET") == 0);
+}
+
+/* False if the call ends here. */
+static bool on_headers_end(struct http_call *c)
 {
     long status = call_status(c);
 
+    if (is_redirect(c, status))
+        return judge_redirect(c);
     if (c->rq.status_decides && !c->decided && status >= 200) {
         c->decided = true;
         loop_timer_set(c->http->loop, &c->idle,
@@ -349,13 +389,73 @@ static void on_headers_end(struct http_call *c)
         c->answer.body.max = WINDOW + CURL_MAX_READ_SIZE;
         http_call_soon(c);
     }
+    return true;
 }
 
+/* Of each answer of a redirect chain, each interim answer, and that of a proxy to CONNECT. */
+static void head_begin(struct http_call *c)
+{
+    c->in_head = true;
+    c->in_location = false;
+    c->encoded = false;
+    c->encoding[0] = '\0';
+    c->location_state = LOCATION_NONE;
+}
+
+/* `value` as it came: redirect_judge() decides what may be trimmed. */
+static void on_location(struct http_call *c, struct str value)
+{
+    c->in_location = true;
+    if (c->location_state != LOCATION_NONE) {
+        c->location_state = LOCATION_SEVERAL;
+        return;
+    }
+    c->location_state = LOCATION_ONE;
+    c->location.max = MAX_HEADER_BYTES;
+    buf_truncate(&c->location, 0);
+    if (buf_put_str(&c->location, value) < 0)
+        memory_exhausted(value.n);
+}
+
+static void on_header_line(struct http_call *c, struct str line)
+{
+    const char *colon = line.n ? memchr(line.p, ':', line.n) : NULL;
+    struct str name, value;
+
+    if (line.p[0] == ' ' || line.p[0] == '\t') {
+        if (c->in_location)
+            c->location_state = LOCATION_FOLDED;
+        return;
+    }
+    c->in_location = false;
+    if (!colon)
+        return;
+    name = (struct str){line.p, (size_t)(colon - line.p)};
+    value = (struct str){colon + 1, line.n - name.n - 1};
+    if (str_eq_nocase(name, STR("Location")))
+        on_location(c, value);
+    value = str_trim(value);
+    if (c->rq.on_header)
+        c->rq.on_header(c->arg, name, value);
+    if (str_eq_nocase(name, STR("Content-Encoding")))
+        on_content_encoding(c, value);
+}
+
+static struct str without_line_end(struct str line)
+{
+    if (line.n && line.p[line.n - 1] == '\n')
+        line.n--;
+    if (line.n && line.p[line.n - 1] == '\r')
+        line.n--;
+    return line;
+}
+
+/* Also gets the status line, the empty line at the end of a head, and trailers, which count for nothing. */
 size_t http_on_header(char *p, size_t size, size_t n, void *arg)
 {
     struct http_call *c = arg;
-    struct str line = str_trim((struct str){p, size * n});
-    const char *colon = line.n ? memchr(line.p, ':', line.n) : NULL;
+    struct str line = without_line_end((struct str){p, size * n});
+    bool is_empty = line.n == 0 || line.p[0] == '\r'; /* as libcurl has it */
 
     c->header_bytes += size * n;
     c->last_byte = loop_now(c->http->loop);
@@ -363,26 +463,47 @@ size_t http_on_header(char *p, size_t size, size_t n, void *arg)
         call_fail(c, HTTP_TOO_LARGE, "response headers exceed the limit of %d bytes", MAX_HEADER_BYTES);
         return 0;
     }
-    if (str_starts(line, STR("HTTP/"))) { /* of each answer of a redirect chain and each interim answer */
-        c->encoded = false;
-        c->encoding[0] = '\0';
-    } else if (line.n == 0) {
-        on_headers_end(c);
-    } else if (colon) {
-        struct str name = {line.p, (size_t)(colon - line.p)},
-                   value = str_trim((struct str){colon + 1, line.n - name.n - 1});
-
-        if (str_eq_nocase(name, STR("Location")) && !c->rq.no_redirects && call_status(c) / 100 == 3)
-            return redirect_is_allowed(c, value) ? size * n : 0;
-        if (c->rq.on_header)
-            c->rq.on_header(c->arg, name, value);
-        if (str_eq_nocase(name, STR("Content-Encoding")))
-            on_content_encoding(c, value);
+    if (!c->in_head && str_starts(line, STR("HTTP/"))) {
+        head_begin(c);
+    } else if (c->in_head && is_empty) {
+        c->in_head = false;
+        if (!on_headers_end(c))
+            return 0;
+    } else if (c->in_head) {
+        on_header_line(c, line);
     }
     return size * n;
 }
 
 /* ---- The answer's body ---- */
+
+/* bytes: how many were announced; 0 if that is not known. */
+static void fail_size(struct http_call *c, uint64_t bytes)
+{
+    char announced[64] = "";
+
+    if (bytes)
+        (void)snprintf(announced, sizeof(announced), " of %llu bytes", (unsigned long long)bytes);
+    call_fail(c, HTTP_TOO_LARGE, "response%s exceeds the limit of %zu bytes%s", announced, c->rq.max_answer,
+              c->hops.n || c->next_url ? ", which includes those of redirects" : "");
+}
+
+/* A redirect's body is read, so that the next request can use the connection, but not kept. It counts
+ * against the limit of the whole call. False if it ends there. */
+static bool redirect_skip(struct http_call *c, size_t bytes)
+{
+    struct buf *body = &c->answer.body;
+
+    if (bytes <= body->max) {
+        body->max -= bytes;
+        return true;
+    }
+    body->max = 0;
+    c->cut = c->rq.cut_answer;
+    if (!c->cut)
+        fail_size(c, 0);
+    return false;
+}
 
 /* 1 when the body ends here: it was cut on purpose, or the answer has an error; else 0. */
 static int body_put(void *arg, struct str piece)
@@ -396,8 +517,7 @@ static int body_put(void *arg, struct str piece)
     int r;
 
     if (announced > 0 && (uint64_t)announced > body->max) {
-        call_fail(c, HTTP_TOO_LARGE, "response of %lld bytes exceeds the limit of %zu bytes",
-                  (long long)announced, body->max);
+        fail_size(c, (uint64_t)announced);
         return 1;
     }
     r = share_charge(c, need);
@@ -408,7 +528,7 @@ static int body_put(void *arg, struct str piece)
     if (r == 0)
         r = buf_put(body, piece.p, c->cut ? body->max - body->n : piece.n);
     if (r == -EFBIG)
-        call_fail(c, HTTP_TOO_LARGE, "response exceeds the limit of %zu bytes", body->max);
+        fail_size(c, 0);
     else if (r == -EDQUOT)
         fail_budget(c, "the response does not fit");
     else if (r == -EAGAIN && c->encoded) /* a part of the piece is decoded already */
@@ -468,7 +588,9 @@ size_t http_on_body(char *p, size_t size, size_t n, void *arg)
     bool ok = false;
 
     c->last_byte = loop_now(c->http->loop);
-    if (c->encoded) {
+    if (c->next_url) {
+        ok = redirect_skip(c, piece.n);
+    } else if (c->encoded) {
         ok = body_put_encoded(c, piece);
     } else if (c->streaming) {
         ok = stream_put(c, piece);
@@ -490,6 +612,9 @@ static struct http_call *call_free(struct http_call *c)
     curl_easy_cleanup(c->easy);
     curl_slist_free_all(c->headers);
     curl_slist_free_all(c->connect_to);
+    curl_url_cleanup(c->url);
+    curl_url_cleanup(c->next_url);
+    buf_done(&c->location);
     c->gzip = inflate_free(c->gzip);
     buf_done(&c->answer.body);
     free(c);
@@ -555,9 +680,9 @@ static void fill_answer(struct http_call *c, CURLcode code)
     char *type = NULL;
 
     explain_failure(c, code);
-    a->seconds = (double)info_off(c, CURLINFO_TOTAL_TIME_T) / 1e6;
-    a->sent = (uint64_t)info_off(c, CURLINFO_SIZE_UPLOAD_T);
-    a->received = (uint64_t)info_off(c, CURLINFO_SIZE_DOWNLOAD_T);
+    a->seconds = call_seconds(c);
+    a->sent = call_sent(c);
+    a->received = call_received(c);
     a->retry_after_ms =
         retry_after > 0 ? (int64_t)(retry_after < MAX_RETRY_SECONDS ? retry_after : MAX_RETRY_SECONDS) * 1000
                         : -1;
@@ -578,17 +703,61 @@ static void fill_answer(struct http_call *c, CURLcode code)
     }
 }
 
+/* False if curl refuses the call. */
+static bool call_begin(struct http_call *c)
+{
+    struct loop *l = c->http->loop;
+
+    if (curl_multi_add_handle(c->http->multi, c->easy) != CURLM_OK)
+        return false;
+    c->last_byte = loop_now(l);
+    if (c->rq.idle_timeout_ms > 0)
+        loop_timer_set(l, &c->idle, mono_add(c->last_byte, c->rq.idle_timeout_ms));
+    return true;
+}
+
+/* The redirect's transfer has ended: sends the request to next_url. False if the call ends instead, with its
+ * error. */
+static bool call_follow(struct http_call *c)
+{
+    int64_t left = mono_diff(loop_now(c->http->loop), c->ends_at);
+
+    invariant(c->hops.n < MAX_REDIRECTS);
+    c->cut = false;
+    if (left <= 0) {
+        call_fail(c, HTTP_TIMEOUT, "timed out after %.1f s, before a redirect was followed", call_seconds(c));
+        return false;
+    }
+    c->hops = (struct hops){
+        .n = c->hops.n + 1, .seconds = call_seconds(c), .sent = call_sent(c), .received = call_received(c)};
+    (void)curl_multi_remove_handle(c->http->multi, c->easy);
+    curl_url_cleanup(c->url);
+    c->url = TAKE_PTR(c->next_url);
+    c->curl_error[0] = '\0';
+    if (!http_set_hop(c, left) || !call_begin(c)) {
+        call_fail(c, HTTP_BROKEN, "redirect to a URL that libcurl does not take");
+        return false;
+    }
+    return true;
+}
+
 /* The handle and the list entry are released first, so that `done` may start and cancel calls or free the
  * client. */
 static void http_finish(struct http_call *c, CURLcode code)
 {
+    bool is_cut = c->cut && code == CURLE_WRITE_ERROR;
+
     if (!stream_flush(c))
         return;
-    if (c->decided || (c->cut && code == CURLE_WRITE_ERROR)) {
+    if (c->next_url && (code == CURLE_OK || is_cut)) {
+        if (call_follow(c))
+            return;
+        code = CURLE_ABORTED_BY_CALLBACK;
+    } else if (c->decided || is_cut) {
         c->answer.error = HTTP_OK;
         c->answer.reason[0] = '\0';
         code = CURLE_OK;
-    } else if (code == CURLE_OK && info_off(c, CURLINFO_TOTAL_TIME_T) > (curl_off_t)c->rq.timeout_ms * 1000) {
+    } else if (code == CURLE_OK && call_seconds(c) > (double)c->rq.timeout_ms / 1e3) {
         code = CURLE_OPERATION_TIMEDOUT; /* the agent stood still; curl checks no deadline at the end */
     } else if (code == CURLE_OK && c->gzip) {
         body_check(c, inflate_end(c->gzip));
@@ -605,19 +774,6 @@ static void on_transfer_done(CURL *easy, CURLcode code)
 
     if (curl_easy_getinfo(easy, CURLINFO_PRIVATE, &c) == CURLE_OK && c)
         http_finish(c, code);
-}
-
-/* False if curl refuses the call. */
-static bool call_begin(struct http_call *c)
-{
-    struct loop *l = c->http->loop;
-
-    if (curl_multi_add_handle(c->http->multi, c->easy) != CURLM_OK)
-        return false;
-    c->last_byte = loop_now(l);
-    if (c->rq.idle_timeout_ms > 0)
-        loop_timer_set(l, &c->idle, mono_add(c->last_byte, c->rq.idle_timeout_ms));
-    return true;
 }
 
 static void on_soon(struct timer *t)
@@ -681,6 +837,7 @@ int http_start(struct http_call **ret, struct http *h, const struct http_request
     c->rq.cut_answer = rq->cut_answer || rq->status_decides;
     c->done = done;
     c->arg = arg;
+    c->ends_at = mono_add(loop_now(h->loop), rq->timeout_ms);
     c->soon.fn = on_soon;
     c->idle.fn = on_idle;
     buf_init(&c->answer.body, rq->max_answer);
@@ -697,7 +854,7 @@ int http_start(struct http_call **ret, struct http *h, const struct http_request
     if (rq->oauth2) {
         c->awaits_token = true;
         http_token_join(c);
-        loop_timer_set(h->loop, &c->idle, mono_add(loop_now(h->loop), rq->timeout_ms));
+        loop_timer_set(h->loop, &c->idle, c->ends_at);
         http_call_soon(c);
     }
     *ret = TAKE_PTR(c);

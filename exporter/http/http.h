@@ -1,7 +1,11 @@
 /* The HTTP client: libcurl transfers on the loop. TLS is verified against SSL_CERT_FILE / SSL_CERT_DIR
  * when set, otherwise the system's store. Proxies come from http_proxy, HTTPS_PROXY, ALL_PROXY and
- * NO_PROXY in either case. At most five redirects are followed, within the same origin, so that neither body
- * nor credentials go elsewhere. A POST stays a POST except on 303. */
+ * NO_PROXY in either case.
+ *
+ * At most five redirects are followed, within the origin of the URL, so that neither body nor credentials go
+ * elsewhere: 301, 302, 307 and 308 with the same method and body, 303 for a GET only. Any other 3xx is an
+ * answer. We resolve and judge each Location ourselves (redirect.h); one that cannot be understood ends the
+ * call. Deadline and limits count for all hops together. */
 #pragma once
 
 #include "exporter/base/buf.h"
@@ -21,7 +25,7 @@ enum http_error {
     HTTP_TLS,       /* handshake or verification */
     HTTP_TIMEOUT,   /* the deadline passed */
     HTTP_TOO_LARGE, /* body or headers over their limit */
-    HTTP_BROKEN,    /* truncated, not HTTP, bad encoding, too many redirects */
+    HTTP_BROKEN,    /* truncated, not HTTP, bad encoding, too many redirects or an invalid one */
     HTTP_REDIRECT,  /* to another origin */
     HTTP_MEMORY,    /* over the budget */
     HTTP_AUTH,      /* no token of OAuth 2.0 */
@@ -62,7 +66,7 @@ struct http_request {
     struct str bearer;        /* copied; empty for none. Never logged */
     const struct str *body;   /* parts; the array is copied, the bytes must live until `done` */
     size_t body_parts;
-    size_t max_answer;  /* bytes after decoding */
+    size_t max_answer;  /* bytes after decoding, with those of redirects */
     int64_t timeout_ms; /* for the whole call; > 0 */
     /* Optional: */
     const char *const *headers; /* "Name: value" each; copied */

@@ -31,6 +31,7 @@ struct http_call {
     uint64_t body_bytes;
     /* The answer */
     size_t header_bytes;
+    bool in_head;         /* between a status line and the empty line; later headers are trailers */
     bool encoded;         /* has a Content-Encoding */
     char encoding[32];    /* one that was not asked for, or empty */
     struct inflate *gzip; /* of a body with Content-Encoding gzip or deflate */
@@ -43,6 +44,7 @@ struct http_call {
     bool stream_begun; /* on_data has not been called yet */
     struct timer soon; /* goes on in the loop's next turn */
     struct timer idle; /* ends an idle call, the body of a decided one, or the wait for a token */
+    mono_ms ends_at;   /* the deadline of all hops */
     mono_ms last_byte;
     bool *gone; /* set while on_data runs: where to note that it ended the call */
     /* OAuth 2.0 */
@@ -52,11 +54,31 @@ struct http_call {
     char curl_error[CURL_ERROR_SIZE];
     unsigned socket_port; /* where the last socket was to connect to; a proxy's may differ from the URL's */
     char refused[64];     /* public_only: the refused address, or empty */
-    struct str parts[];   /* of the request's body */
+    /* Redirects: one transfer follows the other on the same handle */
+    enum location_state {
+        LOCATION_NONE,
+        LOCATION_ONE,     /* the value is in `location` */
+        LOCATION_SEVERAL, /* parsers take either */
+        LOCATION_FOLDED,  /* it goes on in another line, which some parsers append and others drop */
+    } location_state;     /* of the head that is being read */
+    struct buf location;  /* of it, as it came */
+    bool in_location;     /* the last header was a Location, which the next line may continue */
+    CURLU *url;           /* of the hop in progress; NULL of the first, which is the request's */
+    CURLU *next_url;      /* the answer is a redirect to there, and its body is not kept */
+    struct hops {
+        unsigned n; /* redirects followed */
+        double seconds;
+        uint64_t sent, received;
+    } hops;             /* the transfers before the one in progress */
+    struct str parts[]; /* of the request's body */
 };
 
 /* Sets all options of a new handle (http_setup.c). False if curl refuses one. */
 MUST_USE bool http_set_up(struct http_call *c);
+/* Has the handle send the same request to c->url, with the time that is left. False if curl refuses it. */
+MUST_USE bool http_set_hop(struct http_call *c, int64_t timeout_ms);
+/* "GET", "POST", ... */
+const char *http_method(const struct http_request *rq);
 void http_set_bearer(struct http_call *c, struct str token);
 /* In the next turn, since curl's callbacks must not: resumes a transfer, ends one, or looks for the token. */
 void http_call_soon(struct http_call *c);

@@ -302,7 +302,7 @@ int http_token_apply(struct http_call *c)
 {
     struct http_token *t = c->token;
     mono_ms now = loop_now(c->http->loop);
-    int64_t left = mono_diff(now, c->idle.at);
+    int64_t left = mono_diff(now, c->ends_at);
     bool is_valid = t->value.n && mono_before(now, t->ends_at);
 
     if (!t->call && !mono_before(now, t->not_before) && !(is_valid && mono_before(now, t->renew_at)))

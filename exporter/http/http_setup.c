@@ -8,7 +8,6 @@
 
 enum {
     CONNECT_TIMEOUT_MS = 10000,
-    MAX_REDIRECTS = 5,
     CA_CACHE_SECONDS = 300,
     JOIN_BELOW = 16 << 10, /* a smaller body is sent in the same packet as the headers */
     LARGE_BODY = 256 << 10,
@@ -27,12 +26,9 @@ static void set_limits(struct http_call *c)
     SET(CURLOPT_QUICK_EXIT, 1L);
     SET(CURLOPT_BUFFERSIZE, (long)READ_BUFFER);
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
-    SET(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
     /* With HTTP/2 a large body would share its connection, and its failure, with other calls. */
     SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    SET(CURLOPT_FOLLOWLOCATION, (long)!c->rq.no_redirects);
-    SET(CURLOPT_MAXREDIRS, (long)MAX_REDIRECTS);
-    SET(CURLOPT_POSTREDIR, (long)(CURL_REDIR_POST_301 | CURL_REDIR_POST_302));
+    SET(CURLOPT_FOLLOWLOCATION, 0L); /* redirect.h */
 }
 
 static struct curl_blob blob_of(struct str s)
@@ -100,8 +96,7 @@ static size_t on_read(char *to, size_t size, size_t n, void *arg)
     return done;
 }
 
-/* curl sends the body again from its start after a redirect that keeps the POST, or if a reused connection
- * was closed. */
+/* curl sends the body again from its start if a reused connection was closed. */
 static int on_seek(void *arg, curl_off_t offset, int origin)
 {
     struct http_call *c = arg;
@@ -131,9 +126,16 @@ static void set_body(struct http_call *c)
     SET(CURLOPT_SEEKDATA, c);
 }
 
+const char *http_method(const struct http_request *rq)
+{
+    if (rq->method)
+        return rq->method;
+    return rq->body_parts ? "POST" : "GET";
+}
+
 static void set_method(struct http_call *c)
 {
-    const char *own = c->rq.body_parts ? "POST" : "GET", *method = c->rq.method ? c->rq.method : own;
+    const char *own = c->rq.body_parts ? "POST" : "GET", *method = http_method(&c->rq);
 
     if (c->rq.body_parts || strcmp(method, "POST") == 0)
         set_body(c);
@@ -205,9 +207,9 @@ static void set_headers(struct http_call *c)
 
 /* ---- The way to the server ---- */
 
-/* The check is on the address that curl is about to connect to, not on the name, so it also covers redirects
- * and names that resolve differently the second time. If a name has several addresses, the last one tried
- * decides the error. */
+/* The check is on the address that curl is about to connect to, not on the name, so it also covers names that
+ * resolve differently the second time. If a name has several addresses, the last one tried decides the
+ * error. */
 static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
 {
     struct http_call *c = arg;
@@ -227,8 +229,8 @@ static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl
     return CURL_SOCKET_BAD;
 }
 
-/* curl may follow a redirect over an existing connection without opening a socket, so the peer is checked
- * again before each request. */
+/* Should curl use an existing connection nevertheless, no socket is opened, so the peer is checked again
+ * before each request. */
 static int on_connected(void *arg, char *peer, char *local, int peer_port, int local_port)
 {
     struct http_call *c = arg;
@@ -306,5 +308,14 @@ bool http_set_up(struct http_call *c)
     SET(CURLOPT_HEADERDATA, c);
     SET(CURLOPT_WRITEFUNCTION, http_on_body);
     SET(CURLOPT_WRITEDATA, c);
+    return !c->bad_option;
+}
+
+bool http_set_hop(struct http_call *c, int64_t timeout_ms)
+{
+    c->part = c->offset = 0;
+    SET(CURLOPT_URL, NULL);
+    SET(CURLOPT_CURLU, c->url);
+    SET(CURLOPT_TIMEOUT_MS, (long)timeout_ms);
     return !c->bad_option;
 }
