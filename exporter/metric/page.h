@@ -1,8 +1,9 @@
-/* The /metrics page: a sink. It is a row of pieces: the head of the dynamic_score family, one block of
- * lines per scorer, the program's own metrics. Each is rendered, or rendered and compressed, when the first
- * scrape asks for that. Later ones string them together; nothing is done per series. */
+/* The /metrics page: a sink. It is a row of blocks (block.h): the head of the dynamic_score family, one
+ * block of lines for each scorer, the program's own metrics. A scrape strings them together; nothing is done
+ * per series unless it is the first one to ask for a block after a round. */
 #pragma once
 
+#include "exporter/base/buf.h"
 #include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
@@ -33,20 +34,3 @@ uint64_t page_held(void *page, uint64_t *ret_version, uint64_t *ret_bytes);
 
 /* Appends the whole page as plain text, for the terminal. -EFBIG. */
 MUST_USE int page_print(struct page *p, struct buf *into);
-/* Appends the exposition lines of a batch: `name value\n` each. -EFBIG. */
-MUST_USE int batch_render(const struct batch *b, struct buf *into);
-
-/* Appends `text`, of up to 2 GiB, as deflate blocks (RFC 1951): none is the last, and they end on a byte
- * border. -EFBIG. Any thread. */
-MUST_USE int deflate_piece(struct buf *into, struct str text);
-
-/* ---- Which exposition format, and whether compressed: by the q-values of RFC 9110, 12.4 ---- */
-
-enum expo_format { EXPO_TEXT, EXPO_OPENMETRICS_001, EXPO_OPENMETRICS_1, EXPO_FORMATS };
-
-/* The format for an Accept header; "" is no header. Text 0.0.4 where nothing that is offered is asked for. */
-enum expo_format negotiate_format(const char *accept);
-/* Whether an Accept-Encoding header takes gzip, and no less than what is not compressed. */
-bool negotiate_gzip(const char *accept_encoding);
-/* The Content-Type of each format. */
-extern const char *const expo_content_types[EXPO_FORMATS];

@@ -2,6 +2,7 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
+#include "exporter/metric/negotiate.h"
 #include "exporter/metric/page.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* The exposition text of a batch, and its compression; then both, and reading the answer before them, from
  * a thousand series to a million. */
 #include "exporter/base/clock.h"
-#include "exporter/metric/page.h"
+#include "exporter/metric/block.h"
+#include "exporter/metric/deflate.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/round.h"
 #include "test/bench/gen.h"

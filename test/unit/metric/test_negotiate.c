@@ -1,5 +1,5 @@
 #include "exporter/base/def.h"
-#include "exporter/metric/page.h"
+#include "exporter/metric/negotiate.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /* The page is served to hand-made requests; no HTTP server takes part. */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/metric/block.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/page.h"
 #include "exporter/metric/series.h"
