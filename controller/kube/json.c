@@ -120,8 +120,11 @@ enum { CUT_WORD_BYTES = 20 };
 static int cut_learn(struct kube_cut *cut, struct str raw)
 {
     CLEANUP(cleanup_free) char *plain = xmalloc(raw.n * 3);
+    struct str text = {plain, jr_unescape(raw, plain)};
 
-    cut->last_hash = cut->hash((struct str){plain, jr_unescape(raw, plain)});
+    cut->last_hash = cut->hash(text);
+    if (cut->learn)
+        cut->learn(cut->arg, cut->last_hash, text);
     cut->last.n = 0;
     cut->last.max = SIZE_MAX;
     return buf_put(&cut->last, raw.p, raw.n + 1);

@@ -45,6 +45,9 @@ enum { KUBE_CUT_MIN_BYTES = 256 };
 struct kube_cut {
     const char *name; /* the member's, of letters only */
     uint64_t (*hash)(struct str text);
+    /* Gets each new text, unescaped, and its hash, but none that repeats the last one. May be NULL */
+    void (*learn)(void *arg, uint64_t hash, struct str text);
+    void *arg;
     /* Private: the last one, raw and with its closing quote. Most objects of a fleet contain the same one,
      * and to compare is much cheaper than to read. */
     struct buf last;

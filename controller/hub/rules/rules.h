@@ -385,6 +385,11 @@ struct work_found {
 enum { WORK_WHY_BYTES = 256 };
 /* For reading ManifestWorks from the API server: replaces the summaries by their hash. */
 extern struct kube_cut work_cut;
+/* The text of the suspended scorers, or of the others; borrowed, cut or whole; p is NULL without it. */
+struct str work_list(const json_t *object, bool suspended);
+/* The report_score() of each scorer in such a text, which is whole: their number. *ret is on the heap, or
+ * NULL. Stops at the first error. */
+size_t work_scores(struct str list, uint64_t **ret);
 /* Our ManifestWork without its data, to compare others with; a new reference, NULL if it is too long. */
 json_t *work_frame(const char *agent_namespace);
 /* object: from the API server, cut or whole. frame: of work_frame(); NULL: ret->frame is false. ret_why: the

@@ -136,11 +136,53 @@ static const json_t *work_manifest_status(const json_t *object, const char *name
     return NULL;
 }
 
+struct str work_list(const json_t *object, bool suspended)
+{
+    return kube_text(work_configmap(object), "data", suspended ? "suspended" : "summaries", NULL);
+}
+
+/* The score name of the next summary; p is NULL without one. */
+static struct str work_next_score(struct jr *j)
+{
+    struct str name = {0}, key;
+
+    if (!jr_object(j))
+        return name;
+    while (jr_member(j, &key)) {
+        if (jr_key_is(key, "scoreName") && jr_peek(j) == JR_STRING)
+            (void)jr_string(j, &name);
+        else
+            (void)jr_skip(j, NULL);
+    }
+    return name;
+}
+
+size_t work_scores(struct str list, uint64_t **ret)
+{
+    CLEANUP(cleanup_free) char *plain = xmalloc(list.n * 3 + 1);
+    uint64_t *scores = NULL;
+    struct jr j;
+    size_t n = 0;
+
+    jr_init(&j, list, JR_STRICT);
+    if (!jr_array(&j))
+        return 0;
+    while (jr_item(&j)) {
+        struct str name = work_next_score(&j);
+
+        if (!name.p)
+            continue;
+        scores = xreallocarray(scores, n + 1, sizeof(*scores));
+        scores[n++] = report_score((struct str){plain, jr_unescape(name, plain)});
+    }
+    *ret = scores;
+    return n;
+}
+
 void work_look(struct work_found *ret, const json_t *object, const json_t *frame,
                char ret_why[WORK_WHY_BYTES])
 {
-    struct str summaries = kube_text(work_configmap(object), "data", "summaries", NULL);
-    struct str suspended = kube_text(work_configmap(object), "data", "suspended", NULL);
+    struct str summaries = work_list(object, false), suspended = work_list(object, true);
     const char *label = kube_label(object, WORK_LABEL);
     const json_t *applied = kube_condition(kube_get(object, "status", NULL), "Applied");
     const json_t *one = kube_condition(work_manifest_status(object, WORK_CONFIGMAP), "Applied");

@@ -312,6 +312,7 @@ static void work_shown(struct hub *h, struct hub_cluster *c, const json_t *objec
     bool changed;
 
     kube_object_watched(&c->write, object);
+    hub_decisions_note_work(h, c, object);
     if (seen != KUBE_SEEN_OLD) {
         work_look(&work, object, h->frame, why);
         cluster_set_work(c, work, *why ? why : NULL);

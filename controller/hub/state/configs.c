@@ -66,15 +66,6 @@ void hub_config_seen(struct hub *h, const char *name, json_t *object)
         hub_schedule_status(h, "config", name, false);
 }
 
-static void objects_done(struct map *map)
-{
-    json_t *object;
-
-    for (size_t at = 0; (object = map_next(map, &at));)
-        json_decref(object);
-    map_done(map);
-}
-
 void hub_configs_free(struct hub *h)
 {
     struct hub_config *other;
@@ -82,34 +73,7 @@ void hub_configs_free(struct hub *h)
     for (size_t at = 0; (other = map_next(&h->other_configs, &at)); free(other))
         config_done(other);
     map_done(&h->other_configs);
-    objects_done(&h->placements);
-    objects_done(&h->decisions);
     config_done(&h->config);
-}
-
-/* ---- Placements and their decisions ---- */
-
-static void placement_keep(struct hub *h, struct map *map, const char *name, json_t *object)
-{
-    json_t *before = map_take(map, name);
-
-    if (object)
-        map_set(map, kube_name(object), json_incref(object));
-    json_decref(before);
-    if (hub_uses_placements(h)) {
-        hub_schedule_plan(h);
-        hub_schedule_tally(h);
-    }
-}
-
-void hub_placement_seen(struct hub *h, const char *name, json_t *object)
-{
-    placement_keep(h, &h->placements, name, object);
-}
-
-void hub_decision_seen(struct hub *h, const char *name, json_t *object)
-{
-    placement_keep(h, &h->decisions, name, object);
 }
 
 /* ---- The plan ---- */
@@ -161,27 +125,6 @@ void hub_plan_done(struct hub *h)
     h->plan = plan_free(h->plan);
 }
 
-/* The union of the clusters of its Placements; NULL for all clusters. Keys belong to the decisions. */
-static struct map *plan_find_clusters(const struct hub *h, const struct hub_scorer *s)
-{
-    struct map *clusters = s->spec.placements ? xcalloc(1, sizeof(*clusters)) : NULL;
-    json_t *decision, *one;
-    size_t i;
-
-    for (size_t at = 0; clusters && (decision = map_next(&h->decisions, &at));) {
-        if (!hub_scorer_has_decision(s, decision))
-            continue;
-        json_array_foreach(kube_list(decision, "status", "decisions", NULL), i, one)
-        {
-            const char *name = kube_str(one, "clusterName", NULL);
-
-            if (name)
-                map_set(clusters, name, one);
-        }
-    }
-    return clusters;
-}
-
 static void plan_make(struct hub *h)
 {
     CLEANUP(cleanup_free)
@@ -198,7 +141,7 @@ static void plan_make(struct hub *h)
                                              .text = buf_str(&s->effective.text),
                                              .suspended = place == PLACE_SUSPENDED,
                                              .suspended_ms = place == PLACE_SUSPENDED ? s->suspended_ms : 0,
-                                             .clusters = plan_find_clusters(h, s),
+                                             .clusters = hub_scorer_clusters(s),
                                              .owner = s};
             s->entry = n++;
         }

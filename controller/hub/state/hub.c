@@ -13,7 +13,7 @@ const struct hub_kind hub_kinds[HUB_KINDS] = {
     /* A ManifestWork may have half a megabyte. */
     [HUB_WORKS] = {"ManifestWorks",
                    hub_work_seen,
-                   {.resource = &kube_manifestworks, .name = WORK_NAME, .page = 25, .cut = &work_cut}},
+                   {.resource = &kube_manifestworks, .name = WORK_NAME, .page = 25}},
     [HUB_ADDONS] = {"ManagedClusterAddOns", hub_addon_seen, {.resource = &kube_managedclusteraddons}},
     [HUB_PLACEMENTS] = {"Placements", hub_placement_seen, {.resource = &kube_placements}},
     [HUB_DECISIONS] = {"PlacementDecisions", hub_decision_seen, {.resource = &kube_placementdecisions}},
@@ -76,6 +76,7 @@ static void watches_new(struct hub *h)
         h->watches[i].hub = h;
         o.namespace = i < HUB_CLUSTERS || i > HUB_ADDONS ? h->o.namespace : NULL;
         o.name = i == HUB_ADDONS ? h->o.addon_name : o.name;
+        o.cut = i == HUB_WORKS ? &h->decisions.work_cut : NULL;
         o.on_set = watch_on_set;
         o.on_delete = watch_on_delete;
         o.on_synced = watch_on_synced;
@@ -250,8 +251,10 @@ static bool hub_all_probed(const struct hub *h)
 static void hub_on_replan(struct timer *t)
 {
     struct hub *h = CONTAINER_OF(t, struct hub, replan);
+    int64_t next_ms;
 
     kube_timer_move(h->o.loop, t, KUBE_FAR_MS);
+    hub_decisions_review(h); /* also on a standby, which may take over at any moment */
     if (!h->active)
         return;
     /* Otherwise a new fleet would get empty summaries first, and the scorers a moment later. */
@@ -262,7 +265,8 @@ static void hub_on_replan(struct timer *t)
     hub_clusters_review(h);
     hub_plan_make(h);
     hub_count_reconcile(h, "plan", true);
-    kube_timer_move(h->o.loop, t, RESYNC_MS);
+    next_ms = hub_decisions_due_ms(h);
+    kube_timer_move(h->o.loop, t, next_ms < RESYNC_MS ? next_ms : RESYNC_MS);
     hub_schedule_tally(h);
     if (!h->planned) {
         h->planned = true;
@@ -292,8 +296,10 @@ static void hub_on_retally(struct timer *t)
 
 void hub_update_active(struct hub *h)
 {
-    bool active = h->leading && !h->stopping && hub_synced(h);
+    bool synced = hub_synced(h), active = h->leading && !h->stopping && synced;
 
+    if (synced)
+        hub_decisions_resume(h);
     if (active == h->active)
         return;
     h->active = active;
@@ -346,6 +352,7 @@ struct hub *hub_new(const struct hub_options *o)
     h->events =
         kube_events_new(o->kube, "dynamic-scoring.open-cluster-management.io/controller", o->identity);
     writers_new(h);
+    hub_decisions_begin(h);
     watches_new(h);
     strays_new(h);
     if (o->leader_elect)
@@ -385,6 +392,7 @@ struct hub *hub_free(struct hub *h)
     h->events = kube_events_free(h->events);
     hub_scorers_free(h);
     hub_configs_free(h);
+    hub_decisions_free(h);
     json_decref(h->frame);
     free(h);
     return NULL;

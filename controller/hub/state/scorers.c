@@ -80,6 +80,7 @@ DEFINE_ORDER(scorer_compare_age, struct hub_scorer *const,
 static void scorer_free(struct hub_scorer *s)
 {
     (void)probe_free(s->probe);
+    hub_scorer_drop_held(s);
     scorer_spec_done(&s->spec);
     effective_done(&s->effective);
     last_status_done(&s->last_status);
@@ -165,6 +166,8 @@ static void scorer_read_spec(struct hub_scorer *s)
         return;
     }
     s->spec_error[0] = '\0';
+    if (!json_equal(s->spec.placements, spec.placements)) /* what people edit takes effect at once */
+        hub_scorer_drop_held(s);
     scorer_spec_done(&s->spec);
     s->spec = spec;
     s->has_spec = true;

@@ -133,28 +133,6 @@ const char *hub_watch_trouble(const struct hub *h, size_t kind)
 
 /* ---- Placements ---- */
 
-/* The name of the Placement that it is of; "" if unknown. */
-static const char *decision_placement(const json_t *decision)
-{
-    return cstr(kube_label(decision, "cluster.open-cluster-management.io/placement"));
-}
-
-bool hub_scorer_has_decision(const struct hub_scorer *s, const json_t *decision)
-{
-    return kube_list_has(s->spec.placements, decision_placement(decision));
-}
-
-static size_t placement_clusters(const struct hub *h, const char *name)
-{
-    const json_t *decision;
-    size_t n = 0;
-
-    for (size_t at = 0; (decision = map_next(&h->decisions, &at));)
-        if (strcmp(decision_placement(decision), name) == 0)
-            n += json_array_size(kube_list(decision, "status", "decisions", NULL));
-    return n;
-}
-
 /* What is wrong with one Placement: the reason of a condition, and in `why` "does not exist ..."; or NULL. */
 static const char *placement_fault(const struct hub *h, const char *name, char why[256])
 {
@@ -167,7 +145,7 @@ static const char *placement_fault(const struct hub *h, const char *name, char w
     for (size_t kind = HUB_PLACEMENTS; kind <= HUB_DECISIONS && !trouble; kind++)
         if (!kube_watch_synced(h->watches[kind].watch))
             trouble = kube_watch_trouble(h->watches[kind].watch) ?: "not listed yet";
-    if (!trouble && placement && placement_clusters(h, name))
+    if (!trouble && placement && hub_placement_clusters(h, name))
         return NULL;
     kube_condition_why(satisfied, says, sizeof(says));
     if (trouble)

@@ -8,6 +8,7 @@
  *   tally      the state of each scorer on each cluster, and counts over the fleet
  *   status     the statuses of DynamicScorers and DynamicScoringConfigs
  *   statuses   writes statuses, finalizers and Events
+ *   decisions  the clusters of each Placement, and those that have only just left it
  *   clusters   what each ManifestWork should be, and writing it
  *   configs    the DynamicScoringConfigs, and the plan made from them: a group of summaries for each cluster
  *   scorers    the DynamicScorers, their probes and effective configurations
@@ -126,6 +127,7 @@ struct hub_scorer {
     const struct hub_scorer *older;        /* owns the same score name or object; NULL when unique */
     const struct hub_scorer *younger;      /* the last of those that are left out in favour of this one */
     bool same_object;                      /* older shares the object only, not the score name */
+    struct map held;                       /* clusters whose ManifestWork had it at the start: decisions.c */
     size_t entry;                          /* in the plan; SIZE_MAX: not in any summary */
     struct tally tally;
     struct last_status last_status;
@@ -141,6 +143,8 @@ struct hub_cluster {
     bool has_expired_score;  /* as of the last tally */
     struct work_found work;  /* its ManifestWork, as last seen or written */
     char *unapplied;         /* the work agent's error about it; NULL: none */
+    /* The scorers of its two lists at the start. Private to decisions.c */
+    const struct held_text *held[2];
     struct report report;
     const struct plan_group *group; /* its summaries; NULL: none planned */
     struct kube_object write;       /* of its ManifestWork; its state is the summaries' hash */
@@ -148,6 +152,19 @@ struct hub_cluster {
     bool behind;                    /* its ManifestWork is not up to date */
     mono_ms behind_since;
     struct hub_cluster *next_gone;
+};
+
+/* Private to decisions.c, but for the cut. */
+struct hub_decisions {
+    struct map objects;       /* PlacementDecisions of the hub's namespace: name → json_t * */
+    struct map decided;       /* struct decided, by Placement */
+    bool changed;             /* since the last review */
+    size_t reviews;           /* so far */
+    mono_ms due;              /* when a cluster that has left ceases to count; 0: none has */
+    bool is_starting;         /* not all objects have been listed yet */
+    struct map texts;         /* struct held_text, while it starts */
+    mono_ms held_at;          /* since when the scorers' `held` count; 0: they do not */
+    struct kube_cut work_cut; /* of the watch of the ManifestWorks */
 };
 
 struct hub_config {
@@ -197,10 +214,10 @@ struct hub {
     struct hub_scorer **by_age; /* all scorers, oldest first */
     size_t n_scorers;
     struct hub_config config;
-    bool config_gone;                 /* it existed, and was deleted */
-    struct map other_configs;         /* DynamicScoringConfigs of other names: name → struct hub_config * */
-    struct map placements;            /* Placements of its namespace: name → json_t * */
-    struct map decisions;             /* PlacementDecisions likewise */
+    bool config_gone;         /* it existed, and was deleted */
+    struct map other_configs; /* DynamicScoringConfigs of other names: name → struct hub_config * */
+    struct map placements;    /* Placements of its namespace: name → json_t * */
+    struct hub_decisions decisions;
     struct plan *plan;                /* NULL: nothing to distribute */
     json_t *text;                     /* of the ManifestWorks of a group of the plan: the last one made */
     const struct plan_group *text_of; /* NULL: none */
@@ -266,8 +283,6 @@ bool hub_scorer_awaits_config(const struct hub_scorer *s);
 enum hub_place hub_scorer_place(const struct hub_scorer *s);
 /* The first of its Placements that gives it no cluster, with a condition's reason, and `why`; or NULL. */
 const char *hub_scorer_bad_placement(const struct hub_scorer *s, const char **reason, char why[256]);
-/* Whether the decision is one of the scorer's Placements. */
-bool hub_scorer_has_decision(const struct hub_scorer *s, const json_t *decision);
 /* Whether it shares the AddOnPlacementScore, but not the score name, with its older or younger one. */
 bool hub_scorer_shares_object(const struct hub_scorer *s);
 /* Whether it goes with the DynamicScoringConfig: ours, or the reference's that we have not written yet. */
@@ -333,6 +348,30 @@ void hub_status_write(void *hub, const char *key);
 /* Cancels the writes under way. */
 void hub_statuses_cancel(struct hub *h);
 
+/* ---- decisions.c ---- */
+
+/* Before the first list: the texts of ManifestWorks are read until hub_decisions_resume(). */
+void hub_decisions_begin(struct hub *h);
+/* All objects have been listed. Ignored but for the first time. */
+void hub_decisions_resume(struct hub *h);
+/* A ManifestWork as the watch shows it. */
+void hub_decisions_note_work(struct hub *h, struct hub_cluster *c, const json_t *work);
+/* Before a plan: brings up to date which clusters count. */
+void hub_decisions_review(struct hub *h);
+/* Milliseconds until the next review is due; INT64_MAX: not by time alone. */
+int64_t hub_decisions_due_ms(const struct hub *h);
+/* How many clusters of that Placement count. */
+size_t hub_placement_clusters(const struct hub *h, const char *placement);
+/* The names of the clusters that the scorer's Placements give it, on the heap; NULL: all clusters. The names
+ * live until the next review. */
+struct map *hub_scorer_clusters(const struct hub_scorer *s);
+/* What its clusters held at the start counts no longer. */
+void hub_scorer_drop_held(struct hub_scorer *s);
+void hub_decisions_free(struct hub *h);
+
+void hub_placement_seen(struct hub *h, const char *name, json_t *object);
+void hub_decision_seen(struct hub *h, const char *name, json_t *object);
+
 /* ---- clusters.c: the managed ones, and those that still have a ManifestWork of ours ---- */
 
 /* The work of the queue h->works. hub: a struct hub. */
@@ -352,8 +391,6 @@ void hub_work_seen(struct hub *h, const char *cluster, json_t *object);
 /* ---- configs.c ---- */
 
 void hub_config_seen(struct hub *h, const char *name, json_t *object);
-void hub_placement_seen(struct hub *h, const char *name, json_t *object);
-void hub_decision_seen(struct hub *h, const char *name, json_t *object);
 void hub_configs_free(struct hub *h);
 /* Finds duplicate score names, makes the plan, and assigns a group to each cluster. */
 void hub_plan_make(struct hub *h);
