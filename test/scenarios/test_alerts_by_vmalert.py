@@ -10,7 +10,7 @@ import yaml
 from lib.agent import summary
 from lib.client import call
 from lib.fake import plain, results
-from lib.process import ROOT, Process, free_port
+from lib.process import ROOT, Process, free_port, missing
 from lib.tsdb import Tsdb
 from lib.wait import LONG, wait_until
 
@@ -37,7 +37,7 @@ def rules_without_delay(folder):
 def vmalert(tsdb, other_fake, tmp_path):
     """alerts(name): those of this name that fire."""
     if not shutil.which("vmalert"):
-        pytest.skip("no vmalert here")
+        missing("no vmalert here")
     other_fake.on("/api/v2/alerts", plain(""))
     url = f"http://127.0.0.1:{free_port()}"
     flags = {"rule": rules_without_delay(tmp_path), "datasource.url": tsdb.url(""), "notifier.url": other_fake.url}

@@ -15,7 +15,7 @@ import pytest
 from lib import image
 from lib.agent import summary
 from lib.fake import results, running_fake
-from lib.process import environment
+from lib.process import environment, missing
 from lib.wait import DEADLINE
 
 NAMESERVER = "127.11.0.53"
@@ -28,7 +28,7 @@ TEN = range(10)
 def native_root(tmp_path):
     image.need_image()
     if os.geteuid() != 0:
-        pytest.skip("only root can change to another root directory")
+        missing("only root can change to another root directory")
     return image.copy_of(image.NATIVE, tmp_path)
 
 

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 from lib import remote, remote_wire
+from lib.process import missing
 
 SERIES = 50
 
@@ -57,7 +58,7 @@ def vmagent(folder, agent, receiver):
 @pytest.mark.parametrize("sender", [prometheus, vmagent])
 def test_it_reads_what_others_send(tmp_path, target, sender):
     if not shutil.which(sender.__name__):
-        pytest.skip(f"no {sender.__name__} here")
+        missing(f"no {sender.__name__} here")
     scoring, receiver = target
     with remote.Agent(tmp_path, scoring, []) as agent:
         process = subprocess.Popen(sender(tmp_path, agent, receiver), stderr=subprocess.DEVNULL, env=remote.ENVIRONMENT)

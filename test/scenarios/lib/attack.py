@@ -4,8 +4,7 @@ import contextlib
 import resource
 import socket
 
-import pytest
-
+from lib.process import missing
 from lib.wait import DEADLINE
 
 
@@ -14,7 +13,7 @@ def room_for(sockets):
     want = sockets + 500
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < want:
-        pytest.skip(f"the hard limit of open files is {hard}, {want} are needed (ulimit -Hn)")
+        missing(f"the hard limit of open files is {hard}, {want} are needed (ulimit -Hn)")
     if soft != resource.RLIM_INFINITY and soft < want:
         resource.setrlimit(resource.RLIMIT_NOFILE, (want, hard))
 

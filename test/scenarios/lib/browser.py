@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+from lib.process import missing
 from lib.wait import DEADLINE
 
 SHOTS = os.environ.get("DS_SCREENSHOTS")  # a folder that keeps the pictures
@@ -160,7 +161,7 @@ class Browser:
 @pytest.fixture(scope="module", name="browser")
 def shared_browser(tmp_path_factory):
     if not shutil.which("chromium"):
-        pytest.skip("chromium is not there")
+        missing("no chromium here")
     browser = Browser(tmp_path_factory.mktemp("chromium"))
     try:
         yield browser

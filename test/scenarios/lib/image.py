@@ -11,7 +11,7 @@ import tarfile
 import pytest
 
 from lib.agent import Agent
-from lib.process import ROOT
+from lib.process import ROOT, missing
 
 IMAGE = pathlib.Path(os.environ.get("DS_IMAGE", ROOT / "build/image")).resolve()
 NATIVE = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine)
@@ -28,8 +28,7 @@ def need_image(arch=NATIVE):
     if os.environ.get("DS_SHORT"):
         pytest.skip("left out: test/run --all builds the image")
     if not (IMAGE / "dynamic-scoring.tar").exists():
-        assert os.environ.get("CI") != "true", f"{IMAGE} holds no image"
-        pytest.skip(f"charts/image/build has not been run: {IMAGE} holds no image")
+        missing(f"charts/image/build has not been run: {IMAGE} holds no image")
     if arch != NATIVE and not (IMAGE / arch).exists():
         pytest.skip(f"left out: charts/image/build --arch {arch} makes this one, and so does a release")
 

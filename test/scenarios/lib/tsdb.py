@@ -6,10 +6,8 @@ import subprocess
 import time
 import urllib.parse
 
-import pytest
-
 from lib import remote
-from lib.process import free_port
+from lib.process import free_port, missing
 
 
 class Tsdb:
@@ -17,7 +15,7 @@ class Tsdb:
 
     def __init__(self, program, folder):
         if not shutil.which(program):
-            pytest.skip(f"no {program} here")
+            missing(f"no {program} here")
         self.port = free_port()
         self.folder = folder / program
         self.folder.mkdir()
