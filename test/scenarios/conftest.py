@@ -39,7 +39,7 @@ def parts_of(item):
 
 def pytest_collection_modifyitems(config, items):
     """The longest files first, so that no worker is left with one of them at the end."""
-    long = ("test_least_privilege", "test_chart_on_two_clusters", "test_package_contents", "test_remote_write_", "test_hub_crds")
+    long = ("test_least_privilege", "test_chart_on_two_clusters", "test_chart_with_tokens", "test_package_contents", "test_remote_write_", "test_hub_crds")
     long += ("test_quickstart", "test_hub_api_server_away", "test_dashboards_show_something", "test_alerts_")
     items.sort(key=lambda item: not item.path.name.startswith(long))
     if which := os.environ.get("DS_PARTS", "").split():

@@ -14,7 +14,7 @@ import urllib.parse
 import pytest
 import yaml
 
-from lib import helm
+from lib import helm, ocm
 from lib.client import call
 from lib.fleet import running_fleet
 from lib.hub import HUB_NAMESPACE, Hub, condition_of
@@ -32,13 +32,20 @@ RBAC = "apis/rbac.authorization.k8s.io/v1"
 ADDON_GROUP = f"system:open-cluster-management:addon:{ADDON}"  # of all clusters' agents
 
 
-@pytest.fixture(scope="module")
-def fleet():
-    with running_fleet("cluster1", "cluster2") as fleet:
+@contextlib.contextmanager
+def installed(credentials, on_hub=contextlib.nullcontext):
+    """The chart on a hub with two clusters, whose add-ons get such credentials for the hub. on_hub: what else runs there."""
+    with running_fleet("cluster1", "cluster2", credentials=credentials, on_hub=on_hub) as fleet:
         fleet.before = {"hub": stored(fleet.hub), **{c: stored(k) for c, k in fleet.clusters.items()}}
         helm.install(fleet.hub)
         for cluster in fleet.clusters:
             fleet.wait_registered(cluster, ADDON)
+        yield fleet
+
+
+@pytest.fixture(scope="module")
+def fleet():
+    with installed(ocm.CERTIFICATES) as fleet:
         yield fleet
 
 
@@ -65,6 +72,17 @@ def pods(fleet):
         yield types.SimpleNamespace(controller=controller, cluster1=first, cluster2=second, stack=stack)
 
 
+def token_user(cluster):
+    """Of an agent with a token."""
+    return f"system:serviceaccount:{cluster}:{ADDON}-agent"
+
+
+def bound(fleet, cluster):
+    """The names of those who have the agents' role in the cluster's namespace on the hub."""
+    bindings = fleet.hub.call("GET", f"{RBAC}/namespaces/{cluster}/rolebindings")["items"]
+    return {s["name"] for b in bindings if b["roleRef"]["name"] == AGENT for s in b["subjects"]}
+
+
 def test_add_on_is_registered(fleet):
     """A request for a certificate that is approved and signed, a RoleBinding, credentials on the cluster."""
     for cluster in fleet.clusters:
@@ -72,10 +90,8 @@ def test_add_on_is_registered(fleet):
         own = next(r for r in requests if r["metadata"]["name"].startswith(f"addon-{cluster}-{ADDON}-"))
         assert [c["type"] for c in own["status"]["conditions"]] == ["Approved"]
         assert own["status"]["certificate"]
-        bindings = fleet.hub.call("GET", f"{RBAC}/namespaces/{cluster}/rolebindings")["items"]
-        roles = {b["roleRef"]["name"]: b for b in bindings}
-        group = f"system:open-cluster-management:cluster:{cluster}:addon:{ADDON}"
-        assert group in [s["name"] for s in roles[AGENT]["subjects"]]
+        wait_until(lambda c=cluster: f"system:open-cluster-management:cluster:{c}:addon:{ADDON}" in bound(fleet, c), "it is bound")
+        assert (ADDON_GROUP in bound(fleet, cluster)) == (ocm.version() >= (1, 2))
         secret = fleet.wait_registered(cluster, ADDON)
         assert set(secret["data"]) == {"cluster-name", "kubeconfig", "tls.crt", "tls.key"}
         assert secret["metadata"]["namespace"] == NAMESPACE
@@ -156,41 +172,68 @@ def credentials(fleet, cluster, folder):
     return folder / "kubeconfig"
 
 
-def create_score(kubeconfig, namespace, name="by-hand"):
-    score = {
-        "apiVersion": "cluster.open-cluster-management.io/v1alpha1",
-        "kind": "AddOnPlacementScore",
-        "metadata": {"name": name, "namespace": namespace},
-    }
-    words = (f"--kubeconfig={kubeconfig}", "create", "--validate=false", "-f", "-")
-    return run(go_program("kubectl"), *words, input=json.dumps(score))
+def create(kubeconfig, version, kind, namespace, name="by-hand", *options):
+    body = {"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": namespace}}
+    words = (f"--kubeconfig={kubeconfig}", "create", "--validate=false", *options, "-f", "-")
+    return run(go_program("kubectl"), *words, input=json.dumps(body))
+
+
+def create_score(kubeconfig, namespace):
+    return create(kubeconfig, "cluster.open-cluster-management.io/v1alpha1", "AddOnPlacementScore", namespace)
+
+
+@contextlib.contextmanager
+def bound_everywhere(fleet):
+    """The agents' role in the namespace of cluster2 for the agent of cluster1, whatever its credentials and OCM's version."""
+    subjects = [{"kind": "Group", "name": ADDON_GROUP}, {"kind": "User", "name": token_user("cluster1")}]
+    role = {"kind": "ClusterRole", "apiGroup": "rbac.authorization.k8s.io", "name": AGENT}
+    path = f"{RBAC}/namespaces/cluster2/rolebindings"
+    fleet.hub.apply(path, "of-all-agents", {"roleRef": role, "subjects": subjects})
+    yield
+    fleet.hub.delete(f"{path}/of-all-agents")
+
+
+def refusal(namespace):
+    return f"agents of the add-on {ADDON} write only in the namespace of their own cluster, not in namespace {namespace}"
 
 
 def test_agents_write_their_own_scores_only(fleet, tmp_path):
-    """Also where OCM binds the role to the group of all agents of the add-on, as its older versions do."""
+    """Also where RBAC would let them."""
     kubeconfig = credentials(fleet, "cluster1", tmp_path)
-    subject = {"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": ADDON_GROUP}
-    role = {"kind": "ClusterRole", "apiGroup": "rbac.authorization.k8s.io", "name": AGENT}
     refused = create_score(kubeconfig, "cluster2")
     assert refused.returncode and "forbidden" in refused.stderr, refused
 
-    binding = {"roleRef": role, "subjects": [subject]}
-    fleet.hub.apply(f"{RBAC}/namespaces/cluster2/rolebindings", "of-all-agents", binding)
-    message = f"agents of the add-on {ADDON} write only the scores of their own cluster, not those in namespace cluster2"
-    wait_until(lambda: message in create_score(kubeconfig, "cluster2").stderr, "the policy refuses", every=0.2)
-    assert not fleet.hub.find(SCORES.format("cluster2") + "/by-hand")
-    done = create_score(kubeconfig, "cluster1")
-    assert done.returncode == 0, done.stderr
-    fleet.hub.delete(SCORES.format("cluster1") + "/by-hand")
-    fleet.hub.delete(f"{RBAC}/namespaces/cluster2/rolebindings/of-all-agents")
+    with bound_everywhere(fleet):
+        wait_until(lambda: refusal("cluster2") in create_score(kubeconfig, "cluster2").stderr, "the policy refuses", every=0.2)
+        assert not fleet.hub.find(SCORES.format("cluster2") + "/by-hand")
+        done = create_score(kubeconfig, "cluster1")
+        assert done.returncode == 0, done.stderr
+        fleet.hub.delete(SCORES.format("cluster1") + "/by-hand")
+
+
+def test_agents_use_additional_rights_in_their_own_cluster_only(fleet, tmp_path):
+    """What agent.rbac.extraHubRules lets them write."""
+    kubeconfig = credentials(fleet, "cluster1", tmp_path)
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "get"]}]
+    helm.install(fleet.hub, values={"agent": {"rbac": {"extraHubRules": rules}}})
+
+    def refused():
+        return create(kubeconfig, "v1", "ConfigMap", "cluster2", "by-hand", "--dry-run=server")
+
+    with bound_everywhere(fleet):
+        wait_until(lambda: refusal("cluster2") in refused().stderr, "the policy refuses", every=0.2)
+        done = create(kubeconfig, "v1", "ConfigMap", "cluster1")
+        assert done.returncode == 0, done.stderr
+        fleet.hub.delete("api/v1/namespaces/cluster1/configmaps/by-hand")
+    helm.install(fleet.hub)
 
 
 OTHERS = {  # what an agent has no business with, by where its credentials are for
     "hub": (
         "addonplacementscores --all-namespaces",
-        "addonplacementscores --namespace=cluster2",
         "secrets --all-namespaces",
         "secrets --namespace=cluster1",
+        "secrets --namespace=cluster2",
         f"secrets --namespace={HUB_NAMESPACE}",
         f"dynamicscorers --namespace={HUB_NAMESPACE}",
         "manifestworks --namespace=cluster1",
@@ -207,6 +250,20 @@ OTHERS = {  # what an agent has no business with, by where its credentials are f
 }
 
 
+def is_open(fleet):
+    """Whether agents can read the scores of other clusters: since 1.2 OCM binds their role to the group of all agents, which is in
+    their certificates, but not in their tokens."""
+    return ocm.version() >= (1, 2) and fleet.credentials == ocm.CERTIFICATES
+
+
+def get(kubeconfig, what):
+    return run(go_program("kubectl"), f"--kubeconfig={kubeconfig}", "get", *what.split())
+
+
+def is_forbidden(done):
+    return done.returncode != 0 and "Forbidden" in done.stderr
+
+
 def test_agents_read_nothing_else(fleet, tmp_path):
     """With their own credentials: those that OCM has issued for the hub, and their ServiceAccount's for the cluster."""
     own = fleet.cluster("cluster1")
@@ -216,10 +273,13 @@ def test_agents_read_nothing_else(fleet, tmp_path):
     }
     for where, kubeconfig in cases.items():
         for what in OTHERS[where]:
-            done = run(go_program("kubectl"), f"--kubeconfig={kubeconfig}", "get", *what.split())
-            assert done.returncode and "Forbidden" in done.stderr, (where, what, done)
-    allowed = run(go_program("kubectl"), f"--kubeconfig={cases['cluster1']}", "get", "secrets", f"--namespace={NAMESPACE}")
-    assert allowed.returncode == 0, "otherwise the refusals above prove nothing"
+            done = get(kubeconfig, what)
+            assert is_forbidden(done), (where, what, done)
+    others = get(cases["hub"], "addonplacementscores --namespace=cluster2")
+    assert others.returncode == 0 if is_open(fleet) else is_forbidden(others), others
+    for where, what in (("hub", "addonplacementscores --namespace=cluster1"), ("cluster1", f"secrets --namespace={NAMESPACE}")):
+        allowed = get(cases[where], what)
+        assert allowed.returncode == 0, "otherwise the refusals above prove nothing"
 
 
 CHANGED = {"log": {"level": "debug"}, "image": {"tag": "9.9.9"}, "agent": {"limits": {"staleAfterIntervals": 5}}}
@@ -384,11 +444,11 @@ LEFT_ON_HUB = {
 LEFT_ON_CLUSTER = {
     f"configmaps {NAMESPACE}/dynamic-scoring-status",
     f"namespaces /{NAMESPACE}",
-    f"clusterroles /{AGENT}-work",
 }
+WORK_ROLE = f"clusterroles /{AGENT}-work"  # with which the work agent takes back rules and PodMonitors
 
 
-def test_uninstall_leaves_what_users_made(fleet, pods, source_port):
+def uninstall(fleet, pods, left_on_cluster):
     """As the documents say: the DynamicScoringConfig first, while the controller can withdraw what it distributed."""
     hub = Hub(fleet.hub)
     done = hub.kubectl("delete", "dynamicscoringconfigs", "--all", f"--timeout={DEADLINE:.0f}s")
@@ -401,6 +461,10 @@ def test_uninstall_leaves_what_users_made(fleet, pods, source_port):
     def only_these_are_left():
         assert stored(fleet.hub) - fleet.before["hub"] == LEFT_ON_HUB
         for cluster, kube in fleet.clusters.items():
-            assert stored(kube) - fleet.before[cluster] == LEFT_ON_CLUSTER
+            assert stored(kube) - fleet.before[cluster] == left_on_cluster
 
     eventually(only_these_are_left, LONG, every=1)
+
+
+def test_uninstall_leaves_what_users_made(fleet, pods, source_port):
+    uninstall(fleet, pods, LEFT_ON_CLUSTER | {WORK_ROLE})

@@ -7,7 +7,7 @@ import tempfile
 
 from lib import ocm
 from lib.kube import running_kube
-from lib.ocm_rights import WORK_AGENT, WORK_AGENT_RULES, aggregate, bind, grant
+from lib.ocm_rights import WORK_AGENT, WORK_AGENT_ROLES, aggregate, bind, grant
 from lib.wait import LONG, wait_until
 
 CLUSTERS = "apis/cluster.open-cluster-management.io/v1/managedclusters"
@@ -16,8 +16,9 @@ ADDON_WORKS = "apis/work.open-cluster-management.io/v1/namespaces/{}/manifestwor
 
 
 class Fleet:
-    def __init__(self, hub, clusters):
+    def __init__(self, hub, clusters, credentials):
         self.hub, self.clusters = hub, clusters  # clusters: {name: Kube}
+        self.credentials = credentials  # of add-ons
 
     def cluster(self, name):
         return self.clusters[name]
@@ -40,15 +41,15 @@ class Fleet:
         return wait_until(lambda: self.cluster(cluster).find(path), f"{addon} has credentials in {cluster}", LONG)
 
 
-def join(hub, name, managed, folder, stack):
+def join(hub, name, managed, folder, stack, for_addons):
     """Registers a cluster, as `clusteradm join` does; the hub accepts what its admin registers."""
-    grant(managed, WORK_AGENT, WORK_AGENT_RULES)
+    grant(managed, WORK_AGENT, *WORK_AGENT_ROLES)
     bind(managed, WORK_AGENT, "admin")
     aggregate(managed)
     stack.enter_context(ocm.controller_manager(managed))
     credentials = pathlib.Path(folder) / name / "hub-kubeconfig"
     credentials.mkdir(parents=True)
-    stack.enter_context(ocm.registration_agent(hub, managed, name, credentials.parent))
+    stack.enter_context(ocm.registration_agent(hub, managed, name, credentials.parent, for_addons))
     wait_until((credentials / "kubeconfig").exists, f"{name} is registered", LONG)
     stack.enter_context(ocm.work_agent(hub, managed, name, credentials / "kubeconfig"))
 
@@ -59,17 +60,18 @@ def is_available(hub, name):
 
 
 @contextlib.contextmanager
-def running_fleet(*names):
-    """A hub without our CRDs, and registered clusters of these names."""
+def running_fleet(*names, credentials=ocm.CERTIFICATES, on_hub=contextlib.nullcontext):
+    """A hub without our CRDs, and registered clusters of these names, whose add-ons get such credentials for the hub.
+    on_hub(hub): what else runs there."""
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         servers = [running_kube("ocm") for _ in ("hub", *names)]
         with concurrent.futures.ThreadPoolExecutor() as several:
             hub, *managed = several.map(stack.enter_context, servers)
-            for of_hub in (ocm.controller_manager, ocm.registration_controller, ocm.placement_controller, ocm.addon_manager):
+            for of_hub in (on_hub, ocm.controller_manager, ocm.registration_controller, ocm.placement_controller, ocm.addon_manager):
                 stack.enter_context(of_hub(hub))
             clusters = dict(zip(names, managed, strict=True))
-            list(several.map(lambda name: join(hub, name, clusters[name], folder, stack), names))
+            list(several.map(lambda name: join(hub, name, clusters[name], folder, stack, credentials), names))
         for name in names:
             wait_until(lambda name=name: is_available(hub, name), f"{name} is available", LONG)
-        yield Fleet(hub, clusters)
+        yield Fleet(hub, clusters, credentials)

@@ -2,26 +2,34 @@
 
 import base64
 import contextlib
+import fcntl
 import json
 import pathlib
 import shutil
 import socket
 import tempfile
 
-from lib.kube import go_program
-from lib.ocm_rights import ADDON_MANAGER, ADDON_MANAGER_RULES, WORK_AGENT, grant
+from lib.kube import MERGE_PATCH, go_program, script
+from lib.ocm_rights import ADDON_MANAGER, ADDON_MANAGER_ROLES, WORK_AGENT, grant
 from lib.process import Process, free_port, missing
 from lib.rights import kubeconfig_of
-from lib.wait import wait_until
+from lib.wait import LONG, wait_until
 
 PLACEMENTS = "apis/cluster.open-cluster-management.io/v1beta1/namespaces/default/placements"
 DECISIONS = "apis/cluster.open-cluster-management.io/v1beta1/namespaces/default/placementdecisions"
 SETS = "apis/cluster.open-cluster-management.io/v1beta2/managedclustersets"
 BINDINGS = "apis/cluster.open-cluster-management.io/v1beta2/namespaces/default/managedclustersetbindings"
 SET_LABEL = "cluster.open-cluster-management.io/clusterset"
+CERTIFICATES, TOKENS = "csr", "token"  # what add-ons get for the hub; tokens since OCM 1.2
+CRDS = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WEBHOOKS = "apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 WEBHOOK_PATH = "/validate-work-open-cluster-management-io-v1-manifestwork"
-WEBHOOK_FIXED_PORTS = (8000, 8080)  # its health and metrics; no flag changes them
+WEBHOOK_FIXED_PORTS = (8000, 8080)  # health and metrics; no flag changes them
+
+
+def version():
+    """Of the tested release: (1, 2, 1)."""
+    return tuple(int(part) for part in script("versions", "ocm").split("."))
 
 
 @contextlib.contextmanager
@@ -71,8 +79,9 @@ def registration_controller(hub):
     return running("registration controller", hub, "ocm-registration", *words)
 
 
-def registration_agent(hub, managed, cluster, folder):
-    """Registers the cluster `managed` at the hub, then its add-ons. folder: for its hub kubeconfig and the one to begin with."""
+def registration_agent(hub, managed, cluster, folder, credentials=CERTIFICATES):
+    """Registers the cluster `managed` at the hub, then its add-ons, which get certificates or tokens. folder: for its hub
+    kubeconfig and the one to begin with."""
     bootstrap = pathlib.Path(folder) / "bootstrap"
     bootstrap.write_text(json.dumps(inline_kubeconfig(hub)))
     return running(
@@ -85,6 +94,7 @@ def registration_agent(hub, managed, cluster, folder):
         f"--hub-kubeconfig-dir={folder}/hub-kubeconfig",
         f"--spoke-cluster-name={cluster}",
         f"--agent-id={cluster}",
+        *([] if credentials == CERTIFICATES else [f"--addon-kubeclient-registration-auth={credentials}"]),
     )
 
 
@@ -105,7 +115,7 @@ def inline_kubeconfig(kube):
 
 def addon_manager(hub):
     """With its own rights only."""
-    grant(hub, ADDON_MANAGER, ADDON_MANAGER_RULES)
+    grant(hub, ADDON_MANAGER, *ADDON_MANAGER_ROLES)
     return running("add-on manager", hub, "ocm-addon", "manager", *controller_flags(), account=ADDON_MANAGER)
 
 
@@ -163,48 +173,74 @@ def decided(hub):
     return [d["clusterName"] for one in found for d in one.get("status", {}).get("decisions", [])]
 
 
-def check_ports():
-    for port in WEBHOOK_FIXED_PORTS:
-        with socket.socket() as s:
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                s.bind(("", port))
-            except OSError as error:
-                missing(f"the work webhook needs port {port}: {error}")
+@contextlib.contextmanager
+def fixed_ports():
+    """One webhook at a time has them on this machine; skips the test where another program does."""
+    with open(pathlib.Path(tempfile.gettempdir()) / "dynamic-scoring-webhook.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for port in WEBHOOK_FIXED_PORTS:
+            with socket.socket() as s:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    s.bind(("", port))
+                except OSError as error:
+                    missing(f"OCM's webhooks need port {port}: {error}")
+        yield
+
+
+def ca_bundle(kube):
+    return base64.b64encode((kube.state / "ca.crt").read_bytes()).decode()
+
+
+@contextlib.contextmanager
+def webhook_server(name, kube, program):
+    """Its port."""
+    port = free_port()
+    with fixed_ports(), tempfile.TemporaryDirectory() as folder:
+        for ours, theirs in (("server.crt", "tls.crt"), ("server.key", "tls.key")):
+            shutil.copy(kube.state / ours, pathlib.Path(folder) / theirs)
+        with running(name, kube, program, "webhook-server", f"--port={port}", f"--certdir={folder}"):
+            wait_until(lambda: listens(port), f"the {name} listens", LONG)
+            yield port
+
+
+@contextlib.contextmanager
+def addon_webhook(kube):
+    """The webhook that converts add-ons between their two versions, as OCM installs it since 1.2."""
+    with webhook_server("add-on webhook", kube, "ocm-addon") as port:
+        client = {"url": f"https://127.0.0.1:{port}/convert", "caBundle": ca_bundle(kube)}
+        webhook = {"clientConfig": client, "conversionReviewVersions": ["v1", "v1beta1"]}
+        change = {"spec": {"conversion": {"strategy": "Webhook", "webhook": webhook}}}
+        for kind in ("clustermanagementaddons", "managedclusteraddons"):
+            kube.call("PATCH", f"{CRDS}/{kind}.addon.open-cluster-management.io", change, MERGE_PATCH)
+        yield
 
 
 @contextlib.contextmanager
 def work_webhook(kube):
     """The webhook that validates each write of a ManifestWork, as OCM installs it."""
-    check_ports()
-    port = free_port()
-    with tempfile.TemporaryDirectory() as folder:
-        for ours, theirs in (("server.crt", "tls.crt"), ("server.key", "tls.key")):
-            shutil.copy(kube.state / ours, pathlib.Path(folder) / theirs)
-        with running("work webhook", kube, "ocm-work", "webhook-server", f"--port={port}", f"--certdir={folder}"):
-            name = "manifestworkvalidators.admission.work.open-cluster-management.io"
-            bundle = base64.b64encode((kube.state / "ca.crt").read_bytes()).decode()
-            what = {
-                "apiGroups": ["work.open-cluster-management.io"],
-                "apiVersions": ["*"],
-                "resources": ["manifestworks"],
-                "operations": ["CREATE", "UPDATE"],
-            }
-            webhook = {
-                "name": name,
-                "failurePolicy": "Fail",
-                "clientConfig": {"url": f"https://127.0.0.1:{port}{WEBHOOK_PATH}", "caBundle": bundle},
-                "rules": [what],
-                "admissionReviewVersions": ["v1"],
-                "sideEffects": "None",
-                "timeoutSeconds": 10,
-            }
-            kube.call("POST", WEBHOOKS, {"metadata": {"name": name}, "webhooks": [webhook]})
-            try:
-                wait_until(lambda: listens(port), "the work webhook listens")
-                yield
-            finally:
-                kube.delete(f"{WEBHOOKS}/{name}")
+    with webhook_server("work webhook", kube, "ocm-work") as port:
+        name = "manifestworkvalidators.admission.work.open-cluster-management.io"
+        what = {
+            "apiGroups": ["work.open-cluster-management.io"],
+            "apiVersions": ["*"],
+            "resources": ["manifestworks"],
+            "operations": ["CREATE", "UPDATE"],
+        }
+        webhook = {
+            "name": name,
+            "failurePolicy": "Fail",
+            "clientConfig": {"url": f"https://127.0.0.1:{port}{WEBHOOK_PATH}", "caBundle": ca_bundle(kube)},
+            "rules": [what],
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "timeoutSeconds": 10,
+        }
+        kube.call("POST", WEBHOOKS, {"metadata": {"name": name}, "webhooks": [webhook]})
+        try:
+            yield
+        finally:
+            kube.delete(f"{WEBHOOKS}/{name}")
 
 
 def listens(port):
