@@ -35,6 +35,7 @@ struct report {
     struct kube_writer writer; /* its queue is NULL without a cluster, as on a standby */
     struct kube_object object;
     uint64_t written_states; /* a hash of all but the times; 0: none, or unknown */
+    unsigned written_era;    /* kube_era() of that */
     mono_ms written_at;
     int64_t recheck_ms; /* until an error that was withheld is reported; INT64_MAX: none was */
 };
@@ -410,6 +411,7 @@ static void report_write(struct agent_kube *k, enum kube_method method)
     };
 
     k->report.written_states = report_hash(k);
+    k->report.written_era = kube_era(k->cluster);
     kube_object_call(&k->report.object, creates ? "create" : "patch", &rq, 0, report_on_written);
 }
 
@@ -420,7 +422,9 @@ static void report_work(void *arg, const char *key)
     struct report *r = &k->report;
     int64_t left = report_times_ms(k) - mono_diff(r->written_at, loop_now(kube_agent_loop(k)));
 
-    if (r->written_states != report_hash(k) || left <= 0) {
+    bool is_known = r->written_era == kube_era(k->cluster);
+
+    if (!is_known || r->written_states != report_hash(k) || left <= 0) {
         report_write(k, KUBE_MERGE_PATCH);
         return;
     }
@@ -628,6 +632,12 @@ static void configmap_on_synced(void *arg)
         configmap_missing(k);
 }
 
+/* The report has gone back in time, too. */
+static void configmap_on_restored(void *arg)
+{
+    report_touch(arg);
+}
+
 static void configmap_on_trouble(void *arg, const char *text)
 {
     struct agent_kube *k = arg;
@@ -694,6 +704,7 @@ struct agent_kube *agent_kube_new(struct agent *a, const struct agent_kube_optio
                                        .on_set = configmap_on_set,
                                        .on_delete = configmap_on_delete,
                                        .on_synced = configmap_on_synced,
+                                       .on_restored = configmap_on_restored,
                                        .on_trouble = configmap_on_trouble,
                                        .arg = k};
 

@@ -32,6 +32,7 @@ struct kube {
     mono_ms read_at;
     char trouble[512]; /* why it could not be read the last time; empty if it could */
     LIST_HEAD(, kube_call) calls;
+    unsigned era;
     struct reach reach;
 };
 
@@ -639,6 +640,26 @@ static void reach_ask(struct timer *t)
     r->call = kube_start(k, &rq, reach_on_asked, k);
 }
 
+/* ---- Whether the store went back in time ---- */
+
+unsigned kube_era(const struct kube *k)
+{
+    return k->era;
+}
+
+void kube_note_restore(struct kube *k, const struct kube_watch *found_by)
+{
+    struct kube_waiter *w;
+
+    k->era++;
+    log_warn("the API server's store went back in time, as after a restore from a backup: listing all "
+             "objects anew",
+             L_STR("kube", k->label));
+    LIST_FOREACH (w, &k->reach.waiters, entry)
+        if (w->on_restore)
+            w->on_restore(w, found_by);
+}
+
 /* ---- The client ---- */
 
 struct kube *kube_new(struct loop *loop, struct http *http, const char *label, const char *kubeconfig)
@@ -649,6 +670,7 @@ struct kube *kube_new(struct loop *loop, struct http *http, const char *label, c
     k->http = http;
     k->label = xstrdup(label);
     k->kubeconfig = kubeconfig ? xstrdup(kubeconfig) : NULL;
+    k->era = 1;
     k->reach.timer.fn = reach_ask;
     k->reach.asked_at = mono_add(loop_now(loop), -ASK_MS - ASK_JITTER_MS);
     credentials_reload(k);

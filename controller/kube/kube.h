@@ -21,6 +21,7 @@ struct kube_queue;
 struct kube_events;
 struct kube_lease;
 struct kube_guard;
+struct kube_object;
 
 enum { KUBE_FAR_MS = 24 * 3600 * 1000 };
 
@@ -141,6 +142,8 @@ enum { KUBE_GRACE_MS = 60 * 1000 }; /* after this an absence is worth reporting 
 /* Who waits for the server's return; embedded in its owner. */
 struct kube_waiter {
     void (*on_return)(struct kube_waiter *w); /* only moves timers, by kube_return_ms() */
+    /* The store went back in time, as found_by has seen; NULL: does not care. Starts no call. */
+    void (*on_restore)(struct kube_waiter *w, const void *found_by);
     LIST_ENTRY(kube_waiter) entry;
 };
 
@@ -153,11 +156,23 @@ void kube_waiter_add(struct kube *k, struct kube_waiter *w);
 /* When to go on after the return: in up to 10 s, since a whole fleet does. */
 int64_t kube_return_ms(void);
 
+/* ---- Whether the store went back in time, as after a restore of etcd from a backup ----
+ *
+ * Its versions begin again at an older one, and what is remembered of later ones is wrong: also of objects
+ * whose version is the same. An era ends with each such restore, and versions of different eras are never
+ * compared. */
+
+/* The number of the era: 1 at the start. */
+unsigned kube_era(const struct kube *k);
+/* A watch has seen it: a new era begins, and all watches list anew. */
+void kube_note_restore(struct kube *k, const struct kube_watch *found_by);
+
 /* ---- Watches: a set of objects, listed page by page and then watched ----
  *
  * A watch keeps only the name and resourceVersion of each object, reports an object once per version, and
  * objects that vanished between two lists as deleted. While the API server is away what is known stays known;
- * the watch continues within 10 s of its return. */
+ * the watch continues within 10 s of its return. After a restore from a backup it lists anew and reports each
+ * object again. */
 
 struct kube_watch_options {
     const struct kube_resource *resource;
@@ -170,7 +185,8 @@ struct kube_watch_options {
     /* All run on the loop, must not free the watch, and may be NULL. */
     void (*on_set)(void *arg, json_t *object); /* borrowed; of a list: without apiVersion and kind */
     void (*on_delete)(void *arg, const char *namespace, const char *name);
-    void (*on_synced)(void *arg);                    /* once: the first list has been reported in full */
+    void (*on_synced)(void *arg);   /* once: the first list has been reported in full */
+    void (*on_restored)(void *arg); /* likewise, each time that the store went back in time */
     void (*on_trouble)(void *arg, const char *text); /* on changes: why there is no news; NULL: works again */
     void *arg;
 };
@@ -188,8 +204,10 @@ const char *kube_watch_trouble(const struct kube_watch *w);
 enum kube_verdict kube_watch_refused(const struct kube_watch *w);
 /* When the last page, event or bookmark came, of which there is one a minute; 0: never. */
 unix_ms kube_watch_heard(const struct kube_watch *w);
-/* Whether every change up to this version has been reported. False for versions that are not numbers. */
-bool kube_watch_passed(const struct kube_watch *w, const char *version);
+/* Whether the first list since the start, or since the store went back in time, is not complete yet. */
+bool kube_watch_is_first_list(const struct kube_watch *w);
+/* Whether every change up to the object's last write has been reported. False if its version is no number. */
+bool kube_watch_passed(const struct kube_watch *w, const struct kube_object *o);
 /* Whether the object exists, e.g. before it is created. */
 bool kube_watch_has(const struct kube_watch *w, const char *namespace, const char *name);
 /* Whether version a is newer than b, by number (KEP-5504); others are newer if they differ. */
@@ -253,13 +271,14 @@ struct kube_object {
     uint64_t sent;    /* the state that the write under way leads to */
     uint64_t written; /* that of the last one; 0: none, or unknown */
     mono_ms written_at;
-    char version[32];  /* resourceVersion after the last write; empty: the answer had none */
-    char watched[32];  /* the newest that the watch has shown */
-    bool vanished;     /* the watch has shown its end during the call */
-    unsigned undone;   /* how often in a row others undid what was written */
-    int64_t wait_ms;   /* because of that; -1: no need */
-    unsigned failures; /* in a row, undone writes among them */
-    char *trouble;     /* why it is not written; NULL when it is */
+    char version[32]; /* resourceVersion after the last write; empty: the answer had none */
+    char watched[32]; /* the newest that the watch has shown */
+    unsigned call_era, version_era, watched_era; /* kube_era() of the call under way and of each of these */
+    bool vanished;                               /* the watch has shown its end during the call */
+    unsigned undone;                             /* how often in a row others undid what was written */
+    int64_t wait_ms;                             /* because of that; -1: no need */
+    unsigned failures;                           /* in a row, undone writes among them */
+    char *trouble;                               /* why it is not written; NULL when it is */
 };
 
 void kube_object_init(struct kube_object *o, struct kube_writer *w, const char *key);
@@ -280,11 +299,13 @@ void kube_object_set_trouble(struct kube_object *o, const char *text);
 
 /* What an object that the watch shows is to the last write. */
 enum kube_seen {
-    KUBE_SEEN_OLD, /* from before it. Only for a while: after a restore versions go back */
+    KUBE_SEEN_OLD, /* from before it. Only for a while: a restore may go unnoticed */
     KUBE_SEEN_OWN, /* the version that it led to */
     KUBE_SEEN_NEW
 };
 
+/* The version after the last write; "" if unknown, or of an earlier era. */
+const char *kube_object_version(const struct kube_object *o);
 enum kube_seen kube_object_see(const struct kube_object *o, const json_t *object);
 /* Takes note of it; NULL: its end. */
 void kube_object_watched(struct kube_object *o, const json_t *object);

@@ -1,5 +1,5 @@
-/* Owns its one call under way, a page of the list or the stream of events, and its timer, which starts the
- * next call. */
+/* Owns its one call under way, a page of the list, a look at the store's version or the stream of events, and
+ * its timer, which starts the next call. All on the loop. */
 #include "controller/kube/kube.h"
 
 #include "exporter/base/map.h"
@@ -11,8 +11,9 @@ enum {
     VERSION_BYTES = 128,
     MIN_RETRY_MS = 1000,
     MAX_RETRY_MS = 60 * 1000,
-    DEFAULT_PAGE = 100, /* a page is a turn of the loop */
-    MAX_PAGES = 10000,  /* of a list: a server that never ends one */
+    FAILURES_TO_LIST = 5, /* consecutive failures after which the list is tried */
+    DEFAULT_PAGE = 100,   /* a page is a turn of the loop */
+    MAX_PAGES = 10000,    /* of a list: a server that never ends one */
     PAGE_BYTES = 16 << 20,
     EVENT_BYTES = 4 << 20,
 };
@@ -24,24 +25,32 @@ struct known {
     char key[];          /* "namespace/name" */
 };
 
+/* What the timer starts. */
+enum watch_step {
+    WATCH_LIST,
+    WATCH_CHECK, /* whether the store is as new as what is known: a list of one object */
+    WATCH_STREAM,
+};
+
 struct kube_watch {
     struct kube *kube;
     struct kube_watch_options o;
     char *field_selector;
-    struct kube_call *call; /* a page of the list, or the stream of events */
+    struct kube_call *call; /* a page of the list, a check, or the stream of events */
+    enum watch_step next;
     struct timer timer;
     struct kube_waiter waiter;
     struct map known;
     char version[VERSION_BYTES]; /* to resume from */
     /* The list */
-    bool need_list;
+    bool is_first;                 /* since the start, or since the store went back */
     char *next_page;               /* continue token; NULL for the first page */
     size_t page, n_pages, n_lists; /* n_lists: begun since the start */
     unsigned list_failures;
     enum kube_verdict refused; /* why the last list failed; KUBE_OK: it did not */
     /* The stream */
-    struct buf line; /* the start of an unfinished one */
-    mono_ms opened;
+    struct buf line;             /* the start of an unfinished one */
+    mono_ms opened, asked_until; /* asked_until: when it ends by itself */
     bool open, has_event;
     unsigned stream_failures;
 
@@ -144,6 +153,18 @@ static void watch_sweep(struct kube_watch *w)
     }
 }
 
+/* Forgets the versions, but not which objects there are: the next list reports each of them anew, and those
+ * that it lacks as deleted. */
+static void watch_forget(struct kube_watch *w)
+{
+    struct known *k;
+
+    for (size_t at = 0; (k = map_next(&w->known, &at));)
+        k->version = "";
+    w->version[0] = '\0';
+    w->is_first = true;
+}
+
 /* Moves the version to resume from forward. False for an invalid version. */
 static bool watch_advance(struct kube_watch *w, const char *version)
 {
@@ -242,6 +263,13 @@ static void watch_list_failed(struct kube_watch *w, const char *why, int64_t ret
 
 static void watch_on_page(void *arg, struct kube_answer *a);
 
+/* After a restore from a backup, versions begin again at an older one. */
+static bool watch_is_ahead_of(const struct kube_watch *w, const char *version)
+{
+    return version_is_number(w->version) && version_is_number(version) &&
+           kube_version_newer(w->version, version);
+}
+
 static void watch_start_list(struct kube_watch *w)
 {
     BUF_AUTO(token, SIZE_MAX);
@@ -260,17 +288,22 @@ static void watch_start_list(struct kube_watch *w)
 
 static void watch_list_complete(struct kube_watch *w, const char *version)
 {
-    w->need_list = false;
+    bool was_first = w->is_first;
+
+    w->next = WATCH_STREAM;
     w->refused = KUBE_OK;
     w->list_failures = 0;
     w->version[0] = '\0';
     (void)watch_advance(w, version);
     watch_sweep(w);
+    w->is_first = false;
     watch_set_trouble(w, NULL);
     if (!w->synced) {
         w->synced = true;
         if (w->o.on_synced)
             w->o.on_synced(w->o.arg);
+    } else if (was_first && w->o.on_restored) {
+        w->o.on_restored(w->o.arg);
     }
     watch_again(w, 0);
 }
@@ -283,6 +316,8 @@ static void watch_list_page(struct kube_watch *w, const json_t *list)
     json_t *item;
     size_t i;
 
+    if (ok && watch_is_ahead_of(w, version))
+        kube_note_restore(w->kube, w); /* which forgets the versions, before the first object is looked at */
     json_array_foreach(kube_list(list, "items", NULL), i, item)
     {
         ok = ok && watch_set(w, item, true);
@@ -341,19 +376,63 @@ static void watch_on_page(void *arg, struct kube_answer *a)
     }
 }
 
+/* ---- The check ----
+ *
+ * A stream from a version that the store, restored from a backup, has not reached yet is opened, but hears
+ * nothing, not even bookmarks, until the store has passed it; and what has changed until then, never. So
+ * before a stream is resumed that has not ended by itself, the version of a list tells whether the store went
+ * back. */
+
+static void watch_on_check(void *arg, struct kube_answer *a)
+{
+    struct kube_watch *w = arg;
+    const char *version = kube_version(a->object);
+
+    w->call = NULL;
+    if (a->verdict == KUBE_RETRY || a->verdict == KUBE_UNAUTHORIZED) {
+        watch_list_failed(w, a->why, a->retry_after_ms);
+        if (w->list_failures >= FAILURES_TO_LIST)
+            w->next = WATCH_LIST;
+        return;
+    }
+    w->next = WATCH_LIST;
+    if (a->verdict == KUBE_OK && watch_is_ahead_of(w, version)) {
+        kube_note_restore(w->kube, w);
+    } else if (a->verdict == KUBE_OK && version_is_number(version) && version_is_number(w->version)) {
+        w->heard = loop_wall(kube_loop(w->kube));
+        w->list_failures = 0;
+        w->next = WATCH_STREAM;
+    }
+    watch_again(w, 0);
+}
+
+static void watch_start_check(struct kube_watch *w)
+{
+    const struct kube_request rq = watch_request(w, "limit=1");
+
+    w->call = kube_start(w->kube, &rq, watch_on_check, w);
+}
+
 /* ---- The stream of events ----
  *
- * It ends cleanly every few minutes and resumes from the last version; an expired version leads to a new
- * list. */
+ * It ends cleanly every few minutes and resumes from the last version. One that ends in another way is
+ * resumed after a check; one that has been silent for so long that it cannot be trusted, or whose version has
+ * expired, leads to a new list. */
 
 enum {
     WATCH_MIN_S = 300,
     WATCH_SPREAD_S = 300,
     WATCH_GRACE_S = 30,
-    IDLE_MS = 150 * 1000, /* bookmarks come every minute */
-    GOOD_MS = 10 * 1000,  /* a stream that lived this long resets the back-off */
-    FAILURES_TO_LIST = 5, /* consecutive failures after which the list is tried */
+    WATCH_EARLY_MS = 5000, /* an end this much before its time is still that of its time */
+    IDLE_MS = 150 * 1000,  /* bookmarks come every minute */
+    GOOD_MS = 10 * 1000,   /* a stream that lived this long resets the back-off */
 };
+
+/* Whether it lived for longer than bookmarks take, and brought nothing. */
+static bool watch_was_silent(const struct kube_watch *w)
+{
+    return w->open && !w->has_event && mono_diff(w->opened, kube_now(w->kube)) >= IDLE_MS;
+}
 
 /* Whether to say why: an expired version, or one broken connection, is no trouble. */
 static bool watch_stream_failed(struct kube_watch *w, enum kube_verdict verdict, int64_t retry_after_ms)
@@ -361,8 +440,10 @@ static bool watch_stream_failed(struct kube_watch *w, enum kube_verdict verdict,
     if (w->open && mono_diff(w->opened, kube_now(w->kube)) >= GOOD_MS)
         w->stream_failures = 0;
     w->stream_failures++;
-    if ((verdict != KUBE_RETRY && verdict != KUBE_UNAUTHORIZED) || w->stream_failures >= FAILURES_TO_LIST)
-        w->need_list = true;
+    w->next = WATCH_CHECK;
+    if ((verdict != KUBE_RETRY && verdict != KUBE_UNAUTHORIZED) || w->stream_failures >= FAILURES_TO_LIST ||
+        watch_was_silent(w))
+        w->next = WATCH_LIST;
     watch_retry(w, w->stream_failures, retry_after_ms);
     return verdict != KUBE_GONE && !(verdict == KUBE_RETRY && w->open && w->stream_failures == 1);
 }
@@ -442,7 +523,13 @@ static void watch_on_end(void *arg, struct kube_answer *a)
     if (a->verdict != KUBE_OK) {
         if (watch_stream_failed(w, a->verdict, a->retry_after_ms))
             watch_set_trouble(w, a->why);
-    } else if (good) {
+        return;
+    }
+    if (watch_was_silent(w))
+        w->next = WATCH_LIST;
+    else if (mono_before(kube_now(w->kube), w->asked_until)) /* as when a server stops */
+        w->next = WATCH_CHECK;
+    if (good) {
         w->stream_failures = 0;
         watch_again(w, (int64_t)rand_below(MIN_RETRY_MS / 2));
     } else {
@@ -467,6 +554,7 @@ static void watch_start_stream(struct kube_watch *w)
     rq.on_data = watch_on_data;
     rq.timeout_ms = (int64_t)(seconds + WATCH_GRACE_S) * 1000;
     rq.idle_timeout_ms = IDLE_MS;
+    w->asked_until = mono_add(kube_now(w->kube), (int64_t)seconds * 1000 - WATCH_EARLY_MS);
     w->call = kube_start(w->kube, &rq, watch_on_end, w);
 }
 
@@ -477,8 +565,17 @@ bool kube_watch_synced(const struct kube_watch *w)
     return w->synced;
 }
 
-bool kube_watch_passed(const struct kube_watch *w, const char *version)
+bool kube_watch_is_first_list(const struct kube_watch *w)
 {
+    return w->is_first;
+}
+
+bool kube_watch_passed(const struct kube_watch *w, const struct kube_object *o)
+{
+    const char *version = kube_object_version(o);
+
+    if (!*version) /* unknown, or of before the store went back */
+        return *o->version && !w->is_first;
     return version_is_number(version) && version_is_number(w->version) &&
            !kube_version_newer(version, w->version);
 }
@@ -514,7 +611,23 @@ static void watch_on_return(struct kube_waiter *waiter)
     if (fresh)
         return;
     w->call = kube_cancel(w->call);
+    if (w->next == WATCH_STREAM)
+        w->next = WATCH_CHECK;
     watch_again(w, kube_return_ms());
+}
+
+/* Another watch has found it, or this one. */
+static void watch_on_restore(struct kube_waiter *waiter, const void *found_by)
+{
+    struct kube_watch *w = CONTAINER_OF(waiter, struct kube_watch, waiter);
+
+    watch_forget(w);
+    if (w == found_by)
+        return;
+    w->call = kube_cancel(w->call);
+    free(TAKE_PTR(w->next_page));
+    w->next = WATCH_LIST;
+    watch_again(w, 0);
 }
 
 static void watch_on_timer(struct timer *t)
@@ -527,10 +640,18 @@ static void watch_on_timer(struct timer *t)
         /* No attempt is made, whose error would say so. */
         if (!w->trouble[0])
             watch_set_stream_trouble(w, "the API server does not answer");
-    } else if (w->need_list) {
+        return;
+    }
+    switch (w->next) {
+    case WATCH_LIST:
         watch_start_list(w);
-    } else {
+        break;
+    case WATCH_CHECK:
+        watch_start_check(w);
+        break;
+    case WATCH_STREAM:
         watch_start_stream(w);
+        break;
     }
 }
 
@@ -544,11 +665,12 @@ struct kube_watch *kube_watch_new(struct kube *k, const struct kube_watch_option
     if (o->name || o->field_selector)
         w->field_selector = xasprintf("%s%s", o->name ? "metadata.name=" : "", o->name ?: o->field_selector);
     w->page = o->page ? o->page : DEFAULT_PAGE;
-    w->need_list = true;
+    w->is_first = true;
     buf_init(&w->line, EVENT_BYTES);
     w->timer.fn = watch_on_timer;
     watch_again(w, 0);
     w->waiter.on_return = watch_on_return;
+    w->waiter.on_restore = watch_on_restore;
     kube_waiter_add(k, &w->waiter);
     return w;
 }

@@ -306,9 +306,11 @@ void kube_object_fail(struct kube_object *o, const struct kube_answer *a)
 static void object_take_write(struct kube_object *o, const json_t *object)
 {
     mono_ms now = kube_now(o->writer->kube);
-    bool undone = o->sent == o->written && mono_diff(o->written_at, now) < SAME_MS;
+    bool was_restored = o->version_era != o->call_era; /* nobody has undone it */
+    bool undone = !was_restored && o->sent == o->written && mono_diff(o->written_at, now) < SAME_MS;
 
     (void)snprintf(o->version, sizeof(o->version), "%s", kube_version(object));
+    o->version_era = o->call_era;
     if (!*o->version)
         return;
     o->undone = undone ? o->undone + 1 : 0;
@@ -341,6 +343,7 @@ void kube_object_call(struct kube_object *o, const char *operation, const struct
 
     request.query = writes ? o->writer->query : rq->query;
     o->operation = operation;
+    o->call_era = kube_era(o->writer->kube);
     o->sent = state;
     o->done = done;
     o->wait_ms = -1;
@@ -351,15 +354,20 @@ void kube_object_call(struct kube_object *o, const char *operation, const struct
     o->call = kube_start(o->writer->kube, &request, object_on_answer, o);
 }
 
+const char *kube_object_version(const struct kube_object *o)
+{
+    return o->version_era == kube_era(o->writer->kube) ? o->version : "";
+}
+
 enum kube_seen kube_object_see(const struct kube_object *o, const json_t *object)
 {
-    const char *version = kube_version(object);
+    const char *version = kube_version(object), *written = kube_object_version(o);
 
-    if (!*o->version)
+    if (!*written)
         return KUBE_SEEN_NEW;
-    if (strcmp(version, o->version) == 0)
+    if (strcmp(version, written) == 0)
         return KUBE_SEEN_OWN;
-    return kube_version_newer(o->version, version) &&
+    return kube_version_newer(written, version) &&
                    mono_diff(o->written_at, kube_now(o->writer->kube)) < OLD_MS
                ? KUBE_SEEN_OLD
                : KUBE_SEEN_NEW;
@@ -369,11 +377,16 @@ void kube_object_watched(struct kube_object *o, const json_t *object)
 {
     o->vanished = !object && o->call;
     (void)snprintf(o->watched, sizeof(o->watched), "%s", kube_version(object));
+    o->watched_era = kube_era(o->writer->kube);
 }
 
 bool kube_object_is_overtaken(const struct kube_object *o)
 {
-    return o->vanished || (*o->watched && *o->version && kube_version_newer(o->watched, o->version));
+    if (o->vanished || !*o->watched || !*o->version)
+        return o->vanished;
+    if (o->watched_era != o->version_era)
+        return o->watched_era > o->version_era;
+    return kube_version_newer(o->watched, o->version);
 }
 
 /* ---- Events, in a queue whose keys are the events themselves, as JSON ---- */

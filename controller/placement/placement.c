@@ -391,14 +391,15 @@ static void placement_enqueue_all(struct placement *p)
 
 /* ---- State on the hub ---- */
 
-/* Only objects of the first list can be left over from before a restart. Later ones with this agent's name
- * come from another replica, which may already know a scorer that this one does not. */
+/* Only objects of the first list can be left over from before a restart, or be back after a restore from a
+ * backup. Later ones with this agent's name come from another replica, which may already know a scorer that
+ * this one does not. */
 static void placement_on_set(void *arg, json_t *object)
 {
     struct placement *p = arg;
     struct slot *s = placement_find(p, kube_name(object));
 
-    if (!object_is_ours(object, p->o.owner) || (!s && kube_watch_synced(p->watch)))
+    if (!object_is_ours(object, p->o.owner) || (!s && !kube_watch_is_first_list(p->watch)))
         return;
     if (!s)
         s = placement_add_slot(p, kube_name(object));
@@ -435,6 +436,16 @@ static void placement_on_delete(void *arg, const char *namespace, const char *na
     s->overwritten |= s->written;
     s->exists = s->written = false;
     placement_enqueue(p, s);
+}
+
+/* After a restore from a backup: no watch tells of the end of what it has never shown. */
+static void placement_on_restored(void *arg)
+{
+    struct placement *p = arg;
+
+    for (size_t i = 0; i < p->n; i++)
+        if (p->slots[i]->exists && !kube_watch_has(p->watch, p->o.cluster_name, p->slots[i]->object))
+            placement_on_delete(p, p->o.cluster_name, p->slots[i]->object);
 }
 
 static void placement_begin_writes(struct placement *p)
@@ -490,6 +501,7 @@ struct placement *placement_new(const struct placement_options *o)
         .on_set = placement_on_set,
         .on_delete = placement_on_delete,
         .on_synced = placement_on_synced,
+        .on_restored = placement_on_restored,
         .on_trouble = placement_on_trouble,
         .arg = p,
     };

@@ -72,6 +72,7 @@ struct policy_watcher {
     struct timer timer;  /* when to decide again without an event */
     struct map policies; /* of struct policy */
     json_t *claim;       /* as it was last seen or written; NULL: there is none */
+    unsigned claim_era;  /* kube_era() of its version */
 
     /* A run: all enabled policies are compliant without a break. */
     bool has_run, is_broken; /* is_broken: there was a break since the last decision */
@@ -157,6 +158,16 @@ static unix_ms policy_edited_at(const json_t *object)
     return last;
 }
 
+/* With the content of the spec: after a restore from a backup, another one may have the same generation. */
+static uint64_t policy_identity(const json_t *object, int64_t generation)
+{
+    CLEANUP(cleanup_free)
+    char *spec = json_dumps(kube_get(object, "spec", NULL), JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+    uint64_t identity = hash_bytes(str_of(kube_uid(object)));
+
+    return hash_chain(hash_chain_u64(identity, (uint64_t)generation), str_of(spec));
+}
+
 static void policy_read(struct policy *ret, const json_t *object)
 {
     json_t *details = kube_list(object, "status", "details", NULL), *one;
@@ -165,8 +176,7 @@ static void policy_read(struct policy *ret, const json_t *object)
 
     (void)kube_int(object, &generation, "metadata", "generation", NULL);
     *ret = (struct policy){.state = policy_read_state(object),
-                           .identity =
-                               hash_chain_u64(hash_bytes(str_of(kube_uid(object))), (uint64_t)generation),
+                           .identity = policy_identity(object, generation),
                            .edited_at = policy_edited_at(object)};
     ret->since = ret->edited_at;
     json_array_foreach(details, i, one)
@@ -231,13 +241,16 @@ static void claim_set(struct policy_watcher *w, json_t *object)
 {
     json_decref(w->claim);
     w->claim = json_incref(object);
+    w->claim_era = kube_era(w->o.kube);
     claim_show(w);
 }
 
 /* False for an object older than what is known. */
 static bool claim_take(struct policy_watcher *w, json_t *object)
 {
-    if (w->claim && !kube_version_newer(kube_version(object), kube_version(w->claim)))
+    bool same_era = w->claim_era == kube_era(w->o.kube);
+
+    if (w->claim && same_era && !kube_version_newer(kube_version(object), kube_version(w->claim)))
         return false;
     claim_set(w, object);
     return true;

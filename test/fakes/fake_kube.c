@@ -136,6 +136,11 @@ void fake_kube_list(struct fake_kube *f, const char *version, const char *next_p
     fake_push(f->server, (struct fake_answer){.headers = "Content-Type: application/json\r\n", .body = body});
 }
 
+void fake_kube_check(struct fake_kube *f, const char *version)
+{
+    fake_kube_list(f, version, NULL, "");
+}
+
 void fake_kube_watch(struct fake_kube *f, enum fake_watch_end end, const char *lines)
 {
     static const char head[] =

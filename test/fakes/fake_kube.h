@@ -55,6 +55,8 @@ const char *fake_kube_bookmark(struct fake_kube *f, const char *version);
 
 /* A list, or one page of it with a continue token; items are objects separated by commas. */
 void fake_kube_list(struct fake_kube *f, const char *version, const char *next_page, const char *items);
+/* The list of one object that a watch asks for before it resumes. */
+void fake_kube_check(struct fake_kube *f, const char *version);
 void fake_kube_watch(struct fake_kube *f, enum fake_watch_end end, const char *lines);
 /* A Status object. */
 void fake_kube_status(struct fake_kube *f, int code, const char *reason, const char *message);

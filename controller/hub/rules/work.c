@@ -109,13 +109,14 @@ static bool has_frame(const json_t *object, const json_t *frame)
            (!scrape || strcmp(cstr(json_string_value(scrape)), "Watch") == 0) && json_covers(object, frame);
 }
 
-/* Whether it has the status for this generation or later. No observedGeneration counts as `otherwise`. */
+/* Whether it has the status for this generation. No observedGeneration counts as `otherwise`. A later one is
+ * of before a restore from a backup. */
 static bool is_current(const json_t *c, const char *status, int64_t generation, int64_t otherwise)
 {
     int64_t observed = otherwise;
 
     (void)kube_int(c, &observed, "observedGeneration", NULL);
-    return kube_condition_is(c, status) && observed >= generation;
+    return kube_condition_is(c, status) && observed == generation;
 }
 
 /* The status of the ConfigMap of that name. */

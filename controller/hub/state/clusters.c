@@ -358,7 +358,7 @@ void hub_clusters_review(struct hub *h)
         c->leaving |= cluster_has_left(h, c);
     /* If the watch lists anew after a work's creation and deletion, nobody tells of its end. */
     for (size_t at = 0; (c = map_next(&h->clusters, &at));)
-        if (c->work.exists && !c->write.call && kube_watch_passed(w, c->write.version) &&
+        if (c->work.exists && !c->write.call && kube_watch_passed(w, &c->write) &&
             !kube_watch_has(w, c->name, WORK_NAME)) {
             work_gone(h, c);
             at = 0; /* the map may have changed */

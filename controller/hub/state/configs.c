@@ -39,7 +39,7 @@ static void config_set_used(struct hub *h, json_t *object)
         hub_schedule_plan(h);
         return;
     }
-    changed = !c->object || object_generation(c->object) != object_generation(object) ||
+    changed = !c->object || !object_has_same_spec(c->object, object) ||
               object_is_deleting(c->object) != object_is_deleting(object);
     json_decref(c->object);
     c->object = json_incref(object);

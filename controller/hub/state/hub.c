@@ -49,6 +49,15 @@ static void watch_on_synced(void *arg)
     hub_update_active(w->hub);
 }
 
+/* What is gone without a word is found by the plan. */
+static void watch_on_restored(void *arg)
+{
+    const struct hub_watch *w = arg;
+
+    hub_schedule_plan(w->hub);
+    hub_schedule_tally(w->hub);
+}
+
 static void watch_on_trouble(void *arg, const char *text)
 {
     const struct hub_watch *w = arg;
@@ -80,6 +89,7 @@ static void watches_new(struct hub *h)
         o.on_set = watch_on_set;
         o.on_delete = watch_on_delete;
         o.on_synced = watch_on_synced;
+        o.on_restored = watch_on_restored;
         o.on_trouble = watch_on_trouble;
         o.arg = &h->watches[i];
         h->watches[i].watch = kube_watch_new(h->o.kube, &o);

@@ -217,7 +217,7 @@ void hub_scorer_seen(struct hub *h, const char *name, json_t *object)
     }
     if (gone)
         return;
-    changed = !s || object_generation(s->object) != object_generation(object);
+    changed = !s || !object_has_same_spec(s->object, object);
     if (!s)
         s = scorer_add(h, object);
     json_decref(s->object);

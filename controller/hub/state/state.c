@@ -80,6 +80,12 @@ bool object_has_finalizer(const json_t *object, const char *finalizer)
     return kube_list_has(kube_list(object, "metadata", "finalizers", NULL), finalizer);
 }
 
+bool object_has_same_spec(const json_t *a, const json_t *b)
+{
+    return object_generation(a) == object_generation(b) &&
+           json_equal(kube_get(a, "spec", NULL), kube_get(b, "spec", NULL));
+}
+
 int64_t object_generation(const json_t *object)
 {
     int64_t n = 0;

@@ -265,6 +265,8 @@ const char *hub_watch_trouble(const struct hub *h, size_t kind);
 
 bool object_is_deleting(const json_t *object);
 bool object_has_finalizer(const json_t *object, const char *finalizer);
+/* By content, too: after a restore from a backup, another spec may have the same generation. */
+bool object_has_same_spec(const json_t *a, const json_t *b);
 /* metadata.generation; 0 without. */
 int64_t object_generation(const json_t *object);
 /* Whether the DynamicScoringConfig exists and is not being deleted. */

@@ -90,6 +90,17 @@ class Kube:
     def resume(self):
         self.script("resume")
 
+    def back_up(self):
+        self.pause()
+        self.script("backup")
+        self.resume()
+
+    def restore(self):
+        """Everything is as it was at the backup, resourceVersions included."""
+        self.pause()
+        self.script("restore")
+        self.resume()
+
     def text(self, method, path, body=None, content_type="application/json"):
         text = None if body is None else json.dumps(body)
         answer, data = self.exchange(method, "/" + path, text, {"Content-Type": content_type} if text else {})

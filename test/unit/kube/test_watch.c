@@ -152,17 +152,20 @@ static void resumes_after_a_clean_end(void **state)
 
     fake_kube_list(f, "10", NULL, "");
     fake_kube_watch(f, FAKE_WATCH_ENDS, set(t, "a", "11"));
+    fake_kube_check(f, "11");
     fake_kube_watch(f, FAKE_WATCH_ENDS, fake_kube_bookmark(f, "15"));
+    fake_kube_check(f, "16");
     fake_kube_watch(f, FAKE_WATCH_STAYS, set(t, "b", "16"));
     begin(t);
     expect(t, 2, "synced +ns/a@11 ");
     fake_kube_advance(f, 500);
-    fake_kube_requests(f, 3);
-    assert_watches_from(t, 2, "11");
+    fake_kube_requests(f, 4);
+    assert_checks(t, 2);
+    assert_watches_from(t, 3, "11");
     fake_kube_idle(f);
     fake_kube_advance(f, 500);
     expect(t, 1, "+ns/b@16 ");
-    assert_watches_from(t, 3, "15");
+    assert_watches_from(t, 5, "15");
 }
 
 /* What is older than what is known does not come through, nor does what is the same. */
@@ -177,11 +180,12 @@ static void ignores_events_that_are_not_newer(void **state)
                                    set(t, "a", "100"), fake_kube_event(f, "DELETED", obj(t, "a", "98")),
                                    set(t, "a", "101"), fake_kube_bookmark(f, "50"),
                                    fake_kube_event(f, "DELETED", obj(t, "x", "102"))));
+    fake_kube_check(f, "102");
     fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "103"));
     begin(t);
     expect(t, 4, "+ns/a@9 synced +ns/a@100 +ns/a@101 ");
     fake_kube_advance(f, 500);
-    assert_watches_from(t, 2, "102");
+    assert_watches_from(t, 3, "102");
 }
 
 static void compares_versions(void **state)
@@ -215,6 +219,7 @@ static void watches_on_with_a_rotated_token(void **state)
     fake_kube_list(f, "10", NULL, "");
     fake_kube_watch(f, FAKE_WATCH_ENDS, set(t, "a", "11"));
     fake_kube_status(f, 401, "Unauthorized", "Unauthorized");
+    fake_kube_check(f, "12");
     fake_kube_watch(f, FAKE_WATCH_STAYS, set(t, "b", "12"));
     begin(t);
     expect(t, 2, "synced +ns/a@11 ");
@@ -223,7 +228,7 @@ static void watches_on_with_a_rotated_token(void **state)
     expect(t, 1, "+ns/b@12 ");
     assert_true(fake_header(fake_request(f->server, 3), "Authorization", value, sizeof(value)));
     assert_string_equal(value, "Bearer second");
-    assert_watches_from(t, 3, "11");
+    assert_watches_from(t, 4, "11");
 }
 
 /* A reader that is slower than its server: what has come is bounded, and nothing is lost. */
@@ -244,12 +249,13 @@ static void keeps_up_with_many_events_in_bounded_memory(void **state)
     assert_int_equal(buf_putc(&lines, '\0'), 0);
     fake_kube_list(f, "10", NULL, "");
     fake_kube_watch(f, FAKE_WATCH_ENDS, lines.p);
+    fake_kube_check(f, "15999");
     begin(t);
     fake_kube_turn(f, &t->n, EVENTS + 1);
     fake_kube_settle(f);
     assert_int_equal(t->troubles, 0);
     fake_kube_advance(f, 1000);
-    assert_watches_from(t, 2, "15999");
+    assert_watches_from(t, 3, "15999");
 }
 
 int main(void)

@@ -55,6 +55,11 @@ static inline void on_synced(void *arg)
     note(t, "synced");
 }
 
+static inline void on_restored(void *arg)
+{
+    note(arg, "restored");
+}
+
 static inline void on_trouble(void *arg, const char *text)
 {
     struct told *t = arg;
@@ -89,6 +94,7 @@ static inline struct kube_watch_options options(struct told *t)
                                        .on_set = on_set,
                                        .on_delete = on_delete,
                                        .on_synced = on_synced,
+                                       .on_restored = on_restored,
                                        .on_trouble = on_trouble,
                                        .arg = t};
 }
@@ -146,6 +152,13 @@ static inline void assert_lists(struct told *t, size_t i)
 {
     fake_kube_requests(t->f, i + 1);
     assert_string_equal(fake_kube_asked(t->f, i), "GET /api/v1/namespaces/ns/configmaps?limit=100");
+}
+
+/* The ith request looks whether the store is as new as what the watch knows. */
+static inline void assert_checks(struct told *t, size_t i)
+{
+    fake_kube_requests(t->f, i + 1);
+    assert_string_equal(fake_kube_asked(t->f, i), "GET /api/v1/namespaces/ns/configmaps?limit=1");
 }
 
 /* So many seconds, in each of which all calls come to their end. */

@@ -254,7 +254,7 @@ static void reads_conditions_of_the_current_generation(void **state)
         {"{}", false, ""},
         {"[]", false, ""},
         {CONDITIONS(APPLIED("True", 2, "done")) "]}}", true, ""},
-        {CONDITIONS(APPLIED("True", 3, "done")) "]}}", true, ""},
+        {CONDITIONS(APPLIED("True", 3, "done")) "]}}", false, ""}, /* of before a restore */
         {CONDITIONS(APPLIED("True", 1, "done")) "]}}", false, ""},
         {CONDITIONS("{\"type\":\"Applied\",\"status\":\"True\"}") "]}}", false, ""},
         {CONDITIONS(

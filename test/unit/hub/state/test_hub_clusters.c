@@ -1,6 +1,7 @@
 /* ManifestWorks when answers and watch events arrive in any order, and with other writers. */
 #include "controller/hub/rules/rules.h"
 #include "controller/hub/state/state.h"
+#include "controller/kube/kube.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
@@ -177,6 +178,28 @@ static void ignores_events_older_than_the_answer(void **state)
     assert_true(cluster(w, "c1")->behind);
 }
 
+/* The store is back at a version of before the last write. */
+static void believes_the_watch_after_a_restore(void **state)
+{
+    struct world *w = *state;
+    const char *body = settle_one(w);
+
+    answer_slowly(w, with_version(w, body, "50"));
+    show_work(w, "{\"metadata\":{\"resourceVersion\":\"6\"},\"spec\":{}}", "c1");
+    wait_call(w, "c1", true);
+    wait_call(w, "c1", false);
+    show_work(w, "{\"metadata\":{\"resourceVersion\":\"40\"},\"spec\":{}}", "c1");
+    assert_false(cluster(w, "c1")->behind);
+    kube_note_restore(w->f->kube, NULL);
+    show_work(w, "{\"metadata\":{\"resourceVersion\":\"40\"},\"spec\":{}}", "c1");
+    assert_true(cluster(w, "c1")->behind);
+    answer_slowly(w, with_version(w, body, "41"));
+    wait_call(w, "c1", true);
+    wait_call(w, "c1", false);
+    assert_int_equal(cluster(w, "c1")->write.undone, 0); /* nobody has undone it */
+    assert_false(cluster(w, "c1")->behind);
+}
+
 static void backs_off_when_another_writer_undoes_writes(void **state)
 {
     struct world *w = *state;
@@ -298,6 +321,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(ignores_an_answer_older_than_a_change, setup, teardown),
         cmocka_unit_test_setup_teardown(ignores_events_of_the_previous_write, setup, teardown),
         cmocka_unit_test_setup_teardown(ignores_events_older_than_the_answer, setup, teardown),
+        cmocka_unit_test_setup_teardown(believes_the_watch_after_a_restore, setup, teardown),
         cmocka_unit_test_setup_teardown(backs_off_when_another_writer_undoes_writes, setup, teardown),
         cmocka_unit_test_setup_teardown(leaves_no_work_of_a_cluster_that_leaves_during_its_creation, setup,
                                         teardown),

@@ -38,6 +38,21 @@ static const struct fake_request *status_patch(struct world *w, const char *of, 
     return NULL;
 }
 
+/* As after a restore from a backup and an edit. */
+static void reads_another_spec_of_the_same_generation(void **state)
+{
+    static const char spec[] = "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":4},\"spec\":{"
+                               "\"configURL\":\"http://scorer.invalid/config\",\"healthCheck\":\"None\","
+                               "\"source\":{\"type\":\"None\"},\"scoring\":{\"params\":{\"name\":\"score\","
+                               "\"interval\":%u}}}}";
+    struct world *w = *state;
+
+    for (unsigned interval = 60; interval <= 90; interval += 30) {
+        show(w, hub_scorer_seen, fake_kube_text(w->f, spec, interval));
+        assert_int_equal(hub_scorer_find(w->hub, "s")->effective.interval_ms, interval * 1000);
+    }
+}
+
 /* A standby starts from what the leader wrote. */
 static void takes_over_health_from_statuses(void **state)
 {
@@ -271,6 +286,7 @@ static void forgets_writes_from_before_another_leader(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(reads_another_spec_of_the_same_generation, setup, teardown),
         cmocka_unit_test_setup_teardown(takes_over_health_from_statuses, setup, teardown),
         cmocka_unit_test_setup_teardown(distributes_what_it_does_not_check, setup, teardown),
         cmocka_unit_test_setup_teardown(sends_own_fields_only_once_config_has_failed, setup, teardown),
