@@ -86,11 +86,12 @@ static int take(struct ingest *in, const char *path)
     char why[DECODE_WHY_BYTES] = "";
     struct ingest_outcome outcome;
     BUF_AUTO(request, MAX_BYTES);
+    size_t fields;
     int r = read_request(path, &request, why);
 
-    r = r ?: decode_check(buf_str(&request), why);
+    r = r ?: decode_check(buf_str(&request), &fields, why);
     if (r == 0)
-        ingest_request(in, buf_str(&request), &outcome);
+        ingest_request(in, buf_str(&request), UINT64_MAX, &outcome);
     for (unsigned i = STORE_OK + 1; i < OTLP_RESULTS && r == 0; i++)
         if (outcome.results[i])
             (void)fprintf(stderr, "rejected: %s %llu\n", otlp_result_word(i),

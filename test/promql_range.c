@@ -91,10 +91,11 @@ static void store(struct all *all, struct series *s)
         check(buf_put_str(&labels, s->labels[i].name) == 0 && buf_putc(&labels, LABEL_END) == 0 &&
                   buf_put_str(&labels, s->labels[i].value) == 0 && buf_putc(&labels, LABEL_END) == 0,
               "too many labels");
-    store_lock(all->store);
     check(store_enter(all->store, buf_str(&labels), all->n, &x) == STORE_OK, "series refused");
+    store_lock(all->store);
     for (size_t i = 0; i < s->n; i++)
         check(store_append(all->store, x, s->samples[i].t, s->samples[i].v) == STORE_OK, "samples refused");
+    store_release(all->store, x);
     store_unlock(all->store);
 }
 

@@ -79,11 +79,13 @@ static int check_message(struct check *c, struct str body, const ProtobufCMessag
     return r == 0 && body.n != 0 ? check_fail(c, body.p, "malformed", "field") : r;
 }
 
-int decode_check(struct str body, char why[DECODE_WHY_BYTES])
+int decode_check(struct str body, size_t *ret_fields, char why[DECODE_WHY_BYTES])
 {
     struct check c = {.begin = body.p, .why = why};
+    int r = check_message(&c, body, &otlp__request__descriptor, 1);
 
-    return check_message(&c, body, &otlp__request__descriptor, 1);
+    *ret_fields = c.fields;
+    return r;
 }
 
 /* ---- JSON. After the first error nothing more is read or written ---- */

@@ -10,8 +10,9 @@ enum { DECODE_WHY_BYTES = 160 };
 
 /* Whether `body` is a valid request, with all that it holds: lengths that fit, types as in the schema, and
  * at most 64 levels. Readers need not look for errors then. -EBADMSG; -EFBIG: more than 4,000,000 fields.
- * `why` says what is wrong; strings may be ill-formed UTF-8. */
-MUST_USE int decode_check(struct str body, char why[DECODE_WHY_BYTES]);
+ * `why` says what is wrong; strings may be ill-formed UTF-8. *ret_fields is set in any case: how many were
+ * read. */
+MUST_USE int decode_check(struct str body, size_t *ret_fields, char why[DECODE_WHY_BYTES]);
 /* Appends a message in JSON to `into` as protobuf: field names in lowerCamelCase, integers as numbers or
  * strings, bytes in base64; unknown fields are ignored. -EBADMSG, -EFBIG; no `why` if `into` is full. */
 MUST_USE int decode_json(struct str json, const ProtobufCMessageDescriptor *m, struct buf *into,

@@ -1,22 +1,30 @@
-/* Walks through a request: resources, metrics, points. The first point of a series builds its labels; each
- * later one finds the series by the hash of the bytes that name it, without an allocation. */
+/* Walks through a request: resources, metrics, points. A point finds its series by the hash of the bytes that
+ * name them, without an allocation. Only for one that is new, labels are made: what belongs to the resource,
+ * the metric or the point once for each of these, and never while the store's lock is held. */
 #include "exporter/otlp/receiver.h"
 
 #include "exporter/base/buf.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/map.h"
 #include "exporter/base/text.h"
 #include "exporter/otlp/decode.h"
+#include "exporter/otlp/labels.h"
 #include "exporter/otlp/series.h"
 
 #include <math.h>
 #include <stdio.h>
 
 enum {
-    SERIES_MAX_LABELS = 128,
-    MAX_BUCKETS = 396, /* or quantiles, of a point: all are stored while the lock is held */
+    MAX_BUCKETS = 396,             /* or quantiles, of a point */
+    MAX_SAMPLES = MAX_BUCKETS + 2, /* and count and sum; the last bucket is not among the bounds */
     NS_PER_MS = 1000000,
     WRITER_SILENT_MS = 5 * 60 * 1000,
-    LABELS_BYTES = 4 << 10,
+    PROMOTED_BYTES = 1 << 10,
+    REFUSALS = 1 << 16,
+    /* What a request costs is the size of an ordinary one: of this many bytes for each sample, and a byte for
+     * so many bytes of labels of new series. */
+    SAMPLE_BYTES = 16,
+    LABELS_PER_BYTE = 32,
 };
 
 /* Field numbers. */
@@ -35,14 +43,13 @@ enum { QUANTILE_QUANTILE = 1, QUANTILE_VALUE = 2 };
 enum { TEMPORALITY_DELTA = 1, TEMPORALITY_CUMULATIVE = 2 };
 enum { FLAG_NO_RECORDED_VALUE = 1 };
 
-/* The last field of each number, as protobuf wants it; all zero without one. */
+/* The last field of each number, as protobuf wants it. Those without one stay as they are: zero. */
 enum { WIRE_NUMBERS = 12 /* the largest number that is read this way, and 1 */ };
 
 static void wire_read(struct str message, struct wire_field last[WIRE_NUMBERS])
 {
     struct wire_field f;
 
-    memset(last, 0, WIRE_NUMBERS * sizeof(*last));
     while (wire_next(&message, &f))
         if (f.number < WIRE_NUMBERS)
             last[f.number] = f;
@@ -54,12 +61,28 @@ struct numbers {
     size_t n;
 };
 
+/* A sample of a point; `bound` is that of a bucket or quantile. */
+enum part { PART_VALUE, PART_COUNT, PART_SUM, PART_BUCKET, PART_QUANTILE };
+
+struct part_sample {
+    enum part part;
+    double bound, value;
+    uint64_t hash;         /* of the series */
+    struct series *series; /* while the point is stored; held */
+};
+
 /* Made anew for each point, from zero: a member that a kind of metric does not set is empty. */
 struct point {
     struct str message;
     struct wire_field last[WIRE_NUMBERS];
-    uint64_t attributes_hash, time_ns, start_ns;
+    uint64_t hash; /* of the metric and the attributes */
+    uint64_t time_ns, start_ns;
+    int64_t ms;                    /* time_ns in milliseconds */
+    bool is_absent;                /* NoRecordedValue */
     struct numbers counts, bounds; /* of a histogram's buckets */
+    struct part_sample *samples;   /* in the ingest's room */
+    size_t n_samples;
+    bool has_labels; /* the ingest's labels are its own */
 };
 
 /* What a kind of metric has: its field of the metric, and fields of its points. */
@@ -76,32 +99,61 @@ static const struct {
     [OTLP_SUMMARY] = {METRIC_SUMMARY, false, SUMMARY_ATTRIBUTES, SUMMARY_FLAGS},
 };
 
-/* A label set that is being made. */
-struct labels {
-    struct series_label list[SERIES_MAX_LABELS + 1]; /* with room for the first that is too many */
-    size_t n;
-    bool is_bad;        /* too many, too long, or not UTF-8 */
-    struct arena arena; /* of the strings */
-    struct buf text;    /* being written */
+/* A resource attribute that series get as a label. */
+struct promoted {
+    struct str attribute, label;
+};
+
+/* The first ones make up job and instance instead. */
+enum { SERVICE_NAME, SERVICE_NAMESPACE, SERVICE_INSTANCE, IDENTITY };
+
+/* Made anew for each resource. Its labels are made once, for the first of its series that is new. */
+struct resource {
+    struct str message;
+    uint64_t hash, time_ns; /* time_ns: of its latest point; 0: none */
+    bool has_labels;
+    struct str job, instance; /* their p is NULL without one */
+};
+
+/* Made anew for each metric; its name as well is made for the first series that is new. */
+struct metric {
+    struct str name, unit;
+    enum otlp_type type;
+    uint64_t temporality;
+    uint64_t hash; /* of resource, name, unit and type */
+    bool has_text;
+};
+
+/* A series that was refused, so that it costs nothing again: its labels are not made as long as nothing
+ * has changed. */
+struct refusal {
+    uint64_t hash;
+    uint64_t version; /* of the store; nothing changes what bad labels are */
+    unsigned result;  /* STORE_OK: none */
 };
 
 struct ingest {
     struct store *store;
     const struct clock *clock;
-    struct otlp_promotion promotion;
+    struct promoted *promoted; /* the first IDENTITY ones have no label of their own */
+    size_t n_promoted;
+    struct arena arena;       /* of their names */
+    struct refusal *refusals; /* by hash; NULL without any */
     int64_t now_ms;
-    struct labels labels; /* of the series being created */
     /* What is being read */
-    struct str resource;
-    uint64_t resource_hash, resource_time_ns;
-    struct {
-        struct str name, unit;
-        enum otlp_type type;
-        uint64_t temporality;
-        uint64_t hash; /* of resource, name, unit and type */
-    } metric;
+    struct resource resource;
+    struct metric metric;
     /* Room for the numbers of the point being read, which alone knows how many there are. */
     uint64_t counts[MAX_BUCKETS], bounds[MAX_BUCKETS];
+    struct part_sample samples[MAX_SAMPLES];
+    /* Texts, valid where the resource, metric or point says that it has them */
+    struct labels resource_labels, labels; /* labels: of a point, or of target_info */
+    struct str *promoted_values;           /* of the resource; p is NULL without one */
+    struct buf metric_text;
+    struct buf series_text;
+    /* Costs of the request so far */
+    uint64_t samples_read, labels_written, max_cost;
+    size_t locked_samples; /* since the lock was taken */
     struct ingest_outcome *outcome;
 };
 
@@ -121,16 +173,52 @@ WORD_TABLE(otlp_result_word, unsigned, OTLP_RESULTS,
                [OTLP_UNSUPPORTED] = "unsupported",
            });
 
+/* ---- Life ---- */
+
+static void ingest_promote(struct ingest *in, struct str attribute, struct str label)
+{
+    in->promoted = xreallocarray(in->promoted, in->n_promoted + 1, sizeof(*in->promoted));
+    in->promoted[in->n_promoted++] = (struct promoted){attribute, label};
+}
+
+/* The names of the flag, each under its translated name. */
+static void ingest_promote_names(struct ingest *in, struct str names)
+{
+    while (names.n) {
+        struct str name = str_trim(str_take(&names, ','));
+        BUF_AUTO(label, SIZE_MAX);
+
+        put_label_name(&label, name);
+        ingest_promote(in, name, (struct str){arena_text(&in->arena, buf_str(&label)), label.n});
+    }
+}
+
 struct ingest *ingest_new(struct store *store, const struct clock *clock,
                           const struct otlp_promotion *promotion)
 {
+    static const struct promoted identity[IDENTITY] = {
+        [SERVICE_NAME] = {STR("service.name"), STR("")},
+        [SERVICE_NAMESPACE] = {STR("service.namespace"), STR("")},
+        [SERVICE_INSTANCE] = {STR("service.instance.id"), STR("")}};
+    static const struct promoted k8s[] = {{STR("k8s.node.name"), STR("node")},
+                                          {STR("k8s.namespace.name"), STR("namespace")},
+                                          {STR("k8s.pod.name"), STR("pod")},
+                                          {STR("k8s.container.name"), STR("container")}};
     struct ingest *in = xcalloc(1, sizeof(*in));
 
     in->store = store;
     in->clock = clock;
-    in->promotion = *promotion;
-    in->labels.arena.chunk_bytes = LABELS_BYTES;
-    in->labels.text.max = SIZE_MAX;
+    in->arena.chunk_bytes = PROMOTED_BYTES;
+    in->metric_text.max = SIZE_MAX;
+    in->series_text.max = SIZE_MAX;
+    labels_init(&in->resource_labels, &in->labels_written);
+    labels_init(&in->labels, &in->labels_written);
+    for (size_t i = 0; i < IDENTITY; i++)
+        ingest_promote(in, identity[i].attribute, identity[i].label);
+    for (size_t i = 0; i < ARRAY_SIZE(k8s) && promotion->k8s; i++)
+        ingest_promote(in, k8s[i].attribute, k8s[i].label);
+    ingest_promote_names(in, promotion->names);
+    in->promoted_values = xcalloc(in->n_promoted, sizeof(*in->promoted_values));
     return in;
 }
 
@@ -138,57 +226,19 @@ struct ingest *ingest_free(struct ingest *in)
 {
     if (!in)
         return NULL;
-    arena_done(&in->labels.arena);
-    buf_done(&in->labels.text);
+    labels_done(&in->resource_labels);
+    labels_done(&in->labels);
+    buf_done(&in->metric_text);
+    buf_done(&in->series_text);
+    arena_done(&in->arena);
+    free(in->promoted);
+    free(in->promoted_values);
+    free(in->refusals);
     free(in);
     return NULL;
 }
 
 /* ---- Labels ---- */
-
-/* Moves the text into the arena, and empties it. */
-static struct str labels_keep(struct labels *l)
-{
-    struct str kept = {arena_text(&l->arena, buf_str(&l->text)), l->text.n};
-
-    l->is_bad |= kept.n > SERIES_MAX_LABEL_BYTES || utf8_valid_prefix(kept) < kept.n;
-    l->text.n = 0;
-    return kept;
-}
-
-/* The text of an attribute's value, or its name as that of a label; empty if it is too long. */
-static struct str labels_text(struct labels *l, struct str from, bool is_name)
-{
-    l->is_bad |= from.n > SERIES_MAX_LABEL_BYTES;
-    if (!l->is_bad && is_name)
-        put_label_name(&l->text, from);
-    else if (!l->is_bad)
-        put_any_value(&l->text, from, false);
-    return labels_keep(l);
-}
-
-static struct str labels_join(struct labels *l, struct str a, char between, struct str b)
-{
-    put_str(&l->text, a);
-    put_str(&l->text, (struct str){&between, 1});
-    put_str(&l->text, b);
-    return labels_keep(l);
-}
-
-/* The value of the label with this name; its p is NULL if the label is new. */
-static struct str *labels_at(struct labels *l, struct str name)
-{
-    size_t i = 0;
-
-    while (i < l->n && !str_eq(l->list[i].name, name))
-        i++;
-    if (i == l->n) {
-        l->list[i] = (struct series_label){.name = name};
-        l->is_bad |= i == SERIES_MAX_LABELS;
-        l->n += i < SERIES_MAX_LABELS;
-    }
-    return &l->list[i].value;
-}
 
 static bool is_identity(struct str key)
 {
@@ -196,101 +246,115 @@ static bool is_identity(struct str key)
            str_eq(key, STR("service.instance.id"));
 }
 
-/* Values of attributes whose names become the same are joined by a semicolon. */
-static void labels_set_attributes(struct labels *l, struct str message, unsigned number, bool skip_identity)
+/* Of several attributes with the same name the first one counts. */
+static void resource_read_attribute(struct ingest *in, struct str key_value)
 {
-    CLEANUP(cleanup_free) struct attribute *list = NULL;
-    size_t n = read_attributes(&list, message, number, SERIES_MAX_LABELS);
+    struct str key = wire_last(key_value, KEY_VALUE_KEY).bytes;
 
-    l->is_bad |= n > SERIES_MAX_LABELS;
-    for (size_t i = 0; i < n && !l->is_bad; i++) {
-        struct str name, value, *label;
-
-        if (skip_identity && is_identity(list[i].key))
-            continue;
-        name = labels_text(l, list[i].key, true);
-        value = labels_text(l, list[i].value, false);
-        label = labels_at(l, name);
-        *label = label->p ? labels_join(l, *label, ';', value) : value;
-    }
+    for (size_t i = 0; i < in->n_promoted; i++)
+        if (!in->promoted_values[i].p && str_eq(key, in->promoted[i].attribute))
+            in->promoted_values[i] =
+                labels_text(&in->resource_labels, wire_last(key_value, KEY_VALUE_VALUE).bytes);
 }
 
-/* The text of the first attribute with this name; NULL without one. */
-static struct str labels_attribute(struct labels *l, struct str resource, struct str name)
+/* What the resource gives to each of its series. */
+static void resource_read_labels(struct ingest *in)
 {
+    struct resource *r = &in->resource;
+    struct str w = r->message, *values = in->promoted_values;
+    struct labels *l = &in->resource_labels;
     struct wire_field f;
 
-    while (wire_find(&resource, RESOURCE_ATTRIBUTES, &f))
-        if (str_eq(wire_last(f.bytes, KEY_VALUE_KEY).bytes, name))
-            return labels_text(l, wire_last(f.bytes, KEY_VALUE_VALUE).bytes, false);
-    return (struct str){0};
+    if (r->has_labels)
+        return;
+    r->has_labels = true;
+    labels_begin(l);
+    memset(values, 0, in->n_promoted * sizeof(*values));
+    while (wire_find(&w, RESOURCE_ATTRIBUTES, &f) && !l->is_bad)
+        resource_read_attribute(in, f.bytes);
+    r->job = values[SERVICE_NAME];
+    if (r->job.p && values[SERVICE_NAMESPACE].p)
+        r->job = labels_join(l, values[SERVICE_NAMESPACE], '/', r->job);
+    r->instance = values[SERVICE_INSTANCE];
 }
 
-/* Returns whether there is any. */
-static bool labels_set_identity(struct labels *l, struct str resource)
+static void labels_set_identity(struct labels *l, const struct resource *r)
 {
-    struct str service = labels_attribute(l, resource, STR("service.name"));
-    struct str space = labels_attribute(l, resource, STR("service.namespace"));
-    struct str instance = labels_attribute(l, resource, STR("service.instance.id"));
-
-    if (service.p)
-        *labels_at(l, STR("job")) = space.p ? labels_join(l, space, '/', service) : service;
-    if (instance.p)
-        *labels_at(l, STR("instance")) = instance;
-    return service.p || instance.p;
+    if (r->job.p)
+        *labels_at(l, STR("job")) = r->job;
+    if (r->instance.p)
+        *labels_at(l, STR("instance")) = r->instance;
 }
 
-static void labels_promote(struct labels *l, struct str resource, struct str attribute, struct str label)
+/* What the point gives to each of its series; an attribute of its own wins over one of the resource. */
+static void point_make_labels(struct ingest *in, struct point *pt)
 {
-    struct str value = labels_attribute(l, resource, attribute), *own = value.p ? labels_at(l, label) : NULL;
+    struct labels *l = &in->labels;
 
-    if (own && !own->p)
-        *own = value;
-}
+    if (pt->has_labels)
+        return;
+    pt->has_labels = true;
+    resource_read_labels(in);
+    labels_begin(l);
+    l->is_bad = in->resource_labels.is_bad;
+    labels_set_attributes(l, pt->message, kinds[in->metric.type].attributes, NULL);
+    for (size_t i = IDENTITY; i < in->n_promoted && !l->is_bad; i++) {
+        struct str value = in->promoted_values[i];
+        struct str *label = value.p ? labels_at(l, in->promoted[i].label) : NULL;
 
-static void labels_set_promoted(struct labels *l, struct str resource, const struct otlp_promotion *p)
-{
-    static const struct str k8s[][2] = {{STR("k8s.node.name"), STR("node")},
-                                        {STR("k8s.namespace.name"), STR("namespace")},
-                                        {STR("k8s.pod.name"), STR("pod")},
-                                        {STR("k8s.container.name"), STR("container")}};
-    struct str names = p->names;
-
-    for (size_t i = 0; i < ARRAY_SIZE(k8s) && p->k8s; i++)
-        labels_promote(l, resource, k8s[i][0], k8s[i][1]);
-    while (names.n && !l->is_bad) {
-        struct str name = str_trim(str_take(&names, ','));
-
-        labels_promote(l, resource, name, labels_text(l, name, true));
+        if (label && !label->p)
+            *label = value;
     }
+    labels_set_identity(l, &in->resource);
+    labels_sort(l);
 }
 
-static void labels_begin(struct labels *l)
+/* The metric's name without the suffix of a part; empty if it cannot be one. */
+static void metric_make_text(struct ingest *in)
 {
-    arena_done(&l->arena);
-    l->text.n = l->n = 0;
-    l->is_bad = false;
+    struct metric *m = &in->metric;
+
+    if (m->has_text)
+        return;
+    m->has_text = true;
+    in->metric_text.n = 0;
+    if (m->name.n <= SERIES_MAX_LABEL_BYTES && m->unit.n <= SERIES_MAX_LABEL_BYTES)
+        put_metric_name(&in->metric_text, m->name, m->unit, m->type);
+    in->labels_written += in->metric_text.n;
 }
 
-DEFINE_ORDER(label_order, struct series_label, str_cmp(a->name, b->name))
+/* ---- Series that were refused ---- */
 
-/* Enters the series with these labels and this name. */
-static unsigned labels_enter(struct labels *l, struct store *store, struct str name, uint64_t hash,
-                             struct series **ret)
+static struct refusal *refusal_of(const struct ingest *in, uint64_t hash)
 {
-    static const char end = LABEL_END;
+    return &in->refusals[hash & (REFUSALS - 1)];
+}
 
-    *labels_at(l, STR("__name__")) = name;
-    if (l->is_bad)
+/* Lock not held. */
+static void ingest_remember_refusal(struct ingest *in, uint64_t hash, unsigned result)
+{
+    uint64_t version;
+
+    if (!in->refusals)
+        in->refusals = xcalloc(REFUSALS, sizeof(*in->refusals));
+    store_lock(in->store);
+    version = store_version(in->store);
+    store_unlock(in->store);
+    *refusal_of(in, hash) = (struct refusal){hash, version, result};
+}
+
+/* Why a series that the store does not know would be refused as it was the last time; STORE_OK if that must
+ * be tried. Its labels might have become known in another form, but not while no series was added. Lock
+ * held. */
+static unsigned ingest_recall_refusal(const struct ingest *in, uint64_t hash)
+{
+    const struct refusal *past = in->refusals ? refusal_of(in, hash) : NULL;
+
+    if (!past || past->result == STORE_OK || past->hash != hash)
+        return STORE_OK;
+    if (past->result == STORE_BAD_LABELS)
         return STORE_BAD_LABELS;
-    qsort(l->list, l->n, sizeof(*l->list), label_order);
-    for (size_t i = 0; i < l->n && l->text.n <= SERIES_MAX_LABEL_BYTES; i++) {
-        const struct str parts[] = {l->list[i].name, {&end, 1}, l->list[i].value, {&end, 1}};
-
-        for (size_t k = 0; parts[0].n && parts[2].n && k < ARRAY_SIZE(parts); k++)
-            put_str(&l->text, parts[k]);
-    }
-    return store_enter(store, buf_str(&l->text), hash, ret);
+    return past->version == store_version(in->store) ? store_refuses(in->store) : STORE_OK;
 }
 
 /* ---- Reading a point ---- */
@@ -333,33 +397,79 @@ static bool point_read_histogram(struct ingest *in, struct point *pt)
            (pt->counts.n == bounds->n + 1 && counts[bounds->n] == pt->last[POINT_COUNT].value);
 }
 
-static bool point_check_summary(const struct point *pt)
+static void point_add_sample(struct point *pt, enum part part, double bound, double value)
 {
-    struct str w = pt->message;
-    struct wire_field f;
-    size_t n = 0;
+    struct part_sample *sample = &pt->samples[pt->n_samples++];
 
-    while (wire_find(&w, SUMMARY_QUANTILES, &f))
-        if (++n > MAX_BUCKETS || isnan(double_of(wire_last(f.bytes, QUANTILE_QUANTILE).value)))
-            return false;
+    invariant(pt->n_samples <= MAX_SAMPLES);
+    *sample = (struct part_sample){.part = part, .bound = bound, .value = value, .hash = pt->hash};
+    if (part != PART_VALUE)
+        sample->hash = hash_chain_u64(pt->hash, double_bits(bound) ^ (uint64_t)part << 52);
+}
+
+static void point_add_count(struct point *pt)
+{
+    point_add_sample(pt, PART_COUNT, 0, (double)pt->last[POINT_COUNT].value);
+}
+
+static void point_add_sum(struct point *pt)
+{
+    point_add_sample(pt, PART_SUM, 0, double_of(pt->last[POINT_SUM].value));
+}
+
+static bool point_read_buckets(struct ingest *in, struct point *pt)
+{
+    if (!point_read_histogram(in, pt))
+        return false;
+    point_add_count(pt);
+    if (pt->last[POINT_SUM].from)
+        point_add_sum(pt);
+    for (size_t i = 0; i < pt->bounds.n && i < pt->counts.n; i++)
+        if (double_of(pt->bounds.list[i]) != HUGE_VAL)
+            point_add_sample(pt, PART_BUCKET, double_of(pt->bounds.list[i]), (double)pt->counts.list[i]);
+    point_add_sample(pt, PART_BUCKET, HUGE_VAL, (double)pt->last[POINT_COUNT].value);
     return true;
 }
 
-static bool point_is_absent(const struct point *pt, enum otlp_type type)
+/* False if there are too many quantiles, or one is not a number. */
+static bool point_read_quantiles(struct point *pt)
 {
-    return pt->last[kinds[type].flags].value & FLAG_NO_RECORDED_VALUE;
+    struct str w = pt->message;
+    struct wire_field f;
+
+    point_add_count(pt);
+    point_add_sum(pt);
+    while (wire_find(&w, SUMMARY_QUANTILES, &f)) {
+        double quantile = double_of(wire_last(f.bytes, QUANTILE_QUANTILE).value);
+
+        if (isnan(quantile) || pt->n_samples == MAX_SAMPLES)
+            return false;
+        point_add_sample(pt, PART_QUANTILE, quantile, double_of(wire_last(f.bytes, QUANTILE_VALUE).value));
+    }
+    return true;
 }
 
-static bool point_is_valid(struct ingest *in, struct point *pt)
+/* Of both fields the last one counts. */
+static bool point_read_number(struct point *pt)
+{
+    const struct wire_field *i = &pt->last[NUMBER_INT], *d = &pt->last[NUMBER_DOUBLE];
+    bool is_int = i->from > d->from || !d->from;
+
+    if (!i->from && !d->from && !pt->is_absent)
+        return false;
+    point_add_sample(pt, PART_VALUE, 0, is_int ? (double)(int64_t)i->value : double_of(d->value));
+    return true;
+}
+
+static bool point_read_samples(struct ingest *in, struct point *pt)
 {
     switch (in->metric.type) {
     case OTLP_HISTOGRAM:
-        return point_read_histogram(in, pt);
+        return point_read_buckets(in, pt);
     case OTLP_SUMMARY:
-        return point_check_summary(pt);
+        return point_read_quantiles(pt);
     default:
-        return pt->last[NUMBER_DOUBLE].from || pt->last[NUMBER_INT].from ||
-               point_is_absent(pt, in->metric.type);
+        return point_read_number(pt);
     }
 }
 
@@ -367,11 +477,13 @@ static unsigned point_read(struct ingest *in, struct point *pt, struct str messa
 {
     enum otlp_type type = in->metric.type;
     struct str w = message;
+    uint64_t attributes = 1;
     struct wire_field f;
 
-    *pt = (struct point){.message = message, .attributes_hash = 1};
+    *pt = (struct point){.message = message, .samples = in->samples};
     wire_read(message, pt->last);
     pt->time_ns = pt->last[POINT_TIME].value;
+    pt->ms = (int64_t)(pt->time_ns / NS_PER_MS);
     pt->start_ns = pt->last[POINT_START].value;
     if (type == OTLP_EXPONENTIAL)
         return OTLP_UNSUPPORTED;
@@ -379,156 +491,245 @@ static unsigned point_read(struct ingest *in, struct point *pt, struct str messa
         in->metric.temporality != TEMPORALITY_DELTA)
         return OTLP_TEMPORALITY;
     while (wire_find(&w, kinds[type].attributes, &f))
-        pt->attributes_hash = hash_chain(pt->attributes_hash, f.bytes);
-    return point_is_valid(in, pt) ? STORE_OK : OTLP_INVALID;
+        attributes = hash_chain(attributes, f.bytes);
+    pt->hash = hash_chain_u64(in->metric.hash, attributes);
+    pt->is_absent = pt->last[kinds[type].flags].value & FLAG_NO_RECORDED_VALUE;
+    return point_read_samples(in, pt) ? STORE_OK : OTLP_INVALID;
 }
 
-/* Of both fields the last one counts. */
-static double point_value(const struct point *pt)
+/* ---- Storing a point: as a whole or not at all. The lock is let go every STORE_TURN samples; the series of
+ * the point are held meanwhile ---- */
+
+static void ingest_lock(struct ingest *in)
 {
-    const struct wire_field *i = &pt->last[NUMBER_INT], *d = &pt->last[NUMBER_DOUBLE];
-
-    return i->from > d->from || !d->from ? (double)(int64_t)i->value : double_of(d->value);
+    in->locked_samples = 0;
+    store_lock(in->store);
 }
 
-/* ---- Storing a point. Lock of the store held ---- */
+/* Lock held, before each sample. */
+static void ingest_take_turns(struct ingest *in)
+{
+    if (in->locked_samples == STORE_TURN) {
+        store_unlock(in->store);
+        ingest_lock(in);
+    }
+    in->locked_samples++;
+}
 
-/* A sample of a point; `bound` is that of a bucket or quantile. */
-enum part { PART_VALUE, PART_COUNT, PART_SUM, PART_BUCKET, PART_QUANTILE };
-
-static unsigned ingest_enter(struct ingest *in, const struct point *pt, enum part part, double bound,
-                             uint64_t hash, struct series **ret)
+/* The text of the labels of a sample's series. False if a series may not have them. */
+static bool ingest_write_labels(struct ingest *in, struct point *pt, const struct part_sample *s)
 {
     static const char *const suffixes[] = {[PART_VALUE] = "",
                                            [PART_COUNT] = "_count",
                                            [PART_SUM] = "_sum",
                                            [PART_BUCKET] = "_bucket",
                                            [PART_QUANTILE] = ""};
-    struct str name = in->metric.name, unit = in->metric.unit;
-    struct labels *l = &in->labels;
+    struct series_label own[2] = {{.name = STR("__name__")}};
+    size_t n = 1, plain;
     char text[DECIMAL_MAX];
+    bool valid;
 
-    labels_begin(l);
-    labels_set_attributes(l, pt->message, kinds[in->metric.type].attributes, false);
-    labels_set_promoted(l, in->resource, &in->promotion);
-    (void)labels_set_identity(l, in->resource);
-    if (part == PART_BUCKET || part == PART_QUANTILE)
-        *labels_at(l, part == PART_BUCKET ? STR("le") : STR("quantile")) =
-            (struct str){text, translate_decimal(bound, text)};
-    if (name.n <= SERIES_MAX_LABEL_BYTES && unit.n <= SERIES_MAX_LABEL_BYTES)
-        put_metric_name(&l->text, name, unit, in->metric.type);
-    if (l->text.n == 0)
-        return STORE_BAD_LABELS;
-    put_str(&l->text, str_of(suffixes[part]));
-    return labels_enter(l, in->store, labels_keep(l), hash, ret);
+    point_make_labels(in, pt);
+    metric_make_text(in);
+    plain = in->metric_text.n;
+    if (in->labels.is_bad || plain == 0)
+        return false;
+    put_str(&in->metric_text, str_of(suffixes[s->part]));
+    own[0].value = buf_str(&in->metric_text);
+    if (s->part == PART_BUCKET)
+        own[n++] = (struct series_label){STR("le"), {text, translate_decimal(s->bound, text)}};
+    if (s->part == PART_QUANTILE)
+        own[n++] = (struct series_label){STR("quantile"), {text, translate_decimal(s->bound, text)}};
+    valid = labels_write(&in->labels, own, n, &in->series_text);
+    buf_truncate(&in->metric_text, plain);
+    return valid;
+}
+
+/* Enters the series with the labels that were written, unless they are not valid. Lock not held. */
+static unsigned ingest_enter(struct ingest *in, bool valid, uint64_t hash, struct series **ret)
+{
+    unsigned result = STORE_BAD_LABELS;
+
+    if (valid)
+        result = store_enter(in->store, buf_str(&in->series_text), hash, ret);
+    if (result != STORE_OK)
+        ingest_remember_refusal(in, hash, result);
+    return result;
+}
+
+/* Finds the series of all samples. Lock held, as in all the next ones. */
+static unsigned ingest_find_series(struct ingest *in, const struct point *pt)
+{
+    unsigned result = STORE_OK;
+
+    for (size_t i = 0; i < pt->n_samples && result == STORE_OK; i++) {
+        struct part_sample *s = &pt->samples[i];
+
+        ingest_take_turns(in);
+        s->series = store_find(in->store, s->hash);
+        if (!s->series)
+            result = store_check_time(in->store, pt->ms) ?: ingest_recall_refusal(in, s->hash);
+    }
+    return result;
+}
+
+/* Enters those that were not found. */
+static unsigned ingest_enter_series(struct ingest *in, struct point *pt)
+{
+    unsigned result = STORE_OK;
+
+    for (size_t i = 0; i < pt->n_samples && result == STORE_OK; i++) {
+        struct part_sample *s = &pt->samples[i];
+
+        if (!s->series)
+            s->series = store_find(in->store, s->hash); /* another sample of the point may have entered it */
+        if (s->series)
+            continue;
+        store_unlock(in->store);
+        result = ingest_enter(in, ingest_write_labels(in, pt, s), s->hash, &s->series);
+        ingest_lock(in);
+    }
+    return result;
 }
 
 /* A series has one writer. Two cumulative ones look like a counter that is reset at each point, and their
  * deltas like overlapping intervals. The writer that started last is heard, until it has been silent for a
  * while. */
-static unsigned ingest_check_writer(const struct ingest *in, const struct point *pt, struct series_writer *s)
+static unsigned ingest_check_writer(const struct ingest *in, const struct point *pt,
+                                    const struct series_writer *w)
 {
     bool overlaps;
 
     if (in->metric.type == OTLP_GAUGE)
         return STORE_OK;
     if (in->metric.temporality == TEMPORALITY_DELTA) {
-        if (pt->time_ns < s->last_ns)
+        if (pt->time_ns < w->last_ns)
             return STORE_OUT_OF_ORDER;
-        overlaps = pt->time_ns == s->last_ns || (pt->start_ns && pt->start_ns < s->last_ns);
+        overlaps = pt->time_ns == w->last_ns || (pt->start_ns && pt->start_ns < w->last_ns);
     } else {
-        overlaps = pt->start_ns && pt->start_ns < s->start_ns &&
-                   pt->time_ns < s->last_ns + (uint64_t)WRITER_SILENT_MS * NS_PER_MS;
-        s->start_ns = pt->start_ns && !overlaps ? pt->start_ns : s->start_ns;
+        overlaps = pt->start_ns && pt->start_ns < w->start_ns &&
+                   pt->time_ns < w->last_ns + (uint64_t)WRITER_SILENT_MS * NS_PER_MS;
     }
-    if (!overlaps && pt->time_ns > s->last_ns)
-        s->last_ns = pt->time_ns;
     return overlaps ? OTLP_OVERLAP : STORE_OK;
 }
 
-static unsigned ingest_append(struct ingest *in, const struct point *pt, enum part part, double bound,
-                              double value)
+static void ingest_accept_writer(const struct ingest *in, const struct point *pt, struct series_writer *w)
 {
-    uint64_t hash = hash_chain_u64(in->metric.hash, pt->attributes_hash);
-    unsigned result = STORE_OK;
-    struct series *x;
-
-    if (part != PART_VALUE)
-        hash = hash_chain_u64(hash, double_bits(bound) ^ (uint64_t)part << 52);
-    x = store_find(in->store, hash);
-    if (!x)
-        result = ingest_enter(in, pt, part, bound, hash, &x);
-    if (result == STORE_OK && (part == PART_VALUE || part == PART_COUNT))
-        result = ingest_check_writer(in, pt, series_writer(x));
-    if (result != STORE_OK)
-        return result;
-    if (in->metric.temporality == TEMPORALITY_DELTA)
-        value = series_writer(x)->total += value;
-    if (point_is_absent(pt, in->metric.type))
-        value = value_absent();
-    return store_append(in->store, x, (int64_t)(pt->time_ns / NS_PER_MS), value);
+    if (in->metric.type == OTLP_GAUGE)
+        return;
+    if (in->metric.temporality != TEMPORALITY_DELTA && pt->start_ns)
+        w->start_ns = pt->start_ns;
+    if (pt->time_ns > w->last_ns)
+        w->last_ns = pt->time_ns;
 }
 
-/* The samples behind the count. */
-static unsigned ingest_append_rest(struct ingest *in, const struct point *pt)
+/* Whether all samples can be stored; their values become totals. Nothing is remembered of the point yet. */
+static unsigned ingest_check_samples(struct ingest *in, struct point *pt)
 {
-    struct str w = pt->message;
-    unsigned result = STORE_OK;
-    struct wire_field f;
+    unsigned result = ingest_check_writer(in, pt, series_writer(pt->samples[0].series));
 
-    if (pt->last[POINT_SUM].from || in->metric.type == OTLP_SUMMARY)
-        result = ingest_append(in, pt, PART_SUM, 0, double_of(pt->last[POINT_SUM].value));
-    for (size_t i = 0; i < pt->bounds.n && i < pt->counts.n; i++)
-        if (double_of(pt->bounds.list[i]) != HUGE_VAL)
-            result =
-                ingest_append(in, pt, PART_BUCKET, double_of(pt->bounds.list[i]), (double)pt->counts.list[i])
-                    ?: result;
-    if (in->metric.type == OTLP_HISTOGRAM)
-        return ingest_append(in, pt, PART_BUCKET, HUGE_VAL, (double)pt->last[POINT_COUNT].value) ?: result;
-    while (wire_find(&w, SUMMARY_QUANTILES, &f))
-        result = ingest_append(in, pt, PART_QUANTILE, double_of(wire_last(f.bytes, QUANTILE_QUANTILE).value),
-                               double_of(wire_last(f.bytes, QUANTILE_VALUE).value))
-                     ?: result;
+    for (size_t i = 0; i < pt->n_samples && result == STORE_OK; i++) {
+        struct part_sample *s = &pt->samples[i];
+
+        ingest_take_turns(in);
+        if (in->metric.temporality == TEMPORALITY_DELTA)
+            s->value += series_writer(s->series)->total;
+        result = store_reserve(in->store, s->series, pt->ms, pt->is_absent ? value_absent() : s->value);
+    }
     return result;
 }
 
-/* A point whose first sample belongs to another writer is left out. */
-static unsigned ingest_store_point(struct ingest *in, const struct point *pt)
+/* Only a summary with the same quantile twice gives a result other than STORE_OK. */
+static unsigned ingest_push_samples(struct ingest *in, const struct point *pt)
+{
+    unsigned result = STORE_OK;
+
+    ingest_accept_writer(in, pt, series_writer(pt->samples[0].series));
+    for (size_t i = 0; i < pt->n_samples; i++) {
+        const struct part_sample *s = &pt->samples[i];
+        double value = pt->is_absent ? value_absent() : s->value;
+
+        ingest_take_turns(in);
+        result = store_push(in->store, s->series, pt->ms, value) ?: result;
+        if (in->metric.temporality == TEMPORALITY_DELTA && !pt->is_absent)
+            series_writer(s->series)->total = s->value;
+    }
+    return result;
+}
+
+static void ingest_release_series(struct ingest *in, struct point *pt)
+{
+    for (size_t i = 0; i < pt->n_samples; i++) {
+        if (!pt->samples[i].series)
+            continue;
+        ingest_take_turns(in);
+        store_release(in->store, TAKE_PTR(pt->samples[i].series));
+    }
+}
+
+/* Lock not held. */
+static unsigned ingest_store_point(struct ingest *in, struct point *pt)
 {
     unsigned result;
 
-    if ((int64_t)(pt->time_ns / NS_PER_MS) > in->now_ms + STORE_MAX_AHEAD_MS)
+    if (pt->ms > in->now_ms + STORE_MAX_AHEAD_MS)
         return STORE_TOO_NEW; /* before the time is remembered as that of the last point */
-    store_lock(in->store);
-    if (in->metric.type != OTLP_HISTOGRAM && in->metric.type != OTLP_SUMMARY)
-        result = ingest_append(in, pt, PART_VALUE, 0, point_value(pt));
-    else
-        result = ingest_append(in, pt, PART_COUNT, 0, (double)pt->last[POINT_COUNT].value)
-                     ?: ingest_append_rest(in, pt);
+    ingest_lock(in);
+    result = ingest_find_series(in, pt);
+    if (result == STORE_OK)
+        result = ingest_enter_series(in, pt);
+    if (result == STORE_OK)
+        result = ingest_check_samples(in, pt);
+    if (result == STORE_OK)
+        result = ingest_push_samples(in, pt);
+    ingest_release_series(in, pt);
     store_unlock(in->store);
     return result;
 }
 
-/* Has all attributes of a resource but those that make up job and instance; none without others, or without
- * job and instance. */
+/* The labels of target_info: all attributes of the resource but those that make up job and instance. False
+ * without others, or without job and instance. */
+static bool target_info_write_labels(struct ingest *in)
+{
+    const struct series_label name = {STR("__name__"), STR("target_info")};
+    const struct resource *r = &in->resource;
+    struct labels *l = &in->labels;
+
+    resource_read_labels(in);
+    if (!r->job.p && !r->instance.p)
+        return false;
+    labels_begin(l);
+    labels_set_attributes(l, r->message, RESOURCE_ATTRIBUTES, is_identity);
+    if (l->n == 0)
+        return false;
+    labels_set_identity(l, r);
+    if (l->is_bad || in->resource_labels.is_bad)
+        return false;
+    labels_sort(l);
+    return labels_write(l, &name, 1, &in->series_text);
+}
+
 static void ingest_store_target_info(struct ingest *in)
 {
-    uint64_t hash = hash_chain(in->resource_hash, STR("target_info"));
-    struct labels *l = &in->labels;
+    uint64_t hash = hash_chain(in->resource.hash, STR("target_info"));
+    unsigned result = STORE_OK;
     struct series *x;
 
-    if (in->resource_time_ns == 0)
+    if (in->resource.time_ns == 0)
         return;
-    store_lock(in->store);
+    ingest_lock(in);
     x = store_find(in->store, hash);
-    if (!x) {
-        labels_begin(l);
-        labels_set_attributes(l, in->resource, RESOURCE_ATTRIBUTES, true);
-        if (l->n && labels_set_identity(l, in->resource))
-            (void)labels_enter(l, in->store, STR("target_info"), hash, &x);
+    if (!x)
+        result = ingest_recall_refusal(in, hash);
+    if (!x && result == STORE_OK) {
+        store_unlock(in->store);
+        (void)ingest_enter(in, target_info_write_labels(in), hash, &x);
+        ingest_lock(in);
     }
-    if (x)
-        (void)store_append(in->store, x, (int64_t)(in->resource_time_ns / NS_PER_MS), 1);
+    if (x) {
+        (void)store_append(in->store, x, (int64_t)(in->resource.time_ns / NS_PER_MS), 1);
+        store_release(in->store, x);
+    }
     store_unlock(in->store);
 }
 
@@ -548,56 +749,76 @@ static void ingest_count(struct ingest *in, unsigned result)
     (void)snprintf(o->first, sizeof(o->first), "%.*s", STR_ARG(name));
 }
 
+/* Ends the reading if the request costs more than it may. */
+static void ingest_charge(struct ingest *in)
+{
+    uint64_t cost = size_max(in->samples_read * SAMPLE_BYTES, in->labels_written / LABELS_PER_BYTE);
+
+    in->outcome->cost = cost;
+    if (cost > in->max_cost)
+        in->outcome->is_cut = true;
+}
+
+static void ingest_point(struct ingest *in, struct str message)
+{
+    struct point pt;
+    unsigned result = point_read(in, &pt, message);
+
+    if (pt.time_ns > in->resource.time_ns)
+        in->resource.time_ns = pt.time_ns;
+    in->samples_read += pt.n_samples;
+    ingest_count(in, result == STORE_OK ? ingest_store_point(in, &pt) : result);
+    ingest_charge(in);
+}
+
 static void ingest_metric(struct ingest *in, struct str message)
 {
-    struct wire_field fields[WIRE_NUMBERS], data = {0}, f;
+    struct wire_field fields[WIRE_NUMBERS] = {0}, of_data[WIRE_NUMBERS] = {0}, data = {0}, f;
+    struct metric *m = &in->metric;
 
     wire_read(message, fields);
-    in->metric.name = fields[METRIC_NAME].bytes;
-    in->metric.unit = fields[METRIC_UNIT].bytes;
+    *m = (struct metric){.name = fields[METRIC_NAME].bytes, .unit = fields[METRIC_UNIT].bytes};
     for (unsigned type = 0; type < ARRAY_SIZE(kinds); type++)
         if (fields[kinds[type].metric].from > data.from) { /* of several the last one counts */
             data = fields[kinds[type].metric];
-            in->metric.type = (enum otlp_type)type;
+            m->type = (enum otlp_type)type;
         }
     if (!data.from)
         return;
-    wire_read(data.bytes, fields);
-    if (in->metric.type == OTLP_COUNTER && !fields[DATA_MONOTONIC].value)
-        in->metric.type = OTLP_UP_DOWN_COUNTER;
-    in->metric.temporality = kinds[in->metric.type].temporal ? fields[DATA_TEMPORALITY].value : 0;
-    in->metric.hash = hash_chain(hash_chain(in->resource_hash, in->metric.name), in->metric.unit);
-    in->metric.hash = hash_chain_u64(in->metric.hash, in->metric.type);
-    while (wire_find(&data.bytes, DATA_POINTS, &f)) {
-        struct point pt;
-        unsigned result = point_read(in, &pt, f.bytes);
-
-        if (pt.time_ns > in->resource_time_ns)
-            in->resource_time_ns = pt.time_ns;
-        ingest_count(in, result == STORE_OK ? ingest_store_point(in, &pt) : result);
-    }
+    wire_read(data.bytes, of_data);
+    if (m->type == OTLP_COUNTER && !of_data[DATA_MONOTONIC].value)
+        m->type = OTLP_UP_DOWN_COUNTER;
+    m->temporality = kinds[m->type].temporal ? of_data[DATA_TEMPORALITY].value : 0;
+    m->hash = hash_chain(hash_chain(in->resource.hash, m->name), m->unit);
+    m->hash = hash_chain_u64(m->hash, m->type);
+    while (!in->outcome->is_cut && wire_find(&data.bytes, DATA_POINTS, &f))
+        ingest_point(in, f.bytes);
 }
 
 static void ingest_resource(struct ingest *in, struct str message)
 {
+    struct str resource = wire_last(message, RESOURCE_METRICS_RESOURCE).bytes;
     struct wire_field f, metric;
 
-    in->resource = wire_last(message, RESOURCE_METRICS_RESOURCE).bytes;
-    in->resource_hash = hash_bytes(in->resource);
-    in->resource_time_ns = 0;
+    in->resource = (struct resource){.message = resource, .hash = hash_bytes(resource)};
     while (wire_find(&message, RESOURCE_METRICS_SCOPE_METRICS, &f))
-        while (wire_find(&f.bytes, SCOPE_METRICS_METRICS, &metric))
+        while (!in->outcome->is_cut && wire_find(&f.bytes, SCOPE_METRICS_METRICS, &metric))
             ingest_metric(in, metric.bytes);
-    ingest_store_target_info(in);
+    if (!in->outcome->is_cut)
+        ingest_store_target_info(in);
+    ingest_charge(in);
 }
 
-void ingest_request(struct ingest *in, struct str request, struct ingest_outcome *ret)
+void ingest_request(struct ingest *in, struct str request, uint64_t max_cost, struct ingest_outcome *ret)
 {
     struct wire_field f;
 
     *ret = (struct ingest_outcome){0};
     in->outcome = ret;
+    in->max_cost = max_cost;
+    in->samples_read = 0;
+    in->labels_written = 0;
     in->now_ms = in->clock->wall(in->clock).ms;
-    while (wire_find(&request, EXPORT_RESOURCE_METRICS, &f))
+    while (!ret->is_cut && wire_find(&request, EXPORT_RESOURCE_METRICS, &f))
         ingest_resource(in, f.bytes);
 }

@@ -1,9 +1,11 @@
 /* Requests are handled on the server's thread, one at a time, which owns the ingest. The counters are shared
  * with the loop.
  *
- * Connections take turns, so what a request may cost is bounded: its fields (DECODE_MAX_FIELDS), and what it
- * expands to. A body that is compressed more than metrics ever are draws on an allowance that all such
- * requests share; when it is used up they get 503, before they are decoded. */
+ * Connections take turns, so what a request may cost is bounded. Its cost is the size of an ordinary one that
+ * takes as long: its bytes when decoded, or more if it has more fields, samples, or labels of new series than
+ * metrics of that size ever have. It may cost so many times what was sent as metrics compress; what is beyond
+ * draws on an allowance that all requests share. When that is used up they get 503, at the latest when they
+ * have cost it. */
 #include "exporter/otlp/receiver.h"
 
 #include "exporter/base/buf.h"
@@ -27,6 +29,7 @@ enum { MAX_CONNECTIONS = 1024, IDLE_SECONDS = 120, RETRY_SECONDS = 5, REPLY_MAX_
 enum { STATUS_PREFIX = sizeof("404: ") - 1 };
 /* Metrics compress to a tenth or twentieth; the allowance is used up by one body of the largest size. */
 enum { USUAL_RATIO = 20, FREE_BYTES = 1 << 20, ALLOWANCE_BYTES = DECODED_MAX_BYTES, REFILL_PER_MS = 8 << 10 };
+enum { FIELD_BYTES = 8 /* of an ordinary request, at least */ };
 
 enum encoding { PROTOBUF, JSON };
 
@@ -142,6 +145,8 @@ struct reading {
     struct otlp *otlp;
     enum encoding encoding;
     struct str body;
+    uint64_t free_cost; /* what is beyond draws on the allowance */
+    uint64_t cost;      /* so far */
     char why[DECODE_WHY_BYTES + 64];
 };
 
@@ -169,27 +174,48 @@ static void otlp_refill(struct otlp *x)
     x->allowance = x->allowance + more < ALLOWANCE_BYTES ? x->allowance + more : ALLOWANCE_BYTES;
 }
 
+/* What the request may cost. */
+static uint64_t reading_max_cost(const struct reading *x)
+{
+    return x->free_cost + (uint64_t)x->otlp->allowance;
+}
+
+/* A part of the cost; the largest one is what counts. */
+static void reading_charge(struct reading *x, uint64_t cost)
+{
+    x->cost = size_max(x->cost, cost);
+}
+
+/* Takes from the allowance what was beyond the request's own. */
+static void reading_pay(const struct reading *x)
+{
+    int64_t beyond = x->cost > x->free_cost ? (int64_t)(x->cost - x->free_cost) : 0;
+
+    x->otlp->allowance = x->otlp->allowance > beyond ? x->otlp->allowance - beyond : 0;
+}
+
+static unsigned refuse_cost(struct reading *x)
+{
+    return refuse(x, 503, "busy with requests that take too long for their size; send smaller batches");
+}
+
 /* Decodes the body into `inflated` if it is compressed. The status of the response. What a damaged body
  * expanded to is known by the room that it took. */
 static unsigned read_coding(struct reading *x, struct str coding, struct buf *inflated)
 {
-    size_t free_bytes = FREE_BYTES + USUAL_RATIO * x->body.n; /* what lies beyond draws on the allowance */
     CLEANUP(cleanup_free) char *why = NULL;
-    size_t used;
     int r;
 
     if (coding.n == 0 || str_eq_nocase(coding, STR("identity")))
         return 200;
     if (!str_eq_nocase(coding, STR("gzip")) && !str_eq_nocase(coding, STR("deflate")))
         return refuse(x, 415, "unsupported Content-Encoding; supported: gzip, deflate");
-    otlp_refill(x->otlp);
-    inflated->max = size_min(DECODED_MAX_BYTES, free_bytes + (size_t)x->otlp->allowance);
+    inflated->max = size_min(DECODED_MAX_BYTES, reading_max_cost(x));
     r = inflate_body(x->body, inflated, &why);
-    used = r == -EFBIG ? inflated->max : r < 0 ? inflated->cap : inflated->n;
-    x->otlp->allowance -= used > free_bytes ? (int64_t)(used - free_bytes) : 0;
+    reading_charge(x, r == -EFBIG ? inflated->max : r < 0 ? inflated->cap : inflated->n);
     x->body = buf_str(inflated);
     if (r == -EFBIG && inflated->max < DECODED_MAX_BYTES)
-        return refuse(x, 503, "busy with requests that are compressed too much; send smaller batches");
+        return refuse_cost(x);
     if (r == -EFBIG)
         return refuse_size(x);
     return r == 0 ? 200 : refuse(x, 400, "body has Content-Encoding gzip, but %s", cstr(why));
@@ -199,26 +225,47 @@ static unsigned read_coding(struct reading *x, struct str coding, struct buf *in
 static unsigned read_body(struct reading *x, struct buf *converted)
 {
     char why[DECODE_WHY_BYTES] = "";
+    size_t fields = 0;
     int r = 0;
 
     if (x->encoding == JSON) {
         r = decode_json(x->body, &otlp__request__descriptor, converted, why);
         x->body = buf_str(converted);
     }
-    r = r ?: decode_check(x->body, why);
+    if (r == 0)
+        r = decode_check(x->body, &fields, why);
+    reading_charge(x, size_max(x->body.n, (uint64_t)fields * FIELD_BYTES));
     if (r == -EFBIG)
         return *why ? refuse(x, 413, "decoded request %s", why) : refuse_size(x);
     return r == 0 ? 200 : refuse(x, 400, "invalid %s: %s", x->encoding == JSON ? "JSON" : "protobuf", why);
 }
 
+/* Stores what the body holds. The status of the response. */
+static unsigned read_points(struct reading *x, struct ingest_outcome *ret)
+{
+    struct otlp *o = x->otlp;
+
+    if (x->cost > reading_max_cost(x))
+        return refuse_cost(x);
+    ingest_request(o->ingest, x->body, reading_max_cost(x), ret);
+    reading_charge(x, ret->cost);
+    for (unsigned i = 0; i < OTLP_RESULTS; i++)
+        atomic_fetch_add(&o->points[i], ret->results[i]);
+    atomic_store(&o->last_ms, clock_system.wall(&clock_system).ms);
+    return ret->is_cut ? refuse_cost(x) : 200;
+}
+
 static void otlp_receive(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
-    struct reading x = {.otlp = arg, .body = rq->body};
+    struct otlp *o = arg;
+    struct reading x = {
+        .otlp = o, .body = rq->body, .free_cost = FREE_BYTES + (uint64_t)USUAL_RATIO * rq->body.n};
     BUF_AUTO(inflated, DECODED_MAX_BYTES);
     BUF_AUTO(converted, DECODED_MAX_BYTES);
     struct ingest_outcome outcome;
     unsigned status = 200;
 
+    otlp_refill(o);
     if (!encoding_of(rq->content_type, &x.encoding))
         status =
             refuse(&x, 415, "unsupported Content-Type; supported: application/x-protobuf, application/json");
@@ -226,16 +273,15 @@ static void otlp_receive(void *arg, const struct httpd_request *rq, struct httpd
         status = read_coding(&x, str_trim(str_of(rq->content_encoding)), &inflated);
     if (status == 200)
         status = read_body(&x, &converted);
-    if (status != 200) {
-        reply_status(reply, x.encoding, status, str_of(x.why));
-        reply->retry_after = status == 503 ? RETRY_SECONDS : 0;
+    if (status == 200)
+        status = read_points(&x, &outcome);
+    reading_pay(&x);
+    if (status == 200) {
+        reply_outcome(reply, x.encoding, &outcome);
         return;
     }
-    ingest_request(x.otlp->ingest, x.body, &outcome);
-    for (unsigned i = 0; i < OTLP_RESULTS; i++)
-        atomic_fetch_add(&x.otlp->points[i], outcome.results[i]);
-    atomic_store(&x.otlp->last_ms, clock_system.wall(&clock_system).ms);
-    reply_outcome(reply, x.encoding, &outcome);
+    reply_status(reply, x.encoding, status, str_of(x.why));
+    reply->retry_after = status == 503 ? RETRY_SECONDS : 0;
 }
 
 /* ---- The server. Loop's thread ---- */

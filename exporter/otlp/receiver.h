@@ -25,10 +25,12 @@ DEFINE_CLEANUP(struct ingest, ingest_free)
 struct ingest_outcome {
     uint64_t results[OTLP_RESULTS]; /* points by result; STORE_OK: stored */
     char first[128];                /* the metric of the first point that was rejected, as it was sent */
+    uint64_t cost;                  /* the size of an ordinary request that takes as long to store */
+    bool is_cut;                    /* there are more points, but the cost has exceeded what it may be */
 };
 
 /* Stores the points of a request, whose bytes decode_check() has accepted. */
-void ingest_request(struct ingest *in, struct str request, struct ingest_outcome *ret);
+void ingest_request(struct ingest *in, struct str request, uint64_t max_cost, struct ingest_outcome *ret);
 
 /* ---- The server ---- */
 

@@ -1,8 +1,10 @@
-/* Series are in one list and in two hash tables. A sweep over the list, a piece at a time, drops what is too
- * old; when memory runs short the sweep's horizon moves from the oldest samples towards now, and queries that
- * begin before it fail, since some series would lack samples that others have. */
+/* Series are in one list and in two hash tables, which grow by a bucket for each series that is added, so
+ * that no call moves more than the series of one bucket. A sweep over the list, a piece at a time, drops what
+ * is too old; when memory runs short the sweep's horizon moves from the oldest samples towards now, and
+ * queries that begin before it fail, since some series would lack samples that others have. */
 #include "exporter/otlp/series.h"
 
+#include "exporter/base/invariant.h"
 #include "exporter/base/map.h"
 
 #include <errno.h>
@@ -10,13 +12,16 @@
 #include <sys/queue.h>
 
 enum {
-    MALLOC_BYTES = 8, /* of malloc() for each piece */
-    FIRST_BUCKETS = 1024,
-    SWEEP_SERIES = 256, /* looked at while the lock is held */
-    PRUNE_PIECES = 16,
+    MALLOC_BYTES = 8,     /* of malloc() for each piece */
+    FIRST_BUCKETS = 1024, /* a power of two */
+    SEGMENTS = 48,        /* of a table; each but the first is as large as all before it */
+    SWEEP_SERIES = 32,    /* looked at while the lock is held */
+    PRUNE_PIECES = 128,
     EVICT_PIECES = 4,
-    HORIZON_PARTS = 16, /* the part of the age by which the horizon moves */
-    GROW_MAX = 256,     /* samples */
+    COPY_SAMPLES = 4096, /* copied while the lock is held */
+    HORIZON_PARTS = 16,  /* the part of the age by which the horizon moves */
+    GROW_MAX = 256,      /* samples, or */
+    GROW_PARTS = 32,     /* this part of them, if that is more, so that copying them stays cheap */
 };
 
 /* By the labels, and by the hash that was last given to store_enter(). */
@@ -28,8 +33,9 @@ struct series {
     uint64_t hash[TABLES];
     struct sample *samples;
     uint32_t n, room;
-    uint32_t readers; /* which stopped here: the series must stay */
+    uint32_t holders; /* the series must stay for them */
     uint32_t label_bytes;
+    bool has_begun;  /* there was a sample */
     int64_t last_ms; /* of the last sample, or when it was created */
     struct series_writer writer;
     char labels[];
@@ -42,8 +48,9 @@ struct store {
     const struct clock *clock;
     TAILQ_HEAD(, series) list;
     struct series *sweep; /* the next one to look at; NULL: the first */
-    struct bucket *buckets[TABLES];
-    size_t n_buckets;      /* of each table: a power of two */
+    struct bucket *segments[TABLES][SEGMENTS];
+    size_t n_buckets;      /* of each table */
+    uint64_t version;      /* new series that got their first sample */
     int64_t complete_from; /* older samples were, or will be, evicted */
     struct store_stats stats;
 };
@@ -96,9 +103,31 @@ static int64_t store_now(const struct store *s)
     return s->clock->wall(s->clock).ms;
 }
 
+/* ---- The tables: linear hashing, after Litwin. A hash's bucket is its low bits; where those name a bucket
+ * that does not exist yet, one bit less. Lock held ---- */
+
+/* The largest power of two up to n. */
+static size_t power_of_two(size_t n)
+{
+    return (size_t)1 << (63 - __builtin_clzll(n));
+}
+
+/* Bucket i: in the first segment, or in one that begins at a power of two. */
+static struct bucket *table_bucket(const struct store *s, unsigned table, size_t i)
+{
+    size_t begin;
+
+    if (i < FIRST_BUCKETS)
+        return &s->segments[table][0][i];
+    begin = power_of_two(i);
+    return &s->segments[table][1 + __builtin_ctzll(begin / FIRST_BUCKETS)][i - begin];
+}
+
 static struct bucket *store_bucket(const struct store *s, unsigned table, uint64_t hash)
 {
-    return &s->buckets[table][hash & (s->n_buckets - 1)];
+    size_t half = power_of_two(s->n_buckets), i = hash & (2 * half - 1);
+
+    return table_bucket(s, table, i < s->n_buckets ? i : i - half);
 }
 
 static void store_link(struct store *s, struct series *x, unsigned table, uint64_t hash)
@@ -107,17 +136,36 @@ static void store_link(struct store *s, struct series *x, unsigned table, uint64
     LIST_INSERT_HEAD(store_bucket(s, table, hash), x, chain[table]);
 }
 
-static void store_rehash(struct store *s, size_t n_buckets)
+/* Room for buckets up to twice as many. Zeroed memory of this size comes from the system page by page. */
+static void store_add_segment(struct store *s, size_t n)
 {
-    struct series *x;
+    unsigned segment = n == 0 ? 0 : 1 + (unsigned)__builtin_ctzll(n / FIRST_BUCKETS);
+    size_t room = n == 0 ? FIRST_BUCKETS : n;
 
-    s->stats.bytes += (n_buckets - s->n_buckets) * TABLES * sizeof(*s->buckets[0]);
-    s->n_buckets = n_buckets;
+    invariant(segment < SEGMENTS);
+    for (unsigned table = 0; table < TABLES; table++)
+        s->segments[table][segment] = xcalloc(room, sizeof(struct bucket));
+    s->stats.bytes += room * TABLES * sizeof(struct bucket);
+}
+
+/* Adds a bucket to each table, and moves those series to it that belong there: half of another bucket's. */
+static void store_add_bucket(struct store *s)
+{
+    size_t added = s->n_buckets, half = power_of_two(added);
+
+    if (added == half)
+        store_add_segment(s, added);
+    s->n_buckets++;
     for (unsigned table = 0; table < TABLES; table++) {
-        free(s->buckets[table]);
-        s->buckets[table] = xcalloc(n_buckets, sizeof(*s->buckets[table]));
-        TAILQ_FOREACH (x, &s->list, entry)
+        struct series *x = LIST_FIRST(table_bucket(s, table, added - half)), *next;
+
+        for (; x; x = next) {
+            next = LIST_NEXT(x, chain[table]);
+            if ((x->hash[table] & (2 * half - 1)) != added)
+                continue;
+            LIST_REMOVE(x, chain[table]);
             store_link(s, x, table, x->hash[table]);
+        }
     }
 }
 
@@ -131,7 +179,8 @@ struct store *store_new(const struct clock *clock)
     TAILQ_INIT(&s->list);
     s->complete_from = INT64_MIN;
     s->stats.age_ms = STORE_MIN_AGE_MS;
-    store_rehash(s, FIRST_BUCKETS);
+    store_add_segment(s, 0);
+    s->n_buckets = FIRST_BUCKETS;
     store_set_limits(s, 0, UINT64_MAX);
     return s;
 }
@@ -170,13 +219,27 @@ static void series_resize(struct store *s, struct series *x, size_t room)
     x->room = (uint32_t)room;
 }
 
+/* How many samples are older. */
+static size_t series_count_before(const struct series *x, int64_t before)
+{
+    size_t low = 0, high = x->n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (x->samples[middle].t < before)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* Drops older samples, once they are an eighth of all. Returns how many. */
 static size_t series_drop_before(struct store *s, struct series *x, int64_t before)
 {
-    size_t n = 0;
+    size_t n = series_count_before(x, before);
 
-    while (n < x->n && x->samples[n].t < before)
-        n++;
     if (n * 8 <= x->n)
         return 0;
     x->n -= (uint32_t)n;
@@ -194,6 +257,7 @@ static size_t series_bytes(const struct series *x)
 
 static void series_free(struct store *s, struct series *x)
 {
+    invariant(x->holders == 0);
     TAILQ_REMOVE(&s->list, x, entry);
     for (unsigned table = 0; table < TABLES; table++)
         LIST_REMOVE(x, chain[table]);
@@ -218,7 +282,7 @@ static bool sweep_piece(struct store *s, int64_t now)
 
     for (size_t i = 0; i < SWEEP_SERIES && x; i++) {
         s->sweep = TAILQ_NEXT(x, entry);
-        if (x->last_ms < too_old && x->readers == 0) {
+        if (x->last_ms < too_old && x->holders == 0) {
             series_free(s, x);
         } else {
             (void)series_drop_before(s, x, too_old);
@@ -257,15 +321,28 @@ static struct series *store_lookup(const struct store *s, unsigned table, uint64
     return x;
 }
 
-struct series *store_find(const struct store *s, uint64_t hash)
+struct series *store_find(struct store *s, uint64_t hash)
 {
-    return store_lookup(s, BY_REQUEST, hash);
+    struct series *x = store_lookup(s, BY_REQUEST, hash);
+
+    if (x)
+        x->holders++;
+    return x;
+}
+
+void store_release(struct store *s, struct series *x)
+{
+    invariant(x->holders > 0);
+    x->holders--;
+    if (x->holders == 0 && !x->has_begun)
+        series_free(s, x);
 }
 
 /* New series are refused while the others need what is left, or have lost samples for lack of it. */
-static enum store_result store_refuses(struct store *s, int64_t now)
+enum store_result store_refuses(struct store *s)
 {
     bool is_full = s->stats.series >= s->stats.max_series;
+    int64_t now = store_now(s);
 
     if (!is_full && !is_short(s, 8) && s->complete_from <= now - s->stats.age_ms)
         return STORE_OK;
@@ -274,34 +351,77 @@ static enum store_result store_refuses(struct store *s, int64_t now)
     return is_full ? STORE_SERIES_LIMIT : STORE_BYTES_LIMIT;
 }
 
+uint64_t store_version(const struct store *s)
+{
+    return s->version;
+}
+
+/* A copy of the labels, in no list yet. */
+static struct series *series_new(struct str labels, uint64_t labels_hash)
+{
+    struct series *x = xcalloc(1, sizeof(*x) + labels.n);
+
+    x->label_bytes = (uint32_t)labels.n;
+    memcpy(x->labels, labels.p, labels.n);
+    x->hash[BY_LABELS] = labels_hash;
+    return x;
+}
+
+/* Returns the series, which is held. Lock held. */
+static struct series *store_add(struct store *s, struct series *x, uint64_t hash)
+{
+    if (s->stats.series >= s->n_buckets)
+        store_add_bucket(s);
+    x->last_ms = store_now(s); /* it expires as if it had a sample */
+    x->holders = 1;
+    store_link(s, x, BY_LABELS, x->hash[BY_LABELS]);
+    store_link(s, x, BY_REQUEST, hash);
+    TAILQ_INSERT_TAIL(&s->list, x, entry);
+    s->stats.bytes += series_bytes(x);
+    s->stats.series++;
+    return x;
+}
+
+/* Makes `hash` find the series with these labels, and holds it. NULL if there is none. Lock held. */
+static struct series *store_claim(struct store *s, uint64_t labels_hash, uint64_t hash)
+{
+    struct series *x = store_lookup(s, BY_LABELS, labels_hash);
+
+    if (!x)
+        return NULL;
+    LIST_REMOVE(x, chain[BY_REQUEST]);
+    store_link(s, x, BY_REQUEST, hash);
+    x->holders++;
+    return x;
+}
+
+/* Labels are copied between two turns with the lock, and only for a series that will be added. */
 enum store_result store_enter(struct store *s, struct str labels, uint64_t hash, struct series **ret)
 {
-    uint64_t own = hash_bytes(labels);
-    struct series *x = store_lookup(s, BY_LABELS, own);
-    enum store_result refused;
+    CLEANUP(cleanup_free) struct series *made = NULL;
+    enum store_result result = STORE_OK;
+    uint64_t labels_hash;
+    struct series *x;
 
-    if (x) {
-        LIST_REMOVE(x, chain[BY_REQUEST]);
-    } else {
-        int64_t now = store_now(s);
-
-        refused = labels.n > SERIES_MAX_LABEL_BYTES ? STORE_BAD_LABELS : store_refuses(s, now);
-        if (refused != STORE_OK)
-            return refused;
-        if (s->stats.series >= s->n_buckets)
-            store_rehash(s, s->n_buckets * 2);
-        x = xcalloc(1, sizeof(*x) + labels.n);
-        x->label_bytes = (uint32_t)labels.n;
-        memcpy(x->labels, labels.p, labels.n);
-        x->last_ms = now; /* it expires as if it had a sample */
-        store_link(s, x, BY_LABELS, own);
-        TAILQ_INSERT_TAIL(&s->list, x, entry);
-        s->stats.bytes += series_bytes(x);
-        s->stats.series++;
+    if (labels.n > SERIES_MAX_LABEL_BYTES)
+        return STORE_BAD_LABELS;
+    labels_hash = hash_bytes(labels);
+    store_lock(s);
+    x = store_claim(s, labels_hash, hash);
+    if (!x)
+        result = store_refuses(s);
+    store_unlock(s);
+    if (!x && result == STORE_OK) {
+        made = series_new(labels, labels_hash);
+        store_lock(s);
+        x = store_claim(s, labels_hash, hash);
+        if (!x)
+            x = store_add(s, TAKE_PTR(made), hash);
+        store_unlock(s);
     }
-    store_link(s, x, BY_REQUEST, hash);
-    *ret = x;
-    return STORE_OK;
+    if (x)
+        *ret = x;
+    return result;
 }
 
 struct series_writer *series_writer(struct series *x)
@@ -311,14 +431,14 @@ struct series_writer *series_writer(struct series *x)
 
 /* ---- Samples. Lock held ---- */
 
-static enum store_result series_grow(struct store *s, struct series *x, int64_t t_ms, int64_t now)
+static enum store_result series_grow(struct store *s, struct series *x, int64_t t_ms)
 {
-    size_t more = size_min(x->n / 8 + 8, GROW_MAX);
+    int64_t now = store_now(s);
+    size_t more = size_min(x->n / 8 + 8, size_max(GROW_MAX, x->n / GROW_PARTS));
 
-    x->readers++; /* it stays, even if all of its samples are too old */
+    invariant(x->holders > 0); /* it stays, even if all of its samples are too old */
     for (unsigned piece = 0; piece < EVICT_PIECES && is_short(s, 16); piece++)
         (void)sweep_piece(s, now);
-    x->readers--;
     if (x->n < x->room || series_drop_before(s, x, now - s->stats.age_ms))
         return STORE_OK;
     if (s->stats.bytes + more * sizeof(*x->samples) > s->stats.max_bytes) {
@@ -330,26 +450,48 @@ static enum store_result series_grow(struct store *s, struct series *x, int64_t 
     return STORE_OK;
 }
 
-enum store_result store_append(struct store *s, struct series *x, int64_t t_ms, double v)
+enum store_result store_check_time(const struct store *s, int64_t t_ms)
 {
     int64_t now = store_now(s);
-    enum store_result grown;
+
+    if (t_ms < now - s->stats.age_ms)
+        return STORE_TOO_OLD;
+    return t_ms > now + STORE_MAX_AHEAD_MS ? STORE_TOO_NEW : STORE_OK;
+}
+
+enum store_result store_reserve(struct store *s, struct series *x, int64_t t_ms, double v)
+{
+    enum store_result timely = store_check_time(s, t_ms);
 
     if (x->n && t_ms == x->last_ms)
         return double_bits(x->samples[x->n - 1].v) == double_bits(v) ? STORE_OK : STORE_DUPLICATE;
     if (x->n && t_ms < x->last_ms)
         return STORE_OUT_OF_ORDER;
-    if (t_ms < now - s->stats.age_ms)
-        return STORE_TOO_OLD;
-    if (t_ms > now + STORE_MAX_AHEAD_MS)
-        return STORE_TOO_NEW;
-    grown = x->n < x->room ? STORE_OK : series_grow(s, x, t_ms, now);
-    if (grown != STORE_OK)
-        return grown;
+    if (timely != STORE_OK)
+        return timely;
+    return x->n < x->room ? STORE_OK : series_grow(s, x, t_ms);
+}
+
+enum store_result store_push(struct store *s, struct series *x, int64_t t_ms, double v)
+{
+    if (x->n && t_ms == x->last_ms)
+        return double_bits(x->samples[x->n - 1].v) == double_bits(v) ? STORE_OK : STORE_DUPLICATE;
+    invariant(x->holders > 0 && x->n < x->room);
+    invariant(x->n == 0 || t_ms > x->last_ms);
+    if (!x->has_begun)
+        s->version++;
+    x->has_begun = true;
     x->last_ms = t_ms;
     x->samples[x->n++] = (struct sample){t_ms, v};
     s->stats.samples++;
     return STORE_OK;
+}
+
+enum store_result store_append(struct store *s, struct series *x, int64_t t_ms, double v)
+{
+    enum store_result result = store_reserve(s, x, t_ms, v);
+
+    return result == STORE_OK ? store_push(s, x, t_ms, v) : result;
 }
 
 struct store *store_free(struct store *s)
@@ -358,15 +500,17 @@ struct store *store_free(struct store *s)
         return NULL;
     while (!TAILQ_EMPTY(&s->list))
         series_free(s, TAILQ_FIRST(&s->list));
-    free(s->buckets[BY_LABELS]);
-    free(s->buckets[BY_REQUEST]);
+    for (unsigned segment = 0; segment < SEGMENTS; segment++) {
+        free(s->segments[BY_LABELS][segment]);
+        free(s->segments[BY_REQUEST][segment]);
+    }
     (void)pthread_mutex_destroy(&s->turn);
     (void)pthread_mutex_destroy(&s->lock);
     free(s);
     return NULL;
 }
 
-/* ---- Reading. Lock held, except by series_next() ---- */
+/* ---- Reading. Lock not held, unless a function says so ---- */
 
 /* 1 if the series matches, 0 if not. */
 static int reader_matches(struct series_reader *r, const struct series *x)
@@ -385,37 +529,63 @@ static int reader_matches(struct series_reader *r, const struct series *x)
     return 1;
 }
 
-/* Copies labels and samples. 1 if there are samples in the range. */
-static int reader_copy(struct series_reader *r, const struct series *x)
+/* Takes the next samples of the range, as many as there is room for. Lock held. Returns whether there are
+ * more. */
+static bool reader_copy(struct series_reader *r, const struct series *x)
 {
-    size_t first = 0, end = x->n;
+    int64_t from_ms = r->n ? r->samples[r->n - 1].t + 1 : r->from_ms;
+    size_t first = series_count_before(x, from_ms);
+    size_t end = r->to_ms == INT64_MAX ? x->n : series_count_before(x, r->to_ms + 1);
+    size_t n = end > first ? size_min(end - first, COPY_SAMPLES) : 0;
 
-    while (first < end && x->samples[first].t < r->from_ms)
-        first++;
-    while (end > first && x->samples[end - 1].t > r->to_ms)
-        end--;
-    r->n = end - first;
-    if (r->n == 0)
-        return 0;
-    if (r->n > r->room)
-        r->samples = xreallocarray(r->samples, r->room = r->n * 2, sizeof(*r->samples));
-    memcpy(r->samples, x->samples + first, r->n * sizeof(*r->samples));
-    r->text.n = 0;
-    (void)!buf_put(&r->text, x->labels, x->label_bytes);
-    r->labels = buf_str(&r->text);
-    return 1;
+    invariant(n <= r->room - r->n);
+    if (n)
+        memcpy(r->samples + r->n, x->samples + first, n * sizeof(*r->samples));
+    r->n += n;
+    return end > first + n;
 }
 
+static bool reader_is_complete(const struct series_reader *r)
+{
+    return r->store->complete_from <= r->from_ms;
+}
+
+/* Copies labels and samples of the series at hand, which stays. 1 if there are samples in the range. */
+static int reader_read(struct series_reader *r)
+{
+    bool is_complete, more;
+
+    r->text.n = 0;
+    (void)!buf_put(&r->text, r->at->labels, r->at->label_bytes);
+    r->labels = buf_str(&r->text);
+    r->n = 0;
+    do {
+        if (r->room - r->n < COPY_SAMPLES) {
+            r->room = r->room * 2 + COPY_SAMPLES;
+            r->samples = xreallocarray(r->samples, r->room, sizeof(*r->samples));
+        }
+        store_lock(r->store);
+        more = reader_copy(r, r->at);
+        is_complete = reader_is_complete(r);
+        store_unlock(r->store);
+    } while (more && is_complete);
+    return is_complete ? r->n > 0 : -ENODATA;
+}
+
+/* Lock held. */
 static void reader_move(struct series_reader *r, struct series *to)
 {
-    if (r->at)
-        r->at->readers--;
+    struct series *from = r->at;
+
     if (to)
-        to->readers++;
+        to->holders++;
     r->at = to;
+    if (from)
+        store_release(r->store, from);
 }
 
-/* Looks at series up to the first that matches. The lock is held for one at a time. */
+/* Looks at series up to the first that matches. The lock is held to go on to the next one, and to copy
+ * samples; the labels of a series that stays do not change. */
 int series_next(struct series_reader *r)
 {
     const struct store *s = r->store;
@@ -428,13 +598,13 @@ int series_next(struct series_reader *r)
     do {
         store_lock(r->store);
         reader_move(r, r->at ? TAILQ_NEXT(r->at, entry) : TAILQ_FIRST(&s->list));
-        if (s->complete_from > r->from_ms)
+        if (!reader_is_complete(r))
             found = -ENODATA;
-        else if (r->at)
+        store_unlock(r->store);
+        if (found == 0 && r->at)
             found = reader_matches(r, r->at);
         if (found > 0)
-            found = reader_copy(r, r->at);
-        store_unlock(r->store);
+            found = reader_read(r);
     } while (found == 0 && r->at);
     return found;
 }

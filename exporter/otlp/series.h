@@ -1,7 +1,8 @@
 /* Series of plain samples in memory, for a limited time and within limits on memory and series: what the
  * receiver stores and queries read.
  *
- * Any thread. One lock, which no call here holds for more than about 100 us. */
+ * Any thread. One lock, which is held for microseconds: for a few series or samples at a time, and never
+ * while labels are made or copied. */
 #pragma once
 
 #include "exporter/base/buf.h"
@@ -74,21 +75,39 @@ struct series_writer {
     double total;               /* of a delta series */
 };
 
-/* For several of the calls below. Must be held only briefly. */
+/* For several of the calls below. Must be held only briefly: for STORE_TURN samples at most. */
+enum { STORE_TURN = 32 };
 void store_lock(struct store *s);
 void store_unlock(struct store *s);
 
-/* ---- Lock held. A series is valid until the lock is released ---- */
+/* ---- Lock held ---- */
 
-/* The series that store_enter() made known by this hash; NULL if it is not known, or has expired. */
-struct series *store_find(const struct store *s, uint64_t hash);
-/* Finds or creates the series with these labels, which are copied; only `hash` finds it from now on. */
-enum store_result store_enter(struct store *s, struct str labels, uint64_t hash, struct series **ret);
+/* The series that store_enter() made known by this hash; NULL if it is not known, or has expired. It stays,
+ * also while the lock is not held, until store_release(). */
+struct series *store_find(struct store *s, uint64_t hash);
+/* A series that was entered but never got a sample goes with its last holder. */
+void store_release(struct store *s, struct series *x);
+/* Whether a sample of this time would be kept in any series: STORE_TOO_OLD, STORE_TOO_NEW. */
+enum store_result store_check_time(const struct store *s, int64_t t_ms);
+/* Whether, and why, a new series would be refused now; counts it as refused then. */
+enum store_result store_refuses(struct store *s);
+/* A number that changes when a new series has got its first sample. */
+uint64_t store_version(const struct store *s);
 struct series_writer *series_writer(struct series *x);
-/* The value is kept bit by bit. */
+/* Whether the sample can be appended: then there is room for it, which stays as long as the series is
+ * held. */
+enum store_result store_reserve(struct store *s, struct series *x, int64_t t_ms, double v);
+/* Appends a sample for which store_reserve() has said STORE_OK. The value is kept bit by bit. STORE_DUPLICATE
+ * if another one was appended at that time since. */
+enum store_result store_push(struct store *s, struct series *x, int64_t t_ms, double v);
+/* Both. */
 enum store_result store_append(struct store *s, struct series *x, int64_t t_ms, double v);
 
 /* ---- Lock not held ---- */
+
+/* Finds or creates the series with these labels, which are copied; only `hash` finds it from now on. It stays
+ * until store_release(). */
+enum store_result store_enter(struct store *s, struct str labels, uint64_t hash, struct series **ret);
 
 /* Drops a part of what is older than the age: call it every second. */
 void store_prune(struct store *s);

@@ -51,8 +51,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct str request = {(const char *)data, size};
     char why[DECODE_WHY_BYTES] = "";
     struct ingest_outcome outcome;
+    size_t fields;
 
-    if (decode_check(request, why) < 0) {
+    if (decode_check(request, &fields, why) < 0) {
         assert(*why);
         return 0;
     }
@@ -60,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     store_set_limits(store, 1 << 22, 1000);
     in = ingest_new(store, &fuzz_clock, &promotion);
     for (unsigned again = 0; again < 2; again++)
-        ingest_request(in, request, &outcome);
+        ingest_request(in, request, UINT64_MAX, &outcome);
     check_series(store);
     return 0;
 }

@@ -99,6 +99,7 @@ static void store_alone(struct store *store, struct str resource, struct str met
     struct ingest_outcome outcome;
     char why[DECODE_WHY_BYTES];
     struct wire_field f;
+    size_t fields;
 
     while (wire_next(&rest, &f))
         if (f.number != DATA_POINTS)
@@ -110,8 +111,8 @@ static void store_alone(struct store *store, struct str resource, struct str met
     put_message(&body, RESOURCE_RESOURCE, resource);
     put_message(&body, RESOURCE_SCOPES, buf_str(&scope));
     put_message(&request, REQUEST_RESOURCES, buf_str(&body));
-    assert(decode_check(buf_str(&request), why) == 0);
-    ingest_request(in, buf_str(&request), &outcome);
+    assert(decode_check(buf_str(&request), &fields, why) == 0);
+    ingest_request(in, buf_str(&request), UINT64_MAX, &outcome);
 }
 
 /* Stores each point of the request alone. Returns how many; stops at one more than POINTS_MAX. */
@@ -167,15 +168,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct str request = {(const char *)data, size};
     struct ingest_outcome outcome;
     char why[DECODE_WHY_BYTES];
+    size_t fields;
 
-    if (size > INPUT_MAX || decode_check(request, why) < 0)
+    if (size > INPUT_MAX || decode_check(request, &fields, why) < 0)
         return 0;
     alone = fuzz_store();
     if (store_points(alone, request) > POINTS_MAX)
         return 0;
     together = fuzz_store();
     in = ingest_new(together, &fuzz_clock, &promotion);
-    ingest_request(in, request, &outcome);
+    ingest_request(in, request, UINT64_MAX, &outcome);
     assert(store_digest(together) == store_digest(alone));
     return 0;
 }

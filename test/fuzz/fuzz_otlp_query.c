@@ -47,15 +47,16 @@ static struct store *new_store(void)
     };
     struct store *s = store_new(&fuzz_clock);
 
-    store_lock(s);
     for (unsigned i = 0; i < 3; i++) {
         struct series *x;
 
         require(store_enter(s, labels[i], i + 1, &x) == STORE_OK);
+        store_lock(s);
         for (int64_t k = 0; k < SAMPLES; k++)
             require(store_append(s, x, NOW_MS - (SAMPLES - k) * STEP_MS, (double)k * (i + 1.0)) == STORE_OK);
+        store_release(s, x);
+        store_unlock(s);
     }
-    store_unlock(s);
     return s;
 }
 

@@ -3,7 +3,9 @@
 import gzip
 import json
 import os
+import struct
 import threading
+import time
 
 from lib.agent import running_agent, summary
 from lib.fake import results
@@ -42,6 +44,68 @@ def test_honest_senders_are_answered_meanwhile():
         refused = [a for a in answers if a.status == 503]
         assert refused and all(a.headers["Retry-After"] for a in refused)
         assert agent.status()["otlp"]["series"] == 50
+
+
+def varint(n):
+    out = bytearray()
+    while n > 127:
+        out.append(n & 127 | 128)
+        n >>= 7
+    return bytes([*out, n])
+
+
+def field(number, content):
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def fixed(number, value):
+    return varint(number << 3 | 1) + struct.pack("<Q", value)
+
+
+def attribute(key, any_value):
+    return field(1, key) + field(2, any_value)
+
+
+def points(number, n, fields=b""):
+    """Points of n series, each with an attribute of its own."""
+    at = fixed(3, int(time.time()) * 10**9)
+    return b"".join(field(1, at + fields + field(number, attribute(b"k", field(1, b"v%d" % i)))) for i in range(n))
+
+
+def hostile(resource, name, kind, data):
+    return gzip.compress(field(1, field(1, resource) + field(2, field(2, field(1, name) + field(kind, data)))))
+
+
+def costly_requests():
+    """Each is small, and would take minutes if what belongs to all series of a resource were made for each of them."""
+    buckets = 395
+    numbers = field(7, struct.pack(f"<{buckets}d", *map(float, range(buckets)))) + field(6, bytes(8 * (buckets + 1)))
+    many = b"\x0a\x00" * 250_000
+    large = field(1, attribute(b"service.name", field(6, field(1, b"") * 16_000)))
+    yield hostile(many, b"h", 9, points(9, 100, numbers) + b"\x10\x02")
+    yield hostile(many, b"g", 5, points(7, 10_000, fixed(6, 1)))
+    yield hostile(large, b"g", 5, points(7, 100_000, fixed(6, 1)))
+
+
+def test_scoring_goes_on_behind_costly_requests(fake):
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/v1/metrics"
+    scorer = summary("s", fake.on("/s", results({}, 1)), sourceType="OpenTelemetry", sourceQuery="honest")
+    with running_agent({"summaries": [scorer]}, f"--otlp.listen-address=127.0.0.1:{port}") as agent:
+        threads = [
+            threading.Thread(target=push, args=(url, body), kwargs={"Content_Type": PROTOBUF, "Content_Encoding": "gzip"})
+            for body in costly_requests()
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            assert push(url, request(gauge("honest", point(1)))).json == {}
+            rounds = agent.status("s")["rounds"]
+            agent.wait_rounds("s", rounds + 3)
+            wait_until(lambda: fake.requests("/s")[-1].json["data"][0]["metric"] == {"__name__": "honest"}, "it is scored")
+        finally:
+            for thread in threads:
+                thread.join()
 
 
 def test_too_many_fields():

@@ -51,12 +51,13 @@ static void world_done(struct world *w)
     w->store = store_free(w->store);
 }
 
-/* Sends a metric: its name and what it holds, in JSON with %d for BEGIN. */
-static void send(struct world *w, const char *resource, const char *metric)
+/* Sends a metric: its name and what it holds, in JSON. */
+static void send_at_cost(struct world *w, const char *resource, const char *metric, uint64_t max_cost)
 {
     char why[DECODE_WHY_BYTES] = "";
     BUF_AUTO(json, 1 << 20);
     BUF_AUTO(request, 1 << 20);
+    size_t fields;
 
     assert_int_equal(buf_printf(&json,
                                 "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{%s}]}],\"resource\":"
@@ -65,8 +66,13 @@ static void send(struct world *w, const char *resource, const char *metric)
                      0);
     if (decode_json(buf_str(&json), &otlp__request__descriptor, &request, why) < 0)
         fail_msg("%.*s: %s", STR_ARG(buf_str(&json)), why);
-    assert_int_equal(decode_check(buf_str(&request), why), 0);
-    ingest_request(w->ingest, buf_str(&request), &w->outcome);
+    assert_int_equal(decode_check(buf_str(&request), &fields, why), 0);
+    ingest_request(w->ingest, buf_str(&request), max_cost, &w->outcome);
+}
+
+static void send(struct world *w, const char *resource, const char *metric)
+{
+    send_at_cost(w, resource, metric, UINT64_MAX);
 }
 
 /* A number's point at a time, of an interval that began at `start` (0: not given). */
@@ -208,12 +214,13 @@ static void accumulates_no_gauges(void **state)
                                   "\x0a\x14\x19\000\310\101\336\002\235\227\027\x31\1\0\0\0\0\0\0\0\x3a\0";
     char why[DECODE_WHY_BYTES] = "";
     struct world w;
+    size_t fields;
 
     (void)state;
     world_init(&w, 10);
-    if (decode_check((struct str){request, sizeof(request) - 1}, why) < 0)
+    if (decode_check((struct str){request, sizeof(request) - 1}, &fields, why) < 0)
         fail_msg("%s", why);
-    ingest_request(w.ingest, (struct str){request, sizeof(request) - 1}, &w.outcome);
+    ingest_request(w.ingest, (struct str){request, sizeof(request) - 1}, UINT64_MAX, &w.outcome);
     assert_int_equal(w.outcome.results[STORE_OK], 2);
     expect(&w, "__name__=g 1@10 1@20\n");
     world_done(&w);
@@ -349,12 +356,13 @@ static void refuses_labels_that_are_not_utf8(void **state)
         "\x31\1\0\0\0\0\0\0\0\x3a\x08\x0a\x01k\x12\x03\x0a\x01\xff";
     char why[DECODE_WHY_BYTES] = "";
     struct world w;
+    size_t fields;
 
     (void)state;
     world_init(&w, 10);
-    if (decode_check((struct str){request, sizeof(request) - 1}, why) < 0)
+    if (decode_check((struct str){request, sizeof(request) - 1}, &fields, why) < 0)
         fail_msg("%s", why);
-    ingest_request(w.ingest, (struct str){request, sizeof(request) - 1}, &w.outcome);
+    ingest_request(w.ingest, (struct str){request, sizeof(request) - 1}, UINT64_MAX, &w.outcome);
     expect_result(&w, STORE_BAD_LABELS);
     world_done(&w);
 }
@@ -378,6 +386,105 @@ static void rejects_more_labels_than_a_series_may_have(void **state)
     world_done(&w);
 }
 
+#define GAUGE(points) "\"name\":\"g\",\"gauge\":{\"dataPoints\":[" points "]}"
+
+static void stores_a_histogram_as_a_whole_or_not_at_all(void **state)
+{
+    struct store_stats stats;
+    struct world w;
+
+    (void)state;
+    world_init(&w, 3);
+    send(&w, "",
+         HISTOGRAM("2", "{" T10 ",\"count\":3,\"sum\":6,\"bucketCounts\":[1,2],\"explicitBounds\":[5]}"));
+    expect_result(&w, STORE_SERIES_LIMIT);
+    expect(&w, "");
+    store_stats(w.store, &stats);
+    assert_int_equal(stats.series, 0); /* they leave their places to others */
+    send(&w, "", GAUGE(POINT(T10, S("a", "1"))));
+    expect_result(&w, STORE_OK);
+    world_done(&w);
+}
+
+/* ---- Costs: of samples, and of the bytes of labels that are made ---- */
+
+/* A value of `n` bytes. */
+static void put_value(struct buf *to, size_t n)
+{
+    while (to->n < n)
+        assert_int_equal(buf_putc(to, 'v'), 0);
+    assert_int_equal(buf_putc(to, '\0'), 0);
+}
+
+/* A gauge with so many points, each of a series of its own. */
+static void put_points(struct buf *to, unsigned n)
+{
+    assert_int_equal(buf_puts(to, "\"name\":\"g\",\"gauge\":{\"dataPoints\":["), 0);
+    for (unsigned i = 0; i < n; i++)
+        assert_int_equal(buf_printf(to, "%s" POINT(T10, S("a", "%u")), i ? "," : "", i), 0);
+    assert_int_equal(buf_put(to, "]}", 3), 0);
+}
+
+static void makes_the_labels_of_a_resource_once(void **state)
+{
+    enum { VALUE_BYTES = 60000, POINTS = 50 };
+    CLEANUP(cleanup_free) char *resource = NULL;
+    BUF_AUTO(points, 1 << 20);
+    BUF_AUTO(value, 1 << 20);
+    struct world w;
+
+    (void)state;
+    world_init(&w, 1000);
+    put_points(&points, POINTS);
+    while (value.n < VALUE_BYTES)
+        assert_int_equal(buf_putc(&value, '<'), 0); /* six bytes in JSON */
+    assert_int_equal(buf_putc(&value, '\0'), 0);
+    resource = xasprintf("{\"key\":\"service.name\",\"value\":{\"arrayValue\":{\"values\":[{\"stringValue\":"
+                         "\"%s\"}]}}}",
+                         value.p);
+    send(&w, resource, points.p);
+    assert_int_equal(w.outcome.results[STORE_BAD_LABELS], POINTS);
+    assert_in_range(w.outcome.cost, 0, 2 * 6 * VALUE_BYTES / 32);
+    world_done(&w);
+}
+
+static void makes_no_labels_again_of_a_series_that_was_refused(void **state)
+{
+    enum { VALUE_BYTES = 40000 };
+    CLEANUP(cleanup_free) char *refused = NULL;
+    BUF_AUTO(value, 1 << 20);
+    struct world w;
+
+    (void)state;
+    world_init(&w, 1);
+    send(&w, "", GAUGE(POINT(T10, S("a", "1"))));
+    put_value(&value, VALUE_BYTES);
+    refused = xasprintf(GAUGE(POINT(T20, S("a", "%s"))), value.p);
+    send(&w, "", refused);
+    expect_result(&w, STORE_SERIES_LIMIT);
+    assert_in_range(w.outcome.cost, VALUE_BYTES / 32, UINT64_MAX);
+    send(&w, "", refused);
+    expect_result(&w, STORE_SERIES_LIMIT);
+    assert_in_range(w.outcome.cost, 0, 100);
+    store_set_limits(w.store, 64 << 20, 2);
+    send(&w, "", refused);
+    expect_result(&w, STORE_OK);
+    world_done(&w);
+}
+
+static void ends_a_request_that_costs_too_much(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_init(&w, 100);
+    send_at_cost(&w, "",
+                 GAUGE(POINT(T10, S("a", "1")) "," POINT(T10, S("a", "2")) "," POINT(T10, S("a", "3"))), 20);
+    assert_true(w.outcome.is_cut);
+    expect(&w, "__name__=g,a=1 1@10\n__name__=g,a=2 1@10\n");
+    world_done(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +502,10 @@ int main(void)
         cmocka_unit_test(counts_series_over_the_limit),
         cmocka_unit_test(refuses_labels_that_are_not_utf8),
         cmocka_unit_test(rejects_more_labels_than_a_series_may_have),
+        cmocka_unit_test(stores_a_histogram_as_a_whole_or_not_at_all),
+        cmocka_unit_test(makes_the_labels_of_a_resource_once),
+        cmocka_unit_test(makes_no_labels_again_of_a_series_that_was_refused),
+        cmocka_unit_test(ends_a_request_that_costs_too_much),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

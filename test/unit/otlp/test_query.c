@@ -149,7 +149,6 @@ static struct store *new_store(void)
 
     s = store_new(&fake_clock);
     store_set_limits(s, 64 << 20, 1000);
-    store_lock(s);
     for (unsigned i = 0; i < 4; i++) {
         static const struct str labels[] = {STR("__name__\xffm\xff"
                                                 "a\xff"
@@ -166,11 +165,13 @@ static struct store *new_store(void)
         struct series *x;
 
         assert_int_equal(store_enter(s, labels[i], i + 1, &x), STORE_OK);
+        store_lock(s);
         for (int k = 0; k < SAMPLES; k++)
             assert_int_equal(store_append(s, x, (NOW - (SAMPLES - k) * STEP) * INT64_C(1000), k * (i + 1.0)),
                              0);
+        store_release(s, x);
+        store_unlock(s);
     }
-    store_unlock(s);
     return s;
 }
 

@@ -40,13 +40,19 @@ static enum store_result append(struct store *s, unsigned series, int64_t t_ms, 
 {
     char text[64];
     struct str labels = {text, (size_t)snprintf(text, sizeof(text), "__name__\xffm\xffn\xff%u\xff", series)};
+    enum store_result r = STORE_OK;
     struct series *x;
-    enum store_result r;
 
     store_lock(s);
     x = store_find(s, series + 1);
-    r = x ? STORE_OK : store_enter(s, labels, series + 1, &x);
-    r = r == STORE_OK ? store_append(s, x, t_ms, v) : r;
+    store_unlock(s);
+    if (!x)
+        r = store_enter(s, labels, series + 1, &x);
+    if (r != STORE_OK)
+        return r;
+    store_lock(s);
+    r = store_append(s, x, t_ms, v);
+    store_release(s, x);
     store_unlock(s);
     return r;
 }
@@ -163,6 +169,36 @@ static void finds_its_series_while_others_come_and_go(void **state)
     assert_int_equal(n, SERIES / 2 + SERIES / 4 + SERIES / 4);
 }
 
+/* More than are copied while the lock is held. */
+static void reads_a_long_series(void **state)
+{
+    enum { SAMPLES = 20000 };
+    CLEANUP(cleanup_store_free) struct store *s = new_store(64 << 20, 10);
+    CLEANUP(series_reader_done)
+    struct series_reader in = {.store = s, .from_ms = wall_ms + 10, .to_ms = wall_ms + SAMPLES - 11};
+
+    (void)state;
+    for (int i = 0; i < SAMPLES; i++)
+        assert_int_equal(append(s, 0, wall_ms + i, i), STORE_OK);
+    assert_int_equal(series_next(&in), 1);
+    assert_int_equal(in.n, SAMPLES - 20);
+    for (size_t i = 0; i < in.n; i++)
+        assert_int_equal(in.samples[i].t, in.from_ms + (int64_t)i);
+    assert_int_equal(series_next(&in), 0);
+}
+
+static void keeps_no_series_without_a_sample(void **state)
+{
+    CLEANUP(cleanup_store_free) struct store *s = new_store(64 << 20, 1);
+    struct store_stats stats;
+
+    (void)state;
+    assert_int_equal(append(s, 0, wall_ms - STORE_MIN_AGE_MS - 1, 1), STORE_TOO_OLD);
+    store_stats(s, &stats);
+    assert_int_equal(stats.series, 0);
+    assert_int_equal(append(s, 1, wall_ms, 1), STORE_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +206,8 @@ int main(void)
         cmocka_unit_test(drops_what_is_older_than_the_age),
         cmocka_unit_test(evicts_the_oldest_for_lack_of_memory),
         cmocka_unit_test(finds_its_series_while_others_come_and_go),
+        cmocka_unit_test(reads_a_long_series),
+        cmocka_unit_test(keeps_no_series_without_a_sample),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
