@@ -29,6 +29,7 @@ static enum wire_type wire_type_of(const ProtobufCFieldDescriptor *f)
         return WIRE_VARINT;
     case PROTOBUF_C_TYPE_DOUBLE:
     case PROTOBUF_C_TYPE_FIXED64:
+    case PROTOBUF_C_TYPE_SFIXED64:
         return WIRE_FIXED64;
     default:
         return WIRE_BYTES;
@@ -96,6 +97,9 @@ struct transcoder {
     struct jr in;
     struct buf *out;
     unsigned fields;
+    /* The first member that OTLP does not have, and the message without it; NULL: none */
+    struct str skipped;
+    const ProtobufCMessageDescriptor *skipped_in;
 };
 
 static void put_bytes(struct transcoder *t, const void *p, size_t n)
@@ -131,23 +135,39 @@ static void put_double(struct transcoder *t)
     put_bytes(t, &v, sizeof(v));
 }
 
-/* An integer from -2^63 to 2^64 - 1, in two's complement; 1.0 and 1e3 are integers too. */
-static uint64_t read_integer(struct transcoder *t)
+/* The absolute value of an integer; 1.0 and 1e3 are integers too. False if it is none, or 2^64 or more. */
+static bool read_magnitude(struct str number, struct str digits, uint64_t *ret)
 {
-    struct str s, digits;
-    uint64_t v = 0;
     double d = 0;
 
-    if (!number_text(t, &s))
+    if (num_parse(number, &d) != NUM_OK || d != floor(d))
+        return false;
+    if (str_to_u64(digits, ret))
+        return *ret < UINT64_MAX || str_eq(digits, STR("18446744073709551615"));
+    if (fabs(d) >= 0x1p64)
+        return false;
+    *ret = (uint64_t)fabs(d);
+    return true;
+}
+
+/* From -2^63 to 2^63 - 1, in two's complement, or from 0 to 2^64 - 1. */
+static uint64_t read_integer(struct transcoder *t, bool is_signed)
+{
+    uint64_t magnitude = 0, max = is_signed ? INT64_MAX : UINT64_MAX;
+    struct str number, digits;
+    bool is_negative;
+
+    if (!number_text(t, &number))
         return 0;
-    digits = str_starts(s, STR("-")) ? (struct str){s.p + 1, s.n - 1} : s;
-    if (num_parse(s, &d) != NUM_OK || d != floor(d) || d < -0x1p63 || d > 0x1p64)
+    is_negative = str_starts(number, STR("-"));
+    digits = is_negative ? (struct str){number.p + 1, number.n - 1} : number;
+    if (is_negative)
+        max = is_signed ? (uint64_t)INT64_MAX + 1 : 0;
+    if (!read_magnitude(number, digits, &magnitude))
         (void)jr_fail(&t->in, "expected an integer");
-    else if (!str_to_u64(digits, &v)) /* with a fraction or an exponent */
-        v = fabs(d) < 0x1p64 ? (uint64_t)fabs(d) : UINT64_MAX;
-    else if (d < 0 ? v > 1ull << 63 : v == UINT64_MAX && !str_eq(digits, STR("18446744073709551615")))
-        (void)jr_fail(&t->in, "expected an integer");
-    return d < 0 ? -(v < 1ull << 63 ? v : 1ull << 63) : v;
+    else if (magnitude > max)
+        (void)jr_fail(&t->in, "integer out of range");
+    return is_negative ? -magnitude : magnitude;
 }
 
 static void put_scalar(struct transcoder *t, ProtobufCType kind)
@@ -162,11 +182,11 @@ static void put_scalar(struct transcoder *t, ProtobufCType kind)
             (void)jr_fail(&t->in, "expected true or false");
         (void)jr_skip(&t->in, NULL);
         put_number(t, type == JR_TRUE);
-    } else if (kind == PROTOBUF_C_TYPE_FIXED64) {
-        v = read_integer(t);
+    } else if (kind == PROTOBUF_C_TYPE_FIXED64 || kind == PROTOBUF_C_TYPE_SFIXED64) {
+        v = read_integer(t, kind == PROTOBUF_C_TYPE_SFIXED64);
         put_bytes(t, &v, sizeof(v));
     } else {
-        put_number(t, read_integer(t));
+        put_number(t, read_integer(t, true));
     }
 }
 
@@ -236,6 +256,26 @@ static void count_field(struct transcoder *t)
         (void)jr_fail(&t->in, too_many_fields);
 }
 
+/* OTLP has these members, above its points; nobody reads them. */
+static bool is_ignored(struct str key)
+{
+    static const char *const names[] = {"schemaUrl",  "scope",       "droppedAttributesCount",
+                                        "entityRefs", "description", "metadata"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (jr_key_is(key, names[i]))
+            return true;
+    return false;
+}
+
+static void note_skipped(struct transcoder *t, const ProtobufCMessageDescriptor *m, struct str key)
+{
+    if (t->skipped_in || is_ignored(key))
+        return;
+    t->skipped = key;
+    t->skipped_in = m;
+}
+
 static void put_message(struct transcoder *t, const ProtobufCMessageDescriptor *m, unsigned depth)
 {
     struct str key;
@@ -249,6 +289,8 @@ static void put_message(struct transcoder *t, const ProtobufCMessageDescriptor *
         count_field(t);
         while (i < m->n_fields && !jr_key_is(key, m->fields[i].name))
             i++;
+        if (i == m->n_fields)
+            note_skipped(t, m, key);
         if (i == m->n_fields || jr_peek(&t->in) == JR_NULL) {
             (void)jr_skip(&t->in, NULL);
             continue;
@@ -264,23 +306,76 @@ static void put_message(struct transcoder *t, const ProtobufCMessageDescriptor *
     }
 }
 
+static int transcode(struct transcoder *t, struct str json, const ProtobufCMessageDescriptor *m,
+                     char why[DECODE_WHY_BYTES])
+{
+    unsigned line, column;
+
+    jr_init(&t->in, json, JR_STRICT);
+    put_message(t, m, 1);
+    if (jr_end(&t->in))
+        return 0;
+    if (t->in.error == too_many_fields)
+        return decode_too_many(why);
+    if (t->in.error == out_is_full)
+        return -EFBIG;
+    jr_position(json, t->in.error_at, &line, &column);
+    (void)snprintf(why, DECODE_WHY_BYTES, "line %u, column %u: %s", line, column, t->in.error);
+    return -EBADMSG;
+}
+
 int decode_json(struct str json, const ProtobufCMessageDescriptor *m, struct buf *into,
                 char why[DECODE_WHY_BYTES])
 {
     struct transcoder t = {.out = into};
-    unsigned line, column;
 
-    jr_init(&t.in, json, JR_STRICT);
-    put_message(&t, m, 1);
-    if (jr_end(&t.in))
-        return 0;
-    if (t.in.error == too_many_fields)
-        return decode_too_many(why);
-    if (t.in.error == out_is_full)
-        return -EFBIG;
-    jr_position(json, t.in.error_at, &line, &column);
-    (void)snprintf(why, DECODE_WHY_BYTES, "line %u, column %u: %s", line, column, t.in.error);
-    return -EBADMSG;
+    return transcode(&t, json, m, why);
+}
+
+/* Whether `key` is the name but for its case and underscores: "resource_metrics" for "resourceMetrics". */
+static bool resembles(struct str key, const char *name)
+{
+    for (size_t i = 0; i < key.n; i++) {
+        if (key.p[i] == '_')
+            continue;
+        if (tolower((unsigned char)key.p[i]) != tolower((unsigned char)*name))
+            return false;
+        name++;
+    }
+    return !*name;
+}
+
+/* The member that is meant; all of the message if none resembles it. */
+static void put_expected(struct buf *to, const ProtobufCMessageDescriptor *m, struct str key)
+{
+    for (size_t i = 0; i < m->n_fields; i++)
+        if (resembles(key, m->fields[i].name)) {
+            put_str(to, str_of(m->fields[i].name));
+            return;
+        }
+    for (size_t i = 0; i < m->n_fields; i++) {
+        put_str(to, i > 0 ? STR(", ") : STR(""));
+        put_str(to, str_of(m->fields[i].name));
+    }
+}
+
+int decode_json_request(struct str json, struct buf *into, char skipped[DECODE_WHY_BYTES],
+                        char why[DECODE_WHY_BYTES])
+{
+    enum { KEY_BYTES = 40 };
+    struct transcoder t = {.out = into};
+    int r = transcode(&t, json, &otlp__request__descriptor, why);
+    BUF_AUTO(expected, SIZE_MAX);
+    struct str key;
+
+    skipped[0] = '\0';
+    if (r < 0 || !t.skipped_in)
+        return r;
+    key = utf8_cut(t.skipped, KEY_BYTES);
+    put_expected(&expected, t.skipped_in, t.skipped);
+    (void)snprintf(skipped, DECODE_WHY_BYTES, "unknown member \"%.*s\", expected %.*s", STR_ARG(key),
+                   STR_ARG(buf_str(&expected)));
+    return 0;
 }
 
 /* ---- Names ---- */

@@ -17,6 +17,10 @@ MUST_USE int decode_check(struct str body, size_t *ret_fields, char why[DECODE_W
  * strings, bytes in base64; unknown fields are ignored. -EBADMSG, -EFBIG; no `why` if `into` is full. */
 MUST_USE int decode_json(struct str json, const ProtobufCMessageDescriptor *m, struct buf *into,
                          char why[DECODE_WHY_BYTES]);
+/* The same for a request. `skipped` tells of the first member that OTLP does not have, if there is one, and
+ * of what it has in its place: `unknown member "resource_metrics", expected resourceMetrics`. */
+MUST_USE int decode_json_request(struct str json, struct buf *into, char skipped[DECODE_WHY_BYTES],
+                                 char why[DECODE_WHY_BYTES]);
 
 /* ---- Reading protobuf ---- */
 

@@ -80,7 +80,8 @@ struct point {
     int64_t ms;                    /* time_ns in milliseconds */
     bool is_absent;                /* NoRecordedValue */
     struct numbers counts, bounds; /* of a histogram's buckets */
-    struct part_sample *samples;   /* in the ingest's room */
+    uint64_t bounds_hash;
+    struct part_sample *samples; /* in the ingest's room */
     size_t n_samples;
     bool has_labels; /* the ingest's labels are its own */
 };
@@ -421,6 +422,7 @@ static bool point_read_buckets(struct ingest *in, struct point *pt)
 {
     if (!point_read_histogram(in, pt))
         return false;
+    pt->bounds_hash = hash_bytes((struct str){(const char *)pt->bounds.list, pt->bounds.n * 8});
     point_add_count(pt);
     if (pt->last[POINT_SUM].from)
         point_add_sum(pt);
@@ -473,6 +475,15 @@ static bool point_read_samples(struct ingest *in, struct point *pt)
     }
 }
 
+/* When the writer started; 0: not known. A start after the point itself, or in the future, says nothing: once
+ * remembered, it would make each restart look like an older writer. */
+static uint64_t point_start(const struct point *pt, int64_t now_ms)
+{
+    uint64_t start_ns = pt->last[POINT_START].value;
+
+    return start_ns <= pt->time_ns && start_ns / NS_PER_MS <= (uint64_t)now_ms ? start_ns : 0;
+}
+
 static unsigned point_read(struct ingest *in, struct point *pt, struct str message)
 {
     enum otlp_type type = in->metric.type;
@@ -484,7 +495,7 @@ static unsigned point_read(struct ingest *in, struct point *pt, struct str messa
     wire_read(message, pt->last);
     pt->time_ns = pt->last[POINT_TIME].value;
     pt->ms = (int64_t)(pt->time_ns / NS_PER_MS);
-    pt->start_ns = pt->last[POINT_START].value;
+    pt->start_ns = point_start(pt, in->now_ms);
     if (type == OTLP_EXPONENTIAL)
         return OTLP_UNSUPPORTED;
     if (kinds[type].temporal && in->metric.temporality != TEMPORALITY_CUMULATIVE &&
@@ -619,20 +630,31 @@ static void ingest_accept_writer(const struct ingest *in, const struct point *pt
         return;
     if (in->metric.temporality != TEMPORALITY_DELTA && pt->start_ns)
         w->start_ns = pt->start_ns;
+    if (!pt->is_absent)
+        w->bounds_hash = pt->bounds_hash;
     if (pt->time_ns > w->last_ns)
         w->last_ns = pt->time_ns;
+}
+
+/* Deltas are added up to totals. With other bounds, all series of a histogram begin again at zero: its old
+ * count has no place among the new buckets. Queries see that as the restart of a counter. */
+static bool ingest_adds_up(const struct ingest *in, const struct point *pt)
+{
+    return in->metric.temporality == TEMPORALITY_DELTA &&
+           series_writer(pt->samples[0].series)->bounds_hash == pt->bounds_hash;
 }
 
 /* Whether all samples can be stored; their values become totals. Nothing is remembered of the point yet. */
 static unsigned ingest_check_samples(struct ingest *in, struct point *pt)
 {
     unsigned result = ingest_check_writer(in, pt, series_writer(pt->samples[0].series));
+    bool adds_up = ingest_adds_up(in, pt);
 
     for (size_t i = 0; i < pt->n_samples && result == STORE_OK; i++) {
         struct part_sample *s = &pt->samples[i];
 
         ingest_take_turns(in);
-        if (in->metric.temporality == TEMPORALITY_DELTA)
+        if (adds_up)
             s->value += series_writer(s->series)->total;
         result = store_reserve(in->store, s->series, pt->ms, pt->is_absent ? value_absent() : s->value);
     }

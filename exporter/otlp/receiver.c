@@ -11,6 +11,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/json.h"
+#include "exporter/base/log.h"
 #include "exporter/base/text.h"
 #include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
@@ -25,7 +26,13 @@
 
 /* A body as received, and decoded or converted from JSON. */
 enum { BODY_MAX_BYTES = 16 << 20, BODIES_MAX_BYTES = 64 << 20, DECODED_MAX_BYTES = 64 << 20 };
-enum { MAX_CONNECTIONS = 1024, IDLE_SECONDS = 120, RETRY_SECONDS = 5, REPLY_MAX_BYTES = 16 << 10 };
+enum {
+    MAX_CONNECTIONS = 1024,
+    IDLE_SECONDS = 120,
+    RETRY_SECONDS = 5,
+    WARN_MS = 60 * 1000,
+    REPLY_MAX_BYTES = 16 << 10
+};
 enum { STATUS_PREFIX = sizeof("404: ") - 1 };
 /* Metrics compress to a tenth or twentieth; the allowance is used up by one body of the largest size. */
 enum { USUAL_RATIO = 20, FREE_BYTES = 1 << 20, ALLOWANCE_BYTES = DECODED_MAX_BYTES, REFILL_PER_MS = 8 << 10 };
@@ -43,9 +50,31 @@ struct otlp {
     struct httpd_route route;
     int64_t allowance; /* bytes */
     mono_ms refilled_at;
+    mono_ms warn_at; /* of requests in vain; not before */
     atomic_uint_fast64_t points[OTLP_RESULTS];
+    atomic_uint_fast64_t in_vain;
     atomic_int_fast64_t last_ms;
 };
+
+/* A body on its way into the store. */
+struct reading {
+    struct otlp *otlp;
+    enum encoding encoding;
+    struct str body;
+    uint64_t free_cost;             /* what is beyond draws on the allowance */
+    uint64_t cost;                  /* so far */
+    char skipped[DECODE_WHY_BYTES]; /* the first member in JSON that OTLP does not have; "": none */
+    char why[DECODE_WHY_BYTES + 64];
+};
+
+/* Whether the request holds nothing, and its JSON has members that are not those of OTLP. */
+static bool reading_is_in_vain(const struct reading *x, const struct ingest_outcome *o)
+{
+    for (unsigned i = 0; i < OTLP_RESULTS; i++)
+        if (o->results[i])
+            return false;
+    return x->skipped[0] != '\0';
+}
 
 /* ---- Responses, in the encoding of the request. They are written in JSON ---- */
 
@@ -110,45 +139,55 @@ static void otlp_error_body(const struct httpd_request *rq, struct httpd_reply *
     reply_status(reply, e, reply->status, str_trim(text));
 }
 
-/* An ExportMetricsServiceResponse, with partial_success if points were rejected: "3 of 10 data points
- * rejected: out_of_order 2, overlap 1; the first one is of the metric http.requests". */
-static void reply_outcome(struct httpd_reply *reply, enum encoding e, const struct ingest_outcome *o)
+/* "out_of_order 2, overlap 1" */
+static void put_reasons(struct buf *to, const struct ingest_outcome *o)
 {
-    BUF_AUTO(reasons, REPLY_MAX_BYTES);
-    BUF_AUTO(text, REPLY_MAX_BYTES);
-    BUF_AUTO(json, REPLY_MAX_BYTES);
-    uint64_t rejected = 0;
-    int r = 0;
+    size_t begin = to->n;
 
     for (unsigned i = STORE_OK + 1; i < OTLP_RESULTS; i++)
         if (o->results[i]) {
-            rejected += o->results[i];
-            r = r
-                    ?: buf_printf(&reasons, "%s%s %" PRIu64, reasons.n ? ", " : "", otlp_result_word(i),
-                                  o->results[i]);
+            put_str(to, to->n > begin ? STR(", ") : STR(""));
+            (void)!buf_printf(to, "%s %" PRIu64, otlp_result_word(i), o->results[i]);
         }
-    r = r
-            ?: buf_printf(&text,
-                          "%" PRIu64 " of %" PRIu64 " data points rejected: %.*s; the first one is of the "
-                          "metric %s",
-                          rejected, rejected + o->results[STORE_OK], STR_ARG(buf_str(&reasons)), o->first);
-    r = r ?: buf_printf(&json, "{\"partialSuccess\":{\"rejectedDataPoints\":\"%" PRIu64 "\",", rejected);
-    r = r ?: buf_puts(&json, "\"errorMessage\":") ?: buf_put_json(&json, buf_str(&text));
+}
+
+/* What the sender should know; empty if all is well. "3 of 10 data points rejected: out_of_order 2, overlap
+ * 1; the first one is of the metric http.requests" */
+static void put_remark(struct buf *to, const struct reading *x, const struct ingest_outcome *o,
+                       uint64_t rejected)
+{
+    if (rejected) {
+        (void)!buf_printf(to, "%" PRIu64 " of %" PRIu64 " data points rejected: ", rejected,
+                          rejected + o->results[STORE_OK]);
+        put_reasons(to, o);
+        put_str(to, STR("; the first one is of the metric "));
+        put_str(to, str_of(o->first));
+    } else if (reading_is_in_vain(x, o)) {
+        put_str(to, STR("no data points found: "));
+        put_str(to, str_of(x->skipped));
+    }
+}
+
+/* An ExportMetricsServiceResponse, with partial_success if there is a remark. */
+static void reply_outcome(struct httpd_reply *reply, const struct reading *x, const struct ingest_outcome *o)
+{
+    BUF_AUTO(remark, REPLY_MAX_BYTES);
+    BUF_AUTO(json, REPLY_MAX_BYTES);
+    uint64_t rejected = 0;
+    int r;
+
+    for (unsigned i = STORE_OK + 1; i < OTLP_RESULTS; i++)
+        rejected += o->results[i];
+    put_remark(&remark, x, o, rejected);
+    r = buf_printf(&json,
+                   "{\"partialSuccess\":{\"rejectedDataPoints\":\"%" PRIu64 "\",\"errorMessage\":", rejected);
+    r = r ?: buf_put_json(&json, buf_str(&remark));
     r = r ?: buf_puts(&json, "}}");
-    otlp_reply(reply, e, &otlp__response__descriptor, rejected && r == 0 ? buf_str(&json) : STR("{}"));
+    otlp_reply(reply, x->encoding, &otlp__response__descriptor,
+               remark.n && r == 0 ? buf_str(&json) : STR("{}"));
 }
 
 /* ---- Requests. Server's thread ---- */
-
-/* A body on its way into the store. */
-struct reading {
-    struct otlp *otlp;
-    enum encoding encoding;
-    struct str body;
-    uint64_t free_cost; /* what is beyond draws on the allowance */
-    uint64_t cost;      /* so far */
-    char why[DECODE_WHY_BYTES + 64];
-};
 
 static unsigned PRINTF_LIKE(3, 4) refuse(struct reading *x, unsigned status, const char *fmt, ...)
 {
@@ -218,7 +257,8 @@ static unsigned read_coding(struct reading *x, struct str coding, struct buf *in
         return refuse_cost(x);
     if (r == -EFBIG)
         return refuse_size(x);
-    return r == 0 ? 200 : refuse(x, 400, "body has Content-Encoding gzip, but %s", cstr(why));
+    return r == 0 ? 200
+                  : refuse(x, 400, "body has Content-Encoding %.*s, but %s", STR_ARG(coding), cstr(why));
 }
 
 /* Checks the body, which is in protobuf then: in `converted` if it was not. The status of the response. */
@@ -229,7 +269,7 @@ static unsigned read_body(struct reading *x, struct buf *converted)
     int r = 0;
 
     if (x->encoding == JSON) {
-        r = decode_json(x->body, &otlp__request__descriptor, converted, why);
+        r = decode_json_request(x->body, converted, x->skipped, why);
         x->body = buf_str(converted);
     }
     if (r == 0)
@@ -238,6 +278,19 @@ static unsigned read_body(struct reading *x, struct buf *converted)
     if (r == -EFBIG)
         return *why ? refuse(x, 413, "decoded request %s", why) : refuse_size(x);
     return r == 0 ? 200 : refuse(x, 400, "invalid %s: %s", x->encoding == JSON ? "JSON" : "protobuf", why);
+}
+
+/* Says once a minute that requests hold nothing that is read. */
+static void count_in_vain(const struct reading *x)
+{
+    struct otlp *o = x->otlp;
+    mono_ms now = clock_system.mono(&clock_system);
+
+    atomic_fetch_add(&o->in_vain, 1);
+    if (mono_before(now, o->warn_at))
+        return;
+    o->warn_at = mono_add(now, WARN_MS);
+    log_warn("OTLP request without data points", L_STR("reason", x->skipped));
 }
 
 /* Stores what the body holds. The status of the response. */
@@ -252,6 +305,8 @@ static unsigned read_points(struct reading *x, struct ingest_outcome *ret)
     for (unsigned i = 0; i < OTLP_RESULTS; i++)
         atomic_fetch_add(&o->points[i], ret->results[i]);
     atomic_store(&o->last_ms, clock_system.wall(&clock_system).ms);
+    if (reading_is_in_vain(x, ret))
+        count_in_vain(x);
     return ret->is_cut ? refuse_cost(x) : 200;
 }
 
@@ -277,7 +332,7 @@ static void otlp_receive(void *arg, const struct httpd_request *rq, struct httpd
         status = read_points(&x, &outcome);
     reading_pay(&x);
     if (status == 200) {
-        reply_outcome(reply, x.encoding, &outcome);
+        reply_outcome(reply, &x, &outcome);
         return;
     }
     reply_status(reply, x.encoding, status, str_of(x.why));
@@ -333,7 +388,8 @@ struct otlp *otlp_stop(struct otlp *x, int grace_ms)
 
 void otlp_status(struct otlp *x, struct otlp_status *ret)
 {
-    *ret = (struct otlp_status){.listen = x->o.listen, .last_ms = atomic_load(&x->last_ms)};
+    *ret = (struct otlp_status){
+        .listen = x->o.listen, .last_ms = atomic_load(&x->last_ms), .in_vain = atomic_load(&x->in_vain)};
     store_stats(x->o.store, &ret->store);
     for (unsigned i = 0; i < OTLP_RESULTS; i++)
         ret->points[i] = atomic_load(&x->points[i]);
@@ -352,6 +408,7 @@ void otlp_render(struct otlp *x)
             metric_set(m, METRIC_OTLP_REJECTED, LV(otlp_result_word(i)), (double)s.points[i]);
     }
     metric_set(m, METRIC_OTLP_POINTS, LV_NONE, all);
+    metric_set(m, METRIC_OTLP_IN_VAIN, LV_NONE, (double)s.in_vain);
     metric_set(m, METRIC_OTLP_SERIES, LV_NONE, (double)s.store.series);
     metric_set(m, METRIC_OTLP_SERIES_LIMIT, LV_NONE, (double)s.store.max_series);
     metric_set(m, METRIC_OTLP_MEMORY, LV_NONE, (double)s.store.bytes);

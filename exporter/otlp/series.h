@@ -72,6 +72,7 @@ struct sample {
 /* What the receiver remembers of a series' writer. */
 struct series_writer {
     uint64_t start_ns, last_ns; /* of the last point */
+    uint64_t bounds_hash;       /* of the last point of a delta histogram; at its count */
     double total;               /* of a delta series */
 };
 

@@ -6,6 +6,7 @@ import gzip
 import http.client
 import json
 import time
+import zlib
 
 import pytest
 
@@ -221,3 +222,24 @@ def test_over_the_limit_of_requests(tmp_path, encoding):
 
 def over_the_limit(answer):
     return answer if answer.status == 429 else None
+
+
+def test_members_in_snake_case_are_ignored_and_named(receiver):
+    """As the specification asks, but not without a word; `{}` needs none."""
+    snake = {"resource_metrics": [{"scope_metrics": [{"metrics": []}]}]}
+    answer = receiver.push(snake)
+    expected = 'no data points found: unknown member "resource_metrics", expected resourceMetrics'
+    assert answer.status == 200
+    assert answer.json["partialSuccess"] == {"rejectedDataPoints": "0", "errorMessage": expected}
+    assert receiver.push({}).json == {}
+    assert receiver.push(snake).status == 200
+    receiver.agent.wait_metric_is(2, "dynamic_scoring_otlp_requests_without_points_total")
+    assert receiver.agent.log().count("OTLP request without data points") == 1
+
+
+def test_deflate_is_called_deflate(receiver):
+    body = json.dumps(request(gauge("deflated", point(1)))).encode()
+    assert receiver.push(zlib.compress(body), Content_Encoding="deflate").json == {}
+    refused = receiver.push(zlib.compress(body)[:-9], Content_Encoding="deflate")
+    assert refused.status == 400
+    assert "body has Content-Encoding deflate, but" in refused.json["message"]

@@ -3,6 +3,7 @@
 #include "exporter/otlp/decode.h"
 #include "exporter/otlp/receiver.h"
 #include "exporter/otlp/series.h"
+#include "exporter/ui/out.h"
 
 #include <errno.h>
 #include <math.h>
@@ -196,9 +197,10 @@ static void remembers_no_time_of_the_future(void **state)
     world_done(&w);
 }
 
-#define AT(t) "\"timeUnixNano\":\"" t "\""
-#define T10   AT("1700000010000000000")
-#define T20   AT("1700000020000000000")
+#define AT(t)         "\"timeUnixNano\":\"" t "\""
+#define T10           AT("1700000010000000000")
+#define T20           AT("1700000020000000000")
+#define GAUGE(points) "\"name\":\"g\",\"gauge\":{\"dataPoints\":[" points "]}"
 #define HISTOGRAM(temporality, points) \
     "\"name\":\"h\",\"histogram\":{\"aggregationTemporality\":" temporality ",\"dataPoints\":[" points "]}"
 #define EXPONENTIAL(temporality, points)                                               \
@@ -386,7 +388,120 @@ static void rejects_more_labels_than_a_series_may_have(void **state)
     world_done(&w);
 }
 
-#define GAUGE(points) "\"name\":\"g\",\"gauge\":{\"dataPoints\":[" points "]}"
+/* The second one is in the same millisecond as the first. */
+static void adds_up_no_delta_that_was_rejected(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_init(&w, 100);
+    send_sum(&w, "1", 0, 10, 5);
+    send(&w, "",
+         "\"name\":\"c\",\"sum\":{\"isMonotonic\":true,\"aggregationTemporality\":1,\"dataPoints\":[{" AT(
+             "1700000010000000500") ",\"asInt\":100}]}");
+    expect_result(&w, STORE_DUPLICATE);
+    send_sum(&w, "1", 10, 20, 2);
+    expect_result(&w, STORE_OK);
+    expect(&w, "__name__=c_total 5@10 7@20\n");
+    world_done(&w);
+}
+
+#define T30 AT("1700000030000000000")
+
+/* Buckets always add up to their count. */
+static void begins_again_at_zero_when_bounds_change(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_init(&w, 100);
+    send(&w, "",
+         HISTOGRAM("1", "{" T10 ",\"count\":3,\"bucketCounts\":[1,2],\"explicitBounds\":[5]},"
+                        "{" T20 ",\"count\":2,\"bucketCounts\":[1,1],\"explicitBounds\":[7]},"
+                        "{" T30 ",\"count\":4,\"bucketCounts\":[3,1],\"explicitBounds\":[7]}"));
+    expect(&w, "__name__=h_count 3@10 2@20 6@30\n__name__=h_bucket,le=5 1@10\n"
+               "__name__=h_bucket,le=+Inf 3@10 2@20 6@30\n__name__=h_bucket,le=7 1@20 4@30\n");
+    world_done(&w);
+}
+
+/* By the sender's clock it is an hour later; then that is corrected, and the process restarted. */
+static void forgets_a_start_in_the_future(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_init(&w, 100);
+    send_sum(&w, "2", 4600, 10, 500);
+    expect_result(&w, STORE_OK);
+    send_sum(&w, "2", 15, 20, 3);
+    expect_result(&w, STORE_OK);
+    send_sum(&w, "2", 1200, 1300, 4); /* after the time of the clock, and before the point */
+    expect_result(&w, STORE_OK);
+    send_sum(&w, "2", 900, 1310, 5);
+    expect_result(&w, STORE_OK);
+    world_done(&w);
+}
+
+static void rejects_integers_out_of_range(void **state)
+{
+    static const struct {
+        const char *member;
+        bool valid;
+    } cases[] = {
+        {"\"asInt\":\"9223372036854775807\"", true},
+        {"\"asInt\":\"9223372036854775808\"", false},
+        {"\"asInt\":-9223372036854775808", true},
+        {"\"asInt\":-9223372036854775809", false},
+        {"\"asInt\":9.3e18", false},
+        {"\"asInt\":1e3", true},
+        {"\"timeUnixNano\":18446744073709551615", true},
+        {"\"timeUnixNano\":18446744073709551616", false},
+        {"\"timeUnixNano\":-1", false},
+        {"\"timeUnixNano\":1.9e19", false},
+        {"\"flags\":9223372036854775808", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(cleanup_free)
+        char *json =
+            xasprintf("{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{" GAUGE("{%s}") "}]}]}]}",
+                      cases[i].member);
+        char why[DECODE_WHY_BYTES] = "";
+        BUF_AUTO(request, 1 << 20);
+        int r = decode_json(str_of(json), &otlp__request__descriptor, &request, why);
+
+        if ((r == 0) != cases[i].valid)
+            fail_msg("%s: %s", cases[i].member, why);
+    }
+}
+
+static void names_the_first_member_that_otlp_does_not_have(void **state)
+{
+    static const struct {
+        const char *json, *skipped;
+    } cases[] = {
+        {"{}", ""},
+        {"{\"resourceMetrics\":[{\"schemaUrl\":\"u\",\"scopeMetrics\":[{\"scope\":{\"name\":\"n\"}}]}]}", ""},
+        {"{\"resource_metrics\":[],\"x\":1}",
+         "unknown member \"resource_metrics\", expected resourceMetrics"},
+        {"{\"resourceMetrics\":[{\"instrumentationLibraryMetrics\":[]}]}",
+         "unknown member \"instrumentationLibraryMetrics\", expected resource, scopeMetrics"},
+        {"{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"gauge\":{\"data_points\":[{}]}}]}]}]}",
+         "unknown member \"data_points\", expected dataPoints"},
+        {"{\"resourceMetricsAndMuchMoreThanAnyMemberOfOTLP\":1}",
+         "unknown member \"resourceMetricsAndMuchMoreThanAnyMemberO\", expected resourceMetrics"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char skipped[DECODE_WHY_BYTES], why[DECODE_WHY_BYTES] = "";
+        BUF_AUTO(request, 1 << 20);
+
+        assert_int_equal(decode_json_request(str_of(cases[i].json), &request, skipped, why), 0);
+        assert_string_equal(skipped, cases[i].skipped);
+    }
+}
 
 static void stores_a_histogram_as_a_whole_or_not_at_all(void **state)
 {
@@ -502,6 +617,11 @@ int main(void)
         cmocka_unit_test(counts_series_over_the_limit),
         cmocka_unit_test(refuses_labels_that_are_not_utf8),
         cmocka_unit_test(rejects_more_labels_than_a_series_may_have),
+        cmocka_unit_test(adds_up_no_delta_that_was_rejected),
+        cmocka_unit_test(begins_again_at_zero_when_bounds_change),
+        cmocka_unit_test(forgets_a_start_in_the_future),
+        cmocka_unit_test(rejects_integers_out_of_range),
+        cmocka_unit_test(names_the_first_member_that_otlp_does_not_have),
         cmocka_unit_test(stores_a_histogram_as_a_whole_or_not_at_all),
         cmocka_unit_test(makes_the_labels_of_a_resource_once),
         cmocka_unit_test(makes_no_labels_again_of_a_series_that_was_refused),
