@@ -1,9 +1,11 @@
 #include "controller/assist/api.h"
 
+#include "controller/assist/schema.h"
 #include "controller/assist/snapshot.h"
 #include "controller/kube/json.h"
 #include "exporter/base/json.h"
 #include "exporter/base/log.h"
+#include "exporter/base/text.h"
 #include "exporter/ui/out.h"
 
 #include <errno.h>
@@ -13,8 +15,13 @@ enum {
     MAX_BODY = 16 << 20,
     MAX_ANSWER = 512 << 20,
     MAX_OPENAPI = 1 << 20,
-    MCP_ANSWER_BYTES = 4 << 10, /* of a tool, unless maxBytes asks for more */
-    MCP_TTL_MS = 300 * 1000,    /* how long clients may keep the list of tools */
+    /* Memory for the arguments of one request, and of all that are under way. The largest that the schema
+     * of a plan allows, 10,000 clusters with 64 Policies each, takes 290 MB. */
+    REQUEST_MAX_BYTES = 320 << 20,
+    REQUESTS_MAX_BYTES = 640 << 20,
+    MCP_HEAD_MAX_BYTES = 1 << 20, /* memory for a message without its arguments */
+    MCP_ANSWER_BYTES = 4 << 10,   /* of a tool, unless maxBytes asks for more */
+    MCP_TTL_MS = 300 * 1000,      /* how long clients may keep the list of tools */
 };
 
 /* ---- Bodies ---- */
@@ -27,14 +34,6 @@ static void reply_take(struct httpd_reply *reply, unsigned status, struct buf *t
     reply->content_type = "application/json";
 }
 
-static void reply_detail(struct httpd_reply *reply, unsigned status, const char *detail)
-{
-    BUF_AUTO(text, SIZE_MAX);
-
-    (void)!(buf_puts(&text, "{\"detail\":") ?: buf_put_json(&text, str_of(detail)) ?: buf_putc(&text, '}'));
-    reply_take(reply, status, &text);
-}
-
 static bool media_type_is_json(const struct httpd_request *rq)
 {
     struct str type = {rq->content_type, strcspn(rq->content_type, "; \t")};
@@ -42,15 +41,27 @@ static bool media_type_is_json(const struct httpd_request *rq)
     return str_eq_nocase(type, STR("application/json")) && !*rq->content_encoding;
 }
 
-/* ---- The life of a request ---- */
+/* ---- The life of a request ----
+ *
+ * read -> run -> written. Large arguments are read on the worker, and answers that do not come at once are
+ * written there. */
 
 /* A call that came by HTTP. */
 struct api_request {
     struct call call;
-    struct job job;
-    const struct api *api;
+    const struct api_operation *op; /* NULL: of api_answer() */
+    struct job reading, writing;
+    struct api *api;
     struct httpd_reply *reply;
-    bool is_deferred; /* run() has returned without an answer: it is printed later */
+    bool is_deferred;  /* the reply is: it needs httpd_finish() */
+    bool has_returned; /* run() has, without an answer */
+    /* Arguments */
+    struct str text;  /* JSON */
+    struct buf query; /* the text of a GET */
+    bool forces_dry_run;
+    bool has_read;
+    struct objection objection; /* to the arguments */
+    /* The answer */
     struct buf body;
     int printed;       /* 0: the body is complete */
     struct buf id;     /* of a tool's call, as JSON; empty: REST */
@@ -69,11 +80,22 @@ static int call_print(const struct call *c, struct buf *into)
     return buf_puts(into, ",\"items\":[") ?: buf_put_str(into, buf_str(&c->items)) ?: buf_puts(into, "]}");
 }
 
-/* Large trees take time to free: call it on the worker where possible. */
-static void call_release(struct call *c)
+static void request_defer(struct api_request *r)
 {
+    if (!r->is_deferred)
+        httpd_defer(r->reply);
+    r->is_deferred = true;
+}
+
+/* Large trees take time to free: call it on the worker where possible. */
+static void request_release(struct api_request *r)
+{
+    struct call *c = &r->call;
+
     c->hub = snapshot_free(c->hub);
     json_decref(TAKE_PTR(c->input));
+    (void)atomic_fetch_sub(&r->api->held_bytes, c->input_bytes);
+    c->input_bytes = 0;
     json_decref(TAKE_PTR(c->answer));
     buf_done(&c->items);
 }
@@ -81,18 +103,18 @@ static void call_release(struct call *c)
 /* Worker's thread, or the loop's. */
 static void request_write(struct job *j)
 {
-    struct api_request *r = CONTAINER_OF(j, struct api_request, job);
+    struct api_request *r = CONTAINER_OF(j, struct api_request, writing);
     struct call *c = &r->call;
 
     if (c->hub)
         snapshot_fill(c);
     r->printed = r->id.n ? tool_print(r, &r->body) : call_print(c, &r->body);
-    call_release(c);
+    request_release(r);
 }
 
-static void request_done(struct job *j)
+static void request_on_written(struct job *j)
 {
-    struct api_request *r = CONTAINER_OF(j, struct api_request, job);
+    struct api_request *r = CONTAINER_OF(j, struct api_request, writing);
     struct httpd_reply *reply = r->reply;
     struct call *c = &r->call;
     char code[16];
@@ -106,12 +128,13 @@ static void request_done(struct job *j)
     if (reply->status == 503)
         reply->retry_after = CALL_RETRY_AFTER_S;
     (void)snprintf(code, sizeof(code), "%u", c->status);
-    if (c->operation) /* else it is of api_answer() */
+    if (r->op)
         metric_add(r->api->o.metrics, METRIC_OPTIMIZER_REQUESTS,
-                   LV(code, r->id.n ? "mcp" : "rest", c->operation->name), 1);
+                   LV(code, r->id.n ? "mcp" : "rest", r->op->o->name), 1);
     if (r->is_deferred)
         httpd_finish(reply);
-    call_release(c);
+    request_release(r);
+    buf_done(&r->query);
     buf_done(&r->id);
     buf_done(&r->body);
     free(r);
@@ -121,19 +144,91 @@ static void request_on_ended(struct call *c)
 {
     struct api_request *r = CONTAINER_OF(c, struct api_request, call);
 
-    if (r->is_deferred)
-        worker_start(r->api->worker, &r->job);
+    if (r->has_returned)
+        worker_start(r->api->worker, &r->writing);
 }
 
-static struct api_request *request_new(const struct api *api, struct httpd_reply *reply)
+/* After run(), or instead of it. */
+static void request_return(struct api_request *r)
+{
+    r->has_returned = true;
+    if (!r->call.status)
+        request_defer(r);
+    else if (r->is_deferred)
+        worker_start(r->api->worker, &r->writing);
+    else {
+        request_write(&r->writing);
+        request_on_written(&r->writing);
+    }
+}
+
+/* Worker's thread, or the loop's. */
+static void request_read(struct job *j)
+{
+    struct api_request *r = CONTAINER_OF(j, struct api_request, reading);
+    const json_t *schema = r->id.n ? r->op->tool_input : r->op->input;
+    size_t held = atomic_load(&r->api->held_bytes), all = REQUESTS_MAX_BYTES;
+    size_t room = held < all ? all - held : 0, max = size_min(room, REQUEST_MAX_BYTES), bytes = 0;
+    int e = schema_read(&r->call.input, schema, r->text, r->id.n ? "arguments" : "body", max, &bytes,
+                        &r->objection);
+
+    r->has_read = true;
+    if (e == 0) {
+        r->call.input_bytes = bytes;
+        (void)atomic_fetch_add(&r->api->held_bytes, bytes);
+    } else if (e == -EFBIG && max < REQUEST_MAX_BYTES) {
+        (void)objection_set(&r->objection, 503,
+                            "the requests under way leave no memory for this one; try again");
+    } else if (e == -EFBIG) {
+        (void)objection_set(&r->objection, 413, "the request would take more than %d MiB of memory",
+                            REQUEST_MAX_BYTES >> 20);
+    }
+}
+
+static void request_call(struct api_request *r)
+{
+    json_t *input = r->call.input;
+    const json_t *max_bytes = json_object_get(input, "maxBytes"); /* of a tool */
+
+    if (max_bytes)
+        r->call.max_bytes = (size_t)json_integer_value(max_bytes);
+    (void)json_object_del(input, "maxBytes");
+    if (r->forces_dry_run)
+        (void)json_object_set_new(input, "dryRun", json_true());
+    r->op->o->run(r->api->o.arg, &r->call);
+}
+
+static void request_on_read(struct job *j)
+{
+    struct api_request *r = CONTAINER_OF(j, struct api_request, reading);
+
+    if (!r->has_read || r->api->is_ending) {
+        request_on_written(&r->writing); /* as if writing had been cancelled */
+        return;
+    }
+    if (r->objection.status)
+        call_refuse(&r->call, &r->objection, NULL);
+    else
+        request_call(r);
+    request_return(r);
+}
+
+static struct api_request *request_new(struct api *api, const struct api_operation *op,
+                                       struct httpd_reply *reply)
 {
     struct api_request *r = xmalloc(sizeof(*r));
 
     *r = (struct api_request){
-        .call = {.max_bytes = SIZE_MAX, .ended = request_on_ended, .items.max = MAX_ANSWER},
-        .job = {.run = request_write, .done = request_done},
+        .call = {.max_bytes = SIZE_MAX,
+                 .ended = request_on_ended,
+                 .items.max = MAX_ANSWER,
+                 .operation = op ? op->o : NULL},
+        .op = op,
+        .reading = {.run = request_read, .done = request_on_read},
+        .writing = {.run = request_write, .done = request_on_written},
         .api = api,
         .reply = reply,
+        .query.max = MAX_BODY,
         .body.max = MAX_ANSWER,
         .printed = -ECANCELED,
         .id.max = MAX_BODY,
@@ -141,47 +236,30 @@ static struct api_request *request_new(const struct api *api, struct httpd_reply
     return r;
 }
 
-/* Starts the call, unless the input, which is taken, does not keep the schema. The request is answered and
- * freed when it has ended. */
-static void request_start(const struct api_operation *op, struct api_request *r, json_t *input)
+/* Reads the arguments, which stay valid until the reply is finished, and runs the operation. The request
+ * is answered and freed when it has ended. */
+static void request_start(struct api_request *r, struct str text)
 {
-    const json_t *schema = r->id.n ? op->tool_input : op->input;
-    struct objection ob;
-
-    r->call.operation = op->o;
-    r->call.input = input;
-    if (!schema_accepts(schema, input, r->id.n ? "arguments" : "body", &ob))
-        call_refuse(&r->call, &ob, NULL);
-    else {
-        const json_t *max_bytes = json_object_get(input, "maxBytes"); /* of a tool */
-
-        r->call.max_bytes = max_bytes ? (size_t)json_integer_value(max_bytes) : r->call.max_bytes;
-        (void)json_object_del(input, "maxBytes");
-        op->o->run(op->api->o.arg, &r->call);
-    }
-    if (r->call.status) {
-        request_write(&r->job);
-        request_done(&r->job);
-        return;
-    }
-    r->is_deferred = true;
-    httpd_defer(r->reply);
+    r->text = text;
+    if (text.n > WORKER_MIN_BYTES)
+        request_defer(r);
+    worker_do(r->api->worker, &r->reading, text.n);
 }
 
-void api_answer(const struct api *a, struct httpd_reply *reply, json_t *answer)
+void api_answer(struct api *a, struct httpd_reply *reply, json_t *answer)
 {
-    struct api_request *r = request_new(a, reply);
+    struct api_request *r = request_new(a, NULL, reply);
 
-    r->is_deferred = true;
-    httpd_defer(reply);
+    r->has_returned = true;
+    request_defer(r);
     call_done(&r->call, answer);
 }
 
 /* ---- REST: query parameters or a JSON body in, JSON out ---- */
 
-/* The value of a query parameter: an integer if the schema asks for one and the text is one, else a string.
- * NULL if it is not well-formed UTF-8. */
-static json_t *rest_read_text(const json_t *schema, const char *text)
+/* Appends the value of a query parameter: an integer if the schema asks for one and the text is one, else
+ * a string. */
+static int query_put_value(const json_t *schema, const char *text, struct buf *into)
 {
     const char *type = json_string_value(json_object_get(schema, "type"));
     char *end;
@@ -190,52 +268,65 @@ static json_t *rest_read_text(const json_t *schema, const char *text)
     errno = 0;
     integer = strtoll(text, &end, 10);
     if (strcmp(cstr(type), "integer") == 0 && !*end && end > text && errno == 0 && *text != ' ')
-        return json_integer(integer);
-    return json_string(text);
+        return buf_printf(into, "%lld", integer);
+    return buf_put_json(into, str_of(text));
 }
 
-/* The arguments of a GET; NULL after a refusal. */
-static json_t *rest_read_query(const struct api_operation *op, const struct httpd_request *rq,
-                               struct httpd_reply *reply)
+/* Writes the arguments of a GET as a JSON object. -EINVAL if they are not well-formed UTF-8. */
+static int query_print(const struct api_operation *op, struct str arguments, struct buf *into)
 {
     const json_t *properties = json_object_get(op->input, "properties");
-    const char *end = rq->arguments.p + rq->arguments.n, *value;
-    json_t *o = json_object();
+    const char *end = arguments.p + arguments.n, *value, *comma = "";
+    int e = buf_putc(into, '{');
 
-    for (const char *name = rq->arguments.p; name < end; name = value + strlen(value) + 1) {
+    if (utf8_valid_prefix(arguments) < arguments.n)
+        return -EINVAL;
+    for (const char *name = arguments.p; e == 0 && name < end; name = value + strlen(value) + 1) {
         value = name + strlen(name) + 1;
-        if (json_object_set_new(o, name, rest_read_text(json_object_get(properties, name), value)) < 0) {
-            reply_detail(reply, 400, "the query parameters are not UTF-8");
-            json_decref(o);
-            return NULL;
-        }
+        e = buf_puts(into, comma) ?: buf_put_json(into, str_of(name)) ?: buf_putc(into, ':')
+                ?: query_put_value(json_object_get(properties, name), value, into);
+        comma = ",";
     }
-    return o;
+    return e ?: buf_putc(into, '}');
 }
 
-/* The arguments of a POST; NULL after a refusal. Nothing at all reads as {}. */
-static json_t *rest_read_body(const struct httpd_request *rq, struct httpd_reply *reply)
+static void rest_serve_get(const struct api_operation *op, const struct httpd_request *rq,
+                           struct httpd_reply *reply)
 {
-    char why[256] = "";
-    json_t *o = NULL;
+    struct api_request *r = request_new(op->api, op, reply);
 
-    if (rq->body.n == 0 && !*rq->content_type)
-        return json_object();
-    if (!media_type_is_json(rq))
-        reply_detail(reply, 415, "the body must be application/json, not compressed");
-    else if (kube_json_parse(&o, rq->body, why) < 0)
-        reply_detail(reply, 400, why);
-    return o;
+    if (query_print(op, rq->arguments, &r->query) == 0) {
+        request_start(r, buf_str(&r->query));
+        return;
+    }
+    call_fail(&r->call, 400, NULL, "the query parameters are not UTF-8");
+    request_return(r);
+}
+
+/* Nothing at all reads as {}. */
+static void rest_serve_post(const struct api_operation *op, const struct httpd_request *rq,
+                            struct httpd_reply *reply)
+{
+    struct api_request *r = request_new(op->api, op, reply);
+
+    if (rq->body.n == 0 && !*rq->content_type) {
+        request_start(r, STR("{}"));
+    } else if (media_type_is_json(rq)) {
+        request_start(r, rq->body);
+    } else {
+        call_fail(&r->call, 415, NULL, "the body must be application/json, not compressed");
+        request_return(r);
+    }
 }
 
 static void rest_serve(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     const struct api_operation *op = arg;
-    json_t *input =
-        strcmp(op->method, "GET") == 0 ? rest_read_query(op, rq, reply) : rest_read_body(rq, reply);
 
-    if (input)
-        request_start(op, request_new(op->api, reply), input);
+    if (strcmp(op->method, "GET") == 0)
+        rest_serve_get(op, rq, reply);
+    else
+        rest_serve_post(op, rq, reply);
 }
 
 /* ---- The document of the REST requests (https://spec.openapis.org/oas/v3.1.1) ---- */
@@ -260,9 +351,10 @@ static json_t *openapi_operation(const struct api_operation *op)
 {
     bool is_required = json_array_size(json_object_get(op->input, "required")) > 0;
     json_t *responses = json_deep_copy(json_object_get(op->api->schemas, "openapi_responses"));
-    json_t *o = json_pack("{s:s,s:O,s:O,s:o}", "operationId", op->o->name, "summary",
+    json_t *o = json_pack("{s:s,s:O,s:s+,s:o}", "operationId", op->o->name, "summary",
                           json_object_get(op->described, "title"), "description",
-                          json_object_get(op->described, "description"), "responses", responses);
+                          kube_str(op->described, "description", NULL),
+                          cstr(kube_str(op->described, "whenWritable", NULL)), "responses", responses);
 
     (void)json_object_set(kube_map(responses, "200", "content", "application/json", NULL), "schema",
                           (json_t *)(uintptr_t)op->output);
@@ -332,6 +424,26 @@ enum mcp_code {
 #define MCP_STATELESS "2026-07-28" /* the first revision without initialize */
 #define MCP_META      "io.modelcontextprotocol/"
 
+/* A message that is being answered. Only what the protocol needs of it becomes a tree; arguments, which
+ * can be large, stay text until their tool is known. */
+struct mcp_exchange {
+    struct mcp_message in;
+    struct job reading;
+    bool is_deferred;    /* the reply is */
+    bool is_handed_over; /* to a request, which will finish the reply */
+    /* Set by reading: */
+    bool has_read;
+    json_t *head; /* owned: the message without arguments and other large members; NULL after an objection */
+    struct objection objection;
+    bool has_id;
+    struct str id;        /* as it came; empty: a notification, or unknown */
+    struct str arguments; /* of a tool; empty: none */
+    /* Of the head: */
+    const char *method;
+    const json_t *params; /* an object, or NULL without any */
+    bool is_stateless;
+};
+
 static json_t *mcp_server_info(void)
 {
     return json_pack("{s:s,s:s,s:s}", "name", "dynamic-scoring-framework-mcp", "title",
@@ -353,17 +465,17 @@ static int mcp_put_head(struct buf *into, struct str id, const char *member)
 }
 
 /* The value is taken. */
-static void mcp_reply(const struct mcp_message *m, unsigned status, const char *member, json_t *value)
+static void mcp_reply(const struct mcp_exchange *m, unsigned status, const char *member, json_t *value)
 {
     BUF_AUTO(text, SIZE_MAX);
 
     (void)!(mcp_put_head(&text, m->id, member) ?: kube_json_print(value, &text) ?: buf_putc(&text, '}'));
-    reply_take(m->reply, status, &text);
+    reply_take(m->in.reply, status, &text);
     json_decref(value);
 }
 
 /* Returns false. */
-static bool mcp_refuse(const struct mcp_message *m, enum mcp_code code, const char *text)
+static bool mcp_refuse(const struct mcp_exchange *m, enum mcp_code code, const char *text)
 {
     unsigned status = code == MCP_METHOD_NOT_FOUND ? 404 : 400;
 
@@ -375,7 +487,7 @@ static bool mcp_refuse(const struct mcp_message *m, enum mcp_code code, const ch
 }
 
 /* The result is taken. */
-static void mcp_reply_result(const struct mcp_message *m, json_t *result)
+static void mcp_reply_result(const struct mcp_exchange *m, json_t *result)
 {
     if (m->is_stateless)
         mcp_add_stateless(result);
@@ -395,10 +507,10 @@ static bool mcp_is_stateful(const struct api *a, const char *version)
     return kube_list_has(mcp_versions(a), version) && strcmp(version, MCP_STATELESS) != 0;
 }
 
-static bool mcp_refuse_version(const struct mcp_message *m, const char *version)
+static bool mcp_refuse_version(const struct mcp_exchange *m, const char *version)
 {
     /* NULL, and left out, for a header that is not UTF-8. */
-    json_t *data = json_pack("{s:O,s:s}", "supported", mcp_versions(m->api), "requested", version);
+    json_t *data = json_pack("{s:O,s:s}", "supported", mcp_versions(m->in.api), "requested", version);
 
     mcp_reply(m, 400, "error",
               json_pack("{s:i,s:s,s:o*}", "code", MCP_UNSUPPORTED_VERSION, "message",
@@ -412,7 +524,7 @@ static bool mcp_header_is(const char *header, const char *value)
     return header && str_eq(str_trim(str_of(header)), str_of(value));
 }
 
-static bool mcp_check_stateless(const struct mcp_message *m)
+static bool mcp_check_stateless(const struct mcp_exchange *m)
 {
     const json_t *meta = json_object_get(m->params, "_meta");
     const char *version = kube_str(meta, MCP_META "protocolVersion", NULL);
@@ -424,19 +536,19 @@ static bool mcp_check_stateless(const struct mcp_message *m)
         return mcp_refuse(m, MCP_INVALID_PARAMS, "params._meta: " MCP_META "protocolVersion is missing");
     if (!kube_map(meta, MCP_META "clientCapabilities", NULL))
         return mcp_refuse(m, MCP_INVALID_PARAMS, "params._meta: " MCP_META "clientCapabilities is missing");
-    if (!mcp_header_is(m->header_version, version))
+    if (!mcp_header_is(m->in.header_version, version))
         return mcp_refuse(m, MCP_HEADER_MISMATCH, "MCP-Protocol-Version differs from params._meta");
-    if (!mcp_header_is(m->header_method, m->method))
+    if (!mcp_header_is(m->in.header_method, m->method))
         return mcp_refuse(m, MCP_HEADER_MISMATCH, "Mcp-Method differs from method");
-    if (name && !mcp_header_is(m->header_name, name))
+    if (name && !mcp_header_is(m->in.header_name, name))
         return mcp_refuse(m, MCP_HEADER_MISMATCH, "Mcp-Name differs from params");
     return strcmp(version, MCP_STATELESS) == 0 || mcp_refuse_version(m, version);
 }
 
 /* Decides which generation the message is of and checks what that asks of it; false after the reply. */
-static bool mcp_check_version(struct mcp_message *m)
+static bool mcp_check_version(struct mcp_exchange *m)
 {
-    const char *header = m->header_version;
+    const char *header = m->in.header_version;
 
     m->is_stateless = kube_get(m->params, "_meta", MCP_META "protocolVersion", NULL) ||
                       mcp_header_is(header, MCP_STATELESS);
@@ -445,7 +557,7 @@ static bool mcp_check_version(struct mcp_message *m)
     if (m->is_stateless)
         return mcp_check_stateless(m);
     /* Without the header it is 2025-03-26. */
-    if (!header || mcp_is_stateful(m->api, header))
+    if (!header || mcp_is_stateful(m->in.api, header))
         return true;
     m->is_stateless = true; /* of a revision to come */
     return mcp_refuse_version(m, header);
@@ -472,8 +584,9 @@ static void tool_build(struct api_operation *op)
                           json_object_get(mcp, "maxBytes"));
     (void)json_array_append_new(
         op->api->tools,
-        json_pack("{s:s,s:s,s:s+,s:O,s:O,s:{s:s,s:b,s:b,s:b,s:b}}", "name", op->o->name, "title", title,
+        json_pack("{s:s,s:s,s:s++,s:O,s:O,s:{s:s,s:b,s:b,s:b,s:b}}", "name", op->o->name, "title", title,
                   "description", kube_str(op->described, "description", NULL),
+                  op->api->o.allow_writes ? cstr(kube_str(op->described, "whenWritable", NULL)) : "",
                   tool_only_plans(op) ? cstr(kube_str(mcp, "plansOnly", NULL)) : "", "inputSchema",
                   op->tool_input, "outputSchema", op->output, "annotations", "title", title, "readOnlyHint",
                   !writes, "destructiveHint", writes, "idempotentHint", 1, "openWorldHint", 0));
@@ -516,72 +629,71 @@ static int tool_print(const struct api_request *r, struct buf *into)
 
 /* ---- Methods ---- */
 
-static void mcp_initialize(const struct mcp_message *m)
+static void mcp_initialize(struct mcp_exchange *m)
 {
     const char *asked = kube_str(m->params, "protocolVersion", NULL);
-    const char *last = json_string_value(json_array_get(mcp_versions(m->api), 1));
+    const char *last = json_string_value(json_array_get(mcp_versions(m->in.api), 1));
 
     if (!asked)
         (void)mcp_refuse(m, MCP_INVALID_PARAMS, "protocolVersion is missing");
     else
-        mcp_reply_result(m, json_pack("{s:s,s:{s:{}},s:o,s:O*}", "protocolVersion",
-                                      mcp_is_stateful(m->api, asked) ? asked : last, "capabilities", "tools",
-                                      "serverInfo", mcp_server_info(), "instructions",
-                                      kube_get(m->api->schemas, "mcp", "instructions", NULL)));
+        mcp_reply_result(m,
+                         json_pack("{s:s,s:{s:{}},s:o,s:O*}", "protocolVersion",
+                                   mcp_is_stateful(m->in.api, asked) ? asked : last, "capabilities", "tools",
+                                   "serverInfo", mcp_server_info(), "instructions", m->in.api->instructions));
 }
 
-static void mcp_discover(const struct mcp_message *m)
+static void mcp_discover(struct mcp_exchange *m)
 {
-    mcp_reply_result(m, json_pack("{s:O,s:{s:{}},s:O*,s:i,s:s}", "supportedVersions", mcp_versions(m->api),
-                                  "capabilities", "tools", "instructions",
-                                  kube_get(m->api->schemas, "mcp", "instructions", NULL), "ttlMs", MCP_TTL_MS,
-                                  "cacheScope", "public"));
+    mcp_reply_result(m, json_pack("{s:O,s:{s:{}},s:O*,s:i,s:s}", "supportedVersions", mcp_versions(m->in.api),
+                                  "capabilities", "tools", "instructions", m->in.api->instructions, "ttlMs",
+                                  MCP_TTL_MS, "cacheScope", "public"));
 }
 
-static void mcp_ping(const struct mcp_message *m)
+static void mcp_ping(struct mcp_exchange *m)
 {
     mcp_reply_result(m, json_object());
 }
 
-static void mcp_list_tools(const struct mcp_message *m)
+static void mcp_list_tools(struct mcp_exchange *m)
 {
     if (json_object_get(m->params, "cursor"))
         (void)mcp_refuse(m, MCP_INVALID_PARAMS, "unknown cursor: the list has one page");
     else
-        mcp_reply_result(m, json_pack("{s:O,s:o*,s:s*}", "tools", m->api->tools, "ttlMs",
+        mcp_reply_result(m, json_pack("{s:O,s:o*,s:s*}", "tools", m->in.api->tools, "ttlMs",
                                       m->is_stateless ? json_integer(MCP_TTL_MS) : NULL, "cacheScope",
                                       m->is_stateless ? "public" : NULL));
 }
 
-static void mcp_call_tool(const struct mcp_message *m)
+static void mcp_call_tool(struct mcp_exchange *m)
 {
-    const struct api_operation *op = tool_find(m->api, kube_str(m->params, "name", NULL));
-    json_t *arguments = json_object_get(m->params, "arguments");
+    const struct api_operation *op = tool_find(m->in.api, kube_str(m->params, "name", NULL));
     struct api_request *r;
 
     if (!op) {
         (void)mcp_refuse(m, MCP_INVALID_PARAMS, "unknown tool: tools/list names those that there are");
         return;
     }
-    r = request_new(m->api, m->reply);
+    r = request_new(m->in.api, op, m->in.reply);
     (void)!buf_put_str(&r->id, m->id);
     r->is_stateless = m->is_stateless;
+    r->is_deferred = m->is_deferred;
     r->call.max_bytes = MCP_ANSWER_BYTES;
-    arguments = arguments ? json_copy(arguments) : json_object();
     if (tool_only_plans(op)) {
         r->call.note =
             "nothing was applied: this server was started without --mcp.allow-writes, so dryRun was set";
-        (void)json_object_set_new(arguments, "dryRun", json_true());
+        r->forces_dry_run = true;
     }
-    request_start(op, r, arguments);
+    m->is_handed_over = true;
+    request_start(r, m->arguments.n ? m->arguments : STR("{}"));
 }
 
-static void mcp_dispatch(const struct mcp_message *m)
+static void mcp_dispatch(struct mcp_exchange *m)
 {
     static const struct {
         const char *method;
         bool stateful, stateless;
-        void (*fn)(const struct mcp_message *m);
+        void (*fn)(struct mcp_exchange *m);
     } methods[] = {
         {"initialize", true, false, mcp_initialize},    {"ping", true, false, mcp_ping},
         {"server/discover", false, true, mcp_discover}, {"tools/list", true, true, mcp_list_tools},
@@ -599,74 +711,131 @@ static void mcp_dispatch(const struct mcp_message *m)
 
 /* ---- Messages ---- */
 
-/* The text of the member `id` if that is a string or a number. */
-static struct str mcp_find_id(struct str body)
-{
-    struct str key, value, id = {0};
-    struct jr j;
+/* What the head keeps: see schema.h. What is listed without a type may be of any, which mcp_read() judges. */
+static const char mcp_head_schema[] =
+    "{\"properties\":{\"jsonrpc\":{},\"method\":{},\"result\":{},\"error\":{},\"params\":{\"properties\":{"
+    "\"name\":{},\"protocolVersion\":{},\"cursor\":{},\"_meta\":{\"properties\":{"
+    "\"" MCP_META "protocolVersion\":{},\"" MCP_META "clientCapabilities\":{}}}}}}}";
 
-    jr_init(&j, body, JR_STRICT);
-    (void)jr_object(&j);
-    while (jr_member(&j, &key))
-        if (jr_skip(&j, &value) && jr_key_is(key, "id"))
-            id = value;
-    return id.n && strchr("\"-0123456789", *id.p) ? id : STR("");
+/* Reads params.arguments, the last ones of several. */
+static void mcp_find_arguments(struct mcp_exchange *m, struct jr *j)
+{
+    struct str key;
+
+    m->arguments = STR("");
+    if (jr_peek(j) != JR_OBJECT) {
+        (void)jr_skip(j, NULL);
+        return;
+    }
+    (void)jr_object(j);
+    while (jr_member(j, &key)) {
+        bool is_wanted = jr_key_is(key, "arguments");
+
+        (void)jr_skip(j, is_wanted ? &m->arguments : NULL);
+    }
 }
 
-static bool mcp_read(struct mcp_message *m, const json_t *o)
+/* Finds what stays text: the arguments, and the id if that is a string or a number. jansson refuses large
+ * numbers, and ids are only echoed. */
+static void mcp_find_texts(struct mcp_exchange *m)
 {
-    const json_t *id = json_object_get(o, "id");
+    struct str key, id = {0};
+    struct jr j;
 
-    if (json_is_array(o))
+    jr_init(&j, m->in.body, JR_STRICT);
+    if (jr_peek(&j) != JR_OBJECT)
+        return;
+    (void)jr_object(&j);
+    while (jr_member(&j, &key))
+        if (jr_key_is(key, "params"))
+            mcp_find_arguments(m, &j);
+        else
+            (void)jr_skip(&j, jr_key_is(key, "id") ? &id : NULL);
+    m->id = id.n && strchr("\"-0123456789", *id.p) ? id : STR("");
+    m->has_id = id.n > 0;
+}
+
+/* Worker's thread, or the loop's. */
+static void mcp_read(struct job *job)
+{
+    struct mcp_exchange *m = CONTAINER_OF(job, struct mcp_exchange, reading);
+    json_auto_t *schema = json_loads(mcp_head_schema, 0, NULL);
+    size_t bytes;
+    int e = schema_read(&m->head, schema, m->in.body, "message", MCP_HEAD_MAX_BYTES, &bytes, &m->objection);
+
+    m->has_read = true;
+    if (e == -EFBIG)
+        (void)objection_set(&m->objection, 413, "message: takes more than %d KiB besides its arguments",
+                            MCP_HEAD_MAX_BYTES >> 10);
+    else if (e == 0)
+        mcp_find_texts(m);
+}
+
+static bool mcp_check_head(struct mcp_exchange *m)
+{
+    const json_t *head = m->head;
+
+    if (m->objection.status)
+        return mcp_refuse(m, m->objection.status == 400 ? MCP_PARSE_ERROR : MCP_INVALID_REQUEST,
+                          m->objection.detail);
+    if (json_is_array(head))
         return mcp_refuse(m, MCP_INVALID_REQUEST, "batches are not supported: send one message");
-    m->method = json_string_value(json_object_get(o, "method"));
-    m->params = json_object_get(o, "params");
-    if (strcmp(cstr(json_string_value(json_object_get(o, "jsonrpc"))), "2.0") != 0 || (id && !m->id.n) ||
-        (m->params && !json_is_object(m->params)) ||
-        (!m->method && !json_object_get(o, "result") && !json_object_get(o, "error")))
+    if (!json_is_object(head))
+        return mcp_refuse(m, MCP_PARSE_ERROR, "not a JSON object");
+    m->method = json_string_value(json_object_get(head, "method"));
+    m->params = json_object_get(head, "params");
+    if (strcmp(cstr(json_string_value(json_object_get(head, "jsonrpc"))), "2.0") != 0 ||
+        (m->has_id && !m->id.n) || (m->params && !json_is_object(m->params)) ||
+        (!m->method && !json_object_get(head, "result") && !json_object_get(head, "error")))
         return mcp_refuse(m, MCP_INVALID_REQUEST, "not a message of JSON-RPC 2.0");
     return true;
 }
 
-void mcp_handle(struct mcp_message *m, struct str body)
+static void mcp_on_read(struct job *job)
 {
-    CLEANUP(cleanup_free) char *text = str_dup(body);
-    struct str id = mcp_find_id(body);
-    char why[256] = "";
-    json_auto_t *o = NULL;
+    struct mcp_exchange *m = CONTAINER_OF(job, struct mcp_exchange, reading);
 
-    /* jansson refuses large numbers, and ids are only echoed. */
-    if (id.n && *id.p != '"') {
-        memset(text + (id.p - body.p), ' ', id.n);
-        text[id.p - body.p] = '0';
+    if (!m->has_read || m->in.api->is_ending)
+        httpd_reply_text(m->in.reply, 503, STR("the optimizer is shutting down\n"));
+    else if (mcp_check_head(m) && mcp_check_version(m)) {
+        if (m->method && m->id.n)
+            mcp_dispatch(m);
+        else /* nothing was asked: a notification, or an answer to no question of ours */
+            m->in.reply->status = 202;
     }
-    if (kube_json_parse(&o, (struct str){text, body.n}, why) < 0) {
-        (void)mcp_refuse(m, MCP_PARSE_ERROR, why);
-        return;
+    if (m->is_deferred && !m->is_handed_over)
+        httpd_finish(m->in.reply);
+    json_decref(m->head);
+    free(m);
+}
+
+void mcp_handle(const struct mcp_message *in)
+{
+    struct mcp_exchange *m = xmalloc(sizeof(*m));
+
+    *m = (struct mcp_exchange){.in = *in, .reading = {.run = mcp_read, .done = mcp_on_read}};
+    if (in->body.n > WORKER_MIN_BYTES) {
+        m->is_deferred = true;
+        httpd_defer(in->reply);
     }
-    m->id = id;
-    if (!mcp_read(m, o) || !mcp_check_version(m))
-        return;
-    if (m->method && m->id.n)
-        mcp_dispatch(m);
-    else /* nothing was asked: a notification, or an answer to no question of ours */
-        m->reply->status = 202;
+    worker_do(in->api->worker, &m->reading, in->body.n);
 }
 
 static void mcp_serve(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
-    struct mcp_message m = {.api = arg,
-                            .reply = reply,
-                            .header_version = httpd_header(rq, "MCP-Protocol-Version"),
-                            .header_method = httpd_header(rq, "Mcp-Method"),
-                            .header_name = httpd_header(rq, "Mcp-Name")};
+    const struct mcp_message m = {.api = arg,
+                                  .reply = reply,
+                                  .header_version = httpd_header(rq, "MCP-Protocol-Version"),
+                                  .header_method = httpd_header(rq, "Mcp-Method"),
+                                  .header_name = httpd_header(rq, "Mcp-Name"),
+                                  .body = rq->body};
 
     if (!media_type_is_json(rq))
         httpd_reply_text(reply, 415, STR("415: the body must be application/json, not compressed\n"));
     else if (*rq->accept && !strstr(rq->accept, "application/json") && !strstr(rq->accept, "*/*"))
         httpd_reply_text(reply, 406, STR("406: answers are application/json\n"));
     else
-        mcp_handle(&m, rq->body);
+        mcp_handle(&m);
 }
 
 /* ---- The API ---- */
@@ -708,6 +877,15 @@ static int api_add(struct api *a, const json_t *described)
     return 0;
 }
 
+/* They name no tool that is not there. */
+static json_t *api_instructions(const struct api *a)
+{
+    const char *end = a->o.allow_writes ? "whenWritable" : "whenReadOnly";
+
+    return json_sprintf("%s%s", cstr(kube_str(a->schemas, "mcp", "instructions", NULL)),
+                        cstr(kube_str(a->schemas, "mcp", end, NULL)));
+}
+
 int api_new(struct api **ret, const struct api_options *o)
 {
     json_t *schemas = json_loads(o->schemas, 0, NULL), *list = kube_list(schemas, "operations", NULL);
@@ -718,6 +896,7 @@ int api_new(struct api **ret, const struct api_options *o)
     a->o = *o;
     a->schemas = schemas;
     a->tools = json_array();
+    a->instructions = api_instructions(a);
     for (size_t i = 0; r == 0 && i < n; i++)
         r = api_add(a, json_array_get(list, i));
     if (r < 0)
@@ -731,11 +910,13 @@ struct api *api_free(struct api *a)
 {
     if (!a)
         return NULL;
+    a->is_ending = true;
     a->worker = worker_free(a->worker);
     for (size_t i = 0; i < a->n; i++)
         json_decref(a->operations[i].tool_input);
     json_decref(a->schemas);
     json_decref(a->tools);
+    json_decref(a->instructions);
     buf_done(&a->openapi);
     free(a);
     return NULL;

@@ -2,26 +2,15 @@
  * described in /openapi.json. All on the loop; answers that do not come at once are printed on a worker. */
 #pragma once
 
+#include "controller/assist/objection.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
 #include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
 
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdbool.h>
-
-/* ---- Why a request cannot be served ---- */
-
-struct objection {
-    unsigned status;   /* of HTTP; 0: no objection */
-    char field[192];   /* of the request: "clusters[1].name"; empty: none in particular */
-    char detail[1024]; /* a sentence for people, one line */
-};
-
-/* Sets the field that objections from now on are about. */
-void objection_at(struct objection *ob, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* Returns -EINVAL. */
-int objection_set(struct objection *ob, unsigned status, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* ---- Calls ---- */
 
@@ -45,9 +34,10 @@ struct operation {
 /* One call of an operation, embedded in its owner. */
 struct call {
     const struct operation *operation;
-    json_t *input;    /* owned: the arguments, an object that keeps the input schema */
-    size_t max_bytes; /* of JSON of the answer: lists are cut, see below; SIZE_MAX: no limit */
-    const char *note; /* what the answer's notes have to say, too; NULL: nothing */
+    json_t *input;      /* owned: the arguments, an object that keeps the input schema */
+    size_t input_bytes; /* of memory that the input takes at most */
+    size_t max_bytes;   /* of JSON of the answer: lists are cut, see below; SIZE_MAX: no limit */
+    const char *note;   /* what the answer's notes have to say, too; NULL: nothing */
     /* Once, on the loop; within the operation or later. May free the call. */
     void (*ended)(struct call *c);
     unsigned status;  /* 200, or that of the error */
@@ -68,12 +58,6 @@ void call_done(struct call *c, json_t *answer);
 void call_fail(struct call *c, unsigned status, const char *field, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* The same. `more` (taken, may be NULL) has members that stand beside "detail" in the answer. */
 void call_refuse(struct call *c, const struct objection *ob, json_t *more);
-
-/* Whether the value keeps a JSON Schema (2020-12); otherwise *ret is the first objection: "clusters[1].name:
- * must be a string". `whole` is what the value itself is called: "body". Checked are type, properties,
- * required, additionalProperties (false), items, minimum, maximum, minLength, maxLength, minItems and
- * maxItems. */
-bool schema_accepts(const json_t *schema, const json_t *value, const char *whole, struct objection *ret);
 
 /* ---- Lists that may have to be cut ----
  *
@@ -120,11 +104,13 @@ extern const char assist_schemas[];
 struct api_options {
     struct loop *loop;
     struct metrics *metrics;
-    /* A JSON text like assist_schemas. Of its operations: {name, title, description}; `input` and `output`,
-     * the names of schemas (JSON Schema 2020-12, objects); `method` ("GET": arguments are query parameters;
-     * "POST": a JSON body) and `path`, without which it is a tool only; `writes`, if it replaces or deletes
-     * objects on the cluster, which those with an argument `dryRun` can do without. Besides: `openapi`, the
-     * document without paths; `openapi_responses`, of each operation; `mcp`: {"instructions", "maxBytes"}. */
+    /* A JSON text like assist_schemas. Of its operations: {name, title, description}; `input` and
+     * `output`, the names of schemas (see schema.h; objects); `method` ("GET": arguments are query
+     * parameters; "POST": a JSON body) and `path`, without which it is a tool only; `writes`, if it
+     * replaces or deletes objects on the cluster, which those with an argument `dryRun` can do without;
+     * `whenWritable`, the end of the description where assistants may write. Besides: `openapi`, the
+     * document without paths; `openapi_responses`, of each operation; `mcp`: {"versions", "instructions",
+     * "whenWritable", "whenReadOnly", "plansOnly", "maxBytes"}. */
     const char *schemas;
     const struct operation *operations; /* by name; must outlive the API */
     size_t n_operations;
@@ -147,6 +133,9 @@ struct api {
     struct api_options o;
     struct worker *worker;
     json_t *schemas;
+    json_t *instructions;     /* a string: what assistants read first */
+    atomic_size_t held_bytes; /* of memory for the arguments of requests under way; loop and worker */
+    bool is_ending;
     struct buf openapi; /* the document */
     json_t *tools;      /* the array that tools/list answers */
     size_t n;
@@ -166,18 +155,16 @@ enum { API_OWN_ROUTES = 2 };
 /* Sets the routes, at most those of the operations and API_OWN_ROUTES; returns their number. */
 size_t api_routes(struct api *a, struct httpd_route *to);
 /* Sends the answer, which is taken, later: it is printed on the worker. */
-void api_answer(const struct api *a, struct httpd_reply *reply, json_t *answer);
+void api_answer(struct api *a, struct httpd_reply *reply, json_t *answer);
 
-/* A message of the Model Context Protocol (https://modelcontextprotocol.io/specification/2026-07-28). */
+/* A message of the Model Context Protocol (https://modelcontextprotocol.io/specification/2026-07-28), as
+ * it came. */
 struct mcp_message {
     struct api *api;
     struct httpd_reply *reply;
     const char *header_version, *header_method, *header_name; /* of the headers; NULL: absent */
-    /* Set by mcp_handle(): */
-    const char *method;
-    const json_t *params; /* an object, or NULL without any */
-    struct str id;        /* as it came; empty: a notification, or unknown */
-    bool is_stateless;
+    struct str body;
 };
 
-void mcp_handle(struct mcp_message *m, struct str body);
+/* Answers the message, now or later. Headers and body must be valid until then. */
+void mcp_handle(const struct mcp_message *m);

@@ -1,5 +1,6 @@
 #include "controller/assist/assist.h"
 
+#include "controller/assist/objection.h"
 #include "controller/kube/json.h"
 #include "controller/kube/kube.h"
 #include "exporter/base/log.h"

@@ -1,6 +1,7 @@
 #include "controller/assist/assist.h"
 
 #include "controller/assist/model.h"
+#include "controller/assist/objection.h"
 #include "controller/kube/json.h"
 #include "controller/optimize/problem.h"
 #include "exporter/base/buf.h"
@@ -17,6 +18,8 @@
 
 enum {
     PLANS_MAX_KEPT = 16,
+    PLANS_MAX_BYTES =
+        320 << 20, /* of memory for the requests of kept plans; the latest one is kept in any case */
     PLAN_KEPT_MS = 15 * 60 * 1000,
     PLAN_HASH_BYTES = 17,
     MAX_YAML_BYTES = 256 << 20,
@@ -27,6 +30,7 @@ enum {
 struct plan {
     char hash[PLAN_HASH_BYTES];
     json_t *request, *answer;       /* the answer is that of POST /plan, without output_yaml */
+    size_t request_bytes;           /* of memory, at most */
     json_t *yaml, *objects, *basis; /* objects: none if nothing is placed */
     double seconds;                 /* that solving took */
     mono_ms made_at;
@@ -43,10 +47,10 @@ struct assist {
      * second one, so that they do not wait for solvers. */
     struct worker *worker[2];
     unsigned queued[2];
-    atomic_bool cancel;     /* read by the workers */
-    struct plan_list plans; /* the latest first; it stays until there is another one */
-    size_t n_plans;
-    struct apply *writer; /* NULL: none */
+    atomic_bool cancel;          /* read by the workers */
+    struct plan_list plans;      /* the latest first; it stays until there is another one */
+    size_t n_plans, plans_bytes; /* plans_bytes: the sum of request_bytes */
+    struct apply *writer;        /* NULL: none */
     struct call *writer_call;
     json_t *writing;              /* the answer of the plan, owned; NULL: a reset */
     const char *writes_namespace; /* one of o.write_namespaces */
@@ -98,24 +102,56 @@ static void assist_list(void *a, struct call *c)
 
 /* ---- Plans that are kept ---- */
 
-static struct plan *plan_free(struct plan *p)
+/* Worker's thread, or the loop's. */
+static void plan_job_clear(struct job *job)
 {
+    struct plan_job *j = CONTAINER_OF(job, struct plan_job, job);
+    struct plan *p = TAKE_PTR(j->plan);
+
+    j->hub = snapshot_free(j->hub);
+    json_decref(TAKE_PTR(j->changes));
     if (!p)
-        return NULL;
+        return;
     json_decref(p->request);
     json_decref(p->answer);
     json_decref(p->yaml);
     json_decref(p->objects);
     json_decref(p->basis);
     free(p);
+}
+
+static void plan_job_on_cleared(struct job *job)
+{
+    struct plan_job *j = CONTAINER_OF(job, struct plan_job, job);
+
+    plan_job_clear(job); /* unless the worker did */
+    free(j);
+}
+
+/* On the second worker, since the trees of a large request take a second to free. */
+static struct plan_job *plan_job_free(struct plan_job *j)
+{
+    if (!j)
+        return NULL;
+    j->job = (struct job){.run = plan_job_clear, .done = plan_job_on_cleared};
+    if (j->a->is_ending)
+        plan_job_on_cleared(&j->job);
+    else
+        worker_start(j->a->worker[1], &j->job);
     return NULL;
 }
+DEFINE_CLEANUP(struct plan_job, plan_job_free)
 
 static void plan_drop(struct assist *a, struct plan *p)
 {
+    struct plan_job *j = xcalloc(1, sizeof(*j));
+
     TAILQ_REMOVE(&a->plans, p, entry);
     a->n_plans--;
-    (void)plan_free(p);
+    a->plans_bytes -= p->request_bytes;
+    j->a = a;
+    j->plan = p;
+    (void)plan_job_free(j);
 }
 
 static bool plan_has_expired(const struct assist *a, const struct plan *p)
@@ -142,7 +178,9 @@ static void plan_keep(struct assist *a, struct plan *p)
         plan_drop(a, old);
     TAILQ_INSERT_HEAD(&a->plans, p, entry);
     a->n_plans++;
-    while (a->n_plans > PLANS_MAX_KEPT || plan_has_expired(a, TAILQ_LAST(&a->plans, plan_list)))
+    a->plans_bytes += p->request_bytes;
+    while (a->n_plans > PLANS_MAX_KEPT || (a->plans_bytes > PLANS_MAX_BYTES && a->n_plans > 1) ||
+           plan_has_expired(a, TAILQ_LAST(&a->plans, plan_list)))
         plan_drop(a, TAILQ_LAST(&a->plans, plan_list));
 }
 
@@ -232,18 +270,6 @@ static void assist_write(struct assist *a, struct call *c, const char *namespace
     a->writer_call = c;
     apply_start(&a->writer, &a->o, a->reader, writable, p ? p->objects : NULL, assist_on_written, a);
 }
-
-static struct plan_job *plan_job_free(struct plan_job *j)
-{
-    if (!j)
-        return NULL;
-    (void)snapshot_free(j->hub);
-    (void)plan_free(j->plan);
-    json_decref(j->changes);
-    free(j);
-    return NULL;
-}
-DEFINE_CLEANUP(struct plan_job, plan_job_free)
 
 /* ---- Planning, on the worker ---- */
 
@@ -418,6 +444,7 @@ static void plan_start(struct assist *a, struct call *c, json_t *request, enum p
                            .deadline_ms = deadline_ms,
                            .id = (uint32_t)rand_u64()};
     *j->plan = (struct plan){.request = json_incref(request),
+                             .request_bytes = c->input_bytes,
                              .basis = compared ? json_incref(compared->basis) : NULL};
     (void)snprintf(j->plan->hash, PLAN_HASH_BYTES, "%s", compared ? compared->hash : "");
     (*queued)++;

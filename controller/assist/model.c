@@ -1,5 +1,6 @@
 #include "controller/assist/model.h"
 
+#include "controller/assist/objection.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/ui/out.h"

@@ -1,4 +1,5 @@
 #include "controller/assist/model.h"
+#include "controller/assist/objection.h"
 #include "exporter/base/buf.h"
 
 #include "controller/assist/api.h"

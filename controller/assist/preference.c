@@ -1,6 +1,6 @@
 /* The scores of all workloads with all settings, as whole numbers. */
-#include "controller/assist/api.h"
 #include "controller/assist/model.h"
+#include "controller/assist/objection.h"
 #include "controller/assist/snapshot.h"
 #include "controller/optimize/problem.h"
 

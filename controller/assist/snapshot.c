@@ -1,5 +1,6 @@
 #include "controller/assist/snapshot.h"
 
+#include "controller/assist/objection.h"
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"

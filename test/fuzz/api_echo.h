@@ -18,19 +18,18 @@ static inline void echo_run(void *arg, struct call *c)
     call_done(c, json_pack("{s:O}", "input", c->input));
 }
 
-/* Made once. */
-static inline struct api *echo_api(void)
+static inline struct api *echo_api_new(bool allow_writes)
 {
     static struct operation operations[ECHO_MAX];
-    static struct api *api;
-    struct api_options o = {.schemas = assist_schemas, .operations = operations};
     static json_t *schemas;
+    struct api_options o = {
+        .schemas = assist_schemas, .operations = operations, .allow_writes = allow_writes};
+    struct api *api;
     const json_t *one;
     size_t i;
 
-    if (api)
-        return api;
-    schemas = json_loads(assist_schemas, 0, NULL);
+    if (!schemas)
+        schemas = json_loads(assist_schemas, 0, NULL);
     json_array_foreach(json_object_get(schemas, "operations"), i, one)
     {
         operations[o.n_operations++] =
@@ -39,6 +38,25 @@ static inline struct api *echo_api(void)
     assert(o.n_operations <= ECHO_MAX && loop_new(&o.loop, &clock_system) == 0);
     o.metrics = metrics_new(METRIC_OWNER_LOOP);
     assert(api_new(&api, &o) == 0);
+    return api;
+}
+
+static inline void echo_api_free(struct api *api)
+{
+    struct api_options o = api->o;
+
+    (void)api_free(api);
+    (void)metrics_free(o.metrics);
+    (void)loop_free(o.loop);
+}
+
+/* Made once. */
+static inline struct api *echo_api(void)
+{
+    static struct api *api;
+
+    if (!api)
+        api = echo_api_new(false);
     return api;
 }
 

@@ -60,7 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     m.header_method = take_header(&in, method);
     m.header_name = take_header(&in, name);
     request = json_loadb(in.n ? in.p : "", in.n, JSON_ALLOW_NUL, &why);
-    mcp_handle(&m, in);
+    m.body = in;
+    mcp_handle(&m);
     /* A number as id that jansson refuses is echoed: it refuses the answer as well. */
     if (!request && json_error_code(&why) == json_error_numeric_overflow) {
         if (reply.release)

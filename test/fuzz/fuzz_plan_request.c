@@ -2,6 +2,7 @@
  * says why, and the problem of any other is well-formed. */
 #include "controller/assist/api.h"
 #include "controller/assist/model.h"
+#include "controller/assist/schema.h"
 #include "controller/optimize/problem.h"
 #include "test/unit/assist/guide.h"
 
@@ -32,15 +33,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static json_t *schemas;
     static struct guide guide;
-    json_auto_t *json = json_loadb((const char *)data, size, 0, NULL);
+    struct str text = {(const char *)data, size};
+    json_auto_t *json = NULL;
     struct objection ob = {0};
     struct model *m = NULL;
+    size_t bytes;
 
     if (!schemas) {
         schemas = json_loads(assist_schemas, 0, NULL);
         guide = guide_new(GUIDE);
     }
-    if (!json || !schema_accepts(json_object_get(schemas, "plan_request"), json, "body", &ob))
+    if (schema_read(&json, json_object_get(schemas, "plan_request"), text, "body", 64 << 20, &bytes, &ob) < 0)
         return 0;
     if (model_new(&m, json, guide.hub, &ob) < 0)
         require((ob.status == 422 || ob.status == 404) && ob.detail[0]);

@@ -1,6 +1,8 @@
 /* The Model Context Protocol, both generations. */
+#include "test/fuzz/api_echo.h"
 #include "test/unit/assist/api_world.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #define META(version)                                                                                   \
@@ -15,14 +17,15 @@ static unsigned exchange(struct api_world *w, const char *version, const char *m
                          const char *body, json_t **ret)
 {
     struct httpd_reply reply = {0};
-    struct mcp_message m = {.api = w->api,
-                            .reply = &reply,
-                            .header_version = version,
-                            .header_method = method,
-                            .header_name = name};
+    const struct mcp_message m = {.api = w->api,
+                                  .reply = &reply,
+                                  .header_version = version,
+                                  .header_method = method,
+                                  .header_name = name,
+                                  .body = str_of(body)};
     json_t *o;
 
-    mcp_handle(&m, str_of(body));
+    mcp_handle(&m);
     o = world_body(&reply);
     if (ret)
         *ret = o;
@@ -145,7 +148,8 @@ static void echoes_ids_as_they_came(void **state)
                        "{\"id\": %s ,\"jsonrpc\":\"2.0\",\"method\":\"%s\",\"params\":{\"name\":\"echo\"}}",
                        ids[i / 2], methods[i % 2]);
         (void)snprintf(expected, sizeof(expected), "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{", ids[i / 2]);
-        mcp_handle(&m, str_of(body));
+        m.body = str_of(body);
+        mcp_handle(&m);
         assert_int_equal(reply.status, 200);
         assert_memory_equal(reply.parts->iov_base, expected, strlen(expected));
         reply.release(reply.arg);
@@ -230,6 +234,46 @@ static void bounds_answers(void **state)
     }
 }
 
+/* Whether the text has the name as a word of its own. */
+static bool has_word(const char *text, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (const char *p = text; (p = strstr(p, name)); p += n) {
+        bool begins = p == text || (!isalnum((unsigned char)p[-1]) && p[-1] != '_');
+
+        if (begins && !isalnum((unsigned char)p[n]) && p[n] != '_')
+            return true;
+    }
+    return false;
+}
+
+/* Of the optimizer's own operations. */
+static void names_no_tool_that_is_not_there(void **state)
+{
+    (void)state;
+    for (int allow_writes = 0; allow_writes < 2; allow_writes++) {
+        struct api *api = echo_api_new(allow_writes);
+        CLEANUP(cleanup_free) char *tools = json_dumps(api->tools, 0);
+        const char *instructions = json_string_value(api->instructions);
+        size_t n_hidden = 0;
+
+        for (size_t i = 0; i < api->n; i++) {
+            const char *name = api->operations[i].o->name;
+
+            if (api->operations[i].tool_input)
+                continue;
+            n_hidden++;
+            assert_false(has_word(instructions, name));
+            assert_false(has_word(tools, name));
+        }
+        assert_int_equal(n_hidden, allow_writes ? 0 : 2);
+        assert_true(has_word(instructions, "plan"));
+        assert_int_equal(has_word(instructions, "apply"), allow_writes);
+        echo_api_free(api);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
 
 int main(void)
@@ -242,6 +286,7 @@ int main(void)
         TEST(only_plans_where_writes_are_not_allowed),
         TEST(tells_the_assistant_what_failed),
         TEST(bounds_answers),
+        cmocka_unit_test(names_no_tool_that_is_not_there),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
