@@ -96,14 +96,6 @@ static void choices_put(struct listing *l, const json_t *items, const char *name
 
 /* ---- Policies ---- */
 
-static const char *policy_cluster_by_name(const struct snapshot *hub, const char *policy)
-{
-    for (const char *dash = strchr(policy, '-'); dash; dash = strchr(dash + 1, '-'))
-        if (snapshot_get(hub, KIND_CLUSTERS, "", dash + 1))
-            return dash + 1;
-    return NULL;
-}
-
 static bool policy_is_subject(const json_t *binding, const char *policy)
 {
     const json_t *subject;
@@ -144,11 +136,9 @@ static json_t *policy_clusters_by_bindings(const struct snapshot *hub, const jso
 static json_t *policy_clusters(const struct snapshot *hub, const json_t *policy, const json_t *decisions,
                                const char **ret_by)
 {
-    const char *cluster = kube_label(policy, "cluster-name");
+    const char *cluster = policy_cluster(hub, policy, ret_by);
     json_t *bound;
 
-    *ret_by = cluster ? "label" : "name";
-    cluster = cluster ?: policy_cluster_by_name(hub, kube_name(policy));
     if (cluster)
         return json_pack("[s]", cluster);
     bound = policy_clusters_by_bindings(hub, policy, decisions);

@@ -258,6 +258,22 @@ static int model_read_workloads(struct model *m, struct objection *ob)
 
 /* ---- Clusters and their policies ---- */
 
+static const char *policy_cluster_by_name(const struct snapshot *hub, const char *policy)
+{
+    for (const char *dash = strchr(policy, '-'); dash; dash = strchr(dash + 1, '-'))
+        if (snapshot_get(hub, KIND_CLUSTERS, "", dash + 1))
+            return dash + 1;
+    return NULL;
+}
+
+const char *policy_cluster(const struct snapshot *hub, const json_t *policy, const char **ret_by)
+{
+    const char *label = kube_label(policy, "cluster-name");
+
+    *ret_by = label ? "label" : "name";
+    return label ? label : policy_cluster_by_name(hub, kube_name(policy));
+}
+
 DEFINE_ORDER(setting_compare, struct model_setting,
              strcmp(a->cluster_name, b->cluster_name) ?: strcmp(a->kind, b->kind)
                  ?: strcmp(a->device, b->device))

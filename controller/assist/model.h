@@ -36,7 +36,8 @@ enum { MODEL_MAX_RESOURCES = 16, MODEL_MAX_SCORES = 8, MODEL_MISSING_SHOWN = 20 
 struct model_score {
     const char *name;
     /* How its items are named: `scoreDimensionFormat`, such as "${app};${device}". A placeholder matches at
-     * least one byte, others than these two any text; the text around placeholders is literal. */
+     * least one byte, others than these two any text; the text around placeholders is literal.
+     * Placeholders that no DynamicScorer's format can have are refused. */
     const char *format;
     double weight;
 };
@@ -87,6 +88,10 @@ const char *request_namespace(const json_t *request);
 const char *request_score(const json_t *request);
 /* The name of the Placement that a ManifestWorkReplicaSet refers to first; NULL without. */
 const char *workload_placement(const json_t *workload);
+/* The cluster that a Policy says it is for; NULL if it says nothing. The first that applies: its label
+ * cluster-name (*ret_by is "label"); the end of its name, if that is "-" and a ManagedCluster's name, the
+ * longest of several ("name"). */
+const char *policy_cluster(const struct snapshot *hub, const json_t *policy, const char **ret_by);
 
 /* n elements of the arena, zeroed. */
 void *model_alloc(struct model *m, size_t n, size_t size);

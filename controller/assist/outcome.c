@@ -45,7 +45,7 @@ static bool has_pair(const struct problem_pair *list, size_t n, struct problem_p
 
 /* How many settings are left of those that a workload might use, as one rule after the other is kept. */
 struct places {
-    size_t supplied, scored, fitting, gaining, free;
+    size_t supplied, scored, positive, fitting, gaining, free;
 };
 
 static struct places finding_count(const struct finding *f, uint32_t w)
@@ -61,6 +61,7 @@ static struct places finding_count(const struct finding *f, uint32_t w)
         if (score == SCORE_IMPOSSIBLE)
             continue;
         n.scored++;
+        n.positive += score > 0;
         if (!problem_fits(p, setting, w))
             continue;
         n.fitting++;
@@ -87,6 +88,7 @@ static const char *finding_explain(const struct finding *f, uint32_t w, char mes
          "pin and forbid leave no cluster that has a score for it."},
         {!n.scored, "NoScore", "No policy that supplies %.60s has a score for app %.60s."},
         {f->s->is_infeasible, "MoveBudget", "No answer within moves.max was found."},
+        {!n.positive, "NegativeScore", "No score for it is above 0."},
         {!n.fitting, "NoCapacity", "No policy with a score for it supplies as much as one replica requests."},
         {!n.gaining, "NegativeScore", "No score is above 0 where it fits."},
         {!n.free, "NoCapacity",
@@ -209,6 +211,37 @@ static void answer_note_claims(json_t *notes, const struct model *m, const struc
                   n, first, POLICY_CLAIM);
 }
 
+/* A Policy that says it is for another cluster may be offered by mistake; it is planned with all the same. */
+static void answer_note_foreign_policies(json_t *notes, const struct model *m)
+{
+    const struct model_setting *first = NULL;
+    const char *owner = NULL, *by = NULL;
+    size_t n = 0;
+
+    for (size_t i = 0; i < m->problem.n_settings; i++) {
+        const struct model_setting *s = &m->settings[i];
+        const char *its_by, *cluster = policy_cluster(m->hub, s->object, &its_by);
+
+        if (!cluster || strcmp(cluster, s->cluster_name) == 0)
+            continue;
+        n++;
+        if (first)
+            continue;
+        first = s;
+        owner = cluster;
+        by = its_by;
+    }
+    if (n == 1)
+        list_note(notes, "Policy %.253s is offered to cluster %.253s, but its %s says that it is for %.253s.",
+                  first->policy, first->cluster_name, by, owner);
+    else if (n)
+        list_note(notes,
+                  "%zu Policies are offered to clusters that they are not for. The first, %.253s, is offered "
+                  "to %.253s, "
+                  "but its %s says that it is for %.253s.",
+                  n, first->policy, first->cluster_name, by, owner);
+}
+
 static void answer_notes(json_t *notes, const struct model *m, const struct solution *s)
 {
     const struct snapshot_list *set_bindings = &m->hub->lists[KIND_SET_BINDINGS];
@@ -217,6 +250,7 @@ static void answer_notes(json_t *notes, const struct model *m, const struct solu
         list_note(notes, "Scores are rounded to multiples of %g.", 1 / m->per_point);
     if (m->n_expired)
         list_note(notes, "%zu AddOnPlacementScores have expired and count as missing.", m->n_expired);
+    answer_note_foreign_policies(notes, m);
     answer_note_claims(notes, m, s);
     if (set_bindings->n == 0 && !set_bindings->lacks_kind)
         list_note(notes,

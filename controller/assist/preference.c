@@ -7,6 +7,7 @@
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/map.h"
+#include "exporter/score/format.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -43,8 +44,19 @@ static struct str format_placeholder(const char *open)
     return (struct str){open + 2, end ? (size_t)(end - open - 2) : 0};
 }
 
+/* No scorer's format has such a placeholder: to take it as any text would plan with the wrong items. */
+static int format_fail_unknown(struct str placeholder, struct objection *ob)
+{
+    BUF_AUTO(known, 256);
+
+    (void)!format_put_placeholders(&known);
+    return objection_set(ob, 422, "scoreDimensionFormat has an unknown placeholder %.*s; known are %.*s",
+                         STR_ARG(placeholder), STR_ARG(buf_str(&known)));
+}
+
 static int format_check(const char *format, struct objection *ob)
 {
+    struct str unknown = format_unknown_placeholder(format);
     unsigned apps = 0, devices = 0;
 
     if (strlen(format) > NAME_BYTES)
@@ -61,6 +73,8 @@ static int format_check(const char *format, struct objection *ob)
     }
     if (apps > 1 || devices > 1)
         return objection_set(ob, 422, "scoreDimensionFormat has a placeholder twice");
+    if (unknown.n)
+        return format_fail_unknown(unknown, ob);
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "exporter/base/map.h"
 #include "exporter/base/text.h"
 #include "exporter/num/num.h"
+#include "exporter/score/format.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -6,6 +6,7 @@
 #include "exporter/base/map.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
+#include "exporter/score/format.h"
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"
 

@@ -1,5 +1,6 @@
 /* Summaries: the fields with their defaults and bounds, and sharing. */
 #include "exporter/score/summary.h"
+#include "exporter/score/format.h"
 
 #include "exporter/base/map.h"
 #include "exporter/http/http.h"
@@ -426,48 +427,6 @@ static void read_range(struct reader *r, struct summary *s)
         node_problem(n, r->p, PROBLEM_ERROR, "min must be less than max, and their difference finite");
 }
 
-/* ---- The format of items' names ---- */
-
-static const struct {
-    struct str word;
-    enum ds_label label;
-} placeholders[] = {
-    {STR("cluster"), DS_CLUSTER},
-    {STR("node"), DS_NODE},
-    {STR("device"), DS_DEVICE},
-    {STR("namespace"), DS_NAMESPACE},
-    {STR("app"), DS_APP},
-    {STR("pod"), DS_POD},
-    {STR("container"), DS_CONTAINER},
-    {STR("scoreName"), DS_SCORE_NAME},
-    {STR("meta"), DS_META},
-};
-
-size_t format_placeholder_at(struct str s, enum ds_label *ret)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(placeholders); i++) {
-        struct str word = placeholders[i].word;
-
-        if (s.n >= word.n + 3 && s.p[0] == '$' && s.p[1] == '{' && s.p[word.n + 2] == '}' &&
-            memcmp(s.p + 2, word.p, word.n) == 0) {
-            *ret = placeholders[i].label;
-            return word.n + 3;
-        }
-    }
-    return 0;
-}
-
-struct str format_unknown_placeholder(const char *format)
-{
-    enum ds_label label;
-
-    while ((format = strstr(format, "${")) && format_placeholder_at(str_of(format), &label))
-        format += 2;
-    if (!format)
-        return STR("");
-    return (struct str){format, strcspn(format, "}") + (strchr(format, '}') ? 1 : 0)};
-}
-
 /* ---- Items: one in its own fields, or several in the list `scoreItems` ---- */
 
 static struct summary_item read_item(struct reader *r, const struct node *map, const char *format,
@@ -486,8 +445,7 @@ static struct summary_item read_item(struct reader *r, const struct node *map, c
     if (!unknown.n)
         return item;
     (void)!problem_quote(unknown, &text);
-    for (size_t i = 0; i < ARRAY_SIZE(placeholders); i++)
-        (void)!buf_printf(&known, "%s${%s}", i ? ", " : "", placeholders[i].word.p);
+    (void)!format_put_placeholders(&known);
     node_problem(node_get(map, format), r->p, PROBLEM_WARNING,
                  "unknown placeholder %.*s stays as it is; known are %.*s", STR_ARG(buf_str(&text)),
                  STR_ARG(buf_str(&known)));

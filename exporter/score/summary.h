@@ -4,7 +4,6 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/metric/series.h"
 
 enum source_type {
     SOURCE_UNSET, /* not in a summary, whose default is Prometheus */
@@ -109,10 +108,6 @@ bool summary_query_uses_cluster(struct str query, bool in_literal);
 /* Appends the query with the cluster's name for ${cluster} in its string literals, escaped for their quotes.
  * -EINVAL: a name with a backtick in a literal between backticks, which knows no escapes. -EFBIG. */
 MUST_USE int summary_put_query(struct buf *into, struct str query, struct str cluster);
-/* The length of the placeholder at the start of s, such as `${node}`, and its label; 0 if there is none. */
-size_t format_placeholder_at(struct str s, enum ds_label *ret);
-/* The first `${...}` of the format that is no placeholder, and stays as it is; empty if there is none. */
-struct str format_unknown_placeholder(const char *format);
 /* What becomes of values as the whole numbers of an AddOnPlacementScore. Zeroed before the first. */
 struct rounding {
     size_t not_zero, zeroed; /* values other than 0; of these, those that become 0 */

@@ -4,6 +4,7 @@
 #include "exporter/base/text.h"
 #include "exporter/http/http.h"
 #include "exporter/num/num.h"
+#include "exporter/score/format.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -119,13 +119,65 @@ static void cuts_to_fit(void **state)
     guide_done(&g);
 }
 
+/* Whether a note has these words. */
+static bool has_note(const json_t *answer, const char *words)
+{
+    const json_t *notes = json_object_get(answer, "notes"), *note;
+    size_t i;
+
+    json_array_foreach(notes, i, note)
+    {
+        if (strstr(json_string_value(note), words))
+            return true;
+    }
+    return false;
+}
+
+#define OFFERED_TO_WORKER01                                                                        \
+    "{'clusters':[{'name':'worker01','availablePolicies':[{'name':'policy-enable-mig-3g-worker02'" \
+    "},{'name':'policy-enable-mig-2g-worker02'}]},{'name':'worker02','availablePolicies':["        \
+    "{'name':'policy-enable-mig-3g-worker02'}]}],'targetWorkloads':[{'name':'mwrs-app01'},"        \
+    "{'name':'mwrs-app02'}],'preference':{'addonPlacementScore':'example-performance-score',"      \
+    "'scoreDimensionFormat':'${app};${device}'}}"
+
+static void notes_policies_of_other_clusters(void **state)
+{
+    static const char foreign[] = "for worker02";
+    struct guide g = guide_new(OFFERED_TO_WORKER01), own = guide_new(GUIDE);
+    json_t *a;
+
+    (void)state;
+    a = answer_of(&own, sites, settings, 0);
+    assert_false(has_note(a, "offered to"));
+    json_decref(a);
+    a = answer_of(&g, sites, (uint32_t[]){1, 2}, 0);
+    assert_true(
+        has_note(a, "2 Policies are offered to clusters that they are not for. The first, "
+                    "policy-enable-mig-2g-worker02, is offered to worker01, but its name says that it is for "
+                    "worker02."));
+    json_decref(a);
+    /* Its label wins over its name. */
+    guide_label(&g, KIND_POLICIES, "policy-enable-mig-2g-worker02", "cluster-name", "worker01");
+    a = answer_of(&g, sites, (uint32_t[]){1, 2}, 0);
+    assert_true(has_note(
+        a, "Policy policy-enable-mig-3g-worker02 is offered to cluster worker01, but its name says that "
+           "it is for worker02."));
+    json_decref(a);
+    guide_label(&g, KIND_POLICIES, "policy-enable-mig-3g-worker02", "cluster-name", "worker03");
+    a = answer_of(&g, sites, (uint32_t[]){1, 2}, 0);
+    assert_true(has_note(a, "but its label says that it is for worker03."));
+    assert_false(has_note(a, foreign));
+    json_decref(a);
+    guide_done(&g);
+    guide_done(&own);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tells_of_the_guides_example),
-        cmocka_unit_test(tells_moves),
-        cmocka_unit_test(notes_what_holds_a_plan_back),
-        cmocka_unit_test(cuts_to_fit),
+        cmocka_unit_test(tells_of_the_guides_example),      cmocka_unit_test(tells_moves),
+        cmocka_unit_test(notes_what_holds_a_plan_back),     cmocka_unit_test(cuts_to_fit),
+        cmocka_unit_test(notes_policies_of_other_clusters),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

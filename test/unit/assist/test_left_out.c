@@ -56,6 +56,8 @@ static void says_why(void **state)
         {WITH(",'moves':{'max':0}"), NULL, NULL, "MoveBudget", NOWHERE},
         {ONE_CLUSTER("", "'scores':[{'addonPlacementScore':'example-performance-score','weight':-1}],"), NULL,
          NULL, "NegativeScore", NOWHERE},
+        {ONE_CLUSTER("", "'scores':[{'addonPlacementScore':'example-performance-score','weight':-1}],"),
+         "resource-request-amount", "4", "NegativeScore", NOWHERE},
         {ONE_CLUSTER(",'replicas':2", "'addonPlacementScore':'example-performance-score',"), NULL, NULL,
          "NoCapacity", 0},
     };

@@ -50,6 +50,10 @@ static void matches(const char *format, const char *name, const char *expected)
     guide_done(&g);
 }
 
+#define UNKNOWN(placeholder)                                                                  \
+    "scoreDimensionFormat has an unknown placeholder " placeholder "; known are ${cluster}, " \
+    "${node}, ${device}, ${namespace}, ${app}, ${pod}, ${container}, ${scoreName}, ${meta}"
+
 static void matches_names(void **state)
 {
     static const char *const cases[][3] = {
@@ -68,15 +72,18 @@ static void matches_names(void **state)
         {"${app};${device}$", "app01;2g$", "[app01 2g]"},
         /* Other placeholders match anything. */
         {"${node};${app};${device}", "n1;app01;2g", "[app01 2g]"},
-        {"${app};${device};${zone}", "app01;2g;", ""},
+        {"${app};${device};${pod}", "app01;2g;", ""},
         {"${app}", "app01", "[app01 2g][app01 x;2g]"},
         /* Every way to read a name counts. */
         {"${app};${device}", "app01;x;2g", "[app01;x 2g][app01 x;2g]"},
-        {"${a}a${b}a${c}a${d}a${e}a${app}",
+        {"${node}a${pod}a${container}a${namespace}a${cluster}a${app}",
          "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", ""},
         {"${app", "x", "scoreDimensionFormat has a placeholder without a name or without }"},
         {"${}", "x", "scoreDimensionFormat has a placeholder without a name or without }"},
         {"${app}${app}", "x", "scoreDimensionFormat has a placeholder twice"},
+        {"${ap};${device}", "app01;2g", UNKNOWN("${ap}")},
+        {"${app};${Device}", "app01;2g", UNKNOWN("${Device}")},
+        {"${app};${device};${zone}", "app01;2g;z", UNKNOWN("${zone}")},
     };
 
     (void)state;
