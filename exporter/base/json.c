@@ -1,6 +1,7 @@
 /* The pull interface: each call reads one token or one whole value. */
 #include "exporter/base/json.h"
 
+#include "exporter/base/loop.h"
 #include "exporter/base/text.h"
 
 #include <endian.h>
@@ -67,13 +68,44 @@ static inline char scan_at(const struct jr *j, const char *p)
     return p < j->end ? *p : '\0';
 }
 
-static inline const char *scan_space(const struct jr *j, const char *p)
+/* The end of what is scanned before worker_slice() is due, at most j->end. */
+static inline const char *slice_end(const struct jr *j, const char *p)
+{
+    return j->end - p > WORKER_SLICE_BYTES ? p + WORKER_SLICE_BYTES : j->end;
+}
+
+static __attribute__((noinline)) void slice_pause(struct jr *j, const char *p)
+{
+    j->slice_at = p + size_min((size_t)(j->end - p), WORKER_SLICE_BYTES);
+    worker_slice();
+}
+
+/* Between values. */
+static inline void slice_check(struct jr *j, const char *p)
+{
+    if (UNLIKELY(p > j->slice_at))
+        slice_pause(j, p);
+}
+
+static const char *scan_space_rest(struct jr *j, const char *p)
+{
+    const char *end = slice_end(j, p);
+
+    for (;;) {
+        while (p < end && (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r'))
+            p++;
+        if (p < end || end == j->end)
+            return p;
+        slice_pause(j, p);
+        end = slice_end(j, p);
+    }
+}
+
+static inline const char *scan_space(struct jr *j, const char *p)
 {
     if (LIKELY(p < j->end && (unsigned char)*p > ' '))
         return p;
-    while (p < j->end && (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r'))
-        p++;
-    return p;
+    return scan_space_rest(j, p);
 }
 
 static inline uint64_t scan_block(const char *p)
@@ -136,10 +168,16 @@ static const char *scan_plain(const char *p, const char *end)
 
 static const char *scan_string_rest(struct jr *j, const char *p)
 {
+    const char *end;
+
     while (p) {
-        p = scan_plain(p, j->end);
+        end = slice_end(j, p);
+        p = scan_plain(p, end);
         if (p == j->end)
             return scan_fail(j, p, NULL);
+        slice_check(j, p);
+        if (p == end)
+            continue;
         if (*p == '"')
             return p;
         if (*p == '\\')
@@ -226,10 +264,16 @@ static const char *scan_word(struct jr *j, const char *p)
 /* One digit or more. */
 static inline const char *scan_digits(struct jr *j, const char *p)
 {
-    const char *from = p;
+    const char *from = p, *end = slice_end(j, p);
 
-    while (p < j->end && (unsigned char)(*p - '0') < 10)
+    while (p < end && (unsigned char)(*p - '0') < 10)
         p++;
+    while (UNLIKELY(p == end && end < j->end)) {
+        slice_pause(j, p);
+        end = slice_end(j, p);
+        while (p < end && (unsigned char)(*p - '0') < 10)
+            p++;
+    }
     return LIKELY(p > from) ? p : scan_fail(j, p, "expected a digit");
 }
 
@@ -287,7 +331,7 @@ static inline const char *skip_to_value(struct jr *j, const char *p)
     struct str name;
 
     if (!scan_in_object(j))
-        return j->depth < JR_MAX_DEPTH ? scan_space(j, skip_samples(p, j->end)) : p;
+        return j->depth < JR_MAX_DEPTH ? scan_space(j, skip_samples(p, slice_end(j, p))) : p;
     p = scan_name(j, p, &name);
     return p ? scan_space(j, p) : NULL;
 }
@@ -340,6 +384,7 @@ static const char *skip_value(struct jr *j, const char *p)
     bool entered;
 
     do {
+        slice_check(j, p);
         p = skip_one(j, p, &entered);
         if (p && !entered)
             p = skip_after(j, p, base);
@@ -495,11 +540,14 @@ void jr_position(struct str text, size_t offset, unsigned *ret_line, unsigned *r
 {
     size_t line = 1, begin = 0, n = size_min(offset, text.n);
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        if (i % WORKER_SLICE_BYTES == 0)
+            worker_slice();
         if (text.p[i] == '\n') {
             line++;
             begin = i + 1;
         }
+    }
     *ret_line = (unsigned)line;
     *ret_column = (unsigned)(n - begin + 1);
 }
@@ -512,6 +560,7 @@ void jr_init(struct jr *j, struct str text, unsigned flags)
     j->begin = text.n ? text.p : none;
     j->p = j->block = j->begin;
     j->end = j->begin + text.n;
+    j->slice_at = slice_end(j, j->begin);
     if (text.n >= SCAN_BLOCK)
         j->stops = scan_block(j->begin);
 }
@@ -584,6 +633,7 @@ static inline const char *jr_next(struct jr *j, char bracket, const char *expect
 
     if (UNLIKELY(j->error != NULL))
         return NULL;
+    slice_check(j, j->p);
     p = scan_space(j, j->p);
     if (scan_at(j, p) == bracket) {
         j->p = p + 1;

@@ -14,7 +14,9 @@
  *     if (j.error) ...
  *
  * The first error is kept: every later call does nothing and returns false or 0, so loops end. After
- * jr_member() or jr_item() returned true, exactly one value must be read or skipped. */
+ * jr_member() or jr_item() returned true, exactly one value must be read or skipped.
+ *
+ * Reading much calls worker_slice() (loop.h) each WORKER_SLICE_BYTES, also inside of one long value. */
 #pragma once
 
 #include "exporter/base/buf.h"
@@ -31,8 +33,9 @@ enum jr_flags {
 
 struct jr {
     const char *p, *end, *begin;
-    const char *error; /* a literal; NULL without an error */
-    size_t error_at;   /* its byte offset */
+    const char *slice_at; /* where worker_slice() is due */
+    const char *error;    /* a literal; NULL without an error */
+    size_t error_at;      /* its byte offset */
     unsigned flags;
     unsigned depth; /* of open objects and arrays */
     bool first;     /* at the start of the innermost object or array */

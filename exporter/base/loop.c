@@ -3,6 +3,7 @@
 #include "exporter/base/loop.h"
 
 #include "exporter/base/buf.h"
+#include "exporter/base/invariant.h"
 
 #include <errno.h>
 #include <link.h>
@@ -25,7 +26,9 @@ struct loop {
     mono_ms last_read; /* of the clock */
     int64_t lost_ms;   /* by which the clock has gone back in all */
     bool stop;
-    struct timer **heap; /* 1-based: heap[1] is due first */
+    uint64_t turns;
+    size_t bytes, most_bytes; /* of peers, in this turn and in any */
+    struct timer **heap;      /* 1-based: heap[1] is due first */
     size_t n_timers, cap;
     uint64_t settings;   /* calls of loop_timer_set() */
     struct watch *watch; /* NULL: none */
@@ -181,6 +184,27 @@ double loop_turn_seconds(const struct loop *l)
     return clock_seconds() - l->began;
 }
 
+size_t loop_bytes_left(const struct loop *l)
+{
+    return l->bytes < LOOP_TURN_BYTES ? LOOP_TURN_BYTES - l->bytes : 0;
+}
+
+void loop_spend(struct loop *l, size_t bytes)
+{
+    l->bytes += bytes;
+    l->most_bytes = size_max(l->most_bytes, l->bytes);
+}
+
+size_t loop_most_bytes(const struct loop *l)
+{
+    return l->most_bytes;
+}
+
+uint64_t loop_turns(const struct loop *l)
+{
+    return l->turns;
+}
+
 static void run_posts(struct loop *l)
 {
     struct posts posts = STAILQ_HEAD_INITIALIZER(posts);
@@ -234,6 +258,8 @@ int loop_turn(struct loop *l, int max_wait_ms)
         return -EIO;
     l->now = read_clock(l);
     l->began = clock_seconds();
+    l->turns++;
+    l->bytes = 0;
     if (fd.revents)
         l->watch->fn(l->watch);
     run_posts(l);
@@ -306,6 +332,7 @@ struct worker {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     STAILQ_HEAD(jobs, job) waiting, finished;
+    struct job *running; /* the innermost; the worker's thread alone uses it */
     bool stop;
     struct post post; /* posted while `finished` is not empty */
 };
@@ -319,6 +346,54 @@ static struct job *jobs_take(struct jobs *list)
     return j;
 }
 
+/* The worker whose job this thread runs. */
+static __thread struct worker *own_worker;
+
+/* The first that reads at most `bytes`. */
+static struct job *jobs_take_small(struct jobs *list, size_t bytes)
+{
+    struct job *j;
+
+    STAILQ_FOREACH(j, list, entry)
+    if (j->bytes && j->bytes <= bytes)
+        break;
+    if (j)
+        STAILQ_REMOVE(list, j, job, entry);
+    return j;
+}
+
+/* The lock is held, except while the job runs. */
+static void worker_run(struct worker *w, struct job *j)
+{
+    struct job *outer = w->running;
+
+    w->running = j;
+    own_worker = w;
+    (void)pthread_mutex_unlock(&w->lock);
+    j->run(j);
+    (void)pthread_mutex_lock(&w->lock);
+    invariant(w->running == j);
+    w->running = outer;
+    own_worker = outer ? w : NULL;
+    if (STAILQ_EMPTY(&w->finished))
+        loop_post(w->loop, &w->post);
+    STAILQ_INSERT_TAIL(&w->finished, j, entry);
+}
+
+void worker_slice(void)
+{
+    struct worker *w = own_worker;
+    struct job *j;
+
+    if (!w)
+        return;
+    invariant(w->running != NULL);
+    (void)pthread_mutex_lock(&w->lock);
+    while (!w->stop && (j = jobs_take_small(&w->waiting, w->running->bytes / 2)))
+        worker_run(w, j);
+    (void)pthread_mutex_unlock(&w->lock);
+}
+
 static void *worker_main(void *arg)
 {
     struct worker *w = arg;
@@ -328,16 +403,10 @@ static void *worker_main(void *arg)
     while (!w->stop) {
         struct job *j = jobs_take(&w->waiting);
 
-        if (!j) {
+        if (j)
+            worker_run(w, j);
+        else
             (void)pthread_cond_wait(&w->changed, &w->lock);
-            continue;
-        }
-        (void)pthread_mutex_unlock(&w->lock);
-        j->run(j);
-        (void)pthread_mutex_lock(&w->lock);
-        if (STAILQ_EMPTY(&w->finished))
-            loop_post(w->loop, &w->post);
-        STAILQ_INSERT_TAIL(&w->finished, j, entry);
     }
     (void)pthread_mutex_unlock(&w->lock);
     return NULL;
@@ -428,10 +497,13 @@ void worker_start(struct worker *w, struct job *j)
 
 void worker_do(struct worker *w, struct job *j, size_t bytes)
 {
-    if (w && bytes > WORKER_MIN_BYTES) {
+    if (w && (bytes > WORKER_MIN_BYTES || bytes > loop_bytes_left(w->loop))) {
+        j->bytes = bytes;
         worker_start(w, j);
         return;
     }
+    if (w)
+        loop_spend(w->loop, bytes);
     j->run(j);
     j->done(j);
 }

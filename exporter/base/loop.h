@@ -56,6 +56,25 @@ void loop_post(struct loop *l, struct post *p);
 /* Takes back a post that has not run yet. Loop thread; the poster has ended. */
 void loop_unpost(struct loop *l, struct post *p);
 
+/* ---- Work whose length a peer decides: each turn has a share for it ----
+ *
+ * Whoever unpacks, copies or parses what peers sent asks first, counts it, and goes on in the next turn if
+ * there is not enough left. So neither one large answer nor many hold up the loop. */
+
+enum {
+    LOOP_TURN_BYTES = 1 << 20,   /* test/bench/bench_turn.c: a few milliseconds */
+    LOOP_PIECE_BYTES = 64 << 10, /* the largest piece that is worked on without asking again */
+};
+
+/* Bytes that may still be worked on in this turn. */
+size_t loop_bytes_left(const struct loop *l);
+/* Counts bytes that were worked on. */
+void loop_spend(struct loop *l, size_t bytes);
+/* The most that any turn has spent so far. */
+size_t loop_most_bytes(const struct loop *l);
+/* The number of this turn. */
+uint64_t loop_turns(const struct loop *l);
+
 /* Called after each turn with the time that it took, waiting excluded. One for each loop; NULL for none. */
 void loop_on_turn(struct loop *l, void (*fn)(void *arg, double seconds), void *arg);
 /* Time since this turn's events began to be handled. */
@@ -75,8 +94,10 @@ void loop_stop(struct loop *l);
 
 struct worker;
 
-/* Reading fewer bytes takes less than about a millisecond. */
-enum { WORKER_MIN_BYTES = 256 << 10 };
+enum {
+    WORKER_MIN_BYTES = 256 << 10, /* reading fewer takes less than about a millisecond */
+    WORKER_SLICE_BYTES = 1 << 20, /* that a job reads before it lets smaller ones go first */
+};
 
 /* Blocks all signals on the calling thread except those that its own faults raise: blocked, they would kill
  * the process before a sanitizer can report where (sigprocmask(2) calls it undefined). */
@@ -91,6 +112,7 @@ struct job {
     void (*run)(struct job *j);
     /* On the loop's thread, after run() or instead of it. May free the job. */
     void (*done)(struct job *j);
+    size_t bytes; /* that it reads; set by worker_do(), 0: not known */
     STAILQ_ENTRY(job) entry;
 };
 
@@ -99,7 +121,13 @@ MUST_USE int worker_new(struct worker **ret, struct loop *loop);
 /* Waits for the job that is running. All others are done() without run(). Takes NULL, returns NULL. */
 struct worker *worker_free(struct worker *w);
 
-/* Jobs run one after the other. */
+/* Jobs run in their order, except for those that worker_slice() lets go first. */
 void worker_start(struct worker *w, struct job *j);
-/* Runs a job that reads `bytes`: on the worker, or at once if they are few or w is NULL. */
+/* Runs a job that reads `bytes`: on the worker, or at once if w is NULL, or if they are few and the turn has
+ * a share left for them. */
 void worker_do(struct worker *w, struct job *j, size_t bytes);
+/* For whatever reads much: to be called each WORKER_SLICE_BYTES. On the worker's thread it first runs the
+ * waiting jobs that read at most half as much as the running one, so that large answers hold up no small one
+ * for longer than a slice. As each is at most half of the one around it, few jobs nest. Elsewhere it does
+ * nothing. */
+void worker_slice(void);

@@ -1,5 +1,7 @@
 #include "exporter/base/text.h"
 
+#include "exporter/base/loop.h"
+
 #include "exporter/base/json.h"
 #include "exporter/base/secret.h"
 
@@ -228,13 +230,13 @@ size_t utf8_write(uint32_t code_point, char out[4])
 
 /* ---- zlib's inflate() with the rules about ends that it leaves to its caller ---- */
 
-enum { PIECE_BYTES = 64 << 10, AUTOMATIC_HEADER = 32, GZIP_MAGIC = 0x1f };
+enum { AUTOMATIC_HEADER = 32, GZIP_MAGIC = 0x1f };
 
 struct inflate {
     z_stream z;
     bool ended; /* at the end of a member; gzip allows another one */
     char why[96];
-    unsigned char piece[PIECE_BYTES];
+    unsigned char piece[INFLATE_BYTES];
 };
 
 struct inflate *inflate_new(void)
@@ -266,9 +268,9 @@ static int inflate_fail(struct inflate *d, int code)
 }
 
 /* After a member: another one starts with its magic byte. */
-static int inflate_next_member(struct inflate *d)
+static int inflate_next_member(struct inflate *d, struct str rest)
 {
-    if (*d->z.next_in != GZIP_MAGIC || inflateReset(&d->z) != Z_OK) {
+    if ((unsigned char)rest.p[0] != GZIP_MAGIC || inflateReset(&d->z) != Z_OK) {
         (void)snprintf(d->why, sizeof(d->why), "is followed by other data");
         return -EBADMSG;
     }
@@ -276,27 +278,32 @@ static int inflate_next_member(struct inflate *d)
     return 0;
 }
 
-int inflate_put(struct inflate *d, struct str piece, int (*put)(void *arg, struct str out), void *arg)
+int inflate_next(struct inflate *d, struct str *rest, struct str *ret)
 {
     int code, r;
 
-    d->z.next_in = (unsigned char *)(uintptr_t)piece.p;
-    d->z.avail_in = (unsigned)piece.n;
-    do {
-        r = d->ended && d->z.avail_in ? inflate_next_member(d) : 0;
-        if (r < 0)
-            return r;
-        d->z.next_out = d->piece;
-        d->z.avail_out = PIECE_BYTES;
-        code = d->ended ? Z_BUF_ERROR : inflate(&d->z, Z_NO_FLUSH);
-        if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
-            return inflate_fail(d, code);
-        d->ended |= code == Z_STREAM_END;
-        r = put(arg, (struct str){(char *)d->piece, PIECE_BYTES - d->z.avail_out});
-        if (r != 0)
-            return r;
-    } while (d->z.avail_in || d->z.avail_out == 0);
-    return 0;
+    *ret = (struct str){0};
+    if (d->ended && rest->n == 0)
+        return 0;
+    r = d->ended ? inflate_next_member(d, *rest) : 0;
+    if (r < 0)
+        return r;
+
+    d->z.next_in = (unsigned char *)(uintptr_t)rest->p;
+    d->z.avail_in = (unsigned)size_min(rest->n, INFLATE_BYTES);
+    d->z.next_out = d->piece;
+    d->z.avail_out = INFLATE_BYTES;
+    code = inflate(&d->z, Z_NO_FLUSH);
+    if (code == Z_BUF_ERROR) /* neither input nor output is left */
+        return 0;
+    if (code != Z_OK && code != Z_STREAM_END)
+        return inflate_fail(d, code);
+    d->ended = code == Z_STREAM_END;
+
+    *rest =
+        (struct str){(const char *)d->z.next_in, rest->n - (size_t)((const char *)d->z.next_in - rest->p)};
+    *ret = (struct str){(const char *)d->piece, INFLATE_BYTES - d->z.avail_out};
+    return 1;
 }
 
 int inflate_end(struct inflate *d)
@@ -312,19 +319,22 @@ const char *inflate_error(const struct inflate *d)
     return d->why;
 }
 
-static int inflate_append(void *arg, struct str out)
-{
-    return buf_put_str(arg, out);
-}
-
 int inflate_body(struct str body, struct buf *into, char **ret_why)
 {
     CLEANUP(cleanup_inflate_free) struct inflate *d = inflate_new();
-    size_t mark = into->n;
-    int r = inflate_put(d, body, inflate_append, into);
+    size_t mark = into->n, decoded = 0;
+    struct str out;
+    int r, put = 0;
 
-    if (r == 0)
-        r = inflate_end(d);
+    while (put == 0 && (r = inflate_next(d, &body, &out)) > 0) {
+        put = buf_put_str(into, out);
+        decoded += out.n;
+        if (decoded >= WORKER_SLICE_BYTES) {
+            worker_slice();
+            decoded = 0;
+        }
+    }
+    r = put ?: r ?: inflate_end(d);
     if (r < 0)
         buf_truncate(into, mark);
     if (r == -EBADMSG && ret_why)

@@ -48,10 +48,11 @@ struct inflate *inflate_new(void);
 struct inflate *inflate_free(struct inflate *d);
 DEFINE_CLEANUP(struct inflate, inflate_free)
 
-/* Decodes the next piece; put() gets what comes out, and stops the decoding by returning other than 0, which
- * is then the result. -EBADMSG, and inflate_error() says why. */
-MUST_USE int inflate_put(struct inflate *d, struct str piece, int (*put)(void *arg, struct str out),
-                         void *arg);
+/* Decodes a step: removes what it reads from the front of *rest, and *ret is what came out, at most
+ * INFLATE_BYTES and valid until the next call. So the caller decides when a small body that becomes a large
+ * one goes on. 1; 0 if all of *rest is decoded; -EBADMSG, and inflate_error() says why. */
+enum { INFLATE_BYTES = 64 << 10 };
+MUST_USE int inflate_next(struct inflate *d, struct str *rest, struct str *ret);
 /* Nothing follows. -EBADMSG if the body is incomplete. */
 MUST_USE int inflate_end(struct inflate *d);
 /* After -EBADMSG: "is not gzip", "ends early, after 12 bytes", ... Valid as long as d. */

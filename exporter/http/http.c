@@ -11,18 +11,15 @@
 enum {
     MAX_CONNECTIONS = 512, /* idle and busy together; with more, curl closes idle ones */
     MAX_HEADER_BYTES = 256 << 10,
-    WINDOW = 256 << 10,      /* bytes of a stream buffered at most; one piece of curl's may exceed it */
-    LARGE_BYTES = 256 << 10, /* of a body, which then goes on in turns */
-    SHOWN_BYTES = 64 << 10,  /* of an error's body, at most */
+    WINDOW = 256 << 10,          /* bytes of a stream buffered at most; one piece of curl's may exceed it */
+    CALL_TURN_BYTES = 256 << 10, /* worked on for one call in one turn of the loop */
+    SHOWN_BYTES = 64 << 10,      /* of an error's body, at most */
     MAX_REDIRECTS = 5,
     BODY_MS = 2000, /* status_decides: to read the body */
     BODY_MS_2XX = 200,
     SHARE_FREE_BYTES = 64 << 10,   /* of each share, not counted: most bodies never wait */
     LEAST_BUDGET_BYTES = 64 << 20, /* of a budget that follows from the memory's limit */
 };
-
-/* A server that sends as fast as curl reads would keep curl, and with it the loop, until the body ends. */
-static const double TURN_SECONDS = 0.004;
 
 /* Sets error and reason of the answer unless they are set. */
 static void PRINTF_LIKE(3, 4) call_fail(struct http_call *c, enum http_error error, const char *fmt, ...)
@@ -63,6 +60,53 @@ void http_call_soon(struct http_call *c)
         loop_timer_set(c->http->loop, &c->soon, loop_now(c->http->loop));
 }
 
+/* ---- The share of a turn ---- */
+
+static size_t call_bytes_left(struct http_call *c)
+{
+    struct loop *l = c->http->loop;
+
+    if (c->turn != loop_turns(l)) {
+        c->turn = loop_turns(l);
+        c->turn_bytes = 0;
+    }
+    return size_min(loop_bytes_left(l), CALL_TURN_BYTES - size_min(c->turn_bytes, CALL_TURN_BYTES));
+}
+
+static void call_spend(struct http_call *c, size_t bytes)
+{
+    loop_spend(c->http->loop, bytes);
+    c->turn_bytes += bytes;
+}
+
+/* Whether this turn has a share for the call's next step: a piece of a body, or all that a stream has
+ * buffered. */
+static bool call_may_work(struct http_call *c)
+{
+    if (c->streaming)
+        return loop_bytes_left(c->http->loop) >= c->answer.body.n;
+    return call_bytes_left(c) >= LOOP_PIECE_BYTES;
+}
+
+static void call_line_up(struct http_call *c)
+{
+    struct http *h = c->http;
+
+    if (c->is_in_line)
+        return;
+    TAILQ_INSERT_TAIL(&h->line, c, line_entry);
+    c->is_in_line = true;
+    if (!h->serve.place)
+        loop_timer_set(h->loop, &h->serve, loop_now(h->loop));
+}
+
+static void call_leave_line(struct http_call *c)
+{
+    if (c->is_in_line)
+        TAILQ_REMOVE(&c->http->line, c, line_entry);
+    c->is_in_line = false;
+}
+
 static uint64_t counted(uint64_t bytes)
 {
     return bytes > SHARE_FREE_BYTES ? bytes - SHARE_FREE_BYTES : 0;
@@ -94,7 +138,8 @@ static struct http_share *budget_victim(const struct http *h, const struct http_
         if (s->evicted)
             return NULL; /* there will be room */
         holders += holds || s == asking;
-        all_wait &= !holds || (s->want && !s->call->soon.place); /* one that was woken asks first */
+        /* One that was woken asks first. */
+        all_wait &= !holds || (s->want && !s->call->soon.place && !s->call->is_in_line);
         if (holds && s->call && (!largest || s->held >= largest->held))
             largest = s;
     }
@@ -387,7 +432,7 @@ static bool on_headers_end(struct http_call *c)
     if (c->rq.on_data && status / 100 == 2) {
         c->streaming = c->stream_begun = true;
         c->answer.body.max = WINDOW + CURL_MAX_READ_SIZE;
-        http_call_soon(c);
+        call_line_up(c);
     }
     return true;
 }
@@ -494,6 +539,7 @@ static bool redirect_skip(struct http_call *c, size_t bytes)
 {
     struct buf *body = &c->answer.body;
 
+    call_spend(c, bytes);
     if (bytes <= body->max) {
         body->max -= bytes;
         return true;
@@ -505,10 +551,10 @@ static bool redirect_skip(struct http_call *c, size_t bytes)
     return false;
 }
 
-/* 1 when the body ends here: it was cut on purpose, or the answer has an error; else 0. */
-static int body_put(void *arg, struct str piece)
+/* 1 when the body does not go on: it was cut on purpose, the answer has an error, or the transfer is paused
+ * until there is memory for this piece; else 0. */
+static int body_put(struct http_call *c, struct str piece)
 {
-    struct http_call *c = arg;
     struct buf *body = &c->answer.body;
     curl_off_t announced =
         c->encoded || c->rq.cut_answer ? 0 : info_off(c, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T);
@@ -531,8 +577,6 @@ static int body_put(void *arg, struct str piece)
         fail_size(c, 0);
     else if (r == -EDQUOT)
         fail_budget(c, "the response does not fit");
-    else if (r == -EAGAIN && c->encoded) /* a part of the piece is decoded already */
-        fail_budget(c, "no room for an encoded response");
     else if (r == -EAGAIN)
         c->paused = true;
     else if (r < 0)
@@ -548,9 +592,40 @@ static void body_check(struct http_call *c, int r)
                   inflate_error(c->gzip));
 }
 
+static void body_pause(struct http_call *c)
+{
+    c->paused = true;
+    call_line_up(c);
+}
+
+/* Decodes until *rest is used up, the call's share of the turn is, or the body does not go on. One read of
+ * 64 KiB can become 64 MiB, so it asks before each step. 0 once *rest is used up, else 1 or -EBADMSG. */
+static int body_unpack(struct http_call *c, struct str *rest)
+{
+    size_t before;
+    int r;
+
+    for (;;) {
+        if (c->unpacked.n && body_put(c, c->unpacked) != 0)
+            return 1;
+        c->unpacked.n = 0;
+        if (!call_may_work(c)) {
+            body_pause(c);
+            return 1;
+        }
+        before = rest->n;
+        r = inflate_next(c->gzip, rest, &c->unpacked);
+        if (r <= 0)
+            return r;
+        call_spend(c, size_max(before - rest->n, c->unpacked.n));
+    }
+}
+
 /* The status of an error says more than its body, so that a body that cannot be decoded is no error there. */
 static bool body_put_encoded(struct http_call *c, struct str piece)
 {
+    size_t again = size_min(c->taken, piece.n);
+    struct str rest = {piece.p + again, piece.n - again};
     int r = -EBADMSG;
 
     if (c->encoding[0]) {
@@ -559,17 +634,21 @@ static bool body_put_encoded(struct http_call *c, struct str piece)
     } else {
         if (!c->gzip)
             c->gzip = inflate_new();
-        r = inflate_put(c->gzip, piece, body_put, c);
+        r = body_unpack(c, &rest);
         body_check(c, r);
     }
+    /* curl delivers a piece at which it was paused again, perhaps in other parts. */
+    c->taken -= again;
+    if (c->paused)
+        c->taken += piece.n - rest.n;
     if (c->answer.error == HTTP_BROKEN && call_status(c) / 100 != 2)
         c->cut = true;
     return r == 0;
 }
 
-/* The callback only buffers a stream's data; a timer passes it to on_data in the loop's next turn, so that
- * on_data may start and cancel calls, which curl forbids inside its callbacks. While the buffer is full, the
- * transfer is paused. */
+/* The callback only buffers a stream's data. A later turn of the loop that has a share for it passes it to
+ * on_data, which may start and cancel calls; curl forbids that inside its callbacks. While the buffer is
+ * full, the transfer is paused. */
 static bool stream_put(struct http_call *c, struct str piece)
 {
     c->paused = c->answer.body.n && c->answer.body.n + piece.n > WINDOW;
@@ -577,10 +656,11 @@ static bool stream_put(struct http_call *c, struct str piece)
         (void)!buf_room(&c->answer.body, 4 * piece.n, &(char *){NULL});
     if (!c->paused && buf_put(&c->answer.body, piece.p, piece.n) < 0)
         call_fail(c, HTTP_MEMORY, "out of memory for the response");
-    http_call_soon(c);
+    call_line_up(c);
     return !c->paused && c->answer.error == HTTP_OK;
 }
 
+/* A server that sends as fast as curl reads would keep curl, and with it the loop, until the body ends. */
 size_t http_on_body(char *p, size_t size, size_t n, void *arg)
 {
     struct http_call *c = arg;
@@ -588,16 +668,16 @@ size_t http_on_body(char *p, size_t size, size_t n, void *arg)
     bool ok = false;
 
     c->last_byte = loop_now(c->http->loop);
-    if (c->next_url) {
+    if (c->streaming && !c->encoded) {
+        ok = stream_put(c, piece);
+    } else if (!call_may_work(c)) {
+        body_pause(c);
+    } else if (c->next_url) {
         ok = redirect_skip(c, piece.n);
     } else if (c->encoded) {
         ok = body_put_encoded(c, piece);
-    } else if (c->streaming) {
-        ok = stream_put(c, piece);
-    } else if (c->answer.body.n > LARGE_BYTES && loop_turn_seconds(c->http->loop) > TURN_SECONDS) {
-        http_call_soon(c);
-        c->paused = true;
     } else {
+        call_spend(c, piece.n);
         ok = body_put(c, piece) == 0;
     }
     return ok ? piece.n : c->paused ? CURL_WRITEFUNC_PAUSE : 0;
@@ -630,6 +710,7 @@ static void call_leave(struct http_call *c)
 
     loop_timer_clear(l, &c->soon);
     loop_timer_clear(l, &c->idle);
+    call_leave_line(c);
     if (c->gone)
         *c->gone = true;
     c->gone = NULL;
@@ -663,6 +744,8 @@ static bool stream_flush(struct http_call *c)
     if (!c->streaming || (!c->stream_begun && c->answer.body.n == 0))
         return true;
     c->stream_begun = false;
+    /* At the end of a transfer also beyond the turn's share: at most a window for each stream. */
+    loop_spend(c->http->loop, c->answer.body.n);
     got = buf_take(&c->answer.body);
     c->gone = &gone;
     c->rq.on_data(c->arg, buf_str(&got));
@@ -779,7 +862,6 @@ static void on_transfer_done(CURL *easy, CURLcode code)
 static void on_soon(struct timer *t)
 {
     struct http_call *c = CONTAINER_OF(t, struct http_call, soon);
-    CURLcode code;
     int r;
 
     if (c->share->evicted) {
@@ -797,6 +879,14 @@ static void on_soon(struct timer *t)
             http_finish(c, CURLE_FAILED_INIT);
         return;
     }
+    if (c->paused) /* there may be memory now */
+        call_line_up(c);
+}
+
+static void call_go_on(struct http_call *c)
+{
+    CURLcode code;
+
     if (!stream_flush(c) || !c->paused)
         return;
     c->paused = false;
@@ -804,6 +894,25 @@ static void on_soon(struct timer *t)
     code = curl_easy_pause(c->easy, CURLPAUSE_CONT);
     if (code != CURLE_OK)
         http_finish(c, code);
+}
+
+/* One that needs more lines up again, behind all others. */
+static void on_serve(struct timer *t)
+{
+    struct http *h = CONTAINER_OF(t, struct http, serve);
+    bool freed = false;
+    struct http_call *c;
+
+    h->freed = &freed;
+    while ((c = TAILQ_FIRST(&h->line)) && call_may_work(c)) {
+        call_leave_line(c);
+        call_go_on(c);
+        if (freed)
+            return;
+    }
+    h->freed = NULL;
+    if (c)
+        loop_timer_set(h->loop, &h->serve, loop_now(h->loop));
 }
 
 static void on_idle(struct timer *t)
@@ -872,6 +981,8 @@ struct http *http_new(struct loop *loop, const char *user_agent)
         (void)setenv("http_proxy", proxy, 0);
     TAILQ_INIT(&h->shares);
     TAILQ_INIT(&h->tokens);
+    TAILQ_INIT(&h->line);
+    h->serve.fn = on_serve;
     h->loop = loop;
     h->user_agent = xstrdup(user_agent);
     http_set_budget(h, 0);
@@ -886,6 +997,9 @@ struct http *http_free(struct http *h)
         return NULL;
     while (!LIST_EMPTY(&h->calls))
         (void)http_cancel(LIST_FIRST(&h->calls));
+    loop_timer_clear(h->loop, &h->serve);
+    if (h->freed)
+        *h->freed = true;
     http_tokens_free(h);
     free(h->user_agent);
     free(h);

@@ -14,6 +14,11 @@ struct http {
     uint64_t budget_used, budget_max;
     TAILQ_HEAD(, http_share) shares; /* the oldest first */
     TAILQ_HEAD(, http_token) tokens; /* the oldest first */
+    /* Calls with bytes that no turn had a share for yet. They go on in the order of this line, each with at
+     * most CALL_TURN_BYTES a turn, so that large answers do not hold up small ones. */
+    TAILQ_HEAD(, http_call) line;
+    struct timer serve; /* set while there is one */
+    bool *freed;        /* set while calls are served: where to note that one of them freed the client */
 };
 
 struct http_call {
@@ -35,6 +40,8 @@ struct http_call {
     bool encoded;         /* has a Content-Encoding */
     char encoding[32];    /* one that was not asked for, or empty */
     struct inflate *gzip; /* of a body with Content-Encoding gzip or deflate */
+    struct str unpacked;  /* the last step of it, which `answer.body` does not have yet */
+    size_t taken;         /* bytes already decoded of what curl will deliver again after a pause */
     bool cut;             /* the body was truncated at its limit */
     bool decided;         /* status_decides: the final status and its headers were received */
     struct http_share *share, own_share;
@@ -42,7 +49,11 @@ struct http_call {
     /* Streaming: answer.body holds the bytes not yet passed on */
     bool streaming, paused;
     bool stream_begun; /* on_data has not been called yet */
-    struct timer soon; /* goes on in the loop's next turn */
+    TAILQ_ENTRY(http_call) line_entry;
+    bool is_in_line;
+    uint64_t turn; /* in which it worked on turn_bytes */
+    size_t turn_bytes;
+    struct timer soon; /* looks for memory, an eviction or a token in the loop's next turn */
     struct timer idle; /* ends an idle call, the body of a decided one, or the wait for a token */
     mono_ms ends_at;   /* the deadline of all hops */
     mono_ms last_byte;
@@ -80,7 +91,8 @@ MUST_USE bool http_set_hop(struct http_call *c, int64_t timeout_ms);
 /* "GET", "POST", ... */
 const char *http_method(const struct http_request *rq);
 void http_set_bearer(struct http_call *c, struct str token);
-/* In the next turn, since curl's callbacks must not: resumes a transfer, ends one, or looks for the token. */
+/* In the next turn, since curl's callbacks must not: asks for memory again, ends a transfer, or looks for the
+ * token. */
 void http_call_soon(struct http_call *c);
 
 /* ---- Tokens of OAuth 2.0 (http_oauth2.c) ---- */

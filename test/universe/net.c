@@ -20,6 +20,7 @@ struct transfer {
     int64_t timeout_ms, began, at;        /* `at`: when the next thing happens */
     bool arrived, answered, paused, done; /* answered: all but a feed is passed on */
     struct response answer;
+    size_t passed_on; /* of its body */
     CURLcode code;
     CURLMsg message;
     struct transfer *next;
@@ -275,6 +276,33 @@ static void transfer_arrive(struct transfer *t)
     }
 }
 
+static void transfer_fail(struct transfer *t)
+{
+    t->code = CURLE_WRITE_ERROR;
+    t->done = true;
+}
+
+/* Passes the body on in pieces, as libcurl does, until the client pauses. */
+static void transfer_pass_on(struct transfer *t)
+{
+    struct response *a = &t->answer;
+
+    while (t->passed_on < a->body_n) {
+        size_t n = size_min(a->body_n - t->passed_on, CURL_MAX_WRITE_SIZE),
+               took = t->on_body(a->body + t->passed_on, 1, n, t->body_arg);
+
+        t->paused = took == CURL_WRITEFUNC_PAUSE;
+        if (t->paused)
+            return;
+        if (took != n) {
+            transfer_fail(t);
+            return;
+        }
+        t->passed_on += n;
+    }
+    t->done = !a->feed;
+}
+
 static void transfer_answer(struct transfer *t)
 {
     char head[96], written[96];
@@ -282,19 +310,17 @@ static void transfer_answer(struct transfer *t)
     int w = snprintf(written, sizeof(written), "X-Prometheus-Remote-Write-Samples-Written: %lld\r\n",
                      (long long)t->answer.written);
 
-    t->done = !t->answer.feed || t->code != CURLE_OK;
+    t->done = t->code != CURLE_OK;
     t->answered = true;
     t->at = t->began + t->timeout_ms;
     if (t->code != CURLE_OK)
         return;
     if (t->on_header(head, 1, (size_t)n, t->header_arg) != (size_t)n ||
         (t->answer.written && t->on_header(written, 1, (size_t)w, t->header_arg) != (size_t)w) ||
-        t->on_header(head + n - 2, 1, 2, t->header_arg) != 2 ||
-        (t->answer.body_n &&
-         t->on_body(t->answer.body, 1, t->answer.body_n, t->body_arg) != t->answer.body_n)) {
-        t->code = CURLE_WRITE_ERROR;
-        t->done = true;
-    }
+        t->on_header(head + n - 2, 1, 2, t->header_arg) != 2)
+        transfer_fail(t);
+    else
+        transfer_pass_on(t);
 }
 
 static void transfer_feed(struct transfer *t)
@@ -327,7 +353,7 @@ static void transfer_go_on(struct transfer *t)
     }
     if (t->arrived && !t->answered && t->at <= now)
         transfer_answer(t);
-    if (t->answered && !t->done && transfer_next(t) <= now && t->answer.feed->at <= now && !t->paused)
+    if (t->answered && !t->done && !t->paused && transfer_next(t) <= now && t->answer.feed->at <= now)
         transfer_feed(t);
     if (t->answered && !t->done && now >= deadline) {
         t->code = CURLE_OPERATION_TIMEDOUT;
@@ -356,7 +382,11 @@ CURLcode __wrap_curl_easy_pause(CURL *easy, int what)
     struct transfer *t = (struct transfer *)easy;
 
     t->paused = what & CURLPAUSE_RECV;
-    if (!t->paused && t->answered && !t->done)
+    if (t->paused || !t->answered || t->done)
+        return CURLE_OK;
+    if (t->passed_on < t->answer.body_n)
+        transfer_pass_on(t);
+    else
         transfer_feed(t);
     return CURLE_OK;
 }

@@ -66,11 +66,6 @@ static void decodes_several_members(void **state)
     assert_memory_equal(out.p, "one two", 7);
 }
 
-static int append(void *arg, struct str out)
-{
-    return buf_put_str(arg, out);
-}
-
 static void decodes_byte_by_byte(void **state)
 {
     CLEANUP(cleanup_inflate_free) struct inflate *d = inflate_new();
@@ -80,11 +75,39 @@ static void decodes_byte_by_byte(void **state)
     (void)state;
     pack(&packed, STR("one "), GZIP);
     pack(&packed, STR("two"), GZIP);
-    for (size_t i = 0; i < packed.n; i++)
-        assert_int_equal(inflate_put(d, (struct str){packed.p + i, 1}, append, &out), 0);
+    for (size_t i = 0; i < packed.n; i++) {
+        struct str rest = {packed.p + i, 1}, piece;
+
+        while (inflate_next(d, &rest, &piece) > 0)
+            assert_int_equal(buf_put_str(&out, piece), 0);
+        assert_int_equal(rest.n, 0);
+    }
     assert_int_equal(inflate_end(d), 0);
     assert_int_equal(out.n, 7);
     assert_memory_equal(out.p, "one two", 7);
+}
+
+/* A piece of one packet becomes a thousand times as much: it comes out in steps, between which the caller may
+ * do something else. */
+static void decodes_in_steps(void **state)
+{
+    CLEANUP(cleanup_inflate_free) struct inflate *d = inflate_new();
+    CLEANUP(cleanup_free) char *zeros = calloc(1, 1 << 20);
+    BUF_AUTO(packed, 2 << 20);
+    struct str rest, piece;
+    size_t n = 0, steps = 0;
+
+    (void)state;
+    pack(&packed, (struct str){zeros, 1 << 20}, GZIP);
+    assert_true(packed.n < 16 << 10);
+    for (rest = buf_str(&packed); inflate_next(d, &rest, &piece) > 0; steps++) {
+        assert_true(piece.n <= INFLATE_BYTES);
+        n += piece.n;
+    }
+    assert_int_equal(rest.n, 0);
+    assert_int_equal(inflate_end(d), 0);
+    assert_int_equal(n, 1 << 20);
+    assert_true(steps >= n / INFLATE_BYTES);
 }
 
 /* A bomb is given up as soon as the ceiling is reached. */
@@ -133,8 +156,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decodes_gzip_and_deflate), cmocka_unit_test(decodes_several_members),
-        cmocka_unit_test(decodes_byte_by_byte),     cmocka_unit_test(stops_at_the_ceiling),
-        cmocka_unit_test(refuses_a_damaged_body),
+        cmocka_unit_test(decodes_byte_by_byte),     cmocka_unit_test(decodes_in_steps),
+        cmocka_unit_test(stops_at_the_ceiling),     cmocka_unit_test(refuses_a_damaged_body),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 #include "exporter/base/loop.h"
 
 #include "exporter/base/clock.h"
+#include "exporter/base/json.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -84,6 +85,51 @@ static void runs_jobs_in_order_beside_the_loop(void **state)
     }
 }
 
+static atomic_bool all_wait;
+
+/* Reads much, once all others wait; each slice lets the small ones go first. */
+static void reader_run(struct job *j)
+{
+    CLEANUP(cleanup_free) char *text = malloc(4 * WORKER_SLICE_BYTES);
+    struct jr reader;
+
+    while (!atomic_load(&all_wait))
+        (void)sched_yield();
+    memset(text, ' ', 4 * WORKER_SLICE_BYTES);
+    text[0] = '[';
+    text[4 * WORKER_SLICE_BYTES - 1] = ']';
+    jr_init(&reader, (struct str){text, 4 * WORKER_SLICE_BYTES}, JR_STRICT);
+    assert_true(jr_skip(&reader, NULL));
+    task_run(j);
+}
+
+/* One that reads much is running, another waits, and behind it a small one and one of unknown size. */
+static void lets_small_jobs_go_first(void **state)
+{
+    enum { LARGE = 100 << 20, SMALL = 1 << 20 };
+    struct env *e = *state;
+    struct task first = {.job = {.run = reader_run, .done = task_done}},
+                second = {.job = {.run = reader_run, .done = task_done}},
+                small = {.job = {.run = task_run, .done = task_done}},
+                unknown = {.job = {.run = task_run, .done = task_done}};
+
+    runs = ends = 0;
+    atomic_store(&all_wait, false);
+    worker_do(e->worker, &first.job, LARGE);
+    worker_do(e->worker, &second.job, LARGE - 1);
+    worker_do(e->worker, &small.job, SMALL);
+    worker_start(e->worker, &unknown.job);
+    atomic_store(&all_wait, true);
+    while (ends < 4)
+        assert_int_equal(loop_turn(e->loop, 1000), 0);
+    assert_int_equal(small.ended, 1);
+    assert_int_equal(first.ended, 2);
+    assert_int_equal(second.ended, 3);
+    assert_int_equal(unknown.ended, 4);
+    assert_true(pthread_equal(small.by, first.by));
+    worker_slice(); /* not the worker's thread */
+}
+
 static atomic_uint begun, ending;
 
 /* Ends once the job before it is being ended. */
@@ -138,6 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(runs_jobs_in_order_beside_the_loop),
+        CASE(lets_small_jobs_go_first),
         CASE(ends_jobs_that_finish_while_others_end),
         CASE(ends_every_job),
     };
