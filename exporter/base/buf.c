@@ -13,15 +13,18 @@
 /* ---- Large memory. Bodies are written once and freed, and their fresh pages were half of the cost of a
  * large round. So a few blocks stay for the next ones; the kernel may take their pages ---- */
 
-enum { PAGE_BYTES = 4096, HUGE_BYTES = 2 << 20, SPARES = 4, SPARE_BYTES = 1 << 20 };
+enum { HUGE_BYTES = 2 << 20, SPARES = 4, SPARE_BYTES = 1 << 20 };
 
 static char *spares[SPARES]; /* atomic; the last one kept is first. A block begins with its size */
 
+/* For the whole pages in these n bytes, of which there are several. A page has 4 KiB on amd64 and s390x,
+ * mostly 64 KiB on ppc64le, and either on arm64. */
 static void advise(char *p, size_t n, int advice)
 {
-    size_t skip = -(uintptr_t)p % PAGE_BYTES;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t skip = -(uintptr_t)p % page;
 
-    (void)madvise(p + skip, (n - skip) / PAGE_BYTES * PAGE_BYTES, advice);
+    (void)madvise(p + skip, (n - skip) / page * page, advice);
 }
 
 /* A block of *n to 2 * *n bytes, but of no more than max; NULL without one. */

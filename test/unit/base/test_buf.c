@@ -124,6 +124,52 @@ static void gives_memory_back(void **state)
 }
 
 /* Appending a million bytes one at a time must not copy them all each time. */
+/* ---- Pages ---- */
+
+long __real_sysconf(int name);
+long __wrap_sysconf(int name);
+int __wrap_madvise(void *p, size_t n, int advice);
+
+static size_t page_bytes;         /* as the kernel has them, if not 0 */
+static unsigned advised, refused; /* calls of madvise() */
+
+long __wrap_sysconf(int name)
+{
+    return name == _SC_PAGESIZE && page_bytes ? (long)page_bytes : __real_sysconf(name);
+}
+
+/* The kernel refuses what does not begin with a page. */
+int __wrap_madvise(void *p, size_t n, int advice)
+{
+    (void)n, (void)advice;
+    if (page_bytes && (uintptr_t)p % page_bytes)
+        refused++;
+    else
+        advised++;
+    return 0;
+}
+
+static void advises_the_kernel_on_its_pages(void **state)
+{
+    static const size_t sizes[] = {4 << 10, 16 << 10, 64 << 10};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+        BUF_AUTO(b, 64 << 20);
+        char *to;
+
+        page_bytes = sizes[i];
+        advised = refused = 0;
+        assert_int_equal(buf_room(&b, 8 << 20, &to), 0); /* large pages */
+        b.n = 8 << 20;
+        buf_keep(&b); /* free until it is used again */
+        buf_trim();
+        assert_int_equal(advised, 2);
+        assert_int_equal(refused, 0);
+    }
+    page_bytes = 0;
+}
+
 static void grows_by_a_share_of_its_size(void **state)
 {
     BUF_AUTO(b, 10u << 20);
@@ -179,6 +225,7 @@ int main(void)
         cmocka_unit_test(gives_memory_back),
         cmocka_unit_test(keeps_large_memory_for_buffers_of_that_size),
         cmocka_unit_test(grows_by_a_share_of_its_size),
+        cmocka_unit_test(advises_the_kernel_on_its_pages),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
