@@ -97,6 +97,24 @@ def test_series_without_numbers(mean):
     assert post(mean, {"data": []}).json == {"results": []}
 
 
+LARGEST = 1.7976931348623157e308
+MEANS = [
+    ([1e308, 1e308, -1e308], 1e308 / 3),  # whose sum is no double on the way
+    ([LARGEST] * 7, LARGEST),
+    ([-LARGEST] * 3 + [5e-324], -LARGEST * 0.75),
+    ([1e16, 1, -1e16, 1], 0.5),  # whose small ones are lost when each sum is rounded
+    ([0.1] * 10, 0.1),
+    ([0.1, 0.2, 0.3], 0.2),
+    ([5e-324, 5e-324], 5e-324),
+]
+
+
+def test_means_neither_overflow_nor_lose_digits(mean):
+    data = [{"metric": {"pod": str(i)}, "values": [[j, str(v)] for j, v in enumerate(v)]} for i, (v, _) in enumerate(MEANS)]
+    found = {r["metric"]["pod"]: r["score"] for r in post(mean, {"data": data}).json["results"]}
+    assert found == {str(i): expected for i, (_, expected) in enumerate(MEANS)}
+
+
 def test_compressed_bodies(mean):
     body = json.dumps(DATA).encode()
     packed = gzip.compress(body)
