@@ -115,6 +115,12 @@ static void put_number(struct transcoder *t, uint64_t v)
     put_bytes(t, text, (size_t)(put_varint(text, v) - text));
 }
 
+static void put_fixed64(struct transcoder *t, uint64_t v)
+{
+    v = htole64(v);
+    put_bytes(t, &v, sizeof(v));
+}
+
 /* The text of a number, which may be in quotes. */
 static bool number_text(struct transcoder *t, struct str *ret)
 {
@@ -132,7 +138,7 @@ static void put_double(struct transcoder *t)
         v = s.p[0] == '-' ? -HUGE_VAL : HUGE_VAL;
     else if (num_parse_word(s, &v) != NUM_OK)
         (void)jr_fail(&t->in, "expected a number");
-    put_bytes(t, &v, sizeof(v));
+    put_fixed64(t, double_bits(v));
 }
 
 /* The absolute value of an integer; 1.0 and 1e3 are integers too. False if it is none, or 2^64 or more. */
@@ -173,7 +179,6 @@ static uint64_t read_integer(struct transcoder *t, bool is_signed)
 static void put_scalar(struct transcoder *t, ProtobufCType kind)
 {
     enum jr_type type = jr_peek(&t->in);
-    uint64_t v;
 
     if (kind == PROTOBUF_C_TYPE_DOUBLE) {
         put_double(t);
@@ -183,8 +188,7 @@ static void put_scalar(struct transcoder *t, ProtobufCType kind)
         (void)jr_skip(&t->in, NULL);
         put_number(t, type == JR_TRUE);
     } else if (kind == PROTOBUF_C_TYPE_FIXED64 || kind == PROTOBUF_C_TYPE_SFIXED64) {
-        v = read_integer(t, kind == PROTOBUF_C_TYPE_SFIXED64);
-        put_bytes(t, &v, sizeof(v));
+        put_fixed64(t, read_integer(t, kind == PROTOBUF_C_TYPE_SFIXED64));
     } else {
         put_number(t, read_integer(t, true));
     }

@@ -6,6 +6,8 @@
 #include "exporter/num/num.h"
 #include "otlp_metrics.pb-c.h"
 
+#include <endian.h>
+
 enum { DECODE_WHY_BYTES = 160 };
 
 /* Whether `body` is a valid request, with all that it holds: lengths that fit, types as in the schema, and
@@ -35,6 +37,15 @@ struct wire_field {
     const char *from; /* where the field begins, with its tag */
     struct str bytes; /* of WIRE_BYTES */
 };
+
+/* The number of n bytes, little-endian as protobuf has it, at any address. */
+static inline uint64_t wire_fixed(const char *p, size_t n)
+{
+    uint64_t v = 0;
+
+    memcpy(&v, p, n);
+    return le64toh(v);
+}
 
 /* Cuts the next field off a message. False at its end and, with something left, where it is malformed. */
 static inline bool wire_next(struct str *rest, struct wire_field *f)
@@ -68,7 +79,7 @@ static inline bool wire_next(struct str *rest, struct wire_field *f)
         return false;
     f->bytes = (struct str){p, f->type == WIRE_BYTES ? n : 0};
     if (f->type == WIRE_FIXED64 || f->type == WIRE_FIXED32)
-        memcpy(&f->value, p, n);
+        f->value = wire_fixed(p, n);
     *rest = (struct str){p + n, (size_t)(end - p) - n};
     return true;
 }

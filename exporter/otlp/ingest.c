@@ -371,8 +371,11 @@ static bool numbers_read(struct numbers *to, uint64_t room[MAX_BUCKETS], struct 
 
         if (n > MAX_BUCKETS - to->n)
             return false;
-        memcpy(to->list + to->n, f.type == WIRE_BYTES ? f.bytes.p : (const char *)&f.value, n * 8);
-        to->n += n;
+        if (f.type != WIRE_BYTES)
+            to->list[to->n++] = f.value;
+        else
+            for (size_t i = 0; i < n; i++)
+                to->list[to->n++] = wire_fixed(f.bytes.p + 8 * i, 8);
     }
     return true;
 }
