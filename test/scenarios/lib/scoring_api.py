@@ -7,11 +7,11 @@ from lib.process import BUILD, Process, environment, free_port
 from lib.wait import wait_until
 
 
-def start_scorer(folder, *flags, model="mean", port=None, env=None):
+def start_scorer(folder, *flags, model="mean", port=None, env=None, program=BUILD / "dynamic-scoring"):
     """The process, with .url; the caller ends it. It listens on all addresses, as in a pod: on a loopback address it would
     refuse the names of Services."""
     port = port or free_port()
-    command = [BUILD / "dynamic-scoring", "scorer", model, f"--web.listen-address=:{port}", *flags]
+    command = [program, "scorer", model, f"--web.listen-address=:{port}", *flags]
     process = Process(f"scorer {model}", command, folder / f"scorer-{port}.log", environment(**(env or {})))
     process.url = f"http://127.0.0.1:{port}"
     return process
