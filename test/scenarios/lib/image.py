@@ -14,7 +14,7 @@ from lib.agent import Agent
 from lib.process import ROOT, missing
 
 IMAGE = pathlib.Path(os.environ.get("DS_IMAGE", ROOT / "build/image")).resolve()
-NATIVE = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine)
+NATIVE = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
 USER = "65532"
 # In a mount namespace of its own the root is read-only, as a pod's is.
 IN_THE_IMAGE = (
@@ -24,7 +24,7 @@ IN_THE_IMAGE = (
 
 
 def need_image(arch=NATIVE):
-    """Skips where there is none; test/run builds that of this machine, a release both. In CI it must be there."""
+    """Skips where there is none; test/run builds that of this machine, a release all. In CI it must be there."""
     if os.environ.get("DS_SHORT"):
         pytest.skip("left out: test/run --all builds the image")
     if not (IMAGE / "dynamic-scoring.tar").exists():
