@@ -259,7 +259,7 @@ static void rounds_ties_to_even(void **state)
         double v = from_bits(bits), up = nextafter(v, DBL_MAX);
         if (!isfinite(v) || v == DBL_MAX)
             continue;
-        long double tie = ((long double)v + (long double)up) / 2;
+        long double tie = v + ((long double)up - v) / 2; /* a sum could overflow on ppc64le */
         int n = snprintf(text, sizeof text - 2, "%.1100Lf", tie);
         if (n < 0 || (size_t)n >= sizeof text - 2)
             n = snprintf(text, sizeof text - 2, "%.0Lf.0", tie);
