@@ -13,14 +13,14 @@
 enum { LINE_MAX_BYTES = 32 << 10, VALUE_MAX_BYTES = 4096 /* six times as many with escapes */ };
 
 static _Atomic int log_level = LOG_LEVEL_INFO;
-static enum log_format log_format = LOG_FORMAT_LOGFMT;
+static _Atomic int log_format = LOG_FORMAT_LOGFMT;
 const char *const log_levels[] = {"debug", "info", "warn", "error", NULL};
 const char *const log_formats[] = {"logfmt", "json", NULL};
 
 void log_setup(enum log_level level, enum log_format format)
 {
     atomic_store(&log_level, (int)level);
-    log_format = format;
+    atomic_store(&log_format, (int)format);
 }
 
 bool log_enabled(enum log_level level)
@@ -39,9 +39,8 @@ static bool needs_quotes(struct str s)
     return false;
 }
 
-static int line_put_value(struct buf *l, const struct log_field *f)
+static int line_put_value(struct buf *l, const struct log_field *f, bool json)
 {
-    bool json = log_format == LOG_FORMAT_JSON;
     struct str s = utf8_cut(f->s, VALUE_MAX_BYTES);
     int r;
 
@@ -59,13 +58,12 @@ static int line_put_value(struct buf *l, const struct log_field *f)
 }
 
 /* A field that does not fit is omitted as a whole. */
-static void line_put_field(struct buf *l, const struct log_field *f)
+static void line_put_field(struct buf *l, const struct log_field *f, bool json)
 {
-    bool json = log_format == LOG_FORMAT_JSON;
     size_t mark = l->n;
     const char *separator = mark == json ? "" : json ? "," : " ";
 
-    if ((buf_printf(l, json ? "%s\"%s\":" : "%s%s=", separator, f->key) ?: line_put_value(l, f)) < 0)
+    if ((buf_printf(l, json ? "%s\"%s\":" : "%s%s=", separator, f->key) ?: line_put_value(l, f, json)) < 0)
         buf_truncate(l, mark);
 }
 
@@ -74,17 +72,18 @@ void log_write(enum log_level level, const char *msg, const struct log_field *fi
     /* Memory of its own: the line may say that there is no other. Three bytes are for the end. */
     char memory[LINE_MAX_BYTES];
     struct buf l = {.p = memory, .cap = sizeof(memory), .max = sizeof(memory) - 3};
-    bool json = log_format == LOG_FORMAT_JSON;
+    /* Read once: a reload may change it meanwhile, and a line has one format. */
+    bool json = atomic_load_explicit(&log_format, memory_order_relaxed) == LOG_FORMAT_JSON;
     char ts[32];
     size_t off = 0;
 
     unix_ms_format(clock_system.wall(&clock_system), ts);
     (void)!buf_puts(&l, json ? "{" : "");
-    line_put_field(&l, &L_STR("ts", ts));
-    line_put_field(&l, &L_STR("level", log_levels[level]));
-    line_put_field(&l, &L_STR("msg", msg));
+    line_put_field(&l, &L_STR("ts", ts), json);
+    line_put_field(&l, &L_STR("level", log_levels[level]), json);
+    line_put_field(&l, &L_STR("msg", msg), json);
     for (; fields->key; fields++)
-        line_put_field(&l, fields);
+        line_put_field(&l, fields, json);
     l.n = secret_hide(l.p, l.n);
     l.n = (size_t)(stpcpy(l.p + l.n, json ? "}\n" : "\n") - l.p);
     while (off < l.n) {

@@ -27,7 +27,7 @@ struct log_field {
 /* A negative errno, as its text. */
 #define L_ERR(r) L_STR("err", strerror((r) < 0 ? -(r) : (r)))
 
-/* To be called before threads start; later calls may change the level only. */
+/* Also while other threads write: each line has one format. */
 void log_setup(enum log_level level, enum log_format format);
 bool log_enabled(enum log_level level);
 /* The first field without a key ends the list. */

@@ -279,6 +279,36 @@ static void threads_write_whole_lines(void **state)
     assert_int_equal(lines, WRITERS * LINES);
 }
 
+static void *change_formats(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 2000; i++)
+        log_setup(LOG_LEVEL_INFO, i % 2 ? LOG_FORMAT_JSON : LOG_FORMAT_LOGFMT);
+    return NULL;
+}
+
+/* A reload changes the format while other threads write. */
+static void gives_each_line_one_format(void **state)
+{
+    BUF_AUTO(got, 16u << 20);
+    pthread_t thread;
+    struct str rest;
+
+    (void)state;
+    catch_begin();
+    assert_int_equal(pthread_create(&thread, NULL, change_formats, NULL), 0);
+    for (int i = 0; i < 2000; i++)
+        log_write(LOG_LEVEL_INFO, "m", FIELDS(L_INT("i", i)));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    catch_end(&got);
+    for (rest = buf_str(&got); rest.n;) {
+        struct str line = str_take(&rest, '\n');
+
+        assert_true(str_starts(line, STR("{\"ts\":")) || str_starts(line, STR("ts=")));
+        assert_int_equal(line.p[line.n - 1] == '}', line.p[0] == '{');
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +321,7 @@ int main(void)
         cmocka_unit_test(cuts_at_4_kib_and_says_so),
         cmocka_unit_test(writes_from_a_level_on),
         cmocka_unit_test(threads_write_whole_lines),
+        cmocka_unit_test(gives_each_line_one_format),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
