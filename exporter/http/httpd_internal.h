@@ -31,6 +31,7 @@ struct conn {
     bool tls_begun;        /* the first bytes have been read */
     size_t target_size;    /* of the request target, in bytes */
     bool target_has_nul;   /* encoded */
+    bool target_is_bad;    /* absolute-form without a plain host */
     int fd;
     enum conn_state state;
     bool closing;     /* shut down by us; libmicrohttpd has not closed it yet */

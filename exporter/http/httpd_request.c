@@ -45,6 +45,7 @@ struct exchange {
     uint64_t body_bytes;     /* of the request's body that have come */
     struct buf body;         /* those that are kept; its bytes count in the server's body_held */
     struct httpd_request request;
+    char *authority;      /* of a target in absolute-form; NULL of others */
     struct buf arguments; /* request.arguments */
     const char *allow;    /* the methods of a path that does not have the one asked for */
     uint64_t ticket;      /* while GUARDED */
@@ -61,6 +62,26 @@ struct exchange {
  * MHD_USE_PEDANTIC_CHECKS. Before, it accepts them: it takes an empty name for the end of the head, joins
  * folded lines, and ends the target and values at a NUL. The head is then longer than what it shows of it. */
 
+/* The absolute-form is "http://host:port/path?query" (RFC 9112, section 3.2.2), as proxies are asked. The
+ * length of "http://", or 0 for any other form. */
+static size_t target_scheme(const char *target)
+{
+    if (strncasecmp(target, "http://", 7) == 0)
+        return 7;
+    return strncasecmp(target, "https://", 8) == 0 ? 8 : 0;
+}
+
+/* Whether the authority, as it was sent, has no host, a user, or escapes, which could hide where it ends. */
+static bool target_is_bad(const char *target)
+{
+    size_t scheme = target_scheme(target), n;
+
+    if (scheme == 0)
+        return false;
+    n = strcspn(target + scheme, "/?#");
+    return n == 0 || strcspn(target + scheme, "@%\\") < n;
+}
+
 /* The request target has been read, nothing else. The request has no context until its head has been read. */
 void *httpd_on_target(void *cls, const char *target, struct MHD_Connection *connection)
 {
@@ -69,6 +90,7 @@ void *httpd_on_target(void *cls, const char *target, struct MHD_Connection *conn
     (void)cls;
     c->target_size = strlen(cstr(target));
     c->target_has_nul = strstr(cstr(target), "%00");
+    c->target_is_bad = target_is_bad(cstr(target));
     return NULL;
 }
 
@@ -136,6 +158,8 @@ static bool head_is_local_host(const char *authority, const struct listener *l)
     char text[INET6_ADDRSTRLEN];
     unsigned char address[16];
 
+    if (host.n >= sizeof(text)) /* cut, it could be an address */
+        return false;
     (void)snprintf(text, sizeof(text), "%.*s", STR_ARG(host));
     return str_eq_nocase(host, STR("localhost")) || str_eq_nocase(host, str_of(l->host)) ||
            inet_pton(AF_INET, text, address) == 1 || inet_pton(AF_INET6, text, address) == 1;
@@ -170,6 +194,8 @@ static const char *head_problem(const struct head *h, const char *method, const 
 
     if (c->target_has_nul)
         return "400: NUL in the request target\n";
+    if (c->target_is_bad)
+        return "400: invalid host in the request target\n";
     /* It has bytes that libmicrohttpd passed over, see above. More than one space after a colon counts as
      * such; spaces and line feeds that are missing elsewhere can make up for them. */
     if (h->bad_name || (!l->server->checks_heads && info->header_size > line + h->size + strlen("\r\n")))
@@ -213,6 +239,8 @@ static const char *head_read(struct exchange *x, const char *method, const char 
     rq->content_encoding = cstr(httpd_header(rq, "Content-Encoding"));
     rq->authorization = cstr(httpd_header(rq, "Authorization"));
     (void)MHD_get_connection_values(x->connection, MHD_HEADER_KIND, head_on_field, &h);
+    if (x->authority) /* Host does not count then (RFC 9112, section 3.2.2) */
+        h.host = x->authority;
     return head_problem(&h, method, version);
 }
 
@@ -617,6 +645,19 @@ static enum MHD_Result request_admit(struct exchange *x)
     return request_route(x);
 }
 
+/* Routes and guards know a path in one form: that of absolute-form is taken apart first. */
+static void request_set_target(struct exchange *x, const char *url)
+{
+    size_t scheme = target_scheme(url), n;
+
+    x->request.path = url;
+    if (scheme == 0)
+        return;
+    n = strcspn(url + scheme, "/");
+    x->authority = str_dup((struct str){url + scheme, n});
+    x->request.path = url[scheme + n] ? url + scheme + n : "/";
+}
+
 /* The head has been read. libmicrohttpd closes the connection after an answer at this point. */
 static enum MHD_Result request_begin(struct exchange *x, struct MHD_Connection *connection, const char *url,
                                      const char *method, const char *version)
@@ -629,7 +670,7 @@ static enum MHD_Result request_begin(struct exchange *x, struct MHD_Connection *
     x->server = x->conn->listener->server;
     x->head = strcmp(method, "HEAD") == 0;
     x->request.method = x->head ? "GET" : method;
-    x->request.path = url;
+    request_set_target(x, url);
     httpd_conn_set(x->server, x->conn, CONN_READING);
     atomic_fetch_add(&x->server->under_way, 1);
     o = &x->server->options;
@@ -694,6 +735,7 @@ void httpd_on_completed(void *cls, struct MHD_Connection *connection, void **con
     reply_release(&x->reply);
     body_drop(x);
     buf_done(&x->arguments);
+    free(x->authority);
     free(x);
     atomic_fetch_sub(&h->under_way, 1);
 }

@@ -146,6 +146,45 @@ static void checks_the_host_on_loopback_addresses_only(void **state)
     }
 }
 
+/* As proxies are asked. The target's authority counts as Host, whatever that says. */
+static void takes_targets_in_absolute_form(void **state)
+{
+    static const struct {
+        const char *line, *host;
+        int status;
+    } cases[] = {
+        {"GET http://localhost/direct", "localhost", 200},
+        {"GET HTTP://localhost:80/direct?x=1", "localhost", 200},
+        {"GET https://127.0.0.1:1/direct", "evil.example", 200},
+        {"GET http://[::1]:80/direct", "localhost", 200},
+        {"POST http://localhost/post", "localhost", 200},
+        {"GET http://localhost/nowhere", "localhost", 404},
+        {"GET http://localhost", "localhost", 404},
+        {"GET http://localhost?x=1", "localhost", 404},
+        {"GET http://evil.example/direct", "localhost", 421},
+        {"GET http://localhost.evil.example/direct", "localhost", 421},
+        {"GET http://localhost@evil.example/direct", "localhost", 400},
+        {"GET http://localhost%2f.evil.example/direct", "localhost", 400},
+        {"GET http://localhost%00.evil.example/direct", "localhost", 400},
+        {"GET http:///direct", "localhost", 400},
+        {"GET http:/direct", "localhost", 404},
+        {"GET ftp://localhost/direct", "localhost", 404},
+        {"GET //localhost/direct", "localhost", 404},
+    };
+    struct env *e = *state;
+    char request[300];
+    BUF_AUTO(b, 1 << 20);
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        (void)snprintf(request, sizeof(request),
+                       "%s HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+                       cases[i].line, cases[i].host);
+        ask(e, request, &b);
+        if (atoi(b.p + 9) != cases[i].status)
+            fail_msg("%s: %.30s", cases[i].line, b.p);
+    }
+}
+
 static void refuses_requests_of_other_sites(void **state)
 {
     static const struct {
@@ -222,9 +261,13 @@ static void survives_3000_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(refuses_ambiguous_heads),         CASE(accepts_heads_of_usual_clients),
-        CASE(accepts_a_head_in_pieces),        CASE(checks_the_host_on_loopback_addresses_only),
-        CASE(refuses_requests_of_other_sites), CASE(decodes_queries),
+        CASE(refuses_ambiguous_heads),
+        CASE(accepts_heads_of_usual_clients),
+        CASE(accepts_a_head_in_pieces),
+        CASE(checks_the_host_on_loopback_addresses_only),
+        CASE(takes_targets_in_absolute_form),
+        CASE(refuses_requests_of_other_sites),
+        CASE(decodes_queries),
         CASE(survives_3000_arguments),
     };
 
