@@ -70,7 +70,7 @@ static int check_report(const char *path, struct problems *p, int r, const char 
 
     problems_sort(p);
     if (problems_print(p, &text) == 0 && text.n)
-        (void)fwrite(text.p, 1, text.n, r == 0 ? stdout : stderr);
+        (void)terminal_print_lines(r == 0 ? stdout : stderr, buf_str(&text));
     if (r < 0)
         (void)fprintf(stderr, "%s: %zu error%s\n", path, p->errors, p->errors == 1 ? "" : "s");
     else
@@ -182,13 +182,25 @@ static int checker_read_token(const char *path, struct buf *file, struct str *re
     return why ? -EINVAL : 0;
 }
 
+static bool checker_print(const struct findings *findings, bool as_json)
+{
+    BUF_AUTO(text, SCORER_FINDINGS_MAX_BYTES);
+    int r;
+
+    if (as_json) {
+        r = findings_json(findings, &text);
+        return terminal_print(buf_str(&text), r);
+    }
+    r = findings_table(findings, &text);
+    return r < 0 ? terminal_print(STR(""), r) : terminal_print_lines(stdout, buf_str(&text));
+}
+
 static int checker_main(char **argv)
 {
     struct checker_options o = {.check = {.cluster_name = "cluster1", .dimension_format = "${scoreName}"}};
     SECRET_AUTO(token, TOKEN_MAX_BYTES);
     CLEANUP(findings_done) struct findings findings = {0};
-    BUF_AUTO(text, SCORER_FINDINGS_MAX_BYTES);
-    int status, r;
+    int status;
 
     if (!flags_parse(&command_check_scorer, argv, &o, &status))
         return status;
@@ -206,8 +218,9 @@ static int checker_main(char **argv)
         (void)fprintf(stderr, "%s: %s\n", findings.url, findings.unreachable);
         return EXIT_USAGE;
     }
-    r = o.output == 1 ? findings_json(&findings, &text) : findings_table(&findings, &text);
-    return terminal_print(buf_str(&text), r) ? findings.by_level[RULE_PROBLEM] > 0 : 1;
+    if (!checker_print(&findings, o.output == 1))
+        return 1;
+    return findings.by_level[RULE_PROBLEM] > 0;
 }
 
 const struct command command_check_scorer = {

@@ -55,7 +55,7 @@ static void spool_print(struct spool_scan *l, const struct segment_item *item)
     if (body_print(item->payload, &text) < 0)
         l->failed = true;
     else if (text.n)
-        (void)fwrite(text.p, 1, text.n, stdout);
+        (void)terminal_print_lines(stdout, buf_str(&text));
 }
 
 static void spool_complain(struct spool_scan *l, const char *path, const char *why)

@@ -1,11 +1,12 @@
 #include "controller/role.h"
 
+#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
+#include "exporter/ui/out.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -171,11 +172,32 @@ void role_close(struct role *r)
     r->loop = loop_free(r->loop);
 }
 
-bool terminal_print(struct str text, int r)
+static bool terminal_write(FILE *to, struct str text, int r)
 {
-    if (r == 0 && (fwrite(text.p, 1, text.n, stdout) != text.n || fflush(stdout) != 0))
+    if (r == 0 && (fwrite(text.p, 1, text.n, to) != text.n || fflush(to) != 0))
         r = -errno;
     if (r < 0)
         (void)fprintf(stderr, "cannot print: %s\n", strerror(-r));
     return r == 0;
+}
+
+bool terminal_print(struct str text, int r)
+{
+    return terminal_write(stdout, text, r);
+}
+
+bool terminal_print_lines(FILE *to, struct str text)
+{
+    BUF_AUTO(clean, SIZE_MAX / 2);
+    struct out o = out_begin(&clean);
+    int r;
+
+    while (text.n) {
+        bool ends = memchr(text.p, '\n', text.n);
+
+        grid_clean(&o, str_take(&text, '\n'));
+        out_puts(&o, ends ? "\n" : "");
+    }
+    r = out_end(&o);
+    return terminal_write(to, buf_str(&clean), r);
 }

@@ -7,6 +7,8 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/site.h"
 
+#include <stdio.h>
+
 /* ---- Command-line flags: `--name=value`, `--name value`, one dash or two, as Go programs read them ---- */
 
 enum flag_type {
@@ -122,3 +124,6 @@ void role_close(struct role *r);
 
 /* Prints the text; r is the outcome of making it. False, and stderr says why, if it cannot be printed. */
 bool terminal_print(struct str text, int r);
+/* The same for lines that people read, parts of which others decide: control and bidirectional characters
+ * and ill-formed UTF-8 become U+FFFD, so that no name or message can move the cursor or hide a line. */
+bool terminal_print_lines(FILE *to, struct str text);

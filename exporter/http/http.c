@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <time.h>
 
 enum {
     MAX_CONNECTIONS = 512, /* idle and busy together; with more, curl closes idle ones */
@@ -294,6 +295,24 @@ static bool ended_after_handshake(const struct http_call *c, CURLcode code)
            call_status(c) == 0;
 }
 
+/* Whether the last socket was to connect to a proxy: to another port than that of the server. */
+static bool is_proxied(const struct http_call *c, const char *server)
+{
+    return c->socket_port != 0 && c->socket_port != strtoul(strrchr(server, ':') + 1, NULL, 10);
+}
+
+/* Whether the proxy has taken the connection, and opened the tunnel if there is to be one. */
+static bool is_past_proxy(const struct http_call *c)
+{
+    const char *scheme = NULL;
+
+    if (info_off(c, CURLINFO_CONNECT_TIME_T) == 0)
+        return false;
+    if (curl_easy_getinfo(c->easy, CURLINFO_SCHEME, &scheme) != CURLE_OK || !scheme)
+        return true;
+    return !str_eq_nocase(str_of(scheme), STR("https")) || info_long(c, CURLINFO_HTTP_CONNECTCODE) != 0;
+}
+
 /* The library's own text, without user information: it may quote the server or the URL of a redirect. */
 static void fail_by_curl(struct http_call *c, CURLcode code, enum http_error error, const char *server)
 {
@@ -305,7 +324,9 @@ static void fail_by_curl(struct http_call *c, CURLcode code, enum http_error err
     if (http_url_for_people((struct str){text, strnlen(text, CURL_ERROR_SIZE)}, &clean) < 0)
         clean.n = 0;
     shown = buf_str(&clean);
-    if (code == CURLE_SSL_CONNECT_ERROR)
+    if (error == HTTP_CONNECT && is_proxied(c, server))
+        call_fail(c, error, "could not connect to the proxy: %.*s", STR_ARG(shown));
+    else if (code == CURLE_SSL_CONNECT_ERROR)
         call_fail(c, error, "TLS handshake with %s failed; if it is an http port, use http://: %.*s", server,
                   STR_ARG(shown));
     else if (ended_after_handshake(c, code))
@@ -332,6 +353,8 @@ static void fail_by_code(struct http_call *c, CURLcode code, const char *server)
     else if (error == HTTP_CONNECT && info_long(c, CURLINFO_OS_ERRNO) &&
              c->socket_port == strtoul(port + 1, NULL, 10))
         call_fail(c, error, "could not connect to %s: %c%s", server, tolower((unsigned char)*why), why + 1);
+    else if (error == HTTP_TIMEOUT && is_proxied(c, server) && !is_past_proxy(c))
+        call_fail(c, error, "the proxy did not answer within %.1f s", call_seconds(c));
     else if (error == HTTP_TIMEOUT)
         call_fail(c, error, "timed out after %.1f s with %llu bytes received", call_seconds(c),
                   (unsigned long long)call_received(c));
@@ -442,6 +465,7 @@ static void head_begin(struct http_call *c)
 {
     c->in_head = true;
     c->in_location = false;
+    c->retry_after_is_bad = false;
     c->encoded = false;
     c->encoding[0] = '\0';
     c->location_state = LOCATION_NONE;
@@ -460,6 +484,29 @@ static void on_location(struct http_call *c, struct str value)
     buf_truncate(&c->location, 0);
     if (buf_put_str(&c->location, value) < 0)
         memory_exhausted(value.n);
+}
+
+/* RFC 9110, sections 5.6.7 and 10.2.3: seconds, or a date in one of three forms. */
+static bool is_retry_after(struct str value)
+{
+    static const char *const dates[] = {"%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT",
+                                        "%a %b %e %H:%M:%S %Y"};
+    char text[64];
+    uint64_t seconds;
+
+    if (str_to_u64(value, &seconds))
+        return true;
+    if (value.n >= sizeof(text))
+        return false;
+    (void)snprintf(text, sizeof(text), "%.*s", STR_ARG(value));
+    for (size_t i = 0; i < ARRAY_SIZE(dates); i++) {
+        struct tm date = {0};
+        const char *end = strptime(text, dates[i], &date);
+
+        if (end && !*end)
+            return true;
+    }
+    return false;
 }
 
 static void on_header_line(struct http_call *c, struct str line)
@@ -482,6 +529,8 @@ static void on_header_line(struct http_call *c, struct str line)
     value = str_trim(value);
     if (c->rq.on_header)
         c->rq.on_header(c->arg, name, value);
+    if (str_eq_nocase(name, STR("Retry-After")))
+        c->retry_after_is_bad = !is_retry_after(value);
     if (str_eq_nocase(name, STR("Content-Encoding")))
         on_content_encoding(c, value);
 }
@@ -758,7 +807,7 @@ static void fill_answer(struct http_call *c, CURLcode code)
 {
     enum { MAX_RETRY_SECONDS = 366 * 24 * 3600 };
     struct http_answer *a = &c->answer;
-    curl_off_t retry_after = info_off(c, CURLINFO_RETRY_AFTER);
+    curl_off_t retry_after = c->retry_after_is_bad ? 0 : info_off(c, CURLINFO_RETRY_AFTER);
     size_t shown, left;
     char *type = NULL;
 

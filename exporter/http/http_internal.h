@@ -36,14 +36,15 @@ struct http_call {
     uint64_t body_bytes;
     /* The answer */
     size_t header_bytes;
-    bool in_head;         /* between a status line and the empty line; later headers are trailers */
-    bool encoded;         /* has a Content-Encoding */
-    char encoding[32];    /* one that was not asked for, or empty */
-    struct inflate *gzip; /* of a body with Content-Encoding gzip or deflate */
-    struct str unpacked;  /* the last step of it, which `answer.body` does not have yet */
-    size_t taken;         /* bytes already decoded of what curl will deliver again after a pause */
-    bool cut;             /* the body was truncated at its limit */
-    bool decided;         /* status_decides: the final status and its headers were received */
+    bool retry_after_is_bad; /* neither seconds nor a date: libcurl reads a number at its beginning */
+    bool in_head;            /* between a status line and the empty line; later headers are trailers */
+    bool encoded;            /* has a Content-Encoding */
+    char encoding[32];       /* one that was not asked for, or empty */
+    struct inflate *gzip;    /* of a body with Content-Encoding gzip or deflate */
+    struct str unpacked;     /* the last step of it, which `answer.body` does not have yet */
+    size_t taken;            /* bytes already decoded of what curl will deliver again after a pause */
+    bool cut;                /* the body was truncated at its limit */
+    bool decided;            /* status_decides: the final status and its headers were received */
     struct http_share *share, own_share;
     size_t charged; /* bytes of the body granted by the budget */
     /* Streaming: answer.body holds the bytes not yet passed on */

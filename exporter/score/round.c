@@ -1,6 +1,7 @@
 #include "exporter/score/round.h"
 
 #include "exporter/base/buf.h"
+#include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>
@@ -94,6 +95,23 @@ enum round_error round_error_of_json(struct str body, const struct jr *j, const 
                                is_json ? what : "response is not JSON", line, column, j->error);
 }
 
+void round_show_body(char why[ROUND_REASON_BYTES], const char *content_type, struct str body)
+{
+    enum { SHOWN_BYTES = 80, HIDDEN_IN_BYTES = 4096 };
+    CLEANUP(cleanup_free) char *begin = str_dup((struct str){body.p, size_min(body.n, HIDDEN_IN_BYTES)});
+    /* Before it is cut: half of a secret would not be found. */
+    size_t n = secret_hide(begin, size_min(body.n, HIDDEN_IN_BYTES)), at = strlen(why);
+    char type[128], shown[3 * SHOWN_BYTES + 1];
+
+    text_line(type, sizeof(type), *content_type ? str_of(content_type) : STR("none"));
+    text_line(shown, sizeof(shown), (struct str){begin, size_min(n, SHOWN_BYTES)});
+    if (body.n)
+        (void)snprintf(why + at, ROUND_REASON_BYTES - at, "; Content-Type: %s, it begins with: %s%s", type,
+                       shown, n > SHOWN_BYTES ? "…" : "");
+    else
+        (void)snprintf(why + at, ROUND_REASON_BYTES - at, "; Content-Type: %s, the body is empty", type);
+}
+
 /* ---- Rounds ---- */
 
 struct round {
@@ -114,6 +132,7 @@ struct round {
     bool is_over;                  /* cancelled meanwhile: the end of the job frees it */
     struct batch_builder *builder; /* NULL: no response is being read */
     struct buf answer;
+    char content_type[128]; /* of it */
     unix_ms answered;
     struct round_result result;
 };
@@ -190,6 +209,8 @@ static void reading_run(struct job *j)
     struct round_result *res = &r->result;
 
     res->error = answer_parse(buf_str(&r->answer), r->builder, r->rq.label_max, &res->answer, res->reason);
+    if (res->error == ROUND_JSON)
+        round_show_body(res->reason, r->content_type, buf_str(&r->answer));
     if (res->error != ROUND_OK)
         batch_abandon(r->builder);
     else
@@ -229,6 +250,7 @@ static void got_scores(void *arg, struct http_answer *a)
         r->answered = loop_wall(r->rq.env->loop);
         r->builder = TAKE_PTR(*r->rq.builder);
         r->answer = buf_take(&a->body);
+        memcpy(r->content_type, a->content_type, sizeof(r->content_type));
         worker_do(r->rq.env->worker, &r->reading, r->answer.n);
         return;
     }

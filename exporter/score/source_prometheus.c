@@ -259,6 +259,7 @@ struct prometheus {
     struct str form_part;
     /* The response that is read, and what came of it. */
     struct buf body;
+    char content_type[128];
     struct prom_answer answer;
     enum round_error error;
     char reason[ROUND_REASON_BYTES];
@@ -333,6 +334,8 @@ static void prometheus_run(struct source *s)
     struct prometheus *p = CONTAINER_OF(s, struct prometheus, source);
 
     p->error = prom_answer_parse(buf_str(&p->body), &p->answer, p->reason);
+    if (p->error == ROUND_JSON)
+        round_show_body(p->reason, p->content_type, buf_str(&p->body));
 }
 
 static void prometheus_ran(struct source *s)
@@ -368,6 +371,7 @@ static void got_answer(void *arg, struct http_answer *a)
     res->sent[STAGE_SOURCE] += a->sent;
     if (e == ROUND_OK) {
         p->body = buf_take(&a->body);
+        memcpy(p->content_type, a->content_type, sizeof(p->content_type));
         source_work(s, p->body.n);
         return;
     }

@@ -273,6 +273,13 @@ def test_the_table(fake):
         assert words in ended.stdout
 
 
+def test_names_of_others_cannot_move_the_cursor(fake):
+    evil = each(lambda m, s: {"metric": {**m, "pod": "s\x1b[31m\u009b\u202e"}, "score": s})
+    ended = run(PROGRAM, "check-scorer", "--score-dimension-format=${pod}", serve(fake, {"/scoring": evil}))
+    assert '"s\N{REPLACEMENT CHARACTER}[31m' in ended.stdout, ended.stdout
+    assert not set("\x1b\u009b\u202e") & set(ended.stdout)
+
+
 @pytest.mark.parametrize("form", ["{}", "{}/", "{}/config", " {}/config "])
 def test_forms_of_the_url(fake, form):
     assert check(form.format(serve(fake, {})))[1]["configURL"] == f"{fake.url}/config"

@@ -174,6 +174,63 @@ static void refuses_bad_requests_at_start(void **state)
     assert_int_equal(g.times, 0);
 }
 
+/* libcurl reads "7 s" as 7, and many kinds of dates. */
+static void reads_only_valid_retry_after(void **state)
+{
+    static const struct {
+        const char *headers;
+        int64_t ms; /* -2: a date far ahead */
+    } cases[] = {
+        {"Retry-After: 7\r\n", 7000},
+        {"Retry-After:  7 \r\n", 7000},
+        {"Retry-After: 0\r\n", -1},
+        {"Retry-After: Wed, 21 Oct 2099 07:28:00 GMT\r\n", -2},
+        {"Retry-After: Wednesday, 21-Oct-67 07:28:00 GMT\r\n", -2},
+        {"Retry-After: Wed Oct 21 07:28:00 2099\r\n", -2},
+        {"Retry-After: 7 s\r\n", -1},
+        {"Retry-After: 7.5\r\n", -1},
+        {"Retry-After: 7e3\r\n", -1},
+        {"Retry-After: 0x7\r\n", -1},
+        {"Retry-After: -7\r\n", -1},
+        {"Retry-After: soon\r\n", -1},
+        {"Retry-After: 2099-10-21\r\n", -1},
+        {"Retry-After: 21 Oct 2099\r\n", -1},
+        {"Retry-After: Wed, 21 Oct 2099 07:28:00 GMT, or later\r\n", -1},
+        {"Retry-After:\r\n", -1},
+    };
+    struct env *e = *state;
+    struct got g;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        fake_push(e->server, (struct fake_answer){.status = 503, .headers = cases[i].headers});
+        get(e, "/", &g);
+        assert_ok(&g, 503);
+        buf_done(&g.body);
+        if (cases[i].ms == -2 ? g.a.retry_after_ms <= 0 : g.a.retry_after_ms != cases[i].ms)
+            fail_msg("%s: %lld", cases[i].headers, (long long)g.a.retry_after_ms);
+    }
+}
+
+static void calls_a_proxy_a_proxy(void **state)
+{
+    struct env *e = *state;
+    struct http_request rq = rq_of("http://127.0.0.1:80/");
+    struct got g;
+
+    rq.proxy = "http://127.0.0.1:1";
+    call(e, &rq, &g);
+    assert_failed(&g, HTTP_CONNECT);
+    assert_non_null(strstr(g.a.reason, "could not connect to the proxy: "));
+
+    fake_push(e->other, (struct fake_answer){.mode = FAKE_HANG});
+    rq = rq_of("https://127.0.0.1:443/");
+    rq.proxy = fake_url(e->other, "");
+    rq.timeout_ms = 300;
+    call(e, &rq, &g);
+    assert_failed(&g, HTTP_TIMEOUT);
+    assert_non_null(strstr(g.a.reason, "the proxy did not answer within "));
+}
+
 static void stand_still(void *arg, struct str name, struct str value)
 {
     (void)arg, (void)name, (void)value;
@@ -346,6 +403,8 @@ int main(void)
         CASE(takes_an_answer_before_the_body_is_sent),
         CASE(sends_the_user_of_the_url),
         CASE(refuses_bad_requests_at_start),
+        CASE(reads_only_valid_retry_after),
+        CASE(calls_a_proxy_a_proxy),
         CASE(refuses_an_answer_that_waited_for_us),
         CASE(runs_256_calls_beside_a_hanging_one),
         CASE(keeps_connections),
