@@ -54,7 +54,8 @@ struct model_endpoint {
 /* ---- The bodies of POST /scoring ----
  *
  * A request, {"data":[{"metric":{..},"values":[[seconds,"value"],..]},..]}, is read series by series in one
- * pass. A series may have `value`, one sample, instead of `values`, as instant queries give it. The first
+ * pass. A series may have `value`, one sample, instead of `values`, as instant queries give it. One without
+ * either, such as a native histogram, is skipped and counted. The first
  * error of reading or writing is kept: later calls do nothing, so loops end. */
 
 enum { REQUEST_MAX_SERIES = 1000000, WHY_BYTES = 256 };
@@ -70,7 +71,8 @@ struct request {
     struct jr j;
     struct str body;
     bool in_data, has_data;
-    size_t n_series; /* read so far, the current one included */
+    size_t n_series; /* read so far, the current one and those without values included */
+    size_t n_without_values;
     double *times, *values;
     size_t n, cap; /* samples of the current series; room */
     int error;
@@ -114,6 +116,7 @@ void put_decimal(struct out *o, double v);
 
 /* Why a series has no result. */
 enum left_out {
+    LEFT_OUT_NO_VALUES,  /* a native histogram: nothing that a model could read */
     LEFT_OUT_SHORT,      /* too few values */
     LEFT_OUT_GAPPY,      /* enough values, but with long gaps between them */
     LEFT_OUT_ENDED,      /* the last value is much older than that of other series */

@@ -76,7 +76,8 @@ struct call {
 };
 
 WORD_TABLE(left_out_word, enum left_out, LEFT_OUTS,
-           {[LEFT_OUT_SHORT] = "short",
+           {[LEFT_OUT_NO_VALUES] = "no_values",
+            [LEFT_OUT_SHORT] = "short",
             [LEFT_OUT_GAPPY] = "gappy",
             [LEFT_OUT_ENDED] = "ended",
             [LEFT_OUT_DISORDERED] = "disordered",
@@ -181,6 +182,7 @@ static void call_conclude(struct call *c, int r)
     struct out o = out_begin(&c->shown);
     int read = request_end(&s->request), written = results_end(&s->results);
 
+    s->left_out[LEFT_OUT_NO_VALUES] = s->request.n_without_values;
     if (read < 0)
         (void)snprintf(c->scoring.why, WHY_BYTES, "%s", s->request.why);
     c->result = read ?: r ?: written;

@@ -80,8 +80,8 @@ static void request_read_samples(struct request *rq)
                          rq->n);
 }
 
-/* The members of one series: its samples go to the reader. */
-static void request_read_series(struct request *rq, struct str *ret_metric)
+/* The members of one series: its samples go to the reader. Returns whether it has any list of them. */
+static bool request_read_series(struct request *rq, struct str *ret_metric)
 {
     struct jr *j = &rq->j;
     bool has_values = false;
@@ -107,9 +107,9 @@ static void request_read_series(struct request *rq, struct str *ret_metric)
             (void)jr_skip(j, NULL);
         }
     }
-    if (!ret_metric->p || !has_values || j->error)
-        request_fail(rq, -EINVAL, "data[%zu]: missing \"%s\"", rq->n_series,
-                     ret_metric->p ? "values" : "metric");
+    if (!ret_metric->p || j->error)
+        request_fail(rq, -EINVAL, "data[%zu]: missing \"metric\"", rq->n_series);
+    return has_values;
 }
 
 void request_begin(struct request *rq, struct str body)
@@ -138,35 +138,58 @@ static bool request_enter_data(struct request *rq)
     return false;
 }
 
-bool request_next(struct request *rq, struct input_series *ret)
+/* After the last series: "data" must not appear again. */
+static void request_leave_data(struct request *rq)
 {
-    struct str metric = {0}, key;
+    struct str key;
 
-    if (rq->error || (rq->has_data && !rq->in_data) || (!rq->has_data && !request_enter_data(rq)))
-        return false;
-    if (!jr_item(&rq->j)) { /* the end of the list; "data" must not appear again */
-        rq->in_data = false;
-        while (jr_member(&rq->j, &key)) {
-            if (jr_key_is(key, "data"))
-                request_fail(rq, -EINVAL, "duplicate \"data\"");
-            (void)jr_skip(&rq->j, NULL);
-        }
-        if (!jr_end(&rq->j))
-            request_fail(rq, -EINVAL, "%s", rq->j.error);
-        return false;
+    rq->in_data = false;
+    while (jr_member(&rq->j, &key)) {
+        if (jr_key_is(key, "data"))
+            request_fail(rq, -EINVAL, "duplicate \"data\"");
+        (void)jr_skip(&rq->j, NULL);
     }
+    if (!jr_end(&rq->j))
+        request_fail(rq, -EINVAL, "%s", rq->j.error);
+}
+
+/* Reads the item at hand. False after an error, or if the series has no values and is skipped. */
+static bool request_read_item(struct request *rq, struct str *ret_metric)
+{
+    bool has_values = false;
+
     rq->n = 0;
     if (rq->n_series == REQUEST_MAX_SERIES)
         request_fail(rq, -E2BIG, "data: more than %d series", REQUEST_MAX_SERIES);
     else if (jr_peek(&rq->j) == JR_OBJECT)
-        request_read_series(rq, &metric);
-    if (!metric.p)
+        has_values = request_read_series(rq, ret_metric);
+    if (!ret_metric->p)
         request_fail(rq, -EINVAL, "data[%zu]: expected an object", rq->n_series);
     if (rq->error)
         return false;
     rq->n_series++;
-    *ret = (struct input_series){.metric = metric, .times = rq->times, .values = rq->values, .n = rq->n};
-    return true;
+    if (!has_values)
+        rq->n_without_values++;
+    return has_values;
+}
+
+bool request_next(struct request *rq, struct input_series *ret)
+{
+    if (rq->error || (rq->has_data && !rq->in_data) || (!rq->has_data && !request_enter_data(rq)))
+        return false;
+    while (jr_item(&rq->j)) {
+        struct str metric = {0};
+
+        if (request_read_item(rq, &metric)) {
+            *ret =
+                (struct input_series){.metric = metric, .times = rq->times, .values = rq->values, .n = rq->n};
+            return true;
+        }
+        if (rq->error)
+            return false;
+    }
+    request_leave_data(rq);
+    return false;
 }
 
 int request_end(struct request *rq)

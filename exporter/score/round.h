@@ -121,7 +121,8 @@ struct prom_answer {
     struct str series; /* the series' JSON texts joined by commas: a slice of the body, or of `made` */
     struct buf made;   /* an instant vector or a scalar, rewritten as series of one sample */
     size_t n_series;
-    size_t warnings;
+    size_t n_dropped;  /* native histograms of an instant vector: they have no single value */
+    size_t warnings;   /* those that the program adds included: a partial answer, and what was dropped */
     char warning[512]; /* the first */
 };
 

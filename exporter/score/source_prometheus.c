@@ -22,6 +22,7 @@ struct parts {
     struct str status, error_type, error, type;
     struct str result; /* data.result with its brackets */
     bool has_data, has_result;
+    bool is_partial; /* as VictoriaMetrics says if some of its storage did not answer */
     enum jr_type result_kind;
     size_t items, warnings;
     size_t objects; /* items before the first that is not an object */
@@ -52,6 +53,12 @@ static void read_warnings(struct jr *j, struct parts *p)
         if (s.n && p->warnings++ == 0)
             p->warning = s;
     }
+}
+
+static void read_is_partial(struct jr *j, struct parts *p)
+{
+    p->is_partial = jr_peek(j) == JR_TRUE;
+    (void)jr_skip(j, NULL);
 }
 
 /* Skipping data.result validates every byte of it. */
@@ -122,6 +129,8 @@ static bool read_parts(struct jr *j, struct parts *p)
             read_if_string(j, &p->error);
         else if (jr_key_is(key, "warnings"))
             read_warnings(j, p);
+        else if (jr_key_is(key, "isPartial"))
+            read_is_partial(j, p);
         else
             (void)jr_skip(j, NULL);
     }
@@ -151,8 +160,9 @@ bool prom_answer_error(struct str body, char why[ROUND_REASON_BYTES])
 
 /* Rewrites the item `{"metric":M,"value":V}` of an instant vector as the series `{"metric":M,"values":[V]}`,
  * which is what scoring APIs expect. */
-static int put_vector_item(struct jr *j, struct buf *out, size_t *series)
+static int put_vector_item(struct jr *j, struct prom_answer *a)
 {
+    struct buf *out = &a->made;
     struct str key, metric = STR("{}"), value = {0};
     int r;
 
@@ -166,14 +176,16 @@ static int put_vector_item(struct jr *j, struct buf *out, size_t *series)
         else if (jr_key_is(key, "value"))
             value = span;
     }
-    if (value.n == 0)
-        return 0; /* a native histogram has no single value */
+    if (value.n == 0) {
+        a->n_dropped++; /* a native histogram has no single value */
+        return 0;
+    }
     if (metric.p[0] != '{' || value.p[0] != '[')
         return -EINVAL;
     r = buf_puts(out, out->n ? ",{\"metric\":" : "{\"metric\":") ?: buf_put_str(out, metric);
     r = r ?: buf_puts(out, ",\"values\":[") ?: buf_put_str(out, value) ?: buf_puts(out, "]}");
     if (r == 0)
-        ++*series;
+        a->n_series++;
     return r;
 }
 
@@ -215,7 +227,7 @@ static enum round_error from_data(const struct parts *p, struct prom_answer *a, 
     jr_init(&j, p->result, JR_STRICT);
     (void)jr_array(&j);
     for (i = 0; r == 0 && jr_item(&j); i++)
-        r = put_vector_item(&j, &a->made, &a->n_series);
+        r = put_vector_item(&j, a);
     if (r == -EINVAL)
         return round_error_because(why, ROUND_SHAPE,
                                    "invalid query response: data.result[%zu]: expected an object \"metric\" "
@@ -225,8 +237,16 @@ static enum round_error from_data(const struct parts *p, struct prom_answer *a, 
     return r < 0 ? round_error_because(why, ROUND_MEMORY, "out of memory") : ROUND_OK;
 }
 
+static void add_warning(struct prom_answer *a, const char *text)
+{
+    if (a->warnings++ == 0)
+        (void)snprintf(a->warning, sizeof(a->warning), "%s", text);
+}
+
 enum round_error prom_answer_parse(struct str body, struct prom_answer *ret, char why[ROUND_REASON_BYTES])
 {
+    enum round_error error;
+    char dropped[128];
     struct jr j;
     struct parts p;
 
@@ -240,7 +260,16 @@ enum round_error prom_answer_parse(struct str body, struct prom_answer *ret, cha
     }
     ret->warnings = p.warnings;
     text_line_json(ret->warning, sizeof(ret->warning), p.warning);
-    return from_data(&p, ret, why);
+    if (p.is_partial)
+        add_warning(ret, "partial result: isPartial is true, so series or samples may be missing");
+    error = from_data(&p, ret, why);
+    if (ret->n_dropped) {
+        (void)snprintf(dropped, sizeof(dropped),
+                       "%zu series dropped: an instant query gives native histograms no single value",
+                       ret->n_dropped);
+        add_warning(ret, dropped);
+    }
+    return error;
 }
 
 /* ---- Queries ---- */
@@ -255,7 +284,9 @@ struct prometheus {
     struct source source;
     struct http_call *call;
     struct credentials *credentials;
-    struct buf form; /* of the running request */
+    struct buf form;    /* of the running request */
+    bool posts;         /* the running request is a POST */
+    bool refuses_posts; /* the server, in this round */
     struct str form_part;
     /* The response that is read, and what came of it. */
     struct buf body;
@@ -281,11 +312,24 @@ static void prometheus_done(struct source *s)
 
 static void got_answer(void *arg, struct http_answer *a);
 
-/* By GET, or by form POST if proxies might reject the length of the URL. -EINVAL, -EFBIG. */
-static int send_query(struct prometheus *p, struct str query)
+static int put_form(struct prometheus *p, struct str query)
 {
     const struct source *s = &p->source;
     long long start = s->start_ms, end = s->end_ms;
+    int e;
+
+    p->form.n = 0;
+    e = buf_puts(&p->form, "query=") ?: buf_put_url(&p->form, query);
+    return e
+               ?: buf_printf(&p->form, "&start=%lld.%03lld&end=%lld.%03lld&step=%lld", start / 1000,
+                             start % 1000, end / 1000, end % 1000, (long long)s->from.step_s);
+}
+
+/* Sends the form: by GET, or by POST if proxies might reject the length of the URL, and the server has not
+ * refused that. -EINVAL, -EFBIG. */
+static int send_form(struct prometheus *p)
+{
+    const struct source *s = &p->source;
     const char *endpoint = s->from.endpoint ? s->from.endpoint : s->env->otlp_url;
     struct http_request r = {
         .max_answer = s->env->max_answer,
@@ -297,12 +341,9 @@ static int send_query(struct prometheus *p, struct str query)
     int e;
 
     credentials_apply(p->credentials, &r);
-    p->form.n = 0;
-    e = buf_puts(&p->form, "query=") ?: buf_put_url(&p->form, query) ?: buf_puts(&url, endpoint);
-    e = e
-            ?: buf_printf(&p->form, "&start=%lld.%03lld&end=%lld.%03lld&step=%lld", start / 1000,
-                          start % 1000, end / 1000, end % 1000, (long long)s->from.step_s);
-    if (e == 0 && url.n + p->form.n <= GET_MAX_BYTES) {
+    e = buf_puts(&url, endpoint);
+    p->posts = url.n + p->form.n > GET_MAX_BYTES && !p->refuses_posts;
+    if (e == 0 && !p->posts) {
         e = buf_putc(&url, strchr(endpoint, '?') ? '&' : '?') ?: buf_put_str(&url, buf_str(&p->form));
     } else if (e == 0) {
         p->form_part = buf_str(&p->form);
@@ -325,7 +366,7 @@ static void prometheus_ask(struct prometheus *p)
         source_end(s);
     else if (!mono_before(loop_now(s->env->loop), s->deadline))
         source_fail(s, ROUND_TIMEOUT, "timed out before all queries were sent");
-    else if (send_query(p, buf_str(&query)) < 0)
+    else if (put_form(p, buf_str(&query)) < 0 || send_form(p) < 0)
         source_fail(s, ROUND_URL, "sourceEndpoint is not a valid URL");
 }
 
@@ -357,6 +398,12 @@ static void prometheus_ran(struct source *s)
     prometheus_ask(p);
 }
 
+/* Some proxies let only GET through, and then it depends on their limits whether a long URL passes. */
+static bool refuses_post(const struct prometheus *p, const struct http_answer *a)
+{
+    return p->posts && a->error == HTTP_OK && (a->status == 403 || a->status == 405 || a->status == 501);
+}
+
 static void got_answer(void *arg, struct http_answer *a)
 {
     struct prometheus *p = arg;
@@ -369,6 +416,11 @@ static void got_answer(void *arg, struct http_answer *a)
     res->fetch_s += a->seconds;
     res->received[STAGE_SOURCE] += a->received;
     res->sent[STAGE_SOURCE] += a->sent;
+    if (refuses_post(p, a) && mono_before(loop_now(s->env->loop), s->deadline)) {
+        p->refuses_posts = true;
+        if (send_form(p) == 0)
+            return;
+    }
     if (e == ROUND_OK) {
         p->body = buf_take(&a->body);
         memcpy(p->content_type, a->content_type, sizeof(p->content_type));

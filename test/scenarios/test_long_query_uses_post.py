@@ -1,7 +1,10 @@
-"""A query whose URL would exceed 2,000 bytes is sent as a form, and Prometheus accepts it."""
+"""A query whose URL would exceed 2,000 bytes is sent as a form, and Prometheus accepts it; where POST is refused, it is sent
+as a long URL."""
+
+import pytest
 
 from lib.agent import summary
-from lib.fake import results, series
+from lib.fake import plain, results, series
 
 LONG = 'label_replace(vector(1), "node", "' + "ä&=+%; " * 300 + '", "", "")'
 
@@ -30,3 +33,14 @@ def test_the_request(fake, start_agent):
     assert post.headers["Content-Type"] == "application/x-www-form-urlencoded"
     assert "?" not in post.path and len(get.path) < 2000
     assert {r.headers["Content-Type"] for r in fake.requests("/scoring")} == {"application/json"}
+
+
+@pytest.mark.parametrize("status", [403, 405, 501])
+def test_a_server_that_refuses_post_gets_the_whole_url(fake, start_agent, status):
+    fake.on("/api/v1/query_range", plain(b"no POST here", status), series({}))
+    scoring = fake.on("/scoring", results({}, 1))
+    agent = start_agent({"summaries": [summary("s", scoring, source=fake.url, query=LONG)]})
+    assert agent.wait_rounds("s")["error"] is None
+    first, second = fake.requests("/api/v1/query_range")[:2]
+    assert (first.method, second.method) == ("POST", "GET")
+    assert second.arguments == first.arguments

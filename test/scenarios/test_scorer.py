@@ -58,6 +58,15 @@ def series(n, samples=60):
 # ---- The model mean ----
 
 
+def test_a_native_histogram_is_left_out_and_counted(mean):
+    histogram = {"metric": {"__name__": "h"}, "histograms": [[1718600000, {"count": "2", "sum": "3", "buckets": []}]]}
+    answer = post(mean, {"data": [histogram, DATA["data"][0]]})
+    assert answer.status == 200
+    assert [r["metric"]["__name__"] for r in answer.json["results"]] == ["my_metric_query_name"]
+    metrics = call("GET", mean.url + "/metrics").text
+    assert 'dynamic_scoring_scorer_left_out_total{path="/scoring",reason="no_values"} 1' in metrics
+
+
 def test_the_documents_script(mean):
     sample = ROOT / "charts/samples/sample-scorer"
     done = run(sample / "hack/test_scoring.sh", mean.url, sample / "static/data.json")

@@ -34,6 +34,23 @@ static void reads_series_and_samples(void **state)
     assert_int_equal(rq.n_series, 3);
 }
 
+/* Native histograms, as Prometheus writes them into a matrix. */
+static void skips_series_without_values(void **state)
+{
+    struct input_series s;
+    struct request rq;
+
+    (void)state;
+    request_begin(&rq, STR("{\"data\":[{\"metric\":{\"h\":\"1\"},\"histograms\":[[1,{\"count\":\"2\"}]]},"
+                           "{\"metric\":{\"a\":\"b\"},\"values\":[[1,\"2\"]]},{\"metric\":{}}]}"));
+    assert_true(request_next(&rq, &s));
+    assert_true(str_eq(s.metric, STR("{\"a\":\"b\"}")) && s.n == 1 && s.values[0] == 2);
+    assert_false(request_next(&rq, &s));
+    assert_int_equal(rq.n_series, 3);
+    assert_int_equal(rq.n_without_values, 2);
+    assert_int_equal(request_end(&rq), 0);
+}
+
 static void names_the_member_that_is_wrong(void **state)
 {
     static const struct {
@@ -52,7 +69,6 @@ static void names_the_member_that_is_wrong(void **state)
         {"{\"data\":[],\"data\":[]}", "duplicate \"data\""},
         {"{\"data\":[1]}", "data[0]: expected an object"},
         {"{\"data\":[{\"values\":[]}]}", "data[0]: missing \"metric\""},
-        {"{\"data\":[{\"metric\":{}}]}", "data[0]: missing \"values\""},
         {"{\"data\":[{}]}", "data[0]: missing \"metric\""},
         {"{\"data\":[{\"metric\":{},\"values\":[]},{\"metric\":[]}]}", "data[1].metric: expected an object"},
         {"{\"data\":[{\"metric\":{},\"metric\":{}}]}", "data[0]: duplicate \"metric\""},
@@ -170,7 +186,7 @@ int main(void)
         cmocka_unit_test(reads_series_and_samples),    cmocka_unit_test(names_the_member_that_is_wrong),
         cmocka_unit_test(limits_the_number_of_series), cmocka_unit_test(finds_a_label),
         cmocka_unit_test(writes_labels_as_they_came),  cmocka_unit_test(writes_an_empty_list),
-        cmocka_unit_test(stops_at_the_ceiling),
+        cmocka_unit_test(stops_at_the_ceiling),        cmocka_unit_test(skips_series_without_values),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,8 +54,6 @@ static void finds_the_series_of_valid_responses(void **state)
          "{\"metric\":{\"pod\":\"a\"},\"values\":[[1718600060.123,\"1\"]]}", 1},
         {VECTOR("{\"value\":[1,\"1\"],\"metric\":{\"pod\":\"a\"}},{\"x\":[0],\"value\":[2, \"2\"]}"),
          "{\"metric\":{\"pod\":\"a\"},\"values\":[[1,\"1\"]]},{\"metric\":{},\"values\":[[2, \"2\"]]}", 2},
-        {VECTOR("{\"metric\":{},\"histogram\":[1,{}]},{\"metric\":{},\"value\":[1,\"1\"]}"),
-         "{\"metric\":{},\"values\":[[1,\"1\"]]}", 1},
         {SUCCESS("{\"resultType\":\"scalar\",\"result\":[1718600060.5,\"42\"]}"),
          "{\"metric\":{},\"values\":[[1718600060.5,\"42\"]]}", 1},
         /* Names may have escapes. */
@@ -87,6 +85,32 @@ static void returns_a_matrix_as_a_slice_of_the_body(void **state)
     assert_ptr_equal(a.series.p, strstr(body, "{\"metric\""));
     assert_ptr_equal(a.series.p + a.series.n, strstr(body, "]}}"));
     assert_null(a.made.p);
+}
+
+static void warns_of_what_is_missing(void **state)
+{
+    static const struct {
+        const char *body, *first;
+        size_t n, series;
+    } cases[] = {
+        {"{\"isPartial\":false,\"data\":{\"result\":[{}]}}", "", 0, 1},
+        {"{\"isPartial\":true,\"data\":{\"result\":[{}]}}", "partial result: ", 1, 1},
+        {"{\"isPartial\":true,\"warnings\":[\"w\"],\"data\":{\"result\":[{}]}}", "w", 2, 1},
+        {"{\"data\":{\"resultType\":\"vector\",\"result\":[{\"metric\":{},\"value\":[1,\"2\"]},"
+         "{\"metric\":{},\"histogram\":[1,{}]},{\"metric\":{},\"histogram\":[1,{}]}]}}",
+         "2 series dropped: ", 1, 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct prom_answer a;
+
+        assert_int_equal(parse(str_of(cases[i].body), &a), ROUND_OK);
+        assert_int_equal(a.warnings, cases[i].n);
+        assert_int_equal(strncmp(a.warning, cases[i].first, strlen(cases[i].first)), 0);
+        assert_int_equal(a.n_series, cases[i].series);
+        buf_done(&a.made);
+    }
 }
 
 static void counts_warnings_and_keeps_the_first(void **state)
@@ -270,6 +294,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_the_series_of_valid_responses),
         cmocka_unit_test(returns_a_matrix_as_a_slice_of_the_body),
+        cmocka_unit_test(warns_of_what_is_missing),
         cmocka_unit_test(counts_warnings_and_keeps_the_first),
         cmocka_unit_test(rejects_what_is_not_a_query_response),
         cmocka_unit_test(rejects_every_truncation),
