@@ -111,7 +111,7 @@ enum { SERVICE_NAME, SERVICE_NAMESPACE, SERVICE_INSTANCE, IDENTITY };
 /* Made anew for each resource. Its labels are made once, for the first of its series that is new. */
 struct resource {
     struct str message;
-    uint64_t hash, time_ns; /* time_ns: of its latest point; 0: none */
+    uint64_t hash, time_ns; /* time_ns: of its latest point that was stored; 0: none */
     bool has_labels;
     struct str job, instance; /* their p is NULL without one */
 };
@@ -789,10 +789,12 @@ static void ingest_point(struct ingest *in, struct str message)
     struct point pt;
     unsigned result = point_read(in, &pt, message);
 
-    if (pt.time_ns > in->resource.time_ns)
-        in->resource.time_ns = pt.time_ns;
     in->samples_read += pt.n_samples;
-    ingest_count(in, result == STORE_OK ? ingest_store_point(in, &pt) : result);
+    if (result == STORE_OK)
+        result = ingest_store_point(in, &pt);
+    if (result == STORE_OK && pt.time_ns > in->resource.time_ns)
+        in->resource.time_ns = pt.time_ns;
+    ingest_count(in, result);
     ingest_charge(in);
 }
 

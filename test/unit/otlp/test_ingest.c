@@ -322,6 +322,19 @@ static void promotes_what_kubernetes_says(void **state)
     world_done(&w);
 }
 
+static void describes_a_resource_at_the_time_of_what_is_stored(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_init(&w, 100);
+    send(&w, S("service.name", "shop") "," S("x", "y"),
+         GAUGE("{" T10 ",\"asInt\":1},{" AT("1700100000000000000") ",\"asInt\":2}"));
+    assert_int_equal(w.outcome.results[STORE_TOO_NEW], 1);
+    expect(&w, "__name__=g,job=shop 1@10\n__name__=target_info,job=shop,x=y 1@10\n");
+    world_done(&w);
+}
+
 static void finds_a_series_whatever_the_order_of_its_attributes(void **state)
 {
 #define POINT(t, a) "{" t ",\"asInt\":1,\"attributes\":[" a "]}"
@@ -613,6 +626,7 @@ int main(void)
         cmocka_unit_test(refuses_inconsistent_histograms),
         cmocka_unit_test(counts_exponential_histograms_as_unsupported),
         cmocka_unit_test(promotes_what_kubernetes_says),
+        cmocka_unit_test(describes_a_resource_at_the_time_of_what_is_stored),
         cmocka_unit_test(finds_a_series_whatever_the_order_of_its_attributes),
         cmocka_unit_test(counts_series_over_the_limit),
         cmocka_unit_test(refuses_labels_that_are_not_utf8),
