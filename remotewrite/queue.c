@@ -2,6 +2,7 @@
 #include "remotewrite/queue.h"
 
 #include "exporter/base/buf.h"
+#include "exporter/base/invariant.h"
 
 #include <errno.h>
 
@@ -26,10 +27,9 @@ const char *const queue_drop_words[DROPS] = {
 
 struct lane {
     struct lane *next;
-    TAILQ_HEAD(records, record) records; /* by number, except that the picked one is the first */
+    TAILQ_HEAD(records, record) records; /* by number, except that one in flight is the first */
     uint64_t done;                       /* this record of the lane and all before it were sent or dropped */
     int64_t last_ms;                     /* newest timestamp ever appended */
-    uint64_t travels;                    /* this record of the lane is sent with the picked one; 0: none */
     struct str name;
     char text[];
 };
@@ -42,6 +42,7 @@ struct queue {
     struct lane *served; /* the lane picked last */
     unsigned picks;
     struct record *picked;
+    LIST_HEAD(, record) companions; /* of the picked one */
     LIST_HEAD(, record) unsynced;
     uint64_t next_seq, memory_only; /* bytes of payloads in memory only */
     uint64_t generation;            /* of the position files */
@@ -99,7 +100,7 @@ static bool queue_link(struct queue *q, struct record *r)
     struct lane *l = r->lane;
     struct record *before = TAILQ_LAST(&l->records, records);
 
-    while (before && before != q->picked && before->head.seq > r->head.seq)
+    while (before && before->state == RECORD_WAITS && before->head.seq > r->head.seq)
         before = TAILQ_PREV(before, records, entry);
     if (before && before->head.seq == r->head.seq)
         return false;
@@ -125,9 +126,24 @@ static void record_forget_unsynced(struct record *r)
     r->unsynced.le_prev = NULL;
 }
 
+/* The record is no longer in flight. Its place in the lane may be another from now on. */
+static void queue_land(struct queue *q, struct record *r)
+{
+    invariant(r->state != RECORD_WAITS);
+    if (r->state == RECORD_TRAVELS)
+        LIST_REMOVE(r, companion);
+    if (r->state == RECORD_PICKED) {
+        invariant(r == q->picked);
+        q->picked = NULL;
+    }
+    r->state = RECORD_WAITS;
+    q->stats.in_flight--;
+}
+
 /* Removes the record from its lane only. */
 static void queue_unlink(struct queue *q, struct record *r)
 {
+    invariant(r->state == RECORD_WAITS);
     TAILQ_REMOVE(&r->lane->records, r, entry);
     q->stats.records--;
     q->stats.samples -= r->head.samples;
@@ -155,6 +171,8 @@ struct queue *queue_free(struct queue *q)
 {
     if (!q)
         return NULL;
+    if (q->picked)
+        queue_put_back(q);
     queue_forget(q, true);
     for (struct lane *l = q->lanes, *next; l; l = next) {
         next = l->next;
@@ -164,8 +182,8 @@ struct queue *queue_free(struct queue *q)
     return NULL;
 }
 
-/* Whether older records follow, which came with a spool while this one was picked: its delivery says nothing
- * about them. */
+/* Whether older records follow, which came with a spool while this one was in flight: its delivery says
+ * nothing about them. */
 static bool record_is_ahead(const struct record *r)
 {
     const struct record *next = TAILQ_NEXT(r, entry);
@@ -210,7 +228,7 @@ static void queue_leave_disk(struct queue *q, struct record *r, bool forget)
 }
 
 /* Drops the records of a segment to make room, or for NULL those that were on disk only when all files are
- * gone: then the samples dropped are returned. The picked record stays, in memory only. */
+ * gone: then the samples dropped are returned. Those in flight stay, in memory only. */
 static uint64_t queue_empty_segment(struct queue *q, const struct spool_segment *segment)
 {
     enum queue_drop why = segment ? DROP_FULL_OLDEST : DROP_DAMAGED;
@@ -219,7 +237,7 @@ static uint64_t queue_empty_segment(struct queue *q, const struct spool_segment 
     for (struct lane *l = q->lanes; l; l = l->next)
         for (struct record *r = TAILQ_FIRST(&l->records), *next; r; r = next) {
             bool in_it = segment ? r->segment == segment : r->segment != NULL;
-            bool keep = r == q->picked || (!segment && r->payload);
+            bool keep = r->state != RECORD_WAITS || (!segment && r->payload);
 
             next = TAILQ_NEXT(r, entry);
             if (in_it && (keep || !segment))
@@ -257,7 +275,7 @@ static bool queue_drop_in_memory(struct queue *q)
 
     for (struct lane *l = q->lanes; l; l = l->next) {
         r = TAILQ_FIRST(&l->records);
-        while (r && (r->segment || r == q->picked))
+        while (r && (r->segment || r->state != RECORD_WAITS))
             r = TAILQ_NEXT(r, entry);
         if (r && (!oldest || r->head.seq < oldest->head.seq))
             oldest = r;
@@ -290,13 +308,13 @@ static bool queue_make_room(struct queue *q, uint64_t need)
     return true;
 }
 
-/* The picked record is the first of its lane and is kept, even if records behind it expire. */
+/* A record in flight is the first of its lane and is kept, even if records behind it expire. */
 void queue_expire(struct queue *q, int64_t now_ms)
 {
     for (struct lane *l = q->o.age_limit_ms ? q->lanes : NULL; l; l = l->next) {
         struct record *r = TAILQ_FIRST(&l->records), *next;
 
-        if (r && r == q->picked)
+        if (r && r->state != RECORD_WAITS)
             r = TAILQ_NEXT(r, entry);
         for (; r && r->head.last_ms < now_ms - q->o.age_limit_ms; r = next) {
             next = TAILQ_NEXT(r, entry);
@@ -363,7 +381,7 @@ void queue_sync(struct queue *q)
         /* After a failed sync the file cannot be trusted to hold the record. */
         if (error < 0)
             queue_leave_disk(q, r, true);
-        else if (q->stats.memory > q->o.memory_bytes && r != q->picked) {
+        else if (q->stats.memory > q->o.memory_bytes && r->state == RECORD_WAITS) {
             q->stats.memory -= r->payload_n;
             free(TAKE_PTR(r->payload));
         }
@@ -413,23 +431,19 @@ static struct lane *queue_next_lane(struct queue *q)
     return any;
 }
 
-void queue_go_alone(struct queue *q)
-{
-    for (struct lane *l = q->lanes; l; l = l->next)
-        l->travels = 0;
-}
-
 struct record *queue_pick(struct queue *q, int64_t now_ms)
 {
     struct lane *l;
 
-    queue_go_alone(q);
+    invariant(!q->picked && LIST_EMPTY(&q->companions));
     queue_expire(q, now_ms);
     l = queue_next_lane(q);
     if (!l)
         return NULL;
     q->served = l;
     q->picked = TAILQ_FIRST(&l->records);
+    q->picked->state = RECORD_PICKED;
+    q->stats.in_flight++;
     return q->picked;
 }
 
@@ -453,27 +467,50 @@ size_t queue_pick_more(struct queue *q, uint32_t samples, struct record **ret, s
     return n;
 }
 
-void queue_take_along(struct record *r)
+void queue_take_along(struct queue *q, struct record *r)
 {
-    r->lane->travels = r->head.seq;
+    invariant(q->picked && r->state == RECORD_WAITS && r == TAILQ_FIRST(&r->lane->records) && r->payload);
+    r->state = RECORD_TRAVELS;
+    q->stats.in_flight++;
+    LIST_INSERT_HEAD(&q->companions, r, companion);
 }
 
 void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped)
 {
+    invariant(r == q->picked);
     queue_count_drop(q, why, dropped);
-    q->picked = NULL;
-    queue_remove(q, r);
-    for (struct lane *l = q->lanes; l; l = l->next)
-        if ((r = TAILQ_FIRST(&l->records)) && r->head.seq == l->travels)
-            queue_remove(q, r);
+    do {
+        queue_land(q, r);
+        queue_remove(q, r);
+        r = LIST_FIRST(&q->companions);
+    } while (r);
+}
+
+/* The record waits again, behind older ones that came meanwhile. */
+static void queue_return(struct queue *q, struct record *r)
+{
+    bool linked;
+
+    queue_land(q, r);
+    if (!record_is_ahead(r))
+        return;
+    queue_unlink(q, r);
+    linked = queue_link(q, r);
+    invariant(linked);
+}
+
+void queue_go_alone(struct queue *q)
+{
+    struct record *r;
+
+    while ((r = LIST_FIRST(&q->companions)))
+        queue_return(q, r);
 }
 
 void queue_put_back(struct queue *q)
 {
-    struct record *r = TAKE_PTR(q->picked);
-
-    queue_unlink(q, r); /* to go behind older ones */
-    (void)queue_link(q, r);
+    queue_go_alone(q);
+    queue_return(q, q->picked);
 }
 
 struct queue_stats queue_stats(const struct queue *q)
@@ -618,7 +655,7 @@ int queue_payload(struct queue *q, struct record *r, struct str *ret)
 
         if (error < 0 && error != -EBADMSG) {
             queue_save_position(q, false);
-            q->picked = NULL;
+            queue_put_back(q);
             queue_forget(q, false);
             q->spool = NULL;
             return -ESTALE;
@@ -654,7 +691,6 @@ int queue_attach(struct queue *q, struct spool *spool)
     if (r < 0)
         return r;
     q->spool = spool;
-    queue_go_alone(q); /* numbers change */
     queue_renumber(q, IN_MEMORY);
     for (struct spool_segment *one = TAILQ_FIRST(&spool->segments); one && r == 0; one = next) {
         next = TAILQ_NEXT(one, entry);

@@ -32,8 +32,14 @@ struct queue_options {
     size_t memory_bytes;  /* limit of payloads cached in memory while they are on disk */
 };
 
+/* The request in flight holds the picked record and its companions, small ones of other lanes. Until its
+ * response has come, they stay the first of their lanes and in memory, and nothing drops them. */
+enum record_state { RECORD_WAITS, RECORD_PICKED, RECORD_TRAVELS };
+
 struct record {
     TAILQ_ENTRY(record) entry; /* in its lane */
+    enum record_state state;
+    LIST_ENTRY(record) companion; /* while it travels */
     struct lane *lane;
     struct record_head head;
     struct spool_segment *segment; /* NULL: in memory only */
@@ -44,7 +50,8 @@ struct record {
 };
 
 struct queue_stats {
-    uint64_t samples, records;    /* waiting */
+    uint64_t samples, records;    /* waiting, or in flight */
+    size_t in_flight;             /* records of the request in flight */
     uint64_t memory;              /* of payloads in memory */
     uint64_t unsaved;             /* samples waiting that are in memory only */
     uint64_t dropped[DROPS];      /* samples, since the start */
@@ -83,16 +90,17 @@ struct record *queue_pick(struct queue *q, int64_t now_ms);
  * -ESTALE: its segment cannot be read: the queue has left the spool to the next queue_attach(). */
 MUST_USE int queue_payload(struct queue *q, struct record *r, struct str *ret);
 /* Records that may travel with the picked one: the first of each other lane, so that no series repeats, none
- * of the own metrics; at most max, and so many samples. The queue may drop them: they are not picked. */
+ * of the own metrics; at most max, and so many samples. */
 size_t queue_pick_more(struct queue *q, uint32_t samples, struct record **ret, size_t max);
-/* One of these travels: queue_finish() also removes it, unless it is gone or no longer the first of its lane.
- * After queue_go_alone() none does. */
-void queue_take_along(struct record *r);
+/* Makes one of these a companion of the picked record, once its payload was read. */
+void queue_take_along(struct queue *q, struct record *r);
+/* The companions do not travel after all: they wait again. */
 void queue_go_alone(struct queue *q);
-/* Drops a record that is not picked. */
+/* Drops a record that waits. */
 void queue_drop(struct queue *q, struct record *r, enum queue_drop why);
-/* Removes the picked record and those with it; `dropped` of their samples are counted under `why`. */
+/* Removes the picked record and its companions; `dropped` of their samples are counted under `why`. */
 void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped);
+/* The request was given up: the picked record and its companions wait again. */
 void queue_put_back(struct queue *q);
 void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples);
 

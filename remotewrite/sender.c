@@ -533,7 +533,7 @@ static int sender_take_more(struct sender *s)
             queue_drop(s->o.queue, more[i], DROP_DAMAGED);
             continue;
         }
-        queue_take_along(more[i]);
+        queue_take_along(s->o.queue, more[i]);
         s->n_more++;
         s->samples += h->samples;
         s->last_ms = later_ms(s->last_ms, h->last_ms);

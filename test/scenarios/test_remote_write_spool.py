@@ -1,6 +1,9 @@
 """The spool on disk survives restarts; limits are kept, and what is dropped is counted."""
 
+import fcntl
 import re
+import shutil
+import threading
 import time
 
 import pytest
@@ -143,3 +146,62 @@ def test_two_agents_do_not_share_a_folder(tmp_path):
                 remote.wait_for("the folder", lambda: "spool opened" in second.log(), seconds=LONG)
                 remote.wait_for("its lock", lambda: state(second)["spool"])
         assert all(samples[0].bits == 0 for samples in receiver.stream().values())
+
+
+# ---- A folder that opens while a request is in flight ----
+
+
+class Gate:
+    """A receiver's plan that keeps each request until the test lets it through."""
+
+    def __init__(self):
+        self.held, self.tickets = [], threading.Semaphore(0)
+
+    def plan(self, arrival):
+        self.held.append(arrival)
+        assert self.tickets.acquire(timeout=LONG)
+        return remote.Answer()
+
+    def hold_several_scorers(self):
+        """Lets requests through until one of several scorers is in flight."""
+
+        def found():
+            last = self.held[-1]
+            return len({dict(series.labels).get("ds_score_name") for series in last.write.series}) > 1
+
+        while not found():
+            before = len(self.held)
+            self.tickets.release()
+            remote.wait_for("a request", lambda n=before: len(self.held) > n)
+
+    def open(self):
+        self.tickets.release(10**6)
+
+
+@pytest.mark.parametrize("how", ["locked at the start", "removed"])
+def test_what_is_in_flight_when_the_folder_opens_is_sent_once(tmp_path, how):
+    """Also what shares a request with it. Another process holds the folder, as in a rolling update, or someone
+    removes it."""
+    names = "abcdef"
+    gate = Gate()
+    folder = tmp_path / "storage/remote-write/hub"
+    folder.mkdir(parents=True)
+    with remote.Receiver(plan=gate.plan) as receiver, open(folder / "lock", "w", encoding="utf-8") as lock:
+        if how == "locked at the start":
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        with remote.Scoring(**{name: remote.counted(5) for name in names}) as scoring:
+            with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver, remote_timeout="10m")]) as agent:
+                waiting = 5 * len(names)
+                remote.wait_for("a queue", lambda: gate.held and agent.remote("samples_pending") >= waiting)
+                gate.hold_several_scorers()
+                if how == "removed":
+                    shutil.rmtree(folder)
+                fcntl.flock(lock, fcntl.LOCK_UN)
+                remote.wait_for("the folder", lambda: "spool opened" in agent.log(), seconds=LONG)
+                gate.open()
+                agent.caught_up(scoring)
+        for labels, samples in receiver.stream(accepted=False).items():
+            times = [s.timestamp for s in samples]
+            assert len(set(times)) == len(times), f"{dict(labels)}: sent twice"
+            assert numbers(samples)[:3] == [0, 1, 2]
+        remote.in_order(receiver.stream(accepted=False))

@@ -36,6 +36,7 @@ struct disk {
     ino_t numbers;
     struct stream *faults;
     unsigned per_mille;
+    int64_t locked_until; /* files, by another process */
     bool failed, unreadable;
 };
 
@@ -209,6 +210,11 @@ void disk_set_faults(struct disk *d, struct stream *s, unsigned per_mille)
     d->per_mille = per_mille;
 }
 
+void disk_lock(struct disk *d, int64_t until_ms)
+{
+    d->locked_until = until_ms;
+}
+
 bool disk_has_failed(const struct disk *d)
 {
     return d->failed;
@@ -330,6 +336,10 @@ WRAP(int, flock, int fd, int how)
     struct inode *i = fds[fd - FIRST_FD].inode;
 
     (void)how;
+    if (sim_now_ms < fds[fd - FIRST_FD].disk->locked_until) {
+        reached[REACHED_LOCKED]++;
+        return fail(EWOULDBLOCK);
+    }
     if (i->locked_by)
         return fail(EWOULDBLOCK);
     i->locked_by = &fds[fd - FIRST_FD];

@@ -4,6 +4,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/metric/page.h"
 #include "exporter/metric/series.h"
+#include "remotewrite/queue.h"
 #include "remotewrite/sender.h"
 #include "remotewrite/spool.h"
 #include "test/universe/sim.h"
@@ -21,6 +22,16 @@ int __wrap_spool_put_position(struct spool *s, unsigned which, struct str bytes,
 int __wrap_spool_put_position(struct spool *s, unsigned which, struct str bytes, bool wait_for_disk)
 {
     return planted == PLANT_LOST_POSITION ? 0 : __real_spool_put_position(s, which, bytes, wait_for_disk);
+}
+
+int __real_queue_attach(struct queue *q, struct spool *spool);
+int __wrap_queue_attach(struct queue *q, struct spool *spool);
+int __wrap_queue_attach(struct queue *q, struct spool *spool)
+{
+    reached[REACHED_OPENED_IN_FLIGHT] += queue_stats(q).in_flight > 1;
+    if (planted == PLANT_NO_COMPANIONS)
+        queue_go_alone(q);
+    return __real_queue_attach(q, spool);
 }
 
 int64_t __real_backoff_ms(const struct backoff *b, unsigned nth, int64_t retry_after_ms);

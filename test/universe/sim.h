@@ -77,6 +77,8 @@ enum reached {
     REACHED_DISK_FULL,
     REACHED_SYNC_FAILED,
     REACHED_READ_FAILED,
+    REACHED_LOCKED,
+    REACHED_OPENED_IN_FLIGHT,
     REACHED_BAD_ANSWER,
     REACHED_ECHOED_SECRET,
     REACHED_EXPIRED,
@@ -125,6 +127,7 @@ enum plant {
     PLANT_DROP_413,
     PLANT_OLD_SCORES,
     PLANT_SHOWN_SECRET,
+    PLANT_NO_COMPANIONS,
     PLANT_SAME_VALIDITY,
     PLANT_NEWEST_WATCH,
     PLANT_ENDLESS_LEADER,
@@ -221,6 +224,8 @@ struct disk *disk_after(const struct disk *d, bool power_cut, struct stream *s);
 void disk_put(struct disk *d, const char *path, const char *text);
 /* Chances in a thousand of a write, a sync and a read of the spool that fail. */
 void disk_set_faults(struct disk *d, struct stream *s, unsigned per_mille);
+/* Another process, such as the one before in a rolling update, holds all locks until then. */
+void disk_lock(struct disk *d, int64_t until_ms);
 bool disk_has_failed(const struct disk *d);
 /* A read failed: newer samples may have overtaken those in the spool. */
 bool disk_was_unreadable(const struct disk *d);

@@ -313,14 +313,16 @@ static void tsdb_acknowledge(struct taken *one, const struct sim_node *a, int64_
         b->done_at = at;
 }
 
-/* A position that was stored may be lost with the power only, or by a disk that fails. */
+/* A position that was stored may be lost with the power only, or by a disk that fails; one that is not stored
+ * yet, by a kill. */
 static void check_repeated(const struct taken *one, const struct sim_node *a)
 {
     const struct batch_state *b = &t.batch[one->batch];
+    int64_t known_at = b->life == a->life ? b->done_at : b->done_at + SETTLE_MS;
     int64_t until = b->life == a->life ? sim_now_ms : a->died_at[b->life];
 
-    if (one->batch && b->left == 0 && !b->across_lives && b->done_at + SETTLE_MS < until &&
-        b->life > a->cut_life && b->life > a->stood_life && one->life > a->cut_life && !a->disk_failed &&
+    if (one->batch && b->left == 0 && !b->across_lives && known_at < until && b->life > a->cut_life &&
+        b->life > a->stood_life && one->life > a->cut_life && !a->disk_failed &&
         !disk_has_failed(a->process->disk))
         violated("a%d sent a sample again, %lld ms after all of its round had arrived", a->id,
                  (long long)(sim_now_ms - b->done_at));
@@ -330,7 +332,7 @@ static void check_repeated(const struct taken *one, const struct sim_node *a)
  * after a kill. In both cases, where the clock went back, the next samples may have time stamps of others. */
 static bool is_in_order(const struct sim_node *a)
 {
-    return !a->unreadable && a->life > a->back_life && !disk_was_unreadable(a->process->disk) &&
+    return !a->unreadable && !a->forgot && a->life > a->back_life && !disk_was_unreadable(a->process->disk) &&
            !(a->was_killed && a->disk_failed);
 }
 
@@ -524,7 +526,8 @@ void tsdb_check_end(void)
         const struct sim_node *took = &universe.nodes[s->lane / SCORERS];
         bool active = s->batch == lane->batch && !lane->ended && (fleet_scorers(a) >> s->lane % SCORERS & 1);
         bool elects = fleet_elects(took), reopened = took->life > 1 || elects;
-        bool unknown = reopened && (took->disk_failed || disk_has_failed(took->process->disk));
+        bool unknown =
+            took->forgot || (reopened && (took->disk_failed || disk_has_failed(took->process->disk)));
 
         if (elects && !fleet_leads(took))
             continue; /* the series go on elsewhere, or another replica has ended them */

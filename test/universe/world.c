@@ -23,7 +23,8 @@ enum {
     MORE_SERIES = 6,
     POLL_MS = 1000,
     LOOK_MS = 20 * 1000,
-    FEW_SCORES = 100, /* of those that AddOnPlacementScores show */
+    OPEN_MS = 75 * 1000, /* until a folder is opened that is no longer locked */
+    FEW_SCORES = 100,    /* of those that AddOnPlacementScores show */
 };
 
 struct world universe;
@@ -354,6 +355,11 @@ static void node_start(struct sim_node *a)
     a->process->disk = TAKE_PTR(a->disk);
     if (!universe.healed && !universe.has_kube) /* validUntil is as good as the clock that it is made by */
         a->process->wall_ms = (int64_t)stream_below(&universe.faults, 20 * 60000) - 10 * 60000;
+    /* Only a folder that is empty: newer samples overtake those in one that cannot be opened. */
+    if (a->life == 0 && !node_is_controller(a) && stream_chance(&universe.locks, 500)) {
+        a->locked_until = sim_now_ms + (int64_t)stream_below(&universe.locks, 120000);
+        disk_lock(a->process->disk, a->locked_until);
+    }
     if (a->cut_life == a->life && a->process->wall_ms < a->wall_ms)
         a->back_life = a->life + 2;
     a->wants_stop = a->wants_reload = false;
@@ -378,6 +384,7 @@ static void node_bury(struct sim_node *a)
     a->unreadable = a->unreadable || disk_was_unreadable(p->disk);
     if (!p->dead)
         a->died_at[a->life] = sim_now_ms;
+    a->forgot |= a->locked_until && a->died_at[a->life] < a->locked_until + OPEN_MS;
     if (a->left)
         p->disk = disk_free(p->disk);
     a->disk = a->left ? TAKE_PTR(a->left) : p->disk;
@@ -586,6 +593,7 @@ int64_t world_run(uint64_t seed)
     stream_init(&universe.network, seed, "network");
     stream_init(&universe.disk, seed, "disk");
     stream_init(&universe.answers, seed, "answers");
+    stream_init(&universe.locks, seed, "locks");
     universe.has_kube = stream_chance(&setup, 300) || planted >= PLANT_SAME_VALIDITY;
     universe.has_replicas = universe.has_kube && stream_chance(&replicas, 500);
     universe.n_clusters = !universe.has_kube && stream_chance(&setup, 500) ? AGENTS

@@ -47,7 +47,9 @@ struct sim_node {
     unsigned life, cut_life,
         stood_life; /* its number; the last one that a power cut ended, that stood still */
     int64_t died_at[MAX_LIVES];
+    int64_t locked_until; /* its folder, by another process at its start */
     bool was_killed, disk_failed, unreadable;
+    bool forgot; /* ended while nothing that it had sent was known on disk */
     /* The last life whose samples may be out of order because the clock went back at a power cut, which
      * lost the times of what had just been sent: the second since, as it sends what the first has left. */
     unsigned back_life;
@@ -80,7 +82,7 @@ extern struct world {
     bool has_kube;     /* scorers come from the hub */
     bool has_replicas; /* on cluster 0 */
     struct sim_node nodes[NODES];
-    struct stream faults, network, disk, answers;
+    struct stream faults, network, disk, answers, locks;
     int64_t score_at[MAX_SCORES]; /* when a scoring API last gave this score */
     unsigned n_given;
     bool healed, answer_is_lost;

@@ -280,6 +280,135 @@ static void loses_one_record_to_damage(void **state)
     rw_folder_done(dir);
 }
 
+/* A record for each lane, on disk if there is a spool. */
+static void put_each(struct queue *q, const char *lanes, int64_t at)
+{
+    for (; *lanes; lanes++)
+        put(q, (char[2]){*lanes, '\0'}, at, 40);
+    queue_sync(q);
+}
+
+/* Picks a record, with all others that may travel with it. */
+static struct record *pick_all(struct queue *q, size_t others)
+{
+    struct record *r = queue_pick(q, START), *more[8];
+    struct str payload;
+
+    assert_int_equal(queue_payload(q, r, &payload), 0);
+    assert_int_equal(queue_pick_more(q, 1000, more, 8), others);
+    for (size_t i = 0; i < others; i++) {
+        assert_int_equal(queue_payload(q, more[i], &payload), 0);
+        queue_take_along(q, more[i]);
+    }
+    return r;
+}
+
+/* Older records of two lanes, and none of the third, are in the spool. */
+static struct record *attach_in_flight(struct queue **ret, struct spool **spool, const char *dir)
+{
+    struct record *r;
+
+    assert_int_equal(spool_new(spool, dir, 4000), 0);
+    *ret = queue_of(*spool, 1 << 20, RW_DROP_OLDEST, 0);
+    put_each(*ret, "ab", START);
+    (void)queue_free(*ret);
+    (void)spool_free(*spool);
+    *ret = queue_of(NULL, 1 << 20, RW_DROP_OLDEST, 0);
+    put_each(*ret, "abc", START + 10);
+    put_each(*ret, "c", START + 20);
+    r = pick_all(*ret, 2);
+    assert_int_equal(spool_new(spool, dir, 4000), 0);
+    assert_int_equal(queue_attach(*ret, *spool), 0);
+    assert_int_equal(stats_of(*ret).records, 6);
+    return r;
+}
+
+static void repeats_nothing_in_flight_when_a_spool_is_attached(void **state)
+{
+    char *dir = rw_folder();
+    struct spool *spool;
+    struct queue *q;
+    struct record *r = attach_in_flight(&q, &spool, dir);
+
+    (void)state;
+    queue_finish(q, r, DROP_REJECTED, 0);
+    assert_int_equal(stats_of(q).records, 3);
+    queue_save_position(q, true);
+    (void)queue_free(q);
+    (void)spool_free(spool);
+    /* Nor after a restart. */
+    assert_int_equal(spool_new(&spool, dir, 4000), 0);
+    q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
+    assert_int_equal(stats_of(q).records, 3);
+    while ((r = queue_pick(q, START))) {
+        assert_int_equal(r->head.last_ms, *r->head.lane.p == 'c' ? START + 20 : START);
+        queue_finish(q, r, DROP_REJECTED, 0);
+    }
+    (void)queue_free(q);
+    (void)spool_free(spool);
+    rw_folder_done(dir);
+}
+
+static void sorts_in_what_was_in_flight_when_a_spool_was_attached(void **state)
+{
+    static const bool both[] = {true, false};
+
+    (void)state;
+    for (size_t alone = 0; alone < ARRAY_SIZE(both); alone++) {
+        char *dir = rw_folder();
+        struct spool *spool;
+        struct queue *q;
+        struct record *r = attach_in_flight(&q, &spool, dir);
+        int64_t last[3] = {0};
+
+        if (both[alone]) {
+            queue_go_alone(q);
+            queue_finish(q, r, DROP_REJECTED, 0);
+        } else {
+            queue_put_back(q);
+        }
+        assert_int_equal(stats_of(q).records, both[alone] ? 5 : 6);
+        while ((r = queue_pick(q, START))) {
+            int64_t *of_lane = &last[r->head.lane.p[0] - 'a'];
+
+            assert_true(r->head.last_ms > *of_lane);
+            *of_lane = r->head.last_ms;
+            queue_finish(q, r, DROP_REJECTED, 0);
+        }
+        assert_int_equal(last[0], both[alone] ? START : START + 10);
+        assert_int_equal(last[1], START + 10);
+        assert_int_equal(last[2], START + 20);
+        (void)queue_free(q);
+        (void)spool_free(spool);
+        rw_folder_done(dir);
+    }
+}
+
+static void never_drops_a_companion(void **state)
+{
+    char *dir = rw_folder();
+    struct spool *spool;
+    struct queue *q;
+    struct record *r;
+
+    (void)state;
+    assert_int_equal(spool_new(&spool, dir, 2500), 0);
+    q = queue_of(spool, 10000, RW_DROP_OLDEST, MINUTE);
+    put_each(q, "ab", START);
+    r = pick_all(q, 1);
+    for (int i = 1; i < 100; i++) {
+        put(q, "b", START + i * 100 * MINUTE, 1000);
+        queue_sync(q);
+    }
+    assert_int_equal(stats_of(q).records, 3);
+    queue_finish(q, r, DROP_REJECTED, 0);
+    assert_int_equal(stats_of(q).dropped[DROP_TOO_OLD] + stats_of(q).dropped[DROP_FULL_OLDEST], 98 * 10);
+    expect(q, "b", START + 99 * 100 * MINUTE);
+    (void)queue_free(q);
+    (void)spool_free(spool);
+    rw_folder_done(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +420,9 @@ int main(void)
         cmocka_unit_test(resumes_after_a_restart),
         cmocka_unit_test(refuses_a_second_process),
         cmocka_unit_test(loses_one_record_to_damage),
+        cmocka_unit_test(repeats_nothing_in_flight_when_a_spool_is_attached),
+        cmocka_unit_test(sorts_in_what_was_in_flight_when_a_spool_was_attached),
+        cmocka_unit_test(never_drops_a_companion),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
