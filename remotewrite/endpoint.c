@@ -516,8 +516,8 @@ static void inbox_put(struct endpoint *e, struct endpoint_item item)
     e->inbox_end = &i->next;
     e->inbox_items++;
     e->inbox_bytes += i->bytes;
-    if (i->batch && i->at.ms > e->state.newest_in_ms)
-        e->state.newest_in_ms = i->at.ms;
+    if (i->batch)
+        e->state.newest_in_ms = last_of(e->state.newest_in_ms, i->at.ms);
     endpoint_unlock_and_wake(e);
 }
 

@@ -21,7 +21,7 @@ struct endpoint_state {
     bool has_spool, ready;
     /* The last members, which are no part of what is compared: */
     bool ended;                          /* the thread takes no more items */
-    int64_t newest_in_ms;                /* the newest timestamp accepted from the agent's loop */
+    int64_t newest_in_ms;                /* the last timestamp from the agent's loop, by last_of() */
     float durations[ENDPOINT_DURATIONS]; /* seconds of requests since the last look */
     size_t n_durations;
 };

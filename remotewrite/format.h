@@ -97,7 +97,7 @@ bool segment_next_lost(struct str bytes, size_t *at, size_t end, struct record_h
 struct position_lane {
     struct str name;
     uint64_t seq;    /* this record of the lane and all before it were delivered or dropped */
-    int64_t last_ms; /* the newest timestamp ever queued */
+    int64_t last_ms; /* the last timestamp queued */
 };
 
 /* Writes such a file to an empty buffer. The generation grows by one with each write. -EFBIG. */

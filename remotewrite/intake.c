@@ -12,8 +12,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { CLOCK_BACK_MS = 3600 * 1000 };
-
 struct frames {
     struct frame **list;
     size_t n;
@@ -278,12 +276,12 @@ struct intake *intake_free(struct intake *in)
 /* ---- Samples and stale markers ---- */
 
 /* Receivers insist on order within a series, so a clock that was set back yields the last timestamp of the
- * lane plus 1 ms. After a step back of more than an hour the earlier time must have been wrong. */
+ * lane plus 1 ms. */
 static int64_t lane_next_ms(const struct intake *in, const struct intake_lane *l, int64_t at_ms)
 {
     int64_t last = queue_last_ms(in->queue, l->name);
 
-    return last >= at_ms && last - at_ms < CLOCK_BACK_MS ? last + 1 : at_ms;
+    return is_behind(last, at_ms) ? last + 1 : at_ms;
 }
 
 /* Queues a frame with values, or with stale markers if values is NULL. */

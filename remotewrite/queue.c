@@ -29,7 +29,8 @@ struct lane {
     struct lane *next;
     TAILQ_HEAD(records, record) records; /* by number, except that one in flight is the first */
     uint64_t done;                       /* this record of the lane and all before it were sent or dropped */
-    int64_t last_ms;                     /* newest timestamp ever appended */
+    int64_t last_ms;                     /* timestamp appended, by last_of() */
+    int64_t stored_ms;                   /* likewise in the spool that is being attached */
     struct str name;
     char text[];
 };
@@ -80,7 +81,7 @@ static struct lane *queue_lane(struct queue *q, struct str name, bool make)
         return l;
     l = xcalloc(1, sizeof(*l) + name.n + 1);
     TAILQ_INIT(&l->records);
-    l->last_ms = INT64_MIN;
+    l->last_ms = l->stored_ms = INT64_MIN;
     l->name = (struct str){memcpy(l->text, name.p, name.n), name.n};
     *at = l;
     q->n_lanes++;
@@ -108,8 +109,6 @@ static bool queue_link(struct queue *q, struct record *r)
         TAILQ_INSERT_AFTER(&l->records, before, r, entry);
     else
         TAILQ_INSERT_HEAD(&l->records, r, entry);
-    l->last_ms = later_ms(l->last_ms, r->head.last_ms);
-    q->stats.newest_ever_ms = later_ms(q->stats.newest_ever_ms, r->head.last_ms);
     q->stats.records++;
     q->stats.samples += r->head.samples;
     if (r->payload)
@@ -364,6 +363,8 @@ void queue_append(struct queue *q, struct record_head *h, char *payload, size_t 
     r = record_new(queue_lane(q, h->lane, true), h, payload_n);
     r->payload = payload;
     (void)queue_link(q, r);
+    r->lane->last_ms = last_of(r->lane->last_ms, h->last_ms);
+    q->stats.last_ms = last_of(q->stats.last_ms, h->last_ms);
     if (q->spool)
         queue_store(q, r);
 }
@@ -408,6 +409,11 @@ int64_t queue_last_ms(struct queue *q, struct str lane)
     return l ? l->last_ms : INT64_MIN;
 }
 
+int64_t queue_newest_ms(const struct queue *q)
+{
+    return q->stats.last_ms;
+}
+
 /* ---- Records out ---- */
 
 /* The next non-empty lane in turn, fresh ones first: those without a backlog, whose first record is of the
@@ -423,7 +429,7 @@ static struct lane *queue_next_lane(struct queue *q)
 
         l = l && l->next ? l->next : q->lanes;
         first = TAILQ_FIRST(&l->records);
-        if (first && want_fresh && first->head.last_ms >= l->last_ms)
+        if (first && want_fresh && first->head.last_ms == TAILQ_LAST(&l->records, records)->head.last_ms)
             return l;
         if (first && !any)
             any = l;
@@ -524,7 +530,6 @@ struct queue_stats queue_stats(const struct queue *q)
             continue;
         if (!now.oldest_ms || first->head.first_ms < now.oldest_ms)
             now.oldest_ms = first->head.first_ms;
-        now.newest_ms = later_ms(now.newest_ms, TAILQ_LAST(&l->records, records)->head.last_ms);
     }
     return now;
 }
@@ -564,13 +569,15 @@ static int queue_read_positions(struct queue *q, struct spool *spool)
     if (r < 0)
         return r;
     q->generation = positions.generation;
-    for (struct lane *l = q->lanes; l; l = l->next)
+    for (struct lane *l = q->lanes; l; l = l->next) {
         l->done = 0;
+        l->stored_ms = INT64_MIN;
+    }
     while (position_next(&positions, &from)) {
         struct lane *l = queue_lane(q, from.name, true);
 
         l->done = from.seq;
-        l->last_ms = later_ms(l->last_ms, from.last_ms);
+        l->stored_ms = from.last_ms;
         if (from.seq >= q->next_seq)
             q->next_seq = from.seq + 1;
     }
@@ -589,6 +596,8 @@ static void queue_read_record(struct queue *q, struct spool_segment *segment, co
         q->next_seq = h->seq + 1;
     if (h->seq <= l->done)
         return;
+    /* Not sent yet, so the positions do not know of a later one, unless that was in memory only. */
+    l->stored_ms = last_of(l->stored_ms, h->last_ms);
     if (q->stats.records >= QUEUE_MAX_RECORDS) {
         queue_count_drop(q, DROP_FULL_OLDEST, h->samples);
         return;
@@ -681,6 +690,19 @@ static void queue_renumber(struct queue *q, uint64_t add)
                 r->head.seq += add;
 }
 
+/* What is in memory goes on from what was in the spool. */
+static void queue_merge_times(struct queue *q)
+{
+    int64_t stored_ms = 0;
+
+    for (struct lane *l = q->lanes; l; l = l->next) {
+        stored_ms = later_ms(stored_ms, l->stored_ms);
+        l->last_ms = l->last_ms == INT64_MIN ? l->stored_ms : last_of(l->stored_ms, l->last_ms);
+    }
+    if (q->stats.last_ms == 0)
+        q->stats.last_ms = stored_ms;
+}
+
 int queue_attach(struct queue *q, struct spool *spool)
 {
     const struct queue_stats before = q->stats;
@@ -705,6 +727,7 @@ int queue_attach(struct queue *q, struct spool *spool)
         return r;
     }
     spool_trim(spool);
+    queue_merge_times(q);
     queue_renumber(q, q->next_seq - IN_MEMORY);
     q->next_seq += used;
     q->position_changed = true;

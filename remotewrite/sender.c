@@ -386,6 +386,18 @@ static void sender_back_off(struct sender *s, const char *text, int64_t retry_af
     sender_wait(s, backoff_ms(&backoff, s->stats.failures, retry_after_ms));
 }
 
+/* What is later than all that was queued came of a clock that has been corrected since. */
+static void sender_note_sent(struct sender *s)
+{
+    struct sender_stats *st = &s->stats;
+
+    if (st->highest_sent_ms > queue_newest_ms(s->o.queue))
+        st->highest_sent_ms = s->last_ms;
+    else
+        st->highest_sent_ms = later_ms(st->highest_sent_ms, s->last_ms);
+    st->last_sent_at_ms = loop_wall(s->o.loop).ms;
+}
+
 /* The receiver has the samples of the top piece, `written` of them by its own count. */
 static void sender_on_accepted(struct sender *s, const struct transport_answer *a)
 {
@@ -397,8 +409,7 @@ static void sender_on_accepted(struct sender *s, const struct transport_answer *
         written = (uint32_t)a->samples_written;
     st->samples += written;
     if (written) {
-        st->last_sent_at_ms = loop_wall(s->o.loop).ms;
-        st->highest_sent_ms = later_ms(st->highest_sent_ms, s->last_ms);
+        sender_note_sent(s);
         if (s->max_series && !mono_before(loop_now(s->o.loop), s->max_series_until))
             s->max_series = 0;
         s->fruitless = 0;

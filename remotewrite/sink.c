@@ -80,16 +80,20 @@ static void rw_stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t 
     }
 }
 
+/* The last timestamp that was taken: of what the spool has held, or of what came after it. */
+static int64_t rw_newest_ms(const struct endpoint_state *st)
+{
+    return st->newest_in_ms ? last_of(st->queue.last_ms, st->newest_in_ms) : st->queue.last_ms;
+}
+
 static void rw_set_gauges(struct metrics *m, const char *const *labels, const struct endpoint_state *st,
                           const struct rw_endpoint_config *c)
 {
-    int64_t newest = later_ms(st->newest_in_ms, st->queue.newest_ever_ms);
-
     metric_set(m, METRIC_RW_PENDING, labels, (double)st->queue.samples);
     metric_set(m, METRIC_RW_SHARDS, labels, 1);
     metric_set(m, METRIC_RW_SHARD_CAPACITY, labels, (double)c->max_samples_per_send);
     metric_set(m, METRIC_RW_MAX_SAMPLES, labels, (double)c->max_samples_per_send);
-    metric_set(m, METRIC_RW_HIGHEST, labels, (double)newest / 1000);
+    metric_set(m, METRIC_RW_HIGHEST, labels, (double)rw_newest_ms(st) / 1000);
     metric_set(m, METRIC_RW_HIGHEST_SENT, labels, (double)st->sender.highest_sent_ms / 1000);
     metric_set(m, METRIC_RW_SPOOL_BYTES, labels, (double)st->spool.bytes);
     metric_set(m, METRIC_RW_SPOOL_IDLE, LV(labels[0], "unread", labels[1]), (double)st->spool.unread.bytes);
@@ -152,7 +156,7 @@ static void rw_json(struct out *o, const struct endpoint_state *st, const struct
     const struct sender_stats *sent = &st->sender;
     const struct spool_stats *spool = &st->spool;
     bool backs_off = sent->state == SENDER_BACKING_OFF;
-    int64_t behind_ms = q->samples ? later_ms(st->newest_in_ms, q->newest_ms) - q->oldest_ms : 0;
+    int64_t behind_ms = q->samples ? rw_newest_ms(st) - q->oldest_ms : 0;
     uint64_t dropped = 0;
 
     for (unsigned i = 0; i < DROPS; i++)

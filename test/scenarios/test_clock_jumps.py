@@ -1,34 +1,21 @@
 """The wall clock may jump by days in either direction: rounds stay on schedule, scores stay, and timestamps follow the
 new time."""
 
-import glob
 import time
 
 import pytest
 
 from lib.agent import summary
+from lib.clock import DAY, HOUR, faked_clock
 from lib.fake import results, series
-from lib.process import environment, missing
-
-DAY, HOUR = 86400, 3600
-
-
-def preload():
-    found = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
-    return found[0] if found else missing("no faketime here")
+from lib.process import environment
 
 
 @pytest.mark.parametrize("jump", [DAY, -30 * DAY])
 def test_rounds_go_on(fake, start_agent, tmp_path, jump):
     offset = tmp_path / "offset"
     offset.write_text("+0")
-    env = environment(
-        LD_PRELOAD=preload(),
-        FAKETIME_TIMESTAMP_FILE=str(offset),
-        FAKETIME_NO_CACHE="1",
-        FAKETIME_DONT_FAKE_MONOTONIC="1",
-        ASAN_OPTIONS="verify_asan_link_order=0",
-    )
+    env = faked_clock(environment(), offset)
     fake.on("/api/v1/query_range", series({"node": "n"}))
     scorer = summary("s", fake.on("/s", results({}, 1)), source=fake.url)
     agent = start_agent({"summaries": [scorer]}, env=env)

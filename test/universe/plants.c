@@ -34,6 +34,21 @@ int __wrap_queue_attach(struct queue *q, struct spool *spool)
     return __real_queue_attach(q, spool);
 }
 
+/* By agent and lane. */
+int64_t __real_queue_last_ms(struct queue *q, struct str lane);
+int64_t __wrap_queue_last_ms(struct queue *q, struct str lane);
+int64_t __wrap_queue_last_ms(struct queue *q, struct str lane)
+{
+    static int64_t highest[AGENTS][SCORERS];
+    int64_t last = __real_queue_last_ms(q, lane), *one;
+
+    if (planted != PLANT_HIGHEST || lane.n != 2 || sim_process->dead)
+        return last;
+    one = &highest[sim_process->node][lane.p[1] - '0'];
+    *one = later_ms(*one, last);
+    return *one ? *one : last;
+}
+
 int64_t __real_backoff_ms(const struct backoff *b, unsigned nth, int64_t retry_after_ms);
 int64_t __wrap_backoff_ms(const struct backoff *b, unsigned nth, int64_t retry_after_ms);
 int64_t __wrap_backoff_ms(const struct backoff *b, unsigned nth, int64_t retry_after_ms)

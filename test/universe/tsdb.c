@@ -22,6 +22,7 @@ enum {
     SETTLE_MS = 5000, /* until the position of what was delivered survives a kill */
     SEND_MS = 30000,  /* to deliver the last samples of a run */
     RATE_PER_MINUTE = 30,
+    HOUR_MS = 3600 * 1000,
 };
 
 struct series_state {
@@ -343,7 +344,12 @@ static void tsdb_take(const struct wire_request *rq, const struct sim_node *a, i
     for (const struct wire *wire = rq->list; wire < rq->list + rq->n; wire++) {
         struct series_state *s = series_at(wire->key, a->id);
         struct taken *one = sample_at(sample_key(s->key, wire->at));
+        /* After a clock that was a day ahead. */
+        bool is_back =
+            a->was_ahead && !one->arrived && s->order_ms != INT64_MIN && s->order_ms - wire->at >= HOUR_MS;
+        bool is_newest;
 
+        reached[REACHED_CLOCK_BACK] += is_back;
         if (wire->bits == RW_STALE_BITS && !one->arrived)
             one->bits = wire->bits;
         if (one->bits != wire->bits && in_order)
@@ -351,19 +357,21 @@ static void tsdb_take(const struct wire_request *rq, const struct sim_node *a, i
         if (one->arrived)
             check_repeated(one, a);
         /* After a power cut, what was rejected may be sent again; a replica sends its last samples late. */
-        if (!one->arrived && !one->excused && in_order && !fleet_elects(a) && wire->at <= s->order_ms)
+        if (!one->arrived && !one->excused && in_order && !fleet_elects(a) && wire->at <= s->order_ms &&
+            !is_back)
             violated("a%d sent a %s out of order, %lld ms after the last", a->id,
                      wire->bits == RW_STALE_BITS ? "stale marker" : "sample",
                      (long long)(wire->at - s->order_ms));
-        if (wire->at > s->order_ms || (!one->arrived && !in_order))
+        if (!one->arrived && (wire->at > s->order_ms || is_back || !in_order))
             s->order_ms = wire->at;
         s->marker_lost |=
             (!in_order || fleet_elects(a)) && wire->bits == RW_STALE_BITS && wire->at < s->last_ms;
+        is_newest = wire->at > s->last_ms ? !one->arrived || !a->was_ahead : is_back && !one->arrived;
         one->arrived = true;
         if (!universe.answer_is_lost)
             tsdb_acknowledge(one, a, answer_at);
         reached[REACHED_MARKER] += wire->bits == RW_STALE_BITS;
-        if (wire->at <= s->last_ms)
+        if (!is_newest)
             continue;
         s->last_ms = wire->at;
         s->last_bits = wire->bits;

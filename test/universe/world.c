@@ -23,6 +23,7 @@ enum {
     MORE_SERIES = 6,
     POLL_MS = 1000,
     LOOK_MS = 20 * 1000,
+    DAY_MS = 24 * 3600 * 1000,
     OPEN_MS = 75 * 1000, /* until a folder is opened that is no longer locked */
     FEW_SCORES = 100,    /* of those that AddOnPlacementScores show */
 };
@@ -388,7 +389,8 @@ static void node_bury(struct sim_node *a)
     if (a->left)
         p->disk = disk_free(p->disk);
     a->disk = a->left ? TAKE_PTR(a->left) : p->disk;
-    a->wall_ms = p->wall_ms > a->wall_ms ? p->wall_ms : a->wall_ms;
+    if (p->wall_ms > a->wall_ms && p->wall_ms < DAY_MS / 2)
+        a->wall_ms = p->wall_ms;
     free(p);
     a->process = NULL;
     a->up_at = sim_now_ms + (universe.healed ? 0 : (int64_t)stream_below(&universe.faults, 90000));
@@ -435,9 +437,26 @@ static void fault_clock(struct sim_node *a)
         fleet_rotate(a);
         return;
     }
-    a->process->wall_ms = (int64_t)stream_below(&universe.faults, 20 * 60000) - 10 * 60000;
+    a->right_ms = (int64_t)stream_below(&universe.faults, 20 * 60000) - 10 * 60000;
+    a->process->wall_ms = a->right_ms;
+    if (stream_chance(&universe.clocks, 250)) {
+        a->process->wall_ms += DAY_MS;
+        a->ahead_until = sim_now_ms + 1 + (int64_t)stream_below(&universe.clocks, 60000);
+        a->was_ahead = true;
+        reached[REACHED_CLOCK_AHEAD]++;
+    }
     reached[REACHED_CLOCK_JUMP]++;
     trace("a%d clock is wrong by %lld ms", a->id, (long long)a->process->wall_ms);
+}
+
+static void clock_correct(struct sim_node *a)
+{
+    if (a->ahead_until == 0 || sim_now_ms < a->ahead_until)
+        return;
+    a->ahead_until = 0;
+    if (a->process)
+        a->process->wall_ms = a->right_ms;
+    trace("a%d clock is corrected", a->id);
 }
 
 /* As SIGSTOP does it, or a machine that is suspended; what has left goes on. */
@@ -492,6 +511,7 @@ static void nodes_go_on(void)
             node_bury(a);
         if (!a->process && sim_now_ms >= a->up_at)
             node_start(a);
+        clock_correct(a);
     }
 }
 
@@ -594,6 +614,7 @@ int64_t world_run(uint64_t seed)
     stream_init(&universe.disk, seed, "disk");
     stream_init(&universe.answers, seed, "answers");
     stream_init(&universe.locks, seed, "locks");
+    stream_init(&universe.clocks, seed, "clocks");
     universe.has_kube = stream_chance(&setup, 300) || planted >= PLANT_SAME_VALIDITY;
     universe.has_replicas = universe.has_kube && stream_chance(&replicas, 500);
     universe.n_clusters = !universe.has_kube && stream_chance(&setup, 500) ? AGENTS

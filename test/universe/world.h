@@ -53,7 +53,9 @@ struct sim_node {
     /* The last life whose samples may be out of order because the clock went back at a power cut, which
      * lost the times of what had just been sent: the second since, as it sends what the first has left. */
     unsigned back_life;
-    int64_t wall_ms; /* the clock's largest error so far */
+    int64_t wall_ms;               /* the clock's largest error so far, except when it was a day ahead */
+    int64_t ahead_until, right_ms; /* it is now, and its error after that */
+    bool was_ahead;
     /* An agent */
     struct agent *agent;
     struct agent_options options;
@@ -82,7 +84,7 @@ extern struct world {
     bool has_kube;     /* scorers come from the hub */
     bool has_replicas; /* on cluster 0 */
     struct sim_node nodes[NODES];
-    struct stream faults, network, disk, answers, locks;
+    struct stream faults, network, disk, answers, locks, clocks;
     int64_t score_at[MAX_SCORES]; /* when a scoring API last gave this score */
     unsigned n_given;
     bool healed, answer_is_lost;

@@ -409,6 +409,84 @@ static void never_drops_a_companion(void **state)
     rw_folder_done(dir);
 }
 
+/* The timestamp from which a lane goes on, now and after a restart at any point. */
+static void goes_on_from_the_last_timestamp_not_the_highest(void **state)
+{
+    enum { DAY = 24 * 60 * MINUTE, LANES = 5 };
+    static const struct {
+        const char *lane;
+        int64_t at[3], last;
+    } lanes[LANES] = {
+        {"a", {0, 1000, 2000}, 2000},   {"b", {DAY, 0, 1000}, 1000}, /* the clock began in the future */
+        {"c", {0, DAY, 1000}, 1000},                                 /* and was there for one round */
+        {"d", {0, 0, DAY}, DAY},                                     /* and still is */
+        {"e", {0, 30000, 2000}, 30000}, /* a correction; the intake would not append it */
+    };
+
+    (void)state;
+    for (int delivered = 0; delivered <= 3; delivered++) {
+        char *dir = rw_folder();
+        struct spool *spool;
+        struct queue *q;
+        struct record *r;
+
+        assert_int_equal(spool_new(&spool, dir, 4000), 0);
+        q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
+        for (int i = 0; i < 3; i++)
+            for (int k = 0; k < LANES; k++)
+                put(q, lanes[k].lane, START + lanes[k].at[i], 40);
+        queue_sync(q);
+        for (int i = 0; i < delivered * LANES && (r = queue_pick(q, START)); i++)
+            queue_finish(q, r, DROP_REJECTED, 0);
+        queue_save_position(q, true);
+        for (int restarts = 0; restarts < 3; restarts++) {
+            for (int k = 0; k < LANES; k++)
+                assert_int_equal(queue_last_ms(q, str_of(lanes[k].lane)), START + lanes[k].last);
+            (void)queue_free(q);
+            (void)spool_free(spool);
+            assert_int_equal(spool_new(&spool, dir, 4000), 0);
+            q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
+        }
+        (void)queue_free(q);
+        (void)spool_free(spool);
+        rw_folder_done(dir);
+    }
+}
+
+/* What came before the spool could be opened is later than what is in it. */
+static void goes_on_from_memory_when_a_spool_is_attached(void **state)
+{
+    static const int64_t cases[][3] = {
+        /* in the spool, then in memory, the last */
+        {0, 5000, 5000},
+        {5000, 0, 5000},
+        {24LL * 60 * MINUTE, 1000, 1000},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char *dir = rw_folder();
+        struct spool *spool;
+        struct queue *q;
+
+        assert_int_equal(spool_new(&spool, dir, 4000), 0);
+        q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
+        put(q, "a", START + cases[i][0], 40);
+        queue_sync(q);
+        (void)queue_free(q);
+        (void)spool_free(spool);
+        q = queue_of(NULL, 1 << 20, RW_DROP_OLDEST, 0);
+        put(q, "a", START + cases[i][1], 40);
+        assert_int_equal(spool_new(&spool, dir, 4000), 0);
+        assert_int_equal(queue_attach(q, spool), 0);
+        assert_int_equal(queue_last_ms(q, STR("a")), START + cases[i][2]);
+        assert_int_equal(queue_newest_ms(q), START + cases[i][1]);
+        (void)queue_free(q);
+        (void)spool_free(spool);
+        rw_folder_done(dir);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -423,6 +501,8 @@ int main(void)
         cmocka_unit_test(repeats_nothing_in_flight_when_a_spool_is_attached),
         cmocka_unit_test(sorts_in_what_was_in_flight_when_a_spool_was_attached),
         cmocka_unit_test(never_drops_a_companion),
+        cmocka_unit_test(goes_on_from_the_last_timestamp_not_the_highest),
+        cmocka_unit_test(goes_on_from_memory_when_a_spool_is_attached),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
