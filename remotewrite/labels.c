@@ -167,8 +167,8 @@ void relabel_done(struct relabel_rules *r)
 
 struct label_maker {
     const struct rw_endpoint_config *config;
-    /* Of one series: unique names in any order. Text made on the way is stored in `room`, LABEL_ROOM bytes
-     * that do not move. */
+    /* Of one series: unique names in any order. An empty value is no label, before and after each rule. Text
+     * made on the way is stored in `room`, LABEL_ROOM bytes that do not move. */
     struct label list[LABELS_MAX];
     size_t n;
     struct buf room;
@@ -188,10 +188,21 @@ static struct label *label_list_find(struct label_maker *m, struct str name)
 
 static int label_list_add(struct label_maker *m, struct str name, struct str value)
 {
+    if (value.n == 0)
+        return 0;
     if (m->n == LABELS_MAX)
         return -EFBIG;
     m->list[m->n++] = (struct label){name, value};
     return 0;
+}
+
+/* The others keep their order. */
+static void label_list_remove(struct label_maker *m, struct label *label)
+{
+    size_t after = (size_t)(&m->list[m->n] - label) - 1;
+
+    memmove(label, label + 1, after * sizeof(*label));
+    m->n--;
 }
 
 static int label_list_set(struct label_maker *m, struct str name, struct str value)
@@ -200,7 +211,10 @@ static int label_list_set(struct label_maker *m, struct str name, struct str val
 
     if (!label)
         return label_list_add(m, name, value);
-    *label = (struct label){name, value};
+    if (value.n == 0)
+        label_list_remove(m, label);
+    else
+        *label = (struct label){name, value};
     return 0;
 }
 
@@ -539,20 +553,31 @@ struct label_bytes *label_maker_end(struct label_maker *m)
     return TAKE_PTR(m->out);
 }
 
+/* Empty without an external label of this name. */
+static struct str config_external(const struct rw_endpoint_config *c, struct str name)
+{
+    for (size_t i = 0; i < c->n_external_labels; i++)
+        if (str_eq(c->external_labels[i].name, name))
+            return c->external_labels[i].value;
+    return STR("");
+}
+
 struct label_bytes *label_bytes_new(const struct series_set *set, const uint32_t *pick, size_t first,
                                     size_t n, const struct rw_endpoint_config *c, struct families *families)
 {
     CLEANUP(cleanup_label_maker_free) struct label_maker *m = label_maker_new(c);
     size_t mean = series_names_bytes(set) / (series_count(set) + 1);
     struct label labels[1 + DS_LABELS] = {{STR("__name__"), STR(SCORE_METRIC)}}, *of[DS_LABELS];
-    struct str values[DS_LABELS];
+    struct str values[DS_LABELS], externals[DS_LABELS];
     char *room;
     int r;
 
     /* About what is needed, at once: memory that grows by moving loses its huge pages. */
     (void)!buf_room(&m->out->bytes, size_min(LABEL_BYTES_MAX, (mean + 16) * n), &room);
-    for (size_t k = 0; k < DS_LABELS; k++)
+    for (size_t k = 0; k < DS_LABELS; k++) {
         labels[1 + k] = (struct label){ds_label_names[k], STR("any")};
+        externals[k] = config_external(c, ds_label_names[k]);
+    }
     r = label_maker_list(m, labels, ARRAY_SIZE(labels));
     /* Without rules, the list prepared for one series serves for all: only the values differ. */
     for (size_t k = 0; k < DS_LABELS; k++)
@@ -562,7 +587,7 @@ struct label_bytes *label_bytes_new(const struct series_set *set, const uint32_t
 
         series_labels(set, series, values);
         for (size_t k = 0; k < DS_LABELS; k++)
-            of[k]->value = values[k];
+            of[k]->value = values[k].n ? values[k] : externals[k];
         if (c->relabel.n)
             r = label_maker_list(m, labels, ARRAY_SIZE(labels));
         if (label_maker_put(m, r, series) && families && (c->relabel.n || m->out->n == 1))

@@ -102,6 +102,28 @@ def test_external_labels_and_relabelling(tmp_path):
     ]
 
 
+def test_an_empty_label_is_no_label(tmp_path):
+    """As in Prometheus: an external label fills it, and rules neither map it nor copy it over another."""
+    removed = {"target_label": "ds_node", "replacement": ""}
+    cases = {
+        "plain": {"external_labels": {"ds_app": "fallback", "ds_node": "never"}},
+        "mapped": {"write_relabel_configs": [{"action": "labelmap", "regex": "ds_(.*)"}], "external_labels": {"app": "k"}},
+        "removed": {
+            "write_relabel_configs": [removed, {"action": "labelmap", "regex": "ds_node", "replacement": "k"}],
+            "external_labels": {"k": "kept", "ds_app": "fallback"},
+        },
+    }
+    with remote.Receiver() as receiver, remote.Scoring(t=remote.counted(1)) as scoring:
+        endpoints = [remote.endpoint(receiver, url=receiver.url(f"/{n}"), name=n, **more) for n, more in cases.items()]
+        with remote.Agent(tmp_path, scoring, endpoints):
+            remote.wait_for("all three", lambda: len({a.path for a in receiver.with_samples()}) == len(cases))
+    sent = {a.path[1:]: dict(a.write.series[0].labels) for a in receiver.with_samples()}
+    assert (sent["plain"]["ds_app"], sent["plain"]["ds_node"]) == ("fallback", "n00000")
+    assert (sent["mapped"]["app"], sent["mapped"]["node"]) == ("k", "n00000")
+    assert (sent["removed"]["k"], sent["removed"]["ds_app"]) == ("kept", "fallback")
+    assert "ds_node" not in sent["removed"]
+
+
 def test_own_metrics_travel_when_asked_for(tmp_path):
     with remote.Receiver() as receiver, remote.Scoring(t=remote.counted(3)) as scoring:
         with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver, send_health_metrics=True)]):

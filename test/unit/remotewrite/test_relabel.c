@@ -31,6 +31,20 @@ static const struct {
     {"m;a=foo", "[{source_labels: [a], regex: 'f.*', action: keep}]", "__name__=m;a=foo;"},
     {"m;a=boo", "[{source_labels: [a], regex: 'f(.*)', target_label: b, replacement: 'bar'}]",
      "__name__=m;a=boo;"},
+    /* An empty label is no label: before the first rule, */
+    {"m;a=", "[{regex: a, replacement: b, action: labelmap}], external_labels: {a: x, b: y}",
+     "__name__=m;a=x;b=x;"},
+    {"m;a=", "[{regex: a, replacement: b, action: labelmap}], external_labels: {b: y}", "__name__=m;b=y;"},
+    {"m;a=", "[{regex: a, replacement: b, action: labelmap}], external_labels: {a: '', b: y}",
+     "__name__=m;b=y;"},
+    {"m;b=1;a=", "[{source_labels: [a], regex: '', target_label: c, replacement: d}]", "__name__=m;b=1;c=d;"},
+    /* and after each: it is neither mapped nor in the way. */
+    {"m;a=1;b=2;c=3", "[{target_label: a, replacement: ''}, {regex: a, replacement: b, action: labelmap}]",
+     "__name__=m;b=2;c=3;"},
+    {"m;a=1;b=2;c=3",
+     "[{source_labels: [none], target_label: b, action: lowercase}, {regex: '[abc]', replacement: d, action: "
+     "labelmap}]",
+     "__name__=m;a=1;c=3;d=3;"},
     /* An empty replacement deletes the label. */
     {"m;a=foo;f=baz", "[{source_labels: [a], regex: '(f).*', target_label: '$1', replacement: '$2'}]",
      "__name__=m;a=foo;"},
