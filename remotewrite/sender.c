@@ -60,7 +60,7 @@ struct sender {
     bool halve_suspects;
     struct piece pieces[MAX_PIECES];
     size_t n_pieces;
-    uint32_t rejected; /* samples of the record */
+    uint32_t rejected, accepted; /* samples of the record */
     unsigned refusals, named;
     unsigned fruitless; /* refusals in a row */
     struct buf body;    /* of the request, unless it is the payload itself */
@@ -339,6 +339,8 @@ static void sender_wait(struct sender *s, int64_t ms)
 
 static void sender_finish_record(struct sender *s, enum queue_drop why)
 {
+    if (why == DROP_REJECTED && s->rejected > 0 && s->accepted == 0)
+        s->stats.refused = true;
     queue_finish(s->o.queue, s->record, why, s->rejected);
     queue_save_position(s->o.queue, false);
     s->record = NULL;
@@ -409,6 +411,8 @@ static void sender_on_accepted(struct sender *s, const struct transport_answer *
         written = (uint32_t)a->samples_written;
     st->samples += written;
     if (written) {
+        s->accepted += written;
+        st->refused = false;
         sender_note_sent(s);
         if (s->max_series && !mono_before(loop_now(s->o.loop), s->max_series_until))
             s->max_series = 0;
@@ -566,7 +570,7 @@ static bool sender_take_record(struct sender *s)
     if (!r)
         return false;
     s->record = r;
-    s->rejected = s->refusals = s->named = s->fruitless = 0;
+    s->rejected = s->accepted = s->refusals = s->named = s->fruitless = 0;
     s->n_more = 0;
     s->samples = r->head.samples;
     s->last_ms = r->head.last_ms;

@@ -86,7 +86,8 @@ struct sender_stats {
     int64_t highest_sent_ms;                                   /* timestamp; 0 for none */
     int64_t last_sent_at_ms;                                   /* wall clock; 0 for never */
     int64_t retry_at_ms; /* wall clock of the next try while backing off */
-    unsigned failures;   /* consecutive */
+    unsigned failures;   /* consecutive; what is refused for good is none */
+    bool refused;        /* nothing was accepted of a record, nor anything since */
     char error[512];     /* the last failure, in the receiver's words; empty after recovery */
     int64_t error_at_ms;
     double seconds; /* that the last request took */
@@ -103,4 +104,9 @@ void sender_tick(struct sender *s);
 void sender_hurry(struct sender *s, int64_t ms);
 /* True if nothing is in flight or waiting, or if a hurried sender has given up. */
 bool sender_done(const struct sender *s);
+/* Whether requests fail and are retried, or the endpoint refuses all that it gets. */
+static inline bool sender_is_failing(const struct sender_stats *s)
+{
+    return s->state == SENDER_BACKING_OFF || s->failures > 0 || s->refused;
+}
 const struct sender_stats *sender_stats(const struct sender *s);

@@ -104,7 +104,7 @@ static void rw_set_gauges(struct metrics *m, const char *const *labels, const st
         metric_set(m, METRIC_RW_SPOOL_LIMIT, labels, (double)c->max_spool_bytes);
     }
     metric_set(m, METRIC_RW_SERIES, labels, (double)st->series);
-    metric_set(m, METRIC_RW_UP, labels, st->sender.failures == 0);
+    metric_set(m, METRIC_RW_UP, labels, !sender_is_failing(&st->sender));
 }
 
 static void rw_set_counters(struct metrics *m, const char *const *labels, const struct endpoint_state *st)
@@ -166,10 +166,10 @@ static void rw_json(struct out *o, const struct endpoint_state *st, const struct
     member_text(o, "name", c->name);
     member_text(o, "url", c->url_shown);
     member_text(o, "state",
-                !st->ready                    ? "starting"
-                : backs_off || sent->failures ? "failing"
-                : q->samples                  ? "sending"
-                                              : "ok");
+                !st->ready                ? "starting"
+                : sender_is_failing(sent) ? "failing"
+                : q->samples              ? "sending"
+                                          : "ok");
     member_text(o, "protocol", rw_protocol_words[sent->form]);
     member_number(o, "behindSeconds", (double)later_ms(behind_ms, 0) / 1000);
     member_count(o, "samplesSent", sent->samples);

@@ -71,7 +71,7 @@ agents = row(
     stat("Samples pending", "Samples that wait to be sent, on all chosen clusters.", "short",
          query(f"sum({of_endpoint('prometheus_remote_storage_samples_pending')})", instant=True),
          none="no remote write", panel_links=[runbook("RemoteWriteBehind")]),
-    stat("Endpoints that fail", "Remote-write endpoints whose last request failed and is retried.", "short",
+    stat("Endpoints that fail", "Remote-write endpoints whose requests fail and are retried, or that reject all samples.", "short",
          query(f"sum({of_endpoint('dynamic_scoring_remote_write_up')} == bool 0)", instant=True),
          colors=(GREEN, (1, RED)), none="no remote write", panel_links=[runbook("RemoteWriteBehind")]),
     table("Versions", "Clusters by version of their agent.",

@@ -2,6 +2,7 @@
 else continues."""
 
 import email.utils
+import json
 import time
 
 import pytest
@@ -158,6 +159,42 @@ def test_what_is_refused_never_comes_again(tmp_path, status):
     assert len(set(bodies(receiver))) == len(bodies(receiver))
     times = [arrival.write.series[0].samples[0].timestamp for arrival in receiver.with_samples()[:3]]
     assert len(set(times)) == 3, "a timestamp came again"
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 400, 422, 200])
+def test_an_endpoint_that_refuses_everything_is_down(tmp_path, status):
+    """Whatever the status, also 2xx that has written nothing; until it accepts something again. Some series that are
+    refused among others do not make it down."""
+    protocol = "2.0" if status == 200 else "1.0"
+    nothing = {f"X-Prometheus-Remote-Write-{k}-Written": 0 for k in ("Samples", "Histograms", "Exemplars")}
+    refusal = remote.Answer(status, body=b"not for you", headers=nothing if status == 200 else {}, written=False)
+    plans = {"all": lambda arrival: refusal, "none": lambda arrival: remote.Answer()}
+
+    def some(arrival):
+        return remote.Answer(400) if "n00001" in str(arrival.write.series) else remote.Answer()
+
+    def seen():
+        endpoint = json.loads(agent.page("/api/v1/status"))["remoteWrite"][0]
+        return endpoint["state"] == "failing", agent.values("dynamic_scoring_remote_write_up") == [0.0]
+
+    with remote.Receiver(plan=plans["none"]) as receiver, remote.Scoring(t=remote.counted(3)) as scoring:
+        with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver, protocol=protocol)]) as agent:
+            receiver.wait(1)
+            remote.wait_for("it is up", lambda: seen() == (False, False), alive=agent.alive)
+            receiver.plan = plans["all"]
+            remote.wait_for("it is down", lambda: seen() == (True, True), alive=agent.alive)
+            assert agent.remote("samples_failed_total") > 0 or agent.remote("samples_dropped_total") > 0
+            # Nor is it up between two requests.
+            before = len(receiver.arrivals)
+            remote.wait_for("more requests", lambda: seen() != (True, True) or len(receiver.arrivals) > before + 2)
+            assert seen() == (True, True)
+            receiver.plan = plans["none"]
+            remote.wait_for("it is up again", lambda: seen() == (False, False), alive=agent.alive)
+            if protocol == "1.0":
+                receiver.plan = some
+                rejected = agent.remote("samples_failed_total")
+                remote.wait_for("refused series", lambda: agent.remote("samples_failed_total") >= rejected + 2)
+                remote.wait_for("it is up all the same", lambda: seen() == (False, False), alive=agent.alive)
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
