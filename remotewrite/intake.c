@@ -275,15 +275,6 @@ struct intake *intake_free(struct intake *in)
 
 /* ---- Samples and stale markers ---- */
 
-/* Receivers insist on order within a series, so a clock that was set back yields the last timestamp of the
- * lane plus 1 ms. */
-static int64_t lane_next_ms(const struct intake *in, const struct intake_lane *l, int64_t at_ms)
-{
-    int64_t last = queue_last_ms(in->queue, l->name);
-
-    return is_behind(last, at_ms) ? last + 1 : at_ms;
-}
-
 /* Queues a frame with values, or with stale markers if values is NULL. */
 static void lane_append(struct intake *in, const struct intake_lane *l, const struct frame *f,
                         const double *values, int64_t at_ms)
@@ -453,7 +444,7 @@ void intake_publish(struct intake *in, struct batch *b)
 
     if (l->taken)
         intake_commit(in);
-    at_ms = lane_next_ms(in, l, b->at.ms);
+    at_ms = queue_next_ms(in->queue, l->name, b->at.ms);
     if (l->set != b->set || (l->frames.n && l->frames.list[0]->time_n != varint_size((uint64_t)at_ms)))
         lane_set_series(in, l, b->set, at_ms);
     l->taken = batch_ref(b);
@@ -465,7 +456,7 @@ static void lane_end(struct intake *in, struct intake_lane *l, int64_t at_ms)
 {
     if (l->taken)
         intake_commit(in);
-    lane_end_missing(in, l, NULL, NULL, lane_next_ms(in, l, at_ms));
+    lane_end_missing(in, l, NULL, NULL, queue_next_ms(in->queue, l->name, at_ms));
     frames_done(&l->frames);
     l->set = series_set_unref(l->set);
     l->unsaved = l->lives = true;
@@ -565,7 +556,7 @@ void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms)
 
     (void)metrics_each(m, collect_sample, &c);
     labels = label_maker_end(maker);
-    at_ms = lane_next_ms(in, l, at_ms);
+    at_ms = queue_next_ms(in->queue, l->name, at_ms);
     was = frames_labels(&l->frames);
     changed = !l->lives || !str_eq(buf_str(&was->bytes), buf_str(&labels->bytes));
     if (changed)

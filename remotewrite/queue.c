@@ -30,6 +30,7 @@ struct lane {
     TAILQ_HEAD(records, record) records; /* by number, except that one in flight is the first */
     uint64_t done;                       /* this record of the lane and all before it were sent or dropped */
     int64_t last_ms;                     /* timestamp appended, by last_of() */
+    int64_t before_ms;                   /* likewise before last_ms went more than an hour ahead */
     int64_t stored_ms;                   /* likewise in the spool that is being attached */
     struct str name;
     char text[];
@@ -81,7 +82,7 @@ static struct lane *queue_lane(struct queue *q, struct str name, bool make)
         return l;
     l = xcalloc(1, sizeof(*l) + name.n + 1);
     TAILQ_INIT(&l->records);
-    l->last_ms = l->stored_ms = INT64_MIN;
+    l->last_ms = l->before_ms = l->stored_ms = INT64_MIN;
     l->name = (struct str){memcpy(l->text, name.p, name.n), name.n};
     *at = l;
     q->n_lanes++;
@@ -348,6 +349,13 @@ static struct record *record_new(struct lane *l, const struct record_head *h, si
     return r;
 }
 
+static void lane_advance(struct lane *l, int64_t ms)
+{
+    if (ms > l->last_ms && !is_behind(ms, l->last_ms))
+        l->before_ms = l->last_ms;
+    l->last_ms = last_of(l->last_ms, ms);
+}
+
 void queue_append(struct queue *q, struct record_head *h, char *payload, size_t payload_n)
 {
     enum queue_drop full = q->o.policy == RW_DROP_NEWEST ? DROP_FULL_NEWEST : DROP_FULL_OLDEST;
@@ -363,7 +371,7 @@ void queue_append(struct queue *q, struct record_head *h, char *payload, size_t 
     r = record_new(queue_lane(q, h->lane, true), h, payload_n);
     r->payload = payload;
     (void)queue_link(q, r);
-    r->lane->last_ms = last_of(r->lane->last_ms, h->last_ms);
+    lane_advance(r->lane, h->last_ms);
     q->stats.last_ms = last_of(q->stats.last_ms, h->last_ms);
     if (q->spool)
         queue_store(q, r);
@@ -407,6 +415,18 @@ int64_t queue_last_ms(struct queue *q, struct str lane)
     const struct lane *l = queue_lane(q, lane, false);
 
     return l ? l->last_ms : INT64_MIN;
+}
+
+/* A receiver may have refused the timestamps of a clock that was ahead, so that those before it count. */
+int64_t queue_next_ms(struct queue *q, struct str lane, int64_t at_ms)
+{
+    const struct lane *l = queue_lane(q, lane, false);
+
+    if (l && is_behind(l->last_ms, at_ms))
+        return l->last_ms + 1;
+    if (l && is_behind(l->before_ms, at_ms))
+        return l->before_ms + 1;
+    return at_ms;
 }
 
 int64_t queue_newest_ms(const struct queue *q)

@@ -99,7 +99,10 @@ void queue_append(struct queue *q, struct record_head *h, char *payload, size_t 
 void queue_sync(struct queue *q);
 /* The last timestamp appended to the lane, by last_of(); INT64_MIN if none. */
 int64_t queue_last_ms(struct queue *q, struct str lane);
-/* Likewise of all lanes, 0 if none. */
+/* The timestamp of the lane's next record at this time. Receivers insist on order within a series, so a clock
+ * that was set back yields the last timestamp plus 1 ms. */
+int64_t queue_next_ms(struct queue *q, struct str lane, int64_t at_ms);
+/* The last timestamp of all lanes, 0 if none. */
 int64_t queue_newest_ms(const struct queue *q);
 /* Drops records that exceed the age limit. */
 void queue_expire(struct queue *q, int64_t now_ms);

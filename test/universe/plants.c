@@ -35,18 +35,19 @@ int __wrap_queue_attach(struct queue *q, struct spool *spool)
 }
 
 /* By agent and lane. */
-int64_t __real_queue_last_ms(struct queue *q, struct str lane);
-int64_t __wrap_queue_last_ms(struct queue *q, struct str lane);
-int64_t __wrap_queue_last_ms(struct queue *q, struct str lane)
+int64_t __real_queue_next_ms(struct queue *q, struct str lane, int64_t at_ms);
+int64_t __wrap_queue_next_ms(struct queue *q, struct str lane, int64_t at_ms);
+int64_t __wrap_queue_next_ms(struct queue *q, struct str lane, int64_t at_ms)
 {
     static int64_t highest[AGENTS][SCORERS];
-    int64_t last = __real_queue_last_ms(q, lane), *one;
+    int64_t *one, next;
 
     if (planted != PLANT_HIGHEST || lane.n != 2 || sim_process->dead)
-        return last;
+        return __real_queue_next_ms(q, lane, at_ms);
     one = &highest[sim_process->node][lane.p[1] - '0'];
-    *one = later_ms(*one, last);
-    return *one ? *one : last;
+    next = is_behind(*one, at_ms) ? *one + 1 : at_ms;
+    *one = later_ms(*one, next);
+    return next;
 }
 
 int64_t __real_backoff_ms(const struct backoff *b, unsigned nth, int64_t retry_after_ms);

@@ -404,6 +404,9 @@ static void tsdb_excuse(const struct wire_request *rq, int agent, bool poison_on
         if (poison_only && !rq->list[i].is_poison)
             continue;
         s->marker_lost = s->marker_lost || rq->list[i].bits == RW_STALE_BITS;
+        /* After a restart, the agent knows no times but those of the future. */
+        if (s->order_ms != INT64_MIN && rq->list[i].at - s->order_ms >= HOUR_MS)
+            s->order_ms = rq->list[i].at;
         sample_at(sample_key(s->key, rq->list[i].at))->excused = true;
     }
 }

@@ -453,6 +453,25 @@ static void goes_on_from_the_last_timestamp_not_the_highest(void **state)
     }
 }
 
+/* Receivers may refuse samples of the future, and compare with those before. */
+static void goes_on_from_what_was_before_the_clock_was_ahead(void **state)
+{
+    enum { DAY = 24 * 60 * MINUTE };
+    struct queue *q = queue_of(NULL, 1 << 20, RW_DROP_OLDEST, 0);
+
+    (void)state;
+    assert_int_equal(queue_next_ms(q, STR("a"), START), START);
+    put(q, "a", START, 40);
+    assert_int_equal(queue_next_ms(q, STR("a"), START - 5000), START + 1);
+    put(q, "a", START + DAY, 40);
+    assert_int_equal(queue_next_ms(q, STR("a"), START + DAY - 5000), START + DAY + 1);
+    assert_int_equal(queue_next_ms(q, STR("a"), START + 5000), START + 5000);
+    assert_int_equal(queue_next_ms(q, STR("a"), START - 5000), START + 1);
+    put(q, "a", START + 1, 40);
+    assert_int_equal(queue_next_ms(q, STR("a"), START - 5000), START + 2);
+    (void)queue_free(q);
+}
+
 /* What came before the spool could be opened is later than what is in it. */
 static void goes_on_from_memory_when_a_spool_is_attached(void **state)
 {
@@ -502,6 +521,7 @@ int main(void)
         cmocka_unit_test(sorts_in_what_was_in_flight_when_a_spool_was_attached),
         cmocka_unit_test(never_drops_a_companion),
         cmocka_unit_test(goes_on_from_the_last_timestamp_not_the_highest),
+        cmocka_unit_test(goes_on_from_what_was_before_the_clock_was_ahead),
         cmocka_unit_test(goes_on_from_memory_when_a_spool_is_attached),
     };
 
