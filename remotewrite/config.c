@@ -326,6 +326,17 @@ static void read_external_labels(struct rw_endpoint_config *c, const struct node
     }
 }
 
+bool rw_endpoint_config_same_place(const struct rw_endpoint_config *a, const struct rw_endpoint_config *b)
+{
+    if (strcmp(a->name, b->name) != 0 || strcmp(a->url, b->url) != 0 || a->n_headers != b->n_headers ||
+        strcmp(cstr(a->user), cstr(b->user)) != 0)
+        return false;
+    for (size_t i = 0; i < a->n_headers; i++)
+        if (strcmp(a->headers[i], b->headers[i]) != 0)
+            return false;
+    return true;
+}
+
 struct rw_endpoint_config *rw_endpoint_config_ref(struct rw_endpoint_config *c)
 {
     (void)__atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);

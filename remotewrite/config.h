@@ -57,5 +57,9 @@ struct rw_config {
 /* A section for agent_options and config_load(); its result is a struct rw_config. */
 extern const struct config_section rw_config_section;
 
+/* Whether both are the same destination: name, URL, headers (one may name a tenant), and user (who may be
+ * one). Then what is queued for one may be sent with the other's configuration. */
+bool rw_endpoint_config_same_place(const struct rw_endpoint_config *a, const struct rw_endpoint_config *b);
+
 struct rw_endpoint_config *rw_endpoint_config_ref(struct rw_endpoint_config *c);
 struct rw_endpoint_config *rw_endpoint_config_unref(struct rw_endpoint_config *c);

@@ -29,20 +29,30 @@ enum {
 
 static const struct backoff spool_backoff = {1000, 60 * 1000, 60 * 1000};
 
-/* What the agent's loop hands over: a batch, the name of a scorer to withdraw, the program's own metrics, or
- * none of them: the agent leads again. */
+/* What the agent's loop hands over. */
+enum endpoint_item_kind {
+    ITEM_BATCH,
+    ITEM_RENEW,    /* the current batch, to compare */
+    ITEM_WITHDRAW, /* a scorer's series, by its name */
+    ITEM_METRICS,  /* the program's own */
+    ITEM_CONFIG,
+    ITEM_LEAD, /* the agent leads again */
+};
+
 struct endpoint_item {
     struct endpoint_item *next;
+    enum endpoint_item_kind kind;
     struct batch *batch;
     char *withdraw;
     struct metrics *metrics;
+    struct rw_endpoint_config *config;
     unix_ms at;
     size_t bytes;
 };
 
 struct endpoint {
-    struct rw_endpoint_config *config;
-    char *dir; /* of the spool; NULL: memory only */
+    struct rw_endpoint_config *config; /* the agent's loop's */
+    char *dir;                         /* of the spool; NULL: memory only */
     void (*changed)(void *arg);
     void *arg;
     pthread_t thread;
@@ -56,6 +66,7 @@ struct endpoint {
     int64_t flush_ms; /* of a stop; -1: not asked for */
     struct endpoint_state state;
     /* The thread's own, except that loop_post() is for any thread. */
+    struct rw_endpoint_config *used; /* the configuration, as the thread last saw it */
     struct loop *loop;
     struct http *http;
     struct transport transport, metadata_transport;
@@ -102,7 +113,7 @@ static void spool_note_failure(struct endpoint *e, const struct spool *spool, in
            : e->unopened.unread.n ? "cannot read a spool segment, keeping samples in memory"
                                   : "cannot open the spool, keeping samples in memory";
     if (e->spool_error == 0)
-        log_error(text, L_STR("remote_name", e->config->name), L_STR("dir", e->dir),
+        log_error(text, L_STR("remote_name", e->used->name), L_STR("dir", e->dir),
                   L_STR("err", e->unopened.unread.n ? e->unopened.error : strerror(-error)));
     e->spool_error = error;
     spool_retry_later(e);
@@ -115,17 +126,21 @@ static void spool_log_recovery(const struct endpoint *e, uint64_t lost)
 
     if (s.records || found.damaged_places || found.torn_bytes)
         LOG_AT(found.damaged_places || lost ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "spool read",
-               L_STR("remote_name", e->config->name), L_INT("samples", s.samples),
-               L_INT("records", s.records), L_INT("samples_lost", lost),
-               L_INT("damaged_bytes", found.damaged_bytes), L_INT("torn_bytes", found.torn_bytes));
+               L_STR("remote_name", e->used->name), L_INT("samples", s.samples), L_INT("records", s.records),
+               L_INT("samples_lost", lost), L_INT("damaged_bytes", found.damaged_bytes),
+               L_INT("torn_bytes", found.torn_bytes));
+}
+
+static size_t spool_segment_bytes(const struct endpoint *e)
+{
+    return size_max(SEGMENT_MIN, size_min(SEGMENT_MAX, e->used->max_spool_bytes / 8));
 }
 
 static void spool_open(struct endpoint *e)
 {
     CLEANUP(cleanup_spool_free) struct spool *spool = NULL;
-    size_t segment_bytes = size_max(SEGMENT_MIN, size_min(SEGMENT_MAX, e->config->max_spool_bytes / 8));
     uint64_t lost = queue_stats(e->queue).dropped[DROP_DAMAGED];
-    int r = spool_new(&spool, e->dir, segment_bytes) ?: queue_attach(e->queue, spool);
+    int r = spool_new(&spool, e->dir, spool_segment_bytes(e)) ?: queue_attach(e->queue, spool);
 
     if (r < 0) {
         spool_note_failure(e, spool, r);
@@ -133,7 +148,7 @@ static void spool_open(struct endpoint *e)
     }
     e->spool = TAKE_PTR(spool);
     if (e->spool_error < 0)
-        log_info("spool opened", L_STR("remote_name", e->config->name), L_STR("dir", e->dir));
+        log_info("spool opened", L_STR("remote_name", e->used->name), L_STR("dir", e->dir));
     e->spool_error = 0;
     e->spool_failures = 0;
     e->unopened = (struct spool_stats){0};
@@ -161,7 +176,7 @@ static void spool_watch(struct endpoint *e, bool now)
         uint64_t lost = queue_detach(e->queue);
 
         e->spool_error = -ENOENT;
-        log_error("spool folder was removed, making it anew", L_STR("remote_name", e->config->name),
+        log_error("spool folder was removed, making it anew", L_STR("remote_name", e->used->name),
                   L_STR("dir", e->dir), L_INT("samples_lost", lost));
         spool_close(e);
         now = true;
@@ -187,10 +202,10 @@ static void spool_log_writes(struct endpoint *e)
     int error = queue_stats(e->queue).disk_error;
 
     if (error < 0 && !e->disk_failing)
-        log_error("cannot write the spool, keeping samples in memory", L_STR("remote_name", e->config->name),
+        log_error("cannot write the spool, keeping samples in memory", L_STR("remote_name", e->used->name),
                   L_STR("dir", e->dir), L_ERR(error));
     else if (error == 0 && e->disk_failing)
-        log_info("spool is writable again", L_STR("remote_name", e->config->name), L_STR("dir", e->dir));
+        log_info("spool is writable again", L_STR("remote_name", e->used->name), L_STR("dir", e->dir));
     e->disk_failing = error < 0;
 }
 
@@ -203,14 +218,17 @@ static void spool_last_words(struct endpoint *e)
     if (s.samples > s.unsaved || e->unopened.unread.n)
         log_info(e->draining ? "samples remain in the spool for the leader"
                              : "samples remain in the spool for the next start",
-                 L_STR("remote_name", e->config->name), L_INT("samples", s.samples - s.unsaved),
+                 L_STR("remote_name", e->used->name), L_INT("samples", s.samples - s.unsaved),
                  L_INT("unread_bytes", e->unopened.unread.bytes));
     if (s.unsaved == 0)
         return;
     queue_count_drop(e->queue, DROP_UNSAVED, s.unsaved);
-    log_warn(e->dir ? "samples lost: not stored in the spool" : "samples lost: no spool",
-             L_STR("remote_name", e->config->name), L_INT("samples", s.unsaved),
-             L_STR("err", error < 0 ? strerror(-error) : ""));
+    if (error < 0)
+        log_warn("samples lost: not stored in the spool", L_STR("remote_name", e->used->name),
+                 L_INT("samples", s.unsaved), L_ERR(error));
+    else
+        log_warn(e->dir ? "samples lost: not stored in the spool" : "samples lost: no spool",
+                 L_STR("remote_name", e->used->name), L_INT("samples", s.unsaved));
 }
 
 /* ---- The thread ---- */
@@ -259,7 +277,7 @@ static void log_drops(struct endpoint *e)
     if (total == e->drops_logged ||
         (e->drops_logged && mono_before(now, mono_add(e->drops_logged_at, DROP_LOG_MS))))
         return;
-    log_error("samples dropped", L_STR("remote_name", e->config->name), L_STR("reason", why),
+    log_error("samples dropped", L_STR("remote_name", e->used->name), L_STR("reason", why),
               L_INT("samples", total - e->drops_logged));
     e->drops_logged = total;
     e->drops_logged_at = now;
@@ -302,7 +320,62 @@ static void items_free(struct endpoint_item *i)
         (void)batch_unref(i->batch);
         free(i->withdraw);
         (void)metrics_free(i->metrics);
+        (void)rw_endpoint_config_unref(i->config);
         free(i);
+    }
+}
+
+static struct queue_options thread_queue_options(const struct endpoint *e)
+{
+    const struct rw_endpoint_config *c = e->used;
+    struct queue_options o = {
+        .max_bytes = !e->dir && !c->max_spool_given ? MEMORY_ONLY_BYTES : c->max_spool_bytes,
+        .policy = c->full_policy,
+        .age_limit_ms = c->sample_age_limit_ms,
+        .memory_bytes = MEMORY_BYTES,
+    };
+
+    o.max_memory = e->dir && o.max_bytes > MEMORY_ONLY_BYTES ? MEMORY_ONLY_BYTES : o.max_bytes;
+    return o;
+}
+
+/* Everything goes on with another configuration of the same place. */
+static void thread_configure(struct endpoint *e, struct rw_endpoint_config *c)
+{
+    struct rw_endpoint_config *was = e->used;
+    struct queue_options o;
+
+    e->used = rw_endpoint_config_ref(c);
+    o = thread_queue_options(e);
+    queue_configure(e->queue, &o);
+    if (e->spool)
+        e->spool->segment_bytes = spool_segment_bytes(e);
+    intake_configure(e->intake, c);
+    e->transport.config = e->metadata_transport.config = c;
+    sender_configure(e->sender, c);
+    (void)rw_endpoint_config_unref(was);
+}
+
+static void thread_take(struct endpoint *e, const struct endpoint_item *i)
+{
+    switch (i->kind) {
+    case ITEM_BATCH:
+        intake_publish(e->intake, i->batch);
+        return;
+    case ITEM_RENEW:
+        intake_renew(e->intake, i->batch, i->at.ms);
+        return;
+    case ITEM_WITHDRAW:
+        intake_withdraw(e->intake, str_of(i->withdraw), i->at.ms);
+        return;
+    case ITEM_METRICS:
+        intake_metrics(e->intake, i->metrics, i->at.ms);
+        return;
+    case ITEM_CONFIG:
+        thread_configure(e, i->config);
+        return;
+    case ITEM_LEAD:
+        intake_resume(e->intake);
     }
 }
 
@@ -320,15 +393,8 @@ static void thread_on_wake(struct post *p)
     e->draining = e->drain;
     flush_ms = e->flush_ms;
     (void)pthread_mutex_unlock(&e->lock);
-    for (struct endpoint_item *i = list; i; i = i->next)
-        if (i->batch)
-            intake_publish(e->intake, i->batch);
-        else if (i->withdraw)
-            intake_withdraw(e->intake, str_of(i->withdraw), i->at.ms);
-        else if (i->metrics)
-            intake_metrics(e->intake, i->metrics, i->at.ms);
-        else
-            intake_resume(e->intake);
+    for (const struct endpoint_item *i = list; i; i = i->next)
+        thread_take(e, i);
     intake_commit(e->intake);
     items_free(list);
     if (flush_ms >= 0 && !e->stopping) {
@@ -362,19 +428,13 @@ static void thread_on_tick(struct timer *t)
 
 static void thread_open(struct endpoint *e)
 {
-    const struct rw_endpoint_config *c = e->config;
-    struct queue_options qo = {
-        .max_bytes = !e->dir && !c->max_spool_given ? MEMORY_ONLY_BYTES : c->max_spool_bytes,
-        .policy = c->full_policy,
-        .age_limit_ms = c->sample_age_limit_ms,
-        .memory_bytes = MEMORY_BYTES,
-    };
+    const struct rw_endpoint_config *c = e->used;
+    struct queue_options qo = thread_queue_options(e);
     struct sender_options so = {.config = c,
                                 .loop = e->loop,
                                 .transport = &e->transport,
                                 .metadata_transport = &e->metadata_transport};
 
-    qo.max_memory = e->dir && qo.max_bytes > MEMORY_ONLY_BYTES ? MEMORY_ONLY_BYTES : qo.max_bytes;
     so.queue = e->queue = queue_new(&qo);
     e->intake = intake_new(c, e->queue);
     if (e->dir)
@@ -412,7 +472,7 @@ static void *thread_run(void *arg)
     endpoint_set_timer(e, &e->tick, 0);
     r = loop_run(e->loop);
     if (r < 0)
-        log_error("endpoint failed", L_STR("remote_name", e->config->name), L_ERR(r));
+        log_error("endpoint failed", L_STR("remote_name", e->used->name), L_ERR(r));
     thread_close(e);
     return NULL;
 }
@@ -429,6 +489,7 @@ int endpoint_new(struct endpoint **ret, struct rw_endpoint_config *c, const char
 
     (void)pthread_mutex_init(&e->lock, NULL);
     e->config = rw_endpoint_config_ref(c);
+    e->used = rw_endpoint_config_ref(c);
     e->changed = changed;
     e->arg = arg;
     e->inbox_end = &e->inbox;
@@ -443,8 +504,8 @@ int endpoint_new(struct endpoint **ret, struct rw_endpoint_config *c, const char
     if (r < 0)
         return r;
     e->http = http_new(e->loop, ds_user_agent);
-    transport_init(&e->transport, e->http, e->config);
-    transport_init(&e->metadata_transport, e->http, e->config);
+    transport_init(&e->transport, e->http, e->used);
+    transport_init(&e->metadata_transport, e->http, e->used);
     r = thread_start(&e->thread, thread_run, e);
     if (r < 0)
         return r;
@@ -491,6 +552,7 @@ struct endpoint *endpoint_free(struct endpoint *e)
     items_free(e->inbox);
     (void)pthread_mutex_destroy(&e->lock);
     (void)rw_endpoint_config_unref(e->config);
+    (void)rw_endpoint_config_unref(e->used);
     free(e->dir);
     free(e);
     return NULL;
@@ -516,7 +578,7 @@ static void inbox_put(struct endpoint *e, struct endpoint_item item)
     e->inbox_end = &i->next;
     e->inbox_items++;
     e->inbox_bytes += i->bytes;
-    if (i->batch)
+    if (i->kind == ITEM_BATCH)
         e->state.newest_in_ms = last_of(e->state.newest_in_ms, i->at.ms);
     endpoint_unlock_and_wake(e);
 }
@@ -528,17 +590,34 @@ void endpoint_publish(struct endpoint *e, struct batch *b)
     /* A set that others have as well costs nothing. */
     if (b->new_set)
         bytes += series_names_bytes(b->set) + n * INBOX_SERIES_BYTES;
-    inbox_put(e, (struct endpoint_item){.batch = batch_ref(b), .at = b->at, .bytes = bytes});
+    inbox_put(e,
+              (struct endpoint_item){.kind = ITEM_BATCH, .batch = batch_ref(b), .at = b->at, .bytes = bytes});
+}
+
+void endpoint_configure(struct endpoint *e, struct rw_endpoint_config *c)
+{
+    struct rw_endpoint_config *was = e->config;
+
+    e->config = rw_endpoint_config_ref(c);
+    inbox_put(e, (struct endpoint_item){.kind = ITEM_CONFIG, .config = rw_endpoint_config_ref(c)});
+    (void)rw_endpoint_config_unref(was);
+}
+
+/* Always accepted: scorers hold these batches anyway. */
+void endpoint_renew(struct endpoint *e, struct batch *b, unix_ms at)
+{
+    inbox_put(e, (struct endpoint_item){.kind = ITEM_RENEW, .batch = batch_ref(b), .at = at});
 }
 
 void endpoint_withdraw(struct endpoint *e, const char *score_name, unix_ms at)
 {
-    inbox_put(e, (struct endpoint_item){.withdraw = xstrdup(score_name), .at = at});
+    inbox_put(e, (struct endpoint_item){.kind = ITEM_WITHDRAW, .withdraw = xstrdup(score_name), .at = at});
 }
 
 void endpoint_metrics(struct endpoint *e, const struct metrics *m, unix_ms at)
 {
-    inbox_put(e, (struct endpoint_item){.metrics = metrics_copy(m), .at = at, .bytes = METRICS_BYTES});
+    inbox_put(e, (struct endpoint_item){
+                     .kind = ITEM_METRICS, .metrics = metrics_copy(m), .at = at, .bytes = METRICS_BYTES});
 }
 
 bool endpoint_drain(struct endpoint *e, bool drain)
@@ -546,7 +625,7 @@ bool endpoint_drain(struct endpoint *e, bool drain)
     bool ended;
 
     if (e->drain && !drain) /* which no other thread sets */
-        inbox_put(e, (struct endpoint_item){0});
+        inbox_put(e, (struct endpoint_item){.kind = ITEM_LEAD});
     (void)pthread_mutex_lock(&e->lock);
     e->drain = drain;
     ended = e->state.ended;

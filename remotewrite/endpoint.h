@@ -42,6 +42,11 @@ void endpoint_join(struct endpoint *e);
 struct endpoint *endpoint_free(struct endpoint *e);
 
 void endpoint_publish(struct endpoint *e, struct batch *b);
+/* Goes on with another configuration of the same place; endpoint_renew() is to follow for each scorer's
+ * batch. */
+void endpoint_configure(struct endpoint *e, struct rw_endpoint_config *c);
+/* The current batch of a scorer, see intake_renew(). */
+void endpoint_renew(struct endpoint *e, struct batch *b, unix_ms at);
 void endpoint_withdraw(struct endpoint *e, const char *score_name, unix_ms at);
 /* Sends a copy of the program's own metrics. */
 void endpoint_metrics(struct endpoint *e, const struct metrics *m, unix_ms at);

@@ -437,18 +437,61 @@ static void lane_set_series(struct intake *in, struct intake_lane *l, struct ser
     l->unsaved = l->lives = true;
 }
 
-void intake_publish(struct intake *in, struct batch *b)
+static void lane_take(struct intake *in, struct intake_lane *l, struct batch *b, int64_t at_ms)
 {
-    struct intake_lane *l = lane_get(in, str_of(b->score_name), true);
-    int64_t at_ms;
-
     if (l->taken)
         intake_commit(in);
-    at_ms = queue_next_ms(in->queue, l->name, b->at.ms);
+    at_ms = queue_next_ms(in->queue, l->name, at_ms);
     if (l->set != b->set || (l->frames.n && l->frames.list[0]->time_n != varint_size((uint64_t)at_ms)))
         lane_set_series(in, l, b->set, at_ms);
     l->taken = batch_ref(b);
     l->taken_ms = at_ms;
+}
+
+void intake_publish(struct intake *in, struct batch *b)
+{
+    lane_take(in, lane_get(in, str_of(b->score_name), true), b, b->at.ms);
+}
+
+void intake_configure(struct intake *in, const struct rw_endpoint_config *c)
+{
+    in->config = c;
+}
+
+/* Gives the series the labels of the present configuration, and queues what has changed. As for
+ * intake_commit(): markers first, then the active series, then samples. */
+static void lane_relabel(struct intake *in, struct intake_lane *l, const double *values, int64_t at_ms)
+{
+    CLEANUP(cleanup_label_bytes_free) struct label_bytes *was = frames_labels(&l->frames), *labels, *fresh;
+    CLEANUP(frames_done) struct frames changed = {0};
+    size_t n = series_count(l->set);
+
+    labels = label_bytes_new(l->set, NULL, 0, n, in->config, &in->families);
+    fresh = label_bytes_new(l->set, NULL, 0, n, in->config, NULL);
+    label_bytes_distil(fresh, was);
+    label_bytes_distil(was, labels);
+    lane_end_series(in, l, was, at_ms);
+    frames_done(&l->frames);
+    frames_make(in, &l->frames, labels, at_ms);
+    frames_make(in, &changed, fresh, at_ms);
+    l->invalid = labels->invalid + labels->over_limit;
+    lane_log_dropped(in, l, labels);
+    l->unsaved = l->unsaved || was->n || fresh->n;
+    intake_commit(in);
+    for (size_t i = 0; i < changed.n; i++)
+        lane_append(in, l, changed.list[i], values, at_ms);
+}
+
+void intake_renew(struct intake *in, struct batch *b, int64_t at_ms)
+{
+    struct intake_lane *l = lane_get(in, str_of(b->score_name), true);
+
+    if (l->taken)
+        intake_commit(in);
+    if (l->set == b->set)
+        lane_relabel(in, l, b->values, queue_next_ms(in->queue, l->name, at_ms));
+    else
+        lane_take(in, l, b, at_ms);
 }
 
 /* Ends every series of the lane. */

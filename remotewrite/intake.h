@@ -17,11 +17,17 @@ struct intake *intake_new(const struct rw_endpoint_config *c, struct queue *q);
 /* The queue has this spool, or none (NULL): stores what is active in it, and loads what was active before. */
 void intake_attach(struct intake *in, struct spool *spool);
 struct intake *intake_free(struct intake *in);
+/* From now on, this configuration counts. intake_renew() follows for each scorer. */
+void intake_configure(struct intake *in, const struct rw_endpoint_config *c);
 
 /* What these take is queued in part only until intake_commit(), so that many batches cost few syncs. */
 
 /* Takes the samples of a batch, and stale markers for series that disappeared. */
 void intake_publish(struct intake *in, struct batch *b);
+/* The current batch of a scorer, after intake_configure() or for a new endpoint: takes samples of those
+ * series only that have other labels than before, or that are new, and stale markers for labels that are
+ * gone. */
+void intake_renew(struct intake *in, struct batch *b, int64_t at_ms);
 /* Stale markers for all series of a scorer. */
 void intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms);
 /* The program's own metrics. */

@@ -57,11 +57,16 @@ struct queue *queue_new(const struct queue_options *o)
 {
     struct queue *q = xcalloc(1, sizeof(*q));
 
+    queue_configure(q, o);
+    q->next_seq = 1;
+    return q;
+}
+
+void queue_configure(struct queue *q, const struct queue_options *o)
+{
     q->o = *o;
     if (!q->o.max_memory)
         q->o.max_memory = o->max_bytes;
-    q->next_seq = 1;
-    return q;
 }
 
 static void record_free(struct record *r)

@@ -85,6 +85,8 @@ static inline int64_t later_ms(int64_t a, int64_t b)
 
 struct queue *queue_new(const struct queue_options *o);
 struct queue *queue_free(struct queue *q);
+/* New limits, for what is queued from now on. */
+void queue_configure(struct queue *q, const struct queue_options *o);
 DEFINE_CLEANUP(struct queue, queue_free)
 
 /* Takes the records of a spool, which is not owned, before those in memory, and stores the latter in it. A

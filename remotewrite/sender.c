@@ -631,6 +631,20 @@ void sender_kick(struct sender *s)
             return;
 }
 
+void sender_configure(struct sender *s, const struct rw_endpoint_config *c)
+{
+    s->o.config = c;
+    memset(s->refused_until, 0, sizeof(s->refused_until));
+    s->max_series = 0;
+    s->metadata_at = (mono_ms){0};
+    s->stats.form = sender_form(s);
+    if (s->stats.state == SENDER_BACKING_OFF && !mono_before(loop_now(s->o.loop), s->not_before)) {
+        loop_timer_clear(s->o.loop, &s->timer);
+        s->stats.state = SENDER_IDLE;
+    }
+    sender_kick(s);
+}
+
 void sender_hurry(struct sender *s, int64_t ms)
 {
     mono_ms now = loop_now(s->o.loop);

@@ -32,7 +32,8 @@ struct transport {
                  char why[256]);
     void (*cancel)(struct transport *t);
     struct http *http;
-    const struct rw_endpoint_config *config;
+    struct rw_endpoint_config *config; /* for the next request; not owned */
+    struct rw_endpoint_config *in_use; /* a reference, during a request */
     struct http_oauth2 oauth2;
     struct buf client_secret; /* of the request; terminated */
     struct http_call *call;
@@ -42,7 +43,7 @@ struct transport {
 };
 
 /* Over HTTP; owns neither argument. */
-void transport_init(struct transport *t, struct http *http, const struct rw_endpoint_config *c);
+void transport_init(struct transport *t, struct http *http, struct rw_endpoint_config *c);
 
 enum rw_verdict {
     VERDICT_SENT,
@@ -95,6 +96,9 @@ struct sender_stats {
 
 struct sender *sender_new(const struct sender_options *o);
 struct sender *sender_free(struct sender *s);
+/* From now on, this configuration counts; a request in flight ends as it began. What an earlier one has
+ * taught is forgotten, and a wait ends, unless the receiver asked for it. */
+void sender_configure(struct sender *s, const struct rw_endpoint_config *c);
 /* To be called when something was queued. */
 void sender_kick(struct sender *s);
 /* To be called about every second: sends the metadata that is due. */

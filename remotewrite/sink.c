@@ -23,6 +23,7 @@ struct rw_sink {
     struct post post;
     atomic_bool posted;
     struct timer health;
+    int64_t newest_ms; /* of endpoints that have ended: no stale marker of theirs is later */
 };
 
 static void rw_publish(struct sink *sink, struct batch *b)
@@ -61,6 +62,7 @@ static void rw_forget_metrics(struct rw_sink *s, struct endpoint *e)
 
     endpoint_join(e);
     endpoint_state(e, &st);
+    s->newest_ms = last_of(s->newest_ms, st.queue.last_ms);
     metrics_forget(m, "remote_name", c->name);
     if (st.queue.dropped[DROP_UNSAVED])
         metric_add(m, METRIC_RW_DROPPED, LV(queue_drop_words[DROP_UNSAVED], c->name, c->url_shown),
@@ -282,7 +284,7 @@ static struct endpoint *rw_take(struct rw_sink *s, const char *name)
     return NULL;
 }
 
-static const struct rw_endpoint_config *rw_config_find(const struct rw_config *c, const char *name)
+static struct rw_endpoint_config *rw_config_find(const struct rw_config *c, const char *name)
 {
     for (size_t i = 0; c && i < c->n; i++)
         if (strcmp(c->list[i]->name, name) == 0)
@@ -290,22 +292,51 @@ static const struct rw_endpoint_config *rw_config_find(const struct rw_config *c
     return NULL;
 }
 
-/* Stops endpoints that were removed or changed. Changed ones send stale markers too: their labels may
- * differ. */
+/* The endpoint gets the current scores of all scorers: those that it lacks, or under other labels. */
+static void rw_renew(struct rw_sink *s, struct endpoint *e)
+{
+    const struct agent_state *a = agent_state(s->agent);
+    unix_ms now = loop_wall(a->loop);
+
+    if (is_behind(s->newest_ms, now.ms))
+        now.ms = s->newest_ms + 1;
+    for (size_t i = 0; a->leading && i < a->n_scorers; i++)
+        if (a->scorers[i]->batch)
+            endpoint_renew(e, a->scorers[i]->batch, now);
+}
+
+/* Stops endpoints that were removed, or are another place now: their series end there. One that is the same
+ * place goes on with its new configuration. */
 static void rw_stop_changed(struct rw_sink *s, const struct rw_config *c)
 {
     struct endpoint *stop[RW_MAX_ENDPOINTS] = {0};
 
     for (size_t i = 0; i < s->n; i++) {
-        const struct rw_endpoint_config *was = endpoint_config(s->endpoints[i]),
-                                        *now = rw_config_find(c, was->name);
+        const struct rw_endpoint_config *was = endpoint_config(s->endpoints[i]);
+        struct rw_endpoint_config *now = rw_config_find(c, was->name);
 
         if (now && now->fingerprint == was->fingerprint)
             continue;
         log_info(now ? "endpoint changed" : "endpoint removed", L_STR("remote_name", was->name));
+        if (now && rw_endpoint_config_same_place(was, now)) {
+            endpoint_configure(s->endpoints[i], now);
+            rw_renew(s, s->endpoints[i]);
+            continue;
+        }
         stop[i] = TAKE_PTR(s->endpoints[i]);
     }
     rw_stop_endpoints(s, stop, s->n, REPLACED_FLUSH_MS);
+}
+
+static int rw_start(struct rw_sink *s, struct endpoint **ret, struct rw_endpoint_config *c,
+                    const char *storage_path)
+{
+    bool leading = agent_state(s->agent)->leading;
+    int r = endpoint_new(ret, c, storage_path, !leading, rw_on_changed, s);
+
+    if (r == 0)
+        rw_renew(s, *ret);
+    return r;
 }
 
 void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *storage_path)
@@ -323,7 +354,7 @@ void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *sto
             rw_stop_endpoints(s, &e, 1, 0);
         /* What an earlier run has left in the spool is sent by a standby, too. */
         if (!e && (leading || storage_path))
-            r = endpoint_new(&e, c->list[i], storage_path, !leading, rw_on_changed, s);
+            r = rw_start(s, &e, c->list[i], storage_path);
         if (r < 0)
             log_error("cannot start endpoint", L_STR("remote_name", c->list[i]->name), L_ERR(r));
         if (e)

@@ -135,6 +135,7 @@ static void transport_on_answer(void *arg, struct http_answer *a)
 {
     struct transport_answer *answer = arg;
     struct transport *t = CONTAINER_OF(answer, struct transport, answer);
+    struct rw_endpoint_config *used = TAKE_PTR(t->in_use);
 
     answer->error = a->error;
     answer->status = a->status;
@@ -145,18 +146,19 @@ static void transport_on_answer(void *arg, struct http_answer *a)
     else
         transport_note_body(answer, buf_str(&a->body));
     /* Send again, with another token. */
-    if (t->config->oauth2.token_url && a->status == 401)
+    if (used->oauth2.token_url && a->status == 401)
         answer->error = HTTP_AUTH;
     t->call = NULL;
     secret_done(&t->client_secret);
     t->done(t->arg, answer);
+    (void)rw_endpoint_config_unref(used);
 }
 
 /* libcurl copies the secrets, except that of OAuth 2.0. */
 static int transport_start(struct transport *t, enum rw_form form, struct str body, transport_done_fn done,
                            void *arg, char why[256])
 {
-    const struct rw_endpoint_config *c = t->config;
+    struct rw_endpoint_config *c = t->config;
     SECRET_AUTO(authorization, AUTHORIZATION_MAX);
     SECRET_AUTO(password, SECRET_MAX);
     const char *headers[RW_MAX_HEADERS + OWN_HEADERS] = {forms[form].headers[0], forms[form].headers[1]};
@@ -184,12 +186,15 @@ static int transport_start(struct transport *t, enum rw_form form, struct str bo
     if (authorization.n)
         headers[rq.n_headers++] = authorization.p;
     rq.password = password.p;
+    t->oauth2 = c->oauth2;
     t->oauth2.client_secret = str_of(t->client_secret.p);
     t->done = done;
     t->arg = arg;
     t->answer = (struct transport_answer){0};
     r = r ?: http_start(&t->call, t->http, &rq, transport_on_answer, &t->answer);
-    if (r < 0)
+    if (r == 0)
+        t->in_use = rw_endpoint_config_ref(c);
+    else
         secret_done(&t->client_secret);
     if (r < 0 && !*why)
         (void)snprintf(why, 256, "cannot start the request: %s", strerror(-r));
@@ -199,14 +204,14 @@ static int transport_start(struct transport *t, enum rw_form form, struct str bo
 static void transport_cancel(struct transport *t)
 {
     t->call = http_cancel(t->call);
+    t->in_use = rw_endpoint_config_unref(t->in_use);
     secret_done(&t->client_secret);
 }
 
-void transport_init(struct transport *t, struct http *http, const struct rw_endpoint_config *c)
+void transport_init(struct transport *t, struct http *http, struct rw_endpoint_config *c)
 {
     *t = (struct transport){.http = http,
                             .config = c,
-                            .oauth2 = c->oauth2,
                             .client_secret.max = SECRET_MAX,
                             .start = transport_start,
                             .cancel = transport_cancel};

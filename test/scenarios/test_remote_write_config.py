@@ -2,9 +2,10 @@
 
 import re
 import subprocess
+import time
 
 import pytest
-from lib import remote
+from lib import remote, remote_wire
 
 HEAD = "clusterName: c1\nsummaries: []\nremoteWrite:\n"
 URL = "- url: http://127.0.0.1:1/write\n"
@@ -231,3 +232,91 @@ def test_a_reload_applies_changes_and_keeps_what_waits(tmp_path):
             at = len(first.arrivals)
             remote.wait_for("another round", lambda: len(second.arrivals) > before + 3)
             assert len(first.arrivals) == at, "a removed endpoint still writes"
+
+
+# ---- What a reload changes at an endpoint. Rounds are rare, so that only the reload can bring samples ----
+
+
+def rare_agent(tmp_path, scoring, section, **more):
+    agent = remote.Agent(tmp_path, scoring, [section], **more)
+    for summary in agent.summaries:
+        summary["scoringInterval"] = 600
+    agent.write_config()
+    return agent
+
+
+def change(agent, section):
+    agent.config["remoteWrite"] = [section]
+    agent.reload()
+
+
+def kinds(samples):
+    return ["marker" if s.bits == remote_wire.STALE else "value" for s in samples]
+
+
+@pytest.mark.parametrize("storage", [True, None])
+def test_an_endpoint_with_another_timeout_keeps_queue_and_series(tmp_path, storage):
+    with remote.Receiver() as receiver, remote.Scoring(often=remote.counted(2), rare=remote.counted(3)) as scoring:
+        agent = rare_agent(tmp_path, scoring, remote.endpoint(receiver), storage=storage)
+        agent.summaries[0]["scoringInterval"] = 1
+        agent.write_config()
+        with agent:
+            remote.wait_for("both scorers", lambda: len(receiver.stream()) == 5, alive=agent.alive)
+            agent.drained()
+            receiver.down()
+            remote.wait_for("a queue", lambda: agent.remote("samples_pending") >= 6, alive=agent.alive)
+            sent = agent.remote("samples_total")
+            change(agent, remote.endpoint(receiver, remote_timeout="31s", queue_config={"max_samples_per_send": 1}))
+            assert agent.remote("samples_total") >= sent and agent.remote("samples_pending") >= 6
+            remote.wait_for("it is used", lambda: agent.remote("max_samples_per_send") == 1, alive=agent.alive)
+            receiver.up()
+            until, before = time.monotonic(), len(scoring.served["often"])
+            remote.wait_for("two rounds", lambda: len(scoring.served["often"]) >= before + 2, alive=agent.alive)
+            agent.drained()
+            assert agent.remote("samples_dropped_total") == 0
+            stream = receiver.stream()
+            assert receiver.with_samples()[-1].write.samples() == 1, "new requests have the new size"
+        remote.in_order(stream)
+        served = [n for n, (at, _) in enumerate(scoring.served["often"]) if at < until]
+        for labels, samples in stream.items():
+            assert set(kinds(samples)) == {"value"}, f"{dict(labels)} has ended"
+            expected = served if dict(labels)["ds_score_name"] == "often" else [0]
+            assert [int(remote_wire.double(s.bits)) for s in samples][: len(expected)] == expected
+
+
+def test_only_series_with_other_labels_end_and_begin(tmp_path):
+    rule = {"source_labels": ["ds_node"], "regex": "n00001", "target_label": "zone", "replacement": "z1"}
+    with remote.Receiver() as receiver, remote.Scoring(t=remote.counted(3)) as scoring:
+        with rare_agent(tmp_path, scoring, remote.endpoint(receiver)) as agent:
+            remote.wait_for("all series", lambda: len(receiver.stream()) == 3, alive=agent.alive)
+            change(agent, remote.endpoint(receiver, write_relabel_configs=[rule]))
+            new = remote.labels("t", node="n00001", external={"zone": "z1"}.items())
+            remote.wait_for("the new labels", lambda: new in receiver.stream(), alive=agent.alive)
+            agent.drained()
+            found = {labels: kinds(samples) for labels, samples in receiver.stream().items()}
+    old = remote.labels("t", node="n00001")
+    assert found.pop(new) == ["value"] and found.pop(old) == ["value", "marker"]
+    assert list(found.values()) == [["value"], ["value"]]
+
+
+@pytest.mark.parametrize("storage", [True, None])
+@pytest.mark.parametrize("what", ["headers", "url", "name"])
+def test_another_place_gets_each_current_score_once(tmp_path, what, storage):
+    """After the markers at the place before, which may be the same receiver."""
+    with remote.Receiver() as receiver, remote.Scoring(t=remote.counted(3)) as scoring:
+        with rare_agent(tmp_path, scoring, remote.endpoint(receiver), storage=storage) as agent:
+            remote.wait_for("all series", lambda: len(receiver.stream()) == 3, alive=agent.alive)
+            other = {"headers": {"X-Scope-OrgID": "b"}, "url": receiver.url("/other"), "name": "other"}[what]
+            reloaded = time.time() * 1000
+            change(agent, remote.endpoint(receiver, **{what: other}))
+            ended = ["value", "marker", "value"]
+            remote.wait_for(
+                "the scores again",
+                lambda: [kinds(sorted(s, key=lambda x: x.timestamp)) for s in receiver.stream().values()] == 3 * [ended],
+                alive=agent.alive,
+            )
+            agent.drained()
+            found = {labels: sorted(s, key=lambda x: x.timestamp) for labels, s in receiver.stream().items()}
+    for samples in found.values():
+        assert len(samples) == 3 and samples[0].timestamp < reloaded <= samples[1].timestamp < samples[2].timestamp
+        assert samples[0].bits == samples[2].bits

@@ -190,9 +190,10 @@ static void agent_write_config(struct sim_node *a)
                           "],\"remoteWrite\":[{\"name\":\"hub\",\"url\":\"http://tsdb/api/v1/"
                           "write\",\"protocol\":\"%s\","
                           "\"authorization\":{\"credentials\":\"%s\"},\"metadata_config\":{\"send\":false},"
-                          "\"send_health_metrics\":false,\"queue_config\":{\"max_samples_per_send\":3,"
+                          "\"send_health_metrics\":false,\"remote_timeout\":\"%us\",\"queue_config\":{\"max_"
+                          "samples_per_send\":3,"
                           "\"max_spool_bytes\":4194304}}]}",
-                          universe.protocol, a->token);
+                          universe.protocol, a->token, 30 + a->reloads % 2);
     r = r ?: buf_putc(&text, '\0');
     if (r < 0)
         violated("configuration too long");
@@ -425,6 +426,7 @@ static void fault_reload(struct sim_node *a)
         return;
     if (!universe.has_kube)
         a->scorers = (unsigned)stream_below(&universe.faults, 1u << universe.n_scorers);
+    a->reloads++;
     reached[REACHED_REMOVED] += (before & ~a->scorers) != 0;
     agent_write_config(a);
     a->wants_reload = true;

@@ -67,6 +67,7 @@ struct sim_node {
     int64_t not_before, minute;
     unsigned requests; /* in this minute, to a TSDB in trouble */
     unsigned scorers;  /* a bit for each */
+    unsigned reloads;  /* every other one changes the timeout of remote write */
     char token[TOKEN_BYTES];
     /* A controller */
     struct hub *hub;
