@@ -20,6 +20,7 @@ enum {
     METRICS_BYTES = 1 << 20, /* what a copy of the own metrics counts as */
     FLUSH_DEFAULT_MS = 1000,
     TICK_MS = 1000,
+    FORGET_MS = 60 * 1000,
     DROP_LOG_MS = 60 * 1000,
     MEMORY_BYTES = 8 << 20,
     MEMORY_ONLY_BYTES = 64 << 20,
@@ -80,6 +81,7 @@ struct endpoint {
     mono_ms spool_retry_at;
     struct post wake;
     struct timer tick, flush;
+    mono_ms forget_at; /* lanes */
     bool stopping;
     bool draining; /* `drain`, as the thread last saw it */
     uint64_t drops_logged;
@@ -417,6 +419,10 @@ static void thread_on_tick(struct timer *t)
     if (!e->draining)
         intake_grace(e->intake, loop_now(e->loop), now);
     queue_expire(e->queue, now);
+    if (!mono_before(loop_now(e->loop), e->forget_at)) {
+        intake_forget(e->intake, now);
+        e->forget_at = mono_add(loop_now(e->loop), FORGET_MS);
+    }
     spool_watch(e, false);
     spool_log_writes(e);
     queue_save_position(e->queue, true);

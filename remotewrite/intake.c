@@ -3,6 +3,7 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
+#include "exporter/base/map.h"
 #include "exporter/metric/series.h"
 #include "exporter/num/num.h"
 #include "remotewrite/body.h"
@@ -29,6 +30,7 @@ struct intake_lane {
     size_t stored;          /* bytes of its set in the file of active series */
     mono_ms grace_until;    /* 0: not begun */
     size_t invalid;         /* series of the set that are dropped */
+    bool is_idle;           /* for intake_forget() */
     struct str name;
     char text[];
 };
@@ -37,7 +39,9 @@ struct intake {
     const struct rw_endpoint_config *config;
     struct queue *queue;
     struct spool *spool;
-    struct intake_lane *lanes;
+    struct intake_lane *lanes, **lanes_end;
+    struct strset names;          /* of the lanes, */
+    struct intake_lane **by_name; /* which have the same places here */
     struct families families;
     uint64_t sets; /* stored in this run */
     size_t stored; /* bytes of the file of active series; 0: it is not ours yet */
@@ -91,17 +95,31 @@ static size_t frames_series(const struct frames *f)
 
 /* ---- Lanes ---- */
 
+/* Adds the lane to the list, and to the index. */
+static void lane_index(struct intake *in, struct intake_lane *l)
+{
+    size_t place = strset_add(&in->names, l->name);
+
+    if ((place & (place - 1)) == 0)
+        in->by_name = xreallocarray(in->by_name, 2 * place + 1, sizeof(*in->by_name));
+    in->by_name[place] = l;
+    l->next = NULL;
+    *in->lanes_end = l;
+    in->lanes_end = &l->next;
+}
+
 static struct intake_lane *lane_get(struct intake *in, struct str name, bool make)
 {
-    struct intake_lane **at = &in->lanes, *l;
+    size_t place = strset_find(&in->names, name);
+    struct intake_lane *l;
 
-    while ((l = *at) && !str_eq(name, l->name))
-        at = &l->next;
-    if (l || !make)
-        return l;
+    if (place != SIZE_MAX)
+        return in->by_name[place];
+    if (!make)
+        return NULL;
     l = xcalloc(1, sizeof(*l) + name.n + 1);
     l->name = (struct str){memcpy(l->text, name.p, name.n), name.n};
-    *at = l;
+    lane_index(in, l);
     return l;
 }
 
@@ -111,6 +129,7 @@ struct intake *intake_new(const struct rw_endpoint_config *c, struct queue *q)
 
     in->config = c;
     in->queue = q;
+    in->lanes_end = &in->lanes;
     in->families.started_ms = metrics_process_start_ms();
     return in;
 }
@@ -168,9 +187,12 @@ static int intake_store(struct intake *in)
         spool_remove_file(in->spool, file);
         r = spool_append_file(in->spool, file, 0, (struct str){segment_magic, SEGMENT_HEAD});
     }
-    for (struct intake_lane *l = in->lanes; l && r == 0; l = l->next)
+    for (struct intake_lane *l = in->lanes; l && r == 0; l = l->next) {
+        if (whole)
+            l->stored = 0;
         if (whole ? l->frames.n > 0 : l->unsaved)
             r = lane_save(in, l, file, &at);
+    }
     r = r ?: spool_commit_file(in->spool, file, active_name);
     if (r < 0 && whole)
         spool_remove_file(in->spool, file);
@@ -257,17 +279,24 @@ void intake_attach(struct intake *in, struct spool *spool)
     intake_save(in);
 }
 
+static void lane_free(struct intake_lane *l)
+{
+    frames_done(&l->frames);
+    (void)batch_unref(l->taken);
+    (void)series_set_unref(l->set);
+    free(l);
+}
+
 struct intake *intake_free(struct intake *in)
 {
     if (!in)
         return NULL;
     for (struct intake_lane *l = in->lanes, *next; l; l = next) {
         next = l->next;
-        frames_done(&l->frames);
-        (void)batch_unref(l->taken);
-        (void)series_set_unref(l->set);
-        free(l);
+        lane_free(l);
     }
+    strset_done(&in->names);
+    free(in->by_name);
     families_done(&in->families);
     free(in);
     return NULL;
@@ -544,6 +573,34 @@ void intake_stop(struct intake *in, int64_t now_ms)
     for (struct intake_lane *l = in->lanes; l; l = l->next)
         lane_end(in, l, now_ms);
     intake_commit(in);
+}
+
+/* Whether it has series, or their end is not on disk yet. Without a spool that is open, series which the
+ * previous run left there may get their markers twice. */
+static bool intake_uses_lane(void *arg, struct str name)
+{
+    struct intake *in = arg;
+    const struct intake_lane *l = lane_get(in, name, false);
+
+    return l && (l->set || l->taken || l->frames.n || (in->spool && l->unsaved));
+}
+
+void intake_forget(struct intake *in, int64_t now_ms)
+{
+    struct intake_lane *next;
+
+    queue_forget_lanes(in->queue, now_ms, intake_uses_lane, in);
+    for (struct intake_lane *l = in->lanes; l; l = l->next)
+        l->is_idle = !intake_uses_lane(in, l->name) && queue_last_ms(in->queue, l->name) == INT64_MIN;
+    strset_done(&in->names);
+    in->lanes_end = &in->lanes;
+    for (struct intake_lane *l = TAKE_PTR(in->lanes); l; l = next) {
+        next = l->next;
+        if (l->is_idle)
+            lane_free(l);
+        else
+            lane_index(in, l);
+    }
 }
 
 const struct families *intake_families(const struct intake *in)

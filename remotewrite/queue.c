@@ -3,6 +3,7 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/invariant.h"
+#include "exporter/base/map.h"
 
 #include <errno.h>
 
@@ -10,7 +11,6 @@ enum {
     FRESH_PICKS = 3,
     QUEUE_MAX_RECORDS = 500000, /* limits the memory of the records themselves, about 100 bytes each */
     POSITION_MAX = 64 << 20,
-    LANES_KEPT = 10000,
     SEGMENT_FILE_MAX = 256 << 20,
 };
 
@@ -32,6 +32,8 @@ struct lane {
     int64_t last_ms;                     /* timestamp appended, by last_of() */
     int64_t before_ms;                   /* likewise before last_ms went more than an hour ahead */
     int64_t stored_ms;                   /* likewise in the spool that is being attached */
+    uint64_t segment;                    /* number of the newest with a record of it; 0: none */
+    bool is_idle;                        /* for queue_forget_lanes() */
     struct str name;
     char text[];
 };
@@ -39,9 +41,11 @@ struct lane {
 struct queue {
     struct spool *spool;
     struct queue_options o;
-    struct lane *lanes;
+    struct lane *lanes, **lanes_end;
     size_t n_lanes;
-    struct lane *served; /* the lane picked last */
+    struct strset names;   /* of the lanes, */
+    struct lane **by_name; /* which have the same places here */
+    struct lane *served;   /* the lane picked last */
     unsigned picks;
     struct record *picked;
     LIST_HEAD(, record) companions; /* of the picked one */
@@ -58,6 +62,7 @@ struct queue *queue_new(const struct queue_options *o)
     struct queue *q = xcalloc(1, sizeof(*q));
 
     queue_configure(q, o);
+    q->lanes_end = &q->lanes;
     q->next_seq = 1;
     return q;
 }
@@ -77,20 +82,34 @@ static void record_free(struct record *r)
 
 /* ---- Lanes ---- */
 
+/* Adds the lane to the list, and to the index. */
+static void queue_index_lane(struct queue *q, struct lane *l)
+{
+    size_t place = strset_add(&q->names, l->name);
+
+    if ((place & (place - 1)) == 0)
+        q->by_name = xreallocarray(q->by_name, 2 * place + 1, sizeof(*q->by_name));
+    q->by_name[place] = l;
+    l->next = NULL;
+    *q->lanes_end = l;
+    q->lanes_end = &l->next;
+    q->n_lanes++;
+}
+
 static struct lane *queue_lane(struct queue *q, struct str name, bool make)
 {
-    struct lane **at = &q->lanes, *l;
+    size_t place = strset_find(&q->names, name);
+    struct lane *l;
 
-    while ((l = *at) && !str_eq(name, l->name))
-        at = &l->next;
-    if (l || !make)
-        return l;
+    if (place != SIZE_MAX)
+        return q->by_name[place];
+    if (!make)
+        return NULL;
     l = xcalloc(1, sizeof(*l) + name.n + 1);
     TAILQ_INIT(&l->records);
     l->last_ms = l->before_ms = l->stored_ms = INT64_MIN;
     l->name = (struct str){memcpy(l->text, name.p, name.n), name.n};
-    *at = l;
-    q->n_lanes++;
+    queue_index_lane(q, l);
     return l;
 }
 
@@ -183,6 +202,8 @@ struct queue *queue_free(struct queue *q)
         next = l->next;
         free(l);
     }
+    strset_done(&q->names);
+    free(q->by_name);
     free(q);
     return NULL;
 }
@@ -339,6 +360,7 @@ static void queue_store(struct queue *q, struct record *r)
         q->append_error = error;
         return;
     }
+    r->lane->segment = r->segment->number;
     queue_count_unsaved(q, r, -1);
     LIST_INSERT_HEAD(&q->unsynced, r, unsynced);
 }
@@ -548,6 +570,8 @@ struct queue_stats queue_stats(const struct queue *q)
 {
     struct queue_stats now = q->stats;
 
+    now.lanes = q->n_lanes;
+
     for (const struct lane *l = q->lanes; l; l = l->next) {
         const struct record *first = TAILQ_FIRST(&l->records);
 
@@ -571,7 +595,7 @@ void queue_save_position(struct queue *q, bool wait_for_disk)
     if (!q->spool || (!q->position_changed && !(wait_for_disk && q->position_unsynced)))
         return;
     lanes = xmalloc(q->n_lanes * sizeof(*lanes));
-    for (const struct lane *l = q->lanes; l && n < LANES_KEPT; l = l->next)
+    for (const struct lane *l = q->lanes; l; l = l->next)
         lanes[n++] = (struct position_lane){l->name, l->done, l->last_ms};
     r = position_write(&bytes, ++q->generation, lanes, n)
             ?: spool_put_position(q->spool, q->generation & 1, buf_str(&bytes), wait_for_disk);
@@ -595,7 +619,7 @@ static int queue_read_positions(struct queue *q, struct spool *spool)
         return r;
     q->generation = positions.generation;
     for (struct lane *l = q->lanes; l; l = l->next) {
-        l->done = 0;
+        l->done = l->segment = 0;
         l->stored_ms = INT64_MIN;
     }
     while (position_next(&positions, &from)) {
@@ -609,6 +633,69 @@ static int queue_read_positions(struct queue *q, struct spool *spool)
     return 0;
 }
 
+/* ---- Lanes that are forgotten ---- */
+
+/* Whether a segment may hold a record of the lane: all have numbers up to that of the newest. */
+static bool lane_is_stored(const struct queue *q, const struct lane *l)
+{
+    const struct spool_segment *oldest = q->spool ? TAILQ_FIRST(&q->spool->segments) : NULL;
+
+    return oldest && l->segment >= oldest->number;
+}
+
+static bool lane_is_past(const struct lane *l, int64_t now_ms)
+{
+    return TAILQ_EMPTY(&l->records) && l->last_ms < now_ms && !is_behind(now_ms, l->last_ms);
+}
+
+/* Removes the idle lanes, and indexes the others anew. */
+static void queue_remove_lanes(struct queue *q)
+{
+    struct lane *next;
+
+    strset_done(&q->names);
+    q->n_lanes = 0;
+    q->lanes_end = &q->lanes;
+    for (struct lane *l = TAKE_PTR(q->lanes); l; l = next) {
+        next = l->next;
+        if (!l->is_idle) {
+            queue_index_lane(q, l);
+            continue;
+        }
+        if (q->served == l)
+            q->served = NULL;
+        free(l);
+    }
+    q->position_changed = true;
+}
+
+void queue_forget_lanes(struct queue *q, int64_t now_ms, bool (*is_used)(void *arg, struct str lane),
+                        void *arg)
+{
+    size_t idle = 0, stored = 0;
+
+    for (struct lane *l = q->lanes; l; l = l->next) {
+        l->is_idle = lane_is_past(l, now_ms) && !is_used(arg, l->name);
+        stored += l->is_idle && lane_is_stored(q, l);
+    }
+    /* The segment that is being written may be all that holds them, for days where little is written. */
+    if (stored)
+        (void)spool_shrink(q->spool);
+    for (struct lane *l = q->lanes; l; l = l->next) {
+        l->is_idle = l->is_idle && !lane_is_stored(q, l);
+        idle += l->is_idle;
+    }
+    if (idle == 0)
+        return;
+    /* A power cut must not bring back a segment whose lanes are forgotten. */
+    if (q->spool) {
+        q->spool->folder_dirty = true;
+        if (spool_sync(q->spool) < 0)
+            return;
+    }
+    queue_remove_lanes(q);
+}
+
 /* ---- Reading segments ---- */
 
 static void queue_read_record(struct queue *q, struct spool_segment *segment, const struct segment_item *item)
@@ -617,6 +704,7 @@ static void queue_read_record(struct queue *q, struct spool_segment *segment, co
     struct lane *l = queue_lane(q, h->lane, true);
     struct record *r;
 
+    l->segment = segment->number;
     if (h->seq >= q->next_seq)
         q->next_seq = h->seq + 1;
     if (h->seq <= l->done)

@@ -1,7 +1,8 @@
 /* The records waiting to be sent to one endpoint, in memory and on disk. Sender thread only.
  *
- * A lane holds the records of one scorer in order; a series is in exactly one lane. Lanes without a backlog
- * are served first. The spool may come or go at any time; what cannot be written stays in memory. */
+ * A lane holds the records of one scorer in order; a series is in exactly one lane. It is remembered as long
+ * as its read position or its last timestamp is needed. Lanes without a backlog are served first. The spool
+ * may come or go at any time; what cannot be written stays in memory. */
 #pragma once
 
 #include "remotewrite/config.h"
@@ -52,6 +53,7 @@ struct record {
 struct queue_stats {
     uint64_t samples, records; /* waiting, or in flight */
     size_t in_flight;          /* records of the request in flight */
+    size_t lanes;              /* remembered */
     uint64_t memory;           /* of payloads in memory */
     uint64_t unsaved;          /* samples waiting that are in memory only */
     uint64_t dropped[DROPS];   /* samples, since the start */
@@ -106,6 +108,11 @@ int64_t queue_last_ms(struct queue *q, struct str lane);
 int64_t queue_next_ms(struct queue *q, struct str lane, int64_t at_ms);
 /* The last timestamp of all lanes, 0 if none. */
 int64_t queue_newest_ms(const struct queue *q);
+/* Forgets lanes, so that names that come and go cost nothing for good: those that are not in use, of which
+ * nothing waits, no segment holds a record (the next start would send it again), and the last timestamp is
+ * more than CLOCK_BACK_MS ago, so that order needs it no more. */
+void queue_forget_lanes(struct queue *q, int64_t now_ms, bool (*is_used)(void *arg, struct str lane),
+                        void *arg);
 /* Drops records that exceed the age limit. */
 void queue_expire(struct queue *q, int64_t now_ms);
 /* The record to send next or NULL. One at a time: until queue_finish() or queue_put_back(). */

@@ -114,6 +114,7 @@ static int spool_walk(struct spool *s, bool starts, char oldest[SPOOL_NAME_BYTES
             s->next_number = number + 1;
         (void)fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW);
         (void)snprintf(one.name, sizeof(one.name), "%.39s", name);
+        one.number = number;
         if (starts && strcmp(suffix, ".seg") == 0) {
             one.size = S_ISREG(st.st_mode) ? (uint32_t)size_min((size_t)st.st_size, UINT32_MAX) : 0;
             (void)spool_link(s, &one);
@@ -304,7 +305,7 @@ struct spool_stats spool_stats(const struct spool *s)
 
 static int spool_begin_segment(struct spool *s)
 {
-    struct spool_segment made = {.size = SEGMENT_HEAD};
+    struct spool_segment made = {.number = s->next_number, .size = SEGMENT_HEAD};
     int fd, r;
 
     (void)snprintf(made.name, sizeof(made.name), "%012" PRIu64 ".seg", s->next_number);

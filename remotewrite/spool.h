@@ -16,6 +16,7 @@ enum { SPOOL_ASIDE_FILES = 64, SPOOL_ERROR_BYTES = 512, SPOOL_NAME_BYTES = 40 };
 struct spool_segment {
     TAILQ_ENTRY(spool_segment) entry; /* by name */
     char name[SPOOL_NAME_BYTES];      /* of the file */
+    uint64_t number;                  /* in its name; those of newer segments are higher */
     uint32_t size;
     size_t live;  /* records still needed */
     bool damaged; /* set aside when it is no longer needed */

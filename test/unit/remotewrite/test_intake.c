@@ -442,6 +442,49 @@ static void sends_each_value_with_its_labels_while_series_change(void **state)
     rw_folder_done(dir);
 }
 
+static size_t lanes(const struct run *r)
+{
+    struct queue_stats st = queue_stats(r->queue);
+
+    return st.lanes;
+}
+
+/* After an hour, also by a later run; one that has series is not, however old its last round is. */
+static void forgets_scorers_that_have_ended(void **state)
+{
+    enum { HOUR = 3600 * 1000 };
+    char *dir = rw_folder();
+    struct run r;
+
+    (void)state;
+    begin(&r, dir, "");
+    publish(&r, "ends", 3, START);
+    publish(&r, "lives", 2, START);
+    assert_drained(&r, 5, 0);
+    intake_withdraw(r.intake, STR("ends"), START + 1000);
+    assert_drained(&r, 0, 3);
+    intake_forget(r.intake, START + HOUR / 2);
+    assert_int_equal(lanes(&r), 2);
+    intake_forget(r.intake, START + 2 * HOUR);
+    assert_int_equal(lanes(&r), 1);
+    assert_int_equal(intake_series(r.intake), 2);
+    /* It may come back. */
+    publish(&r, "ends", 3, START + 2 * HOUR);
+    assert_drained(&r, 3, 0);
+    assert_int_equal(intake_series(r.intake), 5);
+    intake_withdraw(r.intake, STR("ends"), START + 2 * HOUR + 1000);
+    assert_drained(&r, 0, 3);
+    end(&r);
+    begin(&r, dir, "");
+    assert_drained(&r, 0, 0);
+    assert_int_equal(lanes(&r), 2);
+    intake_forget(r.intake, START + 4 * HOUR);
+    assert_int_equal(lanes(&r), 1);
+    assert_int_equal(intake_series(r.intake), 2);
+    end(&r);
+    rw_folder_done(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -456,6 +499,7 @@ int main(void)
         cmocka_unit_test(reads_the_last_whole_active_set),
         cmocka_unit_test(ends_what_is_gone_after_rules),
         cmocka_unit_test(sends_each_value_with_its_labels_while_series_change),
+        cmocka_unit_test(forgets_scorers_that_have_ended),
     };
 
     log_setup(LOG_LEVEL_ERROR + 1, LOG_FORMAT_LOGFMT);

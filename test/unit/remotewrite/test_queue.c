@@ -453,6 +453,98 @@ static void goes_on_from_the_last_timestamp_not_the_highest(void **state)
     }
 }
 
+/* The lanes in use are those whose names begin with this. */
+static bool begins_with(void *arg, struct str lane)
+{
+    return *lane.p == *(const char *)arg;
+}
+
+static void reopen(struct queue **q, struct spool **spool, const char *dir)
+{
+    (void)queue_free(*q);
+    (void)spool_free(*spool);
+    assert_int_equal(spool_new(spool, dir, 1 << 20), 0);
+    *q = queue_of(*spool, 64 << 20, RW_DROP_OLDEST, 0);
+}
+
+static void repeats_nothing_of_many_lanes_after_a_restart(void **state)
+{
+    enum { LANES = 14000 };
+    char *dir = rw_folder(), name[16];
+    struct spool *spool = NULL;
+    struct queue *q = NULL;
+    struct record *r;
+
+    (void)state;
+    reopen(&q, &spool, dir);
+    for (int i = 0; i < LANES; i++) {
+        (void)snprintf(name, sizeof(name), "s%d", i);
+        put(q, name, START, 40);
+    }
+    queue_sync(q);
+    while ((r = queue_pick(q, START)))
+        queue_finish(q, r, DROP_REJECTED, 0);
+    queue_save_position(q, true);
+    reopen(&q, &spool, dir);
+    assert_int_equal(stats_of(q).records, 0);
+    assert_int_equal(stats_of(q).lanes, LANES);
+    /* An hour later they are forgotten, and the next start sends nothing again. */
+    queue_forget_lanes(q, START + 61 * MINUTE, begins_with, (char[]){"x"});
+    assert_int_equal(stats_of(q).lanes, 0);
+    queue_save_position(q, true);
+    reopen(&q, &spool, dir);
+    assert_int_equal(stats_of(q).lanes + stats_of(q).records, 0);
+    (void)queue_free(q);
+    (void)spool_free(spool);
+    rw_folder_done(dir);
+}
+
+static void forgets_a_lane_only_when_nothing_needs_it(void **state)
+{
+    char *dir = rw_folder();
+    struct spool *spool = NULL;
+    struct queue *q = NULL;
+    int64_t later = START + 61 * MINUTE;
+
+    (void)state;
+    reopen(&q, &spool, dir);
+    put_each(q, "ab", START);
+    expect(q, "a", START);
+    expect(q, "b", START);
+    queue_save_position(q, true);
+    /* Too early, */
+    queue_forget_lanes(q, START + 59 * MINUTE, begins_with, (char[]){"x"});
+    assert_int_equal(stats_of(q).lanes, 2);
+    /* in use, waiting or held by a segment that another lane needs, */
+    put_each(q, "c", START);
+    queue_forget_lanes(q, later, begins_with, (char[]){"a"});
+    assert_int_equal(stats_of(q).lanes, 3);
+    queue_save_position(q, true);
+    reopen(&q, &spool, dir);
+    queue_forget_lanes(q, later, begins_with, (char[]){"a"});
+    assert_int_equal(stats_of(q).lanes, 3);
+    assert_int_equal(stats_of(q).records, 1);
+    /* or of the future, to which the clock may come. */
+    expect(q, "c", START);
+    put_each(q, "d", later + MINUTE);
+    expect(q, "d", later + MINUTE);
+    queue_forget_lanes(q, later, begins_with, (char[]){"a"});
+    assert_int_equal(stats_of(q).lanes, 2);
+    assert_int_equal(queue_last_ms(q, STR("a")), START);
+    assert_int_equal(queue_last_ms(q, STR("b")), INT64_MIN);
+    assert_int_equal(queue_last_ms(q, STR("d")), later + MINUTE);
+    /* What is forgotten begins again. */
+    put_each(q, "b", later);
+    expect(q, "b", later);
+    queue_save_position(q, true);
+    reopen(&q, &spool, dir);
+    assert_int_equal(stats_of(q).records, 0);
+    assert_int_equal(queue_last_ms(q, STR("b")), later);
+    (void)queue_free(q);
+    (void)spool_free(spool);
+    rw_folder_done(dir);
+}
+
 /* Receivers may refuse samples of the future, and compare with those before. */
 static void goes_on_from_what_was_before_the_clock_was_ahead(void **state)
 {
@@ -521,6 +613,8 @@ int main(void)
         cmocka_unit_test(sorts_in_what_was_in_flight_when_a_spool_was_attached),
         cmocka_unit_test(never_drops_a_companion),
         cmocka_unit_test(goes_on_from_the_last_timestamp_not_the_highest),
+        cmocka_unit_test(repeats_nothing_of_many_lanes_after_a_restart),
+        cmocka_unit_test(forgets_a_lane_only_when_nothing_needs_it),
         cmocka_unit_test(goes_on_from_what_was_before_the_clock_was_ahead),
         cmocka_unit_test(goes_on_from_memory_when_a_spool_is_attached),
     };
