@@ -58,6 +58,16 @@ def test_kubectl_applies_the_works(api_server, tmp_path, file):
     assert work["metadata"]["name"] == f"{file.parent.name}-deployment"
     kinds = [m["kind"] for m in work["spec"]["workload"]["manifests"]]
     assert kinds == ["Namespace", "Deployment", "Service"]
+
+
+def test_the_plain_manifest_is_that_of_the_work(api_server, tmp_path):
+    """The path that the framework's documents apply on a cluster."""
+    file = SAMPLES / "ai-workload-scorer/manifests/ai-workload-scorer.yaml"
+    work = yaml.safe_load((SAMPLES / "ai-workload-scorer/manifestwork.yaml").read_text())
+    assert list(yaml.safe_load_all(file.read_text())) == work["spec"]["workload"]["manifests"][1:]
+    api_server.kubectl("create", "namespace", "dynamic-scoring")  # which may be there
+    done = apply(api_server, tmp_path, file.read_text())
+    assert done.returncode == 0 and done.stdout.count("created") == 2, done.stderr
     for manifest in work["spec"]["workload"]["manifests"][1:]:
         assert apply(api_server, tmp_path, yaml.safe_dump(manifest), "--dry-run=server").returncode == 0
 
