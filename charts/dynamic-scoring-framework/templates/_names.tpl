@@ -24,7 +24,8 @@
 {{- define "ds.extrasAddon" -}}{{ include "ds.fullname" . }}-extras{{- end -}}
 {{- define "ds.agent" -}}{{ include "ds.prefix" . }}-agent{{- end -}}
 {{- define "ds.agentServiceName" -}}{{ include "ds.agent" . }}-service{{- end -}}
-{{- define "ds.placement" -}}{{ include "ds.prefix" . }}-placement{{- end -}}
+{{- define "ds.placement" -}}{{ default (printf "%s-placement" (include "ds.prefix" .)) .Values.agent.placement.existing.name }}{{- end -}}
+{{- define "ds.placementNamespace" -}}{{ default (include "ds.namespace" .) .Values.agent.placement.existing.namespace }}{{- end -}}
 {{- define "ds.deploymentConfig" -}}{{ include "ds.prefix" . }}-addon-config{{- end -}}
 {{/* ds.template (dict "root" . "name" ADD-ON) */}}
 {{- define "ds.template" -}}{{ printf "%s-%s" .name .root.Chart.Version | replace "+" "-" | lower }}{{- end -}}

@@ -1,6 +1,7 @@
 """Helm's view of the chart, for the checks beside this file. Helm is built by test/go-program."""
 
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -52,6 +53,17 @@ def template(values=None, *words, release=RELEASE, namespace="open-cluster-manag
         problems.append(f"values {values}: {done.stderr}")
         return []
     return [o for o in yaml.safe_load_all(done.stdout) if o]
+
+
+def notes(values=None):
+    """NOTES.txt, its lines joined: only an installation prints it, and so a copy of the chart renders it as an object."""
+    with tempfile.TemporaryDirectory() as folder:
+        copied = pathlib.Path(folder) / "chart"
+        shutil.copytree(CHART, copied)
+        (copied / "templates/notes.yaml").write_text('notes: {{ include (print $.Template.BasePath "/NOTES.txt") . | toJson }}')
+        done = helm("template", RELEASE, copied, "--namespace=hub", "--show-only=templates/notes.yaml", values=values)
+    check(done.returncode == 0, f"NOTES with {values}: {done.stderr}")
+    return " ".join(yaml.safe_load(done.stdout)["notes"].split()) if done.returncode == 0 else ""
 
 
 def on_clusters(objects):

@@ -10,7 +10,7 @@ import tempfile
 
 import yaml
 
-from chart import CHART, CI, HELM, RELEASE, TOP, check, find, helm, identity, on_clusters, report, template, walk
+from chart import CHART, CI, HELM, RELEASE, TOP, check, find, helm, identity, notes, on_clusters, report, template, walk
 
 MANIFEST = TOP / "charts" / "manifests" / "install.yaml"
 CONTROLLER_SELECTOR = {
@@ -126,6 +126,17 @@ REFUSED = [
     ),
 ]
 
+OWN_PLACEMENT = "agent.placement.existing is set, and that Placement decides"
+ACM = {"name": "global", "namespace": "open-cluster-management-global-set"}
+REFUSED += [
+    ({"agent": {"placement": {"existing": {"name": "global"}}}}, "agent.placement.existing: set both name and namespace, or neither"),
+    ({"agent": {"placement": {"existing": {"namespace": "a"}}}}, "agent.placement.existing: set both name and namespace, or neither"),
+    ({"agent": {"placement": {"existing": {"name": "A"}}}}, "at '/agent/placement/existing/name': 'A' does not match pattern"),
+    ({"agent": {"clusterSets": ["default"], "placement": {"existing": ACM}}}, f"agent.clusterSets: {OWN_PLACEMENT}"),
+    ({"agent": {"placement": {"existing": ACM, "predicates": [{}]}}}, f"agent.placement.predicates: {OWN_PLACEMENT}"),
+    ({"agent": {"placement": {"existing": ACM, "tolerations": []}}}, f"agent.placement.tolerations: {OWN_PLACEMENT}"),
+]
+
 # ---- Checks ----
 
 
@@ -233,6 +244,24 @@ def check_second_release():
         check(len(o["metadata"]["name"]) <= limit, f"a long release name: {identity(o)}")
 
 
+def check_existing_placement():
+    """It is the only one that the add-ons name, and the chart has no Placement or binding beside it."""
+    values = {"agent": {"placement": {"existing": ACM}}, "policyWatcher": {"enabled": True}}
+    objects = template(values)
+    own = [identity(o) for o in objects if o["kind"] in ("Placement", "ManagedClusterSetBinding")]
+    check(not own, f"beside an existing Placement: {own}")
+    addons = [o for o in objects if o["kind"] == "ClusterManagementAddOn"]
+    check(len(addons) == 2, f"{len(addons)} ClusterManagementAddOns, expected the agent's and that of the extras")
+    for addon in addons:
+        used = [{key: p[key] for key in ("name", "namespace")} for p in addon["spec"]["installStrategy"]["placements"]]
+        check(used == [ACM], f"{identity(addon)} uses {used}")
+    own = sorted(o["kind"] for o in template() if o["kind"] in ("Placement", "ManagedClusterSetBinding"))
+    check(own == ["ManagedClusterSetBinding", "Placement"], f"by default: {own}")
+    text = notes(values)
+    check("That Placement, open-cluster-management-global-set/global, is not of this chart" in text, f"NOTES: {text}")
+    check("kubectl -n open-cluster-management-global-set get placement global" in text, f"NOTES: {text}")
+
+
 def check_openshift():
     for words in (["--set=openshift=true"], ["--api-versions=security.openshift.io/v1"]):
         objects = template({"optimizer": {"enabled": True}}, *words)
@@ -299,6 +328,7 @@ def main():
     check_refusals()
     check_namespaces()
     check_second_release()
+    check_existing_placement()
     check_openshift()
     check_images()
     check_agent_file()

@@ -39,7 +39,7 @@ spec:
     type: Placements
     placements:
       - name: {{ include "ds.placement" .root }}
-        namespace: {{ include "ds.namespace" .root }}
+        namespace: {{ include "ds.placementNamespace" .root }}
         rolloutStrategy:
           {{- toYaml .root.Values.agent.rolloutStrategy | nindent 10 }}
 {{- end -}}
