@@ -73,34 +73,57 @@ resources:
 {{- end }}
 {{- end -}}
 
-{{/* ds.networkPolicySpec also takes "selector" and "ports", those that are served. */}}
+{{/* ds.networkPolicySpec takes "part", "selector" and "ingress", a list of {ports, from}; without `from`, from everywhere: a peer that
+     selects namespaces is a pod of them, never a client outside of the cluster, nor a pod on its node's network. Both policyTypes
+     and both rules are explicit, so that a policy for all pods of the namespace, such as one that denies everything, takes nothing
+     away: policies add up. The kubelet's probes are always allowed. */}}
 {{- define "ds.networkPolicySpec" -}}
 podSelector:
   matchLabels:
     {{- .selector | nindent 4 }}
 policyTypes: [Ingress, Egress]
 ingress:
-  - from:
-      {{- default (list (dict "namespaceSelector" dict)) .part.networkPolicy.from | toYaml | nindent 6 }}
-    ports:
+  {{- range .ingress }}
+  - {{ with .from }}from:
+      {{- toYaml . | nindent 6 }}
+    {{ end }}ports:
       {{- range .ports }}
       - {protocol: TCP, port: {{ . }}}
       {{- end }}
+  {{- end }}
+{{- if .part.networkPolicy.egressPorts }}
 egress:
-  - ports: # DNS; 5353 is OpenShift's
-      - {protocol: UDP, port: 53}
-      - {protocol: TCP, port: 53}
-      - {protocol: UDP, port: 5353}
-      - {protocol: TCP, port: 5353}
-  {{- with .part.networkPolicy.egressPorts }}
+  {{- include "ds.networkPolicyDNS" . | nindent 2 }}
   - ports:
-      {{- range . }}
+      {{- range .part.networkPolicy.egressPorts }}
       - {protocol: TCP, port: {{ . }}}
       {{- end }}
-  {{- end }}
   {{- with .part.networkPolicy.extraEgress }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
+{{- else }}
+egress: [{}] # everything
+{{- end }}
+{{- end -}}
+
+{{- define "ds.networkPolicyDNS" -}}
+- ports: # DNS; 5353 is OpenShift's
+    - {protocol: UDP, port: 53}
+    - {protocol: TCP, port: 53}
+    - {protocol: UDP, port: 5353}
+    - {protocol: TCP, port: 5353}
+{{- end -}}
+
+{{/* ds.networkPolicyFrom (dict "root" . "from" PEERS "tested" BOOL): the peers, by default pods of all namespaces, and the pod of
+     `helm test`. */}}
+{{- define "ds.networkPolicyFrom" -}}
+{{- $from := default (list (dict "namespaceSelector" dict)) .from -}}
+{{- if and .from .tested -}}
+{{- $namespace := dict "matchLabels" (dict "kubernetes.io/metadata.name" (include "ds.namespace" .root)) -}}
+{{- $pod := dict "matchLabels" (include "ds.selector" (dict "root" .root "component" "test") | fromYaml) -}}
+{{- $from = append $from (dict "namespaceSelector" $namespace "podSelector" $pod) -}}
+{{- end -}}
+{{- toYaml $from -}}
 {{- end -}}
 
 {{/* ds.monitorSpec takes "part", "service", "monitor", "endpoints" (the field's name), "namespace" and "selector". honorLabels stays

@@ -57,6 +57,9 @@ spec:
 {{- $it := dict "root" $ "model" $model "api" $sample.api }}
 - {{ include "ds.sampleDeployment" $it | nindent 2 | trim }}
 - {{ include "ds.sampleService" $it | nindent 2 | trim }}
+{{- if $.Values.agent.networkPolicy.enabled }}
+- {{ include "ds.sampleNetworkPolicy" $it | nindent 2 | trim }}
+{{- end }}
 {{- end }}
 {{- if .Values.policyWatcher.enabled }}
 - {{ include "ds.watcherServiceAccountObject" . | nindent 2 | trim }}
@@ -64,6 +67,9 @@ spec:
 - {{ include "ds.watcherClusterRoleBinding" . | nindent 2 | trim }}
 - {{ include "ds.watcherClaim" . | nindent 2 | trim }}
 - {{ include "ds.watcherDeployment" . | nindent 2 | trim }}
+{{- if .Values.agent.networkPolicy.enabled }}
+- {{ include "ds.watcherNetworkPolicy" . | nindent 2 | trim }}
+{{- end }}
 {{- if .Values.policyWatcher.podMonitor.enabled }}
 - {{ include "ds.watcherMonitor" . | nindent 2 | trim }}
 {{- end }}

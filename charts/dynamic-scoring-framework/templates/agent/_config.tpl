@@ -263,5 +263,12 @@ kind: NetworkPolicy
 metadata:
   {{- include "ds.agentMeta" (dict "root" . "name" (include "ds.agent" .)) | nindent 2 }}
 spec:
-  {{- include "ds.networkPolicySpec" (dict "part" .Values.agent "selector" (include "ds.agentSelector" .) "ports" (.Values.agent.otlp.enabled | ternary (list 8080 8081 4318) (list 8080 8081))) | nindent 2 }}
+  {{- $policy := .Values.agent.networkPolicy }}
+  {{- $from := include "ds.networkPolicyFrom" (dict "root" . "from" $policy.from "tested" true) | fromYamlArray }}
+  {{- $ingress := list (dict "from" $from "ports" (list 8080 8081)) }}
+  {{- if .Values.agent.otlp.enabled }}
+  {{- $senders := include "ds.networkPolicyFrom" (dict "root" . "from" $policy.otlpFrom "tested" false) | fromYamlArray }}
+  {{- $ingress = append $ingress (dict "from" $senders "ports" (list 4318)) }}
+  {{- end }}
+  {{- include "ds.networkPolicySpec" (dict "part" .Values.agent "selector" (include "ds.agentSelector" .) "ingress" $ingress) | nindent 2 }}
 {{- end -}}

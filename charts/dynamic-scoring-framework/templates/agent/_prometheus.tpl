@@ -143,4 +143,5 @@ spec:
         {{- .Values.agent.otlp.prometheus.from | toYaml | nindent 8 }}
       ports:
         - {protocol: TCP, port: 9090}
+  egress: []
 {{- end -}}

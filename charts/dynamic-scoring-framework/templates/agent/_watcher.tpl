@@ -129,6 +129,21 @@ spec:
             {{- toYaml .Values.policyWatcher.resources | nindent 12 }}
 {{- end -}}
 
+{{/* It connects to the API server alone, to which the agent connects, too. */}}
+{{- define "ds.watcherNetworkPolicy" -}}
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  name: {{ include "ds.watcher" . }}
+  namespace: {{ include "ds.agentNamespace" . }}
+  labels:
+    {{- include "ds.watcherLabels" . | nindent 4 }}
+spec:
+  {{- $from := include "ds.networkPolicyFrom" (dict "root" . "from" .Values.agent.networkPolicy.from "tested" false) | fromYamlArray }}
+  {{- include "ds.networkPolicySpec" (dict "part" .Values.agent "selector" (include "ds.watcherSelector" .)
+      "ingress" (list (dict "from" $from "ports" (list 8080 8081)))) | nindent 2 }}
+{{- end -}}
+
 {{/* There is no Service. /metrics is neither encrypted nor secured, unless extraArgs say otherwise. */}}
 {{- define "ds.watcherMonitor" -}}
 {{- $monitor := .Values.policyWatcher.podMonitor -}}

@@ -99,6 +99,36 @@ spec:
       {{- end }}
 {{- end -}}
 
+{{/* A NodePort is for clients outside of the cluster, and Skupper's router for those of other clusters. Only a language model is
+     asked over the network. */}}
+{{- define "ds.sampleNetworkPolicy" -}}
+{{- $values := get .root.Values.samples .model -}}
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  name: {{ include "ds.sampleName" (dict "root" .root "name" .api) }}
+  namespace: {{ include "ds.agentNamespace" .root }}
+  labels:
+    {{- include "ds.sampleLabels" . | nindent 4 }}
+spec:
+  podSelector:
+    matchLabels:
+      {{- include "ds.sampleSelector" . | nindent 6 }}
+  policyTypes: [Ingress, Egress]
+  ingress:
+    - {{ if not $values.nodePort }}from:
+        - namespaceSelector: {}
+      {{ end }}ports:
+        - {protocol: TCP, port: 8000}
+  {{- if eq .model "llm" }}
+  {{- $spec := include "ds.networkPolicySpec" (dict "part" .root.Values.agent "selector" "" "ingress" list) | fromYaml }}
+  egress:
+    {{- toYaml $spec.egress | nindent 4 }}
+  {{- else }}
+  egress: []
+  {{- end }}
+{{- end -}}
+
 {{- define "ds.sampleService" -}}
 {{- $values := get .root.Values.samples .model -}}
 apiVersion: v1
