@@ -126,6 +126,16 @@ REFUSED = [
     ),
 ]
 
+OPEN_BRACES = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "x {{ y", "b": "}}"}}
+REFUSED += [
+    (
+        {"agent": {"extraManifests": [{"kind": "A"}, OPEN_BRACES]}},
+        'agent.extraManifests[1]: the {{ in "x {{ y" has no }}: OCM takes it for the beginning of a variable',
+    ),
+    ({"agent": {"extraManifests": [{"kind": "A", "a{{b": "}}"}]}}, 'agent.extraManifests[0]: the {{ in "a{{b" has no }}'),
+    ({"agent": {"extraEnv": [{"name": "A", "value": "{{B}} {{"}]}}, 'agent.extraEnv: the {{ in "{{B}} {{" has no }}'),
+    ({"samples": {"llm": {"extraArgs": ["--a={{"]}}}, "samples: the {{ in "),
+]
 OWN_PLACEMENT = "agent.placement.existing is set, and that Placement decides"
 ACM = {"name": "global", "namespace": "open-cluster-management-global-set"}
 REFUSED += [
