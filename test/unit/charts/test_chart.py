@@ -272,6 +272,21 @@ def check_existing_placement():
     check("kubectl -n open-cluster-management-global-set get placement global" in text, f"NOTES: {text}")
 
 
+def check_kept_templates():
+    """Clusters that a rollout has not reached use the AddOnTemplate of the version before, which Helm would delete."""
+    objects = template({"policyWatcher": {"enabled": True}})
+    templates = [o for o in objects if o["kind"] == "AddOnTemplate"]
+    check(len(templates) == 2, f"{len(templates)} AddOnTemplates, expected the agent's and that of the extras")
+    for o in objects:
+        kept = (o["metadata"].get("annotations") or {}).get("helm.sh/resource-policy") == "keep"
+        check(kept == (o["kind"] == "AddOnTemplate"), f"{identity(o)}: kept by Helm is {kept}")
+    closed = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "{{CLUSTER_NAME}}-a"}, "data": {"a": "{ { }} {{X}}"}}
+    check(template({"agent": {"extraManifests": [closed]}}), "braces that are closed are refused")
+    text = notes()
+    for words in ("delete dynamicscoringconfig dynamic-scoring-config && helm", '{"metadata":{"finalizers":null}}', "kubectl get addontemplates"):
+        check(words in text, f"NOTES do not have `{words}`")
+
+
 def check_openshift():
     for words in (["--set=openshift=true"], ["--api-versions=security.openshift.io/v1"]):
         objects = template({"optimizer": {"enabled": True}}, *words)
@@ -339,6 +354,7 @@ def main():
     check_namespaces()
     check_second_release()
     check_existing_placement()
+    check_kept_templates()
     check_openshift()
     check_images()
     check_agent_file()
