@@ -128,13 +128,14 @@ static void plan_job_on_cleared(struct job *job)
     free(j);
 }
 
-/* On the second worker, since the trees of a large request take a second to free. */
+/* On the second worker, since the trees of a large request take a second to free; on the loop if it shares
+ * them with a plan that is kept. */
 static struct plan_job *plan_job_free(struct plan_job *j)
 {
     if (!j)
         return NULL;
     j->job = (struct job){.run = plan_job_clear, .done = plan_job_on_cleared};
-    if (j->a->is_ending)
+    if (j->a->is_ending || j->mode == PLAN_COMPARE)
         plan_job_on_cleared(&j->job);
     else
         worker_start(j->a->worker[1], &j->job);
@@ -443,7 +444,8 @@ static void plan_start(struct assist *a, struct call *c, json_t *request, enum p
                            .plan = xmalloc(sizeof(*j->plan)),
                            .deadline_ms = deadline_ms,
                            .id = (uint32_t)rand_u64()};
-    *j->plan = (struct plan){.request = json_incref(request),
+    /* The call's own arguments become the plan's: two threads must not give back references to one tree. */
+    *j->plan = (struct plan){.request = request == c->input ? TAKE_PTR(c->input) : json_incref(request),
                              .request_bytes = c->input_bytes,
                              .basis = compared ? json_incref(compared->basis) : NULL};
     (void)snprintf(j->plan->hash, PLAN_HASH_BYTES, "%s", compared ? compared->hash : "");
