@@ -7,6 +7,7 @@ import base64
 import contextlib
 import json
 import re
+import shlex
 import shutil
 import types
 import urllib.parse
@@ -20,11 +21,12 @@ from lib.fleet import running_fleet
 from lib.hub import HUB_NAMESPACE, Hub, condition_of
 from lib.kube import NAMESPACE, SCORES, go_program
 from lib.pod import deployed, mark_available, running_pod
-from lib.process import run
+from lib.process import ROOT, run
 from lib.rights import kubeconfig_of
 from lib.wait import DEADLINE, LONG, eventually, wait_until
 from test_hub_scorer_reaches_clusters import apply, sample_scorer
 
+README = ROOT / "charts/README.md"
 ADDON, CONTROLLER, AGENT = helm.RELEASE, f"{helm.RELEASE}-controller", "dynamic-scoring-agent"
 PROMETHEUS, API = "prometheus.monitoring.svc", "sample-scorer.dynamic-scoring.svc"
 HERE = "127.0.0.1"
@@ -401,7 +403,8 @@ def test_only_the_agent_makes_its_add_on_unavailable(fleet, pods):
 
 
 def test_new_version_rolls_out(fleet, tmp_path):
-    """Its AddOnTemplate has another name, and replaces the old one on the hub and for the clusters."""
+    """Its AddOnTemplate has another name, and replaces the old one for the clusters. On the hub the old one stays, as a rollout
+    may need it for long; the command of charts/README.md shows that no add-on names it any more."""
     chart = shutil.copytree(helm.CHART, tmp_path / "chart")
     (chart / "Chart.yaml").write_text(re.sub(r"(?m)^version: .*", "version: 99.0.0", (chart / "Chart.yaml").read_text()))
     helm.install(fleet.hub, chart=chart)
@@ -417,7 +420,11 @@ def test_new_version_rolls_out(fleet, tmp_path):
 
     eventually(rolled_out, LONG)
     templates = fleet.hub.call("GET", "apis/addon.open-cluster-management.io/v1alpha1/addontemplates")["items"]
-    assert [t["metadata"]["name"] for t in templates] == [template]
+    names = {t["metadata"]["name"] for t in templates}
+    assert template in names and len([n for n in names if n.startswith(f"{ADDON}-0.")]) == 1, names
+    command = re.search(r"^kubectl (get managedclusteraddons .*) \| sort -u$", README.read_text(), re.MULTILINE).group(1)
+    done = fleet.hub.kubectl(*shlex.split(command))
+    assert done.returncode == 0 and set(done.stdout.split()) & names == {template}, done.stdout + done.stderr
 
 
 def stored(kube):
@@ -459,7 +466,8 @@ def uninstall(fleet, pods, left_on_cluster):
     helm.uninstall(fleet.hub)
 
     def only_these_are_left():
-        assert stored(fleet.hub) - fleet.before["hub"] == LEFT_ON_HUB
+        left = {o for o in stored(fleet.hub) - fleet.before["hub"] if not o.startswith("addontemplates /")}
+        assert left == LEFT_ON_HUB
         for cluster, kube in fleet.clusters.items():
             assert stored(kube) - fleet.before[cluster] == left_on_cluster
 
