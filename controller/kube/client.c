@@ -385,8 +385,10 @@ static void call_on_piece(void *arg, struct str piece)
 /* Sends the call with the current credentials. False if they do not make a request. */
 static bool call_send(struct kube_call *c)
 {
-    static const char *const metadata_only[] = {
+    static const char *const of_object[] = {
         "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"};
+    static const char *const of_list[] = {
+        "Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"};
     struct kube_config *conf = c->kube->config;
     CLEANUP(cleanup_free) char *url = xasprintf("%s%s", conf->server, c->path);
     size_t body_n = c->rq.body_text[0].n + c->rq.body_text[1].n;
@@ -410,7 +412,7 @@ static bool call_send(struct kube_call *c)
         .max_answer = c->rq.max_answer ? c->rq.max_answer : DEFAULT_ANSWER,
         .timeout_ms = (c->rq.timeout_ms > 0 ? c->rq.timeout_ms : DEFAULT_TIMEOUT_MS) +
                       (int64_t)size_min(body_n / BODY_BYTES_PER_MS, BODY_TIMEOUT_MS),
-        .headers = metadata_only,
+        .headers = c->rq.method == KUBE_LIST ? of_list : of_object,
         .n_headers = c->rq.metadata_only,
         .tls = &c->tls,
         .proxy = conf->proxy,

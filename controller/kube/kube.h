@@ -78,7 +78,7 @@ struct kube_request {
     struct str body_text[2]; /* without a body: serialized JSON, in two parts. Must live until `done` */
     const char *label_selector, *field_selector; /* for KUBE_LIST; not escaped; NULL for none */
     const char *query;    /* other parameters, escaped: "fieldManager=x&limit=500"; NULL: none */
-    bool metadata_only;   /* the answer is a PartialObjectMetadata */
+    bool metadata_only;   /* the answer is a PartialObjectMetadata, or a list of these */
     struct kube_cut *cut; /* applied to a successful answer; NULL: none. Must live until `done` */
     size_t max_answer;    /* 0: 16 MiB */
     /* 0: 15 s. Each 32 kB of the body add a second, up to 45: a loaded API server takes that long to merge

@@ -17,8 +17,8 @@ import time
 
 from lib import remote, remote_wire
 from lib.fake import answer, cut_off, running_fake, series
+from lib.faketime import preload
 from lib.wait import DEADLINE, NOT_YET
-from test_clock_jumps import preload
 
 SLOW = "DS_SLOW" in os.environ
 RATE = 600 if SLOW else 100

@@ -6,19 +6,16 @@ import time
 import pytest
 
 from lib.agent import summary
-from lib.clock import DAY, HOUR, faked_clock
 from lib.fake import results, series
-from lib.process import environment
+from lib.faketime import DAY, HOUR, Clock
 
 
 @pytest.mark.parametrize("jump", [DAY, -30 * DAY])
 def test_rounds_go_on(fake, start_agent, tmp_path, jump):
-    offset = tmp_path / "offset"
-    offset.write_text("+0")
-    env = faked_clock(environment(), offset)
+    clock = Clock(tmp_path, monotonic=False)
     fake.on("/api/v1/query_range", series({"node": "n"}))
     scorer = summary("s", fake.on("/s", results({}, 1)), source=fake.url)
-    agent = start_agent({"summaries": [scorer]}, env=env)
+    agent = start_agent({"summaries": [scorer]}, env=clock.env)
     agent.wait_rounds("s", 2)
 
     def drift():
@@ -27,7 +24,7 @@ def test_rounds_go_on(fake, start_agent, tmp_path, jump):
 
     agent.wait_until(lambda: abs(drift()) < HOUR, "the agent tells the time")
     before, began = len(fake.requests("/s")), time.monotonic()
-    offset.write_text(f"{jump:+d}")
+    clock.move(jump)
     agent.wait_until(lambda: not agent.scores("s") or abs(drift() - jump) < HOUR, "the agent tells the new time")
     agent.holds_until(
         lambda: agent.scores("s") == [({}, 1)],

@@ -12,6 +12,7 @@ from lib.accounts import allow, token_of
 from lib.agent import running_agent, summary
 from lib.controller import running_controller
 from lib.fake import answer, plain, results
+from lib.faketime import Clock
 from lib.hub import condition_of
 from lib.kube import DOMAIN, MERGE_PATCH, SCORES, Refused
 from lib.process import LOG_TAIL
@@ -30,6 +31,7 @@ ADDON = "dynamic-scoring-framework"
 CRS = f"apis/{DOMAIN}/v1alpha1/namespaces"
 AT_ONCE = 8  # programs, each with a sanitizer
 REVIEWS = [("tokenreviews", "create"), ("subjectaccessreviews", "create")]
+SWEEPS = [("addonplacementscores", "list"), ("addonplacementscores", "delete")]  # of the controller
 EVERY = 0.2  # seconds between two looks
 number = itertools.count()
 
@@ -348,6 +350,36 @@ class LoneControllerCase(ControllerCase):
         self.kube.delete(f"{WORKS.format('c1')}/{WORK}")
 
 
+class SweepCase(ControllerCase):
+    """A cluster has lost the agent's add-on more than ten minutes ago, by a clock that the test moves."""
+
+    def run(self):
+        self.clock = Clock(self.folder)
+        flags = (f"--namespace={self.namespace(f'hub-{self.n}')}", f"--addon-name={ADDON}")
+        user = self.prepare()
+        body = {"apiVersion": "cluster.open-cluster-management.io/v1alpha1", "kind": "AddOnPlacementScore"}
+        metadata = {"labels": {LABEL: "agent"}, "annotations": {f"{DOMAIN}/owner": f"dynamic-scoring/{ADDON}"}}
+        self.kube.delete(f"{SCORES.format('left')}/left")
+        self.kube.call("POST", SCORES.format("left"), {**body, "metadata": {"name": "left", **metadata}})
+        with running_controller(self.kube, *flags, kubeconfig=user, env=self.clock.env) as self.program:
+            wait_until(lambda: '"cpu"' in self.work_text(), "it has planned", LONG)
+            self.check()
+            self.finish()
+
+    def promises(self):
+        return {"scores of an agent that has gone go": (nothing, self.is_swept)}
+
+    def is_swept(self):
+        return self.clock.passes(11 * 60, lambda: not self.kube.object("left", "left"))
+
+    def is_refused(self):
+        return self.clock.passes(11 * 60, super().is_refused)
+
+    @staticmethod
+    def needed_for():
+        return dict.fromkeys(SWEEPS, "scores of an agent that has gone go")
+
+
 # ---- Those who ask ----
 
 
@@ -407,12 +439,18 @@ def test_of_the_agent(kube, fake, tmp_path, rights):
 
 
 def test_of_the_controller(hub, fake, tmp_path, rights):
-    """Those that write ManifestWorks one after the other. The others write the same ones, which none of them needs."""
+    """Those that write ManifestWorks one after the other, and those that delete scores. The others write the same ones,
+    which none of them needs."""
     hub.add_cluster("c1")
+    hub.set_addon("c1", "True")
+    hub.add_cluster("left")
     writes = [r for r in rights[0] if r.resource == "manifestworks" and r.verb not in ("list", "watch")]
     for missing in [None, *writes]:
         LoneControllerCase(hub.kube, fake, tmp_path, rights[0], missing).run()
-    others = [r for r in rights[0] if r not in writes]
+    sweeps = [r for r in rights[0] if (r.resource, r.verb) in SWEEPS]
+    for missing in [None, *sweeps]:
+        SweepCase(hub.kube, fake, tmp_path, rights[0], missing).run()
+    others = [r for r in rights[0] if r not in writes and r not in sweeps]
     run_all(ControllerCase(hub.kube, fake, tmp_path, rights[0], missing) for missing in others)
 
 

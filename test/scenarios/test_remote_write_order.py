@@ -5,7 +5,7 @@ import time
 
 import pytest
 from lib import remote, remote_wire
-from lib.clock import DAY, HOUR, faked_clock
+from lib.faketime import DAY, HOUR, Clock
 
 SCORERS = 4
 SERIES = 250  # of each
@@ -160,12 +160,7 @@ def test_no_signal_of_life_from_the_receiver_is_shown(tmp_path):
 def test_order_holds_after_a_clock_in_the_future(tmp_path):
     """A clock that was a day ahead is corrected; when it goes back by seconds later, timestamps do not, also after a
     restart."""
-    offset = tmp_path / "offset"
-
-    def set_clock(seconds):
-        new = tmp_path / "new"
-        new.write_text(f"{seconds:+d}")
-        new.rename(offset)
+    clock = Clock(tmp_path, monotonic=False)
 
     def more(what, later_than_ms, n=3):
         """Waits for n more samples, some of them with a timestamp from then on."""
@@ -184,19 +179,19 @@ def test_order_holds_after_a_clock_in_the_future(tmp_path):
         highest = agent.remote("queue_highest_timestamp_seconds"), agent.remote("queue_highest_sent_timestamp_seconds")
         return max(abs(seconds - time.time()) for seconds in highest)
 
-    set_clock(DAY)
+    clock.move(DAY)
     with remote.Receiver() as receiver, remote.Scoring(t=remote.counted(1)) as scoring:
         agent = remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)])
-        agent.environment = faked_clock(agent.environment, offset)
+        agent.environment = {**agent.environment, **clock.env}
         with agent:
             more("samples of the future", (time.time() + DAY - HOUR) * 1000)
-            set_clock(0)
+            clock.move(0)
             remote.wait_for("the metrics of today", lambda: drift() < HOUR, alive=agent.alive)
             more("samples of today", 0)
             agent.stop()
             agent.start()
             more("samples after the restart", 0)
-            set_clock(-30)
+            clock.move(-30)
             more("samples of an earlier time", 0, n=5)
         found = [s.timestamp for s in samples()]
     steps = [(before - after) / 1000 for before, after in zip(found, found[1:]) if after <= before]

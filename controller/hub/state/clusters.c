@@ -251,6 +251,7 @@ void hub_addon_seen(struct hub *h, const char *cluster, json_t *object)
     bool unavailable = object_is_unavailable(object, "Available", why);
     struct hub_cluster *c = unavailable ? cluster_find_or_new(h, cluster) : map_get(&h->clusters, cluster);
 
+    hub_addons_note(h, cluster, object != NULL);
     if (!c)
         return;
     cluster_set_why(c, &c->addon_unavailable, unavailable ? why : NULL);
@@ -336,6 +337,8 @@ static void work_gone(struct hub *h, struct hub_cluster *c)
     report_done(&c->report);
     hub_schedule_recount(h);
     hub_cluster_reconcile(h, c);
+    if (c->addon != ADDON_PRESENT) /* its scores go next */
+        hub_schedule_plan(h);
     cluster_remove_if_gone(h, c);
 }
 

@@ -112,14 +112,31 @@ static void plan_find_duplicates(struct hub *h)
     }
 }
 
+/* The cluster lacks the agent's add-on: the scorers that it would have say so. */
+static void plan_note_without_addon(const struct hub *h, const struct hub_cluster *c)
+{
+    for (size_t i = 0; h->plan && i < h->plan->n; i++) {
+        const struct plan_entry *e = &h->plan->entries[i];
+        struct hub_scorer *s = e->owner;
+
+        if (e->clusters && !map_get(e->clusters, c->name))
+            continue;
+        if (!s->n_without_addon++)
+            s->first_without_addon = xstrdup(c->name);
+    }
+}
+
 void hub_plan_done(struct hub *h)
 {
     struct hub_cluster *c;
 
     for (size_t at = 0; (c = map_next(&h->clusters, &at));)
         c->group = NULL;
-    for (size_t i = 0; i < h->n_scorers; i++)
+    for (size_t i = 0; i < h->n_scorers; i++) {
         h->by_age[i]->entry = SIZE_MAX;
+        h->by_age[i]->n_without_addon = 0;
+        free(TAKE_PTR(h->by_age[i]->first_without_addon));
+    }
     json_decref(TAKE_PTR(h->text));
     h->text_of = NULL;
     h->plan = plan_free(h->plan);
@@ -168,6 +185,8 @@ void hub_plan_make(struct hub *h)
         plan_make(h);
     for (size_t at = 0; (c = map_next(&h->clusters, &at));) {
         c->group = hub_cluster_target(h, c) == TARGET_WORK ? plan_group_of(h->plan, c->name) : NULL;
+        if (c->managed && c->addon != ADDON_PRESENT)
+            plan_note_without_addon(h, c);
         /* Another writer undid other summaries: these need not wait. */
         if (c->write.undone && (!c->group || c->group->hash != c->write.written))
             kube_queue_forget(h->works.queue, c->name);

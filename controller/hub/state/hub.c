@@ -54,6 +54,8 @@ static void watch_on_restored(void *arg)
 {
     const struct hub_watch *w = arg;
 
+    if (watch_kind(w) == HUB_ADDONS)
+        hub_addons_note_gap(w->hub);
     hub_schedule_plan(w->hub);
     hub_schedule_tally(w->hub);
 }
@@ -73,6 +75,8 @@ static void watch_on_trouble(void *arg, const char *text)
                   L_STR("err", text));
     else
         log_info("watch recovered", L_STR("objects", objects));
+    if (!text && watch_kind(w) == HUB_ADDONS)
+        hub_addons_note_gap(w->hub);
     if (text && watch_kind(w) >= HUB_ADDONS) /* not waited for any longer */
         hub_update_active(w->hub);
 }
@@ -264,7 +268,8 @@ static void hub_on_replan(struct timer *t)
     int64_t next_ms;
 
     kube_timer_move(h->o.loop, t, KUBE_FAR_MS);
-    hub_decisions_review(h); /* also on a standby, which may take over at any moment */
+    hub_decisions_review(h); /* both also on a standby, which may take over at any moment */
+    hub_addons_review(h);
     if (!h->active)
         return;
     /* Otherwise a new fleet would get empty summaries first, and the scorers a moment later. */
@@ -275,7 +280,7 @@ static void hub_on_replan(struct timer *t)
     hub_clusters_review(h);
     hub_plan_make(h);
     hub_count_reconcile(h, "plan", true);
-    next_ms = hub_decisions_due_ms(h);
+    next_ms = hub_decisions_due_ms(h) < hub_addons_due_ms(h) ? hub_decisions_due_ms(h) : hub_addons_due_ms(h);
     kube_timer_move(h->o.loop, t, next_ms < RESYNC_MS ? next_ms : RESYNC_MS);
     hub_schedule_tally(h);
     if (!h->planned) {
@@ -326,6 +331,7 @@ void hub_update_active(struct hub *h)
         return;
     }
     hub_works_cancel(h);
+    hub_addons_cancel(h);
     hub_statuses_cancel(h);
     /* Another controller leads: by the time that this one leads again, this plan would be out of date. */
     hub_plan_done(h);
@@ -363,6 +369,7 @@ struct hub *hub_new(const struct hub_options *o)
         kube_events_new(o->kube, "dynamic-scoring.open-cluster-management.io/controller", o->identity);
     writers_new(h);
     hub_decisions_begin(h);
+    hub_addons_begin(h);
     watches_new(h);
     strays_new(h);
     if (o->leader_elect)
@@ -398,6 +405,7 @@ struct hub *hub_free(struct hub *h)
     hub_statuses_cancel(h);
     h->status.queue = kube_queue_free(h->status.queue);
     hub_plan_done(h);
+    hub_addons_free(h);
     hub_clusters_free(h);
     h->events = kube_events_free(h->events);
     hub_scorers_free(h);

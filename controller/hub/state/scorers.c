@@ -81,6 +81,7 @@ static void scorer_free(struct hub_scorer *s)
 {
     (void)probe_free(s->probe);
     hub_scorer_drop_held(s);
+    free(s->first_without_addon);
     scorer_spec_done(&s->spec);
     effective_done(&s->effective);
     last_status_done(&s->last_status);

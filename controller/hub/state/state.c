@@ -245,7 +245,9 @@ enum hub_target hub_cluster_target(const struct hub *h, const struct hub_cluster
      * have kept it until all works were gone. */
     if (!hub_is_distributing(h))
         return h->config.object || h->config_gone ? TARGET_NO_WORK : TARGET_UNCHANGED;
-    return c->managed && h->plan ? TARGET_WORK : TARGET_UNCHANGED;
+    if (!c->managed || !h->plan)
+        return TARGET_UNCHANGED;
+    return c->addon == ADDON_PRESENT ? TARGET_WORK : TARGET_NO_WORK;
 }
 
 bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c)

@@ -9,6 +9,7 @@
  *   status     the statuses of DynamicScorers and DynamicScoringConfigs
  *   statuses   writes statuses, finalizers and Events
  *   decisions  the clusters of each Placement, and those that have only just left it
+ *   addons     the clusters that have the agent's add-on, and what is left of an agent where it has gone
  *   clusters   what each ManifestWork should be, and writing it
  *   configs    the DynamicScoringConfigs, and the plan made from them: a group of summaries for each cluster
  *   scorers    the DynamicScorers, their probes and effective configurations
@@ -127,10 +128,19 @@ struct hub_scorer {
     const struct hub_scorer *older;        /* owns the same score name or object; NULL when unique */
     const struct hub_scorer *younger;      /* the last of those that are left out in favour of this one */
     bool same_object;                      /* older shares the object only, not the score name */
+    size_t n_without_addon;                /* clusters that would be selected, as of the last plan */
+    char *first_without_addon;             /* one of them */
     struct map held;                       /* clusters whose ManifestWork had it at the start: decisions.c */
     size_t entry;                          /* in the plan; SIZE_MAX: not in any summary */
     struct tally tally;
     struct last_status last_status;
+};
+
+/* The agent's add-on on a cluster, as it counts. */
+enum hub_addon {
+    ADDON_PRESENT, /* or absent for less than ten minutes, or unknown, or on no cluster */
+    ADDON_NEVER,   /* it never had one: nothing is created there */
+    ADDON_GONE,    /* absent for too long: what is there goes */
 };
 
 struct hub_cluster {
@@ -152,6 +162,11 @@ struct hub_cluster {
     bool behind;                    /* its ManifestWork is not up to date */
     mono_ms behind_since;
     struct hub_cluster *next_gone;
+    /* addons.c: the agent's add-on on it. */
+    enum hub_addon addon;
+    bool had_addon;        /* ever */
+    bool is_swept;         /* what its agent has left is deleted, or about to be */
+    mono_ms addon_gone_at; /* since when it is absent; 0: it is there, or unknown */
 };
 
 /* Private to decisions.c, but for the cut. */
@@ -165,6 +180,17 @@ struct hub_decisions {
     struct map texts;         /* struct held_text, while it starts */
     mono_ms held_at;          /* since when the scorers' `held` count; 0: they do not */
     struct kube_cut work_cut; /* of the watch of the ManifestWorks */
+};
+
+/* Private to addons.c. */
+struct hub_addons {
+    struct map present;       /* the names of clusters with the agent's add-on */
+    mono_ms since;            /* absences before this do not count */
+    mono_ms due;              /* when the next absence has lasted too long; 0: none will */
+    struct kube_queue *queue; /* of clusters that are swept */
+    struct kube_call *call;   /* for one of them */
+    char *cluster;            /* which */
+    json_t *left;             /* the list of its scores; NULL: not read yet */
 };
 
 struct hub_config {
@@ -182,12 +208,13 @@ struct hub_totals {
     size_t leaving;            /* ManifestWorks still to be deleted */
     size_t applied, unapplied; /* of up_to_date: applied; reported as not applicable */
     size_t reporting, scoring_all, with_failures;
-    size_t largest;                /* bytes of the largest summaries */
-    size_t left_out;               /* scorers without room on some cluster */
-    double lag_s;                  /* of the cluster that has been behind longest */
-    int64_t look_ms;               /* Unix time of the next change by time alone; INT64_MAX: none */
-    struct named_clusters named;   /* not written or not applied: those with an error first */
-    struct counted_clusters works; /* ManifestWorks that exist */
+    size_t largest;                        /* bytes of the largest summaries */
+    size_t left_out;                       /* scorers without room on some cluster */
+    double lag_s;                          /* of the cluster that has been behind longest */
+    int64_t look_ms;                       /* Unix time of the next change by time alone; INT64_MAX: none */
+    struct named_clusters named;           /* not written or not applied: those with an error first */
+    struct counted_clusters works;         /* ManifestWorks that exist */
+    struct counted_clusters without_addon; /* accepted, but not managed: they lack the agent's add-on */
 };
 
 struct hub {
@@ -218,6 +245,7 @@ struct hub {
     struct map other_configs; /* DynamicScoringConfigs of other names: name → struct hub_config * */
     struct map placements;    /* Placements of its namespace: name → json_t * */
     struct hub_decisions decisions;
+    struct hub_addons addons;
     struct plan *plan;                /* NULL: nothing to distribute */
     json_t *text;                     /* of the ManifestWorks of a group of the plan: the last one made */
     const struct plan_group *text_of; /* NULL: none */
@@ -373,6 +401,21 @@ void hub_decisions_free(struct hub *h);
 
 void hub_placement_seen(struct hub *h, const char *name, json_t *object);
 void hub_decision_seen(struct hub *h, const char *name, json_t *object);
+
+/* ---- addons.c ---- */
+
+void hub_addons_begin(struct hub *h);
+/* What the watch shows. */
+void hub_addons_note(struct hub *h, const char *cluster, bool exists);
+/* There was no news for a while: absences count from now. */
+void hub_addons_note_gap(struct hub *h);
+/* Before a plan: brings up to date which clusters lack the add-on. */
+void hub_addons_review(struct hub *h);
+/* Milliseconds until the next review is due; INT64_MAX: not by time alone. */
+int64_t hub_addons_due_ms(const struct hub *h);
+/* Cancels what is under way. */
+void hub_addons_cancel(struct hub *h);
+void hub_addons_free(struct hub *h);
 
 /* ---- clusters.c: the managed ones, and those that still have a ManifestWork of ours ---- */
 

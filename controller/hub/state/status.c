@@ -118,6 +118,21 @@ static const char *plural_s(size_t n)
     return n == 1 ? "" : "s";
 }
 
+/* Adds how many clusters are left out because they lack the agent's add-on, and the name of the first. */
+static void condition_add_without_addon(const struct hub *h, struct condition *c, size_t n, const char *first)
+{
+    const struct condition was = *c;
+    char more[40] = "";
+
+    if (!n)
+        return;
+    if (n > 1)
+        (void)snprintf(more, sizeof(more), " and %zu more", n - 1);
+    condition_set(c, was.status, was.status == TRUTH_TRUE ? "AddOnMissing" : was.reason,
+                  "%s; not on %zu cluster%s without the add-on %s: %s%s", was.message, n, plural_s(n),
+                  h->o.addon_name, first, more);
+}
+
 static void condition_distributed(struct condition *c, size_t n)
 {
     condition_set(c, TRUTH_TRUE, "Distributed", "distributed to %s%zu cluster%s", n == 1 ? "" : "all ", n,
@@ -245,6 +260,9 @@ static void config_set_distributed(const struct hub *h, struct condition *c)
     else if (!h->config.masks.owner)
         condition_set(c, TRUTH_FALSE, "InvalidMasks",
                       "clusters keep their scorers until the masks are valid");
+    else if (!t->managed && t->without_addon.total)
+        condition_set(c, TRUTH_FALSE, "AddOnMissing", "no accepted ManagedCluster has the add-on %s",
+                      h->o.addon_name);
     else if (!t->managed)
         condition_set(c, TRUTH_FALSE, "NoClusters", "no ManagedCluster is accepted");
     else if (t->failing || t->unapplied)
@@ -347,6 +365,9 @@ json_t *status_of_config(const struct hub *h, const struct hub_config *c)
     }
     config_set_valid(h, c, &list[CONFIG_VALID]);
     config_set_distributed(h, &list[CONFIG_DISTRIBUTED]);
+    if (hub_is_distributing(h) && h->totals.managed && h->totals.without_addon.first)
+        condition_add_without_addon(h, &list[CONFIG_DISTRIBUTED], h->totals.without_addon.total,
+                                    h->totals.without_addon.first->name);
     config_set_ready(h, list);
     return status_patch(
         config_value(h, generation, conditions_value(list, CONFIG_CONDITIONS, c->object, &c->last_status, h)),
@@ -379,6 +400,8 @@ static void clusters_set_distributed(const struct hub_scorer *s, struct conditio
         condition_set(c, TRUTH_FALSE, "NoRoom",
                       "no room in the ManifestWorks of %zu cluster%s, which hold at most %d KiB", t->no_room,
                       plural_s(t->no_room), WORK_MAX_BYTES / 1024);
+    else if (!t->selected && s->n_without_addon)
+        condition_set(c, TRUTH_FALSE, "AddOnMissing", "selected for no cluster");
     else if (!t->selected)
         condition_set(c, TRUTH_FALSE, "Masked", "masked on all clusters");
     else if (t->up_to_date < t->selected)
@@ -437,6 +460,9 @@ static void scorer_set_distributed(const struct hub_scorer *s, struct condition 
     else if (hub_scorer_place(s) == PLACE_NONE)
         condition_set(c, TRUTH_FALSE, "NotSelected", "not distributed: it is not known yet whether %s",
                       hub_scorer_awaits_config(s) ? "/config can be read" : "the scoring API is healthy");
+    else if (!h->totals.managed && h->totals.without_addon.total)
+        condition_set(c, TRUTH_FALSE, "AddOnMissing", "no accepted ManagedCluster has the add-on %s",
+                      h->o.addon_name);
     else if (!h->totals.managed)
         condition_set(c, TRUTH_FALSE, "NoClusters", "no ManagedCluster is accepted");
     else if (s->entry == SIZE_MAX)
@@ -444,6 +470,7 @@ static void scorer_set_distributed(const struct hub_scorer *s, struct condition 
     else {
         clusters_set_distributed(s, c);
         clusters_add_one_item(&s->tally, c);
+        condition_add_without_addon(h, c, s->n_without_addon, s->first_without_addon);
     }
 }
 

@@ -153,7 +153,9 @@ static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
         tally_first(&t->works, c);
     t->leaving += c->leaving && c->work.exists;
     t->lag_s = c->behind && lag > t->lag_s ? lag : t->lag_s;
-    if (!c->managed)
+    if (c->managed && c->addon != ADDON_PRESENT)
+        tally_first(&t->without_addon, c);
+    if (!c->managed || c->addon != ADDON_PRESENT)
         return;
     t->managed++;
     t->up_to_date += in_sync;
