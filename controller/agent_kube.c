@@ -285,24 +285,51 @@ static const char *report_hub_error(struct agent_kube *k, const char *text, int6
     return "";
 }
 
+/* Whose fault the failure of the last round is; NULL if it did not fail, or by the agent's own fault. */
+static const char *report_failed_stage(const struct scorer_status *st)
+{
+    enum round_error last = st->last.error;
+    bool is_own = last == ROUND_MEMORY || last == ROUND_SECRET || last == ROUND_SERIES;
+
+    return st->rounds && last != ROUND_OK && !is_own ? round_stage_word(st->last.stage) : NULL;
+}
+
+/* Nothing for an empty text. */
+static void report_put_line(json_t *object, const char *key, const char *text)
+{
+    if (*text)
+        (void)json_object_set_new(object, key, kube_line(text, ERROR_BYTES));
+}
+
+/* What became of the scorer on the hub. */
+static void report_put_placement(struct agent_kube *k, json_t *object, const struct scorer *s)
+{
+    if (!k->placement)
+        return;
+    report_put_line(object, "placementError",
+                    report_hub_error(k, placement_trouble(k->placement, s), s->summary.interval_ms));
+    report_put_line(object, "noItems", placement_why_no_items(k->placement, s));
+}
+
 static json_t *report_scorer(struct agent_kube *k, const struct scorer *s, bool times)
 {
     const struct scorer_status *st = &s->status;
-    const char *trouble =
-        report_hub_error(k, k->placement ? placement_trouble(k->placement, s) : "", s->summary.interval_ms);
-    enum round_error last = st->last.error;
-    bool is_own = last == ROUND_MEMORY || last == ROUND_SECRET || last == ROUND_SERIES;
-    /* Whose fault the failure of the last round is; NULL if it did not fail, or by the agent's own fault. */
-    const char *stage = st->rounds && last != ROUND_OK && !is_own ? round_stage_word(st->last.stage) : NULL;
+    const char *stage = report_failed_stage(st);
     char error[ROUND_REASON_BYTES];
+    json_t *one = json_object();
 
+    (void)json_object_set_new(one, "scoreName", json_string(s->summary.score_name));
+    (void)json_object_set_new(one, "state", json_string(scorer_state_word(scorer_state(s))));
+    if (times)
+        (void)json_object_set_new(one, "lastSuccess", report_time(st->succeeded_ms));
+    if (times && s->batch)
+        (void)json_object_set_new(one, "validUntil", report_time(st->expires_ms));
+    if (stage)
+        (void)json_object_set_new(one, "failedStage", json_string(stage));
     scorer_error_text(st, error, sizeof(error));
-    return json_pack("{s:s, s:s, s:o*, s:o*, s:s*, s:o*, s:o*}", "scoreName", s->summary.score_name, "state",
-                     scorer_state_word(scorer_state(s)), "lastSuccess",
-                     times ? report_time(st->succeeded_ms) : NULL, "validUntil",
-                     times && s->batch ? report_time(st->expires_ms) : NULL, "failedStage", stage, "error",
-                     error[0] ? kube_line(error, ERROR_BYTES) : NULL, "placementError",
-                     trouble[0] ? kube_line(trouble, ERROR_BYTES) : NULL);
+    report_put_line(one, "error", error);
+    report_put_placement(k, one, s);
+    return one;
 }
 
 /* Scorers beyond SCORERS_BYTES are counted in `notShown`. */

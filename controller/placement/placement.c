@@ -588,6 +588,13 @@ const char *placement_trouble(const struct placement *p, const struct scorer *sc
                : "";
 }
 
+const char *placement_why_no_items(const struct placement *p, const struct scorer *scorer)
+{
+    const struct slot *s = placement_find_scorer(p, scorer);
+
+    return s ? slot_why_no_items(s) : "";
+}
+
 const char *placement_hub_trouble(const struct placement *p)
 {
     return kube_watch_trouble(p->watch);

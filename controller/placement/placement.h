@@ -36,6 +36,8 @@ void placement_sync(struct placement *p, struct scorer *const *scorers, size_t n
 
 /* What is wrong with the scorer's object, for people; "" if nothing. */
 const char *placement_trouble(const struct placement *p, const struct scorer *s);
+/* Why the scorer's last round led to no item although it succeeded, for people; "" if it did not. */
+const char *placement_why_no_items(const struct placement *p, const struct scorer *s);
 /* Why the objects on the hub cannot be read; NULL if they can, or while this is unknown. */
 const char *placement_hub_trouble(const struct placement *p);
 /* The number of objects whose state on the hub is out of date. */

@@ -223,6 +223,7 @@ static void slot_set_scored(struct slot *s, const struct items *made, const stru
     BUF_AUTO(formats, 768);
     BUF_AUTO(skipped, 256);
 
+    s->lacks_items = !suspended && st->last.error == ROUND_OK && made->n == 0;
     slot_put_formats(&formats, &s->scorer->summary, made);
     slot_put_skipped(&skipped, st, made);
     if (suspended) {
@@ -242,6 +243,12 @@ static void slot_set_scored(struct slot *s, const struct items *made, const stru
         slot_set(s, CONDITION_SCORED, false, no_series ? "SourceEmpty" : "NoResults", "%s; %s",
                  no_series ? "the source returned no series" : "the scoring API returned no results", then);
     }
+}
+
+const char *slot_why_no_items(const struct slot *s)
+{
+    return s->wanted && s->lacks_items ? cstr(kube_str(s->conditions[CONDITION_SCORED], "message", NULL))
+                                       : "";
 }
 
 static void slot_set_clamped(struct slot *s, const struct items *items)

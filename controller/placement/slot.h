@@ -42,6 +42,7 @@ struct slot {
     json_t *found; /* items of the object found at the start; until there is one */
     int64_t found_until_ms;
     enum slot_items items;
+    bool lacks_items;               /* the last round succeeded and led to no item: `Scored` says why */
     struct timer late;              /* when ITEMS_OF_LAST or ITEMS_FOUND end; set by placement */
     json_t *conditions[CONDITIONS]; /* metav1.Condition; NULL: not known yet */
     unix_ms updated_at;
@@ -74,6 +75,9 @@ bool object_is_ours(const json_t *object, const char *owner);
 bool object_is_labelled(const json_t *object);
 /* Whether the object still has the state last written. True while another state waits to be written. */
 bool slot_matches(const struct slot *s, const struct placement_options *o, const json_t *object);
+/* Why the last round led to no item although it succeeded, for people; "" if it led to some, if it failed, or
+ * if none has ended. */
+const char *slot_why_no_items(const struct slot *s);
 /* The body of a patch of the status. */
 json_t *slot_status_body(const struct slot *s, const struct placement_options *o);
 

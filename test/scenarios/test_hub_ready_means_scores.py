@@ -1,4 +1,5 @@
-"""Ready is a scorer that some cluster has a valid score of: waiting, empty and hung agents are called by their names."""
+"""Ready is a scorer that some cluster has a valid score of: waiting, empty and hung agents are called by their names, and
+so are results that lead to no item."""
 
 import concurrent.futures
 import contextlib
@@ -80,6 +81,32 @@ def test_nothing_to_score(hub, fake, start_controller):
     hub.wait_scorer("s", "Ready", "True", says="scoring on 1 of 2 clusters; empty on 1: c1: ")
 
 
+def no_items(words):
+    """A report of rounds that succeed, and of which Placement gets nothing."""
+    said = json.loads(report("ok", lives=90))
+    said["scorers"][0]["noItems"] = words
+    return json.dumps(said)
+
+
+def test_results_without_items(hub, fake, start_controller):
+    """One cluster of several makes nobody unready; a report without the member counts as scoring."""
+    controller = distributed(hub, fake, start_controller, clusters=("c1", "c2"))
+    hub.set_feedback("c1", no_items("no item from 3 results of the scoring API; there are no scores"))
+    hub.set_feedback("c2", report("empty", lives=90))
+    words = "empty on 2 of 2 clusters: c1: no item from 3 results of the scoring API; there are no scores, and 1 more"
+    for kind in ("Scoring", "Ready"):
+        assert hub.wait_scorer("s", kind, "False", "NoItems", says=words)[2] == words
+    controller.wait_metric_is(0, "dynamic_scoring_hub_scorer_ready", scorer="s")
+    controller.wait_metric_is(2, "dynamic_scoring_hub_scorer_clusters", scorer="s", state="empty")
+    assert hub.scorer_status("s")["failingClusters"][0] == {
+        "name": "c1",
+        "state": "empty",
+        "error": "no item from 3 results of the scoring API; there are no scores",
+    }
+    hub.set_feedback("c2", report("ok", lives=90))
+    hub.wait_scorer("s", "Ready", "True", says="scoring on 1 of 2 clusters; empty on 1: c1: no item from 3 results")
+
+
 def test_a_score_is_not_valid_for_longer_than_it_says(hub, fake, start_controller):
     distributed(hub, fake, start_controller)
     hub.set_feedback("c1", report("ok", ago=80, lives=90))
@@ -89,6 +116,38 @@ def test_a_score_is_not_valid_for_longer_than_it_says(hub, fake, start_controlle
     (one,) = status["failingClusters"]
     assert one["error"].startswith("its scores have expired: the last success was at ")
     assert hub.scorer_condition("s", "Ready")[0] != "True"
+
+
+def test_real_agents_without_items(hub, fake, start_controller):
+    """All results are NaN, or lack the label of the format; with a fallbackScore, which is no score of a round."""
+    url = fake.url
+    fake.on("/healthz", plain("ok"))
+    hub.add_cluster("c1")
+    hub.configure()
+    cases = {  # the score's name: (its results, the rest of its spec, what is said)
+        "nan": (results({}, float("nan")), {}, "; skipped 1 NaN or infinite; there are no scores"),
+        "label": (results({"node": "n1"}, 7), {"scoreDimensionFormat": "${device}"}, "; skipped 1 with an empty name"),
+        "fallback": (results({}, float("nan")), {"fallbackScore": -9}, "; fallbackScore is used"),
+    }
+    for name, (answered, more, _) in cases.items():
+        fake.on(f"/{name}", answered)
+        about = scoring(name, host=url, path=f"/{name}", params={"name": name, "interval": 2})
+        source_type = {"source": {"type": "None"}, "healthCheck": "Agents"}
+        hub.apply_scorer(name, {**own(name, url), **source_type, "scoring": about, **more})
+    other = scoring("other", host=url, path="/nan", params={"name": "other", "interval": 2})
+    hub.apply_scorer("other", {**own("other", url), "source": {"type": "None"}, "scoring": other, "scoreDestination": "None"})
+    start_controller()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(FakeWorkAgent(hub, {"c1": (hub.kube, agent_namespace_of("c1"))}))
+        stack.enter_context(running_agent({}, *agent_flags(hub, "c1")))
+        for name, (_, _, words) in cases.items():
+            message = hub.wait_scorer(name, "Ready", "False", "NoItems", LONG)[2]
+            assert message.startswith("empty on 1 of 1 cluster: c1: no item from 1 results of the scoring API")
+            assert words in message
+            hub.wait_scorer(name, "Healthy", "True", "Healthy")
+        hub.wait_scorer("other", "Ready", "True", deadline=LONG)  # nobody waits for its items
+        fake.on("/nan", results({}, 7))
+        hub.wait_scorer("nan", "Ready", "True", deadline=LONG)
 
 
 def test_real_agents(hub, fake, start_controller):

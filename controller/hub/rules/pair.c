@@ -28,6 +28,7 @@ const struct pair_info pair_info[PAIR_STATES] = {
     [PAIR_NOT_SENT] = {"notSent", "not sent", PAIR_CLASS_UNSELECTED, "none", false},
     [PAIR_OLD_CONFIG] = {"refused", "old configuration", PAIR_CLASS_SCORING, "warning", true},
     [PAIR_EMPTY] = {"empty", "nothing to score", PAIR_CLASS_EMPTY, "warning", true},
+    [PAIR_NO_ITEMS] = {"empty", "no items", PAIR_CLASS_EMPTY, "warning", true},
     [PAIR_OK] = {"ok", "scoring", PAIR_CLASS_SCORING, "ok", false},
 };
 
@@ -46,6 +47,18 @@ static bool is_expired(const struct pair_facts *f)
            f->now.ms - (int64_t)f->cell->succeeded * 1000 > INTERVALS * f->interval_ms + OLD_GRACE_MS;
 }
 
+/* Of a cell whose last round succeeded. */
+static enum pair_state success_state(const struct pair_facts *f)
+{
+    if (is_expired(f))
+        return PAIR_EXPIRED;
+    if (f->cell->state == SCORER_EMPTY)
+        return PAIR_EMPTY;
+    if (f->cell->no_items)
+        return PAIR_NO_ITEMS;
+    return f->report->config_rejected ? PAIR_OLD_CONFIG : PAIR_OK;
+}
+
 static enum pair_state cell_state(const struct pair_facts *f)
 {
     /* What never scored has nothing that could be stale. */
@@ -54,10 +67,7 @@ static enum pair_state cell_state(const struct pair_facts *f)
     if (report_cell_fails(f->cell))
         return f->cell->state == SCORER_STALE ? PAIR_STALE : PAIR_NOT_PLACED;
     if (f->cell->state == SCORER_OK || f->cell->state == SCORER_EMPTY)
-        return is_expired(f)                    ? PAIR_EXPIRED
-               : f->cell->state == SCORER_EMPTY ? PAIR_EMPTY
-               : f->report->config_rejected     ? PAIR_OLD_CONFIG
-                                                : PAIR_OK;
+        return success_state(f);
     return f->report->config_rejected ? PAIR_REFUSED : PAIR_WAITING;
 }
 
@@ -85,7 +95,9 @@ bool pair_is_pending(enum pair_state s)
 
 enum pair_state pair_state_shown(enum pair_state s, bool behind)
 {
-    return behind && (pair_is_pending(s) || s == PAIR_EMPTY || s == PAIR_OK) ? PAIR_BEHIND : s;
+    bool may_change = pair_is_pending(s) || pair_info[s].class == PAIR_CLASS_EMPTY || s == PAIR_OK;
+
+    return behind && may_change ? PAIR_BEHIND : s;
 }
 
 static const char *pending_reason(enum pair_state s, const struct pair_facts *f)
@@ -98,6 +110,17 @@ static const char *pending_reason(enum pair_state s, const struct pair_facts *f)
         return "the work agent has not applied the ManifestWork yet";
     return s == PAIR_WAITING ? "the agent has not reported the scorer yet"
                              : "the ManifestWork is applied, but no agent has reported";
+}
+
+/* The agent's words; those of the version before have none, nor those without AddOnPlacementScores. */
+static const char *empty_reason(enum pair_state s, const struct pair_facts *f)
+{
+    const char *reported = report_error(f->report, f->cell);
+
+    if (*reported)
+        return reported;
+    return s == PAIR_NO_ITEMS ? "no result of the scoring API leads to an item"
+                              : "the source returned no series, or the scoring API no results";
 }
 
 void pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state s, const struct pair_facts *f)
@@ -132,8 +155,8 @@ void pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state s, const struct pa
         text = "the agent's report has no room for all of its scorers";
     } else if (s == PAIR_SUSPENDED) {
         text = "not called, as the hub finds the scoring API unhealthy";
-    } else if (s == PAIR_EMPTY) {
-        text = "the source returned no series, or the scoring API no results";
+    } else if (s == PAIR_EMPTY || s == PAIR_NO_ITEMS) {
+        text = empty_reason(s, f);
     } else if (s == PAIR_NO_REPORT || s == PAIR_WAITING) {
         text = pending_reason(s, f);
     }

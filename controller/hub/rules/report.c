@@ -76,10 +76,10 @@ static uint16_t report_keep_error(struct report *to, struct str raw)
 
 static void read_cell(struct report *to, struct str text)
 {
-    enum { NAME, STATE, ERROR, STAGE, PLACEMENT, SUCCESS, UNTIL, MEMBERS };
-    static const char *const names[MEMBERS] = {"scoreName",      "state",       "error",     "failedStage",
-                                               "placementError", "lastSuccess", "validUntil"};
-    struct str v[MEMBERS] = {0}, name, error, placement;
+    enum { NAME, STATE, ERROR, STAGE, PLACEMENT, NO_ITEMS, SUCCESS, UNTIL, MEMBERS };
+    static const char *const names[MEMBERS] = {"scoreName",      "state",   "error",       "failedStage",
+                                               "placementError", "noItems", "lastSuccess", "validUntil"};
+    struct str v[MEMBERS] = {0}, name, error, placement, no_items;
     struct report_cell cell;
     enum scorer_state state = SCORER_WAITING;
     uint32_t until;
@@ -103,11 +103,15 @@ static void read_cell(struct report *to, struct str text)
     failed = state == SCORER_FAILING || state == SCORER_STALE;
     error = read_raw(v[ERROR]);
     placement = read_raw(v[PLACEMENT]);
+    no_items = read_raw(v[NO_ITEMS]);
     cell.score = read_score(name);
     cell.placement = placement.n > 0;
+    cell.no_items = no_items.n > 0 && (state == SCORER_OK || state == SCORER_EMPTY);
     cell.api_failed = failed && jr_key_is(read_raw(v[STAGE]), round_stage_word(STAGE_SCORING));
     if (report_cell_fails(&cell))
         cell.error = report_keep_error(to, failed && error.n ? error : placement) & 0x7fu;
+    else if (cell.no_items)
+        cell.error = report_keep_error(to, no_items) & 0x7fu;
     if (to->n % CELLS_STEP == 0)
         to->cells = xreallocarray(to->cells, to->n + CELLS_STEP, sizeof(*to->cells));
     to->cells[to->n++] = cell;
@@ -202,7 +206,8 @@ bool report_same(const struct report *a, const struct report *b)
         const struct report_cell *x = &a->cells[i], *y = &b->cells[i];
 
         same = x->score == y->score && x->state == y->state && x->placement == y->placement &&
-               x->api_failed == y->api_failed && x->error == y->error && !x->succeeded == !y->succeeded;
+               x->api_failed == y->api_failed && x->no_items == y->no_items && x->error == y->error &&
+               !x->succeeded == !y->succeeded;
     }
     return same;
 }

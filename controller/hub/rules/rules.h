@@ -146,10 +146,12 @@ struct report_cell {
     uint32_t succeeded; /* lastSuccess, Unix time in seconds; 0: never or unknown */
     uint32_t life : 19; /* seconds from then until its scores expire; 0: unknown */
     uint32_t error : 7; /* 1 + index in errors; 0: none kept */
-    enum scorer_state state : 4;
+    enum scorer_state state : 3;
     bool placement : 1;  /* the AddOnPlacementScore cannot be written; state may still be ok */
     bool api_failed : 1; /* the scoring API made the last round fail */
+    bool no_items : 1;   /* the last round succeeded, and led to no item of the AddOnPlacementScore */
 };
+_Static_assert(SCORER_STATES <= 1 << 3, "a state fits its bits");
 
 enum { REPORT_MAX_ERRORS = 64, REPORT_ERROR_BYTES = 416, REPORT_MAX_CELLS = 4096 };
 
@@ -163,7 +165,7 @@ struct report {
     struct report_cell *cells;
     uint32_t n, not_shown; /* not_shown: the agent's scorers without a cell */
     uint32_t n_errors;
-    char **errors; /* one line each, all different; of the first failing cells */
+    char **errors; /* one line each, all different; of the first cells that have one */
 };
 
 /* Unknown members are ignored, as are cells without a name or with an unknown state. An empty text is an
@@ -193,6 +195,7 @@ enum pair_state {
     PAIR_UNAVAILABLE, /* the cluster, or the agent's add-on on it, is not available */
     PAIR_EXPIRED,     /* its scores have expired, and its agent does not say why */
     PAIR_EMPTY,       /* rounds succeed, but there is nothing to score, or there are no results */
+    PAIR_NO_ITEMS,    /* rounds succeed, but no result leads to an item of its AddOnPlacementScore */
     PAIR_SUSPENDED,   /* not called, as the hub finds its scoring API unhealthy */
     PAIR_REPORT_FULL, /* the agent's report has no room for this scorer */
     PAIR_NO_REPORT,

@@ -84,6 +84,7 @@ struct tally {
     size_t of_class[PAIR_CLASSES];         /* they add up to selected */
     size_t not_applied;                    /* of those that fail: ManifestWork not written or not applied */
     size_t stuck;                          /* of up_to_date: the work agent cannot apply it */
+    size_t no_items;                       /* of empty: there were results, but none led to an item */
     size_t unavailable;                    /* of silent: the cluster or the add-on is not available */
     size_t reporting;                      /* an agent has reported */
     size_t scored_meanwhile;               /* of suspended: its agent scored after probes had failed */

@@ -528,6 +528,7 @@ static void scorer_set_scoring(const struct hub_scorer *s, struct condition *c)
     size_t i = t->of_class[PAIR_CLASS_FAILING] <= t->not_applied; /* condition Distributed is about these */
     BUF_AUTO(text, sizeof(c->message) * 2);
     bool pending = !t->named.n || t->named.ranks[0] == RANK_PENDING;
+    const char *reason;
 
     if (!t->selected) {
         condition_set(c, TRUTH_UNKNOWN, "NotSelected", "selected for no cluster");
@@ -539,9 +540,12 @@ static void scorer_set_scoring(const struct hub_scorer *s, struct condition *c)
     for (enum pair_class k = 0; k < PAIR_CLASS_UNSELECTED; k++)
         if (k != kinds[i].class)
             clusters_put_class(s, k, &text);
-    condition_set(c, kinds[i].status,
-                  kinds[i].class == PAIR_CLASS_SILENT && pending ? "NoReports" : kinds[i].reason, "%.*s",
-                  (int)text.n, cstr(text.p));
+    reason = kinds[i].reason;
+    if (kinds[i].class == PAIR_CLASS_SILENT && pending)
+        reason = "NoReports";
+    else if (kinds[i].class == PAIR_CLASS_EMPTY && t->no_items)
+        reason = "NoItems";
+    condition_set(c, kinds[i].status, reason, "%.*s", STR_ARG(buf_str(&text)));
 }
 
 static void scorer_set_reported(const struct hub_scorer *s, struct condition *c)

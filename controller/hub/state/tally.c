@@ -110,7 +110,9 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, struct
     t->applied += in_sync && c->work.applied;
     t->of_class[pair_info[p].class]++;
     /* A round that the source failed says nothing about the scoring API. */
-    t->api_healthy += pair_info[p].class == PAIR_CLASS_SCORING || p == PAIR_EMPTY || p == PAIR_NOT_PLACED;
+    t->api_healthy += pair_info[p].class == PAIR_CLASS_SCORING || pair_info[p].class == PAIR_CLASS_EMPTY ||
+                      p == PAIR_NOT_PLACED;
+    t->no_items += p == PAIR_NO_ITEMS;
     if ((p == PAIR_FAILING || p == PAIR_STALE) && cell->api_failed)
         tally_first(&t->api_unhealthy, c);
     t->not_applied += p == PAIR_NOT_WRITTEN || p == PAIR_NOT_APPLIED;
@@ -123,7 +125,7 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, struct
     t->scored_meanwhile +=
         p == PAIR_SUSPENDED && cell &&
         (int64_t)cell->succeeded * 1000 > (probe_status(s->probe)->failing_ms ?: s->suspended_ms);
-    if (cell && (p == PAIR_OK || p == PAIR_OLD_CONFIG || p == PAIR_EMPTY) &&
+    if (cell && (pair_info[p].class == PAIR_CLASS_SCORING || pair_info[p].class == PAIR_CLASS_EMPTY) &&
         pair_expires_ms(cell) < s->hub->totals.look_ms)
         s->hub->totals.look_ms = pair_expires_ms(cell);
     if (c->write.trouble)

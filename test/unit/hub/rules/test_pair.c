@@ -118,6 +118,36 @@ static void empty(struct world *w)
     w->cell.state = SCORER_EMPTY;
 }
 
+static void empty_with_words(struct world *w)
+{
+    static char error[] = "the scoring API returned no results; fallbackScore is used";
+
+    empty(w);
+    w->error = error;
+    w->cell.no_items = true;
+    w->cell.error = 1;
+}
+
+static void without_items(struct world *w)
+{
+    static char error[] = "no item from 3 results of the scoring API; there are no scores";
+
+    w->error = error;
+    w->cell.no_items = true;
+    w->cell.error = 1;
+}
+
+static void without_items_for_a_reason_unknown(struct world *w)
+{
+    w->cell.no_items = true;
+}
+
+static void refused_and_without_items(struct world *w)
+{
+    without_items(w);
+    w->report.config_rejected = true;
+}
+
 static void just_young_enough(struct world *w)
 {
     w->cell.succeeded -= GRACE_S;
@@ -256,6 +286,14 @@ static const struct {
     {all_well, SAME(PAIR_OK), SCORING, "ok", ""},
     {empty, SAME(PAIR_EMPTY), PAIR_CLASS_EMPTY, "empty",
      "the source returned no series, or the scoring API no results"},
+    {empty_with_words, SAME(PAIR_EMPTY), PAIR_CLASS_EMPTY, "empty",
+     "the scoring API returned no results; fallbackScore is used"},
+    {without_items, SAME(PAIR_NO_ITEMS), PAIR_CLASS_EMPTY, "empty",
+     "no item from 3 results of the scoring API; there are no scores"},
+    {without_items_for_a_reason_unknown, SAME(PAIR_NO_ITEMS), PAIR_CLASS_EMPTY, "empty",
+     "no result of the scoring API leads to an item"},
+    {refused_and_without_items, SAME(PAIR_NO_ITEMS), PAIR_CLASS_EMPTY, "empty",
+     "no item from 3 results of the scoring API; there are no scores"},
     {suspended, SAME(PAIR_SUSPENDED), PAIR_CLASS_SUSPENDED, "suspended",
      "not called, as the hub finds the scoring API unhealthy"},
     {valid_for_now, SAME(PAIR_OK), SCORING, "ok", ""},

@@ -104,6 +104,38 @@ static void reads_every_state_word(void **state)
     }
 }
 
+/* Agents of the version before do not say what became of the items. */
+static void knows_whether_results_led_to_items(void **state)
+{
+    static const struct {
+        const char *members;
+        bool no_items;
+        const char *error;
+    } cases[] = {
+        {"\"state\":\"ok\"", false, ""},
+        {"\"state\":\"ok\",\"noItems\":\"\"", false, ""},
+        {"\"state\":\"ok\",\"noItems\":7", false, ""},
+        {"\"state\":\"ok\",\"noItems\":\"no item\"", true, "no item"},
+        {"\"state\":\"empty\",\"noItems\":\"no results\"", true, "no results"},
+        {"\"state\":\"failing\",\"noItems\":\"no item\"", false, ""},
+        {"\"state\":\"waiting\",\"noItems\":\"no item\"", false, ""},
+        {"\"state\":\"ok\",\"noItems\":\"no item\",\"placementError\":\"403\"", true, "403"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(report_done) struct report r = {0};
+        const struct report_cell *c;
+        char text[160];
+
+        (void)snprintf(text, sizeof(text), "{\"scorers\":[{\"scoreName\":\"s\",%s}]}", cases[i].members);
+        parse(&r, text);
+        c = find(&r, "s");
+        assert_int_equal(c->no_items, cases[i].no_items);
+        assert_string_equal(report_error(&r, c), cases[i].error);
+    }
+}
+
 /* Agents of the version before do not say at which stage a round failed. */
 static void knows_whether_the_scoring_api_failed(void **state)
 {
@@ -391,6 +423,7 @@ int main(void)
         cmocka_unit_test(reads_a_report),
         cmocka_unit_test(reads_what_the_agent_knows),
         cmocka_unit_test(reads_every_state_word),
+        cmocka_unit_test(knows_whether_results_led_to_items),
         cmocka_unit_test(knows_whether_the_scoring_api_failed),
         cmocka_unit_test(rejects_what_is_not_a_report),
         cmocka_unit_test(reads_an_empty_text_as_no_report),
