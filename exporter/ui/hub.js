@@ -73,6 +73,7 @@ function clusterLines(c) {
     c.work.applyError && text('Its ManifestWork cannot be applied', c.work.applyError),
     c.unavailable && text('The cluster is not available', c.unavailable),
     c.addonUnavailable && text('The add-on is not available', c.addonUnavailable),
+    c.addonNamespace && text('The add-on is not in the namespace of its ConfigMap, but in', c.addonNamespace),
     c.failingScorers.map((p) => el('p', {}, link('scorer', p.scorer), ` ${p.label}`, p.error && [': ', bdi(p.error)])),
     c.failing > c.failingScorers.length && el('p', { class: 'soft' }, 'and ',
       el('a', { href: `cluster?name=${encodeURIComponent(c.name)}` }, `${count(c.failing - c.failingScorers.length)} more`)),
@@ -316,6 +317,7 @@ function clusterNotes(c) {
     c.work.applyError && note(true, bold('The work agent cannot apply its ManifestWork'), c.work.applyError),
     c.unavailable && note(true, bold('The cluster is not available'), c.unavailable),
     c.addonUnavailable && note(true, bold('The add-on is not available'), c.addonUnavailable),
+    c.addonNamespace && note(true, bold('The add-on is not in the namespace of its ConfigMap, but in'), c.addonNamespace),
     c.reported && (c.agentTrouble || !c.configurationAccepted) && note(!c.configurationAccepted,
       bold(c.configurationAccepted ? 'The agent reports' : 'The agent rejects its configuration'), c.agentTrouble),
   ];

@@ -82,6 +82,26 @@ def test_an_addon_that_is_not_available(hub, fake, start_controller):
     assert controller.metric("dynamic_scoring_kubernetes_up", resource="managedclusteraddons") == 1
 
 
+def test_an_addon_in_another_namespace(hub, fake, start_controller):
+    """As an AddOnDeploymentConfig without agentInstallNamespace installs it: the CRD has a default of its own."""
+    controller = distributed(hub, fake, start_controller, clusters=("c1", "c2"))
+    hub.set_feedback("c1", report())
+    hub.set_feedback("c2", None)
+    for cluster, namespace in (("c1", "dynamic-scoring"), ("c2", "open-cluster-management-agent-addon")):
+        hub.set_addon(cluster, "True")
+        hub.patch(f"{ADDONS.format(cluster)}/{ADDON}/status", {"status": {"namespace": namespace}})
+    error = (
+        "the add-on is installed in namespace open-cluster-management-agent-addon, but its ConfigMap is in "
+        "dynamic-scoring: set agentInstallNamespace: dynamic-scoring in its AddOnDeploymentConfig"
+    )
+    wait_status(hub, "s", lambda s: named(s) == {"c2": ("silent", error)}, "the reason is there")
+    hub.wait_scorer("s", "Ready", "True", says="silent on 1: c2: the add-on is installed in namespace open-cluster-")
+    found = {c["name"]: c["addonNamespace"] for c in controller.get("/api/v1/clusters").json["clusters"]}
+    assert found == {"c1": None, "c2": "open-cluster-management-agent-addon"}
+    hub.patch(f"{ADDONS.format('c2')}/{ADDON}/status", {"status": {"namespace": "dynamic-scoring"}})
+    wait_status(hub, "s", lambda s: error not in str(named(s)), "it has moved")
+
+
 def test_addons_that_may_not_be_read(hub, fake, start_controller):
     """As today, and said once."""
     hub.add_namespace("c1")

@@ -382,6 +382,8 @@ static enum cluster_state cluster_state(const struct hub_cluster *c)
         return CLUSTER_FAILING;
     if (c->managed && c->report.exists && (c->report.problem || !c->report.config_ok))
         return CLUSTER_AGENT_TROUBLE;
+    if (c->managed && c->addon_namespace)
+        return CLUSTER_AGENT_TROUBLE;
     return c->behind ? CLUSTER_BEHIND : CLUSTER_OK;
 }
 
@@ -457,6 +459,7 @@ static void json_cluster_members(struct out *o, const void *cluster, bool with_h
     member_text(o, "agentTrouble", c->report.problem);
     member_text(o, "unavailable", c->unavailable);
     member_text(o, "addonUnavailable", c->addon_unavailable);
+    member_text(o, "addonNamespace", c->addon_namespace);
 }
 
 static int hub_json_clusters(struct hub *h, const struct list_query *q, struct buf *into)

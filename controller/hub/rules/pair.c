@@ -17,6 +17,7 @@ const struct pair_info pair_info[PAIR_STATES] = {
     [PAIR_STALE] = {"stale", "stale", PAIR_CLASS_FAILING, "error", true},
     [PAIR_NOT_PLACED] = {"notPlaced", "no placement score", PAIR_CLASS_FAILING, "error", true},
     [PAIR_UNAVAILABLE] = {"silent", "unavailable", PAIR_CLASS_SILENT, "warning", true},
+    [PAIR_ELSEWHERE] = {"silent", "other namespace", PAIR_CLASS_SILENT, "warning", true},
     [PAIR_EXPIRED] = {"silent", "expired", PAIR_CLASS_SILENT, "warning", true},
     [PAIR_SUSPENDED] = {"suspended", "suspended", PAIR_CLASS_SUSPENDED, "warning", true},
     [PAIR_REPORT_FULL] = {"silent", "report full", PAIR_CLASS_SILENT, "warning", true},
@@ -71,8 +72,28 @@ static enum pair_state cell_state(const struct pair_facts *f)
     return f->report->config_rejected ? PAIR_REFUSED : PAIR_WAITING;
 }
 
+/* By what the agent reports. */
+static enum pair_state reported_state(const struct pair_facts *f)
+{
+    if (!f->report->exists)
+        return PAIR_NO_REPORT;
+    if (f->cell)
+        return cell_state(f);
+    if (f->report->config_rejected)
+        return PAIR_REFUSED;
+    return f->report->not_shown ? PAIR_REPORT_FULL : PAIR_WAITING;
+}
+
+/* Whether an agent that looks for its ConfigMap in another namespace explains the state. */
+static bool is_elsewhere(const struct pair_facts *f, enum pair_state s)
+{
+    return f->addon_namespace && (s == PAIR_NO_REPORT || s == PAIR_WAITING || s == PAIR_EXPIRED);
+}
+
 enum pair_state pair_state(const struct pair_facts *f)
 {
+    enum pair_state reported;
+
     if (f->unavailable_because || f->addon_unavailable_because)
         return PAIR_UNAVAILABLE;
     if (*cstr(f->write_error))
@@ -81,11 +102,8 @@ enum pair_state pair_state(const struct pair_facts *f)
         return PAIR_NOT_APPLIED;
     if (f->suspended)
         return PAIR_SUSPENDED;
-    if (!f->report->exists)
-        return PAIR_NO_REPORT;
-    if (f->cell)
-        return cell_state(f);
-    return f->report->config_rejected ? PAIR_REFUSED : f->report->not_shown ? PAIR_REPORT_FULL : PAIR_WAITING;
+    reported = reported_state(f);
+    return is_elsewhere(f, reported) ? PAIR_ELSEWHERE : reported;
 }
 
 bool pair_is_pending(enum pair_state s)
@@ -146,6 +164,12 @@ void pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state s, const struct pa
     } else if (s == PAIR_UNAVAILABLE) {
         prefix = f->unavailable_because ? "the cluster is not available: " : "the add-on is not available: ";
         text = cstr(f->unavailable_because ?: f->addon_unavailable_because);
+    } else if (s == PAIR_ELSEWHERE) {
+        (void)snprintf(ret, PAIR_REASON_BYTES,
+                       "the add-on is installed in namespace %s, but its ConfigMap is in %s: set "
+                       "agentInstallNamespace: %s in its AddOnDeploymentConfig",
+                       f->addon_namespace, f->agent_namespace, f->agent_namespace);
+        return;
     } else if (s == PAIR_EXPIRED) {
         unix_ms_format((unix_ms){(int64_t)f->cell->succeeded * 1000}, at);
         (void)strcpy(at + 19, "Z");

@@ -193,6 +193,7 @@ enum pair_state {
     PAIR_STALE,       /* failing, and its scores have expired */
     PAIR_NOT_PLACED,  /* scores, but its AddOnPlacementScore cannot be written */
     PAIR_UNAVAILABLE, /* the cluster, or the agent's add-on on it, is not available */
+    PAIR_ELSEWHERE,   /* no news, and the add-on is in another namespace than its ConfigMap */
     PAIR_EXPIRED,     /* its scores have expired, and its agent does not say why */
     PAIR_EMPTY,       /* rounds succeed, but there is nothing to score, or there are no results */
     PAIR_NO_ITEMS,    /* rounds succeed, but no result leads to an item of its AddOnPlacementScore */
@@ -239,6 +240,8 @@ struct pair_facts {
     int64_t sent_ms_ago;             /* since the summaries last changed; INT64_MAX: not since the start */
     const char *unavailable_because; /* NULL when the cluster is available */
     const char *addon_unavailable_because; /* NULL when the agent's add-on is, or there is none */
+    const char *addon_namespace;           /* where the add-on is; NULL in agent_namespace, or if unknown */
+    const char *agent_namespace;           /* where the ConfigMap with the summaries is */
     const char *write_error, *apply_error;
     const struct report *report;
     const struct report_cell *cell; /* NULL when the report does not name the scorer */

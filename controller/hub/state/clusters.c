@@ -32,7 +32,7 @@ static int cluster_set_text(struct hub_cluster *c)
 /* Takes it away when nothing is known of it any more. */
 static void cluster_remove_if_gone(struct hub *h, struct hub_cluster *c)
 {
-    if (c->managed || c->work.exists || c->write.call || c->addon_unavailable)
+    if (c->managed || c->work.exists || c->write.call || c->addon_unavailable || c->addon_namespace)
         return;
     (void)map_take(&h->clusters, c->name);
     kube_queue_forget(h->works.queue, c->name);
@@ -245,16 +245,28 @@ static bool object_is_unavailable(const json_t *object, const char *condition, c
     return status && strcmp(status, "True") != 0;
 }
 
+/* Where the add-on is installed, if not where its ConfigMap goes; NULL also while the add-on manager has not
+ * said so. */
+static const char *addon_other_namespace(const struct hub *h, const json_t *object)
+{
+    const char *namespace = cstr(kube_str(object, "status", "namespace", NULL));
+
+    return *namespace && strcmp(namespace, h->o.agent_namespace) != 0 ? namespace : NULL;
+}
+
 void hub_addon_seen(struct hub *h, const char *cluster, json_t *object)
 {
     char why[UNAVAILABLE_BYTES];
     bool unavailable = object_is_unavailable(object, "Available", why);
-    struct hub_cluster *c = unavailable ? cluster_find_or_new(h, cluster) : map_get(&h->clusters, cluster);
+    const char *other_namespace = addon_other_namespace(h, object);
+    struct hub_cluster *c =
+        unavailable || other_namespace ? cluster_find_or_new(h, cluster) : map_get(&h->clusters, cluster);
 
     hub_addons_note(h, cluster, object != NULL);
     if (!c)
         return;
     cluster_set_why(c, &c->addon_unavailable, unavailable ? why : NULL);
+    cluster_set_why(c, &c->addon_namespace, other_namespace);
     cluster_remove_if_gone(h, c);
 }
 

@@ -274,6 +274,7 @@ void hub_clusters_free_gone(struct hub *h)
         report_done(&c->report);
         free(c->unavailable);
         free(c->addon_unavailable);
+        free(c->addon_namespace);
         free(c->unapplied);
         free(c->name);
         free(c);

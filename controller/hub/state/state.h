@@ -85,7 +85,7 @@ struct tally {
     size_t not_applied;                    /* of those that fail: ManifestWork not written or not applied */
     size_t stuck;                          /* of up_to_date: the work agent cannot apply it */
     size_t no_items;                       /* of empty: there were results, but none led to an item */
-    size_t unavailable;                    /* of silent: the cluster or the add-on is not available */
+    size_t unavailable;                    /* of silent: the cluster or the add-on is not, or is elsewhere */
     size_t reporting;                      /* an agent has reported */
     size_t scored_meanwhile;               /* of suspended: its agent scored after probes had failed */
     size_t no_room;                        /* not selected: its ManifestWork is full */
@@ -151,9 +151,10 @@ struct hub_cluster {
     bool leaving;            /* its ManagedCluster is being deleted, or is gone */
     char *unavailable;       /* why it is not available, one line; NULL: available, or unknown */
     char *addon_unavailable; /* likewise for the agent's add-on on it; NULL also without one */
-    bool has_expired_score;  /* as of the last tally */
-    struct work_found work;  /* its ManifestWork, as last seen or written */
-    char *unapplied;         /* the work agent's error about it; NULL: none */
+    char *addon_namespace;  /* where it is, if its agent looks for the ConfigMap in another place than ours */
+    bool has_expired_score; /* as of the last tally */
+    struct work_found work; /* its ManifestWork, as last seen or written */
+    char *unapplied;        /* the work agent's error about it; NULL: none */
     /* The scorers of its two lists at the start. Private to decisions.c */
     const struct held_text *held[2];
     struct report report;

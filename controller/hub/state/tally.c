@@ -25,6 +25,8 @@ static struct pair_facts cluster_facts(const struct hub_cluster *c)
         .sent_ms_ago = c->write.written_at.ms ? mono_diff(c->write.written_at, loop_now(l)) : INT64_MAX,
         .unavailable_because = c->unavailable,
         .addon_unavailable_because = c->addon_unavailable,
+        .addon_namespace = c->addon_namespace,
+        .agent_namespace = c->hub->o.agent_namespace,
         .write_error = cstr(c->write.trouble),
         .apply_error = c->work.applied ? "" : cstr(c->unapplied),
         .report = &c->report,
@@ -117,7 +119,7 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, struct
         tally_first(&t->api_unhealthy, c);
     t->not_applied += p == PAIR_NOT_WRITTEN || p == PAIR_NOT_APPLIED;
     t->stuck += in_sync && apply_error;
-    t->unavailable += p == PAIR_UNAVAILABLE;
+    t->unavailable += p == PAIR_UNAVAILABLE || p == PAIR_ELSEWHERE;
     t->reporting += c->report.exists;
     if (s->effective.n_items > 1 && c->report.exists && !c->report.takes_items)
         tally_name(&t->one_item, c, 0);

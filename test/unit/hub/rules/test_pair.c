@@ -78,6 +78,30 @@ static void no_report(struct world *w)
     w->unnamed = true;
 }
 
+static void elsewhere(struct world *w)
+{
+    w->f.addon_namespace = "open-cluster-management-agent-addon";
+    w->f.agent_namespace = "dynamic-scoring";
+}
+
+static void elsewhere_and_no_report(struct world *w)
+{
+    elsewhere(w);
+    no_report(w);
+}
+
+static void elsewhere_and_no_report_and_behind(struct world *w)
+{
+    elsewhere_and_no_report(w);
+    w->f.in_sync = false;
+}
+
+static void elsewhere_and_away(struct world *w)
+{
+    elsewhere_and_no_report(w);
+    away(w);
+}
+
 static void no_report_and_unconfirmed(struct world *w)
 {
     no_report(w);
@@ -271,6 +295,22 @@ static void invalid_by_now(struct world *w)
     w->f.sent_ms_ago = 0;
 }
 
+static void elsewhere_and_expired(struct world *w)
+{
+    elsewhere(w);
+    too_old(w);
+}
+
+static void elsewhere_and_failing(struct world *w)
+{
+    elsewhere(w);
+    failing(w);
+}
+
+#define ELSEWHERE                                                                                     \
+    "the add-on is installed in namespace open-cluster-management-agent-addon, but its ConfigMap is " \
+    "in dynamic-scoring: set agentInstallNamespace: dynamic-scoring in its AddOnDeploymentConfig"
+
 static const struct {
     void (*arrange)(struct world *w);
     enum pair_state state, shown;
@@ -317,6 +357,12 @@ static const struct {
     {no_report_and_unconfirmed, SAME(PAIR_NO_REPORT), SILENT, "silent",
      "the work agent has not applied the ManifestWork yet"},
     {no_report_and_behind, SAME(PAIR_NO_REPORT), SILENT, "silent", "its ManifestWork is not up to date yet"},
+    {elsewhere, SAME(PAIR_OK), SCORING, "ok", ""},
+    {elsewhere_and_no_report, SAME(PAIR_ELSEWHERE), SILENT, "silent", ELSEWHERE},
+    {elsewhere_and_no_report_and_behind, SAME(PAIR_ELSEWHERE), SILENT, "silent", ELSEWHERE},
+    {elsewhere_and_expired, SAME(PAIR_ELSEWHERE), SILENT, "silent", ELSEWHERE},
+    {elsewhere_and_failing, SAME(PAIR_FAILING), FAILING, "failing", "no answer"},
+    {elsewhere_and_away, SAME(PAIR_UNAVAILABLE), SILENT, "silent", "the cluster is not available: no lease"},
     {failing, SAME(PAIR_FAILING), FAILING, "failing", "no answer"},
     {failing_for_long, SAME(PAIR_FAILING), FAILING, "failing", "no answer"},
     {stale, SAME(PAIR_STALE), FAILING, "stale", "stale"},
