@@ -261,12 +261,15 @@ static json_t *report_lines(const char *text)
     return json_stringn(s.p, s.n);
 }
 
-static json_t *report_time(int64_t ms)
+/* By the clock of the hub's API server, as the hub reads it. */
+static json_t *report_time(const struct agent_kube *k, int64_t ms)
 {
     char text[32];
 
     if (ms == 0)
         return json_null();
+    if (k->hub)
+        ms += kube_clock_offset_ms(k->hub);
     unix_ms_format((unix_ms){ms}, text);
     return json_string(text);
 }
@@ -321,9 +324,9 @@ static json_t *report_scorer(struct agent_kube *k, const struct scorer *s, bool 
     (void)json_object_set_new(one, "scoreName", json_string(s->summary.score_name));
     (void)json_object_set_new(one, "state", json_string(scorer_state_word(scorer_state(s))));
     if (times)
-        (void)json_object_set_new(one, "lastSuccess", report_time(st->succeeded_ms));
+        (void)json_object_set_new(one, "lastSuccess", report_time(k, st->succeeded_ms));
     if (times && s->batch)
-        (void)json_object_set_new(one, "validUntil", report_time(st->expires_ms));
+        (void)json_object_set_new(one, "validUntil", report_time(k, st->expires_ms));
     if (stage)
         (void)json_object_set_new(one, "failedStage", json_string(stage));
     scorer_error_text(st, error, sizeof(error));
@@ -368,6 +371,9 @@ static char *report_text(struct agent_kube *k, bool times)
                       reload->problems ? report_lines(reload->problems) : NULL, "hubError",
                       *hub ? kube_line(hub, ERROR_BYTES) : NULL, "scorers", scorers, "notShown",
                       left_out ? json_integer((json_int_t)left_out) : NULL);
+    if (k->hub && kube_clock_is_skewed(k->hub))
+        (void)json_object_set_new(value, "clockOffsetSeconds",
+                                  json_integer((json_int_t)(kube_clock_offset_ms(k->hub) / 1000)));
     return json_dumps(value, JSON_COMPACT);
 }
 
@@ -542,9 +548,15 @@ static void leader_start(struct agent_kube *k)
 
 void agent_kube_render(const struct agent_kube *k)
 {
-    if (k && k->lease)
-        metric_set(agent_state(k->agent)->metrics, METRIC_KUBE_UP, LV("leases", "cluster"),
-                   !kube_lease_trouble(k->lease));
+    struct metrics *m;
+
+    if (!k)
+        return;
+    m = agent_state(k->agent)->metrics;
+    if (k->lease)
+        metric_set(m, METRIC_KUBE_UP, LV("leases", "cluster"), !kube_lease_trouble(k->lease));
+    if (k->hub)
+        metric_set(m, METRIC_KUBE_CLOCK_OFFSET, LV("hub"), (double)kube_clock_offset_ms(k->hub) / 1000);
 }
 
 bool agent_kube_election(const struct agent_kube *k, struct agent_election *ret)

@@ -34,7 +34,8 @@ struct agent_kube *agent_kube_new(struct agent *a, const struct agent_kube_optio
 struct agent_kube *agent_kube_free(struct agent_kube *k);
 /* For the agent's hooks; NULL when tokens come from files. */
 struct secrets *agent_kube_secrets(struct agent_kube *k);
-/* For the agent's hooks: the metric of the Lease, and how the leader is elected. The first takes NULL. */
+/* For the agent's hooks: the metrics of the Lease and of the hub's clock, and how the leader is elected. The
+ * first takes NULL. */
 void agent_kube_render(const struct agent_kube *k);
 bool agent_kube_election(const struct agent_kube *k, struct agent_election *ret);
 /* Stops leading, releases the Lease within 5 s and calls `done`; at once without an election. Takes NULL. */

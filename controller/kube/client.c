@@ -34,6 +34,7 @@ struct kube {
     LIST_HEAD(, kube_call) calls;
     unsigned era;
     struct reach reach;
+    int64_t clock_offset_ms; /* of the API server's clock to ours */
 };
 
 const char *kube_label_of(const struct kube *k)
@@ -54,6 +55,38 @@ mono_ms kube_now(const struct kube *k)
 void kube_timer_move(struct loop *l, struct timer *t, int64_t in_ms)
 {
     loop_timer_set(l, t, mono_add(loop_now(l), in_ms));
+}
+
+/* ---- The API server's clock ---- */
+
+unix_ms kube_wall(const struct kube *k)
+{
+    return (unix_ms){loop_wall(k->loop).ms + k->clock_offset_ms};
+}
+
+int64_t kube_clock_offset_ms(const struct kube *k)
+{
+    return k->clock_offset_ms;
+}
+
+bool kube_clock_is_skewed(const struct kube *k)
+{
+    return k->clock_offset_ms > KUBE_CLOCK_SKEWED_MS || k->clock_offset_ms < -KUBE_CLOCK_SKEWED_MS;
+}
+
+static void clock_note(struct kube *k, struct str date, unix_ms sent)
+{
+    int64_t was = k->clock_offset_ms;
+
+    k->clock_offset_ms = kube_clock_offset_by(was, date, sent, loop_wall(k->loop));
+    if (k->clock_offset_ms == was)
+        return;
+    if (kube_clock_is_skewed(k))
+        log_warn("this clock is not that of the API server, whose time is used there",
+                 L_STR("kube", k->label), L_INT("offset_ms", k->clock_offset_ms));
+    else
+        log_info("offset to the clock of the API server", L_STR("kube", k->label),
+                 L_INT("offset_ms", k->clock_offset_ms));
 }
 
 /* ---- The credentials in use ---- */
@@ -326,6 +359,7 @@ struct kube_call {
     struct kube_config *config;
     struct http_tls tls;
     struct http_call *http;
+    unix_ms sent_at; /* by our own clock */
     bool retried, finishing;
     struct timer failed; /* ends a call that could not be sent */
     struct kube_answer answer;
@@ -382,6 +416,14 @@ static void call_on_piece(void *arg, struct str piece)
     c->rq.on_data(c->arg, piece);
 }
 
+static void call_on_header(void *arg, struct str name, struct str value)
+{
+    struct kube_call *c = arg;
+
+    if (str_eq_nocase(name, STR("Date")))
+        clock_note(c->kube, value, c->sent_at);
+}
+
 /* Sends the call with the current credentials. False if they do not make a request. */
 static bool call_send(struct kube_call *c)
 {
@@ -418,9 +460,11 @@ static bool call_send(struct kube_call *c)
         .proxy = conf->proxy,
         .no_redirects = true,
         .accept_gzip = !c->rq.on_data,
+        .on_header = call_on_header,
         .on_data = c->rq.on_data ? call_on_piece : NULL,
         .idle_timeout_ms = c->rq.idle_timeout_ms,
     };
+    c->sent_at = loop_wall(c->kube->loop);
     return http_start(&c->http, c->kube->http, &rq, call_on_answer, c) == 0;
 }
 

@@ -167,6 +167,24 @@ unsigned kube_era(const struct kube *k);
 /* A watch has seen it: a new era begins, and all watches list anew. */
 void kube_note_restore(struct kube *k, const struct kube_watch *found_by);
 
+/* ---- The API server's clock ----
+ *
+ * Our own may be minutes away from it, while those who judge validUntil have theirs beside the API server. So
+ * what is written there is in its time, by the `Date` of its answers. That has whole seconds: an offset below
+ * 5 s counts as none, and it changes by more than 5 s only, so that nothing is written because of it. */
+
+enum { KUBE_CLOCK_STEP_MS = 5 * 1000, KUBE_CLOCK_SKEWED_MS = 30 * 1000 };
+
+/* The time by the API server's clock; by ours until it has answered. */
+unix_ms kube_wall(const struct kube *k);
+/* How far its clock is ahead of ours; negative if it is behind. */
+int64_t kube_clock_offset_ms(const struct kube *k);
+/* Whether the offset is worth telling. */
+bool kube_clock_is_skewed(const struct kube *k);
+/* The offset after an answer with this `Date`, between these two of our own times. An offset that the answer
+ * allows stays, and so it does for a Date that is none. Private to the client. */
+int64_t kube_clock_offset_by(int64_t offset_ms, struct str date, unix_ms sent, unix_ms received);
+
 /* ---- Watches: a set of objects, listed page by page and then watched ----
  *
  * A watch keeps only the name and resourceVersion of each object, reports an object once per version, and

@@ -461,7 +461,7 @@ static char *event_text(const struct kube_events *e, const struct kube_event *ev
     char now[KUBE_TIME_BYTES];
     json_auto_t *event = NULL;
 
-    kube_micro_time_format(loop_wall(kube_loop(e->kube)), now);
+    kube_micro_time_format(kube_wall(e->kube), now);
     event = json_pack(
         "{s:s, s:s, s:{s:o, s:s}, s:{s:s, s:s, s:s, s:s, s:s}, s:s, s:s, s:o, s:o, s:o, s:s, s:s}",
         "apiVersion", "events.k8s.io/v1", "kind", "Event", //

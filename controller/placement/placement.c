@@ -122,10 +122,10 @@ static void placement_refresh(struct placement *p, struct slot *s)
 {
     struct loop *l = kube_loop(p->o.hub);
 
-    slot_update(s, &p->o, loop_wall(l));
+    slot_update(s, &p->o, kube_wall(p->o.hub));
     /* Its items end without a round or an expiry that would tell. */
     if (s->items == ITEMS_OF_LAST || s->items == ITEMS_FOUND) {
-        int64_t left_ms = s->valid_until_ms - loop_wall(l).ms;
+        int64_t left_ms = s->valid_until_ms - kube_wall(p->o.hub).ms;
 
         loop_timer_set(l, &s->late, mono_add(loop_now(l), left_ms > 0 ? left_ms : 1));
     }
@@ -249,7 +249,7 @@ static void write_on_owner(struct kube_object *o, struct kube_answer *a)
     } else {
         slot_learn(s, a->object);
         if (!s->found_until_ms)
-            s->found_until_ms = loop_wall(kube_loop(options->hub)).ms + s->life_ms;
+            s->found_until_ms = kube_wall(options->hub).ms + s->life_ms;
         write_claim(s, kube_version(a->object));
     }
 }
@@ -349,7 +349,7 @@ static void write_next(struct slot *s)
     } else if (!s->scorer) {
         kube_queue_done(p->writer.queue, s->object, true, -1);
         placement_remove(p, s);
-    } else if (!slot_is_due(s, loop_wall(kube_loop(p->o.hub)))) {
+    } else if (!slot_is_due(s, kube_wall(p->o.hub))) {
         write_done(s, true);
     } else if (!s->exists) {
         write_create(s);
@@ -382,7 +382,7 @@ static void placement_enqueue(struct placement *p, const struct slot *s)
 
 static void placement_enqueue_all(struct placement *p)
 {
-    unix_ms now = loop_wall(kube_loop(p->o.hub));
+    unix_ms now = kube_wall(p->o.hub);
 
     for (size_t i = 0; i < p->n; i++)
         if (p->slots[i]->scorer ? slot_is_due(p->slots[i], now) : p->configured)
@@ -537,7 +537,7 @@ struct placement *placement_free(struct placement *p)
 void placement_round(struct placement *p, const struct scorer *scorer)
 {
     struct slot *s = placement_find_scorer(p, scorer);
-    unix_ms now = loop_wall(kube_loop(p->o.hub));
+    unix_ms now = kube_wall(p->o.hub);
 
     if (!s)
         return;
@@ -602,7 +602,7 @@ const char *placement_hub_trouble(const struct placement *p)
 
 size_t placement_behind(const struct placement *p)
 {
-    unix_ms now = loop_wall(kube_loop(p->o.hub));
+    unix_ms now = kube_wall(p->o.hub);
     size_t n = 0;
 
     for (size_t i = 0; i < p->n; i++)

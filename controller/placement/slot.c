@@ -26,7 +26,8 @@ bool object_is_ours(const json_t *object, const char *owner)
     return is ? strcmp(is, owner) == 0 : object_is_labelled(object);
 }
 
-static const char *const condition_words[CONDITIONS] = {"Scored", "Clamped", "Rounded", "Truncated"};
+static const char *const condition_words[CONDITIONS] = {"Scored", "Clamped", "Rounded", "Truncated",
+                                                        "ClockSkewed"};
 
 static struct items slot_make_items(const struct slot *s, const char *cluster_name)
 {
@@ -47,9 +48,8 @@ json_t *slot_status_body(const struct slot *s, const struct placement_options *o
 {
     CLEANUP(items_done) struct items items = slot_make_items(s, o->cluster_name);
     bool found = s->items == ITEMS_FOUND; /* on the hub, where they stay */
-    json_t *const *c = s->conditions;
     char until[KUBE_TIME_BYTES];
-    json_t *scores = NULL;
+    json_t *scores = NULL, *conditions;
 
     if (s->valid_until_ms % 1000)
         unix_ms_format((unix_ms){s->valid_until_ms}, until);
@@ -57,11 +57,15 @@ json_t *slot_status_body(const struct slot *s, const struct placement_options *o
         kube_time_format((unix_ms){s->valid_until_ms}, until);
     if (!found && kube_json_parse(&scores, buf_str(&items.json), NULL) < 0)
         return NULL;
-    return json_pack("{s:{s:o*, s:o*, s:[O*, O*, O*, O*]}}", "status", "scores", scores, "validUntil",
+    conditions = json_array();
+    for (enum condition_type i = 0; i < CONDITIONS; i++)
+        if (s->conditions[i])
+            (void)json_array_append(conditions, s->conditions[i]);
+    return json_pack("{s:{s:o*, s:o*, s:o}}", "status", "scores", scores, "validUntil",
                      found               ? NULL
                      : s->valid_until_ms ? json_string(until)
                                          : json_null(),
-                     "conditions", c[0], c[1], c[2], c[3]);
+                     "conditions", conditions);
 }
 
 void slot_learn(struct slot *s, const json_t *object)
@@ -104,6 +108,8 @@ bool slot_matches(const struct slot *s, const struct placement_options *o, const
         const json_t *is = kube_condition(status, condition_words[i]);
         json_auto_t *want = json_copy(s->conditions[i]);
 
+        if (!want && !is)
+            continue;
         if (!condition_message_counts(s, i))
             (void)json_object_set(want, "message", json_object_get(is, "message"));
         if (!json_equal(want, is))
@@ -298,6 +304,20 @@ static void slot_set_truncated(struct slot *s, const struct items *items)
         slot_set(s, CONDITION_TRUNCATED, false, "Complete", "all items are written");
 }
 
+/* An object gets the condition with the first skew, and keeps it. */
+static void slot_set_clock(struct slot *s, const struct kube *hub)
+{
+    int64_t seconds = kube_clock_offset_ms(hub) / 1000;
+
+    if (kube_clock_is_skewed(hub))
+        slot_set(s, CONDITION_CLOCK, true, seconds > 0 ? "ClockBehind" : "ClockAhead",
+                 "the agent's clock is %lld s %s that of the hub's API server, whose time is used here",
+                 (long long)llabs(seconds), seconds > 0 ? "behind" : "ahead of");
+    else if (s->conditions[CONDITION_CLOCK])
+        slot_set(s, CONDITION_CLOCK, false, "ClockInSync",
+                 "the agent's clock is within 30 s of that of the hub's API server");
+}
+
 static uint64_t slot_hash(const struct slot *s, const struct items *items)
 {
     uint64_t h = hash_bytes(buf_str(&items->json));
@@ -342,12 +362,13 @@ bool validity_is_due(int64_t written_ms, int64_t wanted_ms, int64_t life_ms, int
 }
 
 /* A fallback is valid for as long as the scores of a successful round. */
-static void slot_set_times(struct slot *s, unix_ms now)
+static void slot_set_times(struct slot *s, unix_ms now, int64_t clock_offset_ms)
 {
     const struct scorer_status *st = &s->scorer->status;
 
     s->life_ms = st->life_ms;
-    s->valid_until_ms = s->items == ITEMS_OF_ROUND      ? validity_until(st->expires_ms, s->life_ms)
+    s->valid_until_ms = s->items == ITEMS_OF_ROUND
+                            ? validity_until(st->expires_ms + clock_offset_ms, s->life_ms)
                         : s->items == ITEMS_OF_LAST     ? s->last_until_ms
                         : s->items == ITEMS_FOUND       ? s->found_until_ms
                         : s->items == ITEMS_OF_FALLBACK ? validity_until(now.ms + s->life_ms, s->life_ms)
@@ -374,7 +395,7 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
         other = slot_make_items(s, o->cluster_name);
         shown = &other;
     }
-    slot_set_times(s, now);
+    slot_set_times(s, now, kube_clock_offset_ms(o->hub));
     if (made.n) {
         (void)batch_unref(s->last);
         s->last = batch_ref(s->batch);
@@ -385,6 +406,7 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
     slot_set_clamped(s, shown);
     slot_set_rounded(s, shown);
     slot_set_truncated(s, shown);
+    slot_set_clock(s, o->hub);
     s->hash = slot_hash(s, shown);
     s->wanted = true;
     slot_count(s, o, shown, new_batch ? &made : NULL);

@@ -12,11 +12,13 @@
 #define PLACEMENT_OWNER       PLACEMENT_DOMAIN "/owner"
 #define PLACEMENT_SCORE_NAME  PLACEMENT_DOMAIN "/score-name"
 
+/* All times of an object are by the clock of the hub's API server. */
 enum condition_type {
     CONDITION_SCORED,
     CONDITION_CLAMPED,
     CONDITION_ROUNDED,
     CONDITION_TRUNCATED,
+    CONDITION_CLOCK, /* only since the agent's clock was seen to be wrong */
     CONDITIONS
 };
 

@@ -7,6 +7,7 @@
 #include "controller/kube/kube.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/def.h"
+#include "exporter/base/map.h"
 #include "exporter/http/http.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/site.h"
@@ -32,6 +33,9 @@ enum {
     WITH_FALLBACK = 1, /* the scorer that has it */
     FOREIGN = 2,       /* the scorer whose object on cluster 0 belongs to another */
     STALE_INTERVALS = 3,
+    CLOCK_ERROR_MS = 150 * 1000,
+    /* What is left of it, as an offset changes by more than 5 s only, and Date has whole seconds. */
+    CLOCK_REST_MS = KUBE_CLOCK_STEP_MS + 1000,
     CALM_MS = 120 * 1000, /* in which an agent gets to write */
 };
 
@@ -121,6 +125,15 @@ static json_t *foreign_object(const char *kind, const char *namespace, const cha
     return json_pack("{s:s, s:{s:s, s:s, s:{s:s}}, s:{s:[{s:s, s:i}]}}", "kind", kind, "metadata", "name",
                      name, "namespace", namespace, "labels", "app.kubernetes.io/managed-by", "another",
                      "status", "scores", "name", "x", "value", 3);
+}
+
+/* The clocks of a cluster are wrong all the time, by less than OCM minds; what they write on the hub is right
+ * all the same. */
+int64_t fleet_clock_error_ms(const struct sim_node *n)
+{
+    uint64_t h = hash_chain_u64(f.seed, (uint64_t)n->cluster);
+
+    return h % 4 == 0 ? 0 : (int64_t)(h % (2 * CLOCK_ERROR_MS)) - CLOCK_ERROR_MS;
 }
 
 void fleet_set_up(uint64_t seed)
@@ -292,7 +305,7 @@ static void check_scores(const struct kube_ask *a, const json_t *object)
 {
     const json_t *list = json_object_get(json_object_get(object, "status"), "scores"), *item;
     int64_t until = valid_until_ms(object),
-            most = (int64_t)STALE_INTERVALS * universe.interval_s * 1000 + LOOP_MS;
+            most = (int64_t)STALE_INTERVALS * universe.interval_s * 1000 + LOOP_MS + CLOCK_REST_MS;
     size_t i;
 
     reached[REACHED_PLACED]++;

@@ -18,6 +18,7 @@ struct transfer {
     size_t (*on_read)(char *, size_t, size_t, void *);
     void *header_arg, *body_arg, *read_arg, *private;
     int64_t timeout_ms, began, at;        /* `at`: when the next thing happens */
+    int64_t served_at;                    /* when the server made its answer */
     bool arrived, answered, paused, done; /* answered: all but a feed is passed on */
     struct response answer;
     size_t passed_on; /* of its body */
@@ -261,6 +262,7 @@ static void transfer_arrive(struct transfer *t)
         t->answer.refused = true;
     else
         world_serve(&rq, &t->answer);
+    t->served_at = sim_now_ms;
     if (t->answer.feed)
         t->answer.feed->to = t;
     t->arrived = true;
@@ -303,9 +305,19 @@ static void transfer_pass_on(struct transfer *t)
     t->done = !a->feed;
 }
 
+/* As all servers of the universe send it: their clocks are right. */
+static int put_date(char *ret, size_t size, int64_t ms)
+{
+    time_t seconds = (time_t)((SIM_BEGAN_MS + ms) / 1000);
+    struct tm tm;
+
+    return (int)strftime(ret, size, "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", gmtime_r(&seconds, &tm));
+}
+
 static void transfer_answer(struct transfer *t)
 {
-    char head[96], written[96];
+    char head[96], written[96], date[64];
+    int d = put_date(date, sizeof(date), t->served_at);
     int n = snprintf(head, sizeof(head), "HTTP/1.1 %ld Status\r\n", t->answer.status);
     int w = snprintf(written, sizeof(written), "X-Prometheus-Remote-Write-Samples-Written: %lld\r\n",
                      (long long)t->answer.written);
@@ -316,6 +328,7 @@ static void transfer_answer(struct transfer *t)
     if (t->code != CURLE_OK)
         return;
     if (t->on_header(head, 1, (size_t)n, t->header_arg) != (size_t)n ||
+        t->on_header(date, 1, (size_t)d, t->header_arg) != (size_t)d ||
         (t->answer.written && t->on_header(written, 1, (size_t)w, t->header_arg) != (size_t)w) ||
         t->on_header(head + n - 2, 1, 2, t->header_arg) != 2)
         transfer_fail(t);

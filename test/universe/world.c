@@ -355,7 +355,9 @@ static void node_start(struct sim_node *a)
     a->process = xcalloc(1, sizeof(*a->process));
     a->process->node = a->id;
     a->process->disk = TAKE_PTR(a->disk);
-    if (!universe.healed && !universe.has_kube) /* validUntil is as good as the clock that it is made by */
+    if (universe.has_kube)
+        a->process->wall_ms = fleet_clock_error_ms(a);
+    else if (!universe.healed)
         a->process->wall_ms = (int64_t)stream_below(&universe.faults, 20 * 60000) - 10 * 60000;
     /* Only a folder that is empty: newer samples overtake those in one that cannot be opened. */
     if (a->life == 0 && !node_is_controller(a) && stream_chance(&universe.locks, 500)) {

@@ -152,6 +152,8 @@ void fleet_heal(void);
 void fleet_check_end(void);
 /* What an agent has to run when all has healed. */
 unsigned fleet_scorers(const struct sim_node *a);
+/* Of the wall clock, while the process runs. */
+int64_t fleet_clock_error_ms(const struct sim_node *n);
 void fleet_write_kubeconfigs(struct sim_node *n);
 /* Whether the token is the node's; violated() if it is another's. */
 bool fleet_knows_token(struct sim_node *n, const char *authorization);

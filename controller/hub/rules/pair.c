@@ -141,10 +141,23 @@ static const char *empty_reason(enum pair_state s, const struct pair_facts *f)
                               : "the source returned no series, or the scoring API no results";
 }
 
+static void put_expired_reason(char ret[PAIR_REASON_BYTES], const struct pair_facts *f)
+{
+    int32_t offset_s = f->report->clock_offset_s;
+    char at[32], clock[80] = "";
+
+    unix_ms_format((unix_ms){(int64_t)f->cell->succeeded * 1000}, at);
+    (void)strcpy(at + 19, "Z");
+    if (offset_s)
+        (void)snprintf(clock, sizeof(clock), "; the agent's clock is %u s %s that of the hub's API server",
+                       (unsigned)(offset_s < 0 ? -offset_s : offset_s), offset_s > 0 ? "behind" : "ahead of");
+    (void)snprintf(ret, PAIR_REASON_BYTES, "its scores have expired: the last success was at %s%s", at,
+                   clock);
+}
+
 void pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state s, const struct pair_facts *f)
 {
     const char *prefix = "", *text = "";
-    char at[32];
 
     if (s == PAIR_NOT_WRITTEN) {
         prefix = "ManifestWork not written: ";
@@ -171,10 +184,8 @@ void pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state s, const struct pa
                        f->addon_namespace, f->agent_namespace, f->agent_namespace);
         return;
     } else if (s == PAIR_EXPIRED) {
-        unix_ms_format((unix_ms){(int64_t)f->cell->succeeded * 1000}, at);
-        (void)strcpy(at + 19, "Z");
-        prefix = "its scores have expired: the last success was at ";
-        text = at;
+        put_expired_reason(ret, f);
+        return;
     } else if (s == PAIR_REPORT_FULL) {
         text = "the agent's report has no room for all of its scorers";
     } else if (s == PAIR_SUSPENDED) {

@@ -56,6 +56,18 @@ static uint32_t read_time(struct str value)
     return seconds > 0 && seconds <= UINT32_MAX ? (uint32_t)seconds : 0;
 }
 
+/* Seconds, with a sign; 0 for anything but a whole number of fewer than ten digits. */
+static int32_t read_offset(struct str value)
+{
+    bool is_negative = str_starts(value, STR("-"));
+    struct str digits = {value.p + is_negative, value.n - is_negative};
+    uint64_t seconds;
+
+    if (!str_to_u64(digits, &seconds) || seconds > 999999999)
+        return 0;
+    return is_negative ? -(int32_t)seconds : (int32_t)seconds;
+}
+
 /* 1 + the line's index in errors; 0 for an empty line, and past REPORT_MAX_ERRORS. */
 static uint16_t report_keep_error(struct report *to, struct str raw)
 {
@@ -130,9 +142,10 @@ DEFINE_ORDER(report_by_score, struct report_cell, COMPARE(a->score, b->score))
 
 int report_parse(struct report *ret, struct str text)
 {
-    enum { CONFIG_OK, PROBLEMS, HUB_ERROR, FEATURES, SCORERS, NOT_SHOWN, MEMBERS };
+    enum { CONFIG_OK, PROBLEMS, HUB_ERROR, FEATURES, SCORERS, NOT_SHOWN, CLOCK, MEMBERS };
     static const char *const names[MEMBERS] = {
-        "configurationInForce", "configurationProblems", "hubError", "features", "scorers", "notShown"};
+        "configurationInForce", "configurationProblems", "hubError", "features", "scorers", "notShown",
+        "clockOffsetSeconds"};
     CLEANUP(report_done) struct report to = {.exists = text.n > 0, .hash = hash_bytes(text)};
     struct str v[MEMBERS] = {0}, one;
     uint64_t not_shown;
@@ -159,6 +172,7 @@ int report_parse(struct report *ret, struct str text)
     /* Anything but a number below a billion counts as 0. */
     if (str_to_u64(v[NOT_SHOWN], &not_shown) && not_shown < 1000000000)
         to.not_shown += (uint32_t)not_shown;
+    to.clock_offset_s = read_offset(v[CLOCK]);
     to.problem = read_line(v[PROBLEMS]);
     to.config_rejected = to.problem && !to.config_ok;
     to.problem = to.problem ?: read_line(v[HUB_ERROR]);
@@ -197,8 +211,8 @@ bool report_same(const struct report *a, const struct report *b)
 {
     bool same = a->exists == b->exists && a->config_ok == b->config_ok &&
                 a->config_rejected == b->config_rejected && a->takes_items == b->takes_items &&
-                a->n == b->n && a->not_shown == b->not_shown && a->n_errors == b->n_errors &&
-                strcmp(cstr(a->problem), cstr(b->problem)) == 0;
+                a->clock_offset_s == b->clock_offset_s && a->n == b->n && a->not_shown == b->not_shown &&
+                a->n_errors == b->n_errors && strcmp(cstr(a->problem), cstr(b->problem)) == 0;
 
     for (uint32_t i = 0; same && i < a->n_errors; i++)
         same = strcmp(a->errors[i], b->errors[i]) == 0;

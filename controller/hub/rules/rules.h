@@ -160,8 +160,11 @@ struct report {
     bool config_ok;       /* configurationInForce */
     bool config_rejected; /* the agent's scorers are those of an older configuration, or none */
     bool takes_items;     /* the agent knows scoreItems */
-    uint64_t hash;        /* hash_bytes() of the text, so that the same text is not read again */
-    char *problem;        /* configurationProblems or hubError, one line; NULL for none */
+    /* How far the clock of the hub's API server is ahead of the agent's; 0 below 30 s, and if unknown. The
+     * agent's times are corrected by it. */
+    int32_t clock_offset_s;
+    uint64_t hash; /* hash_bytes() of the text, so that the same text is not read again */
+    char *problem; /* configurationProblems or hubError, one line; NULL for none */
     struct report_cell *cells;
     uint32_t n, not_shown; /* not_shown: the agent's scorers without a cell */
     uint32_t n_errors;

@@ -461,6 +461,7 @@ static void gauge_set_watches(const struct hub *h)
     }
     if (h->lease)
         metric_set(m, METRIC_KUBE_UP, LV("leases", "hub"), !kube_lease_trouble(h->lease));
+    metric_set(m, METRIC_KUBE_CLOCK_OFFSET, LV("hub"), (double)kube_clock_offset_ms(h->o.kube) / 1000);
 }
 
 void hub_set_metrics(void *hub)

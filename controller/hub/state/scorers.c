@@ -34,7 +34,7 @@ static uint64_t scorer_probe_hash(const struct probe_status *st)
 /* In whole seconds, as in the status, from which the next leader takes it: agents see no change then. */
 static void scorer_note_suspension(struct hub_scorer *s)
 {
-    int64_t now_ms = loop_wall(s->hub->o.loop).ms;
+    int64_t now_ms = kube_wall(s->hub->o.kube).ms;
 
     if (probe_status(s->probe)->health != HEALTH_INACTIVE)
         s->suspended_ms = 0;

@@ -46,7 +46,7 @@ void hub_schedule_tally(struct hub *h)
 
 void hub_schedule_look(struct hub *h)
 {
-    int64_t ms = h->totals.look_ms - loop_wall(h->o.loop).ms;
+    int64_t ms = h->totals.look_ms - kube_wall(h->o.kube).ms;
 
     if (ms < KUBE_FAR_MS)
         schedule_look(h, ms > TALLY_MS ? ms : TALLY_MS);

@@ -61,7 +61,7 @@ static bool condition_resume(struct condition *c, const json_t *object)
 static json_t *conditions_value(const struct condition *list, size_t n, const json_t *object,
                                 const struct last_status *written, const struct hub *h)
 {
-    unix_ms now = loop_wall(h->o.loop);
+    unix_ms now = kube_wall(h->o.kube);
     const json_t *status = kube_get(object, "status", NULL);
     json_t *values = json_array();
 
@@ -740,7 +740,7 @@ static void scorer_set_unscored(const struct hub_scorer *s, const struct conditi
 {
     const struct tally *t = &s->tally;
     bool is_pending = scoring->status == TRUTH_UNKNOWN && t->unavailable < t->selected;
-    bool waits = loop_wall(s->hub->o.loop).ms < hub_scorer_patience_ms(s);
+    bool waits = kube_wall(s->hub->o.kube).ms < hub_scorer_patience_ms(s);
 
     if (!is_pending || !t->selected)
         condition_set(ready, scoring->status, scoring->reason, "%s", scoring->message);

@@ -30,7 +30,7 @@ static struct pair_facts cluster_facts(const struct hub_cluster *c)
         .write_error = cstr(c->write.trouble),
         .apply_error = c->work.applied ? "" : cstr(c->unapplied),
         .report = &c->report,
-        .now = loop_wall(l),
+        .now = kube_wall(c->hub->o.kube),
     };
 }
 
@@ -96,6 +96,14 @@ static void tally_name(struct named_clusters *to, const struct hub_cluster *c, u
     ranks[at] = rank;
 }
 
+/* By the API server's clock, as reports have their times. */
+static int64_t tally_unhealthy_since_ms(const struct hub_scorer *s)
+{
+    int64_t failing_ms = probe_status(s->probe)->failing_ms;
+
+    return failing_ms ? failing_ms + kube_clock_offset_ms(s->hub->o.kube) : s->suspended_ms;
+}
+
 /* One scorer on one cluster selected for it. */
 static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, struct pair_facts *f)
 {
@@ -125,8 +133,7 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, struct
         tally_name(&t->one_item, c, 0);
     /* The hub alone cannot reach the scoring API: the agent could after the first failed probe. */
     t->scored_meanwhile +=
-        p == PAIR_SUSPENDED && cell &&
-        (int64_t)cell->succeeded * 1000 > (probe_status(s->probe)->failing_ms ?: s->suspended_ms);
+        p == PAIR_SUSPENDED && cell && (int64_t)cell->succeeded * 1000 > tally_unhealthy_since_ms(s);
     if (cell && (pair_info[p].class == PAIR_CLASS_SCORING || pair_info[p].class == PAIR_CLASS_EMPTY) &&
         pair_expires_ms(cell) < s->hub->totals.look_ms)
         s->hub->totals.look_ms = pair_expires_ms(cell);
@@ -192,7 +199,7 @@ static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
 static void tally_note_distribution(struct hub_scorer *s)
 {
     struct hub *h = s->hub;
-    int64_t now = loop_wall(h->o.loop).ms, until;
+    int64_t now = kube_wall(h->o.kube).ms, until;
 
     if (!h->planned) /* it is still what the last leader wrote */
         return;

@@ -311,6 +311,18 @@ static void elsewhere_and_failing(struct world *w)
     "the add-on is installed in namespace open-cluster-management-agent-addon, but its ConfigMap is " \
     "in dynamic-scoring: set agentInstallNamespace: dynamic-scoring in its AddOnDeploymentConfig"
 
+static void too_old_by_a_clock(struct world *w)
+{
+    too_old(w);
+    w->report.clock_offset_s = 125;
+}
+
+static void too_old_by_a_clock_ahead(struct world *w)
+{
+    too_old(w);
+    w->report.clock_offset_s = -40;
+}
+
 static const struct {
     void (*arrange)(struct world *w);
     enum pair_state state, shown;
@@ -371,6 +383,12 @@ static const struct {
      "AddOnPlacementScore not written: the agent does not say why"},
     {too_old, SAME(PAIR_EXPIRED), SILENT, "silent",
      "its scores have expired: the last success was at 2026-11-21T06:05:00Z"},
+    {too_old_by_a_clock, SAME(PAIR_EXPIRED), SILENT, "silent",
+     "its scores have expired: the last success was at 2026-11-21T06:05:00Z; the agent's clock is 125 s "
+     "behind that of the hub's API server"},
+    {too_old_by_a_clock_ahead, SAME(PAIR_EXPIRED), SILENT, "silent",
+     "its scores have expired: the last success was at 2026-11-21T06:05:00Z; the agent's clock is 40 s "
+     "ahead of that of the hub's API server"},
     {too_old_and_empty, SAME(PAIR_EXPIRED), SILENT, "silent",
      "its scores have expired: the last success was at 2026-11-21T06:05:00Z"},
     {refused, SAME(PAIR_REFUSED), FAILING, "refused",

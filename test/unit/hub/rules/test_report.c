@@ -90,6 +90,31 @@ static void reads_what_the_agent_knows(void **state)
     }
 }
 
+static void reads_the_offset_of_the_clock(void **state)
+{
+    static const struct {
+        const char *value;
+        int32_t seconds;
+    } cases[] = {
+        {"120", 120}, {"-45", -45}, {"0", 0},    {"1000000000", 0}, {"-99999999999999", 0},
+        {"1.5", 0},   {"\"7\"", 0}, {"null", 0}, {"-", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(report_done) struct report r = {0};
+        CLEANUP(report_done) struct report without = {0};
+        char text[128];
+
+        (void)snprintf(text, sizeof(text), "{\"scorers\":[],\"clockOffsetSeconds\":%s}", cases[i].value);
+        if (report_parse(&r, str_of(text)) < 0)
+            continue; /* not JSON */
+        parse(&without, "{\"scorers\":[]}");
+        assert_int_equal(r.clock_offset_s, cases[i].seconds);
+        assert_int_equal(report_same(&r, &without), cases[i].seconds == 0);
+    }
+}
+
 static void reads_every_state_word(void **state)
 {
     (void)state;
@@ -422,6 +447,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_report),
         cmocka_unit_test(reads_what_the_agent_knows),
+        cmocka_unit_test(reads_the_offset_of_the_clock),
         cmocka_unit_test(reads_every_state_word),
         cmocka_unit_test(knows_whether_results_led_to_items),
         cmocka_unit_test(knows_whether_the_scoring_api_failed),
