@@ -57,6 +57,7 @@ struct agent_kube {
     char *what;         /* "configmap namespace/name" */
     const char *shown;  /* "namespace/name", a part of it */
     bool scorers_known; /* the ConfigMap was read, or does not exist */
+    bool is_missing;    /* it does not exist */
     json_t *first;      /* with `once`: the ConfigMap */
     struct timer once;  /* applies it when its Secrets have been read */
 };
@@ -599,6 +600,7 @@ static void configmap_apply(struct agent_kube *k, const json_t *object)
     bool known = k->scorers_known;
 
     k->scorers_known = true; /* applying passes the scorers on to the placement */
+    k->is_missing = !object;
     if (agent_apply_text(k->agent, k->what, object ? configmap_text(k, object) : STR("[]"),
                          kube_text(object, "data", "suspended", NULL), NULL) < 0)
         k->scorers_known = known;
@@ -713,7 +715,9 @@ static void sink_applied(struct sink *s, struct scorer *const *scorers, size_t n
     struct agent_kube *k = CONTAINER_OF(s, struct agent_kube, sink);
 
     secrets_sync(k, &agent_state(k->agent)->config->summaries);
-    if (k->placement && (k->scorers_known || !k->cluster))
+    if (k->placement && k->is_missing)
+        placement_sync_none(k->placement);
+    else if (k->placement && (k->scorers_known || !k->cluster))
         placement_sync(k->placement, scorers, n);
 }
 

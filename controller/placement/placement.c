@@ -82,6 +82,12 @@ static struct slot *placement_add_slot(struct placement *p, const char *object)
     return s;
 }
 
+static void slot_note_version(struct slot *s, const json_t *object)
+{
+    (void)snprintf(s->uid, sizeof(s->uid), "%s", kube_uid(object));
+    (void)snprintf(s->version, sizeof(s->version), "%s", kube_version(object));
+}
+
 static void placement_free_slot(struct slot *s)
 {
     loop_timer_clear(kube_loop(s->placement->o.hub), &s->late);
@@ -172,6 +178,25 @@ static void write_call(struct slot *s, const char *operation, struct kube_reques
     kube_object_call(&s->write, operation, &rq, state, done);
 }
 
+/* It is another's: nothing is written or deleted until it is gone, or may be taken over. */
+static void slot_let_go(struct slot *s, const char *why)
+{
+    s->foreign = true;
+    s->exists = s->written = s->takes_over = false;
+    kube_object_set_trouble(&s->write, why);
+    kube_queue_add_after(s->placement->writer.queue, s->object, FOREIGN_RETRY_MS);
+}
+
+static void slot_let_go_to_namespace(struct slot *s, const json_t *object)
+{
+    char why[768];
+
+    (void)snprintf(why, sizeof(why),
+                   "%s/%s has been taken over by %s, the agent of the same add-on in another namespace",
+                   s->placement->o.cluster_name, s->object, kube_annotation(object, PLACEMENT_OWNER));
+    slot_let_go(s, why);
+}
+
 static void write_leave_alone(struct slot *s, const char *owner)
 {
     struct placement *p = s->placement;
@@ -181,42 +206,50 @@ static void write_leave_alone(struct slot *s, const char *owner)
                    "%s/%s was created by %s and is left alone; delete it%s, or choose another scoreName",
                    p->o.cluster_name, s->object, *owner ? owner : "another program",
                    *owner ? "" : ", adopt it with --adopt-unowned-scores");
-    s->foreign = true;
-    s->exists = false;
-    kube_object_set_trouble(&s->write, why);
-    kube_queue_add_after(p->writer.queue, s->object, FOREIGN_RETRY_MS);
+    slot_let_go(s, why);
     write_done(s, true);
 }
+
+/* Ways to put our name on an object: the operation, and the words for its success. */
+static const struct {
+    const char *operation, *done;
+} claims[] = {
+    [CLAIM_LABEL] = {"label", "label restored"},
+    [CLAIM_UNOWNED] = {"adopt", "AddOnPlacementScore adopted"},
+    [CLAIM_MOVED] = {"take_over", "AddOnPlacementScore taken over"},
+};
 
 /* Without the right to label it, the scores of an object of ours are written all the same. */
 static void write_on_claimed(struct kube_object *o, struct kube_answer *a)
 {
     struct slot *s = write_slot(o);
-    bool adopts = strcmp(o->operation, "adopt") == 0;
 
-    if (!adopts && a->verdict == KUBE_FORBIDDEN)
+    if (s->claim == CLAIM_LABEL && a->verdict == KUBE_FORBIDDEN)
         log_warn("label not restored, changes by other writers go unnoticed", L_STR("object", s->object),
                  L_STR("err", a->why));
     else if (!write_is_ok(s, a))
         return;
     else
-        log_info(adopts ? "AddOnPlacementScore adopted" : "label restored", L_STR("object", s->object));
+        log_info(claims[s->claim].done, L_STR("object", s->object));
+    if (a->verdict == KUBE_OK)
+        slot_note_version(s, a->object);
     s->exists = true;
-    s->foreign = false;
+    s->foreign = s->takes_over = false;
     if (s->scorer) /* its last scores are known now */
         placement_refresh(s->placement, s);
     write_next(s);
 }
 
-/* version: of an object to adopt; NULL: of ours, which has lost its label. */
-static void write_claim(struct slot *s, const char *version)
+/* version: that was judged; NULL for CLAIM_LABEL, as the object is ours anyway. */
+static void write_claim(struct slot *s, enum slot_claim claim, const char *version)
 {
     json_auto_t *body =
-        json_pack("{s:{s:s*, s:{s:s}, s:{s:s, s:s}}}", "metadata", "resourceVersion", version, "labels",
+        json_pack("{s:{s:s*, s:{s:s}, s:{s:s, s:s*}}}", "metadata", "resourceVersion", version, "labels",
                   PLACEMENT_LABEL, PLACEMENT_LABEL_VALUE, "annotations", PLACEMENT_OWNER,
                   s->placement->o.owner, PLACEMENT_SCORE_NAME, s->score_name);
 
-    write_call(s, version ? "adopt" : "label",
+    s->claim = claim;
+    write_call(s, claims[claim].operation,
                (struct kube_request){
                    .method = KUBE_MERGE_PATCH, .name = s->object, .body = body, .metadata_only = true},
                0, write_on_claimed);
@@ -225,6 +258,32 @@ static void write_claim(struct slot *s, const char *version)
 /* Without this check a new scorer would take over, and later delete, another program's object. One that
  * nobody owns is adopted if that is asked for: its scores count until the first round has succeeded, and
  * those without an end get one. */
+static void write_take_over(struct slot *s, const json_t *object)
+{
+    slot_learn(s, object);
+    s->taken_over = true;
+    log_info("taking over an AddOnPlacementScore from another namespace", L_STR("object", s->object),
+             L_STR("from", kube_annotation(object, PLACEMENT_OWNER)));
+    write_claim(s, CLAIM_MOVED, kube_version(object));
+}
+
+/* From the agent in another namespace: as this one began to lead, where nothing could be listed by the first
+ * look at the object; or later, as that one does not renew its scores any more. */
+static bool slot_may_take_over(const struct slot *s, const json_t *object)
+{
+    const struct placement *p = s->placement;
+
+    if (!object_is_of_other_namespace(object, p->o.owner))
+        return false;
+    if (s->takes_over)
+        return true;
+    if (!s->scorer)
+        return false;
+    if (!kube_watch_synced(p->watch) && !*s->write.version)
+        return true;
+    return s->foreign && object_is_expired(object, kube_wall(p->o.hub));
+}
+
 static void write_on_owner(struct kube_object *o, struct kube_answer *a)
 {
     struct slot *s = write_slot(o);
@@ -234,23 +293,30 @@ static void write_on_owner(struct kube_object *o, struct kube_answer *a)
     s->unsure = s->unsure && a->verdict != KUBE_OK && a->verdict != KUBE_NOT_FOUND;
     if (!write_is_ok(s, a))
         return;
+    slot_note_version(s, a->object);
     if (object_is_ours(a->object, options->owner)) {
         slot_learn(s, a->object);
         s->exists = true;
-        s->foreign = false;
+        s->foreign = s->takes_over = false;
         if (!object_is_labelled(a->object))
-            write_claim(s, NULL);
+            write_claim(s, CLAIM_LABEL, NULL);
         else
             write_next(s);
+    } else if (slot_may_take_over(s, a->object)) {
+        write_take_over(s, a->object);
     } else if (!s->scorer) {
+        s->exists = false; /* another's */
         write_next(s);
+    } else if (object_is_of_other_namespace(a->object, options->owner)) {
+        slot_let_go_to_namespace(s, a->object);
+        write_done(s, true);
     } else if (object_owner(a->object, owner) || !options->adopt_unowned) {
         write_leave_alone(s, owner);
     } else {
         slot_learn(s, a->object);
         if (!s->found_until_ms)
             s->found_until_ms = kube_wall(options->hub).ms + s->life_ms;
-        write_claim(s, kube_version(a->object));
+        write_claim(s, CLAIM_UNOWNED, kube_version(a->object));
     }
 }
 
@@ -270,6 +336,7 @@ static void write_on_created(struct kube_object *o, struct kube_answer *a)
         placement_update_metrics(s->placement);
         kube_object_fail(o, a);
     } else {
+        slot_note_version(s, a->object);
         s->exists = true;
         s->foreign = s->written = false;
         write_next(s);
@@ -295,6 +362,12 @@ static void write_on_status(struct kube_object *o, struct kube_answer *a)
 
     if (!write_is_ok(s, a))
         return;
+    if (object_is_of_other_namespace(a->object, p->o.owner)) { /* it did so just before */
+        slot_let_go_to_namespace(s, a->object);
+        write_done(s, true);
+        return;
+    }
+    slot_note_version(s, a->object);
     s->written_hash = s->sent_hash;
     s->written_until_ms = s->sent_until_ms;
     if (s->scorer)
@@ -330,6 +403,10 @@ static void write_on_deleted(struct kube_object *o, struct kube_answer *a)
 {
     struct slot *s = write_slot(o);
 
+    if (a->verdict == KUBE_CONFLICT) { /* it has changed since: perhaps it is not ours any more */
+        write_get_owner(s);
+        return;
+    }
     if (a->verdict != KUBE_NOT_FOUND && !write_is_ok(s, a))
         return;
     log_info("AddOnPlacementScore deleted", L_STR("object", s->object));
@@ -337,13 +414,27 @@ static void write_on_deleted(struct kube_object *o, struct kube_answer *a)
     write_next(s); /* its scorer may be back */
 }
 
+/* Only the very version that is known to be ours: another agent may take the object over at any time. */
+static void write_delete(struct slot *s)
+{
+    json_auto_t *body =
+        json_pack("{s:s, s:s, s:{s:s*, s:s*}}", "apiVersion", "v1", "kind", "DeleteOptions", "preconditions",
+                  "uid", *s->uid ? s->uid : NULL, "resourceVersion", *s->version ? s->version : NULL);
+
+    write_call(s, "delete", (struct kube_request){.method = KUBE_DELETE, .name = s->object, .body = body}, 0,
+               write_on_deleted);
+}
+
 static void write_next(struct slot *s)
 {
     struct placement *p = s->placement;
 
-    if (!s->scorer && s->exists && !s->foreign) {
-        write_call(s, "delete", (struct kube_request){.method = KUBE_DELETE, .name = s->object}, 0,
-                   write_on_deleted);
+    if (s->takes_over) {
+        write_get_owner(s);
+    } else if (!s->scorer && s->exists && s->taken_over) {
+        kube_queue_done(p->writer.queue, s->object, true, -1); /* its scorer may be on its way */
+    } else if (!s->scorer && s->exists && !s->foreign) {
+        write_delete(s);
     } else if (!s->scorer && s->unsure) {
         write_get_owner(s);
     } else if (!s->scorer) {
@@ -384,9 +475,12 @@ static void placement_enqueue_all(struct placement *p)
 {
     unix_ms now = kube_wall(p->o.hub);
 
-    for (size_t i = 0; i < p->n; i++)
-        if (p->slots[i]->scorer ? slot_is_due(p->slots[i], now) : p->configured)
-            placement_enqueue(p, p->slots[i]);
+    for (size_t i = 0; i < p->n; i++) {
+        const struct slot *s = p->slots[i];
+
+        if (s->takes_over || (s->scorer ? slot_is_due(s, now) : p->configured))
+            placement_enqueue(p, s);
+    }
 }
 
 /* ---- State on the hub ---- */
@@ -398,11 +492,17 @@ static void placement_on_set(void *arg, json_t *object)
 {
     struct placement *p = arg;
     struct slot *s = placement_find(p, kube_name(object));
+    bool is_first = kube_watch_is_first_list(p->watch);
+    bool moved = object_is_of_other_namespace(object, p->o.owner);
 
-    if (!object_is_ours(object, p->o.owner) || (!s && !kube_watch_is_first_list(p->watch)))
+    if (!is_first && moved && s && s->exists && !s->takes_over && !s->write.call)
+        slot_let_go_to_namespace(s, object);
+    if ((!moved && !object_is_ours(object, p->o.owner)) || (!is_first && (!s || moved)))
         return;
     if (!s)
         s = placement_add_slot(p, kube_name(object));
+    s->takes_over = moved;
+    slot_note_version(s, object);
     kube_object_watched(&s->write, object);
     if (s->write.call) /* its answer tells whether this came later */
         return;
@@ -416,7 +516,7 @@ static void placement_on_set(void *arg, json_t *object)
         s->overwritten = true;
         s->written = false;
         placement_enqueue(p, s);
-    } else if (!s->scorer && p->configured) {
+    } else if (s->takes_over || (!s->scorer && p->configured)) {
         placement_enqueue(p, s);
     }
 }
@@ -571,8 +671,18 @@ void placement_sync(struct placement *p, struct scorer *const *scorers, size_t n
 {
     for (size_t i = 0; i < p->n; i++)
         p->slots[i]->scorer = NULL;
+    for (size_t i = 0; i < p->n; i++)
+        p->slots[i]->taken_over = false;
     for (size_t i = 0; i < n; i++)
         placement_assign(p, scorers[i]);
+    p->configured = true;
+    placement_enqueue_all(p);
+}
+
+void placement_sync_none(struct placement *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        p->slots[i]->scorer = NULL;
     p->configured = true;
     placement_enqueue_all(p);
 }

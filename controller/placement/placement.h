@@ -6,7 +6,11 @@
  * way, and a newer state is written after it.
  *
  * Objects made by others are left alone and reported, or adopted if they name no owner and the options say
- * so. This agent's objects without a scorer, as found by the first list, are deleted. */
+ * so. This agent's objects without a scorer, as found by the first list, are deleted.
+ *
+ * When an add-on moves to another namespace, its old agent and its new one may both lead for a while, as each
+ * namespace has a Lease of its own. Whoever begins to lead takes over what the first list shows of the other.
+ * Whoever later finds the other's name on an object lets go of it, until its scores have expired. */
 #pragma once
 
 #include "controller/kube/kube.h"
@@ -20,8 +24,8 @@ struct placement_options {
     void (*on_change)(void *arg); /* metrics or troubles may have changed; may be NULL */
     void *arg;
     const char *cluster_name; /* the namespace, and ${cluster}; not owned, like all strings here */
-    const char *owner;        /* "<namespace>/<add-on>": stable over restarts, unique per agent */
-    bool adopt_unowned;       /* take over an object of a scorer's name that names no owner */
+    const char *owner;  /* "<namespace>/<add-on>": stable over restarts, unique per agent; no "/" in either */
+    bool adopt_unowned; /* take over an object of a scorer's name that names no owner */
 };
 
 struct placement *placement_new(const struct placement_options *o);
@@ -33,6 +37,10 @@ void placement_round(struct placement *p, const struct scorer *s);
 /* Sets the scorers, in the order of the configuration; they must live until the next call. If two lead to
  * one object name, the first gets the object. */
 void placement_sync(struct placement *p, struct scorer *const *scorers, size_t n);
+
+/* There is no configuration, so no scorers. What was taken over from another namespace stays until there is
+ * one: it may be on its way. */
+void placement_sync_none(struct placement *p);
 
 /* What is wrong with the scorer's object, for people; "" if nothing. */
 const char *placement_trouble(const struct placement *p, const struct scorer *s);

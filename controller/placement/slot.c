@@ -26,6 +26,19 @@ bool object_is_ours(const json_t *object, const char *owner)
     return is ? strcmp(is, owner) == 0 : object_is_labelled(object);
 }
 
+bool object_is_of_other_namespace(const json_t *object, const char *owner)
+{
+    const char *is = kube_annotation(object, PLACEMENT_OWNER);
+    const char *is_add_on = is ? strrchr(is, '/') : NULL, *add_on = strrchr(owner, '/');
+
+    return is_add_on && add_on && strcmp(is_add_on, add_on) == 0 && strcmp(is, owner) != 0;
+}
+
+bool object_is_expired(const json_t *object, unix_ms now)
+{
+    return kube_time_parse(kube_str(object, "status", "validUntil", NULL)).ms <= now.ms;
+}
+
 static const char *const condition_words[CONDITIONS] = {"Scored", "Clamped", "Rounded", "Truncated",
                                                         "ClockSkewed"};
 

@@ -31,6 +31,15 @@ enum slot_items {
     ITEMS_NONE
 };
 
+/* Why this agent puts its name on an object that it did not create just now. */
+enum slot_claim {
+    CLAIM_LABEL,   /* ours has lost its label */
+    CLAIM_UNOWNED, /* it is nobody's */
+    CLAIM_MOVED,   /* the agent of this add-on in another namespace had it */
+};
+
+enum { UID_BYTES = 64, VERSION_BYTES = 32 };
+
 struct slot {
     struct placement *placement;
     char object[OBJECT_NAME_MAX + 1];
@@ -54,6 +63,11 @@ struct slot {
     /* The state last written. */
     bool exists, foreign, written;
     bool unsure; /* it may have been created by a call without an answer */
+    /* The agent of this add-on in another namespace owns it, and this agent takes it over. */
+    bool takes_over;
+    bool taken_over;                             /* from there, and no configuration has been seen since */
+    enum slot_claim claim;                       /* the last one sent */
+    char uid[UID_BYTES], version[VERSION_BYTES]; /* as last seen in a list, an event or an answer */
     uint64_t written_hash;
     int64_t written_until_ms;
     bool overwritten; /* since then, by others: to write it again may be a quarrel */
@@ -74,6 +88,10 @@ void slot_learn(struct slot *s, const json_t *object);
 
 /* Whether an object is this owner's: by its annotation, or without one by its label. */
 bool object_is_ours(const json_t *object, const char *owner);
+/* Whether it is that of the same add-on in another namespace. `owner` is "<namespace>/<add-on>". */
+bool object_is_of_other_namespace(const json_t *object, const char *owner);
+/* Whether its scores are not valid any more. */
+bool object_is_expired(const json_t *object, unix_ms now);
 bool object_is_labelled(const json_t *object);
 /* Whether the object still has the state last written. True while another state waits to be written. */
 bool slot_matches(const struct slot *s, const struct placement_options *o, const json_t *object);

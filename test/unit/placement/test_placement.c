@@ -171,6 +171,83 @@ static void deletes_what_an_earlier_life_left_behind(void **state)
     assert_int_equal(placement_behind(w->placement), 0);
 }
 
+/* ---- An add-on that moves from namespace "before" to "ns" ---- */
+
+/* The other agent has begun to lead: the answer to a write shows its name. */
+static void lose_to_the_other_namespace(struct world *w)
+{
+    begin(w, "");
+    first_write(w);
+    push_scores(w, 1);
+    push(w, SCORES, 200, fake_kube_text(w->f, OWNED, "my-score", "after/addon", "{}"));
+    round_to(w, 60000);
+    assert_asked(w, 6, "PATCH " SCORES "/my-score/status");
+    fake_kube_idle(w->f);
+    assert_non_null(
+        strstr(placement_trouble(w->placement, w->scorer), "c1/my-score has been taken over by after/addon"));
+    push_scores(w, 2);
+    round_to(w, 60000);
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 8);
+}
+
+static void neither_writes_nor_deletes_what_was_taken_over(void **state)
+{
+    struct world *w = *state;
+
+    lose_to_the_other_namespace(w);
+    placement_sync(w->placement, NULL, 0);
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 8);
+}
+
+/* The delete comes too late, and its precondition fails. */
+static void deletes_no_newer_version_of_another_owner(void **state)
+{
+    struct world *w = *state;
+
+    begin(w, fake_kube_text(w->f, OWNED, "my-score", "ns/addon", "{}"));
+    push(w, SCORES, 409, "{\"kind\":\"Status\",\"reason\":\"Conflict\",\"code\":409}");
+    push(w, SCORES, 200, fake_kube_text(w->f, OWNED, "my-score", "after/addon", "{}"));
+    placement_sync(w->placement, NULL, 0);
+    assert_asked(w, 2, "DELETE " SCORES "/my-score");
+    assert_asked(w, 3, "GET " SCORES "/my-score");
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 4);
+    assert_int_equal(placement_behind(w->placement), 0);
+}
+
+/* Five minutes after it was lost, the object is looked at again. */
+static void look_again(struct world *w, const char *status)
+{
+    lose_to_the_other_namespace(w);
+    fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG, .only_path = "/s"});
+    push(w, SCORES, 409, "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\",\"code\":409}");
+    push(w, SCORES, 200, fake_kube_text(w->f, OWNED, "my-score", "after/addon", status));
+    push(w, SCORES, 200, fake_kube_text(w->f, OWNED, "my-score", "ns/addon", "{}"));
+    fake_kube_advance(w->f, 240000);
+    assert_asked(w, 9, "POST " SCORES);
+    assert_asked(w, 10, "GET " SCORES "/my-score");
+    fake_kube_idle(w->f);
+}
+
+static void leaves_valid_scores_to_whoever_took_them_over(void **state)
+{
+    struct world *w = *state;
+
+    look_again(w, "{\"validUntil\":\"2126-01-01T00:00:00Z\"}");
+    assert_int_equal(fake_requests(w->f->server), 11);
+}
+
+/* An old agent that restarts in the middle of the move, and then ends. */
+static void takes_back_scores_that_have_expired(void **state)
+{
+    struct world *w = *state;
+
+    look_again(w, "{\"validUntil\":\"2016-01-01T00:00:00Z\"}");
+    assert_asked(w, 11, "PATCH " SCORES "/my-score");
+}
+
 static void keeps_valid_scores_when_the_first_round_after_a_restart_fails(void **state)
 {
     struct world *w = *state;
@@ -291,6 +368,10 @@ int main(void)
         TEST(deletes_what_a_create_left_behind),
         TEST(leaves_what_another_has_created_meanwhile),
         TEST(deletes_what_an_earlier_life_left_behind),
+        TEST(neither_writes_nor_deletes_what_was_taken_over),
+        TEST(deletes_no_newer_version_of_another_owner),
+        TEST(leaves_valid_scores_to_whoever_took_them_over),
+        TEST(takes_back_scores_that_have_expired),
         TEST(keeps_valid_scores_when_the_first_round_after_a_restart_fails),
         TEST(keeps_the_last_scores_of_an_empty_result_then_falls_back),
         TEST(falls_back_to_the_one_item_of_a_scorer_that_never_had_any),
