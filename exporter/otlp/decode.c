@@ -541,7 +541,12 @@ size_t translate_number(double v, char to[DECIMAL_MAX])
     return fabs(v) >= 1e-6 && fabs(v) < 1e21 ? translate_decimal(v, to) : num_put_double(to, v);
 }
 
-/* A JSON string with the escapes of Go's encoder, which is made for HTML. */
+/* The last bytes of U+2028 and U+2029 in UTF-8, which both begin with e2 80; no other character has these
+ * three bytes in it. */
+static const char line_separator = '\xa8', paragraph_separator = '\xa9';
+
+/* A JSON string as Go's encoder prints it, which escapes the two characters that end a line in JavaScript
+ * only. */
 static void put_json_string(struct buf *to, struct str s)
 {
     BUF_AUTO(plain, SIZE_MAX);
@@ -549,12 +554,15 @@ static void put_json_string(struct buf *to, struct str s)
     if (buf_put_json(&plain, s) < 0)
         memory_exhausted(s.n);
     for (size_t i = 0; i < plain.n; i++) {
-        char c = plain.p[i];
+        struct str rest = {plain.p + i, plain.n - i};
+        char last = rest.n >= 3 && str_starts(rest, STR("\xe2\x80")) ? rest.p[2] : 0;
 
-        put_str(to, c == '<'   ? STR("\\u003c")
-                    : c == '>' ? STR("\\u003e")
-                    : c == '&' ? STR("\\u0026")
-                               : (struct str){&c, 1});
+        if (last != line_separator && last != paragraph_separator) {
+            put_char(to, rest.p[0]);
+            continue;
+        }
+        put_str(to, last == line_separator ? STR("\\u2028") : STR("\\u2029"));
+        i += 2;
     }
 }
 

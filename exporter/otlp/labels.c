@@ -108,7 +108,7 @@ void labels_set_attributes(struct labels *l, struct str message, unsigned number
         name = labels_name(l, list[i].key);
         value = labels_text(l, list[i].value);
         label = labels_at(l, name);
-        *label = label->p ? labels_join(l, *label, ';', value) : value;
+        *label = label->n ? labels_join(l, *label, ';', value) : value;
     }
 }
 

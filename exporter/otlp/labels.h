@@ -30,7 +30,7 @@ struct str labels_join(struct labels *l, struct str a, char between, struct str 
 /* The value of the label with this name; its p is NULL if the label is new. */
 struct str *labels_at(struct labels *l, struct str name);
 /* Sets a label for each attribute, which are the fields of the message with this number. Values of attributes
- * whose names become the same are joined by a semicolon. `skips` may be NULL. */
+ * whose names become the same are joined by a semicolon, except onto an empty one. `skips` may be NULL. */
 void labels_set_attributes(struct labels *l, struct str message, unsigned number, bool (*skips)(struct str));
 
 /* To be called before labels_write(), once all labels are set. */

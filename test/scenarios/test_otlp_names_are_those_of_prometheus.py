@@ -23,6 +23,10 @@ from lib.prometheus import running_prometheus
 NOW = START = 0
 
 ODD_LABELS = {
+    "first.empty": "",
+    "first_empty": "x",
+    "last.empty": "x",
+    "last_empty": "",
     "http.method": "GET",
     "http_method": "POST",
     "http-method": "",
@@ -39,7 +43,7 @@ ODD_LABELS = {
     "third": 1 / 3,
     "million": 1e6,
     "list": ["a", 1, 2.5, "", [True, {}]],
-    "map": {"b": 1, "a": {"z": "<&>", "y": []}},
+    "map": {"b": 1, "a": {"z": "<&>\u2028\u2029\u2030\t", "y": []}},
     "quotes": 'a"b\\c\n\t\u2028',
 }
 
@@ -159,11 +163,21 @@ def prometheus3():
         yield p
 
 
+def found(prometheus3):
+    return series_of(prometheus3.samples('{__name__=~".+"}[1h]'))
+
+
+def of_the_end(labels, values):
+    """Of target_info only the sample at the time of a request's last point: ours has no others. Prometheus has one at the first, too,
+    and more between them if these are far apart."""
+    return values[-1:] if dict(labels)["__name__"] == "target_info" else values
+
+
 def test_the_same_series(prometheus3, tmp_path):
     body = body_of(RESOURCES)
     answer = push(f"{prometheus3.url}/api/v1/otlp/v1/metrics", body)
     assert answer.status == 200, answer.text
-    theirs = series_of(prometheus3.samples('{__name__=~".+"}[1h]'))
+    theirs = {labels: of_the_end(labels, values) for labels, values in found(prometheus3).items()}
     response, mine = ours(tmp_path, body, "--promote=os.type,n,deployment.environment")
     assert response == ""
     assert len(theirs) > 80
