@@ -88,9 +88,9 @@ void *httpd_on_target(void *cls, const char *target, struct MHD_Connection *conn
     struct conn *c = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 
     (void)cls;
-    c->target_size = strlen(cstr(target));
-    c->target_has_nul = strstr(cstr(target), "%00");
-    c->target_is_bad = target_is_bad(cstr(target));
+    c->target_size = target ? strlen(target) : 0;
+    c->target_has_nul = target && strstr(target, "%00");
+    c->target_is_bad = !target || target_is_bad(target);
     return NULL;
 }
 
