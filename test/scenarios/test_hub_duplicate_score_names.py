@@ -81,6 +81,8 @@ def test_two_names_of_one_object(hub, fake, start_controller):
         _, _, message = hub.wait_scorer(name, "UniqueScoreName", "False", "DuplicateScoreName")
         assert "AddOnPlacementScore same-name" in message and words in message
     hub.wait_scores("c1", "SAME-name", "same_name")
+    assert hub.scorer_status("older")["addOnPlacementScore"] == "same-name"
+    assert not any("addOnPlacementScore" in hub.scorer_status(name) for name in ("younger", "silent"))
     hub.wait_scorer("silent", "UniqueScoreName", "True")
     hub.apply_scorer("older", own("another", fake.url))
     hub.wait_scores("c1", "SAME-name", "another", "same-name")

@@ -797,11 +797,18 @@ bool status_scorer_ready(const struct hub_scorer *s)
     return list[READY].status == TRUTH_TRUE;
 }
 
+/* Whether its scores are in an AddOnPlacementScore that is its own. */
+static bool scorer_is_placed(const struct hub_scorer *s)
+{
+    return *s->object_name && !s->older;
+}
+
 json_t *status_of_scorer(const struct hub_scorer *s)
 {
     static const char *const sources[] = {[CONFIG_FROM_SPEC] = "Spec", [CONFIG_FROM_API] = "API"};
-    static const char *const ours[] = {"lastSyncedConfig", "scoreName", "configSource",    "summary",
-                                       "interval",         "clusters",  "failingClusters", NULL};
+    static const char *const ours[] = {"lastSyncedConfig", "scoreName",       "addOnPlacementScore",
+                                       "configSource",     "summary",         "interval",
+                                       "clusters",         "failingClusters", NULL};
     const struct api_config *synced = &probe_status(s->probe)->synced;
     const struct effective *e = &s->effective;
     bool usable = effective_usable(e);
@@ -821,5 +828,7 @@ json_t *status_of_scorer(const struct hub_scorer *s)
         usable ? json_sprintf("%" JSON_INTEGER_FORMAT "s", (json_int_t)e->interval_ms / 1000) : NULL,
         "clusters", clusters, "failingClusters", clusters_failing_value(s), "conditions",
         conditions_value(list, CONDITIONS, s->object, &s->last_status, s->hub));
+    if (scorer_is_placed(s))
+        json_object_set_new(status, "addOnPlacementScore", json_string(s->object_name));
     return status_patch(status, s->object, ours);
 }
