@@ -211,7 +211,7 @@ static void slot_put_formats(struct buf *into, const struct summary *sum, const 
     for (size_t i = 0; i < sum->n_items; i++) {
         const struct format_items *f = &made->formats[i];
         bool merged = f->results > f->n && sum->items[i].aggregation == AGGREGATE_LAST;
-        struct str unknown = format_unknown_placeholder(sum->items[i].format);
+        struct str unknown = format_mistake(sum->items[i].format);
 
         if (merged && sum->n_items > 1)
             (void)!(buf_puts(into, "; ") ?: problem_quote(str_of(sum->items[i].format), into)

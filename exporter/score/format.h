@@ -9,5 +9,11 @@
 size_t format_placeholder_at(struct str s, enum ds_label *ret);
 /* The first `${...}` of the format that is no placeholder, and stays as it is; empty if there is none. */
 struct str format_unknown_placeholder(const char *format);
+/* The same, or the first placeholder in the spelling of another program, such as `$node`, `$(node)`,
+ * `{{node}}` and `%node%`, which stays as it is, too. */
+struct str format_mistake(const char *format);
+/* Appends what to write instead, if that is known: ours for the spelling of another program; for another
+ * label, such as `${instance}`, the query that copies its values into one that has a placeholder. */
+MUST_USE int format_put_advice(struct buf *into, struct str mistake);
 /* Appends the placeholders: "${cluster}, ${node}, ...". */
 MUST_USE int format_put_placeholders(struct buf *into);

@@ -437,18 +437,21 @@ static struct summary_item read_item(struct reader *r, const struct node *map, c
         [AGGREGATE_MIN] = "min",   [AGGREGATE_SUM] = "sum", NULL};
     BUF_AUTO(text, 512);
     BUF_AUTO(known, 256);
-    struct str unknown;
+    BUF_AUTO(advice, 1024);
+    struct str mistake;
     struct summary_item item = {.format = node_text(map, format, r->p, r->arena),
                                 .aggregation = node_choice(map, aggregation, r->p, aggregations)};
 
-    unknown = format_unknown_placeholder(cstr(item.format));
-    if (!unknown.n)
+    mistake = format_mistake(cstr(item.format));
+    if (!mistake.n)
         return item;
-    (void)!problem_quote(unknown, &text);
+    (void)!problem_quote(mistake, &text);
     (void)!format_put_placeholders(&known);
+    if (format_put_advice(&advice, mistake) < 0)
+        buf_truncate(&advice, 0); /* a name too long to repeat */
     node_problem(node_get(map, format), r->p, PROBLEM_WARNING,
-                 "unknown placeholder %.*s stays as it is; known are %.*s", STR_ARG(buf_str(&text)),
-                 STR_ARG(buf_str(&known)));
+                 "unknown placeholder %.*s stays as it is; known are %.*s%s%.*s", STR_ARG(buf_str(&text)),
+                 STR_ARG(buf_str(&known)), advice.n ? "; " : "", STR_ARG(buf_str(&advice)));
     return item;
 }
 

@@ -449,7 +449,7 @@ static void effective_put_text(struct effective *e, const struct merged *m)
     e->interval_ms = s.interval_ms;
     e->n_items = s.n_items;
     for (size_t i = 0; i < s.n_items; i++)
-        e->unknown_placeholder |= format_unknown_placeholder(s.items[i].format).n > 0;
+        e->unknown_placeholder |= format_mistake(s.items[i].format).n > 0;
     (void)check_list(e->warning, &p, PROBLEM_WARNING, m);
     buf_shrink(&text);
     e->text = buf_take(&text);

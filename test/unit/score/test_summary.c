@@ -1,5 +1,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
+#include "exporter/score/format.h"
 #include "exporter/score/summary.h"
 
 #include <errno.h>
@@ -540,6 +541,79 @@ static void reads_one_summary_and_names_the_field_of_each_problem(void **state)
     problems_done(&p);
 }
 
+static void finds_what_is_no_placeholder(void **state)
+{
+    static const struct {
+        const char *format, *unknown;
+    } cases[] = {
+        {"${node}-${pod}", ""},
+        {"", ""},
+        {"${nod}", "${nod}"},
+        {"${node}${instance}", "${instance}"},
+        {"a${node", "${node"},
+        {"${}", "${}"},
+        {"$node", "$node"},
+        {"a-$node-b", "$node"},
+        {"$nodes", ""},
+        {"$node_1", ""},
+        {"$5", ""},
+        {"$", ""},
+        {"$(pod)", "$(pod)"},
+        {"$(date)", ""},
+        {"{{node}}", "{{node}}"},
+        {"{{ .scoreName }}", "{{ .scoreName }}"},
+        {"{{x}}", ""},
+        {"{{node}", ""},
+        {"%device%", "%device%"},
+        {"100%", ""},
+        {"%device", ""},
+        {"%", ""},
+        {"${node}/$pod", "$pod"},
+        {"$${node}", ""},
+        {"{{${node}}}", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct str found = format_mistake(cases[i].format);
+
+        if (!str_eq(found, str_of(cases[i].unknown)))
+            fail_msg("%s: \"%.*s\" instead of \"%s\"", cases[i].format, STR_ARG(found), cases[i].unknown);
+    }
+}
+
+/* A warning ends in the way that works. */
+static void says_what_to_write_instead_of_an_unknown_placeholder(void **state)
+{
+    static const struct {
+        const char *format, *advice;
+    } cases[] = {
+        {"$node", "${meta}; write ${node}\n"},
+        {"{{ .pod }}", "${meta}; write ${pod}\n"},
+        {"$(app)", "${meta}; write ${app}\n"},
+        {"%scoreName%", "${meta}; write ${scoreName}\n"},
+        {"${instance}", "${meta}; to use another label, copy it to one of these in the query: "
+                        "label_replace(QUERY, \"device\", \"$1\", \"instance\", \"(.*)\")\n"},
+        {"${}", "${meta}\n"},
+        {"${a b}", "${meta}\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(cleanup_free)
+        char *text = xasprintf("- {scoreName: cpu, sourceType: None, scoringEndpoint: 'http://s', "
+                               "scoreDimensionFormat: '%s'}\n",
+                               cases[i].format);
+        BUF_AUTO(said, 1 << 16);
+        struct summaries s = read_list(text, PROBLEM_ERROR, &said);
+
+        assert_int_equal(s.n, 1);
+        if (!memmem(said.p, said.n, cases[i].advice, strlen(cases[i].advice)))
+            fail_msg("%s: %.*s", cases[i].format, STR_ARG(buf_str(&said)));
+        summaries_done(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -547,6 +621,8 @@ int main(void)
         cmocka_unit_test(fills_in_defaults),
         cmocka_unit_test(reads_words_in_any_case),
         cmocka_unit_test(reads_how_scores_become_items),
+        cmocka_unit_test(finds_what_is_no_placeholder),
+        cmocka_unit_test(says_what_to_write_instead_of_an_unknown_placeholder),
         cmocka_unit_test(completes_urls),
         cmocka_unit_test(reports_each_invalid_field),
         cmocka_unit_test(requires_fields_without_a_default),
