@@ -168,13 +168,37 @@ static enum node_kind yaml_scalar_kind(struct builder *b, const yaml_event_t *ev
     return NODE_BROKEN;
 }
 
+/* YAML 1.1, which many programs still read, takes an integer with a leading zero for an octal number. */
+static void yaml_warn_of_octal(struct builder *b, struct str integer, struct place at)
+{
+    struct str digits = integer;
+
+    if (digits.n && (digits.p[0] == '-' || digits.p[0] == '+'))
+        digits = (struct str){digits.p + 1, digits.n - 1};
+    while (digits.n > 1 && digits.p[0] == '0')
+        digits = (struct str){digits.p + 1, digits.n - 1};
+    if (digits.p > integer.p && digits.p[-1] == '0')
+        problems_add(b->p, PROBLEM_WARNING, at.line, at.column,
+                     "%.*s is read as the decimal number %s%.*s, not as an octal one", STR_ARG(integer),
+                     integer.p[0] == '-' ? "-" : "", STR_ARG(digits));
+}
+
+static int yaml_read_value(struct builder *b, const yaml_event_t *ev, struct str value, struct place at)
+{
+    enum node_kind kind = yaml_scalar_kind(b, ev);
+
+    if (kind == NODE_INT)
+        yaml_warn_of_octal(b, value, at);
+    return build_add(b, kind, build_text(b, value), at);
+}
+
 static int yaml_read_scalar(struct builder *b, const yaml_event_t *ev)
 {
     struct str value = {(const char *)ev->data.scalar.value, ev->data.scalar.length};
     struct place at = yaml_place(&ev->start_mark);
 
     if (!build_wants_key(b))
-        return build_add(b, yaml_scalar_kind(b, ev), build_text(b, value), at);
+        return yaml_read_value(b, ev, value, at);
     if (ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && str_eq(value, STR("<<")))
         return build_refuse(b, at, "merge keys (<<) are not supported; repeat the members");
     b->has_key = true;

@@ -82,8 +82,8 @@ static void reads_values(void **state)
         {"---\n", "null"},
         {"\xef\xbb\xbfk: 1", "{k=i1}"},
         {"\xef\xbb\xbf[1]", "[i1]"},
-        {"a: 1\nb: -2\nc: +3\nd: 007\ne: 0x10\nf: 1_000\ng: -a\n",
-         "{a=i1,b=i-2,c=i+3,d=i007,e=\"0x10\",f=\"1_000\",g=\"-a\"}"},
+        {"a: 1\nb: -2\nc: +3\nd: 0\ne: 0x10\nf: 1_000\ng: -a\n",
+         "{a=i1,b=i-2,c=i+3,d=i0,e=\"0x10\",f=\"1_000\",g=\"-a\"}"},
         {"- 1.5\n- .5\n- 1.\n- 1e3\n- -1.5E-7\n- 1.5.2\n- .\n- 1e\n- e1\n- 1e+\n- 30s\n- .inf\n",
          "[d1.5,d.5,d1.,d1e3,d-1.5E-7,\"1.5.2\",\".\",\"1e\",\"e1\",\"1e+\",\"30s\",d.inf]"},
         {"- ~\n- null\n-\n- Null\n- nULL\n", "[null,null,null,null,\"nULL\"]"},
@@ -150,6 +150,10 @@ static void refuses(void **state)
         {STR("a: 1\nb: 2\na: 3\n\"a\": 4\n"), 0,
          "f:3:1: error: a: duplicate key, first defined at line 1\nf:4:1: error: a: duplicate key, first "
          "defined at line 1\n"},
+        {STR("a: 060\nb: -007\nc: 00\nd: 0\ne: 10\nf: '060'\ng: 0.5\n"), 0,
+         "f:1:4: warning: 060 is read as the decimal number 60, not as an octal one\n"
+         "f:2:4: warning: -007 is read as the decimal number -7, not as an octal one\n"
+         "f:3:4: warning: 00 is read as the decimal number 0, not as an octal one\n"},
         {STR("l:\n- {x: {y: 1, y: 2}}\n"), 0,
          "f:2:14: error: l[0].x.y: duplicate key, first defined at line 2\n"},
         {STR("{\"a\":1,\n \"\\u0061\":2}"), 0, "f:2:2: error: a: duplicate key, first defined at line 1\n"},
