@@ -383,6 +383,10 @@ static void lane_log_dropped(const struct intake *in, const struct intake_lane *
         log_warn("series with invalid labels dropped", L_STR("remote_name", in->config->name),
                  L_STR("score_name", l->text), L_INT("series", labels->invalid),
                  L_STR("invalid_name", labels->bad_name));
+    if (labels->merged)
+        log_warn("series dropped: write_relabel_configs give them the labels of another series",
+                 L_STR("remote_name", in->config->name), L_STR("score_name", l->text),
+                 L_INT("series", labels->merged));
     if (labels->over_limit)
         log_warn("series dropped: a regex of write_relabel_configs exceeded its match limit",
                  L_STR("remote_name", in->config->name), L_STR("score_name", l->text),
@@ -451,7 +455,7 @@ static void lane_set_series(struct intake *in, struct intake_lane *l, struct ser
             labels = label_bytes_new(set, NULL, at, size_min(step, end - at), in->config, &in->families);
             frames_make(in, &frames, labels, at_ms);
             lane_log_dropped(in, l, labels);
-            l->invalid += labels->invalid + labels->over_limit;
+            l->invalid += label_bytes_left_out(labels);
         }
         if (k < was.n) {
             at += was.list[k]->n;
@@ -503,7 +507,7 @@ static void lane_relabel(struct intake *in, struct intake_lane *l, const double 
     frames_done(&l->frames);
     frames_make(in, &l->frames, labels, at_ms);
     frames_make(in, &changed, fresh, at_ms);
-    l->invalid = labels->invalid + labels->over_limit;
+    l->invalid = label_bytes_left_out(labels);
     lane_log_dropped(in, l, labels);
     l->unsaved = l->unsaved || was->n || fresh->n;
     intake_commit(in);
@@ -668,7 +672,7 @@ void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms)
         intake_commit(in);
         lane_log_dropped(in, l, labels);
     }
-    l->invalid = labels->invalid;
+    l->invalid = label_bytes_left_out(labels);
     lane_publish(in, l, c.values, at_ms);
     free(c.values);
 }

@@ -548,7 +548,7 @@ struct label_bytes *label_maker_end(struct label_maker *m)
         size_t before = m->out->n;
 
         label_bytes_distil(m->out, NULL);
-        m->out->invalid += before - m->out->n;
+        m->out->merged += before - m->out->n;
     }
     return TAKE_PTR(m->out);
 }

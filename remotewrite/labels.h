@@ -54,9 +54,16 @@ struct label_bytes {
     size_t *at;        /* n + 1 offsets into bytes; NULL while empty */
     uint32_t *series;  /* index of each in the set it comes from; NULL: the same index */
     size_t invalid;    /* series with invalid names, or with repeated, missing or too many labels */
+    size_t merged;     /* series whose labels became those of an earlier one, such as by labeldrop */
     size_t over_limit; /* series for which an expression exceeded its limits */
     char bad_name[LABEL_BAD_NAME_BYTES]; /* the first invalid one, maybe truncated */
 };
+
+/* Series that are not sent, for any of these reasons. */
+static inline size_t label_bytes_left_out(const struct label_bytes *l)
+{
+    return l->invalid + l->merged + l->over_limit;
+}
 
 static inline struct str label_bytes_at(const struct label_bytes *l, size_t i)
 {

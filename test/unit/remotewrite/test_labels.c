@@ -64,7 +64,9 @@ static void keeps_the_first_of_series_that_rules_merge(void **state)
     (void)state;
     l = label_bytes_new(b->set, NULL, 0, series_count(b->set), c, NULL);
     assert_int_equal(l->n, 6);
-    assert_int_equal(l->invalid, 4);
+    assert_int_equal(l->merged, 4);
+    assert_int_equal(l->invalid, 0);
+    assert_int_equal(label_bytes_left_out(l), 4);
     assert_int_equal(l->series[0], 0);
     assert_int_equal(l->series[1], 5);
     assert_int_equal(l->at[l->n], l->bytes.n);
