@@ -431,16 +431,26 @@ struct series_writer *series_writer(struct series *x)
 
 /* ---- Samples. Lock held ---- */
 
+/* By how many samples a series grows. Close to the ceiling the steps are small: each of them moves the
+ * horizon, which has to reach what can be evicted before the ceiling is reached. */
+static size_t series_growth(const struct store *s, const struct series *x)
+{
+    size_t most = is_short(s, 16) ? GROW_MAX : size_max(GROW_MAX, x->n / GROW_PARTS);
+
+    return size_min(x->n / 8 + 8, most);
+}
+
 static enum store_result series_grow(struct store *s, struct series *x, int64_t t_ms)
 {
     int64_t now = store_now(s);
-    size_t more = size_min(x->n / 8 + 8, size_max(GROW_MAX, x->n / GROW_PARTS));
+    size_t more;
 
     invariant(x->holders > 0); /* it stays, even if all of its samples are too old */
     for (unsigned piece = 0; piece < EVICT_PIECES && is_short(s, 16); piece++)
         (void)sweep_piece(s, now);
     if (x->n < x->room || series_drop_before(s, x, now - s->stats.age_ms))
         return STORE_OK;
+    more = series_growth(s, x);
     if (s->stats.bytes + more * sizeof(*x->samples) > s->stats.max_bytes) {
         if (s->complete_from <= t_ms)
             s->complete_from = t_ms + 1;

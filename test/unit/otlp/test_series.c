@@ -144,6 +144,23 @@ static void evicts_the_oldest_for_lack_of_memory(void **state)
     (void)store_free(s);
 }
 
+/* Whatever the limit is, and wherever in the growth of a series it is reached. */
+static void evicts_in_time_for_a_single_series(void **state)
+{
+    enum { SAMPLES = 100000, LIMITS = 8 };
+
+    (void)state;
+    for (unsigned i = 0; i < LIMITS; i++) {
+        struct store *s = new_store((1 << 20) + i * 3000, 10);
+
+        store_set_age(s, 900 * 1000);
+        for (int64_t t = 0; t < SAMPLES; t++)
+            if (append(s, 0, wall_ms - 300 * 1000 + t, 1) != STORE_OK)
+                fail_msg("sample %d was refused with %u more bytes", (int)t, i * 3000);
+        (void)store_free(s);
+    }
+}
+
 static void finds_its_series_while_others_come_and_go(void **state)
 {
     enum { SERIES = 5000 };
@@ -205,6 +222,7 @@ int main(void)
         cmocka_unit_test(keeps_samples_in_order),
         cmocka_unit_test(drops_what_is_older_than_the_age),
         cmocka_unit_test(evicts_the_oldest_for_lack_of_memory),
+        cmocka_unit_test(evicts_in_time_for_a_single_series),
         cmocka_unit_test(finds_its_series_while_others_come_and_go),
         cmocka_unit_test(reads_a_long_series),
         cmocka_unit_test(keeps_no_series_without_a_sample),
