@@ -46,7 +46,7 @@ def test_the_chart_runs_it_with_few_rights():
     security = container["securityContext"]
     assert security["readOnlyRootFilesystem"] and security["capabilities"] == {"drop": ["ALL"]}
     assert container["resources"]["limits"]["memory"] and [v["emptyDir"]["sizeLimit"] for v in pod["volumes"] if "emptyDir" in v]
-    assert "egress" not in mine["NetworkPolicy"]["spec"] and mine["NetworkPolicy"]["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    assert mine["NetworkPolicy"]["spec"]["egress"] == [] and mine["NetworkPolicy"]["spec"]["policyTypes"] == ["Ingress", "Egress"]
     [agent] = [o for o in objects if o["kind"] == "Deployment" and o["metadata"]["name"] == "dynamic-scoring-agent"]
     url = "http://dynamic-scoring-agent-prometheus.dynamic-scoring.svc:9090/api/v1/query_range"
     assert f"--otlp.query-url={url}" in args_of(agent)
