@@ -420,7 +420,7 @@ static void thread_on_tick(struct timer *t)
         intake_grace(e->intake, loop_now(e->loop), now);
     queue_expire(e->queue, now);
     if (!mono_before(loop_now(e->loop), e->forget_at)) {
-        intake_forget(e->intake, now);
+        intake_forget(e->intake, loop_now(e->loop), now);
         e->forget_at = mono_add(loop_now(e->loop), FORGET_MS);
     }
     spool_watch(e, false);

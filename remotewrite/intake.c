@@ -589,11 +589,11 @@ static bool intake_uses_lane(void *arg, struct str name)
     return l && (l->set || l->taken || l->frames.n || (in->spool && l->unsaved));
 }
 
-void intake_forget(struct intake *in, int64_t now_ms)
+void intake_forget(struct intake *in, mono_ms now, int64_t wall_ms)
 {
     struct intake_lane *next;
 
-    queue_forget_lanes(in->queue, now_ms, intake_uses_lane, in);
+    queue_forget_lanes(in->queue, now, wall_ms, intake_uses_lane, in);
     for (struct intake_lane *l = in->lanes; l; l = l->next)
         l->is_idle = !intake_uses_lane(in, l->name) && queue_last_ms(in->queue, l->name) == INT64_MIN;
     strset_done(&in->names);

@@ -44,6 +44,6 @@ void intake_stop(struct intake *in, int64_t now_ms);
 /* Type and help by name; valid as long as the intake. */
 const struct families *intake_families(const struct intake *in);
 /* Forgets scorers that have ended, as queue_forget_lanes() does. */
-void intake_forget(struct intake *in, int64_t now_ms);
+void intake_forget(struct intake *in, mono_ms now, int64_t wall_ms);
 /* The number of active series. */
 size_t intake_series(const struct intake *in);

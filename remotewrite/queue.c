@@ -33,7 +33,8 @@ struct lane {
     int64_t before_ms;                   /* likewise before last_ms went more than an hour ahead */
     int64_t stored_ms;                   /* likewise in the spool that is being attached */
     uint64_t segment;                    /* number of the newest with a record of it; 0: none */
-    bool is_idle;                        /* for queue_forget_lanes() */
+    mono_ms used_at;                     /* when it had a record or was in use, as last seen by */
+    bool is_idle;                        /* queue_forget_lanes() */
     struct str name;
     char text[];
 };
@@ -643,9 +644,12 @@ static bool lane_is_stored(const struct queue *q, const struct lane *l)
     return oldest && l->segment >= oldest->number;
 }
 
-static bool lane_is_past(const struct lane *l, int64_t now_ms)
+/* By both clocks: one that is a day ahead for a while must not make lanes be forgotten whose order still
+ * matters once it is corrected. */
+static bool lane_is_past(const struct lane *l, mono_ms now, int64_t wall_ms)
 {
-    return TAILQ_EMPTY(&l->records) && l->last_ms < now_ms && !is_behind(now_ms, l->last_ms);
+    return mono_diff(l->used_at, now) > CLOCK_BACK_MS && l->last_ms < wall_ms &&
+           !is_behind(wall_ms, l->last_ms);
 }
 
 /* Removes the idle lanes, and indexes the others anew. */
@@ -669,13 +673,15 @@ static void queue_remove_lanes(struct queue *q)
     q->position_changed = true;
 }
 
-void queue_forget_lanes(struct queue *q, int64_t now_ms, bool (*is_used)(void *arg, struct str lane),
-                        void *arg)
+void queue_forget_lanes(struct queue *q, mono_ms now, int64_t wall_ms,
+                        bool (*is_used)(void *arg, struct str lane), void *arg)
 {
     size_t idle = 0, stored = 0;
 
     for (struct lane *l = q->lanes; l; l = l->next) {
-        l->is_idle = lane_is_past(l, now_ms) && !is_used(arg, l->name);
+        if (!l->used_at.ms || !TAILQ_EMPTY(&l->records) || is_used(arg, l->name))
+            l->used_at = now;
+        l->is_idle = lane_is_past(l, now, wall_ms);
         stored += l->is_idle && lane_is_stored(q, l);
     }
     /* The segment that is being written may be all that holds them, for days where little is written. */

@@ -109,10 +109,11 @@ int64_t queue_next_ms(struct queue *q, struct str lane, int64_t at_ms);
 /* The last timestamp of all lanes, 0 if none. */
 int64_t queue_newest_ms(const struct queue *q);
 /* Forgets lanes, so that names that come and go cost nothing for good: those that are not in use, of which
- * nothing waits, no segment holds a record (the next start would send it again), and the last timestamp is
- * more than CLOCK_BACK_MS ago, so that order needs it no more. */
-void queue_forget_lanes(struct queue *q, int64_t now_ms, bool (*is_used)(void *arg, struct str lane),
-                        void *arg);
+ * nothing waits, no segment holds a record (the next start would send it again), and which have been so for
+ * CLOCK_BACK_MS, by both clocks, so that order needs the last timestamp no more. To be called regularly: a
+ * lane's time begins with the first call that finds it idle. */
+void queue_forget_lanes(struct queue *q, mono_ms now, int64_t wall_ms,
+                        bool (*is_used)(void *arg, struct str lane), void *arg);
 /* Drops records that exceed the age limit. */
 void queue_expire(struct queue *q, int64_t now_ms);
 /* The record to send next or NULL. One at a time: until queue_finish() or queue_put_back(). */

@@ -37,6 +37,7 @@ struct disk {
     struct stream *faults;
     unsigned per_mille;
     int64_t locked_until; /* files, by another process */
+    int64_t locked_at;    /* first by one of ours; 0: never */
     bool failed, unreadable;
 };
 
@@ -215,6 +216,11 @@ void disk_lock(struct disk *d, int64_t until_ms)
     d->locked_until = until_ms;
 }
 
+int64_t disk_locked_at(const struct disk *d)
+{
+    return d->locked_at ? d->locked_at : INT64_MAX;
+}
+
 bool disk_has_failed(const struct disk *d)
 {
     return d->failed;
@@ -343,6 +349,8 @@ WRAP(int, flock, int fd, int how)
     if (i->locked_by)
         return fail(EWOULDBLOCK);
     i->locked_by = &fds[fd - FIRST_FD];
+    if (!fds[fd - FIRST_FD].disk->locked_at)
+        fds[fd - FIRST_FD].disk->locked_at = sim_now_ms;
     return 0;
 }
 

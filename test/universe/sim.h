@@ -229,6 +229,8 @@ void disk_put(struct disk *d, const char *path, const char *text);
 void disk_set_faults(struct disk *d, struct stream *s, unsigned per_mille);
 /* Another process, such as the one before in a rolling update, holds all locks until then. */
 void disk_lock(struct disk *d, int64_t until_ms);
+/* When a process of ours first locked a file, to open its spool; INT64_MAX: never. */
+int64_t disk_locked_at(const struct disk *d);
 bool disk_has_failed(const struct disk *d);
 /* A read failed: newer samples may have overtaken those in the spool. */
 bool disk_was_unreadable(const struct disk *d);

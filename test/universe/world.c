@@ -24,7 +24,7 @@ enum {
     POLL_MS = 1000,
     LOOK_MS = 20 * 1000,
     DAY_MS = 24 * 3600 * 1000,
-    OPEN_MS = 75 * 1000, /* until a folder is opened that is no longer locked */
+    SAVED_MS = 5 * 1000, /* until what was sent before the spool was opened is known there */
     FEW_SCORES = 100,    /* of those that AddOnPlacementScores show */
 };
 
@@ -359,8 +359,9 @@ static void node_start(struct sim_node *a)
         a->process->wall_ms = fleet_clock_error_ms(a);
     else if (!universe.healed)
         a->process->wall_ms = (int64_t)stream_below(&universe.faults, 20 * 60000) - 10 * 60000;
-    /* Only a folder that is empty: newer samples overtake those in one that cannot be opened. */
-    if (a->life == 0 && !node_is_controller(a) && stream_chance(&universe.locks, 500)) {
+    /* Only a folder that is empty: newer samples overtake those in one that cannot be opened. Nor that of a
+     * replica: if it leads twice before it is opened, nobody knows the series of the first time. */
+    if (a->life == 0 && !node_is_controller(a) && !fleet_elects(a) && stream_chance(&universe.locks, 500)) {
         a->locked_until = sim_now_ms + (int64_t)stream_below(&universe.locks, 120000);
         disk_lock(a->process->disk, a->locked_until);
     }
@@ -388,7 +389,7 @@ static void node_bury(struct sim_node *a)
     a->unreadable = a->unreadable || disk_was_unreadable(p->disk);
     if (!p->dead)
         a->died_at[a->life] = sim_now_ms;
-    a->forgot |= a->locked_until && a->died_at[a->life] < a->locked_until + OPEN_MS;
+    a->forgot |= a->locked_until && a->died_at[a->life] - SAVED_MS < disk_locked_at(p->disk);
     if (a->left)
         p->disk = disk_free(p->disk);
     a->disk = a->left ? TAKE_PTR(a->left) : p->disk;

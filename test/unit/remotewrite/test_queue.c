@@ -467,6 +467,18 @@ static void reopen(struct queue **q, struct spool **spool, const char *dir)
     *q = queue_of(*spool, 64 << 20, RW_DROP_OLDEST, 0);
 }
 
+static mono_ms mono_now = {1};
+
+/* An hour passes, at whose end the wall clock shows this. `used`: the lanes that are in use. */
+static void forget_idle(struct queue *q, int64_t wall_ms, const char *used)
+{
+    char first[] = {*used, '\0'};
+
+    queue_forget_lanes(q, mono_now, wall_ms, begins_with, first);
+    mono_now = mono_add(mono_now, 61 * MINUTE);
+    queue_forget_lanes(q, mono_now, wall_ms, begins_with, first);
+}
+
 static void repeats_nothing_of_many_lanes_after_a_restart(void **state)
 {
     enum { LANES = 14000 };
@@ -489,11 +501,32 @@ static void repeats_nothing_of_many_lanes_after_a_restart(void **state)
     assert_int_equal(stats_of(q).records, 0);
     assert_int_equal(stats_of(q).lanes, LANES);
     /* An hour later they are forgotten, and the next start sends nothing again. */
-    queue_forget_lanes(q, START + 61 * MINUTE, begins_with, (char[]){"x"});
+    forget_idle(q, START + 61 * MINUTE, "x");
     assert_int_equal(stats_of(q).lanes, 0);
     queue_save_position(q, true);
     reopen(&q, &spool, dir);
     assert_int_equal(stats_of(q).lanes + stats_of(q).records, 0);
+    (void)queue_free(q);
+    (void)spool_free(spool);
+    rw_folder_done(dir);
+}
+
+/* Order is needed again once the clock is corrected. */
+static void forgets_no_lane_by_a_clock_that_is_ahead(void **state)
+{
+    char *dir = rw_folder();
+    struct spool *spool = NULL;
+    struct queue *q = NULL;
+
+    (void)state;
+    reopen(&q, &spool, dir);
+    put_each(q, "a", START);
+    expect(q, "a", START);
+    for (int minute = 0; minute < 3; minute++) {
+        mono_now = mono_add(mono_now, MINUTE);
+        queue_forget_lanes(q, mono_now, START + 24 * 60 * MINUTE, begins_with, (char[]){"x"});
+    }
+    assert_int_equal(queue_last_ms(q, STR("a")), START);
     (void)queue_free(q);
     (void)spool_free(spool);
     rw_folder_done(dir);
@@ -513,22 +546,22 @@ static void forgets_a_lane_only_when_nothing_needs_it(void **state)
     expect(q, "b", START);
     queue_save_position(q, true);
     /* Too early, */
-    queue_forget_lanes(q, START + 59 * MINUTE, begins_with, (char[]){"x"});
+    forget_idle(q, START + 59 * MINUTE, "x");
     assert_int_equal(stats_of(q).lanes, 2);
     /* in use, waiting or held by a segment that another lane needs, */
     put_each(q, "c", START);
-    queue_forget_lanes(q, later, begins_with, (char[]){"a"});
+    forget_idle(q, later, "a");
     assert_int_equal(stats_of(q).lanes, 3);
     queue_save_position(q, true);
     reopen(&q, &spool, dir);
-    queue_forget_lanes(q, later, begins_with, (char[]){"a"});
+    forget_idle(q, later, "a");
     assert_int_equal(stats_of(q).lanes, 3);
     assert_int_equal(stats_of(q).records, 1);
     /* or of the future, to which the clock may come. */
     expect(q, "c", START);
     put_each(q, "d", later + MINUTE);
     expect(q, "d", later + MINUTE);
-    queue_forget_lanes(q, later, begins_with, (char[]){"a"});
+    forget_idle(q, later, "a");
     assert_int_equal(stats_of(q).lanes, 2);
     assert_int_equal(queue_last_ms(q, STR("a")), START);
     assert_int_equal(queue_last_ms(q, STR("b")), INT64_MIN);
@@ -614,6 +647,7 @@ int main(void)
         cmocka_unit_test(never_drops_a_companion),
         cmocka_unit_test(goes_on_from_the_last_timestamp_not_the_highest),
         cmocka_unit_test(repeats_nothing_of_many_lanes_after_a_restart),
+        cmocka_unit_test(forgets_no_lane_by_a_clock_that_is_ahead),
         cmocka_unit_test(forgets_a_lane_only_when_nothing_needs_it),
         cmocka_unit_test(goes_on_from_what_was_before_the_clock_was_ahead),
         cmocka_unit_test(goes_on_from_memory_when_a_spool_is_attached),
