@@ -60,9 +60,11 @@ static uint32_t read_time(struct str value)
 static int32_t read_offset(struct str value)
 {
     bool is_negative = str_starts(value, STR("-"));
-    struct str digits = {value.p + is_negative, value.n - is_negative};
+    struct str digits = value;
     uint64_t seconds;
 
+    if (is_negative)
+        digits = (struct str){value.p + 1, value.n - 1};
     if (!str_to_u64(digits, &seconds) || seconds > 999999999)
         return 0;
     return is_negative ? -(int32_t)seconds : (int32_t)seconds;
