@@ -241,7 +241,7 @@ static struct api_request *request_new(struct api *api, const struct api_operati
 static void request_start(struct api_request *r, struct str text)
 {
     r->text = text;
-    if (text.n > WORKER_MIN_BYTES)
+    if (worker_takes(r->api->worker, text.n))
         request_defer(r);
     worker_do(r->api->worker, &r->reading, text.n);
 }
@@ -814,7 +814,7 @@ void mcp_handle(const struct mcp_message *in)
     struct mcp_exchange *m = xmalloc(sizeof(*m));
 
     *m = (struct mcp_exchange){.in = *in, .reading = {.run = mcp_read, .done = mcp_on_read}};
-    if (in->body.n > WORKER_MIN_BYTES) {
+    if (worker_takes(in->api->worker, in->body.n)) {
         m->is_deferred = true;
         httpd_defer(in->reply);
     }

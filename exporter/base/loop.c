@@ -495,9 +495,14 @@ void worker_start(struct worker *w, struct job *j)
     (void)pthread_mutex_unlock(&w->lock);
 }
 
+bool worker_takes(const struct worker *w, size_t bytes)
+{
+    return w && (bytes > WORKER_MIN_BYTES || bytes > loop_bytes_left(w->loop));
+}
+
 void worker_do(struct worker *w, struct job *j, size_t bytes)
 {
-    if (w && (bytes > WORKER_MIN_BYTES || bytes > loop_bytes_left(w->loop))) {
+    if (worker_takes(w, bytes)) {
         j->bytes = bytes;
         worker_start(w, j);
         return;

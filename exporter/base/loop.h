@@ -123,8 +123,10 @@ struct worker *worker_free(struct worker *w);
 
 /* Jobs run in their order, except for those that worker_slice() lets go first. */
 void worker_start(struct worker *w, struct job *j);
-/* Runs a job that reads `bytes`: on the worker, or at once if w is NULL, or if they are few and the turn has
- * a share left for them. */
+/* Whether a job that reads `bytes` is for the worker: unless w is NULL, or they are few and the turn has a
+ * share left for them. Loop thread. */
+bool worker_takes(const struct worker *w, size_t bytes);
+/* Runs the job on the worker if it takes it, else at once. */
 void worker_do(struct worker *w, struct job *j, size_t bytes);
 /* For whatever reads much: to be called each WORKER_SLICE_BYTES. On the worker's thread it first runs the
  * waiting jobs that read at most half as much as the running one, so that large answers hold up no small one

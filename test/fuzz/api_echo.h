@@ -50,13 +50,14 @@ static inline void echo_api_free(struct api *api)
     (void)loop_free(o.loop);
 }
 
-/* Made once. */
+/* Made once; each call begins a turn of its loop, which has a share of bytes to read. */
 static inline struct api *echo_api(void)
 {
     static struct api *api;
 
     if (!api)
         api = echo_api_new(false);
+    assert(loop_turn(api->o.loop, 0) == 0);
     return api;
 }
 
