@@ -429,6 +429,9 @@ static void write_next(struct slot *s)
 {
     struct placement *p = s->placement;
 
+    /* The hub may have been out of reach, and its clock unknown, when the slot was made. */
+    if (s->scorer && s->wanted && s->offset_ms != kube_clock_offset_ms(p->o.hub))
+        placement_refresh(p, s);
     if (s->takes_over) {
         write_get_owner(s);
     } else if (!s->scorer && s->exists && s->taken_over) {

@@ -380,6 +380,7 @@ static void slot_set_times(struct slot *s, unix_ms now, int64_t clock_offset_ms)
     const struct scorer_status *st = &s->scorer->status;
 
     s->life_ms = st->life_ms;
+    s->offset_ms = clock_offset_ms;
     s->valid_until_ms = s->items == ITEMS_OF_ROUND
                             ? validity_until(st->expires_ms + clock_offset_ms, s->life_ms)
                         : s->items == ITEMS_OF_LAST     ? s->last_until_ms

@@ -58,7 +58,8 @@ struct slot {
     json_t *conditions[CONDITIONS]; /* metav1.Condition; NULL: not known yet */
     unix_ms updated_at;
     int64_t life_ms;        /* validity of scores */
-    int64_t valid_until_ms; /* Unix time, 0 for none */
+    int64_t valid_until_ms; /* Unix time of the hub, 0 for none */
+    int64_t offset_ms;      /* kube_clock_offset_ms() that it was made with */
     uint64_t hash;          /* of the wanted state but its times */
     /* The state last written. */
     bool exists, foreign, written;
