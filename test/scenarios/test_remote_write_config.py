@@ -307,7 +307,7 @@ def test_another_place_gets_each_current_score_once(tmp_path, what, storage):
         with rare_agent(tmp_path, scoring, remote.endpoint(receiver), storage=storage) as agent:
             remote.wait_for("all series", lambda: len(receiver.stream()) == 3, alive=agent.alive)
             other = {"headers": {"X-Scope-OrgID": "b"}, "url": receiver.url("/other"), "name": "other"}[what]
-            reloaded = time.time() * 1000
+            reloaded = int(time.time() * 1000)  # as timestamps are: whole milliseconds
             change(agent, remote.endpoint(receiver, **{what: other}))
             ended = ["value", "marker", "value"]
             remote.wait_for(

@@ -108,6 +108,7 @@ static void waits_for_memory_while_it_unpacks(void **state)
 {
     struct env *e = *state;
     struct order got[4];
+    size_t ok = 0;
 
     ended = 0;
     http_set_budget(e->http, 2 * BOMB_BYTES);
@@ -122,9 +123,10 @@ static void waits_for_memory_while_it_unpacks(void **state)
             assert_int_equal(got[i].got.body.n, BOMB_BYTES - 1);
         else
             assert_int_equal(got[i].got.a.error, HTTP_MEMORY);
+        ok += got[i].got.a.error == HTTP_OK;
         buf_done(&got[i].got.body);
     }
-    assert_int_equal(got[0].got.a.error == HTTP_OK || got[1].got.a.error == HTTP_OK, true);
+    assert_true(ok >= 1); /* whichever connection came first */
 }
 
 #define TURNS(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown_all)
