@@ -2,6 +2,7 @@
 #include "remotewrite/queue.h"
 
 #include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/map.h"
 

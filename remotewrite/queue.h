@@ -5,6 +5,7 @@
  * may come or go at any time; what cannot be written stays in memory. */
 #pragma once
 
+#include "exporter/base/clock.h"
 #include "remotewrite/config.h"
 #include "remotewrite/format.h"
 #include "remotewrite/spool.h"
