@@ -566,7 +566,8 @@ static int reader_read(struct series_reader *r)
     bool is_complete, more;
 
     r->text.n = 0;
-    (void)!buf_put(&r->text, r->at->labels, r->at->label_bytes);
+    if (buf_put(&r->text, r->at->labels, r->at->label_bytes) < 0)
+        memory_exhausted(r->at->label_bytes);
     r->labels = buf_str(&r->text);
     r->n = 0;
     do {
