@@ -6,6 +6,7 @@
 #include "exporter/agent/config.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/file.h"
 #include "exporter/base/map.h"
 #include "exporter/base/secret.h"
 #include "exporter/http/tls.h"

@@ -1,5 +1,7 @@
 /* `dynamic-scoring scorer MODEL`: a scoring API of our own. */
 #include "controller/role.h"
+#include "exporter/base/alloc.h"
+#include "exporter/base/arena.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/log.h"
 #include "exporter/models/model.h"

@@ -3,6 +3,8 @@
 #include "controller/role.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/file.h"
+#include "exporter/base/glob.h"
 #include "remotewrite/body.h"
 #include "remotewrite/format.h"
 

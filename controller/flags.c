@@ -1,8 +1,9 @@
 #include "controller/role.h"
+#include "exporter/base/alloc.h"
+#include "exporter/base/utf8.h"
 
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/text.h"
 #include "exporter/http/httpd.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* One program, one subcommand per role. */
 #include "controller/role.h"
+#include "exporter/base/alloc.h"
 #include "exporter/metric/metrics.h"
 
 #include <crypt.h>

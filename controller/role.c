@@ -1,5 +1,6 @@
 #include "controller/role.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"

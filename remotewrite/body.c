@@ -1,7 +1,9 @@
 #include "remotewrite/body.h"
 
-#include "exporter/base/map.h"
-#include "exporter/base/text.h"
+#include "exporter/base/alloc.h"
+#include "exporter/base/escape.h"
+#include "exporter/base/hash.h"
+#include "exporter/base/strset.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "exporter/num/num.h"

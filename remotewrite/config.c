@@ -1,11 +1,14 @@
 /* Reading `remoteWrite`. */
 #include "remotewrite/config.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/map.h"
+#include "exporter/base/escape.h"
+#include "exporter/base/hash.h"
+#include "exporter/base/header.h"
 #include "exporter/base/str.h"
-#include "exporter/base/text.h"
 #include "exporter/http/http.h"
 
 #include <curl/curl.h>

@@ -1,6 +1,8 @@
 /* Owns the thread, and all that it uses: queue, spool, intake, sender. */
 #include "remotewrite/endpoint.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/backoff.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"

@@ -1,9 +1,10 @@
 /* Owns each scorer's set of series and the frames built from it. */
 #include "remotewrite/intake.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
-#include "exporter/base/map.h"
+#include "exporter/base/strset.h"
 #include "exporter/metric/series.h"
 #include "exporter/num/num.h"
 #include "remotewrite/body.h"

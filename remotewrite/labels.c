@@ -1,9 +1,11 @@
 #include "remotewrite/labels.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/map.h"
 #include "exporter/base/regex.h"
+#include "exporter/base/strset.h"
 #include "exporter/num/num.h"
 #include "remotewrite/config.h"
 #include "remotewrite/format.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "exporter/base/doc.h"
-#include "exporter/base/map.h"
+#include "exporter/base/strset.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 

@@ -1,10 +1,11 @@
 /* Owns the lanes and the records in them. */
 #include "remotewrite/queue.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/invariant.h"
-#include "exporter/base/map.h"
+#include "exporter/base/strset.h"
 
 #include <errno.h>
 

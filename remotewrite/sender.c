@@ -1,9 +1,12 @@
 /* Owns the current record and the timer of the next attempt. */
 #include "remotewrite/sender.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
+#include "exporter/base/random.h"
 #include "remotewrite/body.h"
 #include "remotewrite/config.h"
 

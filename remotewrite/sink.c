@@ -1,6 +1,7 @@
 /* Owns the endpoints. Everything runs on the agent's loop except rw_on_changed(). */
 #include "remotewrite/sink.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"

@@ -1,6 +1,8 @@
 #include "remotewrite/spool.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/file.h"
 #include "exporter/base/log.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
 /* Requests over HTTP: headers of each format, credentials, and the response. */
+#include "exporter/base/file.h"
 #include "exporter/http/http.h"
 #include "remotewrite/config.h"
 #include "remotewrite/sender.h"

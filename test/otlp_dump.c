@@ -5,8 +5,9 @@
  *     otlp-dump [--k8s-labels] [--promote=NAMES] FILE... */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/json.h"
-#include "exporter/base/text.h"
+#include "exporter/base/escape.h"
+#include "exporter/base/file.h"
+#include "exporter/base/inflate.h"
 #include "exporter/num/num.h"
 #include "exporter/otlp/decode.h"
 #include "exporter/otlp/receiver.h"

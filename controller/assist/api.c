@@ -3,9 +3,11 @@
 #include "controller/assist/schema.h"
 #include "controller/assist/snapshot.h"
 #include "controller/kube/json.h"
+#include "exporter/base/alloc.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/json.h"
 #include "exporter/base/log.h"
-#include "exporter/base/text.h"
+#include "exporter/base/utf8.h"
 #include "exporter/ui/out.h"
 
 #include <errno.h>

@@ -3,6 +3,7 @@
 #include "controller/assist/objection.h"
 #include "controller/kube/json.h"
 #include "controller/kube/kube.h"
+#include "exporter/base/alloc.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"

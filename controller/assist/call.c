@@ -1,10 +1,10 @@
 #include "controller/assist/api.h"
 #include "controller/assist/objection.h"
+#include "exporter/base/utf8.h"
 
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/text.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,10 @@
 
 #include "controller/assist/objection.h"
 #include "controller/kube/json.h"
+#include "exporter/base/alloc.h"
+#include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/strset.h"
 #include "exporter/ui/out.h"
 
 #include <errno.h>

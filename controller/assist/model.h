@@ -4,7 +4,8 @@
 #include "controller/assist/api.h"
 #include "controller/assist/snapshot.h"
 #include "controller/optimize/problem.h"
-#include "exporter/base/map.h"
+#include "exporter/base/arena.h"
+#include "exporter/base/strset.h"
 
 /* How labels begin that say what workloads request and Policies supply. */
 #define REQUESTED "resource-request"

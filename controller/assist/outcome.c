@@ -1,13 +1,14 @@
 #include "controller/assist/model.h"
 #include "controller/assist/objection.h"
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/escape.h"
+#include "exporter/base/hash.h"
 
 #include "controller/assist/api.h"
 #include "controller/assist/snapshot.h"
 #include "controller/kube/json.h"
 #include "controller/optimize/problem.h"
-#include "exporter/base/json.h"
-#include "exporter/base/map.h"
 
 #include <inttypes.h>
 #include <stdio.h>

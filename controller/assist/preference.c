@@ -3,10 +3,11 @@
 #include "controller/assist/objection.h"
 #include "controller/assist/snapshot.h"
 #include "controller/optimize/problem.h"
+#include "exporter/base/alloc.h"
+#include "exporter/base/hash.h"
 
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/map.h"
 #include "exporter/score/format.h"
 
 #include <inttypes.h>

@@ -1,9 +1,11 @@
 #include "controller/assist/schema.h"
 
 #include "controller/kube/json.h"
+#include "exporter/base/alloc.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/json.h"
-#include "exporter/base/text.h"
+#include "exporter/base/utf8.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,8 +3,9 @@
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
 #include "controller/placement/items.h"
+#include "exporter/base/alloc.h"
 #include "exporter/base/map.h"
-#include "exporter/base/text.h"
+#include "exporter/base/utf8.h"
 
 #define DOMAIN "dynamic-scoring.open-cluster-management.io/"
 

@@ -3,10 +3,11 @@
 #include "controller/assist/objection.h"
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/text.h"
 #include "exporter/metric/metrics.h"
 
 const struct kind_info kind_info[KINDS] = {

@@ -5,11 +5,13 @@
 #include "controller/kube/json.h"
 #include "exporter/agent/config.h"
 #include "exporter/agent/scorer.h"
+#include "exporter/base/alloc.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/regex.h"
 #include "exporter/base/text.h"
+#include "exporter/base/utf8.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/out.h"
 

@@ -2,7 +2,11 @@
  * was sent with. */
 #include "controller/kube/kube.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/backoff.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/log.h"
+#include "exporter/base/random.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 #include "exporter/http/http.h"

@@ -1,8 +1,11 @@
 /* Messages never quote values: any of them may be a secret. */
 #include "controller/kube/kube.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/base64.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/map.h"
+#include "exporter/base/file.h"
+#include "exporter/base/hash.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 #include "exporter/http/http.h"

@@ -5,7 +5,8 @@
  * allowed the last time, and the others, so that many bad tokens neither displace nor delay the good ones. */
 #include "controller/kube/kube.h"
 
-#include "exporter/base/json.h"
+#include "exporter/base/alloc.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/log.h"
 #include "exporter/base/map.h"
 #include "exporter/base/secret.h"

@@ -1,5 +1,7 @@
 #include "controller/kube/json.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/json.h"
 #include "exporter/base/text.h"
 

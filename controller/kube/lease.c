@@ -2,7 +2,9 @@
  * leaderelection. */
 #include "controller/kube/kube.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/log.h"
+#include "exporter/base/random.h"
 #include "exporter/base/text.h"
 
 #include <stdio.h>

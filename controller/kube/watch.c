@@ -2,7 +2,10 @@
  * its timer, which starts the next call. All on the loop. */
 #include "controller/kube/kube.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/map.h"
+#include "exporter/base/random.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>

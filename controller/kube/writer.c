@@ -1,9 +1,11 @@
 /* A queue owns its items, one for each key that waits or is active. */
 #include "controller/kube/kube.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/log.h"
 #include "exporter/base/map.h"
-#include "exporter/base/text.h"
+#include "exporter/base/random.h"
+#include "exporter/base/utf8.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,6 @@
 #include "controller/optimize/search.h"
+#include "exporter/base/alloc.h"
+#include "exporter/base/arena.h"
 
 #include "controller/optimize/problem.h"
 

@@ -1,5 +1,6 @@
 #include "controller/optimize/problem.h"
 #include "controller/optimize/search.h"
+#include "exporter/base/arena.h"
 
 #include "exporter/base/clock.h"
 

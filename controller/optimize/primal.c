@@ -1,4 +1,5 @@
 #include "controller/optimize/search.h"
+#include "exporter/base/alloc.h"
 
 #include "controller/optimize/problem.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "controller/optimize/problem.h"
-#include "exporter/base/str.h"
+#include "exporter/base/arena.h"
 
 enum { KNAPSACK_CELLS = 512 }; /* the largest capacity of a knapsack; larger amounts are scaled down */
 

@@ -1,5 +1,6 @@
 #include "controller/optimize/problem.h"
 #include "controller/optimize/search.h"
+#include "exporter/base/alloc.h"
 
 #include <math.h>
 

@@ -1,7 +1,10 @@
 #include "controller/placement/items.h"
 
-#include "exporter/base/json.h"
-#include "exporter/base/map.h"
+#include "exporter/base/alloc.h"
+#include "exporter/base/arena.h"
+#include "exporter/base/escape.h"
+#include "exporter/base/hash.h"
+#include "exporter/base/strset.h"
 #include "exporter/base/text.h"
 #include "exporter/num/num.h"
 #include "exporter/score/format.h"

@@ -3,6 +3,7 @@
 #include "controller/kube/json.h"
 #include "controller/placement/items.h"
 #include "controller/placement/slot.h"
+#include "exporter/base/alloc.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"

@@ -1,9 +1,10 @@
 #include "controller/placement/slot.h"
 
 #include "controller/kube/json.h"
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/base/map.h"
+#include "exporter/base/hash.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/format.h"

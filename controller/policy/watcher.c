@@ -3,7 +3,9 @@
 #include "controller/policy/watcher.h"
 
 #include "controller/kube/json.h"
+#include "exporter/base/alloc.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/hash.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"

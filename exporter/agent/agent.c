@@ -1,6 +1,7 @@
 /* Owns the active configuration, the scorers, the page and the program's metrics. */
 #include "exporter/agent/agent.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/doc.h"

@@ -1,8 +1,11 @@
 /* The agent's configuration file: its top-level keys, their defaults and bounds. */
 #include "exporter/agent/config.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/arena.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/file.h"
 #include "exporter/http/httpd.h"
 
 #include <errno.h>

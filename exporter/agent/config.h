@@ -1,6 +1,7 @@
 /* The agent's configuration: YAML or JSON, an object or the bare list of a ConfigMap. Flags override it. */
 #pragma once
 
+#include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
 #include "exporter/score/summary.h"

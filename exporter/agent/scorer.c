@@ -1,8 +1,11 @@
 #include "exporter/agent/scorer.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/random.h"
 #include "exporter/base/text.h"
 #include "exporter/http/http.h"
 #include "exporter/metric/series.h"

@@ -1,6 +1,7 @@
 #include "exporter/agent/agent.h"
 
 #include "exporter/agent/scorer.h"
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
 #include "exporter/http/httpd.h"

@@ -4,6 +4,8 @@
 
 #include "exporter/base/str.h"
 
+#include <stdarg.h>
+
 struct buf {
     char *p;    /* owned; NULL while empty */
     size_t n;   /* bytes in use */
@@ -21,10 +23,8 @@ static inline void buf_init(struct buf *b, size_t max)
 
 /* Frees the bytes. The ceiling stays. */
 void buf_done(struct buf *b);
-/* As buf_done(), but keeps large memory for the next buffers of that size. Any thread. */
+/* As buf_done(), but large memory stays for the next buffers of that size (spare.h). Any thread. */
 void buf_keep(struct buf *b);
-/* Frees one of the blocks that buf_keep() has kept, the oldest. */
-void buf_trim(void);
 /* Reserves room for n more bytes and returns its address in *ret; the caller adds what it wrote to b->n.
  * -EFBIG past the ceiling, -ENOMEM. */
 MUST_USE int buf_room(struct buf *b, size_t n, char **ret);
@@ -62,14 +62,3 @@ static inline struct buf buf_take(struct buf *b)
     *b = (struct buf){.max = out.max};
     return out;
 }
-
-/* ---- Whole files, and noticing that they have changed ---- */
-
-/* Appends the file's bytes. Opens the path each time, since Kubernetes swaps symlinks. The errno of open or
- * read, -EISDIR, -EFBIG over the buffer's ceiling. */
-MUST_USE int file_read(const char *path, struct buf *into);
-/* Like file_read(), but gives the writer of a pipe up to `ms` to write all of it. -ETIMEDOUT. Blocks. */
-MUST_USE int file_read_within(const char *path, struct buf *into, int64_t ms);
-
-/* A hash of what changes with the file or a link to it; 0 without one. Take it before the file is read. */
-uint64_t file_stamp(const char *path);

@@ -1,7 +1,7 @@
+/* The kernel's clocks. Any thread. Tests and the universe have clocks of their own instead. */
 #include "exporter/base/clock.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 static int64_t read_ms(clockid_t id)
@@ -48,37 +48,4 @@ void unix_ms_format(unix_ms t, char out[32])
     }
     n = strftime(out, 32, "%Y-%m-%dT%H:%M:%S", gmtime_r(&s, &tm)); /* the year has 9 digits at most */
     (void)snprintf(out + n, 32 - n, ".%03uZ", (unsigned)ms % 1000);
-}
-
-/* ---- Back-off ---- */
-
-int64_t backoff_doubled_ms(unsigned nth, int64_t min_ms, int64_t max_ms)
-{
-    int64_t ms = min_ms;
-
-    for (unsigned i = 1; i < nth && ms < max_ms; i++)
-        ms *= 2;
-    return ms < max_ms ? ms : max_ms;
-}
-
-int64_t backoff_ms(const struct backoff *b, unsigned nth, int64_t retry_after_ms)
-{
-    int64_t ms = backoff_doubled_ms(nth, b->min_ms, b->max_ms);
-
-    ms -= (int64_t)rand_below((uint64_t)(ms / 2) + 1);
-    if (retry_after_ms > b->retry_after_max_ms)
-        retry_after_ms = b->retry_after_max_ms;
-    if (retry_after_ms > ms)
-        ms = retry_after_ms + (int64_t)rand_below((uint64_t)(retry_after_ms / 4) + 1);
-    return ms;
-}
-
-uint64_t rand_u64(void)
-{
-    return (uint64_t)arc4random() << 32 | arc4random();
-}
-
-uint64_t rand_below(uint64_t n)
-{
-    return n ? (uint64_t)(((unsigned __int128)rand_u64() * n) >> 64) : 0;
 }

@@ -1,7 +1,6 @@
-/* Used everywhere: cleanup attributes, transfer of ownership, word tables, allocation that cannot fail. */
+/* Used everywhere: cleanup attributes, transfer of ownership, word tables. */
 #pragma once
 
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -57,22 +56,6 @@
         return (size_t)v < ARRAY_SIZE(words) && words[v] ? words[v] : "unknown";   \
     }                                                                              \
     _Static_assert((count) > 0, "no enumerators")
-
-/* Writes "out of memory" with the number of bytes to stderr and aborts. */
-_Noreturn void memory_exhausted(size_t bytes);
-/* Like xmalloc() and its kin, but they end the program if there is no memory: for what is small. A size that
- * an input decides is bounded by its reader, which returns -ENOMEM or -EFBIG instead. */
-void *xmalloc(size_t n) __attribute__((malloc, returns_nonnull));
-void *xcalloc(size_t count, size_t n) __attribute__((malloc, returns_nonnull));
-void *xrealloc(void *p, size_t n) __attribute__((returns_nonnull));
-void *xreallocarray(void *p, size_t count, size_t n) __attribute__((returns_nonnull));
-char *xstrdup(const char *text) __attribute__((malloc, returns_nonnull));
-char *xasprintf(const char *fmt, ...) __attribute__((malloc, returns_nonnull)) PRINTF_LIKE(1, 2);
-char *xvasprintf(const char *fmt, va_list ap) __attribute__((malloc, returns_nonnull)) PRINTF_LIKE(1, 0);
-
-/* The lowest limit of the process's cgroup and those above it (version 2, or the memory controller of version
- * 1), or else the machine's memory. `root` is put before the paths of /proc and /sys; "" outside of tests. */
-uint64_t memory_limit(const char *root);
 
 static inline void cleanup_free(void *p)
 {

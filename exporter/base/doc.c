@@ -1,9 +1,12 @@
 /* Builds the tree of a document. Nodes and text live in an arena that the document owns. */
 #include "exporter/base/doc.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/arena.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/json.h"
 #include "exporter/base/map.h"
-#include "exporter/base/text.h"
+#include "exporter/base/utf8.h"
 
 #include <errno.h>
 #include <yaml.h>

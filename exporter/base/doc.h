@@ -3,6 +3,7 @@
  * Aliases, merge keys, tags other than !!str and !!int, and keys that are not scalars are errors. */
 #pragma once
 
+#include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
 

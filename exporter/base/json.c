@@ -1,56 +1,13 @@
 /* The pull interface: each call reads one token or one whole value. */
 #include "exporter/base/json.h"
 
+#include "exporter/base/escape.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/text.h"
-
-#include <endian.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
+#include "exporter/base/scan.h"
+#include "exporter/base/utf8.h"
 
 /* Scanning many bytes at once. Every scanner takes a position and returns the position after what it read, or
  * sets the error and returns NULL. Nothing is read at or after j->end. */
-
-enum { SCAN_STOPS = 32, SCAN_BLOCK = 64 };
-
-typedef signed char scan_bytes __attribute__((vector_size(16)));
-
-/* A bit for each of the bytes, whose bits are all alike. */
-static inline uint32_t scan_bits(scan_bytes mask)
-{
-#if defined(__SSE2__) && !defined(DS_NO_SIMD)
-    return (uint32_t)_mm_movemask_epi8((__m128i)mask);
-#else
-    uint64_t half[2];
-
-    memcpy(half, &mask, sizeof(half));
-    for (int i = 0; i < 2; i++) /* moves the top bit of each byte into the top byte */
-        half[i] = ((le64toh(half[i]) & 0x8080808080808080u) >> 7) * 0x0102040810204080u >> 56;
-    return (uint32_t)(half[0] | half[1] << 8);
-#endif
-}
-
-/* One bit for each of the 16 bytes at p that is not a digit. */
-static inline uint32_t scan_not_digits(const char *p)
-{
-    scan_bytes v;
-
-    memcpy(&v, p, sizeof(v));
-    return scan_bits((v < '0') | (v > '9'));
-}
-
-/* One bit for each of the 32 bytes at p that may end or interrupt a string: quote, backslash, control, not
- * ASCII. As signed bytes, the latter two are below the space. */
-static inline uint32_t scan_stops(const char *p)
-{
-    scan_bytes a, b;
-
-    memcpy(&a, p, sizeof(a));
-    memcpy(&b, p + sizeof(a), sizeof(b));
-    return scan_bits((a < ' ') | (a == '"') | (a == '\\')) | scan_bits((b < ' ') | (b == '"') | (b == '\\'))
-                                                                 << 16;
-}
 
 /* Sets the error, which is "unexpected end" at the end of the text. Returns NULL. */
 static const char *scan_fail(struct jr *j, const char *at, const char *why)
@@ -108,20 +65,14 @@ static inline const char *scan_space(struct jr *j, const char *p)
     return scan_space_rest(j, p);
 }
 
+enum { SCAN_BLOCK = 64 };
+
 static inline uint64_t scan_block(const char *p)
 {
     return scan_stops(p) | (uint64_t)scan_stops(p + SCAN_STOPS) << SCAN_STOPS;
 }
 
 /* The slow paths: escapes and non-ASCII characters. */
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 /* p is at the backslash. */
 static const char *scan_escape(struct jr *j, const char *p)
@@ -148,21 +99,6 @@ static const char *scan_not_ascii(struct jr *j, const char *p)
             return scan_fail(j, p, "ill-formed UTF-8");
         p += size_max(n, 1);
     } while (p < j->end && (unsigned char)*p >= 0x80);
-    return p;
-}
-
-/* The next byte that may end or interrupt a string, or the end. */
-static const char *scan_plain(const char *p, const char *end)
-{
-    uint32_t stops;
-
-    for (; end - p >= SCAN_STOPS; p += SCAN_STOPS) {
-        stops = scan_stops(p);
-        if (stops)
-            return p + __builtin_ctz(stops);
-    }
-    while (p < end && (unsigned char)(*p - ' ') < 0x80 - ' ' && *p != '"' && *p != '\\')
-        p++;
     return p;
 }
 
@@ -408,132 +344,12 @@ bool jr_skip(struct jr *j, struct str *ret)
     return true;
 }
 
-/* ---- Escapes ---- */
-
-/* The value of the \uXXXX at s, or -1 if there is none. */
-static int32_t hex_escape(struct str s)
-{
-    int32_t v = 0;
-
-    if (s.n < 6 || s.p[0] != '\\' || s.p[1] != 'u')
-        return -1;
-    for (int i = 2; i < 6; i++) {
-        int h = hex_value(s.p[i]);
-        if (h < 0)
-            return -1;
-        v = v << 4 | h;
-    }
-    return v;
-}
-
-size_t jr_escape(struct str s, uint32_t *ret)
-{
-    static const char letters[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
-    const char *at = s.n > 1 && s.p[1] != '\0' ? strchr(letters, s.p[1]) : NULL;
-    int32_t high, low;
-
-    if (at) {
-        *ret = (unsigned char)means[at - letters];
-        return 2;
-    }
-    *ret = 0xfffd;
-    high = hex_escape(s);
-    if (high < 0)
-        return 1;
-    /* utf8_write() replaces a lone surrogate. */
-    *ret = (uint32_t)high;
-    if (high < 0xd800 || high > 0xdbff)
-        return 6;
-    low = hex_escape((struct str){s.p + 6, s.n - 6});
-    if (low < 0xdc00 || low > 0xdfff)
-        return 6;
-    *ret = 0x10000 + ((uint32_t)(high - 0xd800) << 10) + (uint32_t)(low - 0xdc00);
-    return 12;
-}
-
-/* Decodes one character of a raw string into out, *ret_n bytes; returns the number of raw bytes read. */
-static size_t read_char(struct str s, char out[4], size_t *ret_n)
-{
-    bool is_escape = *s.p == '\\';
-    uint32_t c = 0xfffd;
-    size_t n = is_escape ? jr_escape(s, &c) : utf8_char(s);
-
-    if (n > 0 && !is_escape) {
-        memcpy(out, s.p, n);
-        return *ret_n = n;
-    }
-    *ret_n = utf8_write(c, out);
-    return n > 0 ? n : utf8_bad_part(s);
-}
-
-size_t jr_unescape(struct str raw, char *out)
-{
-    const char *p = cstr(raw.p), *end = p + raw.n, *stop, *from = out;
-    size_t n;
-
-    for (; p < end; out += n) {
-        stop = scan_plain(p, end);
-        out = mempcpy(out, p, (size_t)(stop - p));
-        n = 0;
-        p = stop < end ? stop + read_char((struct str){stop, (size_t)(end - stop)}, out, &n) : end;
-    }
-    return (size_t)(out - from);
-}
-
 bool jr_key_spells(struct str raw, const char *word)
 {
     char plain[6 * 3 * JR_MAX_WORD];
     size_t n = strlen(word);
 
     return n <= JR_MAX_WORD && raw.n <= 6 * n && jr_unescape(raw, plain) == n && memcmp(plain, word, n) == 0;
-}
-
-/* The length of the prefix that needs no escape. */
-static size_t clean_prefix(struct str s)
-{
-    const char *p = s.p, *end = p + s.n;
-    size_t n;
-
-    /* What stops is a character that is not ASCII, or needs an escape. */
-    do {
-        p = scan_plain(p, end);
-        n = utf8_char((struct str){p, (size_t)(end - p)});
-        p += n > 1 ? n : 0;
-    } while (n > 1);
-    return (size_t)(p - s.p);
-}
-
-/* Appends the escape of the first byte, or U+FFFD for the ill-formed part, of s; *ret_n is its length. */
-static int json_put_escaped(struct buf *b, struct str s, size_t *ret_n)
-{
-    static const char letters[] = "btn\0fr";
-    unsigned char c = (unsigned char)s.p[0];
-
-    *ret_n = 1;
-    if (c == '"' || c == '\\')
-        return buf_put(b, (const char[]){'\\', (char)c}, 2);
-    if (c >= '\b' && c <= '\r' && c != '\v')
-        return buf_put(b, (const char[]){'\\', letters[c - '\b']}, 2);
-    if (c < ' ')
-        return buf_printf(b, "\\u%04x", c);
-    *ret_n = utf8_bad_part(s);
-    return buf_puts(b, "\xef\xbf\xbd");
-}
-
-int buf_put_json(struct buf *b, struct str s)
-{
-    size_t mark = b->n, n;
-    int r = buf_putc(b, '"');
-
-    while (r == 0 && s.n > 0) {
-        n = clean_prefix(s);
-        r = n > 0 ? buf_put(b, s.p, n) : json_put_escaped(b, s, &n);
-        s = (struct str){s.p + n, s.n - n};
-    }
-    r = r ?: buf_putc(b, '"');
-    if (r < 0)
-        buf_truncate(b, mark);
-    return r;
 }
 
 void jr_position(struct str text, size_t offset, unsigned *ret_line, unsigned *ret_column)

@@ -1,3 +1,5 @@
+#include "exporter/base/str.h"
+
 /* A pull parser for JSON (RFC 8259) over bytes in memory. It builds no tree: values are slices of the
  * input. Every byte read or skipped is checked for grammar and UTF-8 in the same pass. Never recursive.
  *
@@ -18,8 +20,6 @@
  *
  * Reading much calls worker_slice() (loop.h) each WORKER_SLICE_BYTES, also inside of one long value. */
 #pragma once
-
-#include "exporter/base/buf.h"
 
 enum { JR_MAX_DEPTH = 256, JR_MAX_WORD = 64 };
 
@@ -77,13 +77,5 @@ static inline bool jr_key_is(struct str raw, const char *word)
     return raw.n > 0 && (raw.p[0] == word[0] || raw.p[0] == '\\' || (signed char)raw.p[0] < 0) &&
            jr_key_spells(raw, word);
 }
-/* Writes a raw string without its escapes to out, which has room for raw.n * 3 bytes; returns the length.
- * Lone surrogates and each maximal ill-formed part of UTF-8 become U+FFFD. */
-size_t jr_unescape(struct str raw, char *out);
-/* Reads the escape at s.p into *ret and returns its length: 12 for a pair of surrogates. An invalid one is
- * one byte, as U+FFFD; half of a pair remains a surrogate. */
-size_t jr_escape(struct str s, uint32_t *ret);
-/* Appends s as a JSON string with its quotes; ill-formed UTF-8 becomes U+FFFD. */
-MUST_USE int buf_put_json(struct buf *b, struct str s);
 /* The line and column of a byte offset, both from 1, the column in bytes. */
 void jr_position(struct str text, size_t offset, unsigned *ret_line, unsigned *ret_column);

@@ -1,10 +1,12 @@
+/* Owns the level and the format, both atomic. Any thread; no lock of its own: a line is built on the stack
+ * and is one write(2), so lines do not mix. Nothing here allocates or fails. */
 #include "exporter/base/log.h"
 
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/json.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/secret.h"
-#include "exporter/base/text.h"
+#include "exporter/base/utf8.h"
 
 #include <errno.h>
 #include <math.h>

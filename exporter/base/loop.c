@@ -1,14 +1,13 @@
-/* Owns the heap of timers, the queue of posts and the multi handle. Only the
- * queue is shared with other threads, behind `lock`. */
+/* Owns the heap of timers, the queue of posts and the multi handle. Only the queue is shared with other
+ * threads, behind `lock`. */
 #include "exporter/base/loop.h"
 
-#include "exporter/base/buf.h"
+#include "exporter/base/alloc.h"
 #include "exporter/base/invariant.h"
+#include "exporter/base/spare.h"
 
 #include <errno.h>
-#include <link.h>
 #include <malloc.h>
-#include <sys/mman.h>
 #include <time.h>
 
 /* The clock counts the time that the machine sleeps, the wait does not: timers that are due on waking up,
@@ -35,7 +34,6 @@ struct loop {
     pthread_mutex_t lock;
     STAILQ_HEAD(posts, post) posts;
     struct timer trim;
-    bool has_unmapped;
 };
 
 /* A virtual machine that is restored or migrated may see its clock go back. Timers then wait for what was
@@ -271,35 +269,14 @@ int loop_turn(struct loop *l, int max_wait_ms)
     return 0;
 }
 
-/* What is still in use is mapped again, from the page cache, when it is used. Not repeated: it would remove
- * the breakpoints of a debugger. */
-static int unmap_constants(struct dl_phdr_info *object, size_t size, void *arg)
-{
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-
-    (void)size, (void)arg;
-    for (size_t i = 0; i < object->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
-        uintptr_t from = (object->dlpi_addr + segment->p_vaddr) & ~(page - 1);
-        uintptr_t to = object->dlpi_addr + segment->p_vaddr + segment->p_filesz;
-
-        if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W))
-            (void)madvise((void *)from, to - from, MADV_DONTNEED);
-    }
-    return 0;
-}
-
 /* Starting takes more memory than running: OpenSSL's tables, the parser of the configuration, first rounds.
- * malloc() returns only what is free at the end of the heap; code and constants stay mapped once used. */
+ * malloc() by itself returns only what is free at the end of the heap. */
 static void trim_memory(struct timer *t)
 {
     struct loop *l = CONTAINER_OF(t, struct loop, trim);
 
-    buf_trim();
+    spare_trim();
     (void)malloc_trim(0);
-    if (!l->has_unmapped)
-        (void)dl_iterate_phdr(unmap_constants, NULL);
-    l->has_unmapped = true;
     loop_timer_set(l, t, mono_add(l->now, TRIM_MS));
 }
 

@@ -1,12 +1,11 @@
+/* Open addressing with linear probing, at most three quarters full; removing closes the hole, so there are
+ * no tombstones. A map belongs to one thread, or to whoever holds its lock. */
 #include "exporter/base/map.h"
 
-#include <sys/auxv.h>
-#include <sys/random.h>
+#include "exporter/base/alloc.h"
+#include "exporter/base/hash.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-enum { FIRST_CAP = 16, STRSET_FIRST_CAP = 64 };
+enum { FIRST_CAP = 16 };
 
 /* The slot of the key, or the free slot where it would go. There is always a free one. */
 static struct map_slot *slot_of(struct map_slot *slots, size_t cap, const char *key, uint64_t hash)
@@ -91,90 +90,4 @@ void *map_next(const struct map *m, size_t *at)
             return s->value;
     }
     return NULL;
-}
-
-/* ---- Sets of strings ---- */
-
-/* The slot of the string, or the free one where it would go. There is always a free one. */
-static uint32_t *strset_slot(const struct strset *s, struct str text)
-{
-    size_t i = hash_bytes(text) & (s->cap - 1);
-
-    while (s->slots[i] && !str_eq(s->list[s->slots[i] - 1], text))
-        i = (i + 1) & (s->cap - 1);
-    return &s->slots[i];
-}
-
-static void strset_grow(struct strset *s)
-{
-    s->cap = s->cap ? s->cap * 2 : STRSET_FIRST_CAP;
-    free(s->slots);
-    s->slots = xcalloc(s->cap, sizeof(*s->slots));
-    s->list = xrealloc(s->list, s->cap / 2 * sizeof(*s->list));
-    for (size_t i = 0; i < s->n; i++)
-        *strset_slot(s, s->list[i]) = (uint32_t)i + 1;
-}
-
-void strset_done(struct strset *s)
-{
-    free(s->list);
-    free(s->slots);
-    *s = (struct strset){0};
-}
-
-size_t strset_find(const struct strset *s, struct str text)
-{
-    return s->n ? (size_t)*strset_slot(s, text) - 1 : SIZE_MAX;
-}
-
-size_t strset_add(struct strset *s, struct str text)
-{
-    uint32_t *slot;
-
-    if (s->n == s->cap / 2)
-        strset_grow(s);
-    slot = strset_slot(s, text);
-    if (!*slot) {
-        s->list[s->n++] = text;
-        *slot = (uint32_t)s->n;
-    }
-    return *slot - 1;
-}
-
-/* ---- Hashes ---- */
-
-static uint64_t process_key;
-
-/* Before main(), so that no hash is ever made with another key. */
-static __attribute__((constructor)) void hash_make_key(void)
-{
-    const void *from_kernel = (const void *)getauxval(AT_RANDOM);
-
-    /* A sandbox may forbid getrandom(); the kernel also gave each process 16 random bytes at its start. */
-    if (getrandom(&process_key, sizeof(process_key), GRND_NONBLOCK) != sizeof(process_key) && from_kernel)
-        memcpy(&process_key, from_kernel, sizeof(process_key));
-}
-
-uint64_t hash_bytes(struct str s)
-{
-    return XXH3_64bits_withSeed(s.p, s.n, process_key);
-}
-
-uint64_t hash_chain(uint64_t h, struct str s)
-{
-    return XXH3_64bits_withSeed(s.p, s.n, process_key ^ h);
-}
-
-uint64_t hash_chain_u64(uint64_t h, uint64_t v)
-{
-    return XXH3_64bits_withSeed(&v, sizeof(v), process_key ^ h);
-}
-
-uint64_t hash_lasting(struct str s)
-{
-    uint64_t h = 0xcbf29ce484222325ull;
-
-    for (size_t i = 0; i < s.n; i++)
-        h = (h ^ (unsigned char)s.p[i]) * 0x100000001b3ull;
-    return h;
 }

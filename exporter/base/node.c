@@ -1,9 +1,11 @@
 /* Reads a document's tree: members, typed values, and problems with the path of their node. */
+#include "exporter/base/alloc.h"
+#include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/log.h"
 #include "exporter/base/secret.h"
-#include "exporter/base/text.h"
+#include "exporter/base/utf8.h"
 
 #include <ctype.h>
 #include <errno.h>

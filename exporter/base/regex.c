@@ -1,4 +1,8 @@
+/* PCRE2 with limits for steps and memory, so that no pattern of a configuration holds the loop. A compiled
+ * one is immutable: any thread. */
 #include "exporter/base/regex.h"
+
+#include "exporter/base/alloc.h"
 
 #include <errno.h>
 #include <stdio.h>

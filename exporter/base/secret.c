@@ -2,8 +2,9 @@
  * bytes, to find it, and of the whole form, to be sure. */
 #include "exporter/base/secret.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/map.h"
+#include "exporter/base/hash.h"
 
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>

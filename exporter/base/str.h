@@ -1,4 +1,4 @@
-/* Slices: bytes that another object owns, not terminated. And arenas for them. */
+/* Slices: bytes that another object owns, not terminated. */
 #pragma once
 
 #include "exporter/base/def.h"
@@ -29,9 +29,6 @@ static inline bool str_eq(struct str a, struct str b)
 
 /* Compares bytes, a prefix first: <0, 0, >0. */
 int str_cmp(struct str a, struct str b);
-/* The places of n < 2^32 unique names, none of which is another one followed by a NUL, in the order of
- * str_cmp(); fast if they begin alike. */
-uint32_t *str_order(const struct str *list, size_t n) __attribute__((malloc, returns_nonnull));
 /* Ignores the case of ASCII letters. */
 bool str_eq_nocase(struct str a, struct str b);
 bool str_starts(struct str s, struct str prefix);
@@ -46,37 +43,8 @@ struct str str_take(struct str *rest, char separator);
 /* Removes spaces, tabs and line ends from both ends. */
 struct str str_trim(struct str s);
 
-/* Whether the whole text matches a pattern, as masks and aliases have them: * stands for any characters, ?
- * for one. Takes at most time proportional to both lengths multiplied. */
-bool glob_match(const char *pattern, const char *text);
-
-/* ---- Headers of HTTP requests that users configure (RFC 9110, sections 5.1 and 5.5) ---- */
-
-enum { HEADER_VALUE_MAX = 4096 };
-
-/* A token of at most 256 bytes. */
-bool header_is_name(struct str s);
-/* One line of 1 to HEADER_VALUE_MAX bytes, without control characters other than tabs. */
-bool header_is_value(struct str s);
-/* Whether the protocol, libcurl, or settings for credentials set it. In any case. */
-bool header_is_reserved(struct str name);
-
 /* "" for NULL. */
 static inline const char *cstr(const char *s)
 {
     return s ? s : "";
 }
-
-/* ---- Arenas: memory that is freed all at once, many small pieces in few large chunks ---- */
-
-struct arena {
-    struct arena_chunk *chunks; /* the one in use first */
-    size_t chunk_bytes;         /* size of a chunk; a larger piece gets one of its own */
-};
-
-/* n bytes, not zeroed, aligned for pointers, integers and doubles. */
-void *arena_alloc(struct arena *a, size_t n) __attribute__((malloc, returns_nonnull));
-/* A terminated copy. */
-char *arena_text(struct arena *a, struct str text) __attribute__((malloc, returns_nonnull));
-/* Frees everything. The arena may be used again. */
-void arena_done(struct arena *a);

@@ -1,4 +1,6 @@
 /* Owns the calls in progress; the loop's multi handle owns the connections and the DNS cache. */
+#include "exporter/base/cgroup.h"
+#include "exporter/base/inflate.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/secret.h"
 #include "exporter/http/http_internal.h"

@@ -1,7 +1,9 @@
 /* Private to the HTTP client (http*.c). */
 #pragma once
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/inflate.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
 #include "exporter/http/http.h"

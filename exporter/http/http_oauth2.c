@@ -3,6 +3,8 @@
  *
  * The client authenticates in the header, as section 2.3.1 asks of every server; where that is refused, it is
  * tried once with the parameters in the body, which is all that some providers accept. */
+#include "exporter/base/backoff.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/json.h"
 #include "exporter/base/secret.h"
 #include "exporter/http/http_internal.h"

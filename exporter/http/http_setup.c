@@ -1,4 +1,5 @@
 /* The options of a call: what is sent, to where, and whom it trusts. */
+#include "exporter/base/random.h"
 #include "exporter/base/secret.h"
 #include "exporter/http/http_internal.h"
 

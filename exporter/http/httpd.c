@@ -11,6 +11,8 @@
  * someone else. */
 #include "exporter/http/httpd_internal.h"
 
+#include "exporter/base/alloc.h"
+
 #include <errno.h>
 #include <gnutls/abstract.h>
 #include <netdb.h>

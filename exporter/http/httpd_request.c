@@ -6,6 +6,9 @@
  * noticed only afterwards. */
 #include "exporter/http/httpd_internal.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/header.h"
+
 #include <arpa/inet.h>
 #include <stdio.h>
 

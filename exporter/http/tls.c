@@ -2,7 +2,9 @@
  * session holds a reference, so that other settings may replace them while sessions go on. */
 #include "exporter/http/tls.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/file.h"
 #include "exporter/base/log.h"
 #include "exporter/base/secret.h"
 #include "exporter/http/httpd_internal.h"

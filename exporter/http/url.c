@@ -1,8 +1,9 @@
 #include "exporter/http/http.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/secret.h"
-#include "exporter/base/text.h"
+#include "exporter/base/utf8.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>

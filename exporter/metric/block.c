@@ -3,6 +3,7 @@
  * any more and is read without the lock. */
 #include "exporter/metric/block.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/invariant.h"
 #include "exporter/metric/deflate.h"
 #include "exporter/num/num.h"

@@ -1,8 +1,10 @@
 /* The registry: for each metric of metrics.def, its series by label values. */
 #include "exporter/metric/metrics.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/text.h"
+#include "exporter/base/escape.h"
+#include "exporter/base/file.h"
 #include "exporter/num/num.h"
 
 #include <dirent.h>

@@ -4,6 +4,7 @@
  * held while something is rendered for a batch. */
 #include "exporter/metric/page.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/invariant.h"

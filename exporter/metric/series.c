@@ -4,9 +4,11 @@
  * spelling and then by its name; batch_seal() reuses that set if no series came or went. */
 #include "exporter/metric/series.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/map.h"
-#include "exporter/base/text.h"
+#include "exporter/base/escape.h"
+#include "exporter/base/hash.h"
+#include "exporter/base/order.h"
 #include "exporter/num/num.h"
 
 #include <errno.h>

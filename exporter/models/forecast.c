@@ -4,9 +4,11 @@
  * The fit: a QR decomposition of the centered rows, and back substitution. If R is nearly singular, its
  * singular value decomposition by Jacobi rotations instead, which costs five times as much. Normal equations
  * would lose half of the digits of smooth series. */
+#include "exporter/base/alloc.h"
+#include "exporter/base/base64.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/json.h"
-#include "exporter/base/text.h"
+#include "exporter/base/escape.h"
+#include "exporter/base/utf8.h"
 #include "exporter/models/model.h"
 #include "exporter/ui/out.h"
 

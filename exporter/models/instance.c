@@ -1,4 +1,7 @@
 /* Settings first: which there are, what their values may be, and where these come from. */
+#include "exporter/base/alloc.h"
+#include "exporter/base/arena.h"
+#include "exporter/base/file.h"
 #include "exporter/models/model.h"
 
 #include "exporter/base/buf.h"

@@ -2,9 +2,12 @@
  * each series, several at a time, until all are answered or the deadline has come. A series without an answer
  * is left out; the call fails if that leaves none, so that an agent keeps the scores that it has. Everything
  * runs on the loop. */
+#include "exporter/base/alloc.h"
+#include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/json.h"
+#include "exporter/base/escape.h"
+#include "exporter/base/file.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"

@@ -2,11 +2,12 @@
  * on a worker, so that /healthz and the page answer meanwhile; a model that must wait answers with
  * scoring_done(). */
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/inflate.h"
 #include "exporter/base/json.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/text.h"
 #include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/models/model.h"

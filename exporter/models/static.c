@@ -1,4 +1,5 @@
 /* Fixed scores from a table: the same for every cluster, whatever the request says. */
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/models/model.h"

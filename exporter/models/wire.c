@@ -1,3 +1,4 @@
+#include "exporter/base/alloc.h"
 #include "exporter/base/json.h"
 #include "exporter/models/model.h"
 #include "exporter/num/num.h"

@@ -2,8 +2,11 @@
  * after its contents have been written: room for LENGTH_BYTES is left. */
 #include "exporter/otlp/decode.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/base64.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/json.h"
-#include "exporter/base/text.h"
+#include "exporter/base/utf8.h"
 #include "exporter/num/num.h"
 
 #include <ctype.h>

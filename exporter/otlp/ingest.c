@@ -1,12 +1,14 @@
 /* Walks through a request: resources, metrics, points. A point finds its series by the hash of the bytes that
  * name them, without an allocation. Only for one that is new, labels are made: what belongs to the resource,
  * the metric or the point once for each of these, and never while the store's lock is held. */
+#include "exporter/base/alloc.h"
+#include "exporter/base/arena.h"
+#include "exporter/base/hash.h"
+#include "exporter/base/utf8.h"
 #include "exporter/otlp/receiver.h"
 
 #include "exporter/base/buf.h"
 #include "exporter/base/invariant.h"
-#include "exporter/base/map.h"
-#include "exporter/base/text.h"
 #include "exporter/otlp/decode.h"
 #include "exporter/otlp/labels.h"
 #include "exporter/otlp/series.h"

@@ -1,8 +1,9 @@
 /* Each text is checked and counted where it is made, in labels_keep(); labels_write() only copies. */
 #include "exporter/otlp/labels.h"
 
+#include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/text.h"
+#include "exporter/base/utf8.h"
 #include "exporter/otlp/decode.h"
 
 enum { LABELS_BYTES = 4 << 10 };

@@ -3,6 +3,7 @@
  * `quantile`) when the text is written. Owned by an ingest; its thread only. */
 #pragma once
 
+#include "exporter/base/arena.h"
 #include "exporter/otlp/series.h"
 
 enum { SERIES_MAX_LABELS = 128 };

@@ -2,6 +2,7 @@
  * Prometheus 3 on the same samples. query_parse.c reads a query, query_run.c computes it. */
 #pragma once
 
+#include "exporter/base/arena.h"
 #include "exporter/otlp/series.h"
 
 #include <stdatomic.h>

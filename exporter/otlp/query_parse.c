@@ -1,8 +1,11 @@
 /* From the text of a query to a tree. Everything of PromQL that is not supported is refused by its name. */
+#include "exporter/base/alloc.h"
+#include "exporter/base/arena.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/json.h"
 #include "exporter/base/regex.h"
 #include "exporter/base/text.h"
+#include "exporter/base/utf8.h"
 #include "exporter/num/num.h"
 #include "exporter/otlp/query.h"
 

@@ -1,8 +1,10 @@
 /* A range query. Each expression becomes a vector: a row for each label set, with a value for each point. The
  * series of an aggregation need not be held: their values are added to the groups one after the other. */
+#include "exporter/base/alloc.h"
+#include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/json.h"
-#include "exporter/base/map.h"
+#include "exporter/base/escape.h"
+#include "exporter/base/strset.h"
 #include "exporter/num/num.h"
 #include "exporter/otlp/decode.h"
 #include "exporter/otlp/query.h"

@@ -8,11 +8,12 @@
  * have cost it. */
 #include "exporter/otlp/receiver.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/json.h"
+#include "exporter/base/escape.h"
+#include "exporter/base/inflate.h"
 #include "exporter/base/log.h"
-#include "exporter/base/text.h"
 #include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/page.h"

@@ -4,8 +4,10 @@
  * queries that begin before it fail, since some series would lack samples that others have. */
 #include "exporter/otlp/series.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/cgroup.h"
+#include "exporter/base/hash.h"
 #include "exporter/base/invariant.h"
-#include "exporter/base/map.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,9 +1,11 @@
+#include "exporter/base/alloc.h"
+#include "exporter/base/escape.h"
+#include "exporter/base/hash.h"
+#include "exporter/base/utf8.h"
 #include "exporter/score/round.h"
 
 #include "exporter/base/buf.h"
 #include "exporter/base/json.h"
-#include "exporter/base/map.h"
-#include "exporter/base/text.h"
 #include "exporter/metric/series.h"
 #include "exporter/num/num.h"
 

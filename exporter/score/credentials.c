@@ -1,6 +1,10 @@
 #include "exporter/score/credentials.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/escape.h"
+#include "exporter/base/file.h"
+#include "exporter/base/header.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/str.h"
 #include "exporter/base/text.h"

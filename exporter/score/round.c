@@ -1,5 +1,6 @@
 #include "exporter/score/round.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"

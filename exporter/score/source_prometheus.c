@@ -3,6 +3,7 @@
  * the responses' bodies. */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/json.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"

@@ -1,5 +1,7 @@
 /* Summaries: the fields with their defaults and bounds, and sharing. */
 #include "exporter/score/summary.h"
+#include "exporter/base/alloc.h"
+#include "exporter/base/arena.h"
 #include "exporter/score/format.h"
 
 #include "exporter/base/map.h"

@@ -1,9 +1,10 @@
 #include "exporter/ui/out.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/json.h"
-#include "exporter/base/text.h"
+#include "exporter/base/escape.h"
+#include "exporter/base/utf8.h"
 #include "exporter/http/http.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/num/num.h"

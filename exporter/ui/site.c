@@ -1,5 +1,6 @@
 #include "exporter/ui/site.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
 #include "exporter/metric/negotiate.h"

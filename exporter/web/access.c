@@ -2,13 +2,15 @@
  * the lock protects. */
 #include "exporter/web/access.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/base64.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/file.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/secret.h"
-#include "exporter/base/text.h"
 #include "exporter/http/tls.h"
 #include "exporter/web/web_file.h"
 

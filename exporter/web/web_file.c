@@ -1,8 +1,11 @@
 /* What the file may say is read from its tree; then the files that it names. */
 #include "exporter/web/web_file.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/file.h"
 #include "exporter/base/str.h"
 #include "exporter/http/tls.h"
 

@@ -2,8 +2,8 @@
  * of what peers send. Nothing else waits longer than that for a large answer. */
 #include "controller/kube/json.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/inflate.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/text.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/round.h"
 #include "test/bench/gen.h"

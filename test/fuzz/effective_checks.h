@@ -6,6 +6,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/text.h"
+#include "exporter/base/utf8.h"
 #include "exporter/http/http.h"
 #include "exporter/score/summary.h"
 

@@ -1,7 +1,7 @@
 /* Patterns: a line with the pattern, the rest is the text. Where both are short, the answer is that of the
  * plain definition; and however long they are, there is one soon. */
 #include "exporter/base/def.h"
-#include "exporter/base/str.h"
+#include "exporter/base/glob.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* An agent's report: whatever it holds, what is kept is small, sorted, and fit to be shown. */
 #include "controller/hub/rules/rules.h"
-#include "exporter/base/map.h"
-#include "exporter/base/text.h"
+#include "exporter/base/hash.h"
+#include "exporter/base/utf8.h"
 #include "exporter/score/round.h"
 
 #include <assert.h>

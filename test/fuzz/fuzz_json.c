@@ -1,8 +1,9 @@
 /* jr_skip() and the pull calls must agree on any bytes; strings must come out well formed and go back in
  * unchanged. */
 #include "exporter/base/buf.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/json.h"
-#include "exporter/base/text.h"
+#include "exporter/base/utf8.h"
 
 static void require(bool good)
 {

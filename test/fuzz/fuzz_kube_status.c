@@ -2,8 +2,8 @@
  * line for a person. */
 #include "controller/kube/json.h"
 #include "controller/kube/kube.h"
-#include "exporter/base/map.h"
-#include "exporter/base/text.h"
+#include "exporter/base/hash.h"
+#include "exporter/base/utf8.h"
 
 #include <assert.h>
 

@@ -3,7 +3,7 @@
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/text.h"
+#include "exporter/base/utf8.h"
 
 #include <assert.h>
 

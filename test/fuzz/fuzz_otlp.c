@@ -1,6 +1,6 @@
 /* OTLP requests in protobuf: those that the check accepts are stored, or their points rejected. */
 #include "exporter/base/clock.h"
-#include "exporter/base/text.h"
+#include "exporter/base/utf8.h"
 #include "exporter/otlp/decode.h"
 #include "exporter/otlp/receiver.h"
 #include "exporter/otlp/series.h"

@@ -3,7 +3,7 @@
  * nothing else. Only target_info, which a resource gets once for all of its points, is left out. */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/map.h"
+#include "exporter/base/hash.h"
 #include "exporter/num/num.h"
 #include "exporter/otlp/decode.h"
 #include "exporter/otlp/receiver.h"

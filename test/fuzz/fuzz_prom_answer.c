@@ -1,7 +1,7 @@
 /* Prometheus' answer: what is taken from it can be put into a request as it is. */
 #include "exporter/base/buf.h"
 #include "exporter/base/json.h"
-#include "exporter/base/text.h"
+#include "exporter/base/utf8.h"
 #include "exporter/score/round.h"
 
 #include <assert.h>

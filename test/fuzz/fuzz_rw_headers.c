@@ -1,5 +1,5 @@
 /* What a receiver answers: its headers, and an error's body as it is shown to people. */
-#include "exporter/base/text.h"
+#include "exporter/base/utf8.h"
 #include "remotewrite/sender.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* A spool's segment, and what its records hold: reading ends, goes forward only, and stays inside. */
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "remotewrite/body.h"
 #include "remotewrite/config.h"

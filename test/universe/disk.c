@@ -3,6 +3,7 @@
  * journal keeps them. */
 #include "test/universe/sim.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/def.h"
 
 #include <dirent.h>

@@ -1,6 +1,7 @@
 /* Replaces the HTTP server (the linker takes these definitions first): a simulated client calls the
  * program's own routes on its loop. */
 #include "exporter/http/httpd.h"
+#include "exporter/base/alloc.h"
 
 #include "exporter/base/buf.h"
 #include "test/universe/sim.h"

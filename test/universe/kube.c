@@ -1,5 +1,6 @@
 /* Model API servers, as far as the product uses them: lists, watches with bookmarks and 410, optimistic
  * concurrency, merge patches, status subresources, finalizers. Each call is judged by fleet_check_ask(). */
+#include "exporter/base/alloc.h"
 #include "exporter/base/def.h"
 #include "test/universe/sim.h"
 #include "test/universe/world.h"

@@ -1,4 +1,5 @@
 /* Owns the transfers. One arrives at its server, and later its answer at the client. */
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/def.h"
 #include "exporter/metric/metrics.h"

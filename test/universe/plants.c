@@ -1,7 +1,7 @@
 /* Planted bugs, in functions that are called across files. */
 #include "controller/kube/kube.h"
 #include "controller/placement/slot.h"
-#include "exporter/base/clock.h"
+#include "exporter/base/backoff.h"
 #include "exporter/metric/page.h"
 #include "exporter/metric/series.h"
 #include "remotewrite/queue.h"

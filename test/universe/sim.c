@@ -1,9 +1,8 @@
 /* Owns the strands and the virtual time. One thread: a strand runs until it waits. */
 #undef _FORTIFY_SOURCE /* which takes a jump to another stack for a mistake */
 #include "test/universe/sim.h"
-
-#include "exporter/base/clock.h"
-#include "exporter/base/def.h"
+#include "exporter/base/alloc.h"
+#include "exporter/base/random.h"
 
 #include <gnutls/crypto.h>
 #include <pthread.h>

@@ -1,9 +1,13 @@
 #include "controller/hub/probe/probe.h"
 
 #include "controller/kube/json.h"
+#include "exporter/base/alloc.h"
+#include "exporter/base/backoff.h"
+#include "exporter/base/base64.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/random.h"
 #include "exporter/base/text.h"
 #include "exporter/http/http.h"
 #include "exporter/score/credentials.h"

@@ -1,6 +1,8 @@
 #include "controller/hub/rules/rules.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/text.h"
 #include "exporter/http/http.h"
 #include "exporter/num/num.h"

@@ -1,5 +1,9 @@
 #include "controller/hub/rules/rules.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/glob.h"
+#include "exporter/base/hash.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

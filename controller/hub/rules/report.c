@@ -1,5 +1,8 @@
 #include "controller/hub/rules/rules.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/escape.h"
+#include "exporter/base/hash.h"
 #include "exporter/base/json.h"
 #include "exporter/base/text.h"
 

@@ -1,5 +1,7 @@
 #include "controller/hub/rules/rules.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/json.h"
 
 /* ---- Writing ---- */

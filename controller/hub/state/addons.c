@@ -11,6 +11,7 @@
 #include "controller/hub/state/state.h"
 
 #include "controller/placement/slot.h"
+#include "exporter/base/alloc.h"
 #include "exporter/base/log.h"
 
 enum { ADDON_GRACE_MS = 10 * 60 * 1000 };

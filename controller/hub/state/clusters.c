@@ -1,5 +1,7 @@
 #include "controller/hub/state/state.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/hash.h"
 #include "exporter/base/log.h"
 
 /* ---- Writing ManifestWorks ---- */

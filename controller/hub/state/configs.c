@@ -1,6 +1,8 @@
 /* The DynamicScoringConfigs, the one in use and those whose status says that they are not; and the plan. */
 #include "controller/hub/state/state.h"
 
+#include "exporter/base/alloc.h"
+#include "exporter/base/glob.h"
 #include "exporter/base/log.h"
 
 static void config_done(struct hub_config *c)

@@ -12,6 +12,8 @@
  * has seen nothing before: for as long, clusters whose ManifestWork has the scorer count as selected. */
 #include "controller/hub/state/state.h"
 
+#include "exporter/base/alloc.h"
+
 #include <stdio.h>
 
 enum { GRACE_MS = 10 * 1000 };

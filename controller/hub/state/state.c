@@ -1,5 +1,6 @@
 #include "controller/hub/state/state.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/text.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* Statuses of DynamicScorers and DynamicScoringConfigs, computed from the state. Pure. */
 #include "controller/hub/state/state.h"
 
+#include "exporter/base/alloc.h"
 #include "exporter/base/text.h"
 
 #include <stdarg.h>

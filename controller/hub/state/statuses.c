@@ -1,6 +1,8 @@
 /* Writes statuses and finalizers by a queue of objects, and nothing that is already so; sends Events. */
 #include "controller/hub/state/state.h"
 
+#include "exporter/base/alloc.h"
+
 void last_status_done(struct last_status *s)
 {
     kube_object_done(&s->status);

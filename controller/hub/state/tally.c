@@ -1,5 +1,7 @@
 #include "controller/hub/state/state.h"
 
+#include "exporter/base/alloc.h"
+
 /* ---- One scorer on one cluster ---- */
 
 static bool pair_is_sent(const struct hub_scorer *s, const struct hub_cluster *c)

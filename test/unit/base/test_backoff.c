@@ -1,5 +1,5 @@
-#include "exporter/base/clock.h"
 
+#include "exporter/base/backoff.h"
 #include "exporter/base/def.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
+#include "exporter/base/base64.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/text.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 #include "exporter/base/buf.h"
+#include "exporter/base/spare.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -163,7 +164,7 @@ static void advises_the_kernel_on_its_pages(void **state)
         assert_int_equal(buf_room(&b, 8 << 20, &to), 0); /* large pages */
         b.n = 8 << 20;
         buf_keep(&b); /* free until it is used again */
-        buf_trim();
+        spare_trim();
         assert_int_equal(advised, 2);
         assert_int_equal(refused, 0);
     }
@@ -197,7 +198,7 @@ static size_t room_after_keeping(size_t kept, size_t wanted, size_t max)
     assert_int_equal(buf_room(&next, wanted, &p), 0);
     memset(p, 'y', wanted); /* all of it is there */
     for (int i = 0; i < 5; i++)
-        buf_trim();
+        spare_trim();
     return next.cap;
 }
 

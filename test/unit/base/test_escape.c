@@ -1,5 +1,5 @@
 #include "exporter/base/buf.h"
-#include "exporter/base/text.h"
+#include "exporter/base/escape.h"
 
 #include <errno.h>
 #include <setjmp.h>

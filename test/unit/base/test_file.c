@@ -1,4 +1,5 @@
 #include "exporter/base/buf.h"
+#include "exporter/base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

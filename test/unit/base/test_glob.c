@@ -1,5 +1,5 @@
 #include "exporter/base/def.h"
-#include "exporter/base/str.h"
+#include "exporter/base/glob.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 #include "exporter/base/def.h"
-#include "exporter/base/map.c" /* its key is set */
+#include "exporter/base/hash.c" /* its key is set */
+#include "exporter/base/hash.h"
 #include "exporter/base/map.h"
 
 #include <setjmp.h>

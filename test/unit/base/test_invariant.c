@@ -1,6 +1,5 @@
+#include "exporter/base/alloc.h"
 #include "exporter/base/invariant.h"
-
-#include "exporter/base/def.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -1,6 +1,8 @@
 #include "exporter/base/buf.h"
-#include "exporter/base/json.c" /* its static functions are tested too */
+#include "exporter/base/escape.c"
+#include "exporter/base/json.c" /* their static functions are tested too */
 #include "exporter/base/json.h"
+#include "exporter/base/scan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

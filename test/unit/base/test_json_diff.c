@@ -3,6 +3,7 @@
  * past a double or an int64, surrogate escapes that stand alone, and NUL in names; it overlooks a NUL byte
  * after a number, so there are none here; its depth limit is not reached. */
 #include "exporter/base/buf.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/json.h"
 #include "exporter/num/num.h"
 

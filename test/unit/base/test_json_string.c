@@ -1,4 +1,5 @@
 #include "exporter/base/buf.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/json.h"
 
 #include <errno.h>

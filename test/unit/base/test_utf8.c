@@ -1,4 +1,5 @@
-#include "exporter/base/text.h"
+
+#include "exporter/base/utf8.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

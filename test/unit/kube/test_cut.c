@@ -1,7 +1,6 @@
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
-
-#include "exporter/base/map.h"
+#include "exporter/base/hash.h"
 
 #include <errno.h>
 #include <setjmp.h>

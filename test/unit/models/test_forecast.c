@@ -1,7 +1,7 @@
+#include "exporter/base/base64.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/def.h"
 #include "exporter/base/json.h"
-#include "exporter/base/text.h"
 #include "exporter/models/model.h"
 #include "test/unit/models/model_world.h"
 

@@ -1,4 +1,5 @@
 #include "controller/optimize/search.h"
+#include "exporter/base/arena.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

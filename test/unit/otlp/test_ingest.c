@@ -1,3 +1,4 @@
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/otlp/decode.h"

@@ -2,6 +2,7 @@
  * which reads them. */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/random.h"
 #include "exporter/num/num.h"
 #include "remotewrite/body.h"
 #include "test/unit/remotewrite/rw.h"

@@ -1,4 +1,5 @@
 #include "exporter/base/buf.h"
+#include "exporter/base/file.h"
 #include "exporter/base/log.h"
 #include "exporter/metric/metrics.h"
 #include "remotewrite/format.h"

@@ -1,6 +1,7 @@
 /* The oracle of a failing disk: each record is sent, waits, or is dropped and counted, whichever call
  * fails. */
 #include "exporter/base/buf.h"
+#include "exporter/base/file.h"
 #include "remotewrite/format.h"
 #include "remotewrite/queue.h"
 #include "remotewrite/spool.h"

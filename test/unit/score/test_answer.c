@@ -1,6 +1,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/text.h"
+#include "exporter/base/utf8.h"
 #include "exporter/metric/series.h"
 #include "exporter/num/num.h"
 #include "exporter/score/round.h"

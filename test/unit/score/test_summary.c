@@ -1,3 +1,4 @@
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/score/format.h"

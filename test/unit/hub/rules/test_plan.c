@@ -2,6 +2,7 @@
  * grouped. */
 #include "controller/hub/rules/rules.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/glob.h"
 #include "exporter/base/str.h"
 
 #include <errno.h>

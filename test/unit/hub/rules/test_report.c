@@ -1,7 +1,7 @@
 /* Agents' reports: what is kept of them, and that invalid ones change nothing. */
 #include "controller/hub/rules/rules.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/map.h"
+#include "exporter/base/hash.h"
 #include "exporter/score/round.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-#include "exporter/base/def.h"
+
+#include "exporter/base/cgroup.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,8 @@
+/* Reads /proc and /sys once, at the start. What cannot be read sets no limit. */
+#include "exporter/base/cgroup.h"
+
 #include "exporter/base/buf.h"
-#include "exporter/base/invariant.h"
+#include "exporter/base/file.h"
 
 #include <stdio.h>
 
@@ -58,108 +61,4 @@ uint64_t memory_limit(const char *root)
     for (struct str rest = buf_str(&text); rest.n;)
         lowest = size_min(lowest, limit_of_line(root, str_take(&rest, '\n')));
     return lowest;
-}
-
-/* ---- Allocation that cannot fail (def.h) ---- */
-
-void memory_exhausted(size_t bytes)
-{
-    die("out of memory: %zu bytes", bytes);
-}
-
-void *xmalloc(size_t n)
-{
-    return xreallocarray(NULL, 1, n);
-}
-
-void *xcalloc(size_t count, size_t n)
-{
-    void *p = calloc(count ? count : 1, n ? n : 1);
-
-    if (!p)
-        memory_exhausted(count * n);
-    return p;
-}
-
-void *xrealloc(void *p, size_t n)
-{
-    return xreallocarray(p, 1, n);
-}
-
-void *xreallocarray(void *p, size_t count, size_t n)
-{
-    void *q = reallocarray(p, count ? count : 1, n ? n : 1);
-
-    if (!q)
-        memory_exhausted(n);
-    return q;
-}
-
-char *xstrdup(const char *text)
-{
-    return str_dup(str_of(text));
-}
-
-char *xasprintf(const char *fmt, ...)
-{
-    char *text;
-    va_list ap;
-
-    va_start(ap, fmt);
-    text = xvasprintf(fmt, ap);
-    va_end(ap);
-    return text;
-}
-
-char *xvasprintf(const char *fmt, va_list ap)
-{
-    char *text;
-
-    if (vasprintf(&text, fmt, ap) < 0)
-        memory_exhausted(strlen(fmt));
-    return text;
-}
-
-/* ---- Arenas ---- */
-
-enum { ALIGN = 8 };
-
-struct arena_chunk {
-    struct arena_chunk *next;
-    size_t used, size;
-    _Alignas(ALIGN) char bytes[];
-};
-
-void *arena_alloc(struct arena *a, size_t n)
-{
-    struct arena_chunk *c = a->chunks;
-
-    n = (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-    if (!c || c->size - c->used < n) {
-        size_t size = size_max(n, a->chunk_bytes);
-
-        c = xmalloc(sizeof(*c) + size);
-        *c = (struct arena_chunk){.next = a->chunks, .size = size};
-        a->chunks = c;
-    }
-    c->used += n;
-    return c->bytes + c->used - n;
-}
-
-void arena_done(struct arena *a)
-{
-    struct arena_chunk *c;
-
-    while ((c = a->chunks)) {
-        a->chunks = c->next;
-        free(c);
-    }
-}
-
-char *arena_text(struct arena *a, struct str text)
-{
-    char *copy = arena_alloc(a, text.n + 1);
-
-    *(char *)mempcpy(copy, cstr(text.p), text.n) = '\0';
-    return copy;
 }

@@ -1,0 +1,168 @@
+/* Writes and reads escapes. Pure, any thread. An append is whole or not at all. The bytes that need no
+ * escape are found many at a time (scan.h). */
+#include "exporter/base/escape.h"
+
+#include "exporter/base/scan.h"
+#include "exporter/base/utf8.h"
+
+int buf_put_url(struct buf *b, struct str s)
+{
+    size_t mark = b->n;
+    int r = 0;
+
+    for (struct str c = {s.p, 1}; c.p < s.p + s.n && r == 0; c.p++)
+        r = str_has_only(c, "-._~") ? buf_put_str(b, c) : buf_printf(b, "%%%02X", (unsigned char)*c.p);
+    if (r < 0)
+        buf_truncate(b, mark);
+    return r;
+}
+
+int buf_put_form(struct buf *b, struct str name, struct str value)
+{
+    return (b->n ? buf_putc(b, '&') : 0) ?: buf_put_url(b, name) ?: buf_putc(b, '=') ?: buf_put_url(b, value);
+}
+
+char *escape_label_value(char *to, struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] == '\\' || s.p[i] == '"' || s.p[i] == '\n')
+            *to++ = '\\';
+        *to++ = s.p[i] == '\n' ? 'n' : s.p[i];
+    }
+    return to;
+}
+
+int buf_put_label_value(struct buf *b, struct str s)
+{
+    size_t escaped = 0;
+    char *to;
+    int r;
+
+    for (size_t i = 0; i < s.n; i++)
+        escaped += s.p[i] == '\\' || s.p[i] == '"' || s.p[i] == '\n';
+    r = buf_room(b, s.n + escaped, &to);
+    if (r < 0)
+        return r;
+    b->n += (size_t)(escape_label_value(to, s) - to);
+    return 0;
+}
+
+/* ---- JSON ---- */
+
+/* The length of the prefix that needs no escape. */
+static size_t clean_prefix(struct str s)
+{
+    const char *p = s.p, *end = p + s.n;
+    size_t n;
+
+    /* What stops is a character that is not ASCII, or needs an escape. */
+    do {
+        p = scan_plain(p, end);
+        n = utf8_char((struct str){p, (size_t)(end - p)});
+        p += n > 1 ? n : 0;
+    } while (n > 1);
+    return (size_t)(p - s.p);
+}
+
+/* Appends the escape of the first byte, or U+FFFD for the ill-formed part, of s; *ret_n is its length. */
+static int json_put_escaped(struct buf *b, struct str s, size_t *ret_n)
+{
+    static const char letters[] = "btn\0fr";
+    unsigned char c = (unsigned char)s.p[0];
+
+    *ret_n = 1;
+    if (c == '"' || c == '\\')
+        return buf_put(b, (const char[]){'\\', (char)c}, 2);
+    if (c >= '\b' && c <= '\r' && c != '\v')
+        return buf_put(b, (const char[]){'\\', letters[c - '\b']}, 2);
+    if (c < ' ')
+        return buf_printf(b, "\\u%04x", c);
+    *ret_n = utf8_bad_part(s);
+    return buf_puts(b, "\xef\xbf\xbd");
+}
+
+int buf_put_json(struct buf *b, struct str s)
+{
+    size_t mark = b->n, n;
+    int r = buf_putc(b, '"');
+
+    while (r == 0 && s.n > 0) {
+        n = clean_prefix(s);
+        r = n > 0 ? buf_put(b, s.p, n) : json_put_escaped(b, s, &n);
+        s = (struct str){s.p + n, s.n - n};
+    }
+    r = r ?: buf_putc(b, '"');
+    if (r < 0)
+        buf_truncate(b, mark);
+    return r;
+}
+
+/* The value of the \uXXXX at s, or -1 if there is none. */
+static int32_t hex_escape(struct str s)
+{
+    int32_t v = 0;
+
+    if (s.n < 6 || s.p[0] != '\\' || s.p[1] != 'u')
+        return -1;
+    for (int i = 2; i < 6; i++) {
+        int h = hex_value(s.p[i]);
+        if (h < 0)
+            return -1;
+        v = v << 4 | h;
+    }
+    return v;
+}
+
+size_t jr_escape(struct str s, uint32_t *ret)
+{
+    static const char letters[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
+    const char *at = s.n > 1 && s.p[1] != '\0' ? strchr(letters, s.p[1]) : NULL;
+    int32_t high, low;
+
+    if (at) {
+        *ret = (unsigned char)means[at - letters];
+        return 2;
+    }
+    *ret = 0xfffd;
+    high = hex_escape(s);
+    if (high < 0)
+        return 1;
+    /* utf8_write() replaces a lone surrogate. */
+    *ret = (uint32_t)high;
+    if (high < 0xd800 || high > 0xdbff)
+        return 6;
+    low = hex_escape((struct str){s.p + 6, s.n - 6});
+    if (low < 0xdc00 || low > 0xdfff)
+        return 6;
+    *ret = 0x10000 + ((uint32_t)(high - 0xd800) << 10) + (uint32_t)(low - 0xdc00);
+    return 12;
+}
+
+/* Decodes one character of a raw string into out, *ret_n bytes; returns the number of raw bytes read. */
+static size_t read_char(struct str s, char out[4], size_t *ret_n)
+{
+    bool is_escape = *s.p == '\\';
+    uint32_t c = 0xfffd;
+    size_t n = is_escape ? jr_escape(s, &c) : utf8_char(s);
+
+    if (n > 0 && !is_escape) {
+        memcpy(out, s.p, n);
+        return *ret_n = n;
+    }
+    *ret_n = utf8_write(c, out);
+    return n > 0 ? n : utf8_bad_part(s);
+}
+
+size_t jr_unescape(struct str raw, char *out)
+{
+    const char *p = cstr(raw.p), *end = p + raw.n, *stop, *from = out;
+    size_t n;
+
+    for (; p < end; out += n) {
+        stop = scan_plain(p, end);
+        out = mempcpy(out, p, (size_t)(stop - p));
+        n = 0;
+        p = stop < end ? stop + read_char((struct str){stop, (size_t)(end - stop)}, out, &n) : end;
+    }
+    return (size_t)(out - from);
+}
