@@ -7,6 +7,7 @@
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/escape.h"
+#include "exporter/base/lock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/map.h"
 #include "exporter/base/secret.h"
@@ -44,7 +45,7 @@ struct kube_guard {
     int64_t cache_ttl_ms, timeout_ms;
     const struct kube_path_right *rights;
     struct post post;       /* posted while `arrived` is not empty */
-    pthread_mutex_t lock;   /* for `arrived`; its holder never blocks */
+    struct lock lock;       /* for `arrived`; its holder never blocks */
     struct bearers arrived; /* not seen by the loop yet */
     struct map by_digest;
     struct group groups[2]; /* by `allowed` */
@@ -414,9 +415,9 @@ static void guard_on_arrived(struct post *p)
     struct bearers arrived = STAILQ_HEAD_INITIALIZER(arrived);
     struct bearer *b;
 
-    (void)pthread_mutex_lock(&g->lock);
+    lock_take(&g->lock);
     STAILQ_CONCAT(&arrived, &g->arrived);
-    (void)pthread_mutex_unlock(&g->lock);
+    lock_release(&g->lock);
     while ((b = STAILQ_FIRST(&arrived))) {
         STAILQ_REMOVE_HEAD(&arrived, next);
         guard_review(g, b);
@@ -460,11 +461,11 @@ static void guard_check(void *arg, const struct httpd_request *rq, const struct 
                          .by_certificate = by_certificate,
                          .credential = {b->bytes, credential.n}};
     memcpy(b->bytes, credential.p, credential.n);
-    (void)pthread_mutex_lock(&g->lock);
+    lock_take(&g->lock);
     if (STAILQ_EMPTY(&g->arrived))
         loop_post(kube_loop(g->kube), &g->post);
     STAILQ_INSERT_TAIL(&g->arrived, b, next);
-    (void)pthread_mutex_unlock(&g->lock);
+    lock_release(&g->lock);
 }
 
 struct kube_guard *kube_guard_new(struct kube *k, int64_t cache_ttl_ms, int64_t timeout_ms,
@@ -482,7 +483,7 @@ struct kube_guard *kube_guard_new(struct kube *k, int64_t cache_ttl_ms, int64_t 
     g->rights = rights ?: guard_rights;
     g->post.fn = guard_on_arrived;
     STAILQ_INIT(&g->arrived);
-    (void)pthread_mutex_init(&g->lock, NULL);
+    lock_init(&g->lock);
     return g;
 }
 
@@ -498,7 +499,7 @@ struct kube_guard *kube_guard_free(struct kube_guard *g)
         while ((a = TAILQ_FIRST(&g->groups[i].answers)))
             answer_drop(a);
     map_done(&g->by_digest);
-    (void)pthread_mutex_destroy(&g->lock);
+    lock_done(&g->lock);
     free(g);
     return NULL;
 }

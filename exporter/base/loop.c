@@ -4,10 +4,12 @@
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/invariant.h"
+#include "exporter/base/lock.h"
 #include "exporter/base/spare.h"
 
 #include <errno.h>
 #include <malloc.h>
+#include <stdatomic.h>
 #include <time.h>
 
 /* The clock counts the time that the machine sleeps, the wait does not: timers that are due on waking up,
@@ -26,12 +28,13 @@ struct loop {
     int64_t lost_ms;   /* by which the clock has gone back in all */
     bool stop;
     uint64_t turns;
+    _Atomic pthread_t thread; /* that makes a turn now; 0: none */
     size_t bytes, most_bytes; /* of peers, in this turn and in any */
     struct timer **heap;      /* 1-based: heap[1] is due first */
     size_t n_timers, cap;
     uint64_t settings;   /* calls of loop_timer_set() */
     struct watch *watch; /* NULL: none */
-    pthread_mutex_t lock;
+    struct lock lock;
     STAILQ_HEAD(posts, post) posts;
     struct timer trim;
 };
@@ -56,7 +59,7 @@ int loop_new(struct loop **ret, const struct clock *clock)
 
     l->clock = clock;
     l->now = l->last_read = clock->mono(clock);
-    (void)pthread_mutex_init(&l->lock, NULL);
+    lock_init(&l->lock);
     STAILQ_INIT(&l->posts);
     l->multi = curl_multi_init();
     /* Without descriptors left, curl makes a handle that curl_multi_wakeup() cannot wake. */
@@ -71,10 +74,17 @@ struct loop *loop_free(struct loop *l)
     if (!l)
         return NULL;
     (void)curl_multi_cleanup(l->multi);
-    (void)pthread_mutex_destroy(&l->lock);
+    lock_done(&l->lock);
     free(l->heap);
     free(l);
     return NULL;
+}
+
+bool loop_is_own(const struct loop *l)
+{
+    pthread_t thread = atomic_load_explicit(&l->thread, memory_order_relaxed);
+
+    return thread == 0 || thread == pthread_self();
 }
 
 mono_ms loop_now(const struct loop *l)
@@ -122,6 +132,7 @@ static void heap_move(struct loop *l, struct timer *t, size_t i)
 
 void loop_timer_set(struct loop *l, struct timer *t, mono_ms at)
 {
+    invariant(loop_is_own(l));
     if (t->place == 0 && l->n_timers + 1 >= l->cap) {
         l->cap = size_max(16, l->cap * 2);
         l->heap = xreallocarray(l->heap, l->cap, sizeof(struct timer *));
@@ -139,6 +150,8 @@ void loop_timer_clear(struct loop *l, struct timer *t)
 
     if (i == 0)
         return;
+    invariant(loop_is_own(l));
+    invariant(i <= l->n_timers && l->heap[i] == t);
     t->place = 0;
     last = l->heap[l->n_timers--];
     if (last != t)
@@ -147,14 +160,15 @@ void loop_timer_clear(struct loop *l, struct timer *t)
 
 void loop_watch(struct loop *l, struct watch *w)
 {
+    invariant(loop_is_own(l));
     l->watch = w;
 }
 
 void loop_post(struct loop *l, struct post *p)
 {
-    (void)pthread_mutex_lock(&l->lock);
+    lock_take(&l->lock);
     STAILQ_INSERT_TAIL(&l->posts, p, entry);
-    (void)pthread_mutex_unlock(&l->lock);
+    lock_release(&l->lock);
     (void)curl_multi_wakeup(l->multi);
 }
 
@@ -162,13 +176,13 @@ void loop_unpost(struct loop *l, struct post *p)
 {
     struct post *at;
 
-    (void)pthread_mutex_lock(&l->lock);
+    lock_take(&l->lock);
     STAILQ_FOREACH(at, &l->posts, entry)
     if (at == p) {
         STAILQ_REMOVE(&l->posts, p, post, entry);
         break;
     }
-    (void)pthread_mutex_unlock(&l->lock);
+    lock_release(&l->lock);
 }
 
 void loop_on_turn(struct loop *l, void (*fn)(void *arg, double seconds), void *arg)
@@ -189,6 +203,7 @@ size_t loop_bytes_left(const struct loop *l)
 
 void loop_spend(struct loop *l, size_t bytes)
 {
+    invariant(loop_is_own(l));
     l->bytes += bytes;
     l->most_bytes = size_max(l->most_bytes, l->bytes);
 }
@@ -208,9 +223,9 @@ static void run_posts(struct loop *l)
     struct posts posts = STAILQ_HEAD_INITIALIZER(posts);
     struct post *p;
 
-    (void)pthread_mutex_lock(&l->lock);
+    lock_take(&l->lock);
     STAILQ_CONCAT(&posts, &l->posts);
-    (void)pthread_mutex_unlock(&l->lock);
+    lock_release(&l->lock);
     while ((p = STAILQ_FIRST(&posts))) {
         STAILQ_REMOVE_HEAD(&posts, entry);
         p->fn(p);
@@ -247,7 +262,8 @@ static int wait_ms(struct loop *l, int max_wait_ms)
     return until <= 0 ? 0 : until < max_wait_ms ? (int)until : max_wait_ms;
 }
 
-int loop_turn(struct loop *l, int max_wait_ms)
+/* Waits for events, and runs all that is due. */
+static int run_turn(struct loop *l, int max_wait_ms)
 {
     struct curl_waitfd fd = {.fd = l->watch ? l->watch->fd : -1, .events = CURL_WAIT_POLLIN};
     int running;
@@ -267,6 +283,17 @@ int loop_turn(struct loop *l, int max_wait_ms)
     if (l->turned)
         l->turned(l->turned_arg, loop_turn_seconds(l));
     return 0;
+}
+
+int loop_turn(struct loop *l, int max_wait_ms)
+{
+    int r;
+
+    invariant(loop_is_own(l));
+    atomic_store_explicit(&l->thread, pthread_self(), memory_order_relaxed);
+    r = run_turn(l, max_wait_ms);
+    atomic_store_explicit(&l->thread, 0, memory_order_relaxed);
+    return r;
 }
 
 /* Starting takes more memory than running: OpenSSL's tables, the parser of the configuration, first rounds.
@@ -298,6 +325,7 @@ int loop_run(struct loop *l)
 
 void loop_stop(struct loop *l)
 {
+    invariant(loop_is_own(l));
     l->stop = true;
 }
 
@@ -306,7 +334,7 @@ void loop_stop(struct loop *l)
 struct worker {
     struct loop *loop;
     pthread_t thread;
-    pthread_mutex_t lock;
+    struct lock lock;
     pthread_cond_t changed;
     STAILQ_HEAD(jobs, job) waiting, finished;
     struct job *running; /* the innermost; the worker's thread alone uses it */
@@ -344,11 +372,12 @@ static void worker_run(struct worker *w, struct job *j)
 {
     struct job *outer = w->running;
 
+    invariant(lock_is_held(&w->lock));
     w->running = j;
     own_worker = w;
-    (void)pthread_mutex_unlock(&w->lock);
+    lock_release(&w->lock);
     j->run(j);
-    (void)pthread_mutex_lock(&w->lock);
+    lock_take(&w->lock);
     invariant(w->running == j);
     w->running = outer;
     own_worker = outer ? w : NULL;
@@ -365,10 +394,10 @@ void worker_slice(void)
     if (!w)
         return;
     invariant(w->running != NULL);
-    (void)pthread_mutex_lock(&w->lock);
+    lock_take(&w->lock);
     while (!w->stop && (j = jobs_take_small(&w->waiting, w->running->bytes / 2)))
         worker_run(w, j);
-    (void)pthread_mutex_unlock(&w->lock);
+    lock_release(&w->lock);
 }
 
 static void *worker_main(void *arg)
@@ -376,16 +405,16 @@ static void *worker_main(void *arg)
     struct worker *w = arg;
 
     (void)pthread_setname_np(pthread_self(), "worker");
-    (void)pthread_mutex_lock(&w->lock);
+    lock_take(&w->lock);
     while (!w->stop) {
         struct job *j = jobs_take(&w->waiting);
 
         if (j)
             worker_run(w, j);
         else
-            (void)pthread_cond_wait(&w->changed, &w->lock);
+            lock_wait(&w->lock, &w->changed);
     }
-    (void)pthread_mutex_unlock(&w->lock);
+    lock_release(&w->lock);
     return NULL;
 }
 
@@ -395,9 +424,9 @@ static void worker_on_post(struct post *p)
     struct jobs finished = STAILQ_HEAD_INITIALIZER(finished);
     struct job *j;
 
-    (void)pthread_mutex_lock(&w->lock);
+    lock_take(&w->lock);
     STAILQ_CONCAT(&finished, &w->finished);
-    (void)pthread_mutex_unlock(&w->lock);
+    lock_release(&w->lock);
     while ((j = jobs_take(&finished)))
         j->done(j);
 }
@@ -432,11 +461,11 @@ int worker_new(struct worker **ret, struct loop *loop)
     w->post.fn = worker_on_post;
     STAILQ_INIT(&w->waiting);
     STAILQ_INIT(&w->finished);
-    (void)pthread_mutex_init(&w->lock, NULL);
+    lock_init(&w->lock);
     (void)pthread_cond_init(&w->changed, NULL);
     if (thread_start(&w->thread, worker_main, w) < 0) {
         (void)pthread_cond_destroy(&w->changed);
-        (void)pthread_mutex_destroy(&w->lock);
+        lock_done(&w->lock);
         free(w);
         return -EAGAIN;
     }
@@ -450,26 +479,26 @@ struct worker *worker_free(struct worker *w)
 
     if (!w)
         return NULL;
-    (void)pthread_mutex_lock(&w->lock);
+    lock_take(&w->lock);
     w->stop = true;
     (void)pthread_cond_signal(&w->changed);
-    (void)pthread_mutex_unlock(&w->lock);
+    lock_release(&w->lock);
     (void)pthread_join(w->thread, NULL);
     loop_unpost(w->loop, &w->post);
     while ((j = jobs_take(&w->finished)) || (j = jobs_take(&w->waiting)))
         j->done(j);
     (void)pthread_cond_destroy(&w->changed);
-    (void)pthread_mutex_destroy(&w->lock);
+    lock_done(&w->lock);
     free(w);
     return NULL;
 }
 
 void worker_start(struct worker *w, struct job *j)
 {
-    (void)pthread_mutex_lock(&w->lock);
+    lock_take(&w->lock);
     STAILQ_INSERT_TAIL(&w->waiting, j, entry);
     (void)pthread_cond_signal(&w->changed);
-    (void)pthread_mutex_unlock(&w->lock);
+    lock_release(&w->lock);
 }
 
 bool worker_takes(const struct worker *w, size_t bytes)

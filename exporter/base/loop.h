@@ -37,6 +37,8 @@ MUST_USE int loop_new(struct loop **ret, const struct clock *clock);
 /* Pending posts are dropped. */
 struct loop *loop_free(struct loop *l);
 
+/* Whether this thread may use what belongs to the loop: no other one is inside of a turn. For invariants. */
+bool loop_is_own(const struct loop *l);
 /* The time of this turn: does not go back even if the clock does. */
 mono_ms loop_now(const struct loop *l);
 /* Reads the wall clock. */

@@ -5,6 +5,8 @@
 #include "exporter/base/alloc.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/hash.h"
+#include "exporter/base/invariant.h"
+#include "exporter/base/lock.h"
 
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
@@ -27,7 +29,7 @@ struct form {
     uint32_t used_s; /* clock_seconds() of the last use */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock lock = LOCK_INIT;
 static struct form *forms;
 static size_t n_forms, slots;
 static atomic_bool any; /* no lock is taken before the first secret */
@@ -66,9 +68,9 @@ static void forms_grow(void)
     free(old);
 }
 
-/* Lock held. */
 static void form_used(struct str text)
 {
+    invariant(lock_is_held(&lock));
     if (text.n < MIN_BYTES || text.n > UINT32_MAX)
         return;
     forms_grow();
@@ -104,7 +106,7 @@ void secret_used(struct str value)
 
     if (value.n < MIN_BYTES || value.n > UINT32_MAX / 2)
         return;
-    (void)pthread_mutex_lock(&lock);
+    lock_take(&lock);
     form_used(value);
     for (size_t skip = 0; skip < 3; skip++) {
         base64_digits(value, skip, &digits);
@@ -113,7 +115,7 @@ void secret_used(struct str value)
             *p = *p == '+' ? '-' : *p == '/' ? '_' : *p; /* the URL alphabet */
         form_used(buf_str(&digits));
     }
-    (void)pthread_mutex_unlock(&lock);
+    lock_release(&lock);
 }
 
 void secret_used_basic(struct str user, struct str password)
@@ -179,7 +181,7 @@ static size_t unescape(const char *p, size_t n, char *ret)
     return 1;
 }
 
-/* Masks secrets in the text; with `resolve`, those that are written with escapes. Lock held. */
+/* Masks secrets in the text; with `resolve`, those that are written with escapes. */
 static size_t hide_forms(char *text, size_t n, bool resolve)
 {
     static const char mask[] = "***";
@@ -188,6 +190,7 @@ static size_t hide_forms(char *text, size_t n, bool resolve)
     size_t out = 0, kept = 0;
     char *p;
 
+    invariant(lock_is_held(&lock));
     if (buf_room(&plain, n, &p) < 0)
         memory_exhausted(n);
     for (size_t i = 0; i < n; plain.n++) {
@@ -216,11 +219,11 @@ size_t secret_hide(char *text, size_t n)
 {
     if (!atomic_load_explicit(&any, memory_order_relaxed) || n < MIN_BYTES || n > UINT32_MAX)
         return n;
-    (void)pthread_mutex_lock(&lock);
+    lock_take(&lock);
     n = hide_forms(text, n, false);
     if (memchr(text, '%', n) || memchr(text, '\\', n) || memchr(text, '&', n))
         n = hide_forms(text, n, true);
-    (void)pthread_mutex_unlock(&lock);
+    lock_release(&lock);
     return n;
 }
 

@@ -12,6 +12,8 @@
 #include "exporter/http/httpd_internal.h"
 
 #include "exporter/base/alloc.h"
+#include "exporter/base/invariant.h"
+#include "exporter/base/lock.h"
 
 #include <errno.h>
 #include <gnutls/abstract.h>
@@ -163,9 +165,9 @@ void httpd_conns_init(struct httpd *h)
         h->options.max_connections = (unsigned)(files.rlim_cur / 2);
 }
 
-/* Lock held, as for the following ones. */
 static void conn_enter(struct httpd *h, struct conn *c, enum conn_state state)
 {
+    invariant(lock_is_held(&h->lock));
     c->state = state;
     c->since = clock_system.mono(&clock_system);
     TAILQ_INSERT_TAIL(&h->conns, c, entry);
@@ -176,6 +178,7 @@ static void conn_shut(struct httpd *h, struct conn *c)
 {
     const struct linger reset = {.l_onoff = 1};
 
+    invariant(lock_is_held(&h->lock));
     if (c->state == CONN_ANSWERING)
         (void)setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
     (void)shutdown(c->fd, SHUT_RDWR);
@@ -189,6 +192,7 @@ static struct conn *conn_oldest_answer(struct httpd *h, uint64_t version, int64_
     mono_ms now = clock_system.mono(&clock_system);
     struct conn *c;
 
+    invariant(lock_is_held(&h->lock));
     TAILQ_FOREACH (c, &h->conns, entry)
         if (c->state == CONN_ANSWERING && !c->closing && mono_diff(c->since, now) >= min_ms &&
             (!version || c->version != version))
@@ -202,6 +206,7 @@ static unsigned conns_make_room(struct httpd *h, unsigned max)
     unsigned cut = 0;
     struct conn *c;
 
+    invariant(lock_is_held(&h->lock));
     TAILQ_FOREACH (c, &h->conns, entry) {
         if (h->n_conns - h->closing <= max)
             return cut;
@@ -217,29 +222,29 @@ unsigned httpd_conn_add(struct httpd *h, struct conn *c)
 {
     unsigned cut;
 
-    (void)pthread_mutex_lock(&h->lock);
+    lock_take(&h->lock);
     cut = conns_make_room(h, h->options.max_connections - 1);
     conn_enter(h, c, CONN_READING);
     h->n_conns++;
-    (void)pthread_mutex_unlock(&h->lock);
+    lock_release(&h->lock);
     return cut;
 }
 
 void httpd_conn_remove(struct httpd *h, struct conn *c)
 {
-    (void)pthread_mutex_lock(&h->lock);
+    lock_take(&h->lock);
     TAILQ_REMOVE(&h->conns, c, entry);
     h->closing -= c->closing;
     h->n_conns--;
-    (void)pthread_mutex_unlock(&h->lock);
+    lock_release(&h->lock);
 }
 
 void httpd_conn_set(struct httpd *h, struct conn *c, enum conn_state state)
 {
-    (void)pthread_mutex_lock(&h->lock);
+    lock_take(&h->lock);
     TAILQ_REMOVE(&h->conns, c, entry);
     conn_enter(h, c, state);
-    (void)pthread_mutex_unlock(&h->lock);
+    lock_release(&h->lock);
 }
 
 /* A quarter of the connections is kept for small responses, such as those to probes. */
@@ -250,7 +255,7 @@ bool httpd_conn_answer(struct httpd *h, struct conn *c, uint64_t bytes, uint64_t
     struct conn *other;
     bool ok;
 
-    (void)pthread_mutex_lock(&h->lock);
+    lock_take(&h->lock);
     if (bytes > LARGE_BODY)
         TAILQ_FOREACH (other, &h->conns, entry) {
             answering += other->state == CONN_ANSWERING;
@@ -264,7 +269,7 @@ bool httpd_conn_answer(struct httpd *h, struct conn *c, uint64_t bytes, uint64_t
         c->bytes = bytes;
         c->version = version;
     }
-    (void)pthread_mutex_unlock(&h->lock);
+    lock_release(&h->lock);
     return ok;
 }
 
@@ -275,6 +280,7 @@ static unsigned conns_cut_holders(struct httpd *h, uint64_t version, uint64_t ex
     struct conn *oldest, *c;
     unsigned cut = 0;
 
+    invariant(lock_is_held(&h->lock));
     while (excess && (oldest = conn_oldest_answer(h, version, WRITE_MIN_MS))) {
         excess -= oldest->bytes < excess ? oldest->bytes : excess;
         TAILQ_FOREACH (c, &h->conns, entry)
@@ -297,7 +303,7 @@ unsigned httpd_conns_sweep(struct httpd *h)
     if (h->options.held)
         held = h->options.held(h->options.served_arg, &version, &page);
     limit = page > limit ? page : limit;
-    (void)pthread_mutex_lock(&h->lock);
+    lock_take(&h->lock);
     TAILQ_FOREACH (c, &h->conns, entry) {
         int64_t ms = c->state == CONN_READING ? READ_MS : h->options.idle_seconds * INT64_C(1000);
 
@@ -310,7 +316,7 @@ unsigned httpd_conns_sweep(struct httpd *h)
     }
     cut = held > limit ? conns_cut_holders(h, version, held - limit) : 0;
     cut += conns_make_room(h, h->options.max_connections);
-    (void)pthread_mutex_unlock(&h->lock);
+    lock_release(&h->lock);
     return cut;
 }
 
@@ -345,12 +351,12 @@ static void httpd_on_connection(void *cls, struct MHD_Connection *connection, vo
     *context = c = xcalloc(1, sizeof(*c));
     c->listener = l;
     c->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    (void)pthread_mutex_lock(&l->server->lock);
+    lock_take(&l->server->lock);
     if (l->server->options.tls)
         httpd_tls_begin(l->server->options.tls,
                         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session,
                         c);
-    (void)pthread_mutex_unlock(&l->server->lock);
+    lock_release(&l->server->lock);
     httpd_count_cut(l->server, httpd_conn_add(l->server, c));
 }
 
@@ -408,7 +414,7 @@ int httpd_new(struct httpd **ret, struct loop *loop, const struct httpd_options 
     STAILQ_INIT(&h->spaced);
     STAILQ_INIT(&h->queue);
     STAILQ_INIT(&h->guarded);
-    (void)pthread_mutex_init(&h->lock, NULL);
+    lock_init(&h->lock);
     httpd_conns_init(h);
     loop_timer_set(loop, &h->sweep, mono_add(loop_now(loop), SWEEP_MS));
     for (size_t i = 0; r == 0 && i < o->n_listen; i++) {
@@ -434,9 +440,9 @@ struct httpd *httpd_stop(struct httpd *h, int grace_ms)
 
     if (!h)
         return NULL;
-    (void)pthread_mutex_lock(&h->lock);
+    lock_take(&h->lock);
     atomic_store(&h->stopping, true);
-    (void)pthread_mutex_unlock(&h->lock);
+    lock_release(&h->lock);
     /* After this no exchange waits for the loop or the guard: a daemon must not be stopped while it has
      * suspended connections. */
     loop_unpost(h->loop, &h->post);
@@ -457,7 +463,7 @@ struct httpd *httpd_stop(struct httpd *h, int grace_ms)
         cleanup_close(&l->fd);
         free(l->host);
     }
-    (void)pthread_mutex_destroy(&h->lock);
+    lock_done(&h->lock);
     (void)httpd_tls_unref(h->options.tls);
     free(h->listeners);
     free(h);
@@ -468,11 +474,11 @@ void httpd_set(struct httpd *h, const struct httpd_header *headers, size_t n, st
 {
     struct httpd_tls *was = h->options.tls;
 
-    (void)pthread_mutex_lock(&h->lock);
+    lock_take(&h->lock);
     h->options.headers = headers;
     h->options.n_headers = n;
     h->options.tls = tls;
-    (void)pthread_mutex_unlock(&h->lock);
+    lock_release(&h->lock);
     (void)httpd_tls_unref(was);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "exporter/base/clock.h"
+#include "exporter/base/lock.h"
 #include "exporter/base/loop.h"
 #include "exporter/http/httpd.h"
 #include "exporter/http/tls.h"
@@ -56,7 +57,7 @@ struct httpd {
     struct timer spacing;     /* set: the spaced route's handler ran a short time ago */
     struct exchanges spaced;  /* requests for it. Loop's thread */
     struct post post;         /* posted while `queue` is not empty */
-    pthread_mutex_t lock;     /* for the fields below; its holder never blocks */
+    struct lock lock;         /* for the fields below; its holder never blocks */
     struct exchanges queue;   /* they wait for the loop */
     struct exchanges guarded; /* they wait for the guard's decision, the earliest first */
     unsigned n_guarded;

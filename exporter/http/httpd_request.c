@@ -8,6 +8,8 @@
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/header.h"
+#include "exporter/base/invariant.h"
+#include "exporter/base/lock.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -373,10 +375,10 @@ static void add_headers(struct MHD_Response *r, const struct exchange *x)
     struct httpd *h = x->server;
     char retry_after[16] = "";
 
-    (void)pthread_mutex_lock(&h->lock);
+    lock_take(&h->lock);
     for (size_t i = 0; i < h->options.n_headers; i++)
         add_header(r, h->options.headers[i].name, h->options.headers[i].value);
-    (void)pthread_mutex_unlock(&h->lock);
+    lock_release(&h->lock);
     if (reply->retry_after)
         (void)snprintf(retry_after, sizeof(retry_after), "%u", reply->retry_after);
     add_header(r, "Content-Type", reply->content_type ? reply->content_type : "text/plain; charset=utf-8");
@@ -404,9 +406,9 @@ static uint64_t reply_bytes(const struct httpd_reply *reply)
 
 static void body_drop(struct exchange *x)
 {
-    (void)pthread_mutex_lock(&x->server->lock);
+    lock_take(&x->server->lock);
     x->server->body_held -= x->body.n;
-    (void)pthread_mutex_unlock(&x->server->lock);
+    lock_release(&x->server->lock);
     buf_done(&x->body);
     x->request.body = (struct str){0};
 }
@@ -446,9 +448,10 @@ static enum MHD_Result exchange_respond(struct exchange *x)
  * request whenever it comes. Whoever takes it off the list, under the lock, decides: the guard, the deadline,
  * or the end of the server. */
 
-/* Takes it off the list and decides. The lock is held. */
+/* Takes it off the list and decides. */
 static void guard_leave(struct exchange *x, const struct httpd_refusal *refusal)
 {
+    invariant(lock_is_held(&x->server->lock));
     STAILQ_REMOVE(&x->server->guarded, x, exchange, next);
     x->server->n_guarded--;
     x->state = refusal ? READY : ALLOWED;
@@ -472,7 +475,7 @@ static enum MHD_Result guard_ask(struct exchange *x)
         x->request.client_certificate = httpd_tls_peer(
             MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session);
     httpd_conn_set(h, x->conn, CONN_HANDLING);
-    (void)pthread_mutex_lock(&h->lock);
+    lock_take(&h->lock);
     ok = !atomic_load(&h->stopping) && h->n_guarded <= h->options.max_connections / GUARD_SHARE;
     if (ok) {
         x->state = GUARDED;
@@ -481,7 +484,7 @@ static enum MHD_Result guard_ask(struct exchange *x)
         h->n_guarded++;
         MHD_suspend_connection(x->connection);
     }
-    (void)pthread_mutex_unlock(&h->lock);
+    lock_release(&h->lock);
     if (ok) {
         g->check(g->arg, &x->request, &ticket);
         return MHD_YES;
@@ -497,13 +500,13 @@ void httpd_decide(const struct httpd_ticket *ticket, const struct httpd_refusal 
     struct httpd *h = ticket->server;
     struct exchange *x;
 
-    (void)pthread_mutex_lock(&h->lock);
+    lock_take(&h->lock);
     x = STAILQ_FIRST(&h->guarded);
     while (x && x->ticket != ticket->id)
         x = STAILQ_NEXT(x, next);
     if (x)
         guard_leave(x, refusal);
-    (void)pthread_mutex_unlock(&h->lock);
+    lock_release(&h->lock);
 }
 
 void httpd_guard_expire(struct httpd *h)
@@ -513,11 +516,11 @@ void httpd_guard_expire(struct httpd *h)
     mono_ms now = clock_system.mono(&clock_system);
     struct exchange *x;
 
-    (void)pthread_mutex_lock(&h->lock);
+    lock_take(&h->lock);
     while ((x = STAILQ_FIRST(&h->guarded)) &&
            (atomic_load(&h->stopping) || mono_diff(x->conn->since, now) >= h->options.guard->deadline_ms))
         guard_leave(x, &late);
-    (void)pthread_mutex_unlock(&h->lock);
+    lock_release(&h->lock);
 }
 
 /* ---- The body ----
@@ -539,10 +542,10 @@ static bool body_keep(struct exchange *x, const char *piece, size_t n)
     uint64_t max = h->options.max_body_bytes ? h->options.max_body_bytes : ALL_BODIES_MAX;
     bool ok;
 
-    (void)pthread_mutex_lock(&h->lock);
+    lock_take(&h->lock);
     ok = n <= max && h->body_held <= max - n;
     h->body_held += ok ? n : 0;
-    (void)pthread_mutex_unlock(&h->lock);
+    lock_release(&h->lock);
     x->body.max = x->route->max_body; /* the piece fits into it, see body_receive() */
     return ok && buf_put(&x->body, piece, n) == 0;
 }
@@ -604,7 +607,7 @@ static bool request_queue(struct exchange *x)
     struct httpd *h = x->server;
     bool stopping;
 
-    (void)pthread_mutex_lock(&h->lock);
+    lock_take(&h->lock);
     stopping = atomic_load(&h->stopping);
     if (!stopping) {
         x->state = WAITING;
@@ -613,7 +616,7 @@ static bool request_queue(struct exchange *x)
             loop_post(h->loop, &h->post);
         STAILQ_INSERT_TAIL(&h->queue, x, next);
     }
-    (void)pthread_mutex_unlock(&h->lock);
+    lock_release(&h->lock);
     return !stopping;
 }
 
@@ -812,12 +815,12 @@ void httpd_on_queue(struct post *p)
     struct exchange *x;
 
     do {
-        (void)pthread_mutex_lock(&h->lock);
+        lock_take(&h->lock);
         x = STAILQ_FIRST(&h->queue);
         if (x)
             STAILQ_REMOVE_HEAD(&h->queue, next);
         more = !STAILQ_EMPTY(&h->queue);
-        (void)pthread_mutex_unlock(&h->lock);
+        lock_release(&h->lock);
         if (x)
             request_run(h, x);
     } while (more && (stopping || mono_before(clock_system.mono(&clock_system), end)));

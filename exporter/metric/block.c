@@ -5,6 +5,7 @@
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/invariant.h"
+#include "exporter/base/lock.h"
 #include "exporter/metric/deflate.h"
 #include "exporter/num/num.h"
 
@@ -20,7 +21,7 @@ struct block {
     uint64_t *total;     /* atomic: counts its bytes while it exists */
     struct batch *batch; /* NULL for a block that was given its text */
     uint64_t memory;     /* atomic: bytes of the forms, and of the batch that they are made of */
-    pthread_mutex_t lock;
+    struct lock lock;
     struct buf forms[BLOCK_FORMS];
     uint64_t text_bytes; /* with BLOCK_GZIP: the length of its text */
     uint32_t crc;        /* of that text */
@@ -77,7 +78,7 @@ static struct block *block_new(uint64_t *total)
 
     b->refs = 1;
     b->total = total;
-    (void)pthread_mutex_init(&b->lock, NULL);
+    lock_init(&b->lock);
     buf_init(&b->forms[BLOCK_TEXT], BLOCK_MAX_BYTES);
     buf_init(&b->forms[BLOCK_GZIP], BLOCK_MAX_BYTES / 8 * 9 + 4096);
     return b;
@@ -125,7 +126,7 @@ static void block_free(struct block *b)
     (void)batch_unref(b->batch);
     for (enum block_form f = 0; f < BLOCK_FORMS; f++)
         buf_done(&b->forms[f]);
-    (void)pthread_mutex_destroy(&b->lock);
+    lock_done(&b->lock);
     free(b);
 }
 
@@ -219,10 +220,10 @@ int block_make(struct block *b, enum block_form form)
 {
     int r = 0;
 
-    (void)pthread_mutex_lock(&b->lock);
+    lock_take(&b->lock);
     if (b->forms[form].n == 0)
         r = block_make_form(b, form);
-    (void)pthread_mutex_unlock(&b->lock);
+    lock_release(&b->lock);
     return r;
 }
 

@@ -8,6 +8,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/invariant.h"
+#include "exporter/base/lock.h"
 #include "exporter/base/log.h"
 #include "exporter/metric/block.h"
 #include "exporter/metric/deflate.h"
@@ -34,7 +35,7 @@ struct row {
 
 struct page {
     struct sink sink;
-    pthread_mutex_t lock;
+    struct lock lock;
     struct row *row;        /* the loop writes it under the lock and reads it without */
     struct block **blocks;  /* of the next row, sorted by score name; the head has none. The loop's alone */
     size_t n_blocks;        /* as well */
@@ -129,9 +130,9 @@ static void page_put_block(struct page *p, struct block *block)
     memmove(&p->blocks[i + 1], &p->blocks[i], (p->n_blocks - i) * sizeof(struct block *));
     p->blocks[i] = block;
     p->n_blocks++;
-    (void)pthread_mutex_lock(&p->lock);
+    lock_take(&p->lock);
     p->fresh += block_memory(block);
-    (void)pthread_mutex_unlock(&p->lock);
+    lock_release(&p->lock);
 }
 
 static void page_publish(struct sink *s, struct batch *b)
@@ -170,7 +171,7 @@ struct page *page_new(bool has_scores)
 {
     struct page *p = xcalloc(1, sizeof(*p));
 
-    (void)pthread_mutex_init(&p->lock, NULL);
+    lock_init(&p->lock);
     p->sink.ops = &page_sink_ops;
     p->version = 1;
     p->server = metrics_new(METRIC_OWNER_SERVER);
@@ -191,7 +192,7 @@ struct page *page_free(struct page *p)
         (void)block_unref(p->blocks[i]);
     free(p->blocks);
     (void)metrics_free(p->server);
-    (void)pthread_mutex_destroy(&p->lock);
+    lock_done(&p->lock);
     free(p);
     return NULL;
 }
@@ -221,11 +222,11 @@ int page_set_own(struct page *p, const struct metrics *own)
     int text = row_set_own(row, OWN_TEXT, before, own, p);
     int openmetrics = row_set_own(row, OWN_OPENMETRICS, before, own, p);
 
-    (void)pthread_mutex_lock(&p->lock);
+    lock_take(&p->lock);
     p->row = row; /* also if a rendering failed: scores do not wait for memory */
     p->version++;
     p->fresh = 0;
-    (void)pthread_mutex_unlock(&p->lock);
+    lock_release(&p->lock);
     row_unref(before); /* not under the lock: freeing megabytes takes time */
     return text < 0 ? text : openmetrics;
 }
@@ -290,11 +291,11 @@ static int scrape_render_tail(struct page *p, bool openmetrics, struct buf *tail
     r = metrics_render(process, openmetrics, tail);
     if (r < 0)
         return r;
-    (void)pthread_mutex_lock(&p->lock);
+    lock_take(&p->lock);
     r = metrics_render(p->server, openmetrics, tail);
     *ret_row = row_ref(p->row);
     *ret_version = p->version;
-    (void)pthread_mutex_unlock(&p->lock);
+    lock_release(&p->lock);
     if (r == 0 && openmetrics)
         r = buf_puts(tail, "# EOF\n");
     return r;
@@ -438,12 +439,12 @@ uint64_t page_held(void *page, uint64_t *ret_version, uint64_t *ret_bytes)
     struct page *p = page;
     uint64_t allocated, needed;
 
-    (void)pthread_mutex_lock(&p->lock);
+    lock_take(&p->lock);
     allocated = __atomic_load_n(&p->allocated, __ATOMIC_RELAXED);
     *ret_version = p->version;
     *ret_bytes = page_memory(p);
     needed = *ret_bytes + p->fresh;
-    (void)pthread_mutex_unlock(&p->lock);
+    lock_release(&p->lock);
     return allocated > needed ? allocated - needed : 0;
 }
 
@@ -453,17 +454,17 @@ void page_count_request(void *page, const char *route, unsigned status, uint64_t
     char code[NUM_MAX];
 
     code[num_put_u64(code, status)] = '\0';
-    (void)pthread_mutex_lock(&p->lock);
+    lock_take(&p->lock);
     metric_add(p->server, METRIC_HTTP_REQUESTS, LV(code, route), 1);
     metric_add(p->server, METRIC_HTTP_BYTES, LV(route), (double)bytes);
-    (void)pthread_mutex_unlock(&p->lock);
+    lock_release(&p->lock);
 }
 
 void page_count_cut(void *page, unsigned n)
 {
     struct page *p = page;
 
-    (void)pthread_mutex_lock(&p->lock);
+    lock_take(&p->lock);
     metric_add(p->server, METRIC_HTTP_READERS_CUT, LV_NONE, n);
-    (void)pthread_mutex_unlock(&p->lock);
+    lock_release(&p->lock);
 }

@@ -8,6 +8,7 @@
 #include "exporter/base/cgroup.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/invariant.h"
+#include "exporter/base/lock.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -46,7 +47,7 @@ struct series {
 LIST_HEAD(bucket, series);
 
 struct store {
-    pthread_mutex_t turn, lock; /* whoever waits for `lock` has `turn`, so that readers let writers in */
+    struct lock turn, lock; /* whoever waits for `lock` has `turn`, so that readers let writers in */
     const struct clock *clock;
     TAILQ_HEAD(, series) list;
     struct series *sweep; /* the next one to look at; NULL: the first */
@@ -90,14 +91,14 @@ int labels_compare(struct str a, struct str b)
 
 void store_lock(struct store *s)
 {
-    (void)pthread_mutex_lock(&s->turn);
-    (void)pthread_mutex_lock(&s->lock);
-    (void)pthread_mutex_unlock(&s->turn);
+    lock_take(&s->turn);
+    lock_take(&s->lock);
+    lock_release(&s->turn);
 }
 
 void store_unlock(struct store *s)
 {
-    (void)pthread_mutex_unlock(&s->lock);
+    lock_release(&s->lock);
 }
 
 static int64_t store_now(const struct store *s)
@@ -155,6 +156,7 @@ static void store_add_bucket(struct store *s)
 {
     size_t added = s->n_buckets, half = power_of_two(added);
 
+    invariant(lock_is_held(&s->lock));
     if (added == half)
         store_add_segment(s, added);
     s->n_buckets++;
@@ -175,8 +177,8 @@ struct store *store_new(const struct clock *clock)
 {
     struct store *s = xcalloc(1, sizeof(*s));
 
-    (void)pthread_mutex_init(&s->turn, NULL);
-    (void)pthread_mutex_init(&s->lock, NULL);
+    lock_init(&s->turn);
+    lock_init(&s->lock);
     s->clock = clock;
     TAILQ_INIT(&s->list);
     s->complete_from = INT64_MIN;
@@ -282,6 +284,7 @@ static bool sweep_piece(struct store *s, int64_t now)
     struct series *x = s->sweep ?: TAILQ_FIRST(&s->list);
     int64_t too_old = now - s->stats.age_ms;
 
+    invariant(lock_is_held(&s->lock));
     for (size_t i = 0; i < SWEEP_SERIES && x; i++) {
         s->sweep = TAILQ_NEXT(x, entry);
         if (x->last_ms < too_old && x->holders == 0) {
@@ -327,6 +330,7 @@ struct series *store_find(struct store *s, uint64_t hash)
 {
     struct series *x = store_lookup(s, BY_REQUEST, hash);
 
+    invariant(lock_is_held(&s->lock));
     if (x)
         x->holders++;
     return x;
@@ -334,6 +338,7 @@ struct series *store_find(struct store *s, uint64_t hash)
 
 void store_release(struct store *s, struct series *x)
 {
+    invariant(lock_is_held(&s->lock));
     invariant(x->holders > 0);
     x->holders--;
     if (x->holders == 0 && !x->has_begun)
@@ -346,6 +351,7 @@ enum store_result store_refuses(struct store *s)
     bool is_full = s->stats.series >= s->stats.max_series;
     int64_t now = store_now(s);
 
+    invariant(lock_is_held(&s->lock));
     if (!is_full && !is_short(s, 8) && s->complete_from <= now - s->stats.age_ms)
         return STORE_OK;
     s->stats.series_refused++;
@@ -355,6 +361,7 @@ enum store_result store_refuses(struct store *s)
 
 uint64_t store_version(const struct store *s)
 {
+    invariant(lock_is_held(&s->lock));
     return s->version;
 }
 
@@ -372,6 +379,7 @@ static struct series *series_new(struct str labels, uint64_t labels_hash)
 /* Returns the series, which is held. Lock held. */
 static struct series *store_add(struct store *s, struct series *x, uint64_t hash)
 {
+    invariant(lock_is_held(&s->lock));
     if (s->stats.series >= s->n_buckets)
         store_add_bucket(s);
     x->last_ms = store_now(s); /* it expires as if it had a sample */
@@ -389,6 +397,7 @@ static struct series *store_claim(struct store *s, uint64_t labels_hash, uint64_
 {
     struct series *x = store_lookup(s, BY_LABELS, labels_hash);
 
+    invariant(lock_is_held(&s->lock));
     if (!x)
         return NULL;
     LIST_REMOVE(x, chain[BY_REQUEST]);
@@ -466,6 +475,7 @@ enum store_result store_check_time(const struct store *s, int64_t t_ms)
 {
     int64_t now = store_now(s);
 
+    invariant(lock_is_held(&s->lock));
     if (t_ms < now - s->stats.age_ms)
         return STORE_TOO_OLD;
     return t_ms > now + STORE_MAX_AHEAD_MS ? STORE_TOO_NEW : STORE_OK;
@@ -475,6 +485,7 @@ enum store_result store_reserve(struct store *s, struct series *x, int64_t t_ms,
 {
     enum store_result timely = store_check_time(s, t_ms);
 
+    invariant(lock_is_held(&s->lock));
     if (x->n && t_ms == x->last_ms)
         return double_bits(x->samples[x->n - 1].v) == double_bits(v) ? STORE_OK : STORE_DUPLICATE;
     if (x->n && t_ms < x->last_ms)
@@ -486,6 +497,7 @@ enum store_result store_reserve(struct store *s, struct series *x, int64_t t_ms,
 
 enum store_result store_push(struct store *s, struct series *x, int64_t t_ms, double v)
 {
+    invariant(lock_is_held(&s->lock));
     if (x->n && t_ms == x->last_ms)
         return double_bits(x->samples[x->n - 1].v) == double_bits(v) ? STORE_OK : STORE_DUPLICATE;
     invariant(x->holders > 0 && x->n < x->room);
@@ -516,8 +528,8 @@ struct store *store_free(struct store *s)
         free(s->segments[BY_LABELS][segment]);
         free(s->segments[BY_REQUEST][segment]);
     }
-    (void)pthread_mutex_destroy(&s->turn);
-    (void)pthread_mutex_destroy(&s->lock);
+    lock_done(&s->turn);
+    lock_done(&s->lock);
     free(s);
     return NULL;
 }
@@ -541,8 +553,7 @@ static int reader_matches(struct series_reader *r, const struct series *x)
     return 1;
 }
 
-/* Takes the next samples of the range, as many as there is room for. Lock held. Returns whether there are
- * more. */
+/* Takes the next samples of the range, as many as there is room for. Returns whether there are more. */
 static bool reader_copy(struct series_reader *r, const struct series *x)
 {
     int64_t from_ms = r->n ? r->samples[r->n - 1].t + 1 : r->from_ms;
@@ -550,6 +561,7 @@ static bool reader_copy(struct series_reader *r, const struct series *x)
     size_t end = r->to_ms == INT64_MAX ? x->n : series_count_before(x, r->to_ms + 1);
     size_t n = end > first ? size_min(end - first, COPY_SAMPLES) : 0;
 
+    invariant(lock_is_held(&r->store->lock));
     invariant(n <= r->room - r->n);
     if (n)
         memcpy(r->samples + r->n, x->samples + first, n * sizeof(*r->samples));
@@ -585,11 +597,11 @@ static int reader_read(struct series_reader *r)
     return is_complete ? r->n > 0 : -ENODATA;
 }
 
-/* Lock held. */
 static void reader_move(struct series_reader *r, struct series *to)
 {
     struct series *from = r->at;
 
+    invariant(lock_is_held(&r->store->lock));
     if (to)
         to->holders++;
     r->at = to;

@@ -8,6 +8,8 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/file.h"
+#include "exporter/base/invariant.h"
+#include "exporter/base/lock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/secret.h"
@@ -71,7 +73,7 @@ struct access {
     uint64_t stamps[WATCHED];
     struct timer timer;
     struct access_status status;
-    pthread_mutex_t lock; /* for all below; its holder never blocks */
+    struct lock lock; /* for all below; its holder never blocks */
     pthread_cond_t changed;
     pthread_t thread;
     bool has_thread, closed;
@@ -113,11 +115,11 @@ static bool bcrypt_matches(const char *password, const char hash[BCRYPT_BYTES])
     return same;
 }
 
-/* The lock is held, here and below unless stated otherwise. */
 static bool result_is_good(const struct access *a, const char *digest)
 {
     size_t i = 0;
 
+    invariant(lock_is_held(&a->lock));
     while (i < GOOD_RESULTS && strcmp(a->good[i], digest) != 0)
         i++;
     return i < GOOD_RESULTS;
@@ -154,6 +156,7 @@ static struct auth_job *job_join(struct access *a, struct auth_job **j, const st
     unsigned share = 0, n = 0;
     struct auth_job *other;
 
+    invariant(lock_is_held(&a->lock));
     if (a->running && strcmp(a->running->digest, (*j)->digest) == 0)
         return a->running;
     TAILQ_FOREACH (other, queue, entry) {
@@ -177,6 +180,7 @@ static struct auth_job *job_dequeue(struct access *a)
     struct auth_jobs *queue = &a->queues[TAILQ_EMPTY(&a->queues[true]) ? false : true];
     struct auth_job *j = TAILQ_FIRST(queue);
 
+    invariant(lock_is_held(&a->lock));
     if (j)
         TAILQ_REMOVE(queue, j, entry);
     return j;
@@ -187,11 +191,12 @@ static void job_run(struct access *a, struct auth_job *j)
 {
     bool good;
 
+    invariant(lock_is_held(&a->lock));
     if (mono_diff(j->since, clock_system.mono(&clock_system)) < BASIC_AUTH_DEADLINE_MS) {
         a->running = j;
-        (void)pthread_mutex_unlock(&a->lock);
+        lock_release(&a->lock);
         good = bcrypt_matches(j->password, j->hash) && j->known;
-        (void)pthread_mutex_lock(&a->lock);
+        lock_take(&a->lock);
         a->running = NULL;
         if (good)
             memcpy(a->good[a->n_good++ % GOOD_RESULTS], j->digest, sizeof(j->digest));
@@ -207,15 +212,15 @@ static void *auth_main(void *arg)
 
     (void)pthread_setname_np(pthread_self(), "passwords");
     (void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
-    (void)pthread_mutex_lock(&a->lock);
+    lock_take(&a->lock);
     while (!a->closed) {
         struct auth_job *j = job_dequeue(a);
         if (j)
             job_run(a, j);
         else
-            (void)pthread_cond_wait(&a->changed, &a->lock);
+            lock_wait(&a->lock, &a->changed);
     }
-    (void)pthread_mutex_unlock(&a->lock);
+    lock_release(&a->lock);
     return NULL;
 }
 
@@ -225,6 +230,7 @@ static bool access_within_limit(struct access *a)
     mono_ms now = clock_system.mono(&clock_system), from = mono_before(a->full_at, now) ? now : a->full_at;
     int64_t interval = a->file->interval_ms;
 
+    invariant(lock_is_held(&a->lock));
     if (interval && mono_diff(now, from) + interval > a->file->burst * interval)
         return false;
     a->full_at = mono_add(from, interval);
@@ -256,12 +262,12 @@ static bool auth_find_hash(struct access *a, struct str user, char hash[BCRYPT_B
 {
     bool known = false;
 
-    (void)pthread_mutex_lock(&a->lock);
+    lock_take(&a->lock);
     for (size_t i = a->file->n_users; i-- > 0 && !known;) {
         known = str_eq(a->file->users[i]->key, user);
         memcpy(hash, a->file->users[i]->text.p, BCRYPT_BYTES);
     }
-    (void)pthread_mutex_unlock(&a->lock);
+    lock_release(&a->lock);
     return known;
 }
 
@@ -283,7 +289,7 @@ static void auth_check(struct access *a, const struct httpd_request *rq, const s
     j->since = clock_system.mono(&clock_system);
     memcpy(j->password, password.p, password.n);
     digest_parts(j->digest, (const struct str[]){user, {j->hash, BCRYPT_BYTES}, password}, 3);
-    (void)pthread_mutex_lock(&a->lock);
+    lock_take(&a->lock);
     refusal = a->closed ? &busy : NULL;
     waiting = refusal || result_is_good(a, j->digest) ? NULL : job_join(a, &j, &refusal);
     if (waiting) {
@@ -292,7 +298,7 @@ static void auth_check(struct access *a, const struct httpd_request *rq, const s
     } else {
         httpd_decide(ticket, refusal);
     }
-    (void)pthread_mutex_unlock(&a->lock);
+    lock_release(&a->lock);
 }
 
 /* Server's thread. */
@@ -302,13 +308,13 @@ static void access_check(void *arg, const struct httpd_request *rq, const struct
     bool has_users = false, within = true;
     unsigned seconds = 0;
 
-    (void)pthread_mutex_lock(&a->lock);
+    lock_take(&a->lock);
     if (a->file) {
         within = access_within_limit(a);
         seconds = (unsigned)((a->file->interval_ms + 999) / 1000);
         has_users = a->file->n_users > 0;
     }
-    (void)pthread_mutex_unlock(&a->lock);
+    lock_release(&a->lock);
     if (!within)
         httpd_decide(ticket, &(struct httpd_refusal){.text = "429: over the limit of requests\n",
                                                      .retry_after = seconds});
@@ -361,11 +367,11 @@ static int access_load(struct access *a, struct problems *p)
     if (r < 0)
         return r;
     was = a->file;
-    (void)pthread_mutex_lock(&a->lock);
+    lock_take(&a->lock);
     if (was && (was->interval_ms != f->interval_ms || was->burst != f->burst))
         a->full_at = (mono_ms){0}; /* a changed limit begins with a full bucket */
     a->file = TAKE_PTR(f);
-    (void)pthread_mutex_unlock(&a->lock);
+    lock_release(&a->lock);
     if (a->server)
         httpd_set(a->server, a->file->headers, a->file->n_headers, tls);
     else
@@ -437,7 +443,7 @@ int access_new(struct access **ret, const struct access_options *o, char **ret_w
     a->guard = (struct httpd_guard){.check = access_check, .arg = a, .deadline_ms = BASIC_AUTH_DEADLINE_MS};
     if (o->guard && o->guard->deadline_ms > a->guard.deadline_ms)
         a->guard.deadline_ms = o->guard->deadline_ms;
-    (void)pthread_mutex_init(&a->lock, NULL);
+    lock_init(&a->lock);
     (void)pthread_cond_init(&a->changed, NULL);
     TAILQ_INIT(&a->queues[false]);
     TAILQ_INIT(&a->queues[true]);
@@ -491,19 +497,21 @@ struct access *access_stop(struct access *a, int grace_ms)
     if (!a)
         return NULL;
     loop_timer_clear(a->o.loop, &a->timer);
-    (void)pthread_mutex_lock(&a->lock);
+    lock_take(&a->lock);
     a->closed = true;
     (void)pthread_cond_signal(&a->changed);
-    (void)pthread_mutex_unlock(&a->lock);
+    lock_release(&a->lock);
     (void)httpd_stop(a->server, grace_ms);
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += STOP_SECONDS;
     if (a->has_thread && pthread_clockjoin_np(a->thread, NULL, CLOCK_MONOTONIC, &until) != 0)
         return NULL;
+    lock_take(&a->lock);
     while ((j = job_dequeue(a)))
         (void)job_free(j);
+    lock_release(&a->lock);
     (void)pthread_cond_destroy(&a->changed);
-    (void)pthread_mutex_destroy(&a->lock);
+    lock_done(&a->lock);
     (void)httpd_tls_unref(a->tls);
     (void)web_file_free(a->file);
     for (size_t i = 0; i < WATCHED; i++)

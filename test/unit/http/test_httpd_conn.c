@@ -1,4 +1,5 @@
 /* The table of connections, without threads: what is shut down, when, and in which order. */
+#include "exporter/base/lock.h"
 #include "exporter/http/httpd_internal.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ static int setup(void **state)
 
     e->h.options =
         (struct httpd_options){.max_connections = MAX, .idle_seconds = 120, .held = held, .served_arg = e};
-    (void)pthread_mutex_init(&e->h.lock, NULL);
+    lock_init(&e->h.lock);
     httpd_conns_init(&e->h);
     for (size_t i = 0; i < PEERS; i++)
         e->conns[i].fd = e->theirs[i] = -1;
@@ -49,7 +50,7 @@ static int teardown(void **state)
         cleanup_close(&e->conns[i].fd);
         cleanup_close(&e->theirs[i]);
     }
-    (void)pthread_mutex_destroy(&e->h.lock);
+    lock_done(&e->h.lock);
     free(e);
     return 0;
 }
