@@ -26,7 +26,7 @@
 #include <stdio.h>
 
 /* A Secret that the configuration names. */
-struct watched {
+struct watched_secret {
     struct agent_kube *k;
     char *name; /* the key */
     struct kube_watch *watch;
@@ -35,7 +35,7 @@ struct watched {
     bool wanted;
 };
 
-struct report {
+struct agent_report {
     struct kube_writer writer; /* its queue is NULL without a cluster, as on a standby */
     struct kube_object object;
     uint64_t written_states; /* a hash of all but the times; 0: none, or unknown */
@@ -53,7 +53,7 @@ struct agent_kube {
     struct map watched;     /* by name; none if tokens come from files */
     struct kube_watch *configmap;
     struct placement *placement; /* NULL without a hub, as on a standby */
-    struct report report;
+    struct agent_report report;
     struct kube_lease *lease; /* NULL without an election */
     char identity[KUBE_IDENTITY_BYTES], lease_name[OBJECT_NAME_MAX + 1];
     char *namespace, *configmap_namespace, *configmap_name;
@@ -75,7 +75,7 @@ static struct loop *kube_agent_loop(const struct agent_kube *k)
  *
  * Each is watched by its name, so that a new or changed Secret takes effect at once. */
 
-static void secrets_drop_data(struct watched *w)
+static void secrets_drop_data(struct watched_secret *w)
 {
     kube_wipe_strings(w->data);
     json_decref(w->data);
@@ -90,7 +90,7 @@ static bool secrets_is_forbidden(const char *name, const json_t *data)
 
 static int secrets_look(struct secrets *base, const char *name, bool *ret_trusts_ca, const char **ret_why)
 {
-    const struct watched *w = map_get(&CONTAINER_OF(base, struct agent_kube, secrets)->watched, name);
+    const struct watched_secret *w = map_get(&CONTAINER_OF(base, struct agent_kube, secrets)->watched, name);
 
     if (!w || !w->data) {
         *ret_why = w ? kube_watch_trouble(w->watch) : NULL;
@@ -107,7 +107,7 @@ static int secrets_look(struct secrets *base, const char *name, bool *ret_trusts
 static int secrets_read(struct secrets *base, const char *name, const char *key, struct buf *into,
                         const char **ret_why)
 {
-    const struct watched *w = map_get(&CONTAINER_OF(base, struct agent_kube, secrets)->watched, name);
+    const struct watched_secret *w = map_get(&CONTAINER_OF(base, struct agent_kube, secrets)->watched, name);
     struct str value = kube_text(w->data, key, NULL);
     int r = value.p ? base64_decode(value, into) : -ENOENT;
 
@@ -117,7 +117,7 @@ static int secrets_read(struct secrets *base, const char *name, const char *key,
 }
 
 /* Wakes the scorers that use the Secret. */
-static void secrets_wake(const struct watched *w)
+static void secrets_wake(const struct watched_secret *w)
 {
     const struct agent_state *a = agent_state(w->k->agent);
 
@@ -134,7 +134,7 @@ static void secrets_wake(const struct watched *w)
 
 static void secrets_on_set(void *arg, json_t *object)
 {
-    struct watched *w = arg;
+    struct watched_secret *w = arg;
     json_t *data = kube_map(object, "data", NULL);
     const char *type = cstr(kube_str(object, "type", NULL));
     /* The authority in a service account's Secret is the API server's. */
@@ -154,7 +154,7 @@ static void secrets_on_set(void *arg, json_t *object)
 
 static void secrets_on_delete(void *arg, const char *namespace, const char *name)
 {
-    struct watched *w = arg;
+    struct watched_secret *w = arg;
 
     (void)namespace;
     log_warn("secret deleted", L_STR("secret", name));
@@ -165,7 +165,7 @@ static void secrets_on_delete(void *arg, const char *namespace, const char *name
  * scorers that this starts may free the very watch that reports here. */
 static void secrets_check_ready(struct agent_kube *k)
 {
-    const struct watched *w;
+    const struct watched_secret *w;
 
     if (!k->first)
         return;
@@ -177,12 +177,12 @@ static void secrets_check_ready(struct agent_kube *k)
 
 static void secrets_on_synced(void *arg)
 {
-    secrets_check_ready(((struct watched *)arg)->k);
+    secrets_check_ready(((struct watched_secret *)arg)->k);
 }
 
 static void secrets_on_trouble(void *arg, const char *text)
 {
-    const struct watched *w = arg;
+    const struct watched_secret *w = arg;
 
     if (text)
         log_warn("watch of secret failed", L_STR("secret", w->name), L_STR("err", text));
@@ -198,14 +198,14 @@ static void secrets_want(struct agent_kube *k, const char *name)
                                    .on_delete = secrets_on_delete,
                                    .on_synced = secrets_on_synced,
                                    .on_trouble = secrets_on_trouble};
-    struct watched *w;
+    struct watched_secret *w;
 
     if (!name)
         return;
     w = map_get(&k->watched, name);
     if (!w) {
         w = xcalloc(1, sizeof(*w));
-        *w = (struct watched){.k = k, .name = xstrdup(name)};
+        *w = (struct watched_secret){.k = k, .name = xstrdup(name)};
         map_set(&k->watched, w->name, w);
         o.arg = w;
         w->watch = kube_watch_new(k->cluster, &o);
@@ -216,7 +216,7 @@ static void secrets_want(struct agent_kube *k, const char *name)
 /* Watches the Secrets that these summaries refer to, and no others. */
 static void secrets_sync(struct agent_kube *k, const struct summaries *wanted)
 {
-    struct watched *w;
+    struct watched_secret *w;
 
     for (size_t at = 0; (w = map_next(&k->watched, &at));)
         w->wanted = false;
@@ -457,7 +457,7 @@ static void report_write(struct agent_kube *k, enum kube_method method)
 static void report_work(void *arg, const char *key)
 {
     struct agent_kube *k = arg;
-    struct report *r = &k->report;
+    struct agent_report *r = &k->report;
     int64_t left = report_times_ms(k) - mono_diff(r->written_at, loop_now(kube_agent_loop(k)));
 
     bool is_known = r->written_era == kube_era(k->cluster);
@@ -474,9 +474,9 @@ static void report_start(struct agent_kube *k)
 {
     const struct kube_queue_options q = {
         .work = report_work, .arg = k, .kube = k->cluster, .min_retry_ms = 5000};
-    struct report *r = &k->report;
+    struct agent_report *r = &k->report;
 
-    *r = (struct report){.writer = {.kube = k->cluster, .kind = "report", .detail = "key"}};
+    *r = (struct agent_report){.writer = {.kube = k->cluster, .kind = "report", .detail = "key"}};
     r->writer.queue = kube_queue_new(kube_agent_loop(k), &q);
     kube_object_init(&r->object, &r->writer, REPORT_KEY);
 }

@@ -57,7 +57,7 @@ static void print_indices(const char *name, const uint32_t *numbers, size_t n)
     printf("]");
 }
 
-static void print_problem(const struct problem *p)
+static void print_problem(const struct opt_problem *p)
 {
     printf(", \"problem\": {\"workloads\": %zu, \"sites\": %zu, \"settings\": %zu, \"resources\": %zu",
            p->n_workloads, p->n_sites, p->n_settings, p->n_resources);
@@ -75,7 +75,7 @@ static void print_problem(const struct problem *p)
     printf("]}");
 }
 
-static void print_answer(const struct problem *p, int64_t deadline_ms)
+static void print_answer(const struct opt_problem *p, int64_t deadline_ms)
 {
     double cpu = cpu_seconds();
     mono_ms start = clock_system.mono(&clock_system);
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
     static const char *const kinds[] = {"loose", "tight", "devices", "full", "apps"};
     struct instance instance = {0};
     struct small_problem small;
-    const struct problem *p = &small.problem;
+    const struct opt_problem *p = &small.problem;
     uint64_t seed;
 
     if (argc < 7)

@@ -301,8 +301,8 @@ static void apply_on_read(void *arg, struct snapshot *s, const struct objection 
     apply_pump(ap);
 }
 
-void apply_start(struct apply **ret, const struct assist_options *o, struct reader *r, const char *namespace,
-                 json_t *objects, apply_done_fn done, void *arg)
+void apply_start(struct apply **ret, const struct assist_options *o, struct snapshot_reader *r,
+                 const char *namespace, json_t *objects, apply_done_fn done, void *arg)
 {
     const struct reader_query q = {.kinds = KIND_BIT(KIND_PLACEMENTS) | KIND_BIT(KIND_BINDINGS),
                                    .namespace = namespace,

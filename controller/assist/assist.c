@@ -29,7 +29,7 @@ enum {
 };
 
 /* A plan that may be applied. */
-struct plan {
+struct kept_plan {
     char hash[PLAN_HASH_BYTES];
     json_t *request, *answer;       /* the answer is that of POST /plan, without output_yaml */
     size_t request_bytes;           /* of memory, at most */
@@ -37,14 +37,14 @@ struct plan {
     double seconds;                 /* that solving took */
     mono_ms made_at;
     unix_ms at, applied_at; /* applied_at: when its objects were written; 0: not applied, or reset since */
-    TAILQ_ENTRY(plan) entry;
+    TAILQ_ENTRY(kept_plan) entry;
 };
 
-TAILQ_HEAD(plan_list, plan);
+TAILQ_HEAD(plan_list, kept_plan);
 
 struct assist {
     struct assist_options o;
-    struct reader *reader;
+    struct snapshot_reader *reader;
     /* Threads, and how many plans read the hub for them, wait or run. Plans to be applied are compared on the
      * second one, so that they do not wait for solvers. */
     struct worker *worker[2];
@@ -69,7 +69,8 @@ struct plan_job {
     struct assist *a;
     struct call *call;
     enum plan_mode mode;
-    struct plan *plan; /* at first a request; of PLAN_COMPARE also hash and basis of the one to be applied */
+    struct kept_plan
+        *plan; /* at first a request; of PLAN_COMPARE also hash and basis of the one to be applied */
     struct snapshot *hub;
     int64_t deadline_ms;
     uint32_t id; /* in the objects' names */
@@ -108,7 +109,7 @@ static void assist_list(void *a, struct call *c)
 static void plan_job_clear(struct job *job)
 {
     struct plan_job *j = CONTAINER_OF(job, struct plan_job, job);
-    struct plan *p = TAKE_PTR(j->plan);
+    struct kept_plan *p = TAKE_PTR(j->plan);
 
     j->hub = snapshot_free(j->hub);
     json_decref(TAKE_PTR(j->changes));
@@ -145,7 +146,7 @@ static struct plan_job *plan_job_free(struct plan_job *j)
 }
 DEFINE_CLEANUP(struct plan_job, plan_job_free)
 
-static void plan_drop(struct assist *a, struct plan *p)
+static void plan_drop(struct assist *a, struct kept_plan *p)
 {
     struct plan_job *j = xcalloc(1, sizeof(*j));
 
@@ -157,14 +158,14 @@ static void plan_drop(struct assist *a, struct plan *p)
     (void)plan_job_free(j);
 }
 
-static bool plan_has_expired(const struct assist *a, const struct plan *p)
+static bool plan_has_expired(const struct assist *a, const struct kept_plan *p)
 {
     return mono_diff(p->made_at, loop_now(a->o.loop)) > PLAN_KEPT_MS;
 }
 
-static struct plan *plan_find(const struct assist *a, const char *hash)
+static struct kept_plan *plan_find(const struct assist *a, const char *hash)
 {
-    struct plan *p;
+    struct kept_plan *p;
 
     TAILQ_FOREACH (p, &a->plans, entry)
         if (strcmp(p->hash, hash) == 0 && !plan_has_expired(a, p))
@@ -173,9 +174,9 @@ static struct plan *plan_find(const struct assist *a, const char *hash)
 }
 
 /* Puts the plan in place of an older one of the same hash. Takes it. */
-static void plan_keep(struct assist *a, struct plan *p)
+static void plan_keep(struct assist *a, struct kept_plan *p)
 {
-    struct plan *old = plan_find(a, p->hash);
+    struct kept_plan *old = plan_find(a, p->hash);
 
     if (old)
         plan_drop(a, old);
@@ -190,7 +191,7 @@ static void plan_keep(struct assist *a, struct plan *p)
 /* ---- Answers ---- */
 
 /* Of POST /plan. A new reference. */
-static json_t *plan_answer(const struct plan *p)
+static json_t *plan_answer(const struct kept_plan *p)
 {
     json_t *answer = json_copy(p->answer);
 
@@ -227,7 +228,7 @@ static const char *assist_writable(const struct assist *a, struct call *c, const
 /* The last plan counts as applied until objects of another plan, or none, are in its namespace. */
 static void assist_note_written(struct assist *a, const char *hash)
 {
-    struct plan *last = TAILQ_FIRST(&a->plans);
+    struct kept_plan *last = TAILQ_FIRST(&a->plans);
 
     if (last && strcmp(last->hash, cstr(hash)) == 0)
         last->applied_at = loop_wall(a->o.loop);
@@ -257,7 +258,7 @@ static void assist_on_written(void *arg, const struct objection *failure, json_t
 }
 
 /* Writes the objects of a plan, or deletes all if it is NULL. */
-static void assist_write(struct assist *a, struct call *c, const char *namespace, const struct plan *p)
+static void assist_write(struct assist *a, struct call *c, const char *namespace, const struct kept_plan *p)
 {
     const char *writable = assist_writable(a, c, namespace);
 
@@ -277,7 +278,7 @@ static void assist_write(struct assist *a, struct call *c, const char *namespace
 /* ---- Planning, on the worker ---- */
 
 /* Hexadecimal digits over the request, what the plan depends on, and the placements. */
-static void plan_hash(struct plan *p)
+static void kept_plan_hash(struct kept_plan *p)
 {
     json_auto_t *all = json_pack("[O,O,O]", p->request, p->basis, json_object_get(p->answer, "placements"));
     CLEANUP(cleanup_free) char *text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
@@ -288,19 +289,19 @@ static void plan_hash(struct plan *p)
     (void)snprintf(p->hash, sizeof(p->hash), "%.16s", digest);
 }
 
-static int plan_solve(struct plan_job *j, const struct model *m)
+static int plan_solve(struct plan_job *j, const struct fleet_model *m)
 {
     CLEANUP(solution_done) struct solution s = {0};
     BUF_AUTO(yaml, MAX_YAML_BYTES);
     mono_ms begin = clock_system.mono(&clock_system);
-    struct plan *p = j->plan;
+    struct kept_plan *p = j->plan;
     int r;
 
     solve(&s, &m->problem, j->deadline_ms, &j->a->cancel);
     p->seconds = (double)mono_diff(begin, clock_system.mono(&clock_system)) / 1000;
     p->answer = answer_make(m, &s);
     p->basis = json_incref(m->basis);
-    plan_hash(p);
+    kept_plan_hash(p);
     r = objects_make(&p->objects, m, &s, j->id, p->hash, &j->objection) ?: yaml_print(p->objects, &yaml);
     p->yaml = json_stringn(cstr(yaml.p), yaml.n);
     (void)json_object_set_new(p->answer, "planHash", json_string(p->hash));
@@ -311,7 +312,7 @@ static int plan_solve(struct plan_job *j, const struct model *m)
 static void plan_run(struct job *job)
 {
     struct plan_job *j = CONTAINER_OF(job, struct plan_job, job);
-    CLEANUP(cleanup_model_free) struct model *m = NULL;
+    CLEANUP(cleanup_model_free) struct fleet_model *m = NULL;
 
     j->has_run = true;
     j->error = model_new(&m, j->plan->request, j->hub, &j->objection);
@@ -323,7 +324,7 @@ static void plan_run(struct job *job)
 
 /* ---- What becomes of a plan ---- */
 
-static void plan_count(struct assist *a, const struct plan *p)
+static void plan_count(struct assist *a, const struct kept_plan *p)
 {
     const json_t *answer = p->answer, *one;
     size_t i;
@@ -342,7 +343,7 @@ static void plan_count(struct assist *a, const struct plan *p)
 static void plan_finish(struct plan_job *j)
 {
     struct assist *a = j->a;
-    struct plan *p = TAKE_PTR(j->plan);
+    struct kept_plan *p = TAKE_PTR(j->plan);
     json_t *notes = json_object_get(p->answer, "notes");
 
     snapshot_note_missing_kinds(j->hub, notes);
@@ -378,7 +379,7 @@ static void plan_refuse_changed(struct plan_job *j)
 
 static void plan_compare(struct plan_job *j)
 {
-    const struct plan *p = plan_find(j->a, j->plan->hash);
+    const struct kept_plan *p = plan_find(j->a, j->plan->hash);
 
     if (!p)
         call_fail(j->call, 404, "planHash", "the plan has expired; make a new plan");
@@ -425,7 +426,7 @@ static void plan_on_read(void *arg, struct snapshot *s, const struct objection *
 }
 
 static void plan_start(struct assist *a, struct call *c, json_t *request, enum plan_mode mode,
-                       const struct plan *compared)
+                       const struct kept_plan *compared)
 {
     unsigned *queued = &a->queued[mode == PLAN_COMPARE];
     int64_t deadline_ms = a->o.deadline_ms;
@@ -447,9 +448,9 @@ static void plan_start(struct assist *a, struct call *c, json_t *request, enum p
                            .deadline_ms = deadline_ms,
                            .id = (uint32_t)rand_u64()};
     /* The call's own arguments become the plan's: two threads must not give back references to one tree. */
-    *j->plan = (struct plan){.request = request == c->input ? TAKE_PTR(c->input) : json_incref(request),
-                             .request_bytes = c->input_bytes,
-                             .basis = compared ? json_incref(compared->basis) : NULL};
+    *j->plan = (struct kept_plan){.request = request == c->input ? TAKE_PTR(c->input) : json_incref(request),
+                                  .request_bytes = c->input_bytes,
+                                  .basis = compared ? json_incref(compared->basis) : NULL};
     (void)snprintf(j->plan->hash, PLAN_HASH_BYTES, "%s", compared ? compared->hash : "");
     (*queued)++;
     reader_read(a->reader,
@@ -472,7 +473,7 @@ void assist_optimize(void *a, struct call *c)
 
 void assist_apply(void *a, struct call *c)
 {
-    const struct plan *p = plan_find(a, cstr(call_text(c, "planHash")));
+    const struct kept_plan *p = plan_find(a, cstr(call_text(c, "planHash")));
 
     if (!p)
         call_fail(c, 404, "planHash",
@@ -498,7 +499,7 @@ static void assist_reply_status(void *arg, const struct httpd_request *rq, struc
 {
     BUF_AUTO(body, STATUS_MAX_BYTES);
     const struct assist *a = arg;
-    const struct plan *plan = TAILQ_FIRST(&a->plans);
+    const struct kept_plan *plan = TAILQ_FIRST(&a->plans);
     struct out o = out_begin(&body);
 
     (void)rq;
@@ -560,7 +561,7 @@ static const struct operation web_operations[] = {
 
 static bool assist_is_ready(void *arg, struct buf *ret_why)
 {
-    const struct reader *reader = ((const struct assist *)arg)->reader;
+    const struct snapshot_reader *reader = ((const struct assist *)arg)->reader;
 
     if (reader_is_synced(reader))
         return true;
@@ -574,7 +575,7 @@ static bool assist_is_ready(void *arg, struct buf *ret_why)
 static void assist_reply_plan(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     const struct assist *a = arg;
-    const struct plan *p = TAILQ_FIRST(&a->plans);
+    const struct kept_plan *p = TAILQ_FIRST(&a->plans);
 
     (void)rq;
     if (p)

@@ -60,8 +60,8 @@ void apply_count_from_zero(struct metrics *m);
 /* Sets *ret, then ends with `done`: now, later, or before the reader is freed or apply_free() is called.
  * `objects`: those that are wanted, a list; NULL: deletes all that have the label. The options and the
  * namespace must outlive it. */
-void apply_start(struct apply **ret, const struct assist_options *o, struct reader *r, const char *namespace,
-                 json_t *objects, apply_done_fn done, void *arg);
+void apply_start(struct apply **ret, const struct assist_options *o, struct snapshot_reader *r,
+                 const char *namespace, json_t *objects, apply_done_fn done, void *arg);
 /* After the list was read: stops where it is, without calling `done`. Takes NULL, returns NULL. */
 struct apply *apply_free(struct apply *ap);
 

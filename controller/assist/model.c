@@ -18,7 +18,7 @@ enum {
     KEY_BYTES = 600,
 };
 
-void *model_alloc(struct model *m, size_t n, size_t size)
+void *model_alloc(struct fleet_model *m, size_t n, size_t size)
 {
     return memset(arena_alloc(&m->arena, (n + 1) * size), 0, (n + 1) * size);
 }
@@ -38,7 +38,7 @@ static int64_t number_of(const json_t *map, const char *key, int64_t otherwise)
 
 /* ---- What the model depends on ---- */
 
-void model_note_basis(struct model *m, const char *kind, const char *name, json_t *entry)
+void model_note_basis(struct fleet_model *m, const char *kind, const char *name, json_t *entry)
 {
     char key[KEY_BYTES];
 
@@ -79,7 +79,7 @@ static void changes_add(json_t *list, const char *key, const json_t *before, con
 }
 
 /* Whether an earlier attempt to apply the plan causes the difference. */
-static bool change_is_of_plan(const struct model *now, const char *key, const char *plan)
+static bool change_is_of_plan(const struct fleet_model *now, const char *key, const char *plan)
 {
     const char *name = strchr(key, '/') + 1;
     const json_t *placement = snapshot_get(now->hub, KIND_PLACEMENTS, now->namespace, name);
@@ -88,7 +88,7 @@ static bool change_is_of_plan(const struct model *now, const char *key, const ch
            strcmp(cstr(kube_annotation(placement, PLAN_ANNOTATION)), plan) == 0;
 }
 
-json_t *model_changes(const json_t *before, const struct model *now, const char *plan)
+json_t *model_changes(const json_t *before, const struct fleet_model *now, const char *plan)
 {
     json_auto_t *all = json_copy((json_t *)(uintptr_t)before);
     json_t *list = json_array(), *v;
@@ -145,8 +145,8 @@ static const char *label_read(const json_t *object, const char *kind, const char
 }
 
 /* [resource]: of the labels <prefix>-amount and <prefix>-amount.<kind>. */
-static int amounts_read(const struct model *m, const json_t *object, const char *kind, const char *prefix,
-                        int64_t *into, struct objection *ob)
+static int amounts_read(const struct fleet_model *m, const json_t *object, const char *kind,
+                        const char *prefix, int64_t *into, struct objection *ob)
 {
     for (size_t i = 0; i <= m->n_extra; i++) {
         char label[320];
@@ -174,7 +174,7 @@ const char *workload_placement(const json_t *workload)
 }
 
 /* The resources that its labels name beside the main one. */
-static int workload_note_extras(struct model *m, const json_t *object, struct objection *ob)
+static int workload_note_extras(struct fleet_model *m, const json_t *object, struct objection *ob)
 {
     static const struct str prefix = {REQUESTED "-amount.", sizeof(REQUESTED "-amount.") - 1};
     const char *key;
@@ -197,7 +197,7 @@ static int workload_note_extras(struct model *m, const json_t *object, struct ob
     return 0;
 }
 
-static int workload_read(struct model *m, struct model_workload *w, struct objection *ob)
+static int workload_read(struct fleet_model *m, struct model_workload *w, struct objection *ob)
 {
     const json_t *o = snapshot_get(m->hub, KIND_WORKLOADS, m->namespace, w->name);
 
@@ -221,7 +221,7 @@ static int workload_read(struct model *m, struct model_workload *w, struct objec
 
 DEFINE_ORDER(workload_compare, struct model_workload, strcmp(a->name, b->name))
 
-static int model_read_workloads(struct model *m, struct objection *ob)
+static int model_read_workloads(struct fleet_model *m, struct objection *ob)
 {
     const json_t *list = json_object_get(m->request, "targetWorkloads");
     size_t n = json_array_size(list), first;
@@ -281,7 +281,7 @@ DEFINE_ORDER(setting_compare, struct model_setting,
              strcmp(a->cluster_name, b->cluster_name) ?: strcmp(a->kind, b->kind)
                  ?: strcmp(a->device, b->device))
 
-static int setting_read(struct model *m, struct model_setting *s, struct objection *ob)
+static int setting_read(struct fleet_model *m, struct model_setting *s, struct objection *ob)
 {
     s->object = snapshot_get(m->hub, KIND_POLICIES, m->namespace, s->policy);
     if (!s->object)
@@ -294,7 +294,7 @@ static int setting_read(struct model *m, struct model_setting *s, struct objecti
     return 0;
 }
 
-static int cluster_read(struct model *m, size_t c, const json_t *asked, struct objection *ob)
+static int cluster_read(struct fleet_model *m, size_t c, const json_t *asked, struct objection *ob)
 {
     const char *name = kube_str(asked, "name", NULL);
     const json_t *cluster = snapshot_get(m->hub, KIND_CLUSTERS, "", name), *one;
@@ -321,9 +321,9 @@ static int cluster_read(struct model *m, size_t c, const json_t *asked, struct o
 }
 
 /* Settings are in order: those of a cluster and a kind are one site. */
-static int model_add_sites(struct model *m, struct objection *ob)
+static int model_add_sites(struct fleet_model *m, struct objection *ob)
 {
-    struct problem *p = &m->problem;
+    struct opt_problem *p = &m->problem;
     int64_t *supplies = model_alloc(m, p->n_settings * p->n_resources, sizeof(int64_t));
     uint32_t *first = (uint32_t *)(uintptr_t)p->first_setting;
     int r = 0;
@@ -359,7 +359,7 @@ static size_t count_decisions(const struct snapshot *hub)
     return n;
 }
 
-static int model_read_clusters(struct model *m, struct objection *ob)
+static int model_read_clusters(struct fleet_model *m, struct objection *ob)
 {
     const json_t *list = json_object_get(m->request, "clusters"), *one;
     size_t n = 0, i;
@@ -383,7 +383,7 @@ static int model_read_clusters(struct model *m, struct objection *ob)
 /* ---- Where workloads run ---- */
 
 /* Of a cluster and a kind; the next one after those in `sites` if there is none. */
-static size_t site_of(struct model *m, struct strset *sites, const char *cluster, uint32_t kind_id)
+static size_t site_of(struct fleet_model *m, struct strset *sites, const char *cluster, uint32_t kind_id)
 {
     char *key = model_alloc(m, strlen(cluster) + 12, 1);
 
@@ -392,7 +392,7 @@ static size_t site_of(struct model *m, struct strset *sites, const char *cluster
 }
 
 /* Those of the targets' Placements. Adds sites without settings where nothing is offered. */
-static size_t model_list_running(struct model *m, struct strset *sites, struct problem_pair *into)
+static size_t model_list_running(struct fleet_model *m, struct strset *sites, struct problem_pair *into)
 {
     size_t n = 0, at = 0, i;
     const json_t *o, *one;
@@ -419,9 +419,9 @@ static size_t model_list_running(struct model *m, struct strset *sites, struct p
     return n;
 }
 
-static void model_read_running(struct model *m)
+static void model_read_running(struct fleet_model *m)
 {
-    struct problem *p = &m->problem;
+    struct opt_problem *p = &m->problem;
     struct problem_pair *pairs = model_alloc(m, count_decisions(m->hub), sizeof(*pairs));
     uint32_t *first = (uint32_t *)(uintptr_t)p->first_setting;
     size_t n, n_offered = p->n_sites;
@@ -464,8 +464,8 @@ static size_t name_find(const struct strset *names, const char *name, const char
 }
 
 /* Marks the clusters that the rule, the at-th of the option, names. */
-static int rule_mark_clusters(const struct model *m, bool *is_named, const json_t *rule, const char *option,
-                              size_t at, struct objection *ob)
+static int rule_mark_clusters(const struct fleet_model *m, bool *is_named, const json_t *rule,
+                              const char *option, size_t at, struct objection *ob)
 {
     const json_t *one;
     size_t i, found;
@@ -481,7 +481,7 @@ static int rule_mark_clusters(const struct model *m, bool *is_named, const json_
     return 0;
 }
 
-static int model_apply_rules(struct model *m, int16_t *scores, const char *option, bool is_pin,
+static int model_apply_rules(struct fleet_model *m, int16_t *scores, const char *option, bool is_pin,
                              struct objection *ob)
 {
     CLEANUP(cleanup_free) bool *is_named = xcalloc(m->n_clusters + 1, sizeof(bool));
@@ -511,9 +511,10 @@ static int model_apply_rules(struct model *m, int16_t *scores, const char *optio
 
 /* ---- The model ---- */
 
-int model_new(struct model **ret, const json_t *request, const struct snapshot *hub, struct objection *ob)
+int model_new(struct fleet_model **ret, const json_t *request, const struct snapshot *hub,
+              struct objection *ob)
 {
-    CLEANUP(cleanup_model_free) struct model *m = xcalloc(1, sizeof(*m));
+    CLEANUP(cleanup_model_free) struct fleet_model *m = xcalloc(1, sizeof(*m));
     int16_t *scores = NULL;
     int64_t max_moves = number_of(json_object_get(request, "moves"), "max", -1);
     int r;
@@ -537,7 +538,7 @@ int model_new(struct model **ret, const json_t *request, const struct snapshot *
     return 0;
 }
 
-struct model *model_free(struct model *m)
+struct fleet_model *model_free(struct fleet_model *m)
 {
     if (!m)
         return NULL;

@@ -43,11 +43,11 @@ struct model_score {
     double weight;
 };
 
-struct model {
+struct fleet_model {
     const json_t *request; /* keeps the schema plan_request; has the strings, as the hub's objects do */
     const struct snapshot *hub;
     const char *namespace;
-    struct problem problem;
+    struct opt_problem problem;
     const json_t **clusters; /* ManagedClusters, as in the request */
     size_t n_clusters;
     struct model_workload *workloads; /* ascending by name, as the problem has them */
@@ -69,17 +69,17 @@ struct model {
 
 /* -EINVAL with the objection. Request and snapshot must outlive the model, and no other thread may use
  * them. */
-MUST_USE int model_new(struct model **ret, const json_t *request, const struct snapshot *hub,
+MUST_USE int model_new(struct fleet_model **ret, const json_t *request, const struct snapshot *hub,
                        struct objection *ob);
 /* Takes NULL, returns NULL. */
-struct model *model_free(struct model *m);
-DEFINE_CLEANUP(struct model, model_free)
+struct fleet_model *model_free(struct fleet_model *m);
+DEFINE_CLEANUP(struct fleet_model, model_free)
 
 /* [{"kind", "name", "what"}]: how the model's basis differs from an earlier one, `what` naming the members.
  * Where workloads run by Placements of the plan with this hash does not count. */
-json_t *model_changes(const json_t *before, const struct model *now, const char *plan);
+json_t *model_changes(const json_t *before, const struct fleet_model *now, const char *plan);
 
-static inline double model_points(const struct model *m, int64_t units)
+static inline double model_points(const struct fleet_model *m, int64_t units)
 {
     return (double)units / m->per_point;
 }
@@ -95,16 +95,16 @@ const char *workload_placement(const json_t *workload);
 const char *policy_cluster(const struct snapshot *hub, const json_t *policy, const char **ret_by);
 
 /* n elements of the arena, zeroed. */
-void *model_alloc(struct model *m, size_t n, size_t size);
+void *model_alloc(struct fleet_model *m, size_t n, size_t size);
 /* Notes what the model depends on; the entry is taken. */
-void model_note_basis(struct model *m, const char *kind, const char *name, json_t *entry);
+void model_note_basis(struct fleet_model *m, const char *kind, const char *name, json_t *entry);
 
 /* ---- preference.c: -EINVAL with the objection ---- */
 
 /* One score, or several to be added up, for which the sum's format counts unless they have their own. */
-MUST_USE int model_read_preference(struct model *m, struct objection *ob);
+MUST_USE int model_read_preference(struct fleet_model *m, struct objection *ob);
 /* *ret: problem.scores. */
-MUST_USE int model_read_scores(struct model *m, int16_t **ret, struct objection *ob);
+MUST_USE int model_read_scores(struct fleet_model *m, int16_t **ret, struct objection *ob);
 
 /* Larger amounts are refused, so that sums of many do not overflow. */
 #define QUANTITY_MAX INT64_C(1000000000000000)
@@ -116,14 +116,14 @@ bool quantity_parse(const char *text, int64_t *ret);
 /* ---- outcome.c: what a plan says to those who asked, and the objects that it becomes ---- */
 
 /* An object with all but output_yaml, planHash and applied. */
-json_t *answer_make(const struct model *m, const struct solution *s);
+json_t *answer_make(const struct fleet_model *m, const struct solution *s);
 /* A copy of at most max_bytes of JSON: output_yaml is left out and lists are cut if need be, with a note that
  * says so. */
 json_t *answer_cut(const json_t *answer, size_t max_bytes);
 
 /* A list: Placements of clusters, PlacementBindings, Placements of workloads. `id` are eight digits of names;
  * `hash` is the plan's. -EINVAL with an objection if a Placement cannot select one of the clusters. */
-MUST_USE int objects_make(json_t **ret, const struct model *m, const struct solution *s, uint32_t id,
+MUST_USE int objects_make(json_t **ret, const struct fleet_model *m, const struct solution *s, uint32_t id,
                           const char *hash, struct objection *ob);
 
 /* Appends the objects as YAML, `---` between them. -EFBIG. */

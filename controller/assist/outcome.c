@@ -22,8 +22,8 @@ enum { MAX_NAME_CLUSTER = 63 - sizeof("placement--01234567") + 1, NAME_BYTES = 6
 
 /* ---- What has no place, and why ---- */
 
-struct finding {
-    const struct model *m;
+struct no_place {
+    const struct fleet_model *m;
     const struct solution *s;
     const struct problem_pair *placed; /* the workload's replicas */
     size_t n_placed;
@@ -49,9 +49,9 @@ struct places {
     size_t supplied, scored, positive, fitting, gaining, free;
 };
 
-static struct places finding_count(const struct finding *f, uint32_t w)
+static struct places finding_count(const struct no_place *f, uint32_t w)
 {
-    const struct problem *p = &f->m->problem;
+    const struct opt_problem *p = &f->m->problem;
     struct places n = {0};
 
     for (size_t setting = 0; setting < p->n_settings; setting++) {
@@ -75,10 +75,10 @@ static struct places finding_count(const struct finding *f, uint32_t w)
 }
 
 /* The reason, and the sentence that explains it. */
-static const char *finding_explain(const struct finding *f, uint32_t w, char message[256])
+static const char *finding_explain(const struct no_place *f, uint32_t w, char message[256])
 {
     const struct model_workload *workload = &f->m->workloads[w];
-    const struct problem *p = &f->m->problem;
+    const struct opt_problem *p = &f->m->problem;
     struct places n = finding_count(f, w);
     const struct {
         bool holds;
@@ -106,9 +106,9 @@ static const char *finding_explain(const struct finding *f, uint32_t w, char mes
     return rows[i].reason;
 }
 
-static void answer_left_out(json_t *list, const struct model *m, const struct solution *s)
+static void answer_left_out(json_t *list, const struct fleet_model *m, const struct solution *s)
 {
-    struct finding f = {.m = m, .s = s, .placed = s->placed};
+    struct no_place f = {.m = m, .s = s, .placed = s->placed};
 
     for (uint32_t w = 0; w < m->problem.n_workloads; w++, f.placed += f.n_placed) {
         const char *reason;
@@ -132,7 +132,7 @@ static json_t *amount_value(int64_t v)
     return v % 1000 ? json_real((double)v / 1000) : json_integer(v / 1000);
 }
 
-static void answer_placements(json_t *list, const struct model *m, const struct solution *s)
+static void answer_placements(json_t *list, const struct fleet_model *m, const struct solution *s)
 {
     for (size_t i = 0; i < s->n_placed; i++) {
         const struct model_site *site = &m->sites[s->placed[i].site];
@@ -146,7 +146,7 @@ static void answer_placements(json_t *list, const struct model *m, const struct 
     }
 }
 
-static void answer_clusters(json_t *list, const struct model *m, const struct solution *s)
+static void answer_clusters(json_t *list, const struct fleet_model *m, const struct solution *s)
 {
     CLEANUP(cleanup_free) int64_t *used = xcalloc(m->problem.n_sites + 1, sizeof(int64_t));
 
@@ -168,9 +168,9 @@ static void answer_clusters(json_t *list, const struct model *m, const struct so
 }
 
 /* Both lists ascend: what a workload left is matched with what it gained, in order. */
-static void answer_moves(json_t *list, const struct model *m, const struct solution *s)
+static void answer_moves(json_t *list, const struct fleet_model *m, const struct solution *s)
 {
-    const struct problem *p = &m->problem;
+    const struct opt_problem *p = &m->problem;
     size_t at = 0;
 
     for (size_t i = 0; i < p->n_running; i++) {
@@ -191,7 +191,7 @@ static void answer_moves(json_t *list, const struct model *m, const struct solut
     }
 }
 
-static void answer_note_claims(json_t *notes, const struct model *m, const struct solution *s)
+static void answer_note_claims(json_t *notes, const struct fleet_model *m, const struct solution *s)
 {
     const char *first = NULL;
     size_t n = 0;
@@ -213,7 +213,7 @@ static void answer_note_claims(json_t *notes, const struct model *m, const struc
 }
 
 /* A Policy that says it is for another cluster may be offered by mistake; it is planned with all the same. */
-static void answer_note_foreign_policies(json_t *notes, const struct model *m)
+static void answer_note_foreign_policies(json_t *notes, const struct fleet_model *m)
 {
     const struct model_setting *first = NULL;
     const char *owner = NULL, *by = NULL;
@@ -243,7 +243,7 @@ static void answer_note_foreign_policies(json_t *notes, const struct model *m)
                   n, first->policy, first->cluster_name, by, owner);
 }
 
-static void answer_notes(json_t *notes, const struct model *m, const struct solution *s)
+static void answer_notes(json_t *notes, const struct fleet_model *m, const struct solution *s)
 {
     const struct snapshot_list *set_bindings = &m->hub->lists[KIND_SET_BINDINGS];
 
@@ -259,20 +259,20 @@ static void answer_notes(json_t *notes, const struct model *m, const struct solu
                   m->namespace);
 }
 
-static json_t *points_or_null(const struct model *m, int64_t units, bool is_known)
+static json_t *points_or_null(const struct fleet_model *m, int64_t units, bool is_known)
 {
     return is_known ? json_real(model_points(m, units)) : json_null();
 }
 
 static const struct answer_list {
     const char *key;
-    void (*fill)(json_t *list, const struct model *m, const struct solution *s);
+    void (*fill)(json_t *list, const struct fleet_model *m, const struct solution *s);
 } answer_lists[] = {
     {"placements", answer_placements}, {"clusters", answer_clusters}, {"moves", answer_moves},
     {"leftOut", answer_left_out},      {"notes", answer_notes},
 };
 
-json_t *answer_make(const struct model *m, const struct solution *s)
+json_t *answer_make(const struct fleet_model *m, const struct solution *s)
 {
     bool has_bound = s->bound != INT64_MIN && s->bound != INT64_MAX;
     const char *status = s->is_infeasible ? "Infeasible" : s->objective == s->bound ? "Optimal" : "Feasible";
@@ -348,7 +348,7 @@ json_t *answer_cut(const json_t *answer, size_t max_bytes)
 /* ---- Objects ---- */
 
 struct making {
-    const struct model *m;
+    const struct fleet_model *m;
     const struct solution *s;
     const char *hash;
     uint32_t id;
@@ -360,7 +360,7 @@ struct making {
 static const char *const selector_labels[] = {"cluster-name", "name"};
 
 /* The label by which a Placement can select the cluster; NULL without. */
-static const char *selector_of(const struct model *m, const struct model_site *site)
+static const char *selector_of(const struct fleet_model *m, const struct model_site *site)
 {
     for (size_t i = 0; i < ARRAY_SIZE(selector_labels); i++)
         if (strcmp(cstr(kube_label(m->clusters[site->cluster], selector_labels[i])), site->cluster_name) == 0)
@@ -452,7 +452,7 @@ static void cluster_object_name(char out[NAME_BYTES], const char *kind, const ch
 /* For each cluster with policies in force: its sites are neighbours. */
 static void make_clusters(struct making *mk, bool bindings)
 {
-    const struct model *m = mk->m;
+    const struct fleet_model *m = mk->m;
 
     for (size_t i = 0, end; i < m->problem.n_sites && m->sites[i].cluster != SIZE_MAX; i = end) {
         json_auto_t *subjects = json_array();
@@ -476,8 +476,8 @@ static void make_clusters(struct making *mk, bool bindings)
     }
 }
 
-int objects_make(json_t **ret, const struct model *m, const struct solution *s, uint32_t id, const char *hash,
-                 struct objection *ob)
+int objects_make(json_t **ret, const struct fleet_model *m, const struct solution *s, uint32_t id,
+                 const char *hash, struct objection *ob)
 {
     json_auto_t *list = json_array();
     struct making mk = {m, s, hash, id, list};

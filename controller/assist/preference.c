@@ -119,7 +119,7 @@ static bool format_matches(struct str pattern, struct str name)
     return p == pattern.n;
 }
 
-int model_read_preference(struct model *m, struct objection *ob)
+int model_read_preference(struct fleet_model *m, struct objection *ob)
 {
     const json_t *sum = json_object_get(m->request, "preference"), *list = json_object_get(sum, "scores");
     int r = 0;
@@ -148,7 +148,7 @@ int model_read_preference(struct model *m, struct objection *ob)
 
 /* The scores of one cluster: a cell for each app and setting. */
 struct board {
-    struct model *m;
+    struct fleet_model *m;
     size_t first, n; /* the cluster's settings */
     double *sums;    /* [app * n + setting - first] */
     bool *is_missing;
@@ -217,7 +217,7 @@ static void board_read(struct board *b, const struct model_score *wanted, const 
 
 static void board_write(const struct board *b, int16_t *scores)
 {
-    struct model *m = b->m;
+    struct fleet_model *m = b->m;
 
     for (size_t i = 0; i < b->n; i++) {
         size_t setting = b->first + i;
@@ -246,7 +246,7 @@ static bool is_whole(double v)
     return fabs(v - round(v)) < 1e-9 * fmax(1, fabs(v));
 }
 
-static bool scale_is_exact(const struct model *m, double move_cost, double scale)
+static bool scale_is_exact(const struct fleet_model *m, double move_cost, double scale)
 {
     bool exact = is_whole(move_cost * scale);
 
@@ -257,7 +257,7 @@ static bool scale_is_exact(const struct model *m, double move_cost, double scale
 
 /* The smallest power of ten that makes all sums whole numbers; else as fine as 16 bits allow. `highest`: what
  * no sum exceeds. */
-static void model_choose_unit(struct model *m, double highest)
+static void model_choose_unit(struct fleet_model *m, double highest)
 {
     double move_cost = json_number_value(kube_get(m->request, "moves", "cost", NULL)), scale = 1;
 
@@ -271,7 +271,7 @@ static void model_choose_unit(struct model *m, double highest)
 }
 
 /* Adds what a score may contribute to a sum at most. */
-static int model_check_score(struct model *m, const struct model_score *score, double *highest,
+static int model_check_score(struct fleet_model *m, const struct model_score *score, double *highest,
                              struct objection *ob)
 {
     double most = -1;
@@ -290,7 +290,7 @@ static int model_check_score(struct model *m, const struct model_score *score, d
     return 0;
 }
 
-static void model_fill_scores(struct model *m, int16_t *scores)
+static void model_fill_scores(struct fleet_model *m, int16_t *scores)
 {
     size_t cells = m->apps.n * MAX_POLICIES;
     CLEANUP(cleanup_free) double *sums = xcalloc(cells, sizeof(double));
@@ -310,7 +310,7 @@ static void model_fill_scores(struct model *m, int16_t *scores)
     }
 }
 
-int model_read_scores(struct model *m, int16_t **ret, struct objection *ob)
+int model_read_scores(struct fleet_model *m, int16_t **ret, struct objection *ob)
 {
     size_t cells = m->problem.n_workloads * m->problem.n_settings;
     double highest = 0;

@@ -179,7 +179,7 @@ enum {
 
 /* One read, or the probe: its steps are the kinds in order, then the ManifestWork. */
 struct read {
-    struct reader *reader;
+    struct snapshot_reader *reader;
     struct reader_query query;
     struct snapshot *snapshot; /* NULL: a probe, which reads one object of each kind */
     unsigned step;             /* a kind; KINDS: the ManifestWork */
@@ -198,7 +198,7 @@ struct reader_kind {
     unix_ms heard;             /* when it was last listed, or not installed; 0: never */
 };
 
-struct reader {
+struct snapshot_reader {
     struct loop *loop;
     struct kube *kube;
     struct reader_kind kinds[KINDS];
@@ -220,7 +220,7 @@ unsigned reader_status(enum kube_verdict verdict)
 
 /* ---- What is known of each kind ---- */
 
-static void reader_note(struct reader *r, enum kind kind, enum kube_verdict verdict, const char *why)
+static void reader_note(struct snapshot_reader *r, enum kind kind, enum kube_verdict verdict, const char *why)
 {
     struct reader_kind *k = &r->kinds[kind];
     bool is_news = k->verdict != verdict; /* the text may differ each time */
@@ -239,7 +239,7 @@ static void reader_note(struct reader *r, enum kind kind, enum kube_verdict verd
         log_info("objects can be listed again", L_STR("objects", kind_info[kind].plural));
 }
 
-bool reader_is_synced(const struct reader *r)
+bool reader_is_synced(const struct snapshot_reader *r)
 {
     for (size_t i = 0; i < KINDS; i++)
         if (!r->kinds[i].heard.ms)
@@ -247,14 +247,14 @@ bool reader_is_synced(const struct reader *r)
     return true;
 }
 
-const char *reader_trouble(const struct reader *r, enum kind kind)
+const char *reader_trouble(const struct snapshot_reader *r, enum kind kind)
 {
     const struct reader_kind *k = &r->kinds[kind];
 
     return *k->trouble ? k->trouble : k->heard.ms ? NULL : "not listed yet";
 }
 
-void reader_set_metrics(const struct reader *r, struct metrics *m)
+void reader_set_metrics(const struct snapshot_reader *r, struct metrics *m)
 {
     for (size_t i = 0; i < KINDS; i++) {
         const struct reader_kind *k = &r->kinds[i];
@@ -273,12 +273,12 @@ void reader_set_metrics(const struct reader *r, struct metrics *m)
 
 /* ---- The probe ---- */
 
-static void reader_probe_in(struct reader *r, int64_t ms)
+static void reader_probe_in(struct snapshot_reader *r, int64_t ms)
 {
     loop_timer_set(r->loop, &r->next_probe, mono_add(loop_now(r->loop), ms));
 }
 
-static void reader_end_probe(struct reader *r)
+static void reader_end_probe(struct snapshot_reader *r)
 {
     bool troubled = false;
 
@@ -444,7 +444,7 @@ static void read_next(struct read *rd)
         read_end(rd, NULL);
 }
 
-void reader_read(struct reader *r, const struct reader_query *q, reader_done_fn done, void *arg)
+void reader_read(struct snapshot_reader *r, const struct reader_query *q, reader_done_fn done, void *arg)
 {
     struct objection refusal = {0};
     struct read *rd;
@@ -483,7 +483,7 @@ void snapshot_fill(struct call *c)
 
 static void reader_on_probe(struct timer *t)
 {
-    struct reader *r = CONTAINER_OF(t, struct reader, next_probe);
+    struct snapshot_reader *r = CONTAINER_OF(t, struct snapshot_reader, next_probe);
 
     reader_probe_in(r, READ_MS);
     if (r->probe.call) /* a server that hangs: the last one has not ended */
@@ -492,9 +492,9 @@ static void reader_on_probe(struct timer *t)
     read_next(&r->probe);
 }
 
-struct reader *reader_new(struct loop *loop, struct kube *k)
+struct snapshot_reader *reader_new(struct loop *loop, struct kube *k)
 {
-    struct reader *r = xcalloc(1, sizeof(*r));
+    struct snapshot_reader *r = xcalloc(1, sizeof(*r));
 
     r->loop = loop;
     r->kube = k;
@@ -505,7 +505,7 @@ struct reader *reader_new(struct loop *loop, struct kube *k)
     return r;
 }
 
-struct reader *reader_free(struct reader *r)
+struct snapshot_reader *reader_free(struct snapshot_reader *r)
 {
     if (!r)
         return NULL;

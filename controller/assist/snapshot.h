@@ -84,7 +84,7 @@ void snapshot_note_missing_kinds(const struct snapshot *s, json_t *notes);
  * Between requests one object of each kind is listed every half a minute, so that the page, the gauges,
  * /readyz and the log say what cannot be read before somebody asks for it. */
 
-struct reader;
+struct snapshot_reader;
 
 /* The status of a request that failed because the API server answered so. */
 unsigned reader_status(enum kube_verdict verdict);
@@ -105,19 +105,19 @@ struct reader_query {
 /* `s` is owned by the callee; NULL after a failure. May free anything but the reader. */
 typedef void (*reader_done_fn)(void *arg, struct snapshot *s, const struct objection *failure);
 
-struct reader *reader_new(struct loop *loop, struct kube *k);
+struct snapshot_reader *reader_new(struct loop *loop, struct kube *k);
 /* Reads under way end with 503. Takes NULL, returns NULL. */
-struct reader *reader_free(struct reader *r);
+struct snapshot_reader *reader_free(struct snapshot_reader *r);
 
 /* Ends with `done`, now or within a minute. A kind that is not installed is an empty list; whatever else
  * cannot be listed is a failure. */
-void reader_read(struct reader *r, const struct reader_query *q, reader_done_fn done, void *arg);
+void reader_read(struct snapshot_reader *r, const struct reader_query *q, reader_done_fn done, void *arg);
 /* Fills in the answer of a call that has read the hub, on a worker's thread. */
 void snapshot_fill(struct call *c);
 
 /* Whether each kind has been listed once, or is not installed. */
-bool reader_is_synced(const struct reader *r);
+bool reader_is_synced(const struct snapshot_reader *r);
 /* Why a kind could not be listed the last time; NULL if it could. */
-const char *reader_trouble(const struct reader *r, enum kind kind);
+const char *reader_trouble(const struct snapshot_reader *r, enum kind kind);
 /* Sets the gauges kubernetes_up and kubernetes_last_answer_timestamp_seconds. Before each scrape. */
-void reader_set_metrics(const struct reader *r, struct metrics *m);
+void reader_set_metrics(const struct snapshot_reader *r, struct metrics *m);

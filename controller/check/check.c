@@ -41,7 +41,7 @@ enum series_kind {
 
 struct scoring_probe {
     const char *what;
-    enum rule rule; /* that a failure breaks; RULE_SCORING: the answer tells */
+    enum check_rule rule; /* that a failure breaks; RULE_SCORING: the answer tells */
     enum series_kind kind;
     size_t n; /* series */
 };
@@ -49,7 +49,7 @@ struct scoring_probe {
 /* What an agent makes of an answer, under its default limits. */
 struct reading {
     enum round_error error; /* ROUND_OK: batch is set */
-    enum rule rule;         /* that the error breaks */
+    enum check_rule rule;   /* that the error breaks */
     char why[ROUND_REASON_BYTES];
     struct answer_stats stats;
     struct batch *batch;
@@ -84,7 +84,7 @@ static void check_on_answer(void *arg, struct http_answer *a)
     into->body = buf_take(&a->body);
 }
 
-static void call_done(struct http_answer *a)
+static void check_call_done(struct http_answer *a)
 {
     buf_done(&a->body);
 }
@@ -153,7 +153,7 @@ static void call_check_type(struct check *c, const struct http_answer *a)
 
 static void check_health(struct check *c)
 {
-    CLEANUP(call_done) struct http_answer a = {0};
+    CLEANUP(check_call_done) struct http_answer a = {0};
     CLEANUP(cleanup_free) char *url = xasprintf("%s/healthz", c->origin);
     const struct call_row *row;
 
@@ -267,7 +267,7 @@ static bool config_read_body(struct check *c, struct call_row *row, struct str b
 
 static void config_check_again(struct check *c, struct str first)
 {
-    CLEANUP(call_done) struct http_answer a = {0};
+    CLEANUP(check_call_done) struct http_answer a = {0};
     json_auto_t *one = NULL, *other = NULL;
 
     config_ask(c, &a);
@@ -280,7 +280,7 @@ static void config_check_again(struct check *c, struct str first)
 /* Sets c->summary and c->scoring_url, from defaults if /config cannot be read. */
 static void check_config(struct check *c)
 {
-    CLEANUP(call_done) struct http_answer a = {0};
+    CLEANUP(check_call_done) struct http_answer a = {0};
     struct call_row *row;
 
     config_ask(c, &a);
@@ -528,7 +528,7 @@ static struct call_row *scoring_call(struct check *c, const char *what, struct s
 }
 
 /* The rule that a failure of the call breaks, or what it tells itself. */
-static enum rule scoring_rule(const struct scoring_probe *p, enum rule told)
+static enum check_rule scoring_rule(const struct scoring_probe *p, enum check_rule told)
 {
     return p->rule == RULE_SCORING || p->rule == RULE_LABELS_STABLE ? told : p->rule;
 }
@@ -536,10 +536,10 @@ static enum rule scoring_rule(const struct scoring_probe *p, enum rule told)
 static void scoring_add_failure(struct check *c, const struct scoring_probe *p, const struct http_answer *a,
                                 const char *text)
 {
-    enum rule rule = scoring_rule(p, a->error == HTTP_TIMEOUT               ? RULE_SCORING_TIME
-                                     : a->error == HTTP_TOO_LARGE           ? RULE_RESPONSE_SIZE
-                                     : a->status == 401 || a->status == 403 ? RULE_TOKEN_ACCEPTED
-                                                                            : RULE_SCORING);
+    enum check_rule rule = scoring_rule(p, a->error == HTTP_TIMEOUT               ? RULE_SCORING_TIME
+                                           : a->error == HTTP_TOO_LARGE           ? RULE_RESPONSE_SIZE
+                                           : a->status == 401 || a->status == 403 ? RULE_TOKEN_ACCEPTED
+                                                                                  : RULE_SCORING);
     bool no_token = rule == RULE_TOKEN_ACCEPTED && c->options->token.n == 0;
 
     findings_add(c->findings, rule, "%s%s", text,
@@ -591,8 +591,8 @@ static void scoring_judge_first(struct check *c, const struct scoring_probe *p, 
 }
 
 /* Adds a finding about the series: "<before>: pod="a", meta="b"", cut in the middle if it is long. */
-static void scoring_add_series(struct check *c, enum rule rule, const char *before, const struct batch *b,
-                               size_t series)
+static void scoring_add_series(struct check *c, enum check_rule rule, const char *before,
+                               const struct batch *b, size_t series)
 {
     struct str labels[SHOWN_LABELS];
     char line[FINDINGS_TEXT_BYTES];
@@ -669,7 +669,7 @@ static void scoring_judge(struct check *c, const struct scoring_probe *p, struct
 static void scoring_run(struct check *c, const struct scoring_probe *p)
 {
     CLEANUP(reading_drop) struct reading a = {.error = ROUND_OK};
-    CLEANUP(call_done) struct http_answer answer = {0};
+    CLEANUP(check_call_done) struct http_answer answer = {0};
     struct call_row *row;
 
     buf_truncate(&c->body, 0);
@@ -685,9 +685,9 @@ static void scoring_run(struct check *c, const struct scoring_probe *p)
 
 /* A call that must be refused. */
 static void scoring_refusal(struct check *c, const char *what, struct str body, struct str token,
-                            enum rule rule)
+                            enum check_rule rule)
 {
-    CLEANUP(call_done) struct http_answer answer = {0};
+    CLEANUP(check_call_done) struct http_answer answer = {0};
     const struct call_row *row = scoring_call(c, what, body, token, &answer);
     long status = answer.status;
     bool refused = rule == RULE_TOKEN_REFUSED ? status == 401 || status == 403 : status / 100 == 4;

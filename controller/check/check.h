@@ -11,7 +11,7 @@
 enum rule_level { RULE_PROBLEM, RULE_WARNING, RULE_LEVELS };
 
 /* The rules that a scoring API follows; rules.def says what each means. */
-enum rule {
+enum check_rule {
 #define RULE(id, level, word, what, why, mend) RULE_##id,
 #include "controller/check/rules.def"
 #undef RULE
@@ -37,7 +37,7 @@ struct findings {
     struct call_row rows[FINDINGS_MAX_ROWS];
     size_t n_rows;
     struct finding { /* one for each rule that is broken */
-        enum rule rule;
+        enum check_rule rule;
         const char *what; /* the row that it is about */
         char detail[FINDINGS_TEXT_BYTES];
     } findings[RULES];
@@ -53,7 +53,7 @@ struct findings {
 
 void findings_done(struct findings *r);
 /* Adds a finding about the last row; only the first of a rule counts. */
-void findings_add(struct findings *r, enum rule rule, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void findings_add(struct findings *r, enum check_rule rule, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Appends the report for people, or for programs. -EFBIG. */
 MUST_USE int findings_table(const struct findings *r, struct buf *into);
 MUST_USE int findings_json(const struct findings *r, struct buf *into);

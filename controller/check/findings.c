@@ -25,7 +25,7 @@ void findings_done(struct findings *r)
     items_done(&r->outcome.items);
 }
 
-void findings_add(struct findings *r, enum rule rule, const char *fmt, ...)
+void findings_add(struct findings *r, enum check_rule rule, const char *fmt, ...)
 {
     struct call_row *row = &r->rows[r->n_rows - 1];
     enum rule_level level = rule_info[rule].level;

@@ -546,7 +546,7 @@ static void call_on_failed(struct timer *t)
 }
 
 /* Ends the call with an error in the loop's next turn. */
-static void call_fail(struct kube_call *c, enum kube_verdict verdict, const char *why)
+static void kube_call_fail(struct kube_call *c, enum kube_verdict verdict, const char *why)
 {
     call_explain(c, verdict, why);
     c->failed.fn = call_on_failed;
@@ -572,13 +572,13 @@ struct kube_call *kube_start(struct kube *k, const struct kube_request *rq, kube
     if (k->trouble[0] || mono_diff(k->read_at, loop_now(k->loop)) >= REREAD_MS)
         credentials_reload(k);
     if (!c->path)
-        call_fail(c, KUBE_INVALID, "not a valid namespace or name");
+        kube_call_fail(c, KUBE_INVALID, "not a valid namespace or name");
     else if (!fits)
-        call_fail(c, KUBE_TOO_LARGE, "the object exceeds 8 MiB");
+        kube_call_fail(c, KUBE_TOO_LARGE, "the object exceeds 8 MiB");
     else if (!k->config)
-        call_fail(c, KUBE_UNAUTHORIZED, k->trouble);
+        kube_call_fail(c, KUBE_UNAUTHORIZED, k->trouble);
     else if (!call_send(c))
-        call_fail(c, KUBE_INVALID, "the kubeconfig's values do not make a request");
+        kube_call_fail(c, KUBE_INVALID, "the kubeconfig's values do not make a request");
     LIST_INSERT_HEAD(&k->calls, c, entry);
     return c;
 }

@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { KUBECONFIG_MAX_BYTES = 1 << 20, BLOB_MAX_BYTES = 1 << 20, WHY_BYTES = 512 };
+enum { KUBECONFIG_MAX_BYTES = 1 << 20, BLOB_MAX_BYTES = 1 << 20, KUBECONFIG_WHY_BYTES = 512 };
 
 struct kube_config *kube_config_unref(struct kube_config *c)
 {
@@ -35,15 +35,15 @@ struct kube_config *kube_config_unref(struct kube_config *c)
 /* ---- What both kinds are made of ---- */
 
 /* A config being read. After the first problem, which is the one that is told, it is only read on. */
-struct reading {
+struct kubeconfig_reading {
     struct kube_config *c;
     const char *dir; /* of the files; NULL: none are allowed */
     struct problems problems;
 };
 
-static struct reading config_begin(const char *dir)
+static struct kubeconfig_reading config_begin(const char *dir)
 {
-    struct reading rd = {xcalloc(1, sizeof(*rd.c)), .dir = dir};
+    struct kubeconfig_reading rd = {xcalloc(1, sizeof(*rd.c)), .dir = dir};
 
     rd.c->refs = 1;
     problems_init(&rd.problems, "kubeconfig");
@@ -54,7 +54,8 @@ static struct reading config_begin(const char *dir)
 
 /* Reads a file in rd->dir, or at an absolute path. A failure: a negative errno, and refused unless `what` is
  * NULL. */
-static int config_read_file(struct reading *rd, const char *what, struct str path, struct buf *into)
+static int config_read_file(struct kubeconfig_reading *rd, const char *what, struct str path,
+                            struct buf *into)
 {
     bool absolute = path.n && *path.p == '/';
     CLEANUP(cleanup_free)
@@ -66,7 +67,7 @@ static int config_read_file(struct reading *rd, const char *what, struct str pat
     return r;
 }
 
-static void config_take_pem(struct reading *rd, const char *what, struct buf *pem, struct buf *ret)
+static void config_take_pem(struct kubeconfig_reading *rd, const char *what, struct buf *pem, struct buf *ret)
 {
     if (!pem->n || !memmem(pem->p, pem->n, "-----BEGIN ", 11))
         config_refuse(rd, "%s: expected PEM", what);
@@ -74,7 +75,7 @@ static void config_take_pem(struct reading *rd, const char *what, struct buf *pe
         *ret = buf_take(pem);
 }
 
-static void config_take_token(struct reading *rd, const char *what, struct str text)
+static void config_take_token(struct kubeconfig_reading *rd, const char *what, struct str text)
 {
     struct str token;
 
@@ -83,7 +84,7 @@ static void config_take_token(struct reading *rd, const char *what, struct str t
         config_refuse(rd, "%s: expected a token of printable ASCII without spaces", what);
 }
 
-static void config_set_server(struct reading *rd, const char *what, struct str s)
+static void config_set_server(struct kubeconfig_reading *rd, const char *what, struct str s)
 {
     CLEANUP(cleanup_curl_url_cleanup) CURLU *u = curl_url();
     CLEANUP(cleanup_free) char *url = str_dup(s);
@@ -98,7 +99,7 @@ static void config_set_server(struct reading *rd, const char *what, struct str s
 }
 
 /* Ends the reading: NULL, and `why`, after a problem. */
-static struct kube_config *config_finish(struct reading *rd, char why[WHY_BYTES])
+static struct kube_config *config_finish(struct kubeconfig_reading *rd, char why[KUBECONFIG_WHY_BYTES])
 {
     CLEANUP(problems_done) struct problems problems = rd->problems;
     CLEANUP(cleanup_free) char *text = NULL;
@@ -108,10 +109,10 @@ static struct kube_config *config_finish(struct reading *rd, char why[WHY_BYTES]
 
     why[0] = '\0';
     if (problems.errors) {
-        const struct problem *first = problems.list;
+        const struct doc_problem *first = problems.list;
 
         text = first->line ? xasprintf("line %u: %s", first->line, first->text) : xstrdup(first->text);
-        text_line(why, WHY_BYTES, str_of(text)); /* names in it may contain any bytes */
+        text_line(why, KUBECONFIG_WHY_BYTES, str_of(text)); /* names in it may contain any bytes */
         return kube_config_unref(c);
     }
     c->fingerprint = hash_chain_u64(0, c->insecure);
@@ -125,7 +126,7 @@ static struct kube_config *config_finish(struct reading *rd, char why[WHY_BYTES]
 /* ---- A kubeconfig, in YAML or JSON ---- */
 
 /* A string; an absent one reads as empty. */
-static struct str kubeconfig_str(struct reading *rd, const struct node *map, const char *key)
+static struct str kubeconfig_str(struct kubeconfig_reading *rd, const struct node *map, const char *key)
 {
     const struct node *n = node_given(map, key);
 
@@ -136,7 +137,7 @@ static struct str kubeconfig_str(struct reading *rd, const struct node *map, con
     return STR("");
 }
 
-static char *kubeconfig_copy(struct reading *rd, const struct node *map, const char *key)
+static char *kubeconfig_copy(struct kubeconfig_reading *rd, const struct node *map, const char *key)
 {
     struct str s = kubeconfig_str(rd, map, key);
 
@@ -144,7 +145,8 @@ static char *kubeconfig_copy(struct reading *rd, const struct node *map, const c
 }
 
 /* PEM from <key>-data, which takes precedence as in client-go, or from the file at <key>. */
-static void kubeconfig_read_pem(struct reading *rd, const struct node *map, const char *key, struct buf *ret)
+static void kubeconfig_read_pem(struct kubeconfig_reading *rd, const struct node *map, const char *key,
+                                struct buf *ret)
 {
     CLEANUP(cleanup_free) char *data_key = xasprintf("%s-data", key);
     struct str data = kubeconfig_str(rd, map, data_key), path = kubeconfig_str(rd, map, key);
@@ -163,7 +165,7 @@ static void kubeconfig_read_pem(struct reading *rd, const struct node *map, cons
 }
 
 /* tokenFile takes precedence while it can be read. */
-static void kubeconfig_read_token(struct reading *rd, const struct node *user)
+static void kubeconfig_read_token(struct kubeconfig_reading *rd, const struct node *user)
 {
     struct str token = kubeconfig_str(rd, user, "token"), path = kubeconfig_str(rd, user, "tokenFile");
     SECRET_AUTO(text, BLOB_MAX_BYTES);
@@ -191,7 +193,7 @@ static const struct {
     {"as-user-extra", "impersonation is not supported"},
 };
 
-static void kubeconfig_read_user(struct reading *rd, const struct node *user)
+static void kubeconfig_read_user(struct kubeconfig_reading *rd, const struct node *user)
 {
     struct kube_config *c = rd->c;
 
@@ -210,7 +212,7 @@ static void kubeconfig_read_user(struct reading *rd, const struct node *user)
 }
 
 /* "socks5://" as in Go: the proxy resolves the host name. */
-static void kubeconfig_read_proxy(struct reading *rd, const struct node *cluster)
+static void kubeconfig_read_proxy(struct kubeconfig_reading *rd, const struct node *cluster)
 {
     CLEANUP(cleanup_free) char *proxy = kubeconfig_copy(rd, cluster, "proxy-url");
 
@@ -224,7 +226,7 @@ static void kubeconfig_read_proxy(struct reading *rd, const struct node *cluster
         config_refuse(rd, "proxy-url: expected http://, https:// or socks5://");
 }
 
-static void kubeconfig_read_cluster(struct reading *rd, const struct node *cluster)
+static void kubeconfig_read_cluster(struct kubeconfig_reading *rd, const struct node *cluster)
 {
     const struct node *insecure = node_given(cluster, "insecure-skip-tls-verify");
     struct str server = kubeconfig_str(rd, cluster, "server");
@@ -244,8 +246,8 @@ static void kubeconfig_read_cluster(struct reading *rd, const struct node *clust
 }
 
 /* The map <what> in the entry of that name of the list <what>s. NULL after an error. */
-static const struct node *kubeconfig_entry(struct reading *rd, const struct node *root, const char *what,
-                                           struct str name)
+static const struct node *kubeconfig_entry(struct kubeconfig_reading *rd, const struct node *root,
+                                           const char *what, struct str name)
 {
     CLEANUP(cleanup_free) char *plural = xasprintf("%ss", what);
     const struct node *list = node_given(root, plural), *found;
@@ -265,7 +267,7 @@ static const struct node *kubeconfig_entry(struct reading *rd, const struct node
     return NULL;
 }
 
-static void kubeconfig_read_context(struct reading *rd, const struct node *root)
+static void kubeconfig_read_context(struct kubeconfig_reading *rd, const struct node *root)
 {
     const struct node *context, *cluster, *user;
     struct str name = kubeconfig_str(rd, root, "current-context"), cluster_name, user_name;
@@ -290,7 +292,7 @@ static void kubeconfig_read_context(struct reading *rd, const struct node *root)
 
 struct kube_config *kube_config_parse(struct str text, const char *dir, char why[512])
 {
-    struct reading rd = config_begin(dir);
+    struct kubeconfig_reading rd = config_begin(dir);
     CLEANUP(cleanup_doc_free) struct doc *doc = NULL;
     int r = doc_parse(&doc, text, &rd.problems);
 
@@ -305,7 +307,7 @@ struct kube_config *kube_config_parse(struct str text, const char *dir, char why
 
 static struct kube_config *pod_config_read(const char *dir, char why[512])
 {
-    struct reading rd = config_begin(dir);
+    struct kubeconfig_reading rd = config_begin(dir);
     const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
     bool v6 = host && strchr(host, ':');
     CLEANUP(cleanup_free)
@@ -334,7 +336,7 @@ struct kube_config *kube_config_read(const char *kubeconfig, const char *pod_dir
     CLEANUP(cleanup_free) char *dir = str_dup(parent);
     SECRET_AUTO(text, KUBECONFIG_MAX_BYTES);
     struct kube_config *c = NULL;
-    char inner[WHY_BYTES];
+    char inner[KUBECONFIG_WHY_BYTES];
     int r;
 
     why[0] = '\0';
@@ -342,8 +344,9 @@ struct kube_config *kube_config_read(const char *kubeconfig, const char *pod_dir
         return pod_config_read(pod_dir ? pod_dir : "/var/run/secrets/kubernetes.io/serviceaccount", why);
     r = file_read(path, &text);
     if (r < 0)
-        (void)snprintf(why, WHY_BYTES, "kubeconfig: cannot read file %.200s: %s", path, strerror(-r));
+        (void)snprintf(why, KUBECONFIG_WHY_BYTES, "kubeconfig: cannot read file %.200s: %s", path,
+                       strerror(-r));
     else if (!(c = kube_config_parse(buf_str(&text), dir, inner)))
-        (void)snprintf(why, WHY_BYTES, "kubeconfig %.200s: %.280s", path, inner);
+        (void)snprintf(why, KUBECONFIG_WHY_BYTES, "kubeconfig %.200s: %.280s", path, inner);
     return c;
 }

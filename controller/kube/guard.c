@@ -32,7 +32,7 @@ enum {
 };
 
 TAILQ_HEAD(answers, answer);
-STAILQ_HEAD(bearers, bearer);
+STAILQ_HEAD(bearers, guard_bearer);
 
 struct group {
     struct answers answers; /* the oldest first */
@@ -53,8 +53,8 @@ struct kube_guard {
 };
 
 /* A request whose credential is reviewed: the token or, without one, the certificate (DER, verified). */
-struct bearer {
-    STAILQ_ENTRY(bearer) next;
+struct guard_bearer {
+    STAILQ_ENTRY(guard_bearer) next;
     struct httpd_ticket ticket;
     const struct kube_path_right *right;
     bool by_certificate;
@@ -141,7 +141,7 @@ static json_t *certificate_read_user(struct str der)
 
 /* ---- Requests and cached answers ---- */
 
-static void bearer_free(struct bearer *b)
+static void bearer_free(struct guard_bearer *b)
 {
     explicit_bzero(b->bytes, b->credential.n);
     free(b);
@@ -149,7 +149,7 @@ static void bearer_free(struct bearer *b)
 
 static void bearers_free(struct bearers *list)
 {
-    struct bearer *b;
+    struct guard_bearer *b;
 
     while ((b = STAILQ_FIRST(list))) {
         STAILQ_REMOVE_HEAD(list, next);
@@ -158,7 +158,7 @@ static void bearers_free(struct bearers *list)
 }
 
 /* refusal: NULL if allowed. */
-static void bearer_decide(struct bearer *b, const struct httpd_refusal *refusal)
+static void bearer_decide(struct guard_bearer *b, const struct httpd_refusal *refusal)
 {
     httpd_decide(&b->ticket, refusal);
     bearer_free(b);
@@ -200,7 +200,7 @@ static void answer_put(struct answer *a)
 }
 
 /* The answer in the table, made if there is none. */
-static struct answer *answer_get(struct kube_guard *g, const struct bearer *b)
+static struct answer *answer_get(struct kube_guard *g, const struct guard_bearer *b)
 {
     const struct str parts[] = {str_of(b->right->verb), str_of(b->right->url),
                                 str_of(b->by_certificate ? "certificate" : "token"), b->credential};
@@ -227,7 +227,7 @@ static struct answer *answer_get(struct kube_guard *g, const struct bearer *b)
 
 static void answer_tell(struct answer *a, const struct httpd_refusal *refusal)
 {
-    struct bearer *b;
+    struct guard_bearer *b;
 
     answer_group(a)->under_way--;
     while ((b = STAILQ_FIRST(&a->waiting))) {
@@ -357,7 +357,7 @@ static void token_ask(struct answer *a, struct str token)
 }
 
 /* False for a credential without a user. */
-static bool answer_ask(struct answer *a, const struct bearer *b)
+static bool answer_ask(struct answer *a, const struct guard_bearer *b)
 {
     json_auto_t *user = b->by_certificate ? certificate_read_user(b->credential) : NULL;
     const char *name = kube_str(user, "username", NULL);
@@ -371,7 +371,7 @@ static bool answer_ask(struct answer *a, const struct bearer *b)
 }
 
 /* Waits for a review, which is started if none is under way. False, and *ret, if it may not. */
-static bool answer_wait(struct answer *a, struct bearer *b, struct httpd_refusal *ret)
+static bool answer_wait(struct answer *a, struct guard_bearer *b, struct httpd_refusal *ret)
 {
     struct group *g = answer_group(a);
 
@@ -395,7 +395,7 @@ static bool answer_wait(struct answer *a, struct bearer *b, struct httpd_refusal
 }
 
 /* Answers at once if the answer is cached, or if it cannot be had. */
-static void guard_review(struct kube_guard *g, struct bearer *b)
+static void guard_review(struct kube_guard *g, struct guard_bearer *b)
 {
     struct answer *a = answer_get(g, b);
     struct httpd_refusal refusal;
@@ -413,7 +413,7 @@ static void guard_on_arrived(struct post *p)
 {
     struct kube_guard *g = CONTAINER_OF(p, struct kube_guard, post);
     struct bearers arrived = STAILQ_HEAD_INITIALIZER(arrived);
-    struct bearer *b;
+    struct guard_bearer *b;
 
     lock_take(&g->lock);
     STAILQ_CONCAT(&arrived, &g->arrived);
@@ -447,7 +447,7 @@ static void guard_check(void *arg, const struct httpd_request *rq, const struct 
     struct kube_guard *g = arg;
     const char *why = by_certificate ? NULL : guard_read_token(rq->authorization, &credential);
     const struct kube_path_right *right = g->rights;
-    struct bearer *b;
+    struct guard_bearer *b;
 
     if (why) {
         httpd_decide(ticket, &(struct httpd_refusal){.text = why, .challenge = "Bearer"});
@@ -456,10 +456,10 @@ static void guard_check(void *arg, const struct httpd_request *rq, const struct 
     while (right->path && strcmp(right->path, rq->path) != 0)
         right++;
     b = xmalloc(sizeof(*b) + credential.n);
-    *b = (struct bearer){.ticket = *ticket,
-                         .right = right,
-                         .by_certificate = by_certificate,
-                         .credential = {b->bytes, credential.n}};
+    *b = (struct guard_bearer){.ticket = *ticket,
+                               .right = right,
+                               .by_certificate = by_certificate,
+                               .credential = {b->bytes, credential.n}};
     memcpy(b->bytes, credential.p, credential.n);
     lock_take(&g->lock);
     if (STAILQ_EMPTY(&g->arrived))

@@ -29,7 +29,7 @@ enum { SCAN_BLOCK = 64, ROW_CELLS_MAX = 16 << 20, SAMPLED_ROWS = 32 };
 
 void prices_init(struct prices *x, struct layout *l)
 {
-    const struct problem *p = l->p;
+    const struct opt_problem *p = l->p;
     size_t n = p->n_workloads + SCAN_BLOCK;
 
     *x = (struct prices){
@@ -62,7 +62,7 @@ void prices_at_site(struct prices *x, uint32_t site, bool is_there)
  * that fits costs no more than the supply. */
 static int64_t resources_cost(const struct prices *x, uint32_t setting, uint32_t workload)
 {
-    const struct problem *p = x->l->p;
+    const struct opt_problem *p = x->l->p;
     const int64_t *supply = problem_supply(p, setting), *request = problem_request(p, workload);
     int64_t cost = 0;
 
@@ -81,7 +81,7 @@ static int64_t resources_cost(const struct prices *x, uint32_t setting, uint32_t
  * prices_at_site(). */
 static int64_t prices_value(const struct prices *x, uint32_t setting, uint32_t workload, int64_t score)
 {
-    const struct problem *p = x->l->p;
+    const struct opt_problem *p = x->l->p;
     int64_t value = score * PRICE_ONE - x->workload[workload];
 
     if (x->is_running[workload])
@@ -134,7 +134,7 @@ static void offer_copied(const struct prices *x, const struct rows *rows, uint32
 static void fill_items(const struct prices *x, const struct rows *rows, uint32_t setting, struct knapsack *k)
 {
     const struct layout *l = x->l;
-    const struct problem *p = l->p;
+    const struct opt_problem *p = l->p;
     size_t n = p->n_workloads;
     const int16_t *scores = &p->scores[setting * n];
     uint32_t site = l->site_of[setting];
@@ -174,14 +174,14 @@ int64_t prices_solve(const struct prices *x, const struct rows *rows, bool is_bo
 
 /* ---- Rows ---- */
 
-static size_t rows_size(const struct problem *p)
+static size_t rows_size(const struct opt_problem *p)
 {
     return size_min(p->n_workloads * p->n_settings, ROW_CELLS_MAX);
 }
 
 static void rows_init(struct rows *x, struct layout *l)
 {
-    const struct problem *p = l->p;
+    const struct opt_problem *p = l->p;
 
     *x = (struct rows){
         /* Pages that are not written cost nothing. */
@@ -211,7 +211,7 @@ __attribute__((optimize("O3"))) static bool block_is_worth(const int16_t *scores
     return any;
 }
 
-static bool rows_fill_one(struct rows *x, const struct problem *p, size_t k, size_t *used)
+static bool rows_fill_one(struct rows *x, const struct opt_problem *p, size_t k, size_t *used)
 {
     size_t size = rows_size(p);
     const int16_t *scores = &p->scores[k * p->n_workloads];
@@ -238,7 +238,7 @@ static bool rows_fill_one(struct rows *x, const struct problem *p, size_t k, siz
  * settings. Returns about how many cells all settings take. */
 static size_t rows_fill(struct rows *x, const struct prices *prices, int64_t margin, size_t step)
 {
-    const struct problem *p = prices->l->p;
+    const struct opt_problem *p = prices->l->p;
     size_t used = 0;
 
     for (size_t w = 0; w < p->n_workloads; w++) {
@@ -284,7 +284,7 @@ __attribute__((optimize("O3"))) static void raise_best(int16_t *best, const int1
 /* Every replica at its workload's best score, and none is moved. */
 static void bound_trivially(struct dual *x)
 {
-    const struct problem *p = x->l->p;
+    const struct opt_problem *p = x->l->p;
     CLEANUP(cleanup_free) int16_t *best = xcalloc(p->n_workloads + 1, sizeof(*best));
 
     for (size_t k = 0; k < p->n_settings; k++)
@@ -299,7 +299,7 @@ static void bound_trivially(struct dual *x)
 
 void dual_init(struct dual *x, struct layout *l, struct knapsack *k)
 {
-    const struct problem *p = l->p;
+    const struct opt_problem *p = l->p;
     size_t n = p->n_workloads + p->n_settings * p->n_resources + 1;
     size_t max_picks = l->slots_first[p->n_workloads] + 1024;
 
@@ -328,7 +328,7 @@ void dual_init(struct dual *x, struct layout *l, struct knapsack *k)
 /* The prices as whole numbers, none below 0. */
 static void round_prices(struct dual *x)
 {
-    const struct problem *p = x->l->p;
+    const struct opt_problem *p = x->l->p;
     const double *price = x->price;
 
     for (size_t w = 0; w < p->n_workloads; w++)
@@ -342,7 +342,7 @@ static void round_prices(struct dual *x)
 static void begin_value(struct dual *x)
 {
     const struct layout *l = x->l;
-    const struct problem *p = l->p;
+    const struct opt_problem *p = l->p;
     double *slope = x->slope;
 
     x->n_picks = 0;
@@ -358,7 +358,7 @@ static void begin_value(struct dual *x)
 static void add_pick(struct dual *x, uint32_t workload, uint32_t setting)
 {
     const struct layout *l = x->l;
-    const struct problem *p = l->p;
+    const struct opt_problem *p = l->p;
     double *of_setting = &x->slope[p->n_workloads + setting * p->n_resources];
 
     x->picks[x->n_picks++] = (struct dual_pick){workload, setting};
@@ -387,7 +387,7 @@ static void dual_reserve(struct dual *x, size_t n)
 static void evaluate_site(struct dual *x, uint32_t site)
 {
     const struct layout *l = x->l;
-    const struct problem *p = l->p;
+    const struct opt_problem *p = l->p;
     struct knapsack *k = x->knapsack;
     uint32_t best = NO_SETTING;
     int64_t most = 0;
@@ -419,7 +419,7 @@ static void evaluate_site(struct dual *x, uint32_t site)
 /* What is not in the copied rows is worth less than the present prices of grains allow, or will be copied. */
 void dual_refresh(struct dual *x)
 {
-    const struct problem *p = x->l->p;
+    const struct opt_problem *p = x->l->p;
     size_t wanted = CELLS_OF_WORKLOAD * p->n_workloads * (p->n_settings / (p->n_sites + 1) + 1);
 
     round_prices(x);
@@ -455,7 +455,7 @@ static void note_value(struct dual *x)
 
 int dual_evaluate(struct dual *x)
 {
-    const struct problem *p = x->l->p;
+    const struct opt_problem *p = x->l->p;
 
     if (layout_stopped(x->l))
         return -ECANCELED;

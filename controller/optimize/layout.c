@@ -46,7 +46,7 @@ static int64_t layout_gcd(int64_t a, int64_t b)
 /* The resource of which most is requested of what is supplied, and the measure of its requests. */
 static void choose_main(struct layout *l)
 {
-    const struct problem *p = l->p;
+    const struct opt_problem *p = l->p;
     double scarcest = -1;
 
     for (size_t r = 0; r < p->n_resources; r++) {
@@ -70,7 +70,7 @@ static void choose_main(struct layout *l)
 
 static void fill_amounts(struct layout *l)
 {
-    const struct problem *p = l->p;
+    const struct opt_problem *p = l->p;
 
     for (size_t w = 0; w < p->n_workloads; w++) {
         int64_t grains = layout_request(l, w);
@@ -94,7 +94,7 @@ size_t layout_sum_up(size_t *first, size_t n)
 
 static void fill_running(struct layout *l)
 {
-    const struct problem *p = l->p;
+    const struct opt_problem *p = l->p;
     size_t *first = l->running_first + 1, n;
 
     for (size_t i = 0; i < p->n_running; i++)
@@ -105,7 +105,8 @@ static void fill_running(struct layout *l)
         l->running[first[p->running[i].site]++] = p->running[i].workload;
 }
 
-void layout_init(struct layout *l, const struct problem *p, int64_t deadline_ms, const atomic_bool *cancel)
+void layout_init(struct layout *l, const struct opt_problem *p, int64_t deadline_ms,
+                 const atomic_bool *cancel)
 {
     mono_ms now = clock_system.mono(&clock_system);
     size_t w = p->n_workloads + 1, s = p->n_sites + 1, k = p->n_settings + 1;

@@ -15,7 +15,7 @@ static size_t placing_slots(const struct placing *x)
 
 static void placing_init(struct placing *x, struct layout *l)
 {
-    const struct problem *p = l->p;
+    const struct opt_problem *p = l->p;
     size_t slots = l->slots_first[p->n_workloads] + 1, sites = p->n_sites + 1, workloads = p->n_workloads + 1;
     size_t n_left = sites * p->n_resources;
 
@@ -38,7 +38,7 @@ static void placing_init(struct placing *x, struct layout *l)
 
 void placing_clear(struct placing *x)
 {
-    const struct problem *p = x->l->p;
+    const struct opt_problem *p = x->l->p;
 
     memset(x->setting, 0xff, p->n_sites * sizeof(*x->setting));
     memset(x->head, 0xff, p->n_sites * sizeof(*x->head));
@@ -108,7 +108,7 @@ static uint32_t placing_least(const struct placing *x, uint32_t workload)
 
 static bool placing_fits(const struct placing *x, uint32_t workload, uint32_t site)
 {
-    const struct problem *p = x->l->p;
+    const struct opt_problem *p = x->l->p;
 
     for (size_t r = 0; r < p->n_resources; r++) {
         if (problem_request(p, workload)[r] > x->left[site * p->n_resources + r])
@@ -129,7 +129,7 @@ static void placing_set(struct placing *x, uint32_t site, uint32_t setting)
 /* Books one replica, or takes it back. */
 static void placing_book(struct placing *x, uint32_t workload, uint32_t site, int sign)
 {
-    const struct problem *p = x->l->p;
+    const struct opt_problem *p = x->l->p;
 
     for (size_t r = 0; r < p->n_resources; r++)
         x->left[site * p->n_resources + r] -= sign * problem_request(p, workload)[r];
@@ -186,7 +186,7 @@ static void placing_remove(struct placing *x, uint32_t slot)
 
 void placing_export(const struct placing *x, struct solution *ret)
 {
-    const struct problem *p = x->l->p;
+    const struct opt_problem *p = x->l->p;
 
     *ret = (struct solution){
         .setting = xmalloc((p->n_sites + 1) * sizeof(*ret->setting)),
@@ -219,7 +219,7 @@ static bool is_better(const struct placing *x, int64_t sum, int64_t stays, bool 
 /* Adds the workload to the site; one without a setting gets the best for it. */
 static bool polish_put(struct placing *x, uint32_t workload, uint32_t site)
 {
-    const struct problem *p = x->l->p;
+    const struct opt_problem *p = x->l->p;
     uint32_t best = NO_SETTING;
 
     if (x->head[site] != NO_SLOT) {
@@ -293,7 +293,7 @@ static bool trade(struct placing *x, uint32_t a, uint32_t s, uint32_t b, uint32_
 static bool may_swap(const struct placing *x, uint32_t a, uint32_t b)
 {
     uint32_t of_a = x->setting[x->site[a]], of_b = x->setting[x->site[b]];
-    const struct problem *p = x->l->p;
+    const struct opt_problem *p = x->l->p;
 
     return problem_score(p, of_b, x->workload[a]) != SCORE_IMPOSSIBLE &&
            problem_score(p, of_a, x->workload[b]) != SCORE_IMPOSSIBLE &&
@@ -323,7 +323,7 @@ static bool polish_workload(struct placing *x, uint32_t a)
 
 void polish(struct placing *x)
 {
-    const struct problem *p = x->l->p;
+    const struct opt_problem *p = x->l->p;
     size_t slots = placing_slots(x);
     bool changed = true;
 
@@ -439,7 +439,7 @@ static void undo(struct primal *x, uint32_t site, uint32_t setting)
  * are; at equal gain it keeps its setting. Returns whether that changed anything. */
 static bool improve_site(struct primal *x, const struct rows *rows, uint32_t site, bool is_free)
 {
-    const struct problem *p = x->l->p;
+    const struct opt_problem *p = x->l->p;
     uint32_t before = x->now.setting[site], best = NO_SETTING;
     int64_t sum = x->now.sum, stays = x->now.n_stays, most = 0, own;
 
@@ -486,7 +486,7 @@ static bool improve(struct primal *x, const struct rows *rows, bool is_free)
 
 void primal_start(struct primal *x)
 {
-    const struct problem *p = x->l->p;
+    const struct opt_problem *p = x->l->p;
 
     placing_clear(&x->now);
     for (size_t i = 0; i < p->n_running; i++) {

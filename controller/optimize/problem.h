@@ -23,7 +23,7 @@ struct problem_pair {
     uint32_t workload, site;
 };
 
-struct problem {
+struct opt_problem {
     size_t n_workloads, n_sites, n_settings;
     size_t n_resources;            /* at least 1; an amount of each must fit */
     const int64_t *requests;       /* [workload * n_resources + resource]: of one replica; not negative */
@@ -41,23 +41,23 @@ struct problem {
 
 enum { MOVE_COST_MAX = 1 << 30 };
 
-static inline int16_t problem_score(const struct problem *p, size_t setting, size_t workload)
+static inline int16_t problem_score(const struct opt_problem *p, size_t setting, size_t workload)
 {
     return p->scores[setting * p->n_workloads + workload];
 }
 
-static inline const int64_t *problem_request(const struct problem *p, size_t workload)
+static inline const int64_t *problem_request(const struct opt_problem *p, size_t workload)
 {
     return &p->requests[workload * p->n_resources];
 }
 
-static inline const int64_t *problem_supply(const struct problem *p, size_t setting)
+static inline const int64_t *problem_supply(const struct opt_problem *p, size_t setting)
 {
     return &p->supplies[setting * p->n_resources];
 }
 
 /* Whether the setting alone supplies what a replica requests. */
-static inline bool problem_fits(const struct problem *p, size_t setting, size_t workload)
+static inline bool problem_fits(const struct opt_problem *p, size_t setting, size_t workload)
 {
     for (size_t r = 0; r < p->n_resources; r++)
         if (problem_request(p, workload)[r] > problem_supply(p, setting)[r])
@@ -90,4 +90,4 @@ double solution_gap(const struct solution *s);
 /* Solves a problem: by relaxation, whose bound and answer are often enough, then small ones by branch and
  * bound. Blocks: for a worker's thread. The same problem gives the same solution unless the deadline,
  * counted from now, or `cancel` (set by another thread; may be NULL) ends the search. */
-void solve(struct solution *ret, const struct problem *p, int64_t deadline_ms, const atomic_bool *cancel);
+void solve(struct solution *ret, const struct opt_problem *p, int64_t deadline_ms, const atomic_bool *cancel);

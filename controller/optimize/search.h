@@ -9,7 +9,7 @@ enum { KNAPSACK_CELLS = 512 }; /* the largest capacity of a knapsack; larger amo
 /* ---- layout.c: what the search looks up about a problem, computed once ---- */
 
 struct layout {
-    const struct problem *p;
+    const struct opt_problem *p;
     size_t main;               /* the scarcest resource: the knapsacks' */
     int64_t grain;             /* divides all requests of it */
     uint32_t *replicas;        /* [workload]: that may be placed, on different sites */
@@ -26,7 +26,8 @@ struct layout {
 };
 
 /* The deadline counts from now. */
-void layout_init(struct layout *l, const struct problem *p, int64_t deadline_ms, const atomic_bool *cancel);
+void layout_init(struct layout *l, const struct opt_problem *p, int64_t deadline_ms,
+                 const atomic_bool *cancel);
 void layout_done(struct layout *l);
 /* Memory that layout_done() frees: n of a size, zeroed. */
 void *layout_alloc(struct layout *l, size_t n, size_t size);

@@ -29,7 +29,7 @@ static const double NODE_FACTOR = 0.05;
 
 struct branch {
     struct primal *answers; /* of the whole problem */
-    struct problem p;       /* of the node; what is not borrowed from the whole follows */
+    struct opt_problem p;   /* of the node; what is not borrowed from the whole follows */
     int16_t *scores;
     int64_t *supplies;
     struct layout l;
@@ -263,7 +263,7 @@ static int64_t branch_search(struct branch *b, int64_t bound)
 
 static void branch_init(struct branch *b, struct primal *answers, const double *prices)
 {
-    const struct problem *p = answers->l->p;
+    const struct opt_problem *p = answers->l->p;
     size_t cells = p->n_settings * p->n_workloads;
 
     *b = (struct branch){.answers = answers, .p = *p};
@@ -356,7 +356,7 @@ static void relax_iterate(struct relax *x)
 
 static void relax_search(struct relax *x)
 {
-    const struct problem *p = x->layout.p;
+    const struct opt_problem *p = x->layout.p;
     uint32_t *setting = layout_alloc(&x->layout, p->n_sites + 1, sizeof(*setting));
 
     /* Prices are tuned for the answer's settings, and the first where it has none. */
@@ -375,7 +375,7 @@ static void relax_search(struct relax *x)
 
 static void relax_export(struct relax *x, struct solution *ret)
 {
-    const struct problem *p = x->layout.p;
+    const struct opt_problem *p = x->layout.p;
     struct placing *answer = x->primal.has_best ? &x->primal.best : &x->primal.now;
 
     if (x->primal.has_best)
@@ -396,7 +396,7 @@ static void relax_export(struct relax *x, struct solution *ret)
         ret->deadline_reached = false;
 }
 
-void solve(struct solution *ret, const struct problem *p, int64_t deadline_ms, const atomic_bool *cancel)
+void solve(struct solution *ret, const struct opt_problem *p, int64_t deadline_ms, const atomic_bool *cancel)
 {
     struct relax x = {0};
 

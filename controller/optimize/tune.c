@@ -21,7 +21,7 @@ __attribute__((optimize("O3"))) static void raise_prices(float *best, const int1
  * precision may lose is added. */
 static void bound_by_grains(struct dual *x, const float *best, double grains)
 {
-    const struct problem *p = x->l->p;
+    const struct opt_problem *p = x->l->p;
     double rounding = ROUNDING * MARGIN_PART * ((double)x->widest / PRICE_ONE + 1);
     double bound = grains + (double)(p->move_cost * (int64_t)p->n_running);
 
@@ -36,7 +36,7 @@ static void bound_by_grains(struct dual *x, const float *best, double grains)
  * all settings of the problem, that is a bound as well. */
 static void dual_start(struct dual *x, const uint32_t *setting)
 {
-    const struct problem *p = x->l->p;
+    const struct opt_problem *p = x->l->p;
     size_t n = p->n_workloads;
     CLEANUP(cleanup_free) float *best = xcalloc(n + 1, sizeof(*best));
     double grains = 0;
@@ -98,7 +98,7 @@ static float tune_supply(const struct tune *t, size_t site)
 
 static void tune_init(struct tune *t, struct dual *x, const uint32_t *setting)
 {
-    const struct problem *p = x->l->p;
+    const struct opt_problem *p = x->l->p;
     size_t n = p->n_sites + 1;
 
     *t = (struct tune){
@@ -121,7 +121,7 @@ static void tune_init(struct tune *t, struct dual *x, const uint32_t *setting)
 /* All sites, of one in so many workloads. */
 static void take_sample(struct tune *t)
 {
-    const struct problem *p = t->dual->l->p;
+    const struct opt_problem *p = t->dual->l->p;
     size_t n = p->n_workloads, used = 0;
     size_t wanted = size_max(SAMPLE_CELLS / (p->n_sites + 1), p->n_sites) + 1, stride = n / wanted + 1;
     float all = 0, sampled = 0;
@@ -145,7 +145,7 @@ static void take_sample(struct tune *t)
 /* The cells of the rows. */
 static void take_rows(struct tune *t)
 {
-    const struct problem *p = t->dual->l->p;
+    const struct opt_problem *p = t->dual->l->p;
     const struct rows *rows = &t->dual->rows;
     size_t *first = t->first + 1; /* one further while they are counted and filled in */
 
@@ -229,7 +229,7 @@ static void change_prices(struct tune *t, float heat)
 /* The value of the prices ahead: as the dual's, with fractions of workloads. */
 static double tune_round(struct tune *t, float heat)
 {
-    const struct problem *p = t->dual->l->p;
+    const struct opt_problem *p = t->dual->l->p;
     double value = 0;
 
     memset(t->requested, 0, p->n_sites * sizeof(*t->requested));

@@ -87,7 +87,7 @@ static unsigned format_labels(struct str format)
 
 enum { NAME_MAX_BYTES = 1 << 20, NAMES_CHUNK = 16 << 10 };
 
-struct item {
+struct named_item {
     struct str name;
     size_t format;
     double value; /* last, sum, max or min so far */
@@ -103,25 +103,25 @@ struct maker {
     unsigned labels; /* those that it has */
     struct arena names;
     struct strset places; /* of names in the list */
-    struct item *list;
+    struct named_item *list;
     size_t cut; /* the next of batch->cuts */
     struct items *items;
 };
 
 /* The item of this name, found or added. */
-static struct item *maker_item(struct maker *m, struct str name)
+static struct named_item *maker_item(struct maker *m, struct str name)
 {
     size_t place = strset_find(&m->places, name);
 
     if (place == SIZE_MAX) {
         name.p = memcpy(arena_alloc(&m->names, name.n), name.p, name.n);
         place = strset_add(&m->places, name);
-        m->list[place] = (struct item){.name = name, .format = m->format};
+        m->list[place] = (struct named_item){.name = name, .format = m->format};
     }
     return &m->list[place];
 }
 
-static void item_aggregate(struct item *i, enum score_aggregation how, double v, uint32_t order)
+static void item_aggregate(struct named_item *i, enum score_aggregation how, double v, uint32_t order)
 {
     bool first = i->results++ == 0;
 
@@ -154,7 +154,7 @@ static void maker_add_series(struct maker *m, size_t i, struct buf *name)
     const struct summary_item *how = &m->summary->items[m->format];
     double v = m->batch->values[i];
     struct str labels[DS_LABELS];
-    struct item *item;
+    struct named_item *item;
     struct item_overlap *overlap = &m->items->overlap;
     uint64_t uncut = maker_uncut(m, i);
 
@@ -264,7 +264,7 @@ static struct items items_end(struct items *o)
     return *o;
 }
 
-DEFINE_ORDER(items_by_name, struct item, str_cmp(a->name, b->name))
+DEFINE_ORDER(items_by_name, struct named_item, str_cmp(a->name, b->name))
 
 /* fallback: all have the value of fallbackScore. */
 static struct items items_of_batch(const struct batch *b, const struct summary *s, bool fallback)
@@ -277,7 +277,7 @@ static struct items items_of_batch(const struct batch *b, const struct summary *
         maker_add_format(&m, i, &name);
     qsort(m.list, m.places.n, sizeof(*m.list), items_by_name);
     for (size_t i = 0; i < m.places.n; i++) {
-        const struct item *item = &m.list[i];
+        const struct named_item *item = &m.list[i];
         bool avg = s->items[item->format].aggregation == AGGREGATE_AVG;
         double of = avg ? item->value / (double)item->results : item->value;
         bool clamped;

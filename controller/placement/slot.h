@@ -38,7 +38,7 @@ enum slot_claim {
     CLAIM_MOVED,   /* the agent of this add-on in another namespace had it */
 };
 
-enum { UID_BYTES = 64, VERSION_BYTES = 32 };
+enum { UID_BYTES = 64, SCORE_VERSION_BYTES = 32 };
 
 struct slot {
     struct placement *placement;
@@ -66,9 +66,9 @@ struct slot {
     bool unsure; /* it may have been created by a call without an answer */
     /* The agent of this add-on in another namespace owns it, and this agent takes it over. */
     bool takes_over;
-    bool taken_over;                             /* from there, and no configuration has been seen since */
-    enum slot_claim claim;                       /* the last one sent */
-    char uid[UID_BYTES], version[VERSION_BYTES]; /* as last seen in a list, an event or an answer */
+    bool taken_over;       /* from there, and no configuration has been seen since */
+    enum slot_claim claim; /* the last one sent */
+    char uid[UID_BYTES], version[SCORE_VERSION_BYTES]; /* as last seen in a list, an event or an answer */
     uint64_t written_hash;
     int64_t written_until_ms;
     bool overwritten; /* since then, by others: to write it again may be a quarrel */

@@ -60,7 +60,7 @@ struct policy_tally {
 };
 
 /* A watch, argument of its own callbacks. */
-struct watched {
+struct watched_kind {
     struct policy_watcher *w;
     struct kube_watch *watch;
     const struct kube_resource *resource;
@@ -68,7 +68,7 @@ struct watched {
 
 struct policy_watcher {
     struct policy_watcher_options o;
-    struct watched policy_watch, claim_watch;
+    struct watched_kind policy_watch, claim_watch;
     struct kube_writer writer; /* of one key */
     struct kube_object object;
     struct timer timer;  /* when to decide again without an event */
@@ -274,7 +274,7 @@ static void claim_on_edit(struct policy_watcher *w)
 
 static void claim_on_set(void *arg, json_t *object)
 {
-    struct policy_watcher *w = ((struct watched *)arg)->w;
+    struct policy_watcher *w = ((struct watched_kind *)arg)->w;
 
     if (!claim_take(w, object) || !kube_watch_synced(w->claim_watch.watch))
         return;
@@ -285,7 +285,7 @@ static void claim_on_set(void *arg, json_t *object)
 
 static void claim_on_delete(void *arg, const char *namespace, const char *name)
 {
-    struct policy_watcher *w = ((struct watched *)arg)->w;
+    struct policy_watcher *w = ((struct watched_kind *)arg)->w;
 
     (void)namespace;
     log_warn("the ClusterClaim was deleted", L_STR("claim", name));
@@ -338,7 +338,7 @@ static void claim_work(void *arg, const char *key)
 
 static void policies_on_set(void *arg, json_t *object)
 {
-    struct policy_watcher *w = ((struct watched *)arg)->w;
+    struct policy_watcher *w = ((struct watched_kind *)arg)->w;
     struct policy *known = map_get(&w->policies, kube_name(object));
     struct policy is;
 
@@ -358,7 +358,7 @@ static void policies_on_set(void *arg, json_t *object)
 
 static void policies_on_delete(void *arg, const char *namespace, const char *name)
 {
-    struct policy_watcher *w = ((struct watched *)arg)->w;
+    struct policy_watcher *w = ((struct watched_kind *)arg)->w;
 
     (void)namespace;
     free(map_take(&w->policies, name));
@@ -474,7 +474,7 @@ static void watcher_on_timer(struct timer *t)
 
 /* ---- Life ---- */
 
-static void watched_show(const struct watched *x, bool is_up)
+static void watched_show(const struct watched_kind *x, bool is_up)
 {
     metric_set(x->w->o.metrics, METRIC_KUBE_UP, LV(x->resource->plural, "cluster"), is_up);
     watcher_decide_in(x->w, 0);
@@ -487,7 +487,7 @@ static void watched_on_synced(void *arg)
 
 static void watched_on_trouble(void *arg, const char *text)
 {
-    const struct watched *x = arg;
+    const struct watched_kind *x = arg;
     bool lacks_policies = x == &x->w->policy_watch && kube_watch_refused(x->watch) == KUBE_NO_KIND;
 
     watched_show(x, text == NULL || lacks_policies);
@@ -506,10 +506,10 @@ static void claims_count(void *arg, const char *operation, const struct kube_ans
     metric_add(w->o.metrics, METRIC_POLICY_CLAIM_WRITES, LV(operation, kube_verdict_word(a->verdict)), 1);
 }
 
-static void watched_start(struct watched *x, struct policy_watcher *w, const struct kube_resource *resource,
-                          struct kube_watch_options o)
+static void watched_start(struct watched_kind *x, struct policy_watcher *w,
+                          const struct kube_resource *resource, struct kube_watch_options o)
 {
-    *x = (struct watched){.w = w, .resource = resource};
+    *x = (struct watched_kind){.w = w, .resource = resource};
     o.resource = resource;
     o.on_synced = watched_on_synced;
     o.on_trouble = watched_on_trouble;
@@ -565,7 +565,7 @@ struct policy_watcher *policy_watcher_free(struct policy_watcher *w)
 bool policy_watcher_ready(void *watcher, struct buf *why)
 {
     const struct policy_watcher *w = watcher;
-    const struct watched *const all[] = {&w->policy_watch, &w->claim_watch};
+    const struct watched_kind *const all[] = {&w->policy_watch, &w->claim_watch};
     bool ready = true;
 
     for (size_t i = 0; i < ARRAY_SIZE(all); i++) {

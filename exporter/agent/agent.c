@@ -217,8 +217,8 @@ static int load_options(struct agent *a, struct config **ret, struct problems *p
     if (r == 0)
         apply_flags(*ret, o);
     if (r == 0 && !*cstr((*ret)->cluster_name)) {
-        problems_add_field(p, &(struct problem){.kind = PROBLEM_ERROR, .missing = true}, STR("clusterName"),
-                           STR("missing; set it or pass --cluster-name"));
+        problems_add_field(p, &(struct doc_problem){.kind = PROBLEM_ERROR, .missing = true},
+                           STR("clusterName"), STR("missing; set it or pass --cluster-name"));
         r = -EINVAL;
     }
     return r;

@@ -348,14 +348,14 @@ int status_json(const struct agent_state *a, const struct list_query *q, struct 
 
 enum { INDENT = 4 };
 
-struct table {
+struct status_table {
     struct out o;
     bool colours;
 };
 
 /* A line of prose. */
-static void table_line(struct table *t, int indent, const char *fmt, ...) PRINTF_LIKE(3, 4);
-static void table_line(struct table *t, int indent, const char *fmt, ...)
+static void table_line(struct status_table *t, int indent, const char *fmt, ...) PRINTF_LIKE(3, 4);
+static void table_line(struct status_table *t, int indent, const char *fmt, ...)
 {
     CLEANUP(cleanup_free) char *text = NULL;
     va_list ap;
@@ -368,7 +368,7 @@ static void table_line(struct table *t, int indent, const char *fmt, ...)
     out_puts(&t->o, "\n");
 }
 
-static void table_headline(struct table *t, const struct scorer *s)
+static void table_headline(struct status_table *t, const struct scorer *s)
 {
     static const struct {
         const char *mark, *colour;
@@ -389,7 +389,7 @@ static void table_headline(struct table *t, const struct scorer *s)
 }
 
 /* "12 series from the source in 3.1 ms → 12 results in 12 ms → 11 scores" */
-static void table_flow(struct table *t, const struct scorer *s)
+static void table_flow(struct status_table *t, const struct scorer *s)
 {
     const struct scorer_status *st = &s->status;
     const char *from = s->summary.n_sources > 1 ? "series from the sources in" : "series from the source in";
@@ -402,7 +402,7 @@ static void table_flow(struct table *t, const struct scorer *s)
                words_seconds(st->last.perform_s).s, words_count(scorer_series(s), "score", "scores").s);
 }
 
-static void table_error(struct table *t, const struct scorer *s)
+static void table_error(struct status_table *t, const struct scorer *s)
 {
     const struct scorer_status *st = &s->status;
 
@@ -417,7 +417,7 @@ static void table_error(struct table *t, const struct scorer *s)
         table_line(t, INDENT, "the scores below are from an earlier round");
 }
 
-static void table_empty(struct table *t, const struct scorer *s)
+static void table_empty(struct status_table *t, const struct scorer *s)
 {
     if (s->status.last.source_series || !s->summary.n_sources)
         table_line(t, INDENT, "the scoring API returned no results");
@@ -426,7 +426,7 @@ static void table_empty(struct table *t, const struct scorer *s)
             table_line(t, INDENT, "the source has no series for this query: %s", s->summary.sources[i].query);
 }
 
-static void table_remarks(struct table *t, const struct scorer_status *st)
+static void table_remarks(struct status_table *t, const struct scorer_status *st)
 {
     if (st->last.source_warnings)
         table_line(t, INDENT, "%s: %s",
@@ -449,7 +449,7 @@ static void table_remarks(struct table *t, const struct scorer_status *st)
 }
 
 /* For a hub; on a laptop nobody rounds. */
-static void table_rounding(struct table *t, const struct agent_state *a, const struct scorer *s)
+static void table_rounding(struct status_table *t, const struct agent_state *a, const struct scorer *s)
 {
     const struct batch *b = s->batch;
     struct rounding rounding = {0};
@@ -463,7 +463,7 @@ static void table_rounding(struct table *t, const struct agent_state *a, const s
         table_line(t, INDENT, "%s", text);
 }
 
-static void table_scores(struct table *t, const struct scorer *s)
+static void table_scores(struct status_table *t, const struct scorer *s)
 {
     struct ranking r;
 
@@ -478,7 +478,7 @@ static void table_scores(struct table *t, const struct scorer *s)
         table_line(t, INDENT, "%s", words_count(r.nans, "score is NaN", "scores are NaN").s);
 }
 
-static void table_scorer(struct table *t, const struct agent_state *a, const struct scorer *s)
+static void table_scorer(struct status_table *t, const struct agent_state *a, const struct scorer *s)
 {
     const struct scorer_status *st = &s->status;
 
@@ -497,7 +497,7 @@ static void table_scorer(struct table *t, const struct agent_state *a, const str
 
 int status_table(const struct agent_state *a, bool on_terminal, struct buf *into)
 {
-    struct table t = {.o = out_begin(into), .colours = on_terminal && !*cstr(getenv("NO_COLOR"))};
+    struct status_table t = {.o = out_begin(into), .colours = on_terminal && !*cstr(getenv("NO_COLOR"))};
     struct totals totals = scorer_totals(a);
 
     for (size_t i = 0; i < a->n_scorers; i++)

@@ -11,7 +11,7 @@
 
 enum problem_kind { PROBLEM_ERROR, PROBLEM_WARNING };
 
-struct problem {
+struct doc_problem {
     enum problem_kind kind;
     bool missing;          /* the field at `path` is required and absent */
     unsigned line, column; /* from 1; 0 where there is none (flags, whole file) */
@@ -22,7 +22,7 @@ struct problem {
 
 struct problems {
     char *file; /* as shown in front: path, or "configmap ns/name" */
-    struct problem *list;
+    struct doc_problem *list;
     size_t n;
     size_t errors;   /* errors only, also those left out */
     size_t left_out; /* errors and warnings after the first 10,000 */
@@ -33,7 +33,8 @@ void problems_done(struct problems *p);
 void problems_add(struct problems *p, enum problem_kind kind, unsigned line, unsigned column, const char *fmt,
                   ...) PRINTF_LIKE(5, 6);
 /* Adds a problem of one field. The strings of *at are ignored: path and message are copied. */
-void problems_add_field(struct problems *p, const struct problem *at, struct str path, struct str message);
+void problems_add_field(struct problems *p, const struct doc_problem *at, struct str path,
+                        struct str message);
 /* Sorts by line and column. */
 void problems_sort(struct problems *p);
 /* "file:line:column: error: text\n" for each, as compilers write them. */

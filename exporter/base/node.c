@@ -32,9 +32,9 @@ void problems_done(struct problems *p)
 
 /* Takes ownership of text, which starts with a path of path_n bytes. The list doubles whenever its length is
  * a power of two. */
-static void push_problem(struct problems *p, const struct problem *at, char *text, size_t path_n)
+static void push_problem(struct problems *p, const struct doc_problem *at, char *text, size_t path_n)
 {
-    struct problem *x;
+    struct doc_problem *x;
 
     p->errors += at->kind == PROBLEM_ERROR;
     if (p->n == PROBLEMS_MAX) {
@@ -57,16 +57,17 @@ void problems_add(struct problems *p, enum problem_kind kind, unsigned line, uns
     va_list ap;
 
     va_start(ap, fmt);
-    push_problem(p, &(struct problem){.kind = kind, .line = line, .column = column}, xvasprintf(fmt, ap), 0);
+    push_problem(p, &(struct doc_problem){.kind = kind, .line = line, .column = column}, xvasprintf(fmt, ap),
+                 0);
     va_end(ap);
 }
 
-void problems_add_field(struct problems *p, const struct problem *at, struct str path, struct str message)
+void problems_add_field(struct problems *p, const struct doc_problem *at, struct str path, struct str message)
 {
     push_problem(p, at, xasprintf("%.*s%s%.*s", STR_ARG(path), path.n ? ": " : "", STR_ARG(message)), path.n);
 }
 
-DEFINE_ORDER(compare_problems, struct problem,
+DEFINE_ORDER(compare_problems, struct doc_problem,
              COMPARE(a->line, b->line) ?: COMPARE(a->column, b->column)
                  ?: COMPARE(a->kind, b->kind) ?: strcmp(a->text, b->text))
 
@@ -83,7 +84,7 @@ int problems_print(const struct problems *p, struct buf *into)
     int r = 0;
 
     for (size_t i = 0; i < p->n && r == 0; i++) {
-        const struct problem *x = &p->list[i];
+        const struct doc_problem *x = &p->list[i];
 
         if (x->line)
             r = buf_printf(into, "%s:%u:%u: %s: %s\n", p->file, x->line, x->column, words[x->kind], x->text);
@@ -157,7 +158,7 @@ struct log_field problems_origin(const struct problems *p)
 void problems_log(const struct problems *p)
 {
     for (size_t i = 0; i < p->n; i++) {
-        const struct problem *x = &p->list[i];
+        const struct doc_problem *x = &p->list[i];
         enum log_level level = x->kind == PROBLEM_ERROR ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN;
         const char *what = x->kind == PROBLEM_ERROR ? "configuration error" : "configuration warning";
 
@@ -262,7 +263,7 @@ static int node_put_value(const struct node *n, struct buf *into)
 }
 
 /* "<path>: <text>", or "<path>: expected <text>, got <value>". */
-static void node_report(const struct node *n, struct problems *p, const struct problem *at, bool expected,
+static void node_report(const struct node *n, struct problems *p, const struct doc_problem *at, bool expected,
                         const char *fmt, va_list ap)
 {
     BUF_AUTO(path, MESSAGE_MAX);
@@ -280,7 +281,8 @@ void node_problem(const struct node *n, struct problems *p, enum problem_kind ki
     va_list ap;
 
     va_start(ap, fmt);
-    node_report(n, p, &(struct problem){.kind = kind, .line = n->line, .column = n->column}, false, fmt, ap);
+    node_report(n, p, &(struct doc_problem){.kind = kind, .line = n->line, .column = n->column}, false, fmt,
+                ap);
     va_end(ap);
 }
 
@@ -289,8 +291,8 @@ void node_key_problem(const struct node *n, struct problems *p, enum problem_kin
     va_list ap;
 
     va_start(ap, fmt);
-    node_report(n, p, &(struct problem){.kind = kind, .line = n->key_line, .column = n->key_column}, false,
-                fmt, ap);
+    node_report(n, p, &(struct doc_problem){.kind = kind, .line = n->key_line, .column = n->key_column},
+                false, fmt, ap);
     va_end(ap);
 }
 
@@ -300,14 +302,14 @@ bool node_expected(const struct node *n, struct problems *p, const char *fmt, ..
 
     va_start(ap, fmt);
     if (n->kind != NODE_BROKEN)
-        node_report(n, p, &(struct problem){.line = n->line, .column = n->column}, true, fmt, ap);
+        node_report(n, p, &(struct doc_problem){.line = n->line, .column = n->column}, true, fmt, ap);
     va_end(ap);
     return false;
 }
 
 void node_missing(const struct node *map, const char *key, struct problems *p, const char *what)
 {
-    struct problem at = {.missing = true, .line = map->line, .column = map->column};
+    struct doc_problem at = {.missing = true, .line = map->line, .column = map->column};
     CLEANUP(cleanup_free) char *text = xasprintf("missing, expected %s", what);
     BUF_AUTO(path, MESSAGE_MAX);
 

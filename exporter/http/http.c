@@ -651,7 +651,7 @@ static void body_pause(struct http_call *c)
 
 /* Decodes until *rest is used up, the call's share of the turn is, or the body does not go on. One read of
  * 64 KiB can become 64 MiB, so it asks before each step. 0 once *rest is used up, else 1 or -EBADMSG. */
-static int body_unpack(struct http_call *c, struct str *rest)
+static int response_unpack(struct http_call *c, struct str *rest)
 {
     size_t before;
     int r;
@@ -685,7 +685,7 @@ static bool body_put_encoded(struct http_call *c, struct str piece)
     } else {
         if (!c->gzip)
             c->gzip = inflate_new();
-        r = body_unpack(c, &rest);
+        r = response_unpack(c, &rest);
         body_check(c, r);
     }
     /* curl delivers a piece at which it was paused again, perhaps in other parts. */

@@ -134,7 +134,7 @@ void http_token_leave(struct http_call *c)
 
 /* Raw JSON strings, the last or a number. False if it is no JSON object. Members of other types count as
  * absent. */
-static bool answer_parse(struct str body, struct str *token, struct str *kind, struct str *expires)
+static bool token_answer_parse(struct str body, struct str *token, struct str *kind, struct str *expires)
 {
     struct jr j;
     struct str key;
@@ -187,7 +187,7 @@ static const char *token_keep(struct http_token *t, struct str body)
     const char *why;
     char *room;
 
-    if (!answer_parse(body, &raw, &kind, &expires))
+    if (!token_answer_parse(body, &raw, &kind, &expires))
         return "the response is not a JSON object";
     if (!raw.n)
         return "the response has no access_token";

@@ -665,8 +665,8 @@ static void request_set_target(struct exchange *x, const char *url)
 }
 
 /* The head has been read. libmicrohttpd closes the connection after an answer at this point. */
-static enum MHD_Result request_begin(struct exchange *x, struct MHD_Connection *connection, const char *url,
-                                     const char *method, const char *version)
+static enum MHD_Result exchange_begin(struct exchange *x, struct MHD_Connection *connection, const char *url,
+                                      const char *method, const char *version)
 {
     const struct httpd_options *o;
     const char *refused;
@@ -704,7 +704,7 @@ enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, c
     (void)cls;
     if (!x) {
         *context = x = xcalloc(1, sizeof(*x));
-        return request_begin(x, connection, url, method, version);
+        return exchange_begin(x, connection, url, method, version);
     }
     if (n) {
         *upload_size = 0;

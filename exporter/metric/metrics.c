@@ -45,14 +45,14 @@ struct child {
     uint64_t *in_bucket; /* histograms only; not cumulative */
 };
 
-struct family {
+struct metric_family {
     struct child *list; /* sorted by label values */
     size_t n, cap;
 };
 
 struct metrics {
     enum metric_owner owner;
-    struct family families[METRICS];
+    struct metric_family families[METRICS];
 };
 
 struct metrics *metrics_new(enum metric_owner owner)
@@ -103,7 +103,8 @@ static int compare_labels(const struct child *c, const char *const *labels, size
 }
 
 /* The index of the child with these labels, or where to insert it. */
-static bool family_find(const struct family *f, const char *const *labels, size_t n_labels, size_t *ret)
+static bool family_find(const struct metric_family *f, const char *const *labels, size_t n_labels,
+                        size_t *ret)
 {
     size_t lo = 0, hi = f->n;
 
@@ -127,7 +128,7 @@ static bool family_find(const struct family *f, const char *const *labels, size_
 /* The child with these labels, which is made if there is none. */
 static struct child *get_child(struct metrics *m, enum metric id, const char *const *labels)
 {
-    struct family *f = &m->families[id];
+    struct metric_family *f = &m->families[id];
     size_t n_labels = count_labels(id), at;
     struct child c = {0};
 
@@ -170,7 +171,7 @@ void metric_observe(struct metrics *m, enum metric id, const char *const *labels
     c->value += seconds;
 }
 
-static void family_remove(struct family *f, size_t at)
+static void family_remove(struct metric_family *f, size_t at)
 {
     child_done(&f->list[at]);
     f->n--;

@@ -284,18 +284,18 @@ static void round_end(struct llm_round *r)
 /* ---- Answers ---- */
 
 /* What a response, or its absence, means for the question and for the others. */
-enum verdict { VERDICT_ANSWER, VERDICT_RETRY, VERDICT_GIVE_UP, VERDICT_GIVE_UP_ALL };
+enum llm_verdict { LLM_ANSWER, LLM_RETRY, LLM_GIVE_UP, LLM_GIVE_UP_ALL };
 
-static enum verdict answer_judge(const struct http_answer *a)
+static enum llm_verdict answer_judge(const struct http_answer *a)
 {
     enum round_error e = round_error_of_answer(a);
     bool may_pass = round_error_may_pass(e) && e != ROUND_TLS;
 
     if (e == ROUND_OK)
-        return VERDICT_ANSWER;
+        return LLM_ANSWER;
     if (e == ROUND_TOO_LARGE || a->status == 400 || a->status == 413 || a->status == 422)
-        return VERDICT_GIVE_UP; /* a prompt that is too long, for one */
-    return may_pass || a->status == 408 || a->status == 425 ? VERDICT_RETRY : VERDICT_GIVE_UP_ALL;
+        return LLM_GIVE_UP; /* a prompt that is too long, for one */
+    return may_pass || a->status == 408 || a->status == 425 ? LLM_RETRY : LLM_GIVE_UP_ALL;
 }
 
 static void llm_count(const struct llm *m, const char *result)
@@ -339,11 +339,11 @@ static void question_on_answer(void *arg, struct http_answer *a)
     struct llm_question *q = arg, *next;
     struct llm_round *r = q->round;
     struct llm *m = r->llm;
-    enum verdict verdict = answer_judge(a);
+    enum llm_verdict verdict = answer_judge(a);
 
     q->call = NULL;
     metric_observe(m->metrics, METRIC_MODEL_SECONDS, LV_NONE, a->seconds);
-    if (verdict == VERDICT_ANSWER) {
+    if (verdict == LLM_ANSWER) {
         question_read_answer(q, buf_str(&a->body));
     } else if (a->error == HTTP_OK) {
         text_http_status(r->why, sizeof(r->why), a->status, "", buf_str(&a->body));
@@ -352,14 +352,14 @@ static void question_on_answer(void *arg, struct http_answer *a)
         (void)snprintf(r->why, sizeof(r->why), "%.*s", LLM_REASON_BYTES - 1, a->reason);
         llm_count(m, a->error == HTTP_TIMEOUT ? "timeout" : "failure");
     }
-    if (verdict == VERDICT_RETRY && q->attempts < MAX_ATTEMPTS) {
+    if (verdict == LLM_RETRY && q->attempts < MAX_ATTEMPTS) {
         int64_t pause = backoff_ms(&llm_backoff, q->attempts, a->retry_after_ms);
 
         loop_timer_set(m->loop, &q->pause, mono_add(loop_now(m->loop), pause));
         return;
     }
     question_free(q);
-    if (verdict == VERDICT_GIVE_UP_ALL) { /* but questions that were sent may still be answered */
+    if (verdict == LLM_GIVE_UP_ALL) { /* but questions that were sent may still be answered */
         r->asked = r->n;
         for (q = LIST_FIRST(&r->questions); q; q = next) {
             next = LIST_NEXT(q, entry);

@@ -63,7 +63,7 @@ struct model_server {
     double stop_at;   /* clock_seconds(); 0: not yet */
 };
 
-struct call {
+struct model_call {
     struct job job;
     struct served_endpoint *endpoint;
     struct scoring scoring;
@@ -146,13 +146,13 @@ static void show_answer(struct out *o, struct str answer)
 
 /* ---- Calls ---- */
 
-static bool is_compressed(const struct call *c)
+static bool is_compressed(const struct model_call *c)
 {
     return *c->rq->content_encoding && !str_eq_nocase(str_of(c->rq->content_encoding), STR("identity"));
 }
 
 /* Decodes the body. */
-static int call_read_body(struct call *c, struct str *ret)
+static int call_read_body(struct model_call *c, struct str *ret)
 {
     struct str coding = str_of(c->rq->content_encoding);
     CLEANUP(cleanup_free) char *why = NULL;
@@ -176,7 +176,7 @@ static int call_read_body(struct call *c, struct str *ret)
 
 /* Ends reading and writing; the first error counts. Of a valid request keeps the first series and results for
  * the page. */
-static void call_conclude(struct call *c, int r)
+static void call_conclude(struct model_call *c, int r)
 {
     struct scoring *s = &c->scoring;
     struct str body = s->request.body;
@@ -197,7 +197,7 @@ static void call_conclude(struct call *c, int r)
 
 static void call_run(struct job *j)
 {
-    struct call *c = CONTAINER_OF(j, struct call, job);
+    struct model_call *c = CONTAINER_OF(j, struct model_call, job);
     const struct instance *i = c->endpoint->server->instance;
     struct str body = STR("{\"data\":[]}");
 
@@ -215,7 +215,7 @@ static void call_run(struct job *j)
 }
 
 /* Sets the status; and the reason of a failure, unless there is one. */
-static void call_fill_reply(struct call *c)
+static void call_fill_reply(struct model_call *c)
 {
     static const struct {
         int result;
@@ -255,7 +255,7 @@ static void call_fill_reply(struct call *c)
 }
 
 /* Counts the call, and keeps what the page shows. */
-static void call_record(const struct call *c, double seconds)
+static void call_record(const struct model_call *c, double seconds)
 {
     struct served_endpoint *e = c->endpoint;
     const struct scoring *sc = &c->scoring;
@@ -307,7 +307,7 @@ static void call_record(const struct call *c, double seconds)
     (void)!out_end(&o);
 }
 
-static void server_finish_call(struct call *c)
+static void server_finish_call(struct model_call *c)
 {
     struct model_server *s = c->endpoint->server;
     double seconds = clock_seconds() - c->began;
@@ -325,7 +325,7 @@ static void server_finish_call(struct call *c)
 
 void scoring_done(struct scoring *s, int r)
 {
-    struct call *c = CONTAINER_OF(s, struct call, scoring);
+    struct model_call *c = CONTAINER_OF(s, struct model_call, scoring);
 
     call_conclude(c, r);
     server_finish_call(c);
@@ -333,7 +333,7 @@ void scoring_done(struct scoring *s, int r)
 
 static void call_ended(struct job *j)
 {
-    struct call *c = CONTAINER_OF(j, struct call, job);
+    struct model_call *c = CONTAINER_OF(j, struct model_call, job);
     const struct model_server *s = c->endpoint->server;
     const struct instance *i = s->instance;
 
@@ -351,7 +351,7 @@ static void server_scoring(void *arg, const struct httpd_request *rq, struct htt
 {
     struct served_endpoint *e = arg;
     struct model_server *s = e->server;
-    struct call *c;
+    struct model_call *c;
 
     if (s->n_calls == MAX_CALLS) {
         metric_add(s->metrics, METRIC_SCORER_REQUESTS, LV("503", e->scoring), 1);
@@ -361,7 +361,7 @@ static void server_scoring(void *arg, const struct httpd_request *rq, struct htt
         return;
     }
     c = xcalloc(1, sizeof(*c));
-    *c = (struct call){
+    *c = (struct model_call){
         .job = {.run = call_run, .done = call_ended},
         .endpoint = e,
         .scoring = {.endpoint = e->index, .authorization = str_of(rq->authorization)},

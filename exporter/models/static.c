@@ -14,12 +14,12 @@ enum { STATIC_TABLES = 2, TABLE_MAX_BYTES = 16 << 20 /* far more than a file's o
 /* ---- A table ---- */
 
 /* Zeroed: empty. */
-struct table {
+struct score_table {
     struct buf text; /* the list of results, as it is answered */
     size_t n;
 };
 
-static void table_add(struct table *t, const struct buf *metric, double score)
+static void table_add(struct score_table *t, const struct buf *metric, double score)
 {
     struct results rs = {.n = t->n};
 
@@ -43,7 +43,7 @@ static bool is_score(struct str text, double *ret)
 }
 
 /* "app=app01,device=all 80"; false for other texts. */
-static bool table_parse_row(struct table *t, struct str row)
+static bool table_parse_row(struct score_table *t, struct str row)
 {
     BUF_AUTO(metric, TABLE_MAX_BYTES);
     struct out o = out_begin(&metric);
@@ -68,7 +68,7 @@ static bool table_parse_row(struct table *t, struct str row)
     return true;
 }
 
-static int table_parse(struct table *t, const char *text, char **ret_why)
+static int table_parse(struct score_table *t, const char *text, char **ret_why)
 {
     while (*text) {
         size_t n = strcspn(text, ";\n");
@@ -84,7 +84,7 @@ static int table_parse(struct table *t, const char *text, char **ret_why)
     return 0;
 }
 
-static void table_read_row(struct table *t, const struct node *row, struct problems *p)
+static void table_read_row(struct score_table *t, const struct node *row, struct problems *p)
 {
     const struct node *metric = node_get(row, "metric"), *score = node_get(row, "score");
     static const char *const keys[] = {"metric", "score", NULL};
@@ -109,7 +109,7 @@ static void table_read_row(struct table *t, const struct node *row, struct probl
 
 struct static_state {
     const char *texts[STATIC_TABLES]; /* set by a flag or the environment; NULL: not */
-    struct table tables[STATIC_TABLES];
+    struct score_table tables[STATIC_TABLES];
 };
 
 static const struct model_endpoint static_endpoints[STATIC_TABLES] = {
@@ -187,7 +187,7 @@ static void static_close(void *state)
 
 static int static_score(const void *state, struct scoring *s)
 {
-    const struct table *t = &((const struct static_state *)state)->tables[s->endpoint];
+    const struct score_table *t = &((const struct static_state *)state)->tables[s->endpoint];
 
     out_str(&s->results.out, buf_str(&t->text));
     s->results.n = t->n;

@@ -47,19 +47,19 @@ static int decode_too_many(char why[DECODE_WHY_BYTES])
     return -EFBIG;
 }
 
-struct check {
+struct decode_check {
     const char *begin;
     char *why;
     unsigned fields;
 };
 
-static int check_fail(const struct check *c, const char *at, const char *field, const char *what)
+static int check_fail(const struct decode_check *c, const char *at, const char *field, const char *what)
 {
     (void)snprintf(c->why, DECODE_WHY_BYTES, "%s %s at byte %zu", field, what, (size_t)(at - c->begin));
     return -EBADMSG;
 }
 
-static int check_message(struct check *c, struct str body, const ProtobufCMessageDescriptor *m,
+static int check_message(struct decode_check *c, struct str body, const ProtobufCMessageDescriptor *m,
                          unsigned depth)
 {
     struct wire_field f = {0};
@@ -85,7 +85,7 @@ static int check_message(struct check *c, struct str body, const ProtobufCMessag
 
 int decode_check(struct str body, size_t *ret_fields, char why[DECODE_WHY_BYTES])
 {
-    struct check c = {.begin = body.p, .why = why};
+    struct decode_check c = {.begin = body.p, .why = why};
     int r = check_message(&c, body, &otlp__request__descriptor, 1);
 
     *ret_fields = c.fields;

@@ -119,7 +119,7 @@ struct resource {
 };
 
 /* Made anew for each metric; its name as well is made for the first series that is new. */
-struct metric {
+struct otlp_metric {
     struct str name, unit;
     enum otlp_type type;
     uint64_t temporality;
@@ -145,7 +145,7 @@ struct ingest {
     int64_t now_ms;
     /* What is being read */
     struct resource resource;
-    struct metric metric;
+    struct otlp_metric metric;
     /* Room for the numbers of the point being read, which alone knows how many there are. */
     uint64_t counts[MAX_BUCKETS], bounds[MAX_BUCKETS];
     struct part_sample samples[MAX_SAMPLES];
@@ -315,7 +315,7 @@ static void point_make_labels(struct ingest *in, struct point *pt)
 /* The metric's name without the suffix of a part; empty if it cannot be one. */
 static void metric_make_text(struct ingest *in)
 {
-    struct metric *m = &in->metric;
+    struct otlp_metric *m = &in->metric;
 
     if (m->has_text)
         return;
@@ -803,10 +803,10 @@ static void ingest_point(struct ingest *in, struct str message)
 static void ingest_metric(struct ingest *in, struct str message)
 {
     struct wire_field fields[WIRE_NUMBERS] = {0}, of_data[WIRE_NUMBERS] = {0}, data = {0}, f;
-    struct metric *m = &in->metric;
+    struct otlp_metric *m = &in->metric;
 
     wire_read(message, fields);
-    *m = (struct metric){.name = fields[METRIC_NAME].bytes, .unit = fields[METRIC_UNIT].bytes};
+    *m = (struct otlp_metric){.name = fields[METRIC_NAME].bytes, .unit = fields[METRIC_UNIT].bytes};
     for (unsigned type = 0; type < ARRAY_SIZE(kinds); type++)
         if (fields[kinds[type].metric].from > data.from) { /* of several the last one counts */
             data = fields[kinds[type].metric];

@@ -124,7 +124,7 @@ static inline double window_value(const struct window *w, enum computation how)
 
 /* ---- Vectors ---- */
 
-struct row {
+struct query_row {
     struct str labels;
     double *values; /* at each point; value_absent() where there is none */
 };
@@ -141,7 +141,7 @@ struct eval {
 /* Sorted by labels when it is complete. */
 struct vector {
     struct arena arena;
-    struct row *rows;
+    struct query_row *rows;
     size_t n, room;
 };
 
@@ -171,12 +171,12 @@ static void vector_done(struct vector *v)
 
 #define VECTOR_AUTO(name) CLEANUP(vector_done) struct vector name = {.arena = {.chunk_bytes = ARENA_BYTES}}
 
-DEFINE_ORDER(row_order, struct row, labels_compare(a->labels, b->labels))
+DEFINE_ORDER(row_order, struct query_row, labels_compare(a->labels, b->labels))
 
 /* Adds a row with a copy of the labels and room for `n` values, none of them present. */
-static int vector_add(struct eval *e, struct vector *v, struct str labels, size_t n, struct row **ret)
+static int vector_add(struct eval *e, struct vector *v, struct str labels, size_t n, struct query_row **ret)
 {
-    int r = eval_charge(e, labels.n + n * sizeof(double) + sizeof(struct row));
+    int r = eval_charge(e, labels.n + n * sizeof(double) + sizeof(struct query_row));
 
     if (r < 0)
         return r;
@@ -197,7 +197,7 @@ static void vector_sort(struct vector *v)
 }
 
 /* As operators and functions do. */
-static void row_drop_name(struct row *row)
+static void row_drop_name(struct query_row *row)
 {
     struct str name = labels_value(row->labels, STR("__name__"));
     char *from, *to;
@@ -263,11 +263,11 @@ static struct str group_labels(struct grouping *g, struct str labels)
 }
 
 /* Adds a row's values to its group. */
-static int group_add(struct eval *e, struct grouping *g, const struct row *row)
+static int group_add(struct eval *e, struct grouping *g, const struct query_row *row)
 {
     struct str labels = group_labels(g, row->labels);
     size_t place = strset_find(&g->labels, labels);
-    struct row *group;
+    struct query_row *group;
 
     if (place != SIZE_MAX)
         group = &g->groups->rows[place];
@@ -333,11 +333,11 @@ static int eval_series(struct eval *e, const struct expr *x, struct vector *to, 
                                .to_ms = e->range.end_ms};
     CLEANUP(cleanup_free) double *values = xcalloc(e->n, sizeof(*values));
     struct store_stats stats;
-    struct row *kept;
+    struct query_row *kept;
     int r;
 
     while ((r = series_next(&in)) > 0) {
-        struct row row = {in.labels, values};
+        struct query_row row = {in.labels, values};
         bool some = compute_series(e, x, &in, values);
 
         if (atomic_load(e->cancelled))
@@ -412,7 +412,7 @@ static int eval_operation(struct eval *e, const struct expr *x, struct vector *t
     vector_drop_names(&other);
     r = r ?: vector_check(e, &other, "several series on the right side of an operator have the same labels");
     for (size_t i = 0, k = 0; i < to->n && r == 0; i++) {
-        const struct row *row = &to->rows[i];
+        const struct query_row *row = &to->rows[i];
 
         while (!numbers && k < other.n && row_order(&other.rows[k], row) < 0)
             k++;
@@ -436,7 +436,7 @@ static int eval_operation(struct eval *e, const struct expr *x, struct vector *t
 
 static int eval_expr(struct eval *e, const struct expr *x, struct vector *to)
 {
-    struct row *row;
+    struct query_row *row;
     int r;
 
     switch (x->kind) {
@@ -490,7 +490,7 @@ static int row_put_sample(struct buf *out, int64_t ms, double v, bool first)
 }
 
 /* Nothing, without any value. */
-static int row_write(const struct eval *e, const struct row *row, struct buf *out, size_t *series)
+static int row_write(const struct eval *e, const struct query_row *row, struct buf *out, size_t *series)
 {
     size_t mark = out->n, samples = 0;
     int r = buf_puts(out, mark ? ",{\"metric\":{" : "{\"metric\":{");

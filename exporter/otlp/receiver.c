@@ -58,7 +58,7 @@ struct otlp {
 };
 
 /* A body on its way into the store. */
-struct reading {
+struct otlp_reading {
     struct otlp *otlp;
     enum encoding encoding;
     struct str body;
@@ -69,7 +69,7 @@ struct reading {
 };
 
 /* Whether the request holds nothing, and its JSON has members that are not those of OTLP. */
-static bool reading_is_in_vain(const struct reading *x, const struct ingest_outcome *o)
+static bool reading_is_in_vain(const struct otlp_reading *x, const struct ingest_outcome *o)
 {
     for (unsigned i = 0; i < OTLP_RESULTS; i++)
         if (o->results[i])
@@ -154,7 +154,7 @@ static void put_reasons(struct buf *to, const struct ingest_outcome *o)
 
 /* What the sender should know; empty if all is well. "3 of 10 data points rejected: out_of_order 2, overlap
  * 1; the first one is of the metric http.requests" */
-static void put_remark(struct buf *to, const struct reading *x, const struct ingest_outcome *o,
+static void put_remark(struct buf *to, const struct otlp_reading *x, const struct ingest_outcome *o,
                        uint64_t rejected)
 {
     if (rejected) {
@@ -170,7 +170,8 @@ static void put_remark(struct buf *to, const struct reading *x, const struct ing
 }
 
 /* An ExportMetricsServiceResponse, with partial_success if there is a remark. */
-static void reply_outcome(struct httpd_reply *reply, const struct reading *x, const struct ingest_outcome *o)
+static void reply_outcome(struct httpd_reply *reply, const struct otlp_reading *x,
+                          const struct ingest_outcome *o)
 {
     BUF_AUTO(remark, REPLY_MAX_BYTES);
     BUF_AUTO(json, REPLY_MAX_BYTES);
@@ -190,7 +191,7 @@ static void reply_outcome(struct httpd_reply *reply, const struct reading *x, co
 
 /* ---- Requests. Server's thread ---- */
 
-static unsigned PRINTF_LIKE(3, 4) refuse(struct reading *x, unsigned status, const char *fmt, ...)
+static unsigned PRINTF_LIKE(3, 4) refuse(struct otlp_reading *x, unsigned status, const char *fmt, ...)
 {
     va_list ap;
 
@@ -200,7 +201,7 @@ static unsigned PRINTF_LIKE(3, 4) refuse(struct reading *x, unsigned status, con
     return status;
 }
 
-static unsigned refuse_size(struct reading *x)
+static unsigned refuse_size(struct otlp_reading *x)
 {
     return refuse(x, 413, "decoded request exceeds the limit of %d bytes", DECODED_MAX_BYTES);
 }
@@ -215,33 +216,33 @@ static void otlp_refill(struct otlp *x)
 }
 
 /* What the request may cost. */
-static uint64_t reading_max_cost(const struct reading *x)
+static uint64_t reading_max_cost(const struct otlp_reading *x)
 {
     return x->free_cost + (uint64_t)x->otlp->allowance;
 }
 
 /* A part of the cost; the largest one is what counts. */
-static void reading_charge(struct reading *x, uint64_t cost)
+static void reading_charge(struct otlp_reading *x, uint64_t cost)
 {
     x->cost = size_max(x->cost, cost);
 }
 
 /* Takes from the allowance what was beyond the request's own. */
-static void reading_pay(const struct reading *x)
+static void reading_pay(const struct otlp_reading *x)
 {
     int64_t beyond = x->cost > x->free_cost ? (int64_t)(x->cost - x->free_cost) : 0;
 
     x->otlp->allowance = x->otlp->allowance > beyond ? x->otlp->allowance - beyond : 0;
 }
 
-static unsigned refuse_cost(struct reading *x)
+static unsigned refuse_cost(struct otlp_reading *x)
 {
     return refuse(x, 503, "busy with requests that take too long for their size; send smaller batches");
 }
 
 /* Decodes the body into `inflated` if it is compressed. The status of the response. What a damaged body
  * expanded to is known by the room that it took. */
-static unsigned read_coding(struct reading *x, struct str coding, struct buf *inflated)
+static unsigned read_coding(struct otlp_reading *x, struct str coding, struct buf *inflated)
 {
     CLEANUP(cleanup_free) char *why = NULL;
     int r;
@@ -263,7 +264,7 @@ static unsigned read_coding(struct reading *x, struct str coding, struct buf *in
 }
 
 /* Checks the body, which is in protobuf then: in `converted` if it was not. The status of the response. */
-static unsigned read_body(struct reading *x, struct buf *converted)
+static unsigned read_body(struct otlp_reading *x, struct buf *converted)
 {
     char why[DECODE_WHY_BYTES] = "";
     size_t fields = 0;
@@ -282,7 +283,7 @@ static unsigned read_body(struct reading *x, struct buf *converted)
 }
 
 /* Says once a minute that requests hold nothing that is read. */
-static void count_in_vain(const struct reading *x)
+static void count_in_vain(const struct otlp_reading *x)
 {
     struct otlp *o = x->otlp;
     mono_ms now = clock_system.mono(&clock_system);
@@ -295,7 +296,7 @@ static void count_in_vain(const struct reading *x)
 }
 
 /* Stores what the body holds. The status of the response. */
-static unsigned read_points(struct reading *x, struct ingest_outcome *ret)
+static unsigned read_points(struct otlp_reading *x, struct ingest_outcome *ret)
 {
     struct otlp *o = x->otlp;
 
@@ -314,7 +315,7 @@ static unsigned read_points(struct reading *x, struct ingest_outcome *ret)
 static void otlp_receive(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     struct otlp *o = arg;
-    struct reading x = {
+    struct otlp_reading x = {
         .otlp = o, .body = rq->body, .free_cost = FREE_BYTES + (uint64_t)USUAL_RATIO * rq->body.n};
     BUF_AUTO(inflated, DECODED_MAX_BYTES);
     BUF_AUTO(converted, DECODED_MAX_BYTES);

@@ -575,7 +575,7 @@ static bool reader_is_complete(const struct series_reader *r)
 }
 
 /* Copies labels and samples of the series at hand, which stays. 1 if there are samples in the range. */
-static int reader_read(struct series_reader *r)
+static int reader_read_range(struct series_reader *r)
 {
     bool is_complete, more;
 
@@ -629,7 +629,7 @@ int series_next(struct series_reader *r)
         if (found == 0 && r->at)
             found = reader_matches(r, r->at);
         if (found > 0)
-            found = reader_read(r);
+            found = reader_read_range(r);
     } while (found == 0 && r->at);
     return found;
 }

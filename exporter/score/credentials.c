@@ -134,7 +134,7 @@ static const struct {
 
 /* ---- Reading a Secret ---- */
 
-struct reader {
+struct credentials_reader {
     struct secrets *secrets;
     const char *name, *token_key;
     char *shown; /* secret "namespace/name" */
@@ -143,7 +143,7 @@ struct reader {
 };
 
 /* Says why there are no credentials; returns the error. */
-PRINTF_LIKE(3, 4) static int reader_refuse(struct reader *rd, int error, const char *fmt, ...)
+PRINTF_LIKE(3, 4) static int reader_refuse(struct credentials_reader *rd, int error, const char *fmt, ...)
 {
     CLEANUP(cleanup_free) char *text = NULL, *all = NULL;
     va_list args;
@@ -157,7 +157,7 @@ PRINTF_LIKE(3, 4) static int reader_refuse(struct reader *rd, int error, const c
 }
 
 /* -ENOENT, without a text, if the Secret has no such key. */
-static int read_credential(struct reader *rd, enum credential kind, const char *key)
+static int read_credential(struct credentials_reader *rd, enum credential kind, const char *key)
 {
     SECRET_AUTO(value, kinds[kind].max);
     const char *problem = NULL;
@@ -184,7 +184,7 @@ static bool has(const struct credentials *c, enum credential kind)
 }
 
 /* Keys that the Secret does not have are skipped, and so is one that is named for the token. */
-static int read_known_keys(struct reader *rd, bool trusts_ca)
+static int read_known_keys(struct credentials_reader *rd, bool trusts_ca)
 {
     const char *token_key = rd->token_key;
 
@@ -203,7 +203,7 @@ static int read_known_keys(struct reader *rd, bool trusts_ca)
 }
 
 /* Keys that mean nothing without another one, and a private key that is not the certificate's. */
-static int check_partners(struct reader *rd)
+static int check_partners(struct credentials_reader *rd)
 {
     static const struct {
         enum credential key, needs;
@@ -231,7 +231,7 @@ static int check_partners(struct reader *rd)
 }
 
 /* Only one may set Authorization. */
-static int check_authorization(struct reader *rd)
+static int check_authorization(struct credentials_reader *rd)
 {
     const struct credentials *c = rd->c;
     struct str name = STR("Authorization:"), header = buf_str(&c->values[CREDENTIAL_HEADER]);
@@ -250,7 +250,7 @@ static int check_authorization(struct reader *rd)
                          by);
 }
 
-static int refuse_nothing(struct reader *rd)
+static int refuse_nothing(struct credentials_reader *rd)
 {
     for (enum credential k = 0; k < CREDENTIALS; k++)
         if (has(rd->c, k))
@@ -262,7 +262,7 @@ static int refuse_nothing(struct reader *rd)
 }
 
 /* A Secret without the named key is a mistake: the request would go out without its token. */
-static int read_token(struct reader *rd)
+static int read_token(struct credentials_reader *rd)
 {
     int r = rd->token_key ? read_credential(rd, CREDENTIAL_TOKEN, rd->token_key) : 0;
     bool has_known_key = false;
@@ -279,7 +279,7 @@ static int read_token(struct reader *rd)
                          has_known_key ? "; name no key to send no bearer token" : "");
 }
 
-static int reader_look(struct reader *rd, bool *ret_trusts_ca)
+static int reader_look(struct credentials_reader *rd, bool *ret_trusts_ca)
 {
     const char *problem = NULL;
     int r = rd->secrets->look ? rd->secrets->look(rd->secrets, rd->name, ret_trusts_ca, &problem) : 0;
@@ -320,7 +320,7 @@ int credentials_read(struct credentials **ret, struct secrets *s, const char *na
 {
     CLEANUP(cleanup_free) char *secret = NULL;
     CLEANUP(cleanup_credentials_free) struct credentials *c = NULL;
-    struct reader rd = {.secrets = s, .name = name, .token_key = token_key, .why = why};
+    struct credentials_reader rd = {.secrets = s, .name = name, .token_key = token_key, .why = why};
     bool trusts_ca = true;
     int r;
 

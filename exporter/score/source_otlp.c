@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-struct otlp {
+struct otlp_source {
     struct source source;
     int64_t from_ms; /* the earliest time that a query reads */
     /* The query that runs. */
@@ -28,7 +28,7 @@ struct otlp {
 
 static void otlp_done(struct source *s)
 {
-    struct otlp *o = CONTAINER_OF(s, struct otlp, source);
+    struct otlp_source *o = CONTAINER_OF(s, struct otlp_source, source);
 
     (void)query_free(o->query);
     buf_done(&o->result);
@@ -37,7 +37,7 @@ static void otlp_done(struct source *s)
 }
 
 /* After the last query, or an error in the text of the next one. */
-static void otlp_end(struct otlp *o)
+static void otlp_end(struct otlp_source *o)
 {
     static const char *const limits[] = {"limits.otlpSeries", "limits.otlpMemory"};
     struct source *s = &o->source;
@@ -59,7 +59,7 @@ static void otlp_end(struct otlp *o)
 
 static void otlp_run(struct source *s)
 {
-    struct otlp *o = CONTAINER_OF(s, struct otlp, source);
+    struct otlp_source *o = CONTAINER_OF(s, struct otlp_source, source);
     const struct query_range range = {
         .start_ms = s->start_ms, .end_ms = s->end_ms, .step_ms = s->from.step_s * 1000};
 
@@ -69,7 +69,7 @@ static void otlp_run(struct source *s)
 }
 
 /* Starts the next query, or ends the fetch. */
-static void otlp_ask(struct otlp *o)
+static void otlp_ask(struct otlp_source *o)
 {
     struct source *s = &o->source;
     BUF_AUTO(text, SOURCE_QUERY_BYTES);
@@ -94,7 +94,7 @@ static void otlp_ask(struct otlp *o)
 
 static void otlp_ran(struct source *s)
 {
-    struct otlp *o = CONTAINER_OF(s, struct otlp, source);
+    struct otlp_source *o = CONTAINER_OF(s, struct otlp_source, source);
 
     s->result->fetch_s += (double)mono_diff(o->asked_at, loop_now(s->env->loop)) / 1000;
     if (o->error < 0) {
@@ -113,7 +113,7 @@ static void otlp_ran(struct source *s)
 /* Starts the first query; then it is the deadline. */
 static void source_otlp_on_timer(struct source *s)
 {
-    struct otlp *o = CONTAINER_OF(s, struct otlp, source);
+    struct otlp_source *o = CONTAINER_OF(s, struct otlp_source, source);
 
     if (s->is_working) {
         source_fail(s, ROUND_TIMEOUT, "timed out before all queries were answered");
@@ -127,5 +127,5 @@ static void source_otlp_on_timer(struct source *s)
     }
 }
 
-const struct source_ops source_otlp = {sizeof(struct otlp), source_otlp_on_timer, otlp_run, otlp_ran,
+const struct source_ops source_otlp = {sizeof(struct otlp_source), source_otlp_on_timer, otlp_run, otlp_ran,
                                        otlp_done};

@@ -141,7 +141,7 @@ void summaries_done(struct summaries *s)
 /* ---- Fields by type ---- */
 
 /* Reads the fields of a summary or of one of its sources. */
-struct reader {
+struct summary_reader {
     struct arena *arena; /* of the strings */
     const struct node *map;
     enum problem_kind unknown; /* the kind of unknown keys */
@@ -151,7 +151,7 @@ struct reader {
 
 /* Whole seconds from 1 to max; the fallback for zero, which a Go program writes for a number that was never
  * set. */
-static int64_t field_seconds(struct reader *r, const char *key, int64_t max, int64_t fallback)
+static int64_t field_seconds(struct summary_reader *r, const char *key, int64_t max, int64_t fallback)
 {
     const struct node *n = node_given(r->map, key);
     int64_t v;
@@ -165,7 +165,7 @@ static int64_t field_seconds(struct reader *r, const char *key, int64_t max, int
 }
 
 /* Whether the field has a value other than an empty string, or one of only white space. */
-static bool field_is_set(const struct reader *r, const char *key)
+static bool field_is_set(const struct summary_reader *r, const char *key)
 {
     const struct node *n = node_given(r->map, key);
 
@@ -173,7 +173,7 @@ static bool field_is_set(const struct reader *r, const char *key)
 }
 
 /* A string that must be there; false after a problem. */
-static bool field_required(struct reader *r, const char *key, const char *what, struct str *ret)
+static bool field_required(struct summary_reader *r, const char *key, const char *what, struct str *ret)
 {
     if (node_given(r->map, key))
         return node_str(r->map, key, r->p, ret);
@@ -181,7 +181,7 @@ static bool field_required(struct reader *r, const char *key, const char *what, 
     return false;
 }
 
-static char *field_file_name(struct reader *r, const char *key)
+static char *field_file_name(struct summary_reader *r, const char *key)
 {
     struct str s = {0};
 
@@ -195,7 +195,7 @@ static char *field_file_name(struct reader *r, const char *key)
 }
 
 /* Without a key, the Secret has credentials of other kinds. */
-static struct secret_ref field_secret(struct reader *r, const char *name_key, const char *key_key)
+static struct secret_ref field_secret(struct summary_reader *r, const char *name_key, const char *key_key)
 {
     struct secret_ref ref = {field_file_name(r, name_key), field_file_name(r, key_key)};
 
@@ -205,7 +205,7 @@ static struct secret_ref field_secret(struct reader *r, const char *name_key, co
 }
 
 /* The URL, with the path added if it has none; NULL if it is not a URL. */
-static char *complete_url(struct reader *r, const char *url, const char *path)
+static char *complete_url(struct summary_reader *r, const char *url, const char *path)
 {
     CURLU *u = curl_url();
     char *there = NULL, *whole = NULL, *kept = NULL;
@@ -257,7 +257,7 @@ static struct str url_placeholder(const char *url)
 }
 
 /* A required URL; `path` is added if it has none. */
-static char *field_url(struct reader *r, const char *key, const char *path)
+static char *field_url(struct summary_reader *r, const char *key, const char *path)
 {
     static const char what[] = "an absolute http or https URL with a host";
     CLEANUP(cleanup_free) char *url = NULL;
@@ -289,7 +289,7 @@ static const char *const source_keys[] = {"sourceType",
                                           "sourceStep",
                                           NULL};
 
-static char *read_query(struct reader *r, const char *what)
+static char *read_query(struct summary_reader *r, const char *what)
 {
     const struct node *node = node_get(r->map, "sourceQuery");
     struct str s = {0};
@@ -309,7 +309,7 @@ static char *read_query(struct reader *r, const char *what)
 }
 
 /* Reads the fields of the reader's map; a source of type None is skipped. */
-static void read_source(struct reader *r, struct summary *into)
+static void read_source(struct summary_reader *r, struct summary *into)
 {
     struct summary_source s = {.type = SOURCE_UNSET};
     const struct node *step = node_given(r->map, "sourceStep");
@@ -342,9 +342,9 @@ static void read_source(struct reader *r, struct summary *into)
     into->sources[into->n_sources++] = s;
 }
 
-static void read_source_entry(const struct reader *all, const struct node *map, struct summary *s)
+static void read_source_entry(const struct summary_reader *all, const struct node *map, struct summary *s)
 {
-    struct reader r = *all;
+    struct summary_reader r = *all;
 
     r.map = map;
     if (map->kind != NODE_MAP) {
@@ -355,7 +355,7 @@ static void read_source_entry(const struct reader *all, const struct node *map, 
     read_source(&r, s);
 }
 
-static void read_sources(struct reader *r, struct summary *s)
+static void read_sources(struct summary_reader *r, struct summary *s)
 {
     const struct node *list = node_given(r->map, "sources");
 
@@ -385,7 +385,7 @@ static const char *const summary_keys[] = {
     "since" /* of a suspended one */, NULL};
 /* clang-format on */
 
-static char *read_score_name(struct reader *r)
+static char *read_score_name(struct summary_reader *r)
 {
     static const char what[] = "a name of 1 to 1024 bytes that is not blank";
     struct str s = {0};
@@ -398,7 +398,7 @@ static char *read_score_name(struct reader *r)
     return NULL;
 }
 
-static bool read_bound(struct reader *r, const struct node *range, const char *key, double *ret)
+static bool read_bound(struct summary_reader *r, const struct node *range, const char *key, double *ret)
 {
     static const char what[] = "a finite number";
     const struct node *n = node_given(range, key);
@@ -414,7 +414,7 @@ static bool read_bound(struct reader *r, const struct node *range, const char *k
     return false;
 }
 
-static void read_range(struct reader *r, struct summary *s)
+static void read_range(struct summary_reader *r, struct summary *s)
 {
     static const char *const bounds[] = {"min", "max", NULL};
     const struct node *n = node_object(r->map, "scoreRange", bounds, r->p);
@@ -431,7 +431,7 @@ static void read_range(struct reader *r, struct summary *s)
 
 /* ---- Items: one in its own fields, or several in the list `scoreItems` ---- */
 
-static struct summary_item read_item(struct reader *r, const struct node *map, const char *format,
+static struct summary_item read_item(struct summary_reader *r, const struct node *map, const char *format,
                                      const char *aggregation)
 {
     static const char *const aggregations[] = {
@@ -457,7 +457,7 @@ static struct summary_item read_item(struct reader *r, const struct node *map, c
     return item;
 }
 
-static void read_item_entry(struct reader *r, const struct node *map, struct summary *s)
+static void read_item_entry(struct summary_reader *r, const struct node *map, struct summary *s)
 {
     static const char *const keys[] = {"format", "aggregation", NULL};
     static const char what[] = "a format of names such as ${node}";
@@ -481,7 +481,7 @@ static void read_item_entry(struct reader *r, const struct node *map, struct sum
 }
 
 /* A field that older agents read in place of the list: if it is set, it repeats the first item's. */
-static void check_first_item(struct reader *r, const char *key, const struct node *first,
+static void check_first_item(struct summary_reader *r, const char *key, const struct node *first,
                              const char *item_key, bool (*is_same)(struct str, struct str),
                              struct str fallback)
 {
@@ -492,7 +492,7 @@ static void check_first_item(struct reader *r, const char *key, const struct nod
         node_problem(n, r->p, PROBLEM_ERROR, "must equal scoreItems[0].%s, or be left out", item_key);
 }
 
-static void read_items(struct reader *r, struct summary *s)
+static void read_items(struct summary_reader *r, struct summary *s)
 {
     const struct node *list = node_given(r->map, "scoreItems");
 
@@ -544,7 +544,7 @@ static void summary_read(struct summary *s, const struct node *map, enum problem
         [LOCATION_INTERNAL] = "Internal", [LOCATION_EXTERNAL] = "External", NULL};
     static const char *const destinations[] = {
         [DESTINATION_PLACEMENT_SCORE] = "AddOnPlacementScore", [DESTINATION_NONE] = "None", NULL};
-    struct reader r = {.map = map, .unknown = unknown, .check_queries = check_queries, .p = p};
+    struct summary_reader r = {.map = map, .unknown = unknown, .check_queries = check_queries, .p = p};
     int64_t fallback = 0;
 
     s->memory = xcalloc(1, sizeof(*s->memory));

@@ -31,7 +31,7 @@ static void repeat_scores(int16_t *scores, size_t n)
 
 static void fill_scores(struct instance *i, enum instance_kind kind, uint64_t *state)
 {
-    const struct problem *p = &i->problem;
+    const struct opt_problem *p = &i->problem;
 
     for (size_t k = 0; k < p->n_settings; k++) {
         int quality = kind == INSTANCE_TIGHT ? 0 : (int)instance_below(state, 61);

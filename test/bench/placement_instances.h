@@ -21,7 +21,7 @@
 enum instance_kind { INSTANCE_LOOSE, INSTANCE_TIGHT, INSTANCE_DEVICES, INSTANCE_FULL, INSTANCE_APPS };
 
 struct instance {
-    struct problem problem; /* borrows from the rest */
+    struct opt_problem problem; /* borrows from the rest */
     int64_t *requests, *supplies;
     uint32_t *replicas, *first_setting;
     int16_t *scores;

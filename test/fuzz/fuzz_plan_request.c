@@ -14,7 +14,7 @@ static void require(bool good)
         abort();
 }
 
-static void check_problem(const struct problem *p)
+static void check_problem(const struct opt_problem *p)
 {
     require(p->n_resources > 0 && p->first_setting[0] == 0 && p->first_setting[p->n_sites] == p->n_settings);
     for (size_t i = 0; i < p->n_sites; i++)
@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct str text = {(const char *)data, size};
     json_auto_t *json = NULL;
     struct objection ob = {0};
-    struct model *m = NULL;
+    struct fleet_model *m = NULL;
     size_t bytes;
 
     if (!schemas) {

@@ -384,7 +384,7 @@ void effective_overrides(const struct scorer_spec *spec, const struct api_config
 
 /* Appends a problem of the summary, whose path is "sourceStep" or "sources[1].sourceStep", with the field as
  * the DynamicScorer or /config spells it. Returns whether it is the DynamicScorer's. */
-static bool check_put(struct buf *into, const struct problem *x, const struct merged *m)
+static bool check_put(struct buf *into, const struct doc_problem *x, const struct merged *m)
 {
     struct str path = x->path, key;
     const struct field *f = NULL; /* NULL: of the DynamicScorer alone, and named alike */

@@ -319,8 +319,8 @@ static void spec_read_config(struct buf *errors, struct api_config *c, json_t *o
     config_params(errors, &params, c);
 }
 
-static int config_read(struct api_config *ret, json_t *value, enum spec_document document,
-                       char why[SPEC_WHY_BYTES])
+static int spec_config_read(struct api_config *ret, json_t *value, enum spec_document document,
+                            char why[SPEC_WHY_BYTES])
 {
     BUF_AUTO(errors, SPEC_ERRORS_BYTES);
     struct api_config c = {0};
@@ -343,7 +343,7 @@ static int config_read(struct api_config *ret, json_t *value, enum spec_document
 
 int api_config_read(struct api_config *ret, json_t *value, char why[SPEC_WHY_BYTES])
 {
-    return config_read(ret, value, DOCUMENT_STATUS, why);
+    return spec_config_read(ret, value, DOCUMENT_STATUS, why);
 }
 
 int api_config_parse(struct api_config *ret, struct str body, char why[SPEC_WHY_BYTES])
@@ -351,7 +351,7 @@ int api_config_parse(struct api_config *ret, struct str body, char why[SPEC_WHY_
     json_auto_t *value = NULL;
     int r = kube_json_parse(&value, body, why);
 
-    return r < 0 ? r : config_read(ret, value, DOCUMENT_CONFIG, why);
+    return r < 0 ? r : spec_config_read(ret, value, DOCUMENT_CONFIG, why);
 }
 
 void api_config_done(struct api_config *c)

@@ -79,7 +79,7 @@ static void scorer_on_probed(void *arg, enum probe_what what, const struct probe
 DEFINE_ORDER(scorer_compare_age, struct hub_scorer *const,
              COMPARE((*a)->created, (*b)->created) ?: strcmp((*a)->name, (*b)->name))
 
-static void scorer_free(struct hub_scorer *s)
+static void hub_scorer_free(struct hub_scorer *s)
 {
     (void)probe_free(s->probe);
     hub_scorer_drop_held(s);
@@ -203,7 +203,7 @@ static void scorer_delete(struct hub *h, struct hub_scorer *s)
     if (s->entry != SIZE_MAX)
         h->plan->entries[s->entry].owner = NULL;
     metrics_forget(h->o.metrics, "scorer", s->name);
-    scorer_free(s);
+    hub_scorer_free(s);
     hub_schedule_plan(h);
     hub_schedule_tally(h);
 }
@@ -252,6 +252,6 @@ void hub_update_probes(struct hub *h)
 void hub_scorers_free(struct hub *h)
 {
     for (size_t i = 0; i < h->n_scorers; i++)
-        scorer_free(h->by_age[i]);
+        hub_scorer_free(h->by_age[i]);
     free(h->by_age);
 }

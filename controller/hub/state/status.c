@@ -586,7 +586,7 @@ static json_t *clusters_failing_value(const struct hub_scorer *s)
 
 /* Each condition covers one aspect; Ready says whether the scorer works on some cluster. */
 enum { SYNCED_BYTES = 300, DISTRIBUTED_BYTES = 300, VERDICT_BYTES = 200 }; /* in a message */
-enum { HEALTHY, SYNCED, VALID, UNIQUE, DISTRIBUTED, SCORING, READY, CONDITIONS };
+enum { HEALTHY, SYNCED, VALID, UNIQUE, DISTRIBUTED, SCORING, READY, STATUS_CONDITIONS };
 
 static void scorer_set_inactive(const struct hub_scorer *s, const struct probe_part *p, struct condition *c)
 {
@@ -771,7 +771,7 @@ static void scorer_set_ready(const struct hub_scorer *s, const struct condition 
                       distributed->message, partly ? "; " : "", list[SCORING].message);
 }
 
-static void scorer_set_conditions(const struct hub_scorer *s, struct condition list[CONDITIONS])
+static void scorer_set_conditions(const struct hub_scorer *s, struct condition list[STATUS_CONDITIONS])
 {
     static const struct {
         const char *type;
@@ -792,7 +792,7 @@ static void scorer_set_conditions(const struct hub_scorer *s, struct condition l
 
 bool status_scorer_ready(const struct hub_scorer *s)
 {
-    struct condition list[CONDITIONS];
+    struct condition list[STATUS_CONDITIONS];
 
     scorer_set_conditions(s, list);
     return list[READY].status == TRUTH_TRUE;
@@ -813,7 +813,7 @@ json_t *status_of_scorer(const struct hub_scorer *s)
     const struct api_config *synced = &probe_status(s->probe)->synced;
     const struct effective *e = &s->effective;
     bool usable = effective_usable(e);
-    struct condition list[CONDITIONS];
+    struct condition list[STATUS_CONDITIONS];
     json_t *clusters = json_object(), *status;
 
     scorer_set_conditions(s, list);
@@ -828,7 +828,7 @@ json_t *status_of_scorer(const struct hub_scorer *s)
         usable ? json_stringn(e->text.p, e->text.n) : NULL, "interval",
         usable ? json_sprintf("%" JSON_INTEGER_FORMAT "s", (json_int_t)e->interval_ms / 1000) : NULL,
         "clusters", clusters, "failingClusters", clusters_failing_value(s), "conditions",
-        conditions_value(list, CONDITIONS, s->object, &s->last_status, s->hub));
+        conditions_value(list, STATUS_CONDITIONS, s->object, &s->last_status, s->hub));
     if (scorer_is_placed(s))
         json_object_set_new(status, "addOnPlacementScore", json_string(s->object_name));
     return status_patch(status, s->object, ours);

@@ -178,7 +178,7 @@ static inline void guide_done(struct guide *g)
 }
 
 /* A solution: workload w goes to site places[w] with the setting of that index; UINT32_MAX: nowhere. */
-static inline struct solution guide_solution(const struct model *m, const uint32_t *sites,
+static inline struct solution guide_solution(const struct fleet_model *m, const uint32_t *sites,
                                              const uint32_t *settings)
 {
     struct solution s = {.setting = malloc((m->problem.n_sites + 1) * sizeof(uint32_t)),

@@ -24,7 +24,7 @@ struct run {
     struct fake_kube *f;
     struct assist_options options;
     struct apply *apply;
-    struct reader *reader;
+    struct snapshot_reader *reader;
     json_t *objects;
     struct metrics *metrics;
     unsigned ended, status;

@@ -11,7 +11,7 @@
 static json_t *basis_of(const struct guide *g)
 {
     struct objection ob = {0};
-    struct model *m = NULL;
+    struct fleet_model *m = NULL;
     json_t *basis;
 
     assert_int_equal(model_new(&m, g->request, g->hub, &ob), 0);
@@ -24,7 +24,7 @@ static json_t *basis_of(const struct guide *g)
 static void changes(struct guide *g, const json_t *before, const char *expected)
 {
     struct objection ob = {0};
-    struct model *now = NULL;
+    struct fleet_model *now = NULL;
     json_t *list;
     char *text;
 

@@ -16,7 +16,7 @@ static void is_left_out(struct guide *g, const uint32_t *sites, const uint32_t *
                         const char *expected)
 {
     struct objection ob = {0};
-    struct model *m = NULL;
+    struct fleet_model *m = NULL;
     struct solution s;
     json_t *answer = NULL, *list;
 

@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-static struct model *model_of(struct guide *g)
+static struct fleet_model *model_of(struct guide *g)
 {
-    struct model *m = NULL;
+    struct fleet_model *m = NULL;
     struct objection ob = {0};
 
     if (model_new(&m, g->request, g->hub, &ob) < 0)
@@ -24,7 +24,7 @@ static struct model *model_of(struct guide *g)
 
 static void objects_to(struct guide *g, unsigned status, const char *field, const char *detail)
 {
-    struct model *m = NULL;
+    struct fleet_model *m = NULL;
     struct objection ob = {0};
 
     assert_int_equal(model_new(&m, g->request, g->hub, &ob), -EINVAL);
@@ -39,8 +39,8 @@ static void builds_the_guides_problem(void **state)
     /* [setting] of either cluster: 2g, 3g, all */
     static const int16_t expected[][2] = {{10, 15}, {60, 55}, {80, 80}};
     struct guide g = guide_new(GUIDE);
-    struct model *m = model_of(&g);
-    const struct problem *p = &m->problem;
+    struct fleet_model *m = model_of(&g);
+    const struct opt_problem *p = &m->problem;
 
     (void)state;
     assert_true(p->n_workloads == 2 && p->n_sites == 2 && p->n_settings == 6 && p->n_resources == 1);
@@ -64,7 +64,7 @@ static void puts_names_in_ascending_order(void **state)
              "'targetWorkloads':[{'name':'mwrs-app02'},{'name':'mwrs-app01'}],'preference':"
              "{'addonPlacementScore':'example-performance-score',"
              "'scoreDimensionFormat':'${app};${device}'}}");
-    struct model *m = model_of(&g);
+    struct fleet_model *m = model_of(&g);
 
     (void)state;
     assert_string_equal(m->workloads[0].name, "mwrs-app01");
@@ -77,7 +77,7 @@ static void puts_names_in_ascending_order(void **state)
 static void counts_missing_and_expired_scores(void **state)
 {
     struct guide g = guide_new(GUIDE);
-    struct model *m;
+    struct fleet_model *m;
 
     (void)state;
     ((struct score *)guide_get(&g, KIND_SCORES, "worker01", "example-performance-score"))->is_expired = true;
@@ -100,7 +100,7 @@ static void adds_weighted_scores_exactly(void **state)
              "'preference':{'scoreDimensionFormat':'${app};${device}','scores':["
              "{'addonPlacementScore':'example-performance-score','weight':0.25},"
              "{'addonPlacementScore':'example-powerconsumption-score','weight':-1}]}}");
-    struct model *m = model_of(&g);
+    struct fleet_model *m = model_of(&g);
 
     (void)state;
     assert_true(m->per_point == 100 && !m->is_rounded && m->problem.move_cost == 250);
@@ -116,7 +116,7 @@ static void rounds_scores_that_16_bits_cannot_hold(void **state)
         "1") "],'targetWorkloads':[{'name':'mwrs-app01'}],"
              "'preference':{'scoreDimensionFormat':'${app};${device}','scores':["
              "{'addonPlacementScore':'example-performance-score','weight':999.9}]}}");
-    struct model *m = model_of(&g);
+    struct fleet_model *m = model_of(&g);
 
     (void)state;
     assert_true(m->is_rounded);
@@ -129,7 +129,7 @@ static void rounds_scores_that_16_bits_cannot_hold(void **state)
 static void keeps_kinds_apart(void **state)
 {
     struct guide g = guide_new(GUIDE);
-    struct model *m;
+    struct fleet_model *m;
 
     (void)state;
     guide_label(&g, KIND_POLICIES, "policy-enable-mig-2g-worker01", "resource-supply-kind", "fpga");
@@ -146,7 +146,7 @@ static void keeps_kinds_apart(void **state)
 static void fits_more_resources_than_one(void **state)
 {
     struct guide g = guide_new(GUIDE);
-    struct model *m;
+    struct fleet_model *m;
 
     (void)state;
     guide_label(&g, KIND_WORKLOADS, "mwrs-app01", "resource-request-amount.memory", "16Gi");
@@ -164,7 +164,7 @@ static void fits_more_resources_than_one(void **state)
 static void knows_what_runs_also_elsewhere(void **state)
 {
     struct guide g = guide_new(GUIDE);
-    struct model *m;
+    struct fleet_model *m;
 
     (void)state;
     guide_runs(&g, "app02-placement", "worker02");
@@ -186,7 +186,7 @@ static void applies_pins_and_forbidden_places(void **state)
     struct guide g = guide_new(GUIDE_WITH("example-performance-score",
                                           ",'pin':[{'workload':'mwrs-app01','clusters':['worker02']}],"
                                           "'forbid':[{'workload':'mwrs-app02','clusters':['worker02']}]"));
-    struct model *m = model_of(&g);
+    struct fleet_model *m = model_of(&g);
 
     (void)state;
     assert_int_equal(problem_score(&m->problem, 1, 0), SCORE_IMPOSSIBLE);

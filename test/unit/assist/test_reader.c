@@ -20,7 +20,7 @@
 
 struct test {
     struct fake_kube *f;
-    struct reader *reader;
+    struct snapshot_reader *reader;
     struct snapshot *snapshot;
     struct objection failure;
     unsigned ended;

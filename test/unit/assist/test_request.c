@@ -56,7 +56,7 @@ static void names_the_field_that_is_wrong(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct guide g = guide_new(cases[i].request);
         struct objection ob = {0};
-        struct model *m = NULL;
+        struct fleet_model *m = NULL;
 
         assert_true(keeps_schema(g.request, ""));
         assert_int_equal(model_new(&m, g.request, g.hub, &ob), -EINVAL);

@@ -24,7 +24,7 @@ static void matches(const char *format, const char *name, const char *expected)
 {
     struct guide g = {.request = request_of(format), .hub = snapshot_new((unix_ms){1})};
     struct objection ob = {0};
-    struct model *m = NULL;
+    struct fleet_model *m = NULL;
     char found[1100] = "";
 
     guide_add_cluster(&g, "c");

@@ -3,7 +3,7 @@
 
 #include "controller/optimize/problem.h"
 
-static inline const char *check_sizes(const struct problem *p)
+static inline const char *check_sizes(const struct opt_problem *p)
 {
     if (p->n_resources == 0)
         return "no resource";
@@ -18,7 +18,7 @@ static inline const char *check_sizes(const struct problem *p)
     return NULL;
 }
 
-static inline const char *check_amounts(const struct problem *p)
+static inline const char *check_amounts(const struct opt_problem *p)
 {
     for (size_t i = 0; i < p->n_workloads; i++) {
         if (p->replicas[i] == 0)
@@ -35,7 +35,7 @@ static inline const char *check_amounts(const struct problem *p)
     return NULL;
 }
 
-static inline const char *check_running(const struct problem *p)
+static inline const char *check_running(const struct opt_problem *p)
 {
     if (p->move_cost < 0 || p->move_cost > MOVE_COST_MAX)
         return "a cost of moves that is out of range";
@@ -50,7 +50,7 @@ static inline const char *check_running(const struct problem *p)
     return NULL;
 }
 
-static inline const char *problem_check(const struct problem *p)
+static inline const char *problem_check(const struct opt_problem *p)
 {
     return check_sizes(p) ?: check_amounts(p) ?: check_running(p);
 }

@@ -12,7 +12,7 @@
 enum { SMALL_SITES = 3, SMALL_WORKLOADS = 4, SMALL_SETTINGS = 6, SMALL_RESOURCES = 2 };
 
 struct small_problem {
-    struct problem problem; /* borrows from the rest */
+    struct opt_problem problem; /* borrows from the rest */
     uint64_t random;
     int64_t requests[SMALL_WORKLOADS * SMALL_RESOURCES], supplies[SMALL_SETTINGS * SMALL_RESOURCES];
     uint32_t replicas[SMALL_WORKLOADS], first_setting[SMALL_SITES + 1];
@@ -31,7 +31,7 @@ static inline uint32_t small_below(struct small_problem *s, uint32_t below)
 
 static inline void small_fill_running(struct small_problem *s)
 {
-    struct problem *p = &s->problem;
+    struct opt_problem *p = &s->problem;
 
     if (small_below(s, 2))
         return;
@@ -47,18 +47,18 @@ static inline void small_fill_running(struct small_problem *s)
 
 static inline void small_problem_make(struct small_problem *s, uint64_t seed)
 {
-    struct problem *p = &s->problem;
+    struct opt_problem *p = &s->problem;
     int64_t unit;
 
     memset(s, 0, sizeof(*s));
     s->random = (seed + 1) * 0x9e3779b97f4a7c15;
-    *p = (struct problem){.requests = s->requests,
-                          .replicas = s->replicas,
-                          .first_setting = s->first_setting,
-                          .supplies = s->supplies,
-                          .scores = s->scores,
-                          .running = s->running,
-                          .max_moves = SIZE_MAX};
+    *p = (struct opt_problem){.requests = s->requests,
+                              .replicas = s->replicas,
+                              .first_setting = s->first_setting,
+                              .supplies = s->supplies,
+                              .scores = s->scores,
+                              .running = s->running,
+                              .max_moves = SIZE_MAX};
     p->n_workloads = small_below(s, SMALL_WORKLOADS + 1);
     p->n_sites = small_below(s, SMALL_SITES + 1);
     p->n_resources = 1 + (small_below(s, 4) == 0);
@@ -78,7 +78,7 @@ static inline void small_problem_make(struct small_problem *s, uint64_t seed)
 }
 
 struct small_try {
-    const struct problem *p;
+    const struct opt_problem *p;
     uint32_t setting[SMALL_SITES];
     uint32_t placed[SMALL_WORKLOADS]; /* a bit for each site */
     bool is_feasible;
@@ -102,7 +102,7 @@ static inline bool small_fits(const struct small_try *t, uint32_t n_workloads)
 
 static inline void small_judge(struct small_try *t)
 {
-    const struct problem *p = t->p;
+    const struct opt_problem *p = t->p;
     size_t moves = 0;
     int64_t sum = 0;
 
@@ -121,7 +121,7 @@ static inline void small_judge(struct small_try *t)
 
 static inline void small_try_workload(struct small_try *t, uint32_t workload)
 {
-    const struct problem *p = t->p;
+    const struct opt_problem *p = t->p;
 
     if (workload == p->n_workloads) {
         small_judge(t);
@@ -157,7 +157,7 @@ static inline void small_try_site(struct small_try *t, uint32_t site)
 }
 
 /* Returns whether there is an answer, and its objective. */
-static inline bool small_problem_best(const struct problem *p, int64_t *best)
+static inline bool small_problem_best(const struct opt_problem *p, int64_t *best)
 {
     struct small_try t = {.p = p};
 

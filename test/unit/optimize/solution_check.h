@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-static inline const char *check_settings(const struct problem *p, const struct solution *s)
+static inline const char *check_settings(const struct opt_problem *p, const struct solution *s)
 {
     for (size_t i = 0; i < p->n_sites; i++) {
         if (s->setting[i] != NO_SETTING &&
@@ -16,7 +16,7 @@ static inline const char *check_settings(const struct problem *p, const struct s
     return NULL;
 }
 
-static inline const char *check_pairs(const struct problem *p, const struct solution *s)
+static inline const char *check_pairs(const struct opt_problem *p, const struct solution *s)
 {
     uint32_t replicas = 0;
 
@@ -41,8 +41,8 @@ static inline const char *check_pairs(const struct problem *p, const struct solu
     return NULL;
 }
 
-static inline const char *check_amounts_used(const struct problem *p, const struct solution *s, int64_t *left,
-                                             bool *has_workload)
+static inline const char *check_amounts_used(const struct opt_problem *p, const struct solution *s,
+                                             int64_t *left, bool *has_workload)
 {
     for (size_t i = 0; i < p->n_sites; i++) {
         for (size_t r = 0; r < p->n_resources; r++)
@@ -73,7 +73,7 @@ static inline bool pair_before(const struct problem_pair *a, const struct proble
     return a->workload != b->workload ? a->workload < b->workload : a->site < b->site;
 }
 
-static inline const char *check_figures(const struct problem *p, const struct solution *s)
+static inline const char *check_figures(const struct opt_problem *p, const struct solution *s)
 {
     int64_t sum = 0;
     size_t at = 0, moves = 0;
@@ -96,7 +96,7 @@ static inline const char *check_figures(const struct problem *p, const struct so
     return NULL;
 }
 
-static inline const char *check_infeasible(const struct problem *p, const struct solution *s)
+static inline const char *check_infeasible(const struct opt_problem *p, const struct solution *s)
 {
     for (size_t i = 0; i < p->n_sites; i++) {
         if (s->setting[i] != NO_SETTING)
@@ -111,7 +111,7 @@ static inline const char *check_infeasible(const struct problem *p, const struct
 
 /* NULL if a solution of a well-formed problem keeps every rule, objective and n_moves are right, and the
  * bound is not below the objective; otherwise what is wrong with it, a literal. */
-static inline const char *solution_check(const struct problem *p, const struct solution *s)
+static inline const char *solution_check(const struct opt_problem *p, const struct solution *s)
 {
     CLEANUP(cleanup_free) int64_t *left = calloc(p->n_sites * p->n_resources + 1, sizeof(*left));
     CLEANUP(cleanup_free) bool *has_workload = calloc(p->n_sites + 1, sizeof(*has_workload));

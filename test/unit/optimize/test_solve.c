@@ -13,7 +13,7 @@
 
 enum { PROBLEMS = 2000, NO_HURRY_MS = 600000 /* for an emulator, too */ };
 
-static void assert_keeps_the_rules(const struct problem *p, const struct solution *s, uint64_t seed)
+static void assert_keeps_the_rules(const struct opt_problem *p, const struct solution *s, uint64_t seed)
 {
     const char *wrong = solution_check(p, s);
 
@@ -100,18 +100,18 @@ static void leaves_what_runs_without_time(void **state)
     static int64_t amounts[N];
     static int16_t scores[N * N];
     static struct problem_pair running[N];
-    const struct problem p = {.n_workloads = N,
-                              .n_sites = N,
-                              .n_settings = N,
-                              .n_resources = 1,
-                              .requests = amounts,
-                              .replicas = replicas,
-                              .first_setting = first_setting,
-                              .supplies = amounts,
-                              .scores = scores,
-                              .running = running,
-                              .n_running = N,
-                              .max_moves = SIZE_MAX};
+    const struct opt_problem p = {.n_workloads = N,
+                                  .n_sites = N,
+                                  .n_settings = N,
+                                  .n_resources = 1,
+                                  .requests = amounts,
+                                  .replicas = replicas,
+                                  .first_setting = first_setting,
+                                  .supplies = amounts,
+                                  .scores = scores,
+                                  .running = running,
+                                  .n_running = N,
+                                  .max_moves = SIZE_MAX};
     struct solution s;
 
     (void)state;
@@ -139,16 +139,16 @@ static void knows_all_of_workloads_that_repeat(void **state)
     static uint32_t replicas[WORKLOADS], first_setting[SITES + 1];
     static int64_t requests[WORKLOADS], supplies[SITES];
     static int16_t scores[SITES * WORKLOADS];
-    const struct problem p = {.n_workloads = WORKLOADS,
-                              .n_sites = SITES,
-                              .n_settings = SITES,
-                              .n_resources = 1,
-                              .requests = requests,
-                              .replicas = replicas,
-                              .first_setting = first_setting,
-                              .supplies = supplies,
-                              .scores = scores,
-                              .max_moves = SIZE_MAX};
+    const struct opt_problem p = {.n_workloads = WORKLOADS,
+                                  .n_sites = SITES,
+                                  .n_settings = SITES,
+                                  .n_resources = 1,
+                                  .requests = requests,
+                                  .replicas = replicas,
+                                  .first_setting = first_setting,
+                                  .supplies = supplies,
+                                  .scores = scores,
+                                  .max_moves = SIZE_MAX};
     struct solution s;
 
     (void)state;
@@ -180,15 +180,15 @@ static void proves_the_guides_example_and_breaks_ties_by_index(void **state)
         uint32_t setting;
     } cases[] = {{{10, 15, 60, 55, NONE, NONE, 10, 15, 60, 55, NONE, NONE}, 115, 1},
                  {{80, 90, 30, 55, NONE, NONE, 80, 90, 30, 55, NONE, NONE}, 170, 0}};
-    struct problem p = {.n_workloads = 2,
-                        .n_sites = 2,
-                        .n_settings = 6,
-                        .n_resources = 1,
-                        .requests = (const int64_t[]){2000, 2000},
-                        .replicas = (const uint32_t[]){1, 1},
-                        .first_setting = (const uint32_t[]){0, 3, 6},
-                        .supplies = (const int64_t[]){3000, 2000, 1000, 3000, 2000, 1000},
-                        .max_moves = SIZE_MAX};
+    struct opt_problem p = {.n_workloads = 2,
+                            .n_sites = 2,
+                            .n_settings = 6,
+                            .n_resources = 1,
+                            .requests = (const int64_t[]){2000, 2000},
+                            .replicas = (const uint32_t[]){1, 1},
+                            .first_setting = (const uint32_t[]){0, 3, 6},
+                            .supplies = (const int64_t[]){3000, 2000, 1000, 3000, 2000, 1000},
+                            .max_moves = SIZE_MAX};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
