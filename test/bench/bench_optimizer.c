@@ -159,7 +159,7 @@ static void on_read(void *arg, struct snapshot *s, const struct objection *failu
 static void bench_read(struct bench *b)
 {
     const struct reader_query q = {.kinds = KIND_BIT(KIND_SCORES)};
-    struct reader *reader;
+    struct snapshot_reader *reader;
 
     reader = reader_new(b->f->loop, b->f->kube);
     wait_synced(b);
