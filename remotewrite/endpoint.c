@@ -4,6 +4,7 @@
 #include "exporter/base/alloc.h"
 #include "exporter/base/backoff.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/http/http.h"
@@ -66,7 +67,7 @@ struct endpoint {
     size_t inbox_bytes, inbox_items;
     uint64_t busy; /* samples dropped because the inbox was full, not yet counted by the thread */
     bool woken, drain;
-    int64_t flush_ms; /* of a stop; -1: not asked for */
+    int64_t flush_ms; /* of a stop, the shortest; -1: not asked for */
     struct endpoint_state state;
     /* The thread's own, except that loop_post() is for any thread. */
     struct rw_endpoint_config *used; /* the configuration, as the thread last saw it */
@@ -85,7 +86,8 @@ struct endpoint {
     struct timer tick, flush;
     mono_ms forget_at; /* lanes */
     bool stopping;
-    bool draining; /* `drain`, as the thread last saw it */
+    mono_ms flush_ends; /* while stopping */
+    bool draining;      /* `drain`, as the thread last saw it */
     uint64_t drops_logged;
     mono_ms drops_logged_at;
     bool disk_failing;
@@ -94,6 +96,13 @@ struct endpoint {
 static void endpoint_set_timer(struct endpoint *e, struct timer *t, int64_t ms)
 {
     loop_timer_set(e->loop, t, mono_add(loop_now(e->loop), ms));
+}
+
+/* Lock held. */
+static void endpoint_enter(struct endpoint *e, enum endpoint_phase phase)
+{
+    invariant(phase >= e->state.phase);
+    e->state.phase = phase;
 }
 
 /* ---- The spool: opened at start or as soon as that is possible, and watched while it is open ---- */
@@ -254,10 +263,10 @@ static void thread_publish_state(struct endpoint *e)
     e->busy = 0;
     now.queue = queue_stats(e->queue);
     /* Should padding differ, others look in vain. */
-    news = memcmp(to, &now, offsetof(struct endpoint_state, ended)) != 0;
+    news = memcmp(to, &now, offsetof(struct endpoint_state, phase)) != 0;
     if (to->sender.requests != now.sender.requests && to->n_durations < ENDPOINT_DURATIONS)
         to->durations[to->n_durations++] = (float)now.sender.seconds;
-    memcpy(to, &now, offsetof(struct endpoint_state, ended));
+    memcpy(to, &now, offsetof(struct endpoint_state, phase));
     (void)pthread_mutex_unlock(&e->lock);
     if (news && e->changed)
         e->changed(e->arg);
@@ -290,16 +299,16 @@ static void log_drops(struct endpoint *e)
 /* All is sent, or the leader wants the spool. Asked under the lock that endpoint_drain() takes. */
 static bool thread_has_drained(struct endpoint *e)
 {
-    bool wanted = e->draining && e->spool && spool_is_asked_for(e->spool), ended;
+    bool wanted = e->draining && e->spool && spool_is_asked_for(e->spool), drained;
 
     if (!e->draining || !(wanted || (sender_done(e->sender) && queue_stats(e->queue).samples == 0)))
         return false;
     (void)pthread_mutex_lock(&e->lock);
-    ended = e->state.ended = e->drain && !e->inbox;
+    drained = e->drain && !e->inbox;
+    if (drained)
+        endpoint_enter(e, ENDPOINT_ENDING);
     (void)pthread_mutex_unlock(&e->lock);
-    if (ended && e->changed)
-        e->changed(e->arg);
-    return ended;
+    return drained;
 }
 
 static void thread_on_turn(void *arg, double seconds)
@@ -383,6 +392,22 @@ static void thread_take(struct endpoint *e, const struct endpoint_item *i)
     }
 }
 
+/* Queues stale markers, unless another agent continues the series, and gives the sender its time; a later
+ * call may shorten it. */
+static void thread_flush(struct endpoint *e, int64_t flush_ms)
+{
+    mono_ms ends = mono_add(loop_now(e->loop), flush_ms);
+
+    if (e->stopping && !mono_before(ends, e->flush_ends))
+        return;
+    if (!e->stopping && !e->draining)
+        intake_stop(e->intake, loop_wall(e->loop).ms);
+    e->stopping = true;
+    e->flush_ends = ends;
+    loop_timer_set(e->loop, &e->flush, ends);
+    sender_hurry(e->sender, flush_ms);
+}
+
 static void thread_on_wake(struct post *p)
 {
     struct endpoint *e = CONTAINER_OF(p, struct endpoint, wake);
@@ -401,13 +426,8 @@ static void thread_on_wake(struct post *p)
         thread_take(e, i);
     intake_commit(e->intake);
     items_free(list);
-    if (flush_ms >= 0 && !e->stopping) {
-        e->stopping = true;
-        if (!e->draining)
-            intake_stop(e->intake, loop_wall(e->loop).ms);
-        endpoint_set_timer(e, &e->flush, flush_ms);
-        sender_hurry(e->sender, flush_ms);
-    }
+    if (flush_ms >= 0)
+        thread_flush(e, flush_ms);
     spool_log_writes(e);
     log_drops(e);
     sender_kick(e->sender);
@@ -454,19 +474,25 @@ static void thread_open(struct endpoint *e)
     e->sender = sender_new(&so);
 }
 
-/* Stores what waits and tells what is lost. */
+/* Stores what waits and tells what is lost. From then on another endpoint may open the folder. */
 static void thread_close(struct endpoint *e)
 {
+    struct queue_stats left;
+
     e->sender = sender_free(e->sender);
     spool_watch(e, true);
     queue_save_position(e->queue, true);
     spool_last_words(e);
-    (void)pthread_mutex_lock(&e->lock);
-    e->state.queue = queue_stats(e->queue);
-    (void)pthread_mutex_unlock(&e->lock);
+    left = queue_stats(e->queue);
     e->intake = intake_free(e->intake);
     e->queue = queue_free(e->queue);
     e->spool = spool_free(e->spool);
+    (void)pthread_mutex_lock(&e->lock);
+    e->state.queue = left;
+    endpoint_enter(e, ENDPOINT_ENDED);
+    (void)pthread_mutex_unlock(&e->lock);
+    if (e->changed)
+        e->changed(e->arg);
 }
 
 static void *thread_run(void *arg)
@@ -536,8 +562,10 @@ static void endpoint_unlock_and_wake(struct endpoint *e)
 void endpoint_stop(struct endpoint *e, int64_t flush_ms)
 {
     (void)pthread_mutex_lock(&e->lock);
-    if (e->flush_ms < 0)
+    if (e->flush_ms < 0 || flush_ms < e->flush_ms)
         e->flush_ms = flush_ms;
+    if (e->state.phase == ENDPOINT_RUNNING)
+        endpoint_enter(e, ENDPOINT_ENDING);
     endpoint_unlock_and_wake(e);
 }
 
@@ -545,7 +573,8 @@ void endpoint_join(struct endpoint *e)
 {
     if (!e->started)
         return;
-    endpoint_stop(e, FLUSH_DEFAULT_MS);
+    if (e->flush_ms < 0) /* which no other thread sets */
+        endpoint_stop(e, FLUSH_DEFAULT_MS);
     (void)pthread_join(e->thread, NULL);
     e->started = false;
 }
@@ -630,15 +659,15 @@ void endpoint_metrics(struct endpoint *e, const struct metrics *m, unix_ms at)
 
 bool endpoint_drain(struct endpoint *e, bool drain)
 {
-    bool ended;
+    bool runs;
 
     if (e->drain && !drain) /* which no other thread sets */
         inbox_put(e, (struct endpoint_item){.kind = ITEM_LEAD});
     (void)pthread_mutex_lock(&e->lock);
     e->drain = drain;
-    ended = e->state.ended;
+    runs = e->state.phase == ENDPOINT_RUNNING;
     endpoint_unlock_and_wake(e);
-    return !ended;
+    return runs;
 }
 
 void endpoint_state(struct endpoint *e, struct endpoint_state *ret)

@@ -12,6 +12,13 @@ struct endpoint;
 
 enum { ENDPOINT_DURATIONS = 64 };
 
+/* How far it has come. It never goes back: who needs it again starts another one. */
+enum endpoint_phase {
+    ENDPOINT_RUNNING,
+    ENDPOINT_ENDING, /* takes no more items: sends what it can in time, and closes its spool */
+    ENDPOINT_ENDED,  /* another one may have the spool; the thread returns, and to join it takes no time */
+};
+
 struct endpoint_state {
     struct queue_stats queue;
     struct sender_stats sender;
@@ -20,23 +27,25 @@ struct endpoint_state {
     size_t series;
     bool has_spool, ready;
     /* The last members, which are no part of what is compared: */
-    bool ended;                          /* the thread takes no more items */
+    enum endpoint_phase phase;
     int64_t newest_in_ms;                /* the last timestamp from the agent's loop, by last_of() */
     float durations[ENDPOINT_DURATIONS]; /* seconds of requests since the last look */
     size_t n_durations;
 };
 
 /* Starts the thread, as endpoint_drain(drain) leaves it; takes a reference to c. storage_path: NULL for
- * memory only. The thread calls changed(arg), if any, when the state has changed. -EAGAIN, -EMFILE. */
+ * memory only. The thread calls changed(arg), if any, when the state has changed, at last to ENDPOINT_ENDED.
+ * -EAGAIN, -EMFILE. */
 MUST_USE int endpoint_new(struct endpoint **ret, struct rw_endpoint_config *c, const char *storage_path,
                           bool drain, void (*changed)(void *arg), void *arg);
-/* The first call has the thread queue stale markers, send what it can within flush_ms, and end. */
+/* Has the thread queue stale markers, send what it can within flush_ms, and end, and does not wait for it.
+ * Another call can only shorten that time. */
 void endpoint_stop(struct endpoint *e, int64_t flush_ms);
 /* Another agent continues the series: sends what is queued, without stale markers, and ends the thread, at
  * once if that agent wants the spool. Nothing may be published until `drain` is false again. False if the
- * thread has ended. */
+ * endpoint no longer runs. */
 bool endpoint_drain(struct endpoint *e, bool drain);
-/* Waits for the thread; endpoint_state() then tells what it has left. */
+/* Waits for the thread, unless it has ended; endpoint_state() then tells what it has left. */
 void endpoint_join(struct endpoint *e);
 /* Waits for the thread, which ends soon after the flush time (1 s if endpoint_stop() was not called). */
 struct endpoint *endpoint_free(struct endpoint *e);

@@ -1,8 +1,14 @@
-/* Owns the endpoints. Everything runs on the agent's loop except rw_on_changed(). */
+/* Owns the endpoints: one for each entry of the configuration, in a slot, and those that are ending because
+ * their entry has gone or names another place now. Nothing waits for the latter: each flushes on its thread
+ * and says when it has ended. Only then do endpoints start that an entry lacks, so that two never have one
+ * folder, and what is new at a receiver follows the stale markers of what was there.
+ * Everything runs on the agent's loop, except rw_on_changed(), and nothing before rw_sink_stop() waits for an
+ * endpoint's thread. */
 #include "remotewrite/sink.h"
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
@@ -16,11 +22,20 @@
 
 enum { HEALTH_MS = 15 * 1000, REPLACED_FLUSH_MS = 3000 };
 
+/* An entry of the configuration in force. */
+struct rw_slot {
+    struct rw_endpoint_config *config;
+    struct endpoint *endpoint; /* NULL: none runs */
+    bool is_due;               /* one is to start once no other is ending */
+};
+
 struct rw_sink {
     struct sink sink;
     struct agent *agent;
-    struct endpoint *endpoints[RW_MAX_ENDPOINTS];
-    size_t n;
+    char *storage_path;                     /* NULL: none */
+    struct rw_slot slots[RW_MAX_ENDPOINTS]; /* in the order of the configuration */
+    struct endpoint *ending[RW_MAX_ENDPOINTS];
+    size_t n, n_ending;
     struct post post;
     atomic_bool posted;
     struct timer health;
@@ -31,16 +46,22 @@ static void rw_publish(struct sink *sink, struct batch *b)
 {
     struct rw_sink *s = CONTAINER_OF(sink, struct rw_sink, sink);
 
-    for (size_t i = 0; agent_leads(s->agent) && i < s->n; i++)
-        endpoint_publish(s->endpoints[i], b);
+    if (!agent_leads(s->agent))
+        return;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->slots[i].endpoint)
+            endpoint_publish(s->slots[i].endpoint, b);
 }
 
 static void rw_withdraw(struct sink *sink, const char *score_name, unix_ms at)
 {
     struct rw_sink *s = CONTAINER_OF(sink, struct rw_sink, sink);
 
-    for (size_t i = 0; agent_leads(s->agent) && i < s->n; i++)
-        endpoint_withdraw(s->endpoints[i], score_name, at);
+    if (!agent_leads(s->agent))
+        return;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->slots[i].endpoint)
+            endpoint_withdraw(s->slots[i].endpoint, score_name, at);
 }
 
 static const struct sink_ops ops = {.publish = rw_publish, .withdraw = rw_withdraw};
@@ -54,8 +75,8 @@ static void rw_on_changed(void *arg)
         loop_post(agent_state(s->agent)->loop, &s->post);
 }
 
-/* Forgets the metrics of an endpoint that ends, but not the samples that it lost just now. */
-static void rw_forget_metrics(struct rw_sink *s, struct endpoint *e)
+/* Frees an endpoint that has ended, and forgets its metrics, but not the samples that it lost just now. */
+static struct endpoint *rw_reap(struct rw_sink *s, struct endpoint *e)
 {
     struct metrics *m = agent_state(s->agent)->metrics;
     const struct rw_endpoint_config *c = endpoint_config(e);
@@ -63,24 +84,13 @@ static void rw_forget_metrics(struct rw_sink *s, struct endpoint *e)
 
     endpoint_join(e);
     endpoint_state(e, &st);
+    invariant(st.phase == ENDPOINT_ENDED);
     s->newest_ms = last_of(s->newest_ms, st.queue.last_ms);
     metrics_forget(m, "remote_name", c->name);
     if (st.queue.dropped[DROP_UNSAVED])
         metric_add(m, METRIC_RW_DROPPED, LV(queue_drop_words[DROP_UNSAVED], c->name, c->url_shown),
                    (double)st.queue.dropped[DROP_UNSAVED]);
-}
-
-/* Stops the endpoints in parallel. */
-static void rw_stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t n, int64_t flush_ms)
-{
-    for (size_t i = 0; i < n; i++)
-        if (stop[i])
-            endpoint_stop(stop[i], flush_ms);
-    for (size_t i = 0; i < n; i++) {
-        if (stop[i])
-            rw_forget_metrics(s, stop[i]);
-        stop[i] = endpoint_free(stop[i]);
-    }
+    return endpoint_free(e);
 }
 
 /* The last timestamp that was taken: of what the spool has held, or of what came after it. */
@@ -123,7 +133,7 @@ static void rw_set_counters(struct metrics *m, const char *const *labels, const 
     for (unsigned i = 0; i < DROPS; i++) {
         const char *const *with_reason = LV(queue_drop_words[i], labels[0], labels[1]);
 
-        /* Known only when the endpoint ends: see rw_forget_metrics(). */
+        /* Known only when the endpoint ends: see rw_reap(). */
         if (i == DROP_UNSAVED)
             metric_add(m, METRIC_RW_DROPPED, with_reason, 0);
         else
@@ -153,6 +163,17 @@ static void rw_json_files(struct out *o, const char *key, size_t files, uint64_t
     out_puts(o, "}");
 }
 
+static const char *rw_state_word(const struct endpoint_state *st)
+{
+    if (st->phase != ENDPOINT_RUNNING)
+        return "ending";
+    if (!st->ready)
+        return "starting";
+    if (sender_is_failing(&st->sender))
+        return "failing";
+    return st->queue.samples ? "sending" : "ok";
+}
+
 static void rw_json(struct out *o, const struct endpoint_state *st, const struct rw_endpoint_config *c)
 {
     const struct queue_stats *q = &st->queue;
@@ -168,11 +189,7 @@ static void rw_json(struct out *o, const struct endpoint_state *st, const struct
     out_puts(o, "{");
     member_text(o, "name", c->name);
     member_text(o, "url", c->url_shown);
-    member_text(o, "state",
-                !st->ready                ? "starting"
-                : sender_is_failing(sent) ? "failing"
-                : q->samples              ? "sending"
-                                          : "ok");
+    member_text(o, "state", rw_state_word(st));
     member_text(o, "protocol", rw_protocol_words[sent->form]);
     member_number(o, "behindSeconds", (double)later_ms(behind_ms, 0) / 1000);
     member_count(o, "samplesSent", sent->samples);
@@ -203,40 +220,193 @@ static void rw_refresh(struct rw_sink *s, struct endpoint *e, struct endpoint_st
     rw_set_counters(m, LV(c->name, c->url_shown), ret);
 }
 
-/* Removes the endpoints that have drained. */
-static void rw_on_post(struct post *p)
+/* ---- Starting and ending ---- */
+
+/* The endpoint gets the current scores of all scorers: those that it lacks, or under other labels. */
+static void rw_renew(struct rw_sink *s, struct endpoint *e)
 {
-    struct rw_sink *s = CONTAINER_OF(p, struct rw_sink, post);
+    unix_ms now = loop_wall(agent_state(s->agent)->loop);
+    struct batch *b;
+
+    if (is_behind(s->newest_ms, now.ms))
+        now.ms = s->newest_ms + 1;
+    for (size_t at = 0; (b = agent_next_batch(s->agent, &at));)
+        endpoint_renew(e, b, now);
+}
+
+static void rw_start(struct rw_sink *s, struct rw_slot *slot)
+{
+    bool leading = agent_state(s->agent)->leading;
+    int r;
+
+    /* What an earlier run has left in the spool is sent by a standby, too. */
+    if (!leading && !s->storage_path)
+        return;
+    r = endpoint_new(&slot->endpoint, slot->config, s->storage_path, !leading, rw_on_changed, s);
+    if (r < 0)
+        log_error("cannot start endpoint", L_STR("remote_name", slot->config->name), L_ERR(r));
+    else
+        rw_renew(s, slot->endpoint);
+}
+
+/* Starts the endpoints that are due, unless one is ending. */
+static void rw_start_due(struct rw_sink *s)
+{
+    for (size_t i = 0; s->n_ending == 0 && i < s->n; i++) {
+        struct rw_slot *slot = &s->slots[i];
+
+        invariant(!slot->is_due || !slot->endpoint);
+        if (slot->is_due) {
+            slot->is_due = false;
+            rw_start(s, slot);
+        }
+    }
+}
+
+/* From now on, the endpoint is in no slot. */
+static void rw_end(struct rw_sink *s, struct endpoint *e, int64_t flush_ms)
+{
+    endpoint_stop(e, flush_ms);
+    /* None starts meanwhile, so all of them ran when the first began to end. */
+    invariant(s->n_ending < RW_MAX_ENDPOINTS);
+    s->ending[s->n_ending++] = e;
+}
+
+/* Frees the endpoints that have ended: as they were told, or on a standby, with nothing left to send. */
+static void rw_reap_ended(struct rw_sink *s)
+{
     struct endpoint_state st;
     size_t n = 0;
 
-    atomic_store(&s->posted, false);
     for (size_t i = 0; i < s->n; i++) {
-        rw_refresh(s, s->endpoints[i], &st);
-        if (st.ended)
-            rw_stop_endpoints(s, &s->endpoints[i], 1, 0);
-        else
-            s->endpoints[n++] = s->endpoints[i];
+        struct rw_slot *slot = &s->slots[i];
+
+        if (!slot->endpoint)
+            continue;
+        rw_refresh(s, slot->endpoint, &st);
+        if (st.phase == ENDPOINT_ENDED)
+            slot->endpoint = rw_reap(s, slot->endpoint);
     }
-    s->n = n;
+    for (size_t i = 0; i < s->n_ending; i++) {
+        rw_refresh(s, s->ending[i], &st);
+        if (st.phase == ENDPOINT_ENDED)
+            (void)rw_reap(s, s->ending[i]);
+        else
+            s->ending[n++] = s->ending[i];
+    }
+    s->n_ending = n;
+}
+
+/* An endpoint's state has changed. */
+static void rw_on_post(struct post *p)
+{
+    struct rw_sink *s = CONTAINER_OF(p, struct rw_sink, post);
+
+    atomic_store(&s->posted, false);
+    rw_reap_ended(s);
+    rw_start_due(s);
     agent_touch(s->agent);
+}
+
+/* Takes the running endpoint of this name out of its slot; NULL without one. */
+static struct endpoint *rw_take(struct rw_sink *s, const char *name)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->slots[i].endpoint && strcmp(s->slots[i].config->name, name) == 0)
+            return TAKE_PTR(s->slots[i].endpoint);
+    return NULL;
+}
+
+/* The running endpoint that goes on under this entry of a new configuration; NULL if none does. One that is
+ * another place now ends, and with it its series there. */
+static struct endpoint *rw_keep(struct rw_sink *s, struct rw_endpoint_config *now)
+{
+    bool leading = agent_state(s->agent)->leading;
+    struct endpoint *e = rw_take(s, now->name);
+
+    if (!e)
+        return NULL;
+    if (endpoint_config(e)->fingerprint != now->fingerprint) {
+        log_info("endpoint changed", L_STR("remote_name", now->name));
+        if (!rw_endpoint_config_same_place(endpoint_config(e), now)) {
+            rw_end(s, e, REPLACED_FLUSH_MS);
+            return NULL;
+        }
+        endpoint_configure(e, now);
+        rw_renew(s, e);
+    }
+    /* One that had nothing left to send while the agent stood by has no way back. */
+    if (!endpoint_drain(e, !leading) && leading) {
+        rw_end(s, e, 0);
+        return NULL;
+    }
+    return e;
+}
+
+/* Those that no entry of the new configuration has kept. */
+static void rw_end_removed(struct rw_sink *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->slots[i].endpoint) {
+            log_info("endpoint removed", L_STR("remote_name", s->slots[i].config->name));
+            rw_end(s, s->slots[i].endpoint, REPLACED_FLUSH_MS);
+        }
+        (void)rw_endpoint_config_unref(s->slots[i].config);
+    }
+}
+
+void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *storage_path)
+{
+    struct rw_slot slots[RW_MAX_ENDPOINTS];
+    size_t n = 0;
+
+    free(s->storage_path);
+    s->storage_path = storage_path ? xstrdup(storage_path) : NULL;
+    for (; c && n < c->n; n++) {
+        slots[n].config = rw_endpoint_config_ref(c->list[n]);
+        slots[n].endpoint = rw_keep(s, c->list[n]);
+        slots[n].is_due = !slots[n].endpoint;
+    }
+    rw_end_removed(s);
+    memcpy(s->slots, slots, n * sizeof(slots[0]));
+    s->n = n;
+    rw_reap_ended(s);
+    rw_start_due(s);
+    agent_touch(s->agent);
+}
+
+/* ---- What others ask for ---- */
+
+/* The i-th of all endpoints: those of the slots, some of which have none (NULL), and then those that are
+ * ending. */
+static struct endpoint *rw_endpoint_at(const struct rw_sink *s, size_t i)
+{
+    return i < s->n ? s->slots[i].endpoint : s->ending[i - s->n];
 }
 
 void rw_sink_refresh(struct rw_sink *s)
 {
     struct endpoint_state st;
 
-    for (size_t i = 0; i < s->n; i++)
-        rw_refresh(s, s->endpoints[i], &st);
+    for (size_t i = 0; i < s->n + s->n_ending; i++) {
+        struct endpoint *e = rw_endpoint_at(s, i);
+
+        if (e)
+            rw_refresh(s, e, &st);
+    }
 }
 
 void rw_sink_json(struct rw_sink *s, struct out *o)
 {
     struct endpoint_state st;
 
-    for (size_t i = 0; i < s->n; i++) {
-        rw_refresh(s, s->endpoints[i], &st);
-        rw_json(o, &st, endpoint_config(s->endpoints[i]));
+    for (size_t i = 0; i < s->n + s->n_ending; i++) {
+        struct endpoint *e = rw_endpoint_at(s, i);
+
+        if (!e)
+            continue;
+        rw_refresh(s, e, &st);
+        rw_json(o, &st, endpoint_config(e));
     }
 }
 
@@ -245,9 +415,12 @@ static void rw_send_metrics(struct timer *t)
     struct rw_sink *s = CONTAINER_OF(t, struct rw_sink, health);
     struct loop *loop = agent_state(s->agent)->loop;
 
-    for (size_t i = 0; agent_leads(s->agent) && i < s->n; i++)
-        if (endpoint_config(s->endpoints[i])->send_health_metrics)
-            endpoint_metrics(s->endpoints[i], agent_state(s->agent)->metrics, loop_wall(loop));
+    for (size_t i = 0; agent_leads(s->agent) && i < s->n; i++) {
+        struct rw_slot *slot = &s->slots[i];
+
+        if (slot->endpoint && slot->config->send_health_metrics)
+            endpoint_metrics(slot->endpoint, agent_state(s->agent)->metrics, loop_wall(loop));
+    }
     loop_timer_set(loop, t, mono_add(loop_now(loop), HEALTH_MS));
 }
 
@@ -270,98 +443,22 @@ struct rw_sink *rw_sink_stop(struct rw_sink *s, int64_t flush_ms)
     if (!s)
         return NULL;
     loop_timer_clear(agent_state(s->agent)->loop, &s->health);
-    rw_stop_endpoints(s, s->endpoints, s->n, flush_ms);
+    for (size_t i = 0; i < s->n + s->n_ending; i++) {
+        struct endpoint *e = rw_endpoint_at(s, i);
+
+        if (e)
+            endpoint_stop(e, flush_ms);
+    }
+    for (size_t i = 0; i < s->n + s->n_ending; i++) {
+        struct endpoint *e = rw_endpoint_at(s, i);
+
+        if (e)
+            (void)rw_reap(s, e);
+    }
+    for (size_t i = 0; i < s->n; i++)
+        (void)rw_endpoint_config_unref(s->slots[i].config);
     loop_unpost(agent_state(s->agent)->loop, &s->post);
+    free(s->storage_path);
     free(s);
     return NULL;
-}
-
-/* Takes the running endpoint with this name out of the list; NULL without one. */
-static struct endpoint *rw_take(struct rw_sink *s, const char *name)
-{
-    for (size_t i = 0; i < s->n; i++)
-        if (s->endpoints[i] && strcmp(endpoint_config(s->endpoints[i])->name, name) == 0)
-            return TAKE_PTR(s->endpoints[i]);
-    return NULL;
-}
-
-static struct rw_endpoint_config *rw_config_find(const struct rw_config *c, const char *name)
-{
-    for (size_t i = 0; c && i < c->n; i++)
-        if (strcmp(c->list[i]->name, name) == 0)
-            return c->list[i];
-    return NULL;
-}
-
-/* The endpoint gets the current scores of all scorers: those that it lacks, or under other labels. */
-static void rw_renew(struct rw_sink *s, struct endpoint *e)
-{
-    const struct agent_state *a = agent_state(s->agent);
-    unix_ms now = loop_wall(a->loop);
-
-    if (is_behind(s->newest_ms, now.ms))
-        now.ms = s->newest_ms + 1;
-    for (size_t i = 0; a->leading && i < a->n_scorers; i++)
-        if (a->scorers[i]->batch)
-            endpoint_renew(e, a->scorers[i]->batch, now);
-}
-
-/* Stops endpoints that were removed, or are another place now: their series end there. One that is the same
- * place goes on with its new configuration. */
-static void rw_stop_changed(struct rw_sink *s, const struct rw_config *c)
-{
-    struct endpoint *stop[RW_MAX_ENDPOINTS] = {0};
-
-    for (size_t i = 0; i < s->n; i++) {
-        const struct rw_endpoint_config *was = endpoint_config(s->endpoints[i]);
-        struct rw_endpoint_config *now = rw_config_find(c, was->name);
-
-        if (now && now->fingerprint == was->fingerprint)
-            continue;
-        log_info(now ? "endpoint changed" : "endpoint removed", L_STR("remote_name", was->name));
-        if (now && rw_endpoint_config_same_place(was, now)) {
-            endpoint_configure(s->endpoints[i], now);
-            rw_renew(s, s->endpoints[i]);
-            continue;
-        }
-        stop[i] = TAKE_PTR(s->endpoints[i]);
-    }
-    rw_stop_endpoints(s, stop, s->n, REPLACED_FLUSH_MS);
-}
-
-static int rw_start(struct rw_sink *s, struct endpoint **ret, struct rw_endpoint_config *c,
-                    const char *storage_path)
-{
-    bool leading = agent_state(s->agent)->leading;
-    int r = endpoint_new(ret, c, storage_path, !leading, rw_on_changed, s);
-
-    if (r == 0)
-        rw_renew(s, *ret);
-    return r;
-}
-
-void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *storage_path)
-{
-    bool leading = agent_state(s->agent)->leading;
-    struct endpoint *list[RW_MAX_ENDPOINTS];
-    size_t n = 0;
-
-    rw_stop_changed(s, c);
-    for (size_t i = 0; c && i < c->n; i++) {
-        struct endpoint *e = rw_take(s, c->list[i]->name);
-        int r = 0;
-
-        if (e && !endpoint_drain(e, !leading) && leading)
-            rw_stop_endpoints(s, &e, 1, 0);
-        /* What an earlier run has left in the spool is sent by a standby, too. */
-        if (!e && (leading || storage_path))
-            r = rw_start(s, &e, c->list[i], storage_path);
-        if (r < 0)
-            log_error("cannot start endpoint", L_STR("remote_name", c->list[i]->name), L_ERR(r));
-        if (e)
-            list[n++] = e;
-    }
-    memcpy(s->endpoints, list, n * sizeof(list[0]));
-    s->n = n;
-    agent_touch(s->agent);
 }

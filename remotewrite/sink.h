@@ -11,8 +11,9 @@ struct rw_sink *rw_sink_new(struct agent *a);
 /* Stops all endpoints in parallel and frees: each sends stale markers and what it can within flush_ms; the
  * rest stays in the spool. Accepts NULL, returns NULL. */
 struct rw_sink *rw_sink_stop(struct rw_sink *s, int64_t flush_ms);
-/* Applies a configuration, NULL for no endpoints. Endpoints are matched by name: unchanged ones continue,
- * changed ones restart with their spool. */
+/* Applies a configuration, NULL for no endpoints, without waiting for anything. Endpoints are matched by
+ * name: those that are the same place continue, others end in the background; what is new starts after them,
+ * with what is current then. */
 void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *storage_path);
 /* Brings the endpoints' metrics up to date. */
 void rw_sink_refresh(struct rw_sink *s);

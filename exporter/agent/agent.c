@@ -429,6 +429,17 @@ void agent_add_sink(struct agent *a, struct sink *s)
     a->sinks[a->n_sinks++] = s;
 }
 
+struct batch *agent_next_batch(const struct agent *a, size_t *at)
+{
+    while (a->state.leading && *at < a->state.n_scorers) {
+        const struct scorer *s = a->state.scorers[(*at)++];
+
+        if (s && s->batch)
+            return s->batch;
+    }
+    return NULL;
+}
+
 bool agent_leads(const struct agent *a)
 {
     const struct agent_hooks *h = &a->state.hooks;

@@ -40,6 +40,9 @@ MUST_USE int agent_apply_text(struct agent *a, const char *what, struct str summ
                               struct buf *ret_why);
 /* Adds a sink, before the first configuration is applied. Not owned. */
 void agent_add_sink(struct agent *a, struct sink *s);
+/* What is current, for a sink that starts late: the batches of all scorers that have scores, one a call, NULL
+ * after the last and on a standby. *at is 0 for the first. */
+struct batch *agent_next_batch(const struct agent *a, size_t *at);
 
 /* One of several replicas leads, as an agent does unless told otherwise; the others have a configuration, but
  * no scorers. At a change the hook `config` and the sinks' `applied` are called as for a new one. */

@@ -137,7 +137,7 @@ const segments = ({ files, bytes: n }, words) => files > 0 && soft(`, ${words}: 
 function remoteWrite(now, e) {
   return el('section', { class: 'card', 'data-key': e.name },
     el('div', { class: 'name' }, el('h3', {}, bdi(e.name)),
-      badge(e.state === 'failing' ? 'error' : e.state === 'starting' ? 'pending' : 'ok', e.state)),
+      badge({ failing: 'error', starting: 'pending', ending: 'pending' }[e.state] ?? 'ok', e.state)),
     e.error && note(true, [el('b', {}, 'Last error'), e.errorAt && ` ${when(now, e.errorAt)}`], e.error),
     e.spoolError && note(true, el('b', {}, 'Spool'), e.spoolError),
     facts(fact('URL', url(e.url)), fact('Protocol', e.protocol), fact('Behind by', duration(e.behindSeconds)),

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import threading
 import time
 
 import pytest
@@ -320,3 +321,53 @@ def test_another_place_gets_each_current_score_once(tmp_path, what, storage):
     for samples in found.values():
         assert len(samples) == 3 and samples[0].timestamp < reloaded <= samples[1].timestamp < samples[2].timestamp
         assert samples[0].bits == samples[2].bits
+
+
+def log_place(agent, *words):
+    """The number of the first line of the log with these words."""
+    return next(n for n, line in enumerate(agent.log().splitlines()) if all(word in line for word in words))
+
+
+@pytest.mark.parametrize("storage", [True, None])
+def test_a_reload_waits_for_no_endpoint_that_ends(tmp_path, storage):
+    """A receiver has a request and does not answer. The endpoint gets another URL meanwhile, twice, another one goes on, and
+    a scorer is added. The receiver is released only after all of that was seen to work."""
+    asked, released = threading.Event(), threading.Event()
+
+    def hang(_):
+        asked.set()
+        released.wait(remote.DEADLINE)
+        return remote.Answer()
+
+    with remote.Receiver(plan=hang) as hanging, remote.Receiver() as other, remote.Receiver() as second:
+        with remote.Scoring(t=remote.counted(3)) as scoring:
+            agent = rare_agent(tmp_path, scoring, remote.endpoint(hanging), storage=storage)
+            agent.config["remoteWrite"].append(remote.endpoint(other, name="other"))
+            agent.write_config()
+            with agent:
+                assert asked.wait(remote.DEADLINE)
+                remote.wait_for("the other endpoint", lambda: len(other.stream()) == 3, alive=agent.alive)
+                scoring.of["new"] = remote.counted(2)
+                agent.summaries.append(scoring.summary("new", scoringInterval=600))
+                for url in ("http://127.0.0.1:1/write", second.url()):
+                    agent.config["remoteWrite"][0] = remote.endpoint(second, url=url)
+                    agent.reload()
+                assert agent.page("/-/healthy")
+                remote.wait_for("the added scorer", lambda: len(other.stream()) == 5, alive=agent.alive)
+                remote.wait_for("its successor", lambda: len(second.stream()) == 5, alive=agent.alive)
+                agent.drained()
+                assert not released.is_set()
+                released.set()
+                left = "samples remain in the spool" if storage else "samples lost: no spool"
+                applied = [n for n, line in enumerate(agent.log().splitlines()) if "configuration applied" in line]
+                assert len(applied) == 3 and applied[2] < log_place(agent, left), "a reload has waited for the endpoint"
+                assert "127.0.0.1:1/" not in agent.page("/api/v1/status")
+                assert not agent.log("error"), "two had one folder"
+                found, whole = second.stream(), other.stream()
+    for labels, samples in whole.items():
+        assert kinds(samples) == ["value"], f"{dict(labels)} has not gone on"
+    # What the first one could not send, and its markers, are in its folder; then come the current scores.
+    for labels, samples in found.items():
+        began = dict(labels)["ds_score_name"] == "t" and storage
+        assert kinds(samples) == (["value", "marker", "value"] if began else ["value"])
+    remote.in_order(found)

@@ -130,12 +130,36 @@ static void stops_in_time_with_a_hanging_receiver(void **state)
     (void)fake_free(s);
 }
 
+/* It had an hour, and has begun to flush: the markers are queued. */
+static void stops_sooner_if_asked_again(void **state)
+{
+    struct fake_server *s = fake_new();
+    struct endpoint_state st;
+    struct endpoint *e;
+
+    (void)state;
+    fake_default(s, (struct fake_answer){.mode = FAKE_HANG});
+    e = open_endpoint(s, NULL, "");
+    publish(e, 5, START);
+    while (fake_requests(s) == 0)
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    endpoint_stop(e, 3600 * 1000);
+    do
+        endpoint_state(e, &st);
+    while (st.queue.samples < 10);
+    assert_int_equal(st.phase, ENDPOINT_ENDING);
+    endpoint_stop(e, 7200 * 1000);
+    endpoint_stop(e, 50);
+    (void)endpoint_free(e);
+    (void)fake_free(s);
+}
+
 static bool has_ended(struct endpoint *e)
 {
     struct endpoint_state st;
 
     endpoint_state(e, &st);
-    return st.ended;
+    return st.phase == ENDPOINT_ENDED;
 }
 
 static void wait_ended(struct endpoint *e)
@@ -265,6 +289,7 @@ int main(void)
         cmocka_unit_test(retries_at_once_on_a_closed_connection),
         cmocka_unit_test(keeps_pending_samples_and_sends_markers_at_a_stop),
         cmocka_unit_test(stops_in_time_with_a_hanging_receiver),
+        cmocka_unit_test(stops_sooner_if_asked_again),
         cmocka_unit_test(hands_over_without_markers),
         cmocka_unit_test(goes_on_when_it_leads_again),
         cmocka_unit_test(gives_its_spool_to_who_asks),
