@@ -476,7 +476,9 @@ static void report_start(struct agent_kube *k)
         .work = report_work, .arg = k, .kube = k->cluster, .min_retry_ms = 5000};
     struct agent_report *r = &k->report;
 
-    *r = (struct agent_report){.writer = {.kube = k->cluster, .kind = "report", .detail = "key"}};
+    *r = (struct agent_report){
+        .writer = {
+            .kube = k->cluster, .manager = "dynamic-scoring-agent", .kind = "report", .detail = "key"}};
     r->writer.queue = kube_queue_new(kube_agent_loop(k), &q);
     kube_object_init(&r->object, &r->writer, REPORT_KEY);
 }

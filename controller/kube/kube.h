@@ -5,6 +5,7 @@
  * once more. While they cannot be read, the last good ones stay in use. Nothing else is retried. */
 #pragma once
 
+#include "controller/kube/fight.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -267,13 +268,17 @@ size_t kube_queue_length(const struct kube_queue *q);
 /* ---- The writer of objects ----
  *
  * When it is an object's turn in the queue, the queue's work starts a write or ends the turn. The writer
- * sends and counts it, knows it again in the watch, and says when others keep undoing it. */
+ * sends and counts it, knows it again in the watch, and says when others keep undoing it: a fight. It is over
+ * when a write has stood long enough. */
 
 struct kube_writer {
     struct kube *kube;
     struct kube_queue *queue;  /* of objects' keys; owned by whoever made it */
-    const char *query;         /* "fieldManager=..."; NULL: none */
+    const char *manager;       /* the field manager of its writes */
     const char *kind, *detail; /* for the log: "ManifestWork", and "cluster" for what a key names */
+    /* A fight over the object has begun or ended, by o->fight.is_on, or the other writer has become known.
+     * Must not free the object or start a call. NULL: the log alone tells */
+    void (*on_fight)(void *arg, struct kube_object *o);
     /* Counts a call that has ended. NULL: none */
     void (*count)(void *arg, const char *operation, const struct kube_answer *a);
     void *arg;
@@ -294,9 +299,12 @@ struct kube_object {
     unsigned call_era, version_era, watched_era; /* kube_era() of the call under way and of each of these */
     bool vanished;                               /* the watch has shown its end during the call */
     unsigned undone;                             /* how often in a row others undid what was written */
-    int64_t wait_ms;                             /* because of that; -1: no need */
+    int64_t wait_ms;                             /* because of that, after this turn; -1: no need */
     unsigned failures;                           /* in a row, undone writes among them */
     char *trouble;                               /* why it is not written; NULL when it is */
+    const char *subresource;                     /* of the last write; "": the object itself */
+    struct kube_fight fight;
+    struct timer settle; /* runs while the fight is on */
 };
 
 void kube_object_init(struct kube_object *o, struct kube_writer *w, const char *key);
@@ -325,7 +333,9 @@ enum kube_seen {
 /* The version after the last write; "" if unknown, or of an earlier era. */
 const char *kube_object_version(const struct kube_object *o);
 enum kube_seen kube_object_see(const struct kube_object *o, const json_t *object);
-/* Takes note of it; NULL: its end. */
+/* If it was changed after our last write: looks for the writer who undoes ours. */
+void kube_object_look_for_rival(struct kube_object *o, const json_t *object);
+/* Takes note of it, also of a rival; NULL: its end. */
 void kube_object_watched(struct kube_object *o, const json_t *object);
 /* Whether the watch has shown something newer than the last write. */
 bool kube_object_is_overtaken(const struct kube_object *o);

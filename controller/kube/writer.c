@@ -2,6 +2,7 @@
 #include "controller/kube/kube.h"
 
 #include "exporter/base/alloc.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/log.h"
 #include "exporter/base/map.h"
 #include "exporter/base/random.h"
@@ -257,17 +258,71 @@ enum {
     SAME_MS = 10 * 60 * 1000, /* after which the same write again undoes nobody's */
     MIN_WAIT_MS = 500,
     MAX_WAIT_MS = 60 * 1000,
-    UNDONE_LOGGED = 3,
+    FIGHT_UNDONE = 3, /* undone so often in a row, it is a fight */
     OLD_MS = 60 * 1000,
+    QUERY_BYTES = sizeof("fieldManager=") + KUBE_MANAGER_BYTES,
 };
+
+/* ---- A fight: from the third write in a row that others undo until one stands ---- */
+
+static void fight_tell(struct kube_object *o)
+{
+    if (o->writer->on_fight)
+        o->writer->on_fight(o->writer->arg, o);
+}
+
+static void fight_restart_timer(struct kube_object *o)
+{
+    kube_timer_move(kube_loop(o->writer->kube), &o->settle, kube_fight_settle_ms(&o->fight));
+}
+
+/* A write was undone. stood_ms: after that time at most. */
+static void fight_note_undone(struct kube_object *o, int64_t stood_ms)
+{
+    struct kube_fight *f = &o->fight;
+
+    if (stood_ms > f->longest_ms)
+        f->longest_ms = stood_ms;
+    if (!f->is_on && o->undone < FIGHT_UNDONE)
+        return;
+    fight_restart_timer(o);
+    if (f->is_on)
+        return;
+    f->is_on = true;
+    log_warn("another writer keeps undoing our writes, backing off", L_STR("kind", o->writer->kind),
+             L_STR("name", o->key), L_STR("manager", f->rival == RIVAL_NAMED ? f->manager : "unknown"));
+    fight_tell(o);
+}
+
+/* While the object's turn is yet to come, or there is no news, the last write may have been undone, too. */
+static void fight_on_settle(struct timer *t)
+{
+    struct kube_object *o = CONTAINER_OF(t, struct kube_object, settle);
+
+    invariant(o->fight.is_on);
+    if (map_get(&o->writer->queue->items, o->key) || kube_is_away(o->writer->kube)) {
+        fight_restart_timer(o);
+        return;
+    }
+    o->fight = (struct kube_fight){0};
+    o->undone = 0;
+    log_info("our writes are not undone any more", L_STR("kind", o->writer->kind), L_STR("name", o->key));
+    fight_tell(o);
+}
+
+/* ---- Objects ---- */
 
 void kube_object_init(struct kube_object *o, struct kube_writer *w, const char *key)
 {
-    *o = (struct kube_object){.writer = w, .key = key, .wait_ms = -1};
+    *o = (struct kube_object){
+        .writer = w, .key = key, .wait_ms = -1, .subresource = "", .settle.fn = fight_on_settle};
 }
 
 void kube_object_done(struct kube_object *o)
 {
+    if (o->fight.is_on)
+        loop_timer_clear(kube_loop(o->writer->kube), &o->settle);
+    o->fight = (struct kube_fight){0};
     free(TAKE_PTR(o->trouble));
     if (!o->call)
         return;
@@ -293,10 +348,12 @@ void kube_object_set_trouble(struct kube_object *o, const char *text)
 
 void kube_object_end(struct kube_object *o, bool ok, int64_t retry_after_ms)
 {
-    bool undone = ok && o->wait_ms >= 0;
+    int64_t wait_ms = o->wait_ms;
+    bool undone = ok && wait_ms >= 0;
 
+    o->wait_ms = -1; /* a turn without a write waits for nobody */
     o->failures = ok && !undone ? 0 : o->failures + 1;
-    kube_queue_done(o->writer->queue, o->key, ok && !undone, undone ? o->wait_ms : retry_after_ms);
+    kube_queue_done(o->writer->queue, o->key, ok && !undone, undone ? wait_ms : retry_after_ms);
 }
 
 void kube_object_fail(struct kube_object *o, const struct kube_answer *a)
@@ -317,9 +374,10 @@ static void object_take_write(struct kube_object *o, const json_t *object)
         return;
     o->undone = undone ? o->undone + 1 : 0;
     o->wait_ms = undone ? kube_backoff_ms(o->undone, MIN_WAIT_MS, MAX_WAIT_MS, -1) : -1;
-    if (o->undone == UNDONE_LOGGED)
-        log_warn("another writer keeps undoing our writes, backing off", L_STR("kind", o->writer->kind),
-                 L_STR("name", o->key));
+    if (undone)
+        fight_note_undone(o, mono_diff(o->written_at, now));
+    else if (!o->fight.is_on)
+        o->fight = (struct kube_fight){0};
     o->written = o->sent;
     o->written_at = now;
 }
@@ -342,15 +400,21 @@ void kube_object_call(struct kube_object *o, const char *operation, const struct
 {
     bool writes = rq->method == KUBE_CREATE || rq->method == KUBE_MERGE_PATCH;
     struct kube_request request = *rq;
+    char query[QUERY_BYTES];
 
-    request.query = writes ? o->writer->query : rq->query;
+    if (writes) {
+        (void)snprintf(query, sizeof(query), "fieldManager=%s", o->writer->manager);
+        request.query = query;
+    }
     o->operation = operation;
     o->call_era = kube_era(o->writer->kube);
     o->sent = state;
     o->done = done;
     o->wait_ms = -1;
-    if (state)
+    if (state) {
         o->vanished = false;
+        o->subresource = cstr(rq->subresource);
+    }
     if (rq->method == KUBE_CREATE)
         o->watched[0] = '\0'; /* that of an earlier one */
     o->call = kube_start(o->writer->kube, &request, object_on_answer, o);
@@ -375,8 +439,19 @@ enum kube_seen kube_object_see(const struct kube_object *o, const json_t *object
                : KUBE_SEEN_NEW;
 }
 
+void kube_object_look_for_rival(struct kube_object *o, const json_t *object)
+{
+    bool is_later = *kube_object_version(o) && kube_object_see(o, object) == KUBE_SEEN_NEW;
+
+    if (is_later && (o->undone || o->fight.is_on) &&
+        kube_fight_note(&o->fight, object, o->writer->manager, o->subresource) && o->fight.is_on)
+        fight_tell(o);
+}
+
 void kube_object_watched(struct kube_object *o, const json_t *object)
 {
+    if (object)
+        kube_object_look_for_rival(o, object);
     o->vanished = !object && o->call;
     (void)snprintf(o->watched, sizeof(o->watched), "%s", kube_version(object));
     o->watched_era = kube_era(o->writer->kube);

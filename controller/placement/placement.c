@@ -1,5 +1,6 @@
 #include "controller/placement/placement.h"
 
+#include "controller/kube/fight.h"
 #include "controller/kube/json.h"
 #include "controller/placement/items.h"
 #include "controller/placement/slot.h"
@@ -99,6 +100,7 @@ static void placement_free_slot(struct slot *s)
     for (size_t i = 0; i < ARRAY_SIZE(s->conditions); i++)
         json_decref(s->conditions[i]);
     free(s->score_name);
+    free(s->contested);
     free(s);
 }
 
@@ -585,6 +587,20 @@ static void placement_on_trouble(void *arg, const char *text)
         placement_begin_writes(p);
 }
 
+/* To tell of it is a write, too: in its turn. */
+static void placement_on_fight(void *arg, struct kube_object *o)
+{
+    struct placement *p = arg;
+    struct slot *s = write_slot(o);
+    CLEANUP(cleanup_free) char *object = xasprintf("AddOnPlacementScore %s/%s", p->o.cluster_name, s->object);
+
+    free(s->contested);
+    s->contested = o->fight.is_on ? kube_fight_text(&o->fight, object) : NULL;
+    if (s->scorer && s->wanted)
+        placement_refresh(p, s);
+    placement_enqueue(p, s);
+}
+
 static void placement_count(void *arg, const char *operation, const struct kube_answer *a)
 {
     struct metrics *m = ((struct placement *)arg)->o.metrics;
@@ -612,8 +628,10 @@ struct placement *placement_new(const struct placement_options *o)
 
     p->o = *o;
     p->writer = (struct kube_writer){.kube = o->hub,
+                                     .manager = "dynamic-scoring-agent",
                                      .kind = "AddOnPlacementScore",
                                      .detail = "object",
+                                     .on_fight = placement_on_fight,
                                      .count = placement_count,
                                      .arg = p};
     p->writer.queue = kube_queue_new(kube_loop(o->hub), &q);
@@ -696,7 +714,7 @@ const char *placement_trouble(const struct placement *p, const struct scorer *sc
     const struct slot *s = placement_find_scorer(p, scorer);
 
     if (s)
-        return cstr(s->write.trouble);
+        return cstr(s->write.trouble ?: s->contested);
     return scorer->summary.destination == DESTINATION_PLACEMENT_SCORE
                ? "no AddOnPlacementScore: an earlier scorer uses the same object name"
                : "";

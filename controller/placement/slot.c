@@ -1,5 +1,6 @@
 #include "controller/placement/slot.h"
 
+#include "controller/kube/fight.h"
 #include "controller/kube/json.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
@@ -40,8 +41,8 @@ bool object_is_expired(const json_t *object, unix_ms now)
     return kube_time_parse(kube_str(object, "status", "validUntil", NULL)).ms <= now.ms;
 }
 
-static const char *const condition_words[CONDITIONS] = {"Scored", "Clamped", "Rounded", "Truncated",
-                                                        "ClockSkewed"};
+static const char *const condition_words[CONDITIONS] = {"Scored",    "Clamped",     "Rounded",
+                                                        "Truncated", "ClockSkewed", "Contested"};
 
 static struct items slot_make_items(const struct slot *s, const char *cluster_name)
 {
@@ -90,6 +91,8 @@ void slot_learn(struct slot *s, const json_t *object)
     for (enum condition_type i = 0; i < CONDITIONS; i++) {
         json_t *c = s->conditions[i], *is = kube_condition(status, condition_words[i]);
 
+        if (i == CONDITION_CONTESTED) /* perhaps of an earlier process: no state of this one */
+            continue;
         if (!c)
             s->conditions[i] = json_incref(is);
         else if (kube_condition_is(is, cstr(kube_str(c, "status", NULL))))
@@ -332,6 +335,14 @@ static void slot_set_clock(struct slot *s, const struct kube *hub)
                  "the agent's clock is within 30 s of that of the hub's API server");
 }
 
+static void slot_set_contested(struct slot *s)
+{
+    if (s->contested)
+        slot_set(s, CONDITION_CONTESTED, true, KUBE_FIGHT_REASON, "%s", s->contested);
+    else
+        json_decref(TAKE_PTR(s->conditions[CONDITION_CONTESTED]));
+}
+
 static uint64_t slot_hash(const struct slot *s, const struct items *items)
 {
     uint64_t h = hash_bytes(buf_str(&items->json));
@@ -421,6 +432,7 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
     slot_set_clamped(s, shown);
     slot_set_rounded(s, shown);
     slot_set_truncated(s, shown);
+    slot_set_contested(s);
     slot_set_clock(s, o->hub);
     s->hash = slot_hash(s, shown);
     s->wanted = true;

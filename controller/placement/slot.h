@@ -18,7 +18,8 @@ enum condition_type {
     CONDITION_CLAMPED,
     CONDITION_ROUNDED,
     CONDITION_TRUNCATED,
-    CONDITION_CLOCK, /* only since the agent's clock was seen to be wrong */
+    CONDITION_CLOCK,     /* only since the agent's clock was seen to be wrong */
+    CONDITION_CONTESTED, /* only while another writer undoes what the agent writes */
     CONDITIONS
 };
 
@@ -72,6 +73,7 @@ struct slot {
     uint64_t written_hash;
     int64_t written_until_ms;
     bool overwritten; /* since then, by others: to write it again may be a quarrel */
+    char *contested;  /* that they keep doing so, and what to do; NULL: they do not */
     /* The call under way. */
     struct kube_object write;
     uint64_t sent_hash;

@@ -531,7 +531,7 @@ struct policy_watcher *policy_watcher_new(const struct policy_watcher_options *o
     w->wanted = CLAIM_UNDECIDED;
     w->timer.fn = watcher_on_timer;
     w->writer = (struct kube_writer){.kube = o->kube,
-                                     .query = "fieldManager=" FIELD_MANAGER,
+                                     .manager = FIELD_MANAGER,
                                      .kind = "ClusterClaim",
                                      .detail = "claim",
                                      .count = claims_count,

@@ -1,5 +1,6 @@
-"""Another controller writes the same statuses or removes our finalizer, as the reference implementation does during a
-migration: the conflict does not go on endlessly, and our state wins."""
+"""Another controller writes the same statuses or ManifestWorks or removes our finalizer, as the reference implementation
+does during a migration: the conflict does not go on endlessly, conditions and one Event name it while it lasts, and our
+state wins."""
 
 import contextlib
 import threading
@@ -9,6 +10,7 @@ from lib.hub import CONFIG, CONFIGS, SCORERS
 from lib.kube import Refused
 from lib.scorers import FINALIZER, distributed, writes
 from lib.wait import LONG, wait_until
+from lib.work import WORK, WORKS
 
 QUARREL_S = 8
 
@@ -32,6 +34,16 @@ def undoing(undo):
         thread.join()
 
 
+def wait_end(hub, condition, what):
+    """Waits until the condition is gone: when a write has stood for twice as long as any did during the fight."""
+    wait_until(lambda: condition() is None, f"{what} is not Contested any more", 2 * LONG)
+
+
+def conflicts(hub, name):
+    """The notes of the Events about fights over the object."""
+    return [note for _, reason, note in hub.events(name) if reason == "WriteConflict"]
+
+
 def test_a_status(hub, fake, start_controller):
     controller = distributed(hub, fake, start_controller)
 
@@ -47,10 +59,40 @@ def test_a_status(hub, fake, start_controller):
     with undoing(as_the_other_knows_it) as done:
         wait_until(lambda: done[0] >= 3, "there is a quarrel")
         time.sleep(QUARREL_S)
-    assert writes(controller) - before <= 12
+        assert writes(controller) - before <= 14
+        words = "the status of DynamicScorer s: managedFields do not name it"  # who only removes leaves no trace there
+        hub.wait_config("Contested", "True", "WriteConflict", says=words)
     wait_until(lambda: "another writer keeps undoing our writes" in controller.log(), "it is said")
     hub.wait_scorer("s", "Ready", "Unknown", "Waiting", deadline=LONG)
+    hub.wait_scorer("s", "Contested", "True", "WriteConflict", says=words)  # until it is clear that the write stands
+    wait_end(hub, lambda: hub.scorer_condition("s", "Contested"), "the DynamicScorer")
+    wait_end(hub, lambda: hub.config_condition("Contested"), "the DynamicScoringConfig")
+    told = conflicts(hub, "s")
+    assert len(told) == 1 and words in told[0]
     assert hub.score_names("c1") == ["cpu"]
+
+
+def test_a_manifestwork(hub, fake, start_controller):
+    distributed(hub, fake, start_controller)
+    label = "dynamic-scoring.open-cluster-management.io/managed-by"
+
+    def take_over():
+        if hub.work("c1")["metadata"]["labels"].get(label) == "argocd":
+            return False
+        path = f"{WORKS.format('c1')}/{WORK}?fieldManager=argocd-controller"
+        hub.patch(path, {"metadata": {"labels": {label: "argocd"}}})
+        return True
+
+    words = f"writer (field manager argocd-controller) keeps undoing what this one writes to ManifestWork c1/{WORK}"
+    with undoing(take_over):
+        hub.wait_config("Distributed", "False", "WriteConflict", LONG, says=words)
+        hub.wait_scorer("s", "Distributed", "False", "WriteConflict", says=words)
+        failing = f"c1: ManifestWork not written: another {words}"
+        assert failing in hub.wait_scorer("s", "Scoring", "Unknown", says="failing on 1")[2]
+    hub.wait_config("Distributed", "False", "Progressing", 2 * LONG)
+    hub.wait_scorer("s", "Distributed", "False", "Progressing")
+    told = conflicts(hub, CONFIG)
+    assert len(told) == 1 and words in told[0]
 
 
 def test_a_finalizer(hub, fake, start_controller):
@@ -66,7 +108,9 @@ def test_a_finalizer(hub, fake, start_controller):
     with undoing(take_away) as done:
         wait_until(lambda: done[0] >= 3, "there is a quarrel")
         time.sleep(QUARREL_S)
+        hub.wait_config("Contested", "True", "WriteConflict", says=f"finalizers of DynamicScoringConfig {CONFIG}")
     assert writes(controller) - before <= 16
+    assert len(conflicts(hub, CONFIG)) == 1
     wait_until(lambda: hub.config()["metadata"].get("finalizers") == [FINALIZER], "it is there again", LONG)
     # Deletion does not wait for the back-off.
     hub.kubectl("delete", "dynamicscoringconfig", CONFIG, "--timeout=60s")

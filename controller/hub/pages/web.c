@@ -372,7 +372,7 @@ static size_t cluster_failing(const struct hub_cluster *c)
 /* The worst that is wrong with a cluster. */
 static enum cluster_state cluster_state(const struct hub_cluster *c)
 {
-    if (c->write.trouble)
+    if (hub_cluster_write_error(c))
         return CLUSTER_NOT_WRITTEN;
     if (c->unapplied)
         return CLUSTER_NOT_APPLIED;
@@ -438,13 +438,13 @@ static void json_cluster_members(struct out *o, const void *cluster, bool with_h
     member_bool(o, "behind", c->behind);
     member_number(o, "behindSeconds", (double)behind_ms / 1000);
     member_count(o, "failures", c->write.failures);
-    member_words(o, "error", c->write.trouble ?: c->unapplied);
+    member_words(o, "error", hub_cluster_write_error(c) ?: c->unapplied);
     member_object(o, "work");
     member_bool(o, "exists", c->work.exists);
     member_bool(o, "deleting", c->work.deleting);
     member_bool(o, "ours", c->work.ours);
     member_bool(o, "applied", c->work.applied);
-    member_words(o, "writeError", c->write.trouble);
+    member_words(o, "writeError", hub_cluster_write_error(c));
     member_words(o, "applyError", c->unapplied);
     out_puts(o, "}");
     member_count(o, "scorers", c->group ? c->group->scorers : 0);

@@ -1,5 +1,6 @@
 #include "controller/hub/state/state.h"
 
+#include "controller/kube/fight.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/log.h"
@@ -163,6 +164,29 @@ void hub_work_write(void *arg, const char *name)
     kube_object_call(&c->write, "delete", &deletion, 0, work_on_deleted);
 }
 
+static bool works_are_contested(const struct hub *h)
+{
+    const struct hub_cluster *c;
+
+    for (size_t at = 0; (c = map_next(&h->clusters, &at));)
+        if (c->contested)
+            return true;
+    return false;
+}
+
+/* One Event for a whole fleet: the conditions name the clusters. */
+void hub_work_on_fight(void *arg, struct kube_object *o)
+{
+    struct hub *h = arg;
+    struct hub_cluster *c = CONTAINER_OF(o, struct hub_cluster, write);
+    CLEANUP(cleanup_free) char *object = xasprintf("ManifestWork %s/" WORK_NAME, c->name);
+    CLEANUP(cleanup_free) char *text = o->fight.is_on ? kube_fight_text(&o->fight, object) : NULL;
+
+    if (text && !works_are_contested(h))
+        hub_event_of_fight(h, h->config.object, &kube_dynamicscoringconfigs, text);
+    cluster_set_why(c, &c->contested, text);
+}
+
 static void work_forgive(struct hub_cluster *c)
 {
     c->write.failures = 0;
@@ -177,6 +201,7 @@ void hub_works_cancel(struct hub *h)
     while ((c = map_next(&h->clusters, &at))) {
         c->behind = false;
         work_forgive(c);
+        free(TAKE_PTR(c->contested));
         kube_object_done(&c->write);
         json_decref(TAKE_PTR(c->text));
     }

@@ -138,14 +138,16 @@ static void writers_new(struct hub *h)
                                               .burst = 10 * (h->o.api_burst / 4 + 1)};
 
     h->works = (struct kube_writer){.kube = h->o.kube,
-                                    .query = "fieldManager=dynamic-scoring-controller",
+                                    .manager = "dynamic-scoring-controller",
                                     .kind = "ManifestWork",
                                     .detail = "cluster",
+                                    .on_fight = hub_work_on_fight,
                                     .count = hub_count_write,
                                     .arg = h};
     h->status = h->works;
     h->status.kind = "status";
     h->status.detail = "object";
+    h->status.on_fight = hub_status_on_fight;
     h->works.queue = kube_queue_new(h->o.loop, &works);
     h->status.queue = kube_queue_new(h->o.loop, &status);
 }

@@ -264,6 +264,11 @@ bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c)
 
 /* ---- The end of a cluster ---- */
 
+const char *hub_cluster_write_error(const struct hub_cluster *c)
+{
+    return c->write.trouble ?: c->contested;
+}
+
 void hub_clusters_free_gone(struct hub *h)
 {
     while (h->gone) {
@@ -277,6 +282,7 @@ void hub_clusters_free_gone(struct hub *h)
         free(c->addon_unavailable);
         free(c->addon_namespace);
         free(c->unapplied);
+        free(c->contested);
         free(c->name);
         free(c);
     }

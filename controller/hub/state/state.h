@@ -103,6 +103,7 @@ struct last_status {
     json_t *result; /* what the server stored: a CRD of another make may prune members */
     char *key;      /* in the queue; NULL: nothing was written yet */
     struct kube_object status, finalizer;
+    bool event_sent; /* of a fight that is on over either */
     json_t *sending; /* the status under way */
     json_t *before;  /* the object's status until then */
 };
@@ -155,6 +156,7 @@ struct hub_cluster {
     bool has_expired_score; /* as of the last tally */
     struct work_found work; /* its ManifestWork, as last seen or written */
     char *unapplied;        /* the work agent's error about it; NULL: none */
+    char *contested;        /* that another writer undoes ours, and what to do; NULL: none does */
     /* The scorers of its two lists at the start. Private to decisions.c */
     const struct held_text *held[2];
     struct report report;
@@ -326,6 +328,9 @@ enum hub_target { TARGET_UNCHANGED, TARGET_WORK, TARGET_NO_WORK };
 enum hub_target hub_cluster_target(const struct hub *h, const struct hub_cluster *c);
 bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c);
 
+/* Why the cluster's ManifestWork is not as it should be, or does not stay so; NULL: it is and does. */
+const char *hub_cluster_write_error(const struct hub_cluster *c);
+
 /* Frees h->gone. */
 void hub_clusters_free_gone(struct hub *h);
 
@@ -368,6 +373,11 @@ void hub_tally(struct hub *h);
 /* The complete status as a merge patch: null for members to remove. A new reference. */
 json_t *status_of_scorer(const struct hub_scorer *s);
 json_t *status_of_config(const struct hub *h, const struct hub_config *c);
+/* The condition of an object that another writer keeps changing, while it does. */
+#define HUB_CONTESTED "Contested"
+/* A sentence about the fight over a status or a finalizer of that object, on the heap. */
+char *status_fight_text(const struct last_status *l, const struct kube_object *fought, const char *kind,
+                        const char *name);
 /* Whether condition Ready is true. */
 bool status_scorer_ready(const struct hub_scorer *s);
 
@@ -377,6 +387,11 @@ bool status_scorer_ready(const struct hub_scorer *s);
 void last_status_done(struct last_status *s);
 /* The work of the queue h->status. hub: a struct hub. */
 void hub_status_write(void *hub, const char *key);
+/* Likewise of its writer. */
+void hub_status_on_fight(void *hub, struct kube_object *o);
+/* An Event about a fight that has begun. about: the object that it appears with; NULL: none. */
+void hub_event_of_fight(struct hub *h, const json_t *about, const struct kube_resource *resource,
+                        const char *text);
 /* Cancels the writes under way. */
 void hub_statuses_cancel(struct hub *h);
 
@@ -423,6 +438,8 @@ void hub_addons_free(struct hub *h);
 
 /* The work of the queue h->works. hub: a struct hub. */
 void hub_work_write(void *hub, const char *cluster);
+/* Likewise of its writer. */
+void hub_work_on_fight(void *hub, struct kube_object *o);
 /* Cancels the writes under way. */
 void hub_works_cancel(struct hub *h);
 /* Has the ManifestWork written if it is not as it should be. */

@@ -1,6 +1,7 @@
 /* Statuses of DynamicScorers and DynamicScoringConfigs, computed from the state. Pure. */
 #include "controller/hub/state/state.h"
 
+#include "controller/kube/fight.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/text.h"
 
@@ -162,9 +163,40 @@ static void condition_unconfirmed(struct condition *c, size_t n, size_t of, cons
                        first ? cluster_unconfirmed_reason(first) : "");
 }
 
+/* ---- Contested: another writer keeps changing the object. Not among the conditions otherwise ---- */
+
+char *status_fight_text(const struct last_status *l, const struct kube_object *fought, const char *kind,
+                        const char *name)
+{
+    const char *part = fought == &l->finalizer ? "finalizers" : "status";
+    CLEANUP(cleanup_free) char *object = xasprintf("the %s of %s %s", part, kind, name);
+
+    return kube_fight_text(&fought->fight, object);
+}
+
+/* The part of the object that others fight over; NULL: none. */
+static const struct kube_object *status_fought(const struct last_status *l)
+{
+    if (l->status.fight.is_on)
+        return &l->status;
+    return l->finalizer.fight.is_on ? &l->finalizer : NULL;
+}
+
+static void condition_set_contested(struct condition *c, const struct last_status *l, const char *kind,
+                                    const char *name, size_t others)
+{
+    CLEANUP(cleanup_free) char *text = status_fight_text(l, status_fought(l), kind, name);
+
+    if (others)
+        condition_set(c, TRUTH_TRUE, KUBE_FIGHT_REASON, "%s; likewise for %zu other object%s", text, others,
+                      plural_s(others));
+    else
+        condition_set(c, TRUTH_TRUE, KUBE_FIGHT_REASON, "%s", text);
+}
+
 /* ---- DynamicScoringConfigs: the state of the whole fleet ---- */
 
-enum { CONFIG_VALID, CONFIG_DISTRIBUTED, CONFIG_READY, CONFIG_CONDITIONS };
+enum { CONFIG_VALID, CONFIG_DISTRIBUTED, CONFIG_READY, CONFIG_CONTESTED, CONFIG_CONDITIONS };
 enum { NAMED_SCORERS = 5, NAMED_MASKS = 3, NAMES_BYTES = 2048 };
 enum { CONFIG_DISTRIBUTED_BYTES = 400 }; /* in the message of Ready */
 
@@ -204,7 +236,7 @@ static void config_set_deleting(const struct hub *h, struct condition *c)
 {
     const struct hub_totals *t = &h->totals;
     const struct hub_cluster *failed =
-        t->named.n && t->named.list[0]->write.trouble ? t->named.list[0] : NULL;
+        t->named.n && hub_cluster_write_error(t->named.list[0]) ? t->named.list[0] : NULL;
     const struct hub_cluster *first = t->works.first;
     char more[40] = "";
 
@@ -213,7 +245,7 @@ static void config_set_deleting(const struct hub *h, struct condition *c)
     condition_set(c, TRUTH_FALSE, "Deleting", "waiting for %zu ManifestWork%s to be deleted%s%s%s%s%s%s%s",
                   t->works.total, plural_s(t->works.total), first ? ": " : "", first ? first->name : "",
                   first ? more : "", failed ? "; failed on " : "", failed ? failed->name : "",
-                  failed ? ": " : "", failed ? failed->write.trouble : "");
+                  failed ? ": " : "", failed ? hub_cluster_write_error(failed) : "");
 }
 
 /* "no room for ...: a, b, c, d, e and 3 more": the scorers without room. */
@@ -236,7 +268,7 @@ static void config_set_no_room(const struct hub *h, struct condition *c)
 
 static const char *config_cluster_error(const struct hub_cluster *c)
 {
-    return c->write.trouble ?: c->unapplied ?: cluster_unconfirmed_reason(c);
+    return hub_cluster_write_error(c) ?: c->unapplied ?: cluster_unconfirmed_reason(c);
 }
 
 /* Write errors go before apply errors. */
@@ -245,11 +277,12 @@ static void config_set_error(const struct hub_totals *t, struct condition *c)
     const struct hub_cluster *first = NULL;
 
     for (size_t i = 0; i < t->named.n && !first; i++)
-        if (!t->failing || t->named.list[i]->write.trouble)
+        if (!t->failing || hub_cluster_write_error(t->named.list[i]))
             first = t->named.list[i];
-    condition_clusters(
-        c, "ClustersFailing", t->failing ? "ManifestWork not written on" : "ManifestWork not applied on",
-        t->failing ? t->failing : t->unapplied, t->managed, first, first ? config_cluster_error(first) : "");
+    condition_clusters(c, first && first->contested ? KUBE_FIGHT_REASON : "ClustersFailing",
+                       t->failing ? "ManifestWork not written on" : "ManifestWork not applied on",
+                       t->failing ? t->failing : t->unapplied, t->managed, first,
+                       first ? config_cluster_error(first) : "");
 }
 
 static void config_set_distributed(const struct hub *h, struct condition *c)
@@ -277,6 +310,29 @@ static void config_set_distributed(const struct hub *h, struct condition *c)
         condition_unconfirmed(c, t->managed - t->applied, t->managed, t->named.list[0]);
     else
         condition_distributed(c, t->managed);
+}
+
+/* Of its own status and finalizers, and of the statuses of scorers, where another writer may undo the
+ * condition, too. False: of none. */
+static bool config_set_contested(const struct hub *h, const struct hub_config *c, struct condition *contested)
+{
+    const struct last_status *first = status_fought(&c->last_status) ? &c->last_status : NULL;
+    const char *kind = kube_dynamicscoringconfigs.kind, *name = kube_name(c->object);
+    size_t n = first ? 1 : 0;
+
+    for (size_t i = 0; c == &h->config && i < h->n_scorers; i++) {
+        if (!status_fought(&h->by_age[i]->last_status))
+            continue;
+        n++;
+        if (first)
+            continue;
+        first = &h->by_age[i]->last_status;
+        kind = kube_dynamicscorers.kind;
+        name = h->by_age[i]->name;
+    }
+    if (n)
+        condition_set_contested(contested, first, kind, name, n - 1);
+    return n > 0;
 }
 
 /* Ready when it works on some cluster; Distributed names the others. */
@@ -354,15 +410,18 @@ json_t *status_of_config(const struct hub *h, const struct hub_config *c)
     static const char *const ours[] = {"clusters", "scorers", "masks", "failingClusters", NULL};
     struct condition list[CONFIG_CONDITIONS] = {[CONFIG_VALID] = {.type = "Valid"},
                                                 [CONFIG_DISTRIBUTED] = {.type = "Distributed"},
-                                                [CONFIG_READY] = {.type = "Ready"}};
+                                                [CONFIG_READY] = {.type = "Ready"},
+                                                [CONFIG_CONTESTED] = {.type = HUB_CONTESTED}};
     struct condition *ready = &list[CONFIG_READY];
     const json_int_t generation = object_generation(c->object);
+    const size_t n =
+        config_set_contested(h, c, &list[CONFIG_CONTESTED]) ? CONFIG_CONDITIONS : CONFIG_CONDITIONS - 1;
 
     if (c != &h->config) {
         condition_set(ready, TRUTH_FALSE, "NotUsed",
                       "not used: the controller uses only the DynamicScoringConfig named %s", HUB_CONFIG);
         return json_pack("{s:I, s:o}", "observedGeneration", generation, "conditions",
-                         conditions_value(ready, 1, c->object, &c->last_status, h));
+                         conditions_value(ready, n - CONFIG_READY, c->object, &c->last_status, h));
     }
     config_set_valid(h, c, &list[CONFIG_VALID]);
     config_set_distributed(h, &list[CONFIG_DISTRIBUTED]);
@@ -370,9 +429,8 @@ json_t *status_of_config(const struct hub *h, const struct hub_config *c)
         condition_add_without_addon(h, &list[CONFIG_DISTRIBUTED], h->totals.without_addon.total,
                                     h->totals.without_addon.first->name);
     config_set_ready(h, list);
-    return status_patch(
-        config_value(h, generation, conditions_value(list, CONFIG_CONDITIONS, c->object, &c->last_status, h)),
-        c->object, ours);
+    return status_patch(config_value(h, generation, conditions_value(list, n, c->object, &c->last_status, h)),
+                        c->object, ours);
 }
 
 /* ---- DynamicScorers: where one is distributed, and what agents report ---- */
@@ -389,8 +447,9 @@ static void clusters_set_distributed(const struct hub_scorer *s, struct conditio
 
     /* The first error that keeps a ManifestWork from being up to date and applied. */
     if (t->applied < t->selected && unwritten)
-        condition_clusters(c, "ClustersFailing", "ManifestWork not written on", t->write_errors.total,
-                           t->selected, unwritten, unwritten->write.trouble);
+        condition_clusters(c, unwritten->contested ? KUBE_FIGHT_REASON : "ClustersFailing",
+                           "ManifestWork not written on", t->write_errors.total, t->selected, unwritten,
+                           hub_cluster_write_error(unwritten));
     else if (t->applied < t->selected && unapplied)
         condition_clusters(c, "ClustersFailing", "ManifestWork not applied on", t->apply_errors.total,
                            t->selected, unapplied, unapplied->unapplied);
@@ -586,7 +645,7 @@ static json_t *clusters_failing_value(const struct hub_scorer *s)
 
 /* Each condition covers one aspect; Ready says whether the scorer works on some cluster. */
 enum { SYNCED_BYTES = 300, DISTRIBUTED_BYTES = 300, VERDICT_BYTES = 200 }; /* in a message */
-enum { HEALTHY, SYNCED, VALID, UNIQUE, DISTRIBUTED, SCORING, READY, STATUS_CONDITIONS };
+enum { HEALTHY, SYNCED, VALID, UNIQUE, DISTRIBUTED, SCORING, READY, CONTESTED, STATUS_CONDITIONS };
 
 static void scorer_set_inactive(const struct hub_scorer *s, const struct probe_part *p, struct condition *c)
 {
@@ -815,8 +874,13 @@ json_t *status_of_scorer(const struct hub_scorer *s)
     bool usable = effective_usable(e);
     struct condition list[STATUS_CONDITIONS];
     json_t *clusters = json_object(), *status;
+    size_t n = CONTESTED;
 
     scorer_set_conditions(s, list);
+    if (status_fought(&s->last_status)) {
+        list[CONTESTED] = (struct condition){.type = HUB_CONTESTED};
+        condition_set_contested(&list[n++], &s->last_status, kube_dynamicscorers.kind, s->name, 0);
+    }
     for (size_t i = 0; i < TALLY_FIELDS; i++)
         json_object_set_new(clusters, tally_fields[i].member,
                             json_integer((json_int_t)tally_count(&s->tally, i)));
@@ -828,7 +892,7 @@ json_t *status_of_scorer(const struct hub_scorer *s)
         usable ? json_stringn(e->text.p, e->text.n) : NULL, "interval",
         usable ? json_sprintf("%" JSON_INTEGER_FORMAT "s", (json_int_t)e->interval_ms / 1000) : NULL,
         "clusters", clusters, "failingClusters", clusters_failing_value(s), "conditions",
-        conditions_value(list, STATUS_CONDITIONS, s->object, &s->last_status, s->hub));
+        conditions_value(list, n, s->object, &s->last_status, s->hub));
     if (scorer_is_placed(s))
         json_object_set_new(status, "addOnPlacementScore", json_string(s->object_name));
     return status_patch(status, s->object, ours);

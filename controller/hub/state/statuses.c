@@ -1,6 +1,7 @@
 /* Writes statuses and finalizers by a queue of objects, and nothing that is already so; sends Events. */
 #include "controller/hub/state/state.h"
 
+#include "controller/kube/fight.h"
 #include "exporter/base/alloc.h"
 
 void last_status_done(struct last_status *s)
@@ -120,6 +121,21 @@ static void status_events(struct kube_events *e, const json_t *object, const cha
     }
 }
 
+void hub_event_of_fight(struct hub *h, const json_t *about, const struct kube_resource *resource,
+                        const char *text)
+{
+    const struct kube_event event = {.about = about,
+                                     .api_version = HUB_API,
+                                     .kind = resource->kind,
+                                     .warning = true,
+                                     .reason = KUBE_FIGHT_REASON,
+                                     .action = "Reconcile",
+                                     .note = text};
+
+    if (about)
+        kube_events_add(h->events, &event);
+}
+
 /* ---- Whose status ---- */
 
 /* The parts of a scorer or a config that are needed here. */
@@ -191,12 +207,54 @@ static json_t *config_finalizer_patch(const struct hub *h, const struct hub_conf
                      wanted);
 }
 
+/* ---- Fights ----
+ *
+ * The object's condition Contested tells of one, unless the other writer undoes that, too: then the
+ * DynamicScoringConfig has it, and the Event stays in any case. */
+
+void hub_status_on_fight(void *arg, struct kube_object *o)
+{
+    struct hub *h = arg;
+    struct subject s;
+    bool known = subject_find(h, o->key, &s);
+    CLEANUP(cleanup_free) char *text = NULL;
+
+    if (!known)
+        return;
+    /* `rival` alone may have become known: that is no other fight. */
+    if (o->fight.is_on && !s.last->event_sent) {
+        text = status_fight_text(s.last, o, s.resource->kind, kube_name(s.object));
+        hub_event_of_fight(h, s.object, s.resource, text);
+    }
+    s.last->event_sent = s.last->status.fight.is_on || s.last->finalizer.fight.is_on;
+    hub_schedule_status(h, s.config ? "config" : "scorer", kube_name(s.object), false);
+    hub_schedule_status(h, "config", HUB_CONFIG, false);
+}
+
 /* ---- Whether there is anything to write ---- */
 
 /* Times do not count: where a CRD has no conditions, they would start anew each time. */
 static bool status_was_sent(const struct subject *s, const json_t *wanted)
 {
     json_auto_t *sent = status_without_times(s->last->sent), *now = status_without_times(wanted);
+
+    return sent && json_equal(sent, now);
+}
+
+static json_t *status_without_fight(const json_t *status)
+{
+    json_t *copy = status_without_times(status), *conditions = kube_list(copy, "conditions", NULL);
+
+    for (size_t i = json_array_size(conditions); i > 0; i--)
+        if (strcmp(cstr(kube_str(json_array_get(conditions, i - 1), "type", NULL)), HUB_CONTESTED) == 0)
+            (void)json_array_remove(conditions, i - 1);
+    return copy;
+}
+
+/* Whether writing this repeats the last write: to say that others undo it does not end the back-off. */
+static bool status_repeats(const struct subject *s, const json_t *wanted)
+{
+    json_auto_t *sent = status_without_fight(s->last->sent), *now = status_without_fight(wanted);
 
     return sent && json_equal(sent, now);
 }
@@ -247,6 +305,7 @@ static void status_write(struct hub *h, const char *key, const struct subject *s
         kube_object_init(&l->finalizer, &h->status, l->key);
     }
     if (!status) {
+        kube_object_look_for_rival(&l->finalizer, s->object);
         kube_object_call(&l->finalizer, "finalizer", &rq,
                          object_is_deleting(s->object) ? l->finalizer.written + 2 : 1, status_on_written);
         return;
@@ -256,7 +315,8 @@ static void status_write(struct hub *h, const char *key, const struct subject *s
     l->sending = json_incref(status);
     /* Where a CRD has no conditions, each of them would cause an Event each time. */
     l->before = json_incref(kube_get(before, "conditions", NULL) || !l->sent ? before : l->sent);
-    kube_object_call(&l->status, "status", &rq, l->status.written + !status_was_sent(s, status),
+    kube_object_look_for_rival(&l->status, s->object);
+    kube_object_call(&l->status, "status", &rq, l->status.written + !status_repeats(s, status),
                      status_on_written);
 }
 
@@ -270,7 +330,7 @@ static bool status_reconcile(struct hub *h, const char *key, const struct subjec
                 *patch = NULL;
     const json_t *stored = json_object_get(s->object, "status");
 
-    if (finalizers) {
+    if (finalizers && !s->last->finalizer.fight.is_on) {
         status_write(h, key, s, finalizers, NULL);
         return true;
     }
@@ -280,6 +340,11 @@ static bool status_reconcile(struct hub *h, const char *key, const struct subjec
                               (int64_t)(h->totals.managed * h->n_scorers / PAIRS_PER_MS))
         hub_tally(h);
     status = s->scorer ? status_of_scorer(s->scorer) : status_of_config(h, s->config);
+    /* A status that says that another writer removes the finalizer goes first, unless that is undone, too. */
+    if (finalizers && (!status_would_change(stored, status) || status_was_sent(s, status))) {
+        status_write(h, key, s, finalizers, NULL);
+        return true;
+    }
     /* Also unchanged: it was sent before, and the object still has what the server stored of it. */
     if (!status_would_change(stored, status) ||
         (json_equal(s->last->result, stored) && status_was_sent(s, status)))

@@ -16,20 +16,26 @@ const struct report_cell *hub_pair_cell(const struct hub_scorer *s, const struct
                : NULL;
 }
 
+/* What another writer keeps undoing is written only for the moment. */
+static bool cluster_is_up_to_date(const struct hub_cluster *c)
+{
+    return !c->behind && !c->contested;
+}
+
 /* What is the same for all scorers. */
 static struct pair_facts cluster_facts(const struct hub_cluster *c)
 {
     const struct loop *l = c->hub->o.loop;
 
     return (struct pair_facts){
-        .in_sync = !c->behind,
+        .in_sync = cluster_is_up_to_date(c),
         .applied = c->work.applied,
         .sent_ms_ago = c->write.written_at.ms ? mono_diff(c->write.written_at, loop_now(l)) : INT64_MAX,
         .unavailable_because = c->unavailable,
         .addon_unavailable_because = c->addon_unavailable,
         .addon_namespace = c->addon_namespace,
         .agent_namespace = c->hub->o.agent_namespace,
-        .write_error = cstr(c->write.trouble),
+        .write_error = cstr(hub_cluster_write_error(c)),
         .apply_error = c->work.applied ? "" : cstr(c->unapplied),
         .report = &c->report,
         .now = kube_wall(c->hub->o.kube),
@@ -111,7 +117,7 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, struct
 {
     const struct report_cell *cell = f->cell;
     enum pair_state p;
-    bool apply_error = !c->work.applied && c->unapplied, in_sync = !c->behind;
+    bool apply_error = !c->work.applied && c->unapplied, in_sync = cluster_is_up_to_date(c);
     struct tally *t = &s->tally;
 
     f->suspended = s->place == PLACE_SUSPENDED;
@@ -139,7 +145,7 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, struct
     if (cell && (pair_info[p].class == PAIR_CLASS_SCORING || pair_info[p].class == PAIR_CLASS_EMPTY) &&
         pair_expires_ms(cell) < s->hub->totals.look_ms)
         s->hub->totals.look_ms = pair_expires_ms(cell);
-    if (c->write.trouble)
+    if (hub_cluster_write_error(c))
         tally_first(&t->write_errors, c);
     if (apply_error)
         tally_first(&t->apply_errors, c);
@@ -156,8 +162,9 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, struct
 static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
 {
     struct hub_totals *t = &h->totals;
-    bool in_sync = !c->behind && c->group, unavailable = c->unavailable || c->addon_unavailable;
-    bool write_error = c->write.trouble, apply_error = !c->work.applied && c->unapplied, fails = false;
+    bool in_sync = cluster_is_up_to_date(c) && c->group, unavailable = c->unavailable || c->addon_unavailable;
+    bool write_error = hub_cluster_write_error(c), apply_error = !c->work.applied && c->unapplied,
+         fails = false;
     struct pair_facts f = cluster_facts(c);
     double lag = (double)mono_diff(c->behind_since, loop_now(h->o.loop)) / 1000;
 
