@@ -495,7 +495,8 @@ static int label_maker_list(struct label_maker *m, const struct label *labels, s
     const struct rw_endpoint_config *c = m->config;
     int r = 0;
 
-    m->n = m->room.n = 0;
+    m->n = 0;
+    buf_clear(&m->room);
     m->bad_name = STR("");
     for (size_t i = 0; i < n && r == 0; i++)
         r = label_list_add(m, labels[i].name, labels[i].value);

@@ -115,13 +115,14 @@ bool listing_wants(struct listing *l)
 void listing_add(struct listing *l, json_t *item)
 {
     struct buf *items = &l->call->items;
-    size_t mark = items->n, room = listing_room(l);
+    struct buf_mark mark = buf_mark(items);
+    size_t room = listing_room(l);
 
-    if (mark)
+    if (mark.n)
         (void)!buf_putc(items, ',');
-    l->is_full = kube_json_print(item, items) < 0 || items->n - mark > room;
+    l->is_full = kube_json_print(item, items) < 0 || items->n - mark.n > room;
     if (l->is_full)
-        buf_truncate(items, mark);
+        buf_rollback(items, mark);
     else
         l->shown++;
     json_decref(item);

@@ -82,7 +82,7 @@ static int format_check(const char *format, struct objection *ob)
 /* Writes the name of the items for an app and a device, with a NUL for each other placeholder. */
 static void format_print(const char *format, struct str app, const char *device, struct buf *into)
 {
-    buf_truncate(into, 0);
+    buf_clear(into);
     for (const char *open; (open = strstr(format, "${"));) {
         struct str name = format_placeholder(open);
 

@@ -672,7 +672,7 @@ static void scoring_run(struct check *c, const struct scoring_probe *p)
     CLEANUP(check_call_done) struct http_answer answer = {0};
     struct call_row *row;
 
-    buf_truncate(&c->body, 0);
+    buf_clear(&c->body);
     series_put_body(&c->body, &c->plan, p->kind, p->n, false);
     row = scoring_call(c, p->what, buf_str(&c->body), c->options->token, &answer);
     if (!call_succeeded(&answer)) {

@@ -127,7 +127,7 @@ static int cut_learn(struct kube_cut *cut, struct str raw)
     cut->last_hash = cut->hash(text);
     if (cut->learn)
         cut->learn(cut->arg, cut->last_hash, text);
-    cut->last.n = 0;
+    buf_clear(&cut->last);
     cut->last.max = SIZE_MAX;
     return buf_put(&cut->last, raw.p, raw.n + 1);
 }

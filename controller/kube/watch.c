@@ -513,7 +513,7 @@ static void watch_on_data(void *arg, struct str piece)
             (kube_json_parse_cut(&event, line, w->o.cut, NULL) < 0 ||
              !watch_take_event(w, cstr(kube_str(event, "type", NULL)), kube_get(event, "object", NULL))))
             watch_stop_stream(w, KUBE_INVALID, "the data is not a watch event", -1);
-        buf_truncate(&w->line, 0);
+        buf_clear(&w->line);
     }
 }
 

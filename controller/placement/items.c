@@ -163,7 +163,7 @@ static void maker_add_series(struct maker *m, size_t i, struct buf *name)
         return;
     }
     series_labels(m->batch->set, i, labels);
-    name->n = 0;
+    buf_clear(name);
     if (item_name_put(str_of(how->format), labels, name) < 0 || name->n == 0) {
         m->items->unnamed++;
         return;
@@ -238,7 +238,8 @@ static struct items items_begin(void)
  * would depend on the length of names. */
 static void items_put(struct items *o, struct str name, int value)
 {
-    size_t mark = o->json.n, took;
+    struct buf_mark mark = buf_mark(&o->json);
+    size_t took;
     char number[NUM_MAX];
     int r = o->truncated ? -1 : buf_puts(&o->json, o->n ? ",{\"name\":" : "{\"name\":");
 
@@ -247,9 +248,9 @@ static void items_put(struct items *o, struct str name, int value)
                 ?: buf_put(&o->json, number, num_put_u64(number, (uint64_t)(value < 0 ? -value : value)))
                 ?: buf_putc(&o->json, '}');
 
-    took = o->json.n - mark + items_store_excess(name);
+    took = o->json.n - mark.n + items_store_excess(name);
     if (r < 0 || took > o->room) {
-        buf_truncate(&o->json, mark);
+        buf_rollback(&o->json, mark);
         o->truncated++;
         return;
     }

@@ -536,7 +536,7 @@ static void web_reload(void *arg, const struct httpd_request *rq, struct httpd_r
     r = r ?: web;
     if (buf_puts(&why, r == 0 ? "configuration applied\n"
                               : "configuration rejected; the last valid configuration stays active\n") < 0)
-        buf_truncate(&why, 0); /* the status code says enough */
+        buf_clear(&why); /* the status code says enough */
     httpd_reply_text(reply, r == 0 ? 200 : r == -EINVAL ? 400 : 500, buf_str(&why));
 }
 

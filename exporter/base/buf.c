@@ -3,6 +3,7 @@
 #include "exporter/base/buf.h"
 
 #include "exporter/base/alloc.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/spare.h"
 
 #include <errno.h>
@@ -41,8 +42,23 @@ static int buf_grow(struct buf *b, size_t need)
     return 0;
 }
 
+void buf_rollback(struct buf *b, struct buf_mark mark)
+{
+    invariant(mark.n <= b->n);
+    b->n = mark.n;
+    b->error = mark.error;
+}
+
+void buf_truncate(struct buf *b, size_t n)
+{
+    invariant(n <= b->n);
+    b->n = n;
+}
+
 int buf_room(struct buf *b, size_t n, char **ret)
 {
+    if (b->error)
+        return b->error;
     if (n > b->max || b->n > b->max - n)
         return -EFBIG;
     if (b->cap < b->n + n || !b->p) {
@@ -54,16 +70,21 @@ int buf_room(struct buf *b, size_t n, char **ret)
     return 0;
 }
 
+int buf_fail(struct buf *b, int error)
+{
+    b->error = b->error ?: error;
+    return b->error;
+}
+
 int buf_put(struct buf *b, const void *p, size_t n)
 {
     char *to;
-    int r;
 
-    if (n == 0)
-        return 0;
-    r = buf_room(b, n, &to);
-    if (r < 0)
-        return r;
+    if (n == 0 || b->error)
+        return b->error;
+    b->error = buf_room(b, n, &to);
+    if (b->error)
+        return b->error;
     memcpy(to, p, n);
     b->n += n;
     return 0;
@@ -83,8 +104,8 @@ int buf_vprintf(struct buf *b, const char *fmt, va_list ap)
     va_copy(again, ap);
     n = vsnprintf(small, sizeof(small), fmt, again);
     va_end(again);
-    if (n < 0)
-        return -EINVAL;
+    if (n < 0) /* over INT_MAX */
+        return b->error = -EFBIG;
     if ((size_t)n < sizeof(small))
         return buf_put(b, small, (size_t)n);
     large = xvasprintf(fmt, ap);

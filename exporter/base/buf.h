@@ -1,5 +1,14 @@
-/* Growing byte buffers. Each has a ceiling from the start; a write that would exceed it fails with -EFBIG and
- * leaves the buffer unchanged. To write a line whole or not at all: remember `n`, and buf_truncate() back. */
+/* Growing byte buffers, each with a ceiling from the start. An append that would exceed it, or finds no
+ * memory, fails, and the buffer remembers that: all later appends do nothing, and the writer asks once, at
+ * the end:
+ *
+ *     buf_puts(&line, "scorer ");
+ *     buf_put_json(&line, name);
+ *     if (buf_failed(&line) < 0)
+ *         return buf_failed(&line);
+ *
+ * To write something whole or not at all, and go on without it: buf_mark() before it, buf_rollback() if it
+ * has failed. */
 #pragma once
 
 #include "exporter/base/str.h"
@@ -11,6 +20,13 @@ struct buf {
     size_t n;   /* bytes in use */
     size_t cap; /* bytes allocated */
     size_t max; /* ceiling for n */
+    int error;  /* of the first append that failed; 0: none */
+};
+
+/* A place in a buffer to go back to. */
+struct buf_mark {
+    size_t n;
+    int error;
 };
 
 /* A buffer on the stack with a ceiling of `m` bytes, freed at the end of the scope. */
@@ -26,12 +42,32 @@ void buf_done(struct buf *b);
 /* As buf_done(), but large memory stays for the next buffers of that size (spare.h). Any thread. */
 void buf_keep(struct buf *b);
 /* Reserves room for n more bytes and returns its address in *ret; the caller adds what it wrote to b->n.
- * -EFBIG past the ceiling, -ENOMEM. */
+ * -EFBIG past the ceiling, -ENOMEM, or the error of an earlier append. That it fails is not remembered. */
 MUST_USE int buf_room(struct buf *b, size_t n, char **ret);
-MUST_USE int buf_put(struct buf *b, const void *p, size_t n);
-MUST_USE int buf_putc(struct buf *b, char c);
-MUST_USE int buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
-MUST_USE int buf_vprintf(struct buf *b, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
+
+/* Appends. Returned is what buf_failed() says from then on. */
+int buf_put(struct buf *b, const void *p, size_t n);
+int buf_putc(struct buf *b, char c);
+int buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+int buf_vprintf(struct buf *b, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
+
+/* Remembers the failure of a writer that reserves room for itself, unless there was one before. */
+int buf_fail(struct buf *b, int error);
+/* -EFBIG or -ENOMEM of the first append that failed since the buffer was empty; 0 if none did. */
+MUST_USE static inline int buf_failed(const struct buf *b)
+{
+    return b->error;
+}
+
+static inline struct buf_mark buf_mark(const struct buf *b)
+{
+    return (struct buf_mark){.n = b->n, .error = b->error};
+}
+
+/* Removes what was appended since the mark, and with it a failure of that. Nothing before the mark may have
+ * been removed. */
+void buf_rollback(struct buf *b, struct buf_mark mark);
+
 /* Frees memory allocated beyond what is used. Never fails. */
 void buf_shrink(struct buf *b);
 
@@ -50,15 +86,21 @@ static inline struct str buf_str(const struct buf *b)
     return (struct str){b->p, b->n};
 }
 
-static inline void buf_truncate(struct buf *b, size_t n)
+/* Removes all but the first n bytes. A failure stays: what follows would have a hole before it. */
+void buf_truncate(struct buf *b, size_t n);
+
+/* Removes all bytes, and a failure; keeps the memory. */
+static inline void buf_clear(struct buf *b)
 {
-    b->n = n;
+    b->n = 0;
+    b->error = 0;
 }
 
 /* Moves the bytes out of b into the return value; b is empty afterwards and keeps its ceiling. */
 static inline struct buf buf_take(struct buf *b)
 {
     struct buf out = *b;
+
     *b = (struct buf){.max = out.max};
     return out;
 }

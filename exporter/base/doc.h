@@ -45,9 +45,9 @@ struct log_field problems_origin(const struct problems *p);
 void problems_log(const struct problems *p);
 /* Appends the user's text in quotes: cut after 80 bytes, control characters escaped, and without the parts of
  * a URL that may be secret (user, password, query). -EFBIG. */
-MUST_USE int problem_quote(struct str text, struct buf *into);
+int problem_quote(struct str text, struct buf *into);
 /* Appends the NULL-terminated words as "a, b or c". -EFBIG. */
-MUST_USE int problem_choices(const char *const *words, struct buf *into);
+int problem_choices(const char *const *words, struct buf *into);
 
 /* ---- Nodes ---- */
 

@@ -7,19 +7,22 @@
 
 int buf_put_url(struct buf *b, struct str s)
 {
-    size_t mark = b->n;
-    int r = 0;
-
-    for (struct str c = {s.p, 1}; c.p < s.p + s.n && r == 0; c.p++)
-        r = str_has_only(c, "-._~") ? buf_put_str(b, c) : buf_printf(b, "%%%02X", (unsigned char)*c.p);
-    if (r < 0)
-        buf_truncate(b, mark);
-    return r;
+    for (struct str c = {s.p, 1}; c.p < s.p + s.n && buf_failed(b) == 0; c.p++) {
+        if (str_has_only(c, "-._~"))
+            buf_put_str(b, c);
+        else
+            buf_printf(b, "%%%02X", (unsigned char)*c.p);
+    }
+    return buf_failed(b);
 }
 
 int buf_put_form(struct buf *b, struct str name, struct str value)
 {
-    return (b->n ? buf_putc(b, '&') : 0) ?: buf_put_url(b, name) ?: buf_putc(b, '=') ?: buf_put_url(b, value);
+    if (b->n)
+        buf_putc(b, '&');
+    buf_put_url(b, name);
+    buf_putc(b, '=');
+    return buf_put_url(b, value);
 }
 
 char *escape_label_value(char *to, struct str s)
@@ -42,7 +45,7 @@ int buf_put_label_value(struct buf *b, struct str s)
         escaped += s.p[i] == '\\' || s.p[i] == '"' || s.p[i] == '\n';
     r = buf_room(b, s.n + escaped, &to);
     if (r < 0)
-        return r;
+        return buf_fail(b, r);
     b->n += (size_t)(escape_label_value(to, s) - to);
     return 0;
 }
@@ -65,36 +68,37 @@ static size_t clean_prefix(struct str s)
 }
 
 /* Appends the escape of the first byte, or U+FFFD for the ill-formed part, of s; *ret_n is its length. */
-static int json_put_escaped(struct buf *b, struct str s, size_t *ret_n)
+static void json_put_escaped(struct buf *b, struct str s, size_t *ret_n)
 {
     static const char letters[] = "btn\0fr";
     unsigned char c = (unsigned char)s.p[0];
 
     *ret_n = 1;
-    if (c == '"' || c == '\\')
-        return buf_put(b, (const char[]){'\\', (char)c}, 2);
-    if (c >= '\b' && c <= '\r' && c != '\v')
-        return buf_put(b, (const char[]){'\\', letters[c - '\b']}, 2);
-    if (c < ' ')
-        return buf_printf(b, "\\u%04x", c);
-    *ret_n = utf8_bad_part(s);
-    return buf_puts(b, "\xef\xbf\xbd");
+    if (c == '"' || c == '\\') {
+        buf_put(b, (const char[]){'\\', (char)c}, 2);
+    } else if (c >= '\b' && c <= '\r' && c != '\v') {
+        buf_put(b, (const char[]){'\\', letters[c - '\b']}, 2);
+    } else if (c < ' ') {
+        buf_printf(b, "\\u%04x", c);
+    } else {
+        buf_puts(b, "\xef\xbf\xbd");
+        *ret_n = utf8_bad_part(s);
+    }
 }
 
 int buf_put_json(struct buf *b, struct str s)
 {
-    size_t mark = b->n, n;
-    int r = buf_putc(b, '"');
+    buf_putc(b, '"');
+    while (s.n > 0 && buf_failed(b) == 0) {
+        size_t n = clean_prefix(s);
 
-    while (r == 0 && s.n > 0) {
-        n = clean_prefix(s);
-        r = n > 0 ? buf_put(b, s.p, n) : json_put_escaped(b, s, &n);
+        if (n > 0)
+            buf_put(b, s.p, n);
+        else
+            json_put_escaped(b, s, &n);
         s = (struct str){s.p + n, s.n - n};
     }
-    r = r ?: buf_putc(b, '"');
-    if (r < 0)
-        buf_truncate(b, mark);
-    return r;
+    return buf_putc(b, '"');
 }
 
 /* The value of the \uXXXX at s, or -1 if there is none. */

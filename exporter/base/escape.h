@@ -1,4 +1,4 @@
-/* Escapes: of URLs, forms, label values and JSON strings. */
+/* Escapes: of URLs, forms, label values and JSON strings. An append that fails is remembered (buf.h). */
 #pragma once
 
 #include "exporter/base/buf.h"
@@ -6,16 +6,16 @@
 #include <stdint.h>
 
 /* Appends s percent-encoded for a path segment or query (RFC 3986): all bytes but unreserved characters. */
-MUST_USE int buf_put_url(struct buf *b, struct str s);
+int buf_put_url(struct buf *b, struct str s);
 /* Appends name=value of a form (application/x-www-form-urlencoded), after a '&' if b has something. */
-MUST_USE int buf_put_form(struct buf *b, struct str name, struct str value);
+int buf_put_form(struct buf *b, struct str name, struct str value);
 /* Appends s as a label value of the Prometheus text format, without the quotes. */
-MUST_USE int buf_put_label_value(struct buf *b, struct str s);
+int buf_put_label_value(struct buf *b, struct str s);
 /* Writes s as buf_put_label_value() does to `to`, which has room for 2 * s.n bytes; returns the end. */
 char *escape_label_value(char *to, struct str s);
 
 /* Appends s as a JSON string with its quotes; ill-formed UTF-8 becomes U+FFFD. */
-MUST_USE int buf_put_json(struct buf *b, struct str s);
+int buf_put_json(struct buf *b, struct str s);
 
 /* Writes a raw string without its escapes to out, which has room for raw.n * 3 bytes; returns the length.
  * Lone surrogates and each maximal ill-formed part of UTF-8 become U+FFFD. */

@@ -40,7 +40,7 @@ int file_read_within(const char *path, struct buf *into, int64_t ms)
 {
     CLEANUP(cleanup_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     mono_ms deadline = mono_add(clock_system.mono(&clock_system), ms);
-    size_t mark = into->n;
+    struct buf_mark mark = buf_mark(into);
     struct stat st;
     ssize_t got;
 
@@ -48,13 +48,13 @@ int file_read_within(const char *path, struct buf *into, int64_t ms)
         return -errno;
     do {
         /* One byte more than the file's size, so that the end is seen without growing the buffer. */
-        size_t want = st.st_size > 0 && into->n == mark ? (size_t)st.st_size + 1 : 4096;
+        size_t want = st.st_size > 0 && into->n == mark.n ? (size_t)st.st_size + 1 : 4096;
 
         got = ms && !S_ISREG(st.st_mode) && !wait_for_bytes(fd, deadline) ? -ETIMEDOUT
                                                                           : read_some(fd, want, into);
     } while (got > 0 || got == -EINTR || (got == -EAGAIN && ms));
     if (got < 0)
-        buf_truncate(into, mark);
+        buf_rollback(into, mark);
     return (int)got;
 }
 

@@ -100,7 +100,8 @@ const char *inflate_error(const struct inflate *d)
 int inflate_body(struct str body, struct buf *into, char **ret_why)
 {
     CLEANUP(cleanup_inflate_free) struct inflate *d = inflate_new();
-    size_t mark = into->n, decoded = 0;
+    struct buf_mark mark = buf_mark(into);
+    size_t decoded = 0;
     struct str out;
     int r, put = 0;
 
@@ -114,7 +115,7 @@ int inflate_body(struct str body, struct buf *into, char **ret_why)
     }
     r = put ?: r ?: inflate_end(d);
     if (r < 0)
-        buf_truncate(into, mark);
+        buf_rollback(into, mark);
     if (r == -EBADMSG && ret_why)
         *ret_why = str_dup(str_of(inflate_error(d)));
     return r;

@@ -41,32 +41,48 @@ static bool needs_quotes(struct str s)
     return false;
 }
 
-static int line_put_value(struct buf *l, const struct log_field *f, bool json)
+static void line_put_text(struct buf *l, struct str text, bool json)
 {
-    struct str s = utf8_cut(f->s, VALUE_MAX_BYTES);
-    int r;
+    struct str shown = utf8_cut(text, VALUE_MAX_BYTES);
 
-    if (f->kind == LOG_FIELD_INT)
-        return buf_printf(l, "%lld", (long long)f->i);
-    if (f->kind == LOG_FIELD_DOUBLE) /* JSON has no numbers that are not finite */
-        return buf_printf(l, json && !isfinite(f->d) ? "\"%g\"" : "%.6g", f->d);
-    if (!json && !needs_quotes(f->s))
-        return buf_put_str(l, f->s);
-    r = buf_put_json(l, s);
-    if (r < 0 || s.n == f->s.n)
-        return r;
-    buf_truncate(l, l->n - 1); /* the quote */
-    return buf_puts(l, "...\"");
+    if (!json && !needs_quotes(text)) {
+        buf_put_str(l, text);
+        return;
+    }
+    buf_put_json(l, shown);
+    if (shown.n < text.n && buf_failed(l) == 0) {
+        buf_truncate(l, l->n - 1); /* the quote */
+        buf_puts(l, "...\"");
+    }
+}
+
+static void line_put_value(struct buf *l, const struct log_field *f, bool json)
+{
+    switch (f->kind) {
+    case LOG_FIELD_INT:
+        buf_printf(l, "%lld", (long long)f->i);
+        break;
+    case LOG_FIELD_DOUBLE: /* JSON has no numbers that are not finite */
+        buf_printf(l, json && !isfinite(f->d) ? "\"%g\"" : "%.6g", f->d);
+        break;
+    case LOG_FIELD_STR:
+        line_put_text(l, f->s, json);
+        break;
+    }
 }
 
 /* A field that does not fit is omitted as a whole. */
 static void line_put_field(struct buf *l, const struct log_field *f, bool json)
 {
-    size_t mark = l->n;
-    const char *separator = mark == json ? "" : json ? "," : " ";
+    struct buf_mark mark = buf_mark(l);
+    bool is_first = mark.n == (json ? strlen("{") : 0);
 
-    if ((buf_printf(l, json ? "%s\"%s\":" : "%s%s=", separator, f->key) ?: line_put_value(l, f, json)) < 0)
-        buf_truncate(l, mark);
+    if (!is_first)
+        buf_putc(l, json ? ',' : ' ');
+    buf_printf(l, json ? "\"%s\":" : "%s=", f->key);
+    line_put_value(l, f, json);
+    if (buf_failed(l) < 0)
+        buf_rollback(l, mark);
 }
 
 void log_write(enum log_level level, const char *msg, const struct log_field *fields)
@@ -80,7 +96,8 @@ void log_write(enum log_level level, const char *msg, const struct log_field *fi
     size_t off = 0;
 
     unix_ms_format(clock_system.wall(&clock_system), ts);
-    (void)!buf_puts(&l, json ? "{" : "");
+    if (json)
+        buf_putc(&l, '{');
     line_put_field(&l, &L_STR("ts", ts), json);
     line_put_field(&l, &L_STR("level", log_levels[level]), json);
     line_put_field(&l, &L_STR("msg", msg), json);

@@ -80,46 +80,46 @@ void problems_sort(struct problems *p)
 int problems_print(const struct problems *p, struct buf *into)
 {
     static const char *const words[] = {[PROBLEM_ERROR] = "error", [PROBLEM_WARNING] = "warning"};
-    size_t mark = into->n;
-    int r = 0;
-
-    for (size_t i = 0; i < p->n && r == 0; i++) {
+    for (size_t i = 0; i < p->n; i++) {
         const struct doc_problem *x = &p->list[i];
 
+        buf_printf(into, "%s:", p->file);
         if (x->line)
-            r = buf_printf(into, "%s:%u:%u: %s: %s\n", p->file, x->line, x->column, words[x->kind], x->text);
-        else
-            r = buf_printf(into, "%s: %s: %s\n", p->file, words[x->kind], x->text);
+            buf_printf(into, "%u:%u:", x->line, x->column);
+        buf_printf(into, " %s: %s\n", words[x->kind], x->text);
     }
-    if (r == 0 && p->left_out)
-        r = buf_printf(into, "%s: %zu more problems are not shown\n", p->file, p->left_out);
-    if (r < 0)
-        buf_truncate(into, mark);
-    return r;
+    if (p->left_out)
+        buf_printf(into, "%s: %zu more problems are not shown\n", p->file, p->left_out);
+    return buf_failed(into);
 }
 
 int problem_choices(const char *const *words, struct buf *into)
 {
-    int r = 0;
+    for (size_t i = 0; words[i]; i++) {
+        bool is_last = !words[i + 1];
 
-    for (size_t i = 0; words[i] && r == 0; i++)
-        r = buf_printf(into, "%s%s", i == 0 ? "" : words[i + 1] ? ", " : " or ", words[i]);
-    return r;
+        if (i > 0)
+            buf_puts(into, is_last ? " or " : ", ");
+        buf_puts(into, words[i]);
+    }
+    return buf_failed(into);
 }
 
-static int problem_put_escaped(struct str text, struct buf *into)
+static void problem_put_escaped(struct str text, struct buf *into)
 {
-    int r = 0;
-
-    while (r == 0 && text.n) {
+    while (text.n && buf_failed(into) == 0) {
         size_t n = utf8_char(text);
         unsigned char c = (unsigned char)*text.p;
+        bool is_control = c < 0x20 || c == 0x7f;
 
-        r = n == 0 || c < 0x20 || c == 0x7f ? buf_printf(into, "\\x%02x", c) : buf_put(into, text.p, n);
-        n = n ? n : 1;
+        if (n == 0 || is_control) {
+            buf_printf(into, "\\x%02x", c);
+            n = 1;
+        } else {
+            buf_put(into, text.p, n);
+        }
         text = (struct str){text.p + n, text.n - n};
     }
-    return r;
 }
 
 /* Anything before an `@` may be a password, even in a malformed URL. */
@@ -129,22 +129,21 @@ int problem_quote(struct str given, struct buf *into)
     /* Before it is cut: half of a secret would not be found. */
     struct str all = {copy, secret_hide(copy, size_min(given.n, READ_MAX))}, shown = all;
     const char *slashes = memmem(all.p, all.n, "://", 3), *at = memrchr(all.p, '@', all.n), *query;
-    size_t mark = into->n;
-    int r = buf_putc(into, '"');
 
+    buf_putc(into, '"');
     if (at) {
         if (slashes && slashes < at)
-            r = r ?: problem_put_escaped((struct str){all.p, (size_t)(slashes + 3 - all.p)}, into);
-        r = r ?: buf_puts(into, "***@");
+            problem_put_escaped((struct str){all.p, (size_t)(slashes + 3 - all.p)}, into);
+        buf_puts(into, "***@");
         shown = (struct str){at + 1, (size_t)(all.p + all.n - at - 1)};
     }
     query = slashes ? memchr(shown.p, '?', shown.n) : NULL;
     shown = utf8_cut(shown, size_min(query ? (size_t)(query - shown.p) : shown.n, QUOTE_MAX));
-    r = r ?: problem_put_escaped(shown, into);
-    r = r ?: buf_puts(into, shown.p + shown.n < all.p + all.n ? "\"…" : "\"");
-    if (r < 0)
-        buf_truncate(into, mark);
-    return r;
+    problem_put_escaped(shown, into);
+    buf_putc(into, '"');
+    if (shown.p + shown.n < all.p + all.n)
+        buf_puts(into, "…");
+    return buf_failed(into);
 }
 
 struct log_field problems_origin(const struct problems *p)
@@ -219,46 +218,50 @@ static bool is_secret_key(const struct node *n)
 }
 
 /* Appends "summaries[2].scoringInterval"; nothing for the root. */
-static int node_put_path(const struct node *n, struct buf *into)
+static void node_put_path(const struct node *n, struct buf *into)
 {
     bool is_plain = n->key.n > 0 && n->key.n <= SHOWN_MAX && str_has_only(n->key, "_-");
-    int r;
 
     if (!n->parent)
-        return 0;
-    r = node_put_path(n->parent, into);
-    if (r < 0)
-        return r;
-    if (n->parent->kind == NODE_LIST)
-        return buf_printf(into, "[%zu]", n->index);
-    if (is_secret_key(n))
-        return buf_puts(into, "[...]");
-    if (is_plain)
-        return buf_printf(into, "%s%.*s", n->parent->parent ? "." : "", STR_ARG(n->key));
-    return buf_puts(into, "[") ?: problem_quote(n->key, into) ?: buf_puts(into, "]");
+        return;
+    node_put_path(n->parent, into);
+    if (n->parent->kind == NODE_LIST) {
+        buf_printf(into, "[%zu]", n->index);
+    } else if (is_secret_key(n)) {
+        buf_puts(into, "[...]");
+    } else if (is_plain) {
+        if (n->parent->parent)
+            buf_putc(into, '.');
+        buf_put_str(into, n->key);
+    } else {
+        buf_putc(into, '[');
+        problem_quote(n->key, into);
+        buf_putc(into, ']');
+    }
 }
 
 /* A root scalar is not shown: the file is not a configuration then, and may be a secret. */
-static int node_put_value(const struct node *n, struct buf *into)
+static void node_put_value(const struct node *n, struct buf *into)
 {
-    if (is_secret_node(n) && n->kind != NODE_LIST && n->kind != NODE_MAP && n->kind != NODE_NULL)
-        return buf_puts(into, "a value");
-    switch (n->kind) {
-    case NODE_LIST:
-        return buf_puts(into, "a list");
-    case NODE_MAP:
-        return buf_puts(into, "an object");
-    case NODE_NULL:
-        return buf_puts(into, n->parent ? "null" : "nothing");
-    case NODE_STRING:
-        if (!n->parent)
-            return buf_puts(into, "a string");
-        if (n->text.n == 0)
-            return buf_puts(into, "an empty string");
-        return buf_puts(into, "the string ") ?: problem_quote(n->text, into);
-    default:
-        return n->parent ? buf_printf(into, "%.*s", (int)size_min(n->text.n, SHOWN_MAX), n->text.p)
-                         : buf_puts(into, "a single value");
+    bool is_scalar = n->kind != NODE_LIST && n->kind != NODE_MAP && n->kind != NODE_NULL;
+
+    if (n->kind == NODE_LIST) {
+        buf_puts(into, "a list");
+    } else if (n->kind == NODE_MAP) {
+        buf_puts(into, "an object");
+    } else if (n->kind == NODE_NULL) {
+        buf_puts(into, n->parent ? "null" : "nothing");
+    } else if (is_scalar && is_secret_node(n)) {
+        buf_puts(into, "a value");
+    } else if (!n->parent) {
+        buf_puts(into, n->kind == NODE_STRING ? "a string" : "a single value");
+    } else if (n->kind != NODE_STRING) {
+        buf_put(into, n->text.p, size_min(n->text.n, SHOWN_MAX));
+    } else if (n->text.n == 0) {
+        buf_puts(into, "an empty string");
+    } else {
+        buf_puts(into, "the string ");
+        problem_quote(n->text, into);
     }
 }
 
@@ -268,11 +271,15 @@ static void node_report(const struct node *n, struct problems *p, const struct d
 {
     BUF_AUTO(path, MESSAGE_MAX);
     BUF_AUTO(text, MESSAGE_MAX);
-    int r = node_put_path(n, &path) ?: buf_puts(&text, expected ? "expected " : "");
 
-    r = r ?: buf_vprintf(&text, fmt, ap);
+    node_put_path(n, &path);
     if (expected)
-        (void)!(r ?: buf_puts(&text, ", got ") ?: node_put_value(n, &text));
+        buf_puts(&text, "expected ");
+    buf_vprintf(&text, fmt, ap);
+    if (expected) {
+        buf_puts(&text, ", got ");
+        node_put_value(n, &text);
+    }
     problems_add_field(p, at, buf_str(&path), buf_str(&text));
 }
 
@@ -313,8 +320,11 @@ void node_missing(const struct node *map, const char *key, struct problems *p, c
     CLEANUP(cleanup_free) char *text = xasprintf("missing, expected %s", what);
     BUF_AUTO(path, MESSAGE_MAX);
 
-    if (node_put_path(map, &path) == 0 && buf_printf(&path, "%s%s", map->parent ? "." : "", key) == 0)
-        problems_add_field(p, &at, buf_str(&path), str_of(text));
+    node_put_path(map, &path);
+    if (map->parent)
+        buf_putc(&path, '.');
+    buf_puts(&path, key);
+    problems_add_field(p, &at, buf_str(&path), str_of(text));
 }
 
 /* ---- Unknown keys: most are spelling mistakes, so the nearest known name is suggested ---- */
@@ -365,8 +375,11 @@ static void report_unknown_key(const struct node *n, const char *const *known, e
     const char *name = name_nearest(n->key, known);
     BUF_AUTO(list, 4096);
 
-    for (size_t i = 0; known[i]; i++)
-        (void)!buf_printf(&list, "%s%s", i ? ", " : "", known[i]);
+    for (size_t i = 0; known[i]; i++) {
+        if (i > 0)
+            buf_puts(&list, ", ");
+        buf_puts(&list, known[i]);
+    }
     if (name)
         node_key_problem(n, p, kind, "unknown key, did you mean %s?", name);
     else
@@ -432,7 +445,7 @@ unsigned node_choice(const struct node *map, const char *key, struct problems *p
     for (unsigned i = 0; words[i]; i++)
         if (str_eq_nocase(s, str_of(words[i])))
             return i;
-    (void)!problem_choices(words, &list);
+    problem_choices(words, &list);
     node_expected(node_get(map, key), p, "%.*s", STR_ARG(buf_str(&list)));
     return 0;
 }

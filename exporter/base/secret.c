@@ -125,9 +125,11 @@ void secret_used_basic(struct str user, struct str password)
     char *room;
 
     secret_used(password);
-    if ((buf_room(&pair, user.n + password.n + 1, &room) ?: buf_put_str(&pair, user) ?: buf_putc(&pair, ':')
-             ?: buf_put_str(&pair, password)) < 0)
+    if (buf_room(&pair, user.n + password.n + 1, &room) < 0)
         return;
+    buf_put_str(&pair, user);
+    buf_putc(&pair, ':');
+    buf_put_str(&pair, password);
     secret_used(buf_str(&pair));
     base64_digits(buf_str(&pair), 0, &digits);
     secret_used(buf_str(&digits));

@@ -324,7 +324,7 @@ static void fail_by_curl(struct http_call *c, CURLcode code, enum http_error err
     struct str shown;
 
     if (http_url_for_people((struct str){text, strnlen(text, CURL_ERROR_SIZE)}, &clean) < 0)
-        clean.n = 0;
+        buf_clear(&clean);
     shown = buf_str(&clean);
     if (error == HTTP_CONNECT && is_proxied(c, server))
         call_fail(c, error, "could not connect to the proxy: %.*s", STR_ARG(shown));
@@ -483,7 +483,7 @@ static void on_location(struct http_call *c, struct str value)
     }
     c->location_state = LOCATION_ONE;
     c->location.max = MAX_HEADER_BYTES;
-    buf_truncate(&c->location, 0);
+    buf_clear(&c->location);
     if (buf_put_str(&c->location, value) < 0)
         memory_exhausted(value.n);
 }

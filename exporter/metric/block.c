@@ -170,7 +170,7 @@ static int block_deflate_batch(struct block *b, struct deflater *d, struct buf *
     int r = 0;
 
     while (r == 0 && i < n) {
-        buf_truncate(&part, 0);
+        buf_clear(&part);
         r = render_some(b->batch, &i, PART_BYTES, &part);
         if (r == 0) {
             block_add_text(b, buf_str(&part));
@@ -210,7 +210,7 @@ static int block_make_form(struct block *b, enum block_form form)
     else if (b->batch)
         r = batch_render(b->batch, into);
     if (r < 0)
-        buf_truncate(into, 0);
+        buf_clear(into);
     buf_shrink(into);
     block_count(b, into->cap);
     return r;

@@ -323,11 +323,11 @@ static int put_sample(void *arg, const struct metric_sample *s)
 int metrics_render(const struct metrics *m, bool openmetrics, struct buf *into)
 {
     struct text t = {.into = into, .openmetrics = openmetrics};
-    size_t mark = into->n;
+    struct buf_mark mark = buf_mark(into);
     int r = metrics_each(m, put_sample, &t);
 
     if (r < 0)
-        buf_truncate(into, mark);
+        buf_rollback(into, mark);
     return r;
 }
 

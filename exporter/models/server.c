@@ -241,7 +241,7 @@ static void call_fill_reply(struct model_call *c)
     if (c->result < 0) {
         if (!*c->scoring.why)
             (void)snprintf(c->scoring.why, WHY_BYTES, "%s", table[i].why);
-        buf_truncate(&c->answer, 0);
+        buf_clear(&c->answer);
         o = out_begin(&c->answer);
         out_puts(&o, "{");
         member_text(&o, "error", c->scoring.why);

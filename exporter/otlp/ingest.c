@@ -320,7 +320,7 @@ static void metric_make_text(struct ingest *in)
     if (m->has_text)
         return;
     m->has_text = true;
-    in->metric_text.n = 0;
+    buf_clear(&in->metric_text);
     if (m->name.n <= SERIES_MAX_LABEL_BYTES && m->unit.n <= SERIES_MAX_LABEL_BYTES)
         put_metric_name(&in->metric_text, m->name, m->unit, m->type);
     in->labels_written += in->metric_text.n;

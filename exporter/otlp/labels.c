@@ -25,7 +25,7 @@ void labels_done(struct labels *l)
 void labels_begin(struct labels *l)
 {
     arena_done(&l->arena);
-    l->text.n = 0;
+    buf_clear(&l->text);
     l->n = 0;
     l->is_bad = false;
 }
@@ -38,7 +38,7 @@ static struct str labels_keep(struct labels *l)
     if (kept.n > SERIES_MAX_LABEL_BYTES || utf8_valid_prefix(kept) < kept.n)
         l->is_bad = true;
     *l->written += kept.n;
-    l->text.n = 0;
+    buf_clear(&l->text);
     return kept;
 }
 
@@ -137,7 +137,7 @@ bool labels_write(const struct labels *l, const struct series_label *own, size_t
 {
     size_t i = 0, k = 0, n = 0;
 
-    into->n = 0;
+    buf_clear(into);
     for (; (i < l->n || k < n_own) && into->n <= SERIES_MAX_LABEL_BYTES; n++) {
         int order = i == l->n ? 1 : k == n_own ? -1 : str_cmp(l->list[i].name, own[k].name);
 

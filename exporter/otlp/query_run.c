@@ -250,7 +250,7 @@ static struct str group_labels(struct grouping *g, struct str labels)
 {
     struct series_label l;
 
-    g->text.n = 0;
+    buf_clear(&g->text);
     while (labels_next(&labels, &l)) {
         const struct series_matcher *listed = g->by->labels;
 
@@ -492,8 +492,9 @@ static int row_put_sample(struct buf *out, int64_t ms, double v, bool first)
 /* Nothing, without any value. */
 static int row_write(const struct eval *e, const struct query_row *row, struct buf *out, size_t *series)
 {
-    size_t mark = out->n, samples = 0;
-    int r = buf_puts(out, mark ? ",{\"metric\":{" : "{\"metric\":{");
+    struct buf_mark mark = buf_mark(out);
+    size_t samples = 0;
+    int r = buf_puts(out, out->n ? ",{\"metric\":{" : "{\"metric\":{");
     struct str rest = row->labels;
     struct series_label l;
 
@@ -507,7 +508,7 @@ static int row_write(const struct eval *e, const struct query_row *row, struct b
             r = row_put_sample(out, eval_point(e, i), row->values[i], samples++ == 0);
     r = r ?: buf_puts(out, "]}");
     if (samples == 0)
-        buf_truncate(out, mark);
+        buf_rollback(out, mark);
     *series += samples > 0;
     return r;
 }

@@ -98,7 +98,7 @@ static void set_escaped_label(struct answer_reader *r, enum ds_label label, stru
     struct str value;
     char *to;
 
-    r->escape.n = 0;
+    buf_clear(&r->escape);
     if (buf_room(&r->escape, raw.n * 3 + 1, &to) < 0) {
         r->error = -ENOMEM;
         return;

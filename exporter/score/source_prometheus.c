@@ -319,7 +319,7 @@ static int put_form(struct prometheus *p, struct str query)
     long long start = s->start_ms, end = s->end_ms;
     int e;
 
-    p->form.n = 0;
+    buf_clear(&p->form);
     e = buf_puts(&p->form, "query=") ?: buf_put_url(&p->form, query);
     return e
                ?: buf_printf(&p->form, "&start=%lld.%03lld&end=%lld.%03lld&step=%lld", start / 1000,

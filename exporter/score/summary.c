@@ -450,7 +450,7 @@ static struct summary_item read_item(struct summary_reader *r, const struct node
     (void)!problem_quote(mistake, &text);
     (void)!format_put_placeholders(&known);
     if (format_put_advice(&advice, mistake) < 0)
-        buf_truncate(&advice, 0); /* a name too long to repeat */
+        buf_clear(&advice); /* a name too long to repeat */
     node_problem(node_get(map, format), r->p, PROBLEM_WARNING,
                  "unknown placeholder %.*s stays as it is; known are %.*s%s%.*s", STR_ARG(buf_str(&text)),
                  STR_ARG(buf_str(&known)), advice.n ? "; " : "", STR_ARG(buf_str(&advice)));

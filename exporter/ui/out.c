@@ -17,7 +17,7 @@
 int out_end(struct out *o)
 {
     if (o->error)
-        buf_truncate(o->b, o->mark);
+        buf_rollback(o->b, o->mark);
     return o->error;
 }
 

@@ -10,13 +10,13 @@ struct access;
 /* The first error sticks, and every later call does nothing: a writer checks once, in out_end(). */
 struct out {
     struct buf *b;
-    size_t mark; /* where the writer began */
+    struct buf_mark mark; /* where the writer began */
     int error;
 };
 
 static inline struct out out_begin(struct buf *b)
 {
-    return (struct out){.b = b, .mark = b->n};
+    return (struct out){.b = b, .mark = buf_mark(b)};
 }
 
 /* Returns the error, if any; the buffer is then as it was. */

@@ -243,7 +243,7 @@ const struct plan_group *plan_group_of(struct plan *p, const char *cluster)
 
 int plan_text(const struct plan *p, const struct plan_group *g, bool suspended, struct buf *into)
 {
-    size_t mark = into->n;
+    struct buf_mark mark = buf_mark(into);
     char before = '[';
     int r = 0;
 
@@ -258,7 +258,7 @@ int plan_text(const struct plan *p, const struct plan_group *g, bool suspended, 
     if (before == ',' || !suspended)
         r = r ?: buf_puts(into, before == '[' ? "[]" : "]");
     if (r < 0)
-        buf_truncate(into, mark);
+        buf_rollback(into, mark);
     return r;
 }
 

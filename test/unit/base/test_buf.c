@@ -28,11 +28,63 @@ static void grows_to_its_ceiling_and_no_further(void **state)
     assert_int_equal(b.cap, 1000);
     for (int i = 0; i < 1000; i++)
         assert_int_equal(b.p[i], 'a' + i % 26);
-    buf_truncate(&b, 998);
-    assert_int_equal(buf_puts(&b, "123"), -EFBIG);
-    assert_int_equal(b.n, 998);
-    assert_int_equal(buf_puts(&b, "12"), 0);
-    assert_memory_equal(b.p + 998, "12", 2);
+}
+
+static void remembers_that_an_append_failed(void **state)
+{
+    BUF_AUTO(b, 6);
+    char *to = NULL;
+
+    (void)state;
+    buf_puts(&b, "abc");
+    assert_int_equal(buf_failed(&b), 0);
+    buf_puts(&b, "1234");
+    assert_int_equal(buf_failed(&b), -EFBIG);
+    buf_putc(&b, 'd'); /* would fit, but after a hole */
+    buf_printf(&b, "%d", 1);
+    assert_int_equal(buf_room(&b, 1, &to), -EFBIG);
+    assert_holds(&b, STR("abc"));
+    buf_truncate(&b, 2);
+    assert_int_equal(buf_failed(&b), -EFBIG);
+    assert_holds(&b, STR("ab"));
+    buf_clear(&b);
+    assert_int_equal(buf_failed(&b), 0);
+    buf_puts(&b, "abcdef");
+    assert_int_equal(buf_failed(&b), 0);
+    assert_holds(&b, STR("abcdef"));
+}
+
+static void goes_back_to_a_mark(void **state)
+{
+    BUF_AUTO(b, 4);
+    struct buf_mark before, after;
+
+    (void)state;
+    buf_puts(&b, "ab");
+    before = buf_mark(&b);
+    buf_puts(&b, "cde");
+    after = buf_mark(&b); /* the same place, but a failure is before it */
+    buf_rollback(&b, after);
+    assert_int_equal(buf_failed(&b), -EFBIG);
+    buf_rollback(&b, before);
+    assert_int_equal(buf_failed(&b), 0);
+    buf_puts(&b, "cd");
+    assert_holds(&b, STR("abcd"));
+    buf_rollback(&b, before);
+    assert_holds(&b, STR("ab"));
+}
+
+/* Reserving is an attempt: what fails there has put nothing. */
+static void forgets_that_a_reservation_failed(void **state)
+{
+    BUF_AUTO(b, 4);
+    char *to = NULL;
+
+    (void)state;
+    assert_int_equal(buf_room(&b, 5, &to), -EFBIG);
+    assert_int_equal(buf_failed(&b), 0);
+    buf_puts(&b, "abcd");
+    assert_holds(&b, STR("abcd"));
 }
 
 /* Sums that wrap around must not look small. */
@@ -62,8 +114,8 @@ static void takes_nothing(void **state)
     assert_int_equal(buf_puts(&b, ""), 0);
     assert_int_equal(buf_put_str(&b, (struct str){NULL, 0}), 0);
     assert_int_equal(buf_printf(&b, "%s", ""), 0);
-    assert_int_equal(buf_putc(&b, 'x'), -EFBIG);
     assert_int_equal(buf_room(&b, 0, &to), 0);
+    assert_int_equal(buf_putc(&b, 'x'), -EFBIG);
     assert_holds(&b, STR(""));
     buf_shrink(&b);
     buf_done(&b);
@@ -118,7 +170,7 @@ static void gives_memory_back(void **state)
     assert_int_equal(b.cap, 3);
     assert_holds(&b, STR("abc"));
     assert_int_equal(buf_puts(&b, "d"), 0);
-    buf_truncate(&b, 0);
+    buf_clear(&b);
     buf_shrink(&b);
     assert_null(b.p);
     assert_int_equal(b.cap, 0);
@@ -219,6 +271,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grows_to_its_ceiling_and_no_further),
+        cmocka_unit_test(remembers_that_an_append_failed),
+        cmocka_unit_test(goes_back_to_a_mark),
+        cmocka_unit_test(forgets_that_a_reservation_failed),
         cmocka_unit_test(refuses_sizes_that_overflow),
         cmocka_unit_test(takes_nothing),
         cmocka_unit_test(prints_any_length),
