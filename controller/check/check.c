@@ -241,15 +241,20 @@ static void config_describe(struct check *c, struct call_row *row, const struct 
     text_line(row->text, sizeof(row->text), str_of(text));
 }
 
-/* Reads the body of a 2xx; adds the finding if the hub would not take it, and returns false. */
-static bool config_read_body(struct check *c, struct call_row *row, struct str body)
+/* Reads the answer, a 2xx; adds the finding if the hub would not take it, and returns false. */
+static bool config_read_answer(struct check *c, struct call_row *row, const struct http_answer *a)
 {
+    struct str body = buf_str(&a->body);
+    int r;
     CLEANUP(api_config_done) struct api_config api = {0};
     CLEANUP(effective_done) struct effective e = {0};
     char why[SPEC_WHY_BYTES];
     const char *path;
 
-    if (api_config_parse(&api, body, why) < 0) {
+    r = api_config_parse(&api, body, why);
+    if (r == -EBADMSG)
+        text_show_body(why, sizeof(why), a->content_type, body);
+    if (r < 0) {
         findings_add(c->findings, config_is_one(body) ? RULE_CONFIG_FIELDS : RULE_CONFIG, "%s", why);
         return false;
     }
@@ -288,7 +293,7 @@ static void check_config(struct check *c)
     call_check_type(c, &a);
     if (!call_succeeded(&a))
         findings_add(c->findings, RULE_CONFIG, "%s", row->text);
-    if (call_succeeded(&a) && config_read_body(c, row, buf_str(&a.body))) {
+    if (call_succeeded(&a) && config_read_answer(c, row, &a)) {
         config_check_again(c, buf_str(&a.body));
     } else {
         CLEANUP(effective_done) struct effective e = {0};
@@ -680,6 +685,8 @@ static void scoring_run(struct check *c, const struct scoring_probe *p)
         return;
     }
     reading_make(&a, c, buf_str(&answer.body));
+    if (a.error == ROUND_JSON)
+        text_show_body(a.why, sizeof(a.why), answer.content_type, buf_str(&answer.body));
     scoring_judge(c, p, row, &a);
 }
 

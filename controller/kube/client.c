@@ -487,12 +487,15 @@ static bool call_send_again(struct kube_call *c)
 
 static void call_take_object(struct kube_call *c, struct http_answer *a)
 {
-    char why[256], text[320];
+    char why[256], text[640];
 
     if (c->rq.on_data || c->rq.path)
         return;
     if (kube_json_parse_cut(&c->answer.object, buf_str(&a->body), c->rq.cut, why) < 0) {
         (void)snprintf(text, sizeof(text), "HTTP %ld with a body that is %s", a->status, why);
+        /* The page of a proxy or of a login. What begins as an object may be a Secret that was cut short. */
+        if (!str_starts(buf_str(&a->body), STR("{")))
+            text_show_body(text, sizeof(text), a->content_type, buf_str(&a->body));
         call_explain(c, KUBE_RETRY, text);
     }
 }

@@ -3,6 +3,7 @@
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/escape.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/utf8.h"
 
@@ -60,6 +61,24 @@ void text_line_json(char *out, size_t size, struct str raw)
     CLEANUP(cleanup_free) char *plain = xmalloc(some.n * 3 + 1);
 
     text_line(out, size, (struct str){plain, secret_hide(plain, jr_unescape(some, plain))});
+}
+
+void text_show_body(char *out, size_t size, const char *content_type, struct str body)
+{
+    enum { SHOWN_BYTES = 80, HIDDEN_IN_BYTES = 4096 };
+    CLEANUP(cleanup_free) char *begin = str_dup((struct str){body.p, size_min(body.n, HIDDEN_IN_BYTES)});
+    /* Before it is cut: half of a secret would not be found. */
+    size_t n = secret_hide(begin, size_min(body.n, HIDDEN_IN_BYTES)), at = strlen(out);
+    char type[128], shown[3 * SHOWN_BYTES + 1];
+
+    invariant(at < size);
+    text_line(type, sizeof(type), *content_type ? str_of(content_type) : STR("none"));
+    text_line(shown, sizeof(shown), (struct str){begin, size_min(n, SHOWN_BYTES)});
+    if (body.n)
+        (void)snprintf(out + at, size - at, "; Content-Type: %s, it begins with: %s%s", type, shown,
+                       n > SHOWN_BYTES ? "…" : "");
+    else
+        (void)snprintf(out + at, size - at, "; Content-Type: %s, the body is empty", type);
 }
 
 void text_http_status(char *out, size_t size, long status, const char *with, struct str body)

@@ -10,3 +10,6 @@ void text_line(char *out, size_t size, struct str s);
 void text_line_json(char *out, size_t size, struct str raw);
 /* "HTTP 502 Bad Gateway: <the body>". with: said of 401 and 403, such as " with secret \"api\""; or "". */
 void text_http_status(char *out, size_t size, long status, const char *with, struct str body);
+/* Appends to the text in `out` what a body is that should be JSON, mostly the page of a proxy or of a login:
+ * "; Content-Type: text/html, it begins with: <html>...", at most 80 bytes of it. */
+void text_show_body(char *out, size_t size, const char *content_type, struct str body);

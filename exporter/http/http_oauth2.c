@@ -215,19 +215,33 @@ static void token_back_off(struct http_token *t, int64_t retry_after_ms)
         mono_add(loop_now(t->http->loop), backoff_ms(&token_backoff, ++t->failures, retry_after_ms));
 }
 
+/* What explains the failure further. Of a body nothing is shown: it may have a token. */
+static const char *token_hint(const struct http_answer *a, char ret[160])
+{
+    char type[128];
+
+    if (a->status / 100 == 3)
+        return "; redirects are not followed here";
+    if (a->error != HTTP_OK || a->status / 100 != 2)
+        return "";
+    text_line(type, sizeof(type), *a->content_type ? str_of(a->content_type) : STR("none"));
+    (void)snprintf(ret, 160, "; Content-Type: %s", type);
+    return ret;
+}
+
 static void token_on_answer(void *arg, struct http_answer *a)
 {
     struct http_token *t = arg;
     bool is_good = a->status / 100 == 2, is_refused = a->status == 400 || a->status == 401;
     struct http_call *c;
-    char text[400];
+    char text[400], hint[160];
     const char *why = a->error != HTTP_OK ? a->reason : is_good ? token_keep(t, buf_str(&a->body)) : text;
 
     t->call = NULL;
     secret_done(&t->form);
     text_http_status(text, sizeof(text), a->status, "", buf_str(&a->body));
     if (why && !(is_refused && t->one_way_refused)) /* else: the first says more */
-        token_explain(t, why, a->status / 100 == 3 ? "; redirects are not followed here" : "");
+        token_explain(t, why, token_hint(a, hint));
     if (!why) {
         t->failures = 0;
         t->one_way_refused = false;

@@ -2,7 +2,6 @@
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>
@@ -94,23 +93,6 @@ enum round_error round_error_of_json(struct str body, const struct jr *j, const 
     jr_position(body, j->error_at, &line, &column);
     return round_error_because(why, is_json ? ROUND_SHAPE : ROUND_JSON, "%s: line %u, column %u: %s",
                                is_json ? what : "response is not JSON", line, column, j->error);
-}
-
-void round_show_body(char why[ROUND_REASON_BYTES], const char *content_type, struct str body)
-{
-    enum { SHOWN_BYTES = 80, HIDDEN_IN_BYTES = 4096 };
-    CLEANUP(cleanup_free) char *begin = str_dup((struct str){body.p, size_min(body.n, HIDDEN_IN_BYTES)});
-    /* Before it is cut: half of a secret would not be found. */
-    size_t n = secret_hide(begin, size_min(body.n, HIDDEN_IN_BYTES)), at = strlen(why);
-    char type[128], shown[3 * SHOWN_BYTES + 1];
-
-    text_line(type, sizeof(type), *content_type ? str_of(content_type) : STR("none"));
-    text_line(shown, sizeof(shown), (struct str){begin, size_min(n, SHOWN_BYTES)});
-    if (body.n)
-        (void)snprintf(why + at, ROUND_REASON_BYTES - at, "; Content-Type: %s, it begins with: %s%s", type,
-                       shown, n > SHOWN_BYTES ? "…" : "");
-    else
-        (void)snprintf(why + at, ROUND_REASON_BYTES - at, "; Content-Type: %s, the body is empty", type);
 }
 
 /* ---- Rounds ---- */
@@ -211,7 +193,7 @@ static void reading_run(struct job *j)
 
     res->error = answer_parse(buf_str(&r->answer), r->builder, r->rq.label_max, &res->answer, res->reason);
     if (res->error == ROUND_JSON)
-        round_show_body(res->reason, r->content_type, buf_str(&r->answer));
+        text_show_body(res->reason, sizeof(res->reason), r->content_type, buf_str(&r->answer));
     if (res->error != ROUND_OK)
         batch_abandon(r->builder);
     else

@@ -129,9 +129,6 @@ struct prom_answer {
 /* Reads the body of a 2xx into *ret, whose `made` the caller frees in any case. On an error `why` is a
  * sentence for people; for ROUND_QUERY the query engine's own words. */
 enum round_error prom_answer_parse(struct str body, struct prom_answer *ret, char why[ROUND_REASON_BYTES]);
-/* Of a body that is no JSON, appends its Content-Type and first 80 bytes: mostly it is the page of a proxy or
- * of a login, which says what is wrong. */
-void round_show_body(char why[ROUND_REASON_BYTES], const char *content_type, struct str body);
 /* "bad_data: invalid parameter ..." from the body of an error; false if it is not of that form. */
 bool prom_answer_error(struct str body, char why[ROUND_REASON_BYTES]);
 

@@ -377,7 +377,7 @@ static void prometheus_run(struct source *s)
 
     p->error = prom_answer_parse(buf_str(&p->body), &p->answer, p->reason);
     if (p->error == ROUND_JSON)
-        round_show_body(p->reason, p->content_type, buf_str(&p->body));
+        text_show_body(p->reason, sizeof(p->reason), p->content_type, buf_str(&p->body));
 }
 
 static void prometheus_ran(struct source *s)

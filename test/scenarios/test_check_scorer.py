@@ -223,6 +223,13 @@ def test_a_broken_one_gets_exactly_its_rule(fake, case):
     assert all(f["mend"] and f["why"] and f["detail"] for f in found["findings"])
 
 
+@pytest.mark.parametrize("path, rule", [("/config", "config"), ("/scoring", "json")])
+def test_a_page_is_shown(fake, path, rule):
+    found = check(serve(fake, {path: PAGE}))[1]
+    detail = next(f["detail"] for f in found["findings"] if f["rule"] == rule)
+    assert detail.endswith("; Content-Type: text/html, it begins with: <html>Sign in</html>"), detail
+
+
 def test_each_rule_is_broken_here_once():
     """Also those of tokens, below."""
     all_of_them = set(re.findall(r'^RULE\(\w+, \w+, "([^"]+)"', (ROOT / "controller/check/rules.def").read_text(), re.M))

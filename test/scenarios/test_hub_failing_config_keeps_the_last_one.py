@@ -14,7 +14,11 @@ FAST = ("--health-check-timeout=5s", "--unhealthy-threshold=2")
     [
         (answer(api_config("other"), 500), "HTTPStatus", "500"),
         (answer({"detail": "model not loaded"}, 503), "HTTPStatus", "model not loaded"),
-        (plain("<html>login</html>"), "InvalidConfig", "JSON"),
+        (
+            plain("<html>login</html>", Content_Type="text/html"),
+            "InvalidConfig",
+            "not JSON at line 1, column 1; Content-Type: text/html, it begins with: <html>login</html>",
+        ),
         (answer({"error": "no"}), "InvalidConfig", "scoring"),
         (answer(api_config("cpu", source={"type": "Graphite"})), "InvalidConfig", "Graphite"),
         (answer(api_config("cpu", source=source("prom:9090"))), "InvalidConfig", "source.host in /config: expected"),

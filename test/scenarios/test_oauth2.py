@@ -104,7 +104,7 @@ def test_a_server_that_wants_parameters(fake, other_fake, start_agent, secrets):
 LIES = {
     "no_token": (answer({"token_type": "Bearer"}), "the response has no access_token"),
     "number": (answer({"access_token": 5}), "the response has no access_token"),
-    "no_json": (plain("<html>secret-page</html>"), "the response is not a JSON object"),
+    "no_json": (plain("<html>secret-page</html>", Content_Type="text/html"), "the response is not a JSON object; Content-Type: text/html"),
     "huge": (flood(b'{"access_token": "', b"a", 1024, b'"}'), "exceeds the limit of 65536 bytes"),
     "mac": (answer({"access_token": "abcdefgh", "token_type": "mac"}), "its token_type is not Bearer"),
     "control": (answer({"access_token": "abc\r\nX-Evil: 1"}), "not a token: "),

@@ -318,13 +318,17 @@ static void probe_health_from_config(struct probe *p)
 }
 
 /* Accepts the configuration, unless agents would reject its summary: then the last good one stays. */
-static void probe_accept_config(struct probe *p, struct str body, struct outcome *o)
+static void probe_accept_config(struct probe *p, const struct http_answer *answer, struct outcome *o)
 {
     CLEANUP(api_config_done) struct api_config new = {0};
     CLEANUP(effective_done) struct effective made = {.reason = EFFECTIVE_INCOMPLETE};
+    struct str body = buf_str(&answer->body);
+    int r = api_config_parse(&new, body, made.error);
 
-    if (api_config_parse(&new, body, made.error) == 0)
+    if (r == 0)
         effective_make(&made, p->env.name, &p->spec, &new);
+    else if (r == -EBADMSG)
+        text_show_body(made.error, sizeof(made.error), answer->content_type, body);
     o->part.ok = made.reason == EFFECTIVE_OK || made.only_spec_is_wrong;
     o->part.reason = o->part.ok                            ? "Synced"
                      : made.reason == EFFECTIVE_TOKEN_HOST ? "TokenHostNotAllowed"
@@ -436,7 +440,7 @@ static void probe_on_config(struct probe *p, const struct http_answer *answer)
     p->unasked = o.unasked ? p->unasked + 1 : 0;
     if (!o.unasked && p->spec.mode == SYNC_FULL) {
         if (o.part.ok)
-            probe_accept_config(p, buf_str(&answer->body), &o);
+            probe_accept_config(p, answer, &o);
         probe_keep(p, PROBE_CONFIG, &o);
         p->env.ended(p->env.arg, PROBE_CONFIG, &p->status.config);
     }

@@ -76,7 +76,7 @@ MUST_USE int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[
 void scorer_spec_done(struct scorer_spec *s);
 
 /* Parses the body of a /config response. All is optional, but an error document has neither `source` nor
- * `scoring`. -EINVAL with all errors in `why`: positions for malformed JSON, else fields. */
+ * `scoring`. -EINVAL with all errors in `why`, each with its field; -EBADMSG, with its position: not JSON. */
 MUST_USE int api_config_parse(struct api_config *ret, struct str body, char why[SPEC_WHY_BYTES]);
 /* Like api_config_parse(), of status.lastSyncedConfig, where "" and 0 are absent. Keeps a reference. */
 MUST_USE int api_config_read(struct api_config *ret, json_t *value, char why[SPEC_WHY_BYTES]);

@@ -349,9 +349,10 @@ int api_config_read(struct api_config *ret, json_t *value, char why[SPEC_WHY_BYT
 int api_config_parse(struct api_config *ret, struct str body, char why[SPEC_WHY_BYTES])
 {
     json_auto_t *value = NULL;
-    int r = kube_json_parse(&value, body, why);
 
-    return r < 0 ? r : spec_config_read(ret, value, DOCUMENT_CONFIG, why);
+    if (kube_json_parse(&value, body, why) < 0)
+        return -EBADMSG;
+    return spec_config_read(ret, value, DOCUMENT_CONFIG, why);
 }
 
 void api_config_done(struct api_config *c)

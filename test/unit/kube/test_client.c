@@ -166,7 +166,13 @@ static void explains_errors(void **state)
     fake_push(f->server, (struct fake_answer){.body = "<html>"});
     call(f, &get_a, &g);
     assert_int_equal(g.a.verdict, KUBE_RETRY);
-    assert_non_null(strstr(g.a.why, "HTTP 200 with a body that is not JSON at line 1"));
+    assert_non_null(strstr(g.a.why,
+                           "HTTP 200 with a body that is not JSON at line 1, column 1; Content-Type: "
+                           "none, it begins with: <html>"));
+    fake_push(f->server, (struct fake_answer){.body = "{\"kind\":\"Secret\",\"data\":{\"token\":\"c2VjcmV0"});
+    call(f, &get_a, &g);
+    assert_non_null(strstr(g.a.why, "not JSON at line 1"));
+    assert_null(strstr(g.a.why, "c2VjcmV0"));
 
     /* Twice: curl itself tries again when a kept connection turns out to be closed. */
     fake_push(f->server, (struct fake_answer){.mode = FAKE_CLOSE});

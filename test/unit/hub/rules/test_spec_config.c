@@ -89,7 +89,7 @@ static void rejects_what_is_not_a_configuration(void **state)
         struct api_config c = {.name = "untouched"};
         char why[SPEC_WHY_BYTES] = "";
 
-        assert_int_equal(parse_config(&c, cases[i].body, why), -EINVAL);
+        assert_int_equal(parse_config(&c, cases[i].body, why), i < 4 ? -EBADMSG : -EINVAL);
         assert_string_equal(why, cases[i].why);
         assert_string_equal(c.name, "untouched");
     }
