@@ -172,6 +172,16 @@ static const char *agent_complete_flags(struct agent_flags *f)
 
 /* ---- One round of each scorer, and its results on stdout: --once ---- */
 
+/* The text format has no escapes for control characters: a terminal gets others, a program the bytes. */
+static bool once_print(int output, struct str text, int r)
+{
+    if (output == OUTPUT_JSON)
+        return terminal_print_json(text, r);
+    if (output == OUTPUT_PROM && r == 0 && isatty(STDOUT_FILENO))
+        return terminal_print_lines(stdout, text);
+    return terminal_print(text, r);
+}
+
 /* Without a configuration the loop waits for that of a cluster; it ends without one after an error. */
 static int agent_run_once(const struct agent_state *a, int output)
 {
@@ -186,7 +196,7 @@ static int agent_run_once(const struct agent_state *a, int output)
     r = output == OUTPUT_JSON   ? status_json(a, &all, &text)
         : output == OUTPUT_PROM ? page_print(a->page, &text)
                                 : status_table(a, isatty(STDOUT_FILENO), &text);
-    if (!terminal_print(buf_str(&text), r))
+    if (!once_print(output, buf_str(&text), r))
         return 1;
     for (size_t i = 0; i < a->n_scorers; i++)
         if (a->scorers[i]->status.rounds == 0 || a->scorers[i]->status.last.error != ROUND_OK)

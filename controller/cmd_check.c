@@ -73,9 +73,9 @@ static int check_report(const char *path, struct problems *p, int r, const char 
     if (problems_print(p, &text) == 0 && text.n)
         (void)terminal_print_lines(r == 0 ? stdout : stderr, buf_str(&text));
     if (r < 0)
-        (void)fprintf(stderr, "%s: %zu error%s\n", path, p->errors, p->errors == 1 ? "" : "s");
+        terminal_say(stderr, "%s: %zu error%s\n", path, p->errors, p->errors == 1 ? "" : "s");
     else
-        (void)printf("%s: valid, %s\n", path, valid);
+        terminal_say(stdout, "%s: valid, %s\n", path, valid);
     return r < 0;
 }
 
@@ -179,7 +179,7 @@ static int checker_read_token(const char *path, struct buf *file, struct str *re
 
     why = r < 0 ? strerror(-r) : secret_token(buf_str(file), ret);
     if (why)
-        (void)fprintf(stderr, "%s: %s\n", path, why);
+        terminal_say(stderr, "%s: %s\n", path, why);
     return why ? -EINVAL : 0;
 }
 
@@ -190,7 +190,7 @@ static bool checker_print(const struct findings *findings, bool as_json)
 
     if (as_json) {
         r = findings_json(findings, &text);
-        return terminal_print(buf_str(&text), r);
+        return terminal_print_json(buf_str(&text), r);
     }
     r = findings_table(findings, &text);
     return r < 0 ? terminal_print(STR(""), r) : terminal_print_lines(stdout, buf_str(&text));
@@ -216,7 +216,7 @@ static int checker_main(char **argv)
         return flags_error(&command_check_scorer, "expected an http or https URL without a user, got ",
                            o.check.url);
     if (*findings.unreachable) {
-        (void)fprintf(stderr, "%s: %s\n", findings.url, findings.unreachable);
+        terminal_say(stderr, "%s: %s\n", findings.url, findings.unreachable);
         return EXIT_USAGE;
     }
     if (!checker_print(&findings, o.output == 1))

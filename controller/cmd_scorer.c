@@ -169,9 +169,9 @@ static int scorer_main(char **argv)
         return status;
     }
     if (argv[1] && *argv[1] != '-')
-        (void)fprintf(stderr, "dynamic-scoring scorer: unknown model '%s'\n", argv[1]);
+        terminal_say(stderr, "dynamic-scoring scorer: unknown model '%s'\n", argv[1]);
     else
-        (void)fprintf(stderr, "dynamic-scoring scorer: missing argument: MODEL\n");
+        terminal_say(stderr, "dynamic-scoring scorer: missing argument: MODEL\n");
     scorer_print_models(stderr);
     return EXIT_USAGE;
 }

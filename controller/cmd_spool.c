@@ -62,7 +62,7 @@ static void spool_print(struct spool_scan *l, const struct segment_item *item)
 
 static void spool_complain(struct spool_scan *l, const char *path, const char *why)
 {
-    (void)fprintf(stderr, "%s: %s\n", path, why);
+    terminal_say(stderr, "%s: %s\n", path, why);
     l->failed = true;
 }
 
@@ -79,8 +79,8 @@ static void spool_scan_bytes(struct spool_scan *l, const char *path, struct str 
         }
         l->damaged_places++;
         l->damaged_bytes += item.n;
-        (void)fprintf(stderr, "%s: %s at byte %zu, %zu bytes\n", path,
-                      what == SEGMENT_TORN ? "truncated" : "damaged", item.at, item.n);
+        terminal_say(stderr, "%s: %s at byte %zu, %zu bytes\n", path,
+                     what == SEGMENT_TORN ? "truncated" : "damaged", item.at, item.n);
         if (what == SEGMENT_TORN)
             break;
     }
@@ -105,7 +105,7 @@ static void spool_scan_file(struct spool_scan *l, const char *path)
         return;
     }
     if (bytes.n && !str_starts(buf_str(&bytes), str_of(segment_magic)))
-        (void)fprintf(stderr, "%s: does not begin as a segment\n", path);
+        terminal_say(stderr, "%s: does not begin as a segment\n", path);
     spool_scan_bytes(l, path, buf_str(&bytes));
     if (!l->list)
         return;
@@ -113,7 +113,7 @@ static void spool_scan_file(struct spool_scan *l, const char *path)
         unix_ms_format((unix_ms){l->first_ms}, first);
         unix_ms_format((unix_ms){l->last_ms}, last);
     }
-    (void)printf("%s  %zu bytes  %" PRIu64 " records  %" PRIu64 " samples  %s to %s\n", path, bytes.n,
+    terminal_say(stdout, "%s  %zu bytes  %" PRIu64 " records  %" PRIu64 " samples  %s to %s\n", path, bytes.n,
                  l->records - records, l->samples - samples, first, last);
 }
 
@@ -134,7 +134,7 @@ static void spool_scan_entry(struct spool_scan *l, const FTSENT *e)
     } else if (glob_match("?*.seg.damaged", e->fts_name) || glob_match("?*.seg.unknown", e->fts_name)) {
         l->aside++;
         if (l->list)
-            (void)printf("%s  %lld bytes  set aside, not sent\n", e->fts_path,
+            terminal_say(stdout, "%s  %lld bytes  set aside, not sent\n", e->fts_path,
                          (long long)e->fts_statp->st_size);
     }
 }
@@ -164,7 +164,7 @@ static void spool_scan(struct spool_scan *l, char *path)
     if (tree)
         (void)fts_close(tree);
     if (l->files + l->aside == before && !l->failed)
-        (void)fprintf(stderr, "%s: no segments\n", path);
+        terminal_say(stderr, "%s: no segments\n", path);
 }
 
 static int spool_main(char **argv)
@@ -186,12 +186,13 @@ static int spool_main(char **argv)
     for (char **path = argv + 2; *path; path++)
         spool_scan(&l, *path);
     if (l.on_record != spool_print && l.files + l.aside > 0) {
-        (void)printf("%" PRIu64 " records, %" PRIu64 " samples, %" PRIu64 " damaged places, %" PRIu64
+        terminal_say(stdout,
+                     "%" PRIu64 " records, %" PRIu64 " samples, %" PRIu64 " damaged places, %" PRIu64
                      " bytes lost",
                      l.records, l.samples, l.damaged_places, l.damaged_bytes);
         if (l.aside)
-            (void)printf(", %" PRIu64 " files set aside", l.aside);
-        (void)printf("\n");
+            terminal_say(stdout, ", %" PRIu64 " files set aside", l.aside);
+        terminal_say(stdout, "\n");
     }
     return l.failed || l.damaged_places || fflush(stdout) != 0;
 }

@@ -186,8 +186,8 @@ static const struct flag *flags_find(const struct flag *table, struct str name)
 
 int flags_error(const struct command *c, const char *error, const char *detail)
 {
-    (void)fprintf(stderr, "dynamic-scoring %s: %s%s\nTry 'dynamic-scoring %s --help'.\n", c->name, error,
-                  detail, c->name);
+    terminal_say(stderr, "dynamic-scoring %s: %s%s\nTry 'dynamic-scoring %s --help'.\n", c->name, error,
+                 detail, c->name);
     return EXIT_USAGE;
 }
 

@@ -3,6 +3,7 @@
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/log.h"
 #include "exporter/ui/out.h"
 
@@ -187,6 +188,14 @@ bool terminal_print(struct str text, int r)
     return terminal_write(stdout, text, r);
 }
 
+bool terminal_print_json(struct str text, int r)
+{
+    BUF_AUTO(visible, SIZE_MAX / 2);
+
+    r = r ?: buf_put_visible(&visible, text);
+    return terminal_write(stdout, buf_str(&visible), r);
+}
+
 bool terminal_print_lines(FILE *to, struct str text)
 {
     BUF_AUTO(clean, SIZE_MAX / 2);
@@ -201,4 +210,15 @@ bool terminal_print_lines(FILE *to, struct str text)
     }
     r = out_end(&o);
     return terminal_write(to, buf_str(&clean), r);
+}
+
+void terminal_say(FILE *to, const char *fmt, ...)
+{
+    CLEANUP(cleanup_free) char *text = NULL;
+    va_list args;
+
+    va_start(args, fmt);
+    text = xvasprintf(fmt, args);
+    va_end(args);
+    (void)terminal_print_lines(to, str_of(text));
 }

@@ -503,7 +503,7 @@ static int yaml_string(struct buf *into, struct str s)
     bool is_plain = s.n > 5 && str_has_only(s, "-._/") && str_has_only((struct str){s.p, 1}, "") &&
                     (s.p[0] < '0' || s.p[0] > '9');
 
-    return is_plain ? buf_put_str(into, s) : buf_put_json(into, s);
+    return is_plain ? buf_put_str(into, s) : buf_put_json_visible(into, s);
 }
 
 static int yaml_value(struct buf *into, const json_t *v, int depth, bool in_list);

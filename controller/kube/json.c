@@ -94,7 +94,7 @@ int kube_json_print(const json_t *o, struct buf *into)
 {
     CLEANUP(cleanup_free) char *text = json_dumps(o, JSON_COMPACT | JSON_ENCODE_ANY);
 
-    return buf_puts(into, text);
+    return buf_put_visible(into, str_of(text));
 }
 
 json_t *kube_line(const char *s, size_t max)

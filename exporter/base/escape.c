@@ -86,9 +86,9 @@ static void json_put_escaped(struct buf *b, struct str s, size_t *ret_n)
     }
 }
 
-int buf_put_json(struct buf *b, struct str s)
+/* Without the quotes. */
+static void json_put_run(struct buf *b, struct str s)
 {
-    buf_putc(b, '"');
     while (s.n > 0 && buf_failed(b) == 0) {
         size_t n = clean_prefix(s);
 
@@ -98,7 +98,74 @@ int buf_put_json(struct buf *b, struct str s)
             json_put_escaped(b, s, &n);
         s = (struct str){s.p + n, s.n - n};
     }
+}
+
+int buf_put_json(struct buf *b, struct str s)
+{
+    buf_putc(b, '"');
+    json_put_run(b, s);
     return buf_putc(b, '"');
+}
+
+/* The offset of the next control character that JSON allows in a string, and its length; the end, and 0. */
+static size_t next_allowed_control(struct str s, size_t *ret_n)
+{
+    for (size_t i = 0, n; i < s.n; i += size_max(n, 1)) {
+        if ((unsigned char)s.p[i] - 0x20 < 0x5f) { /* visible ASCII */
+            n = 1;
+            continue;
+        }
+        n = utf8_char((struct str){s.p + i, s.n - i});
+        if (n && (unsigned char)s.p[i] >= 0x20 && utf8_is_control(s.p + i, n)) {
+            *ret_n = n;
+            return i;
+        }
+    }
+    *ret_n = 0;
+    return s.n;
+}
+
+/* Of at most three bytes: DEL to U+2069. */
+static uint32_t code_point_of(const char *p, size_t n)
+{
+    const unsigned char *u = (const unsigned char *)p;
+
+    if (n == 1)
+        return u[0];
+    if (n == 2)
+        return (u[0] & 0x1fu) << 6 | (u[1] & 0x3fu);
+    return (u[0] & 0xfu) << 12 | (u[1] & 0x3fu) << 6 | (u[2] & 0x3fu);
+}
+
+/* Appends s, by put_run but for the control characters that JSON allows, which become \uXXXX. */
+static void put_visible(struct buf *b, struct str s, void (*put_run)(struct buf *b, struct str run))
+{
+    while (s.n > 0) {
+        size_t n, run = next_allowed_control(s, &n);
+
+        put_run(b, (struct str){s.p, run});
+        if (n)
+            buf_printf(b, "\\u%04x", code_point_of(s.p + run, n));
+        s = (struct str){s.p + run + n, s.n - run - n};
+    }
+}
+
+static void put_as_it_is(struct buf *b, struct str run)
+{
+    buf_put_str(b, run);
+}
+
+int buf_put_json_visible(struct buf *b, struct str s)
+{
+    buf_putc(b, '"');
+    put_visible(b, s, json_put_run);
+    return buf_putc(b, '"');
+}
+
+int buf_put_visible(struct buf *b, struct str json)
+{
+    put_visible(b, json, put_as_it_is);
+    return buf_failed(b);
 }
 
 /* The value of the \uXXXX at s, or -1 if there is none. */

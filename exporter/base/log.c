@@ -34,10 +34,11 @@ static bool needs_quotes(struct str s)
 {
     if (s.n == 0 || s.n > VALUE_MAX_BYTES || utf8_valid_prefix(s) < s.n)
         return true;
-    for (size_t i = 0; i < s.n; i++)
-        if ((unsigned char)s.p[i] <= ' ' || s.p[i] == '"' || s.p[i] == '=' || s.p[i] == '\\' ||
-            s.p[i] == 0x7f)
+    for (size_t i = 0, n; i < s.n; i += n) {
+        n = utf8_char((struct str){s.p + i, s.n - i});
+        if (s.p[i] == ' ' || s.p[i] == '"' || s.p[i] == '=' || s.p[i] == '\\' || utf8_is_control(s.p + i, n))
             return true;
+    }
     return false;
 }
 
@@ -49,7 +50,7 @@ static void line_put_text(struct buf *l, struct str text, bool json)
         buf_put_str(l, text);
         return;
     }
-    buf_put_json(l, shown);
+    buf_put_json_visible(l, shown);
     if (shown.n < text.n && buf_failed(l) == 0) {
         buf_truncate(l, l->n - 1); /* the quote */
         buf_puts(l, "...\"");

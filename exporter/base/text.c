@@ -18,8 +18,8 @@ static struct str fill_line(char *out, size_t *n, size_t max, struct str s)
     while (s.n) {
         size_t k = utf8_char(s);
         struct str c = k ? (struct str){s.p, k} : STR("\xef\xbf\xbd");
-        if (k == 1 && ((unsigned char)*s.p < 0x20 || *s.p == 0x7f))
-            c = STR(" ");
+        if (k && utf8_is_control(s.p, k))
+            c = k == 1 ? STR(" ") : STR("\xef\xbf\xbd");
         if (*n + c.n > max)
             break;
         memcpy(out + *n, c.p, c.n);

@@ -3,8 +3,9 @@
 
 #include "exporter/base/str.h"
 
-/* Copies s as one line of well-formed UTF-8 without control characters, cut to size - 1 bytes (size >= 5):
- * "…" replaces the middle, since errors often end with what matters, or the end of less than 64 bytes. */
+/* Copies s as one line of well-formed UTF-8 without characters of utf8_is_control(), cut to size - 1 bytes,
+ * of which there are 4 or more: "…" replaces the middle, as errors often end with what matters, or the end of
+ * less than 64 bytes. */
 void text_line(char *out, size_t size, struct str s);
 /* Like text_line(), for the raw bytes between the quotes of a JSON string. */
 void text_line_json(char *out, size_t size, struct str raw);

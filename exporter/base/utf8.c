@@ -60,6 +60,20 @@ struct str utf8_cut(struct str s, size_t max)
     return (struct str){s.p, max};
 }
 
+bool utf8_is_control(const char *character, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)character;
+
+    if (n == 1)
+        return p[0] < 0x20 || p[0] == 0x7f;
+    if (n == 2)
+        return (p[0] == 0xc2 && p[1] < 0xa0) || (p[0] == 0xd8 && p[1] == 0x9c);
+    if (n == 3 && p[0] == 0xe2)
+        return (p[1] == 0x80 && (p[2] == 0x8e || p[2] == 0x8f || (p[2] >= 0xa8 && p[2] <= 0xae))) ||
+               (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9);
+    return false;
+}
+
 size_t utf8_write(uint32_t code_point, char out[4])
 {
     static const unsigned char first[] = {0, 0xc0, 0xe0, 0xf0};

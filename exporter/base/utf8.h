@@ -14,5 +14,8 @@ size_t utf8_bad_part(struct str s);
 size_t utf8_valid_prefix(struct str s);
 /* The longest prefix of at most `max` bytes that ends between characters. s must be well formed. */
 struct str utf8_cut(struct str s, size_t max);
+/* Whether the character of n bytes, as utf8_char() says, can move a terminal's cursor, end its line or turn
+ * the direction of writing: C0, DEL, C1; U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069. */
+bool utf8_is_control(const char *character, size_t n);
 /* Writes the character to out and returns its length; surrogates and values over U+10FFFF become U+FFFD. */
 size_t utf8_write(uint32_t code_point, char out[4]);

@@ -356,19 +356,6 @@ static size_t grid_chars(struct str s)
     return chars;
 }
 
-/* C0, DEL, C1; U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069. */
-static bool is_unfit(const unsigned char *p, size_t n)
-{
-    if (n == 1)
-        return p[0] < 0x20 || p[0] == 0x7f;
-    if (n == 2)
-        return (p[0] == 0xc2 && p[1] < 0xa0) || (p[0] == 0xd8 && p[1] == 0x9c);
-    if (n == 3 && p[0] == 0xe2)
-        return (p[1] == 0x80 && (p[2] == 0x8e || p[2] == 0x8f || (p[2] >= 0xa8 && p[2] <= 0xae))) ||
-               (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9);
-    return n == 0;
-}
-
 void grid_clean(struct out *o, struct str s)
 {
     while (s.n) {
@@ -377,7 +364,7 @@ void grid_clean(struct out *o, struct str s)
 
         if (*s.p == '\n' || *s.p == '\t')
             c = STR(" ");
-        else if (is_unfit((const unsigned char *)s.p, n))
+        else if (n == 0 || utf8_is_control(s.p, n))
             c = STR("\xef\xbf\xbd");
         out_str(o, c);
         s.p += size_max(n, 1);

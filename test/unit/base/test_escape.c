@@ -81,6 +81,47 @@ static void remembers_a_value_that_does_not_fit(void **state)
     assert_int_equal(out.n, 5);
 }
 
+/* JSON allows all of them in a string. The neighbours of each range stay. */
+static void escapes_what_moves_a_cursor(void **state)
+{
+    static const struct {
+        struct str plain, escaped;
+    } cases[] = {
+        {STR(""), STR("")},
+        {STR("a\x7f~"), STR("a\\u007f~")},
+        {STR("\xc2\x80\xc2\x9b\xc2\x9f\xc2\xa0"), STR("\\u0080\\u009b\\u009f\xc2\xa0")},
+        {STR("\xd8\x9b\xd8\x9c"), STR("\xd8\x9b\\u061c")},
+        {STR("\xe2\x80\x8d\xe2\x80\x8e\xe2\x80\x8f\xe2\x80\x90"),
+         STR("\xe2\x80\x8d\\u200e\\u200f\xe2\x80\x90")},
+        {STR("\xe2\x80\xa7\xe2\x80\xa8\xe2\x80\xae\xe2\x80\xaf"),
+         STR("\xe2\x80\xa7\\u2028\\u202e\xe2\x80\xaf")},
+        {STR("\xe2\x81\xa5\xe2\x81\xa6\xe2\x81\xa9\xe2\x81\xaa"),
+         STR("\xe2\x81\xa5\\u2066\\u2069\xe2\x81\xaa")},
+        {STR("\xf0\x9f\x98\x80 \xe2\x82\xac"), STR("\xf0\x9f\x98\x80 \xe2\x82\xac")},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        BUF_AUTO(out, 100);
+
+        assert_int_equal(buf_put_visible(&out, cases[i].plain), 0);
+        assert_true(str_eq(buf_str(&out), cases[i].escaped));
+        buf_truncate(&out, 0);
+        assert_int_equal(buf_put_json_visible(&out, cases[i].plain), 0);
+        assert_int_equal(out.n, cases[i].escaped.n + 2);
+        assert_true(str_eq((struct str){out.p + 1, out.n - 2}, cases[i].escaped));
+    }
+}
+
+static void a_visible_string_is_escaped_as_any(void **state)
+{
+    BUF_AUTO(out, 100);
+
+    (void)state;
+    assert_int_equal(buf_put_json_visible(&out, STR("\x1b[31m\"\\\n\xff\xc2\x9b")), 0);
+    assert_true(str_eq(buf_str(&out), STR("\"\\u001b[31m\\\"\\\\\\n\xef\xbf\xbd\\u009b\"")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -88,6 +129,8 @@ int main(void)
         cmocka_unit_test(appends_to_a_url),
         cmocka_unit_test(escapes_what_ends_a_label_value),
         cmocka_unit_test(remembers_a_value_that_does_not_fit),
+        cmocka_unit_test(escapes_what_moves_a_cursor),
+        cmocka_unit_test(a_visible_string_is_escaped_as_any),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

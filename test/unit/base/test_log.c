@@ -87,7 +87,8 @@ static void logfmt_quotes_what_needs_it(void **state)
         {"\"", "\"\\\"\""},
         {"back\\slash", "\"back\\\\slash\""},
         {"line\nfeed", "\"line\\nfeed\""},
-        {"\x01\t\r\x7f", "\"\\u0001\\t\\r\x7f\""},
+        {"\x01\t\r\x7f", "\"\\u0001\\t\\r\\u007f\""},
+        {"\xc2\x9b[31m\xe2\x80\xae", "\"\\u009b[31m\\u202e\""},
         {"\x1b[31mred", "\"\\u001b[31mred\""},
         {"sm\xc3\xb8rrebr\xc3\xb8"
          "d",
