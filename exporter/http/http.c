@@ -297,12 +297,6 @@ static bool ended_after_handshake(const struct http_call *c, CURLcode code)
            call_status(c) == 0;
 }
 
-/* Whether the last socket was to connect to a proxy: to another port than that of the server. */
-static bool is_proxied(const struct http_call *c, const char *server)
-{
-    return c->socket_port != 0 && c->socket_port != strtoul(strrchr(server, ':') + 1, NULL, 10);
-}
-
 /* Whether the proxy has taken the connection, and opened the tunnel if there is to be one. */
 static bool is_past_proxy(const struct http_call *c)
 {
@@ -316,7 +310,8 @@ static bool is_past_proxy(const struct http_call *c)
 }
 
 /* The library's own text, without user information: it may quote the server or the URL of a redirect. */
-static void fail_by_curl(struct http_call *c, CURLcode code, enum http_error error, const char *server)
+static void fail_by_curl(struct http_call *c, CURLcode code, enum http_error error, const char *server,
+                         enum proxy_use proxy)
 {
     const char *text = c->curl_error[0] ? c->curl_error : curl_easy_strerror(code);
     const struct http_tls *tls = c->rq.tls;
@@ -326,7 +321,7 @@ static void fail_by_curl(struct http_call *c, CURLcode code, enum http_error err
     if (http_url_for_people((struct str){text, strnlen(text, CURL_ERROR_SIZE)}, &clean) < 0)
         buf_clear(&clean);
     shown = buf_str(&clean);
-    if (error == HTTP_CONNECT && is_proxied(c, server))
+    if (error == HTTP_CONNECT && proxy == PROXY_USED)
         call_fail(c, error, "could not connect to the proxy: %.*s", STR_ARG(shown));
     else if (code == CURLE_SSL_CONNECT_ERROR)
         call_fail(c, error, "TLS handshake with %s failed; if it is an http port, use http://: %.*s", server,
@@ -339,7 +334,7 @@ static void fail_by_curl(struct http_call *c, CURLcode code, enum http_error err
 }
 
 /* `server`: host:port of the last URL. */
-static void fail_by_code(struct http_call *c, CURLcode code, const char *server)
+static void fail_by_code(struct http_call *c, CURLcode code, const char *server, enum proxy_use proxy)
 {
     const char *port = strrchr(server, ':'), *why = strerror((int)info_long(c, CURLINFO_OS_ERRNO));
     enum http_error error = code < CURL_LAST && classes[code] ? classes[code] : HTTP_BROKEN;
@@ -352,10 +347,9 @@ static void fail_by_code(struct http_call *c, CURLcode code, const char *server)
     if (error == HTTP_DNS)
         call_fail(c, error, "could not resolve host: %.*s", (int)(port - server), server);
     /* Of a proxy, libcurl's text says more. */
-    else if (error == HTTP_CONNECT && info_long(c, CURLINFO_OS_ERRNO) &&
-             c->socket_port == strtoul(port + 1, NULL, 10))
+    else if (error == HTTP_CONNECT && info_long(c, CURLINFO_OS_ERRNO) && proxy != PROXY_USED)
         call_fail(c, error, "could not connect to %s: %c%s", server, tolower((unsigned char)*why), why + 1);
-    else if (error == HTTP_TIMEOUT && is_proxied(c, server) && !is_past_proxy(c))
+    else if (error == HTTP_TIMEOUT && proxy == PROXY_USED && !is_past_proxy(c))
         call_fail(c, error, "the proxy did not answer within %.1f s", call_seconds(c));
     else if (error == HTTP_TIMEOUT)
         call_fail(c, error, "timed out after %.1f s with %llu bytes received", call_seconds(c),
@@ -366,7 +360,19 @@ static void fail_by_code(struct http_call *c, CURLcode code, const char *server)
     else if ((code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY) && call_status(c) == 0)
         call_fail(c, error, "%s does not speak HTTP; if it is an https port, use https://", server);
     else
-        fail_by_curl(c, code, error, server);
+        fail_by_curl(c, code, error, server, proxy);
+}
+
+/* origin: "https://host:port" of the last URL. */
+static void fail_at_origin(struct http_call *c, CURLcode code, const char *origin)
+{
+    const char *server = strstr(origin, "://") + strlen("://"), *port = strrchr(server, ':');
+    CLEANUP(cleanup_free) char *host = str_dup((struct str){server, (size_t)(port - server)});
+    const struct http_origin at = {.is_https = str_starts(str_of(origin), STR("https:")),
+                                   .host = host,
+                                   .port = (unsigned)strtoul(port + 1, NULL, 10)};
+
+    fail_by_code(c, code, server, http_proxy_use(c, code, &at));
 }
 
 static void explain_failure(struct http_call *c, CURLcode code)
@@ -387,7 +393,7 @@ static void explain_failure(struct http_call *c, CURLcode code)
     }
     u = last_url(c);
     origin = u ? url_origin_of(u) : NULL;
-    fail_by_code(c, code, origin ? strstr(origin, "://") + 3 : "unknown:0");
+    fail_at_origin(c, code, origin ? origin : "http://unknown:0");
 }
 
 /* ---- The answer's headers ---- */

@@ -66,8 +66,9 @@ struct http_call {
     mono_ms token_at;         /* when what was sent of it was received */
     bool awaits_token;        /* the transfer has not started */
     char curl_error[CURL_ERROR_SIZE];
-    unsigned socket_port; /* where the last socket was to connect to; a proxy's may differ from the URL's */
-    char refused[64];     /* public_only: the refused address, or empty */
+    unsigned socket_port; /* where the last socket was to connect to, perhaps a proxy; 0: none was opened */
+    char socket_address[64]; /* likewise */
+    char refused[64];        /* public_only: the refused address, or empty */
     /* Redirects: one transfer follows the other on the same handle */
     enum location_state {
         LOCATION_NONE,
@@ -97,6 +98,24 @@ void http_set_bearer(struct http_call *c, struct str token);
 /* In the next turn, since curl's callbacks must not: asks for memory again, ends a transfer, or looks for the
  * token. */
 void http_call_soon(struct http_call *c);
+
+/* ---- Proxies (http_proxy.c) ---- */
+
+enum proxy_use {
+    PROXY_UNKNOWN, /* one of the environment, unless NO_PROXY excepts the server */
+    PROXY_NONE,
+    PROXY_USED
+};
+
+/* The server of a URL, as libcurl reads it. */
+struct http_origin {
+    bool is_https;
+    const char *host; /* an IPv6 address has its brackets */
+    unsigned port;
+};
+
+/* How the call, which failed with that code, was to reach the server. */
+enum proxy_use http_proxy_use(const struct http_call *c, CURLcode code, const struct http_origin *server);
 
 /* ---- Tokens of OAuth 2.0 (http_oauth2.c) ---- */
 

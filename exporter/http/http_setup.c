@@ -222,6 +222,8 @@ static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl
     c->socket_port = ntohs(port);
     p += a->family == AF_INET6 ? offsetof(struct sockaddr_in6, sin6_addr)
                                : offsetof(struct sockaddr_in, sin_addr);
+    if (!inet_ntop(a->family, p, c->socket_address, sizeof(c->socket_address)))
+        c->socket_address[0] = '\0';
     if (!c->rq.public_only || address_is_public(a->family, p)) {
         c->refused[0] = '\0';
         return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);

@@ -231,6 +231,60 @@ static void calls_a_proxy_a_proxy(void **state)
     assert_non_null(strstr(g.a.reason, "the proxy did not answer within "));
 }
 
+/* As where both are at 3128, or at 443. */
+static void calls_a_proxy_at_the_servers_port_a_proxy(void **state)
+{
+    struct env *e = *state;
+    const char *proxy = fake_url(e->other, ""), *port = strrchr(proxy, ':');
+    struct http_request rq = rq_of("http://scorer.invalid:1/");
+    char url[64];
+    struct got g;
+
+    rq.proxy = "http://127.0.0.1:1";
+    call(e, &rq, &g);
+    assert_failed(&g, HTTP_CONNECT);
+    assert_non_null(strstr(g.a.reason, "could not connect to the proxy: "));
+
+    fake_push(e->other, (struct fake_answer){.mode = FAKE_HANG});
+    (void)snprintf(url, sizeof(url), "https://scorer.invalid%s/", port);
+    rq = rq_of(url);
+    rq.proxy = proxy;
+    rq.timeout_ms = 300;
+    call(e, &rq, &g);
+    assert_failed(&g, HTTP_TIMEOUT);
+    assert_non_null(strstr(g.a.reason, "the proxy did not answer within "));
+}
+
+/* One that the environment names, which NO_PROXY may except a server from. */
+static void tells_a_proxy_of_the_environment(void **state)
+{
+    static const struct {
+        const char *proxy, *no_proxy, *url, *reason;
+    } cases[] = {
+        {"http://127.0.0.1:1", NULL, "http://scorer.invalid:1/", "could not connect to the proxy: "},
+        {"http://127.0.0.1:1", "127.0.0.2", "http://127.0.0.3:1/", "could not connect to the proxy: "},
+        {"http://127.0.0.1:1", "127.0.0.2", "http://127.0.0.2:1/", "could not connect to 127.0.0.2:1: "},
+        {"http://127.0.0.1:1", "127.0.0.2", "http://127.0.0.2:2/", "could not connect to 127.0.0.2:2: "},
+        {"http://proxy.invalid:1", NULL, "http://127.0.0.2:1/", "could not connect to the proxy: "},
+    };
+    struct env *e = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct http_request rq = rq_of(cases[i].url);
+        struct got g;
+
+        assert_int_equal(setenv("http_proxy", cases[i].proxy, 1), 0);
+        if (cases[i].no_proxy)
+            assert_int_equal(setenv("NO_PROXY", cases[i].no_proxy, 1), 0);
+        call(e, &rq, &g);
+        (void)unsetenv("http_proxy");
+        (void)unsetenv("NO_PROXY");
+        assert_failed(&g, HTTP_CONNECT);
+        if (!strstr(g.a.reason, cases[i].reason))
+            fail_msg("case %zu: %s", i, g.a.reason);
+    }
+}
+
 static void stand_still(void *arg, struct str name, struct str value)
 {
     (void)arg, (void)name, (void)value;
@@ -405,6 +459,8 @@ int main(void)
         CASE(refuses_bad_requests_at_start),
         CASE(reads_only_valid_retry_after),
         CASE(calls_a_proxy_a_proxy),
+        CASE(calls_a_proxy_at_the_servers_port_a_proxy),
+        CASE(tells_a_proxy_of_the_environment),
         CASE(refuses_an_answer_that_waited_for_us),
         CASE(runs_256_calls_beside_a_hanging_one),
         CASE(keeps_connections),
