@@ -20,6 +20,7 @@ const char *const reached_names[REACHED_COUNT] = {
     "stop",
     "reload",
     "removed scorer",
+    "remote write to another tenant",
     "series ended",
     "clock jump",
     "clock a day ahead",

@@ -256,6 +256,7 @@ static void transfer_arrive(struct transfer *t)
                                .authorization = transfer_header(t, "Authorization: ") ?: cstr(t->token),
                                .content_type = cstr(transfer_header(t, "Content-Type: ")),
                                .content_encoding = cstr(transfer_header(t, "Content-Encoding: ")),
+                               .tenant = cstr(transfer_header(t, "X-Tenant: ")),
                                .body = {t->body, t->body_n}};
     int64_t deadline = t->began + t->timeout_ms;
 

@@ -58,6 +58,7 @@ enum reached {
     REACHED_STOP,
     REACHED_RELOAD,
     REACHED_REMOVED,
+    REACHED_MOVED,
     REACHED_SERIES_ENDED,
     REACHED_CLOCK_JUMP,
     REACHED_CLOCK_AHEAD,
@@ -182,7 +183,8 @@ int64_t sim_process_now(void);
 
 struct request {
     int node;
-    const char *method, *url, *authorization, *accept, *content_type, *content_encoding; /* "" for none */
+    const char *method, *url, *authorization, *accept, *content_type, *content_encoding,
+        *tenant; /* "" for none */
     struct str body;
 };
 

@@ -199,19 +199,38 @@ void __wrap_intake_commit(struct intake *in)
     take_queued(was_dead);
 }
 
+/* The intake has taken the batch, of which nothing is queued yet. */
+static void begin_taking(struct batch *b)
+{
+    struct taking *k = &taking[lane_of(sim_process->node, b->score_name)];
+
+    (void)batch_unref(k->batch); /* of an earlier process, or one that was renewed without a change */
+    *k = (struct taking){.process = sim_process, .batch = batch_ref(b)};
+}
+
 void __real_intake_publish(struct intake *in, struct batch *b);
 void __wrap_intake_publish(struct intake *in, struct batch *b);
 void __wrap_intake_publish(struct intake *in, struct batch *b)
 {
-    struct taking *k = &taking[lane_of(sim_process->node, b->score_name)];
     bool was_dead = sim_process->dead;
 
     __real_intake_publish(in, b); /* which may have to queue earlier ones */
     take_queued(was_dead);
-    if (was_dead)
-        return;
-    (void)batch_unref(k->batch); /* of an earlier process */
-    *k = (struct taking){.process = sim_process, .batch = batch_ref(b)};
+    if (!was_dead)
+        begin_taking(b);
+}
+
+/* A new endpoint queues the batch as a whole. One that goes on queues nothing, as no labels change here. */
+void __real_intake_renew(struct intake *in, struct batch *b, int64_t at_ms);
+void __wrap_intake_renew(struct intake *in, struct batch *b, int64_t at_ms);
+void __wrap_intake_renew(struct intake *in, struct batch *b, int64_t at_ms)
+{
+    bool was_dead = sim_process->dead;
+
+    __real_intake_renew(in, b, at_ms);
+    take_queued(was_dead);
+    if (!was_dead)
+        begin_taking(b);
 }
 
 void __real_intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms);
@@ -411,7 +430,8 @@ static void tsdb_excuse(const struct wire_request *rq, int agent, bool poison_on
     }
 }
 
-static void tsdb_answer(const struct wire_request *rq, struct sim_node *a, struct response *r)
+static void tsdb_answer(const struct wire_request *rq, struct sim_node *a, const char *tenant,
+                        struct response *r)
 {
     bool poisoned = false;
 
@@ -431,6 +451,7 @@ static void tsdb_answer(const struct wire_request *rq, struct sim_node *a, struc
     } else if (t.state == TSDB_429) {
         r->retry_after_s = 1 + (int64_t)stream_below(&universe.network, 90);
         a->not_before = sim_now_ms + r->delay_ms + r->retry_after_s * 1000;
+        a->told_tenant = strtoul(tenant, NULL, 10);
         respond(r, 429, "slow down", REACHED_429);
     } else if (t.state == TSDB_POISON && poisoned) {
         tsdb_excuse(rq, a->id, true);
@@ -469,7 +490,7 @@ void tsdb_serve(const struct request *rq, struct sim_node *a, struct response *r
 
     if (strncmp(rq->authorization, "Bearer ", 7) != 0 || strcmp(rq->authorization + 7, a->token) != 0)
         violated("a%d sent no token: %s", a->id, rq->authorization);
-    if (sim_now_ms < a->not_before)
+    if (sim_now_ms < a->not_before && strtoul(rq->tenant, NULL, 10) == a->told_tenant)
         violated("a%d came %lld ms before Retry-After has passed", a->id,
                  (long long)(a->not_before - sim_now_ms));
     if (strcmp(rq->content_encoding, "zstd") == 0) {
@@ -491,7 +512,7 @@ void tsdb_serve(const struct request *rq, struct sim_node *a, struct response *r
     if (planted == PLANT_OTHER_BYTES && stream_chance(&universe.network, 500))
         body = reencode(plain, n);
     tsdb_check_body(&wire, body, a);
-    tsdb_answer(&wire, a, r);
+    tsdb_answer(&wire, a, rq->tenant, r);
     trace("a%d sent %zu samples, %zu bytes: %ld", a->id, wire.n, body.n, r->status);
 }
 

@@ -25,8 +25,9 @@ enum {
     POLL_MS = 1000,
     LOOK_MS = 20 * 1000,
     DAY_MS = 24 * 3600 * 1000,
-    SAVED_MS = 5 * 1000, /* until what was sent before the spool was opened is known there */
-    FEW_SCORES = 100,    /* of those that AddOnPlacementScores show */
+    RELOADS_A_TENANT = 4, /* a header of remote write names it: another one is another place */
+    SAVED_MS = 5 * 1000,  /* until what was sent before the spool was opened is known there */
+    FEW_SCORES = 100,     /* of those that AddOnPlacementScores show */
 };
 
 struct world universe;
@@ -191,10 +192,11 @@ static void agent_write_config(struct sim_node *a)
                           "],\"remoteWrite\":[{\"name\":\"hub\",\"url\":\"http://tsdb/api/v1/"
                           "write\",\"protocol\":\"%s\","
                           "\"authorization\":{\"credentials\":\"%s\"},\"metadata_config\":{\"send\":false},"
-                          "\"send_health_metrics\":false,\"remote_timeout\":\"%us\",\"queue_config\":{\"max_"
+                          "\"send_health_metrics\":false,\"remote_timeout\":\"%us\",\"headers\":{\"X-"
+                          "Tenant\":\"%u\"},\"queue_config\":{\"max_"
                           "samples_per_send\":3,"
                           "\"max_spool_bytes\":4194304}}]}",
-                          universe.protocol, a->token, 30 + a->reloads % 2);
+                          universe.protocol, a->token, 30 + a->reloads % 2, a->reloads / RELOADS_A_TENANT);
     r = r ?: buf_putc(&text, '\0');
     if (r < 0)
         violated("configuration too long");
@@ -431,6 +433,7 @@ static void fault_reload(struct sim_node *a)
     if (!universe.has_kube)
         a->scorers = (unsigned)stream_below(&universe.faults, 1u << universe.n_scorers);
     a->reloads++;
+    reached[REACHED_MOVED] += a->reloads % RELOADS_A_TENANT == 0;
     reached[REACHED_REMOVED] += (before & ~a->scorers) != 0;
     agent_write_config(a);
     a->wants_reload = true;

@@ -65,9 +65,10 @@ struct sim_node {
     int64_t look_at;
     struct agent_kube *kube; /* with API servers only */
     int64_t not_before, minute;
-    unsigned requests; /* in this minute, to a TSDB in trouble */
-    unsigned scorers;  /* a bit for each */
-    unsigned reloads;  /* every other one changes the timeout of remote write */
+    unsigned long told_tenant; /* whose requests may not come before */
+    unsigned requests;         /* in this minute, to a TSDB in trouble */
+    unsigned scorers;          /* a bit for each */
+    unsigned reloads;          /* each changes the timeout of remote write, and some the tenant */
     char token[TOKEN_BYTES];
     /* A controller */
     struct hub *hub;
