@@ -5,6 +5,7 @@
 #include "exporter/base/backoff.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/invariant.h"
+#include "exporter/base/lock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/http/http.h"
@@ -61,7 +62,7 @@ struct endpoint {
     void *arg;
     pthread_t thread;
     bool started;
-    pthread_mutex_t lock;
+    struct lock lock;
     /* Guarded by the lock. */
     struct endpoint_item *inbox, **inbox_end;
     size_t inbox_bytes, inbox_items;
@@ -98,9 +99,9 @@ static void endpoint_set_timer(struct endpoint *e, struct timer *t, int64_t ms)
     loop_timer_set(e->loop, t, mono_add(loop_now(e->loop), ms));
 }
 
-/* Lock held. */
 static void endpoint_enter(struct endpoint *e, enum endpoint_phase phase)
 {
+    invariant(lock_is_held(&e->lock));
     invariant(phase >= e->state.phase);
     e->state.phase = phase;
 }
@@ -258,7 +259,7 @@ static void thread_publish_state(struct endpoint *e)
     now.series = intake_series(e->intake);
     now.has_spool = e->spool != NULL;
     now.ready = true;
-    (void)pthread_mutex_lock(&e->lock);
+    lock_take(&e->lock);
     queue_count_drop(e->queue, DROP_BUSY, e->busy);
     e->busy = 0;
     now.queue = queue_stats(e->queue);
@@ -267,7 +268,7 @@ static void thread_publish_state(struct endpoint *e)
     if (to->sender.requests != now.sender.requests && to->n_durations < ENDPOINT_DURATIONS)
         to->durations[to->n_durations++] = (float)now.sender.seconds;
     memcpy(to, &now, offsetof(struct endpoint_state, phase));
-    (void)pthread_mutex_unlock(&e->lock);
+    lock_release(&e->lock);
     if (news && e->changed)
         e->changed(e->arg);
 }
@@ -303,11 +304,11 @@ static bool thread_has_drained(struct endpoint *e)
 
     if (!e->draining || !(wanted || (sender_done(e->sender) && queue_stats(e->queue).samples == 0)))
         return false;
-    (void)pthread_mutex_lock(&e->lock);
+    lock_take(&e->lock);
     drained = e->drain && !e->inbox;
     if (drained)
         endpoint_enter(e, ENDPOINT_ENDING);
-    (void)pthread_mutex_unlock(&e->lock);
+    lock_release(&e->lock);
     return drained;
 }
 
@@ -414,14 +415,14 @@ static void thread_on_wake(struct post *p)
     struct endpoint_item *list;
     int64_t flush_ms;
 
-    (void)pthread_mutex_lock(&e->lock);
+    lock_take(&e->lock);
     list = TAKE_PTR(e->inbox);
     e->inbox_end = &e->inbox;
     e->inbox_bytes = e->inbox_items = 0;
     e->woken = false;
     e->draining = e->drain;
     flush_ms = e->flush_ms;
-    (void)pthread_mutex_unlock(&e->lock);
+    lock_release(&e->lock);
     for (const struct endpoint_item *i = list; i; i = i->next)
         thread_take(e, i);
     intake_commit(e->intake);
@@ -487,10 +488,10 @@ static void thread_close(struct endpoint *e)
     e->intake = intake_free(e->intake);
     e->queue = queue_free(e->queue);
     e->spool = spool_free(e->spool);
-    (void)pthread_mutex_lock(&e->lock);
+    lock_take(&e->lock);
     e->state.queue = left;
     endpoint_enter(e, ENDPOINT_ENDED);
-    (void)pthread_mutex_unlock(&e->lock);
+    lock_release(&e->lock);
     if (e->changed)
         e->changed(e->arg);
 }
@@ -521,7 +522,7 @@ int endpoint_new(struct endpoint **ret, struct rw_endpoint_config *c, const char
     CLEANUP(cleanup_endpoint_free) struct endpoint *e = xcalloc(1, sizeof(*e));
     int r;
 
-    (void)pthread_mutex_init(&e->lock, NULL);
+    lock_init(&e->lock);
     e->config = rw_endpoint_config_ref(c);
     e->used = rw_endpoint_config_ref(c);
     e->changed = changed;
@@ -553,15 +554,16 @@ static void endpoint_unlock_and_wake(struct endpoint *e)
 {
     bool wake = !e->woken;
 
+    invariant(lock_is_held(&e->lock));
     e->woken = true;
-    (void)pthread_mutex_unlock(&e->lock);
+    lock_release(&e->lock);
     if (wake)
         loop_post(e->loop, &e->wake);
 }
 
 void endpoint_stop(struct endpoint *e, int64_t flush_ms)
 {
-    (void)pthread_mutex_lock(&e->lock);
+    lock_take(&e->lock);
     if (e->flush_ms < 0 || flush_ms < e->flush_ms)
         e->flush_ms = flush_ms;
     if (e->state.phase == ENDPOINT_RUNNING)
@@ -587,7 +589,7 @@ struct endpoint *endpoint_free(struct endpoint *e)
     (void)http_free(e->http);
     (void)loop_free(e->loop);
     items_free(e->inbox);
-    (void)pthread_mutex_destroy(&e->lock);
+    lock_done(&e->lock);
     (void)rw_endpoint_config_unref(e->config);
     (void)rw_endpoint_config_unref(e->used);
     free(e->dir);
@@ -602,12 +604,12 @@ static void inbox_put(struct endpoint *e, struct endpoint_item item)
     size_t samples = item.batch ? series_count(item.batch->set) : 0;
 
     *i = item;
-    (void)pthread_mutex_lock(&e->lock);
+    lock_take(&e->lock);
     /* Small items are always accepted: a lost withdrawal would leave its series active. */
     if (i->bytes && e->inbox_items &&
         (e->inbox_items >= INBOX_MAX_ITEMS || e->inbox_bytes + i->bytes > INBOX_MAX_BYTES)) {
         e->busy += samples;
-        (void)pthread_mutex_unlock(&e->lock);
+        lock_release(&e->lock);
         items_free(i);
         return;
     }
@@ -663,7 +665,7 @@ bool endpoint_drain(struct endpoint *e, bool drain)
 
     if (e->drain && !drain) /* which no other thread sets */
         inbox_put(e, (struct endpoint_item){.kind = ITEM_LEAD});
-    (void)pthread_mutex_lock(&e->lock);
+    lock_take(&e->lock);
     e->drain = drain;
     runs = e->state.phase == ENDPOINT_RUNNING;
     endpoint_unlock_and_wake(e);
@@ -672,10 +674,10 @@ bool endpoint_drain(struct endpoint *e, bool drain)
 
 void endpoint_state(struct endpoint *e, struct endpoint_state *ret)
 {
-    (void)pthread_mutex_lock(&e->lock);
+    lock_take(&e->lock);
     *ret = e->state;
     e->state.n_durations = 0;
-    (void)pthread_mutex_unlock(&e->lock);
+    lock_release(&e->lock);
 }
 
 const struct rw_endpoint_config *endpoint_config(const struct endpoint *e)
