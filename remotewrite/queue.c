@@ -77,12 +77,6 @@ void queue_configure(struct queue *q, const struct queue_options *o)
         q->o.max_memory = o->max_bytes;
 }
 
-static void record_free(struct record *r)
-{
-    free(r->payload);
-    free(r);
-}
-
 /* ---- Lanes ---- */
 
 /* Adds the lane to the list, and to the index. */
@@ -116,11 +110,123 @@ static struct lane *queue_lane(struct queue *q, struct str name, bool make)
     return l;
 }
 
-/* Counts a record that is in memory only, or that no longer is. */
-static void queue_count_unsaved(struct queue *q, const struct record *r, int sign)
+/* ---- A record's place, and its delivery: one function for each transition ---- */
+
+static void record_check(const struct record *r)
 {
-    q->memory_only += (uint64_t)sign * r->payload_n;
-    q->stats.unsaved += (uint64_t)sign * r->head.samples;
+    invariant((r->segment == NULL) == (r->place == RECORD_IN_MEMORY));
+    invariant((r->payload == NULL) == (r->place == RECORD_STORED));
+}
+
+/* Counts the record, which is in its lane, where it is. */
+static void queue_count_place(struct queue *q, const struct record *r)
+{
+    record_check(r);
+    if (r->payload)
+        q->stats.memory += r->payload_n;
+    if (r->place == RECORD_IN_MEMORY) {
+        q->memory_only += r->payload_n;
+        q->stats.unsaved += r->head.samples;
+    }
+}
+
+/* Takes back what queue_count_place() has counted, before the record goes somewhere else, or away. */
+static void queue_uncount_place(struct queue *q, const struct record *r)
+{
+    record_check(r);
+    if (r->payload) {
+        invariant(q->stats.memory >= r->payload_n);
+        q->stats.memory -= r->payload_n;
+    }
+    if (r->place == RECORD_IN_MEMORY) {
+        invariant(q->memory_only >= r->payload_n && q->stats.unsaved >= r->head.samples);
+        q->memory_only -= r->payload_n;
+        q->stats.unsaved -= r->head.samples;
+    }
+}
+
+static void record_enter(struct queue *q, struct record *r, enum record_place place)
+{
+    if (r->place == RECORD_WRITTEN)
+        LIST_REMOVE(r, unsynced);
+    if (place == RECORD_WRITTEN)
+        LIST_INSERT_HEAD(&q->unsynced, r, unsynced);
+    r->place = place;
+    queue_count_place(q, r);
+}
+
+/* It is in this segment now, of which nothing was synced since. */
+static void record_was_written(struct queue *q, struct record *r, struct spool_segment *segment, uint32_t at)
+{
+    invariant(r->place == RECORD_IN_MEMORY);
+    queue_uncount_place(q, r);
+    r->segment = segment;
+    r->at = at;
+    record_enter(q, r, RECORD_WRITTEN);
+}
+
+static void record_was_synced(struct queue *q, struct record *r)
+{
+    invariant(r->place == RECORD_WRITTEN);
+    queue_uncount_place(q, r);
+    record_enter(q, r, RECORD_CACHED);
+}
+
+/* Frees the memory of a record that nobody needs there now. */
+static void record_uncache(struct queue *q, struct record *r)
+{
+    invariant(r->place == RECORD_CACHED && r->delivery == RECORD_WAITS);
+    queue_uncount_place(q, r);
+    free(TAKE_PTR(r->payload));
+    record_enter(q, r, RECORD_STORED);
+}
+
+/* Its payload, which becomes the record's, was read. */
+static void record_was_read(struct queue *q, struct record *r, char *payload)
+{
+    invariant(r->place == RECORD_STORED);
+    queue_uncount_place(q, r);
+    r->payload = payload;
+    record_enter(q, r, RECORD_CACHED);
+}
+
+/* Its segment is gone, or is no longer counted on. */
+static void record_leave_segment(struct queue *q, struct record *r)
+{
+    invariant(r->place == RECORD_WRITTEN || r->place == RECORD_CACHED);
+    queue_uncount_place(q, r);
+    r->segment = NULL;
+    record_enter(q, r, RECORD_IN_MEMORY);
+}
+
+static void record_pick(struct queue *q, struct record *r)
+{
+    invariant(!q->picked && r->delivery == RECORD_WAITS && r == TAILQ_FIRST(&r->lane->records));
+    r->delivery = RECORD_PICKED;
+    q->picked = r;
+    q->stats.in_flight++;
+}
+
+static void record_accompany(struct queue *q, struct record *r)
+{
+    invariant(q->picked && r->delivery == RECORD_WAITS && r == TAILQ_FIRST(&r->lane->records) && r->payload);
+    r->delivery = RECORD_TRAVELS;
+    LIST_INSERT_HEAD(&q->companions, r, companion);
+    q->stats.in_flight++;
+}
+
+/* It is no longer in flight. Its place in the lane may be another from now on. */
+static void record_land(struct queue *q, struct record *r)
+{
+    invariant(r->delivery != RECORD_WAITS && q->stats.in_flight > 0);
+    if (r->delivery == RECORD_TRAVELS) {
+        LIST_REMOVE(r, companion);
+    } else {
+        invariant(r == q->picked);
+        q->picked = NULL;
+    }
+    r->delivery = RECORD_WAITS;
+    q->stats.in_flight--;
 }
 
 /* Adds the record to its lane. False if the lane has its number. */
@@ -129,7 +235,7 @@ static bool queue_link(struct queue *q, struct record *r)
     struct lane *l = r->lane;
     struct record *before = TAILQ_LAST(&l->records, records);
 
-    while (before && before->state == RECORD_WAITS && before->head.seq > r->head.seq)
+    while (before && before->delivery == RECORD_WAITS && before->head.seq > r->head.seq)
         before = TAILQ_PREV(before, records, entry);
     if (before && before->head.seq == r->head.seq)
         return false;
@@ -139,46 +245,28 @@ static bool queue_link(struct queue *q, struct record *r)
         TAILQ_INSERT_HEAD(&l->records, r, entry);
     q->stats.records++;
     q->stats.samples += r->head.samples;
-    if (r->payload)
-        q->stats.memory += r->payload_n;
-    if (!r->segment)
-        queue_count_unsaved(q, r, 1);
+    queue_count_place(q, r);
     return true;
-}
-
-static void record_forget_unsynced(struct record *r)
-{
-    if (r->unsynced.le_prev)
-        LIST_REMOVE(r, unsynced);
-    r->unsynced.le_prev = NULL;
-}
-
-/* The record is no longer in flight. Its place in the lane may be another from now on. */
-static void queue_land(struct queue *q, struct record *r)
-{
-    invariant(r->state != RECORD_WAITS);
-    if (r->state == RECORD_TRAVELS)
-        LIST_REMOVE(r, companion);
-    if (r->state == RECORD_PICKED) {
-        invariant(r == q->picked);
-        q->picked = NULL;
-    }
-    r->state = RECORD_WAITS;
-    q->stats.in_flight--;
 }
 
 /* Removes the record from its lane only. */
 static void queue_unlink(struct queue *q, struct record *r)
 {
-    invariant(r->state == RECORD_WAITS);
+    invariant(r->delivery == RECORD_WAITS);
+    invariant(q->stats.records > 0 && q->stats.samples >= r->head.samples);
     TAILQ_REMOVE(&r->lane->records, r, entry);
     q->stats.records--;
     q->stats.samples -= r->head.samples;
-    if (r->payload)
-        q->stats.memory -= r->payload_n;
-    if (!r->segment)
-        queue_count_unsaved(q, r, -1);
-    record_forget_unsynced(r);
+    queue_uncount_place(q, r);
+}
+
+/* Frees a record that is in no lane. */
+static void record_free(struct record *r)
+{
+    if (r->place == RECORD_WRITTEN)
+        LIST_REMOVE(r, unsynced);
+    free(r->payload);
+    free(r);
 }
 
 /* Frees the records, or only those on disk, which stay there for the next queue_attach(). */
@@ -187,7 +275,7 @@ static void queue_forget(struct queue *q, bool all)
     for (struct lane *l = q->lanes; l; l = l->next)
         for (struct record *r = TAILQ_FIRST(&l->records), *next; r; r = next) {
             next = TAILQ_NEXT(r, entry);
-            if (!all && !r->segment)
+            if (!all && r->place == RECORD_IN_MEMORY)
                 continue;
             queue_unlink(q, r);
             record_free(r);
@@ -220,8 +308,8 @@ static bool record_is_ahead(const struct record *r)
     return next && next->head.seq < r->head.seq;
 }
 
-/* Removes the record from its lane and its segment, and frees it. */
-static void queue_remove(struct queue *q, struct record *r)
+/* Removes the record, which was delivered or is dropped, from its lane, and frees it. */
+static void queue_end_record(struct queue *q, struct record *r)
 {
     struct lane *l = r->lane;
 
@@ -230,9 +318,17 @@ static void queue_remove(struct queue *q, struct record *r)
         q->position_changed = true;
     }
     queue_unlink(q, r);
-    if (r->segment)
-        spool_forget(q->spool, r->segment);
     record_free(r);
+}
+
+/* Likewise, and from its segment. */
+static void queue_remove(struct queue *q, struct record *r)
+{
+    struct spool_segment *segment = r->segment;
+
+    queue_end_record(q, r);
+    if (segment)
+        spool_forget(q->spool, segment);
 }
 
 void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples)
@@ -246,35 +342,46 @@ void queue_drop(struct queue *q, struct record *r, enum queue_drop why)
     queue_remove(q, r);
 }
 
-/* Gives up the record's place on disk, in a segment that may hold it (forget) or is gone. */
-static void queue_leave_disk(struct queue *q, struct record *r, bool forget)
+/* The segment, which may hold the record, need not hold it any more: it is in memory only. */
+static void queue_leave_segment(struct queue *q, struct record *r)
 {
-    if (forget)
-        spool_forget(q->spool, r->segment);
-    r->segment = NULL;
-    record_forget_unsynced(r);
-    queue_count_unsaved(q, r, 1);
+    struct spool_segment *segment = r->segment;
+
+    record_leave_segment(q, r);
+    spool_forget(q->spool, segment);
 }
 
-/* Drops the records of a segment to make room, or for NULL those that were on disk only when all files are
- * gone: then the samples dropped are returned. Those in flight stay, in memory only. */
-static uint64_t queue_empty_segment(struct queue *q, const struct spool_segment *segment)
+/* Drops the records of a segment to make room. Those in flight stay, in memory only. */
+static void queue_empty_segment(struct queue *q, const struct spool_segment *segment)
 {
-    enum queue_drop why = segment ? DROP_FULL_OLDEST : DROP_DAMAGED;
-    uint64_t before = q->stats.dropped[why];
+    for (struct lane *l = q->lanes; l; l = l->next)
+        for (struct record *r = TAILQ_FIRST(&l->records), *next; r; r = next) {
+            next = TAILQ_NEXT(r, entry);
+            if (r->segment != segment)
+                continue;
+            if (r->delivery == RECORD_WAITS)
+                queue_drop(q, r, DROP_FULL_OLDEST);
+            else
+                queue_leave_segment(q, r);
+        }
+}
+
+/* All files are gone, so none is touched: drops what was only there. Returns the number of samples. */
+static uint64_t queue_lose_segments(struct queue *q)
+{
+    uint64_t before = q->stats.dropped[DROP_DAMAGED];
 
     for (struct lane *l = q->lanes; l; l = l->next)
         for (struct record *r = TAILQ_FIRST(&l->records), *next; r; r = next) {
-            bool in_it = segment ? r->segment == segment : r->segment != NULL;
-            bool keep = r->state != RECORD_WAITS || (!segment && r->payload);
-
             next = TAILQ_NEXT(r, entry);
-            if (in_it && (keep || !segment))
-                queue_leave_disk(q, r, segment != NULL);
-            if (in_it && !keep)
-                queue_drop(q, r, why);
+            if (r->place == RECORD_STORED) {
+                queue_count_drop(q, DROP_DAMAGED, r->head.samples);
+                queue_end_record(q, r);
+            } else if (r->place != RECORD_IN_MEMORY) {
+                record_leave_segment(q, r);
+            }
         }
-    return q->stats.dropped[why] - before;
+    return q->stats.dropped[DROP_DAMAGED] - before;
 }
 
 /* ---- Limits ---- */
@@ -304,7 +411,7 @@ static bool queue_drop_in_memory(struct queue *q)
 
     for (struct lane *l = q->lanes; l; l = l->next) {
         r = TAILQ_FIRST(&l->records);
-        while (r && (r->segment || r->state != RECORD_WAITS))
+        while (r && (r->place != RECORD_IN_MEMORY || r->delivery != RECORD_WAITS))
             r = TAILQ_NEXT(r, entry);
         if (r && (!oldest || r->head.seq < oldest->head.seq))
             oldest = r;
@@ -324,7 +431,7 @@ static bool queue_drop_oldest(struct queue *q)
         return true;
     if (!segment)
         return false;
-    (void)queue_empty_segment(q, segment);
+    queue_empty_segment(q, segment);
     return TAILQ_FIRST(&q->spool->segments) != segment || spool_shrink(q->spool);
 }
 
@@ -343,7 +450,7 @@ void queue_expire(struct queue *q, int64_t now_ms)
     for (struct lane *l = q->o.age_limit_ms ? q->lanes : NULL; l; l = l->next) {
         struct record *r = TAILQ_FIRST(&l->records), *next;
 
-        if (r && r->state != RECORD_WAITS)
+        if (r && r->delivery != RECORD_WAITS)
             r = TAILQ_NEXT(r, entry);
         for (; r && r->head.last_ms < now_ms - q->o.age_limit_ms; r = next) {
             next = TAILQ_NEXT(r, entry);
@@ -357,15 +464,16 @@ void queue_expire(struct queue *q, int64_t now_ms)
 /* Writes the record, which is in memory only, to disk; it stays so if that fails. */
 static void queue_store(struct queue *q, struct record *r)
 {
-    int error = spool_append(q->spool, &r->head, (struct str){r->payload, r->payload_n}, &r->segment, &r->at);
+    struct spool_segment *segment;
+    uint32_t at;
+    int error = spool_append(q->spool, &r->head, (struct str){r->payload, r->payload_n}, &segment, &at);
 
     if (error < 0) {
         q->append_error = error;
         return;
     }
-    r->lane->segment = r->segment->number;
-    queue_count_unsaved(q, r, -1);
-    LIST_INSERT_HEAD(&q->unsynced, r, unsynced);
+    r->lane->segment = segment->number;
+    record_was_written(q, r, segment, at);
 }
 
 static struct record *record_new(struct lane *l, const struct record_head *h, size_t payload_n)
@@ -416,14 +524,13 @@ void queue_sync(struct queue *q)
     if (none && q->append_error == 0)
         return;
     while ((r = LIST_FIRST(&q->unsynced))) {
-        record_forget_unsynced(r);
-        /* After a failed sync the file cannot be trusted to hold the record. */
-        if (error < 0)
-            queue_leave_disk(q, r, true);
-        else if (q->stats.memory > q->o.memory_bytes && r->state == RECORD_WAITS) {
-            q->stats.memory -= r->payload_n;
-            free(TAKE_PTR(r->payload));
+        if (error < 0) { /* the file cannot be trusted to hold the record */
+            queue_leave_segment(q, r);
+            continue;
         }
+        record_was_synced(q, r);
+        if (q->stats.memory > q->o.memory_bytes && r->delivery == RECORD_WAITS)
+            record_uncache(q, r);
     }
     q->stats.disk_error = error < 0 ? error : q->append_error;
     q->append_error = 0;
@@ -435,7 +542,8 @@ void queue_store_waiting(struct queue *q)
         return;
     for (struct lane *l = q->lanes; l; l = l->next)
         for (struct record *r = TAILQ_FIRST(&l->records); r && !q->append_error; r = TAILQ_NEXT(r, entry))
-            if (!r->segment && !record_is_ahead(r) && q->spool->bytes + r->payload_n < q->o.max_bytes)
+            if (r->place == RECORD_IN_MEMORY && !record_is_ahead(r) &&
+                q->spool->bytes + r->payload_n < q->o.max_bytes)
                 queue_store(q, r);
     queue_sync(q);
 }
@@ -497,9 +605,7 @@ struct record *queue_pick(struct queue *q, int64_t now_ms)
     if (!l)
         return NULL;
     q->served = l;
-    q->picked = TAILQ_FIRST(&l->records);
-    q->picked->state = RECORD_PICKED;
-    q->stats.in_flight++;
+    record_pick(q, TAILQ_FIRST(&l->records));
     return q->picked;
 }
 
@@ -525,10 +631,7 @@ size_t queue_pick_more(struct queue *q, uint32_t samples, struct record **ret, s
 
 void queue_take_along(struct queue *q, struct record *r)
 {
-    invariant(q->picked && r->state == RECORD_WAITS && r == TAILQ_FIRST(&r->lane->records) && r->payload);
-    r->state = RECORD_TRAVELS;
-    q->stats.in_flight++;
-    LIST_INSERT_HEAD(&q->companions, r, companion);
+    record_accompany(q, r);
 }
 
 void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped)
@@ -536,7 +639,7 @@ void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32
     invariant(r == q->picked);
     queue_count_drop(q, why, dropped);
     do {
-        queue_land(q, r);
+        record_land(q, r);
         queue_remove(q, r);
         r = LIST_FIRST(&q->companions);
     } while (r);
@@ -547,7 +650,7 @@ static void queue_return(struct queue *q, struct record *r)
 {
     bool linked;
 
-    queue_land(q, r);
+    record_land(q, r);
     if (!record_is_ahead(r))
         return;
     queue_unlink(q, r);
@@ -724,12 +827,13 @@ static void queue_read_record(struct queue *q, struct spool_segment *segment, co
         return;
     }
     r = record_new(l, h, item->payload.n);
+    r->place = RECORD_STORED;
     r->segment = segment;
     r->at = (uint32_t)item->at;
     if (queue_link(q, r))
         segment->live++;
     else
-        free(r);
+        record_free(r);
 }
 
 /* Whether the lost record was delivered. Without the name of its lane, those with numbers above all delivered
@@ -792,8 +896,7 @@ int queue_payload(struct queue *q, struct record *r, struct str *ret)
         }
         if (error < 0)
             return error;
-        r->payload = buf_take(&bytes).p;
-        q->stats.memory += r->payload_n;
+        record_was_read(q, r, buf_take(&bytes).p);
     }
     *ret = (struct str){r->payload, r->payload_n};
     return 0;
@@ -807,7 +910,7 @@ static void queue_renumber(struct queue *q, uint64_t add)
 
     for (struct lane *l = q->lanes; l; l = l->next)
         TAILQ_FOREACH (r, &l->records, entry)
-            if (!r->segment)
+            if (r->place == RECORD_IN_MEMORY)
                 r->head.seq += add;
 }
 
@@ -858,7 +961,7 @@ int queue_attach(struct queue *q, struct spool *spool)
 
 uint64_t queue_detach(struct queue *q)
 {
-    uint64_t lost = queue_empty_segment(q, NULL);
+    uint64_t lost = queue_lose_segments(q);
 
     q->spool = NULL;
     return lost;

@@ -34,21 +34,31 @@ struct queue_options {
     size_t memory_bytes;  /* limit of payloads cached in memory while they are on disk */
 };
 
+/* Where a record's payload is. */
+enum record_place {
+    RECORD_IN_MEMORY, /* only there */
+    RECORD_WRITTEN,   /* also in a segment, but not synced: after a power cut it may not be there */
+    RECORD_CACHED,    /* synced, and in memory, too */
+    RECORD_STORED,    /* synced, and only on disk */
+};
+
 /* The request in flight holds the picked record and its companions, small ones of other lanes. Until its
- * response has come, they stay the first of their lanes and in memory, and nothing drops them. */
-enum record_state { RECORD_WAITS, RECORD_PICKED, RECORD_TRAVELS };
+ * response has come, they stay the first of their lanes and in memory, and nothing drops them. A record that
+ * is delivered or dropped is freed: there is no state for that. */
+enum record_delivery { RECORD_WAITS, RECORD_PICKED, RECORD_TRAVELS };
 
 struct record {
     TAILQ_ENTRY(record) entry; /* in its lane */
-    enum record_state state;
-    LIST_ENTRY(record) companion; /* while it travels */
+    enum record_place place;
+    enum record_delivery delivery;
+    LIST_ENTRY(record) companion; /* RECORD_TRAVELS only */
+    LIST_ENTRY(record) unsynced;  /* RECORD_WRITTEN only */
     struct lane *lane;
     struct record_head head;
-    struct spool_segment *segment; /* NULL: in memory only */
+    struct spool_segment *segment; /* NULL: RECORD_IN_MEMORY */
     uint32_t at;                   /* offset in the segment */
-    char *payload;                 /* NULL: on disk only */
+    char *payload;                 /* NULL: RECORD_STORED */
     size_t payload_n;
-    LIST_ENTRY(record) unsynced; /* le_prev is NULL if it is not in the list */
 };
 
 struct queue_stats {
