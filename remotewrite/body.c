@@ -225,7 +225,7 @@ static inline uint64_t value_bits(double v)
     return LIKELY(v == v) ? double_bits(v) : RW_NAN_BITS;
 }
 
-/* A constant time_n makes each store one or two instructions. */
+/* Stale markers if values is NULL. That and a constant time_n make each store one or two instructions. */
 static inline __attribute__((always_inline)) void fill(const struct frame *f, char *out, const double *values,
                                                        const char *time, size_t time_n)
 {
@@ -247,6 +247,15 @@ void frame_fill(const struct frame *f, char *out, const double *values, int64_t 
         fill(f, out, values, time, 6);
     else
         fill(f, out, values, time, f->time_n);
+}
+
+void frame_fill_markers(const struct frame *f, char *out, int64_t at)
+{
+    char time[VARINT_MAX];
+
+    (void)put_varint(time, (uint64_t)at);
+    memcpy(out, f->block, f->block_n);
+    fill(f, out, NULL, time, f->time_n);
 }
 
 /* ---- Messages ---- */

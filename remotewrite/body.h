@@ -29,9 +29,11 @@ struct frame {
  * timestamps that take as many bytes as `at`. */
 struct frame *frame_new(const struct label_bytes *l, size_t first, size_t n, int64_t at);
 struct frame *frame_free(struct frame *f);
-/* Copies the block to out (block_n bytes) with this timestamp and these values, by index in the set, or
- * stale markers if values is NULL. Every NaN becomes the ordinary one. */
+/* Copies the block to out (block_n bytes) with this timestamp and these values, by index in the set. Every
+ * NaN becomes the ordinary one. */
 void frame_fill(const struct frame *f, char *out, const double *values, int64_t at);
+/* Likewise with stale markers. */
+void frame_fill_markers(const struct frame *f, char *out, int64_t at);
 
 /* What follows appends to a buffer: -EBADMSG for what is no encoded request, -EFBIG past the ceiling. */
 

@@ -172,12 +172,17 @@ static void spool_open(struct endpoint *e)
 
 static void spool_close(struct endpoint *e)
 {
-    intake_attach(e->intake, NULL);
+    intake_detach(e->intake);
     e->spool = spool_free(e->spool);
 }
 
-/* What failed is tried again with back-off, or `now`. */
-static void spool_watch(struct endpoint *e, bool now)
+static void spool_retry_now(struct endpoint *e)
+{
+    e->spool_retry_at = loop_now(e->loop);
+}
+
+/* What failed is tried again with back-off. */
+static void spool_watch(struct endpoint *e)
 {
     bool due;
 
@@ -193,11 +198,11 @@ static void spool_watch(struct endpoint *e, bool now)
         log_error("spool folder was removed, making it anew", L_STR("remote_name", e->used->name),
                   L_STR("dir", e->dir), L_INT("samples_lost", lost));
         spool_close(e);
-        now = true;
+        spool_retry_now(e);
     } else if (e->spool) {
         spool_trim(e->spool);
     }
-    due = now || !mono_before(loop_now(e->loop), e->spool_retry_at);
+    due = !mono_before(loop_now(e->loop), e->spool_retry_at);
     if (!e->spool) {
         if (due)
             spool_open(e);
@@ -446,9 +451,9 @@ static void thread_on_tick(struct timer *t)
         intake_forget(e->intake, loop_now(e->loop), now);
         e->forget_at = mono_add(loop_now(e->loop), FORGET_MS);
     }
-    spool_watch(e, false);
+    spool_watch(e);
     spool_log_writes(e);
-    queue_save_position(e->queue, true);
+    queue_sync_position(e->queue);
     log_drops(e);
     sender_tick(e->sender);
     sender_kick(e->sender);
@@ -481,8 +486,9 @@ static void thread_close(struct endpoint *e)
     struct queue_stats left;
 
     e->sender = sender_free(e->sender);
-    spool_watch(e, true);
-    queue_save_position(e->queue, true);
+    spool_retry_now(e);
+    spool_watch(e);
+    queue_sync_position(e->queue);
     spool_last_words(e);
     left = queue_stats(e->queue);
     e->intake = intake_free(e->intake);

@@ -109,15 +109,21 @@ static void lane_index(struct intake *in, struct intake_lane *l)
     in->lanes_end = &l->next;
 }
 
-static struct intake_lane *lane_get(struct intake *in, struct str name, bool make)
+/* NULL if there is none of this name. */
+static struct intake_lane *lane_find(const struct intake *in, struct str name)
 {
     size_t place = strset_find(&in->names, name);
-    struct intake_lane *l;
 
-    if (place != SIZE_MAX)
-        return in->by_name[place];
-    if (!make)
-        return NULL;
+    return place == SIZE_MAX ? NULL : in->by_name[place];
+}
+
+/* The lane of this name, which is made if need be. */
+static struct intake_lane *lane_make(struct intake *in, struct str name)
+{
+    struct intake_lane *l = lane_find(in, name);
+
+    if (l)
+        return l;
     l = xcalloc(1, sizeof(*l) + name.n + 1);
     l->name = (struct str){memcpy(l->text, name.p, name.n), name.n};
     lane_index(in, l);
@@ -225,7 +231,7 @@ static void intake_save(struct intake *in)
 /* A set of the previous run replaces the one before it. */
 static void lane_load(struct intake *in, struct str name, struct frames *set)
 {
-    struct intake_lane *l = lane_get(in, name, true);
+    struct intake_lane *l = lane_make(in, name);
 
     if (!l->lives && !l->set) {
         frames_done(&l->frames);
@@ -272,12 +278,15 @@ void intake_attach(struct intake *in, struct spool *spool)
 {
     in->spool = spool;
     in->stored = 0;
-    if (!spool)
-        return;
     intake_load(in);
     for (struct intake_lane *l = in->lanes; l; l = l->next)
         l->unsaved = true;
     intake_save(in);
+}
+
+void intake_detach(struct intake *in)
+{
+    in->spool = NULL;
 }
 
 static void lane_free(struct intake_lane *l)
@@ -305,19 +314,32 @@ struct intake *intake_free(struct intake *in)
 
 /* ---- Samples and stale markers ---- */
 
-/* Queues a frame with values, or with stale markers if values is NULL. */
+/* Queues the payload of a frame, which becomes the queue's. */
 static void lane_append(struct intake *in, const struct intake_lane *l, const struct frame *f,
-                        const double *values, int64_t at_ms)
+                        enum record_kind kind, char *payload, int64_t at_ms)
+{
+    struct record_head h = {
+        .kind = kind, .samples = (uint32_t)f->n, .first_ms = at_ms, .last_ms = at_ms, .lane = l->name};
+
+    queue_append(in->queue, &h, payload, f->block_n);
+}
+
+static void lane_append_values(struct intake *in, const struct intake_lane *l, const struct frame *f,
+                               const double *values, int64_t at_ms)
 {
     char *payload = xmalloc(f->block_n);
-    struct record_head h = {.kind = values ? RECORD_SAMPLES : RECORD_MARKERS,
-                            .samples = (uint32_t)f->n,
-                            .first_ms = at_ms,
-                            .last_ms = at_ms,
-                            .lane = l->name};
 
     frame_fill(f, payload, values, at_ms);
-    queue_append(in->queue, &h, payload, f->block_n);
+    lane_append(in, l, f, RECORD_SAMPLES, payload, at_ms);
+}
+
+static void lane_append_markers(struct intake *in, const struct intake_lane *l, const struct frame *f,
+                                int64_t at_ms)
+{
+    char *payload = xmalloc(f->block_n);
+
+    frame_fill_markers(f, payload, at_ms);
+    lane_append(in, l, f, RECORD_MARKERS, payload, at_ms);
 }
 
 /* Queues stale markers for these series. */
@@ -328,7 +350,7 @@ static void lane_end_series(struct intake *in, const struct intake_lane *l, cons
 
     frames_make(in, &frames, labels, at_ms);
     for (size_t i = 0; i < frames.n; i++)
-        lane_append(in, l, frames.list[i], NULL, at_ms);
+        lane_append_markers(in, l, frames.list[i], at_ms);
 }
 
 /* Queues stale markers for active series that are not in the new set, nor in its labels; both may be NULL. */
@@ -359,7 +381,7 @@ static void lane_end_missing(struct intake *in, const struct intake_lane *l, con
 static void lane_publish(struct intake *in, const struct intake_lane *l, const double *values, int64_t at_ms)
 {
     for (size_t i = 0; i < l->frames.n; i++)
-        lane_append(in, l, l->frames.list[i], values, at_ms);
+        lane_append_values(in, l, l->frames.list[i], values, at_ms);
     queue_count_drop(in->queue, DROP_INVALID, l->invalid);
 }
 
@@ -484,7 +506,7 @@ static void lane_take(struct intake *in, struct intake_lane *l, struct batch *b,
 
 void intake_publish(struct intake *in, struct batch *b)
 {
-    lane_take(in, lane_get(in, str_of(b->score_name), true), b, b->at.ms);
+    lane_take(in, lane_make(in, str_of(b->score_name)), b, b->at.ms);
 }
 
 void intake_configure(struct intake *in, const struct rw_endpoint_config *c)
@@ -513,12 +535,12 @@ static void lane_relabel(struct intake *in, struct intake_lane *l, const double 
     l->unsaved = l->unsaved || was->n || fresh->n;
     intake_commit(in);
     for (size_t i = 0; i < changed.n; i++)
-        lane_append(in, l, changed.list[i], values, at_ms);
+        lane_append_values(in, l, changed.list[i], values, at_ms);
 }
 
 void intake_renew(struct intake *in, struct batch *b, int64_t at_ms)
 {
-    struct intake_lane *l = lane_get(in, str_of(b->score_name), true);
+    struct intake_lane *l = lane_make(in, str_of(b->score_name));
 
     if (l->taken)
         intake_commit(in);
@@ -541,7 +563,7 @@ static void lane_end(struct intake *in, struct intake_lane *l, int64_t at_ms)
 
 void intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms)
 {
-    struct intake_lane *l = lane_get(in, score_name, false);
+    struct intake_lane *l = lane_find(in, score_name);
 
     if (l)
         lane_end(in, l, at_ms);
@@ -585,7 +607,7 @@ void intake_stop(struct intake *in, int64_t now_ms)
 static bool intake_uses_lane(void *arg, struct str name)
 {
     struct intake *in = arg;
-    const struct intake_lane *l = lane_get(in, name, false);
+    const struct intake_lane *l = lane_find(in, name);
 
     return l && (l->set || l->taken || l->frames.n || (in->spool && l->unsaved));
 }
@@ -656,7 +678,7 @@ void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms)
     CLEANUP(cleanup_label_maker_free) struct label_maker *maker = label_maker_new(in->config);
     CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL, *was = NULL;
     struct collector c = {.families = &in->families, .maker = maker};
-    struct intake_lane *l = lane_get(in, STR(""), true);
+    struct intake_lane *l = lane_make(in, STR(""));
     bool changed;
 
     (void)metrics_each(m, collect_sample, &c);

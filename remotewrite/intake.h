@@ -14,8 +14,10 @@ enum { INTAKE_GRACE_MS = 5 * 60 * 1000 };
 
 /* Nothing is owned. */
 struct intake *intake_new(const struct rw_endpoint_config *c, struct queue *q);
-/* The queue has this spool, or none (NULL): stores what is active in it, and loads what was active before. */
+/* The queue has this spool: stores what is active in it, and loads what was active before. */
 void intake_attach(struct intake *in, struct spool *spool);
+/* The queue has no spool any more. */
+void intake_detach(struct intake *in);
 struct intake *intake_free(struct intake *in);
 /* From now on, this configuration counts. intake_renew() follows for each scorer. */
 void intake_configure(struct intake *in, const struct rw_endpoint_config *c);

@@ -93,15 +93,21 @@ static void queue_index_lane(struct queue *q, struct lane *l)
     q->n_lanes++;
 }
 
-static struct lane *queue_lane(struct queue *q, struct str name, bool make)
+/* NULL if there is none of this name. */
+static struct lane *queue_find_lane(const struct queue *q, struct str name)
 {
     size_t place = strset_find(&q->names, name);
-    struct lane *l;
 
-    if (place != SIZE_MAX)
-        return q->by_name[place];
-    if (!make)
-        return NULL;
+    return place == SIZE_MAX ? NULL : q->by_name[place];
+}
+
+/* The lane of this name, which is made if need be. */
+static struct lane *queue_make_lane(struct queue *q, struct str name)
+{
+    struct lane *l = queue_find_lane(q, name);
+
+    if (l)
+        return l;
     l = xcalloc(1, sizeof(*l) + name.n + 1);
     TAILQ_INIT(&l->records);
     l->last_ms = l->before_ms = l->stored_ms = INT64_MIN;
@@ -269,17 +275,31 @@ static void record_free(struct record *r)
     free(r);
 }
 
-/* Frees the records, or only those on disk, which stay there for the next queue_attach(). */
-static void queue_forget(struct queue *q, bool all)
+/* Frees a record that waits. On disk it stays as it is. */
+static void queue_forget(struct queue *q, struct record *r)
+{
+    queue_unlink(q, r);
+    record_free(r);
+}
+
+/* Forgets the records that are on disk, which the next queue_attach() finds there. */
+static void queue_forget_written(struct queue *q)
 {
     for (struct lane *l = q->lanes; l; l = l->next)
         for (struct record *r = TAILQ_FIRST(&l->records), *next; r; r = next) {
             next = TAILQ_NEXT(r, entry);
-            if (!all && r->place == RECORD_IN_MEMORY)
-                continue;
-            queue_unlink(q, r);
-            record_free(r);
+            if (r->place != RECORD_IN_MEMORY)
+                queue_forget(q, r);
         }
+}
+
+static void queue_free_lane(struct queue *q, struct lane *l)
+{
+    struct record *r;
+
+    while ((r = TAILQ_FIRST(&l->records)))
+        queue_forget(q, r);
+    free(l);
 }
 
 struct queue *queue_free(struct queue *q)
@@ -288,11 +308,11 @@ struct queue *queue_free(struct queue *q)
         return NULL;
     if (q->picked)
         queue_put_back(q);
-    queue_forget(q, true);
     for (struct lane *l = q->lanes, *next; l; l = next) {
         next = l->next;
-        free(l);
+        queue_free_lane(q, l);
     }
+    invariant(q->stats.records == 0 && q->stats.samples == 0 && q->stats.memory == 0 && q->memory_only == 0);
     strset_done(&q->names);
     free(q->by_name);
     free(q);
@@ -317,8 +337,7 @@ static void queue_end_record(struct queue *q, struct record *r)
         l->done = r->head.seq;
         q->position_changed = true;
     }
-    queue_unlink(q, r);
-    record_free(r);
+    queue_forget(q, r);
 }
 
 /* Likewise, and from its segment. */
@@ -506,7 +525,7 @@ void queue_append(struct queue *q, struct record_head *h, char *payload, size_t 
         return;
     }
     h->seq = q->next_seq++;
-    r = record_new(queue_lane(q, h->lane, true), h, payload_n);
+    r = record_new(queue_make_lane(q, h->lane), h, payload_n);
     r->payload = payload;
     (void)queue_link(q, r);
     lane_advance(r->lane, h->last_ms);
@@ -550,7 +569,7 @@ void queue_store_waiting(struct queue *q)
 
 int64_t queue_last_ms(struct queue *q, struct str lane)
 {
-    const struct lane *l = queue_lane(q, lane, false);
+    const struct lane *l = queue_find_lane(q, lane);
 
     return l ? l->last_ms : INT64_MIN;
 }
@@ -558,7 +577,7 @@ int64_t queue_last_ms(struct queue *q, struct str lane)
 /* A receiver may have refused the timestamps of a clock that was ahead, so that those before it count. */
 int64_t queue_next_ms(struct queue *q, struct str lane, int64_t at_ms)
 {
-    const struct lane *l = queue_lane(q, lane, false);
+    const struct lane *l = queue_find_lane(q, lane);
 
     if (l && is_behind(l->last_ms, at_ms))
         return l->last_ms + 1;
@@ -691,18 +710,17 @@ struct queue_stats queue_stats(const struct queue *q)
 
 /* ---- Read positions ---- */
 
-void queue_save_position(struct queue *q, bool wait_for_disk)
+/* Writes the positions in place of the older of the two files. */
+static void queue_put_position(struct queue *q, bool wait_for_disk)
 {
-    CLEANUP(cleanup_free) struct position_lane *lanes = NULL;
+    CLEANUP(cleanup_free) struct position_lane *lanes = xmalloc(q->n_lanes * sizeof(*lanes));
     BUF_AUTO(bytes, POSITION_MAX);
     size_t n = 0;
     int r;
 
-    if (!q->spool || (!q->position_changed && !(wait_for_disk && q->position_unsynced)))
-        return;
-    lanes = xmalloc(q->n_lanes * sizeof(*lanes));
     for (const struct lane *l = q->lanes; l; l = l->next)
         lanes[n++] = (struct position_lane){l->name, l->done, l->last_ms};
+    invariant(n == q->n_lanes);
     r = position_write(&bytes, ++q->generation, lanes, n)
             ?: spool_put_position(q->spool, q->generation & 1, buf_str(&bytes), wait_for_disk);
     if (r < 0) {
@@ -711,6 +729,18 @@ void queue_save_position(struct queue *q, bool wait_for_disk)
     }
     q->position_changed = false;
     q->position_unsynced = !wait_for_disk;
+}
+
+void queue_save_position(struct queue *q)
+{
+    if (q->spool && q->position_changed)
+        queue_put_position(q, false);
+}
+
+void queue_sync_position(struct queue *q)
+{
+    if (q->spool && (q->position_changed || q->position_unsynced))
+        queue_put_position(q, true);
 }
 
 /* Without a file that can be read, what was sent is unknown. */
@@ -729,7 +759,7 @@ static int queue_read_positions(struct queue *q, struct spool *spool)
         l->stored_ms = INT64_MIN;
     }
     while (position_next(&positions, &from)) {
-        struct lane *l = queue_lane(q, from.name, true);
+        struct lane *l = queue_make_lane(q, from.name);
 
         l->done = from.seq;
         l->stored_ms = from.last_ms;
@@ -812,7 +842,7 @@ void queue_forget_lanes(struct queue *q, mono_ms now, int64_t wall_ms,
 static void queue_read_record(struct queue *q, struct spool_segment *segment, const struct segment_item *item)
 {
     const struct record_head *h = &item->head;
-    struct lane *l = queue_lane(q, h->lane, true);
+    struct lane *l = queue_make_lane(q, h->lane);
     struct record *r;
 
     l->segment = segment->number;
@@ -888,9 +918,9 @@ int queue_payload(struct queue *q, struct record *r, struct str *ret)
         int error = spool_read(q->spool, r->segment, r->at, record_size(&r->head, r->payload_n), &bytes);
 
         if (error < 0 && error != -EBADMSG) {
-            queue_save_position(q, false);
+            queue_save_position(q);
             queue_put_back(q);
-            queue_forget(q, false);
+            queue_forget_written(q);
             q->spool = NULL;
             return -ESTALE;
         }
@@ -943,7 +973,7 @@ int queue_attach(struct queue *q, struct spool *spool)
         r = queue_read_segment(q, one);
     }
     if (r < 0) {
-        queue_forget(q, false);
+        queue_forget_written(q);
         q->spool = NULL;
         queue_renumber(q, -IN_MEMORY);
         q->next_seq = used;

@@ -148,7 +148,9 @@ void queue_put_back(struct queue *q);
 void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples);
 
 struct queue_stats queue_stats(const struct queue *q);
-/* Stores the read positions if they have changed. */
-void queue_save_position(struct queue *q, bool wait_for_disk);
+/* Writes the read positions if they have changed; a power cut may undo that. */
+void queue_save_position(struct queue *q);
+/* Likewise, and waits until they are on disk. */
+void queue_sync_position(struct queue *q);
 /* Tries to store the records that are in memory only. */
 void queue_store_waiting(struct queue *q);

@@ -345,7 +345,7 @@ static void sender_finish_record(struct sender *s, enum queue_drop why)
     if (why == DROP_REJECTED && s->rejected > 0 && s->accepted == 0)
         s->stats.refused = true;
     queue_finish(s->o.queue, s->record, why, s->rejected);
-    queue_save_position(s->o.queue, false);
+    queue_save_position(s->o.queue);
     s->record = NULL;
     s->plain = false;
     s->doubted = RW_FORM_V1;

@@ -88,9 +88,17 @@ static struct spool_segment *spool_link(struct spool *s, const struct spool_segm
     return segment;
 }
 
-/* Counts the files that were set aside; *oldest is the name of the oldest, or "". At the start also notes the
- * numbers in use, and lists the segments. */
-static int spool_walk(struct spool *s, bool starts, char oldest[SPOOL_NAME_BYTES])
+/* A file whose name begins with a number. */
+struct spool_entry {
+    char name[SPOOL_NAME_BYTES];
+    const char *suffix; /* of the name */
+    uint64_t number, bytes;
+    bool is_file;
+};
+
+/* Calls fn with each of them. */
+static int spool_each_entry(struct spool *s,
+                            void (*fn)(struct spool *s, const struct spool_entry *one, void *arg), void *arg)
 {
     CLEANUP(cleanup_close) int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
@@ -100,46 +108,69 @@ static int spool_walk(struct spool *s, bool starts, char oldest[SPOOL_NAME_BYTES
     if (!d)
         return -errno;
     fd = -1;
-    *oldest = '\0';
-    s->found.damaged = s->found.unknown = (struct spool_files){0};
     while ((void)(errno = 0), (entry = readdir(d))) {
-        const char *name = entry->d_name, *suffix = name + NUMBER_DIGITS;
-        struct spool_segment one = {0};
-        struct spool_files *files;
+        struct spool_entry one = {.suffix = entry->d_name + NUMBER_DIGITS};
         struct stat st = {0};
-        uint64_t number;
         int end = 0;
 
-        if (sscanf(name, "%12" SCNu64 "%n", &number, &end) != 1 || end != NUMBER_DIGITS)
+        if (sscanf(entry->d_name, "%12" SCNu64 "%n", &one.number, &end) != 1 || end != NUMBER_DIGITS)
             continue;
-        if (starts && number >= s->next_number)
-            s->next_number = number + 1;
-        (void)fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW);
-        (void)snprintf(one.name, sizeof(one.name), "%.39s", name);
-        one.number = number;
-        if (starts && strcmp(suffix, ".seg") == 0) {
-            one.size = S_ISREG(st.st_mode) ? (uint32_t)size_min((size_t)st.st_size, UINT32_MAX) : 0;
-            (void)spool_link(s, &one);
-        }
-        files = strcmp(suffix, damaged_suffix) == 0   ? &s->found.damaged
-                : strcmp(suffix, unknown_suffix) == 0 ? &s->found.unknown
-                                                      : NULL;
-        if (!files)
-            continue;
-        files->n++;
-        files->bytes += (uint64_t)st.st_size;
-        if (!*oldest || strcmp(name, oldest) < 0)
-            memcpy(oldest, one.name, SPOOL_NAME_BYTES);
+        (void)fstatat(s->dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW);
+        (void)snprintf(one.name, sizeof(one.name), "%.39s", entry->d_name);
+        one.bytes = (uint64_t)st.st_size;
+        one.is_file = S_ISREG(st.st_mode);
+        fn(s, &one, arg);
     }
     r = -errno;
     (void)closedir(d);
     return r;
 }
 
+/* arg: the name of the oldest so far, or "". */
+static void spool_count_aside(struct spool *s, const struct spool_entry *one, void *arg)
+{
+    struct spool_files *files = NULL;
+    char *oldest = arg;
+
+    if (strcmp(one->suffix, damaged_suffix) == 0)
+        files = &s->found.damaged;
+    else if (strcmp(one->suffix, unknown_suffix) == 0)
+        files = &s->found.unknown;
+    if (!files)
+        return;
+    files->n++;
+    files->bytes += one->bytes;
+    if (!*oldest || strcmp(one->name, oldest) < 0)
+        memcpy(oldest, one->name, SPOOL_NAME_BYTES);
+}
+
+/* Counts the files that were set aside; *oldest is the name of the oldest, or "". */
+static int spool_measure_aside(struct spool *s, char oldest[SPOOL_NAME_BYTES])
+{
+    *oldest = '\0';
+    s->found.damaged = s->found.unknown = (struct spool_files){0};
+    return spool_each_entry(s, spool_count_aside, oldest);
+}
+
+/* Lists a segment, and notes the number, whatever the file is. */
+static void spool_note_entry(struct spool *s, const struct spool_entry *one, void *arg)
+{
+    struct spool_segment made = {.number = one->number};
+
+    spool_count_aside(s, one, arg);
+    if (one->number >= s->next_number)
+        s->next_number = one->number + 1;
+    if (strcmp(one->suffix, ".seg") != 0)
+        return;
+    memcpy(made.name, one->name, SPOOL_NAME_BYTES);
+    made.size = one->is_file ? (uint32_t)size_min((size_t)one->bytes, UINT32_MAX) : 0;
+    (void)spool_link(s, &made);
+}
+
 int spool_new(struct spool **ret, const char *dir, size_t segment_bytes)
 {
     CLEANUP(cleanup_spool_free) struct spool *s = xcalloc(1, sizeof(*s));
-    char oldest[SPOOL_NAME_BYTES];
+    char oldest[SPOOL_NAME_BYTES] = "";
     int r;
 
     s->dir_fd = s->lock_fd = s->fd = s->position_fd[0] = s->position_fd[1] = -1;
@@ -159,7 +190,7 @@ int spool_new(struct spool **ret, const char *dir, size_t segment_bytes)
     if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? -EBUSY : -errno;
     (void)unlinkat(s->dir_fd, wanted, 0);
-    r = spool_walk(s, true, oldest);
+    r = spool_each_entry(s, spool_note_entry, oldest);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(s);
@@ -189,19 +220,34 @@ struct spool *spool_free(struct spool *s)
 /* ---- Segments read, and files that were set aside ---- */
 
 /* Renames the file of the segment. A negative errno: it is still there. */
-static int spool_set_aside(struct spool *s, const struct spool_segment *segment, const char *suffix)
+static int spool_set_aside(struct spool *s, const struct spool_segment *segment, const char *suffix,
+                           const char *what)
 {
     CLEANUP(cleanup_free)
     char *path = xasprintf("%s/%.*s%s", s->dir, NUMBER_DIGITS, segment->name, suffix);
 
     if (renameat(s->dir_fd, segment->name, s->dir_fd, strrchr(path, '/') + 1) < 0)
         return -errno;
-    log_error(suffix == unknown_suffix ? "spool segment of another version set aside"
-                                       : "damaged spool segment set aside",
-              L_STR("path", path), L_INT("bytes", segment->size));
+    log_error(what, L_STR("path", path), L_INT("bytes", segment->size));
     s->folder_dirty = true;
-    (suffix == unknown_suffix ? &s->found.unknown : &s->found.damaged)->n++; /* spool_trim() measures it */
     return 0;
+}
+
+/* spool_trim() measures what these set aside. */
+static int spool_set_aside_unknown(struct spool *s, const struct spool_segment *segment)
+{
+    int r = spool_set_aside(s, segment, unknown_suffix, "spool segment of another version set aside");
+
+    s->found.unknown.n += r == 0;
+    return r;
+}
+
+static int spool_set_aside_damaged(struct spool *s, const struct spool_segment *segment)
+{
+    int r = spool_set_aside(s, segment, damaged_suffix, "damaged spool segment set aside");
+
+    s->found.damaged.n += r == 0;
+    return r;
 }
 
 static void spool_note_unread(struct spool *s, const struct spool_segment *segment, int error)
@@ -217,7 +263,7 @@ int spool_load(struct spool *s, struct spool_segment *segment, struct buf *bytes
     int r = spool_read_file(s, segment->name, bytes);
 
     if (r == 0 && segment_has_other_version(buf_str(bytes)))
-        r = spool_set_aside(s, segment, unknown_suffix) ?: -ENOENT;
+        r = spool_set_aside_unknown(s, segment) ?: -ENOENT;
     if (r < 0 && r != -ENOENT) {
         spool_note_unread(s, segment, r);
         return r;
@@ -252,7 +298,7 @@ static void spool_remove_segment(struct spool *s, struct spool_segment *segment)
     }
     s->bytes -= segment->size;
     if (segment->damaged)
-        (void)spool_set_aside(s, segment, damaged_suffix);
+        (void)spool_set_aside_damaged(s, segment);
     else
         spool_remove_file(s, segment->name);
     free(segment);
@@ -282,7 +328,7 @@ void spool_trim(struct spool *s)
         char oldest[SPOOL_NAME_BYTES];
         size_t n;
 
-        if (spool_walk(s, false, oldest) < 0)
+        if (spool_measure_aside(s, oldest) < 0)
             return;
         n = s->found.damaged.n + s->found.unknown.n;
         /* The newest stays, whatever its size. */

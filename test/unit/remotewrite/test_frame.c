@@ -76,7 +76,7 @@ static void frames_any_subset_of_series(void **state)
             frame_fill(f, block, b->values, AT + round * 60000);
             assert_frame(f, l, first, block, b->values, AT + round * 60000);
         }
-        frame_fill(f, block, NULL, AT + 1);
+        frame_fill_markers(f, block, AT + 1);
         assert_frame(f, l, first, block, NULL, AT + 1);
         free(block);
         (void)frame_free(f);
@@ -192,7 +192,7 @@ static void frames_random_labels(void **state)
         l.series = pick;
         f = frame_new(&l, 0, l.n, AT);
         block = malloc(f->block_n);
-        frame_fill(f, block, NULL, AT);
+        frame_fill_markers(f, block, AT);
         assert_frame(f, &l, 0, block, NULL, AT);
         free(block);
         (void)frame_free(f);

@@ -62,7 +62,7 @@ static void drain(struct run *r, size_t *ret_values, size_t *ret_markers)
         *(rec->head.kind == RECORD_MARKERS ? ret_markers : ret_values) += rec->head.samples;
         queue_finish(r->queue, rec, DROP_REJECTED, 0);
     }
-    queue_save_position(r->queue, false);
+    queue_save_position(r->queue);
 }
 
 static void assert_drained(struct run *r, size_t values, size_t markers)
@@ -263,7 +263,7 @@ static void find_active(const char *dir, struct str bytes, size_t ret[2])
         ret[str_eq(rec->head.lane, STR("other"))] += rec->head.samples;
         queue_finish(r.queue, rec, DROP_REJECTED, 0);
     }
-    queue_save_position(r.queue, false);
+    queue_save_position(r.queue);
     end(&r);
 }
 

@@ -205,7 +205,10 @@ static void resumes_after_a_restart(void **state)
         assert_int_equal(queue_last_ms(q, STR("a")), START + 24);
         for (int i = 0; i < 5; i++) {
             expect(q, "a", START + run * 5 + i);
-            queue_save_position(q, i % 2);
+            if (i % 2)
+                queue_sync_position(q);
+            else
+                queue_save_position(q);
         }
         /* No orderly end: what kill -9 would leave. */
         (void)queue_free(q);
@@ -333,7 +336,7 @@ static void repeats_nothing_in_flight_when_a_spool_is_attached(void **state)
     (void)state;
     queue_finish(q, r, DROP_REJECTED, 0);
     assert_int_equal(stats_of(q).records, 3);
-    queue_save_position(q, true);
+    queue_sync_position(q);
     (void)queue_free(q);
     (void)spool_free(spool);
     /* Nor after a restart. */
@@ -438,7 +441,7 @@ static void goes_on_from_the_last_timestamp_not_the_highest(void **state)
         queue_sync(q);
         for (int i = 0; i < delivered * LANES && (r = queue_pick(q, START)); i++)
             queue_finish(q, r, DROP_REJECTED, 0);
-        queue_save_position(q, true);
+        queue_sync_position(q);
         for (int restarts = 0; restarts < 3; restarts++) {
             for (int k = 0; k < LANES; k++)
                 assert_int_equal(queue_last_ms(q, str_of(lanes[k].lane)), START + lanes[k].last);
@@ -496,14 +499,14 @@ static void repeats_nothing_of_many_lanes_after_a_restart(void **state)
     queue_sync(q);
     while ((r = queue_pick(q, START)))
         queue_finish(q, r, DROP_REJECTED, 0);
-    queue_save_position(q, true);
+    queue_sync_position(q);
     reopen(&q, &spool, dir);
     assert_int_equal(stats_of(q).records, 0);
     assert_int_equal(stats_of(q).lanes, LANES);
     /* An hour later they are forgotten, and the next start sends nothing again. */
     forget_idle(q, START + 61 * MINUTE, "x");
     assert_int_equal(stats_of(q).lanes, 0);
-    queue_save_position(q, true);
+    queue_sync_position(q);
     reopen(&q, &spool, dir);
     assert_int_equal(stats_of(q).lanes + stats_of(q).records, 0);
     (void)queue_free(q);
@@ -544,7 +547,7 @@ static void forgets_a_lane_only_when_nothing_needs_it(void **state)
     put_each(q, "ab", START);
     expect(q, "a", START);
     expect(q, "b", START);
-    queue_save_position(q, true);
+    queue_sync_position(q);
     /* Too early, */
     forget_idle(q, START + 59 * MINUTE, "x");
     assert_int_equal(stats_of(q).lanes, 2);
@@ -552,7 +555,7 @@ static void forgets_a_lane_only_when_nothing_needs_it(void **state)
     put_each(q, "c", START);
     forget_idle(q, later, "a");
     assert_int_equal(stats_of(q).lanes, 3);
-    queue_save_position(q, true);
+    queue_sync_position(q);
     reopen(&q, &spool, dir);
     forget_idle(q, later, "a");
     assert_int_equal(stats_of(q).lanes, 3);
@@ -569,7 +572,7 @@ static void forgets_a_lane_only_when_nothing_needs_it(void **state)
     /* What is forgotten begins again. */
     put_each(q, "b", later);
     expect(q, "b", later);
-    queue_save_position(q, true);
+    queue_sync_position(q);
     reopen(&q, &spool, dir);
     assert_int_equal(stats_of(q).records, 0);
     assert_int_equal(queue_last_ms(q, STR("b")), later);

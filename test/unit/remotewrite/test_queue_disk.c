@@ -100,7 +100,7 @@ static bool world_send(struct world *w)
         assert_int_equal(error, -EBADMSG);
     }
     queue_finish(w->queue, r, DROP_DAMAGED, error ? r->head.samples : 0);
-    queue_save_position(w->queue, false);
+    queue_save_position(w->queue);
     return true;
 }
 
@@ -114,7 +114,7 @@ static void world_tick(struct world *w)
     }
     spool_trim(w->spool);
     queue_store_waiting(w->queue);
-    queue_save_position(w->queue, true);
+    queue_sync_position(w->queue);
 }
 
 static void world_drain(struct world *w)
@@ -182,7 +182,7 @@ static bool live(struct world *w, bool save, bool *confirmed, uint64_t *ret_unsa
     read_segments(w, confirmed);
     /* The positions of every other life are stored. */
     if (save)
-        queue_save_position(w->queue, true);
+        queue_sync_position(w->queue);
     for (int64_t i = 0; i < w->appended && !save; i++)
         *ret_unrecorded += w->sent[i] ? SAMPLES : 0;
     world_kill(w);
@@ -540,7 +540,7 @@ static void takes_over_a_spool_that_opens_later(void **state)
             assert_int_equal(queue_payload(w.queue, first, &payload), 0);
             w.sent[atoll(payload.p)]++;
             queue_finish(w.queue, first, DROP_REJECTED, 0);
-            queue_save_position(w.queue, false);
+            queue_save_position(w.queue);
         }
         world_kill(&w);
         world_open(&w);
