@@ -50,7 +50,7 @@ static int format_fail_unknown(struct str placeholder, struct objection *ob)
 {
     BUF_AUTO(known, 256);
 
-    (void)!format_put_placeholders(&known);
+    format_put_placeholders(&known);
     return objection_set(ob, 422, "scoreDimensionFormat has an unknown placeholder %.*s; known are %.*s",
                          STR_ARG(placeholder), STR_ARG(buf_str(&known)));
 }

@@ -242,8 +242,13 @@ static int finish_reload(struct agent *a, int r, struct config **c, struct probl
     problems_log(p);
     if (r == 0)
         apply_config(a, TAKE_PTR(*c));
-    if (problems_print(p, &text) < 0 || (ret_why && buf_put_str(ret_why, buf_str(&text)) < 0))
-        log_debug("too many problems for the status page"); /* the log has them */
+    problems_print(p, &text);
+    if (buf_failed(&text) < 0) { /* the log has them */
+        log_debug("too many problems for the status page");
+        buf_clear(&text);
+    }
+    if (ret_why)
+        buf_put_str(ret_why, buf_str(&text));
     free(reload->problems);
     *reload = (struct reload_status){.ok = r == 0,
                                      .at_ms = loop_wall(a->state.loop).ms,

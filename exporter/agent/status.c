@@ -523,7 +523,7 @@ static bool web_is_ready(void *arg, struct buf *ret_why)
     bool ready = agent_state(arg)->config;
 
     if (!ready)
-        (void)!buf_puts(ret_why, "no configuration has been applied yet\n");
+        buf_puts(ret_why, "no configuration has been applied yet\n");
     return ready;
 }
 
@@ -534,8 +534,11 @@ static void web_reload(void *arg, const struct httpd_request *rq, struct httpd_r
 
     (void)rq;
     r = r ?: web;
-    if (buf_puts(&why, r == 0 ? "configuration applied\n"
-                              : "configuration rejected; the last valid configuration stays active\n") < 0)
+    if (r == 0)
+        buf_puts(&why, "configuration applied\n");
+    else
+        buf_puts(&why, "configuration rejected; the last valid configuration stays active\n");
+    if (buf_failed(&why) < 0)
         buf_clear(&why); /* the status code says enough */
     httpd_reply_text(reply, r == 0 ? 200 : r == -EINVAL ? 400 : 500, buf_str(&why));
 }

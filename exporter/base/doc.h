@@ -38,7 +38,7 @@ void problems_add_field(struct problems *p, const struct doc_problem *at, struct
 /* Sorts by line and column. */
 void problems_sort(struct problems *p);
 /* "file:line:column: error: text\n" for each, as compilers write them. */
-MUST_USE int problems_print(const struct problems *p, struct buf *into);
+int problems_print(const struct problems *p, struct buf *into);
 /* file=PATH, or for a text from a cluster configmap=NAMESPACE/NAME. Valid as long as p. */
 struct log_field problems_origin(const struct problems *p);
 /* Logs each with its place. */

@@ -7,6 +7,7 @@
 #include "exporter/base/secret.h"
 #include "exporter/base/utf8.h"
 
+#include <inttypes.h>
 #include <microhttpd.h>
 #include <stdio.h>
 
@@ -79,6 +80,19 @@ void text_show_body(char *out, size_t size, const char *content_type, struct str
                        n > SHOWN_BYTES ? "…" : "");
     else
         (void)snprintf(out + at, size - at, "; Content-Type: %s, the body is empty", type);
+}
+
+void text_join(struct buf *b, const char *separator)
+{
+    if (b->n > 0)
+        buf_puts(b, separator);
+}
+
+void text_count(struct buf *b, uint64_t n, const char *noun)
+{
+    buf_printf(b, "%" PRIu64 " %s", n, noun);
+    if (n != 1)
+        buf_putc(b, 's');
 }
 
 void text_http_status(char *out, size_t size, long status, const char *with, struct str body)

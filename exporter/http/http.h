@@ -142,7 +142,7 @@ void http_trace_id(char ret[HTTP_TRACE_BYTES]);
 bool http_is_url(struct str url);
 /* Appends the URL for logs and pages: without user:password@ and the values of parameters, other than those
  * of the query API. The text may go on after the URL. -ENOMEM, -EFBIG. */
-MUST_USE int http_url_for_people(struct str url, struct buf *into);
+int http_url_for_people(struct str url, struct buf *into);
 /* Has the password and the values of parameters that may be secret hidden in all text (secret.h). */
 void url_secrets_used(const char *url);
 

@@ -278,7 +278,7 @@ struct text {
     const struct metric_info *family; /* the last one whose TYPE and HELP were written */
 };
 
-static int put_head(struct text *t, const struct metric_info *info)
+static void put_head(struct text *t, const struct metric_info *info)
 {
     static const char *const types[] = {"counter", "gauge", "histogram"};
     int n = (int)strlen(info->name);
@@ -287,8 +287,8 @@ static int put_head(struct text *t, const struct metric_info *info)
     if (t->openmetrics && info->type == METRIC_TYPE_COUNTER)
         n -= (int)sizeof("_total") - 1;
     t->family = info;
-    return buf_printf(t->into, "# TYPE %.*s %s\n# HELP %.*s %s\n", n, info->name, types[info->type], n,
-                      info->name, info->help);
+    buf_printf(t->into, "# TYPE %.*s %s\n", n, info->name, types[info->type]);
+    buf_printf(t->into, "# HELP %.*s %s\n", n, info->name, info->help);
 }
 
 static int put_sample(void *arg, const struct metric_sample *s)
@@ -297,13 +297,15 @@ static int put_sample(void *arg, const struct metric_sample *s)
     struct str name = str_of(s->info->name), suffix = str_of(s->suffix);
     size_t room = name.n + suffix.n + NUM_MAX + 4;
     char *to, *p;
-    int r = t->family == s->info ? 0 : put_head(t, s->info);
+    int r;
 
+    if (t->family != s->info)
+        put_head(t, s->info);
     for (size_t i = 0; i < s->n_labels; i++)
         room += s->labels[i].name.n + 2 * s->labels[i].value.n + 4;
-    r = r ?: buf_room(t->into, room, &to);
+    r = buf_room(t->into, room, &to);
     if (r < 0)
-        return r;
+        return buf_fail(t->into, r);
     p = mempcpy(mempcpy(to, name.p, name.n), suffix.p, suffix.n);
     for (size_t i = 0; i < s->n_labels; i++) {
         *p++ = i ? ',' : '{';
@@ -323,12 +325,8 @@ static int put_sample(void *arg, const struct metric_sample *s)
 int metrics_render(const struct metrics *m, bool openmetrics, struct buf *into)
 {
     struct text t = {.into = into, .openmetrics = openmetrics};
-    struct buf_mark mark = buf_mark(into);
-    int r = metrics_each(m, put_sample, &t);
 
-    if (r < 0)
-        buf_rollback(into, mark);
-    return r;
+    return metrics_each(m, put_sample, &t);
 }
 
 /* The process_* metrics, as client libraries of Prometheus name them, from /proc/self. */

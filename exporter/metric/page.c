@@ -161,9 +161,10 @@ static const struct sink_ops page_sink_ops = {.publish = page_publish, .withdraw
 static struct block *page_head(struct page *p)
 {
     BUF_AUTO(text, HEAD_MAX_BYTES);
-    int r = buf_puts(&text, "# TYPE " SCORE_METRIC " gauge\n# HELP " SCORE_METRIC " " SCORE_HELP "\n");
 
-    invariant(r == 0);
+    buf_puts(&text, "# TYPE " SCORE_METRIC " gauge\n# HELP " SCORE_METRIC " " SCORE_HELP "\n");
+
+    invariant(buf_failed(&text) == 0);
     return block_of_text(&text, &p->allocated);
 }
 
@@ -285,20 +286,17 @@ static int scrape_render_tail(struct page *p, bool openmetrics, struct buf *tail
                               uint64_t *ret_version)
 {
     CLEANUP(cleanup_metrics_free) struct metrics *process = metrics_new(METRIC_OWNER_SERVER);
-    int r;
 
     metrics_set_process(process);
-    r = metrics_render(process, openmetrics, tail);
-    if (r < 0)
-        return r;
+    metrics_render(process, openmetrics, tail);
     lock_take(&p->lock);
-    r = metrics_render(p->server, openmetrics, tail);
+    metrics_render(p->server, openmetrics, tail);
     *ret_row = row_ref(p->row);
     *ret_version = p->version;
     lock_release(&p->lock);
-    if (r == 0 && openmetrics)
-        r = buf_puts(tail, "# EOF\n");
-    return r;
+    if (openmetrics)
+        buf_puts(tail, "# EOF\n");
+    return buf_failed(tail);
 }
 
 /* The scrape of the page as it is now; its blocks' forms are not made yet. */
@@ -427,9 +425,9 @@ int page_print(struct page *p, struct buf *into)
 
     if (r < 0)
         return r;
-    for (unsigned i = 0; r == 0 && i < s->n_parts; i++)
-        r = buf_put(into, s->parts[i].iov_base, s->parts[i].iov_len);
-    return r;
+    for (unsigned i = 0; i < s->n_parts; i++)
+        buf_put(into, s->parts[i].iov_base, s->parts[i].iov_len);
+    return buf_failed(into);
 }
 
 /* ---- What the HTTP server tells the page. Its threads ---- */

@@ -176,9 +176,9 @@ static void setting_refuse(const struct instance_setting *s, const char *name, s
 
     if (s->setting->kind == SETTING_URL && http_url_for_people(value, &shown) == 0)
         value = buf_str(&shown);
-    if (problem_quote(value, &quoted) == 0)
-        problems_add(p, PROBLEM_ERROR, line, column, "%s: expected %s, got %.*s", name, s->expected,
-                     STR_ARG(buf_str(&quoted)));
+    problem_quote(value, &quoted);
+    problems_add(p, PROBLEM_ERROR, line, column, "%s: expected %s, got %.*s", name, s->expected,
+                 STR_ARG(buf_str(&quoted)));
 }
 
 static void settings_from_node(struct instance *i, const struct node *root, struct problems *p)

@@ -270,7 +270,7 @@ static void round_end(struct llm_round *r)
 
     s->left_out[LEFT_OUT_NO_ANSWER] += r->n - s->results.n - s->left_out[LEFT_OUT_NO_NUMBER];
     if (r->n && !s->results.n) {
-        (void)!http_url_for_people(str_of(m->endpoint), &endpoint);
+        http_url_for_people(str_of(m->endpoint), &endpoint);
         (void)snprintf(s->why, sizeof(s->why), "no answer of %.*s: %.150s", (int)size_min(endpoint.n, 80),
                        cstr(endpoint.p), r->why);
         secret_hide_text(s->why);
@@ -529,8 +529,12 @@ static int llm_read_text(struct buf *into, const char *file, const char *otherwi
     int r;
 
     buf_init(into, TEMPLATE_MAX);
-    r = file ? file_read(file, into) : buf_puts(into, otherwise);
-    r = r ?: buf_putc(into, '\0');
+    if (file)
+        r = file_read(file, into);
+    else
+        r = buf_puts(into, otherwise);
+    buf_putc(into, '\0');
+    r = r ?: buf_failed(into);
     if (r == 0 && strlen(into->p) + 1 == into->n)
         return 0;
     *ret_why = xasprintf("%s: %s", cstr(file), r < 0 ? strerror(-r) : "it has a NUL byte");

@@ -637,7 +637,7 @@ void put_any_value(struct buf *into, struct str any_value, bool in_json)
     } else if (f.number == ANY_BOOL) {
         put_str(into, f.value ? STR("true") : STR("false"));
     } else if (f.number == ANY_INT) {
-        (void)!buf_printf(into, "%lld", (long long)f.value);
+        put_str(into, (struct str){text, (size_t)sprintf(text, "%lld", (long long)f.value)});
     } else if (f.number == ANY_DOUBLE) {
         put_str(into, isfinite(double_of(f.value)) ? STR("") : STR("json: unsupported value: "));
         put_str(into, (struct str){text, translate_number(double_of(f.value), text)});

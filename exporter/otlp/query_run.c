@@ -5,6 +5,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/strset.h"
+#include "exporter/base/text.h"
 #include "exporter/num/num.h"
 #include "exporter/otlp/decode.h"
 #include "exporter/otlp/query.h"
@@ -257,7 +258,7 @@ static struct str group_labels(struct grouping *g, struct str labels)
         while (listed && !str_eq(listed->name, l.name))
             listed = listed->next;
         if (g->by->without ? !listed && !str_eq(l.name, STR("__name__")) : listed != NULL)
-            (void)!buf_put(&g->text, l.name.p, l.name.n + l.value.n + 2);
+            put_str(&g->text, (struct str){l.name.p, l.name.n + l.value.n + 2});
     }
     return buf_str(&g->text);
 }
@@ -459,15 +460,17 @@ static int eval_expr(struct eval *e, const struct expr *x, struct vector *to)
 /* ---- The result ---- */
 
 /* `[1435781451.781,"1.5"]`, after a comma if it is not the first. */
-static int row_put_sample(struct buf *out, int64_t ms, double v, bool first)
+static void row_put_sample(struct buf *out, int64_t ms, double v, bool first)
 {
     enum { SAMPLE_BYTES = 400 };
     char *to, *p;
     size_t n;
     int r = buf_room(out, SAMPLE_BYTES, &to);
 
-    if (r < 0)
-        return r;
+    if (r < 0) {
+        buf_fail(out, r);
+        return;
+    }
     p = to;
     if (!first)
         *p++ = ',';
@@ -486,7 +489,6 @@ static int row_put_sample(struct buf *out, int64_t ms, double v, bool first)
     *p++ = '"';
     *p++ = ']';
     out->n += (size_t)(p - to);
-    return 0;
 }
 
 /* Nothing, without any value. */
@@ -494,23 +496,30 @@ static int row_write(const struct eval *e, const struct query_row *row, struct b
 {
     struct buf_mark mark = buf_mark(out);
     size_t samples = 0;
-    int r = buf_puts(out, out->n ? ",{\"metric\":{" : "{\"metric\":{");
     struct str rest = row->labels;
     struct series_label l;
 
-    while (r == 0 && labels_next(&rest, &l)) {
-        r = buf_put_json(out, l.name) ?: buf_putc(out, ':') ?: buf_put_json(out, l.value);
-        r = r ?: rest.n ? buf_putc(out, ',') : 0;
+    text_join(out, ",");
+    buf_puts(out, "{\"metric\":{");
+    while (labels_next(&rest, &l)) {
+        buf_put_json(out, l.name);
+        buf_putc(out, ':');
+        buf_put_json(out, l.value);
+        if (rest.n)
+            buf_putc(out, ',');
     }
-    r = r ?: buf_puts(out, "},\"values\":[");
-    for (size_t i = 0; i < e->n && r == 0; i++)
-        if (!value_is_absent(row->values[i]))
-            r = row_put_sample(out, eval_point(e, i), row->values[i], samples++ == 0);
-    r = r ?: buf_puts(out, "]}");
+    buf_puts(out, "},\"values\":[");
+    for (size_t i = 0; i < e->n; i++) {
+        if (value_is_absent(row->values[i]))
+            continue;
+        row_put_sample(out, eval_point(e, i), row->values[i], samples == 0);
+        samples++;
+    }
+    buf_puts(out, "]}");
     if (samples == 0)
         buf_rollback(out, mark);
     *series += samples > 0;
-    return r;
+    return buf_failed(out);
 }
 
 int query_run(const struct query *q, struct store *store, const struct query_range *range,

@@ -123,8 +123,9 @@ static void reply_status(struct httpd_reply *reply, enum encoding e, unsigned st
 {
     BUF_AUTO(json, REPLY_MAX_BYTES);
 
-    (void)!(buf_printf(&json, "{\"code\":%u,\"message\":", rpc_code(status)) ?: buf_put_json(&json, message)
-                ?: buf_putc(&json, '}'));
+    buf_printf(&json, "{\"code\":%u,\"message\":", rpc_code(status));
+    buf_put_json(&json, message);
+    buf_putc(&json, '}');
     otlp_reply(reply, e, &otlp__status__descriptor, buf_str(&json));
     reply->status = status;
 }
@@ -143,12 +144,12 @@ static void otlp_error_body(const struct httpd_request *rq, struct httpd_reply *
 /* "out_of_order 2, overlap 1" */
 static void put_reasons(struct buf *to, const struct ingest_outcome *o)
 {
-    size_t begin = to->n;
+    const char *separator = "";
 
     for (unsigned i = STORE_OK + 1; i < OTLP_RESULTS; i++)
         if (o->results[i]) {
-            put_str(to, to->n > begin ? STR(", ") : STR(""));
-            (void)!buf_printf(to, "%s %" PRIu64, otlp_result_word(i), o->results[i]);
+            buf_printf(to, "%s%s %" PRIu64, separator, otlp_result_word(i), o->results[i]);
+            separator = ", ";
         }
 }
 
@@ -158,14 +159,14 @@ static void put_remark(struct buf *to, const struct otlp_reading *x, const struc
                        uint64_t rejected)
 {
     if (rejected) {
-        (void)!buf_printf(to, "%" PRIu64 " of %" PRIu64 " data points rejected: ", rejected,
-                          rejected + o->results[STORE_OK]);
+        buf_printf(to, "%" PRIu64 " of %" PRIu64 " data points rejected: ", rejected,
+                   rejected + o->results[STORE_OK]);
         put_reasons(to, o);
-        put_str(to, STR("; the first one is of the metric "));
-        put_str(to, str_of(o->first));
+        buf_puts(to, "; the first one is of the metric ");
+        buf_puts(to, o->first);
     } else if (reading_is_in_vain(x, o)) {
-        put_str(to, STR("no data points found: "));
-        put_str(to, str_of(x->skipped));
+        buf_puts(to, "no data points found: ");
+        buf_puts(to, x->skipped);
     }
 }
 
@@ -176,17 +177,17 @@ static void reply_outcome(struct httpd_reply *reply, const struct otlp_reading *
     BUF_AUTO(remark, REPLY_MAX_BYTES);
     BUF_AUTO(json, REPLY_MAX_BYTES);
     uint64_t rejected = 0;
-    int r;
+    bool has_remark;
 
     for (unsigned i = STORE_OK + 1; i < OTLP_RESULTS; i++)
         rejected += o->results[i];
     put_remark(&remark, x, o, rejected);
-    r = buf_printf(&json,
-                   "{\"partialSuccess\":{\"rejectedDataPoints\":\"%" PRIu64 "\",\"errorMessage\":", rejected);
-    r = r ?: buf_put_json(&json, buf_str(&remark));
-    r = r ?: buf_puts(&json, "}}");
-    otlp_reply(reply, x->encoding, &otlp__response__descriptor,
-               remark.n && r == 0 ? buf_str(&json) : STR("{}"));
+    buf_printf(&json,
+               "{\"partialSuccess\":{\"rejectedDataPoints\":\"%" PRIu64 "\",\"errorMessage\":", rejected);
+    buf_put_json(&json, buf_str(&remark));
+    buf_puts(&json, "}}");
+    has_remark = remark.n > 0 && buf_failed(&json) == 0;
+    otlp_reply(reply, x->encoding, &otlp__response__descriptor, has_remark ? buf_str(&json) : STR("{}"));
 }
 
 /* ---- Requests. Server's thread ---- */

@@ -169,7 +169,11 @@ static int read_credential(struct credentials_reader *rd, enum credential kind, 
         r = -EINVAL;
     if (r == 0) {
         buf_init(into, part.n + 1);
-        r = buf_put_str(into, part) ?: buf_putc(into, '\0') ?: (buf_truncate(into, part.n), 0);
+        buf_put_str(into, part);
+        buf_putc(into, '\0'); /* terminated, but the terminator does not count */
+        r = buf_failed(into);
+        if (r == 0)
+            buf_truncate(into, part.n);
     }
     if (r == -ENOENT && !problem)
         return r;
@@ -297,15 +301,14 @@ static void credentials_set_oauth2(struct credentials *c)
 {
     const struct buf *v = c->values;
     struct buf *form = &c->oauth2_form;
-    int r;
 
     buf_init(form, 8 * VALUE_MAX_BYTES);
-    r = buf_put_form(form, STR("grant_type"), STR("client_credentials"));
-    if (r == 0 && has(c, CREDENTIAL_SCOPES))
-        r = buf_put_form(form, STR("scope"), buf_str(&v[CREDENTIAL_SCOPES]));
-    if (r == 0 && has(c, CREDENTIAL_AUDIENCE))
-        r = buf_put_form(form, STR("audience"), buf_str(&v[CREDENTIAL_AUDIENCE]));
-    if (r < 0)
+    buf_put_form(form, STR("grant_type"), STR("client_credentials"));
+    if (has(c, CREDENTIAL_SCOPES))
+        buf_put_form(form, STR("scope"), buf_str(&v[CREDENTIAL_SCOPES]));
+    if (has(c, CREDENTIAL_AUDIENCE))
+        buf_put_form(form, STR("audience"), buf_str(&v[CREDENTIAL_AUDIENCE]));
+    if (buf_failed(form) < 0) /* both values have a ceiling, so there is no memory */
         memory_exhausted(form->max);
     c->token_tls.ca = c->tls.ca;
     c->oauth2 = (struct http_oauth2){.token_url = v[CREDENTIAL_TOKEN_URL].p,

@@ -146,28 +146,24 @@ static struct str label_in_braces(struct str s)
     return name;
 }
 
-int format_put_advice(struct buf *into, struct str mistake)
+void format_put_advice(struct buf *into, struct str mistake)
 {
     struct str name, label = label_in_braces(mistake);
 
     if (other_spelling_at(mistake, &name))
-        return buf_printf(into, "write ${%.*s}", STR_ARG(name));
-    if (label.n)
-        return buf_printf(into,
-                          "to use another label, copy it to one of these in the query: label_replace(QUERY, "
-                          "\"device\", \"$1\", \"%.*s\", \"(.*)\")",
-                          STR_ARG(label));
-    return 0;
+        buf_printf(into, "write ${%.*s}", STR_ARG(name));
+    else if (label.n)
+        buf_printf(into,
+                   "to use another label, copy it to one of these in the query: label_replace(QUERY, "
+                   "\"device\", \"$1\", \"%.*s\", \"(.*)\")",
+                   STR_ARG(label));
 }
 
-int format_put_placeholders(struct buf *into)
+void format_put_placeholders(struct buf *into)
 {
-    const char *comma = "";
-    int r = 0;
-
-    for (size_t i = 0; i < ARRAY_SIZE(placeholders) && r == 0; i++) {
-        r = buf_printf(into, "%s${%s}", comma, placeholders[i].word.p);
-        comma = ", ";
+    for (size_t i = 0; i < ARRAY_SIZE(placeholders); i++) {
+        if (i > 0)
+            buf_puts(into, ", ");
+        buf_printf(into, "${%s}", placeholders[i].word.p);
     }
-    return r;
 }

@@ -14,6 +14,6 @@ struct str format_unknown_placeholder(const char *format);
 struct str format_mistake(const char *format);
 /* Appends what to write instead, if that is known: ours for the spelling of another program; for another
  * label, such as `${instance}`, the query that copies its values into one that has a placeholder. */
-MUST_USE int format_put_advice(struct buf *into, struct str mistake);
+void format_put_advice(struct buf *into, struct str mistake);
 /* Appends the placeholders: "${cluster}, ${node}, ...". */
-MUST_USE int format_put_placeholders(struct buf *into);
+void format_put_placeholders(struct buf *into);

@@ -121,21 +121,22 @@ bool summary_query_uses_cluster(struct str query, bool in_literal)
 /* As the content of a literal with these quotes. */
 static int query_put_escaped(struct buf *into, struct str text, char quote)
 {
-    int r = 0;
-
-    if (quote == '`')
-        return text.n && memchr(text.p, '`', text.n) ? -EINVAL : buf_put_str(into, text);
-    for (size_t i = 0; i < text.n && r == 0; i++) {
+    if (quote == '`') { /* has no escapes */
+        if (text.n && memchr(text.p, '`', text.n))
+            return -EINVAL;
+        return buf_put_str(into, text);
+    }
+    for (size_t i = 0; i < text.n; i++) {
         char c = text.p[i];
 
+        if (c == '\\' || c == quote)
+            buf_putc(into, '\\');
         if (c == '\n')
-            r = buf_puts(into, "\\n");
-        else if (c == '\\' || c == quote)
-            r = buf_putc(into, '\\') ?: buf_putc(into, c);
+            buf_puts(into, "\\n");
         else
-            r = buf_putc(into, c);
+            buf_putc(into, c);
     }
-    return r;
+    return buf_failed(into);
 }
 
 int summary_put_query(struct buf *into, struct str query, struct str cluster)
@@ -148,11 +149,11 @@ int summary_put_query(struct buf *into, struct str query, struct str cluster)
         size_t from = 0, found;
 
         while (r == 0 && is_literal(part) && (found = find_cluster(part, from)) < part.n) {
-            r = buf_put_str(into, (struct str){part.p + from, found - from})
-                    ?: query_put_escaped(into, cluster, part.p[0]);
+            buf_put(into, part.p + from, found - from);
+            r = query_put_escaped(into, cluster, part.p[0]);
             from = found + CLUSTER.n;
         }
-        r = r ?: buf_put_str(into, (struct str){part.p + from, part.n - from});
+        buf_put(into, part.p + from, part.n - from);
     }
-    return r;
+    return r ?: buf_failed(into);
 }

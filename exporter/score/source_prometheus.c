@@ -165,8 +165,6 @@ static int put_vector_item(struct jr *j, struct prom_answer *a)
 {
     struct buf *out = &a->made;
     struct str key, metric = STR("{}"), value = {0};
-    int r;
-
     (void)jr_object(j);
     while (jr_member(j, &key)) {
         struct str span;
@@ -183,11 +181,15 @@ static int put_vector_item(struct jr *j, struct prom_answer *a)
     }
     if (metric.p[0] != '{' || value.p[0] != '[')
         return -EINVAL;
-    r = buf_puts(out, out->n ? ",{\"metric\":" : "{\"metric\":") ?: buf_put_str(out, metric);
-    r = r ?: buf_puts(out, ",\"values\":[") ?: buf_put_str(out, value) ?: buf_puts(out, "]}");
-    if (r == 0)
+    text_join(out, ",");
+    buf_puts(out, "{\"metric\":");
+    buf_put_str(out, metric);
+    buf_puts(out, ",\"values\":[");
+    buf_put_str(out, value);
+    buf_puts(out, "]}");
+    if (buf_failed(out) == 0)
         a->n_series++;
-    return r;
+    return buf_failed(out);
 }
 
 static enum round_error from_data(const struct parts *p, struct prom_answer *a, char why[ROUND_REASON_BYTES])
@@ -205,11 +207,14 @@ static enum round_error from_data(const struct parts *p, struct prom_answer *a, 
         if (p->items != 2)
             return round_error_because(why, ROUND_SHAPE,
                                        "invalid query response: data.result: expected [time, value]");
-        r = buf_puts(&a->made, "{\"metric\":{},\"values\":[") ?: buf_put_str(&a->made, p->result);
-        r = r ?: buf_puts(&a->made, "]}");
+        buf_puts(&a->made, "{\"metric\":{},\"values\":[");
+        buf_put_str(&a->made, p->result);
+        buf_puts(&a->made, "]}");
         a->n_series = 1;
         a->series = buf_str(&a->made);
-        return r < 0 ? round_error_because(why, ROUND_MEMORY, "out of memory") : ROUND_OK;
+        if (buf_failed(&a->made) < 0)
+            return round_error_because(why, ROUND_MEMORY, "out of memory");
+        return ROUND_OK;
     }
     if (p->type.n && !str_eq(p->type, STR("matrix")) && !str_eq(p->type, STR("vector"))) {
         text_line_json(type, sizeof(type), p->type);
@@ -317,13 +322,14 @@ static int put_form(struct prometheus *p, struct str query)
 {
     const struct source *s = &p->source;
     long long start = s->start_ms, end = s->end_ms;
-    int e;
 
     buf_clear(&p->form);
-    e = buf_puts(&p->form, "query=") ?: buf_put_url(&p->form, query);
-    return e
-               ?: buf_printf(&p->form, "&start=%lld.%03lld&end=%lld.%03lld&step=%lld", start / 1000,
-                             start % 1000, end / 1000, end % 1000, (long long)s->from.step_s);
+    buf_puts(&p->form, "query=");
+    buf_put_url(&p->form, query);
+    buf_printf(&p->form, "&start=%lld.%03lld", start / 1000, start % 1000);
+    buf_printf(&p->form, "&end=%lld.%03lld", end / 1000, end % 1000);
+    buf_printf(&p->form, "&step=%lld", (long long)s->from.step_s);
+    return buf_failed(&p->form);
 }
 
 /* Sends the form: by GET, or by POST if proxies might reject the length of the URL, and the server has not
@@ -339,22 +345,24 @@ static int send_form(struct prometheus *p)
         .trace = s->result->trace,
     };
     BUF_AUTO(url, URL_MAX_BYTES);
-    int e;
 
     credentials_apply(p->credentials, &r);
-    e = buf_puts(&url, endpoint);
+    buf_puts(&url, endpoint);
     p->posts = url.n + p->form.n > GET_MAX_BYTES && !p->refuses_posts;
-    if (e == 0 && !p->posts) {
-        e = buf_putc(&url, strchr(endpoint, '?') ? '&' : '?') ?: buf_put_str(&url, buf_str(&p->form));
-    } else if (e == 0) {
+    if (!p->posts) {
+        buf_putc(&url, strchr(endpoint, '?') ? '&' : '?');
+        buf_put_str(&url, buf_str(&p->form));
+    } else {
         p->form_part = buf_str(&p->form);
         r.body = &p->form_part;
         r.body_parts = 1;
         r.content_type = "application/x-www-form-urlencoded";
     }
-    e = e ?: buf_putc(&url, '\0');
+    buf_putc(&url, '\0');
+    if (buf_failed(&url) < 0)
+        return buf_failed(&url);
     r.url = url.p;
-    return e ?: http_start(&p->call, s->env->http, &r, got_answer, p);
+    return http_start(&p->call, s->env->http, &r, got_answer, p);
 }
 
 /* Sends the next query, or ends the fetch. */

@@ -270,11 +270,13 @@ static char *field_url(struct summary_reader *r, const char *key, const char *pa
     url = str_dup(str_trim(s));
     placeholder = url_placeholder(url);
     whole = !placeholder.n && http_is_url(str_of(url)) ? complete_url(r, url, path) : NULL;
-    if (placeholder.n && problem_quote(placeholder, &shown) == 0)
+    if (placeholder.n) {
+        problem_quote(placeholder, &shown);
         node_problem(node_get(r->map, key), r->p, PROBLEM_ERROR, "expected %s: replace the placeholder %.*s",
                      what, STR_ARG(buf_str(&shown)));
-    else if (!whole)
+    } else if (!whole) {
         node_expected(node_get(r->map, key), r->p, what);
+    }
     return whole;
 }
 
@@ -437,9 +439,9 @@ static struct summary_item read_item(struct summary_reader *r, const struct node
     static const char *const aggregations[] = {
         [AGGREGATE_LAST] = "last", [AGGREGATE_AVG] = "avg", [AGGREGATE_MAX] = "max",
         [AGGREGATE_MIN] = "min",   [AGGREGATE_SUM] = "sum", NULL};
-    BUF_AUTO(text, 512);
-    BUF_AUTO(known, 256);
-    BUF_AUTO(advice, 1024);
+    BUF_AUTO(text, 2048);
+    struct buf_mark before;
+    size_t empty;
     struct str mistake;
     struct summary_item item = {.format = node_text(map, format, r->p, r->arena),
                                 .aggregation = node_choice(map, aggregation, r->p, aggregations)};
@@ -447,13 +449,17 @@ static struct summary_item read_item(struct summary_reader *r, const struct node
     mistake = format_mistake(cstr(item.format));
     if (!mistake.n)
         return item;
-    (void)!problem_quote(mistake, &text);
-    (void)!format_put_placeholders(&known);
-    if (format_put_advice(&advice, mistake) < 0)
-        buf_clear(&advice); /* a name too long to repeat */
-    node_problem(node_get(map, format), r->p, PROBLEM_WARNING,
-                 "unknown placeholder %.*s stays as it is; known are %.*s%s%.*s", STR_ARG(buf_str(&text)),
-                 STR_ARG(buf_str(&known)), advice.n ? "; " : "", STR_ARG(buf_str(&advice)));
+    buf_puts(&text, "unknown placeholder ");
+    problem_quote(mistake, &text);
+    buf_puts(&text, " stays as it is; known are ");
+    format_put_placeholders(&text);
+    before = buf_mark(&text);
+    buf_puts(&text, "; ");
+    empty = text.n;
+    format_put_advice(&text, mistake);
+    if (text.n == empty || buf_failed(&text) < 0)
+        buf_rollback(&text, before); /* no advice, or about a name too long to repeat */
+    node_problem(node_get(map, format), r->p, PROBLEM_WARNING, "%.*s", STR_ARG(buf_str(&text)));
     return item;
 }
 

@@ -382,12 +382,15 @@ static int access_load(struct access *a, struct problems *p)
 static void access_record(struct access *a, int r, const struct problems *p, struct buf *why)
 {
     BUF_AUTO(text, PROBLEMS_MAX_BYTES);
-    int printed = problems_print(p, &text);
+    struct buf_mark mark = buf_mark(&text);
 
-    if (printed == 0 && why)
-        printed = buf_put_str(why, buf_str(&text));
-    if (printed < 0) /* the log has them */
-        log_debug("problems not kept for the status page", L_ERR(printed));
+    problems_print(p, &text);
+    if (buf_failed(&text) < 0) { /* the log has them */
+        log_debug("problems not kept for the status page", L_ERR(buf_failed(&text)));
+        buf_rollback(&text, mark);
+    }
+    if (why)
+        buf_put_str(why, buf_str(&text));
     free(a->status.problems);
     a->status = (struct access_status){.file = a->o.file,
                                        .ok = r == 0,

@@ -132,7 +132,7 @@ static void web_read_header(struct web_reader *w, const struct node *n, size_t h
     if (!printable) {
         node_problem(n, w->p, PROBLEM_ERROR, "expected printable ASCII characters");
     } else if (value && !*value) {
-        (void)!problem_choices(values, &choices);
+        problem_choices(values, &choices);
         node_problem(n, w->p, PROBLEM_ERROR, "expected %.*s", STR_ARG(buf_str(&choices)));
     } else {
         w->file->headers[w->file->n_headers++] =

@@ -153,7 +153,7 @@ static bool auth_refuses(const struct auth *a, const char *host, const char *fie
 
     if (!a->token.name || !host || auth_allows(a, host))
         return false;
-    (void)!problem_quote(str_of(host), &quoted);
+    problem_quote(str_of(host), &quoted);
     text =
         xasprintf("the credentials in Secret %.253s may not be sent to %.*s, which /config names; %s %s%s%s",
                   a->token.name, STR_ARG(*origin ? str_of(origin) : buf_str(&quoted)),
@@ -217,17 +217,18 @@ static bool effective_tokens_stay(const struct scorer_spec *spec, struct str sum
  * A missing value is left out, for summary_parse() to report. URLs need no ceiling of their own: the
  * documents that they come from have one. */
 
-static int url_put_value(struct buf *into, const json_t *v)
+static void url_put_value(struct buf *into, const json_t *v)
 {
     char number[NUM_MAX];
 
     if (json_is_string(v))
-        return buf_put_url(into, (struct str){json_string_value(v), json_string_length(v)});
-    if (json_is_integer(v))
-        return buf_printf(into, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
-    if (json_is_real(v))
-        return buf_put_url(into, (struct str){number, num_put_double(number, json_real_value(v))});
-    return buf_puts(into, json_is_true(v) ? "true" : "false");
+        buf_put_url(into, (struct str){json_string_value(v), json_string_length(v)});
+    else if (json_is_integer(v))
+        buf_printf(into, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+    else if (json_is_real(v))
+        buf_put_url(into, (struct str){number, num_put_double(number, json_real_value(v))});
+    else
+        buf_puts(into, json_is_true(v) ? "true" : "false");
 }
 
 /* Appends the params, sorted by name, as a query string. */
@@ -245,8 +246,10 @@ static void url_add_params(struct buf *url, const json_t *params)
     before = memchr(url->p, '?', url->n) ? '&' : '?';
     json_object_foreach(sorted, key, v)
     {
-        (void)!(buf_putc(url, before) ?: buf_put_url(url, str_of(key)) ?: buf_putc(url, '=')
-                    ?: url_put_value(url, v));
+        buf_putc(url, before);
+        buf_put_url(url, str_of(key));
+        buf_putc(url, '=');
+        url_put_value(url, v);
         before = '&';
     }
 }
@@ -263,8 +266,12 @@ static json_t *text_endpoint(const char *host, const char *path, const json_t *p
         h.n--;
     while (p.n && *p.p == '/')
         p = (struct str){p.p + 1, p.n - 1};
-    (void)!(buf_put_str(&url, h) ?: buf_putc(&url, '/') ?: buf_put_str(&url, p));
+    buf_put_str(&url, h);
+    buf_putc(&url, '/');
+    buf_put_str(&url, p);
     url_add_params(&url, params);
+    if (buf_failed(&url) < 0) /* it has no ceiling */
+        memory_exhausted(url.n);
     return json_stringn(url.p, url.n);
 }
 
@@ -363,8 +370,10 @@ static void overrides_add(struct buf *into, bool of_source, const void *api, con
                           const char *object)
 {
     for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-        if (fields[i].is_of_source == of_source && config_field_is_set(&fields[i], api, own))
-            (void)!buf_printf(into, "%s%s.%s", into->n ? ", " : "", object, fields[i].path);
+        if (fields[i].is_of_source == of_source && config_field_is_set(&fields[i], api, own)) {
+            text_join(into, ", ");
+            buf_printf(into, "%s.%s", object, fields[i].path);
+        }
 }
 
 void effective_overrides(const struct scorer_spec *spec, const struct api_config *synced, struct buf *into)
@@ -375,8 +384,10 @@ void effective_overrides(const struct scorer_spec *spec, const struct api_config
 
         if (spec->own.n_sources > 1)
             (void)snprintf(object, sizeof(object), "spec.sources[%zu]", i);
-        if (api->type && own->type && api->type != own->type)
-            (void)!buf_printf(into, "%s%s.type", into->n ? ", " : "", object);
+        if (api->type && own->type && api->type != own->type) {
+            text_join(into, ", ");
+            buf_printf(into, "%s.type", object);
+        }
         overrides_add(into, true, api, own, object);
     }
     overrides_add(into, false, synced, &spec->own, "spec");
@@ -408,9 +419,14 @@ static bool check_put(struct buf *into, const struct doc_problem *x, const struc
         (void)snprintf(object, sizeof(object), "sources[%zu].", source);
     else if (f && f->is_of_source)
         (void)strcpy(object, "source.");
-    (void)!buf_printf(into, "%s%s%s%.*s%s%s", into->n ? "; " : "", api || !key.n ? "" : "spec.", object,
-                      STR_ARG(f ? str_of(f->path) : key), api ? " in /config" : "",
-                      key.n ? path.p + key.n : x->text);
+    text_join(into, "; ");
+    if (!api && key.n)
+        buf_puts(into, "spec.");
+    buf_puts(into, object);
+    buf_put_str(into, f ? str_of(f->path) : key);
+    if (api)
+        buf_puts(into, " in /config");
+    buf_puts(into, key.n ? path.p + key.n : x->text);
     return f && !x->missing && !api;
 }
 
@@ -523,7 +539,7 @@ bool effective_resume(struct effective *ret, struct str text, enum config_source
         .text.max = SUMMARY_MAX_BYTES,
         .kept = true,
     };
-    (void)!buf_put_str(&ret->text, text);
+    buf_put_str(&ret->text, text);
     return true;
 }
 

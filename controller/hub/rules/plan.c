@@ -3,6 +3,7 @@
 #include "exporter/base/alloc.h"
 #include "exporter/base/glob.h"
 #include "exporter/base/hash.h"
+#include "exporter/base/invariant.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -211,7 +212,9 @@ static struct plan_group *group_new(const struct plan *p, const uint64_t *wanted
         room -= bytes;
     }
     /* No longer than they were counted. */
-    (void)!(plan_text(p, g, false, &text) ?: plan_text(p, g, true, &suspended));
+    plan_text(p, g, false, &text);
+    plan_text(p, g, true, &suspended);
+    invariant(buf_failed(&text) == 0 && buf_failed(&suspended) == 0);
     g->key = xstrdup(key);
     g->bytes = text.n + suspended.n;
     g->hash = plan_hash_lists(plan_hash(buf_str(&text)), buf_str(&suspended));
@@ -243,23 +246,20 @@ const struct plan_group *plan_group_of(struct plan *p, const char *cluster)
 
 int plan_text(const struct plan *p, const struct plan_group *g, bool suspended, struct buf *into)
 {
-    struct buf_mark mark = buf_mark(into);
     char before = '[';
-    int r = 0;
 
-    for (size_t k = 0; k < p->n && r == 0; k++) {
+    for (size_t k = 0; k < p->n; k++) {
         size_t i = p->by_name[k];
 
         if (!plan_group_has(g, i) || p->entries[i].suspended != suspended)
             continue;
-        r = buf_putc(into, before) ?: buf_put_str(into, p->entries[i].text);
+        buf_putc(into, before);
+        buf_put_str(into, p->entries[i].text);
         before = ',';
     }
     if (before == ',' || !suspended)
-        r = r ?: buf_puts(into, before == '[' ? "[]" : "]");
-    if (r < 0)
-        buf_rollback(into, mark);
-    return r;
+        buf_puts(into, before == '[' ? "[]" : "]");
+    return buf_failed(into);
 }
 
 uint64_t plan_hash(struct str text)

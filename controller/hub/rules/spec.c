@@ -57,13 +57,17 @@ json_t *api_config_value(const struct api_config *c)
 static void PRINTF_LIKE(2, 3) spec_error(struct buf *errors, const char *fmt, ...)
 {
     char text[SPEC_WHY_BYTES];
+    struct buf_mark mark;
     va_list ap;
 
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    /* Errors past the ceiling are left out. */
-    (void)!buf_printf(errors, "%s%s", errors->n ? "; " : "", text);
+    mark = buf_mark(errors);
+    text_join(errors, "; ");
+    buf_puts(errors, text);
+    if (buf_failed(errors) < 0) /* past the ceiling, errors are left out */
+        buf_rollback(errors, mark);
 }
 
 /* Adds "<path>.<key>: expected <what>, got <kind of value>". A misplaced string may be a token: not shown. */
@@ -152,7 +156,9 @@ static const char *spec_word(struct buf *errors, const struct spec_place *at, co
     for (size_t i = 0; s && words[i]; i++)
         if (str_eq_nocase(str_of(s), str_of(words[i])))
             return words[i];
-    if (s && problem_choices(words, &list) == 0 && problem_quote(str_of(s), &quoted) == 0)
+    problem_choices(words, &list);
+    problem_quote(str_of(s), &quoted);
+    if (s)
         spec_error(errors, "%s%s: expected %.*s, got %.*s", at->path, key, STR_ARG(buf_str(&list)),
                    STR_ARG(buf_str(&quoted)));
     return NULL;

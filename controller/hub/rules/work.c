@@ -37,14 +37,13 @@ int work_text(struct buf *into, const char *agent_namespace, struct str summarie
          "\"jsonPaths\":[{\"name\":\"status\",\"path\":\".data.status\"}]}]}]}}",
          {0}},
     };
-    int r = 0;
 
-    for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0; i++) {
-        r = buf_puts(into, parts[i].json);
-        if (r == 0 && parts[i].string.p)
-            r = buf_put_json(into, parts[i].string);
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        buf_puts(into, parts[i].json);
+        if (parts[i].string.p)
+            buf_put_json(into, parts[i].string);
     }
-    return r;
+    return buf_failed(into);
 }
 
 /* ---- Reading ---- */
@@ -94,7 +93,8 @@ json_t *work_frame(const char *agent_namespace)
     BUF_AUTO(text, WORK_FRAME_BYTES);
     json_t *frame = NULL;
 
-    if (buf_put_str(&text, WORK_PATCH) == 0 && work_text(&text, agent_namespace, STR(""), STR("")) == 0)
+    buf_put_str(&text, WORK_PATCH);
+    if (work_text(&text, agent_namespace, STR(""), STR("")) == 0)
         (void)!kube_json_parse(&frame, buf_str(&text), NULL);
     (void)json_object_del(work_configmap(frame), "data");
     (void)json_object_del(work_report_config(frame), SCRAPE);
