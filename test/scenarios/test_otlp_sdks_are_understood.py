@@ -84,7 +84,7 @@ def python_sdk(relay):
 def javascript_sdk(exporter):
     def start(relay):
         folder = script("node-packages", "opentelemetry")
-        return run("node", SDK / "metrics.js", relay.url, exporter, cwd=folder)
+        return run(f"{folder}/node_modules/node/bin/node", SDK / "metrics.js", relay.url, exporter, cwd=folder)
 
     return start
 
