@@ -455,9 +455,11 @@ LEFT_ON_CLUSTER = {
 WORK_ROLE = f"clusterroles /{AGENT}-work"  # with which the work agent takes back rules and PodMonitors
 
 
-def uninstall(fleet, pods, left_on_cluster):
-    """As the documents say: the DynamicScoringConfig first, while the controller can withdraw what it distributed."""
+def uninstall(fleet, pods):
+    """As the documents say: the DynamicScoringConfig first, while the controller can withdraw what it distributed. The work agent's
+    role stays where it was needed, after an upgrade with rules or PodMonitors."""
     hub = Hub(fleet.hub)
+    left_on = {cluster: LEFT_ON_CLUSTER | ({WORK_ROLE} & stored(kube)) for cluster, kube in fleet.clusters.items()}
     done = hub.kubectl("delete", "dynamicscoringconfigs", "--all", f"--timeout={DEADLINE:.0f}s")
     assert done.returncode == 0, done.stderr
     for cluster in fleet.clusters:
@@ -469,10 +471,10 @@ def uninstall(fleet, pods, left_on_cluster):
         left = {o for o in stored(fleet.hub) - fleet.before["hub"] if not o.startswith("addontemplates /")}
         assert left == LEFT_ON_HUB
         for cluster, kube in fleet.clusters.items():
-            assert stored(kube) - fleet.before[cluster] == left_on_cluster
+            assert stored(kube) - fleet.before[cluster] == left_on[cluster]
 
     eventually(only_these_are_left, LONG, every=1)
 
 
 def test_uninstall_leaves_what_users_made(fleet, pods, source_port):
-    uninstall(fleet, pods, LEFT_ON_CLUSTER | {WORK_ROLE})
+    uninstall(fleet, pods)

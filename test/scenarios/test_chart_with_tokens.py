@@ -121,4 +121,4 @@ def test_replaced_token_is_taken_up(fleet, pods, source_port, no_secrets_left, t
 
 def test_uninstall_leaves_what_users_made(fleet, pods, source_port):
     """Nor anything of the tokens."""
-    two.uninstall(fleet, pods, two.LEFT_ON_CLUSTER)
+    two.uninstall(fleet, pods)
