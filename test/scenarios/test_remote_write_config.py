@@ -218,6 +218,8 @@ def test_a_reload_applies_changes_and_keeps_what_waits(tmp_path):
             # The same name at another address: what waits goes there.
             agent.config["remoteWrite"] = [remote.endpoint(second), remote.endpoint(first, name="new")]
             agent.reload()
+            # For up to three seconds what ends goes on, and would send what waits to where it was to go.
+            remote.wait_for("an end", lambda: '"ending"' not in agent.page("/api/v1/status"), alive=agent.alive)
             first.up()
             remote.wait_for("what waited", lambda: len(second.stream()) == 5)
             first.wait(2)
