@@ -58,8 +58,9 @@ static void optimizer_on_end(struct role *r)
 {
     struct optimizer *p = CONTAINER_OF(r, struct optimizer, role);
 
-    p->assist = assist_free(p->assist); /* ends the calls under way, whose answers the server then sends */
+    assist_end(p->assist); /* the calls under way end, whose answers the server then sends */
     r->site = site_stop(r->site, STOP_GRACE_MS);
+    p->assist = assist_free(p->assist); /* last: the server's threads read its routes */
 }
 
 static int optimizer_run(struct optimizer *p, const struct optimizer_flags *f)

@@ -908,12 +908,19 @@ int api_new(struct api **ret, const struct api_options *o)
     return 0;
 }
 
+void api_end(struct api *a)
+{
+    if (!a)
+        return;
+    a->is_ending = true;
+    a->worker = worker_free(a->worker);
+}
+
 struct api *api_free(struct api *a)
 {
     if (!a)
         return NULL;
-    a->is_ending = true;
-    a->worker = worker_free(a->worker);
+    api_end(a);
     for (size_t i = 0; i < a->n; i++)
         json_decref(a->operations[i].tool_input);
     json_decref(a->schemas);

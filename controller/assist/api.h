@@ -144,8 +144,10 @@ struct api {
 
 /* -EAGAIN without a thread; -EINVAL for an operation that is missing (the log says which). */
 MUST_USE int api_new(struct api **ret, const struct api_options *o);
-/* After the operations' owner was freed, before the server is stopped: answers that are being printed are
- * finished. Takes NULL, returns NULL. */
+/* After the operations under way have ended, before the server is stopped: answers that are being printed are
+ * finished. Takes NULL. */
+void api_end(struct api *a);
+/* After the server was stopped, whose threads read the routes until then. Takes NULL, returns NULL. */
 struct api *api_free(struct api *a);
 DEFINE_CLEANUP(struct api, api_free)
 

@@ -650,10 +650,10 @@ int assist_new(struct assist **ret, const struct assist_options *o)
     return 0;
 }
 
-struct assist *assist_free(struct assist *a)
+void assist_end(struct assist *a)
 {
-    if (!a)
-        return NULL;
+    if (!a || a->is_ending)
+        return;
     a->is_ending = true;
     atomic_store(&a->cancel, true);
     a->reader = reader_free(a->reader);
@@ -664,6 +664,14 @@ struct assist *assist_free(struct assist *a)
                   "the optimizer is shutting down while it writes; the next run completes or clears what is "
                   "there");
     a->writer = apply_free(a->writer);
+    api_end(a->api);
+}
+
+struct assist *assist_free(struct assist *a)
+{
+    if (!a)
+        return NULL;
+    assist_end(a);
     json_decref(a->writing);
     a->api = api_free(a->api);
     while (!TAILQ_EMPTY(&a->plans))

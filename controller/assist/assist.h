@@ -21,7 +21,9 @@ enum { PLAN_MAX_QUEUED = 8 };
 
 /* Everything in the options must outlive it. -EAGAIN without a thread. */
 MUST_USE int assist_new(struct assist **ret, const struct assist_options *o);
-/* Ends plans and writes under way; calls of them end with 503. Takes NULL, returns NULL. */
+/* Ends plans and writes under way; calls of them end with 503, which the server still sends. Takes NULL. */
+void assist_end(struct assist *a);
+/* After the site was stopped, whose threads read the routes until then. Takes NULL, returns NULL. */
 struct assist *assist_free(struct assist *a);
 DEFINE_CLEANUP(struct assist, assist_free)
 
