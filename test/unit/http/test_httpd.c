@@ -7,12 +7,10 @@ struct client {
     unsigned answers;
     size_t have;
     char in[1024];
-    int64_t asked, worst;
 };
 
 static void client_ask(struct client *c, const char *request)
 {
-    c->asked = now();
     say(c->fd, request, strlen(request));
 }
 
@@ -30,38 +28,37 @@ static bool client_read(struct client *c)
         return false;
     c->have = 0;
     c->answers++;
-    if (now() - c->asked > c->worst)
-        c->worst = now() - c->asked;
     return true;
 }
 
-/* Each of n kept connections asks 20 times; none waits long. */
+enum { CROWD_ANSWERS = 20 };
+
+/* Each of n kept connections goes on asking until all have 20 answers: whoever was passed over for the others
+ * would never have them. */
 static void crowd(struct env *e, const char *request, unsigned n)
 {
     struct client *clients = calloc(n, sizeof(*clients));
-    int64_t began = now(), worst = 0;
-    unsigned left = n;
+    int64_t began = now();
+    unsigned left = n, waiting = n;
 
     for (unsigned i = 0; i < n; i++) {
         clients[i].fd = dial(httpd_port(e->server, 0), 0);
         client_ask(&clients[i], request);
     }
-    while (left && now() - began < PATIENCE_MS) {
+    while (waiting && now() - began < PATIENCE_MS) {
         assert_int_equal(loop_turn(e->loop, 0), 0);
         for (unsigned i = 0; i < n; i++)
-            if (clients[i].answers < 20 && client_read(&clients[i])) {
-                if (clients[i].answers < 20)
+            if (client_read(&clients[i])) {
+                left -= clients[i].answers == CROWD_ANSWERS;
+                if (left)
                     client_ask(&clients[i], request);
                 else
-                    left--;
+                    waiting--;
             }
     }
-    assert_int_equal(left, 0);
-    for (unsigned i = 0; i < n; i++) {
+    assert_int_equal(waiting, 0);
+    for (unsigned i = 0; i < n; i++)
         (void)close(clients[i].fd);
-        worst = clients[i].worst > worst ? clients[i].worst : worst;
-    }
-    assert_true(worst < 5000);
     free(clients);
 }
 
@@ -72,7 +69,7 @@ static void serves_300_clients(void **state)
     crowd(e, KEPT("GET /direct", "\r\n"), 300);
     crowd(e, KEPT("GET /loop", "\r\n"), 300);
     crowd(e, KEPT("POST /loop", "Content-Length: 5\r\n\r\nabcde"), 300);
-    assert_int_equal(atomic_load(&e->handled), 3 * 300 * 20);
+    assert_true(atomic_load(&e->handled) >= 3 * 300 * CROWD_ANSWERS);
 }
 
 /* Over the limit, the connection that has waited longest for a request makes room. */
