@@ -43,6 +43,7 @@ struct fake_server {
     pthread_t thread;
     pthread_mutex_t lock;
     bool stop;
+    unsigned released; /* held answers that may go and have not yet */
     struct fake_answer answers[MAX_ANSWERS], otherwise;
     struct fake_answer asides[MAX_ASIDES];
     bool used[MAX_ANSWERS];
@@ -459,14 +460,29 @@ static int next_due(const struct fake_server *s)
 
     for (size_t i = 0; i < s->n_connections; i++) {
         int64_t left = s->connections[i]->at - now;
-        if (s->connections[i]->state == DELAYED && (least < 0 || left < least))
+        if (s->connections[i]->state == DELAYED && !s->connections[i]->answer.held &&
+            (least < 0 || left < least))
             least = left > 0 ? left : 0;
     }
     return (int)least;
 }
 
+static void let_go(struct fake_server *s, struct connection *c)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    if (s->released) {
+        s->released--;
+        c->answer.held = false;
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
 static void serve(struct fake_server *s, struct connection *c, short got)
 {
+    if (c->state == DELAYED && c->answer.held)
+        let_go(s, c);
+    if (c->state == DELAYED && c->answer.held)
+        return;
     if (c->state == DELAYED && c->at <= now_ms())
         begin_answer(c);
     else if (c->state == WRITING && got)
@@ -501,6 +517,8 @@ static void *run(void *arg)
             serve(s, s->connections[i], fds[i + 2].revents);
         if (fds[0].revents)
             take_connection(s);
+        if (fds[1].revents)
+            check(read(s->wake[0], &(char){0}, 1) == 1);
         drop_closed(s);
     }
     for (size_t i = 0; i < s->n_connections; i++)
@@ -592,6 +610,14 @@ void fake_aside(struct fake_server *s, struct fake_answer a)
     s->asides[i] = a;
     s->n_asides += i == s->n_asides;
     (void)pthread_mutex_unlock(&s->lock);
+}
+
+void fake_release(struct fake_server *s)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    s->released++;
+    (void)pthread_mutex_unlock(&s->lock);
+    check(write(s->wake[1], "", 1) == 1);
 }
 
 size_t fake_asides(struct fake_server *s)

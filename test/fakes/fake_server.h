@@ -36,6 +36,7 @@ struct fake_answer {
     size_t repeat;         /* the body so many times over; once unless set. Not kept in memory when plain */
     const char *location;  /* for redirects: sent as it is */
     int delay_ms;          /* before the first byte */
+    bool held;             /* until fake_release() */
     size_t close_after;    /* closes after so many bytes of the answer, headers included */
     bool close;            /* Connection: close, and does */
     bool early;            /* answers once the headers are in, without waiting for the body */
@@ -60,6 +61,8 @@ const char *fake_url(struct fake_server *s, const char *path);
 
 void fake_push(struct fake_server *s, struct fake_answer a);
 void fake_default(struct fake_server *s, struct fake_answer a);
+/* Lets one held answer go, also one whose request is still to come. */
+void fake_release(struct fake_server *s);
 /* Answers each request to a.only_path so, out of turn; such requests are counted, not kept. A second call
  * for the path replaces the answer. */
 void fake_aside(struct fake_server *s, struct fake_answer a);

@@ -151,7 +151,7 @@ static inline const struct fake_request *written(struct world *w, const char *me
 static inline const struct fake_request *wait_written(struct world *w, const char *method,
                                                       const char *cluster)
 {
-    for (unsigned i = 0; i < 500 && !written(w, method, cluster); i++) {
+    for (unsigned i = 0; i < 4000 && !written(w, method, cluster); i++) {
         fake_kube_advance(w->f, 20);
         assert_int_equal(loop_turn(w->f->loop, 5), 0);
     }

@@ -10,14 +10,23 @@
 
 enum { STUCK_MS = 5000 };
 
-/* Waits until the cluster's call has started, or ended. */
-static void wait_call(struct world *w, const char *name, bool under_way)
+enum { PATIENCE_TURNS = 10000 }; /* of the machine, however busy */
+
+/* Waits until the cluster's call has started, whose answer is held. */
+static void wait_begun(struct world *w, const char *name)
 {
-    for (unsigned i = 0; i < 500 && (cluster(w, name)->write.call != NULL) != under_way; i++) {
+    for (unsigned i = 0; i < PATIENCE_TURNS && !cluster(w, name)->write.call; i++) {
         fake_kube_advance(w->f, 20);
         assert_int_equal(loop_turn(w->f->loop, 5), 0);
     }
-    assert_int_equal(cluster(w, name)->write.call != NULL, under_way);
+    assert_non_null(cluster(w, name)->write.call);
+}
+
+/* Lets the answer go, and waits until it has been processed. */
+static void wait_ended(struct world *w, const char *name)
+{
+    fake_release(w->f->server);
+    wait_answered(w, name);
 }
 
 static const char *with_version(struct world *w, const char *work, const char *version)
@@ -61,9 +70,15 @@ static size_t count_of(struct world *w, const char *method)
     return n;
 }
 
-static void answer_slowly(struct world *w, const char *body)
+static void answer(struct world *w, const char *body)
 {
-    fake_push(w->f->server, (struct fake_answer){.body = body, .delay_ms = 100, .only_path = WORKS "c1/"});
+    fake_push(w->f->server, (struct fake_answer){.body = body, .only_path = WORKS "c1/"});
+}
+
+/* Until wait_ended(). */
+static void hold_answer(struct world *w, const char *cluster_path, const char *body)
+{
+    fake_push(w->f->server, (struct fake_answer){.body = body, .held = true, .only_path = cluster_path});
 }
 
 /* The watch is often faster than the answer. */
@@ -74,11 +89,11 @@ static void recreates_a_work_deleted_before_the_answer(void **state)
 
     (void)settle_one(w);
     n = count_of(w, "POST");
-    fake_push(w->f->server, (struct fake_answer){.body = "{}", .delay_ms = 100, .only_path = WORKS "c1/"});
+    hold_answer(w, WORKS "c1/", "{}");
     hub_config_seen(w->hub, HUB_CONFIG, NULL);
-    wait_call(w, "c1", true);
+    wait_begun(w, "c1");
     hub_work_seen(w->hub, "c1", NULL);
-    wait_call(w, "c1", false);
+    wait_ended(w, "c1");
     assert_int_equal(count_of(w, "DELETE"), 1);
     show_config(w, HELD);
     pass_time(w, STUCK_MS);
@@ -90,12 +105,12 @@ static void recreates_a_work_of_whose_end_no_watch_tells(void **state)
 {
     struct world *w = *state;
 
-    answer_slowly(w, "{\"metadata\":{\"resourceVersion\":\"1\"}}"); /* the list's version */
+    answer(w, "{\"metadata\":{\"resourceVersion\":\"1\"}}"); /* the list's version */
     show_config(w, HELD);
     show_cluster(w, "c1");
     (void)wait_written(w, "POST", "c1");
     wait_answered(w, "c1");
-    answer_slowly(w, "{\"metadata\":{\"resourceVersion\":\"3\"}}");
+    answer(w, "{\"metadata\":{\"resourceVersion\":\"3\"}}");
     hub_schedule_plan(w->hub);
     pass_time(w, STUCK_MS);
     assert_int_equal(count_of(w, "POST"), 2);
@@ -107,12 +122,12 @@ static void ignores_an_answer_older_than_the_deletion(void **state)
     struct world *w = *state;
     const char *body = settle_one(w);
 
-    answer_slowly(w, with_version(w, body, "6"));
+    hold_answer(w, WORKS "c1/", with_version(w, body, "6"));
     show_work(w, "{\"metadata\":{\"resourceVersion\":\"5\"},\"spec\":{}}", "c1");
-    wait_call(w, "c1", true);
+    wait_begun(w, "c1");
     hub_work_seen(w->hub, "c1", NULL);
-    wait_call(w, "c1", false);
-    answer_slowly(w, with_version(w, body, "9"));
+    wait_ended(w, "c1");
+    answer(w, with_version(w, body, "9"));
     pass_time(w, STUCK_MS);
     assert_int_equal(count_of(w, "POST"), 2);
     assert_null(cluster(w, "c1")->write.trouble);
@@ -125,13 +140,13 @@ static void ignores_events_of_the_previous_write(void **state)
     struct world *w = *state;
     const char *body = settle_one(w);
 
-    answer_slowly(w, with_version(w, body, "20"));
+    hold_answer(w, WORKS "c1/", with_version(w, body, "20"));
     show_work(w, "{\"metadata\":{\"resourceVersion\":\"10\"},\"spec\":{}}", "c1");
-    wait_call(w, "c1", true);
-    wait_call(w, "c1", false);
-    answer_slowly(w, with_version(w, body, "21"));
+    wait_begun(w, "c1");
+    wait_ended(w, "c1");
+    hold_answer(w, WORKS "c1/", with_version(w, body, "21"));
     show_scorer(w);
-    wait_call(w, "c1", true);
+    wait_begun(w, "c1");
     show_work(w, with_version(w, body, "20"), "c1");
     assert_int_equal(cluster(w, "c1")->write.undone, 0);
     assert_null(cluster(w, "c1")->write.trouble);
@@ -144,13 +159,11 @@ static void ignores_an_answer_older_than_a_change(void **state)
     const char *body = settle_one(w);
     size_t n = count_of(w, "PATCH");
 
-    fake_push(
-        w->f->server,
-        (struct fake_answer){.body = with_version(w, body, "6"), .delay_ms = 100, .only_path = WORKS "c1/"});
+    hold_answer(w, WORKS "c1/", with_version(w, body, "6"));
     show_work(w, "{\"metadata\":{\"resourceVersion\":\"5\"},\"spec\":{}}", "c1");
-    wait_call(w, "c1", true);
+    wait_begun(w, "c1");
     show_work(w, "{\"metadata\":{\"resourceVersion\":\"7\"},\"spec\":{}}", "c1");
-    wait_call(w, "c1", false);
+    wait_ended(w, "c1");
     pass_time(w, STUCK_MS);
     assert_true(count_of(w, "PATCH") >= n + 2);
 }
@@ -162,12 +175,10 @@ static void ignores_events_older_than_the_answer(void **state)
     const char *body = settle_one(w);
     size_t n = count_of(w, "PATCH");
 
-    fake_push(
-        w->f->server,
-        (struct fake_answer){.body = with_version(w, body, "7"), .delay_ms = 100, .only_path = WORKS "c1/"});
+    hold_answer(w, WORKS "c1/", with_version(w, body, "7"));
     show_work(w, "{\"metadata\":{\"resourceVersion\":\"5\"},\"spec\":{}}", "c1");
-    wait_call(w, "c1", true);
-    wait_call(w, "c1", false);
+    wait_begun(w, "c1");
+    wait_ended(w, "c1");
     show_work(w, "{\"metadata\":{\"resourceVersion\":\"6\"},\"spec\":{}}", "c1");
     pass_time(w, STUCK_MS);
     assert_int_equal(count_of(w, "PATCH"), n + 1);
@@ -184,18 +195,18 @@ static void believes_the_watch_after_a_restore(void **state)
     struct world *w = *state;
     const char *body = settle_one(w);
 
-    answer_slowly(w, with_version(w, body, "50"));
+    hold_answer(w, WORKS "c1/", with_version(w, body, "50"));
     show_work(w, "{\"metadata\":{\"resourceVersion\":\"6\"},\"spec\":{}}", "c1");
-    wait_call(w, "c1", true);
-    wait_call(w, "c1", false);
+    wait_begun(w, "c1");
+    wait_ended(w, "c1");
     show_work(w, "{\"metadata\":{\"resourceVersion\":\"40\"},\"spec\":{}}", "c1");
     assert_false(cluster(w, "c1")->behind);
     kube_note_restore(w->f->kube, NULL);
     show_work(w, "{\"metadata\":{\"resourceVersion\":\"40\"},\"spec\":{}}", "c1");
     assert_true(cluster(w, "c1")->behind);
-    answer_slowly(w, with_version(w, body, "41"));
-    wait_call(w, "c1", true);
-    wait_call(w, "c1", false);
+    hold_answer(w, WORKS "c1/", with_version(w, body, "41"));
+    wait_begun(w, "c1");
+    wait_ended(w, "c1");
     assert_int_equal(cluster(w, "c1")->write.undone, 0); /* nobody has undone it */
     assert_false(cluster(w, "c1")->behind);
 }
@@ -217,6 +228,7 @@ static void backs_off_when_another_writer_undoes_writes(void **state)
                 "c1");
             version += 2;
         }
+        fake_kube_settle(w->f);
         fake_kube_advance(w->f, 100);
         assert_int_equal(loop_turn(w->f->loop, 2), 0);
     }
@@ -228,12 +240,11 @@ static void leaves_no_work_of_a_cluster_that_leaves_during_its_creation(void **s
     struct world *w = *state;
     const char *body = settle_one(w);
 
-    fake_push(
-        w->f->server,
-        (struct fake_answer){.body = with_version(w, body, "6"), .delay_ms = 100, .only_path = WORKS "c2/"});
+    hold_answer(w, WORKS "c2/", with_version(w, body, "6"));
     show_cluster(w, "c2");
-    wait_call(w, "c2", true);
+    wait_begun(w, "c2");
     hub_managed_seen(w->hub, "c2", NULL);
+    wait_ended(w, "c2");
     (void)wait_written(w, "DELETE", "c2");
     hub_work_seen(w->hub, "c2", NULL);
     pass_time(w, 200);
