@@ -957,6 +957,21 @@ static void queue_merge_times(struct queue *q)
         q->stats.last_ms = stored_ms;
 }
 
+/* What was read counts as live in its segment, once. */
+static void queue_check_live(const struct queue *q)
+{
+    const struct spool_segment *one;
+    const struct record *r;
+    uint64_t live = 0, written = 0;
+
+    TAILQ_FOREACH (one, &q->spool->segments, entry)
+        live += one->live;
+    for (const struct lane *l = q->lanes; l; l = l->next)
+        TAILQ_FOREACH (r, &l->records, entry)
+            written += r->place != RECORD_IN_MEMORY;
+    invariant(live == written);
+}
+
 int queue_attach(struct queue *q, struct spool *spool)
 {
     const struct queue_stats before = q->stats;
@@ -970,6 +985,7 @@ int queue_attach(struct queue *q, struct spool *spool)
     queue_renumber(q, IN_MEMORY);
     for (struct spool_segment *one = TAILQ_FIRST(&spool->segments); one && r == 0; one = next) {
         next = TAILQ_NEXT(one, entry);
+        invariant(!next || strcmp(one->name, next->name) <= 0);
         r = queue_read_segment(q, one);
     }
     if (r < 0) {
@@ -980,6 +996,7 @@ int queue_attach(struct queue *q, struct spool *spool)
         q->stats = before;
         return r;
     }
+    queue_check_live(q);
     spool_trim(spool);
     queue_merge_times(q);
     queue_renumber(q, q->next_seq - IN_MEMORY);

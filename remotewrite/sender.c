@@ -5,6 +5,7 @@
 #include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/log.h"
 #include "exporter/base/random.h"
 #include "remotewrite/body.h"
@@ -301,8 +302,11 @@ static bool search_pays(struct sender *s, struct piece p)
 /* Splits the top piece into [from, middle) and the rest. */
 static void split_piece(struct sender *s, uint32_t middle)
 {
-    struct piece p = s->pieces[s->n_pieces - 1];
+    struct piece p;
 
+    invariant(s->n_pieces > 0 && s->n_pieces < MAX_PIECES);
+    p = s->pieces[s->n_pieces - 1];
+    invariant(p.from < middle && middle < p.to);
     s->pieces[s->n_pieces - 1] = (struct piece){middle, p.to};
     s->pieces[s->n_pieces++] = (struct piece){p.from, middle};
 }
@@ -333,15 +337,24 @@ static void sender_note_error(struct sender *s, const char *text)
     s->stats.error_at_ms = loop_wall(s->o.loop).ms;
 }
 
+/* A request, and a wait, begins when the sender is idle, and ends before anything else does. */
+static void sender_enter(struct sender *s, enum sender_state state)
+{
+    invariant((s->stats.state == SENDER_IDLE) == (state != SENDER_IDLE));
+    invariant(state != SENDER_SENDING || (s->record && s->n_pieces > 0));
+    s->stats.state = state;
+}
+
 static void sender_wait(struct sender *s, int64_t ms)
 {
-    s->stats.state = SENDER_BACKING_OFF;
+    sender_enter(s, SENDER_BACKING_OFF);
     s->stats.retry_at_ms = loop_wall(s->o.loop).ms + ms;
     loop_timer_set(s->o.loop, &s->timer, mono_add(loop_now(s->o.loop), ms));
 }
 
 static void sender_finish_record(struct sender *s, enum queue_drop why)
 {
+    invariant(s->record && s->stats.state == SENDER_IDLE);
     if (why == DROP_REJECTED && s->rejected > 0 && s->accepted == 0)
         s->stats.refused = true;
     queue_finish(s->o.queue, s->record, why, s->rejected);
@@ -357,7 +370,7 @@ static void sender_on_timer(struct timer *t)
     struct sender *s = CONTAINER_OF(t, struct sender, timer);
     int64_t limit = s->o.config->sample_age_limit_ms;
 
-    s->stats.state = SENDER_IDLE;
+    sender_enter(s, SENDER_IDLE);
     if (s->record && limit && s->last_ms < loop_wall(s->o.loop).ms - limit)
         while (s->n_pieces) {
             struct piece p = s->pieces[--s->n_pieces];
@@ -510,7 +523,8 @@ static void sender_on_answer(void *arg, const struct transport_answer *a)
 {
     struct sender *s = arg;
 
-    s->stats.state = SENDER_IDLE;
+    invariant(s->stats.state == SENDER_SENDING && s->record && s->n_pieces > 0);
+    sender_enter(s, SENDER_IDLE);
     s->stats.requests++;
     s->stats.seconds = a->seconds;
     buf_done(&s->body);
@@ -617,7 +631,7 @@ static void sender_start_piece(struct sender *s)
     } else if (s->o.transport->start(s->o.transport, s->form, body, sender_on_answer, s, why) < 0) {
         sender_back_off(s, why, -1);
     } else {
-        s->stats.state = SENDER_SENDING;
+        sender_enter(s, SENDER_SENDING);
         s->stats.form = sender_form(s);
         s->stats.bytes += body.n;
     }
@@ -643,7 +657,7 @@ void sender_configure(struct sender *s, const struct rw_endpoint_config *c)
     s->stats.form = sender_form(s);
     if (s->stats.state == SENDER_BACKING_OFF && !mono_before(loop_now(s->o.loop), s->not_before)) {
         loop_timer_clear(s->o.loop, &s->timer);
-        s->stats.state = SENDER_IDLE;
+        sender_enter(s, SENDER_IDLE);
     }
     sender_kick(s);
 }
@@ -655,7 +669,7 @@ void sender_hurry(struct sender *s, int64_t ms)
     s->hurried = true;
     if (s->stats.state == SENDER_BACKING_OFF) {
         loop_timer_clear(s->o.loop, &s->timer);
-        s->stats.state = SENDER_IDLE;
+        sender_enter(s, SENDER_IDLE);
         if (mono_before(mono_add(now, ms), s->not_before))
             s->gave_up = true;
         else if (mono_before(now, s->not_before))

@@ -3,6 +3,7 @@
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/file.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/log.h"
 
 #include <dirent.h>
@@ -71,6 +72,13 @@ bool spool_is_asked_for(const struct spool *s)
     return faccessat(s->dir_fd, wanted, F_OK, 0) == 0;
 }
 
+/* The segment that is written has a descriptor, and no other one has. */
+static void spool_check_current(const struct spool *s)
+{
+    invariant((s->current == NULL) == (s->fd < 0));
+    invariant(!s->current || s->current->size >= SEGMENT_HEAD);
+}
+
 /* Adds a copy of the segment, by name. */
 static struct spool_segment *spool_link(struct spool *s, const struct spool_segment *made)
 {
@@ -85,6 +93,7 @@ static struct spool_segment *spool_link(struct spool *s, const struct spool_segm
         TAILQ_INSERT_AFTER(&s->segments, before, segment, entry);
     else
         TAILQ_INSERT_HEAD(&s->segments, segment, entry);
+    invariant(!before || strcmp(before->name, segment->name) <= 0);
     return segment;
 }
 
@@ -268,6 +277,7 @@ int spool_load(struct spool *s, struct spool_segment *segment, struct buf *bytes
         spool_note_unread(s, segment, r);
         return r;
     }
+    invariant(segment->live == 0 && segment != s->current && s->bytes >= segment->size);
     s->bytes -= segment->size;
     segment->size = (uint32_t)bytes->n;
     s->bytes += r == 0 ? segment->size : 0;
@@ -291,6 +301,7 @@ static void spool_close_current(struct spool *s)
 /* If the file of a damaged segment cannot be renamed, the next start finds it again. */
 static void spool_remove_segment(struct spool *s, struct spool_segment *segment)
 {
+    invariant(segment->live == 0 && s->bytes >= segment->size);
     TAILQ_REMOVE(&s->segments, segment, entry);
     if (s->current == segment) {
         s->dirty = false;
@@ -391,6 +402,7 @@ int spool_append(struct spool *s, const struct record_head *h, struct str payloa
     r = s->current ? 0 : spool_begin_segment(s);
     if (r < 0)
         return r;
+    spool_check_current(s);
     if (payload.n > RECORD_MAX || s->current->size + total > UINT32_MAX)
         return -EFBIG;
     record_head_put(head, h, payload);
@@ -408,6 +420,7 @@ int spool_append(struct spool *s, const struct record_head *h, struct str payloa
     s->current->live++;
     s->bytes += total;
     s->dirty = true;
+    invariant(*ret_at >= SEGMENT_HEAD && *ret_at + total == s->current->size);
     return 0;
 }
 
@@ -438,6 +451,8 @@ int spool_read(struct spool *s, struct spool_segment *segment, uint32_t at, size
     ssize_t got;
     int r;
 
+    /* Where we have written it, or found it when the segment was read as a whole. */
+    invariant(segment->live > 0 && at >= SEGMENT_HEAD && at + n <= segment->size);
     if ((fd < 0 && errno == ENOENT) || buf_room(into, n, &room) < 0)
         return -EBADMSG;
     got = fd < 0 ? -1 : pread(fd, room, n, at);
@@ -459,6 +474,7 @@ int spool_read(struct spool *s, struct spool_segment *segment, uint32_t at, size
 
 void spool_forget(struct spool *s, struct spool_segment *segment)
 {
+    invariant(segment->live > 0);
     if (--segment->live > 0)
         return;
     if (segment != s->current || segment->size > s->segment_bytes / 4)
