@@ -219,6 +219,20 @@ struct frame *frame_free(struct frame *f)
     return NULL;
 }
 
+void frames_add(struct frames *f, struct frame *one)
+{
+    f->list = xreallocarray(f->list, f->n + 1, sizeof(f->list[0]));
+    f->list[f->n++] = one;
+}
+
+void frames_done(struct frames *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        (void)frame_free(f->list[i]);
+    free(f->list);
+    *f = (struct frames){0};
+}
+
 static inline uint64_t value_bits(double v)
 {
     /* A NaN with the bits of the stale marker would end the series. */

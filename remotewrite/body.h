@@ -29,6 +29,15 @@ struct frame {
  * timestamps that take as many bytes as `at`. */
 struct frame *frame_new(const struct label_bytes *l, size_t first, size_t n, int64_t at);
 struct frame *frame_free(struct frame *f);
+/* A list of frames, which owns them. */
+struct frames {
+    struct frame **list;
+    size_t n;
+};
+void frames_add(struct frames *f, struct frame *one);
+/* Frees the frames; the list is empty then. */
+void frames_done(struct frames *f);
+
 /* Copies the block to out (block_n bytes) with this timestamp and these values, by index in the set. Every
  * NaN becomes the ordinary one. */
 void frame_fill(const struct frame *f, char *out, const double *values, int64_t at);

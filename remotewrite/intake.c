@@ -7,17 +7,13 @@
 #include "exporter/base/strset.h"
 #include "exporter/metric/series.h"
 #include "exporter/num/num.h"
+#include "remotewrite/active.h"
 #include "remotewrite/body.h"
 #include "remotewrite/format.h"
 #include "remotewrite/spool.h"
 
 #include <errno.h>
 #include <stdio.h>
-
-struct frames {
-    struct frame **list;
-    size_t n;
-};
 
 /* The series of one scorer; without a name, the program's own metrics. */
 struct intake_lane {
@@ -26,12 +22,11 @@ struct intake_lane {
     struct frames frames;   /* of the active series; those of the previous run are only blocks */
     struct batch *taken;    /* not queued yet */
     int64_t taken_ms;       /* the timestamp that it gets */
-    bool unsaved;           /* its active series are not on disk as they are now */
-    bool lives;             /* its series are those of a scorer that runs, or have ended */
-    size_t stored;          /* bytes of its set in the file of active series */
-    mono_ms grace_until;    /* 0: not begun */
-    size_t invalid;         /* series of the set that are dropped */
-    bool is_idle;           /* for intake_forget() */
+    struct active_set active;
+    bool lives;          /* its series are those of a scorer that runs, or have ended */
+    mono_ms grace_until; /* 0: not begun */
+    size_t invalid;      /* series of the set that are dropped */
+    bool is_idle;        /* for intake_forget() */
     struct str name;
     char text[];
 };
@@ -39,31 +34,15 @@ struct intake_lane {
 struct intake {
     const struct rw_endpoint_config *config;
     struct queue *queue;
-    struct spool *spool;
+    struct active active;
     struct intake_lane *lanes, **lanes_end;
     struct strset names;          /* of the lanes, */
     struct intake_lane **by_name; /* which have the same places here */
     struct families families;
-    uint64_t sets; /* stored in this run */
-    size_t stored; /* bytes of the file of active series; 0: it is not ours yet */
     bool save_failed;
 };
 
 /* ---- Frames ---- */
-
-static void frames_done(struct frames *f)
-{
-    for (size_t i = 0; i < f->n; i++)
-        (void)frame_free(f->list[i]);
-    free(f->list);
-    *f = (struct frames){0};
-}
-
-static void frames_add(struct frames *f, struct frame *one)
-{
-    f->list = xreallocarray(f->list, f->n + 1, sizeof(f->list[0]));
-    f->list[f->n++] = one;
-}
 
 /* Adds frames of these labels. */
 static void frames_make(const struct intake *in, struct frames *f, const struct label_bytes *labels,
@@ -126,6 +105,7 @@ static struct intake_lane *lane_make(struct intake *in, struct str name)
         return l;
     l = xcalloc(1, sizeof(*l) + name.n + 1);
     l->name = (struct str){memcpy(l->text, name.p, name.n), name.n};
+    l->active = (struct active_set){.lane = l->name, .frames = &l->frames};
     lane_index(in, l);
     return l;
 }
@@ -141,152 +121,56 @@ struct intake *intake_new(const struct rw_endpoint_config *c, struct queue *q)
     return in;
 }
 
-/* ---- The file of active series: a segment with a record for each frame. A set replaces its scorer's one
- * before. `seq` numbers the sets, `first_ms` the frames of one, and `last_ms` is how many it has; a scorer
- * without series has one record of markers ---- */
-
-enum { ACTIVE_SLACK = 64 << 10, ACTIVE_MAX = 1 << 30 };
-
-static const char active_name[] = "active", active_new[] = "active.new";
-
-/* Writes the lane's set, or that it has none, to the end of a file of *at bytes. */
-static int lane_save(struct intake *in, struct intake_lane *l, const char *file, size_t *at)
-{
-    size_t n = l->frames.n, before = *at;
-    int r = 0;
-
-    for (size_t i = 0; (i == 0 || i < n) && r == 0; i++) {
-        const struct frame none = {0}, *f = n ? l->frames.list[i] : &none;
-        struct record_head h = {.kind = n ? RECORD_SAMPLES : RECORD_MARKERS,
-                                .seq = in->sets,
-                                .samples = (uint32_t)f->n,
-                                .first_ms = (int64_t)i,
-                                .last_ms = (int64_t)n,
-                                .lane = l->name};
-        struct str block = {f->block, f->block_n};
-        char head[RECORD_HEAD];
-        BUF_AUTO(bytes, ACTIVE_MAX);
-
-        record_head_put(head, &h, block);
-        r = buf_put(&bytes, head, sizeof(head)) ?: buf_put_str(&bytes, l->name);
-        r = r ?: buf_put_str(&bytes, block) ?: spool_append_file(in->spool, file, *at, buf_str(&bytes));
-        *at += bytes.n;
-    }
-    in->sets++;
-    l->stored = *at - before;
-    return r;
-}
-
-/* Appends the sets that have changed, or writes all to a new file if most of the old one is obsolete. */
-static int intake_store(struct intake *in)
-{
-    const char *file = active_name;
-    size_t used = 0, at = in->stored;
-    bool whole;
-    int r = 0;
-
-    for (const struct intake_lane *l = in->lanes; l; l = l->next)
-        used += l->stored;
-    whole = in->stored == 0 || in->stored > 2 * used + ACTIVE_SLACK;
-    if (whole) {
-        file = active_new;
-        at = SEGMENT_HEAD;
-        spool_remove_file(in->spool, file);
-        r = spool_append_file(in->spool, file, 0, (struct str){segment_magic, SEGMENT_HEAD});
-    }
-    for (struct intake_lane *l = in->lanes; l && r == 0; l = l->next) {
-        if (whole)
-            l->stored = 0;
-        if (whole ? l->frames.n > 0 : l->unsaved)
-            r = lane_save(in, l, file, &at);
-    }
-    r = r ?: spool_commit_file(in->spool, file, active_name);
-    if (r < 0 && whole)
-        spool_remove_file(in->spool, file);
-    in->stored = r == 0 ? at : r == -ESTALE ? 0 : in->stored;
-    return r;
-}
+/* ---- Active series on disk ---- */
 
 /* Stores the active series that have changed. A failure costs no more than markers after a crash. */
 static void intake_save(struct intake *in)
 {
+    CLEANUP(cleanup_free) struct active_set **sets = NULL;
     bool unsaved = false;
+    size_t n = 0;
     int r;
 
-    for (const struct intake_lane *l = in->lanes; l; l = l->next)
-        unsaved = unsaved || l->unsaved;
-    if (!unsaved || !in->spool)
+    for (const struct intake_lane *l = in->lanes; l; l = l->next) {
+        unsaved = unsaved || l->active.is_unsaved;
+        n++;
+    }
+    if (!unsaved || !in->active.spool)
         return;
-    r = intake_store(in);
-    if (r == -ESTALE) /* someone has changed the file */
-        r = intake_store(in);
+    sets = xmalloc(n * sizeof(struct active_set *));
+    n = 0;
+    for (struct intake_lane *l = in->lanes; l; l = l->next)
+        sets[n++] = &l->active;
+    r = active_save(&in->active, sets, n);
     if (r < 0 && !in->save_failed)
         log_warn("cannot store the active series: after a crash they get no stale markers",
                  L_STR("remote_name", in->config->name), L_ERR(r));
     in->save_failed = r < 0;
-    for (struct intake_lane *l = in->lanes; l && r == 0; l = l->next)
-        l->unsaved = false;
 }
 
 /* A set of the previous run replaces the one before it. */
-static void lane_load(struct intake *in, struct str name, struct frames *set)
+static void lane_load(void *arg, struct str name, struct frames *frames)
 {
-    struct intake_lane *l = lane_make(in, name);
+    struct intake_lane *l = lane_make(arg, name);
 
-    if (!l->lives && !l->set) {
-        frames_done(&l->frames);
-        l->frames = *set;
-        *set = (struct frames){0};
-    }
-    frames_done(set);
-}
-
-/* What is damaged is ignored: such series get no markers, and end after the receiver's lookback of five
- * minutes. A set that was not finished is ignored, too, unless another follows: then its last frame is
- * damaged. */
-static void intake_load(struct intake *in)
-{
-    CLEANUP(frames_done) struct frames set = {0};
-    BUF_AUTO(bytes, ACTIVE_MAX);
-    struct segment_reader from;
-    struct segment_item item, last = {0};
-    enum segment_found found;
-
-    if (spool_read_file(in->spool, active_name, &bytes) < 0)
+    if (l->lives || l->set)
         return;
-    from = (struct segment_reader){.bytes = buf_str(&bytes)};
-    while ((found = segment_next(&from, &item)) != SEGMENT_END) {
-        const struct record_head *h = &item.head;
-
-        if (found != SEGMENT_RECORD)
-            continue;
-        if (set.n && h->seq != last.head.seq)
-            lane_load(in, last.head.lane, &set);
-        last = item;
-        if (h->kind == RECORD_SAMPLES) {
-            struct frame *f = xcalloc(1, sizeof(*f));
-
-            *f = (struct frame){str_dup(item.payload), item.payload.n, .n = h->samples};
-            frames_add(&set, f);
-        }
-        if (h->kind == RECORD_MARKERS || h->first_ms + 1 == h->last_ms)
-            lane_load(in, h->lane, &set);
-    }
+    frames_done(&l->frames);
+    l->frames = *frames;
+    *frames = (struct frames){0};
 }
 
 void intake_attach(struct intake *in, struct spool *spool)
 {
-    in->spool = spool;
-    in->stored = 0;
-    intake_load(in);
+    active_open(&in->active, spool, lane_load, in);
     for (struct intake_lane *l = in->lanes; l; l = l->next)
-        l->unsaved = true;
+        l->active.is_unsaved = true;
     intake_save(in);
 }
 
 void intake_detach(struct intake *in)
 {
-    in->spool = NULL;
+    active_close(&in->active);
 }
 
 static void lane_free(struct intake_lane *l)
@@ -490,7 +374,7 @@ static void lane_set_series(struct intake *in, struct intake_lane *l, struct ser
     l->frames = frames;
     (void)series_set_unref(l->set);
     l->set = series_set_ref(set);
-    l->unsaved = l->lives = true;
+    l->active.is_unsaved = l->lives = true;
 }
 
 static void lane_take(struct intake *in, struct intake_lane *l, struct batch *b, int64_t at_ms)
@@ -532,7 +416,7 @@ static void lane_relabel(struct intake *in, struct intake_lane *l, const double 
     frames_make(in, &changed, fresh, at_ms);
     l->invalid = label_bytes_left_out(labels);
     lane_log_dropped(in, l, labels);
-    l->unsaved = l->unsaved || was->n || fresh->n;
+    l->active.is_unsaved = l->active.is_unsaved || was->n || fresh->n;
     intake_commit(in);
     for (size_t i = 0; i < changed.n; i++)
         lane_append_values(in, l, changed.list[i], values, at_ms);
@@ -558,7 +442,7 @@ static void lane_end(struct intake *in, struct intake_lane *l, int64_t at_ms)
     lane_end_missing(in, l, NULL, NULL, queue_next_ms(in->queue, l->name, at_ms));
     frames_done(&l->frames);
     l->set = series_set_unref(l->set);
-    l->unsaved = l->lives = true;
+    l->active.is_unsaved = l->lives = true;
 }
 
 void intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms)
@@ -609,7 +493,7 @@ static bool intake_uses_lane(void *arg, struct str name)
     struct intake *in = arg;
     const struct intake_lane *l = lane_find(in, name);
 
-    return l && (l->set || l->taken || l->frames.n || (in->spool && l->unsaved));
+    return l && (l->set || l->taken || l->frames.n || (in->active.spool && l->active.is_unsaved));
 }
 
 void intake_forget(struct intake *in, mono_ms now, int64_t wall_ms)
@@ -691,7 +575,7 @@ void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms)
     frames_done(&l->frames);
     frames_make(in, &l->frames, labels, at_ms);
     if (changed) {
-        l->unsaved = l->lives = true;
+        l->active.is_unsaved = l->lives = true;
         intake_commit(in);
         lane_log_dropped(in, l, labels);
     }
