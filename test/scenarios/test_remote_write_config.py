@@ -231,7 +231,8 @@ def test_a_reload_applies_changes_and_keeps_what_waits(tmp_path):
             agent.reload()
             before = len(second.arrivals)
             remote.wait_for("another round", lambda: len(second.arrivals) > before + 1)
-            assert agent.values("prometheus_remote_storage_samples_total", remote_name="new") == []
+            ended = lambda: not agent.values("prometheus_remote_storage_samples_total", remote_name="new")
+            remote.wait_for("its end", ended, alive=agent.alive)
             at = len(first.arrivals)
             remote.wait_for("another round", lambda: len(second.arrivals) > before + 3)
             assert len(first.arrivals) == at, "a removed endpoint still writes"
