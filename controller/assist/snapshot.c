@@ -348,12 +348,19 @@ static void read_end_list(struct read *rd, enum kube_verdict verdict, const char
 
 static void read_ask_page(struct read *rd);
 
+static void read_on_item(void *arg, json_t *object)
+{
+    struct read *rd = arg;
+
+    rd->n_objects++;
+    if (rd->snapshot && rd->n_objects <= LIST_MAX_OBJECTS)
+        snapshot_add(rd->snapshot, (enum kind)rd->step, object);
+}
+
 static void read_on_page(void *arg, struct kube_answer *a)
 {
     struct read *rd = arg;
     const char *next = kube_str(a->object, "metadata", "continue", NULL);
-    json_t *items = kube_list(a->object, "items", NULL), *object;
-    size_t i;
 
     rd->call = NULL;
     if (a->verdict == KUBE_TOO_LARGE && rd->page > 1) {
@@ -362,13 +369,10 @@ static void read_on_page(void *arg, struct kube_answer *a)
         return;
     }
     rd->n_bytes += a->bytes;
-    rd->n_objects += json_array_size(items);
     if (rd->n_objects > LIST_MAX_OBJECTS || rd->n_bytes > LIST_MAX_BYTES) {
         read_end_list(rd, KUBE_TOO_LARGE, "the list has more than 400,000 objects or 512 MiB");
         return;
     }
-    json_array_foreach(items, i, object) if (rd->snapshot)
-        snapshot_add(rd->snapshot, (enum kind)rd->step, object);
     free(rd->next);
     rd->next = next && *next ? xstrdup(next) : NULL;
     if (rd->next && rd->snapshot)
@@ -393,6 +397,7 @@ static void read_ask_page(struct read *rd)
         .label_selector = q->label_selector ?: kind_info[kind].label_selector,
         .field_selector = selector,
         .max_answer = PAGE_MAX_BYTES,
+        .on_item = read_on_item,
     };
 
     if (only && !str_has_only(str_of(only), "-.")) {

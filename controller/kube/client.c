@@ -1,6 +1,7 @@
 /* Owns the credentials in use and the calls under way. A call keeps a reference to the credentials that it
  * was sent with. */
 #include "controller/kube/kube.h"
+#include "controller/kube/page.h"
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/backoff.h"
@@ -367,13 +368,32 @@ struct kube_call {
     bool retried, finishing;
     struct timer failed; /* ends a call that could not be sent */
     struct kube_answer answer;
+    /* The answer's body, while it becomes a tree in shares of turns */
+    struct buf text;
+    char content_type[128];
+    struct kube_page page;
+    struct share_wait wait;
+    struct http_share share; /* counts `text` */
+    bool *gone;              /* set while on_head or on_item runs: where to note that it ended the call */
 };
+
+/* Secrets and tokens are wiped before their memory is given back. */
+static void call_drop_text(struct kube_call *c)
+{
+    if (c->rq.resource == &kube_secrets || c->rq.resource == &kube_tokenreviews)
+        secret_done(&c->text);
+    else
+        buf_done(&c->text);
+}
 
 static void call_delete(struct kube_call *c)
 {
     free(c->path);
     free(c->what);
     buf_done(&c->body);
+    kube_page_done(&c->page);
+    call_drop_text(c);
+    http_share_done(&c->share);
     json_decref(c->answer.object);
     (void)kube_config_unref(c->config);
     free(c);
@@ -383,8 +403,11 @@ struct kube_call *kube_cancel(struct kube_call *c)
 {
     if (!c || c->finishing)
         return NULL;
+    if (c->gone)
+        *c->gone = true;
     (void)http_cancel(c->http);
     loop_timer_clear(c->kube->loop, &c->failed);
+    loop_share_leave(c->kube->loop, &c->wait);
     LIST_REMOVE(c, entry);
     call_delete(c);
     return NULL;
@@ -413,11 +436,11 @@ static void call_explain(struct kube_call *c, enum kube_verdict verdict, const c
 
 static void call_on_answer(void *arg, struct http_answer *a);
 
-static void call_on_piece(void *arg, struct str piece)
+static size_t call_on_piece(void *arg, struct str piece)
 {
     struct kube_call *c = arg;
 
-    c->rq.on_data(c->arg, piece);
+    return c->rq.on_data(c->arg, piece);
 }
 
 static void call_on_header(void *arg, struct str name, struct str value)
@@ -467,6 +490,7 @@ static bool call_send(struct kube_call *c)
         .on_header = call_on_header,
         .on_data = c->rq.on_data ? call_on_piece : NULL,
         .idle_timeout_ms = c->rq.idle_timeout_ms,
+        .share = &c->share,
     };
     c->sent_at = loop_wall(c->kube->loop);
     return http_start(&c->http, c->kube->http, &rq, call_on_answer, c) == 0;
@@ -485,19 +509,88 @@ static bool call_send_again(struct kube_call *c)
     return call_send(c);
 }
 
-static void call_take_object(struct kube_call *c, struct http_answer *a)
+/* ---- The answer's body becomes a tree, in shares of turns ---- */
+
+static void call_read_failed(struct kube_call *c)
 {
     char why[256], text[640];
 
-    if (c->rq.on_data || c->rq.path)
-        return;
-    if (kube_json_parse_cut(&c->answer.object, buf_str(&a->body), c->rq.cut, why) < 0) {
-        (void)snprintf(text, sizeof(text), "HTTP %ld with a body that is %s", a->status, why);
-        /* The page of a proxy or of a login. What begins as an object may be a Secret that was cut short. */
-        if (!str_starts(buf_str(&a->body), STR("{")))
-            text_show_body(text, sizeof(text), a->content_type, buf_str(&a->body));
-        call_explain(c, KUBE_RETRY, text);
+    json_decref(TAKE_PTR(c->answer.object));
+    kube_page_explain(&c->page, why);
+    (void)snprintf(text, sizeof(text), "HTTP %ld with a body that is %s", c->answer.http_status, why);
+    /* The page of a proxy or of a login. What begins as an object may be a Secret that was cut short. */
+    if (!str_starts(buf_str(&c->text), STR("{")))
+        text_show_body(text, sizeof(text), c->content_type, buf_str(&c->text));
+    call_explain(c, KUBE_RETRY, text);
+}
+
+static void call_take_head(struct kube_call *c, json_t *head)
+{
+    c->answer.object = head;
+    if (c->rq.on_head)
+        c->rq.on_head(c->arg, head);
+}
+
+/* False if it ended the call: with an error, or cancelled by who got the head or an item. */
+static bool call_take_event(struct kube_call *c, enum kube_page_event event, json_t *value)
+{
+    bool gone = false;
+
+    c->gone = &gone;
+    switch (event) {
+    case KUBE_PAGE_GOT_NONE:
+        break;
+    case KUBE_PAGE_GOT_HEAD:
+        call_take_head(c, value);
+        break;
+    case KUBE_PAGE_GOT_ITEM:
+        c->rq.on_item(c->arg, value);
+        json_decref(value);
+        break;
+    case KUBE_PAGE_GOT_ERROR:
+        call_read_failed(c);
+        call_finish(c);
+        return false;
+    case KUBE_PAGE_GOT_END:
+        call_finish(c);
+        return false;
     }
+    if (!gone)
+        c->gone = NULL;
+    return !gone;
+}
+
+static void call_read(struct kube_call *c)
+{
+    struct loop *l = c->kube->loop;
+    enum kube_page_event event;
+    json_t *value = NULL;
+    size_t left, cost;
+
+    while ((left = loop_bytes_left(l)) > 0) {
+        event = kube_page_step(&c->page, left, &cost, &value);
+        loop_spend(l, cost);
+        if (!call_take_event(c, event, value))
+            return;
+    }
+    loop_share_wait(l, &c->wait);
+}
+
+static void call_on_share(struct share_wait *w)
+{
+    call_read(CONTAINER_OF(w, struct kube_call, wait));
+}
+
+static void call_read_object(struct kube_call *c, struct http_answer *a)
+{
+    c->text = buf_take(&a->body);
+    (void)snprintf(c->content_type, sizeof(c->content_type), "%s", a->content_type);
+    c->wait.fn = call_on_share;
+    if (c->rq.on_item)
+        kube_page_begin_list(&c->page, buf_str(&c->text), c->rq.cut);
+    else
+        kube_page_begin_object(&c->page, buf_str(&c->text), c->rq.cut);
+    call_read(c);
 }
 
 static void call_take_status(struct kube_call *c, const struct http_answer *a)
@@ -533,13 +626,14 @@ static void call_on_answer(void *arg, struct http_answer *a)
                      : a->error == HTTP_TOO_LARGE ? KUBE_TOO_LARGE
                                                   : KUBE_RETRY,
                      a->reason);
-    else if (a->status / 100 == 2)
-        call_take_object(c, a);
-    else
+    else if (a->status / 100 != 2)
         call_take_status(c, a);
-    /* Wiped before its memory is given back. */
-    if (c->rq.resource == &kube_secrets || c->rq.resource == &kube_tokenreviews)
-        secret_done(&a->body);
+    else if (!c->rq.on_data && !c->rq.path) {
+        call_read_object(c, a);
+        return;
+    }
+    c->text = buf_take(&a->body);
+    call_drop_text(c);
     call_finish(c);
 }
 

@@ -78,17 +78,23 @@ struct kube_request {
     const json_t *body;      /* serialized at once */
     struct str body_text[2]; /* without a body: serialized JSON, in two parts. Must live until `done` */
     const char *label_selector, *field_selector; /* for KUBE_LIST; not escaped; NULL for none */
-    const char *query;    /* other parameters, escaped: "fieldManager=x&limit=500"; NULL: none */
-    bool metadata_only;   /* the answer is a PartialObjectMetadata, or a list of these */
+    const char *query;  /* other parameters, escaped: "fieldManager=x&limit=500"; NULL: none */
+    bool metadata_only; /* the answer is a PartialObjectMetadata, or a list of these */
+    /* Both for KUBE_LIST, or NULL: get a page's own members, and then its items one by one, in as many turns
+     * as it takes. Nothing comes of a page that is not JSON as a whole. Both values are borrowed;
+     * json_incref() to keep. May call kube_cancel(). */
+    void (*on_head)(void *arg, const json_t *list);
+    void (*on_item)(void *arg, json_t *item);
     struct kube_cut *cut; /* applied to a successful answer; NULL: none. Must live until `done` */
     size_t max_answer;    /* 0: 16 MiB */
     /* 0: 15 s. Each 32 kB of the body add a second, up to 45: a loaded API server takes that long to merge
      * 20,000 items. */
     int64_t timeout_ms;
     int64_t idle_timeout_ms; /* 0: none; see http.h */
-    /* Gets an answer of 2xx piece by piece, unparsed, once its headers are in: the first may be empty. May
-     * call kube_cancel(). */
-    void (*on_data)(void *arg, struct str piece);
+    /* Gets an answer of 2xx piece by piece, unparsed, once its headers are in: the first may be empty. Counts
+     * what it does (loop_spend()), and returns how many bytes it has taken: the others come again in a later
+     * turn. May call kube_cancel(). */
+    size_t (*on_data)(void *arg, struct str piece);
 };
 
 struct kube_answer {
@@ -98,7 +104,8 @@ struct kube_answer {
     char why[768];          /* the error for people, one line without credentials; empty on KUBE_OK */
     int64_t retry_after_ms; /* from the header or the Status object; -1 without */
     size_t bytes;           /* of the body */
-    json_t *object;         /* the body on KUBE_OK; borrowed, json_incref() to keep. NULL with on_data */
+    json_t *object;         /* the body on KUBE_OK; borrowed, json_incref() to keep. NULL with on_data, and
+                             * without the items with on_item */
     double seconds;
 };
 

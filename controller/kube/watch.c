@@ -1,6 +1,10 @@
 /* Owns its one call under way, a page of the list, a look at the store's version or the stream of events, and
- * its timer, which starts the next call. All on the loop. */
+ * its timer, which starts the next call. All on the loop.
+ *
+ * A page and an event become trees in as many turns as they need, during which the call stays under way: who
+ * cancels it is told nothing more of the page, which ends as one that never came. */
 #include "controller/kube/kube.h"
+#include "controller/kube/tree.h"
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/escape.h"
@@ -15,8 +19,8 @@ enum {
     MIN_RETRY_MS = 1000,
     MAX_RETRY_MS = 60 * 1000,
     FAILURES_TO_LIST = 5, /* consecutive failures after which the list is tried */
-    DEFAULT_PAGE = 100,   /* a page is a turn of the loop */
-    MAX_PAGES = 10000,    /* of a list: a server that never ends one */
+    DEFAULT_PAGE = 100,
+    MAX_PAGES = 10000, /* of a list: a server that never ends one */
     PAGE_BYTES = 16 << 20,
     EVENT_BYTES = 4 << 20,
 };
@@ -49,10 +53,13 @@ struct kube_watch {
     bool is_first;                 /* since the start, or since the store went back */
     char *next_page;               /* continue token; NULL for the first page */
     size_t page, n_pages, n_lists; /* n_lists: begun since the start */
+    bool page_is_valid;            /* so far: its version, and its objects' names and versions */
     unsigned list_failures;
     enum kube_verdict refused; /* why the last list failed; KUBE_OK: it did not */
     /* The stream */
-    struct buf line;             /* the start of an unfinished one */
+    struct buf line;        /* the start of an unfinished one, or the event that is being read */
+    struct kube_tree event; /* of that line */
+    bool is_reading;
     mono_ms opened, asked_until; /* asked_until: when it ends by itself */
     bool open, has_event;
     unsigned stream_failures;
@@ -199,6 +206,7 @@ struct kube_watch *kube_watch_free(struct kube_watch *w)
     loop_timer_clear(kube_loop(w->kube), &w->timer);
     LIST_REMOVE(&w->waiter, entry);
     buf_done(&w->line);
+    kube_tree_done(&w->event);
     for (size_t at = 0; (k = map_next(&w->known, &at));)
         free(k);
     map_done(&w->known);
@@ -265,6 +273,8 @@ static void watch_list_failed(struct kube_watch *w, const char *why, int64_t ret
 }
 
 static void watch_on_page(void *arg, struct kube_answer *a);
+static void watch_on_page_head(void *arg, const json_t *list);
+static void watch_on_page_item(void *arg, json_t *item);
 
 /* After a restore from a backup, versions begin again at an older one. */
 static bool watch_is_ahead_of(const struct kube_watch *w, const char *version)
@@ -286,6 +296,8 @@ static void watch_start_list(struct kube_watch *w)
         w->n_pages = 0;
     }
     rq = watch_request(w, query);
+    rq.on_head = watch_on_page_head;
+    rq.on_item = watch_on_page_item;
     w->call = kube_start(w->kube, &rq, watch_on_page, w);
 }
 
@@ -311,22 +323,32 @@ static void watch_list_complete(struct kube_watch *w, const char *version)
     watch_again(w, 0);
 }
 
+static void watch_on_page_head(void *arg, const json_t *list)
+{
+    struct kube_watch *w = arg;
+    const char *version = kube_version(list);
+
+    w->page_is_valid = *version && strlen(version) < VERSION_BYTES;
+    if (w->page_is_valid && watch_is_ahead_of(w, version))
+        kube_note_restore(w->kube, w); /* which forgets the versions, before the first object is looked at */
+}
+
+static void watch_on_page_item(void *arg, json_t *item)
+{
+    struct kube_watch *w = arg;
+
+    if (w->page_is_valid)
+        w->page_is_valid = watch_set(w, item, true);
+}
+
+/* All its objects have been looked at. */
 static void watch_list_page(struct kube_watch *w, const json_t *list)
 {
     const char *next = cstr(kube_str(list, "metadata", "continue", NULL)), *version = kube_version(list);
-    bool ok = *version && strlen(version) < VERSION_BYTES;
     bool repeats = w->next_page && strcmp(next, w->next_page) == 0;
-    json_t *item;
-    size_t i;
 
-    if (ok && watch_is_ahead_of(w, version))
-        kube_note_restore(w->kube, w); /* which forgets the versions, before the first object is looked at */
-    json_array_foreach(kube_list(list, "items", NULL), i, item)
-    {
-        ok = ok && watch_set(w, item, true);
-    }
     free(TAKE_PTR(w->next_page));
-    if (!ok) {
+    if (!w->page_is_valid) {
         watch_list_failed(w, "the answer is not a list of Kubernetes objects", -1);
     } else if (repeats) {
         watch_list_failed(w, "the API server repeats a continue token", -1);
@@ -483,10 +505,55 @@ static bool watch_take_event(struct kube_watch *w, const char *type, json_t *obj
     return watch_advance(w, kube_version(object));
 }
 
-/* Each byte is scanned once, and a line within one piece is not copied. Each line may end the stream. */
-static void watch_on_data(void *arg, struct str piece)
+/* Takes what `rest` has of the line: all of it, or the bytes before its newline. Returns how many. */
+static size_t watch_take_line(struct kube_watch *w, struct str rest)
+{
+    const char *newline = memchr(rest.p, '\n', rest.n);
+    size_t n = newline ? (size_t)(newline - rest.p) : rest.n;
+
+    loop_spend(kube_loop(w->kube), n);
+    if (buf_put(&w->line, rest.p, n) < 0) {
+        CLEANUP(cleanup_free) char *why = xasprintf("an event exceeds %d bytes", (int)EVENT_BYTES);
+        watch_stop_stream(w, KUBE_TOO_LARGE, why, -1);
+    }
+    return n;
+}
+
+static bool watch_event_is_valid(struct kube_watch *w)
+{
+    json_auto_t *event = NULL;
+
+    if (w->event.state != KUBE_TREE_DONE)
+        return false;
+    event = kube_tree_take(&w->event);
+    return watch_take_event(w, cstr(kube_str(event, "type", NULL)), kube_get(event, "object", NULL));
+}
+
+/* Reads the line as far as this turn has a share for it. Whether it got to its end, where the event may have
+ * ended the stream. */
+static bool watch_read_event(struct kube_watch *w)
+{
+    struct loop *l = kube_loop(w->kube);
+
+    if (!w->is_reading)
+        kube_tree_begin(&w->event, buf_str(&w->line), w->o.cut);
+    w->is_reading = true;
+    loop_spend(l, kube_tree_step(&w->event, loop_bytes_left(l)));
+    if (w->event.state == KUBE_TREE_MORE)
+        return false;
+    w->is_reading = false;
+    if (!watch_event_is_valid(w))
+        watch_stop_stream(w, KUBE_INVALID, "the data is not a watch event", -1);
+    buf_clear(&w->line);
+    return true;
+}
+
+/* The newline of an event is taken when the event has been, so that the stream waits for as long. */
+static size_t watch_on_data(void *arg, struct str piece)
 {
     struct kube_watch *w = arg;
+    struct loop *l = kube_loop(w->kube);
+    size_t taken = 0, left;
 
     w->heard = loop_wall(kube_loop(w->kube));
     if (!w->open) {
@@ -494,27 +561,16 @@ static void watch_on_data(void *arg, struct str piece)
         w->opened = kube_now(w->kube);
         watch_set_trouble(w, NULL);
     }
-    while (piece.n && w->call) {
-        const char *end = memchr(piece.p, '\n', piece.n);
-        json_auto_t *event = NULL;
-        struct str line = {piece.p, end ? (size_t)(end - piece.p) : piece.n};
-
-        piece = (struct str){piece.p + line.n + (end != NULL), piece.n - line.n - (end != NULL)};
-        if (line.n > EVENT_BYTES || ((!end || w->line.n) && buf_put_str(&w->line, line) < 0)) {
-            CLEANUP(cleanup_free) char *why = xasprintf("an event exceeds %d bytes", (int)EVENT_BYTES);
-            watch_stop_stream(w, KUBE_TOO_LARGE, why, -1);
-            return;
-        }
-        if (!end)
-            return;
-        if (w->line.n)
-            line = buf_str(&w->line);
-        if (line.n &&
-            (kube_json_parse_cut(&event, line, w->o.cut, NULL) < 0 ||
-             !watch_take_event(w, cstr(kube_str(event, "type", NULL)), kube_get(event, "object", NULL))))
-            watch_stop_stream(w, KUBE_INVALID, "the data is not a watch event", -1);
-        buf_clear(&w->line);
+    while (w->call && taken < piece.n && (left = loop_bytes_left(l)) > 0) {
+        if (!w->is_reading)
+            taken += watch_take_line(w, (struct str){piece.p + taken, size_min(piece.n - taken, left)});
+        if (!w->call || taken == piece.n || piece.p[taken] != '\n')
+            break; /* the line goes on in a later piece, or turn */
+        if (w->line.n && !watch_read_event(w))
+            break; /* the event goes on in a later turn */
+        taken++;
     }
+    return taken;
 }
 
 static void watch_on_end(void *arg, struct kube_answer *a)
@@ -553,6 +609,8 @@ static void watch_start_stream(struct kube_watch *w)
                       STR_ARG(buf_str(&version)), seconds);
     w->open = w->has_event = false;
     buf_done(&w->line);
+    kube_tree_done(&w->event);
+    w->is_reading = false;
     rq = watch_request(w, query);
     rq.on_data = watch_on_data;
     rq.timeout_ms = (int64_t)(seconds + WATCH_GRACE_S) * 1000;

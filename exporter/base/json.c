@@ -172,13 +172,19 @@ static inline bool scan_in_object(const struct jr *j)
     return j->kinds[(j->depth - 1) / 64] >> (j->depth - 1) % 64 & 1;
 }
 
+static const char *scan_fail_depth(struct jr *j, const char *p)
+{
+    return scan_fail(j, p,
+                     j->flags & JR_DEEP ? "nested deeper than 2048 levels" : "nested deeper than 256 levels");
+}
+
 /* Enters the object or array that starts at p. */
 static inline const char *scan_enter(struct jr *j, const char *p)
 {
     uint64_t bit = 1ULL << j->depth % 64, *word;
 
-    if (UNLIKELY(j->depth == JR_MAX_DEPTH))
-        return scan_fail(j, p, "nested deeper than 256 levels");
+    if (UNLIKELY(j->depth >= JR_MAX_DEPTH) && (!(j->flags & JR_DEEP) || j->depth == JR_MAX_DEPTH_DEEP))
+        return scan_fail_depth(j, p);
     word = &j->kinds[j->depth / 64];
     *word = *p == '{' ? *word | bit : *word & ~bit;
     j->depth++;

@@ -21,14 +21,15 @@
  * Reading much calls worker_slice() (loop.h) each WORKER_SLICE_BYTES, also inside of one long value. */
 #pragma once
 
-enum { JR_MAX_DEPTH = 256, JR_MAX_WORD = 64 };
+enum { JR_MAX_DEPTH = 256, JR_MAX_DEPTH_DEEP = 2048, JR_MAX_WORD = 64 };
 
 enum jr_type { JR_NONE, JR_OBJECT, JR_ARRAY, JR_STRING, JR_NUMBER, JR_TRUE, JR_FALSE, JR_NULL, JR_NONFINITE };
 
 enum jr_flags {
     JR_STRICT = 0,
     JR_LENIENT_UTF8 = 1 << 0, /* accept ill-formed UTF-8 in strings; jr_unescape() replaces it */
-    JR_NAN_WORDS = 1 << 1     /* accept Python's NaN, Infinity, -Infinity as JR_NONFINITE */
+    JR_NAN_WORDS = 1 << 1,    /* accept Python's NaN, Infinity, -Infinity as JR_NONFINITE */
+    JR_DEEP = 1 << 2, /* JR_MAX_DEPTH_DEEP levels instead of JR_MAX_DEPTH: for other people's objects */
 };
 
 struct jr {
@@ -42,7 +43,7 @@ struct jr {
     /* A bit for each of 64 bytes at `block` that may end or interrupt a string; 0 before the first scan. */
     const char *block;
     uint64_t stops;
-    uint64_t kinds[(JR_MAX_DEPTH + 63) / 64]; /* one bit per level: 1 for an object */
+    uint64_t kinds[(JR_MAX_DEPTH_DEEP + 63) / 64]; /* one bit per level: 1 for an object */
 };
 
 void jr_init(struct jr *j, struct str text, unsigned flags);

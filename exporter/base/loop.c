@@ -28,9 +28,10 @@ struct loop {
     int64_t lost_ms;   /* by which the clock has gone back in all */
     bool stop;
     uint64_t turns;
-    _Atomic pthread_t thread; /* that makes a turn now; 0: none */
-    size_t bytes, most_bytes; /* of peers, in this turn and in any */
-    struct timer **heap;      /* 1-based: heap[1] is due first */
+    _Atomic pthread_t thread;      /* that makes a turn now; 0: none */
+    size_t bytes, most_bytes;      /* of peers, in this turn and in any */
+    TAILQ_HEAD(, share_wait) line; /* the first to line up first */
+    struct timer **heap;           /* 1-based: heap[1] is due first */
     size_t n_timers, cap;
     uint64_t settings;   /* calls of loop_timer_set() */
     struct watch *watch; /* NULL: none */
@@ -61,6 +62,7 @@ int loop_new(struct loop **ret, const struct clock *clock)
     l->now = l->last_read = clock->mono(clock);
     lock_init(&l->lock);
     STAILQ_INIT(&l->posts);
+    TAILQ_INIT(&l->line);
     l->multi = curl_multi_init();
     /* Without descriptors left, curl makes a handle that curl_multi_wakeup() cannot wake. */
     if (curl_multi_wakeup(l->multi) != CURLM_OK || curl_multi_poll(l->multi, NULL, 0, 0, NULL) != CURLM_OK)
@@ -208,6 +210,25 @@ void loop_spend(struct loop *l, size_t bytes)
     l->most_bytes = size_max(l->most_bytes, l->bytes);
 }
 
+void loop_share_wait(struct loop *l, struct share_wait *w)
+{
+    invariant(loop_is_own(l));
+    if (w->is_waiting)
+        return;
+    TAILQ_INSERT_TAIL(&l->line, w, entry);
+    w->is_waiting = true;
+    w->since = l->turns;
+}
+
+void loop_share_leave(struct loop *l, struct share_wait *w)
+{
+    if (!w->is_waiting)
+        return;
+    invariant(loop_is_own(l));
+    TAILQ_REMOVE(&l->line, w, entry);
+    w->is_waiting = false;
+}
+
 size_t loop_most_bytes(const struct loop *l)
 {
     return l->most_bytes;
@@ -244,6 +265,17 @@ static void run_timers(struct loop *l)
     }
 }
 
+/* Who lines up again waits for another turn, behind all others. */
+static void run_line(struct loop *l)
+{
+    struct share_wait *w;
+
+    while ((w = TAILQ_FIRST(&l->line)) && w->since < l->turns && loop_bytes_left(l) >= LOOP_PIECE_BYTES) {
+        loop_share_leave(l, w);
+        w->fn(w);
+    }
+}
+
 /* Reads all messages: one left unread would wait for the next event. */
 static void run_transfers(struct loop *l)
 {
@@ -257,7 +289,9 @@ static void run_transfers(struct loop *l)
 
 static int wait_ms(struct loop *l, int max_wait_ms)
 {
-    int64_t until = l->n_timers ? mono_diff(read_clock(l), l->heap[1]->at) : max_wait_ms;
+    int64_t until = !TAILQ_EMPTY(&l->line) ? 0
+                    : l->n_timers          ? mono_diff(read_clock(l), l->heap[1]->at)
+                                           : max_wait_ms;
 
     return until <= 0 ? 0 : until < max_wait_ms ? (int)until : max_wait_ms;
 }
@@ -278,6 +312,7 @@ static int run_turn(struct loop *l, int max_wait_ms)
         l->watch->fn(l->watch);
     run_posts(l);
     run_timers(l);
+    run_line(l);
     (void)curl_multi_perform(l->multi, &running);
     run_transfers(l);
     if (l->turned)

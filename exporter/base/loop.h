@@ -32,6 +32,14 @@ struct post {
     STAILQ_ENTRY(post) entry;
 };
 
+/* Waits in line for a share of a turn. Embedded in its owner. Before first use: zeroed, with fn set. */
+struct share_wait {
+    void (*fn)(struct share_wait *); /* runs once for each loop_share_wait(); may wait again */
+    TAILQ_ENTRY(share_wait) entry;
+    bool is_waiting;
+    uint64_t since; /* the turn in which it lined up */
+};
+
 /* -EMFILE without descriptors for curl's wake-up. The clock must outlive the loop. */
 MUST_USE int loop_new(struct loop **ret, const struct clock *clock);
 /* Pending posts are dropped. */
@@ -60,7 +68,7 @@ void loop_unpost(struct loop *l, struct post *p);
 
 /* ---- Work whose length a peer decides: each turn has a share for it ----
  *
- * Whoever unpacks, copies or parses what peers sent asks first, counts it, and goes on in the next turn if
+ * Whoever unpacks, copies or parses what peers sent asks first, counts it, and lines up for a later turn if
  * there is not enough left. So neither one large answer nor many hold up the loop. */
 
 enum {
@@ -70,8 +78,12 @@ enum {
 
 /* Bytes that may still be worked on in this turn. */
 size_t loop_bytes_left(const struct loop *l);
-/* Counts bytes that were worked on. */
+/* Counts bytes that were worked on, or what took as long as unpacking so many. */
 void loop_spend(struct loop *l, size_t bytes);
+/* Lines up behind all who wait for a share; does nothing if it waits already. A later turn that has at least
+ * LOOP_PIECE_BYTES left for it runs w->fn. */
+void loop_share_wait(struct loop *l, struct share_wait *w);
+void loop_share_leave(struct loop *l, struct share_wait *w);
 /* The most that any turn has spent so far. */
 size_t loop_most_bytes(const struct loop *l);
 /* The number of this turn. */

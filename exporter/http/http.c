@@ -82,32 +82,15 @@ static void call_spend(struct http_call *c, size_t bytes)
     c->turn_bytes += bytes;
 }
 
-/* Whether this turn has a share for the call's next step: a piece of a body, or all that a stream has
- * buffered. */
+/* Whether this turn has a share for the next piece of the call's body. */
 static bool call_may_work(struct http_call *c)
 {
-    if (c->streaming)
-        return loop_bytes_left(c->http->loop) >= c->answer.body.n;
     return call_bytes_left(c) >= LOOP_PIECE_BYTES;
 }
 
 static void call_line_up(struct http_call *c)
 {
-    struct http *h = c->http;
-
-    if (c->is_in_line)
-        return;
-    TAILQ_INSERT_TAIL(&h->line, c, line_entry);
-    c->is_in_line = true;
-    if (!h->serve.place)
-        loop_timer_set(h->loop, &h->serve, loop_now(h->loop));
-}
-
-static void call_leave_line(struct http_call *c)
-{
-    if (c->is_in_line)
-        TAILQ_REMOVE(&c->http->line, c, line_entry);
-    c->is_in_line = false;
+    loop_share_wait(c->http->loop, &c->wait);
 }
 
 static uint64_t counted(uint64_t bytes)
@@ -142,7 +125,7 @@ static struct http_share *budget_victim(const struct http *h, const struct http_
             return NULL; /* there will be room */
         holders += holds || s == asking;
         /* One that was woken asks first. */
-        all_wait &= !holds || (s->want && !s->call->soon.place && !s->call->is_in_line);
+        all_wait &= !holds || (s->want && !s->call->soon.place && !s->call->wait.is_waiting);
         if (holds && s->call && (!largest || s->held >= largest->held))
             largest = s;
     }
@@ -767,7 +750,7 @@ static void call_leave(struct http_call *c)
 
     loop_timer_clear(l, &c->soon);
     loop_timer_clear(l, &c->idle);
-    call_leave_line(c);
+    loop_share_leave(l, &c->wait);
     if (c->gone)
         *c->gone = true;
     c->gone = NULL;
@@ -792,23 +775,37 @@ struct http_call *http_cancel(struct http_call *c)
     return call_free(c);
 }
 
-/* Passes the buffered bytes to on_data. False if that ended the call. */
+/* Keeps what on_data has not taken of `got` for a later turn. */
+static void stream_keep(struct http_call *c, struct buf *got, size_t taken)
+{
+    invariant(taken <= got->n && c->answer.body.n == 0);
+    if (taken == got->n)
+        return;
+    memmove(got->p, got->p + taken, got->n - taken);
+    got->n -= taken;
+    buf_done(&c->answer.body);
+    c->answer.body = buf_take(got);
+    call_line_up(c);
+}
+
+/* Passes the buffered bytes to on_data, which counts what it does with them. False if that ended the call. */
 static bool stream_flush(struct http_call *c)
 {
     BUF_AUTO(got, 0);
     bool gone = false;
+    size_t taken;
 
     if (!c->streaming || (!c->stream_begun && c->answer.body.n == 0))
         return true;
     c->stream_begun = false;
-    /* At the end of a transfer also beyond the turn's share: at most a window for each stream. */
-    loop_spend(c->http->loop, c->answer.body.n);
     got = buf_take(&c->answer.body);
     c->gone = &gone;
-    c->rq.on_data(c->arg, buf_str(&got));
-    if (!gone)
-        c->gone = NULL;
-    return !gone;
+    taken = c->rq.on_data(c->arg, buf_str(&got));
+    if (gone)
+        return false;
+    c->gone = NULL;
+    stream_keep(c, &got, taken);
+    return true;
 }
 
 static void fill_answer(struct http_call *c, CURLcode code)
@@ -889,6 +886,12 @@ static void http_finish(struct http_call *c, CURLcode code)
 
     if (!stream_flush(c))
         return;
+    if (c->streaming && c->answer.body.n) { /* call_go_on() comes back */
+        loop_timer_clear(c->http->loop, &c->idle);
+        c->is_over = true;
+        c->over_code = code;
+        return;
+    }
     if (c->next_url && (code == CURLE_OK || is_cut)) {
         if (call_follow(c))
             return;
@@ -944,6 +947,10 @@ static void call_go_on(struct http_call *c)
 {
     CURLcode code;
 
+    if (c->is_over) {
+        http_finish(c, c->over_code);
+        return;
+    }
     if (!stream_flush(c) || !c->paused)
         return;
     c->paused = false;
@@ -953,30 +960,19 @@ static void call_go_on(struct http_call *c)
         http_finish(c, code);
 }
 
-/* One that needs more lines up again, behind all others. */
-static void on_serve(struct timer *t)
+static void on_share(struct share_wait *w)
 {
-    struct http *h = CONTAINER_OF(t, struct http, serve);
-    bool freed = false;
-    struct http_call *c;
-
-    h->freed = &freed;
-    while ((c = TAILQ_FIRST(&h->line)) && call_may_work(c)) {
-        call_leave_line(c);
-        call_go_on(c);
-        if (freed)
-            return;
-    }
-    h->freed = NULL;
-    if (c)
-        loop_timer_set(h->loop, &h->serve, loop_now(h->loop));
+    call_go_on(CONTAINER_OF(w, struct http_call, wait));
 }
 
 static void on_idle(struct timer *t)
 {
     struct http_call *c = CONTAINER_OF(t, struct http_call, idle);
-    mono_ms until = mono_add(c->last_byte, c->rq.idle_timeout_ms);
+    mono_ms until;
 
+    if (c->streaming && c->answer.body.n) /* it is we who are slow */
+        c->last_byte = loop_now(c->http->loop);
+    until = mono_add(c->last_byte, c->rq.idle_timeout_ms);
     if (c->awaits_token) {
         call_fail(c, HTTP_AUTH, "no token of OAuth 2.0 within %.1f s", (double)c->rq.timeout_ms / 1e3);
     } else if (!c->decided && mono_before(loop_now(c->http->loop), until)) {
@@ -1006,6 +1002,7 @@ int http_start(struct http_call **ret, struct http *h, const struct http_request
     c->ends_at = mono_add(loop_now(h->loop), rq->timeout_ms);
     c->soon.fn = on_soon;
     c->idle.fn = on_idle;
+    c->wait.fn = on_share;
     buf_init(&c->answer.body, rq->max_answer);
     for (size_t i = 0; i < rq->body_parts; i++) {
         c->parts[i] = rq->body[i];
@@ -1038,8 +1035,6 @@ struct http *http_new(struct loop *loop, const char *user_agent)
         (void)setenv("http_proxy", proxy, 0);
     TAILQ_INIT(&h->shares);
     TAILQ_INIT(&h->tokens);
-    TAILQ_INIT(&h->line);
-    h->serve.fn = on_serve;
     h->loop = loop;
     h->user_agent = xstrdup(user_agent);
     http_set_budget(h, 0);
@@ -1054,9 +1049,6 @@ struct http *http_free(struct http *h)
         return NULL;
     while (!LIST_EMPTY(&h->calls))
         (void)http_cancel(LIST_FIRST(&h->calls));
-    loop_timer_clear(h->loop, &h->serve);
-    if (h->freed)
-        *h->freed = true;
     http_tokens_free(h);
     free(h->user_agent);
     free(h);

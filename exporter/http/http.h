@@ -91,8 +91,10 @@ struct http_request {
     /* Called with the arg of `done` for each header of the answer, and of the redirects before it. */
     void (*on_header)(void *arg, struct str name, struct str value);
     /* Receives the body of a 2xx in pieces once the headers are complete: the first may be empty. It is
-     * neither kept nor limited nor decoded; max_answer applies to other statuses. May call http_cancel(). */
-    void (*on_data)(void *arg, struct str piece);
+     * neither kept nor limited nor decoded; max_answer applies to other statuses. Counts what it does with
+     * them (loop_spend()), and returns how many bytes it has taken: the others come again in a later turn,
+     * with what follows, and `done` once all were taken. May call http_cancel(). */
+    size_t (*on_data)(void *arg, struct str piece);
     struct http_share *share; /* NULL: the body is counted until `done` runs */
     int64_t idle_timeout_ms;  /* HTTP_TIMEOUT when no byte is received for this long; 0: none */
 };

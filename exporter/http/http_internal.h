@@ -16,11 +16,6 @@ struct http {
     uint64_t budget_used, budget_max;
     TAILQ_HEAD(, http_share) shares; /* the oldest first */
     TAILQ_HEAD(, http_token) tokens; /* the oldest first */
-    /* Calls with bytes that no turn had a share for yet. They go on in the order of this line, each with at
-     * most CALL_TURN_BYTES a turn, so that large answers do not hold up small ones. */
-    TAILQ_HEAD(, http_call) line;
-    struct timer serve; /* set while there is one */
-    bool *freed;        /* set while calls are served: where to note that one of them freed the client */
 };
 
 struct http_call {
@@ -52,8 +47,11 @@ struct http_call {
     /* Streaming: answer.body holds the bytes not yet passed on */
     bool streaming, paused;
     bool stream_begun; /* on_data has not been called yet */
-    TAILQ_ENTRY(http_call) line_entry;
-    bool is_in_line;
+    bool is_over;      /* the transfer has ended, with over_code, but on_data has not taken everything */
+    CURLcode over_code;
+    /* With bytes that no turn had a share for yet. A call works on at most CALL_TURN_BYTES a turn, so that
+     * large answers do not hold up small ones. */
+    struct share_wait wait;
     uint64_t turn; /* in which it worked on turn_bytes */
     size_t turn_bytes;
     struct timer soon; /* looks for memory, an eviction or a token in the loop's next turn */

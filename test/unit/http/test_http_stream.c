@@ -18,7 +18,7 @@ struct reader {
     struct got other;
 };
 
-static void on_data(void *arg, struct str piece)
+static size_t on_data(void *arg, struct str piece)
 {
     struct reader *r = arg;
 
@@ -35,6 +35,7 @@ static void on_data(void *arg, struct str piece)
         r->call = http_cancel(r->call);
     if (r->free_client)
         r->e->http = http_free(r->e->http);
+    return piece.n;
 }
 
 static void begin(struct reader *r, struct env *e, struct http_request *rq)

@@ -1,0 +1,37 @@
+/* Builds a jansson tree of a JSON document in steps, each of which costs about as much as it is told, so that
+ * a peer's document of any size holds up no turn of the loop. Belongs to the loop's thread.
+ *
+ * It accepts what kube_json_parse() accepts, and lone surrogates, which become U+FFFD. One string is read in
+ * one step, however long it is. */
+#pragma once
+
+#include "controller/kube/json.h"
+#include "exporter/base/json.h"
+
+enum kube_tree_state {
+    KUBE_TREE_MORE,
+    KUBE_TREE_DONE,
+    KUBE_TREE_FAILED, /* the text is not JSON, or does not begin with an object or an array */
+};
+
+struct kube_tree {
+    enum kube_tree_state state;
+    struct jr in;
+    struct buf less, plain; /* the text after the cut, and a string without its escapes */
+    json_t *root;
+    json_t **open; /* from the root to the innermost, borrowed */
+    size_t n_open, cap;
+};
+
+/* Before first use: zeroed. */
+void kube_tree_done(struct kube_tree *t);
+/* Forgets any other text and begins with this one, which must stay until the tree is complete. cut: NULL for
+ * none. */
+void kube_tree_begin(struct kube_tree *t, struct str text, struct kube_cut *cut);
+/* Goes on until it has cost about `most`, in the unit of loop_spend(). Returns what it did cost; 0 unless
+ * there is more. */
+size_t kube_tree_step(struct kube_tree *t, size_t most);
+/* The complete tree, a new reference. */
+json_t *kube_tree_take(struct kube_tree *t);
+/* Why it failed, in the words of kube_json_parse(). */
+void kube_tree_explain(const struct kube_tree *t, char why[256]);
