@@ -146,6 +146,13 @@ void __wrap_queue_append(struct queue *q, struct record_head *h, char *payload, 
     __real_queue_append(q, h, payload, n);
 }
 
+/* A batch is queued at its own time or later, after what was there before. One of a clock that was far ahead,
+ * which a new endpoint gets after the clock was corrected, is queued at the time of that. */
+static bool is_too_early(const struct taking *k)
+{
+    return k->at < k->batch->at.ms && is_behind(k->batch->at.ms, k->at);
+}
+
 /* The batch is in the queue. */
 static void take_batch(struct taking *k, unsigned lane)
 {
@@ -153,7 +160,7 @@ static void take_batch(struct taking *k, unsigned lane)
     int agent = (int)(lane / SCORERS);
     bool is_safe;
 
-    if (k->samples != series_count(b->set) || k->at < b->at.ms)
+    if (k->samples != series_count(b->set) || is_too_early(k))
         violated("a%d queued %llu of %zu samples of %s", agent, (unsigned long long)k->samples,
                  series_count(b->set), b->score_name);
     is_safe = !sim_process->dead && queue_stats(k->queue).unsaved == 0;
