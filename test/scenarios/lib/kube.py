@@ -3,6 +3,7 @@
 import base64
 import calendar
 import contextlib
+import http
 import http.client
 import json
 import pathlib
@@ -23,6 +24,7 @@ SCORES = "apis/cluster.open-cluster-management.io/v1alpha1/namespaces/{}/addonpl
 MERGE_PATCH = "application/merge-patch+json"
 DOMAIN = "dynamic-scoring.open-cluster-management.io"
 BUILD_DEADLINE = 3600  # the first time, it is built
+AGAIN = 0.5  # seconds until a request that was refused as one too many is sent again
 
 
 def script(name, *words, env=None):
@@ -103,7 +105,13 @@ class Kube:
 
     def text(self, method, path, body=None, content_type="application/json"):
         text = None if body is None else json.dumps(body)
-        answer, data = self.exchange(method, "/" + path, text, {"Content-Type": content_type} if text else {})
+        end = time.monotonic() + DEADLINE
+        while True:
+            answer, data = self.exchange(method, "/" + path, text, {"Content-Type": content_type} if text else {})
+            # The server is busy, or has just got a CRD ("storage is (re)initializing"), and has done nothing.
+            if answer.status != http.HTTPStatus.TOO_MANY_REQUESTS or time.monotonic() > end:
+                break
+            time.sleep(AGAIN)
         if answer.status >= 300:
             raise Refused(answer.status, data)
         return data
