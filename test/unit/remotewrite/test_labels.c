@@ -16,7 +16,7 @@ static const struct {
     {"m;a=1;a=2", "", "!"},
     {";a=1", "", "!"},
     {"m;=1", "", "!"},
-    /* a series' own labels win, and an empty one of its own counts as there */
+    /* a series' own labels win */
     {"m;a=1", ", external_labels: {a: \"9\", b: \"8\"}", "__name__=m;a=1;b=8;"},
     {"m;a=1", ", write_relabel_configs: [{action: labeldrop, regex: __name__}]", "!"},
     {"m;a=1", ", write_relabel_configs: [{source_labels: [a], target_label: b}]", "__name__=m;a=1;b=1;"},
@@ -38,6 +38,26 @@ static void packs_sorted_labels_after_the_rules(void **state)
         rw_print_labels(buf_str(&bytes), &text);
         assert_string_equal(text.p, cases[i].labels);
     }
+}
+
+/* As in Prometheus, an empty label is no label: an external one takes its place. */
+static void fills_empty_labels_from_external_ones(void **state)
+{
+    struct batch *b = rw_batch("score", 1, 1);
+    struct rw_endpoint_config *c =
+        rw_endpoint("[{url: 'http://h/', external_labels: {ds_app: fallback, ds_node: never}}]");
+    struct label_bytes *l;
+    BUF_AUTO(text, 1 << 20);
+
+    (void)state;
+    l = label_bytes_new(b->set, NULL, 0, series_count(b->set), c, NULL);
+    assert_int_equal(l->n, 1);
+    rw_print_labels(label_bytes_at(l, 0), &text);
+    assert_non_null(strstr(text.p, ";ds_app=fallback;"));
+    assert_non_null(strstr(text.p, ";ds_node=n00000;"));
+    (void)label_bytes_free(l);
+    (void)rw_endpoint_config_unref(c);
+    (void)batch_unref(b);
 }
 
 static void refuses_too_many_labels(void **state)
@@ -109,6 +129,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packs_sorted_labels_after_the_rules),
+        cmocka_unit_test(fills_empty_labels_from_external_ones),
         cmocka_unit_test(refuses_too_many_labels),
         cmocka_unit_test(keeps_the_first_of_series_that_rules_merge),
         cmocka_unit_test(keeps_the_series_that_another_set_lacks),
