@@ -374,7 +374,8 @@ struct kube_call {
     struct kube_page page;
     struct share_wait wait;
     struct http_share share; /* counts `text` */
-    bool *gone;              /* set while on_head or on_item runs: where to note that it ended the call */
+    bool is_telling;         /* while on_head or on_item runs, which may cancel the call */
+    bool is_cancelled;       /* by one of these: goes when it has returned */
 };
 
 /* Secrets and tokens are wiped before their memory is given back. */
@@ -403,13 +404,14 @@ struct kube_call *kube_cancel(struct kube_call *c)
 {
     if (!c || c->finishing)
         return NULL;
-    if (c->gone)
-        *c->gone = true;
     (void)http_cancel(c->http);
     loop_timer_clear(c->kube->loop, &c->failed);
     loop_share_leave(c->kube->loop, &c->wait);
     LIST_REMOVE(c, entry);
-    call_delete(c);
+    if (c->is_telling)
+        c->is_cancelled = true;
+    else
+        call_delete(c);
     return NULL;
 }
 
@@ -531,19 +533,18 @@ static void call_take_head(struct kube_call *c, json_t *head)
         c->rq.on_head(c->arg, head);
 }
 
-/* False if it ended the call: with an error, or cancelled by who got the head or an item. */
+/* False if the call has ended: with an error, or cancelled by who got the head or an item. */
 static bool call_take_event(struct kube_call *c, enum kube_page_event event, json_t *value)
 {
-    bool gone = false;
-
-    c->gone = &gone;
     switch (event) {
     case KUBE_PAGE_GOT_NONE:
-        break;
+        return true;
     case KUBE_PAGE_GOT_HEAD:
+        c->is_telling = true;
         call_take_head(c, value);
         break;
     case KUBE_PAGE_GOT_ITEM:
+        c->is_telling = true;
         c->rq.on_item(c->arg, value);
         json_decref(value);
         break;
@@ -555,9 +556,12 @@ static bool call_take_event(struct kube_call *c, enum kube_page_event event, jso
         call_finish(c);
         return false;
     }
-    if (!gone)
-        c->gone = NULL;
-    return !gone;
+    c->is_telling = false;
+    if (c->is_cancelled) {
+        call_delete(c);
+        return false;
+    }
+    return true;
 }
 
 static void call_read(struct kube_call *c)
