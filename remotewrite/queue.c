@@ -506,11 +506,17 @@ static struct record *record_new(struct lane *l, const struct record_head *h, si
     return r;
 }
 
+/* The lane goes on from `last` to `next`: the last timestamp from then on. */
+static int64_t lane_go_on(struct lane *l, int64_t last, int64_t next)
+{
+    if (next > last && !is_behind(next, last))
+        l->before_ms = last;
+    return last_of(last, next);
+}
+
 static void lane_advance(struct lane *l, int64_t ms)
 {
-    if (ms > l->last_ms && !is_behind(ms, l->last_ms))
-        l->before_ms = l->last_ms;
-    l->last_ms = last_of(l->last_ms, ms);
+    l->last_ms = lane_go_on(l, l->last_ms, ms);
 }
 
 void queue_append(struct queue *q, struct record_head *h, char *payload, size_t payload_n)
@@ -851,7 +857,7 @@ static void queue_read_record(struct queue *q, struct spool_segment *segment, co
     if (h->seq <= l->done)
         return;
     /* Not sent yet, so the positions do not know of a later one, unless that was in memory only. */
-    l->stored_ms = last_of(l->stored_ms, h->last_ms);
+    l->stored_ms = lane_go_on(l, l->stored_ms, h->last_ms);
     if (q->stats.records >= QUEUE_MAX_RECORDS) {
         queue_count_drop(q, DROP_FULL_OLDEST, h->samples);
         return;

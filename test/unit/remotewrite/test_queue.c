@@ -634,6 +634,31 @@ static void goes_on_from_memory_when_a_spool_is_attached(void **state)
     }
 }
 
+/* The clock was corrected while the process was away. */
+static void goes_on_from_what_was_before_in_the_next_process(void **state)
+{
+    enum { DAY = 24 * 60 * MINUTE };
+    char *dir = rw_folder();
+    struct spool *spool;
+    struct queue *q;
+
+    (void)state;
+    assert_int_equal(spool_new(&spool, dir, 4000), 0);
+    q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
+    put(q, "a", START, 40);
+    put(q, "a", START + DAY, 40);
+    queue_sync(q);
+    (void)queue_free(q);
+    (void)spool_free(spool);
+    assert_int_equal(spool_new(&spool, dir, 4000), 0);
+    q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
+    assert_int_equal(queue_next_ms(q, STR("a"), START - 5000), START + 1);
+    assert_int_equal(queue_next_ms(q, STR("a"), START + 5000), START + 5000);
+    (void)queue_free(q);
+    (void)spool_free(spool);
+    rw_folder_done(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -653,6 +678,7 @@ int main(void)
         cmocka_unit_test(forgets_no_lane_by_a_clock_that_is_ahead),
         cmocka_unit_test(forgets_a_lane_only_when_nothing_needs_it),
         cmocka_unit_test(goes_on_from_what_was_before_the_clock_was_ahead),
+        cmocka_unit_test(goes_on_from_what_was_before_in_the_next_process),
         cmocka_unit_test(goes_on_from_memory_when_a_spool_is_attached),
     };
 
