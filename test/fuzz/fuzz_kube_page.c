@@ -72,11 +72,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct str text = {(const char *)data, size};
     size_t step = 1 + hash_lasting(text) % LONGEST_STEP;
+    bool has_nul = memchr(data, '\0', size) != NULL;
     json_auto_t *wanted = NULL, *tree = read_tree(text, step), *page = read_page(text, step);
 
     if (kube_json_parse(&wanted, text, NULL) < 0)
         assert(!wanted);
-    assert(!wanted || (tree && json_equal(wanted, tree)));
+    /* jansson takes a NUL after a number for its end, which no JSON is. */
+    assert(!wanted || (tree && json_equal(wanted, tree)) || (!tree && has_nul));
     assert(wanted || !tree || may_have_surrogate(text));
     /* Of two lists of items a page refuses to choose. */
     assert(!page || (tree && json_equal(page, tree)));
