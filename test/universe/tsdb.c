@@ -125,6 +125,7 @@ static struct taking {
     struct queue *queue;
     int64_t at;
     uint64_t samples;
+    bool is_renewed; /* what was current, for an endpoint that starts late or goes on */
 } taking[AGENTS * SCORERS];
 
 static unsigned lane_of(int agent, const char *score_name)
@@ -146,11 +147,11 @@ void __wrap_queue_append(struct queue *q, struct record_head *h, char *payload, 
     __real_queue_append(q, h, payload, n);
 }
 
-/* A batch is queued at its own time or later, after what was there before. One of a clock that was far ahead,
- * which a new endpoint gets after the clock was corrected, is queued at the time of that. */
+/* A batch is queued at its own time or later, after what was there before. One that a new endpoint gets is
+ * queued at the time of that, which a clock that went back meanwhile may have made earlier. */
 static bool is_too_early(const struct taking *k)
 {
-    return k->at < k->batch->at.ms && is_behind(k->batch->at.ms, k->at);
+    return !k->is_renewed && k->at < k->batch->at.ms;
 }
 
 /* The batch is in the queue. */
@@ -207,12 +208,12 @@ void __wrap_intake_commit(struct intake *in)
 }
 
 /* The intake has taken the batch, of which nothing is queued yet. */
-static void begin_taking(struct batch *b)
+static void begin_taking(struct batch *b, bool is_renewed)
 {
     struct taking *k = &taking[lane_of(sim_process->node, b->score_name)];
 
     (void)batch_unref(k->batch); /* of an earlier process, or one that was renewed without a change */
-    *k = (struct taking){.process = sim_process, .batch = batch_ref(b)};
+    *k = (struct taking){.process = sim_process, .batch = batch_ref(b), .is_renewed = is_renewed};
 }
 
 void __real_intake_publish(struct intake *in, struct batch *b);
@@ -224,7 +225,7 @@ void __wrap_intake_publish(struct intake *in, struct batch *b)
     __real_intake_publish(in, b); /* which may have to queue earlier ones */
     take_queued(was_dead);
     if (!was_dead)
-        begin_taking(b);
+        begin_taking(b, false);
 }
 
 /* A new endpoint queues the batch as a whole. One that goes on queues nothing, as no labels change here. */
@@ -237,7 +238,7 @@ void __wrap_intake_renew(struct intake *in, struct batch *b, int64_t at_ms)
     __real_intake_renew(in, b, at_ms);
     take_queued(was_dead);
     if (!was_dead)
-        begin_taking(b);
+        begin_taking(b, true);
 }
 
 void __real_intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms);
