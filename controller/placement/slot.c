@@ -113,6 +113,15 @@ static bool condition_message_counts(const struct slot *s, enum condition_type t
            (type != CONDITION_SCORED && type != CONDITION_ROUNDED);
 }
 
+/* By the second: a program that writes an object back may drop the fraction. A later time is that of another
+ * replica, whose rounds end at other moments: to write ours again would be a fight without an end. */
+static bool validity_matches(const struct slot *s, int64_t until_ms)
+{
+    int64_t seconds = until_ms / 1000 - s->written_until_ms / 1000;
+
+    return seconds >= 0 && seconds <= s->life_ms / 2000;
+}
+
 bool slot_matches(const struct slot *s, const struct placement_options *o, const json_t *object)
 {
     json_auto_t *body = s->wanted && s->hash == s->written_hash ? slot_status_body(s, o) : NULL;
@@ -132,10 +141,8 @@ bool slot_matches(const struct slot *s, const struct placement_options *o, const
         if (!json_equal(want, is))
             return false;
     }
-    /* By the second: a program that writes an object back may drop the fraction. */
-    return !scores ||
-           (json_equal(scores, kube_list(status, "scores", NULL)) &&
-            kube_time_parse(kube_str(status, "validUntil", NULL)).ms / 1000 == s->written_until_ms / 1000);
+    return !scores || (json_equal(scores, kube_list(status, "scores", NULL)) &&
+                       validity_matches(s, kube_time_parse(kube_str(status, "validUntil", NULL)).ms));
 }
 
 /* ---- The wanted state ---- */
