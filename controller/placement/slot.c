@@ -113,8 +113,9 @@ static bool condition_message_counts(const struct slot *s, enum condition_type t
            (type != CONDITION_SCORED && type != CONDITION_ROUNDED);
 }
 
-/* By the second: a program that writes an object back may drop the fraction. A later time is that of another
- * replica, whose rounds end at other moments: to write ours again would be a fight without an end. */
+/* Compares whole seconds: a program that writes an object back may drop the fraction. A time that is later by
+ * up to half of the validity is taken for another replica's, whose rounds end at other moments; writing ours
+ * again would never end. The next renewal replaces it. */
 static bool validity_matches(const struct slot *s, int64_t until_ms)
 {
     int64_t seconds = until_ms / 1000 - s->written_until_ms / 1000;
