@@ -27,15 +27,18 @@ def same(hub, recorder, scoring, rounds):
     """The hub has the same samples and timestamps as a receiver of our own for these rounds."""
     del scoring
 
-    def read():
-        found = hub.raw("dynamic_score")
-        return found if found and min(map(len, found.values())) >= rounds else None
+    def complete(series):
+        return series if series and min(map(len, series.values())) >= rounds else None
 
-    stored = remote.wait_for("every series in the hub", read)
-    sent = recorder.stream()
+    def recorded():
+        series = recorder.stream().items()
+        return {labels: [s for s in samples if s.bits != remote_wire.STALE] for labels, samples in series}
+
+    # Either of the two may be a round behind the other, as no endpoint waits for another.
+    stored = remote.wait_for("every series in the hub", lambda: complete(hub.raw("dynamic_score")))
+    sent = remote.wait_for("every series at the recorder", lambda: complete(recorded()))
     assert set(stored) == set(sent)
-    for labels, samples in sent.items():
-        values = [s for s in samples if s.bits != remote_wire.STALE]
+    for labels, values in sent.items():
         wanted = [(s.timestamp / 1000, remote_wire.double(s.bits)) for s in values[:rounds]]
         assert len(wanted) == rounds
         for (t, v), (wanted_t, wanted_v) in zip(stored[labels], wanted):
