@@ -364,6 +364,13 @@ static bool is_in_order(const struct sim_node *a)
            !(a->was_killed && a->disk_failed);
 }
 
+/* A clock that goes a day ahead for the second time may be behind where it was at the first, and by then the
+ * agent has forgotten those times, as it must. */
+static bool is_ahead_again(const struct sim_node *a, int64_t at)
+{
+    return a->times_ahead > 1 && at - (SIM_BEGAN_MS + sim_now_ms) >= HOUR_MS;
+}
+
 static void tsdb_take(const struct wire_request *rq, const struct sim_node *a, int64_t answer_at)
 {
     bool in_order = is_in_order(a);
@@ -372,8 +379,8 @@ static void tsdb_take(const struct wire_request *rq, const struct sim_node *a, i
         struct series_state *s = series_at(wire->key, a->id);
         struct taken *one = sample_at(sample_key(s->key, wire->at));
         /* After a clock that was a day ahead. */
-        bool is_back =
-            a->was_ahead && !one->arrived && s->order_ms != INT64_MIN && s->order_ms - wire->at >= HOUR_MS;
+        bool is_back = a->times_ahead > 0 && !one->arrived && s->order_ms != INT64_MIN &&
+                       s->order_ms - wire->at >= HOUR_MS;
         bool is_newest;
 
         reached[REACHED_CLOCK_BACK] += is_back;
@@ -385,7 +392,7 @@ static void tsdb_take(const struct wire_request *rq, const struct sim_node *a, i
             check_repeated(one, a);
         /* After a power cut, what was rejected may be sent again; a replica sends its last samples late. */
         if (!one->arrived && !one->excused && in_order && !fleet_elects(a) && wire->at <= s->order_ms &&
-            !is_back)
+            !is_back && !is_ahead_again(a, wire->at))
             violated("a%d sent a %s out of order, %lld ms after the last", a->id,
                      wire->bits == RW_STALE_BITS ? "stale marker" : "sample",
                      (long long)(wire->at - s->order_ms));
@@ -393,7 +400,7 @@ static void tsdb_take(const struct wire_request *rq, const struct sim_node *a, i
             s->order_ms = wire->at;
         s->marker_lost |=
             (!in_order || fleet_elects(a)) && wire->bits == RW_STALE_BITS && wire->at < s->last_ms;
-        is_newest = wire->at > s->last_ms ? !one->arrived || !a->was_ahead : is_back && !one->arrived;
+        is_newest = wire->at > s->last_ms ? !one->arrived || a->times_ahead == 0 : is_back && !one->arrived;
         one->arrived = true;
         if (!universe.answer_is_lost)
             tsdb_acknowledge(one, a, answer_at);

@@ -451,7 +451,7 @@ static void fault_clock(struct sim_node *a)
     if (stream_chance(&universe.clocks, 250)) {
         a->process->wall_ms += DAY_MS;
         a->ahead_until = sim_now_ms + 1 + (int64_t)stream_below(&universe.clocks, 60000);
-        a->was_ahead = true;
+        a->times_ahead++;
         reached[REACHED_CLOCK_AHEAD]++;
     }
     reached[REACHED_CLOCK_JUMP]++;

@@ -55,7 +55,7 @@ struct sim_node {
     unsigned back_life;
     int64_t wall_ms;               /* the clock's largest error so far, except when it was a day ahead */
     int64_t ahead_until, right_ms; /* it is now, and its error after that */
-    bool was_ahead;
+    unsigned times_ahead;          /* how often the clock went a day ahead */
     /* An agent */
     struct agent *agent;
     struct agent_options options;
