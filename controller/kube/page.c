@@ -144,6 +144,7 @@ static size_t page_begin_item(struct kube_page *p)
     invariant(!p->in.error);
     kube_tree_begin(&p->tree, item, p->cut);
     p->has_item = true;
+    p->item++;
     return item.n;
 }
 
@@ -206,9 +207,15 @@ enum kube_page_event kube_page_step(struct kube_page *p, size_t most, size_t *re
 
 void kube_page_explain(const struct kube_page *p, char why[256])
 {
+    char tree_why[256];
     unsigned line, column;
 
     invariant(p->state == KUBE_PAGE_FAILED);
+    if (p->has_item) { /* what the check does not see: its size, and numbers that fit no type */
+        kube_tree_explain(&p->tree, tree_why);
+        (void)snprintf(why, 256, "a list whose item %zu is %.128s", p->item, tree_why);
+        return;
+    }
     if (!p->in.error) {
         kube_tree_explain(&p->tree, why);
         return;

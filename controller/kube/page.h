@@ -22,6 +22,7 @@ struct kube_page {
     bool is_in_items;          /* the check is */
     bool has_item;             /* `tree` is one that has begun */
     size_t items_at, items_n;  /* of the array, with its brackets */
+    size_t item;               /* the number of the one that `tree` is, from 1 */
     struct buf head;
     struct kube_tree tree;
 };
@@ -44,5 +45,5 @@ enum kube_page_event {
 /* Goes on until there is an event or it has cost about `most`, in the unit of loop_spend(); *ret_cost is what
  * it did cost. *ret is the head or the item, a new reference. */
 enum kube_page_event kube_page_step(struct kube_page *p, size_t most, size_t *ret_cost, json_t **ret);
-/* What is wrong with the text: "not JSON at line 1, column 7". */
+/* What the text is: "not JSON at line 1, column 7", or "a list whose item 3 is larger than 4 MiB". */
 void kube_page_explain(const struct kube_page *p, char why[256]);

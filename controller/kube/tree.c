@@ -31,6 +31,11 @@ void kube_tree_begin(struct kube_tree *t, struct str text, struct kube_cut *cut)
     t->state = KUBE_TREE_MORE;
     buf_clear(&t->less);
     t->less.max = t->plain.max = SIZE_MAX / 2;
+    t->is_too_large = text.n > KUBE_TREE_MAX_BYTES;
+    if (t->is_too_large) {
+        t->state = KUBE_TREE_FAILED;
+        return;
+    }
     if (cut && kube_cut(cut, text, &t->less) == 0)
         text = buf_str(&t->less);
     jr_init(&t->in, text, JR_DEEP);
@@ -146,6 +151,14 @@ static void tree_leave(struct kube_tree *t)
         t->state = jr_end(&t->in) ? KUBE_TREE_DONE : KUBE_TREE_FAILED;
 }
 
+/* r: what jansson returned for it. */
+static void tree_has_added(struct kube_tree *t, json_t *value, int r)
+{
+    invariant(r == 0);
+    if (json_is_object(value) || json_is_array(value))
+        tree_enter(t, value);
+}
+
 static void tree_read_member(struct kube_tree *t, json_t *object)
 {
     struct str name;
@@ -168,9 +181,7 @@ static void tree_read_member(struct kube_tree *t, json_t *object)
         return;
     }
     r = json_object_setn_new_nocheck(object, name.p, name.n, value);
-    invariant(r == 0);
-    if (json_is_object(value) || json_is_array(value))
-        tree_enter(t, value);
+    tree_has_added(t, value, r);
 }
 
 static void tree_read_item(struct kube_tree *t, json_t *array)
@@ -188,9 +199,7 @@ static void tree_read_item(struct kube_tree *t, json_t *array)
         return;
     }
     r = json_array_append_new(array, value);
-    invariant(r == 0);
-    if (json_is_object(value) || json_is_array(value))
-        tree_enter(t, value);
+    tree_has_added(t, value, r);
 }
 
 static void tree_read_value(struct kube_tree *t)
@@ -234,6 +243,10 @@ void kube_tree_explain(const struct kube_tree *t, char why[256])
     unsigned line, column;
 
     invariant(t->state == KUBE_TREE_FAILED);
+    if (t->is_too_large) {
+        (void)snprintf(why, 256, "larger than %d MiB", KUBE_TREE_MAX_BYTES >> 20);
+        return;
+    }
     jr_position(text, t->in.error_at, &line, &column);
     /* Without a word of the document, which may contain secrets. */
     (void)snprintf(why, 256, "not JSON at line %u, column %u", line, column);

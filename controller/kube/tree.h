@@ -2,20 +2,24 @@
  * a peer's document of any size holds up no turn of the loop. Belongs to the loop's thread.
  *
  * It accepts what kube_json_parse() accepts, other than a NUL after a number, and lone surrogates, which
- * become U+FFFD. One string is read in one step, and one tree is freed in one, however large they are. */
+ * become U+FFFD. One string is read in one step, and one tree is freed in one: hence the ceiling. */
 #pragma once
 
 #include "controller/kube/json.h"
 #include "exporter/base/json.h"
 
+/* The largest document. An API server accepts objects of 3 MiB. */
+enum { KUBE_TREE_MAX_BYTES = 4 << 20 };
+
 enum kube_tree_state {
     KUBE_TREE_MORE,
     KUBE_TREE_DONE,
-    KUBE_TREE_FAILED, /* the text is not JSON, or does not begin with an object or an array */
+    KUBE_TREE_FAILED, /* the text is too long, is not JSON, or does not begin with an object or an array */
 };
 
 struct kube_tree {
     enum kube_tree_state state;
+    bool is_too_large;
     struct jr in;
     struct buf less, plain; /* the text after the cut, and a string without its escapes */
     json_t *root;
@@ -33,5 +37,5 @@ void kube_tree_begin(struct kube_tree *t, struct str text, struct kube_cut *cut)
 size_t kube_tree_step(struct kube_tree *t, size_t most);
 /* The complete tree, a new reference. */
 json_t *kube_tree_take(struct kube_tree *t);
-/* Why it failed, in the words of kube_json_parse(). */
+/* What the text is, such as "not JSON at line 1, column 7" or "larger than 4 MiB". */
 void kube_tree_explain(const struct kube_tree *t, char why[256]);

@@ -22,7 +22,7 @@ enum {
     DEFAULT_PAGE = 100,
     MAX_PAGES = 10000, /* of a list: a server that never ends one */
     PAGE_BYTES = 16 << 20,
-    EVENT_BYTES = 4 << 20,
+    EVENT_BYTES = KUBE_TREE_MAX_BYTES,
 };
 
 /* An object as last seen. */

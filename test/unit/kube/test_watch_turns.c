@@ -1,5 +1,6 @@
 /* A page of a list and the events of a stream become trees in the shares of many turns, so that none of them
  * holds up the loop, however much an API server sends at once. */
+#include "controller/kube/tree.h"
 #include "exporter/base/buf.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/kube/watch_world.h"
@@ -263,13 +264,34 @@ static void takes_nothing_of_a_damaged_page(void **state)
     assert_non_null(strstr(kube_watch_trouble(t->watch), "HTTP 200 with a body that is not JSON at line 1"));
 }
 
+/* A tree is freed in one step, so its size is bounded. */
+static void refuses_a_page_with_an_object_that_is_too_large(void **state)
+{
+    struct told *t = *state;
+    struct heard h = {0};
+    BUF_AUTO(items, SIZE_MAX / 2);
+
+    assert_int_equal(buf_puts(&items, many_objects(t->f, 2)), 0);
+    assert_int_equal(buf_puts(&items, ",{\"data\":\""), 0);
+    for (unsigned i = 0; i < KUBE_TREE_MAX_BYTES / 16; i++)
+        assert_int_equal(buf_puts(&items, "0123456789abcdef"), 0);
+    assert_int_equal(buf_puts(&items, "\"}"), 0);
+    fake_kube_list(t->f, "1", NULL, text_of(t->f, &items));
+    hear_begin(&h, t);
+    fake_kube_turn(t->f, &h.troubles, 1);
+    assert_int_equal(h.synced, 0);
+    assert_int_equal(h.deleted, 0);
+    assert_non_null(strstr(kube_watch_trouble(t->watch),
+                           "HTTP 200 with a body that is a list whose item 3 is larger than 4 MiB"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(reads_a_page_in_shares_of_turns),         CASE(reads_events_in_shares_of_turns),
         CASE(reads_all_events_of_a_stream_that_ended), CASE(reads_one_long_event_in_shares_of_turns),
         CASE(can_be_freed_with_half_a_page),           CASE(asks_again_for_a_page_that_was_half_read),
-        CASE(takes_nothing_of_a_damaged_page),
+        CASE(takes_nothing_of_a_damaged_page),         CASE(refuses_a_page_with_an_object_that_is_too_large),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
