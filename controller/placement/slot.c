@@ -113,16 +113,6 @@ static bool condition_message_counts(const struct slot *s, enum condition_type t
            (type != CONDITION_SCORED && type != CONDITION_ROUNDED);
 }
 
-/* Compares whole seconds: a program that writes an object back may drop the fraction. A time that is later by
- * up to half of the validity is taken for another replica's, whose rounds end at other moments; writing ours
- * again would never end. The next renewal replaces it. */
-static bool validity_matches(const struct slot *s, int64_t until_ms)
-{
-    int64_t seconds = until_ms / 1000 - s->written_until_ms / 1000;
-
-    return seconds >= 0 && seconds <= s->life_ms / 2000;
-}
-
 bool slot_matches(const struct slot *s, const struct placement_options *o, const json_t *object)
 {
     json_auto_t *body = s->wanted && s->hash == s->written_hash ? slot_status_body(s, o) : NULL;
@@ -142,8 +132,10 @@ bool slot_matches(const struct slot *s, const struct placement_options *o, const
         if (!json_equal(want, is))
             return false;
     }
-    return !scores || (json_equal(scores, kube_list(status, "scores", NULL)) &&
-                       validity_matches(s, kube_time_parse(kube_str(status, "validUntil", NULL)).ms));
+    return !scores ||
+           (json_equal(scores, kube_list(status, "scores", NULL)) &&
+            validity_matches(s->written_until_ms, kube_time_parse(kube_str(status, "validUntil", NULL)).ms,
+                             s->life_ms));
 }
 
 /* ---- The wanted state ---- */
@@ -387,6 +379,13 @@ static void slot_count(const struct slot *s, const struct placement_options *o, 
 int64_t validity_until(int64_t end_ms, int64_t life_ms)
 {
     return life_ms < 2000 ? end_ms : end_ms - end_ms % 1000;
+}
+
+bool validity_matches(int64_t written_ms, int64_t found_ms, int64_t life_ms)
+{
+    int64_t seconds = found_ms / 1000 - written_ms / 1000;
+
+    return seconds >= 0 && seconds <= life_ms / 2000;
 }
 
 bool validity_is_due(int64_t written_ms, int64_t wanted_ms, int64_t life_ms, int64_t now_ms)

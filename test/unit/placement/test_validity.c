@@ -102,6 +102,21 @@ static void writes_whole_seconds_unless_the_validity_is_short(void **state)
     assert_int_equal(validity_until(5999, 1999), 5999);
 }
 
+static void leaves_what_another_replica_writes(void **state)
+{
+    static const struct {
+        int64_t later_ms;
+        bool matches;
+    } cases[] = {
+        {0, true},      {-123, true}, /* without its fraction */
+        {-1000, false}, {1000, true}, {30000, true}, {31000, false}, {-begin_ms, false} /* absent */,
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_int_equal(validity_matches(begin_ms, begin_ms + cases[i].later_ms, 60000), cases[i].matches);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +124,7 @@ int main(void)
         cmocka_unit_test(holds_at_the_bounds),
         cmocka_unit_test(saves_writes),
         cmocka_unit_test(writes_whole_seconds_unless_the_validity_is_short),
+        cmocka_unit_test(leaves_what_another_replica_writes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
