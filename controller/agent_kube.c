@@ -18,8 +18,8 @@
 #include "exporter/base/map.h"
 #include "exporter/base/utf8.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/metric/series.h"
 #include "exporter/score/round.h"
+#include "exporter/score/sink.h"
 #include "remotewrite/config.h"
 
 #include <errno.h>
@@ -314,9 +314,10 @@ static void report_put_placement(struct agent_kube *k, json_t *object, const str
 {
     if (!k->placement)
         return;
-    report_put_line(object, "placementError",
-                    report_hub_error(k, placement_trouble(k->placement, s), s->summary.interval_ms));
-    report_put_line(object, "noItems", placement_why_no_items(k->placement, s));
+    report_put_line(
+        object, "placementError",
+        report_hub_error(k, placement_trouble(k->placement, &s->summary), s->summary.interval_ms));
+    report_put_line(object, "noItems", placement_why_no_items(k->placement, s->summary.score_name));
 }
 
 static json_t *report_scorer(struct agent_kube *k, const struct scorer *s, bool times)
@@ -707,16 +708,26 @@ static void configmap_on_trouble(void *arg, const char *text)
 
 /* ---- The sink ---- */
 
-static void sink_round(struct sink *s, const struct scorer *scorer)
+static void sink_round_ended(struct sink *s, const char *score_name, const struct round_outcome *o)
 {
     struct agent_kube *k = CONTAINER_OF(s, struct agent_kube, sink);
 
     if (k->placement)
-        placement_round(k->placement, scorer);
+        placement_round_ended(k->placement, score_name, o);
     report_touch(k);
 }
 
-static void sink_applied(struct sink *s, struct scorer *const *scorers, size_t n)
+static void sink_withdrawn(struct sink *s, const char *score_name, unix_ms at)
+{
+    struct agent_kube *k = CONTAINER_OF(s, struct agent_kube, sink);
+
+    (void)at; /* an object's scores end by their validity */
+    if (k->placement)
+        placement_withdrawn(k->placement, score_name);
+    report_touch(k);
+}
+
+static void sink_applied(struct sink *s, const struct summaries *list, int64_t stale_intervals)
 {
     struct agent_kube *k = CONTAINER_OF(s, struct agent_kube, sink);
 
@@ -724,10 +735,11 @@ static void sink_applied(struct sink *s, struct scorer *const *scorers, size_t n
     if (k->placement && k->is_missing)
         placement_sync_none(k->placement);
     else if (k->placement && (k->scorers_known || !k->cluster))
-        placement_sync(k->placement, scorers, n);
+        placement_sync(k->placement, list, stale_intervals);
 }
 
-static const struct sink_ops sink_ops = {.round = sink_round, .applied = sink_applied};
+static const struct sink_ops sink_ops = {
+    .applied = sink_applied, .round_ended = sink_round_ended, .withdrawn = sink_withdrawn};
 
 /* "namespace/name" or "name", in the agent's own namespace. */
 static void set_names(struct agent_kube *k)

@@ -13,6 +13,7 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
+#include "exporter/score/sink.h"
 #include "exporter/ui/out.h"
 #include "remotewrite/endpoint.h"
 #include "remotewrite/queue.h"
@@ -42,18 +43,19 @@ struct rw_sink {
     int64_t newest_ms; /* of endpoints that have ended: no stale marker of theirs is later */
 };
 
-static void rw_publish(struct sink *sink, struct batch *b)
+static void rw_on_round(struct sink *sink, const char *score_name, const struct round_outcome *o)
 {
     struct rw_sink *s = CONTAINER_OF(sink, struct rw_sink, sink);
 
-    if (!agent_leads(s->agent))
+    (void)score_name;
+    if (!o->batch || !agent_leads(s->agent))
         return;
     for (size_t i = 0; i < s->n; i++)
         if (s->slots[i].endpoint)
-            endpoint_publish(s->slots[i].endpoint, b);
+            endpoint_publish(s->slots[i].endpoint, o->batch);
 }
 
-static void rw_withdraw(struct sink *sink, const char *score_name, unix_ms at)
+static void rw_on_withdrawn(struct sink *sink, const char *score_name, unix_ms at)
 {
     struct rw_sink *s = CONTAINER_OF(sink, struct rw_sink, sink);
 
@@ -64,7 +66,7 @@ static void rw_withdraw(struct sink *sink, const char *score_name, unix_ms at)
             endpoint_withdraw(s->slots[i].endpoint, score_name, at);
 }
 
-static const struct sink_ops ops = {.publish = rw_publish, .withdraw = rw_withdraw};
+static const struct sink_ops ops = {.round_ended = rw_on_round, .withdrawn = rw_on_withdrawn};
 
 /* Sender threads. Coalesces changes until the loop has seen them. */
 static void rw_on_changed(void *arg)

@@ -22,6 +22,8 @@ struct placement {
     struct kube_watch *watch;
     struct slot **slots;
     size_t n;
+    struct placement_scorer **scorers;
+    size_t n_scorers;
     bool may_write;  /* the first list is complete, or its failure is known */
     bool configured; /* the scorers are known */
 };
@@ -47,6 +49,8 @@ static bool object_owner(const json_t *object, char ret[OWNER_BYTES])
 
 /* ---- Slots ---- */
 
+static void placement_renew(struct placement *p, struct slot *s);
+
 static struct slot *placement_find(const struct placement *p, const char *object)
 {
     for (size_t i = 0; i < p->n; i++)
@@ -55,10 +59,11 @@ static struct slot *placement_find(const struct placement *p, const char *object
     return NULL;
 }
 
-static struct slot *placement_find_scorer(const struct placement *p, const struct scorer *s)
+/* The slot that the scorer has; NULL if it has none. */
+static struct slot *placement_slot_of(const struct placement *p, const char *score_name)
 {
     for (size_t i = 0; i < p->n; i++)
-        if (p->slots[i]->scorer == s)
+        if (p->slots[i]->scorer && strcmp(p->slots[i]->scorer->score_name, score_name) == 0)
             return p->slots[i];
     return NULL;
 }
@@ -68,7 +73,7 @@ static void placement_on_late_timer(struct timer *t)
     struct slot *s = CONTAINER_OF(t, struct slot, late);
 
     if (s->scorer)
-        placement_round(s->placement, s->scorer);
+        placement_renew(s->placement, s);
 }
 
 static struct slot *placement_add_slot(struct placement *p, const char *object)
@@ -138,6 +143,91 @@ static void placement_refresh(struct placement *p, struct slot *s)
 
         loop_timer_set(l, &s->late, mono_add(loop_now(l), left_ms > 0 ? left_ms : 1));
     }
+}
+
+/* ---- Scorers: what is known of each ----
+ *
+ * Those of the last configuration, and before the first one those of which the agent has told anything. */
+
+static struct placement_scorer *placement_find_scorer(const struct placement *p, const char *score_name)
+{
+    for (size_t i = 0; i < p->n_scorers; i++)
+        if (strcmp(p->scorers[i]->score_name, score_name) == 0)
+            return p->scorers[i];
+    return NULL;
+}
+
+/* The scorer of that name, which may be new. */
+static struct placement_scorer *placement_scorer_at(struct placement *p, const char *score_name)
+{
+    struct placement_scorer *s = placement_find_scorer(p, score_name);
+
+    if (s)
+        return s;
+    s = xcalloc(1, sizeof(*s));
+    s->score_name = xstrdup(score_name);
+    p->scorers = xreallocarray(p->scorers, p->n_scorers + 1, sizeof(struct placement_scorer *));
+    p->scorers[p->n_scorers++] = s;
+    return s;
+}
+
+static void placement_note_outcome(struct placement_scorer *s, const struct round_outcome *o)
+{
+    s->has_ended = true;
+    s->error = o->error;
+    s->stage = o->stage;
+    free(s->reason);
+    s->reason = xstrdup(o->reason);
+    s->source_series = o->source_series;
+    s->results = o->results;
+    s->invalid = o->invalid;
+    s->life_ms = o->life_ms;
+    s->expires_ms = o->expires_ms;
+    if (!o->batch)
+        return;
+    (void)batch_unref(s->batch);
+    s->batch = batch_ref(o->batch);
+}
+
+static void placement_free_scorer(struct placement_scorer *s)
+{
+    if (!s)
+        return;
+    (void)batch_unref(s->batch);
+    free(s->reason);
+    free(s->score_name);
+    free(s);
+}
+
+/* No slot has any of them. */
+static void placement_forget_scorers(struct placement *p)
+{
+    for (size_t i = 0; i < p->n_scorers; i++)
+        placement_free_scorer(p->scorers[i]);
+    p->n_scorers = 0;
+}
+
+/* Keeps the scorers of the list, in its order, and adds those that it lacks. No slot has any of them. */
+static void placement_set_scorers(struct placement *p, const struct summaries *list, int64_t stale_intervals)
+{
+    struct placement_scorer **kept = xcalloc(list->n + 1, sizeof(struct placement_scorer *));
+
+    for (size_t i = 0; i < p->n_scorers; i++)
+        p->scorers[i]->summary = NULL;
+    for (size_t i = 0; i < list->n; i++) {
+        struct placement_scorer *s = placement_scorer_at(p, list->list[i].score_name);
+
+        s->summary = &list->list[i];
+        if (!s->has_ended)
+            s->life_ms = s->summary->interval_ms * stale_intervals;
+        kept[i] = s;
+    }
+    for (size_t i = 0; i < p->n_scorers; i++)
+        if (!p->scorers[i]->summary)
+            placement_free_scorer(p->scorers[i]);
+    free(p->scorers);
+    p->scorers = kept;
+    p->n_scorers = list->n;
 }
 
 /* ---- The calls for one object: create, get its owner, claim it, patch its status, delete ---- */
@@ -650,37 +740,57 @@ struct placement *placement_free(struct placement *p)
         placement_free_slot(p->slots[i]);
     p->writer.queue = kube_queue_free(p->writer.queue);
     free(p->slots);
+    placement_forget_scorers(p);
+    free(p->scorers);
     free(p);
     return NULL;
 }
 
 /* ---- Wanted state ---- */
 
-void placement_round(struct placement *p, const struct scorer *scorer)
+/* Derives the wanted state of a slot with a scorer, and has it written if it is due. */
+static void placement_renew(struct placement *p, struct slot *s)
 {
-    struct slot *s = placement_find_scorer(p, scorer);
-    unix_ms now = kube_wall(p->o.hub);
-
-    if (!s)
-        return;
     placement_refresh(p, s);
-    if (!s->foreign && slot_is_due(s, now)) /* the queue checks on a foreign object by itself */
+    if (!s->foreign &&
+        slot_is_due(s, kube_wall(p->o.hub))) /* the queue checks on a foreign object by itself */
         placement_enqueue(p, s);
 }
 
-static void placement_assign(struct placement *p, const struct scorer *scorer)
+void placement_round_ended(struct placement *p, const char *score_name, const struct round_outcome *o)
 {
-    const struct summary *sum = &scorer->summary;
+    struct placement_scorer *scorer = placement_scorer_at(p, score_name);
+    struct slot *s = placement_slot_of(p, score_name);
+
+    placement_note_outcome(scorer, o);
+    if (s)
+        placement_renew(p, s);
+}
+
+/* What follows from it waits for the next turn, as `applied` may tell in this one that the scorer is gone. */
+void placement_withdrawn(struct placement *p, const char *score_name)
+{
+    struct placement_scorer *scorer = placement_scorer_at(p, score_name);
+    struct slot *s = placement_slot_of(p, score_name);
+    struct loop *l = kube_loop(p->o.hub);
+
+    scorer->batch = batch_unref(scorer->batch);
+    if (s)
+        loop_timer_set(l, &s->late, loop_now(l));
+}
+
+static void placement_assign(struct placement *p, const struct placement_scorer *scorer)
+{
     char object[OBJECT_NAME_MAX + 1];
     struct slot *s;
 
-    if (sum->destination != DESTINATION_PLACEMENT_SCORE)
+    if (scorer->summary->destination != DESTINATION_PLACEMENT_SCORE)
         return;
-    (void)object_name(str_of(sum->score_name), object);
+    (void)object_name(str_of(scorer->score_name), object);
     s = placement_find(p, object);
     if (s && s->scorer) {
         log_warn("two scorers share one AddOnPlacementScore name: the first keeps it",
-                 L_STR("object", object), L_STR("first", s->score_name), L_STR("second", sum->score_name));
+                 L_STR("object", object), L_STR("first", s->score_name), L_STR("second", scorer->score_name));
         return;
     }
     if (!s)
@@ -689,40 +799,46 @@ static void placement_assign(struct placement *p, const struct scorer *scorer)
     placement_refresh(p, s);
 }
 
-void placement_sync(struct placement *p, struct scorer *const *scorers, size_t n)
+static void placement_release_slots(struct placement *p)
 {
     for (size_t i = 0; i < p->n; i++)
         p->slots[i]->scorer = NULL;
+}
+
+void placement_sync(struct placement *p, const struct summaries *list, int64_t stale_intervals)
+{
+    placement_release_slots(p);
+    placement_set_scorers(p, list, stale_intervals);
     for (size_t i = 0; i < p->n; i++)
         p->slots[i]->taken_over = false;
-    for (size_t i = 0; i < n; i++)
-        placement_assign(p, scorers[i]);
+    for (size_t i = 0; i < list->n; i++)
+        placement_assign(p, p->scorers[i]);
     p->configured = true;
     placement_enqueue_all(p);
 }
 
 void placement_sync_none(struct placement *p)
 {
-    for (size_t i = 0; i < p->n; i++)
-        p->slots[i]->scorer = NULL;
+    placement_release_slots(p);
+    placement_forget_scorers(p);
     p->configured = true;
     placement_enqueue_all(p);
 }
 
-const char *placement_trouble(const struct placement *p, const struct scorer *scorer)
+const char *placement_trouble(const struct placement *p, const struct summary *sum)
 {
-    const struct slot *s = placement_find_scorer(p, scorer);
+    const struct slot *s = placement_slot_of(p, sum->score_name);
 
     if (s)
         return cstr(s->write.trouble ?: s->contested);
-    return scorer->summary.destination == DESTINATION_PLACEMENT_SCORE
+    return sum->destination == DESTINATION_PLACEMENT_SCORE
                ? "no AddOnPlacementScore: an earlier scorer uses the same object name"
                : "";
 }
 
-const char *placement_why_no_items(const struct placement *p, const struct scorer *scorer)
+const char *placement_why_no_items(const struct placement *p, const char *score_name)
 {
-    const struct slot *s = placement_find_scorer(p, scorer);
+    const struct slot *s = placement_slot_of(p, score_name);
 
     return s ? slot_why_no_items(s) : "";
 }

@@ -14,7 +14,9 @@
 #pragma once
 
 #include "controller/kube/kube.h"
-#include "exporter/agent/scorer.h"
+#include "exporter/metric/metrics.h"
+#include "exporter/score/sink.h"
+#include "exporter/score/summary.h"
 
 struct placement;
 
@@ -32,20 +34,22 @@ struct placement *placement_new(const struct placement_options *o);
 /* Leaves the objects as they are. */
 struct placement *placement_free(struct placement *p);
 
-/* A round of the scorer ended, or its scores expired. */
-void placement_round(struct placement *p, const struct scorer *s);
-/* Sets the scorers, in the order of the configuration; they must live until the next call. If two lead to
+/* What an agent tells its sinks (exporter/score/sink.h). Rounds may end before the first call of
+ * placement_sync(), which says which of them matter. */
+void placement_round_ended(struct placement *p, const char *score_name, const struct round_outcome *o);
+void placement_withdrawn(struct placement *p, const char *score_name);
+/* Sets the scorers, in the order of the configuration; the list must live until the next call. If two lead to
  * one object name, the first gets the object. */
-void placement_sync(struct placement *p, struct scorer *const *scorers, size_t n);
+void placement_sync(struct placement *p, const struct summaries *list, int64_t stale_intervals);
 
 /* There is no configuration, so no scorers. What was taken over from another namespace stays until there is
  * one: it may be on its way. */
 void placement_sync_none(struct placement *p);
 
 /* What is wrong with the scorer's object, for people; "" if nothing. */
-const char *placement_trouble(const struct placement *p, const struct scorer *s);
+const char *placement_trouble(const struct placement *p, const struct summary *s);
 /* Why the scorer's last round led to no item although it succeeded, for people; "" if it did not. */
-const char *placement_why_no_items(const struct placement *p, const struct scorer *s);
+const char *placement_why_no_items(const struct placement *p, const char *score_name);
 /* Why the objects on the hub cannot be read; NULL if they can, or while this is unknown. */
 const char *placement_hub_trouble(const struct placement *p);
 /* The number of objects whose state on the hub is out of date. */

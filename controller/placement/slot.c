@@ -46,7 +46,7 @@ static const char *const condition_words[CONDITIONS] = {"Scored",    "Clamped", 
 
 static struct items slot_make_items(const struct slot *s, const char *cluster_name)
 {
-    const struct summary *sum = &s->scorer->summary;
+    const struct summary *sum = s->scorer->summary;
     struct items none = {.json.max = 8};
 
     if (s->items == ITEMS_OF_ROUND)
@@ -146,9 +146,9 @@ static void slot_drop_found(struct slot *s)
     s->found = NULL;
 }
 
-void slot_assign(struct slot *s, const struct scorer *scorer)
+void slot_assign(struct slot *s, const struct placement_scorer *scorer)
 {
-    const char *name = scorer->summary.score_name;
+    const char *name = scorer->score_name;
 
     s->scorer = scorer;
     if (s->score_name && strcmp(s->score_name, name) == 0)
@@ -166,13 +166,13 @@ void slot_assign(struct slot *s, const struct scorer *scorer)
  * treated as a failure. */
 static enum slot_items slot_choose_items(const struct slot *s, bool empty, unix_ms now)
 {
-    if (s->batch && !(empty && s->scorer->summary.has_fallback))
+    if (s->batch && !(empty && s->scorer->summary->has_fallback))
         return ITEMS_OF_ROUND;
     if (s->batch && s->last && s->last_until_ms > now.ms)
         return ITEMS_OF_LAST;
     if (!s->last && json_array_size(s->found) && s->found_until_ms > now.ms)
         return ITEMS_FOUND;
-    return s->scorer->summary.has_fallback ? ITEMS_OF_FALLBACK : ITEMS_NONE;
+    return s->scorer->summary->has_fallback ? ITEMS_OF_FALLBACK : ITEMS_NONE;
 }
 
 static PRINTF_LIKE(5, 6) void slot_set(struct slot *s, enum condition_type type, bool on, const char *reason,
@@ -193,12 +193,12 @@ static PRINTF_LIKE(5, 6) void slot_set(struct slot *s, enum condition_type type,
 }
 
 /* "; skipped 1 not a number, 2 NaN or infinite": results without an item, by reason. */
-static void slot_put_skipped(struct buf *into, const struct scorer_status *st, const struct items *made)
+static void slot_put_skipped(struct buf *into, size_t invalid, const struct items *made)
 {
     const struct {
         size_t n;
         const char *why;
-    } reasons[] = {{st->last.answer.invalid, "not a number"},
+    } reasons[] = {{invalid, "not a number"},
                    {made->left_out, "NaN or infinite"},
                    {made->unnamed, "with an empty name"}};
 
@@ -236,32 +236,31 @@ static void slot_put_formats(struct buf *into, const struct summary *sum, const 
 /* made: by the last successful round; shown: what the object gets. */
 static void slot_set_scored(struct slot *s, const struct items *made, const struct items *shown)
 {
-    const struct scorer_status *st = &s->scorer->status;
+    const struct placement_scorer *scorer = s->scorer;
     const char *then = s->items != ITEMS_FOUND && shown->n == 0 ? "there are no scores"
                        : s->items == ITEMS_OF_FALLBACK          ? "fallbackScore is used"
                                                                 : "the last scores stay until validUntil";
-    bool no_series = s->scorer->summary.n_sources && st->last.source_series == 0;
-    const char *suspended = s->scorer->summary.suspended_since;
-    char error[1024];
+    bool no_series = scorer->summary->n_sources && scorer->source_series == 0;
+    const char *suspended = s->scorer->summary->suspended_since;
     BUF_AUTO(formats, 768);
     BUF_AUTO(skipped, 256);
 
-    s->lacks_items = !suspended && st->last.error == ROUND_OK && made->n == 0;
-    slot_put_formats(&formats, &s->scorer->summary, made);
-    slot_put_skipped(&skipped, st, made);
+    s->lacks_items = !suspended && scorer->error == ROUND_OK && made->n == 0;
+    slot_put_formats(&formats, s->scorer->summary, made);
+    slot_put_skipped(&skipped, scorer->invalid, made);
     if (suspended) {
         slot_set(s, CONDITION_SCORED, false, "Suspended",
                  "not called since %.64s, as the hub finds the scoring API unhealthy; %s", suspended, then);
-    } else if (st->last.error != ROUND_OK) {
-        scorer_error_text(st, error, sizeof(error));
+    } else if (scorer->error != ROUND_OK) {
         slot_set(s, CONDITION_SCORED, false,
-                 st->last.stage == STAGE_SCORING ? "ScoringFailed" : "SourceFailed", "%s; %s", error, then);
+                 scorer->stage == STAGE_SCORING ? "ScoringFailed" : "SourceFailed", "%s; %s", scorer->reason,
+                 then);
     } else if (made->n) {
         slot_set(s, CONDITION_SCORED, true, "Scored", "%zu %s%.*s%.*s", made->n,
                  made->n == 1 ? "item" : "items", STR_ARG(buf_str(&formats)), STR_ARG(buf_str(&skipped)));
-    } else if (st->last.answer.results) {
+    } else if (scorer->results) {
         slot_set(s, CONDITION_SCORED, false, "NoItems", "no item from %zu results of the scoring API%.*s; %s",
-                 st->last.answer.results, STR_ARG(buf_str(&skipped)), then);
+                 scorer->results, STR_ARG(buf_str(&skipped)), then);
     } else {
         slot_set(s, CONDITION_SCORED, false, no_series ? "SourceEmpty" : "NoResults", "%s; %s",
                  no_series ? "the source returned no series" : "the scoring API returned no results", then);
@@ -286,7 +285,7 @@ static void slot_set_clamped(struct slot *s, const struct items *items)
 
 static void slot_set_rounded(struct slot *s, const struct items *items)
 {
-    const struct summary *sum = &s->scorer->summary;
+    const struct summary *sum = s->scorer->summary;
     char text[ROUNDING_BYTES];
     BUF_AUTO(format, 256);
 
@@ -396,12 +395,10 @@ bool validity_is_due(int64_t written_ms, int64_t wanted_ms, int64_t life_ms, int
 /* A fallback is valid for as long as the scores of a successful round. */
 static void slot_set_times(struct slot *s, unix_ms now, int64_t clock_offset_ms)
 {
-    const struct scorer_status *st = &s->scorer->status;
-
-    s->life_ms = st->life_ms;
+    s->life_ms = s->scorer->life_ms;
     s->offset_ms = clock_offset_ms;
     s->valid_until_ms = s->items == ITEMS_OF_ROUND
-                            ? validity_until(st->expires_ms + clock_offset_ms, s->life_ms)
+                            ? validity_until(s->scorer->expires_ms + clock_offset_ms, s->life_ms)
                         : s->items == ITEMS_OF_LAST     ? s->last_until_ms
                         : s->items == ITEMS_FOUND       ? s->found_until_ms
                         : s->items == ITEMS_OF_FALLBACK ? validity_until(now.ms + s->life_ms, s->life_ms)
@@ -416,13 +413,13 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
     struct batch *batch = s->scorer->batch;
     bool new_batch = batch && batch != s->batch;
 
-    if (s->scorer->status.rounds == 0 && !s->scorer->summary.suspended_since)
+    if (!s->scorer->has_ended && !s->scorer->summary->suspended_since)
         return;
     s->updated_at = now;
     (void)batch_unref(s->batch);
     s->batch = batch ? batch_ref(batch) : NULL;
     if (batch)
-        made = items_make(s->batch, &s->scorer->summary);
+        made = items_make(s->batch, s->scorer->summary);
     s->items = slot_choose_items(s, made.n == 0, now);
     if (s->items != ITEMS_OF_ROUND) {
         other = slot_make_items(s, o->cluster_name);

@@ -5,6 +5,7 @@
 #include "controller/placement/items.h"
 #include "controller/placement/placement.h"
 #include "exporter/base/clock.h"
+#include "exporter/score/round.h"
 
 #define PLACEMENT_DOMAIN      "dynamic-scoring.open-cluster-management.io"
 #define PLACEMENT_LABEL       PLACEMENT_DOMAIN "/managed-by"
@@ -41,11 +42,24 @@ enum slot_claim {
 
 enum { UID_BYTES = 64, SCORE_VERSION_BYTES = 32 };
 
+/* What the agent has told of a scorer. Owned by the placement. */
+struct placement_scorer {
+    char *score_name;
+    const struct summary *summary; /* in the last configuration that was applied; NULL: none yet */
+    bool has_ended;                /* a round has; before, of the following only life_ms is set */
+    enum round_error error;        /* of the last round */
+    enum round_stage stage;
+    char *reason; /* see struct round_outcome */
+    size_t source_series, results, invalid;
+    struct batch *batch; /* the current scores; NULL: none */
+    int64_t life_ms, expires_ms;
+};
+
 struct slot {
     struct placement *placement;
     char object[OBJECT_NAME_MAX + 1];
-    const struct scorer *scorer; /* NULL: delete the object */
-    char *score_name;            /* of the scorer that the state below comes from */
+    const struct placement_scorer *scorer; /* NULL: delete the object */
+    char *score_name;                      /* of the scorer that the state below comes from */
     /* The wanted state. */
     bool wanted;         /* known: a round has ended since the start */
     struct batch *batch; /* of the last successful round; NULL when its scores are too old */
@@ -81,7 +95,7 @@ struct slot {
 };
 
 /* Assigns the object to the scorer, forgetting another scorer's state. */
-void slot_assign(struct slot *s, const struct scorer *scorer);
+void slot_assign(struct slot *s, const struct placement_scorer *scorer);
 /* Derives the wanted state from the scorer's last round, and counts it in the metrics. */
 void slot_update(struct slot *s, const struct placement_options *o, unix_ms now);
 /* Whether the object must be written: its state differs, or half of validUntil has passed. */
@@ -112,8 +126,8 @@ int64_t validity_until(int64_t end_ms, int64_t life_ms);
  * the life may be missing, which saves writes. */
 bool validity_is_due(int64_t written_ms, int64_t wanted_ms, int64_t life_ms, int64_t now_ms);
 
-/* Whether `found` on the hub is what was `written`, in whole seconds: a program that writes an object back may
- * drop the fraction. A time that is later by up to half of the life is taken for another replica's, whose
- * rounds end at other moments: if both wrote theirs again, they would never end. The next renewal replaces
- * it. */
+/* Whether `found` on the hub is what was `written`, in whole seconds: a program that writes an object back
+ * may drop the fraction. A time that is later by up to half of the life is taken for another replica's,
+ * whose rounds end at other moments: if both wrote theirs again, they would never end. The next renewal
+ * replaces it. */
 bool validity_matches(int64_t written_ms, int64_t found_ms, int64_t life_ms);

@@ -1,6 +1,7 @@
 /* Owns the active configuration, the scorers, the page and the program's metrics. */
 #include "exporter/agent/agent.h"
 
+#include "exporter/agent/page_sink.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -24,6 +25,7 @@ struct agent {
     struct worker *worker; /* reads large responses */
     struct source_env source_env;
     struct scorer_env scorer_env;
+    struct page_sink page_sink;
     struct sink *sinks[AGENT_MAX_SINKS];
     size_t n_sinks;
     struct timer own_timer;
@@ -72,14 +74,12 @@ static void agent_render_own(struct agent *a)
     a->own_at = loop_now(a->state.loop);
 }
 
-/* Removes the scores of s from every sink. arg: the agent, as for scorer_env. */
-static void agent_withdraw(void *arg, struct scorer *s)
+/* Removes the scorer's scores from every sink. */
+static void agent_withdraw(struct agent *a, const char *score_name)
 {
-    struct agent *a = arg;
-
     for (size_t i = 0; i < a->n_sinks; i++)
-        if (a->sinks[i]->ops->withdraw)
-            a->sinks[i]->ops->withdraw(a->sinks[i], s->summary.score_name, loop_wall(a->state.loop));
+        if (a->sinks[i]->ops->withdrawn)
+            a->sinks[i]->ops->withdrawn(a->sinks[i], score_name, loop_wall(a->state.loop));
 }
 
 /* Reads and checks a configuration, and applies it as a whole or not at all. */
@@ -129,7 +129,7 @@ static void stop_unclaimed(struct agent *a)
         if (s && a->state.leading)
             log_info("scorer removed", L_STR("score_name", s->summary.score_name));
         if (s && s->batch)
-            agent_withdraw(a, s);
+            agent_withdraw(a, s->summary.score_name);
         a->state.scorers[i] = scorer_free(s);
     }
 }
@@ -137,6 +137,7 @@ static void stop_unclaimed(struct agent *a)
 /* Starts the configuration's scorers if the agent leads; stops all others. */
 static void apply_summaries(struct agent *a)
 {
+    static const struct summaries none;
     const struct config *c = a->state.config;
     struct scorer **list = xcalloc(c->summaries.n + 1, sizeof(struct scorer *));
     size_t n = 0;
@@ -151,7 +152,8 @@ static void apply_summaries(struct agent *a)
     a->state.n_scorers = n;
     for (size_t i = 0; i < a->n_sinks; i++)
         if (a->sinks[i]->ops->applied)
-            a->sinks[i]->ops->applied(a->sinks[i], list, n);
+            a->sinks[i]->ops->applied(a->sinks[i], a->state.leading ? &c->summaries : &none,
+                                      c->limits.stale_intervals);
 }
 
 void agent_set_leading(struct agent *a, bool leading)
@@ -336,24 +338,24 @@ void agent_touch(struct agent *a)
         loop_timer_set(a->state.loop, &a->own_timer, next);
 }
 
-static void agent_publish(void *arg, struct scorer *s, struct batch *b)
+static void agent_scores_expired(void *arg, struct scorer *s)
+{
+    struct agent *a = arg;
+
+    agent_withdraw(a, s->summary.score_name);
+    agent_touch(a);
+}
+
+static void agent_round_ended(void *arg, struct scorer *s, const struct round_outcome *o)
 {
     struct agent *a = arg;
     double began = clock_seconds();
 
     for (size_t i = 0; i < a->n_sinks; i++)
-        if (a->sinks[i]->ops->publish)
-            a->sinks[i]->ops->publish(a->sinks[i], b);
-    metric_add(a->state.metrics, METRIC_SEND_SECONDS, LV(s->summary.score_name), clock_seconds() - began);
-}
-
-static void agent_round_ended(void *arg, struct scorer *s)
-{
-    struct agent *a = arg;
-
-    for (size_t i = 0; i < a->n_sinks; i++)
-        if (a->sinks[i]->ops->round)
-            a->sinks[i]->ops->round(a->sinks[i], s);
+        if (a->sinks[i]->ops->round_ended)
+            a->sinks[i]->ops->round_ended(a->sinks[i], s->summary.score_name, o);
+    if (o->batch)
+        metric_add(a->state.metrics, METRIC_SEND_SECONDS, LV(s->summary.score_name), clock_seconds() - began);
     agent_touch(a);
     if (!a->options->once)
         return;
@@ -389,7 +391,8 @@ int agent_new(struct agent **ret, struct loop *loop, const struct agent_options 
     r = worker_new(&a->worker, loop);
     if (r < 0)
         return r;
-    agent_add_sink(a, page_sink(a->state.page));
+    page_sink_init(&a->page_sink, a->state.page);
+    agent_add_sink(a, &a->page_sink.sink);
     metric_set(a->state.metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
     a->source_env = (struct source_env){
         .loop = loop, .http = a->state.http, .secrets = &a->secrets.secrets, .worker = a->worker};
@@ -398,9 +401,8 @@ int agent_new(struct agent **ret, struct loop *loop, const struct agent_options 
         .source = &a->source_env,
         .metrics = a->state.metrics,
         .series_left = series_left,
-        .publish = agent_publish,
-        .withdraw = agent_withdraw,
         .ended = agent_round_ended,
+        .expired = agent_scores_expired,
         .arg = a,
         .once = o->once,
     };

@@ -9,6 +9,7 @@
 #include "exporter/metric/page.h"
 #include "exporter/otlp/receiver.h"
 #include "exporter/score/credentials.h"
+#include "exporter/score/sink.h"
 #include "exporter/ui/site.h"
 #include "exporter/web/access.h"
 

@@ -264,11 +264,10 @@ static void scorer_expire(struct scorer *s)
              L_STR("err", err));
     metric_add(s->env->metrics, METRIC_EXPIRED, LV(name), 1);
     loop_timer_clear(s->loop, &s->expire);
-    s->env->withdraw(s->env->arg, s);
     s->batch = batch_unref(s->batch);
     metric_set(s->env->metrics, METRIC_SERIES, LV(name), 0);
     metric_remove(s->env->metrics, METRIC_SCORE_TIMESTAMP, LV(s->env->source->cluster_name, name));
-    s->env->ended(s->env->arg, s);
+    s->env->expired(s->env->arg, s);
 }
 
 /* With staleAfterIntervals of 1, scores expire while the round that renews them is running. Unless that round
@@ -303,8 +302,27 @@ static void keep_scores(struct scorer *s, struct batch *b, mono_ms answered)
     s->expires_at = mono_add(answered, life);
     s->status.life_ms = life;
     s->status.expires_ms = loop_wall(s->loop).ms + mono_diff(loop_now(s->loop), s->expires_at);
-    s->env->publish(s->env->arg, s, b);
     loop_timer_set(s->loop, &s->expire, s->expires_at); /* better no scores than scores that never expire */
+}
+
+static void scorer_tell_outcome(struct scorer *s, struct batch *fresh)
+{
+    const struct scorer_status *st = &s->status;
+    char reason[ROUND_REASON_BYTES];
+    const struct round_outcome o = {
+        .error = st->last.error,
+        .stage = st->last.stage,
+        .reason = reason,
+        .source_series = st->last.source_series,
+        .results = st->last.answer.results,
+        .invalid = st->last.answer.invalid,
+        .batch = fresh,
+        .life_ms = st->life_ms,
+        .expires_ms = st->expires_ms,
+    };
+
+    scorer_error_text(st, reason, sizeof(reason));
+    s->env->ended(s->env->arg, s, &o);
 }
 
 /* Records the round in the log, the metrics and the status, keeps its scores, and plans the next one. */
@@ -342,7 +360,7 @@ static void on_round_done(void *arg, struct round_result *r)
         scorer_expire(s);
     s->round = round_free(s->round);
     schedule_next(s, retry_after_ms);
-    s->env->ended(s->env->arg, s);
+    scorer_tell_outcome(s, ok ? s->batch : NULL);
 }
 
 int64_t scorer_timeout_ms(const struct summary *s, const struct limits *limits)

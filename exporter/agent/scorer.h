@@ -5,6 +5,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/score/round.h"
+#include "exporter/score/sink.h"
 
 struct scorer;
 struct history;
@@ -16,12 +17,10 @@ struct scorer_env {
     const struct limits *limits;
     /* How many series this scorer may have within the limit of all scorers. */
     size_t (*series_left)(void *arg, const struct scorer *s);
-    /* Exposes new scores; the scorer keeps its reference to b. */
-    void (*publish)(void *arg, struct scorer *s, struct batch *b);
-    /* Removes the scores of s. */
-    void (*withdraw)(void *arg, struct scorer *s);
-    /* A round has ended, or the scores have expired. */
-    void (*ended)(void *arg, struct scorer *s);
+    /* A round has ended; the status tells of it already. */
+    void (*ended)(void *arg, struct scorer *s, const struct round_outcome *o);
+    /* The scores have grown too old, and the scorer has none any more. */
+    void (*expired)(void *arg, struct scorer *s);
     void *arg;
     bool once; /* run a single round */
 };

@@ -6,7 +6,6 @@
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/lock.h"
 #include "exporter/base/log.h"
@@ -34,7 +33,6 @@ struct row {
 };
 
 struct page {
-    struct sink sink;
     struct lock lock;
     struct row *row;        /* the loop writes it under the lock and reads it without */
     struct block **blocks;  /* of the next row, sorted by score name; the head has none. The loop's alone */
@@ -96,7 +94,7 @@ static struct block *row_block(const struct row *row, size_t i, enum own_format 
     return i == row->n ? row->own[own] : NULL;
 }
 
-/* ---- The page as a sink: the loop's side ---- */
+/* ---- What the loop puts on the page ---- */
 
 /* The index of the first block whose name is not less. */
 static size_t page_find_block(const struct page *p, const char *score_name)
@@ -135,9 +133,8 @@ static void page_put_block(struct page *p, struct block *block)
     lock_release(&p->lock);
 }
 
-static void page_publish(struct sink *s, struct batch *b)
+void page_publish(struct page *p, struct batch *b)
 {
-    struct page *p = CONTAINER_OF(s, struct page, sink);
     struct block *block;
     int r = block_of_batch(&block, b, &p->allocated);
 
@@ -147,15 +144,10 @@ static void page_publish(struct sink *s, struct batch *b)
         page_put_block(p, block);
 }
 
-static void page_withdraw(struct sink *s, const char *score_name, unix_ms at)
+void page_withdraw(struct page *p, const char *score_name)
 {
-    struct page *p = CONTAINER_OF(s, struct page, sink);
-
-    (void)at; /* Prometheus sees that a series is gone by its absence */
     page_remove_block(p, score_name);
 }
-
-static const struct sink_ops page_sink_ops = {.publish = page_publish, .withdraw = page_withdraw};
 
 /* The block before all scorers': it has no name, which sorts first. */
 static struct block *page_head(struct page *p)
@@ -173,7 +165,6 @@ struct page *page_new(bool has_scores)
     struct page *p = xcalloc(1, sizeof(*p));
 
     lock_init(&p->lock);
-    p->sink.ops = &page_sink_ops;
     p->version = 1;
     p->server = metrics_new(METRIC_OWNER_SERVER);
     if (has_scores)
@@ -196,11 +187,6 @@ struct page *page_free(struct page *p)
     lock_done(&p->lock);
     free(p);
     return NULL;
-}
-
-struct sink *page_sink(struct page *p)
-{
-    return &p->sink;
 }
 
 /* Renders the program's metrics for a row; on failure takes those of the row before. */

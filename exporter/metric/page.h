@@ -1,4 +1,4 @@
-/* The /metrics page: a sink. It is a row of blocks (block.h): the head of the dynamic_score family, one
+/* The /metrics page. It is a row of blocks (block.h): the head of the dynamic_score family, one
  * block of lines for each scorer, the program's own metrics. A scrape strings them together; nothing is done
  * per series unless it is the first one to ask for a block after a round. */
 #pragma once
@@ -10,15 +10,17 @@
 
 struct page;
 
-/* Without scores: a page for a program that only has metrics of its own. It is not a sink. */
+/* Without scores: a page for a program that only has metrics of its own. */
 struct page *page_new(bool has_scores);
 struct page *page_free(struct page *p);
 DEFINE_CLEANUP(struct page, page_free)
 
-/* The page as a sink. Loop thread. */
-struct sink *page_sink(struct page *p);
-/* Shows the program's own metrics together with all that the sink was given since, so that a scrape never
- * counts a round without its scores, or the reverse. -EFBIG: with the old metrics. Loop thread. */
+/* A scorer's whole new set of scores, which replaces its last. Loop thread. */
+void page_publish(struct page *p, struct batch *b);
+/* The scorer's scores, if there are any, are gone. Loop thread. */
+void page_withdraw(struct page *p, const char *score_name);
+/* Shows the program's own metrics together with all that was published and withdrawn since, so that a scrape
+ * never counts a round without its scores, or the reverse. -EFBIG: with the old metrics. Loop thread. */
 MUST_USE int page_set_own(struct page *p, const struct metrics *own);
 /* The size of the program's own metrics as text. Loop thread. */
 size_t page_own_bytes(const struct page *p);

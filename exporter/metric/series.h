@@ -103,24 +103,3 @@ MUST_USE int batch_add_spelled(struct batch_builder *b, double value);
 void batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *ret_duplicates);
 /* Discards an unfinished batch; the next one is not affected. */
 void batch_abandon(struct batch_builder *b);
-
-/* ---- Sinks: where scores go. None blocks the loop: it renders, queues or counts, and returns ---- */
-
-struct scorer;
-struct sink;
-
-/* Each may be NULL. */
-struct sink_ops {
-    /* A scorer's whole new set of scores. The sink takes a reference of its own if it keeps the batch. */
-    void (*publish)(struct sink *s, struct batch *b);
-    /* A scorer's scores, if there are any, are gone: it was removed, or they grew too old. */
-    void (*withdraw)(struct sink *s, const char *score_name, unix_ms at);
-    /* A round of the scorer has ended, successfully or not, or its scores have expired. */
-    void (*round)(struct sink *s, const struct scorer *scorer);
-    /* A configuration has been applied: these are the scorers, and earlier ones are freed. */
-    void (*applied)(struct sink *s, struct scorer *const *scorers, size_t n);
-};
-
-struct sink {
-    const struct sink_ops *ops;
-};

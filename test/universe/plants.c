@@ -3,7 +3,6 @@
 #include "controller/placement/slot.h"
 #include "exporter/base/backoff.h"
 #include "exporter/metric/page.h"
-#include "exporter/metric/series.h"
 #include "remotewrite/queue.h"
 #include "remotewrite/sender.h"
 #include "remotewrite/spool.h"
@@ -73,19 +72,12 @@ enum rw_verdict __wrap_transport_verdict(const struct transport_answer *a, enum 
     return v;
 }
 
-struct sink *__real_page_sink(struct page *p);
-struct sink *__wrap_page_sink(struct page *p);
-struct sink *__wrap_page_sink(struct page *p)
+void __real_page_withdraw(struct page *p, const char *score_name);
+void __wrap_page_withdraw(struct page *p, const char *score_name);
+void __wrap_page_withdraw(struct page *p, const char *score_name)
 {
-    static struct sink_ops without;
-    struct sink *s = __real_page_sink(p);
-
-    if (planted == PLANT_OLD_SCORES) {
-        without = *s->ops;
-        without.withdraw = NULL;
-        s->ops = &without;
-    }
-    return s;
+    if (planted != PLANT_OLD_SCORES)
+        __real_page_withdraw(p, score_name);
 }
 
 size_t __real_secret_hide(char *text, size_t n);

@@ -59,25 +59,22 @@ static inline size_t series_left(void *arg, const struct scorer *s)
     return ((struct world *)arg)->left;
 }
 
-static inline void publish(void *arg, struct scorer *s, struct batch *b)
+static inline void ended(void *arg, struct scorer *s, const struct round_outcome *o)
 {
     struct world *w = arg;
 
     (void)s;
+    w->ended++;
+    if (!o->batch)
+        return;
     w->published++;
-    w->published_at_ms = b->at.ms;
+    w->published_at_ms = o->batch->at.ms;
 }
 
-static inline void withdraw(void *arg, struct scorer *s)
+static inline void expired(void *arg, struct scorer *s)
 {
     (void)s;
     ((struct world *)arg)->withdrawn++;
-}
-
-static inline void ended(void *arg, struct scorer *s)
-{
-    (void)s;
-    ((struct world *)arg)->ended++;
 }
 
 static inline int set_up(void **state)
@@ -100,8 +97,13 @@ static inline int set_up(void **state)
                                 .round_ms = 300000,
                                 .stale_intervals = 3};
     w->left = 100;
-    w->env = (struct scorer_env){&w->source, w->metrics, &w->limits, series_left, publish,
-                                 withdraw,   ended,      w,          false};
+    w->env = (struct scorer_env){.source = &w->source,
+                                 .metrics = w->metrics,
+                                 .limits = &w->limits,
+                                 .series_left = series_left,
+                                 .ended = ended,
+                                 .expired = expired,
+                                 .arg = w};
     w->summary = (struct summary){
         .name = (char *)"s",
         .score_name = (char *)"s",

@@ -111,7 +111,7 @@ static void expires_scores_while_the_machine_sleeps(void **state)
     assert_int_equal(w->withdrawn, 1);
     assert_null(w->scorer->batch);
     assert_true(w->scorer->status.running);
-    turn_until_ended(w, 3); /* the expiry is one */
+    turn_until_ended(w, 2);
     assert_non_null(w->scorer->batch);
     assert_int_equal(fake_requests(w->api), 2);
     assert_in_range(w->scorer->status.next_ms - wall.ms, 1, 60000);

@@ -58,13 +58,13 @@ static void publish(struct page *p, const char *score_name, size_t n, double val
     CLEANUP(cleanup_batch_unref) struct batch *batch = make_batch(score_name, n, value);
 
     assert_non_null(batch);
-    page_sink(p)->ops->publish(page_sink(p), batch);
+    page_publish(p, batch);
     assert_int_equal(page_set_own(p, own), 0);
 }
 
 static void withdraw(struct page *p, const char *score_name)
 {
-    page_sink(p)->ops->withdraw(page_sink(p), score_name, (unix_ms){0});
+    page_withdraw(p, score_name);
     assert_int_equal(page_set_own(p, own), 0);
 }
 
@@ -184,12 +184,12 @@ static void shows_scores_with_the_metrics_of_their_round(void **state)
     struct page *p = *state;
     CLEANUP(cleanup_batch_unref) struct batch *batch = make_batch("cpu", 1, 1);
 
-    page_sink(p)->ops->publish(page_sink(p), batch);
+    page_publish(p, batch);
     assert_blocks(p, HEAD);
     metric_set(own, METRIC_SCORERS, LV_NONE, 1);
     assert_int_equal(page_set_own(p, own), 0);
     assert_true(page_own_bytes(p) > 0);
-    page_sink(p)->ops->withdraw(page_sink(p), "cpu", (unix_ms){0});
+    page_withdraw(p, "cpu");
     metric_set(own, METRIC_SCORERS, LV_NONE, 0);
     for (int i = 0; i < 2; i++) {
         BUF_AUTO(b, 1u << 20);

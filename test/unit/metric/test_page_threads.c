@@ -101,7 +101,7 @@ static void publish(struct page *p, struct batch_builder *b, double value)
         assert_int_equal(batch_add(b, &l, value), 0);
     }
     batch_seal(b, (unix_ms){0}, &batch, NULL);
-    page_sink(p)->ops->publish(page_sink(p), batch);
+    page_publish(p, batch);
 }
 
 static void readers_see_whole_pages(void **state)
@@ -123,7 +123,7 @@ static void readers_see_whole_pages(void **state)
     for (int i = 0; i < PUBLICATIONS; i++) {
         publish(p, i % 3 ? cpu : mem, i);
         if (i % 50 == 0)
-            page_sink(p)->ops->withdraw(page_sink(p), i % 100 ? "cpu" : "mem", (unix_ms){0});
+            page_withdraw(p, i % 100 ? "cpu" : "mem");
         if (i % 20 == 0) {
             metric_add(own, METRIC_ROUNDS, LV("success", "cpu"), 1);
             assert_int_equal(page_set_own(p, own), 0);

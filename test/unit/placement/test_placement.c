@@ -16,7 +16,7 @@ static void creates_an_object_then_writes_its_status(void **state)
     json_decref(o);
     assert_status(w, 4, 41, until(w, 180000), "True");
     assert_int_equal(placement_behind(w->placement), 0);
-    assert_string_equal(placement_trouble(w->placement, w->scorer), "");
+    assert_string_equal(placement_trouble(w->placement, &w->scorer->summary), "");
 }
 
 static void writes_nothing_until_half_of_the_validity_has_passed(void **state)
@@ -69,13 +69,13 @@ static void retries_a_failed_write_with_the_newest_state(void **state)
     round_to(w, 60000);
     assert_asked(w, 6, "PATCH " SCORES "/my-score/status");
     fake_kube_idle(w->f);
-    assert_non_null(strstr(placement_trouble(w->placement, w->scorer), "leader changed"));
+    assert_non_null(strstr(placement_trouble(w->placement, &w->scorer->summary), "leader changed"));
     assert_int_equal(placement_behind(w->placement), 1);
     push(w, SCORES, 200, "{}");
     fake_kube_advance(w->f, 3000);
     assert_asked(w, 7, "PATCH " SCORES "/my-score/status");
     fake_kube_idle(w->f);
-    assert_string_equal(placement_trouble(w->placement, w->scorer), "");
+    assert_string_equal(placement_trouble(w->placement, &w->scorer->summary), "");
     assert_int_equal(placement_behind(w->placement), 0);
 }
 
@@ -107,7 +107,7 @@ static void deletes_objects_without_a_scorer(void **state)
     fake_kube_idle(w->f);
     assert_int_equal(fake_requests(w->f->server), 2);
     push(w, SCORES, 200, "{}");
-    placement_sync(w->placement, NULL, 0);
+    placement_sync(w->placement, &(struct summaries){0}, 3);
     assert_asked(w, 2, "DELETE " SCORES "/old");
     fake_kube_idle(w->f);
     assert_int_equal(fake_requests(w->f->server), 3);
@@ -124,7 +124,7 @@ static void lose_a_create(struct world *w, const char *owner, bool is_deleted)
     round_to(w, 2000);
     assert_asked(w, 3, "POST " SCORES);
     fake_kube_idle(w->f);
-    placement_sync(w->placement, NULL, 0);
+    placement_sync(w->placement, &(struct summaries){0}, 3);
     assert_int_equal(placement_behind(w->placement), 1);
     push(w, SCORES, 200, fake_kube_text(w->f, OWNED, "my-score", owner, "{}"));
     if (is_deleted)
@@ -161,7 +161,7 @@ static void deletes_what_an_earlier_life_left_behind(void **state)
     round_to(w, 2000);
     assert_asked(w, 4, "GET " SCORES "/my-score");
     fake_kube_idle(w->f);
-    placement_sync(w->placement, NULL, 0);
+    placement_sync(w->placement, &(struct summaries){0}, 3);
     assert_int_equal(placement_behind(w->placement), 1);
     push(w, SCORES, 200, fake_kube_text(w->f, OWNED, "my-score", "ns/addon", "{}"));
     push(w, SCORES, 200, "{}");
@@ -183,8 +183,8 @@ static void lose_to_the_other_namespace(struct world *w)
     round_to(w, 60000);
     assert_asked(w, 6, "PATCH " SCORES "/my-score/status");
     fake_kube_idle(w->f);
-    assert_non_null(
-        strstr(placement_trouble(w->placement, w->scorer), "c1/my-score has been taken over by after/addon"));
+    assert_non_null(strstr(placement_trouble(w->placement, &w->scorer->summary),
+                           "c1/my-score has been taken over by after/addon"));
     push_scores(w, 2);
     round_to(w, 60000);
     fake_kube_idle(w->f);
@@ -196,7 +196,7 @@ static void neither_writes_nor_deletes_what_was_taken_over(void **state)
     struct world *w = *state;
 
     lose_to_the_other_namespace(w);
-    placement_sync(w->placement, NULL, 0);
+    placement_sync(w->placement, &(struct summaries){0}, 3);
     fake_kube_idle(w->f);
     assert_int_equal(fake_requests(w->f->server), 8);
 }
@@ -209,7 +209,7 @@ static void deletes_no_newer_version_of_another_owner(void **state)
     begin(w, fake_kube_text(w->f, OWNED, "my-score", "ns/addon", "{}"));
     push(w, SCORES, 409, "{\"kind\":\"Status\",\"reason\":\"Conflict\",\"code\":409}");
     push(w, SCORES, 200, fake_kube_text(w->f, OWNED, "my-score", "after/addon", "{}"));
-    placement_sync(w->placement, NULL, 0);
+    placement_sync(w->placement, &(struct summaries){0}, 3);
     assert_asked(w, 2, "DELETE " SCORES "/my-score");
     assert_asked(w, 3, "GET " SCORES "/my-score");
     fake_kube_idle(w->f);

@@ -36,6 +36,7 @@ struct world {
     struct source_env source;
     struct limits limits;
     struct scorer_env env;
+    struct summaries summaries;
     struct scorer *scorer;
     struct placement *placement;
     bool adopt;
@@ -49,26 +50,22 @@ static inline size_t series_left(void *arg, const struct scorer *s)
     return 1000;
 }
 
-static inline void publish(void *arg, struct scorer *s, struct batch *b)
-{
-    (void)arg;
-    (void)s;
-    (void)b;
-}
-
-static inline void withdraw(void *arg, struct scorer *s)
-{
-    (void)arg;
-    (void)s;
-}
-
-static inline void ended(void *arg, struct scorer *s)
+static inline void ended(void *arg, struct scorer *s, const struct round_outcome *o)
 {
     struct world *w = arg;
 
     w->ended++;
     if (w->placement)
-        placement_round(w->placement, s);
+        placement_round_ended(w->placement, s->summary.score_name, o);
+}
+
+static inline void expired(void *arg, struct scorer *s)
+{
+    struct world *w = arg;
+
+    w->ended++;
+    if (w->placement)
+        placement_withdrawn(w->placement, s->summary.score_name);
 }
 
 static inline int set_up(void **state)
@@ -89,9 +86,8 @@ static inline int set_up(void **state)
                                  .metrics = w->metrics,
                                  .limits = &w->limits,
                                  .series_left = series_left,
-                                 .publish = publish,
-                                 .withdraw = withdraw,
                                  .ended = ended,
+                                 .expired = expired,
                                  .arg = w};
     *state = w;
     return 0;
@@ -103,6 +99,7 @@ static inline int tear_down(void **state)
 
     w->placement = placement_free(w->placement);
     (void)scorer_free(w->scorer);
+    summaries_done(&w->summaries);
     (void)metrics_free(w->metrics);
     (void)fake_kube_free(w->f);
     free(w);
@@ -143,17 +140,16 @@ static inline void add_scorer(struct world *w, const char *extra)
 {
     CLEANUP(cleanup_doc_free) struct doc *d = NULL;
     CLEANUP(problems_done) struct problems p = {0};
-    CLEANUP(summaries_done) struct summaries s = {0};
     const char *text = fake_kube_text(
         w->f, "- {scoreName: My_Score, sourceType: None, scoringEndpoint: '%s', scoringInterval: 60%s}",
         fake_url(w->f->server, "/s"), extra);
 
     problems_init(&p, "f");
     assert_int_equal(doc_parse(&d, str_of(text), &p), 0);
-    summaries_parse(&s, d->root, PROBLEM_ERROR, &p);
-    assert_int_equal(s.n, 1);
-    w->scorer = scorer_new(&w->env, &s.list[0]);
-    placement_sync(w->placement, &w->scorer, 1);
+    summaries_parse(&w->summaries, d->root, PROBLEM_ERROR, &p);
+    assert_int_equal(w->summaries.n, 1);
+    w->scorer = scorer_new(&w->env, &w->summaries.list[0]);
+    placement_sync(w->placement, &w->summaries, w->limits.stale_intervals);
 }
 
 /* Runs the next round. */
