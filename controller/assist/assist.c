@@ -146,6 +146,14 @@ static struct plan_job *plan_job_free(struct plan_job *j)
 }
 DEFINE_CLEANUP(struct plan_job, plan_job_free)
 
+/* Releases on the loop what others hold, too, who end there. jansson's count of references is atomic, but it
+ * does not order the last use of one thread before the end in another. */
+static void plan_release_shared(json_t **value)
+{
+    if (*value && (*value)->refcount > 1)
+        json_decref(TAKE_PTR(*value));
+}
+
 static void plan_drop(struct assist *a, struct kept_plan *p)
 {
     struct plan_job *j = xcalloc(1, sizeof(*j));
@@ -153,6 +161,11 @@ static void plan_drop(struct assist *a, struct kept_plan *p)
     TAILQ_REMOVE(&a->plans, p, entry);
     a->n_plans--;
     a->plans_bytes -= p->request_bytes;
+    json_decref(TAKE_PTR(p->answer)); /* replies share its members */
+    plan_release_shared(&p->yaml);
+    plan_release_shared(&p->request);
+    plan_release_shared(&p->objects);
+    plan_release_shared(&p->basis);
     j->a = a;
     j->plan = p;
     (void)plan_job_free(j);
