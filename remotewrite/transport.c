@@ -1,5 +1,6 @@
 /* Requests over HTTP: headers of each format, credentials, and the response. */
 #include "exporter/base/file.h"
+#include "exporter/http/cause.h"
 #include "exporter/http/http.h"
 #include "remotewrite/config.h"
 #include "remotewrite/sender.h"

@@ -12,6 +12,7 @@
 #include "exporter/base/regex.h"
 #include "exporter/base/text.h"
 #include "exporter/base/utf8.h"
+#include "exporter/http/cause.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/out.h"
 
@@ -113,7 +114,8 @@ static void check_call(struct check *c, const char *url, struct str body, struct
 
     *ret = (struct http_answer){.error = HTTP_ERRORS}; /* no answer yet */
     if (http_start(&call, c->http, &q, check_on_answer, ret) < 0)
-        *ret = (struct http_answer){.error = HTTP_URL, .reason = "the URL cannot be used"};
+        *ret =
+            (struct http_answer){.cause = CAUSE_URL, .error = HTTP_URL, .reason = "the URL cannot be used"};
     while (ret->error == HTTP_ERRORS)
         (void)loop_turn(c->loop, 1000);
 }

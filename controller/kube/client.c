@@ -2,6 +2,7 @@
  * was sent with. */
 #include "controller/kube/kube.h"
 #include "controller/kube/page.h"
+#include "exporter/http/cause.h"
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/backoff.h"

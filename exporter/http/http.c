@@ -24,15 +24,15 @@ enum {
     LEAST_BUDGET_BYTES = 64 << 20, /* of a budget that follows from the memory's limit */
 };
 
-/* Sets error and reason of the answer unless they are set. */
-static void PRINTF_LIKE(3, 4) call_fail(struct http_call *c, enum http_error error, const char *fmt, ...)
+/* Sets cause and reason of the answer unless they are set. */
+static void PRINTF_LIKE(3, 4) call_fail(struct http_call *c, enum http_cause cause, const char *fmt, ...)
 {
     struct http_answer *a = &c->answer;
     va_list args;
 
-    if (a->error != HTTP_OK)
+    if (a->cause != CAUSE_NONE)
         return;
-    a->error = error;
+    http_answer_set_cause(a, cause);
     va_start(args, fmt);
     (void)vsnprintf(a->reason, sizeof(a->reason), fmt, args);
     va_end(args);
@@ -192,7 +192,7 @@ static int share_charge(struct http_call *c, size_t need)
 
 static void fail_budget(struct http_call *c, const char *what)
 {
-    call_fail(c, HTTP_MEMORY, "over limits.memory (%llu MiB): %s, with %zu bytes of responses in memory",
+    call_fail(c, CAUSE_BUDGET, "over limits.memory (%llu MiB): %s, with %zu bytes of responses in memory",
               (unsigned long long)(c->http->budget_max >> 20), what, c->share->held);
 }
 
@@ -249,25 +249,25 @@ static uint64_t call_received(const struct http_call *c)
     return c->hops.received + (uint64_t)info_off(c, CURLINFO_SIZE_DOWNLOAD_T);
 }
 
-/* All other codes are HTTP_BROKEN. */
-static const enum http_error classes[CURL_LAST] = {
-    [CURLE_URL_MALFORMAT] = HTTP_URL,
-    [CURLE_COULDNT_RESOLVE_HOST] = HTTP_DNS,
-    [CURLE_COULDNT_RESOLVE_PROXY] = HTTP_CONNECT,
-    [CURLE_COULDNT_CONNECT] = HTTP_CONNECT,
-    [CURLE_PROXY] = HTTP_CONNECT,
-    [CURLE_OPERATION_TIMEDOUT] = HTTP_TIMEOUT,
+/* All other codes are CAUSE_TRANSFER. */
+static const enum http_cause causes[CURL_LAST] = {
+    [CURLE_URL_MALFORMAT] = CAUSE_URL,
+    [CURLE_COULDNT_RESOLVE_HOST] = CAUSE_DNS,
+    [CURLE_COULDNT_RESOLVE_PROXY] = CAUSE_PROXY_DNS,
+    [CURLE_COULDNT_CONNECT] = CAUSE_CONNECT,
+    [CURLE_PROXY] = CAUSE_PROXY_CONNECT,
+    [CURLE_OPERATION_TIMEDOUT] = CAUSE_DEADLINE,
     /* A header line over libcurl's own limit; 8.6 has a code for it. An allocation that fails aborts. */
-    [CURLE_OUT_OF_MEMORY] = HTTP_TOO_LARGE,
+    [CURLE_OUT_OF_MEMORY] = CAUSE_HEADERS_LIMIT,
 #if LIBCURL_VERSION_NUM >= 0x080600
-    [CURLE_TOO_LARGE] = HTTP_TOO_LARGE,
+    [CURLE_TOO_LARGE] = CAUSE_HEADERS_LIMIT,
 #endif
-    [CURLE_SSL_CONNECT_ERROR] = HTTP_TLS,
-    [CURLE_PEER_FAILED_VERIFICATION] = HTTP_TLS,
-    [CURLE_SSL_CACERT_BADFILE] = HTTP_TLS,
-    [CURLE_SSL_CERTPROBLEM] = HTTP_TLS,
-    [CURLE_SSL_CIPHER] = HTTP_TLS,
-    [CURLE_SSL_CLIENTCERT] = HTTP_TLS,
+    [CURLE_SSL_CONNECT_ERROR] = CAUSE_TLS_HANDSHAKE,
+    [CURLE_SSL_CIPHER] = CAUSE_TLS_HANDSHAKE,
+    [CURLE_PEER_FAILED_VERIFICATION] = CAUSE_TLS_SERVER_CERTIFICATE,
+    [CURLE_SSL_CACERT_BADFILE] = CAUSE_TLS_CA,
+    [CURLE_SSL_CERTPROBLEM] = CAUSE_TLS_CERTIFICATE,
+    [CURLE_SSL_CLIENTCERT] = CAUSE_TLS_CLIENT_REFUSED,
 };
 
 /* The server ended a new TLS connection before it answered. With TLS 1.3 that is how it refuses a client for
@@ -292,8 +292,39 @@ static bool is_past_proxy(const struct http_call *c)
     return !str_eq_nocase(str_of(scheme), STR("https")) || info_long(c, CURLINFO_HTTP_CONNECTCODE) != 0;
 }
 
+/* No status line: libcurl calls it HTTP/0.9, or cannot read it. */
+static bool is_not_http(const struct http_call *c, CURLcode code)
+{
+    return (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY) && call_status(c) == 0;
+}
+
+/* The proxy answered the CONNECT, with another status than 2xx. */
+static bool is_refused_by_proxy(const struct http_call *c, CURLcode code)
+{
+    long status = info_long(c, CURLINFO_HTTP_CONNECTCODE);
+
+    return code == CURLE_RECV_ERROR && status != 0 && status / 100 != 2;
+}
+
+static enum http_cause cause_of_code(const struct http_call *c, CURLcode code, enum proxy_use proxy)
+{
+    enum http_cause cause = code < CURL_LAST ? causes[code] : CAUSE_NONE;
+
+    if (is_refused_by_proxy(c, code))
+        return CAUSE_PROXY_TUNNEL;
+    if (ended_after_handshake(c, code))
+        return CAUSE_TLS_CLIENT_REFUSED;
+    if (is_not_http(c, code))
+        return CAUSE_NOT_HTTP;
+    if (cause == CAUSE_CONNECT && proxy == PROXY_USED)
+        return CAUSE_PROXY_CONNECT;
+    if (cause == CAUSE_DEADLINE && proxy == PROXY_USED && !is_past_proxy(c))
+        return CAUSE_PROXY_DEADLINE;
+    return cause == CAUSE_NONE ? CAUSE_TRANSFER : cause;
+}
+
 /* The library's own text, without user information: it may quote the server or the URL of a redirect. */
-static void fail_by_curl(struct http_call *c, CURLcode code, enum http_error error, const char *server,
+static void fail_by_curl(struct http_call *c, CURLcode code, enum http_cause cause, const char *server,
                          enum proxy_use proxy)
 {
     const char *text = c->curl_error[0] ? c->curl_error : curl_easy_strerror(code);
@@ -304,46 +335,41 @@ static void fail_by_curl(struct http_call *c, CURLcode code, enum http_error err
     if (http_url_for_people((struct str){text, strnlen(text, CURL_ERROR_SIZE)}, &clean) < 0)
         buf_clear(&clean);
     shown = buf_str(&clean);
-    if (error == HTTP_CONNECT && proxy == PROXY_USED)
-        call_fail(c, error, "could not connect to the proxy: %.*s", STR_ARG(shown));
+    if (http_cause_class(cause) == HTTP_CONNECT && proxy == PROXY_USED)
+        call_fail(c, cause, "could not connect to the proxy: %.*s", STR_ARG(shown));
     else if (code == CURLE_SSL_CONNECT_ERROR)
-        call_fail(c, error, "TLS handshake with %s failed; if it is an http port, use http://: %.*s", server,
+        call_fail(c, cause, "TLS handshake with %s failed; if it is an http port, use http://: %.*s", server,
                   STR_ARG(shown));
     else if (ended_after_handshake(c, code))
-        call_fail(c, error, "%s closed the connection; it may %s client certificate: %.*s", server,
+        call_fail(c, cause, "%s closed the connection; it may %s client certificate: %.*s", server,
                   tls && (tls->cert.n || tls->cert_file) ? "not accept the" : "require a", STR_ARG(shown));
     else
-        call_fail(c, error, "%.*s", STR_ARG(shown));
+        call_fail(c, cause, "%.*s", STR_ARG(shown));
 }
 
 /* `server`: host:port of the last URL. */
 static void fail_by_code(struct http_call *c, CURLcode code, const char *server, enum proxy_use proxy)
 {
     const char *port = strrchr(server, ':'), *why = strerror((int)info_long(c, CURLINFO_OS_ERRNO));
-    enum http_error error = code < CURL_LAST && classes[code] ? classes[code] : HTTP_BROKEN;
-    long connect_status = info_long(c, CURLINFO_HTTP_CONNECTCODE);
+    enum http_cause cause = cause_of_code(c, code, proxy);
+    enum http_error class = http_cause_class(cause);
 
-    if (code == CURLE_RECV_ERROR && connect_status != 0 && connect_status / 100 != 2)
-        error = HTTP_CONNECT; /* the proxy refused the tunnel */
-    else if (ended_after_handshake(c, code))
-        error = HTTP_TLS;
-    if (error == HTTP_DNS)
-        call_fail(c, error, "could not resolve host: %.*s", (int)(port - server), server);
+    if (cause == CAUSE_DNS)
+        call_fail(c, cause, "could not resolve host: %.*s", (int)(port - server), server);
     /* Of a proxy, libcurl's text says more. */
-    else if (error == HTTP_CONNECT && info_long(c, CURLINFO_OS_ERRNO) && proxy != PROXY_USED)
-        call_fail(c, error, "could not connect to %s: %c%s", server, tolower((unsigned char)*why), why + 1);
-    else if (error == HTTP_TIMEOUT && proxy == PROXY_USED && !is_past_proxy(c))
-        call_fail(c, error, "the proxy did not answer within %.1f s", call_seconds(c));
-    else if (error == HTTP_TIMEOUT)
-        call_fail(c, error, "timed out after %.1f s with %llu bytes received", call_seconds(c),
+    else if (class == HTTP_CONNECT && info_long(c, CURLINFO_OS_ERRNO) && proxy != PROXY_USED)
+        call_fail(c, cause, "could not connect to %s: %c%s", server, tolower((unsigned char)*why), why + 1);
+    else if (cause == CAUSE_PROXY_DEADLINE)
+        call_fail(c, cause, "the proxy did not answer within %.1f s", call_seconds(c));
+    else if (cause == CAUSE_DEADLINE)
+        call_fail(c, cause, "timed out after %.1f s with %llu bytes received", call_seconds(c),
                   (unsigned long long)call_received(c));
-    else if (error == HTTP_TOO_LARGE)
-        call_fail(c, error, "response headers exceed the limit of libcurl");
-    /* No status line: libcurl calls it HTTP/0.9, or cannot read it. */
-    else if ((code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY) && call_status(c) == 0)
-        call_fail(c, error, "%s does not speak HTTP; if it is an https port, use https://", server);
+    else if (cause == CAUSE_HEADERS_LIMIT)
+        call_fail(c, cause, "response headers exceed the limit of libcurl");
+    else if (cause == CAUSE_NOT_HTTP)
+        call_fail(c, cause, "%s does not speak HTTP; if it is an https port, use https://", server);
     else
-        fail_by_curl(c, code, error, server, proxy);
+        fail_by_curl(c, code, cause, server, proxy);
 }
 
 /* origin: "https://host:port" of the last URL. */
@@ -366,8 +392,8 @@ static void explain_failure(struct http_call *c, CURLcode code)
     if (code == CURLE_OK || c->answer.error != HTTP_OK)
         return;
     if (c->refused[0] && (code == CURLE_COULDNT_CONNECT || code == CURLE_ABORTED_BY_CALLBACK)) {
-        c->answer.refused = true;
-        call_fail(c, HTTP_CONNECT, "connections to private addresses are not allowed: %s", c->refused);
+        call_fail(c, CAUSE_PRIVATE_ADDRESS, "connections to private addresses are not allowed: %s",
+                  c->refused);
         return;
     }
     if (code == CURLE_OPERATION_TIMEDOUT && c->share->want) {
@@ -391,25 +417,25 @@ static bool judge_redirect(struct http_call *c)
     enum redirect_verdict verdict;
 
     if (c->location_state == LOCATION_SEVERAL) {
-        call_fail(c, HTTP_BROKEN, "redirect with more than one Location");
+        call_fail(c, CAUSE_LOCATION_SEVERAL, "redirect with more than one Location");
         return false;
     }
     if (c->location_state == LOCATION_FOLDED) {
-        call_fail(c, HTTP_BROKEN, "redirect with an invalid Location: it goes on in another line");
+        call_fail(c, CAUSE_LOCATION_INVALID, "redirect with an invalid Location: it goes on in another line");
         return false;
     }
     if (c->hops.n == MAX_REDIRECTS) {
-        call_fail(c, HTTP_BROKEN, "more than %d redirects", MAX_REDIRECTS);
+        call_fail(c, CAUSE_REDIRECTS, "more than %d redirects", MAX_REDIRECTS);
         return false;
     }
     if (!from) {
-        call_fail(c, HTTP_BROKEN, "redirect from a URL that cannot be parsed");
+        call_fail(c, CAUSE_REDIRECT_URL, "redirect from a URL that cannot be parsed");
         return false;
     }
     verdict = redirect_judge(&c->next_url, buf_str(&c->location), from, why);
     if (verdict == REDIRECT_FOLLOW)
         return true;
-    call_fail(c, verdict == REDIRECT_ELSEWHERE ? HTTP_REDIRECT : HTTP_BROKEN, "%s", why);
+    call_fail(c, verdict == REDIRECT_ELSEWHERE ? CAUSE_ELSEWHERE : CAUSE_LOCATION_INVALID, "%s", why);
     return false;
 }
 
@@ -545,7 +571,7 @@ size_t http_on_header(char *p, size_t size, size_t n, void *arg)
     c->header_bytes += size * n;
     c->last_byte = loop_now(c->http->loop);
     if (c->header_bytes > MAX_HEADER_BYTES) {
-        call_fail(c, HTTP_TOO_LARGE, "response headers exceed the limit of %d bytes", MAX_HEADER_BYTES);
+        call_fail(c, CAUSE_HEADERS_LIMIT, "response headers exceed the limit of %d bytes", MAX_HEADER_BYTES);
         return 0;
     }
     if (!c->in_head && str_starts(line, STR("HTTP/"))) {
@@ -569,7 +595,7 @@ static void fail_size(struct http_call *c, uint64_t bytes)
 
     if (bytes)
         (void)snprintf(announced, sizeof(announced), " of %llu bytes", (unsigned long long)bytes);
-    call_fail(c, HTTP_TOO_LARGE, "response%s exceeds the limit of %zu bytes%s", announced, c->rq.max_answer,
+    call_fail(c, CAUSE_BODY_LIMIT, "response%s exceeds the limit of %zu bytes%s", announced, c->rq.max_answer,
               c->hops.n || c->next_url ? ", which includes those of redirects" : "");
 }
 
@@ -620,7 +646,7 @@ static int body_put(struct http_call *c, struct str piece)
     else if (r == -EAGAIN)
         c->paused = true;
     else if (r < 0)
-        call_fail(c, HTTP_MEMORY, "out of memory for the response");
+        call_fail(c, CAUSE_ALLOCATION, "out of memory for the response");
     return r < 0 || c->cut;
 }
 
@@ -628,7 +654,7 @@ static int body_put(struct http_call *c, struct str piece)
 static void body_check(struct http_call *c, int r)
 {
     if (r < 0)
-        call_fail(c, HTTP_BROKEN, "response has Content-Encoding gzip, but its body %s",
+        call_fail(c, CAUSE_ENCODED_BODY, "response has Content-Encoding gzip, but its body %s",
                   inflate_error(c->gzip));
 }
 
@@ -669,7 +695,7 @@ static bool body_put_encoded(struct http_call *c, struct str piece)
     int r = -EBADMSG;
 
     if (c->encoding[0]) {
-        call_fail(c, HTTP_BROKEN, "response has Content-Encoding %s, an encoding that was not asked for",
+        call_fail(c, CAUSE_ENCODING, "response has Content-Encoding %s, an encoding that was not asked for",
                   c->encoding);
     } else {
         if (!c->gzip)
@@ -695,7 +721,7 @@ static bool stream_put(struct http_call *c, struct str piece)
     if (c->answer.body.n == 0) /* more pieces mostly follow at once */
         (void)!buf_room(&c->answer.body, 4 * piece.n, &(char *){NULL});
     if (!c->paused && buf_put(&c->answer.body, piece.p, piece.n) < 0)
-        call_fail(c, HTTP_MEMORY, "out of memory for the response");
+        call_fail(c, CAUSE_ALLOCATION, "out of memory for the response");
     call_line_up(c);
     return !c->paused && c->answer.error == HTTP_OK;
 }
@@ -862,7 +888,8 @@ static bool call_follow(struct http_call *c)
     invariant(c->hops.n < MAX_REDIRECTS);
     c->cut = false;
     if (left <= 0) {
-        call_fail(c, HTTP_TIMEOUT, "timed out after %.1f s, before a redirect was followed", call_seconds(c));
+        call_fail(c, CAUSE_DEADLINE, "timed out after %.1f s, before a redirect was followed",
+                  call_seconds(c));
         return false;
     }
     c->hops = (struct hops){
@@ -872,7 +899,7 @@ static bool call_follow(struct http_call *c)
     c->url = TAKE_PTR(c->next_url);
     c->curl_error[0] = '\0';
     if (!http_set_hop(c, left) || !call_begin(c)) {
-        call_fail(c, HTTP_BROKEN, "redirect to a URL that libcurl does not take");
+        call_fail(c, CAUSE_REDIRECT_URL, "redirect to a URL that libcurl does not take");
         return false;
     }
     return true;
@@ -897,7 +924,7 @@ static void http_finish(struct http_call *c, CURLcode code)
             return;
         code = CURLE_ABORTED_BY_CALLBACK;
     } else if (c->decided || is_cut) {
-        c->answer.error = HTTP_OK;
+        http_answer_set_cause(&c->answer, CAUSE_NONE);
         c->answer.reason[0] = '\0';
         code = CURLE_OK;
     } else if (code == CURLE_OK && call_seconds(c) > (double)c->rq.timeout_ms / 1e3) {
@@ -974,12 +1001,13 @@ static void on_idle(struct timer *t)
         c->last_byte = loop_now(c->http->loop);
     until = mono_add(c->last_byte, c->rq.idle_timeout_ms);
     if (c->awaits_token) {
-        call_fail(c, HTTP_AUTH, "no token of OAuth 2.0 within %.1f s", (double)c->rq.timeout_ms / 1e3);
+        call_fail(c, CAUSE_TOKEN_DEADLINE, "no token of OAuth 2.0 within %.1f s",
+                  (double)c->rq.timeout_ms / 1e3);
     } else if (!c->decided && mono_before(loop_now(c->http->loop), until)) {
         loop_timer_set(c->http->loop, t, until);
         return;
     }
-    call_fail(c, HTTP_TIMEOUT, "no data received for %.1f s", (double)c->rq.idle_timeout_ms / 1e3);
+    call_fail(c, CAUSE_IDLE, "no data received for %.1f s", (double)c->rq.idle_timeout_ms / 1e3);
     http_finish(c, CURLE_OPERATION_TIMEDOUT);
 }
 

@@ -10,27 +10,13 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
+#include "exporter/http/cause.h"
 
 #include <curl/curl.h>
 #include <sys/queue.h>
 
 struct http;      /* a client: connections and DNS cache of one loop */
 struct http_call; /* one request in progress */
-
-enum http_error {
-    HTTP_OK,        /* an answer was received, with any status */
-    HTTP_URL,       /* invalid URL */
-    HTTP_DNS,       /* could not resolve the name */
-    HTTP_CONNECT,   /* refused, unreachable, proxy failed */
-    HTTP_TLS,       /* handshake or verification */
-    HTTP_TIMEOUT,   /* the deadline passed */
-    HTTP_TOO_LARGE, /* body or headers over their limit */
-    HTTP_BROKEN,    /* truncated, not HTTP, bad encoding, too many redirects or an invalid one */
-    HTTP_REDIRECT,  /* to another origin */
-    HTTP_MEMORY,    /* over the budget */
-    HTTP_AUTH,      /* no token of OAuth 2.0 */
-    HTTP_ERRORS
-};
 
 /* NULL or empty for the defaults. Must live until `done`. */
 struct http_tls {
@@ -100,9 +86,9 @@ struct http_request {
 };
 
 struct http_answer {
-    enum http_error error;
-    char reason[512];       /* for a person: why the call failed; empty on HTTP_OK. Without credentials */
-    bool refused;           /* HTTP_CONNECT because of public_only */
+    enum http_cause cause;  /* why the call failed; CAUSE_NONE: an answer was received */
+    enum http_error error;  /* its class */
+    char reason[512];       /* the same for a person; empty on HTTP_OK. Without credentials */
     long status;            /* 0 without an answer */
     struct buf body;        /* `done` may take it with buf_take() */
     int64_t retry_after_ms; /* from Retry-After (seconds or HTTP date); -1 if absent or 0 */

@@ -6,6 +6,7 @@
 #include "exporter/base/inflate.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
+#include "exporter/http/cause.h"
 #include "exporter/http/http.h"
 
 struct http {
@@ -85,6 +86,13 @@ struct http_call {
     } hops;             /* the transfers before the one in progress */
     struct str parts[]; /* of the request's body */
 };
+
+/* Sets the cause and its class. */
+static inline void http_answer_set_cause(struct http_answer *a, enum http_cause cause)
+{
+    a->cause = cause;
+    a->error = http_cause_class(cause);
+}
 
 /* Sets all options of a new handle (http_setup.c). False if curl refuses one. */
 MUST_USE bool http_set_up(struct http_call *c);

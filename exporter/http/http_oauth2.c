@@ -331,7 +331,7 @@ int http_token_apply(struct http_call *c)
     }
     if (t->call)
         return -EAGAIN;
-    c->answer.error = HTTP_AUTH;
+    http_answer_set_cause(&c->answer, CAUSE_TOKEN);
     (void)snprintf(c->answer.reason, sizeof(c->answer.reason), "%s", cstr(t->why));
     return -EACCES;
 }

@@ -11,6 +11,7 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
+#include "exporter/http/cause.h"
 #include "exporter/http/http.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/models/model.h"

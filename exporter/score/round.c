@@ -3,6 +3,7 @@
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/text.h"
+#include "exporter/http/cause.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -54,11 +55,12 @@ bool round_error_may_pass(enum round_error e)
 enum round_error round_error_of_answer(const struct http_answer *a)
 {
     static const enum round_error of_transfer[HTTP_ERRORS] = {
-        [HTTP_URL] = ROUND_URL,         [HTTP_DNS] = ROUND_DNS,
-        [HTTP_CONNECT] = ROUND_CONNECT, [HTTP_TLS] = ROUND_TLS,
-        [HTTP_TIMEOUT] = ROUND_TIMEOUT, [HTTP_TOO_LARGE] = ROUND_TOO_LARGE,
-        [HTTP_BROKEN] = ROUND_BROKEN,   [HTTP_REDIRECT] = ROUND_HTTP_OTHER,
-        [HTTP_MEMORY] = ROUND_MEMORY,   [HTTP_AUTH] = ROUND_AUTH,
+        [HTTP_URL] = ROUND_URL,           [HTTP_DNS] = ROUND_DNS,
+        [HTTP_CONNECT] = ROUND_CONNECT,   [HTTP_TLS] = ROUND_TLS,
+        [HTTP_TIMEOUT] = ROUND_TIMEOUT,   [HTTP_TOO_LARGE] = ROUND_TOO_LARGE,
+        [HTTP_BROKEN] = ROUND_BROKEN,     [HTTP_REDIRECT] = ROUND_HTTP_OTHER,
+        [HTTP_MEMORY] = ROUND_MEMORY,     [HTTP_AUTH] = ROUND_AUTH,
+        [HTTP_FORBIDDEN] = ROUND_CONNECT,
     };
 
     if (a->error != HTTP_OK)

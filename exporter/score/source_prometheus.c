@@ -7,6 +7,7 @@
 #include "exporter/base/json.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
+#include "exporter/http/cause.h"
 #include "exporter/http/http.h"
 #include "exporter/score/credentials.h"
 #include "exporter/score/round.h"

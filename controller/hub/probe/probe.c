@@ -9,6 +9,7 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/random.h"
 #include "exporter/base/text.h"
+#include "exporter/http/cause.h"
 #include "exporter/http/http.h"
 #include "exporter/score/credentials.h"
 
@@ -152,6 +153,7 @@ static const char *const ask_reasons[HTTP_ERRORS] = {
     [HTTP_TIMEOUT] = "Timeout",     [HTTP_TOO_LARGE] = "TooLarge",
     [HTTP_BROKEN] = "Broken",       [HTTP_REDIRECT] = "Redirected",
     [HTTP_MEMORY] = "OutOfMemory",  [HTTP_AUTH] = "TokenRequestFailed",
+    [HTTP_FORBIDDEN] = "Forbidden",
 };
 
 /* "HTTP 500 Internal Server Error: model not loaded", by the members in which frameworks put an error. */
@@ -180,7 +182,7 @@ static void ask_on_answer(void *arg, struct http_answer *a)
     ask->http_call = NULL;
     ask->outcome = (struct outcome){.part.seconds = a->seconds, .answered = true};
     if (a->error != HTTP_OK) {
-        part->reason = a->refused ? "Forbidden" : ask_reasons[a->error];
+        part->reason = ask_reasons[a->error];
         outcome_describe(&ask->outcome, ask->url, a->reason);
     } else {
         part->ok = a->status / 100 == 2;

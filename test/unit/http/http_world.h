@@ -8,6 +8,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
+#include "exporter/http/cause.h"
 #include "exporter/http/http.h"
 #include "test/fakes/fake_server.h"
 
@@ -164,13 +165,15 @@ static inline void get(struct env *e, const char *path, struct got *g)
 static inline void assert_ok(const struct got *g, long status)
 {
     assert_string_equal(g->a.reason, "");
+    assert_string_equal(http_cause_word(g->a.cause), "none");
     assert_int_equal(g->a.error, HTTP_OK);
     assert_int_equal(g->a.status, status);
 }
 
-static inline void assert_failed(const struct got *g, enum http_error error)
+static inline void assert_failed(const struct got *g, enum http_cause cause)
 {
-    assert_int_equal(g->a.error, error);
+    assert_string_equal(http_cause_word(g->a.cause), http_cause_word(cause));
+    assert_int_equal(g->a.error, http_cause_class(cause));
     assert_int_equal(g->a.status, 0);
     assert_null(g->body.p);
     assert_true(g->a.reason[0]);

@@ -1,6 +1,7 @@
 /* Calls: what is sent, many at once, calls that end others. */
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
+#include "exporter/http/cause.h"
 #include "test/unit/http/http_world.h"
 
 static int setup(void **state)
@@ -219,7 +220,7 @@ static void calls_a_proxy_a_proxy(void **state)
 
     rq.proxy = "http://127.0.0.1:1";
     call(e, &rq, &g);
-    assert_failed(&g, HTTP_CONNECT);
+    assert_failed(&g, CAUSE_PROXY_CONNECT);
     assert_non_null(strstr(g.a.reason, "could not connect to the proxy: "));
 
     fake_push(e->other, (struct fake_answer){.mode = FAKE_HANG});
@@ -227,7 +228,7 @@ static void calls_a_proxy_a_proxy(void **state)
     rq.proxy = fake_url(e->other, "");
     rq.timeout_ms = 300;
     call(e, &rq, &g);
-    assert_failed(&g, HTTP_TIMEOUT);
+    assert_failed(&g, CAUSE_PROXY_DEADLINE);
     assert_non_null(strstr(g.a.reason, "the proxy did not answer within "));
 }
 
@@ -242,7 +243,7 @@ static void calls_a_proxy_at_the_servers_port_a_proxy(void **state)
 
     rq.proxy = "http://127.0.0.1:1";
     call(e, &rq, &g);
-    assert_failed(&g, HTTP_CONNECT);
+    assert_failed(&g, CAUSE_PROXY_CONNECT);
     assert_non_null(strstr(g.a.reason, "could not connect to the proxy: "));
 
     fake_push(e->other, (struct fake_answer){.mode = FAKE_HANG});
@@ -251,7 +252,7 @@ static void calls_a_proxy_at_the_servers_port_a_proxy(void **state)
     rq.proxy = proxy;
     rq.timeout_ms = 300;
     call(e, &rq, &g);
-    assert_failed(&g, HTTP_TIMEOUT);
+    assert_failed(&g, CAUSE_PROXY_DEADLINE);
     assert_non_null(strstr(g.a.reason, "the proxy did not answer within "));
 }
 
@@ -260,12 +261,18 @@ static void tells_a_proxy_of_the_environment(void **state)
 {
     static const struct {
         const char *proxy, *no_proxy, *url, *reason;
+        enum http_cause cause;
     } cases[] = {
-        {"http://127.0.0.1:1", NULL, "http://scorer.invalid:1/", "could not connect to the proxy: "},
-        {"http://127.0.0.1:1", "127.0.0.2", "http://127.0.0.3:1/", "could not connect to the proxy: "},
-        {"http://127.0.0.1:1", "127.0.0.2", "http://127.0.0.2:1/", "could not connect to 127.0.0.2:1: "},
-        {"http://127.0.0.1:1", "127.0.0.2", "http://127.0.0.2:2/", "could not connect to 127.0.0.2:2: "},
-        {"http://proxy.invalid:1", NULL, "http://127.0.0.2:1/", "could not connect to the proxy: "},
+        {"http://127.0.0.1:1", NULL, "http://scorer.invalid:1/",
+         "could not connect to the proxy: ", CAUSE_PROXY_CONNECT},
+        {"http://127.0.0.1:1", "127.0.0.2", "http://127.0.0.3:1/",
+         "could not connect to the proxy: ", CAUSE_PROXY_CONNECT},
+        {"http://127.0.0.1:1", "127.0.0.2", "http://127.0.0.2:1/",
+         "could not connect to 127.0.0.2:1: ", CAUSE_CONNECT},
+        {"http://127.0.0.1:1", "127.0.0.2", "http://127.0.0.2:2/",
+         "could not connect to 127.0.0.2:2: ", CAUSE_CONNECT},
+        {"http://proxy.invalid:1", NULL, "http://127.0.0.2:1/",
+         "could not connect to the proxy: ", CAUSE_PROXY_DNS},
     };
     struct env *e = *state;
 
@@ -279,7 +286,7 @@ static void tells_a_proxy_of_the_environment(void **state)
         call(e, &rq, &g);
         (void)unsetenv("http_proxy");
         (void)unsetenv("NO_PROXY");
-        assert_failed(&g, HTTP_CONNECT);
+        assert_failed(&g, cases[i].cause);
         if (!strstr(g.a.reason, cases[i].reason))
             fail_msg("case %zu: %s", i, g.a.reason);
     }

@@ -1,5 +1,6 @@
 /* Answers taken piece by piece, the idle timeout, and gzip asked for. */
 #include "exporter/base/loop.h"
+#include "exporter/http/cause.h"
 #include "test/unit/http/http_world.h"
 
 static int setup(void **state)
@@ -110,7 +111,7 @@ static void streams_no_encoded_body(void **state)
     fake_push(e->server, (struct fake_answer){.mode = FAKE_GZIP, .body = "0123456789"});
     begin(&r, e, &rq);
     turn_until(e, &r.got.times, 1);
-    assert_failed(&r.got, HTTP_BROKEN);
+    assert_failed(&r.got, CAUSE_ENCODING);
     assert_string_equal(r.got.a.reason,
                         "response has Content-Encoding gzip, an encoding that was not asked for");
     assert_int_equal(r.bytes, 0);
@@ -142,7 +143,7 @@ static void reports_a_cut_after_some_pieces(void **state)
                                    .body = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome bytes"});
     begin(&r, e, &rq);
     turn_until(e, &r.got.times, 1);
-    assert_failed(&r.got, HTTP_BROKEN);
+    assert_failed(&r.got, CAUSE_TRANSFER);
     assert_string_equal(r.first, "some bytes");
 }
 
@@ -205,7 +206,7 @@ static void ends_an_idle_stream(void **state)
         fake_push(e->server, (struct fake_answer){.mode = modes[i], .body = "0123456789"});
         begin(&r, e, &rq);
         turn_until(e, &r.got.times, 1);
-        assert_failed(&r.got, HTTP_TIMEOUT);
+        assert_failed(&r.got, CAUSE_IDLE);
         assert_string_equal(r.got.a.reason, "no data received for 1.0 s");
         assert_int_equal(r.bytes, i == 0 ? 0 : 5);
     }

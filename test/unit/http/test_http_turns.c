@@ -2,6 +2,7 @@
  * small answer. */
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
+#include "exporter/http/cause.h"
 #include "test/unit/http/http_world.h"
 
 enum { BOMBS = 20, BOMB_BYTES = 8 << 20 };

@@ -3,7 +3,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
-#include "exporter/http/http.h"
+#include "exporter/http/cause.h"
 #include "remotewrite/format.h"
 #include "remotewrite/intake.h"
 #include "remotewrite/queue.h"
