@@ -8,6 +8,7 @@
 #include "exporter/base/json.h"
 #include "exporter/base/secret.h"
 #include "exporter/http/http_internal.h"
+#include "exporter/http/rule.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -229,23 +230,42 @@ static const char *token_hint(const struct http_answer *a, char ret[160])
     return ret;
 }
 
+enum token_verdict {
+    TOKEN_TAKE,      /* the answer has a token */
+    TOKEN_OTHER_WAY, /* to authenticate is tried at once, and once */
+    TOKEN_BACK_OFF   /* and ask again */
+};
+
+/* There is no row for 422: no server means the way to authenticate by it. */
+static const struct http_rule token_rules[] = {
+    {200, 299, HTTP_OK, TOKEN_TAKE},
+    {400, 401, HTTP_OK, TOKEN_OTHER_WAY},
+    {0, HTTP_STATUS_MAX, HTTP_ANY, TOKEN_BACK_OFF},
+};
+
 static void token_on_answer(void *arg, struct http_answer *a)
 {
     struct http_token *t = arg;
-    bool is_good = a->status / 100 == 2, is_refused = a->status == 400 || a->status == 401;
+    enum token_verdict verdict = (enum token_verdict)HTTP_VERDICT(token_rules, a->status, a->error);
+    bool is_refused = verdict == TOKEN_OTHER_WAY;
     struct http_call *c;
     char text[400], hint[160];
-    const char *why = a->error != HTTP_OK ? a->reason : is_good ? token_keep(t, buf_str(&a->body)) : text;
+    const char *why = text;
 
     t->call = NULL;
     secret_done(&t->form);
-    text_http_status(text, sizeof(text), a->status, "", buf_str(&a->body));
+    if (verdict == TOKEN_TAKE)
+        why = token_keep(t, buf_str(&a->body));
+    else if (a->error != HTTP_OK)
+        why = a->reason;
+    else
+        text_http_status(text, sizeof(text), a->status, "", buf_str(&a->body));
     if (why && !(is_refused && t->one_way_refused)) /* else: the first says more */
         token_explain(t, why, token_hint(a, hint));
     if (!why) {
         t->failures = 0;
         t->one_way_refused = false;
-    } else if (a->error == HTTP_OK && is_refused && !t->one_way_refused) {
+    } else if (is_refused && !t->one_way_refused) {
         t->one_way_refused = true; /* the first call that waits asks again */
         t->in_body = !t->in_body;
     } else {
