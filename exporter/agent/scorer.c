@@ -7,6 +7,7 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/random.h"
 #include "exporter/base/text.h"
+#include "exporter/http/cause.h"
 #include "exporter/http/http.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/summary.h"
@@ -56,12 +57,9 @@ static void scorer_note_limit(const struct scorer *s, struct round_result *r)
     const struct limits *l = s->env->limits;
     const char *name = s->summary.score_name, *limit = NULL;
     size_t n = strlen(r->reason), left;
-    char text[64];
 
-    /* A response that is too large may have exceeded another limit, that of its header, which cannot be
-     * set. */
-    (void)snprintf(text, sizeof(text), "limit of %llu bytes", (unsigned long long)l->response_bytes);
-    if (r->error == ROUND_TOO_LARGE && strstr(r->reason, text)) {
+    /* The limit of headers cannot be set. */
+    if (r->error == ROUND_TOO_LARGE && r->cause != CAUSE_HEADERS_LIMIT) {
         limit = "response_bytes";
         (void)snprintf(r->reason + n, sizeof(r->reason) - n, "; raise limits.responseBytes %s", where);
     } else if (r->error == ROUND_TIMEOUT) {

@@ -4,6 +4,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/text.h"
 #include "exporter/http/cause.h"
+#include "exporter/http/rule.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static const struct {
     [ROUND_MEMORY] = {"memory", true},
     [ROUND_AUTH] = {"auth", true},
     [ROUND_HTTP_4XX] = {"http_4xx", false},
-    [ROUND_HTTP_5XX] = {"http_5xx", true}, /* and 429, see round_error_of_answer() */
+    [ROUND_HTTP_5XX] = {"http_5xx", true}, /* and 429 */
     [ROUND_HTTP_OTHER] = {"http_other", false},
     [ROUND_QUERY] = {"query", false},
     [ROUND_JSON] = {"json", false},
@@ -52,24 +53,27 @@ bool round_error_may_pass(enum round_error e)
     return table[e].may_pass;
 }
 
+static const struct http_rule scoring_rules[] = {
+    {200, 299, HTTP_OK, ROUND_OK},
+    {429, 429, HTTP_OK, ROUND_HTTP_5XX}, /* it passes like one */
+    {400, 499, HTTP_OK, ROUND_HTTP_4XX},
+    {500, 599, HTTP_OK, ROUND_HTTP_5XX},
+    {0, 0, HTTP_URL, ROUND_URL},
+    {0, 0, HTTP_DNS, ROUND_DNS},
+    {0, 0, HTTP_CONNECT, ROUND_CONNECT},
+    {0, 0, HTTP_FORBIDDEN, ROUND_CONNECT}, /* agents do not ask for it */
+    {0, 0, HTTP_TLS, ROUND_TLS},
+    {0, 0, HTTP_TIMEOUT, ROUND_TIMEOUT},
+    {0, 0, HTTP_TOO_LARGE, ROUND_TOO_LARGE},
+    {0, 0, HTTP_BROKEN, ROUND_BROKEN},
+    {0, 0, HTTP_MEMORY, ROUND_MEMORY},
+    {0, 0, HTTP_AUTH, ROUND_AUTH},
+    {0, HTTP_STATUS_MAX, HTTP_ANY, ROUND_HTTP_OTHER}, /* 3xx; a redirect to another origin */
+};
+
 enum round_error round_error_of_answer(const struct http_answer *a)
 {
-    static const enum round_error of_transfer[HTTP_ERRORS] = {
-        [HTTP_URL] = ROUND_URL,           [HTTP_DNS] = ROUND_DNS,
-        [HTTP_CONNECT] = ROUND_CONNECT,   [HTTP_TLS] = ROUND_TLS,
-        [HTTP_TIMEOUT] = ROUND_TIMEOUT,   [HTTP_TOO_LARGE] = ROUND_TOO_LARGE,
-        [HTTP_BROKEN] = ROUND_BROKEN,     [HTTP_REDIRECT] = ROUND_HTTP_OTHER,
-        [HTTP_MEMORY] = ROUND_MEMORY,     [HTTP_AUTH] = ROUND_AUTH,
-        [HTTP_FORBIDDEN] = ROUND_CONNECT,
-    };
-
-    if (a->error != HTTP_OK)
-        return of_transfer[a->error];
-    if (a->status >= 200 && a->status < 300)
-        return ROUND_OK;
-    if (a->status >= 500 || a->status == 429)
-        return a->status < 600 ? ROUND_HTTP_5XX : ROUND_HTTP_OTHER;
-    return a->status >= 400 ? ROUND_HTTP_4XX : ROUND_HTTP_OTHER;
+    return (enum round_error)HTTP_VERDICT(scoring_rules, a->status, a->error);
 }
 
 enum round_error round_error_because(char why[ROUND_REASON_BYTES], enum round_error e, const char *fmt, ...)
@@ -240,6 +244,7 @@ static void got_scores(void *arg, struct http_answer *a)
         return;
     }
     res->retry_after_ms = a->retry_after_ms;
+    res->cause = a->cause;
     if (a->error == HTTP_OK)
         text_http_status(reason, sizeof(reason), a->status,
                          r->credentials ? r->credentials->shown

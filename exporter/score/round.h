@@ -176,6 +176,7 @@ struct round_result {
     enum round_error error; /* ROUND_OK: batch is set */
     enum round_stage stage; /* where it failed */
     size_t source;          /* index of the source that failed, in STAGE_SOURCE */
+    enum http_cause cause;  /* of the call that failed; CAUSE_NONE: it was answered, or none was made */
     char reason[ROUND_REASON_BYTES];
     char trace[HTTP_TRACE_BYTES]; /* the id that all requests of the round carried */
     int64_t retry_after_ms;       /* from the server; -1: none */

@@ -438,6 +438,7 @@ static void got_answer(void *arg, struct http_answer *a)
         return;
     }
     res->error = e;
+    res->cause = a->cause;
     res->retry_after_ms = a->retry_after_ms;
     if (a->error == HTTP_OK && prom_answer_error(buf_str(&a->body), said))
         /* 503: a query that timed out, or an overloaded engine. Either may pass. */

@@ -197,6 +197,27 @@ static void names_the_limit_and_its_number(void **state)
                 1);
 }
 
+/* That of the headers cannot be set, and happens to have the same number. */
+static void names_no_setting_for_the_limit_of_headers(void **state)
+{
+    static char headers[300 << 10];
+    struct world *w = *state;
+
+    for (size_t i = 0; i + 1000 < sizeof(headers); i += 1000) {
+        memset(headers + i, 'x', 1000);
+        memcpy(headers + i, "X: ", 3);
+        memcpy(headers + i + 998, "\r\n", 2);
+    }
+    w->limits.response_bytes = w->source.max_answer = 256 << 10;
+    fake_default(w->api, (struct fake_answer){.headers = headers, .body = "{}"});
+    first_round(w);
+    assert_int_equal(w->scorer->status.last.error, ROUND_TOO_LARGE);
+    assert_string_equal(w->scorer->status.last.reason, "response headers exceed the limit of 262144 bytes");
+    assert_true(metric_value(w->metrics,
+                             "dynamic_scoring_limit_hits_total{limit=\"response_bytes\",score_name=\"s\"}") !=
+                1);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -210,6 +231,7 @@ int main(void)
         T(honours_retry_after),
         T(expires_scores_after_three_intervals),
         T(names_the_limit_and_its_number),
+        T(names_no_setting_for_the_limit_of_headers),
     };
 
     log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);

@@ -1,6 +1,7 @@
 /* What a round asks, sends and gives, and that it may end at any time. The servers, from fake_new(), have
  * threads of their own. */
 #include "exporter/base/loop.h"
+#include "exporter/http/cause.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"
@@ -257,6 +258,38 @@ static void can_be_freed_by_its_callback(void **state)
     }
 }
 
+static void judges_answers(void **state)
+{
+    static const struct {
+        long status;
+        enum http_error error;
+        const char *word;
+        bool may_pass;
+    } cases[] = {
+        {199, HTTP_OK, "http_other", false},  {200, HTTP_OK, "ok", false},
+        {299, HTTP_OK, "ok", false},          {300, HTTP_OK, "http_other", false},
+        {399, HTTP_OK, "http_other", false},  {400, HTTP_OK, "http_4xx", false},
+        {408, HTTP_OK, "http_4xx", false},    {422, HTTP_OK, "http_4xx", false},
+        {429, HTTP_OK, "http_5xx", true},     {499, HTTP_OK, "http_4xx", false},
+        {500, HTTP_OK, "http_5xx", true},     {599, HTTP_OK, "http_5xx", true},
+        {600, HTTP_OK, "http_other", false},  {0, HTTP_URL, "url", false},
+        {0, HTTP_DNS, "dns", true},           {0, HTTP_CONNECT, "connect", true},
+        {0, HTTP_FORBIDDEN, "connect", true}, {0, HTTP_TLS, "tls", true},
+        {0, HTTP_TIMEOUT, "timeout", true},   {0, HTTP_TOO_LARGE, "too_large", false},
+        {0, HTTP_BROKEN, "broken", true},     {0, HTTP_REDIRECT, "http_other", false},
+        {0, HTTP_MEMORY, "memory", true},     {0, HTTP_AUTH, "auth", true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const struct http_answer a = {.status = cases[i].status, .error = cases[i].error};
+        enum round_error e = round_error_of_answer(&a);
+
+        assert_string_equal(round_error_word(e), cases[i].word);
+        assert_int_equal(round_error_may_pass(e), cases[i].may_pass);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +304,7 @@ int main(void)
         TEST(posts_no_series_without_a_source),
         TEST(can_be_freed_at_every_stage),
         TEST(can_be_freed_by_its_callback),
+        cmocka_unit_test(judges_answers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
