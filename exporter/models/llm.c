@@ -13,9 +13,9 @@
 #include "exporter/base/text.h"
 #include "exporter/http/cause.h"
 #include "exporter/http/http.h"
+#include "exporter/http/rule.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/models/model.h"
-#include "exporter/score/round.h"
 #include "exporter/ui/out.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -284,24 +284,53 @@ static void round_end(struct llm_round *r)
 
 /* ---- Answers ---- */
 
-/* What a response, or its absence, means for the question and for the others. */
-enum llm_verdict { LLM_ANSWER, LLM_RETRY, LLM_GIVE_UP, LLM_GIVE_UP_ALL };
+static const struct http_rule llm_rules[] = {
+    {200, 299, HTTP_OK, LLM_ANSWER},
+    {400, 400, HTTP_OK, LLM_GIVE_UP}, /* a prompt that is too long, for one */
+    {408, 408, HTTP_OK, LLM_RETRY},
+    {413, 413, HTTP_OK, LLM_GIVE_UP},
+    {422, 422, HTTP_OK, LLM_GIVE_UP},
+    {425, 425, HTTP_OK, LLM_RETRY},
+    {429, 429, HTTP_OK, LLM_RETRY},
+    {500, 599, HTTP_OK, LLM_RETRY},
+    {0, 0, HTTP_DNS, LLM_RETRY},
+    {0, 0, HTTP_CONNECT, LLM_RETRY},
+    {0, 0, HTTP_FORBIDDEN, LLM_RETRY},
+    {0, 0, HTTP_TIMEOUT, LLM_RETRY},
+    {0, 0, HTTP_TOO_LARGE, LLM_GIVE_UP},
+    {0, 0, HTTP_BROKEN, LLM_RETRY},
+    {0, 0, HTTP_MEMORY, LLM_RETRY},
+    {0, 0, HTTP_AUTH, LLM_RETRY},
+    {0, HTTP_STATUS_MAX, HTTP_ANY, LLM_GIVE_UP_ALL}, /* the key, the URL, a certificate, a redirect */
+};
 
-static enum llm_verdict answer_judge(const struct http_answer *a)
+enum llm_verdict llm_judge(long status, enum http_error error)
 {
-    enum round_error e = round_error_of_answer(a);
-    bool may_pass = round_error_may_pass(e) && e != ROUND_TLS;
-
-    if (e == ROUND_OK)
-        return LLM_ANSWER;
-    if (e == ROUND_TOO_LARGE || a->status == 400 || a->status == 413 || a->status == 422)
-        return LLM_GIVE_UP; /* a prompt that is too long, for one */
-    return may_pass || a->status == 408 || a->status == 425 ? LLM_RETRY : LLM_GIVE_UP_ALL;
+    return (enum llm_verdict)HTTP_VERDICT(llm_rules, status, error);
 }
 
-static void llm_count(const struct llm *m, const char *result)
+/* What became of a question's attempt. */
+enum llm_result {
+    LLM_SUCCESS,
+    LLM_NO_NUMBER,
+    LLM_INVALID,
+    LLM_HTTP_ERROR,
+    LLM_TIMEOUT,
+    LLM_FAILURE, /* any other transfer without an answer */
+    LLM_RESULTS
+};
+
+static WORD_TABLE(llm_result_word, enum llm_result, LLM_RESULTS,
+                  {[LLM_SUCCESS] = "success",
+                   [LLM_NO_NUMBER] = "no_number",
+                   [LLM_INVALID] = "invalid",
+                   [LLM_HTTP_ERROR] = "http_error",
+                   [LLM_TIMEOUT] = "timeout",
+                   [LLM_FAILURE] = "failure"});
+
+static void llm_count(const struct llm *m, enum llm_result result)
 {
-    metric_add(m->metrics, METRIC_MODEL_CALLS, LV(result), 1);
+    metric_add(m->metrics, METRIC_MODEL_CALLS, LV(llm_result_word(result)), 1);
 }
 
 /* Reads the number in the text of the first choice, else says why there is none. */
@@ -315,7 +344,7 @@ static void question_read_answer(struct llm_question *q, struct str body)
     const json_t *text =
         json_object_get(choice, "text") ?: json_object_get(json_object_get(choice, "message"), "content");
     struct str said = {json_string_value(text), json_string_length(text)};
-    const char *outcome = "invalid";
+    enum llm_result outcome = LLM_INVALID;
     char line[80];
 
     if (!root) {
@@ -324,10 +353,10 @@ static void question_read_answer(struct llm_question *q, struct str body)
         (void)snprintf(r->why, sizeof(r->why),
                        "the answer has neither choices[0].text nor choices[0].message.content");
     } else if (llm_find_number(said, &result.score)) {
-        outcome = "success";
+        outcome = LLM_SUCCESS;
         results_add(&r->scoring->results, &result);
     } else {
-        outcome = "no_number";
+        outcome = LLM_NO_NUMBER;
         r->scoring->left_out[LEFT_OUT_NO_NUMBER]++;
         text_line(line, sizeof(line), said);
         (void)snprintf(r->why, sizeof(r->why), "the answer has no number: \"%s\"", line);
@@ -340,7 +369,7 @@ static void question_on_answer(void *arg, struct http_answer *a)
     struct llm_question *q = arg, *next;
     struct llm_round *r = q->round;
     struct llm *m = r->llm;
-    enum llm_verdict verdict = answer_judge(a);
+    enum llm_verdict verdict = llm_judge(a->status, a->error);
 
     q->call = NULL;
     metric_observe(m->metrics, METRIC_MODEL_SECONDS, LV_NONE, a->seconds);
@@ -348,10 +377,10 @@ static void question_on_answer(void *arg, struct http_answer *a)
         question_read_answer(q, buf_str(&a->body));
     } else if (a->error == HTTP_OK) {
         text_http_status(r->why, sizeof(r->why), a->status, "", buf_str(&a->body));
-        llm_count(m, "http_error");
+        llm_count(m, LLM_HTTP_ERROR);
     } else {
         (void)snprintf(r->why, sizeof(r->why), "%.*s", LLM_REASON_BYTES - 1, a->reason);
-        llm_count(m, a->error == HTTP_TIMEOUT ? "timeout" : "failure");
+        llm_count(m, a->error == HTTP_TIMEOUT ? LLM_TIMEOUT : LLM_FAILURE);
     }
     if (verdict == LLM_RETRY && q->attempts < MAX_ATTEMPTS) {
         int64_t pause = backoff_ms(&llm_backoff, q->attempts, a->retry_after_ms);

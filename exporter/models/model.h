@@ -5,6 +5,7 @@
 #include "exporter/base/doc.h"
 #include "exporter/base/json.h"
 #include "exporter/base/loop.h"
+#include "exporter/http/cause.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/out.h"
 #include "exporter/ui/site.h"
@@ -182,6 +183,10 @@ double autoregression_predict(double *v, size_t n, double *out, size_t horizon, 
 /* Finds the first number that stands alone: "1,234.5", "-2e3", "**85%**", "value: 0.83". Not dates, times,
  * ordinals of a list ("1. "), or digits within words. False if there is none, or it is not finite. */
 bool llm_find_number(struct str text, double *ret);
+
+/* What a language model's response, or its absence, means for the question and for the others. */
+enum llm_verdict { LLM_ANSWER, LLM_RETRY, LLM_GIVE_UP, LLM_GIVE_UP_ALL };
+enum llm_verdict llm_judge(long status, enum http_error error);
 
 /* ---- An instance: a model with its settings ---- */
 
