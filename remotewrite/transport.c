@@ -2,6 +2,7 @@
 #include "exporter/base/file.h"
 #include "exporter/http/cause.h"
 #include "exporter/http/http.h"
+#include "exporter/http/rule.h"
 #include "remotewrite/config.h"
 #include "remotewrite/sender.h"
 
@@ -14,30 +15,26 @@
 
 enum { TRANSPORT_MAX_ANSWER = 8192 };
 
-static const struct {
-    long from, to;
-    enum rw_verdict verdict;
-} verdicts[] = {
-    {200, 299, VERDICT_SENT},
+static const struct http_rule write_rules[] = {
+    {200, 299, HTTP_OK, VERDICT_SENT},
     /* A redirect is a mistake in the configured URL: keep the samples until it is fixed. */
-    {300, 399, VERDICT_RETRY},
-    {415, 415, VERDICT_STEP_DOWN},
-    {429, 429, VERDICT_RETRY},
-    {400, 400, VERDICT_HALVE},
-    {413, 413, VERDICT_SHRINK},
-    {422, 422, VERDICT_HALVE},
-    {500, 599, VERDICT_RETRY},
+    {300, 399, HTTP_OK, VERDICT_RETRY},
+    {400, 400, HTTP_OK, VERDICT_HALVE},
+    {401, 401, HTTP_AUTH, VERDICT_RETRY}, /* with another token of OAuth 2.0 */
+    {413, 413, HTTP_OK, VERDICT_SHRINK},
+    {415, 415, HTTP_OK, VERDICT_STEP_DOWN},
+    {422, 422, HTTP_OK, VERDICT_HALVE},
+    {429, 429, HTTP_OK, VERDICT_RETRY},
+    {500, 599, HTTP_OK, VERDICT_RETRY},
+    {0, 0, HTTP_ANY, VERDICT_RETRY},
+    {0, HTTP_STATUS_MAX, HTTP_ANY, VERDICT_DROP},
 };
 
+/* Besides the table, the Written headers say what became of a request in 2.0. */
 enum rw_verdict transport_verdict(const struct transport_answer *a, enum rw_form form)
 {
-    enum rw_verdict v = VERDICT_DROP;
+    enum rw_verdict v = (enum rw_verdict)HTTP_VERDICT(write_rules, a->status, a->error);
 
-    if (a->error != HTTP_OK)
-        return VERDICT_RETRY;
-    for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++)
-        if (a->status >= verdicts[i].from && a->status <= verdicts[i].to)
-            v = verdicts[i].verdict;
     /* A 1.0 receiver decodes a 2.0 request as empty and answers 2xx. */
     if (form == RW_FORM_V2 && v == VERDICT_SENT && !a->written)
         return VERDICT_STEP_DOWN;

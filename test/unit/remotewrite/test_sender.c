@@ -743,9 +743,48 @@ static void sends_markers_later_than_values(void **state)
     end(&b);
 }
 
+static void judges_answers(void **state)
+{
+    static const struct {
+        struct transport_answer answer;
+        enum rw_verdict v1, v2, v2_written;
+    } cases[] = {
+        {{.status = 100}, VERDICT_DROP, VERDICT_DROP, VERDICT_PARTIAL},
+        {{.status = 200}, VERDICT_SENT, VERDICT_STEP_DOWN, VERDICT_SENT},
+        {{.status = 299}, VERDICT_SENT, VERDICT_STEP_DOWN, VERDICT_SENT},
+        {{.status = 300}, VERDICT_RETRY, VERDICT_RETRY, VERDICT_RETRY},
+        {{.status = 399}, VERDICT_RETRY, VERDICT_RETRY, VERDICT_RETRY},
+        {{.status = 400}, VERDICT_HALVE, VERDICT_HALVE, VERDICT_PARTIAL},
+        {{.status = 401}, VERDICT_DROP, VERDICT_DROP, VERDICT_PARTIAL},
+        {{.status = 401, .error = HTTP_AUTH}, VERDICT_RETRY, VERDICT_RETRY, VERDICT_RETRY},
+        {{.status = 408}, VERDICT_DROP, VERDICT_DROP, VERDICT_PARTIAL},
+        {{.status = 413}, VERDICT_SHRINK, VERDICT_SHRINK, VERDICT_PARTIAL},
+        {{.status = 415}, VERDICT_DROP, VERDICT_STEP_DOWN, VERDICT_PARTIAL},
+        {{.status = 422}, VERDICT_HALVE, VERDICT_HALVE, VERDICT_PARTIAL},
+        {{.status = 429}, VERDICT_RETRY, VERDICT_RETRY, VERDICT_RETRY},
+        {{.status = 499}, VERDICT_DROP, VERDICT_DROP, VERDICT_PARTIAL},
+        {{.status = 500}, VERDICT_RETRY, VERDICT_RETRY, VERDICT_RETRY},
+        {{.status = 599}, VERDICT_RETRY, VERDICT_RETRY, VERDICT_RETRY},
+        {{.status = 600}, VERDICT_DROP, VERDICT_DROP, VERDICT_PARTIAL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct transport_answer a = cases[i].answer;
+
+        assert_int_equal(transport_verdict(&a, RW_FORM_V1), cases[i].v1);
+        assert_int_equal(transport_verdict(&a, RW_FORM_V2), cases[i].v2);
+        a.written = true;
+        assert_int_equal(transport_verdict(&a, RW_FORM_V2), cases[i].v2_written);
+    }
+    for (enum http_error error = HTTP_OK + 1; error < HTTP_ERRORS; error++)
+        assert_int_equal(transport_verdict(&ANSWER(.error = error), RW_FORM_V2), VERDICT_RETRY);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(judges_answers),
         cmocka_unit_test(retries_the_same_bytes),
         cmocka_unit_test(drops_a_record_that_expires_while_retrying),
         cmocka_unit_test(waits_for_retry_after),
