@@ -12,6 +12,7 @@
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 #include "exporter/http/http.h"
+#include "exporter/http/rule.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -151,8 +152,8 @@ int64_t kube_backoff_ms(unsigned nth, int64_t min_ms, int64_t max_ms, int64_t re
 
 enum { ANY = 0, USER_BYTES = 64 };
 
-/* The first matching row decides. A NULL reason or message matches any; a message matches by containing
- * the words. */
+/* The first matching row decides; the last one matches everything. A NULL reason or message matches any; a
+ * message matches by containing the words. */
 static const struct rule {
     int from, to; /* HTTP status */
     const char *reason, *message;
@@ -172,21 +173,37 @@ static const struct rule {
     {408, 408, NULL, NULL, KUBE_RETRY},
     {429, 429, NULL, NULL, KUBE_RETRY},
     {400, 499, NULL, NULL, KUBE_INVALID},
+    {ANY, INT_MAX, NULL, NULL, KUBE_RETRY},
 };
 
-/* Besides the table: the Status' details tell two kinds of 404 apart, and any other error is transient. */
+/* Without an answer. */
+static const struct http_rule failures[] = {
+    {0, 0, HTTP_URL, KUBE_INVALID},
+    {0, 0, HTTP_TOO_LARGE, KUBE_TOO_LARGE},
+    {0, HTTP_STATUS_MAX, HTTP_ANY, KUBE_RETRY},
+};
+
+static bool verdict_rule_matches(const struct rule *r, long http_status, const char *reason,
+                                 const char *message)
+{
+    if (http_status < r->from || http_status > r->to)
+        return false;
+    if (r->reason && strcmp(reason, r->reason) != 0)
+        return false;
+    return !r->message || strstr(message, r->message);
+}
+
+/* Besides the table: the Status' details tell two kinds of 404 apart. */
 static enum kube_verdict verdict_judge(long http_status, const char *reason, const char *message,
                                        const json_t *status)
 {
+    size_t i = 0;
+
     if (http_status == 404)
         return kube_str(status, "details", "name", NULL) ? KUBE_NOT_FOUND : KUBE_NO_KIND;
-    for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
-        const struct rule *r = &rules[i];
-        if (http_status >= r->from && http_status <= r->to &&
-            (!r->reason || strcmp(reason, r->reason) == 0) && (!r->message || strstr(message, r->message)))
-            return r->verdict;
-    }
-    return KUBE_RETRY;
+    while (i < ARRAY_SIZE(rules) - 1 && !verdict_rule_matches(&rules[i], http_status, reason, message))
+        i++;
+    return rules[i].verdict;
 }
 
 /* 'configmaps "x" is forbidden: User "u" cannot get resource ...' becomes 'forbidden: cannot get resource ...
@@ -626,11 +643,7 @@ static void call_on_answer(void *arg, struct http_answer *a)
     c->answer.seconds = a->seconds;
     c->answer.retry_after_ms = a->retry_after_ms;
     if (a->error != HTTP_OK)
-        call_explain(c,
-                     a->error == HTTP_URL         ? KUBE_INVALID
-                     : a->error == HTTP_TOO_LARGE ? KUBE_TOO_LARGE
-                                                  : KUBE_RETRY,
-                     a->reason);
+        call_explain(c, (enum kube_verdict)HTTP_VERDICT(failures, 0, a->error), a->reason);
     else if (a->status / 100 != 2)
         call_take_status(c, a);
     else if (!c->rq.on_data && !c->rq.path) {

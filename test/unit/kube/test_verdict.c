@@ -20,6 +20,7 @@ static const struct {
     {200, "whatever", KUBE_OK, "", ""},
     {201, "", KUBE_OK, "", ""},
     {302, "", KUBE_RETRY, "", "HTTP 302 Found"},
+    {600, "", KUBE_RETRY, "", "HTTP 600"},
     {400, STATUS("BadRequest", "the object provided is unrecognized", ""), KUBE_INVALID, "BadRequest",
      "the object provided is unrecognized"},
     {401, STATUS("Unauthorized", "Unauthorized", ""), KUBE_UNAUTHORIZED, "Unauthorized", "Unauthorized"},
