@@ -201,7 +201,7 @@ static void scorer_probe_part(struct out *o, const char *key, const struct probe
     if (!member_object_if(o, key, p->asked))
         return;
     member_bool(o, "ok", p->ok);
-    member_text(o, "reason", p->reason);
+    member_text(o, "reason", probe_reason_word(p->reason));
     member_words(o, "message", p->message);
     member_count(o, "failures", p->failures);
     member_number(o, "seconds", p->seconds);

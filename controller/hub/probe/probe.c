@@ -11,6 +11,7 @@
 #include "exporter/base/text.h"
 #include "exporter/http/cause.h"
 #include "exporter/http/http.h"
+#include "exporter/http/rule.h"
 #include "exporter/score/credentials.h"
 
 #include <errno.h>
@@ -25,9 +26,9 @@ enum {
 
 /* The outcome of one attempt. */
 struct outcome {
-    struct probe_part part; /* without a reason: not asked */
-    bool unasked;           /* the hub did not give the token: says nothing about the scoring API */
-    bool answered;          /* or could not be reached */
+    struct probe_part part;
+    bool unasked;  /* the hub did not give the token: says nothing about the scoring API */
+    bool answered; /* or could not be reached */
 };
 
 /* A GET request, with credentials from a Secret if `token` is set. At most one is in flight. The Secret is
@@ -68,7 +69,7 @@ struct probe {
 
 /* ---- Outcomes ---- */
 
-static void PRINTF_LIKE(3, 4) outcome_fail(struct outcome *o, const char *reason, const char *fmt, ...)
+static void PRINTF_LIKE(3, 4) outcome_fail(struct outcome *o, enum probe_reason reason, const char *fmt, ...)
 {
     CLEANUP(cleanup_free) char *text = NULL;
     va_list args;
@@ -99,7 +100,7 @@ static void token_fail(struct probe_ask *a, const char *why)
 {
     const struct token_ref *ref = &a->token;
 
-    outcome_fail(&a->outcome, "TokenMissing", "spec.configAuth: Secret \"%s/%s\"%s%s%s: %s",
+    outcome_fail(&a->outcome, PROBE_TOKEN_MISSING, "spec.configAuth: Secret \"%s/%s\"%s%s%s: %s",
                  a->probe->env.namespace, ref->name, ref->key ? ", key \"" : "", cstr(ref->key),
                  ref->key ? "\"" : "", why);
 }
@@ -140,21 +141,55 @@ static struct credentials *token_of_secret(const json_t *secret, struct probe_as
     else if (kube_get(secret, "data", "kubeconfig", NULL))
         token_fail(a, "the Secret contains a kubeconfig, which is never sent");
     else if (credentials_read(&credentials, &from.secrets, a->token.name, a->token.key, why) < 0)
-        outcome_fail(&a->outcome, "TokenMissing", "spec.configAuth: S%s",
+        outcome_fail(&a->outcome, PROBE_TOKEN_MISSING, "spec.configAuth: S%s",
                      why + 1); /* why: secret "name", ... */
     return credentials;
 }
 
 /* ---- One request ---- */
 
-static const char *const ask_reasons[HTTP_ERRORS] = {
-    [HTTP_URL] = "InvalidURL",      [HTTP_DNS] = "DNS",
-    [HTTP_CONNECT] = "Unreachable", [HTTP_TLS] = "TLS",
-    [HTTP_TIMEOUT] = "Timeout",     [HTTP_TOO_LARGE] = "TooLarge",
-    [HTTP_BROKEN] = "Broken",       [HTTP_REDIRECT] = "Redirected",
-    [HTTP_MEMORY] = "OutOfMemory",  [HTTP_AUTH] = "TokenRequestFailed",
-    [HTTP_FORBIDDEN] = "Forbidden",
+/* There is no row for 422, which is a status like any other here. */
+static const struct http_rule probe_rules[] = {
+    {200, 299, HTTP_OK, PROBE_HEALTHY},
+    {401, 401, HTTP_OK, PROBE_HEALTHZ_DENIED},
+    {403, 403, HTTP_OK, PROBE_HEALTHZ_DENIED},
+    {404, 405, HTTP_OK, PROBE_HEALTHZ_ABSENT},
+    {501, 501, HTTP_OK, PROBE_HEALTHZ_ABSENT},
+    {0, 0, HTTP_URL, PROBE_INVALID_URL},
+    {0, 0, HTTP_DNS, PROBE_DNS},
+    {0, 0, HTTP_CONNECT, PROBE_UNREACHABLE},
+    {0, 0, HTTP_FORBIDDEN, PROBE_FORBIDDEN},
+    {0, 0, HTTP_TLS, PROBE_TLS},
+    {0, 0, HTTP_TIMEOUT, PROBE_TIMEOUT},
+    {0, 0, HTTP_TOO_LARGE, PROBE_TOO_LARGE},
+    {0, 0, HTTP_BROKEN, PROBE_BROKEN},
+    {0, 0, HTTP_REDIRECT, PROBE_REDIRECTED},
+    {0, 0, HTTP_MEMORY, PROBE_OUT_OF_MEMORY},
+    {0, 0, HTTP_AUTH, PROBE_TOKEN_REQUEST_FAILED},
+    {0, HTTP_STATUS_MAX, HTTP_ANY, PROBE_HTTP_STATUS},
 };
+
+WORD_TABLE(probe_reason_word, enum probe_reason, PROBE_REASONS,
+           {[PROBE_NOT_ASKED] = "NotAsked",
+            [PROBE_HEALTHY] = "Healthy",
+            [PROBE_HTTP_STATUS] = "HTTPStatus",
+            [PROBE_HEALTHZ_DENIED] = "HTTPStatus",
+            [PROBE_HEALTHZ_ABSENT] = "HTTPStatus",
+            [PROBE_INVALID_URL] = "InvalidURL",
+            [PROBE_DNS] = "DNS",
+            [PROBE_UNREACHABLE] = "Unreachable",
+            [PROBE_FORBIDDEN] = "Forbidden",
+            [PROBE_TLS] = "TLS",
+            [PROBE_TIMEOUT] = "Timeout",
+            [PROBE_TOO_LARGE] = "TooLarge",
+            [PROBE_BROKEN] = "Broken",
+            [PROBE_REDIRECTED] = "Redirected",
+            [PROBE_OUT_OF_MEMORY] = "OutOfMemory",
+            [PROBE_TOKEN_REQUEST_FAILED] = "TokenRequestFailed",
+            [PROBE_TOKEN_MISSING] = "TokenMissing",
+            [PROBE_SYNCED] = "Synced",
+            [PROBE_INVALID_CONFIG] = "InvalidConfig",
+            [PROBE_TOKEN_HOST_NOT_ALLOWED] = "TokenHostNotAllowed"});
 
 /* "HTTP 500 Internal Server Error: model not loaded", by the members in which frameworks put an error. */
 static void ask_status_text(const struct probe_ask *ask, char *out, size_t size, const struct http_answer *a)
@@ -181,12 +216,11 @@ static void ask_on_answer(void *arg, struct http_answer *a)
 
     ask->http_call = NULL;
     ask->outcome = (struct outcome){.part.seconds = a->seconds, .answered = true};
+    part->reason = (enum probe_reason)HTTP_VERDICT(probe_rules, a->status, a->error);
+    part->ok = part->reason == PROBE_HEALTHY;
     if (a->error != HTTP_OK) {
-        part->reason = ask_reasons[a->error];
         outcome_describe(&ask->outcome, ask->url, a->reason);
     } else {
-        part->ok = a->status / 100 == 2;
-        part->reason = part->ok ? "Healthy" : "HTTPStatus";
         ask_status_text(ask, text, sizeof(text), a);
         outcome_describe(&ask->outcome, ask->url, text);
     }
@@ -210,7 +244,7 @@ static void ask_send(struct probe_ask *a)
     if (http_start(&a->http_call, env->http, &rq, ask_on_answer, a) == 0)
         return;
     a->credentials = credentials_free(a->credentials);
-    outcome_fail(&a->outcome, "InvalidURL", "the URL cannot be used");
+    outcome_fail(&a->outcome, PROBE_INVALID_URL, "the URL cannot be used");
     a->ended(a->probe, NULL);
 }
 
@@ -245,7 +279,7 @@ static void ask_start(struct probe_ask *a)
 
     a->outcome = (struct outcome){0};
     if (!p->health_url) {
-        outcome_fail(&a->outcome, "InvalidURL", "%s", p->url_error);
+        outcome_fail(&a->outcome, PROBE_INVALID_URL, "%s", p->url_error);
         a->ended(a->probe, NULL);
     } else if (a->token.name) {
         a->secret_call = kube_start(p->env.hub, &rq, ask_on_secret, a);
@@ -302,11 +336,11 @@ static void probe_keep_health(struct probe *p, const struct outcome *o)
 /* Sets health from the outcome of configURL, as there is no /healthz. */
 static void probe_health_from_config(struct probe *p)
 {
-    struct outcome o = {.part = {.ok = true, .reason = "Healthy"}};
-    bool is_private = p->no_healthz == 401 || p->no_healthz == 403;
+    struct outcome o = {.part = {.ok = true, .reason = PROBE_HEALTHY}};
+    bool is_private = p->health.outcome.part.reason == PROBE_HEALTHZ_DENIED;
     char status[64], text[128];
 
-    if (p->config.outcome.answered || (is_private && p->config.outcome.part.reason)) {
+    if (p->config.outcome.answered || (is_private && p->config.outcome.part.reason != PROBE_NOT_ASKED)) {
         o = p->config.outcome;
     } else {
         text_http_status(status, sizeof(status), p->no_healthz, "", STR(""));
@@ -332,9 +366,12 @@ static void probe_accept_config(struct probe *p, const struct http_answer *answe
     else if (r == -EBADMSG)
         text_show_body(made.error, sizeof(made.error), answer->content_type, body);
     o->part.ok = made.reason == EFFECTIVE_OK || made.only_spec_is_wrong;
-    o->part.reason = o->part.ok                            ? "Synced"
-                     : made.reason == EFFECTIVE_TOKEN_HOST ? "TokenHostNotAllowed"
-                                                           : "InvalidConfig";
+    if (o->part.ok)
+        o->part.reason = PROBE_SYNCED;
+    else if (made.reason == EFFECTIVE_TOKEN_HOST)
+        o->part.reason = PROBE_TOKEN_HOST_NOT_ALLOWED;
+    else
+        o->part.reason = PROBE_INVALID_CONFIG;
     if (!o->part.ok) {
         outcome_describe(o, p->spec.config_url, made.error);
         return;
@@ -419,13 +456,9 @@ static void probe_settle(struct probe *p)
 
 static void probe_on_health(struct probe *p, const struct http_answer *answer)
 {
-    /* There is no /healthz, or it needs credentials that are meant for configURL. */
-    static const long lacking[] = {401, 403, 404, 405, 501};
-    bool lacks = false;
+    enum probe_reason reason = p->health.outcome.part.reason;
 
-    for (size_t i = 0; answer && answer->error == HTTP_OK && i < ARRAY_SIZE(lacking); i++)
-        lacks |= answer->status == lacking[i];
-    if (lacks) {
+    if (reason == PROBE_HEALTHZ_DENIED || reason == PROBE_HEALTHZ_ABSENT) {
         p->no_healthz = answer->status;
         if (p->spec.mode == SYNC_NONE && p->spec.config_url)
             ask_start(&p->config);

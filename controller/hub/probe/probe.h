@@ -34,12 +34,41 @@ struct probe_settings {
 
 enum probe_what { PROBE_HEALTH, PROBE_CONFIG, PROBE_PARTS };
 
+/* What became of an attempt: the reasons of the conditions Healthy and Synced, and a metric's label. */
+enum probe_reason {
+    PROBE_NOT_ASKED,
+    PROBE_HEALTHY,
+    PROBE_HTTP_STATUS,    /* any other status than 2xx */
+    PROBE_HEALTHZ_DENIED, /* likewise, and of /healthz: it needs credentials that are meant for configURL */
+    PROBE_HEALTHZ_ABSENT, /* likewise: there is none */
+    PROBE_INVALID_URL,
+    PROBE_DNS,
+    PROBE_UNREACHABLE,
+    PROBE_FORBIDDEN, /* a private address */
+    PROBE_TLS,
+    PROBE_TIMEOUT,
+    PROBE_TOO_LARGE,
+    PROBE_BROKEN,
+    PROBE_REDIRECTED,
+    PROBE_OUT_OF_MEMORY,
+    PROBE_TOKEN_REQUEST_FAILED,
+    PROBE_TOKEN_MISSING, /* nothing was asked: the Secret of configAuth cannot be used */
+    /* Of a configuration that was read */
+    PROBE_SYNCED,
+    PROBE_INVALID_CONFIG,
+    PROBE_TOKEN_HOST_NOT_ALLOWED,
+    PROBE_REASONS
+};
+
+/* "Healthy", "HTTPStatus", "TokenHostNotAllowed", ... */
+const char *probe_reason_word(enum probe_reason reason);
+
 /* Health or configuration. message: one line. */
 struct probe_part {
-    bool asked;         /* at least one attempt has ended */
-    bool ok;            /* the last attempt */
-    unsigned failures;  /* consecutive */
-    const char *reason; /* a CamelCase literal for a condition */
+    bool asked;        /* at least one attempt has ended */
+    bool ok;           /* the last attempt */
+    unsigned failures; /* consecutive */
+    enum probe_reason reason;
     char message[768];
     double seconds;
     int64_t at_ms; /* Unix time of the last attempt's end */
@@ -48,8 +77,8 @@ struct probe_part {
 struct probe_status {
     enum probe_health health;
     int64_t failing_ms;       /* Unix time of the first of the consecutive failures; 0: the last was none */
-    struct probe_part probe;  /* health; reasons: Healthy, HTTPStatus, Timeout, Unreachable, TLS, ... */
-    struct probe_part config; /* Full mode; reasons: Synced, InvalidConfig, TokenHostNotAllowed, ... */
+    struct probe_part probe;  /* health */
+    struct probe_part config; /* Full mode */
     struct api_config synced; /* the last good one; owner is NULL if there is none */
     bool is_synced_elsewhere; /* it may be the answer of another configURL than today's */
     int64_t next_ms;          /* Unix time of the next probe; 0 while one is in flight */

@@ -28,7 +28,7 @@ static uint64_t scorer_probe_hash(const struct probe_status *st)
 
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
         h = hash_chain_u64(h, parts[i]->ok * 2u + parts[i]->asked);
-        h = hash_chain(hash_chain(h, str_of(parts[i]->reason)), str_of(parts[i]->message));
+        h = hash_chain(hash_chain_u64(h, parts[i]->reason), str_of(parts[i]->message));
     }
     return h;
 }
@@ -52,13 +52,13 @@ static void scorer_on_probed(void *arg, enum probe_what what, const struct probe
     const char *word = what == PROBE_HEALTH ? "health" : "config";
     struct metrics *m = s->hub->o.metrics;
 
-    metric_add(m, METRIC_HUB_PROBES, LV(word, part->ok ? "ok" : part->reason, s->name), 1);
+    metric_add(m, METRIC_HUB_PROBES, LV(word, part->ok ? "ok" : probe_reason_word(part->reason), s->name), 1);
     metric_observe(m, METRIC_HUB_PROBE_DURATION, LV(word, s->name), part->seconds);
     if (st->health != s->health && st->health == HEALTH_ACTIVE)
         log_info("scoring API healthy", L_STR("scorer", s->name));
     else if (st->health != s->health && (s->health == HEALTH_ACTIVE || st->health == HEALTH_INACTIVE))
-        log_warn("scoring API unhealthy", L_STR("scorer", s->name), L_STR("reason", st->probe.reason),
-                 L_STR("err", st->probe.message));
+        log_warn("scoring API unhealthy", L_STR("scorer", s->name),
+                 L_STR("reason", probe_reason_word(st->probe.reason)), L_STR("err", st->probe.message));
     s->health = st->health;
     scorer_note_suspension(s);
     if (s->place != hub_scorer_place(s)) {

@@ -665,7 +665,7 @@ static void scorer_set_inactive(const struct hub_scorer *s, const struct probe_p
                       "the scoring API responds again; healthy after %u consecutive successes%s",
                       s->hub->o.probe.healthy_after, kept);
     else if (p->asked)
-        condition_set(c, TRUTH_FALSE, p->reason, "%s%s", p->message, kept);
+        condition_set(c, TRUTH_FALSE, probe_reason_word(p->reason), "%s%s", p->message, kept);
     else if (!condition_resume(c, s->object) || c->status != TRUTH_FALSE)
         condition_set(c, TRUTH_FALSE, "NotProbed", "the scoring API was unhealthy when last probed%s", kept);
 }
@@ -687,7 +687,7 @@ static void scorer_set_healthy(const struct hub_scorer *s, struct condition *c)
     else if (p->health == HEALTH_ACTIVE)
         condition_set(c, TRUTH_TRUE, "Healthy", "the scoring API responds");
     else if (p->probe.asked)
-        condition_set(c, TRUTH_UNKNOWN, p->probe.reason, "%s", p->probe.message);
+        condition_set(c, TRUTH_UNKNOWN, probe_reason_word(p->probe.reason), "%s", p->probe.message);
     else
         condition_set(c, TRUTH_UNKNOWN, "NotProbed", "the scoring API has not been probed yet");
 }
@@ -706,7 +706,7 @@ static void scorer_set_synced(const struct hub_scorer *s, struct condition *c)
         condition_set(c, TRUTH_TRUE, "Synced", "the configuration was read from the scoring API%s%.*s",
                       overridden.n ? "; in mode Full it overrides " : "", STR_ARG(buf_str(&overridden)));
     else if (p->config.asked)
-        condition_set(c, TRUTH_FALSE, p->config.reason, "%s; %s", p->config.message,
+        condition_set(c, TRUTH_FALSE, probe_reason_word(p->config.reason), "%s; %s", p->config.message,
                       p->synced.owner ? "the last valid configuration stays active"
                       : s->effective.reason == EFFECTIVE_OK
                           ? "none has been read yet, so the fields of the DynamicScorer are active"

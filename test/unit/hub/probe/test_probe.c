@@ -119,6 +119,42 @@ static void takes_over_the_health_check(void **state)
     assert_false(status(w)->probe.asked);
 }
 
+/* Where /healthz says nothing about the API, health follows configURL, which answers 200. */
+static void judges_answers(void **state)
+{
+    static const struct {
+        struct fake_answer healthz;
+        const char *reason; /* NULL: configURL's, or that the server responds */
+    } cases[] = {
+        {{.status = 200}, "Healthy"},
+        {{.status = 204}, "Healthy"},
+        {{.status = 304}, "HTTPStatus"},
+        {{.status = 400}, "HTTPStatus"},
+        {{.status = 401}, NULL},
+        {{.status = 402}, "HTTPStatus"},
+        {{.status = 403}, NULL},
+        {{.status = 404}, NULL},
+        {{.status = 405}, NULL},
+        {{.status = 406}, "HTTPStatus"},
+        {{.status = 422}, "HTTPStatus"},
+        {{.status = 429}, "HTTPStatus"},
+        {{.status = 500}, "HTTPStatus"},
+        {{.status = 501}, NULL},
+        {{.status = 503}, "HTTPStatus"},
+        {{.mode = FAKE_CLOSE}, "Broken"},
+        {{.status = 302, .location = "http://elsewhere.test/"}, "Redirected"},
+    };
+    struct world *w = *state;
+
+    begin(w);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        push(w, "/healthz", cases[i].healthz);
+        probe_once(w);
+        assert_string_equal(probe_reason_word(status(w)->probe.reason), cases[i].reason ?: "Healthy");
+        assert_int_equal(status(w)->probe.ok, !cases[i].reason || i < 2);
+    }
+}
+
 /* Inactive after three consecutive failures, Active after two successes. */
 static void changes_the_verdict_at_the_thresholds(void **state)
 {
@@ -456,6 +492,7 @@ int main(void)
         CASE(asks_for_nothing_where_nothing_is_needed),
         CASE(resumes_no_health_that_it_did_not_probe),
         CASE(takes_over_the_health_check),
+        CASE(judges_answers),
         CASE(changes_the_verdict_at_the_thresholds),
         CASE(calls_an_api_inactive_that_never_answered),
         CASE(calls_an_api_active_after_its_first_success),
