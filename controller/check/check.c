@@ -460,6 +460,13 @@ static void reading_scan(struct str body, char out[200])
     }
 }
 
+static enum check_rule reading_rule(enum answer_fault fault)
+{
+    if (fault == ANSWER_FAULT_METRIC)
+        return RULE_LABEL_STRINGS;
+    return fault == ANSWER_FAULT_SCORE ? RULE_SCORE : RULE_RESULTS;
+}
+
 static void reading_make(struct reading *ret, const struct check *c, struct str body)
 {
     CLEANUP(cleanup_batch_builder_free)
@@ -475,9 +482,7 @@ static void reading_make(struct reading *ret, const struct check *c, struct str 
     else if (ret->error != ROUND_OK && !all_dropped)
         ret->rule = RULE_RESULTS;
     else if (ret->stats.invalid)
-        ret->rule = strstr(ret->stats.first_invalid, "].metric")  ? RULE_LABEL_STRINGS
-                    : strstr(ret->stats.first_invalid, "].score") ? RULE_SCORE
-                                                                  : RULE_RESULTS;
+        ret->rule = reading_rule(ret->stats.first_fault);
     if (ret->error != ROUND_OK)
         return;
     reading_scan(body, ret->odd_label);

@@ -226,6 +226,7 @@ static void parse_score(struct answer_reader *r)
 static void read_result(struct answer_reader *r)
 {
     struct answer_stats *s = r->stats;
+    bool is_object = jr_peek(&r->j) == JR_OBJECT;
     const char *what;
     struct str key;
 
@@ -235,7 +236,7 @@ static void read_result(struct answer_reader *r)
     r->no_metric = NULL;
     r->bad_labels = 0;
     r->is_repeated = false;
-    if (jr_peek(&r->j) != JR_OBJECT) {
+    if (!is_object) {
         (void)jr_skip(&r->j, NULL);
         r->no_score = ": expected an object";
     } else if (jr_object(&r->j)) {
@@ -253,6 +254,10 @@ static void read_result(struct answer_reader *r)
         r->error = r->is_repeated ? batch_add_spelled(r->builder, r->score)
                                   : batch_add(r->builder, &r->labels, r->score);
     } else if (s->invalid++ == 0) {
+        if (!is_object)
+            s->first_fault = ANSWER_FAULT_RESULT;
+        else
+            s->first_fault = r->no_score ? ANSWER_FAULT_SCORE : ANSWER_FAULT_METRIC;
         what = r->no_score ?: r->no_metric ?: ".metric: label values must be strings";
         (void)snprintf(s->first_invalid, sizeof(s->first_invalid), "results[%zu]%s", s->results - 1, what);
     }

@@ -66,12 +66,21 @@ enum round_error round_error_of_json(struct str body, const struct jr *j, const 
 
 /* ---- The scoring API's response, read straight into a batch ---- */
 
+/* What is wrong with the first result that was dropped. */
+enum answer_fault {
+    ANSWER_FAULT_NONE,
+    ANSWER_FAULT_RESULT, /* it is no object */
+    ANSWER_FAULT_SCORE,  /* missing, or no number */
+    ANSWER_FAULT_METRIC, /* no object, or a label that is no string */
+};
+
 struct answer_stats {
-    size_t results;          /* in the response */
-    size_t invalid;          /* dropped results, without a valid score or metric */
-    size_t cut;              /* label values cut to the limit */
-    size_t mended;           /* label values with ill-formed UTF-8 replaced */
-    char first_invalid[200]; /* "results[3].score: expected a number, got null" */
+    size_t results; /* in the response */
+    size_t invalid; /* dropped results, without a valid score or metric */
+    size_t cut;     /* label values cut to the limit */
+    size_t mended;  /* label values with ill-formed UTF-8 replaced */
+    enum answer_fault first_fault;
+    char first_invalid[200]; /* the same for a person: "results[3].score: expected a number, got null" */
 };
 
 /* Reads `{"results":[{"metric":{...},"score":1.5},...]}` into a batch, which it begins, and which the caller

@@ -191,6 +191,13 @@ static void gives_every_nan_one_bit_pattern(void **state)
 }
 
 /* Each is left out beside a good one, named when it is alone, and counted. */
+static enum answer_fault fault_of(const char *reason)
+{
+    if (strncmp(reason, "results[0].metric", 17) == 0)
+        return ANSWER_FAULT_METRIC;
+    return strncmp(reason, "results[0].score", 16) == 0 ? ANSWER_FAULT_SCORE : ANSWER_FAULT_RESULT;
+}
+
 static void drops_and_counts_invalid_results(void **state)
 {
     static const struct {
@@ -233,12 +240,14 @@ static void drops_and_counts_invalid_results(void **state)
         assert_int_equal(stats.results, 3);
         assert_int_equal(stats.invalid, 2);
         assert_string_equal(stats.first_invalid, cases[i].reason);
+        assert_int_equal(stats.first_fault, fault_of(cases[i].reason));
         (void)snprintf(body, sizeof(body), RESULTS("%s,{}"), cases[i].result);
         (void)snprintf(want, sizeof(want), "no result is valid: %s", cases[i].reason);
         assert_refused(str_of(body), ROUND_SHAPE, want);
     }
     assert_gives(RESULTS(GOOD_RESULT), "node:z=9");
     assert_int_equal(stats.invalid, 0);
+    assert_int_equal(stats.first_fault, ANSWER_FAULT_NONE);
     assert_string_equal(stats.first_invalid, "");
 }
 
