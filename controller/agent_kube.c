@@ -419,7 +419,7 @@ static void report_on_written(struct kube_object *o, struct kube_answer *a)
 {
     struct agent_kube *k = CONTAINER_OF(o, struct agent_kube, report.object);
 
-    if (a->verdict == KUBE_NOT_FOUND && strcmp(o->operation, "patch") == 0) {
+    if (a->verdict == KUBE_NOT_FOUND && o->operation == KUBE_WRITE_PATCH) {
         report_write(k, KUBE_CREATE);
     } else if (a->verdict != KUBE_OK) {
         k->report.written_states = 0; /* it may have been written all the same */
@@ -451,7 +451,8 @@ static void report_write(struct agent_kube *k, enum kube_method method)
 
     k->report.written_states = report_hash(k);
     k->report.written_era = kube_era(k->cluster);
-    kube_object_call(&k->report.object, creates ? "create" : "patch", &rq, 0, report_on_written);
+    kube_object_call(&k->report.object, creates ? KUBE_WRITE_CREATE : KUBE_WRITE_PATCH, &rq, 0,
+                     report_on_written);
 }
 
 /* The queue's work: writes the report if more than its times has changed, or if those are due. */

@@ -278,6 +278,24 @@ size_t kube_queue_length(const struct kube_queue *q);
  * sends and counts it, knows it again in the watch, and says when others keep undoing it: a fight. It is over
  * when a write has stood long enough. */
 
+/* What a call of a writer is for: the label `operation` of metrics. */
+enum kube_operation {
+    KUBE_READ, /* not counted */
+    KUBE_WRITE_CREATE,
+    KUBE_WRITE_PATCH,
+    KUBE_WRITE_STATUS,
+    KUBE_WRITE_FINALIZER,
+    KUBE_WRITE_DELETE,
+    /* Of an object that another has written, or that has lost our label */
+    KUBE_WRITE_LABEL,
+    KUBE_WRITE_ADOPT,
+    KUBE_WRITE_TAKE_OVER,
+    KUBE_OPERATIONS
+};
+
+/* "create", "take_over", ... */
+const char *kube_operation_word(enum kube_operation operation);
+
 struct kube_writer {
     struct kube *kube;
     struct kube_queue *queue;  /* of objects' keys; owned by whoever made it */
@@ -287,7 +305,7 @@ struct kube_writer {
      * Must not free the object or start a call. NULL: the log alone tells */
     void (*on_fight)(void *arg, struct kube_object *o);
     /* Counts a call that has ended. NULL: none */
-    void (*count)(void *arg, const char *operation, const struct kube_answer *a);
+    void (*count)(void *arg, enum kube_operation operation, const struct kube_answer *a);
     void *arg;
 };
 
@@ -296,7 +314,7 @@ struct kube_object {
     struct kube_writer *writer;
     const char *key; /* in the queue; not owned */
     struct kube_call *call;
-    const char *operation;
+    enum kube_operation operation; /* of the call, or of the last one */
     void (*done)(struct kube_object *o, struct kube_answer *a);
     uint64_t sent;    /* the state that the write under way leads to */
     uint64_t written; /* that of the last one; 0: none, or unknown */
@@ -320,8 +338,8 @@ void kube_object_done(struct kube_object *o);
 
 /* Starts a call of the object's turn: the first one, or another one from `done`, which otherwise ends the
  * turn. The same `state` as last time means that others have undone that write; 0: no write, or nothing to
- * recognize. operation: for `count`; NULL: not counted. */
-void kube_object_call(struct kube_object *o, const char *operation, const struct kube_request *rq,
+ * recognize. */
+void kube_object_call(struct kube_object *o, enum kube_operation operation, const struct kube_request *rq,
                       uint64_t state, void (*done)(struct kube_object *o, struct kube_answer *a));
 /* Ends the turn. If not ok, or if the write was undone too often, the next one comes after a back-off. */
 void kube_object_end(struct kube_object *o, bool ok, int64_t retry_after_ms);

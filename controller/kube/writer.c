@@ -382,20 +382,31 @@ static void object_take_write(struct kube_object *o, const json_t *object)
     o->written_at = now;
 }
 
+WORD_TABLE(kube_operation_word, enum kube_operation, KUBE_OPERATIONS,
+           {[KUBE_READ] = "read",
+            [KUBE_WRITE_CREATE] = "create",
+            [KUBE_WRITE_PATCH] = "patch",
+            [KUBE_WRITE_STATUS] = "status",
+            [KUBE_WRITE_FINALIZER] = "finalizer",
+            [KUBE_WRITE_DELETE] = "delete",
+            [KUBE_WRITE_LABEL] = "label",
+            [KUBE_WRITE_ADOPT] = "adopt",
+            [KUBE_WRITE_TAKE_OVER] = "take_over"});
+
 static void object_on_answer(void *arg, struct kube_answer *a)
 {
     struct kube_object *o = arg;
     const struct kube_writer *w = o->writer;
 
     o->call = NULL;
-    if (w->count && o->operation)
+    if (w->count && o->operation != KUBE_READ)
         w->count(w->arg, o->operation, a);
     if (a->verdict == KUBE_OK && o->sent)
         object_take_write(o, a->object);
     o->done(o, a);
 }
 
-void kube_object_call(struct kube_object *o, const char *operation, const struct kube_request *rq,
+void kube_object_call(struct kube_object *o, enum kube_operation operation, const struct kube_request *rq,
                       uint64_t state, void (*done)(struct kube_object *o, struct kube_answer *a))
 {
     bool writes = rq->method == KUBE_CREATE || rq->method == KUBE_MERGE_PATCH;

@@ -263,7 +263,7 @@ static bool write_is_ok(struct slot *s, const struct kube_answer *a)
 }
 
 /* state: see kube_object_call(). */
-static void write_call(struct slot *s, const char *operation, struct kube_request rq, uint64_t state,
+static void write_call(struct slot *s, enum kube_operation operation, struct kube_request rq, uint64_t state,
                        void (*done)(struct kube_object *o, struct kube_answer *a))
 {
     rq.resource = &kube_addonplacementscores;
@@ -305,11 +305,12 @@ static void write_leave_alone(struct slot *s, const char *owner)
 
 /* Ways to put our name on an object: the operation, and the words for its success. */
 static const struct {
-    const char *operation, *done;
+    enum kube_operation operation;
+    const char *done;
 } claims[] = {
-    [CLAIM_LABEL] = {"label", "label restored"},
-    [CLAIM_UNOWNED] = {"adopt", "AddOnPlacementScore adopted"},
-    [CLAIM_MOVED] = {"take_over", "AddOnPlacementScore taken over"},
+    [CLAIM_LABEL] = {KUBE_WRITE_LABEL, "label restored"},
+    [CLAIM_UNOWNED] = {KUBE_WRITE_ADOPT, "AddOnPlacementScore adopted"},
+    [CLAIM_MOVED] = {KUBE_WRITE_TAKE_OVER, "AddOnPlacementScore taken over"},
 };
 
 /* Without the right to label it, the scores of an object of ours are written all the same. */
@@ -415,7 +416,7 @@ static void write_on_owner(struct kube_object *o, struct kube_answer *a)
 
 static void write_get_owner(struct slot *s)
 {
-    write_call(s, NULL, (struct kube_request){.method = KUBE_GET, .name = s->object}, 0, write_on_owner);
+    write_call(s, KUBE_READ, (struct kube_request){.method = KUBE_GET, .name = s->object}, 0, write_on_owner);
 }
 
 static void write_on_created(struct kube_object *o, struct kube_answer *a)
@@ -445,7 +446,8 @@ static void write_create(struct slot *s)
         s->object, "namespace", o->cluster_name, "labels", PLACEMENT_LABEL, PLACEMENT_LABEL_VALUE,
         "annotations", PLACEMENT_OWNER, o->owner, PLACEMENT_SCORE_NAME, s->score_name);
 
-    write_call(s, "create", (struct kube_request){.method = KUBE_CREATE, .body = body}, 0, write_on_created);
+    write_call(s, KUBE_WRITE_CREATE, (struct kube_request){.method = KUBE_CREATE, .body = body}, 0,
+               write_on_created);
 }
 
 static void write_on_status(struct kube_object *o, struct kube_answer *a)
@@ -483,7 +485,7 @@ static void write_status(struct slot *s)
 
     s->sent_hash = s->hash;
     s->sent_until_ms = s->valid_until_ms;
-    write_call(s, "status",
+    write_call(s, KUBE_WRITE_STATUS,
                (struct kube_request){.method = KUBE_MERGE_PATCH,
                                      .name = s->object,
                                      .subresource = "status",
@@ -514,7 +516,8 @@ static void write_delete(struct slot *s)
         json_pack("{s:s, s:s, s:{s:s*, s:s*}}", "apiVersion", "v1", "kind", "DeleteOptions", "preconditions",
                   "uid", *s->uid ? s->uid : NULL, "resourceVersion", *s->version ? s->version : NULL);
 
-    write_call(s, "delete", (struct kube_request){.method = KUBE_DELETE, .name = s->object, .body = body}, 0,
+    write_call(s, KUBE_WRITE_DELETE,
+               (struct kube_request){.method = KUBE_DELETE, .name = s->object, .body = body}, 0,
                write_on_deleted);
 }
 
@@ -691,12 +694,13 @@ static void placement_on_fight(void *arg, struct kube_object *o)
     placement_enqueue(p, s);
 }
 
-static void placement_count(void *arg, const char *operation, const struct kube_answer *a)
+static void placement_count(void *arg, enum kube_operation operation, const struct kube_answer *a)
 {
     struct metrics *m = ((struct placement *)arg)->o.metrics;
 
-    metric_add(m, METRIC_PLACEMENT_WRITES, LV(operation, kube_verdict_word(a->verdict)), 1);
-    metric_observe(m, METRIC_PLACEMENT_DURATION, LV(operation), a->seconds);
+    metric_add(m, METRIC_PLACEMENT_WRITES, LV(kube_operation_word(operation), kube_verdict_word(a->verdict)),
+               1);
+    metric_observe(m, METRIC_PLACEMENT_DURATION, LV(kube_operation_word(operation)), a->seconds);
 }
 
 struct placement *placement_new(const struct placement_options *o)

@@ -331,7 +331,8 @@ static void claim_work(void *arg, const char *key)
         kube_queue_done(w->writer.queue, key, true, -1);
         return;
     }
-    kube_object_call(&w->object, exists ? "patch" : "create", &rq, (uint64_t)w->wanted + 1, claim_on_written);
+    kube_object_call(&w->object, exists ? KUBE_WRITE_PATCH : KUBE_WRITE_CREATE, &rq, (uint64_t)w->wanted + 1,
+                     claim_on_written);
 }
 
 /* ---- What the watch of the Policies tells ---- */
@@ -499,11 +500,12 @@ static void watched_on_trouble(void *arg, const char *text)
         log_warn("watch failed", L_STR("resource", x->resource->plural), L_STR("err", text));
 }
 
-static void claims_count(void *arg, const char *operation, const struct kube_answer *a)
+static void claims_count(void *arg, enum kube_operation operation, const struct kube_answer *a)
 {
     struct policy_watcher *w = arg;
 
-    metric_add(w->o.metrics, METRIC_POLICY_CLAIM_WRITES, LV(operation, kube_verdict_word(a->verdict)), 1);
+    metric_add(w->o.metrics, METRIC_POLICY_CLAIM_WRITES,
+               LV(kube_operation_word(operation), kube_verdict_word(a->verdict)), 1);
 }
 
 static void watched_start(struct watched_kind *x, struct policy_watcher *w,

@@ -141,7 +141,8 @@ static void work_write(struct hub_cluster *c)
     }
     rq.body_text[0] = exists ? WORK_PATCH : WORK_NEW;
     rq.body_text[1] = kube_as_text(c->text);
-    kube_object_call(&c->write, exists ? "patch" : "create", &rq, c->group->hash, work_on_written);
+    kube_object_call(&c->write, exists ? KUBE_WRITE_PATCH : KUBE_WRITE_CREATE, &rq, c->group->hash,
+                     work_on_written);
 }
 
 void hub_work_write(void *arg, const char *name)
@@ -161,7 +162,7 @@ void hub_work_write(void *arg, const char *name)
         return;
     }
     c->write.written = 0; /* to create it again undoes nothing */
-    kube_object_call(&c->write, "delete", &deletion, 0, work_on_deleted);
+    kube_object_call(&c->write, KUBE_WRITE_DELETE, &deletion, 0, work_on_deleted);
 }
 
 static bool works_are_contested(const struct hub *h)

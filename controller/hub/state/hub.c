@@ -111,11 +111,12 @@ bool hub_synced(const struct hub *h)
 
 /* ---- The writers of ManifestWorks and statuses ---- */
 
-static void hub_count_write(void *arg, const char *operation, const struct kube_answer *a)
+static void hub_count_write(void *arg, enum kube_operation operation, const struct kube_answer *a)
 {
     struct hub *h = arg;
 
-    metric_add(h->o.metrics, METRIC_HUB_WRITES, LV(operation, kube_verdict_word(a->verdict)), 1);
+    metric_add(h->o.metrics, METRIC_HUB_WRITES,
+               LV(kube_operation_word(operation), kube_verdict_word(a->verdict)), 1);
 }
 
 static void writers_new(struct hub *h)

@@ -306,7 +306,7 @@ static void status_write(struct hub *h, const char *key, const struct subject *s
     }
     if (!status) {
         kube_object_look_for_rival(&l->finalizer, s->object);
-        kube_object_call(&l->finalizer, "finalizer", &rq,
+        kube_object_call(&l->finalizer, KUBE_WRITE_FINALIZER, &rq,
                          object_is_deleting(s->object) ? l->finalizer.written + 2 : 1, status_on_written);
         return;
     }
@@ -316,7 +316,7 @@ static void status_write(struct hub *h, const char *key, const struct subject *s
     /* Where a CRD has no conditions, each of them would cause an Event each time. */
     l->before = json_incref(kube_get(before, "conditions", NULL) || !l->sent ? before : l->sent);
     kube_object_look_for_rival(&l->status, s->object);
-    kube_object_call(&l->status, "status", &rq, l->status.written + !status_repeats(s, status),
+    kube_object_call(&l->status, KUBE_WRITE_STATUS, &rq, l->status.written + !status_repeats(s, status),
                      status_on_written);
 }
 

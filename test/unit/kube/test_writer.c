@@ -48,15 +48,15 @@ static void work(void *arg, const char *key)
         kube_object_end(&w->object, true, -1);
         return;
     }
-    kube_object_call(&w->object, "patch", &rq, w->state, on_done);
+    kube_object_call(&w->object, KUBE_WRITE_PATCH, &rq, w->state, on_done);
 }
 
-static void count(void *arg, const char *operation, const struct kube_answer *a)
+static void count(void *arg, enum kube_operation operation, const struct kube_answer *a)
 {
     struct world *w = arg;
 
     (void)a;
-    assert_string_equal(operation, "patch");
+    assert_string_equal(kube_operation_word(operation), "patch");
     w->counted++;
 }
 
