@@ -370,6 +370,19 @@ void hub_tally(struct hub *h);
 
 /* ---- status.c ---- */
 
+/* Reasons of conditions that come and go without anyone's doing: no Event tells of them. */
+enum passing_reason {
+    PASSING_PROGRESSING,
+    PASSING_NOT_SELECTED,
+    PASSING_NOT_NEEDED,
+    PASSING_DELETING,
+    PASSING_SUSPENDED,
+    PASSING_REASONS
+};
+
+/* "Progressing", "NotSelected", ... */
+const char *passing_reason_word(enum passing_reason reason);
+
 /* The complete status as a merge patch: null for members to remove. A new reference. */
 json_t *status_of_scorer(const struct hub_scorer *s);
 json_t *status_of_config(const struct hub *h, const struct hub_config *c);

@@ -159,8 +159,8 @@ static const char *cluster_unconfirmed_reason(const struct hub_cluster *c)
 /* The work agents of n clusters have yet to apply the newest ManifestWork. */
 static void condition_unconfirmed(struct condition *c, size_t n, size_t of, const struct hub_cluster *first)
 {
-    condition_clusters(c, "Progressing", "ManifestWork not yet applied on", n, of, first,
-                       first ? cluster_unconfirmed_reason(first) : "");
+    condition_clusters(c, passing_reason_word(PASSING_PROGRESSING), "ManifestWork not yet applied on", n, of,
+                       first, first ? cluster_unconfirmed_reason(first) : "");
 }
 
 /* ---- Contested: another writer keeps changing the object. Not among the conditions otherwise ---- */
@@ -200,9 +200,8 @@ enum { CONFIG_VALID, CONFIG_DISTRIBUTED, CONFIG_READY, CONFIG_CONTESTED, CONFIG_
 enum { NAMED_SCORERS = 5, NAMED_MASKS = 3, NAMES_BYTES = 2048 };
 enum { CONFIG_DISTRIBUTED_BYTES = 400 }; /* in the message of Ready */
 
-#define REASON_UNMATCHED "MasksMatchNothing"
-
-static void config_set_valid(const struct hub *h, const struct hub_config *c, struct condition *valid)
+/* Whether masks match nothing, which the message says. */
+static bool config_set_valid(const struct hub *h, const struct hub_config *c, struct condition *valid)
 {
     BUF_AUTO(text, (NAMED_MASKS + 1) * MASK_WARNING_BYTES);
     char warning[MASK_WARNING_BYTES];
@@ -224,11 +223,12 @@ static void config_set_valid(const struct hub *h, const struct hub_config *c, st
                                      : "clusters keep their scorers until the masks are valid");
     else if (unmatched)
         /* "1 of 2 masks matches nothing: no cluster matches clusterName "c"" */
-        condition_set(valid, TRUTH_TRUE, REASON_UNMATCHED, "%zu of %zu mask%s match%s nothing: %.*s",
+        condition_set(valid, TRUTH_TRUE, "MasksMatchNothing", "%zu of %zu mask%s match%s nothing: %.*s",
                       unmatched, h->plan->masks.n, plural_s(h->plan->masks.n), unmatched == 1 ? "es" : "",
                       STR_ARG(buf_str(&text)));
     else
         condition_set(valid, TRUTH_TRUE, "Valid", "%zu mask%s", c->masks.n, plural_s(c->masks.n));
+    return unmatched > 0;
 }
 
 /* "waiting for 3 ManifestWorks to be deleted: c1 and 2 more; failed on c1: ...". */
@@ -242,10 +242,11 @@ static void config_set_deleting(const struct hub *h, struct condition *c)
 
     if (t->works.total > 1)
         (void)snprintf(more, sizeof(more), " and %zu more", t->works.total - 1);
-    condition_set(c, TRUTH_FALSE, "Deleting", "waiting for %zu ManifestWork%s to be deleted%s%s%s%s%s%s%s",
-                  t->works.total, plural_s(t->works.total), first ? ": " : "", first ? first->name : "",
-                  first ? more : "", failed ? "; failed on " : "", failed ? failed->name : "",
-                  failed ? ": " : "", failed ? hub_cluster_write_error(failed) : "");
+    condition_set(c, TRUTH_FALSE, passing_reason_word(PASSING_DELETING),
+                  "waiting for %zu ManifestWork%s to be deleted%s%s%s%s%s%s%s", t->works.total,
+                  plural_s(t->works.total), first ? ": " : "", first ? first->name : "", first ? more : "",
+                  failed ? "; failed on " : "", failed ? failed->name : "", failed ? ": " : "",
+                  failed ? hub_cluster_write_error(failed) : "");
 }
 
 /* "no room for ...: a, b, c, d, e and 3 more": the scorers without room. */
@@ -304,8 +305,8 @@ static void config_set_distributed(const struct hub *h, struct condition *c)
     else if (t->left_out)
         config_set_no_room(h, c);
     else if (t->behind)
-        condition_set(c, TRUTH_FALSE, "Progressing", "up to date on %zu of %zu clusters", t->up_to_date,
-                      t->managed);
+        condition_set(c, TRUTH_FALSE, passing_reason_word(PASSING_PROGRESSING),
+                      "up to date on %zu of %zu clusters", t->up_to_date, t->managed);
     else if (t->applied < t->managed)
         condition_unconfirmed(c, t->managed - t->applied, t->managed, t->named.list[0]);
     else
@@ -335,11 +336,10 @@ static bool config_set_contested(const struct hub *h, const struct hub_config *c
     return n > 0;
 }
 
-/* Ready when it works on some cluster; Distributed names the others. */
-static void config_set_ready(const struct hub *h, struct condition list[CONFIG_CONDITIONS])
+/* Ready when it works on some cluster; Distributed names the others. unmatched: of config_set_valid(). */
+static void config_set_ready(const struct hub *h, bool unmatched, struct condition list[CONFIG_CONDITIONS])
 {
     const struct condition *cause = NULL;
-    bool unmatched = strcmp(list[CONFIG_VALID].reason, REASON_UNMATCHED) == 0;
 
     if (list[CONFIG_VALID].status != TRUTH_TRUE)
         cause = &list[CONFIG_VALID];
@@ -416,6 +416,7 @@ json_t *status_of_config(const struct hub *h, const struct hub_config *c)
     const json_int_t generation = object_generation(c->object);
     const size_t n =
         config_set_contested(h, c, &list[CONFIG_CONTESTED]) ? CONFIG_CONDITIONS : CONFIG_CONDITIONS - 1;
+    bool unmatched;
 
     if (c != &h->config) {
         condition_set(ready, TRUTH_FALSE, "NotUsed",
@@ -423,19 +424,18 @@ json_t *status_of_config(const struct hub *h, const struct hub_config *c)
         return json_pack("{s:I, s:o}", "observedGeneration", generation, "conditions",
                          conditions_value(ready, n - CONFIG_READY, c->object, &c->last_status, h));
     }
-    config_set_valid(h, c, &list[CONFIG_VALID]);
+    unmatched = config_set_valid(h, c, &list[CONFIG_VALID]);
     config_set_distributed(h, &list[CONFIG_DISTRIBUTED]);
     if (hub_is_distributing(h) && h->totals.managed && h->totals.without_addon.first)
         condition_add_without_addon(h, &list[CONFIG_DISTRIBUTED], h->totals.without_addon.total,
                                     h->totals.without_addon.first->name);
-    config_set_ready(h, list);
+    config_set_ready(h, unmatched, list);
     return status_patch(config_value(h, generation, conditions_value(list, n, c->object, &c->last_status, h)),
                         c->object, ours);
 }
 
 /* ---- DynamicScorers: where one is distributed, and what agents report ---- */
 
-#define REASON_SUSPENDED "Suspended"
 enum { NAMED_REASON_BYTES = 250 }; /* in a condition's message, which names several */
 
 static void clusters_set_distributed(const struct hub_scorer *s, struct condition *c)
@@ -465,11 +465,11 @@ static void clusters_set_distributed(const struct hub_scorer *s, struct conditio
     else if (!t->selected)
         condition_set(c, TRUTH_FALSE, "Masked", "masked on all clusters");
     else if (t->up_to_date < t->selected)
-        condition_set(c, TRUTH_FALSE, "Progressing", "up to date on %zu of %zu clusters", t->up_to_date,
-                      t->selected);
+        condition_set(c, TRUTH_FALSE, passing_reason_word(PASSING_PROGRESSING),
+                      "up to date on %zu of %zu clusters", t->up_to_date, t->selected);
     else if (s->place == PLACE_SUSPENDED)
         condition_set(
-            c, TRUTH_FALSE, REASON_SUSPENDED,
+            c, TRUTH_FALSE, passing_reason_word(PASSING_SUSPENDED),
             "suspended on %zu cluster%s, as the scoring API is unhealthy: agents do not call it, and "
             "its scores stay until they expire",
             t->selected, plural_s(t->selected));
@@ -512,13 +512,15 @@ static void scorer_set_distributed(const struct hub_scorer *s, struct condition 
         condition_set(c, TRUTH_FALSE, "InvalidMasks", "DynamicScoringConfig %s: %s", HUB_CONFIG,
                       h->config.masks_error);
     else if (!effective_usable(&s->effective))
-        condition_set(c, TRUTH_FALSE, "NotSelected", "not distributed: there is no valid summary");
+        condition_set(c, TRUTH_FALSE, passing_reason_word(PASSING_NOT_SELECTED),
+                      "not distributed: there is no valid summary");
     else if (s->older)
         condition_set(
-            c, TRUTH_FALSE, "NotSelected",
+            c, TRUTH_FALSE, passing_reason_word(PASSING_NOT_SELECTED),
             "not distributed: an older DynamicScorer uses the same score name or AddOnPlacementScore");
     else if (hub_scorer_place(s) == PLACE_NONE)
-        condition_set(c, TRUTH_FALSE, "NotSelected", "not distributed: it is not known yet whether %s",
+        condition_set(c, TRUTH_FALSE, passing_reason_word(PASSING_NOT_SELECTED),
+                      "not distributed: it is not known yet whether %s",
                       hub_scorer_awaits_config(s) ? "/config can be read" : "the scoring API is healthy");
     else if (!h->totals.managed && h->totals.without_addon.total)
         condition_set(c, TRUTH_FALSE, "AddOnMissing", "no accepted ManagedCluster has the add-on %s",
@@ -526,7 +528,8 @@ static void scorer_set_distributed(const struct hub_scorer *s, struct condition 
     else if (!h->totals.managed)
         condition_set(c, TRUTH_FALSE, "NoClusters", "no ManagedCluster is accepted");
     else if (s->entry == SIZE_MAX)
-        condition_set(c, TRUTH_FALSE, "Progressing", "the summaries are being computed");
+        condition_set(c, TRUTH_FALSE, passing_reason_word(PASSING_PROGRESSING),
+                      "the summaries are being computed");
     else {
         clusters_set_distributed(s, c);
         clusters_add_one_item(&s->tally, c);
@@ -575,14 +578,17 @@ static void clusters_put_class(const struct hub_scorer *s, enum pair_class class
 /* All selected clusters by class, those of the condition first. */
 static void scorer_set_scoring(const struct hub_scorer *s, struct condition *c)
 {
-    static const struct {
+    const struct {
         enum pair_class class;
         enum truth status;
         const char *reason;
     } kinds[] = {
-        {PAIR_CLASS_FAILING, TRUTH_FALSE, "ClustersFailing"},  {PAIR_CLASS_SCORING, TRUTH_TRUE, "Scoring"},
-        {PAIR_CLASS_SUSPENDED, TRUTH_FALSE, REASON_SUSPENDED}, {PAIR_CLASS_EMPTY, TRUTH_FALSE, "Empty"},
-        {PAIR_CLASS_WAITING, TRUTH_UNKNOWN, "Waiting"},        {PAIR_CLASS_SILENT, TRUTH_UNKNOWN, "Silent"},
+        {PAIR_CLASS_FAILING, TRUTH_FALSE, "ClustersFailing"},
+        {PAIR_CLASS_SCORING, TRUTH_TRUE, "Scoring"},
+        {PAIR_CLASS_SUSPENDED, TRUTH_FALSE, passing_reason_word(PASSING_SUSPENDED)},
+        {PAIR_CLASS_EMPTY, TRUTH_FALSE, "Empty"},
+        {PAIR_CLASS_WAITING, TRUTH_UNKNOWN, "Waiting"},
+        {PAIR_CLASS_SILENT, TRUTH_UNKNOWN, "Silent"},
     };
     const struct tally *t = &s->tally;
     size_t i = t->of_class[PAIR_CLASS_FAILING] <= t->not_applied; /* condition Distributed is about these */
@@ -591,7 +597,7 @@ static void scorer_set_scoring(const struct hub_scorer *s, struct condition *c)
     const char *reason;
 
     if (!t->selected) {
-        condition_set(c, TRUTH_UNKNOWN, "NotSelected", "selected for no cluster");
+        condition_set(c, TRUTH_UNKNOWN, passing_reason_word(PASSING_NOT_SELECTED), "selected for no cluster");
         return;
     }
     while (i < ARRAY_SIZE(kinds) - 1 && !t->of_class[kinds[i].class])
@@ -701,7 +707,7 @@ static void scorer_set_synced(const struct hub_scorer *s, struct condition *c)
     if (s->has_spec && p->config.ok && p->synced.owner)
         effective_overrides(&s->spec, &p->synced, &overridden);
     if (s->has_spec && s->spec.mode == SYNC_NONE)
-        condition_set(c, TRUTH_TRUE, "NotNeeded", "configSyncMode is None");
+        condition_set(c, TRUTH_TRUE, passing_reason_word(PASSING_NOT_NEEDED), "configSyncMode is None");
     else if (p->config.asked && p->config.ok)
         condition_set(c, TRUTH_TRUE, "Synced", "the configuration was read from the scoring API%s%.*s",
                       overridden.n ? "; in mode Full it overrides " : "", STR_ARG(buf_str(&overridden)));
