@@ -58,8 +58,7 @@ struct agent_kube {
     char identity[KUBE_IDENTITY_BYTES], lease_name[OBJECT_NAME_MAX + 1];
     char *namespace, *configmap_namespace, *configmap_name;
     char *owner;
-    char *what;         /* "configmap namespace/name" */
-    const char *shown;  /* "namespace/name", a part of it */
+    char *shown;        /* "namespace/name" of the ConfigMap */
     bool scorers_known; /* the ConfigMap was read, or does not exist */
     bool is_missing;    /* it does not exist */
     json_t *first;      /* with `once`: the ConfigMap */
@@ -609,8 +608,8 @@ static void configmap_apply(struct agent_kube *k, const json_t *object)
 
     k->scorers_known = true; /* applying passes the scorers on to the placement */
     k->is_missing = !object;
-    if (agent_apply_text(k->agent, k->what, object ? configmap_text(k, object) : STR("[]"),
-                         kube_text(object, "data", "suspended", NULL), NULL) < 0)
+    if (agent_apply_configmap(k->agent, k->shown, object ? configmap_text(k, object) : STR("[]"),
+                              kube_text(object, "data", "suspended", NULL)) < 0)
         k->scorers_known = known;
     report_touch(k);
 }
@@ -620,7 +619,7 @@ static void configmap_apply(struct agent_kube *k, const json_t *object)
 static void once_apply(struct timer *t)
 {
     struct agent_kube *k = CONTAINER_OF(t, struct agent_kube, once);
-    int r = agent_apply_text(k->agent, k->what, configmap_text(k, k->first), STR(""), NULL);
+    int r = agent_apply_configmap(k->agent, k->shown, configmap_text(k, k->first), STR(""));
 
     if (kube_text(k->first, "data", "suspended", NULL).n)
         log_warn("scorers that the hub has suspended are left out", L_STR("configmap", k->shown));
@@ -634,7 +633,7 @@ static void once_prepare(struct agent_kube *k, json_t *object)
     CLEANUP(cleanup_config_free) struct config *c = NULL;
     CLEANUP(problems_done) struct problems p = {0};
 
-    problems_init(&p, k->what);
+    problems_init_configmap(&p, k->shown);
     k->first = json_incref(object);
     if (config_parse(&c, kube_text(object, "data", "summaries", NULL), &rw_config_section, &p) == 0)
         secrets_sync(k, &c->summaries);
@@ -754,8 +753,7 @@ static void set_names(struct agent_kube *k)
         slash ? str_dup((struct str){configmap, (size_t)(slash - configmap)}) : xstrdup(k->namespace);
     k->configmap_name = xstrdup(slash ? slash + 1 : configmap);
     k->owner = xasprintf("%s/%s", k->namespace, k->o.addon_name);
-    k->what = xasprintf("configmap %s/%s", k->configmap_namespace, k->configmap_name);
-    k->shown = strchr(k->what, ' ') + 1;
+    k->shown = xasprintf("%s/%s", k->configmap_namespace, k->configmap_name);
 }
 
 struct agent_kube *agent_kube_new(struct agent *a, const struct agent_kube_options *o, bool secrets)
@@ -808,7 +806,7 @@ struct agent_kube *agent_kube_free(struct agent_kube *k)
     free(k->configmap_namespace);
     free(k->configmap_name);
     free(k->owner);
-    free(k->what);
+    free(k->shown);
     free(k);
     return NULL;
 }
@@ -825,11 +823,8 @@ struct secrets *agent_kube_secrets(struct agent_kube *k)
 
 int agent_kube_start(struct agent_kube *k)
 {
-    const char *file = agent_state(k->agent)->config_origin;
-
     if (k->o.once && k->cluster)
         return 0;
     /* Not yet in the ConfigMap's name: nobody should take its absence for an empty list. */
-    return k->cluster ? agent_apply_text(k->agent, *file ? file : "flags", STR("[]"), STR(""), NULL)
-                      : agent_reload(k->agent, NULL);
+    return k->cluster ? agent_apply_no_summaries(k->agent) : agent_reload(k->agent, NULL);
 }

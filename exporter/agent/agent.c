@@ -284,32 +284,50 @@ int agent_reload(struct agent *a, struct buf *ret_why)
     return finish_reload(a, r, &c, &p, ret_why);
 }
 
-int agent_apply_text(struct agent *a, const char *what, struct str summaries, struct str suspended,
-                     struct buf *ret_why)
+/* p: without problems yet. configmap: where the lists are from; NULL: from nowhere. */
+static int agent_apply_lists(struct agent *a, struct problems *p, const char *configmap, struct str summaries,
+                             struct str suspended)
 {
     CLEANUP(cleanup_config_free) struct config *of_text = NULL, *of_suspended = NULL, *c = NULL;
-    CLEANUP(problems_done) struct problems p = {0}, of_file = {0};
+    CLEANUP(problems_done) struct problems of_file = {0};
     int r;
 
-    problems_init(&p, what);
     problems_init(&of_file, a->options->config_file ? a->options->config_file : "flags");
     if (str_eq(str_trim(summaries), STR("null"))) /* as Go writes an empty list */
         summaries = STR("[]");
-    r = config_parse(&of_text, summaries, a->options->section, &p)
-            ?: config_parse(&of_suspended, suspended.n ? suspended : STR("[]"), a->options->section, &p);
+    r = config_parse(&of_text, summaries, a->options->section, p)
+            ?: config_parse(&of_suspended, suspended.n ? suspended : STR("[]"), a->options->section, p);
     if (r == 0) { /* what the file and the flags say besides the summaries */
         r = load_options(a, &c, &of_file);
         problems_log(&of_file);
         if (r < 0)
-            problems_add(&p, PROBLEM_ERROR, 0, 0, "%s is invalid, see the log", of_file.file);
+            problems_add(p, PROBLEM_ERROR, 0, 0, "%s is invalid, see the log", of_file.file);
     }
     if (r == 0) {
         summaries_append(&of_text->summaries, &of_suspended->summaries);
         swap_summaries(c, of_text);
-        a->state.config_origin = what;
+        a->state.configmap = configmap;
         a->has_text = true;
     }
-    return finish_reload(a, r, &c, &p, ret_why);
+    return finish_reload(a, r, &c, p, NULL);
+}
+
+int agent_apply_configmap(struct agent *a, const char *name, struct str summaries, struct str suspended)
+{
+    CLEANUP(problems_done) struct problems p = {0};
+
+    problems_init_configmap(&p, name);
+    return agent_apply_lists(a, &p, name, summaries, suspended);
+}
+
+int agent_apply_no_summaries(struct agent *a)
+{
+    CLEANUP(problems_done) struct problems p = {0};
+
+    if (!*a->state.config_file)
+        a->state.config_file = "flags";
+    problems_init(&p, a->state.config_file);
+    return agent_apply_lists(a, &p, NULL, STR("[]"), STR(""));
 }
 
 /* New scores are shown on /metrics with the program's own metrics, which are rendered at once if that is
@@ -382,7 +400,7 @@ int agent_new(struct agent **ret, struct loop *loop, const struct agent_options 
     a->state.loop = loop;
     a->state.leading = true;
     a->state.started_ms = loop_wall(loop).ms;
-    a->state.config_origin = cstr(o->config_file);
+    a->state.config_file = cstr(o->config_file);
     a->own_timer.fn = on_own_timer;
     secret_files_init(&a->secrets, NULL);
     a->state.metrics = metrics_new(METRIC_OWNER_LOOP);

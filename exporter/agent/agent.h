@@ -16,7 +16,7 @@
 struct agent;
 
 struct agent_options {
-    const char *config_file; /* read by agent_reload(); NULL: only defaults, and agent_apply_text() */
+    const char *config_file; /* read by agent_reload(); NULL: only defaults, and agent_apply_configmap() */
     /* From flags, which override the file; NULL or empty where not given. */
     const char *cluster_name, *secrets_dir, *storage_path;
     const char *listen[CONFIG_MAX_LISTEN];
@@ -36,9 +36,11 @@ struct agent *agent_free(struct agent *a);
  * -EINVAL if the file is invalid, -ENOMEM. */
 MUST_USE int agent_reload(struct agent *a, struct buf *ret_why);
 /* Likewise with the ConfigMap's lists of summaries and of suspended ones, which replace the file's from then
- * on and may be empty; `what`, which is not copied, names their origin in messages. */
-MUST_USE int agent_apply_text(struct agent *a, const char *what, struct str summaries, struct str suspended,
-                              struct buf *ret_why);
+ * on and may be empty. `name`: "namespace/name", not copied. */
+MUST_USE int agent_apply_configmap(struct agent *a, const char *name, struct str summaries,
+                                   struct str suspended);
+/* Until the ConfigMap is read: what the file says but for its summaries. */
+MUST_USE int agent_apply_no_summaries(struct agent *a);
 /* Adds a sink, before the first configuration is applied. Not owned. */
 void agent_add_sink(struct agent *a, struct sink *s);
 /* What is current, for a sink that starts late: the batches of all scorers that have scores, one a call, NULL
@@ -100,8 +102,9 @@ struct agent_state {
     struct http *http;
     struct page *page;
     struct metrics *metrics;
-    struct config *config;     /* NULL until the first configuration is applied */
-    const char *config_origin; /* the path of the file, or "configmap <namespace>/<name>" */
+    struct config *config;   /* NULL until the first configuration is applied */
+    const char *config_file; /* its path; empty without one */
+    const char *configmap;   /* "namespace/name", where the summaries are from; NULL: the file, if any */
     struct reload_status reload;
     bool leading;
     struct scorer **scorers; /* in the order of the configuration; none on a standby */

@@ -230,11 +230,12 @@ static void json_config(struct out *o, const struct agent_state *a)
 {
     const struct config *c = a->config;
     const struct reload_status *reload = &a->reload;
+    CLEANUP(cleanup_free) char *configmap = a->configmap ? xasprintf("configmap %s", a->configmap) : NULL;
 
     member_text(o, "cluster", c ? c->cluster_name : NULL);
     member_time(o, "startedAt", a->started_ms);
     member_object(o, "config");
-    member_text(o, "file", a->config_origin);
+    member_text(o, "file", configmap ?: a->config_file);
     member_time(o, "loadedAt", c ? c->loaded_at_ms : 0);
     member_bool(o, "ok", reload->ok);
     member_time(o, "lastTriedAt", reload->at_ms);
@@ -458,8 +459,7 @@ static void table_rounding(struct status_table *t, const struct agent_state *a, 
     for (size_t i = 0; b && i < series_count(b->set); i++)
         if (isfinite(b->values[i]))
             rounding_add(&rounding, b->values[i]);
-    if (str_starts(str_of(cstr(a->config_origin)), STR("configmap ")) &&
-        rounding_loses(&rounding, &s->summary, text))
+    if (a->configmap && rounding_loses(&rounding, &s->summary, text))
         table_line(t, INDENT, "%s", text);
 }
 

@@ -21,7 +21,8 @@ struct doc_problem {
 };
 
 struct problems {
-    char *file; /* as shown in front: path, or "configmap ns/name" */
+    char *file;            /* as shown in front: path, or "configmap ns/name" */
+    const char *configmap; /* "ns/name", a part of `file`; NULL: it is a path */
     struct doc_problem *list;
     size_t n;
     size_t errors;   /* errors only, also those left out */
@@ -29,6 +30,8 @@ struct problems {
 };
 
 void problems_init(struct problems *p, const char *file);
+/* Likewise of a ConfigMap, "namespace/name". */
+void problems_init_configmap(struct problems *p, const char *name);
 void problems_done(struct problems *p);
 void problems_add(struct problems *p, enum problem_kind kind, unsigned line, unsigned column, const char *fmt,
                   ...) PRINTF_LIKE(5, 6);

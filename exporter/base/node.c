@@ -21,6 +21,13 @@ void problems_init(struct problems *p, const char *file)
     *p = (struct problems){.file = xstrdup(file)};
 }
 
+void problems_init_configmap(struct problems *p, const char *name)
+{
+    char *file = xasprintf("configmap %s", name);
+
+    *p = (struct problems){.file = file, .configmap = file + strlen("configmap ")};
+}
+
 void problems_done(struct problems *p)
 {
     for (size_t i = 0; i < p->n; i++)
@@ -148,10 +155,7 @@ int problem_quote(struct str given, struct buf *into)
 
 struct log_field problems_origin(const struct problems *p)
 {
-    static const char configmap[] = "configmap ";
-    bool is_configmap = strncmp(p->file, configmap, sizeof(configmap) - 1) == 0;
-
-    return is_configmap ? L_STR("configmap", p->file + sizeof(configmap) - 1) : L_STR("file", p->file);
+    return p->configmap ? L_STR("configmap", p->configmap) : L_STR("file", p->file);
 }
 
 void problems_log(const struct problems *p)
