@@ -70,7 +70,8 @@ static int check_report(const char *path, struct problems *p, int r, const char 
     BUF_AUTO(text, 64u << 20);
 
     problems_sort(p);
-    if (problems_print(p, &text) == 0 && text.n)
+    problems_print(p, &text);
+    if (buf_failed(&text) == 0 && text.n)
         (void)terminal_print_lines(r == 0 ? stdout : stderr, buf_str(&text));
     if (r < 0)
         terminal_say(stderr, "%s: %zu error%s\n", path, p->errors, p->errors == 1 ? "" : "s");

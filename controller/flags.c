@@ -139,21 +139,21 @@ static void flag_print_duration(int64_t ms, struct buf *into)
     bool h = ms && ms % 3600000 == 0, m = ms && ms % 60000 == 0, s = ms % 1000 == 0;
     int64_t n = h ? ms / 3600000 : m ? ms / 60000 : s ? ms / 1000 : ms;
 
-    (void)!buf_printf(into, "%lld%s", (long long)n, h ? "h" : m ? "m" : s ? "s" : "ms");
+    buf_printf(into, "%lld%s", (long long)n, h ? "h" : m ? "m" : s ? "s" : "ms");
 }
 
 static void flag_print_expected(const struct flag *f, struct buf *into)
 {
     if (f->expected || flag_types[f->type].expected) {
-        (void)!buf_puts(into, f->expected ? f->expected : flag_types[f->type].expected);
+        buf_puts(into, f->expected ? f->expected : flag_types[f->type].expected);
     } else if (f->type == FLAG_WORD) {
-        (void)!problem_choices(f->words, into);
+        problem_choices(f->words, into);
     } else if (f->type == FLAG_NUMBER) {
-        (void)!buf_printf(into, "1 to %lld", (long long)f->max);
+        buf_printf(into, "1 to %lld", (long long)f->max);
     } else {
-        (void)!buf_puts(into, "a duration from ");
+        buf_puts(into, "a duration from ");
         flag_print_duration(f->min, into);
-        (void)!buf_puts(into, " to ");
+        buf_puts(into, " to ");
         flag_print_duration(f->max, into);
     }
 }
@@ -222,7 +222,10 @@ static size_t flags_parse_one(const struct command *c, char **argv, char *option
     if (flag_parse(f, value, options + f->field))
         return used;
     flag_print_expected(f, &expected);
-    return flags_refuse(c, name, "expected ", buf_putc(&expected, '\0') < 0 ? "another value" : expected.p);
+    buf_putc(&expected, '\0');
+    if (buf_failed(&expected) < 0)
+        return flags_refuse(c, name, "expected another value", "");
+    return flags_refuse(c, name, "expected ", expected.p);
 }
 
 bool flags_parse(const struct command *c, char **argv, void *options, int *ret_status)

@@ -192,7 +192,8 @@ bool terminal_print_json(struct str text, int r)
 {
     BUF_AUTO(visible, SIZE_MAX / 2);
 
-    r = r ?: buf_put_visible(&visible, text);
+    buf_put_visible(&visible, text);
+    r = r ?: buf_failed(&visible);
     return terminal_write(stdout, buf_str(&visible), r);
 }
 

@@ -22,8 +22,10 @@ static int active_put(struct active *a, const char *file, size_t *at, const stru
     int r;
 
     record_head_put(head, h, block);
-    r = buf_put(&bytes, head, sizeof(head)) ?: buf_put_str(&bytes, h->lane);
-    r = r ?: buf_put_str(&bytes, block) ?: spool_append_file(a->spool, file, *at, buf_str(&bytes));
+    buf_put(&bytes, head, sizeof(head));
+    buf_put_str(&bytes, h->lane);
+    buf_put_str(&bytes, block);
+    r = buf_failed(&bytes) ?: spool_append_file(a->spool, file, *at, buf_str(&bytes));
     *at += bytes.n;
     return r;
 }

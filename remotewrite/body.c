@@ -396,29 +396,33 @@ int body_labels(struct str block, struct label_bytes *into)
         return r;
     into->at = xreallocarray(into->at, into->n + n + 1, sizeof(into->at[0]));
     into->at[0] = 0;
-    for (size_t i = 0; i < n && (r = buf_put_str(&into->bytes, series_labels_field(series[i]))) == 0; i++)
+    for (size_t i = 0; i < n; i++) {
+        buf_put_str(&into->bytes, series_labels_field(series[i]));
+        r = buf_failed(&into->bytes);
+        if (r < 0)
+            return r;
         into->at[++into->n] = into->bytes.n;
-    return r;
+    }
+    return 0;
 }
 
 int body_join(const struct str *blocks, size_t n, struct buf *into)
 {
     uint64_t total = 0, length;
     char head[VARINT_MAX];
-    int r;
 
     for (size_t i = 0; i < n; i++) {
         if (!get_varint(blocks[i].p, blocks[i].p + blocks[i].n, &length))
             return -EBADMSG;
         total += length;
     }
-    r = buf_put(into, head, (size_t)(put_varint(head, total) - head));
-    for (size_t i = 0; i < n && r == 0; i++) {
+    buf_put(into, head, (size_t)(put_varint(head, total) - head));
+    for (size_t i = 0; i < n; i++) {
         const char *end = blocks[i].p + blocks[i].n, *rest = get_varint(blocks[i].p, end, &length);
 
-        r = buf_put(into, rest, (size_t)(end - rest));
+        buf_put(into, rest, (size_t)(end - rest));
     }
-    return r;
+    return buf_failed(into);
 }
 
 /* ---- 2.0 ---- */
@@ -543,13 +547,16 @@ static int v2_message_put(const struct str *series, size_t n, const struct famil
     (void)strset_add(&m.symbols, STR("")); /* the first symbol is empty */
     for (size_t i = 0; i < n && r == 0; i++)
         r = v2_add_series(&m, series_content(series[i]));
-    for (size_t i = 0; i < m.symbols.n && r == 0; i++) {
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < m.symbols.n; i++) {
         char head[1 + VARINT_MAX];
-        size_t head_n = (size_t)(put_tag(head, V2_SYMBOLS, m.symbols.list[i].n) - head);
 
-        r = buf_put(into, head, head_n) ?: buf_put_str(into, m.symbols.list[i]);
+        buf_put(into, head, (size_t)(put_tag(head, V2_SYMBOLS, m.symbols.list[i].n) - head));
+        buf_put_str(into, m.symbols.list[i]);
     }
-    return r ?: buf_put_str(into, buf_str(&m.series));
+    buf_put_str(into, buf_str(&m.series));
+    return buf_failed(into);
 }
 
 /* ---- Bodies from payloads ---- */
@@ -583,11 +590,13 @@ int body_make(enum rw_form form, const struct str *series, size_t n, const struc
     /* Most often the series follow each other in one message, which needs no copy. */
     for (; i < n && series[i].p == message.p + message.n; i++)
         message.n += series[i].n;
-    if (form == RW_FORM_V2)
+    if (form == RW_FORM_V2) {
         r = v2_message_put(series, n, own, &made);
-    else if (i < n)
-        for (i = 0; i < n && r == 0; i++)
-            r = buf_put_str(&made, series[i]);
+    } else if (i < n) {
+        for (i = 0; i < n; i++)
+            buf_put_str(&made, series[i]);
+        r = buf_failed(&made);
+    }
     return r ?: put_compressed(made.n ? buf_str(&made) : message, form == RW_FORM_VM, into);
 }
 
@@ -628,31 +637,37 @@ int metadata_body(enum rw_form form, const struct families *families, struct buf
 /* ---- Text ---- */
 
 /* Appends `name{label="value",...}` of the labels, and takes them from `rest`. */
-static int put_name(struct str *rest, struct buf *into)
+static void put_name(struct str *rest, struct buf *into)
 {
     struct str labels = *rest;
     const char *before = "{";
     struct label label;
-    int r = 0;
 
-    while (r == 0 && label_take(rest, &label))
+    while (label_take(rest, &label))
         if (str_eq(label.name, STR("__name__")))
-            r = buf_put_str(into, label.value);
-    while (r == 0 && label_take(&labels, &label)) {
+            buf_put_str(into, label.value);
+    while (label_take(&labels, &label)) {
         if (str_eq(label.name, STR("__name__")))
             continue;
-        r = buf_printf(into, "%s%.*s=\"", before, STR_ARG(label.name));
-        r = r ?: buf_put_label_value(into, label.value) ?: buf_putc(into, '"');
+        buf_puts(into, before);
+        buf_put_str(into, label.name);
+        buf_puts(into, "=\"");
+        buf_put_label_value(into, label.value);
+        buf_putc(into, '"');
         before = ",";
     }
-    return r == 0 && *before == ',' ? buf_putc(into, '}') : r;
+    if (*before == ',')
+        buf_putc(into, '}');
 }
 
 int body_series_name(struct str series, struct buf *into)
 {
     struct str content = series_content(series);
 
-    return content.n ? put_name(&content, into) : -EBADMSG;
+    if (content.n == 0)
+        return -EBADMSG;
+    put_name(&content, into);
+    return buf_failed(into);
 }
 
 int body_print(struct str block, struct buf *into)
@@ -662,18 +677,21 @@ int body_print(struct str block, struct buf *into)
     size_t n = 0;
     int r = body_unpack(block, &message) ?: body_series(buf_str(&message), &series, &n);
 
-    for (size_t i = 0; i < n && r == 0; i++) {
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < n; i++) {
         struct str rest = series_content(series[i]), sample;
         uint64_t bits;
         int64_t at;
 
-        r = put_name(&rest, into);
-        if (r == 0 && !sample_take(rest, &bits, &at, &sample))
+        put_name(&rest, into);
+        if (!sample_take(rest, &bits, &at, &sample))
             return -EBADMSG;
-        r = r
-                ?: bits == RW_STALE_BITS ? buf_puts(into, " stale")
-                                         : buf_printf(into, " %.17g", double_of(bits));
-        r = r ?: buf_printf(into, " %lld\n", (long long)at);
+        if (bits == RW_STALE_BITS)
+            buf_puts(into, " stale");
+        else
+            buf_printf(into, " %.17g", double_of(bits));
+        buf_printf(into, " %lld\n", (long long)at);
     }
-    return r;
+    return buf_failed(into);
 }

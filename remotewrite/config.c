@@ -9,6 +9,7 @@
 #include "exporter/base/hash.h"
 #include "exporter/base/header.h"
 #include "exporter/base/str.h"
+#include "exporter/base/text.h"
 #include "exporter/http/http.h"
 
 #include <curl/curl.h>
@@ -217,29 +218,30 @@ static void oauth2_read_form(const struct node *map, struct buf *form, struct pr
     const struct node *scopes = node_given(map, "scopes");
     const struct node *more = node_object(map, "endpoint_params", NULL, p);
     BUF_AUTO(joined, FORM_MAX);
-    int r = 0;
 
     if (!more || !node_get(more, "grant_type"))
-        r = buf_put_form(form, STR("grant_type"), STR("client_credentials"));
+        buf_put_form(form, STR("grant_type"), STR("client_credentials"));
     if (scopes && scopes->kind != NODE_LIST)
         node_expected(scopes, p, what);
-    for (size_t i = 0; scopes && scopes->kind == NODE_LIST && i < scopes->n && r == 0; i++) {
-        if (scopes->items[i]->kind != NODE_STRING)
+    for (size_t i = 0; scopes && scopes->kind == NODE_LIST && i < scopes->n; i++) {
+        if (scopes->items[i]->kind != NODE_STRING) {
             node_expected(scopes->items[i], p, what);
-        else
-            r = (joined.n ? buf_putc(&joined, ' ') : 0) ?: buf_put_str(&joined, scopes->items[i]->text);
+            continue;
+        }
+        text_join(&joined, " ");
+        buf_put_str(&joined, scopes->items[i]->text);
     }
-    if (r == 0 && joined.n)
-        r = buf_put_form(form, STR("scope"), buf_str(&joined));
-    for (size_t i = 0; more && i < more->n && r == 0; i++) {
+    if (joined.n)
+        buf_put_form(form, STR("scope"), buf_str(&joined));
+    for (size_t i = 0; more && i < more->n; i++) {
         const struct node *n = more->items[i];
 
         if (n->kind != NODE_STRING)
             node_expected(n, p, "a parameter: a string (use quotes)");
         else
-            r = buf_put_form(form, n->key, n->text);
+            buf_put_form(form, n->key, n->text);
     }
-    if (r < 0)
+    if (buf_failed(&joined) < 0 || buf_failed(form) < 0)
         node_problem(map, p, PROBLEM_ERROR, "scopes and endpoint_params are longer than %zu bytes",
                      form->max);
 }
@@ -367,9 +369,13 @@ static void endpoint_read_url(struct rw_endpoint_config *c, const struct node *m
         node_missing(map, "url", p, what);
     else if (n->kind == NODE_STRING && (!c->url || !is_url(c->url, false)))
         node_expected(n, p, what);
-    else if (c->url && (http_url_for_people(str_of(c->url), &shown) < 0 || buf_putc(&shown, '\0') < 0))
+    if (!c->url)
+        return;
+    http_url_for_people(str_of(c->url), &shown);
+    buf_putc(&shown, '\0');
+    if (buf_failed(&shown) < 0)
         node_problem(n, p, PROBLEM_ERROR, "longer than 4 KiB");
-    else if (c->url)
+    else
         c->url_shown = arena_text(&c->memory, (struct str){shown.p, strcspn(shown.p, "?#")});
 }
 

@@ -170,23 +170,23 @@ static uint32_t position_crc(struct str bytes)
 int position_write(struct buf *into, uint64_t generation, const struct position_lane *lanes, size_t n)
 {
     char head[POSITION_HEAD] = {0};
-    int r;
 
     memcpy(head, position_magic, 8);
     put_le(head + POSITION_GENERATION, generation, 8);
     put_le(head + POSITION_COUNT, n, 4);
-    r = buf_put(into, head, sizeof(head));
-    for (size_t i = 0; i < n && r == 0; i++) {
+    buf_put(into, head, sizeof(head));
+    for (size_t i = 0; i < n; i++) {
         char lane[LANE_HEAD];
 
         put_le(lane, lanes[i].seq, 8);
         put_le(lane + 8, (uint64_t)lanes[i].last_ms, 8);
         put_le(lane + 16, lanes[i].name.n, 2);
-        r = buf_put(into, lane, sizeof(lane)) ?: buf_put_str(into, lanes[i].name);
+        buf_put(into, lane, sizeof(lane));
+        buf_put_str(into, lanes[i].name);
     }
-    if (r == 0)
+    if (buf_failed(into) == 0)
         put_le(into->p + POSITION_CRC, position_crc(buf_str(into)), 4);
-    return r;
+    return buf_failed(into);
 }
 
 bool position_next(struct position_reader *r, struct position_lane *ret)

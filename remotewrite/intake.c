@@ -57,10 +57,15 @@ static void frames_make(const struct intake *in, struct frames *f, const struct 
 static struct label_bytes *frames_labels(const struct frames *f)
 {
     struct label_bytes *labels = xcalloc(1, sizeof(*labels));
+    size_t unreadable = 0;
 
     buf_init(&labels->bytes, LABEL_BYTES_MAX);
     for (size_t i = 0; i < f->n; i++)
-        (void)!body_labels((struct str){f->list[i]->block, f->list[i]->block_n}, labels);
+        if (body_labels((struct str){f->list[i]->block, f->list[i]->block_n}, labels) < 0)
+            unreadable += f->list[i]->n;
+    if (unreadable > 0)
+        log_warn("could not read the labels of active series; they get no stale markers",
+                 L_INT("series", (int64_t)unreadable));
     return labels;
 }
 

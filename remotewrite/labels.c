@@ -254,22 +254,20 @@ static const char *read_variable(const char *p, struct str *ret_name)
  * is empty. */
 static int labels_expand(struct label_maker *m, const char *template)
 {
-    int r = 0;
-
-    while (*template && r == 0) {
+    while (*template && buf_failed(&m->room) == 0) {
         size_t plain = strcspn(template, "$");
         const char *end;
         struct str name;
 
-        r = buf_put(&m->room, template, plain);
+        buf_put(&m->room, template, plain);
         template += plain;
         if (!*template)
             break;
         end = read_variable(template, &name);
-        r = r ?: buf_put_str(&m->room, end ? regex_group(m->matcher, name) : STR("$"));
+        buf_put_str(&m->room, end ? regex_group(m->matcher, name) : STR("$"));
         template = end ? end : template + 1 + (template[1] == '$');
     }
-    return r;
+    return buf_failed(&m->room);
 }
 
 static int apply_replace(const struct relabel_rule *rule, struct label_maker *m)
@@ -314,12 +312,14 @@ static int apply_function(const struct relabel_rule *rule, struct label_maker *m
     uint64_t md5[2];
     int r;
 
-    if (rule->action != RELABEL_HASHMOD)
+    if (rule->action != RELABEL_HASHMOD) {
         r = regex_change_case(text, rule->action == RELABEL_UPPERCASE, &m->room);
-    else if (gnutls_hash_fast(GNUTLS_DIG_MD5, text.p, text.n, md5) < 0)
+    } else if (gnutls_hash_fast(GNUTLS_DIG_MD5, text.p, text.n, md5) < 0) {
         r = -EINVAL;
-    else
-        r = buf_printf(&m->room, "%" PRIu64, be64toh(md5[1]) % (uint64_t)rule->modulus);
+    } else {
+        buf_printf(&m->room, "%" PRIu64, be64toh(md5[1]) % (uint64_t)rule->modulus);
+        r = buf_failed(&m->room);
+    }
     return r ?: label_list_set(m, str_of(rule->target), room_text(m, begin));
 }
 
@@ -330,16 +330,19 @@ static int apply_rule(const struct relabel_rule *rule, struct label_maker *m)
     size_t begin = m->room.n;
     const struct label *label;
     struct str text;
-    int r = 0;
+    int r;
 
     if (rule->action >= RELABEL_LABELDROP)
         return apply_to_names(rule, m);
-    for (size_t i = 0; i < rule->n_sources && r == 0; i++) {
+    for (size_t i = 0; i < rule->n_sources; i++) {
         label = label_list_find(m, str_of(rule->sources[i]));
-        r = buf_puts(&m->room, i ? rule->separator : "");
-        r = r ?: buf_put_str(&m->room, label ? label->value : STR(""));
+        if (i > 0)
+            buf_puts(&m->room, rule->separator);
+        if (label)
+            buf_put_str(&m->room, label->value);
     }
     text = room_text(m, begin);
+    r = buf_failed(&m->room);
     if (r < 0)
         return r;
     if (rule->action == RELABEL_KEEPEQUAL || rule->action == RELABEL_DROPEQUAL) {
@@ -465,7 +468,6 @@ void label_bytes_distil(struct label_bytes *l, const struct label_bytes *not_in)
 struct label_maker *label_maker_new(const struct rw_endpoint_config *c)
 {
     struct label_maker *m = xmalloc(sizeof(*m));
-    char *room;
 
     m->config = c;
     buf_init(&m->room, LABEL_ROOM);
@@ -473,7 +475,7 @@ struct label_maker *label_maker_new(const struct rw_endpoint_config *c)
     buf_init(&m->out->bytes, LABEL_BYTES_MAX);
     m->cap = 0;
     m->matcher = regex_matcher_new();
-    (void)!buf_room(&m->room, LABEL_ROOM, &room);
+    buf_expect(&m->room, LABEL_ROOM);
     return m;
 }
 
@@ -572,11 +574,10 @@ struct label_bytes *label_bytes_new(const struct series_set *set, const uint32_t
     size_t mean = series_names_bytes(set) / (series_count(set) + 1);
     struct label labels[1 + DS_LABELS] = {{STR("__name__"), STR(SCORE_METRIC)}}, *of[DS_LABELS];
     struct str values[DS_LABELS], externals[DS_LABELS];
-    char *room;
     int r;
 
     /* About what is needed, at once: memory that grows by moving loses its huge pages. */
-    (void)!buf_room(&m->out->bytes, size_min(LABEL_BYTES_MAX, (mean + 16) * n), &room);
+    buf_expect(&m->out->bytes, size_min(LABEL_BYTES_MAX, (mean + 16) * n));
     for (size_t k = 0; k < DS_LABELS; k++) {
         labels[1 + k] = (struct label){ds_label_names[k], STR("any")};
         externals[k] = config_external(c, ds_label_names[k]);

@@ -65,8 +65,11 @@ static int put_secret(const char *value, const char *file, struct buf *into, cha
     struct str secret;
     int r;
 
-    if (!file)
-        return buf_puts(into, cstr(value)) ?: buf_putc(into, '\0');
+    if (!file) {
+        buf_puts(into, cstr(value));
+        buf_putc(into, '\0');
+        return buf_failed(into);
+    }
     r = file_read(file, into);
     if (r < 0) {
         (void)snprintf(why, 256, "credentials file %.150s: %s", file, strerror(-r));
@@ -80,7 +83,8 @@ static int put_secret(const char *value, const char *file, struct buf *into, cha
         }
     memmove(into->p + mark, secret.p, secret.n);
     buf_truncate(into, mark + secret.n);
-    return buf_putc(into, '\0');
+    buf_putc(into, '\0');
+    return buf_failed(into);
 }
 
 static int read_secrets(const struct rw_endpoint_config *c, struct buf *authorization, struct buf *password,
@@ -88,9 +92,10 @@ static int read_secrets(const struct rw_endpoint_config *c, struct buf *authoriz
 {
     int r = 0;
 
-    if (c->credentials || c->credentials_file)
-        r = buf_printf(authorization, "Authorization: %s ", c->auth_type)
-                ?: put_secret(c->credentials, c->credentials_file, authorization, why);
+    if (c->credentials || c->credentials_file) {
+        buf_printf(authorization, "Authorization: %s ", c->auth_type);
+        r = put_secret(c->credentials, c->credentials_file, authorization, why);
+    }
     if (r == 0 && c->user)
         r = put_secret(c->password, c->password_file, password, why);
     if (r == 0 && c->oauth2.token_url)

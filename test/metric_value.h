@@ -13,7 +13,9 @@ static inline double metric_value(const struct metrics *m, const char *series)
     BUF_AUTO(text, 1 << 20);
     size_t n = strlen(series);
 
-    if (metrics_render(m, false, &text) < 0 || buf_putc(&text, '\0') < 0)
+    metrics_render(m, false, &text);
+    buf_putc(&text, '\0');
+    if (buf_failed(&text) < 0)
         abort();
     for (const char *at = text.p; (at = strstr(at, series)); at += n)
         if ((at == text.p || at[-1] == '\n') && at[n] == ' ')

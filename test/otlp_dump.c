@@ -18,31 +18,33 @@
 
 enum { MAX_BYTES = 256 << 20 };
 
-static int dump_labels(const struct series_reader *in, struct buf *out)
+static void dump_labels(const struct series_reader *in, struct buf *out)
 {
-    int r = buf_puts(out, "{\"metric\":{");
     struct str rest = in->labels;
     struct series_label l;
 
-    while (r == 0 && labels_next(&rest, &l)) {
-        r = buf_put_json(out, l.name) ?: buf_putc(out, ':') ?: buf_put_json(out, l.value);
-        r = r ?: rest.n ? buf_putc(out, ',') : 0;
+    buf_puts(out, "{\"metric\":{");
+    while (labels_next(&rest, &l)) {
+        buf_put_json(out, l.name);
+        buf_putc(out, ':');
+        buf_put_json(out, l.value);
+        if (rest.n > 0)
+            buf_putc(out, ',');
     }
-    return r ?: buf_puts(out, "},\"values\":[");
+    buf_puts(out, "},\"values\":[");
 }
 
-static int dump_values(const struct series_reader *in, struct buf *out)
+static void dump_values(const struct series_reader *in, struct buf *out)
 {
     char text[NUM_MAX];
-    int r = 0;
 
-    for (size_t k = 0; k < in->n && r == 0; k++) {
+    for (size_t k = 0; k < in->n; k++) {
         bool stale = value_is_absent(in->samples[k].v);
 
-        r = buf_printf(out, "%s[%lld,\"%.*s\"]", k ? "," : "", (long long)in->samples[k].t,
-                       stale ? 5 : (int)num_put_double(text, in->samples[k].v), stale ? "stale" : text);
+        buf_printf(out, "%s[%lld,\"%.*s\"]", k ? "," : "", (long long)in->samples[k].t,
+                   stale ? 5 : (int)num_put_double(text, in->samples[k].v), stale ? "stale" : text);
     }
-    return r ?: buf_puts(out, "]}\n");
+    buf_puts(out, "]}\n");
 }
 
 static int dump(struct store *store)
@@ -51,9 +53,11 @@ static int dump(struct store *store)
     BUF_AUTO(out, MAX_BYTES);
     int r;
 
-    while ((r = series_next(&in)) > 0)
-        if (dump_labels(&in, &out) < 0 || dump_values(&in, &out) < 0)
-            return -ENOMEM;
+    while ((r = series_next(&in)) > 0) {
+        dump_labels(&in, &out);
+        dump_values(&in, &out);
+    }
+    r = r ?: buf_failed(&out);
     if (r == 0 && out.n && fwrite(out.p, 1, out.n, stdout) != out.n)
         r = -EIO;
     return r;
@@ -73,13 +77,19 @@ static int read_request(const char *path, struct buf *request, char why[DECODE_W
     BUF_AUTO(plain, MAX_BYTES);
     int r = file_read(path, &file);
 
-    if (r == 0)
-        r = ends_with(path, ".gz") ? inflate_body(buf_str(&file), &plain, NULL)
-                                   : buf_put_str(&plain, buf_str(&file));
     if (r < 0)
         return r;
-    return strstr(path, ".json") ? decode_json(buf_str(&plain), &otlp__request__descriptor, request, why)
-                                 : buf_put_str(request, buf_str(&plain));
+    if (ends_with(path, ".gz"))
+        r = inflate_body(buf_str(&file), &plain, NULL);
+    else
+        buf_put_str(&plain, buf_str(&file));
+    r = r ?: buf_failed(&plain);
+    if (r < 0)
+        return r;
+    if (strstr(path, ".json"))
+        return decode_json(buf_str(&plain), &otlp__request__descriptor, request, why);
+    buf_put_str(request, buf_str(&plain));
+    return buf_failed(request);
 }
 
 static int take(struct ingest *in, const char *path)

@@ -87,10 +87,13 @@ static void store(struct all *all, struct series *s)
     struct series *x;
 
     qsort(s->labels, s->n_labels, sizeof(*s->labels), label_order);
-    for (size_t i = 0; i < s->n_labels; i++)
-        check(buf_put_str(&labels, s->labels[i].name) == 0 && buf_putc(&labels, LABEL_END) == 0 &&
-                  buf_put_str(&labels, s->labels[i].value) == 0 && buf_putc(&labels, LABEL_END) == 0,
-              "too many labels");
+    for (size_t i = 0; i < s->n_labels; i++) {
+        buf_put_str(&labels, s->labels[i].name);
+        buf_putc(&labels, LABEL_END);
+        buf_put_str(&labels, s->labels[i].value);
+        buf_putc(&labels, LABEL_END);
+    }
+    check(buf_failed(&labels) == 0, "too many labels");
     check(store_enter(all->store, buf_str(&labels), all->n, &x) == STORE_OK, "series refused");
     store_lock(all->store);
     for (size_t i = 0; i < s->n; i++)
@@ -185,7 +188,8 @@ static void put_bytes(struct buf *b, unsigned field, struct str s)
 {
     put_number(b, field << 3 | 2);
     put_number(b, s.n);
-    check(buf_put_str(b, s) == 0, "out of memory");
+    buf_put_str(b, s);
+    check(buf_failed(b) == 0, "out of memory");
 }
 
 static void put_labels(struct buf *b, const struct series *s)
@@ -203,8 +207,9 @@ static void put_sample(struct buf *b, const struct sample *sample)
 {
     BUF_AUTO(text, 64);
 
-    check(buf_putc(&text, 1 << 3 | 1) == 0 && buf_put(&text, &sample->v, sizeof(sample->v)) == 0,
-          "out of memory");
+    buf_putc(&text, 1 << 3 | 1);
+    buf_put(&text, &sample->v, sizeof(sample->v));
+    check(buf_failed(&text) == 0, "out of memory");
     put_number(&text, 2 << 3);
     put_number(&text, (uint64_t)sample->t);
     put_bytes(b, 2, buf_str(&text));

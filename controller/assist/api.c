@@ -5,6 +5,7 @@
 #include "controller/kube/json.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/escape.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/json.h"
 #include "exporter/base/log.h"
 #include "exporter/base/utf8.h"
@@ -74,12 +75,14 @@ static int tool_print(const struct api_request *r, struct buf *into);
 
 static int call_print(const struct call *c, struct buf *into)
 {
-    int e = kube_json_print(c->answer, into);
-
-    if (e < 0 || !c->has_items || c->status != 200)
-        return e;
+    kube_json_print(c->answer, into);
+    if (buf_failed(into) < 0 || !c->has_items || c->status != 200)
+        return buf_failed(into);
     buf_truncate(into, into->n - 1); /* the brace: the answer has other members */
-    return buf_puts(into, ",\"items\":[") ?: buf_put_str(into, buf_str(&c->items)) ?: buf_puts(into, "]}");
+    buf_puts(into, ",\"items\":[");
+    buf_put_str(into, buf_str(&c->items));
+    buf_puts(into, "]}");
+    return buf_failed(into);
 }
 
 static void request_defer(struct api_request *r)
@@ -261,7 +264,7 @@ void api_answer(struct api *a, struct httpd_reply *reply, json_t *answer)
 
 /* Appends the value of a query parameter: an integer if the schema asks for one and the text is one, else
  * a string. */
-static int query_put_value(const json_t *schema, const char *text, struct buf *into)
+static void query_put_value(const json_t *schema, const char *text, struct buf *into)
 {
     const char *type = json_string_value(json_object_get(schema, "type"));
     char *end;
@@ -270,26 +273,30 @@ static int query_put_value(const json_t *schema, const char *text, struct buf *i
     errno = 0;
     integer = strtoll(text, &end, 10);
     if (strcmp(cstr(type), "integer") == 0 && !*end && end > text && errno == 0 && *text != ' ')
-        return buf_printf(into, "%lld", integer);
-    return buf_put_json(into, str_of(text));
+        buf_printf(into, "%lld", integer);
+    else
+        buf_put_json(into, str_of(text));
 }
 
 /* Writes the arguments of a GET as a JSON object. -EINVAL if they are not well-formed UTF-8. */
 static int query_print(const struct api_operation *op, struct str arguments, struct buf *into)
 {
     const json_t *properties = json_object_get(op->input, "properties");
-    const char *end = arguments.p + arguments.n, *value, *comma = "";
-    int e = buf_putc(into, '{');
+    const char *end = arguments.p + arguments.n, *value;
 
     if (utf8_valid_prefix(arguments) < arguments.n)
         return -EINVAL;
-    for (const char *name = arguments.p; e == 0 && name < end; name = value + strlen(value) + 1) {
+    buf_putc(into, '{');
+    for (const char *name = arguments.p; name < end; name = value + strlen(value) + 1) {
         value = name + strlen(name) + 1;
-        e = buf_puts(into, comma) ?: buf_put_json(into, str_of(name)) ?: buf_putc(into, ':')
-                ?: query_put_value(json_object_get(properties, name), value, into);
-        comma = ",";
+        if (name > arguments.p)
+            buf_putc(into, ',');
+        buf_put_json(into, str_of(name));
+        buf_putc(into, ':');
+        query_put_value(json_object_get(properties, name), value, into);
     }
-    return e ?: buf_putc(into, '}');
+    buf_putc(into, '}');
+    return buf_failed(into);
 }
 
 static void rest_serve_get(const struct api_operation *op, const struct httpd_request *rq,
@@ -396,7 +403,8 @@ static void openapi_build(struct api *a)
         (void)json_object_del(o, "security");
     }
     a->openapi.max = MAX_OPENAPI;
-    (void)!kube_json_print(o, &a->openapi);
+    kube_json_print(o, &a->openapi);
+    invariant(buf_failed(&a->openapi) == 0);
 }
 
 static void openapi_serve(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
@@ -460,10 +468,11 @@ static void mcp_add_stateless(json_t *result)
 }
 
 /* Up to the value of the result or the error. */
-static int mcp_put_head(struct buf *into, struct str id, const char *member)
+static void mcp_put_head(struct buf *into, struct str id, const char *member)
 {
-    return buf_puts(into, "{\"jsonrpc\":\"2.0\",\"id\":") ?: buf_put_str(into, id.n ? id : STR("null"))
-               ?: buf_printf(into, ",\"%s\":", member);
+    buf_puts(into, "{\"jsonrpc\":\"2.0\",\"id\":");
+    buf_put_str(into, id.n ? id : STR("null"));
+    buf_printf(into, ",\"%s\":", member);
 }
 
 /* The value is taken. */
@@ -471,7 +480,11 @@ static void mcp_reply(const struct mcp_exchange *m, unsigned status, const char 
 {
     BUF_AUTO(text, SIZE_MAX);
 
-    (void)!(mcp_put_head(&text, m->id, member) ?: kube_json_print(value, &text) ?: buf_putc(&text, '}'));
+    mcp_put_head(&text, m->id, member);
+    kube_json_print(value, &text);
+    buf_putc(&text, '}');
+    if (buf_failed(&text) < 0)
+        memory_exhausted(text.n);
     reply_take(m->in.reply, status, &text);
     json_decref(value);
 }
@@ -608,8 +621,10 @@ static int tool_put_error(const json_t *error, size_t max_bytes, struct buf *int
     size_t usual = 1 + (json_object_get(error, "field") != NULL);
 
     if (json_object_size(error) > usual && json_dumpb(error, NULL, 0, JSON_COMPACT) <= max_bytes)
-        return kube_json_print(error, into);
-    return buf_puts(into, cstr(kube_str(error, "detail", NULL)));
+        kube_json_print(error, into);
+    else
+        buf_puts(into, cstr(kube_str(error, "detail", NULL)));
+    return buf_failed(into);
 }
 
 static int tool_print(const struct api_request *r, struct buf *into)
@@ -625,8 +640,10 @@ static int tool_print(const struct api_request *r, struct buf *into)
         result, json_pack("{s:[{s:s,s:s%}],s:b,s:o*}", "content", "type", "text", "text", cstr(text.p),
                           text.n, "isError", failed, "structuredContent",
                           failed ? NULL : json_loadb(cstr(text.p), text.n, JSON_ALLOW_NUL, NULL)));
-    e = e ?: mcp_put_head(into, buf_str(&r->id), "result") ?: kube_json_print(result, into);
-    return e ?: buf_putc(into, '}');
+    mcp_put_head(into, buf_str(&r->id), "result");
+    kube_json_print(result, into);
+    buf_putc(into, '}');
+    return e ?: buf_failed(into);
 }
 
 /* ---- Methods ---- */
@@ -677,7 +694,7 @@ static void mcp_call_tool(struct mcp_exchange *m)
         return;
     }
     r = request_new(m->in.api, op, m->in.reply);
-    (void)!buf_put_str(&r->id, m->id);
+    buf_put_str(&r->id, m->id); /* a part of the body, and so no longer */
     r->is_stateless = m->is_stateless;
     r->is_deferred = m->is_deferred;
     r->call.max_bytes = MCP_ANSWER_BYTES;

@@ -579,9 +579,8 @@ static bool assist_is_ready(void *arg, struct buf *ret_why)
     if (reader_is_synced(reader))
         return true;
     for (enum kind k = 0; k < KINDS; k++)
-        if (reader_trouble(reader, k) &&
-            buf_printf(ret_why, "%s: %s\n", kind_info[k].resource->plural, reader_trouble(reader, k)) < 0)
-            break;
+        if (reader_trouble(reader, k))
+            buf_printf(ret_why, "%s: %s\n", kind_info[k].resource->plural, reader_trouble(reader, k));
     return false;
 }
 

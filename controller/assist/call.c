@@ -119,8 +119,9 @@ void listing_add(struct listing *l, json_t *item)
     size_t room = listing_room(l);
 
     if (mark.n)
-        (void)!buf_putc(items, ',');
-    l->is_full = kube_json_print(item, items) < 0 || items->n - mark.n > room;
+        buf_putc(items, ',');
+    kube_json_print(item, items);
+    l->is_full = buf_failed(items) < 0 || items->n - mark.n > room;
     if (l->is_full)
         buf_rollback(items, mark);
     else

@@ -6,6 +6,7 @@
 #include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/strset.h"
+#include "exporter/base/text.h"
 #include "exporter/ui/out.h"
 
 #include <errno.h>
@@ -69,11 +70,13 @@ static void changes_add(json_t *list, const char *key, const json_t *before, con
 
     json_object_foreach((json_t *)(uintptr_t)before, member, v)
     {
-        if (now && !json_equal(v, json_object_get(now, member)))
-            (void)!buf_printf(&what, "%s%s", what.n ? ", " : "", member);
+        if (now && !json_equal(v, json_object_get(now, member))) {
+            text_join(&what, ", ");
+            buf_puts(&what, member);
+        }
     }
     if (!before || !now)
-        (void)!buf_puts(&what, now ? "is new" : "is gone");
+        buf_puts(&what, now ? "is new" : "is gone");
     (void)json_array_append_new(list, json_pack("{s:s%, s:s, s:s%}", "kind", key, (size_t)(name - key - 1),
                                                 "name", name, "what", what.p, what.n));
 }

@@ -86,16 +86,16 @@ static void format_print(const char *format, struct str app, const char *device,
     for (const char *open; (open = strstr(format, "${"));) {
         struct str name = format_placeholder(open);
 
-        (void)!buf_put(into, format, (size_t)(open - format));
+        buf_put(into, format, (size_t)(open - format));
         if (str_eq(name, STR("app")))
-            (void)!buf_put_str(into, app);
+            buf_put_str(into, app);
         else if (str_eq(name, STR("device")))
-            (void)!buf_puts(into, device);
+            buf_puts(into, device);
         else
-            (void)!buf_putc(into, '\0');
+            buf_putc(into, '\0');
         format = name.p + name.n + 1;
     }
-    (void)!buf_puts(into, format);
+    buf_puts(into, format);
 }
 
 /* Each NUL of the pattern matches at least one byte. */

@@ -404,8 +404,14 @@ static void read_ask_page(struct read *rd)
         read_fail(rd, 422, "", "a cluster or a score has a name that no Kubernetes object can have");
         return;
     }
-    (void)!buf_printf(&query, "limit=%zu%s", rd->page, rd->next ? "&continue=" : "");
-    (void)!(buf_put_url(&query, str_of(cstr(rd->next))) ?: buf_putc(&query, '\0'));
+    buf_printf(&query, "limit=%zu", rd->page);
+    if (rd->next) {
+        buf_puts(&query, "&continue=");
+        buf_put_url(&query, str_of(rd->next));
+    }
+    buf_putc(&query, '\0');
+    if (buf_failed(&query) < 0)
+        memory_exhausted(query.n);
     rq.query = query.p;
     rd->call = kube_start(rd->reader->kube, &rq, read_on_page, rd);
 }

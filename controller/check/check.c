@@ -182,9 +182,8 @@ static void config_ask(struct check *c, struct http_answer *ret)
 /* Whether it is not something else, such as the JSON of an error. */
 static bool config_is_one(struct str body)
 {
-    json_auto_t *o = NULL;
+    json_auto_t *o = kube_json_load(body);
 
-    (void)!kube_json_parse(&o, body, NULL);
     return kube_get(o, "source", NULL) || kube_get(o, "sources", NULL) || kube_get(o, "scoring", NULL);
 }
 
@@ -433,7 +432,8 @@ static void series_put_body(struct buf *into, const struct series_plan *p, enum 
         }
     }
     out_puts(&o, "]}");
-    (void)!out_end(&o);
+    if (buf_failed(into) < 0)
+        buf_rollback(into, o.mark);
 }
 
 /* ---- What an agent makes of an answer: read by the agent's own code ---- */
@@ -446,12 +446,11 @@ static void reading_drop(struct reading *a)
 /* Finds a label that is no string: the agent takes some of them. */
 static void reading_scan(struct str body, char out[200])
 {
-    json_auto_t *o = NULL;
+    json_auto_t *o = kube_json_load(body);
     json_t *result, *value;
     const char *name;
     size_t i;
 
-    (void)!kube_json_parse(&o, body, NULL);
     json_array_foreach(json_object_get(o, "results"), i, result)
     {
         json_object_foreach(json_object_get(result, "metric"), name,

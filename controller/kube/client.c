@@ -321,9 +321,12 @@ static bool url_is_segment(const char *s)
     return !s || (*s && str_has_only(str_of(s), "-._:") && strcmp(s, ".") != 0 && strcmp(s, "..") != 0);
 }
 
-static int url_put_parameter(struct buf *b, const char *name, const char *value)
+static void url_put_parameter(struct buf *b, const char *name, const char *value)
 {
-    return value ? buf_printf(b, "%c%s=", b->n ? '&' : '?', name) ?: buf_put_url(b, str_of(value)) : 0;
+    if (!value)
+        return;
+    buf_printf(b, "%c%s=", b->n ? '&' : '?', name);
+    buf_put_url(b, str_of(value));
 }
 
 /* The path and the query; NULL for a name that is no path segment. */
@@ -332,12 +335,12 @@ static char *url_make(const struct kube_request *rq)
     const struct kube_resource *res = rq->resource;
     CLEANUP(cleanup_free) char *path = NULL;
     BUF_AUTO(query, QUERY_MAX_BYTES);
-    int r = url_put_parameter(&query, "labelSelector", rq->label_selector)
-                ?: url_put_parameter(&query, "fieldSelector", rq->field_selector);
 
+    url_put_parameter(&query, "labelSelector", rq->label_selector);
+    url_put_parameter(&query, "fieldSelector", rq->field_selector);
     if (rq->query)
-        r = r ?: buf_printf(&query, "%c%s", query.n ? '&' : '?', rq->query);
-    if (r < 0 || !url_is_segment(rq->namespace) || !url_is_segment(rq->name))
+        buf_printf(&query, "%c%s", query.n ? '&' : '?', rq->query);
+    if (buf_failed(&query) < 0 || !url_is_segment(rq->namespace) || !url_is_segment(rq->name))
         return NULL;
     path = rq->path ? xstrdup(rq->path)
                     : xasprintf("%s%s%s/%s%s%s%s/%s%s%s%s%s", *res->group ? "/apis" : "/api",
@@ -671,7 +674,6 @@ static void kube_call_fail(struct kube_call *c, enum kube_verdict verdict, const
 struct kube_call *kube_start(struct kube *k, const struct kube_request *rq, kube_done_fn done, void *arg)
 {
     struct kube_call *c = xcalloc(1, sizeof(*c));
-    bool fits;
 
     c->kube = k;
     c->rq = *rq;
@@ -681,14 +683,15 @@ struct kube_call *kube_start(struct kube *k, const struct kube_request *rq, kube
     c->path = url_make(rq);
     c->what = url_describe(rq);
     buf_init(&c->body, BODY_MAX_BYTES);
-    fits = !rq->body || kube_json_print(rq->body, &c->body) == 0;
-    if (rq->body)
+    if (rq->body) {
+        kube_json_print(rq->body, &c->body);
         c->rq.body_text[0] = buf_str(&c->body);
+    }
     if (k->trouble[0] || mono_diff(k->read_at, loop_now(k->loop)) >= REREAD_MS)
         credentials_reload(k);
     if (!c->path)
         kube_call_fail(c, KUBE_INVALID, "not a valid namespace or name");
-    else if (!fits)
+    else if (buf_failed(&c->body) < 0)
         kube_call_fail(c, KUBE_TOO_LARGE, "the object exceeds 8 MiB");
     else if (!k->config)
         kube_call_fail(c, KUBE_UNAUTHORIZED, k->trouble);

@@ -78,9 +78,12 @@ static void config_take_pem(struct kubeconfig_reading *rd, const char *what, str
 static void config_take_token(struct kubeconfig_reading *rd, const char *what, struct str text)
 {
     struct str token;
+    const char *wrong = secret_token(text, &token);
 
     buf_init(&rd->c->token, BLOB_MAX_BYTES);
-    if (secret_token(text, &token) || buf_put_str(&rd->c->token, token) < 0)
+    if (!wrong)
+        buf_put_str(&rd->c->token, token);
+    if (wrong || buf_failed(&rd->c->token) < 0)
         config_refuse(rd, "%s: expected a token of printable ASCII without spaces", what);
 }
 

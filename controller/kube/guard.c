@@ -7,6 +7,7 @@
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/escape.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/lock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/map.h"
@@ -348,10 +349,14 @@ static void token_ask(struct answer *a, struct str token)
                               .timeout_ms = a->guard->timeout_ms};
     char *room;
 
-    (void)!(buf_room(&a->question, 2 * token.n + 256, &room) /* it must not move: that would leave a copy */
-                ?: buf_puts(&a->question, "{\"apiVersion\":\"authentication.k8s.io/v1\","
-                                          "\"kind\":\"TokenReview\",\"spec\":{\"token\":")
-                ?: buf_put_json(&a->question, token) ?: buf_puts(&a->question, "}}"));
+    /* It must not move: that would leave a copy. */
+    if (buf_room(&a->question, 2 * token.n + 256, &room) < 0)
+        memory_exhausted(2 * token.n + 256);
+    buf_puts(&a->question, "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenReview\","
+                           "\"spec\":{\"token\":");
+    buf_put_json(&a->question, token);
+    buf_puts(&a->question, "}}");
+    invariant(buf_failed(&a->question) == 0);
     rq.body_text[0] = buf_str(&a->question);
     a->call = kube_start(a->guard->kube, &rq, token_on_reply, a);
 }

@@ -82,6 +82,13 @@ int kube_json_parse(json_t **ret, struct str text, char why[256])
     return o ? 0 : -EINVAL;
 }
 
+json_t *kube_json_load(struct str text)
+{
+    json_t *o = NULL;
+
+    return kube_json_parse(&o, text, NULL) == 0 ? o : NULL;
+}
+
 int kube_json_parse_cut(json_t **ret, struct str text, struct kube_cut *cut, char why[256])
 {
     BUF_AUTO(less, SIZE_MAX);
@@ -90,11 +97,11 @@ int kube_json_parse_cut(json_t **ret, struct str text, struct kube_cut *cut, cha
     return r < 0 ? r : kube_json_parse(ret, cut ? buf_str(&less) : text, why);
 }
 
-int kube_json_print(const json_t *o, struct buf *into)
+void kube_json_print(const json_t *o, struct buf *into)
 {
     CLEANUP(cleanup_free) char *text = json_dumps(o, JSON_COMPACT | JSON_ENCODE_ANY);
 
-    return buf_put_visible(into, str_of(text));
+    buf_put_visible(into, str_of(text));
 }
 
 json_t *kube_line(const char *s, size_t max)
@@ -129,7 +136,8 @@ static int cut_learn(struct kube_cut *cut, struct str raw)
         cut->learn(cut->arg, cut->last_hash, text);
     buf_clear(&cut->last);
     cut->last.max = SIZE_MAX;
-    return buf_put(&cut->last, raw.p, raw.n + 1);
+    buf_put(&cut->last, raw.p, raw.n + 1);
+    return buf_failed(&cut->last);
 }
 
 int kube_cut(struct kube_cut *cut, struct str text, struct buf *into)
@@ -150,13 +158,16 @@ int kube_cut(struct kube_cut *cut, struct str text, struct buf *into)
             break; /* the JSON parser reports the error */
         if (!repeats && raw.n > KUBE_CUT_MIN_BYTES)
             r = cut_learn(cut, raw);
-        r = r ?: buf_put(into, text.p, (size_t)(raw.p - text.p));
-        if (r == 0)
-            r = raw.n > KUBE_CUT_MIN_BYTES ? buf_printf(into, "cut:%016" PRIx64, cut->last_hash)
-                                           : buf_put_str(into, raw);
+        buf_put(into, text.p, (size_t)(raw.p - text.p));
+        if (raw.n > KUBE_CUT_MIN_BYTES)
+            buf_printf(into, "cut:%016" PRIx64, cut->last_hash);
+        else
+            buf_put_str(into, raw);
         text = (struct str){raw.p + raw.n, (size_t)(end - raw.p) - raw.n};
+        r = r ?: buf_failed(into);
     }
-    return r ?: buf_put_str(into, text);
+    buf_put_str(into, text);
+    return r ?: buf_failed(into);
 }
 
 bool kube_cut_read(struct str text, uint64_t *ret)

@@ -65,8 +65,10 @@ bool kube_cut_read(struct str text, uint64_t *ret);
  * it before, unless `cut` is NULL. */
 MUST_USE int kube_json_parse(json_t **ret, struct str text, char why[256]);
 MUST_USE int kube_json_parse_cut(json_t **ret, struct str text, struct kube_cut *cut, char why[256]);
-/* Appends o as compact JSON, its strings as buf_put_json_visible() writes them. -EFBIG. */
-MUST_USE int kube_json_print(const json_t *o, struct buf *into);
+/* A new reference; NULL for what is no JSON. */
+json_t *kube_json_load(struct str text);
+/* Appends o as compact JSON, its strings as buf_put_json_visible() writes them. */
+void kube_json_print(const json_t *o, struct buf *into);
 /* One line of at most `max` bytes, as text_line() makes it. A new reference. */
 json_t *kube_line(const char *text, size_t max);
 /* Wipes the string members of an object: a Secret's data, before its memory is given back. Takes NULL. */

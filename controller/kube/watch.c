@@ -289,7 +289,9 @@ static void watch_start_list(struct kube_watch *w)
     CLEANUP(cleanup_free) char *query = NULL;
     struct kube_request rq;
 
-    (void)!buf_put_url(&token, str_of(w->next_page));
+    buf_put_url(&token, str_of(w->next_page));
+    if (buf_failed(&token) < 0)
+        memory_exhausted(token.n);
     query = xasprintf("limit=%zu%s%.*s", w->page, token.n ? "&continue=" : "", (int)token.n, cstr(token.p));
     if (!w->next_page) {
         w->n_lists++;
@@ -512,7 +514,8 @@ static size_t watch_take_line(struct kube_watch *w, struct str rest)
     size_t n = newline ? (size_t)(newline - rest.p) : rest.n;
 
     loop_spend(kube_loop(w->kube), n);
-    if (buf_put(&w->line, rest.p, n) < 0) {
+    buf_put(&w->line, rest.p, n);
+    if (buf_failed(&w->line) < 0) {
         CLEANUP(cleanup_free) char *why = xasprintf("an event exceeds %d bytes", (int)EVENT_BYTES);
         watch_stop_stream(w, KUBE_TOO_LARGE, why, -1);
     }
@@ -604,7 +607,7 @@ static void watch_start_stream(struct kube_watch *w)
     BUF_AUTO(version, 4 * VERSION_BYTES);
     struct kube_request rq;
 
-    (void)!buf_put_url(&version, str_of(w->version));
+    buf_put_url(&version, str_of(w->version));
     query = xasprintf("watch=1&allowWatchBookmarks=true&resourceVersion=%.*s&timeoutSeconds=%d",
                       STR_ARG(buf_str(&version)), seconds);
     w->open = w->has_event = false;

@@ -60,15 +60,13 @@ static bool format_take(struct str *rest, struct str *ret_text, enum ds_label *r
     return true;
 }
 
-int item_name_put(struct str format, const struct str labels[DS_LABELS], struct buf *into)
+void item_name_put(struct str format, const struct str labels[DS_LABELS], struct buf *into)
 {
     enum ds_label label;
     struct str text;
-    int r = 0;
 
-    while (r == 0 && format_take(&format, &text, &label))
-        r = buf_put_str(into, label < DS_LABELS ? labels[label] : text);
-    return r;
+    while (format_take(&format, &text, &label))
+        buf_put_str(into, label < DS_LABELS ? labels[label] : text);
 }
 
 /* Bit 1 << i for each label i that the format has. */
@@ -164,7 +162,8 @@ static void maker_add_series(struct maker *m, size_t i, struct buf *name)
     }
     series_labels(m->batch->set, i, labels);
     buf_clear(name);
-    if (item_name_put(str_of(how->format), labels, name) < 0 || name->n == 0) {
+    item_name_put(str_of(how->format), labels, name);
+    if (buf_failed(name) < 0 || name->n == 0) {
         m->items->unnamed++;
         return;
     }
@@ -230,7 +229,7 @@ static struct items items_begin(void)
 {
     struct items items = {.json.max = ITEMS_MAX_BYTES * 2, .room = ITEMS_MAX_BYTES - 2};
 
-    (void)!buf_putc(&items.json, '[');
+    buf_putc(&items.json, '[');
     return items;
 }
 
@@ -239,17 +238,25 @@ static struct items items_begin(void)
 static void items_put(struct items *o, struct str name, int value)
 {
     struct buf_mark mark = buf_mark(&o->json);
-    size_t took;
     char number[NUM_MAX];
-    int r = o->truncated ? -1 : buf_puts(&o->json, o->n ? ",{\"name\":" : "{\"name\":");
+    size_t took;
 
-    r = r ?: buf_put_json(&o->json, name)
-                ?: buf_puts(&o->json, value < 0 ? ",\"value\":-" : ",\"value\":")
-                ?: buf_put(&o->json, number, num_put_u64(number, (uint64_t)(value < 0 ? -value : value)))
-                ?: buf_putc(&o->json, '}');
+    if (o->truncated) {
+        o->truncated++;
+        return;
+    }
+    if (o->n > 0)
+        buf_putc(&o->json, ',');
+    buf_puts(&o->json, "{\"name\":");
+    buf_put_json(&o->json, name);
+    buf_puts(&o->json, ",\"value\":");
+    if (value < 0)
+        buf_putc(&o->json, '-');
+    buf_put(&o->json, number, num_put_u64(number, (uint64_t)(value < 0 ? -value : value)));
+    buf_putc(&o->json, '}');
 
     took = o->json.n - mark.n + items_store_excess(name);
-    if (r < 0 || took > o->room) {
+    if (buf_failed(&o->json) < 0 || took > o->room) {
         buf_rollback(&o->json, mark);
         o->truncated++;
         return;
@@ -260,7 +267,7 @@ static void items_put(struct items *o, struct str name, int value)
 
 static struct items items_end(struct items *o)
 {
-    (void)!buf_putc(&o->json, ']');
+    buf_putc(&o->json, ']');
     buf_shrink(&o->json);
     return *o;
 }
@@ -312,8 +319,10 @@ static void items_put_known(struct items *o, const struct summary *s, const char
         struct str format = str_of(s->items[i].format), text;
         BUF_AUTO(name, NAME_MAX_BYTES);
 
-        if (format_labels(format) & ~known || item_name_put(format, labels, &name) < 0 || name.n == 0 ||
-            strset_find(&names, buf_str(&name)) != SIZE_MAX)
+        if (format_labels(format) & ~known)
+            continue;
+        item_name_put(format, labels, &name);
+        if (buf_failed(&name) < 0 || name.n == 0 || strset_find(&names, buf_str(&name)) != SIZE_MAX)
             continue;
         text = str_of(arena_text(&memory, buf_str(&name)));
         (void)strset_add(&names, text);

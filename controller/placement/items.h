@@ -48,7 +48,7 @@ struct items {
 
 /* Appends the name of a series' item: the format with the series' labels in place of ${cluster}, ${node} and
  * so on, which are not expanded again; any other placeholder stays as it is. -EFBIG. */
-MUST_USE int item_name_put(struct str format, const struct str labels[DS_LABELS], struct buf *into);
+void item_name_put(struct str format, const struct str labels[DS_LABELS], struct buf *into);
 
 /* The items of a batch. */
 struct items items_make(const struct batch *b, const struct summary *s);

@@ -6,6 +6,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/hash.h"
+#include "exporter/base/text.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/format.h"
@@ -55,7 +56,7 @@ static struct items slot_make_items(const struct slot *s, const char *cluster_na
         return items_make(s->last, sum);
     if (s->items == ITEMS_OF_FALLBACK)
         return items_fallback(s->last, s->found, sum, cluster_name);
-    (void)!buf_puts(&none.json, "[]");
+    buf_puts(&none.json, "[]");
     return none;
 }
 
@@ -202,35 +203,65 @@ static void slot_put_skipped(struct buf *into, size_t invalid, const struct item
                    {made->left_out, "NaN or infinite"},
                    {made->unnamed, "with an empty name"}};
 
-    for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
-        if (reasons[i].n)
-            (void)!buf_printf(into, "%s%zu %s", into->n ? ", " : "; skipped ", reasons[i].n, reasons[i].why);
+    for (size_t i = 0; i < ARRAY_SIZE(reasons); i++) {
+        if (reasons[i].n == 0)
+            continue;
+        buf_puts(into, into->n ? ", " : "; skipped ");
+        buf_printf(into, "%zu %s", reasons[i].n, reasons[i].why);
+    }
 }
 
-/* What the formats make of the results: " from 12 results; unknown placeholder "${nod}"". */
+/* "; "${node}" makes 5 from 12 results; unknown placeholder "${nod}"": what one format makes of them. */
+static void slot_put_format(struct buf *into, const struct summary_item *item,
+                            const struct format_items *made, bool is_only)
+{
+    struct str unknown = format_mistake(item->format);
+
+    if (made->results > made->n && item->aggregation == AGGREGATE_LAST) {
+        if (!is_only) {
+            buf_puts(into, "; ");
+            problem_quote(str_of(item->format), into);
+            buf_printf(into, " makes %zu", made->n);
+        }
+        buf_printf(into, " from %zu results", made->results);
+    }
+    if (unknown.n) {
+        buf_puts(into, "; unknown placeholder ");
+        problem_quote(unknown, into);
+    }
+}
+
+/* "; left out 3 results of "${pod}": "${node}" has an item "a" already" */
+static void slot_put_overlap(struct buf *into, const struct summary *sum, const struct item_overlap *o)
+{
+    buf_puts(into, "; left out ");
+    text_count(into, o->results, "result");
+    buf_puts(into, " of ");
+    problem_quote(str_of(sum->items[o->later].format), into);
+    buf_puts(into, ": ");
+    problem_quote(str_of(sum->items[o->earlier].format), into);
+    buf_puts(into, " has an item ");
+    problem_quote(str_of(o->name), into);
+    buf_puts(into, " already");
+}
+
+/* What the formats make of the results. Of what does not fit, nothing is said. */
 static void slot_put_formats(struct buf *into, const struct summary *sum, const struct items *made)
 {
-    const struct item_overlap *o = &made->overlap;
-
     for (size_t i = 0; i < sum->n_items; i++) {
-        const struct format_items *f = &made->formats[i];
-        bool merged = f->results > f->n && sum->items[i].aggregation == AGGREGATE_LAST;
-        struct str unknown = format_mistake(sum->items[i].format);
+        struct buf_mark mark = buf_mark(into);
 
-        if (merged && sum->n_items > 1)
-            (void)!(buf_puts(into, "; ") ?: problem_quote(str_of(sum->items[i].format), into)
-                        ?: buf_printf(into, " makes %zu", f->n));
-        if (merged)
-            (void)!buf_printf(into, " from %zu results", f->results);
-        if (unknown.n)
-            (void)!(buf_puts(into, "; unknown placeholder ") ?: problem_quote(unknown, into));
+        slot_put_format(into, &sum->items[i], &made->formats[i], sum->n_items == 1);
+        if (buf_failed(into) < 0)
+            buf_rollback(into, mark);
     }
-    if (o->results)
-        (void)!(buf_printf(into, "; left out %zu result%s of ", o->results, o->results == 1 ? "" : "s")
-                    ?: problem_quote(str_of(sum->items[o->later].format), into)
-                    ?: buf_puts(into, ": ") ?: problem_quote(str_of(sum->items[o->earlier].format), into)
-                    ?: buf_puts(into, " has an item ") ?: problem_quote(str_of(o->name), into)
-                    ?: buf_puts(into, " already"));
+    if (made->overlap.results > 0) {
+        struct buf_mark mark = buf_mark(into);
+
+        slot_put_overlap(into, sum, &made->overlap);
+        if (buf_failed(into) < 0)
+            buf_rollback(into, mark);
+    }
 }
 
 /* made: by the last successful round; shown: what the object gets. */
@@ -292,8 +323,12 @@ static void slot_set_rounded(struct slot *s, const struct items *items)
     for (size_t i = 0; i < sum->n_items; i++) {
         if (!rounding_loses(&items->formats[i].rounding, sum, text))
             continue;
-        if (sum->n_items > 1)
-            (void)!(problem_quote(str_of(sum->items[i].format), &format) ?: buf_puts(&format, ": "));
+        if (sum->n_items > 1) {
+            problem_quote(str_of(sum->items[i].format), &format);
+            buf_puts(&format, ": ");
+        }
+        if (buf_failed(&format) < 0)
+            buf_clear(&format);
         slot_set(s, CONDITION_ROUNDED, true, "ValuesBecomeZero", "%.*s%s", STR_ARG(buf_str(&format)), text);
         return;
     }

@@ -576,8 +576,8 @@ bool policy_watcher_ready(void *watcher, struct buf *why)
         if (kube_watch_synced(all[i]->watch) || (i == 0 && kube_watch_refused(all[i]->watch) == KUBE_NO_KIND))
             continue;
         ready = false;
-        (void)!buf_printf(why, "%s: not listed yet%s%s\n", all[i]->resource->plural, trouble ? ": " : "",
-                          cstr(trouble));
+        buf_printf(why, "%s: not listed yet%s%s\n", all[i]->resource->plural, trouble ? ": " : "",
+                   cstr(trouble));
     }
     return ready;
 }

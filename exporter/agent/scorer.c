@@ -95,7 +95,10 @@ static void failed_url(const struct scorer *s, const struct round_result *r, cha
     BUF_AUTO(plain, 1 << 20);
 
     *out = '\0';
-    if (url && http_url_for_people(str_of(url), &plain) == 0)
+    if (!url)
+        return;
+    http_url_for_people(str_of(url), &plain);
+    if (buf_failed(&plain) == 0)
         text_line(out, size, buf_str(&plain));
 }
 

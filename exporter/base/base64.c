@@ -11,17 +11,16 @@ int base64_decode(struct str text, struct buf *into)
 {
     const gnutls_datum_t from = {(unsigned char *)(uintptr_t)text.p, (unsigned)text.n};
     gnutls_datum_t to = {0};
-    int r;
 
     if (!text.n)
         return 0;
     /* GnuTLS stops at a hyphen. */
     if (text.n > UINT32_MAX || !str_has_only(text, "+/=\r\n") || gnutls_base64_decode2(&from, &to) < 0)
         return -EINVAL;
-    r = buf_put(into, to.data, to.size);
+    buf_put(into, to.data, to.size);
     gnutls_memset(to.data, 0, to.size); /* it may be a secret */
     gnutls_free(to.data);
-    return r;
+    return buf_failed(into);
 }
 
 size_t base64_encode(struct str bytes, char *out)

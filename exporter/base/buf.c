@@ -70,59 +70,81 @@ int buf_room(struct buf *b, size_t n, char **ret)
     return 0;
 }
 
-int buf_fail(struct buf *b, int error)
+void buf_expect(struct buf *b, size_t n)
 {
-    b->error = b->error ?: error;
-    return b->error;
+    char *room;
+
+    if (buf_room(b, n, &room) < 0)
+        return; /* the append that needs it will fail, and say so */
 }
 
-int buf_put(struct buf *b, const void *p, size_t n)
+void buf_fail(struct buf *b, int error)
+{
+    if (b->error)
+        return;
+    b->error = error;
+    b->asked = false;
+}
+
+void buf_put(struct buf *b, const void *p, size_t n)
 {
     char *to;
+    int r;
 
     if (n == 0 || b->error)
-        return b->error;
-    b->error = buf_room(b, n, &to);
-    if (b->error)
-        return b->error;
+        return;
+    r = buf_room(b, n, &to);
+    if (r < 0) {
+        buf_fail(b, r);
+        return;
+    }
     memcpy(to, p, n);
     b->n += n;
-    return 0;
 }
 
-int buf_putc(struct buf *b, char c)
+void buf_putc(struct buf *b, char c)
 {
-    return buf_put(b, &c, 1);
+    buf_put(b, &c, 1);
 }
 
-int buf_vprintf(struct buf *b, const char *fmt, va_list ap)
+void buf_vprintf(struct buf *b, const char *fmt, va_list ap)
 {
     char small[256], *large;
     va_list again;
-    int n, r;
+    int n;
 
     va_copy(again, ap);
     n = vsnprintf(small, sizeof(small), fmt, again);
     va_end(again);
-    if (n < 0) /* over INT_MAX */
-        return b->error = -EFBIG;
-    if ((size_t)n < sizeof(small))
-        return buf_put(b, small, (size_t)n);
+    if (n < 0) { /* over INT_MAX */
+        buf_fail(b, -EFBIG);
+        return;
+    }
+    if ((size_t)n < sizeof(small)) {
+        buf_put(b, small, (size_t)n);
+        return;
+    }
     large = xvasprintf(fmt, ap);
-    r = buf_put(b, large, (size_t)n);
+    buf_put(b, large, (size_t)n);
     free(large);
-    return r;
 }
 
-int buf_printf(struct buf *b, const char *fmt, ...)
+void buf_printf(struct buf *b, const char *fmt, ...)
 {
     va_list ap;
-    int r;
 
     va_start(ap, fmt);
-    r = buf_vprintf(b, fmt, ap);
+    buf_vprintf(b, fmt, ap);
     va_end(ap);
-    return r;
+}
+
+struct buf buf_take(struct buf *b)
+{
+    struct buf out = *b;
+
+    invariant(!b->error || b->asked);
+    *b = (struct buf){.max = out.max};
+    return out;
 }
 
 void buf_shrink(struct buf *b)

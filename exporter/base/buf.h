@@ -21,6 +21,7 @@ struct buf {
     size_t cap; /* bytes allocated */
     size_t max; /* ceiling for n */
     int error;  /* of the first append that failed; 0: none */
+    bool asked; /* buf_failed() has told somebody of it */
 };
 
 /* A place in a buffer to go back to. */
@@ -44,18 +45,23 @@ void buf_keep(struct buf *b);
 /* Reserves room for n more bytes and returns its address in *ret; the caller adds what it wrote to b->n.
  * -EFBIG past the ceiling, -ENOMEM, or the error of an earlier append. That it fails is not remembered. */
 MUST_USE int buf_room(struct buf *b, size_t n, char **ret);
+/* Allocates for n more bytes at once, if that is possible. A hint: the appends that follow say if it was
+ * not. */
+void buf_expect(struct buf *b, size_t n);
 
-/* Appends. Returned is what buf_failed() says from then on. */
-int buf_put(struct buf *b, const void *p, size_t n);
-int buf_putc(struct buf *b, char c);
-int buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
-int buf_vprintf(struct buf *b, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
+/* Appends. */
+void buf_put(struct buf *b, const void *p, size_t n);
+void buf_putc(struct buf *b, char c);
+void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void buf_vprintf(struct buf *b, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
 
 /* Remembers the failure of a writer that reserves room for itself, unless there was one before. */
-int buf_fail(struct buf *b, int error);
+void buf_fail(struct buf *b, int error);
 /* -EFBIG or -ENOMEM of the first append that failed since the buffer was empty; 0 if none did. */
-MUST_USE static inline int buf_failed(const struct buf *b)
+MUST_USE static inline int buf_failed(struct buf *b)
 {
+    if (b->error)
+        b->asked = true;
     return b->error;
 }
 
@@ -71,14 +77,14 @@ void buf_rollback(struct buf *b, struct buf_mark mark);
 /* Frees memory allocated beyond what is used. Never fails. */
 void buf_shrink(struct buf *b);
 
-static inline int buf_put_str(struct buf *b, struct str s)
+static inline void buf_put_str(struct buf *b, struct str s)
 {
-    return buf_put(b, s.p, s.n);
+    buf_put(b, s.p, s.n);
 }
 
-static inline int buf_puts(struct buf *b, const char *s)
+static inline void buf_puts(struct buf *b, const char *s)
 {
-    return buf_put(b, s, strlen(s));
+    buf_put(b, s, strlen(s));
 }
 
 static inline struct str buf_str(const struct buf *b)
@@ -94,13 +100,9 @@ static inline void buf_clear(struct buf *b)
 {
     b->n = 0;
     b->error = 0;
+    b->asked = false;
 }
 
-/* Moves the bytes out of b into the return value; b is empty afterwards and keeps its ceiling. */
-static inline struct buf buf_take(struct buf *b)
-{
-    struct buf out = *b;
-
-    *b = (struct buf){.max = out.max};
-    return out;
-}
+/* Moves the bytes out of b into the return value; b is empty afterwards and keeps its ceiling. Who takes the
+ * bytes of a buffer that failed must have asked: they have a hole. */
+struct buf buf_take(struct buf *b);

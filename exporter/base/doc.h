@@ -41,16 +41,16 @@ void problems_add_field(struct problems *p, const struct doc_problem *at, struct
 /* Sorts by line and column. */
 void problems_sort(struct problems *p);
 /* "file:line:column: error: text\n" for each, as compilers write them. */
-int problems_print(const struct problems *p, struct buf *into);
+void problems_print(const struct problems *p, struct buf *into);
 /* file=PATH, or for a text from a cluster configmap=NAMESPACE/NAME. Valid as long as p. */
 struct log_field problems_origin(const struct problems *p);
 /* Logs each with its place. */
 void problems_log(const struct problems *p);
 /* Appends the user's text in quotes: cut after 80 bytes, control characters escaped, and without the parts of
- * a URL that may be secret (user, password, query). -EFBIG. */
-int problem_quote(struct str text, struct buf *into);
-/* Appends the NULL-terminated words as "a, b or c". -EFBIG. */
-int problem_choices(const char *const *words, struct buf *into);
+ * a URL that may be secret (user, password, query). */
+void problem_quote(struct str text, struct buf *into);
+/* Appends the NULL-terminated words as "a, b or c". */
+void problem_choices(const char *const *words, struct buf *into);
 
 /* ---- Nodes ---- */
 

@@ -1,11 +1,11 @@
-/* Writes and reads escapes. Pure, any thread. An append is whole or not at all. The bytes that need no
- * escape are found many at a time (scan.h). */
+/* Writes and reads escapes. Pure, any thread. An append that fails may leave a part; the buffer remembers it.
+ * The bytes that need no escape are found many at a time (scan.h). */
 #include "exporter/base/escape.h"
 
 #include "exporter/base/scan.h"
 #include "exporter/base/utf8.h"
 
-int buf_put_url(struct buf *b, struct str s)
+void buf_put_url(struct buf *b, struct str s)
 {
     for (struct str c = {s.p, 1}; c.p < s.p + s.n && buf_failed(b) == 0; c.p++) {
         if (str_has_only(c, "-._~"))
@@ -13,16 +13,15 @@ int buf_put_url(struct buf *b, struct str s)
         else
             buf_printf(b, "%%%02X", (unsigned char)*c.p);
     }
-    return buf_failed(b);
 }
 
-int buf_put_form(struct buf *b, struct str name, struct str value)
+void buf_put_form(struct buf *b, struct str name, struct str value)
 {
     if (b->n)
         buf_putc(b, '&');
     buf_put_url(b, name);
     buf_putc(b, '=');
-    return buf_put_url(b, value);
+    buf_put_url(b, value);
 }
 
 char *escape_label_value(char *to, struct str s)
@@ -35,7 +34,7 @@ char *escape_label_value(char *to, struct str s)
     return to;
 }
 
-int buf_put_label_value(struct buf *b, struct str s)
+void buf_put_label_value(struct buf *b, struct str s)
 {
     size_t escaped = 0;
     char *to;
@@ -45,9 +44,9 @@ int buf_put_label_value(struct buf *b, struct str s)
         escaped += s.p[i] == '\\' || s.p[i] == '"' || s.p[i] == '\n';
     r = buf_room(b, s.n + escaped, &to);
     if (r < 0)
-        return buf_fail(b, r);
-    b->n += (size_t)(escape_label_value(to, s) - to);
-    return 0;
+        buf_fail(b, r);
+    else
+        b->n += (size_t)(escape_label_value(to, s) - to);
 }
 
 /* ---- JSON ---- */
@@ -100,11 +99,11 @@ static void json_put_run(struct buf *b, struct str s)
     }
 }
 
-int buf_put_json(struct buf *b, struct str s)
+void buf_put_json(struct buf *b, struct str s)
 {
     buf_putc(b, '"');
     json_put_run(b, s);
-    return buf_putc(b, '"');
+    buf_putc(b, '"');
 }
 
 /* The offset of the next control character that JSON allows in a string, and its length; the end, and 0. */
@@ -155,17 +154,16 @@ static void put_as_it_is(struct buf *b, struct str run)
     buf_put_str(b, run);
 }
 
-int buf_put_json_visible(struct buf *b, struct str s)
+void buf_put_json_visible(struct buf *b, struct str s)
 {
     buf_putc(b, '"');
     put_visible(b, s, json_put_run);
-    return buf_putc(b, '"');
+    buf_putc(b, '"');
 }
 
-int buf_put_visible(struct buf *b, struct str json)
+void buf_put_visible(struct buf *b, struct str json)
 {
     put_visible(b, json, put_as_it_is);
-    return buf_failed(b);
 }
 
 /* The value of the \uXXXX at s, or -1 if there is none. */

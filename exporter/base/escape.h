@@ -6,21 +6,21 @@
 #include <stdint.h>
 
 /* Appends s percent-encoded for a path segment or query (RFC 3986): all bytes but unreserved characters. */
-int buf_put_url(struct buf *b, struct str s);
+void buf_put_url(struct buf *b, struct str s);
 /* Appends name=value of a form (application/x-www-form-urlencoded), after a '&' if b has something. */
-int buf_put_form(struct buf *b, struct str name, struct str value);
+void buf_put_form(struct buf *b, struct str name, struct str value);
 /* Appends s as a label value of the Prometheus text format, without the quotes. */
-int buf_put_label_value(struct buf *b, struct str s);
+void buf_put_label_value(struct buf *b, struct str s);
 /* Writes s as buf_put_label_value() does to `to`, which has room for 2 * s.n bytes; returns the end. */
 char *escape_label_value(char *to, struct str s);
 
 /* Appends s as a JSON string with its quotes; ill-formed UTF-8 becomes U+FFFD. */
-int buf_put_json(struct buf *b, struct str s);
+void buf_put_json(struct buf *b, struct str s);
 /* Likewise for a line on a terminal: control characters that JSON allows (DEL, C1, of direction: see
  * utf8_is_control()) become \uXXXX, too, which means the same. */
-int buf_put_json_visible(struct buf *b, struct str s);
+void buf_put_json_visible(struct buf *b, struct str s);
 /* Appends JSON text so that its strings are as buf_put_json_visible() writes them. */
-int buf_put_visible(struct buf *b, struct str json);
+void buf_put_visible(struct buf *b, struct str json);
 
 /* Writes a raw string without its escapes to out, which has room for raw.n * 3 bytes; returns the length.
  * Lone surrogates and each maximal ill-formed part of UTF-8 become U+FFFD. */

@@ -106,7 +106,8 @@ int inflate_body(struct str body, struct buf *into, char **ret_why)
     int r, put = 0;
 
     while (put == 0 && (r = inflate_next(d, &body, &out)) > 0) {
-        put = buf_put_str(into, out);
+        buf_put_str(into, out);
+        put = buf_failed(into);
         decoded += out.n;
         if (decoded >= WORKER_SLICE_BYTES) {
             worker_slice();

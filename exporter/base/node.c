@@ -84,9 +84,10 @@ void problems_sort(struct problems *p)
         qsort(p->list, p->n, sizeof(p->list[0]), compare_problems);
 }
 
-int problems_print(const struct problems *p, struct buf *into)
+void problems_print(const struct problems *p, struct buf *into)
 {
     static const char *const words[] = {[PROBLEM_ERROR] = "error", [PROBLEM_WARNING] = "warning"};
+
     for (size_t i = 0; i < p->n; i++) {
         const struct doc_problem *x = &p->list[i];
 
@@ -97,10 +98,9 @@ int problems_print(const struct problems *p, struct buf *into)
     }
     if (p->left_out)
         buf_printf(into, "%s: %zu more problems are not shown\n", p->file, p->left_out);
-    return buf_failed(into);
 }
 
-int problem_choices(const char *const *words, struct buf *into)
+void problem_choices(const char *const *words, struct buf *into)
 {
     for (size_t i = 0; words[i]; i++) {
         bool is_last = !words[i + 1];
@@ -109,7 +109,6 @@ int problem_choices(const char *const *words, struct buf *into)
             buf_puts(into, is_last ? " or " : ", ");
         buf_puts(into, words[i]);
     }
-    return buf_failed(into);
 }
 
 static void problem_put_escaped(struct str text, struct buf *into)
@@ -130,7 +129,7 @@ static void problem_put_escaped(struct str text, struct buf *into)
 }
 
 /* Anything before an `@` may be a password, even in a malformed URL. */
-int problem_quote(struct str given, struct buf *into)
+void problem_quote(struct str given, struct buf *into)
 {
     CLEANUP(cleanup_free) char *copy = str_dup((struct str){given.p, size_min(given.n, READ_MAX)});
     /* Before it is cut: half of a secret would not be found. */
@@ -150,7 +149,6 @@ int problem_quote(struct str given, struct buf *into)
     buf_putc(into, '"');
     if (shown.p + shown.n < all.p + all.n)
         buf_puts(into, "…");
-    return buf_failed(into);
 }
 
 struct log_field problems_origin(const struct problems *p)

@@ -332,8 +332,7 @@ static void fail_by_curl(struct http_call *c, CURLcode code, enum http_cause cau
     BUF_AUTO(clean, sizeof(c->answer.reason) - 1);
     struct str shown;
 
-    if (http_url_for_people((struct str){text, strnlen(text, CURL_ERROR_SIZE)}, &clean) < 0)
-        buf_clear(&clean);
+    http_url_for_people((struct str){text, strnlen(text, CURL_ERROR_SIZE)}, &clean);
     shown = buf_str(&clean);
     if (http_cause_class(cause) == HTTP_CONNECT && proxy == PROXY_USED)
         call_fail(c, cause, "could not connect to the proxy: %.*s", STR_ARG(shown));
@@ -499,7 +498,8 @@ static void on_location(struct http_call *c, struct str value)
     c->location_state = LOCATION_ONE;
     c->location.max = MAX_HEADER_BYTES;
     buf_clear(&c->location);
-    if (buf_put_str(&c->location, value) < 0)
+    buf_put_str(&c->location, value);
+    if (buf_failed(&c->location) < 0)
         memory_exhausted(value.n);
 }
 
@@ -637,8 +637,10 @@ static int body_put(struct http_call *c, struct str piece)
     if (r == 0 && body->n == 0 && announced > 0)
         r = buf_room(body, need, &room);
     c->cut = c->rq.cut_answer && piece.n > body->max - body->n;
-    if (r == 0)
-        r = buf_put(body, piece.p, c->cut ? body->max - body->n : piece.n);
+    if (r == 0) {
+        buf_put(body, piece.p, c->cut ? body->max - body->n : piece.n);
+        r = buf_failed(body);
+    }
     if (r == -EFBIG)
         fail_size(c, 0);
     else if (r == -EDQUOT)
@@ -719,8 +721,10 @@ static bool stream_put(struct http_call *c, struct str piece)
 {
     c->paused = c->answer.body.n && c->answer.body.n + piece.n > WINDOW;
     if (c->answer.body.n == 0) /* more pieces mostly follow at once */
-        (void)!buf_room(&c->answer.body, 4 * piece.n, &(char *){NULL});
-    if (!c->paused && buf_put(&c->answer.body, piece.p, piece.n) < 0)
+        buf_expect(&c->answer.body, 4 * piece.n);
+    if (!c->paused)
+        buf_put(&c->answer.body, piece.p, piece.n);
+    if (buf_failed(&c->answer.body) < 0)
         call_fail(c, CAUSE_ALLOCATION, "out of memory for the response");
     call_line_up(c);
     return !c->paused && c->answer.error == HTTP_OK;

@@ -129,8 +129,8 @@ void http_trace_id(char ret[HTTP_TRACE_BYTES]);
 /* Whether it begins with http:// or https:// and a host; libcurl also accepts mistakes like "http:/host". */
 bool http_is_url(struct str url);
 /* Appends the URL for logs and pages: without user:password@ and the values of parameters, other than those
- * of the query API. The text may go on after the URL. -ENOMEM, -EFBIG. */
-int http_url_for_people(struct str url, struct buf *into);
+ * of the query API. The text may go on after the URL. */
+void http_url_for_people(struct str url, struct buf *into);
 /* Has the password and the values of parameters that may be secret hidden in all text (secret.h). */
 void url_secrets_used(const char *url);
 

@@ -112,7 +112,8 @@ void http_token_join(struct http_call *c)
         *t = (struct http_token){.http = h, .form.max = FORM_BYTES};
         memcpy(t->key, key, sizeof(t->key));
         TAILQ_INSERT_TAIL(&h->tokens, t, entry);
-        if (http_url_for_people((struct str){url, strcspn(url, "?#")}, &shown) == 0)
+        http_url_for_people((struct str){url, strcspn(url, "?#")}, &shown);
+        if (buf_failed(&shown) == 0)
             text_line(t->url, sizeof(t->url), buf_str(&shown));
     }
     t->users++;
@@ -202,7 +203,8 @@ static const char *token_keep(struct http_token *t, struct str body)
         return why;
     secret_done(&t->value);
     buf_init(&t->value, token.n);
-    if (buf_put_str(&t->value, token) < 0)
+    buf_put_str(&t->value, token);
+    if (buf_failed(&t->value) < 0)
         memory_exhausted(token.n);
     token_set_times(t, expires);
     return NULL;
@@ -283,20 +285,28 @@ static void token_on_answer(void *arg, struct http_answer *a)
 static int put_encoded(struct buf *b, struct str value)
 {
     char *room;
+    int r = buf_room(b, 3 * value.n + 1, &room);
 
-    return buf_room(b, 3 * value.n + 1, &room) ?: buf_put_url(b, value) ?: buf_putc(b, '\0');
+    if (r < 0)
+        return r;
+    buf_put_url(b, value);
+    buf_putc(b, '\0');
+    return buf_failed(b);
 }
 
 static int token_make_form(struct http_token *t, const struct http_oauth2 *o)
 {
     char *room;
-    int r = buf_room(&t->form, 100 + 3 * (o->client_id.n + o->client_secret.n) + o->form.n, &room)
-                ?: buf_put_str(&t->form, o->form);
+    int r = buf_room(&t->form, 100 + 3 * (o->client_id.n + o->client_secret.n) + o->form.n, &room);
 
-    if (r == 0 && t->in_body)
-        r = buf_put_form(&t->form, STR("client_id"), o->client_id)
-                ?: buf_put_form(&t->form, STR("client_secret"), o->client_secret);
-    return r;
+    if (r < 0)
+        return r;
+    buf_put_str(&t->form, o->form);
+    if (t->in_body) {
+        buf_put_form(&t->form, STR("client_id"), o->client_id);
+        buf_put_form(&t->form, STR("client_secret"), o->client_secret);
+    }
+    return buf_failed(&t->form);
 }
 
 /* Starts the request, with what a call asks for. */

@@ -221,11 +221,17 @@ static const char *head_problem(const struct head *h, const char *method, const 
 static enum MHD_Result on_argument(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
 {
     struct buf *all = arg;
+    struct buf_mark mark = buf_mark(all);
 
     (void)kind;
-    return value && (buf_put(all, name, strlen(name) + 1) < 0 || buf_put(all, value, strlen(value) + 1) < 0)
-               ? MHD_NO
-               : MHD_YES;
+    if (!value)
+        return MHD_YES;
+    buf_put(all, name, strlen(name) + 1);
+    buf_put(all, value, strlen(value) + 1);
+    if (buf_failed(all) == 0)
+        return MHD_YES;
+    buf_rollback(all, mark); /* httpd_query() reads pairs */
+    return MHD_NO;
 }
 
 /* Reads the fields and the query of a request whose route is known. NULL, or the text of the refusal. */
@@ -547,7 +553,10 @@ static bool body_keep(struct exchange *x, const char *piece, size_t n)
     h->body_held += ok ? n : 0;
     lock_release(&h->lock);
     x->body.max = x->route->max_body; /* the piece fits into it, see body_receive() */
-    return ok && buf_put(&x->body, piece, n) == 0;
+    if (!ok)
+        return false;
+    buf_put(&x->body, piece, n);
+    return buf_failed(&x->body) == 0;
 }
 
 static void body_refuse_size(struct exchange *x)
@@ -589,16 +598,20 @@ static void refuse_route(struct exchange *x)
 {
     const struct httpd_options *o = &x->server->options;
     BUF_AUTO(b, 64 << 10);
-    int r = buf_puts(&b, "404: not found. Available paths:\n");
 
-    for (size_t i = 0; r == 0 && i < o->n_routes; i++)
-        r = buf_printf(&b, "%s %s\n", o->routes[i].method, o->routes[i].path);
     if (x->route) {
         x->allow = strcmp(x->route->method, "GET") == 0 ? "GET, HEAD" : x->route->method;
         reply_error(x, "405: method not allowed for this path\n");
-    } else {
-        reply_error(x, r == 0 && buf_putc(&b, '\0') == 0 ? b.p : "404: not found\n");
+        return;
     }
+    buf_puts(&b, "404: not found. Available paths:\n");
+    for (size_t i = 0; i < o->n_routes; i++)
+        buf_printf(&b, "%s %s\n", o->routes[i].method, o->routes[i].path);
+    buf_putc(&b, '\0');
+    if (buf_failed(&b) < 0)
+        reply_error(x, "404: not found\n");
+    else
+        reply_error(x, b.p);
 }
 
 /* Suspends the connection and queues the request for the loop; false if the server is stopping. */

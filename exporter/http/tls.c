@@ -81,14 +81,12 @@ static int find_name(const char *const *names, int n, const char *name, int othe
 
 static int put_versions(struct buf *b, int min, int max, char **ret_why)
 {
-    int r = 0;
-
     if (min > max)
         return httpd_explain(ret_why, -EINVAL, "max_version: %s is below min_version, %s", version_names[max],
                              version_names[min]);
-    for (int i = max; r == 0 && i >= min; i--)
-        r = buf_printf(b, ":+VERS-%s", gnutls_protocol_get_name(GNUTLS_TLS1_0 + i));
-    return r;
+    for (int i = max; i >= min; i--)
+        buf_printf(b, ":+VERS-%s", gnutls_protocol_get_name(GNUTLS_TLS1_0 + i));
+    return 0;
 }
 
 /* Those that can be used with the key, so that GnuTLS enables no others. Suites with CBC are offered by
@@ -98,7 +96,6 @@ static int put_suites(struct buf *b, const struct httpd_tls_settings *s, gnutls_
 {
     unsigned named = s->cipher_suites.n ? 0 : min < TLS12 ? UINT32_MAX : (1u << AEAD_SUITES) - 1;
     unsigned is_rsa = key == GNUTLS_PK_RSA || key == GNUTLS_PK_RSA_PSS, usable = 0;
-    int r = 0;
 
     for (size_t i = 0; i < s->cipher_suites.n; i++) {
         int at = find_name(suite_names, ARRAY_SIZE(suite_names), s->cipher_suites.items[i], -EINVAL,
@@ -107,10 +104,10 @@ static int put_suites(struct buf *b, const struct httpd_tls_settings *s, gnutls_
             return at;
         named |= 1u << at;
     }
-    for (unsigned i = is_rsa; r == 0 && min < TLS13 && i < CHOSEN_SUITES; i += 2)
+    for (unsigned i = is_rsa; min < TLS13 && i < CHOSEN_SUITES; i += 2)
         if (named & 1u << i) {
             usable |= 1u << i;
-            r = buf_printf(b, ":+ECDHE-%s:+%s", is_rsa ? "RSA" : "ECDSA", gnutls_ciphers[i / 2]);
+            buf_printf(b, ":+ECDHE-%s:+%s", is_rsa ? "RSA" : "ECDSA", gnutls_ciphers[i / 2]);
         }
     if (max < TLS13 && !usable)
         return httpd_explain(ret_why, -EINVAL,
@@ -120,15 +117,14 @@ static int put_suites(struct buf *b, const struct httpd_tls_settings *s, gnutls_
         return httpd_explain(ret_why, -EINVAL,
                              "cipher_suites: TLS 1.3 needs a suite with GCM or CHACHA20: add one, or set "
                              "max_version to TLS12");
-    for (unsigned i = 0; r == 0 && !usable && i < AEAD_SUITES / 2; i++) /* TLS 1.3 has no key exchange */
-        r = buf_printf(b, ":+%s", gnutls_ciphers[i]);
-    return r;
+    for (unsigned i = 0; !usable && i < AEAD_SUITES / 2; i++) /* TLS 1.3 has no key exchange */
+        buf_printf(b, ":+%s", gnutls_ciphers[i]);
+    return 0;
 }
 
 static int put_curves(struct buf *b, const struct httpd_tls_settings *s, char **ret_why)
 {
     unsigned chosen = s->curve_preferences.n ? 0 : (1u << DEFAULT_CURVES) - 1;
-    int r = 0;
 
     for (size_t i = 0; i < s->curve_preferences.n; i++) {
         const char *name = s->curve_preferences.items[i];
@@ -142,10 +138,10 @@ static int put_curves(struct buf *b, const struct httpd_tls_settings *s, char **
                                  name, gnutls_check_version(NULL));
         chosen |= 1u << at;
     }
-    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(gnutls_curves); i++)
+    for (size_t i = 0; i < ARRAY_SIZE(gnutls_curves); i++)
         if (chosen & 1u << i)
-            r = buf_printf(b, ":+GROUP-%s", gnutls_curves[i]);
-    return r;
+            buf_printf(b, ":+GROUP-%s", gnutls_curves[i]);
+    return 0;
 }
 
 /* Sets what a certificate with such a key and the settings allow. */
@@ -162,12 +158,13 @@ static int tls_choose(struct httpd_tls *into, const struct httpd_tls_settings *s
     max = find_name(version_names, n, s->max_version, TLS13, "max_version: unknown version", ret_why);
     if (max < 0)
         return max;
-    r = buf_puts(&b, "NORMAL:-VERS-ALL:-KX-ALL:-CIPHER-ALL:-MAC-ALL:-GROUP-ALL:-SIGN-RSA-SHA1"
-                     ":-SIGN-ECDSA-SHA1:%SERVER_PRECEDENCE");
-    r = r ?: put_versions(&b, min, max, ret_why);
+    buf_puts(&b, "NORMAL:-VERS-ALL:-KX-ALL:-CIPHER-ALL:-MAC-ALL:-GROUP-ALL:-SIGN-RSA-SHA1"
+                 ":-SIGN-ECDSA-SHA1:%SERVER_PRECEDENCE");
+    r = put_versions(&b, min, max, ret_why);
     r = r ?: put_suites(&b, s, key, min, max, ret_why);
     r = r ?: put_curves(&b, s, ret_why);
-    r = r ?: buf_putc(&b, '\0');
+    buf_putc(&b, '\0');
+    r = r ?: buf_failed(&b);
     if (r < 0)
         return r;
     r = gnutls_priority_init(&into->priorities, b.p, NULL);
@@ -192,11 +189,16 @@ static int refuse_pem(const char *field, const struct httpd_tls_pem *pem, char *
 
 static int read_pem(const char *field, const struct httpd_tls_pem *pem, struct buf *into, char **ret_why)
 {
-    int r = pem->file ? file_read(pem->file, into) : buf_puts(into, cstr(pem->text));
+    int r;
 
-    if (r < 0 && pem->file)
+    if (!pem->file) {
+        buf_puts(into, cstr(pem->text));
+        return buf_failed(into);
+    }
+    r = file_read(pem->file, into);
+    if (r < 0)
         return httpd_explain(ret_why, r, "%s_file: could not read %s: %s", field, pem->file, strerror(-r));
-    return r;
+    return 0;
 }
 
 static int read_certificates(const char *field, const struct httpd_tls_pem *pem, struct pem_certificates *ret,
@@ -307,9 +309,10 @@ int httpd_tls_new(struct httpd_tls **ret, const struct httpd_tls_settings *s, ch
     r = tls_load_key(t, s, &key, ret_why);
     r = r ?: tls_load_ca(t, s, ret_why);
     r = r ?: tls_choose(t, s, key, ret_why);
-    for (size_t i = 0; r == 0 && i < s->client_allowed_sans.n; i++)
-        r = buf_put(&t->client_allowed_sans, s->client_allowed_sans.items[i],
-                    strlen(s->client_allowed_sans.items[i]) + 1);
+    for (size_t i = 0; i < s->client_allowed_sans.n; i++)
+        buf_put(&t->client_allowed_sans, s->client_allowed_sans.items[i],
+                strlen(s->client_allowed_sans.items[i]) + 1);
+    r = r ?: buf_failed(&t->client_allowed_sans);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(t);
@@ -477,9 +480,12 @@ const char *pem_read_key(struct str text, gnutls_x509_privkey_t *ret)
     SECRET_AUTO(copy, text.n + 1);
     gnutls_datum_t datum;
     char *room;
-    int r = buf_room(&copy, text.n + 1, &room) ?: buf_put_str(&copy, text);
+    int r;
 
-    if (r < 0 || gnutls_x509_privkey_init(ret) < 0)
+    if (buf_room(&copy, text.n + 1, &room) < 0)
+        memory_exhausted(text.n);
+    buf_put_str(&copy, text);
+    if (buf_failed(&copy) < 0 || gnutls_x509_privkey_init(ret) < 0)
         memory_exhausted(text.n);
     room[text.n] = '\0';
     datum = datum_of(buf_str(&copy));

@@ -57,7 +57,7 @@ static char *replace(const pcre2_code *code, uint32_t options, struct str text, 
     return out;
 }
 
-int http_url_for_people(struct str url, struct buf *into)
+void http_url_for_people(struct str url, struct buf *into)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     CLEANUP(cleanup_free) char *plain = NULL, *shown = NULL;
@@ -66,7 +66,7 @@ int http_url_for_people(struct str url, struct buf *into)
     (void)pthread_once(&once, compile_codes);
     plain = replace(user_code, PCRE2_SUBSTITUTE_UNSET_EMPTY, url.n ? url : STR(""), "$1", &n);
     shown = replace(value_code, PCRE2_SUBSTITUTE_GLOBAL, (struct str){plain, n}, "$1***", &n);
-    return buf_put(into, shown, n);
+    buf_put(into, shown, n);
 }
 
 static bool is_secret_name(const char *name)

@@ -5,6 +5,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/file.h"
+#include "exporter/base/invariant.h"
 #include "exporter/num/num.h"
 
 #include <dirent.h>
@@ -304,8 +305,10 @@ static int put_sample(void *arg, const struct metric_sample *s)
     for (size_t i = 0; i < s->n_labels; i++)
         room += s->labels[i].name.n + 2 * s->labels[i].value.n + 4;
     r = buf_room(t->into, room, &to);
-    if (r < 0)
-        return buf_fail(t->into, r);
+    if (r < 0) {
+        buf_fail(t->into, r);
+        return r;
+    }
     p = mempcpy(mempcpy(to, name.p, name.n), suffix.p, suffix.n);
     for (size_t i = 0; i < s->n_labels; i++) {
         *p++ = i ? ',' : '{';
@@ -322,11 +325,12 @@ static int put_sample(void *arg, const struct metric_sample *s)
     return 0;
 }
 
-int metrics_render(const struct metrics *m, bool openmetrics, struct buf *into)
+void metrics_render(const struct metrics *m, bool openmetrics, struct buf *into)
 {
     struct text t = {.into = into, .openmetrics = openmetrics};
 
-    return metrics_each(m, put_sample, &t);
+    if (metrics_each(m, put_sample, &t) < 0)
+        invariant(buf_failed(into) < 0);
 }
 
 /* The process_* metrics, as client libraries of Prometheus name them, from /proc/self. */
@@ -340,7 +344,10 @@ static bool read_stat(double fields[FIELDS])
     BUF_AUTO(text, 4096);
     const char *p;
 
-    if (file_read("/proc/self/stat", &text) < 0 || buf_putc(&text, '\0') < 0)
+    if (file_read("/proc/self/stat", &text) < 0)
+        return false;
+    buf_putc(&text, '\0');
+    if (buf_failed(&text) < 0)
         return false;
     p = strrchr(text.p, ')');
     if (!p)

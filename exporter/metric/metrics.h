@@ -59,8 +59,8 @@ struct metric_sample {
 int metrics_each(const struct metrics *m, int (*fn)(void *arg, const struct metric_sample *s), void *arg);
 /* A registry with the same values. */
 struct metrics *metrics_copy(const struct metrics *m);
-/* Appends every sample as text 0.0.4 or OpenMetrics 1.0, with TYPE and HELP of its family. -EFBIG. */
-int metrics_render(const struct metrics *m, bool openmetrics, struct buf *into);
+/* Appends every sample as text 0.0.4 or OpenMetrics 1.0, with TYPE and HELP of its family. */
+void metrics_render(const struct metrics *m, bool openmetrics, struct buf *into);
 
 /* Sets the process_* metrics from /proc/self. */
 void metrics_set_process(struct metrics *m);

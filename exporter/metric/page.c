@@ -194,8 +194,10 @@ static int row_set_own(struct row *row, enum own_format format, const struct row
                        const struct metrics *own, struct page *p)
 {
     BUF_AUTO(text, BLOCK_MAX_BYTES);
-    int r = metrics_render(own, format == OWN_OPENMETRICS, &text);
+    int r;
 
+    metrics_render(own, format == OWN_OPENMETRICS, &text);
+    r = buf_failed(&text);
     if (r < 0)
         row->own[format] = block_ref(before->own[format]);
     else

@@ -589,8 +589,9 @@ struct batch_builder *batch_builder_new(const char *cluster_name, const char *sc
     b->last = series_set_new(0);
     b->cluster_name = xstrdup(cluster_name);
     b->score_name = xstrdup(score_name);
-    if (buf_put_label_value(&b->cluster_shown, str_of(cluster_name)) < 0 ||
-        buf_put_label_value(&b->score_shown, str_of(score_name)) < 0)
+    buf_put_label_value(&b->cluster_shown, str_of(cluster_name));
+    buf_put_label_value(&b->score_shown, str_of(score_name));
+    if (buf_failed(&b->cluster_shown) < 0 || buf_failed(&b->score_shown) < 0)
         memory_exhausted(b->cluster_shown.max);
     return b;
 }

@@ -174,8 +174,10 @@ static void setting_refuse(const struct instance_setting *s, const char *name, s
     BUF_AUTO(shown, MAX_FILE_BYTES);
     BUF_AUTO(quoted, 1024);
 
-    if (s->setting->kind == SETTING_URL && http_url_for_people(value, &shown) == 0)
+    if (s->setting->kind == SETTING_URL) {
+        http_url_for_people(value, &shown);
         value = buf_str(&shown);
+    }
     problem_quote(value, &quoted);
     problems_add(p, PROBLEM_ERROR, line, column, "%s: expected %s, got %.*s", name, s->expected,
                  STR_ARG(buf_str(&quoted)));
@@ -297,7 +299,7 @@ struct instance *instance_free(struct instance *i)
     return NULL;
 }
 
-int instance_put_config(const struct instance *i, size_t endpoint, struct buf *into)
+void instance_put_config(const struct instance *i, size_t endpoint, struct buf *into)
 {
     const struct model_endpoint *e = &i->endpoints[endpoint];
     struct out o = out_begin(into);
@@ -324,5 +326,4 @@ int instance_put_config(const struct instance *i, size_t endpoint, struct buf *i
     member_text(&o, "name", e->score_name);
     member_count(&o, "interval", (uint64_t)e->interval);
     out_puts(&o, "}}}");
-    return out_end(&o);
 }

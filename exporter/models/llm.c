@@ -174,6 +174,7 @@ static void prompt_put_placeholder(struct out *into, size_t which, const struct 
 {
     struct str name = STR("unknown");
     char *room;
+    int r;
 
     switch (which) {
     case VALUES:
@@ -191,7 +192,10 @@ static void prompt_put_placeholder(struct out *into, size_t which, const struct 
     case APP_NAME:
         if (!series_label(s->metric, "pod", &name))
             (void)series_label(s->metric, "namespace", &name);
-        if (into->error == 0 && (into->error = buf_room(into->b, name.n * 3, &room)) == 0)
+        r = buf_room(into->b, name.n * 3, &room);
+        if (r < 0)
+            buf_fail(into->b, r);
+        else
             into->b->n += jr_unescape(name, room);
         break;
     case TIMESERIES_KIND:
@@ -521,7 +525,8 @@ static int round_read_key(struct llm_round *r)
     }
     secret_used(key);
     buf_init(&r->key, KEY_MAX);
-    return buf_put_str(&r->key, key);
+    buf_put_str(&r->key, key);
+    return buf_failed(&r->key);
 }
 
 /* The request is checked as a whole before the first question. The server bounds the number of rounds, which
@@ -556,13 +561,13 @@ static void llm_begin(void *state, struct scoring *s)
 /* The file, or the text, terminated. */
 static int llm_read_text(struct buf *into, const char *file, const char *otherwise, char **ret_why)
 {
-    int r;
+    int r = 0;
 
     buf_init(into, TEMPLATE_MAX);
     if (file)
         r = file_read(file, into);
     else
-        r = buf_puts(into, otherwise);
+        buf_puts(into, otherwise);
     buf_putc(into, '\0');
     r = r ?: buf_failed(into);
     if (r == 0 && strlen(into->p) + 1 == into->n)

@@ -225,8 +225,8 @@ MUST_USE int instance_configure(struct instance *i, const char *path, struct pro
 
 /* Ends all calls that wait for an answer. */
 void instance_close(struct instance *i);
-/* Appends what GET /config of an endpoint answers. -ENOMEM, -EFBIG. */
-MUST_USE int instance_put_config(const struct instance *i, size_t endpoint, struct buf *into);
+/* Appends what GET /config of an endpoint answers. */
+void instance_put_config(const struct instance *i, size_t endpoint, struct buf *into);
 
 /* ---- Serving: the scoring API, /healthz, /metrics and the page ---- */
 

@@ -246,12 +246,67 @@ static void call_fill_reply(struct model_call *c)
         out_puts(&o, "{");
         member_text(&o, "error", c->scoring.why);
         out_puts(&o, "}");
-        (void)!out_end(&o);
+        if (out_end(&o) < 0)
+            buf_done(&c->answer);
     }
     httpd_reply_take(reply, &c->answer);
     reply->status = table[i].status;
     reply->content_type = "application/json";
     reply->retry_after = reply->status == 503 ? RETRY_SECONDS : 0;
+}
+
+static double call_backtest_error(const struct scoring *sc)
+{
+    return sc->backtest_error / (double)sc->n_backtests;
+}
+
+/* What the page shows of a call that failed. */
+static void call_put_failure(struct out *o, const struct model_call *c)
+{
+    member_count(o, "status", c->reply->status);
+    member_text(o, "error", c->scoring.why);
+}
+
+/* What the page shows of a call that succeeded. */
+static void call_put_success(struct out *o, const struct model_call *c, double seconds)
+{
+    const struct scoring *sc = &c->scoring;
+
+    member_number(o, "seconds", seconds);
+    member_count(o, "bodyBytes", c->rq->body.n);
+    member_count(o, "series", sc->request.n_series);
+    member_count(o, "results", sc->results.n);
+    member_object(o, "leftOut");
+    for (size_t i = 0; i < LEFT_OUTS; i++)
+        if (sc->left_out[i])
+            member_count(o, left_out_word((enum left_out)i), sc->left_out[i]);
+    out_puts(o, "}");
+    if (sc->n_backtests)
+        member_number(o, "backtestError", call_backtest_error(sc));
+    if (c->shown.n)
+        out_puts(o, ",");
+    out_str(o, buf_str(&c->shown));
+}
+
+/* Sets what the page shows of the last call that ended like this one; nothing if that is too large. */
+static void call_show(const struct model_call *c, double seconds)
+{
+    struct served_endpoint *e = c->endpoint;
+    struct buf *last = c->result == 0 ? &e->last_success : &e->last_failure;
+    struct out o;
+
+    buf_done(last);
+    *last = (struct buf){.max = LAST_BYTES};
+    o = out_begin(last);
+    out_puts(&o, "{");
+    member_time(&o, "at", loop_wall(e->server->loop).ms);
+    if (c->result < 0)
+        call_put_failure(&o, c);
+    else
+        call_put_success(&o, c, seconds);
+    out_puts(&o, "}");
+    if (out_end(&o) < 0)
+        buf_done(last);
 }
 
 /* Counts the call, and keeps what the page shows. */
@@ -260,51 +315,24 @@ static void call_record(const struct model_call *c, double seconds)
     struct served_endpoint *e = c->endpoint;
     const struct scoring *sc = &c->scoring;
     struct metrics *m = e->server->metrics;
-    struct buf *last = c->result == 0 ? &e->last_success : &e->last_failure;
-    double error = sc->n_backtests ? sc->backtest_error / (double)sc->n_backtests : 0;
-    struct out o;
     char code[16];
 
     (void)snprintf(code, sizeof(code), "%u", c->reply->status);
     metric_add(m, METRIC_SCORER_REQUESTS, LV(code, e->scoring), 1);
     metric_observe(m, METRIC_SCORER_DURATION, LV(e->scoring), seconds);
     e->calls++;
-    buf_done(last);
-    *last = (struct buf){.max = LAST_BYTES};
-    o = out_begin(last);
-    out_puts(&o, "{");
-    member_time(&o, "at", loop_wall(e->server->loop).ms);
-    if (c->result < 0) {
-        e->failures++;
-        member_count(&o, "status", c->reply->status);
-        member_text(&o, "error", sc->why);
-        out_puts(&o, "}");
-        (void)!out_end(&o);
+    e->failures += c->result < 0;
+    call_show(c, seconds);
+    if (c->result < 0)
         return;
-    }
-    member_number(&o, "seconds", seconds);
-    member_count(&o, "bodyBytes", c->rq->body.n);
-    member_count(&o, "series", sc->request.n_series);
-    member_count(&o, "results", sc->results.n);
     metric_add(m, METRIC_SCORER_SERIES, LV(e->scoring), (double)sc->request.n_series);
     metric_add(m, METRIC_SCORER_RESULTS, LV(e->scoring), (double)sc->results.n);
-    member_object(&o, "leftOut");
     for (size_t i = 0; i < LEFT_OUTS; i++)
-        if (sc->left_out[i]) {
-            const char *why = left_out_word((enum left_out)i);
-
-            member_count(&o, why, sc->left_out[i]);
-            metric_add(m, METRIC_SCORER_LEFT_OUT, LV(e->scoring, why), (double)sc->left_out[i]);
-        }
-    out_puts(&o, "}");
-    if (sc->n_backtests) {
-        member_number(&o, "backtestError", error);
-        metric_set(m, METRIC_SCORER_BACKTEST, LV(e->scoring), error);
-    }
-    out_puts(&o, c->shown.n ? "," : "");
-    out_str(&o, buf_str(&c->shown));
-    out_puts(&o, "}");
-    (void)!out_end(&o);
+        if (sc->left_out[i])
+            metric_add(m, METRIC_SCORER_LEFT_OUT, LV(e->scoring, left_out_word((enum left_out)i)),
+                       (double)sc->left_out[i]);
+    if (sc->n_backtests)
+        metric_set(m, METRIC_SCORER_BACKTEST, LV(e->scoring), call_backtest_error(sc));
 }
 
 static void server_finish_call(struct model_call *c)
@@ -393,7 +421,8 @@ static void server_config(void *arg, const struct httpd_request *rq, struct http
     BUF_AUTO(body, MAX_CONFIG_BYTES);
 
     (void)rq;
-    api_reply(reply, instance_put_config(e->server->instance, e->index, &body), "", &body);
+    instance_put_config(e->server->instance, e->index, &body);
+    api_reply(reply, buf_failed(&body), "", &body);
 }
 
 static void server_api_status(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
@@ -417,8 +446,7 @@ static void server_api_status(void *arg, const struct httpd_request *rq, struct 
         out_puts(&o, "{");
         member_text(&o, "path", e->scoring);
         member(&o, "config");
-        if (o.error == 0)
-            o.error = instance_put_config(s->instance, e->index, &body);
+        instance_put_config(s->instance, e->index, &body);
         member_count(&o, "calls", e->calls);
         member_count(&o, "failures", e->failures);
         member(&o, "lastCall");

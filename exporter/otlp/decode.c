@@ -107,7 +107,10 @@ struct transcoder {
 
 static void put_bytes(struct transcoder *t, const void *p, size_t n)
 {
-    if (!t->in.error && buf_put(t->out, p, n) < 0)
+    if (t->in.error)
+        return;
+    buf_put(t->out, p, n);
+    if (buf_failed(t->out) < 0)
         (void)jr_fail(&t->in, out_is_full);
 }
 
@@ -389,7 +392,8 @@ int decode_json_request(struct str json, struct buf *into, char skipped[DECODE_W
 
 void put_str(struct buf *to, struct str s)
 {
-    if (buf_put_str(to, s) < 0)
+    buf_put_str(to, s);
+    if (buf_failed(to) < 0)
         memory_exhausted(s.n); /* it has no ceiling */
 }
 
@@ -554,7 +558,8 @@ static void put_json_string(struct buf *to, struct str s)
 {
     BUF_AUTO(plain, SIZE_MAX);
 
-    if (buf_put_json(&plain, s) < 0)
+    buf_put_json(&plain, s);
+    if (buf_failed(&plain) < 0)
         memory_exhausted(s.n);
     for (size_t i = 0; i < plain.n; i++) {
         struct str rest = {plain.p + i, plain.n - i};

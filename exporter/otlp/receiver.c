@@ -94,10 +94,13 @@ static void otlp_reply(struct httpd_reply *reply, enum encoding e, const Protobu
     BUF_AUTO(packed, REPLY_MAX_BYTES);
     char why[DECODE_WHY_BYTES];
 
-    if (e == PROTOBUF)
-        (void)!decode_json(json, m, &packed, why); /* it is ours */
-    httpd_reply_copy(reply, e == PROTOBUF ? buf_str(&packed) : json);
-    reply->content_type = media_types[e];
+    if (e == PROTOBUF && decode_json(json, m, &packed, why) == 0) {
+        httpd_reply_copy(reply, buf_str(&packed));
+        reply->content_type = media_types[PROTOBUF];
+        return;
+    }
+    httpd_reply_copy(reply, json);
+    reply->content_type = media_types[JSON];
 }
 
 /* A google.rpc.Code. */

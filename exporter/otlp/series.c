@@ -580,7 +580,8 @@ static int reader_read_range(struct series_reader *r)
     bool is_complete, more;
 
     buf_clear(&r->text);
-    if (buf_put(&r->text, r->at->labels, r->at->label_bytes) < 0)
+    buf_put(&r->text, r->at->labels, r->at->label_bytes);
+    if (buf_failed(&r->text) < 0)
         memory_exhausted(r->at->label_bytes);
     r->labels = buf_str(&r->text);
     r->n = 0;

@@ -124,7 +124,8 @@ static int query_put_escaped(struct buf *into, struct str text, char quote)
     if (quote == '`') { /* has no escapes */
         if (text.n && memchr(text.p, '`', text.n))
             return -EINVAL;
-        return buf_put_str(into, text);
+        buf_put_str(into, text);
+        return buf_failed(into);
     }
     for (size_t i = 0; i < text.n; i++) {
         char c = text.p[i];

@@ -16,15 +16,16 @@
 
 int out_end(struct out *o)
 {
-    if (o->error)
+    int r = buf_failed(o->b);
+
+    if (r < 0)
         buf_rollback(o->b, o->mark);
-    return o->error;
+    return r;
 }
 
 void out_str(struct out *o, struct str s)
 {
-    if (o->error == 0)
-        o->error = buf_put_str(o->b, s);
+    buf_put_str(o->b, s);
 }
 
 void out_puts(struct out *o, const char *s)
@@ -37,15 +38,13 @@ void out_printf(struct out *o, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    if (o->error == 0)
-        o->error = buf_vprintf(o->b, fmt, ap);
+    buf_vprintf(o->b, fmt, ap);
     va_end(ap);
 }
 
 void out_url(struct out *o, const char *url)
 {
-    if (o->error == 0)
-        o->error = http_url_for_people(str_of(url), o->b);
+    http_url_for_people(str_of(url), o->b);
 }
 
 struct phrase words_seconds(double s)
@@ -116,8 +115,7 @@ void member_item(struct out *o)
 
 void value_text(struct out *o, struct str s)
 {
-    if (o->error == 0)
-        o->error = buf_put_json(o->b, s);
+    buf_put_json(o->b, s);
 }
 
 void member_text(struct out *o, const char *key, const char *value)
@@ -176,10 +174,20 @@ void member_time(struct out *o, const char *key, int64_t ms)
 void member_url(struct out *o, const char *key, const char *value)
 {
     BUF_AUTO(plain, 1 << 20);
+    int r;
 
-    if (o->error == 0 && value)
-        o->error = http_url_for_people(str_of(value), &plain) ?: buf_putc(&plain, '\0');
-    member_text(o, key, o->error == 0 ? plain.p : NULL);
+    if (!value) {
+        member_text(o, key, NULL);
+        return;
+    }
+    http_url_for_people(str_of(value), &plain);
+    r = buf_failed(&plain);
+    if (r < 0) {
+        buf_fail(o->b, r);
+        return;
+    }
+    member(o, key);
+    value_text(o, buf_str(&plain));
 }
 
 void member_object(struct out *o, const char *key)

@@ -7,11 +7,10 @@
 
 struct access;
 
-/* The first error sticks, and every later call does nothing: a writer checks once, in out_end(). */
+/* A writer, which asks the buffer once, in out_end(). */
 struct out {
     struct buf *b;
     struct buf_mark mark; /* where the writer began */
-    int error;
 };
 
 static inline struct out out_begin(struct buf *b)

@@ -560,7 +560,12 @@ static const struct httpd_refusal *bearer_judge(struct bearer *b, const struct h
         return NULL;
     if (given.n < scheme.n || !str_eq_nocase((struct str){given.p, scheme.n}, scheme))
         return &bearer_missing;
-    r = b->file ? file_read(b->file, &value) : buf_puts(&value, b->token);
+    if (b->file) {
+        r = file_read(b->file, &value);
+    } else {
+        buf_puts(&value, b->token);
+        r = buf_failed(&value);
+    }
     problem = r < 0 ? strerror(-r) : secret_token(buf_str(&value), &token);
     if (problem) {
         bearer_log(b, problem);

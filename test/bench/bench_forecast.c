@@ -50,19 +50,20 @@ static void make_request(struct buf *b, double noise_part)
     char text[NUM_MAX];
 
     buf_truncate(b, 0);
-    must(buf_puts(b, "{\"data\":[") == 0);
+    buf_puts(b, "{\"data\":[");
     for (int i = 0; i < SERIES; i++) {
-        must(buf_printf(b,
-                        "%s{\"metric\":{\"namespace\":\"team-%d\",\"node\":\"node-%d\",\"pod\":\"app-%d-"
-                        "5d8c7b9f4-x2m7q\"}"
-                        ",\"values\":[",
-                        i ? "," : "", i % 40, i % 97, i) == 0);
+        buf_printf(b,
+                   "%s{\"metric\":{\"namespace\":\"team-%d\",\"node\":\"node-%d\",\"pod\":\"app-%d-"
+                   "5d8c7b9f4-x2m7q\"}"
+                   ",\"values\":[",
+                   i ? "," : "", i % 40, i % 97, i);
         for (int k = 0; k < POINTS; k++)
-            must(buf_printf(b, "%s[%d,\"%.*s\"]", k ? "," : "", 1718600000 + 60 * k,
-                            (int)num_put_double(text, value_of(i, k, noise_part)), text) == 0);
-        must(buf_puts(b, "]}") == 0);
+            buf_printf(b, "%s[%d,\"%.*s\"]", k ? "," : "", 1718600000 + 60 * k,
+                       (int)num_put_double(text, value_of(i, k, noise_part)), text);
+        buf_puts(b, "]}");
     }
-    must(buf_puts(b, "]}") == 0);
+    buf_puts(b, "]}");
+    must(buf_failed(b) == 0);
 }
 
 struct work {

@@ -34,37 +34,39 @@ static void must(bool good)
 
 static void put_labels(struct buf *b, int i)
 {
-    must(!buf_printf(
+    buf_printf(
         b,
         "%s{\"metric\":{\"__name__\":\"node_load1\",\"instance\":\"10.0.%d.%d:9100\",\"job\":\"node-"
         "exporter\","
         "\"namespace\":\"monitoring\",\"node\":\"worker-%d\",\"pod\":\"prometheus-node-exporter-%05d\"},",
-        i ? "," : "", i / 250 % 250, i % 250, i, i));
+        i ? "," : "", i / 250 % 250, i % 250, i, i);
 }
 
 static void make_range(struct buf *b, const char *fraction)
 {
     char text[NUM_MAX];
 
-    must(!buf_puts(b, "{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\",\"result\":["));
+    buf_puts(b, "{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\",\"result\":[");
     for (int s = 0; s < SERIES; s++) {
         put_labels(b, s);
         for (int i = 0; i < POINTS; i++)
-            must(!buf_printf(b, "%s[%d%s,\"%.*s\"]", i ? "," : "\"values\":[", 1718600000 + 60 * i, fraction,
-                             (int)num_put_double(text, random_value()), text));
-        must(!buf_puts(b, "]}"));
+            buf_printf(b, "%s[%d%s,\"%.*s\"]", i ? "," : "\"values\":[", 1718600000 + 60 * i, fraction,
+                       (int)num_put_double(text, random_value()), text);
+        buf_puts(b, "]}");
     }
-    must(!buf_puts(b, "]}}"));
+    buf_puts(b, "]}}");
+    must(buf_failed(b) == 0);
 }
 
 static void make_results(struct buf *b)
 {
-    must(!buf_puts(b, "{\"results\":["));
+    buf_puts(b, "{\"results\":[");
     for (int i = 0; i < RESULTS; i++) {
         put_labels(b, i);
-        must(!buf_printf(b, "\"score\":%.4f}", 100 * random_value()));
+        buf_printf(b, "\"score\":%.4f}", 100 * random_value());
     }
-    must(!buf_puts(b, "]}"));
+    buf_puts(b, "]}");
+    must(buf_failed(b) == 0);
 }
 
 static void copy_all(struct str text)

@@ -21,12 +21,14 @@ static int box_read(struct secrets *s, const char *name, const char *key, struct
     (void)name;
     (void)ret_why;
     if (b->partner && strcmp(key, b->partner) == 0)
-        return buf_puts(into, "partner");
-    if (strcmp(key, b->key) == 0)
-        return buf_put_str(into, b->value);
-    if (b->partner && !*b->partner && strstr("client_id client_secret token_url", key))
-        return buf_puts(into, "http://partner/");
-    return -ENOENT;
+        buf_puts(into, "partner");
+    else if (strcmp(key, b->key) == 0)
+        buf_put_str(into, b->value);
+    else if (b->partner && !*b->partner && strstr("client_id client_secret token_url", key))
+        buf_puts(into, "http://partner/");
+    else
+        return -ENOENT;
+    return buf_failed(into);
 }
 
 static void check_line(const char *s, bool may_be_empty)

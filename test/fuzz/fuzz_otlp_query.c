@@ -90,8 +90,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     s = new_store();
     require(q->reach_ms >= 0);
-    require(buf_puts(&text, "# a\n\t") == 0 && buf_put_str(&text, query) == 0 &&
-            buf_puts(&text, "\n#b") == 0);
+    buf_puts(&text, "# a\n\t");
+    buf_put_str(&text, query);
+    buf_puts(&text, "\n#b");
+    require(buf_failed(&text) == 0);
     if (text.n <= QUERY_TEXT_MAX) {
         require(query_parse(&again, buf_str(&text), buf_str(&text), why) == 0);
         require(run(s, q, &out) == run(s, again, &other) && str_eq(buf_str(&out), buf_str(&other)));

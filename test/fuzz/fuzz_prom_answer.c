@@ -24,7 +24,10 @@ static void check_series(const struct prom_answer *a, struct str body)
 
     assert(a->made.p || a->series.n == 0 ||
            (a->series.p > body.p && a->series.p + a->series.n < body.p + body.n));
-    assert(buf_putc(&text, '[') == 0 && buf_put_str(&text, a->series) == 0 && buf_putc(&text, ']') == 0);
+    buf_putc(&text, '[');
+    buf_put_str(&text, a->series);
+    buf_putc(&text, ']');
+    assert(buf_failed(&text) == 0);
     jr_init(&j, buf_str(&text), JR_STRICT);
     for ((void)jr_array(&j); jr_item(&j); n++) {
         assert(jr_peek(&j) == JR_OBJECT);

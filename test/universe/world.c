@@ -175,30 +175,29 @@ static void agent_write_config(struct sim_node *a)
 {
     struct disk *disk = a->process ? a->process->disk : a->disk;
     BUF_AUTO(text, 16 << 10);
-    int r =
-        buf_printf(&text, "{\"clusterName\":\"c%d\",\"storagePath\":\"/u/data\",\"summaries\":[", a->cluster);
+    unsigned n = 0;
 
-    for (unsigned i = 0, n = 0; i < universe.n_scorers && !universe.has_kube; i++)
+    buf_printf(&text, "{\"clusterName\":\"c%d\",\"storagePath\":\"/u/data\",\"summaries\":[", a->cluster);
+
+    for (unsigned i = 0; i < universe.n_scorers && !universe.has_kube; i++)
         if (a->scorers >> i & 1)
-            r = r
-                    ?: buf_printf(&text,
-                                  "%s{\"name\":\"s%u\",\"scoreName\":\"s%u\",\"sourceType\":\"Prometheus\","
-                                  "\"sourceEndpoint\":\"http://prometheus/api/v1/"
-                                  "query_range\",\"sourceQuery\":\"up\","
-                                  "\"scoringEndpoint\":\"http://score/s%u\",\"scoringInterval\":%u}",
-                                  n++ ? "," : "", i, i, i, universe.interval_s);
-    r = r
-            ?: buf_printf(&text,
-                          "],\"remoteWrite\":[{\"name\":\"hub\",\"url\":\"http://tsdb/api/v1/"
-                          "write\",\"protocol\":\"%s\","
-                          "\"authorization\":{\"credentials\":\"%s\"},\"metadata_config\":{\"send\":false},"
-                          "\"send_health_metrics\":false,\"remote_timeout\":\"%us\",\"headers\":{\"X-"
-                          "Tenant\":\"%u\"},\"queue_config\":{\"max_"
-                          "samples_per_send\":3,"
-                          "\"max_spool_bytes\":4194304}}]}",
-                          universe.protocol, a->token, 30 + a->reloads % 2, a->reloads / RELOADS_A_TENANT);
-    r = r ?: buf_putc(&text, '\0');
-    if (r < 0)
+            buf_printf(&text,
+                       "%s{\"name\":\"s%u\",\"scoreName\":\"s%u\",\"sourceType\":\"Prometheus\","
+                       "\"sourceEndpoint\":\"http://prometheus/api/v1/"
+                       "query_range\",\"sourceQuery\":\"up\","
+                       "\"scoringEndpoint\":\"http://score/s%u\",\"scoringInterval\":%u}",
+                       n++ ? "," : "", i, i, i, universe.interval_s);
+    buf_printf(&text,
+               "],\"remoteWrite\":[{\"name\":\"hub\",\"url\":\"http://tsdb/api/v1/"
+               "write\",\"protocol\":\"%s\","
+               "\"authorization\":{\"credentials\":\"%s\"},\"metadata_config\":{\"send\":false},"
+               "\"send_health_metrics\":false,\"remote_timeout\":\"%us\",\"headers\":{\"X-"
+               "Tenant\":\"%u\"},\"queue_config\":{\"max_"
+               "samples_per_send\":3,"
+               "\"max_spool_bytes\":4194304}}]}",
+               universe.protocol, a->token, 30 + a->reloads % 2, a->reloads / RELOADS_A_TENANT);
+    buf_putc(&text, '\0');
+    if (buf_failed(&text) < 0)
         violated("configuration too long");
     disk_put(disk, "/u/agent.json", text.p);
 }
@@ -226,10 +225,12 @@ static bool shows_scores(const struct sim_node *a)
 {
     BUF_AUTO(text, 4 << 20);
 
-    return a->process && !a->process->dead && a->agent && !a->wants_stop &&
-           sim_now_ms > a->process->stands_until + POLL_MS &&
-           page_print(agent_state(a->agent)->page, &text) == 0 && buf_putc(&text, '\0') == 0 &&
-           strstr(text.p, "\ndynamic_score{");
+    if (!a->process || a->process->dead || !a->agent || a->wants_stop ||
+        sim_now_ms <= a->process->stands_until + POLL_MS ||
+        page_print(agent_state(a->agent)->page, &text) < 0)
+        return false;
+    buf_putc(&text, '\0');
+    return buf_failed(&text) == 0 && strstr(text.p, "\ndynamic_score{");
 }
 
 /* No score is older than three of the longest rounds and one more; of two replicas one shows scores. */
@@ -262,7 +263,8 @@ static void look_at_node(struct sim_node *a)
         (!reload && (sim_now_ms < a->look_at || sim_now_ms < a->process->stands_until + POLL_MS)))
         return;
     status = sim_ask(reload ? "POST" : "GET", page, &text);
-    if (buf_putc(&text, '\0') < 0 || status != 200)
+    buf_putc(&text, '\0');
+    if (buf_failed(&text) < 0 || status != 200)
         violated("a%d answers %s with %u: %s", a->id, page, status, text.p);
     check_secrets(buf_str(&text), page);
     if (strcmp(page, "/metrics") == 0)
@@ -599,12 +601,14 @@ static void check_end(void)
         static const char key[] = "\"samplesPending\":";
         BUF_AUTO(text, 64 << 10);
         struct out o = out_begin(&text);
-        const char *found;
+        const char *found = NULL;
 
         if (fleet_elects(&universe.nodes[i]) && !fleet_leads(&universe.nodes[i]))
             continue;
         rw_sink_json(universe.nodes[i].remote_write, &o);
-        found = out_end(&o) == 0 && buf_putc(&text, '\0') == 0 ? strstr(text.p, key) : NULL;
+        buf_putc(&text, '\0');
+        if (out_end(&o) == 0)
+            found = strstr(text.p, key);
         if (!found || strtoull(found + strlen(key), NULL, 10) > 64)
             violated("a%d: samples are still pending: %s", i, cstr(text.p));
         if (scorer_state(agent_state(universe.nodes[i].agent)->scorers[0]) != SCORER_OK)

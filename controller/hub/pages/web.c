@@ -34,8 +34,8 @@ static void member_json(struct out *o, const char *key, const json_t *v, const c
     member(o, key);
     if (!v)
         out_puts(o, otherwise);
-    else if (o->error == 0)
-        o->error = kube_json_print(v, o->b);
+    else
+        kube_json_print(v, o->b);
 }
 
 static void member_words_of(struct out *o, const struct words *w)
@@ -293,8 +293,7 @@ static void summary_clean(json_t *summary)
 
         if (strcmp(key, "sourceEndpoint") != 0 && strcmp(key, "scoringEndpoint") != 0)
             continue;
-        if (http_url_for_people(kube_text(value, NULL), &url) < 0)
-            buf_done(&url);
+        http_url_for_people(kube_text(value, NULL), &url);
         json_object_set_new(summary, key, json_stringn(cstr(url.p), url.n));
     }
     json_array_foreach(kube_list(summary, "sources", NULL), i, value)
@@ -326,7 +325,7 @@ static int hub_json_scorer(struct hub *h, const char *name, const struct list_qu
     list_sort(&l);
     json_begin(&o, h);
     json_scorer_members(&o, s, true);
-    (void)!kube_json_parse(&summary, buf_str(&s->effective.text), NULL);
+    summary = kube_json_load(buf_str(&s->effective.text));
     summary_clean(summary);
     member_json(&o, "summary", summary, "null");
     pair_state_list(&o, "states", by_state);
@@ -665,9 +664,9 @@ static bool hub_web_is_ready(void *arg, struct buf *ret_why)
     for (size_t i = 0; i < HUB_KINDS; i++) {
         const char *trouble = hub_watch_trouble(h, i);
 
-        if (!hub_watch_listed(h, i) && buf_printf(ret_why, "%s: not listed yet%s%s\n", hub_kinds[i].plural,
-                                                  trouble ? ": " : "", cstr(trouble)) < 0)
-            break;
+        if (!hub_watch_listed(h, i))
+            buf_printf(ret_why, "%s: not listed yet%s%s\n", hub_kinds[i].plural, trouble ? ": " : "",
+                       cstr(trouble));
     }
     return false;
 }

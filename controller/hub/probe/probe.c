@@ -87,8 +87,7 @@ static void outcome_describe(struct outcome *o, const char *url, const char *tex
     char shown[256];
     BUF_AUTO(people, 16 << 10);
 
-    if (http_url_for_people((struct str){url, strcspn(url, "?#")}, &people) < 0)
-        buf_done(&people);
+    http_url_for_people((struct str){url, strcspn(url, "?#")}, &people);
     text_line(shown, sizeof(shown), people.n ? buf_str(&people) : STR("the API"));
     outcome_fail(o, o->part.reason, "%s: %s", shown, text);
 }

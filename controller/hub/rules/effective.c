@@ -454,7 +454,8 @@ static void effective_put_text(struct effective *e, const struct merged *m)
     BUF_AUTO(text, SUMMARY_MAX_BYTES);
 
     e->reason = EFFECTIVE_INCOMPLETE;
-    if (kube_json_print(o, &text) < 0) {
+    kube_json_print(o, &text);
+    if (buf_failed(&text) < 0) {
         (void)snprintf(e->error, sizeof(e->error), "spec: the summary exceeds 256 KiB");
         return;
     }

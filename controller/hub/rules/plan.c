@@ -244,7 +244,7 @@ const struct plan_group *plan_group_of(struct plan *p, const char *cluster)
     return g;
 }
 
-int plan_text(const struct plan *p, const struct plan_group *g, bool suspended, struct buf *into)
+void plan_text(const struct plan *p, const struct plan_group *g, bool suspended, struct buf *into)
 {
     char before = '[';
 
@@ -259,7 +259,6 @@ int plan_text(const struct plan *p, const struct plan_group *g, bool suspended, 
     }
     if (before == ',' || !suspended)
         buf_puts(into, before == '[' ? "[]" : "]");
-    return buf_failed(into);
 }
 
 uint64_t plan_hash(struct str text)

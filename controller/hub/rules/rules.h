@@ -354,7 +354,7 @@ static inline bool plan_group_lacks(const struct plan *p, const struct plan_grou
 }
 /* Appends the text of those that are suspended, or of the others: a JSON array in byte order of their score
  * names; nothing if none is suspended. -EFBIG. */
-int plan_text(const struct plan *p, const struct plan_group *g, bool suspended, struct buf *into);
+void plan_text(const struct plan *p, const struct plan_group *g, bool suspended, struct buf *into);
 /* Texts are compared by this hash, which is never 0. */
 uint64_t plan_hash(struct str text);
 /* Of both lists, by the hash of the summaries. */

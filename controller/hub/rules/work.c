@@ -95,7 +95,7 @@ json_t *work_frame(const char *agent_namespace)
 
     buf_put_str(&text, WORK_PATCH);
     if (work_text(&text, agent_namespace, STR(""), STR("")) == 0)
-        (void)!kube_json_parse(&frame, buf_str(&text), NULL);
+        frame = kube_json_load(buf_str(&text));
     (void)json_object_del(work_configmap(frame), "data");
     (void)json_object_del(work_report_config(frame), SCRAPE);
     return frame;

@@ -19,9 +19,10 @@ static int cluster_set_text(struct hub_cluster *c)
     int r = 0;
 
     if (h->text_of != c->group) {
-        r = plan_text(h->plan, c->group, false, &summaries)
-                ?: plan_text(h->plan, c->group, true, &suspended)
-                ?: work_text(&text, h->o.agent_namespace, buf_str(&summaries), buf_str(&suspended));
+        plan_text(h->plan, c->group, false, &summaries);
+        plan_text(h->plan, c->group, true, &suspended);
+        r = buf_failed(&summaries) ?: buf_failed(&suspended);
+        r = r ?: work_text(&text, h->o.agent_namespace, buf_str(&summaries), buf_str(&suspended));
         json_decref(h->text);
         h->text = r == 0 ? json_stringn_nocheck(text.p, text.n) : NULL;
         h->text_of = r == 0 ? c->group : NULL;

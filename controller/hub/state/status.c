@@ -213,10 +213,11 @@ static bool config_set_valid(const struct hub *h, const struct hub_config *c, st
         if ((m->clusters && m->scores) || unmatched++ >= NAMED_MASKS)
             continue;
         hub_mask_warning(warning, h, i);
-        (void)!buf_printf(&text, "%s%s", unmatched > 1 ? "; " : "", warning);
+        text_join(&text, "; ");
+        buf_puts(&text, warning);
     }
     if (unmatched > NAMED_MASKS)
-        (void)!buf_printf(&text, "; and %zu more", unmatched - NAMED_MASKS);
+        buf_printf(&text, "; and %zu more", unmatched - NAMED_MASKS);
     if (*c->masks_error)
         condition_set(valid, TRUTH_FALSE, "InvalidMasks", "%s; %s", c->masks_error,
                       c->masks.owner ? "the last valid masks stay active"
@@ -256,10 +257,12 @@ static void config_set_no_room(const struct hub *h, struct condition *c)
     size_t n = 0;
 
     for (size_t i = 0; i < h->n_scorers; i++)
-        if (h->by_age[i]->tally.no_room && n++ < NAMED_SCORERS)
-            (void)!buf_printf(&names, "%s%s", n > 1 ? ", " : "", h->by_age[i]->name);
+        if (h->by_age[i]->tally.no_room && n++ < NAMED_SCORERS) {
+            text_join(&names, ", ");
+            buf_puts(&names, h->by_age[i]->name);
+        }
     if (n > NAMED_SCORERS)
-        (void)!buf_printf(&names, " and %zu more", n - NAMED_SCORERS);
+        buf_printf(&names, " and %zu more", n - NAMED_SCORERS);
     condition_set(c, TRUTH_FALSE, "NoRoom",
                   "no room for %zu DynamicScorer%s in the ManifestWorks of some clusters, which hold at most "
                   "%d KiB: %.*s",
@@ -488,10 +491,12 @@ static void clusters_add_one_item(const struct tally *t, struct condition *c)
 
     if (!named->n)
         return;
-    for (size_t i = 0; i < named->n; i++)
-        (void)!buf_printf(&names, "%s%s", i ? ", " : "", named->list[i]->name);
+    for (size_t i = 0; i < named->n; i++) {
+        text_join(&names, ", ");
+        buf_puts(&names, named->list[i]->name);
+    }
     if (named->total > named->n)
-        (void)!buf_printf(&names, " and %zu more", named->total - named->n);
+        buf_printf(&names, " and %zu more", named->total - named->n);
     condition_set(c, was.status, was.status == TRUTH_TRUE ? "ItemsIgnored" : was.reason,
                   "%s; agents on %zu of %zu cluster%s are too old for scoreItems and use the first only: "
                   "%.*s",
@@ -558,19 +563,23 @@ static void clusters_put_class(const struct hub_scorer *s, enum pair_class class
 {
     const struct tally *t = &s->tally;
     size_t n = t->of_class[class];
-    char why[PAIR_REASON_BYTES], of[64] = "";
+    bool is_first = into->n == 0;
+    char why[PAIR_REASON_BYTES];
 
-    if (!into->n)
-        (void)snprintf(of, sizeof(of), " of %zu cluster%s", t->selected, plural_s(t->selected));
-    else if (!n)
+    if (!is_first && n == 0)
         return;
-    (void)!buf_printf(into, "%s%s on %zu%s", into->n ? "; " : "", class_words[class], n, of);
+    text_join(into, "; ");
+    buf_printf(into, "%s on %zu", class_words[class], n);
+    if (is_first) {
+        buf_puts(into, " of ");
+        text_count(into, t->selected, "cluster");
+    }
     for (size_t i = 0; i < t->named.n && class != PAIR_CLASS_SCORING; i++) {
         if (pair_info[named_state(s, i, why)].class != class)
             continue;
-        (void)!buf_printf(into, ": %s: %.*s", t->named.list[i]->name, NAMED_REASON_BYTES, why);
+        buf_printf(into, ": %s: %.*s", t->named.list[i]->name, NAMED_REASON_BYTES, why);
         if (n > 1)
-            (void)!buf_printf(into, ", and %zu more", n - 1);
+            buf_printf(into, ", and %zu more", n - 1);
         return;
     }
 }

@@ -158,7 +158,8 @@ static void cuts_a_path_that_is_too_long(void **state)
     (void)state;
     memset(name, 'n', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
-    assert_int_equal(buf_printf(&text, "{\"%s\":1}", name), 0);
+    buf_printf(&text, "{\"%s\":1}", name);
+    assert_int_equal(buf_failed(&text), 0);
     assert_int_equal(schema_read(&value, schema, buf_str(&text), "body", NO_LIMIT, &bytes, &ob), -EINVAL);
     assert_int_equal(strlen(ob.field), sizeof(ob.field) - 1);
 }
@@ -186,10 +187,13 @@ static void count_free(void *p)
 /* Head, n times the element, tail. */
 static void repeat(struct buf *into, const char *head, const char *element, size_t n, const char *tail)
 {
-    assert_int_equal(buf_puts(into, head), 0);
-    for (size_t i = 0; i < n; i++)
-        assert_int_equal(buf_puts(into, i ? "," : "") ?: buf_puts(into, element), 0);
-    assert_int_equal(buf_puts(into, tail), 0);
+    buf_puts(into, head);
+    for (size_t i = 0; i < n; i++) {
+        buf_puts(into, i ? "," : "");
+        buf_puts(into, element);
+    }
+    buf_puts(into, tail);
+    assert_int_equal(buf_failed(into), 0);
 }
 
 /* A hundred thousand empty objects, where the schema knows none or few: no tree is built of them. */

@@ -35,7 +35,8 @@ static void decodes_whole_texts_only(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         BUF_AUTO(b, 100);
-        assert_int_equal(buf_puts(&b, "x"), 0);
+        buf_puts(&b, "x");
+        assert_int_equal(buf_failed(&b), 0);
         assert_int_equal(base64_decode(str_of(cases[i].in), &b), cases[i].out ? 0 : -EINVAL);
         assert_int_equal(b.n, 1 + strlen(cstr(cases[i].out)));
         assert_memory_equal(b.p + 1, cstr(cases[i].out), b.n - 1);

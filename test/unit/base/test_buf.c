@@ -1,5 +1,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/spare.h"
+#include "test/unit/base/last_line.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -22,8 +23,10 @@ static void grows_to_its_ceiling_and_no_further(void **state)
 
     (void)state;
     for (int i = 0; i < 1000; i++)
-        assert_int_equal(buf_putc(&b, (char)('a' + i % 26)), 0);
-    assert_int_equal(buf_putc(&b, 'x'), -EFBIG);
+        buf_putc(&b, (char)('a' + i % 26));
+    assert_int_equal(buf_failed(&b), 0);
+    buf_putc(&b, 'x');
+    assert_int_equal(buf_failed(&b), -EFBIG);
     assert_int_equal(b.n, 1000);
     assert_int_equal(b.cap, 1000);
     for (int i = 0; i < 1000; i++)
@@ -95,11 +98,13 @@ static void refuses_sizes_that_overflow(void **state)
     char *to = NULL;
 
     (void)state;
-    assert_int_equal(buf_puts(&b, "abc"), 0);
+    buf_puts(&b, "abc");
+    assert_int_equal(buf_failed(&b), 0);
     assert_int_equal(buf_room(&b, SIZE_MAX, &to), -EFBIG);
     assert_int_equal(buf_room(&b, SIZE_MAX - 2, &to), -EFBIG);
     assert_int_equal(buf_room(&small, SIZE_MAX, &to), -EFBIG);
-    assert_int_equal(buf_put(&small, "", SIZE_MAX - 3), -EFBIG);
+    buf_put(&small, "", SIZE_MAX - 3);
+    assert_int_equal(buf_failed(&small), -EFBIG);
     assert_null(to);
     assert_holds(&b, STR("abc"));
 }
@@ -110,12 +115,14 @@ static void takes_nothing(void **state)
     char *to = NULL;
 
     (void)state;
-    assert_int_equal(buf_put(&b, NULL, 0), 0);
-    assert_int_equal(buf_puts(&b, ""), 0);
-    assert_int_equal(buf_put_str(&b, (struct str){NULL, 0}), 0);
-    assert_int_equal(buf_printf(&b, "%s", ""), 0);
+    buf_put(&b, NULL, 0);
+    buf_puts(&b, "");
+    buf_put_str(&b, (struct str){NULL, 0});
+    buf_printf(&b, "%s", "");
+    assert_int_equal(buf_failed(&b), 0);
     assert_int_equal(buf_room(&b, 0, &to), 0);
-    assert_int_equal(buf_putc(&b, 'x'), -EFBIG);
+    buf_putc(&b, 'x');
+    assert_int_equal(buf_failed(&b), -EFBIG);
     assert_holds(&b, STR(""));
     buf_shrink(&b);
     buf_done(&b);
@@ -132,11 +139,13 @@ static void prints_any_length(void **state)
     memset(text, 'y', sizeof(text) - 1);
     for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
         BUF_AUTO(b, 2 + (size_t)lengths[i]);
-        assert_int_equal(buf_puts(&b, "<"), 0);
-        assert_int_equal(buf_printf(&b, "%.*s>", lengths[i], text), 0);
+        buf_puts(&b, "<");
+        buf_printf(&b, "%.*s>", lengths[i], text);
+        assert_int_equal(buf_failed(&b), 0);
         assert_int_equal(b.n, 2 + lengths[i]);
         assert_true(b.p[0] == '<' && b.p[b.n - 1] == '>');
-        assert_int_equal(buf_printf(&b, "%.*s>", lengths[i], text), -EFBIG);
+        buf_printf(&b, "%.*s>", lengths[i], text);
+        assert_int_equal(buf_failed(&b), -EFBIG);
         assert_int_equal(b.n, 2 + lengths[i]);
     }
 }
@@ -146,16 +155,58 @@ static void moves_out_what_it_holds(void **state)
     BUF_AUTO(b, 100);
 
     (void)state;
-    assert_int_equal(buf_puts(&b, "abc"), 0);
+    buf_puts(&b, "abc");
+    assert_int_equal(buf_failed(&b), 0);
     struct buf taken = buf_take(&b);
     assert_holds(&taken, STR("abc"));
     assert_holds(&b, STR(""));
     assert_null(b.p);
     assert_int_equal(b.max, 100);
-    assert_int_equal(buf_puts(&b, "next"), 0);
+    buf_puts(&b, "next");
+    assert_int_equal(buf_failed(&b), 0);
     assert_holds(&b, STR("next"));
     buf_done(&taken);
     assert_int_equal(taken.max, 100);
+}
+
+static void takes_a_failure_unasked(void)
+{
+    BUF_AUTO(b, 4);
+    struct buf taken;
+
+    buf_puts(&b, "ab");
+    buf_puts(&b, "cde");
+    taken = buf_take(&b);
+    buf_done(&taken);
+}
+
+/* Bytes with a hole are for those only who know it. */
+static void must_be_asked_before_a_failure_is_taken(void **state)
+{
+    BUF_AUTO(b, 4);
+    struct buf taken;
+    char line[1024];
+
+    (void)state;
+    last_line_of(takes_a_failure_unasked, line, sizeof(line));
+    assert_non_null(strstr(line, "invariant failed: !b->error || b->asked"));
+    buf_puts(&b, "ab");
+    buf_puts(&b, "cde");
+    assert_int_equal(buf_failed(&b), -EFBIG);
+    taken = buf_take(&b);
+    assert_holds(&taken, STR("ab"));
+    buf_done(&taken);
+}
+
+static void expects_what_may_not_fit(void **state)
+{
+    BUF_AUTO(b, 100);
+
+    (void)state;
+    buf_expect(&b, 80);
+    assert_true(b.cap >= 80 && b.n == 0);
+    buf_expect(&b, 101);
+    assert_int_equal(buf_failed(&b), 0);
 }
 
 static void gives_memory_back(void **state)
@@ -164,12 +215,14 @@ static void gives_memory_back(void **state)
 
     (void)state;
     buf_shrink(&b);
-    assert_int_equal(buf_puts(&b, "abc"), 0);
+    buf_puts(&b, "abc");
+    assert_int_equal(buf_failed(&b), 0);
     assert_true(b.cap > 3);
     buf_shrink(&b);
     assert_int_equal(b.cap, 3);
     assert_holds(&b, STR("abc"));
-    assert_int_equal(buf_puts(&b, "d"), 0);
+    buf_puts(&b, "d");
+    assert_int_equal(buf_failed(&b), 0);
     buf_clear(&b);
     buf_shrink(&b);
     assert_null(b.p);
@@ -230,7 +283,8 @@ static void grows_by_a_share_of_its_size(void **state)
 
     (void)state;
     for (size_t i = 0, cap = 0; i < 1000000; i++) {
-        assert_int_equal(buf_putc(&b, 'x'), 0);
+        buf_putc(&b, 'x');
+        assert_int_equal(buf_failed(&b), 0);
         moves += b.cap != cap;
         cap = b.cap;
     }
@@ -278,6 +332,8 @@ int main(void)
         cmocka_unit_test(takes_nothing),
         cmocka_unit_test(prints_any_length),
         cmocka_unit_test(moves_out_what_it_holds),
+        cmocka_unit_test(must_be_asked_before_a_failure_is_taken),
+        cmocka_unit_test(expects_what_may_not_fit),
         cmocka_unit_test(gives_memory_back),
         cmocka_unit_test(keeps_large_memory_for_buffers_of_that_size),
         cmocka_unit_test(grows_by_a_share_of_its_size),

@@ -45,7 +45,8 @@ static void decodes_gzip_and_deflate(void **state)
         BUF_AUTO(packed, 1 << 20);
         BUF_AUTO(out, 1 << 20);
         pack(&packed, (struct str){text, TEXT_BYTES}, formats[i]);
-        assert_int_equal(buf_puts(&out, "before "), 0);
+        buf_puts(&out, "before ");
+        assert_int_equal(buf_failed(&out), 0);
         assert_int_equal(inflate_body(buf_str(&packed), &out, NULL), 0);
         assert_int_equal(out.n, 7 + TEXT_BYTES);
         assert_memory_equal(out.p + 7, text, TEXT_BYTES);
@@ -79,7 +80,8 @@ static void decodes_byte_by_byte(void **state)
         struct str rest = {packed.p + i, 1}, piece;
 
         while (inflate_next(d, &rest, &piece) > 0)
-            assert_int_equal(buf_put_str(&out, piece), 0);
+            buf_put_str(&out, piece);
+        assert_int_equal(buf_failed(&out), 0);
         assert_int_equal(rest.n, 0);
     }
     assert_int_equal(inflate_end(d), 0);
@@ -130,7 +132,8 @@ static void check_refused(struct str body, const char *expected)
     CLEANUP(cleanup_free) char *why = NULL;
     BUF_AUTO(out, 1 << 20);
 
-    assert_int_equal(buf_puts(&out, "x"), 0);
+    buf_puts(&out, "x");
+    assert_int_equal(buf_failed(&out), 0);
     assert_int_equal(inflate_body(body, &out, &why), -EBADMSG);
     assert_string_equal(why, expected);
     assert_int_equal(out.n, 1);
@@ -145,7 +148,8 @@ static void refuses_a_damaged_body(void **state)
     check_refused(STR("plain text"), "is not gzip");
     check_refused(STR(""), "ends early, after 0 bytes");
     check_refused((struct str){packed.p, packed.n - 1}, "ends early, after 26 bytes");
-    assert_int_equal(buf_puts(&packed, "more"), 0);
+    buf_puts(&packed, "more");
+    assert_int_equal(buf_failed(&packed), 0);
     check_refused(buf_str(&packed), "is followed by other data");
     packed.p[packed.n - 12] ^= 1;
     packed.n -= 4;

@@ -34,9 +34,10 @@ static void reads_a_bundle_of_certificates(void **state)
     BUF_AUTO(text, 1 << 20);
 
     (void)state;
-    assert_int_equal(buf_puts(&text, "# a comment\r\n"), 0);
+    buf_puts(&text, "# a comment\r\n");
     for (unsigned i = 0; i < 3; i++)
-        assert_int_equal(buf_put_str(&text, pem_of(i == 1 ? &other.crt_pem : &one.crt_pem)), 0);
+        buf_put_str(&text, pem_of(i == 1 ? &other.crt_pem : &one.crt_pem));
+    assert_int_equal(buf_failed(&text), 0);
     assert_null(pem_read_certificates(buf_str(&text), &list));
     assert_int_equal(list.n, 3);
     pem_certificates_done(&list);

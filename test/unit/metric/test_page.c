@@ -88,9 +88,11 @@ static void join(const struct httpd_reply *reply, struct buf *into)
 {
     for (unsigned i = 0; i < reply->n_parts; i++) {
         assert_true(reply->parts[i].iov_len > 0);
-        assert_int_equal(buf_put(into, reply->parts[i].iov_base, reply->parts[i].iov_len), 0);
+        buf_put(into, reply->parts[i].iov_base, reply->parts[i].iov_len);
+        assert_int_equal(buf_failed(into), 0);
     }
-    assert_int_equal(buf_putc(into, '\0'), 0);
+    buf_putc(into, '\0');
+    assert_int_equal(buf_failed(into), 0);
     into->n--;
 }
 
@@ -447,7 +449,8 @@ static void prints_what_it_serves(void **state)
     fill_own(*state);
     scrape(*state, "", &served);
     assert_int_equal(page_print(*state, &printed), 0);
-    assert_int_equal(buf_putc(&printed, '\0'), 0);
+    buf_putc(&printed, '\0');
+    assert_int_equal(buf_failed(&printed), 0);
     cut_process(&served);
     cut_process(&printed);
     assert_string_equal(served.p, printed.p);
@@ -462,7 +465,8 @@ static void renders_batches(void **state)
 
     (void)state;
     assert_int_equal(batch_render(batch, &b), 0);
-    assert_int_equal(buf_putc(&b, '\0'), 0);
+    buf_putc(&b, '\0');
+    assert_int_equal(buf_failed(&b), 0);
     assert_string_equal(b.p, LINE("cpu", "web-0", "-0.5") LINE("cpu", "web-1", "0.5"));
     assert_int_equal(batch_render(batch, &small), -EFBIG);
     assert_int_equal(small.n, 0);

@@ -60,10 +60,11 @@ static void assert_batch(const struct batch *b, const char *want)
     for (size_t i = 0; i < series_count(b->set); i++) {
         struct str labels[DS_LABELS];
         series_labels(b->set, i, labels);
-        assert_int_equal(buf_printf(&got, "%s%.*s=%g", i ? " " : "", STR_ARG(labels[DS_NODE]), b->values[i]),
-                         0);
+        buf_printf(&got, "%s%.*s=%g", i ? " " : "", STR_ARG(labels[DS_NODE]), b->values[i]);
+        assert_int_equal(buf_failed(&got), 0);
     }
-    assert_int_equal(buf_putc(&got, '\0'), 0);
+    buf_putc(&got, '\0');
+    assert_int_equal(buf_failed(&got), 0);
     assert_string_equal(got.p, want);
 }
 
@@ -330,7 +331,8 @@ static void escapes_names_and_returns_plain_values(void **state)
         assert_int_equal(batch_add(b, &l, 0), 0);
         batch_seal(b, (unix_ms){0}, &batch, NULL);
         BUF_AUTO(want, 256);
-        assert_int_equal(buf_printf(&want, "ds_meta=\"%s\",", cases[i].escaped.p), 0);
+        buf_printf(&want, "ds_meta=\"%s\",", cases[i].escaped.p);
+        assert_int_equal(buf_failed(&want), 0);
         assert_non_null(memmem(series_name(batch->set, 0).p, series_name(batch->set, 0).n, want.p, want.n));
         series_labels(batch->set, 0, labels);
         assert_true(str_eq(labels[DS_META], cases[i].plain));

@@ -61,11 +61,11 @@ static void send_at_cost(struct world *w, const char *resource, const char *metr
     BUF_AUTO(request, 1 << 20);
     size_t fields;
 
-    assert_int_equal(buf_printf(&json,
-                                "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{%s}]}],\"resource\":"
-                                "{\"attributes\":[%s]}}]}",
-                                metric, resource),
-                     0);
+    buf_printf(&json,
+               "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{%s}]}],\"resource\":"
+               "{\"attributes\":[%s]}}]}",
+               metric, resource);
+    assert_int_equal(buf_failed(&json), 0);
     if (decode_json(buf_str(&json), &otlp__request__descriptor, &request, why) < 0)
         fail_msg("%.*s: %s", STR_ARG(buf_str(&json)), why);
     assert_int_equal(decode_check(buf_str(&request), &fields, why), 0);
@@ -84,12 +84,13 @@ static void send_sum(struct world *w, const char *temporality, unsigned start, u
     BUF_AUTO(begun, 100);
 
     if (start)
-        assert_int_equal(buf_printf(&begun, "\"startTimeUnixNano\":\"%u000000000\",", BEGIN + start), 0);
-    assert_int_equal(buf_printf(&metric,
-                                "\"name\":\"c\",\"sum\":{\"isMonotonic\":true,\"aggregationTemporality\":%s,"
-                                "\"dataPoints\":[{%.*s\"timeUnixNano\":\"%u000000000\",\"asInt\":%d}]}%c",
-                                temporality, STR_ARG(buf_str(&begun)), BEGIN + at, v, 0),
-                     0);
+        buf_printf(&begun, "\"startTimeUnixNano\":\"%u000000000\",", BEGIN + start);
+    assert_int_equal(buf_failed(&begun), 0);
+    buf_printf(&metric,
+               "\"name\":\"c\",\"sum\":{\"isMonotonic\":true,\"aggregationTemporality\":%s,"
+               "\"dataPoints\":[{%.*s\"timeUnixNano\":\"%u000000000\",\"asInt\":%d}]}%c",
+               temporality, STR_ARG(buf_str(&begun)), BEGIN + at, v, 0);
+    assert_int_equal(buf_failed(&metric), 0);
     send(w, "", metric.p);
 }
 
@@ -390,12 +391,12 @@ static void rejects_more_labels_than_a_series_may_have(void **state)
 
     (void)state;
     world_init(&w, 10);
-    assert_int_equal(buf_puts(&metric, "\"name\":\"g\\u00e9\",\"gauge\":{\"dataPoints\":[{" T10
-                                       ",\"asInt\":1,\"attributes\":[" S("a", "b")),
-                     0);
+    buf_puts(&metric, "\"name\":\"g\\u00e9\",\"gauge\":{\"dataPoints\":[{" T10
+                      ",\"asInt\":1,\"attributes\":[" S("a", "b"));
     for (unsigned i = 0; i < 5000; i++)
-        assert_int_equal(buf_printf(&metric, "," S("a%u", "b"), i), 0);
-    assert_int_equal(buf_put(&metric, "]}]}", 5), 0);
+        buf_printf(&metric, "," S("a%u", "b"), i);
+    buf_put(&metric, "]}]}", 5);
+    assert_int_equal(buf_failed(&metric), 0);
     send(&w, "", metric.p);
     expect_result(&w, STORE_BAD_LABELS);
     assert_string_equal(w.outcome.first, "g\xc3\xa9");
@@ -541,17 +542,19 @@ static void stores_a_histogram_as_a_whole_or_not_at_all(void **state)
 static void put_value(struct buf *to, size_t n)
 {
     while (to->n < n)
-        assert_int_equal(buf_putc(to, 'v'), 0);
-    assert_int_equal(buf_putc(to, '\0'), 0);
+        buf_putc(to, 'v');
+    buf_putc(to, '\0');
+    assert_int_equal(buf_failed(to), 0);
 }
 
 /* A gauge with so many points, each of a series of its own. */
 static void put_points(struct buf *to, unsigned n)
 {
-    assert_int_equal(buf_puts(to, "\"name\":\"g\",\"gauge\":{\"dataPoints\":["), 0);
+    buf_puts(to, "\"name\":\"g\",\"gauge\":{\"dataPoints\":[");
     for (unsigned i = 0; i < n; i++)
-        assert_int_equal(buf_printf(to, "%s" POINT(T10, S("a", "%u")), i ? "," : "", i), 0);
-    assert_int_equal(buf_put(to, "]}", 3), 0);
+        buf_printf(to, "%s" POINT(T10, S("a", "%u")), i ? "," : "", i);
+    buf_put(to, "]}", 3);
+    assert_int_equal(buf_failed(to), 0);
 }
 
 static void makes_the_labels_of_a_resource_once(void **state)
@@ -566,8 +569,9 @@ static void makes_the_labels_of_a_resource_once(void **state)
     world_init(&w, 1000);
     put_points(&points, POINTS);
     for (size_t i = 0; i < VALUE_BYTES; i++)
-        assert_int_equal(buf_puts(&value, "\\\""), 0); /* a quote: two bytes in JSON */
-    assert_int_equal(buf_putc(&value, '\0'), 0);
+        buf_puts(&value, "\\\""); /* a quote: two bytes in JSON */
+    buf_putc(&value, '\0');
+    assert_int_equal(buf_failed(&value), 0);
     resource = xasprintf("{\"key\":\"service.name\",\"value\":{\"arrayValue\":{\"values\":[{\"stringValue\":"
                          "\"%s\"}]}}}",
                          value.p);

@@ -104,7 +104,8 @@ static void takes_expressions_that_re2_and_pcre2_share(void **state)
         CLEANUP(cleanup_query_free) struct query *q = NULL;
         BUF_AUTO(text, 100);
 
-        assert_int_equal(buf_printf(&text, "m{a=~\"%s\"}", expressions[i]), 0);
+        buf_printf(&text, "m{a=~\"%s\"}", expressions[i]);
+        assert_int_equal(buf_failed(&text), 0);
         if (query_parse(&q, buf_str(&text), buf_str(&text), why) < 0)
             fail_msg("%s: %s", expressions[i], why);
     }
@@ -133,10 +134,11 @@ static void bounds_length_and_depth(void **state)
         struct query *q = NULL;
         BUF_AUTO(text, 1 << 20);
 
-        assert_int_equal(buf_puts(&text, cases[i].begin), 0);
+        buf_puts(&text, cases[i].begin);
         for (unsigned k = 0; k < cases[i].times; k++)
-            assert_int_equal(buf_puts(&text, cases[i].part), 0);
-        assert_int_equal(buf_puts(&text, cases[i].end), 0);
+            buf_puts(&text, cases[i].part);
+        buf_puts(&text, cases[i].end);
+        assert_int_equal(buf_failed(&text), 0);
         assert_int_equal(query_parse(&q, buf_str(&text), buf_str(&text), why), -EINVAL);
         if (!strstr(why, cases[i].why))
             fail_msg("%s...: %s", cases[i].begin, why);

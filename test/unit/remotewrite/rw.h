@@ -114,7 +114,8 @@ static inline int rw_pack(const char *labels, const char *config, struct buf *in
     l = label_maker_end(m);
     r = l->invalid ? -EINVAL : l->over_limit ? -ELOOP : r;
     if (r == 1)
-        assert_int_equal(buf_put_str(into, label_bytes_at(l, 0)), 0);
+        buf_put_str(into, label_bytes_at(l, 0));
+    assert_int_equal(buf_failed(into), 0);
     (void)label_bytes_free(l);
     (void)label_maker_free(m);
     (void)rw_endpoint_config_unref(c);
@@ -128,8 +129,9 @@ static inline void rw_print_labels(struct str packed, struct buf *into)
 
     assert_non_null(s);
     for (size_t i = 0; i < s->n_labels; i++)
-        assert_int_equal(buf_printf(into, "%s=%s;", s->labels[i]->name, s->labels[i]->value), 0);
-    assert_int_equal(buf_putc(into, '\0'), 0);
+        buf_printf(into, "%s=%s;", s->labels[i]->name, s->labels[i]->value);
+    buf_putc(into, '\0');
+    assert_int_equal(buf_failed(into), 0);
     rw__v1__time_series__free_unpacked(s, NULL);
 }
 

@@ -16,7 +16,8 @@ static size_t begins[RECORDS + 1];
 
 static void make(struct buf *b)
 {
-    assert_int_equal(buf_put(b, segment_magic, SEGMENT_HEAD), 0);
+    buf_put(b, segment_magic, SEGMENT_HEAD);
+    assert_int_equal(buf_failed(b), 0);
     for (unsigned i = 0; i < RECORDS; i++) {
         char head[RECORD_HEAD], payload[64];
         struct str p = {payload, (size_t)snprintf(payload, sizeof(payload), "payload of %u", i)};
@@ -29,9 +30,10 @@ static void make(struct buf *b)
 
         begins[i] = b->n;
         record_head_put(head, &h, p);
-        assert_int_equal(buf_put(b, head, sizeof(head)), 0);
-        assert_int_equal(buf_put_str(b, h.lane), 0);
-        assert_int_equal(buf_put_str(b, p), 0);
+        buf_put(b, head, sizeof(head));
+        buf_put_str(b, h.lane);
+        buf_put_str(b, p);
+        assert_int_equal(buf_failed(b), 0);
     }
     begins[RECORDS] = b->n;
 }
@@ -141,7 +143,8 @@ static void ignores_trailing_garbage(void **state)
     (void)state;
     make(&b);
     for (unsigned i = 0; i < 2000; i++)
-        assert_int_equal(buf_putc(&b, i < 1000 ? '\0' : (char)(i * 31)), 0);
+        buf_putc(&b, i < 1000 ? '\0' : (char)(i * 31));
+    assert_int_equal(buf_failed(&b), 0);
     assert_int_equal(read_all(buf_str(&b), &damaged, &torn), (1u << RECORDS) - 1);
     assert_true(!torn && damaged == 1);
 }
@@ -260,7 +263,8 @@ static void reads_positions_over_older_bytes(void **state)
 
     (void)state;
     put_positions(&b);
-    assert_int_equal(buf_puts(&b, "what a longer file held here before"), 0);
+    buf_puts(&b, "what a longer file held here before");
+    assert_int_equal(buf_failed(&b), 0);
     assert_true(position_open(&r, buf_str(&b)));
     assert_int_equal(r.generation, 42);
     for (size_t i = 0; i < ARRAY_SIZE(lanes); i++) {

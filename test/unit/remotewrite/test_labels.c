@@ -66,10 +66,11 @@ static void refuses_too_many_labels(void **state)
     BUF_AUTO(bytes, 1 << 20);
 
     (void)state;
-    assert_int_equal(buf_puts(&name, "m"), 0);
+    buf_puts(&name, "m");
     for (int i = 0; i < LABELS_MAX; i++)
-        assert_int_equal(buf_printf(&name, ";l%d=v", i), 0);
-    assert_int_equal(buf_putc(&name, '\0'), 0);
+        buf_printf(&name, ";l%d=v", i);
+    buf_putc(&name, '\0');
+    assert_int_equal(buf_failed(&name), 0);
     assert_int_equal(rw_pack(name.p, "", &bytes), -EINVAL);
 }
 

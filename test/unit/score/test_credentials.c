@@ -32,8 +32,10 @@ static int memory_read(struct secrets *s, const char *name, const char *wanted, 
     (void)ret_why;
     assert_string_equal(name, "box");
     for (size_t i = 0; i < MAX_KEYS && m->keys[i].name; i++)
-        if (strcmp(m->keys[i].name, wanted) == 0)
-            return buf_put_str(into, m->keys[i].value);
+        if (strcmp(m->keys[i].name, wanted) == 0) {
+            buf_put_str(into, m->keys[i].value);
+            return buf_failed(into);
+        }
     return -ENOENT;
 }
 

@@ -23,7 +23,8 @@ static json_t *parse(struct str text)
 
 static void put_work(struct buf *into, struct str head, const char *agent_namespace, struct str list)
 {
-    assert_int_equal(buf_put_str(into, head), 0);
+    buf_put_str(into, head);
+    assert_int_equal(buf_failed(into), 0);
     assert_int_equal(work_text(into, agent_namespace, list, STR("")), 0);
 }
 
@@ -98,7 +99,8 @@ static void writes_the_whole_object(void **state)
 
     (void)state;
     put_work(&text, WORK_NEW, "agents", STR("[{\"a\":\"\\n\"}]"));
-    assert_int_equal(buf_putc(&text, '\0'), 0);
+    buf_putc(&text, '\0');
+    assert_int_equal(buf_failed(&text), 0);
     assert_string_equal(text.p, want);
 }
 
