@@ -450,7 +450,7 @@ static void report_write(struct agent_kube *k, enum kube_method method)
 
     k->report.written_states = report_hash(k);
     k->report.written_era = kube_era(k->cluster);
-    kube_object_call(&k->report.object, creates ? KUBE_WRITE_CREATE : KUBE_WRITE_PATCH, &rq, 0,
+    kube_object_call(&k->report.object, creates ? KUBE_WRITE_CREATE : KUBE_WRITE_PATCH, &rq, KUBE_NO_GOAL,
                      report_on_written);
 }
 

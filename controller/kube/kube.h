@@ -309,6 +309,21 @@ struct kube_writer {
     void *arg;
 };
 
+/* What a write leads to. By it, one is recognized that writes again what others have undone. */
+enum kube_goal_kind {
+    KUBE_GOAL_NONE,   /* no write, or one that nobody can undo */
+    KUBE_GOAL_STATE,  /* the state of that hash: undone, if the last write led to the same */
+    KUBE_GOAL_NEW,    /* a state that the last write did not lead to */
+    KUBE_GOAL_AGAIN,  /* the state of the last write: undone */
+    KUBE_GOAL_REPAIR, /* what others have changed is put back: undone, if the last write did so, too */
+};
+
+struct kube_goal {
+    enum kube_goal_kind kind;
+    uint64_t hash; /* of a KUBE_GOAL_STATE; else 0 */
+};
+#define KUBE_NO_GOAL ((struct kube_goal){KUBE_GOAL_NONE, 0})
+
 /* What is known of an object's writes; embedded in its owner. Read-only but for the functions below. */
 struct kube_object {
     struct kube_writer *writer;
@@ -316,8 +331,8 @@ struct kube_object {
     struct kube_call *call;
     enum kube_operation operation; /* of the call, or of the last one */
     void (*done)(struct kube_object *o, struct kube_answer *a);
-    uint64_t sent;    /* the state that the write under way leads to */
-    uint64_t written; /* that of the last one; 0: none, or unknown */
+    struct kube_goal sent;    /* of the call under way */
+    struct kube_goal written; /* of the last write; KUBE_GOAL_NONE: none, or unknown */
     mono_ms written_at;
     char version[32]; /* resourceVersion after the last write; empty: the answer had none */
     char watched[32]; /* the newest that the watch has shown */
@@ -337,10 +352,9 @@ void kube_object_init(struct kube_object *o, struct kube_writer *w, const char *
 void kube_object_done(struct kube_object *o);
 
 /* Starts a call of the object's turn: the first one, or another one from `done`, which otherwise ends the
- * turn. The same `state` as last time means that others have undone that write; 0: no write, or nothing to
- * recognize. */
+ * turn. */
 void kube_object_call(struct kube_object *o, enum kube_operation operation, const struct kube_request *rq,
-                      uint64_t state, void (*done)(struct kube_object *o, struct kube_answer *a));
+                      struct kube_goal goal, void (*done)(struct kube_object *o, struct kube_answer *a));
 /* Ends the turn. If not ok, or if the write was undone too often, the next one comes after a back-off. */
 void kube_object_end(struct kube_object *o, bool ok, int64_t retry_after_ms);
 /* Ends the turn with the answer's error as trouble. */

@@ -362,11 +362,28 @@ void kube_object_fail(struct kube_object *o, const struct kube_answer *a)
     kube_object_end(o, false, a->retry_after_ms);
 }
 
+/* Whether the write under way repeats the last one, which others have undone. */
+static bool object_repeats_write(const struct kube_object *o)
+{
+    switch (o->sent.kind) {
+    case KUBE_GOAL_STATE:
+        return o->written.kind == KUBE_GOAL_STATE && o->written.hash == o->sent.hash;
+    case KUBE_GOAL_AGAIN:
+        return o->written.kind != KUBE_GOAL_NONE;
+    case KUBE_GOAL_REPAIR:
+        return o->written.kind == KUBE_GOAL_REPAIR;
+    case KUBE_GOAL_NONE:
+    case KUBE_GOAL_NEW:
+        break;
+    }
+    return false;
+}
+
 static void object_take_write(struct kube_object *o, const json_t *object)
 {
     mono_ms now = kube_now(o->writer->kube);
     bool was_restored = o->version_era != o->call_era; /* nobody has undone it */
-    bool undone = !was_restored && o->sent == o->written && mono_diff(o->written_at, now) < SAME_MS;
+    bool undone = !was_restored && object_repeats_write(o) && mono_diff(o->written_at, now) < SAME_MS;
 
     (void)snprintf(o->version, sizeof(o->version), "%s", kube_version(object));
     o->version_era = o->call_era;
@@ -401,13 +418,13 @@ static void object_on_answer(void *arg, struct kube_answer *a)
     o->call = NULL;
     if (w->count && o->operation != KUBE_READ)
         w->count(w->arg, o->operation, a);
-    if (a->verdict == KUBE_OK && o->sent)
+    if (a->verdict == KUBE_OK && o->sent.kind != KUBE_GOAL_NONE)
         object_take_write(o, a->object);
     o->done(o, a);
 }
 
 void kube_object_call(struct kube_object *o, enum kube_operation operation, const struct kube_request *rq,
-                      uint64_t state, void (*done)(struct kube_object *o, struct kube_answer *a))
+                      struct kube_goal goal, void (*done)(struct kube_object *o, struct kube_answer *a))
 {
     bool writes = rq->method == KUBE_CREATE || rq->method == KUBE_MERGE_PATCH;
     struct kube_request request = *rq;
@@ -419,10 +436,10 @@ void kube_object_call(struct kube_object *o, enum kube_operation operation, cons
     }
     o->operation = operation;
     o->call_era = kube_era(o->writer->kube);
-    o->sent = state;
+    o->sent = goal;
     o->done = done;
     o->wait_ms = -1;
-    if (state) {
+    if (goal.kind != KUBE_GOAL_NONE) {
         o->vanished = false;
         o->subresource = cstr(rq->subresource);
     }

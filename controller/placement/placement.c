@@ -262,13 +262,12 @@ static bool write_is_ok(struct slot *s, const struct kube_answer *a)
     return false;
 }
 
-/* state: see kube_object_call(). */
-static void write_call(struct slot *s, enum kube_operation operation, struct kube_request rq, uint64_t state,
-                       void (*done)(struct kube_object *o, struct kube_answer *a))
+static void write_call(struct slot *s, enum kube_operation operation, struct kube_request rq,
+                       struct kube_goal goal, void (*done)(struct kube_object *o, struct kube_answer *a))
 {
     rq.resource = &kube_addonplacementscores;
     rq.namespace = s->placement->o.cluster_name;
-    kube_object_call(&s->write, operation, &rq, state, done);
+    kube_object_call(&s->write, operation, &rq, goal, done);
 }
 
 /* It is another's: nothing is written or deleted until it is gone, or may be taken over. */
@@ -346,7 +345,7 @@ static void write_claim(struct slot *s, enum slot_claim claim, const char *versi
     write_call(s, claims[claim].operation,
                (struct kube_request){
                    .method = KUBE_MERGE_PATCH, .name = s->object, .body = body, .metadata_only = true},
-               0, write_on_claimed);
+               KUBE_NO_GOAL, write_on_claimed);
 }
 
 /* Without this check a new scorer would take over, and later delete, another program's object. One that
@@ -416,7 +415,8 @@ static void write_on_owner(struct kube_object *o, struct kube_answer *a)
 
 static void write_get_owner(struct slot *s)
 {
-    write_call(s, KUBE_READ, (struct kube_request){.method = KUBE_GET, .name = s->object}, 0, write_on_owner);
+    write_call(s, KUBE_READ, (struct kube_request){.method = KUBE_GET, .name = s->object}, KUBE_NO_GOAL,
+               write_on_owner);
 }
 
 static void write_on_created(struct kube_object *o, struct kube_answer *a)
@@ -446,7 +446,7 @@ static void write_create(struct slot *s)
         s->object, "namespace", o->cluster_name, "labels", PLACEMENT_LABEL, PLACEMENT_LABEL_VALUE,
         "annotations", PLACEMENT_OWNER, o->owner, PLACEMENT_SCORE_NAME, s->score_name);
 
-    write_call(s, KUBE_WRITE_CREATE, (struct kube_request){.method = KUBE_CREATE, .body = body}, 0,
+    write_call(s, KUBE_WRITE_CREATE, (struct kube_request){.method = KUBE_CREATE, .body = body}, KUBE_NO_GOAL,
                write_on_created);
 }
 
@@ -482,6 +482,7 @@ static void write_on_status(struct kube_object *o, struct kube_answer *a)
 static void write_status(struct slot *s)
 {
     json_auto_t *body = slot_status_body(s, &s->placement->o);
+    struct kube_goal goal = {s->overwritten ? KUBE_GOAL_REPAIR : KUBE_GOAL_NEW, 0};
 
     s->sent_hash = s->hash;
     s->sent_until_ms = s->valid_until_ms;
@@ -491,7 +492,7 @@ static void write_status(struct slot *s)
                                      .subresource = "status",
                                      .body = body,
                                      .metadata_only = true},
-               s->overwritten ? 1 : s->write.written + 2, write_on_status);
+               goal, write_on_status);
 }
 
 static void write_on_deleted(struct kube_object *o, struct kube_answer *a)
@@ -517,7 +518,7 @@ static void write_delete(struct slot *s)
                   "uid", *s->uid ? s->uid : NULL, "resourceVersion", *s->version ? s->version : NULL);
 
     write_call(s, KUBE_WRITE_DELETE,
-               (struct kube_request){.method = KUBE_DELETE, .name = s->object, .body = body}, 0,
+               (struct kube_request){.method = KUBE_DELETE, .name = s->object, .body = body}, KUBE_NO_GOAL,
                write_on_deleted);
 }
 

@@ -331,8 +331,8 @@ static void claim_work(void *arg, const char *key)
         kube_queue_done(w->writer.queue, key, true, -1);
         return;
     }
-    kube_object_call(&w->object, exists ? KUBE_WRITE_PATCH : KUBE_WRITE_CREATE, &rq, (uint64_t)w->wanted + 1,
-                     claim_on_written);
+    kube_object_call(&w->object, exists ? KUBE_WRITE_PATCH : KUBE_WRITE_CREATE, &rq,
+                     (struct kube_goal){KUBE_GOAL_STATE, (uint64_t)w->wanted}, claim_on_written);
 }
 
 /* ---- What the watch of the Policies tells ---- */

@@ -83,7 +83,7 @@ static void work_finish(struct hub_cluster *c, bool ok, int64_t retry_after_ms)
 /* The watch shows the very version that our write led to. */
 static void work_check_stored(struct hub_cluster *c)
 {
-    if (!c->work.frame || c->work.hash != c->write.written)
+    if (!c->work.frame || c->work.hash != c->write.written.hash)
         kube_object_set_trouble(&c->write, "the ManifestWork was changed while it was written: "
                                            "check for a mutating webhook or another controller");
 }
@@ -102,7 +102,8 @@ static void work_on_written(struct kube_object *o, struct kube_answer *a)
     /* The answer is metadata alone: what was sent counts as what exists, until the watch shows it. */
     else if (!kube_object_is_overtaken(o))
         cluster_set_work(
-            c, (struct work_found){.exists = true, .ours = true, .frame = true, .hash = o->written}, NULL);
+            c, (struct work_found){.exists = true, .ours = true, .frame = true, .hash = o->written.hash},
+            NULL);
     if (a->verdict == KUBE_NOT_FOUND)
         cluster_set_work(c, (struct work_found){0}, NULL);
     work_finish(c, ok, a->retry_after_ms);
@@ -142,8 +143,8 @@ static void work_write(struct hub_cluster *c)
     }
     rq.body_text[0] = exists ? WORK_PATCH : WORK_NEW;
     rq.body_text[1] = kube_as_text(c->text);
-    kube_object_call(&c->write, exists ? KUBE_WRITE_PATCH : KUBE_WRITE_CREATE, &rq, c->group->hash,
-                     work_on_written);
+    kube_object_call(&c->write, exists ? KUBE_WRITE_PATCH : KUBE_WRITE_CREATE, &rq,
+                     (struct kube_goal){KUBE_GOAL_STATE, c->group->hash}, work_on_written);
 }
 
 void hub_work_write(void *arg, const char *name)
@@ -162,8 +163,8 @@ void hub_work_write(void *arg, const char *name)
         work_write(c);
         return;
     }
-    c->write.written = 0; /* to create it again undoes nothing */
-    kube_object_call(&c->write, KUBE_WRITE_DELETE, &deletion, 0, work_on_deleted);
+    c->write.written = KUBE_NO_GOAL; /* to create it again repeats nothing */
+    kube_object_call(&c->write, KUBE_WRITE_DELETE, &deletion, KUBE_NO_GOAL, work_on_deleted);
 }
 
 static bool works_are_contested(const struct hub *h)

@@ -190,7 +190,7 @@ void hub_plan_make(struct hub *h)
         if (c->managed && c->addon != ADDON_PRESENT)
             plan_note_without_addon(h, c);
         /* Another writer undid other summaries: these need not wait. */
-        if (c->write.undone && (!c->group || c->group->hash != c->write.written))
+        if (c->write.undone && (!c->group || c->group->hash != c->write.written.hash))
             kube_queue_forget(h->works.queue, c->name);
         hub_cluster_reconcile(h, c);
     }

@@ -304,6 +304,7 @@ static void status_write(struct hub *h, const char *key, const struct subject *s
         .body = patch,
     };
     json_t *before = json_object_get(s->object, "status");
+    struct kube_goal goal = {KUBE_GOAL_NEW, 0};
 
     if (!l->key) {
         l->key = xstrdup(key);
@@ -312,8 +313,9 @@ static void status_write(struct hub *h, const char *key, const struct subject *s
     }
     if (!status) {
         kube_object_look_for_rival(&l->finalizer, s->object);
-        kube_object_call(&l->finalizer, KUBE_WRITE_FINALIZER, &rq,
-                         object_is_deleting(s->object) ? l->finalizer.written + 2 : 1, status_on_written);
+        if (!object_is_deleting(s->object)) /* it is the one that others have removed */
+            goal.kind = KUBE_GOAL_REPAIR;
+        kube_object_call(&l->finalizer, KUBE_WRITE_FINALIZER, &rq, goal, status_on_written);
         return;
     }
     json_decref(l->sending);
@@ -322,8 +324,9 @@ static void status_write(struct hub *h, const char *key, const struct subject *s
     /* Where a CRD has no conditions, each of them would cause an Event each time. */
     l->before = json_incref(kube_get(before, "conditions", NULL) || !l->sent ? before : l->sent);
     kube_object_look_for_rival(&l->status, s->object);
-    kube_object_call(&l->status, KUBE_WRITE_STATUS, &rq, l->status.written + !status_repeats(s, status),
-                     status_on_written);
+    if (status_repeats(s, status))
+        goal.kind = KUBE_GOAL_AGAIN;
+    kube_object_call(&l->status, KUBE_WRITE_STATUS, &rq, goal, status_on_written);
 }
 
 /* A thousand pairs of a scorer and a cluster take a tenth of a millisecond to count. */

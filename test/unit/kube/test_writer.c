@@ -16,7 +16,7 @@ struct world {
     struct fake_kube *f;
     struct kube_writer writer;
     struct kube_object object;
-    uint64_t state;
+    struct kube_goal goal;
     int64_t wait_ms; /* after the last write */
     unsigned counted, done, fights;
     bool writes; /* else a turn ends without a write */
@@ -48,7 +48,7 @@ static void work(void *arg, const char *key)
         kube_object_end(&w->object, true, -1);
         return;
     }
-    kube_object_call(&w->object, KUBE_WRITE_PATCH, &rq, w->state, on_done);
+    kube_object_call(&w->object, KUBE_WRITE_PATCH, &rq, w->goal, on_done);
 }
 
 static void count(void *arg, enum kube_operation operation, const struct kube_answer *a)
@@ -113,7 +113,7 @@ static void write_state(struct world *w, uint64_t to, const char *version)
 {
     unsigned done = w->done;
 
-    w->state = to;
+    w->goal = (struct kube_goal){KUBE_GOAL_STATE, to};
     push(w, 200, version);
     kube_queue_add(w->writer.queue, "a");
     fake_kube_turn(w->f, &w->done, done + 1);
@@ -141,13 +141,40 @@ static void counts_a_repeated_write_as_undone(void **state)
     assert_int_equal(w->object.undone, 1);
     assert_int_equal(w->object.failures, 1);
     push(w, 200, "14");
-    w->state = 8;
+    w->goal.hash = 8;
     fake_kube_advance(w->f, MINUTE);
     fake_kube_turn(w->f, &w->done, 3);
     assert_int_equal(w->object.undone, 0);
     assert_int_equal(w->object.failures, 0);
     assert_int_equal(w->counted, 3);
     assert_string_equal(fake_kube_asked(w->f, 0), "PATCH /api/v1/namespaces/ns/configmaps/a?fieldManager=me");
+}
+
+/* Writes with this goal, and returns how often in a row others have undone a write. */
+static unsigned write_with(struct world *w, enum kube_goal_kind kind)
+{
+    unsigned n = w->done;
+
+    push(w, 200, fake_kube_text(w->f, "%u", n + 10));
+    w->goal = (struct kube_goal){kind, 0};
+    fake_kube_advance(w->f, MINUTE);
+    kube_queue_add(w->writer.queue, "a");
+    fake_kube_turn(w->f, &w->done, n + 1);
+    return w->object.undone;
+}
+
+static void knows_by_its_goal_whether_a_write_was_undone(void **state)
+{
+    struct world *w = *state;
+
+    assert_int_equal(write_with(w, KUBE_GOAL_AGAIN), 0); /* there was none before */
+    assert_int_equal(write_with(w, KUBE_GOAL_AGAIN), 1);
+    assert_int_equal(write_with(w, KUBE_GOAL_NEW), 0);
+    assert_int_equal(write_with(w, KUBE_GOAL_REPAIR), 0);
+    assert_int_equal(write_with(w, KUBE_GOAL_REPAIR), 1);
+    assert_int_equal(write_with(w, KUBE_GOAL_NONE), 1); /* tells nothing */
+    assert_int_equal(write_with(w, KUBE_GOAL_NEW), 0);
+    assert_int_equal(write_with(w, KUBE_GOAL_AGAIN), 1);
 }
 
 static void forgets_after_ten_minutes(void **state)
@@ -198,13 +225,13 @@ static void says_why_it_is_not_written(void **state)
 {
     struct world *w = *state;
 
-    w->state = 7;
+    w->goal = (struct kube_goal){KUBE_GOAL_STATE, 7};
     fake_kube_status(w->f, 403, "Forbidden", "no");
     kube_queue_add(w->writer.queue, "a");
     fake_kube_turn(w->f, &w->done, 1);
     assert_non_null(strstr(w->object.trouble, "no"));
     assert_int_equal(w->object.failures, 1);
-    assert_int_equal(w->object.written, 0);
+    assert_int_equal(w->object.written.kind, KUBE_GOAL_NONE);
 }
 
 /* The object as the watch shows it, changed by that manager in that second. */
@@ -262,7 +289,7 @@ static void a_fight_ends_when_a_write_stands(void **state)
     struct world *w = *state;
 
     fight(w, "2026-11-21T06:23:02Z");
-    w->state = 8;
+    w->goal.hash = 8;
     write_again(w, "20", 5 * SECOND);
     assert_int_equal(w->object.undone, 0);
     assert_true(w->object.fight.is_on);
@@ -310,6 +337,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(counts_a_repeated_write_as_undone),
+        CASE(knows_by_its_goal_whether_a_write_was_undone),
         CASE(forgets_after_ten_minutes),
         CASE(waits_longer_each_time_up_to_a_minute),
         CASE(tells_its_own_version_from_older_and_newer_ones),
