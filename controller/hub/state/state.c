@@ -140,8 +140,9 @@ const char *hub_watch_trouble(const struct hub *h, size_t kind)
 
 /* ---- Placements ---- */
 
-/* What is wrong with one Placement: the reason of a condition, and in `why` "does not exist ..."; or NULL. */
-static const char *placement_fault(const struct hub *h, const char *name, char why[256])
+/* What is wrong with one Placement: the reason of a condition, and in `why` "does not exist ..."; or
+ * REASON_NONE. */
+static enum hub_reason placement_fault(const struct hub *h, const char *name, char why[256])
 {
     const json_t *placement = map_get(&h->placements, name);
     const json_t *satisfied = kube_condition(kube_get(placement, "status", NULL), "PlacementSatisfied");
@@ -153,7 +154,7 @@ static const char *placement_fault(const struct hub *h, const char *name, char w
         if (!kube_watch_synced(h->watches[kind].watch))
             trouble = kube_watch_trouble(h->watches[kind].watch) ?: "not listed yet";
     if (!trouble && placement && hub_placement_clusters(h, name))
-        return NULL;
+        return REASON_NONE;
     kube_condition_why(satisfied, says, sizeof(says));
     if (trouble)
         (void)snprintf(line, sizeof(line), "cannot be read: %s", trouble);
@@ -162,13 +163,16 @@ static const char *placement_fault(const struct hub *h, const char *name, char w
     else
         (void)snprintf(line, sizeof(line), "selects no cluster%s%s", *says ? ": " : "", says);
     text_line(why, 256, str_of(line));
-    return trouble                                              ? "PlacementsUnreadable"
-           : !placement                                         ? "PlacementNotFound"
-           : strcmp(reason, "NoManagedClusterSetBindings") == 0 ? "NoManagedClusterSetBinding"
-                                                                : "NoClusterSelected";
+    if (trouble)
+        return REASON_PLACEMENTS_UNREADABLE;
+    if (!placement)
+        return REASON_PLACEMENT_NOT_FOUND;
+    /* Open Cluster Management's word. */
+    return strcmp(reason, "NoManagedClusterSetBindings") == 0 ? REASON_NO_SET_BINDING
+                                                              : REASON_NO_CLUSTER_SELECTED;
 }
 
-const char *hub_scorer_bad_placement(const struct hub_scorer *s, const char **reason, char why[256])
+const char *hub_scorer_bad_placement(const struct hub_scorer *s, enum hub_reason *reason, char why[256])
 {
     const json_t *entry;
     size_t i;
@@ -178,7 +182,7 @@ const char *hub_scorer_bad_placement(const struct hub_scorer *s, const char **re
         const char *name = cstr(kube_str(entry, NULL));
 
         *reason = placement_fault(s->hub, name, why);
-        if (*reason)
+        if (*reason != REASON_NONE)
             return name;
     }
     return NULL;

@@ -20,6 +20,7 @@
 
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/rules.h"
+#include "controller/hub/state/reason.h"
 #include "controller/kube/json.h"
 #include "controller/kube/kube.h"
 #include "controller/placement/items.h"
@@ -316,7 +317,7 @@ bool hub_scorer_awaits_config(const struct hub_scorer *s);
 /* What its health allows. One that agents check is always in the summaries: nobody else reports on it. */
 enum hub_place hub_scorer_place(const struct hub_scorer *s);
 /* The first of its Placements that gives it no cluster, with a condition's reason, and `why`; or NULL. */
-const char *hub_scorer_bad_placement(const struct hub_scorer *s, const char **reason, char why[256]);
+const char *hub_scorer_bad_placement(const struct hub_scorer *s, enum hub_reason *reason, char why[256]);
 /* Whether it shares the AddOnPlacementScore, but not the score name, with its older or younger one. */
 bool hub_scorer_shares_object(const struct hub_scorer *s);
 /* Whether it goes with the DynamicScoringConfig: ours, or the reference's that we have not written yet. */
@@ -369,19 +370,6 @@ int64_t hub_scorer_patience_ms(const struct hub_scorer *s);
 void hub_tally(struct hub *h);
 
 /* ---- status.c ---- */
-
-/* Reasons of conditions that come and go without anyone's doing: no Event tells of them. */
-enum passing_reason {
-    PASSING_PROGRESSING,
-    PASSING_NOT_SELECTED,
-    PASSING_NOT_NEEDED,
-    PASSING_DELETING,
-    PASSING_SUSPENDED,
-    PASSING_REASONS
-};
-
-/* "Progressing", "NotSelected", ... */
-const char *passing_reason_word(enum passing_reason reason);
 
 /* The complete status as a merge patch: null for members to remove. A new reference. */
 json_t *status_of_scorer(const struct hub_scorer *s);

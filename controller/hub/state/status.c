@@ -25,19 +25,36 @@ static const char *const truth_words[] = {
     [TRUTH_UNKNOWN] = "Unknown", [TRUTH_TRUE] = "True", [TRUTH_FALSE] = "False"};
 
 /* Makes the message one line of well-formed UTF-8. */
-static void PRINTF_LIKE(4, 5)
-    condition_set(struct condition *c, enum truth status, const char *reason, const char *fmt, ...)
+static void condition_put(struct condition *c, enum truth status, const char *reason, const char *fmt,
+                          va_list ap)
 {
-    CLEANUP(cleanup_free) char *text = NULL;
-    va_list ap;
+    CLEANUP(cleanup_free) char *text = xvasprintf(fmt, ap);
 
-    va_start(ap, fmt);
-    text = xvasprintf(fmt, ap);
-    va_end(ap);
     c->status = status;
     /* The API server rejects a status with an empty reason. */
     text_line(c->reason, sizeof(c->reason), str_of(*reason ? reason : "Failing"));
     text_line(c->message, sizeof(c->message), str_of(text));
+}
+
+static void PRINTF_LIKE(4, 5)
+    condition_set(struct condition *c, enum truth status, enum hub_reason reason, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    condition_put(c, status, hub_reason_word(reason), fmt, ap);
+    va_end(ap);
+}
+
+/* With the reason of another condition, of a probe, or of an earlier status. */
+static void PRINTF_LIKE(4, 5)
+    condition_set_as(struct condition *c, enum truth status, const char *reason, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    condition_put(c, status, reason, fmt, ap);
+    va_end(ap);
 }
 
 /* Takes the condition from the object's status; false when that is of another generation. */
@@ -52,7 +69,7 @@ static bool condition_resume(struct condition *c, const json_t *object)
         return false;
     for (enum truth t = 0; t < ARRAY_SIZE(truth_words); t++)
         if (kube_condition_is(value, truth_words[t])) {
-            condition_set(c, t, reason, "%s", message);
+            condition_set_as(c, t, reason, "%s", message);
             return true;
         }
     return false;
@@ -130,20 +147,21 @@ static void condition_add_without_addon(const struct hub *h, struct condition *c
         return;
     if (n > 1)
         (void)snprintf(more, sizeof(more), " and %zu more", n - 1);
-    condition_set(c, was.status, was.status == TRUTH_TRUE ? "AddOnMissing" : was.reason,
-                  "%s; not on %zu cluster%s without the add-on %s: %s%s", was.message, n, plural_s(n),
-                  h->o.addon_name, first, more);
+    condition_set_as(c, was.status,
+                     was.status == TRUTH_TRUE ? hub_reason_word(REASON_ADD_ON_MISSING) : was.reason,
+                     "%s; not on %zu cluster%s without the add-on %s: %s%s", was.message, n, plural_s(n),
+                     h->o.addon_name, first, more);
 }
 
 static void condition_distributed(struct condition *c, size_t n)
 {
-    condition_set(c, TRUTH_TRUE, "Distributed", "distributed to %s%zu cluster%s", n == 1 ? "" : "all ", n,
-                  plural_s(n));
+    condition_set(c, TRUTH_TRUE, REASON_DISTRIBUTED, "distributed to %s%zu cluster%s", n == 1 ? "" : "all ",
+                  n, plural_s(n));
 }
 
 /* "<what> 2 of 300 clusters: c1: no such namespace". */
-static void condition_clusters(struct condition *c, const char *reason, const char *what, size_t n, size_t of,
-                               const struct hub_cluster *first, const char *why)
+static void condition_clusters(struct condition *c, enum hub_reason reason, const char *what, size_t n,
+                               size_t of, const struct hub_cluster *first, const char *why)
 {
     condition_set(c, TRUTH_FALSE, reason, "%s %zu of %zu cluster%s%s%s%s%s", what, n, of, plural_s(of),
                   first ? ": " : "", first ? first->name : "", first && *cstr(why) ? ": " : "",
@@ -159,8 +177,8 @@ static const char *cluster_unconfirmed_reason(const struct hub_cluster *c)
 /* The work agents of n clusters have yet to apply the newest ManifestWork. */
 static void condition_unconfirmed(struct condition *c, size_t n, size_t of, const struct hub_cluster *first)
 {
-    condition_clusters(c, passing_reason_word(PASSING_PROGRESSING), "ManifestWork not yet applied on", n, of,
-                       first, first ? cluster_unconfirmed_reason(first) : "");
+    condition_clusters(c, REASON_PROGRESSING, "ManifestWork not yet applied on", n, of, first,
+                       first ? cluster_unconfirmed_reason(first) : "");
 }
 
 /* ---- Contested: another writer keeps changing the object. Not among the conditions otherwise ---- */
@@ -188,10 +206,10 @@ static void condition_set_contested(struct condition *c, const struct last_statu
     CLEANUP(cleanup_free) char *text = status_fight_text(l, status_fought(l), kind, name);
 
     if (others)
-        condition_set(c, TRUTH_TRUE, KUBE_FIGHT_REASON, "%s; likewise for %zu other object%s", text, others,
-                      plural_s(others));
+        condition_set(c, TRUTH_TRUE, REASON_WRITE_CONFLICT, "%s; likewise for %zu other object%s", text,
+                      others, plural_s(others));
     else
-        condition_set(c, TRUTH_TRUE, KUBE_FIGHT_REASON, "%s", text);
+        condition_set(c, TRUTH_TRUE, REASON_WRITE_CONFLICT, "%s", text);
 }
 
 /* ---- DynamicScoringConfigs: the state of the whole fleet ---- */
@@ -219,16 +237,16 @@ static bool config_set_valid(const struct hub *h, const struct hub_config *c, st
     if (unmatched > NAMED_MASKS)
         buf_printf(&text, "; and %zu more", unmatched - NAMED_MASKS);
     if (*c->masks_error)
-        condition_set(valid, TRUTH_FALSE, "InvalidMasks", "%s; %s", c->masks_error,
+        condition_set(valid, TRUTH_FALSE, REASON_INVALID_MASKS, "%s; %s", c->masks_error,
                       c->masks.owner ? "the last valid masks stay active"
                                      : "clusters keep their scorers until the masks are valid");
     else if (unmatched)
         /* "1 of 2 masks matches nothing: no cluster matches clusterName "c"" */
-        condition_set(valid, TRUTH_TRUE, "MasksMatchNothing", "%zu of %zu mask%s match%s nothing: %.*s",
-                      unmatched, h->plan->masks.n, plural_s(h->plan->masks.n), unmatched == 1 ? "es" : "",
-                      STR_ARG(buf_str(&text)));
+        condition_set(valid, TRUTH_TRUE, REASON_MASKS_MATCH_NOTHING,
+                      "%zu of %zu mask%s match%s nothing: %.*s", unmatched, h->plan->masks.n,
+                      plural_s(h->plan->masks.n), unmatched == 1 ? "es" : "", STR_ARG(buf_str(&text)));
     else
-        condition_set(valid, TRUTH_TRUE, "Valid", "%zu mask%s", c->masks.n, plural_s(c->masks.n));
+        condition_set(valid, TRUTH_TRUE, REASON_VALID, "%zu mask%s", c->masks.n, plural_s(c->masks.n));
     return unmatched > 0;
 }
 
@@ -243,7 +261,7 @@ static void config_set_deleting(const struct hub *h, struct condition *c)
 
     if (t->works.total > 1)
         (void)snprintf(more, sizeof(more), " and %zu more", t->works.total - 1);
-    condition_set(c, TRUTH_FALSE, passing_reason_word(PASSING_DELETING),
+    condition_set(c, TRUTH_FALSE, REASON_DELETING,
                   "waiting for %zu ManifestWork%s to be deleted%s%s%s%s%s%s%s", t->works.total,
                   plural_s(t->works.total), first ? ": " : "", first ? first->name : "", first ? more : "",
                   failed ? "; failed on " : "", failed ? failed->name : "", failed ? ": " : "",
@@ -263,7 +281,7 @@ static void config_set_no_room(const struct hub *h, struct condition *c)
         }
     if (n > NAMED_SCORERS)
         buf_printf(&names, " and %zu more", n - NAMED_SCORERS);
-    condition_set(c, TRUTH_FALSE, "NoRoom",
+    condition_set(c, TRUTH_FALSE, REASON_NO_ROOM,
                   "no room for %zu DynamicScorer%s in the ManifestWorks of some clusters, which hold at most "
                   "%d KiB: %.*s",
                   h->totals.left_out, plural_s(h->totals.left_out), WORK_MAX_BYTES / 1024, (int)names.n,
@@ -283,7 +301,7 @@ static void config_set_error(const struct hub_totals *t, struct condition *c)
     for (size_t i = 0; i < t->named.n && !first; i++)
         if (!t->failing || hub_cluster_write_error(t->named.list[i]))
             first = t->named.list[i];
-    condition_clusters(c, first && first->contested ? KUBE_FIGHT_REASON : "ClustersFailing",
+    condition_clusters(c, first && first->contested ? REASON_WRITE_CONFLICT : REASON_CLUSTERS_FAILING,
                        t->failing ? "ManifestWork not written on" : "ManifestWork not applied on",
                        t->failing ? t->failing : t->unapplied, t->managed, first,
                        first ? config_cluster_error(first) : "");
@@ -296,20 +314,20 @@ static void config_set_distributed(const struct hub *h, struct condition *c)
     if (!hub_is_distributing(h))
         config_set_deleting(h, c);
     else if (!h->config.masks.owner)
-        condition_set(c, TRUTH_FALSE, "InvalidMasks",
+        condition_set(c, TRUTH_FALSE, REASON_INVALID_MASKS,
                       "clusters keep their scorers until the masks are valid");
     else if (!t->managed && t->without_addon.total)
-        condition_set(c, TRUTH_FALSE, "AddOnMissing", "no accepted ManagedCluster has the add-on %s",
+        condition_set(c, TRUTH_FALSE, REASON_ADD_ON_MISSING, "no accepted ManagedCluster has the add-on %s",
                       h->o.addon_name);
     else if (!t->managed)
-        condition_set(c, TRUTH_FALSE, "NoClusters", "no ManagedCluster is accepted");
+        condition_set(c, TRUTH_FALSE, REASON_NO_CLUSTERS, "no ManagedCluster is accepted");
     else if (t->failing || t->unapplied)
         config_set_error(t, c);
     else if (t->left_out)
         config_set_no_room(h, c);
     else if (t->behind)
-        condition_set(c, TRUTH_FALSE, passing_reason_word(PASSING_PROGRESSING),
-                      "up to date on %zu of %zu clusters", t->up_to_date, t->managed);
+        condition_set(c, TRUTH_FALSE, REASON_PROGRESSING, "up to date on %zu of %zu clusters", t->up_to_date,
+                      t->managed);
     else if (t->applied < t->managed)
         condition_unconfirmed(c, t->managed - t->applied, t->managed, t->named.list[0]);
     else
@@ -349,9 +367,9 @@ static void config_set_ready(const struct hub *h, bool unmatched, struct conditi
     else if (!hub_is_distributing(h) || !h->config.masks.owner || h->totals.up_to_date <= h->totals.unapplied)
         cause = &list[CONFIG_DISTRIBUTED];
     if (cause)
-        condition_set(&list[CONFIG_READY], cause->status, cause->reason, "%s", cause->message);
+        condition_set_as(&list[CONFIG_READY], cause->status, cause->reason, "%s", cause->message);
     else
-        condition_set(&list[CONFIG_READY], TRUTH_TRUE, "Ready", "%.*s%s%s",
+        condition_set(&list[CONFIG_READY], TRUTH_TRUE, REASON_READY, "%.*s%s%s",
                       unmatched ? CONFIG_DISTRIBUTED_BYTES : -1, list[CONFIG_DISTRIBUTED].message,
                       unmatched ? "; " : "", unmatched ? list[CONFIG_VALID].message : "");
 }
@@ -422,7 +440,7 @@ json_t *status_of_config(const struct hub *h, const struct hub_config *c)
     bool unmatched;
 
     if (c != &h->config) {
-        condition_set(ready, TRUTH_FALSE, "NotUsed",
+        condition_set(ready, TRUTH_FALSE, REASON_NOT_USED,
                       "not used: the controller uses only the DynamicScoringConfig named %s", HUB_CONFIG);
         return json_pack("{s:I, s:o}", "observedGeneration", generation, "conditions",
                          conditions_value(ready, n - CONFIG_READY, c->object, &c->last_status, h));
@@ -446,33 +464,34 @@ static void clusters_set_distributed(const struct hub_scorer *s, struct conditio
     const struct tally *t = &s->tally;
     const struct hub_cluster *unwritten = t->write_errors.first, *unapplied = t->apply_errors.first;
     char why[256];
-    const char *reason, *placement = hub_scorer_bad_placement(s, &reason, why);
+    enum hub_reason reason;
+    const char *placement = hub_scorer_bad_placement(s, &reason, why);
 
     /* The first error that keeps a ManifestWork from being up to date and applied. */
     if (t->applied < t->selected && unwritten)
-        condition_clusters(c, unwritten->contested ? KUBE_FIGHT_REASON : "ClustersFailing",
+        condition_clusters(c, unwritten->contested ? REASON_WRITE_CONFLICT : REASON_CLUSTERS_FAILING,
                            "ManifestWork not written on", t->write_errors.total, t->selected, unwritten,
                            hub_cluster_write_error(unwritten));
     else if (t->applied < t->selected && unapplied)
-        condition_clusters(c, "ClustersFailing", "ManifestWork not applied on", t->apply_errors.total,
+        condition_clusters(c, REASON_CLUSTERS_FAILING, "ManifestWork not applied on", t->apply_errors.total,
                            t->selected, unapplied, unapplied->unapplied);
     else if (placement)
         condition_set(c, TRUTH_FALSE, reason, "Placement %s %s; selected for %zu cluster%s", placement, why,
                       t->selected, plural_s(t->selected));
     else if (t->no_room)
-        condition_set(c, TRUTH_FALSE, "NoRoom",
+        condition_set(c, TRUTH_FALSE, REASON_NO_ROOM,
                       "no room in the ManifestWorks of %zu cluster%s, which hold at most %d KiB", t->no_room,
                       plural_s(t->no_room), WORK_MAX_BYTES / 1024);
     else if (!t->selected && s->n_without_addon)
-        condition_set(c, TRUTH_FALSE, "AddOnMissing", "selected for no cluster");
+        condition_set(c, TRUTH_FALSE, REASON_ADD_ON_MISSING, "selected for no cluster");
     else if (!t->selected)
-        condition_set(c, TRUTH_FALSE, "Masked", "masked on all clusters");
+        condition_set(c, TRUTH_FALSE, REASON_MASKED, "masked on all clusters");
     else if (t->up_to_date < t->selected)
-        condition_set(c, TRUTH_FALSE, passing_reason_word(PASSING_PROGRESSING),
-                      "up to date on %zu of %zu clusters", t->up_to_date, t->selected);
+        condition_set(c, TRUTH_FALSE, REASON_PROGRESSING, "up to date on %zu of %zu clusters", t->up_to_date,
+                      t->selected);
     else if (s->place == PLACE_SUSPENDED)
         condition_set(
-            c, TRUTH_FALSE, passing_reason_word(PASSING_SUSPENDED),
+            c, TRUTH_FALSE, REASON_SUSPENDED,
             "suspended on %zu cluster%s, as the scoring API is unhealthy: agents do not call it, and "
             "its scores stay until they expire",
             t->selected, plural_s(t->selected));
@@ -497,10 +516,11 @@ static void clusters_add_one_item(const struct tally *t, struct condition *c)
     }
     if (named->total > named->n)
         buf_printf(&names, " and %zu more", named->total - named->n);
-    condition_set(c, was.status, was.status == TRUTH_TRUE ? "ItemsIgnored" : was.reason,
-                  "%s; agents on %zu of %zu cluster%s are too old for scoreItems and use the first only: "
-                  "%.*s",
-                  was.message, named->total, t->selected, plural_s(t->selected), STR_ARG(buf_str(&names)));
+    condition_set_as(c, was.status,
+                     was.status == TRUTH_TRUE ? hub_reason_word(REASON_ITEMS_IGNORED) : was.reason,
+                     "%s; agents on %zu of %zu cluster%s are too old for scoreItems and use the first only: "
+                     "%.*s",
+                     was.message, named->total, t->selected, plural_s(t->selected), STR_ARG(buf_str(&names)));
 }
 
 static void scorer_set_distributed(const struct hub_scorer *s, struct condition *c)
@@ -508,33 +528,30 @@ static void scorer_set_distributed(const struct hub_scorer *s, struct condition 
     const struct hub *h = s->hub;
 
     if (!h->config.object)
-        condition_set(c, TRUTH_FALSE, "NoConfig", "no DynamicScoringConfig named %s in namespace %s",
+        condition_set(c, TRUTH_FALSE, REASON_NO_CONFIG, "no DynamicScoringConfig named %s in namespace %s",
                       HUB_CONFIG, h->o.namespace);
     else if (!hub_is_distributing(h))
-        condition_set(c, TRUTH_FALSE, "ConfigDeleting", "DynamicScoringConfig %s is being deleted",
+        condition_set(c, TRUTH_FALSE, REASON_CONFIG_DELETING, "DynamicScoringConfig %s is being deleted",
                       HUB_CONFIG);
     else if (!h->config.masks.owner)
-        condition_set(c, TRUTH_FALSE, "InvalidMasks", "DynamicScoringConfig %s: %s", HUB_CONFIG,
+        condition_set(c, TRUTH_FALSE, REASON_INVALID_MASKS, "DynamicScoringConfig %s: %s", HUB_CONFIG,
                       h->config.masks_error);
     else if (!effective_usable(&s->effective))
-        condition_set(c, TRUTH_FALSE, passing_reason_word(PASSING_NOT_SELECTED),
-                      "not distributed: there is no valid summary");
+        condition_set(c, TRUTH_FALSE, REASON_NOT_SELECTED, "not distributed: there is no valid summary");
     else if (s->older)
         condition_set(
-            c, TRUTH_FALSE, passing_reason_word(PASSING_NOT_SELECTED),
+            c, TRUTH_FALSE, REASON_NOT_SELECTED,
             "not distributed: an older DynamicScorer uses the same score name or AddOnPlacementScore");
     else if (hub_scorer_place(s) == PLACE_NONE)
-        condition_set(c, TRUTH_FALSE, passing_reason_word(PASSING_NOT_SELECTED),
-                      "not distributed: it is not known yet whether %s",
+        condition_set(c, TRUTH_FALSE, REASON_NOT_SELECTED, "not distributed: it is not known yet whether %s",
                       hub_scorer_awaits_config(s) ? "/config can be read" : "the scoring API is healthy");
     else if (!h->totals.managed && h->totals.without_addon.total)
-        condition_set(c, TRUTH_FALSE, "AddOnMissing", "no accepted ManagedCluster has the add-on %s",
+        condition_set(c, TRUTH_FALSE, REASON_ADD_ON_MISSING, "no accepted ManagedCluster has the add-on %s",
                       h->o.addon_name);
     else if (!h->totals.managed)
-        condition_set(c, TRUTH_FALSE, "NoClusters", "no ManagedCluster is accepted");
+        condition_set(c, TRUTH_FALSE, REASON_NO_CLUSTERS, "no ManagedCluster is accepted");
     else if (s->entry == SIZE_MAX)
-        condition_set(c, TRUTH_FALSE, passing_reason_word(PASSING_PROGRESSING),
-                      "the summaries are being computed");
+        condition_set(c, TRUTH_FALSE, REASON_PROGRESSING, "the summaries are being computed");
     else {
         clusters_set_distributed(s, c);
         clusters_add_one_item(&s->tally, c);
@@ -587,26 +604,26 @@ static void clusters_put_class(const struct hub_scorer *s, enum pair_class class
 /* All selected clusters by class, those of the condition first. */
 static void scorer_set_scoring(const struct hub_scorer *s, struct condition *c)
 {
-    const struct {
+    static const struct {
         enum pair_class class;
         enum truth status;
-        const char *reason;
+        enum hub_reason reason;
     } kinds[] = {
-        {PAIR_CLASS_FAILING, TRUTH_FALSE, "ClustersFailing"},
-        {PAIR_CLASS_SCORING, TRUTH_TRUE, "Scoring"},
-        {PAIR_CLASS_SUSPENDED, TRUTH_FALSE, passing_reason_word(PASSING_SUSPENDED)},
-        {PAIR_CLASS_EMPTY, TRUTH_FALSE, "Empty"},
-        {PAIR_CLASS_WAITING, TRUTH_UNKNOWN, "Waiting"},
-        {PAIR_CLASS_SILENT, TRUTH_UNKNOWN, "Silent"},
+        {PAIR_CLASS_FAILING, TRUTH_FALSE, REASON_CLUSTERS_FAILING},
+        {PAIR_CLASS_SCORING, TRUTH_TRUE, REASON_SCORING},
+        {PAIR_CLASS_SUSPENDED, TRUTH_FALSE, REASON_SUSPENDED},
+        {PAIR_CLASS_EMPTY, TRUTH_FALSE, REASON_EMPTY},
+        {PAIR_CLASS_WAITING, TRUTH_UNKNOWN, REASON_WAITING},
+        {PAIR_CLASS_SILENT, TRUTH_UNKNOWN, REASON_SILENT},
     };
     const struct tally *t = &s->tally;
     size_t i = t->of_class[PAIR_CLASS_FAILING] <= t->not_applied; /* condition Distributed is about these */
     BUF_AUTO(text, sizeof(c->message) * 2);
     bool pending = !t->named.n || t->named.ranks[0] == RANK_PENDING;
-    const char *reason;
+    enum hub_reason reason;
 
     if (!t->selected) {
-        condition_set(c, TRUTH_UNKNOWN, passing_reason_word(PASSING_NOT_SELECTED), "selected for no cluster");
+        condition_set(c, TRUTH_UNKNOWN, REASON_NOT_SELECTED, "selected for no cluster");
         return;
     }
     while (i < ARRAY_SIZE(kinds) - 1 && !t->of_class[kinds[i].class])
@@ -617,9 +634,9 @@ static void scorer_set_scoring(const struct hub_scorer *s, struct condition *c)
             clusters_put_class(s, k, &text);
     reason = kinds[i].reason;
     if (kinds[i].class == PAIR_CLASS_SILENT && pending)
-        reason = "NoReports";
+        reason = REASON_NO_REPORTS;
     else if (kinds[i].class == PAIR_CLASS_EMPTY && t->no_items)
-        reason = "NoItems";
+        reason = REASON_NO_ITEMS;
     condition_set(c, kinds[i].status, reason, "%.*s", STR_ARG(buf_str(&text)));
 }
 
@@ -630,15 +647,15 @@ static void scorer_set_reported(const struct hub_scorer *s, struct condition *c)
     const struct report_cell *cell = on ? hub_pair_cell(s, on) : NULL;
 
     if (t->api_unhealthy.total)
-        condition_set(c, TRUTH_FALSE, "UnhealthyOnClusters",
+        condition_set(c, TRUTH_FALSE, REASON_UNHEALTHY_ON_CLUSTERS,
                       "unhealthy on %zu of %zu cluster%s: %s%s%.*s; healthy on %zu", t->api_unhealthy.total,
                       t->selected, plural_s(t->selected), on->name, cell ? ": " : "", NAMED_REASON_BYTES,
                       cell ? report_error(&on->report, cell) : "", t->api_healthy);
     else if (t->api_healthy)
-        condition_set(c, TRUTH_TRUE, "Healthy", "healthy on %zu of %zu cluster%s", t->api_healthy,
+        condition_set(c, TRUTH_TRUE, REASON_HEALTHY, "healthy on %zu of %zu cluster%s", t->api_healthy,
                       t->selected, plural_s(t->selected));
     else
-        condition_set(c, TRUTH_UNKNOWN, "NoReports", "no agent has reported on the scoring API yet");
+        condition_set(c, TRUTH_UNKNOWN, REASON_NO_REPORTS, "no agent has reported on the scoring API yet");
 }
 
 static json_t *clusters_failing_value(const struct hub_scorer *s)
@@ -676,13 +693,14 @@ static void scorer_set_inactive(const struct hub_scorer *s, const struct probe_p
                        t->scored_meanwhile, t->selected, plural_s(t->selected));
     c->since.ms = s->suspended_ms;
     if (p->asked && p->ok)
-        condition_set(c, TRUTH_FALSE, "Recovering",
+        condition_set(c, TRUTH_FALSE, REASON_RECOVERING,
                       "the scoring API responds again; healthy after %u consecutive successes%s",
                       s->hub->o.probe.healthy_after, kept);
     else if (p->asked)
-        condition_set(c, TRUTH_FALSE, probe_reason_word(p->reason), "%s%s", p->message, kept);
+        condition_set_as(c, TRUTH_FALSE, probe_reason_word(p->reason), "%s%s", p->message, kept);
     else if (!condition_resume(c, s->object) || c->status != TRUTH_FALSE)
-        condition_set(c, TRUTH_FALSE, "NotProbed", "the scoring API was unhealthy when last probed%s", kept);
+        condition_set(c, TRUTH_FALSE, REASON_NOT_PROBED, "the scoring API was unhealthy when last probed%s",
+                      kept);
 }
 
 static void scorer_set_healthy(const struct hub_scorer *s, struct condition *c)
@@ -692,19 +710,19 @@ static void scorer_set_healthy(const struct hub_scorer *s, struct condition *c)
     if (s->spec.health_check == HEALTH_CHECK_AGENTS)
         scorer_set_reported(s, c);
     else if (s->spec.health_check == HEALTH_CHECK_NONE)
-        condition_set(c, TRUTH_UNKNOWN, "NotChecked", "spec.healthCheck is None");
+        condition_set(c, TRUTH_UNKNOWN, REASON_NOT_CHECKED, "spec.healthCheck is None");
     else if (p->health == HEALTH_INACTIVE)
         scorer_set_inactive(s, &p->probe, c);
     else if (p->health == HEALTH_ACTIVE && p->probe.asked && !p->probe.ok)
-        condition_set(c, TRUTH_TRUE, "Healthy",
+        condition_set(c, TRUTH_TRUE, REASON_HEALTHY,
                       "the last probe failed; unhealthy after %u consecutive failures: %s",
                       s->hub->o.probe.unhealthy_after, p->probe.message);
     else if (p->health == HEALTH_ACTIVE)
-        condition_set(c, TRUTH_TRUE, "Healthy", "the scoring API responds");
+        condition_set(c, TRUTH_TRUE, REASON_HEALTHY, "the scoring API responds");
     else if (p->probe.asked)
-        condition_set(c, TRUTH_UNKNOWN, probe_reason_word(p->probe.reason), "%s", p->probe.message);
+        condition_set_as(c, TRUTH_UNKNOWN, probe_reason_word(p->probe.reason), "%s", p->probe.message);
     else
-        condition_set(c, TRUTH_UNKNOWN, "NotProbed", "the scoring API has not been probed yet");
+        condition_set(c, TRUTH_UNKNOWN, REASON_NOT_PROBED, "the scoring API has not been probed yet");
 }
 
 static void scorer_set_synced(const struct hub_scorer *s, struct condition *c)
@@ -716,51 +734,52 @@ static void scorer_set_synced(const struct hub_scorer *s, struct condition *c)
     if (s->has_spec && p->config.ok && p->synced.owner)
         effective_overrides(&s->spec, &p->synced, &overridden);
     if (s->has_spec && s->spec.mode == SYNC_NONE)
-        condition_set(c, TRUTH_TRUE, passing_reason_word(PASSING_NOT_NEEDED), "configSyncMode is None");
+        condition_set(c, TRUTH_TRUE, REASON_NOT_NEEDED, "configSyncMode is None");
     else if (p->config.asked && p->config.ok)
-        condition_set(c, TRUTH_TRUE, "Synced", "the configuration was read from the scoring API%s%.*s",
+        condition_set(c, TRUTH_TRUE, REASON_SYNCED, "the configuration was read from the scoring API%s%.*s",
                       overridden.n ? "; in mode Full it overrides " : "", STR_ARG(buf_str(&overridden)));
     else if (p->config.asked)
-        condition_set(c, TRUTH_FALSE, probe_reason_word(p->config.reason), "%s; %s", p->config.message,
-                      p->synced.owner ? "the last valid configuration stays active"
-                      : s->effective.reason == EFFECTIVE_OK
-                          ? "none has been read yet, so the fields of the DynamicScorer are active"
-                          : "no configuration has been read yet");
+        condition_set_as(c, TRUTH_FALSE, probe_reason_word(p->config.reason), "%s; %s", p->config.message,
+                         p->synced.owner ? "the last valid configuration stays active"
+                         : s->effective.reason == EFFECTIVE_OK
+                             ? "none has been read yet, so the fields of the DynamicScorer are active"
+                             : "no configuration has been read yet");
     else if (!condition_resume(c, s->object) || (c->status == TRUTH_TRUE && !p->synced.owner))
-        condition_set(c, TRUTH_UNKNOWN, "NotAsked",
+        condition_set(c, TRUTH_UNKNOWN, REASON_NOT_ASKED,
                       "the configuration has not been read from the scoring API yet");
 }
 
 static void scorer_set_valid(const struct hub_scorer *s, struct condition *c)
 {
     static const struct {
-        const char *reason;
+        enum hub_reason reason;
         enum truth status;
     } reasons[] = {
-        [EFFECTIVE_OK] = {"Valid", TRUTH_TRUE},
-        [EFFECTIVE_INCOMPLETE] = {"Incomplete", TRUTH_FALSE},
-        [EFFECTIVE_TOKEN_HOST] = {"TokenHostNotAllowed", TRUTH_FALSE},
-        [EFFECTIVE_WAITING] = {"Waiting", TRUTH_UNKNOWN},
+        [EFFECTIVE_OK] = {REASON_VALID, TRUTH_TRUE},
+        [EFFECTIVE_INCOMPLETE] = {REASON_INCOMPLETE, TRUTH_FALSE},
+        [EFFECTIVE_TOKEN_HOST] = {REASON_TOKEN_HOST_NOT_ALLOWED, TRUTH_FALSE},
+        [EFFECTIVE_WAITING] = {REASON_WAITING, TRUTH_UNKNOWN},
     };
     enum effective_reason reason = s->effective.reason;
     bool unknown = reason == EFFECTIVE_OK && s->effective.unknown_placeholder;
 
     if (*s->spec_error || !s->has_spec)
-        condition_set(c, TRUTH_FALSE, "InvalidSpec", "%s%s", s->spec_error,
+        condition_set(c, TRUTH_FALSE, REASON_INVALID_SPEC, "%s%s", s->spec_error,
                       s->has_spec                       ? "; the last valid spec stays active"
                       : effective_usable(&s->effective) ? "; the last valid summary stays active"
                                                         : "");
     else
-        condition_set(
-            c, reasons[reason].status, unknown ? "UnknownPlaceholder" : reasons[reason].reason, "%s%s%s",
-            reason != EFFECTIVE_OK  ? s->effective.error
-            : unknown               ? "the summary is valid, with a warning: "
-            : *s->effective.warning ? "the summary is valid, but its rounds will fail: "
-                                    : "the summary is valid",
-            reason == EFFECTIVE_OK ? s->effective.warning : "",
-            !s->effective.kept       ? ""
-            : reason == EFFECTIVE_OK ? "; the last one stays active until the new /config has been read"
-                                     : "; the last valid summary stays active");
+        condition_set(c, reasons[reason].status,
+                      unknown ? REASON_UNKNOWN_PLACEHOLDER : reasons[reason].reason, "%s%s%s",
+                      reason != EFFECTIVE_OK  ? s->effective.error
+                      : unknown               ? "the summary is valid, with a warning: "
+                      : *s->effective.warning ? "the summary is valid, but its rounds will fail: "
+                                              : "the summary is valid",
+                      reason == EFFECTIVE_OK ? s->effective.warning : "",
+                      !s->effective.kept ? ""
+                      : reason == EFFECTIVE_OK
+                          ? "; the last one stays active until the new /config has been read"
+                          : "; the last valid summary stays active");
 }
 
 static void scorer_set_unique(const struct hub_scorer *s, struct condition *c)
@@ -768,23 +787,23 @@ static void scorer_set_unique(const struct hub_scorer *s, struct condition *c)
     const struct hub_scorer *other = s->older ?: s->younger;
 
     if (hub_scorer_shares_object(s))
-        condition_set(c, TRUTH_FALSE, "DuplicateScoreName",
+        condition_set(c, TRUTH_FALSE, REASON_DUPLICATE_SCORE_NAME,
                       "score name %.256s maps to AddOnPlacementScore %s, as does score name %.256s of the %s "
                       "DynamicScorer %s; %s is not distributed",
                       cstr(s->effective.score_name), s->object_name, cstr(other->effective.score_name),
                       s->older ? "older" : "younger", other->name, s->older ? "this one" : "the younger one");
     else if (s->older)
-        condition_set(c, TRUTH_FALSE, "DuplicateScoreName",
+        condition_set(c, TRUTH_FALSE, REASON_DUPLICATE_SCORE_NAME,
                       "score name %s belongs to the older DynamicScorer %s; this one is not distributed",
                       cstr(s->effective.score_name), s->older->name);
     else if (s->younger)
-        condition_set(c, TRUTH_FALSE, "DuplicateScoreName",
+        condition_set(c, TRUTH_FALSE, REASON_DUPLICATE_SCORE_NAME,
                       "score name %s is also used by the younger DynamicScorer %s, which is not distributed",
                       cstr(s->effective.score_name), s->younger->name);
     else if (!s->effective.score_name)
-        condition_set(c, TRUTH_UNKNOWN, "NoScoreName", "the score name is not known yet");
+        condition_set(c, TRUTH_UNKNOWN, REASON_NO_SCORE_NAME, "the score name is not known yet");
     else
-        condition_set(c, TRUTH_TRUE, "Unique", "no other DynamicScorer uses score name %s",
+        condition_set(c, TRUTH_TRUE, REASON_UNIQUE, "no other DynamicScorer uses score name %s",
                       s->effective.score_name);
 }
 
@@ -818,13 +837,13 @@ static void scorer_set_unscored(const struct hub_scorer *s, const struct conditi
     bool waits = kube_wall(s->hub->o.kube).ms < hub_scorer_patience_ms(s);
 
     if (!is_pending || !t->selected)
-        condition_set(ready, scoring->status, scoring->reason, "%s", scoring->message);
+        condition_set_as(ready, scoring->status, scoring->reason, "%s", scoring->message);
     else
-        condition_set(ready, waits || !t->reporting ? TRUTH_UNKNOWN : TRUTH_FALSE,
-                      waits           ? "Waiting"
-                      : !t->reporting ? "NoReports"
-                                      : scoring->reason,
-                      "%s", scoring->message);
+        condition_set_as(ready, waits || !t->reporting ? TRUTH_UNKNOWN : TRUTH_FALSE,
+                         waits           ? hub_reason_word(REASON_WAITING)
+                         : !t->reporting ? hub_reason_word(REASON_NO_REPORTS)
+                                         : scoring->reason,
+                         "%s", scoring->message);
 }
 
 static void scorer_set_ready(const struct hub_scorer *s, const struct condition list[],
@@ -838,9 +857,9 @@ static void scorer_set_ready(const struct hub_scorer *s, const struct condition 
     if (cause == &list[SCORING])
         scorer_set_unscored(s, cause, ready);
     else if (cause)
-        condition_set(ready, cause->status, cause->reason, "%s", cause->message);
+        condition_set_as(ready, cause->status, cause->reason, "%s", cause->message);
     else
-        condition_set(ready, TRUTH_TRUE, "Ready", "%.*s%s%.*s%s%s", unsynced ? SYNCED_BYTES : 0,
+        condition_set(ready, TRUTH_TRUE, REASON_READY, "%.*s%s%.*s%s%s", unsynced ? SYNCED_BYTES : 0,
                       synced->message, unsynced ? "; " : "", partly ? DISTRIBUTED_BYTES : 0,
                       distributed->message, partly ? "; " : "", list[SCORING].message);
 }

@@ -59,31 +59,13 @@ static const struct {
     {"UniqueScoreName", false}, {"Scoring", false},     {"Ready", false},
 };
 
-WORD_TABLE(passing_reason_word, enum passing_reason, PASSING_REASONS,
-           {[PASSING_PROGRESSING] = "Progressing",
-            [PASSING_NOT_SELECTED] = "NotSelected",
-            [PASSING_NOT_NEEDED] = "NotNeeded",
-            [PASSING_DELETING] = "Deleting",
-            [PASSING_SUSPENDED] = "Suspended"});
-
-/* Of a status, perhaps one that an earlier process has written. */
-static bool event_is_passing(const json_t *condition)
-{
-    const char *reason = cstr(kube_str(condition, "reason", NULL));
-
-    for (enum passing_reason i = 0; i < PASSING_REASONS; i++)
-        if (strcmp(reason, passing_reason_word(i)) == 0)
-            return true;
-    return false;
-}
-
 static bool event_is_due(const json_t *was, const json_t *is, bool from_unknown)
 {
-    if (event_is_passing(is))
+    if (hub_reason_passes(cstr(kube_str(is, "reason", NULL))))
         return false;
     if (kube_condition_is(is, "False"))
         return !kube_condition_is(was, "False");
-    if (!kube_condition_is(is, "True") || event_is_passing(was))
+    if (!kube_condition_is(is, "True") || hub_reason_passes(cstr(kube_str(was, "reason", NULL))))
         return false;
     return kube_condition_is(was, "False") || (from_unknown && kube_condition_is(was, "Unknown"));
 }
