@@ -66,9 +66,45 @@ static const char *const gnutls_ciphers[] = {"AES-128-GCM:+AEAD", "AES-256-GCM:+
                                              "CHACHA20-POLY1305:+AEAD", "AES-128-CBC:+SHA1",
                                              "AES-256-CBC:+SHA1"};
 
-/* The index of the name, `otherwise` without one; or -EINVAL and *ret_why from `what`. */
-static int find_name(const char *const *names, int n, const char *name, int otherwise, const char *what,
-                     char **ret_why)
+WORD_TABLE(httpd_tls_field_word, enum httpd_tls_field, TLS_FIELDS,
+           {[TLS_FIELD_NONE] = "",
+            [TLS_FIELD_CERT] = "cert",
+            [TLS_FIELD_KEY] = "key",
+            [TLS_FIELD_CLIENT_CA] = "client_ca",
+            [TLS_FIELD_CLIENT_AUTH_TYPE] = "client_auth_type",
+            [TLS_FIELD_MIN_VERSION] = "min_version",
+            [TLS_FIELD_MAX_VERSION] = "max_version",
+            [TLS_FIELD_CIPHER_SUITES] = "cipher_suites",
+            [TLS_FIELD_CURVE_PREFERENCES] = "curve_preferences"});
+
+static int fault_put(struct httpd_tls_fault *fault, int error, const char *fmt, va_list ap)
+{
+    CLEANUP(cleanup_free) char *text = xvasprintf(fmt, ap);
+
+    if (fault->field == TLS_FIELD_NONE)
+        fault->text = TAKE_PTR(text);
+    else
+        fault->text =
+            xasprintf("%s%s: %s", httpd_tls_field_word(fault->field), fault->is_file ? "_file" : "", text);
+    return error;
+}
+
+/* Returns error. */
+static int PRINTF_LIKE(4, 5)
+    tls_refuse(struct httpd_tls_fault *fault, enum httpd_tls_field field, int error, const char *fmt, ...)
+{
+    va_list ap;
+
+    *fault = (struct httpd_tls_fault){.field = field};
+    va_start(ap, fmt);
+    error = fault_put(fault, error, fmt, ap);
+    va_end(ap);
+    return error;
+}
+
+/* The index of the name, `otherwise` without one; or -EINVAL and *fault from `what`. */
+static int find_name(const char *const *names, int n, const char *name, int otherwise,
+                     enum httpd_tls_field field, const char *what, struct httpd_tls_fault *fault)
 {
     int i = 0;
 
@@ -76,14 +112,14 @@ static int find_name(const char *const *names, int n, const char *name, int othe
         return otherwise;
     while (i < n && strcmp(name, names[i]) != 0)
         i++;
-    return i < n ? i : httpd_explain(ret_why, -EINVAL, "%s \"%.64s\"", what, name);
+    return i < n ? i : tls_refuse(fault, field, -EINVAL, "%s \"%.64s\"", what, name);
 }
 
-static int put_versions(struct buf *b, int min, int max, char **ret_why)
+static int put_versions(struct buf *b, int min, int max, struct httpd_tls_fault *fault)
 {
     if (min > max)
-        return httpd_explain(ret_why, -EINVAL, "max_version: %s is below min_version, %s", version_names[max],
-                             version_names[min]);
+        return tls_refuse(fault, TLS_FIELD_MAX_VERSION, -EINVAL, "%s is below min_version, %s",
+                          version_names[max], version_names[min]);
     for (int i = max; i >= min; i--)
         buf_printf(b, ":+VERS-%s", gnutls_protocol_get_name(GNUTLS_TLS1_0 + i));
     return 0;
@@ -92,14 +128,14 @@ static int put_versions(struct buf *b, int min, int max, char **ret_why)
 /* Those that can be used with the key, so that GnuTLS enables no others. Suites with CBC are offered by
  * default only where older versions need them. */
 static int put_suites(struct buf *b, const struct httpd_tls_settings *s, gnutls_pk_algorithm_t key, int min,
-                      int max, char **ret_why)
+                      int max, struct httpd_tls_fault *fault)
 {
     unsigned named = s->cipher_suites.n ? 0 : min < TLS12 ? UINT32_MAX : (1u << AEAD_SUITES) - 1;
     unsigned is_rsa = key == GNUTLS_PK_RSA || key == GNUTLS_PK_RSA_PSS, usable = 0;
 
     for (size_t i = 0; i < s->cipher_suites.n; i++) {
         int at = find_name(suite_names, ARRAY_SIZE(suite_names), s->cipher_suites.items[i], -EINVAL,
-                           "cipher_suites: unknown or insecure cipher suite", ret_why);
+                           TLS_FIELD_CIPHER_SUITES, "unknown or insecure cipher suite", fault);
         if (at < 0)
             return at;
         named |= 1u << at;
@@ -110,32 +146,31 @@ static int put_suites(struct buf *b, const struct httpd_tls_settings *s, gnutls_
             buf_printf(b, ":+ECDHE-%s:+%s", is_rsa ? "RSA" : "ECDSA", gnutls_ciphers[i / 2]);
         }
     if (max < TLS13 && !usable)
-        return httpd_explain(ret_why, -EINVAL,
-                             "cipher_suites: none can be used with the certificate's %s key",
-                             gnutls_pk_get_name(key));
+        return tls_refuse(fault, TLS_FIELD_CIPHER_SUITES, -EINVAL,
+                          "none can be used with the certificate's %s key", gnutls_pk_get_name(key));
     if (max == TLS13 && usable >> AEAD_SUITES && !(usable & ((1u << AEAD_SUITES) - 1)))
-        return httpd_explain(ret_why, -EINVAL,
-                             "cipher_suites: TLS 1.3 needs a suite with GCM or CHACHA20: add one, or set "
-                             "max_version to TLS12");
+        return tls_refuse(fault, TLS_FIELD_CIPHER_SUITES, -EINVAL,
+                          "TLS 1.3 needs a suite with GCM or CHACHA20: add one, or set "
+                          "max_version to TLS12");
     for (unsigned i = 0; !usable && i < AEAD_SUITES / 2; i++) /* TLS 1.3 has no key exchange */
         buf_printf(b, ":+%s", gnutls_ciphers[i]);
     return 0;
 }
 
-static int put_curves(struct buf *b, const struct httpd_tls_settings *s, char **ret_why)
+static int put_curves(struct buf *b, const struct httpd_tls_settings *s, struct httpd_tls_fault *fault)
 {
     unsigned chosen = s->curve_preferences.n ? 0 : (1u << DEFAULT_CURVES) - 1;
 
     for (size_t i = 0; i < s->curve_preferences.n; i++) {
         const char *name = s->curve_preferences.items[i];
-        int at = find_name(curve_names, ARRAY_SIZE(curve_names), name, -EINVAL,
-                           "curve_preferences: unknown curve", ret_why);
+        int at = find_name(curve_names, ARRAY_SIZE(curve_names), name, -EINVAL, TLS_FIELD_CURVE_PREFERENCES,
+                           "unknown curve", fault);
 
         if (at < 0)
             return at;
         if (gnutls_group_get_id(gnutls_curves[at]) == GNUTLS_GROUP_INVALID)
-            return httpd_explain(ret_why, -EINVAL, "curve_preferences: %s is not supported by GnuTLS %s",
-                                 name, gnutls_check_version(NULL));
+            return tls_refuse(fault, TLS_FIELD_CURVE_PREFERENCES, -EINVAL, "%s is not supported by GnuTLS %s",
+                              name, gnutls_check_version(NULL));
         chosen |= 1u << at;
     }
     for (size_t i = 0; i < ARRAY_SIZE(gnutls_curves); i++)
@@ -146,48 +181,67 @@ static int put_curves(struct buf *b, const struct httpd_tls_settings *s, char **
 
 /* Sets what a certificate with such a key and the settings allow. */
 static int tls_choose(struct httpd_tls *into, const struct httpd_tls_settings *s, gnutls_pk_algorithm_t key,
-                      char **ret_why)
+                      struct httpd_tls_fault *fault)
 {
     BUF_AUTO(b, MAX_PRIORITIES);
     int n = ARRAY_SIZE(version_names), r, max;
-    int min = find_name(version_names, n, s->min_version, TLS12, "min_version: unknown version", ret_why);
+    int min =
+        find_name(version_names, n, s->min_version, TLS12, TLS_FIELD_MIN_VERSION, "unknown version", fault);
     const unsigned *enabled;
 
     if (min < 0)
         return min;
-    max = find_name(version_names, n, s->max_version, TLS13, "max_version: unknown version", ret_why);
+    max = find_name(version_names, n, s->max_version, TLS13, TLS_FIELD_MAX_VERSION, "unknown version", fault);
     if (max < 0)
         return max;
     buf_puts(&b, "NORMAL:-VERS-ALL:-KX-ALL:-CIPHER-ALL:-MAC-ALL:-GROUP-ALL:-SIGN-RSA-SHA1"
                  ":-SIGN-ECDSA-SHA1:%SERVER_PRECEDENCE");
-    r = put_versions(&b, min, max, ret_why);
-    r = r ?: put_suites(&b, s, key, min, max, ret_why);
-    r = r ?: put_curves(&b, s, ret_why);
+    r = put_versions(&b, min, max, fault);
+    r = r ?: put_suites(&b, s, key, min, max, fault);
+    r = r ?: put_curves(&b, s, fault);
     buf_putc(&b, '\0');
     r = r ?: buf_failed(&b);
     if (r < 0)
         return r;
     r = gnutls_priority_init(&into->priorities, b.p, NULL);
     if (r < 0)
-        return httpd_explain(ret_why, -EINVAL, "versions and cipher suites: %s", gnutls_strerror(r));
+        return tls_refuse(fault, TLS_FIELD_NONE, -EINVAL, "versions and cipher suites: %s",
+                          gnutls_strerror(r));
     n = gnutls_priority_protocol_list(into->priorities, &enabled);
     for (int i = 0; i < n; i++)
         if (enabled[i] == (unsigned)GNUTLS_TLS1_0 + (unsigned)min)
             return 0;
     /* Distributions and machines can disable versions (gnutls.conf). */
-    return httpd_explain(ret_why, -EINVAL, "min_version: %s is disabled in GnuTLS on this machine",
-                         version_names[min]);
+    return tls_refuse(fault, TLS_FIELD_MIN_VERSION, -EINVAL, "%s is disabled in GnuTLS on this machine",
+                      version_names[min]);
 }
 
 /* ---- Certificates and keys ---- */
 
-static int refuse_pem(const char *field, const struct httpd_tls_pem *pem, char **ret_why, const char *why)
+/* Returns error. */
+static int PRINTF_LIKE(5, 6) refuse_pem(enum httpd_tls_field field, const struct httpd_tls_pem *pem,
+                                        struct httpd_tls_fault *fault, int error, const char *fmt, ...)
 {
-    return httpd_explain(ret_why, -EINVAL, "%s%s%s: %s", field, pem->file ? "_file: " : "", cstr(pem->file),
-                         why);
+    va_list ap;
+
+    *fault = (struct httpd_tls_fault){.field = field, .is_file = pem->file != NULL};
+    va_start(ap, fmt);
+    error = fault_put(fault, error, fmt, ap);
+    va_end(ap);
+    return error;
 }
 
-static int read_pem(const char *field, const struct httpd_tls_pem *pem, struct buf *into, char **ret_why)
+/* With what is wrong with the text itself. */
+static int refuse_pem_text(enum httpd_tls_field field, const struct httpd_tls_pem *pem,
+                           struct httpd_tls_fault *fault, const char *why)
+{
+    if (pem->file)
+        return refuse_pem(field, pem, fault, -EINVAL, "%s: %s", pem->file, why);
+    return refuse_pem(field, pem, fault, -EINVAL, "%s", why);
+}
+
+static int read_pem(enum httpd_tls_field field, const struct httpd_tls_pem *pem, struct buf *into,
+                    struct httpd_tls_fault *fault)
 {
     int r;
 
@@ -197,21 +251,22 @@ static int read_pem(const char *field, const struct httpd_tls_pem *pem, struct b
     }
     r = file_read(pem->file, into);
     if (r < 0)
-        return httpd_explain(ret_why, r, "%s_file: could not read %s: %s", field, pem->file, strerror(-r));
+        return refuse_pem(field, pem, fault, r, "could not read %s: %s", pem->file, strerror(-r));
     return 0;
 }
 
-static int read_certificates(const char *field, const struct httpd_tls_pem *pem, struct pem_certificates *ret,
-                             char **ret_why)
+static int read_certificates(enum httpd_tls_field field, const struct httpd_tls_pem *pem,
+                             struct pem_certificates *ret, struct httpd_tls_fault *fault)
 {
     BUF_AUTO(text, MAX_PEM);
-    int r = read_pem(field, pem, &text, ret_why);
+    int r = read_pem(field, pem, &text, fault);
     const char *why = r < 0 ? NULL : pem_read_certificates(buf_str(&text), ret);
 
-    return why ? refuse_pem(field, pem, ret_why, why) : r;
+    return why ? refuse_pem_text(field, pem, fault, why) : r;
 }
 
-static int check_expiry(const struct httpd_tls_pem *pem, gnutls_x509_crt_t certificate, char **ret_why)
+static int check_expiry(const struct httpd_tls_pem *pem, gnutls_x509_crt_t certificate,
+                        struct httpd_tls_fault *fault)
 {
     time_t end = gnutls_x509_crt_get_expiration_time(certificate);
     char why[64] = "";
@@ -220,56 +275,56 @@ static int check_expiry(const struct httpd_tls_pem *pem, gnutls_x509_crt_t certi
     if (end > time(NULL))
         return 0;
     (void)strftime(why, sizeof(why), "the certificate expired at %Y-%m-%dT%H:%M:%SZ", gmtime_r(&end, &tm));
-    return refuse_pem("cert", pem, ret_why, why);
+    return refuse_pem_text(TLS_FIELD_CERT, pem, fault, why);
 }
 
 /* Reads the certificate, its chain and its key; *ret_key: the kind of the key. */
 static int tls_load_key(struct httpd_tls *t, const struct httpd_tls_settings *s,
-                        gnutls_pk_algorithm_t *ret_key, char **ret_why)
+                        gnutls_pk_algorithm_t *ret_key, struct httpd_tls_fault *fault)
 {
     CLEANUP(pem_certificates_done) struct pem_certificates chain = {0};
     CLEANUP(pem_key_done) gnutls_x509_privkey_t key = NULL;
     SECRET_AUTO(text, MAX_PEM);
     const char *why;
-    int r = read_certificates("cert", &s->cert, &chain, ret_why);
+    int r = read_certificates(TLS_FIELD_CERT, &s->cert, &chain, fault);
 
-    r = r ?: read_pem("key", &s->key, &text, ret_why);
+    r = r ?: read_pem(TLS_FIELD_KEY, &s->key, &text, fault);
     why = r < 0 ? NULL : pem_read_key(buf_str(&text), &key);
     if (why)
-        return refuse_pem("key", &s->key, ret_why, why);
-    r = r ?: check_expiry(&s->cert, chain.list[0], ret_why);
+        return refuse_pem_text(TLS_FIELD_KEY, &s->key, fault, why);
+    r = r ?: check_expiry(&s->cert, chain.list[0], fault);
     if (r < 0)
         return r;
     *ret_key = (gnutls_pk_algorithm_t)gnutls_x509_privkey_get_pk_algorithm(key);
     r = gnutls_certificate_set_x509_key(t->credentials, chain.list, (int)chain.n, key);
     if (r == GNUTLS_E_CERTIFICATE_KEY_MISMATCH)
-        return httpd_explain(ret_why, -EINVAL, "%s%s is not the key of the certificate in %s",
-                             s->key.file ? "key_file: " : "key: it", cstr(s->key.file),
-                             s->cert.file ? s->cert.file : "cert");
-    return r < 0 ? refuse_pem("cert", &s->cert, ret_why, gnutls_strerror(r)) : 0;
+        return refuse_pem(TLS_FIELD_KEY, &s->key, fault, -EINVAL,
+                          "%s is not the key of the certificate in %s", s->key.file ? s->key.file : "it",
+                          s->cert.file ? s->cert.file : "cert");
+    return r < 0 ? refuse_pem_text(TLS_FIELD_CERT, &s->cert, fault, gnutls_strerror(r)) : 0;
 }
 
 /* Reads the certificates that clients' must be issued by. exporter-toolkit accepts VerifyClientCertIfGiven
  * without client_ca_file; every certificate then fails. */
-static int tls_load_ca(struct httpd_tls *t, const struct httpd_tls_settings *s, char **ret_why)
+static int tls_load_ca(struct httpd_tls *t, const struct httpd_tls_settings *s, struct httpd_tls_fault *fault)
 {
     CLEANUP(pem_certificates_done) struct pem_certificates ca = {0};
     bool given = s->client_ca.file || s->client_ca.text;
     int r;
 
     if (given && t->auth == AUTH_NONE)
-        return httpd_explain(ret_why, -EINVAL,
-                             "client_ca_file: has no effect without client_auth_type: set that as well");
+        return refuse_pem(TLS_FIELD_CLIENT_CA, &s->client_ca, fault, -EINVAL,
+                          "has no effect without client_auth_type: set that as well");
     if (!given && t->auth == AUTH_REQUIRE_AND_VERIFY)
-        return httpd_explain(ret_why, -EINVAL, "client_auth_type: %s needs client_ca_file",
-                             s->client_auth_type);
+        return tls_refuse(fault, TLS_FIELD_CLIENT_AUTH_TYPE, -EINVAL, "%s needs client_ca_file",
+                          s->client_auth_type);
     if (!given)
         return 0;
-    r = read_certificates("client_ca", &s->client_ca, &ca, ret_why);
+    r = read_certificates(TLS_FIELD_CLIENT_CA, &s->client_ca, &ca, fault);
     if (r < 0)
         return r;
     r = gnutls_certificate_set_x509_trust(t->credentials, ca.list, (int)ca.n);
-    return r < 0 ? refuse_pem("client_ca", &s->client_ca, ret_why, gnutls_strerror(r)) : 0;
+    return r < 0 ? refuse_pem_text(TLS_FIELD_CLIENT_CA, &s->client_ca, fault, gnutls_strerror(r)) : 0;
 }
 
 /* ---- All settings ---- */
@@ -289,14 +344,14 @@ struct httpd_tls *httpd_tls_unref(struct httpd_tls *t)
     return NULL;
 }
 
-int httpd_tls_new(struct httpd_tls **ret, const struct httpd_tls_settings *s, char **ret_why)
+int httpd_tls_new(struct httpd_tls **ret, const struct httpd_tls_settings *s, struct httpd_tls_fault *fault)
 {
     CLEANUP(cleanup_httpd_tls_unref) struct httpd_tls *t = xcalloc(1, sizeof(*t));
     gnutls_pk_algorithm_t key = GNUTLS_PK_UNKNOWN;
     bool is_old_name = strcmp(cstr(s->client_auth_type), "RequireClientCert") == 0; /* of exporter-toolkit */
     int r = find_name(auth_names, ARRAY_SIZE(auth_names),
                       is_old_name ? auth_names[AUTH_REQUIRE_ANY] : s->client_auth_type, AUTH_NONE,
-                      "client_auth_type: unknown type", ret_why);
+                      TLS_FIELD_CLIENT_AUTH_TYPE, "unknown type", fault);
 
     t->refs = 1;
     if (r < 0)
@@ -305,10 +360,10 @@ int httpd_tls_new(struct httpd_tls **ret, const struct httpd_tls_settings *s, ch
     t->client_allowed_sans.max = SIZE_MAX;
     if (gnutls_certificate_allocate_credentials(&t->credentials) < 0 ||
         gnutls_session_ticket_key_generate(&t->ticket_key) < 0)
-        return httpd_explain(ret_why, -ENOMEM, "GnuTLS: out of memory");
-    r = tls_load_key(t, s, &key, ret_why);
-    r = r ?: tls_load_ca(t, s, ret_why);
-    r = r ?: tls_choose(t, s, key, ret_why);
+        return tls_refuse(fault, TLS_FIELD_NONE, -ENOMEM, "GnuTLS: out of memory");
+    r = tls_load_key(t, s, &key, fault);
+    r = r ?: tls_load_ca(t, s, fault);
+    r = r ?: tls_choose(t, s, key, fault);
     for (size_t i = 0; i < s->client_allowed_sans.n; i++)
         buf_put(&t->client_allowed_sans, s->client_allowed_sans.items[i],
                 strlen(s->client_allowed_sans.items[i]) + 1);

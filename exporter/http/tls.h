@@ -30,9 +30,33 @@ struct httpd_tls_settings {
     struct httpd_tls_list curve_preferences;
 };
 
-/* Reads the files and checks everything. A negative errno and *ret_why, from malloc, which begins with the
- * field's name and names the file. */
-MUST_USE int httpd_tls_new(struct httpd_tls **ret, const struct httpd_tls_settings *s, char **ret_why);
+enum httpd_tls_field {
+    TLS_FIELD_NONE, /* several together, or the machine */
+    TLS_FIELD_CERT,
+    TLS_FIELD_KEY,
+    TLS_FIELD_CLIENT_CA,
+    TLS_FIELD_CLIENT_AUTH_TYPE,
+    TLS_FIELD_MIN_VERSION,
+    TLS_FIELD_MAX_VERSION,
+    TLS_FIELD_CIPHER_SUITES,
+    TLS_FIELD_CURVE_PREFERENCES,
+    TLS_FIELDS
+};
+
+/* What is wrong, and with which field. */
+struct httpd_tls_fault {
+    enum httpd_tls_field field;
+    bool is_file; /* of a PEM: the field with the name of the file, not that with the text */
+    char *text;   /* from malloc: "cert_file: could not read ..."; NULL: none */
+};
+
+/* "cert", "client_auth_type", ...; the field with the name of a file has "_file" behind it. */
+const char *httpd_tls_field_word(enum httpd_tls_field field);
+
+/* Reads the files and checks everything. A negative errno and *ret_fault, whose text names the field and the
+ * file. */
+MUST_USE int httpd_tls_new(struct httpd_tls **ret, const struct httpd_tls_settings *s,
+                           struct httpd_tls_fault *ret_fault);
 /* Takes NULL, returns NULL. Any thread. */
 struct httpd_tls *httpd_tls_unref(struct httpd_tls *t);
 DEFINE_CLEANUP(struct httpd_tls, httpd_tls_unref)

@@ -279,15 +279,16 @@ int web_file_read(struct web_file **ret, const char *path, struct problems *p)
 
 int web_file_tls(const struct web_file *f, struct httpd_tls **ret, struct problems *p)
 {
-    const struct node *map = node_get(f->doc->root, "tls_server_config"), *at = NULL;
-    CLEANUP(cleanup_free) char *why = NULL;
+    const struct node *map = node_get(f->doc->root, "tls_server_config"), *at;
+    CLEANUP(cleanup_free) char *key = NULL;
+    struct httpd_tls_fault fault = {0};
 
-    if (!f->has_tls || httpd_tls_new(ret, &f->tls, &why) == 0)
+    if (!f->has_tls || httpd_tls_new(ret, &f->tls, &fault) == 0)
         return 0;
-    /* It begins with the name of the field, or with client_ca_file for client_ca. */
-    for (size_t i = 0; i < map->n; i++)
-        if (str_starts(str_of(why), map->items[i]->key) && (!at || map->items[i]->key.n > at->key.n))
-            at = map->items[i];
-    problems_add(p, PROBLEM_ERROR, at ? at->line : 0, at ? at->column : 0, "tls_server_config.%s", cstr(why));
+    key = xasprintf("%s%s", httpd_tls_field_word(fault.field), fault.is_file ? "_file" : "");
+    at = node_get(map, key);
+    problems_add(p, PROBLEM_ERROR, at ? at->line : 0, at ? at->column : 0, "tls_server_config.%s",
+                 cstr(fault.text));
+    free(fault.text);
     return -EINVAL;
 }

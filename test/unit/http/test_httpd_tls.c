@@ -204,21 +204,21 @@ static void keeps_the_last_valid_certificate(void **state)
     struct httpd_tls_settings s = settings_of_files();
     struct client_tls c = {0};
     struct httpd_tls *t = NULL;
-    char *why = NULL;
+    struct httpd_tls_fault fault = {0};
 
     open_tls(e, &s);
     write_pem(cert_file, &pairs[SERVER_RSA].crt_pem);
-    assert_int_equal(httpd_tls_new(&t, &s, &why), -EINVAL);
-    assert_non_null(strstr(why, key_file));
-    assert_non_null(strstr(why, "is not the key of the certificate in"));
-    free(why);
+    assert_int_equal(httpd_tls_new(&t, &s, &fault), -EINVAL);
+    assert_non_null(strstr(fault.text, key_file));
+    assert_non_null(strstr(fault.text, "is not the key of the certificate in"));
+    free(fault.text);
     assert_true(is_served(e, &c));
     assert_string_equal(c.server, "first.example");
     write_pem(key_file, &pairs[SERVER_RSA].key_pem);
     httpd_set(e->server, NULL, 0, make_tls(&s));
     assert_int_equal(unlink(cert_file), 0);
-    assert_int_equal(httpd_tls_new(&t, &s, &why), -ENOENT);
-    free(why);
+    assert_int_equal(httpd_tls_new(&t, &s, &fault), -ENOENT);
+    free(fault.text);
     assert_true(is_served(e, &c));
     assert_string_equal(c.server, "rsa.example");
     close_tls(e);
@@ -268,7 +268,7 @@ static void explains_what_it_refuses(void **state)
         {{.client_auth_type = "Maybe"}, "client_auth_type: unknown type \"Maybe\""},
         {{.client_auth_type = "RequireAndVerifyClientCert"},
          "client_auth_type: RequireAndVerifyClientCert needs client_ca_file"},
-        {{.client_ca.text = "x"}, "client_ca_file: has no effect without client_auth_type: set that as well"},
+        {{.client_ca.text = "x"}, "client_ca: has no effect without client_auth_type: set that as well"},
         {{.client_ca.text = "x", .client_auth_type = "RequestClientCert"},
          "client_ca: no certificate in PEM format found"},
         {{.client_ca.file = "/nowhere/ca", .client_auth_type = "RequestClientCert"},
@@ -282,7 +282,7 @@ static void explains_what_it_refuses(void **state)
     };
     struct httpd_tls *t = NULL;
     struct httpd_tls_settings s;
-    char *why = NULL;
+    struct httpd_tls_fault fault = {0};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -291,27 +291,27 @@ static void explains_what_it_refuses(void **state)
         s = cases[i].s;
         s.cert = s.cert.file || s.cert.text ? s.cert : files.cert;
         s.key = s.key.file || s.key.text ? s.key : files.key;
-        assert_true(httpd_tls_new(&t, &s, &why) < 0);
+        assert_true(httpd_tls_new(&t, &s, &fault) < 0);
         assert_null(t);
-        assert_non_null(why);
-        if (strncmp(why, cases[i].why, strlen(cases[i].why)) != 0)
-            fail_msg("case %zu: %s", i, why);
-        free(TAKE_PTR(why));
+        assert_non_null(fault.text);
+        if (strncmp(fault.text, cases[i].why, strlen(cases[i].why)) != 0)
+            fail_msg("case %zu: %s", i, fault.text);
+        free(TAKE_PTR(fault.text));
     }
     s = settings_of_files();
     s.curve_preferences = (struct httpd_tls_list){new_curve, 1};
     if (gnutls_group_get_id("X25519-MLKEM768") == GNUTLS_GROUP_INVALID) {
-        assert_int_equal(httpd_tls_new(&t, &s, &why), -EINVAL);
-        assert_non_null(strstr(why, "curve_preferences: X25519MLKEM768 is not supported by GnuTLS "));
-        free(TAKE_PTR(why));
+        assert_int_equal(httpd_tls_new(&t, &s, &fault), -EINVAL);
+        assert_non_null(strstr(fault.text, "curve_preferences: X25519MLKEM768 is not supported by GnuTLS "));
+        free(TAKE_PTR(fault.text));
     }
     make_pair(&expired, (struct wish){.days = -2});
     write_files(&expired);
     s = (struct httpd_tls_settings){.cert.file = cert_file, .key.file = key_file};
-    assert_int_equal(httpd_tls_new(&t, &s, &why), -EINVAL);
-    assert_non_null(strstr(why, cert_file));
-    assert_non_null(strstr(why, "the certificate expired at 2"));
-    free(why);
+    assert_int_equal(httpd_tls_new(&t, &s, &fault), -EINVAL);
+    assert_non_null(strstr(fault.text, cert_file));
+    assert_non_null(strstr(fault.text, "the certificate expired at 2"));
+    free(fault.text);
     drop_pair(&expired);
 }
 

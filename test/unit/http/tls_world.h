@@ -175,10 +175,10 @@ static inline struct httpd_tls_settings settings_of_files(void)
 static inline struct httpd_tls *make_tls(const struct httpd_tls_settings *s)
 {
     struct httpd_tls *t = NULL;
-    char *why = NULL;
+    struct httpd_tls_fault fault = {0};
 
-    assert_int_equal(httpd_tls_new(&t, s, &why), 0);
-    assert_null(why);
+    assert_int_equal(httpd_tls_new(&t, s, &fault), 0);
+    assert_null(fault.text);
     return t;
 }
 
