@@ -315,7 +315,7 @@ static void hook_render(void *arg)
         otlp_render(running->receiver);
 }
 
-static void hook_endpoints(void *arg, struct out *o)
+static void hook_endpoints(void *arg, struct buf *o)
 {
     const struct running *running = arg;
 

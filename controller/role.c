@@ -200,16 +200,16 @@ bool terminal_print_json(struct str text, int r)
 bool terminal_print_lines(FILE *to, struct str text)
 {
     BUF_AUTO(clean, SIZE_MAX / 2);
-    struct out o = out_begin(&clean);
+    struct buf_mark mark = buf_mark(&clean);
     int r;
 
     while (text.n) {
         bool ends = memchr(text.p, '\n', text.n);
 
-        grid_clean(&o, str_take(&text, '\n'));
-        out_puts(&o, ends ? "\n" : "");
+        grid_clean(&clean, str_take(&text, '\n'));
+        buf_puts(&clean, ends ? "\n" : "");
     }
-    r = out_end(&o);
+    r = buf_commit(&clean, mark);
     return terminal_write(to, buf_str(&clean), r);
 }
 

@@ -7,6 +7,7 @@
 #include "remotewrite/sink.h"
 
 #include "exporter/base/alloc.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/log.h"
@@ -146,7 +147,7 @@ static void rw_set_counters(struct metrics *m, const char *const *labels, const 
 }
 
 /* What is wrong with the spool; empty if nothing is. */
-static void rw_spool_error(struct out *o, const struct endpoint_state *st)
+static void rw_spool_error(struct buf *o, const struct endpoint_state *st)
 {
     int error = st->spool_error < 0 ? st->spool_error : st->queue.disk_error;
     CLEANUP(cleanup_free)
@@ -157,12 +158,12 @@ static void rw_spool_error(struct out *o, const struct endpoint_state *st)
     member_words(o, "spoolError", *st->spool.error ? st->spool.error : text);
 }
 
-static void rw_json_files(struct out *o, const char *key, size_t files, uint64_t bytes)
+static void rw_json_files(struct buf *o, const char *key, size_t files, uint64_t bytes)
 {
     member_object(o, key);
     member_count(o, "files", files);
     member_count(o, "bytes", bytes);
-    out_puts(o, "}");
+    buf_puts(o, "}");
 }
 
 static const char *rw_state_word(const struct endpoint_state *st)
@@ -176,7 +177,7 @@ static const char *rw_state_word(const struct endpoint_state *st)
     return st->queue.samples ? "sending" : "ok";
 }
 
-static void rw_json(struct out *o, const struct endpoint_state *st, const struct rw_endpoint_config *c)
+static void rw_json(struct buf *o, const struct endpoint_state *st, const struct rw_endpoint_config *c)
 {
     const struct queue_stats *q = &st->queue;
     const struct sender_stats *sent = &st->sender;
@@ -188,7 +189,7 @@ static void rw_json(struct out *o, const struct endpoint_state *st, const struct
     for (unsigned i = 0; i < DROPS; i++)
         dropped += q->dropped[i];
     member_item(o);
-    out_puts(o, "{");
+    buf_puts(o, "{");
     member_text(o, "name", c->name);
     member_text(o, "url", c->url_shown);
     member_text(o, "state", rw_state_word(st));
@@ -208,7 +209,7 @@ static void rw_json(struct out *o, const struct endpoint_state *st, const struct
     member_time(o, "retryAt", backs_off ? sent->retry_at_ms : 0);
     member_words(o, "error", sent->error);
     member_time(o, "errorAt", sent->error_at_ms);
-    out_puts(o, "}");
+    buf_puts(o, "}");
 }
 
 /* Brings the metrics of an endpoint up to date; *ret is its state. */
@@ -398,7 +399,7 @@ void rw_sink_refresh(struct rw_sink *s)
     }
 }
 
-void rw_sink_json(struct rw_sink *s, struct out *o)
+void rw_sink_json(struct rw_sink *s, struct buf *o)
 {
     struct endpoint_state st;
 

@@ -18,4 +18,4 @@ void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *sto
 /* Brings the endpoints' metrics up to date. */
 void rw_sink_refresh(struct rw_sink *s);
 /* Writes the endpoints as items of a list, for the status page. */
-void rw_sink_json(struct rw_sink *s, struct out *o);
+void rw_sink_json(struct rw_sink *s, struct buf *o);

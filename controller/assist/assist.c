@@ -6,6 +6,7 @@
 #include "controller/optimize/problem.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/random.h"
@@ -513,35 +514,34 @@ static void assist_reply_status(void *arg, const struct httpd_request *rq, struc
     BUF_AUTO(body, STATUS_MAX_BYTES);
     const struct assist *a = arg;
     const struct kept_plan *plan = TAILQ_FIRST(&a->plans);
-    struct out o = out_begin(&body);
 
     (void)rq;
-    out_puts(&o, "{");
-    member_text(&o, "role", "optimizer");
-    member_time(&o, "now", loop_wall(a->o.loop).ms);
-    member_time(&o, "startedAt", metrics_process_start_ms());
-    member_build(&o);
-    member_list(&o, "writeNamespaces");
+    buf_puts(&body, "{");
+    member_text(&body, "role", "optimizer");
+    member_time(&body, "now", loop_wall(a->o.loop).ms);
+    member_time(&body, "startedAt", metrics_process_start_ms());
+    member_build(&body);
+    member_list(&body, "writeNamespaces");
     for (size_t i = 0; i < a->o.n_write_namespaces; i++) {
-        member_item(&o);
-        value_text(&o, str_of(a->o.write_namespaces[i]));
+        member_item(&body);
+        buf_put_json(&body, str_of(a->o.write_namespaces[i]));
     }
-    out_puts(&o, "]");
-    member_number(&o, "deadlineSeconds", (double)a->o.deadline_ms / 1000);
-    member_bool(&o, "synced", reader_is_synced(a->reader));
-    member_object(&o, "troubles");
+    buf_puts(&body, "]");
+    member_number(&body, "deadlineSeconds", (double)a->o.deadline_ms / 1000);
+    member_bool(&body, "synced", reader_is_synced(a->reader));
+    member_object(&body, "troubles");
     for (enum kind k = 0; k < KINDS; k++)
-        member_text(&o, kind_info[k].resource->plural, reader_trouble(a->reader, k));
-    out_puts(&o, "}");
-    if (member_object_if(&o, "plan", plan != NULL)) {
-        member_text(&o, "hash", plan->hash);
-        member_time(&o, "at", plan->at.ms);
-        member_time(&o, "appliedAt", plan->applied_at.ms);
-        out_puts(&o, "}");
+        member_text(&body, kind_info[k].resource->plural, reader_trouble(a->reader, k));
+    buf_puts(&body, "}");
+    if (member_object_if(&body, "plan", plan != NULL)) {
+        member_text(&body, "hash", plan->hash);
+        member_time(&body, "at", plan->at.ms);
+        member_time(&body, "appliedAt", plan->applied_at.ms);
+        buf_puts(&body, "}");
     }
-    member_web_config(&o, site_access(a->site));
-    out_puts(&o, "}");
-    api_reply(reply, out_end(&o), "", &body);
+    member_web_config(&body, site_access(a->site));
+    buf_puts(&body, "}");
+    api_reply(reply, buf_failed(&body), "", &body);
 }
 
 static json_t *web_time(unix_ms at)

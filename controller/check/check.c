@@ -8,6 +8,7 @@
 #include "exporter/base/alloc.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/regex.h"
 #include "exporter/base/text.h"
@@ -350,7 +351,7 @@ static void series_plan_make(struct series_plan *ret, const struct summary *s, i
     ret->n_labels = ARRAY_SIZE(usual);
 }
 
-static void series_put_odd_value(struct out *o, size_t i)
+static void series_put_odd_value(struct buf *o, size_t i)
 {
     static const struct str values[] = {
         STR("größe-日本-\xf0\x9f\x90\xa7"),   /* two, three and four bytes a character */
@@ -363,28 +364,28 @@ static void series_put_odd_value(struct out *o, size_t i)
 
     i %= ARRAY_SIZE(values) + 1;
     memset(filler, 'x', sizeof(filler));
-    value_text(o, i < ARRAY_SIZE(values) ? values[i] : (struct str){filler, sizeof(filler)});
+    buf_put_json(o, i < ARRAY_SIZE(values) ? values[i] : (struct str){filler, sizeof(filler)});
 }
 
 /* The last label differs from series to series, the others do not always. */
-static void series_put_metric(struct out *o, const struct series_plan *p, enum series_kind kind, size_t i)
+static void series_put_metric(struct buf *o, const struct series_plan *p, enum series_kind kind, size_t i)
 {
     size_t of = kind == SERIES_TWICE ? i / 2 : i;
 
-    out_puts(o, "{");
+    buf_puts(o, "{");
     for (size_t k = 0; k < p->n_labels; k++) {
         bool is_last = k + 1 == p->n_labels;
 
-        out_printf(o, "%s\"%.*s\":", k ? "," : "", STR_ARG(p->labels[k]));
+        buf_printf(o, "%s\"%.*s\":", k ? "," : "", STR_ARG(p->labels[k]));
         if (is_last && kind == SERIES_WITH_ODD_LABELS)
             series_put_odd_value(o, i);
         else
-            out_printf(o, "\"%.*s-%zu\"", STR_ARG(p->labels[k]), is_last ? of : of % 3);
+            buf_printf(o, "\"%.*s-%zu\"", STR_ARG(p->labels[k]), is_last ? of : of % 3);
     }
-    out_puts(o, kind == SERIES_WITH_ODD_LABELS ? ",\"a_label_of_another_exporter\":\"1\"}" : "}");
+    buf_puts(o, kind == SERIES_WITH_ODD_LABELS ? ",\"a_label_of_another_exporter\":\"1\"}" : "}");
 }
 
-static void series_put_point(struct out *o, const struct series_plan *p, enum series_kind kind, size_t i,
+static void series_put_point(struct buf *o, const struct series_plan *p, enum series_kind kind, size_t i,
                              size_t k)
 {
     static const char *const words[] = {"NaN", "+Inf", "-Inf"};
@@ -394,46 +395,46 @@ static void series_put_point(struct out *o, const struct series_plan *p, enum se
     /* The first series has nothing else, the others have some. */
     member_item(o);
     if (kind == SERIES_WITH_NAN && (i == 0 || (i + k) % 5 == 0))
-        out_printf(o, "[%lld,\"%s\"]", at, words[i < 3 ? 0 : i % ARRAY_SIZE(words)]);
+        buf_printf(o, "[%lld,\"%s\"]", at, words[i < 3 ? 0 : i % ARRAY_SIZE(words)]);
     else
-        out_printf(o, "[%lld,\"%zu.%zu\"]", at, tenths / 10, tenths % 10);
+        buf_printf(o, "[%lld,\"%zu.%zu\"]", at, tenths / 10, tenths % 10);
 }
 
-static void series_put(struct out *o, const struct series_plan *p, enum series_kind kind, size_t i)
+static void series_put(struct buf *o, const struct series_plan *p, enum series_kind kind, size_t i)
 {
     size_t n = i > 0                           ? p->points
                : kind == SERIES_OF_ONE_POINT   ? 1
                : kind == SERIES_WITHOUT_POINTS ? 0
                                                : p->points;
 
-    out_puts(o, "{\"metric\":");
+    buf_puts(o, "{\"metric\":");
     series_put_metric(o, p, kind, i);
     member_list(o, "values");
     for (size_t k = p->points - n; k < p->points; k++)
         series_put_point(o, p, kind, i, k);
-    out_puts(o, "]}");
+    buf_puts(o, "]}");
 }
 
 /* A request with the series, or the answer that keeps all their labels. */
 static void series_put_body(struct buf *into, const struct series_plan *p, enum series_kind kind, size_t n,
                             bool is_answer)
 {
-    struct out o = out_begin(into);
+    struct buf_mark mark = buf_mark(into);
 
-    out_puts(&o, is_answer ? "{\"results\":[" : "{\"data\":[");
+    buf_puts(into, is_answer ? "{\"results\":[" : "{\"data\":[");
     for (size_t i = 0; i < n; i++) {
-        member_item(&o);
+        member_item(into);
         if (is_answer) {
-            out_puts(&o, "{\"score\":0,\"metric\":");
-            series_put_metric(&o, p, kind, i);
-            out_puts(&o, "}");
+            buf_puts(into, "{\"score\":0,\"metric\":");
+            series_put_metric(into, p, kind, i);
+            buf_puts(into, "}");
         } else {
-            series_put(&o, p, kind, i);
+            series_put(into, p, kind, i);
         }
     }
-    out_puts(&o, "]}");
+    buf_puts(into, "]}");
     if (buf_failed(into) < 0)
-        buf_rollback(into, o.mark);
+        buf_rollback(into, mark);
 }
 
 /* ---- What an agent makes of an answer: read by the agent's own code ---- */
@@ -608,15 +609,14 @@ static void scoring_add_series(struct check *c, enum check_rule rule, const char
     struct str labels[SHOWN_LABELS];
     char line[FINDINGS_TEXT_BYTES];
     BUF_AUTO(text, 1 << 20);
-    struct out o = out_begin(&text);
 
     shown_labels(b, series, labels);
     for (size_t i = 0; i < SHOWN_LABELS; i++)
         if (labels[i].n) {
-            out_printf(&o, "%s%s=", text.n ? ", " : "", shown_label_names[i]);
-            value_text(&o, labels[i]);
+            buf_printf(&text, "%s%s=", text.n ? ", " : "", shown_label_names[i]);
+            buf_put_json(&text, labels[i]);
         }
-    text_line(line, sizeof(line), out_end(&o) == 0 && text.n ? buf_str(&text) : STR("no labels"));
+    text_line(line, sizeof(line), buf_failed(&text) == 0 && text.n ? buf_str(&text) : STR("no labels"));
     findings_add(c->findings, rule, "%s: %s", before, line);
 }
 

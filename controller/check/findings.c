@@ -49,24 +49,24 @@ void findings_add(struct findings *r, enum check_rule rule, const char *fmt, ...
 
 /* ---- For programs ---- */
 
-static void json_call(struct out *o, const struct call_row *row)
+static void json_call(struct buf *o, const struct call_row *row)
 {
     member_item(o);
-    out_puts(o, "{");
+    buf_puts(o, "{");
     member_text(o, "what", row->what);
     member_bool(o, "ok", row->ok);
     member_count(o, "status", (uint64_t)row->status);
     member_number(o, "seconds", row->seconds);
     member_text(o, "text", row->text);
-    out_puts(o, "}");
+    buf_puts(o, "}");
 }
 
-static void json_finding(struct out *o, const struct finding *f)
+static void json_finding(struct buf *o, const struct finding *f)
 {
     const struct rule_info *rule = &rule_info[f->rule];
 
     member_item(o);
-    out_puts(o, "{");
+    buf_puts(o, "{");
     member_text(o, "rule", rule->word);
     member_text(o, "level", rule->level == RULE_PROBLEM ? "problem" : "warning");
     member_text(o, "call", f->what);
@@ -74,10 +74,10 @@ static void json_finding(struct out *o, const struct finding *f)
     member_text(o, "expected", rule->what);
     member_text(o, "why", rule->why);
     member_text(o, "mend", rule->mend);
-    out_puts(o, "}");
+    buf_puts(o, "}");
 }
 
-static void json_outcome(struct out *o, const struct agent_outcome *x)
+static void json_outcome(struct buf *o, const struct agent_outcome *x)
 {
     if (!member_object_if(o, "agent", x->batch))
         return;
@@ -92,41 +92,41 @@ static void json_outcome(struct out *o, const struct agent_outcome *x)
     member_count(o, "notFinite", x->items.left_out);
     member_count(o, "unnamed", x->items.unnamed);
     member(o, "items");
-    out_str(o, buf_str(&x->items.json));
-    out_puts(o, "}");
+    buf_put_str(o, buf_str(&x->items.json));
+    buf_puts(o, "}");
 }
 
 int findings_json(const struct findings *r, struct buf *into)
 {
-    struct out o = out_begin(into);
+    struct buf_mark mark = buf_mark(into);
 
-    out_puts(&o, "{");
-    member_url(&o, "configURL", r->url);
-    member_url(&o, "scoringURL", r->scoring_url);
-    member_text(&o, "traceId", r->trace);
-    member_bool(&o, "ok", !r->by_level[RULE_PROBLEM]);
-    member_count(&o, "problems", r->by_level[RULE_PROBLEM]);
-    member_count(&o, "warnings", r->by_level[RULE_WARNING]);
-    if (member_object_if(&o, "summary", r->summary.n > 0))
-        out_str(&o, (struct str){r->summary.p + 1, r->summary.n - 1}); /* after its `{` */
-    member_list(&o, "calls");
+    buf_puts(into, "{");
+    member_url(into, "configURL", r->url);
+    member_url(into, "scoringURL", r->scoring_url);
+    member_text(into, "traceId", r->trace);
+    member_bool(into, "ok", !r->by_level[RULE_PROBLEM]);
+    member_count(into, "problems", r->by_level[RULE_PROBLEM]);
+    member_count(into, "warnings", r->by_level[RULE_WARNING]);
+    if (member_object_if(into, "summary", r->summary.n > 0))
+        buf_put_str(into, (struct str){r->summary.p + 1, r->summary.n - 1}); /* after its `{` */
+    member_list(into, "calls");
     for (size_t i = 0; i < r->n_rows; i++)
-        json_call(&o, &r->rows[i]);
-    out_puts(&o, "]");
-    member_list(&o, "findings");
+        json_call(into, &r->rows[i]);
+    buf_puts(into, "]");
+    member_list(into, "findings");
     for (size_t i = 0; i < r->n_findings; i++)
-        json_finding(&o, &r->findings[i]);
-    out_puts(&o, "]");
-    json_outcome(&o, &r->outcome);
-    out_puts(&o, "}\n");
-    return out_end(&o);
+        json_finding(into, &r->findings[i]);
+    buf_puts(into, "]");
+    json_outcome(into, &r->outcome);
+    buf_puts(into, "}\n");
+    return buf_commit(into, mark);
 }
 
 /* ---- For people ---- */
 
 enum { INDENT = 4, WHAT_CHARS = 26, SHOWN_SCORES = 10, SHOWN_ITEMS = 3, ITEM_CHARS = 80 };
 
-static void table_row(struct out *o, const struct call_row *row)
+static void table_row(struct buf *o, const struct call_row *row)
 {
     char line[1024];
     size_t n = (size_t)snprintf(line, sizeof(line), "%s %-*s %s", row->ok ? "✓" : "✗", WHAT_CHARS, row->what,
@@ -135,10 +135,10 @@ static void table_row(struct out *o, const struct call_row *row)
     if (row->ok && row->seconds > 0)
         (void)snprintf(line + n, sizeof(line) - n, ", in %s", words_seconds(row->seconds).s);
     grid_clean(o, str_of(line));
-    out_puts(o, "\n");
+    buf_puts(o, "\n");
 }
 
-static void table_ranking(struct out *o, const struct batch *b)
+static void table_ranking(struct buf *o, const struct batch *b)
 {
     struct ranking ranking;
 
@@ -146,11 +146,11 @@ static void table_ranking(struct out *o, const struct batch *b)
     if (ranking.n)
         grid_scores(o, b, ranking.highest, ranking.n, INDENT);
     if (ranking.numbers > ranking.n)
-        out_printf(o, "    … and %s\n", words_count(ranking.numbers - ranking.n, "more", "more").s);
+        buf_printf(o, "    … and %s\n", words_count(ranking.numbers - ranking.n, "more", "more").s);
 }
 
 /* What became of the results that have no item of their own. */
-static void table_losses(struct out *o, const struct agent_outcome *x)
+static void table_losses(struct buf *o, const struct agent_outcome *x)
 {
     const struct {
         size_t n;
@@ -168,11 +168,11 @@ static void table_losses(struct out *o, const struct agent_outcome *x)
 
     for (size_t i = 0; i < ARRAY_SIZE(losses); i++)
         if (losses[i].n)
-            out_printf(o, "    %s %s\n", words_count(losses[i].n, "result", "results").s, losses[i].text);
+            buf_printf(o, "    %s %s\n", words_count(losses[i].n, "result", "results").s, losses[i].text);
 }
 
 /* The first items by name: "a = 1, b = 2, … and 8 more". */
-static void table_items(struct out *o, const struct items *items)
+static void table_items(struct buf *o, const struct items *items)
 {
     json_auto_t *list = json_loadb(items->json.p, items->json.n, 0, NULL);
     const json_t *item;
@@ -182,18 +182,18 @@ static void table_items(struct out *o, const struct items *items)
     {
         if (i == SHOWN_ITEMS)
             break;
-        out_puts(o, i ? ", \"" : "    \"");
+        buf_puts(o, i ? ", \"" : "    \"");
         grid_cut(o, kube_text(item, "name", NULL), ITEM_CHARS);
-        out_printf(o, "\" = %" JSON_INTEGER_FORMAT, json_integer_value(json_object_get(item, "value")));
+        buf_printf(o, "\" = %" JSON_INTEGER_FORMAT, json_integer_value(json_object_get(item, "value")));
     }
     if (items->n > SHOWN_ITEMS)
-        out_printf(o, ", … and %s", words_count(items->n - SHOWN_ITEMS, "more", "more").s);
-    out_puts(o, items->n ? "\n" : "");
+        buf_printf(o, ", … and %s", words_count(items->n - SHOWN_ITEMS, "more", "more").s);
+    buf_puts(o, items->n ? "\n" : "");
 }
 
-static void table_outcome(struct out *o, const struct agent_outcome *x)
+static void table_outcome(struct buf *o, const struct agent_outcome *x)
 {
-    out_printf(o, "\nWhat an agent makes of the first answer: %s, %s of the AddOnPlacementScore %s\n",
+    buf_printf(o, "\nWhat an agent makes of the first answer: %s, %s of the AddOnPlacementScore %s\n",
                words_count(series_count(x->batch->set), "series", "series").s,
                words_count(x->items.n, "item", "items").s, x->object);
     table_items(o, &x->items);
@@ -201,35 +201,35 @@ static void table_outcome(struct out *o, const struct agent_outcome *x)
     table_ranking(o, x->batch);
 }
 
-static void table_finding(struct out *o, const struct finding *f)
+static void table_finding(struct buf *o, const struct finding *f)
 {
     const struct rule_info *rule = &rule_info[f->rule];
 
-    out_printf(o, "\n%s %s: %s\n    %s: ", rule->level == RULE_PROBLEM ? "✗" : "!", rule->word, rule->what,
+    buf_printf(o, "\n%s %s: %s\n    %s: ", rule->level == RULE_PROBLEM ? "✗" : "!", rule->word, rule->what,
                f->what);
     grid_clean(o, str_of(f->detail));
-    out_printf(o, "\n    %s\n", rule->mend);
+    buf_printf(o, "\n    %s\n", rule->mend);
 }
 
 int findings_table(const struct findings *r, struct buf *into)
 {
     size_t problems = r->by_level[RULE_PROBLEM], warnings = r->by_level[RULE_WARNING];
-    struct out o = out_begin(into);
+    struct buf_mark mark = buf_mark(into);
 
     for (size_t i = 0; i < r->n_rows; i++)
-        table_row(&o, &r->rows[i]);
+        table_row(into, &r->rows[i]);
     if (r->outcome.batch)
-        table_outcome(&o, &r->outcome);
+        table_outcome(into, &r->outcome);
     for (size_t i = 0; i < r->n_findings; i++)
-        table_finding(&o, &r->findings[i]);
-    out_puts(&o, "\n");
-    out_url(&o, r->url);
-    out_puts(&o, r->n_findings ? ": " : ": no problems");
+        table_finding(into, &r->findings[i]);
+    buf_puts(into, "\n");
+    http_url_for_people(str_of(r->url), into);
+    buf_puts(into, r->n_findings ? ": " : ": no problems");
     if (problems)
-        out_puts(&o, words_count(problems, "problem", "problems").s);
-    out_puts(&o, problems && warnings ? ", " : "");
+        buf_puts(into, words_count(problems, "problem", "problems").s);
+    buf_puts(into, problems && warnings ? ", " : "");
     if (warnings)
-        out_puts(&o, words_count(warnings, "warning", "warnings").s);
-    out_printf(&o, "\ntrace of all calls: %s\n", r->trace);
-    return out_end(&o);
+        buf_puts(into, words_count(warnings, "warning", "warnings").s);
+    buf_printf(into, "\ntrace of all calls: %s\n", r->trace);
+    return buf_commit(into, mark);
 }

@@ -74,7 +74,7 @@ struct agent_hooks {
     /* The program's own metrics are about to be rendered. */
     void (*render)(void *arg);
     /* Writes where scores are sent to, as items of the list `remoteWrite` of the status. */
-    void (*endpoints)(void *arg, struct out *o);
+    void (*endpoints)(void *arg, struct buf *o);
     /* False without an election. Valid until the next turn. */
     bool (*election)(void *arg, struct agent_election *ret);
     /* What was received by OTLP; false without a receiver. */

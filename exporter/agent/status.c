@@ -3,6 +3,7 @@
 #include "exporter/agent/scorer.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/loop.h"
 #include "exporter/http/httpd.h"
 #include "exporter/metric/page.h"
@@ -81,15 +82,15 @@ static struct totals scorer_totals(const struct agent_state *a)
 
 enum { BEST_AND_WORST = 5 };
 
-static void json_by_stage(struct out *o, const char *key, const uint64_t v[2])
+static void json_by_stage(struct buf *o, const char *key, const uint64_t v[2])
 {
     member_object(o, key);
     for (enum round_stage stage = STAGE_SOURCE; stage <= STAGE_SCORING; stage++)
         member_count(o, round_stage_word(stage), v[stage]);
-    out_puts(o, "}");
+    buf_puts(o, "}");
 }
 
-static void json_last_round(struct out *o, const struct scorer_status *s)
+static void json_last_round(struct buf *o, const struct scorer_status *s)
 {
     if (!member_object_if(o, "lastRound", s->rounds))
         return;
@@ -106,19 +107,19 @@ static void json_last_round(struct out *o, const struct scorer_status *s)
     json_by_stage(o, "receivedBytes", s->last.received);
     json_by_stage(o, "sentBytes", s->last.sent);
     member_text(o, "traceId", s->last.trace);
-    out_puts(o, "}");
+    buf_puts(o, "}");
 }
 
-static void json_secret(struct out *o, const char *key, const struct secret_ref *ref)
+static void json_secret(struct buf *o, const char *key, const struct secret_ref *ref)
 {
     if (!member_object_if(o, key, ref->name))
         return;
     member_text(o, "name", ref->name);
     member_text(o, "key", ref->key);
-    out_puts(o, "}");
+    buf_puts(o, "}");
 }
 
-static void json_source_members(struct out *o, const struct summary_source *from)
+static void json_source_members(struct buf *o, const struct summary_source *from)
 {
     struct str query;
     size_t at = 0;
@@ -130,35 +131,35 @@ static void json_source_members(struct out *o, const struct summary_source *from
     member_list(o, "queries");
     while ((query = summary_next_query(str_of(from->query), &at)).n) {
         member_item(o);
-        value_text(o, query);
+        buf_put_json(o, query);
     }
-    out_puts(o, "]");
+    buf_puts(o, "]");
     member_count(o, "rangeSeconds", (uint64_t)from->range_s);
     member_count(o, "stepSeconds", (uint64_t)from->step_s);
 }
 
 /* The first source as an object; where there are several also all of them, as a list. */
-static void json_source(struct out *o, const struct summary *s)
+static void json_source(struct buf *o, const struct summary *s)
 {
     member_object(o, "source");
     if (s->n_sources)
         json_source_members(o, &s->sources[0]);
     else
         member_text(o, "type", source_type_word(SOURCE_NONE));
-    out_puts(o, "}");
+    buf_puts(o, "}");
     if (s->n_sources < 2)
         return;
     member_list(o, "sources");
     for (size_t i = 0; i < s->n_sources; i++) {
         member_item(o);
-        out_puts(o, "{");
+        buf_puts(o, "{");
         json_source_members(o, &s->sources[i]);
-        out_puts(o, "}");
+        buf_puts(o, "}");
     }
-    out_puts(o, "]");
+    buf_puts(o, "]");
 }
 
-static void json_scores(struct out *o, const char *key, const struct batch *b, const size_t *series, size_t n)
+static void json_scores(struct buf *o, const char *key, const struct batch *b, const size_t *series, size_t n)
 {
     struct str labels[SHOWN_LABELS];
 
@@ -166,27 +167,27 @@ static void json_scores(struct out *o, const char *key, const struct batch *b, c
     for (size_t i = 0; i < n; i++) {
         shown_labels(b, series[i], labels);
         member_item(o);
-        out_puts(o, "{");
+        buf_puts(o, "{");
         member_object(o, "labels");
         for (size_t k = 0; k < SHOWN_LABELS; k++)
             if (labels[k].n) {
                 member(o, shown_label_names[k]);
-                value_text(o, labels[k]);
+                buf_put_json(o, labels[k]);
             }
-        out_puts(o, "}");
+        buf_puts(o, "}");
         member_number(o, "score", b->values[series[i]]);
-        out_puts(o, "}");
+        buf_puts(o, "}");
     }
-    out_puts(o, "]");
+    buf_puts(o, "]");
 }
 
-static void json_scorer(struct out *o, const struct scorer *s, bool with_history)
+static void json_scorer(struct buf *o, const struct scorer *s, bool with_history)
 {
     const struct scorer_status *st = &s->status;
     struct ranking r;
 
     member_item(o);
-    out_puts(o, "{");
+    buf_puts(o, "{");
     member_text(o, "name", s->summary.name);
     member_text(o, "scoreName", s->summary.score_name);
     member_text(o, "state", scorer_state_word(scorer_state(s)));
@@ -207,12 +208,12 @@ static void json_scorer(struct out *o, const struct scorer *s, bool with_history
         member_words(o, "url", st->url);
         member_text(o, "text", st->last.reason);
         member_text(o, "hint", status_hint(st->last.error, st->last.stage));
-        out_puts(o, "}");
+        buf_puts(o, "}");
     }
     if (member_object_if(o, "warnings", st->last.source_warnings)) {
         member_count(o, "count", st->last.source_warnings);
         member_text(o, "first", st->last.source_warning);
-        out_puts(o, "}");
+        buf_puts(o, "}");
     }
     json_source(o, &s->summary);
     member_url(o, "scoringEndpoint", s->summary.scoring_endpoint);
@@ -223,10 +224,10 @@ static void json_scorer(struct out *o, const struct scorer *s, bool with_history
     member_count(o, "nanScores", r.nans);
     if (with_history)
         member_history(o, st->history, scorer_history_names);
-    out_puts(o, "}");
+    buf_puts(o, "}");
 }
 
-static void json_config(struct out *o, const struct agent_state *a)
+static void json_config(struct buf *o, const struct agent_state *a)
 {
     const struct config *c = a->config;
     const struct reload_status *reload = &a->reload;
@@ -243,12 +244,12 @@ static void json_config(struct out *o, const struct agent_state *a)
     member_list(o, "listen");
     for (size_t i = 0; c && i < c->n_listen; i++) {
         member_item(o);
-        value_text(o, str_of(c->listen[i]));
+        buf_put_json(o, str_of(c->listen[i]));
     }
-    out_puts(o, "]");
+    buf_puts(o, "]");
     member_text(o, "secretsFolder", c ? c->secrets_dir : NULL);
     member_text(o, "storageFolder", c ? c->storage_path : NULL);
-    out_puts(o, "}");
+    buf_puts(o, "}");
     member_web_config(o, a->access);
     if (!member_object_if(o, "limits", c))
         return;
@@ -258,10 +259,10 @@ static void json_config(struct out *o, const struct agent_state *a)
     member_count(o, "labelValueBytes", (uint64_t)c->limits.label_value_bytes);
     member_number(o, "roundTimeSeconds", (double)c->limits.round_ms / 1000);
     member_count(o, "staleAfterIntervals", (uint64_t)c->limits.stale_intervals);
-    out_puts(o, "}");
+    buf_puts(o, "}");
 }
 
-static void json_otlp(struct out *o, const struct agent_state *a)
+static void json_otlp(struct buf *o, const struct agent_state *a)
 {
     struct otlp_status s;
 
@@ -273,17 +274,17 @@ static void json_otlp(struct out *o, const struct agent_state *a)
     for (unsigned i = 0; i < OTLP_RESULTS; i++)
         if (i != STORE_OK && s.points[i])
             member_count(o, otlp_result_word(i), s.points[i]);
-    out_puts(o, "}");
+    buf_puts(o, "}");
     member_time(o, "receivedAt", s.last_ms);
     member_count(o, "series", s.store.series);
     member_count(o, "samples", s.store.samples);
     member_count(o, "bytes", s.store.bytes);
     member_count(o, "maxBytes", s.store.max_bytes);
     member_count(o, "keptSeconds", (uint64_t)s.store.age_ms / 1000);
-    out_puts(o, "}");
+    buf_puts(o, "}");
 }
 
-static void json_scorers(struct out *o, const struct agent_state *a, const struct list_query *q)
+static void json_scorers(struct buf *o, const struct agent_state *a, const struct list_query *q)
 {
     static const unsigned urgency[SCORER_STATES] = {
         /* the worst first, for sort=state */
@@ -304,44 +305,44 @@ static void json_scorers(struct out *o, const struct agent_state *a, const struc
     member_list(o, "scorers");
     for (size_t i = 0; i < l.n; i++)
         json_scorer(o, l.items[i].what, q->with_history);
-    out_puts(o, "]");
+    buf_puts(o, "]");
     list_metadata(o, "metadata", &l);
 }
 
 int status_json(const struct agent_state *a, const struct list_query *q, struct buf *into)
 {
-    struct out o = out_begin(into);
+    struct buf_mark mark = buf_mark(into);
     struct totals t = scorer_totals(a);
     struct agent_election e;
 
-    out_puts(&o, "{");
-    member_text(&o, "role", "agent");
-    member_time(&o, "now", loop_wall(a->loop).ms);
-    member_build(&o);
-    member_bool(&o, "leading", a->leading);
-    if (member_object_if(&o, "election", a->hooks.election && a->hooks.election(a->hooks.arg, &e))) {
-        member_text(&o, "identity", e.identity);
-        member_words(&o, "holder", e.holder);
-        member_text(&o, "error", e.error);
-        out_puts(&o, "}");
+    buf_puts(into, "{");
+    member_text(into, "role", "agent");
+    member_time(into, "now", loop_wall(a->loop).ms);
+    member_build(into);
+    member_bool(into, "leading", a->leading);
+    if (member_object_if(into, "election", a->hooks.election && a->hooks.election(a->hooks.arg, &e))) {
+        member_text(into, "identity", e.identity);
+        member_words(into, "holder", e.holder);
+        member_text(into, "error", e.error);
+        buf_puts(into, "}");
     }
-    json_config(&o, a);
-    member_object(&o, "totals");
-    member_count(&o, "scorers", a->n_scorers);
-    member_count(&o, "series", t.series);
-    member_count(&o, "metricsPageBytes", page_memory(a->page));
-    member_object(&o, "states");
+    json_config(into, a);
+    member_object(into, "totals");
+    member_count(into, "scorers", a->n_scorers);
+    member_count(into, "series", t.series);
+    member_count(into, "metricsPageBytes", page_memory(a->page));
+    member_object(into, "states");
     for (enum scorer_state s = SCORER_WAITING; s < SCORER_STATES; s++)
-        member_count(&o, scorer_state_word(s), t.by_state[s]);
-    out_puts(&o, "}}");
-    member_list(&o, "remoteWrite");
+        member_count(into, scorer_state_word(s), t.by_state[s]);
+    buf_puts(into, "}}");
+    member_list(into, "remoteWrite");
     if (a->hooks.endpoints)
-        a->hooks.endpoints(a->hooks.arg, &o);
-    out_puts(&o, "]");
-    json_otlp(&o, a);
-    json_scorers(&o, a, q);
-    out_puts(&o, "}\n");
-    return out_end(&o);
+        a->hooks.endpoints(a->hooks.arg, into);
+    buf_puts(into, "]");
+    json_otlp(into, a);
+    json_scorers(into, a, q);
+    buf_puts(into, "}\n");
+    return buf_commit(into, mark);
 }
 
 /* ---- The table of `agent --once`, for people who write a scoring API: what each scorer did, and its scores
@@ -350,7 +351,7 @@ int status_json(const struct agent_state *a, const struct list_query *q, struct 
 enum { INDENT = 4 };
 
 struct status_table {
-    struct out o;
+    struct buf *o;
     bool colours;
 };
 
@@ -364,9 +365,9 @@ static void table_line(struct status_table *t, int indent, const char *fmt, ...)
     va_start(ap, fmt);
     text = xvasprintf(fmt, ap);
     va_end(ap);
-    out_printf(&t->o, "%*s", indent, "");
-    grid_clean(&t->o, str_of(text));
-    out_puts(&t->o, "\n");
+    buf_printf(t->o, "%*s", indent, "");
+    grid_clean(t->o, str_of(text));
+    buf_puts(t->o, "\n");
 }
 
 static void table_headline(struct status_table *t, const struct scorer *s)
@@ -380,13 +381,13 @@ static void table_headline(struct status_table *t, const struct scorer *s)
     };
     const char *mark = looks[scorer_state(s)].mark, *colour = looks[scorer_state(s)].colour;
 
-    out_printf(&t->o, t->colours ? "%s%s\033[0m  \033[1m" : "%s%s  ", t->colours ? colour : "", mark);
-    grid_clean(&t->o, str_of(s->summary.score_name));
+    buf_printf(t->o, t->colours ? "%s%s\033[0m  \033[1m" : "%s%s  ", t->colours ? colour : "", mark);
+    grid_clean(t->o, str_of(s->summary.score_name));
     if (strcmp(s->summary.name, s->summary.score_name) != 0) {
-        out_puts(&t->o, ", of ");
-        grid_clean(&t->o, str_of(s->summary.name));
+        buf_puts(t->o, ", of ");
+        grid_clean(t->o, str_of(s->summary.name));
     }
-    out_puts(&t->o, t->colours ? "\033[0m\n" : "\n");
+    buf_puts(t->o, t->colours ? "\033[0m\n" : "\n");
 }
 
 /* "12 series from the source in 3.1 ms → 12 results in 12 ms → 11 scores" */
@@ -469,8 +470,8 @@ static void table_scores(struct status_table *t, const struct scorer *s)
 
     rank_scores(s->batch, RANKED_MAX, &r);
     if (r.n) {
-        out_puts(&t->o, "\n");
-        grid_scores(&t->o, s->batch, r.highest, r.n, INDENT);
+        buf_puts(t->o, "\n");
+        grid_scores(t->o, s->batch, r.highest, r.n, INDENT);
     }
     if (r.numbers > r.n)
         table_line(t, INDENT, "… and %s", words_count(r.numbers - r.n, "more", "more").s);
@@ -492,12 +493,13 @@ static void table_scorer(struct status_table *t, const struct agent_state *a, co
     table_remarks(t, st);
     table_rounding(t, a, s);
     table_scores(t, s);
-    out_puts(&t->o, "\n");
+    buf_puts(t->o, "\n");
 }
 
 int status_table(const struct agent_state *a, bool on_terminal, struct buf *into)
 {
-    struct status_table t = {.o = out_begin(into), .colours = on_terminal && !*cstr(getenv("NO_COLOR"))};
+    struct buf_mark mark = buf_mark(into);
+    struct status_table t = {.o = into, .colours = on_terminal && !*cstr(getenv("NO_COLOR"))};
     struct totals totals = scorer_totals(a);
 
     for (size_t i = 0; i < a->n_scorers; i++)
@@ -509,8 +511,8 @@ int status_table(const struct agent_state *a, bool on_terminal, struct buf *into
                    totals.by_state[SCORER_FAILING] + totals.by_state[SCORER_STALE],
                    totals.by_state[SCORER_WAITING], words_count(totals.series, "score", "scores").s);
     else
-        out_puts(&t.o, "no scorers configured: add some under `summaries`\n");
-    return out_end(&t.o);
+        buf_puts(t.o, "no scorers configured: add some under `summaries`\n");
+    return buf_commit(into, mark);
 }
 
 /* ---- HTTP: /metrics is answered on the server's thread, all else on the loop, so that a probe of

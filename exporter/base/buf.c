@@ -49,6 +49,15 @@ void buf_rollback(struct buf *b, struct buf_mark mark)
     b->error = mark.error;
 }
 
+int buf_commit(struct buf *b, struct buf_mark mark)
+{
+    int r = buf_failed(b);
+
+    if (r < 0)
+        buf_rollback(b, mark);
+    return r;
+}
+
 void buf_truncate(struct buf *b, size_t n)
 {
     invariant(n <= b->n);

@@ -7,8 +7,8 @@
  *     if (buf_failed(&line) < 0)
  *         return buf_failed(&line);
  *
- * To write something whole or not at all, and go on without it: buf_mark() before it, buf_rollback() if it
- * has failed. */
+ * To write something whole or not at all, and go on without it: buf_mark() before it, buf_commit() after
+ * it. */
 #pragma once
 
 #include "exporter/base/str.h"
@@ -73,6 +73,10 @@ static inline struct buf_mark buf_mark(const struct buf *b)
 /* Removes what was appended since the mark, and with it a failure of that. Nothing before the mark may have
  * been removed. */
 void buf_rollback(struct buf *b, struct buf_mark mark);
+
+/* Ends what was begun at the mark: if an append has failed, the buffer is as it was, and the failure is
+ * returned. */
+MUST_USE int buf_commit(struct buf *b, struct buf_mark mark);
 
 /* Frees memory allocated beyond what is used. Never fails. */
 void buf_shrink(struct buf *b);

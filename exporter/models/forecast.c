@@ -421,23 +421,22 @@ static size_t put_meta(char ret[META_MAX], struct str metric, const struct forec
     static const char *const labels[] = {"node", "namespace", "pod"};
     BUF_AUTO(json, META_JSON_MAX);
     BUF_AUTO(tail, META_JSON_MAX);
-    struct out o = out_begin(&json), end = out_begin(&tail);
 
-    out_puts(&end, "\",\"alpha\":");
-    put_decimal(&end, f->alpha);
-    out_puts(&end, ",\"threshold\":");
-    put_decimal(&end, f->threshold);
-    out_puts(&end, "}");
-    out_puts(&o, "{\"predictor_label\":\"");
+    buf_puts(&tail, "\",\"alpha\":");
+    put_decimal(&tail, f->alpha);
+    buf_puts(&tail, ",\"threshold\":");
+    put_decimal(&tail, f->threshold);
+    buf_puts(&tail, "}");
+    buf_puts(&json, "{\"predictor_label\":\"");
     for (size_t i = 0; i < ARRAY_SIZE(labels); i++) {
         struct str name = STR("unknown");
 
         (void)series_label(metric, labels[i], &name);
         if (i > 0 && json.n + tail.n < META_JSON_MAX)
-            out_puts(&o, "_");
-        out_str(&o, cut_raw(name, META_JSON_MAX - tail.n - json.n));
+            buf_puts(&json, "_");
+        buf_put_str(&json, cut_raw(name, META_JSON_MAX - tail.n - json.n));
     }
-    out_str(&o, buf_str(&tail));
+    buf_put_str(&json, buf_str(&tail));
     return base64_encode(buf_str(&json), ret);
 }
 
@@ -445,7 +444,6 @@ static void put_row(const struct forecast *f, const struct forecast_row *row, st
 {
     char meta[META_MAX];
     BUF_AUTO(members, MEMBERS_MAX);
-    struct out o = out_begin(&members);
     struct result result = {.metric = row->metric, .meta = {meta, put_meta(meta, row->metric, f)}};
 
     result.score = 100 / (1 + exp(-f->alpha * (row->largest - f->threshold)));
@@ -455,17 +453,17 @@ static void put_row(const struct forecast *f, const struct forecast_row *row, st
     }
     /* For people: agents ignore these members. */
     if (isfinite(row->largest)) {
-        out_puts(&o, ",\"largest\":");
-        value_number(&o, row->largest);
+        buf_puts(&members, ",\"largest\":");
+        value_number(&members, row->largest);
     }
     if (isfinite(row->error)) {
         s->backtest_error += row->error;
         s->n_backtests++;
-        out_puts(&o, ",\"backtest\":");
-        value_number(&o, row->error);
+        buf_puts(&members, ",\"backtest\":");
+        value_number(&members, row->error);
     }
     if (row->error > f->max_rmse)
-        out_puts(&o, ",\"unreliable\":true");
+        buf_puts(&members, ",\"unreliable\":true");
     result.members = buf_str(&members);
     results_add(&s->results, &result);
 }

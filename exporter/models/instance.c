@@ -302,28 +302,27 @@ struct instance *instance_free(struct instance *i)
 void instance_put_config(const struct instance *i, size_t endpoint, struct buf *into)
 {
     const struct model_endpoint *e = &i->endpoints[endpoint];
-    struct out o = out_begin(into);
 
-    out_puts(&o, "{");
-    member_text(&o, "name", e->name);
-    member_text(&o, "description", e->description);
-    member_object(&o, "source");
-    member_text(&o, "type", e->source_type);
+    buf_puts(into, "{");
+    member_text(into, "name", e->name);
+    member_text(into, "description", e->description);
+    member_object(into, "source");
+    member_text(into, "type", e->source_type);
     if (endpoint_has_source(e)) {
-        member_text(&o, "host", e->source_host);
-        member_text(&o, "path", e->source_path);
-        member_object(&o, "params");
-        member_text(&o, "query", e->query);
-        member_count(&o, "range", (uint64_t)e->range);
-        member_count(&o, "step", (uint64_t)e->step);
-        out_puts(&o, "}");
+        member_text(into, "host", e->source_host);
+        member_text(into, "path", e->source_path);
+        member_object(into, "params");
+        member_text(into, "query", e->query);
+        member_count(into, "range", (uint64_t)e->range);
+        member_count(into, "step", (uint64_t)e->step);
+        buf_puts(into, "}");
     }
-    out_puts(&o, "}");
-    member_object(&o, "scoring");
-    member(&o, "path");
-    out_printf(&o, "\"%s/scoring\"", e->prefix); /* which has nothing to escape */
-    member_object(&o, "params");
-    member_text(&o, "name", e->score_name);
-    member_count(&o, "interval", (uint64_t)e->interval);
-    out_puts(&o, "}}}");
+    buf_puts(into, "}");
+    member_object(into, "scoring");
+    member(into, "path");
+    buf_printf(into, "\"%s/scoring\"", e->prefix); /* which has nothing to escape */
+    member_object(into, "params");
+    member_text(into, "name", e->score_name);
+    member_count(into, "interval", (uint64_t)e->interval);
+    buf_puts(into, "}}}");
 }

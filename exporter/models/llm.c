@@ -169,7 +169,7 @@ static int template_check(const char *template, const char *file, char **ret_why
 }
 
 /* Samples that are not finite are left out. */
-static void prompt_put_placeholder(struct out *into, size_t which, const struct llm *m,
+static void prompt_put_placeholder(struct buf *into, size_t which, const struct llm *m,
                                    const struct input_series *s)
 {
     struct str name = STR("unknown");
@@ -181,42 +181,42 @@ static void prompt_put_placeholder(struct out *into, size_t which, const struct 
         for (size_t i = 0; i < s->n; i++)
             if (isfinite(s->values[i])) {
                 value_number(into, s->times[i]);
-                out_puts(into, " : ");
+                buf_puts(into, " : ");
                 value_number(into, s->values[i]);
-                out_puts(into, "\n");
+                buf_puts(into, "\n");
             }
         break;
     case LABELS:
-        out_str(into, s->metric);
+        buf_put_str(into, s->metric);
         break;
     case APP_NAME:
         if (!series_label(s->metric, "pod", &name))
             (void)series_label(s->metric, "namespace", &name);
-        r = buf_room(into->b, name.n * 3, &room);
+        r = buf_room(into, name.n * 3, &room);
         if (r < 0)
-            buf_fail(into->b, r);
+            buf_fail(into, r);
         else
-            into->b->n += jr_unescape(name, room);
+            into->n += jr_unescape(name, room);
         break;
     case TIMESERIES_KIND:
-        out_puts(into, m->timeseries_kind);
+        buf_puts(into, m->timeseries_kind);
         break;
     default:
-        out_puts(into, m->tendency.p);
+        buf_puts(into, m->tendency.p);
     }
 }
 
 static int prompt_put(struct buf *into, const struct llm *m, const struct input_series *s)
 {
     const char *t = m->template.p, *next;
-    struct out o = out_begin(into);
+    struct buf_mark mark = buf_mark(into);
 
     for (; (next = strstr(t, "${")); t = next + strlen(placeholders[placeholder_at(next)])) {
-        out_str(&o, (struct str){t, (size_t)(next - t)});
-        prompt_put_placeholder(&o, placeholder_at(next), m, s);
+        buf_put_str(into, (struct str){t, (size_t)(next - t)});
+        prompt_put_placeholder(into, placeholder_at(next), m, s);
     }
-    out_puts(&o, t);
-    return out_end(&o);
+    buf_puts(into, t);
+    return buf_commit(into, mark);
 }
 
 /* ---- The API ---- */
@@ -227,21 +227,21 @@ static int request_put(struct buf *into, const struct llm *m, struct str prompt)
 {
     static const struct str suffix = STR("/chat/completions");
     size_t n = strcspn(m->endpoint, "?#");
-    struct out o = out_begin(into);
+    struct buf_mark mark = buf_mark(into);
     bool chat;
 
     while (n && m->endpoint[n - 1] == '/')
         n--;
     chat = n >= suffix.n && memcmp(m->endpoint + n - suffix.n, suffix.p, suffix.n) == 0;
-    out_puts(&o, "{");
-    member_text(&o, "model", m->name);
-    out_puts(&o, chat ? ",\"messages\":[{\"role\":\"user\",\"content\":" : ",\"prompt\":");
-    value_text(&o, prompt);
-    out_puts(&o, chat ? "}]" : "");
-    member_number(&o, "temperature", m->temperature);
-    member_count(&o, "max_tokens", (uint64_t)m->max_tokens);
-    out_puts(&o, "}");
-    return out_end(&o);
+    buf_puts(into, "{");
+    member_text(into, "model", m->name);
+    buf_puts(into, chat ? ",\"messages\":[{\"role\":\"user\",\"content\":" : ",\"prompt\":");
+    buf_put_json(into, prompt);
+    buf_puts(into, chat ? "}]" : "");
+    member_number(into, "temperature", m->temperature);
+    member_count(into, "max_tokens", (uint64_t)m->max_tokens);
+    buf_puts(into, "}");
+    return buf_commit(into, mark);
 }
 
 /* ---- The end of a round ---- */

@@ -2,12 +2,12 @@
  * server does the rest. */
 #pragma once
 
+#include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/json.h"
 #include "exporter/base/loop.h"
 #include "exporter/http/cause.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/ui/out.h"
 #include "exporter/ui/site.h"
 
 enum setting_kind {
@@ -101,8 +101,9 @@ struct result {
 
 /* The answer, {"results":[{"metric":{..},"score":1.5},..]} */
 struct results {
-    struct out out;
-    size_t n; /* written so far */
+    struct buf *out;
+    struct buf_mark mark; /* where they begin in it */
+    size_t n;             /* written so far */
 };
 
 /* Appends to `out`. The first error is kept. */
@@ -111,7 +112,7 @@ void results_add(struct results *rs, const struct result *r);
 /* -EFBIG past the ceiling of the buffer. */
 MUST_USE int results_end(struct results *rs);
 /* Appends a number as the documents print it: 10.0 rather than 10. */
-void put_decimal(struct out *o, double v);
+void put_decimal(struct buf *o, double v);
 
 /* ---- Models ---- */
 

@@ -88,17 +88,17 @@ WORD_TABLE(left_out_word, enum left_out, LEFT_OUTS,
 
 /* ---- The last call, for the page ---- */
 
-static void show_numbers(struct out *o, const char *key, const double *v, size_t n)
+static void show_numbers(struct buf *o, const char *key, const double *v, size_t n)
 {
     member_list(o, key);
     for (size_t i = 0; i < n; i++) {
         member_item(o);
         value_number(o, v[i]);
     }
-    out_puts(o, "]");
+    buf_puts(o, "]");
 }
 
-static void show_request(struct out *o, struct str body)
+static void show_request(struct buf *o, struct str body)
 {
     struct input_series s;
     struct request rq;
@@ -113,18 +113,18 @@ static void show_request(struct out *o, struct str body)
             continue;
         n++;
         member_item(o);
-        out_puts(o, "{");
+        buf_puts(o, "{");
         member(o, "metric");
-        out_str(o, s.metric);
+        buf_put_str(o, s.metric);
         show_numbers(o, "unixSeconds", s.times + from, samples);
         show_numbers(o, "values", s.values + from, samples);
-        out_puts(o, "}");
+        buf_puts(o, "}");
     }
     request_abandon(&rq);
-    out_puts(o, "]");
+    buf_puts(o, "]");
 }
 
-static void show_answer(struct out *o, struct str answer)
+static void show_answer(struct buf *o, struct str answer)
 {
     struct str key, result;
     struct jr j;
@@ -138,10 +138,10 @@ static void show_answer(struct out *o, struct str answer)
     while (n < SHOWN_RESULTS && jr_item(&j) && jr_skip(&j, &result))
         if (result.n <= SHOWN_RESULT_BYTES) {
             member_item(o);
-            out_str(o, result);
+            buf_put_str(o, result);
             n++;
         }
-    out_puts(o, "]");
+    buf_puts(o, "]");
 }
 
 /* ---- Calls ---- */
@@ -180,7 +180,6 @@ static void call_conclude(struct model_call *c, int r)
 {
     struct scoring *s = &c->scoring;
     struct str body = s->request.body;
-    struct out o = out_begin(&c->shown);
     int read = request_end(&s->request), written = results_end(&s->results);
 
     s->left_out[LEFT_OUT_NO_VALUES] = s->request.n_without_values;
@@ -189,9 +188,9 @@ static void call_conclude(struct model_call *c, int r)
     c->result = read ?: r ?: written;
     if (c->result < 0)
         return;
-    show_request(&o, body);
-    show_answer(&o, buf_str(&c->answer));
-    if (out_end(&o) < 0)
+    show_request(&c->shown, body);
+    show_answer(&c->shown, buf_str(&c->answer));
+    if (buf_failed(&c->shown) < 0)
         buf_done(&c->shown);
 }
 
@@ -233,7 +232,6 @@ static void call_fill_reply(struct model_call *c)
         {-ENOMEM, 503, "out of memory"},
     };
     struct httpd_reply *reply = c->reply;
-    struct out o;
     size_t i = 0;
 
     while (i + 1 < ARRAY_SIZE(table) && table[i].result != c->result)
@@ -242,11 +240,10 @@ static void call_fill_reply(struct model_call *c)
         if (!*c->scoring.why)
             (void)snprintf(c->scoring.why, WHY_BYTES, "%s", table[i].why);
         buf_clear(&c->answer);
-        o = out_begin(&c->answer);
-        out_puts(&o, "{");
-        member_text(&o, "error", c->scoring.why);
-        out_puts(&o, "}");
-        if (out_end(&o) < 0)
+        buf_puts(&c->answer, "{");
+        member_text(&c->answer, "error", c->scoring.why);
+        buf_puts(&c->answer, "}");
+        if (buf_failed(&c->answer) < 0)
             buf_done(&c->answer);
     }
     httpd_reply_take(reply, &c->answer);
@@ -261,14 +258,14 @@ static double call_backtest_error(const struct scoring *sc)
 }
 
 /* What the page shows of a call that failed. */
-static void call_put_failure(struct out *o, const struct model_call *c)
+static void call_put_failure(struct buf *o, const struct model_call *c)
 {
     member_count(o, "status", c->reply->status);
     member_text(o, "error", c->scoring.why);
 }
 
 /* What the page shows of a call that succeeded. */
-static void call_put_success(struct out *o, const struct model_call *c, double seconds)
+static void call_put_success(struct buf *o, const struct model_call *c, double seconds)
 {
     const struct scoring *sc = &c->scoring;
 
@@ -280,12 +277,12 @@ static void call_put_success(struct out *o, const struct model_call *c, double s
     for (size_t i = 0; i < LEFT_OUTS; i++)
         if (sc->left_out[i])
             member_count(o, left_out_word((enum left_out)i), sc->left_out[i]);
-    out_puts(o, "}");
+    buf_puts(o, "}");
     if (sc->n_backtests)
         member_number(o, "backtestError", call_backtest_error(sc));
     if (c->shown.n)
-        out_puts(o, ",");
-    out_str(o, buf_str(&c->shown));
+        buf_puts(o, ",");
+    buf_put_str(o, buf_str(&c->shown));
 }
 
 /* Sets what the page shows of the last call that ended like this one; nothing if that is too large. */
@@ -293,19 +290,17 @@ static void call_show(const struct model_call *c, double seconds)
 {
     struct served_endpoint *e = c->endpoint;
     struct buf *last = c->result == 0 ? &e->last_success : &e->last_failure;
-    struct out o;
 
     buf_done(last);
     *last = (struct buf){.max = LAST_BYTES};
-    o = out_begin(last);
-    out_puts(&o, "{");
-    member_time(&o, "at", loop_wall(e->server->loop).ms);
+    buf_puts(last, "{");
+    member_time(last, "at", loop_wall(e->server->loop).ms);
     if (c->result < 0)
-        call_put_failure(&o, c);
+        call_put_failure(last, c);
     else
-        call_put_success(&o, c, seconds);
-    out_puts(&o, "}");
-    if (out_end(&o) < 0)
+        call_put_success(last, c, seconds);
+    buf_puts(last, "}");
+    if (buf_failed(last) < 0)
         buf_done(last);
 }
 
@@ -430,35 +425,34 @@ static void server_api_status(void *arg, const struct httpd_request *rq, struct 
     const struct model_server *s = arg;
     const struct model *m = s->instance->model;
     BUF_AUTO(body, MAX_STATUS_BYTES);
-    struct out o = out_begin(&body);
 
     (void)rq;
-    out_puts(&o, "{");
-    member_text(&o, "role", "scorer");
-    member_text(&o, "model", m->name);
-    member_text(&o, "description", m->help);
-    member_time(&o, "now", loop_wall(s->loop).ms);
-    member_time(&o, "startedAt", metrics_process_start_ms());
-    member_build(&o);
-    member_list(&o, "endpoints");
+    buf_puts(&body, "{");
+    member_text(&body, "role", "scorer");
+    member_text(&body, "model", m->name);
+    member_text(&body, "description", m->help);
+    member_time(&body, "now", loop_wall(s->loop).ms);
+    member_time(&body, "startedAt", metrics_process_start_ms());
+    member_build(&body);
+    member_list(&body, "endpoints");
     for (const struct served_endpoint *e = s->endpoints; e < s->endpoints + m->n_endpoints; e++) {
-        member_item(&o);
-        out_puts(&o, "{");
-        member_text(&o, "path", e->scoring);
-        member(&o, "config");
+        member_item(&body);
+        buf_puts(&body, "{");
+        member_text(&body, "path", e->scoring);
+        member(&body, "config");
         instance_put_config(s->instance, e->index, &body);
-        member_count(&o, "calls", e->calls);
-        member_count(&o, "failures", e->failures);
-        member(&o, "lastCall");
-        out_str(&o, e->last_success.n ? buf_str(&e->last_success) : STR("null"));
-        member(&o, "lastFailure");
-        out_str(&o, e->last_failure.n ? buf_str(&e->last_failure) : STR("null"));
-        out_puts(&o, "}");
+        member_count(&body, "calls", e->calls);
+        member_count(&body, "failures", e->failures);
+        member(&body, "lastCall");
+        buf_put_str(&body, e->last_success.n ? buf_str(&e->last_success) : STR("null"));
+        member(&body, "lastFailure");
+        buf_put_str(&body, e->last_failure.n ? buf_str(&e->last_failure) : STR("null"));
+        buf_puts(&body, "}");
     }
-    out_puts(&o, "]");
-    member_web_config(&o, site_access(s->site));
-    out_puts(&o, "}");
-    api_reply(reply, out_end(&o), "", &body);
+    buf_puts(&body, "]");
+    member_web_config(&body, site_access(s->site));
+    buf_puts(&body, "}");
+    api_reply(reply, buf_failed(&body), "", &body);
 }
 
 /* ---- Life ---- */

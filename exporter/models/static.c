@@ -2,9 +2,9 @@
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/escape.h"
 #include "exporter/models/model.h"
 #include "exporter/num/num.h"
-#include "exporter/ui/out.h"
 
 #include <errno.h>
 #include <math.h>
@@ -24,17 +24,17 @@ static void table_add(struct score_table *t, const struct buf *metric, double sc
     struct results rs = {.n = t->n};
 
     t->text.max = TABLE_MAX_BYTES;
-    rs.out = out_begin(&t->text);
+    rs.out = &t->text;
     results_add(&rs, &(struct result){.metric = buf_str(metric), .score = score});
     t->n = rs.n;
 }
 
-static void table_put_label(struct out *metric, struct str name, struct str value)
+static void table_put_label(struct buf *metric, struct str name, struct str value)
 {
-    out_puts(metric, metric->b->n ? "," : "{");
-    value_text(metric, name);
-    out_puts(metric, ":");
-    value_text(metric, value);
+    buf_puts(metric, metric->n ? "," : "{");
+    buf_put_json(metric, name);
+    buf_puts(metric, ":");
+    buf_put_json(metric, value);
 }
 
 static bool is_score(struct str text, double *ret)
@@ -46,7 +46,6 @@ static bool is_score(struct str text, double *ret)
 static bool table_parse_row(struct score_table *t, struct str row)
 {
     BUF_AUTO(metric, TABLE_MAX_BYTES);
-    struct out o = out_begin(&metric);
     size_t space = row.n;
     struct str labels;
     double score;
@@ -61,9 +60,9 @@ static bool table_parse_row(struct score_table *t, struct str row)
 
         if (!name.n || value.p == name.p + name.n) /* without "=" */
             return false;
-        table_put_label(&o, str_trim(name), str_trim(value));
+        table_put_label(&metric, str_trim(name), str_trim(value));
     }
-    out_puts(&o, "}");
+    buf_puts(&metric, "}");
     table_add(t, &metric, score);
     return true;
 }
@@ -89,7 +88,6 @@ static void table_read_row(struct score_table *t, const struct node *row, struct
     const struct node *metric = node_get(row, "metric"), *score = node_get(row, "score");
     static const char *const keys[] = {"metric", "score", NULL};
     BUF_AUTO(text, TABLE_MAX_BYTES);
-    struct out o = out_begin(&text);
     double v;
 
     node_only_keys(row, keys, PROBLEM_ERROR, p);
@@ -99,8 +97,8 @@ static void table_read_row(struct score_table *t, const struct node *row, struct
         node_expected(score ? score : row, p, "a number as \"score\"");
     else {
         for (size_t i = 0; i < metric->n; i++)
-            table_put_label(&o, metric->items[i]->key, metric->items[i]->text);
-        out_puts(&o, "}");
+            table_put_label(&text, metric->items[i]->key, metric->items[i]->text);
+        buf_puts(&text, "}");
         table_add(t, &text, v);
     }
 }
@@ -189,7 +187,7 @@ static int static_score(const void *state, struct scoring *s)
 {
     const struct score_table *t = &((const struct static_state *)state)->tables[s->endpoint];
 
-    out_str(&s->results.out, buf_str(&t->text));
+    buf_put_str(s->results.out, buf_str(&t->text));
     s->results.n = t->n;
     return 0;
 }

@@ -1,8 +1,9 @@
 #include "exporter/base/alloc.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/json.h"
 #include "exporter/models/model.h"
 #include "exporter/num/num.h"
-#include "exporter/ui/out.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -230,62 +231,62 @@ bool series_label(struct str metric, const char *name, struct str *ret_raw)
 
 void results_begin(struct results *rs, struct buf *out)
 {
-    *rs = (struct results){.out = out_begin(out)};
-    out_puts(&rs->out, "{\"results\":[");
+    *rs = (struct results){.out = out, .mark = buf_mark(out)};
+    buf_puts(rs->out, "{\"results\":[");
 }
 
 /* The labels of the series as they came, but for one that is replaced. */
-static void results_put_metric(struct out *o, const struct result *r)
+static void results_put_metric(struct buf *o, const struct result *r)
 {
     struct str key, value;
     struct jr j;
 
     if (!r->meta.p) {
-        out_str(o, r->metric);
+        buf_put_str(o, r->metric);
         return;
     }
-    out_puts(o, "{");
+    buf_puts(o, "{");
     jr_init(&j, r->metric, JR_STRICT);
     (void)jr_object(&j);
     while (jr_member(&j, &key)) {
         (void)jr_skip(&j, &value);
         if (jr_key_is(key, "meta"))
             continue;
-        out_puts(o, "\"");
-        out_str(o, key);
-        out_puts(o, "\":");
-        out_str(o, value);
-        out_puts(o, ",");
+        buf_puts(o, "\"");
+        buf_put_str(o, key);
+        buf_puts(o, "\":");
+        buf_put_str(o, value);
+        buf_puts(o, ",");
     }
-    out_puts(o, "\"meta\":");
-    value_text(o, r->meta);
-    out_puts(o, "}");
+    buf_puts(o, "\"meta\":");
+    buf_put_json(o, r->meta);
+    buf_puts(o, "}");
 }
 
-void put_decimal(struct out *o, double v)
+void put_decimal(struct buf *o, double v)
 {
     char text[NUM_MAX];
     size_t n = num_put_double(text, v);
 
-    out_str(o, (struct str){text, n});
+    buf_put_str(o, (struct str){text, n});
     if (!memchr(text, '.', n) && !memchr(text, 'e', n))
-        out_puts(o, ".0");
+        buf_puts(o, ".0");
 }
 
 void results_add(struct results *rs, const struct result *r)
 {
-    struct out *o = &rs->out;
+    struct buf *o = rs->out;
 
-    out_puts(o, rs->n++ ? ",{\"metric\":" : "{\"metric\":");
+    buf_puts(o, rs->n++ ? ",{\"metric\":" : "{\"metric\":");
     results_put_metric(o, r);
-    out_puts(o, ",\"score\":");
+    buf_puts(o, ",\"score\":");
     put_decimal(o, r->score);
-    out_str(o, r->members);
-    out_puts(o, "}");
+    buf_put_str(o, r->members);
+    buf_puts(o, "}");
 }
 
 int results_end(struct results *rs)
 {
-    out_puts(&rs->out, "]}");
-    return out_end(&rs->out);
+    buf_puts(rs->out, "]}");
+    return buf_commit(rs->out, rs->mark);
 }

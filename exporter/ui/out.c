@@ -14,39 +14,6 @@
 #include <math.h>
 #include <stdio.h>
 
-int out_end(struct out *o)
-{
-    int r = buf_failed(o->b);
-
-    if (r < 0)
-        buf_rollback(o->b, o->mark);
-    return r;
-}
-
-void out_str(struct out *o, struct str s)
-{
-    buf_put_str(o->b, s);
-}
-
-void out_puts(struct out *o, const char *s)
-{
-    out_str(o, str_of(s));
-}
-
-void out_printf(struct out *o, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    buf_vprintf(o->b, fmt, ap);
-    va_end(ap);
-}
-
-void out_url(struct out *o, const char *url)
-{
-    http_url_for_people(str_of(url), o->b);
-}
-
 struct phrase words_seconds(double s)
 {
     static const struct {
@@ -94,76 +61,71 @@ struct phrase words_count(uint64_t n, const char *one, const char *many)
 /* ---- JSON ---- */
 
 /* Writes a comma unless the next value is the first in its object or list. */
-static void member_comma(struct out *o, char open)
+static void member_comma(struct buf *o, char open)
 {
-    if (o->b->n && o->b->p[o->b->n - 1] != open)
-        out_puts(o, ",");
+    if (o->n && o->p[o->n - 1] != open)
+        buf_puts(o, ",");
 }
 
-void member(struct out *o, const char *key)
+void member(struct buf *o, const char *key)
 {
     member_comma(o, '{');
-    out_puts(o, "\"");
-    out_puts(o, key);
-    out_puts(o, "\":");
+    buf_puts(o, "\"");
+    buf_puts(o, key);
+    buf_puts(o, "\":");
 }
 
-void member_item(struct out *o)
+void member_item(struct buf *o)
 {
     member_comma(o, '[');
 }
 
-void value_text(struct out *o, struct str s)
-{
-    buf_put_json(o->b, s);
-}
-
-void member_text(struct out *o, const char *key, const char *value)
+void member_text(struct buf *o, const char *key, const char *value)
 {
     member(o, key);
     if (value)
-        value_text(o, str_of(value));
+        buf_put_json(o, str_of(value));
     else
-        out_puts(o, "null");
+        buf_puts(o, "null");
 }
 
-void member_words(struct out *o, const char *key, const char *value)
+void member_words(struct buf *o, const char *key, const char *value)
 {
     member_text(o, key, *cstr(value) ? value : NULL);
 }
 
-void value_number(struct out *o, double v)
+void value_number(struct buf *o, double v)
 {
     char digits[NUM_MAX];
     struct str s = {digits, num_put_double(digits, v)};
 
     if (isfinite(v))
-        out_str(o, s);
+        buf_put_str(o, s);
     else
-        value_text(o, s);
+        buf_put_json(o, s);
 }
 
-void member_number(struct out *o, const char *key, double v)
+void member_number(struct buf *o, const char *key, double v)
 {
     member(o, key);
     value_number(o, v);
 }
 
-void member_count(struct out *o, const char *key, uint64_t v)
+void member_count(struct buf *o, const char *key, uint64_t v)
 {
     char digits[NUM_MAX];
 
     member(o, key);
-    out_str(o, (struct str){digits, num_put_u64(digits, v)});
+    buf_put_str(o, (struct str){digits, num_put_u64(digits, v)});
 }
 
-void member_bool(struct out *o, const char *key, bool v)
+void member_bool(struct buf *o, const char *key, bool v)
 {
     member(o, key);
-    out_puts(o, v ? "true" : "false");
+    buf_puts(o, v ? "true" : "false");
 }
 
-void member_time(struct out *o, const char *key, int64_t ms)
+void member_time(struct buf *o, const char *key, int64_t ms)
 {
     char when[32];
 
@@ -171,7 +133,7 @@ void member_time(struct out *o, const char *key, int64_t ms)
     member_text(o, key, ms ? when : NULL);
 }
 
-void member_url(struct out *o, const char *key, const char *value)
+void member_url(struct buf *o, const char *key, const char *value)
 {
     BUF_AUTO(plain, 1 << 20);
     int r;
@@ -183,26 +145,26 @@ void member_url(struct out *o, const char *key, const char *value)
     http_url_for_people(str_of(value), &plain);
     r = buf_failed(&plain);
     if (r < 0) {
-        buf_fail(o->b, r);
+        buf_fail(o, r);
         return;
     }
     member(o, key);
-    value_text(o, buf_str(&plain));
+    buf_put_json(o, buf_str(&plain));
 }
 
-void member_object(struct out *o, const char *key)
+void member_object(struct buf *o, const char *key)
 {
     member(o, key);
-    out_puts(o, "{");
+    buf_puts(o, "{");
 }
 
-void member_list(struct out *o, const char *key)
+void member_list(struct buf *o, const char *key)
 {
     member(o, key);
-    out_puts(o, "[");
+    buf_puts(o, "[");
 }
 
-bool member_object_if(struct out *o, const char *key, bool there)
+bool member_object_if(struct buf *o, const char *key, bool there)
 {
     if (there)
         member_object(o, key);
@@ -211,15 +173,15 @@ bool member_object_if(struct out *o, const char *key, bool there)
     return there;
 }
 
-void member_build(struct out *o)
+void member_build(struct buf *o)
 {
     member_object(o, "build");
     member_text(o, "version", ds_version);
     member_text(o, "revision", ds_revision);
-    out_puts(o, "}");
+    buf_puts(o, "}");
 }
 
-void member_problems(struct out *o, const char *problems)
+void member_problems(struct buf *o, const char *problems)
 {
     struct str rest = str_of(problems);
 
@@ -229,13 +191,13 @@ void member_problems(struct out *o, const char *problems)
 
         if (line.n) {
             member_item(o);
-            value_text(o, line);
+            buf_put_json(o, line);
         }
     }
-    out_puts(o, "]");
+    buf_puts(o, "]");
 }
 
-void member_web_config(struct out *o, const struct access *access)
+void member_web_config(struct buf *o, const struct access *access)
 {
     const struct access_status *s = access_status(access);
 
@@ -245,7 +207,7 @@ void member_web_config(struct out *o, const struct access *access)
     member_bool(o, "ok", s->ok);
     member_time(o, "lastTriedAt", s->at_ms);
     member_problems(o, s->problems);
-    out_puts(o, "}");
+    buf_puts(o, "}");
 }
 
 /* ---- History ---- */
@@ -280,7 +242,7 @@ struct history *history_free(struct history *h)
     return NULL;
 }
 
-void member_history(struct out *o, const struct history *h, const char *const *names)
+void member_history(struct buf *o, const struct history *h, const char *const *names)
 {
     size_t n = h ? h->n : 0;
 
@@ -288,9 +250,9 @@ void member_history(struct out *o, const struct history *h, const char *const *n
     member_list(o, "unixSeconds");
     for (size_t i = 0; i < n; i++) {
         member_item(o);
-        out_printf(o, "%u", h->at[i]);
+        buf_printf(o, "%u", h->at[i]);
     }
-    out_puts(o, "]");
+    buf_puts(o, "]");
     for (size_t column = 0; names[column]; column++) {
         member_list(o, names[column]);
         for (size_t i = 0; i < n; i++) {
@@ -298,13 +260,13 @@ void member_history(struct out *o, const struct history *h, const char *const *n
 
             member_item(o);
             if (isfinite(v))
-                out_printf(o, "%.6g", v); /* more digits than a plot can show */
+                buf_printf(o, "%.6g", v); /* more digits than a plot can show */
             else
-                out_puts(o, "null");
+                buf_puts(o, "null");
         }
-        out_puts(o, "]");
+        buf_puts(o, "]");
     }
-    out_puts(o, "}");
+    buf_puts(o, "}");
 }
 
 /* ---- Highest and lowest scores ---- */
@@ -364,7 +326,7 @@ static size_t grid_chars(struct str s)
     return chars;
 }
 
-void grid_clean(struct out *o, struct str s)
+void grid_clean(struct buf *o, struct str s)
 {
     while (s.n) {
         size_t n = utf8_char(s);
@@ -374,22 +336,22 @@ void grid_clean(struct out *o, struct str s)
             c = STR(" ");
         else if (n == 0 || utf8_is_control(s.p, n))
             c = STR("\xef\xbf\xbd");
-        out_str(o, c);
+        buf_put_str(o, c);
         s.p += size_max(n, 1);
         s.n -= size_max(n, 1);
     }
 }
 
-void grid_cut(struct out *o, struct str s, size_t chars)
+void grid_cut(struct buf *o, struct str s, size_t chars)
 {
     bool whole = grid_chars(s) <= chars;
     size_t at = 0;
 
     for (size_t i = whole ? 0 : 1; at < s.n && (whole || i < chars); i++)
         at += size_max(utf8_char((struct str){s.p + at, s.n - at}), 1);
-    out_str(o, (struct str){s.p, at});
+    buf_put_str(o, (struct str){s.p, at});
     if (!whole)
-        out_puts(o, "…");
+        buf_puts(o, "…");
 }
 
 struct grid {
@@ -409,25 +371,24 @@ static void grid_add_labels(struct grid *g, size_t row, const struct batch *b, s
 }
 
 /* The columns of labels, which start at `indent`. */
-static void grid_put_row(struct out *o, const struct grid *g, size_t row, size_t indent)
+static void grid_put_row(struct buf *o, const struct grid *g, size_t row, size_t indent)
 {
-    out_printf(o, "%*s", (int)indent, "");
+    buf_printf(o, "%*s", (int)indent, "");
     for (size_t i = 0; i < SHOWN_LABELS; i++) {
         BUF_AUTO(text, CELL_BYTES);
-        struct out cell = out_begin(&text);
 
         if (!g->cells[0][i].n)
             continue;
-        grid_clean(&cell, g->cells[row][i]);
+        grid_clean(&text, g->cells[row][i]);
         for (size_t k = 0; row == 0 && k < text.n; k++)
             text.p[k] = (char)toupper((unsigned char)text.p[k]);
         grid_cut(o, buf_str(&text), g->widths[i]);
-        out_printf(o, "%*s", (int)(g->widths[i] - size_min(grid_chars(buf_str(&text)), g->widths[i]) + GAP),
+        buf_printf(o, "%*s", (int)(g->widths[i] - size_min(grid_chars(buf_str(&text)), g->widths[i]) + GAP),
                    "");
     }
 }
 
-void grid_scores(struct out *o, const struct batch *b, const size_t *series, size_t n, size_t indent)
+void grid_scores(struct buf *o, const struct batch *b, const size_t *series, size_t n, size_t indent)
 {
     struct grid g = {0};
     char scores[RANKED_MAX][NUM_MAX];
@@ -439,9 +400,9 @@ void grid_scores(struct out *o, const struct batch *b, const size_t *series, siz
         whole = size_max(whole, strcspn(scores[row], "."));
     }
     grid_put_row(o, &g, 0, indent);
-    out_puts(o, "SCORE\n");
+    buf_puts(o, "SCORE\n");
     for (size_t row = 0; row < n; row++) {
         grid_put_row(o, &g, row + 1, indent);
-        out_printf(o, "%*s%s\n", (int)(whole - strcspn(scores[row], ".")), "", scores[row]);
+        buf_printf(o, "%*s%s\n", (int)(whole - strcspn(scores[row], ".")), "", scores[row]);
     }
 }

@@ -7,25 +7,6 @@
 
 struct access;
 
-/* A writer, which asks the buffer once, in out_end(). */
-struct out {
-    struct buf *b;
-    struct buf_mark mark; /* where the writer began */
-};
-
-static inline struct out out_begin(struct buf *b)
-{
-    return (struct out){.b = b, .mark = buf_mark(b)};
-}
-
-/* Returns the error, if any; the buffer is then as it was. */
-MUST_USE int out_end(struct out *o);
-void out_str(struct out *o, struct str s);
-void out_puts(struct out *o, const char *s);
-void out_printf(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* The URL without user and password. */
-void out_url(struct out *o, const char *url);
-
 /* A part of a line, for printf. */
 struct phrase {
     char s[80];
@@ -39,36 +20,34 @@ struct phrase words_count(uint64_t n, const char *one, const char *many);
 /* ---- JSON: members of objects and items of lists, in order. Commas come by themselves ---- */
 
 /* The key; its value comes next. */
-void member(struct out *o, const char *key);
+void member(struct buf *o, const char *key);
 /* The next value is an item of a list. */
-void member_item(struct out *o);
-/* A string as a value; ill-formed UTF-8 becomes U+FFFD. */
-void value_text(struct out *o, struct str s);
-/* A number as a value; what is not finite is a string: "+Inf". */
-void value_number(struct out *o, double v);
+void member_item(struct buf *o);
+/* A number as a value (a string: buf_put_json()); what is not finite is a string: "+Inf". */
+void value_number(struct buf *o, double v);
 
 /* null for NULL. */
-void member_text(struct out *o, const char *key, const char *value);
+void member_text(struct buf *o, const char *key, const char *value);
 /* null for NULL and "". */
-void member_words(struct out *o, const char *key, const char *value);
-void member_number(struct out *o, const char *key, double v);
-void member_count(struct out *o, const char *key, uint64_t v);
-void member_bool(struct out *o, const char *key, bool v);
+void member_words(struct buf *o, const char *key, const char *value);
+void member_number(struct buf *o, const char *key, double v);
+void member_count(struct buf *o, const char *key, uint64_t v);
+void member_bool(struct buf *o, const char *key, bool v);
 /* Unix time in milliseconds as RFC 3339; null for 0. */
-void member_time(struct out *o, const char *key, int64_t ms);
+void member_time(struct buf *o, const char *key, int64_t ms);
 /* Without user and password; null for NULL. */
-void member_url(struct out *o, const char *key, const char *value);
+void member_url(struct buf *o, const char *key, const char *value);
 /* The key and `{` or `[`; the caller writes the closing bracket. */
-void member_object(struct out *o, const char *key);
-void member_list(struct out *o, const char *key);
+void member_object(struct buf *o, const char *key);
+void member_list(struct buf *o, const char *key);
 /* Like member_object(); but if the object is not there, writes null and returns false. */
-bool member_object_if(struct out *o, const char *key, bool there);
+bool member_object_if(struct buf *o, const char *key, bool there);
 /* The member "build": version and revision. */
-void member_build(struct out *o);
+void member_build(struct buf *o);
 /* The member "problems": a list of lines; problems may be NULL. */
-void member_problems(struct out *o, const char *problems);
+void member_problems(struct buf *o, const char *problems);
 /* The member "webConfig"; null without a web configuration file. */
-void member_web_config(struct out *o, const struct access *access);
+void member_web_config(struct buf *o, const struct access *access);
 
 /* ---- The last values of something that is measured repeatedly, for the pages' plots. Loop thread ---- */
 
@@ -84,7 +63,7 @@ void history_add(struct history **h, size_t columns, unix_ms at, const double *v
 struct history *history_free(struct history *h);
 /* "history":{"unixSeconds":[...],"<name>":[...],...}, the oldest first; null for no value. h may be NULL;
  * `names` ends with NULL. */
-void member_history(struct out *o, const struct history *h, const char *const *names);
+void member_history(struct buf *o, const struct history *h, const char *const *names);
 
 /* ---- A batch's highest and lowest scores, and the labels that tell its series apart ---- */
 
@@ -110,8 +89,8 @@ void shown_labels(const struct batch *b, size_t series, struct str ret[SHOWN_LAB
 /* ---- Scores in columns for a terminal, whose cursor and direction of writing no label can change ---- */
 
 /* Appends s with U+FFFD for control and bidirectional characters, and spaces for line ends and tabs. */
-void grid_clean(struct out *o, struct str s);
+void grid_clean(struct buf *o, struct str s);
 /* Appends at most `chars` characters of s; the last is "…" if s was cut. */
-void grid_cut(struct out *o, struct str s, size_t chars);
+void grid_cut(struct buf *o, struct str s, size_t chars);
 /* Appends a header and n lines (RANKED_MAX at most). Labels are cut to 60 characters. */
-void grid_scores(struct out *o, const struct batch *b, const size_t *series, size_t n, size_t indent);
+void grid_scores(struct buf *o, const struct batch *b, const size_t *series, size_t n, size_t indent);

@@ -5,6 +5,7 @@
 #include "exporter/base/log.h"
 #include "exporter/metric/negotiate.h"
 #include "exporter/metric/page.h"
+#include "exporter/ui/out.h"
 
 #include <errno.h>
 #include <gnutls/gnutls.h>
@@ -364,17 +365,17 @@ void list_done(struct list *l)
     *l = (struct list){0};
 }
 
-void list_metadata(struct out *o, const char *key, const struct list *l)
+void list_metadata(struct buf *o, const char *key, const struct list *l)
 {
     const struct list_item *last = l->behind ? &l->items[l->n - 1] : NULL;
     CLEANUP(cleanup_free) char *token = last ? xasprintf("v1 %u %s", last->rank, last->name) : NULL;
 
     member_object(o, key);
     member(o, "continue");
-    out_puts(o, token ? "\"" : "null");
+    buf_puts(o, token ? "\"" : "null");
     for (const char *p = token; p && *p; p++)
-        out_printf(o, "%02x", (unsigned char)*p);
-    out_puts(o, token ? "\"" : "");
+        buf_printf(o, "%02x", (unsigned char)*p);
+    buf_puts(o, token ? "\"" : "");
     member_count(o, "remainingItemCount", l->behind);
-    out_puts(o, "}");
+    buf_puts(o, "}");
 }

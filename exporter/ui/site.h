@@ -5,7 +5,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/http/httpd.h"
 #include "exporter/metric/page.h"
-#include "exporter/ui/out.h"
 #include "exporter/web/access.h"
 
 /* One of the pages' files, as embed.cmake writes it into the program. */
@@ -105,4 +104,4 @@ void list_add(struct list *l, const char *name, unsigned rank, const void *what)
 void list_sort(struct list *l);
 void list_done(struct list *l);
 /* "<key>":{"continue":...,"remainingItemCount":...} */
-void list_metadata(struct out *o, const char *key, const struct list *l);
+void list_metadata(struct buf *o, const char *key, const struct list *l);

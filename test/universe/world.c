@@ -12,7 +12,6 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/page.h"
 #include "exporter/score/round.h"
-#include "exporter/ui/out.h"
 #include "exporter/ui/site.h"
 #include "remotewrite/config.h"
 #include "remotewrite/sink.h"
@@ -600,14 +599,13 @@ static void check_end(void)
     for (int i = 0; i < universe.n_agents; i++) {
         static const char key[] = "\"samplesPending\":";
         BUF_AUTO(text, 64 << 10);
-        struct out o = out_begin(&text);
         const char *found = NULL;
 
         if (fleet_elects(&universe.nodes[i]) && !fleet_leads(&universe.nodes[i]))
             continue;
-        rw_sink_json(universe.nodes[i].remote_write, &o);
+        rw_sink_json(universe.nodes[i].remote_write, &text);
         buf_putc(&text, '\0');
-        if (out_end(&o) == 0)
+        if (buf_failed(&text) == 0)
             found = strstr(text.p, key);
         if (!found || strtoull(found + strlen(key), NULL, 10) > 64)
             violated("a%d: samples are still pending: %s", i, cstr(text.p));

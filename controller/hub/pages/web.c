@@ -7,6 +7,7 @@
 #include "controller/kube/kube.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
 #include "exporter/http/http.h"
@@ -22,23 +23,23 @@ struct words {
     const char *word, *label, *severity;
 };
 
-static void item_begin(struct out *o)
+static void item_begin(struct buf *o)
 {
     member_item(o);
-    out_puts(o, "{");
+    buf_puts(o, "{");
 }
 
 /* v: NULL for `otherwise`, which is JSON. */
-static void member_json(struct out *o, const char *key, const json_t *v, const char *otherwise)
+static void member_json(struct buf *o, const char *key, const json_t *v, const char *otherwise)
 {
     member(o, key);
     if (!v)
-        out_puts(o, otherwise);
+        buf_puts(o, otherwise);
     else
-        kube_json_print(v, o->b);
+        kube_json_print(v, o);
 }
 
-static void member_words_of(struct out *o, const struct words *w)
+static void member_words_of(struct buf *o, const struct words *w)
 {
     member_text(o, "state", w->word);
     member_text(o, "label", w->label);
@@ -48,11 +49,11 @@ static void member_words_of(struct out *o, const struct words *w)
 /* ---- What every answer of the hub's API begins with ---- */
 
 /* Counting 10,000 clusters here would delay the loop: the hub counts a change within a second. */
-static void json_begin(struct out *o, struct hub *h)
+static void json_begin(struct buf *o, struct hub *h)
 {
     if (!h->tallied)
         hub_schedule_tally(h);
-    out_puts(o, "{");
+    buf_puts(o, "{");
     member_text(o, "role", "controller");
     member_time(o, "now", loop_wall(h->o.loop).ms);
     member_text(o, "version", ds_version);
@@ -68,14 +69,14 @@ static void json_begin(struct out *o, struct hub *h)
     for (size_t i = 0; i < HUB_KINDS; i++)
         member_text(o, hub_kinds[i].plural, hub_watch_trouble(h, i));
     member_text(o, "Lease", h->lease ? kube_lease_trouble(h->lease) : NULL);
-    out_puts(o, "}");
+    buf_puts(o, "}");
 }
 
-static int json_end(struct out *o, const struct list *l)
+static int json_end(struct buf *o, const struct list *l)
 {
     list_metadata(o, "metadata", l);
-    out_puts(o, "}\n");
-    return out_end(o);
+    buf_puts(o, "}\n");
+    return buf_failed(o);
 }
 
 /* ---- One scorer on one cluster ---- */
@@ -88,13 +89,13 @@ static enum pair_state pair_shown(const struct hub_scorer *s, const struct hub_c
     return pair_state_shown(hub_pair_state(s, c, &facts), c->behind);
 }
 
-static void pair_state_members(struct out *o, enum pair_state p)
+static void pair_state_members(struct buf *o, enum pair_state p)
 {
     member_words_of(o, &(struct words){pair_info[p].word, pair_info[p].label, pair_info[p].severity});
 }
 
 /* With the number of pairs in each, those without any left out; without counts, all of them. */
-static void pair_state_list(struct out *o, const char *key, const size_t *counts)
+static void pair_state_list(struct buf *o, const char *key, const size_t *counts)
 {
     member_list(o, key);
     for (enum pair_state p = 0; p < PAIR_STATES; p++) {
@@ -104,13 +105,13 @@ static void pair_state_list(struct out *o, const char *key, const size_t *counts
         pair_state_members(o, p);
         if (counts)
             member_count(o, "count", counts[p]);
-        out_puts(o, "}");
+        buf_puts(o, "}");
     }
-    out_puts(o, "]");
+    buf_puts(o, "]");
 }
 
 /* key: "cluster" or "scorer", of which `name` is. */
-static void pair_item(struct out *o, const char *key, const char *name, const struct hub_scorer *s,
+static void pair_item(struct buf *o, const char *key, const char *name, const struct hub_scorer *s,
                       const struct hub_cluster *c)
 {
     struct pair_facts facts;
@@ -123,7 +124,7 @@ static void pair_item(struct out *o, const char *key, const char *name, const st
     pair_state_members(o, shown);
     member_bool(o, "scores", pair_info[state].class == PAIR_CLASS_SCORING);
     member_words(o, "error", reason);
-    out_puts(o, "}");
+    buf_puts(o, "}");
 }
 
 static bool pair_matches(const struct list_query *q, enum pair_state p)
@@ -193,7 +194,7 @@ static void scorers_make(struct list *ret, struct hub *h)
     list_sort(ret);
 }
 
-static void scorer_probe_part(struct out *o, const char *key, const struct probe_part *p,
+static void scorer_probe_part(struct buf *o, const char *key, const struct probe_part *p,
                               const struct history *h, bool with_history)
 {
     static const char *const names[] = {"seconds", NULL};
@@ -208,10 +209,10 @@ static void scorer_probe_part(struct out *o, const char *key, const struct probe
     member_time(o, "at", p->at_ms);
     if (with_history)
         member_history(o, h, names);
-    out_puts(o, "}");
+    buf_puts(o, "}");
 }
 
-static void json_scorer_members(struct out *o, const void *scorer, bool with_history)
+static void json_scorer_members(struct buf *o, const void *scorer, bool with_history)
 {
     const struct hub_scorer *s = scorer;
     CLEANUP(view_done) struct view v = view_of(s);
@@ -245,36 +246,35 @@ static void json_scorer_members(struct out *o, const void *scorer, bool with_his
     member_object(o, "clusters");
     for (size_t i = 0; i < TALLY_FIELDS; i++)
         member_count(o, tally_fields[i].member, tally_count(&s->tally, i));
-    out_puts(o, "}");
+    buf_puts(o, "}");
     member_list(o, "failingClusters");
     for (size_t i = 0; i < s->tally.named.n; i++)
         pair_item(o, "name", s->tally.named.list[i]->name, s, s->tally.named.list[i]);
-    out_puts(o, "]");
+    buf_puts(o, "]");
     member_json(o, "conditions", kube_list(v.status, "conditions", NULL), "[]");
 }
 
 /* "scorers":[...] or "clusters":[...], with the members of each. */
-static void json_list(struct out *o, const char *key, const struct list *l,
-                      void (*members)(struct out *o, const void *what, bool with_history))
+static void json_list(struct buf *o, const char *key, const struct list *l,
+                      void (*members)(struct buf *o, const void *what, bool with_history))
 {
     member_list(o, key);
     for (size_t i = 0; i < l->n; i++) {
         item_begin(o);
         members(o, l->items[i].what, l->query->with_history);
-        out_puts(o, "}");
+        buf_puts(o, "}");
     }
-    out_puts(o, "]");
+    buf_puts(o, "]");
 }
 
 static int hub_json_scorers(struct hub *h, const struct list_query *q, struct buf *into)
 {
     CLEANUP(list_done) struct list l = {.query = q};
-    struct out o = out_begin(into);
 
     scorers_make(&l, h);
-    json_begin(&o, h);
-    json_list(&o, "scorers", &l, json_scorer_members);
-    return json_end(&o, &l);
+    json_begin(into, h);
+    json_list(into, "scorers", &l, json_scorer_members);
+    return json_end(into, &l);
 }
 
 /* ---- One scorer ---- */
@@ -306,7 +306,6 @@ static int hub_json_scorer(struct hub *h, const char *name, const struct list_qu
 {
     CLEANUP(list_done) struct list l = {.query = q};
     const struct hub_scorer *s = hub_scorer_find(h, name);
-    struct out o = out_begin(into);
     size_t by_state[PAIR_STATES] = {0};
     const struct hub_cluster *c;
     json_auto_t *summary = NULL;
@@ -323,17 +322,17 @@ static int hub_json_scorer(struct hub *h, const char *name, const struct list_qu
             list_add(&l, c->name, state, c);
     }
     list_sort(&l);
-    json_begin(&o, h);
-    json_scorer_members(&o, s, true);
+    json_begin(into, h);
+    json_scorer_members(into, s, true);
     summary = kube_json_load(buf_str(&s->effective.text));
     summary_clean(summary);
-    member_json(&o, "summary", summary, "null");
-    pair_state_list(&o, "states", by_state);
-    member_list(&o, "pairs");
+    member_json(into, "summary", summary, "null");
+    pair_state_list(into, "states", by_state);
+    member_list(into, "pairs");
     for (size_t i = 0; i < l.n; i++)
-        pair_item(&o, "cluster", l.items[i].name, s, l.items[i].what);
-    out_puts(&o, "]");
-    return json_end(&o, &l);
+        pair_item(into, "cluster", l.items[i].name, s, l.items[i].what);
+    buf_puts(into, "]");
+    return json_end(into, &l);
 }
 
 /* ---- Clusters ---- */
@@ -406,7 +405,7 @@ static void clusters_make(struct list *ret, struct hub *h, bool managed_only)
 enum { FAILING_NAMED = 3, REASONS_MAX = 1000 };
 
 /* The first few scorers that fail, by its agent's report. */
-static void cluster_failing_scorers(struct out *o, const struct hub_cluster *c, size_t failing)
+static void cluster_failing_scorers(struct buf *o, const struct hub_cluster *c, size_t failing)
 {
     const struct hub *h = c->hub;
     size_t named = 0;
@@ -420,10 +419,10 @@ static void cluster_failing_scorers(struct out *o, const struct hub_cluster *c, 
         pair_item(o, "scorer", h->by_age[i]->name, h->by_age[i], c);
         named++;
     }
-    out_puts(o, "]");
+    buf_puts(o, "]");
 }
 
-static void json_cluster_members(struct out *o, const void *cluster, bool with_history)
+static void json_cluster_members(struct buf *o, const void *cluster, bool with_history)
 {
     const struct hub_cluster *c = cluster;
     int64_t behind_ms = c->behind ? mono_diff(c->behind_since, loop_now(c->hub->o.loop)) : 0;
@@ -445,7 +444,7 @@ static void json_cluster_members(struct out *o, const void *cluster, bool with_h
     member_bool(o, "applied", c->work.applied);
     member_words(o, "writeError", hub_cluster_write_error(c));
     member_words(o, "applyError", c->unapplied);
-    out_puts(o, "}");
+    buf_puts(o, "}");
     member_count(o, "scorers", c->group ? c->group->scorers : 0);
     member_count(o, "summariesBytes", c->group ? c->group->bytes : 0);
     member_count(o, "leftOut", c->group ? c->group->left_out : 0);
@@ -464,12 +463,11 @@ static void json_cluster_members(struct out *o, const void *cluster, bool with_h
 static int hub_json_clusters(struct hub *h, const struct list_query *q, struct buf *into)
 {
     CLEANUP(list_done) struct list l = {.query = q};
-    struct out o = out_begin(into);
 
     clusters_make(&l, h, false);
-    json_begin(&o, h);
-    json_list(&o, "clusters", &l, json_cluster_members);
-    return json_end(&o, &l);
+    json_begin(into, h);
+    json_list(into, "clusters", &l, json_cluster_members);
+    return json_end(into, &l);
 }
 
 /* ---- One cluster ---- */
@@ -478,7 +476,6 @@ static int hub_json_cluster(struct hub *h, const char *name, const struct list_q
 {
     CLEANUP(list_done) struct list l = {.query = q};
     const struct hub_cluster *c = map_get(&h->clusters, name);
-    struct out o = out_begin(into);
 
     if (!c)
         return -ENOENT;
@@ -490,19 +487,19 @@ static int hub_json_cluster(struct hub *h, const char *name, const struct list_q
             list_add(&l, s->name, state, s);
     }
     list_sort(&l);
-    json_begin(&o, h);
-    json_cluster_members(&o, c, false);
-    member_list(&o, "pairs");
+    json_begin(into, h);
+    json_cluster_members(into, c, false);
+    member_list(into, "pairs");
     for (size_t i = 0; i < l.n; i++)
-        pair_item(&o, "scorer", l.items[i].name, l.items[i].what, c);
-    out_puts(&o, "]");
-    return json_end(&o, &l);
+        pair_item(into, "scorer", l.items[i].name, l.items[i].what, c);
+    buf_puts(into, "]");
+    return json_end(into, &l);
 }
 
 /* ---- Clusters × scorers ---- */
 
 /* A row has, for each scorer, the index of its state in the legend. */
-static void pairs_row(struct out *o, const struct list *scorers, const struct hub_cluster *c,
+static void pairs_row(struct buf *o, const struct list *scorers, const struct hub_cluster *c,
                       size_t *reasons_left)
 {
     item_begin(o);
@@ -512,7 +509,7 @@ static void pairs_row(struct out *o, const struct list *scorers, const struct hu
         member_item(o);
         value_number(o, (double)pair_shown(scorers->items[i].what, c));
     }
-    out_puts(o, "]");
+    buf_puts(o, "]");
     member_object(o, "errors");
     for (size_t i = 0; i < scorers->n && *reasons_left; i++) {
         struct pair_facts facts;
@@ -526,14 +523,13 @@ static void pairs_row(struct out *o, const struct list *scorers, const struct hu
         member_text(o, scorers->items[i].name, reason);
         (*reasons_left)--;
     }
-    out_puts(o, "}}");
+    buf_puts(o, "}}");
 }
 
 static int hub_json_pairs(struct hub *h, const struct list_query *q, struct buf *into)
 {
     const struct list_query all = list_query_all();
     CLEANUP(list_done) struct list clusters = {.query = q}, scorers = {.query = &all};
-    struct out o = out_begin(into);
     size_t reasons_left = REASONS_MAX;
 
     for (size_t i = 0; i < h->n_scorers; i++)
@@ -541,26 +537,26 @@ static int hub_json_pairs(struct hub *h, const struct list_query *q, struct buf 
     list_sort(&scorers);
     if (h->leading)
         clusters_make(&clusters, h, true);
-    json_begin(&o, h);
-    pair_state_list(&o, "legend", NULL);
-    member_list(&o, "scorers");
+    json_begin(into, h);
+    pair_state_list(into, "legend", NULL);
+    member_list(into, "scorers");
     for (size_t i = 0; i < scorers.n; i++) {
-        member_item(&o);
-        value_text(&o, str_of(scorers.items[i].name));
+        member_item(into);
+        buf_put_json(into, str_of(scorers.items[i].name));
     }
-    out_puts(&o, "]");
-    member_list(&o, "clusters");
+    buf_puts(into, "]");
+    member_list(into, "clusters");
     for (size_t i = 0; i < clusters.n; i++)
-        pairs_row(&o, &scorers, clusters.items[i].what, &reasons_left);
-    out_puts(&o, "]");
-    return json_end(&o, &clusters);
+        pairs_row(into, &scorers, clusters.items[i].what, &reasons_left);
+    buf_puts(into, "]");
+    return json_end(into, &clusters);
 }
 
 /* ---- The overview: the controller, its configuration, totals, and the first scorers and clusters ---- */
 
 enum { MASKS_LISTED = 50 };
 
-static void status_masks(struct out *o, const struct hub *h)
+static void status_masks(struct buf *o, const struct hub *h)
 {
     const struct masks *m = &h->config.masks;
 
@@ -578,12 +574,12 @@ static void status_masks(struct out *o, const struct hub *h)
             member_count(o, "scores", h->plan->of_masks[i].scores);
             member_words(o, "warning", warning);
         }
-        out_puts(o, "}");
+        buf_puts(o, "}");
     }
-    out_puts(o, "]");
+    buf_puts(o, "]");
 }
 
-static void status_config(struct out *o, struct hub *h)
+static void status_config(struct buf *o, struct hub *h)
 {
     const struct hub_config *other;
     size_t at = 0;
@@ -598,12 +594,12 @@ static void status_config(struct out *o, struct hub *h)
     member_list(o, "ignored");
     while ((other = map_next(&h->other_configs, &at))) {
         member_item(o);
-        value_text(o, str_of(kube_name(other->object)));
+        buf_put_json(o, str_of(kube_name(other->object)));
     }
-    out_puts(o, "]}");
+    buf_puts(o, "]}");
 }
 
-static void status_totals(struct out *o, const struct hub *h)
+static void status_totals(struct buf *o, const struct hub *h)
 {
     const struct hub_totals *t = &h->totals;
     size_t by_health[HEALTH_STATES] = {0};
@@ -628,27 +624,26 @@ static void status_totals(struct out *o, const struct hub *h)
     member_count(o, "largestSummariesBytes", t->largest);
     member_count(o, "maxSummariesBytes", WORK_MAX_BYTES);
     member_count(o, "leftOut", t->left_out);
-    out_puts(o, "}");
+    buf_puts(o, "}");
 }
 
 static int hub_json_status(struct hub *h, const struct list_query *q, struct buf *into)
 {
     CLEANUP(list_done) struct list scorers = {.query = q}, clusters = {.query = q};
-    struct out o = out_begin(into);
 
     scorers_make(&scorers, h);
     clusters_make(&clusters, h, false);
-    json_begin(&o, h);
-    status_config(&o, h);
-    member_web_config(&o, h->access);
-    status_totals(&o, h);
-    json_list(&o, "scorers", &scorers, json_scorer_members);
-    json_list(&o, "clusters", &clusters, json_cluster_members);
-    member_object(&o, "metadata");
-    list_metadata(&o, "scorers", &scorers);
-    list_metadata(&o, "clusters", &clusters);
-    out_puts(&o, "}}\n");
-    return out_end(&o);
+    json_begin(into, h);
+    status_config(into, h);
+    member_web_config(into, h->access);
+    status_totals(into, h);
+    json_list(into, "scorers", &scorers, json_scorer_members);
+    json_list(into, "clusters", &clusters, json_cluster_members);
+    member_object(into, "metadata");
+    list_metadata(into, "scorers", &scorers);
+    list_metadata(into, "clusters", &clusters);
+    buf_puts(into, "}}\n");
+    return buf_failed(into);
 }
 
 /* ---- HTTP ---- */

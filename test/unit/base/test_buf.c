@@ -77,6 +77,24 @@ static void goes_back_to_a_mark(void **state)
     assert_holds(&b, STR("ab"));
 }
 
+static void keeps_what_is_whole_or_what_was_before(void **state)
+{
+    BUF_AUTO(b, 4);
+    struct buf_mark mark;
+
+    (void)state;
+    buf_puts(&b, "ab");
+    mark = buf_mark(&b);
+    buf_puts(&b, "c");
+    buf_puts(&b, "de");
+    assert_int_equal(buf_commit(&b, mark), -EFBIG);
+    assert_int_equal(buf_failed(&b), 0);
+    assert_holds(&b, STR("ab"));
+    buf_puts(&b, "cd");
+    assert_int_equal(buf_commit(&b, mark), 0);
+    assert_holds(&b, STR("abcd"));
+}
+
 /* Reserving is an attempt: what fails there has put nothing. */
 static void forgets_that_a_reservation_failed(void **state)
 {
@@ -332,6 +350,7 @@ int main(void)
         cmocka_unit_test(takes_nothing),
         cmocka_unit_test(prints_any_length),
         cmocka_unit_test(moves_out_what_it_holds),
+        cmocka_unit_test(keeps_what_is_whole_or_what_was_before),
         cmocka_unit_test(must_be_asked_before_a_failure_is_taken),
         cmocka_unit_test(expects_what_may_not_fit),
         cmocka_unit_test(gives_memory_back),

@@ -6,7 +6,6 @@
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/ui/out.h"
 #include "remotewrite/sink.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/remotewrite/rw.h"
@@ -106,13 +105,12 @@ static void apply(struct world *w, struct fake_server *to)
 static json_t *shown(struct world *w)
 {
     BUF_AUTO(text, 1 << 20);
-    struct out o = out_begin(&text);
     json_t *list;
 
-    out_puts(&o, "[");
-    rw_sink_json(w->sink, &o);
-    out_puts(&o, "]");
-    assert_int_equal(out_end(&o), 0);
+    buf_puts(&text, "[");
+    rw_sink_json(w->sink, &text);
+    buf_puts(&text, "]");
+    assert_int_equal(buf_failed(&text), 0);
     list = json_loadb(text.p, text.n, 0, NULL);
     assert_non_null(list);
     return list;

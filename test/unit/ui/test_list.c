@@ -1,5 +1,4 @@
 #include "exporter/base/buf.h"
-#include "exporter/ui/out.h"
 #include "exporter/ui/site.h"
 
 #include <errno.h>
@@ -39,13 +38,12 @@ static void fill(struct list *l)
 static void read_token(const struct list *l, char *ret, size_t size)
 {
     BUF_AUTO(b, 1 << 20);
-    struct out o = out_begin(&b);
     const char *begin;
 
-    out_puts(&o, "{");
-    list_metadata(&o, "metadata", l);
-    out_str(&o, (struct str){"", 1});
-    assert_int_equal(out_end(&o), 0);
+    buf_puts(&b, "{");
+    list_metadata(&b, "metadata", l);
+    buf_put_str(&b, (struct str){"", 1});
+    assert_int_equal(buf_failed(&b), 0);
     *ret = '\0';
     begin = strstr(b.p, "\"continue\":\"");
     if (begin)
