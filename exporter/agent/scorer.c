@@ -50,40 +50,82 @@ static void scorer_history_add(struct history **h, const struct summary *s, cons
 
 /* What a round leaves behind besides its scores: a log line, metrics, and the scorer's status. */
 
-/* Counts the limit that was exceeded, and names its setting, which the round does not know. */
-static void scorer_note_limit(const struct scorer *s, struct round_result *r)
+/* What a round can reach: the label `limit`. */
+enum round_limit {
+    LIMIT_NONE,
+    LIMIT_RESPONSE_BYTES,
+    LIMIT_ROUND_TIME,
+    LIMIT_MEMORY,
+    LIMIT_SERIES,
+    LIMIT_SERIES_PER_SCORER,
+    LIMIT_LABEL_VALUE_BYTES,
+    ROUND_LIMITS
+};
+
+static WORD_TABLE(round_limit_word, enum round_limit, ROUND_LIMITS,
+                  {[LIMIT_NONE] = "none",
+                   [LIMIT_RESPONSE_BYTES] = "response_bytes",
+                   [LIMIT_ROUND_TIME] = "round_time",
+                   [LIMIT_MEMORY] = "memory",
+                   [LIMIT_SERIES] = "series",
+                   [LIMIT_SERIES_PER_SCORER] = "series_per_scorer",
+                   [LIMIT_LABEL_VALUE_BYTES] = "label_value_bytes"});
+
+/* left: how many series the scorer may have within limits.series. */
+static enum round_limit round_limit_of(const struct round_result *r, const struct limits *l, size_t left)
+{
+    switch (r->error) {
+    case ROUND_TOO_LARGE:
+        /* The limit of headers cannot be set. */
+        return r->cause == CAUSE_HEADERS_LIMIT ? LIMIT_NONE : LIMIT_RESPONSE_BYTES;
+    case ROUND_TIMEOUT:
+        return LIMIT_ROUND_TIME;
+    case ROUND_MEMORY:
+        return LIMIT_MEMORY;
+    case ROUND_SERIES:
+        return left < (size_t)l->series_per_scorer ? LIMIT_SERIES : LIMIT_SERIES_PER_SCORER;
+    default:
+        return LIMIT_NONE;
+    }
+}
+
+/* The settings, which the round does not know. */
+static void scorer_name_setting(const struct limits *l, enum round_limit limit, size_t left,
+                                struct round_result *r)
 {
     static const char where[] = "in the file of --config.file";
-    const struct limits *l = s->env->limits;
-    const char *name = s->summary.score_name, *limit = NULL;
-    size_t n = strlen(r->reason), left;
+    size_t n = strlen(r->reason);
 
-    /* The limit of headers cannot be set. */
-    if (r->error == ROUND_TOO_LARGE && r->cause != CAUSE_HEADERS_LIMIT) {
-        limit = "response_bytes";
+    if (limit == LIMIT_RESPONSE_BYTES)
         (void)snprintf(r->reason + n, sizeof(r->reason) - n, "; raise limits.responseBytes %s", where);
-    } else if (r->error == ROUND_TIMEOUT) {
-        limit = "round_time";
-    } else if (r->error == ROUND_MEMORY) {
-        limit = "memory";
-    } else if (r->error == ROUND_SERIES) {
-        left = s->env->series_left(s->env->arg, s);
-        limit = left < (size_t)l->series_per_scorer ? "series" : "series_per_scorer";
-        if (left < (size_t)l->series_per_scorer)
-            (void)snprintf(
-                r->reason, sizeof(r->reason),
-                "too many series: limits.series (%lld for all scorers) leaves %zu for this scorer; "
-                "raise it %s",
-                (long long)l->series, left, where);
-        else
-            (void)snprintf(r->reason, sizeof(r->reason),
-                           "too many series: limits.seriesPerScorer is %lld; raise it %s",
-                           (long long)l->series_per_scorer, where);
-    }
-    if (limit)
-        metric_add(s->env->metrics, METRIC_LIMITS_HIT, LV(limit, name), 1);
+    else if (limit == LIMIT_SERIES)
+        (void)snprintf(r->reason, sizeof(r->reason),
+                       "too many series: limits.series (%lld for all scorers) leaves %zu for this scorer; "
+                       "raise it %s",
+                       (long long)l->series, left, where);
+    else if (limit == LIMIT_SERIES_PER_SCORER)
+        (void)snprintf(r->reason, sizeof(r->reason),
+                       "too many series: limits.seriesPerScorer is %lld; raise it %s",
+                       (long long)l->series_per_scorer, where);
+}
+
+static void scorer_count_limit(const struct scorer *s, enum round_limit limit)
+{
+    metric_add(s->env->metrics, METRIC_LIMITS_HIT, LV(round_limit_word(limit), s->summary.score_name), 1);
+}
+
+/* Counts the limit that was reached, and names its setting. */
+static void scorer_note_limit(const struct scorer *s, struct round_result *r)
+{
+    const struct limits *l = s->env->limits;
+    size_t left = r->error == ROUND_SERIES ? s->env->series_left(s->env->arg, s) : 0;
+    enum round_limit limit = round_limit_of(r, l, left);
+
+    scorer_name_setting(l, limit, left, r);
+    if (limit != LIMIT_NONE)
+        scorer_count_limit(s, limit);
     if (r->answer.cut)
-        metric_add(s->env->metrics, METRIC_LIMITS_HIT, LV("label_value_bytes", name), 1);
+        scorer_count_limit(s, LIMIT_LABEL_VALUE_BYTES);
 }
 
 /* The URL of the request that failed, as log, pages and reports show it. */
