@@ -1,4 +1,5 @@
 /* Statuses of DynamicScorers and DynamicScoringConfigs, computed from the state. Pure. */
+#include "controller/hub/state/sentences.h"
 #include "controller/hub/state/state.h"
 
 #include "controller/kube/fight.h"
@@ -23,6 +24,12 @@ struct condition {
 
 static const char *const truth_words[] = {
     [TRUTH_UNKNOWN] = "Unknown", [TRUTH_TRUE] = "True", [TRUTH_FALSE] = "False"};
+
+/* Room for all parts of a sentence; the message of a condition cuts it. */
+enum { SENTENCE_BYTES = 4096 };
+
+/* For "%.*s". */
+#define SENTENCE(text) (int)(text).n, cstr((text).p)
 
 /* Makes the message one line of well-formed UTF-8. */
 static void condition_put(struct condition *c, enum truth status, const char *reason, const char *fmt,
@@ -140,17 +147,16 @@ static const char *plural_s(size_t n)
 /* Adds how many clusters are left out because they lack the agent's add-on, and the name of the first. */
 static void condition_add_without_addon(const struct hub *h, struct condition *c, size_t n, const char *first)
 {
+    const struct without_addon_facts facts = {.n = n, .addon = h->o.addon_name, .first = first};
     const struct condition was = *c;
-    char more[40] = "";
+    BUF_AUTO(text, SENTENCE_BYTES);
 
     if (!n)
         return;
-    if (n > 1)
-        (void)snprintf(more, sizeof(more), " and %zu more", n - 1);
+    sentence_put_without_addon(&text, &facts);
     condition_set_as(c, was.status,
-                     was.status == TRUTH_TRUE ? hub_reason_word(REASON_ADD_ON_MISSING) : was.reason,
-                     "%s; not on %zu cluster%s without the add-on %s: %s%s", was.message, n, plural_s(n),
-                     h->o.addon_name, first, more);
+                     was.status == TRUTH_TRUE ? hub_reason_word(REASON_ADD_ON_MISSING) : was.reason, "%s%.*s",
+                     was.message, SENTENCE(text));
 }
 
 static void condition_distributed(struct condition *c, size_t n)
@@ -163,9 +169,12 @@ static void condition_distributed(struct condition *c, size_t n)
 static void condition_clusters(struct condition *c, enum hub_reason reason, const char *what, size_t n,
                                size_t of, const struct hub_cluster *first, const char *why)
 {
-    condition_set(c, TRUTH_FALSE, reason, "%s %zu of %zu cluster%s%s%s%s%s", what, n, of, plural_s(of),
-                  first ? ": " : "", first ? first->name : "", first && *cstr(why) ? ": " : "",
-                  first ? cstr(why) : "");
+    const struct clusters_facts facts = {
+        .what = what, .n = n, .of = of, .first = first ? first->name : NULL, .why = why};
+    BUF_AUTO(text, SENTENCE_BYTES);
+
+    sentence_clusters(&text, &facts);
+    condition_set(c, TRUTH_FALSE, reason, "%.*s", SENTENCE(text));
 }
 
 /* Why the cluster has not applied its up-to-date ManifestWork. */
@@ -250,22 +259,20 @@ static bool config_set_valid(const struct hub *h, const struct hub_config *c, st
     return unmatched > 0;
 }
 
-/* "waiting for 3 ManifestWorks to be deleted: c1 and 2 more; failed on c1: ...". */
 static void config_set_deleting(const struct hub *h, struct condition *c)
 {
     const struct hub_totals *t = &h->totals;
     const struct hub_cluster *failed =
         t->named.n && hub_cluster_write_error(t->named.list[0]) ? t->named.list[0] : NULL;
     const struct hub_cluster *first = t->works.first;
-    char more[40] = "";
+    const struct deleting_facts facts = {.n = t->works.total,
+                                         .first = first ? first->name : NULL,
+                                         .failing = failed ? failed->name : NULL,
+                                         .error = failed ? hub_cluster_write_error(failed) : NULL};
+    BUF_AUTO(text, SENTENCE_BYTES);
 
-    if (t->works.total > 1)
-        (void)snprintf(more, sizeof(more), " and %zu more", t->works.total - 1);
-    condition_set(c, TRUTH_FALSE, REASON_DELETING,
-                  "waiting for %zu ManifestWork%s to be deleted%s%s%s%s%s%s%s", t->works.total,
-                  plural_s(t->works.total), first ? ": " : "", first ? first->name : "", first ? more : "",
-                  failed ? "; failed on " : "", failed ? failed->name : "", failed ? ": " : "",
-                  failed ? hub_cluster_write_error(failed) : "");
+    sentence_deleting(&text, &facts);
+    condition_set(c, TRUTH_FALSE, REASON_DELETING, "%.*s", SENTENCE(text));
 }
 
 /* "no room for ...: a, b, c, d, e and 3 more": the scorers without room. */
@@ -762,24 +769,23 @@ static void scorer_set_valid(const struct hub_scorer *s, struct condition *c)
     };
     enum effective_reason reason = s->effective.reason;
     bool unknown = reason == EFFECTIVE_OK && s->effective.unknown_placeholder;
+    const struct summary_facts facts = {.reason = reason,
+                                        .error = s->effective.error,
+                                        .warning = s->effective.warning,
+                                        .is_harmless = unknown,
+                                        .is_kept = s->effective.kept};
+    BUF_AUTO(text, SENTENCE_BYTES);
 
     if (*s->spec_error || !s->has_spec)
         condition_set(c, TRUTH_FALSE, REASON_INVALID_SPEC, "%s%s", s->spec_error,
                       s->has_spec                       ? "; the last valid spec stays active"
                       : effective_usable(&s->effective) ? "; the last valid summary stays active"
                                                         : "");
-    else
+    else {
+        sentence_summary(&text, &facts);
         condition_set(c, reasons[reason].status,
-                      unknown ? REASON_UNKNOWN_PLACEHOLDER : reasons[reason].reason, "%s%s%s",
-                      reason != EFFECTIVE_OK  ? s->effective.error
-                      : unknown               ? "the summary is valid, with a warning: "
-                      : *s->effective.warning ? "the summary is valid, but its rounds will fail: "
-                                              : "the summary is valid",
-                      reason == EFFECTIVE_OK ? s->effective.warning : "",
-                      !s->effective.kept ? ""
-                      : reason == EFFECTIVE_OK
-                          ? "; the last one stays active until the new /config has been read"
-                          : "; the last valid summary stays active");
+                      unknown ? REASON_UNKNOWN_PLACEHOLDER : reasons[reason].reason, "%.*s", SENTENCE(text));
+    }
 }
 
 static void scorer_set_unique(const struct hub_scorer *s, struct condition *c)
